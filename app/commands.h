@@ -1,0 +1,38 @@
+// The commands of the skald program. Each adds itself and its options to the command line; when it
+// is the one that was asked for, it sets `chosen` to what there is to do, which returns an exit
+// code.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace skald {
+
+using Action = std::function<int()>;
+
+struct Command {
+  std::string_view name;
+  void (*add)(CLI::App& program, Action& chosen);
+};
+
+void add_run(CLI::App& program, Action& chosen);
+void add_inspect(CLI::App& program, Action& chosen);
+void add_tokenize(CLI::App& program, Action& chosen);
+void add_bench(CLI::App& program, Action& chosen);
+void add_diff(CLI::App& program, Action& chosen);
+
+inline constexpr Command kCommands[] = {
+    {"run", add_run},           {"bench", add_bench}, {"inspect", add_inspect},
+    {"tokenize", add_tokenize}, {"diff", add_diff},
+};
+
+// The whole program but for main(): parses, runs, reports errors, returns the exit code.
+int run_program(const std::vector<std::string>& arguments);
+
+}  // namespace skald

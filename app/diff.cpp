@@ -1,0 +1,228 @@
+// skald diff: the same tokens through two backends or settings, every buffer after every op
+// compared.
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+
+#include "app/commands.h"
+#include "app/help.h"
+#include "app/input.h"
+#include "app/json.h"
+#include "app/open.h"
+#include "app/output.h"
+#include "app/table.h"
+#include "engine/error.h"
+#include "engine/printable.h"
+
+namespace skald {
+namespace {
+
+struct DiffFlags {
+  ModelFlags model;
+  std::string a = "reference", b = "cpu", prompt = "Once upon a time";
+  double tolerance = 1e-3;
+  bool all = false, json = false;
+};
+
+// "cpu", "reference,exact", "cpu,threads=1,rows=3"
+struct Setting {
+  cpu::KernelSet kernels = cpu::KernelSet::Fast;
+  RunOptions options;
+};
+
+Setting parse_setting(const std::string& text, const RunOptions& defaults) {
+  Setting setting{cpu::KernelSet::Fast, defaults};
+  auto count = [&](std::string_view word, std::string_view key, auto& value) {
+    if (!word.starts_with(key)) return false;
+    word.remove_prefix(key.size());
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    return error == std::errc() && end == word.data() + word.size() && value > 0;
+  };
+  std::string_view rest = text;
+  bool first = true;
+  while (first || !rest.empty()) {
+    const std::string_view word = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+    if (first && word == "reference") {
+      setting.kernels = cpu::KernelSet::Reference;
+    } else if (first ? word != "cpu"
+                     : !(word == "exact" || count(word, "threads=", setting.options.threads) ||
+                         count(word, "rows=", setting.options.rows))) {
+      fail(Exit::Usage, "setting '", printable(text),
+           "': expected cpu or reference, then any of ,exact ,threads=N ,rows=N");
+    }
+    if (word == "exact") setting.options.exact = true;
+    first = false;
+  }
+  return setting;
+}
+
+struct Recorded {
+  std::string name;
+  int64_t cols = 0;
+  std::vector<float> values;  // [rows, cols], chunk after chunk
+};
+
+// Every op's output for the whole prompt, indexed like Program::ops.
+std::vector<Recorded> record(const Model& model, const Setting& setting,
+                             std::span<const int32_t> tokens) {
+  const auto executor = cpu::make_executor(model, setting.options, setting.kernels);
+  std::vector<Recorded> all(executor->program().ops.size());
+  executor->observe([&](const OpOutput& output) {
+    Recorded& one = all[output.op];
+    one.name = output.name;
+    one.cols = output.cols;
+    one.values.insert(one.values.end(), output.values.begin(), output.values.end());
+  });
+  Sequence sequence = executor->new_sequence();
+  while (!tokens.empty()) {
+    const auto part =
+        tokens.first(std::min(tokens.size(), static_cast<size_t>(executor->max_rows())));
+    tokens = tokens.subspan(part.size());
+    const SeqRows step{&sequence, part, tokens.empty() ? Want::LastRow : Want::Nothing};
+    if (executor->run({&step, 1}) > 0) executor->logits(0);
+  }
+  return all;
+}
+
+struct Difference {
+  double relative;   // ‖b − a‖ / ‖a‖
+  double largest;    // |b − a|
+  int64_t row, col;  // where
+  bool finite;
+};
+
+Difference compare(const Recorded& a, const Recorded& b) {
+  check(a.values.size() == b.values.size(), "both backends run the same list");
+  double difference = 0, reference = 0;
+  Difference result{0, 0, 0, 0, true};
+  for (size_t i = 0; i < a.values.size(); ++i) {
+    const double delta = double{b.values[i]} - a.values[i];
+    difference += delta * delta;
+    reference += double{a.values[i]} * a.values[i];
+    if (std::fabs(delta) > result.largest || (std::isnan(delta) && result.finite)) {
+      result.finite = result.finite && std::isfinite(delta);
+      result.largest = std::fabs(delta);
+      result.row = static_cast<int64_t>(i) / a.cols;
+      result.col = static_cast<int64_t>(i) % a.cols;
+    }
+  }
+  result.relative = difference == 0 ? 0 : std::sqrt(difference / reference);
+  return result;
+}
+
+std::string op_label(const Program& program, size_t index) {
+  const Op& op = program.ops[index];
+  std::string label(op_name(op));
+  if (const auto* linear = std::get_if<Linear>(&op)) {
+    label += concat(" ", program.weight(linear->weight).name);
+  } else if (const auto* norm = std::get_if<RmsNorm>(&op)) {
+    label += concat(" ", program.weight(norm->weight).name);
+  } else if (const auto* attention = std::get_if<Attention>(&op)) {
+    label += concat(" of layer ", attention->layer);
+  }
+  return label;
+}
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2e", value);
+  return text;
+}
+
+int diff(DiffFlags& flags) {
+  const OpenedModel opened = open_model(flags.model);
+  check_context(flags.model, opened.model.config);
+  const auto tokens = open_tokenizer(opened).tokenizer->encode(flags.prompt);
+  if (tokens.empty())
+    fail(Exit::Usage, "the prompt is empty, and this model has no token to begin with");
+  RunOptions defaults = flags.model.run;
+  if (defaults.context == 0) defaults.context = static_cast<int64_t>(tokens.size());
+  const Setting setting_a = parse_setting(flags.a, defaults);
+  const Setting setting_b = parse_setting(flags.b, defaults);
+  const std::vector<Recorded> a = record(opened.model, setting_a, tokens);
+  const std::vector<Recorded> b = record(opened.model, setting_b, tokens);
+
+  const Program program = opened.model.program();
+  Table table{{"op", "name", "buffer", "relative", "largest", "at"}, {}};
+  Json rows = Json::array();
+  std::string first;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const Difference d = compare(a[i], b[i]);
+    const bool bad = !(d.relative <= flags.tolerance);  // NaN is bad too
+    const std::string label = op_label(program, i);
+    if (bad && first.empty()) {
+      first = concat("op ", i, ", ", label, ": buffer '", a[i].name, "' differs by ",
+                     number(d.relative), " (largest ", number(d.largest), " at row ", d.row,
+                     ", column ", d.col, ")");
+    }
+    if (flags.json) {
+      rows.push_back({{"op", i},
+                      {"name", label},
+                      {"buffer", a[i].name},
+                      {"relative", d.relative},
+                      {"largest", d.largest},
+                      {"row", d.row},
+                      {"col", d.col},
+                      {"beyond_tolerance", bad}});
+    }
+    if (flags.all || bad || i + 1 == a.size()) {
+      table.rows.push_back({concat(i), label, a[i].name, number(d.relative), number(d.largest),
+                            concat(d.row, ",", d.col)});
+    }
+  }
+  StandardOutput out;
+  if (flags.json) {
+    out.write(dump({{"a", flags.a},
+                    {"b", flags.b},
+                    {"tokens", tokens.size()},
+                    {"tolerance", flags.tolerance},
+                    {"first", first.empty() ? Json(nullptr) : Json(first)},
+                    {"ops", rows}},
+                   2) +
+              "\n");
+  } else {
+    out.write(to_text(table));
+    out.write(first.empty()
+                  ? concat("\nno buffer differs by more than ", number(flags.tolerance), "\n")
+                  : concat("\nfirst difference: ", first, "\n"));
+  }
+  return static_cast<int>(first.empty() ? Exit::Done : Exit::Failed);
+}
+
+}  // namespace
+
+void add_diff(CLI::App& program, Action& chosen) {
+  CLI::App* command = add_command(
+      program, "diff",
+      "Runs a prompt through two backends or settings and compares every buffer after every op.\n"
+      "Names the first op whose relative difference is beyond the tolerance; then exit code 1.",
+      {"skald diff -m model.gguf", "skald diff -a cpu,threads=1 -b cpu,rows=3 --tolerance 0",
+       "skald diff -m model.gguf -a reference -b cpu,exact --all"});
+  auto flags = std::make_shared<DiffFlags>();
+  add_model_flag(*command, flags->model);
+  command->add_option("-p,--prompt", flags->prompt, "The text")
+      ->type_name("TEXT")
+      ->capture_default_str()
+      ->group("Compare");
+  command->add_option("-a", flags->a, "cpu or reference, then ,exact ,threads=N ,rows=N")
+      ->type_name("SETTING")
+      ->capture_default_str()
+      ->group("Compare");
+  command->add_option("-b", flags->b, "The same, for the other side")
+      ->type_name("SETTING")
+      ->capture_default_str()
+      ->group("Compare");
+  command->add_option("--tolerance", flags->tolerance, "Largest relative difference; 0: bit-equal")
+      ->type_name("X")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->group("Compare");
+  add_run_flags(*command, flags->model);
+  command->add_flag("--all", flags->all, "Show every op, not only those beyond")->group("Output");
+  command->add_flag("--json", flags->json, "Every op, as one JSON object")->group("Output");
+  command->callback([=, &chosen] { chosen = [=] { return diff(*flags); }; });
+}
+
+}  // namespace skald

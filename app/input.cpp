@@ -1,0 +1,107 @@
+#include "app/input.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "app/signals.h"
+#include "engine/error.h"
+#include "engine/printable.h"
+
+namespace skald {
+namespace {
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+std::string read_all(int fd, const std::string& name) {
+  std::string text;
+  char part[1 << 16];
+  while (true) {
+    const ssize_t count = read(fd, part, sizeof part);
+    if (count == 0) return text;
+    if (count > 0) {
+      text.append(part, static_cast<size_t>(count));
+    } else if (errno != EINTR) {
+      fail(Exit::Failed, name, ": cannot be read: ", std::strerror(errno));
+    } else if (interrupted_by()) {
+      fail(static_cast<Exit>(128 + interrupted_by()), "interrupted while reading ", name);
+    }
+  }
+}
+
+}  // namespace
+
+std::string read_text(const std::string& file) {
+  std::string text;
+  if (file == "-") {
+    text = read_all(STDIN_FILENO, "stdin");
+  } else {
+    const std::string name = printable(file);
+    const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) fail(Exit::Usage, name, ": cannot be opened: ", std::strerror(errno));
+    struct stat status = {};
+    fstat(fd, &status);
+    if (S_ISDIR(status.st_mode)) {
+      close(fd);
+      fail(Exit::Usage, name, ": is a folder, expected a text file");
+    }
+    text = read_all(fd, name);
+    close(fd);
+  }
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+std::string unescape(std::string_view text) {
+  constexpr std::string_view kNames = "nrt\\\"'0";
+  constexpr std::string_view kMeanings("\n\r\t\\\"'\0", 7);
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\\') {
+      out += text[i];
+      continue;
+    }
+    const char kind = i + 1 < text.size() ? text[i + 1] : ' ';
+    const size_t known = kNames.find(kind);
+    if (known != std::string_view::npos) {
+      out += kMeanings[known];
+      ++i;
+    } else if (kind == 'x' && i + 3 < text.size() && hex_digit(text[i + 2]) >= 0 &&
+               hex_digit(text[i + 3]) >= 0) {
+      out += static_cast<char>(16 * hex_digit(text[i + 2]) + hex_digit(text[i + 3]));
+      i += 3;
+    } else {
+      fail(Exit::Usage, "prompt: unknown escape '", printable(text.substr(i, 4)),
+           "'; write \\\\ for a backslash, or leave -e out");
+    }
+  }
+  return out;
+}
+
+std::string printable_text(std::string_view text) {
+  constexpr char kHex[] = "0123456789abcdef";
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    // C1 controls are two bytes in UTF-8: 0xC2 0x80 to 0xC2 0x9F.
+    const bool c1 =
+        byte == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
+    if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7f || c1) {
+      const auto code = c1 ? static_cast<unsigned char>(text[++i]) : byte;
+      out += {'\\', 'x', kHex[code >> 4], kHex[code & 15]};
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+}  // namespace skald

@@ -1,0 +1,19 @@
+// Text from files and from stdin.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace skald {
+
+// A whole file, or stdin for "-"; one newline at its end is dropped, as editors add it.
+std::string read_text(const std::string& file);
+
+// Replaces \n \r \t \\ \" \' \0 and \xHH; anything else after a backslash is an Error.
+std::string unescape(std::string_view text);
+
+// As it is but for control characters, which could take over a terminal: ESC becomes \x1b. Newlines
+// and tabs stay.
+std::string printable_text(std::string_view text);
+
+}  // namespace skald

@@ -1,0 +1,213 @@
+// skald inspect: what is in a model's files, without loading them.
+#include <CLI/CLI.hpp>
+#include <map>
+#include <numeric>
+
+#include "app/commands.h"
+#include "app/help.h"
+#include "app/json.h"
+#include "app/open.h"
+#include "app/output.h"
+#include "app/table.h"
+#include "engine/error.h"
+#include "engine/printable.h"
+#include "models/gguf.h"
+
+namespace skald {
+namespace {
+
+struct InspectFlags {
+  ModelFlags model;
+  std::string path;
+  bool json = false, tensors = false, metadata = false;
+};
+
+// The tokenizer, or why there is none: a model can be inspected without.
+struct FoundTokenizer {
+  ModelTokenizer tokens;
+  std::string problem;
+};
+
+FoundTokenizer find_tokenizer(const OpenedModel& opened) {
+  try {
+    return {open_tokenizer(opened), ""};
+  } catch (const Error& error) {
+    return {{}, error.what()};
+  }
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::string text;
+  for (int64_t size : shape) text += concat(text.empty() ? "" : " × ", size);
+  return text;
+}
+
+std::string size_text(int64_t bytes) {
+  char text[32];
+  if (bytes < 1 << 20) {
+    std::snprintf(text, sizeof text, "%.1f KiB", static_cast<double>(bytes) / 1024);
+  } else if (bytes < 1 << 30) {
+    std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+  } else {
+    std::snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
+  }
+  return text;
+}
+
+int64_t elements(const Tensor& tensor) { return tensor.view.rows * tensor.view.cols; }
+
+Json config_json(const ModelConfig& c) {
+  return {{"architecture", c.architecture},
+          {"layers", c.layers},
+          {"dim", c.dim},
+          {"ffn_dim", c.ffn_dim},
+          {"heads", c.heads},
+          {"kv_heads", c.kv_heads},
+          {"head_dim", c.head_dim},
+          {"vocab", c.vocab},
+          {"context", c.context},
+          {"window", c.window},
+          {"norm_eps", c.norm_eps},
+          {"activation", c.activation == Activation::Silu ? "silu" : "gelu_tanh"},
+          {"rope_base", c.rope_base},
+          {"rope_scaling", c.rope_scaling},
+          {"tied_embeddings", c.tied},
+          {"attention_bias", c.attention_bias},
+          {"mlp_bias", c.mlp_bias}};
+}
+
+Json tokenizer_json(const FoundTokenizer& found) {
+  if (!found.tokens.tokenizer) return {{"problem", found.problem}};
+  const Tokenizer& t = *found.tokens.tokenizer;
+  const SpecialTokens& special = t.special();
+  auto token = [&](int32_t id) -> Json {
+    if (id < 0) return nullptr;
+    return {{"id", id}, {"piece", std::string(t.piece(id))}};
+  };
+  Json stops = Json::array();
+  for (int32_t id : found.tokens.stop_ids) stops.push_back(token(id));
+  return {
+      {"kind", std::string(t.name())}, {"vocab", t.vocab_size()},    {"bos", token(special.bos)},
+      {"eos", token(special.eos)},     {"unk", token(special.unk)},  {"pad", token(special.pad)},
+      {"add_bos", special.add_bos},    {"add_eos", special.add_eos}, {"stops", stops}};
+}
+
+std::map<std::string_view, std::pair<int, int64_t>> count_types(const WeightFile& file) {
+  std::map<std::string_view, std::pair<int, int64_t>> types;  // name → tensors, bytes
+  for (const Tensor& tensor : file.tensors()) {
+    auto& [count, bytes] = types[name(tensor.view.type)];
+    ++count;
+    bytes += tensor.view.bytes();
+  }
+  return types;
+}
+
+int64_t count_elements(const WeightFile& file) {
+  return std::accumulate(file.tensors().begin(), file.tensors().end(), int64_t{0},
+                         [](int64_t sum, const Tensor& t) { return sum + elements(t); });
+}
+
+std::string report_json(const OpenedModel& opened, const FoundTokenizer& tokenizer) {
+  const WeightFile& file = *opened.model.weights;
+  Json report = {{"path", opened.path.string()},
+                 {"format", opened.gguf ? "gguf" : "safetensors"},
+                 {"family", std::string(opened.family)},
+                 {"parameters", count_elements(file)},
+                 {"bytes", file.bytes()},
+                 {"config", config_json(opened.model.config)},
+                 {"tokenizer", tokenizer_json(tokenizer)}};
+  for (const auto& [type, counted] : count_types(file)) {
+    report["types"][std::string(type)] = {{"tensors", counted.first}, {"bytes", counted.second}};
+  }
+  report["tensors"] = Json::array();
+  for (const Tensor& tensor : file.tensors()) {
+    report["tensors"].push_back({{"name", tensor.name},
+                                 {"shape", tensor.shape},
+                                 {"type", std::string(name(tensor.view.type))},
+                                 {"bytes", tensor.view.bytes()}});
+  }
+  if (opened.gguf) {
+    for (const GgufValue& value : opened.gguf->metadata().values()) {
+      report["metadata"][std::string(value.key)] = value.short_text(400);
+    }
+  }
+  return dump(report, 2) + "\n";
+}
+
+std::string special_text(const Tokenizer& tokenizer, const char* what, int32_t id) {
+  if (id < 0) return "";
+  return concat(", ", what, " ", id, " ", printable(tokenizer.piece(id)));
+}
+
+std::string report_text(const OpenedModel& opened, const FoundTokenizer& found,
+                        const InspectFlags& flags) {
+  const ModelConfig& c = opened.model.config;
+  const WeightFile& file = *opened.model.weights;
+  std::string out = concat(
+      printable(opened.path.string()), "\n  family      ", opened.family, " (", c.architecture,
+      ", ", opened.gguf ? concat("GGUF v", opened.gguf->version()) : "Hugging Face safetensors",
+      ")\n  parameters  ", count_elements(file), " in ", size_text(file.bytes()),
+      "\n  layers      ", c.layers, ", width ", c.dim, ", feed-forward ", c.ffn_dim,
+      "\n  attention   ", c.heads, " heads of ", c.head_dim, ", ", c.kv_heads,
+      " for keys and values", c.window ? concat(", window ", c.window) : "",
+      "\n  rope        base ", c.rope_base, ", scaling ", c.rope_scaling, "\n  context     ",
+      c.context, " tokens\n  vocabulary  ", c.vocab, c.tied ? ", the head is the embedding" : "",
+      "\n");
+  if (found.tokens.tokenizer) {
+    const Tokenizer& t = *found.tokens.tokenizer;
+    const SpecialTokens& special = t.special();
+    out += concat("  tokenizer   ", t.name(), ", ", t.vocab_size(), " pieces",
+                  special_text(t, "bos", special.bos), special_text(t, "eos", special.eos),
+                  special_text(t, "unk", special.unk), special.add_bos ? ", begins with bos" : "",
+                  special.add_eos ? ", ends with eos" : "", "\n");
+  } else {
+    out += concat("  tokenizer   none: ", found.problem, "\n");
+  }
+  for (const auto& [type, counted] : count_types(file)) {
+    out += concat("  ", type, std::string(12 - std::min<size_t>(type.size(), 11), ' '),
+                  counted.first, " tensors, ", size_text(counted.second), "\n");
+  }
+  if (flags.metadata && opened.gguf) {
+    Table table{{"key", "type", "value"}, {}};
+    for (const GgufValue& value : opened.gguf->metadata().values()) {
+      table.rows.push_back({printable(value.key), value.type_text(), value.short_text()});
+    }
+    out += "\n" + to_text(table);
+  }
+  if (flags.tensors) {
+    Table table{{"tensor", "type", "shape", "size"}, {}};
+    for (const Tensor& tensor : file.tensors()) {
+      table.rows.push_back({printable(tensor.name), std::string(name(tensor.view.type)),
+                            shape_text(tensor.shape), size_text(tensor.view.bytes())});
+    }
+    out += "\n" + to_text(table);
+  }
+  return out;
+}
+
+int inspect(InspectFlags& flags) {
+  if (!flags.path.empty()) flags.model.model = flags.path;
+  const OpenedModel opened = open_model(flags.model);
+  const FoundTokenizer tokenizer = find_tokenizer(opened);
+  StandardOutput().write(flags.json ? report_json(opened, tokenizer)
+                                    : report_text(opened, tokenizer, flags));
+  return 0;
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& program, Action& chosen) {
+  CLI::App* command = add_command(
+      program, "inspect",
+      "Shows a model's configuration, tensors, formats and tokenizer, reading only file heads.",
+      {"skald inspect model.gguf --tensors", "skald inspect folder/ --json | jq .config"});
+  auto flags = std::make_shared<InspectFlags>();
+  command->add_option("path", flags->path, "")->option_text("MODEL");
+  add_model_flag(*command, flags->model);
+  command->add_flag("--tensors", flags->tensors, "List every tensor")->group("Output");
+  command->add_flag("--metadata", flags->metadata, "List a GGUF's metadata")->group("Output");
+  command->add_flag("--json", flags->json, "Everything, as one JSON object")->group("Output");
+  command->callback([=, &chosen] { chosen = [=] { return inspect(*flags); }; });
+}
+
+}  // namespace skald

@@ -1,0 +1,60 @@
+#include "app/open.h"
+
+#include <algorithm>
+
+#include "app/help.h"
+#include "engine/error.h"
+#include "engine/printable.h"
+
+namespace skald {
+
+namespace fs = std::filesystem;
+
+void add_model_flag(CLI::App& command, ModelFlags& flags) {
+  command.add_option("-m,--model", flags.model, "GGUF file or Hugging Face folder [bundled model]")
+      ->type_name("PATH")
+      ->group("Model");
+}
+
+void add_run_flags(CLI::App& command, ModelFlags& flags) {
+  RunOptions& run = flags.run;
+  command.add_flag("--exact", run.exact, "float32 activations and cache for every weight format")
+      ->group(kChangesOutput);
+  command.add_option("-c,--ctx-size", run.context, "Context in tokens; 0: the model's own")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 31))
+      ->capture_default_str()
+      ->group(kChangesSpeed);
+  command.add_option("-t,--threads", run.threads, "CPU threads; 0: all that it may use")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str()
+      ->group(kChangesSpeed);
+  command.add_option("--rows", run.rows, "Most prompt tokens in one step")
+      ->type_name("N")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str()
+      ->group(kChangesSpeed);
+}
+
+fs::path bundled_model() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  const fs::path installed = program.parent_path().parent_path() / "share" / "skald" / "demo";
+  if (!error && fs::exists(installed / "config.json", error)) return installed;
+  return SKALD_DEMO_DIR;
+}
+
+OpenedModel open_model(const ModelFlags& flags) {
+  const fs::path path = flags.model.empty() ? bundled_model() : fs::path(flags.model);
+  return open_model(path);
+}
+
+void check_context(const ModelFlags& flags, const ModelConfig& config) {
+  if (flags.run.context > config.context) {
+    fail(Exit::Usage, "-c ", flags.run.context, ": the model was trained for ", config.context,
+         " tokens; ask for at most that");
+  }
+}
+
+}  // namespace skald

@@ -1,0 +1,43 @@
+// From flags to a model, its tokenizer and an executor: shared by the commands.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/backend.h"
+#include "engine/cpu/executor.h"
+#include "models/open.h"
+#include "tokenizer/tokenizer.h"
+
+namespace skald {
+
+struct ModelFlags {
+  std::string model;  // path; empty: the bundled model
+  RunOptions run;
+};
+
+void add_model_flag(CLI::App& command, ModelFlags& flags);
+void add_run_flags(CLI::App& command, ModelFlags& flags);  // -c, -t, --exact, --rows
+
+// Where the bundled model lies: beside an installed program, or in the source tree.
+std::filesystem::path bundled_model();
+
+OpenedModel open_model(const ModelFlags& flags);
+
+// A context beyond what the model was trained for makes noise; that is an Error.
+void check_context(const ModelFlags& flags, const ModelConfig& config);
+
+struct ModelTokenizer {
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::vector<int32_t> stop_ids;  // tokens that end a text: EOS, and others that the files name
+};
+
+ModelTokenizer open_tokenizer(const OpenedModel& opened);
+
+// A tokenizer by the path of a model or of a tokenizer.model alone.
+std::unique_ptr<Tokenizer> open_tokenizer(const std::filesystem::path& model_or_file);
+
+}  // namespace skald

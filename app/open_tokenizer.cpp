@@ -1,0 +1,122 @@
+// Finds a model's tokenizer: in its GGUF, or in the files beside its config.json.
+#include <algorithm>
+
+#include "app/open.h"
+#include "engine/error.h"
+#include "engine/printable.h"
+#include "models/gguf.h"
+#include "models/hf_config.h"
+#include "tokenizer/sentencepiece.h"
+
+namespace skald {
+namespace {
+
+namespace fs = std::filesystem;
+
+int32_t token_id(const GgufMetadata& metadata, std::string_view key) {
+  constexpr uint64_t kNone = UINT64_MAX;
+  const uint64_t id = metadata.uint_or(key, kNone);
+  return id > INT32_MAX ? -1 : static_cast<int32_t>(id);
+}
+
+Vocabulary gguf_vocabulary(const GgufFile& file) {
+  const GgufMetadata& metadata = file.metadata();
+  const std::string_view kind = metadata.text_or("tokenizer.ggml.model", "");
+  if (kind.empty()) fail(Exit::Model, file.path(), ": has no tokenizer inside");
+  if (kind != "llama") {
+    fail(Exit::Model, file.path(), ": tokenizer kind '", printable(kind),
+         "' is not supported; skald reads SentencePiece vocabularies ('llama')");
+  }
+  Vocabulary v;
+  v.source = file.path();
+  for (std::string_view piece : metadata.strings("tokenizer.ggml.tokens"))
+    v.pieces.emplace_back(piece);
+  if (metadata.find("tokenizer.ggml.scores")) v.scores = metadata.floats("tokenizer.ggml.scores");
+  if (metadata.find("tokenizer.ggml.token_type")) {
+    for (int64_t type : metadata.ints("tokenizer.ggml.token_type")) {
+      v.types.push_back(static_cast<int32_t>(std::clamp<int64_t>(type, INT32_MIN, INT32_MAX)));
+    }
+  }
+  v.bos = token_id(metadata, "tokenizer.ggml.bos_token_id");
+  v.eos = token_id(metadata, "tokenizer.ggml.eos_token_id");
+  v.unk = token_id(metadata, "tokenizer.ggml.unknown_token_id");
+  v.pad = token_id(metadata, "tokenizer.ggml.padding_token_id");
+  // What the format means where a file says nothing.
+  if (!metadata.find("tokenizer.ggml.bos_token_id")) v.bos = 1;
+  if (!metadata.find("tokenizer.ggml.eos_token_id")) v.eos = 2;
+  if (!metadata.find("tokenizer.ggml.unknown_token_id")) v.unk = 0;
+  v.add_bos = metadata.boolean_or("tokenizer.ggml.add_bos_token", true);
+  v.add_eos = metadata.boolean_or("tokenizer.ggml.add_eos_token", false);
+  v.add_space_prefix = metadata.boolean_or("tokenizer.ggml.add_space_prefix", true);
+  v.remove_extra_whitespaces =
+      metadata.boolean_or("tokenizer.ggml.remove_extra_whitespaces", false);
+  return v;
+}
+
+std::unique_ptr<Tokenizer> folder_tokenizer(const fs::path& folder) {
+  const fs::path model = folder / "tokenizer.model";
+  if (!fs::exists(model)) {
+    const bool bpe = fs::exists(folder / "tokenizer.json");
+    fail(Exit::Model, printable(folder.string()), ": tokenizer.model is not there",
+         bpe ? "; tokenizer.json is, which skald does not read" : "; the folder has no tokenizer");
+  }
+  SentencePieceSettings settings;
+  if (fs::exists(folder / "tokenizer_config.json")) {
+    const HfConfig config = HfConfig::read(folder / "tokenizer_config.json");
+    auto setting = [&](std::string_view key) {
+      return config.has(key) ? std::optional(config.boolean_or(key, false)) : std::nullopt;
+    };
+    settings = {setting("add_bos_token"), setting("add_eos_token"), setting("legacy")};
+  }
+  return open_sentencepiece(model, settings);
+}
+
+void add_stop_id(std::vector<int32_t>& ids, int64_t id) {
+  const bool known = std::find(ids.begin(), ids.end(), id) != ids.end();
+  if (id >= 0 && id <= INT32_MAX && !known) ids.push_back(static_cast<int32_t>(id));
+}
+
+void add_hf_stop_ids(const fs::path& folder, std::vector<int32_t>& ids) {
+  for (const char* name : {"config.json", "generation_config.json"}) {
+    if (!fs::exists(folder / name)) continue;
+    const HfConfig config = HfConfig::read(folder / name);
+    if (!config.has("eos_token_id")) continue;
+    for (int64_t id : config.integers("eos_token_id")) add_stop_id(ids, id);
+  }
+}
+
+}  // namespace
+
+ModelTokenizer open_tokenizer(const OpenedModel& opened) {
+  ModelTokenizer result;
+  if (opened.gguf) {
+    result.tokenizer = make_sentencepiece(gguf_vocabulary(*opened.gguf));
+    for (const char* key : {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
+      add_stop_id(result.stop_ids, token_id(opened.gguf->metadata(), key));
+    }
+  } else {
+    result.tokenizer = folder_tokenizer(opened.path);
+    add_hf_stop_ids(opened.path, result.stop_ids);
+  }
+  add_stop_id(result.stop_ids, result.tokenizer->special().eos);
+  return result;
+}
+
+std::unique_ptr<Tokenizer> open_tokenizer(const fs::path& path) {
+  std::error_code error;
+  const std::string name = printable(path.string());
+  if (!fs::exists(path, error)) fail(Exit::Model, name, ": there is no such file or folder");
+  if (fs::is_directory(path)) {
+    for (const char* file : {"tokenizer.model", "tokenizer.json", "config.json"}) {
+      if (fs::exists(path / file)) return folder_tokenizer(path);
+    }
+    return open_tokenizer(open_model(path)).tokenizer;
+  }
+  if (is_gguf(path)) return make_sentencepiece(gguf_vocabulary(*open_gguf(path)));
+  if (path.filename() == "config.json" || path.extension() == ".safetensors") {
+    return folder_tokenizer(path.has_parent_path() ? path.parent_path() : fs::path("."));
+  }
+  return open_sentencepiece(path);
+}
+
+}  // namespace skald

@@ -1,0 +1,74 @@
+#include "app/sampling_flags.h"
+
+#include <charconv>
+#include <limits>
+#include <random>
+
+#include "app/help.h"
+#include "engine/error.h"
+#include "engine/printable.h"
+
+namespace skald {
+namespace {
+
+// "15043-1", "15043+2.5", "15043-inf"
+std::pair<int32_t, float> parse_bias(const std::string& text) {
+  const size_t sign = text.find_first_of("+-");
+  int32_t id = -1;
+  float bias = 0;
+  bool good = sign != std::string::npos && sign > 0;
+  if (good) {
+    const char* begin = text.data();
+    const auto parsed_id = std::from_chars(begin, begin + sign, id);
+    const char* number = begin + sign + (text[sign] == '+');
+    const auto parsed_bias = std::from_chars(number, begin + text.size(), bias);
+    good = parsed_id.ec == std::errc() && parsed_id.ptr == begin + sign && id >= 0 &&
+           parsed_bias.ec == std::errc() && parsed_bias.ptr == begin + text.size();
+  }
+  if (!good) {
+    fail(Exit::Usage, "--logit-bias '", printable(text),
+         "': expected a token id, a sign and a number, as in 15043-1.5 or 2-inf");
+  }
+  return {id, bias};
+}
+
+}  // namespace
+
+void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
+  SamplingParams& p = flags.params;
+  auto option = [&](const char* names, auto& value, const char* type, const char* description) {
+    command.add_option(names, value, description)
+        ->type_name(type)
+        ->capture_default_str()
+        ->group(kChangesOutput);
+  };
+  option("-s,--seed", flags.seed, "N", "Seed; -1: another one each time");
+  option("--temp", p.temperature, "X", "Temperature; 0: always the best token");
+  option("--top-k", p.top_k, "N", "Keep the N best tokens; 0: all");
+  option("--top-p", p.top_p, "X", "Keep the best that hold X together");
+  option("--min-p", p.min_p, "X", "Keep those at least X as likely as the best");
+  option("--typical", p.typical_p, "X", "Keep the typical ones; 1: off");
+  option("--repeat-penalty", p.repeat_penalty, "X", "Penalty on repeated tokens; 1: off");
+  option("--repeat-last-n", p.repeat_last_n, "N", "How far penalties look back; -1: all");
+  option("--presence-penalty", p.presence_penalty, "X", "Subtracted once from repeated tokens");
+  option("--frequency-penalty", p.frequency_penalty, "X", "Subtracted for each repetition");
+  command.add_option("-l,--logit-bias", flags.biases, "Adds to a token's logit, as in 15043-1.5")
+      ->type_name("ID±X")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->group(kChangesOutput);
+}
+
+SamplingParams sampling_params(const SamplingFlags& flags, int64_t vocab) {
+  SamplingParams params = flags.params;
+  if (flags.seed < -1) {
+    fail(Exit::Usage, "--seed ", flags.seed,
+         ": expected 0 or more, or -1 for another one each time");
+  }
+  params.seed = flags.seed >= 0 ? static_cast<uint64_t>(flags.seed) : std::random_device{}();
+  for (const std::string& bias : flags.biases) params.logit_bias.push_back(parse_bias(bias));
+  validate(params, vocab);
+  return params;
+}
+
+}  // namespace skald

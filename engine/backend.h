@@ -1,0 +1,81 @@
+// An Executor is a model made ready on one device: weights bound, buffers and cache allocated. It
+// runs steps: rows of several sequences at once, which is all that chunked prompts, batches and
+// scoring need. Not thread-safe; several executors in one process are independent.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/kv_pages.h"
+#include "engine/model.h"
+#include "engine/sampler.h"
+
+namespace skald {
+
+struct RunOptions {
+  // These change the output.
+  bool exact = false;  // float32 activations, sums and cache, whatever the weights' format
+
+  // These change only speed and memory.
+  int64_t context = 0;  // tokens a sequence may hold; 0: the model's own
+  int sequences = 1;    // that exist at a time with full context
+  int64_t rows = 512;   // at most in one step; longer prompts go in chunks
+  int threads = 0;      // 0: one for each core that this process may use
+};
+
+enum class Want : uint8_t { Nothing, LastRow, EveryRow };
+
+struct SeqRows {
+  Sequence* sequence;
+  std::span<const int32_t> tokens;  // appended to the sequence by the step
+  Want want;
+};
+using Step = std::span<const SeqRows>;
+
+struct PickRequest {
+  const SamplingParams* params;
+  SampleContext context;
+};
+
+// Sees every buffer as it is written, in the order of ops; for `skald diff`.
+struct OpOutput {
+  size_t op;  // index into Program::ops
+  std::string_view name;
+  std::span<const float> values;  // [rows, cols]
+  int64_t cols;
+};
+using Observer = std::function<void(const OpOutput&)>;
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+
+  virtual const Program& program() const = 0;
+  virtual int64_t max_rows() const = 0;
+  virtual int64_t context() const = 0;
+  virtual PagePool& pages() = 0;
+  Sequence new_sequence() { return Sequence(pages()); }
+
+  // Appends the step's tokens to their sequences and returns the number of wanted rows, which keep
+  // the step's order. On an Error no sequence has changed.
+  virtual int64_t run(Step step) = 0;
+
+  // Of the last run's wanted rows. logits() is valid until the next call on the executor.
+  virtual std::span<const float> logits(int64_t row) = 0;                   // [vocab]
+  virtual std::vector<Picked> pick(std::span<const PickRequest> requests);  // one a wanted row
+
+  virtual void observe(Observer observer) = 0;
+  virtual int64_t bytes_allocated() const = 0;  // cache and workspace, beside the weights
+  virtual int64_t cache_bytes_per_token() const = 0;
+  virtual std::string description() const = 0;  // "cpu (AVX3_DL, 2 threads)"
+
+ private:
+  Sampler sampler_;
+};
+
+}  // namespace skald

@@ -1,0 +1,301 @@
+#include "engine/cpu/executor.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "engine/buffer.h"
+#include "engine/cpu/kernels.h"
+#include "engine/error.h"
+
+namespace skald::cpu {
+namespace {
+
+// Logits are computed this many rows at a time as they are asked for: rows x vocabulary in one
+// piece would be gigabytes, while fewer rows would read the head's weights more often.
+constexpr int64_t kLogitRows = 16;
+
+KernelOptions kernel_options(const Program& program, const RunOptions& options) {
+  KernelOptions result;
+  result.exact = options.exact;
+  result.threads = options.threads > 0 ? options.threads : available_threads();
+  result.max_rows = std::max(options.rows, kLogitRows);
+  for (const Weight& weight : program.weights) {
+    result.max_cols = std::max(result.max_cols, weight.view.cols);
+  }
+  return result;
+}
+
+class CpuExecutor final : public Executor {
+ public:
+  CpuExecutor(const Model& model, const RunOptions& options, KernelSet set)
+      : weights_(model.weights),
+        program_(model.program()),
+        logits_op_(std::get<Logits>(program_.ops.back())),
+        context_(options.context > 0 ? options.context : model.config.context),
+        max_rows_(options.rows),
+        kernels_(set == KernelSet::Fast ? fast_kernels(kernel_options(program_, options))
+                                        : reference_kernels(kernel_options(program_, options))),
+        f16_cache_(!options.exact),
+        pool_(pages_for(context_) * options.sequences) {
+    check(max_rows_ > 0 && options.sequences > 0, "an executor has rows and sequences");
+    for (const ActSpec& act : program_.acts) {
+      acts_.emplace_back(max_rows_ * act.cols * int64_t{sizeof(float)}, "activations");
+    }
+    const int64_t element = f16_cache_ ? 2 : 4;
+    for (const KvLayer& layer : program_.kv) {
+      kv_offsets_.push_back(page_bytes_);
+      page_bytes_ += 2 * int64_t{layer.kv_heads} * kPageTokens * layer.head_dim * element;
+    }
+    cache_ = Buffer(page_bytes_ * pool_.size(), "the key-value cache");
+    wanted_ = Buffer(max_rows_ * hidden_cols() * int64_t{sizeof(float)}, "activations");
+    logits_ = Buffer(kLogitRows * program_.vocab() * int64_t{sizeof(float)}, "logits");
+    norm_weights_.resize(program_.weights.size());
+    tokens_.reserve(static_cast<size_t>(max_rows_));
+    positions_.reserve(static_cast<size_t>(max_rows_));
+    rows_.reserve(static_cast<size_t>(max_rows_));
+  }
+
+  const Program& program() const override { return program_; }
+  int64_t max_rows() const override { return max_rows_; }
+  int64_t context() const override { return context_; }
+  PagePool& pages() override { return pool_; }
+  void observe(Observer observer) override { observer_ = std::move(observer); }
+  std::string description() const override { return "cpu (" + kernels_->description() + ")"; }
+
+  int64_t cache_bytes_per_token() const override { return page_bytes_ / kPageTokens; }
+
+  int64_t bytes_allocated() const override {
+    int64_t bytes = cache_.bytes() + wanted_.bytes() + logits_.bytes();
+    for (const Buffer& act : acts_) bytes += act.bytes();
+    return bytes;
+  }
+
+  int64_t run(Step step) override {
+    admit(step);
+    for (size_t i = 0; i + 1 < program_.ops.size(); ++i) {
+      std::visit([this](const auto& op) { apply(op); }, program_.ops[i]);
+      if (observer_) {
+        const ActSpec& act = program_.act(*op_output(program_.ops[i]));
+        const float* values = data(*op_output(program_.ops[i]));
+        observer_({i, act.name, {values, static_cast<size_t>(rows() * act.cols)}, act.cols});
+      }
+    }
+    collect_wanted(step);
+    return wanted_rows_;
+  }
+
+  std::span<const float> logits(int64_t row) override {
+    check(row >= 0 && row < wanted_rows_, "a wanted row's logits are asked for");
+    if (row < first_logit_row_ || row >= first_logit_row_ + logit_rows_) compute_logits(row);
+    const int64_t vocab = program_.vocab();
+    return {logits_.as<float>() + (row - first_logit_row_) * vocab, static_cast<size_t>(vocab)};
+  }
+
+ private:
+  int64_t rows() const { return static_cast<int64_t>(tokens_.size()); }
+  int64_t hidden_cols() const { return program_.act(logits_op_.in).cols; }
+  float* data(ActId id) { return acts_[static_cast<size_t>(id)].as<float>(); }
+
+  // Checks the step, makes room in its sequences, and lists its rows.
+  void admit(Step step) {
+    const int64_t vocab = program_.vocab();
+    int64_t total = 0;
+    for (const SeqRows& part : step) {
+      check(!part.tokens.empty(), "a step's sequence has rows");
+      total += static_cast<int64_t>(part.tokens.size());
+      const int64_t length = part.sequence->length() + static_cast<int64_t>(part.tokens.size());
+      if (length > context_) {
+        fail(Exit::Failed, "the text is ", length, " tokens long, but the context holds ", context_,
+             "; ask for a larger one with -c");
+      }
+      for (int32_t token : part.tokens) {
+        if (token < 0 || token >= vocab) {
+          fail(Exit::Failed, "token id ", token, " is outside of the model's vocabulary of ", vocab,
+               "; the tokenizer belongs to another model");
+        }
+      }
+    }
+    check(total > 0 && total <= max_rows_, "a step has between 1 and max_rows rows");
+
+    size_t extended = 0;
+    try {
+      for (; extended < step.size(); ++extended) {
+        const SeqRows& part = step[extended];
+        const auto copy = part.sequence->extend(static_cast<int64_t>(part.tokens.size()));
+        if (copy) std::memcpy(page(copy->to), page(copy->from), static_cast<size_t>(page_bytes_));
+      }
+    } catch (const Error&) {
+      for (size_t i = 0; i < extended; ++i) {
+        Sequence& sequence = *step[i].sequence;
+        sequence.truncate(sequence.length() - static_cast<int64_t>(step[i].tokens.size()));
+      }
+      throw;
+    }
+
+    tokens_.clear();
+    positions_.clear();
+    rows_.clear();
+    for (const SeqRows& part : step) {
+      int64_t position = part.sequence->length() - static_cast<int64_t>(part.tokens.size());
+      for (int32_t token : part.tokens) {
+        tokens_.push_back(token);
+        positions_.push_back(position);
+        rows_.push_back({part.sequence->pages(), position});
+        ++position;
+      }
+    }
+  }
+
+  std::byte* page(int32_t index) const { return cache_.data() + index * page_bytes_; }
+
+  void apply(const Embed& op) {
+    kernels_->embed({program_.weight(op.weight).view, tokens_.data(), data(op.out), rows()});
+  }
+
+  void apply(const RmsNorm& op) {
+    const int64_t dim = program_.act(op.in).cols;
+    kernels_->rms_norm({data(op.in), vector(op.weight), data(op.out), rows(), dim, op.eps});
+  }
+
+  void apply(const Linear& op) {
+    kernels_->linear(
+        {program_.weight(op.weight).view, vector(op.bias), data(op.in), data(op.out), rows()});
+  }
+
+  void apply(const Rope& op) {
+    const RopeSpec* spec = &program_.ropes[static_cast<size_t>(op.spec)];
+    kernels_->rope({data(op.x), positions_.data(), spec, rows(), op.heads, op.head_dim});
+  }
+
+  void apply(const Attention& op) {
+    AttentionArgs args;
+    args.q = data(op.q);
+    args.k = data(op.k);
+    args.v = data(op.v);
+    args.out = data(op.out);
+    args.at = rows_.data();
+    args.rows = rows();
+    args.cache = {cache_.data() + kv_offsets_[static_cast<size_t>(op.layer)], page_bytes_,
+                  f16_cache_};
+    args.spec = op.spec;
+    kernels_->attention(args);
+  }
+
+  void apply(const GatedAct& op) {
+    const int64_t count = rows() * program_.act(op.out).cols;
+    kernels_->gated_act({data(op.gate), data(op.up), data(op.out), count, op.activation});
+  }
+
+  void apply(const Add& op) {
+    kernels_->add(data(op.x), data(op.y), rows() * program_.act(op.x).cols);
+  }
+
+  void apply(const Logits&) {}  // when they are asked for: compute_logits()
+
+  void compute_logits(int64_t row) {
+    first_logit_row_ = row;
+    logit_rows_ = std::min(kLogitRows, wanted_rows_ - row);
+    const float* in = wanted_.as<float>() + row * hidden_cols();
+    kernels_->linear(
+        {program_.weight(logits_op_.weight).view, nullptr, in, logits_.as<float>(), logit_rows_});
+    if (observer_) {
+      const int64_t vocab = program_.vocab();
+      observer_({program_.ops.size() - 1,
+                 "logits",
+                 {logits_.as<float>(), static_cast<size_t>(logit_rows_ * vocab)},
+                 vocab});
+    }
+  }
+
+  void collect_wanted(Step step) {
+    const int64_t cols = hidden_cols();
+    wanted_rows_ = 0;
+    logit_rows_ = 0;
+    int64_t row = 0;
+    for (const SeqRows& part : step) {
+      const int64_t count = static_cast<int64_t>(part.tokens.size());
+      const int64_t wanted = part.want == Want::EveryRow ? count : part.want == Want::LastRow;
+      std::memcpy(wanted_.as<float>() + wanted_rows_ * cols,
+                  data(logits_op_.in) + (row + count - wanted) * cols,
+                  static_cast<size_t>(wanted * cols) * sizeof(float));
+      wanted_rows_ += wanted;
+      row += count;
+    }
+  }
+
+  // Norm weights and biases as float32, whatever the file stores; decoded at their first use.
+  const float* vector(WeightId id) {
+    if (id == WeightId::None) return nullptr;
+    std::vector<float>& decoded = norm_weights_[static_cast<size_t>(id)];
+    if (decoded.empty()) {
+      const TensorView& view = program_.weight(id).view;
+      decoded.resize(static_cast<size_t>(view.cols));
+      info(view.type).decode_row(view.data, decoded.data(), view.cols);
+    }
+    return decoded.data();
+  }
+
+  std::shared_ptr<const WeightFile> weights_;
+  Program program_;
+  Logits logits_op_;
+  int64_t context_;
+  int64_t max_rows_;
+  std::unique_ptr<Kernels> kernels_;
+  bool f16_cache_;
+  PagePool pool_;
+
+  std::vector<Buffer> acts_;  // one an ActSpec, [max_rows, cols] float32
+  Buffer cache_;              // pool_.size() pages of page_bytes_, all layers in a page
+  int64_t page_bytes_ = 0;
+  std::vector<int64_t> kv_offsets_;  // of each layer in a page
+  std::vector<std::vector<float>> norm_weights_;
+
+  // The step's rows.
+  std::vector<int32_t> tokens_;
+  std::vector<int64_t> positions_;
+  std::vector<AttentionRow> rows_;
+
+  // Its wanted rows, and the part of their logits that was computed last.
+  Buffer wanted_;  // [wanted_rows_, dim]
+  int64_t wanted_rows_ = 0;
+  Buffer logits_;  // [logit_rows_, vocab]
+  int64_t first_logit_row_ = 0, logit_rows_ = 0;
+
+  Observer observer_;
+};
+
+}  // namespace
+
+std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options,
+                                        KernelSet kernels) {
+  return std::make_unique<CpuExecutor>(model, options, kernels);
+}
+
+int available_threads() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
+  return std::max(1, CPU_COUNT(&allowed));
+}
+
+double measure_read_bandwidth(int threads) {
+  constexpr int64_t kBytes = int64_t{1} << 30;
+  constexpr int kPasses = 5;
+  Buffer memory(kBytes, "the bandwidth measurement");
+  std::memset(memory.data(), 1, static_cast<size_t>(kBytes));
+  const auto kernels = fast_kernels({.threads = threads});
+  double best = 0;
+  for (int pass = 0; pass < kPasses; ++pass) {
+    const auto start = std::chrono::steady_clock::now();
+    const uint64_t sum = kernels->read_all({memory.data(), static_cast<size_t>(kBytes)});
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    check(sum != 0, "reading memory sums its bytes");
+    best = std::max(best, static_cast<double>(kBytes) / seconds.count());
+  }
+  return best;
+}
+
+}  // namespace skald::cpu

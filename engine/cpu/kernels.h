@@ -1,0 +1,105 @@
+// The arithmetic of the CPU backend: one function an op, over plain float32 rows. Two
+// implementations: reference_kernels() are loops to be checked against the formulas, fast_kernels()
+// are SIMD on a thread pool. Both promise: a row's result does not depend on the other rows of the
+// call, on how rows are split into calls, or on the number of threads, down to the last bit.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "engine/program.h"
+#include "engine/tensor.h"
+
+namespace skald::cpu {
+
+struct EmbedArgs {
+  TensorView weight;      // [vocab, dim]
+  const int32_t* tokens;  // [rows], each < vocab
+  float* out;             // [rows, dim]
+  int64_t rows;
+};
+
+struct RmsNormArgs {
+  const float* in;      // [rows, dim]
+  const float* weight;  // [dim]
+  float* out;           // [rows, dim]; may be in
+  int64_t rows, dim;
+  float eps;
+};
+
+struct LinearArgs {
+  TensorView weight;  // [out_dim, in_dim], any format
+  const float* bias;  // [out_dim] or nullptr
+  const float* in;    // [rows, in_dim]
+  float* out;         // [rows, out_dim]
+  int64_t rows;
+};
+
+struct RopeArgs {
+  float* x;                  // [rows, heads * head_dim], rotated in place
+  const int64_t* positions;  // [rows]
+  const RopeSpec* spec;
+  int64_t rows;
+  int heads, head_dim;
+};
+
+// The cache of one layer: page p starts at data + p * page_stride and holds keys, then values, each
+// [kv_heads, kPageTokens, head_dim] of float32 or float16.
+struct KvCacheView {
+  std::byte* data;
+  int64_t page_stride;  // bytes
+  bool f16;
+};
+
+struct AttentionRow {
+  std::span<const int32_t> pages;  // of its sequence
+  int64_t position;                // of this row in its sequence
+};
+
+struct AttentionArgs {
+  const float* q;          // [rows, heads * head_dim]
+  const float* k;          // [rows, kv_heads * head_dim], appended to the cache first
+  const float* v;          // [rows, kv_heads * head_dim]
+  float* out;              // [rows, heads * head_dim]
+  const AttentionRow* at;  // [rows]; a sequence's rows are adjacent and in order
+  int64_t rows;
+  KvCacheView cache;
+  AttentionSpec spec;
+};
+
+struct GatedActArgs {
+  const float* gate;  // [count]
+  const float* up;    // [count]
+  float* out;         // [count]; may be gate or up
+  int64_t count;
+  Activation activation;
+};
+
+class Kernels {
+ public:
+  virtual ~Kernels() = default;
+  virtual void embed(const EmbedArgs& args) = 0;
+  virtual void rms_norm(const RmsNormArgs& args) = 0;
+  virtual void linear(const LinearArgs& args) = 0;
+  virtual void rope(const RopeArgs& args) = 0;
+  virtual void attention(const AttentionArgs& args) = 0;
+  virtual void gated_act(const GatedActArgs& args) = 0;
+  virtual void add(float* x, const float* y, int64_t count) = 0;  // x += y
+  // Sums bytes as fast as the same threads can read them: the yardstick for `skald bench`.
+  virtual uint64_t read_all(std::span<const std::byte> bytes) = 0;
+  virtual std::string description() const = 0;  // "AVX3_DL, 2 threads"
+};
+
+struct KernelOptions {
+  bool exact = false;  // fast kernels: no int8 activations for block formats
+  int threads = 1;
+  int64_t max_rows = 1;  // of any call
+  int64_t max_cols = 1;  // of any linear's input
+};
+
+std::unique_ptr<Kernels> reference_kernels(const KernelOptions& options);
+std::unique_ptr<Kernels> fast_kernels(const KernelOptions& options);
+
+}  // namespace skald::cpu

@@ -1,0 +1,176 @@
+// The CPU kernels as plain loops, each the formula and nothing else: what all others are tested
+// against. Single-threaded; sums run in one fixed order.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "engine/cpu/kernels.h"
+#include "engine/kv_pages.h"
+#include "engine/quant/half.h"
+
+namespace skald::cpu {
+namespace {
+
+class ReferenceKernels final : public Kernels {
+ public:
+  void embed(const EmbedArgs& a) override {
+    for (int64_t r = 0; r < a.rows; ++r) {
+      info(a.weight.type)
+          .decode_row(a.weight.row(a.tokens[r]), a.out + r * a.weight.cols, a.weight.cols);
+    }
+  }
+
+  void rms_norm(const RmsNormArgs& a) override {
+    for (int64_t r = 0; r < a.rows; ++r) {
+      const float* in = a.in + r * a.dim;
+      float* out = a.out + r * a.dim;
+      double squares = 0;
+      for (int64_t i = 0; i < a.dim; ++i) squares += double{in[i]} * in[i];
+      const float scale = static_cast<float>(1 / std::sqrt(squares / a.dim + a.eps));
+      for (int64_t i = 0; i < a.dim; ++i) out[i] = in[i] * scale * a.weight[i];
+    }
+  }
+
+  void linear(const LinearArgs& a) override {
+    const int64_t outs = a.weight.rows, ins = a.weight.cols;
+    weight_row_.resize(static_cast<size_t>(ins));
+    for (int64_t o = 0; o < outs; ++o) {
+      info(a.weight.type).decode_row(a.weight.row(o), weight_row_.data(), ins);
+      for (int64_t r = 0; r < a.rows; ++r) {
+        double sum = a.bias ? a.bias[o] : 0;
+        for (int64_t i = 0; i < ins; ++i) sum += double{weight_row_[i]} * a.in[r * ins + i];
+        a.out[r * outs + o] = static_cast<float>(sum);
+      }
+    }
+  }
+
+  void rope(const RopeArgs& a) override {
+    const int half = static_cast<int>(a.spec->inv_freq.size());
+    const int stride = a.spec->interleaved ? 2 : 1;
+    const int partner = a.spec->interleaved ? 1 : half;
+    for (int64_t r = 0; r < a.rows; ++r) {
+      for (int h = 0; h < a.heads; ++h) {
+        float* head = a.x + (r * a.heads + h) * a.head_dim;
+        for (int i = 0; i < half; ++i) {
+          // The product is float32, as in Hugging Face: at long positions its rounding shows.
+          const float angle = static_cast<float>(a.positions[r]) * a.spec->inv_freq[i];
+          const float cos = std::cos(angle), sin = std::sin(angle);
+          float& x = head[i * stride];
+          float& y = head[i * stride + partner];
+          const float rotated_x = x * cos - y * sin;
+          y = y * cos + x * sin;
+          x = rotated_x;
+        }
+      }
+    }
+  }
+
+  void attention(const AttentionArgs& a) override {
+    const AttentionSpec& s = a.spec;
+    const int64_t group = s.heads / s.kv_heads;
+    for (int64_t r = 0; r < a.rows; ++r) {
+      for (int64_t h = 0; h < s.kv_heads; ++h) {
+        const int64_t source = (r * s.kv_heads + h) * s.head_dim;
+        store(a, a.at[r], Half::Keys, h, a.k + source);
+        store(a, a.at[r], Half::Values, h, a.v + source);
+      }
+    }
+    std::vector<double> sum(static_cast<size_t>(s.head_dim));
+    for (int64_t r = 0; r < a.rows; ++r) {
+      const int64_t last = a.at[r].position;
+      const int64_t first = s.window ? std::max<int64_t>(0, last - s.window + 1) : 0;
+      probabilities_.resize(static_cast<size_t>(last + 1));
+      for (int64_t h = 0; h < s.heads; ++h) {
+        const float* q = a.q + (r * s.heads + h) * s.head_dim;
+        double best = -INFINITY;
+        for (int64_t t = first; t <= last; ++t) {
+          double dot = 0;
+          for (int i = 0; i < s.head_dim; ++i) {
+            dot += double{q[i]} * load(a, a.at[r], Half::Keys, h / group, t, i);
+          }
+          probabilities_[t] = dot * s.scale;
+          best = std::max(best, probabilities_[t]);
+        }
+        double total = 0;
+        std::fill(sum.begin(), sum.end(), 0);
+        for (int64_t t = first; t <= last; ++t) {
+          const double p = std::exp(probabilities_[t] - best);
+          total += p;
+          for (int i = 0; i < s.head_dim; ++i) {
+            sum[i] += p * load(a, a.at[r], Half::Values, h / group, t, i);
+          }
+        }
+        float* out = a.out + (r * s.heads + h) * s.head_dim;
+        for (int i = 0; i < s.head_dim; ++i) out[i] = static_cast<float>(sum[i] / total);
+      }
+    }
+  }
+
+  void gated_act(const GatedActArgs& a) override {
+    for (int64_t i = 0; i < a.count; ++i) {
+      const float x = a.gate[i];
+      const float gate = a.activation == Activation::Silu ? x / (1 + std::exp(-x)) : gelu_tanh(x);
+      a.out[i] = gate * a.up[i];
+    }
+  }
+
+  void add(float* x, const float* y, int64_t count) override {
+    for (int64_t i = 0; i < count; ++i) x[i] += y[i];
+  }
+
+  uint64_t read_all(std::span<const std::byte> bytes) override {
+    uint64_t sum = 0;
+    for (std::byte b : bytes) sum += static_cast<uint8_t>(b);
+    return sum;
+  }
+
+  std::string description() const override { return "reference, 1 thread"; }
+
+ private:
+  enum class Half { Keys, Values };
+
+  static float gelu_tanh(float x) {
+    constexpr float kSqrt2OverPi = 0.7978845608028654f;
+    return 0.5f * x * (1 + std::tanh(kSqrt2OverPi * (x + 0.044715f * x * x * x)));
+  }
+
+  static std::byte* slot(const AttentionArgs& a, const AttentionRow& row, Half half, int64_t head,
+                         int64_t position) {
+    const int64_t index = half == Half::Keys ? head : a.spec.kv_heads + head;
+    const int64_t token = position % kPageTokens;
+    const int64_t element = (index * kPageTokens + token) * a.spec.head_dim;
+    return a.cache.data + row.pages[position / kPageTokens] * a.cache.page_stride +
+           element * (a.cache.f16 ? 2 : 4);
+  }
+
+  static float load(const AttentionArgs& a, const AttentionRow& row, Half half, int64_t head,
+                    int64_t position, int i) {
+    const std::byte* from = slot(a, row, half, head, position);
+    if (!a.cache.f16) return reinterpret_cast<const float*>(from)[i];
+    return f16_to_f32(reinterpret_cast<const uint16_t*>(from)[i]);
+  }
+
+  static void store(const AttentionArgs& a, const AttentionRow& row, Half half, int64_t head,
+                    const float* values) {
+    std::byte* to = slot(a, row, half, head, row.position);
+    for (int i = 0; i < a.spec.head_dim; ++i) {
+      if (a.cache.f16) {
+        reinterpret_cast<uint16_t*>(to)[i] = f32_to_f16(values[i]);
+      } else {
+        reinterpret_cast<float*>(to)[i] = values[i];
+      }
+    }
+  }
+
+  std::vector<float> weight_row_;
+  std::vector<double> probabilities_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernels> reference_kernels(const KernelOptions&) {
+  return std::make_unique<ReferenceKernels>();
+}
+
+}  // namespace skald::cpu

@@ -1,0 +1,130 @@
+#include "engine/dtype.h"
+
+#include <algorithm>
+#include <bit>
+#include <cctype>
+#include <cstring>
+
+#include "engine/error.h"
+#include "engine/quant/half.h"
+#include "engine/quant/iq4_nl.h"
+#include "engine/quant/iq4_xs.h"
+#include "engine/quant/mxfp4.h"
+#include "engine/quant/q2_k.h"
+#include "engine/quant/q3_k.h"
+#include "engine/quant/q4_0.h"
+#include "engine/quant/q4_1.h"
+#include "engine/quant/q4_k.h"
+#include "engine/quant/q5_0.h"
+#include "engine/quant/q5_1.h"
+#include "engine/quant/q5_k.h"
+#include "engine/quant/q6_k.h"
+#include "engine/quant/q8_0.h"
+
+namespace skald {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "weight files are little-endian");
+
+// The plain formats as blocks of one weight, so that all rows are decoded by one loop.
+struct OneF32 {
+  static constexpr int kElems = 1;
+  float value;
+};
+struct OneF16 {
+  static constexpr int kElems = 1;
+  uint16_t bits;
+};
+struct OneBF16 {
+  static constexpr int kElems = 1;
+  uint16_t bits;
+};
+float decode(const OneF32& b, int) { return b.value; }
+float decode(const OneF16& b, int) { return f16_to_f32(b.bits); }
+float decode(const OneBF16& b, int) { return bf16_to_f32(b.bits); }
+
+template <class Block>
+void decode_row(const std::byte* row, float* out, int64_t elems) {
+  for (int64_t start = 0; start < elems; start += Block::kElems) {
+    Block block;  // a copy, for a row in a file may be unaligned
+    std::memcpy(&block, row, sizeof(Block));
+    row += sizeof(Block);
+    for (int i = 0; i < Block::kElems; ++i) out[start + i] = decode(block, i);
+  }
+}
+
+template <class Block>
+constexpr DTypeInfo format(DType type, std::string_view name, int gguf_id,
+                           std::string_view safetensors = {}) {
+  return {type, name, safetensors, Block::kElems, sizeof(Block), gguf_id, decode_row<Block>};
+}
+
+// In the order of the enum.
+constexpr DTypeInfo kTable[] = {
+    format<OneF32>(DType::F32, "F32", 0, "F32"),
+    format<OneF16>(DType::F16, "F16", 1, "F16"),
+    format<OneBF16>(DType::BF16, "BF16", 30, "BF16"),
+    format<BlockQ8_0>(DType::Q8_0, "Q8_0", 8),
+    format<BlockQ4_0>(DType::Q4_0, "Q4_0", 2),
+    format<BlockQ4_1>(DType::Q4_1, "Q4_1", 3),
+    format<BlockQ5_0>(DType::Q5_0, "Q5_0", 6),
+    format<BlockQ5_1>(DType::Q5_1, "Q5_1", 7),
+    format<BlockQ2_K>(DType::Q2_K, "Q2_K", 10),
+    format<BlockQ3_K>(DType::Q3_K, "Q3_K", 11),
+    format<BlockQ4_K>(DType::Q4_K, "Q4_K", 12),
+    format<BlockQ5_K>(DType::Q5_K, "Q5_K", 13),
+    format<BlockQ6_K>(DType::Q6_K, "Q6_K", 14),
+    format<BlockIQ4_NL>(DType::IQ4_NL, "IQ4_NL", 20),
+    format<BlockIQ4_XS>(DType::IQ4_XS, "IQ4_XS", 23),
+    format<BlockMXFP4>(DType::MXFP4, "MXFP4", 39),
+};
+
+constexpr bool in_enum_order() {
+  for (size_t i = 0; i < std::size(kTable); ++i) {
+    if (static_cast<size_t>(kTable[i].type) != i) return false;
+  }
+  return std::size(kTable) == static_cast<size_t>(DType::MXFP4) + 1;
+}
+static_assert(in_enum_order());
+
+template <class Predicate>
+std::optional<DType> first_type(Predicate&& matches) {
+  const auto found = std::find_if(std::begin(kTable), std::end(kTable), matches);
+  if (found == std::end(kTable)) return std::nullopt;
+  return found->type;
+}
+
+}  // namespace
+
+const DTypeInfo& info(DType type) {
+  const auto index = static_cast<size_t>(type);
+  check(index < std::size(kTable), "a DType outside the enum");
+  return kTable[index];
+}
+
+std::span<const DTypeInfo> all_dtypes() { return kTable; }
+
+std::optional<DType> dtype_from_name(std::string_view name) {
+  return first_type([&](const DTypeInfo& row) {
+    return std::equal(
+        name.begin(), name.end(), row.name.begin(), row.name.end(),
+        [](unsigned char a, unsigned char b) { return std::toupper(a) == std::toupper(b); });
+  });
+}
+
+std::optional<DType> dtype_from_gguf_id(uint32_t id) {
+  return first_type([&](const DTypeInfo& row) { return static_cast<uint32_t>(row.gguf_id) == id; });
+}
+
+std::optional<DType> dtype_from_safetensors(std::string_view name) {
+  if (name.empty()) return std::nullopt;
+  return first_type([&](const DTypeInfo& row) { return row.safetensors == name; });
+}
+
+int64_t row_bytes(DType type, int64_t elems) {
+  const DTypeInfo& format = info(type);
+  check(elems >= 0 && elems % format.block_elems == 0, "a row must be whole blocks");
+  return elems / format.block_elems * format.block_bytes;
+}
+
+}  // namespace skald

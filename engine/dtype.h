@@ -1,0 +1,38 @@
+// The one table of number formats. Everything that a format means outside its own header in
+// engine/quant (name, block size, file ids, decoding) is read from here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace skald {
+
+enum class DType : uint8_t {
+  F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS, MXFP4,
+};
+
+struct DTypeInfo {
+  DType type;
+  std::string_view name;         // as GGUF writes it: "Q4_K"
+  std::string_view safetensors;  // its name there; empty when that format does not have it
+  int block_elems;
+  int block_bytes;
+  int gguf_id;
+  void (*decode_row)(const std::byte* row, float* out, int64_t elems);  // elems % block_elems == 0
+};
+
+const DTypeInfo& info(DType type);
+std::span<const DTypeInfo> all_dtypes();
+inline std::string_view name(DType type) { return info(type).name; }
+
+std::optional<DType> dtype_from_name(std::string_view name);  // any case
+std::optional<DType> dtype_from_gguf_id(uint32_t id);
+std::optional<DType> dtype_from_safetensors(std::string_view name);
+
+// Bytes of one row; elems must be a multiple of the format's block_elems.
+int64_t row_bytes(DType type, int64_t elems);
+
+}  // namespace skald

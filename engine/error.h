@@ -1,0 +1,78 @@
+// Errors, in two kinds. The user or the machine is wrong: throw Error, with one line that says
+// what, where, expected and found, and what to do; main() catches it once and exits with its code.
+// We are wrong: check(), which input can never reach.
+#pragma once
+
+#include <source_location>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace skald {
+
+// What scripts may rely on; README.md documents the same list.
+enum class Exit : int {
+  Done = 0,
+  Failed = 1,
+  Usage = 2,
+  Model = 3,          // the model cannot be read
+  Memory = 4,         // it does not fit in memory
+  SomeLines = 5,      // finished, but some lines failed
+  Interrupted = 130,  // Ctrl-C
+  Closed = 141,       // the reader of stdout went away
+};
+
+class Error : public std::runtime_error {
+ public:
+  Error(Exit code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  Exit code() const { return code_; }
+
+ private:
+  Exit code_;
+};
+
+// Joins anything that can be streamed: concat("expected ", 3, " rows").
+template <class... Parts>
+std::string concat(Parts&&... parts) {
+  std::ostringstream out;
+  (out << ... << std::forward<Parts>(parts));
+  return out.str();
+}
+
+template <class... Parts>
+[[noreturn]] void fail(Exit code, Parts&&... parts) {
+  throw Error(code, concat(std::forward<Parts>(parts)...));
+}
+
+// A broken promise inside skald itself; prints the place and aborts.
+[[noreturn]] void check_failed(const char* what, const std::source_location& where);
+
+inline void check(bool holds, const char* what,
+                  const std::source_location& where = std::source_location::current()) {
+  if (!holds) check_failed(what, where);
+}
+
+// The candidate nearest to `word` by edit distance, or "" when none is near: "did you mean
+// 'bench'?"
+template <class Candidates>
+std::string_view nearest(std::string_view word, const Candidates& candidates);
+
+int edit_distance(std::string_view a, std::string_view b);
+
+template <class Candidates>
+std::string_view nearest(std::string_view word, const Candidates& candidates) {
+  std::string_view best;
+  int best_distance = static_cast<int>(word.size()) / 3 + 2;  // further away is no typo
+  for (std::string_view candidate : candidates) {
+    const int distance = edit_distance(word, candidate);
+    if (distance < best_distance) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+}  // namespace skald

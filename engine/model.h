@@ -1,0 +1,44 @@
+// A Model is what the files say: configuration, weights, and the function that turns both into a
+// Program. Immutable; any number of executors share it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "engine/program.h"
+#include "engine/weights.h"
+
+namespace skald {
+
+// What at least two families share; what one alone needs stays in its file in models/.
+struct ModelConfig {
+  std::string architecture;  // as the file names it: "llama", "mistral"
+  int layers = 0;
+  int64_t dim = 0;
+  int64_t ffn_dim = 0;
+  int heads = 0;
+  int kv_heads = 0;
+  int head_dim = 0;
+  int64_t vocab = 0;
+  int64_t context = 0;  // positions that the model was trained for
+  float norm_eps = 1e-5f;
+  Activation activation = Activation::Silu;
+  int window = 0;               // of every layer; 0: none
+  bool tied = false;            // the head is the embedding
+  bool attention_bias = false;  // of q, k, v and the output
+  bool mlp_bias = false;
+  RopeSpec rope;
+  float rope_base = 10000;
+  std::string rope_scaling = "none";  // for people; its effect is in rope.inv_freq
+};
+
+struct Model {
+  ModelConfig config;
+  std::shared_ptr<const WeightFile> weights;
+  Program (*build)(const ModelConfig&, const WeightFile&) = nullptr;
+
+  Program program() const { return build(config, *weights); }
+};
+
+}  // namespace skald

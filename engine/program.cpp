@@ -1,0 +1,140 @@
+#include "engine/program.h"
+
+#include "engine/error.h"
+
+namespace skald {
+namespace {
+
+template <class... Visitors>
+struct Overloaded : Visitors... {
+  using Visitors::operator()...;
+};
+template <class... Visitors>
+Overloaded(Visitors...) -> Overloaded<Visitors...>;
+
+std::string shape_text(int64_t rows, int64_t cols) {
+  return rows == 1 ? concat("[", cols, "]") : concat("[", rows, ", ", cols, "]");
+}
+
+}  // namespace
+
+int64_t Program::vocab() const { return weight(std::get<Logits>(ops.back()).weight).view.rows; }
+
+int64_t Program::weight_bytes() const {
+  int64_t bytes = 0;
+  auto count = [&](WeightId id) {
+    if (id != WeightId::None) bytes += weight(id).view.bytes();
+  };
+  for (const Op& op : ops) {
+    std::visit(Overloaded{
+                   [&](const Embed& o) { bytes += weight(o.weight).view.row_bytes; },
+                   [&](const RmsNorm& o) { count(o.weight); },
+                   [&](const Linear& o) { count(o.weight), count(o.bias); },
+                   [&](const Logits& o) { count(o.weight); },
+                   [](const auto&) {},
+               },
+               op);
+  }
+  return bytes;
+}
+
+std::string_view op_name(const Op& op) {
+  return std::visit(Overloaded{
+                        [](const Embed&) { return "embed"; },
+                        [](const RmsNorm&) { return "rms_norm"; },
+                        [](const Linear&) { return "linear"; },
+                        [](const Rope&) { return "rope"; },
+                        [](const Attention&) { return "attention"; },
+                        [](const GatedAct&) { return "gated_act"; },
+                        [](const Add&) { return "add"; },
+                        [](const Logits&) { return "logits"; },
+                    },
+                    op);
+}
+
+const ActId* op_output(const Op& op) {
+  return std::visit(Overloaded{
+                        [](const Rope& o) { return &o.x; },
+                        [](const Add& o) { return &o.x; },
+                        [](const Logits&) -> const ActId* { return nullptr; },
+                        [](const auto& o) { return &o.out; },
+                    },
+                    op);
+}
+
+ActId ProgramBuilder::act(std::string name, int64_t cols) {
+  program_.acts.push_back({std::move(name), cols});
+  return static_cast<ActId>(program_.acts.size() - 1);
+}
+
+WeightId ProgramBuilder::weight(const std::string& name, int64_t rows, int64_t cols) {
+  const WeightId id = optional_weight(name, rows, cols);
+  if (id == WeightId::None) {
+    fail(Exit::Model, file_.path(), ": tensor '", name, "' is missing (expected ",
+         shape_text(rows, cols), "); the file is incomplete or of another architecture");
+  }
+  return id;
+}
+
+WeightId ProgramBuilder::optional_weight(const std::string& name, int64_t rows, int64_t cols) {
+  const Tensor* tensor = file_.find(name);
+  if (!tensor) return WeightId::None;
+  const TensorView& view = tensor->view;
+  if (view.rows != rows || view.cols != cols) {
+    fail(Exit::Model, tensor->file, ": tensor '", name, "' is ", shape_text(view.rows, view.cols),
+         ", expected ", shape_text(rows, cols), " by the model's configuration");
+  }
+  program_.weights.push_back({name, view});
+  return static_cast<WeightId>(program_.weights.size() - 1);
+}
+
+int ProgramBuilder::rope(RopeSpec spec) {
+  program_.ropes.push_back(std::move(spec));
+  return static_cast<int>(program_.ropes.size() - 1);
+}
+
+int ProgramBuilder::kv_layer(KvLayer layer) {
+  program_.kv.push_back(layer);
+  return static_cast<int>(program_.kv.size() - 1);
+}
+
+Program ProgramBuilder::finish() && {
+  const Program& p = program_;
+  auto cols = [&](ActId id) { return p.act(id).cols; };
+  auto view = [&](WeightId id) { return p.weight(id).view; };
+  check(!p.ops.empty() && std::holds_alternative<Logits>(p.ops.back()),
+        "a program ends with logits");
+  for (const Op& op : p.ops) {
+    const bool fits = std::visit(
+        Overloaded{
+            [&](const Embed& o) { return view(o.weight).cols == cols(o.out); },
+            [&](const RmsNorm& o) {
+              return view(o.weight).cols == cols(o.in) && cols(o.in) == cols(o.out);
+            },
+            [&](const Linear& o) {
+              return view(o.weight).cols == cols(o.in) && view(o.weight).rows == cols(o.out) &&
+                     (o.bias == WeightId::None || view(o.bias).cols == cols(o.out));
+            },
+            [&](const Rope& o) {
+              return cols(o.x) == int64_t{o.heads} * o.head_dim &&
+                     2 * p.ropes[static_cast<size_t>(o.spec)].inv_freq.size() <=
+                         static_cast<size_t>(o.head_dim);
+            },
+            [&](const Attention& o) {
+              const int64_t q = int64_t{o.spec.heads} * o.spec.head_dim;
+              const int64_t kv = int64_t{o.spec.kv_heads} * o.spec.head_dim;
+              return cols(o.q) == q && cols(o.out) == q && cols(o.k) == kv && cols(o.v) == kv;
+            },
+            [&](const GatedAct& o) {
+              return cols(o.gate) == cols(o.up) && cols(o.up) == cols(o.out);
+            },
+            [&](const Add& o) { return cols(o.x) == cols(o.y); },
+            [&](const Logits& o) { return view(o.weight).cols == cols(o.in); },
+        },
+        op);
+    check(fits, "an op's buffers and weights agree");
+  }
+  return std::move(program_);
+}
+
+}  // namespace skald

@@ -1,0 +1,133 @@
+// A Program is a model as a flat list of ops over named activation buffers. Ordinary code in
+// models/ builds it once, with every weight bound and its shape checked; a backend walks it. It has
+// no control flow: chunking, sampling and stop rules belong to the session.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "engine/tensor.h"
+#include "engine/weights.h"
+
+namespace skald {
+
+enum class ActId : int32_t {};
+enum class WeightId : int32_t { None = -1 };
+enum class Activation : uint8_t { Silu, GeluTanh };
+
+struct AttentionSpec {
+  int heads = 0;
+  int kv_heads = 0;  // divides heads; query head h reads kv head h / (heads / kv_heads)
+  int head_dim = 0;
+  float scale = 1;
+  int window = 0;  // a query sees keys at positions > its own - window; 0: all before it
+};
+
+// Rotation of pairs of a head's first 2 * inv_freq.size() dimensions by position * inv_freq[i].
+// Half-split pairs are (i, i + n/2), as Hugging Face lays heads out; interleaved ones are
+// (2i, 2i + 1), as GGUF does for the llama architecture.
+struct RopeSpec {
+  std::vector<float> inv_freq;
+  bool interleaved = false;
+};
+
+struct Embed {
+  ActId out;
+  WeightId weight;  // [vocab, dim]
+};
+// out = in / sqrt(mean(in²) + eps) * weight
+struct RmsNorm {
+  ActId out, in;
+  WeightId weight;  // [1, dim]
+  float eps;
+};
+// out = weight · in + bias
+struct Linear {
+  ActId out, in;
+  WeightId weight;  // [out, in]
+  WeightId bias;    // [1, out] or None
+};
+struct Rope {
+  ActId x;
+  int heads;
+  int head_dim;
+  int spec;  // index into Program::ropes
+};
+// Appends k and v of the step's rows to their sequences, then attends causally.
+struct Attention {
+  ActId out, q, k, v;
+  int layer;
+  AttentionSpec spec;
+};
+// out = activation(gate) * up
+struct GatedAct {
+  ActId out, gate, up;
+  Activation activation;
+};
+// x += y
+struct Add {
+  ActId x, y;
+};
+// Of the wanted rows only; the last op of a program.
+struct Logits {
+  ActId in;
+  WeightId weight;  // [vocab, dim]
+};
+
+using Op = std::variant<Embed, RmsNorm, Linear, Rope, Attention, GatedAct, Add, Logits>;
+
+struct ActSpec {
+  std::string name;
+  int64_t cols = 0;
+};
+
+struct Weight {
+  std::string name;
+  TensorView view;
+};
+
+// What a layer's cache holds for one token: kv_heads * head_dim keys, and as many values.
+struct KvLayer {
+  int kv_heads = 0;
+  int head_dim = 0;
+};
+
+struct Program {
+  std::vector<Op> ops;
+  std::vector<ActSpec> acts;
+  std::vector<Weight> weights;
+  std::vector<RopeSpec> ropes;
+  std::vector<KvLayer> kv;  // one a layer
+
+  const ActSpec& act(ActId id) const { return acts[static_cast<size_t>(id)]; }
+  const Weight& weight(WeightId id) const { return weights[static_cast<size_t>(id)]; }
+  int64_t vocab() const;         // rows of the Logits op's weight
+  int64_t weight_bytes() const;  // that one decode step reads: an embedding counts one row
+};
+
+std::string_view op_name(const Op& op);
+// The buffer that an op writes; Logits writes none.
+const ActId* op_output(const Op& op);
+
+// Collects a Program. Every weight is looked up and its shape checked as it is asked for.
+class ProgramBuilder {
+ public:
+  explicit ProgramBuilder(const WeightFile& file) : file_(file) {}
+
+  ActId act(std::string name, int64_t cols);
+  WeightId weight(const std::string& name, int64_t rows, int64_t cols);
+  WeightId optional_weight(const std::string& name, int64_t rows, int64_t cols);  // or None
+  int rope(RopeSpec spec);
+  int kv_layer(KvLayer layer);
+  void add(Op op) { program_.ops.push_back(op); }
+  Program finish() &&;  // checks that each op's buffers and weights agree
+
+ private:
+  const WeightFile& file_;
+  Program program_;
+};
+
+}  // namespace skald

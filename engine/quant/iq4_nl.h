@@ -1,0 +1,24 @@
+// IQ4_NL: w[i] = scale * value[q[i]], with the values of iq4_values.h. 32 weights in 18 bytes,
+// 4.5 bits a weight.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/quant/half.h"
+#include "engine/quant/iq4_values.h"
+
+namespace skald {
+
+struct BlockIQ4_NL {
+  static constexpr int kElems = 32;
+  uint16_t scale;  // f16 bits
+  uint8_t q[16];   // low nibbles: weights 0-15; high nibbles: 16-31
+};
+static_assert(sizeof(BlockIQ4_NL) == 18);
+
+SKALD_HD inline float decode(const BlockIQ4_NL& b, int i) {
+  const int q = (b.q[i % 16] >> (i / 16 * 4)) & 15;
+  return f16_to_f32(b.scale) * iq4_value(q);
+}
+
+}  // namespace skald

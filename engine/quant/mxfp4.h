@@ -1,0 +1,27 @@
+// MXFP4: w[i] = 2^(exponent - 128) * value[q[i]]; bit 3 of q is the sign, the other bits choose one
+// of 0 1 2 3 4 6 8 12. 32 weights in 17 bytes, 4.25 bits a weight. Exponents 0 and 1 are subnormal
+// float32, so a build that flushes those to zero decodes wrongly; 255 is 2^127, not NaN.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/quant/half.h"
+
+namespace skald {
+
+struct BlockMXFP4 {
+  static constexpr int kElems = 32;
+  uint8_t exponent;
+  uint8_t q[16];  // low nibbles: weights 0-15; high nibbles: 16-31
+};
+static_assert(sizeof(BlockMXFP4) == 17);
+
+SKALD_HD inline float decode(const BlockMXFP4& b, int i) {
+  const uint32_t e = b.exponent;
+  const float scale = bits_to_f32(e < 2 ? 0x00200000u << e : (e - 1) << 23);
+  const int q = (b.q[i % 16] >> (i / 16 * 4)) & 15;
+  const int magnitude = static_cast<int>((0x0c08060403020100u >> (q % 8 * 8)) & 15);
+  return scale * (q < 8 ? magnitude : -magnitude);
+}
+
+}  // namespace skald

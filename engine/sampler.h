@@ -1,0 +1,85 @@
+// From a row of logits to the next token.
+//
+// The chain is llama.cpp's default one, as far as it is here: logit bias, penalties, top-k,
+// typical, top-p, min-p, temperature, draw. Each stage sees what the one before left, renormalized,
+// and at least one token always survives. The draw reads one number of engine/rng.h, keyed by
+// (seed, request, position), and inverts the cumulative distribution over the survivors, most
+// probable first, ties by lower id, in double sums: the same logits give the same token on
+// any machine, whatever runs beside it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "engine/sampling_params.h"
+
+namespace skald {
+
+struct SampleContext {
+  uint64_t request = 0;              // its id: which stream of random numbers
+  int64_t position = 0;              // of the token to be picked; 0 <= position < 2^48
+  std::span<const int32_t> history;  // prompt and generated ids, newest last; ids that have no
+                                     // logit are ignored
+};
+
+// Log-probabilities are the model's own: log-softmax of the raw logits, before bias, penalties,
+// filters and temperature.
+struct Picked {
+  int32_t token = 0;
+  float logprob = 0;
+  // Best first, ties by lower id; without masked tokens.
+  std::vector<std::pair<int32_t, float>> top;
+};
+
+namespace sampling {
+
+struct Candidate {
+  float logit;
+  int32_t id;
+};
+
+// Logits after bias and penalties, and the largest of them.
+struct Row {
+  std::span<const float> logits;  // [vocab]
+  float best;
+  float model_best;  // the largest before bias and penalties
+};
+
+struct Survivors {
+  float best;    // the largest logit
+  double total;  // the sum of e^((logit - best) / temperature)
+};
+
+}  // namespace sampling
+
+// Owns the scratch memory, so that picking allocates nothing once the vocabulary has been seen. Any
+// sequence may use any Sampler; one thread at a time.
+class Sampler {
+ public:
+  // `params` must have passed validate() with logits.size(). Pass only the logits of tokens that
+  // exist: where a model pads its vocabulary, cut the row. A logit of -inf masks its token; NaN,
+  // +inf, or no token left is Error(Exit::Failed). The result is valid until the next call.
+  const Picked& pick(std::span<const float> logits, const SamplingParams& params,
+                     const SampleContext& context);
+
+  // What pick() draws from: survivors and their probabilities, best first. For tests and tools.
+  std::vector<std::pair<int32_t, double>> distribution(std::span<const float> logits,
+                                                       const SamplingParams& params,
+                                                       const SampleContext& context);
+
+ private:
+  sampling::Row adjust(std::span<const float> logits, const SamplingParams& params,
+                       const SampleContext& context);
+  void penalize(const SamplingParams& params, std::span<const int32_t> history);
+  sampling::Survivors collect(const sampling::Row& row, const SamplingParams& params, double share);
+  int32_t draw(const sampling::Row& row, const SamplingParams& params, double u);
+
+  std::vector<float> adjusted_;                  // [vocab]
+  std::vector<uint32_t> counts_;                 // [vocab]; all zero between calls
+  std::vector<sampling::Candidate> candidates_;  // at most vocab
+  Picked picked_;
+};
+
+}  // namespace skald

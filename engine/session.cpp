@@ -1,0 +1,44 @@
+#include "engine/session.h"
+
+#include <algorithm>
+
+#include "engine/error.h"
+
+namespace skald {
+
+Session::Session(Executor& executor, SamplingParams params, uint64_t request)
+    : executor_(&executor),
+      params_(std::move(params)),
+      request_(request),
+      sequence_(executor.new_sequence()) {}
+
+void Session::feed(std::span<const int32_t> tokens) {
+  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+}
+
+Picked Session::next() {
+  std::span<const int32_t> pending(tokens_);
+  pending = pending.subspan(static_cast<size_t>(sequence_.length()));
+  check(!pending.empty(), "a session is fed before its next token");
+  while (!pending.empty()) {
+    const size_t count = std::min(pending.size(), static_cast<size_t>(executor_->max_rows()));
+    const Want want = count == pending.size() ? Want::LastRow : Want::Nothing;
+    const SeqRows rows{&sequence_, pending.first(count), want};
+    executor_->run({&rows, 1});
+    pending = pending.subspan(count);
+  }
+  const PickRequest request{&params_, {request_, static_cast<int64_t>(tokens_.size()), tokens_}};
+  Picked picked = executor_->pick({&request, 1}).front();
+  tokens_.push_back(picked.token);
+  return picked;
+}
+
+void Session::truncate(int64_t length) {
+  check(length >= 0 && length <= static_cast<int64_t>(tokens_.size()),
+        "a session is truncated to a part of itself");
+  tokens_.resize(static_cast<size_t>(length));
+  // The last token is computed again: its logits are what next() picks from.
+  sequence_.truncate(std::min(std::max<int64_t>(length - 1, 0), sequence_.length()));
+}
+
+}  // namespace skald

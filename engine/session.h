@@ -1,0 +1,39 @@
+// A Session is one text on an executor: what was fed and what was picked, with its cache. It
+// borrows the Executor, which must outlive it. Not thread-safe; sessions on one executor take
+// turns.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/backend.h"
+
+namespace skald {
+
+class Session {
+ public:
+  // `request` names the text to the random numbers: the same seed and request draw the same.
+  Session(Executor& executor, SamplingParams params, uint64_t request = 0);
+
+  // Appends tokens; they are computed, in chunks of the executor's rows, by the next next().
+  void feed(std::span<const int32_t> tokens);
+
+  // Computes what was fed and picks the next token, which becomes part of the text.
+  Picked next();
+
+  // Forgets all tokens from `length` on.
+  void truncate(int64_t length);
+
+  const std::vector<int32_t>& tokens() const { return tokens_; }
+  bool full() const { return static_cast<int64_t>(tokens_.size()) >= executor_->context(); }
+
+ private:
+  Executor* executor_;
+  SamplingParams params_;
+  uint64_t request_;
+  Sequence sequence_;            // holds a prefix of tokens_
+  std::vector<int32_t> tokens_;  // fed and picked
+};
+
+}  // namespace skald

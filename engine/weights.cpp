@@ -1,0 +1,29 @@
+#include "engine/weights.h"
+
+#include "engine/error.h"
+#include "engine/printable.h"
+
+namespace skald {
+
+const Tensor* WeightFile::find(std::string_view name) const {
+  const auto found = index_.find(std::string(name));
+  return found == index_.end() ? nullptr : &tensors_[found->second];
+}
+
+int64_t WeightFile::bytes() const {
+  int64_t total = 0;
+  for (const Tensor& tensor : tensors_) total += tensor.view.bytes();
+  return total;
+}
+
+void WeightFile::add(Tensor tensor) {
+  const auto [place, is_new] = index_.emplace(tensor.name, tensors_.size());
+  if (!is_new) {
+    fail(Exit::Model, tensor.file, ": tensor '", printable(tensor.name),
+         "' occurs twice (first in ", tensors_[place->second].file,
+         "); the file is damaged or was put together wrongly");
+  }
+  tensors_.push_back(std::move(tensor));
+}
+
+}  // namespace skald

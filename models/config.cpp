@@ -1,0 +1,173 @@
+#include "models/config.h"
+
+#include <cmath>
+#include <limits>
+
+#include "engine/error.h"
+#include "models/gguf.h"
+#include "models/hf_config.h"
+#include "models/rope.h"
+
+namespace skald {
+namespace {
+
+// Far above every published model, and low enough that products of two of them fit in 64 bits.
+constexpr int64_t kMostLayers = 1024;
+constexpr int64_t kMostHeads = 4096;
+constexpr int64_t kMostHeadDim = 1024;
+constexpr int64_t kMostWidth = 1 << 20;
+constexpr int64_t kMostVocab = 1 << 24;
+constexpr int64_t kMostContext = int64_t{1} << 31;
+
+void check_config(const ModelConfig& c, std::string_view where) {
+  if (c.heads % c.kv_heads != 0) {
+    fail(Exit::Model, where, ": ", c.heads, " heads cannot share ", c.kv_heads,
+         " key-value heads evenly");
+  }
+  if (c.head_dim % 2 != 0) {
+    fail(Exit::Model, where, ": the head dimension is ", c.head_dim, ", expected an even number");
+  }
+  if (!(c.norm_eps >= 0 && c.norm_eps < 1)) {
+    fail(Exit::Model, where, ": the norm's epsilon is ", c.norm_eps, ", expected 0 to 1");
+  }
+}
+
+Activation hf_activation(const HfConfig& config) {
+  const std::string name = config.text_or("hidden_act", "silu");
+  if (name == "silu") return Activation::Silu;
+  if (name == "gelu_pytorch_tanh") return Activation::GeluTanh;
+  fail(Exit::Model, config.where(), ": activation '", name,
+       "' is not supported; these are: silu, gelu_pytorch_tanh");
+}
+
+// A whole number of GGUF's metadata within bounds.
+int64_t bounded(const GgufFile& file, const std::string& key, uint64_t value, int64_t least,
+                int64_t most) {
+  if (value < static_cast<uint64_t>(least) || value > static_cast<uint64_t>(most)) {
+    fail(Exit::Model, file.path(), ": '", key, "' is ", value, ", expected ", least, " to ", most);
+  }
+  return static_cast<int64_t>(value);
+}
+
+RopeScaling gguf_rope_scaling(const GgufMetadata& metadata, const std::string& prefix,
+                              const std::string& path) {
+  RopeScaling scaling;
+  const std::string_view type = metadata.text_or(prefix + "rope.scaling.type", "none");
+  // The old spelling of linear scaling.
+  scaling.factor = metadata.number_or(prefix + "rope.scale_linear", 1);
+  scaling.factor = metadata.number_or(prefix + "rope.scaling.factor", scaling.factor);
+  if (type != "none" && type != "linear") {
+    fail(Exit::Model, path, ": rope scaling '", type,
+         "' is not supported; these are: none, linear");
+  }
+  if (!(scaling.factor > 0) || !std::isfinite(scaling.factor)) {
+    fail(Exit::Model, path, ": rope scaling factor is ", scaling.factor, ", expected more than 0");
+  }
+  if (scaling.factor != 1) scaling.type = "linear";
+  return scaling;
+}
+
+}  // namespace
+
+ModelConfig read_common_hf(const HfConfig& config) {
+  if (config.has("quantization_config")) {
+    fail(
+        Exit::Model, config.where(),
+        ": the weights are quantized by another tool ('quantization_config'), which skald does not "
+        "read; use the original model or a GGUF");
+  }
+  ModelConfig c;
+  c.architecture = config.text("model_type");
+  c.layers = static_cast<int>(config.integer("num_hidden_layers", 1, kMostLayers));
+  c.dim = config.integer("hidden_size", 1, kMostWidth);
+  c.ffn_dim = config.integer("intermediate_size", 1, kMostWidth);
+  c.heads = static_cast<int>(config.integer("num_attention_heads", 1, kMostHeads));
+  c.kv_heads = static_cast<int>(config.integer_or("num_key_value_heads", c.heads, 1, kMostHeads));
+  c.head_dim = static_cast<int>(config.integer_or("head_dim", c.dim / c.heads, 1, kMostHeadDim));
+  c.vocab = config.integer("vocab_size", 1, kMostVocab);
+  c.context = config.integer_or("max_position_embeddings", 2048, 1, kMostContext);
+  c.norm_eps = static_cast<float>(config.number_or("rms_norm_eps", 1e-6));
+  c.activation = hf_activation(config);
+  c.tied = config.boolean_or("tie_word_embeddings", false);
+  c.attention_bias = config.boolean_or("attention_bias", false);
+  c.mlp_bias = config.boolean_or("mlp_bias", false);
+  check_config(c, config.where());
+
+  const HfRope rope = read_hf_rope(config, 10000);
+  c.rope_base = static_cast<float>(rope.base);
+  c.rope_scaling = rope.scaling.type;
+  c.rope.inv_freq = rope_frequencies(rope.base, c.head_dim, rope.scaling);
+  return c;
+}
+
+ModelConfig read_common_gguf(const GgufFile& file) {
+  const GgufMetadata& metadata = file.metadata();
+  const std::string prefix = std::string(metadata.text("general.architecture")) + ".";
+  auto integer = [&](const std::string& key, int64_t most) {
+    return bounded(file, prefix + key, metadata.uint(prefix + key), 1, most);
+  };
+  auto integer_or = [&](const std::string& key, int64_t otherwise, int64_t most) {
+    const uint64_t value = metadata.uint_or(prefix + key, static_cast<uint64_t>(otherwise));
+    return bounded(file, prefix + key, value, 1, most);
+  };
+  // One number for the model, or a list with one a layer, of which only equal ones are supported.
+  auto heads = [&](const std::string& key) -> int64_t {
+    const GgufValue* value = metadata.find(prefix + key);
+    if (!value || !value->is_array()) return integer(key, kMostHeads);
+    const std::vector<int64_t> all = metadata.ints(prefix + key);
+    for (int64_t count : all) {
+      if (count != all.front()) {
+        fail(Exit::Model, file.path(), ": '", prefix, key,
+             "' differs between layers, which is not supported");
+      }
+    }
+    const uint64_t count = all.empty() || all.front() < 0 ? 0 : static_cast<uint64_t>(all.front());
+    return bounded(file, prefix + key, count, 1, kMostHeads);
+  };
+
+  ModelConfig c;
+  c.architecture = metadata.text("general.architecture");
+  c.layers = static_cast<int>(integer("block_count", kMostLayers));
+  c.dim = integer("embedding_length", kMostWidth);
+  c.ffn_dim = integer("feed_forward_length", kMostWidth);
+  c.heads = static_cast<int>(heads("attention.head_count"));
+  c.kv_heads = metadata.find(prefix + "attention.head_count_kv")
+                   ? static_cast<int>(heads("attention.head_count_kv"))
+                   : c.heads;
+  c.head_dim = static_cast<int>(integer_or("attention.key_length", c.dim / c.heads, kMostHeadDim));
+  if (integer_or("attention.value_length", c.head_dim, kMostHeadDim) != c.head_dim) {
+    fail(Exit::Model, file.path(), ": keys and values of different lengths are not supported");
+  }
+  c.context = integer_or("context_length", 2048, kMostContext);
+  c.norm_eps = static_cast<float>(metadata.number(prefix + "attention.layer_norm_rms_epsilon"));
+  c.window = static_cast<int>(
+      std::min<uint64_t>(metadata.uint_or(prefix + "attention.sliding_window", 0), kMostContext));
+  const Tensor* embedding = file.find("token_embd.weight");
+  if (!embedding) {
+    fail(Exit::Model, file.path(),
+         ": tensor 'token_embd.weight' is missing; the file holds a vocabulary but no model");
+  }
+  c.vocab = embedding->view.rows;
+  c.tied = !file.find("output.weight");
+  c.attention_bias = file.find("blk.0.attn_q.bias") != nullptr;
+  c.mlp_bias = file.find("blk.0.ffn_up.bias") != nullptr;
+  check_config(c, file.path());
+
+  const int dims = static_cast<int>(integer_or("rope.dimension_count", c.head_dim, kMostHeadDim));
+  if (dims > c.head_dim || dims % 2 != 0) {
+    fail(Exit::Model, file.path(), ": '", prefix, "rope.dimension_count' is ", dims,
+         ", expected an even number up to the head dimension, ", c.head_dim);
+  }
+  const double base = metadata.number_or(prefix + "rope.freq_base", 10000);
+  if (!(base > 0) || !std::isfinite(base)) {
+    fail(Exit::Model, file.path(), ": '", prefix, "rope.freq_base' is ", base,
+         ", expected more than 0");
+  }
+  const RopeScaling scaling = gguf_rope_scaling(metadata, prefix, file.path());
+  c.rope_base = static_cast<float>(base);
+  c.rope_scaling = scaling.type;
+  c.rope.inv_freq = rope_frequencies(base, dims, scaling);
+  return c;
+}
+
+}  // namespace skald

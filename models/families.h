@@ -1,0 +1,10 @@
+// The families that there are; each is defined in the file of its name.
+#pragma once
+
+#include "models/family.h"
+
+namespace skald {
+
+extern const Family kLlama;
+
+}  // namespace skald

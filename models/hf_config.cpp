@@ -1,0 +1,131 @@
+#include "models/hf_config.h"
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "engine/error.h"
+
+namespace skald {
+
+namespace {
+
+// A configuration is a few kilobytes; past this it is something else.
+constexpr uintmax_t kMostBytes = 16 << 20;
+constexpr int kMostDepth = 64;
+
+}  // namespace
+
+struct HfConfig::Json {
+  nlohmann::json value;
+};
+
+HfConfig::HfConfig(std::shared_ptr<const Json> json, std::string where)
+    : json_(std::move(json)), where_(std::move(where)) {}
+
+HfConfig HfConfig::read(const std::filesystem::path& file) {
+  std::error_code error;
+  const uintmax_t size = std::filesystem::file_size(file, error);
+  if (error) fail(Exit::Model, file.string(), ": cannot be read: ", error.message());
+  if (size > kMostBytes) {
+    fail(Exit::Model, file.string(), ": is ", size, " bytes, too large for a configuration");
+  }
+  std::ifstream in(file, std::ios::binary);
+  auto json = std::make_shared<Json>();
+  try {
+    const auto limit_depth = [](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
+      if (depth > kMostDepth) throw std::runtime_error("it is nested too deeply");
+      return true;
+    };
+    json->value = nlohmann::json::parse(in, limit_depth);
+  } catch (const std::exception& problem) {
+    fail(Exit::Model, file.string(), ": is not valid JSON: ", problem.what());
+  }
+  if (!json->value.is_object()) fail(Exit::Model, file.string(), ": is not a JSON object");
+  return HfConfig(std::move(json), file.string());
+}
+
+bool HfConfig::mentions(std::string_view key) const { return json_->value.contains(key); }
+
+bool HfConfig::has(std::string_view key) const {
+  const auto found = json_->value.find(key);
+  return found != json_->value.end() && !found->is_null();
+}
+
+int64_t HfConfig::integer(std::string_view key, int64_t least, int64_t most) const {
+  if (!has(key)) fail(Exit::Model, where_, ": '", key, "' is missing (expected a whole number)");
+  const nlohmann::json& value = *json_->value.find(key);
+  const bool whole = value.is_number_integer() ||
+                     (value.is_number_float() && value == std::floor(value.get<double>()));
+  const double approximate = value.is_number() ? value.get<double>() : NAN;
+  if (!whole || !(approximate >= static_cast<double>(least)) ||
+      !(approximate <= static_cast<double>(most))) {
+    fail(Exit::Model, where_, ": '", key, "' is ", value.dump(), ", expected a whole number from ",
+         least, " to ", most);
+  }
+  return value.get<int64_t>();
+}
+
+int64_t HfConfig::integer_or(std::string_view key, int64_t otherwise, int64_t least,
+                             int64_t most) const {
+  return has(key) ? integer(key, least, most) : otherwise;
+}
+
+double HfConfig::number(std::string_view key) const {
+  if (!has(key)) fail(Exit::Model, where_, ": '", key, "' is missing (expected a number)");
+  const nlohmann::json& value = *json_->value.find(key);
+  if (!value.is_number() || !std::isfinite(value.get<double>())) {
+    fail(Exit::Model, where_, ": '", key, "' is ", value.dump(), ", expected a number");
+  }
+  return value.get<double>();
+}
+
+double HfConfig::number_or(std::string_view key, double otherwise) const {
+  return has(key) ? number(key) : otherwise;
+}
+
+bool HfConfig::boolean_or(std::string_view key, bool otherwise) const {
+  if (!has(key)) return otherwise;
+  const nlohmann::json& value = *json_->value.find(key);
+  if (!value.is_boolean()) {
+    fail(Exit::Model, where_, ": '", key, "' is ", value.dump(), ", expected true or false");
+  }
+  return value.get<bool>();
+}
+
+std::string HfConfig::text(std::string_view key) const {
+  if (!has(key)) fail(Exit::Model, where_, ": '", key, "' is missing (expected a text)");
+  const nlohmann::json& value = *json_->value.find(key);
+  if (!value.is_string()) {
+    fail(Exit::Model, where_, ": '", key, "' is ", value.dump(), ", expected a text");
+  }
+  return value.get<std::string>();
+}
+
+std::string HfConfig::text_or(std::string_view key, std::string_view otherwise) const {
+  return has(key) ? text(key) : std::string(otherwise);
+}
+
+HfConfig HfConfig::object(std::string_view key) const {
+  const auto found = json_->value.find(key);
+  if (found == json_->value.end() || !found->is_object()) {
+    fail(Exit::Model, where_, ": '", key, "' is missing or no object");
+  }
+  return HfConfig(std::make_shared<Json>(Json{*found}), concat(where_, ": ", key));
+}
+
+std::vector<int64_t> HfConfig::integers(std::string_view key) const {
+  const nlohmann::json& value = *json_->value.find(key);
+  if (value.is_number_integer()) return {value.get<int64_t>()};
+  std::vector<int64_t> all;
+  for (const nlohmann::json& element : value) {
+    if (!element.is_number_integer()) {
+      fail(Exit::Model, where_, ": '", key, "' is ", value.dump(), ", expected whole numbers");
+    }
+    all.push_back(element.get<int64_t>());
+  }
+  return all;
+}
+
+}  // namespace skald

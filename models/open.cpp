@@ -1,0 +1,101 @@
+#include "models/open.h"
+
+#include <algorithm>
+#include <fstream>
+#include <vector>
+
+#include "engine/error.h"
+#include "engine/printable.h"
+#include "models/family.h"
+#include "models/gguf.h"
+#include "models/hf_config.h"
+#include "models/safetensors.h"
+
+namespace skald {
+namespace {
+
+namespace fs = std::filesystem;
+
+OpenedModel open_gguf_model(const fs::path& file) {
+  const auto gguf = open_gguf(file);
+  const Family& family =
+      family_for_gguf(gguf->metadata().text("general.architecture"), gguf->path());
+  OpenedModel opened{{family.from_gguf(*gguf), gguf, family.build}, file, gguf, family.name};
+  opened.model.program();  // so that missing tensors and wrong shapes are found here
+  return opened;
+}
+
+OpenedModel open_hf_folder(const fs::path& folder) {
+  const HfConfig config = HfConfig::read(folder / "config.json");
+  const Family& family = family_for_hf(config.text("model_type"), config.where());
+  const auto weights = open_safetensors(folder, family.canonical_name);
+  OpenedModel opened{{family.from_hf(config), weights, family.build}, folder, nullptr, family.name};
+  opened.model.program();
+  return opened;
+}
+
+OpenedModel open_folder(const fs::path& folder) {
+  if (fs::exists(folder / "config.json")) return open_hf_folder(folder);
+  std::vector<fs::path> ggufs;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == ".gguf") ggufs.push_back(entry.path());
+  }
+  std::sort(ggufs.begin(), ggufs.end());
+  const bool one_model =
+      ggufs.size() == 1 ||
+      (!ggufs.empty() && ggufs.front().filename().string().find("-00001-of-") != std::string::npos);
+  if (one_model) return open_gguf_model(ggufs.front());
+  if (!ggufs.empty()) {
+    fail(Exit::Model, printable(folder.string()), ": holds ", ggufs.size(),
+         " GGUF files; name one of them, for instance ",
+         printable(ggufs.front().filename().string()));
+  }
+  fail(Exit::Model, printable(folder.string()),
+       ": is no model folder: expected config.json with *.safetensors, or a *.gguf");
+}
+
+// "did you mean" for a path: an entry of the same folder with nearly the same name.
+std::string similar_entry(const fs::path& path) {
+  std::error_code error;
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::vector<std::string_view> views(names.begin(), names.end());
+  const std::string_view best = nearest(path.filename().string(), views);
+  return best.empty() ? "" : concat("; did you mean '", printable(best), "'?");
+}
+
+}  // namespace
+
+bool is_gguf(const fs::path& file) {
+  char magic[4] = {};
+  std::ifstream in(file, std::ios::binary);
+  return in.read(magic, sizeof magic) && std::string_view(magic, 4) == "GGUF";
+}
+
+OpenedModel open_model(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  const std::string name = printable(path.string());
+  if (!fs::exists(status)) {
+    fail(Exit::Model, name, ": there is no such file or folder", similar_entry(path));
+  }
+  if (fs::is_directory(status)) return open_folder(path);
+  if (!fs::is_regular_file(status)) fail(Exit::Model, name, ": is neither a file nor a folder");
+  if (is_gguf(path)) return open_gguf_model(path);
+
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  const bool hugging_face = path.filename() == "config.json" ||
+                            path.extension() == ".safetensors" ||
+                            path.filename() == "model.safetensors.index.json";
+  if (hugging_face && fs::exists(folder / "config.json")) return open_hf_folder(folder);
+  if (path.extension() == ".safetensors") {
+    fail(Exit::Model, name, ": config.json must lie beside it, and does not");
+  }
+  if (path.extension() == ".gguf") return open_gguf_model(path);  // says what is wrong with it
+  fail(Exit::Model, name, ": is no model: expected a GGUF file or a Hugging Face folder");
+}
+
+}  // namespace skald

@@ -1,0 +1,26 @@
+// Opens a model by the path of a Hugging Face folder, of one of its files, or of a GGUF (any part
+// of a split one). Reads and checks heads only; weights stay in the mapping until they are used.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string_view>
+
+#include "engine/model.h"
+
+namespace skald {
+
+class GgufFile;
+
+struct OpenedModel {
+  Model model;
+  std::filesystem::path path;            // of the folder, or of the GGUF
+  std::shared_ptr<const GgufFile> gguf;  // nullptr for a Hugging Face folder
+  std::string_view family;
+};
+
+OpenedModel open_model(const std::filesystem::path& path);  // throws Error(Exit::Model)
+
+bool is_gguf(const std::filesystem::path& file);  // by its first bytes
+
+}  // namespace skald

@@ -1,0 +1,278 @@
+#include "models/random.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <span>
+
+#include "engine/buffer.h"
+#include "engine/error.h"
+#include "engine/quant/half.h"
+#include "engine/rng.h"
+#include "models/families.h"
+#include "models/rope.h"
+
+namespace skald {
+namespace {
+
+struct Shape {
+  std::string_view name;
+  int layers;
+  int64_t dim, ffn_dim;
+  int heads, kv_heads, head_dim;
+  int64_t vocab, context;
+  bool tied;
+  double rope_base, rope_factor;  // llama3 scaling; 1: none
+};
+
+constexpr Shape kShapes[] = {
+    {"smollm2-135m", 30, 576, 1536, 9, 3, 64, 49152, 8192, true, 1e5, 1},
+    {"tinyllama-1.1b", 22, 2048, 5632, 32, 4, 64, 32000, 2048, false, 1e4, 1},
+    {"llama-3.2-1b", 16, 2048, 8192, 32, 8, 64, 128256, 131072, true, 5e5, 32},
+    {"llama-3.2-3b", 28, 3072, 8192, 24, 8, 128, 128256, 131072, true, 5e5, 32},
+    {"llama-2-7b", 32, 4096, 11008, 32, 32, 128, 32000, 4096, false, 1e4, 1},
+    {"mistral-7b", 32, 4096, 14336, 32, 8, 128, 32768, 32768, false, 1e6, 1},
+    {"llama-3.1-8b", 32, 4096, 14336, 32, 8, 128, 128256, 131072, false, 5e5, 8},
+    {"llama-2-13b", 40, 5120, 13824, 40, 40, 128, 32000, 4096, false, 1e4, 1},
+    {"llama-3.1-70b", 80, 8192, 28672, 64, 8, 128, 128256, 131072, false, 5e5, 8},
+};
+
+// A type is one format, or a mix as quantizers make it: `head` for the output (or the embedding
+// that serves as one), `more` for the values and down projections of the layers that suffer most.
+struct Mix {
+  std::string_view name;
+  DType most, more, head;
+};
+
+constexpr Mix kMixes[] = {
+    {"f32", DType::F32, DType::F32, DType::F32},
+    {"f16", DType::F16, DType::F16, DType::F16},
+    {"bf16", DType::BF16, DType::BF16, DType::BF16},
+    {"q8_0", DType::Q8_0, DType::Q8_0, DType::Q8_0},
+    {"q4_0", DType::Q4_0, DType::Q4_0, DType::Q6_K},
+    {"q4_1", DType::Q4_1, DType::Q4_1, DType::Q6_K},
+    {"q5_0", DType::Q5_0, DType::Q5_0, DType::Q6_K},
+    {"q5_1", DType::Q5_1, DType::Q5_1, DType::Q6_K},
+    {"q2_k", DType::Q2_K, DType::Q3_K, DType::Q6_K},
+    {"q3_k", DType::Q3_K, DType::Q5_K, DType::Q6_K},
+    {"q4_k_m", DType::Q4_K, DType::Q6_K, DType::Q6_K},
+    {"q5_k_m", DType::Q5_K, DType::Q6_K, DType::Q6_K},
+    {"q6_k", DType::Q6_K, DType::Q6_K, DType::Q6_K},
+    {"iq4_nl", DType::IQ4_NL, DType::IQ4_NL, DType::Q6_K},
+    {"iq4_xs", DType::IQ4_XS, DType::IQ4_XS, DType::Q6_K},
+    {"mxfp4", DType::MXFP4, DType::MXFP4, DType::Q8_0},
+};
+
+template <class Table>
+auto names(const Table& table) {
+  std::vector<std::string_view> all;
+  for (const auto& row : table) all.push_back(row.name);
+  return all;
+}
+
+template <class Table>
+const auto& find_row(const Table& table, std::string_view name, std::string_view what) {
+  std::string known;
+  for (const auto& row : table) {
+    if (row.name == name) return row;
+    known += concat(known.empty() ? "" : ", ", row.name);
+  }
+  fail(Exit::Usage, "unknown ", what, " '", name, "'; these are: ", known);
+}
+
+bool needs_more_bits(int layer, int layers) {
+  return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
+}
+
+// Where a block keeps its f16 scales; random bits there would be infinities. Everything else of a
+// block may be any bits.
+std::span<const int> scale_offsets(DType type) {
+  static constexpr int kFirst[] = {0};
+  static constexpr int kFirstTwo[] = {0, 2};
+  static constexpr int kQ2_K[] = {80, 82};
+  static constexpr int kQ3_K[] = {108};
+  static constexpr int kQ6_K[] = {208};
+  switch (type) {
+    case DType::Q8_0:
+    case DType::Q4_0:
+    case DType::Q5_0:
+    case DType::IQ4_NL:
+    case DType::IQ4_XS:
+      return kFirst;
+    case DType::Q4_1:
+    case DType::Q5_1:
+    case DType::Q4_K:
+    case DType::Q5_K:
+      return kFirstTwo;
+    case DType::Q2_K:
+      return kQ2_K;
+    case DType::Q3_K:
+      return kQ3_K;
+    case DType::Q6_K:
+      return kQ6_K;
+    default:
+      return {};
+  }
+}
+
+// The weights of `type` that a block's scale of 1 makes: roughly their largest size.
+float largest_at_scale_one(DType type) {
+  switch (type) {
+    case DType::Q8_0:
+    case DType::IQ4_NL:
+      return 127;
+    case DType::Q4_0:
+      return 8;
+    case DType::Q4_1:
+    case DType::Q5_1:
+      return 16;
+    case DType::Q5_0:
+      return 16;
+    case DType::Q2_K:
+      return 45;
+    case DType::Q3_K:
+    case DType::Q6_K:
+      return 32 * 127;
+    case DType::Q4_K:
+    case DType::Q5_K:
+      return 63 * 31;
+    case DType::IQ4_XS:
+      return 32 * 127;
+    default:
+      return 1;
+  }
+}
+
+class RandomWeights final : public WeightFile {
+ public:
+  RandomWeights(const Shape& shape, const Mix& mix)
+      : WeightFile(concat("random ", shape.name, " ", mix.name)) {
+    plan("token_embd.weight", shape.tied ? mix.head : mix.most, shape.vocab, shape.dim);
+    for (int layer = 0; layer < shape.layers; ++layer) {
+      const std::string block = concat("blk.", layer, ".");
+      const DType more = needs_more_bits(layer, shape.layers) ? mix.more : mix.most;
+      const int64_t q_dim = int64_t{shape.heads} * shape.head_dim;
+      const int64_t kv_dim = int64_t{shape.kv_heads} * shape.head_dim;
+      plan(block + "attn_norm.weight", DType::F32, 1, shape.dim);
+      plan(block + "attn_q.weight", mix.most, q_dim, shape.dim);
+      plan(block + "attn_k.weight", mix.most, kv_dim, shape.dim);
+      plan(block + "attn_v.weight", more, kv_dim, shape.dim);
+      plan(block + "attn_output.weight", mix.most, shape.dim, q_dim);
+      plan(block + "ffn_norm.weight", DType::F32, 1, shape.dim);
+      plan(block + "ffn_gate.weight", mix.most, shape.ffn_dim, shape.dim);
+      plan(block + "ffn_up.weight", mix.most, shape.ffn_dim, shape.dim);
+      plan(block + "ffn_down.weight", more, shape.dim, shape.ffn_dim);
+    }
+    plan("output_norm.weight", DType::F32, 1, shape.dim);
+    if (!shape.tied) plan("output.weight", mix.head, shape.vocab, shape.dim);
+    fill();
+  }
+
+ private:
+  struct Planned {
+    std::string name;
+    DType type;
+    int64_t rows, cols, offset;
+  };
+
+  void plan(std::string name, DType type, int64_t rows, int64_t cols) {
+    // A format whose blocks do not divide a row gives way to one whose do, as quantizers have it.
+    if (cols % info(type).block_elems != 0) type = cols % 32 == 0 ? DType::Q8_0 : DType::F16;
+    planned_.push_back({std::move(name), type, rows, cols, bytes_});
+    bytes_ += (rows * row_bytes(type, cols) + 63) / 64 * 64;
+  }
+
+  void fill() {
+    memory_ = Buffer(bytes_, "random weights");
+    std::vector<uint32_t> noise(kNoiseWords);
+    for (size_t i = 0; i < noise.size(); ++i) {
+      noise[i] = static_cast<uint32_t>(0x1p32 * uniform(1, 0, static_cast<int64_t>(i), 0));
+    }
+    for (const Planned& p : planned_) {
+      std::byte* data = memory_.data() + p.offset;
+      const TensorView view{data, p.type, p.rows, p.cols, row_bytes(p.type, p.cols)};
+      if (p.rows == 1) {
+        std::fill_n(reinterpret_cast<float*>(data), p.cols, 1.0f);
+      } else {
+        fill_matrix(data, view, noise);
+      }
+      add({p.name, {p.rows, p.cols}, view, path()});
+    }
+    planned_.clear();
+  }
+
+  // Weights of about 1 / sqrt(cols), which keep activations near their size from layer to layer.
+  // Where the noise ends it starts again: it is read from memory all the same.
+  static void fill_matrix(std::byte* data, const TensorView& view,
+                          const std::vector<uint32_t>& noise) {
+    const DTypeInfo& format = info(view.type);
+    const float size = 1.7f / std::sqrt(static_cast<float>(view.cols));
+    const int64_t bytes = view.bytes();
+    const int64_t noise_bytes = static_cast<int64_t>(noise.size() * sizeof(uint32_t));
+    const int64_t filled = std::min(bytes, noise_bytes - noise_bytes % format.block_bytes);
+    if (format.block_elems == 1) {
+      for (int64_t i = 0; i < filled / format.block_bytes; ++i) {
+        const float unit =
+            static_cast<float>(noise[static_cast<size_t>(i) % noise.size()]) * 0x1p-31f;
+        store(data + i * format.block_bytes, view.type, size * (unit - 1));
+      }
+    } else {
+      std::memcpy(data, noise.data(), static_cast<size_t>(filled));
+      const uint16_t scale = f32_to_f16(size / largest_at_scale_one(view.type));
+      for (int64_t at = 0; at < filled; at += format.block_bytes) {
+        for (int offset : scale_offsets(view.type)) {
+          std::memcpy(data + at + offset, &scale, sizeof scale);
+        }
+        constexpr int kMxfp4Exponent = 128 - 8;  // 2^-8 times at most 12
+        if (view.type == DType::MXFP4) data[at] = static_cast<std::byte>(kMxfp4Exponent);
+      }
+    }
+    for (int64_t at = filled; at < bytes; at += filled) {
+      std::memcpy(data + at, data, static_cast<size_t>(std::min(filled, bytes - at)));
+    }
+  }
+
+  static void store(std::byte* to, DType type, float value) {
+    const uint16_t half = type == DType::F16 ? f32_to_f16(value) : f32_to_bf16(value);
+    if (type == DType::F32) {
+      std::memcpy(to, &value, sizeof value);
+    } else {
+      std::memcpy(to, &half, sizeof half);
+    }
+  }
+
+  static constexpr size_t kNoiseWords = 1 << 18;
+
+  std::vector<Planned> planned_;
+  int64_t bytes_ = 0;
+  Buffer memory_;
+};
+
+}  // namespace
+
+std::vector<std::string_view> random_shapes() { return names(kShapes); }
+std::vector<std::string_view> random_types() { return names(kMixes); }
+
+Model random_model(std::string_view shape_name, std::string_view type_name) {
+  const Shape& shape = find_row(kShapes, shape_name, "shape");
+  const Mix& mix = find_row(kMixes, type_name, "type");
+  ModelConfig c;
+  c.architecture = "llama";
+  c.layers = shape.layers;
+  c.dim = shape.dim;
+  c.ffn_dim = shape.ffn_dim;
+  c.heads = shape.heads;
+  c.kv_heads = shape.kv_heads;
+  c.head_dim = shape.head_dim;
+  c.vocab = shape.vocab;
+  c.context = shape.context;
+  c.tied = shape.tied;
+  RopeScaling scaling;
+  if (shape.rope_factor != 1) scaling = {"llama3", shape.rope_factor, 1, 4, 8192};
+  c.rope_base = static_cast<float>(shape.rope_base);
+  c.rope_scaling = scaling.type;
+  c.rope.inv_freq = rope_frequencies(shape.rope_base, shape.head_dim, scaling);
+  return {c, std::make_shared<RandomWeights>(shape, mix), kLlama.build};
+}
+
+}  // namespace skald

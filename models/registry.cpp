@@ -1,0 +1,35 @@
+#include "engine/error.h"
+#include "models/families.h"
+#include "models/family.h"
+
+namespace skald {
+namespace {
+
+const Family* const kFamilies[] = {
+    &kLlama,
+};
+
+using Types = std::span<const std::string_view> Family::*;
+
+const Family& find(std::string_view type, Types types, std::string_view where) {
+  std::string known;
+  for (const Family* family : kFamilies) {
+    for (std::string_view candidate : family->*types) {
+      if (candidate == type) return *family;
+      known += concat(known.empty() ? "" : ", ", candidate);
+    }
+  }
+  fail(Exit::Model, where, ": the architecture '", type, "' is not supported; these are: ", known);
+}
+
+}  // namespace
+
+const Family& family_for_hf(std::string_view model_type, std::string_view where) {
+  return find(model_type, &Family::hf_types, where);
+}
+
+const Family& family_for_gguf(std::string_view architecture, std::string_view where) {
+  return find(architecture, &Family::gguf_types, where);
+}
+
+}  // namespace skald

@@ -1,0 +1,253 @@
+#include "tokenizer/sentencepiece.h"
+
+#include <sentencepiece_processor.h>
+
+#include <algorithm>
+#include <array>
+#include <bitset>
+#include <unordered_map>
+
+#include "engine/error.h"
+#include "tokenizer/library_vocabulary.h"
+#include "tokenizer/sentencepiece_model.h"
+#include "tokenizer/special_matcher.h"
+#include "tokenizer/utf8.h"
+
+namespace skald {
+namespace {
+
+constexpr std::string_view kSpaceSymbol = "\xE2\x96\x81";  // U+2581, a space inside pieces
+constexpr size_t kChunkBytes = size_t{64} << 10;
+// The library takes 100 to 230 bytes of memory for a byte of text, 0.5 to 2 s for a megabyte.
+constexpr size_t kMaxChunkBytes = size_t{16} << 20;
+
+// Where a long text may be cut without changing a token: between two characters that stand side by
+// side in no piece, so that no merge can cross. Kept by bytes (the last of one character, the first
+// of the next), which forbids a few more places than necessary and takes 8 KB.
+class Seams {
+ public:
+  void forbid_inside(std::string_view piece) {
+    for (size_t length; (length = utf8_length(piece)) > 0 && length < piece.size();) {
+      joined_.set(at(piece.substr(0, length), piece.substr(length)));
+      piece.remove_prefix(length);
+    }
+  }
+
+  // The length of the first part of text: all of it, or at least kChunkBytes up to a seam.
+  size_t first_part(std::string_view text) const {
+    if (text.size() <= kChunkBytes) return text.size();
+    for (size_t end = 0; end < text.size();) {
+      const std::string_view rest = text.substr(end);
+      const size_t length = std::max<size_t>(utf8_length(rest), 1);
+      const std::string_view after = rest.substr(length);
+      end += length;
+      if (end >= kChunkBytes && !after.empty() && !joined_[at(rest.substr(0, length), after)]) {
+        return end;
+      }
+    }
+    return text.size();
+  }
+
+ private:
+  // As the library sees them: spaces as U+2581, an invalid byte as U+FFFD.
+  static std::string_view seen(std::string_view s) {
+    if (s[0] == ' ') return kSpaceSymbol;
+    const size_t length = utf8_length(s);
+    return length > 0 ? s.substr(0, length) : kReplacementCharacter;
+  }
+  static size_t at(std::string_view before, std::string_view after) {
+    return static_cast<uint8_t>(seen(before).back()) * 256u +
+           static_cast<uint8_t>(seen(after).front());
+  }
+
+  std::bitset<256 * 256> joined_;
+};
+
+class SentencePiece final : public Tokenizer {
+ public:
+  explicit SentencePiece(Vocabulary vocabulary) : vocabulary_(std::move(vocabulary)) {
+    LibraryModel model = library_vocabulary(vocabulary_);
+    add_tokens(model);
+    in_parts_ = !model.unigram && model.charsmap.empty() && !model.remove_extra_whitespaces;
+    if (in_parts_) {
+      for (const LibraryModel::Piece& piece : model.pieces) {
+        if (piece.kind == TokenKind::Byte) continue;  // no text is merged into "<0x00>"
+        seams_.forbid_inside(piece.name);             // stops at once at a name that is no UTF-8
+      }
+    } else if (model.add_dummy_prefix) {
+      starting_ = load(model);
+    }
+    model.add_dummy_prefix = false;
+    continuing_ = load(model);
+  }
+
+  std::vector<int32_t> encode(std::string_view text, const EncodeOptions& options) const override {
+    std::vector<int32_t> ids;
+    if (options.add_bos.value_or(special_.add_bos) && special_.bos >= 0)
+      ids.push_back(special_.bos);
+    bool prefix = options.starts_text;
+    while (!text.empty()) {
+      const SpecialMatcher::Match match =
+          options.parse_special ? matcher_.find(text) : SpecialMatcher::Match{text.size(), 0, -1};
+      append_text(text.substr(0, match.at), prefix && vocabulary_.add_space_prefix, ids);
+      if (match.id < 0) break;
+      ids.push_back(match.id);
+      text.remove_prefix(match.at + match.length);
+      prefix = vocabulary_.legacy;
+    }
+    if (options.add_eos.value_or(special_.add_eos) && special_.eos >= 0)
+      ids.push_back(special_.eos);
+    return ids;
+  }
+
+  int32_t vocab_size() const override { return static_cast<int32_t>(tokens_.size()); }
+  std::string_view name() const override {
+    return vocabulary_.unigram ? "SentencePiece unigram" : "SentencePiece BPE";
+  }
+  const SpecialTokens& special() const override { return special_; }
+
+  TokenKind kind(int32_t id) const override { return token(id).kind; }
+  std::string_view piece(int32_t id) const override {
+    return known(id) ? std::string_view(vocabulary_.pieces[id]) : "";
+  }
+  int32_t find(std::string_view piece) const override {
+    const auto found = ids_.find(piece);
+    return found == ids_.end() ? -1 : found->second;
+  }
+  std::string_view piece_bytes(int32_t id) const override { return token(id).bytes; }
+  bool joins(int32_t id) const override { return token(id).joins; }
+  bool starts_word(int32_t id) const override { return token(id).starts_word; }
+  LeadingSpace leading_space() const override {
+    if (vocabulary_.remove_extra_whitespaces) return LeadingSpace::DropAll;
+    return vocabulary_.add_space_prefix ? LeadingSpace::DropOne : LeadingSpace::Keep;
+  }
+
+ private:
+  using Library = std::unique_ptr<sentencepiece::SentencePieceProcessor>;
+  struct Token {
+    TokenKind kind = TokenKind::Unused;
+    bool joins = false, starts_word = false;
+    std::string bytes;
+  };
+
+  bool known(int32_t id) const { return id >= 0 && id < vocab_size(); }
+  const Token& token(int32_t id) const {
+    static const Token kNone;
+    return known(id) ? tokens_[id] : kNone;
+  }
+
+  void add_tokens(const LibraryModel& model) {
+    const Vocabulary& v = vocabulary_;
+    special_ = {v.bos, v.eos, v.unk, v.pad, v.add_bos && v.bos >= 0, v.add_eos && v.eos >= 0};
+    byte_fallback_ = model.byte_fallback;
+    for (size_t id = 0; id < v.pieces.size(); ++id) {
+      const std::string& piece = v.pieces[id];
+      Token token;
+      token.kind = static_cast<TokenKind>(v.types[id]);
+      if (token.kind == TokenKind::Byte) {
+        token.bytes = static_cast<char>(byte_of_piece(piece));
+        token.joins = true;
+      } else if (token.kind == TokenKind::Unknown) {
+        token.bytes = v.unk_surface;
+        token.joins = !utf8_valid(token.bytes);
+      } else if (token.kind != TokenKind::Control) {
+        token.bytes = with_spaces(piece);
+        token.joins = !utf8_valid(token.bytes);
+        token.starts_word = piece.starts_with(kSpaceSymbol);
+      }
+      const int32_t id32 = static_cast<int32_t>(id);
+      ids_.emplace(piece, id32);
+      if (token.kind == TokenKind::Control || token.kind == TokenKind::Unknown ||
+          token.kind == TokenKind::UserDefined) {
+        matcher_.add(piece, id32);
+      }
+      tokens_.push_back(std::move(token));
+    }
+    matcher_.finish();
+  }
+
+  static std::string with_spaces(std::string_view piece) {
+    std::string text;
+    for (size_t at; (at = piece.find(kSpaceSymbol)) != piece.npos;) {
+      text += piece.substr(0, at);
+      text += ' ';
+      piece.remove_prefix(at + kSpaceSymbol.size());
+    }
+    text += piece;
+    return text;
+  }
+
+  Library load(const LibraryModel& model) const {
+    auto library = std::make_unique<sentencepiece::SentencePieceProcessor>();
+    std::string refusal;
+    try {
+      const auto status = library->LoadFromSerializedProto(serialize(model));
+      if (status.ok()) return library;
+      refusal = status.message();
+    } catch (const std::exception& error) {
+      refusal = error.what();
+    }
+    fail(Exit::Model, vocabulary_.source,
+         ": the sentencepiece library refuses the vocabulary: ", refusal);
+  }
+
+  // Where nothing but merges happens in the library, the prefix is put and long texts are cut here.
+  void append_text(std::string_view text, bool prefix, std::vector<int32_t>& ids) const {
+    if (text.empty()) return;
+    if (!in_parts_) return append_by(prefix ? *starting_ : *continuing_, text, ids);
+    std::string first;
+    for (bool at_start = true; !text.empty(); at_start = false) {
+      std::string_view part = text.substr(0, seams_.first_part(text));
+      text.remove_prefix(part.size());
+      if (at_start && prefix) {
+        first.append(" ").append(part);
+        part = first;
+      }
+      append_by(*continuing_, part, ids);
+    }
+  }
+
+  void append_by(const sentencepiece::SentencePieceProcessor& library, std::string_view text,
+                 std::vector<int32_t>& ids) const {
+    if (text.size() > kMaxChunkBytes) {
+      fail(Exit::Failed, "a text of ", text.size(),
+           " bytes without a place to cut it is too long to tokenize (at most ", kMaxChunkBytes,
+           ")");
+    }
+    std::vector<int> part;
+    const auto status = library.Encode(text, &part);
+    if (!status.ok()) fail(Exit::Failed, vocabulary_.source, ": tokenizing: ", status.message());
+    // Neighbouring unknown characters make one unknown token, also across a cut.
+    const bool joins = !byte_fallback_ && !ids.empty() && !part.empty() &&
+                       ids.back() == special_.unk && part.front() == special_.unk;
+    ids.insert(ids.end(), part.begin() + joins, part.end());
+  }
+
+  Vocabulary vocabulary_;
+  SpecialTokens special_;
+  std::vector<Token> tokens_;
+  std::unordered_map<std::string_view, int32_t> ids_;  // views of vocabulary_.pieces
+  SpecialMatcher matcher_;
+  bool byte_fallback_ = false;
+  bool in_parts_ = false;
+  Seams seams_;
+  Library starting_;    // puts the prefix; only where !in_parts_
+  Library continuing_;  // puts none
+};
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> make_sentencepiece(Vocabulary vocabulary) {
+  return std::make_unique<SentencePiece>(std::move(vocabulary));
+}
+
+std::unique_ptr<Tokenizer> open_sentencepiece(const std::filesystem::path& model,
+                                              const SentencePieceSettings& settings) {
+  Vocabulary vocabulary = read_sentencepiece(model);
+  vocabulary.add_bos = settings.add_bos.value_or(vocabulary.add_bos);
+  vocabulary.add_eos = settings.add_eos.value_or(vocabulary.add_eos);
+  vocabulary.legacy = settings.legacy.value_or(vocabulary.legacy);
+  return make_sentencepiece(std::move(vocabulary));
+}
+
+}  // namespace skald

@@ -1,0 +1,63 @@
+#include "tokenizer/utf8.h"
+
+#include <cstdint>
+
+namespace skald {
+namespace {
+
+// What a first byte promises: how long the character is and which second bytes it may have. The
+// narrower ranges rule out overlong forms (E0, F0), surrogates (ED) and what lies past U+10FFFF
+// (F4).
+struct Lead {
+  size_t length;
+  uint8_t second_low, second_high;
+};
+
+Lead lead_of(uint8_t byte) {
+  if (byte < 0x80) return {1, 0, 0};
+  if (byte < 0xC2) return {0, 0, 0};
+  if (byte < 0xE0) return {2, 0x80, 0xBF};
+  if (byte < 0xF0) {
+    return {3, uint8_t(byte == 0xE0 ? 0xA0 : 0x80), uint8_t(byte == 0xED ? 0x9F : 0xBF)};
+  }
+  if (byte < 0xF5) {
+    return {4, uint8_t(byte == 0xF0 ? 0x90 : 0x80), uint8_t(byte == 0xF4 ? 0x8F : 0xBF)};
+  }
+  return {0, 0, 0};
+}
+
+// Whether the bytes of s from the second to the end of the character, or of s, are allowed there.
+bool rest_fits(std::string_view s, const Lead& lead) {
+  for (size_t i = 1; i < s.size() && i < lead.length; ++i) {
+    const uint8_t byte = static_cast<uint8_t>(s[i]);
+    const uint8_t low = i == 1 ? lead.second_low : 0x80;
+    const uint8_t high = i == 1 ? lead.second_high : 0xBF;
+    if (byte < low || byte > high) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+size_t utf8_length(std::string_view s) {
+  if (s.empty()) return 0;
+  const Lead lead = lead_of(static_cast<uint8_t>(s[0]));
+  return s.size() >= lead.length && rest_fits(s, lead) ? lead.length : 0;
+}
+
+bool utf8_incomplete(std::string_view s) {
+  if (s.empty()) return false;
+  const Lead lead = lead_of(static_cast<uint8_t>(s[0]));
+  return s.size() < lead.length && rest_fits(s, lead);
+}
+
+bool utf8_valid(std::string_view s) {
+  while (!s.empty()) {
+    const size_t length = utf8_length(s);
+    if (length == 0) return false;
+    s.remove_prefix(length);
+  }
+  return true;
+}
+
+}  // namespace skald
