@@ -278,9 +278,9 @@ void add_bench(CLI::App& program, Action& chosen) {
       ->group("Model");
   auto list = [&](const char* names, std::vector<int64_t>& value, const char* description) {
     command->add_option(names, value, description)
-        ->type_name("N,…")
+        ->type_name("N,N")
         ->delimiter(',')
-        ->check(CLI::Range(int64_t{0}, int64_t{1} << 24))
+        ->check(in_range(0, int64_t{1} << 24))
         ->capture_default_str()
         ->group("Measure");
   };
@@ -289,7 +289,7 @@ void add_bench(CLI::App& program, Action& chosen) {
   list("-d,--n-depth", flags->depths, "Tokens in the cache before");
   command->add_option("-r,--repetitions", flags->repetitions, "Times to repeat each")
       ->type_name("N")
-      ->check(CLI::Range(1, 10000))
+      ->check(in_range(1, 10000))
       ->capture_default_str()
       ->group("Measure");
   add_run_flags(*command, flags->model);

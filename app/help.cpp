@@ -1,46 +1,69 @@
 #include "app/help.h"
 
+#include <algorithm>
 #include <sstream>
 
 namespace skald {
 namespace {
 
+constexpr size_t kDescriptionColumn = 30;
+
 class Style : public CLI::Formatter {
  public:
-  Style() { column_width(30); }
-
-  std::string make_usage(const CLI::App* app, std::string name) const override {
-    std::string usage = "usage: " + (app->get_parent() ? "skald " : std::string()) + name;
-    for (const CLI::Option* option : app->get_options()) {
-      if (option->get_positional()) usage += " [" + option->get_name(true) + "]";
-    }
-    usage += app->get_subcommands({}).empty() ? " [options]" : " COMMAND [options]";
-    return usage + "\n";
-  }
-
-  // Positionals are named in the usage line and explained in the description.
-  std::string make_positionals(const CLI::App*) const override { return ""; }
-
-  std::string make_option_opts(const CLI::Option* option) const override {
-    std::string text;
-    if (!option->get_type_name().empty()) text += " " + option->get_type_name();
-    if (!option->get_default_str().empty()) text += " [" + option->get_default_str() + "]";
-    return text;
-  }
-
-  std::string make_subcommands(const CLI::App* app, CLI::AppFormatMode) const override {
+  std::string make_help(const CLI::App* app, std::string, CLI::AppFormatMode) const override {
     std::ostringstream text;
-    text << "\ncommands:\n";
-    for (const CLI::App* command : app->get_subcommands({})) {
-      text << "  " << std::left << std::setw(12) << command->get_name()
-           << first_sentence(command->get_description()) << "\n";
+    const std::vector<const CLI::App*> commands = app->get_subcommands({});
+    text << usage(*app, !commands.empty()) << "\n" << app->get_description() << "\n";
+    if (!commands.empty()) {
+      text << "\nCommands:\n";
+      for (const CLI::App* command : commands) {
+        text << row(command->get_name(), first_sentence(command->get_description()));
+      }
     }
+    std::vector<std::string> groups = app->get_groups();
+    std::stable_partition(groups.begin(), groups.end(),
+                          [](const std::string& group) { return group != kOther; });
+    for (const std::string& group : groups) {
+      const std::vector<const CLI::Option*> options =
+          app->get_options([&](const CLI::Option* option) {
+            return option->get_group() == group && !option->get_positional();
+          });
+      if (options.empty() || group.empty()) continue;
+      text << "\n" << group << ":\n";
+      for (const CLI::Option* option : options) text << option_row(*option);
+    }
+    text << "\n" << app->get_footer() << "\n";
     return text.str();
   }
 
  private:
+  static std::string usage(const CLI::App& app, bool has_commands) {
+    if (has_commands) return "usage: " + app.get_name() + " COMMAND [options]\n";
+    std::string text = "usage: skald " + app.get_name();
+    for (const CLI::Option* option : app.get_options()) {
+      if (option->get_positional()) text += " " + option->get_option_text();
+    }
+    return text + " [options]\n";
+  }
+
+  static std::string option_row(const CLI::Option& option) {
+    std::string names = option.get_name(false, true);
+    if (!option.get_type_name().empty()) names += " " + option.get_type_name();
+    std::string description = option.get_description();
+    if (!option.get_default_str().empty()) description += " [" + option.get_default_str() + "]";
+    return row(names, description);
+  }
+
+  static std::string row(const std::string& left, const std::string& right) {
+    std::string text = "  " + left;
+    text += text.size() + 2 > kDescriptionColumn
+                ? "\n" + std::string(kDescriptionColumn, ' ')
+                : std::string(kDescriptionColumn - text.size(), ' ');
+    return text + right + "\n";
+  }
+
   static std::string first_sentence(const std::string& text) {
-    return text.substr(0, text.find_first_of(".\n"));
+    return text.substr(0, text.find_first_of(".:\n"));
   }
 };
 
@@ -48,17 +71,29 @@ class Style : public CLI::Formatter {
 
 void set_help_style(CLI::App& app) {
   app.formatter(std::make_shared<Style>());
-  app.set_help_flag("-h,--help", "Show this and exit")->group("Other");
+  app.set_help_flag("-h,--help", "Show this and exit")->group(kOther);
 }
 
 CLI::App* add_command(CLI::App& program, const std::string& name, const std::string& description,
                       const std::vector<std::string>& examples) {
   CLI::App* command = program.add_subcommand(name, description);
   set_help_style(*command);
-  std::string footer = "examples:";
+  std::string footer = "Examples:";
   for (const std::string& example : examples) footer += "\n  " + example;
   command->footer(footer);
   return command;
+}
+
+CLI::Validator in_range(int64_t least, int64_t most) {
+  return CLI::Validator(
+      [=](std::string& text) -> std::string {
+        int64_t value = 0;
+        const bool number = CLI::detail::lexical_cast(text, value);
+        if (number && value >= least && value <= most) return "";
+        return "'" + text + "': expected a whole number from " + std::to_string(least) + " to " +
+               std::to_string(most);
+      },
+      "");
 }
 
 }  // namespace skald

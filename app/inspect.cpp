@@ -202,7 +202,7 @@ void add_inspect(CLI::App& program, Action& chosen) {
       "Shows a model's configuration, tensors, formats and tokenizer, reading only file heads.",
       {"skald inspect model.gguf --tensors", "skald inspect folder/ --json | jq .config"});
   auto flags = std::make_shared<InspectFlags>();
-  command->add_option("path", flags->path, "")->option_text("MODEL");
+  command->add_option("path", flags->path, "")->option_text("[MODEL]");
   add_model_flag(*command, flags->model);
   command->add_flag("--tensors", flags->tensors, "List every tensor")->group("Output");
   command->add_flag("--metadata", flags->metadata, "List a GGUF's metadata")->group("Output");

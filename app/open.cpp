@@ -22,17 +22,17 @@ void add_run_flags(CLI::App& command, ModelFlags& flags) {
       ->group(kChangesOutput);
   command.add_option("-c,--ctx-size", run.context, "Context in tokens; 0: the model's own")
       ->type_name("N")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 31))
+      ->check(in_range(0, int64_t{1} << 31))
       ->capture_default_str()
       ->group(kChangesSpeed);
   command.add_option("-t,--threads", run.threads, "CPU threads; 0: all that it may use")
       ->type_name("N")
-      ->check(CLI::Range(0, 1024))
+      ->check(in_range(0, 1024))
       ->capture_default_str()
       ->group(kChangesSpeed);
   command.add_option("--rows", run.rows, "Most prompt tokens in one step")
       ->type_name("N")
-      ->check(CLI::Range(1, 65536))
+      ->check(in_range(1, 65536))
       ->capture_default_str()
       ->group(kChangesSpeed);
 }

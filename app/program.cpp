@@ -46,7 +46,8 @@ std::string unexpected_arguments(const CLI::App& program) {
 int parse_and_run(std::vector<std::string> arguments) {
   CLI::App program("Runs LLaMA-style language models on this machine.", "skald");
   set_help_style(program);
-  program.set_version_flag("--version", "skald " SKALD_VERSION, "Show the version and exit");
+  program.set_version_flag("--version", "skald " SKALD_VERSION, "Show the version and exit")
+      ->group(kOther);
   program.footer(
       "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 model cannot be read, 4 out of memory,\n"
       "5 some lines failed, 130 interrupted, 141 the reader of stdout went away.");

@@ -179,7 +179,7 @@ void add_run(CLI::App& program, Action& chosen) {
        "cat prompt.txt | skald run -m folder/ > answer.txt"});
   auto flags = std::make_shared<RunFlags>();
   add_model_flag(*command, flags->model);
-  command->add_option("words", flags->words, "")->option_text("[MODEL] PROMPT")->expected(0, 2);
+  command->add_option("words", flags->words, "")->option_text("[MODEL] [PROMPT]")->expected(0, 2);
   CLI::Option* prompt = command->add_option("-p,--prompt", flags->prompt, "The prompt")
                             ->type_name("TEXT")
                             ->group("Prompt");
@@ -192,15 +192,15 @@ void add_run(CLI::App& program, Action& chosen) {
       ->group("Prompt");
   command->add_option("-n,--n-predict", flags->count, "Most new tokens; -1: to the end")
       ->type_name("N")
-      ->check(CLI::Range(int64_t{-1}, int64_t{1} << 40))
+      ->check(in_range(-1, int64_t{1} << 40))
       ->capture_default_str()
       ->group(kChangesOutput);
   add_sampling_flags(*command, flags->sampling);
   command->add_flag("--ignore-eos", flags->ignore_eos, "Go on after the end of the text")
       ->group(kChangesOutput);
   add_run_flags(*command, flags->model);
-  command->add_flag("--echo", flags->echo, "Print the prompt in a pipe too")->group("Other");
-  command->add_flag("--stats", flags->stats, "Print seed and timings to stderr")->group("Other");
+  command->add_flag("--echo", flags->echo, "Print the prompt in a pipe too")->group(kOther);
+  command->add_flag("--stats", flags->stats, "Print seed and timings to stderr")->group(kOther);
   command->callback([=, &chosen] { chosen = [=] { return run(*flags, prompt->count() > 0); }; });
 }
 

@@ -53,7 +53,7 @@ void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
   option("--presence-penalty", p.presence_penalty, "X", "Subtracted once from repeated tokens");
   option("--frequency-penalty", p.frequency_penalty, "X", "Subtracted for each repetition");
   command.add_option("-l,--logit-bias", flags.biases, "Adds to a token's logit, as in 15043-1.5")
-      ->type_name("ID±X")
+      ->type_name("ID+X")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->group(kChangesOutput);

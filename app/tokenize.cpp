@@ -137,7 +137,7 @@ void add_tokenize(CLI::App& program, Action& chosen) {
        "skald tokenize tokenizer.model --jsonl < texts.jsonl > ids.jsonl",
        "skald tokenize folder/ --decode \"1 15043 3186\""});
   auto flags = std::make_shared<TokenizeFlags>();
-  command->add_option("words", flags->words, "")->option_text("MODEL] [TEXT")->expected(0, 2);
+  command->add_option("words", flags->words, "")->option_text("[MODEL] [TEXT]")->expected(0, 2);
   CLI::Option* text = command->add_option("-p,--prompt", flags->text, "The text")
                           ->type_name("TEXT")
                           ->group("Input");

@@ -1,0 +1,46 @@
+# Sourced by the other scripts: installs what is missing, configures, builds. Everything it says goes
+# to stderr, so that stdout belongs to the program.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+build_packages="g++ cmake ninja-build pkg-config libcli11-dev nlohmann-json3-dev libsentencepiece-dev libhwy-dev"
+test_packages="catch2"
+
+say() { echo "skald: $*" >&2; }
+
+# ensure_packages NAME...: apt installs the missing ones, as root or through sudo.
+ensure_packages() {
+  command -v dpkg-query >/dev/null || return 0 # another system: CMake says what it lacks
+  local missing=() package
+  for package in "$@"; do
+    [[ $(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || missing+=("$package")
+  done
+  ((${#missing[@]})) || return 0
+  local install="apt-get install -y ${missing[*]}"
+  if ((EUID == 0)); then
+    say "installing ${missing[*]}"
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive $install -qq; } >/dev/null ||
+      { say "could not install; run: apt-get update && $install"; exit 1; }
+  elif sudo -n true 2>/dev/null || { [[ -t 0 ]] && command -v sudo >/dev/null; }; then
+    say "installing ${missing[*]} (through sudo)"
+    { sudo apt-get update -qq && sudo DEBIAN_FRONTEND=noninteractive $install -qq; } >/dev/null ||
+      { say "could not install; run: sudo apt-get update && sudo $install"; exit 1; }
+  else
+    say "packages are missing; ask an administrator to run: apt-get update && $install"
+    exit 1
+  fi
+}
+
+# build PRESET TARGET...: into build/PRESET; quiet when there is nothing to do.
+build() {
+  local preset=$1 log
+  shift
+  if [[ ! -f build/$preset/build.ninja ]]; then
+    mkdir -p build
+    say "configuring and building in build/$preset; the first time takes a few minutes"
+    log=build/$preset.log
+    cmake --preset "$preset" -G Ninja >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+    grep -E '^-- skald:' "$log" | sed 's/^-- //' >&2 || true
+  fi
+  ninja -C "build/$preset" --quiet "$@" >&2
+}

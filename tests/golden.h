@@ -1,0 +1,66 @@
+// Models with known answers: folders with golden.json and logits.npy beside the weights, as
+// scripts/make_goldens.py writes them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "engine/error.h"
+#include "tests/paths.h"
+
+namespace skald::test {
+
+inline nlohmann::json read_json(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  if (!in) fail(Exit::Failed, "test data is missing: ", file.string());
+  return nlohmann::json::parse(in);
+}
+
+struct Matrix {
+  int64_t rows = 0, cols = 0;
+  std::vector<float> values;
+  const float* row(int64_t r) const { return values.data() + r * cols; }
+};
+
+// NumPy's format 1.0 with little-endian float32 in C order, two dimensions.
+inline Matrix read_npy(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  char magic[8] = {};
+  uint16_t header_bytes = 0;
+  in.read(magic, 8).read(reinterpret_cast<char*>(&header_bytes), 2);
+  std::string header(header_bytes, ' ');
+  in.read(header.data(), header_bytes);
+  if (!in || header.find("'<f4'") == std::string::npos) {
+    fail(Exit::Failed, "not a float32 npy file: ", file.string());
+  }
+  Matrix matrix;
+  const size_t shape = header.find("'shape': (") + 10;
+  if (std::sscanf(header.c_str() + shape, "%ld, %ld", &matrix.rows, &matrix.cols) != 2) {
+    fail(Exit::Failed, "not a matrix: ", file.string());
+  }
+  matrix.values.resize(static_cast<size_t>(matrix.rows * matrix.cols));
+  in.read(reinterpret_cast<char*>(matrix.values.data()),
+          static_cast<std::streamsize>(matrix.values.size() * sizeof(float)));
+  if (!in) fail(Exit::Failed, "truncated: ", file.string());
+  return matrix;
+}
+
+// From the repository's own data, else from the larger collection beside a checkout; empty where
+// neither has it, which is said on stderr.
+inline std::filesystem::path find_golden(const std::string& name) {
+  const std::filesystem::path own = data_dir() / "goldens" / name;
+  if (std::filesystem::exists(own)) return own;
+  return have_shared("goldens/" + name) ? shared_dir() / "goldens" / name : "";
+}
+
+inline std::filesystem::path find_gguf(const std::string& name) {
+  const std::filesystem::path own = data_dir() / "gguf" / name;
+  if (std::filesystem::exists(own)) return own;
+  return have_shared("goldens/gguf/" + name) ? shared_dir() / "goldens/gguf" / name : "";
+}
+
+}  // namespace skald::test

@@ -1,0 +1,158 @@
+// Every family's tiny model against the float32 logits of Hugging Face transformers.
+#include <algorithm>
+#include <cmath>
+
+#include "engine/cpu/executor.h"
+#include "engine/session.h"
+#include "models/open.h"
+#include "tests/catch.h"
+#include "tests/golden.h"
+
+namespace skald::test {
+namespace {
+
+using cpu::KernelSet;
+
+constexpr double kLogitTolerance = 1e-4;
+constexpr double kClearMargin = 1e-3;  // a smaller gap between best and second may fall either way
+
+// All tokens' logits would be large for long texts: `visit(position, logits)` sees each row once.
+template <class Visit>
+void for_each_logits(Executor& executor, const std::vector<int32_t>& ids, Visit visit) {
+  Sequence sequence = executor.new_sequence();
+  const size_t chunk = static_cast<size_t>(executor.max_rows());
+  for (size_t at = 0; at < ids.size(); at += chunk) {
+    const std::span<const int32_t> part =
+        std::span(ids).subspan(at, std::min(chunk, ids.size() - at));
+    const SeqRows rows{&sequence, part, Want::EveryRow};
+    const int64_t wanted = executor.run({&rows, 1});
+    for (int64_t row = 0; row < wanted; ++row) visit(at + row, executor.logits(row));
+  }
+}
+
+double negative_log_likelihood(std::span<const float> logits, int32_t target) {
+  const double best = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (float logit : logits) sum += std::exp(logit - best);
+  return best + std::log(sum) - logits[static_cast<size_t>(target)];
+}
+
+double largest_difference(std::span<const float> logits, const float* expected) {
+  double largest = 0;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const double difference = std::fabs(double{logits[i]} - expected[i]);
+    if (!(difference <= largest)) largest = difference;  // NaN too
+  }
+  return largest;
+}
+
+void check_logits(Executor& executor, const std::filesystem::path& golden_json,
+                  const std::filesystem::path& logits_npy) {
+  const nlohmann::json golden = read_json(golden_json);
+  const Matrix expected = read_npy(logits_npy);
+  const auto ids = golden["input_ids"].get<std::vector<int32_t>>();
+  std::vector<int64_t> rows(static_cast<size_t>(expected.rows));
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<int64_t>(i);
+  if (golden.contains("logit_rows")) rows = golden["logit_rows"].get<std::vector<int64_t>>();
+
+  double largest = 0, nll = 0;
+  size_t compared = 0;
+  for_each_logits(executor, ids, [&](size_t position, std::span<const float> logits) {
+    REQUIRE(logits.size() == static_cast<size_t>(expected.cols));
+    const auto row = std::find(rows.begin(), rows.end(), static_cast<int64_t>(position));
+    if (row != rows.end()) {
+      largest = std::max(largest, largest_difference(logits, expected.row(row - rows.begin())));
+      ++compared;
+    }
+    if (position + 1 < ids.size()) nll += negative_log_likelihood(logits, ids[position + 1]);
+  });
+  CHECK(compared == rows.size());
+  CHECK(largest <= kLogitTolerance);
+  CHECK(nll / static_cast<double>(ids.size() - 1) ==
+        Approx(golden["mean_nll"].get<double>()).margin(1e-5));
+}
+
+void check_greedy(Executor& executor, const nlohmann::json& golden) {
+  const auto expected = golden["greedy_ids"].get<std::vector<int32_t>>();
+  const auto margins = golden["greedy_margins"].get<std::vector<double>>();
+  Session session(executor, SamplingParams{.temperature = 0});
+  session.feed(golden["greedy_prompt_ids"].get<std::vector<int32_t>>());
+  for (size_t i = 0; i < expected.size() && margins[i] >= kClearMargin; ++i) {
+    REQUIRE(session.next().token == expected[i]);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the logits and greedy tokens of every golden folder are Hugging Face's") {
+  const std::string name =
+      GENERATE("llama-mha", "llama3-gqa-tied-ropescale", "llama3-long-3000", "openllama-headdim100",
+               "llama-bias-linear-rope", "llama-config-v5", "mistral-swa-headdim64", "kq256");
+  const KernelSet kernels = GENERATE(KernelSet::Fast, KernelSet::Reference);
+  const std::filesystem::path folder = find_golden(name);
+  if (folder.empty() || (name == "llama3-long-3000" && kernels == KernelSet::Reference)) return;
+  CAPTURE(name, kernels == KernelSet::Fast);
+  const OpenedModel opened = open_model(folder);
+  const auto executor = cpu::make_executor(opened.model, {.exact = true}, kernels);
+  check_logits(*executor, folder / "golden.json", folder / "logits.npy");
+  const nlohmann::json golden = read_json(folder / "golden.json");
+  if (golden.contains("greedy_ids")) check_greedy(*executor, golden);
+}
+
+TEST_CASE("a GGUF of every type gives the logits of its dequantized weights") {
+  const std::string type = GENERATE("f16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q2_k", "q3_k_m",
+                                    "q4_k_m", "q5_k_m", "q6_k", "iq4_nl", "iq4_xs");
+  const KernelSet kernels = GENERATE(KernelSet::Fast, KernelSet::Reference);
+  const std::filesystem::path gguf = find_gguf("kq256." + type + ".gguf");
+  if (gguf.empty()) return;
+  CAPTURE(type, kernels == KernelSet::Fast);
+  const OpenedModel opened = open_model(gguf);
+  const auto executor = cpu::make_executor(opened.model, {.exact = true}, kernels);
+  const std::string stem = (gguf.parent_path() / ("kq256." + type)).string();
+  check_logits(*executor, stem + ".json", stem + ".logits.npy");
+}
+
+TEST_CASE("the default's activations in 8 bits move block formats' logits only a little") {
+  const std::string type = GENERATE("q8_0", "q4_k_m", "q6_k");
+  const std::filesystem::path gguf = find_gguf("kq256." + type + ".gguf");
+  CAPTURE(type);
+  const OpenedModel opened = open_model(gguf);
+  const auto executor = cpu::make_executor(opened.model, {});
+  const std::string stem = (gguf.parent_path() / ("kq256." + type)).string();
+  const Matrix expected = read_npy(stem + ".logits.npy");
+  const auto ids = read_json(stem + ".json")["input_ids"].get<std::vector<int32_t>>();
+  double difference = 0, size = 0;
+  for_each_logits(*executor, ids, [&](size_t position, std::span<const float> logits) {
+    for (size_t i = 0; i < logits.size(); ++i) {
+      const double reference = expected.row(static_cast<int64_t>(position))[i];
+      difference += std::pow(logits[i] - reference, 2);
+      size += reference * reference;
+    }
+  });
+  // 1/127 steps of the largest of 32 or 256 activations leave about 0.5 % after a layer.
+  CHECK(std::sqrt(difference / size) < 0.02);
+}
+
+TEST_CASE("stories260K tells its known story from BOS and goes on with its prompts") {
+  if (!have_shared("goldens/stories260K")) return;
+  const std::filesystem::path folder = shared_dir() / "goldens/stories260K";
+  const nlohmann::json golden = read_json(folder / "golden.json");
+  const OpenedModel opened = open_model(folder);
+  const auto executor = cpu::make_executor(opened.model, {});
+  auto continue_text = [&](const std::vector<int32_t>& prompt, size_t count) {
+    Session session(*executor, SamplingParams{.temperature = 0});
+    session.feed(prompt);
+    std::vector<int32_t> ids;
+    while (ids.size() < count) ids.push_back(session.next().token);
+    return ids;
+  };
+  auto story = golden["greedy_from_bos_ids"].get<std::vector<int32_t>>();
+  CHECK(continue_text({story.front()}, story.size() - 1) ==
+        std::vector<int32_t>(story.begin() + 1, story.end()));
+  for (const nlohmann::json& row : golden["greedy"]) {
+    const auto ids = row["ids"].get<std::vector<int32_t>>();
+    CHECK(continue_text(row["prompt_ids"].get<std::vector<int32_t>>(), ids.size()) == ids);
+  }
+}
+
+}  // namespace skald::test
