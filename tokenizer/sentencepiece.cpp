@@ -3,7 +3,6 @@
 #include <sentencepiece_processor.h>
 
 #include <algorithm>
-#include <array>
 #include <bitset>
 #include <unordered_map>
 

@@ -1,0 +1,97 @@
+// Opens many damaged files in a child process with little memory to spare: each must either load or
+// end in one clear Error. A crash, another exception or an allocation that follows a number in the
+// file ends the child, and the test says at which file.
+#pragma once
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <functional>
+#include <string>
+
+#include "engine/error.h"
+#include "tests/catch.h"
+
+namespace skald::test {
+
+// Sanitizers reserve terabytes of address space, so there the memory cannot be limited.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kLimitMemory = false;
+#else
+inline constexpr bool kLimitMemory = true;
+#endif
+
+inline void limit_memory_growth(uint64_t bytes) {
+  if (!kLimitMemory) return;
+  uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const uint64_t limit = pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)) + bytes;
+  const rlimit both = {limit, limit};
+  if (::setrlimit(RLIMIT_AS, &both) != 0) std::abort();
+}
+
+// True when `open` (for case i) loaded, false after an Error of the right kind; anything else
+// throws.
+inline bool loads_or_refuses(const std::function<void()>& open) {
+  try {
+    open();
+    return true;
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    if (error.code() != Exit::Model) throw std::runtime_error("wrong exit code: " + message);
+    if (message.size() < 12 || message.size() > 2000)
+      throw std::runtime_error("bad size: " + message);
+    for (unsigned char c : message) {
+      if (c < 0x20 || c == 0x7f) throw std::runtime_error("control character in the message");
+    }
+    return false;
+  }
+}
+
+struct HostileResult {
+  int loaded = 0;
+  int refused = 0;
+};
+
+// Runs open(0) ... open(count - 1) in one child that may grow by 64 MiB.
+inline HostileResult open_in_child(int count, const std::function<void(int)>& open) {
+  struct Shared {
+    int at, loaded, refused;
+    char problem[1000];
+  };
+  void* memory =
+      ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(memory != MAP_FAILED);
+  auto* shared = new (memory) Shared{};
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    limit_memory_growth(64 << 20);
+    try {
+      for (shared->at = 0; shared->at < count; ++shared->at) {
+        const bool loaded = loads_or_refuses([&] { open(shared->at); });
+        ++(loaded ? shared->loaded : shared->refused);
+      }
+    } catch (const std::exception& error) {
+      std::snprintf(shared->problem, sizeof(shared->problem), "%s", error.what());
+      ::_exit(1);
+    }
+    ::_exit(0);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  const Shared result = *shared;
+  ::munmap(memory, sizeof(Shared));
+  INFO("case " << result.at << ": " << result.problem << ", status " << status);
+  REQUIRE(status == 0);
+  REQUIRE(result.loaded + result.refused == count);
+  return {result.loaded, result.refused};
+}
+
+}  // namespace skald::test

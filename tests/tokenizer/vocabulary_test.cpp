@@ -1,0 +1,234 @@
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "engine/error.h"
+#include "tests/tokenizer/tokenizer_data.h"
+#include "tokenizer/library_vocabulary.h"
+
+using namespace skald;
+using namespace skald::test;
+
+namespace {
+
+Vocabulary own() { return as_gguf_holds_it(read_sentencepiece(tokenizer_data("bpe.model"))); }
+
+void add(Vocabulary& v, const std::string& piece, TokenKind kind) {
+  v.pieces.push_back(piece);
+  v.scores.push_back(-1000);
+  v.types.push_back(static_cast<int32_t>(kind));
+}
+
+// The message of the Error(Exit::Model) that making a tokenizer of it throws.
+std::string refusal(const Vocabulary& v) {
+  try {
+    make_sentencepiece(v);
+  } catch (const Error& error) {
+    CHECK(error.code() == Exit::Model);
+    return error.what();
+  }
+  return "";
+}
+
+// Little-endian numbers and strings out of a GGUF's metadata: as much as this test needs.
+class GgufReader {
+ public:
+  explicit GgufReader(std::string bytes) : bytes_(std::move(bytes)) {}
+  template <class T>
+  T number() {
+    T value;
+    REQUIRE(at_ + sizeof(T) <= bytes_.size());
+    std::memcpy(&value, bytes_.data() + at_, sizeof(T));
+    at_ += sizeof(T);
+    return value;
+  }
+  std::string text() {
+    const auto size = number<uint64_t>();
+    REQUIRE(size <= bytes_.size() - at_);
+    at_ += size;
+    return bytes_.substr(at_ - size, size);
+  }
+
+ private:
+  std::string bytes_;
+  size_t at_ = 0;
+};
+
+Vocabulary read_gguf_vocabulary(const std::filesystem::path& path) {
+  GgufReader in(read_bytes(path));
+  Vocabulary v;
+  in.number<uint64_t>();  // magic, version
+  in.number<uint64_t>();  // tensors
+  const auto count = in.number<uint64_t>();
+  for (uint64_t i = 0; i < count; ++i) {
+    const std::string key = in.text();
+    const auto type = in.number<uint32_t>();
+    const auto element = type == 9 ? in.number<uint32_t>() : type;
+    const uint64_t size = type == 9 ? in.number<uint64_t>() : 1;
+    for (uint64_t k = 0; k < size; ++k) {
+      if (element == 8) {
+        const std::string value = in.text();
+        if (key == "tokenizer.ggml.tokens") v.pieces.push_back(value);
+      } else if (element == 6) {
+        const auto value = in.number<float>();
+        if (key == "tokenizer.ggml.scores") v.scores.push_back(value);
+      } else if (element == 7) {
+        const bool value = in.number<uint8_t>() != 0;
+        if (key == "tokenizer.ggml.add_bos_token") v.add_bos = value;
+        if (key == "tokenizer.ggml.add_eos_token") v.add_eos = value;
+        if (key == "tokenizer.ggml.add_space_prefix") v.add_space_prefix = value;
+      } else if (element == 10 || element == 11 || element == 12) {
+        in.number<uint64_t>();
+      } else {
+        REQUIRE((element == 4 || element == 5));
+        const auto value = in.number<int32_t>();
+        if (key == "tokenizer.ggml.token_type") v.types.push_back(value);
+        if (key == "tokenizer.ggml.bos_token_id") v.bos = value;
+        if (key == "tokenizer.ggml.eos_token_id") v.eos = value;
+        if (key == "tokenizer.ggml.unknown_token_id") v.unk = value;
+      }
+    }
+  }
+  return v;
+}
+
+}  // namespace
+
+TEST_CASE("a GGUF's vocabulary tokenizes as the tokenizer.model that it was made from") {
+  if (!have_shared("goldens/gguf-stories") || !have_shared("goldens/stories260K")) return;
+  const auto folder = shared_dir() / "goldens";
+  const auto from_model = open_sentencepiece(folder / "stories260K" / "tokenizer.model");
+  for (const std::string name : {"stories260K.f32.gguf", "stories260K.f16.gguf"}) {
+    const auto from_gguf = make_sentencepiece(read_gguf_vocabulary(folder / "gguf-stories" / name));
+    REQUIRE(from_gguf->vocab_size() == 512);
+    CHECK(from_gguf->special().bos == from_model->special().bos);
+    const auto golden = nlohmann::json::parse(read_bytes(tokenizer_data("bpe.golden.json")));
+    for (const auto& item : golden["cases"]) {
+      const std::string text = item["text"];
+      CAPTURE(text);
+      CHECK(from_gguf->encode(text) == from_model->encode(text));
+      CHECK(from_gguf->decode(from_gguf->encode(text)) ==
+            from_model->decode(from_model->encode(text)));
+    }
+  }
+}
+
+TEST_CASE("a vocabulary with repeated, empty or broken pieces loads and keeps its ids") {
+  Vocabulary v = own();
+  const auto before = make_sentencepiece(v);
+  const int32_t first = static_cast<int32_t>(v.pieces.size());
+  for (const TokenKind kind : {TokenKind::Normal, TokenKind::Control, TokenKind::UserDefined,
+                               TokenKind::Unused, TokenKind::Unknown}) {
+    for (const std::string& piece :
+         {std::string("\xE2\x96\x81the"), std::string("<s>"), std::string(), std::string(),
+          std::string("\xFF"), std::string("\xFF") + std::to_string(first), std::string("<0x41>"),
+          std::string("q\0q", 3), std::string("\xE2\x96"), std::string(4096, 'z')}) {
+      add(v, piece, kind);
+    }
+  }
+  add(v, "<0x41>", TokenKind::Byte);
+  for (const bool unigram : {false, true}) {
+    v.unigram = unigram;
+    const auto t = make_sentencepiece(v);
+    CHECK(t->vocab_size() == static_cast<int32_t>(v.pieces.size()));
+    CHECK(t->find("<s>") == 1);
+    for (int32_t id = 0; id < t->vocab_size(); ++id) CHECK(t->piece(id) == v.pieces[id]);
+    if (unigram) continue;
+    for (const std::string text : {"the fox waited", "A <0x41> <s>", "\xFF and \xE2\x96", "zzz"}) {
+      CHECK(t->encode(text) == before->encode(text));
+    }
+    CHECK(t->decode(std::vector<int32_t>{first}) == "the");
+    CHECK(t->decode(std::vector<int32_t>{first + 4}) == "\uFFFD");
+    CHECK(t->decode(std::vector<int32_t>{t->vocab_size() - 1}) == "A");
+  }
+}
+
+TEST_CASE("a piece that is a control token is never reached by text that spells it") {
+  Vocabulary v = own();
+  for (const std::string piece : {"x", "\xE2\x96\x81", "the"}) {
+    for (size_t id = 0; id < v.pieces.size(); ++id) {
+      if (v.pieces[id] == piece) v.types[id] = static_cast<int32_t>(TokenKind::Control);
+    }
+  }
+  const auto t = make_sentencepiece(v);
+  for (const int32_t id : t->encode("x the x, the fox  xx", {.add_bos = false})) {
+    CHECK_FALSE(t->is_control(id));
+  }
+}
+
+TEST_CASE("types and scores may be missing") {
+  Vocabulary v = own();
+  v.types.clear();
+  const auto full = make_sentencepiece(own());
+  const auto t = make_sentencepiece(v);
+  CHECK(t->is_control(1));
+  CHECK(t->kind(0) == TokenKind::Unknown);
+  CHECK(t->kind(t->find("<0x0A>")) == TokenKind::Byte);
+  CHECK(t->encode("The fox\n waited") == full->encode("The fox\n waited"));
+  v = own();
+  v.scores.clear();  // a trained BPE scores by rank, as is assumed then
+  CHECK(make_sentencepiece(v)->encode("The fox\n waited") == full->encode("The fox\n waited"));
+}
+
+TEST_CASE("without an unknown token the bytes must be complete") {
+  Vocabulary v = own();
+  v.unk = -1;
+  v.types[0] = static_cast<int32_t>(TokenKind::Control);
+  const auto t = make_sentencepiece(v);
+  CHECK(t->special().unk == -1);
+  CHECK(t->decode(t->encode("日本 zebra \u2603")) == "日本 zebra \u2603");
+  CHECK(t->vocab_size() == static_cast<int32_t>(v.pieces.size()));
+
+  const int32_t newline = t->find("<0x0A>");
+  v.types[newline] = static_cast<int32_t>(TokenKind::Normal);
+  CHECK(refusal(v).find("neither an unknown token") != std::string::npos);
+  v.types[0] = static_cast<int32_t>(TokenKind::Unknown);
+  const auto partial = make_sentencepiece(v);  // unknown characters then are unknown
+  CHECK(partial->encode("\n", {.add_bos = false}).back() == 0);
+}
+
+TEST_CASE("a vocabulary that cannot be meant is refused in a line") {
+  const auto broken = [](auto change) {
+    Vocabulary v = own();
+    change(v);
+    const std::string message = refusal(v);
+    CHECK(message.starts_with("test.gguf: "));
+    CHECK(message.find('\n') == std::string::npos);
+    return message;
+  };
+  for (const char* name : {"<0x-1>", "<0x+1>", "<0xG0>", "<0x 1>", "<0x1>", "<0x001>", "<0xff>", "",
+                           "\x1b[31m", "<0x41> "}) {
+    CAPTURE(name);
+    CHECK(broken([&](Vocabulary& v) { v.pieces[20] = name; }).find("marked as a byte") !=
+          std::string::npos);
+  }
+  broken([](Vocabulary& v) { v.pieces.clear(); });
+  broken([](Vocabulary& v) { v.scores.pop_back(); });
+  broken([](Vocabulary& v) { v.types.push_back(1); });
+  broken([](Vocabulary& v) { v.types[30] = 7; });
+  broken([](Vocabulary& v) { v.types[30] = -1; });
+  broken([](Vocabulary& v) { v.scores[300] = std::nanf(""); });
+  broken([](Vocabulary& v) { v.scores[300] = std::numeric_limits<float>::infinity(); });
+  broken([](Vocabulary& v) { v.pieces[300] = std::string(4097, 'x'); });
+  for (const int32_t id : {-2, INT32_MIN, 560, INT32_MAX}) {
+    broken([&](Vocabulary& v) { v.bos = id; });
+    broken([&](Vocabulary& v) { v.eos = id; });
+    broken([&](Vocabulary& v) { v.unk = id; });
+    broken([&](Vocabulary& v) { v.pad = id; });
+  }
+  broken([](Vocabulary& v) {
+    for (int n = 1; n < 80; ++n) add(v, std::string(n, 'w'), TokenKind::UserDefined);
+  });
+}
+
+TEST_CASE("a piece of unused pieces as long as they may be does not exhaust the stack") {
+  Vocabulary v = own();
+  std::string piece = "zq";
+  while (piece.size() < 4096) {
+    add(v, piece, TokenKind::Unused);
+    v.scores.back() = 1.0f + static_cast<float>(piece.size());
+    piece += "zq"[piece.size() % 2];
+  }
+  const auto t = make_sentencepiece(v);
+  CHECK(t->decode(t->encode(piece)) == piece);
+}
