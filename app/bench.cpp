@@ -1,18 +1,16 @@
 // skald bench: tokens per second, and what they are worth on this machine: bytes read per second
 // against the read bandwidth that the same threads reach in the same run.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
-#include <numeric>
 
+#include "app/bench_report.h"
 #include "app/commands.h"
 #include "app/help.h"
-#include "app/json.h"
 #include "app/open.h"
 #include "app/output.h"
 #include "app/signals.h"
-#include "app/table.h"
 #include "engine/error.h"
 #include "engine/rng.h"
 #include "models/random.h"
@@ -20,53 +18,14 @@
 namespace skald {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 struct BenchFlags {
   ModelFlags model;
   std::string shape, type;
   std::vector<int64_t> prompts{512}, counts{128}, depths{0};
   int repetitions = 3;
   bool json = false, csv = false, markdown = false;
-};
-
-// One line of the result: `tokens` as a prompt, or one after the other, after `depth` others.
-struct Case {
-  bool prompt;
-  int64_t tokens, depth;
-
-  std::string name() const {
-    return concat(prompt ? "pp" : "tg", tokens, depth ? concat(" @ d", depth) : "");
-  }
-};
-
-struct Result {
-  Case test;
-  std::vector<double> seconds;  // of each repetition
-  double bytes = 0;             // weights and cache that a decode repetition reads; 0 for prompts
-  double flops = 0;             // of the products with weights in one repetition
-
-  double rate(double second) const { return static_cast<double>(test.tokens) / second; }
-  double mean_rate() const {
-    double sum = 0;
-    for (double s : seconds) sum += rate(s);
-    return sum / static_cast<double>(seconds.size());
-  }
-  double rate_deviation() const {
-    double sum = 0;
-    for (double s : seconds) sum += std::pow(rate(s) - mean_rate(), 2);
-    return seconds.size() < 2 ? 0 : std::sqrt(sum / static_cast<double>(seconds.size() - 1));
-  }
-  double mean_seconds() const {
-    return std::accumulate(seconds.begin(), seconds.end(), 0.0) /
-           static_cast<double>(seconds.size());
-  }
-};
-
-struct Bench {
-  std::string name;  // of the model
-  int64_t bytes, parameters;
-  std::string device;
-  double bandwidth;  // bytes per second
-  std::vector<Result> results;
 };
 
 std::vector<int32_t> random_tokens(int64_t count, int64_t vocab) {
@@ -77,10 +36,12 @@ std::vector<int32_t> random_tokens(int64_t count, int64_t vocab) {
   return tokens;
 }
 
-// Appends tokens in steps of at most `rows`; the last row's logits are computed where wanted.
-void feed(Executor& executor, Sequence& sequence, std::span<const int32_t> tokens, int64_t rows,
+// Appends tokens in steps of at most `rows`; the last row's logits are computed where wanted. False
+// when interrupted before the end.
+bool feed(Executor& executor, Sequence& sequence, std::span<const int32_t> tokens, int64_t rows,
           bool want_last) {
   while (!tokens.empty()) {
+    if (interrupted_by()) return false;
     const auto part = tokens.first(std::min(tokens.size(), static_cast<size_t>(rows)));
     tokens = tokens.subspan(part.size());
     const Want want = want_last && tokens.empty() ? Want::LastRow : Want::Nothing;
@@ -88,6 +49,7 @@ void feed(Executor& executor, Sequence& sequence, std::span<const int32_t> token
     executor.run({&step, 1});
     if (want == Want::LastRow) executor.logits(0);
   }
+  return true;
 }
 
 // Weights of matrices, each of which costs a multiplication and an addition for every row.
@@ -102,27 +64,55 @@ double products_per_row(const Program& program) {
   return products;
 }
 
-Result measure(Executor& executor, const Case& test, int repetitions) {
-  using Clock = std::chrono::steady_clock;
+// What is being done, on stderr: a line that is overwritten on a terminal; elsewhere a line each,
+// once it takes so long that somebody might wonder.
+class Progress {
+ public:
+  ~Progress() {
+    if (terminal_) std::fprintf(stderr, "\r\x1b[K");
+  }
+
+  void show(const std::string& what) {
+    constexpr double kSilentSeconds = 2;
+    if (terminal_) {
+      std::fprintf(stderr, "\r\x1b[K%s", what.c_str());
+    } else if (std::chrono::duration<double>(Clock::now() - start_).count() > kSilentSeconds) {
+      std::fprintf(stderr, "skald bench: %s\n", what.c_str());
+    }
+  }
+
+ private:
+  Clock::time_point start_ = Clock::now();
+  bool terminal_ = stderr_is_terminal();
+};
+
+// Nothing in `seconds` when it was interrupted before the first repetition ended.
+BenchResult measure(Executor& executor, const BenchCase& test, int repetitions,
+                    Progress& progress) {
   const int64_t vocab = executor.program().vocab();
   const std::vector<int32_t> before = random_tokens(test.depth, vocab);
   const std::vector<int32_t> tokens = random_tokens(test.tokens, vocab);
-  Result result{test, {}};
+  BenchResult result{test, {}};
+  progress.show(test.name() + ": warming up");
   Sequence sequence = executor.new_sequence();
-  feed(executor, sequence, before, executor.max_rows(), false);
-  const int64_t rows = test.prompt ? executor.max_rows() : 1;
+  if (!feed(executor, sequence, before, executor.max_rows(), false)) return result;
   auto once = [&](std::span<const int32_t> some) {
+    bool whole = true;
     if (test.prompt) {
-      feed(executor, sequence, some, rows, true);
+      whole = feed(executor, sequence, some, executor.max_rows(), true);
     } else {
-      for (const int32_t& token : some) feed(executor, sequence, {&token, 1}, 1, true);
+      for (size_t i = 0; i < some.size() && whole; ++i) {
+        whole = feed(executor, sequence, some.subspan(i, 1), 1, true);
+      }
     }
     sequence.truncate(test.depth);
+    return whole;
   };
   once(std::span(tokens).first(std::min<size_t>(tokens.size(), test.prompt ? tokens.size() : 2)));
-  for (int i = 0; i < repetitions && !interrupted_by(); ++i) {
+  for (int i = 0; i < repetitions; ++i) {
+    progress.show(concat(test.name(), ": ", i + 1, " of ", repetitions));
     const auto start = Clock::now();
-    once(tokens);
+    if (!once(tokens)) break;
     result.seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
   }
   const double count = static_cast<double>(test.tokens);
@@ -136,55 +126,8 @@ Result measure(Executor& executor, const Case& test, int repetitions) {
   return result;
 }
 
-std::string number(double value, const char* format) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-
-Table to_table(const Bench& bench) {
-  Table table{{"model", "size", "params", "backend", "test", "t/s", "GB/s", "% of read", "GFLOP/s"},
-              {}};
-  for (const Result& r : bench.results) {
-    const double bytes = r.bytes / r.mean_seconds();
-    table.rows.push_back(
-        {bench.name, number(static_cast<double>(bench.bytes) / (1 << 30), "%.2f GiB"),
-         number(static_cast<double>(bench.parameters) / 1e9, "%.2f B"), bench.device, r.test.name(),
-         number(r.mean_rate(), "%.2f") + number(r.rate_deviation(), " ± %.2f"),
-         r.bytes > 0 ? number(bytes / 1e9, "%.1f") : "",
-         r.bytes > 0 ? number(100 * bytes / bench.bandwidth, "%.1f") : "",
-         r.flops > 0 ? number(r.flops / r.mean_seconds() / 1e9, "%.0f") : ""});
-  }
-  return table;
-}
-
-Json to_json(const Bench& bench) {
-  Json report = {{"model", bench.name},
-                 {"bytes", bench.bytes},
-                 {"parameters", bench.parameters},
-                 {"backend", bench.device},
-                 {"read_bytes_per_second", bench.bandwidth},
-                 {"results", Json::array()}};
-  for (const Result& r : bench.results) {
-    Json row = {{"test", r.test.name()},
-                {"kind", r.test.prompt ? "prefill" : "decode"},
-                {"tokens", r.test.tokens},
-                {"depth", r.test.depth},
-                {"seconds", r.seconds},
-                {"tokens_per_second", r.mean_rate()},
-                {"tokens_per_second_deviation", r.rate_deviation()}};
-    if (r.bytes > 0) {
-      row["bytes_per_second"] = r.bytes / r.mean_seconds();
-      row["share_of_read_bandwidth"] = r.bytes / r.mean_seconds() / bench.bandwidth;
-    }
-    if (r.flops > 0) row["flops_per_second"] = r.flops / r.mean_seconds();
-    report["results"].push_back(row);
-  }
-  return report;
-}
-
-std::vector<Case> list_cases(const BenchFlags& flags) {
-  std::vector<Case> cases;
+std::vector<BenchCase> list_cases(const BenchFlags& flags) {
+  std::vector<BenchCase> cases;
   for (int64_t depth : flags.depths) {
     for (int64_t tokens : flags.prompts) {
       if (tokens > 0) cases.push_back({true, tokens, depth});
@@ -212,13 +155,17 @@ Model open_or_make_model(const BenchFlags& flags, std::string& name) {
   return opened.model;
 }
 
-int bench(BenchFlags& flags) {
-  const std::vector<Case> cases = list_cases(flags);
-  Bench report;
-  const Model model = open_or_make_model(flags, report.name);
+BenchReport measure_all(const BenchFlags& flags, const std::vector<BenchCase>& cases) {
+  Progress progress;
+  BenchReport report;
+  if (!flags.shape.empty()) progress.show("making random weights");
+  const Model model = open_or_make_model(flags, report.model);
   int64_t longest = 0;
-  for (const Case& test : cases) longest = std::max(longest, test.depth + test.tokens);
-  RunOptions& options = flags.model.run;
+  for (const BenchCase& test : cases) longest = std::max(longest, test.depth + test.tokens);
+  RunOptions options = flags.model.run;
+  if (options.context > 0 && options.context < longest) {
+    fail(Exit::Usage, "-c ", options.context, ": the tests need a context of ", longest);
+  }
   options.context = std::max(options.context, longest);
   const auto executor = cpu::make_executor(model, options);
 
@@ -227,26 +174,34 @@ int bench(BenchFlags& flags) {
     report.parameters += tensor.view.rows * tensor.view.cols;
   }
   report.device = executor->description();
-  for (const Case& test : cases) {
-    if (interrupted_by()) break;
-    if (stderr_is_terminal()) std::fprintf(stderr, "\r%-24s", test.name().c_str());
-    Result result = measure(*executor, test, flags.repetitions);
+  for (const BenchCase& test : cases) {
+    BenchResult result = measure(*executor, test, flags.repetitions, progress);
     if (!result.seconds.empty()) report.results.push_back(std::move(result));
+    if (interrupted_by()) break;
   }
-  if (stderr_is_terminal()) std::fprintf(stderr, "\r%-24s\r", "");
-  if (report.results.empty()) return 128 + interrupted_by();
-  report.bandwidth =
-      cpu::measure_read_bandwidth(options.threads > 0 ? options.threads : cpu::available_threads());
+  if (!report.results.empty()) {
+    progress.show("reading memory");
+    const int threads = options.threads > 0 ? options.threads : cpu::available_threads();
+    report.bandwidth = cpu::measure_read_bandwidth(threads);
+  }
+  return report;
+}
 
+int bench(const BenchFlags& flags) {
+  const BenchReport report = measure_all(flags, list_cases(flags));
+  if (report.results.empty()) return 128 + interrupted_by();
   StandardOutput out;
   if (flags.json) {
     out.write(dump(to_json(report), 2) + "\n");
   } else if (flags.csv) {
-    out.write(to_csv(to_table(report)));
+    out.write(to_csv(to_csv_table(report)));
   } else {
     out.write(flags.markdown ? to_markdown(to_table(report)) : to_text(to_table(report)));
-    out.write(number(report.bandwidth / 1e9,
-                     "\nread bandwidth of this machine with these threads: %.1f GB/s\n"));
+    char text[100];
+    std::snprintf(text, sizeof text,
+                  "\nread bandwidth of this machine with these threads: %.1f GB/s\n",
+                  report.bandwidth / 1e9);
+    out.write(text);
   }
   return interrupted_by() ? 128 + interrupted_by() : 0;
 }
@@ -262,15 +217,18 @@ std::string joined(const std::vector<std::string_view>& names) {
 void add_bench(CLI::App& program, Action& chosen) {
   CLI::App* command = add_command(
       program, "bench",
-      "Measures speed: prompts of N tokens (pp) and N tokens one by one (tg), after a depth of "
-      "others.",
+      "Measures speed, in tokens per second: of prompts of N tokens (pp) and of N tokens one by "
+      "one\n"
+      "(tg), after a depth of others. Decode is also shown as bytes read, beside what this "
+      "machine\n"
+      "can read.",
       {"skald bench -m model.gguf", "skald bench --shape llama-3.2-1b --type q4_0 -p 128,512 -n 64",
        "skald bench -m model.gguf --json | jq '.results[].tokens_per_second'"});
   auto flags = std::make_shared<BenchFlags>();
   add_model_flag(*command, flags->model);
   command
       ->add_option("--shape", flags->shape,
-                   "Instead: random weights. One of: " + joined(random_shapes()))
+                   "Instead, random weights in the shape of: " + joined(random_shapes()))
       ->type_name("NAME")
       ->group("Model");
   command->add_option("--type", flags->type, "Their format: " + joined(random_types()))
@@ -281,12 +239,11 @@ void add_bench(CLI::App& program, Action& chosen) {
         ->type_name("N,N")
         ->delimiter(',')
         ->check(in_range(0, int64_t{1} << 24))
-        ->capture_default_str()
         ->group("Measure");
   };
-  list("-p,--n-prompt", flags->prompts, "Prompt lengths; 0: none");
-  list("-n,--n-gen", flags->counts, "Tokens one by one; 0: none");
-  list("-d,--n-depth", flags->depths, "Tokens in the cache before");
+  list("-p,--n-prompt", flags->prompts, "Prompt lengths; 0: none [512]");
+  list("-n,--n-gen", flags->counts, "Tokens one by one; 0: none [128]");
+  list("-d,--n-depth", flags->depths, "Tokens in the cache before [0]");
   command->add_option("-r,--repetitions", flags->repetitions, "Times to repeat each")
       ->type_name("N")
       ->check(in_range(1, 10000))

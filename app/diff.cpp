@@ -1,6 +1,7 @@
 // skald diff: the same tokens through two backends or settings, every buffer after every op
 // compared.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -21,7 +22,7 @@ namespace {
 struct DiffFlags {
   ModelFlags model;
   std::string a = "reference", b = "cpu", prompt = "Once upon a time";
-  double tolerance = 1e-3;
+  double tolerance = -1;  // below 0: by what is compared
   bool all = false, json = false;
 };
 
@@ -33,24 +34,30 @@ struct Setting {
 
 Setting parse_setting(const std::string& text, const RunOptions& defaults) {
   Setting setting{cpu::KernelSet::Fast, defaults};
-  auto count = [&](std::string_view word, std::string_view key, auto& value) {
+  auto count = [&](std::string_view word, std::string_view key, auto& value, int64_t most) {
     if (!word.starts_with(key)) return false;
     word.remove_prefix(key.size());
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    return error == std::errc() && end == word.data() + word.size() && value > 0;
+    const bool whole = error == std::errc() && end == word.data() + word.size();
+    return whole && value > 0 && value <= most;
   };
   std::string_view rest = text;
   bool first = true;
-  while (first || !rest.empty()) {
-    const std::string_view word = rest.substr(0, rest.find(','));
-    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+  bool more = true;
+  while (more) {
+    const size_t comma = rest.find(',');
+    const std::string_view word = rest.substr(0, comma);
+    more = comma != std::string_view::npos;
+    if (more) rest.remove_prefix(comma + 1);
     if (first && word == "reference") {
       setting.kernels = cpu::KernelSet::Reference;
     } else if (first ? word != "cpu"
-                     : !(word == "exact" || count(word, "threads=", setting.options.threads) ||
-                         count(word, "rows=", setting.options.rows))) {
-      fail(Exit::Usage, "setting '", printable(text),
-           "': expected cpu or reference, then any of ,exact ,threads=N ,rows=N");
+                     : !(word == "exact" ||
+                         count(word, "threads=", setting.options.threads, kMostThreads) ||
+                         count(word, "rows=", setting.options.rows, kMostRows))) {
+      fail(Exit::Usage, "setting '", printable(text), "': '", printable(word),
+           first ? "' is not cpu or reference, with which a setting begins"
+                 : "' is none of exact, threads=N and rows=N, which may follow a comma");
     }
     if (word == "exact") setting.options.exact = true;
     first = false;
@@ -131,26 +138,43 @@ std::string number(double value) {
   return text;
 }
 
+// What rounding alone may do: float16 in the cache, or int8 activations for block formats.
+double usual_tolerance(const Setting& a, const Setting& b, const Program& program) {
+  const auto rounds = [](const Setting& setting) {
+    return setting.kernels == cpu::KernelSet::Fast && !setting.options.exact;
+  };
+  const bool blocks =
+      std::any_of(program.weights.begin(), program.weights.end(),
+                  [](const Weight& weight) { return info(weight.view.type).block_elems > 1; });
+  return blocks && rounds(a) != rounds(b) ? 0.05 : 1e-3;
+}
+
 int diff(DiffFlags& flags) {
+  Setting setting_a = parse_setting(flags.a, flags.model.run);
+  Setting setting_b = parse_setting(flags.b, flags.model.run);
   const OpenedModel opened = open_model(flags.model);
   check_context(flags.model, opened.model.config);
   const auto tokens = open_tokenizer(opened).tokenizer->encode(flags.prompt);
   if (tokens.empty())
     fail(Exit::Usage, "the prompt is empty, and this model has no token to begin with");
-  RunOptions defaults = flags.model.run;
-  if (defaults.context == 0) defaults.context = static_cast<int64_t>(tokens.size());
-  const Setting setting_a = parse_setting(flags.a, defaults);
-  const Setting setting_b = parse_setting(flags.b, defaults);
+  for (Setting* setting : {&setting_a, &setting_b}) {
+    int64_t& context = setting->options.context;
+    if (context == 0) {
+      context = std::min(static_cast<int64_t>(tokens.size()), opened.model.config.context);
+    }
+  }
   const std::vector<Recorded> a = record(opened.model, setting_a, tokens);
   const std::vector<Recorded> b = record(opened.model, setting_b, tokens);
 
   const Program program = opened.model.program();
+  const double tolerance =
+      flags.tolerance >= 0 ? flags.tolerance : usual_tolerance(setting_a, setting_b, program);
   Table table{{"op", "name", "buffer", "relative", "largest", "at"}, {}};
   Json rows = Json::array();
   std::string first;
   for (size_t i = 0; i < a.size(); ++i) {
     const Difference d = compare(a[i], b[i]);
-    const bool bad = !(d.relative <= flags.tolerance);  // NaN is bad too
+    const bool bad = !(d.relative <= tolerance);  // NaN is bad too
     const std::string label = op_label(program, i);
     if (bad && first.empty()) {
       first = concat("op ", i, ", ", label, ": buffer '", a[i].name, "' differs by ",
@@ -177,16 +201,15 @@ int diff(DiffFlags& flags) {
     out.write(dump({{"a", flags.a},
                     {"b", flags.b},
                     {"tokens", tokens.size()},
-                    {"tolerance", flags.tolerance},
+                    {"tolerance", tolerance},
                     {"first", first.empty() ? Json(nullptr) : Json(first)},
                     {"ops", rows}},
                    2) +
               "\n");
   } else {
     out.write(to_text(table));
-    out.write(first.empty()
-                  ? concat("\nno buffer differs by more than ", number(flags.tolerance), "\n")
-                  : concat("\nfirst difference: ", first, "\n"));
+    out.write(first.empty() ? concat("\nno buffer differs by more than ", number(tolerance), "\n")
+                            : concat("\nfirst difference: ", first, "\n"));
   }
   return static_cast<int>(first.empty() ? Exit::Done : Exit::Failed);
 }
@@ -196,8 +219,8 @@ int diff(DiffFlags& flags) {
 void add_diff(CLI::App& program, Action& chosen) {
   CLI::App* command = add_command(
       program, "diff",
-      "Runs a prompt through two backends or settings and compares every buffer after every op.\n"
-      "Names the first op whose relative difference is beyond the tolerance; then exit code 1.",
+      "Compares two backends or settings, op by op. Runs a prompt through both, compares every\n"
+      "buffer after every op, and names the first op beyond the tolerance; then exit code 1.",
       {"skald diff -m model.gguf", "skald diff -a cpu,threads=1 -b cpu,rows=3 --tolerance 0",
        "skald diff -m model.gguf -a reference -b cpu,exact --all"});
   auto flags = std::make_shared<DiffFlags>();
@@ -214,10 +237,12 @@ void add_diff(CLI::App& program, Action& chosen) {
       ->type_name("SETTING")
       ->capture_default_str()
       ->group("Compare");
-  command->add_option("--tolerance", flags->tolerance, "Largest relative difference; 0: bit-equal")
+  command
+      ->add_option("--tolerance", flags->tolerance,
+                   "Largest relative difference; 0: bit-equal [0.001, or 0.05 where only one side "
+                   "rounds activations to int8]")
       ->type_name("X")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str()
+      ->check(number_where([](double x) { return x >= 0; }, "a number, 0 or more"))
       ->group("Compare");
   add_run_flags(*command, flags->model);
   command->add_flag("--all", flags->all, "Show every op, not only those beyond")->group("Output");

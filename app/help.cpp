@@ -1,12 +1,33 @@
 #include "app/help.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <sstream>
+
+#include "engine/printable.h"
 
 namespace skald {
 namespace {
 
 constexpr size_t kDescriptionColumn = 30;
+constexpr size_t kWidth = 100;  // of a line of help, at most
+
+// Breaks a text between words; lines after the first begin at the description's column.
+std::string wrapped(const std::string& text) {
+  std::istringstream words(text);
+  std::string out, word;
+  size_t column = kDescriptionColumn;
+  while (words >> word) {
+    const bool fits = column + 1 + word.size() <= kWidth;
+    if (!out.empty()) out += fits ? " " : "\n" + std::string(kDescriptionColumn, ' ');
+    column = (fits ? column + !out.empty() : kDescriptionColumn) + word.size();
+    out += word;
+  }
+  return out;
+}
+
+std::string in_quotes(std::string_view text) { return "'" + printable(text, 60) + "'"; }
 
 class Style : public CLI::Formatter {
  public:
@@ -59,7 +80,7 @@ class Style : public CLI::Formatter {
     text += text.size() + 2 > kDescriptionColumn
                 ? "\n" + std::string(kDescriptionColumn, ' ')
                 : std::string(kDescriptionColumn - text.size(), ' ');
-    return text + right + "\n";
+    return text + wrapped(right) + "\n";
   }
 
   static std::string first_sentence(const std::string& text) {
@@ -88,12 +109,33 @@ CLI::Validator in_range(int64_t least, int64_t most) {
   return CLI::Validator(
       [=](std::string& text) -> std::string {
         int64_t value = 0;
-        const bool number = CLI::detail::lexical_cast(text, value);
-        if (number && value >= least && value <= most) return "";
-        return "'" + text + "': expected a whole number from " + std::to_string(least) + " to " +
-               std::to_string(most);
+        const char* end = text.data() + text.size();
+        const auto [rest, error] = std::from_chars(text.data(), end, value);
+        if (error != std::errc() || rest != end || value < least || value > most) {
+          return in_quotes(text) + ": expected a whole number from " + std::to_string(least) +
+                 " to " + std::to_string(most);
+        }
+        text = std::to_string(value);  // CLI11 would read a leading 0 as octal
+        return "";
       },
       "");
+}
+
+CLI::Validator number_where(bool (*good)(double), const char* expected) {
+  return CLI::Validator(
+      [=](std::string& text) -> std::string {
+        double value = 0;
+        const char* end = text.data() + text.size();
+        const auto [rest, error] = std::from_chars(text.data(), end, value);
+        if (error == std::errc() && rest == end && std::isfinite(value) && good(value)) return "";
+        return in_quotes(text) + ": expected " + expected;
+      },
+      "");
+}
+
+CLI::Validator not_empty() {
+  return CLI::Validator(
+      [](std::string& text) { return text.empty() ? std::string("is empty") : std::string(); }, "");
 }
 
 }  // namespace skald

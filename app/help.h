@@ -18,6 +18,9 @@ CLI::App* add_command(CLI::App& program, const std::string& name, const std::str
 
 void set_help_style(CLI::App& app);
 
-CLI::Validator in_range(int64_t least, int64_t most);  // bounds included
+// What an option's value must be. Numbers are decimal: no 0x10, no nan, no spaces.
+CLI::Validator in_range(int64_t least, int64_t most);  // a whole number, bounds included
+CLI::Validator number_where(bool (*good)(double), const char* expected);  // and finite
+CLI::Validator not_empty();  // a path that a script left empty by mistake means nothing
 
 }  // namespace skald

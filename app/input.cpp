@@ -4,12 +4,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "app/signals.h"
 #include "engine/error.h"
 #include "engine/printable.h"
+#include "tokenizer/utf8.h"
 
 namespace skald {
 namespace {
@@ -89,17 +91,20 @@ std::string unescape(std::string_view text) {
 std::string printable_text(std::string_view text) {
   constexpr char kHex[] = "0123456789abcdef";
   std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    // C1 controls are two bytes in UTF-8: 0xC2 0x80 to 0xC2 0x9F.
-    const bool c1 =
-        byte == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
-    if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7f || c1) {
-      const auto code = c1 ? static_cast<unsigned char>(text[++i]) : byte;
+  while (!text.empty()) {
+    const auto byte = static_cast<unsigned char>(text[0]);
+    const size_t length = utf8_length(text);
+    // C1 controls are two bytes in UTF-8, 0xC2 0x80 to 0xC2 0x9F; alone, their second byte is one
+    // in older encodings.
+    const bool c1 = length == 2 && byte == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0;
+    const bool control = (byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7f || c1;
+    if (control || length == 0) {
+      const auto code = c1 ? static_cast<unsigned char>(text[1]) : byte;
       out += {'\\', 'x', kHex[code >> 4], kHex[code & 15]};
     } else {
-      out += text[i];
+      out += text.substr(0, length);
     }
+    text.remove_prefix(std::max<size_t>(length, 1));
   }
   return out;
 }

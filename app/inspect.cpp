@@ -42,18 +42,6 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return text;
 }
 
-std::string size_text(int64_t bytes) {
-  char text[32];
-  if (bytes < 1 << 20) {
-    std::snprintf(text, sizeof text, "%.1f KiB", static_cast<double>(bytes) / 1024);
-  } else if (bytes < 1 << 30) {
-    std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
-  } else {
-    std::snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
-  }
-  return text;
-}
-
 int64_t elements(const Tensor& tensor) { return tensor.view.rows * tensor.view.cols; }
 
 Json config_json(const ModelConfig& c) {
@@ -186,6 +174,10 @@ std::string report_text(const OpenedModel& opened, const FoundTokenizer& found,
 }
 
 int inspect(InspectFlags& flags) {
+  if (!flags.path.empty() && !flags.model.model.empty()) {
+    fail(Exit::Usage, "a model is given twice: '", printable(flags.path), "' and -m ",
+         printable(flags.model.model));
+  }
   if (!flags.path.empty()) flags.model.model = flags.path;
   const OpenedModel opened = open_model(flags.model);
   const FoundTokenizer tokenizer = find_tokenizer(opened);
@@ -199,10 +191,12 @@ int inspect(InspectFlags& flags) {
 void add_inspect(CLI::App& program, Action& chosen) {
   CLI::App* command = add_command(
       program, "inspect",
-      "Shows a model's configuration, tensors, formats and tokenizer, reading only file heads.",
+      "Shows what is in a model. Its configuration, tensors, formats and tokenizer; reads only "
+      "the\n"
+      "heads of its files.",
       {"skald inspect model.gguf --tensors", "skald inspect folder/ --json | jq .config"});
   auto flags = std::make_shared<InspectFlags>();
-  command->add_option("path", flags->path, "")->option_text("[MODEL]");
+  command->add_option("path", flags->path, "")->option_text("[MODEL]")->check(not_empty());
   add_model_flag(*command, flags->model);
   command->add_flag("--tensors", flags->tensors, "List every tensor")->group("Output");
   command->add_flag("--metadata", flags->metadata, "List a GGUF's metadata")->group("Output");

@@ -13,6 +13,7 @@ namespace fs = std::filesystem;
 void add_model_flag(CLI::App& command, ModelFlags& flags) {
   command.add_option("-m,--model", flags.model, "GGUF file or Hugging Face folder [bundled model]")
       ->type_name("PATH")
+      ->check(not_empty())
       ->group("Model");
 }
 
@@ -27,12 +28,12 @@ void add_run_flags(CLI::App& command, ModelFlags& flags) {
       ->group(kChangesSpeed);
   command.add_option("-t,--threads", run.threads, "CPU threads; 0: all that it may use")
       ->type_name("N")
-      ->check(in_range(0, 1024))
+      ->check(in_range(0, kMostThreads))
       ->capture_default_str()
       ->group(kChangesSpeed);
   command.add_option("--rows", run.rows, "Most prompt tokens in one step")
       ->type_name("N")
-      ->check(in_range(1, 65536))
+      ->check(in_range(1, kMostRows))
       ->capture_default_str()
       ->group(kChangesSpeed);
 }
@@ -46,8 +47,14 @@ fs::path bundled_model() {
 }
 
 OpenedModel open_model(const ModelFlags& flags) {
-  const fs::path path = flags.model.empty() ? bundled_model() : fs::path(flags.model);
-  return open_model(path);
+  if (!flags.model.empty()) return open_model(fs::path(flags.model));
+  const fs::path bundled = bundled_model();
+  std::error_code error;
+  if (!fs::exists(bundled, error)) {
+    fail(Exit::Model, "the bundled model is not at ", printable(bundled.string()),
+         "; install skald again, or name a model with -m");
+  }
+  return open_model(bundled);
 }
 
 void check_context(const ModelFlags& flags, const ModelConfig& config) {

@@ -14,6 +14,8 @@
 
 namespace skald {
 
+inline constexpr int64_t kMostThreads = 1024, kMostRows = 65536;
+
 struct ModelFlags {
   std::string model;  // path; empty: the bundled model
   RunOptions run;

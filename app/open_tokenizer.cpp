@@ -112,6 +112,9 @@ std::unique_ptr<Tokenizer> open_tokenizer(const fs::path& path) {
     }
     return open_tokenizer(open_model(path)).tokenizer;
   }
+  if (!fs::is_regular_file(path, error)) {
+    fail(Exit::Model, name, ": is neither a file nor a folder");
+  }
   if (is_gguf(path)) return make_sentencepiece(gguf_vocabulary(*open_gguf(path)));
   if (path.filename() == "config.json" || path.extension() == ".safetensors") {
     return folder_tokenizer(path.has_parent_path() ? path.parent_path() : fs::path("."));

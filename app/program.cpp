@@ -1,8 +1,10 @@
 // From the argument list to a command, and from an Error to one line and an exit code.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <new>
+#include <utility>
 
 #include "app/commands.h"
 #include "app/help.h"
@@ -25,22 +27,57 @@ std::vector<std::string_view> command_names() {
   return names;
 }
 
-// CLI11 lists what it did not expect; say which flag was probably meant.
-std::string unexpected_arguments(const CLI::App& program) {
-  const auto commands = program.get_subcommands();
-  const CLI::App& command = commands.empty() ? program : *commands.front();
+std::vector<std::string> long_flags(const CLI::App& command) {
   std::vector<std::string> flags;
   for (const CLI::Option* option : command.get_options()) {
     for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
   }
-  const std::vector<std::string> extras = command.remaining();
-  const std::string extra = extras.empty() ? "" : extras.front();
-  const std::string typed = extra.substr(0, extra.find('='));
+  return flags;
+}
+
+// The flag that was probably meant: the only one that begins so, else the one with the fewest
+// letters changed.
+std::string meant_flag(const std::string& typed, const std::vector<std::string>& flags) {
+  const auto begins = [&](const std::string& flag) { return flag.starts_with(typed); };
+  if (typed.size() > 2 && std::count_if(flags.begin(), flags.end(), begins) == 1) {
+    return *std::find_if(flags.begin(), flags.end(), begins);
+  }
   const std::vector<std::string_view> views(flags.begin(), flags.end());
-  const std::string_view meant = extra.starts_with("-") ? nearest(typed, views) : "";
-  return concat("unexpected argument '", printable(extra), "'",
-                meant.empty() ? "" : concat(", did you mean '", meant, "'?"), "; see 'skald ",
-                commands.empty() ? "" : command.get_name() + " ", "--help'");
+  return std::string(nearest(typed, views));
+}
+
+[[noreturn]] void fail_unexpected(const std::string& argument, const CLI::App* command) {
+  const std::string typed = argument.substr(0, argument.find('='));
+  const bool flag = typed.starts_with("-");
+  const std::string meant = flag && command ? meant_flag(typed, long_flags(*command)) : "";
+  fail(Exit::Usage, flag ? "unknown flag '" : "unexpected argument '", printable(typed), "'",
+       meant.empty() ? "" : concat(", did you mean '", meant, "'?"), "; see 'skald ",
+       command && command->get_parent() ? command->get_name() + " " : "", "--help'");
+}
+
+// Users of llama.cpp know flags such as -ngl, which would otherwise be read as -n with the value
+// "gl". Numbers may touch their flag (-n5), words may not.
+void refuse_long_names_with_one_dash(const std::vector<std::string>& arguments,
+                                     const CLI::App* command) {
+  const auto letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
+  for (size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
+    const std::string& a = arguments[i];
+    if (a.size() > 2 && a[0] == '-' && letter(a[1]) && letter(a[2])) fail_unexpected(a, command);
+  }
+}
+
+// What CLI11 says in its own words, in ours.
+std::string parse_message(const CLI::ParseError& problem) {
+  const std::string text = printable(problem.what(), 400);
+  const std::string name = text.substr(0, text.find(':'));
+  const auto says = [&](std::string_view part) { return text.find(part) != std::string::npos; };
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&problem) != nullptr) {
+    if (says("At Most 1 ")) return name + " is given more than once";
+    if (says(" missing")) {
+      return concat(name, " needs a value; one that begins with '-' is written ", name, "=VALUE");
+    }
+  }
+  return text;
 }
 
 int parse_and_run(std::vector<std::string> arguments) {
@@ -55,6 +92,10 @@ int parse_and_run(std::vector<std::string> arguments) {
   for (const Command& command : kCommands) command.add(program, chosen);
 
   if (arguments.empty()) arguments.push_back("--help");
+  if (arguments.front() == "help") {  // skald help [COMMAND]
+    arguments.erase(arguments.begin());
+    arguments.push_back("--help");
+  }
   const std::string& first = arguments.front();
   const std::vector<std::string_view> names = command_names();
   if (!first.starts_with("-") && std::find(names.begin(), names.end(), first) == names.end()) {
@@ -63,18 +104,25 @@ int parse_and_run(std::vector<std::string> arguments) {
          meant.empty() ? "; see 'skald --help'" : concat(", did you mean '", meant, "'?"));
   }
 
+  const auto is_first = [&](const CLI::App* command) { return command->get_name() == first; };
+  const auto found = std::as_const(program).get_subcommands(is_first);
+  refuse_long_names_with_one_dash(arguments, found.empty() ? &program : found.front());
+
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
   try {
     program.parse(arguments);
   } catch (const CLI::ExtrasError&) {
-    fail(Exit::Usage, unexpected_arguments(program));
+    const auto commands = program.get_subcommands();
+    const CLI::App* command = commands.empty() ? &program : commands.front();
+    const std::vector<std::string> extras = command->remaining();
+    fail_unexpected(extras.empty() ? "" : extras.front(), command);
   } catch (const CLI::Success& help_or_version) {
     std::ostringstream text;
     program.exit(help_or_version, text, text);
     StandardOutput().write(text.str());
     return 0;
   } catch (const CLI::ParseError& problem) {
-    fail(Exit::Usage, problem.what());
+    fail(Exit::Usage, parse_message(problem));
   }
   if (!chosen) fail(Exit::Usage, "no command given; see 'skald --help'");
   return chosen();

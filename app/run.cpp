@@ -1,6 +1,8 @@
 // skald run: a prompt in, text out, token by token.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -52,11 +54,17 @@ bool names_a_model(const std::string& word) {
 // Sorts out the two positional words, -p, -f and stdin; whatever is given twice is an error.
 std::string resolve_prompt(RunFlags& flags, bool prompt_given) {
   std::vector<std::string>& words = flags.words;
-  const bool flag_given = prompt_given || !flags.file.empty();
+  if (words.size() > 2) {
+    fail(Exit::Usage, "unexpected argument '", printable(words[2]),
+         "'; quote a prompt that has spaces");
+  }
+  const bool model_given = !flags.model.model.empty();
+  const bool prompt_elsewhere = prompt_given || !flags.file.empty();
   const bool model_first =
-      words.size() == 2 || (words.size() == 1 && (flag_given || names_a_model(words[0])));
+      words.size() == 2 ||
+      (words.size() == 1 && ((prompt_elsewhere && !model_given) || names_a_model(words[0])));
   if (model_first) {
-    if (!flags.model.model.empty()) {
+    if (model_given) {
       fail(Exit::Usage, "a model is given twice: '", printable(words[0]), "' and -m ",
            printable(flags.model.model), "; quote the prompt if it has spaces");
     }
@@ -120,8 +128,10 @@ int run(RunFlags& flags, bool prompt_given) {
   const auto executor = cpu::make_executor(opened.model, flags.model.run);
   const int64_t prompt_tokens = static_cast<int64_t>(ids.size());
   if (prompt_tokens + (flags.count != 0) > executor->context()) {
-    fail(Exit::Failed, "the prompt is ", prompt_tokens, " tokens long, but the context holds ",
-         executor->context(), " with the answer; shorten it or ask for more with -c");
+    const bool largest = executor->context() >= opened.model.config.context;
+    fail(Exit::Failed, "the prompt needs ", prompt_tokens, " tokens",
+         flags.count != 0 ? " and the answer at least 1" : "", ", but the context holds ",
+         executor->context(), largest ? "; shorten it" : "; shorten it or ask for more with -c");
   }
   if (flags.stats)
     std::fprintf(stderr, "seed %llu\n", static_cast<unsigned long long>(params.seed));
@@ -138,26 +148,23 @@ int run(RunFlags& flags, bool prompt_given) {
   TextStream stream(tokenizer,
                     prompt.empty() ? TextStream::Begin::Text : TextStream::Begin::Continuation);
   timing.prompt_tokens = prompt_tokens;
-  const char* ended = "the asked number of tokens";
-  while (timing.new_tokens != flags.count && !interrupted_by()) {
-    if (session.full()) {
-      ended = "the context is full";
-      break;
-    }
+  bool ended = false, full = false;
+  while (!ended && timing.new_tokens != flags.count && !interrupted_by()) {
+    full = session.full();
+    if (full) break;
+    if (session.compute_part()) continue;
     const Picked picked = session.next();
     timing.last = Clock::now();
     if (timing.new_tokens++ == 0) timing.first = timing.last;
-    if (std::find(tokens.stop_ids.begin(), tokens.stop_ids.end(), picked.token) !=
-        tokens.stop_ids.end()) {
-      ended = "the end of the text";
-      break;
-    }
-    show(stream.feed(picked.token));
+    ended = std::find(tokens.stop_ids.begin(), tokens.stop_ids.end(), picked.token) !=
+            tokens.stop_ids.end();
+    if (!ended) show(stream.feed(picked.token));
   }
   show(stream.flush());
   if (dim) out.write("\n");
-  if (flags.count < 0 && session.full()) {
-    std::fprintf(stderr, "skald: stopped, %s (%lld tokens)\n", ended,
+  if (full) {
+    std::fprintf(stderr, "skald: stopped after %lld tokens, the context is full (%lld)\n",
+                 static_cast<long long>(timing.new_tokens),
                  static_cast<long long>(executor->context()));
   }
   if (flags.stats && timing.new_tokens > 0) {
@@ -179,12 +186,13 @@ void add_run(CLI::App& program, Action& chosen) {
        "cat prompt.txt | skald run -m folder/ > answer.txt"});
   auto flags = std::make_shared<RunFlags>();
   add_model_flag(*command, flags->model);
-  command->add_option("words", flags->words, "")->option_text("[MODEL] [PROMPT]")->expected(0, 2);
+  command->add_option("words", flags->words, "")->option_text("[MODEL] [PROMPT]")->expected(0, -1);
   CLI::Option* prompt = command->add_option("-p,--prompt", flags->prompt, "The prompt")
                             ->type_name("TEXT")
                             ->group("Prompt");
   command->add_option("-f,--file", flags->file, "Read it from a file; -: from stdin")
       ->type_name("FILE")
+      ->check(not_empty())
       ->group("Prompt");
   command->add_flag("-e,--escape", flags->escapes, "Read \\n, \\t, \\\\ and \\xHH in it")
       ->group("Prompt");

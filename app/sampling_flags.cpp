@@ -1,6 +1,8 @@
 #include "app/sampling_flags.h"
 
+#include <cfloat>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <random>
 
@@ -36,22 +38,37 @@ std::pair<int32_t, float> parse_bias(const std::string& text) {
 
 void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
   SamplingParams& p = flags.params;
-  auto option = [&](const char* names, auto& value, const char* type, const char* description) {
+  auto option = [&](const char* names, auto& value, const char* type, const char* description,
+                    const CLI::Validator& validator) {
     command.add_option(names, value, description)
         ->type_name(type)
+        ->check(validator)
         ->capture_default_str()
         ->group(kChangesOutput);
   };
-  option("-s,--seed", flags.seed, "N", "Seed; -1: another one each time");
-  option("--temp", p.temperature, "X", "Temperature; 0: always the best token");
-  option("--top-k", p.top_k, "N", "Keep the N best tokens; 0: all");
-  option("--top-p", p.top_p, "X", "Keep the best that hold X together");
-  option("--min-p", p.min_p, "X", "Keep those at least X as likely as the best");
-  option("--typical", p.typical_p, "X", "Keep the typical ones; 1: off");
-  option("--repeat-penalty", p.repeat_penalty, "X", "Penalty on repeated tokens; 1: off");
-  option("--repeat-last-n", p.repeat_last_n, "N", "How far penalties look back; -1: all");
-  option("--presence-penalty", p.presence_penalty, "X", "Subtracted once from repeated tokens");
-  option("--frequency-penalty", p.frequency_penalty, "X", "Subtracted for each repetition");
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  const CLI::Validator count = in_range(-1, INT32_MAX);
+  const CLI::Validator share =
+      number_where([](double x) { return x > 0 && x <= 1; }, "a number above 0 and up to 1");
+  const CLI::Validator share_or_0 =
+      number_where([](double x) { return x >= 0 && x <= 1; }, "a number from 0 to 1");
+  const CLI::Validator at_least_0 =
+      number_where([](double x) { return x >= 0 && x <= kLargest; }, "a finite number, 0 or more");
+  const CLI::Validator above_0 =
+      number_where([](double x) { return x > FLT_MIN && x <= kLargest; }, "a number above 0");
+  const CLI::Validator any =
+      number_where([](double x) { return std::fabs(x) <= kLargest; }, "a finite number");
+  option("-s,--seed", flags.seed, "N", "Seed; -1: another one each time", in_range(-1, INT64_MAX));
+  option("--temp", p.temperature, "X", "Temperature; 0: always the best token", at_least_0);
+  option("--top-k", p.top_k, "N", "Keep the N best tokens; 0: all", count);
+  option("--top-p", p.top_p, "X", "Keep the best that hold X together", share);
+  option("--min-p", p.min_p, "X", "Keep those at least X as likely as the best", share_or_0);
+  option("--typical", p.typical_p, "X", "Keep the typical ones; 1: off", share);
+  option("--repeat-penalty", p.repeat_penalty, "X", "Penalty on repeated tokens; 1: off", above_0);
+  option("--repeat-last-n", p.repeat_last_n, "N", "How far penalties look back; -1: all", count);
+  option("--presence-penalty", p.presence_penalty, "X", "Subtracted once from repeated tokens",
+         any);
+  option("--frequency-penalty", p.frequency_penalty, "X", "Subtracted for each repetition", any);
   command.add_option("-l,--logit-bias", flags.biases, "Adds to a token's logit, as in 15043-1.5")
       ->type_name("ID+X")
       ->expected(1)
@@ -61,10 +78,6 @@ void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
 
 SamplingParams sampling_params(const SamplingFlags& flags, int64_t vocab) {
   SamplingParams params = flags.params;
-  if (flags.seed < -1) {
-    fail(Exit::Usage, "--seed ", flags.seed,
-         ": expected 0 or more, or -1 for another one each time");
-  }
   params.seed = flags.seed >= 0 ? static_cast<uint64_t>(flags.seed) : std::random_device{}();
   for (const std::string& bias : flags.biases) params.logit_bias.push_back(parse_bias(bias));
   validate(params, vocab);

@@ -1,6 +1,8 @@
 #include "app/table.h"
 
 #include <algorithm>
+#include <cctype>
+#include <cstdio>
 
 namespace skald {
 namespace {
@@ -28,6 +30,12 @@ std::vector<size_t> column_widths(const Table& table) {
 std::string padded(const std::string& text, size_t columns, bool right) {
   const std::string space(columns - width(text), ' ');
   return right ? space + text : text + space;
+}
+
+std::string shortened(int64_t number, double unit, const char* format) {
+  char text[32];
+  std::snprintf(text, sizeof text, format, static_cast<double>(number) / unit);
+  return text;
 }
 
 }  // namespace
@@ -90,6 +98,18 @@ std::string to_csv(const Table& table) {
   line(table.header);
   for (const auto& row : table.rows) line(row);
   return out;
+}
+
+std::string size_text(int64_t bytes) {
+  if (bytes < 1 << 20) return shortened(bytes, 1 << 10, "%.1f KiB");
+  if (bytes < 1 << 30) return shortened(bytes, 1 << 20, "%.1f MiB");
+  return shortened(bytes, 1 << 30, "%.2f GiB");
+}
+
+std::string count_text(int64_t number) {
+  if (number < 1'000'000) return shortened(number, 1e3, "%.1f K");
+  if (number < 1'000'000'000) return shortened(number, 1e6, "%.1f M");
+  return shortened(number, 1e9, "%.2f B");
 }
 
 }  // namespace skald

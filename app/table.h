@@ -1,6 +1,8 @@
-// A table of results, for people and for programs: aligned text, Markdown, CSV.
+// A table of results, for people and for programs: aligned text, Markdown, CSV; and large numbers
+// as people read them.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,5 +16,8 @@ struct Table {
 std::string to_text(const Table& table);  // numbers to the right
 std::string to_markdown(const Table& table);
 std::string to_csv(const Table& table);  // RFC 4180
+
+std::string size_text(int64_t bytes);    // "3.0 KiB", "1.25 GiB"
+std::string count_text(int64_t number);  // "852.7 K", "1.24 B"
 
 }  // namespace skald

@@ -18,8 +18,8 @@ namespace skald {
 namespace {
 
 struct TokenizeFlags {
-  std::vector<std::string> words;  // MODEL [TEXT]
-  std::string text, file;
+  std::vector<std::string> words;  // [MODEL] [TEXT]; only [TEXT] after -m
+  std::string model, text, file;
   bool jsonl = false, decode = false, pieces = false, count = false, no_bos = false,
        special = false;
 };
@@ -37,53 +37,72 @@ std::string ids_text(const std::vector<int32_t>& ids) {
   return text;
 }
 
-// One line in, one line out; a bad line is an error object, the rest goes on.
-std::string convert_line(const std::string& line, const Tokenizer& tokenizer,
-                         const TokenizeFlags& flags, bool& failed) {
-  try {
-    const Json input = Json::parse(line);
-    if (flags.decode) return dump(tokenizer.decode(input.get<std::vector<int32_t>>()));
-    return dump(tokenizer.encode(input.get<std::string>(), encode_options(flags)));
-  } catch (const nlohmann::json::exception&) {
-    failed = true;
-    return dump({{"error",
-                  flags.decode ? "expected a JSON array of token ids" : "expected a JSON string"}});
+// Models pad their embedding beyond the vocabulary, so that decoding takes any id; but one that a
+// user typed and that has no text is a mistake.
+void check_id(int64_t id, const Tokenizer& tokenizer) {
+  if (id < 0 || id >= tokenizer.vocab_size()) {
+    fail(Exit::Usage, "token id ", id, " is not in the vocabulary, 0 to ",
+         tokenizer.vocab_size() - 1);
   }
 }
 
+std::string convert_json(const Json& input, const Tokenizer& tokenizer,
+                         const TokenizeFlags& flags) {
+  if (!flags.decode) {
+    if (!input.is_string()) fail(Exit::Usage, "expected a JSON string");
+    return dump(tokenizer.encode(input.get_ref<const std::string&>(), encode_options(flags)));
+  }
+  if (!input.is_array()) fail(Exit::Usage, "expected a JSON array of token ids");
+  std::vector<int32_t> ids;
+  for (const Json& element : input) {
+    if (!element.is_number_integer()) fail(Exit::Usage, "expected a JSON array of token ids");
+    const bool huge = element.is_number_unsigned() && element.get<uint64_t>() > INT64_MAX;
+    check_id(huge ? INT64_MAX : element.get<int64_t>(), tokenizer);
+    ids.push_back(element.get<int32_t>());
+  }
+  return dump(tokenizer.decode(ids));
+}
+
+// One line in, one line out; a bad line gives an error object, and the rest goes on.
 int convert_lines(const Tokenizer& tokenizer, const TokenizeFlags& flags) {
   StandardOutput out;
   std::string line;
   bool failed = false;
-  int64_t number = 0;
-  while (!interrupted_by() && std::getline(std::cin, line)) {
-    ++number;
-    bool line_failed = false;
-    out.write(convert_line(line, tokenizer, flags, line_failed) + "\n");
-    if (line_failed) {
-      std::fprintf(stderr, "skald: line %lld: expected %s\n", static_cast<long long>(number),
-                   flags.decode ? "a JSON array of token ids" : "a JSON string");
+  for (int64_t number = 1; !interrupted_by() && std::getline(std::cin, line); ++number) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    std::string problem;
+    try {
+      out.write(convert_json(Json::parse(line), tokenizer, flags) + "\n");
+    } catch (const nlohmann::json::exception&) {
+      problem = "not valid JSON";
+    } catch (const Error& error) {
+      if (error.code() != Exit::Usage) throw;
+      problem = error.what();
     }
-    failed |= line_failed;
+    if (problem.empty()) continue;
+    failed = true;
+    out.write(dump({{"error", problem}, {"line", number}}) + "\n");
+    std::fprintf(stderr, "skald: line %lld: %s\n", static_cast<long long>(number), problem.c_str());
   }
   if (interrupted_by()) return 128 + interrupted_by();
   return static_cast<int>(failed ? Exit::SomeLines : Exit::Done);
 }
 
-std::vector<int32_t> parse_ids(const std::string& text) {
+std::vector<int32_t> parse_ids(const std::string& text, const Tokenizer& tokenizer) {
   std::vector<int32_t> ids;
   const char* at = text.data();
   const char* end = at + text.size();
   while (true) {
     while (at < end && std::string_view(" \t\r\n,[]").find(*at) != std::string_view::npos) ++at;
     if (at == end) return ids;
-    int32_t id = 0;
+    int64_t id = 0;
     const auto [rest, error] = std::from_chars(at, end, id);
     if (error != std::errc()) {
       fail(Exit::Usage, "--decode: '", printable(std::string(at, end), 20),
            "': expected token ids, as in 1 15043 3186");
     }
-    ids.push_back(id);
+    check_id(id, tokenizer);
+    ids.push_back(static_cast<int32_t>(id));
     at = rest;
   }
 }
@@ -91,7 +110,7 @@ std::vector<int32_t> parse_ids(const std::string& text) {
 int convert_text(const Tokenizer& tokenizer, const TokenizeFlags& flags, const std::string& text) {
   StandardOutput out;
   if (flags.decode) {
-    out.write(tokenizer.decode(parse_ids(text)) + "\n");
+    out.write(tokenizer.decode(parse_ids(text, tokenizer)) + "\n");
     return 0;
   }
   const std::vector<int32_t> ids = tokenizer.encode(text, encode_options(flags));
@@ -106,22 +125,28 @@ int convert_text(const Tokenizer& tokenizer, const TokenizeFlags& flags, const s
 }
 
 int tokenize(TokenizeFlags& flags, bool text_given) {
-  if (flags.jsonl && (flags.pieces || flags.count || text_given || !flags.file.empty())) {
+  std::vector<std::string>& words = flags.words;
+  if (flags.model.empty() && !words.empty()) {
+    if (words[0].empty()) fail(Exit::Usage, "the path of the model is empty");
+    flags.model = words[0];
+    words.erase(words.begin());
+  }
+  if (words.size() > 1) {
+    fail(Exit::Usage, "unexpected argument '", printable(words[1]),
+         "'; quote a text that has spaces");
+  }
+  const int sources = static_cast<int>(!words.empty()) + text_given + !flags.file.empty();
+  if (sources > 1) fail(Exit::Usage, "a text is given twice; use one of: the argument, -p, -f");
+  if (flags.jsonl && (flags.pieces || flags.count || sources > 0)) {
     fail(Exit::Usage, "--jsonl reads lines from stdin and takes no text, --pieces or --count");
   }
   if (flags.decode && (flags.pieces || flags.count)) {
     fail(Exit::Usage, "--decode prints text and takes no --pieces or --count");
   }
-  const std::vector<std::string>& words = flags.words;
   const auto tokenizer =
-      open_tokenizer(words.empty() ? bundled_model() : std::filesystem::path(words[0]));
-  if (flags.jsonl) {
-    if (words.size() > 1) fail(Exit::Usage, "--jsonl reads lines from stdin and takes no text");
-    return convert_lines(*tokenizer, flags);
-  }
-  const int sources = static_cast<int>(words.size() > 1) + text_given + !flags.file.empty();
-  if (sources > 1) fail(Exit::Usage, "a text is given twice; use one of: the argument, -p, -f");
-  if (words.size() > 1) return convert_text(*tokenizer, flags, words[1]);
+      open_tokenizer(flags.model.empty() ? bundled_model() : std::filesystem::path(flags.model));
+  if (flags.jsonl) return convert_lines(*tokenizer, flags);
+  if (!words.empty()) return convert_text(*tokenizer, flags, words[0]);
   if (text_given) return convert_text(*tokenizer, flags, flags.text);
   return convert_text(*tokenizer, flags, read_text(flags.file.empty() ? "-" : flags.file));
 }
@@ -137,22 +162,35 @@ void add_tokenize(CLI::App& program, Action& chosen) {
        "skald tokenize tokenizer.model --jsonl < texts.jsonl > ids.jsonl",
        "skald tokenize folder/ --decode \"1 15043 3186\""});
   auto flags = std::make_shared<TokenizeFlags>();
-  command->add_option("words", flags->words, "")->option_text("[MODEL] [TEXT]")->expected(0, 2);
+  command->add_option("words", flags->words, "")->option_text("[MODEL] [TEXT]")->expected(0, -1);
+  command->add_option("-m,--model", flags->model, "The same as MODEL")
+      ->type_name("PATH")
+      ->check(not_empty())
+      ->group("Input");
   CLI::Option* text = command->add_option("-p,--prompt", flags->text, "The text")
                           ->type_name("TEXT")
                           ->group("Input");
   command->add_option("-f,--file", flags->file, "Read it from a file; -: from stdin")
       ->type_name("FILE")
+      ->check(not_empty())
       ->group("Input");
-  command->add_flag("--jsonl", flags->jsonl, "A JSON string a line in, an array of ids a line out")
+  command
+      ->add_flag(
+          "--jsonl", flags->jsonl,
+          "A JSON string a line in, an array of ids a line out; blank lines are skipped, and "
+          "a bad line gives {\"error\": …, \"line\": …} and exit code 5 at the end")
       ->group("Input");
   command->add_flag("--decode", flags->decode, "From ids back to text; with --jsonl too")
       ->group(kChangesOutput);
   command->add_flag("--no-bos", flags->no_bos, "Add no begin or end token")->group(kChangesOutput);
   command->add_flag("--special", flags->special, "Read control tokens such as </s> in the text")
       ->group(kChangesOutput);
-  command->add_flag("--pieces", flags->pieces, "One line a token: id and piece")->group("Output");
-  command->add_flag("--count", flags->count, "Only the number of tokens")->group("Output");
+  CLI::Option* pieces =
+      command->add_flag("--pieces", flags->pieces, "One line a token: id and piece")
+          ->group("Output");
+  command->add_flag("--count", flags->count, "Only the number of tokens")
+      ->excludes(pieces)
+      ->group("Output");
   command->callback([=, &chosen] { chosen = [=] { return tokenize(*flags, text->count() > 0); }; });
 }
 

@@ -16,17 +16,22 @@ void Session::feed(std::span<const int32_t> tokens) {
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
 }
 
+bool Session::compute_part() {
+  const auto pending = std::span(tokens_).subspan(static_cast<size_t>(sequence_.length()));
+  const auto most = static_cast<size_t>(executor_->max_rows());
+  if (pending.size() <= most) return false;
+  const SeqRows rows{&sequence_, pending.first(most), Want::Nothing};
+  executor_->run({&rows, 1});
+  return true;
+}
+
 Picked Session::next() {
-  std::span<const int32_t> pending(tokens_);
-  pending = pending.subspan(static_cast<size_t>(sequence_.length()));
-  check(!pending.empty(), "a session is fed before its next token");
-  while (!pending.empty()) {
-    const size_t count = std::min(pending.size(), static_cast<size_t>(executor_->max_rows()));
-    const Want want = count == pending.size() ? Want::LastRow : Want::Nothing;
-    const SeqRows rows{&sequence_, pending.first(count), want};
-    executor_->run({&rows, 1});
-    pending = pending.subspan(count);
+  while (compute_part()) {
   }
+  const auto pending = std::span(tokens_).subspan(static_cast<size_t>(sequence_.length()));
+  check(!pending.empty(), "a session is fed before its next token");
+  const SeqRows rows{&sequence_, pending, Want::LastRow};
+  executor_->run({&rows, 1});
   const PickRequest request{&params_, {request_, static_cast<int64_t>(tokens_.size()), tokens_}};
   Picked picked = executor_->pick({&request, 1}).front();
   tokens_.push_back(picked.token);

@@ -19,6 +19,10 @@ class Session {
   // Appends tokens; they are computed, in chunks of the executor's rows, by the next next().
   void feed(std::span<const int32_t> tokens);
 
+  // Computes one chunk of what was fed, as long as more than one is left: false then. next() does
+  // the same; asking before lets a long prompt be interrupted.
+  bool compute_part();
+
   // Computes what was fed and picks the next token, which becomes part of the text.
   Picked next();
 

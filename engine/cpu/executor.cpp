@@ -9,6 +9,7 @@
 #include "engine/buffer.h"
 #include "engine/cpu/kernels.h"
 #include "engine/error.h"
+#include "engine/step.h"
 
 namespace skald::cpu {
 namespace {
@@ -39,7 +40,8 @@ class CpuExecutor final : public Executor {
         kernels_(set == KernelSet::Fast ? fast_kernels(kernel_options(program_, options))
                                         : reference_kernels(kernel_options(program_, options))),
         f16_cache_(!options.exact),
-        pool_(pages_for(context_) * options.sequences) {
+        pool_(pages_for(context_) * options.sequences),
+        step_({max_rows_, context_, program_.vocab()}) {
     check(max_rows_ > 0 && options.sequences > 0, "an executor has rows and sequences");
     for (const ActSpec& act : program_.acts) {
       acts_.emplace_back(max_rows_ * act.cols * int64_t{sizeof(float)}, "activations");
@@ -53,8 +55,6 @@ class CpuExecutor final : public Executor {
     wanted_ = Buffer(max_rows_ * hidden_cols() * int64_t{sizeof(float)}, "activations");
     logits_ = Buffer(kLogitRows * program_.vocab() * int64_t{sizeof(float)}, "logits");
     norm_weights_.resize(program_.weights.size());
-    tokens_.reserve(static_cast<size_t>(max_rows_));
-    positions_.reserve(static_cast<size_t>(max_rows_));
     rows_.reserve(static_cast<size_t>(max_rows_));
   }
 
@@ -83,76 +83,39 @@ class CpuExecutor final : public Executor {
         observer_({i, act.name, {values, static_cast<size_t>(rows() * act.cols)}, act.cols});
       }
     }
-    collect_wanted(step);
-    return wanted_rows_;
+    collect_wanted();
+    return wanted_rows();
   }
 
   std::span<const float> logits(int64_t row) override {
-    check(row >= 0 && row < wanted_rows_, "a wanted row's logits are asked for");
+    check(row >= 0 && row < wanted_rows(), "a wanted row's logits are asked for");
     if (row < first_logit_row_ || row >= first_logit_row_ + logit_rows_) compute_logits(row);
     const int64_t vocab = program_.vocab();
     return {logits_.as<float>() + (row - first_logit_row_) * vocab, static_cast<size_t>(vocab)};
   }
 
  private:
-  int64_t rows() const { return static_cast<int64_t>(tokens_.size()); }
+  int64_t rows() const { return step_.count(); }
+  int64_t wanted_rows() const { return static_cast<int64_t>(step_.wanted.size()); }
   int64_t hidden_cols() const { return program_.act(logits_op_.in).cols; }
   float* data(ActId id) { return acts_[static_cast<size_t>(id)].as<float>(); }
 
-  // Checks the step, makes room in its sequences, and lists its rows.
   void admit(Step step) {
-    const int64_t vocab = program_.vocab();
-    int64_t total = 0;
-    for (const SeqRows& part : step) {
-      check(!part.tokens.empty(), "a step's sequence has rows");
-      total += static_cast<int64_t>(part.tokens.size());
-      const int64_t length = part.sequence->length() + static_cast<int64_t>(part.tokens.size());
-      if (length > context_) {
-        fail(Exit::Failed, "the text is ", length, " tokens long, but the context holds ", context_,
-             "; ask for a larger one with -c");
-      }
-      for (int32_t token : part.tokens) {
-        if (token < 0 || token >= vocab) {
-          fail(Exit::Failed, "token id ", token, " is outside of the model's vocabulary of ", vocab,
-               "; the tokenizer belongs to another model");
-        }
-      }
-    }
-    check(total > 0 && total <= max_rows_, "a step has between 1 and max_rows rows");
-
-    size_t extended = 0;
-    try {
-      for (; extended < step.size(); ++extended) {
-        const SeqRows& part = step[extended];
-        const auto copy = part.sequence->extend(static_cast<int64_t>(part.tokens.size()));
-        if (copy) std::memcpy(page(copy->to), page(copy->from), static_cast<size_t>(page_bytes_));
-      }
-    } catch (const Error&) {
-      for (size_t i = 0; i < extended; ++i) {
-        Sequence& sequence = *step[i].sequence;
-        sequence.truncate(sequence.length() - static_cast<int64_t>(step[i].tokens.size()));
-      }
-      throw;
-    }
-
-    tokens_.clear();
-    positions_.clear();
+    step_.admit(step, [this](Sequence::PageCopy copy) {
+      std::memcpy(page(copy.to), page(copy.from), static_cast<size_t>(page_bytes_));
+    });
     rows_.clear();
-    for (const SeqRows& part : step) {
-      int64_t position = part.sequence->length() - static_cast<int64_t>(part.tokens.size());
-      for (int32_t token : part.tokens) {
-        tokens_.push_back(token);
-        positions_.push_back(position);
-        rows_.push_back({part.sequence->pages(), position});
-        ++position;
-      }
+    for (int64_t r = 0; r < rows(); ++r) {
+      const size_t row = static_cast<size_t>(r);
+      const Sequence& sequence = *step[static_cast<size_t>(step_.sequences[row])].sequence;
+      rows_.push_back({sequence.pages(), step_.positions[row]});
     }
   }
 
   std::byte* page(int32_t index) const { return cache_.data() + index * page_bytes_; }
 
   void apply(const Embed& op) {
-    kernels_->embed({program_.weight(op.weight).view, tokens_.data(), data(op.out), rows()});
+    kernels_->embed({program_.weight(op.weight).view, step_.tokens.data(), data(op.out), rows()});
   }
 
   void apply(const RmsNorm& op) {
@@ -167,7 +130,7 @@ class CpuExecutor final : public Executor {
 
   void apply(const Rope& op) {
     const RopeSpec* spec = &program_.ropes[static_cast<size_t>(op.spec)];
-    kernels_->rope({data(op.x), positions_.data(), spec, rows(), op.heads, op.head_dim});
+    kernels_->rope({data(op.x), step_.positions.data(), spec, rows(), op.heads, op.head_dim});
   }
 
   void apply(const Attention& op) {
@@ -197,7 +160,7 @@ class CpuExecutor final : public Executor {
 
   void compute_logits(int64_t row) {
     first_logit_row_ = row;
-    logit_rows_ = std::min(kLogitRows, wanted_rows_ - row);
+    logit_rows_ = std::min(kLogitRows, wanted_rows() - row);
     const float* in = wanted_.as<float>() + row * hidden_cols();
     kernels_->linear(
         {program_.weight(logits_op_.weight).view, nullptr, in, logits_.as<float>(), logit_rows_});
@@ -210,19 +173,13 @@ class CpuExecutor final : public Executor {
     }
   }
 
-  void collect_wanted(Step step) {
+  void collect_wanted() {
     const int64_t cols = hidden_cols();
-    wanted_rows_ = 0;
     logit_rows_ = 0;
-    int64_t row = 0;
-    for (const SeqRows& part : step) {
-      const int64_t count = static_cast<int64_t>(part.tokens.size());
-      const int64_t wanted = part.want == Want::EveryRow ? count : part.want == Want::LastRow;
-      std::memcpy(wanted_.as<float>() + wanted_rows_ * cols,
-                  data(logits_op_.in) + (row + count - wanted) * cols,
-                  static_cast<size_t>(wanted * cols) * sizeof(float));
-      wanted_rows_ += wanted;
-      row += count;
+    for (int64_t i = 0; i < wanted_rows(); ++i) {
+      const int32_t row = step_.wanted[static_cast<size_t>(i)];
+      std::memcpy(wanted_.as<float>() + i * cols, data(logits_op_.in) + row * cols,
+                  static_cast<size_t>(cols) * sizeof(float));
     }
   }
 
@@ -253,14 +210,11 @@ class CpuExecutor final : public Executor {
   std::vector<int64_t> kv_offsets_;  // of each layer in a page
   std::vector<std::vector<float>> norm_weights_;
 
-  // The step's rows.
-  std::vector<int32_t> tokens_;
-  std::vector<int64_t> positions_;
-  std::vector<AttentionRow> rows_;
+  StepRows step_;
+  std::vector<AttentionRow> rows_;  // of the step
 
   // Its wanted rows, and the part of their logits that was computed last.
-  Buffer wanted_;  // [wanted_rows_, dim]
-  int64_t wanted_rows_ = 0;
+  Buffer wanted_;  // [wanted_rows(), dim]
   Buffer logits_;  // [logit_rows_, vocab]
   int64_t first_logit_row_ = 0, logit_rows_ = 0;
 

@@ -1,0 +1,103 @@
+#include "app/bench_report.h"
+
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+
+#include "engine/error.h"
+
+namespace skald {
+namespace {
+
+std::string number(double value, const char* format) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+const char* kind(const BenchResult& result) { return result.test.prompt ? "prefill" : "decode"; }
+double per_second(double amount, const BenchResult& r) { return amount / r.mean_seconds(); }
+
+}  // namespace
+
+std::string BenchCase::name() const {
+  return concat(prompt ? "pp" : "tg", tokens, depth ? concat(" @ d", depth) : "");
+}
+
+double BenchResult::mean_seconds() const {
+  return std::accumulate(seconds.begin(), seconds.end(), 0.0) / static_cast<double>(seconds.size());
+}
+
+double BenchResult::mean_rate() const {
+  double sum = 0;
+  for (double s : seconds) sum += static_cast<double>(test.tokens) / s;
+  return sum / static_cast<double>(seconds.size());
+}
+
+double BenchResult::rate_deviation() const {
+  if (seconds.size() < 2) return 0;
+  const double mean = mean_rate();
+  double sum = 0;
+  for (double s : seconds) sum += std::pow(static_cast<double>(test.tokens) / s - mean, 2);
+  return std::sqrt(sum / static_cast<double>(seconds.size() - 1));
+}
+
+Table to_table(const BenchReport& report) {
+  Table table{{"model", "size", "params", "backend", "test", "t/s", "GB/s", "% of read", "GFLOP/s"},
+              {}};
+  for (const BenchResult& r : report.results) {
+    const double bytes = per_second(r.bytes, r);
+    table.rows.push_back({report.model, size_text(report.bytes), count_text(report.parameters),
+                          report.device, r.test.name(),
+                          number(r.mean_rate(), "%.2f") + number(r.rate_deviation(), " ± %.2f"),
+                          r.bytes > 0 ? number(bytes / 1e9, "%.1f") : "",
+                          r.bytes > 0 ? number(100 * bytes / report.bandwidth, "%.1f") : "",
+                          r.flops > 0 ? number(per_second(r.flops, r) / 1e9, "%.0f") : ""});
+  }
+  return table;
+}
+
+Table to_csv_table(const BenchReport& report) {
+  Table table{{"model", "bytes", "parameters", "backend", "test", "kind", "tokens", "depth",
+               "repetitions", "tokens_per_second", "tokens_per_second_deviation",
+               "bytes_per_second", "share_of_read_bandwidth", "flops_per_second"},
+              {}};
+  const auto plain = [](double value) { return number(value, "%.6g"); };
+  for (const BenchResult& r : report.results) {
+    const double bytes = per_second(r.bytes, r);
+    table.rows.push_back({report.model, concat(report.bytes), concat(report.parameters),
+                          report.device, r.test.name(), kind(r), concat(r.test.tokens),
+                          concat(r.test.depth), concat(r.seconds.size()), plain(r.mean_rate()),
+                          plain(r.rate_deviation()), r.bytes > 0 ? plain(bytes) : "",
+                          r.bytes > 0 ? plain(bytes / report.bandwidth) : "",
+                          r.flops > 0 ? plain(per_second(r.flops, r)) : ""});
+  }
+  return table;
+}
+
+Json to_json(const BenchReport& report) {
+  Json json = {{"model", report.model},
+               {"bytes", report.bytes},
+               {"parameters", report.parameters},
+               {"backend", report.device},
+               {"read_bytes_per_second", report.bandwidth},
+               {"results", Json::array()}};
+  for (const BenchResult& r : report.results) {
+    Json row = {{"test", r.test.name()},
+                {"kind", kind(r)},
+                {"tokens", r.test.tokens},
+                {"depth", r.test.depth},
+                {"seconds", r.seconds},
+                {"tokens_per_second", r.mean_rate()},
+                {"tokens_per_second_deviation", r.rate_deviation()}};
+    if (r.bytes > 0) {
+      row["bytes_per_second"] = per_second(r.bytes, r);
+      row["share_of_read_bandwidth"] = per_second(r.bytes, r) / report.bandwidth;
+    }
+    if (r.flops > 0) row["flops_per_second"] = per_second(r.flops, r);
+    json["results"].push_back(row);
+  }
+  return json;
+}
+
+}  // namespace skald

@@ -1,0 +1,313 @@
+#include "engine/cpu/fast_attention.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "engine/cpu/fast_targets.h"
+#include "engine/kv_pages.h"
+#include "engine/quant/half.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "engine/cpu/fast_attention.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target.h, which includes this file again.
+#include <hwy/highway.h>
+
+#include "engine/cpu/fast_simd-inl.h"
+
+#ifndef SKALD_CPU_FAST_ATTENTION_ONCE
+#define SKALD_CPU_FAST_ATTENTION_ONCE
+namespace skald::cpu {
+namespace {
+
+constexpr int64_t kMaxLanes = 16;
+
+int64_t padded(int64_t head_dim) { return (head_dim + kMaxLanes - 1) / kMaxLanes * kMaxLanes; }
+
+// What a tile needs beside its arguments, cut from one piece of memory. Vectors may read up to
+// kMaxLanes floats past a row of keys or values.
+struct Workspace {
+  float* rows;    // [kPageTokens, head_dim]: keys as they lie in the page
+  float* values;  // [kPageTokens, head_dim]
+  float* keys;    // [padded, kPageTokens]: keys transposed
+  float* scores;  // [group, kPageTokens], then probabilities
+  float* out;     // [kAttentionRows, group, padded]: sums so far
+  float* best;    // [kAttentionRows, group]: largest score so far
+  float* total;   // [kAttentionRows, group]: sum of probabilities so far
+
+  static int64_t page_floats(int64_t head_dim) {
+    return kPageTokens * padded(head_dim) + kMaxLanes;
+  }
+  static int64_t floats(int64_t head_dim, int64_t group) {
+    return 3 * page_floats(head_dim) + group * kPageTokens +
+           kAttentionRows * group * (padded(head_dim) + 2);
+  }
+  Workspace(float* memory, int64_t head_dim, int64_t group) {
+    rows = memory;
+    values = rows + page_floats(head_dim);
+    keys = values + page_floats(head_dim);
+    scores = keys + page_floats(head_dim);
+    out = scores + group * kPageTokens;
+    best = out + kAttentionRows * group * padded(head_dim);
+    total = best + kAttentionRows * group;
+  }
+};
+
+}  // namespace
+
+int64_t attention_scratch_floats(const AttentionSpec& spec) {
+  return Workspace::floats(spec.head_dim, spec.heads / spec.kv_heads);
+}
+}  // namespace skald::cpu
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace skald::cpu::HWY_NAMESPACE {
+namespace {
+
+constexpr int kVectors = HWY_CAP_GE512 ? 4 : 2;  // a tile of 4 heads fits the registers
+constexpr int kMaxHeads = 4;
+
+// Keys of one row's page that it may see: [from, to) within the page.
+struct Visible {
+  int64_t from, to;
+};
+
+// scores[h][j] = q[h] · key j, for kVectors * kLanes keys a block; only blocks with visible keys.
+template <int heads>
+HWY_INLINE void score(const float* q, int64_t head_dim, const float* keys, Visible visible,
+                      float* scores) {
+  const DF d;
+  constexpr int64_t kBlock = kVectors * kLanes;
+  for (int64_t j = visible.from / kBlock * kBlock; j < visible.to; j += kBlock) {
+    VF sum[heads][kVectors];
+    for (auto& row : sum) {
+      for (VF& s : row) s = hn::Zero(d);
+    }
+    for (int64_t i = 0; i < head_dim; ++i) {
+      VF key[kVectors];
+      for (int v = 0; v < kVectors; ++v)
+        key[v] = hn::Load(d, keys + i * kPageTokens + j + v * kLanes);
+      for (int h = 0; h < heads; ++h) {
+        const VF x = hn::Set(d, q[h * head_dim + i]);
+        for (int v = 0; v < kVectors; ++v) sum[h][v] = hn::MulAdd(x, key[v], sum[h][v]);
+      }
+    }
+    for (int h = 0; h < heads; ++h) {
+      for (int v = 0; v < kVectors; ++v) {
+        hn::Store(sum[h][v], d, scores + h * kPageTokens + j + v * kLanes);
+      }
+    }
+  }
+}
+
+// Turns a page's scores into probabilities relative to the largest score so far, and returns the
+// factor for what was summed before.
+HWY_INLINE float soften(float* scores, float scale, Visible visible, float& best, float& total) {
+  const DF d;
+  const VF from = hn::Set(d, static_cast<float>(visible.from));
+  const VF to = hn::Set(d, static_cast<float>(visible.to));
+  const VF lowest = hn::Set(d, -std::numeric_limits<float>::infinity());
+  const auto mask = [&](int64_t j) HWY_ATTR {
+    const VF index = hn::Iota(d, static_cast<float>(j));
+    return hn::And(hn::Ge(index, from), hn::Lt(index, to));
+  };
+  VF largest = lowest;
+  for (int64_t j = 0; j < kPageTokens; j += kLanes) {
+    const VF scaled = hn::Mul(hn::Load(d, scores + j), hn::Set(d, scale));
+    hn::Store(scaled, d, scores + j);
+    largest = hn::Max(largest, hn::IfThenElse(mask(j), scaled, lowest));
+  }
+  const float new_best = std::max(best, hn::GetLane(hn::MaxOfLanes(d, largest)));
+  VF sum = hn::Zero(d);
+  for (int64_t j = 0; j < kPageTokens; j += kLanes) {
+    const VF e = exp_lanes(hn::Sub(hn::Load(d, scores + j), hn::Set(d, new_best)));
+    const VF p = hn::IfThenElseZero(mask(j), e);
+    hn::Store(p, d, scores + j);
+    sum = hn::Add(sum, p);
+  }
+  const float factor = hn::GetLane(exp_lanes(hn::Set(d, best - new_best)));
+  total = total * factor + sum_one(sum);
+  best = new_best;
+  return factor;
+}
+
+// out[h] = out[h] * factor[h] + sum over visible j of p[h][j] * value j; `vectors` of a row's.
+template <int heads, int vectors>
+HWY_INLINE void weigh(const float* values, int64_t head_dim, const float* p, const float* factor,
+                      Visible visible, float* out, int64_t out_stride) {
+  const DF d;
+  VF sum[heads][vectors];
+  for (int h = 0; h < heads; ++h) {
+    for (int v = 0; v < vectors; ++v) {
+      sum[h][v] = hn::Mul(hn::Load(d, out + h * out_stride + v * kLanes), hn::Set(d, factor[h]));
+    }
+  }
+  for (int64_t j = visible.from; j < visible.to; ++j) {
+    VF value[vectors];
+    for (int v = 0; v < vectors; ++v) value[v] = hn::LoadU(d, values + j * head_dim + v * kLanes);
+    for (int h = 0; h < heads; ++h) {
+      const VF weight = hn::Set(d, p[h * kPageTokens + j]);
+      for (int v = 0; v < vectors; ++v) sum[h][v] = hn::MulAdd(weight, value[v], sum[h][v]);
+    }
+  }
+  for (int h = 0; h < heads; ++h) {
+    for (int v = 0; v < vectors; ++v) hn::Store(sum[h][v], d, out + h * out_stride + v * kLanes);
+  }
+}
+
+// One row's `heads` query heads against the page in the workspace.
+template <int heads>
+HWY_NOINLINE void attend_page(const AttentionSpec& spec, const float* q, Visible visible,
+                              const Workspace& w, int64_t state) {
+  const int64_t stride = padded(spec.head_dim);
+  score<heads>(q, spec.head_dim, w.keys, visible, w.scores);
+  float factor[heads];
+  for (int h = 0; h < heads; ++h) {
+    factor[h] = soften(w.scores + h * kPageTokens, spec.scale, visible, w.best[state + h],
+                       w.total[state + h]);
+  }
+  float* out = w.out + state * stride;
+  const int64_t vectors = (spec.head_dim + kLanes - 1) / kLanes;
+  int64_t v = 0;
+  for (; v + kVectors <= vectors; v += kVectors) {
+    weigh<heads, kVectors>(w.values + v * kLanes, spec.head_dim, w.scores, factor, visible,
+                           out + v * kLanes, stride);
+  }
+  for (; v < vectors; ++v) {
+    weigh<heads, 1>(w.values + v * kLanes, spec.head_dim, w.scores, factor, visible,
+                    out + v * kLanes, stride);
+  }
+}
+
+void to_f32(const std::byte* from, bool f16, float* to, int64_t count) {
+  if (!f16) {
+    std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
+    return;
+  }
+  const auto* halves = reinterpret_cast<const hwy::float16_t*>(from);
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    hn::StoreU(hn::PromoteTo(DF(), hn::LoadU(hn::Rebind<hwy::float16_t, DF>(), halves + i)), DF(),
+               to + i);
+  }
+  for (; i < count; ++i) {
+    uint16_t bits;
+    std::memcpy(&bits, halves + i, sizeof bits);
+    to[i] = f16_to_f32(bits);
+  }
+}
+
+// Tokens [from, to) of a page into the workspace, keys transposed.
+void load_page(const AttentionArgs& a, int32_t page, int64_t kv_head, Visible tokens,
+               const Workspace& w) {
+  const int64_t head_dim = a.spec.head_dim;
+  const int64_t element = a.cache.f16 ? 2 : 4;
+  const std::byte* keys =
+      a.cache.data + page * a.cache.page_stride + kv_head * kPageTokens * head_dim * element;
+  const std::byte* values = keys + a.spec.kv_heads * kPageTokens * head_dim * element;
+  const int64_t skip = tokens.from * head_dim, count = (tokens.to - tokens.from) * head_dim;
+  to_f32(keys + skip * element, a.cache.f16, w.rows + skip, count);
+  to_f32(values + skip * element, a.cache.f16, w.values + skip, count);
+  // Lanes of tokens outside hold whatever was there; nothing mixes lanes before they are masked.
+  const auto* bytes = reinterpret_cast<const std::byte*>(w.rows);
+  const int64_t row_bytes = head_dim * static_cast<int64_t>(sizeof(float));
+  for (int64_t j = tokens.from / kLanes * kLanes; j < tokens.to; j += kLanes) {
+    for (int64_t i = 0; i < head_dim; i += 4) {
+      VU part[4];
+      load_transposed(bytes + j * row_bytes + i * static_cast<int64_t>(sizeof(float)), row_bytes,
+                      part);
+      for (int n = 0; n < 4; ++n) {
+        hn::Store(hn::BitCast(DF(), part[n]), DF(), w.keys + (i + n) * kPageTokens + j);
+      }
+    }
+  }
+}
+
+void attend(const AttentionTile& tile, float* scratch) {
+  const AttentionArgs& a = *tile.args;
+  const AttentionSpec& spec = a.spec;
+  const int64_t group = spec.heads / spec.kv_heads;
+  const int64_t stride = padded(spec.head_dim);
+  const Workspace w(scratch, spec.head_dim, group);
+  std::fill_n(w.out, tile.rows * group * stride, 0.0f);
+  std::fill_n(w.best, tile.rows * group, -std::numeric_limits<float>::infinity());
+  std::fill_n(w.total, tile.rows * group, 0.0f);
+
+  const auto first_seen = [&](int64_t position) {
+    return spec.window ? std::max<int64_t>(0, position - spec.window + 1) : 0;
+  };
+  const AttentionRow* rows = a.at + tile.first_row;
+  const int64_t begin = first_seen(rows[0].position), end = rows[tile.rows - 1].position + 1;
+  for (int64_t page = begin / kPageTokens; page * kPageTokens < end; ++page) {
+    const int64_t start = page * kPageTokens;
+    const auto within = [&](int64_t from, int64_t to) {
+      return Visible{std::max<int64_t>(from - start, 0),
+                     std::min<int64_t>(to - start, kPageTokens)};
+    };
+    load_page(a, rows[0].pages[static_cast<size_t>(page)], tile.kv_head, within(begin, end), w);
+    for (int64_t r = 0; r < tile.rows; ++r) {
+      const Visible visible = within(first_seen(rows[r].position), rows[r].position + 1);
+      if (visible.from >= visible.to) continue;
+      const float* q =
+          a.q + ((tile.first_row + r) * spec.heads + tile.kv_head * group) * spec.head_dim;
+      for (int64_t h = 0; h < group; h += kMaxHeads) {
+        const float* first = q + h * spec.head_dim;
+        switch (std::min<int64_t>(kMaxHeads, group - h)) {
+          case 1:
+            attend_page<1>(spec, first, visible, w, r * group + h);
+            break;
+          case 2:
+            attend_page<2>(spec, first, visible, w, r * group + h);
+            break;
+          case 3:
+            attend_page<3>(spec, first, visible, w, r * group + h);
+            break;
+          case 4:
+            attend_page<4>(spec, first, visible, w, r * group + h);
+            break;
+        }
+      }
+    }
+  }
+  for (int64_t r = 0; r < tile.rows; ++r) {
+    for (int64_t h = 0; h < group; ++h) {
+      float* out =
+          a.out + ((tile.first_row + r) * spec.heads + tile.kv_head * group + h) * spec.head_dim;
+      const float* sums = w.out + (r * group + h) * stride;
+      const float total = w.total[r * group + h];
+      for (int64_t i = 0; i < spec.head_dim; ++i) out[i] = sums[i] / total;
+    }
+  }
+}
+
+void to_f16(const float* from, uint16_t* to, int64_t count) {
+  int64_t i = 0;
+  if constexpr (kHardwareF16) {
+    const hn::Rebind<hwy::float16_t, DF> dhalf;
+    for (; i + kLanes <= count; i += kLanes) {
+      hn::StoreU(hn::DemoteTo(dhalf, hn::LoadU(DF(), from + i)), dhalf,
+                 reinterpret_cast<hwy::float16_t*>(to + i));
+    }
+  }
+  for (; i < count; ++i) to[i] = f32_to_f16(from[i]);
+}
+
+const AttentionKernels* attention_table() {
+  static constexpr AttentionKernels kTable{attend, to_f16};
+  return &kTable;
+}
+
+}  // namespace
+}  // namespace skald::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace skald::cpu {
+HWY_EXPORT(attention_table);
+
+const AttentionKernels& attention_kernels() { return *HWY_DYNAMIC_DISPATCH(attention_table)(); }
+
+}  // namespace skald::cpu
+#endif

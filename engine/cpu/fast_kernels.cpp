@@ -1,0 +1,205 @@
+// The fast CPU kernels: SIMD, chosen for this CPU at run time, on a pool of threads.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <vector>
+
+#include "engine/buffer.h"
+#include "engine/cpu/fast_attention.h"
+#include "engine/cpu/fast_linear.h"
+#include "engine/cpu/fast_pointwise.h"
+#include "engine/cpu/kernels.h"
+#include "engine/cpu/thread_pool.h"
+#include "engine/kv_pages.h"
+
+namespace skald::cpu {
+namespace {
+
+constexpr int64_t kSmall =
+    16 * 1024;  // floats; below, waking the other threads costs more than it saves
+
+class FastKernels final : public Kernels {
+ public:
+  explicit FastKernels(const KernelOptions& options)
+      : pool_(options.threads), linear_(options, pool_), pointwise_(pointwise_kernels()) {
+    tiles_.reserve(static_cast<size_t>(options.max_rows));
+    rotated_.reserve(static_cast<size_t>(options.max_rows));
+  }
+
+  void embed(const EmbedArgs& a) override {
+    const auto decode = info(a.weight.type).decode_row;
+    each(a.rows, a.weight.cols, [&](int64_t r) {
+      decode(a.weight.row(a.tokens[r]), a.out + r * a.weight.cols, a.weight.cols);
+    });
+  }
+
+  void rms_norm(const RmsNormArgs& a) override {
+    each(a.rows, a.dim, [&](int64_t r) {
+      pointwise_.rms_norm(a.in + r * a.dim, a.weight, a.out + r * a.dim, a.dim, a.eps);
+    });
+  }
+
+  void linear(const LinearArgs& a) override { linear_.run(a); }
+
+  void rope(const RopeArgs& a) override {
+    const RotationTable table = rotations(a);
+    each(a.rows, int64_t{a.heads} * a.head_dim, [&](int64_t r) {
+      for (int h = 0; h < a.heads; ++h) {
+        pointwise_.rotate(table, r, a.x + (r * a.heads + h) * a.head_dim);
+      }
+    });
+  }
+
+  void attention(const AttentionArgs& a) override {
+    const AttentionSpec& s = a.spec;
+    const int64_t floats = attention_scratch_floats(s);
+    if (floats > scratch_floats_) {  // the first call of a model
+      scratch_ = Buffer(floats * pool_.threads() * int64_t{sizeof(float)}, "attention's workspace");
+      scratch_floats_ = floats;
+    }
+    split_into_tiles(a);
+    const int64_t tiles = static_cast<int64_t>(tiles_.size()) * s.kv_heads;
+    std::atomic<int64_t> next{0};
+    pool_.run([&](int thread, int threads) {
+      for (int64_t r = thread; r < a.rows; r += threads) append(a, r);
+      pool_.barrier();
+      for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < tiles;) {
+        AttentionTile tile = tiles_[static_cast<size_t>(i / s.kv_heads)];
+        tile.kv_head = i % s.kv_heads;
+        attention_.attend(tile, scratch_.as<float>() + thread * scratch_floats_);
+      }
+    });
+  }
+
+  void gated_act(const GatedActArgs& a) override {
+    ranges(a.count, [&](int64_t from, int64_t count) {
+      pointwise_.gated_act(a.activation, a.gate + from, a.up + from, a.out + from, count);
+    });
+  }
+
+  void add(float* x, const float* y, int64_t count) override {
+    ranges(count, [&](int64_t from, int64_t n) { pointwise_.add(x + from, y + from, n); });
+  }
+
+  uint64_t read_all(std::span<const std::byte> bytes) override {
+    constexpr int64_t kChunk = 1 << 20;
+    const int64_t size = static_cast<int64_t>(bytes.size());
+    std::atomic<int64_t> next{0};
+    std::atomic<uint64_t> total{0};
+    pool_.run([&](int, int) {
+      uint64_t sum = 0;
+      for (int64_t from; (from = next.fetch_add(kChunk, std::memory_order_relaxed)) < size;) {
+        sum += pointwise_.sum_bytes(bytes.data() + from, std::min(kChunk, size - from));
+      }
+      total.fetch_add(sum, std::memory_order_relaxed);
+    });
+    return total;
+  }
+
+  std::string description() const override {
+    const int threads = pool_.threads();
+    return std::string(pointwise_.target) + ", " + std::to_string(threads) +
+           (threads == 1 ? " thread" : " threads");
+  }
+
+ private:
+  // fn(row) for all rows of `cols` floats.
+  template <class Fn>
+  void each(int64_t rows, int64_t cols, const Fn& fn) {
+    if (rows * cols <= kSmall) {
+      for (int64_t r = 0; r < rows; ++r) fn(r);
+      return;
+    }
+    pool_.run([&](int thread, int threads) {
+      for (int64_t r = rows * thread / threads; r < rows * (thread + 1) / threads; ++r) fn(r);
+    });
+  }
+
+  // fn(from, count) for ranges of a long vector, each from a multiple of a cache line.
+  template <class Fn>
+  void ranges(int64_t count, const Fn& fn) {
+    if (count <= kSmall) return fn(0, count);
+    const int64_t lines = (count + 15) / 16;
+    pool_.run([&](int thread, int threads) {
+      const int64_t from = lines * thread / threads * 16;
+      const int64_t to = std::min(lines * (thread + 1) / threads * 16, count);
+      if (from < to) fn(from, to - from);
+    });
+  }
+
+  // Cosines and sines of the call's positions. Kept from call to call: all layers of a step rotate
+  // q and k by the same angles.
+  RotationTable rotations(const RopeArgs& a) {
+    const std::vector<float>& inv_freq = a.spec->inv_freq;
+    const int64_t pairs = static_cast<int64_t>(inv_freq.size());
+    const std::span<const int64_t> positions(a.positions, static_cast<size_t>(a.rows));
+    if (!std::equal(positions.begin(), positions.end(), rotated_.begin(), rotated_.end()) ||
+        inv_freq != inv_freq_) {
+      inv_freq_ = inv_freq;
+      rotated_.assign(positions.begin(), positions.end());
+      cos_.resize(static_cast<size_t>(a.rows * pairs));
+      sin_.resize(static_cast<size_t>(a.rows * pairs));
+      each(a.rows, pairs * 32, [&](int64_t r) {  // a sine costs about as much as 32 sums
+        for (int64_t i = 0; i < pairs; ++i) {
+          // The product is float32, as in Hugging Face: at long positions its rounding shows.
+          const float angle = static_cast<float>(positions[static_cast<size_t>(r)]) *
+                              inv_freq[static_cast<size_t>(i)];
+          cos_[static_cast<size_t>(r * pairs + i)] = std::cos(angle);
+          sin_[static_cast<size_t>(r * pairs + i)] = std::sin(angle);
+        }
+      });
+    }
+    return {cos_.data(), sin_.data(), pairs, a.spec->interleaved};
+  }
+
+  void append(const AttentionArgs& a, int64_t r) {
+    const int64_t head_dim = a.spec.head_dim, element = a.cache.f16 ? 2 : 4;
+    const int64_t position = a.at[r].position;
+    std::byte* page = a.cache.data + a.at[r].pages[static_cast<size_t>(position / kPageTokens)] *
+                                         a.cache.page_stride;
+    for (int64_t h = 0; h < 2 * a.spec.kv_heads; ++h) {  // keys, then values
+      const float* from = h < a.spec.kv_heads ? a.k + (r * a.spec.kv_heads + h) * head_dim
+                                              : a.v + ((r - 1) * a.spec.kv_heads + h) * head_dim;
+      std::byte* to = page + (h * kPageTokens + position % kPageTokens) * head_dim * element;
+      if (a.cache.f16) {
+        attention_.to_f16(from, reinterpret_cast<uint16_t*>(to), head_dim);
+      } else {
+        std::copy_n(from, head_dim, reinterpret_cast<float*>(to));
+      }
+    }
+  }
+
+  void split_into_tiles(const AttentionArgs& a) {
+    tiles_.clear();
+    for (int64_t r = 0; r < a.rows; ++r) {
+      const bool continues = r > 0 && a.at[r].pages.data() == a.at[r - 1].pages.data() &&
+                             a.at[r].position == a.at[r - 1].position + 1 &&
+                             tiles_.back().rows < kAttentionRows;
+      if (continues) {
+        ++tiles_.back().rows;
+      } else {
+        tiles_.push_back({&a, r, 1, 0});
+      }
+    }
+  }
+
+  ThreadPool pool_;
+  FastLinear linear_;
+  const PointwiseKernels& pointwise_;
+  const AttentionKernels& attention_ = attention_kernels();
+
+  Buffer scratch_;  // [threads, scratch_floats_], for attention
+  int64_t scratch_floats_ = 0;
+  std::vector<AttentionTile> tiles_;
+
+  std::vector<float> inv_freq_, cos_, sin_;  // of the last rotation
+  std::vector<int64_t> rotated_;             // its positions
+};
+
+}  // namespace
+
+std::unique_ptr<Kernels> fast_kernels(const KernelOptions& options) {
+  return std::make_unique<FastKernels>(options);
+}
+
+}  // namespace skald::cpu

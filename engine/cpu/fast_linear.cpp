@@ -1,0 +1,210 @@
+#include "engine/cpu/fast_linear.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/dtype.h"
+
+namespace skald::cpu {
+namespace {
+
+// Weights that were converted for many rows to share: a good part of a core's second-level cache.
+constexpr int64_t kPanelFloats = 128 * 1024;
+// Up to this many rows, int8 weights are unpacked into the first-level cache, a range of columns at
+// a time; more rows share a panel of all columns.
+constexpr int64_t kFewRows = 16;
+constexpr int64_t kFewColumns = 256;
+// How far ahead of their use int8 weights are fetched, in groups of lanes rows.
+constexpr int64_t kGroupsAhead = 2;
+// Enough that others can take over from a thread that lost its core for a while.
+constexpr int64_t kChunksPerThread = 8;
+
+bool is_float(DType type) {
+  return type == DType::F32 || type == DType::F16 || type == DType::BF16;
+}
+
+// The planes of int8 activations in one piece of memory, sized for the smallest blocks.
+int64_t quantized_bytes(int64_t rows, int64_t k, int64_t unit) {
+  const int64_t blocks = rows * (k / kInt8Block + 1);
+  return blocks * (kInt8Block / 4 * unit + 4 + 2 * 4 + 2 * 4);
+}
+
+Int8Rows int8_rows(std::byte* memory, int64_t rows, int64_t k, int64_t unit) {
+  const int64_t blocks = rows * k / kInt8Block;
+  Int8Rows planes{};
+  planes.x = memory;
+  planes.scale = reinterpret_cast<float*>(planes.x + blocks * kInt8Block / 4 * unit);
+  planes.start = reinterpret_cast<int32_t*>(planes.scale + blocks);
+  planes.sum = reinterpret_cast<float*>(planes.start + 2 * blocks);
+  planes.k = k;
+  return planes;
+}
+
+}  // namespace
+
+FastLinear::FastLinear(const KernelOptions& options, ThreadPool& pool)
+    : exact_(options.exact),
+      max_cols_(std::max<int64_t>(options.max_cols, 1)),
+      pool_(pool),
+      float_(float_kernels()),
+      int8_(int8_kernels()),
+      shares_(static_cast<size_t>(pool.threads())) {
+  // A panel, and beside it what a product carries from one range of columns to the next, or the
+  // last rows of an int8 weight.
+  const int64_t carried = std::max(float_.sums_floats(kPanelFloats / float_.depth),
+                                   (2 * kFewRows + max_cols_ / 2) * int8_.lanes);
+  for (int t = 0; t < pool.threads(); ++t) {
+    scratch_.emplace_back((panel_floats() + carried) * int64_t{sizeof(float)},
+                          "the matrix product's workspace");
+  }
+  if (!exact_) {
+    quantized_ =
+        Buffer(quantized_bytes(std::max<int64_t>(options.max_rows, 1), max_cols_, int8_.unit),
+               "int8 activations");
+  }
+}
+
+int64_t FastLinear::panel_floats() const {
+  return std::max({kPanelFloats, 4 * max_cols_, max_cols_ * int8_.lanes / 2});
+}
+
+void FastLinear::run(const LinearArgs& args) {
+  const Int8Format* format = exact_ ? nullptr : int8_.find(args.weight.type);
+  if (format) {
+    run_int8(args, *format);
+  } else {
+    run_float(args);
+  }
+}
+
+void FastLinear::share_out(int64_t outs, int64_t unit) {
+  const int64_t threads = pool_.threads(), units = (outs + unit - 1) / unit;
+  chunk_ = std::max<int64_t>(units / (threads * kChunksPerThread), 1) * unit;
+  for (int64_t t = 0; t < threads; ++t) {
+    Share& share = shares_[static_cast<size_t>(t)];
+    share.next.store(units * t / threads * unit, std::memory_order_relaxed);
+    share.end = std::min(units * (t + 1) / threads * unit, outs);
+  }
+}
+
+template <class Fn>
+void FastLinear::take_chunks(int thread, const Fn& fn) {
+  float* scratch = scratch_[static_cast<size_t>(thread)].as<float>();
+  for (size_t i = 0; i < shares_.size(); ++i) {
+    Share& share = shares_[(static_cast<size_t>(thread) + i) % shares_.size()];
+    for (int64_t first;
+         (first = share.next.fetch_add(chunk_, std::memory_order_relaxed)) < share.end;) {
+      fn(first, std::min(chunk_, share.end - first), scratch);
+    }
+  }
+}
+
+void FastLinear::run_float(const LinearArgs& args) {
+  share_out(args.weight.rows, 16);
+  pool_.run([&](int thread, int) {
+    take_chunks(thread, [&](int64_t first, int64_t outs, float* scratch) {
+      float_outputs(args, first, outs, scratch);
+    });
+  });
+}
+
+void FastLinear::float_outputs(const LinearArgs& args, int64_t first, int64_t outs,
+                               float* scratch) const {
+  const TensorView& weight = args.weight;
+  const int64_t cols = weight.cols;
+  const bool direct = is_float(weight.type) && args.rows <= float_.tile_rows;
+  FloatProduct p{};
+  p.x = args.in;
+  p.x_stride = cols;
+  p.out_stride = weight.rows;
+  p.rows = args.rows;
+  p.k = cols;
+  if (!direct && cols > float_.depth) p.sums = scratch + panel_floats();
+  const int64_t panel = direct ? outs : std::max<int64_t>(4, kPanelFloats / cols / 4 * 4);
+  for (int64_t o = first; o < first + outs; o += panel) {
+    p.outs = std::min(panel, first + outs - o);
+    p.bias = args.bias ? args.bias + o : nullptr;
+    p.out = args.out + o;
+    if (direct || weight.type == DType::F32) {
+      p.type = weight.type;
+      p.w = weight.row(o);
+      p.w_stride = weight.row_bytes;
+    } else {
+      for (int64_t r = 0; r < p.outs; ++r) {
+        if (is_float(weight.type)) {
+          float_.convert(weight.type, weight.row(o + r), scratch + r * cols, cols);
+        } else {
+          info(weight.type).decode_row(weight.row(o + r), scratch + r * cols, cols);
+        }
+      }
+      p.type = DType::F32;
+      p.w = reinterpret_cast<const std::byte*>(scratch);
+      p.w_stride = cols * int64_t{sizeof(float)};
+    }
+    float_.product(p);
+  }
+}
+
+void FastLinear::run_int8(const LinearArgs& args, const Int8Format& format) {
+  Int8Product p{};
+  p.format = &format;
+  p.x = int8_rows(quantized_.data(), args.rows, args.weight.cols, int8_.unit);
+  p.rows = args.rows;
+  p.out_stride = args.weight.rows;
+  const int64_t blocks = args.rows * args.weight.cols / kInt8Block;
+  share_out(args.weight.rows, 2 * int8_.lanes);
+  pool_.run([&](int thread, int threads) {
+    int8_.quantize(args.in, format, p.x, blocks * thread / threads,
+                   blocks * (thread + 1) / threads);
+    pool_.barrier();
+    take_chunks(thread, [&](int64_t first, int64_t outs, float* scratch) {
+      int8_outputs(args, p, first, outs, scratch);
+    });
+  });
+}
+
+void FastLinear::int8_outputs(const LinearArgs& args, Int8Product p, int64_t first, int64_t outs,
+                              float* scratch) const {
+  const TensorView& weight = args.weight;
+  const int64_t cols = weight.cols, lanes = int8_.lanes;
+  const bool few = args.rows <= kFewRows;
+  const int64_t range = few ? std::min(kFewColumns, cols) : cols;
+  const int64_t group_floats = p.format->packed_floats(range, lanes);
+  const int64_t panel_groups = few ? 1 : std::max<int64_t>(1, kPanelFloats / group_floats);
+  float* carried = scratch + panel_floats();
+  auto* tail = reinterpret_cast<std::byte*>(carried + 2 * kFewRows * lanes);
+  p.panel = scratch;
+  p.sums = carried;
+  for (int64_t o = first; o < first + outs; o += panel_groups * lanes) {
+    p.outs = std::min(panel_groups * lanes, first + outs - o);
+    p.groups = (p.outs + lanes - 1) / lanes;
+    p.bias = args.bias ? args.bias + o : nullptr;
+    p.out = args.out + o;
+    const bool has_tail = p.outs % lanes != 0;
+    if (has_tail) {  // rows past the last are whatever was there; their lanes are not stored
+      const int64_t full = (p.groups - 1) * lanes;
+      std::memcpy(tail, weight.row(o + full),
+                  static_cast<size_t>((p.outs - full) * weight.row_bytes));
+    }
+    if (args.rows == 1) {
+      const std::byte* rows = has_tail ? tail : weight.row(o);
+      p.format->multiply_row({rows, weight.row_bytes, weight.row(o + kGroupsAhead * lanes)}, p.x,
+                             carried);
+      for (int64_t i = 0; i < p.outs; ++i) p.out[i] = carried[i] + (p.bias ? p.bias[i] : 0.0f);
+      continue;
+    }
+    for (p.k = 0; p.k < cols; p.k += p.count) {
+      p.count = std::min(range, cols - p.k);
+      for (int64_t g = 0; g < p.groups; ++g) {
+        const std::byte* rows = has_tail && g == p.groups - 1 ? tail : weight.row(o + g * lanes);
+        float* to = scratch + g * p.format->packed_floats(p.count, lanes);
+        const std::byte* ahead = weight.row(o + (g + kGroupsAhead) * lanes);
+        p.format->unpack({rows, weight.row_bytes, ahead}, p.k, p.count,
+                         p.format->cut(to, p.count, lanes));
+      }
+      int8_.product(p);
+    }
+  }
+}
+
+}  // namespace skald::cpu

@@ -1,0 +1,37 @@
+// Products with weights that are floats: F32, F16 or BF16 rows as they lie in the file, or rows of
+// any format that were decoded before. Every output is one vector accumulator over k and one fixed
+// sum of its lanes, whatever the number of rows: that makes results independent of how a call is
+// split.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/dtype.h"
+
+namespace skald::cpu {
+
+struct FloatProduct {
+  DType type;          // F32, F16, BF16
+  const std::byte* w;  // [outs, k]
+  int64_t w_stride;    // bytes
+  const float* x;      // [rows, k]
+  int64_t x_stride;    // floats
+  const float* bias;   // [outs] or nullptr
+  float* out;          // [rows, outs]
+  int64_t out_stride;  // floats
+  int64_t outs, rows, k;
+  float* sums;  // workspace of sums_floats(outs); nullptr: all of k at one go
+};
+
+struct FloatKernels {
+  void (*product)(const FloatProduct& p);
+  void (*convert)(DType type, const std::byte* from, float* to, int64_t count);  // F16, BF16
+  int64_t (*sums_floats)(int64_t outs);
+  int64_t tile_rows;  // of x that share one read of the weights
+  int64_t depth;      // of k at a time, where sums are given
+};
+
+const FloatKernels& float_kernels();
+
+}  // namespace skald::cpu

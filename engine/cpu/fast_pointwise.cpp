@@ -1,0 +1,148 @@
+#include "engine/cpu/fast_pointwise.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "engine/cpu/fast_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "engine/cpu/fast_pointwise.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target.h, which includes this file again.
+#include <hwy/highway.h>
+
+#include "engine/cpu/fast_simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace skald::cpu::HWY_NAMESPACE {
+namespace {
+
+// Calls body(from, to) with `lanes` floats at a time; the last, shorter ones go through a padded
+// copy.
+template <class Body>
+HWY_INLINE void for_each_vector(int64_t count, const Body& body) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) body(i, kLanes);
+  if (i < count) body(i, static_cast<int>(count - i));
+}
+
+HWY_INLINE VF load_some(const float* p, int count) {
+  if (count == kLanes) return hn::LoadU(DF(), p);
+  HWY_ALIGN float padded[kLanes] = {};
+  std::memcpy(padded, p, static_cast<size_t>(count) * sizeof(float));
+  return hn::Load(DF(), padded);
+}
+
+HWY_INLINE void store_some(VF v, float* p, int count) {
+  if (count == kLanes) return hn::StoreU(v, DF(), p);
+  HWY_ALIGN float padded[kLanes];
+  hn::Store(v, DF(), padded);
+  std::memcpy(p, padded, static_cast<size_t>(count) * sizeof(float));
+}
+
+void rms_norm(const float* in, const float* weight, float* out, int64_t dim, float eps) {
+  const DF d;
+  const hn::Repartition<double, DF> dd;
+  const hn::Half<DF> half;
+  auto low = hn::Zero(dd), high = hn::Zero(dd);  // in double: sums stay exact to float32's last bit
+  for_each_vector(dim, [&](int64_t i, int n) HWY_ATTR {
+    const VF v = load_some(in + i, n);
+    const auto a = hn::PromoteTo(dd, hn::LowerHalf(half, v));
+    const auto b = hn::PromoteTo(dd, hn::UpperHalf(half, v));
+    low = hn::MulAdd(a, a, low);
+    high = hn::MulAdd(b, b, high);
+  });
+  const double squares = hn::GetLane(hn::SumOfLanes(dd, hn::Add(low, high)));
+  const VF scale = hn::Set(
+      d, static_cast<float>(1 / std::sqrt(squares / static_cast<double>(dim) + double{eps})));
+  for_each_vector(dim, [&](int64_t i, int n) HWY_ATTR {
+    const VF normed = hn::Mul(load_some(in + i, n), scale);
+    store_some(hn::Mul(normed, load_some(weight + i, n)), out + i, n);
+  });
+}
+
+// x / (1 + e^-x). Where e^-x is infinite the quotient is -0, the limit.
+HWY_INLINE VF silu(VF x) { return hn::Div(x, hn::Add(hn::Set(DF(), 1.0f), exp_lanes(hn::Neg(x)))); }
+
+// x/2 * (1 + tanh(u)) is x / (1 + e^(-2u)); u = sqrt(2/pi) * (x + 0.044715 x^3).
+HWY_INLINE VF gelu_tanh(VF x) {
+  const DF d;
+  const VF cubic = hn::MulAdd(hn::Mul(hn::Mul(x, x), x), hn::Set(d, 0.044715f), x);
+  const VF e = exp_lanes(hn::Mul(cubic, hn::Set(d, -2 * 0.7978845608028654f)));
+  return hn::Div(x, hn::Add(hn::Set(d, 1.0f), e));
+}
+
+void gated_act(Activation activation, const float* gate, const float* up, float* out,
+               int64_t count) {
+  for_each_vector(count, [&](int64_t i, int n) HWY_ATTR {
+    const VF x = load_some(gate + i, n);
+    const VF acted = activation == Activation::Silu ? silu(x) : gelu_tanh(x);
+    store_some(hn::Mul(acted, load_some(up + i, n)), out + i, n);
+  });
+}
+
+void add(float* x, const float* y, int64_t count) {
+  for_each_vector(count, [&](int64_t i, int n) HWY_ATTR {
+    store_some(hn::Add(load_some(x + i, n), load_some(y + i, n)), x + i, n);
+  });
+}
+
+void rotate(const RotationTable& table, int64_t row, float* head) {
+  const float* cos = table.cos + row * table.pairs;
+  const float* sin = table.sin + row * table.pairs;
+  if (table.interleaved) {
+    for (int64_t i = 0; i < table.pairs; ++i) {
+      const float x = head[2 * i], y = head[2 * i + 1];
+      head[2 * i] = x * cos[i] - y * sin[i];
+      head[2 * i + 1] = y * cos[i] + x * sin[i];
+    }
+    return;
+  }
+  float* partner = head + table.pairs;
+  for_each_vector(table.pairs, [&](int64_t i, int n) HWY_ATTR {
+    const VF x = load_some(head + i, n), y = load_some(partner + i, n);
+    const VF c = load_some(cos + i, n), s = load_some(sin + i, n);
+    store_some(hn::Sub(hn::Mul(x, c), hn::Mul(y, s)), head + i, n);
+    store_some(hn::Add(hn::Mul(y, c), hn::Mul(x, s)), partner + i, n);
+  });
+}
+
+uint64_t sum_bytes(const std::byte* bytes, int64_t count) {
+  const hn::ScalableTag<uint8_t> d8;
+  const hn::ScalableTag<uint64_t> d64;
+  constexpr int64_t kBytes = static_cast<int64_t>(hn::MaxLanes(d8));
+  constexpr int kVectors = 4;
+  const auto* p = reinterpret_cast<const uint8_t*>(bytes);
+  hn::Vec<decltype(d64)> sums[kVectors];
+  for (auto& sum : sums) sum = hn::Zero(d64);
+  int64_t i = 0;
+  for (; i + kVectors * kBytes <= count; i += kVectors * kBytes) {
+    for (int v = 0; v < kVectors; ++v) {
+      sums[v] = hn::Add(sums[v], hn::SumsOf8(hn::LoadU(d8, p + i + v * kBytes)));
+    }
+  }
+  const auto all = hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3]));
+  uint64_t sum = hn::GetLane(hn::SumOfLanes(d64, all));
+  for (; i < count; ++i) sum += p[i];
+  return sum;
+}
+
+const PointwiseKernels* pointwise_table() {
+  static const PointwiseKernels kTable{rms_norm, gated_act, add,
+                                       rotate,   sum_bytes, hwy::TargetName(HWY_TARGET)};
+  return &kTable;
+}
+
+}  // namespace
+}  // namespace skald::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace skald::cpu {
+HWY_EXPORT(pointwise_table);
+
+const PointwiseKernels& pointwise_kernels() { return *HWY_DYNAMIC_DISPATCH(pointwise_table)(); }
+
+}  // namespace skald::cpu
+#endif

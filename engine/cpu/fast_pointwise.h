@@ -1,0 +1,31 @@
+// The ops that are not matrix products: single rows and ranges of them, for one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/program.h"
+
+namespace skald::cpu {
+
+// The rotations of one call, [rows, pairs] each.
+struct RotationTable {
+  const float* cos;
+  const float* sin;
+  int64_t pairs;  // of a head
+  bool interleaved;
+};
+
+struct PointwiseKernels {
+  void (*rms_norm)(const float* in, const float* weight, float* out, int64_t dim, float eps);
+  void (*gated_act)(Activation activation, const float* gate, const float* up, float* out,
+                    int64_t count);
+  void (*add)(float* x, const float* y, int64_t count);
+  void (*rotate)(const RotationTable& table, int64_t row, float* head);
+  uint64_t (*sum_bytes)(const std::byte* bytes, int64_t count);
+  const char* target;  // "AVX3_DL"
+};
+
+const PointwiseKernels& pointwise_kernels();
+
+}  // namespace skald::cpu

@@ -1,0 +1,255 @@
+// Unpacking of formats with blocks of 256, see fast_unpack-inl.h. Once per instruction set.
+#if defined(SKALD_CPU_FAST_UNPACK_K_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SKALD_CPU_FAST_UNPACK_K_INL_H_
+#undef SKALD_CPU_FAST_UNPACK_K_INL_H_
+#else
+#define SKALD_CPU_FAST_UNPACK_K_INL_H_
+#endif
+
+#include <cstddef>
+
+#include "engine/cpu/fast_linear_int8.h"
+#include "engine/cpu/fast_simd-inl.h"
+#include "engine/cpu/fast_unpack-inl.h"
+#include "engine/quant/iq4_xs.h"
+#include "engine/quant/q2_k.h"
+#include "engine/quant/q3_k.h"
+#include "engine/quant/q4_k.h"
+#include "engine/quant/q5_k.h"
+#include "engine/quant/q6_k.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace skald::cpu::HWY_NAMESPACE {
+namespace {
+
+struct UnpackIq4Xs {
+  using Block = BlockIQ4_XS;
+  static constexpr Int8Format kFormat{DType::IQ4_XS, 32, false, 128, nullptr, nullptr};
+  template <class Sink>
+  static HWY_INLINE void block(const Rows& rows, Sink& w) {
+    const VU head = rows.dword(0), low = rows.dword(4);
+    const VF d = low_f16(head);
+    SKALD_UNROLL
+    for (int g = 0; g < 8; ++g) {
+      unpack_nibbles(rows, 8 + 16 * g, w, 32 * g,
+                     [](VU v, int) HWY_ATTR { return choose(kIq4Values, v); });
+      const VU four = hn::And(hn::ShiftRightSame(low, 4 * g), hn::Set(DU(), 15));
+      const VU two = hn::And(hn::ShiftRightSame(head, 16 + 2 * g), hn::Set(DU(), 3));
+      const VF scale = hn::Sub(to_float(hn::Or(four, hn::ShiftLeft<4>(two))), hn::Set(DF(), 32.0f));
+      w.put_scale(hn::Mul(d, scale));
+    }
+  }
+};
+
+// Byte i of each lane.
+template <int i>
+HWY_INLINE VU byte(VU v) {
+  return hn::And(hn::ShiftRight<8 * i>(v), hn::Set(DU(), 255));
+}
+
+// A sub-block's scale, then its min: the order that sinks rely on.
+template <int i, class Sink>
+HWY_INLINE void put_factors(Sink& w, VF d, VU scales, VF min, VU mins) {
+  w.put_scale(hn::Mul(d, to_float(byte<i>(scales))));
+  w.put_min(hn::Mul(min, to_float(byte<i>(mins))));
+}
+
+// Scales and mins of Q4_K and Q5_K, from the block's first 16 bytes: d, dmin, then 6 bits each of
+// eight scales s and eight mins m. Bytes 0-3: s[0..3], 4-7: m[0..3], with the top two bits of each
+// s[4..7] and m[4..7]; bytes 8-11: their low four, s low and m high.
+template <class Sink>
+HWY_INLINE void unpack_k_scales(const Rows& rows, Sink& w) {
+  VU head[4];
+  rows.dwords(0, head);
+  const VF d = low_f16(head[0]), min = hn::Neg(high_f16(head[0]));
+  const VU low6 = bytes(63), top2 = bytes(0x30);
+  const VU s[2] = {hn::And(head[1], low6),
+                   hn::Or(low_nibbles(head[3]), hn::And(hn::ShiftRight<2>(head[1]), top2))};
+  const VU m[2] = {hn::And(head[2], low6),
+                   hn::Or(high_nibbles(head[3]), hn::And(hn::ShiftRight<2>(head[2]), top2))};
+  SKALD_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    put_factors<0>(w, d, s[half], min, m[half]);
+    put_factors<1>(w, d, s[half], min, m[half]);
+    put_factors<2>(w, d, s[half], min, m[half]);
+    put_factors<3>(w, d, s[half], min, m[half]);
+  }
+}
+
+struct UnpackQ4K {
+  using Block = BlockQ4_K;
+  static constexpr Int8Format kFormat{DType::Q4_K, 32, true, 0, nullptr, nullptr};
+  template <class Sink>
+  static HWY_INLINE void block(const Rows& rows, Sink& w) {
+    SKALD_UNROLL
+    for (int pair = 0; pair < 4; ++pair) {
+      SKALD_UNROLL
+      for (int part = 0; part < 2; ++part) {
+        VU v[4];
+        rows.dwords(16 + 32 * pair + 16 * part, v);
+        const int64_t column = 64 * pair + 16 * part;
+        SKALD_UNROLL
+        for (int j = 0; j < 4; ++j) w.put(column + 4 * j, low_nibbles(v[j]));
+        SKALD_UNROLL
+        for (int j = 0; j < 4; ++j) w.put(column + 32 + 4 * j, high_nibbles(v[j]));
+      }
+    }
+    unpack_k_scales(rows, w);
+  }
+};
+
+struct UnpackQ5K {
+  using Block = BlockQ5_K;
+  static constexpr Int8Format kFormat{DType::Q5_K, 32, true, 0, nullptr, nullptr};
+  template <class Sink>
+  static HWY_INLINE void block(const Rows& rows, Sink& w) {
+    SKALD_UNROLL
+    for (int part = 0; part < 2; ++part) {
+      VU high[4];
+      rows.dwords(16 + 16 * part, high);
+      SKALD_UNROLL
+      for (int pair = 0; pair < 4; ++pair) {
+        VU v[4];
+        rows.dwords(48 + 32 * pair + 16 * part, v);
+        const int64_t column = 64 * pair + 16 * part;
+        SKALD_UNROLL
+        for (int j = 0; j < 4; ++j) {
+          const VU bits = hn::ShiftRightSame(high[j], 2 * pair);
+          const VU low = hn::ShiftLeft<4>(hn::And(bits, bytes(1)));
+          const VU upper = hn::ShiftLeft<3>(hn::And(bits, bytes(2)));
+          w.put(column + 4 * j, hn::Or(low_nibbles(v[j]), low));
+          w.put(column + 32 + 4 * j, hn::Or(high_nibbles(v[j]), upper));
+        }
+      }
+    }
+    unpack_k_scales(rows, w);
+  }
+};
+
+struct UnpackQ6K {
+  using Block = BlockQ6_K;
+  static constexpr Int8Format kFormat{DType::Q6_K, 16, false, 32, nullptr, nullptr};
+  template <class Sink>
+  static HWY_INLINE void block(const Rows& rows, Sink& w) {
+    const VU two = bytes(0x30);
+    SKALD_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      SKALD_UNROLL
+      for (int part = 0; part < 2; ++part) {
+        VU a[4], b[4], high[4];
+        rows.dwords(64 * half + 16 * part, a);
+        rows.dwords(64 * half + 32 + 16 * part, b);
+        rows.dwords(128 + 32 * half + 16 * part, high);
+        const int64_t column = 128 * half + 16 * part;
+        SKALD_UNROLL
+        for (int j = 0; j < 4; ++j) {
+          const VU h = high[j];
+          w.put(column + 4 * j, hn::Or(low_nibbles(a[j]), hn::And(hn::ShiftLeft<4>(h), two)));
+          w.put(column + 32 + 4 * j, hn::Or(low_nibbles(b[j]), hn::And(hn::ShiftLeft<2>(h), two)));
+          w.put(column + 64 + 4 * j, hn::Or(high_nibbles(a[j]), hn::And(h, two)));
+          w.put(column + 96 + 4 * j,
+                hn::Or(high_nibbles(b[j]), hn::And(hn::ShiftRight<2>(h), two)));
+        }
+      }
+    }
+    const VF d = high_f16(rows.dword(206));
+    VU scales[4];
+    rows.dwords(192, scales);
+    SKALD_UNROLL
+    for (const VU four : scales) {
+      const VI s = hn::BitCast(DI(), four);
+      w.put_scale(hn::Mul(d, hn::ConvertTo(DF(), hn::ShiftRight<24>(hn::ShiftLeft<24>(s)))));
+      w.put_scale(hn::Mul(d, hn::ConvertTo(DF(), hn::ShiftRight<24>(hn::ShiftLeft<16>(s)))));
+      w.put_scale(hn::Mul(d, hn::ConvertTo(DF(), hn::ShiftRight<24>(hn::ShiftLeft<8>(s)))));
+      w.put_scale(hn::Mul(d, hn::ConvertTo(DF(), hn::ShiftRight<24>(s))));
+    }
+  }
+};
+
+struct UnpackQ2K {
+  using Block = BlockQ2_K;
+  static constexpr Int8Format kFormat{DType::Q2_K, 16, true, 0, nullptr, nullptr};
+  template <class Sink>
+  static HWY_INLINE void block(const Rows& rows, Sink& w) {
+    SKALD_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      SKALD_UNROLL
+      for (int part = 0; part < 2; ++part) {
+        VU v[4];
+        rows.dwords(16 + 32 * half + 16 * part, v);
+        const int64_t column = 128 * half + 16 * part;
+        SKALD_UNROLL
+        for (int j = 0; j < 4; ++j) {
+          w.put(column + 4 * j, hn::And(v[j], bytes(3)));
+          w.put(column + 32 + 4 * j, hn::And(hn::ShiftRight<2>(v[j]), bytes(3)));
+          w.put(column + 64 + 4 * j, hn::And(hn::ShiftRight<4>(v[j]), bytes(3)));
+          w.put(column + 96 + 4 * j, hn::And(hn::ShiftRight<6>(v[j]), bytes(3)));
+        }
+      }
+    }
+    const VU factors = rows.dword(80);
+    const VF d = low_f16(factors), min = hn::Neg(high_f16(factors));
+    VU scales[4];
+    rows.dwords(0, scales);
+    SKALD_UNROLL
+    for (const VU four : scales) {
+      const VU s = low_nibbles(four), m = high_nibbles(four);
+      put_factors<0>(w, d, s, min, m);
+      put_factors<1>(w, d, s, min, m);
+      put_factors<2>(w, d, s, min, m);
+      put_factors<3>(w, d, s, min, m);
+    }
+  }
+};
+
+struct UnpackQ3K {
+  using Block = BlockQ3_K;
+  static constexpr Int8Format kFormat{DType::Q3_K, 16, false, 4, nullptr, nullptr};
+  template <class Sink>
+  static HWY_INLINE void block(const Rows& rows, Sink& w) {
+    SKALD_UNROLL
+    for (int part = 0; part < 2; ++part) {
+      VU mask[4];
+      rows.dwords(16 * part, mask);
+      SKALD_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        VU v[4];
+        rows.dwords(32 + 32 * half + 16 * part, v);
+        SKALD_UNROLL
+        for (int n = 0; n < 4; ++n) {
+          SKALD_UNROLL
+          for (int j = 0; j < 4; ++j) {
+            const VU low = hn::And(hn::ShiftRightSame(v[j], 2 * n), bytes(3));
+            const VU high = hn::And(hn::ShiftRightSame(mask[j], 4 * half + n), bytes(1));
+            w.put(128 * half + 32 * n + 16 * part + 4 * j, hn::Or(low, hn::ShiftLeft<2>(high)));
+          }
+        }
+      }
+    }
+    // 16 scales of 6 bits, plus 32: low nibbles in bytes 0-7, high nibbles of the same for the
+    // second eight, two top bits of four scales each in bytes 8-11.
+    VU packed[4];  // the last three of bytes 92 to 107
+    rows.dwords(92, packed);
+    const VF d = high_f16(rows.dword(106));
+    SKALD_UNROLL
+    for (int four = 0; four < 4; ++four) {
+      const VU source = packed[1 + four % 2];
+      const VU low = four < 2 ? low_nibbles(source) : high_nibbles(source);
+      const VU top = hn::And(hn::ShiftRightSame(packed[3], 2 * four), bytes(3));
+      const VU s = hn::Or(low, hn::ShiftLeft<4>(top));
+      const auto put = [&](VU one) HWY_ATTR {
+        w.put_scale(hn::Mul(d, hn::Sub(to_float(one), hn::Set(DF(), 32.0f))));
+      };
+      put(byte<0>(s));
+      put(byte<1>(s));
+      put(byte<2>(s));
+      put(byte<3>(s));
+    }
+  }
+};
+
+}  // namespace
+}  // namespace skald::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

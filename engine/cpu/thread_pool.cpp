@@ -1,0 +1,69 @@
+#include "engine/cpu/thread_pool.h"
+
+#include <hwy/cache_control.h>
+
+namespace skald::cpu {
+namespace {
+
+// Longer than the gaps between a step's ops; short enough that a waiting thread does not take a
+// core from others for long. A pause is 10 to 140 cycles, depending on the CPU.
+constexpr int kSpins = 500;
+
+// Returns once `counter` is no longer `old`.
+void wait_while(const std::atomic<uint32_t>& counter, uint32_t old) {
+  for (int i = 0; i < kSpins; ++i) {
+    if (counter.load(std::memory_order_acquire) != old) return;
+    hwy::Pause();
+  }
+  while (counter.load(std::memory_order_acquire) == old) {
+    counter.wait(old, std::memory_order_acquire);
+  }
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(int threads) : threads_(threads < 1 ? 1 : threads) {
+  workers_.reserve(static_cast<size_t>(threads_ - 1));
+  for (int t = 1; t < threads_; ++t) workers_.emplace_back([this, t] { work(t); });
+}
+
+ThreadPool::~ThreadPool() {
+  stop_ = true;
+  started_.fetch_add(1, std::memory_order_release);
+  started_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void ThreadPool::start(Job job) {
+  if (threads_ == 1) return job.call(job.fn, 0, 1);
+  job_ = job;
+  unfinished_.store(static_cast<uint32_t>(threads_ - 1), std::memory_order_relaxed);
+  started_.fetch_add(1, std::memory_order_release);
+  started_.notify_all();
+  job.call(job.fn, 0, threads_);
+  for (uint32_t left; (left = unfinished_.load(std::memory_order_acquire)) != 0;) {
+    wait_while(unfinished_, left);
+  }
+}
+
+void ThreadPool::work(int thread) {
+  for (uint32_t seen = 0;; ++seen) {
+    wait_while(started_, seen);
+    if (stop_) return;
+    job_.call(job_.fn, thread, threads_);
+    if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished_.notify_one();
+  }
+}
+
+void ThreadPool::barrier() {
+  const uint32_t passed = barriers_.load(std::memory_order_acquire);
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) == static_cast<uint32_t>(threads_ - 1)) {
+    arrived_.store(0, std::memory_order_relaxed);
+    barriers_.fetch_add(1, std::memory_order_release);
+    barriers_.notify_all();
+  } else {
+    wait_while(barriers_, passed);
+  }
+}
+
+}  // namespace skald::cpu

@@ -1,0 +1,72 @@
+#include "engine/step.h"
+
+#include "engine/error.h"
+
+namespace skald {
+
+StepRows::StepRows(const StepLimits& limits) : limits_(limits) {
+  for (std::vector<int32_t>* list : {&tokens, &sequences, &wanted}) {
+    list->reserve(static_cast<size_t>(limits.rows));
+  }
+  positions.reserve(static_cast<size_t>(limits.rows));
+}
+
+void StepRows::check_step(Step step) const {
+  int64_t total = 0;
+  for (const SeqRows& part : step) {
+    check(!part.tokens.empty(), "a step's sequence has rows");
+    total += static_cast<int64_t>(part.tokens.size());
+    const int64_t length = part.sequence->length() + static_cast<int64_t>(part.tokens.size());
+    if (length > limits_.context) {
+      fail(Exit::Failed, "the text is ", length, " tokens long, but the context holds ",
+           limits_.context, "; ask for a larger one with -c");
+    }
+    for (int32_t token : part.tokens) {
+      if (token < 0 || token >= limits_.vocab) {
+        fail(Exit::Failed, "token id ", token, " is outside of the model's vocabulary of ",
+             limits_.vocab, "; the tokenizer belongs to another model");
+      }
+    }
+  }
+  check(total > 0 && total <= limits_.rows, "a step has between 1 and max_rows rows");
+}
+
+void StepRows::admit(Step step, const std::function<void(Sequence::PageCopy)>& copy_page) {
+  check_step(step);
+  size_t extended = 0;
+  try {
+    for (; extended < step.size(); ++extended) {
+      const SeqRows& part = step[extended];
+      const auto copy = part.sequence->extend(static_cast<int64_t>(part.tokens.size()));
+      if (copy) copy_page(*copy);
+    }
+  } catch (const Error&) {
+    for (size_t i = 0; i < extended; ++i) {
+      Sequence& sequence = *step[i].sequence;
+      sequence.truncate(sequence.length() - static_cast<int64_t>(step[i].tokens.size()));
+    }
+    throw;
+  }
+
+  tokens.clear();
+  positions.clear();
+  sequences.clear();
+  wanted.clear();
+  one_row_each = true;
+  for (size_t s = 0; s < step.size(); ++s) {
+    const SeqRows& part = step[s];
+    int64_t position = part.sequence->length() - static_cast<int64_t>(part.tokens.size());
+    for (const int32_t& token : part.tokens) {
+      if (part.want == Want::EveryRow ||
+          (part.want == Want::LastRow && &token == &part.tokens.back())) {
+        wanted.push_back(static_cast<int32_t>(tokens.size()));
+      }
+      tokens.push_back(token);
+      positions.push_back(position++);
+      sequences.push_back(static_cast<int32_t>(s));
+    }
+    one_row_each = one_row_each && part.tokens.size() == 1 && part.want != Want::Nothing;
+  }
+}
+
+}  // namespace skald
