@@ -1,0 +1,144 @@
+#include "engine/kv_pages.h"
+
+#include <vector>
+
+#include "tests/catch.h"
+#include "tests/error_text.h"
+
+namespace skald {
+namespace {
+
+using test::error_text;
+using test::has;
+
+std::vector<int32_t> pages_of(const Sequence& sequence) {
+  return {sequence.pages().begin(), sequence.pages().end()};
+}
+
+TEST_CASE("a sequence takes a page for each 64 tokens and gives them back") {
+  PagePool pool(4);
+  {
+    Sequence s(pool);
+    CHECK(!s.extend(1));
+    CHECK(s.pages().size() == 1);
+    s.extend(63);
+    CHECK(s.pages().size() == 1);
+    s.extend(1);
+    CHECK(s.pages().size() == 2);
+    CHECK(s.length() == 65);
+    s.extend(0);
+    CHECK(s.length() == 65);
+    CHECK(pool.free_pages() == 2);
+    s.truncate(64);
+    CHECK(pool.free_pages() == 3);
+    s.truncate(0);
+    CHECK(pool.free_pages() == 4);
+    s.extend(256);
+    CHECK(pool.free_pages() == 0);
+  }
+  CHECK(pool.free_pages() == 4);
+}
+
+TEST_CASE("a pool that runs dry is an error that changes nothing") {
+  PagePool pool(2);
+  Sequence s(pool);
+  s.extend(70);
+  const auto before = pages_of(s);
+  const std::string message = error_text([&] { s.extend(60); }, Exit::Memory);
+  CHECK(has(message, "0 of 2 pages of 64 tokens are free, 1 are needed"));
+  CHECK(s.length() == 70);
+  CHECK(pages_of(s) == before);
+  s.extend(58);
+  CHECK(s.length() == 128);
+  CHECK(has(error_text([&] { pool.take(); }, Exit::Memory), "all 2 pages"));
+}
+
+TEST_CASE("a fork shares pages until one side writes") {
+  PagePool pool(4);
+  Sequence a(pool);
+  a.extend(100);
+  Sequence b = a.fork();
+  CHECK(pages_of(a) == pages_of(b));
+  CHECK(pool.free_pages() == 2);
+
+  const auto copy = b.extend(1);
+  REQUIRE(copy);
+  CHECK(copy->from == a.pages()[1]);
+  CHECK(copy->to == b.pages()[1]);
+  CHECK(a.pages()[0] == b.pages()[0]);
+  CHECK(a.pages()[1] != b.pages()[1]);
+  CHECK(pool.free_pages() == 1);
+  CHECK(!a.extend(1));  // nobody else has its page any more
+  CHECK(!b.extend(1));
+}
+
+TEST_CASE("full pages of a fork are never copied") {
+  PagePool pool(3);
+  Sequence a(pool);
+  a.extend(64);
+  Sequence b = a.fork();
+  CHECK(!b.extend(10));
+  CHECK(!a.extend(10));
+  CHECK(a.pages()[0] == b.pages()[0]);
+  CHECK(a.pages()[1] != b.pages()[1]);
+}
+
+TEST_CASE("a copy on write that finds no page is an error that changes nothing") {
+  PagePool pool(1);
+  Sequence a(pool);
+  a.extend(10);
+  Sequence b = a.fork();
+  CHECK(error_text([&] { b.extend(1); }, Exit::Memory) != "");
+  CHECK(b.length() == 10);
+  CHECK(pages_of(a) == pages_of(b));
+  a.truncate(0);
+  CHECK(!b.extend(1));
+}
+
+TEST_CASE("a page is free once all forks have let go of it") {
+  PagePool pool(2);
+  Sequence a(pool);
+  a.extend(65);
+  Sequence b = a.fork();
+  Sequence c = b.fork();
+  a.truncate(0);
+  b.truncate(64);
+  CHECK(pool.free_pages() == 0);
+  c.truncate(10);
+  CHECK(pool.free_pages() == 1);
+  b.truncate(0);
+  CHECK(pool.free_pages() == 1);
+  c.truncate(0);
+  CHECK(pool.free_pages() == 2);
+}
+
+TEST_CASE("a fork that was cut inside a shared page copies it before it goes on") {
+  PagePool pool(4);
+  Sequence a(pool);
+  a.extend(100);
+  Sequence b = a.fork();
+  b.truncate(30);
+  const auto copy = b.extend(5);
+  REQUIRE(copy);
+  CHECK(copy->from == a.pages()[0]);
+  CHECK(b.length() == 35);
+}
+
+TEST_CASE("moving a sequence keeps the count of pages right") {
+  PagePool pool(4);
+  Sequence a(pool);
+  a.extend(70);
+  Sequence b = std::move(a);
+  CHECK(a.length() == 0);
+  CHECK(b.length() == 70);
+  CHECK(pool.free_pages() == 2);
+  Sequence c(pool);
+  c.extend(10);
+  c = std::move(b);
+  CHECK(c.length() == 70);
+  b.truncate(0);
+  CHECK(pool.free_pages() == 2);
+}
+
+}  // namespace
+}  // namespace skald

@@ -1,0 +1,134 @@
+// Small Llama models of random weights in any format, for tests of executors and sessions.
+#pragma once
+
+#include <cmath>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/dtype.h"
+#include "engine/model.h"
+#include "engine/quant/half.h"
+#include "engine/rng.h"
+#include "models/families.h"
+#include "models/rope.h"
+
+namespace skald::test {
+
+class MadeWeights final : public WeightFile {
+ public:
+  explicit MadeWeights(uint64_t seed = 1) : WeightFile("made in memory"), seed_(seed) {}
+
+  void ones(const std::string& name, int64_t cols) {
+    std::vector<float> values(static_cast<size_t>(cols), 1.0f);
+    std::vector<std::byte> bytes(values.size() * sizeof(float));
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    keep(name, DType::F32, 1, cols, std::move(bytes));
+  }
+
+  // Numbers of about 1 / sqrt(cols). Blocks get random bits, and scales that make them so.
+  void matrix(const std::string& name, DType type, int64_t rows, int64_t cols) {
+    const DTypeInfo& format = info(type);
+    std::vector<std::byte> bytes(static_cast<size_t>(rows * row_bytes(type, cols)));
+    const float size = 1 / std::sqrt(static_cast<float>(cols));
+    const int64_t blocks = rows * cols / format.block_elems;
+    for (int64_t b = 0; b < blocks; ++b) {
+      std::byte* block = bytes.data() + b * format.block_bytes;
+      if (format.block_elems == 1) {
+        store(block, type, size * static_cast<float>(3.4 * next() - 1.7));
+        continue;
+      }
+      for (int i = 0; i < format.block_bytes; ++i) {
+        block[i] = static_cast<std::byte>(256 * next());
+      }
+      const auto scale = [&](int offset, float value) {
+        const uint16_t half = f32_to_f16(value * static_cast<float>(0.5 + next()));
+        std::memcpy(block + offset, &half, sizeof half);
+      };
+      if (type == DType::Q8_0) scale(0, size / 127);
+      if (type == DType::Q4_0) scale(0, size / 8);
+      if (type == DType::Q4_K) scale(0, size / 900), scale(2, size / 60);
+      if (type == DType::Q6_K) scale(208, size / 2000);
+    }
+    keep(name, type, rows, cols, std::move(bytes));
+  }
+
+ private:
+  double next() { return uniform(seed_, 0, count_++, 0); }
+
+  static void store(std::byte* to, DType type, float value) {
+    if (type == DType::F32) {
+      std::memcpy(to, &value, sizeof value);
+    } else {
+      const uint16_t half = type == DType::F16 ? f32_to_f16(value) : f32_to_bf16(value);
+      std::memcpy(to, &half, sizeof half);
+    }
+  }
+
+  void keep(const std::string& name, DType type, int64_t rows, int64_t cols,
+            std::vector<std::byte> bytes) {
+    data_.push_back(std::move(bytes));
+    add({name,
+         {rows, cols},
+         {data_.back().data(), type, rows, cols, row_bytes(type, cols)},
+         path()});
+  }
+
+  uint64_t seed_;
+  int64_t count_ = 0;
+  std::deque<std::vector<std::byte>> data_;
+};
+
+struct RandomLlama {
+  DType type = DType::F32;
+  uint64_t seed = 1;
+  int layers = 2, heads = 4, kv_heads = 2, head_dim = 64, window = 0;
+  int64_t dim = 256, ffn_dim = 512, vocab = 300, context = 512;
+};
+
+inline Model random_llama(const RandomLlama& shape) {
+  auto weights = std::make_shared<MadeWeights>(shape.seed);
+  const int64_t q = int64_t{shape.heads} * shape.head_dim;
+  const int64_t kv = int64_t{shape.kv_heads} * shape.head_dim;
+  weights->matrix("token_embd.weight", shape.type, shape.vocab, shape.dim);
+  for (int layer = 0; layer < shape.layers; ++layer) {
+    const std::string block = "blk." + std::to_string(layer) + ".";
+    weights->ones(block + "attn_norm.weight", shape.dim);
+    weights->matrix(block + "attn_q.weight", shape.type, q, shape.dim);
+    weights->matrix(block + "attn_k.weight", shape.type, kv, shape.dim);
+    weights->matrix(block + "attn_v.weight", shape.type, kv, shape.dim);
+    weights->matrix(block + "attn_output.weight", shape.type, shape.dim, q);
+    weights->ones(block + "ffn_norm.weight", shape.dim);
+    weights->matrix(block + "ffn_gate.weight", shape.type, shape.ffn_dim, shape.dim);
+    weights->matrix(block + "ffn_up.weight", shape.type, shape.ffn_dim, shape.dim);
+    weights->matrix(block + "ffn_down.weight", shape.type, shape.dim, shape.ffn_dim);
+  }
+  weights->ones("output_norm.weight", shape.dim);
+  weights->matrix("output.weight", shape.type, shape.vocab, shape.dim);
+
+  ModelConfig c;
+  c.architecture = "llama";
+  c.layers = shape.layers;
+  c.dim = shape.dim;
+  c.ffn_dim = shape.ffn_dim;
+  c.heads = shape.heads;
+  c.kv_heads = shape.kv_heads;
+  c.head_dim = shape.head_dim;
+  c.vocab = shape.vocab;
+  c.context = shape.context;
+  c.window = shape.window;
+  c.rope.inv_freq = rope_frequencies(10000, shape.head_dim, {});
+  return {c, weights, kLlama.build};
+}
+
+inline std::vector<int32_t> random_tokens(int64_t count, uint64_t seed, int64_t vocab = 300) {
+  std::vector<int32_t> tokens;
+  for (int64_t i = 0; i < count; ++i) {
+    tokens.push_back(static_cast<int32_t>(uniform(seed, 9, i, 0) * static_cast<double>(vocab)));
+  }
+  return tokens;
+}
+
+}  // namespace skald::test

@@ -1,0 +1,124 @@
+#include "engine/session.h"
+
+#include "engine/cpu/executor.h"
+#include "tests/catch.h"
+#include "tests/engine/random_llama.h"
+#include "tests/error_text.h"
+
+namespace skald::test {
+namespace {
+
+using Tokens = std::vector<int32_t>;
+
+std::unique_ptr<Executor> small_executor(int64_t rows = 16, int sequences = 1) {
+  RunOptions options;
+  options.threads = 1;
+  options.rows = rows;
+  options.sequences = sequences;
+  options.context = 200;
+  return cpu::make_executor(random_llama({.type = DType::Q8_0, .layers = 1}), options);
+}
+
+SamplingParams seeded(uint64_t seed) {
+  SamplingParams params;
+  params.seed = seed;
+  return params;
+}
+
+Tokens generate(Session& session, int count) {
+  Tokens tokens;
+  for (int i = 0; i < count; ++i) tokens.push_back(session.next().token);
+  return tokens;
+}
+
+TEST_CASE("the same seed and request draw the same tokens, whatever the rows of a step") {
+  const Tokens prompt = random_tokens(50, 1);
+  const auto generated = [&](int64_t rows, uint64_t seed, uint64_t request) {
+    const auto executor = small_executor(rows);
+    Session session(*executor, seeded(seed), request);
+    session.feed(prompt);
+    return generate(session, 20);
+  };
+  const Tokens expected = generated(16, 1, 0);
+  CHECK(generated(1, 1, 0) == expected);
+  CHECK(generated(50, 1, 0) == expected);
+  CHECK(generated(200, 1, 0) == expected);
+  CHECK(generated(16, 2, 0) != expected);
+  CHECK(generated(16, 1, 1) != expected);
+}
+
+TEST_CASE("truncating a session and feeding again gives the same tokens") {
+  const auto executor = small_executor();
+  const Tokens prompt = random_tokens(30, 1);
+  Session session(*executor, seeded(3));
+  session.feed(prompt);
+  const Tokens expected = generate(session, 40);
+  for (const int64_t keep : {69, 64, 40, 31, 30, 29, 1, 0}) {
+    CAPTURE(keep);
+    session.truncate(keep);
+    CHECK(session.tokens().size() == static_cast<size_t>(keep));
+    if (keep < 30) session.feed(std::span(prompt).subspan(static_cast<size_t>(keep)));
+    const int64_t again = std::max<int64_t>(keep, 30);
+    CHECK(generate(session, static_cast<int>(70 - again)) ==
+          Tokens(expected.begin() + (again - 30), expected.end()));
+  }
+}
+
+TEST_CASE("feeding bit by bit is the same as feeding at once") {
+  const auto executor = small_executor(16, 2);
+  const Tokens prompt = random_tokens(45, 1);
+  Session at_once(*executor, seeded(1)), in_parts(*executor, seeded(1));
+  at_once.feed(prompt);
+  in_parts.feed(std::span(prompt).first(10));
+  in_parts.feed({});
+  in_parts.feed(std::span(prompt).subspan(10));
+  CHECK(generate(at_once, 10) == generate(in_parts, 10));
+}
+
+TEST_CASE("a prompt can be computed part by part") {
+  const auto executor = small_executor(16, 2);
+  const Tokens prompt = random_tokens(40, 1);
+  Session whole(*executor, seeded(1)), parts(*executor, seeded(1));
+  whole.feed(prompt);
+  parts.feed(prompt);
+  CHECK(parts.compute_part());
+  CHECK(parts.compute_part());
+  CHECK(!parts.compute_part());
+  CHECK(parts.tokens() == prompt);
+  CHECK(generate(whole, 5) == generate(parts, 5));
+  CHECK(!parts.compute_part());
+}
+
+TEST_CASE("a session is full at the context, and pushed beyond it gives an error") {
+  const auto executor = small_executor();
+  Session session(*executor, seeded(1));
+  session.feed(random_tokens(190, 1));
+  while (!session.full()) session.next();
+  CHECK(session.tokens().size() == 200);
+  session.next();  // the last position is computed, its token has no place any more
+  CHECK(has(error_text([&] { session.next(); }, Exit::Failed), "the context holds 200"));
+}
+
+TEST_CASE("sessions of one executor take turns without mixing") {
+  const auto executor = small_executor(16, 3);
+  const auto start = [&](uint64_t request) {
+    Session session(*executor, seeded(7), request);
+    session.feed(random_tokens(20 + static_cast<int64_t>(request), request));
+    return session;
+  };
+  Tokens alone[3];
+  for (uint64_t r = 0; r < 3; ++r) {
+    Session session = start(r);
+    alone[r] = generate(session, 15);
+  }
+  std::vector<Session> sessions;
+  for (uint64_t r = 0; r < 3; ++r) sessions.push_back(start(r));
+  Tokens mixed[3];
+  for (int i = 0; i < 15; ++i) {
+    for (size_t r = 0; r < 3; ++r) mixed[r].push_back(sessions[r].next().token);
+  }
+  for (int r = 0; r < 3; ++r) CHECK(mixed[r] == alone[r]);
+}
+
+}  // namespace
+}  // namespace skald::test
