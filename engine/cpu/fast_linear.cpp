@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "engine/dtype.h"
+#include "engine/error.h"
 
 namespace skald::cpu {
 namespace {
@@ -44,6 +45,7 @@ Int8Rows int8_rows(std::byte* memory, int64_t rows, int64_t k, int64_t unit) {
 
 FastLinear::FastLinear(const KernelOptions& options, ThreadPool& pool)
     : exact_(options.exact),
+      max_rows_(std::max<int64_t>(options.max_rows, 1)),
       max_cols_(std::max<int64_t>(options.max_cols, 1)),
       pool_(pool),
       float_(float_kernels()),
@@ -58,9 +60,7 @@ FastLinear::FastLinear(const KernelOptions& options, ThreadPool& pool)
                           "the matrix product's workspace");
   }
   if (!exact_) {
-    quantized_ =
-        Buffer(quantized_bytes(std::max<int64_t>(options.max_rows, 1), max_cols_, int8_.unit),
-               "int8 activations");
+    quantized_ = Buffer(quantized_bytes(max_rows_, max_cols_, int8_.unit), "int8 activations");
   }
 }
 
@@ -69,6 +69,8 @@ int64_t FastLinear::panel_floats() const {
 }
 
 void FastLinear::run(const LinearArgs& args) {
+  check(args.rows <= max_rows_ && args.weight.cols <= max_cols_,
+        "a product is within the limits that its workspace was made for");
   const Int8Format* format = exact_ ? nullptr : int8_.find(args.weight.type);
   if (format) {
     run_int8(args, *format);

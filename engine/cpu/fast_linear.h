@@ -40,7 +40,7 @@ class FastLinear {
   };
 
   const bool exact_;
-  const int64_t max_cols_;
+  const int64_t max_rows_, max_cols_;
   ThreadPool& pool_;
   const FloatKernels& float_;
   const Int8Kernels& int8_;

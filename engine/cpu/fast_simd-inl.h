@@ -12,13 +12,15 @@
 #include <cstddef>
 #include <cstdint>
 
-// Before a loop over arrays of vectors: only where it is unrolled do they stay in registers.
-#ifndef SKALD_UNROLL
-#if HWY_COMPILER_GCC_ACTUAL
+// Before a loop over arrays of vectors: only where it is unrolled do they stay in registers. Not
+// for the oldest instruction sets, which have too few of them anyway: it takes long to compile.
+#undef SKALD_UNROLL
+#if HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SSE4
+#define SKALD_UNROLL
+#elif HWY_COMPILER_GCC_ACTUAL
 #define SKALD_UNROLL _Pragma("GCC unroll 16")
 #else
 #define SKALD_UNROLL _Pragma("unroll")
-#endif
 #endif
 
 HWY_BEFORE_NAMESPACE();

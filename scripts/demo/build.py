@@ -63,7 +63,7 @@ def main():
     parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("/tmp/skald-demo"))
     parser.add_argument("--report", type=pathlib.Path, help="where to write samples and measurements")
     parser.add_argument("--stories", type=int, default=1_000_000)
-    parser.add_argument("--steps", type=int, default=9000)
+    parser.add_argument("--steps", type=int, default=7000)
     parser.add_argument("--batch", type=int, default=256, help="windows of 512 tokens per step")
     parser.add_argument("--rate", type=float, default=4e-3)
     parser.add_argument("--samples", type=int, default=400)

@@ -222,7 +222,7 @@ def little_cloud(w):
 def echo(w):
     w.animal("h", biome=w.pick(("wood", "farm", "savanna")), sizes=(1, 2, 3), named=0.85)
     w.elder("m", relations=("mother", "father", "grandmother", "grandfather"))
-    w.slots["q"] = w.place("p", among="near the tall rocks|by the deep valley|in the stony gorge|at the foot of the mountain")
+    w.place("p", among="near the tall rocks|by the deep valley|in the stony gorge|at the foot of the mountain")
     opening(w)
     w.p()
     w.t("{day} {h} {h.went} {p.to}, further than {h.he} had ever been. \"[Hello|Hey]!\" {h.he} called, [just for fun|to hear how it sounded].")

@@ -236,7 +236,6 @@ def old_one(w):
     h = w.slots["h"]
     h.adjective = "old"
     w.animal("f", sizes=(1, 2), biome=w.biome, named=0.9)
-    f = w.slots["f"]
     opening(w)
     w.p()
     w.t("{h.his} [eyes|ears|bones] were not what they had been, and {h.he} [slept a good deal|moved slowly]. \"There goes the old one, half asleep,\" said the young ones, [not quietly at all|when they thought {h.he} could not hear].")

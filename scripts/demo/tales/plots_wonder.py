@@ -1,6 +1,6 @@
 """Stories with a little magic, and stories of people at their work."""
 
-from .frame import close, opening, scene
+from .frame import close, opening
 
 
 def shy_dragon(w):

@@ -1,6 +1,6 @@
 """Stories of animals: help given and paid back, tricks, boasts and small worries."""
 
-from .frame import close, opening, scene
+from .frame import close, opening
 
 
 def small_helps_big(w):
