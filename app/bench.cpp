@@ -7,6 +7,7 @@
 
 #include "app/bench_report.h"
 #include "app/commands.h"
+#include "app/device.h"
 #include "app/help.h"
 #include "app/open.h"
 #include "app/output.h"
@@ -157,6 +158,7 @@ Model open_or_make_model(const BenchFlags& flags, std::string& name) {
 
 BenchReport measure_all(const BenchFlags& flags, const std::vector<BenchCase>& cases) {
   Progress progress;
+  const Device device = parse_device(flags.model.device);
   BenchReport report;
   if (!flags.shape.empty()) progress.show("making random weights");
   const Model model = open_or_make_model(flags, report.model);
@@ -167,7 +169,7 @@ BenchReport measure_all(const BenchFlags& flags, const std::vector<BenchCase>& c
     fail(Exit::Usage, "-c ", options.context, ": the tests need a context of ", longest);
   }
   options.context = std::max(options.context, longest);
-  const auto executor = cpu::make_executor(model, options);
+  const auto executor = make_executor(model, options, device);
 
   report.bytes = model.weights->bytes();
   for (const Tensor& tensor : model.weights->tensors()) {
@@ -181,8 +183,7 @@ BenchReport measure_all(const BenchFlags& flags, const std::vector<BenchCase>& c
   }
   if (!report.results.empty()) {
     progress.show("reading memory");
-    const int threads = options.threads > 0 ? options.threads : cpu::available_threads();
-    report.bandwidth = cpu::measure_read_bandwidth(threads);
+    report.bandwidth = measure_read_bandwidth(device, options.threads);
   }
   return report;
 }
@@ -238,7 +239,7 @@ void add_bench(CLI::App& program, Action& chosen) {
     command->add_option(names, value, description)
         ->type_name("N,N")
         ->delimiter(',')
-        ->check(in_range(0, int64_t{1} << 24))
+        ->transform(in_range(0, int64_t{1} << 24))
         ->group("Measure");
   };
   list("-p,--n-prompt", flags->prompts, "Prompt lengths; 0: none [512]");
@@ -246,10 +247,11 @@ void add_bench(CLI::App& program, Action& chosen) {
   list("-d,--n-depth", flags->depths, "Tokens in the cache before [0]");
   command->add_option("-r,--repetitions", flags->repetitions, "Times to repeat each")
       ->type_name("N")
-      ->check(in_range(1, 10000))
+      ->transform(in_range(1, 10000))
       ->capture_default_str()
       ->group("Measure");
   add_run_flags(*command, flags->model);
+  add_device_flag(*command, flags->model);
   CLI::Option* json = command->add_flag("--json", flags->json, "One JSON object")->group("Output");
   CLI::Option* csv = command->add_flag("--csv", flags->csv, "CSV")->group("Output");
   command->add_flag("--markdown", flags->markdown, "A Markdown table")

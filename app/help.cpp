@@ -105,6 +105,23 @@ CLI::App* add_command(CLI::App& program, const std::string& name, const std::str
   return command;
 }
 
+std::vector<std::string> Words::given() const {
+  std::vector<std::string> all;
+  for (int i = 0; i < 2; ++i) {
+    if (options[i]->count() > 0) all.push_back(values[i]);
+  }
+  return all;
+}
+
+void add_words(CLI::App& command, Words& words, const std::string& first,
+               const std::string& second) {
+  const std::string names[] = {first, second};
+  for (int i = 0; i < 2; ++i) {
+    words.options[i] =
+        command.add_option(names[i], words.values[i], "")->option_text("[" + names[i] + "]");
+  }
+}
+
 CLI::Validator in_range(int64_t least, int64_t most) {
   return CLI::Validator(
       [=](std::string& text) -> std::string {

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
 
 namespace skald {
 
@@ -18,8 +19,20 @@ CLI::App* add_command(CLI::App& program, const std::string& name, const std::str
 
 void set_help_style(CLI::App& app);
 
+// Two optional words without a flag. One option each: in a list CLI11 would take
+// "[a, b]" apart.
+struct Words {
+  std::string values[2];
+  CLI::Option* options[2] = {};
+
+  std::vector<std::string> given() const;
+};
+void add_words(CLI::App& command, Words& words, const std::string& first,
+               const std::string& second);
+
 // What an option's value must be. Numbers are decimal: no 0x10, no nan, no spaces.
-CLI::Validator in_range(int64_t least, int64_t most);  // a whole number, bounds included
+// A whole number, bounds included; for transform(), since it takes leading zeros away.
+CLI::Validator in_range(int64_t least, int64_t most);
 CLI::Validator number_where(bool (*good)(double), const char* expected);  // and finite
 CLI::Validator not_empty();  // a path that a script left empty by mistake means nothing
 

@@ -16,6 +16,9 @@
 namespace skald {
 namespace {
 
+// No context holds nearly as much; it keeps an endless pipe from filling the memory.
+constexpr size_t kMostBytes = size_t{256} << 20;
+
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -31,6 +34,10 @@ std::string read_all(int fd, const std::string& name) {
     if (count == 0) return text;
     if (count > 0) {
       text.append(part, static_cast<size_t>(count));
+      if (text.size() > kMostBytes) {
+        fail(Exit::Failed, name, ": is longer than ", kMostBytes >> 20,
+             " MiB, too much for a prompt");
+      }
     } else if (errno != EINTR) {
       fail(Exit::Failed, name, ": cannot be read: ", std::strerror(errno));
     } else if (interrupted_by()) {

@@ -23,17 +23,24 @@ void add_run_flags(CLI::App& command, ModelFlags& flags) {
       ->group(kChangesOutput);
   command.add_option("-c,--ctx-size", run.context, "Context in tokens; 0: the model's own")
       ->type_name("N")
-      ->check(in_range(0, int64_t{1} << 31))
+      ->transform(in_range(0, int64_t{1} << 31))
       ->capture_default_str()
       ->group(kChangesSpeed);
   command.add_option("-t,--threads", run.threads, "CPU threads; 0: all that it may use")
       ->type_name("N")
-      ->check(in_range(0, kMostThreads))
+      ->transform(in_range(0, kMostThreads))
       ->capture_default_str()
       ->group(kChangesSpeed);
   command.add_option("--rows", run.rows, "Most prompt tokens in one step")
       ->type_name("N")
-      ->check(in_range(1, kMostRows))
+      ->transform(in_range(1, kMostRows))
+      ->capture_default_str()
+      ->group(kChangesSpeed);
+}
+
+void add_device_flag(CLI::App& command, ModelFlags& flags) {
+  command.add_option("--device", flags.device, "cpu, cuda or cuda:N (16-bit weights only)")
+      ->type_name("NAME")
       ->capture_default_str()
       ->group(kChangesSpeed);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <filesystem>
 #include <new>
 #include <utility>
 
@@ -16,8 +17,10 @@
 namespace skald {
 namespace {
 
+// On one line, and without control characters that a file or a path may have put in.
 int report(Exit code, std::string_view message) {
-  std::fprintf(stderr, "skald: error: %.*s\n", static_cast<int>(message.size()), message.data());
+  constexpr size_t kMostBytes = 4000;
+  std::fprintf(stderr, "skald: error: %s\n", printable(message, kMostBytes).c_str());
   return static_cast<int>(code);
 }
 
@@ -35,12 +38,12 @@ std::vector<std::string> long_flags(const CLI::App& command) {
   return flags;
 }
 
-// The flag that was probably meant: the only one that begins so, else the one with the fewest
-// letters changed.
+// The flag that was probably meant: one that begins so, else the one with the fewest letters
+// changed.
 std::string meant_flag(const std::string& typed, const std::vector<std::string>& flags) {
-  const auto begins = [&](const std::string& flag) { return flag.starts_with(typed); };
-  if (typed.size() > 2 && std::count_if(flags.begin(), flags.end(), begins) == 1) {
-    return *std::find_if(flags.begin(), flags.end(), begins);
+  constexpr size_t kTelling = 4;  // "--to" says more than "--t"
+  for (const std::string& flag : flags) {
+    if (typed.size() >= kTelling && flag.starts_with(typed)) return flag;
   }
   const std::vector<std::string_view> views(flags.begin(), flags.end());
   return std::string(nearest(typed, views));
@@ -51,18 +54,23 @@ std::string meant_flag(const std::string& typed, const std::vector<std::string>&
   const bool flag = typed.starts_with("-");
   const std::string meant = flag && command ? meant_flag(typed, long_flags(*command)) : "";
   fail(Exit::Usage, flag ? "unknown flag '" : "unexpected argument '", printable(typed), "'",
-       meant.empty() ? "" : concat(", did you mean '", meant, "'?"), "; see 'skald ",
+       meant.empty() ? "" : concat(", did you mean '", meant, "'?"),
+       flag ? "; see 'skald " : "; quote a text that has spaces, and see 'skald ",
        command && command->get_parent() ? command->get_name() + " " : "", "--help'");
 }
 
 // Users of llama.cpp know flags such as -ngl, which would otherwise be read as -n with the value
-// "gl". Numbers may touch their flag (-n5), words may not.
+// "gl". Numbers may touch their flag (-n5), words may not; the value of a flag may be anything.
 void refuse_long_names_with_one_dash(const std::vector<std::string>& arguments,
                                      const CLI::App* command) {
   const auto letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
-  for (size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
-    const std::string& a = arguments[i];
-    if (a.size() > 2 && a[0] == '-' && letter(a[1]) && letter(a[2])) fail_unexpected(a, command);
+  bool value = false;
+  for (const std::string& a : arguments) {
+    if (a == "--" && !value) return;
+    const bool name = a.size() > 2 && a[0] == '-' && letter(a[1]) && letter(a[2]);
+    if (name && !value) fail_unexpected(a, command);
+    const CLI::Option* option = value ? nullptr : command->get_option_no_throw(a);
+    value = option != nullptr && option->get_items_expected_max() > 0;
   }
 }
 
@@ -73,9 +81,7 @@ std::string parse_message(const CLI::ParseError& problem) {
   const auto says = [&](std::string_view part) { return text.find(part) != std::string::npos; };
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&problem) != nullptr) {
     if (says("At Most 1 ")) return name + " is given more than once";
-    if (says(" missing")) {
-      return concat(name, " needs a value; one that begins with '-' is written ", name, "=VALUE");
-    }
+    if (says(" missing")) return name + " needs a value";
   }
   return text;
 }
@@ -88,6 +94,7 @@ int parse_and_run(std::vector<std::string> arguments) {
   program.footer(
       "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 model cannot be read, 4 out of memory,\n"
       "5 some lines failed, 130 interrupted, 141 the reader of stdout went away.");
+  program.require_subcommand(0, 1);  // so that the prompt "bench" is a prompt
   Action chosen;
   for (const Command& command : kCommands) command.add(program, chosen);
 
@@ -137,6 +144,8 @@ int run_program(const std::vector<std::string>& arguments) {
   } catch (const Error& error) {
     if (error.code() == Exit::Closed) return static_cast<int>(Exit::Closed);
     return report(error.code(), error.what());
+  } catch (const std::filesystem::filesystem_error& error) {
+    return report(Exit::Model, concat(error.path1().string(), ": ", error.code().message()));
   } catch (const std::bad_alloc&) {
     return report(Exit::Memory, "the machine is out of memory; try a smaller context (-c)");
   } catch (const std::exception& error) {

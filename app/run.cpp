@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "app/commands.h"
+#include "app/device.h"
 #include "app/help.h"
 #include "app/input.h"
 #include "app/open.h"
@@ -27,14 +28,14 @@ using Clock = std::chrono::steady_clock;
 struct RunFlags {
   ModelFlags model;
   SamplingFlags sampling;
-  std::vector<std::string> words;  // [MODEL] [PROMPT]
+  Words words;  // [MODEL] [PROMPT]
   std::string prompt, file;
   bool escapes = false, special = false, ignore_eos = false, echo = false, stats = false;
   int64_t count = -1;
 };
 
 struct Timing {
-  Clock::time_point start = Clock::now(), first, last;
+  Clock::time_point start = Clock::now(), computing, first, last;
   int64_t prompt_tokens = 0, new_tokens = 0;
 };
 
@@ -53,11 +54,7 @@ bool names_a_model(const std::string& word) {
 
 // Sorts out the two positional words, -p, -f and stdin; whatever is given twice is an error.
 std::string resolve_prompt(RunFlags& flags, bool prompt_given) {
-  std::vector<std::string>& words = flags.words;
-  if (words.size() > 2) {
-    fail(Exit::Usage, "unexpected argument '", printable(words[2]),
-         "'; quote a prompt that has spaces");
-  }
+  std::vector<std::string> words = flags.words.given();
   const bool model_given = !flags.model.model.empty();
   const bool prompt_elsewhere = prompt_given || !flags.file.empty();
   const bool model_first =
@@ -90,10 +87,11 @@ std::string resolve_prompt(RunFlags& flags, bool prompt_given) {
 }
 
 void print_stats(const Timing& timing, const Executor& executor, int64_t context_read) {
-  const double prompt = seconds(timing.start, timing.first);
+  const double prompt = seconds(timing.computing, timing.first);
   std::string line = concat("\n", timing.prompt_tokens, " prompt tokens, first token after ");
   char text[160];
-  std::snprintf(text, sizeof text, "%.3f s (%.1f tok/s)", prompt,
+  std::snprintf(text, sizeof text, "%.3f s (%.3f s of it computing, %.1f tok/s)",
+                seconds(timing.start, timing.first), prompt,
                 static_cast<double>(timing.prompt_tokens) / prompt);
   line += text;
   if (timing.new_tokens > 1) {
@@ -109,6 +107,7 @@ void print_stats(const Timing& timing, const Executor& executor, int64_t context
 }
 
 int run(RunFlags& flags, bool prompt_given) {
+  const Device device = parse_device(flags.model.device);
   const std::string prompt = resolve_prompt(flags, prompt_given);
   Timing timing;
   const OpenedModel opened = open_model(flags.model);
@@ -125,7 +124,7 @@ int run(RunFlags& flags, bool prompt_given) {
   const std::vector<int32_t> ids = tokenizer.encode(prompt, encoding);
   if (ids.empty())
     fail(Exit::Usage, "the prompt is empty, and this model has no token to begin with");
-  const auto executor = cpu::make_executor(opened.model, flags.model.run);
+  const auto executor = make_executor(opened.model, flags.model.run, device);
   const int64_t prompt_tokens = static_cast<int64_t>(ids.size());
   if (prompt_tokens + (flags.count != 0) > executor->context()) {
     const bool largest = executor->context() >= opened.model.config.context;
@@ -148,6 +147,7 @@ int run(RunFlags& flags, bool prompt_given) {
   TextStream stream(tokenizer,
                     prompt.empty() ? TextStream::Begin::Text : TextStream::Begin::Continuation);
   timing.prompt_tokens = prompt_tokens;
+  timing.computing = Clock::now();
   bool ended = false, full = false;
   while (!ended && timing.new_tokens != flags.count && !interrupted_by()) {
     full = session.full();
@@ -186,7 +186,7 @@ void add_run(CLI::App& program, Action& chosen) {
        "cat prompt.txt | skald run -m folder/ > answer.txt"});
   auto flags = std::make_shared<RunFlags>();
   add_model_flag(*command, flags->model);
-  command->add_option("words", flags->words, "")->option_text("[MODEL] [PROMPT]")->expected(0, -1);
+  add_words(*command, flags->words, "MODEL", "PROMPT");
   CLI::Option* prompt = command->add_option("-p,--prompt", flags->prompt, "The prompt")
                             ->type_name("TEXT")
                             ->group("Prompt");
@@ -200,13 +200,14 @@ void add_run(CLI::App& program, Action& chosen) {
       ->group("Prompt");
   command->add_option("-n,--n-predict", flags->count, "Most new tokens; -1: to the end")
       ->type_name("N")
-      ->check(in_range(-1, int64_t{1} << 40))
+      ->transform(in_range(-1, int64_t{1} << 40))
       ->capture_default_str()
       ->group(kChangesOutput);
   add_sampling_flags(*command, flags->sampling);
   command->add_flag("--ignore-eos", flags->ignore_eos, "Go on after the end of the text")
       ->group(kChangesOutput);
   add_run_flags(*command, flags->model);
+  add_device_flag(*command, flags->model);
   command->add_flag("--echo", flags->echo, "Print the prompt in a pipe too")->group(kOther);
   command->add_flag("--stats", flags->stats, "Print seed and timings to stderr")->group(kOther);
   command->callback([=, &chosen] { chosen = [=] { return run(*flags, prompt->count() > 0); }; });

@@ -42,7 +42,7 @@ void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
                     const CLI::Validator& validator) {
     command.add_option(names, value, description)
         ->type_name(type)
-        ->check(validator)
+        ->transform(validator)
         ->capture_default_str()
         ->group(kChangesOutput);
   };

@@ -18,7 +18,7 @@ namespace skald {
 namespace {
 
 struct TokenizeFlags {
-  std::vector<std::string> words;  // [MODEL] [TEXT]; only [TEXT] after -m
+  Words words;  // [MODEL] [TEXT]; only [TEXT] after -m
   std::string model, text, file;
   bool jsonl = false, decode = false, pieces = false, count = false, no_bos = false,
        special = false;
@@ -85,6 +85,7 @@ int convert_lines(const Tokenizer& tokenizer, const TokenizeFlags& flags) {
     std::fprintf(stderr, "skald: line %lld: %s\n", static_cast<long long>(number), problem.c_str());
   }
   if (interrupted_by()) return 128 + interrupted_by();
+  if (std::ferror(stdin)) fail(Exit::Failed, "stdin: cannot be read");
   return static_cast<int>(failed ? Exit::SomeLines : Exit::Done);
 }
 
@@ -125,13 +126,13 @@ int convert_text(const Tokenizer& tokenizer, const TokenizeFlags& flags, const s
 }
 
 int tokenize(TokenizeFlags& flags, bool text_given) {
-  std::vector<std::string>& words = flags.words;
+  std::vector<std::string> words = flags.words.given();
   if (flags.model.empty() && !words.empty()) {
     if (words[0].empty()) fail(Exit::Usage, "the path of the model is empty");
     flags.model = words[0];
     words.erase(words.begin());
   }
-  if (words.size() > 1) {
+  if (words.size() > 1) {  // after -m
     fail(Exit::Usage, "unexpected argument '", printable(words[1]),
          "'; quote a text that has spaces");
   }
@@ -162,7 +163,7 @@ void add_tokenize(CLI::App& program, Action& chosen) {
        "skald tokenize tokenizer.model --jsonl < texts.jsonl > ids.jsonl",
        "skald tokenize folder/ --decode \"1 15043 3186\""});
   auto flags = std::make_shared<TokenizeFlags>();
-  command->add_option("words", flags->words, "")->option_text("[MODEL] [TEXT]")->expected(0, -1);
+  add_words(*command, flags->words, "MODEL", "TEXT");
   command->add_option("-m,--model", flags->model, "The same as MODEL")
       ->type_name("PATH")
       ->check(not_empty())

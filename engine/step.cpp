@@ -40,7 +40,7 @@ void StepRows::admit(Step step, const std::function<void(Sequence::PageCopy)>& c
       const auto copy = part.sequence->extend(static_cast<int64_t>(part.tokens.size()));
       if (copy) copy_page(*copy);
     }
-  } catch (const Error&) {
+  } catch (...) {
     for (size_t i = 0; i < extended; ++i) {
       Sequence& sequence = *step[i].sequence;
       sequence.truncate(sequence.length() - static_cast<int64_t>(step[i].tokens.size()));

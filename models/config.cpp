@@ -52,11 +52,13 @@ int64_t bounded(const GgufFile& file, const std::string& key, uint64_t value, in
 RopeScaling gguf_rope_scaling(const GgufMetadata& metadata, const std::string& prefix,
                               const std::string& path) {
   RopeScaling scaling;
-  const std::string_view type = metadata.text_or(prefix + "rope.scaling.type", "none");
+  const std::string_view type = metadata.text_or(prefix + "rope.scaling.type", "");
   // The old spelling of linear scaling.
   scaling.factor = metadata.number_or(prefix + "rope.scale_linear", 1);
   scaling.factor = metadata.number_or(prefix + "rope.scaling.factor", scaling.factor);
-  if (type != "none" && type != "linear") {
+  if (type == "none") return {};  // whatever the factor says
+  if (scaling.factor == 0) scaling.factor = 1;
+  if (type != "" && type != "linear") {
     fail(Exit::Model, path, ": rope scaling '", type,
          "' is not supported; these are: none, linear");
   }
@@ -141,7 +143,7 @@ ModelConfig read_common_gguf(const GgufFile& file) {
   c.context = integer_or("context_length", 2048, kMostContext);
   c.norm_eps = static_cast<float>(metadata.number(prefix + "attention.layer_norm_rms_epsilon"));
   c.window = static_cast<int>(
-      std::min<uint64_t>(metadata.uint_or(prefix + "attention.sliding_window", 0), kMostContext));
+      std::min<uint64_t>(metadata.uint_or(prefix + "attention.sliding_window", 0), INT32_MAX));
   const Tensor* embedding = file.find("token_embd.weight");
   if (!embedding) {
     fail(Exit::Model, file.path(),

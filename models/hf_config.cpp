@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/error.h"
+#include "engine/printable.h"
 
 namespace skald {
 
@@ -14,6 +15,15 @@ namespace {
 // A configuration is a few kilobytes; past this it is something else.
 constexpr uintmax_t kMostBytes = 16 << 20;
 constexpr int kMostDepth = 64;
+
+// A value for a message: on one line, and no longer than a line.
+std::string shown(const nlohmann::json& value) { return printable(value.dump(), 80); }
+
+bool fits_int64(const nlohmann::json& value) {
+  if (value.is_number_unsigned()) return value.get<uint64_t>() <= INT64_MAX;
+  if (value.is_number_float()) return std::fabs(value.get<double>()) < 0x1p63;
+  return value.is_number_integer();
+}
 
 }  // namespace
 
@@ -58,10 +68,10 @@ int64_t HfConfig::integer(std::string_view key, int64_t least, int64_t most) con
   const nlohmann::json& value = *json_->value.find(key);
   const bool whole = value.is_number_integer() ||
                      (value.is_number_float() && value == std::floor(value.get<double>()));
-  const double approximate = value.is_number() ? value.get<double>() : NAN;
-  if (!whole || !(approximate >= static_cast<double>(least)) ||
-      !(approximate <= static_cast<double>(most))) {
-    fail(Exit::Model, where_, ": '", key, "' is ", value.dump(), ", expected a whole number from ",
+  const bool good =
+      whole && fits_int64(value) && value.get<int64_t>() >= least && value.get<int64_t>() <= most;
+  if (!good) {
+    fail(Exit::Model, where_, ": '", key, "' is ", shown(value), ", expected a whole number from ",
          least, " to ", most);
   }
   return value.get<int64_t>();
@@ -76,7 +86,7 @@ double HfConfig::number(std::string_view key) const {
   if (!has(key)) fail(Exit::Model, where_, ": '", key, "' is missing (expected a number)");
   const nlohmann::json& value = *json_->value.find(key);
   if (!value.is_number() || !std::isfinite(value.get<double>())) {
-    fail(Exit::Model, where_, ": '", key, "' is ", value.dump(), ", expected a number");
+    fail(Exit::Model, where_, ": '", key, "' is ", shown(value), ", expected a number");
   }
   return value.get<double>();
 }
@@ -89,7 +99,7 @@ bool HfConfig::boolean_or(std::string_view key, bool otherwise) const {
   if (!has(key)) return otherwise;
   const nlohmann::json& value = *json_->value.find(key);
   if (!value.is_boolean()) {
-    fail(Exit::Model, where_, ": '", key, "' is ", value.dump(), ", expected true or false");
+    fail(Exit::Model, where_, ": '", key, "' is ", shown(value), ", expected true or false");
   }
   return value.get<bool>();
 }
@@ -98,7 +108,7 @@ std::string HfConfig::text(std::string_view key) const {
   if (!has(key)) fail(Exit::Model, where_, ": '", key, "' is missing (expected a text)");
   const nlohmann::json& value = *json_->value.find(key);
   if (!value.is_string()) {
-    fail(Exit::Model, where_, ": '", key, "' is ", value.dump(), ", expected a text");
+    fail(Exit::Model, where_, ": '", key, "' is ", shown(value), ", expected a text");
   }
   return value.get<std::string>();
 }
@@ -117,13 +127,17 @@ HfConfig HfConfig::object(std::string_view key) const {
 
 std::vector<int64_t> HfConfig::integers(std::string_view key) const {
   const nlohmann::json& value = *json_->value.find(key);
-  if (value.is_number_integer()) return {value.get<int64_t>()};
   std::vector<int64_t> all;
-  for (const nlohmann::json& element : value) {
-    if (!element.is_number_integer()) {
-      fail(Exit::Model, where_, ": '", key, "' is ", value.dump(), ", expected whole numbers");
+  const auto add = [&](const nlohmann::json& element) {
+    if (!element.is_number_integer() || !fits_int64(element)) {
+      fail(Exit::Model, where_, ": '", key, "' is ", shown(value), ", expected whole numbers");
     }
     all.push_back(element.get<int64_t>());
+  };
+  if (!value.is_array()) {
+    add(value);
+  } else {
+    for (const nlohmann::json& element : value) add(element);
   }
   return all;
 }

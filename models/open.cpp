@@ -60,7 +60,8 @@ std::string similar_entry(const fs::path& path) {
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   std::vector<std::string> names;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    names.push_back(entry.path().filename().string());
+    const std::string name = entry.path().filename().string();
+    if (name != path.filename().string()) names.push_back(name);  // a link to nowhere
   }
   std::vector<std::string_view> views(names.begin(), names.end());
   const std::string_view best = nearest(path.filename().string(), views);

@@ -1,5 +1,7 @@
 #include "models/random.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -183,6 +185,11 @@ class RandomWeights final : public WeightFile {
   }
 
   void fill() {
+    const int64_t machine = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+    if (bytes_ > machine) {
+      fail(Exit::Memory, path(), ": needs ", bytes_ >> 20, " MiB of memory, and this machine has ",
+           machine >> 20, "; choose a smaller shape or type");
+    }
     memory_ = Buffer(bytes_, "random weights");
     std::vector<uint32_t> noise(kNoiseWords);
     for (size_t i = 0; i < noise.size(); ++i) {

@@ -1,10 +1,14 @@
 # Sourced by the other scripts: installs what is missing, configures, builds. Everything it says goes
 # to stderr, so that stdout belongs to the program.
 set -euo pipefail
+unset CDPATH
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-build_packages="g++ cmake ninja-build pkg-config libcli11-dev nlohmann-json3-dev libsentencepiece-dev libhwy-dev"
-test_packages="catch2"
+packages="g++ cmake ninja-build pkg-config libcli11-dev nlohmann-json3-dev libsentencepiece-dev libhwy-dev catch2"
+
+# The CUDA toolkit's compiler decides what is built: with it, for the GPU and the CPU.
+if ! command -v nvcc >/dev/null && [[ -x /usr/local/cuda/bin/nvcc ]]; then PATH=/usr/local/cuda/bin:$PATH; fi
+if command -v nvcc >/dev/null; then preset=cuda; else preset=cpu; fi
 
 say() { echo "skald: $*" >&2; }
 
@@ -19,11 +23,11 @@ ensure_packages() {
   local install="apt-get install -y ${missing[*]}"
   if ((EUID == 0)); then
     say "installing ${missing[*]}"
-    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive $install -qq; } >/dev/null ||
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive $install -qq; } </dev/null >/dev/null ||
       { say "could not install; run: apt-get update && $install"; exit 1; }
   elif sudo -n true 2>/dev/null || { [[ -t 0 ]] && command -v sudo >/dev/null; }; then
     say "installing ${missing[*]} (through sudo)"
-    { sudo apt-get update -qq && sudo DEBIAN_FRONTEND=noninteractive $install -qq; } >/dev/null ||
+    { sudo apt-get update -qq && sudo env DEBIAN_FRONTEND=noninteractive $install -qq; } >/dev/null ||
       { say "could not install; run: sudo apt-get update && sudo $install"; exit 1; }
   else
     say "packages are missing; ask an administrator to run: apt-get update && $install"

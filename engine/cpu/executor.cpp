@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
+#include <fstream>
 
 #include "engine/buffer.h"
 #include "engine/cpu/kernels.h"
@@ -232,7 +234,14 @@ int available_threads() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
-  return std::max(1, CPU_COUNT(&allowed));
+  int threads = std::max(1, CPU_COUNT(&allowed));
+  // A container may be given less time than it sees cores: "quota period", or "max period".
+  std::ifstream limit("/sys/fs/cgroup/cpu.max");
+  double quota = 0, period = 0;
+  if (limit >> quota >> period && quota > 0 && period > 0) {
+    threads = std::min(threads, static_cast<int>(std::ceil(quota / period)));
+  }
+  return threads;
 }
 
 double measure_read_bandwidth(int threads) {

@@ -2,6 +2,10 @@
 
 #include <hwy/cache_control.h>
 
+#include <system_error>
+
+#include "engine/error.h"
+
 namespace skald::cpu {
 namespace {
 
@@ -24,10 +28,18 @@ void wait_while(const std::atomic<uint32_t>& counter, uint32_t old) {
 
 ThreadPool::ThreadPool(int threads) : threads_(threads < 1 ? 1 : threads) {
   workers_.reserve(static_cast<size_t>(threads_ - 1));
-  for (int t = 1; t < threads_; ++t) workers_.emplace_back([this, t] { work(t); });
+  try {
+    for (int t = 1; t < threads_; ++t) workers_.emplace_back([this, t] { work(t); });
+  } catch (const std::system_error& problem) {
+    stop();
+    fail(Exit::Failed, "cannot start ", threads_, " threads: ", problem.code().message(),
+         "; ask for fewer with -t");
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() {
   stop_ = true;
   started_.fetch_add(1, std::memory_order_release);
   started_.notify_all();

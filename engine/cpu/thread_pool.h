@@ -40,6 +40,7 @@ class ThreadPool {
   }
 
   void start(Job job);
+  void stop();  // ends and joins the workers that there are
   void work(int thread);
 
   const int threads_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/hostile.h"
 
 using skald::cpu::ThreadPool;
 
@@ -56,6 +57,24 @@ TEST_CASE("after a barrier every thread sees what all wrote before it") {
       REQUIRE(sums == std::vector<int>(static_cast<size_t>(threads), threads * (job + 2)));
     }
   }
+}
+
+TEST_CASE("threads that cannot be started are an error, not the end of the program") {
+  if (!skald::test::kLimitMemory) return;
+  const pid_t child = fork();
+  if (child == 0) {
+    skald::test::limit_memory_growth(uint64_t{256} << 20);  // 8 MiB of stack each: far too little for 900
+    try {
+      ThreadPool pool(900);
+      _exit(1);
+    } catch (const skald::Error& error) {
+      _exit(error.code() == skald::Exit::Failed ? 0 : 2);
+    }
+  }
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
 }
 
 TEST_CASE("pools are independent and end while idle") {

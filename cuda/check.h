@@ -1,0 +1,27 @@
+// Every CUDA and cuBLAS call goes through one of these. A failed allocation leaves no sticky error
+// behind, so that the process can go on.
+#pragma once
+
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+
+#include "engine/error.h"
+
+namespace skald::cuda {
+
+inline void check_cuda(cudaError_t status, const char* what) {
+  if (status == cudaSuccess) return;
+  cudaGetLastError();
+  const bool memory = status == cudaErrorMemoryAllocation;
+  fail(memory ? Exit::Memory : Exit::Failed, "CUDA: ", what, ": ", cudaGetErrorString(status));
+}
+
+inline void check_cublas(cublasStatus_t status, const char* what) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  fail(Exit::Failed, "cuBLAS: ", what, ": ", cublasLtGetStatusString(status));
+}
+
+}  // namespace skald::cuda
+
+#define SKALD_CUDA(call) ::skald::cuda::check_cuda((call), #call)
+#define SKALD_CUBLAS(call) ::skald::cuda::check_cublas((call), #call)

@@ -1,0 +1,52 @@
+// Attention over the paged cache. Two ways in: decode, for steps with one row of each sequence, is
+// one kernel that also rotates and appends; prefill takes any rows, after launch_rope_append.
+// Neither reads a cache slot beyond a row's position.
+//
+// With a dependent launch, what the step table points to must be complete before the kernel ahead
+// starts, and the cache's earlier tokens before the step: both are read ahead of the wait.
+#pragma once
+
+#include "cuda/kernels/launch.h"
+
+namespace skald::cuda {
+
+inline constexpr int kMaxHeadDim = 256;
+inline constexpr int kMaxGroup = 64;  // query heads that read one KV head
+
+// The best that this program holds for `type` on the current device.
+AttentionCode attention_code(DType type);
+
+// Rows of different sequences, each the last of its sequence. Rotates q and k, appends k and v,
+// attends.
+void launch_attention_decode(const AttentionLaunch& launch, Stream stream);
+// Enough for any launch of up to `rows` rows.
+int64_t attention_workspace_floats(int rows, const AttentionSpec& spec, int max_context,
+                                   int multiprocessors);
+int64_t attention_tickets(int rows, const AttentionSpec& spec);
+
+// Rotates q in place, and appends rotated k and v to the cache.
+void launch_rope_append(const AttentionLaunch& launch, Stream stream);
+
+// Rows of any sequences at any positions, after launch_rope_append.
+void launch_attention_prefill(const AttentionLaunch& launch, Stream stream);
+// Fills `tiles`, the most work first, and returns their number: at most
+// attention_tiles_bound(), where a sequence whose positions have gaps counts once more for each
+// gap.
+int build_attention_tiles(const int32_t* positions, const int32_t* sequences, int rows,
+                          const AttentionSpec& spec, AttentionCode code, AttentionTile* tiles);
+int attention_tiles_bound(int rows, int sequences, const AttentionSpec& spec, AttentionCode code);
+
+// What launch_attention_prefill() uses on sm_90a for the head dimensions that it takes.
+bool attention_has_wgmma();
+inline bool wgmma_takes(const AttentionSpec& s) { return s.head_dim == 64 || s.head_dim == 128; }
+inline constexpr int kWgmmaQueries = 192;  // of a tile, counting each query head
+void launch_attention_wgmma(const AttentionLaunch& launch, Stream stream);
+
+// Each row and head by one block, by plain arithmetic: after launch_rope_append, for any type and
+// GPU.
+void launch_attention_plain(const AttentionLaunch& launch, Stream stream);
+
+// Throws where no kernel fits the launch: an error that names type and shape.
+void check_attention(const AttentionLaunch& launch);
+
+}  // namespace skald::cuda

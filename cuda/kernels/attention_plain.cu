@@ -1,0 +1,201 @@
+// rope_append: one block a row; reads qkv once and writes q, k and v once, so bytes over bandwidth.
+//
+// attend_plain: one block a row and query head, whose warps take keys in turn, a lane every 32nd
+// dimension. It reads the cache once a query head and uses no matrix units: for float32 and old
+// GPUs.
+#include "cuda/kernels/attention.h"
+#include "cuda/kernels/attention_split.h"
+#include "cuda/kernels/device/kv_page.cuh"
+#include "cuda/kernels/device/launch.cuh"
+#include "cuda/kernels/device/math.cuh"
+
+namespace skald::cuda {
+namespace {
+
+constexpr int kRopeThreads = 256;
+constexpr int kWarps = 4;
+constexpr int kLaneDims = kMaxHeadDim / 32;
+
+template <class T, int kCount>
+struct alignas(sizeof(T) * kCount) Pack {
+  T x[kCount];
+};
+
+// kCount: numbers in one access; divides rope_pairs and head_dim.
+template <class T, int kCount>
+__global__ void __launch_bounds__(kRopeThreads) rope_append(AttentionLaunch a) {
+  using Some = Pack<T, kCount>;
+  __shared__ Rotation rotations[kMaxHeadDim / 2];
+  const AttentionSpec& s = a.spec;
+  const int row = blockIdx.x, head_dim = s.head_dim, pairs = a.rope_pairs;
+  const int position = a.step.positions[row];
+  for (int i = threadIdx.x; i < pairs; i += kRopeThreads) {
+    rotations[i] = rotation(position, a.inv_freq[i]);
+  }
+  let_next_kernel_start();
+  wait_for_kernel_ahead();
+  __syncthreads();
+
+  T* q = static_cast<T*>(a.qkv) + int64_t{row} * (s.heads + 2 * s.kv_heads) * head_dim;
+  T* k = q + int64_t{s.heads} * head_dim;
+  const T* v = k + int64_t{s.kv_heads} * head_dim;
+  const int page = pages_of(a, row)[position / kPageTokens];
+  const int64_t slot = int64_t{position % kPageTokens} * head_dim;
+
+  const int units = pairs / kCount;
+  for (int u = threadIdx.x; u < (s.heads + s.kv_heads) * units; u += kRopeThreads) {
+    const int head = u / units, i = u % units * kCount;
+    T* from = q + int64_t{head} * head_dim;
+    T* to = head < s.heads ? from : page_keys<T>(a, page, head - s.heads) + slot;
+    const int at_x = a.rope_interleaved ? 2 * i : i;
+    const int at_y = a.rope_interleaved ? 2 * i + kCount : i + pairs;
+    Some x = *reinterpret_cast<const Some*>(from + at_x);
+    Some y = *reinterpret_cast<const Some*>(from + at_y);
+    const auto rotate = [&](T& first, T& second, const Rotation& r) {
+      const float f = to_float(first), g = to_float(second);
+      first = from_float<T>(f * r.cos - g * r.sin);
+      second = from_float<T>(g * r.cos + f * r.sin);
+    };
+    if (kCount > 1 && a.rope_interleaved) {
+#pragma unroll
+      for (int j = 0; j + 1 < kCount; j += 2) {
+        rotate(x.x[j], x.x[j + 1], rotations[i + j / 2]);
+        rotate(y.x[j], y.x[j + 1], rotations[i + kCount / 2 + j / 2]);
+      }
+    } else {
+#pragma unroll
+      for (int j = 0; j < kCount; ++j) rotate(x.x[j], y.x[j], rotations[i + j]);
+    }
+    *reinterpret_cast<Some*>(to + at_x) = x;
+    *reinterpret_cast<Some*>(to + at_y) = y;
+  }
+
+  // What does not rotate: the values, and the rest of the keys.
+  const int packs = head_dim / kCount, rotated = 2 * units;
+  for (int u = threadIdx.x; u < s.kv_heads * packs; u += kRopeThreads) {
+    const int head = u / packs, i = u % packs;
+    T* keys = page_keys<T>(a, page, head) + slot;
+    const int64_t from = int64_t{head} * packs + i;
+    if (i >= rotated) reinterpret_cast<Some*>(keys)[i] = reinterpret_cast<const Some*>(k)[from];
+    reinterpret_cast<Some*>(keys + keys_to_values(s))[i] = reinterpret_cast<const Some*>(v)[from];
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(kWarps * 32) attend_plain(AttentionLaunch a) {
+  __shared__ float sums[kWarps][kMaxHeadDim], maxima[kWarps], totals[kWarps];
+  let_next_kernel_start();
+  wait_for_kernel_ahead();
+  const AttentionSpec& s = a.spec;
+  const int row = blockIdx.x, head = blockIdx.y, head_dim = s.head_dim;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int kv_head = head / (s.heads / s.kv_heads);
+  const int position = a.step.positions[row];
+  const int32_t* pages = pages_of(a, row);
+  const T* q_head =
+      static_cast<const T*>(a.qkv) + (int64_t{row} * (s.heads + 2 * s.kv_heads) + head) * head_dim;
+
+  float q[kLaneDims], out[kLaneDims];
+#pragma unroll
+  for (int i = 0; i < kLaneDims; ++i) {
+    const int dim = i * 32 + lane;
+    q[i] = dim < head_dim ? to_float(q_head[dim]) * s.scale : 0;
+    out[i] = 0;
+  }
+  float maximum = -INFINITY, total = 0;
+  for (int t = window_start(s, position) + warp; t <= position; t += kWarps) {
+    const T* key =
+        page_keys<T>(a, pages[t / kPageTokens], kv_head) + int64_t{t % kPageTokens} * head_dim;
+    const T* value = key + keys_to_values(s);
+    float score = 0;
+#pragma unroll
+    for (int i = 0; i < kLaneDims; ++i) {
+      const int dim = i * 32 + lane;
+      if (dim < head_dim) score += q[i] * to_float(key[dim]);
+    }
+    score = warp_sum(score);
+    const float higher = fmaxf(maximum, score);
+    const float keep = expf(maximum - higher), weight = expf(score - higher);
+    maximum = higher;
+    total = total * keep + weight;
+#pragma unroll
+    for (int i = 0; i < kLaneDims; ++i) {
+      const int dim = i * 32 + lane;
+      if (dim < head_dim) out[i] = out[i] * keep + weight * to_float(value[dim]);
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < kLaneDims; ++i) sums[warp][i * 32 + lane] = out[i];
+  maxima[warp] = maximum;
+  totals[warp] = total;
+  __syncthreads();
+
+  for (int w = 0; w < kWarps; ++w) maximum = fmaxf(maximum, maxima[w]);
+  float weights[kWarps];
+  total = 0;
+#pragma unroll
+  for (int w = 0; w < kWarps; ++w) {
+    weights[w] = expf(maxima[w] - maximum);
+    total += totals[w] * weights[w];
+  }
+  for (int dim = threadIdx.x; dim < head_dim; dim += kWarps * 32) {
+    float sum = 0;
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) sum += sums[w][dim] * weights[w];
+    static_cast<T*>(a.out)[(int64_t{row} * s.heads + head) * head_dim + dim] =
+        from_float<T>(sum / total);
+  }
+}
+
+}  // namespace
+
+void check_attention(const AttentionLaunch& a) {
+  const AttentionSpec& s = a.spec;
+  const bool type = a.type == DType::F32 || a.type == DType::F16 || a.type == DType::BF16;
+  const bool heads = s.kv_heads > 0 && s.heads > 0 && s.heads % s.kv_heads == 0;
+  const bool group = heads && s.heads / s.kv_heads <= kMaxGroup;
+  const bool dims = s.head_dim > 0 && s.head_dim <= kMaxHeadDim && s.head_dim % 2 == 0 &&
+                    2 * a.rope_pairs <= s.head_dim;
+  if (!type || !group || !dims) {
+    fail(Exit::Model, "no CUDA attention for ", name(a.type), " with ", s.heads, " heads, ",
+         s.kv_heads, " of keys and values, of ", s.head_dim, " dimensions of which ",
+         2 * a.rope_pairs, " rotate; it takes even head dimensions up to ", kMaxHeadDim,
+         " and up to ", kMaxGroup, " heads for one of keys and values");
+  }
+}
+
+int64_t attention_workspace_floats(int rows, const AttentionSpec& spec, int max_context,
+                                   int multiprocessors) {
+  int64_t parts = 0;
+  for (int r = 1; r <= rows; ++r) {
+    // Without clusters each run leaves a part.
+    const Split split = split_for(r, spec, max_context, multiprocessors, false);
+    parts = std::max(parts, int64_t{r} * split.runs * spec.kv_heads * head_tiles(spec));
+  }
+  return parts * kPartFloats * ((spec.head_dim + 63) / 64 * 64);
+}
+
+int64_t attention_tickets(int rows, const AttentionSpec& spec) {
+  return int64_t{rows} * spec.kv_heads * head_tiles(spec) * kMaxCluster;
+}
+
+void launch_rope_append(const AttentionLaunch& a, Stream stream) {
+  check_attention(a);
+  if (a.rows == 0) return;
+  const Grid grid = {dim3(a.rows), kRopeThreads, 0, a.dependent};
+  dispatch(a.type, [&](auto type) {
+    using T = decltype(type);
+    const bool by_four = a.rope_pairs % 4 == 0 && a.spec.head_dim % 4 == 0;
+    launch_kernel(by_four ? rope_append<T, 4> : rope_append<T, 1>, grid, stream, a);
+  });
+}
+
+void launch_attention_plain(const AttentionLaunch& a, Stream stream) {
+  check_attention(a);
+  if (a.rows == 0) return;
+  const Grid grid = {dim3(a.rows, a.spec.heads), kWarps * 32, 0, a.dependent};
+  dispatch(a.type,
+           [&](auto type) { launch_kernel(attend_plain<decltype(type)>, grid, stream, a); });
+}
+
+}  // namespace skald::cuda

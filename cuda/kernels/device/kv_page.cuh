@@ -1,0 +1,74 @@
+// Where a token's keys and values lie in a paged cache, rotation of pairs, and 8-number loads that
+// mind the end of a head.
+#pragma once
+
+#include "cuda/kernels/device/number.cuh"
+#include "cuda/kernels/launch.h"
+#include "engine/kv_pages.h"
+
+namespace skald::cuda {
+
+// Keys of one KV head in one page, [kPageTokens, head_dim].
+template <class T>
+__device__ inline T* page_keys(const AttentionLaunch& a, int page, int kv_head) {
+  return reinterpret_cast<T*>(static_cast<char*>(a.cache.data) + page * a.cache.page_stride) +
+         int64_t{kv_head} * kPageTokens * a.spec.head_dim;
+}
+// The distance from a token's keys to its values.
+__device__ inline int64_t keys_to_values(const AttentionSpec& s) {
+  return int64_t{s.kv_heads} * kPageTokens * s.head_dim;
+}
+
+__device__ inline const int32_t* pages_of(const AttentionLaunch& a, int row) {
+  return a.step.page_table + int64_t{a.step.sequences[row]} * a.step.pages_per_sequence;
+}
+
+// The first position that a query at `position` sees.
+__device__ inline int window_start(const AttentionSpec& s, int position) {
+  return s.window > 0 && position >= s.window ? position - s.window + 1 : 0;
+}
+
+struct Rotation {
+  float cos, sin;
+};
+
+// The product is rounded to float before anything else, as on the CPU.
+__device__ inline Rotation rotation(int position, float inv_freq) {
+  Rotation r;
+  sincosf(__fmul_rn(static_cast<float>(position), inv_freq), &r.sin, &r.cos);
+  return r;
+}
+
+// The index of element i's partner in its head, and whether i is the first of the two.
+struct RopePair {
+  int pair;  // -1: not rotated
+  int partner;
+  bool first;
+};
+__device__ inline RopePair rope_pair(int i, int pairs, bool interleaved) {
+  if (i >= 2 * pairs) return {-1, i, true};
+  if (interleaved) return {i / 2, i ^ 1, i % 2 == 0};
+  const bool first = i < pairs;
+  return {first ? i : i - pairs, first ? i + pairs : i - pairs, first};
+}
+
+// Elements [dim, dim + 8) of a head of 16-bit numbers; zeros beyond head_dim or when not `valid`.
+// kExact: dim + 8 <= head_dim, and rows are 16-byte aligned. Else rows are 4-byte aligned.
+template <bool kExact, class T>
+__device__ inline uint4 load8(const T* head, int dim, int head_dim, bool valid) {
+  uint4 x = {0, 0, 0, 0};
+  if constexpr (kExact) {
+    if (valid) x = *reinterpret_cast<const uint4*>(head + dim);
+  } else if (head_dim % 8 == 0) {
+    if (valid && dim < head_dim) x = *reinterpret_cast<const uint4*>(head + dim);
+  } else {
+    const uint32_t* pairs = reinterpret_cast<const uint32_t*>(head + dim);
+    if (valid && dim < head_dim) x.x = pairs[0];
+    if (valid && dim + 2 < head_dim) x.y = pairs[1];
+    if (valid && dim + 4 < head_dim) x.z = pairs[2];
+    if (valid && dim + 6 < head_dim) x.w = pairs[3];
+  }
+  return x;
+}
+
+}  // namespace skald::cuda

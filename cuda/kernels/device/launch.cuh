@@ -1,0 +1,46 @@
+// Launching with or without programmatic dependence: a dependent kernel's blocks start while the
+// kernel ahead still runs, and wait for its results at wait_for_kernel_ahead().
+#pragma once
+
+#include "cuda/check.h"
+#include "cuda/kernels/launch.h"
+
+namespace skald::cuda {
+
+__device__ inline void wait_for_kernel_ahead() {
+#if __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+#endif
+}
+
+__device__ inline void let_next_kernel_start() {
+#if __CUDA_ARCH__ >= 900
+  cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+
+struct Grid {
+  dim3 blocks;
+  int threads;
+  size_t shared_bytes = 0;
+  bool dependent = false;
+};
+
+template <class... Params, class... Args>
+void launch_kernel(void (*kernel)(Params...), const Grid& grid, Stream stream, Args... args) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid.blocks;
+  config.blockDim = dim3(grid.threads);
+  config.dynamicSmemBytes = grid.shared_bytes;
+  config.stream = stream;
+  cudaLaunchAttribute dependence;
+  dependence.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  dependence.val.programmaticStreamSerializationAllowed = 1;
+  if (grid.dependent) {
+    config.attrs = &dependence;
+    config.numAttrs = 1;
+  }
+  SKALD_CUDA(cudaLaunchKernelEx(&config, kernel, Params(args)...));
+}
+
+}  // namespace skald::cuda

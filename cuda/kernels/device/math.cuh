@@ -1,0 +1,32 @@
+// Sums over a warp and a block, and the gated activations.
+#pragma once
+
+#include "engine/program.h"
+
+namespace skald::cuda {
+
+// Every lane gets the sum; the order is fixed.
+__device__ inline float warp_sum(float x) {
+  for (int offset = 16; offset > 0; offset /= 2) x += __shfl_xor_sync(~0u, x, offset);
+  return x;
+}
+
+// Every thread of kThreads gets the sum. `shared` has kThreads / 32 floats, free again after the
+// next barrier.
+template <int kThreads>
+__device__ float block_sum(float x, float* shared) {
+  x = warp_sum(x);
+  if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = x;
+  __syncthreads();
+  float sum = 0;
+  for (int warp = 0; warp < kThreads / 32; ++warp) sum += shared[warp];
+  return sum;
+}
+
+__device__ inline float activate(float x, Activation activation) {
+  if (activation == Activation::Silu) return x / (1 + expf(-x));
+  constexpr float kSqrt2OverPi = 0.7978845608028654f;
+  return 0.5f * x * (1 + tanhf(kSqrt2OverPi * (x + 0.044715f * x * x * x)));
+}
+
+}  // namespace skald::cuda

@@ -1,0 +1,91 @@
+// Warp-level matrix products of 16-bit numbers with float sums, and what feeds them. All need
+// sm_80; on less, kernels that use them must not be launched (attention_has_tensor_cores).
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/kernels/device/number.cuh"
+#include "cuda/kernels/device/ptx.cuh"
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+#define SKALD_HAS_MMA 1
+#else
+#define SKALD_HAS_MMA 0
+#endif
+
+namespace skald::cuda {
+
+// Two numbers in a register, the first in the low half.
+__device__ inline uint32_t pack(Half, float low, float high) {
+  const __half2 both = __floats2half2_rn(low, high);
+  return *reinterpret_cast<const uint32_t*>(&both);
+}
+__device__ inline uint32_t pack(Bf16, float low, float high) {
+  const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
+  return *reinterpret_cast<const uint32_t*>(&both);
+}
+
+#if SKALD_HAS_MMA
+
+// d[16, 8] += a[16, 16] · b[16, 8]. With g = lane / 4 and c = lane % 4: a holds rows g, g + 8, g, g
+// + 8 at columns 2c, 2c, 2c + 8, 2c + 8 and the next; b rows 2c and 2c + 8 and the next at column
+// g; d columns 2c and 2c + 1 of row g, then of row g + 8.
+__device__ inline void mma(Half, float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+__device__ inline void mma(Bf16, float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// Four 8x8 matrices; lane i gives the address of row i % 8 of matrix i / 8.
+__device__ inline void load_matrices(uint32_t (&r)[4], uint32_t address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(address)
+               : "memory");
+}
+__device__ inline void load_matrices_transposed(uint32_t (&r)[4], uint32_t address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(address)
+               : "memory");
+}
+
+// An 8x8 matrix across the warp's registers: row lane / 4, columns 2 * (lane % 4) and the next.
+__device__ inline uint32_t transpose(uint32_t x) {
+  uint32_t y;
+  asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(y) : "r"(x));
+  return y;
+}
+
+// 16 bytes to shared memory in the background; zeros, and nothing read, when not `valid`.
+__device__ inline void copy_async(uint32_t to, const void* from, bool valid) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+               "r"(valid ? 16 : 0)
+               : "memory");
+}
+__device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// Until at most kGroups of the committed groups are under way.
+template <int kGroups>
+__device__ inline void wait_for_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kGroups) : "memory");
+}
+
+// 2^x; denormal results become zero.
+__device__ inline float exp2_fast(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+#endif
+
+}  // namespace skald::cuda

@@ -1,0 +1,50 @@
+// The activation types, to float and back, and the switch from a DType to one of them.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "engine/dtype.h"
+#include "engine/error.h"
+
+namespace skald::cuda {
+
+using Half = __half;
+using Bf16 = __nv_bfloat16;
+
+__device__ inline float to_float(float x) { return x; }
+__device__ inline float to_float(Half x) { return __half2float(x); }
+__device__ inline float to_float(Bf16 x) { return __bfloat162float(x); }
+
+template <class T>
+__device__ inline T from_float(float x);
+template <>
+__device__ inline float from_float<float>(float x) {
+  return x;
+}
+// Beyond f16's range an activation would become infinite and poison all that follows.
+template <>
+__device__ inline Half from_float<Half>(float x) {
+  return __float2half_rn(fminf(fmaxf(x, -65504.0f), 65504.0f));
+}
+template <>
+__device__ inline Bf16 from_float<Bf16>(float x) {
+  return __float2bfloat16_rn(x);
+}
+
+// Calls fn with a value of the C++ type that `type` names.
+template <class Fn>
+void dispatch(DType type, Fn fn) {
+  switch (type) {
+    case DType::F32:
+      return fn(float());
+    case DType::F16:
+      return fn(Half());
+    case DType::BF16:
+      return fn(Bf16());
+    default:
+      check(false, "an activation is f32, f16 or bf16");
+  }
+}
+
+}  // namespace skald::cuda

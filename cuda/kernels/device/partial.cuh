@@ -1,0 +1,44 @@
+// Softmax over some of the tokens, and how two such results become one.
+#pragma once
+
+#include "cuda/kernels/device/number.cuh"
+
+namespace skald::cuda {
+
+// Sums over some tokens for 4 dimensions of a head: of weights 2^(score - highest) times values,
+// and of the weights.
+struct Partial {
+  float4 sum = {0, 0, 0, 0};
+  float highest = -INFINITY;
+  float all = 0;
+
+  __device__ void scale(float factor) {
+    sum.x *= factor, sum.y *= factor, sum.z *= factor, sum.w *= factor;
+    all *= factor;
+  }
+  __device__ void raise(float higher) {
+    scale(highest == -INFINITY ? 0 : exp2f(highest - higher));
+    highest = higher;
+  }
+  __device__ void add(Partial other) {
+    const float higher = fmaxf(highest, other.highest);
+    raise(higher);
+    other.raise(higher);
+    sum.x += other.sum.x, sum.y += other.sum.y, sum.z += other.sum.z, sum.w += other.sum.w;
+    all += other.all;
+  }
+  // With the 7 lanes that differ in the last 3 bits.
+  __device__ void add_lanes() {
+    float higher = highest;
+    for (int i = 1; i < 8; i *= 2) higher = fmaxf(higher, __shfl_xor_sync(~0u, higher, i));
+    raise(higher);
+#pragma unroll
+    for (int i = 1; i < 8; i *= 2) {
+      sum.x += __shfl_xor_sync(~0u, sum.x, i), sum.y += __shfl_xor_sync(~0u, sum.y, i);
+      sum.z += __shfl_xor_sync(~0u, sum.z, i), sum.w += __shfl_xor_sync(~0u, sum.w, i);
+      all += __shfl_xor_sync(~0u, all, i);
+    }
+  }
+};
+
+}  // namespace skald::cuda

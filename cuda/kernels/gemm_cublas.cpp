@@ -1,0 +1,107 @@
+#include <map>
+#include <tuple>
+
+#include "cuda/check.h"
+#include "cuda/kernels/linear.h"
+#include "cuda/memory.h"
+
+namespace skald::cuda {
+namespace {
+
+constexpr int64_t kWorkspaceBytes = 64 << 20;
+
+cudaDataType_t data_type(DType type) {
+  switch (type) {
+    case DType::F16:
+      return CUDA_R_16F;
+    case DType::BF16:
+      return CUDA_R_16BF;
+    default:
+      return CUDA_R_32F;
+  }
+}
+
+// One product's description and the algorithm that cuBLASLt thinks best for it.
+struct Plan {
+  cublasLtMatmulDesc_t operation = nullptr;
+  cublasLtMatrixLayout_t weight = nullptr, in = nullptr, out = nullptr;
+  cublasLtMatmulAlgo_t algorithm = {};
+
+  Plan() = default;
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+  ~Plan() {
+    if (out) cublasLtMatrixLayoutDestroy(out);
+    if (in) cublasLtMatrixLayoutDestroy(in);
+    if (weight) cublasLtMatrixLayoutDestroy(weight);
+    if (operation) cublasLtMatmulDescDestroy(operation);
+  }
+};
+
+using PlanKey = std::tuple<DType, int64_t, int64_t, int, Epilogue>;
+
+}  // namespace
+
+struct GemmCublas::State {
+  cublasLtHandle_t handle = nullptr;
+  DeviceMemory workspace{kWorkspaceBytes, "cuBLAS's workspace"};
+  std::map<PlanKey, Plan> plans;
+
+  // cuBLAS counts columns first, so a row-major [rows, ins] is its [ins, rows].
+  const Plan& plan(const LinearLaunch& a) {
+    const auto [found, is_new] = plans.try_emplace({a.type, a.outs, a.ins, a.rows, a.epilogue});
+    Plan& plan = found->second;
+    if (!is_new) return plan;
+    const cudaDataType_t type = data_type(a.type);
+    const bool float_out = a.epilogue != Epilogue::Store;
+    const cublasOperation_t transpose = CUBLAS_OP_T;
+    SKALD_CUBLAS(cublasLtMatmulDescCreate(&plan.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    SKALD_CUBLAS(cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA,
+                                                &transpose, sizeof transpose));
+    const auto outs = static_cast<uint64_t>(a.outs), ins = static_cast<uint64_t>(a.ins);
+    const auto rows = static_cast<uint64_t>(a.rows);
+    SKALD_CUBLAS(cublasLtMatrixLayoutCreate(&plan.weight, type, ins, outs, a.ins));
+    SKALD_CUBLAS(cublasLtMatrixLayoutCreate(&plan.in, type, ins, rows, a.ins));
+    SKALD_CUBLAS(
+        cublasLtMatrixLayoutCreate(&plan.out, float_out ? CUDA_R_32F : type, outs, rows, a.outs));
+
+    cublasLtMatmulPreference_t preference = nullptr;
+    SKALD_CUBLAS(cublasLtMatmulPreferenceCreate(&preference));
+    const auto workspace_bytes = static_cast<uint64_t>(kWorkspaceBytes);
+    cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                         &workspace_bytes, sizeof workspace_bytes);
+    cublasLtMatmulHeuristicResult_t best = {};
+    int found_count = 0;
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(handle, plan.operation, plan.weight, plan.in, plan.out,
+                                       plan.out, preference, 1, &best, &found_count);
+    cublasLtMatmulPreferenceDestroy(preference);
+    if (status != CUBLAS_STATUS_SUCCESS || found_count == 0) {
+      plans.erase(found);
+      fail(Exit::Failed, "cuBLAS has no product of ", name(a.type), " [", a.outs, ", ", a.ins,
+           "] with ", a.rows, " rows on this GPU");
+    }
+    plan.algorithm = best.algo;
+    return plan;
+  }
+};
+
+GemmCublas::GemmCublas() : state_(std::make_unique<State>()) {
+  SKALD_CUBLAS(cublasLtCreate(&state_->handle));
+}
+
+GemmCublas::~GemmCublas() {
+  state_->plans.clear();
+  if (state_->handle) cublasLtDestroy(state_->handle);
+}
+
+void GemmCublas::launch(const LinearLaunch& a, Stream stream) {
+  check(!a.norm_weight && !a.bias && a.epilogue != Epilogue::Gated, "gemm_cublas is plain");
+  const Plan& plan = state_->plan(a);
+  const float one = 1, keep = a.epilogue == Epilogue::AddTo ? 1 : 0;
+  SKALD_CUBLAS(cublasLtMatmul(state_->handle, plan.operation, &one, a.weight, plan.weight, a.in,
+                              plan.in, &keep, a.out, plan.out, a.out, plan.out, &plan.algorithm,
+                              state_->workspace.as<void>(), kWorkspaceBytes, stream));
+}
+
+}  // namespace skald::cuda

@@ -1,0 +1,50 @@
+// Products with a weight matrix, on the three ways that there are: gemv_sm90 reads weights at the
+// memory's speed for a few rows, gemm_cublas is for many, gemv_plain runs everything else and is
+// the reference. cuda/select.h says which one a case gets.
+#pragma once
+
+#include <cublasLt.h>
+
+#include <memory>
+
+#include "cuda/fuse.h"
+#include "cuda/kernels/launch.h"
+
+namespace skald::cuda {
+
+struct LinearLaunch {
+  DType type;          // of weight, in and out: F16, BF16 or F32
+  const void* weight;  // [outs, ins]; Gated: rows alternate gate, up
+  int64_t outs, ins;
+  int rows;
+  const void* in;  // [rows, ins]; with norm_weight: float [rows, ins], normalized first
+  const float* norm_weight = nullptr;  // [ins]
+  float norm_eps = 0;
+  const float* bias = nullptr;  // [outs]
+  void* out;  // Store: [rows, outs]; AddTo: float [rows, outs]; Gated: [rows, outs / 2];
+              // Logits: float [rows, outs]
+  Epilogue epilogue;
+  Activation activation = Activation::Silu;
+  bool dependent = false;  // starts before the kernel ahead has finished, and waits for it inside
+};
+
+// What gemv_sm90 can do; the limit on rows * ins is that all rows' activations fit beside the ring.
+bool supports_gemv_sm90(const LinearLaunch& launch, int compute_capability);
+void launch_gemv_sm90(const LinearLaunch& launch, int multiprocessors, Stream stream);
+
+// Without norm; any type, any size, any GPU.
+void launch_gemv_plain(const LinearLaunch& launch, Stream stream);
+
+// Without norm, bias or gating: Store, AddTo and Logits only. Keeps cuBLASLt's choices by shape.
+class GemmCublas {
+ public:
+  GemmCublas();
+  ~GemmCublas();
+  void launch(const LinearLaunch& launch, Stream stream);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace skald::cuda

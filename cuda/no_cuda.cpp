@@ -1,0 +1,21 @@
+// Stands in for the CUDA backend where no CUDA toolkit was found at build time.
+#include "cuda/cuda.h"
+#include "engine/error.h"
+
+namespace skald::cuda {
+namespace {
+
+constexpr const char* kProblem =
+    "this skald was built without CUDA; install the CUDA toolkit and build again";
+
+}  // namespace
+
+Devices list_devices() { return {{}, kProblem}; }
+
+std::unique_ptr<Executor> make_executor(const Model&, const RunOptions&, int) {
+  fail(Exit::Failed, kProblem);
+}
+
+double measure_read_bandwidth(int) { fail(Exit::Failed, kProblem); }
+
+}  // namespace skald::cuda

@@ -1,0 +1,132 @@
+#include <sys/stat.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/app/models.h"
+#include "tests/catch.h"
+#include "tests/error_text.h"
+#include "tests/hostile.h"
+#include "tests/process.h"
+
+namespace skald::test {
+namespace {
+
+void check_no_model(const std::string& path, const std::string& says) {
+  for (const char* command : {"run", "inspect", "bench", "diff"}) {
+    const Outcome outcome = skald({command, "-m", path});
+    CAPTURE(command, path, outcome.err);
+    CHECK(outcome.code == 3);
+    CHECK(outcome.out == "");
+    CHECK(has(outcome.err, says));
+    CHECK(outcome.err.find('\n') == outcome.err.size() - 1);
+  }
+}
+
+TEST_CASE("what is no model ends with exit code 3 and says why") {
+  TempFolder folder;
+  const std::string base = folder.path().string();
+  std::filesystem::create_directory(folder.path() / "empty");
+  std::filesystem::create_directory(folder.path() / "two");
+  folder.write("two/a.gguf", "");
+  folder.write("two/b.gguf", "");
+  folder.write("zero", "");
+  folder.write("zero.gguf", "");
+  folder.write("text.gguf", "hello, this is text");
+  folder.write("text", "hello, this is text");
+  folder.write("lonely.safetensors", "hello");
+  const std::string good = flat_gguf({});
+  folder.write("cut.gguf", good.substr(0, good.size() - 1000));
+  REQUIRE(::mkfifo((base + "/fifo").c_str(), 0600) == 0);
+
+  check_no_model(base + "/nothing", "there is no such file or folder");
+  check_no_model(base + "/text.guf", "did you mean 'text.gguf'?");
+  check_no_model(base + "/empty", "is no model folder");
+  check_no_model(base + "/two", "holds 2 GGUF files");
+  check_no_model(base + "/zero", "is no model");
+  check_no_model(base + "/zero.gguf", "is empty");
+  check_no_model(base + "/text.gguf", "expected 'GGUF'");
+  check_no_model(base + "/text", "is no model");
+  check_no_model(base + "/lonely.safetensors", "config.json must lie beside it");
+  check_no_model(base + "/cut.gguf", "cut.gguf: ");
+  check_no_model(base + "/fifo", "is neither a file nor a folder");
+  check_no_model("/dev/zero", "is neither a file nor a folder");
+}
+
+TEST_CASE("a config.json that is broken, absurd or of another kind is told by key") {
+  TempFolder folder;
+  make_folder(folder.path() / "model", "llama-mha");
+  const std::string model = (folder.path() / "model").string();
+  const std::string original = read_file(folder.path() / "model/config.json");
+  const auto with = [&](const std::string& key, const nlohmann::json& value) {
+    auto config = nlohmann::json::parse(original);
+    config[key] = value;
+    return config.dump();
+  };
+  const struct {
+    std::string config;
+    const char* says;
+  } cases[] = {
+      {"", "not valid JSON"},
+      {"{", "not valid JSON"},
+      {"[]", "is not a JSON object"},
+      {std::string(100000, '['), "not valid JSON"},
+      {"{}", "'model_type' is missing"},
+      {with("model_type", "gpt2"), "the architecture 'gpt2' is not supported; these are: llama"},
+      {with("model_type", 5), "'model_type'"},
+      {with("hidden_size", 1e18), "'hidden_size'"},
+      {with("hidden_size", -1), "'hidden_size' is -1"},
+      {with("hidden_size", 1.5), "'hidden_size' is 1.5"},
+      {with("hidden_size", "many"), "'hidden_size' is \"many\""},
+      {with("hidden_size", nullptr), "'hidden_size' is missing"},
+      {with("num_hidden_layers", 2000000000), "'num_hidden_layers'"},
+      {with("num_hidden_layers", 1000), "is missing"},
+      {with("num_attention_heads", 0), "'num_attention_heads' is 0"},
+      {with("num_key_value_heads", 3), "cannot share"},
+      {with("vocab_size", 1 << 24), "expected [16777216, "},
+      {with("max_position_embeddings", 1e300), "'max_position_embeddings'"},
+      {with("rms_norm_eps", "x"), "'rms_norm_eps'"},
+      {with("hidden_act", "swoosh"), "activation 'swoosh' is not supported"},
+      {with("rope_scaling", {{"type", "wild"}}), "rope type 'wild' is not supported"},
+      {with("rope_parameters", {{"rope_type", "yarn"}, {"factor", 2}}), "rope type 'yarn'"},
+      {with("quantization_config", {{"quant_method", "gptq"}}), "quantized by another tool"},
+      {with("model_type", "\x1b[2J"), "architecture"},
+  };
+  for (const auto& [config, says] : cases) {
+    folder.write("model/config.json", config);
+    const Outcome outcome = skald({"run", "-m", model, "hi", "-n", "1"});
+    CAPTURE(config.substr(0, 100), outcome.err);
+    CHECK(outcome.code == 3);
+    CHECK(has(outcome.err, says));
+    CHECK(!has(outcome.err, "\x1b"));
+    CHECK(outcome.err.size() < 700);
+    CHECK(outcome.err.find('\n') == outcome.err.size() - 1);
+  }
+}
+
+TEST_CASE("a context that does not fit in memory ends with exit code 4") {
+  if (!kLimitMemory) return;
+  TempFolder folder;
+  FlatModel model;
+  model.context = 1u << 31;
+  Invocation invocation{{"run", "-m", folder.write("big.gguf", flat_gguf(model)).string(), "hi"},
+                        ""};
+  invocation.address_space = 1 << 30;
+  const Outcome outcome = run_program(invocation);
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 4);
+  CHECK(has(outcome.err, "the key-value cache"));
+  CHECK(has(outcome.err, "-c"));
+}
+
+TEST_CASE("a folder without a tokenizer can be inspected but not run") {
+  const std::string model = (data_dir() / "goldens" / "llama-mha").string();
+  const Outcome run = skald({"run", "-m", model, "hi"});
+  CHECK(run.code == 3);
+  CHECK(has(run.err, "tokenizer.model is not there"));
+  const Outcome inspect = skald({"inspect", model});
+  CHECK(inspect.code == 0);
+  CHECK(has(inspect.out, "tokenizer   none: "));
+}
+
+}  // namespace
+}  // namespace skald::test

@@ -1,0 +1,128 @@
+#include <climits>
+
+#include "tests/app/models.h"
+#include "tests/catch.h"
+#include "tests/error_text.h"
+#include "tests/process.h"
+
+namespace skald::test {
+namespace {
+
+void check_refused(const std::vector<std::string>& arguments, const std::string& says = "") {
+  const Outcome outcome = skald(arguments);
+  std::string line;
+  for (const std::string& argument : arguments) line += argument + " ";
+  CAPTURE(line, outcome.err, outcome.signal);
+  CHECK(outcome.code == 2);
+  CHECK(outcome.out == "");
+  CHECK(outcome.err.substr(0, 14) == "skald: error: ");
+  CHECK(outcome.err.find('\n') == outcome.err.size() - 1);
+  CHECK(has(outcome.err, says));
+}
+
+const char* const kNoNumbers[] = {"1e400", "nan", "inf", "", "0x10", "abc", " 5", "5 ", "1,5"};
+
+TEST_CASE("numeric flags of run refuse what is no number for them and name the flag") {
+  const std::string model = small_gguf();
+  const struct {
+    const char* flag;
+    std::vector<const char*> bad;
+  } cases[] = {
+      {"--n-predict", {"-2", "-2147483648", "5.0"}},
+      {"--seed", {"-2", "-2147483648", "5.0", "99999999999999999999"}},
+      {"--temp", {"-1", "-2147483648", "1e39"}},
+      {"--top-k", {"-2", "-2147483648", "5.0", "2147483648"}},
+      {"--top-p", {"-1", "0", "1.5", "-2147483648"}},
+      {"--min-p", {"-1", "1.5", "-2147483648"}},
+      {"--typical", {"-1", "0", "1.5", "-2147483648"}},
+      {"--repeat-penalty", {"-1", "0", "-2147483648"}},
+      {"--repeat-last-n", {"-2", "-2147483648", "5.0"}},
+      {"--presence-penalty", {"1e39"}},
+      {"--frequency-penalty", {"1e39"}},
+      {"--ctx-size", {"-1", "-2147483648", "513", "2147483648", "5.0"}},
+      {"--threads", {"-1", "-2147483648", "1025", "5.0"}},
+      {"--rows", {"-1", "0", "-2147483648", "65537", "5.0"}},
+  };
+  for (const auto& [flag, bad] : cases) {
+    const std::string name = flag;
+    const auto with = [&](const std::string& value) {
+      return std::vector<std::string>{"run", "-m", model, "-p", "hi", "-n0", name + "=" + value};
+    };
+    for (const char* value : kNoNumbers) {
+      auto arguments = with(value);
+      if (name == "--n-predict") arguments.erase(arguments.begin() + 5);
+      check_refused(arguments, name);
+    }
+    for (const char* value : bad) {
+      auto arguments = with(value);
+      if (name == "--n-predict") arguments.erase(arguments.begin() + 5);
+      check_refused(arguments, name == "--ctx-size" ? "" : name);
+    }
+  }
+}
+
+TEST_CASE("numeric flags of bench and diff refuse what is no number for them") {
+  const std::string model = small_gguf();
+  for (const char* flag : {"--n-prompt", "--n-gen", "--n-depth", "--repetitions"}) {
+    for (const char* value : kNoNumbers) {
+      if (std::string(value) == "1,5") continue;  // a list
+      check_refused({"bench", "-m", model, std::string(flag) + "=" + value}, flag);
+    }
+    check_refused({"bench", "-m", model, std::string(flag) + "=-1"}, flag);
+  }
+  for (const char* value : kNoNumbers) {
+    check_refused({"diff", "-m", model, std::string("--tolerance=") + value}, "--tolerance");
+  }
+  check_refused({"diff", "-m", model, "--tolerance", "-1"}, "--tolerance");
+}
+
+TEST_CASE("a number with a leading 0 is decimal") {
+  const std::string model = small_gguf();
+  const auto text = [&](const char* count) {
+    return skald({"run", "-m", model, "-p", "hi", "--temp", "0", "--ignore-eos", "-n", count}).out;
+  };
+  CHECK(text("010") == text("10"));
+  CHECK(text("010") != text("8"));
+}
+
+TEST_CASE("flags that contradict each other are refused") {
+  const std::string model = small_gguf();
+  check_refused({"run", "-m", model, "-p", "a", "-f", "b"}, "a prompt is given twice");
+  check_refused({"run", "-m", model, "a", "-p", "b"}, "a prompt is given twice");
+  check_refused({"run", "-m", model, model, "a"}, "a model is given twice");
+  check_refused({"run", "-m", model, "-m", model, "a"}, "--model is given more than once");
+  check_refused({"run", model, "-m", model, "-p", "a"}, "a model is given twice");
+  check_refused({"inspect", model, "-m", model}, "a model is given twice");
+  check_refused({"bench", "-m", model, "--shape", "smollm2-135m", "--type", "f16"}, "not both");
+  check_refused({"bench", "--shape", "smollm2-135m"}, "--shape and --type belong together");
+  check_refused({"bench", "-m", model, "-p", "0", "-n", "0"}, "nothing to measure");
+  check_refused({"bench", "-m", model, "-p", "8", "-n", "0", "-c", "7"}, "-c 7");
+  check_refused({"bench", "-m", model, "--json", "--csv"}, "--json excludes --csv");
+  check_refused({"bench", "-m", model, "--json", "--markdown"}, "excludes");
+  check_refused({"bench", "-m", model, "--csv", "--markdown"}, "excludes");
+  check_refused({"tokenize", model, "a", "-p", "b"}, "a text is given twice");
+  check_refused({"tokenize", model, "a", "--jsonl"}, "--jsonl reads lines from stdin");
+  check_refused({"tokenize", model, "a", "--pieces", "--count"}, "excludes");
+  check_refused({"tokenize", model, "1", "--decode", "--count"}, "--decode");
+}
+
+TEST_CASE("an empty path is a mistake of a script and not the bundled model or stdin") {
+  check_refused({"run", "-m", "", "hi"}, "--model");
+  check_refused({"run", "-m", small_gguf(), "-f", ""}, "--file");
+  check_refused({"inspect", ""}, "is empty");
+  check_refused({"tokenize", "", "hi"}, "is empty");
+  check_refused({"bench", "-m", ""}, "--model");
+}
+
+TEST_CASE("logit biases are checked") {
+  const std::string model = small_gguf();
+  for (const char* bias :
+       {"", "abc", "5", "-5", "5+", "5+x", "5+nan", "x+1", "512+1", "5+1,6+1", "99999999999+1"}) {
+    CAPTURE(bias);
+    check_refused({"run", "-m", model, "-p", "a", "-n", "1", std::string("--logit-bias=") + bias});
+  }
+  check_refused({"run", "-m", model, "-p", "a", "-n", "1", "-l", "5+inf", "-l", "5-inf"});
+}
+
+}  // namespace
+}  // namespace skald::test

@@ -1,0 +1,90 @@
+#include <sstream>
+
+#include "tests/catch.h"
+#include "tests/error_text.h"
+#include "tests/process.h"
+
+namespace skald::test {
+namespace {
+
+// Columns: bytes that do not begin a UTF-8 character take none.
+size_t columns(const std::string& line) {
+  size_t count = 0;
+  for (const char c : line) count += (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  return count;
+}
+
+TEST_CASE("every help fits a screen and shows examples") {
+  for (const char* command : {"run", "bench", "inspect", "tokenize", "diff", ""}) {
+    CAPTURE(command);
+    std::vector<std::string> arguments{command, "--help"};
+    if (arguments[0].empty()) arguments.erase(arguments.begin());
+    const Outcome help = skald(arguments);
+    CHECK(help.code == 0);
+    CHECK(help.err == "");
+    std::istringstream lines(help.out);
+    int count = 0;
+    for (std::string line; std::getline(lines, line); ++count) {
+      CAPTURE(line);
+      CHECK(columns(line) <= 100);
+    }
+    CHECK(count <= 45);
+    CHECK(has(help.out, *command ? "Examples:\n  skald " : "Exit codes: 0 done"));
+    CHECK(has(help.out, std::string("usage: skald ") + (*command ? command : "COMMAND")));
+  }
+}
+
+TEST_CASE("the list of commands says in one line each what they do") {
+  const std::string help = skald({"--help"}).out;
+  for (const char* command : {"run", "bench", "inspect", "tokenize", "diff"}) {
+    const size_t at = help.find("\n  " + std::string(command) + " ");
+    REQUIRE(at != std::string::npos);
+    CHECK(help.find('\n', at + 1) - at < 90);
+  }
+}
+
+TEST_CASE("no arguments, help and -h all show help") {
+  const std::string help = skald({"--help"}).out;
+  CHECK(skald({}).out == help);
+  CHECK(skald({"help"}).out == help);
+  CHECK(skald({"-h"}).out == help);
+  CHECK(skald({"help", "run"}).out == skald({"run", "--help"}).out);
+  CHECK(skald({"--version"}).out.substr(0, 6) == "skald ");
+}
+
+TEST_CASE("what is misspelled is corrected in one line with exit code 2") {
+  const struct {
+    std::vector<std::string> arguments;
+    const char* says;
+  } cases[] = {
+      {{"rnu"}, "unknown command 'rnu', did you mean 'run'?"},
+      {{"xyzzyfoo"}, "unknown command 'xyzzyfoo'; see 'skald --help'"},
+      {{"run", "--tmep", "1"}, "unknown flag '--tmep', did you mean '--temp'?"},
+      {{"run", "--tmep=1"}, "unknown flag '--tmep', did you mean '--temp'?"},
+      {{"run", "--top"}, "unknown flag '--top', did you mean '--top"},
+      {{"--vers"}, "did you mean '--version'?"},
+      {{"tokenize", "--piece"}, "did you mean '--pieces'?"},
+      {{"run", "-ngl", "99"}, "unknown flag '-ngl'"},
+      {{"run", "-fa"}, "unknown flag '-fa'"},
+      {{"run", "-x"}, "unknown flag '-x'; see 'skald run --help'"},
+      {{"run", "a", "b", "c"}, "unexpected argument 'c'; quote a text that has spaces"},
+      {{"tokenize", "a", "b", "c"}, "unexpected argument 'c'"},
+      {{"inspect", "a", "b"}, "unexpected argument 'b'"},
+      {{"run", "-m"}, "--model needs a value"},
+      {{"run", "--temp"}, "--temp needs a value"},
+      {{"run", "--temp", "1", "--temp", "2"}, "--temp is given more than once"},
+      {{"run", "\x1b[31m", "a", "\x1b[2J"}, "unexpected argument '\\x1b[2J'"},
+  };
+  for (const auto& [arguments, says] : cases) {
+    const Outcome outcome = skald(arguments);
+    CAPTURE(says, outcome.err);
+    CHECK(outcome.code == 2);
+    CHECK(outcome.out == "");
+    CHECK(has(outcome.err, says));
+    CHECK(outcome.err.substr(0, 14) == "skald: error: ");
+    CHECK(outcome.err.find('\n') == outcome.err.size() - 1);
+  }
+}
+
+}  // namespace
+}  // namespace skald::test

@@ -1,0 +1,86 @@
+// Models for tests of the program: small GGUFs with a vocabulary of bytes and a few words, and
+// Hugging Face folders put together from the goldens and a tokenizer of ours.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "tests/gguf_writer.h"
+#include "tests/paths.h"
+#include "tests/temp_folder.h"
+
+namespace skald::test {
+
+inline std::string small_gguf() { return (data_dir() / "gguf" / "kq256.q8_0.gguf").string(); }
+
+// A vocabulary of 512, of which tokenizer.model's first pieces are bytes: token id = byte + 3.
+inline constexpr int kFirstByteToken = 3;
+
+// What a hand-made one-layer model is like: every weight 0 but for the norms, so that all logits
+// are equal and --logit-bias alone decides.
+struct FlatModel {
+  uint32_t context = 512;
+  float embedding = 0;
+  std::string extra_piece = "x";  // of the last token, id 259
+};
+
+inline std::string flat_gguf(const FlatModel& model) {
+  constexpr uint32_t kDim = 32, kVocab = 260;
+  GgufWriter w;
+  w.text("general.architecture", "llama");
+  w.u32("llama.block_count", 1);
+  w.u32("llama.context_length", model.context);
+  w.u32("llama.embedding_length", kDim);
+  w.u32("llama.feed_forward_length", kDim);
+  w.u32("llama.attention.head_count", 1);
+  w.f32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
+  std::vector<std::string> pieces{"<unk>", "<s>", "</s>"};
+  std::string types = raw<int32_t>(2) + raw<int32_t>(3) + raw<int32_t>(3);
+  std::string scores = raw(0.0f) + raw(0.0f) + raw(0.0f);
+  for (int byte = 0; byte < 256; ++byte) {
+    char piece[16];
+    std::snprintf(piece, sizeof piece, "<0x%02X>", byte);
+    pieces.push_back(piece);
+    types += raw<int32_t>(6);
+    scores += raw(0.0f);
+  }
+  pieces.push_back(model.extra_piece);
+  types += raw<int32_t>(1);
+  scores += raw(-1.0f);
+  w.text("tokenizer.ggml.model", "llama");
+  w.strings("tokenizer.ggml.tokens", pieces);
+  w.array("tokenizer.ggml.scores", 6, kVocab, scores);
+  w.array("tokenizer.ggml.token_type", 5, kVocab, types);
+  w.u32("tokenizer.ggml.bos_token_id", 1);
+  w.u32("tokenizer.ggml.eos_token_id", 2);
+  w.boolean("tokenizer.ggml.add_space_prefix", false);
+  const auto tensor = [&](const std::string& name, uint64_t rows, float value) {
+    std::string data;
+    for (uint64_t i = 0; i < rows * kDim; ++i) data += raw(value);
+    w.tensors.push_back(
+        {name, rows == 1 ? std::vector<uint64_t>{kDim} : std::vector<uint64_t>{kDim, rows}, 0,
+         data});
+  };
+  tensor("token_embd.weight", kVocab, model.embedding);
+  for (const char* name :
+       {"attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"}) {
+    tensor(std::string("blk.0.") + name + ".weight", kDim, 0);
+  }
+  tensor("blk.0.attn_norm.weight", 1, 1);
+  tensor("blk.0.ffn_norm.weight", 1, 1);
+  tensor("output_norm.weight", 1, 1);
+  tensor("output.weight", kVocab, 0);
+  return w.file();
+}
+
+// The golden's weights and the tokenizer of tests/data/tokenizer, in one folder.
+inline void make_folder(const std::filesystem::path& folder, const std::string& golden) {
+  namespace fs = std::filesystem;
+  fs::create_directories(folder);
+  for (const char* file : {"config.json", "model.safetensors"}) {
+    fs::copy_file(data_dir() / "goldens" / golden / file, folder / file);
+  }
+  fs::copy_file(data_dir() / "tokenizer" / "unigram.model", folder / "tokenizer.model");
+}
+
+}  // namespace skald::test

@@ -1,0 +1,172 @@
+// What inspect, bench and diff print, for people and for programs.
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/app/models.h"
+#include "tests/catch.h"
+#include "tests/error_text.h"
+#include "tests/process.h"
+
+namespace skald::test {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string output(const std::vector<std::string>& arguments, int code = 0) {
+  const Outcome outcome = skald(arguments);
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == code);
+  return outcome.out;
+}
+
+void check_keys(const Json& object, const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) {
+    CAPTURE(key);
+    CHECK(object.contains(key));
+  }
+}
+
+TEST_CASE("inspect describes a GGUF and a folder") {
+  const std::string text = output({"inspect", small_gguf()});
+  CHECK(has(text, "family      Llama (llama, GGUF v3)"));
+  CHECK(has(text, "parameters  852736 in 887.0 KiB"));
+  CHECK(has(text, "Q8_0        9 tensors, 884.0 KiB"));
+  CHECK(!has(text, "token_embd.weight"));
+  CHECK(has(output({"inspect", "-m", small_gguf(), "--tensors"}), "token_embd.weight  "));
+  CHECK(has(output({"inspect", small_gguf(), "--metadata"}), "llama.context_length"));
+
+  const std::string folder = (data_dir() / "goldens" / "llama3-gqa-tied-ropescale").string();
+  CHECK(has(output({"inspect", folder}), "scaling llama3"));
+}
+
+TEST_CASE("inspect's JSON has everything") {
+  for (const std::string& path : {small_gguf(), (data_dir() / "goldens" / "llama-mha").string()}) {
+    const Json report = Json::parse(output({"inspect", path, "--json"}));
+    check_keys(report, {"path", "format", "family", "parameters", "bytes", "config", "tokenizer",
+                        "types", "tensors"});
+    check_keys(report["config"], {"architecture", "layers", "dim", "heads", "kv_heads", "context",
+                                  "vocab", "rope_base", "tied_embeddings"});
+    int64_t bytes = 0;
+    for (const Json& tensor : report["tensors"]) {
+      check_keys(tensor, {"name", "shape", "type", "bytes"});
+      bytes += tensor["bytes"].get<int64_t>();
+    }
+    CHECK(bytes == report["bytes"]);
+    CHECK(report.contains("metadata") == (report["format"] == "gguf"));
+  }
+}
+
+void check_bench(const Json& report) {
+  check_keys(report, {"model", "bytes", "parameters", "backend", "read_bytes_per_second"});
+  CHECK(report["read_bytes_per_second"].get<double>() > 1e8);
+  REQUIRE(report["results"].size() == 2);
+  for (const Json& row : report["results"]) {
+    check_keys(row, {"test", "kind", "tokens", "depth", "seconds", "tokens_per_second",
+                     "tokens_per_second_deviation"});
+    const bool prefill = row["kind"] == "prefill";
+    CHECK(row["test"] == (prefill ? "pp8 @ d3" : "tg4 @ d3"));
+    CHECK(row["seconds"].size() == 2);
+    for (const char* rate : {"tokens_per_second", prefill ? "flops_per_second" : "bytes_per_second",
+                             prefill ? "tokens_per_second" : "share_of_read_bandwidth"}) {
+      CHECK(std::isfinite(row[rate].get<double>()));
+      CHECK(row[rate].get<double>() > 0);
+    }
+  }
+}
+
+TEST_CASE("bench reports the same as JSON, CSV, Markdown and text") {
+  const std::vector<std::string> base{"bench", "-m", small_gguf(), "-p", "8", "-n",
+                                      "4",     "-d", "3",          "-r", "2"};
+  const auto with = [&](const char* flag) {
+    auto arguments = base;
+    if (*flag) arguments.push_back(flag);
+    return output(arguments);
+  };
+  check_bench(Json::parse(with("--json")));
+
+  std::istringstream csv(with("--csv"));
+  std::string line;
+  std::getline(csv, line);
+  CHECK(line ==
+        "model,bytes,parameters,backend,test,kind,tokens,depth,repetitions,"
+        "tokens_per_second,tokens_per_second_deviation,bytes_per_second,"
+        "share_of_read_bandwidth,flops_per_second");
+  std::getline(csv, line);
+  CHECK(has(line, "kq256.q8_0.gguf,908288,852736,\"cpu ("));
+  CHECK(has(line, ",pp8 @ d3,prefill,8,3,2,"));
+  std::getline(csv, line);
+  CHECK(has(line, ",tg4 @ d3,decode,4,3,2,"));
+  CHECK(!std::getline(csv, line));
+
+  std::istringstream markdown(with("--markdown"));
+  std::vector<size_t> bars;
+  for (int i = 0; i < 4 && std::getline(markdown, line); ++i) {
+    bars.push_back(static_cast<size_t>(std::count(line.begin(), line.end(), '|')));
+    CHECK((line.front() == '|' && line.back() == '|'));
+  }
+  CHECK(bars == std::vector<size_t>(4, 10));
+
+  const std::string text = with("");
+  CHECK(has(text, "887.0 KiB"));
+  CHECK(has(text, "852.7 K"));
+  CHECK(has(text, "\nread bandwidth of this machine with these threads: "));
+}
+
+TEST_CASE("bench measures random weights of a published shape") {
+  const Json report = Json::parse(output({"bench", "--shape", "smollm2-135m", "--type", "q4_0",
+                                          "-p", "8", "-n", "4", "-d", "3", "-r", "2", "--json"}));
+  CHECK(report["model"] == "smollm2-135m q4_0");
+  CHECK(report["parameters"] == 134515008);
+  check_bench(report);
+}
+
+TEST_CASE("bench names the shapes and types that there are") {
+  const Outcome shape = skald({"bench", "--shape", "llama-9", "--type", "f16"});
+  CHECK(shape.code == 2);
+  CHECK(has(shape.err, "unknown shape 'llama-9'; these are: smollm2-135m, tinyllama-1.1b, "));
+  const Outcome type = skald({"bench", "--shape", "smollm2-135m", "--type", "q9"});
+  CHECK(type.code == 2);
+  CHECK(has(type.err, "unknown type 'q9'; these are: f32, f16, "));
+}
+
+TEST_CASE("diff finds the exact settings equal to the reference") {
+  TempFolder folder;
+  for (const char* golden : {"llama-mha", "llama3-gqa-tied-ropescale", "mistral-swa-headdim64"}) {
+    const auto path = folder.path() / golden;
+    make_folder(path, golden);
+    const Json report = Json::parse(output({"diff", "-m", path.string(), "-a", "reference,exact",
+                                            "-b", "cpu,exact", "--json", "--tolerance", "1e-4"}));
+    check_keys(report, {"a", "b", "tokens", "tolerance", "first", "ops"});
+    CHECK(report["first"].is_null());
+    for (const Json& op : report["ops"]) {
+      check_keys(op, {"op", "name", "buffer", "relative", "largest", "row", "col"});
+      CHECK(op["relative"].get<double>() <= 1e-4);
+      CHECK(op["beyond_tolerance"] == false);
+    }
+  }
+}
+
+TEST_CASE("diff with bit-equal settings shows nothing, and names the first op that differs") {
+  const std::string same = output({"diff", "-m", small_gguf(), "-a", "cpu,threads=1", "-b",
+                                   "cpu,threads=2,rows=3", "--tolerance", "0"});
+  CHECK(has(same, "no buffer differs by more than 0.00e+00"));
+  const std::string other =
+      output({"diff", "-m", small_gguf(), "-a", "cpu,exact", "-b", "cpu", "--tolerance", "0"}, 1);
+  CHECK(has(other, "\nfirst difference: op 2, linear blk.0.attn_q.weight: buffer 'q' differs by "));
+  CHECK(has(output({"diff", "-m", small_gguf()}), "no buffer differs by more than 5.00e-02"));
+}
+
+TEST_CASE("diff's settings are checked before anything is read") {
+  for (const char* setting :
+       {"", "foo", "exact", "cpu,", "cpu,,exact", "cpu,threads=0", "cpu,threads=1025",
+        "cpu,threads=x", "cpu,rows=99999999999", "cpu,rows=-1", "reference;exact", "cpu,cpu"}) {
+    const Outcome outcome = skald({"diff", "-m", "/nothing", std::string("-a"), setting});
+    CAPTURE(setting, outcome.err);
+    CHECK(outcome.code == 2);
+    CHECK(outcome.err.find('\n') == outcome.err.size() - 1);
+  }
+}
+
+}  // namespace
+}  // namespace skald::test

@@ -1,0 +1,204 @@
+#include "tests/app/models.h"
+#include "tests/catch.h"
+#include "tests/error_text.h"
+#include "tests/process.h"
+
+namespace skald::test {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+Arguments greedy(const Arguments& more) {
+  Arguments all{"run", "-m", small_gguf(), "--temp", "0", "--ignore-eos", "-n", "20"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+std::string text_of(const Arguments& more, const std::string& input = "") {
+  const Outcome outcome = skald(greedy(more), input);
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK(outcome.err == "");
+  return outcome.out;
+}
+
+TEST_CASE("a prompt is the argument, -p, -f, -f - or stdin, and all give the same text") {
+  TempFolder folder;
+  const std::string file = folder.write("prompt.txt", "Once upon\n").string();
+  const std::string text = text_of({"Once upon"});
+  CHECK(text != "");
+  CHECK(text_of({"-p", "Once upon"}) == text);
+  CHECK(text_of({"-f", file}) == text);
+  CHECK(text_of({"-f", "-"}, "Once upon\n") == text);
+  CHECK(text_of({}, "Once upon") == text);
+  CHECK(text_of({"-p", "Once upon", "-e"}) == text);
+  CHECK(text_of({"-e", "\\x4fnce\\x20upon"}) == text);
+  CHECK(text_of({"--prompt=Once upon"}) == text);
+  const Outcome model_first =
+      skald({"run", small_gguf(), "Once upon", "--temp", "0", "--ignore-eos", "-n", "20"});
+  CHECK(model_first.out == text);
+}
+
+TEST_CASE("a prompt is taken as it is, whatever characters it begins with") {
+  for (const char* prompt :
+       {"[a, b]", "[INST] hi [/INST]", "[]", "a,b", "{}", "bench", "run", "\"a\"", "'a'", "a=b",
+        "@f", "- item", "-hello", "--help", "%s", "/a", "!", "\\n", "  two  "}) {
+    CAPTURE(prompt);
+    const std::vector<std::string> base{"run", "-m", small_gguf(), "-n", "0", "--echo"};
+    auto with_flag = base, with_equals = base, as_word = base;
+    with_flag.insert(with_flag.end(), {"-p", prompt});
+    with_equals.push_back(std::string("--prompt=") + prompt);
+    as_word.insert(as_word.end(), {"--", prompt});
+    CHECK(skald(with_flag).out == prompt);
+    CHECK(skald(with_equals).out == prompt);
+    CHECK(skald(as_word).out == prompt);
+  }
+}
+
+TEST_CASE("the bundled model tells a story without any flag") {
+  const Outcome story = skald({"run", "Once upon a time", "-n", "20", "-s", "1"});
+  CAPTURE(story.err);
+  CHECK(story.code == 0);
+  CHECK(story.out.size() > 20);
+  CHECK(story.out.front() == ',');
+  CHECK(has(skald({"inspect"}).out, "family      Llama"));
+  CHECK(skald({"diff"}).code == 0);
+}
+
+TEST_CASE("a prompt may be empty, binary, or not UTF-8") {
+  const std::string empty = text_of({""});
+  CHECK(text_of({"-p", ""}) == empty);
+  CHECK(text_of({}, "") == empty);
+  CHECK(text_of({}, "\n") == empty);
+  CHECK(text_of({}, std::string("a\0b", 3)) == text_of({"-e", "a\\0b"}));
+  CHECK(text_of({}, std::string("a\0b", 3)) != text_of({"a"}));
+  CHECK(text_of({},
+                "a\xff\xfe"
+                "b") == text_of({},
+                                "a\xff\xfe"
+                                "b"));
+  std::string all;
+  for (int byte = 0; byte < 256; byte += 3) all += static_cast<char>(byte);
+  CHECK(skald(greedy({}), all).code == 0);
+}
+
+TEST_CASE("an escape that is none is an error") {
+  for (const char* prompt : {"a\\q", "a\\", "\\x4", "\\xzz"}) {
+    const Outcome outcome = skald(greedy({"-e", prompt}));
+    CHECK(outcome.code == 2);
+    CHECK(has(outcome.err, "unknown escape"));
+  }
+}
+
+TEST_CASE("stdout in a pipe is the new text alone, and --stats goes to stderr") {
+  const std::string text = text_of({"Once"});
+  const Outcome stats = skald(greedy({"Once", "--stats"}));
+  CHECK(stats.out == text);
+  CHECK(has(stats.err, "seed "));
+  CHECK(has(stats.err, "prompt tokens, first token after"));
+  CHECK(has(stats.err, "20 new tokens"));
+  CHECK(text_of({"Once", "--echo"}) == "Once" + text);
+}
+
+TEST_CASE("the same seed gives the same text and another seed another text") {
+  const auto with_seed = [](const char* seed) {
+    return skald({"run", "-m", small_gguf(), "-p", "Once", "-n", "30", "-s", seed}).out;
+  };
+  CHECK(with_seed("1") == with_seed("1"));
+  CHECK(with_seed("1") != with_seed("2"));
+  CHECK(with_seed("-1") != with_seed("-1"));
+}
+
+TEST_CASE("threads and rows change no letter") {
+  const std::string text = text_of({"Once upon a time there was", "-t", "1"});
+  for (const char* threads : {"2", "8"}) {
+    CHECK(text_of({"Once upon a time there was", "-t", threads}) == text);
+  }
+  for (const char* rows : {"1", "7", "512"}) {
+    CHECK(text_of({"Once upon a time there was", "--rows", rows}) == text);
+  }
+}
+
+TEST_CASE("-n 0 computes nothing and a prompt that fills the context is allowed with it") {
+  CHECK(skald({"run", "-m", small_gguf(), "-p", "Once", "-n", "0"}).out == "");
+  CHECK(skald({"run", "-m", small_gguf(), "-p", "", "-c", "1", "-n", "0"}).code == 0);
+  CHECK(skald({"run", "-m", small_gguf(), "-p", "Once", "-c", "2", "-n", "0"}).code == 0);
+}
+
+TEST_CASE("a prompt longer than the context is an error with both numbers") {
+  const Outcome exact = skald({"run", "-m", small_gguf(), "-p", "Once", "-c", "2", "-n", "1"});
+  CHECK(exact.code == 1);
+  CHECK(has(exact.err,
+            "the prompt needs 2 tokens and the answer at least 1, but the context "
+            "holds 2; shorten it or ask for more with -c"));
+  const Outcome longer = skald({"run", "-m", small_gguf(), "-c", "1"}, "Once");
+  CHECK(longer.code == 1);
+  CHECK(longer.out == "");
+  const Outcome model = skald({"run", "-m", small_gguf()}, std::string(5000, 'q'));
+  CHECK(model.code == 1);
+  CHECK(has(model.err, "but the context holds 512; shorten it\n"));
+}
+
+TEST_CASE("a context that fills up before the asked number of tokens is told") {
+  for (const char* count : {"-1", "100"}) {
+    const Outcome outcome =
+        skald({"run", "-m", small_gguf(), "-p", "Once", "-c", "12", "-n", count, "--ignore-eos"});
+    CHECK(outcome.code == 0);
+    CHECK(outcome.err == "skald: stopped after 10 tokens, the context is full (12)\n");
+  }
+  const Outcome exact =
+      skald({"run", "-m", small_gguf(), "-p", "Once", "-c", "12", "-n", "10", "--ignore-eos"});
+  CHECK(exact.err == "");
+}
+
+TEST_CASE("text ends at the end token unless it is ignored") {
+  TempFolder folder;
+  const std::string model = folder.write("flat.gguf", flat_gguf({})).string();
+  const Outcome ended = skald({"run", "-m", model, "a", "-n", "5", "-l", "2+5", "--temp", "0"});
+  CHECK(ended.out == "");
+  CHECK(ended.code == 0);
+  const Outcome ignored = skald({"run", "-m", model, "a", "-n", "5", "-l", "2+5", "-l", "259+1",
+                                 "--temp", "0", "--ignore-eos"});
+  CHECK(ignored.out == "xxxxx");
+}
+
+TEST_CASE("control characters in a pipe are passed on byte for byte") {
+  TempFolder folder;
+  const std::string model = folder.write("flat.gguf", flat_gguf({})).string();
+  const std::string escape = std::to_string(kFirstByteToken + 0x1b) + "+5";
+  CHECK(skald({"run", "-m", model, "a", "-n", "3", "-l", escape, "--temp", "0"}).out ==
+        "\x1b\x1b\x1b");
+  const std::string half = std::to_string(kFirstByteToken + 0xc3) + "+5";
+  CHECK(skald({"run", "-m", model, "a", "-n", "2", "-l", half, "--temp", "0"}).out ==
+        "\xEF\xBF\xBD\xEF\xBF\xBD");
+}
+
+TEST_CASE("weights that are not a number give an error that says so") {
+  TempFolder folder;
+  FlatModel broken;
+  broken.embedding = NAN;
+  const std::string model = folder.write("nan.gguf", flat_gguf(broken)).string();
+  const Outcome outcome = skald({"run", "-m", model, "a", "-n", "5"});
+  CHECK(outcome.code == 1);
+  CHECK(has(outcome.err, "logits are not finite"));
+  CHECK(outcome.err.find('\n') == outcome.err.size() - 1);
+}
+
+TEST_CASE("a Hugging Face folder runs, by itself or by one of its files") {
+  TempFolder folder;
+  make_folder(folder.path() / "model", "llama-mha");
+  const auto run = [&](const std::string& path) {
+    const Outcome outcome = skald({"run", "-m", path, "ab", "-n", "5", "--temp", "0"});
+    CAPTURE(path, outcome.err);
+    CHECK(outcome.code == 0);
+    return outcome.out;
+  };
+  const std::string path = (folder.path() / "model").string();
+  const std::string text = run(path);
+  CHECK(run(path + "/") == text);
+  CHECK(run(path + "/config.json") == text);
+  CHECK(run(path + "/model.safetensors") == text);
+}
+
+}  // namespace
+}  // namespace skald::test

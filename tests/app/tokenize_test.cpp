@@ -1,0 +1,130 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/app/models.h"
+#include "tests/catch.h"
+#include "tests/error_text.h"
+#include "tests/process.h"
+
+namespace skald::test {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string bpe() { return (data_dir() / "tokenizer" / "bpe.model").string(); }
+
+std::string output(const std::vector<std::string>& arguments, const std::string& input = "") {
+  const Outcome outcome = skald(arguments, input);
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK(outcome.err == "");
+  return outcome.out;
+}
+
+TEST_CASE("text comes from the argument, -p, -f or stdin; ids from any kind of model") {
+  TempFolder folder;
+  const std::string file = folder.write("text", "Once upon\n").string();
+  CHECK(output({"tokenize", small_gguf(), "Once upon"}) == "1 403 407\n");
+  CHECK(output({"tokenize", "-m", small_gguf(), "Once upon"}) == "1 403 407\n");
+  CHECK(output({"tokenize", small_gguf(), "-p", "Once upon"}) == "1 403 407\n");
+  CHECK(output({"tokenize", small_gguf(), "-f", file}) == "1 403 407\n");
+  CHECK(output({"tokenize", small_gguf()}, "Once upon\n") == "1 403 407\n");
+  CHECK(output({"tokenize", small_gguf(), "Once upon", "--no-bos"}) == "403 407\n");
+  CHECK(output({"tokenize", small_gguf(), "Once upon", "--count"}) == "3\n");
+  CHECK(output({"tokenize", small_gguf(), "Once", "--pieces"}) == "1\t<s>\n403\t▁Once\n");
+  CHECK(output({"tokenize", small_gguf(), ""}) == "1\n");
+
+  make_folder(folder.path() / "model", "llama-mha");
+  const std::string path = (folder.path() / "model").string();
+  const std::string ids = output({"tokenize", path, "a b"});
+  CHECK(output({"tokenize", path + "/config.json", "a b"}) == ids);
+  CHECK(output({"tokenize", path + "/tokenizer.model", "a b"}) == ids);
+}
+
+TEST_CASE("control tokens are read in the text only when asked for") {
+  const std::string plain = output({"tokenize", small_gguf(), "</s>", "--no-bos"});
+  CHECK(plain != "2\n");
+  CHECK(has(" " + output({"tokenize", small_gguf(), "</s>", "--no-bos", "--special"}), " 2\n"));
+}
+
+TEST_CASE("decoding gives the text back") {
+  for (const std::string text : {"Once upon a time", "  spaces  ", "tab\tand\nline", "ä€😀"}) {
+    const std::string ids = output({"tokenize", bpe(), text});
+    CHECK(output({"tokenize", bpe(), "--decode", ids}) == text + "\n");
+    CHECK(output({"tokenize", bpe(), "--decode"}, ids) == text + "\n");
+  }
+  CHECK(output({"tokenize", small_gguf(), "--decode", "[1, 403,407]"}) == "Once upon\n");
+  CHECK(output({"tokenize", small_gguf(), "--decode", ""}) == "\n");
+}
+
+TEST_CASE("ids that are none are refused") {
+  for (const char* ids :
+       {"abc", "1 x", "[1,2]x", "1.5", "512", "-1", "99999999999", "99999999999999999999"}) {
+    const Outcome outcome =
+        skald({"tokenize", small_gguf(), std::string("--decode"), "-p", std::string(" ") + ids});
+    CAPTURE(ids, outcome.err);
+    CHECK(outcome.code == 2);
+    CHECK(outcome.out == "");
+  }
+}
+
+TEST_CASE("lines of JSON go through one by one, and a bad one hurts no other") {
+  const std::string input =
+      "\"Once\"\n"
+      "not json\n"
+      "\n"
+      "42\r\n"
+      "\"upon\\n\"\r\n"
+      "\"\xff\"\n"
+      "\"\"";
+  const Outcome outcome = skald({"tokenize", small_gguf(), "--jsonl"}, input);
+  CHECK(outcome.code == 5);
+  std::istringstream lines(outcome.out);
+  std::vector<Json> results;
+  for (std::string line; std::getline(lines, line);) results.push_back(Json::parse(line));
+  REQUIRE(results.size() == 6);
+  CHECK(results[0] == Json({1, 403}));
+  CHECK(results[1] == Json({{"error", "not valid JSON"}, {"line", 2}}));
+  CHECK(results[2] == Json({{"error", "expected a JSON string"}, {"line", 4}}));
+  CHECK(results[3][0] == 1);
+  CHECK(results[4]["line"] == 6);
+  CHECK(results[5] == Json::array({1}));
+  CHECK(has(outcome.err, "skald: line 2: not valid JSON\nskald: line 4: "));
+}
+
+TEST_CASE("lines of JSON decode too, with the same care") {
+  const std::string input =
+      "[1,403,407]\n[]\n[1,1.5]\n[99999999999]\n[-1]\n[18446744073709551615]\n"
+      "[512]\n\"a\"\n[403]\n";
+  const Outcome outcome = skald({"tokenize", small_gguf(), "--jsonl", "--decode"}, input);
+  CHECK(outcome.code == 5);
+  std::istringstream lines(outcome.out);
+  std::vector<Json> results;
+  for (std::string line; std::getline(lines, line);) results.push_back(Json::parse(line));
+  REQUIRE(results.size() == 9);
+  CHECK(results[0] == "Once upon");
+  CHECK(results[1] == "");
+  for (size_t i = 2; i < 8; ++i) CHECK(results[i].contains("error"));
+  CHECK(results[8] == "Once");
+}
+
+TEST_CASE("all lines good means exit code 0") {
+  CHECK(output({"tokenize", small_gguf(), "--jsonl"}, "\"a\"\n\n\"b\"\n").size() > 2);
+  CHECK(output({"tokenize", small_gguf(), "--jsonl"}, "") == "");
+}
+
+TEST_CASE("a pipe or a device is no tokenizer") {
+  TempFolder folder;
+  const std::string fifo = (folder.path() / "fifo").string();
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  for (const std::string& path : {fifo, std::string("/dev/zero")}) {
+    const Outcome outcome = skald({"tokenize", path, "hi"});
+    CHECK(outcome.code == 3);
+    CHECK(has(outcome.err, "is neither a file nor a folder"));
+  }
+}
+
+}  // namespace
+}  // namespace skald::test

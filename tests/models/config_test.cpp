@@ -1,0 +1,54 @@
+// Metadata of a GGUF that other programs write in several ways.
+#include "models/config.h"
+
+#include "models/gguf.h"
+#include "tests/catch.h"
+#include "tests/gguf_writer.h"
+#include "tests/temp_folder.h"
+
+namespace skald::test {
+namespace {
+
+// The configuration of a file with the keys that every model has, and those that `add` writes.
+template <class Add>
+ModelConfig config_with(Add add) {
+  GgufWriter w;
+  w.text("general.architecture", "llama");
+  w.u32("llama.block_count", 1);
+  w.u32("llama.embedding_length", 8);
+  w.u32("llama.feed_forward_length", 8);
+  w.u32("llama.attention.head_count", 2);
+  w.f32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
+  add(w);
+  w.tensors.push_back({"token_embd.weight", {8, 4}, 0, std::string(8 * 4 * 4, '\0')});
+  TempFolder folder;
+  return read_common_gguf(*open_gguf(folder.write("model.gguf", w.file())));
+}
+
+TEST_CASE("a window beyond any text is a large window, not a negative one") {
+  CHECK(config_with([](GgufWriter&) {}).window == 0);
+  CHECK(config_with([](GgufWriter& w) { w.u32("llama.attention.sliding_window", 4096); }).window ==
+        4096);
+  CHECK(config_with([](GgufWriter& w) {
+          w.u32("llama.attention.sliding_window", 0xffffffff);
+        }).window == INT32_MAX);
+}
+
+TEST_CASE("rope scaling of type none ignores a factor, and a factor of 0 is 1") {
+  const auto plain = config_with([](GgufWriter&) {}).rope.inv_freq;
+  const auto scaled = [](const char* type, float factor) {
+    return config_with([&](GgufWriter& w) {
+             if (*type) w.text("llama.rope.scaling.type", type);
+             w.f32("llama.rope.scaling.factor", factor);
+           })
+        .rope.inv_freq;
+  };
+  CHECK(scaled("none", 8) == plain);
+  CHECK(scaled("linear", 0) == plain);
+  CHECK(scaled("", 1) == plain);
+  CHECK(scaled("linear", 4)[1] == plain[1] / 4);
+  CHECK(scaled("", 4)[1] == plain[1] / 4);
+}
+
+}  // namespace
+}  // namespace skald::test

@@ -1,0 +1,126 @@
+// Runs the built program as a user's shell does and gives back all that it did. A time limit ends
+// one that hangs; a test then sees the signal instead of an exit code.
+#pragma once
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace skald::test {
+
+struct Outcome {
+  std::string out, err;
+  int code = -1;   // of exit(); -1 when a signal ended it
+  int signal = 0;  // that ended it; SIGKILL after the time limit
+};
+
+struct Invocation {
+  std::vector<std::string> arguments;
+  std::string input;
+  std::vector<std::pair<std::string, std::string>> environment = {};  // added
+  std::string out_file = {};       // stdout goes there instead: "/dev/full"
+  bool no_out = false;             // stdout is closed
+  size_t read_at_most = SIZE_MAX;  // bytes of stdout, then the pipe is closed
+  double seconds = 60;
+  uint64_t address_space = 0;  // bytes, at most; 0: no limit
+  // Sent, one after the other, each time that more output is seen.
+  std::vector<int> signals = {};
+};
+
+inline void write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(fd, bytes.data(), bytes.size());
+    if (count <= 0) return;
+    bytes.remove_prefix(static_cast<size_t>(count));
+  }
+}
+
+[[noreturn]] inline void exec_program(const Invocation& invocation) {
+  std::vector<char*> argv{const_cast<char*>("skald")};
+  for (const std::string& a : invocation.arguments) argv.push_back(const_cast<char*>(a.c_str()));
+  argv.push_back(nullptr);
+  for (const auto& [name, value] : invocation.environment) {
+    ::setenv(name.c_str(), value.c_str(), 1);
+  }
+  if (invocation.address_space > 0) {
+    const rlimit both = {invocation.address_space, invocation.address_space};
+    ::setrlimit(RLIMIT_AS, &both);
+  }
+  ::signal(SIGPIPE, SIG_DFL);
+  ::execv(SKALD_PROGRAM, argv.data());
+  ::_exit(127);
+}
+
+inline Outcome run_program(const Invocation& invocation) {
+  int in[2], out[2], err[2];
+  if (::pipe2(in, O_CLOEXEC) || ::pipe2(out, O_CLOEXEC) || ::pipe2(err, O_CLOEXEC)) {
+    throw std::runtime_error("no pipe");
+  }
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (!invocation.out_file.empty()) {
+      out[1] = ::open(invocation.out_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    }
+    ::dup2(in[0], 0), ::dup2(out[1], 1), ::dup2(err[1], 2);
+    if (invocation.no_out) ::close(1);
+    exec_program(invocation);
+  }
+  ::close(in[0]), ::close(out[1]), ::close(err[1]);
+  // A writer of its own: a child that prints before it reads would block both.
+  const pid_t writer = ::fork();
+  if (writer == 0) {
+    ::close(out[0]), ::close(err[0]);
+    ::signal(SIGPIPE, SIG_IGN);
+    write_all(in[1], invocation.input);
+    ::_exit(0);
+  }
+  ::close(in[1]);
+
+  Outcome outcome;
+  size_t sent = 0;
+  const auto start = std::chrono::steady_clock::now();
+  pollfd ready[2] = {{out[0], POLLIN, 0}, {err[0], POLLIN, 0}};
+  std::string* texts[2] = {&outcome.out, &outcome.err};
+  while (ready[0].fd >= 0 || ready[1].fd >= 0) {
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    if (elapsed.count() > invocation.seconds) ::kill(child, SIGKILL);
+    ::poll(ready, 2, 100);
+    for (int i = 0; i < 2; ++i) {
+      if (ready[i].fd < 0 || ready[i].revents == 0) continue;
+      char part[1 << 16];
+      const size_t most = std::min(sizeof part, invocation.read_at_most);
+      const ssize_t count = ::read(ready[i].fd, part, i == 0 ? most : sizeof part);
+      if (count > 0) texts[i]->append(part, static_cast<size_t>(count));
+      const bool enough = i == 0 && outcome.out.size() >= invocation.read_at_most;
+      if (count <= 0 || enough) ::close(std::exchange(ready[i].fd, -1));
+      if (i == 0 && count > 0 && sent < invocation.signals.size()) {
+        ::kill(child, invocation.signals[sent++]);
+      }
+    }
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ::kill(writer, SIGKILL);
+  ::waitpid(writer, nullptr, 0);
+  if (WIFEXITED(status)) outcome.code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) outcome.signal = WTERMSIG(status);
+  return outcome;
+}
+
+inline Outcome skald(std::vector<std::string> arguments, std::string input = "") {
+  return run_program({std::move(arguments), std::move(input)});
+}
+
+}  // namespace skald::test
