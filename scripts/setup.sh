@@ -44,7 +44,11 @@ build() {
     say "configuring and building in build/$preset; the first time takes a few minutes"
     log=build/$preset.log
     cmake --preset "$preset" -G Ninja >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
-    grep -E '^-- skald:' "$log" | sed 's/^-- //' >&2 || true
+    if [[ $preset == cuda ]]; then
+      sed -n 's/^-- skald: /skald: /p' "$log" >&2
+    elif [[ $preset == cpu ]]; then
+      say "no CUDA compiler (nvcc) found: building for the CPU alone"
+    fi
   fi
-  ninja -C "build/$preset" --quiet "$@" >&2
+  ninja -C "build/$preset" --quiet "$@" | { grep -v '^ninja: no work to do' || true; } >&2
 }
