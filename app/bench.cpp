@@ -176,6 +176,9 @@ BenchReport measure_all(const BenchFlags& flags, const std::vector<BenchCase>& c
     report.parameters += tensor.view.rows * tensor.view.cols;
   }
   report.device = executor->description();
+  if (!device.cuda) {
+    report.threads = options.threads > 0 ? options.threads : cpu::available_threads();
+  }
   for (const BenchCase& test : cases) {
     BenchResult result = measure(*executor, test, flags.repetitions, progress);
     if (!result.seconds.empty()) report.results.push_back(std::move(result));

@@ -43,12 +43,13 @@ double BenchResult::rate_deviation() const {
 }
 
 Table to_table(const BenchReport& report) {
-  Table table{{"model", "size", "params", "backend", "test", "t/s", "GB/s", "% of read", "GFLOP/s"},
+  Table table{{"model", "size", "params", "backend", "threads", "test", "t/s", "GB/s", "% of read",
+               "GFLOP/s"},
               {}};
   for (const BenchResult& r : report.results) {
     const double bytes = per_second(r.bytes, r);
     table.rows.push_back({report.model, size_text(report.bytes), count_text(report.parameters),
-                          report.device, r.test.name(),
+                          report.device, concat(report.threads), r.test.name(),
                           number(r.mean_rate(), "%.2f") + number(r.rate_deviation(), " ± %.2f"),
                           r.bytes > 0 ? number(bytes / 1e9, "%.1f") : "",
                           r.bytes > 0 ? number(100 * bytes / report.bandwidth, "%.1f") : "",
@@ -58,17 +59,18 @@ Table to_table(const BenchReport& report) {
 }
 
 Table to_csv_table(const BenchReport& report) {
-  Table table{{"model", "bytes", "parameters", "backend", "test", "kind", "tokens", "depth",
-               "repetitions", "tokens_per_second", "tokens_per_second_deviation",
+  Table table{{"model", "bytes", "parameters", "backend", "threads", "test", "kind", "tokens",
+               "depth", "repetitions", "tokens_per_second", "tokens_per_second_deviation",
                "bytes_per_second", "share_of_read_bandwidth", "flops_per_second"},
               {}};
   const auto plain = [](double value) { return number(value, "%.6g"); };
   for (const BenchResult& r : report.results) {
     const double bytes = per_second(r.bytes, r);
     table.rows.push_back({report.model, concat(report.bytes), concat(report.parameters),
-                          report.device, r.test.name(), kind(r), concat(r.test.tokens),
-                          concat(r.test.depth), concat(r.seconds.size()), plain(r.mean_rate()),
-                          plain(r.rate_deviation()), r.bytes > 0 ? plain(bytes) : "",
+                          report.device, concat(report.threads), r.test.name(), kind(r),
+                          concat(r.test.tokens), concat(r.test.depth), concat(r.seconds.size()),
+                          plain(r.mean_rate()), plain(r.rate_deviation()),
+                          r.bytes > 0 ? plain(bytes) : "",
                           r.bytes > 0 ? plain(bytes / report.bandwidth) : "",
                           r.flops > 0 ? plain(per_second(r.flops, r)) : ""});
   }
@@ -76,11 +78,9 @@ Table to_csv_table(const BenchReport& report) {
 }
 
 Json to_json(const BenchReport& report) {
-  Json json = {{"model", report.model},
-               {"bytes", report.bytes},
-               {"parameters", report.parameters},
-               {"backend", report.device},
-               {"read_bytes_per_second", report.bandwidth},
+  Json json = {{"model", report.model},           {"bytes", report.bytes},
+               {"parameters", report.parameters}, {"backend", report.device},
+               {"threads", report.threads},       {"read_bytes_per_second", report.bandwidth},
                {"results", Json::array()}};
   for (const BenchResult& r : report.results) {
     Json row = {{"test", r.test.name()},

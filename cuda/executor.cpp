@@ -579,6 +579,7 @@ class CudaExecutor final : public Executor {
 }  // namespace
 
 std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options, int device) {
+  model.weights->check_whole();
   return std::make_unique<CudaExecutor>(model, options, device);
 }
 

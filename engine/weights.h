@@ -29,6 +29,10 @@ class WeightFile {
   const std::string& path() const { return path_; }
   int64_t bytes() const;  // of all tensors
 
+  // Throws when a file changed since it was opened, as one still being copied does. Backends call
+  // it before they read the weights.
+  virtual void check_whole() const {}
+
  protected:
   explicit WeightFile(std::string path) : path_(std::move(path)) {}
   void add(Tensor tensor);  // a name twice is an error

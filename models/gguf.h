@@ -20,7 +20,7 @@ class GgufFile : public WeightFile {
 
   const GgufMetadata& metadata() const { return metadata_; }  // of the first part
   uint32_t version() const { return version_; }
-  void check_whole() const;  // an Error when a file changed since; see mapped_file.h
+  void check_whole() const override;
 
  private:
   std::vector<std::unique_ptr<MappedFile>> files_;

@@ -23,7 +23,7 @@ using TensorRename = std::function<std::string(std::string_view)>;
 class SafetensorsFile : public WeightFile {
  public:
   SafetensorsFile(const std::filesystem::path& folder_or_file, const TensorRename& rename);
-  void check_whole() const;  // an Error when a file changed since; see mapped_file.h
+  void check_whole() const override;
 
  private:
   std::vector<std::unique_ptr<MappedFile>> files_;

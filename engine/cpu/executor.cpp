@@ -227,6 +227,7 @@ class CpuExecutor final : public Executor {
 
 std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options,
                                         KernelSet kernels) {
+  model.weights->check_whole();
   return std::make_unique<CpuExecutor>(model, options, kernels);
 }
 

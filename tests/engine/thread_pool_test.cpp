@@ -63,7 +63,8 @@ TEST_CASE("threads that cannot be started are an error, not the end of the progr
   if (!skald::test::kLimitMemory) return;
   const pid_t child = fork();
   if (child == 0) {
-    skald::test::limit_memory_growth(uint64_t{256} << 20);  // 8 MiB of stack each: far too little for 900
+    skald::test::limit_memory_growth(uint64_t{256}
+                                     << 20);  // 8 MiB of stack each: far too little for 900
     try {
       ThreadPool pool(900);
       _exit(1);
