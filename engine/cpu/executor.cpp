@@ -56,7 +56,7 @@ class CpuExecutor final : public Executor {
     cache_ = Buffer(page_bytes_ * pool_.size(), "the key-value cache");
     wanted_ = Buffer(max_rows_ * hidden_cols() * int64_t{sizeof(float)}, "activations");
     logits_ = Buffer(kLogitRows * program_.vocab() * int64_t{sizeof(float)}, "logits");
-    norm_weights_.resize(program_.weights.size());
+    decode_vectors();
     rows_.reserve(static_cast<size_t>(max_rows_));
   }
 
@@ -185,16 +185,19 @@ class CpuExecutor final : public Executor {
     }
   }
 
-  // Norm weights and biases as float32, whatever the file stores; decoded at their first use.
-  const float* vector(WeightId id) {
-    if (id == WeightId::None) return nullptr;
-    std::vector<float>& decoded = norm_weights_[static_cast<size_t>(id)];
-    if (decoded.empty()) {
-      const TensorView& view = program_.weight(id).view;
-      decoded.resize(static_cast<size_t>(view.cols));
-      info(view.type).decode_row(view.data, decoded.data(), view.cols);
+  // Norm weights and biases as float32, whatever the file stores.
+  void decode_vectors() {
+    vectors_.resize(program_.weights.size());
+    for (size_t i = 0; i < program_.weights.size(); ++i) {
+      const TensorView& view = program_.weights[i].view;
+      if (view.rows != 1) continue;
+      vectors_[i].resize(static_cast<size_t>(view.cols));
+      info(view.type).decode_row(view.data, vectors_[i].data(), view.cols);
     }
-    return decoded.data();
+  }
+
+  const float* vector(WeightId id) const {
+    return id == WeightId::None ? nullptr : vectors_[static_cast<size_t>(id)].data();
   }
 
   std::shared_ptr<const WeightFile> weights_;
@@ -209,8 +212,8 @@ class CpuExecutor final : public Executor {
   std::vector<Buffer> acts_;  // one an ActSpec, [max_rows, cols] float32
   Buffer cache_;              // pool_.size() pages of page_bytes_, all layers in a page
   int64_t page_bytes_ = 0;
-  std::vector<int64_t> kv_offsets_;  // of each layer in a page
-  std::vector<std::vector<float>> norm_weights_;
+  std::vector<int64_t> kv_offsets_;          // of each layer in a page
+  std::vector<std::vector<float>> vectors_;  // one a weight; of matrices empty
 
   StepRows step_;
   std::vector<AttentionRow> rows_;  // of the step
