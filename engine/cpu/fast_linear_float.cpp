@@ -45,6 +45,7 @@ struct Tile {
   const float* x;
   int64_t x_stride;
   int64_t from, to;
+  int64_t ahead;  // bytes from a weight row to the one that the next tile has in its place
 };
 
 template <class W, int rows>
@@ -57,6 +58,11 @@ HWY_INLINE void multiply(const Tile& t, VF (&sum)[rows][kWeights]) {
     VF x[rows];
     for (int r = 0; r < rows; ++r) x[r] = hn::LoadU(DF(), t.x + r * t.x_stride + k);
     for (int i = 0; i < kWeights; ++i) {
+      // A single row of x waits for memory, and a weight row is about a page long, where the CPU's
+      // own prefetching ends.
+      if constexpr (rows == 1) {
+        __builtin_prefetch(reinterpret_cast<const std::byte*>(w[i] + k) + t.ahead, 0, 2);
+      }
       const VF weight = W::load(w[i] + k);
       for (int r = 0; r < rows; ++r) sum[r][i] = hn::MulAdd(weight, x[r], sum[r][i]);
     }
@@ -81,7 +87,7 @@ HWY_INLINE void multiply(const Tile& t, VF (&sum)[rows][kWeights]) {
 template <class W, int rows>
 HWY_NOINLINE void sweep(const FloatProduct& p, int64_t row, int64_t from, int64_t to) {
   const DF d;
-  Tile t{{}, p.x + row * p.x_stride, p.x_stride, from, to};
+  Tile t{{}, p.x + row * p.x_stride, p.x_stride, from, to, kWeights * p.w_stride};
   for (int64_t o = 0; o < p.outs; o += kWeights) {
     for (int i = 0; i < kWeights; ++i) t.w[i] = p.w + std::min(o + i, p.outs - 1) * p.w_stride;
     float* carried = p.sums ? p.sums + o * kRows * kLanes : nullptr;
