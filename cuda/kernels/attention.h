@@ -13,7 +13,9 @@ namespace skald::cuda {
 inline constexpr int kMaxHeadDim = 256;
 inline constexpr int kMaxGroup = 64;  // query heads that read one KV head
 
-// The best that this program holds for `type` on the current device.
+// The best for `type` that a GPU of this compute capability can run; and the best that this program
+// holds for the current device, which may be less.
+AttentionCode attention_code_of(DType type, int compute_capability);
 AttentionCode attention_code(DType type);
 
 // Rows of different sequences, each the last of its sequence. Rotates q and k, appends k and v,
@@ -46,7 +48,10 @@ void launch_attention_wgmma(const AttentionLaunch& launch, Stream stream);
 // GPU.
 void launch_attention_plain(const AttentionLaunch& launch, Stream stream);
 
-// Throws where no kernel fits the launch: an error that names type and shape.
-void check_attention(const AttentionLaunch& launch);
+// Throws where no kernel fits: an error that names type and shape.
+void check_attention(DType type, const AttentionSpec& spec, int rope_pairs);
+inline void check_attention(const AttentionLaunch& a) {
+  check_attention(a.type, a.spec, a.rope_pairs);
+}
 
 }  // namespace skald::cuda

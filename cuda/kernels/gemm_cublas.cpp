@@ -2,13 +2,12 @@
 #include <tuple>
 
 #include "cuda/check.h"
+#include "cuda/kernels/gemm_cublas.h"
 #include "cuda/kernels/linear.h"
 #include "cuda/memory.h"
 
 namespace skald::cuda {
 namespace {
-
-constexpr int64_t kWorkspaceBytes = 64 << 20;
 
 cudaDataType_t data_type(DType type) {
   switch (type) {
@@ -44,7 +43,7 @@ using PlanKey = std::tuple<DType, int64_t, int64_t, int, Epilogue>;
 
 struct GemmCublas::State {
   cublasLtHandle_t handle = nullptr;
-  DeviceMemory workspace{kWorkspaceBytes, "cuBLAS's workspace"};
+  DeviceMemory workspace{kCublasWorkspaceBytes, "cuBLAS's workspace"};
   std::map<PlanKey, Plan> plans;
 
   // cuBLAS counts columns first, so a row-major [rows, ins] is its [ins, rows].
@@ -67,7 +66,7 @@ struct GemmCublas::State {
 
     cublasLtMatmulPreference_t preference = nullptr;
     SKALD_CUBLAS(cublasLtMatmulPreferenceCreate(&preference));
-    const auto workspace_bytes = static_cast<uint64_t>(kWorkspaceBytes);
+    const auto workspace_bytes = static_cast<uint64_t>(kCublasWorkspaceBytes);
     cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                          &workspace_bytes, sizeof workspace_bytes);
     cublasLtMatmulHeuristicResult_t best = {};
@@ -101,7 +100,7 @@ void GemmCublas::launch(const LinearLaunch& a, Stream stream) {
   const float one = 1, keep = a.epilogue == Epilogue::AddTo ? 1 : 0;
   SKALD_CUBLAS(cublasLtMatmul(state_->handle, plan.operation, &one, a.weight, plan.weight, a.in,
                               plan.in, &keep, a.out, plan.out, a.out, plan.out, &plan.algorithm,
-                              state_->workspace.as<void>(), kWorkspaceBytes, stream));
+                              state_->workspace.as<void>(), kCublasWorkspaceBytes, stream));
 }
 
 }  // namespace skald::cuda
