@@ -14,10 +14,10 @@
 #include "cuda/kernels/built_for.h"
 #include "cuda/kernels/linear.h"
 #include "cuda/kernels/pointwise.h"
+#include "cuda/linear_steps.h"
 #include "cuda/loaded_model.h"
 #include "cuda/memory.h"
 #include "cuda/plan.h"
-#include "cuda/select.h"
 #include "cuda/step_table.h"
 #include "engine/overloaded.h"
 #include "engine/step.h"
@@ -92,24 +92,15 @@ class CudaExecutor final : public Executor {
       SKALD_CUDA(cudaMemcpyAsync(page(copy.to), page(copy.from), static_cast<size_t>(sizes_.page),
                                  cudaMemcpyDeviceToDevice, stream_));
     });
-    const int rows = static_cast<int>(rows_.count());
-    decode_ = rows_.one_row_each && rows <= sizes_.graph_rows;
-    if (decode_ || attention_code_ == AttentionCode::Plain) {
-      step_.send(step, rows_, stream_);
-    } else {
-      step_.send_with_tiles(step, rows_, fused_.specs, attention_code_, stream_);
+    try {
+      compute(step);
+    } catch (...) {  // no memory for a graph, say
+      for (const SeqRows& rows : step) {
+        const int64_t added = static_cast<int64_t>(rows.tokens.size());
+        rows.sequence->truncate(rows.sequence->length() - added);
+      }
+      throw;
     }
-    if (decode_ && !observer_) {
-      graphs_.run(rows, stream_, [&] { enqueue(rows); });
-    } else {
-      enqueue(rows);
-    }
-    if (!decode_ && !rows_.wanted.empty()) {
-      launch_gather(act<float>(fused_.hidden), step_.wanted(), wanted_x_.as<float>(),
-                    static_cast<int>(rows_.wanted.size()), fused_.cols(fused_.hidden), stream_);
-    }
-    first_logit_row_ = 0;
-    computed_logits_ = decode_ ? rows : 0;
     return static_cast<int64_t>(rows_.wanted.size());
   }
 
@@ -143,6 +134,28 @@ class CudaExecutor final : public Executor {
     return acts_[static_cast<size_t>(id)].as<T>();
   }
 
+  // Of the step that rows_ has admitted.
+  void compute(Step step) {
+    const int rows = static_cast<int>(rows_.count());
+    decode_ = rows_.one_row_each && rows <= sizes_.graph_rows;
+    if (decode_ || attention_code_ == AttentionCode::Plain) {
+      step_.send(step, rows_, stream_);
+    } else {
+      step_.send_with_tiles(step, rows_, fused_.specs, attention_code_, stream_);
+    }
+    if (decode_ && !observer_) {
+      graphs_.run(rows, stream_, [&] { enqueue(rows); });
+    } else {
+      enqueue(rows);
+    }
+    if (!decode_ && !rows_.wanted.empty()) {
+      launch_gather(act<float>(fused_.hidden), step_.wanted(), wanted_x_.as<float>(),
+                    static_cast<int>(rows_.wanted.size()), fused_.cols(fused_.hidden), stream_);
+    }
+    first_logit_row_ = 0;
+    computed_logits_ = decode_ ? rows : 0;
+  }
+
   void enqueue(int rows) {
     for (const LoadedOp& op : loaded_.ops()) {
       std::visit(Overloaded{[&](const Embed& o) {
@@ -161,25 +174,13 @@ class CudaExecutor final : public Executor {
   }
 
   void run_linear(const LoadedOp& op, const FusedLinear& linear, const void* in, int rows) {
-    LinearLaunch launch;
-    launch.type = fused_.type;
+    LinearLaunch launch = linear_launch(fused_, linear, rows, op.norm, op.bias);
     launch.weight = op.matrix.data;
-    launch.outs = op.matrix.outs;
-    launch.ins = op.matrix.ins;
-    launch.rows = rows;
     launch.in = in;
-    launch.norm_weight = op.norm;
-    launch.norm_eps = linear.norm ? linear.norm->eps : 0;
-    launch.bias = op.bias;
     launch.out = linear.epilogue == Epilogue::Logits ? logits_.as<void>() : act<void>(linear.out);
-    launch.epilogue = linear.epilogue;
-    launch.activation = linear.activation;
     launch.dependent = decode_ && dependent_;
-    const LinearKernel kernel = select_linear(launch, gpu_);
-    if (kernel == LinearKernel::GemvSm90)
-      return launch_gemv_sm90(launch, gpu_.multiprocessors, stream_);
-
-    if (linear.norm) {
+    const LinearSteps steps = linear_steps(launch, gpu_);
+    if (steps.norm_before) {
       void* normed = act<void>(linear.norm->out);
       launch_rms_norm({fused_.type, static_cast<const float*>(in), op.norm, normed, rows,
                        launch.ins, launch.norm_eps},
@@ -187,22 +188,28 @@ class CudaExecutor final : public Executor {
       launch.in = normed;
       launch.norm_weight = nullptr;
     }
-    if (kernel == LinearKernel::GemvPlain) return launch_gemv_plain(launch, stream_);
-
-    const float* bias = std::exchange(launch.bias, nullptr);
-    if (linear.epilogue == Epilogue::Gated) {
-      void* out = std::exchange(launch.out, pairs_.as<void>());
+    if (steps.gate_after) {
       launch.epilogue = Epilogue::Store;
-      gemm_.launch(launch, stream_);
-      launch_gate(
-          {fused_.type, pairs_.as<void>(), bias, out, rows, launch.outs / 2, linear.activation},
-          stream_);
-      return;
+      launch.out = pairs_.as<void>();
     }
-    gemm_.launch(launch, stream_);
-    if (bias) {
+    if (steps.gate_after || steps.bias_after) launch.bias = nullptr;
+
+    if (steps.kernel == LinearKernel::GemvSm90) {
+      launch_gemv_sm90(launch, gpu_.multiprocessors, stream_);
+    } else if (steps.kernel == LinearKernel::GemvPlain) {
+      launch_gemv_plain(launch, stream_);
+    } else {
+      gemm_.launch(launch, stream_);
+    }
+
+    if (steps.gate_after) {
+      launch_gate({fused_.type, pairs_.as<void>(), op.bias, act<void>(linear.out), rows,
+                   launch.outs / 2, linear.activation},
+                  stream_);
+    }
+    if (steps.bias_after) {
       const DType out_type = linear.epilogue == Epilogue::Store ? fused_.type : DType::F32;
-      launch_add_bias(out_type, launch.out, bias, rows, launch.outs, stream_);
+      launch_add_bias(out_type, launch.out, op.bias, rows, launch.outs, stream_);
     }
   }
 

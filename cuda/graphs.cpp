@@ -1,5 +1,6 @@
 #include "cuda/graphs.h"
 
+#include "cuda/acquire.h"
 #include "cuda/check.h"
 
 namespace skald::cuda {
@@ -18,9 +19,13 @@ cudaGraphExec_t capture(Stream stream, const std::function<void()>& enqueue) {
   }
   SKALD_CUDA(cudaStreamEndCapture(stream, &captured));
   cudaGraphExec_t executable = nullptr;
-  const cudaError_t status = cudaGraphInstantiate(&executable, captured, 0);
+  try {
+    acquire("graph", [&] { return cudaGraphInstantiate(&executable, captured, 0); });
+  } catch (...) {
+    cudaGraphDestroy(captured);
+    throw;
+  }
   cudaGraphDestroy(captured);
-  SKALD_CUDA(status);
   return executable;
 }
 

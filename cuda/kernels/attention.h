@@ -6,6 +6,8 @@
 // starts, and the cache's earlier tokens before the step: both are read ahead of the wait.
 #pragma once
 
+#include <string_view>
+
 #include "cuda/kernels/launch.h"
 
 namespace skald::cuda {
@@ -17,6 +19,11 @@ inline constexpr int kMaxGroup = 64;  // query heads that read one KV head
 // holds for the current device, which may be less.
 AttentionCode attention_code_of(DType type, int compute_capability);
 AttentionCode attention_code(DType type);
+
+// What the two launchers below choose.
+enum class AttentionKernel { Plain, Decode, Prefill, PrefillSm90 };
+AttentionKernel attention_kernel(AttentionCode code, const AttentionSpec& spec, bool decode);
+std::string_view kernel_name(AttentionKernel kernel);
 
 // Rows of different sequences, each the last of its sequence. Rotates q and k, appends k and v,
 // attends.

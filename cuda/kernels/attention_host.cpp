@@ -15,6 +15,27 @@ AttentionCode attention_code_of(DType type, int compute_capability) {
   return compute_capability >= 80 ? AttentionCode::Mma : AttentionCode::Plain;
 }
 
+AttentionKernel attention_kernel(AttentionCode code, const AttentionSpec& spec, bool decode) {
+  if (code == AttentionCode::Plain) return AttentionKernel::Plain;
+  if (decode) return AttentionKernel::Decode;
+  return code == AttentionCode::Wgmma && wgmma_takes(spec) ? AttentionKernel::PrefillSm90
+                                                           : AttentionKernel::Prefill;
+}
+
+std::string_view kernel_name(AttentionKernel kernel) {
+  switch (kernel) {
+    case AttentionKernel::Plain:
+      return "attention_plain";
+    case AttentionKernel::Decode:
+      return "attention_decode";
+    case AttentionKernel::Prefill:
+      return "attention_prefill";
+    case AttentionKernel::PrefillSm90:
+      return "attention_prefill_sm90";
+  }
+  return "?";
+}
+
 void check_attention(DType type, const AttentionSpec& s, int rope_pairs) {
   const bool number = type == DType::F32 || type == DType::F16 || type == DType::BF16;
   const bool heads = s.kv_heads > 0 && s.heads > 0 && s.heads % s.kv_heads == 0;

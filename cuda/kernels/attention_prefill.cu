@@ -284,11 +284,10 @@ void launch_prefill(const AttentionLaunch& a, Stream stream) {
 
 void launch_attention_prefill(const AttentionLaunch& a, Stream stream) {
   check_attention(a);
-  if (a.code == AttentionCode::Plain) return launch_attention_plain(a, stream);
+  const AttentionKernel kernel = attention_kernel(a.code, a.spec, false);
+  if (kernel == AttentionKernel::Plain) return launch_attention_plain(a, stream);
   if (a.tile_count == 0) return;
-  if (a.code == AttentionCode::Wgmma && wgmma_takes(a.spec)) {
-    return launch_attention_wgmma(a, stream);
-  }
+  if (kernel == AttentionKernel::PrefillSm90) return launch_attention_wgmma(a, stream);
   if (a.type == DType::F16) {
     launch_prefill<Half>(a, stream);
   } else {
