@@ -158,7 +158,7 @@ Model open_or_make_model(const BenchFlags& flags, std::string& name) {
 
 BenchReport measure_all(const BenchFlags& flags, const std::vector<BenchCase>& cases) {
   Progress progress;
-  const Device device = parse_device(flags.model.device);
+  const Device asked = parse_device(flags.model.device);
   BenchReport report;
   if (!flags.shape.empty()) progress.show("making random weights");
   const Model model = open_or_make_model(flags, report.model);
@@ -169,6 +169,7 @@ BenchReport measure_all(const BenchFlags& flags, const std::vector<BenchCase>& c
     fail(Exit::Usage, "-c ", options.context, ": the tests need a context of ", longest);
   }
   options.context = std::max(options.context, longest);
+  const Device device = choose_device(asked, model, options);
   const auto executor = make_executor(model, options, device);
 
   report.bytes = model.weights->bytes();
@@ -254,7 +255,7 @@ void add_bench(CLI::App& program, Action& chosen) {
       ->capture_default_str()
       ->group("Measure");
   add_run_flags(*command, flags->model);
-  add_device_flag(*command, flags->model);
+  add_device_flags(*command, flags->model.device);
   CLI::Option* json = command->add_flag("--json", flags->json, "One JSON object")->group("Output");
   CLI::Option* csv = command->add_flag("--csv", flags->csv, "CSV")->group("Output");
   command->add_flag("--markdown", flags->markdown, "A Markdown table")

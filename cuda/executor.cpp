@@ -14,6 +14,7 @@
 #include "cuda/kernels/pointwise.h"
 #include "cuda/memory.h"
 #include "cuda/select.h"
+#include "cuda/support.h"
 #include "cuda/weights.h"
 #include "engine/quant/half.h"
 #include "engine/step.h"
@@ -54,27 +55,6 @@ struct Graph {
     if (executable) cudaGraphExecDestroy(executable);
   }
 };
-
-// The one number format of a model's matrices; the kernels' activations have it too.
-DType matrix_type(const Program& program) {
-  DType type = program.weights.front().view.type;
-  for (const Weight& weight : program.weights) {
-    const bool matrix = weight.view.rows > 1;
-    if (!matrix) continue;
-    type = weight.view.type;
-    if (type != DType::F16 && type != DType::BF16 && type != DType::F32) {
-      fail(Exit::Failed, "CUDA has no kernel for products with ", name(type), " weights, as '",
-           weight.name, "' has; use --device cpu");
-    }
-  }
-  for (const Weight& weight : program.weights) {
-    if (weight.view.rows > 1 && weight.view.type != type) {
-      fail(Exit::Failed, "CUDA has no kernels for a model that mixes ", name(type), " and ",
-           name(weight.view.type), " matrices, as '", weight.name, "' does; use --device cpu");
-    }
-  }
-  return type;
-}
 
 // Makes a device the current one before a class's other members are made.
 struct CurrentDevice {

@@ -10,12 +10,24 @@ constexpr const char* kProblem =
 
 }  // namespace
 
+System look_at_system() {
+  System system;
+  system.problem = kProblem;
+  return system;
+}
+
+DeviceInfo look_at_device(int) { fail(Exit::Failed, kProblem); }
+
 Devices list_devices() { return {{}, kProblem}; }
+
+std::string model_problem(const Model&) { return kProblem; }
 
 std::unique_ptr<Executor> make_executor(const Model&, const RunOptions&, int) {
   fail(Exit::Failed, kProblem);
 }
 
 double measure_read_bandwidth(int) { fail(Exit::Failed, kProblem); }
+
+Speeds measure_speeds(int) { fail(Exit::Failed, kProblem); }
 
 }  // namespace skald::cuda
