@@ -255,7 +255,7 @@ void add_bench(CLI::App& program, Action& chosen) {
       ->capture_default_str()
       ->group("Measure");
   add_run_flags(*command, flags->model);
-  add_device_flags(*command, flags->model.device);
+  add_device_flag(*command, flags->model);
   CLI::Option* json = command->add_flag("--json", flags->json, "One JSON object")->group("Output");
   CLI::Option* csv = command->add_flag("--csv", flags->csv, "CSV")->group("Output");
   command->add_flag("--markdown", flags->markdown, "A Markdown table")

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "engine/cpu/executor.h"
+#include "engine/error.h"
 
 namespace skald {
 namespace {
@@ -186,6 +187,8 @@ void gather_cpu(Facts& facts, const fs::path& root) {
   facts.available_bytes = number_or(value_of(root / "proc/meminfo", "MemAvailable"), 0) << 10;
   gather_cgroup(facts, root);
 }
+
+std::string cuda_version(int version) { return concat(version / 1000, ".", version % 1000 / 10); }
 
 std::optional<std::string> process_environment(const char* name) {
   const char* value = std::getenv(name);

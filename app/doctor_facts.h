@@ -46,6 +46,8 @@ struct Facts {
   int64_t cgroup_memory_bytes = 0;  // 0: no limit
 };
 
+std::string cuda_version(int version);  // 13000 is "13.0"
+
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 std::optional<std::string> process_environment(const char* name);
 

@@ -13,8 +13,6 @@ namespace {
 
 constexpr int kLeastCapability = 75;  // what the kernels are written for
 
-std::string version_text(int version) { return concat(version / 1000, ".", version % 1000 / 10); }
-
 std::string capability_text(int capability) {
   return concat(capability / 10, ".", capability % 10);
 }
@@ -61,13 +59,13 @@ Finding by_error(const Facts& f) {
   if (error == "cudaErrorInsufficientDriver" && f.cuda.driver_version > 0) {
     return {Severity::Problem,
             concat("the NVIDIA driver", kernel, " is too old: it knows CUDA ",
-                   version_text(f.cuda.driver_version), ", and this skald needs ",
-                   version_text(f.cuda.runtime_version)),
+                   cuda_version(f.cuda.driver_version), ", and this skald needs ",
+                   cuda_version(f.cuda.runtime_version)),
             concat("install a newer driver, or on a data-center GPU the package cuda-compat-",
                    f.cuda.runtime_version / 1000, "-", f.cuda.runtime_version % 1000 / 10,
                    " with its folder in LD_LIBRARY_PATH, or build skald with a CUDA toolkit of at "
                    "most ",
-                   version_text(f.cuda.driver_version))};
+                   cuda_version(f.cuda.driver_version))};
   }
   if (error == "cudaErrorSystemDriverMismatch") {
     return {Severity::Problem,

@@ -17,8 +17,6 @@ constexpr const char* kCompiler =
     "g++ " __VERSION__;
 #endif
 
-std::string version_text(int version) { return concat(version / 1000, ".", version % 1000 / 10); }
-
 std::string decimal(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f", value);
@@ -82,11 +80,11 @@ std::string cuda_text(const Facts& f) {
   if (!f.cuda.built) return row("CUDA", "not in this build");
   std::string driver = "no driver";
   if (f.cuda.driver_version > 0) {
-    driver = concat("the driver knows CUDA ", version_text(f.cuda.driver_version));
+    driver = concat("the driver knows CUDA ", cuda_version(f.cuda.driver_version));
   }
   if (!f.kernel_driver.empty()) driver += concat(" (version ", printable(f.kernel_driver), ")");
   return row("CUDA", concat("built with ", f.cuda.toolkit, ", runtime ",
-                            version_text(f.cuda.runtime_version), "; ", driver)) +
+                            cuda_version(f.cuda.runtime_version), "; ", driver)) +
          row("", "code for " + f.cuda.architectures);
 }
 
@@ -159,9 +157,9 @@ Json cuda_json(const Facts& f) {
   return {{"built", cuda.built},
           {"toolkit", or_null(cuda.built, cuda.toolkit)},
           {"architectures", or_null(cuda.built, cuda.architectures)},
-          {"runtime", or_null(cuda.built, version_text(cuda.runtime_version))},
-          {"driver", or_null(cuda.driver_version > 0, version_text(cuda.driver_version))},
-          {"driver_version", or_null(!f.kernel_driver.empty(), f.kernel_driver)},
+          {"runtime", or_null(cuda.built, cuda_version(cuda.runtime_version))},
+          {"driver_cuda", or_null(cuda.driver_version > 0, cuda_version(cuda.driver_version))},
+          {"driver", or_null(!f.kernel_driver.empty(), f.kernel_driver)},
           {"error", or_null(!cuda.error.empty(), cuda.error)}};
 }
 

@@ -38,13 +38,14 @@ void add_run_flags(CLI::App& command, ModelFlags& flags) {
       ->group(kChangesSpeed);
 }
 
-void add_device_flags(CLI::App& command, DeviceFlags& flags) {
+void add_device_flag(CLI::App& command, ModelFlags& flags) {
+  DeviceFlags& device = flags.device;
   command
-      .add_option("--device", flags.name, "auto (a GPU where one can be used), cpu, cuda, cuda:N")
+      .add_option("--device", device.name, "auto (a GPU where one can be used), cpu, cuda, cuda:N")
       ->type_name("NAME")
       ->capture_default_str()
       ->group(kChangesSpeed);
-  command.add_flag("--require-gpu", flags.require_gpu, "Fail rather than use the CPU")
+  command.add_flag("--require-gpu", device.require_gpu, "Fail rather than use the CPU")
       ->group(kChangesSpeed);
 }
 

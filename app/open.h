@@ -24,8 +24,8 @@ struct ModelFlags {
 };
 
 void add_model_flag(CLI::App& command, ModelFlags& flags);
-void add_run_flags(CLI::App& command, ModelFlags& flags);      // -c, -t, --exact, --rows
-void add_device_flags(CLI::App& command, DeviceFlags& flags);  // --device, --require-gpu
+void add_run_flags(CLI::App& command, ModelFlags& flags);    // -c, -t, --exact, --rows
+void add_device_flag(CLI::App& command, ModelFlags& flags);  // and --require-gpu
 
 // Where the bundled model lies: beside an installed program, or in the source tree.
 std::filesystem::path bundled_model();

@@ -207,7 +207,7 @@ void add_run(CLI::App& program, Action& chosen) {
   command->add_flag("--ignore-eos", flags->ignore_eos, "Go on after the end of the text")
       ->group(kChangesOutput);
   add_run_flags(*command, flags->model);
-  add_device_flags(*command, flags->model.device);
+  add_device_flag(*command, flags->model);
   command->add_flag("--echo", flags->echo, "Print the prompt in a pipe too")->group(kOther);
   command->add_flag("--stats", flags->stats, "Print seed and timings to stderr")->group(kOther);
   command->callback([=, &chosen] { chosen = [=] { return run(*flags, prompt->count() > 0); }; });
