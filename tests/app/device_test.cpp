@@ -56,15 +56,12 @@ TEST_CASE("auto takes the CPU and says so only where a GPU would be expected to 
 }
 
 TEST_CASE("a required GPU that cannot be had is an error with the reason") {
-  CHECK(error_text([] {
-          decide(kRequired, "", {-1, true, "the driver is too old"});
-        }) == "--require-gpu: the driver is too old");
-  CHECK(error_text([] {
-          decide(kRequired, "", {-1, false, "no GPU"});
-        }) == "--require-gpu: no GPU");
-  CHECK(error_text([] {
-          decide(kRequired, "no kernel for Q4_0", {0, true, ""});
-        }) == "--require-gpu: no kernel for Q4_0");
+  const auto refusal = [](const std::string& cpu_reason, const GpuOutlook& gpus) {
+    return error_text([&] { decide(kRequired, cpu_reason, gpus); }, Exit::Failed);
+  };
+  CHECK(refusal("", {-1, true, "the driver is too old"}) == "--require-gpu: the driver is too old");
+  CHECK(refusal("", {-1, false, "no GPU"}) == "--require-gpu: no GPU");
+  CHECK(refusal("no kernel for Q4_0", {0, true, ""}) == "--require-gpu: no kernel for Q4_0");
 }
 
 TEST_CASE("a device that was named is never replaced") {
