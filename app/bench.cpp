@@ -203,8 +203,8 @@ int bench(const BenchFlags& flags) {
   } else {
     out.write(flags.markdown ? to_markdown(to_table(report)) : to_text(to_table(report)));
     char text[100];
-    std::snprintf(text, sizeof text,
-                  "\nread bandwidth of this machine with these threads: %.1f GB/s\n",
+    std::snprintf(text, sizeof text, "\nread bandwidth of this %s: %.1f GB/s\n",
+                  report.threads > 0 ? "machine with these threads" : "GPU's memory",
                   report.bandwidth / 1e9);
     out.write(text);
   }

@@ -18,24 +18,23 @@ GpuOutlook find_gpu() {
   facts.cuda = cuda::look_at_system();
   for (int i = 0; i < facts.cuda.devices; ++i) {
     facts.gpus.push_back(cuda::look_at_device(i));
-    if (facts.gpus.back().problem.empty()) return {i, true, ""};
+    if (facts.gpus.back().problem.empty()) return {i, true, "", ""};
   }
   Facts whole = gather_surroundings("/", process_environment);
   whole.cuda = facts.cuda;
   whole.gpus = facts.gpus;
   const Finding why = why_no_gpu(whole);
   // A build for the CPU alone was a choice too, and every run would repeat it.
-  const bool expected = why.severity == Severity::Problem && facts.cuda.built;
-  return {-1, expected, concat(why.what, "; ", why.advice)};
+  return {-1, why.severity == Severity::Problem && cuda::built(), why.what, why.advice};
 }
 
 // Whether there is one to be missed, without the time that CUDA takes to start.
 GpuOutlook glance_at_gpus() {
-  return {-1, expects_gpu(gather_surroundings("/", process_environment)), ""};
+  return {-1, cuda::built() && expects_gpu(gather_surroundings("/", process_environment)), "", ""};
 }
 
 std::string cpu_reason(const Model& model, const RunOptions& options) {
-  if (options.exact) return "--exact is for the CPU";
+  if (options.exact) return "--exact runs on the CPU alone";
   return cuda::model_problem(model);
 }
 
@@ -65,9 +64,14 @@ Device parse_device(const DeviceFlags& flags) {
 Decision decide(const Device& asked, const std::string& cpu_reason, const GpuOutlook& gpus) {
   if (!asked.automatic) return {asked, ""};
   if (cpu_reason.empty() && gpus.index >= 0) return {{.cuda = true, .index = gpus.index}, ""};
-  const std::string& reason = cpu_reason.empty() ? gpus.reason : cpu_reason;
-  if (asked.required) fail(Exit::Failed, "--require-gpu: ", reason);
-  return {{}, gpus.expected ? "using the CPU: " + reason : ""};
+  const bool model = !cpu_reason.empty();
+  const std::string& reason = model ? cpu_reason : gpus.reason;
+  if (asked.required) {
+    fail(Exit::Failed, "--require-gpu: ", reason, "; ",
+         model ? "leave it out to run on the CPU" : gpus.advice);
+  }
+  if (!gpus.expected) return {{}, ""};
+  return {{}, concat("using the CPU: ", reason, model ? "" : "; skald doctor says what to do")};
 }
 
 Device choose_device(const Device& asked, const Model& model, const RunOptions& options) {
@@ -88,8 +92,8 @@ std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& op
   const cuda::System system = cuda::look_at_system();
   if (system.devices == 0) fail(Exit::Failed, "--device cuda: ", system.problem);
   if (device.index >= system.devices) {
-    fail(Exit::Usage, "--device cuda:", device.index, ": there are ", system.devices,
-         " GPUs, counted from 0");
+    fail(Exit::Usage, "--device cuda:", device.index,
+         ": the last of the visible GPUs is cuda:", system.devices - 1);
   }
   const cuda::DeviceInfo gpu = cuda::look_at_device(device.index);
   if (!gpu.problem.empty()) {

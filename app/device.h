@@ -30,6 +30,7 @@ struct GpuOutlook {
   int index = -1;         // of the one to take; -1: none
   bool expected = false;  // a user would expect one to be used
   std::string reason;     // why none can be
+  std::string advice;     // what to do about it
 };
 
 struct Decision {

@@ -84,7 +84,7 @@ void gather_gpus(Facts& facts, const fs::path& root) {
   facts.kernel_driver = kernel_driver_version(root);
   facts.uvm = is_there(root / "sys/module/nvidia_uvm");
   facts.nouveau = is_there(root / "sys/module/nouveau");
-  facts.wsl = is_there(root / "dev/dxg");
+  facts.wsl = is_there(root / "dev/dxg") && is_there(root / "usr/lib/wsl/lib/libcuda.so.1");
   std::error_code error;
   for (const auto& node : fs::directory_iterator(root / "dev", error)) {
     const std::string name = node.path().filename().string();

@@ -26,7 +26,7 @@ struct Facts {
   bool nouveau = false;       // the free driver, which keeps NVIDIA's from loading
   int device_nodes = 0;       // /dev/nvidia0 and so on
   bool nodes_open = true;     // all of them, and those of control and uvm, may be opened
-  bool wsl = false;           // Windows: a GPU without device nodes
+  bool wsl = false;           // Windows with NVIDIA's driver: a GPU without device nodes
 
   // What the process runs in.
   std::string container;                       // "docker", "podman", ...; empty: none

@@ -57,15 +57,15 @@ Finding by_error(const Facts& f) {
   const std::string kernel =
       f.kernel_driver.empty() ? "" : concat(" (version ", printable(f.kernel_driver), ")");
   if (error == "cudaErrorInsufficientDriver" && f.cuda.driver_version > 0) {
-    return {Severity::Problem,
-            concat("the NVIDIA driver", kernel, " is too old: it knows CUDA ",
-                   cuda_version(f.cuda.driver_version), ", and this skald needs ",
-                   cuda_version(f.cuda.runtime_version)),
-            concat("install a newer driver, or on a data-center GPU the package cuda-compat-",
-                   f.cuda.runtime_version / 1000, "-", f.cuda.runtime_version % 1000 / 10,
-                   " with its folder in LD_LIBRARY_PATH, or build skald with a CUDA toolkit of at "
-                   "most ",
-                   cuda_version(f.cuda.driver_version))};
+    // Within a major version older drivers will do. CUDA 11's compiler does not know C++20.
+    const int driver = f.cuda.driver_version / 1000, runtime = f.cuda.runtime_version / 1000;
+    return {
+        Severity::Problem,
+        concat("the NVIDIA driver", kernel, " is too old: it knows CUDA ",
+               cuda_version(f.cuda.driver_version), ", and this skald needs ", runtime, ".0"),
+        concat("install a newer driver, or on a data-center GPU the package cuda-compat-", runtime,
+               "-", f.cuda.runtime_version % 1000 / 10, " with its folder in LD_LIBRARY_PATH",
+               driver >= 12 ? concat(", or build skald with a toolkit of CUDA ", driver) : "")};
   }
   if (error == "cudaErrorSystemDriverMismatch") {
     return {Severity::Problem,
@@ -88,17 +88,18 @@ Finding by_error(const Facts& f) {
   return {Severity::Note, "", ""};
 }
 
+std::string how_to_start(const std::string& container) {
+  if (container == "apptainer" || container == "singularity") return "--nv";
+  if (container == "podman") return "--device nvidia.com/gpu=all";
+  if (container.starts_with("kube")) return "nvidia.com/gpu: 1 among its resource limits";
+  return "--gpus all";
+}
+
 Finding by_container(const Facts& f, Severity expected) {
-  const bool apptainer = f.container == "apptainer" || f.container == "singularity";
   return {expected,
           concat("no GPU devices (/dev/nvidia*) in this container (", printable(f.container), ")"),
           concat(expected == Severity::Problem ? "" : "if the host has a GPU, ",
-                 "start the container with ",
-                 apptainer                 ? "--nv"
-                 : f.container == "podman" ? "--device nvidia.com/gpu=all"
-                 : f.container == "kubernetes" || f.container == "kubepods"
-                     ? "resources: limits: nvidia.com/gpu: 1"
-                     : "--gpus all")};
+                 "start the container with ", how_to_start(f.container))};
 }
 
 // The driver, from the hardware up.
@@ -124,8 +125,9 @@ Finding by_driver(const Facts& f) {
             "found",
             f.container.empty()
                 ? "install it (Debian: libcuda1, Ubuntu: libnvidia-compute of the same version)"
-                : "start the container with --gpus all and NVIDIA's container toolkit, and with "
-                  "'compute' in NVIDIA_DRIVER_CAPABILITIES"};
+                : concat("start the container with ", how_to_start(f.container),
+                         "; Docker and Podman need NVIDIA's container toolkit, and 'compute' in "
+                         "NVIDIA_DRIVER_CAPABILITIES")};
   }
   return {Severity::Problem, "the kernel module nvidia_uvm, which CUDA needs, is not loaded",
           "run sudo nvidia-modprobe -u -c 0, or sudo modprobe nvidia_uvm"};
@@ -249,11 +251,11 @@ Finding why_no_gpu(const Facts& f) {
   if (present && !f.wsl && driver_broken(f)) return by_driver(f);
   if (present && f.visible_devices && f.cuda.error == "cudaErrorNoDevice") {
     const int count = std::max(f.device_nodes, f.pci_gpus);
+    const std::string range = count > 1 ? concat("some of 0 to ", count - 1) : "0";
     return {Severity::Problem,
             concat("CUDA_VISIBLE_DEVICES is '", printable(*f.visible_devices),
-                   "', which names none of the ", count, " GPUs here"),
-            concat("unset it, or name some of 0 to ", std::max(0, count - 1),
-                   " (nvidia-smi -L lists them)")};
+                   "', which names no GPU here"),
+            concat("unset it, or name ", range, " (nvidia-smi -L lists them)")};
   }
   if (present) {
     return {Severity::Problem, f.cuda.problem,

@@ -11,9 +11,11 @@
 
 namespace skald::cuda {
 
+bool built();  // with CUDA; if not, there is nothing below but problems
+
 // What can be said before any GPU is started.
 struct System {
-  bool built = false;         // with CUDA; the rest is empty without it
+  bool built = false;         // the rest is empty without it
   std::string toolkit;        // "13.0.88", of the build
   std::string architectures;  // that the binary holds code for: "75-virtual 80-real 90a-real"
   int runtime_version = 0;    // of the linked runtime, 13000 for 13.0

@@ -10,6 +10,8 @@ constexpr const char* kProblem =
 
 }  // namespace
 
+bool built() { return false; }
+
 System look_at_system() {
   System system;
   system.problem = kProblem;
@@ -20,7 +22,7 @@ DeviceInfo look_at_device(int) { fail(Exit::Failed, kProblem); }
 
 Devices list_devices() { return {{}, kProblem}; }
 
-std::string model_problem(const Model&) { return kProblem; }
+std::string model_problem(const Model&) { return ""; }
 
 std::unique_ptr<Executor> make_executor(const Model&, const RunOptions&, int) {
   fail(Exit::Failed, kProblem);

@@ -32,45 +32,47 @@ TEST_CASE("device names are auto, cpu, cuda and cuda:N, and nothing else") {
 }
 
 TEST_CASE("auto takes a usable GPU without a word") {
-  const Decision decision = decide(kAuto, "", {2, true, ""});
+  const Decision decision = decide(kAuto, "", {2, true, "", ""});
   CHECK(decision.device.cuda);
   CHECK(decision.device.index == 2);
   CHECK(!decision.device.automatic);
   CHECK(decision.notice == "");
-  CHECK(decide(kRequired, "", {0, true, ""}).device.cuda);
+  CHECK(decide(kRequired, "", {0, true, "", ""}).device.cuda);
 }
 
 TEST_CASE("auto takes the CPU and says so only where a GPU would be expected to work") {
-  const Decision silent = decide(kAuto, "", {-1, false, "no NVIDIA GPU is in this machine"});
+  const Decision silent = decide(kAuto, "", {-1, false, "no NVIDIA GPU is in this machine", "x"});
   CHECK(!silent.device.cuda);
   CHECK(silent.notice == "");
-  const Decision broken = decide(kAuto, "", {-1, true, "the driver is too old"});
+  const Decision broken = decide(kAuto, "", {-1, true, "the driver is too old", "install one"});
   CHECK(!broken.device.cuda);
-  CHECK(broken.notice == "using the CPU: the driver is too old");
-  const Decision quantized = decide(kAuto, "no kernel for Q4_0", {-1, true, ""});
+  CHECK(broken.notice == "using the CPU: the driver is too old; skald doctor says what to do");
+  const Decision quantized = decide(kAuto, "no kernel for Q4_0", {-1, true, "", ""});
   CHECK(!quantized.device.cuda);
   CHECK(quantized.notice == "using the CPU: no kernel for Q4_0");
-  CHECK(decide(kAuto, "no kernel for Q4_0", {-1, false, ""}).notice == "");
+  CHECK(decide(kAuto, "no kernel for Q4_0", {-1, false, "", ""}).notice == "");
   // A model that a GPU cannot run stays on the CPU even where one is ready.
-  CHECK(!decide(kAuto, "no kernel for Q4_0", {0, true, ""}).device.cuda);
+  CHECK(!decide(kAuto, "no kernel for Q4_0", {0, true, "", ""}).device.cuda);
 }
 
 TEST_CASE("a required GPU that cannot be had is an error with the reason") {
   const auto refusal = [](const std::string& cpu_reason, const GpuOutlook& gpus) {
     return error_text([&] { decide(kRequired, cpu_reason, gpus); }, Exit::Failed);
   };
-  CHECK(refusal("", {-1, true, "the driver is too old"}) == "--require-gpu: the driver is too old");
-  CHECK(refusal("", {-1, false, "no GPU"}) == "--require-gpu: no GPU");
-  CHECK(refusal("no kernel for Q4_0", {0, true, ""}) == "--require-gpu: no kernel for Q4_0");
+  CHECK(refusal("", {-1, true, "the driver is too old", "install one"}) ==
+        "--require-gpu: the driver is too old; install one");
+  CHECK(refusal("", {-1, false, "no GPU", "buy one"}) == "--require-gpu: no GPU; buy one");
+  CHECK(refusal("no kernel for Q4_0", {0, true, "", ""}) ==
+        "--require-gpu: no kernel for Q4_0; leave it out to run on the CPU");
 }
 
 TEST_CASE("a device that was named is never replaced") {
   const Device named = {.cuda = true, .index = 1};
-  const Decision decision = decide(named, "no kernel for Q4_0", {-1, true, "broken"});
+  const Decision decision = decide(named, "no kernel for Q4_0", {-1, true, "broken", ""});
   CHECK(decision.device.cuda);
   CHECK(decision.device.index == 1);
   CHECK(decision.notice == "");
-  CHECK(!decide({}, "", {0, true, ""}).device.cuda);
+  CHECK(!decide({}, "", {0, true, "", ""}).device.cuda);
 }
 
 TEST_CASE("a binary serves a GPU by machine code, by PTX or not at all") {
