@@ -35,7 +35,7 @@ GpuOutlook glance_at_gpus() {
 
 std::string cpu_reason(const Model& model, const RunOptions& options) {
   if (options.exact) return "--exact runs on the CPU alone";
-  return cuda::model_problem(model);
+  return cuda::built() ? cuda::model_problem(model) : "";
 }
 
 }  // namespace
@@ -94,11 +94,6 @@ std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& op
   if (device.index >= system.devices) {
     fail(Exit::Usage, "--device cuda:", device.index,
          ": the last of the visible GPUs is cuda:", system.devices - 1);
-  }
-  const cuda::DeviceInfo gpu = cuda::look_at_device(device.index);
-  if (!gpu.problem.empty()) {
-    fail(Exit::Failed, "--device cuda:", device.index, " (", printable(gpu.name),
-         "): ", gpu.problem, "; skald doctor says more");
   }
   return cuda::make_executor(model, options, device.index);
 }

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "engine/cpu/executor.h"
+#include "engine/cpu/machine.h"
 #include "engine/error.h"
 
 namespace skald {

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <cstdio>
 
-#include "app/table.h"
 #include "engine/error.h"
 #include "engine/printable.h"
+#include "engine/size_text.h"
 
 namespace skald {
 namespace {

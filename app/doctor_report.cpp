@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "app/table.h"
 #include "engine/error.h"
 #include "engine/printable.h"
+#include "engine/size_text.h"
 
 namespace skald {
 namespace {

@@ -58,6 +58,10 @@ Devices list_devices();
 // Why no GPU can run this model yet; empty: it can be run. Looks at the model alone.
 std::string model_problem(const Model& model);
 
+// What an executor would take of this GPU's memory. No GPU is needed, and no CUDA toolkit: `gpu`
+// may describe one that is elsewhere. Throws Error where CUDA has no kernels for the model.
+MemoryPlan plan_memory(const Model& model, const RunOptions& options, const DeviceInfo& gpu);
+
 std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options, int device);
 
 // Bytes per second that the GPU reads from its memory, far more than its caches hold.

@@ -1,8 +1,11 @@
+#include "cuda/device.h"
+
 #include <thread>
 
 #include "cuda/architectures.h"
 #include "cuda/check.h"
 #include "cuda/cuda.h"
+#include "engine/printable.h"
 
 namespace skald::cuda {
 namespace {
@@ -103,6 +106,15 @@ DeviceInfo look_at_device(int index) {
   // The current device belongs to a thread, and setting it back would start CUDA there.
   std::thread([&] { look(gpu); }).join();
   return gpu;
+}
+
+DeviceInfo describe_device(int device) {
+  DeviceInfo gpu;
+  gpu.index = device;
+  look(gpu);
+  if (gpu.problem.empty()) return gpu;
+  fail(gpu.error == cudaGetErrorName(cudaErrorMemoryAllocation) ? Exit::Memory : Exit::Failed,
+       "cuda:", device, " (", printable(gpu.name), "): ", gpu.problem, "; skald doctor says more");
 }
 
 Devices list_devices() {

@@ -1,6 +1,7 @@
 // Speeds of a GPU's memory and of its link to the host.
 #include <algorithm>
 
+#include "cuda/acquire.h"
 #include "cuda/check.h"
 #include "cuda/cuda.h"
 #include "cuda/kernels/pointwise.h"
@@ -14,7 +15,9 @@ constexpr const char* kPurpose = "the bandwidth measurement";
 
 class TimingEvent {
  public:
-  TimingEvent() { SKALD_CUDA(cudaEventCreate(&event_)); }
+  TimingEvent() {
+    acquire("event", [&] { return cudaEventCreate(&event_); });
+  }
   ~TimingEvent() { cudaEventDestroy(event_); }
   TimingEvent(const TimingEvent&) = delete;
   TimingEvent& operator=(const TimingEvent&) = delete;

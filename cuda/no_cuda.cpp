@@ -22,8 +22,6 @@ DeviceInfo look_at_device(int) { fail(Exit::Failed, kProblem); }
 
 Devices list_devices() { return {{}, kProblem}; }
 
-std::string model_problem(const Model&) { return ""; }
-
 std::unique_ptr<Executor> make_executor(const Model&, const RunOptions&, int) {
   fail(Exit::Failed, kProblem);
 }
