@@ -24,18 +24,28 @@ using Clock = std::chrono::steady_clock;
 struct BenchFlags {
   ModelFlags model;
   std::string shape, type;
-  std::vector<int64_t> prompts{512}, counts{128}, depths{0};
+  std::vector<int64_t> prompts{512}, counts{128}, depths{0}, sequences{1};
   int repetitions = 3;
   bool json = false, csv = false, markdown = false;
 };
 
-std::vector<int32_t> random_tokens(int64_t count, int64_t vocab) {
+// Of a test, with its tokens: the depth's and those that are measured.
+struct BenchSequence {
+  Sequence sequence;
   std::vector<int32_t> tokens;
-  for (int64_t i = 0; i < count; ++i) {
-    tokens.push_back(static_cast<int32_t>(uniform(7, 0, i, 0) * static_cast<double>(vocab)));
+
+  BenchSequence(Executor& executor, const BenchCase& test, uint64_t index)
+      : sequence(executor.new_sequence()) {
+    const double vocab = static_cast<double>(executor.program().vocab());
+    for (int64_t i = 0; i < test.depth + test.tokens; ++i) {
+      tokens.push_back(static_cast<int32_t>(uniform(7, index, i) * vocab));
+    }
   }
-  return tokens;
-}
+
+  std::span<const int32_t> part(int64_t first, int64_t count) const {
+    return std::span(tokens).subspan(static_cast<size_t>(first), static_cast<size_t>(count));
+  }
+};
 
 // Appends tokens in steps of at most `rows`; the last row's logits are computed where wanted. False
 // when interrupted before the end.
@@ -49,6 +59,22 @@ bool feed(Executor& executor, Sequence& sequence, std::span<const int32_t> token
     const SeqRows step{&sequence, part, want};
     executor.run({&step, 1});
     if (want == Want::LastRow) executor.logits(0);
+  }
+  return true;
+}
+
+// A token more of every sequence in each of so many steps, whose logits are all computed. False
+// when interrupted before the end.
+bool decode(Executor& executor, std::span<BenchSequence> sequences, int64_t steps) {
+  std::vector<SeqRows> step(sequences.size());
+  for (int64_t i = 0; i < steps; ++i) {
+    if (interrupted_by()) return false;
+    for (size_t s = 0; s < step.size(); ++s) {
+      Sequence& sequence = sequences[s].sequence;
+      step[s] = {&sequence, sequences[s].part(sequence.length(), 1), Want::LastRow};
+    }
+    const int64_t wanted = executor.run(step);
+    for (int64_t row = 0; row < wanted; row += executor.logit_rows()) executor.logits(row);
   }
   return true;
 }
@@ -88,32 +114,30 @@ class Progress {
 };
 
 // Nothing in `seconds` when it was interrupted before the first repetition ended.
-BenchResult measure(Executor& executor, const BenchCase& test, int repetitions,
+BenchResult measure(Executor& executor, const BenchCase& test, const BenchFlags& flags,
                     Progress& progress) {
-  const int64_t vocab = executor.program().vocab();
-  const std::vector<int32_t> before = random_tokens(test.depth, vocab);
-  const std::vector<int32_t> tokens = random_tokens(test.tokens, vocab);
+  const int64_t rows = flags.model.run.rows;
   BenchResult result{test, {}};
   progress.show(test.name() + ": warming up");
-  Sequence sequence = executor.new_sequence();
-  if (!feed(executor, sequence, before, executor.max_rows(), false)) return result;
-  auto once = [&](std::span<const int32_t> some) {
-    bool whole = true;
-    if (test.prompt) {
-      whole = feed(executor, sequence, some, executor.max_rows(), true);
-    } else {
-      for (size_t i = 0; i < some.size() && whole; ++i) {
-        whole = feed(executor, sequence, some.subspan(i, 1), 1, true);
-      }
-    }
-    sequence.truncate(test.depth);
-    return whole;
+  std::vector<BenchSequence> sequences;
+  for (int64_t i = 0; i < test.sequences; ++i) {
+    BenchSequence& made = sequences.emplace_back(executor, test, static_cast<uint64_t>(i));
+    if (!feed(executor, made.sequence, made.part(0, test.depth), rows, false)) return result;
+  }
+  auto once = [&](int64_t tokens) {
+    BenchSequence& first = sequences.front();
+    return test.prompt ? feed(executor, first.sequence, first.part(test.depth, tokens), rows, true)
+                       : decode(executor, sequences, tokens);
   };
-  once(std::span(tokens).first(std::min<size_t>(tokens.size(), test.prompt ? tokens.size() : 2)));
-  for (int i = 0; i < repetitions; ++i) {
-    progress.show(concat(test.name(), ": ", i + 1, " of ", repetitions));
+  auto forget = [&] {
+    for (BenchSequence& s : sequences) s.sequence.truncate(test.depth);
+  };
+  once(test.prompt ? test.tokens : std::min<int64_t>(test.tokens, 2));
+  for (int i = 0; i < flags.repetitions; ++i) {
+    progress.show(concat(test.name(), ": ", i + 1, " of ", flags.repetitions));
+    forget();
     const auto start = Clock::now();
-    if (!once(tokens)) break;
+    if (!once(test.tokens)) break;
     result.seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
   }
   const double count = static_cast<double>(test.tokens);
@@ -121,8 +145,9 @@ BenchResult measure(Executor& executor, const BenchCase& test, int repetitions,
     result.flops = 2 * products_per_row(executor.program()) * count;
   } else {
     const double mean_length = static_cast<double>(test.depth) + (count + 1) / 2;
-    result.bytes = count * (static_cast<double>(executor.program().weight_bytes()) +
-                            mean_length * static_cast<double>(executor.cache_bytes_per_token()));
+    const double cache = static_cast<double>(test.sequences * executor.cache_bytes_per_token());
+    result.bytes =
+        count * (static_cast<double>(executor.program().weight_bytes()) + mean_length * cache);
   }
   return result;
 }
@@ -133,8 +158,10 @@ std::vector<BenchCase> list_cases(const BenchFlags& flags) {
     for (int64_t tokens : flags.prompts) {
       if (tokens > 0) cases.push_back({true, tokens, depth});
     }
-    for (int64_t tokens : flags.counts) {
-      if (tokens > 0) cases.push_back({false, tokens, depth});
+    for (int64_t sequences : flags.sequences) {
+      for (int64_t tokens : flags.counts) {
+        if (tokens > 0) cases.push_back({false, tokens, depth, sequences});
+      }
     }
   }
   if (cases.empty()) fail(Exit::Usage, "nothing to measure: -p and -n are both 0");
@@ -162,13 +189,19 @@ BenchReport measure_all(const BenchFlags& flags, const std::vector<BenchCase>& c
   BenchReport report;
   if (!flags.shape.empty()) progress.show("making random weights");
   const Model model = open_or_make_model(flags, report.model);
-  int64_t longest = 0;
-  for (const BenchCase& test : cases) longest = std::max(longest, test.depth + test.tokens);
+  int64_t longest = 0, sequences = 1;
+  for (const BenchCase& test : cases) {
+    longest = std::max(longest, test.depth + test.tokens);
+    sequences = std::max(sequences, test.sequences);
+  }
   RunOptions options = flags.model.run;
   if (options.context > 0 && options.context < longest) {
     fail(Exit::Usage, "-c ", options.context, ": the tests need a context of ", longest);
   }
   options.context = std::max(options.context, longest);
+  options.sequences = static_cast<int>(sequences);
+  // --rows divides prompts alone: a step of decode has a row for each sequence.
+  options.rows = std::max(options.rows, sequences);
   const Device device = choose_device(asked, model, options);
   const auto executor = make_executor(model, options, device);
 
@@ -181,7 +214,7 @@ BenchReport measure_all(const BenchFlags& flags, const std::vector<BenchCase>& c
     report.threads = options.threads > 0 ? options.threads : cpu::available_threads();
   }
   for (const BenchCase& test : cases) {
-    BenchResult result = measure(*executor, test, flags.repetitions, progress);
+    BenchResult result = measure(*executor, test, flags, progress);
     if (!result.seconds.empty()) report.results.push_back(std::move(result));
     if (interrupted_by()) break;
   }
@@ -224,10 +257,11 @@ void add_bench(CLI::App& program, Action& chosen) {
       program, "bench",
       "Measures speed, in tokens per second: of prompts of N tokens (pp) and of N tokens one by "
       "one\n"
-      "(tg), after a depth of others. Decode is also shown as bytes read, beside what this "
-      "machine\n"
-      "can read.",
+      "(tg), after a depth of others, in one sequence or several at once (b): then of all "
+      "together.\n"
+      "Decode is also shown as bytes read, beside what this machine can read.",
       {"skald bench -m model.gguf", "skald bench --shape llama-3.2-1b --type q4_0 -p 128,512 -n 64",
+       "skald bench -m model.gguf -p 0 -n 64 -d 512 -b 1,8,32",
        "skald bench -m model.gguf --json | jq '.results[].tokens_per_second'"});
   auto flags = std::make_shared<BenchFlags>();
   add_model_flag(*command, flags->model);
@@ -240,15 +274,17 @@ void add_bench(CLI::App& program, Action& chosen) {
       ->type_name("TYPE")
       ->group("Model");
   auto list = [&](const char* names, std::vector<int64_t>& value, const char* description) {
-    command->add_option(names, value, description)
+    return command->add_option(names, value, description)
         ->type_name("N,N")
         ->delimiter(',')
-        ->transform(in_range(0, int64_t{1} << 24))
         ->group("Measure");
   };
-  list("-p,--n-prompt", flags->prompts, "Prompt lengths; 0: none [512]");
-  list("-n,--n-gen", flags->counts, "Tokens one by one; 0: none [128]");
-  list("-d,--n-depth", flags->depths, "Tokens in the cache before [0]");
+  const CLI::Validator tokens = in_range(0, int64_t{1} << 24);
+  list("-p,--n-prompt", flags->prompts, "Prompt lengths; 0: none [512]")->transform(tokens);
+  list("-n,--n-gen", flags->counts, "Tokens one by one; 0: none [128]")->transform(tokens);
+  list("-d,--n-depth", flags->depths, "Tokens in the cache before [0]")->transform(tokens);
+  list("-b,--sequences", flags->sequences, "Sequences that -n's tokens are added to at once [1]")
+      ->transform(in_range(1, 1024));
   command->add_option("-r,--repetitions", flags->repetitions, "Times to repeat each")
       ->type_name("N")
       ->transform(in_range(1, 10000))

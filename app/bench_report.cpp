@@ -21,7 +21,8 @@ double per_second(double amount, const BenchResult& r) { return amount / r.mean_
 }  // namespace
 
 std::string BenchCase::name() const {
-  return concat(prompt ? "pp" : "tg", tokens, depth ? concat(" @ d", depth) : "");
+  return concat(prompt ? "pp" : "tg", tokens, sequences > 1 ? concat(" b", sequences) : "",
+                depth ? concat(" @ d", depth) : "");
 }
 
 double BenchResult::mean_seconds() const {
@@ -30,7 +31,7 @@ double BenchResult::mean_seconds() const {
 
 double BenchResult::mean_rate() const {
   double sum = 0;
-  for (double s : seconds) sum += static_cast<double>(test.tokens) / s;
+  for (double s : seconds) sum += test.all_tokens() / s;
   return sum / static_cast<double>(seconds.size());
 }
 
@@ -38,7 +39,7 @@ double BenchResult::rate_deviation() const {
   if (seconds.size() < 2) return 0;
   const double mean = mean_rate();
   double sum = 0;
-  for (double s : seconds) sum += std::pow(static_cast<double>(test.tokens) / s - mean, 2);
+  for (double s : seconds) sum += std::pow(test.all_tokens() / s - mean, 2);
   return std::sqrt(sum / static_cast<double>(seconds.size() - 1));
 }
 
@@ -60,17 +61,18 @@ Table to_table(const BenchReport& report) {
 }
 
 Table to_csv_table(const BenchReport& report) {
-  Table table{{"model", "bytes", "parameters", "backend", "threads", "test", "kind", "tokens",
-               "depth", "repetitions", "tokens_per_second", "tokens_per_second_deviation",
-               "bytes_per_second", "share_of_read_bandwidth", "flops_per_second"},
-              {}};
+  Table table{
+      {"model", "bytes", "parameters", "backend", "threads", "test", "kind", "tokens", "depth",
+       "sequences", "repetitions", "tokens_per_second", "tokens_per_second_deviation",
+       "bytes_per_second", "share_of_read_bandwidth", "flops_per_second"},
+      {}};
   const auto plain = [](double value) { return number(value, "%.6g"); };
   for (const BenchResult& r : report.results) {
     const double bytes = per_second(r.bytes, r);
     table.rows.push_back({report.model, concat(report.bytes), concat(report.parameters),
                           report.device, concat(report.threads), r.test.name(), kind(r),
-                          concat(r.test.tokens), concat(r.test.depth), concat(r.seconds.size()),
-                          plain(r.mean_rate()), plain(r.rate_deviation()),
+                          concat(r.test.tokens), concat(r.test.depth), concat(r.test.sequences),
+                          concat(r.seconds.size()), plain(r.mean_rate()), plain(r.rate_deviation()),
                           r.bytes > 0 ? plain(bytes) : "",
                           r.bytes > 0 ? plain(bytes / report.bandwidth) : "",
                           r.flops > 0 ? plain(per_second(r.flops, r)) : ""});
@@ -88,6 +90,7 @@ Json to_json(const BenchReport& report) {
                 {"kind", kind(r)},
                 {"tokens", r.test.tokens},
                 {"depth", r.test.depth},
+                {"sequences", r.test.sequences},
                 {"seconds", r.seconds},
                 {"tokens_per_second", r.mean_rate()},
                 {"tokens_per_second_deviation", r.rate_deviation()}};

@@ -10,12 +10,14 @@
 
 namespace skald {
 
-// One line of the result: `tokens` as a prompt, or one after the other, after `depth` others.
+// One line of the result: `tokens` as a prompt, or one after the other, after `depth` others. In
+// each of several `sequences` at once, where a prompt has one.
 struct BenchCase {
   bool prompt;
-  int64_t tokens, depth;
+  int64_t tokens, depth, sequences = 1;
 
-  std::string name() const;  // "pp512", "tg128 @ d1000"
+  std::string name() const;  // "pp512", "tg128 @ d1000", "tg128 b32 @ d1000"
+  double all_tokens() const { return static_cast<double>(tokens * sequences); }
 };
 
 struct BenchResult {
@@ -25,7 +27,7 @@ struct BenchResult {
   double flops = 0;             // of a prompt repetition's products with weights; 0 for decode
 
   double mean_seconds() const;
-  double mean_rate() const;       // tokens per second
+  double mean_rate() const;       // tokens per second, over all sequences
   double rate_deviation() const;  // of the sample; 0 for a single repetition
 };
 

@@ -79,6 +79,7 @@ class CudaExecutor final : public Executor {
   const MemoryPlan& plan() const override { return plan_; }
   void observe(Observer observer) override { observer_ = std::move(observer); }
   int64_t bytes_allocated() const override { return plan_.needed() - sizes_.weights; }
+  int64_t logit_rows() const override { return sizes_.logit_rows; }
   int64_t cache_bytes_per_token() const override { return sizes_.page / kPageTokens; }
 
   std::string description() const override {

@@ -63,6 +63,7 @@ class CpuExecutor final : public Executor {
   void observe(Observer observer) override { observer_ = std::move(observer); }
   std::string description() const override { return "cpu (" + kernels_->description() + ")"; }
 
+  int64_t logit_rows() const override { return kLogitRows; }
   int64_t cache_bytes_per_token() const override { return layout_.bytes / kPageTokens; }
 
   int64_t bytes_allocated() const override {

@@ -63,12 +63,18 @@ TEST_CASE("numeric flags of run refuse what is no number for them and name the f
 
 TEST_CASE("numeric flags of bench and diff refuse what is no number for them") {
   const std::string model = small_gguf();
-  for (const char* flag : {"--n-prompt", "--n-gen", "--n-depth", "--repetitions"}) {
+  for (const char* flag : {"--n-prompt", "--n-gen", "--n-depth", "--sequences", "--repetitions"}) {
     for (const char* value : kNoNumbers) {
       if (std::string(value) == "1,5") continue;  // a list
       check_refused({"bench", "-m", model, std::string(flag) + "=" + value}, flag);
     }
     check_refused({"bench", "-m", model, std::string(flag) + "=-1"}, flag);
+  }
+  for (const char* bad : {"0", "1025", "2.5"}) {
+    const std::string says =
+        std::string("--sequences: '") + bad + "': expected a whole number from 1 to 1024";
+    check_refused({"bench", "-m", model, "-b", std::string("8,") + bad}, says);
+    check_refused({"bench", "-m", model, "-b", std::string("8,") + bad + ",1"}, says);
   }
   for (const char* value : kNoNumbers) {
     check_refused({"diff", "-m", model, std::string("--tolerance=") + value}, "--tolerance");

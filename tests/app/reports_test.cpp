@@ -62,10 +62,11 @@ void check_bench(const Json& report) {
   CHECK(report["read_bytes_per_second"].get<double>() > 1e8);
   REQUIRE(report["results"].size() == 2);
   for (const Json& row : report["results"]) {
-    check_keys(row, {"test", "kind", "tokens", "depth", "seconds", "tokens_per_second",
+    check_keys(row, {"test", "kind", "tokens", "depth", "sequences", "seconds", "tokens_per_second",
                      "tokens_per_second_deviation"});
     const bool prefill = row["kind"] == "prefill";
     CHECK(row["test"] == (prefill ? "pp8 @ d3" : "tg4 @ d3"));
+    CHECK(row["sequences"] == 1);
     CHECK(row["seconds"].size() == 2);
     for (const char* rate : {"tokens_per_second", prefill ? "flops_per_second" : "bytes_per_second",
                              prefill ? "tokens_per_second" : "share_of_read_bandwidth"}) {
@@ -89,14 +90,14 @@ TEST_CASE("bench reports the same as JSON, CSV, Markdown and text") {
   std::string line;
   std::getline(csv, line);
   CHECK(line ==
-        "model,bytes,parameters,backend,threads,test,kind,tokens,depth,repetitions,"
+        "model,bytes,parameters,backend,threads,test,kind,tokens,depth,sequences,repetitions,"
         "tokens_per_second,tokens_per_second_deviation,bytes_per_second,"
         "share_of_read_bandwidth,flops_per_second");
   std::getline(csv, line);
   CHECK(has(line, "kq256.q8_0.gguf,908288,852736,\"cpu ("));
-  CHECK(has(line, ",pp8 @ d3,prefill,8,3,2,"));
+  CHECK(has(line, ",pp8 @ d3,prefill,8,3,1,2,"));
   std::getline(csv, line);
-  CHECK(has(line, ",tg4 @ d3,decode,4,3,2,"));
+  CHECK(has(line, ",tg4 @ d3,decode,4,3,1,2,"));
   CHECK(!std::getline(csv, line));
 
   std::istringstream markdown(with("--markdown"));
@@ -111,6 +112,65 @@ TEST_CASE("bench reports the same as JSON, CSV, Markdown and text") {
   CHECK(has(text, "887.0 KiB"));
   CHECK(has(text, "852.7 K"));
   CHECK(has(text, "\nread bandwidth of this machine with these threads: "));
+}
+
+double mean_seconds(const Json& row) {
+  double sum = 0;
+  for (const Json& seconds : row["seconds"]) sum += seconds.get<double>();
+  return sum / static_cast<double>(row["seconds"].size());
+}
+
+TEST_CASE("bench decodes several sequences at once, after each depth, beside prompts of one") {
+  // More sequences than rows of a prompt's step, and than rows whose logits are computed at once.
+  const Json report =
+      Json::parse(output({"bench", "-m", small_gguf(), "-p", "8", "-n", "4,2", "-d", "0,70", "-b",
+                          "1,3,40", "--rows", "32", "-r", "2", "--json"}));
+  std::vector<std::string> names;
+  for (const Json& row : report["results"]) names.push_back(row["test"].get<std::string>());
+  CHECK(names == std::vector<std::string>{"pp8", "tg4", "tg2", "tg4 b3", "tg2 b3", "tg4 b40",
+                                          "tg2 b40", "pp8 @ d70", "tg4 @ d70", "tg2 @ d70",
+                                          "tg4 b3 @ d70", "tg2 b3 @ d70", "tg4 b40 @ d70",
+                                          "tg2 b40 @ d70"});
+  const Json config = Json::parse(output({"inspect", small_gguf(), "--json"}))["config"];
+  const double cache_bytes = 2 * 2 * config["layers"].get<double>() *
+                             config["kv_heads"].get<double>() * config["dim"].get<double>() /
+                             config["heads"].get<double>();
+  double weight_bytes = 0;
+  for (const Json& row : report["results"]) {
+    CAPTURE(row.dump());
+    const double tokens = row["tokens"], sequences = row["sequences"];
+    double rate = 0;
+    for (const Json& seconds : row["seconds"]) rate += tokens * sequences / seconds.get<double>();
+    CHECK(row["tokens_per_second"].get<double>() == Approx(rate / 2));
+    if (row["kind"] == "prefill") continue;
+    const double length = row["depth"].get<double>() + (tokens + 1) / 2;
+    const double bytes = row["bytes_per_second"].get<double>() * mean_seconds(row);
+    const double weights = bytes / tokens - sequences * length * cache_bytes;
+    if (weight_bytes == 0) weight_bytes = weights;
+    CHECK(weights == Approx(weight_bytes));
+  }
+  CHECK(weight_bytes > 0.5 * report["bytes"].get<double>());
+  CHECK(weight_bytes <= report["bytes"].get<double>());
+}
+
+TEST_CASE("bench's tables name the number of sequences") {
+  const std::vector<std::string> base{"bench", "-m", small_gguf(), "-p", "0", "-n",
+                                      "4",     "-b", "3",          "-r", "1"};
+  const auto with = [&](const char* flag) {
+    auto arguments = base;
+    arguments.push_back(flag);
+    return output(arguments);
+  };
+  CHECK(has(with("--csv"), ",tg4 b3,decode,4,0,3,1,"));
+  CHECK(has(with("--markdown"), "| tg4 b3 |"));
+}
+
+TEST_CASE("bench says when its sequences do not fit into memory") {
+  const Outcome outcome =
+      skald({"bench", "-m", small_gguf(), "-p", "0", "-n", "1", "-d", "16777215", "-b", "1,1024"});
+  CHECK(outcome.code == 4);
+  CHECK(outcome.out == "");
+  CHECK(has(outcome.err, "a context of 16777216 for each of 1024 sequences"));
 }
 
 TEST_CASE("bench measures random weights of a published shape") {
