@@ -83,10 +83,11 @@ struct CurrentDevice {
 
 class CudaExecutor final : public Executor {
  public:
-  CudaExecutor(const Model& model, const RunOptions& options, int device)
+  CudaExecutor(const Model& model, const RunOptions& options, int device, const Switches& switches)
       : weight_file_(model.weights),
         program_(model.program()),
         device_(device),
+        switches_(switches),
         type_(matrix_type(program_)),
         element_(type_ == DType::F32 ? 4 : 2),
         max_rows_(options.rows),
@@ -128,7 +129,7 @@ class CudaExecutor final : public Executor {
     const int rows = static_cast<int>(step_->count());
     decode_ = step_->one_row_each && rows <= std::min(kMostGraphRows, logit_rows_);
     send_step(step);
-    if (decode_ && !observer_) {
+    if (decode_ && !observer_ && switches_.graphs) {
       run_graph(rows);
     } else {
       enqueue(rows);
@@ -387,6 +388,10 @@ class CudaExecutor final : public Executor {
     SKALD_CUDA(cudaEventRecord(step_sent_, stream_));
   }
 
+  bool dependent_launches() const {
+    return decode_ && switches_.dependent_launches && kHasSm90a && gpu_.compute_capability == 90;
+  }
+
   void run_graph(int rows) {
     Graph& graph = graphs_[rows];
     if (!graph.warm) {
@@ -444,7 +449,7 @@ class CudaExecutor final : public Executor {
     launch.out = linear.epilogue == Epilogue::Logits ? logits_.as<void>() : act<void>(linear.out);
     launch.epilogue = linear.epilogue;
     launch.activation = linear.activation;
-    launch.dependent = decode_ && kHasSm90a && gpu_.compute_capability == 90;
+    launch.dependent = dependent_launches();
     const LinearKernel kernel = select_linear(launch, gpu_);
     if (kernel == LinearKernel::GemvSm90)
       return launch_gemv_sm90(launch, gpu_.multiprocessors, stream_);
@@ -493,7 +498,8 @@ class CudaExecutor final : public Executor {
       launch.rope_interleaved = rope.interleaved;
     }
     launch.code = attention_code_;
-    launch.dependent = decode_ && kHasSm90a && gpu_.compute_capability == 90;
+    if (decode_ && !switches_.clusters) launch.code = std::min(launch.code, AttentionCode::Mma);
+    launch.dependent = dependent_launches();
     launch.max_context = static_cast<int>(context_);
     launch.multiprocessors = gpu_.multiprocessors;
     launch.workspace = attention_floats_.as<float>();
@@ -526,6 +532,7 @@ class CudaExecutor final : public Executor {
   std::shared_ptr<const WeightFile> weight_file_;
   Program program_;
   int device_;
+  Switches switches_;
   DType type_;
   int64_t element_;  // bytes of an activation
   int64_t max_rows_;
@@ -578,9 +585,10 @@ class CudaExecutor final : public Executor {
 
 }  // namespace
 
-std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options, int device) {
+std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options, int device,
+                                        const Switches& switches) {
   model.weights->check_whole();
-  return std::make_unique<CudaExecutor>(model, options, device);
+  return std::make_unique<CudaExecutor>(model, options, device, switches);
 }
 
 }  // namespace skald::cuda

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "cuda/kernels/device/delay.cuh"
 #include "cuda/kernels/device/number.cuh"
 
 namespace skald::cuda {
@@ -35,9 +36,11 @@ __device__ inline void barrier_wait(uint64_t* barrier, unsigned parity) {
       "}" ::"r"(shared_address(barrier)),
       "r"(parity)
       : "memory");
+  random_delay();
 }
 
 __device__ inline void barrier_arrive(uint64_t* barrier) {
+  random_delay();
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
                : "memory");
 }

@@ -1,0 +1,92 @@
+// Device buffers of one test case. Each stands between guards, and buffers and guards are filled
+// with 0xff bytes, which are NaN in every type: a kernel that reads what is not there gives NaN,
+// one that writes where it must not is found out by intact().
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "cuda/check.h"
+#include "cuda/memory.h"
+#include "engine/dtype.h"
+#include "engine/selftest/data.h"
+
+namespace skald::cuda {
+
+struct TestBuffer {
+  std::byte* data = nullptr;
+  int64_t bytes = 0;
+};
+
+class TestBuffers {
+ public:
+  // With `separate`, each buffer is an allocation, so that compute-sanitizer sees where it ends.
+  explicit TestBuffers(bool separate) : separate_(separate) {
+    if (!separate) arena_ = DeviceMemory(kArenaBytes, "the self-test");
+  }
+
+  // Forgets all buffers.
+  void reset() {
+    used_ = 0;
+    own_.clear();
+  }
+
+  TestBuffer poisoned(int64_t bytes) {
+    const int64_t whole = padded(bytes) + 2 * kGuardBytes;
+    std::byte* start;
+    if (separate_) {
+      own_.emplace_back(bytes + 2 * kGuardBytes, "the self-test");
+      start = own_.back().as<std::byte>();
+    } else {
+      check(used_ + whole <= kArenaBytes, "the self-test's cases fit into its memory");
+      start = arena_.as<std::byte>() + used_;
+      used_ += whole;
+    }
+    const int64_t filled = bytes + 2 * kGuardBytes;
+    SKALD_CUDA(cudaMemset(start, 0xff, static_cast<size_t>(filled)));
+    return {start + kGuardBytes, bytes};
+  }
+
+  TestBuffer holding(std::span<const std::byte> bytes) {
+    const TestBuffer buffer = poisoned(static_cast<int64_t>(bytes.size()));
+    SKALD_CUDA(cudaMemcpy(buffer.data, bytes.data(), bytes.size(), cudaMemcpyHostToDevice));
+    return buffer;
+  }
+  template <class T>
+  TestBuffer holding(const std::vector<T>& values) {
+    return holding(std::as_bytes(std::span(values)));
+  }
+  TestBuffer holding(DType type, const std::vector<float>& values) {
+    return holding(selftest::encode(type, values));
+  }
+
+  static std::vector<std::byte> bytes_of(const TestBuffer& buffer) {
+    std::vector<std::byte> bytes(static_cast<size_t>(buffer.bytes));
+    SKALD_CUDA(cudaMemcpy(bytes.data(), buffer.data, bytes.size(), cudaMemcpyDeviceToHost));
+    return bytes;
+  }
+
+  // Whether nothing was written around the buffer.
+  static bool intact(const TestBuffer& buffer) {
+    std::byte guards[2 * kGuardBytes];
+    SKALD_CUDA(cudaMemcpy(guards, buffer.data - kGuardBytes, kGuardBytes, cudaMemcpyDeviceToHost));
+    SKALD_CUDA(cudaMemcpy(guards + kGuardBytes, buffer.data + buffer.bytes, kGuardBytes,
+                          cudaMemcpyDeviceToHost));
+    return std::all_of(std::begin(guards), std::end(guards),
+                       [](std::byte b) { return b == std::byte{0xff}; });
+  }
+
+ private:
+  static constexpr int64_t kGuardBytes = 1024;
+  static constexpr int64_t kArenaBytes = 256 << 20;
+  static int64_t padded(int64_t bytes) { return (bytes + 255) / 256 * 256; }
+
+  bool separate_;
+  DeviceMemory arena_;
+  int64_t used_ = 0;
+  std::vector<DeviceMemory> own_;
+};
+
+}  // namespace skald::cuda
