@@ -23,7 +23,7 @@ struct TestBuffer {
 class TestBuffers {
  public:
   // With `separate`, each buffer is an allocation, so that compute-sanitizer sees where it ends.
-  explicit TestBuffers(bool separate) : separate_(separate) {
+  TestBuffers(cudaStream_t stream, bool separate) : stream_(stream), separate_(separate) {
     if (!separate) arena_ = DeviceMemory(kArenaBytes, "the self-test");
   }
 
@@ -45,13 +45,13 @@ class TestBuffers {
       used_ += whole;
     }
     const int64_t filled = bytes + 2 * kGuardBytes;
-    SKALD_CUDA(cudaMemset(start, 0xff, static_cast<size_t>(filled)));
+    SKALD_CUDA(cudaMemsetAsync(start, 0xff, static_cast<size_t>(filled), stream_));
     return {start + kGuardBytes, bytes};
   }
 
   TestBuffer holding(std::span<const std::byte> bytes) {
     const TestBuffer buffer = poisoned(static_cast<int64_t>(bytes.size()));
-    SKALD_CUDA(cudaMemcpy(buffer.data, bytes.data(), bytes.size(), cudaMemcpyHostToDevice));
+    copy(buffer.data, bytes.data(), bytes.size(), cudaMemcpyHostToDevice);
     return buffer;
   }
   template <class T>
@@ -62,18 +62,17 @@ class TestBuffers {
     return holding(selftest::encode(type, values));
   }
 
-  static std::vector<std::byte> bytes_of(const TestBuffer& buffer) {
+  std::vector<std::byte> bytes_of(const TestBuffer& buffer) const {
     std::vector<std::byte> bytes(static_cast<size_t>(buffer.bytes));
-    SKALD_CUDA(cudaMemcpy(bytes.data(), buffer.data, bytes.size(), cudaMemcpyDeviceToHost));
+    copy(bytes.data(), buffer.data, bytes.size(), cudaMemcpyDeviceToHost);
     return bytes;
   }
 
   // Whether nothing was written around the buffer.
-  static bool intact(const TestBuffer& buffer) {
+  bool intact(const TestBuffer& buffer) const {
     std::byte guards[2 * kGuardBytes];
-    SKALD_CUDA(cudaMemcpy(guards, buffer.data - kGuardBytes, kGuardBytes, cudaMemcpyDeviceToHost));
-    SKALD_CUDA(cudaMemcpy(guards + kGuardBytes, buffer.data + buffer.bytes, kGuardBytes,
-                          cudaMemcpyDeviceToHost));
+    copy(guards, buffer.data - kGuardBytes, kGuardBytes, cudaMemcpyDeviceToHost);
+    copy(guards + kGuardBytes, buffer.data + buffer.bytes, kGuardBytes, cudaMemcpyDeviceToHost);
     return std::all_of(std::begin(guards), std::end(guards),
                        [](std::byte b) { return b == std::byte{0xff}; });
   }
@@ -83,6 +82,13 @@ class TestBuffers {
   static constexpr int64_t kArenaBytes = 256 << 20;
   static int64_t padded(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
+  // Complete when it returns.
+  void copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) const {
+    SKALD_CUDA(cudaMemcpyAsync(to, from, bytes, kind, stream_));
+    SKALD_CUDA(cudaStreamSynchronize(stream_));
+  }
+
+  cudaStream_t stream_;
   bool separate_;
   DeviceMemory arena_;
   int64_t used_ = 0;

@@ -18,7 +18,7 @@ void self_test(const selftest::Request& request, int device, int compute_capabil
                          properties.multiProcessorCount},
                         stream,
                         &gemm};
-  TestBuffers buffers(request.extent == selftest::Extent::Small);
+  TestBuffers buffers(stream, request.extent == selftest::Extent::Small);
   uint64_t seed = request.seed << 32;
   if (request.pointwise) {
     for (const auto& c : selftest::pointwise_cases(request.extent)) {
