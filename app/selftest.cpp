@@ -78,7 +78,7 @@ double margin_between_best(std::span<const float> logits) {
   return best - second;
 }
 
-TextResult compare_text(const Device& device, int threads) {
+TextResult compare_text(const Device& device, int arch_limit, int threads) {
   constexpr size_t kTokens = 64;
   // 16-bit activations move logits by some hundredths: nearer than that, either token is right.
   constexpr double kClearMargin = 0.05;
@@ -87,6 +87,7 @@ TextResult compare_text(const Device& device, int threads) {
   RunOptions options;
   options.context = static_cast<int64_t>(prompt.size() + kTokens);
   options.threads = threads;
+  options.arch_limit = arch_limit;
   const auto reference = cpu::make_executor(opened.model, options, cpu::KernelSet::Reference);
   const auto tested = make_executor(opened.model, options, device);
   Session a(*reference, SamplingParams{.temperature = 0});
@@ -139,7 +140,7 @@ int selftest_command(const SelftestFlags& flags) {
     name = "cpu";
     selftest::test_cpu(request, cpu::KernelSet::Fast, threads, report);
   }
-  const TextResult text = compare_text(device, threads);
+  const TextResult text = compare_text(device, limit, threads);
   const bool good = report.failed() == 0 && text.good;
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -148,7 +149,7 @@ int selftest_command(const SelftestFlags& flags) {
   if (flags.json) {
     Json lines = Json::array();
     for (const selftest::Line& line : report.lines()) {
-      lines.push_back({{"op", selftest::op_name(line.op)},
+      lines.push_back({{"op", selftest::sort_name(line.sort)},
                        {"kernel", line.kernel},
                        {"type", skald::name(line.type)},
                        {"cases", line.cases},
@@ -176,7 +177,7 @@ int selftest_command(const SelftestFlags& flags) {
   }
   Table table{{"op", "kernel", "type", "cases", "selected", "error", "bound", "verdict"}, {}};
   for (const selftest::Line& line : report.lines()) {
-    table.rows.push_back({std::string(selftest::op_name(line.op)), line.kernel,
+    table.rows.push_back({std::string(selftest::sort_name(line.sort)), line.kernel,
                           std::string(skald::name(line.type)), concat(line.cases),
                           concat(line.selected), number(line.error), number(line.bound),
                           line.failed == 0 ? "right" : concat(line.failed, " WRONG")});

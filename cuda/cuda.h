@@ -27,6 +27,10 @@ struct Devices {
 };
 Devices list_devices();
 
+// What an executor would take of this GPU's memory. No GPU is needed, and no CUDA toolkit: `gpu`
+// may describe one that is elsewhere. Throws Error where CUDA has no kernels for the model.
+MemoryPlan plan_memory(const Model& model, const RunOptions& options, const DeviceInfo& gpu);
+
 // For hunting a race: what each leaves out changes speed and no result.
 struct Switches {
   bool graphs = true;              // else each step's kernels are launched one by one

@@ -26,18 +26,15 @@ constexpr Variant kVariants[] = {
     {"attention_plain", AttentionCode::Plain, false},
 };
 
-// The best code for what the GPU is taken to be.
+// The best code that is there for what the GPU is taken to be.
 AttentionCode best_code(DType type, int compute_capability) {
-  const AttentionCode best = attention_code(type);
-  if (compute_capability < 80) return AttentionCode::Plain;
-  return compute_capability < 90 ? std::min(best, AttentionCode::Mma) : best;
+  return std::min(attention_code(type), attention_code_of(type, compute_capability));
 }
 
 bool selected(const Variant& v, const AttentionCase& c, AttentionCode best) {
-  if (best == AttentionCode::Plain) return v.code == best;
-  if (c.one_row_each()) return v.decode && v.code == best;
-  const bool wgmma = best == AttentionCode::Wgmma && wgmma_takes(c.spec);
-  return !v.decode && v.code == (wgmma ? AttentionCode::Wgmma : AttentionCode::Mma);
+  const AttentionKernel kernel = attention_kernel(best, c.spec, c.one_row_each());
+  if (kernel != attention_kernel(v.code, c.spec, v.decode)) return false;
+  return kernel != AttentionKernel::Decode || v.code == best;  // with clusters, or without
 }
 
 // The cache as the kernels see it: one of two layers, scattered pages, NaN wherever no token is.
@@ -224,7 +221,7 @@ void test_attention(const AttentionCase& c, uint64_t seed, const TestGpu& test,
       }
     }
     report.add(
-        selftest::Op::Attention, c,
+        selftest::Sort::Attention, c,
         {v.name, c.type, data.out.error(result), data.out.bound, selected(v, c, best), problem});
   }
 }

@@ -47,7 +47,7 @@ void test_pointwise(const selftest::PointwiseCase& c, uint64_t seed, const TestG
   }
   SKALD_CUDA(cudaStreamSynchronize(test.stream));
   const std::vector<float> result = selftest::decode(out_type, buffers.bytes_of(out));
-  report.add(selftest::Op::Pointwise, c,
+  report.add(selftest::Sort::Pointwise, c,
              {kernel, c.type, data.expected.error(result), data.expected.bound, true,
               buffers.intact(out) ? "" : "it wrote beyond its output"});
 }

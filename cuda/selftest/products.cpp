@@ -1,6 +1,6 @@
 #include "cuda/kernels/linear.h"
 #include "cuda/kernels/pointwise.h"
-#include "cuda/select.h"
+#include "cuda/linear_steps.h"
 #include "cuda/selftest/run.h"
 
 namespace skald::cuda {
@@ -36,35 +36,40 @@ bool takes(LinearKernel kernel, const LinearLaunch& launch, const Gpu& gpu) {
 
 // With the small kernels that stand around those which cannot do the whole op.
 void run(LinearKernel kernel, LinearLaunch launch, const TestGpu& test, TestBuffers& buffers) {
-  if (kernel == LinearKernel::GemvSm90) {
-    return launch_gemv_sm90(launch, test.gpu.multiprocessors, test.stream);
-  }
-  if (launch.norm_weight) {
-    const TestBuffer normed =
-        buffers.poisoned(launch.rows * launch.ins * info(launch.type).block_bytes);
+  const LinearSteps steps = linear_steps(launch, kernel);
+  const int64_t element = info(launch.type).block_bytes;
+  const float* bias = launch.bias;
+  void* const out = launch.out;
+  if (steps.norm_before) {
+    const TestBuffer normed = buffers.poisoned(launch.rows * launch.ins * element);
     launch_rms_norm({launch.type, static_cast<const float*>(launch.in), launch.norm_weight,
                      normed.data, launch.rows, launch.ins, launch.norm_eps},
                     test.stream);
     launch.in = normed.data;
     launch.norm_weight = nullptr;
   }
-  if (kernel == LinearKernel::GemvPlain) return launch_gemv_plain(launch, test.stream);
-
-  const float* bias = std::exchange(launch.bias, nullptr);
-  if (launch.epilogue == Epilogue::Gated) {
-    const TestBuffer pairs =
-        buffers.poisoned(launch.rows * launch.outs * info(launch.type).block_bytes);
-    void* out = std::exchange(launch.out, pairs.data);
+  if (steps.gate_after) {
     launch.epilogue = Epilogue::Store;
+    launch.out = buffers.poisoned(launch.rows * launch.outs * element).data;
+  }
+  if (steps.gate_after || steps.bias_after) launch.bias = nullptr;
+
+  if (kernel == LinearKernel::GemvSm90) {
+    launch_gemv_sm90(launch, test.gpu.multiprocessors, test.stream);
+  } else if (kernel == LinearKernel::GemvPlain) {
+    launch_gemv_plain(launch, test.stream);
+  } else {
     test.gemm->launch(launch, test.stream);
-    return launch_gate(
-        {launch.type, pairs.data, bias, out, launch.rows, launch.outs / 2, launch.activation},
+  }
+
+  if (steps.gate_after) {
+    launch_gate(
+        {launch.type, launch.out, bias, out, launch.rows, launch.outs / 2, launch.activation},
         test.stream);
   }
-  test.gemm->launch(launch, test.stream);
-  if (bias) {
-    launch_add_bias(launch.epilogue == Epilogue::Store ? launch.type : DType::F32, launch.out, bias,
-                    launch.rows, launch.outs, test.stream);
+  if (steps.bias_after) {
+    const DType out_type = launch.epilogue == Epilogue::Store ? launch.type : DType::F32;
+    launch_add_bias(out_type, out, bias, launch.rows, launch.outs, test.stream);
   }
 }
 
@@ -101,7 +106,7 @@ void test_product(const selftest::ProductCase& c, uint64_t seed, const TestGpu& 
     run(kernel, launch, test, buffers);
     SKALD_CUDA(cudaStreamSynchronize(test.stream));
     const std::vector<float> result = selftest::decode(out_type, buffers.bytes_of(out));
-    report.add(selftest::Op::Product, c,
+    report.add(selftest::Sort::Product, c,
                {kernel_name(kernel), c.type, data.expected.error(result), data.expected.bound,
                 select_linear(launch, test.gpu) == kernel,
                 buffers.intact(out) ? "" : "it wrote beyond its output"});

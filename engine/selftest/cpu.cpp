@@ -62,7 +62,7 @@ class CpuTest {
       out = std::move(x);
     }
     // Its activations are float32 whatever the weights are.
-    add(Op::Product, c, c.type, data.expected.error(out), 3e-6, untouched);
+    add(Sort::Product, c, c.type, data.expected.error(out), 3e-6, untouched);
   }
 
   void run(const AttentionCase& c, uint64_t seed) {
@@ -125,7 +125,7 @@ class CpuTest {
                          {cache.data(), page_bytes, f16},
                          s});
     const bool untouched = take_guard(out);
-    add(Op::Attention, c, c.type, data.out.error(out), data.out.bound, untouched);
+    add(Sort::Attention, c, c.type, data.out.error(out), data.out.bound, untouched);
   }
 
   void run(const PointwiseCase& c, uint64_t seed) {
@@ -151,13 +151,13 @@ class CpuTest {
     }
     const bool untouched = take_guard(out);
     const double bound = c.op == Pointwise::Embed ? 0 : 2e-6;
-    add(Op::Pointwise, c, c.type, data.expected.error(out), bound, untouched);
+    add(Sort::Pointwise, c, c.type, data.expected.error(out), bound, untouched);
   }
 
  private:
   template <class Case>
-  void add(Op op, const Case& c, DType type, double error, double bound, bool untouched) {
-    report_.add(op, c,
+  void add(Sort sort, const Case& c, DType type, double error, double bound, bool untouched) {
+    report_.add(sort, c,
                 {name_, type, error, bound, true, untouched ? "" : "it wrote beyond its output"});
   }
 

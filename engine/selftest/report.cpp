@@ -6,12 +6,12 @@
 
 namespace skald::selftest {
 
-void Report::add_line(Op op, const std::string& label, const Result& result) {
+void Report::add_line(Sort sort, const std::string& label, const Result& result) {
   auto line = std::find_if(lines_.begin(), lines_.end(), [&](const Line& l) {
-    return l.op == op && l.kernel == result.kernel && l.type == result.type;
+    return l.sort == sort && l.kernel == result.kernel && l.type == result.type;
   });
   if (line == lines_.end()) {
-    lines_.push_back({op, std::string(result.kernel), result.type, 0, 0, 0, 0, 0, ""});
+    lines_.push_back({sort, std::string(result.kernel), result.type, 0, 0, 0, 0, 0, ""});
     line = lines_.end() - 1;
   }
   ++line->cases;
@@ -47,8 +47,8 @@ int Report::failed() const {
   return sum;
 }
 
-std::string_view op_name(Op op) {
-  return op == Op::Product ? "product" : op == Op::Attention ? "attention" : "pointwise";
+std::string_view sort_name(Sort sort) {
+  return sort == Sort::Product ? "product" : sort == Sort::Attention ? "attention" : "pointwise";
 }
 
 }  // namespace skald::selftest

@@ -12,16 +12,12 @@
 
 namespace skald::selftest {
 
-enum class Op : uint8_t { Product, Attention, Pointwise };
+enum class Sort : uint8_t { Product, Attention, Pointwise };
 
 struct Request {
   Extent extent = Extent::Full;
   uint64_t seed = 1;
-  // Which sorts of ops.
   bool products = true, attention = true, pointwise = true;
-  bool wants(Op op) const {
-    return op == Op::Product ? products : op == Op::Attention ? attention : pointwise;
-  }
 };
 
 struct Result {
@@ -34,7 +30,7 @@ struct Result {
 };
 
 struct Line {
-  Op op;
+  Sort sort;
   std::string kernel;
   DType type;
   int cases = 0, selected = 0, failed = 0;
@@ -45,8 +41,8 @@ struct Line {
 class Report {
  public:
   template <class Case>
-  void add(Op op, const Case& c, const Result& result) {
-    add_line(op, label(c), result);
+  void add(Sort sort, const Case& c, const Result& result) {
+    add_line(sort, label(c), result);
   }
   std::span<const Line> lines() const { return lines_; }
   std::span<const std::string> failures() const { return failures_; }  // the first few, in words
@@ -54,12 +50,12 @@ class Report {
   int failed() const;
 
  private:
-  void add_line(Op op, const std::string& label, const Result& result);
+  void add_line(Sort sort, const std::string& label, const Result& result);
 
   std::vector<Line> lines_;
   std::vector<std::string> failures_;
 };
 
-std::string_view op_name(Op op);
+std::string_view sort_name(Sort sort);
 
 }  // namespace skald::selftest

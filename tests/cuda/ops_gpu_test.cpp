@@ -11,12 +11,12 @@ namespace {
 
 using selftest::Extent;
 using selftest::Line;
-using selftest::Op;
 using selftest::Report;
 using selftest::Request;
+using selftest::Sort;
 
-Request only(Op op, Extent extent = Extent::Full) {
-  return {extent, 1, op == Op::Product, op == Op::Attention, op == Op::Pointwise};
+Request only(Sort sort, Extent extent = Extent::Full) {
+  return {extent, 1, sort == Sort::Product, sort == Sort::Attention, sort == Sort::Pointwise};
 }
 
 Report run(const Request& request, int compute_capability = 0) {
@@ -47,7 +47,7 @@ int compute_capability() { return cuda::list_devices().devices.front().compute_c
 }  // namespace
 
 TEST_CASE("products on the GPU are right by every kernel") {
-  const Report report = run(only(Op::Product));
+  const Report report = run(only(Sort::Product));
   for (DType type : {DType::F32, DType::F16, DType::BF16}) {
     CHECK(cases_of(report, "gemv_plain", type) > 200);
     CHECK(cases_of(report, "gemm_cublas", type) > 100);
@@ -57,7 +57,7 @@ TEST_CASE("products on the GPU are right by every kernel") {
 }
 
 TEST_CASE("attention on the GPU is right by every kernel") {
-  const Report report = run(only(Op::Attention));
+  const Report report = run(only(Sort::Attention));
   for (DType type : {DType::F32, DType::F16, DType::BF16}) {
     CHECK(cases_of(report, "attention_plain", type) > 100);
     const bool half = type != DType::F32;
@@ -69,7 +69,7 @@ TEST_CASE("attention on the GPU is right by every kernel") {
   }
 }
 
-TEST_CASE("the small kernels on the GPU are right") { run(only(Op::Pointwise)); }
+TEST_CASE("the small kernels on the GPU are right") { run(only(Sort::Pointwise)); }
 
 TEST_CASE("as on an older GPU, its kernels are selected and right") {
   const int limit = GENERATE(75, 80);

@@ -49,9 +49,9 @@ TEST_CASE("the bounds of op cases tell a wrong result from a rounded one") {
 TEST_CASE("a report counts by kernel and type and keeps the worst case in words") {
   Report report;
   const PointwiseCase a{Pointwise::Norm, DType::F16, 3, 33}, b{Pointwise::Gate, DType::F16, 1, 1};
-  report.add(Op::Pointwise, a, {"fast", DType::F16, 1e-4, 1e-3, true, ""});
-  report.add(Op::Pointwise, b, {"fast", DType::F16, 2e-3, 1e-3, false, ""});
-  report.add(Op::Pointwise, b, {"slow", DType::F16, 0, 0, false, "it wrote beyond its output"});
+  report.add(Sort::Pointwise, a, {"fast", DType::F16, 1e-4, 1e-3, true, ""});
+  report.add(Sort::Pointwise, b, {"fast", DType::F16, 2e-3, 1e-3, false, ""});
+  report.add(Sort::Pointwise, b, {"slow", DType::F16, 0, 0, false, "it wrote beyond its output"});
   REQUIRE(report.lines().size() == 2);
   CHECK(report.lines()[0].cases == 2);
   CHECK(report.lines()[0].selected == 1);

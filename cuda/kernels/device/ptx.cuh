@@ -36,7 +36,6 @@ __device__ inline void barrier_wait(uint64_t* barrier, unsigned parity) {
       "}" ::"r"(shared_address(barrier)),
       "r"(parity)
       : "memory");
-  random_delay();
 }
 
 __device__ inline void barrier_arrive(uint64_t* barrier) {
