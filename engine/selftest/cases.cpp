@@ -66,6 +66,23 @@ std::vector<ProductCase> product_cases(Extent extent) {
   return cases;
 }
 
+std::vector<ProductCase> block_product_cases(Extent extent) {
+  std::vector<ProductCase> cases;
+  Cycle<int> rows({1, 2, 7, 33, 5});
+  for (const DTypeInfo& format : all_dtypes()) {
+    if (format.block_elems == 1) continue;
+    for (int64_t blocks : {1, 3, 33}) {
+      if (blocks * format.block_elems > 2048) blocks = 8;
+      for (int64_t outs : {1, 31, 50, 258}) {
+        if (extent == Extent::Small && outs != 31) continue;
+        cases.push_back(
+            {format.type, outs, blocks * format.block_elems, rows.next(), Ending::Store});
+      }
+    }
+  }
+  return cases;
+}
+
 std::vector<AttentionCase> attention_cases(Extent extent) {
   struct Heads {
     int heads, kv_heads;

@@ -64,6 +64,9 @@ std::vector<ProductCase> product_cases(Extent extent);
 std::vector<AttentionCase> attention_cases(Extent extent);
 std::vector<PointwiseCase> pointwise_cases(Extent extent);
 
+// Of all block formats; their activations are float32.
+std::vector<ProductCase> block_product_cases(Extent extent);
+
 // For messages: "bf16 [258, 1024] x 17 rows, norm, bias, gated".
 std::string label(const ProductCase& c);
 std::string label(const AttentionCase& c);

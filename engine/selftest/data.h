@@ -15,7 +15,8 @@ namespace skald::selftest {
 struct Expected {
   std::vector<double> values;
   double size = 0;  // of all values together
-  // The largest error that rounding explains: of the type's activations, and of sums in float32.
+  // The largest error that rounding explains: of the type's activations, and of sums in
+  // float32.
   double bound = 0;
 
   // NaN counts as infinite.
