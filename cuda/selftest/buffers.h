@@ -22,7 +22,8 @@ struct TestBuffer {
 
 class TestBuffers {
  public:
-  // With `separate`, each buffer is an allocation, so that compute-sanitizer sees where it ends.
+  // With `separate`, each buffer is an allocation that ends where the buffer does, for
+  // compute-sanitizer to see.
   TestBuffers(cudaStream_t stream, bool separate) : stream_(stream), separate_(separate) {
     if (!separate) arena_ = DeviceMemory(kArenaBytes, "the self-test");
   }
@@ -34,18 +35,17 @@ class TestBuffers {
   }
 
   TestBuffer poisoned(int64_t bytes) {
-    const int64_t whole = padded(bytes) + 2 * kGuardBytes;
+    const int64_t whole = kGuardBytes + bytes + guard_after();
     std::byte* start;
     if (separate_) {
-      own_.emplace_back(bytes + 2 * kGuardBytes, "the self-test");
+      own_.emplace_back(whole, "the self-test");
       start = own_.back().as<std::byte>();
     } else {
-      check(used_ + whole <= kArenaBytes, "the self-test's cases fit into its memory");
+      check(used_ + padded(whole) <= kArenaBytes, "the self-test's cases fit into its memory");
       start = arena_.as<std::byte>() + used_;
-      used_ += whole;
+      used_ += padded(whole);
     }
-    const int64_t filled = bytes + 2 * kGuardBytes;
-    SKALD_CUDA(cudaMemsetAsync(start, 0xff, static_cast<size_t>(filled), stream_));
+    SKALD_CUDA(cudaMemsetAsync(start, 0xff, static_cast<size_t>(whole), stream_));
     return {start + kGuardBytes, bytes};
   }
 
@@ -70,20 +70,22 @@ class TestBuffers {
 
   // Whether nothing was written around the buffer.
   bool intact(const TestBuffer& buffer) const {
-    std::byte guards[2 * kGuardBytes];
-    copy(guards, buffer.data - kGuardBytes, kGuardBytes, cudaMemcpyDeviceToHost);
-    copy(guards + kGuardBytes, buffer.data + buffer.bytes, kGuardBytes, cudaMemcpyDeviceToHost);
-    return std::all_of(std::begin(guards), std::end(guards),
-                       [](std::byte b) { return b == std::byte{0xff}; });
+    const auto poison = [](std::byte b) { return b == std::byte{0xff}; };
+    const auto before = bytes_of({buffer.data - kGuardBytes, kGuardBytes});
+    const auto after = bytes_of({buffer.data + buffer.bytes, guard_after()});
+    return std::all_of(before.begin(), before.end(), poison) &&
+           std::all_of(after.begin(), after.end(), poison);
   }
 
  private:
   static constexpr int64_t kGuardBytes = 1024;
   static constexpr int64_t kArenaBytes = 256 << 20;
+  int64_t guard_after() const { return separate_ ? 0 : kGuardBytes; }
   static int64_t padded(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
   // Complete when it returns.
   void copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) const {
+    if (bytes == 0) return;
     SKALD_CUDA(cudaMemcpyAsync(to, from, bytes, kind, stream_));
     SKALD_CUDA(cudaStreamSynchronize(stream_));
   }

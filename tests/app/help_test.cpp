@@ -36,7 +36,7 @@ TEST_CASE("every help fits a screen and shows examples") {
 
 TEST_CASE("the list of commands says in one line each what they do") {
   const std::string help = skald({"--help"}).out;
-  for (const char* command : {"run", "bench", "inspect", "tokenize", "diff"}) {
+  for (const char* command : {"run", "bench", "inspect", "tokenize", "diff", "selftest"}) {
     const size_t at = help.find("\n  " + std::string(command) + " ");
     REQUIRE(at != std::string::npos);
     CHECK(help.find('\n', at + 1) - at < 90);
