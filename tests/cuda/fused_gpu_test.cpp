@@ -79,7 +79,7 @@ void compare(const RandomLlama& shape) {
   const double unit = shape.type == DType::F32   ? 0x1p-20
                       : shape.type == DType::F16 ? 0x1p-11
                                                  : 0x1p-8;
-  const double bound = 4 * unit;
+  const double bound = 4 * unit * std::sqrt(shape.layers);
   double largest = 0;
   for (const auto& [place, values] : got) {
     const auto& reference = expected.at(place);
