@@ -14,8 +14,10 @@
 #include "app/json.h"
 #include "app/open.h"
 #include "app/output.h"
+#include "app/signals.h"
 #include "app/table.h"
 #include "cuda/cuda.h"
+#include "engine/cpu/kernels.h"
 #include "engine/error.h"
 #include "engine/printable.h"
 #include "engine/selftest/cpu.h"
@@ -137,9 +139,10 @@ int selftest_command(const SelftestFlags& flags) {
     name = concat("cuda:", info.index, " (", info.name, ", sm_", info.compute_capability, ")");
     cuda::self_test(request, device.index, limit, report);
   } else {
-    name = "cpu";
+    name = concat("cpu (", cpu::fast_kernels({.threads = threads})->description(), ")");
     selftest::test_cpu(request, cpu::KernelSet::Fast, threads, report);
   }
+  if (interrupted_by()) return 128 + interrupted_by();
   const TextResult text = compare_text(device, limit, threads);
   const bool good = report.failed() == 0 && text.good;
   const double seconds =
@@ -199,11 +202,11 @@ int selftest_command(const SelftestFlags& flags) {
 void add_selftest(CLI::App& program, Action& chosen) {
   CLI::App* command = add_command(
       program, "selftest",
-      "Tests whether this machine computes what it should, in seconds: every kernel, not only "
-      "those\n"
-      "that a model would get, on awkward sizes with fresh random numbers against double "
-      "precision,\n"
-      "then a text of the bundled model against plain loops. Exit code 1 when anything is wrong.",
+      "Tests in seconds whether this machine computes what it should. Runs every kernel, not only\n"
+      "those that a model would get, on awkward sizes with fresh random numbers against double\n"
+      "precision, then a text of the bundled model against plain loops. Exit code 1 when anything "
+      "is\n"
+      "wrong.",
       {"skald selftest", "skald selftest --device cpu", "skald selftest --json | jq .failures"});
   auto flags = std::make_shared<SelftestFlags>();
   command->add_option("--device", flags->device, "cpu, cuda or cuda:N [a GPU where there is one]")

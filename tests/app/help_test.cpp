@@ -15,7 +15,7 @@ size_t columns(const std::string& line) {
 }
 
 TEST_CASE("every help fits a screen and shows examples") {
-  for (const char* command : {"run", "bench", "inspect", "tokenize", "diff", ""}) {
+  for (const char* command : {"run", "bench", "inspect", "tokenize", "diff", "selftest", ""}) {
     CAPTURE(command);
     std::vector<std::string> arguments{command, "--help"};
     if (arguments[0].empty()) arguments.erase(arguments.begin());
