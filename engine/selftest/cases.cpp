@@ -31,8 +31,8 @@ struct Shape {
 
 std::vector<ProductCase> product_cases(Extent extent) {
   std::vector<Shape> shapes = {{2, 1},     {2, 32},     {31, 33},    {33, 64},   {50, 100},
-                               {66, 1056}, {258, 1024}, {136, 2080}, {2051, 96}, {128, 256}};
-  if (extent == Extent::Small) shapes = {{31, 33}, {34, 64}, {136, 1056}};
+                               {66, 1088}, {258, 1024}, {136, 2112}, {2051, 96}, {128, 1056}};
+  if (extent == Extent::Small) shapes = {{31, 33}, {34, 64}, {136, 1088}};
   std::vector<int> all_rows;
   for (int rows = 1; rows <= 17; ++rows) all_rows.push_back(rows);
   all_rows.insert(all_rows.end(), {33, 130});
@@ -56,11 +56,11 @@ std::vector<ProductCase> product_cases(Extent extent) {
         }
       }
       if (extent == Extent::Small) continue;
-      for (int r : all_rows) add({type, 136, 1056, r, ending});
+      for (int r : all_rows) add({type, 136, 1088, r, ending});
     }
     if (extent == Extent::Small) continue;
     // So many tiles that a ring of them goes round several times.
-    add({type, 8200, 2080, 3, Ending::Store, true, true});
+    add({type, 8200, 2112, 3, Ending::Store, true, true});
     add({type, 1064, 14336, 1, Ending::Add});
   }
   return cases;

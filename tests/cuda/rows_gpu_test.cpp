@@ -102,7 +102,7 @@ TEST_CASE("rows of one decode step have the bits that each has alone, hundreds o
 TEST_CASE("rows of one decode step of a wider model have the bits that each has alone") {
   RandomLlama shape;
   shape.type = DType::BF16;
-  shape.dim = 1056, shape.ffn_dim = 2080, shape.vocab = 3001, shape.heads = 8;
+  shape.dim = 1088, shape.ffn_dim = 2112, shape.vocab = 3001, shape.heads = 8;
   check_rows(shape, {60});
 }
 
