@@ -202,10 +202,9 @@ int selftest_command(const SelftestFlags& flags) {
 void add_selftest(CLI::App& program, Action& chosen) {
   CLI::App* command = add_command(
       program, "selftest",
-      "Tests in seconds whether this machine computes what it should. Runs every kernel, not only\n"
+      "Tests whether this machine computes what it should. Runs in seconds every kernel, not only\n"
       "those that a model would get, on awkward sizes with fresh random numbers against double\n"
-      "precision, then a text of the bundled model against plain loops. Exit code 1 when anything "
-      "is\n"
+      "precision, then a text of the bundled model against plain loops. Exit code 1 when anything is\n"
       "wrong.",
       {"skald selftest", "skald selftest --device cpu", "skald selftest --json | jq .failures"});
   auto flags = std::make_shared<SelftestFlags>();
