@@ -53,12 +53,17 @@ cuda::DeviceInfo find_gpu(const Device& device) {
     fail(Exit::Usage, "--device cuda:", device.index, ": there are ", found.devices.size(),
          " GPUs, counted from 0");
   }
-  return found.devices[static_cast<size_t>(device.index)];
+  const cuda::DeviceInfo& gpu = found.devices[static_cast<size_t>(device.index)];
+  if (!gpu.problem.empty()) fail(Exit::Failed, "--device cuda:", device.index, ": ", gpu.problem);
+  return gpu;
 }
 
-Device choose_device(const std::string& name) {
-  if (!name.empty()) return parse_device(name);
-  return {!cuda::list_devices().devices.empty(), 0};
+Device device_to_test(const std::string& name) {
+  if (!name.empty() && name != "auto") return parse_device({name});
+  for (const cuda::DeviceInfo& gpu : cuda::list_devices().devices) {
+    if (gpu.problem.empty()) return {true, gpu.index};
+  }
+  return {};
 }
 
 // The bundled model's text at temperature 0, on the device and by the reference.
@@ -124,7 +129,7 @@ std::string number(double value) {
 
 int selftest_command(const SelftestFlags& flags) {
   const auto start = std::chrono::steady_clock::now();
-  const Device device = choose_device(flags.device);
+  const Device device = device_to_test(flags.device);
   if (!flags.arch_limit.empty() && !device.cuda) {
     fail(Exit::Usage, "--arch-limit is for GPUs; this tests the CPU");
   }
@@ -204,7 +209,8 @@ void add_selftest(CLI::App& program, Action& chosen) {
       program, "selftest",
       "Tests whether this machine computes what it should. Runs in seconds every kernel, not only\n"
       "those that a model would get, on awkward sizes with fresh random numbers against double\n"
-      "precision, then a text of the bundled model against plain loops. Exit code 1 when anything is\n"
+      "precision, then a text of the bundled model against plain loops. Exit code 1 when anything "
+      "is\n"
       "wrong.",
       {"skald selftest", "skald selftest --device cpu", "skald selftest --json | jq .failures"});
   auto flags = std::make_shared<SelftestFlags>();
