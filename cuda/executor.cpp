@@ -43,14 +43,15 @@ SizeOptions planned_size(SizeOptions options, const MemoryPlan& plan) {
 
 class CudaExecutor final : public Executor {
  public:
-  CudaExecutor(const Model& model, const RunOptions& options, int device)
+  CudaExecutor(const Model& model, const RunOptions& options, int device, const Switches& switches)
       : weight_file_(model.weights),
+        switches_(switches),
         device_(use_device(device)),
         gpu_{used_capability(device_, options), device_.multiprocessors},
         fused_(fuse_program(model.program())),
         attention_code_(std::min(attention_code(fused_.type),
                                  attention_code_of(fused_.type, gpu_.compute_capability))),
-        dependent_(kHasSm90a && gpu_.compute_capability == 90),
+        dependent_(switches.dependent_launches && kHasSm90a && gpu_.compute_capability == 90),
         max_rows_(options.rows),
         plan_(checked(plan_memory(fused_, options, model.config.context, device_), device)),
         sizes_(fused_, planned_size(size_options(fused_, options, device_), plan_)),
@@ -143,7 +144,7 @@ class CudaExecutor final : public Executor {
     } else {
       step_.send_with_tiles(step, rows_, fused_.specs, attention_code_, stream_);
     }
-    if (decode_ && !observer_) {
+    if (decode_ && !observer_ && switches_.graphs) {
       graphs_.run(rows, stream_, [&] { enqueue(rows); });
     } else {
       enqueue(rows);
@@ -230,6 +231,7 @@ class CudaExecutor final : public Executor {
       launch.rope_interleaved = rope.interleaved;
     }
     launch.code = attention_code_;
+    if (decode_ && !switches_.clusters) launch.code = std::min(launch.code, AttentionCode::Mma);
     launch.dependent = decode_ && dependent_;
     launch.max_context = static_cast<int>(plan_.context);
     launch.multiprocessors = gpu_.multiprocessors;
@@ -262,6 +264,7 @@ class CudaExecutor final : public Executor {
   }
 
   std::shared_ptr<const WeightFile> weight_file_;  // the program's views lie in it
+  Switches switches_;
   DeviceInfo device_;
   Gpu gpu_;  // what kernels are chosen for
   FusedProgram fused_;
@@ -297,9 +300,10 @@ class CudaExecutor final : public Executor {
 
 }  // namespace
 
-std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options, int device) {
+std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options, int device,
+                                        const Switches& switches) {
   model.weights->check_whole();
-  return std::make_unique<CudaExecutor>(model, options, device);
+  return std::make_unique<CudaExecutor>(model, options, device, switches);
 }
 
 }  // namespace skald::cuda
