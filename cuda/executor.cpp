@@ -13,6 +13,7 @@
 #include "cuda/kernels/linear.h"
 #include "cuda/kernels/pointwise.h"
 #include "cuda/memory.h"
+#include "cuda/sampler.h"
 #include "cuda/select.h"
 #include "cuda/weights.h"
 #include "engine/quant/half.h"
@@ -143,17 +144,7 @@ class CudaExecutor final : public Executor {
   }
 
   std::span<const float> logits(int64_t row) override {
-    check(row >= 0 && row < static_cast<int64_t>(step_->wanted.size()),
-          "a wanted row's logits are asked for");
-    SKALD_CUDA(cudaSetDevice(device_));
-    if (row < first_logit_row_ || row >= first_logit_row_ + computed_logits_) {
-      first_logit_row_ = row;
-      computed_logits_ = std::min(logit_rows_, static_cast<int64_t>(step_->wanted.size()) - row);
-      const LoadedOp& head = ops_.back();
-      run_linear(head, std::get<FusedLinear>(head.fused.op),
-                 wanted_x_.as<float>() + row * act_cols(hidden()),
-                 static_cast<int>(computed_logits_));
-    }
+    compute_logits(row);
     const int64_t vocab = program_.vocab();
     SKALD_CUDA(cudaMemcpyAsync(
         host_logits_.as<void>(), logits_.as<float>() + (row - first_logit_row_) * vocab,
@@ -162,6 +153,23 @@ class CudaExecutor final : public Executor {
     const std::span<const float> result(host_logits_.as<float>(), static_cast<size_t>(vocab));
     if (observer_) observer_({program_.ops.size() - 1, "logits", result, vocab});
     return result;
+  }
+
+  std::vector<Picked> pick(std::span<const PickRequest> requests) override {
+    if (observer_) return Executor::pick(requests);  // which shows it the logits
+    std::vector<Picked> picked;
+    picked.reserve(requests.size());
+    while (picked.size() < requests.size()) {
+      const int64_t row = static_cast<int64_t>(picked.size());
+      compute_logits(row);
+      const int64_t ready = first_logit_row_ + computed_logits_ - row;
+      const auto part = requests.subspan(picked.size());
+      sampler_->pick(
+          logits_.as<float>() + (row - first_logit_row_) * program_.vocab(),
+          part.first(std::min(part.size(), static_cast<size_t>(ready))),
+          [&](int64_t i) { return logits(row + i); }, stream_, picked);
+    }
+    return picked;
   }
 
  private:
@@ -255,7 +263,7 @@ class CudaExecutor final : public Executor {
     int64_t bytes = 0;
     for (size_t i = 0; i <= program_.acts.size(); ++i) bytes += act_bytes(static_cast<ActId>(i));
     return bytes + max_rows_ * (2 * widest_ * element_ + act_cols(hidden_) * 4) +
-           logit_rows_ * program_.vocab() * 4;
+           logit_rows_ * program_.vocab() * 4 + DeviceSampler::bytes_for(logit_rows_);
   }
 
   void allocate_buffers(const RunOptions& options) {
@@ -266,6 +274,7 @@ class CudaExecutor final : public Executor {
     wanted_x_ = DeviceMemory(max_rows_ * act_cols(hidden_) * 4, "activations");
     logits_ = DeviceMemory(logit_rows_ * program_.vocab() * 4, "logits");
     host_logits_ = PinnedMemory(program_.vocab() * 4, "logits");
+    sampler_.emplace(program_.vocab(), logit_rows_, sample_shape_here(program_.vocab()));
     const int rows = static_cast<int>(std::min({kMostGraphRows, max_rows_, logit_rows_}));
     const int64_t floats = attention_workspace_floats(rows, attention_, static_cast<int>(context_),
                                                       gpu_.multiprocessors);
@@ -430,6 +439,20 @@ class CudaExecutor final : public Executor {
     }
   }
 
+  // Into logits_, with those of the wanted rows after it, unless they are there.
+  void compute_logits(int64_t row) {
+    check(row >= 0 && row < static_cast<int64_t>(step_->wanted.size()),
+          "a wanted row's logits are asked for");
+    SKALD_CUDA(cudaSetDevice(device_));
+    if (row >= first_logit_row_ && row < first_logit_row_ + computed_logits_) return;
+    first_logit_row_ = row;
+    computed_logits_ = std::min(logit_rows_, static_cast<int64_t>(step_->wanted.size()) - row);
+    const LoadedOp& head = ops_.back();
+    run_linear(head, std::get<FusedLinear>(head.fused.op),
+               wanted_x_.as<float>() + row * act_cols(hidden()),
+               static_cast<int>(computed_logits_));
+  }
+
   void run_linear(const LoadedOp& op, const FusedLinear& linear, const void* in, int rows) {
     LinearLaunch launch;
     launch.type = type_;
@@ -572,6 +595,7 @@ class CudaExecutor final : public Executor {
   PinnedMemory host_logits_;
   int64_t logit_rows_ = 0;
   int64_t first_logit_row_ = 0, computed_logits_ = 0;
+  std::optional<DeviceSampler> sampler_;
 
   Observer observer_;
 };

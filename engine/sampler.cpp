@@ -50,9 +50,8 @@ float scan(std::span<const float> logits) {
   if (count > 0) {
     size_t first = 0;
     while (logits[first] <= FLT_MAX) ++first;
-    fail(Exit::Failed, "the model's logits are not finite: ", count, " of ", logits.size(),
-         " are NaN or +inf, the first for token ", first,
-         "; its weights are damaged, or a sum overflowed");
+    sampling::fail_not_finite(count, static_cast<int64_t>(logits.size()),
+                              static_cast<int64_t>(first));
   }
   return *std::max_element(best, best + kLanes);
 }
@@ -224,6 +223,20 @@ void add_bias(std::span<const std::pair<int32_t, float>> biases, std::span<const
 
 }  // namespace
 
+void sampling::fail_not_finite(int64_t bad, int64_t vocab, int64_t first_bad) {
+  fail(Exit::Failed, "the model's logits are not finite: ", bad, " of ", vocab,
+       " are NaN or +inf, the first for token ", first_bad,
+       "; its weights are damaged, or a sum overflowed");
+}
+
+void sampling::fail_all_masked(int64_t vocab) {
+  fail(Exit::Failed, "no token to pick: all ", vocab, " logits are -inf");
+}
+
+void sampling::fail_all_banned() {
+  fail(Exit::Failed, "no token to pick: the logit bias bans all that the model allows");
+}
+
 void Sampler::penalize(const SamplingParams& params, std::span<const int32_t> history) {
   history = penalized_history(params, history);
   const auto known = [&](int32_t id) {
@@ -255,7 +268,7 @@ Row Sampler::adjust(std::span<const float> logits, const SamplingParams& params,
   check(context.position >= 0 && context.position <= kMaxRandomPosition, "a position to sample at");
   const float model_best = scan(logits);
   if (model_best == -kInfinity) {
-    fail(Exit::Failed, "no token to pick: all ", logits.size(), " logits are -inf");
+    sampling::fail_all_masked(static_cast<int64_t>(logits.size()));
   }
   if (params.logit_bias.empty() && !penalizes(params)) {
     return {logits, model_best, model_best};
@@ -266,7 +279,7 @@ Row Sampler::adjust(std::span<const float> logits, const SamplingParams& params,
   if (penalizes(params)) penalize(params, context.history);
   const Row row{adjusted_, scan(adjusted_), model_best};
   if (row.best == -kInfinity) {
-    fail(Exit::Failed, "no token to pick: the logit bias bans all that the model allows");
+    sampling::fail_all_banned();
   }
   return row;
 }

@@ -53,6 +53,11 @@ struct Survivors {
   uint64_t total;  // of their token_weight()
 };
 
+// The Errors of pick(), also of one on a GPU.
+[[noreturn]] void fail_not_finite(int64_t bad, int64_t vocab, int64_t first_bad);
+[[noreturn]] void fail_all_masked(int64_t vocab);
+[[noreturn]] void fail_all_banned();
+
 }  // namespace sampling
 
 // Owns the scratch memory, so that picking allocates nothing once the vocabulary has been seen. Any
