@@ -10,94 +10,16 @@
 #include <cfloat>
 
 #include "cuda/kernels/device/launch.cuh"
-#include "cuda/kernels/device/row_blocks.cuh"
+#include "cuda/kernels/device/row_search.cuh"
 
 namespace skald::cuda {
 namespace {
 
 constexpr uint64_t kBadKey = ~uint64_t{0};  // above every token's
-constexpr uint64_t kAny = 1;                // below every token's
 
 __device__ RowShared& block_memory() {
   extern __shared__ __align__(16) unsigned char bytes[];
   return *reinterpret_cast<RowShared*>(bytes);
-}
-
-// What a sum over tokens adds.
-struct Measure {
-  bool weights;       // their weights at the temperature; else 1 for each
-  float temperature;  // used if weights
-};
-constexpr Measure kCount = {false, 1};
-
-// Which tokens: those of a range of bins, and at least as good as `least`.
-struct Head {
-  int first_bin, last_bin;
-  uint64_t least;
-};
-
-// Ranks by the distance from the best logit, 64 bins for each power of two: a row of any spread
-// fills many bins. Equal logits share one, and better ones are never in a later bin.
-__device__ int rough_bin(float logit, float best) {
-  constexpr int kFirst = (127 - 20)
-                         << 6;  // distances below 2^-20 are in bin 0, from 2^12 in the last
-  const int bin = static_cast<int>(f32_to_bits(best - logit) >> 17) - kFirst;
-  return min(max(bin, 0), kBins - 1);
-}
-
-// Of the list in block 0, by all its threads: the first place, best first, where the sum reaches
-// goal(total); `count` if it never does.
-template <class Goal>
-__device__ int reach_in_list(RowShared& shared, int count, Measure measure, float best, Goal goal) {
-  constexpr int kEach = kMostListed / kRowThreads;
-  uint64_t values[kEach];
-  uint64_t sum = 0;
-#pragma unroll
-  for (int i = 0; i < kEach; ++i) {
-    const int place = static_cast<int>(threadIdx.x) * kEach + i;
-    values[i] = 0;
-    if (place < count) {
-      const float logit = logit_of_key(shared.list[place]);
-      values[i] = measure.weights ? token_weight(logit, best, measure.temperature) : 1;
-    }
-    sum += values[i];
-  }
-  if (threadIdx.x == 0) shared.listed_crossing = count;
-  const Sum all = block_sum(sum, shared);
-  const uint64_t least = goal(all.total);
-  uint64_t before = all.before;
-#pragma unroll
-  for (int i = 0; i < kEach; ++i) {
-    if (before < least && least - before <= values[i]) {
-      shared.listed_crossing = static_cast<int>(threadIdx.x) * kEach + i;
-    }
-    before += values[i];
-  }
-  __syncthreads();
-  const int place = shared.listed_crossing;
-  __syncthreads();
-  return place;
-}
-
-// Best first: a bitonic network, which for the usual 50 candidates is 21 short steps.
-__device__ void sort_list(RowShared& shared, int count) {
-  int size = 1;
-  while (size < count) size *= 2;
-  for (int i = count + static_cast<int>(threadIdx.x); i < size; i += kRowThreads) {
-    shared.list[i] = 0;
-  }
-  __syncthreads();
-  for (int run = 2; run <= size; run *= 2) {
-    for (int step = run / 2; step > 0; step /= 2) {
-      for (int pair = threadIdx.x; pair < size / 2; pair += kRowThreads) {
-        const int i = pair / step * 2 * step + pair % step;
-        const uint64_t a = shared.list[i], b = shared.list[i + step];
-        const bool descending = (i & run) == 0;
-        if ((a < b) == descending) shared.list[i] = b, shared.list[i + step] = a;
-      }
-      __syncthreads();
-    }
-  }
 }
 
 template <bool kInShared>
@@ -106,14 +28,13 @@ class RowSampler {
   __device__ RowSampler(const SampleLaunch& a, const SampleRow& settings, RowShared& shared)
       : settings_(settings),
         shared_(shared),
-        blocks_(shared, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x)),
-        raw_(a.logits + settings.row * a.vocab) {
-    const int slice = static_cast<int>((a.vocab + gridDim.x - 1) / gridDim.x);
-    begin_ = min(static_cast<int>(blockIdx.x) * slice, static_cast<int>(a.vocab));
-    count_ = min(slice, static_cast<int>(a.vocab) - begin_);
-    x_ = kInShared ? reinterpret_cast<float*>(&shared + 1) : raw_;
-    adjustments_ = a.adjustments + settings.first_adjustment;
-  }
+        raw_(a.logits + settings.row * a.vocab),
+        slice_(static_cast<int>((a.vocab + gridDim.x - 1) / gridDim.x)),
+        begin_(min(static_cast<int>(blockIdx.x) * slice_, static_cast<int>(a.vocab))),
+        count_(min(slice_, static_cast<int>(a.vocab) - begin_)),
+        x_(kInShared ? reinterpret_cast<float*>(&shared + 1) : raw_ + begin_),
+        row_(shared, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x), x_, begin_, count_),
+        adjustments_(a.adjustments + settings.first_adjustment) {}
 
   __device__ void run(SampleResult& result) {
     load();
@@ -121,7 +42,7 @@ class RowSampler {
     const float model_best = logit_of_key(best_key_);
     if (model_best < -FLT_MAX) return report(result, SampleStatus::AllMasked);
     set_best(best_key_);
-    const uint64_t total = weigh(kAny, 1);
+    const uint64_t total = row_.weigh(kAny, 1);
     if (settings_.top_tokens > 0) report_top(result);
     if (settings_.adjustments > 0) {
       adjust();
@@ -133,7 +54,7 @@ class RowSampler {
     const bool same_total = settings_.adjustments == 0;
     const uint64_t token = settings_.temperature == 0 ? best_key_ : draw(same_total ? total : 0);
     restore();
-    if (blocks_.leads() && threadIdx.x == 0) {
+    if (row_.blocks().leads() && threadIdx.x == 0) {
       result.status = SampleStatus::Picked;
       result.token = id_of_key(token);
       result.logit = raw_[result.token];
@@ -146,13 +67,6 @@ class RowSampler {
  private:
   // ---- The row ----
 
-  // Fn(logit, id) for this thread's tokens.
-  template <class Fn>
-  __device__ void each(Fn fn) {
-#pragma unroll 1
-    for (int i = threadIdx.x; i < count_; i += kRowThreads) fn(x_[i], begin_ + i);
-  }
-
   __device__ void load() {
     uint64_t best = 0;
     const float* from = raw_ + begin_;
@@ -163,13 +77,14 @@ class RowSampler {
       const uint64_t key = logit <= FLT_MAX ? rank_key(logit, begin_ + i) : kBadKey;
       best = key > best ? key : best;
     }
-    blocks_.wait_for_all();
-    best_key_ = blocks_.best(best);
+    row_.blocks().wait_for_all();
+    best_key_ = row_.blocks().best(best);
   }
 
   __device__ void set_best(uint64_t key) {
     best_key_ = key;
     best_ = logit_of_key(key);
+    row_.set_best(best_);
   }
 
   // Bias and penalties. Each thread remembers one logit, for restore().
@@ -194,11 +109,11 @@ class RowSampler {
     }
     __syncthreads();
     uint64_t best = 0;
-    each([&](float logit, int id) {
+    row_.each([&](float logit, int id) {
       const uint64_t key = rank_key(logit, id);
       best = key > best ? key : best;
     });
-    set_best(blocks_.best(best));
+    set_best(row_.blocks().best(best));
   }
 
   // Masked and banned tokens stay so; sums that leave the range of floats stay finite.
@@ -224,132 +139,28 @@ class RowSampler {
     __syncthreads();
   }
 
-  // ---- Over all blocks ----
-
-  __device__ uint64_t value_of(float logit, Measure measure) const {
-    if (!measure.weights) return 1;
-    const float distance = logit - best_;
-    // A division by 1 changes nothing and takes as long as any.
-    return weight_units(
-        exp_nonpositive(measure.temperature == 1 ? distance : distance / measure.temperature));
-  }
-
-  // The weight of tokens that rank at or above `least`.
-  __device__ uint64_t weigh(uint64_t least, float temperature) {
-    const Measure measure = {true, temperature};
-    uint64_t sum = 0;
-    each([&](float logit, int id) {
-      if (least == kAny || rank_key(logit, id) >= least) sum += value_of(logit, measure);
-    });
-    return blocks_.sum(sum).total;
-  }
-
-  // The rough bin where the sum reaches the goal.
-  __device__ Crossing reach_roughly(Measure measure, uint64_t goal) {
-    blocks_.clear();
-    each([&](float logit, int) {
-      if (logit < -FLT_MAX) return;
-      const uint64_t value = value_of(logit, measure);
-      if (value > 0) blocks_.add(rough_bin(logit, best_), value);
-    });
-    return blocks_.reach(goal);
-  }
-
-  // The token at which the sum reaches the goal, 0 if it never does: digit by digit of its key.
-  // Slow where logits are alike, because all then add to few bins; reach() asks only if it must.
-  __device__ uint64_t reach_by_digits(Measure measure, uint64_t goal) {
-    uint64_t known = 0;
-    int shift = 32 + kIdBits;
-#pragma unroll 1
-    while (shift > 0) {
-      const int above = shift;
-      const int bits = shift > 30 ? 11 : 10;
-      shift -= bits;
-      const int last = (1 << bits) - 1;
-      blocks_.clear();
-      each([&](float logit, int id) {
-        const uint64_t key = rank_key(logit, id);
-        if (logit < -FLT_MAX || key >> above != known) return;
-        const uint64_t value = value_of(logit, measure);
-        const int digit = static_cast<int>(key >> shift) & last;
-        if (value > 0) blocks_.add(last - digit, value);
-      });
-      const Crossing crossing = blocks_.reach(goal);
-      if (crossing.bin == kBins) return 0;
-      goal -= crossing.before;
-      known = known << bits | static_cast<uint64_t>(last - crossing.bin);
-    }
-    return known;
-  }
-
-  // How many tokens the head has. They are in block 0's list then, unless they are too many.
-  __device__ int list(const Head& head) {
-    const auto in_head = [&](float logit, int id) {
-      if (logit < -FLT_MAX) return false;
-      const int bin = rough_bin(logit, best_);
-      return bin >= head.first_bin && bin <= head.last_bin && rank_key(logit, id) >= head.least;
-    };
-    uint64_t mine = 0;
-    each([&](float logit, int id) { mine += in_head(logit, id); });
-    const Sum sum = blocks_.sum(mine);
-    if (sum.total <= kMostListed) {
-      uint64_t place = sum.before;
-      each([&](float logit, int id) {
-        if (in_head(logit, id)) blocks_.list(place++, rank_key(logit, id));
-      });
-    }
-    blocks_.meet();
-    return static_cast<int>(sum.total);
-  }
-
-  // The `count` best, in block 0's list, sorted, and perhaps some more.
-  __device__ int list_best(int count) {
-    const uint64_t goal = static_cast<uint64_t>(count);
-    const Crossing crossing = reach_roughly(kCount, goal);
-    int listed = list({0, crossing.bin, kAny});
-    if (listed > kMostListed) listed = list({0, kBins, reach_by_digits(kCount, goal)});
-    if (blocks_.leads()) sort_list(shared_, listed);
-    return listed;
-  }
-
-  // The token at which the sum reaches the goal; 0 if it never does.
-  __device__ uint64_t reach(Measure measure, uint64_t goal) {
-    const Crossing crossing = reach_roughly(measure, goal);
-    if (crossing.bin == kBins) return 0;
-    const int listed = list({crossing.bin, crossing.bin, kAny});
-    if (listed > kMostListed) return reach_by_digits(measure, goal);
-    if (blocks_.leads()) {
-      sort_list(shared_, listed);
-      const int place = reach_in_list(shared_, listed, measure, best_,
-                                      [&](uint64_t) { return goal - crossing.before; });
-      if (threadIdx.x == 0) blocks_.tell(shared_.list[place]);
-    }
-    blocks_.meet();
-    return blocks_.answer();
-  }
-
   // ---- The draw ----
 
-  // `total`: weigh(kAny, 1), or 0 if it is not known. All blocks of the cluster run this; the
+  // `total`: the weight of all at temperature 1, or 0 if it is not known. All blocks run this; the
   // result is block 0's.
   __device__ uint64_t draw(uint64_t total) {
     const bool top_k = settings_.top_k > 0, top_p = settings_.top_p < 1;
     const float floor = fmaxf(best_ + settings_.log_min_p, -FLT_MAX);
     if (top_k) {
       if (settings_.top_k > kMostListed) return draw_from_all(floor);
-      const int listed = list_best(settings_.top_k);
+      const int listed = row_.list_best(settings_.top_k);
       return draw_from_list(min(listed, settings_.top_k), floor, 0);
     }
     if (!top_p && floor == -FLT_MAX) return draw_from_all(floor);
     Head head = {0, kBins, lowest_key(floor)};
     uint64_t nucleus = 0;
     if (top_p) {
-      nucleus = nucleus_weight(settings_.top_p, total > 0 ? total : weigh(kAny, 1));
-      head.last_bin = reach_roughly({true, 1}, nucleus).bin;
+      nucleus = nucleus_weight(settings_.top_p, total > 0 ? total : row_.weigh(kAny, 1));
+      head.last_bin = row_.reach_roughly({true, 1}, nucleus).bin;
     }
-    const int listed = list(head);
+    const int listed = row_.list(head);
     if (listed > kMostListed) return draw_from_all(floor);
-    if (blocks_.leads()) sort_list(shared_, listed);
+    if (row_.blocks().leads()) sort_list(shared_, listed);
     return draw_from_list(listed, floor, nucleus);
   }
 
@@ -358,7 +169,7 @@ class RowSampler {
 
   // nucleus: how much top-p keeps; 0: to be found from the list.
   __device__ uint64_t draw_from_list(int count, float floor, uint64_t nucleus) {
-    if (!blocks_.leads()) return 0;
+    if (!row_.blocks().leads()) return 0;
     if (settings_.top_p < 1) {
       const int place = reach_in_list(shared_, count, {true, 1}, best_, [&](uint64_t total) {
         return nucleus > 0 ? nucleus : nucleus_weight(settings_.top_p, total);
@@ -392,11 +203,11 @@ class RowSampler {
       if (stage != TopK) {
         if (stage == Draw) last = max_key(last, lowest_key(floor));
         measure = {true, stage == Draw ? settings_.temperature : 1};
-        const uint64_t total = weigh(last, measure.temperature);
+        const uint64_t total = row_.weigh(last, measure.temperature);
         goal = stage == Draw ? drawn_weight(settings_.u, total)
                              : nucleus_weight(settings_.top_p, total);
       }
-      last = max_key(last, reach(measure, goal));  // 0: fewer tokens than top-k would keep
+      last = max_key(last, row_.reach(measure, goal));  // 0: fewer tokens than top-k would keep
     }
     return last;
   }
@@ -406,29 +217,29 @@ class RowSampler {
   // ---- Results ----
 
   __device__ void report(SampleResult& result, SampleStatus status) {
-    if (blocks_.leads() && threadIdx.x == 0) result.status = status;
+    if (row_.blocks().leads() && threadIdx.x == 0) result.status = status;
   }
 
   __device__ void report_bad(SampleResult& result) {
     uint64_t bad = 0, first = 0;
-    each([&](float logit, int id) {
+    row_.each([&](float logit, int id) {
       if (logit <= FLT_MAX) return;
       ++bad;
       const uint64_t rank = kIdMask - static_cast<uint64_t>(id);
       first = rank > first ? rank : first;
     });
-    bad = blocks_.sum(bad).total;
-    first = blocks_.best(first);
+    bad = row_.blocks().sum(bad).total;
+    first = row_.blocks().best(first);
     report(result, SampleStatus::NotFinite);
-    if (blocks_.leads() && threadIdx.x == 0) {
+    if (row_.blocks().leads() && threadIdx.x == 0) {
       result.bad = static_cast<int32_t>(bad);
       result.first_bad = static_cast<int32_t>(kIdMask - first);
     }
   }
 
   __device__ void report_top(SampleResult& result) {
-    const int listed = list_best(settings_.top_tokens);
-    if (!blocks_.leads()) return;
+    const int listed = row_.list_best(settings_.top_tokens);
+    if (!row_.blocks().leads()) return;
     const int count = min(listed, settings_.top_tokens);
     const int place = threadIdx.x;
     if (place < count) {
@@ -440,10 +251,10 @@ class RowSampler {
 
   const SampleRow& settings_;
   RowShared& shared_;
-  RowBlocks blocks_;
-  float* raw_;  // [vocab], the row as the launch has it
-  float* x_;    // [count_], this block's slice, adjusted
-  int begin_, count_;
+  float* raw_;                 // [vocab], the row as the launch has it
+  int slice_, begin_, count_;  // this block's part of it,
+  float* x_;                   // [count_], and that part adjusted
+  RowSearch row_;
   const TokenAdjustment* adjustments_;
   int changed_ = -1;  // which of x_ this thread adjusted,
   float was_ = 0;     // and what it was
