@@ -42,7 +42,8 @@ SampleShape sample_shape_here(int64_t vocab) {
   SKALD_CUDA(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
   // Code for clusters is built for sm_90a alone.
   const bool clusters = kHasSm90a && major == 9 && minor == 0;
-  return sample_shape(vocab, clusters, most_shared);
+  constexpr int kClusterBlocks = 8;
+  return sample_shape(vocab, clusters ? kClusterBlocks : 1, most_shared);
 }
 
 int64_t DeviceSampler::bytes_for(int64_t rows) { return table_bytes(rows) + result_bytes(rows); }
@@ -74,6 +75,7 @@ int DeviceSampler::list_adjustments(const PickRequest& request, TokenAdjustment*
       i = end;
     }
   }
+  if (params.logit_bias.empty()) return count;
   // A token's count goes before its biases: the first entry is asked for it.
   std::stable_sort(adjustments, adjustments + count,
                    [](const TokenAdjustment& a, const TokenAdjustment& b) {

@@ -29,10 +29,10 @@ class RowSampler {
       : settings_(settings),
         shared_(shared),
         raw_(a.logits + settings.row * a.vocab),
-        slice_(static_cast<int>((a.vocab + gridDim.x - 1) / gridDim.x)),
-        begin_(min(static_cast<int>(blockIdx.x) * slice_, static_cast<int>(a.vocab))),
-        count_(min(slice_, static_cast<int>(a.vocab) - begin_)),
-        x_(kInShared ? reinterpret_cast<float*>(&shared + 1) : raw_ + begin_),
+        vocab_(static_cast<int>(a.vocab)),
+        count_(kInShared ? static_cast<int>(a.shape.row_bytes / sizeof(float)) : vocab_),
+        begin_(static_cast<int>(blockIdx.x) * count_),
+        x_(kInShared ? reinterpret_cast<float*>(&shared + 1) : raw_),
         row_(shared, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x), x_, begin_, count_),
         adjustments_(a.adjustments + settings.first_adjustment) {}
 
@@ -41,7 +41,6 @@ class RowSampler {
     if (best_key_ == kBadKey) return report_bad(result);
     const float model_best = logit_of_key(best_key_);
     if (model_best < -FLT_MAX) return report(result, SampleStatus::AllMasked);
-    set_best(best_key_);
     const uint64_t total = row_.weigh(kAny, 1);
     if (settings_.top_tokens > 0) report_top(result);
     if (settings_.adjustments > 0) {
@@ -67,24 +66,42 @@ class RowSampler {
  private:
   // ---- The row ----
 
+  // Into shared memory, in fours where the rows are aligned to them.
   __device__ void load() {
-    uint64_t best = 0;
-    const float* from = raw_ + begin_;
-#pragma unroll 8
-    for (int i = threadIdx.x; i < count_; i += kRowThreads) {
-      const float logit = from[i];
-      if (kInShared) x_[i] = logit;
-      const uint64_t key = logit <= FLT_MAX ? rank_key(logit, begin_ + i) : kBadKey;
-      best = key > best ? key : best;
+    if (kInShared) {
+      const bool aligned = vocab_ % 4 == 0;
+#pragma unroll 4
+      for (int i = 4 * static_cast<int>(threadIdx.x); i < count_; i += 4 * kRowThreads) {
+        const float* from = raw_ + begin_ + i;
+        const int left = vocab_ - begin_ - i;
+        float4 four = make_float4(-INFINITY, -INFINITY, -INFINITY, -INFINITY);
+        if (aligned && left > 0) {
+          four = *reinterpret_cast<const float4*>(from);
+        } else if (left > 0) {
+          four.x = from[0];
+          if (left > 1) four.y = from[1];
+          if (left > 2) four.z = from[2];
+          if (left > 3) four.w = from[3];
+        }
+        *reinterpret_cast<float4*>(x_ + i) = four;
+      }
     }
     row_.blocks().wait_for_all();
-    best_key_ = row_.blocks().best(best);
+    find_best();
   }
 
-  __device__ void set_best(uint64_t key) {
-    best_key_ = key;
-    best_ = logit_of_key(key);
-    row_.set_best(best_);
+  __device__ void find_best() {
+    float best = -INFINITY;
+    int id = 0;
+    bool bad = false;
+    row_.each([&](float logit, int i) {
+      bad |= !(logit <= FLT_MAX);
+      if (logit > best) best = logit, id = i;
+    });
+    const uint64_t mine = bad ? kBadKey : rank_key(best, id);
+    best_key_ = row_.blocks().best(mine);
+    best_ = logit_of_key(best_key_);
+    row_.set_best(best_key_, mine);
   }
 
   // Bias and penalties. Each thread remembers one logit, for restore().
@@ -108,12 +125,7 @@ class RowSampler {
       }
     }
     __syncthreads();
-    uint64_t best = 0;
-    row_.each([&](float logit, int id) {
-      const uint64_t key = rank_key(logit, id);
-      best = key > best ? key : best;
-    });
-    set_best(row_.blocks().best(best));
+    find_best();
   }
 
   // Masked and banned tokens stay so; sums that leave the range of floats stay finite.
@@ -141,27 +153,34 @@ class RowSampler {
 
   // ---- The draw ----
 
+  // What top-p keeps of the whole row: the weight, 0 if it is not known, and where it is reached.
+  struct Nucleus {
+    uint64_t weight;
+    Crossing end;
+  };
+
   // `total`: the weight of all at temperature 1, or 0 if it is not known. All blocks run this; the
   // result is block 0's.
   __device__ uint64_t draw(uint64_t total) {
     const bool top_k = settings_.top_k > 0, top_p = settings_.top_p < 1;
     const float floor = fmaxf(best_ + settings_.log_min_p, -FLT_MAX);
-    if (top_k) {
-      if (settings_.top_k > kMostListed) return draw_from_all(floor);
+    Nucleus nucleus = {0, {kBins, 0}};
+    if (top_k && settings_.top_k <= kMostListed) {
       const int listed = row_.list_best(settings_.top_k);
       return draw_from_list(min(listed, settings_.top_k), floor, 0);
     }
-    if (!top_p && floor == -FLT_MAX) return draw_from_all(floor);
-    Head head = {0, kBins, lowest_key(floor)};
-    uint64_t nucleus = 0;
-    if (top_p) {
-      nucleus = nucleus_weight(settings_.top_p, total > 0 ? total : row_.weigh(kAny, 1));
-      head.last_bin = row_.reach_roughly({true, 1}, nucleus).bin;
+    if (!top_k && top_p) {
+      nucleus.weight = nucleus_weight(settings_.top_p, total > 0 ? total : row_.weigh(kAny, 1));
+      nucleus.end = row_.reach_roughly({true, 1}, nucleus.weight);
     }
-    const int listed = row_.list(head);
-    if (listed > kMostListed) return draw_from_all(floor);
-    if (row_.blocks().leads()) sort_list(shared_, listed);
-    return draw_from_list(listed, floor, nucleus);
+    if (!top_k && (top_p || floor > -FLT_MAX)) {
+      const int listed = row_.list({0, nucleus.end.bin, lowest_key(floor)});
+      if (listed <= kMostListed) {
+        if (row_.blocks().leads()) sort_list(shared_, listed);
+        return draw_from_list(listed, floor, nucleus.weight);
+      }
+    }
+    return draw_from_all(floor, nucleus);
   }
 
   // What the tokens of at least this logit rank at or above.
@@ -191,23 +210,24 @@ class RowSampler {
 
   // Cuts by top-k and by top-p, each at the last token that it keeps; the token drawn is the last
   // cut of the same kind.
-  __device__ uint64_t draw_from_all(float floor) {
+  __device__ uint64_t draw_from_all(float floor, const Nucleus& nucleus) {
     uint64_t last = kAny;
     enum { TopK, TopP, Draw };
 #pragma unroll 1
     for (int stage = TopK; stage <= Draw; ++stage) {
       if (stage == TopK && settings_.top_k == 0) continue;
       if (stage == TopP && settings_.top_p == 1) continue;
-      Measure measure = kCount;
-      uint64_t goal = static_cast<uint64_t>(settings_.top_k);
-      if (stage != TopK) {
-        if (stage == Draw) last = max_key(last, lowest_key(floor));
-        measure = {true, stage == Draw ? settings_.temperature : 1};
+      if (stage == Draw) last = max_key(last, lowest_key(floor));
+      const Measure measure = {stage != TopK, stage == Draw ? settings_.temperature : 1};
+      const bool known = stage == TopP && nucleus.weight > 0;
+      uint64_t goal = stage == TopK ? static_cast<uint64_t>(settings_.top_k) : nucleus.weight;
+      if (stage != TopK && !known) {
         const uint64_t total = row_.weigh(last, measure.temperature);
         goal = stage == Draw ? drawn_weight(settings_.u, total)
                              : nucleus_weight(settings_.top_p, total);
       }
-      last = max_key(last, row_.reach(measure, goal));  // 0: fewer tokens than top-k would keep
+      const Crossing end = known ? nucleus.end : row_.reach_roughly(measure, goal);
+      last = max_key(last, row_.reach(end, measure, goal));  // 0: top-k would keep more than all
     }
     return last;
   }
@@ -252,9 +272,9 @@ class RowSampler {
   const SampleRow& settings_;
   RowShared& shared_;
   float* raw_;                 // [vocab], the row as the launch has it
-  int slice_, begin_, count_;  // this block's part of it,
-  float* x_;                   // [count_], and that part adjusted
-  RowSearch row_;
+  int vocab_, count_, begin_;  // this block's slice of it,
+  float* x_;                   // [count_], and that slice adjusted
+  RowSearch<kInShared> row_;
   const TokenAdjustment* adjustments_;
   int changed_ = -1;  // which of x_ this thread adjusted,
   float was_ = 0;     // and what it was
@@ -270,9 +290,9 @@ __global__ void __launch_bounds__(kRowThreads) sample(SampleLaunch a) {
 
 }  // namespace
 
-SampleShape sample_shape(int64_t vocab, bool clusters, int64_t most_shared_bytes) {
-  const int blocks = clusters ? kMostRowBlocks : 1;
-  const int64_t row_bytes = (vocab + blocks - 1) / blocks * int64_t{sizeof(float)};
+SampleShape sample_shape(int64_t vocab, int blocks, int64_t most_shared_bytes) {
+  const int64_t fours = (vocab + 4 * blocks - 1) / (4 * blocks);
+  const int64_t row_bytes = fours * int64_t{sizeof(float4)};
   if (int64_t{sizeof(RowShared)} + row_bytes > most_shared_bytes) return {1, false, 0};
   return {blocks, true, row_bytes};
 }
@@ -283,6 +303,10 @@ void launch_sample(const SampleLaunch& a, Stream stream) {
   const auto kernel = a.shape.in_shared ? sample<true> : sample<false>;
   const int bytes = static_cast<int>(int64_t{sizeof(RowShared)} + a.shape.row_bytes);
   SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  constexpr int kMostPortable = 8;
+  if (a.shape.blocks > kMostPortable) {
+    SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+  }
   cudaLaunchAttribute cluster = {};
   cluster.id = cudaLaunchAttributeClusterDimension;
   cluster.val.clusterDim.x = static_cast<unsigned>(a.shape.blocks);

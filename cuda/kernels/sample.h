@@ -58,7 +58,8 @@ struct SampleShape {
                       // and again, and changes adjusted logits there until it is done
   int64_t row_bytes;  // of shared memory, a block
 };
-SampleShape sample_shape(int64_t vocab, bool clusters, int64_t most_shared_bytes);
+// `blocks` a row, or one if they cannot hold it: a power of two, up to 16.
+SampleShape sample_shape(int64_t vocab, int blocks, int64_t most_shared_bytes);
 
 struct SampleLaunch {
   float* logits;  // [.., vocab]; the same after as before

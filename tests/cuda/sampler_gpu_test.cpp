@@ -119,8 +119,13 @@ Batch random_batch(int vocab, int64_t rows, uint64_t seed) {
 
 std::vector<SampleShape> shapes_for(int64_t vocab) {
   std::vector<SampleShape> shapes = {sample_shape_here(vocab), {1, false, 0}};
-  const SampleShape alone = sample_shape(vocab, false, kSharedBytes);
+  const SampleShape alone = sample_shape(vocab, 1, kSharedBytes);
   if (alone.in_shared) shapes.push_back(alone);
+  if (shapes[0].blocks > 1) {
+    shapes.push_back(sample_shape(vocab, 16, kSharedBytes));
+    const SampleShape four = sample_shape(vocab, 4, kSharedBytes);
+    if (four.in_shared) shapes.push_back(four);
+  }
   return shapes;
 }
 
@@ -314,6 +319,25 @@ TEST_CASE("settings that the device leaves to the CPU") {
     batch.row(i + 1 < batch.count ? i + 1 : i)[7] = 0;
   }
   check_batch(batch, sample_shape_here(1000));
+}
+
+// Short, for tools that slow kernels down a hundred times.
+TEST_CASE("a row of every sort is picked on the device") {
+  for (const SampleShape& shape : shapes_for(3000)) {
+    Batch batch(3000, 6);
+    Dice dice(21);
+    for (int64_t i = 0; i < batch.count; ++i) {
+      fill(batch.row(i), i == 5 ? Kind::Flat : Kind::Spread, dice);
+      SamplingParams& params = batch.params[i];
+      if (i == 0) params.temperature = 0;
+      if (i >= 2) params.top_k = 0, params.min_p = 0, params.top_p = i == 2 ? 0.9f : 1;
+      if (i == 3) params.repeat_penalty = 1.2f, params.top_logprobs = 3;
+      if (i == 4) params.top_k = 5000, params.top_p = 0.99f;
+      batch.histories[i] = {1, 2, 3, 2};
+    }
+    batch.make_requests(8);
+    check_batch(batch, shape);
+  }
 }
 
 TEST_CASE("a full list of adjustments is followed on the device") {

@@ -11,7 +11,7 @@
 namespace skald::cuda {
 
 inline constexpr int kRowThreads = 1024;
-inline constexpr int kMostRowBlocks = 8;  // the largest portable cluster
+inline constexpr int kMostRowBlocks = 16;
 inline constexpr int kBins = 2048;
 inline constexpr int kMostListed = 4096;
 
@@ -101,6 +101,7 @@ class RowBlocks {
   __device__ void wait_for_all() { cluster_wait(); }
 
   __device__ bool leads() const { return rank_ == 0; }
+  __device__ int threads() const { return blocks_ * kRowThreads; }
 
   // The following are for all threads of all blocks together, and give all the same result.
 
@@ -129,11 +130,21 @@ class RowBlocks {
     __syncthreads();
   }
 
-  __device__ void add(int bin, uint64_t value) {
-    const uint32_t low = static_cast<uint32_t>(value);
-    const uint32_t carry = atomicAdd(&shared_.low[bin], low) + low < low ? 1 : 0;
-    const uint32_t high = static_cast<uint32_t>(value >> 32) + carry;
-    if (high > 0) atomicAdd(&shared_.high[bin], high);
+  __device__ void add_one(int bin) { atomicAdd(&shared_.low[bin], 1u); }
+
+  // All low halves first: the additions overlap.
+  __device__ void add(const int (&bins)[4], const uint64_t (&values)[4]) {
+    uint32_t carry[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const uint32_t low = static_cast<uint32_t>(values[j]);
+      carry[j] = low > 0 && atomicAdd(&shared_.low[bins[j]], low) > ~low ? 1 : 0;
+    }
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const uint32_t high = static_cast<uint32_t>(values[j] >> 32) + carry[j];
+      if (high > 0) atomicAdd(&shared_.high[bins[j]], high);
+    }
   }
 
   // The first bin that brings the sum over all blocks' bins to `goal` > 0.

@@ -80,7 +80,7 @@ __device__ inline void sort_list(RowShared& shared, int count) {
   for (int run = 2; run <= size; run *= 2) {
     for (int step = run / 2; step > 0; step /= 2) {
       for (int pair = threadIdx.x; pair < size / 2; pair += kRowThreads) {
-        const int i = pair / step * 2 * step + pair % step;
+        const int i = 2 * pair - (pair & (step - 1));
         const uint64_t a = shared.list[i], b = shared.list[i + step];
         const bool descending = (i & run) == 0;
         if ((a < b) == descending) shared.list[i] = b, shared.list[i + step] = a;
@@ -91,22 +91,29 @@ __device__ inline void sort_list(RowShared& shared, int count) {
 }
 
 // All threads of all blocks call each method together, and all get its result.
+template <bool kInShared>
 class RowSearch {
  public:
-  // x: [count], this block's slice of the row, whose first token is `begin`.
+  // x: [count], this block's slice of the row, whose first token is `begin`; in shared memory count
+  // is a multiple of 4 and x aligned to 16 bytes. What is there beside tokens is -inf.
   __device__ RowSearch(RowShared& shared, int rank, int blocks, float* x, int begin, int count)
       : shared_(shared), blocks_(shared, rank, blocks), x_(x), begin_(begin), count_(count) {}
 
   __device__ RowBlocks& blocks() { return blocks_; }
 
-  // The largest logit, which weighs 1. The following need it.
-  __device__ void set_best(float best) { best_ = best; }
+  // Before the following: the best token of the row, which weighs 1, and of each() of this thread.
+  __device__ void set_best(uint64_t best, uint64_t mine) {
+    best_ = logit_of_key(best);
+    mine_ = mine;
+  }
 
   // Fn(logit, id) for this thread's tokens.
   template <class Fn>
   __device__ void each(Fn fn) {
-#pragma unroll 1
-    for (int i = threadIdx.x; i < count_; i += kRowThreads) fn(x_[i], begin_ + i);
+    each_four([&](const float(&logits)[4], int id) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) fn(logits[j], id + j);
+    });
   }
 
   // The weight of tokens that rank at or above `least`.
@@ -122,10 +129,15 @@ class RowSearch {
   // The rough bin where the sum reaches the goal.
   __device__ Crossing reach_roughly(Measure measure, uint64_t goal) {
     blocks_.clear();
-    each([&](float logit, int) {
-      if (logit < -FLT_MAX) return;
-      const uint64_t value = value_of(logit, measure);
-      if (value > 0) blocks_.add(rough_bin(logit, best_), value);
+    each_four([&](const float(&logits)[4], int) {
+      int bins[4];
+      uint64_t values[4];
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        bins[j] = rough_bin(logits[j], best_);
+        values[j] = value_of(logits[j], measure);
+      }
+      blocks_.add(bins, values);
     });
     return blocks_.reach(goal);
   }
@@ -137,10 +149,12 @@ class RowSearch {
       const int bin = rough_bin(logit, best_);
       return bin >= head.first_bin && bin <= head.last_bin && rank_key(logit, id) >= head.least;
     };
+    // Most threads have none: their best is not good enough.
+    const bool any = mine_ >= head.least && rough_bin(logit_of_key(mine_), best_) <= head.last_bin;
     uint64_t mine = 0;
-    each([&](float logit, int id) { mine += in_head(logit, id); });
+    if (any) each([&](float logit, int id) { mine += in_head(logit, id); });
     const Sum sum = blocks_.sum(mine);
-    if (sum.total <= kMostListed) {
+    if (sum.total <= kMostListed && mine > 0) {
       uint64_t place = sum.before;
       each([&](float logit, int id) {
         if (in_head(logit, id)) blocks_.list(place++, rank_key(logit, id));
@@ -153,16 +167,25 @@ class RowSearch {
   // The `count` best, in block 0's list, sorted, and perhaps some more.
   __device__ int list_best(int count) {
     const uint64_t goal = static_cast<uint64_t>(count);
-    const Crossing crossing = reach_roughly(kCount, goal);
+    Crossing crossing = {kBins, 0};
+    // Where the bests of threads are many enough, so are the tokens. A small part of the threads
+    // has few tokens more than that.
+    if (count <= blocks_.threads() / 8) {
+      blocks_.clear();
+      const float logit = logit_of_key(mine_);
+      if (logit >= -FLT_MAX) blocks_.add_one(rough_bin(logit, best_));
+      crossing = blocks_.reach(goal);
+    }
+    if (crossing.bin == kBins) crossing = reach_roughly(kCount, goal);
     int listed = list({0, crossing.bin, kAny});
     if (listed > kMostListed) listed = list({0, kBins, reach_by_digits(kCount, goal)});
     if (blocks_.leads()) sort_list(shared_, listed);
     return listed;
   }
 
-  // The token at which the sum reaches the goal; 0 if it never does.
-  __device__ uint64_t reach(Measure measure, uint64_t goal) {
-    const Crossing crossing = reach_roughly(measure, goal);
+  // The token at which the sum reaches the goal, with what reach_roughly() said; 0 if it never
+  // does.
+  __device__ uint64_t reach(const Crossing& crossing, Measure measure, uint64_t goal) {
     if (crossing.bin == kBins) return 0;
     const int listed = list({crossing.bin, crossing.bin, kAny});
     if (listed > kMostListed) return reach_by_digits(measure, goal);
@@ -177,16 +200,34 @@ class RowSearch {
   }
 
  private:
+  // Fn(logits of four tokens, the first id); some may be no tokens, but -inf.
+  template <class Fn>
+  __device__ void each_four(Fn fn) {
+#pragma unroll 1
+    for (int i = 4 * static_cast<int>(threadIdx.x); i < count_; i += 4 * kRowThreads) {
+      float logits[4];
+      if (kInShared) {
+        const float4 four = *reinterpret_cast<const float4*>(x_ + i);
+        logits[0] = four.x, logits[1] = four.y, logits[2] = four.z, logits[3] = four.w;
+      } else {
+#pragma unroll
+        for (int j = 0; j < 4; ++j) logits[j] = i + j < count_ ? x_[i + j] : -INFINITY;
+      }
+      fn(logits, begin_ + i);
+    }
+  }
+
+  // 0 if masked.
   __device__ uint64_t value_of(float logit, Measure measure) const {
-    if (!measure.weights) return 1;
+    if (!measure.weights) return logit < -FLT_MAX ? 0 : 1;
     const float distance = logit - best_;
     // A division by 1 changes nothing and takes as long as any.
     return weight_units(
         exp_nonpositive(measure.temperature == 1 ? distance : distance / measure.temperature));
   }
 
-  // The token at which the sum reaches the goal, 0 if it never does: digit by digit of its key.
-  // Slow where logits are alike, because all then add to few bins; reach() asks only if it must.
+  // reach() where the list is too short: digit by digit of the key. Slow where logits are alike,
+  // because all then add to few bins.
   __device__ uint64_t reach_by_digits(Measure measure, uint64_t goal) {
     uint64_t known = 0;
     int shift = 32 + kIdBits;
@@ -197,12 +238,16 @@ class RowSearch {
       shift -= bits;
       const int last = (1 << bits) - 1;
       blocks_.clear();
-      each([&](float logit, int id) {
-        const uint64_t key = rank_key(logit, id);
-        if (logit < -FLT_MAX || key >> above != known) return;
-        const uint64_t value = value_of(logit, measure);
-        const int digit = static_cast<int>(key >> shift) & last;
-        if (value > 0) blocks_.add(last - digit, value);
+      each_four([&](const float(&logits)[4], int id) {
+        int bins[4];
+        uint64_t values[4];
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          const uint64_t key = rank_key(logits[j], id + j);
+          bins[j] = last - (static_cast<int>(key >> shift) & last);
+          values[j] = key >> above == known ? value_of(logits[j], measure) : 0;
+        }
+        blocks_.add(bins, values);
       });
       const Crossing crossing = blocks_.reach(goal);
       if (crossing.bin == kBins) return 0;
@@ -217,6 +262,7 @@ class RowSearch {
   float* x_;
   int begin_, count_;
   float best_ = 0;
+  uint64_t mine_ = 0;
 };
 
 }  // namespace skald::cuda
