@@ -15,12 +15,6 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-int64_t table_bytes(int64_t rows) {
-  return rows * int64_t{sizeof(SampleRow) + kMostAdjustments * sizeof(TokenAdjustment)};
-}
-
-int64_t result_bytes(int64_t rows) { return rows * int64_t{sizeof(SampleResult)}; }
-
 }  // namespace
 
 bool samples_on_device(const SamplingParams& params) {
@@ -34,28 +28,24 @@ bool samples_on_device(const SamplingParams& params) {
   return static_cast<int64_t>(params.logit_bias.size()) + most_penalized <= kMostAdjustments;
 }
 
-SampleShape sample_shape_here(int64_t vocab) {
-  int device = 0, most_shared = 0, major = 0, minor = 0;
+SampleShape sample_shape_here(int64_t vocab, int compute_capability) {
+  int device = 0, most_shared = 0;
   SKALD_CUDA(cudaGetDevice(&device));
   SKALD_CUDA(cudaDeviceGetAttribute(&most_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  SKALD_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-  SKALD_CUDA(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
   // Code for clusters is built for sm_90a alone.
-  const bool clusters = kHasSm90a && major == 9 && minor == 0;
+  const bool clusters = kHasSm90a && compute_capability == 90;
   constexpr int kClusterBlocks = 8;
   return sample_shape(vocab, clusters ? kClusterBlocks : 1, most_shared);
 }
-
-int64_t DeviceSampler::bytes_for(int64_t rows) { return table_bytes(rows) + result_bytes(rows); }
 
 DeviceSampler::DeviceSampler(int64_t vocab, int64_t rows, const SampleShape& shape)
     : vocab_(vocab),
       most_rows_(rows),
       shape_(shape),
-      host_table_(table_bytes(rows), "sampling"),
-      device_table_(table_bytes(rows), "sampling"),
-      host_results_(result_bytes(rows), "sampling"),
-      device_results_(result_bytes(rows), "sampling") {}
+      host_table_(sample_settings_bytes(rows), "sampling"),
+      device_table_(sample_settings_bytes(rows), "sampling"),
+      host_results_(sample_result_bytes(rows), "sampling"),
+      device_results_(sample_result_bytes(rows), "sampling") {}
 
 // Sorted by token, biases of one token in the order given, as each entry rounds.
 int DeviceSampler::list_adjustments(const PickRequest& request, TokenAdjustment* adjustments) {
@@ -155,8 +145,8 @@ void DeviceSampler::pick(float* logits, std::span<const PickRequest> requests,
          device_results_.as<SampleResult>()},
         stream);
     SKALD_CUDA(cudaMemcpyAsync(host_results_.as<void>(), device_results_.as<void>(),
-                               static_cast<size_t>(result_bytes(rows)), cudaMemcpyDeviceToHost,
-                               stream));
+                               static_cast<size_t>(sample_result_bytes(rows)),
+                               cudaMemcpyDeviceToHost, stream));
     SKALD_CUDA(cudaStreamSynchronize(stream));
   }
   const SampleResult* result = host_results_.as<SampleResult>();

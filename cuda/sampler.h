@@ -19,14 +19,12 @@ namespace skald::cuda {
 // unlimited repeat_last_n with a penalty is one). That changes speed only: both pick the same.
 bool samples_on_device(const SamplingParams& params);
 
-// What suits the current device.
-SampleShape sample_shape_here(int64_t vocab);
+// What suits the current device, used with the kernels of this compute capability.
+SampleShape sample_shape_here(int64_t vocab, int compute_capability);
 
 class DeviceSampler {
  public:
-  // What a sampler for calls of up to `rows` rows allocates on the device.
-  static int64_t bytes_for(int64_t rows);
-
+  // For calls of up to `rows` rows. Allocates sample_settings_bytes() and sample_result_bytes().
   DeviceSampler(int64_t vocab, int64_t rows, const SampleShape& shape);
 
   // Row i of what pick() was called for, for the rows that are not picked on the device.

@@ -51,6 +51,14 @@ struct SampleResult {
   TopToken top[kMostTopTokens];
 };
 
+// Room for so many rows: SampleRow of each, then their adjustments.
+inline constexpr int64_t sample_settings_bytes(int64_t rows) {
+  return rows * int64_t{sizeof(SampleRow) + kMostAdjustments * sizeof(TokenAdjustment)};
+}
+inline constexpr int64_t sample_result_bytes(int64_t rows) {
+  return rows * int64_t{sizeof(SampleResult)};
+}
+
 // How a row is spread over the GPU.
 struct SampleShape {
   int blocks;         // for a row: a cluster
