@@ -66,8 +66,7 @@ class CudaExecutor final : public Executor {
         wanted_x_(sizes_.wanted, "activations"),
         logits_(sizes_.logits, "logits"),
         host_logits_(fused_.program.vocab() * 4, "logits"),
-        sampler_(fused_.program.vocab(), sizes_.logit_rows,
-                 sample_shape_here(fused_.program.vocab(), gpu_.compute_capability)) {
+        sampler_(fused_.program.vocab(), sizes_.logit_rows, sample_gpu(gpu_.compute_capability)) {
     for (int64_t bytes : sizes_.acts) acts_.emplace_back(bytes, "activations");
     SKALD_CUDA(
         cudaMemsetAsync(tickets_.as<void>(), 0, static_cast<size_t>(tickets_.bytes()), stream_));

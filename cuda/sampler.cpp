@@ -28,20 +28,25 @@ bool samples_on_device(const SamplingParams& params) {
   return static_cast<int64_t>(params.logit_bias.size()) + most_penalized <= kMostAdjustments;
 }
 
-SampleShape sample_shape_here(int64_t vocab, int compute_capability) {
-  int device = 0, most_shared = 0;
+SampleGpu sample_gpu(int compute_capability) {
+  int device = 0;
   SKALD_CUDA(cudaGetDevice(&device));
-  SKALD_CUDA(cudaDeviceGetAttribute(&most_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  // Code for clusters is built for sm_90a alone.
-  const bool clusters = kHasSm90a && compute_capability == 90;
+  const auto attribute = [&](cudaDeviceAttr which) {
+    int value = 0;
+    SKALD_CUDA(cudaDeviceGetAttribute(&value, which, device));
+    return value;
+  };
+  // Code for clusters is built for sm_90a alone. 16 blocks are hardly faster for a few rows.
   constexpr int kClusterBlocks = 8;
-  return sample_shape(vocab, clusters ? kClusterBlocks : 1, most_shared);
+  const bool clusters = kHasSm90a && compute_capability == 90;
+  return {clusters ? kClusterBlocks : 1, attribute(cudaDevAttrMultiProcessorCount),
+          attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)};
 }
 
-DeviceSampler::DeviceSampler(int64_t vocab, int64_t rows, const SampleShape& shape)
+DeviceSampler::DeviceSampler(int64_t vocab, int64_t rows, const SampleGpu& gpu)
     : vocab_(vocab),
       most_rows_(rows),
-      shape_(shape),
+      gpu_(gpu),
       host_table_(sample_settings_bytes(rows), "sampling"),
       device_table_(sample_settings_bytes(rows), "sampling"),
       host_results_(sample_result_bytes(rows), "sampling"),
@@ -141,8 +146,8 @@ void DeviceSampler::pick(float* logits, std::span<const PickRequest> requests,
     SKALD_CUDA(cudaMemcpyAsync(device_table_.as<void>(), settings, static_cast<size_t>(bytes),
                                cudaMemcpyHostToDevice, stream));
     launch_sample(
-        {logits, vocab_, shape_, sent, count, reinterpret_cast<const TokenAdjustment*>(sent + rows),
-         device_results_.as<SampleResult>()},
+        {logits, vocab_, sample_shape(vocab_, count, gpu_), sent, count,
+         reinterpret_cast<const TokenAdjustment*>(sent + rows), device_results_.as<SampleResult>()},
         stream);
     SKALD_CUDA(cudaMemcpyAsync(host_results_.as<void>(), device_results_.as<void>(),
                                static_cast<size_t>(sample_result_bytes(rows)),

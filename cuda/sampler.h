@@ -19,13 +19,13 @@ namespace skald::cuda {
 // unlimited repeat_last_n with a penalty is one). That changes speed only: both pick the same.
 bool samples_on_device(const SamplingParams& params);
 
-// What suits the current device, used with the kernels of this compute capability.
-SampleShape sample_shape_here(int64_t vocab, int compute_capability);
+// The current device, used with the kernels of this compute capability.
+SampleGpu sample_gpu(int compute_capability);
 
 class DeviceSampler {
  public:
   // For calls of up to `rows` rows. Allocates sample_settings_bytes() and sample_result_bytes().
-  DeviceSampler(int64_t vocab, int64_t rows, const SampleShape& shape);
+  DeviceSampler(int64_t vocab, int64_t rows, const SampleGpu& gpu);
 
   // Row i of what pick() was called for, for the rows that are not picked on the device.
   using HostLogits = std::function<std::span<const float>(int64_t row)>;
@@ -41,7 +41,7 @@ class DeviceSampler {
   Picked finish(const SampleResult& result) const;
 
   int64_t vocab_, most_rows_;
-  SampleShape shape_;
+  SampleGpu gpu_;
   PinnedMemory host_table_;  // SampleRow of each row, then their adjustments
   DeviceMemory device_table_;
   PinnedMemory host_results_;

@@ -290,10 +290,13 @@ __global__ void __launch_bounds__(kRowThreads) sample(SampleLaunch a) {
 
 }  // namespace
 
-SampleShape sample_shape(int64_t vocab, int blocks, int64_t most_shared_bytes) {
+// As many blocks a row as fill the GPU once: more would have to take turns, and meet often.
+SampleShape sample_shape(int64_t vocab, int rows, const SampleGpu& gpu) {
+  int blocks = gpu.most_blocks;
+  while (blocks > 1 && int64_t{rows} * blocks > gpu.multiprocessors) blocks /= 2;
   const int64_t fours = (vocab + 4 * blocks - 1) / (4 * blocks);
   const int64_t row_bytes = fours * int64_t{sizeof(float4)};
-  if (int64_t{sizeof(RowShared)} + row_bytes > most_shared_bytes) return {1, false, 0};
+  if (int64_t{sizeof(RowShared)} + row_bytes > gpu.most_shared_bytes) return {1, false, 0};
   return {blocks, true, row_bytes};
 }
 
@@ -303,10 +306,6 @@ void launch_sample(const SampleLaunch& a, Stream stream) {
   const auto kernel = a.shape.in_shared ? sample<true> : sample<false>;
   const int bytes = static_cast<int>(int64_t{sizeof(RowShared)} + a.shape.row_bytes);
   SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-  constexpr int kMostPortable = 8;
-  if (a.shape.blocks > kMostPortable) {
-    SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
-  }
   cudaLaunchAttribute cluster = {};
   cluster.id = cudaLaunchAttributeClusterDimension;
   cluster.val.clusterDim.x = static_cast<unsigned>(a.shape.blocks);

@@ -59,15 +59,21 @@ inline constexpr int64_t sample_result_bytes(int64_t rows) {
   return rows * int64_t{sizeof(SampleResult)};
 }
 
-// How a row is spread over the GPU.
+// What the rows can be spread over.
+struct SampleGpu {
+  int most_blocks;  // of a cluster, a power of two up to 8; 1 where there are no clusters
+  int multiprocessors;
+  int64_t most_shared_bytes;  // of a block
+};
+
+// How a row is spread.
 struct SampleShape {
   int blocks;         // for a row: a cluster
   bool in_shared;     // they hold it in shared memory; else one block reads it from `logits` again
                       // and again, and changes adjusted logits there until it is done
   int64_t row_bytes;  // of shared memory, a block
 };
-// `blocks` a row, or one if they cannot hold it: a power of two, up to 16.
-SampleShape sample_shape(int64_t vocab, int blocks, int64_t most_shared_bytes);
+SampleShape sample_shape(int64_t vocab, int rows, const SampleGpu& gpu);
 
 struct SampleLaunch {
   float* logits;  // [.., vocab]; the same after as before

@@ -17,7 +17,6 @@ namespace {
 
 constexpr float kInf = INFINITY;
 constexpr int64_t kMostRows = 130;
-constexpr int64_t kSharedBytes = 227 << 10;
 
 // A stream of random numbers that a failing case can be repeated from.
 class Dice {
@@ -118,24 +117,19 @@ Batch random_batch(int vocab, int64_t rows, uint64_t seed) {
   return batch;
 }
 
-SampleShape usual_shape(int64_t vocab) {
-  return sample_shape_here(vocab, list_devices().devices.front().compute_capability);
-}
+SampleGpu usual() { return sample_gpu(list_devices().devices.front().compute_capability); }
 
-std::vector<SampleShape> shapes_for(int64_t vocab) {
-  std::vector<SampleShape> shapes = {usual_shape(vocab), {1, false, 0}};
-  const SampleShape alone = sample_shape(vocab, 1, kSharedBytes);
-  if (alone.in_shared) shapes.push_back(alone);
-  if (shapes[0].blocks > 1) {
-    shapes.push_back(sample_shape(vocab, 16, kSharedBytes));
-    const SampleShape four = sample_shape(vocab, 4, kSharedBytes);
-    if (four.in_shared) shapes.push_back(four);
+// GPUs on which a row is spread in each of the ways, whatever this one would choose.
+std::vector<SampleGpu> each_way() {
+  std::vector<SampleGpu> ways = {usual(), {1, 1, 0}, {1, 1, usual().most_shared_bytes}};
+  for (int blocks = 2; blocks <= usual().most_blocks; blocks *= 2) {
+    ways.push_back({blocks, 1 << 20, usual().most_shared_bytes});
   }
-  return shapes;
+  return ways;
 }
 
-std::vector<Picked> pick_on_device(const Batch& batch, const SampleShape& shape) {
-  DeviceSampler sampler(batch.vocab, kMostRows, shape);
+std::vector<Picked> pick_on_device(const Batch& batch, const SampleGpu& gpu) {
+  DeviceSampler sampler(batch.vocab, kMostRows, gpu);
   std::vector<Picked> picked;
   sampler.pick(
       batch.memory.as<float>(), batch.requests, [&](int64_t row) { return batch.row(row); },
@@ -153,17 +147,18 @@ bool same(const Picked& a, const Picked& b) {
          std::equal(a.top.begin(), a.top.end(), b.top.begin(), b.top.end(), same_top);
 }
 
-void check_batch(const Batch& batch, const SampleShape& shape) {
+void check_batch(const Batch& batch, const SampleGpu& gpu) {
   const std::vector<float> before(batch.memory.as<float>(),
                                   batch.memory.as<float>() + batch.vocab * batch.count);
-  const std::vector<Picked> picked = pick_on_device(batch, shape);
+  const std::vector<Picked> picked = pick_on_device(batch, gpu);
   REQUIRE(picked.size() == batch.requests.size());
   Sampler sampler;
   for (int64_t i = 0; i < batch.count; ++i) {
     const SamplingParams& p = batch.params[i];
     const Picked& expected = sampler.pick(batch.row(i), p, batch.requests[i].context);
     if (same(picked[i], expected)) continue;
-    CAPTURE(batch.vocab, batch.count, shape.blocks, shape.in_shared, i, p.temperature, p.top_k);
+    CAPTURE(batch.vocab, batch.count, gpu.most_blocks, gpu.multiprocessors, i, p.temperature,
+            p.top_k);
     CAPTURE(p.top_p, p.min_p, p.typical_p, p.repeat_penalty, p.top_logprobs, p.logit_bias.size());
     CHECK(picked[i].token == expected.token);
     CHECK(picked[i].logprob == expected.logprob);
@@ -178,13 +173,13 @@ void check_random(int vocab, int batches, int most_rows) {
   for (int seed = 0; seed < batches; ++seed) {
     Dice dice(static_cast<uint64_t>(1000 + seed));
     const Batch batch = random_batch(vocab, dice.whole(1, most_rows), static_cast<uint64_t>(seed));
-    for (const SampleShape& shape : shapes_for(vocab)) check_batch(batch, shape);
+    for (const SampleGpu& gpu : each_way()) check_batch(batch, gpu);
   }
 }
 
-std::string error_of(const Batch& batch, const SampleShape& shape) {
+std::string error_of(const Batch& batch, const SampleGpu& gpu) {
   try {
-    pick_on_device(batch, shape);
+    pick_on_device(batch, gpu);
   } catch (const Error& error) {
     CHECK(error.code() == Exit::Failed);
     return error.what();
@@ -223,7 +218,7 @@ TEST_CASE("the device picks what the CPU picks: large vocabularies") {
 
 TEST_CASE("the device picks what the CPU picks: 130 rows of 128256 tokens") {
   const Batch batch = random_batch(128256, 130, 77);
-  check_batch(batch, usual_shape(128256));
+  check_batch(batch, usual());
 }
 
 TEST_CASE("the device follows every cut through nearly flat and tied rows") {
@@ -240,29 +235,29 @@ TEST_CASE("the device follows every cut through nearly flat and tied rows") {
       params.top_logprobs = static_cast<int>(i);
     }
     batch.make_requests(3);
-    for (const SampleShape& shape : shapes_for(batch.vocab)) check_batch(batch, shape);
+    for (const SampleGpu& gpu : each_way()) check_batch(batch, gpu);
   }
 }
 
 TEST_CASE("the device reports logits that nothing can be picked from as the CPU does") {
-  for (const SampleShape& shape : shapes_for(1000)) {
+  for (const SampleGpu& gpu : each_way()) {
     Batch batch(1000, 3);
     for (int64_t i = 0; i < batch.count; ++i) std::fill_n(batch.row(i).data(), 1000, 1.0f);
     batch.make_requests(1);
-    CHECK(error_of(batch, shape) == "no error");
+    CHECK(error_of(batch, gpu) == "no error");
     SECTION("NaN and infinite") {
       batch.row(1)[998] = NAN;
       batch.row(1)[700] = kInf;
       batch.row(1)[3] = -kInf;
       std::fill_n(batch.row(2).data(), 1000, -kInf);
-      CHECK(error_of(batch, shape).find("2 of 1000 are NaN or +inf, the first for token 700;") !=
+      CHECK(error_of(batch, gpu).find("2 of 1000 are NaN or +inf, the first for token 700;") !=
             std::string::npos);
     }
     SECTION("negative NaN") { batch.row(2)[0] = -NAN; }
     SECTION("all NaN") { std::fill_n(batch.row(0).data(), 1000, NAN); }
     SECTION("all masked") {
       std::fill_n(batch.row(1).data(), 1000, -kInf);
-      CHECK(error_of(batch, shape) == "no token to pick: all 1000 logits are -inf");
+      CHECK(error_of(batch, gpu) == "no token to pick: all 1000 logits are -inf");
     }
     SECTION("the rest banned") {
       for (int id = 0; id < 1000; ++id) {
@@ -272,15 +267,15 @@ TEST_CASE("the device reports logits that nothing can be picked from as the CPU 
           batch.row(2)[id] = -kInf;
         }
       }
-      CHECK(error_of(batch, shape) ==
+      CHECK(error_of(batch, gpu) ==
             "no token to pick: the logit bias bans all that the model allows");
     }
-    CHECK(error_of(batch, shape) == cpu_error_of(batch));
+    CHECK(error_of(batch, gpu) == cpu_error_of(batch));
   }
 }
 
 TEST_CASE("adjustments that overflow stay finite on the device") {
-  for (const SampleShape& shape : shapes_for(4)) {
+  for (const SampleGpu& gpu : each_way()) {
     Batch batch(4, 3);
     for (int64_t i = 0; i < 3; ++i) {
       const float logits[] = {3e38f, -3e38f, 1, -kInf};
@@ -295,7 +290,7 @@ TEST_CASE("adjustments that overflow stay finite on the device") {
       batch.histories[i] = {0, 1, 1, 3, 2};
     }
     batch.make_requests(4);
-    check_batch(batch, shape);
+    check_batch(batch, gpu);
   }
 }
 
@@ -323,12 +318,27 @@ TEST_CASE("settings that the device leaves to the CPU") {
     batch.params[i + 1 < batch.count ? i + 1 : i].logit_bias = {{7, kInf}};
     batch.row(i + 1 < batch.count ? i + 1 : i)[7] = 0;
   }
-  check_batch(batch, usual_shape(1000));
+  check_batch(batch, usual());
 }
 
-// Short, for tools that slow kernels down a hundred times.
+// Short, for tools that slow kernels down a thousand times.
+TEST_CASE("single small rows are picked on the device") {
+  Batch batch(200, 1);
+  Dice dice(22);
+  fill(batch.row(0), Kind::Spread, dice);
+  SECTION("by the defaults") {}
+  SECTION("from all, with penalties") {
+    batch.params[0].top_k = 0, batch.params[0].top_p = 1, batch.params[0].min_p = 0;
+    batch.params[0].repeat_penalty = 1.2f;
+    batch.histories[0] = {1, 2, 3, 2};
+  }
+  SECTION("by top-p") { batch.params[0].top_k = 0; }
+  batch.make_requests(9);
+  check_batch(batch, usual());
+}
+
 TEST_CASE("a row of every sort is picked on the device") {
-  for (const SampleShape& shape : shapes_for(3000)) {
+  for (const SampleGpu& gpu : each_way()) {
     Batch batch(3000, 6);
     Dice dice(21);
     for (int64_t i = 0; i < batch.count; ++i) {
@@ -341,12 +351,12 @@ TEST_CASE("a row of every sort is picked on the device") {
       batch.histories[i] = {1, 2, 3, 2};
     }
     batch.make_requests(8);
-    check_batch(batch, shape);
+    check_batch(batch, gpu);
   }
 }
 
 TEST_CASE("a full list of adjustments is followed on the device") {
-  for (const SampleShape& shape : shapes_for(5000)) {
+  for (const SampleGpu& gpu : each_way()) {
     Batch batch(5000, 4);
     Dice dice(9);
     for (int64_t i = 0; i < batch.count; ++i) {
@@ -362,7 +372,7 @@ TEST_CASE("a full list of adjustments is followed on the device") {
       for (int n = 0; n < 2000; ++n) batch.histories[i].push_back(dice.whole(0, 4999));
     }
     batch.make_requests(6);
-    check_batch(batch, shape);
+    check_batch(batch, gpu);
   }
 }
 

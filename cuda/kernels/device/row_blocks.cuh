@@ -11,7 +11,7 @@
 namespace skald::cuda {
 
 inline constexpr int kRowThreads = 1024;
-inline constexpr int kMostRowBlocks = 16;
+inline constexpr int kMostRowBlocks = 8;  // the largest portable cluster
 inline constexpr int kBins = 2048;
 inline constexpr int kMostListed = 4096;
 
