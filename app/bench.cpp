@@ -203,7 +203,9 @@ BenchReport measure_all(const BenchFlags& flags, const std::vector<BenchCase>& c
   // --rows divides prompts alone: a step of decode has a row for each sequence.
   options.rows = std::max(options.rows, sequences);
   const Device device = choose_device(asked, model, options);
+  const auto start = Clock::now();
   const auto executor = make_executor(model, options, device);
+  report.load_seconds = std::chrono::duration<double>(Clock::now() - start).count();
 
   report.bytes = model.weights->bytes();
   for (const Tensor& tensor : model.weights->tensors()) {

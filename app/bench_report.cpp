@@ -81,9 +81,13 @@ Table to_csv_table(const BenchReport& report) {
 }
 
 Json to_json(const BenchReport& report) {
-  Json json = {{"model", report.model},           {"bytes", report.bytes},
-               {"parameters", report.parameters}, {"backend", report.device},
-               {"threads", report.threads},       {"read_bytes_per_second", report.bandwidth},
+  Json json = {{"model", report.model},
+               {"bytes", report.bytes},
+               {"parameters", report.parameters},
+               {"backend", report.device},
+               {"threads", report.threads},
+               {"read_bytes_per_second", report.bandwidth},
+               {"load_seconds", report.load_seconds},
                {"results", Json::array()}};
   for (const BenchResult& r : report.results) {
     Json row = {{"test", r.test.name()},

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/backend.h"
+#include "engine/selftest/report.h"
 
 namespace skald::cuda {
 
@@ -62,7 +63,19 @@ std::string model_problem(const Model& model);
 // may describe one that is elsewhere. Throws Error where CUDA has no kernels for the model.
 MemoryPlan plan_memory(const Model& model, const RunOptions& options, const DeviceInfo& gpu);
 
-std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options, int device);
+// For hunting a race: what each leaves out changes speed and no result.
+struct Switches {
+  bool graphs = true;              // else each step's kernels are launched one by one
+  bool dependent_launches = true;  // else no kernel starts before the one ahead has finished
+  bool clusters = true;            // of blocks, in decode attention
+};
+std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options, int device,
+                                        const Switches& switches = {});
+
+// Runs the cases of engine/selftest on every kernel that takes them. A compute capability below the
+// GPU's, such as 75, leaves out what such a GPU cannot run; 0 is the GPU's own.
+void self_test(const selftest::Request& request, int device, int compute_capability,
+               selftest::Report& report);
 
 // Bytes per second that the GPU reads from its memory, far more than its caches hold.
 double measure_read_bandwidth(int device);

@@ -22,7 +22,11 @@ DeviceInfo look_at_device(int) { fail(Exit::Failed, kProblem); }
 
 Devices list_devices() { return {{}, kProblem}; }
 
-std::unique_ptr<Executor> make_executor(const Model&, const RunOptions&, int) {
+std::unique_ptr<Executor> make_executor(const Model&, const RunOptions&, int, const Switches&) {
+  fail(Exit::Failed, kProblem);
+}
+
+void self_test(const selftest::Request&, int, int, selftest::Report&) {
   fail(Exit::Failed, kProblem);
 }
 
