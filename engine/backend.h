@@ -71,7 +71,7 @@ class Executor {
   // Of the last run's wanted rows. logits() is valid until the next call on the executor.
   virtual std::span<const float> logits(int64_t row) = 0;                   // [vocab]
   virtual std::vector<Picked> pick(std::span<const PickRequest> requests);  // one a wanted row
-  // As many as are computed at once: of the row that is asked for, and those after it.
+  // How many rows get their logits at once: the one that is asked for, and those after it.
   virtual int64_t logit_rows() const = 0;
 
   virtual void observe(Observer observer) = 0;
