@@ -1,8 +1,9 @@
 #include "app/device.h"
 
 #include <charconv>
+#include <cstdio>
 
-#include "cuda/cuda.h"
+#include "app/plan_report.h"
 #include "engine/cpu/executor.h"
 #include "engine/error.h"
 #include "engine/printable.h"
@@ -22,17 +23,27 @@ Device parse_device(const std::string& name) {
   fail(Exit::Usage, "--device '", printable(name), "': expected cpu, cuda or cuda:N");
 }
 
-std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options,
-                                        const Device& device) {
-  if (!device.cuda) return cpu::make_executor(model, options);
-  if (options.exact) fail(Exit::Usage, "--exact is for the CPU; leave --device cuda out");
+cuda::DeviceInfo describe_gpu(const Device& device) {
   const cuda::Devices found = cuda::list_devices();
   if (found.devices.empty()) fail(Exit::Failed, "--device cuda: ", found.problem);
   if (device.index >= static_cast<int>(found.devices.size())) {
     fail(Exit::Usage, "--device cuda:", device.index, ": there are ", found.devices.size(),
          " GPUs, counted from 0");
   }
-  return cuda::make_executor(model, options, device.index);
+  return found.devices[static_cast<size_t>(device.index)];
+}
+
+std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options,
+                                        const Device& device) {
+  std::unique_ptr<Executor> executor;
+  if (device.cuda) {
+    if (options.exact) fail(Exit::Usage, "--exact is for the CPU; leave --device cuda out");
+    executor = cuda::make_executor(model, options, describe_gpu(device).index);
+  } else {
+    executor = cpu::make_executor(model, options);
+  }
+  std::fputs(plan_notes(executor->plan()).c_str(), stderr);
+  return executor;
 }
 
 double measure_read_bandwidth(const Device& device, int threads) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "cuda/cuda.h"
 #include "engine/backend.h"
 
 namespace skald {
@@ -15,6 +16,9 @@ struct Device {
 
 Device parse_device(const std::string& name);  // throws Error(Exit::Usage)
 
+cuda::DeviceInfo describe_gpu(const Device& device);  // throws Error where it is not there
+
+// Says on stderr what of the memory plan a user should know.
 std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options,
                                         const Device& device);
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,19 @@ Devices list_devices();
 // What an executor would take of this GPU's memory. No GPU is needed, and no CUDA toolkit: `gpu`
 // may describe one that is elsewhere. Throws Error where CUDA has no kernels for the model.
 MemoryPlan plan_memory(const Model& model, const RunOptions& options, const DeviceInfo& gpu);
+
+// A fused op and the kernels that it gets, one text for each of the asked numbers of rows.
+struct KernelUse {
+  std::string ops;      // what is fused: "rms_norm + 3 linear"
+  std::string weights;  // "attn_q attn_k attn_v"
+  std::string shape;    // "[6144, 4096]"
+  int times = 0;        // in a step
+  std::vector<std::string> kernels;
+};
+
+// As the executor chooses. No GPU is needed, but a build with CUDA.
+std::vector<KernelUse> list_kernels(const Model& model, const RunOptions& options,
+                                    const DeviceInfo& gpu, std::span<const int> rows);
 
 std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options, int device);
 

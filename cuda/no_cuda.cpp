@@ -12,6 +12,11 @@ constexpr const char* kProblem =
 
 Devices list_devices() { return {{}, kProblem}; }
 
+std::vector<KernelUse> list_kernels(const Model&, const RunOptions&, const DeviceInfo&,
+                                    std::span<const int>) {
+  fail(Exit::Failed, kProblem);
+}
+
 std::unique_ptr<Executor> make_executor(const Model&, const RunOptions&, int) {
   fail(Exit::Failed, kProblem);
 }

@@ -39,7 +39,9 @@ struct MemoryPlan {
   int64_t context = 0;  // tokens of each sequence
   ContextBy context_by = ContextBy::Asked;
   int64_t model_context = 0;
-  int64_t most_context = 0;  // that fits, up to the model's own or what was asked for; 0: none
+  // The largest that fits, up to the model's own or what was asked for; 0: none. Beside the mapped
+  // weights, unless these alone are too much.
+  int64_t most_context = 0;
   int sequences = 1;
 
   int64_t needed() const;  // all parts
