@@ -129,7 +129,9 @@ void add_plan(CLI::App& program, Action& chosen) {
       ->group(kChangesSpeed);
   add_run_flags(*command, flags->model);
   add_device_flag(*command, flags->model);
-  command->add_option("--gpu", flags->gpu, "For any GPU, as sm_90:132:141G: SMs and memory")
+  command
+      ->add_option("--gpu", flags->gpu,
+                   "A GPU that is not here: architecture, SMs, memory, as sm_90:132:141G")
       ->type_name("SPEC")
       ->check(not_empty())
       ->group(kChangesSpeed);

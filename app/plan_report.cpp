@@ -21,6 +21,7 @@ std::string context_text(const MemoryPlan& plan) {
     case MemoryPlan::ContextBy::Model:
       return concat(plan.context, " tokens, the model's own");
     case MemoryPlan::ContextBy::Memory:
+      if (plan.most_context == 0) return concat("not even ", plan.context, " tokens fit");
       return concat(plan.context, " tokens, what fits of the model's own ", plan.model_context);
   }
   return "";
@@ -39,7 +40,7 @@ const char* context_by_name(MemoryPlan::ContextBy by) {
 }
 
 std::string fits_text(const MemoryPlan& plan) {
-  if (plan.most_context == 0) return "no, with no context at all";
+  if (plan.most_context == 0) return "no, whatever the context";
   return concat(plan.fits() ? "yes" : "no", "; the largest context that fits is ",
                 plan.most_context);
 }

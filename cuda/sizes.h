@@ -8,6 +8,7 @@
 
 #include "cuda/fused_program.h"
 #include "cuda/kernels/launch.h"
+#include "engine/memory_plan.h"
 
 namespace skald::cuda {
 
@@ -50,7 +51,7 @@ struct Sizes {
   int64_t attention = 0, tickets = 0;
   StepLayout step;
 
-  int64_t cache() const { return page * pages; }
+  int64_t cache() const { return bytes_product(page, pages); }
   int64_t activations() const;
 };
 

@@ -49,6 +49,14 @@ struct MemoryPlan {
   bool fits() const { return needed() - mapped() <= available; }
 };
 
+// a * b of what is not negative, or the most that parts are counted up to: a model's file may name
+// any context.
+inline int64_t bytes_product(int64_t a, int64_t b) {
+  constexpr int64_t kMost = int64_t{1} << 59;
+  int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) || product > kMost ? kMost : product;
+}
+
 struct PlanRequest {
   int64_t context = 0;  // 0: the model's own, or what fits
   int64_t model_context = 0;

@@ -1,16 +1,16 @@
 #include "models/random.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <span>
 
 #include "engine/buffer.h"
+#include "engine/cpu/machine.h"
 #include "engine/error.h"
 #include "engine/quant/half.h"
 #include "engine/rng.h"
+#include "engine/size_text.h"
 #include "models/families.h"
 #include "models/rope.h"
 
@@ -198,10 +198,10 @@ class RandomWeights final : public WeightFile {
   }
 
   void make_noise() {
-    const int64_t machine = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+    const int64_t machine = cpu::machine_memory().free;
     if (bytes_ > machine) {
-      fail(Exit::Memory, path(), ": needs ", bytes_ >> 20, " MiB of memory, and this machine has ",
-           machine >> 20, "; choose a smaller shape or type");
+      fail(Exit::Memory, path(), ": needs ", size_text(bytes_), " of memory, and this machine has ",
+           size_text(machine), "; choose a smaller shape or type");
     }
     memory_ = Buffer(bytes_, "random weights");
     noise_.resize(kNoiseWords);

@@ -55,6 +55,22 @@ TEST_CASE("buffers of the GPU are sized by the model's shape") {
   CHECK(sizes.weights <= model.weights->bytes() + 256 * 200);
 }
 
+TEST_CASE("logits are kept for the rows of a decode step, and for no more than have a graph") {
+  const cuda::FusedProgram fused = cuda::fuse_program(shape_model("smollm2-135m", "f16").program());
+  const auto rows = [&](int sequences, int64_t rows_in_step) {
+    cuda::SizeOptions options = some_sizes();
+    options.sequences = sequences;
+    options.rows = rows_in_step;
+    const cuda::Sizes sizes(fused, options);
+    CHECK(sizes.logits == sizes.logit_rows * 49152 * 4);
+    return std::pair(sizes.logit_rows, sizes.graph_rows);
+  };
+  CHECK(rows(1, 512) == std::pair(int64_t{64}, 64));
+  CHECK(rows(100, 512) == std::pair(int64_t{100}, 100));
+  CHECK(rows(1000, 512) == std::pair(int64_t{256}, 256));
+  CHECK(rows(1000, 32) == std::pair(int64_t{256}, 32));
+}
+
 TEST_CASE("lists of a step lie one after the other and never overlap") {
   const cuda::FusedProgram fused = cuda::fuse_program(shape_model("mistral-7b", "f16").program());
   for (const int64_t rows : {1, 7, 512, 65536}) {

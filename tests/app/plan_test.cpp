@@ -132,6 +132,18 @@ TEST_CASE("plan of what does not fit prints the plan and ends with exit code 4")
   CHECK(plan["available_bytes"] == int64_t{1} << 30);
 }
 
+TEST_CASE("a plan of absurd sizes is still a plan that does not fit") {
+  FlatModel model;
+  model.context = 1u << 31;
+  TempFolder folder;
+  const std::string path = folder.write("long.gguf", flat_gguf(model)).string();
+  const Json plan = plan_json({path, "-c", "2147483648", "--sequences", "65536"}, 4);
+  CHECK(part(plan, "cache") == int64_t{128} << 47);
+  CHECK(plan["fits"] == false);
+  CHECK(plan["largest_context"] > 0);
+  CHECK(plan_json({path, "--sequences", "65536", "--rows", "65536"})["fits"] == true);
+}
+
 TEST_CASE("a GPU that is not here can be planned for") {
   const std::vector<std::string> shape = {"--shape", "llama-3.1-8b", "--type", "bf16"};
   const auto with = [&](std::vector<std::string> more) {

@@ -114,6 +114,13 @@ TEST_CASE("the largest context is the same by bisection as by trying each") {
   }
 }
 
+TEST_CASE("products that are too large stay large") {
+  CHECK(bytes_product(3, 5) == 15);
+  CHECK(bytes_product(0, INT64_MAX) == 0);
+  CHECK(bytes_product(int64_t{1} << 40, int64_t{1} << 40) == int64_t{1} << 59);
+  CHECK(bytes_product(int64_t{1} << 31, int64_t{1} << 31) == int64_t{1} << 59);
+}
+
 TEST_CASE("sizes are told in three digits or so") {
   CHECK(size_text(0) == "0.0 KiB");
   CHECK(size_text(3072) == "3.0 KiB");
