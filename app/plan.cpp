@@ -57,13 +57,13 @@ struct Target {
   }
 };
 
-Target choose_target(const PlanFlags& flags) {
+Target choose_target(const PlanFlags& flags, const Model& model) {
   Target target;
   if (!flags.gpu.empty()) {
     target.gpu = parse_gpu(flags.gpu);
     target.cuda = true;
   } else {
-    const Device device = parse_device(flags.model.device);
+    const Device device = choose_device(parse_device(flags.model.device), model, flags.model.run);
     target.cuda = device.cuda;
     if (device.cuda) target.gpu = describe_gpu(device);
   }
@@ -82,11 +82,11 @@ Target choose_target(const PlanFlags& flags) {
 }
 
 int plan(PlanFlags& flags) {
-  const Target target = choose_target(flags);
   RunOptions options = flags.model.run;
   PlanReport report;
   const Model model = open_or_describe(flags, report.model);
   check_context(flags.model, model.config);
+  const Target target = choose_target(flags, model);
   report.device = target.text;
   report.rows = options.rows;
   for (const Tensor& tensor : model.weights->tensors()) {
