@@ -12,17 +12,17 @@ using Json = nlohmann::json;
 
 class Builder : public Json::json_sax_t {
  public:
-  explicit Builder(std::string_view name) : name_(name) {}
+  Builder(std::string_view name, const JsonReading& reading) : name_(name), reading_(reading) {}
 
   bool null() override { return add(None{}); }
   bool boolean(bool value) override { return add(value); }
   bool number_integer(Json::number_integer_t value) override { return add(int64_t{value}); }
   bool number_unsigned(Json::number_unsigned_t value) override {
-    if (value > INT64_MAX) too_large(std::to_string(value));
-    return add(static_cast<int64_t>(value));
+    if (value <= INT64_MAX) return add(static_cast<int64_t>(value));
+    return large(std::to_string(value), static_cast<double>(value));
   }
   bool number_float(Json::number_float_t value, const Json::string_t& digits) override {
-    if (digits.find_first_of(".eE") == std::string::npos) too_large(digits);
+    if (digits.find_first_of(".eE") == std::string::npos) return large(digits, value);
     return add(double{value});
   }
   bool string(Json::string_t& text) override { return add(Value::text(std::move(text))); }
@@ -44,7 +44,7 @@ class Builder : public Json::json_sax_t {
     return add(Value::list(std::move(items)));
   }
   bool parse_error(size_t position, const std::string&, const Json::exception&) override {
-    fail(Exit::Usage, name_, ": is not valid JSON at byte ", position);
+    fail(reading_.code, name_, ": is not valid JSON at byte ", position);
   }
 
   Value result;
@@ -59,7 +59,7 @@ class Builder : public Json::json_sax_t {
 
   bool open(bool object) {
     if (open_.size() + 1 >= static_cast<size_t>(kMostValueDepth)) {
-      fail(Exit::Usage, name_, ": lists and objects lie more than ", kMostValueDepth,
+      fail(reading_.code, name_, ": lists and objects lie more than ", kMostValueDepth,
            " deep in each other");
     }
     open_.push_back({object, "", {}, {}});
@@ -77,18 +77,20 @@ class Builder : public Json::json_sax_t {
     return true;
   }
 
-  [[noreturn]] void too_large(const std::string& digits) const {
-    fail(Exit::Usage, name_, ": the whole number ", printable(digits, 40), " is beyond 64 bits");
+  bool large(const std::string& digits, double value) {
+    if (reading_.round_large) return add(value);
+    fail(reading_.code, name_, ": the whole number ", printable(digits, 40), " is beyond 64 bits");
   }
 
   std::string_view name_;
+  const JsonReading& reading_;
   std::vector<Open> open_;
 };
 
 }  // namespace
 
-Value from_json(std::string_view text, std::string_view name) {
-  Builder builder(name);
+Value from_json(std::string_view text, std::string_view name, const JsonReading& reading) {
+  Builder builder(name, reading);
   Json::sax_parse(text, &builder);
   return std::move(builder.result);
 }

@@ -38,8 +38,13 @@ class Template {
   std::unique_ptr<const Tree> tree_;
 };
 
-// JSON as a value: keys keep their order, whole numbers stay whole. Throws Error(Exit::Usage) with
-// `name`: no valid JSON, nested too deeply, a whole number beyond 64 bits.
-Value from_json(std::string_view text, std::string_view name);
+struct JsonReading {
+  Exit code = Exit::Usage;   // of the Error that refuses it
+  bool round_large = false;  // a whole number beyond 64 bits becomes a float, not an Error
+};
+
+// JSON as a value: keys keep their order, whole numbers stay whole. An Error with `name`: no valid
+// JSON, nested too deeply, a whole number beyond 64 bits.
+Value from_json(std::string_view text, std::string_view name, const JsonReading& reading = {});
 
 }  // namespace skald::jinja

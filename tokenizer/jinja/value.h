@@ -4,6 +4,7 @@
 // whoever makes one calls release() on it in the end.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -63,10 +64,10 @@ class Value {
  public:
   Value() : Value(None{}) {}
   Value(None) : data_(None{}) {}
-  Value(bool b) : data_(b) {}
+  template <std::same_as<bool> B>  // a pointer is none
+  Value(B b) : data_(b) {}
   Value(int64_t i) : data_(i) {}
   Value(double d) : data_(d) {}
-  Value(const void*) = delete;  // a pointer is no bool
   explicit Value(Undefined u) : data_(std::move(u)) {}
   Value(std::shared_ptr<const Text> t) : data_(std::move(t)) {}
   Value(std::shared_ptr<const Sequence> s) : data_(std::move(s)) {}
@@ -134,13 +135,13 @@ class Dict {
   bool set(Value key, Value value);  // false: such a key cannot be (a list, a dict)
   void set(std::string_view key, Value value);
   int depth() const { return depth_; }
-  void hold(Held held) { held_.emplace(std::move(held)); }
+  void hold(Held held) { held_ = std::make_shared<const Held>(std::move(held)); }
 
  private:
   std::vector<Entry> entries_;
   std::unordered_map<std::string, size_t> index_;  // of a large one, by canonical key
   int depth_ = 1;
-  std::optional<Held> held_;
+  std::shared_ptr<const Held> held_;
 };
 
 // Whatever is no plain data: namespaces, macros, functions, methods, `loop`.
