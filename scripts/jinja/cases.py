@@ -192,7 +192,7 @@ CASES = {
         "{{ missing.attribute }}", "{{ missing['x'] }}", "{{ missing() }}", "{{ missing + 1 }}", "{{ -missing }}",
         "{{ 1 + 'a' }}", "{{ 'a' + 1 }}", "{{ [] + () }}", "{{ 1 / 0 }}", "{{ 1 % 0 }}", "{{ 1 // 0 }}", "{{ 1 < 'a' }}", "{{ none < 1 }}",
         "{{ 1 in 5 }}", "{{ 1 in 'a' }}", "{% for x in 5 %}{% endfor %}", "{% for x in none %}{% endfor %}", "{{ none | length }}", "{{ 5 | length }}",
-        "{{ 'a' | nofilter }}", "{{ 'a' is notest }}", "{{ raise_exception('no <way>') }}", "{{ [1].append(2) }}", "{{ {}.update({}) }}",
+        "{% if true %}{{ 'a' | nofilter }}{% endif %}", "{% if true %}{{ 'a' is notest }}{% endif %}", "{{ raise_exception('no <way>') }}", "{{ [1].append(2) }}", "{{ {}.update({}) }}",
         "{% set x.y = 1 %}", "{% set a, b = [1] %}", "{% set a, b = [1, 2, 3] %}", "{{ 5() }}", "{{ 'a'.upper(1) }}", "{{ 'a'.split('') }}",
         "{% macro m(a) %}{% endmacro %}{{ m(1, 2) }}", "{% macro m(a) %}{% endmacro %}{{ m(b=1) }}", "{% macro m(a) %}{% endmacro %}{{ m(1, a=1) }}",
         "{{ missing | tojson }}", "{{ range(1000000) }}", "{{ 'abc'[::0] }}", "{% set x = none %}{{ x[1:] }}", "{{ {[]: 1} }}", "{{ '%d' % 'a' }}", "{{ '%s %s' % 'a' }}", "{{ '%s' % (1, 2) }}",

@@ -25,7 +25,7 @@ std::string parse(const std::string& text) {
   return error_text([&] { jinja::Template("t", text); });
 }
 
-const jinja::Limits kSmall = {100'000, 100'000, 1'000'000, 600};
+const jinja::Limits kSmall = {100'000, 1'000'000, 64'000'000, 600};
 
 TEST_CASE("endless work ends at the limit on steps, with its line") {
   CHECK(run("\n{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}") ==
@@ -111,20 +111,22 @@ TEST_CASE("a macro that calls itself without end is stopped") {
 }
 
 TEST_CASE("a template that is nested too deeply is refused") {
-  for (const std::string& part :
-       {"(", "[", "{1:", "-", "not ", "a[", "a(", "1 if ", "a if b else ", "a|b("}) {
-    CAPTURE(part);
-    const std::string said = parse("{{ " + repeated(part, 100'000));
-    CHECK(has(said, "nested more than 200 deep"));
+  constexpr std::pair<const char*, const char*> kPairs[] = {
+      {"(", ")"},    {"[", "]"}, {"{1:", "}"}, {"a[", "]"},         {"a(", ")"},
+      {"a|b(", ")"}, {"-", ""},  {"not ", ""}, {"a if b else ", ""}};
+  for (const auto& [open, close] : kPairs) {
+    CAPTURE(open);
+    const std::string text = repeated(open, 50'000) + "1" + repeated(close, 50'000);
+    CHECK(has(parse("{{ " + text + " }}"), "nested more than 200 deep"));
   }
-  for (const std::string& part : {"1 + ", "1 ** ", "1 and ", "1 or ", "1 * "}) {
+  for (const std::string part : {"1 + ", "1 ** ", "1 and ", "1 or ", "1 * "}) {
     CHECK(has(parse("{{ " + repeated(part, 5'000) + "1 }}"), "nested more than 200 deep"));
   }
-  for (const std::string& part : {"|upper", ".a", "[0]", "()", " is defined"}) {
+  for (const std::string part : {"|upper", ".a", "[0]", "()", " is defined"}) {
     CHECK(parse("{{ a" + repeated(part, 5'000) + " }}") != "");
   }
-  for (const std::string& part : {"{% if 1 %}", "{% for a in b %}", "{% set x %}", "{% with %}",
-                                  "{% macro m() %}", "{% call a() %}", "{% filter upper %}"}) {
+  for (const std::string part : {"{% if 1 %}", "{% for a in b %}", "{% set x %}", "{% with %}",
+                                 "{% macro m() %}", "{% call a() %}", "{% filter upper %}"}) {
     CHECK(has(parse(repeated(part, 20'000)), "nested more than 200 deep"));
   }
   CHECK(parse("{% for " + repeated("(", 50'000)) != "");
@@ -154,7 +156,7 @@ TEST_CASE("numbers beyond 64 bits are refused") {
   const auto json = [](const char* text) {
     return error_text([&] { jinja::from_json(text, "j"); }, Exit::Usage);
   };
-  CHECK(json("[9223372036854775807, -9223372036854775808, 1e400, 1.5]") == "");
+  CHECK(json("[9223372036854775807, -9223372036854775808, 1e300, 1.5]") == "");
   CHECK(has(json("18446744073709551616"), "beyond 64 bits"));
   CHECK(has(json("9223372036854775808"), "beyond 64 bits"));
   CHECK(has(json("{\"a\": \"\xff\"}"), "not valid JSON at byte"));

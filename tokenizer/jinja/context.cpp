@@ -57,7 +57,7 @@ Value Context::like(const Value& source, std::string bytes) {
 
 Value Context::list(std::vector<Value> items, SequenceKind kind) {
   check_items(items.size());
-  spend(1 + items.size() / 8);
+  spend(1 + items.size() / 2);
   int depth = 0;
   for (const Value& item : items) depth = std::max(depth, item.depth());
   if (depth >= kMostValueDepth) {
@@ -69,7 +69,7 @@ Value Context::list(std::vector<Value> items, SequenceKind kind) {
 }
 
 Value Context::dict(Dict dict) {
-  spend(1 + dict.size() / 4);
+  spend(1 + dict.size());
   if (dict.depth() > kMostValueDepth) {
     fail("dicts lie more than ", kMostValueDepth, " deep in each other");
   }

@@ -21,7 +21,7 @@ Value Interpreter::evaluate_or_none(const ExprPtr& expr) {
 }
 
 Value Interpreter::look_up(Name name) {
-  if (const Value* found = frame_->find(name)) return *found;
+  if (const Value* found = frame_->find(name, context_)) return *found;
   if (const Value* found = variables_.find(std::string_view(*name))) return *found;
   if (auto found = find_global(context_, *name)) return *std::move(found);
   return Value::undefined(concat("'", *name, "' is undefined"));

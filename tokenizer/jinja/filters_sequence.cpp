@@ -184,6 +184,7 @@ Value sum(Context& context, const Value& input, const Arguments& arguments) {
   const Value all = to_sequence(context, input);
   for (const Value& item : all.as_sequence()->items) {
     const Value one = attribute ? attribute_path(context, item, *attribute) : item;
+    context.spend(1);
     total = binary(context, BinaryOp::Add, total, one);
   }
   return total;

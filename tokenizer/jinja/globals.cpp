@@ -172,7 +172,8 @@ std::optional<Value> find_global(Context&, std::string_view name) {
   return std::nullopt;
 }
 
-std::optional<Value> Namespace::attribute(Context&, std::string_view name) {
+std::optional<Value> Namespace::attribute(Context& context, std::string_view name) {
+  context.spend(attributes_.size() / 16);
   for (const auto& [key, value] : attributes_) {
     if (key == name) return value;
   }
@@ -189,6 +190,7 @@ void Namespace::set(Context& context, std::string_view name, Value value) {
   if (name.starts_with('_')) {
     context.fail("attributes of a namespace cannot begin with '_', as '", name, "' does");
   }
+  context.spend(attributes_.size() / 16);
   for (auto& [key, old] : attributes_) {
     if (key == name) {
       old = std::move(value);

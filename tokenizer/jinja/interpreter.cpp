@@ -48,8 +48,9 @@ class Interpreter::Inside {
   std::shared_ptr<Frame> outer_;
 };
 
-const Value* Interpreter::Frame::find(Name name) const {
+const Value* Interpreter::Frame::find(Name name, Context& context) const {
   for (const Frame* frame = this; frame; frame = frame->parent.get()) {
+    context.spend(frame->variables.size() / 16);
     for (const auto& [known, value] : frame->variables) {
       if (known == name) return &value;
     }
@@ -141,6 +142,7 @@ Interpreter::Flow Interpreter::run(const For& loop) {
   Flow flow = Flow::Next;
   while (flow != Flow::Break && state->advance()) {
     any = true;
+    context_.spend(1);
     const Inside inside(*this, outer);
     frame_->set(tree_.loop, std::shared_ptr<Object>(state));
     assign(loop.target, state->current());
@@ -153,7 +155,10 @@ Interpreter::Flow Interpreter::run(const For& loop) {
 }
 
 void Interpreter::assign(const Target& target, const Value& value) {
-  if (target.name && target.attribute.empty()) return frame_->set(target.name, value);
+  if (target.name && target.attribute.empty()) {
+    context_.spend(frame_->variables.size() / 16);
+    return frame_->set(target.name, value);
+  }
   if (target.name) {
     const Value space = look_up(target.name);
     auto* found = dynamic_cast<Namespace*>(space.as_object());
@@ -237,6 +242,7 @@ Value Interpreter::call_macro(const Callable& callable, const std::shared_ptr<Fr
                               const Arguments& arguments) {
   if (!frame) context_.fail("the macro '", callable.name, "' is called after its end");
   const size_t count = callable.parameters.size();
+  context_.spend(1 + count * arguments.named.size() / 16);
   const auto given = [&](size_t i) -> const Value* {
     if (i < arguments.positional.size()) return &arguments.positional[i];
     for (const auto& [name, value] : arguments.named) {

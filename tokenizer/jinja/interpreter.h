@@ -27,8 +27,8 @@ class Interpreter {
     std::shared_ptr<Frame> parent;
     std::vector<std::pair<Name, Value>> variables;
 
-    const Value* find(Name name) const;  // here and outwards
-    void set(Name name, Value value);    // here
+    const Value* find(Name name, Context& context) const;  // here and outwards
+    void set(Name name, Value value);                      // here
   };
   // Makes another frame the current one for as long as it lives.
   class Inside;
