@@ -34,7 +34,7 @@ struct BenchReport {
   int64_t bytes = 0, parameters = 0;
   std::string device;
   int threads = 0;       // of the CPU; 0 on a GPU
-  double bandwidth = 0;  // bytes per second that the same threads read from memory
+  double bandwidth = 0;  // bytes per second that the same threads, or the GPU, read from memory
   std::vector<BenchResult> results;
 };
 

@@ -27,10 +27,12 @@ void add_tokenize(CLI::App& program, Action& chosen);
 void add_template(CLI::App& program, Action& chosen);
 void add_bench(CLI::App& program, Action& chosen);
 void add_diff(CLI::App& program, Action& chosen);
+void add_doctor(CLI::App& program, Action& chosen);
 
 inline constexpr Command kCommands[] = {
     {"run", add_run},           {"bench", add_bench},       {"inspect", add_inspect},
     {"tokenize", add_tokenize}, {"template", add_template}, {"diff", add_diff},
+    {"doctor", add_doctor},
 };
 
 // The whole program but for main(): parses, runs, reports errors, returns the exit code.

@@ -10,6 +10,16 @@ constexpr const char* kProblem =
 
 }  // namespace
 
+bool built() { return false; }
+
+System look_at_system() {
+  System system;
+  system.problem = kProblem;
+  return system;
+}
+
+DeviceInfo look_at_device(int) { fail(Exit::Failed, kProblem); }
+
 Devices list_devices() { return {{}, kProblem}; }
 
 std::unique_ptr<Executor> make_executor(const Model&, const RunOptions&, int) {
@@ -17,5 +27,7 @@ std::unique_ptr<Executor> make_executor(const Model&, const RunOptions&, int) {
 }
 
 double measure_read_bandwidth(int) { fail(Exit::Failed, kProblem); }
+
+Speeds measure_speeds(int) { fail(Exit::Failed, kProblem); }
 
 }  // namespace skald::cuda
