@@ -60,7 +60,7 @@ std::string convert_json(const Json& input, const Tokenizer& tokenizer,
     check_id(huge ? INT64_MAX : element.get<int64_t>(), tokenizer);
     ids.push_back(element.get<int32_t>());
   }
-  return dump(tokenizer.decode(ids));
+  return dump(tokenizer.decode(ids, flags.special));
 }
 
 // One line in, one line out; a bad line gives an error object, and the rest goes on.
@@ -111,7 +111,7 @@ std::vector<int32_t> parse_ids(const std::string& text, const Tokenizer& tokeniz
 int convert_text(const Tokenizer& tokenizer, const TokenizeFlags& flags, const std::string& text) {
   StandardOutput out;
   if (flags.decode) {
-    out.write(tokenizer.decode(parse_ids(text, tokenizer)) + "\n");
+    out.write(tokenizer.decode(parse_ids(text, tokenizer), flags.special) + "\n");
     return 0;
   }
   const std::vector<int32_t> ids = tokenizer.encode(text, encode_options(flags));
@@ -184,7 +184,7 @@ void add_tokenize(CLI::App& program, Action& chosen) {
   command->add_flag("--decode", flags->decode, "From ids back to text; with --jsonl too")
       ->group(kChangesOutput);
   command->add_flag("--no-bos", flags->no_bos, "Add no begin or end token")->group(kChangesOutput);
-  command->add_flag("--special", flags->special, "Read control tokens such as </s> in the text")
+  command->add_flag("--special", flags->special, "Read control tokens such as </s> in the text; with --decode: show them")
       ->group(kChangesOutput);
   CLI::Option* pieces =
       command->add_flag("--pieces", flags->pieces, "One line a token: id and piece")
