@@ -80,6 +80,8 @@ BpeVocabulary gguf_bpe(const GgufFile& file) {
   v.eos = token_id(metadata, "tokenizer.ggml.eos_token_id");
   v.unk = token_id(metadata, "tokenizer.ggml.unknown_token_id");
   v.pad = token_id(metadata, "tokenizer.ggml.padding_token_id");
+  v.ends = {token_id(metadata, "tokenizer.ggml.eot_token_id"),
+            token_id(metadata, "tokenizer.ggml.eom_token_id")};
   add_marked_tokens(metadata, v);
   set_rules(file, v);
   return v;

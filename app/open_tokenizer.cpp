@@ -9,6 +9,7 @@
 #include "models/hf_config.h"
 #include "tokenizer/hf_tokenizer.h"
 #include "tokenizer/sentencepiece.h"
+#include "tokenizer/turn_ends.h"
 
 namespace skald {
 namespace {
@@ -49,6 +50,27 @@ Vocabulary gguf_vocabulary(const GgufFile& file) {
   return v;
 }
 
+void add_stop_id(std::vector<int32_t>& ids, int64_t id) {
+  const bool known = std::find(ids.begin(), ids.end(), id) != ids.end();
+  if (id >= 0 && id <= INT32_MAX && !known) ids.push_back(static_cast<int32_t>(id));
+}
+
+void add_hf_stop_ids(const fs::path& folder, std::vector<int32_t>& ids) {
+  for (const char* name : {"config.json", "generation_config.json"}) {
+    if (!fs::exists(folder / name)) continue;
+    const HfConfig config = HfConfig::read(folder / name);
+    if (!config.has("eos_token_id")) continue;
+    for (int64_t id : config.integers("eos_token_id")) add_stop_id(ids, id);
+  }
+}
+
+void add_turn_ends(const Tokenizer& tokenizer, std::vector<int32_t>& ids) {
+  for (const std::string_view piece : kTurnEnds) {
+    const int32_t id = tokenizer.find(piece);
+    if (tokenizer.is_control(id)) add_stop_id(ids, id);
+  }
+}
+
 std::unique_ptr<Tokenizer> gguf_tokenizer(const GgufFile& file) {
   const std::string_view kind = file.metadata().text_or("tokenizer.ggml.model", "");
   if (kind == "llama") return make_sentencepiece(gguf_vocabulary(file));
@@ -76,7 +98,9 @@ std::unique_ptr<Tokenizer> folder_tokenizer(const fs::path& folder) {
   const fs::path json = folder / "tokenizer.json", model = folder / "tokenizer.model";
   const bool has_model = fs::exists(model);
   if (fs::exists(json)) {
-    if (auto tokenizer = open_hf_tokenizer(json)) return tokenizer;
+    std::vector<int32_t> ends;
+    add_hf_stop_ids(folder, ends);
+    if (auto tokenizer = open_hf_tokenizer(json, ends)) return tokenizer;
     if (!has_model) {
       fail(Exit::Model, printable(json.string()),
            ": is no BPE, and there is no tokenizer.model beside it");
@@ -87,20 +111,6 @@ std::unique_ptr<Tokenizer> folder_tokenizer(const fs::path& folder) {
          ": has no tokenizer; expected tokenizer.json or tokenizer.model");
   }
   return sentencepiece_tokenizer(model);
-}
-
-void add_stop_id(std::vector<int32_t>& ids, int64_t id) {
-  const bool known = std::find(ids.begin(), ids.end(), id) != ids.end();
-  if (id >= 0 && id <= INT32_MAX && !known) ids.push_back(static_cast<int32_t>(id));
-}
-
-void add_hf_stop_ids(const fs::path& folder, std::vector<int32_t>& ids) {
-  for (const char* name : {"config.json", "generation_config.json"}) {
-    if (!fs::exists(folder / name)) continue;
-    const HfConfig config = HfConfig::read(folder / name);
-    if (!config.has("eos_token_id")) continue;
-    for (int64_t id : config.integers("eos_token_id")) add_stop_id(ids, id);
-  }
 }
 
 }  // namespace
@@ -117,6 +127,7 @@ ModelTokenizer open_tokenizer(const OpenedModel& opened) {
     add_hf_stop_ids(opened.path, result.stop_ids);
   }
   add_stop_id(result.stop_ids, result.tokenizer->special().eos);
+  add_turn_ends(*result.tokenizer, result.stop_ids);
   return result;
 }
 

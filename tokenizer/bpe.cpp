@@ -9,6 +9,7 @@
 #include "tokenizer/bpe_model.h"
 #include "tokenizer/byte_alphabet.h"
 #include "tokenizer/sentencepiece_model.h"
+#include "tokenizer/turn_ends.h"
 #include "tokenizer/utf8.h"
 
 namespace skald {
@@ -95,11 +96,12 @@ class Bpe final : public Tokenizer {
     std::vector<int32_t> ids;
     if (options.add_bos.value_or(special_.add_bos) && special_.bos >= 0)
       ids.push_back(special_.bos);
-    const size_t begin = ids.size();
+    const bool has_bos = !ids.empty();
     append_text(text, options, ids);
-    // A text that brings its own, as chat templates do.
-    const bool twice = begin == 1 && ids.size() > 1 && ids[0] == ids[1] && options.parse_special;
-    if (twice) ids.erase(ids.begin());
+    // A text that brings its own, as chat templates do, gets no second one.
+    if (has_bos && options.parse_special && ids.size() > 1 && ids[1] == ids[0]) {
+      ids.erase(ids.begin());
+    }
     if (options.add_eos.value_or(special_.add_eos) && special_.eos >= 0)
       ids.push_back(special_.eos);
     return ids;
@@ -153,14 +155,22 @@ class Bpe final : public Tokenizer {
       // A single character is text before all else; as control it would be lost from texts.
       if (utf8_length(added.text) == added.text.size()) added.special = false;
       if (added.text.empty()) continue;
+      if (ends_turn(added.text)) added.special = true;
       tokens_[added.id].kind = added.special ? TokenKind::Control : TokenKind::UserDefined;
     }
-    for (const int32_t id : {v_.bos, v_.eos}) {
-      if (id >= 0 && tokens_[id].kind == TokenKind::UserDefined) make_control(id);
+    std::vector<int32_t> control = v_.ends;
+    control.insert(control.end(), {v_.bos, v_.eos});
+    for (const int32_t id : control) {
+      if (kind(id) == TokenKind::UserDefined) make_control(id);
     }
+    find_added();
     for (size_t id = 0; id < tokens_.size(); ++id) {
       Token& token = tokens_[id];
-      if (token.kind != TokenKind::Control) token.bytes = text_of(static_cast<int32_t>(id));
+      if (token.kind == TokenKind::Control) {
+        token.bytes.clear();
+      } else if (token.bytes.empty()) {
+        token.bytes = text_of(token.kind, v_.pieces[id]);
+      }
       // A control token between the halves of a character does not part them.
       token.joins = v_.byte_level ? token.bytes.empty() || !utf8_valid(token.bytes)
                                   : !utf8_valid(token.bytes);
@@ -168,20 +178,24 @@ class Bpe final : public Tokenizer {
     if (v_.unk >= 0 && tokens_[v_.unk].kind != TokenKind::Control) {
       tokens_[v_.unk].kind = TokenKind::Unknown;
     }
+  }
+
+  // A token that is looked for in the normalized text also reads as it is found there.
+  void find_added() {
     for (const AddedToken& added : v_.added) {
       if (!added.normalized || v_.normalizer.empty()) {
         raw_.add(added);
-      } else {
-        AddedToken seen = added;
-        seen.text = v_.normalizer.apply(added.text, true);
-        normalized_.add(std::move(seen));
+        continue;
       }
+      AddedToken seen = added;
+      seen.text = v_.normalizer.apply(added.text, true);
+      tokens_[added.id].bytes = text_of(tokens_[added.id].kind, seen.text);
+      normalized_.add(std::move(seen));
     }
     raw_.finish();
     normalized_.finish();
   }
 
-  // What begins and ends a text is control whatever its flags say.
   void make_control(int32_t id) {
     tokens_[id].kind = TokenKind::Control;
     for (AddedToken& added : v_.added) {
@@ -189,12 +203,10 @@ class Bpe final : public Tokenizer {
     }
   }
 
-  std::string text_of(int32_t id) const {
-    const std::string& piece = v_.pieces[id];
-    const Token& token = tokens_[id];
-    if (token.kind == TokenKind::Byte) return {static_cast<char>(byte_of_piece(piece))};
+  std::string text_of(TokenKind kind, const std::string& piece) const {
+    if (kind == TokenKind::Byte) return {static_cast<char>(byte_of_piece(piece))};
     std::string text;
-    const bool raw = v_.raw_user_defined && token.kind == TokenKind::UserDefined;
+    const bool raw = v_.raw_user_defined && kind == TokenKind::UserDefined;
     if (v_.byte_level && !raw && append_bytes_of(piece, text)) return text;
     if (v_.decoder.space.empty()) return piece;
     const std::string& space = v_.decoder.space;

@@ -57,6 +57,8 @@ struct BpeVocabulary {
   BpeDecoder decoder;
   int32_t bos = -1, eos = -1, unk = -1, pad = -1;
   bool add_bos = false, add_eos = false;
+  // Tokens that end a text: as bos, eos and kTurnEnds they are control whatever their flags say.
+  std::vector<int32_t> ends;
 };
 
 std::unique_ptr<Tokenizer> make_bpe(BpeVocabulary vocabulary);

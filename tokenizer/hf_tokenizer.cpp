@@ -160,7 +160,8 @@ std::optional<BpeVocabulary> parse_hf_tokenizer(std::string_view text, const std
   return v;
 }
 
-std::unique_ptr<Tokenizer> open_hf_tokenizer(const std::filesystem::path& path) {
+std::unique_ptr<Tokenizer> open_hf_tokenizer(const std::filesystem::path& path,
+                                             std::vector<int32_t> ends) {
   const auto config_path = path.parent_path() / "tokenizer_config.json";
   HfTokenizerConfig config;
   std::error_code error;
@@ -169,7 +170,9 @@ std::unique_ptr<Tokenizer> open_hf_tokenizer(const std::filesystem::path& path) 
         parse_hf_tokenizer_config(read_json_file(config_path), printable(config_path.string()));
   }
   auto vocabulary = parse_hf_tokenizer(read_json_file(path), printable(path.string()), config);
-  return vocabulary ? make_bpe(std::move(*vocabulary)) : nullptr;
+  if (!vocabulary) return nullptr;
+  vocabulary->ends = std::move(ends);
+  return make_bpe(std::move(*vocabulary));
 }
 
 }  // namespace skald

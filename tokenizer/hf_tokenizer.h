@@ -3,11 +3,13 @@
 // change ids or text and is not known is an Error that names it, never ignored.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tokenizer/bpe.h"
 #include "tokenizer/tokenizer.h"
@@ -26,7 +28,9 @@ HfTokenizerConfig parse_hf_tokenizer_config(std::string_view json, const std::st
 std::optional<BpeVocabulary> parse_hf_tokenizer(std::string_view json, const std::string& source,
                                                 const HfTokenizerConfig& config = {});
 
-// With the tokenizer_config.json in the same folder, if there is one. nullptr: as above.
-std::unique_ptr<Tokenizer> open_hf_tokenizer(const std::filesystem::path& tokenizer_json);
+// With the tokenizer_config.json in the same folder, if there is one. ends: as in BpeVocabulary.
+// nullptr: as above.
+std::unique_ptr<Tokenizer> open_hf_tokenizer(const std::filesystem::path& tokenizer_json,
+                                             std::vector<int32_t> ends = {});
 
 }  // namespace skald

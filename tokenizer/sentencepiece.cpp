@@ -84,6 +84,7 @@ class SentencePiece final : public Tokenizer {
     std::vector<int32_t> ids;
     if (options.add_bos.value_or(special_.add_bos) && special_.bos >= 0)
       ids.push_back(special_.bos);
+    const bool has_bos = !ids.empty();
     bool prefix = options.starts_text;
     while (!text.empty()) {
       const SpecialMatcher::Match match =
@@ -93,6 +94,10 @@ class SentencePiece final : public Tokenizer {
       ids.push_back(match.id);
       text.remove_prefix(match.at + match.length);
       prefix = vocabulary_.legacy;
+    }
+    // A text that brings its own, as chat templates do, gets no second one.
+    if (has_bos && options.parse_special && ids.size() > 1 && ids[1] == ids[0]) {
+      ids.erase(ids.begin());
     }
     if (options.add_eos.value_or(special_.add_eos) && special_.eos >= 0)
       ids.push_back(special_.eos);

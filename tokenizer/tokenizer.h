@@ -31,7 +31,8 @@ struct SpecialTokens {
 };
 
 struct EncodeOptions {
-  std::optional<bool> add_bos = {}, add_eos = {};  // unset: as special() says
+  // Unset: as special() says. A text that begins with BOS (parse_special) gets no second one.
+  std::optional<bool> add_bos = {}, add_eos = {};
   // Texts of control, unknown and user-defined tokens in the text become those tokens. Never for
   // text that a user typed or a file holds: "</s>" in it would end the conversation.
   bool parse_special = false;

@@ -65,6 +65,12 @@ class Handler {
 
   bool start_array(size_t) {
     if (in_ == In::Merges && !pair_open_) return pair_open_ = true;
+    // Another kind of model's: of no use, and long.
+    if (in_ == In::Skipped || is_in_model("vocab")) {
+      in_ = In::Skipped;
+      if (++skipped_depth_ > kMostDepth) fail(Exit::Model, source_, ": is nested too deeply");
+      return true;
+    }
     if (in_ != In::Tree) refuse_here();
     if (is_in_model("merges")) {
       if (seen_merges_) fail(Exit::Model, source_, ": model: 'merges' is there twice");
@@ -84,7 +90,9 @@ class Handler {
   }
 
   bool end_array() {
-    if (in_ != In::Merges) {
+    if (in_ == In::Skipped) {
+      if (--skipped_depth_ == 0) in_ = In::Tree;
+    } else if (in_ != In::Merges) {
       open_.pop_back();
     } else if (!pair_open_) {
       in_ = In::Tree;
@@ -102,7 +110,7 @@ class Handler {
   }
 
  private:
-  enum class In { Tree, Vocab, Merges };
+  enum class In { Tree, Vocab, Merges, Skipped };
 
   bool is_in_model(std::string_view key) const {
     return open_.size() == 2 && open_[1].first == "model" && key_ == key;
@@ -129,6 +137,7 @@ class Handler {
         return true;
       }
     }
+    if (in_ == In::Skipped) return true;
     if (in_ != In::Tree) refuse_here();
     put(JsonValue{std::forward<Value>(v)});
     return true;
@@ -176,7 +185,7 @@ class Handler {
   const std::string& source_;
   std::vector<std::pair<std::string, JsonValue*>> open_;  // with the key of each
   std::string key_;
-  size_t values_ = 0;
+  size_t values_ = 0, skipped_depth_ = 0;
   In in_ = In::Tree;
   bool seen_vocab_ = false, seen_merges_ = false, pair_open_ = false;
   std::vector<std::string> pair_;
