@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <bitset>
+#include <mutex>
 #include <unordered_map>
 
 #include "engine/error.h"
 #include "tokenizer/library_vocabulary.h"
+#include "tokenizer/piece_merger.h"
 #include "tokenizer/sentencepiece_model.h"
 #include "tokenizer/special_matcher.h"
 #include "tokenizer/utf8.h"
@@ -218,6 +220,13 @@ class SentencePiece final : public Tokenizer {
            " bytes without a place to cut it is too long to tokenize (at most ", kMaxChunkBytes,
            ")");
     }
+    if (in_parts_ && text.size() > 2 * kChunkBytes) {
+      std::call_once(merger_made_, [&] {
+        Vocabulary checked = vocabulary_;
+        merger_ = PieceMerger::make(library_vocabulary(checked));
+      });
+      if (merger_ && merger_->append(as_library_sees(text), ids)) return;
+    }
     std::vector<int> part;
     const auto status = library.Encode(text, &part);
     if (!status.ok()) fail(Exit::Failed, vocabulary_.source, ": tokenizing: ", status.message());
@@ -237,6 +246,9 @@ class SentencePiece final : public Tokenizer {
   Seams seams_;
   Library starting_;    // puts the prefix; only where !in_parts_
   Library continuing_;  // puts none
+  // For parts that are much longer than they should be; made when the first one comes.
+  mutable std::once_flag merger_made_;
+  mutable std::unique_ptr<PieceMerger> merger_;
 };
 
 }  // namespace
