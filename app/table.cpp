@@ -100,12 +100,6 @@ std::string to_csv(const Table& table) {
   return out;
 }
 
-std::string size_text(int64_t bytes) {
-  if (bytes < 1 << 20) return shortened(bytes, 1 << 10, "%.1f KiB");
-  if (bytes < 1 << 30) return shortened(bytes, 1 << 20, "%.1f MiB");
-  return shortened(bytes, 1 << 30, "%.2f GiB");
-}
-
 std::string count_text(int64_t number) {
   if (number < 1'000'000) return shortened(number, 1e3, "%.1f K");
   if (number < 1'000'000'000) return shortened(number, 1e6, "%.1f M");

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/size_text.h"
+
 namespace skald {
 
 struct Table {
@@ -17,7 +19,6 @@ std::string to_text(const Table& table);  // numbers to the right
 std::string to_markdown(const Table& table);
 std::string to_csv(const Table& table);  // RFC 4180
 
-std::string size_text(int64_t bytes);    // "3.0 KiB", "1.25 GiB"
 std::string count_text(int64_t number);  // "852.7 K", "1.24 B"
 
 }  // namespace skald

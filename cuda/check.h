@@ -18,7 +18,9 @@ inline void check_cuda(cudaError_t status, const char* what) {
 
 inline void check_cublas(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  fail(Exit::Failed, "cuBLAS: ", what, ": ", cublasLtGetStatusString(status));
+  const bool memory = status == CUBLAS_STATUS_ALLOC_FAILED;
+  fail(memory ? Exit::Memory : Exit::Failed, "cuBLAS: ", what, ": ",
+       cublasLtGetStatusString(status));
 }
 
 }  // namespace skald::cuda

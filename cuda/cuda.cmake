@@ -23,7 +23,10 @@ if(SKALD_CUDA AND CMAKE_CUDA_COMPILER)
   target_link_libraries(skald_cuda PRIVATE CUDA::cudart_static CUDA::cublasLt)
   message(STATUS "skald: CUDA ${CUDAToolkit_VERSION} found, building for the GPU and the CPU")
 else()
-  add_library(skald_cuda STATIC cuda/no_cuda.cpp)
+  # Memory can be planned for a GPU anywhere, as if for a build with all kernels.
+  add_library(skald_cuda STATIC cuda/no_cuda.cpp cuda/plan.cpp cuda/sizes.cpp cuda/fused_program.cpp
+                                cuda/fuse.cpp cuda/faults.cpp cuda/kernels/attention_host.cpp)
+  target_compile_definitions(skald_cuda PRIVATE SKALD_HAS_SM90A)
   if(SKALD_CUDA)
     message(STATUS "skald: no CUDA toolkit (nvcc) found, building for the CPU alone")
   else()

@@ -26,6 +26,10 @@ struct Devices {
 };
 Devices list_devices();
 
+// What an executor would take of this GPU's memory. No GPU is needed, and no CUDA toolkit: `gpu`
+// may describe one that is elsewhere. Throws Error where CUDA has no kernels for the model.
+MemoryPlan plan_memory(const Model& model, const RunOptions& options, const DeviceInfo& gpu);
+
 std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options, int device);
 
 // Bytes per second that the GPU reads from its memory, far more than its caches hold.

@@ -1,9 +1,23 @@
+#include "cuda/device.h"
 #include "cuda/check.h"
 #include "cuda/cuda.h"
 #include "cuda/kernels/pointwise.h"
 #include "cuda/memory.h"
 
 namespace skald::cuda {
+
+DeviceInfo describe_device(int device) {
+  cudaDeviceProp properties;
+  SKALD_CUDA(cudaGetDeviceProperties(&properties, device));
+  size_t free = 0, total = 0;
+  SKALD_CUDA(cudaMemGetInfo(&free, &total));
+  return {device,
+          properties.name,
+          properties.major * 10 + properties.minor,
+          properties.multiProcessorCount,
+          static_cast<int64_t>(total),
+          static_cast<int64_t>(free)};
+}
 
 Devices list_devices() {
   Devices found;
@@ -19,14 +33,8 @@ Devices list_devices() {
     return found;
   }
   for (int i = 0; i < count; ++i) {
-    cudaDeviceProp properties;
-    SKALD_CUDA(cudaGetDeviceProperties(&properties, i));
     SKALD_CUDA(cudaSetDevice(i));
-    size_t free = 0, total = 0;
-    SKALD_CUDA(cudaMemGetInfo(&free, &total));
-    found.devices.push_back({i, properties.name, properties.major * 10 + properties.minor,
-                             properties.multiProcessorCount, static_cast<int64_t>(total),
-                             static_cast<int64_t>(free)});
+    found.devices.push_back(describe_device(i));
   }
   return found;
 }

@@ -1,15 +1,15 @@
 // Owners of a CUDA stream and event, so that a constructor that throws leaves nothing behind.
 #pragma once
 
-#include <utility>
-
-#include "cuda/check.h"
+#include "cuda/acquire.h"
 
 namespace skald::cuda {
 
 class StreamOwner {
  public:
-  StreamOwner() { SKALD_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
+  StreamOwner() {
+    acquire("stream", [&] { return cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking); });
+  }
   ~StreamOwner() { cudaStreamDestroy(stream_); }
   StreamOwner(const StreamOwner&) = delete;
   StreamOwner& operator=(const StreamOwner&) = delete;
@@ -22,7 +22,9 @@ class StreamOwner {
 // For ordering alone: it measures no time.
 class EventOwner {
  public:
-  EventOwner() { SKALD_CUDA(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming)); }
+  EventOwner() {
+    acquire("event", [&] { return cudaEventCreateWithFlags(&event_, cudaEventDisableTiming); });
+  }
   ~EventOwner() { cudaEventDestroy(event_); }
   EventOwner(const EventOwner&) = delete;
   EventOwner& operator=(const EventOwner&) = delete;

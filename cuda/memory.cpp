@@ -1,6 +1,7 @@
 #include "cuda/memory.h"
 
-#include "cuda/check.h"
+#include "cuda/acquire.h"
+#include "engine/size_text.h"
 
 namespace skald::cuda {
 
@@ -8,14 +9,16 @@ template <Place kPlace>
 Memory<kPlace>::Memory(int64_t bytes, const char* purpose) {
   if (bytes == 0) return;
   const size_t size = static_cast<size_t>(bytes);
-  const cudaError_t status =
-      kPlace == Place::Device ? cudaMalloc(&data_, size) : cudaMallocHost(&data_, size);
+  const cudaError_t status = try_acquire([&] {
+    return kPlace == Place::Device ? cudaMalloc(&data_, size) : cudaMallocHost(&data_, size);
+  });
   if (status != cudaSuccess) {
     cudaGetLastError();
     size_t free = 0, total = 0;
     cudaMemGetInfo(&free, &total);
-    fail(Exit::Memory, "no memory for ", purpose, ": ", bytes >> 20, " MiB asked, ", free >> 20,
-         " of ", total >> 20, " MiB free on the GPU (", cudaGetErrorString(status),
+    fail(Exit::Memory, "no ", kPlace == Place::Device ? "memory" : "page-locked memory", " for ",
+         purpose, ": ", size_text(bytes), " asked, ", size_text(static_cast<int64_t>(free)), " of ",
+         size_text(static_cast<int64_t>(total)), " free on the GPU (", cudaGetErrorString(status),
          "); try a smaller context (-c) or --device cpu");
   }
   bytes_ = bytes;

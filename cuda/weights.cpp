@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <system_error>
 #include <thread>
 
 #include "cuda/check.h"
+#include "cuda/sizes.h"
 
 namespace skald::cuda {
 namespace {
@@ -12,17 +14,30 @@ namespace {
 constexpr int64_t kStagingBytes = 64 << 20;
 constexpr int kThreads = 8;  // one alone copies from the page cache at a fifth of the link's rate
 
-// Runs fn(first, last) on parts of [0, count).
+// Runs fn(first, last) on parts of [0, count). Where the system has no more threads, fewer do it.
 template <class Fn>
 void in_parallel(int64_t count, const Fn& fn) {
   const int threads =
       static_cast<int>(std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, kThreads));
-  std::vector<std::thread> others;
-  for (int i = 1; i < threads; ++i) {
-    others.emplace_back([&, i] { fn(count * i / threads, count * (i + 1) / threads); });
+  std::vector<std::jthread> others;
+  others.reserve(static_cast<size_t>(threads));
+  int started = 1;
+  try {
+    for (; started < threads; ++started) {
+      const int64_t first = count * started / threads, last = count * (started + 1) / threads;
+      others.emplace_back([&fn, first, last] { fn(first, last); });
+    }
+  } catch (const std::system_error&) {
+    fn(count * started / threads, count);
   }
   fn(int64_t{0}, count / threads);
-  for (std::thread& other : others) other.join();
+}
+
+// One row is the least that is uploaded at a time.
+void check_row(int64_t bytes) {
+  if (bytes <= kStagingBytes) return;
+  fail(Exit::Failed, "CUDA has no room for a row of ", bytes, " bytes of weights, only for ",
+       kStagingBytes, "; use --device cpu");
 }
 
 }  // namespace
@@ -36,6 +51,11 @@ std::byte* Weights::reserve(int64_t bytes) {
   std::byte* at = memory_.as<std::byte>() + used_;
   used_ += padded(bytes);
   return at;
+}
+
+void Weights::finish(Stream stream) {
+  SKALD_CUDA(cudaStreamSynchronize(stream));
+  for (PinnedMemory& staging : staging_) staging = {};
 }
 
 std::byte* Weights::next_staging() {
@@ -54,7 +74,7 @@ Matrix Weights::upload(std::span<const TensorView> parts, bool alternate, Stream
   Matrix matrix;
   matrix.ins = parts[0].cols;
   const int64_t row_bytes = parts[0].row_bytes;
-  std::vector<const std::byte*> first_rows;
+  check_row(row_bytes);
   for (const TensorView& part : parts) {
     check(part.type == parts[0].type && part.cols == matrix.ins, "parts of a matrix are alike");
     matrix.outs += part.rows;
@@ -88,7 +108,7 @@ const float* Weights::upload_floats(std::span<const TensorView> parts, bool alte
   int64_t count = 0;
   for (const TensorView& part : parts) count += part.cols;
   const int64_t bytes = count * int64_t{sizeof(float)};
-  check(bytes <= kStagingBytes, "a vector fits into the upload buffer");
+  check_row(bytes);
   float* staging = reinterpret_cast<float*>(next_staging());
   std::vector<float> values;
   int64_t at = 0;

@@ -31,7 +31,8 @@ class Weights {
   // zeros.
   const float* upload_floats(std::span<const TensorView> parts, bool alternate, Stream stream);
 
-  static int64_t padded(int64_t bytes) { return (bytes + 255) / 256 * 256; }
+  // Waits until everything has arrived and gives the page-locked buffers back.
+  void finish(Stream stream);
 
  private:
   std::byte* reserve(int64_t bytes);

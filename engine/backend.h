@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/kv_pages.h"
+#include "engine/memory_plan.h"
 #include "engine/model.h"
 #include "engine/sampler.h"
 
@@ -22,10 +23,12 @@ struct RunOptions {
   bool exact = false;  // float32 activations, sums and cache, whatever the weights' format
 
   // These change only speed and memory.
-  int64_t context = 0;  // tokens a sequence may hold; 0: the model's own
+  int64_t context = 0;  // tokens a sequence may hold; 0: the model's own, or what fits
   int sequences = 1;    // that exist at a time with full context
   int64_t rows = 512;   // at most in one step; longer prompts go in chunks
   int threads = 0;      // 0: one for each core that this process may use
+  MemoryCap memory;     // most to take of the device's
+  int arch_limit = 0;  // GPU kernels for this compute capability (75, 80, 90) at most; 0: the GPU's
 };
 
 enum class Want : uint8_t { Nothing, LastRow, EveryRow };
@@ -70,6 +73,7 @@ class Executor {
   virtual std::vector<Picked> pick(std::span<const PickRequest> requests);  // one a wanted row
 
   virtual void observe(Observer observer) = 0;
+  virtual const MemoryPlan& plan() const = 0;   // by which memory was allocated
   virtual int64_t bytes_allocated() const = 0;  // cache and workspace, beside the weights
   virtual int64_t cache_bytes_per_token() const = 0;
   virtual std::string description() const = 0;  // "cpu (AVX3_DL, 2 threads)"

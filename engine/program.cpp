@@ -1,16 +1,10 @@
 #include "engine/program.h"
 
 #include "engine/error.h"
+#include "engine/overloaded.h"
 
 namespace skald {
 namespace {
-
-template <class... Visitors>
-struct Overloaded : Visitors... {
-  using Visitors::operator()...;
-};
-template <class... Visitors>
-Overloaded(Visitors...) -> Overloaded<Visitors...>;
 
 std::string shape_text(int64_t rows, int64_t cols) {
   return rows == 1 ? concat("[", cols, "]") : concat("[", rows, ", ", cols, "]");

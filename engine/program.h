@@ -24,6 +24,8 @@ struct AttentionSpec {
   int head_dim = 0;
   float scale = 1;
   int window = 0;  // a query sees keys at positions > its own - window; 0: all before it
+
+  bool operator==(const AttentionSpec&) const = default;
 };
 
 // Rotation of pairs of a head's first 2 * inv_freq.size() dimensions by position * inv_freq[i].

@@ -29,6 +29,9 @@ class WeightFile {
   const std::string& path() const { return path_; }
   int64_t bytes() const;  // of all tensors
 
+  // Whether they are pages of files, which need not all be in memory at a time.
+  virtual bool mapped() const { return true; }
+
   // Throws when a file changed since it was opened, as one still being copied does. Backends call
   // it before they read the weights.
   virtual void check_whole() const {}

@@ -170,6 +170,8 @@ class RandomWeights final : public WeightFile {
     fill();
   }
 
+  bool mapped() const override { return false; }
+
  private:
   struct Planned {
     std::string name;

@@ -6,6 +6,8 @@
 // starts, and the cache's earlier tokens before the step: both are read ahead of the wait.
 #pragma once
 
+#include <string_view>
+
 #include "cuda/kernels/launch.h"
 
 namespace skald::cuda {
@@ -13,8 +15,15 @@ namespace skald::cuda {
 inline constexpr int kMaxHeadDim = 256;
 inline constexpr int kMaxGroup = 64;  // query heads that read one KV head
 
-// The best that this program holds for `type` on the current device.
+// The best for `type` that a GPU of this compute capability can run; and the best that this program
+// holds for the current device, which may be less.
+AttentionCode attention_code_of(DType type, int compute_capability);
 AttentionCode attention_code(DType type);
+
+// What the two launchers below choose.
+enum class AttentionKernel { Plain, Decode, Prefill, PrefillSm90 };
+AttentionKernel attention_kernel(AttentionCode code, const AttentionSpec& spec, bool decode);
+std::string_view kernel_name(AttentionKernel kernel);
 
 // Rows of different sequences, each the last of its sequence. Rotates q and k, appends k and v,
 // attends.
@@ -46,7 +55,10 @@ void launch_attention_wgmma(const AttentionLaunch& launch, Stream stream);
 // GPU.
 void launch_attention_plain(const AttentionLaunch& launch, Stream stream);
 
-// Throws where no kernel fits the launch: an error that names type and shape.
-void check_attention(const AttentionLaunch& launch);
+// Throws where no kernel fits: an error that names type and shape.
+void check_attention(DType type, const AttentionSpec& spec, int rope_pairs);
+inline void check_attention(const AttentionLaunch& a) {
+  check_attention(a.type, a.spec, a.rope_pairs);
+}
 
 }  // namespace skald::cuda

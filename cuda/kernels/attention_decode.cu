@@ -381,7 +381,7 @@ AttentionCode attention_code(DType type) {
 void launch_attention_decode(const AttentionLaunch& a, Stream stream) {
   check_attention(a);
   if (a.rows == 0) return;
-  if (a.code == AttentionCode::Plain) {
+  if (attention_kernel(a.code, a.spec, true) == AttentionKernel::Plain) {
     launch_rope_append(a, stream);
     launch_attention_plain(a, stream);
   } else if (a.type == DType::F16) {

@@ -4,7 +4,6 @@
 // dimension. It reads the cache once a query head and uses no matrix units: for float32 and old
 // GPUs.
 #include "cuda/kernels/attention.h"
-#include "cuda/kernels/attention_split.h"
 #include "cuda/kernels/device/kv_page.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
@@ -148,36 +147,6 @@ __global__ void __launch_bounds__(kWarps * 32) attend_plain(AttentionLaunch a) {
 }
 
 }  // namespace
-
-void check_attention(const AttentionLaunch& a) {
-  const AttentionSpec& s = a.spec;
-  const bool type = a.type == DType::F32 || a.type == DType::F16 || a.type == DType::BF16;
-  const bool heads = s.kv_heads > 0 && s.heads > 0 && s.heads % s.kv_heads == 0;
-  const bool group = heads && s.heads / s.kv_heads <= kMaxGroup;
-  const bool dims = s.head_dim > 0 && s.head_dim <= kMaxHeadDim && s.head_dim % 2 == 0 &&
-                    2 * a.rope_pairs <= s.head_dim;
-  if (!type || !group || !dims) {
-    fail(Exit::Model, "no CUDA attention for ", name(a.type), " with ", s.heads, " heads, ",
-         s.kv_heads, " of keys and values, of ", s.head_dim, " dimensions of which ",
-         2 * a.rope_pairs, " rotate; it takes even head dimensions up to ", kMaxHeadDim,
-         " and up to ", kMaxGroup, " heads for one of keys and values");
-  }
-}
-
-int64_t attention_workspace_floats(int rows, const AttentionSpec& spec, int max_context,
-                                   int multiprocessors) {
-  int64_t parts = 0;
-  for (int r = 1; r <= rows; ++r) {
-    // Without clusters each run leaves a part.
-    const Split split = split_for(r, spec, max_context, multiprocessors, false);
-    parts = std::max(parts, int64_t{r} * split.runs * spec.kv_heads * head_tiles(spec));
-  }
-  return parts * kPartFloats * ((spec.head_dim + 63) / 64 * 64);
-}
-
-int64_t attention_tickets(int rows, const AttentionSpec& spec) {
-  return int64_t{rows} * spec.kv_heads * head_tiles(spec) * kMaxCluster;
-}
 
 void launch_rope_append(const AttentionLaunch& a, Stream stream) {
   check_attention(a);

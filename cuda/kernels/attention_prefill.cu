@@ -8,10 +8,10 @@
 // the tile's last row or before its first window are skipped, others masked only where a mask cuts
 // them. While scores are computed the page's values arrive, and while the output is, the next
 // page's keys. The tiles with the most work start first.
-#include <algorithm>
 #include <limits>
 
 #include "cuda/kernels/attention.h"
+#include "cuda/kernels/attention_split.h"
 #include "cuda/kernels/device/kv_page.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/mma.cuh"
@@ -19,22 +19,8 @@
 namespace skald::cuda {
 namespace {
 
-constexpr int kWarps = 4;
+constexpr int kWarps = kPrefillWarps;
 constexpr int kThreads = kWarps * 32;
-
-// A warp takes 16 queries, or 32 where its registers hold the output of as many.
-__host__ __device__ constexpr int queries_per_warp(int padded_dim) {
-  return padded_dim <= 128 ? 32 : 16;
-}
-
-int padded_head_dim(int head_dim) { return (head_dim + 63) / 64 * 64; }
-
-int rows_per_tile(const AttentionSpec& s, AttentionCode code) {
-  const int queries = code == AttentionCode::Wgmma && wgmma_takes(s)
-                          ? kWgmmaQueries
-                          : kWarps * queries_per_warp(padded_head_dim(s.head_dim));
-  return std::max(1, queries / (s.heads / s.kv_heads));
-}
 
 #if SKALD_HAS_MMA
 
@@ -66,11 +52,14 @@ __device__ inline void fetch(uint32_t base, char* shared, int rows, int end, int
 
 #endif
 
+template <int kDim>
+constexpr int kQueriesPerWarp = queries_per_warp(kDim);
+
 template <class T, int kDim, bool kExact>
 __global__ void __launch_bounds__(kThreads)
     attend_prefill(const __grid_constant__ AttentionLaunch a) {
 #if SKALD_HAS_MMA
-  constexpr int kBlocks = queries_per_warp(kDim) / 16;  // of 16 queries, of a warp
+  constexpr int kBlocks = kQueriesPerWarp<kDim> / 16;  // of 16 queries, of a warp
   constexpr int kQueries = kWarps * kBlocks * 16;
   constexpr int kRowBytes = kDim * 2;
   extern __shared__ __align__(128) char shared[];
@@ -272,7 +261,7 @@ __global__ void __launch_bounds__(kThreads)
 
 template <class T, int kDim, bool kExact>
 void launch_prefill(const AttentionLaunch& a, Stream stream) {
-  constexpr int kRows = kWarps * queries_per_warp(kDim) + 2 * kPageTokens;
+  constexpr int kRows = kWarps * kQueriesPerWarp<kDim> + 2 * kPageTokens;
   constexpr int kBytes = kRows * kDim * 2;
   const auto kernel = attend_prefill<T, kDim, kExact>;
   SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
@@ -293,37 +282,12 @@ void launch_prefill(const AttentionLaunch& a, Stream stream) {
 
 }  // namespace
 
-int build_attention_tiles(const int32_t* positions, const int32_t* sequences, int rows,
-                          const AttentionSpec& spec, AttentionCode code, AttentionTile* tiles) {
-  const int most = rows_per_tile(spec, code);
-  int count = 0;
-  for (int row = 0, end; row < rows; row = end) {
-    for (end = row + 1; end < rows && end - row < most; ++end) {
-      if (sequences[end] != sequences[row] || positions[end] != positions[end - 1] + 1) break;
-    }
-    tiles[count++] = {row, end - row};
-  }
-  const auto keys = [&](const AttentionTile& t) {
-    const int last = positions[t.row] + t.rows;
-    return spec.window > 0 ? std::min(last, spec.window + t.rows) : last;
-  };
-  std::stable_sort(tiles, tiles + count, [&](const AttentionTile& x, const AttentionTile& y) {
-    return keys(x) > keys(y);
-  });
-  return count;
-}
-
-int attention_tiles_bound(int rows, int sequences, const AttentionSpec& spec, AttentionCode code) {
-  return rows / rows_per_tile(spec, code) + sequences;
-}
-
 void launch_attention_prefill(const AttentionLaunch& a, Stream stream) {
   check_attention(a);
-  if (a.code == AttentionCode::Plain) return launch_attention_plain(a, stream);
+  const AttentionKernel kernel = attention_kernel(a.code, a.spec, false);
+  if (kernel == AttentionKernel::Plain) return launch_attention_plain(a, stream);
   if (a.tile_count == 0) return;
-  if (a.code == AttentionCode::Wgmma && wgmma_takes(a.spec)) {
-    return launch_attention_wgmma(a, stream);
-  }
+  if (kernel == AttentionKernel::PrefillSm90) return launch_attention_wgmma(a, stream);
   if (a.type == DType::F16) {
     launch_prefill<Half>(a, stream);
   } else {

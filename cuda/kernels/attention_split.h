@@ -1,5 +1,5 @@
-// How decode attention divides a step's work into blocks; attention_decode.cu says what a block
-// does.
+// How attention divides a step's work into blocks, for the kernels and for what is planned and
+// prepared on the host; attention_decode.cu and attention_prefill.cu say what a block does.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +8,8 @@
 #include "cuda/kernels/attention.h"
 
 namespace skald::cuda {
+
+// ---- Decode ----
 
 inline constexpr int kStrip = 16;           // tokens that a warp takes at a time
 inline constexpr int kRunUnit = 64;         // tokens; a run's length is a multiple
@@ -54,6 +56,22 @@ inline Split split_for(int rows, const AttentionSpec& s, int max_context, int mu
   split.runs = std::min(split.runs, up(context, split.min_run));
   split.runs = std::max(1, split.runs / split.cluster) * split.cluster;
   return split;
+}
+
+// ---- Prefill ----
+
+inline constexpr int kPrefillWarps = 4;
+
+// A warp takes 16 queries, or 32 where its registers hold the output of as many.
+constexpr int queries_per_warp(int padded_dim) { return padded_dim <= 128 ? 32 : 16; }
+
+constexpr int padded_head_dim(int head_dim) { return (head_dim + 63) / 64 * 64; }
+
+inline int rows_per_tile(const AttentionSpec& s, AttentionCode code) {
+  const int queries = code == AttentionCode::Wgmma && wgmma_takes(s)
+                          ? kWgmmaQueries
+                          : kPrefillWarps * queries_per_warp(padded_head_dim(s.head_dim));
+  return std::max(1, queries / (s.heads / s.kv_heads));
 }
 
 }  // namespace skald::cuda

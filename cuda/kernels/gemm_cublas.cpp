@@ -1,14 +1,15 @@
 #include <map>
+#include <memory>
 #include <tuple>
 
+#include "cuda/acquire.h"
 #include "cuda/check.h"
+#include "cuda/kernels/gemm_cublas.h"
 #include "cuda/kernels/linear.h"
 #include "cuda/memory.h"
 
 namespace skald::cuda {
 namespace {
-
-constexpr int64_t kWorkspaceBytes = 64 << 20;
 
 cudaDataType_t data_type(DType type) {
   switch (type) {
@@ -25,12 +26,14 @@ cudaDataType_t data_type(DType type) {
 struct Plan {
   cublasLtMatmulDesc_t operation = nullptr;
   cublasLtMatrixLayout_t weight = nullptr, in = nullptr, out = nullptr;
+  cublasLtMatmulPreference_t preference = nullptr;
   cublasLtMatmulAlgo_t algorithm = {};
 
   Plan() = default;
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
   ~Plan() {
+    if (preference) cublasLtMatmulPreferenceDestroy(preference);
     if (out) cublasLtMatrixLayoutDestroy(out);
     if (in) cublasLtMatrixLayoutDestroy(in);
     if (weight) cublasLtMatrixLayoutDestroy(weight);
@@ -40,60 +43,66 @@ struct Plan {
 
 using PlanKey = std::tuple<DType, int64_t, int64_t, int, Epilogue>;
 
+// cuBLAS counts columns first, so a row-major [rows, ins] is its [ins, rows].
+std::unique_ptr<Plan> make_plan(cublasLtHandle_t handle, const LinearLaunch& a) {
+  auto plan = std::make_unique<Plan>();
+  const cudaDataType_t type = data_type(a.type);
+  const cudaDataType_t out_type = a.epilogue == Epilogue::Store ? type : CUDA_R_32F;
+  const cublasOperation_t transpose = CUBLAS_OP_T;
+  SKALD_CUBLAS(cublasLtMatmulDescCreate(&plan->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  SKALD_CUBLAS(cublasLtMatmulDescSetAttribute(plan->operation, CUBLASLT_MATMUL_DESC_TRANSA,
+                                              &transpose, sizeof transpose));
+  const auto outs = static_cast<uint64_t>(a.outs), ins = static_cast<uint64_t>(a.ins);
+  const auto rows = static_cast<uint64_t>(a.rows);
+  SKALD_CUBLAS(cublasLtMatrixLayoutCreate(&plan->weight, type, ins, outs, a.ins));
+  SKALD_CUBLAS(cublasLtMatrixLayoutCreate(&plan->in, type, ins, rows, a.ins));
+  SKALD_CUBLAS(cublasLtMatrixLayoutCreate(&plan->out, out_type, outs, rows, a.outs));
+  SKALD_CUBLAS(cublasLtMatmulPreferenceCreate(&plan->preference));
+  const auto workspace_bytes = static_cast<uint64_t>(kCublasWorkspaceBytes);
+  SKALD_CUBLAS(cublasLtMatmulPreferenceSetAttribute(plan->preference,
+                                                    CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                                    &workspace_bytes, sizeof workspace_bytes));
+  cublasLtMatmulHeuristicResult_t best = {};
+  int found = 0;
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(handle, plan->operation, plan->weight, plan->in, plan->out,
+                                     plan->out, plan->preference, 1, &best, &found);
+  if (status != CUBLAS_STATUS_SUCCESS || found == 0) {
+    fail(Exit::Failed, "cuBLAS has no product of ", name(a.type), " [", a.outs, ", ", a.ins,
+         "] with ", a.rows, " rows on this GPU");
+  }
+  plan->algorithm = best.algo;
+  return plan;
+}
+
 }  // namespace
 
 struct GemmCublas::State {
-  cublasLtHandle_t handle = nullptr;
-  DeviceMemory workspace{kWorkspaceBytes, "cuBLAS's workspace"};
-  std::map<PlanKey, Plan> plans;
-
-  // cuBLAS counts columns first, so a row-major [rows, ins] is its [ins, rows].
-  const Plan& plan(const LinearLaunch& a) {
-    const auto [found, is_new] = plans.try_emplace({a.type, a.outs, a.ins, a.rows, a.epilogue});
-    Plan& plan = found->second;
-    if (!is_new) return plan;
-    const cudaDataType_t type = data_type(a.type);
-    const bool float_out = a.epilogue != Epilogue::Store;
-    const cublasOperation_t transpose = CUBLAS_OP_T;
-    SKALD_CUBLAS(cublasLtMatmulDescCreate(&plan.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
-    SKALD_CUBLAS(cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA,
-                                                &transpose, sizeof transpose));
-    const auto outs = static_cast<uint64_t>(a.outs), ins = static_cast<uint64_t>(a.ins);
-    const auto rows = static_cast<uint64_t>(a.rows);
-    SKALD_CUBLAS(cublasLtMatrixLayoutCreate(&plan.weight, type, ins, outs, a.ins));
-    SKALD_CUBLAS(cublasLtMatrixLayoutCreate(&plan.in, type, ins, rows, a.ins));
-    SKALD_CUBLAS(
-        cublasLtMatrixLayoutCreate(&plan.out, float_out ? CUDA_R_32F : type, outs, rows, a.outs));
-
-    cublasLtMatmulPreference_t preference = nullptr;
-    SKALD_CUBLAS(cublasLtMatmulPreferenceCreate(&preference));
-    const auto workspace_bytes = static_cast<uint64_t>(kWorkspaceBytes);
-    cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                                         &workspace_bytes, sizeof workspace_bytes);
-    cublasLtMatmulHeuristicResult_t best = {};
-    int found_count = 0;
-    const cublasStatus_t status =
-        cublasLtMatmulAlgoGetHeuristic(handle, plan.operation, plan.weight, plan.in, plan.out,
-                                       plan.out, preference, 1, &best, &found_count);
-    cublasLtMatmulPreferenceDestroy(preference);
-    if (status != CUBLAS_STATUS_SUCCESS || found_count == 0) {
-      plans.erase(found);
-      fail(Exit::Failed, "cuBLAS has no product of ", name(a.type), " [", a.outs, ", ", a.ins,
-           "] with ", a.rows, " rows on this GPU");
-    }
-    plan.algorithm = best.algo;
-    return plan;
+  ~State() {
+    plans.clear();
+    if (handle) cublasLtDestroy(handle);
   }
+
+  // The plan for a launch: made once, and kept only when it is whole.
+  const Plan& plan(const LinearLaunch& a) {
+    std::unique_ptr<Plan>& plan = plans[{a.type, a.outs, a.ins, a.rows, a.epilogue}];
+    if (!plan) plan = make_plan(handle, a);
+    return *plan;
+  }
+
+  cublasLtHandle_t handle = nullptr;
+  DeviceMemory workspace{kCublasWorkspaceBytes, "cuBLAS's workspace"};
+  std::map<PlanKey, std::unique_ptr<Plan>> plans;
 };
 
 GemmCublas::GemmCublas() : state_(std::make_unique<State>()) {
-  SKALD_CUBLAS(cublasLtCreate(&state_->handle));
+  acquire("cuBLAS handle", [&] {
+    SKALD_CUBLAS(cublasLtCreate(&state_->handle));
+    return cudaSuccess;
+  });
 }
 
-GemmCublas::~GemmCublas() {
-  state_->plans.clear();
-  if (state_->handle) cublasLtDestroy(state_->handle);
-}
+GemmCublas::~GemmCublas() = default;
 
 void GemmCublas::launch(const LinearLaunch& a, Stream stream) {
   check(!a.norm_weight && !a.bias && a.epilogue != Epilogue::Gated, "gemm_cublas is plain");
@@ -101,7 +110,7 @@ void GemmCublas::launch(const LinearLaunch& a, Stream stream) {
   const float one = 1, keep = a.epilogue == Epilogue::AddTo ? 1 : 0;
   SKALD_CUBLAS(cublasLtMatmul(state_->handle, plan.operation, &one, a.weight, plan.weight, a.in,
                               plan.in, &keep, a.out, plan.out, a.out, plan.out, &plan.algorithm,
-                              state_->workspace.as<void>(), kWorkspaceBytes, stream));
+                              state_->workspace.as<void>(), kCublasWorkspaceBytes, stream));
 }
 
 }  // namespace skald::cuda

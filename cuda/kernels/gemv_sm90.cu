@@ -2,13 +2,23 @@
 //
 // One block a multiprocessor. A producer warp fetches tiles of 8 weight rows by bulk copies into a
 // ring in shared memory, before it waits for the kernel ahead: weights never depend on it. Eight
-// consumer warps take turns at the tile's 32-column steps and multiply on the tensor cores, where
-// the activation rows are the large side and the 8 weight rows the small one, so that up to 16 rows
+// consumer warps take turns at the tile's 64-column steps and multiply on the tensor cores, where
+// the activation rows are the large side and the 8 weight rows the small one, so that up to 8 rows
 // cost no more than one. Their partial sums meet in shared memory after every 8 weight rows. The
 // order of every sum is fixed and the same for any number of rows.
+//
+// Bulk copies reach the memory's speed only where they fill whole 128-byte lines of shared memory.
+// So all rows of a tile start at the same bank, and reading the same columns of 8 rows would take 8
+// times as long. Instead even and odd weight rows are half a step apart: in the first half of a
+// step the even ones multiply columns 0-31 and the odd ones columns 32-63, in the second half the
+// other way round. The product's 16 activation rows are 8 rows twice, of each half's columns, and
+// of its sums those are taken where weights and activations belong to the same columns.
+#include <algorithm>
+
 #include "cuda/kernels/built_for.h"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
+#include "cuda/kernels/device/mma.cuh"
 #include "cuda/kernels/device/number.cuh"
 #include "cuda/kernels/device/ptx.cuh"
 #include "cuda/kernels/linear.h"
@@ -18,65 +28,101 @@ namespace {
 
 constexpr int kMostRows = 16;
 constexpr int kTileRows = 8;
-constexpr int kStep = 32;  // columns of one matrix load, and of two matrix products
+constexpr int kTileCols = 1024;
+constexpr int kStep = 64;  // columns that a warp takes at a time
 constexpr int kWarps = 8;
 constexpr int kConsumers = kWarps * 32;
 constexpr int kThreads = kConsumers + 32;
-constexpr int kPartialFloats = kWarps * kTileRows * kMostRows;
 
-// How the ring is cut. A bulk copy fetches kCols of one row: short ones keep the copy engine from
-// reaching the memory's speed. Two blocks must fit on a multiprocessor, this one and the next
-// kernel's.
-template <int kCols_, int kSlots_>
-struct Ring {
-  static constexpr int kCols = kCols_;
-  static constexpr int kSlots = kSlots_;
-  // Rows lie 16 bytes further apart than they are long, so that the eight rows which one matrix
-  // load reads fall into different banks.
-  static constexpr int kRowBytes = kCols * 2 + 16;
-  static constexpr int kSlotBytes = kTileRows * kRowBytes;
+constexpr int kRowBytes = kTileCols * 2;
+constexpr int kSlotBytes = kTileRows * kRowBytes;
+constexpr int kFewestSlots = 4, kMostSlots = 12;
 
-  // Shared memory: the ring, two sets of partial sums, then the activations [rows][ins].
-  static constexpr int kPartialsAt = kSlots * kSlotBytes;
-  static constexpr int kActivationsAt = kPartialsAt + 2 * kPartialFloats * 4;
+// More than half of a multiprocessor's shared memory, so that no two blocks share one while another
+// has none; and little enough that three blocks of attention_decode fit beside it.
+constexpr int kBlockBytes = 160 * 1024;
+constexpr int kMostBlockBytes = 226 * 1024;
+
+// Shared memory: the ring, two sets of partial sums, then the activations. Of these a row starts 64
+// bytes further than a multiple of 128, so that two rows' reads fall into different banks.
+struct Layout {
+  int slots;
+  int partial_rows;
+  int partials_at, activations_at, activation_row;  // the last in 16-bit numbers
+  int bytes;
+  int groups_each, groups_more;  // of kTileRows rows: what each block takes, and how many one more
 };
-using UsedRing = Ring<1024, 5>;
 
-constexpr int kMostSharedBytes = 227 * 1024 - 1024;  // beside the static part
-
-template <class R>
-int64_t shared_bytes(const LinearLaunch& a) {
-  return R::kActivationsAt + a.rows * a.ins * 2;
+Layout layout_for(const LinearLaunch& a, int blocks) {
+  Layout layout;
+  const int64_t groups = (a.outs + kTileRows - 1) / kTileRows;
+  layout.groups_each = static_cast<int>(groups / blocks);
+  layout.groups_more = static_cast<int>(groups % blocks);
+  layout.partial_rows = a.rows <= 8 ? 8 : kMostRows;
+  layout.activation_row = static_cast<int>(a.ins) + 32;
+  const int partials = 2 * kWarps * kTileRows * layout.partial_rows * 4;
+  const int64_t others = partials + int64_t{a.rows} * layout.activation_row * 2;
+  const bool usual = others + kFewestSlots * kSlotBytes <= kBlockBytes;
+  const int64_t slots = ((usual ? kBlockBytes : kMostBlockBytes) - others) / kSlotBytes;
+  layout.slots = static_cast<int>(std::clamp<int64_t>(slots, 0, kMostSlots));
+  layout.partials_at = layout.slots * kSlotBytes;
+  layout.activations_at = layout.partials_at + partials;
+  layout.bytes = static_cast<int>(layout.partials_at + others);
+  return layout;
 }
 
-// Within each 16 columns the activations are stored in the order in which a lane needs them:
-// columns 2t, 2t + 1, 2t + 8, 2t + 9 of lane t side by side.
-[[maybe_unused]] __device__ inline int64_t activation_index(int64_t column) {
-  const int within = static_cast<int>(column % 16);
-  const int lane = within % 8 / 2;
-  return column - within + lane * 4 + within / 8 * 2 + within % 2;
-}
+// A place in the ring, and how often it was passed.
+struct Turn {
+  int slot = 0;
+  unsigned lap = 0;
+  __device__ void next(int slots) {
+    if (++slot == slots) {
+      slot = 0;
+      ++lap;
+    }
+  }
+};
 
-template <class T, class R>
-__device__ void fetch(const LinearLaunch& a, int64_t first_block, int64_t last_block, char* ring,
+// The groups of kTileRows weight rows that are this block's.
+struct Share {
+  int64_t first, last;
+  __device__ explicit Share(const Layout& layout) {
+    const int block = static_cast<int>(blockIdx.x);
+    first = int64_t{block} * layout.groups_each + min(block, layout.groups_more);
+    last = first + layout.groups_each + (block < layout.groups_more);
+  }
+};
+
+// For one warp. One lane issues all copies: it has to be the same for the compiler to see that a
+// copy's operands are uniform, else each takes a loop over the lanes that costs more than the copy.
+template <class T>
+__device__ void fetch(const LinearLaunch& a, const Layout& layout, Share share, char* ring,
                       uint64_t* full, uint64_t* empty) {
-  const int lane = static_cast<int>(threadIdx.x % 32);
   const uint64_t policy = evict_first_policy();
   const T* weight = static_cast<const T*>(a.weight);
-  unsigned tile = 0;
-  for (int64_t block = first_block; block < last_block; ++block) {
-    const int64_t row = block * kTileRows;
+  Turn turn;
+  for (int64_t group = share.first; group < share.last; ++group) {
+    const int64_t row = group * kTileRows;
     const int rows = static_cast<int>(min(int64_t{kTileRows}, a.outs - row));
-    for (int64_t col = 0; col < a.ins; col += R::kCols, ++tile) {
-      const unsigned slot = tile % R::kSlots;
-      const uint32_t bytes = static_cast<uint32_t>(min(int64_t{R::kCols}, a.ins - col)) * 2;
-      if (tile >= R::kSlots) barrier_wait(&empty[slot], (tile / R::kSlots - 1) & 1);
-      if (lane == 0) barrier_expect_bytes(&full[slot], bytes * rows);
-      __syncwarp();
-      if (lane < rows) {
-        bulk_copy(ring + slot * R::kSlotBytes + lane * R::kRowBytes,
-                  weight + (row + lane) * a.ins + col, bytes, &full[slot], policy);
+    for (int64_t col = 0; col < a.ins; col += kTileCols, turn.next(layout.slots)) {
+      const uint32_t bytes = static_cast<uint32_t>(min(int64_t{kTileCols}, a.ins - col)) * 2;
+      const T* from = weight + row * a.ins + col;
+      char* to = ring + turn.slot * kSlotBytes;
+      if (turn.lap > 0) barrier_wait(&empty[turn.slot], (turn.lap - 1) & 1);
+      if (elect_lane()) {
+        barrier_expect_bytes(&full[turn.slot], bytes * rows);
+        if (rows == kTileRows) {
+#pragma unroll
+          for (int r = 0; r < kTileRows; ++r) {
+            bulk_copy(to + r * kRowBytes, from + r * a.ins, bytes, &full[turn.slot], policy);
+          }
+        } else {
+          for (int r = 0; r < rows; ++r) {
+            bulk_copy(to + r * kRowBytes, from + r * a.ins, bytes, &full[turn.slot], policy);
+          }
+        }
       }
+      __syncwarp();
     }
   }
 }
@@ -85,177 +131,301 @@ __device__ void fetch(const LinearLaunch& a, int64_t first_block, int64_t last_b
   asm volatile("bar.sync 1, %0;" ::"n"(kConsumers) : "memory");
 }
 
-// Brings all rows' activations into shared memory, normalized first where the launch asks for it.
 template <class T>
-__device__ void load_activations(const LinearLaunch& a, T* activations, float* scratch) {
-  for (int r = 0; r < a.rows; ++r) {
-    T* to = activations + r * a.ins;
-    if (!a.norm_weight) {
-      const T* in = static_cast<const T*>(a.in) + r * a.ins;
-      for (int64_t i = threadIdx.x; i < a.ins; i += kConsumers) to[activation_index(i)] = in[i];
-      continue;
+__device__ void copy_activations(const LinearLaunch& a, T* activations, int row_stride) {
+  constexpr int kEach = 8, kInFlight = 8;
+  const int each_row = static_cast<int>(a.ins) / kEach, count = a.rows * each_row;
+  const uint4* in = static_cast<const uint4*>(a.in);
+#pragma unroll 1
+  for (int first = threadIdx.x; first < count; first += kInFlight * kConsumers) {
+    uint4 eight[kInFlight];
+#pragma unroll
+    for (int i = 0; i < kInFlight; ++i) {
+      if (first + i * kConsumers < count) eight[i] = __ldcg(in + first + i * kConsumers);
     }
-    const float* in = static_cast<const float*>(a.in) + r * a.ins;
-    float squares = 0;
-    for (int64_t i = threadIdx.x; i < a.ins; i += kConsumers) squares += in[i] * in[i];
-    squares = warp_sum(squares);
-    if (threadIdx.x % 32 == 0) scratch[r * kWarps + threadIdx.x / 32] = squares;
-    consumers_meet();
-    float sum = 0;
-    for (int warp = 0; warp < kWarps; ++warp) sum += scratch[r * kWarps + warp];
-    const float scale = rsqrtf(sum / static_cast<float>(a.ins) + a.norm_eps);
-    for (int64_t i = threadIdx.x; i < a.ins; i += kConsumers) {
-      to[activation_index(i)] = from_float<T>(in[i] * scale * a.norm_weight[i]);
+#pragma unroll
+    for (int i = 0; i < kInFlight; ++i) {
+      const int at = first + i * kConsumers;
+      if (at >= count) break;
+      const int row = a.rows == 1 ? 0 : at / each_row;
+      T* to = activations + row * row_stride + (at - row * each_row) * kEach;
+      *reinterpret_cast<uint4*>(to) = eight[i];
     }
   }
+}
+
+__device__ inline float4 load4(const float* row, int at) {
+  return __ldcg(reinterpret_cast<const float4*>(row) + at);
+}
+__device__ inline float squares(float4 x) { return x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w; }
+template <class T>
+__device__ void store_normed(T* row, int at, float4 x, float4 weight, float scale) {
+  reinterpret_cast<uint2*>(row)[at] = {pack(T(), x.x * scale * weight.x, x.y * scale * weight.y),
+                                       pack(T(), x.z * scale * weight.z, x.w * scale * weight.w)};
+}
+__device__ inline float norm_scale(const LinearLaunch& a, float sum) {
+  return rsqrtf(sum / static_cast<float>(a.ins) + a.norm_eps);
+}
+
+// A row's squares are added up by thread, each every kConsumers-th float4, then over each 32
+// threads, then over these sums: by the whole block where there is one row, else by one warp a row.
+template <class T>
+__device__ void norm_one_row(const LinearLaunch& a, T* activations, float* scratch) {
+  constexpr int kKept = 4;  // of a thread's float4: all of a row of up to 4096
+  const float* in = static_cast<const float*>(a.in);
+  const int count = static_cast<int>(a.ins / 4), mine = static_cast<int>(threadIdx.x);
+  float4 x[kKept], weight[kKept];
+  float sum = 0;
+#pragma unroll
+  for (int i = 0; i < kKept; ++i) {
+    x[i] = mine + i * kConsumers < count ? load4(in, mine + i * kConsumers) : float4{};
+  }
+#pragma unroll
+  for (int i = 0; i < kKept; ++i) {
+    if (mine + i * kConsumers < count) weight[i] = load4(a.norm_weight, mine + i * kConsumers);
+  }
+#pragma unroll
+  for (int i = 0; i < kKept; ++i) sum += squares(x[i]);
+#pragma unroll 1
+  for (int at = mine + kKept * kConsumers; at < count; at += kConsumers) {
+    sum += squares(load4(in, at));
+  }
+  sum = warp_sum(sum);
+  if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = sum;
   consumers_meet();
+  sum = 0;
+#pragma unroll
+  for (int warp = 0; warp < kWarps; ++warp) sum += scratch[warp];
+  const float scale = norm_scale(a, sum);
+#pragma unroll
+  for (int i = 0; i < kKept; ++i) {
+    const int at = mine + i * kConsumers;
+    if (at < count) store_normed(activations, at, x[i], weight[i], scale);
+  }
+#pragma unroll 1
+  for (int at = mine + kKept * kConsumers; at < count; at += kConsumers) {
+    store_normed(activations, at, load4(in, at), load4(a.norm_weight, at), scale);
+  }
 }
 
-// Adds up the warps' shares of 8 weight rows and writes them out.
 template <class T>
-__device__ void finish(const LinearLaunch& a, int64_t row, const float* partials) {
-  auto sum_of = [&](int weight_row, int r) {
-    float sum = a.bias ? a.bias[row + weight_row] : 0;
-    for (int warp = 0; warp < kWarps; ++warp) {
-      sum += partials[(warp * kMostRows + r) * kTileRows + weight_row];
+__device__ void norm_rows(const LinearLaunch& a, T* activations, int row_stride) {
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int count = static_cast<int>(a.ins / 4);
+  for (int row = warp; row < a.rows; row += kWarps) {
+    const float* in = static_cast<const float*>(a.in) + row * a.ins;
+    float total = 0;
+#pragma unroll 2
+    for (int part = 0; part < kWarps; ++part) {
+      float sum = 0;
+#pragma unroll 4
+      for (int at = part * 32 + lane; at < count; at += kConsumers) sum += squares(load4(in, at));
+      total += warp_sum(sum);
     }
-    return sum;
-  };
-  if (a.epilogue == Epilogue::Gated) {
-    const int pair = static_cast<int>(threadIdx.x) % (kTileRows / 2);
-    const int r = static_cast<int>(threadIdx.x) / (kTileRows / 2);
-    if (r >= a.rows || row + 2 * pair >= a.outs) return;
-    const float value = activate(sum_of(2 * pair, r), a.activation) * sum_of(2 * pair + 1, r);
-    static_cast<T*>(a.out)[r * (a.outs / 2) + row / 2 + pair] = from_float<T>(value);
-    return;
-  }
-  const int weight_row = static_cast<int>(threadIdx.x) % kTileRows;
-  const int r = static_cast<int>(threadIdx.x) / kTileRows;
-  if (r >= a.rows || row + weight_row >= a.outs) return;
-  const float sum = sum_of(weight_row, r);
-  const int64_t at = r * a.outs + row + weight_row;
-  if (a.epilogue == Epilogue::Store) {
-    static_cast<T*>(a.out)[at] = from_float<T>(sum);
-  } else if (a.epilogue == Epilogue::AddTo) {
-    static_cast<float*>(a.out)[at] += sum;
-  } else {
-    static_cast<float*>(a.out)[at] = sum;
+    const float scale = norm_scale(a, total);
+#pragma unroll 4
+    for (int at = lane; at < count; at += 32) {
+      store_normed(activations + row * row_stride, at, load4(in, at), load4(a.norm_weight, at),
+                   scale);
+    }
   }
 }
 
-template <class T, class R>
-__device__ void consume(const LinearLaunch& a, int64_t first_block, int64_t last_block,
-                        const char* ring, float* partials, const T* activations, uint64_t* full,
-                        uint64_t* empty) {
+// Where a thread's one result of 8 weight rows goes, and what is added to it. Fetched while the
+// products are still being computed.
+struct Finish {
+  int row, weight_row;  // of the step; of the 8, for Gated of the gate
+  bool mine;
+  float bias[2] = {0, 0}, old = 0;
+
+  __device__ Finish(const LinearLaunch& a, int64_t first) {
+    const int thread = static_cast<int>(threadIdx.x);
+    const bool gated = a.epilogue == Epilogue::Gated;
+    const int results = gated ? kTileRows / 2 : kTileRows;
+    row = thread / results;
+    weight_row = thread % results * (gated ? 2 : 1);
+    mine = row < a.rows && first + weight_row < a.outs;
+    if (!mine) return;
+    if (a.bias) {
+      bias[0] = a.bias[first + weight_row];
+      if (gated) bias[1] = a.bias[first + weight_row + 1];
+    }
+    if (a.epilogue == Epilogue::AddTo) {
+      old = __ldcg(static_cast<const float*>(a.out) + row * a.outs + first + weight_row);
+    }
+  }
+
+  // Adds up the warps' shares and writes the result out.
+  template <class T>
+  __device__ void write(const LinearLaunch& a, int64_t first, const float* partials,
+                        int rows) const {
+    if (!mine) return;
+    const auto sum_of = [&](int i) {
+      float sum = bias[i];
+#pragma unroll
+      for (int warp = 0; warp < kWarps; ++warp) {
+        sum += partials[(warp * rows + row) * kTileRows + weight_row + i];
+      }
+      return sum;
+    };
+    if (a.epilogue == Epilogue::Gated) {
+      const float value = activate(sum_of(0), a.activation) * sum_of(1);
+      static_cast<T*>(a.out)[row * (a.outs / 2) + (first + weight_row) / 2] = from_float<T>(value);
+      return;
+    }
+    const int64_t at = row * a.outs + first + weight_row;
+    if (a.epilogue == Epilogue::Store) {
+      static_cast<T*>(a.out)[at] = from_float<T>(sum_of(0));
+    } else {
+      static_cast<float*>(a.out)[at] = old + sum_of(0);
+    }
+  }
+};
+
+// Activation rows 8 i + lane / 4 at the columns of one step that are this lane's, of both halves.
+struct Halves {
+  uint4 first, second;
+};
+
+// One step: 64 columns of 8 weight rows, in four products that do not wait for each other, where
+// there are up to 8 activation rows.
+template <class T>
+__device__ void multiply_step(float (&sums)[2][4], uint4 weights, uint4 other, const Halves& in) {
+  const uint4 &x = in.first, &y = in.second;
+  mma(T(), sums[0], {x.x, y.x, x.y, y.y}, weights.x, weights.y);
+  mma(T(), sums[1], {x.z, y.z, x.w, y.w}, weights.z, weights.w);
+  mma(T(), sums[0], {y.x, x.x, y.y, x.y}, other.x, other.y);
+  mma(T(), sums[1], {y.z, x.z, y.w, x.w}, other.z, other.w);
+}
+
+// kSets: 8 activation rows each.
+template <class T, int kSets>
+__device__ void consume(const LinearLaunch& a, const Layout& layout, Share share, const char* ring,
+                        float* partials, const T* activations, uint64_t* full, uint64_t* empty) {
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  // As ldmatrix wants it: lane names weight row lane % 8 and the 8-column part lane / 8 of the
-  // step.
-  const int row_offset = lane % 8 * R::kRowBytes + lane / 8 * 16;
-  const bool has_low = lane / 4 < a.rows, has_high = lane / 4 + 8 < a.rows;
-  const T* low = activations + (has_low ? lane / 4 : 0) * a.ins + lane % 4 * 4;
-  const T* high = activations + (has_high ? lane / 4 + 8 : 0) * a.ins + lane % 4 * 4;
-  constexpr int kTurns = R::kCols / kStep / kWarps;
-  unsigned tile = 0;
-  for (int64_t block = first_block; block < last_block; ++block) {
-    float sums[2][4] = {};
-    for (int64_t col = 0; col < a.ins; col += R::kCols, ++tile) {
-      const unsigned slot = tile % R::kSlots;
-      const char* rows = ring + slot * R::kSlotBytes + row_offset;
-      const int steps = static_cast<int>(min(int64_t{R::kCols}, a.ins - col)) / kStep;
-      barrier_wait(&full[slot], tile / R::kSlots & 1);
+  const int weight_row = lane / 4, part = lane % 4 * 16;
+  // In bytes, of this lane's 8 columns: where its weight row begins a step, and the way from there
+  // to the other half.
+  const int begin = weight_row * kRowBytes + part + weight_row % 2 * 64;
+  const int other = weight_row % 2 ? -64 : 64;
+  const char* rows[kSets];
 #pragma unroll
-      for (int turn = 0; turn < kTurns; ++turn) {
-        const int step = warp + turn * kWarps;
+  for (int i = 0; i < kSets; ++i) {
+    // Lanes without a row of their own take the last one's: their results go nowhere.
+    const int row = min(8 * i + lane / 4, a.rows - 1);
+    rows[i] = reinterpret_cast<const char*>(activations + row * layout.activation_row) + part;
+  }
+  const int partial_floats = kWarps * kTileRows * layout.partial_rows;
+  constexpr int kTurns = kTileCols / kStep / kWarps;
+  Turn turn;
+  for (int64_t group = share.first; group < share.last; ++group) {
+    const Finish finish(a, group * kTileRows);
+    float sums[kSets][2][4] = {};
+    for (int64_t col = 0; col < a.ins; col += kTileCols, turn.next(layout.slots)) {
+      const char* tile = ring + turn.slot * kSlotBytes + begin;
+      const int steps = static_cast<int>(min(int64_t{kTileCols}, a.ins - col)) / kStep;
+      barrier_wait(&full[turn.slot], turn.lap & 1);
+#pragma unroll
+      for (int i = 0; i < kTurns; ++i) {
+        const int step = warp + i * kWarps;
         if (step >= steps) break;
-        uint32_t weights[4];
-        load_matrices(weights, rows + step * kStep * 2);
+        const char* at = tile + step * kStep * 2;
+        const uint4 weights = *reinterpret_cast<const uint4*>(at);
+        const uint4 others = *reinterpret_cast<const uint4*>(at + other);
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          uint32_t ins[4] = {0, 0, 0, 0};
-          const int64_t at = col + step * kStep + half * 16;
-          if (has_low) {
-            const uint2 loaded = *reinterpret_cast<const uint2*>(low + at);
-            ins[0] = loaded.x;
-            ins[2] = loaded.y;
-          }
-          if (has_high) {
-            const uint2 loaded = *reinterpret_cast<const uint2*>(high + at);
-            ins[1] = loaded.x;
-            ins[3] = loaded.y;
-          }
-          multiply_add<T>(sums[half], ins, {weights[2 * half], weights[2 * half + 1]});
+        for (int set = 0; set < kSets; ++set) {
+          const char* in = rows[set] + (col + step * kStep) * 2;
+          multiply_step<T>(
+              sums[set], weights, others,
+              {*reinterpret_cast<const uint4*>(in), *reinterpret_cast<const uint4*>(in + 64)});
         }
       }
       __syncwarp();
-      if (lane == 0) barrier_arrive(&empty[slot]);
+      if (lane == 0) barrier_arrive(&empty[turn.slot]);
     }
-    // Lane holds activation rows lane / 4 and lane / 4 + 8, weight rows 2 * (lane % 4) and the
-    // next.
-    float* to = partials + (block & 1) * kPartialFloats + warp * kTileRows * kMostRows +
-                lane / 4 * kTileRows + lane % 4 * 2;
-    *reinterpret_cast<float2*>(to) = make_float2(sums[0][0] + sums[1][0], sums[0][1] + sums[1][1]);
-    *reinterpret_cast<float2*>(to + 8 * kTileRows) =
-        make_float2(sums[0][2] + sums[1][2], sums[0][3] + sums[1][3]);
+    // Lane's sums are of activation row lane / 4 and weight rows 2 * (lane % 4) and the next: the
+    // even one with the first 8 rows of the product, the odd one with the other 8.
+    float* set_of_sums = partials + (group & 1) * partial_floats;
+#pragma unroll
+    for (int set = 0; set < kSets; ++set) {
+      const int row = warp * layout.partial_rows + 8 * set + lane / 4;
+      const float(&sum)[2][4] = sums[set];
+      reinterpret_cast<float2*>(set_of_sums)[row * kTileRows / 2 + lane % 4] = {
+          sum[0][0] + sum[1][0], sum[0][3] + sum[1][3]};
+    }
     consumers_meet();
-    finish<T>(a, block * kTileRows, partials + (block & 1) * kPartialFloats);
+    finish.write<T>(a, group * kTileRows, set_of_sums, layout.partial_rows);
   }
 }
 
-template <class T, class R>
-__global__ void __launch_bounds__(kThreads, 1) gemv_sm90(__grid_constant__ const LinearLaunch a) {
+template <class T>
+__global__ void __launch_bounds__(kThreads, 1)
+    gemv_sm90(__grid_constant__ const LinearLaunch a, __grid_constant__ const Layout layout) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) char shared[];
-  __shared__ __align__(8) uint64_t full[R::kSlots], empty[R::kSlots];
-  __shared__ float scratch[kMostRows * kWarps];
-  if (threadIdx.x == 0) {
-    for (int i = 0; i < R::kSlots; ++i) {
-      barrier_init(&full[i], 1);
-      barrier_init(&empty[i], kWarps);
-    }
+  __shared__ __align__(8) uint64_t full[kMostSlots], empty[kMostSlots];
+  __shared__ float scratch[kWarps];
+  if (threadIdx.x < layout.slots) {
+    barrier_init(&full[threadIdx.x], 1);
+    barrier_init(&empty[threadIdx.x], kWarps);
     barrier_init_fence();
   }
   __syncthreads();
   let_next_kernel_start();
 
-  const int64_t blocks = (a.outs + kTileRows - 1) / kTileRows;
-  const int64_t first = blocks * blockIdx.x / gridDim.x;
-  const int64_t last = blocks * (blockIdx.x + 1) / gridDim.x;
+  const Share share(layout);
   if (threadIdx.x >= kConsumers) {
-    fetch<T, R>(a, first, last, shared, full, empty);
+    fetch<T>(a, layout, share, shared, full, empty);
     return;
   }
+  if (a.norm_weight) {
+    constexpr int kLine = 128 / sizeof(float);
+    for (int64_t i = threadIdx.x * kLine; i < a.ins; i += kConsumers * kLine) {
+      prefetch_l2(a.norm_weight + i);
+    }
+  }
   wait_for_kernel_ahead();
-  T* activations = reinterpret_cast<T*>(shared + R::kActivationsAt);
-  load_activations<T>(a, activations, scratch);
-  consume<T, R>(a, first, last, shared, reinterpret_cast<float*>(shared + R::kPartialsAt),
-                activations, full, empty);
+  T* activations = reinterpret_cast<T*>(shared + layout.activations_at);
+  if (!a.norm_weight) {
+    copy_activations(a, activations, layout.activation_row);
+  } else if (a.rows == 1) {
+    norm_one_row(a, activations, scratch);
+  } else {
+    norm_rows(a, activations, layout.activation_row);
+  }
+  consumers_meet();
+  float* partials = reinterpret_cast<float*>(shared + layout.partials_at);
+  if (a.rows <= 8) {
+    consume<T, 1>(a, layout, share, shared, partials, activations, full, empty);
+  } else {
+    consume<T, 2>(a, layout, share, shared, partials, activations, full, empty);
+  }
 #endif
 }
 
-template <class T, class R>
+template <class T>
 void launch(const LinearLaunch& a, int multiprocessors, Stream stream) {
-  SKALD_CUDA(cudaFuncSetAttribute(gemv_sm90<T, R>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  kMostSharedBytes));
-  launch_kernel(
-      gemv_sm90<T, R>,
-      {dim3(multiprocessors), kThreads, static_cast<size_t>(shared_bytes<R>(a)), a.dependent},
-      stream, a);
+  const Layout layout = layout_for(a, multiprocessors);
+  SKALD_CUDA(cudaFuncSetAttribute(gemv_sm90<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  kMostBlockBytes));
+  launch_kernel(gemv_sm90<T>,
+                {dim3(multiprocessors), kThreads, static_cast<size_t>(layout.bytes), a.dependent},
+                stream, a, layout);
 }
 
 }  // namespace
 
 bool supports_gemv_sm90(const LinearLaunch& a, int compute_capability) {
   return kHasSm90a && compute_capability == 90 && (a.type == DType::F16 || a.type == DType::BF16) &&
-         a.rows <= kMostRows && a.ins % kStep == 0 &&
-         shared_bytes<UsedRing>(a) <= kMostSharedBytes &&
+         a.rows <= kMostRows && a.ins % kStep == 0 && layout_for(a, 1).slots >= kFewestSlots &&
          (a.epilogue != Epilogue::Gated || a.outs % 2 == 0);
 }
 
 void launch_gemv_sm90(const LinearLaunch& a, int multiprocessors, Stream stream) {
   if (a.type == DType::F16) {
-    launch<Half, UsedRing>(a, multiprocessors, stream);
+    launch<Half>(a, multiprocessors, stream);
   } else {
-    launch<Bf16, UsedRing>(a, multiprocessors, stream);
+    launch<Bf16>(a, multiprocessors, stream);
   }
 }
 

@@ -39,23 +39,22 @@ __global__ void rms_norm(NormLaunch a) {
 
 template <class T>
 __global__ void gate(GateLaunch a) {
-  const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const int64_t i = int64_t{blockIdx.y} * kThreads + threadIdx.x, row = blockIdx.x;
   if (i >= a.cols) return;
-  const T* pair = static_cast<const T*>(a.in) + (blockIdx.y * a.cols + i) * 2;
+  const T* pair = static_cast<const T*>(a.in) + (row * a.cols + i) * 2;
   float gate = to_float(pair[0]), up = to_float(pair[1]);
   if (a.bias) {
     gate += a.bias[2 * i];
     up += a.bias[2 * i + 1];
   }
-  static_cast<T*>(a.out)[blockIdx.y * a.cols + i] =
-      from_float<T>(activate(gate, a.activation) * up);
+  static_cast<T*>(a.out)[row * a.cols + i] = from_float<T>(activate(gate, a.activation) * up);
 }
 
 template <class T>
 __global__ void add_bias(T* out, const float* bias, int64_t cols) {
-  const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const int64_t i = int64_t{blockIdx.y} * kThreads + threadIdx.x;
   if (i >= cols) return;
-  T& value = out[blockIdx.y * cols + i];
+  T& value = out[blockIdx.x * cols + i];
   value = from_float<T>(to_float(value) + bias[i]);
 }
 
@@ -101,7 +100,7 @@ void launch_rms_norm(const NormLaunch& a, Stream stream) {
 
 void launch_gate(const GateLaunch& a, Stream stream) {
   dispatch(a.type, [&](auto type) {
-    const dim3 blocks(blocks_for(a.cols), a.rows);
+    const dim3 blocks(a.rows, blocks_for(a.cols));
     launch_kernel(gate<decltype(type)>, {blocks, kThreads}, stream, a);
   });
 }
@@ -110,7 +109,7 @@ void launch_add_bias(DType type, void* out, const float* bias, int rows, int64_t
                      Stream stream) {
   dispatch(type, [&](auto value) {
     using T = decltype(value);
-    const dim3 blocks(blocks_for(cols), rows);
+    const dim3 blocks(rows, blocks_for(cols));
     launch_kernel(add_bias<T>, {blocks, kThreads}, stream, static_cast<T*>(out), bias, cols);
   });
 }

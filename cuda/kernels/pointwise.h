@@ -1,4 +1,5 @@
-// The small kernels between products and attention.
+// The small kernels between products and attention. Rows are a grid's x, where there is no limit
+// that a step could reach.
 #pragma once
 
 #include "cuda/kernels/launch.h"

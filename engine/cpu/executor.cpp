@@ -1,24 +1,17 @@
 #include "engine/cpu/executor.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstring>
-#include <fstream>
 
 #include "engine/buffer.h"
 #include "engine/cpu/kernels.h"
+#include "engine/cpu/plan.h"
 #include "engine/error.h"
 #include "engine/step.h"
 
 namespace skald::cpu {
 namespace {
-
-// Logits are computed this many rows at a time as they are asked for: rows x vocabulary in one
-// piece would be gigabytes, while fewer rows would read the head's weights more often.
-constexpr int64_t kLogitRows = 16;
 
 KernelOptions kernel_options(const Program& program, const RunOptions& options) {
   KernelOptions result;
@@ -31,29 +24,31 @@ KernelOptions kernel_options(const Program& program, const RunOptions& options) 
   return result;
 }
 
+MemoryPlan checked_plan(const Model& model, const Program& program, const RunOptions& options) {
+  check(options.rows > 0 && options.sequences > 0, "an executor has rows and sequences");
+  MemoryPlan plan = plan_memory(model, program, options);
+  check_fits(plan, "this machine");
+  return plan;
+}
+
 class CpuExecutor final : public Executor {
  public:
   CpuExecutor(const Model& model, const RunOptions& options, KernelSet set)
       : weights_(model.weights),
         program_(model.program()),
         logits_op_(std::get<Logits>(program_.ops.back())),
-        context_(options.context > 0 ? options.context : model.config.context),
+        plan_(checked_plan(model, program_, options)),
         max_rows_(options.rows),
+        layout_(program_, options.exact),
         kernels_(set == KernelSet::Fast ? fast_kernels(kernel_options(program_, options))
                                         : reference_kernels(kernel_options(program_, options))),
         f16_cache_(!options.exact),
-        pool_(pages_for(context_) * options.sequences),
-        step_({max_rows_, context_, program_.vocab()}) {
-    check(max_rows_ > 0 && options.sequences > 0, "an executor has rows and sequences");
+        pool_(pages_for(plan_.context) * options.sequences),
+        step_({max_rows_, plan_.context, program_.vocab()}) {
     for (const ActSpec& act : program_.acts) {
       acts_.emplace_back(max_rows_ * act.cols * int64_t{sizeof(float)}, "activations");
     }
-    const int64_t element = f16_cache_ ? 2 : 4;
-    for (const KvLayer& layer : program_.kv) {
-      kv_offsets_.push_back(page_bytes_);
-      page_bytes_ += 2 * int64_t{layer.kv_heads} * kPageTokens * layer.head_dim * element;
-    }
-    cache_ = Buffer(page_bytes_ * pool_.size(), "the key-value cache");
+    cache_ = Buffer(layout_.bytes * pool_.size(), "the key-value cache");
     wanted_ = Buffer(max_rows_ * hidden_cols() * int64_t{sizeof(float)}, "activations");
     logits_ = Buffer(kLogitRows * program_.vocab() * int64_t{sizeof(float)}, "logits");
     decode_vectors();
@@ -62,12 +57,13 @@ class CpuExecutor final : public Executor {
 
   const Program& program() const override { return program_; }
   int64_t max_rows() const override { return max_rows_; }
-  int64_t context() const override { return context_; }
+  int64_t context() const override { return plan_.context; }
   PagePool& pages() override { return pool_; }
+  const MemoryPlan& plan() const override { return plan_; }
   void observe(Observer observer) override { observer_ = std::move(observer); }
   std::string description() const override { return "cpu (" + kernels_->description() + ")"; }
 
-  int64_t cache_bytes_per_token() const override { return page_bytes_ / kPageTokens; }
+  int64_t cache_bytes_per_token() const override { return layout_.bytes / kPageTokens; }
 
   int64_t bytes_allocated() const override {
     int64_t bytes = cache_.bytes() + wanted_.bytes() + logits_.bytes();
@@ -104,7 +100,7 @@ class CpuExecutor final : public Executor {
 
   void admit(Step step) {
     step_.admit(step, [this](Sequence::PageCopy copy) {
-      std::memcpy(page(copy.to), page(copy.from), static_cast<size_t>(page_bytes_));
+      std::memcpy(page(copy.to), page(copy.from), static_cast<size_t>(layout_.bytes));
     });
     rows_.clear();
     for (int64_t r = 0; r < rows(); ++r) {
@@ -114,7 +110,7 @@ class CpuExecutor final : public Executor {
     }
   }
 
-  std::byte* page(int32_t index) const { return cache_.data() + index * page_bytes_; }
+  std::byte* page(int32_t index) const { return cache_.data() + index * layout_.bytes; }
 
   void apply(const Embed& op) {
     kernels_->embed({program_.weight(op.weight).view, step_.tokens.data(), data(op.out), rows()});
@@ -143,7 +139,7 @@ class CpuExecutor final : public Executor {
     args.out = data(op.out);
     args.at = rows_.data();
     args.rows = rows();
-    args.cache = {cache_.data() + kv_offsets_[static_cast<size_t>(op.layer)], page_bytes_,
+    args.cache = {cache_.data() + layout_.offsets[static_cast<size_t>(op.layer)], layout_.bytes,
                   f16_cache_};
     args.spec = op.spec;
     kernels_->attention(args);
@@ -203,16 +199,15 @@ class CpuExecutor final : public Executor {
   std::shared_ptr<const WeightFile> weights_;
   Program program_;
   Logits logits_op_;
-  int64_t context_;
+  MemoryPlan plan_;
   int64_t max_rows_;
+  PageLayout layout_;
   std::unique_ptr<Kernels> kernels_;
   bool f16_cache_;
   PagePool pool_;
 
   std::vector<Buffer> acts_;  // one an ActSpec, [max_rows, cols] float32
-  Buffer cache_;              // pool_.size() pages of page_bytes_, all layers in a page
-  int64_t page_bytes_ = 0;
-  std::vector<int64_t> kv_offsets_;          // of each layer in a page
+  Buffer cache_;              // pool_.size() pages of layout_.bytes, all layers in a page
   std::vector<std::vector<float>> vectors_;  // one a weight; of matrices empty
 
   StepRows step_;
@@ -232,20 +227,6 @@ std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& op
                                         KernelSet kernels) {
   model.weights->check_whole();
   return std::make_unique<CpuExecutor>(model, options, kernels);
-}
-
-int available_threads() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
-  int threads = std::max(1, CPU_COUNT(&allowed));
-  // A container may be given less time than it sees cores: "quota period", or "max period".
-  std::ifstream limit("/sys/fs/cgroup/cpu.max");
-  double quota = 0, period = 0;
-  if (limit >> quota >> period && quota > 0 && period > 0) {
-    threads = std::min(threads, static_cast<int>(std::ceil(quota / period)));
-  }
-  return threads;
 }
 
 double measure_read_bandwidth(int threads) {

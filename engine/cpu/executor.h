@@ -5,16 +5,17 @@
 #include <memory>
 
 #include "engine/backend.h"
+#include "engine/cpu/machine.h"
 
 namespace skald::cpu {
 
 enum class KernelSet { Fast, Reference };
 
+// What an executor would take of this machine's memory.
+MemoryPlan plan_memory(const Model& model, const RunOptions& options);
+
 std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options,
                                         KernelSet kernels = KernelSet::Fast);
-
-// Cores that this process may use.
-int available_threads();
 
 // Bytes per second that `threads` threads read from memory larger than any cache: the best of a few
 // passes, since other work on the machine can only lower it.

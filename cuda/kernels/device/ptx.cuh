@@ -5,8 +5,6 @@
 
 #include <cstdint>
 
-#include "cuda/kernels/device/number.cuh"
-
 namespace skald::cuda {
 
 __device__ inline uint32_t shared_address(const void* p) {
@@ -23,6 +21,8 @@ __device__ inline void barrier_init_fence() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
+// For whole warps, which go on together: lanes may leave the loop apart, and the matrix
+// instructions that follow are undefined for part of a warp.
 __device__ inline void barrier_wait(uint64_t* barrier, unsigned parity) {
   asm volatile(
       "{\n"
@@ -35,6 +35,7 @@ __device__ inline void barrier_wait(uint64_t* barrier, unsigned parity) {
       "}" ::"r"(shared_address(barrier)),
       "r"(parity)
       : "memory");
+  __syncwarp();
 }
 
 __device__ inline void barrier_arrive(uint64_t* barrier) {
@@ -47,6 +48,19 @@ __device__ inline void barrier_expect_bytes(uint64_t* barrier, uint32_t bytes) {
       "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
       "r"(bytes)
       : "memory");
+}
+
+// True in one lane of the whole warp, always the same one.
+__device__ inline bool elect_lane() {
+  uint32_t elected;
+  asm volatile(
+      "{\n"
+      ".reg .pred elected;\n"
+      "elect.sync _|elected, 0xffffffff;\n"
+      "selp.u32 %0, 1, 0, elected;\n"
+      "}"
+      : "=r"(elected));
+  return elected != 0;
 }
 
 // For data that is read once: the L2 gives it up first.
@@ -66,35 +80,8 @@ __device__ inline void bulk_copy(void* shared, const void* global, uint32_t byte
       : "memory");
 }
 
-// Four 8x8 matrices of 16-bit numbers; lane l names the row l % 8 of matrix l / 8.
-__device__ inline void load_matrices(uint32_t (&m)[4], const void* shared_row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
-               : "r"(shared_address(shared_row)));
-}
-
-// sum[16, 8] += a[16, 16] * b[16, 8], sums in float.
-template <class T>
-__device__ void multiply_add(float (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
-
-template <>
-__device__ inline void multiply_add<Bf16>(float (&sum)[4], const uint32_t (&a)[4],
-                                          const uint32_t (&b)[2]) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-
-template <>
-__device__ inline void multiply_add<Half>(float (&sum)[4], const uint32_t (&a)[4],
-                                          const uint32_t (&b)[2]) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+__device__ inline void prefetch_l2(const void* global) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(global));
 }
 
 }  // namespace skald::cuda

@@ -1,0 +1,20 @@
+#include "cuda/faults.h"
+
+namespace skald::cuda {
+namespace {
+
+thread_local int acquisitions_left = 0;  // until one fails; 0: none will, -1: it did
+
+}  // namespace
+
+FailingAcquisition::FailingAcquisition(int n) { acquisitions_left = n; }
+FailingAcquisition::~FailingAcquisition() { acquisitions_left = 0; }
+bool FailingAcquisition::happened() const { return acquisitions_left < 0; }
+
+bool acquisition_fails() {
+  if (acquisitions_left <= 0 || --acquisitions_left > 0) return false;
+  acquisitions_left = -1;
+  return true;
+}
+
+}  // namespace skald::cuda

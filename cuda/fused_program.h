@@ -1,0 +1,36 @@
+// A model as a GPU runs it: the fused ops, their one number format, and what follows from them for
+// the size of each buffer. Found by reading the Program: no CUDA, no weights' values.
+#pragma once
+
+#include <vector>
+
+#include "cuda/fuse.h"
+#include "engine/program.h"
+
+namespace skald::cuda {
+
+struct FusedProgram {
+  Program program;
+  DType type = DType::F32;  // of matrices and activations: F16, BF16 or F32
+  int64_t element = 4;      // bytes of an activation
+  ActId qkv{};              // a buffer beside the program's own
+  ActId hidden{};           // the residual stream, float32
+  std::vector<FusedOp> ops;
+  std::vector<AttentionSpec> specs;  // every different one
+
+  const FusedLinear& head() const { return std::get<FusedLinear>(ops.back().op); }
+  size_t buffers() const { return program.acts.size() + 1; }  // ActIds count up to here
+  int64_t cols(ActId id) const;
+  int64_t row_bytes(ActId id) const { return cols(id) * (id == hidden ? 4 : element); }
+  size_t spec_index(const AttentionSpec& spec) const;
+
+  int64_t outs(const FusedLinear& op) const;
+  int64_t ins(const FusedLinear& op) const;
+  bool has_bias(const FusedLinear& op) const;
+  bool shares_embedding(const FusedLinear& op) const;
+};
+
+// Throws Error where CUDA has no kernels for the program.
+FusedProgram fuse_program(Program program);
+
+}  // namespace skald::cuda

@@ -1,0 +1,92 @@
+// What attention needs on the host's side: what it takes, how much memory, and the tiles of a step.
+// No CUDA here, so that plans can be made without a GPU.
+#include <algorithm>
+
+#include "cuda/kernels/attention.h"
+#include "cuda/kernels/attention_split.h"
+#include "cuda/kernels/built_for.h"
+#include "engine/error.h"
+
+namespace skald::cuda {
+
+AttentionCode attention_code_of(DType type, int compute_capability) {
+  if (type != DType::F16 && type != DType::BF16) return AttentionCode::Plain;
+  if (kHasSm90a && compute_capability == 90) return AttentionCode::Wgmma;
+  return compute_capability >= 80 ? AttentionCode::Mma : AttentionCode::Plain;
+}
+
+AttentionKernel attention_kernel(AttentionCode code, const AttentionSpec& spec, bool decode) {
+  if (code == AttentionCode::Plain) return AttentionKernel::Plain;
+  if (decode) return AttentionKernel::Decode;
+  return code == AttentionCode::Wgmma && wgmma_takes(spec) ? AttentionKernel::PrefillSm90
+                                                           : AttentionKernel::Prefill;
+}
+
+std::string_view kernel_name(AttentionKernel kernel) {
+  switch (kernel) {
+    case AttentionKernel::Plain:
+      return "attention_plain";
+    case AttentionKernel::Decode:
+      return "attention_decode";
+    case AttentionKernel::Prefill:
+      return "attention_prefill";
+    case AttentionKernel::PrefillSm90:
+      return "attention_prefill_sm90";
+  }
+  return "?";
+}
+
+void check_attention(DType type, const AttentionSpec& s, int rope_pairs) {
+  const bool number = type == DType::F32 || type == DType::F16 || type == DType::BF16;
+  const bool heads = s.kv_heads > 0 && s.heads > 0 && s.heads % s.kv_heads == 0;
+  const bool group = heads && s.heads / s.kv_heads <= kMaxGroup;
+  const bool dims = s.head_dim > 0 && s.head_dim <= kMaxHeadDim && s.head_dim % 2 == 0 &&
+                    2 * rope_pairs <= s.head_dim;
+  if (!number || !group || !dims) {
+    fail(Exit::Model, "no CUDA attention for ", name(type), " with ", s.heads, " heads, ",
+         s.kv_heads, " of keys and values, of ", s.head_dim, " dimensions of which ",
+         2 * rope_pairs, " rotate; it takes even head dimensions up to ", kMaxHeadDim,
+         " and up to ", kMaxGroup, " heads for one of keys and values");
+  }
+}
+
+int64_t attention_workspace_floats(int rows, const AttentionSpec& spec, int max_context,
+                                   int multiprocessors) {
+  int64_t parts = 0;
+  for (int r = 1; r <= rows; ++r) {
+    // Without clusters each run leaves a part.
+    const Split split = split_for(r, spec, max_context, multiprocessors, false);
+    parts = std::max(parts, int64_t{r} * split.runs * spec.kv_heads * head_tiles(spec));
+  }
+  return parts * kPartFloats * padded_head_dim(spec.head_dim);
+}
+
+int64_t attention_tickets(int rows, const AttentionSpec& spec) {
+  return int64_t{rows} * spec.kv_heads * head_tiles(spec) * kMaxCluster;
+}
+
+int build_attention_tiles(const int32_t* positions, const int32_t* sequences, int rows,
+                          const AttentionSpec& spec, AttentionCode code, AttentionTile* tiles) {
+  const int most = rows_per_tile(spec, code);
+  int count = 0;
+  for (int row = 0, end; row < rows; row = end) {
+    for (end = row + 1; end < rows && end - row < most; ++end) {
+      if (sequences[end] != sequences[row] || positions[end] != positions[end - 1] + 1) break;
+    }
+    tiles[count++] = {row, end - row};
+  }
+  const auto keys = [&](const AttentionTile& t) {
+    const int last = positions[t.row] + t.rows;
+    return spec.window > 0 ? std::min(last, spec.window + t.rows) : last;
+  };
+  std::stable_sort(tiles, tiles + count, [&](const AttentionTile& x, const AttentionTile& y) {
+    return keys(x) > keys(y);
+  });
+  return count;
+}
+
+int attention_tiles_bound(int rows, int sequences, const AttentionSpec& spec, AttentionCode code) {
+  return rows / rows_per_tile(spec, code) + sequences;
+}
+
+}  // namespace skald::cuda

@@ -1,0 +1,28 @@
+// Which kernels a product takes: one that does all of it, or one for the product alone with others
+// before and after it.
+#pragma once
+
+#include <string>
+
+#include "cuda/fused_program.h"
+#include "cuda/select.h"
+
+namespace skald::cuda {
+
+struct LinearSteps {
+  LinearKernel kernel;
+  bool norm_before = false;
+  bool gate_after = false;  // with the bias; the product goes to a buffer of pairs
+  bool bias_after = false;
+};
+
+LinearSteps linear_steps(const LinearLaunch& launch, const Gpu& gpu);
+
+// A fused op's launch but for where its matrices lie. `norm` and `bias`: its vectors on the GPU;
+// where it has none they are not used.
+LinearLaunch linear_launch(const FusedProgram& fused, const FusedLinear& op, int rows,
+                           const float* norm, const float* bias);
+
+std::string steps_text(const LinearSteps& steps);  // "rms_norm + gemm_cublas + gate"
+
+}  // namespace skald::cuda

@@ -1,0 +1,51 @@
+#include "cuda/loaded_model.h"
+
+#include "cuda/check.h"
+
+namespace skald::cuda {
+
+LoadedModel::LoadedModel(const FusedProgram& fused, int64_t bytes, Stream stream)
+    : fused_(fused), weights_(bytes) {
+  for (const FusedOp& op : fused.ops) {
+    LoadedOp& loaded = ops_.emplace_back(LoadedOp{&op, {}, nullptr, nullptr});
+    std::visit([&](const auto& o) { load(loaded, o, stream); }, op.op);
+  }
+  for (const RopeSpec& rope : fused.program.ropes) {
+    TensorView view;
+    view.data = reinterpret_cast<const std::byte*>(rope.inv_freq.data());
+    view.rows = 1;
+    view.cols = static_cast<int64_t>(rope.inv_freq.size());
+    ropes_.push_back(weights_.upload_floats({&view, 1}, false, stream));
+  }
+  weights_.finish(stream);
+}
+
+void LoadedModel::load(LoadedOp& op, const Embed& embed, Stream stream) {
+  embedding_ = weights_.upload(views({embed.weight}), false, stream);
+  op.matrix = embedding_;
+}
+
+void LoadedModel::load(LoadedOp& op, const FusedLinear& linear, Stream stream) {
+  const bool alternate = linear.epilogue == Epilogue::Gated;
+  op.matrix = fused_.shares_embedding(linear)
+                  ? embedding_
+                  : weights_.upload(views(linear.parts), alternate, stream);
+  if (linear.norm) op.norm = weights_.upload_floats(views({linear.norm->weight}), false, stream);
+  if (!fused_.has_bias(linear)) return;
+  std::vector<TensorView> biases;
+  for (size_t i = 0; i < linear.parts.size(); ++i) {
+    TensorView none;
+    none.cols = fused_.program.weight(linear.parts[i]).view.rows;
+    const bool has = linear.biases[i] != WeightId::None;
+    biases.push_back(has ? fused_.program.weight(linear.biases[i]).view : none);
+  }
+  op.bias = weights_.upload_floats(biases, alternate, stream);
+}
+
+std::vector<TensorView> LoadedModel::views(const std::vector<WeightId>& ids) const {
+  std::vector<TensorView> all;
+  for (WeightId id : ids) all.push_back(fused_.program.weight(id).view);
+  return all;
+}
+
+}  // namespace skald::cuda

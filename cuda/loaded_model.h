@@ -1,0 +1,42 @@
+// A fused program's weights on the current device, each op beside its own. Weights are uploaded by
+// the constructor and never change; the weight file is not needed afterwards.
+#pragma once
+
+#include <vector>
+
+#include "cuda/fused_program.h"
+#include "cuda/weights.h"
+
+namespace skald::cuda {
+
+// What an op needs besides its buffers.
+struct LoadedOp {
+  const FusedOp* fused;
+  Matrix matrix;                // Embed, FusedLinear
+  const float* norm = nullptr;  // FusedLinear
+  const float* bias = nullptr;
+};
+
+class LoadedModel {
+ public:
+  // Borrows `fused`. `bytes` is Sizes::weights.
+  LoadedModel(const FusedProgram& fused, int64_t bytes, Stream stream);
+
+  const std::vector<LoadedOp>& ops() const { return ops_; }
+  const LoadedOp& head() const { return ops_.back(); }
+  const float* inv_freq(int rope) const { return ropes_[static_cast<size_t>(rope)]; }
+
+ private:
+  void load(LoadedOp& op, const Embed& embed, Stream stream);
+  void load(LoadedOp& op, const FusedLinear& linear, Stream stream);
+  void load(LoadedOp&, const FusedAttention&, Stream) {}
+  std::vector<TensorView> views(const std::vector<WeightId>& ids) const;
+
+  const FusedProgram& fused_;
+  Weights weights_;
+  Matrix embedding_;
+  std::vector<LoadedOp> ops_;
+  std::vector<const float*> ropes_;  // one a RopeSpec
+};
+
+}  // namespace skald::cuda

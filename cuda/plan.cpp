@@ -1,0 +1,65 @@
+#include "cuda/plan.h"
+
+#include <algorithm>
+
+#include "cuda/kernels/attention.h"
+#include "cuda/kernels/gemm_cublas.h"
+#include "engine/error.h"
+
+namespace skald::cuda {
+namespace {
+
+// For CUDA itself, beside what is allocated by name: kernels, graphs, cuBLAS.
+constexpr int64_t kReserveBytes = 512 << 20;
+// Positions are 32-bit numbers on the GPU.
+constexpr int64_t kMostContext = (int64_t{1} << 31) - kPageTokens;
+
+}  // namespace
+
+int used_capability(const DeviceInfo& gpu, const RunOptions& options) {
+  if (options.arch_limit == 0) return gpu.compute_capability;
+  return std::min(gpu.compute_capability, options.arch_limit);
+}
+
+SizeOptions size_options(const FusedProgram& fused, const RunOptions& options,
+                         const DeviceInfo& gpu) {
+  SizeOptions sizes;
+  sizes.rows = options.rows;
+  sizes.sequences = options.sequences;
+  sizes.multiprocessors = gpu.multiprocessors;
+  sizes.attention = attention_code_of(fused.type, used_capability(gpu, options));
+  return sizes;
+}
+
+MemoryPlan plan_memory(const FusedProgram& fused, const RunOptions& options, int64_t model_context,
+                       const DeviceInfo& gpu) {
+  if (options.context > kMostContext) {
+    fail(Exit::Usage, "-c ", options.context, ": a GPU takes a context of at most ", kMostContext);
+  }
+  PlanRequest request;
+  request.context = options.context;
+  request.model_context = std::min(model_context, kMostContext);
+  request.sequences = options.sequences;
+  request.device = {gpu.total_bytes, gpu.free_bytes};
+  request.cap = options.memory;
+  SizeOptions size = size_options(fused, options, gpu);
+  request.parts = [&](int64_t context) -> std::vector<MemoryPart> {
+    size.context = context;
+    const Sizes s(fused, size);
+    return {{"weights", s.weights},
+            {"cache", s.cache()},
+            {"activations", s.activations()},
+            {"logits", s.logits},
+            {"attention", padded(s.attention) + padded(s.tickets)},
+            {"step table", s.step.bytes},
+            {"cuBLAS", kCublasWorkspaceBytes},
+            {"CUDA itself", kReserveBytes}};
+  };
+  return make_plan(request);
+}
+
+MemoryPlan plan_memory(const Model& model, const RunOptions& options, const DeviceInfo& gpu) {
+  return plan_memory(fuse_program(model.program()), options, model.config.context, gpu);
+}
+
+}  // namespace skald::cuda

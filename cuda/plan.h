@@ -1,0 +1,19 @@
+// How an executor will use a GPU's memory. No CUDA is called: the GPU is described by a DeviceInfo,
+// of one that is there or of any other.
+#pragma once
+
+#include "cuda/cuda.h"
+#include "cuda/sizes.h"
+
+namespace skald::cuda {
+
+// The compute capability that kernels are chosen for: the GPU's own, or a lower limit.
+int used_capability(const DeviceInfo& gpu, const RunOptions& options);
+
+SizeOptions size_options(const FusedProgram& fused, const RunOptions& options,
+                         const DeviceInfo& gpu);
+
+MemoryPlan plan_memory(const FusedProgram& fused, const RunOptions& options, int64_t model_context,
+                       const DeviceInfo& gpu);
+
+}  // namespace skald::cuda

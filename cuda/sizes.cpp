@@ -1,0 +1,102 @@
+#include "cuda/sizes.h"
+
+#include <algorithm>
+
+#include "cuda/kernels/attention.h"
+#include "engine/kv_pages.h"
+#include "engine/overloaded.h"
+
+namespace skald::cuda {
+namespace {
+
+// Logits of a long prompt are computed this many rows at a time, as they are asked for.
+constexpr int64_t kLogitRows = 64;
+// A graph costs memory and a first slow run, so only steps of up to this many rows get one.
+constexpr int64_t kMostGraphRows = 256;
+// A step may have this many sequences even where the cache was made for fewer.
+constexpr int64_t kMostSequences = 64;
+
+// As cuda/weights.h packs them.
+int64_t weight_bytes(const FusedProgram& fused) {
+  int64_t bytes = 0;
+  for (const FusedOp& op : fused.ops) {
+    std::visit(
+        Overloaded{
+            [&](const Embed& o) { bytes += padded(fused.program.weight(o.weight).view.bytes()); },
+            [&](const FusedLinear& o) {
+              int64_t matrix = 0;
+              for (WeightId part : o.parts) matrix += fused.program.weight(part).view.bytes();
+              if (!fused.shares_embedding(o)) bytes += padded(matrix);
+              if (o.norm) bytes += padded(fused.ins(o) * 4);
+              if (fused.has_bias(o)) bytes += padded(fused.outs(o) * 4);
+            },
+            [](const FusedAttention&) {},
+        },
+        op.op);
+  }
+  for (const RopeSpec& rope : fused.program.ropes) {
+    bytes += padded(static_cast<int64_t>(rope.inv_freq.size()) * 4);
+  }
+  return bytes;
+}
+
+StepLayout step_layout(const FusedProgram& fused, const SizeOptions& options) {
+  StepLayout step;
+  step.pages = pages_for(options.context);
+  step.most_sequences =
+      std::min(std::max<int64_t>(options.sequences, kMostSequences), options.rows);
+  for (int64_t* list : {&step.tokens, &step.positions, &step.sequences, &step.wanted}) {
+    *list = step.bytes;
+    step.bytes += padded(options.rows * 4);
+  }
+  const int rows = static_cast<int>(options.rows);
+  for (const AttentionSpec& spec : fused.specs) {
+    step.tiles.push_back(step.bytes);
+    // Every row may be a sequence of its own.
+    step.bytes += padded(attention_tiles_bound(rows, rows, spec, options.attention) *
+                         int64_t{sizeof(AttentionTile)});
+  }
+  step.page_table = step.bytes;
+  step.bytes += padded(step.most_sequences * step.pages * 4);
+  return step;
+}
+
+}  // namespace
+
+Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
+  const int64_t rows = options.rows;
+  logit_rows = std::max<int64_t>(kLogitRows, options.sequences);
+  graph_rows = static_cast<int>(std::min({kMostGraphRows, rows, logit_rows}));
+  weights = weight_bytes(fused);
+  for (const KvLayer& layer : fused.program.kv) {
+    kv_offsets.push_back(page);
+    page += 2 * int64_t{layer.kv_heads} * kPageTokens * layer.head_dim * fused.element;
+  }
+  pages = pages_for(options.context) * options.sequences;
+  for (size_t i = 0; i < fused.buffers(); ++i) {
+    acts.push_back(rows * fused.row_bytes(static_cast<ActId>(i)));
+  }
+  for (const FusedOp& op : fused.ops) {
+    const auto* linear = std::get_if<FusedLinear>(&op.op);
+    if (linear && linear->epilogue == Epilogue::Gated) {
+      pairs = std::max(pairs, rows * fused.outs(*linear) * fused.element);
+    }
+  }
+  wanted = rows * fused.cols(fused.hidden) * 4;
+  logits = logit_rows * fused.program.vocab() * 4;
+  for (const AttentionSpec& spec : fused.specs) {
+    const int64_t floats = attention_workspace_floats(
+        graph_rows, spec, static_cast<int>(options.context), options.multiprocessors);
+    attention = std::max(attention, floats * 4);
+    tickets = std::max(tickets, attention_tickets(graph_rows, spec) * 4);
+  }
+  step = step_layout(fused, options);
+}
+
+int64_t Sizes::activations() const {
+  int64_t bytes = pairs + wanted;
+  for (int64_t act : acts) bytes += act;
+  return bytes;
+}
+
+}  // namespace skald::cuda

@@ -1,0 +1,57 @@
+// How many bytes each buffer of an executor has: arithmetic alone, no CUDA. The executor allocates
+// by these numbers, and a plan adds them up, so that neither can know of a buffer that the other
+// forgot.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cuda/fused_program.h"
+#include "cuda/kernels/launch.h"
+
+namespace skald::cuda {
+
+// What the sizes depend on beside the model.
+struct SizeOptions {
+  int64_t rows = 0;     // at most in one step
+  int64_t context = 0;  // tokens of a sequence
+  int sequences = 1;    // with full context at a time
+  int multiprocessors = 0;
+  AttentionCode attention = AttentionCode::Plain;
+};
+
+// Every allocation on the device, and every part of a larger one, begins at a multiple of this.
+inline int64_t padded(int64_t bytes) { return (bytes + 255) / 256 * 256; }
+
+// Where the lists of a step lie, in bytes from the start of their buffer. The page table is last:
+// only the rows that a step uses are sent.
+struct StepLayout {
+  int64_t tokens = 0, positions = 0, sequences = 0, wanted = 0;  // room for all rows
+  std::vector<int64_t> tiles;                                    // one for each attention spec
+  int64_t page_table = 0;                                        // [most_sequences, pages]
+  int64_t pages = 0, most_sequences = 0;
+  int64_t bytes = 0;
+};
+
+struct Sizes {
+  Sizes(const FusedProgram& fused, const SizeOptions& options);
+
+  int64_t logit_rows = 0;  // whose logits are computed at a time
+  int graph_rows = 0;      // most rows of a decode step
+
+  int64_t weights = 0;
+  int64_t page = 0;                 // all layers of one cache page
+  std::vector<int64_t> kv_offsets;  // of each layer in a page
+  int64_t pages = 0;
+  std::vector<int64_t> acts;  // one a buffer of the program, [rows, cols]
+  int64_t pairs = 0;          // [rows, outs], gate and up before the activation
+  int64_t wanted = 0;         // [rows, dim], float
+  int64_t logits = 0;         // [logit_rows, vocab]
+  int64_t attention = 0, tickets = 0;
+  StepLayout step;
+
+  int64_t cache() const { return page * pages; }
+  int64_t activations() const;
+};
+
+}  // namespace skald::cuda

@@ -1,0 +1,69 @@
+#include "cuda/step_table.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "cuda/check.h"
+#include "cuda/kernels/attention.h"
+
+namespace skald::cuda {
+
+StepBuffer::StepBuffer(const StepLayout& layout)
+    : layout_(layout),
+      host_(layout.bytes, "the step's table"),
+      device_(layout.bytes, "the step's table"),
+      tile_counts_(layout.tiles.size(), 0) {}
+
+void StepBuffer::check_fits(Step step) const {
+  if (static_cast<int64_t>(step.size()) > layout_.most_sequences) {
+    fail(Exit::Failed, "a step of ", step.size(), " sequences is more than was prepared for");
+  }
+}
+
+void StepBuffer::send(Step step, const StepRows& rows, Stream stream) {
+  send_with_tiles(step, rows, {}, AttentionCode::Plain, stream);
+}
+
+void StepBuffer::send_with_tiles(Step step, const StepRows& rows,
+                                 const std::vector<AttentionSpec>& specs, AttentionCode code,
+                                 Stream stream) {
+  SKALD_CUDA(cudaEventSynchronize(sent_));  // the buffer's last copy has left
+  fill(step, rows);
+  std::fill(tile_counts_.begin(), tile_counts_.end(), 0);
+  for (size_t i = 0; i < specs.size(); ++i) {
+    auto* tiles = reinterpret_cast<AttentionTile*>(host_.as<std::byte>() + layout_.tiles[i]);
+    tile_counts_[i] = build_attention_tiles(positions_.data(), rows.sequences.data(),
+                                            static_cast<int>(rows.count()), specs[i], code, tiles);
+  }
+  const int64_t bytes = layout_.page_table + static_cast<int64_t>(step.size()) * layout_.pages * 4;
+  SKALD_CUDA(cudaMemcpyAsync(device_.as<void>(), host_.as<void>(), static_cast<size_t>(bytes),
+                             cudaMemcpyHostToDevice, stream));
+  SKALD_CUDA(cudaEventRecord(sent_, stream));
+}
+
+void StepBuffer::fill(Step step, const StepRows& rows) {
+  std::byte* host = host_.as<std::byte>();
+  positions_.assign(rows.positions.begin(), rows.positions.end());
+  const auto copy = [&](int64_t offset, std::span<const int32_t> list) {
+    std::memcpy(host + offset, list.data(), list.size_bytes());
+  };
+  copy(layout_.tokens, rows.tokens);
+  copy(layout_.positions, positions_);
+  copy(layout_.sequences, rows.sequences);
+  copy(layout_.wanted, rows.wanted);
+  for (size_t s = 0; s < step.size(); ++s) {
+    copy(layout_.page_table + static_cast<int64_t>(s) * layout_.pages * 4,
+         step[s].sequence->pages());
+  }
+}
+
+StepTable StepBuffer::table() const {
+  return {list(layout_.tokens), list(layout_.positions), list(layout_.sequences),
+          list(layout_.page_table), static_cast<int>(layout_.pages)};
+}
+
+const AttentionTile* StepBuffer::tiles(size_t spec) const {
+  return reinterpret_cast<const AttentionTile*>(list(layout_.tiles[spec]));
+}
+
+}  // namespace skald::cuda

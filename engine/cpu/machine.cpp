@@ -1,0 +1,69 @@
+#include "engine/cpu/machine.h"
+
+#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <string>
+
+namespace skald::cpu {
+namespace {
+
+const std::filesystem::path kCgroups = "/sys/fs/cgroup";
+
+// Of this process, relative to kCgroups: the line "0::/path".
+std::filesystem::path own_cgroup() {
+  std::ifstream file("/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("0::/")) return line.substr(4);
+  }
+  return {};
+}
+
+}  // namespace
+
+int available_threads() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
+  int threads = std::max(1, CPU_COUNT(&allowed));
+  // A container may be given less time than it sees cores: "quota period", or "max period".
+  std::ifstream limit(kCgroups / "cpu.max");
+  double quota = 0, period = 0;
+  if (limit >> quota >> period && quota > 0 && period > 0) {
+    threads = std::min(threads, static_cast<int>(std::ceil(quota / period)));
+  }
+  return threads;
+}
+
+int64_t cgroup_memory_limit(const std::filesystem::path& root, const std::filesystem::path& path) {
+  int64_t least = 0;
+  std::filesystem::path folder = root;
+  const auto look = [&] {
+    std::ifstream file(folder / "memory.max");
+    int64_t limit = 0;  // stays 0 where the file says "max"
+    if (file >> limit && limit > 0) least = least > 0 ? std::min(least, limit) : limit;
+  };
+  look();
+  for (const std::filesystem::path& part : path) {
+    folder /= part;
+    look();
+  }
+  return least;
+}
+
+DeviceMemorySize machine_memory() {
+  int64_t total = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  const int64_t group = cgroup_memory_limit(kCgroups, own_cgroup());
+  if (group > 0) total = std::min(total, group);
+  rlimit space;
+  if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY) {
+    total = std::min(total, static_cast<int64_t>(std::min<rlim_t>(space.rlim_cur, INT64_MAX)));
+  }
+  return {total, total};
+}
+
+}  // namespace skald::cpu

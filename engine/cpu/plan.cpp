@@ -1,0 +1,77 @@
+#include "engine/cpu/plan.h"
+
+#include <algorithm>
+
+#include "engine/cpu/executor.h"
+#include "engine/cpu/fast_attention.h"
+#include "engine/cpu/machine.h"
+
+namespace skald::cpu {
+namespace {
+
+constexpr int64_t kFloat = sizeof(float);
+
+// Norms and biases, which are decoded.
+int64_t vector_bytes(const Program& program) {
+  int64_t bytes = 0;
+  for (const Weight& weight : program.weights) {
+    if (weight.view.rows == 1) bytes += weight.view.cols * kFloat;
+  }
+  return bytes;
+}
+
+// What the kernels keep beside it, from above: a panel for each thread, activations as int8 with
+// their scales, and attention's scores.
+int64_t kernel_bytes(const Program& program, const RunOptions& options) {
+  constexpr int64_t kPanelBytes = 2 << 20, kBytesPerColumn = 128, kBytesPerInt8 = 3;
+  int64_t cols = 0, attention = 0;
+  for (const Weight& weight : program.weights) cols = std::max(cols, weight.view.cols);
+  for (const Op& op : program.ops) {
+    const auto* o = std::get_if<Attention>(&op);
+    if (o) attention = std::max(attention, attention_scratch_floats(o->spec) * kFloat);
+  }
+  const int64_t threads = options.threads > 0 ? options.threads : available_threads();
+  return threads * (kPanelBytes + kBytesPerColumn * cols + attention) +
+         std::max(options.rows, kLogitRows) * cols * kBytesPerInt8;
+}
+
+}  // namespace
+
+PageLayout::PageLayout(const Program& program, bool exact) {
+  const int64_t element = exact ? 4 : 2;
+  for (const KvLayer& layer : program.kv) {
+    offsets.push_back(bytes);
+    bytes += 2 * int64_t{layer.kv_heads} * kPageTokens * layer.head_dim * element;
+  }
+}
+
+MemoryPlan plan_memory(const Model& model, const Program& program, const RunOptions& options) {
+  const int64_t page = PageLayout(program, options.exact).bytes;
+  const int64_t hidden = program.act(std::get<Logits>(program.ops.back()).in).cols;
+  int64_t cols = hidden;  // of the wanted rows, which are kept
+  for (const ActSpec& act : program.acts) cols += act.cols;
+  const std::vector<MemoryPart> fixed = {
+      {"weights", model.weights->bytes(), model.weights->mapped()},
+      {"norms and biases", vector_bytes(program)},
+      {"activations", options.rows * cols * kFloat},
+      {"logits", kLogitRows * program.vocab() * kFloat},
+      {"workspace", kernel_bytes(program, options)}};
+  PlanRequest request;
+  request.context = options.context;
+  request.model_context = model.config.context;
+  request.sequences = options.sequences;
+  request.device = machine_memory();
+  request.cap = options.memory;
+  request.parts = [&](int64_t context) {
+    std::vector<MemoryPart> parts = fixed;
+    parts.insert(parts.begin() + 1, {"cache", page * pages_for(context) * options.sequences});
+    return parts;
+  };
+  return make_plan(request);
+}
+
+MemoryPlan plan_memory(const Model& model, const RunOptions& options) {
+  return plan_memory(model, model.program(), options);
+}
+
+}  // namespace skald::cpu

@@ -1,0 +1,83 @@
+#include "engine/memory_plan.h"
+
+#include <algorithm>
+
+#include "engine/error.h"
+#include "engine/kv_pages.h"
+#include "engine/size_text.h"
+
+namespace skald {
+namespace {
+
+int64_t sum(const std::vector<MemoryPart>& parts, bool with_mapped) {
+  int64_t bytes = 0;
+  for (const MemoryPart& part : parts) bytes += part.mapped && !with_mapped ? 0 : part.bytes;
+  return bytes;
+}
+
+// The largest context up to `limit` whose parts fit: `limit` itself, or whole pages.
+int64_t largest_context(const PlanRequest& request, int64_t available, int64_t limit,
+                        bool with_mapped) {
+  const auto fits = [&](int64_t context) {
+    return sum(request.parts(context), with_mapped) <= available;
+  };
+  if (fits(limit)) return limit;
+  int64_t fit = 0, too_many = pages_for(limit);
+  while (fit + 1 < too_many) {
+    const int64_t middle = fit + (too_many - fit) / 2;
+    (fits(middle * kPageTokens) ? fit : too_many) = middle;
+  }
+  return fit * kPageTokens;
+}
+
+}  // namespace
+
+int64_t MemoryCap::of(int64_t total) const {
+  if (bytes > 0) return bytes;
+  return share > 0 ? static_cast<int64_t>(share * static_cast<double>(total)) : total;
+}
+
+int64_t MemoryPlan::needed() const { return sum(parts, true); }
+int64_t MemoryPlan::mapped() const { return needed() - sum(parts, false); }
+
+MemoryPlan make_plan(const PlanRequest& request) {
+  MemoryPlan plan;
+  plan.device = request.device;
+  plan.available = std::min(request.device.free, request.cap.of(request.device.total));
+  plan.model_context = request.model_context;
+  plan.sequences = request.sequences;
+  const int64_t limit = std::max(request.context, request.model_context);
+  plan.most_context = largest_context(request, plan.available, limit, false);
+  if (request.context > 0) {
+    plan.context = request.context;
+  } else {
+    // Weights that are mapped should stay in memory too, if they can.
+    const int64_t beside = largest_context(request, plan.available, limit, true);
+    plan.context = beside > 0 ? beside : plan.most_context;
+    plan.context_by = plan.context == request.model_context ? MemoryPlan::ContextBy::Model
+                                                            : MemoryPlan::ContextBy::Memory;
+    if (plan.context == 0) plan.context = std::min<int64_t>(limit, kPageTokens);
+  }
+  plan.parts = request.parts(plan.context);
+  return plan;
+}
+
+void check_fits(const MemoryPlan& plan, std::string_view device) {
+  if (plan.fits()) return;
+  std::string parts;
+  for (const MemoryPart& part : plan.parts) {
+    if (part.mapped || part.bytes == 0) continue;
+    parts += concat(parts.empty() ? "" : ", ", part.name, " ", size_text(part.bytes));
+  }
+  const std::string most =
+      plan.most_context > 0
+          ? concat("the largest context that fits is ", plan.most_context, " (-c)")
+          : concat("not even a context of ", std::min<int64_t>(plan.context, kPageTokens),
+                   " fits; use a smaller model or another device");
+  fail(Exit::Memory, device, " does not hold this model with a context of ", plan.context,
+       plan.sequences > 1 ? concat(" for each of ", plan.sequences, " sequences") : "", ": ",
+       size_text(plan.needed() - plan.mapped()), " are needed (", parts, "), ",
+       size_text(plan.available), " can be had", "; ", most);
+}
+
+}  // namespace skald
