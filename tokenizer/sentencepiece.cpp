@@ -201,6 +201,7 @@ class SentencePiece final : public Tokenizer {
   void append_text(std::string_view text, bool prefix, std::vector<int32_t>& ids) const {
     if (text.empty()) return;
     if (!in_parts_) return append_by(prefix ? *starting_ : *continuing_, text, ids);
+    const PieceMerger* merger = text.size() > 2 * kChunkBytes ? merger_for_long() : nullptr;
     std::string first;
     for (bool at_start = true; !text.empty(); at_start = false) {
       std::string_view part = text.substr(0, seams_.first_part(text));
@@ -209,8 +210,19 @@ class SentencePiece final : public Tokenizer {
         first.append(" ").append(part);
         part = first;
       }
+      const bool merged =
+          merger && part.size() <= kMaxChunkBytes && merger->append(as_library_sees(part), ids);
+      if (merged) continue;
       append_by(*continuing_, part, ids);
     }
+  }
+
+  const PieceMerger* merger_for_long() const {
+    std::call_once(merger_made_, [&] {
+      Vocabulary checked = vocabulary_;
+      merger_ = PieceMerger::make(library_vocabulary(checked));
+    });
+    return merger_.get();
   }
 
   void append_by(const sentencepiece::SentencePieceProcessor& library, std::string_view text,
@@ -219,13 +231,6 @@ class SentencePiece final : public Tokenizer {
       fail(Exit::Failed, "a text of ", text.size(),
            " bytes without a place to cut it is too long to tokenize (at most ", kMaxChunkBytes,
            ")");
-    }
-    if (in_parts_ && text.size() > 2 * kChunkBytes) {
-      std::call_once(merger_made_, [&] {
-        Vocabulary checked = vocabulary_;
-        merger_ = PieceMerger::make(library_vocabulary(checked));
-      });
-      if (merger_ && merger_->append(as_library_sees(text), ids)) return;
     }
     std::vector<int> part;
     const auto status = library.Encode(text, &part);
@@ -246,7 +251,7 @@ class SentencePiece final : public Tokenizer {
   Seams seams_;
   Library starting_;    // puts the prefix; only where !in_parts_
   Library continuing_;  // puts none
-  // For parts that are much longer than they should be; made when the first one comes.
+  // For long texts; made when the first one comes.
   mutable std::once_flag merger_made_;
   mutable std::unique_ptr<PieceMerger> merger_;
 };
