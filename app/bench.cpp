@@ -158,7 +158,7 @@ Model open_or_make_model(const BenchFlags& flags, std::string& name) {
 
 BenchReport measure_all(const BenchFlags& flags, const std::vector<BenchCase>& cases) {
   Progress progress;
-  const Device device = parse_device(flags.model.device);
+  const Device asked = parse_device(flags.model.device);
   BenchReport report;
   if (!flags.shape.empty()) progress.show("making random weights");
   const Model model = open_or_make_model(flags, report.model);
@@ -169,7 +169,10 @@ BenchReport measure_all(const BenchFlags& flags, const std::vector<BenchCase>& c
     fail(Exit::Usage, "-c ", options.context, ": the tests need a context of ", longest);
   }
   options.context = std::max(options.context, longest);
+  const Device device = choose_device(asked, model, options);
+  const auto start = Clock::now();
   const auto executor = make_executor(model, options, device);
+  report.load_seconds = std::chrono::duration<double>(Clock::now() - start).count();
 
   report.bytes = model.weights->bytes();
   for (const Tensor& tensor : model.weights->tensors()) {
@@ -202,8 +205,8 @@ int bench(const BenchFlags& flags) {
   } else {
     out.write(flags.markdown ? to_markdown(to_table(report)) : to_text(to_table(report)));
     char text[100];
-    std::snprintf(text, sizeof text,
-                  "\nread bandwidth of this machine with these threads: %.1f GB/s\n",
+    std::snprintf(text, sizeof text, "\nread bandwidth of this %s: %.1f GB/s\n",
+                  report.threads > 0 ? "machine with these threads" : "GPU's memory",
                   report.bandwidth / 1e9);
     out.write(text);
   }

@@ -49,7 +49,8 @@ Table to_table(const BenchReport& report) {
   for (const BenchResult& r : report.results) {
     const double bytes = per_second(r.bytes, r);
     table.rows.push_back({report.model, size_text(report.bytes), count_text(report.parameters),
-                          report.device, concat(report.threads), r.test.name(),
+                          report.device, report.threads > 0 ? concat(report.threads) : "",
+                          r.test.name(),
                           number(r.mean_rate(), "%.2f") + number(r.rate_deviation(), " ± %.2f"),
                           r.bytes > 0 ? number(bytes / 1e9, "%.1f") : "",
                           r.bytes > 0 ? number(100 * bytes / report.bandwidth, "%.1f") : "",
@@ -78,9 +79,13 @@ Table to_csv_table(const BenchReport& report) {
 }
 
 Json to_json(const BenchReport& report) {
-  Json json = {{"model", report.model},           {"bytes", report.bytes},
-               {"parameters", report.parameters}, {"backend", report.device},
-               {"threads", report.threads},       {"read_bytes_per_second", report.bandwidth},
+  Json json = {{"model", report.model},
+               {"bytes", report.bytes},
+               {"parameters", report.parameters},
+               {"backend", report.device},
+               {"threads", report.threads},
+               {"read_bytes_per_second", report.bandwidth},
+               {"load_seconds", report.load_seconds},
                {"results", Json::array()}};
   for (const BenchResult& r : report.results) {
     Json row = {{"test", r.test.name()},

@@ -33,8 +33,9 @@ struct BenchReport {
   std::string model;
   int64_t bytes = 0, parameters = 0;
   std::string device;
-  int threads = 0;       // of the CPU; 0 on a GPU
-  double bandwidth = 0;  // bytes per second that the same threads read from memory
+  int threads = 0;          // of the CPU; 0 on a GPU
+  double load_seconds = 0;  // from the open model to the first step: uploads and allocations
+  double bandwidth = 0;     // bytes per second that the same threads, or the GPU, read from memory
   std::vector<BenchResult> results;
 };
 

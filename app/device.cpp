@@ -1,36 +1,99 @@
 #include "app/device.h"
 
 #include <charconv>
+#include <cstdio>
 
+#include "app/doctor_findings.h"
 #include "cuda/cuda.h"
 #include "engine/cpu/executor.h"
 #include "engine/error.h"
 #include "engine/printable.h"
 
 namespace skald {
+namespace {
 
-Device parse_device(const std::string& name) {
-  if (name == "cpu") return {};
-  if (name == "cuda") return {true, 0};
+// The first usable GPU. CUDA is started on no more of them than it takes to find it.
+GpuOutlook find_gpu() {
+  Facts facts;
+  facts.cuda = cuda::look_at_system();
+  for (int i = 0; i < facts.cuda.devices; ++i) {
+    facts.gpus.push_back(cuda::look_at_device(i));
+    if (facts.gpus.back().problem.empty()) return {i, true, "", ""};
+  }
+  Facts whole = gather_surroundings("/", process_environment);
+  whole.cuda = facts.cuda;
+  whole.gpus = facts.gpus;
+  const Finding why = why_no_gpu(whole);
+  // A build for the CPU alone was a choice too, and every run would repeat it.
+  return {-1, why.severity == Severity::Problem && cuda::built(), why.what, why.advice};
+}
+
+// Whether there is one to be missed, without the time that CUDA takes to start.
+GpuOutlook glance_at_gpus() {
+  return {-1, cuda::built() && expects_gpu(gather_surroundings("/", process_environment)), "", ""};
+}
+
+std::string cpu_reason(const Model& model, const RunOptions& options) {
+  if (options.exact) return "--exact runs on the CPU alone";
+  return cuda::built() ? cuda::model_problem(model) : "";
+}
+
+}  // namespace
+
+Device parse_device(const DeviceFlags& flags) {
+  const std::string& name = flags.name;
   constexpr std::string_view kPrefix = "cuda:";
+  if (name == "auto") return {.automatic = true, .required = flags.require_gpu};
+  if (name == "cpu") {
+    if (flags.require_gpu)
+      fail(Exit::Usage, "--require-gpu and --device cpu contradict each other");
+    return {};
+  }
+  if (name == "cuda") return {.cuda = true};
   int index = -1;
   if (name.starts_with(kPrefix)) {
     const char* end = name.data() + name.size();
     const auto parsed = std::from_chars(name.data() + kPrefix.size(), end, index);
-    if (parsed.ec == std::errc() && parsed.ptr == end && index >= 0) return {true, index};
+    if (parsed.ec == std::errc() && parsed.ptr == end && index >= 0) {
+      return {.cuda = true, .index = index};
+    }
   }
-  fail(Exit::Usage, "--device '", printable(name), "': expected cpu, cuda or cuda:N");
+  fail(Exit::Usage, "--device '", printable(name), "': expected auto, cpu, cuda or cuda:N");
+}
+
+Decision decide(const Device& asked, const std::string& cpu_reason, const GpuOutlook& gpus) {
+  if (!asked.automatic) return {asked, ""};
+  if (cpu_reason.empty() && gpus.index >= 0) return {{.cuda = true, .index = gpus.index}, ""};
+  const bool model = !cpu_reason.empty();
+  const std::string& reason = model ? cpu_reason : gpus.reason;
+  if (asked.required) {
+    fail(Exit::Failed, "--require-gpu: ", reason, "; ",
+         model ? "leave it out to run on the CPU" : gpus.advice);
+  }
+  if (!gpus.expected) return {{}, ""};
+  return {{}, concat("using the CPU: ", reason, model ? "" : "; skald doctor says what to do")};
+}
+
+Device choose_device(const Device& asked, const Model& model, const RunOptions& options) {
+  if (!asked.automatic) return asked;
+  const std::string reason = cpu_reason(model, options);
+  const Decision decision = decide(asked, reason, reason.empty() ? find_gpu() : glance_at_gpus());
+  if (!decision.notice.empty()) {
+    std::fprintf(stderr, "skald: %s\n", printable(decision.notice, 1000).c_str());
+  }
+  return decision.device;
 }
 
 std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options,
-                                        const Device& device) {
+                                        const Device& asked) {
+  const Device device = choose_device(asked, model, options);
   if (!device.cuda) return cpu::make_executor(model, options);
   if (options.exact) fail(Exit::Usage, "--exact is for the CPU; leave --device cuda out");
-  const cuda::Devices found = cuda::list_devices();
-  if (found.devices.empty()) fail(Exit::Failed, "--device cuda: ", found.problem);
-  if (device.index >= static_cast<int>(found.devices.size())) {
-    fail(Exit::Usage, "--device cuda:", device.index, ": there are ", found.devices.size(),
-         " GPUs, counted from 0");
+  const cuda::System system = cuda::look_at_system();
+  if (system.devices == 0) fail(Exit::Failed, "--device cuda: ", system.problem);
+  if (device.index >= system.devices) {
+    fail(Exit::Usage, "--device cuda:", device.index,
+         ": the last of the visible GPUs is cuda:", system.devices - 1);
   }
   return cuda::make_executor(model, options, device.index);
 }

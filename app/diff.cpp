@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "app/commands.h"
+#include "app/device.h"
 #include "app/help.h"
 #include "app/input.h"
 #include "app/json.h"
@@ -26,14 +27,15 @@ struct DiffFlags {
   bool all = false, json = false;
 };
 
-// "cpu", "reference,exact", "cpu,threads=1,rows=3"
+// "cpu", "reference,exact", "cpu,threads=1,rows=3", "cuda:1,rows=1"
 struct Setting {
   cpu::KernelSet kernels = cpu::KernelSet::Fast;
+  Device device;
   RunOptions options;
 };
 
 Setting parse_setting(const std::string& text, const RunOptions& defaults) {
-  Setting setting{cpu::KernelSet::Fast, defaults};
+  Setting setting{cpu::KernelSet::Fast, {}, defaults};
   auto count = [&](std::string_view word, std::string_view key, auto& value, int64_t most) {
     if (!word.starts_with(key)) return false;
     word.remove_prefix(key.size());
@@ -51,12 +53,14 @@ Setting parse_setting(const std::string& text, const RunOptions& defaults) {
     if (more) rest.remove_prefix(comma + 1);
     if (first && word == "reference") {
       setting.kernels = cpu::KernelSet::Reference;
+    } else if (first && (word == "cuda" || word.starts_with("cuda:"))) {
+      setting.device = parse_device({std::string(word)});
     } else if (first ? word != "cpu"
                      : !(word == "exact" ||
                          count(word, "threads=", setting.options.threads, kMostThreads) ||
                          count(word, "rows=", setting.options.rows, kMostRows))) {
       fail(Exit::Usage, "setting '", printable(text), "': '", printable(word),
-           first ? "' is not cpu or reference, with which a setting begins"
+           first ? "' is not cpu, reference, cuda or cuda:N, with which a setting begins"
                  : "' is none of exact, threads=N and rows=N, which may follow a comma");
     }
     if (word == "exact") setting.options.exact = true;
@@ -71,10 +75,13 @@ struct Recorded {
   std::vector<float> values;  // [rows, cols], chunk after chunk
 };
 
-// Every op's output for the whole prompt, indexed like Program::ops.
+// Every op's output for the whole prompt, indexed like Program::ops. Of ops that run as one kernel
+// on a GPU only the last one's is seen.
 std::vector<Recorded> record(const Model& model, const Setting& setting,
                              std::span<const int32_t> tokens) {
-  const auto executor = cpu::make_executor(model, setting.options, setting.kernels);
+  const auto executor = setting.device.cuda
+                            ? make_executor(model, setting.options, setting.device)
+                            : cpu::make_executor(model, setting.options, setting.kernels);
   std::vector<Recorded> all(executor->program().ops.size());
   executor->observe([&](const OpOutput& output) {
     Recorded& one = all[output.op];
@@ -138,8 +145,16 @@ std::string number(double value) {
   return text;
 }
 
-// What rounding alone may do: float16 in the cache, or int8 activations for block formats.
+// What rounding alone may do: float16 in the cache, int8 activations for block formats, or, on a
+// GPU, activations of the weights' own type in every op.
 double usual_tolerance(const Setting& a, const Setting& b, const Program& program) {
+  if (a.device.cuda != b.device.cuda) {
+    const auto has = [&](DType type) {
+      return std::any_of(program.weights.begin(), program.weights.end(),
+                         [&](const Weight& weight) { return weight.view.type == type; });
+    };
+    return has(DType::BF16) ? 0.05 : has(DType::F16) ? 0.01 : 1e-3;
+  }
   const auto rounds = [](const Setting& setting) {
     return setting.kernels == cpu::KernelSet::Fast && !setting.options.exact;
   };
@@ -173,6 +188,7 @@ int diff(DiffFlags& flags) {
   Json rows = Json::array();
   std::string first;
   for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i].values.empty() || b[i].values.empty()) continue;
     const Difference d = compare(a[i], b[i]);
     const bool bad = !(d.relative <= tolerance);  // NaN is bad too
     const std::string label = op_label(program, i);
@@ -222,14 +238,15 @@ void add_diff(CLI::App& program, Action& chosen) {
       "Compares two backends or settings, op by op. Runs a prompt through both, compares every\n"
       "buffer after every op, and names the first op beyond the tolerance; then exit code 1.",
       {"skald diff -m model.gguf", "skald diff -a cpu,threads=1 -b cpu,rows=3 --tolerance 0",
-       "skald diff -m model.gguf -a reference -b cpu,exact --all"});
+       "skald diff -m folder/ -a cpu -b cuda --all"});
   auto flags = std::make_shared<DiffFlags>();
   add_model_flag(*command, flags->model);
   command->add_option("-p,--prompt", flags->prompt, "The text")
       ->type_name("TEXT")
       ->capture_default_str()
       ->group("Compare");
-  command->add_option("-a", flags->a, "cpu or reference, then ,exact ,threads=N ,rows=N")
+  command
+      ->add_option("-a", flags->a, "cpu, reference, cuda or cuda:N, then ,exact ,threads=N ,rows=N")
       ->type_name("SETTING")
       ->capture_default_str()
       ->group("Compare");
@@ -240,7 +257,7 @@ void add_diff(CLI::App& program, Action& chosen) {
   command
       ->add_option("--tolerance", flags->tolerance,
                    "Largest relative difference; 0: bit-equal [0.001, or 0.05 where only one side "
-                   "rounds activations to int8]")
+                   "rounds activations to int8; GPU: by type]")
       ->type_name("X")
       ->check(number_where([](double x) { return x >= 0; }, "a number, 0 or more"))
       ->group("Compare");

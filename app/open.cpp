@@ -39,9 +39,13 @@ void add_run_flags(CLI::App& command, ModelFlags& flags) {
 }
 
 void add_device_flag(CLI::App& command, ModelFlags& flags) {
-  command.add_option("--device", flags.device, "cpu, cuda or cuda:N (16-bit weights only)")
+  DeviceFlags& device = flags.device;
+  command
+      .add_option("--device", device.name, "auto (a GPU where one can be used), cpu, cuda, cuda:N")
       ->type_name("NAME")
       ->capture_default_str()
+      ->group(kChangesSpeed);
+  command.add_flag("--require-gpu", device.require_gpu, "Fail rather than use the CPU")
       ->group(kChangesSpeed);
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/device.h"
 #include "engine/backend.h"
 #include "engine/cpu/executor.h"
 #include "models/open.h"
@@ -17,14 +18,14 @@ namespace skald {
 inline constexpr int64_t kMostThreads = 1024, kMostRows = 65536;
 
 struct ModelFlags {
-  std::string model;           // path; empty: the bundled model
-  std::string device = "cpu";  // or cuda, cuda:N
+  std::string model;  // path; empty: the bundled model
+  DeviceFlags device;
   RunOptions run;
 };
 
 void add_model_flag(CLI::App& command, ModelFlags& flags);
-void add_run_flags(CLI::App& command, ModelFlags& flags);  // -c, -t, --exact, --rows
-void add_device_flag(CLI::App& command, ModelFlags& flags);
+void add_run_flags(CLI::App& command, ModelFlags& flags);    // -c, -t, --exact, --rows
+void add_device_flag(CLI::App& command, ModelFlags& flags);  // and --require-gpu
 
 // Where the bundled model lies: beside an installed program, or in the source tree.
 std::filesystem::path bundled_model();

@@ -1,71 +1,127 @@
 #include "cuda/device.h"
+
+#include <thread>
+
+#include "cuda/architectures.h"
 #include "cuda/check.h"
 #include "cuda/cuda.h"
-#include "cuda/kernels/pointwise.h"
-#include "cuda/memory.h"
+#include "engine/printable.h"
 
 namespace skald::cuda {
+namespace {
+
+std::string version_text(int version) { return concat(version / 1000, ".", version % 1000 / 10); }
+
+std::string why_none(cudaError_t status, const System& system) {
+  if (status == cudaSuccess || status == cudaErrorNoDevice) {
+    return "no GPU is visible; look at nvidia-smi and CUDA_VISIBLE_DEVICES";
+  }
+  if (status != cudaErrorInsufficientDriver) {
+    return concat("CUDA does not start: ", cudaGetErrorString(status));
+  }
+  if (system.driver_version == 0) return "no NVIDIA driver is installed";
+  return concat("the NVIDIA driver is too old: it knows CUDA ", version_text(system.driver_version),
+                ", and this skald needs ", system.runtime_version / 1000, ".0");
+}
+
+int attribute(cudaDeviceAttr which, int device) {
+  int value = 0;
+  if (cudaDeviceGetAttribute(&value, which, device) != cudaSuccess) return 0;
+  return value;
+}
+
+Sharing sharing_of(int device) {
+  switch (attribute(cudaDevAttrComputeMode, device)) {
+    case cudaComputeModeProhibited:
+      return Sharing::Prohibited;
+    case cudaComputeModeExclusive:
+    case cudaComputeModeExclusiveProcess:
+      return Sharing::Exclusive;
+    default:
+      return Sharing::Shared;
+  }
+}
+
+void set_problem(DeviceInfo& gpu, cudaError_t status) {
+  gpu.error = cudaGetErrorName(status);
+  gpu.problem = concat("CUDA does not start on it: ", cudaGetErrorString(status));
+}
+
+void look(DeviceInfo& gpu) {
+  cudaDeviceProp properties;
+  cudaError_t status = cudaGetDeviceProperties(&properties, gpu.index);
+  if (status != cudaSuccess) return set_problem(gpu, status);
+  gpu.name = properties.name;
+  gpu.compute_capability = properties.major * 10 + properties.minor;
+  gpu.multiprocessors = properties.multiProcessorCount;
+  gpu.total_bytes = static_cast<int64_t>(properties.totalGlobalMem);
+  gpu.code = code_for(SKALD_CUDA_ARCHITECTURES, gpu.compute_capability);
+  gpu.sharing = sharing_of(gpu.index);
+  gpu.ecc = attribute(cudaDevAttrEccEnabled, gpu.index) != 0;
+
+  size_t free = 0, total = 0;
+  status = cudaSetDevice(gpu.index);
+  if (status == cudaSuccess) status = cudaMemGetInfo(&free, &total);
+  if (status != cudaSuccess) return set_problem(gpu, status);
+  gpu.free_bytes = static_cast<int64_t>(free);
+  gpu.total_bytes = static_cast<int64_t>(total);
+
+  int driver = 0;
+  cudaDriverGetVersion(&driver);
+  if (gpu.code == Code::None) {
+    gpu.problem =
+        concat("this skald holds no code for its compute capability ",
+               version_text(gpu.compute_capability * 100), ", only ", SKALD_CUDA_ARCHITECTURES);
+  } else if (gpu.code == Code::Ptx && driver < CUDART_VERSION) {
+    gpu.problem =
+        concat("this skald holds only PTX for it, which a driver for CUDA ", version_text(driver),
+               " cannot compile; it needs ", version_text(CUDART_VERSION));
+  }
+}
+
+}  // namespace
+
+bool built() { return true; }
+
+System look_at_system() {
+  System system;
+  system.built = true;
+  system.toolkit = SKALD_CUDA_TOOLKIT;
+  system.architectures = SKALD_CUDA_ARCHITECTURES;
+  cudaRuntimeGetVersion(&system.runtime_version);
+  cudaDriverGetVersion(&system.driver_version);
+  const cudaError_t status = cudaGetDeviceCount(&system.devices);
+  if (status != cudaSuccess || system.devices == 0) {
+    cudaGetLastError();
+    system.devices = 0;
+    system.error = cudaGetErrorName(status == cudaSuccess ? cudaErrorNoDevice : status);
+    system.problem = why_none(status, system);
+  }
+  return system;
+}
+
+DeviceInfo look_at_device(int index) {
+  DeviceInfo gpu;
+  gpu.index = index;
+  // The current device belongs to a thread, and setting it back would start CUDA there.
+  std::thread([&] { look(gpu); }).join();
+  return gpu;
+}
 
 DeviceInfo describe_device(int device) {
-  cudaDeviceProp properties;
-  SKALD_CUDA(cudaGetDeviceProperties(&properties, device));
-  size_t free = 0, total = 0;
-  SKALD_CUDA(cudaMemGetInfo(&free, &total));
-  return {device,
-          properties.name,
-          properties.major * 10 + properties.minor,
-          properties.multiProcessorCount,
-          static_cast<int64_t>(total),
-          static_cast<int64_t>(free)};
+  DeviceInfo gpu;
+  gpu.index = device;
+  look(gpu);
+  if (gpu.problem.empty()) return gpu;
+  fail(gpu.error == cudaGetErrorName(cudaErrorMemoryAllocation) ? Exit::Memory : Exit::Failed,
+       "cuda:", device, " (", printable(gpu.name), "): ", gpu.problem, "; skald doctor says more");
 }
 
 Devices list_devices() {
-  Devices found;
-  int count = 0;
-  const cudaError_t status = cudaGetDeviceCount(&count);
-  if (status != cudaSuccess || count == 0) {
-    cudaGetLastError();
-    found.problem = status == cudaErrorNoDevice || status == cudaSuccess
-                        ? "no GPU is visible; look at nvidia-smi and CUDA_VISIBLE_DEVICES"
-                    : status == cudaErrorInsufficientDriver
-                        ? "no NVIDIA driver, or one older than this skald's CUDA needs"
-                        : concat("CUDA does not start: ", cudaGetErrorString(status));
-    return found;
-  }
-  for (int i = 0; i < count; ++i) {
-    SKALD_CUDA(cudaSetDevice(i));
-    found.devices.push_back(describe_device(i));
-  }
+  const System system = look_at_system();
+  Devices found{{}, system.problem};
+  for (int i = 0; i < system.devices; ++i) found.devices.push_back(look_at_device(i));
   return found;
-}
-
-double measure_read_bandwidth(int device) {
-  SKALD_CUDA(cudaSetDevice(device));
-  constexpr int64_t kBytes = int64_t{4} << 30;
-  constexpr int kPasses = 6, kBlocksEach = 4;
-  int multiprocessors = 0;
-  SKALD_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  const int blocks = kBlocksEach * multiprocessors;
-  DeviceMemory memory(kBytes, "the bandwidth measurement");
-  DeviceMemory sums(blocks * int64_t{sizeof(unsigned)}, "the bandwidth measurement");
-  SKALD_CUDA(cudaMemset(memory.as<void>(), 0x5a, kBytes));
-  SKALD_CUDA(cudaMemset(sums.as<void>(), 0, static_cast<size_t>(sums.bytes())));
-  cudaEvent_t start, end;
-  SKALD_CUDA(cudaEventCreate(&start));
-  SKALD_CUDA(cudaEventCreate(&end));
-  float best_ms = 0;
-  for (int pass = 0; pass < kPasses; ++pass) {
-    SKALD_CUDA(cudaEventRecord(start, nullptr));
-    launch_read(memory.as<void>(), kBytes, sums.as<unsigned>(), blocks, nullptr);
-    SKALD_CUDA(cudaEventRecord(end, nullptr));
-    SKALD_CUDA(cudaEventSynchronize(end));
-    float ms = 0;
-    SKALD_CUDA(cudaEventElapsedTime(&ms, start, end));
-    if (best_ms == 0 || ms < best_ms) best_ms = ms;
-  }
-  cudaEventDestroy(start);
-  cudaEventDestroy(end);
-  return static_cast<double>(kBytes) / (best_ms * 1e-3);
 }
 
 }  // namespace skald::cuda

@@ -5,7 +5,7 @@
 
 namespace skald::cuda {
 
-// The device must be the current one.
+// Makes it the current one. Throws Error where it cannot be used, with the reason.
 DeviceInfo describe_device(int device);
 
 }  // namespace skald::cuda

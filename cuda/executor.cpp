@@ -18,6 +18,7 @@
 #include "cuda/loaded_model.h"
 #include "cuda/memory.h"
 #include "cuda/plan.h"
+#include "cuda/sampler.h"
 #include "cuda/step_table.h"
 #include "engine/overloaded.h"
 #include "engine/step.h"
@@ -43,14 +44,15 @@ SizeOptions planned_size(SizeOptions options, const MemoryPlan& plan) {
 
 class CudaExecutor final : public Executor {
  public:
-  CudaExecutor(const Model& model, const RunOptions& options, int device)
+  CudaExecutor(const Model& model, const RunOptions& options, int device, const Switches& switches)
       : weight_file_(model.weights),
+        switches_(switches),
         device_(use_device(device)),
         gpu_{used_capability(device_, options), device_.multiprocessors},
         fused_(fuse_program(model.program())),
         attention_code_(std::min(attention_code(fused_.type),
                                  attention_code_of(fused_.type, gpu_.compute_capability))),
-        dependent_(kHasSm90a && gpu_.compute_capability == 90),
+        dependent_(switches.dependent_launches && kHasSm90a && gpu_.compute_capability == 90),
         max_rows_(options.rows),
         plan_(checked(plan_memory(fused_, options, model.config.context, device_), device)),
         sizes_(fused_, planned_size(size_options(fused_, options, device_), plan_)),
@@ -64,7 +66,8 @@ class CudaExecutor final : public Executor {
         step_(sizes_.step),
         wanted_x_(sizes_.wanted, "activations"),
         logits_(sizes_.logits, "logits"),
-        host_logits_(fused_.program.vocab() * 4, "logits") {
+        host_logits_(fused_.program.vocab() * 4, "logits"),
+        sampler_(fused_.program.vocab(), sizes_.logit_rows, sample_gpu(gpu_.compute_capability)) {
     for (int64_t bytes : sizes_.acts) acts_.emplace_back(bytes, "activations");
     SKALD_CUDA(
         cudaMemsetAsync(tickets_.as<void>(), 0, static_cast<size_t>(tickets_.bytes()), stream_));
@@ -105,17 +108,7 @@ class CudaExecutor final : public Executor {
   }
 
   std::span<const float> logits(int64_t row) override {
-    check(row >= 0 && row < static_cast<int64_t>(rows_.wanted.size()),
-          "a wanted row's logits are asked for");
-    SKALD_CUDA(cudaSetDevice(device_.index));
-    if (row < first_logit_row_ || row >= first_logit_row_ + computed_logits_) {
-      first_logit_row_ = row;
-      computed_logits_ =
-          std::min(sizes_.logit_rows, static_cast<int64_t>(rows_.wanted.size()) - row);
-      run_linear(loaded_.head(), fused_.head(),
-                 wanted_x_.as<float>() + row * fused_.cols(fused_.hidden),
-                 static_cast<int>(computed_logits_));
-    }
+    compute_logits(row);
     const int64_t vocab = fused_.program.vocab();
     SKALD_CUDA(cudaMemcpyAsync(
         host_logits_.as<void>(), logits_.as<float>() + (row - first_logit_row_) * vocab,
@@ -124,6 +117,23 @@ class CudaExecutor final : public Executor {
     const std::span<const float> result(host_logits_.as<float>(), static_cast<size_t>(vocab));
     if (observer_) observer_({fused_.program.ops.size() - 1, "logits", result, vocab});
     return result;
+  }
+
+  std::vector<Picked> pick(std::span<const PickRequest> requests) override {
+    if (observer_) return Executor::pick(requests);  // which shows it the logits
+    std::vector<Picked> picked;
+    picked.reserve(requests.size());
+    while (picked.size() < requests.size()) {
+      const int64_t row = static_cast<int64_t>(picked.size());
+      compute_logits(row);
+      const int64_t ready = first_logit_row_ + computed_logits_ - row;
+      const auto part = requests.subspan(picked.size());
+      sampler_.pick(
+          logits_.as<float>() + (row - first_logit_row_) * fused_.program.vocab(),
+          part.first(std::min(part.size(), static_cast<size_t>(ready))),
+          [&](int64_t i) { return logits(row + i); }, stream_, picked);
+    }
+    return picked;
   }
 
  private:
@@ -143,7 +153,7 @@ class CudaExecutor final : public Executor {
     } else {
       step_.send_with_tiles(step, rows_, fused_.specs, attention_code_, stream_);
     }
-    if (decode_ && !observer_) {
+    if (decode_ && !observer_ && switches_.graphs) {
       graphs_.run(rows, stream_, [&] { enqueue(rows); });
     } else {
       enqueue(rows);
@@ -171,6 +181,19 @@ class CudaExecutor final : public Executor {
                  op.fused->op);
       if (observer_) observe_op(*op.fused, rows);
     }
+  }
+
+  // Into logits_, with those of the wanted rows after it, unless they are there.
+  void compute_logits(int64_t row) {
+    check(row >= 0 && row < static_cast<int64_t>(rows_.wanted.size()),
+          "a wanted row's logits are asked for");
+    SKALD_CUDA(cudaSetDevice(device_.index));
+    if (row >= first_logit_row_ && row < first_logit_row_ + computed_logits_) return;
+    first_logit_row_ = row;
+    computed_logits_ = std::min(sizes_.logit_rows, static_cast<int64_t>(rows_.wanted.size()) - row);
+    run_linear(loaded_.head(), fused_.head(),
+               wanted_x_.as<float>() + row * fused_.cols(fused_.hidden),
+               static_cast<int>(computed_logits_));
   }
 
   void run_linear(const LoadedOp& op, const FusedLinear& linear, const void* in, int rows) {
@@ -230,6 +253,7 @@ class CudaExecutor final : public Executor {
       launch.rope_interleaved = rope.interleaved;
     }
     launch.code = attention_code_;
+    if (decode_ && !switches_.clusters) launch.code = std::min(launch.code, AttentionCode::Mma);
     launch.dependent = decode_ && dependent_;
     launch.max_context = static_cast<int>(plan_.context);
     launch.multiprocessors = gpu_.multiprocessors;
@@ -262,6 +286,7 @@ class CudaExecutor final : public Executor {
   }
 
   std::shared_ptr<const WeightFile> weight_file_;  // the program's views lie in it
+  Switches switches_;
   DeviceInfo device_;
   Gpu gpu_;  // what kernels are chosen for
   FusedProgram fused_;
@@ -291,15 +316,17 @@ class CudaExecutor final : public Executor {
   DeviceMemory logits_;    // [logit_rows, vocab]
   PinnedMemory host_logits_;
   int64_t first_logit_row_ = 0, computed_logits_ = 0;
+  DeviceSampler sampler_;
 
   Observer observer_;
 };
 
 }  // namespace
 
-std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options, int device) {
+std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options, int device,
+                                        const Switches& switches) {
   model.weights->check_whole();
-  return std::make_unique<CudaExecutor>(model, options, device);
+  return std::make_unique<CudaExecutor>(model, options, device, switches);
 }
 
 }  // namespace skald::cuda

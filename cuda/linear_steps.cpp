@@ -4,8 +4,8 @@
 
 namespace skald::cuda {
 
-LinearSteps linear_steps(const LinearLaunch& launch, const Gpu& gpu) {
-  LinearSteps steps{select_linear(launch, gpu)};
+LinearSteps linear_steps(const LinearLaunch& launch, LinearKernel kernel) {
+  LinearSteps steps{kernel};
   if (steps.kernel == LinearKernel::GemvSm90) return steps;
   steps.norm_before = launch.norm_weight != nullptr;
   if (steps.kernel == LinearKernel::GemvPlain) return steps;

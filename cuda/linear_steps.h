@@ -16,7 +16,10 @@ struct LinearSteps {
   bool bias_after = false;
 };
 
-LinearSteps linear_steps(const LinearLaunch& launch, const Gpu& gpu);
+LinearSteps linear_steps(const LinearLaunch& launch, LinearKernel kernel);
+inline LinearSteps linear_steps(const LinearLaunch& launch, const Gpu& gpu) {
+  return linear_steps(launch, select_linear(launch, gpu));
+}
 
 // A fused op's launch but for where its matrices lie. `norm` and `bias`: its vectors on the GPU;
 // where it has none they are not used.

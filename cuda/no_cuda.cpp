@@ -10,12 +10,28 @@ constexpr const char* kProblem =
 
 }  // namespace
 
+bool built() { return false; }
+
+System look_at_system() {
+  System system;
+  system.problem = kProblem;
+  return system;
+}
+
+DeviceInfo look_at_device(int) { fail(Exit::Failed, kProblem); }
+
 Devices list_devices() { return {{}, kProblem}; }
 
-std::unique_ptr<Executor> make_executor(const Model&, const RunOptions&, int) {
+std::unique_ptr<Executor> make_executor(const Model&, const RunOptions&, int, const Switches&) {
+  fail(Exit::Failed, kProblem);
+}
+
+void self_test(const selftest::Request&, int, int, selftest::Report&) {
   fail(Exit::Failed, kProblem);
 }
 
 double measure_read_bandwidth(int) { fail(Exit::Failed, kProblem); }
+
+Speeds measure_speeds(int) { fail(Exit::Failed, kProblem); }
 
 }  // namespace skald::cuda

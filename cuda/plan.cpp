@@ -46,14 +46,13 @@ MemoryPlan plan_memory(const FusedProgram& fused, const RunOptions& options, int
   request.parts = [&](int64_t context) -> std::vector<MemoryPart> {
     size.context = context;
     const Sizes s(fused, size);
-    return {{"weights", s.weights},
-            {"cache", s.cache()},
-            {"activations", s.activations()},
-            {"logits", s.logits},
-            {"attention", padded(s.attention) + padded(s.tickets)},
-            {"step table", s.step.bytes},
-            {"cuBLAS", kCublasWorkspaceBytes},
-            {"CUDA itself", kReserveBytes}};
+    return {
+        {"weights", s.weights},           {"cache", s.cache()},
+        {"activations", s.activations()}, {"logits", s.logits},
+        {"sampling", s.sampling},         {"attention", padded(s.attention) + padded(s.tickets)},
+        {"step table", s.step.bytes},     {"cuBLAS", kCublasWorkspaceBytes},
+        {"CUDA itself", kReserveBytes},
+    };
   };
   return make_plan(request);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cuda/kernels/attention.h"
+#include "cuda/kernels/sample.h"
 #include "engine/kv_pages.h"
 #include "engine/overloaded.h"
 
@@ -84,6 +85,7 @@ Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
   }
   wanted = rows * fused.cols(fused.hidden) * 4;
   logits = logit_rows * fused.program.vocab() * 4;
+  sampling = padded(sample_settings_bytes(logit_rows)) + padded(sample_result_bytes(logit_rows));
   for (const AttentionSpec& spec : fused.specs) {
     const int64_t floats = attention_workspace_floats(
         graph_rows, spec, static_cast<int>(options.context), options.multiprocessors);

@@ -8,6 +8,7 @@
 #include "engine/error.h"
 #include "engine/exp.h"
 #include "engine/rng.h"
+#include "engine/token_weight.h"
 
 namespace skald {
 
@@ -24,10 +25,6 @@ constexpr size_t kBlock = 32;  // logits looked at together when few of them mat
 // The best first, ties by lower id: a total order.
 bool ranks_before(const Candidate& a, const Candidate& b) {
   return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
-}
-
-double weight(float logit, float best, float temperature) {
-  return exp_nonpositive((logit - best) / temperature);
 }
 
 // The largest logit. Throws unless it is finite and no logit is NaN or +inf.
@@ -53,16 +50,14 @@ float scan(std::span<const float> logits) {
   if (count > 0) {
     size_t first = 0;
     while (logits[first] <= FLT_MAX) ++first;
-    fail(Exit::Failed, "the model's logits are not finite: ", count, " of ", logits.size(),
-         " are NaN or +inf, the first for token ", first,
-         "; its weights are damaged, or a sum overflowed");
+    sampling::fail_not_finite(count, static_cast<int64_t>(logits.size()),
+                              static_cast<int64_t>(first));
   }
   return *std::max_element(best, best + kLanes);
 }
 
-// The sum of e^((logit - best) / temperature), in an order that only depends on the size.
-double total_weight(std::span<const float> logits, float best, float temperature) {
-  double sums[kLanes] = {};
+uint64_t total_weight(std::span<const float> logits, float best, float temperature) {
+  uint64_t sums[kLanes] = {};
   size_t i = 0;
   for (; i + kLanes <= logits.size(); i += kLanes) {
     const float* x = logits.data() + i;
@@ -70,11 +65,11 @@ double total_weight(std::span<const float> logits, float best, float temperature
     for (size_t lane = 0; lane < kLanes; ++lane) {
       weights[lane] = exp_nonpositive((x[lane] - best) / temperature);
     }
-    for (size_t lane = 0; lane < kLanes; ++lane) sums[lane] += weights[lane];
+    for (size_t lane = 0; lane < kLanes; ++lane) sums[lane] += weight_units(weights[lane]);
   }
-  for (; i < logits.size(); ++i) sums[0] += weight(logits[i], best, temperature);
-  double total = 0;
-  for (double sum : sums) total += sum;
+  for (; i < logits.size(); ++i) sums[0] += token_weight(logits[i], best, temperature);
+  uint64_t total = 0;
+  for (uint64_t sum : sums) total += sum;
   return total;
 }
 
@@ -138,15 +133,15 @@ void select_at_least(std::span<const float> logits, float floor, std::vector<Can
   visit_at_least(logits, floor, [&](const Candidate& candidate) { out.push_back(candidate); });
 }
 
-double total_weight(std::span<const Candidate> candidates, float best, float temperature) {
-  double total = 0;
-  for (const Candidate& c : candidates) total += weight(c.logit, best, temperature);
+uint64_t total_weight(std::span<const Candidate> candidates, float best, float temperature) {
+  uint64_t total = 0;
+  for (const Candidate& c : candidates) total += token_weight(c.logit, best, temperature);
   return total;
 }
 
 struct MassGoal {
-  double weight;  // stop when the best tokens weigh this much together,
-  float floor;    // or when all of at least this logit are there
+  uint64_t weight;  // stop when the best tokens weigh this much together,
+  float floor;      // or when all of at least this logit are there
   float temperature;
 };
 
@@ -166,10 +161,11 @@ void select_mass(const Row& row, const MassGoal& goal, std::vector<Candidate>& o
 void keep_typical(std::vector<Candidate>& candidates, float typical_p) {
   const float best = std::min_element(candidates.begin(), candidates.end(), ranks_before)->logit;
   const auto x = [best](const Candidate& c) { return double{c.logit} - double{best}; };
+  const auto weight = [best](const Candidate& c) { return exp_nonpositive(c.logit - best); };
   double total = 0;
   double mean = 0;
   for (const Candidate& c : candidates) {
-    const double w = weight(c.logit, best, 1);
+    const double w = weight(c);
     total += w;
     mean += w * x(c);
   }
@@ -181,28 +177,23 @@ void keep_typical(std::vector<Candidate>& candidates, float typical_p) {
   };
   double sum = 0;
   candidates.resize(visit_in_order(candidates, more_typical, [&](const Candidate& c) {
-    sum += weight(c.logit, best, 1);
+    sum += weight(c);
     return sum <= double{typical_p} * total;
   }));
   std::sort(candidates.begin(), candidates.end(), ranks_before);
 }
 
 // Sorts the candidates that it keeps.
-void keep_top_p(std::vector<Candidate>& candidates, float best, double goal) {
-  double sum = 0;
+void keep_top_p(std::vector<Candidate>& candidates, float best, uint64_t goal) {
+  uint64_t sum = 0;
   candidates.resize(visit_in_order(candidates, ranks_before, [&](const Candidate& c) {
-    sum += weight(c.logit, best, 1);
+    sum += token_weight(c.logit, best, 1);
     return sum < goal;
   }));
 }
 
 float min_p_floor(float best, float min_p) {
   return min_p > 0 ? std::max(best + std::log(min_p), -FLT_MAX) : -FLT_MAX;
-}
-
-bool penalizes(const SamplingParams& params) {
-  return params.repeat_last_n != 0 && (params.repeat_penalty != 1 || params.presence_penalty != 0 ||
-                                       params.frequency_penalty != 0);
 }
 
 // Finite, so that later differences are not NaN.
@@ -232,10 +223,22 @@ void add_bias(std::span<const std::pair<int32_t, float>> biases, std::span<const
 
 }  // namespace
 
+void sampling::fail_not_finite(int64_t bad, int64_t vocab, int64_t first_bad) {
+  fail(Exit::Failed, "the model's logits are not finite: ", bad, " of ", vocab,
+       " are NaN or +inf, the first for token ", first_bad,
+       "; its weights are damaged, or a sum overflowed");
+}
+
+void sampling::fail_all_masked(int64_t vocab) {
+  fail(Exit::Failed, "no token to pick: all ", vocab, " logits are -inf");
+}
+
+void sampling::fail_all_banned() {
+  fail(Exit::Failed, "no token to pick: the logit bias bans all that the model allows");
+}
+
 void Sampler::penalize(const SamplingParams& params, std::span<const int32_t> history) {
-  if (params.repeat_last_n > 0 && history.size() > static_cast<size_t>(params.repeat_last_n)) {
-    history = history.last(params.repeat_last_n);
-  }
+  history = penalized_history(params, history);
   const auto known = [&](int32_t id) {
     return id >= 0 && static_cast<size_t>(id) < adjusted_.size();
   };
@@ -258,10 +261,14 @@ void Sampler::penalize(const SamplingParams& params, std::span<const int32_t> hi
 Row Sampler::adjust(std::span<const float> logits, const SamplingParams& params,
                     const SampleContext& context) {
   check(!logits.empty(), "logits to sample from");
+  if (logits.size() > static_cast<size_t>(kMostWeighedTokens)) {
+    fail(Exit::Failed, "a vocabulary of ", logits.size(), " tokens: sampling takes at most ",
+         kMostWeighedTokens);
+  }
   check(context.position >= 0 && context.position <= kMaxRandomPosition, "a position to sample at");
   const float model_best = scan(logits);
   if (model_best == -kInfinity) {
-    fail(Exit::Failed, "no token to pick: all ", logits.size(), " logits are -inf");
+    sampling::fail_all_masked(static_cast<int64_t>(logits.size()));
   }
   if (params.logit_bias.empty() && !penalizes(params)) {
     return {logits, model_best, model_best};
@@ -272,14 +279,14 @@ Row Sampler::adjust(std::span<const float> logits, const SamplingParams& params,
   if (penalizes(params)) penalize(params, context.history);
   const Row row{adjusted_, scan(adjusted_), model_best};
   if (row.best == -kInfinity) {
-    fail(Exit::Failed, "no token to pick: the logit bias bans all that the model allows");
+    sampling::fail_all_banned();
   }
   return row;
 }
 
-// Fills candidates_ with the survivors. Where nothing filters, only the best are there that hold
-// the `share` of all, and some more.
-Survivors Sampler::collect(const Row& row, const SamplingParams& params, double share) {
+// Fills candidates_ with the survivors. Where nothing filters, only the best are there that a draw
+// with `u` looks at, and some more; all without `u`.
+Survivors Sampler::collect(const Row& row, const SamplingParams& params, std::optional<double> u) {
   float best = row.best;
   const bool top_k = params.top_k > 0 && static_cast<size_t>(params.top_k) < row.logits.size();
   if (top_k || params.typical_p < 1) {
@@ -293,7 +300,8 @@ Survivors Sampler::collect(const Row& row, const SamplingParams& params, double 
       best = candidates_.front().logit;
     }
     if (params.top_p < 1) {
-      keep_top_p(candidates_, best, params.top_p * total_weight(candidates_, best, 1));
+      const uint64_t total = total_weight(candidates_, best, 1);
+      keep_top_p(candidates_, best, nucleus_weight(params.top_p, total));
     }
     const float floor = min_p_floor(best, params.min_p);
     while (candidates_.back().logit < floor) candidates_.pop_back();
@@ -302,14 +310,15 @@ Survivors Sampler::collect(const Row& row, const SamplingParams& params, double 
     // need to rank all of a large vocabulary.
     const float floor = min_p_floor(best, params.min_p);
     if (params.top_p < 1) {
-      const double goal = params.top_p * total_weight(row.logits, best, 1);
+      const uint64_t goal = nucleus_weight(params.top_p, total_weight(row.logits, best, 1));
       select_mass(row, {goal, floor, 1}, candidates_);
       keep_top_p(candidates_, best, goal);
     } else if (params.min_p > 0) {
       select_at_least(row.logits, floor, candidates_);
     } else {
-      const double total = total_weight(row.logits, best, params.temperature);
-      select_mass(row, {share * total, floor, params.temperature}, candidates_);
+      const uint64_t total = total_weight(row.logits, best, params.temperature);
+      const uint64_t goal = u ? drawn_weight(*u, total) : total + 1;
+      select_mass(row, {goal, floor, params.temperature}, candidates_);
       return {best, total};
     }
   }
@@ -318,14 +327,13 @@ Survivors Sampler::collect(const Row& row, const SamplingParams& params, double 
 
 int32_t Sampler::draw(const Row& row, const SamplingParams& params, double u) {
   const Survivors survivors = collect(row, params, u);
-  const double target = u * survivors.total;
+  const uint64_t goal = drawn_weight(u, survivors.total);
   int32_t token = 0;
-  double sum = 0;
+  uint64_t sum = 0;
   visit_in_order(candidates_, ranks_before, [&](const Candidate& c) {
-    const double w = weight(c.logit, survivors.best, params.temperature);
-    if (w > 0) token = c.id;  // the last one that can be drawn, should rounding keep the sum short
-    sum += w;
-    return sum <= target;
+    token = c.id;
+    sum += token_weight(c.logit, survivors.best, params.temperature);
+    return sum < goal;
   });
   return token;
 }
@@ -342,9 +350,8 @@ const Picked& Sampler::pick(std::span<const float> logits, const SamplingParams&
     picked_.token = draw(row, params, u);
   }
 
-  const double log_total =
-      double{row.model_best} + std::log(total_weight(logits, row.model_best, 1));
-  const auto logprob = [&](float logit) { return static_cast<float>(logit - log_total); };
+  const uint64_t total = total_weight(logits, row.model_best, 1);
+  const auto logprob = [&](float logit) { return log_share(logit, row.model_best, total); };
   picked_.logprob = logprob(logits[picked_.token]);
   picked_.top.clear();
   select_top(logits, params.top_logprobs, candidates_);
@@ -357,12 +364,12 @@ std::vector<std::pair<int32_t, double>> Sampler::distribution(std::span<const fl
                                                               const SampleContext& context) {
   const Row row = adjust(logits, params, context);
   if (params.temperature == 0) return {{pick(logits, params, context).token, 1.0}};
-  const Survivors survivors = collect(row, params, kInfinity);
+  const Survivors survivors = collect(row, params, std::nullopt);
   std::sort(candidates_.begin(), candidates_.end(), ranks_before);
   std::vector<std::pair<int32_t, double>> result;
   for (const Candidate& c : candidates_) {
-    const double w = weight(c.logit, survivors.best, params.temperature);
-    result.emplace_back(c.id, w / survivors.total);
+    const uint64_t w = token_weight(c.logit, survivors.best, params.temperature);
+    result.emplace_back(c.id, static_cast<double>(w) / static_cast<double>(survivors.total));
   }
   return result;
 }

@@ -4,11 +4,12 @@
 // typical, top-p, min-p, temperature, draw. Each stage sees what the one before left, renormalized,
 // and at least one token always survives. The draw reads one number of engine/rng.h, keyed by
 // (seed, request, position), and inverts the cumulative distribution over the survivors, most
-// probable first, ties by lower id, in double sums: the same logits give the same token on
-// any machine, whatever runs beside it.
+// probable first, ties by lower id, in the exact sums of engine/token_weight.h: the same logits
+// give the same token on any machine, whatever runs beside it, and on a GPU.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -48,9 +49,14 @@ struct Row {
 };
 
 struct Survivors {
-  float best;    // the largest logit
-  double total;  // the sum of e^((logit - best) / temperature)
+  float best;      // the largest logit
+  uint64_t total;  // of their token_weight()
 };
+
+// The Errors of pick(), also of one on a GPU.
+[[noreturn]] void fail_not_finite(int64_t bad, int64_t vocab, int64_t first_bad);
+[[noreturn]] void fail_all_masked(int64_t vocab);
+[[noreturn]] void fail_all_banned();
 
 }  // namespace sampling
 
@@ -60,7 +66,8 @@ class Sampler {
  public:
   // `params` must have passed validate() with logits.size(). Pass only the logits of tokens that
   // exist: where a model pads its vocabulary, cut the row. A logit of -inf masks its token; NaN,
-  // +inf, or no token left is Error(Exit::Failed). The result is valid until the next call.
+  // +inf, no token left, or more than kMostWeighedTokens is Error(Exit::Failed). The result is
+  // valid until the next call.
   const Picked& pick(std::span<const float> logits, const SamplingParams& params,
                      const SampleContext& context);
 
@@ -73,7 +80,8 @@ class Sampler {
   sampling::Row adjust(std::span<const float> logits, const SamplingParams& params,
                        const SampleContext& context);
   void penalize(const SamplingParams& params, std::span<const int32_t> history);
-  sampling::Survivors collect(const sampling::Row& row, const SamplingParams& params, double share);
+  sampling::Survivors collect(const sampling::Row& row, const SamplingParams& params,
+                              std::optional<double> u);
   int32_t draw(const sampling::Row& row, const SamplingParams& params, double u);
 
   std::vector<float> adjusted_;                  // [vocab]

@@ -1,5 +1,6 @@
 #include "engine/sampling_params.h"
 
+#include <algorithm>
 #include <cmath>
 #include <unordered_map>
 
@@ -47,6 +48,17 @@ void validate(const SamplingParams& params, int64_t vocab) {
            " to be forced (+inf) or banned (-inf), found both");
     }
   }
+}
+
+bool penalizes(const SamplingParams& params) {
+  return params.repeat_last_n != 0 && (params.repeat_penalty != 1 || params.presence_penalty != 0 ||
+                                       params.frequency_penalty != 0);
+}
+
+std::span<const int32_t> penalized_history(const SamplingParams& params,
+                                           std::span<const int32_t> history) {
+  if (params.repeat_last_n < 0) return history;
+  return history.last(std::min(history.size(), static_cast<size_t>(params.repeat_last_n)));
 }
 
 }  // namespace skald

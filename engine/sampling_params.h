@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -33,5 +34,12 @@ struct SamplingParams {
 
 // Throws Error(Exit::Usage) that names the parameter, what was expected and what was found.
 void validate(const SamplingParams& params, int64_t vocab);
+
+// Whether any penalty can change a logit.
+bool penalizes(const SamplingParams& params);
+
+// The last repeat_last_n tokens, which the penalties look at.
+std::span<const int32_t> penalized_history(const SamplingParams& params,
+                                           std::span<const int32_t> history);
 
 }  // namespace skald

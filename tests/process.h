@@ -1,5 +1,6 @@
 // Runs the built program as a user's shell does and gives back all that it did. A time limit ends
-// one that hangs; a test then sees the signal instead of an exit code.
+// one that hangs; a test then sees the signal instead of an exit code. GPUs are hidden from it, so
+// that the default device is the CPU on every machine; those have tests of their own.
 #pragma once
 
 #include <fcntl.h>
@@ -51,6 +52,7 @@ inline void write_all(int fd, std::string_view bytes) {
   std::vector<char*> argv{const_cast<char*>("skald")};
   for (const std::string& a : invocation.arguments) argv.push_back(const_cast<char*>(a.c_str()));
   argv.push_back(nullptr);
+  ::setenv("CUDA_VISIBLE_DEVICES", "", 1);
   for (const auto& [name, value] : invocation.environment) {
     ::setenv(name.c_str(), value.c_str(), 1);
   }

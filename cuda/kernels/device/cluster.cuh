@@ -1,4 +1,4 @@
-// Blocks of a cluster (sm_90): how many, waiting for each other, reading each other's shared
+// Blocks of a cluster (sm_90): how many, waiting for each other, using each other's shared
 // memory. Below sm_90 each block is a cluster of its own.
 #pragma once
 
@@ -32,11 +32,11 @@ __device__ inline void cluster_wait() {
 
 // The same shared variable in block `rank` of the cluster.
 template <class T>
-__device__ inline const T* of_block(const T* shared, int rank) {
+__device__ inline T* of_block(T* shared, int rank) {
 #if __CUDA_ARCH__ >= 900
   uint64_t there;
   asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(shared), "r"(rank));
-  return reinterpret_cast<const T*>(there);
+  return reinterpret_cast<T*>(there);
 #else
   return shared;
 #endif

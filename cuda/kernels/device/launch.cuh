@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cuda/check.h"
+#include "cuda/kernels/device/delay.cuh"
 #include "cuda/kernels/launch.h"
 
 namespace skald::cuda {
@@ -11,12 +12,14 @@ __device__ inline void wait_for_kernel_ahead() {
 #if __CUDA_ARCH__ >= 900
   cudaGridDependencySynchronize();
 #endif
+  random_delay();
 }
 
 __device__ inline void let_next_kernel_start() {
 #if __CUDA_ARCH__ >= 900
   cudaTriggerProgrammaticLaunchCompletion();
 #endif
+  random_delay();
 }
 
 struct Grid {

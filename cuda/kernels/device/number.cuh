@@ -32,6 +32,12 @@ __device__ inline Bf16 from_float<Bf16>(float x) {
   return __float2bfloat16_rn(x);
 }
 
+// What one access to memory moves.
+template <class T, int kCount>
+struct alignas(sizeof(T) * kCount) Pack {
+  T x[kCount];
+};
+
 // Calls fn with a value of the C++ type that `type` names.
 template <class Fn>
 void dispatch(DType type, Fn fn) {

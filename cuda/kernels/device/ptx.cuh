@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "cuda/kernels/device/delay.cuh"
+
 namespace skald::cuda {
 
 __device__ inline uint32_t shared_address(const void* p) {
@@ -39,6 +41,7 @@ __device__ inline void barrier_wait(uint64_t* barrier, unsigned parity) {
 }
 
 __device__ inline void barrier_arrive(uint64_t* barrier) {
+  random_delay();
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
                : "memory");
 }

@@ -1,0 +1,80 @@
+// skald doctor: what this machine offers, what is wrong with it, and what to do about that.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "app/commands.h"
+#include "app/doctor_report.h"
+#include "app/help.h"
+#include "app/output.h"
+#include "app/signals.h"
+#include "engine/cpu/executor.h"
+#include "engine/error.h"
+
+namespace skald {
+namespace {
+
+struct DoctorFlags {
+  bool json = false, quick = false;
+};
+
+// What goes wrong while a speed is measured is a finding like others.
+template <class Fn>
+void attempt(std::vector<Finding>& findings, const std::string& what, const Fn& measure) {
+  if (interrupted_by()) return;
+  try {
+    measure();
+  } catch (const Error& error) {
+    findings.push_back({Severity::Warning, what + " could not be measured: " + error.what(),
+                        "try again when the machine does less"});
+  }
+}
+
+void measure_speeds(DoctorReport& report) {
+  for (const cuda::DeviceInfo& gpu : report.facts.gpus) {
+    if (!gpu.problem.empty()) continue;
+    attempt(report.findings, concat("the speed of GPU ", gpu.index), [&] {
+      report.gpu_speeds.push_back({gpu.index, cuda::measure_speeds(gpu.index)});
+    });
+  }
+  // The measurement takes 1 GiB; a control group ends programs that go beyond its limit.
+  constexpr int64_t kWanted = int64_t{2} << 30;
+  const Facts& facts = report.facts;
+  const int64_t limit = facts.cgroup_memory_bytes;
+  const int64_t room = limit > 0 ? std::min(limit, facts.available_bytes) : facts.available_bytes;
+  attempt(report.findings, "the speed of the CPU's memory", [&] {
+    if (room < kWanted) fail(Exit::Memory, "less than 2 GiB are available");
+    report.cpu_read = cpu::measure_read_bandwidth(facts.threads);
+  });
+}
+
+int doctor(const DoctorFlags& flags) {
+  DoctorReport report;
+  report.facts = gather_facts();
+  report.findings = judge(report.facts);
+  if (!flags.quick) measure_speeds(report);
+  if (interrupted_by()) return 128 + interrupted_by();
+  StandardOutput().write(flags.json ? dump(to_json(report), 2) + "\n" : to_text(report));
+  const bool broken =
+      std::any_of(report.findings.begin(), report.findings.end(),
+                  [](const Finding& finding) { return finding.severity == Severity::Problem; });
+  return static_cast<int>(broken ? Exit::Failed : Exit::Done);
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& program, Action& chosen) {
+  CLI::App* command = add_command(
+      program, "doctor",
+      "Tells what this machine offers and what is wrong with it. GPUs, drivers, CPU, memory and\n"
+      "their speeds, limits of containers and jobs; for each finding what to do. Exit code 1 when "
+      "a\n"
+      "GPU is there that skald cannot use; 0 otherwise, with a GPU or on the CPU alone.",
+      {"skald doctor", "skald doctor --quick && skald run \"Once upon a time\"",
+       "skald doctor --json | jq .device"});
+  auto flags = std::make_shared<DoctorFlags>();
+  command->add_flag("--quick", flags->quick, "Measure no speeds")->group("Output");
+  command->add_flag("--json", flags->json, "One JSON object")->group("Output");
+  command->callback([=, &chosen] { chosen = [=] { return doctor(*flags); }; });
+}
+
+}  // namespace skald

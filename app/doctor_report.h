@@ -1,0 +1,28 @@
+// How `skald doctor` shows what it found: to people as text, to programs as JSON.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/doctor_facts.h"
+#include "app/doctor_findings.h"
+#include "app/json.h"
+
+namespace skald {
+
+struct GpuSpeeds {
+  int index = 0;
+  cuda::Speeds speeds;
+};
+
+struct DoctorReport {
+  Facts facts;
+  std::vector<GpuSpeeds> gpu_speeds;  // of the GPUs that were measured
+  double cpu_read = 0;                // bytes per second; 0: not measured
+  std::vector<Finding> findings;
+};
+
+std::string to_text(const DoctorReport& report);
+Json to_json(const DoctorReport& report);
+
+}  // namespace skald

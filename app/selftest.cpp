@@ -1,0 +1,238 @@
+// skald selftest: whether this machine computes what it should. Every kernel on a list of awkward
+// cases against double precision, then a text of the bundled model against the CPU's reference.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "app/commands.h"
+#include "app/device.h"
+#include "app/help.h"
+#include "app/json.h"
+#include "app/open.h"
+#include "app/output.h"
+#include "app/signals.h"
+#include "app/table.h"
+#include "cuda/cuda.h"
+#include "engine/cpu/kernels.h"
+#include "engine/error.h"
+#include "engine/printable.h"
+#include "engine/selftest/cpu.h"
+#include "engine/session.h"
+
+namespace skald {
+namespace {
+
+struct SelftestFlags {
+  std::string device, arch_limit;
+  uint64_t seed = 1;
+  int threads = 0;
+  bool json = false;
+};
+
+// "sm_75" as 75.
+int parse_arch(const std::string& text) {
+  int value = 0;
+  const std::string_view digits = std::string_view(text).substr(text.starts_with("sm_") ? 3 : 0);
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  constexpr int kOldest = 75, kNewest = 999;
+  if (error != std::errc() || end != digits.data() + digits.size() || value < kOldest ||
+      value > kNewest) {
+    fail(Exit::Usage, "--arch-limit '", printable(text), "': expected sm_75, sm_80, sm_90 or such");
+  }
+  return value;
+}
+
+cuda::DeviceInfo find_gpu(const Device& device) {
+  const cuda::Devices found = cuda::list_devices();
+  if (found.devices.empty()) fail(Exit::Failed, "--device cuda: ", found.problem);
+  if (device.index >= static_cast<int>(found.devices.size())) {
+    fail(Exit::Usage, "--device cuda:", device.index, ": there are ", found.devices.size(),
+         " GPUs, counted from 0");
+  }
+  const cuda::DeviceInfo& gpu = found.devices[static_cast<size_t>(device.index)];
+  if (!gpu.problem.empty()) fail(Exit::Failed, "--device cuda:", device.index, ": ", gpu.problem);
+  return gpu;
+}
+
+Device device_to_test(const std::string& name) {
+  if (!name.empty() && name != "auto") return parse_device({name});
+  for (const cuda::DeviceInfo& gpu : cuda::list_devices().devices) {
+    if (gpu.problem.empty()) return {true, gpu.index};
+  }
+  return {};
+}
+
+// The bundled model's text at temperature 0, on the device and by the reference.
+struct TextResult {
+  bool same = false, good = false;
+  size_t tokens = 0;  // that are the same
+  double margin = 0;  // between the reference's two best logits where they part
+};
+
+double margin_between_best(std::span<const float> logits) {
+  double best = -INFINITY, second = -INFINITY;
+  for (const double x : logits) {
+    if (x > best) {
+      second = std::exchange(best, x);
+    } else {
+      second = std::max(second, x);
+    }
+  }
+  return best - second;
+}
+
+TextResult compare_text(const Device& device, int arch_limit, int threads) {
+  constexpr size_t kTokens = 64;
+  // 16-bit activations move logits by some hundredths: nearer than that, either token is right.
+  constexpr double kClearMargin = 0.05;
+  const OpenedModel opened = open_model(ModelFlags{});
+  const auto prompt = open_tokenizer(opened).tokenizer->encode("Once upon a time");
+  RunOptions options;
+  options.context = static_cast<int64_t>(prompt.size() + kTokens);
+  options.threads = threads;
+  options.arch_limit = arch_limit;
+  const auto reference = cpu::make_executor(opened.model, options, cpu::KernelSet::Reference);
+  const auto tested = make_executor(opened.model, options, device);
+  Session a(*reference, SamplingParams{.temperature = 0});
+  Session b(*tested, SamplingParams{.temperature = 0});
+  a.feed(prompt);
+  b.feed(prompt);
+  TextResult result;
+  for (; result.tokens < kTokens; ++result.tokens) {
+    const int32_t expected = a.next().token;
+    if (b.next().token == expected) continue;
+    result.margin = margin_between_best(reference->logits(0));
+    result.good = result.margin < kClearMargin;
+    return result;
+  }
+  result.same = result.good = true;
+  return result;
+}
+
+std::string text_line(const TextResult& text) {
+  if (text.same)
+    return concat("the bundled model's text: the reference's, ", text.tokens, " tokens");
+  return concat("the bundled model's text: the reference's for ", text.tokens,
+                " tokens; there its two best tokens are ", text.margin, " apart",
+                text.good ? ", which rounding explains" : "");
+}
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1e", value);
+  return text;
+}
+
+int selftest_command(const SelftestFlags& flags) {
+  const auto start = std::chrono::steady_clock::now();
+  const Device device = device_to_test(flags.device);
+  if (!flags.arch_limit.empty() && !device.cuda) {
+    fail(Exit::Usage, "--arch-limit is for GPUs; this tests the CPU");
+  }
+  const int limit = flags.arch_limit.empty() ? 0 : parse_arch(flags.arch_limit);
+  const int threads = flags.threads > 0 ? flags.threads : cpu::available_threads();
+  std::string name;
+  selftest::Request request;
+  request.seed = flags.seed;
+  selftest::Report report;
+  if (device.cuda) {
+    const cuda::DeviceInfo info = find_gpu(device);
+    name = concat("cuda:", info.index, " (", info.name, ", sm_", info.compute_capability, ")");
+    cuda::self_test(request, device.index, limit, report);
+  } else {
+    name = concat("cpu (", cpu::fast_kernels({.threads = threads})->description(), ")");
+    selftest::test_cpu(request, cpu::KernelSet::Fast, threads, report);
+  }
+  if (interrupted_by()) return 128 + interrupted_by();
+  const TextResult text = compare_text(device, limit, threads);
+  const bool good = report.failed() == 0 && text.good;
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+
+  StandardOutput out;
+  if (flags.json) {
+    Json lines = Json::array();
+    for (const selftest::Line& line : report.lines()) {
+      lines.push_back({{"op", selftest::sort_name(line.sort)},
+                       {"kernel", line.kernel},
+                       {"type", skald::name(line.type)},
+                       {"cases", line.cases},
+                       {"selected", line.selected},
+                       {"failed", line.failed},
+                       {"error", line.error},
+                       {"bound", line.bound},
+                       {"worst", line.worst}});
+    }
+    const Json failures(
+        std::vector<std::string>(report.failures().begin(), report.failures().end()));
+    out.write(dump({{"device", name},
+                    {"arch_limit", limit > 0 ? Json(concat("sm_", limit)) : Json(nullptr)},
+                    {"seed", flags.seed},
+                    {"good", good},
+                    {"cases", report.cases()},
+                    {"failed", report.failed()},
+                    {"seconds", seconds},
+                    {"text", {{"good", text.good}, {"same_tokens", text.tokens}}},
+                    {"kernels", lines},
+                    {"failures", failures}},
+                   2) +
+              "\n");
+    return static_cast<int>(good ? Exit::Done : Exit::Failed);
+  }
+  Table table{{"op", "kernel", "type", "cases", "selected", "error", "bound", "verdict"}, {}};
+  for (const selftest::Line& line : report.lines()) {
+    table.rows.push_back({std::string(selftest::sort_name(line.sort)), line.kernel,
+                          std::string(skald::name(line.type)), concat(line.cases),
+                          concat(line.selected), number(line.error), number(line.bound),
+                          line.failed == 0 ? "right" : concat(line.failed, " WRONG")});
+  }
+  out.write(concat(name, limit > 0 ? concat(", as if it were sm_", limit) : "", "\n\n"));
+  out.write(to_text(table));
+  out.write("\n");
+  for (const std::string& failure : report.failures()) out.write(concat("wrong: ", failure, "\n"));
+  out.write(text_line(text) + (text.good ? "\n" : "  WRONG\n"));
+  char summary[100];
+  std::snprintf(summary, sizeof summary, "%d of %d cases are right, in %.1f s\n",
+                report.cases() - report.failed(), report.cases(), seconds);
+  out.write(summary);
+  return static_cast<int>(good ? Exit::Done : Exit::Failed);
+}
+
+}  // namespace
+
+void add_selftest(CLI::App& program, Action& chosen) {
+  CLI::App* command = add_command(
+      program, "selftest",
+      "Tests whether this machine computes what it should. Runs in seconds every kernel, not only\n"
+      "those that a model would get, on awkward sizes with fresh random numbers against double\n"
+      "precision, then a text of the bundled model against plain loops. Exit code 1 when anything "
+      "is\n"
+      "wrong.",
+      {"skald selftest", "skald selftest --device cpu", "skald selftest --json | jq .failures"});
+  auto flags = std::make_shared<SelftestFlags>();
+  command->add_option("--device", flags->device, "cpu, cuda or cuda:N [a GPU where there is one]")
+      ->type_name("NAME")
+      ->group("Test");
+  command
+      ->add_option("--arch-limit", flags->arch_limit,
+                   "Test what an older GPU, such as sm_75, would run")
+      ->type_name("SM")
+      ->group("Test");
+  command->add_option("--seed", flags->seed, "Of the random numbers")
+      ->type_name("N")
+      ->capture_default_str()
+      ->group("Test");
+  command->add_option("-t,--threads", flags->threads, "CPU threads; 0: all that it may use")
+      ->type_name("N")
+      ->transform(in_range(0, kMostThreads))
+      ->capture_default_str()
+      ->group("Test");
+  command->add_flag("--json", flags->json, "One JSON object")->group("Output");
+  command->callback([=, &chosen] { chosen = [=] { return selftest_command(*flags); }; });
+}
+
+}  // namespace skald

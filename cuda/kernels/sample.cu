@@ -1,0 +1,323 @@
+// Floor: the row read once from L2 or memory, and a launch; 128256 floats are 0.5 MB.
+//
+// A cluster has a row in its shared memory, so that everything after the first pass is fast: the
+// best token, the model's total weight, bias and penalties, then the draw. A filter that leaves few
+// tokens (nearly all do) is followed by one histogram, whose bins rank the tokens roughly; those
+// above the cut go to block 0, which sorts them, cuts and draws. Otherwise each cut, and then the
+// draw, is a search for the token at which a sum over the ranking reaches a goal.
+#include "cuda/kernels/sample.h"
+
+#include <cfloat>
+
+#include "cuda/kernels/device/launch.cuh"
+#include "cuda/kernels/device/row_search.cuh"
+
+namespace skald::cuda {
+namespace {
+
+constexpr uint64_t kBadKey = ~uint64_t{0};  // above every token's
+
+__device__ RowShared& block_memory() {
+  extern __shared__ __align__(16) unsigned char bytes[];
+  return *reinterpret_cast<RowShared*>(bytes);
+}
+
+template <bool kInShared>
+class RowSampler {
+ public:
+  __device__ RowSampler(const SampleLaunch& a, const SampleRow& settings, RowShared& shared)
+      : settings_(settings),
+        shared_(shared),
+        raw_(a.logits + settings.row * a.vocab),
+        vocab_(static_cast<int>(a.vocab)),
+        count_(kInShared ? static_cast<int>(a.shape.row_bytes / sizeof(float)) : vocab_),
+        begin_(static_cast<int>(blockIdx.x) * count_),
+        x_(kInShared ? reinterpret_cast<float*>(&shared + 1) : raw_),
+        row_(shared, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x), x_, begin_, count_),
+        adjustments_(a.adjustments + settings.first_adjustment) {}
+
+  __device__ void run(SampleResult& result) {
+    load();
+    if (best_key_ == kBadKey) return report_bad(result);
+    const float model_best = logit_of_key(best_key_);
+    if (model_best < -FLT_MAX) return report(result, SampleStatus::AllMasked);
+    const uint64_t total = row_.weigh(kAny, 1);
+    if (settings_.top_tokens > 0) report_top(result);
+    if (settings_.adjustments > 0) {
+      adjust();
+      if (best_ < -FLT_MAX) {
+        restore();
+        return report(result, SampleStatus::AllBanned);
+      }
+    }
+    const bool same_total = settings_.adjustments == 0;
+    const uint64_t token = settings_.temperature == 0 ? best_key_ : draw(same_total ? total : 0);
+    restore();
+    if (row_.blocks().leads() && threadIdx.x == 0) {
+      result.status = SampleStatus::Picked;
+      result.token = id_of_key(token);
+      result.logit = raw_[result.token];
+      result.best = model_best;
+      result.total = total;
+      if (settings_.top_tokens == 0) result.top_tokens = 0;
+    }
+  }
+
+ private:
+  // ---- The row ----
+
+  // Into shared memory, in fours where the rows are aligned to them.
+  __device__ void load() {
+    if (kInShared) {
+      const bool aligned = vocab_ % 4 == 0;
+#pragma unroll 4
+      for (int i = 4 * static_cast<int>(threadIdx.x); i < count_; i += 4 * kRowThreads) {
+        const float* from = raw_ + begin_ + i;
+        const int left = vocab_ - begin_ - i;
+        float4 four = make_float4(-INFINITY, -INFINITY, -INFINITY, -INFINITY);
+        if (aligned && left > 0) {
+          four = *reinterpret_cast<const float4*>(from);
+        } else if (left > 0) {
+          four.x = from[0];
+          if (left > 1) four.y = from[1];
+          if (left > 2) four.z = from[2];
+          if (left > 3) four.w = from[3];
+        }
+        *reinterpret_cast<float4*>(x_ + i) = four;
+      }
+    }
+    row_.blocks().wait_for_all();
+    find_best();
+  }
+
+  __device__ void find_best() {
+    float best = -INFINITY;
+    int id = 0;
+    bool bad = false;
+    row_.each([&](float logit, int i) {
+      bad |= !(logit <= FLT_MAX);
+      if (logit > best) best = logit, id = i;
+    });
+    const uint64_t mine = bad ? kBadKey : rank_key(best, id);
+    best_key_ = row_.blocks().best(mine);
+    best_ = logit_of_key(best_key_);
+    row_.set_best(best_key_, mine);
+  }
+
+  // Bias and penalties. Each thread remembers one logit, for restore().
+  __device__ void adjust() {
+    const int entry = threadIdx.x;
+    static_assert(kMostAdjustments <= kRowThreads);
+    __syncthreads();  // all have read the row as it was
+    if (entry < settings_.adjustments) {
+      const TokenAdjustment first = adjustments_[entry];
+      const int i = first.token - begin_;
+      const bool repeated = entry > 0 && adjustments_[entry - 1].token == first.token;
+      if (i >= 0 && i < count_ && !repeated) {
+        changed_ = i;
+        was_ = x_[i];
+        float logit = was_;
+        for (int e = entry; e < settings_.adjustments && adjustments_[e].token == first.token;
+             ++e) {
+          logit = finite(double{logit} + double{adjustments_[e].bias}, logit);
+        }
+        x_[i] = penalized(logit, first.count);
+      }
+    }
+    __syncthreads();
+    find_best();
+  }
+
+  // Masked and banned tokens stay so; sums that leave the range of floats stay finite.
+  __device__ static float finite(double value, float before) {
+    if (before < -FLT_MAX || value < -DBL_MAX) return -INFINITY;
+    return static_cast<float>(fmin(fmax(value, -double{FLT_MAX}), double{FLT_MAX}));
+  }
+
+  // The products are not fused with the additions, as on the CPU.
+  __device__ float penalized(float logit, int count) const {
+    if (count == 0) return logit;
+    const double repeat = settings_.repeat_penalty;
+    double value = logit > 0 ? double{logit} / repeat : __dmul_rn(logit, repeat);
+    const double frequency = __dmul_rn(count, settings_.frequency_penalty);
+    value = __dsub_rn(value, __dadd_rn(frequency, settings_.presence_penalty));
+    return finite(value, logit);
+  }
+
+  __device__ void restore() {
+    if (kInShared || settings_.adjustments == 0) return;
+    __syncthreads();  // all have read the changed row
+    if (changed_ >= 0) x_[changed_] = was_;
+    __syncthreads();
+  }
+
+  // ---- The draw ----
+
+  // What top-p keeps of the whole row: the weight, 0 if it is not known, and where it is reached.
+  struct Nucleus {
+    uint64_t weight;
+    Crossing end;
+  };
+
+  // `total`: the weight of all at temperature 1, or 0 if it is not known. All blocks run this; the
+  // result is block 0's.
+  __device__ uint64_t draw(uint64_t total) {
+    const bool top_k = settings_.top_k > 0, top_p = settings_.top_p < 1;
+    const float floor = fmaxf(best_ + settings_.log_min_p, -FLT_MAX);
+    Nucleus nucleus = {0, {kBins, 0}};
+    if (top_k && settings_.top_k <= kMostListed) {
+      const int listed = row_.list_best(settings_.top_k);
+      return draw_from_list(min(listed, settings_.top_k), floor, 0);
+    }
+    if (!top_k && top_p) {
+      nucleus.weight = nucleus_weight(settings_.top_p, total > 0 ? total : row_.weigh(kAny, 1));
+      nucleus.end = row_.reach_roughly({true, 1}, nucleus.weight);
+    }
+    if (!top_k && (top_p || floor > -FLT_MAX)) {
+      const int listed = row_.list({0, nucleus.end.bin, lowest_key(floor)});
+      if (listed <= kMostListed) {
+        if (row_.blocks().leads()) sort_list(shared_, listed);
+        return draw_from_list(listed, floor, nucleus.weight);
+      }
+    }
+    return draw_from_all(floor, nucleus);
+  }
+
+  // What the tokens of at least this logit rank at or above.
+  __device__ static uint64_t lowest_key(float floor) { return rank_key(floor, kIdMask); }
+
+  // nucleus: how much top-p keeps; 0: to be found from the list.
+  __device__ uint64_t draw_from_list(int count, float floor, uint64_t nucleus) {
+    if (!row_.blocks().leads()) return 0;
+    if (settings_.top_p < 1) {
+      const int place = reach_in_list(shared_, count, {true, 1}, best_, [&](uint64_t total) {
+        return nucleus > 0 ? nucleus : nucleus_weight(settings_.top_p, total);
+      });
+      count = min(count, place + 1);
+    }
+    if (settings_.top_k > 0) {  // else the list has none below the floor
+      uint64_t above = 0;
+      for (int place = threadIdx.x; place < count; place += kRowThreads) {
+        above += shared_.list[place] >= lowest_key(floor);
+      }
+      count = static_cast<int>(block_sum(above, shared_).total);
+    }
+    const int place =
+        reach_in_list(shared_, count, {true, settings_.temperature}, best_,
+                      [&](uint64_t total) { return drawn_weight(settings_.u, total); });
+    return shared_.list[place];
+  }
+
+  // Cuts by top-k and by top-p, each at the last token that it keeps; the token drawn is the last
+  // cut of the same kind.
+  __device__ uint64_t draw_from_all(float floor, const Nucleus& nucleus) {
+    uint64_t last = kAny;
+    enum { TopK, TopP, Draw };
+#pragma unroll 1
+    for (int stage = TopK; stage <= Draw; ++stage) {
+      if (stage == TopK && settings_.top_k == 0) continue;
+      if (stage == TopP && settings_.top_p == 1) continue;
+      if (stage == Draw) last = max_key(last, lowest_key(floor));
+      const Measure measure = {stage != TopK, stage == Draw ? settings_.temperature : 1};
+      const bool known = stage == TopP && nucleus.weight > 0;
+      uint64_t goal = stage == TopK ? static_cast<uint64_t>(settings_.top_k) : nucleus.weight;
+      if (stage != TopK && !known) {
+        const uint64_t total = row_.weigh(last, measure.temperature);
+        goal = stage == Draw ? drawn_weight(settings_.u, total)
+                             : nucleus_weight(settings_.top_p, total);
+      }
+      const Crossing end = known ? nucleus.end : row_.reach_roughly(measure, goal);
+      last = max_key(last, row_.reach(end, measure, goal));  // 0: top-k would keep more than all
+    }
+    return last;
+  }
+
+  __device__ static uint64_t max_key(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+  // ---- Results ----
+
+  __device__ void report(SampleResult& result, SampleStatus status) {
+    if (row_.blocks().leads() && threadIdx.x == 0) result.status = status;
+  }
+
+  __device__ void report_bad(SampleResult& result) {
+    uint64_t bad = 0, first = 0;
+    row_.each([&](float logit, int id) {
+      if (logit <= FLT_MAX) return;
+      ++bad;
+      const uint64_t rank = kIdMask - static_cast<uint64_t>(id);
+      first = rank > first ? rank : first;
+    });
+    bad = row_.blocks().sum(bad).total;
+    first = row_.blocks().best(first);
+    report(result, SampleStatus::NotFinite);
+    if (row_.blocks().leads() && threadIdx.x == 0) {
+      result.bad = static_cast<int32_t>(bad);
+      result.first_bad = static_cast<int32_t>(kIdMask - first);
+    }
+  }
+
+  __device__ void report_top(SampleResult& result) {
+    const int listed = row_.list_best(settings_.top_tokens);
+    if (!row_.blocks().leads()) return;
+    const int count = min(listed, settings_.top_tokens);
+    const int place = threadIdx.x;
+    if (place < count) {
+      const int id = id_of_key(shared_.list[place]);
+      result.top[place] = {id, raw_[id]};
+    }
+    if (place == 0) result.top_tokens = count;
+  }
+
+  const SampleRow& settings_;
+  RowShared& shared_;
+  float* raw_;                 // [vocab], the row as the launch has it
+  int vocab_, count_, begin_;  // this block's slice of it,
+  float* x_;                   // [count_], and that slice adjusted
+  RowSearch<kInShared> row_;
+  const TokenAdjustment* adjustments_;
+  int changed_ = -1;  // which of x_ this thread adjusted,
+  float was_ = 0;     // and what it was
+  uint64_t best_key_ = 0;
+  float best_ = 0;  // the largest logit
+};
+
+template <bool kInShared>
+__global__ void __launch_bounds__(kRowThreads) sample(SampleLaunch a) {
+  const int index = blockIdx.y;
+  RowSampler<kInShared>(a, a.rows[index], block_memory()).run(a.results[index]);
+}
+
+}  // namespace
+
+// As many blocks a row as fill the GPU once: more would have to take turns, and meet often.
+SampleShape sample_shape(int64_t vocab, int rows, const SampleGpu& gpu) {
+  int blocks = gpu.most_blocks;
+  while (blocks > 1 && int64_t{rows} * blocks > gpu.multiprocessors) blocks /= 2;
+  const int64_t fours = (vocab + 4 * blocks - 1) / (4 * blocks);
+  const int64_t row_bytes = fours * int64_t{sizeof(float4)};
+  if (int64_t{sizeof(RowShared)} + row_bytes > gpu.most_shared_bytes) return {1, false, 0};
+  return {blocks, true, row_bytes};
+}
+
+void launch_sample(const SampleLaunch& a, Stream stream) {
+  if (a.count == 0) return;
+  check(a.vocab <= kMostWeighedTokens, "a vocabulary that fits a token's key");
+  const auto kernel = a.shape.in_shared ? sample<true> : sample<false>;
+  const int bytes = static_cast<int>(int64_t{sizeof(RowShared)} + a.shape.row_bytes);
+  SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  cudaLaunchAttribute cluster = {};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim.x = static_cast<unsigned>(a.shape.blocks);
+  cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(a.shape.blocks, a.count);
+  config.blockDim = dim3(kRowThreads);
+  config.dynamicSmemBytes = static_cast<size_t>(bytes);
+  config.stream = stream;
+  config.attrs = &cluster;
+  config.numAttrs = a.shape.blocks > 1 ? 1 : 0;
+  SKALD_CUDA(cudaLaunchKernelEx(&config, kernel, a));
+}
+
+}  // namespace skald::cuda

@@ -1,0 +1,89 @@
+// Picks a token from each row of logits, as engine/sampler.h says and with the same result. What
+// the device cannot do with the same bits (logarithms, random numbers) the host does before and
+// after: it sends u and log(min_p), and turns logits and totals into log-probabilities.
+#pragma once
+
+#include "cuda/kernels/launch.h"
+
+namespace skald::cuda {
+
+inline constexpr int kMostTopTokens = 20;      // reported beside the picked one
+inline constexpr int kMostAdjustments = 1024;  // biased and penalized tokens of a row
+
+// A token whose logit changes: first the bias is added, then, if it occurs in the history, the
+// penalties apply. Entries of one token are adjacent; each adds its bias, the first has the count.
+struct TokenAdjustment {
+  int32_t token;
+  int32_t count;  // in the history; 0: no penalty
+  float bias;     // finite or -inf
+};
+
+// SamplingParams of one row, checked by validate(), without typical_p.
+struct SampleRow {
+  int64_t row;  // of the logits
+  double u;     // the random number, in [0, 1)
+  float temperature;
+  float top_p;
+  float log_min_p;  // -inf: off
+  int32_t top_k;    // 0: off; below the vocabulary
+  float repeat_penalty, presence_penalty, frequency_penalty;
+  int32_t first_adjustment;  // index
+  int32_t adjustments;       // at most kMostAdjustments
+  int32_t top_tokens;        // at most kMostTopTokens
+};
+
+enum class SampleStatus : int32_t { Picked, NotFinite, AllMasked, AllBanned };
+
+struct TopToken {
+  int32_t token;
+  float logit;  // the model's own, as are all below
+};
+
+struct SampleResult {
+  SampleStatus status;
+  int32_t token;
+  float logit;         // of the token
+  float best;          // the largest logit
+  uint64_t total;      // token_weight() of all, at temperature 1
+  int32_t bad;         // NotFinite: how many logits are NaN or +inf,
+  int32_t first_bad;   // and which is the first
+  int32_t top_tokens;  // entries of top, best first
+  TopToken top[kMostTopTokens];
+};
+
+// Room for so many rows: SampleRow of each, then their adjustments.
+inline constexpr int64_t sample_settings_bytes(int64_t rows) {
+  return rows * int64_t{sizeof(SampleRow) + kMostAdjustments * sizeof(TokenAdjustment)};
+}
+inline constexpr int64_t sample_result_bytes(int64_t rows) {
+  return rows * int64_t{sizeof(SampleResult)};
+}
+
+// What the rows can be spread over.
+struct SampleGpu {
+  int most_blocks;  // of a cluster, a power of two up to 8; 1 where there are no clusters
+  int multiprocessors;
+  int64_t most_shared_bytes;  // of a block
+};
+
+// How a row is spread.
+struct SampleShape {
+  int blocks;         // for a row: a cluster
+  bool in_shared;     // they hold it in shared memory; else one block reads it from `logits` again
+                      // and again, and changes adjusted logits there until it is done
+  int64_t row_bytes;  // of shared memory, a block
+};
+SampleShape sample_shape(int64_t vocab, int rows, const SampleGpu& gpu);
+
+struct SampleLaunch {
+  float* logits;  // [.., vocab]; the same after as before
+  int64_t vocab;  // at most kMostWeighedTokens
+  SampleShape shape;
+  const SampleRow* rows;  // [count], no row of the logits twice
+  int count;
+  const TokenAdjustment* adjustments;  // of all rows
+  SampleResult* results;               // [count]
+};
+void launch_sample(const SampleLaunch& launch, Stream stream);
+
+}  // namespace skald::cuda

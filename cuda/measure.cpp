@@ -1,0 +1,97 @@
+// Speeds of a GPU's memory and of its link to the host.
+#include <algorithm>
+
+#include "cuda/acquire.h"
+#include "cuda/check.h"
+#include "cuda/cuda.h"
+#include "cuda/kernels/pointwise.h"
+#include "cuda/memory.h"
+
+namespace skald::cuda {
+namespace {
+
+constexpr int kPasses = 6;
+constexpr const char* kPurpose = "the bandwidth measurement";
+
+class TimingEvent {
+ public:
+  TimingEvent() {
+    acquire("event", [&] { return cudaEventCreate(&event_); });
+  }
+  ~TimingEvent() { cudaEventDestroy(event_); }
+  TimingEvent(const TimingEvent&) = delete;
+  TimingEvent& operator=(const TimingEvent&) = delete;
+  operator cudaEvent_t() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+// Of the fastest pass, since other work can only slow one down.
+template <class Fn>
+double best_seconds(const Fn& enqueue) {
+  TimingEvent start, end;
+  float best_ms = 0;
+  for (int pass = 0; pass < kPasses; ++pass) {
+    SKALD_CUDA(cudaEventRecord(start, nullptr));
+    enqueue();
+    SKALD_CUDA(cudaEventRecord(end, nullptr));
+    SKALD_CUDA(cudaEventSynchronize(end));
+    float ms = 0;
+    SKALD_CUDA(cudaEventElapsedTime(&ms, start, end));
+    if (best_ms == 0 || ms < best_ms) best_ms = ms;
+  }
+  return best_ms * 1e-3;
+}
+
+// Far more than the caches hold, but not all that is free: other work may want some too.
+int64_t buffer_bytes() {
+  constexpr int64_t kMost = int64_t{4} << 30;
+  size_t free = 0, total = 0;
+  SKALD_CUDA(cudaMemGetInfo(&free, &total));
+  const int64_t bytes = std::min(kMost, static_cast<int64_t>(free) / 2) >> 20 << 20;
+  if (bytes == 0) fail(Exit::Memory, "no memory for ", kPurpose, ": the GPU's is full");
+  return bytes;
+}
+
+double read_rate(const DeviceMemory& memory, int device) {
+  constexpr int kBlocksEach = 4;
+  int multiprocessors = 0;
+  SKALD_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  const int blocks = kBlocksEach * multiprocessors;
+  DeviceMemory sums(blocks * int64_t{sizeof(unsigned)}, kPurpose);
+  SKALD_CUDA(cudaMemset(memory.as<void>(), 0x5a, static_cast<size_t>(memory.bytes())));
+  SKALD_CUDA(cudaMemset(sums.as<void>(), 0, static_cast<size_t>(sums.bytes())));
+  return static_cast<double>(memory.bytes()) / best_seconds([&] {
+           launch_read(memory.as<void>(), memory.bytes(), sums.as<unsigned>(), blocks, nullptr);
+         });
+}
+
+double copy_rate(void* to, const void* from, int64_t bytes, cudaMemcpyKind kind) {
+  return static_cast<double>(bytes) / best_seconds([&] {
+           SKALD_CUDA(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, nullptr));
+         });
+}
+
+}  // namespace
+
+double measure_read_bandwidth(int device) {
+  SKALD_CUDA(cudaSetDevice(device));
+  return read_rate(DeviceMemory(buffer_bytes(), kPurpose), device);
+}
+
+Speeds measure_speeds(int device) {
+  SKALD_CUDA(cudaSetDevice(device));
+  const DeviceMemory memory(buffer_bytes(), kPurpose);
+  Speeds speeds;
+  speeds.read = read_rate(memory, device);
+  std::byte* data = memory.as<std::byte>();
+  const int64_t half = memory.bytes() / 2;
+  speeds.copy = 2 * copy_rate(data + half, data, half, cudaMemcpyDeviceToDevice);
+  const PinnedMemory host(std::min(half, int64_t{256} << 20), kPurpose);
+  speeds.from_host = copy_rate(data, host.as<void>(), host.bytes(), cudaMemcpyHostToDevice);
+  speeds.to_host = copy_rate(host.as<void>(), data, host.bytes(), cudaMemcpyDeviceToHost);
+  return speeds;
+}
+
+}  // namespace skald::cuda

@@ -1,0 +1,229 @@
+#include "cuda/kernels/attention.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "cuda/selftest/run.h"
+#include "engine/kv_pages.h"
+
+namespace skald::cuda {
+namespace {
+
+using selftest::AttentionCase;
+using selftest::AttentionData;
+using selftest::Part;
+
+struct Variant {
+  const char* name;
+  AttentionCode code;
+  bool decode;
+};
+constexpr Variant kVariants[] = {
+    {"attention_decode, clusters", AttentionCode::Wgmma, true},
+    {"attention_decode", AttentionCode::Mma, true},
+    {"attention_prefill_sm90", AttentionCode::Wgmma, false},
+    {"attention_prefill", AttentionCode::Mma, false},
+    {"attention_plain", AttentionCode::Plain, false},
+};
+
+// The best code that is there for what the GPU is taken to be.
+AttentionCode best_code(DType type, int compute_capability) {
+  return std::min(attention_code(type), attention_code_of(type, compute_capability));
+}
+
+bool selected(const Variant& v, const AttentionCase& c, AttentionCode best) {
+  const AttentionKernel kernel = attention_kernel(best, c.spec, c.one_row_each());
+  if (kernel != attention_kernel(v.code, c.spec, v.decode)) return false;
+  return kernel != AttentionKernel::Decode || v.code == best;  // with clusters, or without
+}
+
+// The cache as the kernels see it: one of two layers, scattered pages, NaN wherever no token is.
+class Cache {
+ public:
+  explicit Cache(const AttentionCase& c) : c_(c) {
+    const AttentionSpec& s = c.spec;
+    element_ = info(c.type).block_bytes;
+    layer_bytes_ = int64_t{2} * s.kv_heads * kPageTokens * s.head_dim * element_;
+    pages_per_sequence_ = static_cast<int>(pages_for(c.longest())) + 2;
+    int64_t count = 0;
+    for (const Part& part : c.parts) count += pages_for(part.before + part.rows);
+    // Page 0 is nobody's, and stands in the table wherever a sequence has no page.
+    int64_t step = 7;
+    while (std::gcd(step, count) != 1) ++step;
+    table_.assign(c.parts.size() * static_cast<size_t>(pages_per_sequence_), 0);
+    int64_t next = 0;
+    for (size_t p = 0; p < c.parts.size(); ++p) {
+      const Part& part = c.parts[p];
+      for (int64_t i = 0; i < pages_for(part.before + part.rows); ++i, ++next) {
+        table_[p * static_cast<size_t>(pages_per_sequence_) + static_cast<size_t>(i)] =
+            static_cast<int32_t>(1 + next * step % count);
+      }
+    }
+    bytes_.assign(static_cast<size_t>((count + 1) * 2 * layer_bytes_), std::byte{0xff});
+  }
+
+  int64_t layer_bytes() const { return layer_bytes_; }
+  int64_t page_stride() const { return 2 * layer_bytes_; }
+  int pages_per_sequence() const { return pages_per_sequence_; }
+  const std::vector<int32_t>& table() const { return table_; }
+  const std::vector<std::byte>& bytes() const { return bytes_; }
+
+  // Where a token's key lies, or its value: `head` from kv_heads on.
+  size_t place(size_t part, int64_t token, int64_t head) const {
+    const size_t entry =
+        part * static_cast<size_t>(pages_per_sequence_) + static_cast<size_t>(token / kPageTokens);
+    const int64_t row = head * kPageTokens + token % kPageTokens;
+    return static_cast<size_t>(table_[entry] * page_stride() + layer_bytes_ +
+                               row * c_.spec.head_dim * element_);
+  }
+  size_t head_bytes() const { return static_cast<size_t>(c_.spec.head_dim * element_); }
+
+  void put(size_t part, int64_t token, int64_t head, std::span<const float> values) {
+    const auto encoded = selftest::encode(c_.type, values);
+    std::copy(encoded.begin(), encoded.end(),
+              bytes_.begin() + static_cast<int64_t>(place(part, token, head)));
+  }
+
+ private:
+  const AttentionCase& c_;
+  int64_t element_, layer_bytes_;
+  int pages_per_sequence_;
+  std::vector<int32_t> table_;
+  std::vector<std::byte> bytes_;
+};
+
+Cache filled_cache(const AttentionCase& c, const AttentionData& data) {
+  Cache cache(c);
+  const size_t dim = static_cast<size_t>(c.spec.head_dim);
+  for (size_t p = 0; p < c.parts.size(); ++p) {
+    for (int64_t t = 0; t < c.parts[p].before; ++t) {
+      for (int64_t h = 0; h < c.spec.kv_heads; ++h) {
+        const size_t at = static_cast<size_t>(t * c.spec.kv_heads + h) * dim;
+        cache.put(p, t, h, std::span(data.keys[p]).subspan(at, dim));
+        cache.put(p, t, c.spec.kv_heads + h, std::span(data.values[p]).subspan(at, dim));
+      }
+    }
+  }
+  return cache;
+}
+
+// What is wrong with the cache after the step, or "": new keys and values must be there, and
+// nothing else may have changed.
+std::string cache_problem(const AttentionCase& c, const AttentionData& data, const Cache& before,
+                          std::vector<std::byte> after) {
+  const AttentionSpec& s = c.spec;
+  const size_t dim = static_cast<size_t>(s.head_dim);
+  const size_t heads = static_cast<size_t>(s.heads), kv_heads = static_cast<size_t>(s.kv_heads);
+  std::vector<float> keys;
+  const float* row = data.qkv.data();
+  bool values_right = true;
+  for (size_t p = 0; p < c.parts.size(); ++p) {
+    for (int r = 0; r < c.parts[p].rows; ++r, row += (heads + 2 * kv_heads) * dim) {
+      for (size_t h = 0; h < 2 * kv_heads; ++h) {
+        const int64_t token = c.parts[p].before + r;
+        const size_t place = before.place(p, token, static_cast<int64_t>(h));
+        const auto stored = std::span(after).subspan(place, before.head_bytes());
+        if (h < kv_heads) {
+          const std::vector<float> key = selftest::decode(c.type, stored);
+          keys.insert(keys.end(), key.begin(), key.end());
+        } else {
+          const auto value = selftest::encode(c.type, {row + (heads + h) * dim, dim});
+          values_right = values_right && std::equal(value.begin(), value.end(), stored.begin());
+        }
+        std::fill(stored.begin(), stored.end(), std::byte{0xff});
+      }
+    }
+  }
+  const double error = data.new_keys.error(keys);
+  if (!(error <= data.new_keys.bound)) {
+    return concat("new keys in the cache: error ", error, ", bound ", data.new_keys.bound);
+  }
+  if (!values_right) return "new values in the cache are not those of the step";
+  return after == before.bytes() ? "" : "it changed the cache beyond the new tokens";
+}
+
+}  // namespace
+
+void test_attention(const AttentionCase& c, uint64_t seed, const TestGpu& test,
+                    TestBuffers& buffers, selftest::Report& report) {
+  const AttentionData data = make_data(c, seed);
+  const Cache cache = filled_cache(c, data);
+  const AttentionCode best = best_code(c.type, test.gpu.compute_capability);
+  const int rows = c.rows();
+  std::vector<int32_t> positions, sequences;
+  for (size_t p = 0; p < c.parts.size(); ++p) {
+    for (int r = 0; r < c.parts[p].rows; ++r) {
+      positions.push_back(c.parts[p].before + r);
+      sequences.push_back(static_cast<int32_t>(p));
+    }
+  }
+  const auto ints = [&](const std::vector<int32_t>& list) {
+    return reinterpret_cast<const int32_t*>(buffers.holding(list).data);
+  };
+  for (const Variant& v : kVariants) {
+    if (v.code > best || (v.decode && !c.one_row_each())) continue;
+    if (!v.decode && v.code == AttentionCode::Wgmma && !wgmma_takes(c.spec)) continue;
+    buffers.reset();
+    const TestBuffer qkv = buffers.holding(c.type, data.qkv);
+    const TestBuffer out =
+        buffers.poisoned(int64_t{rows} * c.spec.heads * c.spec.head_dim * info(c.type).block_bytes);
+    const TestBuffer pages = buffers.holding(cache.bytes());
+    AttentionLaunch launch = {};
+    launch.type = c.type;
+    launch.qkv = qkv.data;
+    launch.out = out.data;
+    launch.rows = rows;
+    launch.step = {nullptr, ints(positions), ints(sequences), ints(cache.table()),
+                   cache.pages_per_sequence()};
+    launch.cache = {pages.data + cache.layer_bytes(), cache.page_stride()};
+    launch.spec = c.spec;
+    launch.inv_freq = reinterpret_cast<float*>(buffers.holding(data.inv_freq).data);
+    launch.rope_pairs = c.rope_pairs;
+    launch.rope_interleaved = c.interleaved;
+    launch.code = v.code;
+    TestBuffer workspace, tickets;
+    if (v.decode) {
+      constexpr int kLongContext = 16384;  // splits the text into more runs than it has tokens for
+      launch.max_context = seed % 2 == 0 ? c.longest() + 100 : kLongContext;
+      launch.multiprocessors = test.gpu.multiprocessors;
+      workspace = buffers.poisoned(
+          4 * attention_workspace_floats(rows, c.spec, launch.max_context, launch.multiprocessors));
+      tickets = buffers.holding(
+          std::vector<int32_t>(static_cast<size_t>(attention_tickets(rows, c.spec))));
+      launch.workspace = reinterpret_cast<float*>(workspace.data);
+      launch.tickets = reinterpret_cast<int*>(tickets.data);
+      launch_attention_decode(launch, test.stream);
+    } else {
+      std::vector<AttentionTile> tiles(static_cast<size_t>(
+          attention_tiles_bound(rows, static_cast<int>(c.parts.size()), c.spec, v.code)));
+      const int count = build_attention_tiles(positions.data(), sequences.data(), rows, c.spec,
+                                              v.code, tiles.data());
+      tiles.resize(static_cast<size_t>(count));
+      tiles.push_back({0, 0});  // nothing to do
+      launch.tiles = reinterpret_cast<AttentionTile*>(buffers.holding(tiles).data);
+      launch.tile_count = count + 1;
+      launch_rope_append(launch, test.stream);
+      launch_attention_prefill(launch, test.stream);
+    }
+    SKALD_CUDA(cudaStreamSynchronize(test.stream));
+    const std::vector<float> result = selftest::decode(c.type, buffers.bytes_of(out));
+    std::string problem = cache_problem(c, data, cache, buffers.bytes_of(pages));
+    if (!buffers.intact(out) || !buffers.intact(qkv) || !buffers.intact(pages)) {
+      problem = "it wrote beyond its buffers";
+    }
+    if (v.decode) {
+      const auto left = buffers.bytes_of(tickets);
+      const bool zero =
+          std::all_of(left.begin(), left.end(), [](std::byte b) { return b == std::byte{0}; });
+      if (!zero) problem = "tickets are not zero after the launch";
+      if (!buffers.intact(workspace) || !buffers.intact(tickets)) {
+        problem = "it wrote beyond its workspace";
+      }
+    }
+    report.add(
+        selftest::Sort::Attention, c,
+        {v.name, c.type, data.out.error(result), data.out.bound, selected(v, c, best), problem});
+  }
+}
+
+}  // namespace skald::cuda

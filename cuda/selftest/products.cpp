@@ -1,0 +1,116 @@
+#include "cuda/kernels/linear.h"
+#include "cuda/kernels/pointwise.h"
+#include "cuda/linear_steps.h"
+#include "cuda/selftest/run.h"
+
+namespace skald::cuda {
+namespace {
+
+using selftest::Ending;
+
+Epilogue epilogue_of(Ending ending) {
+  switch (ending) {
+    case Ending::Store:
+      return Epilogue::Store;
+    case Ending::Add:
+      return Epilogue::AddTo;
+    case Ending::Gated:
+      return Epilogue::Gated;
+    case Ending::Logits:
+      break;
+  }
+  return Epilogue::Logits;
+}
+
+bool takes(LinearKernel kernel, const LinearLaunch& launch, const Gpu& gpu) {
+  switch (kernel) {
+    case LinearKernel::GemvSm90:
+      return supports_gemv_sm90(launch, gpu.compute_capability);
+    case LinearKernel::GemmCublas:
+      return launch.ins % 8 == 0 && launch.outs % 8 == 0;  // rows start at multiples of 16 bytes
+    case LinearKernel::GemvPlain:
+      return true;
+  }
+  return false;
+}
+
+// With the small kernels that stand around those which cannot do the whole op.
+void run(LinearKernel kernel, LinearLaunch launch, const TestGpu& test, TestBuffers& buffers) {
+  const LinearSteps steps = linear_steps(launch, kernel);
+  const int64_t element = info(launch.type).block_bytes;
+  const float* bias = launch.bias;
+  void* const out = launch.out;
+  if (steps.norm_before) {
+    const TestBuffer normed = buffers.poisoned(launch.rows * launch.ins * element);
+    launch_rms_norm({launch.type, static_cast<const float*>(launch.in), launch.norm_weight,
+                     normed.data, launch.rows, launch.ins, launch.norm_eps},
+                    test.stream);
+    launch.in = normed.data;
+    launch.norm_weight = nullptr;
+  }
+  if (steps.gate_after) {
+    launch.epilogue = Epilogue::Store;
+    launch.out = buffers.poisoned(launch.rows * launch.outs * element).data;
+  }
+  if (steps.gate_after || steps.bias_after) launch.bias = nullptr;
+
+  if (kernel == LinearKernel::GemvSm90) {
+    launch_gemv_sm90(launch, test.gpu.multiprocessors, test.stream);
+  } else if (kernel == LinearKernel::GemvPlain) {
+    launch_gemv_plain(launch, test.stream);
+  } else {
+    test.gemm->launch(launch, test.stream);
+  }
+
+  if (steps.gate_after) {
+    launch_gate(
+        {launch.type, launch.out, bias, out, launch.rows, launch.outs / 2, launch.activation},
+        test.stream);
+  }
+  if (steps.bias_after) {
+    const DType out_type = launch.epilogue == Epilogue::Store ? launch.type : DType::F32;
+    launch_add_bias(out_type, out, bias, launch.rows, launch.outs, test.stream);
+  }
+}
+
+}  // namespace
+
+void test_product(const selftest::ProductCase& c, uint64_t seed, const TestGpu& test,
+                  TestBuffers& buffers, selftest::Report& report) {
+  const selftest::ProductData data = make_data(c, seed);
+  const bool floats = c.ending == Ending::Add || c.ending == Ending::Logits;
+  const DType out_type = floats ? DType::F32 : c.type;
+  for (LinearKernel kernel :
+       {LinearKernel::GemvSm90, LinearKernel::GemmCublas, LinearKernel::GemvPlain}) {
+    buffers.reset();
+    const int64_t out_bytes =
+        static_cast<int64_t>(data.expected.values.size()) * info(out_type).block_bytes;
+    const TestBuffer out =
+        c.ending == Ending::Add ? buffers.holding(data.residual) : buffers.poisoned(out_bytes);
+    LinearLaunch launch;
+    launch.type = c.type;
+    launch.outs = c.outs;
+    launch.ins = c.ins;
+    launch.rows = c.rows;
+    launch.epilogue = epilogue_of(c.ending);
+    launch.activation = c.activation;
+    launch.norm_eps = selftest::kNormEps;
+    launch.out = out.data;
+    launch.weight = buffers.holding(data.weight_bytes).data;
+    launch.in = c.norm ? buffers.holding(data.in).data : buffers.holding(c.type, data.in).data;
+    if (c.norm) {
+      launch.norm_weight = reinterpret_cast<float*>(buffers.holding(data.norm_weight).data);
+    }
+    if (c.bias) launch.bias = reinterpret_cast<float*>(buffers.holding(data.bias).data);
+    if (!takes(kernel, launch, test.gpu)) continue;
+    run(kernel, launch, test, buffers);
+    SKALD_CUDA(cudaStreamSynchronize(test.stream));
+    const std::vector<float> result = selftest::decode(out_type, buffers.bytes_of(out));
+    report.add(selftest::Sort::Product, c,
+               {kernel_name(kernel), c.type, data.expected.error(result), data.expected.bound,
+                select_linear(launch, test.gpu) == kernel,
+                buffers.intact(out) ? "" : "it wrote beyond its output"});
+  }
+}
+
+}  // namespace skald::cuda

@@ -1,0 +1,26 @@
+// One case on each kernel that takes it: products.cpp, attention.cpp, pointwise.cpp. run.cpp walks
+// the list.
+#pragma once
+
+#include "cuda/handles.h"
+#include "cuda/kernels/linear.h"
+#include "cuda/select.h"
+#include "cuda/selftest/buffers.h"
+#include "engine/selftest/report.h"
+
+namespace skald::cuda {
+
+struct TestGpu {
+  Gpu gpu;  // with the compute capability that is to be tested
+  cudaStream_t stream;
+  GemmCublas* gemm;
+};
+
+void test_product(const selftest::ProductCase& c, uint64_t seed, const TestGpu& test,
+                  TestBuffers& buffers, selftest::Report& report);
+void test_attention(const selftest::AttentionCase& c, uint64_t seed, const TestGpu& test,
+                    TestBuffers& buffers, selftest::Report& report);
+void test_pointwise(const selftest::PointwiseCase& c, uint64_t seed, const TestGpu& test,
+                    TestBuffers& buffers, selftest::Report& report);
+
+}  // namespace skald::cuda

@@ -1,0 +1,20 @@
+// Which models the kernels can run; told by what fuses them.
+#include "cuda/cuda.h"
+#include "cuda/fused_program.h"
+#include "engine/error.h"
+
+namespace skald::cuda {
+
+std::string model_problem(const Model& model) {
+  try {
+    fuse_program(model.program());
+    return "";
+  } catch (const Error& error) {
+    std::string text = error.what();
+    constexpr std::string_view kAdvice = "; use --device cpu";  // that depends on who asks
+    if (text.ends_with(kAdvice)) text.resize(text.size() - kAdvice.size());
+    return text;
+  }
+}
+
+}  // namespace skald::cuda

@@ -1,0 +1,197 @@
+#include "engine/selftest/cases.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/error.h"
+
+namespace skald::selftest {
+namespace {
+
+constexpr DType kTypes[] = {DType::F32, DType::F16, DType::BF16};
+
+// One after the other, over and over: so that each setting meets many others without a case for
+// every combination. Cycles have lengths without a common divisor.
+template <class T>
+class Cycle {
+ public:
+  explicit Cycle(std::vector<T> values) : values_(std::move(values)) {}
+  T next() { return values_[at_++ % values_.size()]; }
+
+ private:
+  std::vector<T> values_;
+  size_t at_ = 0;
+};
+
+struct Shape {
+  int64_t outs, ins;
+};
+
+}  // namespace
+
+std::vector<ProductCase> product_cases(Extent extent) {
+  std::vector<Shape> shapes = {{2, 1},     {2, 32},     {31, 33},    {33, 64},   {50, 100},
+                               {66, 1088}, {258, 1024}, {136, 2112}, {2051, 96}, {128, 1056}};
+  if (extent == Extent::Small) shapes = {{31, 33}, {34, 64}, {136, 1088}};
+  std::vector<int> all_rows;
+  for (int rows = 1; rows <= 17; ++rows) all_rows.push_back(rows);
+  all_rows.insert(all_rows.end(), {33, 130});
+  Cycle<int> rows(extent == Extent::Small ? std::vector<int>{1, 5, 17} : all_rows);
+  Cycle<Activation> activations({Activation::Silu, Activation::GeluTanh});
+
+  std::vector<ProductCase> cases;
+  const auto add = [&](ProductCase c) {
+    if (c.ending == Ending::Gated) c.outs += c.outs % 2;
+    c.activation = activations.next();
+    cases.push_back(c);
+  };
+  for (DType type : kTypes) {
+    for (Ending ending : {Ending::Store, Ending::Add, Ending::Gated, Ending::Logits}) {
+      for (const bool norm : {false, true}) {
+        for (const bool bias : {false, true}) {
+          if (bias && ending == Ending::Logits) continue;
+          for (const Shape& s : shapes) {
+            add({type, s.outs, s.ins, rows.next(), ending, norm, bias});
+          }
+        }
+      }
+      if (extent == Extent::Small) continue;
+      for (int r : all_rows) add({type, 136, 1088, r, ending});
+    }
+    if (extent == Extent::Small) continue;
+    // So many tiles that a ring of them goes round several times.
+    add({type, 8200, 2112, 3, Ending::Store, true, true});
+    add({type, 1064, 14336, 1, Ending::Add});
+  }
+  return cases;
+}
+
+std::vector<ProductCase> block_product_cases(Extent extent) {
+  std::vector<ProductCase> cases;
+  Cycle<int> rows({1, 2, 7, 33, 5});
+  for (const DTypeInfo& format : all_dtypes()) {
+    if (format.block_elems == 1) continue;
+    for (int64_t blocks : {1, 3, 33}) {
+      if (blocks * format.block_elems > 2048) blocks = 8;
+      for (int64_t outs : {1, 31, 50, 258}) {
+        if (extent == Extent::Small && outs != 31) continue;
+        cases.push_back(
+            {format.type, outs, blocks * format.block_elems, rows.next(), Ending::Store});
+      }
+    }
+  }
+  return cases;
+}
+
+std::vector<AttentionCase> attention_cases(Extent extent) {
+  struct Heads {
+    int heads, kv_heads;
+  };
+  Cycle<Heads> heads({{1, 1}, {4, 2}, {8, 2}, {8, 1}, {14, 2}});
+  Cycle<int> windows({0, 0, 0, 33, 128, 0, 1});
+  enum class Rotates { Half, Interleaved, Part, None };
+  Cycle<Rotates> rotations({Rotates::Half, Rotates::Interleaved, Rotates::Half, Rotates::Part,
+                            Rotates::Interleaved, Rotates::None});
+  std::vector<int> dims = {16, 48, 64, 80, 96, 100, 128, 192, 256};
+  std::vector<std::vector<Part>> steps = {
+      // One row each: decode.
+      {{0, 1}},
+      {{1, 1}},
+      {{31, 1}},
+      {{33, 1}},
+      {{64, 1}},
+      {{65, 1}},
+      {{511, 1}},
+      {{4097, 1}},
+      {{65, 1}, {0, 1}, {511, 1}, {33, 1}, {128, 1}},
+      // Several rows: prefill, and both in one step.
+      {{0, 31}},
+      {{0, 130}},
+      {{63, 2}},
+      {{64, 65}},
+      {{511, 33}},
+      {{0, 5}, {65, 1}, {33, 17}, {200, 64}},
+  };
+  std::vector<Part> many;
+  for (int i = 0; i < 17; ++i) many.push_back({i * 13 % 97, 1});
+  steps.push_back(many);
+  if (extent == Extent::Small) {
+    dims = {64, 100, 128};
+    steps = {{{65, 1}, {0, 1}, {200, 1}}, {{0, 33}}, {{0, 5}, {65, 1}}};
+  }
+
+  std::vector<AttentionCase> cases;
+  for (DType type : kTypes) {
+    for (int dim : dims) {
+      for (const std::vector<Part>& parts : steps) {
+        const Heads h = heads.next();
+        const Rotates rotates = rotations.next();
+        AttentionCase c;
+        c.type = type;
+        c.spec = {h.heads, h.kv_heads, dim, 1 / std::sqrt(static_cast<float>(dim)), windows.next()};
+        c.rope_pairs = rotates == Rotates::None ? 0 : rotates == Rotates::Part ? dim / 4 : dim / 2;
+        c.interleaved = rotates == Rotates::Interleaved;
+        c.parts = parts;
+        cases.push_back(std::move(c));
+      }
+    }
+  }
+  return cases;
+}
+
+std::vector<PointwiseCase> pointwise_cases(Extent extent) {
+  std::vector<int64_t> cols = {1, 31, 33, 64, 1000, 4104};
+  if (extent == Extent::Small) cols = {33, 264};
+  Cycle<int> rows({1, 2, 3, 17, 33});
+  std::vector<PointwiseCase> cases;
+  for (Pointwise op : {Pointwise::Embed, Pointwise::Norm, Pointwise::Gate, Pointwise::AddBias,
+                       Pointwise::Gather}) {
+    for (DType type : kTypes) {
+      if (op == Pointwise::Gather && type != DType::F32) continue;
+      for (int64_t c : cols) cases.push_back({op, type, rows.next(), c});
+    }
+  }
+  return cases;
+}
+
+int AttentionCase::rows() const {
+  int sum = 0;
+  for (const Part& part : parts) sum += part.rows;
+  return sum;
+}
+
+bool AttentionCase::one_row_each() const {
+  return std::all_of(parts.begin(), parts.end(), [](const Part& p) { return p.rows == 1; });
+}
+
+int AttentionCase::longest() const {
+  int most = 0;
+  for (const Part& part : parts) most = std::max(most, part.before + part.rows);
+  return most;
+}
+
+std::string label(const ProductCase& c) {
+  constexpr const char* kEndings[] = {"store", "add", "gated", "logits"};
+  return concat(name(c.type), " [", c.outs, ", ", c.ins, "] x ", c.rows, " rows",
+                c.norm ? ", norm" : "", c.bias ? ", bias" : "", ", ",
+                kEndings[static_cast<size_t>(c.ending)]);
+}
+
+std::string label(const AttentionCase& c) {
+  std::string parts;
+  for (size_t i = 0; i < std::min<size_t>(c.parts.size(), 5); ++i) {
+    parts += concat(i ? " " : "", c.parts[i].before, "+", c.parts[i].rows);
+  }
+  return concat(name(c.type), " ", c.spec.heads, "/", c.spec.kv_heads, " heads of ",
+                c.spec.head_dim, ", ", c.rope_pairs, c.interleaved ? " interleaved" : "",
+                " pairs, window ", c.spec.window, ", tokens ", parts,
+                c.parts.size() > 5 ? concat(" and ", c.parts.size() - 5, " more") : "");
+}
+
+std::string label(const PointwiseCase& c) {
+  constexpr const char* kNames[] = {"embed", "norm", "gate", "add_bias", "gather"};
+  return concat(name(c.type), " ", kNames[static_cast<size_t>(c.op)], ", ", c.rows, " rows of ",
+                c.cols);
+}
+
+}  // namespace skald::selftest

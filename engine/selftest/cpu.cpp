@@ -1,0 +1,193 @@
+#include "engine/selftest/cpu.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "engine/cpu/kernels.h"
+#include "engine/error.h"
+#include "engine/kv_pages.h"
+#include "engine/selftest/data.h"
+
+namespace skald::selftest {
+namespace {
+
+constexpr float kPoison = std::numeric_limits<float>::quiet_NaN();
+constexpr size_t kGuard = 64;  // numbers behind an output that must stay as they are
+
+std::vector<float> poisoned(int64_t count) {
+  return std::vector<float>(static_cast<size_t>(count) + kGuard, kPoison);
+}
+
+// Cuts the guard off; false when it was written to.
+bool take_guard(std::vector<float>& values) {
+  bool untouched = true;
+  for (size_t i = values.size() - kGuard; i < values.size(); ++i) {
+    untouched = untouched && std::isnan(values[i]);
+  }
+  values.resize(values.size() - kGuard);
+  return untouched;
+}
+
+class CpuTest {
+ public:
+  CpuTest(cpu::KernelSet set, int threads, Report& report) : report_(report) {
+    constexpr int64_t kMostRows = 130, kMostCols = 16384;
+    const cpu::KernelOptions options{false, threads, kMostRows, kMostCols};
+    kernels_ =
+        set == cpu::KernelSet::Fast ? cpu::fast_kernels(options) : cpu::reference_kernels(options);
+    fast_ = set == cpu::KernelSet::Fast;
+    name_ = fast_ ? "fast" : "reference";
+  }
+
+  void run(const ProductCase& c, uint64_t seed) {
+    ProductData data = make_data(c, seed);
+    std::vector<float> normed = data.in;
+    if (c.norm) {
+      kernels_->rms_norm(
+          {data.in.data(), data.norm_weight.data(), normed.data(), c.rows, c.ins, kNormEps});
+    }
+    std::vector<float> out = poisoned(c.rows * c.outs);
+    kernels_->linear(
+        {data.weight, c.bias ? data.bias.data() : nullptr, normed.data(), out.data(), c.rows});
+    const bool untouched = take_guard(out);
+    if (c.ending == Ending::Gated) {
+      std::vector<float> gate, up;
+      for (size_t i = 0; i < out.size(); i += 2) gate.push_back(out[i]), up.push_back(out[i + 1]);
+      out.resize(gate.size());
+      kernels_->gated_act(
+          {gate.data(), up.data(), out.data(), static_cast<int64_t>(gate.size()), c.activation});
+    } else if (c.ending == Ending::Add) {
+      std::vector<float> x = data.residual;
+      kernels_->add(x.data(), out.data(), static_cast<int64_t>(x.size()));
+      out = std::move(x);
+    }
+    // Activations are float32 whatever the weights are, but the fast kernels round them to int8 for
+    // block formats: in steps of a 127th of a block's largest, which is 0.0055 of them on average.
+    const bool int8 = fast_ && info(c.type).block_elems > 1;
+    const double numbers = static_cast<double>(c.rows * std::min(c.outs, c.ins / 8));
+    const double int8_bound = 8e-3 * (1 + 4 / std::sqrt(std::max(1.0, numbers)));
+    add(Sort::Product, c, c.type, data.expected.error(out), int8 ? int8_bound : 3e-6, untouched);
+  }
+
+  void run(const AttentionCase& c, uint64_t seed) {
+    if (c.type == DType::BF16) return;  // caches are float32 or float16
+    const AttentionData data = make_data(c, seed);
+    const AttentionSpec& s = c.spec;
+    const bool f16 = c.type == DType::F16;
+    const int64_t element = f16 ? 2 : 4, slot = int64_t{kPageTokens} * s.head_dim;
+    int64_t pages = 1;  // page 0 belongs to nobody
+    std::vector<std::vector<int32_t>> tables;
+    for (const Part& part : c.parts) {
+      tables.emplace_back();
+      for (int64_t i = 0; i < pages_for(part.before + part.rows); ++i) {
+        tables.back().push_back(static_cast<int32_t>(pages++));
+      }
+    }
+    const int64_t page_bytes = 2 * s.kv_heads * slot * element;
+    std::vector<std::byte> cache(static_cast<size_t>(pages * page_bytes), std::byte{0xff});
+    const auto place = [&](const std::vector<int32_t>& table, int64_t token, int64_t head) {
+      return cache.data() + table[static_cast<size_t>(token / kPageTokens)] * page_bytes +
+             (head * slot + token % kPageTokens * s.head_dim) * element;
+    };
+    const size_t dim = static_cast<size_t>(s.head_dim);
+    for (size_t p = 0; p < c.parts.size(); ++p) {
+      for (int64_t t = 0; t < c.parts[p].before; ++t) {
+        for (int64_t h = 0; h < 2 * s.kv_heads; ++h) {
+          const auto& from = h < s.kv_heads ? data.keys[p] : data.values[p];
+          const size_t at = static_cast<size_t>(t * s.kv_heads + h % s.kv_heads) * dim;
+          const auto bytes = encode(c.type, std::span(from).subspan(at, dim));
+          std::memcpy(place(tables[p], t, h), bytes.data(), bytes.size());
+        }
+      }
+    }
+    std::vector<float> q, k, v;
+    std::vector<int64_t> positions;
+    std::vector<cpu::AttentionRow> rows;
+    const size_t heads = static_cast<size_t>(s.heads), kv = static_cast<size_t>(s.kv_heads);
+    const float* row = data.qkv.data();
+    for (size_t p = 0; p < c.parts.size(); ++p) {
+      for (int r = 0; r < c.parts[p].rows; ++r, row += (heads + 2 * kv) * dim) {
+        positions.push_back(c.parts[p].before + r);
+        rows.push_back({tables[p], positions.back()});
+        q.insert(q.end(), row, row + heads * dim);
+        k.insert(k.end(), row + heads * dim, row + (heads + kv) * dim);
+        v.insert(v.end(), row + (heads + kv) * dim, row + (heads + 2 * kv) * dim);
+      }
+    }
+    const RopeSpec rope{data.inv_freq, c.interleaved};
+    if (c.rope_pairs > 0) {
+      kernels_->rope({q.data(), positions.data(), &rope, c.rows(), s.heads, s.head_dim});
+      kernels_->rope({k.data(), positions.data(), &rope, c.rows(), s.kv_heads, s.head_dim});
+    }
+    std::vector<float> out = poisoned(int64_t{c.rows()} * s.heads * s.head_dim);
+    kernels_->attention({q.data(),
+                         k.data(),
+                         v.data(),
+                         out.data(),
+                         rows.data(),
+                         c.rows(),
+                         {cache.data(), page_bytes, f16},
+                         s});
+    const bool untouched = take_guard(out);
+    add(Sort::Attention, c, c.type, data.out.error(out), data.out.bound, untouched);
+  }
+
+  void run(const PointwiseCase& c, uint64_t seed) {
+    if (c.op == Pointwise::AddBias || c.op == Pointwise::Gather) return;  // parts of others here
+    const PointwiseData data = make_data(c, seed);
+    std::vector<float> out = poisoned(c.rows * c.cols);
+    if (c.op == Pointwise::Embed) {
+      const auto bytes = encode(c.type, data.in);
+      const TensorView view{bytes.data(), c.type, PointwiseData::kVocab, c.cols,
+                            row_bytes(c.type, c.cols)};
+      kernels_->embed({view, data.picked.data(), out.data(), c.rows});
+    } else if (c.op == Pointwise::Norm) {
+      kernels_->rms_norm(
+          {data.in.data(), data.weight.data(), out.data(), c.rows, c.cols, kNormEps});
+    } else {
+      std::vector<float> gate, up;
+      for (size_t i = 0; i < data.in.size(); i += 2) {
+        const size_t at = i % data.weight.size();
+        gate.push_back(data.in[i] + data.weight[at]);
+        up.push_back(data.in[i + 1] + data.weight[at + 1]);
+      }
+      kernels_->gated_act({gate.data(), up.data(), out.data(), c.rows * c.cols, data.activation});
+    }
+    const bool untouched = take_guard(out);
+    const double bound = c.op == Pointwise::Embed ? 0 : 2e-6;
+    add(Sort::Pointwise, c, c.type, data.expected.error(out), bound, untouched);
+  }
+
+ private:
+  template <class Case>
+  void add(Sort sort, const Case& c, DType type, double error, double bound, bool untouched) {
+    report_.add(sort, c,
+                {name_, type, error, bound, true, untouched ? "" : "it wrote beyond its output"});
+  }
+
+  std::unique_ptr<cpu::Kernels> kernels_;
+  std::string_view name_;
+  bool fast_ = false;
+  Report& report_;
+};
+
+}  // namespace
+
+void test_cpu(const Request& request, cpu::KernelSet kernels, int threads, Report& report) {
+  CpuTest test(kernels, threads, report);
+  uint64_t seed = request.seed << 32;
+  if (request.products) {
+    for (const ProductCase& c : product_cases(request.extent)) test.run(c, ++seed);
+    for (const ProductCase& c : block_product_cases(request.extent)) test.run(c, ++seed);
+  }
+  if (request.attention) {
+    for (const AttentionCase& c : attention_cases(request.extent)) test.run(c, ++seed);
+  }
+  if (request.pointwise) {
+    for (const PointwiseCase& c : pointwise_cases(request.extent)) test.run(c, ++seed);
+  }
+}
+
+}  // namespace skald::selftest

@@ -1,0 +1,313 @@
+#include "engine/selftest/data.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "engine/error.h"
+#include "engine/quant/half.h"
+#include "engine/selftest/random_blocks.h"
+
+namespace skald::selftest {
+namespace {
+
+// Numbers near a normal distribution: fast, since cases need hundreds of millions.
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15u + 1) {}
+
+  uint64_t bits() {  // splitmix64
+    uint64_t z = state_ += 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+  }
+  float normal() {
+    const uint64_t b = bits();
+    const auto word = [&](int i) { return static_cast<int>(b >> (16 * i) & 0xffff); };
+    constexpr float kDeviation = 37837.2f;  // of a sum of four uniform 16-bit numbers
+    return static_cast<float>(word(0) + word(1) + word(2) + word(3) - 131070) / kDeviation;
+  }
+  std::vector<float> normals(int64_t count, float size = 1) {
+    std::vector<float> values(static_cast<size_t>(count));
+    for (float& value : values) value = size * normal();
+    return values;
+  }
+  std::vector<float> normals(int64_t count, DType type) {
+    return decode(type, encode(type, normals(count)));
+  }
+
+ private:
+  uint64_t state_;
+};
+
+// Of `roundings` numbers one after the other, each off by half a unit on average; the few numbers
+// of a small case may all be unlucky. Sums in float32 have a share of their own.
+double rounding_bound(DType type, double roundings, double numbers, double sums) {
+  const double each = 0.5 * unit_roundoff(type) * std::sqrt(roundings);
+  return sums + each * (1 + 3 / std::sqrt(numbers));
+}
+
+// Float32 sums of up to some ten thousand products: in plain loops, and on matrix units, which cut
+// off where others round.
+double sums_bound(DType type) { return type == DType::F16 || type == DType::BF16 ? 2e-5 : 3e-6; }
+
+double activate(double x, Activation activation) {
+  if (activation == Activation::Silu) return x / (1 + std::exp(-x));
+  const double u = 0.7978845608028654 * (x + 0.044715 * x * x * x);
+  return 0.5 * x * (1 + std::tanh(u));
+}
+
+std::vector<std::byte> random_blocks(DType type, int64_t numbers, uint64_t seed) {
+  std::vector<std::byte> bytes(static_cast<size_t>(row_bytes(type, numbers)));
+  std::mt19937 random(static_cast<uint32_t>(seed));
+  for (std::byte& b : bytes) b = static_cast<std::byte>(random());
+  const size_t block_bytes = static_cast<size_t>(info(type).block_bytes);
+  for (size_t at = 0; at < bytes.size(); at += block_bytes) {
+    set_scales(type, bytes.data() + at, random);
+  }
+  return bytes;
+}
+
+struct Sum {
+  double value = 0, squares = 0;
+};
+
+}  // namespace
+
+double unit_roundoff(DType type) {
+  return type == DType::F16 ? 0x1p-11 : type == DType::BF16 ? 0x1p-8 : 0x1p-24;
+}
+
+std::vector<std::byte> encode(DType type, std::span<const float> values) {
+  check(info(type).block_elems == 1, "only plain numbers are encoded here");
+  const size_t size = static_cast<size_t>(info(type).block_bytes);
+  std::vector<std::byte> bytes(values.size() * size);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (type == DType::F32) {
+      std::memcpy(bytes.data() + i * size, &values[i], size);
+    } else {
+      const uint16_t half = type == DType::F16 ? f32_to_f16(values[i]) : f32_to_bf16(values[i]);
+      std::memcpy(bytes.data() + i * size, &half, size);
+    }
+  }
+  return bytes;
+}
+
+std::vector<float> decode(DType type, std::span<const std::byte> bytes) {
+  const int64_t count = static_cast<int64_t>(bytes.size()) / info(type).block_bytes;
+  std::vector<float> values(static_cast<size_t>(count));
+  if (count > 0) info(type).decode_row(bytes.data(), values.data(), count);
+  return values;
+}
+
+double Expected::error(std::span<const float> got) const {
+  check(got.size() == values.size(), "a result has the expected shape");
+  double difference = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double d = got[i] - values[i];
+    difference += d * d;
+  }
+  const double error = std::sqrt(difference) / size;
+  return std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
+}
+
+ProductData make_data(const ProductCase& c, uint64_t seed) {
+  Random random(seed);
+  ProductData data;
+  const size_t outs = static_cast<size_t>(c.outs), ins = static_cast<size_t>(c.ins);
+  const size_t rows = static_cast<size_t>(c.rows);
+  const bool blocks = info(c.type).block_elems > 1;
+  const float size = 1.3f / std::sqrt(static_cast<float>(c.ins));
+  data.weight_bytes = blocks ? random_blocks(c.type, c.outs * c.ins, random.bits())
+                             : encode(c.type, random.normals(c.outs * c.ins, size));
+  data.weight = {data.weight_bytes.data(), c.type, c.outs, c.ins, row_bytes(c.type, c.ins)};
+  data.norm_weight = random.normals(c.ins);
+  const int64_t count = c.rows * c.ins;
+  data.in = c.norm ? random.normals(count, 3) : random.normals(count, blocks ? DType::F32 : c.type);
+  data.bias = c.bias ? random.normals(c.outs) : std::vector<float>(outs);
+  if (c.ending == Ending::Add) data.residual = random.normals(c.rows * c.outs);
+
+  std::vector<double> in(data.in.begin(), data.in.end());
+  for (size_t r = 0; r < rows && c.norm; ++r) {
+    double squares = 0;
+    for (size_t i = 0; i < ins; ++i) squares += in[r * ins + i] * in[r * ins + i];
+    const double scale = 1 / std::sqrt(squares / static_cast<double>(ins) + double{kNormEps});
+    for (size_t i = 0; i < ins; ++i) in[r * ins + i] *= scale * data.norm_weight[i];
+  }
+  std::vector<float> weight_row(ins);
+  std::vector<Sum> sums(rows * outs);
+  for (size_t o = 0; o < outs; ++o) {
+    info(c.type).decode_row(data.weight.row(static_cast<int64_t>(o)), weight_row.data(), c.ins);
+    for (size_t r = 0; r < rows; ++r) {
+      const double bias = data.bias[o];
+      Sum sum{bias, bias * bias};
+      const double* x = in.data() + r * ins;
+      for (size_t i = 0; i < ins; ++i) {
+        const double product = weight_row[i] * x[i];
+        sum.value += product;
+        sum.squares += product * product;
+      }
+      sums[r * outs + o] = sum;
+    }
+  }
+
+  double squares = 0;
+  const bool gated = c.ending == Ending::Gated;
+  for (size_t i = 0; i < sums.size(); i += gated ? 2 : 1) {
+    if (gated) {
+      const double value = activate(sums[i].value, c.activation) * sums[i + 1].value;
+      data.expected.values.push_back(value);
+      squares += std::max(value * value, sums[i].squares * sums[i + 1].squares / 4);
+    } else {
+      const double before = c.ending == Ending::Add ? data.residual[i] : 0;
+      data.expected.values.push_back(before + sums[i].value);
+      squares += before * before + sums[i].squares;
+    }
+  }
+  data.expected.size = std::sqrt(squares);
+  // Gated: gate and up may each be stored before they are combined, and a slope may be steep.
+  const bool rounded = c.ending == Ending::Store || gated;
+  const double roundings =
+      (c.norm ? 1 : 0) + (rounded ? 1 : 0) + (c.bias && rounded ? 1 : 0) + (gated ? 4 : 0);
+  const double numbers = std::min(static_cast<double>(data.expected.values.size()),
+                                  c.norm ? static_cast<double>(c.ins * c.rows) : 1e9);
+  data.expected.bound = rounding_bound(c.type, roundings, numbers, sums_bound(c.type));
+  return data;
+}
+
+AttentionData make_data(const AttentionCase& c, uint64_t seed) {
+  Random random(seed);
+  const AttentionSpec& s = c.spec;
+  const size_t dim = static_cast<size_t>(s.head_dim), heads = static_cast<size_t>(s.heads);
+  const size_t kv_heads = static_cast<size_t>(s.kv_heads), all = heads + 2 * kv_heads;
+  AttentionData data;
+  for (int i = 0; i < c.rope_pairs; ++i) {
+    data.inv_freq.push_back(
+        std::pow(10000.0f, -static_cast<float>(i) / static_cast<float>(c.rope_pairs)));
+  }
+  data.qkv = random.normals(int64_t{c.rows()} * static_cast<int64_t>(all * dim), c.type);
+  std::vector<double> rotated(data.qkv.begin(), data.qkv.end());
+
+  size_t row = 0;
+  double out_squares = 0, key_squares = 0;
+  std::vector<double> scores, sum(dim);
+  for (const Part& part : c.parts) {
+    const int64_t past = int64_t{part.before} * s.kv_heads * s.head_dim;
+    const std::vector<float>& keys = data.keys.emplace_back(random.normals(past, c.type));
+    const std::vector<float>& values = data.values.emplace_back(random.normals(past, c.type));
+    const size_t first_row = row, before = static_cast<size_t>(part.before);
+    for (int r = 0; r < part.rows; ++r, ++row) {
+      const size_t position = before + static_cast<size_t>(r);
+      double* q = rotated.data() + row * all * dim;
+      for (size_t h = 0; h < heads + kv_heads; ++h) {
+        for (size_t i = 0; i < data.inv_freq.size(); ++i) {
+          // The product is float32, as Hugging Face has it.
+          const double angle = static_cast<float>(position) * data.inv_freq[i];
+          double& x = q[h * dim + (c.interleaved ? 2 * i : i)];
+          double& y = q[h * dim + (c.interleaved ? 2 * i + 1 : i + data.inv_freq.size())];
+          const double turned = x * std::cos(angle) - y * std::sin(angle);
+          y = y * std::cos(angle) + x * std::sin(angle);
+          x = turned;
+        }
+      }
+      for (size_t i = heads * dim; i < (heads + kv_heads) * dim; ++i) {
+        data.new_keys.values.push_back(q[i]);
+        key_squares += q[i] * q[i];
+      }
+      const size_t seen = s.window > 0 ? static_cast<size_t>(s.window) : position + 1;
+      const size_t first = position + 1 > seen ? position + 1 - seen : 0;
+      scores.resize(position + 1);
+      for (size_t h = 0; h < heads; ++h) {
+        const size_t kv = h / (heads / kv_heads);
+        double best = -INFINITY;
+        for (size_t t = first; t <= position; ++t) {
+          double score = 0;
+          if (t < before) {
+            const float* key = keys.data() + (t * kv_heads + kv) * dim;
+            for (size_t i = 0; i < dim; ++i) score += q[h * dim + i] * key[i];
+          } else {
+            const double* key =
+                rotated.data() + ((first_row + t - before) * all + heads + kv) * dim;
+            for (size_t i = 0; i < dim; ++i) score += q[h * dim + i] * key[i];
+          }
+          scores[t] = score * s.scale;
+          best = std::max(best, scores[t]);
+        }
+        double total = 0;
+        std::fill(sum.begin(), sum.end(), 0);
+        for (size_t t = first; t <= position; ++t) {
+          const double weight = std::exp(scores[t] - best);
+          total += weight;
+          const float* value =
+              t < before ? values.data() + (t * kv_heads + kv) * dim
+                         : data.qkv.data() +
+                               ((first_row + t - before) * all + heads + kv_heads + kv) * dim;
+          for (size_t i = 0; i < dim; ++i) sum[i] += weight * value[i];
+        }
+        for (size_t i = 0; i < dim; ++i) {
+          data.out.values.push_back(sum[i] / total);
+          out_squares += data.out.values.back() * data.out.values.back();
+        }
+      }
+    }
+  }
+  data.out.size = std::sqrt(out_squares);
+  data.new_keys.size = std::sqrt(key_squares);
+  const double count = static_cast<double>(data.out.values.size());
+  // Rounded: rotated queries and keys, the weights, the result.
+  data.out.bound = rounding_bound(c.type, 4, count, 4e-6);
+  data.new_keys.bound =
+      rounding_bound(c.type, 1, static_cast<double>(data.new_keys.values.size()), 4e-7);
+  return data;
+}
+
+PointwiseData make_data(const PointwiseCase& c, uint64_t seed) {
+  Random random(seed);
+  PointwiseData data;
+  const size_t cols = static_cast<size_t>(c.cols), rows = static_cast<size_t>(c.rows);
+  const bool picks = c.op == Pointwise::Embed || c.op == Pointwise::Gather;
+  const bool gate = c.op == Pointwise::Gate;
+  const int64_t in_rows = picks ? PointwiseData::kVocab : c.rows;
+  const DType in_type = c.op == Pointwise::Norm ? DType::F32 : c.type;
+  data.in = random.normals(in_rows * c.cols * (gate ? 2 : 1), in_type);
+  data.weight = random.normals(c.cols * (gate ? 2 : 1));
+  data.activation = random.bits() % 2 == 0 ? Activation::Silu : Activation::GeluTanh;
+  for (int r = 0; r < c.rows; ++r) {
+    data.picked.push_back(static_cast<int32_t>(random.bits() % PointwiseData::kVocab));
+  }
+  double squares = 0;
+  for (size_t r = 0; r < rows; ++r) {
+    double scale = 0;
+    for (size_t i = 0; i < cols; ++i) scale += std::pow(double{data.in[r * cols + i]}, 2);
+    scale = 1 / std::sqrt(scale / static_cast<double>(cols) + double{kNormEps});
+    for (size_t i = 0; i < cols; ++i) {
+      const size_t at = r * cols + i;
+      const auto value = [&]() -> double {
+        switch (c.op) {
+          case Pointwise::Embed:
+          case Pointwise::Gather:
+            return data.in[static_cast<size_t>(data.picked[r]) * cols + i];
+          case Pointwise::Norm:
+            return data.in[at] * scale * data.weight[i];
+          case Pointwise::Gate:
+            return activate(double{data.in[2 * at]} + data.weight[2 * i], data.activation) *
+                   (double{data.in[2 * at + 1]} + data.weight[2 * i + 1]);
+          case Pointwise::AddBias:
+            return double{data.in[at]} + data.weight[i];
+        }
+        return 0;
+      };
+      data.expected.values.push_back(value());
+      squares += data.expected.values.back() * data.expected.values.back();
+    }
+  }
+  data.expected.size = std::sqrt(squares);
+  const double count = static_cast<double>(data.expected.values.size());
+  data.expected.bound = picks ? 0 : rounding_bound(c.type, 1, count, 2e-6);
+  return data;
+}
+
+}  // namespace skald::selftest

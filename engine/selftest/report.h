@@ -1,0 +1,61 @@
+// What came of the cases: one line for each kernel and type. Whoever runs cases adds results; the
+// app and the tests read the lines.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/dtype.h"
+#include "engine/selftest/cases.h"
+
+namespace skald::selftest {
+
+enum class Sort : uint8_t { Product, Attention, Pointwise };
+
+struct Request {
+  Extent extent = Extent::Full;
+  uint64_t seed = 1;
+  bool products = true, attention = true, pointwise = true;
+};
+
+struct Result {
+  std::string_view kernel;
+  DType type;
+  double error, bound;
+  bool selected = false;  // the kernel that a model's op of this case would get
+  std::string problem;    // what else is wrong: "wrote beyond its output"
+  bool good() const { return error <= bound && problem.empty(); }
+};
+
+struct Line {
+  Sort sort;
+  std::string kernel;
+  DType type;
+  int cases = 0, selected = 0, failed = 0;
+  double error = 0, bound = 0;  // of the case that came nearest to its bound, or furthest beyond
+  std::string worst;            // its label
+};
+
+class Report {
+ public:
+  template <class Case>
+  void add(Sort sort, const Case& c, const Result& result) {
+    add_line(sort, label(c), result);
+  }
+  std::span<const Line> lines() const { return lines_; }
+  std::span<const std::string> failures() const { return failures_; }  // the first few, in words
+  int cases() const;
+  int failed() const;
+
+ private:
+  void add_line(Sort sort, const std::string& label, const Result& result);
+
+  std::vector<Line> lines_;
+  std::vector<std::string> failures_;
+};
+
+std::string_view sort_name(Sort sort);
+
+}  // namespace skald::selftest

@@ -1,0 +1,144 @@
+// The choice of a device, from its parts; and what the program says where there is no GPU.
+#include "app/device.h"
+
+#include "cuda/architectures.h"
+#include "tests/app/models.h"
+#include "tests/catch.h"
+#include "tests/error_text.h"
+#include "tests/process.h"
+
+namespace skald::test {
+namespace {
+
+using cuda::Code;
+using cuda::code_for;
+
+const Device kAuto = {.automatic = true};
+const Device kRequired = {.automatic = true, .required = true};
+
+TEST_CASE("device names are auto, cpu, cuda and cuda:N, and nothing else") {
+  CHECK(parse_device({"auto"}).automatic);
+  CHECK(parse_device({}).automatic);
+  CHECK(parse_device({"auto", true}).required);
+  CHECK(!parse_device({"cpu"}).cuda);
+  CHECK(parse_device({"cuda"}).cuda);
+  CHECK(parse_device({"cuda:3"}).index == 3);
+  CHECK(parse_device({"cuda:3", true}).cuda);
+  for (const char* bad : {"", "gpu", "cuda:", "cuda:-1", "cuda:x", "cuda:1x", "CUDA", "cpu:0"}) {
+    CAPTURE(bad);
+    CHECK_THROWS_AS(parse_device({bad}), Error);
+  }
+  CHECK(has(error_text([] { parse_device({"cpu", true}); }, Exit::Usage), "contradict"));
+}
+
+TEST_CASE("auto takes a usable GPU without a word") {
+  const Decision decision = decide(kAuto, "", {2, true, "", ""});
+  CHECK(decision.device.cuda);
+  CHECK(decision.device.index == 2);
+  CHECK(!decision.device.automatic);
+  CHECK(decision.notice == "");
+  CHECK(decide(kRequired, "", {0, true, "", ""}).device.cuda);
+}
+
+TEST_CASE("auto takes the CPU and says so only where a GPU would be expected to work") {
+  const Decision silent = decide(kAuto, "", {-1, false, "no NVIDIA GPU is in this machine", "x"});
+  CHECK(!silent.device.cuda);
+  CHECK(silent.notice == "");
+  const Decision broken = decide(kAuto, "", {-1, true, "the driver is too old", "install one"});
+  CHECK(!broken.device.cuda);
+  CHECK(broken.notice == "using the CPU: the driver is too old; skald doctor says what to do");
+  const Decision quantized = decide(kAuto, "no kernel for Q4_0", {-1, true, "", ""});
+  CHECK(!quantized.device.cuda);
+  CHECK(quantized.notice == "using the CPU: no kernel for Q4_0");
+  CHECK(decide(kAuto, "no kernel for Q4_0", {-1, false, "", ""}).notice == "");
+  // A model that a GPU cannot run stays on the CPU even where one is ready.
+  CHECK(!decide(kAuto, "no kernel for Q4_0", {0, true, "", ""}).device.cuda);
+}
+
+TEST_CASE("a required GPU that cannot be had is an error with the reason") {
+  const auto refusal = [](const std::string& cpu_reason, const GpuOutlook& gpus) {
+    return error_text([&] { decide(kRequired, cpu_reason, gpus); }, Exit::Failed);
+  };
+  CHECK(refusal("", {-1, true, "the driver is too old", "install one"}) ==
+        "--require-gpu: the driver is too old; install one");
+  CHECK(refusal("", {-1, false, "no GPU", "buy one"}) == "--require-gpu: no GPU; buy one");
+  CHECK(refusal("no kernel for Q4_0", {0, true, "", ""}) ==
+        "--require-gpu: no kernel for Q4_0; leave it out to run on the CPU");
+}
+
+TEST_CASE("a device that was named is never replaced") {
+  const Device named = {.cuda = true, .index = 1};
+  const Decision decision = decide(named, "no kernel for Q4_0", {-1, true, "broken", ""});
+  CHECK(decision.device.cuda);
+  CHECK(decision.device.index == 1);
+  CHECK(decision.notice == "");
+  CHECK(!decide({}, "", {0, true, "", ""}).device.cuda);
+}
+
+TEST_CASE("a binary serves a GPU by machine code, by PTX or not at all") {
+  const std::string ours = "75-virtual 80-real 90a-real";
+  CHECK(code_for(ours, 70) == Code::None);
+  CHECK(code_for(ours, 75) == Code::Ptx);
+  CHECK(code_for(ours, 80) == Code::Native);
+  CHECK(code_for(ours, 86) == Code::Native);  // 8.0's code runs on all of 8.x
+  CHECK(code_for(ours, 89) == Code::Native);
+  CHECK(code_for(ours, 90) == Code::Native);
+  CHECK(code_for(ours, 100) == Code::Ptx);  // 9.0a's code runs on 9.0 alone
+  CHECK(code_for(ours, 120) == Code::Ptx);
+  CHECK(code_for("86", 86) == Code::Native);
+  CHECK(code_for("86", 80) == Code::None);
+  CHECK(code_for("86", 90) == Code::Ptx);
+  CHECK(code_for("86-real", 90) == Code::None);
+  CHECK(code_for("90a-virtual", 100) == Code::None);
+  CHECK(code_for("100f-real", 103) == Code::Native);
+  CHECK(code_for("80-real 75-virtual", 80) == Code::Native);
+  CHECK(code_for("", 90) == Code::None);
+  CHECK(code_for("native", 90) == Code::None);
+}
+
+std::vector<std::string> short_run(const std::vector<std::string>& more) {
+  std::vector<std::string> arguments{"run", "-m", small_gguf(), "-p", "hi",
+                                     "-n",  "3",  "--temp",     "0"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+TEST_CASE("without a GPU auto is the CPU, silently") {
+  const Outcome by_default = skald(short_run({}));
+  CHECK(by_default.code == 0);
+  CHECK(by_default.err == "");
+  CHECK(skald(short_run({"--device", "auto"})).out == by_default.out);
+  const Outcome cpu = skald(short_run({"--device", "cpu", "--stats"}));
+  CHECK(cpu.out == by_default.out);
+  CHECK(has(cpu.err, "cpu ("));
+  CHECK(has(skald(short_run({"--stats"})).err, "cpu ("));
+}
+
+TEST_CASE("without a GPU --require-gpu and --device cuda fail with a reason") {
+  for (const char* command : {"run", "bench"}) {
+    for (const std::vector<std::string>& device :
+         {std::vector<std::string>{"--require-gpu"}, {"--device", "cuda"}}) {
+      std::vector<std::string> arguments{command, "-m", small_gguf(), "-p",
+                                         std::string(command) == "run" ? "hi" : "8"};
+      arguments.insert(arguments.end(), device.begin(), device.end());
+      const Outcome outcome = skald(arguments);
+      CAPTURE(command, device.front(), outcome.err);
+      CHECK(outcome.code == 1);
+      CHECK(outcome.out == "");
+      CHECK(has(outcome.err, "skald: error: " + device.front()));
+      CHECK(outcome.err.find('\n') == outcome.err.size() - 1);
+    }
+  }
+  CHECK(skald(short_run({"--require-gpu", "--device", "cpu"})).code == 2);
+  CHECK(skald(short_run({"--device", "gpu"})).code == 2);
+}
+
+TEST_CASE("diff takes a GPU as a side and fails without one") {
+  const Outcome outcome = skald({"diff", "-m", small_gguf(), "-a", "cpu", "-b", "cuda,rows=1"});
+  CHECK(outcome.code == 1);
+  CHECK(has(outcome.err, "--device cuda: "));
+  CHECK(skald({"diff", "-m", small_gguf(), "-b", "cuda:x"}).code == 2);
+}
+
+}  // namespace
+}  // namespace skald::test

@@ -1,0 +1,181 @@
+// Facts read from a folder that looks like a machine, and what the command prints.
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "app/doctor_facts.h"
+#include "tests/catch.h"
+#include "tests/error_text.h"
+#include "tests/process.h"
+#include "tests/temp_folder.h"
+
+namespace skald::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using Variables = std::map<std::string, std::string>;
+
+void put(const fs::path& path, const std::string& text = "") {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path) << text;
+}
+
+void put_pci(const fs::path& root, const std::string& name, const std::string& vendor,
+             const std::string& kind) {
+  put(root / "sys/bus/pci/devices" / name / "vendor", vendor + "\n");
+  put(root / "sys/bus/pci/devices" / name / "class", kind + "\n");
+}
+
+Facts gather(const fs::path& root, const Variables& variables = {}) {
+  Facts facts = gather_surroundings(root, [&](const char* name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    if (found == variables.end()) return std::nullopt;
+    return found->second;
+  });
+  gather_cpu(facts, root);
+  return facts;
+}
+
+TEST_CASE("an empty machine has no facts but is no error") {
+  const TempFolder folder;
+  const Facts f = gather(folder.path());
+  CHECK(f.pci_gpus == 0);
+  CHECK(f.device_nodes == 0);
+  CHECK(f.kernel_driver == "");
+  CHECK(f.container == "");
+  CHECK(!f.visible_devices);
+  CHECK(f.memory_bytes == 0);
+  CHECK(f.cgroup_cpus == 0);
+  CHECK(f.threads > 0);
+  CHECK(!f.simd.chosen.empty());
+  CHECK(!f.simd.compiled.empty());
+}
+
+TEST_CASE("GPUs and drivers are found in /sys, /proc and /dev") {
+  const TempFolder folder;
+  const fs::path& root = folder.path();
+  put_pci(root, "0000:01:00.0", "0x10de", "0x030200");
+  put_pci(root, "0000:01:00.1", "0x10de", "0x040300");  // the card's sound
+  put_pci(root, "0000:02:00.0", "0x8086", "0x030000");  // another maker's
+  put_pci(root, "0000:03:00.0", "0x10de", "0x030000");
+  put(root / "proc/driver/nvidia/version",
+      "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 2023\nGCC "
+      "version:\n");
+  for (const char* node :
+       {"nvidia0", "nvidia1", "nvidia10", "nvidiactl", "nvidia-uvm", "nvidia-caps", "null"}) {
+    put(root / "dev" / node);
+  }
+  fs::create_directories(root / "sys/module/nvidia_uvm");
+  const Facts f = gather(root);
+  CHECK(f.pci_gpus == 2);
+  CHECK(f.kernel_driver == "535.104.05");
+  CHECK(f.device_nodes == 3);
+  CHECK(f.nodes_open);
+  CHECK(f.uvm);
+  CHECK(!f.nouveau);
+}
+
+TEST_CASE("the open kernel module's version is read too") {
+  const TempFolder folder;
+  put(folder.path() / "proc/driver/nvidia/version",
+      "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.82.07  Release Build\n");
+  CHECK(gather(folder.path()).kernel_driver == "580.82.07");
+}
+
+TEST_CASE("containers are known by their files and variables") {
+  const TempFolder docker, podman, pod, plain;
+  put(docker.path() / ".dockerenv");
+  put(podman.path() / "run/.containerenv");
+  put(pod.path() / "proc/1/cgroup", "0::/kubepods.slice/pod7\n");
+  CHECK(gather(docker.path()).container == "docker");
+  CHECK(gather(podman.path()).container == "podman");
+  CHECK(gather(pod.path()).container == "kubepods");
+  CHECK(gather(plain.path(), {{"APPTAINER_CONTAINER", "x.sif"}}).container == "apptainer");
+  CHECK(gather(plain.path(), {{"container", "lxc"}}).container == "lxc");
+}
+
+TEST_CASE("a Slurm job and its GPUs are read from the environment") {
+  const TempFolder folder;
+  const Facts none = gather(folder.path(), {{"SLURM_JOB_ID", "12"}, {"SLURM_GPUS_ON_NODE", "0"}});
+  CHECK(none.slurm_job == "12");
+  CHECK(!none.slurm_gpus);
+  CHECK(gather(folder.path(), {{"SLURM_JOB_ID", "12"}, {"SLURM_JOB_GPUS", "0,1"}}).slurm_gpus);
+  CHECK(gather(folder.path(), {{"CUDA_VISIBLE_DEVICES", ""}}).visible_devices == "");
+  CHECK(!gather(folder.path()).slurm_host);
+  put(folder.path() / "etc/slurm/slurm.conf");
+  CHECK(gather(folder.path()).slurm_host);
+}
+
+TEST_CASE("limits of control groups are read along the path, version 2 and 1") {
+  const TempFolder two, one;
+  for (const TempFolder* folder : {&two, &one}) {
+    put(folder->path() / "proc/meminfo", "MemTotal:  67108864 kB\nMemAvailable: 33554432 kB\n");
+  }
+  put(two.path() / "proc/self/cgroup", "0::/slurm/job_1/step_0\n");
+  put(two.path() / "sys/fs/cgroup/slurm/job_1/cpu.max", "150000 100000\n");
+  put(two.path() / "sys/fs/cgroup/slurm/job_1/step_0/cpu.max", "max 100000\n");
+  put(two.path() / "sys/fs/cgroup/slurm/job_1/memory.max", "8589934592\n");
+  put(two.path() / "sys/fs/cgroup/slurm/job_1/step_0/memory.max", "max\n");
+  const Facts f = gather(two.path());
+  CHECK(f.cgroup_cpus == 1.5);
+  CHECK(f.cgroup_memory_bytes == int64_t{8} << 30);
+  CHECK(f.memory_bytes == int64_t{64} << 30);
+  CHECK(f.available_bytes == int64_t{32} << 30);
+
+  put(one.path() / "proc/self/cgroup", "4:memory:/job\n2:cpu,cpuacct:/job\n");
+  put(one.path() / "sys/fs/cgroup/memory/job/memory.limit_in_bytes", "4294967296\n");
+  put(one.path() / "sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  put(one.path() / "sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us", "400000\n");
+  put(one.path() / "sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_period_us", "100000\n");
+  put(one.path() / "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
+  const Facts g = gather(one.path());
+  CHECK(g.cgroup_cpus == 4);
+  CHECK(g.cgroup_memory_bytes == int64_t{4} << 30);
+}
+
+TEST_CASE("doctor prints what people and programs want to know") {
+  const Outcome text = skald({"doctor", "--quick"});
+  CHECK(text.code == 0);  // the tests hide all GPUs
+  CHECK(text.err == "");
+  for (const char* part : {"skald      ", "CUDA       ", "CPU        ", "memory     ",
+                           "runs on    cpu", "kernels for "}) {
+    CAPTURE(part);
+    CHECK(has(text.out, part));
+  }
+  const Outcome outcome = skald({"doctor", "--quick", "--json"});
+  CHECK(outcome.code == 0);
+  const Json json = Json::parse(outcome.out);
+  CHECK(json["device"] == "cpu");
+  CHECK(json["version"].is_string());
+  CHECK(json["cuda"]["built"].is_boolean());
+  CHECK(json["gpus"].is_array());
+  CHECK(json["cpu"]["skald_threads"] > 0);
+  CHECK(json["cpu"]["allowed_threads"] > 0);
+  CHECK(json["cpu"]["simd_compiled"].size() > 1);
+  CHECK(!json["cpu"].contains("read_bytes_per_second"));
+  CHECK(json["memory"]["bytes"] > 0);
+  CHECK(json["environment"]["cuda_visible_devices"] == "");
+  for (const Json& finding : json["findings"]) {
+    CHECK(finding["severity"].is_string());
+    CHECK(!finding["what"].get<std::string>().empty());
+    CHECK(!finding["advice"].get<std::string>().empty());
+  }
+}
+
+TEST_CASE("doctor says which variable hides the GPUs, and which Slurm job has none") {
+  const Outcome hidden = skald({"doctor", "--quick"});
+  CHECK(has(hidden.out, "note: CUDA_VISIBLE_DEVICES is '', which hides all GPUs\n  unset it"));
+  const Outcome job = run_program({{"doctor", "--quick"}, "", {{"SLURM_JOB_ID", "99"}}});
+  CHECK(has(job.out, "this Slurm job (99) has no GPUs"));
+  CHECK(has(job.out, "--gres=gpu:1"));
+}
+
+TEST_CASE("doctor measures the CPU's memory") {
+  const Json json = Json::parse(skald({"doctor", "--json"}).out);
+  const bool told = has(json["findings"].dump(), "could not be measured");
+  CHECK((told || json["cpu"]["read_bytes_per_second"] > 1e8));
+}
+
+}  // namespace
+}  // namespace skald::test

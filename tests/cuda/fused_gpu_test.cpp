@@ -1,0 +1,117 @@
+// Fused ops on the GPU against the CPU's reference, which does one op after the other: every buffer
+// that the GPU writes, after the op that writes it.
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "cuda/cuda.h"
+#include "engine/cpu/executor.h"
+#include "engine/error.h"
+#include "tests/catch.h"
+#include "tests/cuda/switches.h"
+#include "tests/engine/random_llama.h"
+
+namespace skald::test {
+namespace {
+
+// By step and op.
+using Outputs = std::map<std::pair<size_t, size_t>, std::vector<float>>;
+
+struct Rows {
+  size_t sequence;
+  int64_t tokens;
+};
+
+// A prompt; one token of it; two sequences together; both, one token each; a long and a short part.
+const std::vector<std::vector<Rows>> kSteps = {
+    {{0, 33}}, {{0, 1}}, {{0, 5}, {1, 31}}, {{0, 1}, {1, 1}}, {{1, 70}, {0, 1}}, {{1, 1}},
+};
+
+Outputs record(Executor& executor) {
+  Outputs outputs;
+  size_t step_number = 0;
+  executor.observe([&](const OpOutput& output) {
+    auto& values = outputs[{step_number, output.op}];
+    values.insert(values.end(), output.values.begin(), output.values.end());
+  });
+  std::vector<Sequence> sequences;
+  for (int i = 0; i < 2; ++i) sequences.push_back(executor.new_sequence());
+  for (; step_number < kSteps.size(); ++step_number) {
+    std::vector<std::vector<int32_t>> tokens;
+    std::vector<SeqRows> step;
+    for (const Rows& rows : kSteps[step_number]) {
+      tokens.push_back(random_tokens(rows.tokens, 10 * step_number + rows.sequence));
+    }
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      step.push_back({&sequences[kSteps[step_number][i].sequence], tokens[i], Want::LastRow});
+    }
+    const int64_t wanted = executor.run(step);
+    // Recorded here: the CPU shows its observer several rows at once.
+    std::vector<float> logits;
+    for (int64_t row = 0; row < wanted; ++row) {
+      const auto values = executor.logits(row);
+      logits.insert(logits.end(), values.begin(), values.end());
+    }
+    outputs[{step_number, executor.program().ops.size() - 1}] = logits;
+  }
+  return outputs;
+}
+
+double relative_error(const std::vector<float>& a, const std::vector<float>& reference) {
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    difference += std::pow(double{a[i]} - reference[i], 2);
+    size += std::pow(double{reference[i]}, 2);
+  }
+  return std::sqrt(difference / size);
+}
+
+void compare(const RandomLlama& shape) {
+  const Model model = random_llama(shape);
+  RunOptions options;
+  options.sequences = 2;
+  options.exact = true;
+  const auto cpu = cpu::make_executor(model, options, cpu::KernelSet::Reference);
+  options.exact = false;
+  const auto gpu = cuda::make_executor(model, options, 0, switches());
+  const Outputs expected = record(*cpu), got = record(*gpu);
+  // Each layer rounds its activations a few times, and the residual stream adds the layers up.
+  const double unit = shape.type == DType::F32   ? 0x1p-20
+                      : shape.type == DType::F16 ? 0x1p-11
+                                                 : 0x1p-8;
+  const double bound = 4 * unit * std::sqrt(shape.layers);
+  double largest = 0;
+  for (const auto& [place, values] : got) {
+    const auto& reference = expected.at(place);
+    REQUIRE(values.size() == reference.size());
+    const double error = relative_error(values, reference);
+    largest = std::max(largest, error);
+    INFO("step " << place.first << ", op " << place.second << ", "
+                 << op_name(gpu->program().ops[place.second]));
+    CHECK(error <= bound);
+  }
+  // Of each layer the embedding or residual twice, attention and the gated activation; and logits.
+  CHECK(got.size() >= kSteps.size() * static_cast<size_t>(2 + 4 * shape.layers));
+  std::printf("%s, heads of %d, window %d: largest error of a buffer %.1e, bound %.1e\n",
+              std::string(name(shape.type)).c_str(), shape.head_dim, shape.window, largest, bound);
+}
+
+}  // namespace
+
+TEST_CASE("fused ops write what the ops one by one write") {
+  RandomLlama shape;
+  shape.type = GENERATE(DType::F32, DType::F16, DType::BF16);
+  shape.head_dim = GENERATE(64, 80, 128);
+  shape.window = GENERATE(0, 20);
+  compare(shape);
+}
+
+TEST_CASE("fused ops write what the ops one by one write at awkward sizes") {
+  RandomLlama shape;
+  shape.type = GENERATE(DType::F32, DType::F16, DType::BF16);
+  shape.dim = 100, shape.ffn_dim = 172, shape.vocab = 301, shape.head_dim = 50;
+  shape.heads = 6, shape.kv_heads = 3, shape.layers = 3;
+  compare(shape);
+}
+
+}  // namespace skald::test

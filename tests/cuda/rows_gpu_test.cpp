@@ -1,0 +1,109 @@
+// A row of a decode step has the same bits whatever rows stand beside it: every sum has one order
+// for any number of rows, and texts this short are not split. So any difference is a race or a row
+// that reads what is not its own.
+#include <cmath>
+#include <cstring>
+
+#include "cuda/cuda.h"
+#include "engine/error.h"
+#include "tests/catch.h"
+#include "tests/cuda/switches.h"
+#include "tests/engine/random_llama.h"
+
+namespace skald::test {
+namespace {
+
+struct Amount {
+  int repetitions;
+  size_t texts = 16, length = 24;
+};
+
+using Logits = std::vector<std::vector<float>>;  // one a token
+
+// Tokens one by one through the decode path.
+Logits run_alone(Executor& executor, const std::vector<int32_t>& text) {
+  Logits logits;
+  Sequence sequence = executor.new_sequence();
+  for (size_t at = 0; at < text.size(); ++at) {
+    const SeqRows rows{&sequence, std::span(text).subspan(at, 1), Want::LastRow};
+    executor.run({&rows, 1});
+    const auto values = executor.logits(0);
+    logits.emplace_back(values.begin(), values.end());
+  }
+  return logits;
+}
+
+// "" or what differs.
+std::string difference(std::span<const float> a, std::span<const float> b) {
+  if (std::memcmp(a.data(), b.data(), a.size_bytes()) == 0) return "";
+  double largest = 0;
+  size_t count = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (std::memcmp(&a[i], &b[i], sizeof(float)) != 0) ++count;
+    largest = std::max(largest, std::fabs(double{a[i]} - b[i]));
+  }
+  return concat(count, " logits differ, by up to ", largest);
+}
+
+void check_rows(const RandomLlama& shape, const Amount& amount) {
+  const Model model = random_llama(shape);
+  RunOptions options;
+  options.sequences = static_cast<int>(amount.texts);
+  const auto executor = cuda::make_executor(model, options, 0, switches());
+  std::vector<std::vector<int32_t>> texts;
+  std::vector<Logits> alone;
+  for (size_t t = 0; t < amount.texts; ++t) {
+    texts.push_back(random_tokens(static_cast<int64_t>(amount.length), 100 + t, shape.vocab));
+    alone.push_back(run_alone(*executor, texts.back()));
+  }
+  for (int repetition = 0; repetition < amount.repetitions; ++repetition) {
+    const size_t rows = 2 + static_cast<size_t>(repetition) % (amount.texts - 1);
+    const size_t first = static_cast<size_t>(repetition) * 7 % amount.texts;
+    std::vector<Sequence> sequences;
+    for (size_t r = 0; r < rows; ++r) sequences.push_back(executor->new_sequence());
+    for (size_t at = 0; at < amount.length; ++at) {
+      std::vector<SeqRows> step;
+      for (size_t r = 0; r < rows; ++r) {
+        const auto& text = texts[(first + r) % amount.texts];
+        step.push_back({&sequences[r], std::span(text).subspan(at, 1), Want::LastRow});
+      }
+      REQUIRE(executor->run(step) == static_cast<int64_t>(rows));
+      for (size_t r = 0; r < rows; ++r) {
+        const size_t text = (first + r) % amount.texts;
+        const std::string differs =
+            difference(executor->logits(static_cast<int64_t>(r)), alone[text][at]);
+        if (differs.empty()) continue;
+        const bool again = difference(run_alone(*executor, texts[text])[at], alone[text][at]) == "";
+        FAIL("repetition " << repetition << ", token " << at << ", row " << r << " of " << rows
+                           << ": " << differs << "; alone once more it has the same bits as alone "
+                           << (again ? "before" : "never before"));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+// Racecheck takes half a second for a step.
+TEST_CASE("rows of one decode step have the bits that each has alone", "[small]") {
+  RandomLlama shape;
+  shape.type = DType::BF16;
+  shape.layers = 1;
+  check_rows(shape, {2, 3, 3});
+}
+
+TEST_CASE("rows of one decode step have the bits that each has alone, hundreds of times") {
+  RandomLlama shape;
+  shape.type = GENERATE(DType::F16, DType::BF16);
+  shape.head_dim = GENERATE(64, 96);
+  check_rows(shape, {300});
+}
+
+TEST_CASE("rows of one decode step of a wider model have the bits that each has alone") {
+  RandomLlama shape;
+  shape.type = DType::BF16;
+  shape.dim = 1088, shape.ffn_dim = 2112, shape.vocab = 3001, shape.heads = 8;
+  check_rows(shape, {60});
+}
+
+}  // namespace skald::test
