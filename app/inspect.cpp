@@ -150,6 +150,15 @@ std::string special_text(const Tokenizer& tokenizer, const char* what, int32_t i
   return concat(", ", what, " ", id, " ", printable(tokenizer.piece(id)));
 }
 
+// The tokens that end a text beside eos.
+std::string stops_text(const ModelTokenizer& tokens) {
+  std::string text;
+  for (int32_t id : tokens.stop_ids) {
+    if (id != tokens.tokenizer->special().eos) text += special_text(*tokens.tokenizer, "stop", id);
+  }
+  return text;
+}
+
 std::string report_text(const OpenedModel& opened, const FoundTokenizer& found,
                         const InspectFlags& flags) {
   const ModelConfig& c = opened.model.config;
@@ -169,7 +178,8 @@ std::string report_text(const OpenedModel& opened, const FoundTokenizer& found,
     const SpecialTokens& special = t.special();
     out += concat("  tokenizer   ", t.name(), ", ", t.vocab_size(), " pieces",
                   special_text(t, "bos", special.bos), special_text(t, "eos", special.eos),
-                  special_text(t, "unk", special.unk), special.add_bos ? ", begins with bos" : "",
+                  special_text(t, "unk", special.unk), special_text(t, "pad", special.pad),
+                  stops_text(found.tokens), special.add_bos ? ", begins with bos" : "",
                   special.add_eos ? ", ends with eos" : "", "\n");
   } else {
     out += concat("  tokenizer   none: ", found.problem, "\n");
