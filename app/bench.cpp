@@ -246,12 +246,6 @@ int bench(const BenchFlags& flags) {
   return interrupted_by() ? 128 + interrupted_by() : 0;
 }
 
-std::string joined(const std::vector<std::string_view>& names) {
-  std::string text;
-  for (std::string_view name : names) text += concat(text.empty() ? "" : " ", name);
-  return text;
-}
-
 }  // namespace
 
 void add_bench(CLI::App& program, Action& chosen) {
@@ -267,14 +261,7 @@ void add_bench(CLI::App& program, Action& chosen) {
        "skald bench -m model.gguf --json | jq '.results[].tokens_per_second'"});
   auto flags = std::make_shared<BenchFlags>();
   add_model_flag(*command, flags->model);
-  command
-      ->add_option("--shape", flags->shape,
-                   "Instead, random weights in the shape of: " + joined(random_shapes()))
-      ->type_name("NAME")
-      ->group("Model");
-  command->add_option("--type", flags->type, "Their format: " + joined(random_types()))
-      ->type_name("TYPE")
-      ->group("Model");
+  add_shape_flags(*command, flags->shape, flags->type);
   auto list = [&](const char* names, std::vector<int64_t>& value, const char* description) {
     return command->add_option(names, value, description)
         ->type_name("N,N")

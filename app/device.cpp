@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "app/doctor_findings.h"
-#include "cuda/cuda.h"
+#include "app/plan_report.h"
 #include "engine/cpu/executor.h"
 #include "engine/error.h"
 #include "engine/printable.h"
@@ -36,6 +36,15 @@ GpuOutlook glance_at_gpus() {
 std::string cpu_reason(const Model& model, const RunOptions& options) {
   if (options.exact) return "--exact runs on the CPU alone";
   return cuda::built() ? cuda::model_problem(model) : "";
+}
+
+void check_there(const Device& device) {
+  const cuda::System system = cuda::look_at_system();
+  if (system.devices == 0) fail(Exit::Failed, "--device cuda: ", system.problem);
+  if (device.index >= system.devices) {
+    fail(Exit::Usage, "--device cuda:", device.index,
+         ": the last of the visible GPUs is cuda:", system.devices - 1);
+  }
 }
 
 }  // namespace
@@ -84,18 +93,29 @@ Device choose_device(const Device& asked, const Model& model, const RunOptions& 
   return decision.device;
 }
 
+cuda::DeviceInfo describe_gpu(const Device& device) {
+  check_there(device);
+  const cuda::DeviceInfo gpu = cuda::look_at_device(device.index);
+  if (!gpu.problem.empty()) {
+    fail(Exit::Failed, "--device cuda:", device.index, ": ", printable(gpu.name), ": ", gpu.problem,
+         "; skald doctor says what to do");
+  }
+  return gpu;
+}
+
 std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options,
                                         const Device& asked) {
   const Device device = choose_device(asked, model, options);
-  if (!device.cuda) return cpu::make_executor(model, options);
-  if (options.exact) fail(Exit::Usage, "--exact is for the CPU; leave --device cuda out");
-  const cuda::System system = cuda::look_at_system();
-  if (system.devices == 0) fail(Exit::Failed, "--device cuda: ", system.problem);
-  if (device.index >= system.devices) {
-    fail(Exit::Usage, "--device cuda:", device.index,
-         ": the last of the visible GPUs is cuda:", system.devices - 1);
+  std::unique_ptr<Executor> executor;
+  if (device.cuda) {
+    if (options.exact) fail(Exit::Usage, "--exact is for the CPU; leave --device cuda out");
+    check_there(device);
+    executor = cuda::make_executor(model, options, device.index);
+  } else {
+    executor = cpu::make_executor(model, options);
   }
-  return cuda::make_executor(model, options, device.index);
+  std::fputs(plan_notes(executor->plan()).c_str(), stderr);
+  return executor;
 }
 
 double measure_read_bandwidth(const Device& device, int threads) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "cuda/cuda.h"
 #include "engine/backend.h"
 
 namespace skald {
@@ -24,6 +25,8 @@ struct Device {
 };
 
 Device parse_device(const DeviceFlags& flags);  // throws Error(Exit::Usage)
+
+cuda::DeviceInfo describe_gpu(const Device& device);  // throws Error where it cannot be used
 
 // What is known of the GPUs when a device is chosen.
 struct GpuOutlook {
@@ -45,7 +48,8 @@ Decision decide(const Device& asked, const std::string& cpu_reason, const GpuOut
 // chosen before comes back as it is.
 Device choose_device(const Device& asked, const Model& model, const RunOptions& options);
 
-// Chooses first, where that is still to do.
+// Chooses first, where that is still to do. Says on stderr what of the memory plan a user should
+// know.
 std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options,
                                         const Device& device);
 

@@ -7,6 +7,7 @@
 #include "app/help.h"
 #include "app/json.h"
 #include "app/open.h"
+#include "app/open_template.h"
 #include "app/output.h"
 #include "app/table.h"
 #include "engine/error.h"
@@ -34,6 +35,27 @@ FoundTokenizer find_tokenizer(const OpenedModel& opened) {
   } catch (const Error& error) {
     return {{}, error.what()};
   }
+}
+
+Json templates_json(const OpenedModel& opened) {
+  Json all = Json::array();
+  for (const NamedTemplate& one : find_chat_templates(opened.path)) {
+    all.push_back({{"name", one.name},
+                   {"source", one.source},
+                   {"kind", std::string(template_kind(one.text))},
+                   {"bytes", one.text.size()}});
+  }
+  return all;
+}
+
+// "llama3 in tokenizer_config.json, 4614 bytes", of each of them.
+std::string templates_text(const OpenedModel& opened) {
+  std::string text;
+  for (const NamedTemplate& one : find_chat_templates(opened.path)) {
+    text += concat(text.empty() ? "" : "; ", template_kind(one.text), " in ", one.source, ", ",
+                   one.text.size(), " bytes");
+  }
+  return text.empty() ? "none" : text;
 }
 
 std::string shape_text(const std::vector<int64_t>& shape) {
@@ -103,7 +125,8 @@ std::string report_json(const OpenedModel& opened, const FoundTokenizer& tokeniz
                  {"parameters", count_elements(file)},
                  {"bytes", file.bytes()},
                  {"config", config_json(opened.model.config)},
-                 {"tokenizer", tokenizer_json(tokenizer)}};
+                 {"tokenizer", tokenizer_json(tokenizer)},
+                 {"chat_templates", templates_json(opened)}};
   for (const auto& [type, counted] : count_types(file)) {
     report["types"][std::string(type)] = {{"tensors", counted.first}, {"bytes", counted.second}};
   }
@@ -127,6 +150,15 @@ std::string special_text(const Tokenizer& tokenizer, const char* what, int32_t i
   return concat(", ", what, " ", id, " ", printable(tokenizer.piece(id)));
 }
 
+// The tokens that end a text beside eos.
+std::string stops_text(const ModelTokenizer& tokens) {
+  std::string text;
+  for (int32_t id : tokens.stop_ids) {
+    if (id != tokens.tokenizer->special().eos) text += special_text(*tokens.tokenizer, "stop", id);
+  }
+  return text;
+}
+
 std::string report_text(const OpenedModel& opened, const FoundTokenizer& found,
                         const InspectFlags& flags) {
   const ModelConfig& c = opened.model.config;
@@ -146,11 +178,13 @@ std::string report_text(const OpenedModel& opened, const FoundTokenizer& found,
     const SpecialTokens& special = t.special();
     out += concat("  tokenizer   ", t.name(), ", ", t.vocab_size(), " pieces",
                   special_text(t, "bos", special.bos), special_text(t, "eos", special.eos),
-                  special_text(t, "unk", special.unk), special.add_bos ? ", begins with bos" : "",
+                  special_text(t, "unk", special.unk), special_text(t, "pad", special.pad),
+                  stops_text(found.tokens), special.add_bos ? ", begins with bos" : "",
                   special.add_eos ? ", ends with eos" : "", "\n");
   } else {
     out += concat("  tokenizer   none: ", found.problem, "\n");
   }
+  out += concat("  chat        ", templates_text(opened), "\n");
   for (const auto& [type, counted] : count_types(file)) {
     out += concat("  ", type, std::string(12 - std::min<size_t>(type.size(), 11), ' '),
                   counted.first, " tensors, ", size_text(counted.second), "\n");

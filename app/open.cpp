@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "app/help.h"
+#include "app/memory_flags.h"
 #include "engine/error.h"
 #include "engine/printable.h"
+#include "models/random.h"
 
 namespace skald {
 
@@ -21,7 +23,9 @@ void add_run_flags(CLI::App& command, ModelFlags& flags) {
   RunOptions& run = flags.run;
   command.add_flag("--exact", run.exact, "float32 activations and cache for every weight format")
       ->group(kChangesOutput);
-  command.add_option("-c,--ctx-size", run.context, "Context in tokens; 0: the model's own")
+  command
+      .add_option("-c,--ctx-size", run.context,
+                  "Context in tokens; 0: the model's own, or what fits")
       ->type_name("N")
       ->transform(in_range(0, int64_t{1} << 31))
       ->capture_default_str()
@@ -36,6 +40,23 @@ void add_run_flags(CLI::App& command, ModelFlags& flags) {
       ->transform(in_range(1, kMostRows))
       ->capture_default_str()
       ->group(kChangesSpeed);
+  add_memory_flags(command, run);
+}
+
+void add_shape_flags(CLI::App& command, std::string& shape, std::string& type) {
+  const auto joined = [](const std::vector<std::string_view>& names) {
+    std::string text;
+    for (std::string_view name : names) text += concat(text.empty() ? "" : " ", name);
+    return text;
+  };
+  command
+      .add_option("--shape", shape,
+                  "Instead, random weights in the shape of: " + joined(random_shapes()))
+      ->type_name("NAME")
+      ->group("Model");
+  command.add_option("--type", type, "Their format: " + joined(random_types()))
+      ->type_name("TYPE")
+      ->group("Model");
 }
 
 void add_device_flag(CLI::App& command, ModelFlags& flags) {

@@ -15,7 +15,7 @@
 
 namespace skald {
 
-inline constexpr int64_t kMostThreads = 1024, kMostRows = 65536;
+inline constexpr int64_t kMostThreads = 1024, kMostRows = 65536, kMostSequences = 65536;
 
 struct ModelFlags {
   std::string model;  // path; empty: the bundled model
@@ -24,7 +24,9 @@ struct ModelFlags {
 };
 
 void add_model_flag(CLI::App& command, ModelFlags& flags);
-void add_run_flags(CLI::App& command, ModelFlags& flags);    // -c, -t, --exact, --rows
+// -c, -t, --exact, --rows, --vram, --arch-limit
+void add_run_flags(CLI::App& command, ModelFlags& flags);
+void add_shape_flags(CLI::App& command, std::string& shape, std::string& type);
 void add_device_flag(CLI::App& command, ModelFlags& flags);  // and --require-gpu
 
 // Where the bundled model lies: beside an installed program, or in the source tree.

@@ -1,12 +1,15 @@
 // Finds a model's tokenizer: in its GGUF, or in the files beside its config.json.
 #include <algorithm>
 
+#include "app/gguf_bpe.h"
 #include "app/open.h"
 #include "engine/error.h"
 #include "engine/printable.h"
 #include "models/gguf.h"
 #include "models/hf_config.h"
+#include "tokenizer/hf_tokenizer.h"
 #include "tokenizer/sentencepiece.h"
+#include "tokenizer/turn_ends.h"
 
 namespace skald {
 namespace {
@@ -21,12 +24,6 @@ int32_t token_id(const GgufMetadata& metadata, std::string_view key) {
 
 Vocabulary gguf_vocabulary(const GgufFile& file) {
   const GgufMetadata& metadata = file.metadata();
-  const std::string_view kind = metadata.text_or("tokenizer.ggml.model", "");
-  if (kind.empty()) fail(Exit::Model, file.path(), ": has no tokenizer inside");
-  if (kind != "llama") {
-    fail(Exit::Model, file.path(), ": tokenizer kind '", printable(kind),
-         "' is not supported; skald reads SentencePiece vocabularies ('llama')");
-  }
   Vocabulary v;
   v.source = file.path();
   for (std::string_view piece : metadata.strings("tokenizer.ggml.tokens"))
@@ -53,24 +50,6 @@ Vocabulary gguf_vocabulary(const GgufFile& file) {
   return v;
 }
 
-std::unique_ptr<Tokenizer> folder_tokenizer(const fs::path& folder) {
-  const fs::path model = folder / "tokenizer.model";
-  if (!fs::exists(model)) {
-    const bool bpe = fs::exists(folder / "tokenizer.json");
-    fail(Exit::Model, printable(folder.string()), ": tokenizer.model is not there",
-         bpe ? "; tokenizer.json is, which skald does not read" : "; the folder has no tokenizer");
-  }
-  SentencePieceSettings settings;
-  if (fs::exists(folder / "tokenizer_config.json")) {
-    const HfConfig config = HfConfig::read(folder / "tokenizer_config.json");
-    auto setting = [&](std::string_view key) {
-      return config.has(key) ? std::optional(config.boolean_or(key, false)) : std::nullopt;
-    };
-    settings = {setting("add_bos_token"), setting("add_eos_token"), setting("legacy")};
-  }
-  return open_sentencepiece(model, settings);
-}
-
 void add_stop_id(std::vector<int32_t>& ids, int64_t id) {
   const bool known = std::find(ids.begin(), ids.end(), id) != ids.end();
   if (id >= 0 && id <= INT32_MAX && !known) ids.push_back(static_cast<int32_t>(id));
@@ -85,12 +64,61 @@ void add_hf_stop_ids(const fs::path& folder, std::vector<int32_t>& ids) {
   }
 }
 
+void add_turn_ends(const Tokenizer& tokenizer, std::vector<int32_t>& ids) {
+  for (const std::string_view piece : kTurnEnds) {
+    const int32_t id = tokenizer.find(piece);
+    if (tokenizer.is_control(id)) add_stop_id(ids, id);
+  }
+}
+
+std::unique_ptr<Tokenizer> gguf_tokenizer(const GgufFile& file) {
+  const std::string_view kind = file.metadata().text_or("tokenizer.ggml.model", "");
+  if (kind == "llama") return make_sentencepiece(gguf_vocabulary(file));
+  if (kind == "gpt2") return make_bpe(gguf_bpe(file));
+  if (kind.empty()) fail(Exit::Model, file.path(), ": has no tokenizer inside");
+  fail(Exit::Model, file.path(), ": tokenizer kind '", printable(kind),
+       "' is not supported; skald reads SentencePiece ('llama') and byte-level BPE ('gpt2')");
+}
+
+std::unique_ptr<Tokenizer> sentencepiece_tokenizer(const fs::path& model) {
+  SentencePieceSettings settings;
+  const fs::path config_path = model.parent_path() / "tokenizer_config.json";
+  if (fs::exists(config_path)) {
+    const HfConfig config = HfConfig::read(config_path);
+    auto setting = [&](std::string_view key) {
+      return config.has(key) ? std::optional(config.boolean_or(key, false)) : std::nullopt;
+    };
+    settings = {setting("add_bos_token"), setting("add_eos_token"), setting("legacy")};
+  }
+  return open_sentencepiece(model, settings);
+}
+
+// Of two files tokenizer.json, which has the tokens that a chat model was given later.
+std::unique_ptr<Tokenizer> folder_tokenizer(const fs::path& folder) {
+  const fs::path json = folder / "tokenizer.json", model = folder / "tokenizer.model";
+  const bool has_model = fs::exists(model);
+  if (fs::exists(json)) {
+    std::vector<int32_t> ends;
+    add_hf_stop_ids(folder, ends);
+    if (auto tokenizer = open_hf_tokenizer(json, ends)) return tokenizer;
+    if (!has_model) {
+      fail(Exit::Model, printable(json.string()),
+           ": is no BPE, and there is no tokenizer.model beside it");
+    }
+  }
+  if (!has_model) {
+    fail(Exit::Model, printable(folder.string()),
+         ": has no tokenizer; expected tokenizer.json or tokenizer.model");
+  }
+  return sentencepiece_tokenizer(model);
+}
+
 }  // namespace
 
 ModelTokenizer open_tokenizer(const OpenedModel& opened) {
   ModelTokenizer result;
   if (opened.gguf) {
-    result.tokenizer = make_sentencepiece(gguf_vocabulary(*opened.gguf));
+    result.tokenizer = gguf_tokenizer(*opened.gguf);
     for (const char* key : {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
       add_stop_id(result.stop_ids, token_id(opened.gguf->metadata(), key));
     }
@@ -99,6 +127,7 @@ ModelTokenizer open_tokenizer(const OpenedModel& opened) {
     add_hf_stop_ids(opened.path, result.stop_ids);
   }
   add_stop_id(result.stop_ids, result.tokenizer->special().eos);
+  add_turn_ends(*result.tokenizer, result.stop_ids);
   return result;
 }
 
@@ -115,11 +144,14 @@ std::unique_ptr<Tokenizer> open_tokenizer(const fs::path& path) {
   if (!fs::is_regular_file(path, error)) {
     fail(Exit::Model, name, ": is neither a file nor a folder");
   }
-  if (is_gguf(path)) return make_sentencepiece(gguf_vocabulary(*open_gguf(path)));
+  if (is_gguf(path)) return gguf_tokenizer(*open_gguf(path));
   if (path.filename() == "config.json" || path.extension() == ".safetensors") {
     return folder_tokenizer(path.has_parent_path() ? path.parent_path() : fs::path("."));
   }
-  return open_sentencepiece(path);
+  if (path.extension() != ".json") return open_sentencepiece(path);
+  auto tokenizer = open_hf_tokenizer(path);
+  if (!tokenizer) fail(Exit::Model, name, ": is no BPE, the only kind that skald reads as JSON");
+  return tokenizer;
 }
 
 }  // namespace skald

@@ -11,6 +11,7 @@
 #include "app/open.h"
 #include "app/output.h"
 #include "app/signals.h"
+#include "app/tokenize_check.h"
 #include "engine/error.h"
 #include "engine/printable.h"
 
@@ -19,7 +20,7 @@ namespace {
 
 struct TokenizeFlags {
   Words words;  // [MODEL] [TEXT]; only [TEXT] after -m
-  std::string model, text, file;
+  std::string model, text, file, check;
   bool jsonl = false, decode = false, pieces = false, count = false, no_bos = false,
        special = false;
 };
@@ -60,7 +61,7 @@ std::string convert_json(const Json& input, const Tokenizer& tokenizer,
     check_id(huge ? INT64_MAX : element.get<int64_t>(), tokenizer);
     ids.push_back(element.get<int32_t>());
   }
-  return dump(tokenizer.decode(ids));
+  return dump(tokenizer.decode(ids, flags.special));
 }
 
 // One line in, one line out; a bad line gives an error object, and the rest goes on.
@@ -111,7 +112,7 @@ std::vector<int32_t> parse_ids(const std::string& text, const Tokenizer& tokeniz
 int convert_text(const Tokenizer& tokenizer, const TokenizeFlags& flags, const std::string& text) {
   StandardOutput out;
   if (flags.decode) {
-    out.write(tokenizer.decode(parse_ids(text, tokenizer)) + "\n");
+    out.write(tokenizer.decode(parse_ids(text, tokenizer), flags.special) + "\n");
     return 0;
   }
   const std::vector<int32_t> ids = tokenizer.encode(text, encode_options(flags));
@@ -144,8 +145,14 @@ int tokenize(TokenizeFlags& flags, bool text_given) {
   if (flags.decode && (flags.pieces || flags.count)) {
     fail(Exit::Usage, "--decode prints text and takes no --pieces or --count");
   }
+  if (!flags.check.empty() &&
+      (flags.jsonl || flags.decode || flags.pieces || flags.count || sources)) {
+    fail(Exit::Usage,
+         "--check has its texts in its file and goes with --no-bos and --special only");
+  }
   const auto tokenizer =
       open_tokenizer(flags.model.empty() ? bundled_model() : std::filesystem::path(flags.model));
+  if (!flags.check.empty()) return check_ids(flags.check, *tokenizer, encode_options(flags));
   if (flags.jsonl) return convert_lines(*tokenizer, flags);
   if (!words.empty()) return convert_text(*tokenizer, flags, words[0]);
   if (text_given) return convert_text(*tokenizer, flags, flags.text);
@@ -157,8 +164,8 @@ int tokenize(TokenizeFlags& flags, bool text_given) {
 void add_tokenize(CLI::App& program, Action& chosen) {
   CLI::App* command = add_command(
       program, "tokenize",
-      "Turns text into token ids. MODEL is a model or only a tokenizer.model [bundled model]; the\n"
-      "text is the second argument, -p, -f or stdin.",
+      "Turns text into token ids. MODEL is a model or only a tokenizer.model or tokenizer.json\n"
+      "[bundled model]; the text is the second argument, -p, -f or stdin.",
       {"skald tokenize model.gguf \"Hello world\" --pieces",
        "skald tokenize tokenizer.model --jsonl < texts.jsonl > ids.jsonl",
        "skald tokenize folder/ --decode \"1 15043 3186\""});
@@ -181,10 +188,19 @@ void add_tokenize(CLI::App& program, Action& chosen) {
           "A JSON string a line in, an array of ids a line out; blank lines are skipped, and "
           "a bad line gives {\"error\": …, \"line\": …} and exit code 5 at the end")
       ->group("Input");
+  command
+      ->add_option("--check", flags->check,
+                   "Compare with the ids in a file of lines {\"text\": \"...\", \"ids\": [...]}; "
+                   "exit code 1 if any differ")
+      ->type_name("FILE")
+      ->check(not_empty())
+      ->group("Input");
   command->add_flag("--decode", flags->decode, "From ids back to text; with --jsonl too")
       ->group(kChangesOutput);
   command->add_flag("--no-bos", flags->no_bos, "Add no begin or end token")->group(kChangesOutput);
-  command->add_flag("--special", flags->special, "Read control tokens such as </s> in the text")
+  command
+      ->add_flag("--special", flags->special,
+                 "Read control tokens such as </s> in the text; with --decode: show them")
       ->group(kChangesOutput);
   CLI::Option* pieces =
       command->add_flag("--pieces", flags->pieces, "One line a token: id and piece")

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,19 @@ std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& op
 // GPU's, such as 75, leaves out what such a GPU cannot run; 0 is the GPU's own.
 void self_test(const selftest::Request& request, int device, int compute_capability,
                selftest::Report& report);
+
+// A fused op and the kernels that it gets, one text for each of the asked numbers of rows.
+struct KernelUse {
+  std::string ops;      // what is fused: "rms_norm + 3 linear"
+  std::string weights;  // "attn_q attn_k attn_v"
+  std::string shape;    // "[6144, 4096]"
+  int times = 0;        // in a step
+  std::vector<std::string> kernels;
+};
+
+// As the executor chooses. No GPU is needed, but a build with CUDA.
+std::vector<KernelUse> list_kernels(const Model& model, const RunOptions& options,
+                                    const DeviceInfo& gpu, std::span<const int> rows);
 
 // Bytes per second that the GPU reads from its memory, far more than its caches hold.
 double measure_read_bandwidth(int device);

@@ -37,8 +37,9 @@ MemoryPlan checked(MemoryPlan plan, int device) {
   return plan;
 }
 
-SizeOptions planned_size(SizeOptions options, const MemoryPlan& plan) {
+SizeOptions planned_size(SizeOptions options, const MemoryPlan& plan, AttentionCode code) {
   options.context = plan.context;
+  options.attention = code;
   return options;
 }
 
@@ -55,7 +56,8 @@ class CudaExecutor final : public Executor {
         dependent_(switches.dependent_launches && kHasSm90a && gpu_.compute_capability == 90),
         max_rows_(options.rows),
         plan_(checked(plan_memory(fused_, options, model.config.context, device_), device)),
-        sizes_(fused_, planned_size(size_options(fused_, options, device_), plan_)),
+        sizes_(fused_,
+               planned_size(size_options(fused_, options, device_), plan_, attention_code_)),
         loaded_(fused_, sizes_.weights, stream_),
         pool_(sizes_.pages),
         cache_(sizes_.cache(), "the key-value cache"),

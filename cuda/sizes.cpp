@@ -12,7 +12,8 @@ namespace {
 
 // Logits of a long prompt are computed this many rows at a time, as they are asked for.
 constexpr int64_t kLogitRows = 64;
-// A graph costs memory and a first slow run, so only steps of up to this many rows get one.
+// A graph costs memory and a first slow run, so only steps of up to this many rows get one, and
+// logits for all of them.
 constexpr int64_t kMostGraphRows = 256;
 // A step may have this many sequences even where the cache was made for fewer.
 constexpr int64_t kMostSequences = 64;
@@ -66,8 +67,8 @@ StepLayout step_layout(const FusedProgram& fused, const SizeOptions& options) {
 
 Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
   const int64_t rows = options.rows;
-  logit_rows = std::max<int64_t>(kLogitRows, options.sequences);
-  graph_rows = static_cast<int>(std::min({kMostGraphRows, rows, logit_rows}));
+  logit_rows = std::clamp<int64_t>(options.sequences, kLogitRows, kMostGraphRows);
+  graph_rows = static_cast<int>(std::min(rows, logit_rows));
   weights = weight_bytes(fused);
   for (const KvLayer& layer : fused.program.kv) {
     kv_offsets.push_back(page);

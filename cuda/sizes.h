@@ -8,6 +8,7 @@
 
 #include "cuda/fused_program.h"
 #include "cuda/kernels/launch.h"
+#include "engine/memory_plan.h"
 
 namespace skald::cuda {
 
@@ -51,7 +52,7 @@ struct Sizes {
   int64_t sampling = 0;  // for logit_rows
   StepLayout step;
 
-  int64_t cache() const { return page * pages; }
+  int64_t cache() const { return bytes_product(page, pages); }
   int64_t activations() const;
 };
 

@@ -47,13 +47,15 @@ MemoryPlan make_plan(const PlanRequest& request) {
   plan.model_context = request.model_context;
   plan.sequences = request.sequences;
   const int64_t limit = std::max(request.context, request.model_context);
-  plan.most_context = largest_context(request, plan.available, limit, false);
+  // Weights that are mapped should stay in memory too, if they can.
+  plan.most_context = largest_context(request, plan.available, limit, true);
+  if (plan.most_context == 0) {
+    plan.most_context = largest_context(request, plan.available, limit, false);
+  }
   if (request.context > 0) {
     plan.context = request.context;
   } else {
-    // Weights that are mapped should stay in memory too, if they can.
-    const int64_t beside = largest_context(request, plan.available, limit, true);
-    plan.context = beside > 0 ? beside : plan.most_context;
+    plan.context = plan.most_context;
     plan.context_by = plan.context == request.model_context ? MemoryPlan::ContextBy::Model
                                                             : MemoryPlan::ContextBy::Memory;
     if (plan.context == 0) plan.context = std::min<int64_t>(limit, kPageTokens);

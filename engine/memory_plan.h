@@ -39,13 +39,23 @@ struct MemoryPlan {
   int64_t context = 0;  // tokens of each sequence
   ContextBy context_by = ContextBy::Asked;
   int64_t model_context = 0;
-  int64_t most_context = 0;  // that fits, up to the model's own or what was asked for; 0: none
+  // The largest that fits, up to the model's own or what was asked for; 0: none. Beside the mapped
+  // weights, unless these alone are too much.
+  int64_t most_context = 0;
   int sequences = 1;
 
   int64_t needed() const;  // all parts
   int64_t mapped() const;  // of them, those that need not fit
   bool fits() const { return needed() - mapped() <= available; }
 };
+
+// a * b of what is not negative, or the most that parts are counted up to: a model's file may name
+// any context.
+inline int64_t bytes_product(int64_t a, int64_t b) {
+  constexpr int64_t kMost = int64_t{1} << 59;
+  int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) || product > kMost ? kMost : product;
+}
 
 struct PlanRequest {
   int64_t context = 0;  // 0: the model's own, or what fits

@@ -1,16 +1,16 @@
 #include "models/random.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <span>
 
 #include "engine/buffer.h"
+#include "engine/cpu/machine.h"
 #include "engine/error.h"
 #include "engine/quant/half.h"
 #include "engine/rng.h"
+#include "engine/size_text.h"
 #include "models/families.h"
 #include "models/rope.h"
 
@@ -145,10 +145,12 @@ float largest_at_scale_one(DType type) {
   }
 }
 
+enum class Fill { Noise, Nothing };
+
 class RandomWeights final : public WeightFile {
  public:
-  RandomWeights(const Shape& shape, const Mix& mix)
-      : WeightFile(concat("random ", shape.name, " ", mix.name)) {
+  RandomWeights(const Shape& shape, const Mix& mix, Fill fill)
+      : WeightFile(concat("random ", shape.name, " ", mix.name)), fill_(fill) {
     plan("token_embd.weight", shape.tied ? mix.head : mix.most, shape.vocab, shape.dim);
     for (int layer = 0; layer < shape.layers; ++layer) {
       const std::string block = concat("blk.", layer, ".");
@@ -167,10 +169,19 @@ class RandomWeights final : public WeightFile {
     }
     plan("output_norm.weight", DType::F32, 1, shape.dim);
     if (!shape.tied) plan("output.weight", mix.head, shape.vocab, shape.dim);
-    fill();
+    if (fill == Fill::Noise) make_noise();
+    for (const Planned& p : planned_) {
+      std::byte* data = fill == Fill::Noise ? memory_.data() + p.offset : nullptr;
+      const TensorView view{data, p.type, p.rows, p.cols, row_bytes(p.type, p.cols)};
+      if (data) fill_tensor(data, view);
+      add({p.name, {p.rows, p.cols}, view, path()});
+    }
+    planned_.clear();
+    noise_.clear();
   }
 
-  bool mapped() const override { return false; }
+  // Without noise they stand for a file of that shape.
+  bool mapped() const override { return fill_ == Fill::Nothing; }
 
  private:
   struct Planned {
@@ -186,28 +197,25 @@ class RandomWeights final : public WeightFile {
     bytes_ += (rows * row_bytes(type, cols) + 63) / 64 * 64;
   }
 
-  void fill() {
-    const int64_t machine = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  void make_noise() {
+    const int64_t machine = cpu::machine_memory().free;
     if (bytes_ > machine) {
-      fail(Exit::Memory, path(), ": needs ", bytes_ >> 20, " MiB of memory, and this machine has ",
-           machine >> 20, "; choose a smaller shape or type");
+      fail(Exit::Memory, path(), ": needs ", size_text(bytes_), " of memory, and this machine has ",
+           size_text(machine), "; choose a smaller shape or type");
     }
     memory_ = Buffer(bytes_, "random weights");
-    std::vector<uint32_t> noise(kNoiseWords);
-    for (size_t i = 0; i < noise.size(); ++i) {
-      noise[i] = static_cast<uint32_t>(0x1p32 * uniform(1, 0, static_cast<int64_t>(i), 0));
+    noise_.resize(kNoiseWords);
+    for (size_t i = 0; i < noise_.size(); ++i) {
+      noise_[i] = static_cast<uint32_t>(0x1p32 * uniform(1, 0, static_cast<int64_t>(i), 0));
     }
-    for (const Planned& p : planned_) {
-      std::byte* data = memory_.data() + p.offset;
-      const TensorView view{data, p.type, p.rows, p.cols, row_bytes(p.type, p.cols)};
-      if (p.rows == 1) {
-        std::fill_n(reinterpret_cast<float*>(data), p.cols, 1.0f);
-      } else {
-        fill_matrix(data, view, noise);
-      }
-      add({p.name, {p.rows, p.cols}, view, path()});
+  }
+
+  void fill_tensor(std::byte* data, const TensorView& view) const {
+    if (view.rows == 1) {
+      std::fill_n(reinterpret_cast<float*>(data), view.cols, 1.0f);
+    } else {
+      fill_matrix(data, view, noise_);
     }
-    planned_.clear();
   }
 
   // Weights of about 1 / sqrt(cols), which keep activations near their size from layer to layer.
@@ -252,17 +260,14 @@ class RandomWeights final : public WeightFile {
 
   static constexpr size_t kNoiseWords = 1 << 18;
 
+  Fill fill_;
   std::vector<Planned> planned_;
+  std::vector<uint32_t> noise_;
   int64_t bytes_ = 0;
   Buffer memory_;
 };
 
-}  // namespace
-
-std::vector<std::string_view> random_shapes() { return names(kShapes); }
-std::vector<std::string_view> random_types() { return names(kMixes); }
-
-Model random_model(std::string_view shape_name, std::string_view type_name) {
+Model make_model(std::string_view shape_name, std::string_view type_name, Fill fill) {
   const Shape& shape = find_row(kShapes, shape_name, "shape");
   const Mix& mix = find_row(kMixes, type_name, "type");
   ModelConfig c;
@@ -281,7 +286,20 @@ Model random_model(std::string_view shape_name, std::string_view type_name) {
   c.rope_base = static_cast<float>(shape.rope_base);
   c.rope_scaling = scaling.type;
   c.rope.inv_freq = rope_frequencies(shape.rope_base, shape.head_dim, scaling);
-  return {c, std::make_shared<RandomWeights>(shape, mix), kLlama.build};
+  return {c, std::make_shared<RandomWeights>(shape, mix, fill), kLlama.build};
+}
+
+}  // namespace
+
+std::vector<std::string_view> random_shapes() { return names(kShapes); }
+std::vector<std::string_view> random_types() { return names(kMixes); }
+
+Model random_model(std::string_view shape, std::string_view type) {
+  return make_model(shape, type, Fill::Noise);
+}
+
+Model shape_model(std::string_view shape, std::string_view type) {
+  return make_model(shape, type, Fill::Nothing);
 }
 
 }  // namespace skald

@@ -15,4 +15,7 @@ std::vector<std::string_view> random_types();   // "f16", "q4_k_m", …
 
 Model random_model(std::string_view shape, std::string_view type);  // throws Error(Exit::Usage)
 
+// The same without memory for the weights, which must not be read: for plans.
+Model shape_model(std::string_view shape, std::string_view type);
+
 }  // namespace skald

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <bitset>
+#include <mutex>
 #include <unordered_map>
 
 #include "engine/error.h"
 #include "tokenizer/library_vocabulary.h"
+#include "tokenizer/piece_merger.h"
 #include "tokenizer/sentencepiece_model.h"
 #include "tokenizer/special_matcher.h"
 #include "tokenizer/utf8.h"
@@ -84,6 +86,7 @@ class SentencePiece final : public Tokenizer {
     std::vector<int32_t> ids;
     if (options.add_bos.value_or(special_.add_bos) && special_.bos >= 0)
       ids.push_back(special_.bos);
+    const bool has_bos = !ids.empty();
     bool prefix = options.starts_text;
     while (!text.empty()) {
       const SpecialMatcher::Match match =
@@ -93,6 +96,10 @@ class SentencePiece final : public Tokenizer {
       ids.push_back(match.id);
       text.remove_prefix(match.at + match.length);
       prefix = vocabulary_.legacy;
+    }
+    // A text that brings its own, as chat templates do, gets no second one.
+    if (has_bos && options.parse_special && ids.size() > 1 && ids[1] == ids[0]) {
+      ids.erase(ids.begin());
     }
     if (options.add_eos.value_or(special_.add_eos) && special_.eos >= 0)
       ids.push_back(special_.eos);
@@ -194,6 +201,7 @@ class SentencePiece final : public Tokenizer {
   void append_text(std::string_view text, bool prefix, std::vector<int32_t>& ids) const {
     if (text.empty()) return;
     if (!in_parts_) return append_by(prefix ? *starting_ : *continuing_, text, ids);
+    const PieceMerger* merger = text.size() > 2 * kChunkBytes ? merger_for_long() : nullptr;
     std::string first;
     for (bool at_start = true; !text.empty(); at_start = false) {
       std::string_view part = text.substr(0, seams_.first_part(text));
@@ -202,8 +210,19 @@ class SentencePiece final : public Tokenizer {
         first.append(" ").append(part);
         part = first;
       }
+      const bool merged =
+          merger && part.size() <= kMaxChunkBytes && merger->append(as_library_sees(part), ids);
+      if (merged) continue;
       append_by(*continuing_, part, ids);
     }
+  }
+
+  const PieceMerger* merger_for_long() const {
+    std::call_once(merger_made_, [&] {
+      Vocabulary checked = vocabulary_;
+      merger_ = PieceMerger::make(library_vocabulary(checked));
+    });
+    return merger_.get();
   }
 
   void append_by(const sentencepiece::SentencePieceProcessor& library, std::string_view text,
@@ -232,6 +251,9 @@ class SentencePiece final : public Tokenizer {
   Seams seams_;
   Library starting_;    // puts the prefix; only where !in_parts_
   Library continuing_;  // puts none
+  // For long texts; made when the first one comes.
+  mutable std::once_flag merger_made_;
+  mutable std::unique_ptr<PieceMerger> merger_;
 };
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "tokenizer/text_stream.h"
 
+#include <optional>
+
 #include "tokenizer/utf8.h"
 
 namespace skald {
@@ -26,7 +28,9 @@ std::string TextStream::feed(int32_t id) {
 
 std::string TextStream::flush() {
   std::string out;
-  for (size_t i = 0; i < tail_.size(); ++i) out += kReplacementCharacter;
+  const bool whole = tokenizer_.broken_character() == BrokenCharacter::Whole;
+  const size_t count = whole ? !tail_.empty() : tail_.size();
+  for (size_t i = 0; i < count; ++i) out += kReplacementCharacter;
   tail_.clear();
   has_text_ = has_text_ || !out.empty();
   return out;
@@ -34,20 +38,28 @@ std::string TextStream::flush() {
 
 void TextStream::join(std::string_view bytes, std::string& out) {
   tail_ += bytes;
+  const bool whole = tokenizer_.broken_character() == BrokenCharacter::Whole;
   std::string_view rest = tail_;
   while (!rest.empty() && !utf8_incomplete(rest)) {
     const size_t length = utf8_length(rest);
     out += length > 0 ? rest.substr(0, length) : kReplacementCharacter;
-    rest.remove_prefix(length > 0 ? length : 1);
+    const size_t broken = whole ? utf8_broken_length(rest) : 1;
+    rest.remove_prefix(length > 0 ? length : broken);
   }
   tail_.erase(0, tail_.size() - rest.size());
 }
 
-std::string Tokenizer::decode(std::span<const int32_t> ids) const {
-  TextStream stream(*this);
+std::string Tokenizer::decode(std::span<const int32_t> ids, bool show_control) const {
+  std::optional<TextStream> stream(*this);
   std::string text;
-  for (const int32_t id : ids) text += stream.feed(id);
-  return text + stream.flush();
+  for (const int32_t id : ids) {
+    text += stream->feed(id);
+    if (!show_control || !is_control(id)) continue;
+    text += stream->flush();
+    text += piece(id);
+    stream.emplace(*this, TextStream::Begin::Continuation);
+  }
+  return text + stream->flush();
 }
 
 }  // namespace skald

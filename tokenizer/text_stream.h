@@ -1,7 +1,7 @@
 // Token ids, one by one, to text that can be printed at once: never half a character. An incomplete
-// tail (at most 3 bytes) waits for the next token; bytes that no token can complete become U+FFFD,
-// one for each. feed() of all ids and flush() together give exactly Tokenizer::decode(). Borrows
-// the tokenizer, which must outlive it. One stream for one text.
+// tail (at most 3 bytes) waits for the next token; bytes that no token can complete become U+FFFD
+// (Tokenizer::broken_character()). feed() of all ids and flush() together give exactly
+// Tokenizer::decode(). Borrows the tokenizer, which must outlive it. One stream for one text.
 #pragma once
 
 #include <cstdint>

@@ -31,7 +31,8 @@ struct SpecialTokens {
 };
 
 struct EncodeOptions {
-  std::optional<bool> add_bos = {}, add_eos = {};  // unset: as special() says
+  // Unset: as special() says. A text that begins with BOS (parse_special) gets no second one.
+  std::optional<bool> add_bos = {}, add_eos = {};
   // Texts of control, unknown and user-defined tokens in the text become those tokens. Never for
   // text that a user typed or a file holds: "</s>" in it would end the conversation.
   bool parse_special = false;
@@ -41,14 +42,19 @@ struct EncodeOptions {
 // What happens to the space that SentencePiece puts before a text, on the way back.
 enum class LeadingSpace { Keep, DropOne, DropAll };
 
+// What one U+FFFD stands for in a decoded text: a byte that is no UTF-8 (SentencePiece), or all
+// bytes of a character that lacks others (Hugging Face's byte-level decoder).
+enum class BrokenCharacter { EachByte, Whole };
+
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
   virtual std::vector<int32_t> encode(std::string_view text, const EncodeOptions& = {}) const = 0;
 
-  // The whole text of ids that start a text; always valid UTF-8, with U+FFFD for each invalid byte.
-  std::string decode(std::span<const int32_t> ids) const;
+  // The whole text of ids that start a text; always valid UTF-8, with U+FFFD for what is none.
+  // show_control: control tokens, which have no text, appear as their pieces.
+  std::string decode(std::span<const int32_t> ids, bool show_control = false) const;
 
   virtual int32_t vocab_size() const = 0;
   virtual std::string_view name() const = 0;  // "SentencePiece BPE"
@@ -71,6 +77,7 @@ class Tokenizer {
   virtual bool joins(int32_t id) const = 0;
   virtual bool starts_word(int32_t id) const = 0;
   virtual LeadingSpace leading_space() const = 0;
+  virtual BrokenCharacter broken_character() const { return BrokenCharacter::EachByte; }
 };
 
 }  // namespace skald

@@ -51,6 +51,57 @@ bool utf8_incomplete(std::string_view s) {
   return s.size() < lead.length && rest_fits(s, lead);
 }
 
+size_t utf8_broken_length(std::string_view s) {
+  size_t length = 1;
+  while (length < s.size() && utf8_incomplete(s.substr(0, length + 1))) ++length;
+  return length;
+}
+
+std::string utf8_repaired(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const size_t length = utf8_length(text);
+    out += length > 0 ? text.substr(0, length) : kReplacementCharacter;
+    text.remove_prefix(length > 0 ? length : 1);
+  }
+  return out;
+}
+
+char32_t utf8_code_point(std::string_view c) {
+  const auto bits = [&](size_t i) { return static_cast<uint8_t>(c[i]) & 0x3Fu; };
+  const uint8_t lead = static_cast<uint8_t>(c[0]);
+  switch (c.size()) {
+    case 1:
+      return lead;
+    case 2:
+      return (lead & 0x1Fu) << 6 | bits(1);
+    case 3:
+      return (lead & 0x0Fu) << 12 | bits(1) << 6 | bits(2);
+    default:
+      return (lead & 0x07u) << 18 | bits(1) << 12 | bits(2) << 6 | bits(3);
+  }
+}
+
+void utf8_append(char32_t code, std::string& text) {
+  const auto tail = [&](int shift) { text += static_cast<char>(0x80 | (code >> shift & 0x3F)); };
+  if (code < 0x80) {
+    text += static_cast<char>(code);
+  } else if (code < 0x800) {
+    text += static_cast<char>(0xC0 | code >> 6);
+    tail(0);
+  } else if (code < 0x10000) {
+    text += static_cast<char>(0xE0 | code >> 12);
+    tail(6);
+    tail(0);
+  } else {
+    text += static_cast<char>(0xF0 | code >> 18);
+    tail(12);
+    tail(6);
+    tail(0);
+  }
+}
+
 bool utf8_valid(std::string_view s) {
   while (!s.empty()) {
     const size_t length = utf8_length(s);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace skald {
@@ -16,5 +17,15 @@ size_t utf8_length(std::string_view s);
 bool utf8_incomplete(std::string_view s);
 
 bool utf8_valid(std::string_view s);
+
+// How many bytes at the start of s (not empty, no character begins there) stand for one U+FFFD
+// where a whole broken character does: the longest beginning of a character, at least one byte.
+size_t utf8_broken_length(std::string_view s);
+
+// text with each invalid byte replaced by U+FFFD.
+std::string utf8_repaired(std::string_view text);
+
+char32_t utf8_code_point(std::string_view character);  // one whole character
+void utf8_append(char32_t code_point, std::string& text);
 
 }  // namespace skald

@@ -63,7 +63,8 @@ DeviceMemorySize machine_memory() {
   if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY) {
     total = std::min(total, static_cast<int64_t>(std::min<rlim_t>(space.rlim_cur, INT64_MAX)));
   }
-  return {total, total};
+  constexpr int64_t kShareOfOthers = 16;  // of the system, and of this program beside its buffers
+  return {total, total - total / kShareOfOthers};
 }
 
 }  // namespace skald::cpu

@@ -11,8 +11,8 @@ namespace skald::cpu {
 int available_threads();
 
 // `total` is the least of the machine's memory, the limits of the cgroups that the process is in,
-// and of its address space (ulimit -v). Memory that others use now counts as free all the same:
-// pages are taken as they are touched, and most of what others hold is a cache that gives way.
+// and of its address space (ulimit -v). `free` is all of it but for what every system needs: memory
+// that others use now counts as free, since most of that is a cache that gives way.
 DeviceMemorySize machine_memory();
 
 // The least memory.max of the cgroup `path` below `root` and of those above it; 0: no limit.

@@ -23,7 +23,7 @@ int64_t vector_bytes(const Program& program) {
 // What the kernels keep beside it, from above: a panel for each thread, activations as int8 with
 // their scales, and attention's scores.
 int64_t kernel_bytes(const Program& program, const RunOptions& options) {
-  constexpr int64_t kPanelBytes = 2 << 20, kBytesPerColumn = 128, kBytesPerInt8 = 3;
+  constexpr int64_t kPanelBytes = 2 << 20, kBytesPerColumn = 128, kBytesPerInt8 = 4;
   int64_t cols = 0, attention = 0;
   for (const Weight& weight : program.weights) cols = std::max(cols, weight.view.cols);
   for (const Op& op : program.ops) {
@@ -64,7 +64,8 @@ MemoryPlan plan_memory(const Model& model, const Program& program, const RunOpti
   request.cap = options.memory;
   request.parts = [&](int64_t context) {
     std::vector<MemoryPart> parts = fixed;
-    parts.insert(parts.begin() + 1, {"cache", page * pages_for(context) * options.sequences});
+    parts.insert(parts.begin() + 1,
+                 {"cache", bytes_product(page, pages_for(context) * options.sequences)});
     return parts;
   };
   return make_plan(request);

@@ -21,7 +21,8 @@ inline constexpr int kFirstByteToken = 3;
 struct FlatModel {
   uint32_t context = 512;
   float embedding = 0;
-  std::string extra_piece = "x";  // of the last token, id 259
+  std::string extra_piece = "x";   // of the last token, id 259
+  std::string chat_template = {};  // none
 };
 
 inline std::string flat_gguf(const FlatModel& model) {
@@ -54,6 +55,7 @@ inline std::string flat_gguf(const FlatModel& model) {
   w.u32("tokenizer.ggml.bos_token_id", 1);
   w.u32("tokenizer.ggml.eos_token_id", 2);
   w.boolean("tokenizer.ggml.add_space_prefix", false);
+  if (!model.chat_template.empty()) w.text("tokenizer.chat_template", model.chat_template);
   const auto tensor = [&](const std::string& name, uint64_t rows, float value) {
     std::string data;
     for (uint64_t i = 0; i < rows * kDim; ++i) data += raw(value);

@@ -52,7 +52,8 @@ TEST_CASE("running out of memory at any moment is an error that leaves nothing b
       cuda::FailingAcquisition failing(n);
       try {
         const auto executor = cuda::make_executor(opened.model, small_options(), 0);
-        CHECK(short_text(*executor) == expected);
+        const std::vector<int32_t> ids = short_text(*executor);
+        CHECK(ids == expected);
       } catch (const Error& error) {
         CAPTURE(error.what());
         REQUIRE(error.code() == Exit::Memory);
@@ -147,16 +148,32 @@ TEST_CASE("a context that does not fit the GPU is refused before anything is all
   CHECK(cuda::make_executor(opened.model, capped, 0)->context() > 0);
 }
 
-TEST_CASE("a limit on the architecture gives the same text by the plain kernels") {
-  const OpenedModel opened = small_model();
-  std::optional<std::vector<int32_t>> expected;
+TEST_CASE("a limit on the architecture changes the kernels and hardly the logits") {
+  const OpenedModel opened = open_model(find_golden("llama-mha"));
+  std::optional<std::vector<float>> expected;
   for (const int limit : {0, 90, 80, 75}) {
     CAPTURE(limit);
     RunOptions options = small_options();
     options.arch_limit = limit;
-    const auto ids = short_text(*cuda::make_executor(opened.model, options, 0));
-    if (!expected) expected = ids;
-    CHECK(ids == *expected);
+    const auto executor = cuda::make_executor(opened.model, options, 0);
+    Sequence sequence = executor->new_sequence();
+    const std::vector<int32_t> prompt{1, 5, 9, 12, 3, 7, 20, 33, 4};
+    std::vector<float> logits;
+    // The prompt at once, then tokens one by one: run as they are, captured, and as a graph.
+    for (size_t at = 0, count = 6; at < prompt.size(); at += count, count = 1) {
+      const SeqRows rows{&sequence, std::span(prompt).subspan(at, count), Want::LastRow};
+      executor->run({&rows, 1});
+      const auto row = executor->logits(0);
+      logits.insert(logits.end(), row.begin(), row.end());
+    }
+    if (!expected) expected = logits;
+    float largest = 0;
+    for (size_t i = 0; i < logits.size(); ++i) {
+      largest = std::max(largest, std::fabs(logits[i] - (*expected)[i]));
+    }
+    std::printf("--arch-limit %d: largest difference of a logit %.2e\n", limit, largest);
+    CHECK(largest <= 0.05f);
+    CHECK((limit == 0 || limit == 90) == (largest == 0));
   }
 }
 

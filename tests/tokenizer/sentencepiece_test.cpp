@@ -123,6 +123,28 @@ TEST_CASE("texts long enough to be cut give the ids of the whole") {
   }
 }
 
+TEST_CASE("long texts without a place to cut them give the library's ids") {
+  std::vector<std::filesystem::path> models = {tokenizer_data("bpe.model")};
+  if (have_shared("tokenizers/llama2-tokenizer.model")) {
+    for (const char* name : {"llama2", "mistral-v3"}) {
+      models.push_back(shared_dir() / "tokenizers" / (name + std::string("-tokenizer.model")));
+    }
+  }
+  const std::vector<std::vector<std::string>> alphabets = {
+      {"a"}, {" "}, {"7"}, {"e", "r", "t", "h"}, {"\xF0\x9F\x98\x80"}, {"e", "r", "\xE9"}};
+  std::mt19937 random(5);
+  for (const auto& model : models) {
+    const Reference reference(model);
+    const auto tokenizer = open_sentencepiece(model);
+    for (const auto& alphabet : alphabets) {
+      std::string text;
+      while (text.size() < 300'000) text += alphabet[random() % alphabet.size()];
+      CAPTURE(model, alphabet);
+      CHECK((ids_of(*tokenizer, text) == reference.encode(text)));
+    }
+  }
+}
+
 TEST_CASE("a text that would take all memory is refused") {
   const auto tokenizer = open_sentencepiece(tokenizer_data("bpe.model"));
   try {

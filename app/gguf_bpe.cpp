@@ -1,0 +1,90 @@
+#include "app/gguf_bpe.h"
+
+#include "engine/error.h"
+#include "engine/printable.h"
+#include "tokenizer/tokenizer.h"
+
+namespace skald {
+namespace {
+
+int32_t token_id(const GgufMetadata& metadata, std::string_view key) {
+  constexpr uint64_t kNone = UINT64_MAX;
+  const uint64_t id = metadata.uint_or(key, kNone);
+  return id > INT32_MAX ? -1 : static_cast<int32_t>(id);
+}
+
+BpeVocabulary::Merge parse_merge(std::string_view text, size_t rank, const std::string& path) {
+  const size_t space = text.find(' ', 1);
+  if (space == text.npos || space + 1 == text.size()) {
+    fail(Exit::Model, path, ": tokenizer.ggml.merges: ", rank, " is '", printable(text, 40),
+         "', expected two pieces with a space between");
+  }
+  return {std::string(text.substr(0, space)), std::string(text.substr(space + 1))};
+}
+
+void set_rules(const GgufFile& file, BpeVocabulary& v) {
+  const std::string_view pre = file.metadata().text_or("tokenizer.ggml.pre", "");
+  if (pre.empty()) {
+    fail(Exit::Model, file.path(),
+         ": tokenizer.ggml.pre is missing, so that it is not known how "
+         "to cut texts; convert the model again with a newer converter");
+  }
+  auto named = named_pre_tokenizer(pre, file.path());
+  if (!named) {
+    fail(Exit::Model, file.path(), ": tokenizer.ggml.pre is '", printable(pre, 40),
+         "', which skald does not know; the model's Hugging Face folder has the rules themselves");
+  }
+  v.pre_tokenizer = std::move(named->rules);
+  v.ignore_merges = named->ignore_merges;
+  if (named->nfc) v.normalizer.add(UnicodeForm::Nfc);
+  v.add_bos = file.metadata().boolean_or("tokenizer.ggml.add_bos_token", named->add_bos);
+  v.add_eos = file.metadata().boolean_or("tokenizer.ggml.add_eos_token", false);
+}
+
+void add_marked_tokens(const GgufMetadata& metadata, BpeVocabulary& v) {
+  if (!metadata.find("tokenizer.ggml.token_type")) {
+    for (const int32_t id : {v.bos, v.eos, v.pad}) {
+      if (id >= 0 && static_cast<size_t>(id) < v.pieces.size()) {
+        v.added.push_back({.id = id, .text = v.pieces[id], .special = true});
+      }
+    }
+    return;
+  }
+  const std::vector<int64_t> types = metadata.ints("tokenizer.ggml.token_type");
+  if (types.size() != v.pieces.size()) {
+    fail(Exit::Model, v.source, ": ", types.size(), " token types for ", v.pieces.size(),
+         " tokens");
+  }
+  for (size_t id = 0; id < types.size(); ++id) {
+    const bool special = types[id] == static_cast<int64_t>(TokenKind::Control);
+    if (!special && types[id] != static_cast<int64_t>(TokenKind::UserDefined)) continue;
+    v.added.push_back({.id = static_cast<int32_t>(id), .text = v.pieces[id], .special = special});
+  }
+}
+
+}  // namespace
+
+BpeVocabulary gguf_bpe(const GgufFile& file) {
+  const GgufMetadata& metadata = file.metadata();
+  BpeVocabulary v;
+  v.source = file.path();
+  v.raw_user_defined = true;
+  v.last_merge_wins = false;
+  for (const std::string_view piece : metadata.strings("tokenizer.ggml.tokens")) {
+    v.pieces.emplace_back(piece);
+  }
+  for (const std::string_view merge : metadata.strings("tokenizer.ggml.merges")) {
+    v.merges.push_back(parse_merge(merge, v.merges.size(), file.path()));
+  }
+  v.bos = token_id(metadata, "tokenizer.ggml.bos_token_id");
+  v.eos = token_id(metadata, "tokenizer.ggml.eos_token_id");
+  v.unk = token_id(metadata, "tokenizer.ggml.unknown_token_id");
+  v.pad = token_id(metadata, "tokenizer.ggml.padding_token_id");
+  v.ends = {token_id(metadata, "tokenizer.ggml.eot_token_id"),
+            token_id(metadata, "tokenizer.ggml.eom_token_id")};
+  add_marked_tokens(metadata, v);
+  set_rules(file, v);
+  return v;
+}
+
+}  // namespace skald

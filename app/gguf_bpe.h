@@ -1,0 +1,11 @@
+// A GGUF's byte-level BPE (tokenizer.ggml.model = "gpt2").
+#pragma once
+
+#include "models/gguf.h"
+#include "tokenizer/bpe.h"
+
+namespace skald {
+
+BpeVocabulary gguf_bpe(const GgufFile& file);
+
+}  // namespace skald

@@ -1,0 +1,118 @@
+#include "app/memory_flags.h"
+
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include "app/help.h"
+#include "engine/error.h"
+#include "engine/printable.h"
+
+namespace skald {
+namespace {
+
+std::string quoted(const std::string& text) { return "'" + printable(text, 60) + "'"; }
+
+// All of the text is one positive decimal number.
+std::optional<double> positive_number(std::string_view text) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value, std::chars_format::fixed);
+  if (error != std::errc() || rest != end || !std::isfinite(value) || value <= 0) return {};
+  return value;
+}
+
+std::optional<int> positive_int(std::string_view text) {
+  int value = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || rest != end || value <= 0) return {};
+  return value;
+}
+
+// 75 for "sm_75".
+std::optional<int> architecture(std::string_view text) {
+  if (!text.starts_with("sm_")) return {};
+  return positive_int(text.substr(3));
+}
+
+}  // namespace
+
+int64_t parse_size(const std::string& text, const std::string& flag) {
+  constexpr std::string_view kUnits = "KMGT";
+  constexpr double kMost = 0x1p60;
+  std::string_view number = text;
+  for (const std::string_view ending : {"iB", "B"}) {
+    if (number.ends_with(ending)) {
+      number.remove_suffix(ending.size());
+      break;
+    }
+  }
+  const size_t unit = number.empty() ? kUnits.npos : kUnits.find(number.back());
+  if (unit != kUnits.npos) {
+    number.remove_suffix(1);
+    const std::optional<double> value = positive_number(number);
+    const double bytes = value.value_or(0) * std::exp2(10.0 * static_cast<double>(unit + 1));
+    if (bytes >= 1 && bytes <= kMost) return static_cast<int64_t>(bytes);
+  }
+  fail(Exit::Usage, flag, " ", quoted(text), ": expected a size such as 12G or 500M");
+}
+
+MemoryCap parse_memory_cap(const std::string& text) {
+  MemoryCap cap;
+  if (text.ends_with("%")) {
+    const auto percent = positive_number(std::string_view(text).substr(0, text.size() - 1));
+    if (!percent || *percent > 100) {
+      fail(Exit::Usage, "--vram ", quoted(text), ": expected more than 0% and at most 100%");
+    }
+    cap.share = *percent / 100;
+  } else {
+    cap.bytes = parse_size(text, "--vram");
+  }
+  return cap;
+}
+
+int parse_arch_limit(const std::string& text) {
+  const std::optional<int> limit = architecture(text);
+  if (limit == 75 || limit == 80 || limit == 90) return *limit;
+  fail(Exit::Usage, "--arch-limit ", quoted(text), ": expected sm_75, sm_80 or sm_90");
+}
+
+cuda::DeviceInfo parse_gpu(const std::string& text) {
+  const size_t first = text.find(':'), second = text.find(':', first + 1);
+  if (first != text.npos && second != text.npos) {
+    const std::optional<int> capability = architecture(text.substr(0, first));
+    const std::optional<int> multiprocessors =
+        positive_int(text.substr(first + 1, second - first - 1));
+    constexpr int kOldest = 75, kMostMultiprocessors = 10000;
+    if (capability >= kOldest && multiprocessors && *multiprocessors <= kMostMultiprocessors) {
+      cuda::DeviceInfo gpu;
+      gpu.name = "a GPU as described";
+      gpu.compute_capability = *capability;
+      gpu.multiprocessors = *multiprocessors;
+      gpu.total_bytes = gpu.free_bytes = parse_size(text.substr(second + 1), "--gpu: the memory");
+      return gpu;
+    }
+  }
+  fail(Exit::Usage, "--gpu ", quoted(text),
+       ": expected its architecture (sm_75 or newer), multiprocessors and memory, as in "
+       "sm_90:132:141G");
+}
+
+void add_memory_flags(CLI::App& command, RunOptions& run) {
+  command
+      .add_option_function<std::string>(
+          "--vram", [&run](const std::string& text) { run.memory = parse_memory_cap(text); },
+          "Most memory to take of the device: 12G, 500M, 80%")
+      ->type_name("SIZE")
+      ->group(kChangesSpeed);
+  command
+      .add_option_function<std::string>(
+          "--arch-limit",
+          [&run](const std::string& text) { run.arch_limit = parse_arch_limit(text); },
+          "GPU kernels for sm_75, sm_80 or sm_90 at most")
+      ->type_name("ARCH")
+      ->group(kChangesSpeed);
+}
+
+}  // namespace skald

@@ -1,0 +1,22 @@
+// Flags about memory and about GPUs that need not be there: --vram, --arch-limit, --gpu.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "cuda/cuda.h"
+#include "engine/backend.h"
+
+namespace skald {
+
+int64_t parse_size(const std::string& text, const std::string& flag);  // "12G", "500M", "1.5T"
+MemoryCap parse_memory_cap(const std::string& text);                   // a size, or "80%"
+int parse_arch_limit(const std::string& text);                         // "sm_80" -> 80
+
+// A GPU in words: "sm_90:132:141G" is its compute capability, multiprocessors and memory, all of it
+// free.
+cuda::DeviceInfo parse_gpu(const std::string& text);
+
+void add_memory_flags(CLI::App& command, RunOptions& run);  // --vram, --arch-limit
+
+}  // namespace skald

@@ -1,0 +1,144 @@
+// skald plan: what a model will take of a device's memory and whether it fits, before anything is
+// loaded; and which kernels a GPU would run it with.
+#include <CLI/CLI.hpp>
+
+#include "app/commands.h"
+#include "app/device.h"
+#include "app/help.h"
+#include "app/memory_flags.h"
+#include "app/open.h"
+#include "app/output.h"
+#include "app/plan_report.h"
+#include "engine/cpu/executor.h"
+#include "engine/error.h"
+#include "engine/printable.h"
+#include "models/random.h"
+
+namespace skald {
+namespace {
+
+struct PlanFlags {
+  ModelFlags model;
+  std::string path, shape, type, gpu;
+  bool json = false, kernels = false;
+};
+
+constexpr int kKernelRows[] = {1, 8, 32, 512, 2048};
+constexpr int kSequences[] = {1, 4, 16, 64, 256};
+
+Model open_or_describe(PlanFlags& flags, std::string& name) {
+  ModelFlags& given = flags.model;
+  if (!flags.path.empty() && !given.model.empty()) {
+    fail(Exit::Usage, "a model is given twice: '", printable(flags.path), "' and -m ",
+         printable(given.model));
+  }
+  if (!flags.path.empty()) given.model = flags.path;
+  if (flags.shape.empty() != flags.type.empty()) {
+    fail(Exit::Usage, "--shape and --type belong together, as in --shape llama-3.2-1b --type bf16");
+  }
+  if (flags.shape.empty()) {
+    const OpenedModel opened = open_model(given);
+    name = printable(std::filesystem::absolute(opened.path).lexically_normal().string());
+    return opened.model;
+  }
+  if (!given.model.empty()) fail(Exit::Usage, "give either a model or --shape, not both");
+  name = flags.shape + " " + flags.type;
+  return shape_model(flags.shape, flags.type);
+}
+
+// Where the plan is for, and how it is made there.
+struct Target {
+  bool cuda = false;
+  cuda::DeviceInfo gpu;
+  std::string text;
+
+  MemoryPlan plan(const Model& model, const RunOptions& options) const {
+    return cuda ? cuda::plan_memory(model, options, gpu) : cpu::plan_memory(model, options);
+  }
+};
+
+Target choose_target(const PlanFlags& flags, const Model& model) {
+  Target target;
+  if (!flags.gpu.empty()) {
+    target.gpu = parse_gpu(flags.gpu);
+    target.cuda = true;
+  } else {
+    const Device device = choose_device(parse_device(flags.model.device), model, flags.model.run);
+    target.cuda = device.cuda;
+    if (device.cuda) target.gpu = describe_gpu(device);
+  }
+  if (!target.cuda) {
+    const int threads = flags.model.run.threads;
+    target.text = concat("cpu, ", threads > 0 ? threads : cpu::available_threads(), " threads");
+    return target;
+  }
+  if (flags.model.run.exact) {
+    fail(Exit::Usage, "--exact is for the CPU; leave --device cuda and --gpu out");
+  }
+  target.text = concat(flags.gpu.empty() ? concat("cuda:", target.gpu.index, ", ") : "",
+                       printable(target.gpu.name), ", sm_", target.gpu.compute_capability, ", ",
+                       target.gpu.multiprocessors, " multiprocessors");
+  return target;
+}
+
+int plan(PlanFlags& flags) {
+  RunOptions options = flags.model.run;
+  PlanReport report;
+  const Model model = open_or_describe(flags, report.model);
+  check_context(flags.model, model.config);
+  const Target target = choose_target(flags, model);
+  report.device = target.text;
+  report.rows = options.rows;
+  for (const Tensor& tensor : model.weights->tensors()) {
+    report.parameters += tensor.view.rows * tensor.view.cols;
+  }
+  report.memory = target.plan(model, options);
+  if (flags.kernels) {
+    if (!target.cuda) fail(Exit::Usage, "--kernels is for a GPU: add --device cuda or --gpu");
+    report.kernel_rows.assign(std::begin(kKernelRows), std::end(kKernelRows));
+    report.kernels = cuda::list_kernels(model, options, target.gpu, kKernelRows);
+  }
+  options.context = 0;
+  for (int sequences : kSequences) {
+    options.sequences = sequences;
+    report.by_sequences.emplace_back(sequences, target.plan(model, options).most_context);
+  }
+  StandardOutput().write(flags.json ? dump(to_json(report), 2) + "\n" : to_text(report));
+  check_fits(report.memory, target.cuda ? "the GPU" : "this machine");
+  return 0;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& program, Action& chosen) {
+  CLI::App* command = add_command(
+      program, "plan",
+      "Says what memory a model takes and whether it fits: without loading it. Exit code 4 when "
+      "it\n"
+      "does not. The GPU need not be there: --gpu describes any.",
+      {"skald plan model.gguf -c 8192 --sequences 4", "skald plan folder/ --device cuda --kernels",
+       "skald plan --shape llama-3.1-70b --type bf16 --gpu sm_90:132:141G --json | jq .fits"});
+  auto flags = std::make_shared<PlanFlags>();
+  command->add_option("path", flags->path, "")->option_text("[MODEL]")->check(not_empty());
+  add_model_flag(*command, flags->model);
+  add_shape_flags(*command, flags->shape, flags->type);
+  command->add_option("--sequences", flags->model.run.sequences, "Texts at a time")
+      ->type_name("N")
+      ->transform(in_range(1, kMostSequences))
+      ->capture_default_str()
+      ->group(kChangesSpeed);
+  add_run_flags(*command, flags->model);
+  add_device_flag(*command, flags->model);
+  command
+      ->add_option("--gpu", flags->gpu,
+                   "A GPU that is not here: architecture, SMs, memory, as sm_90:132:141G")
+      ->type_name("SPEC")
+      ->check(not_empty())
+      ->group(kChangesSpeed);
+  command->add_flag("--kernels", flags->kernels, "Show which GPU kernels are used")
+      ->group("Output");
+  command->add_flag("--json", flags->json, "One JSON object")->group("Output");
+  command->callback([=, &chosen] { chosen = [=] { return plan(*flags); }; });
+}
+
+}  // namespace skald

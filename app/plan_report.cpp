@@ -1,0 +1,148 @@
+#include "app/plan_report.h"
+
+#include <algorithm>
+
+#include "app/table.h"
+#include "engine/error.h"
+
+namespace skald {
+namespace {
+
+constexpr const char* kWeightsNote =
+    "the weights do not stay in memory beside it: they are read from their file again and again";
+
+// A cap does not count here: the system knows nothing of it when it drops a file's pages.
+bool weights_stay(const MemoryPlan& plan) { return plan.needed() <= plan.device.free; }
+
+std::string context_text(const MemoryPlan& plan) {
+  switch (plan.context_by) {
+    case MemoryPlan::ContextBy::Asked:
+      return concat(plan.context, " tokens, as asked for");
+    case MemoryPlan::ContextBy::Model:
+      return concat(plan.context, " tokens, the model's own");
+    case MemoryPlan::ContextBy::Memory:
+      if (plan.most_context == 0) return concat("not even ", plan.context, " tokens fit");
+      return concat(plan.context, " tokens, what fits of the model's own ", plan.model_context);
+  }
+  return "";
+}
+
+const char* context_by_name(MemoryPlan::ContextBy by) {
+  switch (by) {
+    case MemoryPlan::ContextBy::Asked:
+      return "asked";
+    case MemoryPlan::ContextBy::Model:
+      return "model";
+    case MemoryPlan::ContextBy::Memory:
+      return "memory";
+  }
+  return "";
+}
+
+std::string fits_text(const MemoryPlan& plan) {
+  if (plan.most_context == 0) return "no, whatever the context";
+  return concat(plan.fits() ? "yes" : "no", "; the largest context that fits is ",
+                plan.most_context);
+}
+
+// The op and its matrix on one line, then a line for each kernel with the rows that get it.
+std::string kernels_text(const PlanReport& report) {
+  std::string out = "kernels by rows in a step\n";
+  for (const cuda::KernelUse& use : report.kernels) {
+    out += concat("\n", use.times, " x ", use.ops, "; ", use.weights,
+                  use.weights.empty() ? "" : " ", use.shape, "\n");
+    for (size_t i = 0, end; i < use.kernels.size(); i = end) {
+      std::string rows = concat(report.kernel_rows[i]);
+      for (end = i + 1; end < use.kernels.size() && use.kernels[end] == use.kernels[i]; ++end) {
+        rows += concat(", ", report.kernel_rows[end]);
+      }
+      const size_t width = 22;
+      out += concat("    ", rows, std::string(width - std::min(width - 1, rows.size()), ' '),
+                    use.kernels[i], "\n");
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string to_text(const PlanReport& report) {
+  const MemoryPlan& plan = report.memory;
+  std::string out =
+      concat("model      ", report.model, ", ", count_text(report.parameters), " parameters\n",
+             "device     ", report.device, "\n",  //
+             "memory     ", size_text(plan.device.total), ", ", size_text(plan.device.free),
+             " free, ", size_text(plan.available), " to be had\n",  //
+             "context    ", context_text(plan), "\n",               //
+             "sequences  ", plan.sequences, "\n",                   //
+             "rows       ", report.rows, " in a step\n\n");
+  Table parts{{"part", "size"}, {}};
+  for (const MemoryPart& part : plan.parts) {
+    parts.rows.push_back(
+        {concat(part.name, part.mapped ? " (from the file)" : ""), size_text(part.bytes)});
+  }
+  parts.rows.push_back({"together", size_text(plan.needed())});
+  out += to_text(parts);
+  out += concat("\nfits       ", fits_text(plan), "\n");
+  if (plan.fits() && !weights_stay(plan)) out += concat("           ", kWeightsNote, "\n");
+  Table more{{"sequences", "largest context of each"}, {}};
+  for (const auto& [sequences, context] : report.by_sequences) {
+    more.rows.push_back({concat(sequences), concat(context)});
+  }
+  out += "\n" + to_text(more);
+  if (!report.kernels.empty()) out += "\n" + kernels_text(report);
+  return out;
+}
+
+Json to_json(const PlanReport& report) {
+  const MemoryPlan& plan = report.memory;
+  Json json = {{"model", report.model},
+               {"parameters", report.parameters},
+               {"device", report.device},
+               {"total_bytes", plan.device.total},
+               {"free_bytes", plan.device.free},
+               {"available_bytes", plan.available},
+               {"context", plan.context},
+               {"context_by", context_by_name(plan.context_by)},
+               {"model_context", plan.model_context},
+               {"sequences", plan.sequences},
+               {"rows", report.rows},
+               {"parts", Json::array()},
+               {"needed_bytes", plan.needed()},
+               {"mapped_bytes", plan.mapped()},
+               {"fits", plan.fits()},
+               {"weights_stay_in_memory", weights_stay(plan)},
+               {"largest_context", plan.most_context},
+               {"largest_context_by_sequences", Json::array()}};
+  for (const MemoryPart& part : plan.parts) {
+    json["parts"].push_back({{"name", part.name}, {"bytes", part.bytes}, {"mapped", part.mapped}});
+  }
+  for (const auto& [sequences, context] : report.by_sequences) {
+    json["largest_context_by_sequences"].push_back(
+        {{"sequences", sequences}, {"largest_context", context}});
+  }
+  if (!report.kernels.empty()) json["kernels"] = Json::array();
+  for (const cuda::KernelUse& use : report.kernels) {
+    Json kernels = Json::array();
+    for (size_t i = 0; i < use.kernels.size(); ++i) {
+      kernels.push_back({{"rows", report.kernel_rows[i]}, {"kernels", use.kernels[i]}});
+    }
+    json["kernels"].push_back({{"ops", use.ops},
+                               {"weights", use.weights},
+                               {"shape", use.shape},
+                               {"times", use.times},
+                               {"by_rows", kernels}});
+  }
+  return json;
+}
+
+std::string plan_notes(const MemoryPlan& plan) {
+  std::string notes;
+  if (plan.context_by == MemoryPlan::ContextBy::Memory) {
+    notes += concat("skald: the context is ", context_text(plan), "; -c sets another\n");
+  }
+  if (!weights_stay(plan)) notes += concat("skald: ", kWeightsNote, "\n");
+  return notes;
+}
+
+}  // namespace skald

@@ -1,0 +1,125 @@
+// skald template: messages as the prompt that a model's chat template makes of them.
+#include <CLI/CLI.hpp>
+
+#include "app/commands.h"
+#include "app/help.h"
+#include "app/input.h"
+#include "app/json.h"
+#include "app/open.h"
+#include "app/open_template.h"
+#include "app/output.h"
+#include "engine/error.h"
+#include "engine/printable.h"
+#include "tokenizer/chat_encode.h"
+
+namespace skald {
+namespace {
+
+struct TemplateFlags {
+  std::string path, model, messages, tools, chosen, variables;
+  bool no_generation_prompt = false, ids = false, json = false;
+};
+
+Conversation conversation_of(const TemplateFlags& flags) {
+  const std::string file = flags.messages.empty() ? "-" : flags.messages;
+  Conversation conversation =
+      read_conversation(read_text(file), file == "-" ? "stdin" : printable(file));
+  if (!flags.tools.empty()) {
+    if (flags.tools == "-" && file == "-") {
+      fail(Exit::Usage, "messages and tools cannot both come from stdin");
+    }
+    conversation.tools = read_tools(read_text(flags.tools), printable(flags.tools));
+  }
+  if (!flags.variables.empty()) {
+    constexpr const char* kName = "--chat-template-kwargs";
+    const jinja::Value more = jinja::from_json(flags.variables, kName);
+    if (!more.as_dict()) fail(Exit::Usage, kName, ": expected a JSON object");
+    for (const auto& entry : more.as_dict()->entries()) {
+      conversation.more.set(entry.key, entry.value);
+    }
+  }
+  conversation.generation_prompt = !flags.no_generation_prompt;
+  return conversation;
+}
+
+int print_prompt(TemplateFlags& flags) {
+  if (!flags.path.empty() && !flags.model.empty()) {
+    fail(Exit::Usage, "a model is given twice: '", printable(flags.path), "' and -m ",
+         printable(flags.model));
+  }
+  if (!flags.path.empty()) flags.model = flags.path;
+  const std::filesystem::path model =
+      flags.model.empty() ? bundled_model() : std::filesystem::path(flags.model);
+  const ChatTemplate chat = open_chat_template(model, flags.chosen);
+  const Conversation conversation = conversation_of(flags);
+  StandardOutput out;
+  if (!flags.ids && !flags.json) {
+    out.write(chat.render(conversation));
+    return 0;
+  }
+  const auto tokenizer = open_tokenizer(model);
+  const std::vector<int32_t> ids = encode_chat(*tokenizer, chat, conversation);
+  if (flags.json) {
+    const Json report = {
+        {"template", chat.source()}, {"prompt", chat.render(conversation)}, {"ids", ids}};
+    out.write(dump(report) + "\n");
+  } else {
+    std::string text;
+    for (int32_t id : ids) text += concat(text.empty() ? "" : " ", id);
+    out.write(text + "\n");
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_template(CLI::App& program, Action& chosen) {
+  CLI::App* command = add_command(
+      program, "template",
+      "Prints the prompt that a model's chat template makes of messages, byte for byte. MODEL is "
+      "a\n"
+      "model or only the folder of its tokenizer [bundled model]; the messages are a JSON list of\n"
+      "{\"role\": …, \"content\": …}, or an object with \"messages\" and perhaps \"tools\".",
+      {"skald template model.gguf -i messages.json",
+       "echo '[{\"role\": \"user\", \"content\": \"Hi\"}]' | skald template folder/ --json",
+       "skald template model.gguf -i - --chat-template chatml < messages.json"});
+  auto flags = std::make_shared<TemplateFlags>();
+  command->add_option("path", flags->path, "")->option_text("[MODEL]")->check(not_empty());
+  command->add_option("-m,--model", flags->model, "The same as MODEL")
+      ->type_name("PATH")
+      ->check(not_empty())
+      ->group("Input");
+  command->add_option("-i,--input", flags->messages, "The messages; -: from stdin [-]")
+      ->type_name("FILE")
+      ->check(not_empty())
+      ->group("Input");
+  command->add_option("--tools", flags->tools, "Tools that the model may call, a JSON list")
+      ->type_name("FILE")
+      ->check(not_empty())
+      ->group("Input");
+  command
+      ->add_option("--chat-template", flags->chosen,
+                   "In place of the model's own: a file, or a name such as chatml or llama3")
+      ->type_name("FILE|NAME")
+      ->check(not_empty())
+      ->group(kChangesOutput);
+  command
+      ->add_option("--chat-template-kwargs", flags->variables,
+                   "Further variables: {\"enable_thinking\": false}")
+      ->type_name("JSON")
+      ->check(not_empty())
+      ->group(kChangesOutput);
+  command
+      ->add_flag("--no-generation-prompt", flags->no_generation_prompt,
+                 "Stop after the last message, without the beginning of an answer")
+      ->group(kChangesOutput);
+  command
+      ->add_flag("--ids", flags->ids,
+                 "Token ids instead; a control token's text inside a message stays text")
+      ->group("Output");
+  command->add_flag("--json", flags->json, "Prompt, ids and source, as one JSON object")
+      ->group("Output");
+  command->callback([=, &chosen] { chosen = [=] { return print_prompt(*flags); }; });
+}
+
+}  // namespace skald

@@ -1,0 +1,177 @@
+// Plans for a GPU by arithmetic: none is needed here.
+#include "cuda/cuda.h"
+#include "cuda/kernels/attention.h"
+#include "cuda/kernels/attention_split.h"
+#include "cuda/sizes.h"
+#include "models/random.h"
+#include "tests/catch.h"
+#include "tests/error_text.h"
+
+namespace skald::test {
+namespace {
+
+cuda::DeviceInfo gpu_with(int64_t gibibytes) {
+  cuda::DeviceInfo gpu;
+  gpu.compute_capability = 90;
+  gpu.multiprocessors = 132;
+  gpu.total_bytes = gpu.free_bytes = gibibytes << 30;
+  return gpu;
+}
+
+cuda::SizeOptions some_sizes() {
+  cuda::SizeOptions options;
+  options.rows = 512;
+  options.context = 4096;
+  options.multiprocessors = 132;
+  options.attention = cuda::AttentionCode::Wgmma;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("buffers of the GPU are sized by the model's shape") {
+  const Model model = shape_model("llama-3.2-1b", "bf16");
+  const cuda::FusedProgram fused = cuda::fuse_program(model.program());
+  CHECK(fused.type == DType::BF16);
+  CHECK(fused.ops.size() == 1 + 16 * 5 + 1);
+  CHECK(fused.specs.size() == 1);
+  cuda::SizeOptions options = some_sizes();
+  options.sequences = 3;
+  const cuda::Sizes sizes(fused, options);
+  // Keys and values of 8 heads of 64, 16 layers, 64 tokens.
+  CHECK(sizes.page == int64_t{2} * 8 * 64 * 2 * 16 * 64);
+  CHECK(sizes.pages == 64 * 3);
+  CHECK(sizes.kv_offsets.size() == 16);
+  CHECK(sizes.kv_offsets[1] == sizes.page / 16);
+  CHECK(sizes.pairs == int64_t{512} * 2 * 8192 * 2);
+  CHECK(sizes.wanted == int64_t{512} * 2048 * 4);
+  CHECK(sizes.logit_rows == 64);
+  CHECK(sizes.graph_rows == 64);
+  CHECK(sizes.logits == int64_t{64} * 128256 * 4);
+  CHECK(sizes.acts[static_cast<size_t>(fused.hidden)] == int64_t{512} * 2048 * 4);
+  CHECK(sizes.acts[static_cast<size_t>(fused.qkv)] == int64_t{512} * (32 + 2 * 8) * 64 * 2);
+  // The head shares the embedding: the file's bytes, the norms as they are, and some padding.
+  CHECK(sizes.weights >= model.weights->bytes());
+  CHECK(sizes.weights <= model.weights->bytes() + 256 * 200);
+}
+
+TEST_CASE("logits are kept for the rows of a decode step, and for no more than have a graph") {
+  const cuda::FusedProgram fused = cuda::fuse_program(shape_model("smollm2-135m", "f16").program());
+  const auto rows = [&](int sequences, int64_t rows_in_step) {
+    cuda::SizeOptions options = some_sizes();
+    options.sequences = sequences;
+    options.rows = rows_in_step;
+    const cuda::Sizes sizes(fused, options);
+    CHECK(sizes.logits == sizes.logit_rows * 49152 * 4);
+    return std::pair(sizes.logit_rows, sizes.graph_rows);
+  };
+  CHECK(rows(1, 512) == std::pair(int64_t{64}, 64));
+  CHECK(rows(100, 512) == std::pair(int64_t{100}, 100));
+  CHECK(rows(1000, 512) == std::pair(int64_t{256}, 256));
+  CHECK(rows(1000, 32) == std::pair(int64_t{256}, 32));
+}
+
+TEST_CASE("lists of a step lie one after the other and never overlap") {
+  const cuda::FusedProgram fused = cuda::fuse_program(shape_model("mistral-7b", "f16").program());
+  for (const int64_t rows : {1, 7, 512, 65536}) {
+    for (const int sequences : {1, 64, 1000}) {
+      cuda::SizeOptions options = some_sizes();
+      options.rows = rows;
+      options.sequences = sequences;
+      const cuda::StepLayout step = cuda::Sizes(fused, options).step;
+      CAPTURE(rows, sequences);
+      CHECK(step.tokens == 0);
+      CHECK(step.positions >= step.tokens + rows * 4);
+      CHECK(step.sequences >= step.positions + rows * 4);
+      CHECK(step.wanted >= step.sequences + rows * 4);
+      CHECK(step.tiles.at(0) >= step.wanted + rows * 4);
+      const int bound = cuda::attention_tiles_bound(static_cast<int>(rows), static_cast<int>(rows),
+                                                    fused.specs[0], options.attention);
+      CHECK(step.page_table >= step.tiles[0] + bound * int64_t{sizeof(cuda::AttentionTile)});
+      CHECK(step.pages == 64);
+      CHECK(step.most_sequences == std::min<int64_t>(std::max(sequences, 64), rows));
+      CHECK(step.bytes >= step.page_table + step.most_sequences * step.pages * 4);
+    }
+  }
+}
+
+TEST_CASE("where layers differ in attention the largest counts, and each gets tiles of its own") {
+  cuda::FusedProgram fused = cuda::fuse_program(shape_model("llama-3.2-1b", "bf16").program());
+  const cuda::SizeOptions options = some_sizes();
+  const cuda::Sizes one(fused, options);
+  AttentionSpec wide = fused.specs[0];
+  wide.head_dim = 256;
+  fused.specs.insert(fused.specs.begin(), wide);  // not the last
+  const cuda::Sizes two(fused, options);
+  CHECK(two.attention == 4 * one.attention);
+  CHECK(two.tickets == one.tickets);
+  CHECK(two.step.tiles.size() == 2);
+  CHECK(two.step.tiles[1] > two.step.tiles[0]);
+  CHECK(two.acts[static_cast<size_t>(fused.qkv)] == 4 * one.acts[static_cast<size_t>(fused.qkv)]);
+  CHECK(fused.spec_index(wide) == 0);
+}
+
+TEST_CASE("tiles of a step are within their bound for any mix of sequences") {
+  AttentionSpec spec;
+  spec.heads = 32;
+  spec.kv_heads = 8;
+  spec.head_dim = 128;
+  for (const auto code : {cuda::AttentionCode::Mma, cuda::AttentionCode::Wgmma}) {
+    for (const int each : {1, 2, 31, 32, 33, 48, 100, 512}) {
+      std::vector<int32_t> positions, sequences;
+      for (int row = 0; row < 512; ++row) {
+        positions.push_back(1000 + row % each);
+        sequences.push_back(row / each);
+      }
+      const int count = sequences.back() + 1;
+      const int bound = cuda::attention_tiles_bound(512, count, spec, code);
+      std::vector<cuda::AttentionTile> tiles(512);
+      const int built = cuda::build_attention_tiles(positions.data(), sequences.data(), 512, spec,
+                                                    code, tiles.data());
+      CAPTURE(static_cast<int>(code), each);
+      CHECK(built <= bound);
+      int rows = 0;
+      for (int i = 0; i < built; ++i) {
+        rows += tiles[static_cast<size_t>(i)].rows;
+        CHECK(tiles[static_cast<size_t>(i)].rows <= cuda::rows_per_tile(spec, code));
+      }
+      CHECK(rows == 512);
+    }
+  }
+}
+
+TEST_CASE("no part of a GPU plan shrinks as the context grows") {
+  const Model model = shape_model("llama-3.1-8b", "bf16");
+  std::vector<MemoryPart> before;
+  for (int64_t context = 64; context <= 131072; context += 64 * 61) {
+    RunOptions options;
+    options.context = context;
+    options.sequences = 8;
+    const MemoryPlan plan = cuda::plan_memory(model, options, gpu_with(1000));
+    for (size_t i = 0; i < before.size(); ++i) {
+      CAPTURE(context, plan.parts[i].name);
+      CHECK(plan.parts[i].bytes >= before[i].bytes);
+    }
+    before = plan.parts;
+  }
+}
+
+TEST_CASE("a limit on the architecture never raises what a GPU can do") {
+  const auto code = cuda::attention_code_of;
+  CHECK(code(DType::F32, 90) == cuda::AttentionCode::Plain);
+  CHECK(code(DType::BF16, 75) == cuda::AttentionCode::Plain);
+  CHECK(code(DType::BF16, 80) == cuda::AttentionCode::Mma);
+  CHECK(code(DType::F16, 89) == cuda::AttentionCode::Mma);
+  CHECK(code(DType::F16, 90) == cuda::AttentionCode::Wgmma);
+  CHECK(code(DType::F16, 100) == cuda::AttentionCode::Mma);
+}
+
+TEST_CASE("positions beyond 32 bits are refused for a GPU") {
+  RunOptions options;
+  options.context = int64_t{1} << 31;
+  const Model model = shape_model("smollm2-135m", "f16");
+  CHECK(has(error_text([&] { cuda::plan_memory(model, options, gpu_with(1 << 20)); }, Exit::Usage),
+            "-c 2147483648"));
+}
+
+}  // namespace skald::test

@@ -1,0 +1,281 @@
+// skald plan, and the flags that cap memory.
+#include <nlohmann/json.hpp>
+
+#include "app/memory_flags.h"
+#include "tests/app/models.h"
+#include "tests/catch.h"
+#include "tests/error_text.h"
+#include "tests/hostile.h"
+#include "tests/process.h"
+
+namespace skald::test {
+namespace {
+
+using Json = nlohmann::json;
+
+Json plan_json(std::vector<std::string> arguments, int code = 0) {
+  arguments.insert(arguments.begin(), "plan");
+  arguments.push_back("--json");
+  const Outcome outcome = skald(arguments);
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == code);
+  return Json::parse(outcome.out);
+}
+
+int64_t part(const Json& plan, const std::string& name) {
+  for (const Json& each : plan["parts"]) {
+    if (each["name"] == name) return each["bytes"];
+  }
+  return -1;
+}
+
+}  // namespace
+
+TEST_CASE("sizes are read with their unit and nothing else") {
+  const struct {
+    const char* text;
+    int64_t bytes;
+  } good[] = {{"1K", 1024},
+              {"500M", int64_t{500} << 20},
+              {"12G", int64_t{12} << 30},
+              {"1.5G", int64_t{3} << 29},
+              {"0.5K", 512},
+              {"2T", int64_t{2} << 40},
+              {"80GB", int64_t{80} << 30},
+              {"80GiB", int64_t{80} << 30}};
+  for (const auto& [text, bytes] : good) {
+    CAPTURE(text);
+    CHECK(parse_size(text, "--x") == bytes);
+  }
+  for (const char* bad :
+       {"",    "G",   "12",  "-1G", "0G", "1e3G", "0x10G", "nanG",   "infG",        " 1G",
+        "1G ", "1 G", "12g", "1GG", "1P", "1B",   "iB",    "1e400G", "9999999999T", "1,5G"}) {
+    CAPTURE(bad);
+    const std::string message = error_text([&] { parse_size(bad, "--x"); }, Exit::Usage);
+    CHECK(has(message, "--x '"));
+    CHECK(has(message, "12G"));
+  }
+}
+
+TEST_CASE("a cap is a size or a percentage") {
+  CHECK(parse_memory_cap("12G").bytes == int64_t{12} << 30);
+  CHECK(parse_memory_cap("12G").share == 0);
+  CHECK(parse_memory_cap("80%").share == 0.8);
+  CHECK(parse_memory_cap("80%").bytes == 0);
+  CHECK(parse_memory_cap("100%").share == 1);
+  CHECK(parse_memory_cap("0.5%").share == 0.005);
+  for (const char* bad : {"%", "0%", "-5%", "101%", "1e1%", "80 %", "nan%", "80%%", "12"}) {
+    CAPTURE(bad);
+    CHECK(has(error_text([&] { parse_memory_cap(bad); }, Exit::Usage), "--vram '"));
+  }
+}
+
+TEST_CASE("GPUs and limits on them are read strictly") {
+  CHECK(parse_arch_limit("sm_75") == 75);
+  CHECK(parse_arch_limit("sm_90") == 90);
+  for (const char* bad : {"", "75", "sm_", "sm_70", "sm_86", "sm_90a", "SM_80", "sm_080 "}) {
+    CAPTURE(bad);
+    CHECK(has(error_text([&] { parse_arch_limit(bad); }, Exit::Usage), "sm_75, sm_80 or sm_90"));
+  }
+  const cuda::DeviceInfo gpu = parse_gpu("sm_90:132:141G");
+  CHECK(gpu.compute_capability == 90);
+  CHECK(gpu.multiprocessors == 132);
+  CHECK(gpu.total_bytes == int64_t{141} << 30);
+  CHECK(gpu.free_bytes == gpu.total_bytes);
+  for (const char* bad :
+       {"", ":", "::", "sm_90", "sm_90:132", "sm_90:132:", "sm_90:0:1G", "sm_70:80:16G",
+        "90:132:141G", "sm_90:-1:1G", "sm_90:132:141", "sm_90:99999:1G", "sm_90:132:141G:1"}) {
+    CAPTURE(bad);
+    CHECK(has(error_text([&] { parse_gpu(bad); }, Exit::Usage), "--gpu"));
+  }
+}
+
+TEST_CASE("plan tells parts, context and whether it fits, as text and as JSON") {
+  const Outcome outcome = skald({"plan", small_gguf()});
+  CHECK(outcome.code == 0);
+  CHECK(outcome.err == "");
+  for (const char* text : {"kq256.q8_0.gguf, 852.7 K parameters", "device     cpu, ",
+                           "512 tokens, the model's own", "weights (from the file)", "together  ",
+                           "fits       yes; the largest context that fits is 512"}) {
+    CAPTURE(outcome.out, text);
+    CHECK(has(outcome.out, text));
+  }
+  const Json plan = plan_json({small_gguf()});
+  CHECK(plan["context"] == 512);
+  CHECK(plan["context_by"] == "model");
+  CHECK(plan["fits"] == true);
+  CHECK(plan["sequences"] == 1);
+  CHECK(plan["largest_context_by_sequences"].size() == 5);
+  int64_t sum = 0;
+  for (const Json& each : plan["parts"]) sum += each["bytes"].get<int64_t>();
+  CHECK(plan["needed_bytes"] == sum);
+  CHECK(plan["mapped_bytes"] == part(plan, "weights"));
+  CHECK(!plan.contains("kernels"));
+  // A second layer of arithmetic: one layer, 2 KV heads... by what 64 tokens more take.
+  const Json two = plan_json({small_gguf(), "-c", "128", "--sequences", "3"});
+  CHECK(two["context_by"] == "asked");
+  CHECK(part(two, "cache") * 512 == part(plan, "cache") * 128 * 3);
+  const Json exact = plan_json({small_gguf(), "--exact"});
+  CHECK(part(exact, "cache") == 2 * part(plan, "cache"));
+}
+
+TEST_CASE("plan of what does not fit prints the plan and ends with exit code 4") {
+  const Outcome outcome =
+      skald({"plan", "--shape", "llama-3.1-8b", "--type", "q8_0", "-c", "131072", "--vram", "1G"});
+  CHECK(outcome.code == 4);
+  CHECK(has(outcome.out, "fits       no; "));
+  CHECK(has(outcome.err, "skald: error: this machine does not hold"));
+  CHECK(has(outcome.err, "cache 16.00 GiB"));
+  const Json plan =
+      plan_json({"--shape", "llama-3.1-8b", "--type", "q8_0", "-c", "131072", "--vram", "1G"}, 4);
+  CHECK(plan["fits"] == false);
+  CHECK(plan["available_bytes"] == int64_t{1} << 30);
+}
+
+TEST_CASE("a plan of absurd sizes is still a plan that does not fit") {
+  FlatModel model;
+  model.context = 1u << 31;
+  TempFolder folder;
+  const std::string path = folder.write("long.gguf", flat_gguf(model)).string();
+  const Json plan = plan_json({path, "-c", "2147483648", "--sequences", "65536"}, 4);
+  CHECK(part(plan, "cache") == int64_t{128} << 47);
+  CHECK(plan["fits"] == false);
+  CHECK(plan["largest_context"] > 0);
+  CHECK(plan_json({path, "--sequences", "65536", "--rows", "65536"})["fits"] == true);
+}
+
+TEST_CASE("a GPU that is not here can be planned for") {
+  const std::vector<std::string> shape = {"--shape", "llama-3.1-8b", "--type", "bf16"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), shape.begin(), shape.end());
+    return more;
+  };
+  const Json h200 = plan_json(with({"--gpu", "sm_90:132:141G"}));
+  CHECK(h200["context"] == 131072);
+  CHECK(h200["mapped_bytes"] == 0);
+  // 2 * 8 heads * 128 * 2 bytes * 32 layers a token.
+  CHECK(part(h200, "cache") == int64_t{131072} * 131072);
+  CHECK(part(h200, "weights") / 1e9 == Approx(16.06).epsilon(0.001));
+  for (const char* name : {"attention", "step table", "cuBLAS", "CUDA itself", "logits"}) {
+    CAPTURE(name);
+    CHECK(part(h200, name) > 0);
+  }
+  const Json small = plan_json(with({"--gpu", "sm_89:128:24G"}));
+  CHECK(small["context_by"] == "memory");
+  const int64_t most = small["largest_context"];
+  CHECK(most % 64 == 0);
+  CHECK(small["context"] == most);
+  CHECK(small["needed_bytes"] <= small["available_bytes"]);
+  const auto asked = [&](int64_t context, int code) {
+    return plan_json(with({"--gpu", "sm_89:128:24G", "-c", std::to_string(context)}), code);
+  };
+  CHECK(asked(most, 0)["fits"] == true);
+  CHECK(asked(most + 1, 4)["fits"] == false);
+  const Json capped = plan_json(with({"--gpu", "sm_90:132:141G", "--vram", "50%"}));
+  CHECK(capped["available_bytes"] == h200["available_bytes"].get<int64_t>() / 2);
+
+  const Outcome none =
+      skald({"plan", "--gpu", "sm_75:40:16G", "--shape", "llama-3.1-70b", "--type", "f16"});
+  CHECK(none.code == 4);
+  CHECK(has(none.err, "not even a context of 64 fits"));
+  const Outcome quantized = skald({"plan", "--gpu", "sm_75:40:16G", small_gguf()});
+  CHECK(quantized.code == 1);
+  CHECK(has(quantized.err, "CUDA has no kernel"));
+}
+
+TEST_CASE("kernels are listed by rows where this build has any") {
+  const std::vector<std::string> arguments = {"plan",           "--shape",   "llama-3.2-1b",
+                                              "--type",         "bf16",      "--gpu",
+                                              "sm_90:132:141G", "--kernels", "--json"};
+  const Outcome outcome = skald(arguments);
+  if (outcome.code != 0) {
+    CHECK(outcome.code == 1);
+    CHECK(has(outcome.err, "built without CUDA"));
+    return;
+  }
+  const Json plan = Json::parse(outcome.out);
+  int attention = 0, products = 0;
+  for (const Json& use : plan["kernels"]) {
+    CHECK(use["by_rows"].size() == 5);
+    if (use["ops"] == "2 rope + attention (decode)") attention += use["times"].get<int>();
+    if (use["ops"] == "rms_norm + 2 linear + gated_act") {
+      products += use["times"].get<int>();
+      CHECK(use["shape"] == "[16384, 2048]");
+      CHECK(use["weights"] == "ffn_gate ffn_up");
+    }
+  }
+  CHECK(attention == 16);
+  CHECK(products == 16);
+  const auto text = [](const std::string& limit) {
+    return skald({"plan", "--shape", "llama-3.2-1b", "--type", "bf16", "--gpu", "sm_90:132:141G",
+                  "--kernels", "--arch-limit", limit})
+        .out;
+  };
+  CHECK(has(text("sm_90"), "attention_decode"));
+  CHECK(has(text("sm_80"), "attention_decode"));
+  CHECK(!has(text("sm_80"), "sm90"));
+  CHECK(has(text("sm_75"), "attention_plain"));
+  CHECK(!has(text("sm_75"), "attention_decode"));
+}
+
+TEST_CASE("flags of plan that make no sense are refused") {
+  const struct {
+    std::vector<std::string> arguments;
+    const char* says;
+  } cases[] = {
+      {{"--gpu", "h200"}, "sm_90:132:141G"},
+      {{"--vram", "12"}, "--vram '12'"},
+      {{"--arch-limit", "sm_86"}, "sm_75, sm_80 or sm_90"},
+      {{"--kernels"}, "--device cuda or --gpu"},
+      {{"--shape", "llama-3.2-1b"}, "--shape and --type belong together"},
+      {{"-m", small_gguf(), "--shape", "llama-3.2-1b", "--type", "f16"}, "not both"},
+      {{"-m", small_gguf(), small_gguf()}, "given twice"},
+      {{small_gguf(), "-c", "513"}, "trained for 512"},
+      {{small_gguf(), "--sequences", "0"}, "--sequences"},
+      {{"--gpu", "sm_90:132:141G", "--exact"}, "--exact is for the CPU"},
+  };
+  for (const auto& [more, says] : cases) {
+    std::vector<std::string> arguments{"plan"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    if (more[0] == "--kernels") arguments.insert(arguments.end(), {"--device", "cpu"});
+    const Outcome outcome = skald(arguments);
+    CAPTURE(more, outcome.err);
+    CHECK(outcome.code == 2);
+    CHECK(outcome.out == "");
+    CHECK(has(outcome.err, says));
+  }
+}
+
+TEST_CASE("run and bench stay below a cap, and say which context they took") {
+  FlatModel model;
+  model.context = 1 << 20;
+  TempFolder folder;
+  const std::string path = folder.write("long.gguf", flat_gguf(model)).string();
+  const Outcome own =
+      skald({"run", "-m", path, "--device", "cpu", "-s", "1", "-n", "1", "--vram", "1G", "hi"});
+  CHECK(own.code == 0);
+  CHECK(own.err == "");
+  const Outcome less =
+      skald({"run", "-m", path, "--device", "cpu", "-s", "1", "-n", "1", "--vram", "60M", "hi"});
+  CHECK(less.code == 0);
+  CHECK(less.out == own.out);
+  CHECK(has(less.err, "what fits of the model's own 1048576; -c sets another\n"));
+  const Outcome asked = skald({"run", "-m", path, "--device", "cpu", "-s", "1", "-n", "1", "--vram",
+                               "60M", "-c", "1048576", "hi"});
+  CHECK(asked.code == 4);
+  CHECK(asked.out == "");
+  CHECK(has(asked.err, "the largest context that fits is "));
+  const Outcome bench =
+      skald({"bench", "-m", path, "--device", "cpu", "-p", "1000000", "-n", "0", "--vram", "60M"});
+  CHECK(bench.code == 4);
+}
+
+TEST_CASE("a limit on the address space counts as the machine's memory") {
+  if (!kLimitMemory) return;
+  Invocation invocation{{"plan", "--shape", "llama-3.1-8b", "--type", "q8_0", "--json"}, ""};
+  invocation.address_space = uint64_t{1} << 30;
+  const Outcome outcome = run_program(invocation);
+  CHECK(Json::parse(outcome.out)["total_bytes"] == int64_t{1} << 30);
+}
+
+}  // namespace skald::test

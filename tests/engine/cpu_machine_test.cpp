@@ -1,0 +1,35 @@
+#include "engine/cpu/machine.h"
+
+#include "tests/catch.h"
+#include "tests/temp_folder.h"
+
+namespace skald::test {
+
+TEST_CASE("the least limit of a cgroup and of those above it counts") {
+  TempFolder folder;
+  namespace fs = std::filesystem;
+  const fs::path root = folder.path() / "cgroup";
+  fs::create_directories(root / "job" / "step");
+  CHECK(cpu::cgroup_memory_limit(root, "job/step") == 0);
+  folder.write("cgroup/job/step/memory.max", "max\n");
+  CHECK(cpu::cgroup_memory_limit(root, "job/step") == 0);
+  folder.write("cgroup/job/memory.max", "8589934592\n");
+  CHECK(cpu::cgroup_memory_limit(root, "job/step") == 8589934592);
+  folder.write("cgroup/job/step/memory.max", "1048576\n");
+  CHECK(cpu::cgroup_memory_limit(root, "job/step") == 1048576);
+  CHECK(cpu::cgroup_memory_limit(root, "job") == 8589934592);
+  // In a container the group is the root of what is mounted.
+  folder.write("cgroup/memory.max", "4096\n");
+  CHECK(cpu::cgroup_memory_limit(root, "") == 4096);
+  CHECK(cpu::cgroup_memory_limit(root, "not/there") == 4096);
+}
+
+TEST_CASE("this machine has memory and threads") {
+  const DeviceMemorySize memory = cpu::machine_memory();
+  CHECK(memory.total > 0);
+  CHECK(memory.free > 0);
+  CHECK(memory.free <= memory.total);
+  CHECK(cpu::available_threads() >= 1);
+}
+
+}  // namespace skald::test

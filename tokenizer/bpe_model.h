@@ -1,0 +1,75 @@
+// The middle of a BPE tokenizer: one part of a text, already normalized and cut out, to ids.
+// Immutable once made; an Encoder is one thread's working memory for it.
+#pragma once
+
+#include <bitset>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "tokenizer/bpe.h"
+#include "tokenizer/merges.h"
+
+namespace skald {
+
+class BpeModel {
+  struct Hash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+
+ public:
+  // ids: from piece to id, those that a text may become. control[id]: no text becomes it.
+  BpeModel(const BpeVocabulary& vocabulary,
+           const std::unordered_map<std::string_view, int32_t>& ids,
+           const std::vector<bool>& control);
+
+  class Encoder {
+   public:
+    explicit Encoder(const BpeModel& model) : model_(model), merger_(model.merges_) {}
+    void append(std::string_view part, std::vector<int32_t>& ids);
+
+   private:
+    struct Known {
+      size_t begin, count;  // of known_ids_
+    };
+    void append_word(std::string_view word, std::vector<int32_t>& ids);
+
+    const BpeModel& model_;
+    Merger merger_;
+    std::vector<int32_t> tokens_;
+    // Words come again and again.
+    std::unordered_map<std::string, Known, Hash, std::equal_to<>> known_;
+    std::vector<int32_t> known_ids_;
+  };
+
+ private:
+  void add_merges(const BpeVocabulary& vocabulary,
+                  const std::unordered_map<std::string_view, int32_t>& ids,
+                  const std::vector<bool>& control);
+  void symbols(std::string_view word, std::vector<int32_t>& tokens) const;
+  void byte_symbols(std::string_view word, std::vector<int32_t>& tokens) const;
+  void character_symbols(std::string_view word, std::vector<int32_t>& tokens) const;
+  size_t first_word(std::string_view part) const;
+
+  // Which two characters stand side by side in a merge, by hash: a few more than do.
+  static constexpr size_t kSeams = size_t{1} << 18;
+  static size_t seam(char32_t left, char32_t right) {
+    return (left * 0x9E3779B1u ^ right * 0x85EBCA6Bu) >> 14;
+  }
+
+  bool byte_level_, byte_fallback_, fuse_unk_;
+  int32_t unk_;
+  std::vector<int32_t> byte_ids_;  // of each byte, -1: none
+  std::unordered_map<char32_t, int32_t> character_ids_;
+  std::unordered_map<std::string, int32_t, Hash, std::equal_to<>>
+      whole_;  // by bytes of text; only with ignore_merges
+  Merges merges_;
+  // A part may be cut into words where no merge can cross, which a long text without white space
+  // rules needs. False: it may not.
+  bool has_seams_ = false;
+  std::unique_ptr<std::bitset<kSeams>> joined_;
+};
+
+}  // namespace skald

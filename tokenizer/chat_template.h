@@ -1,0 +1,74 @@
+// From messages to a prompt, by the chat template that a model brings, that the user has in a file,
+// or that skald has under a name. A ChatTemplate is immutable: any number of threads may use it.
+//
+// Renders as transformers does, with what callers of other programs rely on besides: arguments of a
+// tool call may be JSON in a text, as OpenAI's clients send them, and contents in parts are joined
+// for a template that only knows texts.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/jinja/template.h"
+
+namespace skald {
+
+struct NamedTemplate {
+  std::string name;    // "default", "tool_use": a model may have several
+  std::string source;  // "tokenizer_config.json", "built in: chatml"
+  std::string text;
+};
+
+// The texts of special tokens as templates use them; unset: the template sees no such variable.
+struct SpecialTexts {
+  std::optional<std::string> bos, eos, unk, pad;
+};
+
+struct Conversation {
+  jinja::Value messages;  // a list of dicts with a role
+  jinja::Value tools;     // a list, or None
+  jinja::Dict more = {};  // further variables, such as enable_thinking
+  bool generation_prompt = true;
+};
+
+// A list of messages, or {"messages": [...], "tools": [...], "documents": [...],
+// "chat_template_kwargs": {...}}. Throws Error(Exit::Usage) with `name` for anything else.
+Conversation read_conversation(std::string_view json, std::string_view name);
+jinja::Value read_tools(std::string_view json, std::string_view name);
+
+class ChatTemplate {
+ public:
+  // Of several templates "default" is used, and "tool_use" for a conversation with tools. Throws
+  // Error(Exit::Model) where one cannot be parsed.
+  ChatTemplate(std::vector<NamedTemplate> templates, SpecialTexts special);
+
+  // Throws Error(Exit::Failed) with the line where the template refuses the messages.
+  std::string render(const Conversation& conversation,
+                     const jinja::RenderOptions& options = {}) const;
+
+  const std::string& source() const { return source_; }  // of the default
+
+ private:
+  std::string render_one(const jinja::Template& chosen, const Conversation& conversation,
+                         const jinja::RenderOptions& options) const;
+  bool takes_parts(const jinja::Template& chosen) const;
+
+  SpecialTexts special_;
+  std::string source_;
+  jinja::Template default_;
+  std::optional<jinja::Template> for_tools_;
+};
+
+// The templates of a Hugging Face folder: chat_template.jinja, "chat_template" of
+// tokenizer_config.json (a text or a list of named ones), chat_template.json. Empty: it has none.
+std::vector<NamedTemplate> read_chat_templates(const std::filesystem::path& folder);
+SpecialTexts read_special_texts(const std::filesystem::path& folder);
+
+// Those that skald has under a name.
+std::vector<std::string_view> builtin_template_names();
+std::optional<NamedTemplate> builtin_template(std::string_view name);
+
+}  // namespace skald

@@ -1,0 +1,19 @@
+// Tokens by which chat models end a turn. Files do not always say that they stop generation; they
+// always do, and no user's text may become one.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace skald {
+
+inline constexpr std::array<std::string_view, 9> kTurnEnds = {
+    "<|eot_id|>",    "<|eom_id|>",      "<|im_end|>",      "<|end|>",      "<end_of_turn>",
+    "<|endofturn|>", "<|end_of_turn|>", "<|end_of_text|>", "<|endoftext|>"};
+
+inline bool ends_turn(std::string_view piece) {
+  return std::find(kTurnEnds.begin(), kTurnEnds.end(), piece) != kTurnEnds.end();
+}
+
+}  // namespace skald
