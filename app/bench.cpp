@@ -116,7 +116,7 @@ class Progress {
 // Nothing in `seconds` when it was interrupted before the first repetition ended.
 BenchResult measure(Executor& executor, const BenchCase& test, const BenchFlags& flags,
                     Progress& progress) {
-  const int64_t rows = flags.model.run.rows;
+  const int64_t rows = flags.model.run.rows > 0 ? flags.model.run.rows : executor.max_rows();
   BenchResult result{test, {}};
   progress.show(test.name() + ": warming up");
   std::vector<BenchSequence> sequences;
@@ -201,7 +201,7 @@ BenchReport measure_all(const BenchFlags& flags, const std::vector<BenchCase>& c
   options.context = std::max(options.context, longest);
   options.sequences = static_cast<int>(sequences);
   // --rows divides prompts alone: a step of decode has a row for each sequence.
-  options.rows = std::max(options.rows, sequences);
+  if (options.rows > 0) options.rows = std::max(options.rows, sequences);
   const Device device = choose_device(asked, model, options);
   const auto start = Clock::now();
   const auto executor = make_executor(model, options, device);

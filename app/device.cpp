@@ -1,5 +1,6 @@
 #include "app/device.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 
@@ -103,15 +104,23 @@ cuda::DeviceInfo describe_gpu(const Device& device) {
   return gpu;
 }
 
-std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options,
+int64_t default_rows(const Model& model, const RunOptions& options, const cuda::DeviceInfo* gpu) {
+  const int64_t rows = gpu ? cuda::default_rows(model, options, *gpu) : RunOptions{}.rows;
+  return std::max<int64_t>(rows, options.sequences);  // a step of decode has a row for each
+}
+
+std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& asked_options,
                                         const Device& asked) {
+  RunOptions options = asked_options;
   const Device device = choose_device(asked, model, options);
   std::unique_ptr<Executor> executor;
   if (device.cuda) {
     if (options.exact) fail(Exit::Usage, "--exact is for the CPU; leave --device cuda out");
-    check_there(device);
+    const cuda::DeviceInfo gpu = describe_gpu(device);
+    if (options.rows == 0) options.rows = default_rows(model, options, &gpu);
     executor = cuda::make_executor(model, options, device.index);
   } else {
+    if (options.rows == 0) options.rows = default_rows(model, options, nullptr);
     executor = cpu::make_executor(model, options);
   }
   std::fputs(plan_notes(executor->plan()).c_str(), stderr);

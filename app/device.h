@@ -50,6 +50,9 @@ Device choose_device(const Device& asked, const Model& model, const RunOptions& 
 
 // Chooses first, where that is still to do. Says on stderr what of the memory plan a user should
 // know.
+// RunOptions::rows where it is 0: the backend's own choice.
+int64_t default_rows(const Model& model, const RunOptions& options, const cuda::DeviceInfo* gpu);
+
 std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options,
                                         const Device& device);
 

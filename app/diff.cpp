@@ -165,8 +165,10 @@ double usual_tolerance(const Setting& a, const Setting& b, const Program& progra
 }
 
 int diff(DiffFlags& flags) {
-  Setting setting_a = parse_setting(flags.a, flags.model.run);
-  Setting setting_b = parse_setting(flags.b, flags.model.run);
+  RunOptions defaults = flags.model.run;
+  if (defaults.rows == 0) defaults.rows = RunOptions{}.rows;
+  Setting setting_a = parse_setting(flags.a, defaults);
+  Setting setting_b = parse_setting(flags.b, defaults);
   const OpenedModel opened = open_model(flags.model);
   check_context(flags.model, opened.model.config);
   const auto tokens = open_tokenizer(opened).tokenizer->encode(flags.prompt);

@@ -35,9 +35,9 @@ void add_run_flags(CLI::App& command, ModelFlags& flags) {
       ->transform(in_range(0, kMostThreads))
       ->capture_default_str()
       ->group(kChangesSpeed);
-  command.add_option("--rows", run.rows, "Most prompt tokens in one step")
+  command.add_option("--rows", run.rows, "Most prompt tokens in one step; 0: 512 on a CPU, 8192 on a large GPU")
       ->type_name("N")
-      ->transform(in_range(1, kMostRows))
+      ->transform(in_range(0, kMostRows))
       ->capture_default_str()
       ->group(kChangesSpeed);
   add_memory_flags(command, run);

@@ -20,7 +20,7 @@ inline constexpr int64_t kMostThreads = 1024, kMostRows = 65536, kMostSequences 
 struct ModelFlags {
   std::string model;  // path; empty: the bundled model
   DeviceFlags device;
-  RunOptions run;
+  RunOptions run{.rows = 0};  // 0: default_rows()
 };
 
 void add_model_flag(CLI::App& command, ModelFlags& flags);

@@ -88,6 +88,9 @@ int plan(PlanFlags& flags) {
   check_context(flags.model, model.config);
   const Target target = choose_target(flags, model);
   report.device = target.text;
+  if (options.rows == 0) {
+    options.rows = default_rows(model, options, target.cuda ? &target.gpu : nullptr);
+  }
   report.rows = options.rows;
   for (const Tensor& tensor : model.weights->tensors()) {
     report.parameters += tensor.view.rows * tensor.view.cols;

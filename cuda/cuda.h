@@ -64,6 +64,10 @@ std::string model_problem(const Model& model);
 // may describe one that is elsewhere. Throws Error where CUDA has no kernels for the model.
 MemoryPlan plan_memory(const Model& model, const RunOptions& options, const DeviceInfo& gpu);
 
+// How many rows a step should have where nobody asks for a number: long ones keep the GPU's matrix
+// units busy, but take memory.
+int64_t default_rows(const Model& model, const RunOptions& options, const DeviceInfo& gpu);
+
 // For hunting a race: what each leaves out changes speed and no result.
 struct Switches {
   bool graphs = true;              // else each step's kernels are launched one by one

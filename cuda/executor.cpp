@@ -64,6 +64,7 @@ class CudaExecutor final : public Executor {
         pairs_(sizes_.pairs, "activations"),
         attention_floats_(sizes_.attention, "attention"),
         tickets_(sizes_.tickets, "attention"),
+        product_tickets_(sizes_.product_tickets, "the step's table"),
         rows_(StepLimits{max_rows_, plan_.context, fused_.program.vocab()}),
         step_(sizes_.step),
         wanted_x_(sizes_.wanted, "activations"),
@@ -71,8 +72,10 @@ class CudaExecutor final : public Executor {
         host_logits_(fused_.program.vocab() * 4, "logits"),
         sampler_(fused_.program.vocab(), sizes_.logit_rows, sample_gpu(gpu_.compute_capability)) {
     for (int64_t bytes : sizes_.acts) acts_.emplace_back(bytes, "activations");
-    SKALD_CUDA(
-        cudaMemsetAsync(tickets_.as<void>(), 0, static_cast<size_t>(tickets_.bytes()), stream_));
+    for (const DeviceMemory* zeros : {&tickets_, &product_tickets_}) {
+      SKALD_CUDA(
+          cudaMemsetAsync(zeros->as<void>(), 0, static_cast<size_t>(zeros->bytes()), stream_));
+    }
   }
 
   ~CudaExecutor() override { cudaStreamSynchronize(stream_); }
@@ -204,6 +207,7 @@ class CudaExecutor final : public Executor {
     launch.weight = op.matrix.data;
     launch.in = in;
     launch.out = linear.epilogue == Epilogue::Logits ? logits_.as<void>() : act<void>(linear.out);
+    launch.ticket = product_tickets_.as<unsigned>() + (&op - loaded_.ops().data());
     launch.dependent = decode_ && dependent_;
     const LinearSteps steps = linear_steps(launch, gpu_);
     if (steps.norm_before) {
@@ -309,6 +313,7 @@ class CudaExecutor final : public Executor {
   std::vector<DeviceMemory> acts_;  // one a buffer of the program and qkv, [max_rows, cols]
   DeviceMemory pairs_;              // gate and up before the activation
   DeviceMemory attention_floats_, tickets_;
+  DeviceMemory product_tickets_;  // of each op: which rows of its product are still to be computed
 
   StepRows rows_;
   StepBuffer step_;

@@ -50,7 +50,7 @@ MemoryPlan plan_memory(const FusedProgram& fused, const RunOptions& options, int
         {"weights", s.weights},           {"cache", s.cache()},
         {"activations", s.activations()}, {"logits", s.logits},
         {"sampling", s.sampling},         {"attention", padded(s.attention) + padded(s.tickets)},
-        {"step table", s.step.bytes},     {"cuBLAS", kCublasWorkspaceBytes},
+        {"step table", s.step.bytes + padded(s.product_tickets)},     {"cuBLAS", kCublasWorkspaceBytes},
         {"CUDA itself", kReserveBytes},
     };
   };
@@ -59,6 +59,19 @@ MemoryPlan plan_memory(const FusedProgram& fused, const RunOptions& options, int
 
 MemoryPlan plan_memory(const Model& model, const RunOptions& options, const DeviceInfo& gpu) {
   return plan_memory(fuse_program(model.program()), options, model.config.context, gpu);
+}
+
+int64_t default_rows(const Model& model, const RunOptions& options, const DeviceInfo& gpu) {
+  // 8192 rows prefill an 8B model of 8192 tokens 12 % faster than 2048 on an H200.
+  constexpr int64_t kMost = 8192, kLeast = 512;
+  constexpr int64_t kShare = 16;  // of the GPU's memory, that a step's buffers may take
+  const FusedProgram fused = fuse_program(model.program());
+  RunOptions tried = options;
+  for (tried.rows = kMost; tried.rows > kLeast; tried.rows /= 2) {
+    const Sizes sizes(fused, size_options(fused, tried, gpu));
+    if (sizes.activations() <= gpu.total_bytes / kShare) break;
+  }
+  return tried.rows;
 }
 
 }  // namespace skald::cuda

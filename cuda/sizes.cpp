@@ -93,6 +93,7 @@ Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
     attention = std::max(attention, floats * 4);
     tickets = std::max(tickets, attention_tickets(graph_rows, spec) * 4);
   }
+  product_tickets = static_cast<int64_t>(fused.ops.size() * sizeof(unsigned));
   step = step_layout(fused, options);
 }
 

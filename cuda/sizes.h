@@ -49,7 +49,8 @@ struct Sizes {
   int64_t wanted = 0;         // [rows, dim], float
   int64_t logits = 0;         // [logit_rows, vocab]
   int64_t attention = 0, tickets = 0;
-  int64_t sampling = 0;  // for logit_rows
+  int64_t product_tickets = 0;  // one integer an op
+  int64_t sampling = 0;         // for logit_rows
   StepLayout step;
 
   int64_t cache() const { return bytes_product(page, pages); }

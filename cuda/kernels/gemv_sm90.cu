@@ -5,7 +5,8 @@
 // consumer warps take turns at the tile's 64-column steps and multiply on the tensor cores, where
 // the activation rows are the large side and the 8 weight rows the small one, so that up to 8 rows
 // cost no more than one. Their partial sums meet in shared memory after every 8 weight rows. The
-// order of every sum is fixed and the same for any number of rows.
+// order of every sum is fixed and the same for any number of rows. Which block computes which rows
+// is not, and does not matter.
 //
 // Bulk copies reach the memory's speed only where they fill whole 128-byte lines of shared memory.
 // So all rows of a tile start at the same bank, and reading the same columns of 8 rows would take 8
@@ -50,14 +51,16 @@ struct Layout {
   int partial_rows;
   int partials_at, activations_at, activation_row;  // the last in 16-bit numbers
   int bytes;
-  int groups_each, groups_more;  // of kTileRows rows: what each block takes, and how many one more
+  int groups;       // of kTileRows weight rows
+  int groups_each;  // that are every block's from the beginning; the others go to who comes first
 };
 
 Layout layout_for(const LinearLaunch& a, int blocks) {
   Layout layout;
-  const int64_t groups = (a.outs + kTileRows - 1) / kTileRows;
-  layout.groups_each = static_cast<int>(groups / blocks);
-  layout.groups_more = static_cast<int>(groups % blocks);
+  // Some multiprocessors get a tenth more of the memory's bandwidth than others.
+  layout.groups = static_cast<int>((a.outs + kTileRows - 1) / kTileRows);
+  const int each = layout.groups / blocks;
+  layout.groups_each = each < 8 ? each : each * 3 / 4;
   layout.partial_rows = a.rows <= 8 ? 8 : kMostRows;
   layout.activation_row = static_cast<int>(a.ins) + 32;
   const int partials = 2 * kWarps * kTileRows * layout.partial_rows * 4;
@@ -83,26 +86,52 @@ struct Turn {
   }
 };
 
-// The groups of kTileRows weight rows that are this block's.
-struct Share {
-  int64_t first, last;
-  __device__ explicit Share(const Layout& layout) {
-    const int block = static_cast<int>(blockIdx.x);
-    first = int64_t{block} * layout.groups_each + min(block, layout.groups_more);
-    last = first + layout.groups_each + (block < layout.groups_more);
+// What consumers are told of a slot's tile: which group of weight rows it begins.
+constexpr int kNoMore = -1;
+
+// The groups that a block multiplies, one after the other: its own, then what the ticket gives.
+struct Groups {
+  int taken = 0;
+  unsigned ticket = 0;  // in lane 0, asked for one group ahead of its use
+
+  // For whole warps.
+  __device__ int next(const LinearLaunch& a, const Layout& layout) {
+    const int own = layout.groups_each, shared = own * static_cast<int>(gridDim.x);
+    int group = static_cast<int>(blockIdx.x) * own + taken;
+    if (own == 0 && taken == 0) draw(a);
+    if (taken >= own) {
+      const int drawn = static_cast<int>(__shfl_sync(~0u, ticket, 0));
+      group = shared + drawn;
+      if (group >= layout.groups) {
+        // Each block draws one that is too high. The last of these leaves the ticket as it was.
+        const int last = layout.groups - shared + static_cast<int>(gridDim.x) - 1;
+        if (drawn == last && threadIdx.x % 32 == 0) *a.ticket = 0;
+        return kNoMore;
+      }
+    }
+    if (++taken >= own) draw(a);
+    return group;
+  }
+
+ private:
+  __device__ void draw(const LinearLaunch& a) {
+    if (threadIdx.x % 32 == 0) ticket = atomicAdd(a.ticket, 1u);
   }
 };
 
 // For one warp. One lane issues all copies: it has to be the same for the compiler to see that a
 // copy's operands are uniform, else each takes a loop over the lanes that costs more than the copy.
 template <class T>
-__device__ void fetch(const LinearLaunch& a, const Layout& layout, Share share, char* ring,
+__device__ void fetch(const LinearLaunch& a, const Layout& layout, char* ring, int* group_at,
                       uint64_t* full, uint64_t* empty) {
   const uint64_t policy = evict_first_policy();
   const T* weight = static_cast<const T*>(a.weight);
   Turn turn;
-  for (int64_t group = share.first; group < share.last; ++group) {
-    const int64_t row = group * kTileRows;
+  Groups groups;
+  for (;;) {
+    const int group = groups.next(a, layout);
+    if (group == kNoMore) break;
+    const int64_t row = int64_t{group} * kTileRows;
     const int rows = static_cast<int>(min(int64_t{kTileRows}, a.outs - row));
     for (int64_t col = 0; col < a.ins; col += kTileCols, turn.next(layout.slots)) {
       const uint32_t bytes = static_cast<uint32_t>(min(int64_t{kTileCols}, a.ins - col)) * 2;
@@ -110,6 +139,7 @@ __device__ void fetch(const LinearLaunch& a, const Layout& layout, Share share, 
       char* to = ring + turn.slot * kSlotBytes;
       if (turn.lap > 0) barrier_wait(&empty[turn.slot], (turn.lap - 1) & 1);
       if (elect_lane()) {
+        group_at[turn.slot] = group;
         barrier_expect_bytes(&full[turn.slot], bytes * rows);
         if (rows == kTileRows) {
 #pragma unroll
@@ -124,6 +154,11 @@ __device__ void fetch(const LinearLaunch& a, const Layout& layout, Share share, 
       }
       __syncwarp();
     }
+  }
+  if (turn.lap > 0) barrier_wait(&empty[turn.slot], (turn.lap - 1) & 1);
+  if (elect_lane()) {
+    group_at[turn.slot] = kNoMore;
+    barrier_arrive(&full[turn.slot]);
   }
 }
 
@@ -300,8 +335,9 @@ __device__ void multiply_step(float (&sums)[2][4], uint4 weights, uint4 other, c
 
 // kSets: 8 activation rows each.
 template <class T, int kSets>
-__device__ void consume(const LinearLaunch& a, const Layout& layout, Share share, const char* ring,
-                        float* partials, const T* activations, uint64_t* full, uint64_t* empty) {
+__device__ void consume(const LinearLaunch& a, const Layout& layout, const char* ring,
+                        const int* group_at, float* partials, const T* activations, uint64_t* full,
+                        uint64_t* empty) {
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int weight_row = lane / 4, part = lane % 4 * 16;
   // In bytes, of this lane's 8 columns: where its weight row begins a step, and the way from there
@@ -318,13 +354,17 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, Share share
   const int partial_floats = kWarps * kTileRows * layout.partial_rows;
   constexpr int kTurns = kTileCols / kStep / kWarps;
   Turn turn;
-  for (int64_t group = share.first; group < share.last; ++group) {
-    const Finish finish(a, group * kTileRows);
+  for (int count = 0;; ++count) {
+    barrier_wait(&full[turn.slot], turn.lap & 1);
+    const int group = group_at[turn.slot];
+    if (group == kNoMore) break;
+    const int64_t first_row = int64_t{group} * kTileRows;
+    const Finish finish(a, first_row);
     float sums[kSets][2][4] = {};
     for (int64_t col = 0; col < a.ins; col += kTileCols, turn.next(layout.slots)) {
       const char* tile = ring + turn.slot * kSlotBytes + begin;
       const int steps = static_cast<int>(min(int64_t{kTileCols}, a.ins - col)) / kStep;
-      barrier_wait(&full[turn.slot], turn.lap & 1);
+      if (col > 0) barrier_wait(&full[turn.slot], turn.lap & 1);
 #pragma unroll
       for (int i = 0; i < kTurns; ++i) {
         const int step = warp + i * kWarps;
@@ -345,7 +385,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, Share share
     }
     // Lane's sums are of activation row lane / 4 and weight rows 2 * (lane % 4) and the next: the
     // even one with the first 8 rows of the product, the odd one with the other 8.
-    float* set_of_sums = partials + (group & 1) * partial_floats;
+    float* set_of_sums = partials + (count & 1) * partial_floats;
 #pragma unroll
     for (int set = 0; set < kSets; ++set) {
       const int row = warp * layout.partial_rows + 8 * set + lane / 4;
@@ -354,7 +394,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, Share share
           sum[0][0] + sum[1][0], sum[0][3] + sum[1][3]};
     }
     consumers_meet();
-    finish.write<T>(a, group * kTileRows, set_of_sums, layout.partial_rows);
+    finish.write<T>(a, first_row, set_of_sums, layout.partial_rows);
   }
 }
 
@@ -364,6 +404,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) char shared[];
   __shared__ __align__(8) uint64_t full[kMostSlots], empty[kMostSlots];
+  __shared__ int group_at[kMostSlots];
   __shared__ float scratch[kWarps];
   if (threadIdx.x < layout.slots) {
     barrier_init(&full[threadIdx.x], 1);
@@ -373,9 +414,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   __syncthreads();
   let_next_kernel_start();
 
-  const Share share(layout);
   if (threadIdx.x >= kConsumers) {
-    fetch<T>(a, layout, share, shared, full, empty);
+    fetch<T>(a, layout, shared, group_at, full, empty);
     return;
   }
   if (a.norm_weight) {
@@ -396,9 +436,9 @@ __global__ void __launch_bounds__(kThreads, 1)
   consumers_meet();
   float* partials = reinterpret_cast<float*>(shared + layout.partials_at);
   if (a.rows <= 8) {
-    consume<T, 1>(a, layout, share, shared, partials, activations, full, empty);
+    consume<T, 1>(a, layout, shared, group_at, partials, activations, full, empty);
   } else {
-    consume<T, 2>(a, layout, share, shared, partials, activations, full, empty);
+    consume<T, 2>(a, layout, shared, group_at, partials, activations, full, empty);
   }
 #endif
 }

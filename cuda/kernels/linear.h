@@ -25,6 +25,7 @@ struct LinearLaunch {
               // Logits: float [rows, outs]
   Epilogue epilogue;
   Activation activation = Activation::Silu;
+  unsigned* ticket = nullptr;  // gemv_sm90: an integer of this launch's own, zero before and after
   bool dependent = false;  // starts before the kernel ahead has finished, and waits for it inside
 };
 

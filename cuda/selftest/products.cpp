@@ -102,14 +102,20 @@ void test_product(const selftest::ProductCase& c, uint64_t seed, const TestGpu& 
       launch.norm_weight = reinterpret_cast<float*>(buffers.holding(data.norm_weight).data);
     }
     if (c.bias) launch.bias = reinterpret_cast<float*>(buffers.holding(data.bias).data);
+    const TestBuffer ticket = buffers.holding(std::vector<int32_t>(1));
+    launch.ticket = reinterpret_cast<unsigned*>(ticket.data);
     if (!takes(kernel, launch, test.gpu)) continue;
     run(kernel, launch, test, buffers);
     SKALD_CUDA(cudaStreamSynchronize(test.stream));
     const std::vector<float> result = selftest::decode(out_type, buffers.bytes_of(out));
+    std::string problem;
+    if (!buffers.intact(out)) problem = "it wrote beyond its output";
+    for (std::byte left : buffers.bytes_of(ticket)) {
+      if (left != std::byte{0}) problem = "its ticket is not zero after the launch";
+    }
     report.add(selftest::Sort::Product, c,
                {kernel_name(kernel), c.type, data.expected.error(result), data.expected.bound,
-                select_linear(launch, test.gpu) == kernel,
-                buffers.intact(out) ? "" : "it wrote beyond its output"});
+                select_linear(launch, test.gpu) == kernel, problem});
   }
 }
 
