@@ -83,6 +83,7 @@ Json config_json(const ModelConfig& c) {
           {"rope_scaling", c.rope_scaling},
           {"tied_embeddings", c.tied},
           {"attention_bias", c.attention_bias},
+          {"attention_output_bias", c.attention_output_bias},
           {"mlp_bias", c.mlp_bias}};
 }
 

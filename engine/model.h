@@ -26,7 +26,8 @@ struct ModelConfig {
   Activation activation = Activation::Silu;
   int window = 0;               // of every layer; 0: none
   bool tied = false;            // the head is the embedding
-  bool attention_bias = false;  // of q, k, v and the output
+  bool attention_bias = false;  // of q, k and v
+  bool attention_output_bias = false;
   bool mlp_bias = false;
   RopeSpec rope;
   float rope_base = 10000;

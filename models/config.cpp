@@ -92,6 +92,7 @@ ModelConfig read_common_hf(const HfConfig& config) {
   c.activation = hf_activation(config);
   c.tied = config.boolean_or("tie_word_embeddings", false);
   c.attention_bias = config.boolean_or("attention_bias", false);
+  c.attention_output_bias = c.attention_bias;
   c.mlp_bias = config.boolean_or("mlp_bias", false);
   check_config(c, config.where());
 
@@ -152,6 +153,7 @@ ModelConfig read_common_gguf(const GgufFile& file) {
   c.vocab = embedding->view.rows;
   c.tied = !file.find("output.weight");
   c.attention_bias = file.find("blk.0.attn_q.bias") != nullptr;
+  c.attention_output_bias = file.find("blk.0.attn_output.bias") != nullptr;
   c.mlp_bias = file.find("blk.0.ffn_up.bias") != nullptr;
   check_config(c, file.path());
 

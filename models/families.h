@@ -6,5 +6,6 @@
 namespace skald {
 
 extern const Family kLlama;
+extern const Family kQwen2;
 
 }  // namespace skald

@@ -1,5 +1,6 @@
 #include "models/hf_config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -140,6 +141,15 @@ std::vector<int64_t> HfConfig::integers(std::string_view key) const {
     for (const nlohmann::json& element : value) add(element);
   }
   return all;
+}
+
+std::vector<std::string> HfConfig::texts(std::string_view key) const {
+  const nlohmann::json& value = *json_->value.find(key);
+  const auto is_text = [](const nlohmann::json& element) { return element.is_string(); };
+  if (!value.is_array() || !std::all_of(value.begin(), value.end(), is_text)) {
+    fail(Exit::Model, where_, ": '", key, "' is ", shown(value), ", expected a list of texts");
+  }
+  return value.get<std::vector<std::string>>();
 }
 
 }  // namespace skald

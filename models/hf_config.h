@@ -28,7 +28,8 @@ class HfConfig {
   std::string text_or(std::string_view key, std::string_view otherwise) const;
   HfConfig object(std::string_view key) const;
   std::vector<int64_t> integers(std::string_view key) const;  // one number counts as a list of one
-  const std::string& where() const { return where_; }         // file, and path inside it
+  std::vector<std::string> texts(std::string_view key) const;
+  const std::string& where() const { return where_; }  // file, and path inside it
 
  private:
   struct Json;

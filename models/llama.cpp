@@ -8,6 +8,7 @@
 #include "models/families.h"
 #include "models/gguf.h"
 #include "models/hf_config.h"
+#include "models/llama.h"
 
 namespace skald {
 namespace {
@@ -57,7 +58,9 @@ ModelConfig from_gguf(const GgufFile& file) {
   return c;
 }
 
-std::string canonical_name(std::string_view name) {
+}  // namespace
+
+std::string llama_tensor_name(std::string_view name) {
   if (name == "model.embed_tokens.weight") return "token_embd.weight";
   if (name == "model.norm.weight") return "output_norm.weight";
   if (name == "lm_head.weight") return "output.weight";
@@ -85,7 +88,7 @@ std::string canonical_name(std::string_view name) {
   return "";
 }
 
-Program build(const ModelConfig& c, const WeightFile& file) {
+Program build_llama(const ModelConfig& c, const WeightFile& file) {
   ProgramBuilder b(file);
   const int64_t q_dim = int64_t{c.heads} * c.head_dim;
   const int64_t kv_dim = int64_t{c.kv_heads} * c.head_dim;
@@ -121,7 +124,7 @@ Program build(const ModelConfig& c, const WeightFile& file) {
     b.add(Rope{q, c.heads, c.head_dim, rope});
     b.add(Rope{k, c.kv_heads, c.head_dim, rope});
     b.add(Attention{attended, q, k, v, kv, attention});
-    linear(h, attended, block + "attn_output", c.dim, q_dim, c.attention_bias);
+    linear(h, attended, block + "attn_output", c.dim, q_dim, c.attention_output_bias);
     b.add(Add{x, h});
 
     b.add(RmsNorm{h, x, b.weight(block + "ffn_norm.weight", 1, c.dim), c.norm_eps});
@@ -136,8 +139,7 @@ Program build(const ModelConfig& c, const WeightFile& file) {
   return std::move(b).finish();
 }
 
-}  // namespace
-
-const Family kLlama = {"Llama", kHfTypes, kGgufTypes, from_hf, from_gguf, canonical_name, build};
+const Family kLlama = {"Llama",   kHfTypes,          kGgufTypes, from_hf,
+                       from_gguf, llama_tensor_name, build_llama};
 
 }  // namespace skald

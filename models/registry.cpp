@@ -7,6 +7,7 @@ namespace {
 
 const Family* const kFamilies[] = {
     &kLlama,
+    &kQwen2,
 };
 
 using Types = std::span<const std::string_view> Family::*;
