@@ -96,12 +96,7 @@ Device choose_device(const Device& asked, const Model& model, const RunOptions& 
 
 cuda::DeviceInfo describe_gpu(const Device& device) {
   check_there(device);
-  const cuda::DeviceInfo gpu = cuda::look_at_device(device.index);
-  if (!gpu.problem.empty()) {
-    fail(Exit::Failed, "--device cuda:", device.index, ": ", printable(gpu.name), ": ", gpu.problem,
-         "; skald doctor says what to do");
-  }
-  return gpu;
+  return cuda::describe_device(device.index);
 }
 
 int64_t default_rows(const Model& model, const RunOptions& options, const cuda::DeviceInfo* gpu) {

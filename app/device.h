@@ -48,11 +48,11 @@ Decision decide(const Device& asked, const std::string& cpu_reason, const GpuOut
 // chosen before comes back as it is.
 Device choose_device(const Device& asked, const Model& model, const RunOptions& options);
 
-// Chooses first, where that is still to do. Says on stderr what of the memory plan a user should
-// know.
-// RunOptions::rows where it is 0: the backend's own choice.
+// What RunOptions::rows is where the user leaves it at 0, on a GPU or (nullptr) the CPU.
 int64_t default_rows(const Model& model, const RunOptions& options, const cuda::DeviceInfo* gpu);
 
+// Chooses first, where that is still to do. Says on stderr what of the memory plan a user should
+// know.
 std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options,
                                         const Device& device);
 

@@ -35,7 +35,7 @@ void add_run_flags(CLI::App& command, ModelFlags& flags) {
       ->transform(in_range(0, kMostThreads))
       ->capture_default_str()
       ->group(kChangesSpeed);
-  command.add_option("--rows", run.rows, "Most prompt tokens in one step; 0: 512 on a CPU, 8192 on a large GPU")
+  command.add_option("--rows", run.rows, "Most prompt tokens in one step; 0: by the device")
       ->type_name("N")
       ->transform(in_range(0, kMostRows))
       ->capture_default_str()

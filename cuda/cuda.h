@@ -50,6 +50,9 @@ struct DeviceInfo {
 // a broken GPU, and leaves the calling thread's current device as it is.
 DeviceInfo look_at_device(int index);
 
+// The same, and makes it the calling thread's current device. Throws Error where it cannot be used.
+DeviceInfo describe_device(int index);
+
 // All of them, usable or not; when there is none, `problem` says why.
 struct Devices {
   std::vector<DeviceInfo> devices;
@@ -65,7 +68,7 @@ std::string model_problem(const Model& model);
 MemoryPlan plan_memory(const Model& model, const RunOptions& options, const DeviceInfo& gpu);
 
 // How many rows a step should have where nobody asks for a number: long ones keep the GPU's matrix
-// units busy, but take memory.
+// units busy, but take memory. Never more than the tokens that the cache will hold.
 int64_t default_rows(const Model& model, const RunOptions& options, const DeviceInfo& gpu);
 
 // For hunting a race: what each leaves out changes speed and no result.

@@ -1,4 +1,3 @@
-#include "cuda/device.h"
 
 #include <thread>
 

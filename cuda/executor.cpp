@@ -6,7 +6,6 @@
 
 #include "cuda/check.h"
 #include "cuda/cuda.h"
-#include "cuda/device.h"
 #include "cuda/fused_program.h"
 #include "cuda/graphs.h"
 #include "cuda/handles.h"
@@ -153,6 +152,7 @@ class CudaExecutor final : public Executor {
   // Of the step that rows_ has admitted.
   void compute(Step step) {
     const int rows = static_cast<int>(rows_.count());
+    computed_logits_ = 0;
     decode_ = rows_.one_row_each && rows <= sizes_.graph_rows;
     if (decode_ || attention_code_ == AttentionCode::Plain) {
       step_.send(step, rows_, stream_);
@@ -195,11 +195,13 @@ class CudaExecutor final : public Executor {
           "a wanted row's logits are asked for");
     SKALD_CUDA(cudaSetDevice(device_.index));
     if (row >= first_logit_row_ && row < first_logit_row_ + computed_logits_) return;
-    first_logit_row_ = row;
-    computed_logits_ = std::min(sizes_.logit_rows, static_cast<int64_t>(rows_.wanted.size()) - row);
+    computed_logits_ = 0;
+    const int64_t count =
+        std::min(sizes_.logit_rows, static_cast<int64_t>(rows_.wanted.size()) - row);
     run_linear(loaded_.head(), fused_.head(),
-               wanted_x_.as<float>() + row * fused_.cols(fused_.hidden),
-               static_cast<int>(computed_logits_));
+               wanted_x_.as<float>() + row * fused_.cols(fused_.hidden), static_cast<int>(count));
+    first_logit_row_ = row;
+    computed_logits_ = count;
   }
 
   void run_linear(const LoadedOp& op, const FusedLinear& linear, const void* in, int rows) {

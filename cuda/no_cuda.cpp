@@ -20,6 +20,8 @@ System look_at_system() {
 
 DeviceInfo look_at_device(int) { fail(Exit::Failed, kProblem); }
 
+DeviceInfo describe_device(int) { fail(Exit::Failed, kProblem); }
+
 Devices list_devices() { return {{}, kProblem}; }
 
 std::unique_ptr<Executor> make_executor(const Model&, const RunOptions&, int, const Switches&) {

@@ -10,13 +10,13 @@
 namespace skald::cuda {
 namespace {
 
-// Logits of a long prompt are computed this many rows at a time, as they are asked for.
-constexpr int64_t kLogitRows = 64;
+// Logits of a long prompt are computed at least this many rows at a time, as they are asked for.
+constexpr int64_t kFewestLogitRows = 64;
 // A graph costs memory and a first slow run, so only steps of up to this many rows get one, and
 // logits for all of them.
 constexpr int64_t kMostGraphRows = 256;
 // A step may have this many sequences even where the cache was made for fewer.
-constexpr int64_t kMostSequences = 64;
+constexpr int64_t kFewestSequences = 64;
 
 // As cuda/weights.h packs them.
 int64_t weight_bytes(const FusedProgram& fused) {
@@ -46,7 +46,7 @@ StepLayout step_layout(const FusedProgram& fused, const SizeOptions& options) {
   StepLayout step;
   step.pages = pages_for(options.context);
   step.most_sequences =
-      std::min(std::max<int64_t>(options.sequences, kMostSequences), options.rows);
+      std::min(std::max<int64_t>(options.sequences, kFewestSequences), options.rows);
   for (int64_t* list : {&step.tokens, &step.positions, &step.sequences, &step.wanted}) {
     *list = step.bytes;
     step.bytes += padded(options.rows * 4);
@@ -67,7 +67,7 @@ StepLayout step_layout(const FusedProgram& fused, const SizeOptions& options) {
 
 Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
   const int64_t rows = options.rows;
-  logit_rows = std::clamp<int64_t>(options.sequences, kLogitRows, kMostGraphRows);
+  logit_rows = std::clamp<int64_t>(options.sequences, kFewestLogitRows, kMostGraphRows);
   graph_rows = static_cast<int>(std::min(rows, logit_rows));
   weights = weight_bytes(fused);
   for (const KvLayer& layer : fused.program.kv) {

@@ -1,7 +1,7 @@
 // out = W · in for 1 to 16 rows, at the memory's speed: outs * ins * 2 bytes, read once.
 //
 // One block a multiprocessor. A producer warp fetches tiles of 8 weight rows by bulk copies into a
-// ring in shared memory, before it waits for the kernel ahead: weights never depend on it. Eight
+// ring in shared memory, without waiting for the kernel ahead: weights never depend on it. Eight
 // consumer warps take turns at the tile's 64-column steps and multiply on the tensor cores, where
 // the activation rows are the large side and the 8 weight rows the small one, so that up to 8 rows
 // cost no more than one. Their partial sums meet in shared memory after every 8 weight rows. The
@@ -32,15 +32,14 @@ constexpr int kMostRows = 16;
 constexpr int kTileRows = 8;
 constexpr int kTileCols = 1024;
 constexpr int kStep = 64;  // columns that a warp takes at a time
-constexpr int kWarps = kConsumers / 32;
 constexpr int kThreads = kConsumers + 32;
 
 constexpr int kRowBytes = kTileCols * 2;
 constexpr int kSlotBytes = kTileRows * kRowBytes;
-constexpr int kFewestSlots = 4, kMostSlots = 12;
+constexpr int kFewestSlots = 4, kMostSlots = 10;
 
 // More than half of a multiprocessor's shared memory, so that no two blocks share one while another
-// has none; and little enough that blocks of attention_decode fit beside it.
+// has none; and so little that a block or two of attention_decode fit beside it.
 constexpr int kBlockBytes = 160 * 1024;
 constexpr int kMostBlockBytes = 226 * 1024;
 
@@ -57,13 +56,15 @@ struct Layout {
 
 Layout layout_for(const LinearLaunch& a, int blocks) {
   Layout layout;
-  // Some multiprocessors get a tenth more of the memory's bandwidth than others.
   layout.groups = static_cast<int>((a.outs + kTileRows - 1) / kTileRows);
+  // Some multiprocessors get a tenth more of the memory's bandwidth than others. Where a block has
+  // few groups, one is too much to hand over.
+  constexpr int kFewGroups = 8;
   const int each = layout.groups / blocks;
-  layout.groups_each = each < 8 ? each : each * 3 / 4;
+  layout.groups_each = each < kFewGroups ? each : each * 3 / 4;
   layout.partial_rows = a.rows <= 8 ? 8 : kMostRows;
   layout.activation_row = static_cast<int>(a.ins) + 32;
-  const int partials = 2 * kWarps * kTileRows * layout.partial_rows * 4;
+  const int partials = 2 * kConsumerWarps * kTileRows * layout.partial_rows * 4;
   const int64_t others = partials + int64_t{a.rows} * layout.activation_row * 2;
   const bool usual = others + kFewestSlots * kSlotBytes <= kBlockBytes;
   const int64_t slots = ((usual ? kBlockBytes : kMostBlockBytes) - others) / kSlotBytes;
@@ -194,7 +195,7 @@ struct Finish {
     const auto sum_of = [&](int i) {
       float sum = bias[i];
 #pragma unroll
-      for (int warp = 0; warp < kWarps; ++warp) {
+      for (int warp = 0; warp < kConsumerWarps; ++warp) {
         sum += partials[(warp * rows + row) * kTileRows + weight_row + i];
       }
       return sum;
@@ -247,8 +248,8 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     const int row = min(8 * i + lane / 4, a.rows - 1);
     rows[i] = reinterpret_cast<const char*>(activations + row * layout.activation_row) + part;
   }
-  const int partial_floats = kWarps * kTileRows * layout.partial_rows;
-  constexpr int kTurns = kTileCols / kStep / kWarps;
+  const int partial_floats = kConsumerWarps * kTileRows * layout.partial_rows;
+  constexpr int kTurns = kTileCols / kStep / kConsumerWarps;
   Turn turn;
   for (int count = 0;; ++count) {
     barrier_wait(&full[turn.slot], turn.lap & 1);
@@ -263,7 +264,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
       if (col > 0) barrier_wait(&full[turn.slot], turn.lap & 1);
 #pragma unroll
       for (int i = 0; i < kTurns; ++i) {
-        const int step = warp + i * kWarps;
+        const int step = warp + i * kConsumerWarps;
         if (step >= steps) break;
         const char* at = tile + step * kStep * 2;
         const uint4 weights = *reinterpret_cast<const uint4*>(at);
@@ -301,10 +302,10 @@ __global__ void __launch_bounds__(kThreads, 1)
   extern __shared__ __align__(128) char shared[];
   __shared__ __align__(8) uint64_t full[kMostSlots], empty[kMostSlots];
   __shared__ int group_at[kMostSlots];
-  __shared__ float scratch[kWarps];
+  __shared__ float scratch[kConsumerWarps];
   if (threadIdx.x < layout.slots) {
     barrier_init(&full[threadIdx.x], 1);
-    barrier_init(&empty[threadIdx.x], kWarps);
+    barrier_init(&empty[threadIdx.x], kConsumerWarps);
     barrier_init_fence();
   }
   __syncthreads();
@@ -353,11 +354,13 @@ void launch(const LinearLaunch& a, int multiprocessors, Stream stream) {
 
 bool supports_gemv_sm90(const LinearLaunch& a, int compute_capability) {
   return kHasSm90a && compute_capability == 90 && (a.type == DType::F16 || a.type == DType::BF16) &&
-         a.rows <= kMostRows && a.ins % kStep == 0 && layout_for(a, 1).slots >= kFewestSlots &&
+         a.rows <= kMostRows && a.ins % kStep == 0 && a.ins < kMostBlockBytes &&
+         layout_for(a, 1).slots >= kFewestSlots &&
          (a.epilogue != Epilogue::Gated || a.outs % 2 == 0);
 }
 
 void launch_gemv_sm90(const LinearLaunch& a, int multiprocessors, Stream stream) {
+  check(a.ticket, "gemv_sm90 has a ticket");
   if (a.type == DType::F16) {
     launch<Half>(a, multiprocessors, stream);
   } else {

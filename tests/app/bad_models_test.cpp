@@ -109,8 +109,8 @@ TEST_CASE("a context that does not fit in memory ends with exit code 4") {
   FlatModel model;
   model.context = 1u << 31;
   const std::string path = folder.write("big.gguf", flat_gguf(model)).string();
-  Invocation invocation{
-      {"run", "-m", path, "--device", "cpu", "-c", "2147483648", "-n", "1", "hi"}, ""};
+  Invocation invocation{{"run", "-m", path, "--device", "cpu", "-c", "2147483648", "-n", "1", "hi"},
+                        ""};
   invocation.address_space = 1 << 30;
   const Outcome outcome = run_program(invocation);
   CAPTURE(outcome.err);

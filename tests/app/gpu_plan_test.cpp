@@ -174,4 +174,23 @@ TEST_CASE("positions beyond 32 bits are refused for a GPU") {
             "-c 2147483648"));
 }
 
+TEST_CASE("steps are as long as memory and the cache allow, where nobody says how long") {
+  const Model model = shape_model("llama-3.1-8b", "bf16");
+  const auto rows = [&](int64_t gibibytes, int64_t context, int sequences, int64_t cap) {
+    RunOptions options;
+    options.rows = 0;
+    options.context = context;
+    options.sequences = sequences;
+    options.memory.bytes = cap;
+    return cuda::default_rows(model, options, gpu_with(gibibytes));
+  };
+  CHECK(rows(141, 0, 1, 0) == 8192);
+  CHECK(rows(141, 8192, 1, 0) == 8192);
+  CHECK(rows(141, 500, 1, 0) == 512);  // whole pages of the cache
+  CHECK(rows(141, 500, 4, 0) == 2048);
+  CHECK(rows(17, 0, 1, 0) < 8192);
+  CHECK(rows(141, 0, 1, int64_t{17} << 30) == rows(17, 0, 1, 0));
+  CHECK(rows(8, 0, 1, 0) == 512);  // which does not fit either, and is said elsewhere
+}
+
 }  // namespace skald::test

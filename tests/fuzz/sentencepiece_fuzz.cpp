@@ -1,0 +1,17 @@
+// A tokenizer.model: parsed, checked, rewritten for the library, then used once.
+#include <string_view>
+
+#include "engine/error.h"
+#include "tests/fuzz/driver.h"
+#include "tokenizer/sentencepiece.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace skald;
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  try {
+    const auto tokenizer = make_sentencepiece(parse_sentencepiece(bytes, "tokenizer.model"));
+    tokenizer->decode(tokenizer->encode("Once upon a  time\n\xF0\x9F\x98\x80 \xFF", {}));
+  } catch (const Error&) {
+  }
+  return 0;
+}
