@@ -75,7 +75,7 @@ int64_t default_rows(const Model& model, const RunOptions& options, const Device
     const MemoryPlan plan = plan_memory(fused, tried, model.config.context, gpu);
     const Sizes sizes(fused, size_options(fused, tried, gpu));
     const bool small = sizes.activations() <= plan.available / kShare;
-    if (small && (options.context == 0 || plan.fits())) break;
+    if (small && plan.fits()) break;
   }
   const int64_t context = options.context > 0 ? options.context : model.config.context;
   const int64_t tokens = bytes_product(pages_for(context) * kPageTokens, options.sequences);

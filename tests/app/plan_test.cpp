@@ -160,14 +160,15 @@ TEST_CASE("a GPU that is not here can be planned for") {
     CAPTURE(name);
     CHECK(part(h200, name) > 0);
   }
-  const Json small = plan_json(with({"--gpu", "sm_89:128:24G"}));
+  const Json small = plan_json(with({"--gpu", "sm_89:128:24G", "--rows", "512"}));
   CHECK(small["context_by"] == "memory");
   const int64_t most = small["largest_context"];
   CHECK(most % 64 == 0);
   CHECK(small["context"] == most);
   CHECK(small["needed_bytes"] <= small["available_bytes"]);
   const auto asked = [&](int64_t context, int code) {
-    return plan_json(with({"--gpu", "sm_89:128:24G", "-c", std::to_string(context)}), code);
+    return plan_json(
+        with({"--gpu", "sm_89:128:24G", "--rows", "512", "-c", std::to_string(context)}), code);
   };
   CHECK(asked(most, 0)["fits"] == true);
   CHECK(asked(most + 1, 4)["fits"] == false);
