@@ -9,6 +9,7 @@
 #include "tokenizer/bpe_model.h"
 #include "tokenizer/byte_alphabet.h"
 #include "tokenizer/sentencepiece_model.h"
+#include "tokenizer/text_ends.h"
 #include "tokenizer/turn_ends.h"
 #include "tokenizer/utf8.h"
 
@@ -93,18 +94,8 @@ class Bpe final : public Tokenizer {
       repaired = utf8_repaired(text);
       text = repaired;
     }
-    std::vector<int32_t> ids;
-    if (options.add_bos.value_or(special_.add_bos) && special_.bos >= 0)
-      ids.push_back(special_.bos);
-    const bool has_bos = !ids.empty();
-    append_text(text, options, ids);
-    // A text that brings its own, as chat templates do, gets no second one.
-    if (has_bos && options.parse_special && ids.size() > 1 && ids[1] == ids[0]) {
-      ids.erase(ids.begin());
-    }
-    if (options.add_eos.value_or(special_.add_eos) && special_.eos >= 0)
-      ids.push_back(special_.eos);
-    return ids;
+    return with_ends(special_, options,
+                     [&](std::vector<int32_t>& ids) { append_text(text, options, ids); });
   }
 
   int32_t vocab_size() const override { return static_cast<int32_t>(tokens_.size()); }

@@ -12,6 +12,7 @@
 #include "tokenizer/piece_merger.h"
 #include "tokenizer/sentencepiece_model.h"
 #include "tokenizer/special_matcher.h"
+#include "tokenizer/text_ends.h"
 #include "tokenizer/utf8.h"
 
 namespace skald {
@@ -83,27 +84,18 @@ class SentencePiece final : public Tokenizer {
   }
 
   std::vector<int32_t> encode(std::string_view text, const EncodeOptions& options) const override {
-    std::vector<int32_t> ids;
-    if (options.add_bos.value_or(special_.add_bos) && special_.bos >= 0)
-      ids.push_back(special_.bos);
-    const bool has_bos = !ids.empty();
-    bool prefix = options.starts_text;
-    while (!text.empty()) {
-      const SpecialMatcher::Match match =
-          options.parse_special ? matcher_.find(text) : SpecialMatcher::Match{text.size(), 0, -1};
-      append_text(text.substr(0, match.at), prefix && vocabulary_.add_space_prefix, ids);
-      if (match.id < 0) break;
-      ids.push_back(match.id);
-      text.remove_prefix(match.at + match.length);
-      prefix = vocabulary_.legacy;
-    }
-    // A text that brings its own, as chat templates do, gets no second one.
-    if (has_bos && options.parse_special && ids.size() > 1 && ids[1] == ids[0]) {
-      ids.erase(ids.begin());
-    }
-    if (options.add_eos.value_or(special_.add_eos) && special_.eos >= 0)
-      ids.push_back(special_.eos);
-    return ids;
+    return with_ends(special_, options, [&](std::vector<int32_t>& ids) {
+      bool prefix = options.starts_text;
+      while (!text.empty()) {
+        const SpecialMatcher::Match match =
+            options.parse_special ? matcher_.find(text) : SpecialMatcher::Match{text.size(), 0, -1};
+        append_text(text.substr(0, match.at), prefix && vocabulary_.add_space_prefix, ids);
+        if (match.id < 0) break;
+        ids.push_back(match.id);
+        text.remove_prefix(match.at + match.length);
+        prefix = vocabulary_.legacy;
+      }
+    });
   }
 
   int32_t vocab_size() const override { return static_cast<int32_t>(tokens_.size()); }
