@@ -9,7 +9,10 @@
 
 namespace skald::test {
 
-inline std::filesystem::path source_dir() { return SKALD_SOURCE_DIR; }
+// Known to paths.cpp alone, so that a compiler cache can serve several checkouts.
+std::filesystem::path source_dir();
+std::filesystem::path built_program();
+
 inline std::filesystem::path data_dir() { return source_dir() / "tests" / "data"; }
 inline std::filesystem::path shared_dir() { return source_dir().parent_path() / "shared"; }
 

@@ -19,6 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/paths.h"
+
 namespace skald::test {
 
 struct Outcome {
@@ -61,7 +63,7 @@ inline void write_all(int fd, std::string_view bytes) {
     ::setrlimit(RLIMIT_AS, &both);
   }
   ::signal(SIGPIPE, SIG_DFL);
-  ::execv(SKALD_PROGRAM, argv.data());
+  ::execv(built_program().c_str(), argv.data());
   ::_exit(127);
 }
 
