@@ -93,6 +93,27 @@ class CudaExecutor final : public Executor {
     return concat("cuda:", device_.index, " (", device_.name, ", ", name(fused_.type), ")");
   }
 
+  std::string page_format() const override {
+    return concat("cuda ", gpu_.compute_capability, " ", name(fused_.type));
+  }
+  int64_t page_bytes() const override { return sizes_.page; }
+
+  void read_page(int32_t index, std::span<std::byte> bytes) override {
+    check(std::ssize(bytes) == sizes_.page, "a whole page is read");
+    SKALD_CUDA(cudaSetDevice(device_.index));
+    SKALD_CUDA(
+        cudaMemcpyAsync(bytes.data(), page(index), bytes.size(), cudaMemcpyDeviceToHost, stream_));
+    SKALD_CUDA(cudaStreamSynchronize(stream_));
+  }
+
+  void write_page(int32_t index, std::span<const std::byte> bytes) override {
+    check(std::ssize(bytes) == sizes_.page, "a whole page is written");
+    SKALD_CUDA(cudaSetDevice(device_.index));
+    SKALD_CUDA(
+        cudaMemcpyAsync(page(index), bytes.data(), bytes.size(), cudaMemcpyHostToDevice, stream_));
+    SKALD_CUDA(cudaStreamSynchronize(stream_));  // the caller's bytes may go
+  }
+
   int64_t run(Step step) override {
     SKALD_CUDA(cudaSetDevice(device_.index));
     step_.check_fits(step);

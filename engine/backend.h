@@ -3,6 +3,7 @@
 // scoring need. Not thread-safe; several executors in one process are independent.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -79,6 +80,14 @@ class Executor {
   virtual int64_t bytes_allocated() const = 0;  // cache and workspace, beside the weights
   virtual int64_t cache_bytes_per_token() const = 0;
   virtual std::string description() const = 0;  // "cpu (AVX3_DL, 2 threads)"
+
+  // A cache page's contents, to be kept in a file (Session::read_page()). page_format() names what
+  // the bytes depend on beside the model: an executor of the same model whose format and page size
+  // are equal goes on from them as if it had computed them.
+  virtual std::string page_format() const = 0;  // "cpu AVX3_DL f16"
+  virtual int64_t page_bytes() const = 0;
+  virtual void read_page(int32_t page, std::span<std::byte> bytes) = 0;  // [page_bytes()]
+  virtual void write_page(int32_t page, std::span<const std::byte> bytes) = 0;
 
  private:
   Sampler sampler_;
