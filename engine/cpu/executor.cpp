@@ -68,6 +68,7 @@ class CpuExecutor final : public Executor {
 
   int64_t logit_rows() const override { return kLogitRows; }
   int64_t cache_bytes_per_token() const override { return layout_.bytes / kPageTokens; }
+  DType cache_type() const override { return f16_cache_ ? DType::F16 : DType::F32; }
 
   std::string page_format() const override { return page_format_; }
   int64_t page_bytes() const override { return layout_.bytes; }
