@@ -250,6 +250,8 @@ class CudaExecutor final : public Executor {
 
     if (steps.kernel == LinearKernel::GemvSm90) {
       launch_gemv_sm90(launch, gpu_.multiprocessors, stream_);
+    } else if (steps.kernel == LinearKernel::GemvQSm90) {
+      launch_gemv_q_sm90(launch, gpu_.multiprocessors, stream_);
     } else if (steps.kernel == LinearKernel::GemvPlain) {
       launch_gemv_plain(launch, stream_);
     } else {

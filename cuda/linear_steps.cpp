@@ -6,7 +6,9 @@ namespace skald::cuda {
 
 LinearSteps linear_steps(const LinearLaunch& launch, LinearKernel kernel) {
   LinearSteps steps{kernel};
-  if (steps.kernel == LinearKernel::GemvSm90) return steps;
+  if (steps.kernel == LinearKernel::GemvSm90 || steps.kernel == LinearKernel::GemvQSm90) {
+    return steps;
+  }
   steps.norm_before = launch.norm_weight != nullptr;
   if (steps.kernel == LinearKernel::GemvPlain) return steps;
   steps.gate_after = launch.epilogue == Epilogue::Gated;
@@ -17,7 +19,7 @@ LinearSteps linear_steps(const LinearLaunch& launch, LinearKernel kernel) {
 LinearLaunch linear_launch(const FusedProgram& fused, const FusedLinear& op, int rows,
                            const float* norm, const float* bias) {
   LinearLaunch launch = {};
-  launch.type = fused.type;
+  launch.type = launch.format = fused.type;
   launch.outs = fused.outs(op);
   launch.ins = fused.ins(op);
   launch.rows = rows;

@@ -17,10 +17,14 @@ constexpr Variant kVariants[] = {
      [](const LinearLaunch& a, const Gpu& gpu) {
        return supports_gemv_sm90(a, gpu.compute_capability);
      }},
+    {LinearKernel::GemvQSm90, "gemv_q_sm90",
+     [](const LinearLaunch& a, const Gpu& gpu) {
+       return supports_gemv_q_sm90(a, gpu.compute_capability);
+     }},
     // cuBLAS wants rows that start at multiples of 16 bytes.
     {LinearKernel::GemmCublas, "gemm_cublas",
      [](const LinearLaunch& a, const Gpu&) {
-       return a.rows > kFewRows && a.ins % 8 == 0 && a.outs % 8 == 0;
+       return a.format == a.type && a.rows > kFewRows && a.ins % 8 == 0 && a.outs % 8 == 0;
      }},
     {LinearKernel::GemvPlain, "gemv_plain", [](const LinearLaunch&, const Gpu&) { return true; }},
 };

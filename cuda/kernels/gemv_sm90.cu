@@ -353,9 +353,9 @@ void launch(const LinearLaunch& a, int multiprocessors, Stream stream) {
 }  // namespace
 
 bool supports_gemv_sm90(const LinearLaunch& a, int compute_capability) {
-  return kHasSm90a && compute_capability == 90 && (a.type == DType::F16 || a.type == DType::BF16) &&
-         a.rows <= kMostRows && a.ins % kStep == 0 && a.ins < kMostBlockBytes &&
-         layout_for(a, 1).slots >= kFewestSlots &&
+  return kHasSm90a && compute_capability == 90 && a.format == a.type &&
+         (a.type == DType::F16 || a.type == DType::BF16) && a.rows <= kMostRows &&
+         a.ins % kStep == 0 && a.ins < kMostBlockBytes && layout_for(a, 1).slots >= kFewestSlots &&
          (a.epilogue != Epilogue::Gated || a.outs % 2 == 0);
 }
 
