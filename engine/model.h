@@ -22,6 +22,9 @@ struct ModelConfig {
   int head_dim = 0;
   int64_t vocab = 0;
   int64_t context = 0;  // positions that the model was trained for
+  // longrope and dynamic: in a context of more tokens than this every position rotates otherwise,
+  // so it is what a text gets that does not ask for more. 0: all contexts are alike.
+  int64_t short_context = 0;
   float norm_eps = 1e-5f;
   Activation activation = Activation::Silu;
   int window = 0;               // of every layer; 0: none

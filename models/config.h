@@ -5,13 +5,20 @@
 #include <string_view>
 
 #include "engine/model.h"
+#include "models/rope.h"
 
 namespace skald {
 
-class HfConfig;
-class GgufFile;
+inline constexpr int64_t kMostWindow = 1 << 30;
 
-ModelConfig read_common_hf(const HfConfig& config);
+// What a family has where its config.json says nothing.
+struct HfDefaults {
+  double norm_eps = 1e-6;
+  bool tied = false;
+  HfRopeDefaults rope;
+};
+
+ModelConfig read_common_hf(const HfConfig& config, const HfDefaults& defaults = {});
 ModelConfig read_common_gguf(const GgufFile& file);  // keys "<general.architecture>.*"
 
 }  // namespace skald

@@ -6,6 +6,7 @@
 namespace skald {
 
 extern const Family kLlama;
+extern const Family kPhi3;
 extern const Family kQwen2;
 
 }  // namespace skald

@@ -152,4 +152,20 @@ std::vector<std::string> HfConfig::texts(std::string_view key) const {
   return value.get<std::vector<std::string>>();
 }
 
+std::vector<float> HfConfig::floats(std::string_view key) const {
+  if (!has(key)) fail(Exit::Model, where_, ": '", key, "' is missing (expected numbers)");
+  const nlohmann::json& value = *json_->value.find(key);
+  const auto is_number = [](const nlohmann::json& element) { return element.is_number(); };
+  if (!value.is_array() || !std::all_of(value.begin(), value.end(), is_number)) {
+    fail(Exit::Model, where_, ": '", key, "' is ", shown(value), ", expected a list of numbers");
+  }
+  return value.get<std::vector<float>>();
+}
+
+std::vector<std::string> HfConfig::keys() const {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : json_->value.items()) keys.push_back(key);
+  return keys;
+}
+
 }  // namespace skald

@@ -29,6 +29,8 @@ class HfConfig {
   HfConfig object(std::string_view key) const;
   std::vector<int64_t> integers(std::string_view key) const;  // one number counts as a list of one
   std::vector<std::string> texts(std::string_view key) const;
+  std::vector<float> floats(std::string_view key) const;
+  std::vector<std::string> keys() const;
   const std::string& where() const { return where_; }  // file, and path inside it
 
  private:

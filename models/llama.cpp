@@ -21,29 +21,9 @@ ModelConfig from_hf(const HfConfig& config) {
   if (c.architecture == "mistral") {
     // A config that does not mention the window means 4096, one that says null means none.
     const int64_t unsaid = config.mentions("sliding_window") ? 0 : 4096;
-    c.window = static_cast<int>(config.integer_or("sliding_window", unsaid, 0, 1 << 30));
+    c.window = static_cast<int>(config.integer_or("sliding_window", unsaid, 0, kMostWindow));
   }
   return c;
-}
-
-// GGUF keeps llama3's scaling as one divisor for each frequency.
-void apply_rope_factors(const GgufFile& file, RopeSpec& rope) {
-  const Tensor* factors = file.find("rope_freqs.weight");
-  if (!factors) return;
-  const size_t count = rope.inv_freq.size();
-  if (factors->view.rows != 1 || factors->view.cols != static_cast<int64_t>(count)) {
-    fail(Exit::Model, factors->file, ": tensor 'rope_freqs.weight' has ",
-         factors->view.rows * factors->view.cols, " values, expected ", count);
-  }
-  std::vector<float> divisors(count);
-  info(factors->view.type).decode_row(factors->view.data, divisors.data(), factors->view.cols);
-  for (size_t i = 0; i < count; ++i) {
-    if (!(divisors[i] > 0) || !std::isfinite(divisors[i])) {
-      fail(Exit::Model, factors->file, ": tensor 'rope_freqs.weight' holds ", divisors[i],
-           ", expected more than 0");
-    }
-    rope.inv_freq[i] /= divisors[i];
-  }
 }
 
 ModelConfig from_gguf(const GgufFile& file) {
@@ -53,8 +33,6 @@ ModelConfig from_gguf(const GgufFile& file) {
          ": a mixture of experts is not supported in architecture 'llama'");
   }
   c.rope.interleaved = true;
-  apply_rope_factors(file, c.rope);
-  if (file.find("rope_freqs.weight")) c.rope_scaling = "llama3";
   return c;
 }
 
@@ -78,7 +56,8 @@ std::string llama_tensor_name(std::string_view name) {
       {".self_attn.k_proj", "attn_k"},      {".self_attn.v_proj", "attn_v"},
       {".self_attn.o_proj", "attn_output"}, {".post_attention_layernorm", "ffn_norm"},
       {".mlp.gate_proj", "ffn_gate"},       {".mlp.up_proj", "ffn_up"},
-      {".mlp.down_proj", "ffn_down"},
+      {".mlp.down_proj", "ffn_down"},       {".self_attn.qkv_proj", "attn_qkv"},
+      {".mlp.gate_up_proj", "ffn_up"},
   };
   for (const auto& [from, to] : kParts) {
     if (!name.starts_with(from)) continue;
@@ -110,6 +89,19 @@ Program build_llama(const ModelConfig& c, const WeightFile& file) {
     const WeightId weight = b.weight(name + ".weight", rows, cols);
     b.add(Linear{out, in, weight, bias ? b.weight(name + ".bias", 1, rows) : WeightId::None});
   };
+  // Some files hold the matrices of one input as one, row below row.
+  auto fused = [&](const std::string& name, ActId in, std::initializer_list<ActId> outs) {
+    if (file.find(name + ".bias")) {
+      fail(Exit::Model, file.path(), ": tensor '", name, ".bias' is not supported");
+    }
+    int64_t rows = 0, first = 0;
+    for (ActId out : outs) rows += b.cols(out);
+    for (ActId out : outs) {
+      const WeightId part = b.weight_rows(name + ".weight", rows, c.dim, first, b.cols(out));
+      b.add(Linear{out, in, part, WeightId::None});
+      first += b.cols(out);
+    }
+  };
 
   const WeightId embedding = b.weight("token_embd.weight", c.vocab, c.dim);
   b.add(Embed{x, embedding});
@@ -118,9 +110,13 @@ Program build_llama(const ModelConfig& c, const WeightFile& file) {
     const int kv = b.kv_layer({c.kv_heads, c.head_dim});
 
     b.add(RmsNorm{h, x, b.weight(block + "attn_norm.weight", 1, c.dim), c.norm_eps});
-    linear(q, h, block + "attn_q", q_dim, c.dim, c.attention_bias);
-    linear(k, h, block + "attn_k", kv_dim, c.dim, c.attention_bias);
-    linear(v, h, block + "attn_v", kv_dim, c.dim, c.attention_bias);
+    if (file.find(block + "attn_qkv.weight")) {
+      fused(block + "attn_qkv", h, {q, k, v});
+    } else {
+      linear(q, h, block + "attn_q", q_dim, c.dim, c.attention_bias);
+      linear(k, h, block + "attn_k", kv_dim, c.dim, c.attention_bias);
+      linear(v, h, block + "attn_v", kv_dim, c.dim, c.attention_bias);
+    }
     b.add(Rope{q, c.heads, c.head_dim, rope});
     b.add(Rope{k, c.kv_heads, c.head_dim, rope});
     b.add(Attention{attended, q, k, v, kv, attention});
@@ -128,8 +124,13 @@ Program build_llama(const ModelConfig& c, const WeightFile& file) {
     b.add(Add{x, h});
 
     b.add(RmsNorm{h, x, b.weight(block + "ffn_norm.weight", 1, c.dim), c.norm_eps});
-    linear(gate, h, block + "ffn_gate", c.ffn_dim, c.dim, c.mlp_bias);
-    linear(up, h, block + "ffn_up", c.ffn_dim, c.dim, c.mlp_bias);
+    const Tensor* gate_and_up = file.find(block + "ffn_up.weight");
+    if (gate_and_up && gate_and_up->view.rows == 2 * c.ffn_dim) {
+      fused(block + "ffn_up", h, {gate, up});
+    } else {
+      linear(gate, h, block + "ffn_gate", c.ffn_dim, c.dim, c.mlp_bias);
+      linear(up, h, block + "ffn_up", c.ffn_dim, c.dim, c.mlp_bias);
+    }
     b.add(GatedAct{gate, gate, up, c.activation});
     linear(h, gate, block + "ffn_down", c.dim, c.ffn_dim, c.mlp_bias);
     b.add(Add{x, h});

@@ -7,6 +7,7 @@ namespace {
 
 const Family* const kFamilies[] = {
     &kLlama,
+    &kPhi3,
     &kQwen2,
 };
 
