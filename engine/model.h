@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/program.h"
 #include "engine/weights.h"
@@ -28,13 +29,26 @@ struct ModelConfig {
   float norm_eps = 1e-5f;
   Activation activation = Activation::Silu;
   int window = 0;               // of every layer; 0: none
+  std::vector<int> windows;     // of each layer, where they differ; else empty
+  std::vector<bool> unrotated;  // of each layer, whether it has no rope; empty: all have
   bool tied = false;            // the head is the embedding
   bool attention_bias = false;  // of q, k and v
   bool attention_output_bias = false;
   bool mlp_bias = false;
+  float embedding_scale = 1;
+  float attention_scale = 0;  // 0: 1 / sqrt(head_dim)
+  float residual_scale = 1;   // of what a layer's halves add to the residual stream
+  float logit_scale = 1;
   RopeSpec rope;
   float rope_base = 10000;
-  std::string rope_scaling = "none";  // for people; its effect is in rope.inv_freq
+  std::string rope_scaling = "none";  // for people; its effect is in rope
+
+  int window_of(int layer) const {
+    return windows.empty() ? window : windows[static_cast<size_t>(layer)];
+  }
+  bool rotates(int layer) const {
+    return unrotated.empty() || !unrotated[static_cast<size_t>(layer)];
+  }
 };
 
 struct Model {

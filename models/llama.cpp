@@ -81,8 +81,8 @@ Program build_llama(const ModelConfig& c, const WeightFile& file) {
   const ActId gate = b.act("gate", c.ffn_dim);
   const ActId up = b.act("up", c.ffn_dim);
   const int rope = b.rope(c.rope);
-  const AttentionSpec attention{c.heads, c.kv_heads, c.head_dim,
-                                static_cast<float>(1 / std::sqrt(double(c.head_dim))), c.window};
+  AttentionSpec attention{c.heads, c.kv_heads, c.head_dim, c.attention_scale};
+  if (attention.scale == 0) attention.scale = static_cast<float>(1 / std::sqrt(double(c.head_dim)));
 
   auto linear = [&](ActId out, ActId in, const std::string& name, int64_t rows, int64_t cols,
                     bool bias) {
@@ -104,7 +104,7 @@ Program build_llama(const ModelConfig& c, const WeightFile& file) {
   };
 
   const WeightId embedding = b.weight("token_embd.weight", c.vocab, c.dim);
-  b.add(Embed{x, embedding});
+  b.add(Embed{x, embedding, c.embedding_scale});
   for (int layer = 0; layer < c.layers; ++layer) {
     const std::string block = concat("blk.", layer, ".");
     const int kv = b.kv_layer({c.kv_heads, c.head_dim});
@@ -117,11 +117,14 @@ Program build_llama(const ModelConfig& c, const WeightFile& file) {
       linear(k, h, block + "attn_k", kv_dim, c.dim, c.attention_bias);
       linear(v, h, block + "attn_v", kv_dim, c.dim, c.attention_bias);
     }
-    b.add(Rope{q, c.heads, c.head_dim, rope});
-    b.add(Rope{k, c.kv_heads, c.head_dim, rope});
+    if (c.rotates(layer)) {
+      b.add(Rope{q, c.heads, c.head_dim, rope});
+      b.add(Rope{k, c.kv_heads, c.head_dim, rope});
+    }
+    attention.window = c.window_of(layer);
     b.add(Attention{attended, q, k, v, kv, attention});
     linear(h, attended, block + "attn_output", c.dim, q_dim, c.attention_output_bias);
-    b.add(Add{x, h});
+    b.add(Add{x, h, c.residual_scale});
 
     b.add(RmsNorm{h, x, b.weight(block + "ffn_norm.weight", 1, c.dim), c.norm_eps});
     const Tensor* gate_and_up = file.find(block + "ffn_up.weight");
@@ -133,10 +136,10 @@ Program build_llama(const ModelConfig& c, const WeightFile& file) {
     }
     b.add(GatedAct{gate, gate, up, c.activation});
     linear(h, gate, block + "ffn_down", c.dim, c.ffn_dim, c.mlp_bias);
-    b.add(Add{x, h});
+    b.add(Add{x, h, c.residual_scale});
   }
   b.add(RmsNorm{h, x, b.weight("output_norm.weight", 1, c.dim), c.norm_eps});
-  b.add(Logits{h, c.tied ? embedding : b.weight("output.weight", c.vocab, c.dim)});
+  b.add(Logits{h, c.tied ? embedding : b.weight("output.weight", c.vocab, c.dim), c.logit_scale});
   return std::move(b).finish();
 }
 
