@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "engine/model.h"
 #include "models/rope.h"
@@ -19,6 +20,10 @@ struct HfDefaults {
 };
 
 ModelConfig read_common_hf(const HfConfig& config, const HfDefaults& defaults = {});
+// layer_types: of each layer 0 for "full_attention", `window` for "sliding_attention"; empty where
+// the configuration has none.
+std::vector<int> read_layer_windows(const HfConfig& config, int layers, int window);
+
 ModelConfig read_common_gguf(const GgufFile& file);  // keys "<general.architecture>.*"
 
 }  // namespace skald

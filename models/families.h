@@ -5,8 +5,11 @@
 
 namespace skald {
 
+extern const Family kGranite;
 extern const Family kLlama;
+extern const Family kMistral;
 extern const Family kPhi3;
 extern const Family kQwen2;
+extern const Family kSmolLM3;
 
 }  // namespace skald

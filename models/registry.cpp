@@ -6,9 +6,12 @@ namespace skald {
 namespace {
 
 const Family* const kFamilies[] = {
+    &kGranite,
     &kLlama,
+    &kMistral,
     &kPhi3,
     &kQwen2,
+    &kSmolLM3,
 };
 
 using Types = std::span<const std::string_view> Family::*;
