@@ -64,13 +64,15 @@ void set_rope(ModelConfig& c, const RopeConfig& rope, std::string_view where) {
 
 }  // namespace
 
+void refuse_quantized(const HfConfig& config) {
+  if (!config.has("quantization_config")) return;
+  fail(Exit::Model, config.where(),
+       ": the weights are quantized by another tool ('quantization_config'), which skald does not "
+       "read; use the original model or a GGUF");
+}
+
 ModelConfig read_common_hf(const HfConfig& config, const HfDefaults& defaults) {
-  if (config.has("quantization_config")) {
-    fail(
-        Exit::Model, config.where(),
-        ": the weights are quantized by another tool ('quantization_config'), which skald does not "
-        "read; use the original model or a GGUF");
-  }
+  refuse_quantized(config);
   ModelConfig c;
   c.architecture = config.text("model_type");
   c.layers = static_cast<int>(config.integer("num_hidden_layers", 1, kMostLayers));
@@ -82,7 +84,7 @@ ModelConfig read_common_hf(const HfConfig& config, const HfDefaults& defaults) {
   c.vocab = config.integer("vocab_size", 1, kMostVocab);
   c.context = config.integer_or("max_position_embeddings", 2048, 1, kMostContext);
   c.norm_eps = static_cast<float>(config.number_or("rms_norm_eps", defaults.norm_eps));
-  c.activation = hf_activation(config);
+  c.activation = defaults.activation ? *defaults.activation : hf_activation(config);
   c.tied = config.boolean_or("tie_word_embeddings", defaults.tied);
   c.attention_bias = config.boolean_or("attention_bias", false);
   c.attention_output_bias = c.attention_bias;

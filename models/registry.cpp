@@ -6,9 +6,7 @@ namespace skald {
 namespace {
 
 const Family* const kFamilies[] = {
-    &kLlama,
-    &kPhi3,
-    &kQwen2,
+    &kGemma, &kGemma2, &kGemma3, &kLlama, &kOlmo2, &kPhi3, &kQwen2, &kQwen3,
 };
 
 using Types = std::span<const std::string_view> Family::*;
