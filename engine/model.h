@@ -12,6 +12,8 @@
 
 namespace skald {
 
+enum class QkNorm : uint8_t { None, Heads, Whole };  // of queries and keys, before they rotate
+
 // What at least two families share; what one alone needs stays in its file in models/.
 struct ModelConfig {
   std::string architecture;  // as the file names it: "llama", "mistral"
@@ -39,7 +41,11 @@ struct ModelConfig {
   float attention_scale = 0;  // 0: 1 / sqrt(head_dim)
   float residual_scale = 1;   // of what a layer's halves add to the residual stream
   float logit_scale = 1;
+  float attention_softcap = 0, logit_softcap = 0;  // 0: none
+  QkNorm qk_norm = QkNorm::None;
+  float norm_plus = 0;  // what the file's norm weights lack: 1 where they hold what is beyond it
   RopeSpec rope;
+  RopeSpec window_rope;  // of layers with a window, where it has frequencies
   float rope_base = 10000;
   std::string rope_scaling = "none";  // for people; its effect is in rope
 

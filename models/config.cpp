@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "engine/error.h"
-#include "engine/printable.h"
 #include "models/gguf.h"
 #include "models/hf_config.h"
 
@@ -65,13 +64,15 @@ void set_rope(ModelConfig& c, const RopeConfig& rope, std::string_view where) {
 
 }  // namespace
 
+void refuse_quantized(const HfConfig& config) {
+  if (!config.has("quantization_config")) return;
+  fail(Exit::Model, config.where(),
+       ": the weights are quantized by another tool ('quantization_config'), which skald does not "
+       "read; use the original model or a GGUF");
+}
+
 ModelConfig read_common_hf(const HfConfig& config, const HfDefaults& defaults) {
-  if (config.has("quantization_config")) {
-    fail(
-        Exit::Model, config.where(),
-        ": the weights are quantized by another tool ('quantization_config'), which skald does not "
-        "read; use the original model or a GGUF");
-  }
+  refuse_quantized(config);
   ModelConfig c;
   c.architecture = config.text("model_type");
   c.layers = static_cast<int>(config.integer("num_hidden_layers", 1, kMostLayers));
@@ -83,7 +84,7 @@ ModelConfig read_common_hf(const HfConfig& config, const HfDefaults& defaults) {
   c.vocab = config.integer("vocab_size", 1, kMostVocab);
   c.context = config.integer_or("max_position_embeddings", 2048, 1, kMostContext);
   c.norm_eps = static_cast<float>(config.number_or("rms_norm_eps", defaults.norm_eps));
-  c.activation = hf_activation(config);
+  c.activation = defaults.activation ? *defaults.activation : hf_activation(config);
   c.tied = config.boolean_or("tie_word_embeddings", defaults.tied);
   c.attention_bias = config.boolean_or("attention_bias", false);
   c.attention_output_bias = c.attention_bias;
@@ -92,29 +93,6 @@ ModelConfig read_common_hf(const HfConfig& config, const HfDefaults& defaults) {
 
   set_rope(c, read_hf_rope(config, c.head_dim, defaults.rope), config.where());
   return c;
-}
-
-std::vector<int> read_layer_windows(const HfConfig& config, int layers, int window) {
-  std::vector<int> windows;
-  if (!config.has("layer_types")) return windows;
-  for (const std::string& type : config.texts("layer_types")) {
-    const bool slides = type == "sliding_attention";
-    if (!slides && type != "full_attention") {
-      fail(Exit::Model, config.where(), ": 'layer_types' has '", printable(type, 80),
-           "', expected 'full_attention' or 'sliding_attention'");
-    }
-    if (slides && window == 0) {
-      fail(Exit::Model, config.where(),
-           ": 'layer_types' has 'sliding_attention', but there is no 'sliding_window'");
-    }
-    windows.push_back(slides ? window : 0);
-  }
-  if (windows.size() < static_cast<size_t>(layers)) {
-    fail(Exit::Model, config.where(), ": 'layer_types' has ", windows.size(),
-         " values, expected one for each of ", layers, " layers");
-  }
-  windows.resize(static_cast<size_t>(layers));
-  return windows;
 }
 
 ModelConfig read_common_gguf(const GgufFile& file) {

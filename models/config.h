@@ -2,8 +2,8 @@
 // A family's own file starts from here and adds what it alone has.
 #pragma once
 
+#include <optional>
 #include <string_view>
-#include <vector>
 
 #include "engine/model.h"
 #include "models/rope.h"
@@ -16,14 +16,12 @@ inline constexpr int64_t kMostWindow = 1 << 30;
 struct HfDefaults {
   double norm_eps = 1e-6;
   bool tied = false;
+  std::optional<Activation> activation;  // whatever the file calls it
   HfRopeDefaults rope;
 };
 
 ModelConfig read_common_hf(const HfConfig& config, const HfDefaults& defaults = {});
-// layer_types: of each layer 0 for "full_attention", `window` for "sliding_attention"; empty where
-// the configuration has none.
-std::vector<int> read_layer_windows(const HfConfig& config, int layers, int window);
-
+void refuse_quantized(const HfConfig& config);       // by another tool
 ModelConfig read_common_gguf(const GgufFile& file);  // keys "<general.architecture>.*"
 
 }  // namespace skald

@@ -126,6 +126,18 @@ HfConfig HfConfig::object(std::string_view key) const {
   return HfConfig(std::make_shared<Json>(Json{*found}), concat(where_, ": ", key));
 }
 
+HfConfig HfConfig::with(std::string_view key, const HfConfig& object) const {
+  auto changed = std::make_shared<Json>(*json_);
+  changed->value[std::string(key)] = object.json_->value;
+  return HfConfig(std::move(changed), where_);
+}
+
+HfConfig HfConfig::with_defaults(std::string_view json) const {
+  auto changed = std::make_shared<Json>(Json{nlohmann::json::parse(json)});
+  changed->value.update(json_->value);
+  return HfConfig(std::move(changed), where_);
+}
+
 std::vector<int64_t> HfConfig::integers(std::string_view key) const {
   const nlohmann::json& value = *json_->value.find(key);
   std::vector<int64_t> all;

@@ -9,6 +9,8 @@
 #include "models/gguf.h"
 #include "models/hf_config.h"
 #include "models/llama.h"
+#include "models/names.h"
+#include "models/windows.h"
 
 namespace skald {
 namespace {
@@ -23,7 +25,7 @@ ModelConfig read_text_model(const HfConfig& config) {
   // A config that does not mention the window means 4096, one that says null means none.
   const int64_t unsaid = config.mentions("sliding_window") ? 0 : 4096;
   c.window = static_cast<int>(config.integer_or("sliding_window", unsaid, 0, kMostWindow));
-  c.windows = read_layer_windows(config, c.layers, c.window);
+  if (config.has("layer_types")) c.windows = windows_by_type(config, c.layers, c.window);
   const auto same = [&](int window) { return window == c.window; };
   if (c.architecture == "mistral" && !std::all_of(c.windows.begin(), c.windows.end(), same)) {
     fail(Exit::Model, config.where(),
@@ -55,19 +57,11 @@ ModelConfig from_gguf(const GgufFile& file) {
   return c;
 }
 
-// "language_model.model.layers..." or, as transformers 5 writes it,
-// "model.language_model.layers..."
-std::string text_tensor_name(std::string_view name) {
-  constexpr std::string_view kOuter = "language_model.", kInner = "model.language_model.";
-  if (name.starts_with(kInner))
-    return llama_tensor_name(concat("model.", name.substr(kInner.size())));
-  if (name.starts_with(kOuter)) name.remove_prefix(kOuter.size());
-  return llama_tensor_name(name);
-}
+std::string tensor_name(std::string_view hf_name) { return llama_tensor_name(text_name(hf_name)); }
 
 }  // namespace
 
-const Family kMistral = {"Mistral", kHfTypes,         kGgufTypes, from_hf,
-                         from_gguf, text_tensor_name, build_llama};
+const Family kMistral = {"Mistral", kHfTypes,    kGgufTypes, from_hf,
+                         from_gguf, tensor_name, build_llama};
 
 }  // namespace skald

@@ -6,12 +6,8 @@ namespace skald {
 namespace {
 
 const Family* const kFamilies[] = {
-    &kGranite,
-    &kLlama,
-    &kMistral,
-    &kPhi3,
-    &kQwen2,
-    &kSmolLM3,
+    &kGemma, &kGemma2, &kGemma3, &kGranite, &kLlama,   &kMistral,
+    &kOlmo2, &kPhi3,   &kQwen2,  &kQwen3,   &kSmolLM3,
 };
 
 using Types = std::span<const std::string_view> Family::*;
