@@ -57,11 +57,10 @@ ModelConfig from_gguf(const GgufFile& file) {
   return c;
 }
 
-std::string tensor_name(std::string_view hf_name) { return llama_tensor_name(text_name(hf_name)); }
+std::string name(std::string_view hf_name) { return llama_tensor_name(text_name(hf_name)); }
 
 }  // namespace
 
-const Family kMistral = {"Mistral", kHfTypes,    kGgufTypes, from_hf,
-                         from_gguf, tensor_name, build_llama};
+const Family kMistral = {"Mistral", kHfTypes, kGgufTypes, from_hf, from_gguf, name, build_llama};
 
 }  // namespace skald
