@@ -6,6 +6,7 @@
 #include "models/gemma.h"
 #include "models/gguf.h"
 #include "models/hf_config.h"
+#include "models/names.h"
 #include "models/rope.h"
 #include "models/windows.h"
 
@@ -77,10 +78,11 @@ ModelConfig from_hf(const HfConfig& file) {
   }
   c.logit_softcap = read_softcap(config, "final_logit_softcapping");
   c.window = static_cast<int>(config.integer("sliding_window", 1, kMostWindow));
-  c.windows = config.has("layer_types")
-                  ? windows_by_type(config, c.layers, c.window)
-                  : windows_by_period(c.layers, c.window,
-                                      config.integer("sliding_window_pattern", 1, INT32_MAX));
+  c.windows = read_layer_windows(config, c.layers, c.window);
+  if (c.windows.empty()) {
+    const int64_t period = config.integer("sliding_window_pattern", 1, INT32_MAX);
+    c.windows = windows_by_period(c.layers, c.window, period);
+  }
   return c;
 }
 
@@ -100,13 +102,7 @@ ModelConfig from_gguf(const GgufFile& file) {
   return c;
 }
 
-// Files with a vision part put a prefix before the text's, one that has changed over time.
-std::string name(std::string_view hf_name) {
-  constexpr std::string_view kOld = "language_model.", kNew = "model.language_model.";
-  if (hf_name.starts_with(kOld)) return gemma2_tensor_name(hf_name.substr(kOld.size()));
-  if (!hf_name.starts_with(kNew)) return gemma2_tensor_name(hf_name);
-  return gemma2_tensor_name("model." + std::string(hf_name.substr(kNew.size())));
-}
+std::string name(std::string_view hf_name) { return gemma2_tensor_name(text_model_name(hf_name)); }
 
 }  // namespace
 

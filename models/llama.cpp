@@ -1,4 +1,5 @@
-// Llama 1, 2, 3.x and all that share its layers: Mistral, TinyLlama, OpenLLaMA, CodeLlama, SmolLM2.
+// Llama 1, 2, 3.x and all that share its layers: TinyLlama, OpenLLaMA, CodeLlama, SmolLM2. In GGUF
+// Mistral is one of them too.
 #include "models/llama.h"
 
 #include "engine/error.h"
@@ -12,18 +13,10 @@
 namespace skald {
 namespace {
 
-constexpr std::string_view kHfTypes[] = {"llama", "mistral"};
+constexpr std::string_view kHfTypes[] = {"llama"};
 constexpr std::string_view kGgufTypes[] = {"llama"};
 
-ModelConfig from_hf(const HfConfig& config) {
-  ModelConfig c = read_common_hf(config);
-  if (c.architecture == "mistral") {
-    // A config that does not mention the window means 4096, one that says null means none.
-    const int64_t unsaid = config.mentions("sliding_window") ? 0 : 4096;
-    c.window = static_cast<int>(config.integer_or("sliding_window", unsaid, 0, kMostWindow));
-  }
-  return c;
-}
+ModelConfig from_hf(const HfConfig& config) { return read_common_hf(config); }
 
 ModelConfig from_gguf(const GgufFile& file) {
   ModelConfig c = read_common_gguf(file);

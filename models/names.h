@@ -15,4 +15,8 @@ struct NamePart {
 // A family's own parts come before those that most have.
 std::string tensor_name(std::string_view hf_name, std::span<const NamePart> own = {});
 
+// "model.layers..." of "language_model.model.layers..." or "model.language_model.layers...", as
+// files with a vision part call the text's tensors; other names stay.
+std::string text_model_name(std::string_view hf_name);
+
 }  // namespace skald
