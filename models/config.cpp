@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "engine/error.h"
+#include "engine/printable.h"
 #include "models/gguf.h"
 #include "models/hf_config.h"
 
@@ -93,6 +94,29 @@ ModelConfig read_common_hf(const HfConfig& config, const HfDefaults& defaults) {
 
   set_rope(c, read_hf_rope(config, c.head_dim, defaults.rope), config.where());
   return c;
+}
+
+std::vector<int> read_layer_windows(const HfConfig& config, int layers, int window) {
+  std::vector<int> windows;
+  if (!config.has("layer_types")) return windows;
+  for (const std::string& type : config.texts("layer_types")) {
+    const bool slides = type == "sliding_attention";
+    if (!slides && type != "full_attention") {
+      fail(Exit::Model, config.where(), ": 'layer_types' has '", printable(type, 80),
+           "', expected 'full_attention' or 'sliding_attention'");
+    }
+    if (slides && window == 0) {
+      fail(Exit::Model, config.where(),
+           ": 'layer_types' has 'sliding_attention', but there is no 'sliding_window'");
+    }
+    windows.push_back(slides ? window : 0);
+  }
+  if (windows.size() < static_cast<size_t>(layers)) {
+    fail(Exit::Model, config.where(), ": 'layer_types' has ", windows.size(),
+         " values, expected one for each of ", layers, " layers");
+  }
+  windows.resize(static_cast<size_t>(layers));
+  return windows;
 }
 
 ModelConfig read_common_gguf(const GgufFile& file) {

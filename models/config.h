@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "engine/model.h"
 #include "models/rope.h"
@@ -21,7 +22,11 @@ struct HfDefaults {
 };
 
 ModelConfig read_common_hf(const HfConfig& config, const HfDefaults& defaults = {});
-void refuse_quantized(const HfConfig& config);       // by another tool
+void refuse_quantized(const HfConfig& config);  // by another tool
+// layer_types: of each layer 0 for "full_attention", `window` for "sliding_attention"; empty where
+// the configuration has none.
+std::vector<int> read_layer_windows(const HfConfig& config, int layers, int window);
+
 ModelConfig read_common_gguf(const GgufFile& file);  // keys "<general.architecture>.*"
 
 }  // namespace skald

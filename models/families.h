@@ -5,9 +5,9 @@
 
 namespace skald {
 
+extern const Family kGemma;
 extern const Family kGemma2;
 extern const Family kGemma3;
-extern const Family kGemma;
 extern const Family kGranite;
 extern const Family kLlama;
 extern const Family kMistral;

@@ -23,8 +23,8 @@ ModelConfig from_hf(const HfConfig& file) {
   c.attention_softcap = read_softcap(config, "attn_logit_softcapping");
   c.logit_softcap = read_softcap(config, "final_logit_softcapping");
   c.window = static_cast<int>(config.integer_or("sliding_window", 0, 0, kMostWindow));
-  c.windows = config.has("layer_types") ? windows_by_type(config, c.layers, c.window)
-                                        : windows_by_period(c.layers, c.window, kPeriod);
+  c.windows = read_layer_windows(config, c.layers, c.window);
+  if (c.windows.empty()) c.windows = windows_by_period(c.layers, c.window, kPeriod);
   return c;
 }
 

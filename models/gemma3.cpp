@@ -78,10 +78,11 @@ ModelConfig from_hf(const HfConfig& file) {
   }
   c.logit_softcap = read_softcap(config, "final_logit_softcapping");
   c.window = static_cast<int>(config.integer("sliding_window", 1, kMostWindow));
-  c.windows = config.has("layer_types")
-                  ? windows_by_type(config, c.layers, c.window)
-                  : windows_by_period(c.layers, c.window,
-                                      config.integer("sliding_window_pattern", 1, INT32_MAX));
+  c.windows = read_layer_windows(config, c.layers, c.window);
+  if (c.windows.empty()) {
+    const int64_t period = config.integer("sliding_window_pattern", 1, INT32_MAX);
+    c.windows = windows_by_period(c.layers, c.window, period);
+  }
   return c;
 }
 
@@ -101,7 +102,7 @@ ModelConfig from_gguf(const GgufFile& file) {
   return c;
 }
 
-std::string name(std::string_view hf_name) { return gemma2_tensor_name(text_name(hf_name)); }
+std::string name(std::string_view hf_name) { return gemma2_tensor_name(text_model_name(hf_name)); }
 
 }  // namespace
 

@@ -10,7 +10,6 @@
 #include "models/hf_config.h"
 #include "models/llama.h"
 #include "models/names.h"
-#include "models/windows.h"
 
 namespace skald {
 namespace {
@@ -25,7 +24,7 @@ ModelConfig read_text_model(const HfConfig& config) {
   // A config that does not mention the window means 4096, one that says null means none.
   const int64_t unsaid = config.mentions("sliding_window") ? 0 : 4096;
   c.window = static_cast<int>(config.integer_or("sliding_window", unsaid, 0, kMostWindow));
-  if (config.has("layer_types")) c.windows = windows_by_type(config, c.layers, c.window);
+  c.windows = read_layer_windows(config, c.layers, c.window);
   const auto same = [&](int window) { return window == c.window; };
   if (c.architecture == "mistral" && !std::all_of(c.windows.begin(), c.windows.end(), same)) {
     fail(Exit::Model, config.where(),
@@ -57,10 +56,13 @@ ModelConfig from_gguf(const GgufFile& file) {
   return c;
 }
 
-std::string name(std::string_view hf_name) { return llama_tensor_name(text_name(hf_name)); }
+std::string text_tensor_name(std::string_view name) {
+  return llama_tensor_name(text_model_name(name));
+}
 
 }  // namespace
 
-const Family kMistral = {"Mistral", kHfTypes, kGgufTypes, from_hf, from_gguf, name, build_llama};
+const Family kMistral = {"Mistral", kHfTypes,         kGgufTypes, from_hf,
+                         from_gguf, text_tensor_name, build_llama};
 
 }  // namespace skald

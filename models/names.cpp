@@ -51,10 +51,11 @@ std::string tensor_name(std::string_view name, std::span<const NamePart> own) {
   return found.empty() ? layer_tensor(layer, name, kParts) : found;
 }
 
-std::string text_name(std::string_view name) {
-  constexpr std::string_view kOld = "language_model.", kNew = "model.language_model.";
-  if (name.starts_with(kOld)) return std::string(name.substr(kOld.size()));
-  return name.starts_with(kNew) ? concat("model.", name.substr(kNew.size())) : std::string(name);
+std::string text_model_name(std::string_view name) {
+  constexpr std::string_view kOuter = "language_model.", kInner = "model.language_model.";
+  if (name.starts_with(kInner)) return concat("model.", name.substr(kInner.size()));
+  if (name.starts_with(kOuter)) name.remove_prefix(kOuter.size());
+  return std::string(name);
 }
 
 }  // namespace skald

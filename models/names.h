@@ -15,8 +15,8 @@ struct NamePart {
 // A family's own parts come before those that most have.
 std::string tensor_name(std::string_view hf_name, std::span<const NamePart> own = {});
 
-// Files with a vision part put a prefix before the text's names, one that has changed over time:
-// what they would be without it.
-std::string text_name(std::string_view hf_name);
+// "model.layers..." of "language_model.model.layers..." or "model.language_model.layers...", as
+// files with a vision part call the text's tensors; other names stay.
+std::string text_model_name(std::string_view hf_name);
 
 }  // namespace skald

@@ -5,7 +5,6 @@
 #include "models/gguf.h"
 #include "models/hf_config.h"
 #include "models/llama.h"
-#include "models/windows.h"
 
 namespace skald {
 namespace {
@@ -17,16 +16,8 @@ constexpr std::string_view kGgufTypes[] = {"qwen3"};
 void set_windows(const HfConfig& config, ModelConfig& c) {
   const bool used = config.boolean_or("use_sliding_window", false);
   c.window = used ? static_cast<int>(config.integer_or("sliding_window", 0, 1, kMostWindow)) : 0;
-  if (config.has("layer_types")) {
-    c.windows = windows_by_type(config, c.layers, -1);
-    for (int& window : c.windows) {
-      if (window != 0 && c.window == 0) {
-        fail(Exit::Model, config.where(),
-             ": 'layer_types' has 'sliding_attention', but there is no 'sliding_window' in use");
-      }
-      window = window == 0 ? 0 : c.window;
-    }
-  } else if (c.window != 0) {
+  c.windows = read_layer_windows(config, c.layers, c.window);
+  if (c.windows.empty() && c.window != 0) {
     const int64_t first = config.integer("max_window_layers", 0, INT64_MAX);
     for (int layer = 0; layer < c.layers; ++layer) {
       c.windows.push_back(layer >= first ? c.window : 0);

@@ -5,7 +5,6 @@
 #include "models/gguf.h"
 #include "models/hf_config.h"
 #include "models/llama.h"
-#include "models/windows.h"
 
 namespace skald {
 namespace {
@@ -42,9 +41,8 @@ ModelConfig from_hf(const HfConfig& config) {
   ModelConfig c = read_common_hf(config, defaults);
   c.unrotated = read_unrotated(config, c.layers);
   const int window = static_cast<int>(config.integer_or("sliding_window", 0, 0, kMostWindow));
-  if (config.has("layer_types")) {
-    c.windows = windows_by_type(config, c.layers, window);
-  } else if (config.boolean_or("use_sliding_window", false)) {
+  c.windows = read_layer_windows(config, c.layers, window);
+  if (c.windows.empty() && config.boolean_or("use_sliding_window", false)) {
     for (bool slides : c.unrotated) c.windows.push_back(slides ? window : 0);
   }
   return c;

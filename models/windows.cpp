@@ -1,38 +1,9 @@
 #include "models/windows.h"
 
 #include "engine/error.h"
-#include "engine/printable.h"
 #include "models/gguf.h"
-#include "models/hf_config.h"
 
 namespace skald {
-namespace {
-
-void check_count(size_t count, int layers, std::string_view where, std::string_view key) {
-  if (count == static_cast<size_t>(layers)) return;
-  fail(Exit::Model, where, ": '", key, "' has ", count, " entries for ", layers, " layers");
-}
-
-}  // namespace
-
-std::vector<int> windows_by_type(const HfConfig& config, int layers, int window) {
-  const std::vector<std::string> types = config.texts("layer_types");
-  check_count(types.size(), layers, config.where(), "layer_types");
-  std::vector<int> windows;
-  for (const std::string& type : types) {
-    if (type != "full_attention" && type != "sliding_attention") {
-      fail(Exit::Model, config.where(), ": 'layer_types' has '", printable(type, 80),
-           "', expected full_attention and sliding_attention");
-    }
-    if (type == "sliding_attention" && window == 0) {
-      fail(Exit::Model, config.where(),
-           ": 'layer_types' has 'sliding_attention', but there is no 'sliding_window'");
-    }
-    windows.push_back(type == "sliding_attention" ? window : 0);
-  }
-  return windows;
-}
-
 std::vector<int> windows_by_period(int layers, int window, int64_t period) {
   std::vector<int> windows;
   for (int layer = 0; layer < layers; ++layer) {
@@ -55,7 +26,10 @@ std::vector<int> gguf_windows(const GgufFile& file, int layers, int window, int 
     return windows_by_period(layers, window, static_cast<int64_t>(period));
   }
   const std::vector<bool> windowed = metadata.booleans(key);
-  check_count(windowed.size(), layers, file.path(), key);
+  if (windowed.size() != static_cast<size_t>(layers)) {
+    fail(Exit::Model, file.path(), ": '", key, "' has ", windowed.size(),
+         " values, expected one for each of ", layers, " layers");
+  }
   std::vector<int> windows;
   for (const bool has : windowed) windows.push_back(has ? window : 0);
   return windows;
