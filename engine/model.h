@@ -2,6 +2,7 @@
 // Program. Immutable; any number of executors share it.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -51,6 +52,10 @@ struct ModelConfig {
 
   int window_of(int layer) const {
     return windows.empty() ? window : windows[static_cast<size_t>(layer)];
+  }
+  float scale_of_scores() const {
+    return attention_scale != 0 ? attention_scale
+                                : static_cast<float>(1 / std::sqrt(static_cast<double>(head_dim)));
   }
   bool rotates(int layer) const {
     return unrotated.empty() || !unrotated[static_cast<size_t>(layer)];

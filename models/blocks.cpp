@@ -1,7 +1,5 @@
 #include "models/blocks.h"
 
-#include <cmath>
-
 #include "engine/error.h"
 
 namespace skald {
@@ -90,8 +88,7 @@ void Blocks::attention(int layer, ActId in) {
   qk_norm(k_, c.kv_heads, layer, "attn_k_norm");
 
   AttentionSpec spec{c.heads, c.kv_heads, c.head_dim};
-  spec.scale = c.attention_scale != 0 ? c.attention_scale
-                                      : static_cast<float>(1 / std::sqrt(double(c.head_dim)));
+  spec.scale = c.scale_of_scores();
   spec.window = c.window_of(layer);
   spec.softcap = c.attention_softcap;
   if (c.rotates(layer)) {
