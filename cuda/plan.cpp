@@ -40,6 +40,7 @@ MemoryPlan plan_memory(const FusedProgram& fused, const RunOptions& options,
   request.context = options.context;
   request.model_context = std::min(model.context, kMostContext);
   request.short_context = model.short_context;
+  request.tokens = options.tokens;
   request.sequences = options.sequences;
   request.device = {gpu.total_bytes, gpu.free_bytes};
   request.cap = options.memory;

@@ -27,6 +27,7 @@ struct RunOptions {
   // These change only speed and memory.
   // Tokens a sequence may hold; 0: the model's short context, else its own, or what fits.
   int64_t context = 0;
+  int64_t tokens = 0;  // that a sequence will have at least: more than a short context rule it out
   int sequences = 1;   // that exist at a time with full context
   int64_t rows = 512;  // at most in one step, and at least 1; longer prompts go in chunks
   int threads = 0;     // 0: one for each core that this process may use

@@ -60,6 +60,7 @@ MemoryPlan plan_memory(const Model& model, const Program& program, const RunOpti
   request.context = options.context;
   request.model_context = model.config.context;
   request.short_context = model.config.short_context;
+  request.tokens = options.tokens;
   request.sequences = options.sequences;
   request.device = machine_memory();
   request.cap = options.memory;
