@@ -38,6 +38,7 @@ void install_signal_handlers() {
   handle(SIGTERM, on_stop);
   handle(SIGBUS, on_bus_error);
   handle(SIGPIPE, SIG_IGN);  // write() reports it instead
+  handle(SIGXFSZ, SIG_IGN);  // the same
 }
 
 int interrupted_by() { return stop_signal; }
