@@ -93,7 +93,8 @@ MixedModel mixed_model(const ModelConfig& c) {
   MixedModel model{c.layers, c.tied, false};
   constexpr int kLayersOf70b = 80;
   const bool llama = c.architecture == "llama" || c.architecture == "mistral";
-  model.small_values = llama && c.layers == kLayersOf70b && c.heads != c.kv_heads;
+  const bool shared = (llama && c.heads != c.kv_heads) || c.architecture == "qwen2";
+  model.small_values = shared && c.layers == kLayersOf70b;
   return model;
 }
 

@@ -26,7 +26,7 @@ const QuantMix& find_quant_mix(std::string_view name);  // any case; throws Erro
 struct MixedModel {
   int layers = 0;
   bool tied = false;  // the embedding is the output too
-  // Llama's 70B: its attn_v is small beside what depends on it.
+  // The attn_v of Llama's 70B and Qwen2's 72B is small beside what depends on it.
   bool small_values = false;
 };
 MixedModel mixed_model(const ModelConfig& config);
