@@ -64,8 +64,10 @@ void add_run_flags(CLI::App& command, ModelFlags& flags) {
         ->group(kChangesOutput);
   }
   command
-      .add_option("-c,--ctx-size", run.context,
-                  "Context in tokens; 0: the model's own, or what fits")
+      .add_option(
+          "-c,--ctx-size", run.context,
+          "Context in tokens; 0: the model's own, or what fits. With rope scaling longrope or "
+          "dynamic it decides how all positions rotate, and 0 is the one before the stretch")
       ->type_name("N")
       ->transform(in_range(0, int64_t{1} << 31))
       ->capture_default_str()

@@ -44,6 +44,11 @@ ModelConfig from_hf(const HfConfig& config) {
 }
 
 ModelConfig from_gguf(const GgufFile& file) {
+  for (const char* name : {"output.bias", "rope_freqs.weight"}) {
+    if (!file.find(name)) continue;
+    fail(Exit::Model, file.path(), ": tensor '", name,
+         "' is not supported in architecture 'qwen2'");
+  }
   ModelConfig c = read_common_gguf(file);
   c.attention_bias = true;
   if (c.window != 0 && c.window < c.context) {
@@ -51,11 +56,6 @@ ModelConfig from_gguf(const GgufFile& file) {
          "; windows are not supported in architecture 'qwen2'");
   }
   c.window = 0;
-  for (const char* name : {"output.bias", "rope_freqs.weight"}) {
-    if (!file.find(name)) continue;
-    fail(Exit::Model, file.path(), ": tensor '", name,
-         "' is not supported in architecture 'qwen2'");
-  }
   return c;
 }
 

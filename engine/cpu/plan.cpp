@@ -59,6 +59,7 @@ MemoryPlan plan_memory(const Model& model, const Program& program, const RunOpti
   PlanRequest request;
   request.context = options.context;
   request.model_context = model.config.context;
+  request.short_context = model.config.short_context;
   request.sequences = options.sequences;
   request.device = machine_memory();
   request.cap = options.memory;
