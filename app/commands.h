@@ -29,12 +29,14 @@ void add_bench(CLI::App& program, Action& chosen);
 void add_diff(CLI::App& program, Action& chosen);
 void add_plan(CLI::App& program, Action& chosen);
 void add_doctor(CLI::App& program, Action& chosen);
+void add_quantize(CLI::App& program, Action& chosen);
 void add_selftest(CLI::App& program, Action& chosen);
 
 inline constexpr Command kCommands[] = {
     {"run", add_run},           {"bench", add_bench},       {"inspect", add_inspect},
     {"tokenize", add_tokenize}, {"template", add_template}, {"diff", add_diff},
     {"plan", add_plan},         {"selftest", add_selftest}, {"doctor", add_doctor},
+    {"quantize", add_quantize},
 };
 
 // The whole program but for main(): parses, runs, reports errors, returns the exit code.
