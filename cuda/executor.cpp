@@ -88,6 +88,7 @@ class CudaExecutor final : public Executor {
   int64_t bytes_allocated() const override { return plan_.needed() - sizes_.weights; }
   int64_t logit_rows() const override { return sizes_.logit_rows; }
   int64_t cache_bytes_per_token() const override { return sizes_.page / kPageTokens; }
+  DType cache_type() const override { return fused_.type; }
 
   std::string description() const override {
     return concat("cuda:", device_.index, " (", device_.name, ", ", name(fused_.type), ")");
