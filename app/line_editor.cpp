@@ -55,10 +55,10 @@ class LineEditor final : public LineSource {
     el_wset(editor_, EL_GETCFN, &LineEditor::read_character);
     el_wset(editor_, EL_ADDFN, L"skald-paste", L"Insert pasted text", &LineEditor::paste);
     const wchar_t* const kKeys[][2] = {
-        {L"\\e[200~", L"skald-paste"},      {L"^R", L"em-inc-search-prev"},
+        {L"\\e[200~", L"skald-paste"},       {L"^R", L"em-inc-search-prev"},
         {L"\\e[3~", L"ed-delete-next-char"}, {L"\\e[1;5C", L"em-next-word"},
-        {L"\\e[1;5D", L"ed-prev-word"},     {L"\\e[H", L"ed-move-to-beg"},
-        {L"\\e[F", L"ed-move-to-end"},      {L"\\e[1~", L"ed-move-to-beg"},
+        {L"\\e[1;5D", L"ed-prev-word"},      {L"\\e[H", L"ed-move-to-beg"},
+        {L"\\e[F", L"ed-move-to-end"},       {L"\\e[1~", L"ed-move-to-beg"},
         {L"\\e[4~", L"ed-move-to-end"},
     };
     for (const auto& [key, action] : kKeys) el_wset(editor_, EL_BIND, key, action, nullptr);
