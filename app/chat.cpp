@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "app/atomic_file.h"
 #include "app/chat_flags.h"
 #include "app/chat_program.h"
 #include "app/commands.h"
@@ -59,6 +60,7 @@ int chat(ChatCommandFlags& flags) {
          printable(flags.model.model));
   }
   if (!flags.path.empty()) flags.model.model = flags.path;
+  if (!flags.session.empty()) check_writable(flags.session);  // before a model takes its time
 
   ScreenOptions look;
   look.interactive = stdin_is_terminal() && StandardOutput().is_terminal();

@@ -16,7 +16,7 @@ size_t columns(const std::string& line) {
 
 TEST_CASE("every help fits a screen and shows examples") {
   for (const char* command :
-       {"run", "bench", "inspect", "tokenize", "diff", "plan", "selftest", "doctor", ""}) {
+       {"run", "chat", "bench", "inspect", "tokenize", "diff", "plan", "selftest", "doctor", ""}) {
     CAPTURE(command);
     std::vector<std::string> arguments{command, "--help"};
     if (arguments[0].empty()) arguments.erase(arguments.begin());
@@ -38,7 +38,7 @@ TEST_CASE("every help fits a screen and shows examples") {
 TEST_CASE("the list of commands says in one line each what they do") {
   const std::string help = skald({"--help"}).out;
   for (const char* command :
-       {"run", "bench", "inspect", "tokenize", "diff", "plan", "selftest", "doctor"}) {
+       {"run", "chat", "bench", "inspect", "tokenize", "diff", "plan", "selftest", "doctor"}) {
     const size_t at = help.find("\n  " + std::string(command) + " ");
     REQUIRE(at != std::string::npos);
     CHECK(help.find('\n', at + 1) - at < 90);
