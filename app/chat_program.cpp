@@ -1,5 +1,7 @@
 #include "app/chat_program.h"
 
+#include <signal.h>
+
 #include <cctype>
 #include <cstdio>
 #include <utility>
@@ -53,7 +55,8 @@ int ChatProgram::talk() {
     if (parts_.terminal) parts_.terminal->show_keys();
     std::string message;
     bool repaired = false;
-    const auto got = read_message(parts_.lines, person ? "> " : "", person ? ". " : "", message, repaired);
+    const auto got =
+        read_message(parts_.lines, person ? "> " : "", person ? ". " : "", message, repaired);
     if (got == LineSource::Got::Interrupted) continue;
     if (got == LineSource::Got::End) break;
     if (repaired) screen().notice("bytes that are no UTF-8 were replaced by U+FFFD");
@@ -84,7 +87,8 @@ void ChatProgram::attach(std::string text) {
 
 void ChatProgram::send(const std::string& message) {
   if (dialogue().awaits_answer()) {
-    fail(Exit::Failed, "the last message has no answer yet: /retry answers it, /undo takes it back");
+    fail(Exit::Failed,
+         "the last message has no answer yet: /retry answers it, /undo takes it back");
   }
   dialogue().say(attached_.empty() ? message : attached_ + "\n\n" + message);
   attached_.clear();
@@ -161,9 +165,10 @@ void ChatProgram::fail_full(bool begun) const {
 }
 
 bool ChatProgram::may_drop(const Room& room) {
-  const std::string full = concat("the context is full: ", room.needed, " tokens are needed, it holds ",
-                                  room.context);
-  const std::string turns = concat("the oldest ", turns_text(room.drop), " of ", dialogue().turns());
+  const std::string full =
+      concat("the context is full: ", room.needed, " tokens are needed, it holds ", room.context);
+  const std::string turns =
+      concat("the oldest ", turns_text(room.drop), " of ", dialogue().turns());
   if (context_full == ContextFull::Drop) {
     screen().notice(concat(full, "; without ", turns, " it goes on"));
     return true;

@@ -33,8 +33,8 @@ class ChatProgram {
  public:
   ChatProgram(const ChatParts& parts, ChatSettings settings);
 
-  // Until the end of the input, /exit or a signal; the exit code. In a pipe the first Error ends it,
-  // before a person it is said and forgotten.
+  // Until the end of the input, /exit or a signal; the exit code. In a pipe the first Error ends
+  // it, before a person it is said and forgotten.
   int run();
 
   std::vector<std::string> stops;

@@ -14,8 +14,8 @@
 namespace skald {
 
 struct ScreenOptions {
-  bool interactive = false;    // a person types on a terminal and reads there
-  bool raw = false;            // control characters reach the terminal
+  bool interactive = false;  // a person types on a terminal and reads there
+  bool raw = false;          // control characters reach the terminal
   bool hide_thinking = false;
   TerminalTraits traits;
 };
@@ -51,9 +51,9 @@ class ChatScreen {
   bool terminal_;  // stdout is one
   std::optional<ThinkingSplitter> splitter_;
   std::string thinking_;
-  bool hiding_ = false;     // the mark of hidden thinking stands open
-  bool shown_ = false;      // something of the answer, beside white space
-  bool at_begin_ = true;    // white space is left out
+  bool hiding_ = false;   // the mark of hidden thinking stands open
+  bool shown_ = false;    // something of the answer, beside white space
+  bool at_begin_ = true;  // white space is left out
   bool dim_ = false;
   bool line_open_ = false;  // the last character was no new line
 };

@@ -1,6 +1,5 @@
 #include "app/chat_session.h"
 
-#include "app/atomic_file.h"
 #include "app/cache_file.h"
 #include "app/transcript.h"
 #include "engine/error.h"
@@ -9,9 +8,7 @@
 namespace skald {
 
 ChatSession::ChatSession(std::filesystem::path path, std::string_view model, Executor& executor)
-    : path_(std::move(path)), executor_(executor), key_(cache_key(model, executor)) {
-  check_writable(path_);
-}
+    : path_(std::move(path)), executor_(executor), key_(cache_key(model, executor)) {}
 
 ChatSession::Resumed ChatSession::resume(Dialogue& dialogue) {
   std::optional<CacheFile> file = CacheFile::open(path_);

@@ -14,7 +14,6 @@ namespace skald {
 
 class ChatSession {
  public:
-  // Throws Error(Exit::Failed) where the file cannot be written, or holds something else.
   // `model` is model_hash().
   ChatSession(std::filesystem::path path, std::string_view model, Executor& executor);
 
@@ -23,7 +22,7 @@ class ChatSession {
     int64_t cached = 0;   // tokens
     std::string missing;  // why the cache is not used; empty: it is
   };
-  Resumed resume(Dialogue& dialogue);
+  Resumed resume(Dialogue& dialogue);  // throws Error(Exit::Failed) where it holds something else
 
   // The messages alone are small: after every turn. A large cache takes seconds: once, at the end.
   void save_messages(const Dialogue& dialogue);

@@ -40,7 +40,8 @@ std::vector<ChatSetting> list_settings(const ChatSettings& settings) {
     std::string value = option->get_default_str();
     if (long_name(*option) == kBias) {
       value.clear();
-      for (const std::string& bias : copy.sampling.biases) value += (value.empty() ? "" : " ") + bias;
+      for (const std::string& bias : copy.sampling.biases)
+        value += (value.empty() ? "" : " ") + bias;
       if (value.empty()) value = "none";
     }
     list.push_back({long_name(*option), value, option->get_description()});
@@ -48,13 +49,18 @@ std::vector<ChatSetting> list_settings(const ChatSettings& settings) {
   return list;
 }
 
+std::string setting_name(std::string typed) {
+  typed.erase(0, typed.find_first_not_of('-'));
+  std::replace(typed.begin(), typed.end(), '_', '-');
+  return typed;
+}
+
 void change_setting(ChatSettings& settings, const std::string& name, const std::string& value,
                     int64_t vocab) {
   ChatSettings changed = settings;
   CLI::App command;
   const std::vector<CLI::Option*> options = options_of(command, changed);
-  std::string wanted = name.substr(std::min(name.find_first_not_of('-'), name.size()));
-  std::replace(wanted.begin(), wanted.end(), '_', '-');
+  const std::string wanted = setting_name(name);
   std::vector<std::string> names;
   for (const CLI::Option* option : options) names.push_back(long_name(*option));
   if (std::find(names.begin(), names.end(), wanted) == names.end()) {

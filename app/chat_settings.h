@@ -23,6 +23,9 @@ struct ChatSetting {
 };
 std::vector<ChatSetting> list_settings(const ChatSettings& settings);
 
+// As list_settings() has it: "--top_k" is "top-k".
+std::string setting_name(std::string typed);
+
 // Throws Error(Exit::Usage), changing nothing, for a name that is none or a value out of its
 // limits. `vocab` is the model's.
 void change_setting(ChatSettings& settings, const std::string& name, const std::string& value,

@@ -22,6 +22,7 @@ struct Command {
 };
 
 void add_run(CLI::App& program, Action& chosen);
+void add_chat(CLI::App& program, Action& chosen);
 void add_inspect(CLI::App& program, Action& chosen);
 void add_tokenize(CLI::App& program, Action& chosen);
 void add_template(CLI::App& program, Action& chosen);
@@ -34,11 +35,17 @@ void add_completion(CLI::App& program, Action& chosen);
 void add_man(CLI::App& program, Action& chosen);
 
 inline constexpr Command kCommands[] = {
-    {"run", add_run},           {"bench", add_bench},
-    {"inspect", add_inspect},   {"tokenize", add_tokenize},
-    {"template", add_template}, {"diff", add_diff},
-    {"plan", add_plan},         {"selftest", add_selftest},
-    {"doctor", add_doctor},     {"completion", add_completion},
+    {"run", add_run},
+    {"chat", add_chat},
+    {"bench", add_bench},
+    {"inspect", add_inspect},
+    {"tokenize", add_tokenize},
+    {"template", add_template},
+    {"diff", add_diff},
+    {"plan", add_plan},
+    {"selftest", add_selftest},
+    {"doctor", add_doctor},
+    {"completion", add_completion},
     {"man", add_man},
 };
 

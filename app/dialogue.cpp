@@ -97,8 +97,8 @@ std::vector<Message> Dialogue::without_oldest(int turns) const {
   auto first = messages_.begin() + !system().empty();
   const auto system_end = first;
   for (; turns > 0; --turns) {
-    first = std::find_if(std::find_if(first, messages_.end(), is_user) + 1, messages_.end(),
-                         is_user);
+    first =
+        std::find_if(std::find_if(first, messages_.end(), is_user) + 1, messages_.end(), is_user);
   }
   std::vector<Message> rest(messages_.begin(), system_end);
   rest.insert(rest.end(), first, messages_.end());

@@ -1,12 +1,15 @@
 // Line editing by libedit. Characters come through a reader of ours: signals, a window that changes
 // and bytes that are no text are ours to handle, and libedit would drop or re-send them.
 #include <histedit.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <climits>
 #include <cstdio>
 #include <cwchar>
+#include <initializer_list>
+#include <utility>
 
 #include "app/line_source.h"
 #include "app/output.h"
@@ -22,6 +25,10 @@ constexpr char32_t kReplacement = 0xfffd;
 // Terminals put these around pasted text, once they were asked to.
 constexpr std::string_view kBeginPastes = "\x1b[?2004h", kEndPastes = "\x1b[?2004l";
 constexpr std::wstring_view kPasteEnd = L"\x1b[201~";
+
+// No terminal sends this: the reader puts it in where the cursor is to go below the line.
+constexpr std::string_view kMoveToEnd = "\x1b[9997~";
+constexpr std::string_view kClearBelow = "\r\x1b[J";
 
 std::wstring wide(std::string_view utf8) {
   std::wstring out;
@@ -54,15 +61,17 @@ class LineEditor final : public LineSource {
     el_wset(editor_, EL_HIST, history_w, recalled_);
     el_wset(editor_, EL_GETCFN, &LineEditor::read_character);
     el_wset(editor_, EL_ADDFN, L"skald-paste", L"Insert pasted text", &LineEditor::paste);
-    const wchar_t* const kKeys[][2] = {
-        {L"\\e[200~", L"skald-paste"},      {L"^R", L"em-inc-search-prev"},
-        {L"\\e[3~", L"ed-delete-next-char"}, {L"\\e[1;5C", L"em-next-word"},
-        {L"\\e[1;5D", L"ed-prev-word"},     {L"\\e[H", L"ed-move-to-beg"},
-        {L"\\e[F", L"ed-move-to-end"},      {L"\\e[1~", L"ed-move-to-beg"},
-        {L"\\e[4~", L"ed-move-to-end"},
-    };
-    for (const auto& [key, action] : kKeys) el_wset(editor_, EL_BIND, key, action, nullptr);
+    el_wset(editor_, EL_ADDFN, L"skald-to-end", L"Go below the line", &LineEditor::move_to_end);
+    bind({{L"^R", L"em-inc-search-prev"},
+          {L"\\e[3~", L"ed-delete-next-char"},
+          {L"\\e[1;5C", L"em-next-word"},
+          {L"\\e[1;5D", L"ed-prev-word"},
+          {L"\\e[H", L"ed-move-to-beg"},
+          {L"\\e[F", L"ed-move-to-end"},
+          {L"\\e[1~", L"ed-move-to-beg"},
+          {L"\\e[4~", L"ed-move-to-end"}});
     el_source(editor_, nullptr);
+    bind({{L"\\e[200~", L"skald-paste"}, {L"\\e[9997~", L"skald-to-end"}});
   }
 
   ~LineEditor() override {
@@ -82,8 +91,8 @@ class LineEditor final : public LineSource {
     int length = 0;
     errno = 0;
     const wchar_t* text = el_wgets(editor_, &length);
-    const bool interrupted = !text && interrupted_by();
-    if (interrupted) show_interrupted();
+    const bool interrupted = std::exchange(interrupted_, false) && !text;
+    if (interrupted) out.write(interrupted_by() == SIGINT ? "^C\n" : "\n");
     out.write(kEndPastes);
     if (interrupted) return Got::Interrupted;
     if (!text || length <= 0) {
@@ -97,6 +106,10 @@ class LineEditor final : public LineSource {
   }
 
  private:
+  void bind(std::initializer_list<std::pair<const wchar_t*, const wchar_t*>> keys) {
+    for (const auto& [key, action] : keys) el_wset(editor_, EL_BIND, key, action, nullptr);
+  }
+
   static LineEditor& self(EditLine* editor) {
     void* data = nullptr;
     el_wget(editor, EL_CLIENTDATA, &data);
@@ -110,11 +123,11 @@ class LineEditor final : public LineSource {
     LineEditor& me = self(editor);
     while (true) {
       if (me.take_character(*out)) return 1;
+      if (me.interrupted_) {
+        errno = EINTR;
+        return -1;
+      }
       if (!wait_readable(STDIN_FILENO)) {
-        if (interrupted_by()) {
-          errno = EINTR;
-          return -1;
-        }
         me.handle_signals();
         continue;
       }
@@ -148,8 +161,15 @@ class LineEditor final : public LineSource {
   }
 
   void handle_signals() {
+    if (interrupted_by()) {
+      interrupted_ = true;
+      bytes_ = kMoveToEnd;
+    }
     if (take_resized()) {
+      // Where the line is now depends on the terminal, which may have broken it anew. What stands
+      // above the cursor is left alone.
       el_resize(editor_);
+      StandardOutput().write(kClearBelow);
       el_wset(editor_, EL_REFRESH);
     }
     if (take_suspended()) {
@@ -160,11 +180,9 @@ class LineEditor final : public LineSource {
     }
   }
 
-  // Below what was typed, wherever in it the cursor is.
-  void show_interrupted() {
-    el_cursor(editor_, INT_MAX / 2);
-    el_wset(editor_, EL_REFRESH);
-    StandardOutput().write("^C\n");
+  static unsigned char move_to_end(EditLine* editor, wint_t) {
+    el_cursor(editor, INT_MAX / 2);
+    return CC_REFRESH;
   }
 
   static unsigned char paste(EditLine* editor, wint_t) {
@@ -190,7 +208,8 @@ class LineEditor final : public LineSource {
   HistoryW* recalled_ = nullptr;
   size_t known_ = 0;  // of the history's entries, those that libedit has
   std::wstring prompt_;
-  std::string bytes_;  // read, and not yet a whole character
+  std::string bytes_;         // read, and not yet a whole character
+  bool interrupted_ = false;  // by a signal, and the line is to end
 };
 
 }  // namespace

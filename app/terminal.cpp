@@ -6,8 +6,8 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include <clocale>
 #include <climits>
+#include <clocale>
 #include <cstdio>
 #include <cstdlib>
 #include <cwchar>

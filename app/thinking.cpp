@@ -94,9 +94,8 @@ std::vector<ThinkingPart> ThinkingSplitter::flush() {
 }
 
 bool is_thinking_tag(std::string_view piece) {
-  return std::any_of(std::begin(kTags), std::end(kTags), [&](const Tags& tags) {
-    return piece == tags.begin || piece == tags.end;
-  });
+  return std::any_of(std::begin(kTags), std::end(kTags),
+                     [&](const Tags& tags) { return piece == tags.begin || piece == tags.end; });
 }
 
 }  // namespace skald

@@ -1,5 +1,5 @@
-// How far two lists of ids say the same. Ids may differ where texts do not: what a model wrote token
-// by token is often not how a tokenizer would cut the same text.
+// How far two lists of ids say the same. Ids may differ where texts do not: what a model wrote
+// token by token is often not how a tokenizer would cut the same text.
 #pragma once
 
 #include <cstddef>

@@ -23,8 +23,7 @@ struct Talk {
   Talk(const std::filesystem::path& model, const std::string& text, int64_t context)
       : opened(open_model(model)),
         tokens(open_tokenizer(opened)),
-        executor(cpu::make_executor(opened.model,
-                                    {.context = context, .rows = 16, .threads = 1})),
+        executor(cpu::make_executor(opened.model, {.context = context, .rows = 16, .threads = 1})),
         chat({{"default", "test", text}}, {.bos = "<s>", .eos = "</s>"}),
         dialogue({executor, *tokens.tokenizer, chat, tokens.stop_ids, {}}) {
     options.text = [&](std::string_view piece) { heard += piece; };
@@ -48,8 +47,7 @@ constexpr const char* kTemplate =
 
 // The bundled model, which says something else each time.
 struct Storyteller : Talk {
-  explicit Storyteller(const std::string& text = kTemplate)
-      : Talk(bundled_model(), text, 512) {
+  explicit Storyteller(const std::string& text = kTemplate) : Talk(bundled_model(), text, 512) {
     options.most_tokens = 20;
   }
 };
@@ -159,8 +157,7 @@ TEST_CASE("a template that drops the thinking of earlier answers gets what it as
   const Answer second = talk.ask("b");
   const std::string held =
       talk.tokens.tokenizer->decode(talk.dialogue.session().tokens(), /*show_control=*/true);
-  CHECK(held ==
-        "<s>[user]a</s>[assistant]yes</s>[user]b</s>[assistant]<think>hm</think>yes");
+  CHECK(held == "<s>[user]a</s>[assistant]yes</s>[user]b</s>[assistant]<think>hm</think>yes");
   CHECK(second.reused == 20);  // "<s>[user]a</s>[assistant]"
 }
 
@@ -296,7 +293,11 @@ TEST_CASE("what a template refuses changes nothing") {
   talk.ask("a");
   CHECK(has(error_text([&] { talk.dialogue.set_system("s"); }, Exit::Failed), "no system"));
   CHECK(has(error_text([&] { talk.dialogue.say("bad"); }, Exit::Failed), "bad word"));
-  CHECK(has(error_text([&] { talk.dialogue.replace({{"system", "s"}}); }, Exit::Failed),
+  CHECK(has(error_text(
+                [&] {
+                  talk.dialogue.replace({{"system", "s"}});
+                },
+                Exit::Failed),
             "no system"));
   CHECK(talk.dialogue.messages().size() == 2);
   CHECK(talk.dialogue.system() == "");
