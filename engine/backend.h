@@ -33,6 +33,9 @@ struct RunOptions {
   int threads = 0;     // 0: one for each core that this process may use
   MemoryCap memory;    // most to take of the device's
   int arch_limit = 0;  // GPU kernels for this compute capability (75, 80, 90) at most; 0: the GPU's
+
+  // Called while weights are copied to a GPU; may be empty.
+  std::function<void(int64_t bytes, int64_t of)> loading = {};
 };
 
 enum class Want : uint8_t { Nothing, LastRow, EveryRow };
