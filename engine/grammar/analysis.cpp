@@ -108,9 +108,30 @@ class Analyser {
     if (rules_.drop_endless && ends_[index(rules_.root)]) return;
     for (RuleId rule : order_) {
       if (ends_[index(rule)]) continue;
-      fail(Exit::Usage, rules_.name(rule),
-           " can never end: each way through it needs a rule that does not end, or a character "
-           "that does not exist; give it a choice that ends");
+      fail(Exit::Usage, rules_.name(cause(rule)),
+           " can never end: each way through it leads back to it, or to something that nothing "
+           "matches; give it a choice that ends");
+    }
+  }
+
+  // Of a rule that cannot end, the one that keeps it from that: where a way through it comes back
+  // to a rule, or to nothing.
+  RuleId cause(RuleId rule) const {
+    std::vector<bool> seen(rules_.size());
+    NodeId at = rules_.body(rule);
+    for (;;) {
+      const Node& node = rules_.node(at);
+      if (node.kind == Kind::Call) {
+        if (seen[index(node.rule)]) return node.rule;
+        rule = node.rule;
+        seen[index(rule)] = true;
+        at = rules_.body(rule);
+      } else if (node.parts.empty()) {
+        return rule;
+      } else {
+        const auto stuck = [&](NodeId part) { return !a_.can_end[index(part)]; };
+        at = *std::find_if(node.parts.begin(), node.parts.end(), stuck);
+      }
     }
   }
 

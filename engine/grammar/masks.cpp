@@ -64,10 +64,12 @@ bool Masks::plain_step(SetId set, SetId& next) {
     return same_step(from, first, last, more, next, known);
   };
   const auto after = [&](int lead) { return stacks_.step(set, static_cast<uint8_t>(lead)); };
-  // The well-formed UTF-8 of all plain characters, by first byte.
+  const SetId e2 = after(0xE2), e280 = stacks_.step(e2, 0x80);
+  // The well-formed UTF-8 of all plain characters, by first byte; E2 80 A8 and A9 are line breaks.
   return same(set, 0x20, 0x21, 0) && same(set, 0x23, 0x5B, 0) && same(set, 0x5D, 0x7E, 0) &&
-         same(set, 0xC2, 0xDF, 1) && same(after(0xE0), 0xA0, 0xBF, 1) && same(set, 0xE1, 0xEC, 2) &&
-         same(after(0xED), 0x80, 0x9F, 1) && same(set, 0xEE, 0xEF, 2) &&
+         same(set, 0xC2, 0xDF, 1) && same(after(0xE0), 0xA0, 0xBF, 1) && same(set, 0xE1, 0xE1, 2) &&
+         same(e280, 0x80, 0xA7, 0) && same(e280, 0xAA, 0xBF, 0) && same(e2, 0x81, 0xBF, 1) &&
+         same(set, 0xE3, 0xEC, 2) && same(after(0xED), 0x80, 0x9F, 1) && same(set, 0xEE, 0xEF, 2) &&
          same(after(0xF0), 0x90, 0xBF, 2) && same(set, 0xF1, 0xF3, 3) &&
          same(after(0xF4), 0x80, 0x8F, 2);
 }

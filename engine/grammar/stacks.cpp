@@ -180,7 +180,11 @@ void Stacks::find_edges(SetId set) {
   }
   while (!called_.empty()) {
     const uint32_t rule = called_.front().second;
-    const SetId below = make(callers_[rule]);
+    SetId below = make(callers_[rule]);
+    // A call at the end of a rule over a leaf goes on with the leaf itself.
+    if (const std::span<const Item> item = items(below); item.size() == 1 && only_ended(below)) {
+      below = item[0].below;
+    }
     std::pop_heap(called_.begin(), called_.end(), std::greater());
     called_.pop_back();
     callers_[rule].clear();

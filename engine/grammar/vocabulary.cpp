@@ -49,9 +49,34 @@ Trie make_trie(const Vocabulary& vocabulary, std::span<const int32_t> ids) {
   return trie;
 }
 
+void sort_by_bytes(const Vocabulary& vocabulary, std::vector<int32_t>& ids) {
+  struct Key {
+    uint64_t head;  // the first bytes, which decide most comparisons
+    int32_t id;
+  };
+  std::vector<Key> keys;
+  keys.reserve(ids.size());
+  for (int32_t id : ids) {
+    const std::string_view bytes = vocabulary.bytes(id);
+    uint64_t head = 0;
+    for (size_t i = 0; i < 8; ++i) {
+      head = head << 8 | (i < bytes.size() ? static_cast<uint8_t>(bytes[i]) : 0);
+    }
+    keys.push_back({head, id});
+  }
+  std::sort(keys.begin(), keys.end(), [&](const Key& a, const Key& b) {
+    if (a.head != b.head) return a.head < b.head;
+    const std::string_view x = vocabulary.bytes(a.id), y = vocabulary.bytes(b.id);
+    return x != y ? x < y : a.id < b.id;
+  });
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = keys[i].id;
+}
+
 }  // namespace
 
-bool is_plain(char32_t c) { return c >= 0x20 && c != '"' && c != '\\' && c != 0x7F; }
+bool is_plain(char32_t c) {
+  return c >= 0x20 && c != '"' && c != '\\' && c != 0x7F && c != 0x2028 && c != 0x2029;
+}
 
 int plain_length(std::string_view text) {
   int count = 0;
@@ -86,10 +111,7 @@ Vocabulary::Vocabulary(std::span<const std::string_view> bytes, std::span<const 
     longest_token_ = std::max(longest_token_, static_cast<uint32_t>(token.size()));
     ids.push_back(id);
   }
-  std::sort(ids.begin(), ids.end(), [&](int32_t a, int32_t b) {
-    const std::string_view x = this->bytes(a), y = this->bytes(b);
-    return x != y ? x < y : a < b;
-  });
+  sort_by_bytes(*this, ids);
   for (int32_t id : ids) {
     const int length = plain_length(this->bytes(id));
     if (length > 0 && length <= kLongestPlain) {
