@@ -48,23 +48,24 @@ std::string read_all(int fd, const std::string& name) {
 
 }  // namespace
 
-std::string read_text(const std::string& file) {
-  std::string text;
-  if (file == "-") {
-    text = read_all(STDIN_FILENO, "stdin");
-  } else {
-    const std::string name = printable(file);
-    const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) fail(Exit::Usage, name, ": cannot be opened: ", std::strerror(errno));
-    struct stat status = {};
-    fstat(fd, &status);
-    if (S_ISDIR(status.st_mode)) {
-      close(fd);
-      fail(Exit::Usage, name, ": is a folder, expected a text file");
-    }
-    text = read_all(fd, name);
+std::string read_bytes(const std::string& file) {
+  if (file == "-") return read_all(STDIN_FILENO, "stdin");
+  const std::string name = printable(file);
+  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) fail(Exit::Usage, name, ": cannot be opened: ", std::strerror(errno));
+  struct stat status = {};
+  fstat(fd, &status);
+  if (S_ISDIR(status.st_mode)) {
     close(fd);
+    fail(Exit::Usage, name, ": is a folder, expected a text file");
   }
+  std::string text = read_all(fd, name);
+  close(fd);
+  return text;
+}
+
+std::string read_text(const std::string& file) {
+  std::string text = read_bytes(file);
   if (text.ends_with('\n')) text.pop_back();
   return text;
 }

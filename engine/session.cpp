@@ -46,4 +46,23 @@ void Session::truncate(int64_t length) {
   sequence_.truncate(std::min(std::max<int64_t>(length - 1, 0), sequence_.length()));
 }
 
+void Session::read_page(int64_t index, std::span<std::byte> bytes) const {
+  check(index >= 0 && index < pages_for(computed()), "a page that is read is in use");
+  executor_->read_page(sequence_.pages()[static_cast<size_t>(index)], bytes);
+}
+
+void Session::restore(std::span<const int32_t> tokens, const LoadPage& load) {
+  check(tokens_.empty() && computed() == 0, "a session is empty before it is restored");
+  check(std::ssize(tokens) <= executor_->context(), "what is restored fits the context");
+  Sequence sequence = executor_->new_sequence();
+  sequence.extend(std::ssize(tokens));
+  std::vector<std::byte> bytes(static_cast<size_t>(executor_->page_bytes()));
+  for (int64_t index = 0; index < std::ssize(sequence.pages()); ++index) {
+    load(index, bytes);
+    executor_->write_page(sequence.pages()[static_cast<size_t>(index)], bytes);
+  }
+  tokens_.assign(tokens.begin(), tokens.end());
+  sequence_ = std::move(sequence);
+}
+
 }  // namespace skald

@@ -3,7 +3,9 @@
 // turns.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -28,6 +30,18 @@ class Session {
 
   // Forgets all tokens from `length` on.
   void truncate(int64_t length);
+
+  // Of tokens(), how many are in the cache; the others wait for the next next().
+  int64_t computed() const { return sequence_.length(); }
+
+  // Page `index` of the cache, which holds pages_for(computed()) of them, as the executor's
+  // page_bytes() bytes.
+  void read_page(int64_t index, std::span<std::byte> bytes) const;
+
+  // Takes `tokens` into an empty session with the cache that was computed for them: `load` fills in
+  // page after page. Where it throws, the session stays empty.
+  using LoadPage = std::function<void(int64_t index, std::span<std::byte> bytes)>;
+  void restore(std::span<const int32_t> tokens, const LoadPage& load);
 
   const std::vector<int32_t>& tokens() const { return tokens_; }
   bool full() const { return static_cast<int64_t>(tokens_.size()) >= executor_->context(); }

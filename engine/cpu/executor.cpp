@@ -7,6 +7,7 @@
 #include "engine/buffer.h"
 #include "engine/cpu/kernels.h"
 #include "engine/cpu/plan.h"
+#include "engine/cpu/simd.h"
 #include "engine/error.h"
 #include "engine/step.h"
 
@@ -43,6 +44,8 @@ class CpuExecutor final : public Executor {
         kernels_(set == KernelSet::Fast ? fast_kernels(kernel_options(program_, options))
                                         : reference_kernels(kernel_options(program_, options))),
         f16_cache_(!options.exact),
+        page_format_(concat("cpu ", set == KernelSet::Fast ? find_simd().chosen : "reference",
+                            f16_cache_ ? " f16" : " f32")),
         pool_(pages_for(plan_.context) * options.sequences),
         step_({max_rows_, plan_.context, program_.vocab()}) {
     for (const ActSpec& act : program_.acts) {
@@ -65,6 +68,20 @@ class CpuExecutor final : public Executor {
 
   int64_t logit_rows() const override { return kLogitRows; }
   int64_t cache_bytes_per_token() const override { return layout_.bytes / kPageTokens; }
+  DType cache_type() const override { return f16_cache_ ? DType::F16 : DType::F32; }
+
+  std::string page_format() const override { return page_format_; }
+  int64_t page_bytes() const override { return layout_.bytes; }
+
+  void read_page(int32_t index, std::span<std::byte> bytes) override {
+    check(std::ssize(bytes) == layout_.bytes, "a whole page is read");
+    std::memcpy(bytes.data(), page(index), bytes.size());
+  }
+
+  void write_page(int32_t index, std::span<const std::byte> bytes) override {
+    check(std::ssize(bytes) == layout_.bytes, "a whole page is written");
+    std::memcpy(page(index), bytes.data(), bytes.size());
+  }
 
   int64_t bytes_allocated() const override {
     int64_t bytes = cache_.bytes() + wanted_.bytes() + logits_.bytes();
@@ -205,6 +222,7 @@ class CpuExecutor final : public Executor {
   PageLayout layout_;
   std::unique_ptr<Kernels> kernels_;
   bool f16_cache_;
+  std::string page_format_;
   PagePool pool_;
 
   std::vector<Buffer> acts_;  // one an ActSpec, [max_rows, cols] float32
