@@ -65,7 +65,8 @@ MemoryPlan plan_memory(const Model& model, const Program& program, const RunOpti
   request.parts = [&](int64_t context) {
     std::vector<MemoryPart> parts = fixed;
     parts.insert(parts.begin() + 1,
-                 {"cache", bytes_product(page, pages_for(context) * options.sequences)});
+                 {"cache", bytes_product(page, cache_pages(context, options.sequences,
+                                                           options.cache_tokens))});
     return parts;
   };
   return make_plan(request);
