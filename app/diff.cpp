@@ -133,6 +133,8 @@ std::string op_label(const Program& program, size_t index) {
     label += concat(" ", program.weight(linear->weight).name);
   } else if (const auto* norm = std::get_if<RmsNorm>(&op)) {
     label += concat(" ", program.weight(norm->weight).name);
+  } else if (const auto* head_norm = std::get_if<HeadNorm>(&op)) {
+    label += concat(" ", program.weight(head_norm->weight).name);
   } else if (const auto* attention = std::get_if<Attention>(&op)) {
     label += concat(" of layer ", attention->layer);
   }
