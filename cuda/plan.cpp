@@ -40,7 +40,7 @@ MemoryPlan plan_memory(const FusedProgram& fused, const RunOptions& options, int
   PlanRequest request;
   request.context = options.context;
   request.model_context = std::min(model_context, kMostContext);
-  request.sequences = options.sequences;
+  request.sequences = options.cache_tokens > 0 ? 1 : options.sequences;
   request.device = {gpu.total_bytes, gpu.free_bytes};
   request.cap = options.memory;
   SizeOptions size = size_options(fused, options, gpu);

@@ -1,12 +1,29 @@
 #include "engine/scheduler.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "engine/error.h"
 #include "engine/step_choice.h"
 
 namespace skald {
+namespace {
+
+// Adds the time that it lives.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& seconds) : seconds_(seconds) {}
+  ~Stopwatch() {
+    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  double& seconds_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
 
 Scheduler::Scheduler(Executor& executor, SchedulerLimits limits)
     : executor_(executor),
@@ -47,7 +64,7 @@ std::span<GenerationEvent> Scheduler::step() {
   make_room();
   if (!parts_.empty() && run()) {
     remember_prefixes();
-    for (StepPick& pick : picks_.pick(executor_, parts_)) deliver(pick);
+    for (StepPick& pick : pick()) deliver(pick);
     // A prompt that is only scored ends without a token.
     for (const auto& text : running_) {
       if (!text->ended && text->pending() == 0) end(*text, Ending::Length);
@@ -120,6 +137,7 @@ bool Scheduler::run() {
     rows_.push_back({&part.text->sequence, tokens, part.want});
     counts_.computed_tokens += part.count;
   }
+  const Stopwatch stopwatch(counts_.busy_seconds);
   try {
     executor_.run(rows_);
     ++counts_.steps;
@@ -129,6 +147,11 @@ bool Scheduler::run() {
     lower_load(error.what());
     return false;
   }
+}
+
+std::span<StepPick> Scheduler::pick() {
+  const Stopwatch stopwatch(counts_.busy_seconds);
+  return picks_.pick(executor_, parts_);
 }
 
 // The device had no memory for the step: the next ones are smaller.

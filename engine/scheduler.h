@@ -33,6 +33,7 @@ struct SchedulerCounts {
   int64_t new_tokens = 0;       // picked
   int64_t preemptions = 0;      // texts that gave their pages back
   int64_t lowered = 0;          // times that the device's memory ran out
+  double busy_seconds = 0;      // in the executor
 };
 
 class Scheduler {
@@ -58,6 +59,7 @@ class Scheduler {
   bool make_room(const ScheduledText& text, int64_t pages);
   void preempt(ScheduledText& text);
   bool run();
+  std::span<StepPick> pick();
   void lower_load(const std::string& problem);
   void remember_prefixes();
   void deliver(StepPick& pick);

@@ -59,7 +59,7 @@ MemoryPlan plan_memory(const Model& model, const Program& program, const RunOpti
   PlanRequest request;
   request.context = options.context;
   request.model_context = model.config.context;
-  request.sequences = options.sequences;
+  request.sequences = options.cache_tokens > 0 ? 1 : options.sequences;
   request.device = machine_memory();
   request.cap = options.memory;
   request.parts = [&](int64_t context) {
