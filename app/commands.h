@@ -23,6 +23,7 @@ struct Command {
 
 void add_run(CLI::App& program, Action& chosen);
 void add_chat(CLI::App& program, Action& chosen);
+void add_batch(CLI::App& program, Action& chosen);
 void add_inspect(CLI::App& program, Action& chosen);
 void add_tokenize(CLI::App& program, Action& chosen);
 void add_template(CLI::App& program, Action& chosen);
@@ -38,6 +39,7 @@ void add_man(CLI::App& program, Action& chosen);
 inline constexpr Command kCommands[] = {
     {"run", add_run},
     {"chat", add_chat},
+    {"batch", add_batch},
     {"bench", add_bench},
     {"inspect", add_inspect},
     {"tokenize", add_tokenize},
