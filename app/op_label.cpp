@@ -34,8 +34,8 @@ std::string op_label(const Program& program, size_t op) {
   if (const auto* attention = std::get_if<Attention>(&o)) {
     return label + concat(" of layer ", attention->layer);
   }
-  const bool named = std::holds_alternative<Linear>(o) || std::holds_alternative<RmsNorm>(o);
-  return named ? label + concat(" ", weight_name(program, o)) : label;
+  const bool ends = std::holds_alternative<Embed>(o) || std::holds_alternative<Logits>(o);
+  return !ends && !weight_name(program, o).empty() ? label + concat(" ", weight_name(program, o)) : label;
 }
 
 int op_layer(const Program& program, size_t op) {

@@ -23,6 +23,7 @@ int64_t Program::weight_bytes() const {
     std::visit(Overloaded{
                    [&](const Embed& o) { bytes += weight(o.weight).view.row_bytes; },
                    [&](const RmsNorm& o) { count(o.weight); },
+                   [&](const HeadNorm& o) { count(o.weight); },
                    [&](const Linear& o) { count(o.weight), count(o.bias); },
                    [&](const Logits& o) { count(o.weight); },
                    [](const auto&) {},
@@ -36,6 +37,7 @@ std::string_view op_name(const Op& op) {
   return std::visit(Overloaded{
                         [](const Embed&) { return "embed"; },
                         [](const RmsNorm&) { return "rms_norm"; },
+                        [](const HeadNorm&) { return "head_norm"; },
                         [](const Linear&) { return "linear"; },
                         [](const Rope&) { return "rope"; },
                         [](const Attention&) { return "attention"; },
@@ -48,6 +50,7 @@ std::string_view op_name(const Op& op) {
 
 const ActId* op_output(const Op& op) {
   return std::visit(Overloaded{
+                        [](const HeadNorm& o) { return &o.x; },
                         [](const Rope& o) { return &o.x; },
                         [](const Add& o) { return &o.x; },
                         [](const Logits&) -> const ActId* { return nullptr; },
@@ -67,6 +70,12 @@ WeightId ProgramBuilder::weight(const std::string& name, int64_t rows, int64_t c
     fail(Exit::Model, file_.path(), ": tensor '", name, "' is missing (expected ",
          shape_text(rows, cols), "); the file is incomplete or of another architecture");
   }
+  return id;
+}
+
+WeightId ProgramBuilder::norm_weight(const std::string& name, int64_t cols, float plus) {
+  const WeightId id = weight(name, 1, cols);
+  program_.weights.back().plus = plus;
   return id;
 }
 
@@ -104,6 +113,10 @@ Program ProgramBuilder::finish() && {
             [&](const Embed& o) { return view(o.weight).cols == cols(o.out); },
             [&](const RmsNorm& o) {
               return view(o.weight).cols == cols(o.in) && cols(o.in) == cols(o.out);
+            },
+            [&](const HeadNorm& o) {
+              return view(o.weight).cols == o.head_dim &&
+                     cols(o.x) == int64_t{o.heads} * o.head_dim;
             },
             [&](const Linear& o) {
               return view(o.weight).cols == cols(o.in) && view(o.weight).rows == cols(o.out) &&

@@ -23,7 +23,8 @@ struct AttentionSpec {
   int kv_heads = 0;  // divides heads; query head h reads kv head h / (heads / kv_heads)
   int head_dim = 0;
   float scale = 1;
-  int window = 0;  // a query sees keys at positions > its own - window; 0: all before it
+  int window = 0;     // a query sees keys at positions > its own - window; 0: all before it
+  float softcap = 0;  // a score s becomes softcap * tanh(s / softcap) before the mask; 0: stays
 
   bool operator==(const AttentionSpec&) const = default;
 };
@@ -34,16 +35,27 @@ struct AttentionSpec {
 struct RopeSpec {
   std::vector<float> inv_freq;
   bool interleaved = false;
+  float scale = 1;  // of cosines and sines
 };
 
+// out = scale * the token's row
 struct Embed {
   ActId out;
   WeightId weight;  // [vocab, dim]
+  float scale = 1;
 };
 // out = in / sqrt(mean(in²) + eps) * weight
 struct RmsNorm {
   ActId out, in;
   WeightId weight;  // [1, dim]
+  float eps;
+};
+// The same of each head by itself, in place.
+struct HeadNorm {
+  ActId x;
+  WeightId weight;  // [1, head_dim]
+  int heads;
+  int head_dim;
   float eps;
 };
 // out = weight · in + bias
@@ -69,17 +81,21 @@ struct GatedAct {
   ActId out, gate, up;
   Activation activation;
 };
-// x += y
+// x += scale * y
 struct Add {
   ActId x, y;
+  float scale = 1;
 };
-// Of the wanted rows only; the last op of a program.
+// scale * weight · in, or softcap * tanh(that / softcap) where softcap is not 0. Of the wanted rows
+// only; the last op of a program.
 struct Logits {
   ActId in;
   WeightId weight;  // [vocab, dim]
+  float scale = 1;
+  float softcap = 0;
 };
 
-using Op = std::variant<Embed, RmsNorm, Linear, Rope, Attention, GatedAct, Add, Logits>;
+using Op = std::variant<Embed, RmsNorm, HeadNorm, Linear, Rope, Attention, GatedAct, Add, Logits>;
 
 struct ActSpec {
   std::string name;
@@ -89,6 +105,8 @@ struct ActSpec {
 struct Weight {
   std::string name;
   TensorView view;
+  // Added to each number of a norm's weight: Gemma's safetensors hold what it has beyond 1.
+  float plus = 0;
 };
 
 // What a layer's cache holds for one token: kv_heads * head_dim keys, and as many values.
@@ -121,6 +139,7 @@ class ProgramBuilder {
 
   ActId act(std::string name, int64_t cols);
   WeightId weight(const std::string& name, int64_t rows, int64_t cols);
+  WeightId norm_weight(const std::string& name, int64_t cols, float plus = 0);
   WeightId optional_weight(const std::string& name, int64_t rows, int64_t cols);  // or None
   int rope(RopeSpec spec);
   int kv_layer(KvLayer layer);
