@@ -30,6 +30,7 @@ void add_template(CLI::App& program, Action& chosen);
 void add_bench(CLI::App& program, Action& chosen);
 void add_diff(CLI::App& program, Action& chosen);
 void add_plan(CLI::App& program, Action& chosen);
+void add_perplexity(CLI::App& program, Action& chosen);
 void add_doctor(CLI::App& program, Action& chosen);
 void add_quantize(CLI::App& program, Action& chosen);
 void add_selftest(CLI::App& program, Action& chosen);
@@ -40,6 +41,7 @@ inline constexpr Command kCommands[] = {
     {"run", add_run},
     {"chat", add_chat},
     {"batch", add_batch},
+    {"perplexity", add_perplexity},
     {"bench", add_bench},
     {"inspect", add_inspect},
     {"tokenize", add_tokenize},
