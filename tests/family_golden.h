@@ -55,7 +55,9 @@ inline std::string refusal(const std::string& name, const Json& changes) {
 
 // Of every text of a golden.
 inline void check_model(const Model& model, const std::string& name, cpu::KernelSet kernels) {
-  for (const std::string text : read_json(golden_folder(name) / "golden.json")["texts"]) {
+  const Json texts = read_json(golden_folder(name) / "golden.json").at("texts");
+  REQUIRE(!texts.empty());
+  for (const std::string text : texts) {
     CAPTURE(name, text, kernels == cpu::KernelSet::Fast);
     const fs::path json = golden_folder(name) / (text + ".json");
     const Json golden = read_json(json);
