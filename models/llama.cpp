@@ -7,6 +7,7 @@
 #include "models/config.h"
 #include "models/families.h"
 #include "models/gguf.h"
+#include "models/gguf_export.h"
 #include "models/hf_config.h"
 #include "models/names.h"
 
@@ -28,6 +29,18 @@ ModelConfig from_gguf(const GgufFile& file) {
   return c;
 }
 
+// Mistral's window is no part of the format's "llama", but skald reads it there.
+void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
+  if (c.activation != Activation::Silu) {
+    fail(Exit::Model, config.where(),
+         ": a GGUF of the architecture 'llama' has the activation "
+         "silu alone, and this model has another");
+  }
+  put_common(config, c, {.architecture = "llama", .rope_tensor = true}, out);
+  interleave_heads("attn_q", c.heads, out);
+  interleave_heads("attn_k", c.kv_heads, out);
+}
+
 }  // namespace
 
 std::string llama_tensor_name(std::string_view name) { return tensor_name(name); }
@@ -46,7 +59,7 @@ Program build_llama(const ModelConfig& c, const WeightFile& file) {
   return std::move(b).finish();
 }
 
-const Family kLlama = {"Llama",   kHfTypes,          kGgufTypes, from_hf,
-                       from_gguf, llama_tensor_name, build_llama};
+const Family kLlama = {"Llama",   kHfTypes,          kGgufTypes,  from_hf,
+                       from_gguf, llama_tensor_name, build_llama, to_gguf};
 
 }  // namespace skald

@@ -4,6 +4,7 @@
 #include "models/config.h"
 #include "models/families.h"
 #include "models/gguf.h"
+#include "models/gguf_export.h"
 #include "models/hf_config.h"
 #include "models/llama.h"
 
@@ -58,9 +59,18 @@ ModelConfig from_gguf(const GgufFile& file) {
   return c;
 }
 
+void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
+  if (c.activation != Activation::Silu) {
+    fail(Exit::Model, config.where(),
+         ": a GGUF of the architecture 'qwen2' has the activation "
+         "silu alone, and this model has another");
+  }
+  put_common(config, c, {.architecture = "qwen2"}, out);
+}
+
 }  // namespace
 
-const Family kQwen2 = {"Qwen2",   kHfTypes,          kGgufTypes, from_hf,
-                       from_gguf, llama_tensor_name, build_llama};
+const Family kQwen2 = {"Qwen2",   kHfTypes,          kGgufTypes,  from_hf,
+                       from_gguf, llama_tensor_name, build_llama, to_gguf};
 
 }  // namespace skald
