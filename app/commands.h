@@ -23,13 +23,16 @@ struct Command {
 
 void add_run(CLI::App& program, Action& chosen);
 void add_chat(CLI::App& program, Action& chosen);
+void add_batch(CLI::App& program, Action& chosen);
 void add_inspect(CLI::App& program, Action& chosen);
 void add_tokenize(CLI::App& program, Action& chosen);
 void add_template(CLI::App& program, Action& chosen);
 void add_bench(CLI::App& program, Action& chosen);
 void add_diff(CLI::App& program, Action& chosen);
 void add_plan(CLI::App& program, Action& chosen);
+void add_perplexity(CLI::App& program, Action& chosen);
 void add_doctor(CLI::App& program, Action& chosen);
+void add_quantize(CLI::App& program, Action& chosen);
 void add_selftest(CLI::App& program, Action& chosen);
 void add_completion(CLI::App& program, Action& chosen);
 void add_man(CLI::App& program, Action& chosen);
@@ -37,6 +40,8 @@ void add_man(CLI::App& program, Action& chosen);
 inline constexpr Command kCommands[] = {
     {"run", add_run},
     {"chat", add_chat},
+    {"batch", add_batch},
+    {"perplexity", add_perplexity},
     {"bench", add_bench},
     {"inspect", add_inspect},
     {"tokenize", add_tokenize},
@@ -45,6 +50,7 @@ inline constexpr Command kCommands[] = {
     {"plan", add_plan},
     {"selftest", add_selftest},
     {"doctor", add_doctor},
+    {"quantize", add_quantize},
     {"completion", add_completion},
     {"man", add_man},
 };

@@ -40,6 +40,7 @@ struct Invocation {
   size_t read_at_most = SIZE_MAX;  // bytes of stdout, then the pipe is closed
   double seconds = 60;
   uint64_t address_space = 0;  // bytes, at most; 0: no limit
+  uint64_t file_size = 0;      // that it may write; 0: no limit
   // Sent, one after the other, each time that more output is seen.
   std::vector<int> signals = {};
 };
@@ -71,6 +72,10 @@ inline void write_all(int fd, std::string_view bytes) {
   if (invocation.address_space > 0) {
     const rlimit both = {invocation.address_space, invocation.address_space};
     ::setrlimit(RLIMIT_AS, &both);
+  }
+  if (invocation.file_size > 0) {
+    const rlimit both = {invocation.file_size, invocation.file_size};
+    ::setrlimit(RLIMIT_FSIZE, &both);
   }
   ::signal(SIGPIPE, SIG_DFL);
   ::execv(built_program().c_str(), argv.data());
