@@ -74,7 +74,8 @@ void install_signal_handlers() {
   handle(SIGINT, on_stop);
   handle(SIGTERM, on_stop);
   handle(SIGBUS, on_bus_error);
-  handle(SIGPIPE, SIG_IGN);  // write() reports it instead
+  handle(SIGPIPE, SIG_IGN);  // write() reports these two instead
+  handle(SIGXFSZ, SIG_IGN);
 }
 
 int interrupted_by() { return stop_signal; }

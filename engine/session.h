@@ -26,8 +26,8 @@ class Session {
   bool compute_part();
 
   // Computes what was fed, the last token again where all are computed, and picks the next one,
-  // which becomes part of the text.
-  Picked next();
+  // which becomes part of the text; `allowed` as in SampleContext.
+  Picked next(std::span<const uint64_t> allowed = {});
 
   // For the tokens from now on.
   void set_sampling(SamplingParams params, uint64_t request = 0);
