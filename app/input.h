@@ -6,7 +6,9 @@
 
 namespace skald {
 
-// A whole file, or stdin for "-"; one newline at its end is dropped, as editors add it.
+// A whole file, or stdin for "-".
+std::string read_bytes(const std::string& file);
+// One newline at its end is dropped, as editors add it.
 std::string read_text(const std::string& file);
 
 // Replaces \n \r \t \\ \" \' \0 and \xHH; anything else after a backslash is an Error.

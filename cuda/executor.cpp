@@ -42,6 +42,11 @@ SizeOptions planned_size(SizeOptions options, const MemoryPlan& plan, AttentionC
   return options;
 }
 
+const FusedProgram& bound(FusedProgram& fused, int64_t context) {
+  fused.program.bind_context(context);
+  return fused;
+}
+
 class CudaExecutor final : public Executor {
  public:
   CudaExecutor(const Model& model, const RunOptions& options, int device, const Switches& switches)
@@ -54,10 +59,10 @@ class CudaExecutor final : public Executor {
                                  attention_code_of(fused_.type, gpu_.compute_capability))),
         dependent_(switches.dependent_launches && kHasSm90a && gpu_.compute_capability == 90),
         max_rows_(options.rows),
-        plan_(checked(plan_memory(fused_, options, model.config.context, device_), device)),
+        plan_(checked(plan_memory(fused_, options, model.config, device_), device)),
         sizes_(fused_,
                planned_size(size_options(fused_, options, device_), plan_, attention_code_)),
-        loaded_(fused_, sizes_.weights, stream_),
+        loaded_(bound(fused_, plan_.context), sizes_.weights, stream_, options.loading),
         pool_(sizes_.pages),
         cache_(sizes_.cache(), "the key-value cache"),
         pairs_(sizes_.pairs, "activations"),
@@ -88,9 +93,31 @@ class CudaExecutor final : public Executor {
   int64_t bytes_allocated() const override { return plan_.needed() - sizes_.weights; }
   int64_t logit_rows() const override { return sizes_.logit_rows; }
   int64_t cache_bytes_per_token() const override { return sizes_.page / kPageTokens; }
+  DType cache_type() const override { return fused_.type; }
 
   std::string description() const override {
     return concat("cuda:", device_.index, " (", device_.name, ", ", name(fused_.type), ")");
+  }
+
+  std::string page_format() const override {
+    return concat("cuda ", gpu_.compute_capability, " ", name(fused_.type));
+  }
+  int64_t page_bytes() const override { return sizes_.page; }
+
+  void read_page(int32_t index, std::span<std::byte> bytes) override {
+    check(std::ssize(bytes) == sizes_.page, "a whole page is read");
+    SKALD_CUDA(cudaSetDevice(device_.index));
+    SKALD_CUDA(
+        cudaMemcpyAsync(bytes.data(), page(index), bytes.size(), cudaMemcpyDeviceToHost, stream_));
+    SKALD_CUDA(cudaStreamSynchronize(stream_));
+  }
+
+  void write_page(int32_t index, std::span<const std::byte> bytes) override {
+    check(std::ssize(bytes) == sizes_.page, "a whole page is written");
+    SKALD_CUDA(cudaSetDevice(device_.index));
+    SKALD_CUDA(
+        cudaMemcpyAsync(page(index), bytes.data(), bytes.size(), cudaMemcpyHostToDevice, stream_));
+    SKALD_CUDA(cudaStreamSynchronize(stream_));  // the caller's bytes may go
   }
 
   int64_t run(Step step) override {

@@ -1,13 +1,45 @@
 #include "cuda/fuse.h"
 
 #include "engine/error.h"
+#include "engine/overloaded.h"
 
 namespace skald::cuda {
 namespace {
 
+// What of an op the kernels leave out, or "".
+std::string_view unknown_part(const Program& program, const Op& op) {
+  const auto plus = [&](WeightId id) {
+    return program.weight(id).plus == 0 ? "" : "norms whose weights lack a 1";
+  };
+  return std::visit(
+      Overloaded{
+          [](const Embed& o) { return o.scale == 1 ? "" : "embeddings with a scale"; },
+          [&](const RmsNorm& o) { return plus(o.weight); },
+          [](const HeadNorm&) { return "norms of single heads"; },
+          [&](const Rope& o) {
+            const RopeSpec& spec = program.ropes[static_cast<size_t>(o.spec)];
+            return spec.scale == 1 ? "" : "rotations with a scale";
+          },
+          [](const Attention& o) { return o.spec.softcap == 0 ? "" : "capped attention scores"; },
+          [](const Add& o) { return o.scale == 1 ? "" : "sums with a scale"; },
+          [](const Logits& o) {
+            return o.scale == 1 && o.softcap == 0 ? "" : "logits with a scale or a cap";
+          },
+          [](const auto&) { return ""; },
+      },
+      op);
+}
+
 class Fuser {
  public:
-  Fuser(const Program& program, ActId qkv) : ops_(program.ops), qkv_(qkv) {}
+  Fuser(const Program& program, ActId qkv) : ops_(program.ops), qkv_(qkv) {
+    for (size_t i = 0; i < ops_.size(); ++i) {
+      const std::string_view part = unknown_part(program, ops_[i]);
+      if (part.empty()) continue;
+      fail(Exit::Failed, "CUDA has no kernel for ", part, ", which op ", i, " of this model, ",
+           op_name(ops_[i]), ", needs; use --device cpu");
+    }
+  }
 
   std::vector<FusedOp> run() {
     while (at_ < ops_.size()) {

@@ -14,4 +14,23 @@ std::vector<Picked> Executor::pick(std::span<const PickRequest> requests) {
   return picked;
 }
 
+std::vector<TokenScore> Executor::score(std::span<const int32_t> targets) {
+  std::vector<TokenScore> scores(targets.size());
+  for (size_t row = 0; row < targets.size(); ++row) {
+    if (targets[row] < 0) continue;
+    scores[row] = score_row(logits(static_cast<int64_t>(row)), targets[row]);
+  }
+  return scores;
+}
+
+std::vector<RowComparison> Executor::compare(Executor& base, std::span<const int32_t> targets) {
+  std::vector<RowComparison> comparisons(targets.size());
+  for (size_t row = 0; row < targets.size(); ++row) {
+    if (targets[row] < 0) continue;
+    const int64_t index = static_cast<int64_t>(row);
+    comparisons[row] = compare_rows(logits(index), base.logits(index), targets[row]);
+  }
+  return comparisons;
+}
+
 }  // namespace skald

@@ -3,6 +3,7 @@
 // scoring need. Not thread-safe; several executors in one process are independent.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "engine/memory_plan.h"
 #include "engine/model.h"
 #include "engine/sampler.h"
+#include "engine/score.h"
 
 namespace skald {
 
@@ -23,12 +25,18 @@ struct RunOptions {
   bool exact = false;  // float32 activations, sums and cache, whatever the weights' format
 
   // These change only speed and memory.
-  int64_t context = 0;  // tokens a sequence may hold; 0: the model's own, or what fits
-  int sequences = 1;    // that exist at a time with full context
-  int64_t rows = 512;   // at most in one step, and at least 1; longer prompts go in chunks
-  int threads = 0;      // 0: one for each core that this process may use
-  MemoryCap memory;     // most to take of the device's
+  // Tokens a sequence may hold; 0: the model's short context, else its own, or what fits.
+  int64_t context = 0;
+  int64_t tokens = 0;  // that a sequence will have at least: more than a short context rule it out
+  int sequences = 1;   // that exist at a time
+  int64_t cache_tokens = 0;  // of all together, at least a context; 0: a full context for each
+  int64_t rows = 512;        // at most in one step, and at least 1; longer prompts go in chunks
+  int threads = 0;           // 0: one for each core that this process may use
+  MemoryCap memory;          // most to take of the device's
   int arch_limit = 0;  // GPU kernels for this compute capability (75, 80, 90) at most; 0: the GPU's
+
+  // Called while weights are copied to a GPU; may be empty.
+  std::function<void(int64_t bytes, int64_t of)> loading = {};
 };
 
 enum class Want : uint8_t { Nothing, LastRow, EveryRow };
@@ -74,11 +82,26 @@ class Executor {
   // How many rows get their logits at once: the one that is asked for, and those after it.
   virtual int64_t logit_rows() const = 0;
 
+  // What each wanted row says of its target token; a target of -1 leaves its row out. No more than
+  // logit_rows() rows of logits exist at a time, whatever the text's length.
+  virtual std::vector<TokenScore> score(std::span<const int32_t> targets);
+  // The same beside `base`, an executor of the same vocabulary that has run the same step.
+  virtual std::vector<RowComparison> compare(Executor& base, std::span<const int32_t> targets);
+
   virtual void observe(Observer observer) = 0;
   virtual const MemoryPlan& plan() const = 0;   // by which memory was allocated
   virtual int64_t bytes_allocated() const = 0;  // cache and workspace, beside the weights
   virtual int64_t cache_bytes_per_token() const = 0;
+  virtual DType cache_type() const = 0;
   virtual std::string description() const = 0;  // "cpu (AVX3_DL, 2 threads)"
+
+  // A cache page's contents, to be kept in a file (Session::read_page()). page_format() names what
+  // the bytes depend on beside the model: an executor of the same model whose format and page size
+  // are equal goes on from them as if it had computed them.
+  virtual std::string page_format() const = 0;  // "cpu AVX3_DL f16"
+  virtual int64_t page_bytes() const = 0;
+  virtual void read_page(int32_t page, std::span<std::byte> bytes) = 0;  // [page_bytes()]
+  virtual void write_page(int32_t page, std::span<const std::byte> bytes) = 0;
 
  private:
   Sampler sampler_;

@@ -12,6 +12,12 @@ std::string shape_text(int64_t rows, int64_t cols) {
 
 }  // namespace
 
+void Program::bind_context(int64_t context) {
+  for (RopeSpec& rope : ropes) {
+    if (rope.by_context) rope.inv_freq = rope.by_context(context);
+  }
+}
+
 int64_t Program::vocab() const { return weight(std::get<Logits>(ops.back()).weight).view.rows; }
 
 int64_t Program::weight_bytes() const {
@@ -23,6 +29,7 @@ int64_t Program::weight_bytes() const {
     std::visit(Overloaded{
                    [&](const Embed& o) { bytes += weight(o.weight).view.row_bytes; },
                    [&](const RmsNorm& o) { count(o.weight); },
+                   [&](const HeadNorm& o) { count(o.weight); },
                    [&](const Linear& o) { count(o.weight), count(o.bias); },
                    [&](const Logits& o) { count(o.weight); },
                    [](const auto&) {},
@@ -36,6 +43,7 @@ std::string_view op_name(const Op& op) {
   return std::visit(Overloaded{
                         [](const Embed&) { return "embed"; },
                         [](const RmsNorm&) { return "rms_norm"; },
+                        [](const HeadNorm&) { return "head_norm"; },
                         [](const Linear&) { return "linear"; },
                         [](const Rope&) { return "rope"; },
                         [](const Attention&) { return "attention"; },
@@ -48,6 +56,7 @@ std::string_view op_name(const Op& op) {
 
 const ActId* op_output(const Op& op) {
   return std::visit(Overloaded{
+                        [](const HeadNorm& o) { return &o.x; },
                         [](const Rope& o) { return &o.x; },
                         [](const Add& o) { return &o.x; },
                         [](const Logits&) -> const ActId* { return nullptr; },
@@ -70,6 +79,12 @@ WeightId ProgramBuilder::weight(const std::string& name, int64_t rows, int64_t c
   return id;
 }
 
+WeightId ProgramBuilder::norm_weight(const std::string& name, int64_t cols, float plus) {
+  const WeightId id = weight(name, 1, cols);
+  program_.weights.back().plus = plus;
+  return id;
+}
+
 WeightId ProgramBuilder::optional_weight(const std::string& name, int64_t rows, int64_t cols) {
   const Tensor* tensor = file_.find(name);
   if (!tensor) return WeightId::None;
@@ -80,6 +95,17 @@ WeightId ProgramBuilder::optional_weight(const std::string& name, int64_t rows, 
   }
   program_.weights.push_back({name, view});
   return static_cast<WeightId>(program_.weights.size() - 1);
+}
+
+WeightId ProgramBuilder::weight_rows(const std::string& name, int64_t rows, int64_t cols,
+                                     int64_t first, int64_t count) {
+  check(first >= 0 && count > 0 && first + count <= rows, "rows lie within their weight");
+  const WeightId id = weight(name, rows, cols);
+  Weight& part = program_.weights.back();
+  part.name = concat(name, "[", first, ":", first + count, "]");
+  part.view.data = part.view.row(first);
+  part.view.rows = count;
+  return id;
 }
 
 int ProgramBuilder::rope(RopeSpec spec) {
@@ -104,6 +130,10 @@ Program ProgramBuilder::finish() && {
             [&](const Embed& o) { return view(o.weight).cols == cols(o.out); },
             [&](const RmsNorm& o) {
               return view(o.weight).cols == cols(o.in) && cols(o.in) == cols(o.out);
+            },
+            [&](const HeadNorm& o) {
+              return view(o.weight).cols == o.head_dim &&
+                     cols(o.x) == int64_t{o.heads} * o.head_dim;
             },
             [&](const Linear& o) {
               return view(o.weight).cols == cols(o.in) && view(o.weight).rows == cols(o.out) &&

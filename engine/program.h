@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -23,7 +24,8 @@ struct AttentionSpec {
   int kv_heads = 0;  // divides heads; query head h reads kv head h / (heads / kv_heads)
   int head_dim = 0;
   float scale = 1;
-  int window = 0;  // a query sees keys at positions > its own - window; 0: all before it
+  int window = 0;     // a query sees keys at positions > its own - window; 0: all before it
+  float softcap = 0;  // a score s becomes softcap * tanh(s / softcap) before the mask; 0: stays
 
   bool operator==(const AttentionSpec&) const = default;
 };
@@ -32,18 +34,31 @@ struct AttentionSpec {
 // Half-split pairs are (i, i + n/2), as Hugging Face lays heads out; interleaved ones are
 // (2i, 2i + 1), as GGUF does for the llama architecture.
 struct RopeSpec {
-  std::vector<float> inv_freq;
+  std::vector<float> inv_freq;  // of a short context, where they depend on it
   bool interleaved = false;
+  float scale = 1;  // of cosines and sines
+  // The same for a context of so many tokens; empty where they do not depend on it.
+  std::function<std::vector<float>(int64_t context)> by_context = {};
 };
 
+// out = scale * the token's row
 struct Embed {
   ActId out;
   WeightId weight;  // [vocab, dim]
+  float scale = 1;
 };
 // out = in / sqrt(mean(in²) + eps) * weight
 struct RmsNorm {
   ActId out, in;
   WeightId weight;  // [1, dim]
+  float eps;
+};
+// The same of each head by itself, in place.
+struct HeadNorm {
+  ActId x;
+  WeightId weight;  // [1, head_dim]
+  int heads;
+  int head_dim;
   float eps;
 };
 // out = weight · in + bias
@@ -69,17 +84,21 @@ struct GatedAct {
   ActId out, gate, up;
   Activation activation;
 };
-// x += y
+// x += scale * y
 struct Add {
   ActId x, y;
+  float scale = 1;
 };
-// Of the wanted rows only; the last op of a program.
+// scale * weight · in, or softcap * tanh(that / softcap) where softcap is not 0. Of the wanted rows
+// only; the last op of a program.
 struct Logits {
   ActId in;
   WeightId weight;  // [vocab, dim]
+  float scale = 1;
+  float softcap = 0;
 };
 
-using Op = std::variant<Embed, RmsNorm, Linear, Rope, Attention, GatedAct, Add, Logits>;
+using Op = std::variant<Embed, RmsNorm, HeadNorm, Linear, Rope, Attention, GatedAct, Add, Logits>;
 
 struct ActSpec {
   std::string name;
@@ -89,6 +108,8 @@ struct ActSpec {
 struct Weight {
   std::string name;
   TensorView view;
+  // Added to each number of a norm's weight: Gemma's safetensors hold what it has beyond 1.
+  float plus = 0;
 };
 
 // What a layer's cache holds for one token: kv_heads * head_dim keys, and as many values.
@@ -106,6 +127,8 @@ struct Program {
 
   const ActSpec& act(ActId id) const { return acts[static_cast<size_t>(id)]; }
   const Weight& weight(WeightId id) const { return weights[static_cast<size_t>(id)]; }
+  // Chooses the frequencies; an executor calls it once, as soon as it knows its context.
+  void bind_context(int64_t context);
   int64_t vocab() const;         // rows of the Logits op's weight
   int64_t weight_bytes() const;  // that one decode step reads: an embedding counts one row
 };
@@ -120,8 +143,13 @@ class ProgramBuilder {
   explicit ProgramBuilder(const WeightFile& file) : file_(file) {}
 
   ActId act(std::string name, int64_t cols);
+  int64_t cols(ActId id) const { return program_.act(id).cols; }
   WeightId weight(const std::string& name, int64_t rows, int64_t cols);
+  WeightId norm_weight(const std::string& name, int64_t cols, float plus = 0);
   WeightId optional_weight(const std::string& name, int64_t rows, int64_t cols);  // or None
+  // `count` rows, from `first` on, of a weight that several ops share.
+  WeightId weight_rows(const std::string& name, int64_t rows, int64_t cols, int64_t first,
+                       int64_t count);
   int rope(RopeSpec spec);
   int kv_layer(KvLayer layer);
   void add(Op op) { program_.ops.push_back(op); }

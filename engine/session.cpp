@@ -28,8 +28,10 @@ bool Session::compute_part() {
 Picked Session::next(std::span<const uint64_t> allowed) {
   while (compute_part()) {
   }
+  check(!tokens_.empty(), "a session is fed before its next token");
+  // The last token's logits are what is picked from; a truncated or restored session lacks them.
+  sequence_.truncate(std::min(sequence_.length(), std::ssize(tokens_) - 1));
   const auto pending = std::span(tokens_).subspan(static_cast<size_t>(sequence_.length()));
-  check(!pending.empty(), "a session is fed before its next token");
   const SeqRows rows{&sequence_, pending, Want::LastRow};
   executor_->run({&rows, 1});
   const PickRequest request{&params_,
@@ -43,8 +45,31 @@ void Session::truncate(int64_t length) {
   check(length >= 0 && length <= static_cast<int64_t>(tokens_.size()),
         "a session is truncated to a part of itself");
   tokens_.resize(static_cast<size_t>(length));
-  // The last token is computed again: its logits are what next() picks from.
-  sequence_.truncate(std::min(std::max<int64_t>(length - 1, 0), sequence_.length()));
+  sequence_.truncate(std::min(length, sequence_.length()));
+}
+
+void Session::set_sampling(SamplingParams params, uint64_t request) {
+  params_ = std::move(params);
+  request_ = request;
+}
+
+void Session::read_page(int64_t index, std::span<std::byte> bytes) const {
+  check(index >= 0 && index < pages_for(computed()), "a page that is read is in use");
+  executor_->read_page(sequence_.pages()[static_cast<size_t>(index)], bytes);
+}
+
+void Session::restore(std::span<const int32_t> tokens, const LoadPage& load) {
+  check(tokens_.empty() && computed() == 0, "a session is empty before it is restored");
+  check(std::ssize(tokens) <= executor_->context(), "what is restored fits the context");
+  Sequence sequence = executor_->new_sequence();
+  sequence.extend(std::ssize(tokens));
+  std::vector<std::byte> bytes(static_cast<size_t>(executor_->page_bytes()));
+  for (int64_t index = 0; index < std::ssize(sequence.pages()); ++index) {
+    load(index, bytes);
+    executor_->write_page(sequence.pages()[static_cast<size_t>(index)], bytes);
+  }
+  tokens_.assign(tokens.begin(), tokens.end());
+  sequence_ = std::move(sequence);
 }
 
 }  // namespace skald

@@ -3,7 +3,9 @@
 // turns.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -23,12 +25,27 @@ class Session {
   // the same; asking before lets a long prompt be interrupted.
   bool compute_part();
 
-  // Computes what was fed and picks the next token, which becomes part of the text; `allowed` as in
-  // SampleContext.
+  // Computes what was fed, the last token again where all are computed, and picks the next one,
+  // which becomes part of the text; `allowed` as in SampleContext.
   Picked next(std::span<const uint64_t> allowed = {});
+
+  // For the tokens from now on.
+  void set_sampling(SamplingParams params, uint64_t request = 0);
 
   // Forgets all tokens from `length` on.
   void truncate(int64_t length);
+
+  // Of tokens(), how many are in the cache; the others wait for the next next().
+  int64_t computed() const { return sequence_.length(); }
+
+  // Page `index` of the cache, which holds pages_for(computed()) of them, as the executor's
+  // page_bytes() bytes.
+  void read_page(int64_t index, std::span<std::byte> bytes) const;
+
+  // Takes `tokens` into an empty session with the cache that was computed for them: `load` fills in
+  // page after page. Where it throws, the session stays empty.
+  using LoadPage = std::function<void(int64_t index, std::span<std::byte> bytes)>;
+  void restore(std::span<const int32_t> tokens, const LoadPage& load);
 
   const std::vector<int32_t>& tokens() const { return tokens_; }
   bool full() const { return static_cast<int64_t>(tokens_.size()) >= executor_->context(); }

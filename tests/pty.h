@@ -1,5 +1,6 @@
 // Runs the built program on a pseudo-terminal, as a person meets it: stdin, stdout and stderr are
-// the terminal.
+// the terminal. "\x03" is Ctrl-C, "\x04" Ctrl-D; what the terminal shows, keys included, has "\r\n"
+// for line ends.
 #pragma once
 
 #include <stdlib.h>
@@ -10,48 +11,108 @@
 
 namespace skald::test {
 
-// `keys` are typed after a moment; "\x03" is Ctrl-C, "\x04" ends stdin. What the terminal shows,
-// keys included, is in Outcome::out, with "\r\n" for line ends.
-inline Outcome run_on_terminal(const std::vector<std::string>& arguments, int columns = 80,
-                               const std::string& keys = "", double seconds = 60) {
-  const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
-  if (terminal < 0 || ::grantpt(terminal) || ::unlockpt(terminal)) {
-    throw std::runtime_error("no pseudo-terminal");
-  }
-  const winsize size = {24, static_cast<unsigned short>(columns), 0, 0};
-  ::ioctl(terminal, TIOCSWINSZ, &size);
-  const std::string name = ::ptsname(terminal);
-  const pid_t child = ::fork();
-  if (child == 0) {
+// A dialogue: type, wait for what shall appear, type again. Ends the program when it goes.
+class Terminal {
+ public:
+  // Of the invocation: arguments, environment and seconds, after which the program is killed.
+  explicit Terminal(const Invocation& invocation, int columns = 80, int rows = 24)
+      : limit_(invocation.seconds) {
+    fd_ = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (fd_ < 0 || ::grantpt(fd_) || ::unlockpt(fd_)) throw std::runtime_error("no terminal");
+    resize(columns, rows);
+    const std::string name = ::ptsname(fd_);
+    child_ = ::fork();
+    if (child_ != 0) return;
     ::setsid();
     const int tty = ::open(name.c_str(), O_RDWR);
     ::ioctl(tty, TIOCSCTTY, 0);
     ::dup2(tty, 0), ::dup2(tty, 1), ::dup2(tty, 2);
-    exec_program({arguments, ""});
+    if (tty > 2) ::close(tty);
+    exec_program(invocation);
   }
-  Outcome outcome;
-  const auto start = std::chrono::steady_clock::now();
-  bool typed = keys.empty();
-  while (true) {
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    if (elapsed.count() > seconds) ::kill(child, SIGKILL);
-    if (!typed && elapsed.count() > 0.3) {
-      write_all(terminal, keys);
-      typed = true;
+  ~Terminal() {
+    if (child_ > 0) ::kill(child_, SIGKILL), ::waitpid(child_, nullptr, 0);
+    ::close(fd_);
+  }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
+  void type(std::string_view keys) { write_all(fd_, keys); }
+
+  // Whether `text` appears, after what earlier calls waited for.
+  bool wait_for(std::string_view text, double seconds = 20) {
+    const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+    while (true) {
+      const size_t at = shown_.find(text, seen_);
+      if (at != std::string::npos) {
+        seen_ = at + text.size();
+        return true;
+      }
+      if (closed_ || Clock::now() > end) return false;
+      read_some();
     }
-    pollfd ready = {terminal, POLLIN, 0};
-    if (::poll(&ready, 1, 100) == 0) continue;
-    char part[4096];
-    const ssize_t count = ::read(terminal, part, sizeof part);
-    if (count <= 0) break;  // EIO once the program has closed its side
-    outcome.out.append(part, static_cast<size_t>(count));
   }
-  ::close(terminal);
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  if (WIFEXITED(status)) outcome.code = WEXITSTATUS(status);
-  if (WIFSIGNALED(status)) outcome.signal = WTERMSIG(status);
-  return outcome;
+
+  void resize(int columns, int rows = 24) {  // the program gets SIGWINCH
+    const winsize size = {static_cast<unsigned short>(rows), static_cast<unsigned short>(columns),
+                          0, 0};
+    ::ioctl(fd_, TIOCSWINSZ, &size);
+  }
+
+  termios mode() const {  // what the program has made of it, also after its end
+    termios mode = {};
+    ::tcgetattr(fd_, &mode);
+    return mode;
+  }
+
+  const std::string& shown() const { return shown_; }
+  pid_t process() const { return child_; }
+
+  // Waits for the program's end. Outcome::out is all that was shown.
+  Outcome finish() {
+    while (!closed_) read_some();
+    Outcome outcome;
+    int status = 0;
+    ::waitpid(std::exchange(child_, -1), &status, 0);
+    outcome.out = shown_;
+    if (WIFEXITED(status)) outcome.code = WEXITSTATUS(status);
+    if (WIFSIGNALED(status)) outcome.signal = WTERMSIG(status);
+    return outcome;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void read_some() {
+    if (Clock::now() - start_ > std::chrono::duration<double>(limit_)) ::kill(child_, SIGKILL);
+    pollfd ready = {fd_, POLLIN, 0};
+    if (::poll(&ready, 1, 50) == 0) return;
+    char part[4096];
+    const ssize_t count = ::read(fd_, part, sizeof part);
+    closed_ = count <= 0;  // EIO once the program has closed its side
+    if (count > 0) shown_.append(part, static_cast<size_t>(count));
+  }
+
+  int fd_ = -1;
+  pid_t child_ = -1;
+  double limit_;
+  Clock::time_point start_ = Clock::now();
+  std::string shown_;
+  size_t seen_ = 0;
+  bool closed_ = false;
+};
+
+// One go: `keys` are typed after a moment.
+inline Outcome run_on_terminal(const std::vector<std::string>& arguments, int columns = 80,
+                               const std::string& keys = "", double seconds = 60) {
+  Invocation invocation{arguments, ""};
+  invocation.seconds = seconds;
+  Terminal terminal(invocation, columns);
+  if (!keys.empty()) {
+    ::usleep(300000);
+    terminal.type(keys);
+  }
+  return terminal.finish();
 }
 
 }  // namespace skald::test

@@ -7,6 +7,7 @@
 #include "engine/buffer.h"
 #include "engine/cpu/kernels.h"
 #include "engine/cpu/plan.h"
+#include "engine/cpu/simd.h"
 #include "engine/error.h"
 #include "engine/step.h"
 
@@ -43,8 +44,11 @@ class CpuExecutor final : public Executor {
         kernels_(set == KernelSet::Fast ? fast_kernels(kernel_options(program_, options))
                                         : reference_kernels(kernel_options(program_, options))),
         f16_cache_(!options.exact),
-        pool_(pages_for(plan_.context) * options.sequences),
+        page_format_(concat("cpu ", set == KernelSet::Fast ? find_simd().chosen : "reference",
+                            f16_cache_ ? " f16" : " f32")),
+        pool_(cache_pages(plan_.context, options.sequences, options.cache_tokens)),
         step_({max_rows_, plan_.context, program_.vocab()}) {
+    program_.bind_context(plan_.context);
     for (const ActSpec& act : program_.acts) {
       acts_.emplace_back(max_rows_ * act.cols * int64_t{sizeof(float)}, "activations");
     }
@@ -65,6 +69,20 @@ class CpuExecutor final : public Executor {
 
   int64_t logit_rows() const override { return kLogitRows; }
   int64_t cache_bytes_per_token() const override { return layout_.bytes / kPageTokens; }
+  DType cache_type() const override { return f16_cache_ ? DType::F16 : DType::F32; }
+
+  std::string page_format() const override { return page_format_; }
+  int64_t page_bytes() const override { return layout_.bytes; }
+
+  void read_page(int32_t index, std::span<std::byte> bytes) override {
+    check(std::ssize(bytes) == layout_.bytes, "a whole page is read");
+    std::memcpy(bytes.data(), page(index), bytes.size());
+  }
+
+  void write_page(int32_t index, std::span<const std::byte> bytes) override {
+    check(std::ssize(bytes) == layout_.bytes, "a whole page is written");
+    std::memcpy(page(index), bytes.data(), bytes.size());
+  }
 
   int64_t bytes_allocated() const override {
     int64_t bytes = cache_.bytes() + wanted_.bytes() + logits_.bytes();
@@ -114,12 +132,18 @@ class CpuExecutor final : public Executor {
   std::byte* page(int32_t index) const { return cache_.data() + index * layout_.bytes; }
 
   void apply(const Embed& op) {
-    kernels_->embed({program_.weight(op.weight).view, step_.tokens.data(), data(op.out), rows()});
+    kernels_->embed(
+        {program_.weight(op.weight).view, step_.tokens.data(), data(op.out), rows(), op.scale});
   }
 
   void apply(const RmsNorm& op) {
     const int64_t dim = program_.act(op.in).cols;
     kernels_->rms_norm({data(op.in), vector(op.weight), data(op.out), rows(), dim, op.eps});
+  }
+
+  void apply(const HeadNorm& op) {
+    float* x = data(op.x);
+    kernels_->rms_norm({x, vector(op.weight), x, rows() * op.heads, op.head_dim, op.eps});
   }
 
   void apply(const Linear& op) {
@@ -152,7 +176,7 @@ class CpuExecutor final : public Executor {
   }
 
   void apply(const Add& op) {
-    kernels_->add(data(op.x), data(op.y), rows() * program_.act(op.x).cols);
+    kernels_->add({data(op.x), data(op.y), rows() * program_.act(op.x).cols, op.scale});
   }
 
   void apply(const Logits&) {}  // when they are asked for: compute_logits()
@@ -163,8 +187,12 @@ class CpuExecutor final : public Executor {
     const float* in = wanted_.as<float>() + row * hidden_cols();
     kernels_->linear(
         {program_.weight(logits_op_.weight).view, nullptr, in, logits_.as<float>(), logit_rows_});
+    const int64_t vocab = program_.vocab();
+    if (logits_op_.scale != 1 || logits_op_.softcap != 0) {
+      kernels_->cap(
+          {logits_.as<float>(), logit_rows_ * vocab, logits_op_.scale, logits_op_.softcap});
+    }
     if (observer_) {
-      const int64_t vocab = program_.vocab();
       observer_({program_.ops.size() - 1,
                  "logits",
                  {logits_.as<float>(), static_cast<size_t>(logit_rows_ * vocab)},
@@ -190,6 +218,7 @@ class CpuExecutor final : public Executor {
       if (view.rows != 1) continue;
       vectors_[i].resize(static_cast<size_t>(view.cols));
       info(view.type).decode_row(view.data, vectors_[i].data(), view.cols);
+      for (float& value : vectors_[i]) value += program_.weights[i].plus;
     }
   }
 
@@ -205,6 +234,7 @@ class CpuExecutor final : public Executor {
   PageLayout layout_;
   std::unique_ptr<Kernels> kernels_;
   bool f16_cache_;
+  std::string page_format_;
   PagePool pool_;
 
   std::vector<Buffer> acts_;  // one an ActSpec, [max_rows, cols] float32

@@ -104,7 +104,8 @@ HWY_INLINE void score(const float* q, int64_t head_dim, const float* keys, Visib
 
 // Turns a page's scores into probabilities relative to the largest score so far, and returns the
 // factor for what was summed before.
-HWY_INLINE float soften(float* scores, float scale, Visible visible, float& best, float& total) {
+HWY_INLINE float soften(float* scores, const AttentionSpec& spec, Visible visible, float& best,
+                        float& total) {
   const DF d;
   const VF from = hn::Set(d, static_cast<float>(visible.from));
   const VF to = hn::Set(d, static_cast<float>(visible.to));
@@ -115,7 +116,8 @@ HWY_INLINE float soften(float* scores, float scale, Visible visible, float& best
   };
   VF largest = lowest;
   for (int64_t j = 0; j < kPageTokens; j += kLanes) {
-    const VF scaled = hn::Mul(hn::Load(d, scores + j), hn::Set(d, scale));
+    VF scaled = hn::Mul(hn::Load(d, scores + j), hn::Set(d, spec.scale));
+    if (spec.softcap != 0) scaled = cap_lanes(scaled, hn::Set(d, spec.softcap));
     hn::Store(scaled, d, scores + j);
     largest = hn::Max(largest, hn::IfThenElse(mask(j), scaled, lowest));
   }
@@ -165,8 +167,8 @@ HWY_NOINLINE void attend_page(const AttentionSpec& spec, const float* q, Visible
   score<heads>(q, spec.head_dim, w.keys, visible, w.scores);
   float factor[heads];
   for (int h = 0; h < heads; ++h) {
-    factor[h] = soften(w.scores + h * kPageTokens, spec.scale, visible, w.best[state + h],
-                       w.total[state + h]);
+    factor[h] =
+        soften(w.scores + h * kPageTokens, spec, visible, w.best[state + h], w.total[state + h]);
   }
   float* out = w.out + state * stride;
   const int64_t vectors = (spec.head_dim + kLanes - 1) / kLanes;

@@ -23,13 +23,14 @@ class FastKernels final : public Kernels {
   explicit FastKernels(const KernelOptions& options)
       : pool_(options.threads), linear_(options, pool_), pointwise_(pointwise_kernels()) {
     tiles_.reserve(static_cast<size_t>(options.max_rows));
-    rotated_.reserve(static_cast<size_t>(options.max_rows));
   }
 
   void embed(const EmbedArgs& a) override {
     const auto decode = info(a.weight.type).decode_row;
     each(a.rows, a.weight.cols, [&](int64_t r) {
-      decode(a.weight.row(a.tokens[r]), a.out + r * a.weight.cols, a.weight.cols);
+      float* out = a.out + r * a.weight.cols;
+      decode(a.weight.row(a.tokens[r]), out, a.weight.cols);
+      if (a.scale != 1) pointwise_.cap(out, a.weight.cols, a.scale, 0);
     });
   }
 
@@ -77,8 +78,16 @@ class FastKernels final : public Kernels {
     });
   }
 
-  void add(float* x, const float* y, int64_t count) override {
-    ranges(count, [&](int64_t from, int64_t n) { pointwise_.add(x + from, y + from, n); });
+  void add(const AddArgs& a) override {
+    ranges(a.count, [&](int64_t from, int64_t count) {
+      pointwise_.add(a.x + from, a.y + from, count, a.scale);
+    });
+  }
+
+  void cap(const CapArgs& a) override {
+    ranges(a.count, [&](int64_t from, int64_t count) {
+      pointwise_.cap(a.x + from, count, a.scale, a.softcap);
+    });
   }
 
   uint64_t read_all(std::span<const std::byte> bytes) override {
@@ -127,29 +136,44 @@ class FastKernels final : public Kernels {
     });
   }
 
-  // Cosines and sines of the call's positions. Kept from call to call: all layers of a step rotate
-  // q and k by the same angles.
+  // Cosines and sines of one spec at a call's positions. Kept from call to call: all layers of a
+  // step rotate q and k by the same angles.
+  struct Rotations {
+    std::vector<float> inv_freq;
+    float scale = 1;
+    std::vector<int64_t> positions;
+    std::vector<float> cos, sin;  // [positions, inv_freq]
+  };
+
+  Rotations& rotations_of(const RopeSpec& spec) {
+    constexpr size_t kMost = 4;  // a model has one or two
+    for (Rotations& one : rotations_) {
+      if (one.inv_freq == spec.inv_freq && one.scale == spec.scale) return one;
+    }
+    if (rotations_.size() == kMost) rotations_.erase(rotations_.begin());
+    return rotations_.emplace_back(Rotations{spec.inv_freq, spec.scale, {}, {}, {}});
+  }
+
   RotationTable rotations(const RopeArgs& a) {
-    const std::vector<float>& inv_freq = a.spec->inv_freq;
-    const int64_t pairs = static_cast<int64_t>(inv_freq.size());
+    Rotations& table = rotations_of(*a.spec);
+    const int64_t pairs = static_cast<int64_t>(table.inv_freq.size());
     const std::span<const int64_t> positions(a.positions, static_cast<size_t>(a.rows));
-    if (!std::equal(positions.begin(), positions.end(), rotated_.begin(), rotated_.end()) ||
-        inv_freq != inv_freq_) {
-      inv_freq_ = inv_freq;
-      rotated_.assign(positions.begin(), positions.end());
-      cos_.resize(static_cast<size_t>(a.rows * pairs));
-      sin_.resize(static_cast<size_t>(a.rows * pairs));
+    if (!std::equal(positions.begin(), positions.end(), table.positions.begin(),
+                    table.positions.end())) {
+      table.positions.assign(positions.begin(), positions.end());
+      table.cos.resize(static_cast<size_t>(a.rows * pairs));
+      table.sin.resize(static_cast<size_t>(a.rows * pairs));
       each(a.rows, pairs * 32, [&](int64_t r) {  // a sine costs about as much as 32 sums
         for (int64_t i = 0; i < pairs; ++i) {
           // The product is float32, as in Hugging Face: at long positions its rounding shows.
           const float angle = static_cast<float>(positions[static_cast<size_t>(r)]) *
-                              inv_freq[static_cast<size_t>(i)];
-          cos_[static_cast<size_t>(r * pairs + i)] = std::cos(angle);
-          sin_[static_cast<size_t>(r * pairs + i)] = std::sin(angle);
+                              table.inv_freq[static_cast<size_t>(i)];
+          table.cos[static_cast<size_t>(r * pairs + i)] = std::cos(angle) * table.scale;
+          table.sin[static_cast<size_t>(r * pairs + i)] = std::sin(angle) * table.scale;
         }
       });
     }
-    return {cos_.data(), sin_.data(), pairs, a.spec->interleaved};
+    return {table.cos.data(), table.sin.data(), pairs, a.spec->interleaved};
   }
 
   void append(const AttentionArgs& a, int64_t r) {
@@ -192,8 +216,7 @@ class FastKernels final : public Kernels {
   int64_t scratch_floats_ = 0;
   std::vector<AttentionTile> tiles_;
 
-  std::vector<float> inv_freq_, cos_, sin_;  // of the last rotation
-  std::vector<int64_t> rotated_;             // its positions
+  std::vector<Rotations> rotations_;  // of the last few specs
 };
 
 }  // namespace

@@ -82,9 +82,18 @@ void gated_act(Activation activation, const float* gate, const float* up, float*
   });
 }
 
-void add(float* x, const float* y, int64_t count) {
+void add(float* x, const float* y, int64_t count, float scale) {
+  const VF factor = hn::Set(DF(), scale);
   for_each_vector(count, [&](int64_t i, int n) HWY_ATTR {
-    store_some(hn::Add(load_some(x + i, n), load_some(y + i, n)), x + i, n);
+    store_some(hn::Add(load_some(x + i, n), hn::Mul(load_some(y + i, n), factor)), x + i, n);
+  });
+}
+
+void cap(float* x, int64_t count, float scale, float softcap) {
+  const VF factor = hn::Set(DF(), scale), most = hn::Set(DF(), softcap);
+  for_each_vector(count, [&](int64_t i, int n) HWY_ATTR {
+    const VF scaled = hn::Mul(load_some(x + i, n), factor);
+    store_some(softcap == 0 ? scaled : cap_lanes(scaled, most), x + i, n);
   });
 }
 
@@ -129,8 +138,8 @@ uint64_t sum_bytes(const std::byte* bytes, int64_t count) {
 }
 
 const PointwiseKernels* pointwise_table() {
-  static const PointwiseKernels kTable{rms_norm, gated_act, add,
-                                       rotate,   sum_bytes, hwy::TargetName(HWY_TARGET)};
+  static const PointwiseKernels kTable{
+      rms_norm, gated_act, add, cap, rotate, sum_bytes, hwy::TargetName(HWY_TARGET)};
   return &kTable;
 }
 

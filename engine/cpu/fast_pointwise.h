@@ -20,7 +20,8 @@ struct PointwiseKernels {
   void (*rms_norm)(const float* in, const float* weight, float* out, int64_t dim, float eps);
   void (*gated_act)(Activation activation, const float* gate, const float* up, float* out,
                     int64_t count);
-  void (*add)(float* x, const float* y, int64_t count);
+  void (*add)(float* x, const float* y, int64_t count, float scale);
+  void (*cap)(float* x, int64_t count, float scale, float softcap);
   void (*rotate)(const RotationTable& table, int64_t row, float* head);
   uint64_t (*sum_bytes)(const std::byte* bytes, int64_t count);
   const char* target;  // "AVX3_DL"

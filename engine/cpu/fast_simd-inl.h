@@ -140,6 +140,26 @@ HWY_INLINE VF exp_lanes(VF x) {
   return hn::IfThenElse(hn::IsNaN(x), x, value);
 }
 
+// tanh(x) within 3 units in the last place; NaN for NaN.
+HWY_INLINE VF tanh_lanes(VF x) {
+  const DF d;
+  const VF size = hn::Abs(x), square = hn::Mul(x, x), one = hn::Set(d, 1.0f);
+  // Near 0, 1 - 2 / (e^2x + 1) would lose the digits that the 1 takes. A fit to tanh(x) / x there,
+  // whose error is 4e-9.
+  VF series = hn::Set(d, -0.005717045f);
+  series = hn::MulAdd(series, square, hn::Set(d, 0.020650586f));
+  series = hn::MulAdd(series, square, hn::Set(d, -0.0537434965f));
+  series = hn::MulAdd(series, square, hn::Set(d, 0.1333149076f));
+  series = hn::MulAdd(series, square, hn::Set(d, -0.3333328366f));
+  const VF near = hn::MulAdd(hn::Mul(x, square), series, x);
+  const VF e = exp_lanes(hn::Add(size, size));
+  const VF far = hn::Sub(one, hn::Div(hn::Set(d, 2.0f), hn::Add(e, one)));
+  return hn::IfThenElse(hn::Lt(size, hn::Set(d, 0.625f)), near, hn::CopySign(far, x));
+}
+
+// cap * tanh(x / cap)
+HWY_INLINE VF cap_lanes(VF x, VF cap) { return hn::Mul(cap, tanh_lanes(hn::Div(x, cap))); }
+
 }  // namespace skald::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

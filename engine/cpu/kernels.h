@@ -19,6 +19,7 @@ struct EmbedArgs {
   const int32_t* tokens;  // [rows], each < vocab
   float* out;             // [rows, dim]
   int64_t rows;
+  float scale = 1;
 };
 
 struct RmsNormArgs {
@@ -77,6 +78,20 @@ struct GatedActArgs {
   Activation activation;
 };
 
+struct AddArgs {
+  float* x;        // [count]
+  const float* y;  // [count]
+  int64_t count;
+  float scale = 1;  // of y
+};
+
+// x = softcap * tanh(scale * x / softcap), or scale * x where softcap is 0.
+struct CapArgs {
+  float* x;  // [count]
+  int64_t count;
+  float scale, softcap;
+};
+
 class Kernels {
  public:
   virtual ~Kernels() = default;
@@ -86,7 +101,8 @@ class Kernels {
   virtual void rope(const RopeArgs& args) = 0;
   virtual void attention(const AttentionArgs& args) = 0;
   virtual void gated_act(const GatedActArgs& args) = 0;
-  virtual void add(float* x, const float* y, int64_t count) = 0;  // x += y
+  virtual void add(const AddArgs& args) = 0;  // x += scale * y
+  virtual void cap(const CapArgs& args) = 0;
   // Sums bytes as fast as the same threads can read them: the yardstick for `skald bench`.
   virtual uint64_t read_all(std::span<const std::byte> bytes) = 0;
   virtual std::string description() const = 0;  // "AVX3_DL, 2 threads"

@@ -19,6 +19,7 @@ class ReferenceKernels final : public Kernels {
       info(a.weight.type)
           .decode_row(a.weight.row(a.tokens[r]), a.out + r * a.weight.cols, a.weight.cols);
     }
+    for (int64_t i = 0; i < a.rows * a.weight.cols; ++i) a.out[i] *= a.scale;
   }
 
   void rms_norm(const RmsNormArgs& a) override {
@@ -55,7 +56,8 @@ class ReferenceKernels final : public Kernels {
         for (int i = 0; i < half; ++i) {
           // The product is float32, as in Hugging Face: at long positions its rounding shows.
           const float angle = static_cast<float>(a.positions[r]) * a.spec->inv_freq[i];
-          const float cos = std::cos(angle), sin = std::sin(angle);
+          const float cos = std::cos(angle) * a.spec->scale;
+          const float sin = std::sin(angle) * a.spec->scale;
           float& x = head[i * stride];
           float& y = head[i * stride + partner];
           const float rotated_x = x * cos - y * sin;
@@ -90,6 +92,9 @@ class ReferenceKernels final : public Kernels {
             dot += double{q[i]} * load(a, a.at[r], Half::Keys, h / group, t, i);
           }
           probabilities_[t] = dot * s.scale;
+          if (s.softcap != 0) {
+            probabilities_[t] = s.softcap * std::tanh(probabilities_[t] / s.softcap);
+          }
           best = std::max(best, probabilities_[t]);
         }
         double total = 0;
@@ -115,8 +120,15 @@ class ReferenceKernels final : public Kernels {
     }
   }
 
-  void add(float* x, const float* y, int64_t count) override {
-    for (int64_t i = 0; i < count; ++i) x[i] += y[i];
+  void add(const AddArgs& a) override {
+    for (int64_t i = 0; i < a.count; ++i) a.x[i] += a.scale * a.y[i];
+  }
+
+  void cap(const CapArgs& a) override {
+    for (int64_t i = 0; i < a.count; ++i) {
+      const float x = a.scale * a.x[i];
+      a.x[i] = a.softcap == 0 ? x : a.softcap * std::tanh(x / a.softcap);
+    }
   }
 
   uint64_t read_all(std::span<const std::byte> bytes) override {

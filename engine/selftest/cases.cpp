@@ -135,6 +135,19 @@ std::vector<AttentionCase> attention_cases(Extent extent) {
         cases.push_back(std::move(c));
       }
     }
+    // Scores are about 1: the caps bend them a little, and nearly all of them.
+    Cycle<float> caps({30, 0.5f});
+    for (int dim : dims) {
+      for (const std::vector<Part>& parts : {steps.front(), steps.back()}) {
+        AttentionCase c;
+        c.type = type;
+        c.spec = {4, 2, dim, 1 / std::sqrt(static_cast<float>(dim)), windows.next(), caps.next()};
+        c.rope_pairs = dim / 2;
+        c.interleaved = false;
+        c.parts = parts;
+        cases.push_back(std::move(c));
+      }
+    }
   }
   return cases;
 }
@@ -144,10 +157,13 @@ std::vector<PointwiseCase> pointwise_cases(Extent extent) {
   if (extent == Extent::Small) cols = {33, 264};
   Cycle<int> rows({1, 2, 3, 17, 33});
   std::vector<PointwiseCase> cases;
-  for (Pointwise op : {Pointwise::Embed, Pointwise::Norm, Pointwise::Gate, Pointwise::AddBias,
-                       Pointwise::Gather}) {
+  for (Pointwise op :
+       {Pointwise::Embed, Pointwise::Norm, Pointwise::Gate, Pointwise::AddBias, Pointwise::Gather,
+        Pointwise::ScaledEmbed, Pointwise::ScaledAdd, Pointwise::Cap}) {
+    const bool floats =
+        op == Pointwise::Gather || op == Pointwise::ScaledAdd || op == Pointwise::Cap;
     for (DType type : kTypes) {
-      if (op == Pointwise::Gather && type != DType::F32) continue;
+      if (floats && type != DType::F32) continue;
       for (int64_t c : cols) cases.push_back({op, type, rows.next(), c});
     }
   }
@@ -184,12 +200,14 @@ std::string label(const AttentionCase& c) {
   }
   return concat(name(c.type), " ", c.spec.heads, "/", c.spec.kv_heads, " heads of ",
                 c.spec.head_dim, ", ", c.rope_pairs, c.interleaved ? " interleaved" : "",
-                " pairs, window ", c.spec.window, ", tokens ", parts,
+                " pairs, window ", c.spec.window,
+                c.spec.softcap == 0 ? "" : concat(", cap ", c.spec.softcap), ", tokens ", parts,
                 c.parts.size() > 5 ? concat(" and ", c.parts.size() - 5, " more") : "");
 }
 
 std::string label(const PointwiseCase& c) {
-  constexpr const char* kNames[] = {"embed", "norm", "gate", "add_bias", "gather"};
+  constexpr const char* kNames[] = {"embed",  "norm",         "gate",       "add_bias",
+                                    "gather", "scaled embed", "scaled add", "cap"};
   return concat(name(c.type), " ", kNames[static_cast<size_t>(c.op)], ", ", c.rows, " rows of ",
                 c.cols);
 }

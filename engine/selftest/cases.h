@@ -50,7 +50,17 @@ struct AttentionCase {
   int longest() const;  // tokens of the longest sequence, after the step
 };
 
-enum class Pointwise : uint8_t { Embed, Norm, Gate, AddBias, Gather };
+enum class Pointwise : uint8_t {
+  Embed,
+  Norm,
+  Gate,
+  AddBias,
+  Gather,
+  // What few families need; the CPU alone has kernels.
+  ScaledEmbed,
+  ScaledAdd,
+  Cap,
+};
 
 struct PointwiseCase {
   Pointwise op;

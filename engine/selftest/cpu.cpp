@@ -60,7 +60,7 @@ class CpuTest {
           {gate.data(), up.data(), out.data(), static_cast<int64_t>(gate.size()), c.activation});
     } else if (c.ending == Ending::Add) {
       std::vector<float> x = data.residual;
-      kernels_->add(x.data(), out.data(), static_cast<int64_t>(x.size()));
+      kernels_->add({x.data(), out.data(), static_cast<int64_t>(x.size())});
       out = std::move(x);
     }
     // Activations are float32 whatever the weights are, but the fast kernels round them to int8 for
@@ -138,11 +138,18 @@ class CpuTest {
     if (c.op == Pointwise::AddBias || c.op == Pointwise::Gather) return;  // parts of others here
     const PointwiseData data = make_data(c, seed);
     std::vector<float> out = poisoned(c.rows * c.cols);
-    if (c.op == Pointwise::Embed) {
+    const bool in_place = c.op == Pointwise::ScaledAdd || c.op == Pointwise::Cap;
+    if (in_place) std::copy(data.in.begin(), data.in.end(), out.begin());
+    if (c.op == Pointwise::Embed || c.op == Pointwise::ScaledEmbed) {
       const auto bytes = encode(c.type, data.in);
       const TensorView view{bytes.data(), c.type, PointwiseData::kVocab, c.cols,
                             row_bytes(c.type, c.cols)};
-      kernels_->embed({view, data.picked.data(), out.data(), c.rows});
+      const float scale = c.op == Pointwise::Embed ? 1 : kScale;
+      kernels_->embed({view, data.picked.data(), out.data(), c.rows, scale});
+    } else if (c.op == Pointwise::ScaledAdd) {
+      kernels_->add({out.data(), data.weight.data(), c.rows * c.cols, kScale});
+    } else if (c.op == Pointwise::Cap) {
+      kernels_->cap({out.data(), c.rows * c.cols, kScale, kSoftcap});
     } else if (c.op == Pointwise::Norm) {
       kernels_->rms_norm(
           {data.in.data(), data.weight.data(), out.data(), c.rows, c.cols, kNormEps});

@@ -234,6 +234,7 @@ AttentionData make_data(const AttentionCase& c, uint64_t seed) {
             for (size_t i = 0; i < dim; ++i) score += q[h * dim + i] * key[i];
           }
           scores[t] = score * s.scale;
+          if (s.softcap != 0) scores[t] = s.softcap * std::tanh(scores[t] / s.softcap);
           best = std::max(best, scores[t]);
         }
         double total = 0;
@@ -268,12 +269,14 @@ PointwiseData make_data(const PointwiseCase& c, uint64_t seed) {
   Random random(seed);
   PointwiseData data;
   const size_t cols = static_cast<size_t>(c.cols), rows = static_cast<size_t>(c.rows);
-  const bool picks = c.op == Pointwise::Embed || c.op == Pointwise::Gather;
+  const bool picks =
+      c.op == Pointwise::Embed || c.op == Pointwise::Gather || c.op == Pointwise::ScaledEmbed;
   const bool gate = c.op == Pointwise::Gate;
   const int64_t in_rows = picks ? PointwiseData::kVocab : c.rows;
   const DType in_type = c.op == Pointwise::Norm ? DType::F32 : c.type;
   data.in = random.normals(in_rows * c.cols * (gate ? 2 : 1), in_type);
-  data.weight = random.normals(c.cols * (gate ? 2 : 1));
+  data.weight =
+      random.normals(c.op == Pointwise::ScaledAdd ? c.rows * c.cols : c.cols * (gate ? 2 : 1));
   data.activation = random.bits() % 2 == 0 ? Activation::Silu : Activation::GeluTanh;
   for (int r = 0; r < c.rows; ++r) {
     data.picked.push_back(static_cast<int32_t>(random.bits() % PointwiseData::kVocab));
@@ -297,6 +300,12 @@ PointwiseData make_data(const PointwiseCase& c, uint64_t seed) {
                    (double{data.in[2 * at + 1]} + data.weight[2 * i + 1]);
           case Pointwise::AddBias:
             return double{data.in[at]} + data.weight[i];
+          case Pointwise::ScaledEmbed:
+            return double{kScale} * data.in[static_cast<size_t>(data.picked[r]) * cols + i];
+          case Pointwise::ScaledAdd:
+            return data.in[at] + double{kScale} * data.weight[at];
+          case Pointwise::Cap:
+            return kSoftcap * std::tanh(double{kScale} * data.in[at] / kSoftcap);
         }
         return 0;
       };
@@ -306,7 +315,8 @@ PointwiseData make_data(const PointwiseCase& c, uint64_t seed) {
   }
   data.expected.size = std::sqrt(squares);
   const double count = static_cast<double>(data.expected.values.size());
-  data.expected.bound = picks ? 0 : rounding_bound(c.type, 1, count, 2e-6);
+  const bool exact = c.op == Pointwise::Embed || c.op == Pointwise::Gather;
+  data.expected.bound = exact ? 0 : rounding_bound(c.type, 1, count, 2e-6);
   return data;
 }
 

@@ -33,6 +33,8 @@ struct ProductData {
   Expected expected;               // [rows, outs], Gated: [rows, outs / 2]
 };
 inline constexpr float kNormEps = 1e-5f;
+inline constexpr float kScale = 0.37f;   // of ScaledEmbed, ScaledAdd and Cap
+inline constexpr float kSoftcap = 0.5f;  // of Cap
 ProductData make_data(const ProductCase& c, uint64_t seed);
 
 struct AttentionData {
@@ -49,7 +51,8 @@ struct PointwiseData {
   static constexpr int kVocab = 37;  // rows that Embed and Gather pick from
   std::vector<int32_t> picked;       // [rows]
   std::vector<float> in;             // Embed, Gather: [kVocab, cols]; Gate: [rows, 2 cols]
-  std::vector<float> weight;         // Norm: [cols]; Gate: bias [2 cols]; AddBias: [cols]
+  std::vector<float> weight;         // Norm: [cols]; Gate: bias [2 cols]; AddBias: [cols];
+                                     // ScaledAdd: what is scaled and added, [rows, cols]
   Activation activation = Activation::Silu;
   Expected expected;  // [rows, cols]
 };

@@ -71,6 +71,9 @@ class Layer {
                    kept(k_[s * kv_cols() + kv + i]);
           }
           p.push_back(dot * spec_.scale);
+          if (spec_.softcap != 0) {
+            p.back() = spec_.softcap * std::tanh(p.back() / spec_.softcap);
+          }
         }
         const double best = *std::max_element(p.begin(), p.end());
         for (double& x : p) x = std::exp(x - best);
@@ -102,13 +105,14 @@ class Layer {
   std::vector<float> q_, k_, v_;
 };
 
-AttentionSpec spec_of(int heads, int kv_heads, int head_dim, int window) {
-  return {heads, kv_heads, head_dim, 1 / std::sqrt(static_cast<float>(head_dim)), window};
+AttentionSpec spec_of(int heads, int kv_heads, int head_dim, int window, float softcap = 0) {
+  return {heads, kv_heads, head_dim, 1 / std::sqrt(static_cast<float>(head_dim)), window, softcap};
 }
 
-const AttentionSpec kSpecs[] = {spec_of(4, 1, 64, 0),   spec_of(6, 2, 100, 0),
-                                spec_of(3, 3, 128, 70), spec_of(7, 1, 256, 0),
-                                spec_of(10, 2, 8, 5),   spec_of(2, 2, 33, 1)};
+const AttentionSpec kSpecs[] = {spec_of(4, 1, 64, 0),    spec_of(6, 2, 100, 0),
+                                spec_of(3, 3, 128, 70),  spec_of(7, 1, 256, 0),
+                                spec_of(10, 2, 8, 5),    spec_of(2, 2, 33, 1),
+                                spec_of(4, 2, 48, 0, 3), spec_of(3, 1, 256, 70, 50)};
 constexpr int64_t kTokens = 150;  // two page borders
 
 std::vector<float> in_parts(Layer& layer, Kernels& kernels, const std::vector<int64_t>& parts) {

@@ -184,6 +184,31 @@ TEST_CASE("fast activations are accurate from -100 to 100 and beyond") {
   });
 }
 
+TEST_CASE("fast soft caps are within a few roundings of tanh at any size") {
+  for_each_target([] {
+    std::vector<float> in;
+    for (int i = -40000; i <= 40000; ++i) in.push_back(static_cast<float>(i) / 200);
+    for (float x : {1e-30f, -1e-30f, 0.0f, 1e30f, -1e30f, 0.625f * 50, 31.24f}) in.push_back(x);
+    const int64_t count = static_cast<int64_t>(in.size());
+    const auto kernels = make(2, 1, 1);
+    for (float scale : {1.0f, 0.1f}) {
+      for (float softcap : {50.0f, 0.7f, 0.0f}) {
+        std::vector<float> out = in;
+        kernels->cap({out.data(), count, scale, softcap});
+        for (size_t i = 0; i < in.size(); ++i) {
+          const double x = double{scale} * in[i];
+          const double expected = softcap == 0 ? x : softcap * std::tanh(x / softcap);
+          if (!(std::abs(out[i] - expected) <= 4e-7 * std::abs(expected)))
+            FAIL("at " << in[i] << ": " << out[i] << ", " << expected);
+        }
+      }
+    }
+    float undefined = std::numeric_limits<float>::quiet_NaN();
+    kernels->cap({&undefined, 1, 1, 50});
+    CHECK(std::isnan(undefined));
+  });
+}
+
 TEST_CASE("fast rotations are those of the formula, for both layouts and partial heads") {
   for_each_target([] {
     constexpr int64_t kRows = 5;
@@ -195,6 +220,7 @@ TEST_CASE("fast rotations are those of the formula, for both layouts and partial
         for (bool interleaved : {false, true}) {
           RopeSpec spec;
           spec.interleaved = interleaved;
+          spec.scale = interleaved ? 1.2f : 1;
           for (size_t i = 0; i < pairs; ++i) {
             spec.inv_freq.push_back(
                 std::pow(10000.0f, -static_cast<float>(i) / static_cast<float>(pairs)));
@@ -221,14 +247,44 @@ TEST_CASE("fast rotations are those of the formula, for both layouts and partial
   });
 }
 
+TEST_CASE("fast rotations by several specs in turns do not mix them up") {
+  for_each_target([] {
+    constexpr int kHeadDim = 64;
+    const std::vector<int64_t> positions = {7, 8, 900};
+    const auto kernels = make(2, 3, 1);
+    std::vector<RopeSpec> specs;
+    for (float base : {10.0f, 100.0f, 1e4f, 1e6f, 1e8f}) {
+      for (float scale : {1.0f, 1.5f}) {
+        RopeSpec& spec = specs.emplace_back();
+        spec.scale = scale;
+        for (int i = 0; i < 32; ++i) {
+          spec.inv_freq.push_back(std::pow(base, -static_cast<float>(i) / 32));
+        }
+      }
+    }
+    const std::vector<float> in = random_floats(3 * kHeadDim, 3);
+    for (size_t turn : {0, 1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 9, 1}) {
+      std::vector<float> x = in, expected = in;
+      kernels->rope({x.data(), positions.data(), &specs[turn], 3, 1, kHeadDim});
+      reference_kernels({})->rope(
+          {expected.data(), positions.data(), &specs[turn], 3, 1, kHeadDim});
+      INFO("spec " << turn);
+      CHECK(x == expected);
+    }
+  });
+}
+
 TEST_CASE("fast sums, rows of embeddings and byte sums are exact") {
   for_each_target([] {
     const auto kernels = make(2, 64, 1);
     for (int64_t count : {1, 31, 33, 100000}) {
       std::vector<float> x = random_floats(count, 1), expected = x;
       const std::vector<float> y = random_floats(count, 2);
-      kernels->add(x.data(), y.data(), count);
+      kernels->add({x.data(), y.data(), count});
       for (size_t i = 0; i < y.size(); ++i) expected[i] += y[i];
+      CHECK(x == expected);
+      kernels->add({x.data(), y.data(), count, 0.37f});
+      for (size_t i = 0; i < y.size(); ++i) expected[i] += 0.37f * y[i];
       CHECK(x == expected);
 
       const auto* bytes = reinterpret_cast<const std::byte*>(x.data());

@@ -1,5 +1,7 @@
 #include "engine/session.h"
 
+#include <algorithm>
+
 #include "engine/cpu/executor.h"
 #include "tests/catch.h"
 #include "tests/engine/random_llama.h"
@@ -118,6 +120,83 @@ TEST_CASE("sessions of one executor take turns without mixing") {
     for (size_t r = 0; r < 3; ++r) mixed[r].push_back(sessions[r].next().token);
   }
   for (int r = 0; r < 3; ++r) CHECK(mixed[r] == alone[r]);
+}
+
+// All pages of a session's cache.
+std::vector<std::vector<std::byte>> pages_of(const Session& session, const Executor& executor) {
+  std::vector<std::vector<std::byte>> pages;
+  for (int64_t i = 0; i < pages_for(session.computed()); ++i) {
+    pages.emplace_back(static_cast<size_t>(executor.page_bytes()));
+    session.read_page(i, pages.back());
+  }
+  return pages;
+}
+
+TEST_CASE("a session restored from pages goes on as the one that computed them") {
+  const Tokens prompt = random_tokens(150, 1);
+  const auto executor = small_executor();
+  Session first(*executor, seeded(5));
+  first.feed(prompt);
+  const Tokens expected = generate(first, 20);
+  CHECK(first.computed() == 169);
+  const auto pages = pages_of(first, *executor);
+  CHECK(pages.size() == 3);
+  // Any beginning of the text, also one that ends inside a page.
+  for (const int64_t length : {1, 63, 64, 65, 128, 149}) {
+    CAPTURE(length);
+    const auto other = small_executor();
+    CHECK(other->page_format() == executor->page_format());
+    Session session(*other, seeded(5));
+    const auto part = std::span(prompt).first(static_cast<size_t>(length));
+    session.restore(part, [&](int64_t i, std::span<std::byte> bytes) {
+      std::ranges::copy(pages[static_cast<size_t>(i)], bytes.begin());
+    });
+    CHECK(session.computed() == length);
+    CHECK(session.tokens() == Tokens(part.begin(), part.end()));
+    session.feed(std::span(prompt).subspan(static_cast<size_t>(length)));
+    CHECK(generate(session, 20) == expected);
+  }
+}
+
+TEST_CASE("other pages give other tokens, so that restoring is seen to use them") {
+  const Tokens prompt = random_tokens(100, 1);
+  const auto executor = small_executor();
+  const auto tokens = [&](std::byte fill) {
+    Session session(*executor, seeded(5));
+    session.restore(std::span(prompt).first(99),
+                    [&](int64_t, std::span<std::byte> bytes) { std::ranges::fill(bytes, fill); });
+    session.feed(std::span(prompt).last(1));
+    return generate(session, 20);
+  };
+  CHECK(tokens(std::byte{0}) != tokens(std::byte{0x31}));
+}
+
+TEST_CASE("a restore that fails leaves an empty session and takes no pages") {
+  const auto executor = small_executor();
+  const int64_t free = executor->pages().free_pages();
+  Session session(*executor, seeded(1));
+  const auto broken = [](int64_t index, std::span<std::byte>) {
+    if (index == 1) fail(Exit::Failed, "broken page");
+  };
+  CHECK(has(error_text([&] { session.restore(random_tokens(100, 1), broken); }, Exit::Failed),
+            "broken page"));
+  CHECK(executor->pages().free_pages() == free);
+  CHECK(session.tokens().empty());
+  session.feed(random_tokens(5, 1));
+  CHECK(generate(session, 3).size() == 3);
+}
+
+TEST_CASE("what a page means depends on the precision and on who computes") {
+  const Model model = random_llama({.layers = 1});
+  RunOptions options;
+  options.threads = 1;
+  const auto fast = cpu::make_executor(model, options);
+  const auto reference = cpu::make_executor(model, options, cpu::KernelSet::Reference);
+  options.exact = true;
+  const auto exact = cpu::make_executor(model, options);
+  CHECK(fast->page_format() != exact->page_format());
+  CHECK(fast->page_format() != reference->page_format());
+  CHECK(exact->page_bytes() == 2 * fast->page_bytes());
 }
 
 }  // namespace

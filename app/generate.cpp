@@ -1,0 +1,76 @@
+#include "app/generate.h"
+
+#include <algorithm>
+
+#include "app/stop_text.h"
+
+namespace skald {
+namespace {
+
+double seconds(Generated::Clock::time_point from, Generated::Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+}  // namespace
+
+std::string_view name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::Stop:
+      return "stop";
+    case FinishReason::Length:
+      return "length";
+    case FinishReason::Context:
+      return "context";
+    case FinishReason::Interrupted:
+      return "interrupted";
+  }
+  return "";
+}
+
+double Generated::prompt_seconds() const { return tokens > 0 ? seconds(begin, first) : 0; }
+
+double Generated::tokens_per_second() const {
+  return tokens > 1 ? static_cast<double>(tokens - 1) / seconds(first, last) : 0;
+}
+
+Generated generate(Session& session, const Tokenizer& tokenizer, const GenerateOptions& options) {
+  TextStream stream(tokenizer, options.begin);
+  StopText stops(options.stops);
+  const auto show = [&](const std::string& piece) {
+    if (!piece.empty() && options.text) options.text(piece);
+  };
+  Generated result;
+  result.begin = Generated::Clock::now();
+  while (result.tokens != options.most_tokens) {
+    if (options.interrupted && options.interrupted()) {
+      result.reason = FinishReason::Interrupted;
+      break;
+    }
+    if (session.full() && !(options.make_room && options.make_room())) {
+      result.reason = FinishReason::Context;
+      break;
+    }
+    if (session.compute_part()) continue;
+    const Picked picked = session.next();
+    result.last = Generated::Clock::now();
+    if (result.tokens++ == 0) result.first = result.last;
+    if (options.token) options.token(picked);
+    if (std::find(options.stop_ids.begin(), options.stop_ids.end(), picked.token) !=
+        options.stop_ids.end()) {
+      result.reason = FinishReason::Stop;
+      result.stop_id = picked.token;
+      break;
+    }
+    show(stops.feed(stream.feed(picked.token)));
+    if (stops.found()) break;
+  }
+  if (!stops.found()) show(stops.feed(stream.flush()));
+  show(stops.flush());
+  if (stops.found()) {  // perhaps only by the flush: a stop string may hold U+FFFD
+    result.reason = FinishReason::Stop;
+    result.stop = stops.stop();
+  }
+  return result;
+}
+
+}  // namespace skald

@@ -1,0 +1,28 @@
+// Percentiles of any number of values in 4 MB: values are counted by the first 19 bits of their
+// float32, which tells numbers apart that differ by 0.1 %.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace skald {
+
+class Histogram {
+ public:
+  using Bin = uint32_t;
+
+  static Bin bin(double value);   // larger values have larger bins
+  static double middle(Bin bin);  // of its values
+  static constexpr Bin kBins = 1 << 19;
+
+  void add(Bin bin) { ++counts_[bin], ++total_; }
+
+  int64_t total() const { return total_; }
+  double percentile(double percent) const;  // 0 to 100; total() must not be 0
+
+ private:
+  std::vector<int64_t> counts_ = std::vector<int64_t>(kBins);
+  int64_t total_ = 0;
+};
+
+}  // namespace skald

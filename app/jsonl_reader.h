@@ -1,0 +1,73 @@
+// Lines of a file, of a pipe or of stdin, one at a time: what `batch` and `score` read requests
+// from. Takes a bounded amount of memory whatever the input holds: of a line that is too long only
+// the beginning is kept. Takes line ends of Unix and Windows, drops a byte order mark, and passes
+// over blank lines, which count as lines all the same. The input may grow while it is read; what
+// was there when its end was reached is read. Not thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace skald {
+
+struct JsonlLine {
+  int64_t number = 0;     // from 1, as editors count
+  std::string text;       // without its end
+  int64_t offset = 0;     // of its first byte in the input
+  int64_t bytes = 0;      // of the whole line without its newline
+  bool too_long = false;  // text is only its beginning
+};
+
+// Both included.
+struct LineRange {
+  int64_t first = 1, last = INT64_MAX;
+};
+
+// "10:20", "10:", ":20"
+LineRange parse_line_range(const std::string& text, const std::string& flag);
+
+struct JsonlLimits {
+  size_t line = size_t{16} << 20;  // a longer line is too long
+  size_t kept = 1024;              // of one that is too long
+};
+
+class JsonlReader {
+ public:
+  // "-" is stdin. Throws Error(Exit::Usage) where the file cannot be opened.
+  explicit JsonlReader(const std::string& file, LineRange range = {}, JsonlLimits limits = {});
+  ~JsonlReader();
+  JsonlReader(const JsonlReader&) = delete;
+  JsonlReader& operator=(const JsonlReader&) = delete;
+
+  // False at the end of the range or of the input, and once it was stopped or the program
+  // interrupted.
+  bool next(JsonlLine& line);
+
+  void stop() { stopped_ = true; }  // from any thread
+
+  const std::string& name() const { return name_; }  // printable
+  int64_t bytes_read() const { return bytes_read_; }
+  int64_t size() const;  // of a regular file as it is now; -1: not known
+  bool is_file(uint64_t device, uint64_t inode) const;
+
+ private:
+  bool fill();                      // more bytes; false at the end
+  bool read_line(JsonlLine& line);  // any, blank or not
+
+  bool ends_early() const;
+
+  std::string name_;
+  LineRange range_;
+  JsonlLimits limits_;
+  std::atomic<bool> stopped_ = false;
+  int fd_ = -1;
+  bool owned_ = false;
+  std::vector<char> buffer_;
+  size_t begin_ = 0, end_ = 0;  // of what is unread in the buffer
+  int64_t bytes_read_ = 0, number_ = 0;
+};
+
+}  // namespace skald

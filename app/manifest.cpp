@@ -1,0 +1,100 @@
+#include "app/manifest.h"
+
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+
+#include "engine/error.h"
+#include "engine/printable.h"
+
+namespace skald {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What was readable of an earlier one; null otherwise. Its results do not depend on it.
+Json read_earlier(const std::string& path) {
+  constexpr uintmax_t kMostBytes = 16 << 20;
+  std::error_code error;
+  if (fs::file_size(path, error) > kMostBytes || error) return nullptr;
+  std::ifstream in(path, std::ios::binary);
+  const Json json = Json::parse(in, nullptr, false);
+  const bool ours = json.is_object() && json.contains("settings") && json.contains("runs") &&
+                    json["settings"].is_object() && json["runs"].is_array();
+  return ours ? json : Json(nullptr);
+}
+
+// "temperature 0.8, was 0.5; seed 1, was 0"
+std::string differences(const Json& before, const Json& now) {
+  std::string text;
+  const auto add = [&](const std::string& key, const Json& old_value, const Json& new_value) {
+    text += concat(text.empty() ? "" : "; ", key, " ", printable(dump(new_value), 80), ", was ",
+                   printable(dump(old_value), 80));
+  };
+  for (const auto& [key, value] : now.items()) {
+    const Json old_value = before.contains(key) ? before[key] : Json(nullptr);
+    if (old_value != value) add(key, old_value, value);
+  }
+  for (const auto& [key, value] : before.items()) {
+    if (!now.contains(key)) add(key, value, nullptr);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string manifest_path(const std::string& output) { return output + ".manifest.json"; }
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts = {};
+  gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+Manifest::Manifest(const std::string& output, Json settings, bool resume)
+    : path_(manifest_path(output)) {
+  Json runs = Json::array();
+  const Json earlier = resume ? read_earlier(path_) : Json(nullptr);
+  if (earlier.is_object()) {
+    const std::string changed = differences(earlier["settings"], settings);
+    if (!changed.empty()) {
+      fail(Exit::Usage, printable(output),
+           ": --resume goes on with the same settings, but here: ", changed,
+           "; use them again, or name another output");
+    }
+    runs = earlier["runs"];
+  }
+  json_ = {{"skald", SKALD_VERSION}, {"settings", std::move(settings)}, {"runs", std::move(runs)}};
+}
+
+void Manifest::begin(const Json& run) {
+  Json entry = {{"started", utc_now()}, {"ended", nullptr}, {"skald", SKALD_VERSION}};
+  if (run.is_object()) entry.update(run);
+  json_["runs"].push_back(std::move(entry));
+  write();
+}
+
+void Manifest::end(int exit_code, const Json& counts) {
+  Json& run = json_["runs"].back();
+  run["ended"] = utc_now();
+  run["exit_code"] = exit_code;
+  run["counts"] = counts;
+  write();
+}
+
+void Manifest::write() const {
+  const std::string new_path = path_ + ".tmp";
+  std::ofstream out(new_path, std::ios::binary | std::ios::trunc);
+  out << dump(json_, 2) << '\n';
+  out.close();
+  if (!out || std::rename(new_path.c_str(), path_.c_str()) != 0) {
+    std::remove(new_path.c_str());
+    fail(Exit::Failed, printable(path_), ": cannot be written");
+  }
+}
+
+}  // namespace skald

@@ -1,0 +1,31 @@
+// OUT.manifest.json, beside an output: which model, settings and machine its results come from, and
+// when each run began and ended. It is written when a run begins and again when it ends, so that a
+// run that was killed shows as one that never ended.
+#pragma once
+
+#include <string>
+
+#include "app/json.h"
+
+namespace skald {
+
+class Manifest {
+ public:
+  // settings: an object with all that changes a result (the model's hash, sampling). Where the runs
+  // before (resume) had other ones, that is Error(Exit::Usage) with what differs.
+  Manifest(const std::string& output, Json settings, bool resume);
+
+  void begin(const Json& run);  // an object: command line, device, input
+  void end(int exit_code, const Json& counts);
+
+ private:
+  void write() const;
+
+  std::string path_;
+  Json json_;
+};
+
+std::string manifest_path(const std::string& output);
+std::string utc_now();  // "2026-11-21T18:47:16Z"
+
+}  // namespace skald

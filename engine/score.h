@@ -1,0 +1,34 @@
+// What a row of logits says of the token that follows in a text: the numbers behind perplexity,
+// scoring and the comparison of two models. Weights are e^(logit - best) in float32, within 1.5e-7
+// each; their sums are in double and in a fixed order, so that a result does not depend on threads.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace skald {
+
+// All logarithms are natural.
+struct TokenScore {
+  double logprob = 0;      // of the target; NaN where the row holds NaN or +inf, or is all -inf
+  double entropy = 0;      // of the row
+  double top_logprob = 0;  // of the most probable token
+  int32_t top = -1;        // that token; of equal ones the lowest id
+  int32_t rank = 0;        // how many tokens come before the target: 0, it is the top one itself
+};
+
+TokenScore score_row(std::span<const float> logits, int32_t target);
+
+struct RowComparison {
+  TokenScore score, base;
+  double divergence = 0;  // Kullback-Leibler, of this row from the base's: sum p_base ln(p_base/p)
+};
+
+// log(sum of e^logits) in double, exponentials too: for differences that are smaller than what
+// score_row() rounds.
+double log_sum_exp(std::span<const float> logits);
+
+RowComparison compare_rows(std::span<const float> logits, std::span<const float> base,
+                           int32_t target);
+
+}  // namespace skald

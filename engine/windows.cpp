@@ -1,0 +1,95 @@
+#include "engine/windows.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "engine/error.h"
+
+namespace skald {
+namespace {
+
+struct Active {
+  size_t window;
+  int64_t done = 0;                 // rows that were run
+  std::vector<Sequence> sequences;  // one an executor
+};
+
+// Of a window's rows in a step.
+struct Part {
+  Active* active;
+  int64_t count;
+};
+
+Want want_of(const TokenWindow& window, int64_t first, int64_t count) {
+  return first + count >= window.scored_from ? Want::EveryRow : Want::Nothing;
+}
+
+}  // namespace
+
+size_t windows_in_step(const Executor& executor, std::span<const TokenWindow> windows) {
+  int64_t rows = 0;
+  size_t count = 0;
+  for (const TokenWindow& window : windows) {
+    rows += window.rows();
+    if (rows > executor.max_rows() || count == static_cast<size_t>(executor.plan().sequences))
+      break;
+    ++count;
+  }
+  return std::max<size_t>(count, 1);
+}
+
+bool run_windows(std::span<Executor* const> executors, std::span<const TokenWindow> windows,
+                 const OnRows& on_rows) {
+  int64_t most_rows = executors.front()->max_rows();
+  for (const Executor* executor : executors) most_rows = std::min(most_rows, executor->max_rows());
+  std::vector<Active> actives;
+  for (size_t i = 0; i < windows.size(); ++i) {
+    check(windows[i].rows() >= 1 && windows[i].scored_from >= 1, "a window has rows");
+    Active& active = actives.emplace_back(Active{i, 0, {}});
+    for (Executor* executor : executors) active.sequences.push_back(executor->new_sequence());
+  }
+
+  std::vector<Part> parts;
+  std::vector<SeqRows> step;
+  std::vector<WindowRow> rows;
+  for (size_t next = 0; next < actives.size();) {
+    parts.clear();
+    rows.clear();
+    int64_t room = most_rows;
+    for (size_t i = next; i < actives.size() && room > 0; ++i) {
+      const int64_t count = std::min(windows[i].rows() - actives[i].done, room);
+      parts.push_back({&actives[i], count});
+      room -= count;
+    }
+    for (size_t e = 0; e < executors.size(); ++e) {
+      step.clear();
+      for (const auto& [active, count] : parts) {
+        const TokenWindow& window = windows[active->window];
+        step.push_back(
+            {&active->sequences[e],
+             window.tokens.subspan(static_cast<size_t>(active->done), static_cast<size_t>(count)),
+             want_of(window, active->done, count)});
+      }
+      executors[e]->run(step);
+    }
+    for (const auto& [active, count] : parts) {
+      const TokenWindow& window = windows[active->window];
+      if (want_of(window, active->done, count) == Want::EveryRow) {
+        for (int64_t position = active->done + 1; position <= active->done + count; ++position) {
+          const bool scored = position >= window.scored_from;
+          rows.push_back({active->window, position,
+                          scored ? window.tokens[static_cast<size_t>(position)] : -1});
+        }
+      }
+      active->done += count;
+      if (active->done == window.rows()) {
+        active->sequences.clear();
+        ++next;
+      }
+    }
+    if (!rows.empty() && !on_rows(rows)) return false;
+  }
+  return true;
+}
+
+}  // namespace skald

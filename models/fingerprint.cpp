@@ -1,0 +1,85 @@
+#include "models/fingerprint.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+#include "engine/error.h"
+#include "engine/printable.h"
+#include "engine/sha256.h"
+#include "models/gguf.h"
+
+namespace skald {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kWhole = 4096, kPieces = 16, kPieceBytes = 256;
+
+bool is_configuration(std::string_view key) {
+  if (key == "general.architecture") return true;
+  for (const std::string_view other : {"general.", "split.", "tokenizer."}) {
+    if (key.starts_with(other)) return false;
+  }
+  return true;
+}
+
+void add_metadata(Sha256& hash, const GgufMetadata& metadata) {
+  std::vector<const GgufValue*> values;
+  for (const GgufValue& value : metadata.values()) {
+    if (is_configuration(value.key)) values.push_back(&value);
+  }
+  std::sort(values.begin(), values.end(), [](auto* a, auto* b) { return a->key < b->key; });
+  for (const GgufValue* value : values) {
+    hash.add_field(value->key);
+    hash.add_field(type_name(value->type)).add_field(type_name(value->element));
+    hash.add_number(value->count).add_number(value->bytes.size()).add(value->bytes);
+  }
+}
+
+void add_config_file(Sha256& hash, const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  if (in.bad() || text.empty()) fail(Exit::Model, printable(file.string()), ": cannot be read");
+  hash.add_field(text);
+}
+
+void add_tensor(Sha256& hash, const Tensor& tensor) {
+  hash.add_field(tensor.name).add_field(name(tensor.view.type)).add_number(tensor.shape.size());
+  for (const int64_t size : tensor.shape) hash.add_number(static_cast<uint64_t>(size));
+  const int64_t bytes = tensor.view.bytes();
+  const std::span all(tensor.view.data, static_cast<size_t>(bytes));
+  if (bytes <= kWhole) {
+    hash.add(all);
+    return;
+  }
+  for (int64_t i = 0; i < kPieces; ++i) {
+    // bytes / 15 * i would leave out the end; bytes * i may be more than 64 bits hold.
+    const int64_t room = bytes - kPieceBytes;
+    const int64_t at = room / (kPieces - 1) * i + room % (kPieces - 1) * i / (kPieces - 1);
+    hash.add(all.subspan(static_cast<size_t>(at), kPieceBytes));
+  }
+}
+
+}  // namespace
+
+std::string model_hash(const OpenedModel& opened) {
+  const WeightFile& weights = *opened.model.weights;
+  weights.check_whole();
+  Sha256 hash;
+  hash.add_field("skald model 1");
+  if (opened.gguf) {
+    add_metadata(hash, opened.gguf->metadata());
+  } else {
+    add_config_file(hash, opened.path / "config.json");
+  }
+  std::vector<const Tensor*> tensors;
+  for (const Tensor& tensor : weights.tensors()) tensors.push_back(&tensor);
+  std::sort(tensors.begin(), tensors.end(), [](auto* a, auto* b) { return a->name < b->name; });
+  hash.add_number(tensors.size());
+  for (const Tensor* tensor : tensors) add_tensor(hash, *tensor);
+  return hash.hex();
+}
+
+}  // namespace skald

@@ -1,0 +1,108 @@
+#include "app/jsonl_reader.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "tests/catch.h"
+#include "tests/error_text.h"
+#include "tests/temp_folder.h"
+
+namespace skald::test {
+namespace {
+
+using Lines = std::vector<std::pair<int64_t, std::string>>;
+
+Lines read_lines(const std::string& path, LineRange range = {}) {
+  JsonlReader reader(path, range);
+  Lines lines;
+  JsonlLine line;
+  while (reader.next(line)) {
+    CHECK(!line.too_long);
+    lines.emplace_back(line.number, line.text);
+  }
+  return lines;
+}
+
+TEST_CASE("line ends of Unix and Windows, a byte order mark, blank lines, and no end at the end") {
+  TempFolder folder;
+  const std::string file =
+      folder.write("in.jsonl", "\xef\xbb\xbf{\"a\":1}\r\n\n  \t\r\n{}\nlast").string();
+  CHECK(read_lines(file) == Lines{{1, "{\"a\":1}"}, {4, "{}"}, {5, "last"}});
+  CHECK(read_lines(folder.write("empty", "").string()).empty());
+  CHECK(read_lines(folder.write("blank", "\n\n \r\n").string()).empty());
+  CHECK(read_lines(folder.write("bom", "\xef\xbb\xbf").string()).empty());
+  CHECK(read_lines(folder.write("middle", "a\n\xef\xbb\xbf").string()).size() == 2);
+}
+
+TEST_CASE("a NUL byte is a byte of its line") {
+  TempFolder folder;
+  const std::string file = folder.write("in", std::string("a\0b\n\0\nc", 7)).string();
+  CHECK(read_lines(file) ==
+        Lines{{1, std::string("a\0b", 3)}, {2, std::string("\0", 1)}, {3, "c"}});
+}
+
+TEST_CASE("a range of lines counts blank ones, as editors do") {
+  TempFolder folder;
+  const std::string file = folder.write("in", "1\n\n3\n4\n5\n").string();
+  CHECK(read_lines(file, {2, 4}) == Lines{{3, "3"}, {4, "4"}});
+  CHECK(read_lines(file, {5, 99}) == Lines{{5, "5"}});
+  CHECK(read_lines(file, {6, 99}).empty());
+  const LineRange range = parse_line_range("10:20", "--lines");
+  CHECK((range.first == 10 && range.last == 20));
+  CHECK(parse_line_range("10:", "--lines").last == INT64_MAX);
+  CHECK(parse_line_range(":7", "--lines").first == 1);
+  for (const char* bad : {"", ":", "5", "0:3", "5:4", "a:b", "1:2:3", "-1:4", "1: 2"}) {
+    CAPTURE(bad);
+    CHECK(has(error_text([&] { parse_line_range(bad, "--lines"); }, Exit::Usage), "as in 1:500"));
+  }
+}
+
+TEST_CASE("a line that is too long is passed over but for its beginning, and the next is whole") {
+  TempFolder folder;
+  const std::string file =
+      folder.write("in", "first\n" + std::string(100'000'000, 'x') + "\nlast\n").string();
+  rusage before = {}, after = {};
+  getrusage(RUSAGE_SELF, &before);
+  JsonlReader reader(file, {}, {.line = 1 << 20, .kept = 10});
+  JsonlLine line;
+  REQUIRE(reader.next(line));
+  REQUIRE(reader.next(line));
+  CHECK(line.too_long);
+  CHECK(line.text == "xxxxxxxxxx");
+  CHECK(line.bytes == 100'000'000);
+  REQUIRE(reader.next(line));
+  CHECK((line.text == "last" && line.number == 3 && !line.too_long));
+  CHECK(line.offset == 6 + 100'000'001);
+  CHECK(!reader.next(line));
+  getrusage(RUSAGE_SELF, &after);
+  CHECK(after.ru_maxrss - before.ru_maxrss < 20'000);  // KiB
+}
+
+TEST_CASE("an input that grows is read to the end that it then has") {
+  TempFolder folder;
+  const std::string file = folder.write("in", "1\n2\n").string();
+  JsonlReader reader(file);
+  JsonlLine line;
+  REQUIRE(reader.next(line));
+  const auto append = [&](const std::string& text) {
+    std::ofstream out(file, std::ios::app);
+    out << text;
+  };
+  append("3\n");
+  REQUIRE(reader.next(line));
+  REQUIRE(reader.next(line));
+  CHECK(line.text == "3");
+  CHECK(reader.size() == 6);
+}
+
+TEST_CASE("what cannot be read says why") {
+  TempFolder folder;
+  const std::string missing = (folder.path() / "none").string();
+  CHECK(has(error_text([&] { JsonlReader reader(missing); }, Exit::Usage), "cannot be opened"));
+  const std::string is_folder = folder.path().string();
+  CHECK(has(error_text([&] { JsonlReader reader(is_folder); }, Exit::Usage), "is a folder"));
+}
+
+}  // namespace
+}  // namespace skald::test

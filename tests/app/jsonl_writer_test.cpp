@@ -1,0 +1,222 @@
+#include "app/jsonl_writer.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "tests/catch.h"
+#include "tests/error_text.h"
+#include "tests/temp_folder.h"
+
+namespace skald::test {
+namespace {
+
+std::string result(const std::string& id, const std::string& hash = "h", int length = 5) {
+  return concat("{\"id\":\"", id, "\",\"request_hash\":\"", hash, "\",\"text\":\"",
+                std::string(static_cast<size_t>(length), 'x'), "\"}");
+}
+
+std::string json(const std::string& id) { return "\"" + id + "\""; }
+
+struct Output {
+  TempFolder folder;
+  std::string path = (folder.path() / "out.jsonl").string();
+
+  std::string text() const { return read_file(path); }
+  void set(const std::string& text) const { folder.write("out.jsonl", text); }
+  JsonlWriterOptions fresh() const { return {path}; }
+  JsonlWriterOptions resume() const { return {.path = path, .resume = true}; }
+};
+
+TEST_CASE("results are written in order, or as they come") {
+  Output out;
+  {
+    JsonlWriter writer(out.fresh());
+    writer.write(2, result("c"));
+    CHECK(out.text() == "");
+    CHECK(writer.held_bytes() == static_cast<int64_t>(result("c").size()));
+    writer.write(0, result("a"));
+    CHECK(out.text() == result("a") + "\n");
+    writer.write(1, result("b"));
+    CHECK(writer.held_bytes() == 0);
+    writer.finish();
+  }
+  CHECK(out.text() == result("a") + "\n" + result("b") + "\n" + result("c") + "\n");
+
+  Output other;
+  JsonlWriter writer({.path = other.path, .in_order = false});
+  writer.write(1, result("b"));
+  CHECK(other.text() == result("b") + "\n");
+  writer.write(0, result("a"));
+  writer.finish();
+  CHECK(other.text() == result("b") + "\n" + result("a") + "\n");
+}
+
+TEST_CASE("an output that is there is refused, even an empty one, and never touched") {
+  Output out;
+  for (const std::string text : {"", "mine\n"}) {
+    out.set(text);
+    CHECK(has(error_text([&] { JsonlWriter writer(out.fresh()); }, Exit::Usage),
+              "is there already and is not overwritten; go on with it by --resume"));
+    CHECK(out.text() == text);
+  }
+}
+
+TEST_CASE("two writers of one file: the second is refused") {
+  Output out;
+  JsonlWriter first(out.resume());
+  CHECK(has(error_text([&] { JsonlWriter writer(out.resume()); }, Exit::Usage),
+            "another skald is writing to it"));
+}
+
+TEST_CASE("going on: what is done keeps its line, a torn last line is cut, the rest follows") {
+  const std::string a = result("a"), b = result("b"), c = result("c");
+  for (size_t torn = 0; torn <= b.size(); ++torn) {
+    Output out;
+    out.set(a + "\n" + b.substr(0, torn));
+    JsonlWriter writer(out.resume());
+    CHECK(out.text() == a + "\n");
+    CHECK(writer.earlier() == 1);
+    CHECK(writer.done_before(0, json("a"), "h"));
+    CHECK(!writer.done_before(1, json("b"), "h"));
+    CHECK(!writer.done_before(2, json("c"), "h"));
+    writer.write(2, c);
+    writer.write(1, b);
+    writer.finish();
+    CHECK(out.text() == a + "\n" + b + "\n" + c + "\n");
+  }
+  Output zeros;  // as a machine that went down may leave them
+  zeros.set(a + "\n" + std::string(100, '\0'));
+  JsonlWriter writer(zeros.resume());
+  CHECK(zeros.text() == a + "\n");
+}
+
+TEST_CASE("going on with a file that is not there begins it") {
+  Output out;
+  JsonlWriter writer(out.resume());
+  CHECK(writer.earlier() == 0);
+  writer.write(0, result("a"));
+  writer.finish();
+  CHECK(out.text() == result("a") + "\n");
+}
+
+TEST_CASE("a changed request is done again, and its old result leaves the file at the end") {
+  for (const bool in_order : {true, false}) {
+    Output out;
+    out.set(result("a") + "\n" + result("b", "old", 100000) + "\n" + result("c") + "\n");
+    ::chmod(out.path.c_str(), 0640);
+    JsonlWriter writer({.path = out.path, .resume = true, .in_order = in_order});
+    CHECK(writer.done_before(0, json("a"), "h"));
+    CHECK(!writer.done_before(1, json("b"), "h"));
+    CHECK(writer.done_before(2, json("c"), "h"));
+    writer.write(1, result("b"));
+    CHECK(has(out.text(), "\"old\""));
+    writer.finish();
+    const std::string a = result("a") + "\n", b = result("b") + "\n", c = result("c") + "\n";
+    CHECK(out.text() == (in_order ? a + b + c : a + c + b));
+    struct stat status = {};
+    ::stat(out.path.c_str(), &status);
+    CHECK((status.st_mode & 0777) == 0640);
+    CHECK(!std::filesystem::exists(out.path + ".rearranged"));
+  }
+}
+
+TEST_CASE("an id twice in the output, as a kill before the end leaves it: the later one counts") {
+  Output out;
+  out.set(result("a", "old") + "\n" + result("b") + "\n" + result("a") + "\n");
+  JsonlWriter writer(out.resume());
+  CHECK(writer.done_before(0, json("a"), "h"));
+  CHECK(writer.done_before(1, json("b"), "h"));
+  writer.finish();
+  CHECK(out.text() == result("a") + "\n" + result("b") + "\n");
+}
+
+TEST_CASE("a run that ends early writes what it holds, and the next one puts it in order") {
+  Output out;
+  {
+    JsonlWriter writer(out.fresh());
+    writer.write(0, result("a"));
+    writer.write(3, result("d"));
+    writer.write(2, result("c", "h", 200000));
+    writer.give_up();
+  }
+  CHECK(out.text() == result("a") + "\n" + result("c", "h", 200000) + "\n" + result("d") + "\n");
+  JsonlWriter writer(out.resume());
+  CHECK(writer.done_before(0, json("a"), "h"));
+  CHECK(!writer.done_before(1, json("b"), "h"));
+  CHECK(writer.done_before(2, json("c"), "h"));
+  CHECK(writer.done_before(3, json("d"), "h"));
+  writer.write(1, result("b"));
+  writer.finish();
+  CHECK(out.text() == result("a") + "\n" + result("b") + "\n" + result("c", "h", 200000) + "\n" +
+                          result("d") + "\n");
+}
+
+TEST_CASE("results whose requests are gone stay, behind the others") {
+  Output out;
+  out.set(result("gone") + "\n" + result("b") + "\n" + result("a") + "\n");
+  JsonlWriter writer(out.resume());
+  CHECK(writer.done_before(0, json("a"), "h"));
+  CHECK(writer.done_before(1, json("b"), "h"));
+  writer.finish();
+  CHECK(out.text() == result("a") + "\n" + result("b") + "\n" + result("gone") + "\n");
+}
+
+TEST_CASE("a file of something else is refused and not changed") {
+  Output out;
+  for (const std::string text : {"hello\nworld\n", "hello", "{\"id\":\"a\"}\n", "[1]\n",
+                                 "{\"id\":null,\"request_hash\":\"h\"}\n", "\n\nx"}) {
+    CAPTURE(text);
+    out.set(text);
+    CHECK(has(error_text([&] { JsonlWriter writer(out.resume()); }, Exit::Usage),
+              "is no result of skald"));
+    CHECK(out.text() == text);
+  }
+}
+
+TEST_CASE("what a result is called") {
+  const auto name = result_name(
+      "{\"id\":\"batch_req_1\",\"custom_id\":\"a\\u0041\",\"response\":{\"id\":[1,{\"x\":2}],"
+      "\"request_hash\":\"no\"},\"request_hash\":\"yes\",\"error\":null}");
+  REQUIRE(name);
+  CHECK(name->id == "\"aA\"");
+  CHECK(name->request_hash == "yes");
+  CHECK(result_name("{\"id\":17,\"request_hash\":\"h\"}")->id == "17");
+  CHECK(!result_name("{\"id\":1.5,\"request_hash\":\"h\"}"));
+  CHECK(!result_name("{\"id\":\"a\",\"request_hash\":\"h\""));
+}
+
+TEST_CASE("a full disk leaves whole lines and says how to go on") {
+  Output out;
+  rlimit old = {};
+  ::getrlimit(RLIMIT_FSIZE, &old);
+  ::signal(SIGXFSZ, SIG_IGN);
+  {
+    JsonlWriter writer(out.fresh());
+    writer.write(0, result("a"));
+    const rlimit small = {result("a").size() + 10, old.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &small);
+    const std::string error = error_text([&] { writer.write(1, result("b")); }, Exit::Failed);
+    ::setrlimit(RLIMIT_FSIZE, &old);
+    CHECK(has(error, "out.jsonl: cannot be written: File too large; all lines before are whole"));
+    CHECK(out.text() == result("a") + "\n");
+  }
+  ::signal(SIGXFSZ, SIG_DFL);
+}
+
+TEST_CASE("a folder that is not there, or no file, cannot be an output to go on with") {
+  Output out;
+  CHECK(has(error_text([&] { JsonlWriter writer({out.path + "/x/y"}); }, Exit::Usage),
+            "cannot be written"));
+  CHECK(has(
+      error_text([&] { JsonlWriter writer({.path = "/dev/null", .resume = true}); }, Exit::Usage),
+      "is no file"));
+  CHECK(has(error_text([&] { JsonlWriter writer({.path = "-", .resume = true}); }, Exit::Usage),
+            "stdout: is no file"));
+  JsonlWriter null({"/dev/null"});
+  null.write(0, result("a"));
+  null.finish();
+}
+
+}  // namespace
+}  // namespace skald::test

@@ -1,0 +1,202 @@
+// What single ops of a Program make of their input, on both of the CPU's kernel sets, against the
+// formulas; and that CUDA says which of them it has no kernel for.
+#include <cmath>
+
+#include "cuda/fused_program.h"
+#include "engine/cpu/executor.h"
+#include "tests/catch.h"
+#include "tests/engine/random_llama.h"
+#include "tests/error_text.h"
+
+namespace skald::test {
+namespace {
+
+constexpr int kHeads = 3, kHeadDim = 20, kDim = kHeads * kHeadDim, kVocab = 33;
+constexpr float kEps = 1e-5f;
+
+// A program of one op between an embedding and logits of which nothing is asked.
+using Adds = void (*)(ProgramBuilder&, ActId x);
+
+template <Adds adds>
+Program build(const ModelConfig&, const WeightFile& file) {
+  ProgramBuilder b(file);
+  const ActId x = b.act("x", kDim);
+  b.add(Embed{x, b.weight("embedding", kVocab, kDim)});
+  adds(b, x);
+  b.add(Logits{x, b.weight("head", kVocab, kDim)});
+  return std::move(b).finish();
+}
+
+std::shared_ptr<MadeWeights> weights() {
+  auto file = std::make_shared<MadeWeights>();
+  file->matrix("embedding", DType::F32, kVocab, kDim);
+  file->matrix("head", DType::F32, kVocab, kDim);
+  file->matrix("norm", DType::F32, 1, kDim);
+  file->matrix("head_norm", DType::F32, 1, kHeadDim);
+  return file;
+}
+
+Model model_of(Program (*build)(const ModelConfig&, const WeightFile&)) {
+  ModelConfig c;
+  c.architecture = "test";
+  c.context = 64;
+  return {c, weights(), build};
+}
+
+constexpr int32_t kTokens[] = {5, 0, 32, 7};
+
+// The outputs of all ops, the logits last.
+std::vector<std::vector<float>> outputs(const Model& model, cpu::KernelSet kernels) {
+  const auto executor = cpu::make_executor(model, {.exact = true}, kernels);
+  std::vector<std::vector<float>> all(executor->program().ops.size());
+  executor->observe([&](const OpOutput& o) { all[o.op].assign(o.values.begin(), o.values.end()); });
+  Sequence sequence = executor->new_sequence();
+  const SeqRows step{&sequence, kTokens, Want::EveryRow};
+  executor->run({&step, 1});
+  executor->logits(0);
+  return all;
+}
+
+std::vector<float> values_of(const Model& model, const std::string& name) {
+  const TensorView& view = model.weights->find(name)->view;
+  const float* values = reinterpret_cast<const float*>(view.data);
+  return {values, values + view.rows * view.cols};
+}
+
+void check_near(float got, double expected) {
+  if (!(std::abs(got - expected) <= 1e-6 * (1 + std::abs(expected)))) {
+    FAIL(got << ", expected " << expected);
+  }
+}
+
+void norm_heads(ProgramBuilder& b, ActId x) {
+  b.add(HeadNorm{x, b.norm_weight("head_norm", kHeadDim, 1), kHeads, kHeadDim, kEps});
+}
+void norm_all(ProgramBuilder& b, ActId x) {
+  b.add(RmsNorm{x, x, b.norm_weight("norm", kDim, 1), kEps});
+}
+void add_scaled(ProgramBuilder& b, ActId x) { b.add(Add{x, x, 0.25f}); }
+void rotate_scaled(ProgramBuilder& b, ActId x) {
+  RopeSpec spec;
+  spec.inv_freq = {1, 0.1f, 0.01f};
+  spec.scale = 1.5f;
+  b.add(Rope{x, kHeads, kHeadDim, b.rope(spec)});
+}
+
+}  // namespace
+
+TEST_CASE("a head norm is the norm of each head, with the weight's missing 1 added") {
+  const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
+  const Model model = model_of(build<norm_heads>);
+  const auto all = outputs(model, kernels);
+  const std::vector<float> weight = values_of(model, "head_norm");
+  REQUIRE(all[1].size() == std::size(kTokens) * kDim);
+  for (size_t head = 0; head < all[1].size(); head += kHeadDim) {
+    double squares = 0;
+    for (size_t i = 0; i < kHeadDim; ++i) squares += double{all[0][head + i]} * all[0][head + i];
+    const double scale = 1 / std::sqrt(squares / kHeadDim + kEps);
+    for (size_t i = 0; i < kHeadDim; ++i) {
+      check_near(all[1][head + i], all[0][head + i] * scale * (1 + double{weight[i]}));
+    }
+  }
+}
+
+TEST_CASE("a norm in place is that of whole rows, with the weight's missing 1 added") {
+  const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
+  const Model model = model_of(build<norm_all>);
+  const auto all = outputs(model, kernels);
+  const std::vector<float> weight = values_of(model, "norm");
+  for (size_t row = 0; row < all[1].size(); row += kDim) {
+    double squares = 0;
+    for (size_t i = 0; i < kDim; ++i) squares += double{all[0][row + i]} * all[0][row + i];
+    const double scale = 1 / std::sqrt(squares / kDim + kEps);
+    for (size_t i = 0; i < kDim; ++i) {
+      check_near(all[1][row + i], all[0][row + i] * scale * (1 + double{weight[i]}));
+    }
+  }
+}
+
+TEST_CASE("embeddings, sums and logits are scaled, and logits capped") {
+  const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
+  const auto plain = outputs(model_of(build<add_scaled>), kernels);
+  for (size_t i = 0; i < plain[0].size(); ++i) check_near(plain[1][i], 1.25 * plain[0][i]);
+
+  const Model model = model_of([](const ModelConfig&, const WeightFile& file) {
+    ProgramBuilder b(file);
+    const ActId x = b.act("x", kDim);
+    b.add(Embed{x, b.weight("embedding", kVocab, kDim), 1.25f});
+    b.add(Logits{x, b.weight("head", kVocab, kDim), 0.5f, 0.75f});
+    return std::move(b).finish();
+  });
+  const auto scaled = outputs(model, kernels);
+  CHECK(scaled[0] == plain[1]);
+  for (size_t i = 0; i < plain[2].size(); ++i) {
+    check_near(scaled[1][i], 0.75 * std::tanh(0.5 * plain[2][i] / 0.75));
+  }
+}
+
+TEST_CASE("a rotation's scale is of cosines and sines, so of the rotated dimensions alone") {
+  const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
+  const auto all = outputs(model_of(build<rotate_scaled>), kernels);
+  for (size_t row = 0; row < std::size(kTokens); ++row) {
+    for (size_t h = 0; h < kHeads; ++h) {
+      const float* in = &all[0][(row * kHeads + h) * kHeadDim];
+      const float* out = &all[1][(row * kHeads + h) * kHeadDim];
+      for (size_t i = 0; i < 3; ++i) {
+        const double angle = static_cast<double>(row) * std::pow(0.1, i);
+        const double cos = 1.5 * std::cos(angle), sin = 1.5 * std::sin(angle);
+        check_near(out[i], in[i] * cos - in[i + 3] * sin);
+        check_near(out[i + 3], in[i + 3] * cos + in[i] * sin);
+      }
+      for (size_t i = 6; i < kHeadDim; ++i) CHECK(out[i] == in[i]);
+    }
+  }
+}
+
+TEST_CASE("a head norm's weight is read in every step") {
+  const Model model = model_of(build<norm_heads>);
+  const int64_t head = model.weights->find("head")->view.bytes();
+  CHECK(model.program().weight_bytes() == kDim * 4 + kHeadDim * 4 + head);
+  CHECK(op_name(model.program().ops[1]) == "head_norm");
+}
+
+TEST_CASE("CUDA says which part of an op it has no kernel for") {
+  const auto refusal = [](Program (*build)(const ModelConfig&, const WeightFile&)) {
+    return error_text([&] { cuda::fuse_program(model_of(build).program()); }, Exit::Failed);
+  };
+  CHECK(refusal(build<norm_heads>) ==
+        "CUDA has no kernel for norms of single heads, which op 1 of this model, head_norm, needs; "
+        "use --device cpu");
+  CHECK(has(refusal(build<norm_all>), "norms whose weights lack a 1"));
+  CHECK(has(refusal(build<add_scaled>), "sums with a scale"));
+  CHECK(has(refusal(build<rotate_scaled>), "rotations with a scale"));
+  CHECK(has(refusal([](const ModelConfig&, const WeightFile& file) {
+              ProgramBuilder b(file);
+              const ActId x = b.act("x", kDim);
+              b.add(Embed{x, b.weight("embedding", kVocab, kDim), 2});
+              b.add(Logits{x, b.weight("head", kVocab, kDim)});
+              return std::move(b).finish();
+            }),
+            "embeddings with a scale"));
+  CHECK(has(refusal([](const ModelConfig&, const WeightFile& file) {
+              ProgramBuilder b(file);
+              const ActId x = b.act("x", kDim);
+              b.add(Embed{x, b.weight("embedding", kVocab, kDim)});
+              b.add(Logits{x, b.weight("head", kVocab, kDim), 1, 30});
+              return std::move(b).finish();
+            }),
+            "logits with a scale or a cap"));
+  CHECK(has(refusal([](const ModelConfig&, const WeightFile& file) {
+              ProgramBuilder b(file);
+              const ActId x = b.act("x", kDim);
+              b.add(Embed{x, b.weight("embedding", kVocab, kDim)});
+              AttentionSpec spec{kHeads, kHeads, kHeadDim};
+              spec.softcap = 50;
+              b.add(Attention{x, x, x, x, b.kv_layer({kHeads, kHeadDim}), spec});
+              b.add(Logits{x, b.weight("head", kVocab, kDim)});
+              return std::move(b).finish();
+            }),
+            "capped attention scores"));
+}
+
+}  // namespace skald::test

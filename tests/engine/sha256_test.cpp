@@ -1,0 +1,55 @@
+#include "engine/sha256.h"
+
+#include "tests/catch.h"
+#include "tests/sha256.h"
+
+namespace skald {
+namespace {
+
+TEST_CASE("SHA-256 of the standard's examples") {
+  CHECK(sha256_hex("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  CHECK(sha256_hex("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  CHECK(sha256_hex("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq") ==
+        "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  CHECK(
+      sha256_hex("abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopq"
+                 "klmnopqrlmnopqrsmnopqrstnopqrstu") ==
+      "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1");
+}
+
+TEST_CASE("SHA-256 of a million letters, added in pieces of any size") {
+  const std::string letters(1000, 'a');
+  for (const size_t piece : {1, 63, 64, 65, 127, 999}) {
+    Sha256 hash;
+    const std::string all(1000000, 'a');
+    for (size_t at = 0; at < all.size(); at += piece) {
+      hash.add(std::string_view(all).substr(at, piece));
+    }
+    CHECK(hash.hex() == "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+  }
+}
+
+TEST_CASE("SHA-256 of every length around a block, beside another implementation") {
+  std::string text;
+  for (int length = 0; length < 200; ++length) {
+    CHECK(sha256_hex(text) == test::sha256_hex(text));
+    text += static_cast<char>(length * 37);
+  }
+}
+
+TEST_CASE("a digest can be asked for and bytes added after it") {
+  Sha256 hash;
+  hash.add("ab");
+  CHECK(hash.hex() == sha256_hex("ab"));
+  CHECK(hash.add("c").hex() == sha256_hex("abc"));
+}
+
+TEST_CASE("fields keep their borders") {
+  CHECK(Sha256().add_field("ab").add_field("c").hex() !=
+        Sha256().add_field("a").add_field("bc").hex());
+  CHECK(Sha256().add_number(0x0807060504030201).hex() ==
+        sha256_hex("\x01\x02\x03\x04\x05\x06\x07\x08"));
+}
+
+}  // namespace
+}  // namespace skald

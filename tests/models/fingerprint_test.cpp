@@ -1,0 +1,59 @@
+#include "models/fingerprint.h"
+
+#include <set>
+
+#include "models/gguf.h"
+#include "tests/app/models.h"
+#include "tests/catch.h"
+
+namespace skald::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string hash_of(const fs::path& path) { return model_hash(open_model(path)); }
+
+TEST_CASE("a model has the same hash wherever its files lie and however they are called") {
+  TempFolder folder;
+  const fs::path golden = data_dir() / "goldens" / "llama-mha";
+  make_folder(folder.path() / "copy", "llama-mha");
+  const std::string hash = hash_of(golden);
+  CHECK(hash.size() == 64);
+  CHECK(hash_of(folder.path() / "copy") == hash);
+  CHECK(hash_of(golden / "config.json") == hash);
+  fs::copy_file(small_gguf(), folder.path() / "a.gguf");
+  CHECK(hash_of(folder.path() / "a.gguf") == hash_of(small_gguf()));
+}
+
+TEST_CASE("different models have different hashes") {
+  std::set<std::string> hashes;
+  size_t models = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(data_dir() / "gguf")) {
+    if (entry.path().extension() != ".gguf") continue;
+    hashes.insert(hash_of(entry.path()));
+    ++models;
+  }
+  CHECK(models > 1);
+  CHECK(hashes.size() == models);
+}
+
+TEST_CASE(
+    "weights, shapes and configuration count for a model's hash; names and templates do not") {
+  TempFolder folder;
+  const std::string plain = hash_of(folder.write("m.gguf", flat_gguf({})));
+  CHECK(hash_of(folder.write("m.gguf", flat_gguf({.embedding = 1}))) != plain);
+  CHECK(hash_of(folder.write("m.gguf", flat_gguf({.context = 513}))) != plain);
+  CHECK(hash_of(folder.write("m.gguf", flat_gguf({.chat_template = "{{ x }}"}))) == plain);
+  CHECK(hash_of(folder.write("m.gguf", flat_gguf({.extra_piece = "y"}))) == plain);
+}
+
+TEST_CASE("the last bytes of a large tensor count for a model's hash") {
+  TempFolder folder;
+  std::string file = flat_gguf({});
+  const std::string before = hash_of(folder.write("m.gguf", file));
+  file.back() ^= 1;  // of output.weight, 33 KB
+  CHECK(hash_of(folder.write("m.gguf", file)) != before);
+}
+
+}  // namespace
+}  // namespace skald::test
