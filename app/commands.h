@@ -22,6 +22,7 @@ struct Command {
 };
 
 void add_run(CLI::App& program, Action& chosen);
+void add_batch(CLI::App& program, Action& chosen);
 void add_inspect(CLI::App& program, Action& chosen);
 void add_tokenize(CLI::App& program, Action& chosen);
 void add_template(CLI::App& program, Action& chosen);
@@ -29,15 +30,23 @@ void add_bench(CLI::App& program, Action& chosen);
 void add_diff(CLI::App& program, Action& chosen);
 void add_plan(CLI::App& program, Action& chosen);
 void add_perplexity(CLI::App& program, Action& chosen);
+void add_score(CLI::App& program, Action& chosen);
 void add_doctor(CLI::App& program, Action& chosen);
 void add_selftest(CLI::App& program, Action& chosen);
 
 inline constexpr Command kCommands[] = {
-    {"run", add_run},           {"perplexity", add_perplexity},
-    {"bench", add_bench},       {"inspect", add_inspect},
-    {"tokenize", add_tokenize}, {"template", add_template},
-    {"diff", add_diff},         {"plan", add_plan},
-    {"selftest", add_selftest}, {"doctor", add_doctor},
+    {"run", add_run},
+    {"batch", add_batch},
+    {"perplexity", add_perplexity},
+    {"score", add_score},
+    {"bench", add_bench},
+    {"inspect", add_inspect},
+    {"tokenize", add_tokenize},
+    {"template", add_template},
+    {"diff", add_diff},
+    {"plan", add_plan},
+    {"selftest", add_selftest},
+    {"doctor", add_doctor},
 };
 
 // The whole program but for main(): parses, runs, reports errors, returns the exit code.

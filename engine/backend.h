@@ -25,11 +25,12 @@ struct RunOptions {
   bool exact = false;  // float32 activations, sums and cache, whatever the weights' format
 
   // These change only speed and memory.
-  int64_t context = 0;  // tokens a sequence may hold; 0: the model's own, or what fits
-  int sequences = 1;    // that exist at a time with full context
-  int64_t rows = 512;   // at most in one step, and at least 1; longer prompts go in chunks
-  int threads = 0;      // 0: one for each core that this process may use
-  MemoryCap memory;     // most to take of the device's
+  int64_t context = 0;       // tokens a sequence may hold; 0: the model's own, or what fits
+  int sequences = 1;         // that exist at a time
+  int64_t cache_tokens = 0;  // of all together, at least a context; 0: a full context for each
+  int64_t rows = 512;        // at most in one step, and at least 1; longer prompts go in chunks
+  int threads = 0;           // 0: one for each core that this process may use
+  MemoryCap memory;          // most to take of the device's
   int arch_limit = 0;  // GPU kernels for this compute capability (75, 80, 90) at most; 0: the GPU's
 };
 

@@ -25,14 +25,15 @@ bool Session::compute_part() {
   return true;
 }
 
-Picked Session::next() {
+Picked Session::next(std::span<const uint64_t> allowed) {
   while (compute_part()) {
   }
   const auto pending = std::span(tokens_).subspan(static_cast<size_t>(sequence_.length()));
   check(!pending.empty(), "a session is fed before its next token");
   const SeqRows rows{&sequence_, pending, Want::LastRow};
   executor_->run({&rows, 1});
-  const PickRequest request{&params_, {request_, static_cast<int64_t>(tokens_.size()), tokens_}};
+  const PickRequest request{&params_,
+                            {request_, static_cast<int64_t>(tokens_.size()), tokens_, allowed}};
   Picked picked = executor_->pick({&request, 1}).front();
   tokens_.push_back(picked.token);
   return picked;
