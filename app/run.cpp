@@ -1,5 +1,6 @@
 // skald run: a prompt in, text out, token by token.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -172,7 +173,8 @@ class Run {
       for (int32_t id : tokens_.stop_ids) params.logit_bias.emplace_back(id, -INFINITY);
     }
     const Prompt prompt = encode_prompt(flags_, text, opened_, *tokens_.tokenizer);
-    const RunOptions& options = flags_.model.run;
+    RunOptions options = flags_.model.run;
+    options.tokens = std::ssize(prompt.ids) + std::max<int64_t>(flags_.count, flags_.count < 0);
     device_ = choose_device(parse_device(flags_.model.device), opened_.model, options);
     executor_ = make_executor(opened_.model, options, device_);
     check_length(prompt, flags_, *executor_, opened_.model.config);
