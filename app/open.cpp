@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/find_model.h"
 #include "app/help.h"
 #include "app/memory_flags.h"
 #include "app/progress_bar.h"
@@ -24,7 +25,7 @@ std::string joined(const std::vector<std::string_view>& names) {
 }
 
 OpenedModel open_as_it_is(const ModelFlags& flags) {
-  if (!flags.model.empty()) return open_model(fs::path(flags.model));
+  if (!flags.model.empty()) return open_model(find_model(flags.model));
   const fs::path bundled = bundled_model();
   std::error_code error;
   if (!fs::exists(bundled, error)) {
@@ -45,7 +46,9 @@ void check_device(const ModelFlags& flags, const Model& shape) {
 }  // namespace
 
 void add_model_flag(CLI::App& command, ModelFlags& flags) {
-  command.add_option("-m,--model", flags.model, "GGUF file or Hugging Face folder [bundled model]")
+  command
+      .add_option("-m,--model", flags.model,
+                  "GGUF file, Hugging Face folder, or a model's name [bundled model]")
       ->type_name("PATH")
       ->check(not_empty())
       ->group("Model");

@@ -48,6 +48,9 @@ struct ModelTokenizer {
 
 ModelTokenizer open_tokenizer(const OpenedModel& opened);
 
+// The same, or no tokenizer where the model's files hold none at all: prompts are then ids.
+ModelTokenizer open_tokenizer_if_any(const OpenedModel& opened);
+
 // A tokenizer by the path of a model or of a tokenizer.model alone.
 std::unique_ptr<Tokenizer> open_tokenizer(const std::filesystem::path& model_or_file);
 

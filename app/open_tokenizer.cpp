@@ -132,6 +132,20 @@ ModelTokenizer open_tokenizer(const OpenedModel& opened) {
   return result;
 }
 
+ModelTokenizer open_tokenizer_if_any(const OpenedModel& opened) {
+  const bool any = opened.gguf ? opened.gguf->metadata().find("tokenizer.ggml.model") != nullptr
+                               : fs::exists(opened.path / "tokenizer.json") ||
+                                     fs::exists(opened.path / "tokenizer.model");
+  if (any) return open_tokenizer(opened);
+  ModelTokenizer none;
+  if (opened.gguf) {
+    add_stop_id(none.stop_ids, token_id(opened.gguf->metadata(), "tokenizer.ggml.eos_token_id"));
+  } else {
+    add_hf_stop_ids(opened.path, none.stop_ids);
+  }
+  return none;
+}
+
 std::unique_ptr<Tokenizer> open_tokenizer(const fs::path& path) {
   std::error_code error;
   const std::string name = printable(path.string());

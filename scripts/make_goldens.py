@@ -66,6 +66,26 @@ LONGROPE = {
     "long_factor": [1.05, 1.3, 2.1, 3.7, 5.9, 7.7],
 }
 
+SMALL = {
+    "vocab_size": VOCAB,
+    "hidden_size": 16,
+    "intermediate_size": 20,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "max_position_embeddings": 128,
+    "rope_theta": 10000.0,
+    "rms_norm_eps": 1e-6,
+    "attention_bias": False,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+
+
+def small(name, **more):
+    return {"architectures": [name + "ForCausalLM"], "model_type": name.lower(), **SMALL, **more}
+
+
 # Of each text: how many tokens, for which context, and how many greedy tokens follow its beginning.
 # A context of 0 is the model's own.
 TEXT = {"text": (48, 0, 8, 16)}
@@ -156,27 +176,101 @@ CASES = {
         gguf="phi3",
         texts={"short": (32, 0, 8, 16), "long": (72, 128, 40, 16)},
     ),
+    "qwen3": dict(
+        config=small("Qwen3", head_dim=12, hidden_act="silu", rope_theta=1000000.0, tie_word_embeddings=True),
+        gguf="qwen3",
+        texts=TEXT,
+    ),
+    "gemma": dict(
+        config=small("Gemma", head_dim=12, hidden_act="gelu_pytorch_tanh", hidden_activation=None),
+        gguf="gemma",
+        texts=TEXT,
+    ),
+    "gemma2": dict(
+        config=small(
+            "Gemma2",
+            num_hidden_layers=3,
+            head_dim=8,
+            hidden_act="gelu_pytorch_tanh",
+            hidden_activation="gelu_pytorch_tanh",
+            query_pre_attn_scalar=8,
+            sliding_window=7,
+            attn_logit_softcapping=2.0,
+            final_logit_softcapping=5.0,
+            cache_implementation="hybrid",
+        ),
+        gguf="gemma2",
+        texts=TEXT,
+    ),
+    "gemma3": dict(
+        config=small(
+            "Gemma3",
+            model_type="gemma3_text",
+            num_hidden_layers=4,
+            head_dim=8,
+            hidden_activation="gelu_pytorch_tanh",
+            query_pre_attn_scalar=8,
+            sliding_window=7,
+            sliding_window_pattern=3,
+            rope_theta=1000000.0,
+            rope_local_base_freq=10000.0,
+            rope_scaling={"rope_type": "linear", "factor": 8.0},
+            attn_logit_softcapping=None,
+            final_logit_softcapping=None,
+        ),
+        gguf="gemma3",
+        texts=TEXT,
+    ),
+    "olmo2": dict(
+        config=small("Olmo2", hidden_act="silu", rope_theta=500000.0, tie_word_embeddings=False),
+        gguf="olmo2",
+        texts=TEXT,
+    ),
 }
 
+PERMUTED = {"llama", "granite", "smollm3"}  # GGUF's names of architectures that rotate neighbours
 
-def random_weights(c, fused):
+
+def norms_of(c, layer):
+    """The norms of a layer and their sizes, input_layernorm first."""
+    dim, kind = c["hidden_size"], c["model_type"]
+    name = f"model.layers.{layer}."
+    norms = {} if kind == "olmo2" else {name + "input_layernorm.weight": dim}
+    norms[name + "post_attention_layernorm.weight"] = dim
+    if kind in ("gemma2", "gemma3_text"):
+        norms[name + "pre_feedforward_layernorm.weight"] = dim
+    if kind in ("gemma2", "gemma3_text", "olmo2"):
+        norms[name + "post_feedforward_layernorm.weight"] = dim
+    if kind in ("qwen3", "gemma3_text", "olmo2"):
+        head = c.get("head_dim", dim // c["num_attention_heads"])
+        whole = kind == "olmo2"
+        norms[name + "self_attn.q_norm.weight"] = head * (c["num_attention_heads"] if whole else 1)
+        norms[name + "self_attn.k_norm.weight"] = head * (c["num_key_value_heads"] if whole else 1)
+    return norms
+
+
+def random_weights(c):
     """float16, and large enough that scores and logits are far from uniform."""
     generator = torch.Generator().manual_seed(20)
+    fused = c["model_type"] == "phi3"
+    usual = 0 if c["model_type"].startswith("gemma") else 1  # Gemma adds the 1 itself
 
     def matrix(rows, cols, size=1.7):
         return (torch.randn(rows, cols, generator=generator) * size / math.sqrt(cols)).half()
 
-    def norm():
-        return (1 + 0.2 * torch.randn(c["hidden_size"], generator=generator)).half()
+    def norm(size, more=0):
+        return (usual + more + 0.2 * torch.randn(size, generator=generator)).half()
 
     dim, ffn = c["hidden_size"], c["intermediate_size"]
     head = c.get("head_dim", dim // c["num_attention_heads"])
     q, kv = c["num_attention_heads"] * head, c["num_key_value_heads"] * head
-    weights = {"model.embed_tokens.weight": matrix(c["vocab_size"], dim, 4)}
+    # Gemma makes them larger itself.
+    weights = {"model.embed_tokens.weight": matrix(c["vocab_size"], dim, 4 if usual else 1.5)}
     for layer in range(c["num_hidden_layers"]):
         name = f"model.layers.{layer}."
-        weights[name + "input_layernorm.weight"] = norm()
-        weights[name + "post_attention_layernorm.weight"] = norm()
+        for norm_name, size in norms_of(c, layer).items():
+            # What a layer adds must outweigh the embedding, or the best token is always the last.
+            weights[norm_name] = norm(size, more=0 if usual else 2 * ("post_" in norm_name))
         if fused:
             weights[name + "self_attn.qkv_proj.weight"] = matrix(q + 2 * kv, dim)
             weights[name + "mlp.gate_up_proj.weight"] = matrix(2 * ffn, dim)
@@ -188,8 +282,8 @@ def random_weights(c, fused):
             weights[name + "mlp.up_proj.weight"] = matrix(ffn, dim)
         weights[name + "self_attn.o_proj.weight"] = matrix(dim, q)
         weights[name + "mlp.down_proj.weight"] = matrix(dim, ffn)
-    weights["model.norm.weight"] = norm()
-    if not c["tie_word_embeddings"]:
+    weights["model.norm.weight"] = norm(dim)
+    if not c.get("tie_word_embeddings", c["model_type"].startswith("gemma")):
         weights["lm_head.weight"] = matrix(c["vocab_size"], dim, 3)
     return weights
 
@@ -204,7 +298,7 @@ def describe(model, tokens, context, prompt, count):
     ids = [1] + torch.randint(3, VOCAB, (tokens - 1,), generator=generator).tolist()
     logits = logits_of(model, ids)
     nll = torch.nn.functional.cross_entropy(logits[:-1].double(), torch.tensor(ids[1:]))
-    rows = list(range(0, tokens, 5)) + [tokens - 1]
+    rows = sorted({*range(0, tokens, 5), tokens - 1})
     golden = {"input_ids": ids, "mean_nll": float(nll), "logit_rows": rows, "context": context}
     if count:
         greedy, margins = ids[:prompt], []
@@ -231,10 +325,11 @@ def write_gguf(path, arch, c, weights):
     writer.add_head_count(c["num_attention_heads"])
     writer.add_head_count_kv(c["num_key_value_heads"])
     writer.add_layer_norm_rms_eps(c["rms_norm_eps"])
-    writer.add_rope_freq_base(c["rope_theta"])
     head = c.get("head_dim", c["hidden_size"] // c["num_attention_heads"])
-    rotating = int(head * c.get("partial_rotary_factor", 1))
-    writer.add_rope_dimension_count(rotating)
+    if arch not in ("gemma", "gemma2"):
+        writer.add_rope_freq_base(c["rope_theta"])
+    if not arch.startswith("gemma"):
+        writer.add_rope_dimension_count(int(head * c.get("partial_rotary_factor", 1)))
     if "head_dim" in c:
         writer.add_key_length(head)
         writer.add_value_length(head)
@@ -243,7 +338,17 @@ def write_gguf(path, arch, c, weights):
         writer.add_embedding_scale(c["embedding_multiplier"])
         writer.add_residual_scale(c["residual_multiplier"])
         writer.add_logit_scale(c["logits_scaling"])
+    if arch == "gemma2":
+        writer.add_attn_logit_softcapping(c["attn_logit_softcapping"])
+        writer.add_final_logit_softcapping(c["final_logit_softcapping"])
+    if arch in ("gemma2", "gemma3"):
+        writer.add_sliding_window(c["sliding_window"])
+    if "sliding_window_pattern" in c:
+        writer.add_sliding_window_pattern(c["sliding_window_pattern"])
     scaling = c.get("rope_scaling") or {}
+    if scaling.get("rope_type") == "linear":
+        writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
+        writer.add_rope_scaling_factor(scaling["factor"])
     if scaling.get("rope_type") == "yarn":
         writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
         writer.add_rope_scaling_factor(scaling["factor"])
@@ -262,9 +367,11 @@ def write_gguf(path, arch, c, weights):
     names = gguf.get_tensor_name_map(getattr(gguf.MODEL_ARCH, arch.upper()), c["num_hidden_layers"])
     for hf, tensor in weights.items():
         data = tensor.float().numpy() if tensor.ndim == 1 else tensor.numpy()
-        if arch != "phi3" and hf.endswith("q_proj.weight"):
+        if arch.startswith("gemma") and hf.endswith("norm.weight"):
+            data = data + 1
+        if arch in PERMUTED and hf.endswith("q_proj.weight"):
             data = permuted(data, c["num_attention_heads"])
-        if arch != "phi3" and hf.endswith("k_proj.weight"):
+        if arch in PERMUTED and hf.endswith("k_proj.weight"):
             data = permuted(data, c["num_key_value_heads"])
         writer.add_tensor(names.get_name(hf, (".weight",)), np.ascontiguousarray(data))
     for name, data in factors.items():
@@ -281,8 +388,8 @@ def make(name, case):
     folder.mkdir(parents=True)
     config = case["config"]
     (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
-    shared = OUT / f"{case['weights']}.safetensors"
-    weights = random_weights(config, case["weights"] == "fused")
+    shared = OUT / f"{case.get('weights', name)}.safetensors"
+    weights = random_weights(config)
     save_file(weights, shared, metadata={"format": "pt"})
     golden = {
         "transformers": transformers.__version__,
@@ -301,7 +408,7 @@ def make(name, case):
             start = gguf.GGUFReader(f"{temp}/m.gguf").data_offset
             whole = pathlib.Path(f"{temp}/m.gguf").read_bytes()
             (folder / "head.gguf").write_bytes(whole[:start])
-            data = OUT / f"{case['weights']}.gguf-data"
+            data = OUT / f"{case.get('weights', name)}.gguf-data"
             if data.exists() and data.read_bytes() != whole[start:]:
                 sys.exit(f"{name}: its GGUF's data are not those of {data.name}; delete that to begin anew")
             data.write_bytes(whole[start:])

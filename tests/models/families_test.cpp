@@ -1,71 +1,9 @@
 // Tiny models of families and rope scalings, from scripts/make_goldens.py: as Hugging Face folders
 // and as GGUFs, against transformers.
-#include <cstring>
-
-#include "engine/cpu/executor.h"
-#include "models/gguf.h"
-#include "models/open.h"
-#include "tests/error_text.h"
-#include "tests/golden_check.h"
-#include "tests/safetensors_writer.h"
-#include "tests/temp_folder.h"
+#include "tests/family_golden.h"
 
 namespace skald::test {
 namespace {
-
-namespace fs = std::filesystem;
-using Json = nlohmann::json;
-
-fs::path families() { return data_dir() / "families"; }
-fs::path golden_folder(const std::string& name) { return families() / name; }
-
-// Its configuration, changed, and the weights that it shares with others.
-fs::path write_folder(const TempFolder& temp, const std::string& name,
-                      const Json& changes = Json::object()) {
-  const fs::path folder = temp.path() / "m";
-  fs::remove_all(folder);
-  fs::create_directory(folder);
-  Json config = read_json(golden_folder(name) / "config.json");
-  for (const auto& [key, value] : changes.items()) {
-    config[key] = value;
-    if (value == "erase") config.erase(key);
-  }
-  temp.write("m/config.json", config.dump());
-  const std::string weights = read_json(golden_folder(name) / "golden.json")["weights"];
-  fs::copy_file(families() / weights, folder / "model.safetensors");
-  return folder;
-}
-
-fs::path write_gguf(const TempFolder& temp, const std::string& name) {
-  const std::string data = read_json(golden_folder(name) / "golden.json")["gguf"];
-  return temp.write("model.gguf",
-                    read_file(golden_folder(name) / "head.gguf") + read_file(families() / data));
-}
-
-ModelConfig config_of(const std::string& name, const Json& changes = Json::object()) {
-  TempFolder temp;
-  return open_model(write_folder(temp, name, changes)).model.config;
-}
-
-std::string refusal(const std::string& name, const Json& changes) {
-  return error_text([&] { config_of(name, changes); });
-}
-
-// Of every text of a golden.
-void check_model(const Model& model, const std::string& name, cpu::KernelSet kernels) {
-  for (const std::string text : read_json(golden_folder(name) / "golden.json")["texts"]) {
-    CAPTURE(name, text, kernels == cpu::KernelSet::Fast);
-    const fs::path json = golden_folder(name) / (text + ".json");
-    const Json golden = read_json(json);
-    RunOptions options;
-    options.exact = true;
-    options.context = golden["context"].get<int64_t>();
-    options.rows = 20;  // in chunks
-    const auto executor = cpu::make_executor(model, options, kernels);
-    check_logits(*executor, json, golden_folder(name) / (text + ".npy"));
-    if (golden.contains("greedy_ids")) check_greedy(*executor, golden);
-  }
-}
 
 TEST_CASE("tiny models of more families give transformers' logits and greedy tokens") {
   const std::string name =
@@ -218,20 +156,8 @@ TEST_CASE("a Mistral 3 is its text part") {
   const fs::path folder = write_folder(temp, "nemo");
   Json text = read_json(folder / "config.json");
   const std::string weights = read_file(folder / "model.safetensors");
-  uint64_t header_bytes = 0;
-  std::memcpy(&header_bytes, weights.data(), sizeof header_bytes);
-  const Json header = Json::parse(weights.substr(8, header_bytes));
   for (const bool newer : {false, true}) {
-    Json renamed = Json::object();
-    for (const auto& [name, tensor] : header.items()) {
-      const bool inside = newer && name.rfind("model.", 0) == 0;
-      const std::string changed = name == "__metadata__" || (newer && !inside) ? name
-                                  : inside ? "model.language_model." + name.substr(6)
-                                           : "language_model." + name;
-      renamed[changed] = tensor;
-    }
-    temp.write("m/model.safetensors",
-               safetensors(renamed.dump(), weights.substr(8 + header_bytes)));
+    temp.write("m/model.safetensors", as_text_part(weights, newer));
     temp.write("m/config.json", Json{{"model_type", "mistral3"}, {"text_config", text}}.dump());
     check_model(open_model(folder).model, "nemo", cpu::KernelSet::Fast);
   }
