@@ -143,6 +143,7 @@ void add_chat(CLI::App& program, Action& chosen) {
       ->type_name("TEXT")
       ->check(not_empty())
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->group(kChangesOutput);
   command
