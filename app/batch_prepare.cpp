@@ -19,6 +19,12 @@ struct Skipped {};
 
 }  // namespace
 
+BatchPreparer::BatchPreparer(BatchPrepareOptions options)
+    : options_(std::move(options)),
+      formats_(options_.tokenizer
+                   ? std::make_unique<BatchFormats>(*options_.tokenizer, options_.stop_ids)
+                   : nullptr) {}
+
 void BatchPreparer::prepare(BatchJob& job) {
   if (job.problem) return;
   try {
@@ -75,12 +81,12 @@ void BatchPreparer::check(BatchRequest& request) const {
     fail_request(error.what());
   }
   if (!request.logprobs) request.params.top_logprobs = 0;
-  if (!request.response_format.empty()) {
-    throw BatchError("unsupported", "field 'response_format': only text is done");
-  }
   if (options_.tokenizer) return;
   if (!request.has_ids()) fail_request("the model has no tokenizer: give the prompt as token ids");
   if (!request.stops.empty()) fail_request("the model has no tokenizer: stop texts need one");
+  if (!request.response_format.empty()) {
+    fail_request("the model has no tokenizer: field 'response_format' needs one");
+  }
 }
 
 void BatchPreparer::add_prompt(BatchJob& job, const BatchPromptText& given) const {
@@ -138,6 +144,9 @@ BatchPrompt& BatchPreparer::add_ids(BatchJob& job, std::vector<int32_t> ids,
     const std::string name = concat(job.id, " ", job.prompts.size() - 1, " ", s);
     prompt.streams.push_back(name_hash(name)[0]);
     prompt.texts.emplace_back(options);
+    if (request.response_format.empty()) continue;
+    auto filter = formats_->filter(request.response_format, begin);
+    if (filter) prompt.filters.push_back(std::move(filter));
   }
   job.open += request.samples;
   return prompt;

@@ -10,6 +10,7 @@
 
 #include <mutex>
 
+#include "app/batch_formats.h"
 #include "app/batch_job.h"
 #include "tokenizer/chat_template.h"
 #include "tokenizer/tokenizer.h"
@@ -36,7 +37,7 @@ struct BatchPrepareOptions {
 
 class BatchPreparer {
  public:
-  explicit BatchPreparer(BatchPrepareOptions options) : options_(std::move(options)) {}
+  explicit BatchPreparer(BatchPrepareOptions options);
 
   // Leaves a job with prompts to compute, or with a problem, or skipped.
   void prepare(BatchJob& job);
@@ -53,6 +54,7 @@ class BatchPreparer {
   SampleTextOptions text_options(const BatchJob& job, TextStream::Begin begin) const;
 
   const BatchPrepareOptions options_;
+  const std::unique_ptr<BatchFormats> formats_;  // none: no tokenizer
   mutable std::mutex mutex_;
   std::set<std::string> unknown_fields_;
 };

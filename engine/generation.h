@@ -19,6 +19,7 @@ class TokenFilter {
   virtual ~TokenFilter() = default;
   virtual std::span<const uint64_t> allowed() = 0;  // as SampleContext::allowed
   virtual void accept(int32_t token) = 0;           // the token that was picked
+  virtual bool finished() const { return false; }   // nothing but the end of the text can come
 };
 
 // Lives until the events of all its samples' ends were taken.
