@@ -206,7 +206,9 @@ void Scheduler::deliver_next(ScheduledText& text, Picked picked) {
     end(text, Ending::Context);
   } else if (!generation.filters.empty()) {
     try {
-      generation.filters[static_cast<size_t>(text.sample)]->accept(token);
+      TokenFilter& filter = *generation.filters[static_cast<size_t>(text.sample)];
+      filter.accept(token);
+      if (filter.finished()) end(text, Ending::Stop);
     } catch (const Error& error) {
       end(text, Ending::Failed, error.what());
     }
