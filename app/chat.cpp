@@ -93,7 +93,7 @@ int chat(ChatCommandFlags& flags) {
   std::unique_ptr<LineSource> lines;
   if (screen.interactive()) {
     screen.say_dimmed(greeting(opened, *executor, chat_template));
-    terminal.emplace();
+    terminal.emplace().hide_keys();
   }
   lines = terminal && !look.traits.dumb ? make_line_editor(*terminal, look.traits, history)
                                         : make_plain_lines(terminal ? &*terminal : nullptr);
@@ -142,6 +142,7 @@ void add_chat(CLI::App& program, Action& chosen) {
       ->type_name("TEXT")
       ->check(not_empty())
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->group(kChangesOutput);
   command

@@ -80,13 +80,14 @@ void system(ChatProgram& program, const std::string& argument) {
 
 void set(ChatProgram& program, const std::string& argument) {
   const size_t space = std::min(argument.find_first_of(kSpace), argument.size());
-  const std::string name = argument.substr(0, space), value = trimmed(argument.substr(space));
+  const std::string typed = argument.substr(0, space), value = trimmed(argument.substr(space));
+  const std::string name = typed.empty() ? "" : setting_name(typed);
   if (!value.empty()) {
     change_setting(program.settings, name, value, program.executor().program().vocab());
   }
   std::string text;
   for (const ChatSetting& one : list_settings(program.settings)) {
-    if (!name.empty() && one.name != setting_name(name)) continue;
+    if (!name.empty() && one.name != name) continue;
     std::string line = concat("  ", one.name, " ", one.value);
     if (line.size() < 26) line.resize(26, ' ');
     text += concat(line, "  ", one.description, "\n");

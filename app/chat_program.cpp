@@ -52,7 +52,6 @@ int ChatProgram::talk() {
   while (!done_) {
     if (interrupted_by() == SIGTERM || (interrupted_by() && !person)) return 128 + interrupted_by();
     forget_interrupt();
-    if (parts_.terminal) parts_.terminal->show_keys();
     std::string message;
     bool repaired = false;
     const auto got =
@@ -134,7 +133,6 @@ void ChatProgram::answer() {
   options.text = [&](std::string_view piece) { screen().answer(piece); };
   options.interrupted = [&] { return interrupted(); };
   options.drop_turns = [&](const Room& room) { return may_drop(room); };
-  if (parts_.terminal) parts_.terminal->hide_keys();
   screen().begin_answer(dialogue().prompt());
   const Answer answer = dialogue().answer(options);
   const bool begun = !dialogue().awaits_answer();
@@ -175,7 +173,6 @@ bool ChatProgram::may_drop(const Room& room) {
   }
   if (context_full == ContextFull::Stop || !screen().interactive()) return false;
   screen().notice(concat(full, ". Drop ", turns, ", or stop here?"));
-  if (parts_.terminal) parts_.terminal->show_keys();
   bool drop = false;
   for (std::string line;;) {
     const auto got = parts_.lines.read("drop or stop? ", line);
@@ -183,7 +180,6 @@ bool ChatProgram::may_drop(const Room& room) {
     drop = got == LineSource::Got::Line && (line == "d" || line == "drop");
     if (drop || got != LineSource::Got::Line || line == "s" || line == "stop") break;
   }
-  if (parts_.terminal) parts_.terminal->hide_keys();
   return drop;
 }
 

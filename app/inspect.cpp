@@ -218,7 +218,7 @@ std::string rope_text(const ModelConfig& c) {
   if (dims != static_cast<size_t>(c.head_dim)) text += concat(", ", dims, " dimensions of a head");
   if (c.rope.scale != 1) text += concat(", times ", c.rope.scale);
   const std::vector<int> unrotated = unrotated_layers(c);
-  if (!unrotated.empty()) text += concat(", none", layers_text(unrotated, c.layers));
+  if (!unrotated.empty()) text += concat(", not", layers_text(unrotated, c.layers));
   return text;
 }
 

@@ -48,7 +48,8 @@ struct RunFlags {
   std::optional<int> logprobs;
 };
 
-bool names_a_model(const std::string& word) {
+// by_name: not only by its path. Beside -m a word that is some model's name is rather a prompt.
+bool names_a_model(const std::string& word, bool by_name) {
   std::error_code error;
   const std::filesystem::path path(word);
   if (std::filesystem::is_directory(path, error)) {
@@ -57,7 +58,7 @@ bool names_a_model(const std::string& word) {
   if (std::filesystem::exists(path, error)) {
     return std::filesystem::is_regular_file(path, error) && is_gguf(path);
   }
-  return find_by_name(word, model_places()).has_value();
+  return by_name && find_by_name(word, model_places()).has_value();
 }
 
 // Sorts out the two positional words; the prompt's are left.
@@ -65,8 +66,8 @@ std::vector<std::string> take_model(RunFlags& flags) {
   std::vector<std::string> words = flags.words.given();
   const bool model_given = !flags.model.model.empty();
   const bool model_first =
-      words.size() == 2 ||
-      (words.size() == 1 && ((flags.prompt.given() && !model_given) || names_a_model(words[0])));
+      words.size() == 2 || (words.size() == 1 && ((flags.prompt.given() && !model_given) ||
+                                                  names_a_model(words[0], !model_given)));
   if (!model_first) return words;
   if (model_given) {
     fail(Exit::Usage, "a model is given twice: '", printable(words[0]), "' and -m ",
@@ -321,6 +322,7 @@ void add_run(CLI::App& program, Action& chosen) {
   command->add_option("--stop", flags->stops, "End the text before this one; may be repeated")
       ->type_name("TEXT")
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->check(not_empty())
       ->group(kChangesOutput);

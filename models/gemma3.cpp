@@ -5,6 +5,7 @@
 #include "models/families.h"
 #include "models/gemma.h"
 #include "models/gguf.h"
+#include "models/gguf_export.h"
 #include "models/hf_config.h"
 #include "models/names.h"
 #include "models/rope.h"
@@ -59,11 +60,15 @@ Ropes find_ropes(const HfConfig& config, int head_dim) {
   return ropes;
 }
 
-ModelConfig from_hf(const HfConfig& file) {
-  refuse_quantized(file);
+HfConfig text_config(const HfConfig& file) {
   const bool more_than_text = file.has("text_config");
   const HfConfig text = more_than_text ? file.object("text_config") : file;
-  const HfConfig config = text.with_defaults(kDefaults);
+  return text.with_defaults(kDefaults);
+}
+
+ModelConfig from_hf(const HfConfig& file) {
+  refuse_quantized(file);
+  const HfConfig config = text_config(file);
   constexpr int64_t kMostHeadDim = 1024;
   const Ropes ropes =
       find_ropes(config, static_cast<int>(config.integer("head_dim", 2, kMostHeadDim)));
@@ -104,8 +109,17 @@ ModelConfig from_gguf(const GgufFile& file) {
 
 std::string name(std::string_view hf_name) { return gemma2_tensor_name(text_model_name(hf_name)); }
 
+void to_gguf(const HfConfig& file, const ModelConfig& c, GgufExport& out) {
+  const Ropes ropes = find_ropes(text_config(file), c.head_dim);
+  put_common(c, {"gemma3", read_hf_rope(ropes.full, c.head_dim)}, out);
+  out.head.put_f32("gemma3.rope.freq_base_swa", ropes.windowed.base);
+  if (c.logit_softcap > 0) out.head.put_f32("gemma3.final_logit_softcapping", c.logit_softcap);
+  complete_norms(c, out);
+}
+
 }  // namespace
 
-const Family kGemma3 = {"Gemma 3", kHfTypes, kGgufTypes, from_hf, from_gguf, name, build_gemma2};
+const Family kGemma3 = {"Gemma 3", kHfTypes, kGgufTypes,   from_hf,
+                        from_gguf, name,     build_gemma2, to_gguf};
 
 }  // namespace skald

@@ -5,6 +5,7 @@
 #include "models/config.h"
 #include "models/families.h"
 #include "models/gguf.h"
+#include "models/gguf_export.h"
 #include "models/hf_config.h"
 #include "models/names.h"
 
@@ -53,8 +54,12 @@ Program build(const ModelConfig& c, const WeightFile& file) {
   return std::move(b).finish();
 }
 
+void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
+  put_common(c, {"olmo2", read_hf_rope(config, c.head_dim)}, out);
+}
+
 }  // namespace
 
-const Family kOlmo2 = {"OLMo 2", kHfTypes, kGgufTypes, from_hf, from_gguf, name, build};
+const Family kOlmo2 = {"OLMo 2", kHfTypes, kGgufTypes, from_hf, from_gguf, name, build, to_gguf};
 
 }  // namespace skald

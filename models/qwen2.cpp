@@ -60,12 +60,7 @@ ModelConfig from_gguf(const GgufFile& file) {
 }
 
 void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
-  if (c.activation != Activation::Silu) {
-    fail(Exit::Model, config.where(),
-         ": a GGUF of the architecture 'qwen2' has the activation "
-         "silu alone, and this model has another");
-  }
-  put_common(config, c, {.architecture = "qwen2"}, out);
+  put_common(c, {"qwen2", read_hf_rope(config, c.head_dim)}, out);
 }
 
 }  // namespace

@@ -298,7 +298,7 @@ def describe(model, tokens, context, prompt, count):
     ids = [1] + torch.randint(3, VOCAB, (tokens - 1,), generator=generator).tolist()
     logits = logits_of(model, ids)
     nll = torch.nn.functional.cross_entropy(logits[:-1].double(), torch.tensor(ids[1:]))
-    rows = list(range(0, tokens, 5)) + [tokens - 1]
+    rows = sorted({*range(0, tokens, 5), tokens - 1})
     golden = {"input_ids": ids, "mean_nll": float(nll), "logit_rows": rows, "context": context}
     if count:
         greedy, margins = ids[:prompt], []

@@ -1,5 +1,7 @@
 #include "app/dialogue.h"
 
+#include <cmath>
+
 #include "app/open.h"
 #include "app/open_template.h"
 #include "tests/app/models.h"
@@ -72,6 +74,10 @@ TEST_CASE("a turn computes only its own tokens, though texts are cut otherwise w
     talk.options.sampling.top_k = 0;
     talk.options.sampling.top_p = 1;
     talk.options.sampling.min_p = 0;
+    for (int32_t id = 0; id < talk.tokens.tokenizer->vocab_size(); ++id) {  // texts alone
+      if (talk.tokens.tokenizer->kind(id) == TokenKind::Normal) continue;
+      talk.options.sampling.logit_bias.emplace_back(id, -INFINITY);
+    }
     bool cut_otherwise = false;
     for (const char* message : {"Tell me a story", "And then?", "What did the fox say?", "Why?"}) {
       const int64_t before = talk.dialogue.session().computed();

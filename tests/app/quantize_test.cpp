@@ -216,13 +216,17 @@ TEST_CASE("what is there already is not replaced without --force, and never the 
 TEST_CASE("without disk space, or where files may not be so large, nothing is left behind") {
   TempFolder folder;
   const std::string out = (folder.path() / "out.gguf").string();
-  Invocation limited{{"quantize", demo(), out, "--type", "f16"}, ""};
+  const std::string f16 = (folder.path() / "f16.gguf").string();
+  output({"quantize", demo(), f16, "--type", "f16"});
+  Invocation limited{{"quantize", f16, out, "--type", "bf16"}, ""};
   limited.file_size = 1 << 20;
   const Outcome outcome = run_program(limited);
   CAPTURE(outcome.err, outcome.signal);
   CHECK(outcome.code == 1);
   CHECK(has(outcome.err, "cannot get 7.3 MiB of disk space: File too large"));
-  CHECK(entries(folder.path()).empty());
+  limited.arguments[1] = demo();
+  CHECK(run_program(limited).code == 1);
+  CHECK(entries(folder.path()) == std::vector<std::string>{"f16.gguf"});
   if (::access("/proc/self/mountinfo", R_OK) == 0 && fs::exists("/sys/kernel")) {
     check_refused({demo(), "/sys/kernel/out.gguf", "--type", "f16"}, 1, "/sys/kernel/out.gguf: ");
   }
