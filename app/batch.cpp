@@ -102,10 +102,11 @@ Json run_json(const BatchFlags& flags, const BatchLimits& limits, const Executor
           {"cache_tokens", limits.run.cache_tokens}};
 }
 
-// Of a file, for the progress; -1: it is no file.
-int64_t count_lines(const BatchFlags& flags) {
-  JsonlReader reader(flags.input, flags.range(), {.line = 0, .kept = 0});
-  if (flags.input == "-" || reader.size() < 0) return -1;
+// Of a file, for the progress; -1: it is no file, or so large that counting would take a while.
+int64_t count_lines(const BatchFlags& flags, int64_t bytes) {
+  constexpr int64_t kMostBytes = int64_t{1} << 30;
+  if (flags.quiet || flags.input == "-" || bytes < 0 || bytes > kMostBytes) return -1;
+  JsonlReader reader(flags.input, flags.range(), {.line = 1 << 10, .kept = 0});
   JsonlLine line;
   int64_t lines = 0;
   while (reader.next(line)) ++lines;
@@ -152,7 +153,7 @@ int compute(const Setup& s) {
   }
   BatchInput input(s.reader, &writer, flags.text, dump(s.settings));
   BatchCounts counts;
-  BatchProgress progress(progress_style(flags), flags.quiet ? -1 : count_lines(flags), counts);
+  BatchProgress progress(progress_style(flags), count_lines(flags, s.reader.size()), counts);
   const bool gpu = s.devices.front().cuda;
   const int prepare_threads = gpu ? std::clamp(cpu::available_threads() / 2, 1, 8) : 1;
   const BatchRun run{input,

@@ -19,8 +19,8 @@ TEST_CASE("the parts of an array's tasks make the output of one run") {
   const std::string scripts = (source_dir() / "scripts" / "slurm").string();
   const std::string output = (files.folder.path() / "array.jsonl").string();
   const auto task = [&](int index, int count) {
-    return shell("SKALD='" + built_program().string() + "' CUDA_VISIBLE_DEVICES= " +
-                 "SLURM_ARRAY_TASK_ID=" + std::to_string(index + 10) +
+    return shell("SKALD='" + built_program().string() +
+                 "' CUDA_VISIBLE_DEVICES= " + "SLURM_ARRAY_TASK_ID=" + std::to_string(index + 10) +
                  " SLURM_ARRAY_TASK_MIN=10 SLURM_ARRAY_TASK_COUNT=" + std::to_string(count) + " " +
                  scripts + "/batch_array " + files.model + " " + files.in + " " + output +
                  " -q --ignore-eos -n 4");
