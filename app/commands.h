@@ -22,6 +22,7 @@ struct Command {
 };
 
 void add_run(CLI::App& program, Action& chosen);
+void add_chat(CLI::App& program, Action& chosen);
 void add_batch(CLI::App& program, Action& chosen);
 void add_inspect(CLI::App& program, Action& chosen);
 void add_tokenize(CLI::App& program, Action& chosen);
@@ -32,10 +33,14 @@ void add_plan(CLI::App& program, Action& chosen);
 void add_perplexity(CLI::App& program, Action& chosen);
 void add_score(CLI::App& program, Action& chosen);
 void add_doctor(CLI::App& program, Action& chosen);
+void add_quantize(CLI::App& program, Action& chosen);
 void add_selftest(CLI::App& program, Action& chosen);
+void add_completion(CLI::App& program, Action& chosen);
+void add_man(CLI::App& program, Action& chosen);
 
 inline constexpr Command kCommands[] = {
     {"run", add_run},
+    {"chat", add_chat},
     {"batch", add_batch},
     {"perplexity", add_perplexity},
     {"score", add_score},
@@ -47,6 +52,9 @@ inline constexpr Command kCommands[] = {
     {"plan", add_plan},
     {"selftest", add_selftest},
     {"doctor", add_doctor},
+    {"quantize", add_quantize},
+    {"completion", add_completion},
+    {"man", add_man},
 };
 
 // The whole program but for main(): parses, runs, reports errors, returns the exit code.

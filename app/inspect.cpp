@@ -1,5 +1,6 @@
 // skald inspect: what is in a model's files, without loading them.
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <map>
 #include <numeric>
 
@@ -66,6 +67,27 @@ std::string shape_text(const std::vector<int64_t>& shape) {
 
 int64_t elements(const Tensor& tensor) { return tensor.view.rows * tensor.view.cols; }
 
+std::vector<int> layers_where(const ModelConfig& c, const std::function<bool(int layer)>& holds) {
+  std::vector<int> layers;
+  for (int layer = 0; layer < c.layers; ++layer) {
+    if (holds(layer)) layers.push_back(layer);
+  }
+  return layers;
+}
+
+std::vector<int> windowed_layers(const ModelConfig& c) {
+  return layers_where(c, [&](int layer) { return c.window_of(layer) != 0; });
+}
+
+std::vector<int> unrotated_layers(const ModelConfig& c) {
+  return layers_where(c, [&](int layer) { return !c.rotates(layer); });
+}
+
+const char* name(QkNorm norm) {
+  constexpr const char* kNames[] = {"none", "heads", "whole"};
+  return kNames[static_cast<size_t>(norm)];
+}
+
 Json config_json(const ModelConfig& c) {
   return {{"architecture", c.architecture},
           {"layers", c.layers},
@@ -76,11 +98,23 @@ Json config_json(const ModelConfig& c) {
           {"head_dim", c.head_dim},
           {"vocab", c.vocab},
           {"context", c.context},
+          {"short_context", c.short_context},
           {"window", c.window},
+          {"windowed_layers", windowed_layers(c)},
           {"norm_eps", c.norm_eps},
           {"activation", c.activation == Activation::Silu ? "silu" : "gelu_tanh"},
           {"rope_base", c.rope_base},
           {"rope_scaling", c.rope_scaling},
+          {"rope_dims", 2 * c.rope.inv_freq.size()},
+          {"rope_scale", c.rope.scale},
+          {"unrotated_layers", unrotated_layers(c)},
+          {"embedding_scale", c.embedding_scale},
+          {"attention_scale", c.scale_of_scores()},
+          {"residual_scale", c.residual_scale},
+          {"logit_scale", c.logit_scale},
+          {"attention_softcap", c.attention_softcap},
+          {"logit_softcap", c.logit_softcap},
+          {"qk_norm", name(c.qk_norm)},
           {"tied_embeddings", c.tied},
           {"attention_bias", c.attention_bias},
           {"attention_output_bias", c.attention_output_bias},
@@ -160,6 +194,56 @@ std::string stops_text(const ModelTokenizer& tokens) {
   return text;
 }
 
+// "in 3 of 4 layers", where it is not all of them.
+std::string layers_text(const std::vector<int>& some, int all) {
+  return static_cast<int>(some.size()) == all ? ""
+                                              : concat(" in ", some.size(), " of ", all, " layers");
+}
+
+std::string attention_text(const ModelConfig& c) {
+  std::string text =
+      concat(c.heads, " heads of ", c.head_dim, ", ", c.kv_heads, " for keys and values");
+  const std::vector<int> windowed = windowed_layers(c);
+  if (!windowed.empty()) {
+    text += concat(", window ", c.window_of(windowed.front()), layers_text(windowed, c.layers));
+  }
+  if (c.qk_norm != QkNorm::None) text += ", norms of queries and keys";
+  if (c.attention_softcap != 0) text += concat(", scores capped at ", c.attention_softcap);
+  return text;
+}
+
+std::string rope_text(const ModelConfig& c) {
+  std::string text = concat("base ", c.rope_base, ", scaling ", c.rope_scaling);
+  const size_t dims = 2 * c.rope.inv_freq.size();
+  if (dims != static_cast<size_t>(c.head_dim)) text += concat(", ", dims, " dimensions of a head");
+  if (c.rope.scale != 1) text += concat(", times ", c.rope.scale);
+  const std::vector<int> unrotated = unrotated_layers(c);
+  if (!unrotated.empty()) text += concat(", not", layers_text(unrotated, c.layers));
+  return text;
+}
+
+std::string context_text(const ModelConfig& c) {
+  const bool short_one = c.short_context > 0 && c.short_context < c.context;
+  return concat(c.context, " tokens",
+                short_one ? concat("; ", c.short_context,
+                                   " unless -c asks for more, which rotates all "
+                                   "positions otherwise")
+                          : "");
+}
+
+// What multiplies, where anything does.
+std::string scales_text(const ModelConfig& c) {
+  std::string text;
+  const auto add = [&](const char* what, float scale, float usual) {
+    if (scale != usual) text += concat(text.empty() ? "" : ", ", what, " ", scale);
+  };
+  add("embeddings", c.embedding_scale, 1);
+  add("scores", c.attention_scale, 0);
+  add("what a layer adds", c.residual_scale, 1);
+  add("logits", c.logit_scale, 1);
+  return text.empty() ? "" : concat("\n  scales      ", text);
+}
+
 std::string report_text(const OpenedModel& opened, const FoundTokenizer& found,
                         const InspectFlags& flags) {
   const ModelConfig& c = opened.model.config;
@@ -169,11 +253,10 @@ std::string report_text(const OpenedModel& opened, const FoundTokenizer& found,
       ", ", opened.gguf ? concat("GGUF v", opened.gguf->version()) : "Hugging Face safetensors",
       ")\n  parameters  ", count_elements(file), " in ", size_text(file.bytes()),
       "\n  layers      ", c.layers, ", width ", c.dim, ", feed-forward ", c.ffn_dim,
-      "\n  attention   ", c.heads, " heads of ", c.head_dim, ", ", c.kv_heads,
-      " for keys and values", c.window ? concat(", window ", c.window) : "",
-      "\n  rope        base ", c.rope_base, ", scaling ", c.rope_scaling, "\n  context     ",
-      c.context, " tokens\n  vocabulary  ", c.vocab, c.tied ? ", the head is the embedding" : "",
-      "\n");
+      "\n  attention   ", attention_text(c), "\n  rope        ", rope_text(c), scales_text(c),
+      "\n  context     ", context_text(c), "\n  vocabulary  ", c.vocab,
+      c.tied ? ", the head is the embedding" : "",
+      c.logit_softcap != 0 ? concat(", logits capped at ", c.logit_softcap) : "", "\n");
   if (found.tokens.tokenizer) {
     const Tokenizer& t = *found.tokens.tokenizer;
     const SpecialTokens& special = t.special();

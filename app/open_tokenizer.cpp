@@ -47,6 +47,7 @@ Vocabulary gguf_vocabulary(const GgufFile& file) {
   v.add_space_prefix = metadata.boolean_or("tokenizer.ggml.add_space_prefix", true);
   v.remove_extra_whitespaces =
       metadata.boolean_or("tokenizer.ggml.remove_extra_whitespaces", false);
+  v.legacy = metadata.boolean_or("tokenizer.skald.legacy", v.legacy);  // skald quantize writes it
   return v;
 }
 

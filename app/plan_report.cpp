@@ -23,6 +23,9 @@ std::string context_text(const MemoryPlan& plan) {
     case MemoryPlan::ContextBy::Memory:
       if (plan.most_context == 0) return concat("not even ", plan.context, " tokens fit");
       return concat(plan.context, " tokens, what fits of the model's own ", plan.model_context);
+    case MemoryPlan::ContextBy::Short:
+      return concat(plan.context, " tokens of the model's own ", plan.model_context,
+                    ", beyond which all positions rotate otherwise");
   }
   return "";
 }
@@ -35,6 +38,8 @@ const char* context_by_name(MemoryPlan::ContextBy by) {
       return "model";
     case MemoryPlan::ContextBy::Memory:
       return "memory";
+    case MemoryPlan::ContextBy::Short:
+      return "short";
   }
   return "";
 }
@@ -138,7 +143,8 @@ Json to_json(const PlanReport& report) {
 
 std::string plan_notes(const MemoryPlan& plan) {
   std::string notes;
-  if (plan.context_by == MemoryPlan::ContextBy::Memory) {
+  if (plan.context_by == MemoryPlan::ContextBy::Memory ||
+      plan.context_by == MemoryPlan::ContextBy::Short) {
     notes += concat("skald: the context is ", context_text(plan), "; -c sets another\n");
   }
   if (!weights_stay(plan)) notes += concat("skald: ", kWeightsNote, "\n");

@@ -42,6 +42,11 @@ SizeOptions planned_size(SizeOptions options, const MemoryPlan& plan, AttentionC
   return options;
 }
 
+const FusedProgram& bound(FusedProgram& fused, int64_t context) {
+  fused.program.bind_context(context);
+  return fused;
+}
+
 class CudaExecutor final : public Executor {
  public:
   CudaExecutor(const Model& model, const RunOptions& options, int device, const Switches& switches)
@@ -54,10 +59,10 @@ class CudaExecutor final : public Executor {
                                  attention_code_of(fused_.type, gpu_.compute_capability))),
         dependent_(switches.dependent_launches && kHasSm90a && gpu_.compute_capability == 90),
         max_rows_(options.rows),
-        plan_(checked(plan_memory(fused_, options, model.config.context, device_), device)),
+        plan_(checked(plan_memory(fused_, options, model.config, device_), device)),
         sizes_(fused_,
                planned_size(size_options(fused_, options, device_), plan_, attention_code_)),
-        loaded_(fused_, sizes_.weights, stream_),
+        loaded_(bound(fused_, plan_.context), sizes_.weights, stream_, options.loading),
         pool_(sizes_.pages),
         cache_(sizes_.cache(), "the key-value cache"),
         pairs_(sizes_.pairs, "activations"),

@@ -32,14 +32,16 @@ SizeOptions size_options(const FusedProgram& fused, const RunOptions& options,
   return sizes;
 }
 
-MemoryPlan plan_memory(const FusedProgram& fused, const RunOptions& options, int64_t model_context,
-                       const DeviceInfo& gpu) {
+MemoryPlan plan_memory(const FusedProgram& fused, const RunOptions& options,
+                       const ModelConfig& model, const DeviceInfo& gpu) {
   if (options.context > kMostContext) {
     fail(Exit::Usage, "-c ", options.context, ": a GPU takes a context of at most ", kMostContext);
   }
   PlanRequest request;
   request.context = options.context;
-  request.model_context = std::min(model_context, kMostContext);
+  request.model_context = std::min(model.context, kMostContext);
+  request.short_context = model.short_context;
+  request.tokens = options.tokens;
   request.sequences = options.cache_tokens > 0 ? 1 : options.sequences;
   request.device = {gpu.total_bytes, gpu.free_bytes};
   request.cap = options.memory;
@@ -63,7 +65,7 @@ MemoryPlan plan_memory(const FusedProgram& fused, const RunOptions& options, int
 }
 
 MemoryPlan plan_memory(const Model& model, const RunOptions& options, const DeviceInfo& gpu) {
-  return plan_memory(fuse_program(model.program()), options, model.config.context, gpu);
+  return plan_memory(fuse_program(model.program()), options, model.config, gpu);
 }
 
 int64_t default_rows(const Model& model, const RunOptions& options, const DeviceInfo& gpu) {
@@ -73,12 +75,14 @@ int64_t default_rows(const Model& model, const RunOptions& options, const Device
   const FusedProgram fused = fuse_program(model.program());
   RunOptions tried = options;
   for (tried.rows = kMost; tried.rows > kLeast; tried.rows /= 2) {
-    const MemoryPlan plan = plan_memory(fused, tried, model.config.context, gpu);
+    const MemoryPlan plan = plan_memory(fused, tried, model.config, gpu);
     const Sizes sizes(fused, size_options(fused, tried, gpu));
     const bool small = sizes.activations() <= plan.available / kShare;
     if (small && plan.fits()) break;
   }
-  const int64_t context = options.context > 0 ? options.context : model.config.context;
+  const int64_t own =
+      model.config.short_context > 0 ? model.config.short_context : model.config.context;
+  const int64_t context = options.context > 0 ? options.context : own;
   const int64_t tokens =
       bytes_product(cache_pages(context, options.sequences, options.cache_tokens), kPageTokens);
   return std::min(tried.rows, tokens);

@@ -55,9 +55,14 @@ MemoryPlan make_plan(const PlanRequest& request) {
   if (request.context > 0) {
     plan.context = request.context;
   } else {
-    plan.context = plan.most_context;
-    plan.context_by = plan.context == request.model_context ? MemoryPlan::ContextBy::Model
-                                                            : MemoryPlan::ContextBy::Memory;
+    const bool has_short = request.short_context > 0 &&
+                           request.short_context < request.model_context &&
+                           request.tokens <= request.short_context;
+    const int64_t wished = has_short ? request.short_context : request.model_context;
+    plan.context = std::min(plan.most_context, wished);
+    plan.context_by = plan.context < wished ? MemoryPlan::ContextBy::Memory
+                      : has_short           ? MemoryPlan::ContextBy::Short
+                                            : MemoryPlan::ContextBy::Model;
     if (plan.context == 0) plan.context = std::min<int64_t>(limit, kPageTokens);
   }
   plan.parts = request.parts(plan.context);

@@ -31,7 +31,8 @@ struct DeviceMemorySize {
 };
 
 struct MemoryPlan {
-  enum class ContextBy { Asked, Model, Memory };  // Memory: the model's own does not fit
+  // Memory: the model's own does not fit. Short: a longer one would rotate all positions otherwise.
+  enum class ContextBy { Asked, Model, Memory, Short };
 
   DeviceMemorySize device;
   int64_t available = 0;  // may be taken: what is free, or less by a cap
@@ -58,8 +59,10 @@ inline int64_t bytes_product(int64_t a, int64_t b) {
 }
 
 struct PlanRequest {
-  int64_t context = 0;  // 0: the model's own, or what fits
+  int64_t context = 0;  // 0: the short one or else the model's own, or what fits
   int64_t model_context = 0;
+  int64_t short_context = 0;  // ModelConfig's
+  int64_t tokens = 0;         // that will be there, where that is known: RunOptions'
   int sequences = 1;
   DeviceMemorySize device;
   MemoryCap cap;

@@ -12,6 +12,12 @@ std::string shape_text(int64_t rows, int64_t cols) {
 
 }  // namespace
 
+void Program::bind_context(int64_t context) {
+  for (RopeSpec& rope : ropes) {
+    if (rope.by_context) rope.inv_freq = rope.by_context(context);
+  }
+}
+
 int64_t Program::vocab() const { return weight(std::get<Logits>(ops.back()).weight).view.rows; }
 
 int64_t Program::weight_bytes() const {
@@ -89,6 +95,17 @@ WeightId ProgramBuilder::optional_weight(const std::string& name, int64_t rows, 
   }
   program_.weights.push_back({name, view});
   return static_cast<WeightId>(program_.weights.size() - 1);
+}
+
+WeightId ProgramBuilder::weight_rows(const std::string& name, int64_t rows, int64_t cols,
+                                     int64_t first, int64_t count) {
+  check(first >= 0 && count > 0 && first + count <= rows, "rows lie within their weight");
+  const WeightId id = weight(name, rows, cols);
+  Weight& part = program_.weights.back();
+  part.name = concat(name, "[", first, ":", first + count, "]");
+  part.view.data = part.view.row(first);
+  part.view.rows = count;
+  return id;
 }
 
 int ProgramBuilder::rope(RopeSpec spec) {

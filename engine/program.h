@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -33,9 +34,11 @@ struct AttentionSpec {
 // Half-split pairs are (i, i + n/2), as Hugging Face lays heads out; interleaved ones are
 // (2i, 2i + 1), as GGUF does for the llama architecture.
 struct RopeSpec {
-  std::vector<float> inv_freq;
+  std::vector<float> inv_freq;  // of a short context, where they depend on it
   bool interleaved = false;
   float scale = 1;  // of cosines and sines
+  // The same for a context of so many tokens; empty where they do not depend on it.
+  std::function<std::vector<float>(int64_t context)> by_context = {};
 };
 
 // out = scale * the token's row
@@ -124,6 +127,8 @@ struct Program {
 
   const ActSpec& act(ActId id) const { return acts[static_cast<size_t>(id)]; }
   const Weight& weight(WeightId id) const { return weights[static_cast<size_t>(id)]; }
+  // Chooses the frequencies; an executor calls it once, as soon as it knows its context.
+  void bind_context(int64_t context);
   int64_t vocab() const;         // rows of the Logits op's weight
   int64_t weight_bytes() const;  // that one decode step reads: an embedding counts one row
 };
@@ -138,9 +143,13 @@ class ProgramBuilder {
   explicit ProgramBuilder(const WeightFile& file) : file_(file) {}
 
   ActId act(std::string name, int64_t cols);
+  int64_t cols(ActId id) const { return program_.act(id).cols; }
   WeightId weight(const std::string& name, int64_t rows, int64_t cols);
   WeightId norm_weight(const std::string& name, int64_t cols, float plus = 0);
   WeightId optional_weight(const std::string& name, int64_t rows, int64_t cols);  // or None
+  // `count` rows, from `first` on, of a weight that several ops share.
+  WeightId weight_rows(const std::string& name, int64_t rows, int64_t cols, int64_t first,
+                       int64_t count);
   int rope(RopeSpec spec);
   int kv_layer(KvLayer layer);
   void add(Op op) { program_.ops.push_back(op); }

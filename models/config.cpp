@@ -1,12 +1,13 @@
 #include "models/config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "engine/error.h"
+#include "engine/printable.h"
 #include "models/gguf.h"
 #include "models/hf_config.h"
-#include "models/rope.h"
 
 namespace skald {
 namespace {
@@ -49,35 +50,32 @@ int64_t bounded(const GgufFile& file, const std::string& key, uint64_t value, in
   return static_cast<int64_t>(value);
 }
 
-RopeScaling gguf_rope_scaling(const GgufMetadata& metadata, const std::string& prefix,
-                              const std::string& path) {
-  RopeScaling scaling;
-  const std::string_view type = metadata.text_or(prefix + "rope.scaling.type", "");
-  // The old spelling of linear scaling.
-  scaling.factor = metadata.number_or(prefix + "rope.scale_linear", 1);
-  scaling.factor = metadata.number_or(prefix + "rope.scaling.factor", scaling.factor);
-  if (type == "none") return {};  // whatever the factor says
-  if (scaling.factor == 0) scaling.factor = 1;
-  if (type != "" && type != "linear") {
-    fail(Exit::Model, path, ": rope scaling '", type,
-         "' is not supported; these are: none, linear");
+void set_rope(ModelConfig& c, const RopeConfig& rope, std::string_view where) {
+  c.rope_base = static_cast<float>(rope.base);
+  c.rope_scaling = rope.scaling.type;
+  c.rope = rope.spec();
+  const bool usable = std::isfinite(c.rope.scale) && c.rope.scale > 0 &&
+                      std::all_of(c.rope.inv_freq.begin(), c.rope.inv_freq.end(),
+                                  [](float frequency) { return std::isfinite(frequency); });
+  if (!usable) {
+    fail(Exit::Model, where, ": a rope base of ", rope.base, " with scaling '", rope.scaling.type,
+         "' gives no usable rotations");
   }
-  if (!(scaling.factor > 0) || !std::isfinite(scaling.factor)) {
-    fail(Exit::Model, path, ": rope scaling factor is ", scaling.factor, ", expected more than 0");
-  }
-  if (scaling.factor != 1) scaling.type = "linear";
-  return scaling;
+  c.context = rope.stretched(c.context);
+  c.short_context = std::min(rope.short_context(), c.context);
 }
 
 }  // namespace
 
-ModelConfig read_common_hf(const HfConfig& config) {
-  if (config.has("quantization_config")) {
-    fail(
-        Exit::Model, config.where(),
-        ": the weights are quantized by another tool ('quantization_config'), which skald does not "
-        "read; use the original model or a GGUF");
-  }
+void refuse_quantized(const HfConfig& config) {
+  if (!config.has("quantization_config")) return;
+  fail(Exit::Model, config.where(),
+       ": the weights are quantized by another tool ('quantization_config'), which skald does not "
+       "read; use the original model or a GGUF");
+}
+
+ModelConfig read_common_hf(const HfConfig& config, const HfDefaults& defaults) {
+  refuse_quantized(config);
   ModelConfig c;
   c.architecture = config.text("model_type");
   c.layers = static_cast<int>(config.integer("num_hidden_layers", 1, kMostLayers));
@@ -88,19 +86,39 @@ ModelConfig read_common_hf(const HfConfig& config) {
   c.head_dim = static_cast<int>(config.integer_or("head_dim", c.dim / c.heads, 1, kMostHeadDim));
   c.vocab = config.integer("vocab_size", 1, kMostVocab);
   c.context = config.integer_or("max_position_embeddings", 2048, 1, kMostContext);
-  c.norm_eps = static_cast<float>(config.number_or("rms_norm_eps", 1e-6));
-  c.activation = hf_activation(config);
-  c.tied = config.boolean_or("tie_word_embeddings", false);
+  c.norm_eps = static_cast<float>(config.number_or("rms_norm_eps", defaults.norm_eps));
+  c.activation = defaults.activation ? *defaults.activation : hf_activation(config);
+  c.tied = config.boolean_or("tie_word_embeddings", defaults.tied);
   c.attention_bias = config.boolean_or("attention_bias", false);
   c.attention_output_bias = c.attention_bias;
   c.mlp_bias = config.boolean_or("mlp_bias", false);
   check_config(c, config.where());
 
-  const HfRope rope = read_hf_rope(config, 10000);
-  c.rope_base = static_cast<float>(rope.base);
-  c.rope_scaling = rope.scaling.type;
-  c.rope.inv_freq = rope_frequencies(rope.base, c.head_dim, rope.scaling);
+  set_rope(c, read_hf_rope(config, c.head_dim, defaults.rope), config.where());
   return c;
+}
+
+std::vector<int> read_layer_windows(const HfConfig& config, int layers, int window) {
+  std::vector<int> windows;
+  if (!config.has("layer_types")) return windows;
+  for (const std::string& type : config.texts("layer_types")) {
+    const bool slides = type == "sliding_attention";
+    if (!slides && type != "full_attention") {
+      fail(Exit::Model, config.where(), ": 'layer_types' has '", printable(type, 80),
+           "', expected 'full_attention' or 'sliding_attention'");
+    }
+    if (slides && window == 0) {
+      fail(Exit::Model, config.where(),
+           ": 'layer_types' has 'sliding_attention', but there is no 'sliding_window'");
+    }
+    windows.push_back(slides ? window : 0);
+  }
+  if (windows.size() < static_cast<size_t>(layers)) {
+    fail(Exit::Model, config.where(), ": 'layer_types' has ", windows.size(),
+         " values, expected one for each of ", layers, " layers");
+  }
+  windows.resize(static_cast<size_t>(layers));
+  return windows;
 }
 
 ModelConfig read_common_gguf(const GgufFile& file) {
@@ -157,20 +175,7 @@ ModelConfig read_common_gguf(const GgufFile& file) {
   c.mlp_bias = file.find("blk.0.ffn_up.bias") != nullptr;
   check_config(c, file.path());
 
-  const int dims = static_cast<int>(integer_or("rope.dimension_count", c.head_dim, kMostHeadDim));
-  if (dims > c.head_dim || dims % 2 != 0) {
-    fail(Exit::Model, file.path(), ": '", prefix, "rope.dimension_count' is ", dims,
-         ", expected an even number up to the head dimension, ", c.head_dim);
-  }
-  const double base = metadata.number_or(prefix + "rope.freq_base", 10000);
-  if (!(base > 0) || !std::isfinite(base)) {
-    fail(Exit::Model, file.path(), ": '", prefix, "rope.freq_base' is ", base,
-         ", expected more than 0");
-  }
-  const RopeScaling scaling = gguf_rope_scaling(metadata, prefix, file.path());
-  c.rope_base = static_cast<float>(base);
-  c.rope_scaling = scaling.type;
-  c.rope.inv_freq = rope_frequencies(base, dims, scaling);
+  set_rope(c, read_gguf_rope(file, c.head_dim), file.path());
   return c;
 }
 

@@ -281,6 +281,14 @@ std::vector<float> GgufMetadata::floats(std::string_view key) const {
   return out;
 }
 
+std::vector<bool> GgufMetadata::booleans(std::string_view key) const {
+  const GgufValue& value = need(key);
+  if (!value.is_array() || value.element != GgufType::Bool) wrong_type(value, "an array of bools");
+  std::vector<bool> out;
+  for (const std::byte byte : value.bytes) out.push_back(byte != std::byte{0});
+  return out;
+}
+
 std::vector<int64_t> GgufMetadata::ints(std::string_view key) const {
   const GgufValue& value = need(key);
   if (!value.is_array() || !is_integer(value.element)) wrong_type(value, "an array of integers");

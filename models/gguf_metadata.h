@@ -65,6 +65,7 @@ class GgufMetadata {
   std::vector<std::string_view> strings(std::string_view key) const;
   std::vector<float> floats(std::string_view key) const;
   std::vector<int64_t> ints(std::string_view key) const;
+  std::vector<bool> booleans(std::string_view key) const;
 
  private:
   GgufValue parse_value(GgufCursor& cursor, std::string_view key) const;

@@ -126,6 +126,18 @@ HfConfig HfConfig::object(std::string_view key) const {
   return HfConfig(std::make_shared<Json>(Json{*found}), concat(where_, ": ", key));
 }
 
+HfConfig HfConfig::with(std::string_view key, const HfConfig& object) const {
+  auto changed = std::make_shared<Json>(*json_);
+  changed->value[std::string(key)] = object.json_->value;
+  return HfConfig(std::move(changed), where_);
+}
+
+HfConfig HfConfig::with_defaults(std::string_view json) const {
+  auto changed = std::make_shared<Json>(Json{nlohmann::json::parse(json)});
+  changed->value.update(json_->value);
+  return HfConfig(std::move(changed), where_);
+}
+
 std::vector<int64_t> HfConfig::integers(std::string_view key) const {
   const nlohmann::json& value = *json_->value.find(key);
   std::vector<int64_t> all;
@@ -150,6 +162,22 @@ std::vector<std::string> HfConfig::texts(std::string_view key) const {
     fail(Exit::Model, where_, ": '", key, "' is ", shown(value), ", expected a list of texts");
   }
   return value.get<std::vector<std::string>>();
+}
+
+std::vector<float> HfConfig::floats(std::string_view key) const {
+  if (!has(key)) fail(Exit::Model, where_, ": '", key, "' is missing (expected numbers)");
+  const nlohmann::json& value = *json_->value.find(key);
+  const auto is_number = [](const nlohmann::json& element) { return element.is_number(); };
+  if (!value.is_array() || !std::all_of(value.begin(), value.end(), is_number)) {
+    fail(Exit::Model, where_, ": '", key, "' is ", shown(value), ", expected a list of numbers");
+  }
+  return value.get<std::vector<float>>();
+}
+
+std::vector<std::string> HfConfig::keys() const {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : json_->value.items()) keys.push_back(key);
+  return keys;
 }
 
 }  // namespace skald

@@ -27,8 +27,14 @@ class HfConfig {
   std::string text(std::string_view key) const;
   std::string text_or(std::string_view key, std::string_view otherwise) const;
   HfConfig object(std::string_view key) const;
+  HfConfig with(std::string_view key, const HfConfig& object) const;  // a copy where key is that
+  // A copy where keys that are not mentioned are those of a JSON object: what the class that reads
+  // the configuration in Hugging Face's library has where a file is silent.
+  HfConfig with_defaults(std::string_view json) const;
   std::vector<int64_t> integers(std::string_view key) const;  // one number counts as a list of one
   std::vector<std::string> texts(std::string_view key) const;
+  std::vector<float> floats(std::string_view key) const;
+  std::vector<std::string> keys() const;
   const std::string& where() const { return where_; }  // file, and path inside it
 
  private:

@@ -1,5 +1,5 @@
-// What families with Llama's layers share: the names of their tensors, and a Program in which the
-// configuration alone decides about biases, windows and a tied head.
+// What families with Llama's layers share: the names of their tensors, and a Program of a norm
+// before each half of a layer, in which the configuration decides about the rest.
 #pragma once
 
 #include <string>

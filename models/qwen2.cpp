@@ -4,6 +4,7 @@
 #include "models/config.h"
 #include "models/families.h"
 #include "models/gguf.h"
+#include "models/gguf_export.h"
 #include "models/hf_config.h"
 #include "models/llama.h"
 
@@ -43,6 +44,11 @@ ModelConfig from_hf(const HfConfig& config) {
 }
 
 ModelConfig from_gguf(const GgufFile& file) {
+  for (const char* name : {"output.bias", "rope_freqs.weight"}) {
+    if (!file.find(name)) continue;
+    fail(Exit::Model, file.path(), ": tensor '", name,
+         "' is not supported in architecture 'qwen2'");
+  }
   ModelConfig c = read_common_gguf(file);
   c.attention_bias = true;
   if (c.window != 0 && c.window < c.context) {
@@ -50,17 +56,16 @@ ModelConfig from_gguf(const GgufFile& file) {
          "; windows are not supported in architecture 'qwen2'");
   }
   c.window = 0;
-  for (const char* name : {"output.bias", "rope_freqs.weight"}) {
-    if (!file.find(name)) continue;
-    fail(Exit::Model, file.path(), ": tensor '", name,
-         "' is not supported in architecture 'qwen2'");
-  }
   return c;
+}
+
+void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
+  put_common(c, {"qwen2", read_hf_rope(config, c.head_dim)}, out);
 }
 
 }  // namespace
 
-const Family kQwen2 = {"Qwen2",   kHfTypes,          kGgufTypes, from_hf,
-                       from_gguf, llama_tensor_name, build_llama};
+const Family kQwen2 = {"Qwen2",   kHfTypes,          kGgufTypes,  from_hf,
+                       from_gguf, llama_tensor_name, build_llama, to_gguf};
 
 }  // namespace skald

@@ -5,10 +5,21 @@
 namespace skald {
 namespace {
 
+// clang-format off
 const Family* const kFamilies[] = {
+    &kGemma,
+    &kGemma2,
+    &kGemma3,
+    &kGranite,
     &kLlama,
+    &kMistral,
+    &kOlmo2,
+    &kPhi3,
     &kQwen2,
+    &kQwen3,
+    &kSmolLM3,
 };
+// clang-format on
 
 using Types = std::span<const std::string_view> Family::*;
 

@@ -1,84 +1,124 @@
 #include "models/rope.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/error.h"
-#include "models/hf_config.h"
 
 namespace skald {
 namespace {
 
-double positive(const HfConfig& config, std::string_view key) {
-  const double value = config.number(key);
-  if (!(value > 0)) {
-    fail(Exit::Model, config.where(), ": '", key, "' is ", value, ", expected more than 0");
-  }
-  return value;
+// a / tensor, as PyTorch computes it: by a rounded reciprocal.
+float divide(double a, float by) { return 1 / by * static_cast<float>(a); }
+
+float power(float base, float exponent) {
+  return static_cast<float>(std::pow(double{base}, double{exponent}));
 }
 
-RopeScaling read_scaling(const HfConfig& config) {
-  RopeScaling scaling;
-  const std::string type =
-      config.has("rope_type") ? config.text("rope_type") : config.text_or("type", "default");
-  if (type == "default") return scaling;
-  if (type != "linear" && type != "llama3") {
-    fail(Exit::Model, config.where(), ": rope type '", type,
-         "' is not supported; these are: default, linear, llama3");
+// The base that a text of `context` tokens needs for the longest wave to be `factor` times as long
+// as the model's own at most.
+float dynamic_base(double base, int dims, const RopeScaling& scaling, int64_t context) {
+  const double original = scaling.original_context;
+  if (!(static_cast<double>(context) > original)) return static_cast<float>(base);
+  float stretch = static_cast<float>(context) * static_cast<float>(scaling.factor);
+  stretch /= static_cast<float>(original);
+  stretch -= static_cast<float>(scaling.factor - 1);
+  return static_cast<float>(base) * power(stretch, static_cast<float>(dims / (dims - 2.0)));
+}
+
+// The index of the frequency that makes `turns` turns within the original context.
+double yarn_index(double turns, double base, int dims, const RopeScaling& scaling) {
+  return dims * std::log(scaling.original_context / (turns * 2 * M_PI)) / (2 * std::log(base));
+}
+
+// Short waves stay, long ones are stretched by the factor, and between them is a ramp.
+void yarn(double base, int dims, const RopeScaling& scaling, std::vector<float>& powers) {
+  double first = yarn_index(scaling.beta_fast, base, dims, scaling);
+  double last = yarn_index(scaling.beta_slow, base, dims, scaling);
+  if (scaling.truncate) {
+    first = std::floor(first);
+    last = std::ceil(last);
   }
-  scaling.type = type;
-  scaling.factor = positive(config, "factor");
-  if (type == "llama3") {
-    scaling.low_freq_factor = positive(config, "low_freq_factor");
-    scaling.high_freq_factor = positive(config, "high_freq_factor");
-    scaling.original_context = positive(config, "original_max_position_embeddings");
-    if (scaling.high_freq_factor <= scaling.low_freq_factor) {
-      fail(Exit::Model, config.where(), ": 'high_freq_factor' is ", scaling.high_freq_factor,
-           ", expected more than 'low_freq_factor', ", scaling.low_freq_factor);
-    }
+  first = std::max(first, 0.0);
+  last = std::min(last, dims - 1.0);
+  if (first == last) last += 0.001;
+  const float begin = static_cast<float>(first), width = static_cast<float>(last - first);
+  for (size_t i = 0; i < powers.size(); ++i) {
+    const float kept = 1 / powers[i];
+    const float stretched = 1 / (static_cast<float>(scaling.factor) * powers[i]);
+    const float keep = 1 - std::clamp((static_cast<float>(i) - begin) / width, 0.0f, 1.0f);
+    powers[i] = stretched * (1 - keep) + kept * keep;
   }
-  return scaling;
+}
+
+float llama3(float frequency, const RopeScaling& scaling) {
+  const float factor = static_cast<float>(scaling.factor);
+  const float wavelength = divide(2 * M_PI, frequency);
+  if (wavelength > static_cast<float>(scaling.original_context / scaling.low_freq_factor)) {
+    return frequency / factor;
+  }
+  if (wavelength < static_cast<float>(scaling.original_context / scaling.high_freq_factor)) {
+    return frequency;
+  }
+  float smooth = divide(scaling.original_context, wavelength);
+  smooth -= static_cast<float>(scaling.low_freq_factor);
+  smooth /= static_cast<float>(scaling.high_freq_factor - scaling.low_freq_factor);
+  return (1 - smooth) * frequency / factor + smooth * frequency;
 }
 
 }  // namespace
 
-HfRope read_hf_rope(const HfConfig& config, double default_base) {
-  HfRope rope{config.has("rope_theta") ? positive(config, "rope_theta") : default_base, {}};
-  if (config.has("rope_parameters")) {
-    const HfConfig parameters = config.object("rope_parameters");
-    if (parameters.has("rope_theta")) rope.base = positive(parameters, "rope_theta");
-    rope.scaling = read_scaling(parameters);
-  } else if (config.has("rope_scaling")) {
-    rope.scaling = read_scaling(config.object("rope_scaling"));
+std::vector<float> rope_frequencies(double base, int dims, const RopeScaling& scaling,
+                                    int64_t context) {
+  const bool dynamic = scaling.type == "dynamic", longrope = scaling.type == "longrope";
+  const float used_base =
+      dynamic ? dynamic_base(base, dims, scaling, context) : static_cast<float>(base);
+  // base^(2i / dims), of which the frequencies are reciprocals.
+  std::vector<float> values(static_cast<size_t>(dims / 2));
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = power(used_base, static_cast<float>(2 * i) / static_cast<float>(dims));
   }
-  return rope;
+  if (scaling.type == "yarn") {
+    yarn(base, dims, scaling, values);
+  } else if (longrope) {
+    const bool is_long = static_cast<double>(context) > scaling.original_context;
+    const std::vector<float>& factors = is_long ? scaling.long_factor : scaling.short_factor;
+    check(factors.size() == values.size(), "longrope has a factor for each frequency");
+    for (size_t i = 0; i < values.size(); ++i) values[i] = 1 / (factors[i] * values[i]);
+  } else {
+    for (float& value : values) value = 1 / value;
+  }
+  if (scaling.type == "linear") {
+    for (float& value : values) value /= static_cast<float>(scaling.factor);
+  } else if (scaling.type == "llama3" && scaling.divisors.empty()) {
+    for (float& value : values) value = llama3(value, scaling);
+  }
+  for (size_t i = 0; i < scaling.divisors.size(); ++i) values[i] /= scaling.divisors[i];
+  return values;
 }
 
-std::vector<float> rope_frequencies(double base, int dims, const RopeScaling& scaling) {
-  std::vector<float> frequencies(static_cast<size_t>(dims / 2));
-  for (size_t i = 0; i < frequencies.size(); ++i) {
-    const float exponent = static_cast<float>(2 * i) / static_cast<float>(dims);
-    float frequency = 1 / static_cast<float>(std::pow(base, double{exponent}));
-    if (scaling.type == "linear") {
-      frequency /= static_cast<float>(scaling.factor);
-    } else if (scaling.type == "llama3") {
-      const float factor = static_cast<float>(scaling.factor);
-      const float wavelength = static_cast<float>(2 * M_PI) / frequency;
-      const float longest = static_cast<float>(scaling.original_context / scaling.low_freq_factor);
-      const float shortest =
-          static_cast<float>(scaling.original_context / scaling.high_freq_factor);
-      if (wavelength > longest) {
-        frequency /= factor;
-      } else if (wavelength >= shortest) {
-        const float low = static_cast<float>(scaling.low_freq_factor);
-        const float high = static_cast<float>(scaling.high_freq_factor);
-        const float smooth =
-            (static_cast<float>(scaling.original_context) / wavelength - low) / (high - low);
-        frequency = (1 - smooth) * frequency / factor + smooth * frequency;
-      }
-    }
-    frequencies[i] = frequency;
+int64_t RopeConfig::short_context() const {
+  const bool depends = scaling.type == "dynamic" || scaling.type == "longrope";
+  return depends ? static_cast<int64_t>(scaling.original_context) : 0;
+}
+
+int64_t RopeConfig::stretched(int64_t context) const {
+  if (scaling.type != "dynamic" && scaling.type != "yarn") return context;
+  constexpr double kMost = 0x1p31;  // as many tokens as a context may have
+  const double length = std::min(scaling.factor * scaling.original_context, kMost);
+  return std::max(context, static_cast<int64_t>(length));
+}
+
+RopeSpec RopeConfig::spec() const {
+  RopeSpec spec;
+  spec.inv_freq = rope_frequencies(base, dims, scaling);
+  spec.scale = static_cast<float>(scaling.attention_factor);
+  if (short_context() > 0) {
+    spec.by_context = [rope = *this](int64_t context) {
+      return rope_frequencies(rope.base, rope.dims, rope.scaling, context);
+    };
   }
-  return frequencies;
+  return spec;
 }
 
 }  // namespace skald

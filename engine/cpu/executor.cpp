@@ -48,6 +48,7 @@ class CpuExecutor final : public Executor {
                             f16_cache_ ? " f16" : " f32")),
         pool_(cache_pages(plan_.context, options.sequences, options.cache_tokens)),
         step_({max_rows_, plan_.context, program_.vocab()}) {
+    program_.bind_context(plan_.context);
     for (const ActSpec& act : program_.acts) {
       acts_.emplace_back(max_rows_ * act.cols * int64_t{sizeof(float)}, "activations");
     }

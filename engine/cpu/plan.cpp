@@ -59,6 +59,8 @@ MemoryPlan plan_memory(const Model& model, const Program& program, const RunOpti
   PlanRequest request;
   request.context = options.context;
   request.model_context = model.config.context;
+  request.short_context = model.config.short_context;
+  request.tokens = options.tokens;
   request.sequences = options.cache_tokens > 0 ? 1 : options.sequences;
   request.device = machine_memory();
   request.cap = options.memory;

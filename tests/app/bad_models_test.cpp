@@ -87,7 +87,7 @@ TEST_CASE("a config.json that is broken, absurd or of another kind is told by ke
       {with("rms_norm_eps", "x"), "'rms_norm_eps'"},
       {with("hidden_act", "swoosh"), "activation 'swoosh' is not supported"},
       {with("rope_scaling", {{"type", "wild"}}), "rope type 'wild' is not supported"},
-      {with("rope_parameters", {{"rope_type", "yarn"}, {"factor", 2}}), "rope type 'yarn'"},
+      {with("rope_parameters", {{"rope_type", "ntk"}, {"factor", 2}}), "rope type 'ntk'"},
       {with("quantization_config", {{"quant_method", "gptq"}}), "quantized by another tool"},
       {with("model_type", "\x1b[2J"), "architecture"},
   };

@@ -45,6 +45,30 @@ TEST_CASE("without a wish the context is whole pages of what fits where the mode
   }
 }
 
+TEST_CASE("a model's short context is taken where nobody asks for another") {
+  PlanRequest request = simple_request(1000 + 1024 * 10);
+  request.short_context = 100;
+  MemoryPlan plan = make_plan(request);
+  CHECK(plan.context == 100);
+  CHECK(plan.context_by == MemoryPlan::ContextBy::Short);
+  CHECK(plan.most_context == 1000);
+  request.context = 500;
+  CHECK(make_plan(request).context == 500);
+  request.context = 0;
+  request.tokens = 101;
+  CHECK(make_plan(request).context == 1000);
+  CHECK(make_plan(request).context_by == MemoryPlan::ContextBy::Model);
+  request.tokens = 100;
+  CHECK(make_plan(request).context == 100);
+  request.short_context = 1000;
+  CHECK(make_plan(request).context_by == MemoryPlan::ContextBy::Model);
+  request = simple_request(1000 + 640);
+  request.short_context = 100;
+  plan = make_plan(request);
+  CHECK(plan.context == 64);
+  CHECK(plan.context_by == MemoryPlan::ContextBy::Memory);
+}
+
 TEST_CASE(
     "a context that was asked for is kept, and refused with the numbers where it does not fit") {
   PlanRequest request = simple_request(1000 + 3 * 640 + 100);

@@ -150,7 +150,8 @@ TEST_CASE("Qwen2's windows are refused where they would hide anything") {
       {{{"layer_types", "full_attention"}}, "'layer_types' is \"full_attention\", expected a list"},
       {{{"layer_types", {"full_attention", 1}}}, "expected a list of texts"},
       {{{"use_sliding_window", 1}}, "'use_sliding_window' is 1, expected true or false"},
-      {{{"rope_scaling", {{"type", "yarn"}, {"factor", 4}}}}, "rope type 'yarn' is not supported"},
+      {{{"rope_scaling", {{"type", "yarn"}, {"factor", 0}}}},
+       "rope_scaling: 'factor' is 0, expected more than 0"},
   };
   for (const auto& [changes, message] : cases) {
     const std::string said = error_text([&] { window(changes); });

@@ -1,0 +1,130 @@
+#include "models/blocks.h"
+
+#include "engine/error.h"
+
+namespace skald {
+namespace {
+
+std::string layer_name(int layer, std::string_view part) {
+  return concat("blk.", layer, ".", part);
+}
+
+}  // namespace
+
+Blocks::Blocks(const ModelConfig& c, const WeightFile& file)
+    : config_(c), file_(file), builder_(file) {
+  const int64_t q_dim = int64_t{c.heads} * c.head_dim;
+  const int64_t kv_dim = int64_t{c.kv_heads} * c.head_dim;
+  x_ = builder_.act("x", c.dim);
+  h_ = builder_.act("h", c.dim);
+  q_ = builder_.act("q", q_dim);
+  k_ = builder_.act("k", kv_dim);
+  v_ = builder_.act("v", kv_dim);
+  attended_ = builder_.act("attended", q_dim);
+  rope_ = window_rope_ = builder_.rope(c.rope);
+  if (!c.window_rope.inv_freq.empty()) window_rope_ = builder_.rope(c.window_rope);
+}
+
+void Blocks::embed() {
+  embedding_ = builder_.weight("token_embd.weight", config_.vocab, config_.dim);
+  builder_.add(Embed{x_, embedding_, config_.embedding_scale});
+}
+
+void Blocks::norm(ActId out, ActId in, int layer, std::string_view weight) {
+  const std::string name = layer_name(layer, weight) + ".weight";
+  builder_.add(RmsNorm{out, in, builder_.norm_weight(name, config_.dim, config_.norm_plus),
+                       config_.norm_eps});
+}
+
+void Blocks::linear(ActId out, ActId in, int layer, std::string_view name, bool bias) {
+  const std::string full = layer_name(layer, name);
+  const int64_t rows = builder_.cols(out);
+  const WeightId weight = builder_.weight(full + ".weight", rows, builder_.cols(in));
+  builder_.add(
+      Linear{out, in, weight, bias ? builder_.weight(full + ".bias", 1, rows) : WeightId::None});
+}
+
+// Some files hold the matrices of one input as one, row below row; false where this one does not.
+bool Blocks::fused(std::string_view part, int layer, ActId in, std::initializer_list<ActId> outs) {
+  const std::string name = layer_name(layer, part);
+  int64_t rows = 0, first = 0;
+  for (ActId out : outs) rows += builder_.cols(out);
+  const Tensor* tensor = file_.find(name + ".weight");
+  // ffn_up is the name of the second matrix and of both together.
+  if (!tensor || (part == "ffn_up" && tensor->view.rows != rows)) return false;
+  if (file_.find(name + ".bias")) {
+    fail(Exit::Model, file_.path(), ": tensor '", name, ".bias' is not supported");
+  }
+  for (ActId out : outs) {
+    const int64_t count = builder_.cols(out);
+    const WeightId weight =
+        builder_.weight_rows(name + ".weight", rows, builder_.cols(in), first, count);
+    builder_.add(Linear{out, in, weight, WeightId::None});
+    first += count;
+  }
+  return true;
+}
+
+void Blocks::qk_norm(ActId act, int heads, int layer, std::string_view weight) {
+  const ModelConfig& c = config_;
+  const std::string name = layer_name(layer, weight) + ".weight";
+  if (c.qk_norm == QkNorm::Heads) {
+    const WeightId id = builder_.norm_weight(name, c.head_dim, c.norm_plus);
+    builder_.add(HeadNorm{act, id, heads, c.head_dim, c.norm_eps});
+  } else if (c.qk_norm == QkNorm::Whole) {
+    const WeightId id = builder_.norm_weight(name, builder_.cols(act), c.norm_plus);
+    builder_.add(RmsNorm{act, act, id, c.norm_eps});
+  }
+}
+
+void Blocks::attention(int layer, ActId in) {
+  const ModelConfig& c = config_;
+  if (!fused("attn_qkv", layer, in, {q_, k_, v_})) {
+    linear(q_, in, layer, "attn_q", c.attention_bias);
+    linear(k_, in, layer, "attn_k", c.attention_bias);
+    linear(v_, in, layer, "attn_v", c.attention_bias);
+  }
+  qk_norm(q_, c.heads, layer, "attn_q_norm");
+  qk_norm(k_, c.kv_heads, layer, "attn_k_norm");
+
+  AttentionSpec spec{c.heads, c.kv_heads, c.head_dim};
+  spec.scale = c.scale_of_scores();
+  spec.window = c.window_of(layer);
+  spec.softcap = c.attention_softcap;
+  if (c.rotates(layer)) {
+    const int rope = spec.window != 0 ? window_rope_ : rope_;
+    builder_.add(Rope{q_, c.heads, c.head_dim, rope});
+    builder_.add(Rope{k_, c.kv_heads, c.head_dim, rope});
+  }
+  const int kv = builder_.kv_layer({c.kv_heads, c.head_dim});
+  builder_.add(Attention{attended_, q_, k_, v_, kv, spec});
+  linear(h_, attended_, layer, "attn_output", c.attention_output_bias);
+}
+
+void Blocks::mlp(int layer, ActId in) {
+  const ModelConfig& c = config_;
+  if (!has_mlp_) {
+    gate_ = builder_.act("gate", c.ffn_dim);
+    up_ = builder_.act("up", c.ffn_dim);
+    has_mlp_ = true;
+  }
+  if (!fused("ffn_up", layer, in, {gate_, up_})) {
+    linear(gate_, in, layer, "ffn_gate", c.mlp_bias);
+    linear(up_, in, layer, "ffn_up", c.mlp_bias);
+  }
+  builder_.add(GatedAct{gate_, gate_, up_, c.activation});
+  linear(h_, gate_, layer, "ffn_down", c.mlp_bias);
+}
+
+void Blocks::add() { builder_.add(Add{x_, h_, config_.residual_scale}); }
+
+Program Blocks::finish() && {
+  const ModelConfig& c = config_;
+  const WeightId norm = builder_.norm_weight("output_norm.weight", c.dim, c.norm_plus);
+  builder_.add(RmsNorm{h_, x_, norm, c.norm_eps});
+  const WeightId head = c.tied ? embedding_ : builder_.weight("output.weight", c.vocab, c.dim);
+  builder_.add(Logits{h_, head, c.logit_scale, c.logit_softcap});
+  return std::move(builder_).finish();
+}
+
+}  // namespace skald

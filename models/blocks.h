@@ -1,0 +1,46 @@
+// The pieces that layers of most families are put together from. A family's builder calls them in
+// its order; the configuration decides about biases, windows, ropes, scales and caps, and weights
+// are asked for by GGUF's names. What a family alone has it adds through builder().
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "engine/model.h"
+
+namespace skald {
+
+class Blocks {
+ public:
+  Blocks(const ModelConfig& config, const WeightFile& file);
+
+  ActId x() const { return x_; }  // the residual stream
+  ActId h() const { return h_; }  // what a part of a layer makes before it is added
+  ProgramBuilder& builder() { return builder_; }
+
+  void embed();                                                        // x = rows of the embedding
+  void norm(ActId out, ActId in, int layer, std::string_view weight);  // "attn_norm"
+  void attention(int layer, ActId in);                                 // h = attention of in
+  void mlp(int layer, ActId in);                                       // h = feed-forward of in
+  void add();                                                          // x += h
+  Program finish() &&;                                                 // norm and logits of x
+
+  // out = weight · in + bias, of a layer: name is "attn_q".
+  void linear(ActId out, ActId in, int layer, std::string_view name, bool bias);
+
+ private:
+  bool fused(std::string_view name, int layer, ActId in, std::initializer_list<ActId> outs);
+  void qk_norm(ActId act, int heads, int layer, std::string_view weight);
+
+  const ModelConfig& config_;
+  const WeightFile& file_;
+  ProgramBuilder builder_;
+  ActId x_, h_, q_, k_, v_, attended_;
+  ActId gate_{}, up_{};  // of the first mlp() on
+  bool has_mlp_ = false;
+  WeightId embedding_ = WeightId::None;
+  int rope_ = 0, window_rope_ = 0;  // the same where all layers have one
+};
+
+}  // namespace skald

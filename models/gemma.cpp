@@ -1,0 +1,132 @@
+// Gemma 1, and what its successors share with it.
+#include "models/gemma.h"
+
+#include <cmath>
+
+#include "engine/error.h"
+#include "engine/printable.h"
+#include "models/blocks.h"
+#include "models/config.h"
+#include "models/families.h"
+#include "models/gguf.h"
+#include "models/gguf_export.h"
+#include "models/hf_config.h"
+#include "models/llama.h"
+#include "models/names.h"
+
+namespace skald {
+namespace {
+
+constexpr std::string_view kHfTypes[] = {"gemma"};
+constexpr std::string_view kGgufTypes[] = {"gemma"};
+
+// The first configurations say "gelu" and mean its approximation, as the models were trained.
+void check_activation(const HfConfig& config) {
+  const char* key = config.has("hidden_activation") ? "hidden_activation" : "hidden_act";
+  const std::string name = config.text_or(key, "gelu");
+  if (name == "gelu" || name == "gelu_pytorch_tanh") return;
+  fail(Exit::Model, config.where(), ": activation '", printable(name, 80),
+       "' is not supported in a Gemma; these are: gelu_pytorch_tanh");
+}
+
+void set_common(ModelConfig& c) {
+  c.activation = Activation::GeluTanh;
+  c.mlp_bias = false;
+  c.embedding_scale = std::sqrt(static_cast<float>(c.dim));
+}
+
+double softcap(double value, std::string_view where, std::string_view key) {
+  if (!(value >= 0) || !std::isfinite(value)) {
+    fail(Exit::Model, where, ": '", key, "' is ", value, ", expected 0 or more");
+  }
+  return value;
+}
+
+}  // namespace
+
+ModelConfig read_gemma_hf(const HfConfig& config) {
+  check_activation(config);
+  if (config.boolean_or("use_bidirectional_attention", false)) {
+    fail(Exit::Model, config.where(),
+         ": 'use_bidirectional_attention' is true; only models that generate text are supported");
+  }
+  HfDefaults defaults;
+  defaults.tied = true;
+  defaults.activation = Activation::GeluTanh;
+  ModelConfig c = read_common_hf(config, defaults);
+  set_common(c);
+  c.norm_plus = 1;
+  return c;
+}
+
+ModelConfig read_gemma_gguf(const GgufFile& file) {
+  ModelConfig c = read_common_gguf(file);
+  set_common(c);
+  return c;
+}
+
+void read_gemma2_scale(const HfConfig& config, ModelConfig& c) {
+  const double scalar = config.number("query_pre_attn_scalar");
+  if (!(scalar > 0)) {
+    fail(Exit::Model, config.where(), ": 'query_pre_attn_scalar' is ", scalar,
+         ", expected more than 0");
+  }
+  c.attention_scale = static_cast<float>(1 / std::sqrt(scalar));
+}
+
+void guess_gemma2_scale(ModelConfig& c, int layers_of_largest) {
+  if (c.layers != layers_of_largest) return;
+  c.attention_scale = static_cast<float>(1 / std::sqrt(static_cast<double>(c.dim / c.heads)));
+}
+
+float read_softcap(const HfConfig& config, std::string_view key) {
+  return static_cast<float>(softcap(config.number_or(key, 0), config.where(), key));
+}
+
+float read_softcap(const GgufFile& file, std::string_view key, double otherwise) {
+  const std::string full = concat(file.metadata().text("general.architecture"), ".", key);
+  const double value = file.metadata().number_or(full, otherwise);
+  return static_cast<float>(softcap(value, file.path(), full));
+}
+
+std::string gemma2_tensor_name(std::string_view hf_name) {
+  constexpr NamePart kParts[] = {{".post_attention_layernorm", "post_attention_norm"},
+                                 {".pre_feedforward_layernorm", "ffn_norm"},
+                                 {".post_feedforward_layernorm", "post_ffw_norm"}};
+  return tensor_name(hf_name, kParts);
+}
+
+Program build_gemma2(const ModelConfig& c, const WeightFile& file) {
+  Blocks b(c, file);
+  b.embed();
+  for (int layer = 0; layer < c.layers; ++layer) {
+    b.norm(b.h(), b.x(), layer, "attn_norm");
+    b.attention(layer, b.h());
+    b.norm(b.h(), b.h(), layer, "post_attention_norm");
+    b.add();
+    b.norm(b.h(), b.x(), layer, "ffn_norm");
+    b.mlp(layer, b.h());
+    b.norm(b.h(), b.h(), layer, "post_ffw_norm");
+    b.add();
+  }
+  return std::move(b).finish();
+}
+
+namespace {
+
+ModelConfig from_hf(const HfConfig& config) {
+  return read_gemma_hf(
+      config.with_defaults(R"({"head_dim": 256, "max_position_embeddings": 8192})"));
+}
+
+void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
+  put_common(c, {"gemma", read_hf_rope(config, c.head_dim)}, out);
+  complete_norms(c, out);
+}
+
+}  // namespace
+
+const Family kGemma = {"Gemma",         kHfTypes,          kGgufTypes,  from_hf,
+                       read_gemma_gguf, llama_tensor_name, build_llama, to_gguf};
+
+}  // namespace skald

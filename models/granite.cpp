@@ -1,0 +1,67 @@
+// Granite 3: Llama's layers with four multipliers, of embeddings, attention scores, what is added
+// to the residual stream, and logits.
+#include <cmath>
+
+#include "engine/error.h"
+#include "models/config.h"
+#include "models/families.h"
+#include "models/gguf.h"
+#include "models/gguf_export.h"
+#include "models/hf_config.h"
+#include "models/llama.h"
+
+namespace skald {
+namespace {
+
+constexpr std::string_view kHfTypes[] = {"granite"};
+constexpr std::string_view kGgufTypes[] = {"granite"};
+
+float multiplier(double value, std::string_view where, std::string_view key) {
+  const float multiplier = static_cast<float>(value);
+  if (!(multiplier > 0) || !std::isfinite(multiplier)) {
+    fail(Exit::Model, where, ": '", key, "' is ", value, ", expected more than 0");
+  }
+  return multiplier;
+}
+
+ModelConfig from_hf(const HfConfig& config) {
+  ModelConfig c = read_common_hf(config);
+  const auto read = [&](const char* key) {
+    return multiplier(config.number_or(key, 1), config.where(), key);
+  };
+  c.embedding_scale = read("embedding_multiplier");
+  c.attention_scale = read("attention_multiplier");
+  c.residual_scale = read("residual_multiplier");
+  c.logit_scale = 1 / read("logits_scaling");
+  return c;
+}
+
+ModelConfig from_gguf(const GgufFile& file) {
+  ModelConfig c = read_common_gguf(file);
+  const auto read = [&](const char* key, float otherwise) {
+    const double value = file.metadata().number_or(key, 0);
+    return value == 0 ? otherwise : multiplier(value, file.path(), key);
+  };
+  c.embedding_scale = read("granite.embedding_scale", 1);
+  c.attention_scale = read("granite.attention.scale", 0);
+  c.residual_scale = read("granite.residual_scale", 1);
+  c.logit_scale = 1 / read("granite.logit_scale", 1);
+  c.rope.interleaved = true;
+  return c;
+}
+
+void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
+  put_common(c, {"granite", read_hf_rope(config, c.head_dim), true}, out);
+  out.head.put_f32("granite.embedding_scale", c.embedding_scale);
+  out.head.put_f32("granite.attention.scale", c.attention_scale);
+  out.head.put_f32("granite.residual_scale", c.residual_scale);
+  out.head.put_f32("granite.logit_scale", 1 / c.logit_scale);
+  interleave_heads(c, out);
+}
+
+}  // namespace
+
+const Family kGranite = {"Granite", kHfTypes,          kGgufTypes,  from_hf,
+                         from_gguf, llama_tensor_name, build_llama, to_gguf};
+
+}  // namespace skald

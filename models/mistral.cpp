@@ -1,0 +1,77 @@
+// Mistral, Nemo, Small and Ministral: Llama's layers, with windows in all of them or in some, and
+// heads that need not add up to the model's width. Mistral 3 is their text part beside a vision
+// encoder, whose tensors are not needed.
+#include <algorithm>
+
+#include "engine/error.h"
+#include "models/config.h"
+#include "models/families.h"
+#include "models/gguf.h"
+#include "models/gguf_export.h"
+#include "models/hf_config.h"
+#include "models/llama.h"
+#include "models/names.h"
+
+namespace skald {
+namespace {
+
+constexpr std::string_view kHfTypes[] = {"mistral", "ministral", "mistral3"};
+constexpr std::string_view kGgufTypes[] = {"mistral3"};  // the others are called llama
+
+ModelConfig read_text_model(const HfConfig& config) {
+  ModelConfig c = read_common_hf(config);
+  // There are none, whatever the configuration says.
+  c.attention_bias = c.attention_output_bias = c.mlp_bias = false;
+  // A config that does not mention the window means 4096, one that says null means none.
+  const int64_t unsaid = config.mentions("sliding_window") ? 0 : 4096;
+  c.window = static_cast<int>(config.integer_or("sliding_window", unsaid, 0, kMostWindow));
+  c.windows = read_layer_windows(config, c.layers, c.window);
+  const auto same = [&](int window) { return window == c.window; };
+  if (c.architecture == "mistral" && !std::all_of(c.windows.begin(), c.windows.end(), same)) {
+    fail(Exit::Model, config.where(),
+         ": 'layer_types' says something else than 'sliding_window', which counts for all layers "
+         "of 'mistral'; layers that differ are called 'ministral'");
+  }
+  return c;
+}
+
+ModelConfig from_hf(const HfConfig& config) {
+  if (config.text("model_type") != "mistral3") return read_text_model(config);
+  const HfConfig text = config.object("text_config");
+  const std::string type = text.text_or("model_type", "mistral");
+  if (type != "mistral" && type != "ministral") {
+    fail(Exit::Model, text.where(), ": the architecture '", type,
+         "' is not supported; these are: mistral, ministral");
+  }
+  return read_text_model(text);
+}
+
+ModelConfig from_gguf(const GgufFile& file) {
+  ModelConfig c = read_common_gguf(file);
+  if (file.metadata().number_or("mistral3.attention.temperature_scale", 0) != 0) {
+    fail(Exit::Model, file.path(),
+         ": queries that are scaled by their position ('mistral3.attention.temperature_scale') "
+         "are not supported");
+  }
+  c.rope.interleaved = true;
+  return c;
+}
+
+std::string text_tensor_name(std::string_view name) {
+  return llama_tensor_name(text_model_name(name));
+}
+
+// Its window is no part of what the format says of "llama", but skald reads it there.
+void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
+  const bool inside = config.text("model_type") == "mistral3";
+  const HfConfig text = inside ? config.object("text_config") : config;
+  put_common(c, {"llama", read_hf_rope(text, c.head_dim), true}, out);
+  interleave_heads(c, out);
+}
+
+}  // namespace
+
+const Family kMistral = {"Mistral", kHfTypes,         kGgufTypes,  from_hf,
+                         from_gguf, text_tensor_name, build_llama, to_gguf};
+
+}  // namespace skald

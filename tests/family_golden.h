@@ -1,0 +1,91 @@
+// The tiny models in tests/data/families, from scripts/make_goldens.py: each as a Hugging Face
+// folder with changes to its configuration, as a GGUF, and against what transformers makes of it.
+#pragma once
+
+#include <cstring>
+#include <string>
+
+#include "engine/cpu/executor.h"
+#include "models/gguf.h"
+#include "models/open.h"
+#include "tests/error_text.h"
+#include "tests/golden_check.h"
+#include "tests/safetensors_writer.h"
+#include "tests/temp_folder.h"
+
+namespace skald::test {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+inline fs::path families() { return data_dir() / "families"; }
+inline fs::path golden_folder(const std::string& name) { return families() / name; }
+
+// Its configuration, changed, and the weights that it shares with others.
+inline fs::path write_folder(const TempFolder& temp, const std::string& name,
+                             const Json& changes = Json::object()) {
+  const fs::path folder = temp.path() / "m";
+  fs::remove_all(folder);
+  fs::create_directory(folder);
+  Json config = read_json(golden_folder(name) / "config.json");
+  for (const auto& [key, value] : changes.items()) {
+    config[key] = value;
+    if (value == "erase") config.erase(key);
+  }
+  temp.write("m/config.json", config.dump());
+  const std::string weights = read_json(golden_folder(name) / "golden.json")["weights"];
+  fs::copy_file(families() / weights, folder / "model.safetensors");
+  return folder;
+}
+
+inline fs::path write_gguf(const TempFolder& temp, const std::string& name) {
+  const std::string data = read_json(golden_folder(name) / "golden.json")["gguf"];
+  return temp.write("model.gguf",
+                    read_file(golden_folder(name) / "head.gguf") + read_file(families() / data));
+}
+
+inline ModelConfig config_of(const std::string& name, const Json& changes = Json::object()) {
+  TempFolder temp;
+  return open_model(write_folder(temp, name, changes)).model.config;
+}
+
+inline std::string refusal(const std::string& name, const Json& changes) {
+  return error_text([&] { config_of(name, changes); });
+}
+
+// Of every text of a golden.
+inline void check_model(const Model& model, const std::string& name, cpu::KernelSet kernels) {
+  const Json texts = read_json(golden_folder(name) / "golden.json").at("texts");
+  REQUIRE(!texts.empty());
+  for (const std::string text : texts) {
+    CAPTURE(name, text, kernels == cpu::KernelSet::Fast);
+    const fs::path json = golden_folder(name) / (text + ".json");
+    const Json golden = read_json(json);
+    RunOptions options;
+    options.exact = true;
+    options.context = golden["context"].get<int64_t>();
+    options.rows = 20;  // in chunks
+    const auto executor = cpu::make_executor(model, options, kernels);
+    check_logits(*executor, json, golden_folder(name) / (text + ".npy"));
+    if (golden.contains("greedy_ids")) check_greedy(*executor, golden);
+  }
+}
+
+// A safetensors file whose tensors have the names of a text model beside a vision part: of old
+// "language_model.model.", in newer files "model.language_model.".
+inline std::string as_text_part(const std::string& weights, bool newer) {
+  uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, weights.data(), sizeof header_bytes);
+  const Json header = Json::parse(weights.substr(8, header_bytes));
+  Json renamed = Json::object();
+  for (const auto& [name, tensor] : header.items()) {
+    const bool inside = newer && name.rfind("model.", 0) == 0;
+    const std::string changed = name == "__metadata__" || (newer && !inside) ? name
+                                : inside ? "model.language_model." + name.substr(6)
+                                         : "language_model." + name;
+    renamed[changed] = tensor;
+  }
+  return safetensors(renamed.dump(), weights.substr(8 + header_bytes));
+}
+
+}  // namespace skald::test
