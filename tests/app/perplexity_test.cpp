@@ -290,6 +290,8 @@ TEST_CASE("two models are compared, by a model, by llama.cpp's file and by a com
   // llama.cpp's file holds the text too.
   const Json alone = result_of({other, "--base", file("base.kld")});
   CHECK(alone["scored_tokens"] == 4 * 31);
+  result_of({model, "--base", file("base.kld"), "--save-logits", file("again.kld")});
+  CHECK(read_file(file("again.kld")) == read_file(file("base.kld")));
   const std::string report = perplexity(with({other, "--base", file("base.skl")})).out;
   for (const char* part : {"KL divergence", "the base file allows up to", "same top token",
                            "99.9 %", "compact, the 100 most probable tokens"}) {
