@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 
 import lm_eval
+import lm_eval.models.huggingface
 from lm_eval.tasks import TaskManager
 
 import lm_eval_adapter  # noqa: F401  registers "skald"
