@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 struct BenchFlags {
   ModelFlags model;
-  std::string shape, type;
+  std::string shape;
   std::vector<int64_t> prompts{512}, counts{128}, depths{0}, sequences{1};
   int repetitions = 3;
   bool json = false, csv = false, markdown = false;
@@ -172,17 +172,19 @@ std::vector<BenchCase> list_cases(const BenchFlags& flags) {
 }
 
 Model open_or_make_model(const BenchFlags& flags, std::string& name) {
-  if (flags.shape.empty() != flags.type.empty()) {
-    fail(Exit::Usage, "--shape and --type belong together, as in --shape llama-3.2-1b --type q8_0");
-  }
   if (!flags.shape.empty()) {
+    if (flags.model.type.empty()) {
+      fail(Exit::Usage,
+           "--shape and --type belong together, as in --shape llama-3.2-1b --type q8_0");
+    }
     if (!flags.model.model.empty()) fail(Exit::Usage, "give either -m or --shape, not both");
-    name = flags.shape + " " + flags.type;
-    return random_model(flags.shape, flags.type);
+    name = flags.shape + " " + flags.model.type;
+    return random_model(flags.shape, flags.model.type);
   }
   const OpenedModel opened = open_model(flags.model);
   name = std::filesystem::absolute(opened.path).lexically_normal().filename().string();
   if (name.empty()) name = opened.path.string();
+  if (!flags.model.type.empty()) name += " as " + flags.model.type;
   return opened.model;
 }
 
@@ -264,7 +266,7 @@ void add_bench(CLI::App& program, Action& chosen) {
        "skald bench -m model.gguf --json | jq '.results[].tokens_per_second'"});
   auto flags = std::make_shared<BenchFlags>();
   add_model_flag(*command, flags->model);
-  add_shape_flags(*command, flags->shape, flags->type);
+  add_shape_flags(*command, flags->shape, flags->model);
   auto list = [&](const char* names, std::vector<int64_t>& value, const char* description) {
     return command->add_option(names, value, description)
         ->type_name("N,N")

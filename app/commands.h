@@ -22,19 +22,39 @@ struct Command {
 };
 
 void add_run(CLI::App& program, Action& chosen);
+void add_chat(CLI::App& program, Action& chosen);
+void add_batch(CLI::App& program, Action& chosen);
 void add_inspect(CLI::App& program, Action& chosen);
 void add_tokenize(CLI::App& program, Action& chosen);
 void add_template(CLI::App& program, Action& chosen);
 void add_bench(CLI::App& program, Action& chosen);
 void add_diff(CLI::App& program, Action& chosen);
 void add_plan(CLI::App& program, Action& chosen);
+void add_perplexity(CLI::App& program, Action& chosen);
+void add_score(CLI::App& program, Action& chosen);
 void add_doctor(CLI::App& program, Action& chosen);
+void add_quantize(CLI::App& program, Action& chosen);
 void add_selftest(CLI::App& program, Action& chosen);
+void add_completion(CLI::App& program, Action& chosen);
+void add_man(CLI::App& program, Action& chosen);
 
 inline constexpr Command kCommands[] = {
-    {"run", add_run},           {"bench", add_bench},       {"inspect", add_inspect},
-    {"tokenize", add_tokenize}, {"template", add_template}, {"diff", add_diff},
-    {"plan", add_plan},         {"selftest", add_selftest}, {"doctor", add_doctor},
+    {"run", add_run},
+    {"chat", add_chat},
+    {"batch", add_batch},
+    {"perplexity", add_perplexity},
+    {"score", add_score},
+    {"bench", add_bench},
+    {"inspect", add_inspect},
+    {"tokenize", add_tokenize},
+    {"template", add_template},
+    {"diff", add_diff},
+    {"plan", add_plan},
+    {"selftest", add_selftest},
+    {"doctor", add_doctor},
+    {"quantize", add_quantize},
+    {"completion", add_completion},
+    {"man", add_man},
 };
 
 // The whole program but for main(): parses, runs, reports errors, returns the exit code.

@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <utility>
 
 #include "app/doctor_findings.h"
+#include "app/loading.h"
 #include "app/plan_report.h"
 #include "engine/cpu/executor.h"
 #include "engine/error.h"
@@ -109,15 +113,20 @@ std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& as
   RunOptions options = asked_options;
   const Device device = choose_device(asked, model, options);
   std::unique_ptr<Executor> executor;
+  std::optional<LoadingBar> bar(std::in_place,
+                                std::filesystem::path(model.weights->path()).filename().string());
   if (device.cuda) {
     if (options.exact) fail(Exit::Usage, "--exact is for the CPU; leave --device cuda out");
     const cuda::DeviceInfo gpu = describe_gpu(device);
     if (options.rows == 0) options.rows = default_rows(model, options, &gpu);
+    options.loading = [&](int64_t bytes, int64_t of) { bar->show(bytes, of); };
     executor = cuda::make_executor(model, options, device.index);
   } else {
     if (options.rows == 0) options.rows = default_rows(model, options, nullptr);
     executor = cpu::make_executor(model, options);
+    read_weights(model, executor->plan(), *bar);
   }
+  bar.reset();
   std::fputs(plan_notes(executor->plan()).c_str(), stderr);
   return executor;
 }

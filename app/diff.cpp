@@ -11,6 +11,7 @@
 #include "app/help.h"
 #include "app/input.h"
 #include "app/json.h"
+#include "app/op_label.h"
 #include "app/open.h"
 #include "app/output.h"
 #include "app/table.h"
@@ -124,21 +125,6 @@ Difference compare(const Recorded& a, const Recorded& b) {
   }
   result.relative = difference == 0 ? 0 : std::sqrt(difference / reference);
   return result;
-}
-
-std::string op_label(const Program& program, size_t index) {
-  const Op& op = program.ops[index];
-  std::string label(op_name(op));
-  if (const auto* linear = std::get_if<Linear>(&op)) {
-    label += concat(" ", program.weight(linear->weight).name);
-  } else if (const auto* norm = std::get_if<RmsNorm>(&op)) {
-    label += concat(" ", program.weight(norm->weight).name);
-  } else if (const auto* head_norm = std::get_if<HeadNorm>(&op)) {
-    label += concat(" ", program.weight(head_norm->weight).name);
-  } else if (const auto* attention = std::get_if<Attention>(&op)) {
-    label += concat(" of layer ", attention->layer);
-  }
-  return label;
 }
 
 std::string number(double value) {

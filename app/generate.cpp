@@ -46,7 +46,7 @@ Generated generate(Session& session, const Tokenizer& tokenizer, const GenerateO
       result.reason = FinishReason::Interrupted;
       break;
     }
-    if (session.full()) {
+    if (session.full() && !(options.make_room && options.make_room())) {
       result.reason = FinishReason::Context;
       break;
     }

@@ -30,6 +30,8 @@ struct GenerateOptions {
   std::function<void(const Picked&)> token;  // may be empty; every token that is picked, before its
                                              // text
   std::function<bool()> interrupted;         // may be empty; asked before every step
+  std::function<bool()> make_room;  // may be empty; asked when the context is full. True: it has
+                                    // made the session shorter, and the text goes on
 };
 
 struct Generated {

@@ -41,15 +41,12 @@ class Style : public CLI::Formatter {
         text << row(command->get_name(), first_sentence(command->get_description()));
       }
     }
-    std::vector<std::string> groups = app->get_groups();
-    std::stable_partition(groups.begin(), groups.end(),
-                          [](const std::string& group) { return group != kOther; });
-    for (const std::string& group : groups) {
+    for (const std::string& group : help_groups(*app)) {
       const std::vector<const CLI::Option*> options =
           app->get_options([&](const CLI::Option* option) {
             return option->get_group() == group && !option->get_positional();
           });
-      if (options.empty() || group.empty()) continue;
+      if (options.empty()) continue;
       text << "\n" << group << ":\n";
       for (const CLI::Option* option : options) text << option_row(*option);
     }
@@ -69,6 +66,9 @@ class Style : public CLI::Formatter {
 
   static std::string option_row(const CLI::Option& option) {
     std::string names = option.get_name(false, true);
+    for (const auto& [typed, meant] : kOneDashNames) {
+      if (names == meant) names = std::string(typed) + "," + names;
+    }
     if (!option.get_type_name().empty()) names += " " + option.get_type_name();
     std::string description = option.get_description();
     if (!option.get_default_str().empty()) description += " [" + option.get_default_str() + "]";
@@ -93,6 +93,14 @@ class Style : public CLI::Formatter {
 void set_help_style(CLI::App& app) {
   app.formatter(std::make_shared<Style>());
   app.set_help_flag("-h,--help", "Show this and exit")->group(kOther);
+}
+
+std::vector<std::string> help_groups(const CLI::App& app) {
+  std::vector<std::string> groups = app.get_groups();
+  std::erase(groups, "");  // of what is hidden
+  std::stable_partition(groups.begin(), groups.end(),
+                        [](const std::string& group) { return group != kOther; });
+  return groups;
 }
 
 CLI::App* add_command(CLI::App& program, const std::string& name, const std::string& description,

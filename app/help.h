@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace skald {
@@ -19,6 +20,9 @@ CLI::App* add_command(CLI::App& program, const std::string& name, const std::str
 
 void set_help_style(CLI::App& app);
 
+// The groups of an app's options in the order of its help.
+std::vector<std::string> help_groups(const CLI::App& app);
+
 // Two optional words without a flag. One option each: in a list CLI11 would take
 // "[a, b]" apart.
 struct Words {
@@ -29,6 +33,13 @@ struct Words {
 };
 void add_words(CLI::App& command, Words& words, const std::string& first,
                const std::string& second);
+
+// Names with one dash and several letters that users of llama.cpp know, and their own: CLI11 would
+// read the letters as flags of their own.
+struct KnownName {
+  std::string_view typed, meant;
+};
+inline constexpr KnownName kOneDashNames[] = {{"-sys", "--system-prompt"}};
 
 // What an option's value must be. Numbers are decimal: no 0x10, no nan, no spaces.
 // A whole number, bounds included; for transform(), since it takes leading zeros away.

@@ -11,8 +11,8 @@ class Histogram {
  public:
   using Bin = uint32_t;
 
-  static Bin bin(double value);         // larger values have larger bins
-  static double middle(Bin bin);        // of its values
+  static Bin bin(double value);   // larger values have larger bins
+  static double middle(Bin bin);  // of its values
   static constexpr Bin kBins = 1 << 19;
 
   void add(Bin bin) { ++counts_[bin], ++total_; }

@@ -1,12 +1,16 @@
 #include "app/input.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "app/signals.h"
 #include "engine/error.h"
@@ -26,10 +30,39 @@ int hex_digit(char c) {
   return -1;
 }
 
+// Some programs start others with a stdin that nobody writes to or closes: after a moment a person
+// is told what is waited for.
+class WaitingHint {
+ public:
+  WaitingHint(int fd, std::string name) : fd_(isatty(fd) == 1 ? -1 : fd), name_(std::move(name)) {}
+
+  void before_read() {
+    if (fd_ < 0) return;
+    const auto waited = std::chrono::steady_clock::now() - start_;
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(kPatience - waited);
+    pollfd ready = {fd_, POLLIN, 0};
+    if (poll(&ready, 1, static_cast<int>(std::max<int64_t>(left.count(), 0))) != 0) return;
+    std::fprintf(stderr, "skald: waiting for the end of %s%s\n", name_.c_str(),
+                 fd_ == STDIN_FILENO ? "; where nothing will come, add < /dev/null" : "");
+    fd_ = -1;
+  }
+
+ private:
+  static constexpr std::chrono::seconds kPatience{2};
+  int fd_;  // -1: it was said, or is a terminal, where a person types
+  std::string name_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
 std::string read_all(int fd, const std::string& name) {
   std::string text;
+  WaitingHint hint(fd, name);
   char part[1 << 16];
   while (true) {
+    hint.before_read();
+    if (interrupted_by()) {
+      fail(static_cast<Exit>(128 + interrupted_by()), "interrupted while reading ", name);
+    }
     const ssize_t count = read(fd, part, sizeof part);
     if (count == 0) return text;
     if (count > 0) {
@@ -40,8 +73,6 @@ std::string read_all(int fd, const std::string& name) {
       }
     } else if (errno != EINTR) {
       fail(Exit::Failed, name, ": cannot be read: ", std::strerror(errno));
-    } else if (interrupted_by()) {
-      fail(static_cast<Exit>(128 + interrupted_by()), "interrupted while reading ", name);
     }
   }
 }

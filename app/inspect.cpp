@@ -222,7 +222,7 @@ std::string rope_text(const ModelConfig& c) {
     text += concat("; base ", c.window_rope_base, " in layers with a window");
   }
   const std::vector<int> unrotated = unrotated_layers(c);
-  if (!unrotated.empty()) text += concat(", none", layers_text(unrotated, c.layers));
+  if (!unrotated.empty()) text += concat(", not", layers_text(unrotated, c.layers));
   return text;
 }
 

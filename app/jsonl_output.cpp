@@ -33,6 +33,12 @@ int write_all(int fd, std::string_view bytes) {
   return 0;
 }
 
+[[noreturn]] void fail_there(const std::string& name) {
+  fail(Exit::Usage, name,
+       ": is there already and is not overwritten; go on with it by --resume, or name another "
+       "file");
+}
+
 // Lines of a file, wherever they begin; cheap where one follows the other.
 class LineCopier {
  public:
@@ -64,6 +70,12 @@ class LineCopier {
 
 }  // namespace
 
+void check_output(const std::string& path, Existing existing) {
+  struct stat there = {};
+  const bool regular = stat(path.c_str(), &there) == 0 && S_ISREG(there.st_mode);
+  if (regular && path != "-" && existing == Existing::Refuse) fail_there(printable(path));
+}
+
 JsonlOutput::JsonlOutput(const std::string& path, Existing existing)
     : path_(path), name_(path == "-" ? "stdout" : printable(path)) {
   if (path == "-") {
@@ -90,11 +102,7 @@ void JsonlOutput::open_file(Existing existing) {
   if (fd_ < 0 && errno == EEXIST) {
     struct stat there = {};
     const bool regular = stat(path_.c_str(), &there) != 0 || S_ISREG(there.st_mode);
-    if (regular && existing == Existing::Refuse) {
-      fail(Exit::Usage, name_,
-           ": is there already and is not overwritten; go on with it by --resume, or name another "
-           "file");
-    }
+    if (regular && existing == Existing::Refuse) fail_there(name_);
     // A pipe or a device cannot be read back.
     fd_ = open(path_.c_str(), regular ? flags | O_CREAT : O_WRONLY | O_CLOEXEC, kMode);
   }

@@ -14,6 +14,10 @@ namespace skald {
 
 enum class Existing { Refuse, GoOn };
 
+// Before the work whose results it shall get. Throws Error(Exit::Usage) as JsonlOutput does for a
+// file that is there.
+void check_output(const std::string& path, Existing existing);
+
 class JsonlOutput {
  public:
   // "-" is stdout. Throws Error(Exit::Usage) where the file is there but may not be.

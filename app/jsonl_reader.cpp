@@ -80,8 +80,10 @@ bool JsonlReader::is_file(uint64_t device, uint64_t inode) const {
   return fstat(fd_, &status) == 0 && status.st_dev == device && status.st_ino == inode;
 }
 
+bool JsonlReader::ends_early() const { return stopped_ || interrupted_by() != 0; }
+
 bool JsonlReader::fill() {
-  while (!interrupted_by()) {
+  while (!ends_early()) {
     // read() alone would sleep through a signal that another thread got.
     pollfd ready{fd_, POLLIN, 0};
     if (poll(&ready, 1, kPollMilliseconds) == 0) continue;
@@ -108,7 +110,7 @@ bool JsonlReader::read_line(JsonlLine& line) {
   bool found = false, ended = false;
   while (!ended) {
     if (begin_ == end_ && !fill()) {
-      if (interrupted_by()) return false;  // half a line is none
+      if (ends_early()) return false;  // half a line is none
       break;
     }
     found = true;
@@ -131,7 +133,7 @@ bool JsonlReader::read_line(JsonlLine& line) {
 }
 
 bool JsonlReader::next(JsonlLine& line) {
-  while (number_ < range_.last) {
+  while (number_ < range_.last && !ends_early()) {
     if (!read_line(line)) return false;
     if (number_ >= range_.first && (line.too_long || !is_blank(line.text))) return true;
   }

@@ -5,6 +5,7 @@
 // was there when its end was reached is read. Not thread-safe.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -41,8 +42,11 @@ class JsonlReader {
   JsonlReader(const JsonlReader&) = delete;
   JsonlReader& operator=(const JsonlReader&) = delete;
 
-  // False at the end of the range or of the input, and once the program was interrupted.
+  // False at the end of the range or of the input, and once it was stopped or the program
+  // interrupted.
   bool next(JsonlLine& line);
+
+  void stop() { stopped_ = true; }  // from any thread
 
   const std::string& name() const { return name_; }  // printable
   int64_t bytes_read() const { return bytes_read_; }
@@ -53,9 +57,12 @@ class JsonlReader {
   bool fill();                      // more bytes; false at the end
   bool read_line(JsonlLine& line);  // any, blank or not
 
+  bool ends_early() const;
+
   std::string name_;
   LineRange range_;
   JsonlLimits limits_;
+  std::atomic<bool> stopped_ = false;
   int fd_ = -1;
   bool owned_ = false;
   std::vector<char> buffer_;

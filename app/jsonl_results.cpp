@@ -36,16 +36,16 @@ int64_t whole_bytes(const JsonlOutput& output) {
 }  // namespace
 
 std::optional<ResultName> result_name(std::string_view line) {
-  const auto top_level_only = [](int depth, Json::parse_event_t event, Json&) {
-    return depth == 0 || event == Json::parse_event_t::key || event == Json::parse_event_t::value;
-  };
+  // Of what lies deeper only that it is there.
+  const auto top_level_only = [](int depth, Json::parse_event_t, Json&) { return depth <= 1; };
   const Json json = Json::parse(line, top_level_only, false);
   if (!json.is_object()) return {};
   const auto id = json.contains("custom_id") ? json.find("custom_id") : json.find("id");
   const auto hash = json.find("request_hash");
   const bool named = id != json.end() && (id->is_string() || id->is_number_integer());
   if (!named || hash == json.end() || !hash->is_string()) return {};
-  return ResultName{dump(*id), hash->get<std::string>()};
+  const auto error = json.find("error");
+  return ResultName{dump(*id), hash->get<std::string>(), error != json.end() && !error->is_null()};
 }
 
 NameHash name_hash(std::string_view name) {
@@ -62,7 +62,8 @@ void EarlierResults::read(JsonlOutput& output) {
   while (reader.next(line) && line.offset < whole) {
     const std::optional<ResultName> name = result_name(line.text);
     if (!name) fail_not_results(output, line.number);
-    const Result result{name_hash(name->request_hash), line.offset};
+    // No request has the empty hash: one that failed is done again.
+    const Result result{name_hash(name->failed ? "" : name->request_hash), line.offset};
     const auto [there, added] = results_.emplace(name_hash(name->id), result);
     if (added) continue;
     there->second = result;

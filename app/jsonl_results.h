@@ -3,7 +3,7 @@
 //
 // A result is a JSON object in a line. It says whose it is by "custom_id" (or, without one, "id"),
 // a text or an integer, and by "request_hash": a hash over all that decides about the result, so
-// that a request that was changed is done again.
+// that a request that was changed is done again. So is one that failed: its line has an "error".
 #pragma once
 
 #include <array>
@@ -21,6 +21,7 @@ namespace skald {
 struct ResultName {
   std::string id;  // as JSON: "\"a\"", "17"
   std::string request_hash;
+  bool failed = false;  // it has an "error" that is not null
 };
 
 std::optional<ResultName> result_name(std::string_view line);  // none: no result

@@ -21,11 +21,20 @@ JsonlWriter::JsonlWriter(const JsonlWriterOptions& options)
 bool JsonlWriter::done_before(int64_t turn, std::string_view id, std::string_view request_hash) {
   const std::lock_guard lock(mutex_);
   if (!earlier_.take(turn, id, request_hash)) return false;
-  if (options_.in_order) {
-    held_.emplace(turn, "");
-    append_held();
-  }
+  hold(turn, "");
   return true;
+}
+
+void JsonlWriter::pass(int64_t turn) {
+  const std::lock_guard lock(mutex_);
+  hold(turn, "");
+}
+
+void JsonlWriter::hold(int64_t turn, std::string line) {
+  if (!options_.in_order) return;
+  held_bytes_ += static_cast<int64_t>(line.size());
+  held_.emplace(turn, std::move(line));
+  append_held();
 }
 
 void JsonlWriter::write(int64_t turn, std::string line) {
@@ -35,9 +44,13 @@ void JsonlWriter::write(int64_t turn, std::string line) {
     append(turn, line);
     return;
   }
-  held_bytes_ += static_cast<int64_t>(line.size());
-  held_.emplace(turn, std::move(line));
-  append_held();
+  hold(turn, std::move(line));
+}
+
+bool JsonlWriter::too_far_ahead(int64_t turn) const {
+  constexpr int64_t kMostTurns = 1 << 16, kMostBytes = 128 << 20;
+  const std::lock_guard lock(mutex_);
+  return options_.in_order && (turn - turn_ > kMostTurns || held_bytes_ > kMostBytes);
 }
 
 int64_t JsonlWriter::held_bytes() const {

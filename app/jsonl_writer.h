@@ -32,7 +32,11 @@ class JsonlWriter {
   // At once, or in order once all turns before are written. An Error of it leaves whole lines.
   void write(int64_t turn, std::string line);
 
-  // Results that wait for their turn. Whoever produces them should not let them grow without end.
+  // The request gets no result.
+  void pass(int64_t turn);
+
+  // Whether so much waits for its turn already that the turn should not be begun yet.
+  bool too_far_ahead(int64_t turn) const;
   int64_t held_bytes() const;
 
   // All turns are written. Outdated results leave the file, and one that several runs wrote in
@@ -48,6 +52,7 @@ class JsonlWriter {
 
  private:
   void append(int64_t turn, std::string_view line);
+  void hold(int64_t turn, std::string line);
   void append_held();
   void put_in_order();
 

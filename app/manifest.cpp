@@ -71,9 +71,9 @@ Manifest::Manifest(const std::string& output, Json settings, bool resume)
   json_ = {{"skald", SKALD_VERSION}, {"settings", std::move(settings)}, {"runs", std::move(runs)}};
 }
 
-void Manifest::begin(Json run) {
+void Manifest::begin(const Json& run) {
   Json entry = {{"started", utc_now()}, {"ended", nullptr}, {"skald", SKALD_VERSION}};
-  entry.update(run);
+  if (run.is_object()) entry.update(run);
   json_["runs"].push_back(std::move(entry));
   write();
 }

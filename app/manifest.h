@@ -15,7 +15,7 @@ class Manifest {
   // before (resume) had other ones, that is Error(Exit::Usage) with what differs.
   Manifest(const std::string& output, Json settings, bool resume);
 
-  void begin(Json run);  // facts of this run: command line, device, input
+  void begin(const Json& run);  // an object: command line, device, input
   void end(int exit_code, const Json& counts);
 
  private:

@@ -2,18 +2,53 @@
 
 #include <algorithm>
 
+#include "app/find_model.h"
 #include "app/help.h"
 #include "app/memory_flags.h"
+#include "app/progress_bar.h"
+#include "app/signals.h"
 #include "engine/error.h"
 #include "engine/printable.h"
+#include "models/quantized.h"
 #include "models/random.h"
 
 namespace skald {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+std::string joined(const std::vector<std::string_view>& names) {
+  std::string text;
+  for (std::string_view name : names) text += concat(text.empty() ? "" : " ", name);
+  return text;
+}
+
+OpenedModel open_as_it_is(const ModelFlags& flags) {
+  if (!flags.model.empty()) return open_model(find_model(flags.model));
+  const fs::path bundled = bundled_model();
+  std::error_code error;
+  if (!fs::exists(bundled, error)) {
+    fail(Exit::Model, "the bundled model is not at ", printable(bundled.string()),
+         "; install skald again, or name a model with -m");
+  }
+  return open_model(bundled);
+}
+
+// Before minutes are spent on making weights that the device could not take.
+void check_device(const ModelFlags& flags, const Model& shape) {
+  const Device device = parse_device(flags.device);
+  if (!device.cuda && !device.required) return;
+  const std::string problem = cuda::built() ? cuda::model_problem(shape) : "";
+  if (!problem.empty()) fail(Exit::Failed, "--type ", flags.type, ": ", problem);
+}
+
+}  // namespace
+
 void add_model_flag(CLI::App& command, ModelFlags& flags) {
-  command.add_option("-m,--model", flags.model, "GGUF file or Hugging Face folder [bundled model]")
+  command
+      .add_option("-m,--model", flags.model,
+                  "GGUF file, Hugging Face folder, or a model's name [bundled model]")
       ->type_name("PATH")
       ->check(not_empty())
       ->group("Model");
@@ -23,6 +58,14 @@ void add_run_flags(CLI::App& command, ModelFlags& flags) {
   RunOptions& run = flags.run;
   command.add_flag("--exact", run.exact, "float32 activations and cache for every weight format")
       ->group(kChangesOutput);
+  if (!command.get_option_no_throw("--type")) {
+    command
+        .add_option("--type", flags.type,
+                    "Quantize 16-bit weights while loading: " + joined(quant_mix_names()))
+        ->type_name("TYPE")
+        ->check(not_empty())
+        ->group(kChangesOutput);
+  }
   command
       .add_option(
           "-c,--ctx-size", run.context,
@@ -45,18 +88,16 @@ void add_run_flags(CLI::App& command, ModelFlags& flags) {
   add_memory_flags(command, run);
 }
 
-void add_shape_flags(CLI::App& command, std::string& shape, std::string& type) {
-  const auto joined = [](const std::vector<std::string_view>& names) {
-    std::string text;
-    for (std::string_view name : names) text += concat(text.empty() ? "" : " ", name);
-    return text;
-  };
+void add_shape_flags(CLI::App& command, std::string& shape, ModelFlags& flags) {
   command
       .add_option("--shape", shape,
                   "Instead, random weights in the shape of: " + joined(random_shapes()))
       ->type_name("NAME")
       ->group("Model");
-  command.add_option("--type", type, "Their format: " + joined(random_types()))
+  command
+      .add_option("--type", flags.type,
+                  "Their format: " + joined(random_types()) +
+                      "; without --shape, quantize the model's 16-bit weights while loading")
       ->type_name("TYPE")
       ->group("Model");
 }
@@ -80,15 +121,28 @@ fs::path bundled_model() {
   return SKALD_DEMO_DIR;
 }
 
-OpenedModel open_model(const ModelFlags& flags) {
-  if (!flags.model.empty()) return open_model(fs::path(flags.model));
-  const fs::path bundled = bundled_model();
-  std::error_code error;
-  if (!fs::exists(bundled, error)) {
-    fail(Exit::Model, "the bundled model is not at ", printable(bundled.string()),
-         "; install skald again, or name a model with -m");
+OpenedModel open_model_shape(const ModelFlags& flags) {
+  OpenedModel opened = open_as_it_is(flags);
+  if (!flags.type.empty()) {
+    opened.model = quantized_shape(opened.model, find_quant_mix(flags.type));
   }
-  return open_model(bundled);
+  return opened;
+}
+
+OpenedModel open_model(const ModelFlags& flags) {
+  if (flags.type.empty()) return open_as_it_is(flags);
+  const QuantMix& mix = find_quant_mix(flags.type);
+  OpenedModel opened = open_as_it_is(flags);
+  check_device(flags, quantized_shape(opened.model, mix));
+  ProgressBar bar;
+  QuantizeOptions options;
+  options.threads = flags.run.threads;
+  options.progress = [&](int64_t bytes, int64_t of, std::string_view tensor) {
+    if (interrupted_by()) fail(Exit::Interrupted, "interrupted while loading the model");
+    bar.show(bytes, of, tensor);
+  };
+  opened.model = quantized_model(opened.model, mix, options);
+  return opened;
 }
 
 void check_context(const ModelFlags& flags, const ModelConfig& config) {

@@ -19,20 +19,24 @@ inline constexpr int64_t kMostThreads = 1024, kMostRows = 65536, kMostSequences 
 
 struct ModelFlags {
   std::string model;  // path; empty: the bundled model
+  std::string type;   // that its weights are quantized to while loading; empty: as they are
   DeviceFlags device;
   RunOptions run{.rows = 0};  // 0: default_rows()
 };
 
 void add_model_flag(CLI::App& command, ModelFlags& flags);
-// -c, -t, --exact, --rows, --vram, --arch-limit
+// -c, -t, --exact, --type, --rows, --vram, --arch-limit
 void add_run_flags(CLI::App& command, ModelFlags& flags);
-void add_shape_flags(CLI::App& command, std::string& shape, std::string& type);
+// --shape, and a --type that is also for it; before add_run_flags().
+void add_shape_flags(CLI::App& command, std::string& shape, ModelFlags& flags);
 void add_device_flag(CLI::App& command, ModelFlags& flags);  // and --require-gpu
 
 // Where the bundled model lies: beside an installed program, or in the source tree.
 std::filesystem::path bundled_model();
 
 OpenedModel open_model(const ModelFlags& flags);
+// The same for a plan: weights of another type are not made, and must not be read.
+OpenedModel open_model_shape(const ModelFlags& flags);
 
 // A context beyond what the model was trained for makes noise; that is an Error.
 void check_context(const ModelFlags& flags, const ModelConfig& config);
@@ -43,6 +47,9 @@ struct ModelTokenizer {
 };
 
 ModelTokenizer open_tokenizer(const OpenedModel& opened);
+
+// The same, or no tokenizer where the model's files hold none at all: prompts are then ids.
+ModelTokenizer open_tokenizer_if_any(const OpenedModel& opened);
 
 // A tokenizer by the path of a model or of a tokenizer.model alone.
 std::unique_ptr<Tokenizer> open_tokenizer(const std::filesystem::path& model_or_file);

@@ -47,6 +47,7 @@ Vocabulary gguf_vocabulary(const GgufFile& file) {
   v.add_space_prefix = metadata.boolean_or("tokenizer.ggml.add_space_prefix", true);
   v.remove_extra_whitespaces =
       metadata.boolean_or("tokenizer.ggml.remove_extra_whitespaces", false);
+  v.legacy = metadata.boolean_or("tokenizer.skald.legacy", v.legacy);  // skald quantize writes it
   return v;
 }
 
@@ -129,6 +130,20 @@ ModelTokenizer open_tokenizer(const OpenedModel& opened) {
   add_stop_id(result.stop_ids, result.tokenizer->special().eos);
   add_turn_ends(*result.tokenizer, result.stop_ids);
   return result;
+}
+
+ModelTokenizer open_tokenizer_if_any(const OpenedModel& opened) {
+  const bool any = opened.gguf ? opened.gguf->metadata().find("tokenizer.ggml.model") != nullptr
+                               : fs::exists(opened.path / "tokenizer.json") ||
+                                     fs::exists(opened.path / "tokenizer.model");
+  if (any) return open_tokenizer(opened);
+  ModelTokenizer none;
+  if (opened.gguf) {
+    add_stop_id(none.stop_ids, token_id(opened.gguf->metadata(), "tokenizer.ggml.eos_token_id"));
+  } else {
+    add_hf_stop_ids(opened.path, none.stop_ids);
+  }
+  return none;
 }
 
 std::unique_ptr<Tokenizer> open_tokenizer(const fs::path& path) {

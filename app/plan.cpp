@@ -19,7 +19,7 @@ namespace {
 
 struct PlanFlags {
   ModelFlags model;
-  std::string path, shape, type, gpu;
+  std::string path, shape, gpu;
   bool json = false, kernels = false;
 };
 
@@ -33,17 +33,18 @@ Model open_or_describe(PlanFlags& flags, std::string& name) {
          printable(given.model));
   }
   if (!flags.path.empty()) given.model = flags.path;
-  if (flags.shape.empty() != flags.type.empty()) {
-    fail(Exit::Usage, "--shape and --type belong together, as in --shape llama-3.2-1b --type bf16");
-  }
   if (flags.shape.empty()) {
-    const OpenedModel opened = open_model(given);
+    const OpenedModel opened = open_model_shape(given);
     name = printable(std::filesystem::absolute(opened.path).lexically_normal().string());
+    if (!given.type.empty()) name += " as " + given.type;
     return opened.model;
   }
+  if (given.type.empty()) {
+    fail(Exit::Usage, "--shape and --type belong together, as in --shape llama-3.2-1b --type bf16");
+  }
   if (!given.model.empty()) fail(Exit::Usage, "give either a model or --shape, not both");
-  name = flags.shape + " " + flags.type;
-  return shape_model(flags.shape, flags.type);
+  name = flags.shape + " " + given.type;
+  return shape_model(flags.shape, given.type);
 }
 
 // Where the plan is for, and how it is made there.
@@ -124,7 +125,7 @@ void add_plan(CLI::App& program, Action& chosen) {
   auto flags = std::make_shared<PlanFlags>();
   command->add_option("path", flags->path, "")->option_text("[MODEL]")->check(not_empty());
   add_model_flag(*command, flags->model);
-  add_shape_flags(*command, flags->shape, flags->type);
+  add_shape_flags(*command, flags->shape, flags->model);
   command->add_option("--sequences", flags->model.run.sequences, "Texts at a time")
       ->type_name("N")
       ->transform(in_range(1, kMostSequences))

@@ -27,9 +27,10 @@ constexpr int64_t kMostContext = int64_t{1} << 31;
 const ProtocolRow& row(PplProtocol protocol) { return kProtocols[static_cast<size_t>(protocol)]; }
 
 [[noreturn]] void fail_protocol(const std::string& text) {
-  fail(Exit::Usage, "--protocol '", printable(text),
-       "': expected llama.cpp, llama.cpp:CTX, hf:CTX:STRIDE, gptq:CTX, doc or doc:CTX, with CTX and "
-       "STRIDE in tokens");
+  fail(
+      Exit::Usage, "--protocol '", printable(text),
+      "': expected llama.cpp, llama.cpp:CTX, hf:CTX:STRIDE, gptq:CTX, doc or doc:CTX, with CTX and "
+      "STRIDE in tokens");
 }
 
 }  // namespace
@@ -111,8 +112,8 @@ int64_t document_windows(int64_t context, int64_t tokens) {
 }
 
 ChunkPlace document_window(int64_t context, int64_t tokens, int64_t window) {
-  const int64_t done = window * context;                        // scored before
-  const int64_t last = std::min(done + context, tokens);        // of the document's tokens
+  const int64_t done = window * context;                  // scored before
+  const int64_t last = std::min(done + context, tokens);  // of the document's tokens
   const bool whole = last - done == context;
   // With the prefix in front, document token i is token i + 1. A full window sees one token before
   // its first target; the last, shorter one as many as fit.

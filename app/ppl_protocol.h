@@ -32,6 +32,11 @@ struct PplSettings {
 
 PplSettings parse_protocol(const std::string& text);  // throws Error(Exit::Usage)
 
+// Chunks [first, last).
+struct ChunkRange {
+  int64_t first = 0, last = 0;
+};
+
 // A chunk of a text: tokens [first, first + length) of it, of which those from scored_from on are
 // scored. bos_first: BOS takes the first one's place, where the tokenizer adds BOS.
 struct ChunkPlace {

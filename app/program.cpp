@@ -60,13 +60,16 @@ std::string meant_flag(const std::string& typed, const std::vector<std::string>&
 }
 
 // Users of llama.cpp know flags such as -ngl, which would otherwise be read as -n with the value
-// "gl". Numbers may touch their flag (-n5), words may not; the value of a flag may be anything.
-void refuse_long_names_with_one_dash(const std::vector<std::string>& arguments,
-                                     const CLI::App* command) {
+// "gl"; the few that are here get their own names, the others are unknown. Numbers may touch their
+// flag (-n5), words may not; the value of a flag may be anything.
+void settle_long_names_with_one_dash(std::vector<std::string>& arguments, const CLI::App* command) {
   const auto letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
   bool value = false;
-  for (const std::string& a : arguments) {
+  for (std::string& a : arguments) {
     if (a == "--" && !value) return;
+    for (const auto& [typed, meant] : kOneDashNames) {
+      if (!value && a == typed && command->get_option_no_throw(std::string(meant))) a = meant;
+    }
     const bool name = a.size() > 2 && a[0] == '-' && letter(a[1]) && letter(a[2]);
     if (name && !value) fail_unexpected(a, command);
     const CLI::Option* option = value ? nullptr : command->get_option_no_throw(a);
@@ -113,7 +116,7 @@ int parse_and_run(std::vector<std::string> arguments) {
 
   const auto is_first = [&](const CLI::App* command) { return command->get_name() == first; };
   const auto found = std::as_const(program).get_subcommands(is_first);
-  refuse_long_names_with_one_dash(arguments, found.empty() ? &program : found.front());
+  settle_long_names_with_one_dash(arguments, found.empty() ? &program : found.front());
 
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
   try {
@@ -138,6 +141,7 @@ int parse_and_run(std::vector<std::string> arguments) {
 }  // namespace
 
 int run_program(const std::vector<std::string>& arguments) {
+  reserve_standard_streams();
   install_signal_handlers();
   try {
     return parse_and_run(arguments);

@@ -1,177 +1,302 @@
 // skald run: a prompt in, text out, token by token.
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
 
+#include "app/chat_flags.h"
 #include "app/commands.h"
 #include "app/device.h"
+#include "app/find_model.h"
+#include "app/generate.h"
 #include "app/help.h"
 #include "app/input.h"
+#include "app/json.h"
 #include "app/open.h"
+#include "app/open_template.h"
 #include "app/output.h"
+#include "app/prompt.h"
+#include "app/prompt_cache.h"
+#include "app/run_report.h"
 #include "app/sampling_flags.h"
 #include "app/signals.h"
+#include "app/text_output.h"
 #include "engine/error.h"
 #include "engine/printable.h"
-#include "engine/session.h"
-#include "tokenizer/text_stream.h"
+#include "tokenizer/chat_encode.h"
 
 namespace skald {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr int kMostLogprobs = 1000;
+
 struct RunFlags {
   ModelFlags model;
   SamplingFlags sampling;
   Words words;  // [MODEL] [PROMPT]
-  std::string prompt, file;
-  bool escapes = false, special = false, ignore_eos = false, echo = false, stats = false;
+  PromptFlags prompt;
+  ChatFlags chat_prompt;
+  PromptCacheFlags cache;
+  std::vector<std::string> stops;
+  bool chat = false, raw = false, special = false, ignore_eos = false;
+  bool echo = false, stats = false, json = false, raw_output = false;
   int64_t count = -1;
+  std::optional<int> logprobs;
 };
 
-struct Timing {
-  Clock::time_point start = Clock::now(), computing, first, last;
-  int64_t prompt_tokens = 0, new_tokens = 0;
-};
-
-double seconds(Clock::time_point from, Clock::time_point to) {
-  return std::chrono::duration<double>(to - from).count();
-}
-
-bool names_a_model(const std::string& word) {
+// by_name: not only by its path. Beside -m a word that is some model's name is rather a prompt.
+bool names_a_model(const std::string& word, bool by_name) {
   std::error_code error;
   const std::filesystem::path path(word);
   if (std::filesystem::is_directory(path, error)) {
     return std::filesystem::exists(path / "config.json", error) || word.ends_with("/");
   }
-  return std::filesystem::is_regular_file(path, error) && is_gguf(path);
+  if (std::filesystem::exists(path, error)) {
+    return std::filesystem::is_regular_file(path, error) && is_gguf(path);
+  }
+  return by_name && find_by_name(word, model_places()).has_value();
 }
 
-// Sorts out the two positional words, -p, -f and stdin; whatever is given twice is an error.
-std::string resolve_prompt(RunFlags& flags, bool prompt_given) {
+// Sorts out the two positional words; the prompt's are left.
+std::vector<std::string> take_model(RunFlags& flags) {
   std::vector<std::string> words = flags.words.given();
   const bool model_given = !flags.model.model.empty();
-  const bool prompt_elsewhere = prompt_given || !flags.file.empty();
   const bool model_first =
-      words.size() == 2 ||
-      (words.size() == 1 && ((prompt_elsewhere && !model_given) || names_a_model(words[0])));
-  if (model_first) {
-    if (model_given) {
-      fail(Exit::Usage, "a model is given twice: '", printable(words[0]), "' and -m ",
-           printable(flags.model.model), "; quote the prompt if it has spaces");
+      words.size() == 2 || (words.size() == 1 && ((flags.prompt.given() && !model_given) ||
+                                                  names_a_model(words[0], !model_given)));
+  if (!model_first) return words;
+  if (model_given) {
+    fail(Exit::Usage, "a model is given twice: '", printable(words[0]), "' and -m ",
+         printable(flags.model.model), "; quote the prompt if it has spaces");
+  }
+  flags.model.model = words[0];
+  words.erase(words.begin());
+  return words;
+}
+
+void check_flags(RunFlags& flags) {
+  if (flags.raw && (flags.chat || flags.chat_prompt.any())) {
+    fail(Exit::Usage, "--raw leaves the chat template out, and ",
+         flags.chat ? "--chat" : "-sys, --chat-template or --chat-template-kwargs", " asks for it");
+  }
+  flags.chat = flags.chat || flags.chat_prompt.any();
+  if (flags.chat && flags.special) {
+    fail(Exit::Usage, "--special is for a prompt without a chat template: leave one out");
+  }
+  if (flags.logprobs && !flags.json) fail(Exit::Usage, "--logprobs needs --json to be shown in");
+  if (flags.json && flags.echo) fail(Exit::Usage, "--json has the prompt in it: leave --echo out");
+  if (flags.cache.read_only && flags.cache.path.empty()) {
+    fail(Exit::Usage, "--prompt-cache-ro needs --prompt-cache FILE");
+  }
+  flags.sampling.params.top_logprobs = flags.logprobs.value_or(0);
+  for (std::string& stop : flags.stops) {
+    stop = as_utf8(flags.prompt.escapes ? unescape(stop) : stop, "--stop");
+  }
+}
+
+struct Prompt {
+  std::string text;   // as the user gave it
+  std::string whole;  // with the template around it
+  std::vector<int32_t> ids;
+};
+
+Prompt encode_prompt(const RunFlags& flags, std::string text, const OpenedModel& opened,
+                     const Tokenizer& tokenizer) {
+  if (!flags.chat) {
+    EncodeOptions options;
+    options.parse_special = flags.special;
+    const std::vector<int32_t> ids = tokenizer.encode(text, options);
+    return {text, text, ids};
+  }
+  const ChatTemplate chat = open_chat_template(opened.path, flags.chat_prompt.chosen);
+  Json messages = Json::array();
+  if (!flags.chat_prompt.system.empty()) {
+    const std::string& system = flags.chat_prompt.system;
+    messages.push_back(
+        {{"role", "system"},
+         {"content", as_utf8(flags.prompt.escapes ? unescape(system) : system, "-sys")}});
+  }
+  messages.push_back({{"role", "user"}, {"content", text}});
+  Conversation conversation = read_conversation(dump(messages), "the prompt");
+  conversation.more = template_variables(flags.chat_prompt);
+  return {text, chat.render(conversation), encode_chat(tokenizer, chat, conversation)};
+}
+
+void check_length(const Prompt& prompt, const RunFlags& flags, const Executor& executor,
+                  const ModelConfig& config) {
+  if (prompt.ids.empty()) {
+    fail(Exit::Usage, "the prompt is empty, and this model has no token to begin with");
+  }
+  const int64_t tokens = std::ssize(prompt.ids);
+  if (tokens + (flags.count != 0) <= executor.context()) return;
+  const bool largest = executor.context() >= config.context;
+  fail(Exit::Failed, "the prompt needs ", tokens, " tokens",
+       flags.count != 0 ? " and the answer at least 1" : "", ", but the context holds ",
+       executor.context(), largest ? "; shorten it" : "; shorten it or ask for more with -c");
+}
+
+// Someone who asks a chat model a question should hear that it was not asked but continued.
+void tell_of_template(const RunFlags& flags, const OpenedModel& opened) {
+  if (flags.chat || flags.raw || !stderr_is_terminal()) return;
+  if (find_chat_templates(opened.path).empty()) return;
+  std::fputs(
+      "skald: going on with the prompt as a text; --chat has this model answer it (--raw: without "
+      "this line)\n",
+      stderr);
+}
+
+double measured_bandwidth(const Device& device, const Executor& executor, int threads) {
+  // What caches hold is not read from memory, and measuring takes longer than such a model's text.
+  constexpr int64_t kLeast = 256 << 20;
+  if (executor.program().weight_bytes() < kLeast) return 0;
+  try {
+    return measure_read_bandwidth(device, threads);
+  } catch (const Error&) {  // no memory left for it
+    return 0;
+  }
+}
+
+// One run, from the loaded model on.
+class Run {
+ public:
+  Run(RunFlags& flags, const OpenedModel& opened, Clock::time_point start)
+      : flags_(flags), opened_(opened), start_(start), tokens_(open_tokenizer(opened)) {}
+
+  int run(const std::string& text) {
+    SamplingParams params = sampling_params(flags_.sampling, opened_.model.config.vocab);
+    if (flags_.ignore_eos) {
+      for (int32_t id : tokens_.stop_ids) params.logit_bias.emplace_back(id, -INFINITY);
     }
-    flags.model.model = words[0];
-    words.erase(words.begin());
+    const Prompt prompt = encode_prompt(flags_, text, opened_, *tokens_.tokenizer);
+    const RunOptions& options = flags_.model.run;
+    device_ = choose_device(parse_device(flags_.model.device), opened_.model, options);
+    executor_ = make_executor(opened_.model, options, device_);
+    check_length(prompt, flags_, *executor_, opened_.model.config);
+    if (!flags_.cache.path.empty()) cache_.emplace(flags_.cache, opened_, *executor_);
+    describe(prompt, params);
+    Session session(*executor_, params);
+    if (cache_) {
+      report_.cached_tokens = cache_->feed(session, prompt.ids);
+    } else {
+      session.feed(prompt.ids);
+    }
+    TextOutput out(flags_.raw_output);
+    show_prompt(prompt, out);
+    write_text(session, prompt, out);
+    finish(out);
+    return interrupted_by() ? 128 + interrupted_by() : 0;
   }
-  const int sources = static_cast<int>(!words.empty()) + prompt_given + !flags.file.empty();
-  if (sources > 1) fail(Exit::Usage, "a prompt is given twice; use one of: the argument, -p, -f");
 
-  std::string prompt;
-  if (!words.empty()) {
-    prompt = words[0];
-  } else if (prompt_given) {
-    prompt = flags.prompt;
-  } else if (!flags.file.empty()) {
-    prompt = read_text(flags.file);
-  } else if (!stdin_is_terminal()) {
-    prompt = read_text("-");
-  } else {
-    fail(Exit::Usage, "no prompt: give it as an argument, with -p or -f, or through a pipe");
+ private:
+  void describe(const Prompt& prompt, const SamplingParams& params) {
+    report_.model = opened_.path.string();
+    report_.device = executor_->description();
+    report_.prompt = prompt.whole;
+    report_.seed = params.seed;
+    report_.logprobs = flags_.logprobs.has_value();
+    report_.prompt_tokens = std::ssize(prompt.ids);
+    report_.memory_bytes = executor_->plan().needed();
   }
-  return flags.escapes ? unescape(prompt) : prompt;
-}
 
-void print_stats(const Timing& timing, const Executor& executor, int64_t context_read) {
-  const double prompt = seconds(timing.computing, timing.first);
-  std::string line = concat("\n", timing.prompt_tokens, " prompt tokens, first token after ");
-  char text[160];
-  std::snprintf(text, sizeof text, "%.3f s (%.3f s of it computing, %.1f tok/s)",
-                seconds(timing.start, timing.first), prompt,
-                static_cast<double>(timing.prompt_tokens) / prompt);
-  line += text;
-  if (timing.new_tokens > 1) {
-    const double rate =
-        static_cast<double>(timing.new_tokens - 1) / seconds(timing.first, timing.last);
-    const double bytes = static_cast<double>(executor.program().weight_bytes() + context_read);
-    std::snprintf(text, sizeof text,
-                  "; %lld new tokens, %.1f tok/s, %.1f GB/s of weights and cache",
-                  static_cast<long long>(timing.new_tokens), rate, rate * bytes / 1e9);
-    line += text;
+  void show_prompt(const Prompt& prompt, TextOutput& out) {
+    if (flags_.json || !(flags_.echo || out.is_terminal())) return;
+    if (out.is_terminal()) tell_of_template(flags_, opened_);
+    out.write_prompt(prompt.text);
+    if (flags_.chat) out.write("\n\n");
   }
-  std::fprintf(stderr, "%s; %s\n", line.c_str(), executor.description().c_str());
-}
 
-int run(RunFlags& flags, bool prompt_given) {
-  const Device device = parse_device(flags.model.device);
-  const std::string prompt = resolve_prompt(flags, prompt_given);
-  Timing timing;
+  void write_text(Session& session, const Prompt& prompt, TextOutput& out) {
+    GenerateOptions options;
+    options.stop_ids = tokens_.stop_ids;
+    options.stops = flags_.stops;
+    options.most_tokens = flags_.count;
+    const bool continues = !flags_.chat && !prompt.text.empty();
+    options.begin = continues ? TextStream::Begin::Continuation : TextStream::Begin::Text;
+    options.interrupted = [] { return interrupted_by() != 0; };
+    options.text = [&](std::string_view piece) {
+      if (flags_.json) {
+        report_.text += piece;
+      } else {
+        out.write(piece);
+      }
+    };
+    if (flags_.json) options.token = [&](const Picked& p) { report_.picked.push_back(p); };
+    report_.load_seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+    try {
+      report_.generated = generate(session, *tokens_.tokenizer, options);
+    } catch (const Error& error) {
+      if (cache_ && error.code() == Exit::Closed) cache_->save(session);
+      throw;
+    }
+    if (!cache_) return;
+    if (flags_.count == 0 && !interrupted_by()) session.next();  // for the cache alone
+    cache_->save(session);
+  }
+
+  void finish(TextOutput& out) {
+    const Generated& generated = report_.generated;
+    if (out.is_terminal() && !flags_.json) out.write("\n");
+    if (generated.reason == FinishReason::Context) {
+      std::fprintf(stderr, "skald: stopped after %lld tokens, the context is full (%lld)\n",
+                   static_cast<long long>(generated.tokens),
+                   static_cast<long long>(executor_->context()));
+    }
+    report_.first_seconds = report_.load_seconds + generated.prompt_seconds();
+    report_.bytes_per_token =
+        executor_->program().weight_bytes() +
+        executor_->cache_bytes_per_token() * (report_.prompt_tokens + generated.tokens / 2);
+    if (flags_.stats && generated.tokens > 1 && !interrupted_by()) {
+      report_.bandwidth = measured_bandwidth(device_, *executor_, flags_.model.run.threads);
+    }
+    if (flags_.json) StandardOutput().write(json_text(report_, *tokens_.tokenizer));
+    if (!flags_.stats) return;
+    const bool mixed = !out.is_terminal() && stderr_is_terminal();  // the text may end anywhere
+    std::fprintf(stderr, "%s%s\n", mixed ? "\n" : "", stats_line(report_).c_str());
+  }
+
+  RunFlags& flags_;
+  const OpenedModel& opened_;
+  Clock::time_point start_;
+  ModelTokenizer tokens_;
+  Device device_;
+  std::unique_ptr<Executor> executor_;
+  std::optional<PromptCache> cache_;
+  RunReport report_;
+};
+
+int run(RunFlags& flags) {
+  const Clock::time_point start = Clock::now();
+  check_flags(flags);
+  parse_device(flags.model.device);  // a wrong name is told before anything is read
+  const std::vector<std::string> words = take_model(flags);
+  const std::string text = as_utf8(read_prompt(flags.prompt, words), "the prompt");
   const OpenedModel opened = open_model(flags.model);
   check_context(flags.model, opened.model.config);
-  const ModelTokenizer tokens = open_tokenizer(opened);
-  const Tokenizer& tokenizer = *tokens.tokenizer;
-  SamplingParams params = sampling_params(flags.sampling, opened.model.config.vocab);
-  if (flags.ignore_eos) {
-    for (int32_t id : tokens.stop_ids) params.logit_bias.emplace_back(id, -INFINITY);
-  }
+  return Run(flags, opened, start).run(text);
+}
 
-  EncodeOptions encoding;
-  encoding.parse_special = flags.special;
-  const std::vector<int32_t> ids = tokenizer.encode(prompt, encoding);
-  if (ids.empty())
-    fail(Exit::Usage, "the prompt is empty, and this model has no token to begin with");
-  const auto executor = make_executor(opened.model, flags.model.run, device);
-  const int64_t prompt_tokens = static_cast<int64_t>(ids.size());
-  if (prompt_tokens + (flags.count != 0) > executor->context()) {
-    const bool largest = executor->context() >= opened.model.config.context;
-    fail(Exit::Failed, "the prompt needs ", prompt_tokens, " tokens",
-         flags.count != 0 ? " and the answer at least 1" : "", ", but the context holds ",
-         executor->context(), largest ? "; shorten it" : "; shorten it or ask for more with -c");
-  }
-  if (flags.stats)
-    std::fprintf(stderr, "seed %llu\n", static_cast<unsigned long long>(params.seed));
-
-  StandardOutput out;
-  const bool dim = out.is_terminal();
-  if (flags.echo || dim) {
-    out.write(dim ? concat("\x1b[2m", printable_text(prompt), "\x1b[0m") : prompt);
-  }
-  auto show = [&](const std::string& text) { out.write(dim ? printable_text(text) : text); };
-
-  Session session(*executor, params);
-  session.feed(ids);
-  TextStream stream(tokenizer,
-                    prompt.empty() ? TextStream::Begin::Text : TextStream::Begin::Continuation);
-  timing.prompt_tokens = prompt_tokens;
-  timing.computing = Clock::now();
-  bool ended = false, full = false;
-  while (!ended && timing.new_tokens != flags.count && !interrupted_by()) {
-    full = session.full();
-    if (full) break;
-    if (session.compute_part()) continue;
-    const Picked picked = session.next();
-    timing.last = Clock::now();
-    if (timing.new_tokens++ == 0) timing.first = timing.last;
-    ended = std::find(tokens.stop_ids.begin(), tokens.stop_ids.end(), picked.token) !=
-            tokens.stop_ids.end();
-    if (!ended) show(stream.feed(picked.token));
-  }
-  show(stream.flush());
-  if (dim) out.write("\n");
-  if (full) {
-    std::fprintf(stderr, "skald: stopped after %lld tokens, the context is full (%lld)\n",
-                 static_cast<long long>(timing.new_tokens),
-                 static_cast<long long>(executor->context()));
-  }
-  if (flags.stats && timing.new_tokens > 0) {
-    const int64_t mean_length = prompt_tokens + timing.new_tokens / 2;
-    print_stats(timing, *executor, executor->cache_bytes_per_token() * mean_length);
-  }
-  return interrupted_by() ? 128 + interrupted_by() : 0;
+void add_prompt_group(CLI::App& command, RunFlags& flags) {
+  add_prompt_flags(command, flags.prompt);
+  command
+      .add_flag("--chat", flags.chat, "It is a message: write it as the model's chat template says")
+      ->group("Prompt");
+  add_system_flag(command, flags.chat_prompt);
+  command.add_flag("--raw", flags.raw, "It is a text to go on with, also for a chat model")
+      ->group("Prompt");
+  command.add_flag("--special", flags.special, "Read control tokens such as </s> in it")
+      ->group("Prompt");
+  command
+      .add_option("--prompt-cache", flags.cache.path,
+                  "Keep its computed cache here for the next prompt that begins alike")
+      ->type_name("FILE")
+      ->check(not_empty())
+      ->group("Prompt");
+  command.add_flag("--prompt-cache-ro", flags.cache.read_only, "Use that file, but never write it")
+      ->group("Prompt");
 }
 
 }  // namespace
@@ -181,36 +306,47 @@ void add_run(CLI::App& program, Action& chosen) {
       program, "run",
       "Continues a prompt and prints the text as it comes. The prompt is the last argument, -p, "
       "-f\n"
-      "or stdin. On a terminal the prompt is shown too; in a pipe stdout is the new text alone.",
+      "or stdin; with both, stdin goes after it. On a terminal the prompt is shown too; in a pipe\n"
+      "stdout is the new text alone. Ctrl-C ends the text, a second one the program.",
       {"skald run \"Once upon a time\"", "skald run -m model.gguf -n 100 --temp 0 -p \"The sea\"",
-       "cat prompt.txt | skald run -m folder/ > answer.txt"});
+       "cat letter.txt | skald run -m folder/ --chat \"Answer this letter:\" > answer.txt"});
   auto flags = std::make_shared<RunFlags>();
   add_model_flag(*command, flags->model);
   add_words(*command, flags->words, "MODEL", "PROMPT");
-  CLI::Option* prompt = command->add_option("-p,--prompt", flags->prompt, "The prompt")
-                            ->type_name("TEXT")
-                            ->group("Prompt");
-  command->add_option("-f,--file", flags->file, "Read it from a file; -: from stdin")
-      ->type_name("FILE")
-      ->check(not_empty())
-      ->group("Prompt");
-  command->add_flag("-e,--escape", flags->escapes, "Read \\n, \\t, \\\\ and \\xHH in it")
-      ->group("Prompt");
-  command->add_flag("--special", flags->special, "Read control tokens such as </s> in it")
-      ->group("Prompt");
+  add_prompt_group(*command, *flags);
   command->add_option("-n,--n-predict", flags->count, "Most new tokens; -1: to the end")
       ->type_name("N")
       ->transform(in_range(-1, int64_t{1} << 40))
       ->capture_default_str()
       ->group(kChangesOutput);
+  command->add_option("--stop", flags->stops, "End the text before this one; may be repeated")
+      ->type_name("TEXT")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->check(not_empty())
+      ->group(kChangesOutput);
   add_sampling_flags(*command, flags->sampling);
   command->add_flag("--ignore-eos", flags->ignore_eos, "Go on after the end of the text")
       ->group(kChangesOutput);
+  add_template_flags(*command, flags->chat_prompt);
   add_run_flags(*command, flags->model);
   add_device_flag(*command, flags->model);
-  command->add_flag("--echo", flags->echo, "Print the prompt in a pipe too")->group(kOther);
-  command->add_flag("--stats", flags->stats, "Print seed and timings to stderr")->group(kOther);
-  command->callback([=, &chosen] { chosen = [=] { return run(*flags, prompt->count() > 0); }; });
+  command->add_flag("--echo", flags->echo, "Print the prompt in a pipe too")->group("Output");
+  command->add_flag("--json", flags->json, "One JSON object at the end")->group("Output");
+  command
+      ->add_option("--logprobs", flags->logprobs,
+                   "In it, each token's log-probability and the N best beside it")
+      ->type_name("N")
+      ->transform(in_range(0, kMostLogprobs))
+      ->group("Output");
+  command
+      ->add_flag("--raw-output", flags->raw_output,
+                 "Send control characters of the text to a terminal as they are")
+      ->group("Output");
+  command->add_flag("--stats", flags->stats, "Print seed, timings and memory to stderr")
+      ->group("Output");
+  command->callback([=, &chosen] { chosen = [=] { return run(*flags); }; });
 }
 
 }  // namespace skald

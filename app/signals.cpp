@@ -1,8 +1,11 @@
 #include "app/signals.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <string_view>
 
 #include "engine/error.h"
@@ -10,11 +13,27 @@
 namespace skald {
 namespace {
 
-volatile sig_atomic_t stop_signal = 0;
+volatile sig_atomic_t stop_signal = 0, suspended = 0, resized = 0;
+void (*volatile restore_terminal)() = nullptr;
+
+// Every handled signal leaves a byte here: it wakes wait_readable() also where the signal came just
+// before, or to another thread.
+int wake_pipe[2] = {-1, -1};
+
+void wake() {
+  const int saved = errno;
+  if (write(wake_pipe[1], "", 1) < 0) errno = saved;  // full: it will wake
+}
+
+[[noreturn]] void end_at_once(int code) {
+  if (restore_terminal) restore_terminal();
+  _exit(code);
+}
 
 void on_stop(int signal) {
-  if (stop_signal != 0) _exit(128 + signal);
+  if (stop_signal != 0) end_at_once(128 + signal);
   stop_signal = signal;
+  wake();
 }
 
 // A mapped model file that another program cuts short cannot be read any more.
@@ -22,18 +41,36 @@ void on_bus_error(int) {
   constexpr std::string_view kMessage =
       "skald: error: a model file was truncated while it was in use; copy it again\n";
   if (write(STDERR_FILENO, kMessage.data(), kMessage.size()) < 0) _exit(1);
-  _exit(static_cast<int>(Exit::Model));
+  end_at_once(static_cast<int>(Exit::Model));
 }
 
-void handle(int signal, void (*handler)(int)) {
+void on_suspend(int) { suspended = 1, wake(); }
+void on_resize(int) { resized = 1, wake(); }
+
+void on_death(int signal) {  // SA_RESETHAND: raising it again ends the program
+  if (restore_terminal) restore_terminal();
+  raise(signal);
+}
+
+void handle(int signal, void (*handler)(int), int flags = 0) {
   struct sigaction action = {};
   action.sa_handler = handler;
+  action.sa_flags = flags;
   sigaction(signal, &action, nullptr);
+}
+
+bool take(volatile sig_atomic_t& flag) {
+  const bool was = flag != 0;
+  flag = 0;
+  return was;
 }
 
 }  // namespace
 
 void install_signal_handlers() {
+  if (wake_pipe[0] < 0 && pipe2(wake_pipe, O_CLOEXEC | O_NONBLOCK) != 0) {
+    fail(Exit::Failed, "the system has no file descriptor left");
+  }
   handle(SIGINT, on_stop);
   handle(SIGTERM, on_stop);
   handle(SIGBUS, on_bus_error);
@@ -42,5 +79,30 @@ void install_signal_handlers() {
 }
 
 int interrupted_by() { return stop_signal; }
+void forget_interrupt() { stop_signal = 0; }
+
+bool wait_readable(int fd) {
+  pollfd ready[2] = {{fd, POLLIN, 0}, {wake_pipe[0], POLLIN, 0}};
+  while (poll(ready, 2, -1) < 0) {
+    if (errno != EINTR) return true;  // read() says what is wrong
+  }
+  if (ready[1].revents == 0) return true;
+  char bytes[64];
+  while (read(wake_pipe[0], bytes, sizeof bytes) > 0) {
+  }
+  return false;
+}
+
+void guard_terminal(void (*restore)()) {
+  restore_terminal = restore;
+  handle(SIGTSTP, restore ? on_suspend : SIG_DFL);
+  handle(SIGWINCH, restore ? on_resize : SIG_DFL);
+  for (const int signal : {SIGHUP, SIGQUIT, SIGABRT, SIGSEGV, SIGILL, SIGFPE}) {
+    handle(signal, restore ? on_death : SIG_DFL, SA_RESETHAND | SA_NODEFER);
+  }
+}
+
+bool take_suspended() { return take(suspended); }
+bool take_resized() { return take(resized); }
 
 }  // namespace skald

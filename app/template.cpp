@@ -1,7 +1,9 @@
 // skald template: messages as the prompt that a model's chat template makes of them.
 #include <CLI/CLI.hpp>
 
+#include "app/chat_flags.h"
 #include "app/commands.h"
+#include "app/find_model.h"
 #include "app/help.h"
 #include "app/input.h"
 #include "app/json.h"
@@ -16,7 +18,8 @@ namespace skald {
 namespace {
 
 struct TemplateFlags {
-  std::string path, model, messages, tools, chosen, variables;
+  std::string path, model, messages, tools;
+  ChatFlags chat;
   bool no_generation_prompt = false, ids = false, json = false;
 };
 
@@ -30,14 +33,8 @@ Conversation conversation_of(const TemplateFlags& flags) {
     }
     conversation.tools = read_tools(read_text(flags.tools), printable(flags.tools));
   }
-  if (!flags.variables.empty()) {
-    constexpr const char* kName = "--chat-template-kwargs";
-    const jinja::Value more = jinja::from_json(flags.variables, kName);
-    if (!more.as_dict()) fail(Exit::Usage, kName, ": expected a JSON object");
-    for (const auto& entry : more.as_dict()->entries()) {
-      conversation.more.set(entry.key, entry.value);
-    }
-  }
+  const jinja::Dict variables = template_variables(flags.chat);
+  for (const auto& entry : variables.entries()) conversation.more.set(entry.key, entry.value);
   conversation.generation_prompt = !flags.no_generation_prompt;
   return conversation;
 }
@@ -49,8 +46,8 @@ int print_prompt(TemplateFlags& flags) {
   }
   if (!flags.path.empty()) flags.model = flags.path;
   const std::filesystem::path model =
-      flags.model.empty() ? bundled_model() : std::filesystem::path(flags.model);
-  const ChatTemplate chat = open_chat_template(model, flags.chosen);
+      flags.model.empty() ? bundled_model() : find_model(flags.model);
+  const ChatTemplate chat = open_chat_template(model, flags.chat.chosen);
   const Conversation conversation = conversation_of(flags);
   StandardOutput out;
   if (!flags.ids && !flags.json) {
@@ -76,8 +73,7 @@ int print_prompt(TemplateFlags& flags) {
 void add_template(CLI::App& program, Action& chosen) {
   CLI::App* command = add_command(
       program, "template",
-      "Prints the prompt that a model's chat template makes of messages, byte for byte. MODEL is "
-      "a\n"
+      "Prints messages as a model's chat template writes them, byte for byte. MODEL is a\n"
       "model or only the folder of its tokenizer [bundled model]; the messages are a JSON list of\n"
       "{\"role\": …, \"content\": …}, or an object with \"messages\" and perhaps \"tools\".",
       {"skald template model.gguf -i messages.json",
@@ -97,18 +93,7 @@ void add_template(CLI::App& program, Action& chosen) {
       ->type_name("FILE")
       ->check(not_empty())
       ->group("Input");
-  command
-      ->add_option("--chat-template", flags->chosen,
-                   "In place of the model's own: a file, or a name such as chatml or llama3")
-      ->type_name("FILE|NAME")
-      ->check(not_empty())
-      ->group(kChangesOutput);
-  command
-      ->add_option("--chat-template-kwargs", flags->variables,
-                   "Further variables: {\"enable_thinking\": false}")
-      ->type_name("JSON")
-      ->check(not_empty())
-      ->group(kChangesOutput);
+  add_template_flags(*command, flags->chat);
   command
       ->add_flag("--no-generation-prompt", flags->no_generation_prompt,
                  "Stop after the last message, without the beginning of an answer")

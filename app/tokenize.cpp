@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "app/commands.h"
+#include "app/find_model.h"
 #include "app/help.h"
 #include "app/input.h"
 #include "app/json.h"
@@ -151,7 +152,7 @@ int tokenize(TokenizeFlags& flags, bool text_given) {
          "--check has its texts in its file and goes with --no-bos and --special only");
   }
   const auto tokenizer =
-      open_tokenizer(flags.model.empty() ? bundled_model() : std::filesystem::path(flags.model));
+      open_tokenizer(flags.model.empty() ? bundled_model() : find_model(flags.model));
   if (!flags.check.empty()) return check_ids(flags.check, *tokenizer, encode_options(flags));
   if (flags.jsonl) return convert_lines(*tokenizer, flags);
   if (!words.empty()) return convert_text(*tokenizer, flags, words[0]);

@@ -62,7 +62,7 @@ class CudaExecutor final : public Executor {
         plan_(checked(plan_memory(fused_, options, model.config, device_), device)),
         sizes_(fused_,
                planned_size(size_options(fused_, options, device_), plan_, attention_code_)),
-        loaded_(bound(fused_, plan_.context), sizes_.weights, stream_),
+        loaded_(bound(fused_, plan_.context), sizes_.weights, stream_, options.loading),
         pool_(sizes_.pages),
         cache_(sizes_.cache(), "the key-value cache"),
         pairs_(sizes_.pairs, "activations"),

@@ -4,11 +4,13 @@
 
 namespace skald::cuda {
 
-LoadedModel::LoadedModel(const FusedProgram& fused, int64_t bytes, Stream stream)
+LoadedModel::LoadedModel(const FusedProgram& fused, int64_t bytes, Stream stream,
+                         const Loading& loading)
     : fused_(fused), weights_(bytes) {
   for (const FusedOp& op : fused.ops) {
     LoadedOp& loaded = ops_.emplace_back(LoadedOp{&op, {}, nullptr, nullptr});
     std::visit([&](const auto& o) { load(loaded, o, stream); }, op.op);
+    if (loading) loading(weights_.used(), bytes);
   }
   for (const RopeSpec& rope : fused.program.ropes) {
     TensorView view;

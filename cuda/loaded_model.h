@@ -2,6 +2,7 @@
 // the constructor and never change; the weight file is not needed afterwards.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "cuda/fused_program.h"
@@ -19,8 +20,10 @@ struct LoadedOp {
 
 class LoadedModel {
  public:
-  // Borrows `fused`. `bytes` is Sizes::weights.
-  LoadedModel(const FusedProgram& fused, int64_t bytes, Stream stream);
+  using Loading = std::function<void(int64_t bytes, int64_t of)>;
+
+  // Borrows `fused`. `bytes` is Sizes::weights. `loading` is told after every op; it may be empty.
+  LoadedModel(const FusedProgram& fused, int64_t bytes, Stream stream, const Loading& loading);
 
   const std::vector<LoadedOp>& ops() const { return ops_; }
   const LoadedOp& head() const { return ops_.back(); }

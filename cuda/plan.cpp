@@ -26,6 +26,7 @@ SizeOptions size_options(const FusedProgram& fused, const RunOptions& options,
   SizeOptions sizes;
   sizes.rows = options.rows;
   sizes.sequences = options.sequences;
+  sizes.cache_tokens = options.cache_tokens;
   sizes.multiprocessors = gpu.multiprocessors;
   sizes.attention = attention_code_of(fused.type, used_capability(gpu, options));
   return sizes;
@@ -40,7 +41,8 @@ MemoryPlan plan_memory(const FusedProgram& fused, const RunOptions& options,
   request.context = options.context;
   request.model_context = std::min(model.context, kMostContext);
   request.short_context = model.short_context;
-  request.sequences = options.sequences;
+  request.tokens = options.tokens;
+  request.sequences = options.cache_tokens > 0 ? 1 : options.sequences;
   request.device = {gpu.total_bytes, gpu.free_bytes};
   request.cap = options.memory;
   SizeOptions size = size_options(fused, options, gpu);
@@ -81,7 +83,8 @@ int64_t default_rows(const Model& model, const RunOptions& options, const Device
   const int64_t own =
       model.config.short_context > 0 ? model.config.short_context : model.config.context;
   const int64_t context = options.context > 0 ? options.context : own;
-  const int64_t tokens = bytes_product(pages_for(context) * kPageTokens, options.sequences);
+  const int64_t tokens =
+      bytes_product(cache_pages(context, options.sequences, options.cache_tokens), kPageTokens);
   return std::min(tried.rows, tokens);
 }
 

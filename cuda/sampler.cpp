@@ -125,7 +125,8 @@ void DeviceSampler::pick(float* logits, std::span<const PickRequest> requests,
                          std::vector<Picked>& picked) {
   check(static_cast<int64_t>(requests.size()) <= most_rows_, "rows that the sampler has room for");
   const auto on_device = [&](const PickRequest& request) {
-    return vocab_ <= kMostWeighedTokens && samples_on_device(*request.params);
+    return vocab_ <= kMostWeighedTokens && request.context.allowed.empty() &&
+           samples_on_device(*request.params);
   };
   const auto rows = std::count_if(requests.begin(), requests.end(), on_device);
   auto* settings = host_table_.as<SampleRow>();

@@ -74,7 +74,7 @@ Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
     kv_offsets.push_back(page);
     page += 2 * int64_t{layer.kv_heads} * kPageTokens * layer.head_dim * fused.element;
   }
-  pages = pages_for(options.context) * options.sequences;
+  pages = cache_pages(options.context, options.sequences, options.cache_tokens);
   for (size_t i = 0; i < fused.buffers(); ++i) {
     acts.push_back(rows * fused.row_bytes(static_cast<ActId>(i)));
   }

@@ -14,9 +14,10 @@ namespace skald::cuda {
 
 // What the sizes depend on beside the model.
 struct SizeOptions {
-  int64_t rows = 0;     // at most in one step
-  int64_t context = 0;  // tokens of a sequence
-  int sequences = 1;    // with full context at a time
+  int64_t rows = 0;          // at most in one step
+  int64_t context = 0;       // tokens of a sequence
+  int sequences = 1;         // at a time
+  int64_t cache_tokens = 0;  // of all together; 0: a full context for each
   int multiprocessors = 0;
   AttentionCode attention = AttentionCode::Plain;
 };

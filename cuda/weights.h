@@ -31,6 +31,8 @@ class Weights {
   // zeros.
   const float* upload_floats(std::span<const TensorView> parts, bool alternate, Stream stream);
 
+  int64_t used() const { return used_; }
+
   // Waits until everything has arrived and gives the page-locked buffers back.
   void finish(Stream stream);
 

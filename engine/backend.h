@@ -27,11 +27,16 @@ struct RunOptions {
   // These change only speed and memory.
   // Tokens a sequence may hold; 0: the model's short context, else its own, or what fits.
   int64_t context = 0;
-  int sequences = 1;   // that exist at a time with full context
-  int64_t rows = 512;  // at most in one step, and at least 1; longer prompts go in chunks
-  int threads = 0;     // 0: one for each core that this process may use
-  MemoryCap memory;    // most to take of the device's
+  int64_t tokens = 0;  // that a sequence will have at least: more than a short context rule it out
+  int sequences = 1;   // that exist at a time
+  int64_t cache_tokens = 0;  // of all together, at least a context; 0: a full context for each
+  int64_t rows = 512;        // at most in one step, and at least 1; longer prompts go in chunks
+  int threads = 0;           // 0: one for each core that this process may use
+  MemoryCap memory;          // most to take of the device's
   int arch_limit = 0;  // GPU kernels for this compute capability (75, 80, 90) at most; 0: the GPU's
+
+  // Called while weights are copied to a GPU; may be empty.
+  std::function<void(int64_t bytes, int64_t of)> loading = {};
 };
 
 enum class Want : uint8_t { Nothing, LastRow, EveryRow };

@@ -6,20 +6,13 @@
 #include <cstring>
 
 #include "engine/error.h"
+#include "engine/quant/encode.h"
 #include "engine/quant/half.h"
 #include "engine/quant/iq4_nl.h"
 #include "engine/quant/iq4_xs.h"
 #include "engine/quant/mxfp4.h"
 #include "engine/quant/q2_k.h"
 #include "engine/quant/q3_k.h"
-#include "engine/quant/q4_0.h"
-#include "engine/quant/q4_1.h"
-#include "engine/quant/q4_k.h"
-#include "engine/quant/q5_0.h"
-#include "engine/quant/q5_1.h"
-#include "engine/quant/q5_k.h"
-#include "engine/quant/q6_k.h"
-#include "engine/quant/q8_0.h"
 
 namespace skald {
 namespace {
@@ -42,6 +35,9 @@ struct OneBF16 {
 float decode(const OneF32& b, int) { return b.value; }
 float decode(const OneF16& b, int) { return f16_to_f32(b.bits); }
 float decode(const OneBF16& b, int) { return bf16_to_f32(b.bits); }
+void encode(const float* w, OneF32& out) { out.value = *w; }
+void encode(const float* w, OneF16& out) { out.bits = f32_to_f16(*w); }
+void encode(const float* w, OneBF16& out) { out.bits = f32_to_bf16(*w); }
 
 template <class Block>
 void decode_row(const std::byte* row, float* out, int64_t elems) {
@@ -54,9 +50,28 @@ void decode_row(const std::byte* row, float* out, int64_t elems) {
 }
 
 template <class Block>
+void encode_row(const float* in, std::byte* row, int64_t elems) {
+  for (int64_t start = 0; start < elems; start += Block::kElems) {
+    Block block;
+    encode(in + start, block);
+    std::memcpy(row, &block, sizeof(Block));
+    row += sizeof(Block);
+  }
+}
+
+template <class Block>
+constexpr auto encoder() -> void (*)(const float*, std::byte*, int64_t) {
+  if constexpr (requires(const float* w, Block& block) { encode(w, block); }) {
+    return encode_row<Block>;
+  }
+  return nullptr;
+}
+
+template <class Block>
 constexpr DTypeInfo format(DType type, std::string_view name, int gguf_id,
                            std::string_view safetensors = {}) {
-  return {type, name, safetensors, Block::kElems, sizeof(Block), gguf_id, decode_row<Block>};
+  return {type,          name,    safetensors,       Block::kElems,
+          sizeof(Block), gguf_id, decode_row<Block>, encoder<Block>()};
 }
 
 // In the order of the enum.

@@ -36,7 +36,10 @@ struct DTypeInfo {
   int block_elems;
   int block_bytes;
   int gguf_id;
-  void (*decode_row)(const std::byte* row, float* out, int64_t elems);  // elems % block_elems == 0
+  // elems % block_elems == 0
+  void (*decode_row)(const std::byte* row, float* out, int64_t elems);
+  // nullptr: skald does not make this format. Not for numbers that are not finite; see encode.h.
+  void (*encode_row)(const float* in, std::byte* row, int64_t elems);
 };
 
 const DTypeInfo& info(DType type);

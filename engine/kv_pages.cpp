@@ -29,6 +29,13 @@ void PagePool::release(int32_t page) {
   if (--owners_[static_cast<size_t>(page)] == 0) free_.push_back(page);
 }
 
+Sequence::Sequence(PagePool& pool, std::span<const int32_t> shared)
+    : pool_(&pool),
+      pages_(shared.begin(), shared.end()),
+      length_(static_cast<int64_t>(shared.size()) * kPageTokens) {
+  for (int32_t page : pages_) pool_->share(page);
+}
+
 Sequence::Sequence(Sequence&& other) noexcept
     : pool_(other.pool_),
       pages_(std::move(other.pages_)),

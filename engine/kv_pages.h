@@ -13,6 +13,15 @@ inline constexpr int kPageTokens = 64;
 
 inline int64_t pages_for(int64_t tokens) { return (tokens + kPageTokens - 1) / kPageTokens; }
 
+// Of a cache for sequences of up to `context` tokens: of `cache_tokens` together, but at least one
+// of them in full; with 0 of all of them in full.
+inline int64_t cache_pages(int64_t context, int64_t sequences, int64_t cache_tokens) {
+  const int64_t one = pages_for(context);
+  if (cache_tokens == 0) return one * sequences;
+  const int64_t together = pages_for(cache_tokens);
+  return together > one ? together : one;
+}
+
 class PagePool {
  public:
   explicit PagePool(int64_t pages);
@@ -34,6 +43,7 @@ class PagePool {
 class Sequence {
  public:
   explicit Sequence(PagePool& pool) : pool_(&pool) {}
+  Sequence(PagePool& pool, std::span<const int32_t> shared);  // full pages, which others hold too
   Sequence(Sequence&& other) noexcept;
   Sequence& operator=(Sequence&& other) noexcept;
   ~Sequence() { truncate(0); }

@@ -55,8 +55,9 @@ MemoryPlan make_plan(const PlanRequest& request) {
   if (request.context > 0) {
     plan.context = request.context;
   } else {
-    const bool has_short =
-        request.short_context > 0 && request.short_context < request.model_context;
+    const bool has_short = request.short_context > 0 &&
+                           request.short_context < request.model_context &&
+                           request.tokens <= request.short_context;
     const int64_t wished = has_short ? request.short_context : request.model_context;
     plan.context = std::min(plan.most_context, wished);
     plan.context_by = plan.context < wished ? MemoryPlan::ContextBy::Memory

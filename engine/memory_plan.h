@@ -62,6 +62,7 @@ struct PlanRequest {
   int64_t context = 0;  // 0: the short one or else the model's own, or what fits
   int64_t model_context = 0;
   int64_t short_context = 0;  // ModelConfig's
+  int64_t tokens = 0;         // that will be there, where that is known: RunOptions'
   int sequences = 1;
   DeviceMemorySize device;
   MemoryCap cap;

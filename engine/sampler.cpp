@@ -201,24 +201,43 @@ float to_logit(double value) {
   return static_cast<float>(std::clamp(value, double{-FLT_MAX}, double{FLT_MAX}));
 }
 
-void add_bias(std::span<const std::pair<int32_t, float>> biases, std::span<const float> logits,
-              std::span<float> adjusted) {
-  bool forced = false;
+void add_bias(std::span<const std::pair<int32_t, float>> biases, std::span<float> adjusted) {
+  std::vector<std::pair<int32_t, float>> forced;  // and their logits
   for (const auto& [id, bias] : biases) {
-    check(id >= 0 && static_cast<size_t>(id) < logits.size(), "logit bias inside the vocabulary");
-    forced |= bias == kInfinity;
+    check(id >= 0 && static_cast<size_t>(id) < adjusted.size(), "logit bias inside the vocabulary");
+    if (bias == kInfinity) forced.emplace_back(id, adjusted[id]);
   }
-  if (forced) {
+  if (!forced.empty()) {
     std::fill(adjusted.begin(), adjusted.end(), -kInfinity);
-    for (const auto& [id, bias] : biases) {
-      if (bias == kInfinity) adjusted[id] = logits[id];
-    }
+    for (const auto& [id, logit] : forced) adjusted[id] = logit;
   }
   for (const auto& [id, bias] : biases) {
     if (bias == -kInfinity) adjusted[id] = -kInfinity;
     if (adjusted[id] == -kInfinity || bias == kInfinity) continue;
     adjusted[id] = to_logit(double{adjusted[id]} + bias);
   }
+}
+
+// Copies the logits of allowed tokens, and -inf for the others; false when none of them is left.
+bool keep_allowed(std::span<const float> logits, std::span<const uint64_t> allowed,
+                  std::vector<float>& kept) {
+  kept.resize(logits.size());
+  bool any = false;
+  for (size_t base = 0; base < logits.size(); base += 64) {
+    const size_t count = std::min<size_t>(64, logits.size() - base);
+    const uint64_t word = base / 64 < allowed.size() ? allowed[base / 64] : 0;
+    const float* from = logits.data() + base;
+    float* to = kept.data() + base;
+    if (word == 0) {
+      std::fill_n(to, count, -kInfinity);
+      continue;
+    }
+    for (size_t i = 0; i < count; ++i) {
+      to[i] = word >> i & 1 ? from[i] : -kInfinity;
+      any |= to[i] != -kInfinity;
+    }
+  }
+  return any;
 }
 
 }  // namespace
@@ -235,6 +254,10 @@ void sampling::fail_all_masked(int64_t vocab) {
 
 void sampling::fail_all_banned() {
   fail(Exit::Failed, "no token to pick: the logit bias bans all that the model allows");
+}
+
+void sampling::fail_all_forbidden() {
+  fail(Exit::Failed, "no token to pick: all that the grammar allows here have logits of -inf");
 }
 
 void Sampler::penalize(const SamplingParams& params, std::span<const int32_t> history) {
@@ -270,12 +293,17 @@ Row Sampler::adjust(std::span<const float> logits, const SamplingParams& params,
   if (model_best == -kInfinity) {
     sampling::fail_all_masked(static_cast<int64_t>(logits.size()));
   }
-  if (params.logit_bias.empty() && !penalizes(params)) {
+  const bool constrained = !context.allowed.empty();
+  if (params.logit_bias.empty() && !penalizes(params) && !constrained) {
     return {logits, model_best, model_best};
   }
 
-  adjusted_.assign(logits.begin(), logits.end());
-  add_bias(params.logit_bias, logits, adjusted_);
+  if (constrained) {
+    if (!keep_allowed(logits, context.allowed, adjusted_)) sampling::fail_all_forbidden();
+  } else {
+    adjusted_.assign(logits.begin(), logits.end());
+  }
+  add_bias(params.logit_bias, adjusted_);
   if (penalizes(params)) penalize(params, context.history);
   const Row row{adjusted_, scan(adjusted_), model_best};
   if (row.best == -kInfinity) {

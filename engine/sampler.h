@@ -1,11 +1,11 @@
 // From a row of logits to the next token.
 //
-// The chain is llama.cpp's default one, as far as it is here: logit bias, penalties, top-k,
-// typical, top-p, min-p, temperature, draw. Each stage sees what the one before left, renormalized,
-// and at least one token always survives. The draw reads one number of engine/rng.h, keyed by
-// (seed, request, position), and inverts the cumulative distribution over the survivors, most
-// probable first, ties by lower id, in the exact sums of engine/token_weight.h: the same logits
-// give the same token on any machine, whatever runs beside it, and on a GPU.
+// The chain is llama.cpp's default one, as far as it is here: what a grammar allows, logit bias,
+// penalties, top-k, typical, top-p, min-p, temperature, draw. Each stage sees what the one before
+// left, renormalized, and at least one token always survives. The draw reads one number of
+// engine/rng.h, keyed by (seed, request, position), and inverts the cumulative distribution over
+// the survivors, most probable first, ties by lower id, in the exact sums of engine/token_weight.h:
+// the same logits give the same token on any machine, whatever runs beside it, and on a GPU.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,8 @@ struct SampleContext {
   int64_t position = 0;              // of the token to be picked; 0 <= position < 2^48
   std::span<const int32_t> history;  // prompt and generated ids, newest last; ids that have no
                                      // logit are ignored
+  std::span<const uint64_t> allowed = {};  // bit i % 64 of word i / 64: token i may be picked,
+                                           // tokens beyond it may not; empty: all may
 };
 
 // Log-probabilities are the model's own: log-softmax of the raw logits, before bias, penalties,
@@ -57,6 +59,7 @@ struct Survivors {
 [[noreturn]] void fail_not_finite(int64_t bad, int64_t vocab, int64_t first_bad);
 [[noreturn]] void fail_all_masked(int64_t vocab);
 [[noreturn]] void fail_all_banned();
+[[noreturn]] void fail_all_forbidden();
 
 }  // namespace sampling
 

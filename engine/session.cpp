@@ -25,14 +25,17 @@ bool Session::compute_part() {
   return true;
 }
 
-Picked Session::next() {
+Picked Session::next(std::span<const uint64_t> allowed) {
   while (compute_part()) {
   }
+  check(!tokens_.empty(), "a session is fed before its next token");
+  // The last token's logits are what is picked from; a truncated or restored session lacks them.
+  sequence_.truncate(std::min(sequence_.length(), std::ssize(tokens_) - 1));
   const auto pending = std::span(tokens_).subspan(static_cast<size_t>(sequence_.length()));
-  check(!pending.empty(), "a session is fed before its next token");
   const SeqRows rows{&sequence_, pending, Want::LastRow};
   executor_->run({&rows, 1});
-  const PickRequest request{&params_, {request_, static_cast<int64_t>(tokens_.size()), tokens_}};
+  const PickRequest request{&params_,
+                            {request_, static_cast<int64_t>(tokens_.size()), tokens_, allowed}};
   Picked picked = executor_->pick({&request, 1}).front();
   tokens_.push_back(picked.token);
   return picked;
@@ -42,8 +45,12 @@ void Session::truncate(int64_t length) {
   check(length >= 0 && length <= static_cast<int64_t>(tokens_.size()),
         "a session is truncated to a part of itself");
   tokens_.resize(static_cast<size_t>(length));
-  // The last token is computed again: its logits are what next() picks from.
-  sequence_.truncate(std::min(std::max<int64_t>(length - 1, 0), sequence_.length()));
+  sequence_.truncate(std::min(length, sequence_.length()));
+}
+
+void Session::set_sampling(SamplingParams params, uint64_t request) {
+  params_ = std::move(params);
+  request_ = request;
 }
 
 void Session::read_page(int64_t index, std::span<std::byte> bytes) const {

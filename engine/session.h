@@ -25,8 +25,12 @@ class Session {
   // the same; asking before lets a long prompt be interrupted.
   bool compute_part();
 
-  // Computes what was fed and picks the next token, which becomes part of the text.
-  Picked next();
+  // Computes what was fed, the last token again where all are computed, and picks the next one,
+  // which becomes part of the text; `allowed` as in SampleContext.
+  Picked next(std::span<const uint64_t> allowed = {});
+
+  // For the tokens from now on.
+  void set_sampling(SamplingParams params, uint64_t request = 0);
 
   // Forgets all tokens from `length` on.
   void truncate(int64_t length);

@@ -54,10 +54,12 @@ void set_rope(ModelConfig& c, const RopeConfig& rope, std::string_view where) {
   c.rope_base = static_cast<float>(rope.base);
   c.rope_scaling = rope.scaling.type;
   c.rope = rope.spec();
-  for (float frequency : c.rope.inv_freq) {
-    if (std::isfinite(frequency)) continue;
+  const bool usable = std::isfinite(c.rope.scale) && c.rope.scale > 0 &&
+                      std::all_of(c.rope.inv_freq.begin(), c.rope.inv_freq.end(),
+                                  [](float frequency) { return std::isfinite(frequency); });
+  if (!usable) {
     fail(Exit::Model, where, ": a rope base of ", rope.base, " with scaling '", rope.scaling.type,
-         "' gives no usable frequencies");
+         "' gives no usable rotations");
   }
   c.context = rope.stretched(c.context);
   c.short_context = std::min(rope.short_context(), c.context);

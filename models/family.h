@@ -13,6 +13,7 @@ namespace skald {
 
 class HfConfig;
 class GgufFile;
+struct GgufExport;
 
 struct Family {
   std::string_view name;
@@ -24,6 +25,9 @@ struct Family {
   // Hugging Face's tensor name in GGUF's spelling; empty: not needed.
   std::string (*canonical_name)(std::string_view hf_name);
   Program (*build)(const ModelConfig&, const WeightFile&);
+  // Completes what a GGUF of a Hugging Face folder holds, see gguf_export.h; nullptr: skald writes
+  // none.
+  void (*to_gguf)(const HfConfig&, const ModelConfig&, GgufExport&) = nullptr;
 };
 
 const Family& family_for_hf(std::string_view model_type, std::string_view where);

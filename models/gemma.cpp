@@ -9,6 +9,7 @@
 #include "models/config.h"
 #include "models/families.h"
 #include "models/gguf.h"
+#include "models/gguf_export.h"
 #include "models/hf_config.h"
 #include "models/llama.h"
 #include "models/names.h"
@@ -119,9 +120,14 @@ ModelConfig from_hf(const HfConfig& config) {
       config.with_defaults(R"({"head_dim": 256, "max_position_embeddings": 8192})"));
 }
 
+void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
+  put_common(c, {"gemma", read_hf_rope(config, c.head_dim)}, out);
+  complete_norms(c, out);
+}
+
 }  // namespace
 
-const Family kGemma = {"Gemma",         kHfTypes,          kGgufTypes, from_hf,
-                       read_gemma_gguf, llama_tensor_name, build_llama};
+const Family kGemma = {"Gemma",         kHfTypes,          kGgufTypes,  from_hf,
+                       read_gemma_gguf, llama_tensor_name, build_llama, to_gguf};
 
 }  // namespace skald

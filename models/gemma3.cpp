@@ -5,6 +5,7 @@
 #include "models/families.h"
 #include "models/gemma.h"
 #include "models/gguf.h"
+#include "models/gguf_export.h"
 #include "models/hf_config.h"
 #include "models/names.h"
 #include "models/windows.h"
@@ -25,11 +26,15 @@ constexpr std::string_view kDefaults = R"({"model_type": "gemma3_text", "vocab_s
     "max_position_embeddings": 131072, "rope_theta": 1000000.0, "query_pre_attn_scalar": 256,
     "sliding_window": 4096, "sliding_window_pattern": 6})";
 
-ModelConfig from_hf(const HfConfig& file) {
-  refuse_quantized(file);
+HfConfig text_config(const HfConfig& file) {
   const bool more_than_text = file.has("text_config");
   const HfConfig text = more_than_text ? file.object("text_config") : file;
-  const HfConfig config = text.with_defaults(kDefaults);
+  return text.with_defaults(kDefaults);
+}
+
+ModelConfig from_hf(const HfConfig& file) {
+  refuse_quantized(file);
+  const HfConfig config = text_config(file);
   ModelConfig c = read_gemma_hf(with_full_rope(config));
   c.architecture = file.text("model_type");
   read_window_rope(config, config.number_or("rope_local_base_freq", kWindowBase), c);
@@ -62,8 +67,17 @@ ModelConfig from_gguf(const GgufFile& file) {
 
 std::string name(std::string_view hf_name) { return gemma2_tensor_name(text_model_name(hf_name)); }
 
+void to_gguf(const HfConfig& file, const ModelConfig& c, GgufExport& out) {
+  const HfConfig config = with_full_rope(text_config(file));
+  put_common(c, {"gemma3", read_hf_rope(config, c.head_dim)}, out);
+  out.head.put_f32("gemma3.rope.freq_base_swa", c.window_rope_base);
+  if (c.logit_softcap > 0) out.head.put_f32("gemma3.final_logit_softcapping", c.logit_softcap);
+  complete_norms(c, out);
+}
+
 }  // namespace
 
-const Family kGemma3 = {"Gemma 3", kHfTypes, kGgufTypes, from_hf, from_gguf, name, build_gemma2};
+const Family kGemma3 = {"Gemma 3", kHfTypes, kGgufTypes,   from_hf,
+                        from_gguf, name,     build_gemma2, to_gguf};
 
 }  // namespace skald

@@ -7,6 +7,7 @@
 #include "models/config.h"
 #include "models/families.h"
 #include "models/gguf.h"
+#include "models/gguf_export.h"
 #include "models/hf_config.h"
 #include "models/names.h"
 
@@ -28,6 +29,11 @@ ModelConfig from_gguf(const GgufFile& file) {
   return c;
 }
 
+void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
+  put_common(c, {"llama", read_hf_rope(config, c.head_dim), true}, out);
+  interleave_heads(c, out);
+}
+
 }  // namespace
 
 std::string llama_tensor_name(std::string_view name) { return tensor_name(name); }
@@ -46,7 +52,7 @@ Program build_llama(const ModelConfig& c, const WeightFile& file) {
   return std::move(b).finish();
 }
 
-const Family kLlama = {"Llama",   kHfTypes,          kGgufTypes, from_hf,
-                       from_gguf, llama_tensor_name, build_llama};
+const Family kLlama = {"Llama",   kHfTypes,          kGgufTypes,  from_hf,
+                       from_gguf, llama_tensor_name, build_llama, to_gguf};
 
 }  // namespace skald

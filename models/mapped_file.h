@@ -36,4 +36,8 @@ class MappedFile {
   int64_t changed_ns_ = 0;  // time of the last change of contents, at opening
 };
 
+// Gives back the memory that pages of a mapping take, for what is read once from end to end: when
+// they are touched again they are read again. Of whole pages inside the range alone.
+void drop_pages(std::span<const std::byte> mapped);
+
 }  // namespace skald

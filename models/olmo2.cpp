@@ -5,6 +5,7 @@
 #include "models/config.h"
 #include "models/families.h"
 #include "models/gguf.h"
+#include "models/gguf_export.h"
 #include "models/hf_config.h"
 #include "models/names.h"
 #include "models/windows.h"
@@ -25,15 +26,22 @@ void read_windows(const HfConfig& config, ModelConfig& c) {
   read_window_rope(config, c.rope_base, c);
 }
 
+bool is_windowed(const HfConfig& config) { return config.text("model_type") == "olmo3"; }
+
+HfRopeDefaults rope_defaults(const HfConfig& config) {
+  HfRopeDefaults defaults;
+  if (is_windowed(config)) defaults.base = 500000;
+  return defaults;
+}
+
 ModelConfig from_hf(const HfConfig& config) {
-  const bool windowed = config.text("model_type") == "olmo3";
   HfDefaults defaults;
   defaults.norm_eps = 1e-5;
-  if (windowed) defaults.rope.base = 500000;
-  ModelConfig c = read_common_hf(windowed ? with_full_rope(config) : config, defaults);
+  defaults.rope = rope_defaults(config);
+  ModelConfig c = read_common_hf(with_full_rope(config), defaults);
   c.mlp_bias = false;
   c.qk_norm = QkNorm::Whole;
-  if (windowed) read_windows(config, c);
+  if (is_windowed(config)) read_windows(config, c);
   return c;
 }
 
@@ -66,8 +74,16 @@ Program build(const ModelConfig& c, const WeightFile& file) {
   return std::move(b).finish();
 }
 
+void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
+  const HfConfig full = with_full_rope(config);
+  put_common(c, {"olmo2", read_hf_rope(full, c.head_dim, rope_defaults(config))}, out);
+  if (c.window_rope_base != c.rope_base && c.window_rope_base != 0) {
+    out.head.put_f32("olmo2.rope.freq_base_swa", c.window_rope_base);
+  }
+}
+
 }  // namespace
 
-const Family kOlmo2 = {"OLMo", kHfTypes, kGgufTypes, from_hf, from_gguf, name, build};
+const Family kOlmo2 = {"OLMo", kHfTypes, kGgufTypes, from_hf, from_gguf, name, build, to_gguf};
 
 }  // namespace skald

@@ -54,7 +54,8 @@ OpenedModel open_folder(const fs::path& folder) {
        ": is no model folder: expected config.json with *.safetensors, or a *.gguf");
 }
 
-// "did you mean" for a path: an entry of the same folder with nearly the same name.
+}  // namespace
+
 std::string similar_entry(const fs::path& path) {
   std::error_code error;
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
@@ -65,10 +66,8 @@ std::string similar_entry(const fs::path& path) {
   }
   std::vector<std::string_view> views(names.begin(), names.end());
   const std::string_view best = nearest(path.filename().string(), views);
-  return best.empty() ? "" : concat("; did you mean '", printable(best), "'?");
+  return std::string(best);
 }
-
-}  // namespace
 
 bool is_gguf(const fs::path& file) {
   char magic[4] = {};
@@ -81,7 +80,9 @@ OpenedModel open_model(const fs::path& path) {
   const fs::file_status status = fs::status(path, error);
   const std::string name = printable(path.string());
   if (!fs::exists(status)) {
-    fail(Exit::Model, name, ": there is no such file or folder", similar_entry(path));
+    const std::string meant = similar_entry(path);
+    fail(Exit::Model, name, ": there is no such file or folder",
+         meant.empty() ? "" : concat("; did you mean '", printable(meant), "'?"));
   }
   if (fs::is_directory(status)) return open_folder(path);
   if (!fs::is_regular_file(status)) fail(Exit::Model, name, ": is neither a file nor a folder");

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "engine/model.h"
@@ -20,6 +21,10 @@ struct OpenedModel {
 };
 
 OpenedModel open_model(const std::filesystem::path& path);  // throws Error(Exit::Model)
+
+// "did you mean" for a path that does not exist: an entry of the same folder with nearly the same
+// name; empty: there is none.
+std::string similar_entry(const std::filesystem::path& path);
 
 bool is_gguf(const std::filesystem::path& file);  // by its first bytes
 

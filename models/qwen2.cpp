@@ -3,6 +3,7 @@
 #include "models/config.h"
 #include "models/families.h"
 #include "models/gguf.h"
+#include "models/gguf_export.h"
 #include "models/hf_config.h"
 #include "models/llama.h"
 #include "models/windows.h"
@@ -38,9 +39,13 @@ ModelConfig from_gguf(const GgufFile& file) {
   return c;
 }
 
+void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
+  put_common(c, {"qwen2", read_hf_rope(config, c.head_dim)}, out);
+}
+
 }  // namespace
 
-const Family kQwen2 = {"Qwen2",   kHfTypes,          kGgufTypes, from_hf,
-                       from_gguf, llama_tensor_name, build_llama};
+const Family kQwen2 = {"Qwen2",   kHfTypes,          kGgufTypes,  from_hf,
+                       from_gguf, llama_tensor_name, build_llama, to_gguf};
 
 }  // namespace skald

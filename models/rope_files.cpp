@@ -140,12 +140,12 @@ RopeScaling read_hf_scaling(const HfConfig& outer, const HfConfig& config, int d
 }
 
 int rotating_dims(const HfConfig& config, int head_dim, double share, bool partial) {
-  const int dims = static_cast<int>(head_dim * share);
+  const int dims = share > 0 && share <= 1 ? static_cast<int>(head_dim * share) : 0;
   if (share != 1 && !partial) {
     fail(Exit::Model, config.where(), ": 'partial_rotary_factor' is ", share,
          "; this architecture rotates whole heads");
   }
-  if (!(share > 0 && share <= 1) || dims < 2 || dims % 2 != 0) {
+  if (dims < 2 || dims % 2 != 0) {
     fail(Exit::Model, config.where(), ": 'partial_rotary_factor' is ", share,
          ", expected a share of the head dimension, ", head_dim, ", that is an even number");
   }

@@ -55,7 +55,7 @@ inline std::string refusal(const std::string& name, const Json& changes) {
 
 // Of every text of a golden.
 inline void check_model(const Model& model, const std::string& name, cpu::KernelSet kernels) {
-  const Json texts = read_json(golden_folder(name) / "golden.json")["texts"];
+  const Json texts = read_json(golden_folder(name) / "golden.json").at("texts");
   REQUIRE(!texts.empty());
   for (const std::string text : texts) {
     CAPTURE(name, text, kernels == cpu::KernelSet::Fast);

@@ -35,9 +35,12 @@ struct Invocation {
   std::vector<std::pair<std::string, std::string>> environment = {};  // added
   std::string out_file = {};       // stdout goes there instead: "/dev/full"
   bool no_out = false;             // stdout is closed
+  bool no_in = false;              // stdin is closed
+  bool input_stays_open = false;   // after `input`: nobody ends it
   size_t read_at_most = SIZE_MAX;  // bytes of stdout, then the pipe is closed
   double seconds = 60;
   uint64_t address_space = 0;  // bytes, at most; 0: no limit
+  uint64_t file_size = 0;      // that it may write; 0: no limit
   // Sent, one after the other, each time that more output is seen.
   std::vector<int> signals = {};
 };
@@ -54,6 +57,14 @@ inline void write_all(int fd, std::string_view bytes) {
   std::vector<char*> argv{const_cast<char*>("skald")};
   for (const std::string& a : invocation.arguments) argv.push_back(const_cast<char*>(a.c_str()));
   argv.push_back(nullptr);
+  // Not the user's models, colours and language.
+  for (const char* name : {"NO_COLOR", "SKALD_MODELS", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE",
+                           "HF_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "LC_CTYPE"}) {
+    ::unsetenv(name);
+  }
+  ::setenv("HOME", "/nonexistent", 1);
+  ::setenv("TERM", "xterm-256color", 1);
+  ::setenv("LC_ALL", "C.UTF-8", 1);
   ::setenv("CUDA_VISIBLE_DEVICES", "", 1);
   for (const auto& [name, value] : invocation.environment) {
     ::setenv(name.c_str(), value.c_str(), 1);
@@ -61,6 +72,10 @@ inline void write_all(int fd, std::string_view bytes) {
   if (invocation.address_space > 0) {
     const rlimit both = {invocation.address_space, invocation.address_space};
     ::setrlimit(RLIMIT_AS, &both);
+  }
+  if (invocation.file_size > 0) {
+    const rlimit both = {invocation.file_size, invocation.file_size};
+    ::setrlimit(RLIMIT_FSIZE, &both);
   }
   ::signal(SIGPIPE, SIG_DFL);
   ::execv(built_program().c_str(), argv.data());
@@ -79,6 +94,7 @@ inline Outcome run_program(const Invocation& invocation) {
     }
     ::dup2(in[0], 0), ::dup2(out[1], 1), ::dup2(err[1], 2);
     if (invocation.no_out) ::close(1);
+    if (invocation.no_in) ::close(0);
     exec_program(invocation);
   }
   ::close(in[0]), ::close(out[1]), ::close(err[1]);
@@ -88,6 +104,7 @@ inline Outcome run_program(const Invocation& invocation) {
     ::close(out[0]), ::close(err[0]);
     ::signal(SIGPIPE, SIG_IGN);
     write_all(in[1], invocation.input);
+    while (invocation.input_stays_open) ::pause();
     ::_exit(0);
   }
   ::close(in[1]);

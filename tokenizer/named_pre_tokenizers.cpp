@@ -62,4 +62,15 @@ std::unique_ptr<NamedPreTokenizer> named_pre_tokenizer(std::string_view name,
   return out;
 }
 
+std::string_view pre_tokenizer_name(const std::vector<std::string>& patterns, bool nfc,
+                                    bool ignore_merges) {
+  const auto same = [&](const Known& known) {
+    const auto end = std::find(known.patterns.begin(), known.patterns.end(), "");
+    return known.nfc == nfc && known.ignore_merges == ignore_merges &&
+           std::equal(known.patterns.begin(), end, patterns.begin(), patterns.end());
+  };
+  const auto known = std::find_if(std::begin(kKnown), std::end(kKnown), same);
+  return known == std::end(kKnown) ? std::string_view() : known->name;
+}
+
 }  // namespace skald

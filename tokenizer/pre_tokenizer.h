@@ -64,5 +64,9 @@ struct NamedPreTokenizer {
 };
 std::unique_ptr<NamedPreTokenizer> named_pre_tokenizer(std::string_view name,
                                                        const std::string& source);
+// The other way round: the name of rules that consist of such patterns, one after the other; "" for
+// those that have none.
+std::string_view pre_tokenizer_name(const std::vector<std::string>& patterns, bool nfc,
+                                    bool ignore_merges);
 
 }  // namespace skald

@@ -46,7 +46,7 @@ class CpuExecutor final : public Executor {
         f16_cache_(!options.exact),
         page_format_(concat("cpu ", set == KernelSet::Fast ? find_simd().chosen : "reference",
                             f16_cache_ ? " f16" : " f32")),
-        pool_(pages_for(plan_.context) * options.sequences),
+        pool_(cache_pages(plan_.context, options.sequences, options.cache_tokens)),
         step_({max_rows_, plan_.context, program_.vocab()}) {
     program_.bind_context(plan_.context);
     for (const ActSpec& act : program_.acts) {

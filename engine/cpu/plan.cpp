@@ -60,13 +60,15 @@ MemoryPlan plan_memory(const Model& model, const Program& program, const RunOpti
   request.context = options.context;
   request.model_context = model.config.context;
   request.short_context = model.config.short_context;
-  request.sequences = options.sequences;
+  request.tokens = options.tokens;
+  request.sequences = options.cache_tokens > 0 ? 1 : options.sequences;
   request.device = machine_memory();
   request.cap = options.memory;
   request.parts = [&](int64_t context) {
     std::vector<MemoryPart> parts = fixed;
     parts.insert(parts.begin() + 1,
-                 {"cache", bytes_product(page, pages_for(context) * options.sequences)});
+                 {"cache", bytes_product(page, cache_pages(context, options.sequences,
+                                                           options.cache_tokens))});
     return parts;
   };
   return make_plan(request);

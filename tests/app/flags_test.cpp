@@ -42,6 +42,7 @@ TEST_CASE("numeric flags of run refuse what is no number for them and name the f
       {"--ctx-size", {"-1", "-2147483648", "513", "2147483648", "5.0"}},
       {"--threads", {"-1", "-2147483648", "1025", "5.0"}},
       {"--rows", {"-1", "-2147483648", "65537", "5.0"}},
+      {"--logprobs", {"-1", "1001", "5.0"}},
   };
   for (const auto& [flag, bad] : cases) {
     const std::string name = flag;
@@ -99,6 +100,13 @@ TEST_CASE("flags that contradict each other are refused") {
   check_refused({"run", "-m", model, "-m", model, "a"}, "--model is given more than once");
   check_refused({"run", model, "-m", model, "-p", "a"}, "a model is given twice");
   check_refused({"inspect", model, "-m", model}, "a model is given twice");
+  check_refused({"run", "-m", model, "a", "--raw", "--chat"}, "--raw leaves the chat template out");
+  check_refused({"run", "-m", model, "a", "--raw", "-sys", "b"}, "-sys");
+  check_refused({"run", "-m", model, "a", "--chat", "--special"}, "--special is for a prompt");
+  check_refused({"run", "-m", model, "a", "--logprobs", "1"}, "--logprobs needs --json");
+  check_refused({"run", "-m", model, "a", "--json", "--echo"}, "--echo");
+  check_refused({"run", "-m", model, "a", "--prompt-cache-ro"}, "needs --prompt-cache FILE");
+  check_refused({"run", "-m", model, "a", "--stop", ""}, "--stop");
   check_refused({"bench", "-m", model, "--shape", "smollm2-135m", "--type", "f16"}, "not both");
   check_refused({"bench", "--shape", "smollm2-135m"}, "--shape and --type belong together");
   check_refused({"bench", "-m", model, "-p", "0", "-n", "0"}, "nothing to measure");

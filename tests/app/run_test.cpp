@@ -72,11 +72,17 @@ TEST_CASE("a prompt may be empty, binary, or not UTF-8") {
   CHECK(text_of({}, "\n") == empty);
   CHECK(text_of({}, std::string("a\0b", 3)) == text_of({"-e", "a\\0b"}));
   CHECK(text_of({}, std::string("a\0b", 3)) != text_of({"a"}));
-  CHECK(text_of({},
-                "a\xff\xfe"
-                "b") == text_of({},
-                                "a\xff\xfe"
-                                "b"));
+}
+
+TEST_CASE("bytes that are no UTF-8 are replaced, which is said, and change nothing else") {
+  const std::string replaced = text_of({}, "a\xEF\xBF\xBD\xEF\xBF\xBD b");
+  const Outcome outcome = skald(greedy({}), "a\xff\xfe b");
+  CHECK(outcome.code == 0);
+  CHECK(outcome.out == replaced);
+  CHECK(outcome.err ==
+        "skald: the prompt is not UTF-8: 2 bytes were replaced by U+FFFD, the first after 1 "
+        "bytes\n");
+  CHECK(has(skald(greedy({"a\xff"})).err, "1 byte was replaced"));
   std::string all;
   for (int byte = 0; byte < 256; byte += 3) all += static_cast<char>(byte);
   CHECK(skald(greedy({}), all).code == 0);
@@ -94,9 +100,12 @@ TEST_CASE("stdout in a pipe is the new text alone, and --stats goes to stderr") 
   const std::string text = text_of({"Once"});
   const Outcome stats = skald(greedy({"Once", "--stats"}));
   CHECK(stats.out == text);
-  CHECK(has(stats.err, "seed "));
-  CHECK(has(stats.err, "prompt tokens, first token after"));
+  CHECK(has(stats.err, "; seed "));
+  CHECK(has(stats.err, "2 prompt tokens, first token after"));
   CHECK(has(stats.err, "20 new tokens"));
+  CHECK(has(stats.err, " GB/s; "));
+  CHECK(has(stats.err, "iB; seed "));
+  CHECK(stats.err.find('\n') == stats.err.size() - 1);
   CHECK(text_of({"Once", "--echo"}) == "Once" + text);
 }
 

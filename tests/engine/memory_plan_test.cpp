@@ -55,6 +55,11 @@ TEST_CASE("a model's short context is taken where nobody asks for another") {
   request.context = 500;
   CHECK(make_plan(request).context == 500);
   request.context = 0;
+  request.tokens = 101;
+  CHECK(make_plan(request).context == 1000);
+  CHECK(make_plan(request).context_by == MemoryPlan::ContextBy::Model);
+  request.tokens = 100;
+  CHECK(make_plan(request).context == 100);
   request.short_context = 1000;
   CHECK(make_plan(request).context_by == MemoryPlan::ContextBy::Model);
   request = simple_request(1000 + 640);

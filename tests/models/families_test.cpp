@@ -80,6 +80,8 @@ TEST_CASE("what Phi-3's configuration leaves out is as transformers has it") {
   CHECK(has(refusal("longrope", {{"partial_rotary_factor", 0.5}}),
             "rope_scaling: 'short_factor' has 6 values, expected 4"));
   CHECK(has(refusal("longrope", {{"rope_scaling", {{"type", "ntk"}}}}), "rope type 'ntk'"));
+  CHECK(has(refusal("longrope", {{"original_max_position_embeddings", 1}}),
+            "with scaling 'longrope' gives no usable rotations"));
 }
 
 TEST_CASE("Granite's multipliers are read, and none is 0 or endless") {

@@ -1,0 +1,62 @@
+// Files that hold what a base model said of a text, row by row, so that others are compared with it
+// without running it again. Two kinds: llama.cpp's (llama_logits.cpp) and skald's compact one
+// (compact_base.cpp).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "app/ppl_record.h"
+
+namespace skald {
+
+// A row's comparison with one that was stored with less than all digits.
+struct StoredComparison {
+  RowComparison row;
+  double slack = 0;  // the divergence is at least row.divergence, and at most this much more
+};
+
+// Rows are counted from 0 over all scored tokens of the file, in the order of the chunks.
+class BaseReader {
+ public:
+  virtual ~BaseReader() = default;
+  virtual std::string description() const = 0;  // "llama.cpp's _logits_, 16 bit"
+  virtual int64_t vocab() const = 0;
+  virtual int64_t first_chunk() const { return 0; }
+  virtual int64_t chunks() const = 0;
+  virtual StoredComparison compare(int64_t row, std::span<const float> logits, int32_t target) = 0;
+
+  // What the file says of its text: ids in chunks (llama.cpp), or a heading (compact).
+  virtual std::span<const int32_t> ids() const { return {}; }
+  virtual int64_t context() const { return 0; }
+  virtual std::optional<PplHeading> heading() const { return {}; }
+};
+
+class BaseWriter {
+ public:
+  virtual ~BaseWriter() = default;
+  virtual void write(std::span<const float> logits, int32_t target) = 0;
+  virtual void finish() = 0;
+};
+
+// nullptr: it is no base file, but perhaps a model.
+std::unique_ptr<BaseReader> open_base_file(const std::string& path);
+
+struct BaseRange {
+  int64_t first = 0, last = 0, vocab = 0;  // chunks [first, last)
+};
+
+// llama.cpp's format has the ids of whole chunks from the first one on.
+std::unique_ptr<BaseWriter> write_llama_logits(const std::string& path, int64_t context,
+                                               int64_t vocab, std::span<const int32_t> ids);
+// Of each row the `top` most probable tokens.
+std::unique_ptr<BaseWriter> write_compact_base(const std::string& path, const PplHeading& heading,
+                                               const BaseRange& range, int top);
+
+std::unique_ptr<BaseReader> read_llama_logits(const std::string& path);
+std::unique_ptr<BaseReader> read_compact_base(const std::string& path);
+
+}  // namespace skald

@@ -1,0 +1,33 @@
+// skald batch --dry-run: reads and prepares every line as a run would, and says what it would take.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "app/batch_input.h"
+#include "app/batch_limits.h"
+#include "app/batch_prepare.h"
+#include "engine/backend.h"
+
+namespace skald {
+
+struct BatchCensus {
+  int64_t lines = 0, bad = 0, skipped = 0, texts = 0;  // texts: samples of all prompts
+  int64_t prompt_tokens = 0, shortest = 0, longest = 0;
+  int64_t most_new_tokens = 0;
+};
+
+// Problems go to stderr, the first of them.
+BatchCensus take_census(BatchInput& input, BatchPreparer& preparer, int64_t context);
+
+// Tokens per second of one executor, by a few steps of each kind.
+struct BatchRates {
+  double prompt = 0, text = 0;
+};
+BatchRates measure_rates(Executor& executor, int64_t sequences, int64_t prompt_length);
+
+std::string census_text(const BatchCensus& census, const BatchLimits& limits,
+                        const BatchRates& rates, size_t devices);
+
+}  // namespace skald

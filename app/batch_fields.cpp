@@ -1,0 +1,75 @@
+#include "app/batch_fields.h"
+
+#include <cmath>
+#include <limits>
+
+#include "app/batch_request.h"
+#include "engine/error.h"
+#include "engine/printable.h"
+
+namespace skald {
+
+void fail_field(std::string_view name, std::string_view expected, const Json& found) {
+  throw BatchError("invalid_request", concat("field '", name, "': expected ", expected, ", found ",
+                                             printable(dump(found), 60)));
+}
+
+const Json* BatchFields::find(std::string_view name) {
+  known_.emplace(name);
+  const auto found = object_.find(std::string(name));
+  return found == object_.end() || found->is_null() ? nullptr : &*found;
+}
+
+bool BatchFields::read(std::string_view name, bool& value) {
+  const Json* found = find(name);
+  if (!found) return false;
+  if (!found->is_boolean()) fail_field(name, "true or false", *found);
+  value = found->get<bool>();
+  return true;
+}
+
+bool BatchFields::read(std::string_view name, float& value) {
+  const Json* found = find(name);
+  if (!found) return false;
+  const double number = found->is_number() ? found->get<double>() : NAN;
+  if (!(std::fabs(number) <= std::numeric_limits<float>::max())) {
+    fail_field(name, "a number", *found);
+  }
+  value = static_cast<float>(number);
+  return true;
+}
+
+bool BatchFields::read(std::string_view name, std::string& value) {
+  const Json* found = find(name);
+  if (!found) return false;
+  if (!found->is_string()) fail_field(name, "a text", *found);
+  value = found->get<std::string>();
+  return true;
+}
+
+bool BatchFields::read_integer(std::string_view name, int64_t least, int64_t most, int64_t& value) {
+  const Json* found = find(name);
+  if (!found) return false;
+  const bool fits = found->is_number_integer() &&
+                    !(found->is_number_unsigned() && found->get<uint64_t>() > INT64_MAX);
+  const int64_t number = fits ? found->get<int64_t>() : 0;
+  if (!fits || number < least || number > most) {
+    fail_field(name, concat("a whole number from ", least, " to ", most), *found);
+  }
+  value = number;
+  return true;
+}
+
+void BatchFields::ignore(std::initializer_list<std::string_view> names) {
+  for (std::string_view name : names) known_.emplace(name);
+}
+
+std::vector<std::string> BatchFields::unknown() const {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : object_.items()) {
+    if (!known_.contains(name)) names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace skald

@@ -1,0 +1,162 @@
+#include "app/batch_flags.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "app/json_number.h"
+#include "engine/error.h"
+#include "engine/printable.h"
+
+namespace skald {
+namespace {
+
+void add_input_flags(CLI::App& command, BatchFlags& flags) {
+  constexpr const char* kGroup = "Input and output";
+  const auto file = [&](const char* names, std::string& value, const char* description) {
+    command.add_option(names, value, description)
+        ->type_name("FILE")
+        ->check(not_empty())
+        ->capture_default_str()
+        ->group(kGroup);
+  };
+  file("-i,--input", flags.input, "Requests, a JSON object a line; -: stdin");
+  file("-o,--output", flags.output, "Results, a line each; -: stdout");
+  command.add_flag("--text", flags.text, "Each line is a prompt, not JSON")->group(kGroup);
+  command.add_flag("--plain", flags.plain, "Plain results instead of OpenAI's form")->group(kGroup);
+  command.add_flag("--resume", flags.resume, "Go on with an output: only what is missing")
+      ->group(kGroup);
+  command.add_flag("--unordered", flags.unordered, "Write results as they are finished")
+      ->group(kGroup);
+  command.add_option("--lines", flags.lines, "Only these lines of the input, as 1:500 or 501:")
+      ->type_name("A:B")
+      ->check(not_empty())
+      ->group(kGroup);
+  command
+      .add_flag("--dry-run", flags.dry_run, "Check all lines, count tokens, estimate; no output")
+      ->group(kGroup);
+  command.add_flag("-q,--quiet", flags.quiet, "No progress and no summary")->group(kGroup);
+}
+
+void add_output_flags(CLI::App& command, BatchFlags& flags) {
+  command
+      .add_option("-n,--n-predict", flags.max_tokens,
+                  "Most new tokens where a line says nothing; -1: to the end")
+      ->type_name("N")
+      ->transform(in_range(-1, int64_t{1} << 40))
+      ->capture_default_str()
+      ->group(kChangesOutput);
+  add_sampling_flags(command, flags.sampling);
+  command.add_flag("--ignore-eos", flags.ignore_eos, "Go on after the end of the text")
+      ->group(kChangesOutput);
+  command.add_flag("--special", flags.special, "Read control tokens such as </s> in prompts")
+      ->group(kChangesOutput);
+  command
+      .add_option("--chat-template", flags.chat_template,
+                  "For messages: a file or a name; the model's own")
+      ->type_name("FILE|NAME")
+      ->check(not_empty())
+      ->group(kChangesOutput);
+  command
+      .add_option("--on-overflow", flags.on_overflow,
+                  "A prompt longer than the context: error, truncate-left, skip")
+      ->type_name("WHAT")
+      ->check(CLI::IsMember({"error", "truncate-left", "skip"}))
+      ->capture_default_str()
+      ->group(kChangesOutput);
+}
+
+void add_speed_flags(CLI::App& command, BatchFlags& flags) {
+  command.add_option("--max-seqs", flags.sequences, "Texts at a time; 0: by the device")
+      ->type_name("N")
+      ->transform(in_range(0, kMostSequences))
+      ->capture_default_str()
+      ->group(kChangesSpeed);
+  command
+      .add_option("--max-tokens-per-step", flags.model.run.rows,
+                  "Tokens of all texts in one step; 0: by the device")
+      ->type_name("N")
+      ->transform(in_range(0, kMostRows))
+      ->capture_default_str()
+      ->group(kChangesSpeed);
+  command.add_option("--devices", flags.devices, "Several GPUs, each with the whole model: 0,1,2")
+      ->type_name("N,N")
+      ->check(not_empty())
+      ->group(kChangesSpeed);
+  command
+      .add_flag("--reproducible", flags.reproducible,
+                "Results that do not depend on their neighbours, to the last bit")
+      ->group(kChangesOutput);
+}
+
+Json biases_json(const SamplingParams& params) {
+  Json biases = Json::array();
+  for (const auto& [id, bias] : params.logit_bias) biases.push_back({id, concat(bias)});
+  return biases;
+}
+
+}  // namespace
+
+LineRange BatchFlags::range() const {
+  return lines.empty() ? LineRange{} : parse_line_range(lines, "--lines");
+}
+
+OnOverflow BatchFlags::overflow() const {
+  if (on_overflow == "truncate-left") return OnOverflow::TruncateLeft;
+  return on_overflow == "skip" ? OnOverflow::Skip : OnOverflow::Error;
+}
+
+std::vector<Device> BatchFlags::chosen_devices() const {
+  if (devices.empty()) return {parse_device(model.device)};
+  if (model.device.name != "auto") {
+    fail(Exit::Usage, "give either --device or --devices, not both");
+  }
+  std::vector<Device> chosen;
+  for (size_t begin = 0; begin <= devices.size();) {
+    const size_t end = std::min(devices.find(',', begin), devices.size());
+    int index = -1;
+    const auto parsed = std::from_chars(devices.data() + begin, devices.data() + end, index);
+    const bool known = std::any_of(chosen.begin(), chosen.end(),
+                                   [&](const Device& other) { return other.index == index; });
+    if (parsed.ec != std::errc() || parsed.ptr != devices.data() + end || index < 0 || known) {
+      fail(Exit::Usage, "--devices '", printable(devices, 60),
+           "': expected different GPUs by number, as in 0,1,3");
+    }
+    chosen.push_back({.cuda = true, .index = index});
+    begin = end + 1;
+  }
+  return chosen;
+}
+
+void add_batch_flags(CLI::App& command, BatchFlags& flags) {
+  add_model_flag(command, flags.model);
+  command.add_option("MODEL", flags.model_word, "")->option_text("[MODEL]")->check(not_empty());
+  add_input_flags(command, flags);
+  add_output_flags(command, flags);
+  add_run_flags(command, flags.model);
+  add_speed_flags(command, flags);
+  add_device_flag(command, flags.model);
+}
+
+Json batch_settings(const BatchFlags& flags, const SamplingParams& params) {
+  return {{"max_tokens", flags.max_tokens},
+          {"temperature", float_json(params.temperature)},
+          {"top_k", params.top_k},
+          {"top_p", float_json(params.top_p)},
+          {"min_p", float_json(params.min_p)},
+          {"typical_p", float_json(params.typical_p)},
+          {"repeat_penalty", float_json(params.repeat_penalty)},
+          {"repeat_last_n", params.repeat_last_n},
+          {"presence_penalty", float_json(params.presence_penalty)},
+          {"frequency_penalty", float_json(params.frequency_penalty)},
+          {"logit_bias", biases_json(params)},
+          {"seed", params.seed},
+          {"ignore_eos", flags.ignore_eos},
+          {"special", flags.special},
+          {"on_overflow", flags.on_overflow},
+          {"text", flags.text},
+          {"plain", flags.plain},
+          {"exact", flags.model.run.exact},
+          {"reproducible", flags.reproducible}};
+}
+
+}  // namespace skald

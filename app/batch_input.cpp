@@ -1,0 +1,79 @@
+#include "app/batch_input.h"
+
+#include "engine/error.h"
+#include "engine/sha256.h"
+
+namespace skald {
+
+std::unique_ptr<BatchJob> BatchInput::next() {
+  const std::lock_guard lock(mutex_);
+  JsonlLine line;
+  while (reader_.next(line)) {
+    auto job = read(line);
+    if (!writer_ || !writer_->done_before(job->turn, job->id, job->request_hash)) return job;
+    ++done_before_;
+  }
+  return nullptr;
+}
+
+std::unique_ptr<BatchJob> BatchInput::read(const JsonlLine& line) {
+  auto job = std::make_unique<BatchJob>();
+  job->turn = turns_++;
+  job->line = line.number;
+  try {
+    if (line.too_long) {
+      throw BatchError("line_too_long", concat("the line is ", line.bytes, " bytes long"));
+    }
+    if (!text_) {
+      read_json(line, *job);
+    } else {
+      job->request.prompts = {{line.text, {}, false}};
+    }
+  } catch (const BatchError& error) {
+    job->problem = error.problem();
+  }
+  if (job->id.empty()) job->id = id_by_number(line.number);
+  constexpr size_t kDigits = 32;
+  job->request_hash = Sha256()
+                          .add_field(settings_)
+                          .add_field(job->id)
+                          .add_field(line.text)
+                          .add_number(static_cast<uint64_t>(line.bytes))
+                          .hex()
+                          .substr(0, kDigits);
+  return job;
+}
+
+void BatchInput::read_json(const JsonlLine& line, BatchJob& job) {
+  job.json = parse_batch_line(line.text);
+  const std::optional<std::string> id = batch_line_id(job.json);
+  if (!id) return;
+  if (!take_id(*id)) {
+    throw BatchError("duplicate_id", concat("the id ", *id, " is an earlier line's"));
+  }
+  job.id = *id;
+}
+
+// Somebody may have called another line so.
+std::string BatchInput::id_by_number(int64_t number) {
+  std::string id = concat("\"line-", number, "\"");
+  for (int next = 2; !take_id(id); ++next) id = concat("\"line-", number, "-", next, "\"");
+  return id;
+}
+
+int64_t BatchInput::lines() const {
+  const std::lock_guard lock(mutex_);
+  return turns_;
+}
+
+int64_t BatchInput::done_before() const {
+  const std::lock_guard lock(mutex_);
+  return done_before_;
+}
+
+int64_t BatchInput::bytes_read() const {
+  const std::lock_guard lock(mutex_);
+  return reader_.bytes_read();
+}
+
+}  // namespace skald

@@ -1,0 +1,64 @@
+#include "app/batch_limits.h"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+#include "engine/cpu/executor.h"
+#include "engine/error.h"
+#include "engine/kv_pages.h"
+
+namespace skald {
+namespace {
+
+// More at a time make each step longer by what they read of the cache, and the CPU's products gain
+// nothing beyond.
+constexpr int kGpuSequences = 256, kCpuSequences = 32;
+
+int64_t cache_bytes(const MemoryPlan& plan) {
+  int64_t bytes = 0;
+  for (const MemoryPart& part : plan.parts) bytes += part.name == "cache" ? part.bytes : 0;
+  return bytes;
+}
+
+// The most tokens, in whole pages, from `least` to `most`, of which good() holds.
+int64_t most_tokens(int64_t least, int64_t most, const std::function<bool(int64_t)>& good) {
+  int64_t fit = pages_for(least), too_many = pages_for(most) + 1;
+  while (fit + 1 < too_many) {
+    const int64_t middle = fit + (too_many - fit) / 2;
+    (good(middle * kPageTokens) ? fit : too_many) = middle;
+  }
+  return fit * kPageTokens;
+}
+
+}  // namespace
+
+BatchLimits choose_batch_limits(const Model& model, const RunOptions& asked, int sequences,
+                                const Device& device) {
+  std::optional<cuda::DeviceInfo> gpu;
+  if (device.cuda) gpu = describe_gpu(device);
+  RunOptions options = asked;
+  options.sequences = sequences > 0 ? sequences : gpu ? kGpuSequences : kCpuSequences;
+  options.cache_tokens = 1;  // of one text alone
+  if (options.rows == 0) options.rows = default_rows(model, options, gpu ? &*gpu : nullptr);
+  options.sequences = static_cast<int>(std::min<int64_t>(options.sequences, options.rows));
+  const auto plan = [&] {
+    return gpu ? cuda::plan_memory(model, options, *gpu) : cpu::plan_memory(model, options);
+  };
+  const MemoryPlan one = plan();
+  check_fits(one, gpu ? "the GPU" : "this machine");
+  options.context = one.context;
+  // A machine has other programs beside this one; a GPU's memory is there to be used.
+  const int64_t for_cache = gpu ? one.available : one.available / 2;
+  options.cache_tokens =
+      most_tokens(one.context, bytes_product(one.context, options.sequences), [&](int64_t tokens) {
+        options.cache_tokens = tokens;
+        const MemoryPlan tried = plan();
+        return tried.fits() && cache_bytes(tried) <= for_cache;
+      });
+  MemoryPlan chosen = plan();
+  chosen.context_by = one.context_by;
+  return {options, chosen};
+}
+
+}  // namespace skald

@@ -1,0 +1,54 @@
+#include "app/batch_model.h"
+
+#include "app/input.h"
+#include "app/open_template.h"
+#include "app/tokenizer_hash.h"
+#include "engine/error.h"
+#include "engine/sha256.h"
+#include "models/fingerprint.h"
+
+namespace skald {
+namespace {
+
+// Of what the template is read from.
+std::string template_hash(const std::filesystem::path& model, const std::string& chosen) {
+  Sha256 hash;
+  if (const auto builtin = builtin_template(chosen)) {
+    hash.add_field(builtin->text);
+  } else if (!chosen.empty()) {
+    hash.add_field(read_text(chosen));
+  } else {
+    for (const NamedTemplate& one : find_chat_templates(model)) {
+      hash.add_field(one.name).add_field(one.text);
+    }
+  }
+  return hash.hex();
+}
+
+}  // namespace
+
+BatchModel open_batch_model(const ModelFlags& flags, const std::string& chat_template) {
+  BatchModel model;
+  model.opened = open_model(flags);
+  check_context(flags, model.opened.model.config);
+  model.tokens = open_tokenizer_if_any(model.opened);
+  const std::filesystem::path path =
+      std::filesystem::absolute(model.opened.path).lexically_normal();
+  model.name = (path.has_filename() ? path.filename() : path.parent_path().filename()).string();
+  model.hashes = {{"model", model_hash(model.opened)}};
+  if (!model.tokens.tokenizer) {
+    model.chat_problem = "the model has no tokenizer: give prompts as token ids";
+    return model;
+  }
+  model.hashes["tokenizer"] = tokenizer_hash(*model.tokens.tokenizer);
+  try {
+    model.chat_template = open_chat_template(model.opened.path, chat_template);
+    model.hashes["chat_template"] = template_hash(model.opened.path, chat_template);
+  } catch (const Error& error) {
+    if (!chat_template.empty()) throw;  // one that was named must be there
+    model.chat_problem = error.what();  // prompts do without
+  }
+  return model;
+}
+
+}  // namespace skald

@@ -1,0 +1,27 @@
+// All of a model that a batch needs on the host: weights' description, tokenizer, chat template,
+// and the hashes that name them in a manifest.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/json.h"
+#include "app/open.h"
+#include "tokenizer/chat_template.h"
+
+namespace skald {
+
+struct BatchModel {
+  OpenedModel opened;
+  ModelTokenizer tokens;  // the tokenizer is nullptr where the model has none
+  std::optional<ChatTemplate> chat_template;
+  std::string chat_problem;  // why there is none
+  std::string name;          // of the folder or file, as results call it
+  Json hashes;               // {"model", "tokenizer", "chat_template"}
+};
+
+// chat_template: what --chat-template says, or "".
+BatchModel open_batch_model(const ModelFlags& flags, const std::string& chat_template);
+
+}  // namespace skald

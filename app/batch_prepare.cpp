@@ -1,0 +1,180 @@
+#include "app/batch_prepare.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/jsonl_results.h"
+#include "engine/error.h"
+#include "tokenizer/chat_encode.h"
+
+namespace skald {
+namespace {
+
+// Thrown where a prompt is too long and that is no problem of the line.
+struct Skipped {};
+
+[[noreturn]] void fail_request(const std::string& message) {
+  throw BatchError("invalid_request", message);
+}
+
+}  // namespace
+
+void BatchPreparer::prepare(BatchJob& job) {
+  if (job.problem) return;
+  try {
+    read(job);
+  } catch (const Skipped&) {
+    job.skipped = true;
+  } catch (const BatchError& error) {
+    job.problem = error.problem();
+  } catch (const Error& error) {  // of the template or the tokenizer, about this text
+    job.problem = BatchProblem{"invalid_request", error.what()};
+  }
+  job.json = nullptr;
+  if (!job.problem && !job.skipped) return;
+  job.prompts.clear();
+  job.open = 0;
+}
+
+void BatchPreparer::read(BatchJob& job) {
+  BatchRequest& request = job.request;
+  if (job.json.is_null()) {  // a line of text
+    request.params = options_.params;
+  } else {
+    std::vector<std::string> unknown;
+    request = read_batch_request(job.json, options_.params, unknown);
+    const std::lock_guard lock(mutex_);
+    constexpr size_t kMostNames = 100;  // a hostile input could have any number
+    for (std::string& name : unknown) {
+      if (unknown_fields_.size() < kMostNames) unknown_fields_.insert(std::move(name));
+    }
+  }
+  check(request);
+  job.stop_ids = request.stop_ids;
+  const bool ignore_eos = request.ignore_eos || options_.ignore_eos;
+  for (int32_t id : options_.stop_ids) {
+    if (!ignore_eos) {
+      job.stop_ids.push_back(id);
+    } else if (id < options_.vocab) {
+      request.params.logit_bias.emplace_back(id, -INFINITY);
+    }
+  }
+  if (request.chat) {
+    add_chat(job);
+  } else {
+    for (const BatchPromptText& prompt : request.prompts) add_prompt(job, prompt);
+  }
+  request.conversation.clear();
+  request.prompts.clear();
+}
+
+void BatchPreparer::check(BatchRequest& request) const {
+  try {
+    validate(request.params, options_.vocab);
+  } catch (const Error& error) {
+    fail_request(error.what());
+  }
+  if (!request.logprobs) request.params.top_logprobs = 0;
+  if (!request.response_format.empty()) {
+    throw BatchError("unsupported", "field 'response_format': only text is done");
+  }
+  if (options_.tokenizer) return;
+  if (!request.has_ids()) fail_request("the model has no tokenizer: give the prompt as token ids");
+  if (!request.stops.empty()) fail_request("the model has no tokenizer: stop texts need one");
+}
+
+void BatchPreparer::add_prompt(BatchJob& job, const BatchPromptText& given) const {
+  if (given.is_ids) {
+    job.request.token_ids = true;  // who speaks ids wants ids
+    BatchPrompt& prompt = add_ids(job, given.ids, TextStream::Begin::Continuation);
+    if (job.request.echo && options_.tokenizer) {
+      prompt.text = options_.tokenizer->decode(prompt.prompt);
+    }
+    return;
+  }
+  EncodeOptions encoding;
+  encoding.parse_special = options_.special;
+  const TextStream::Begin begin =
+      given.text.empty() ? TextStream::Begin::Text : TextStream::Begin::Continuation;
+  BatchPrompt& prompt = add_ids(job, options_.tokenizer->encode(given.text, encoding), begin);
+  if (job.request.echo) {
+    prompt.text = prompt.cut == 0 ? given.text : options_.tokenizer->decode(prompt.prompt);
+  }
+}
+
+void BatchPreparer::add_chat(BatchJob& job) const {
+  if (!options_.chat_template) fail_request(options_.chat_problem);
+  const Conversation conversation =
+      read_conversation(job.request.conversation, concat("line ", job.line));
+  // An answer is a text of its own; what follows a prompt goes on from it.
+  add_ids(job, encode_chat(*options_.tokenizer, *options_.chat_template, conversation),
+          TextStream::Begin::Text);
+}
+
+BatchPrompt& BatchPreparer::add_ids(BatchJob& job, std::vector<int32_t> ids,
+                                    TextStream::Begin begin) const {
+  const BatchRequest& request = job.request;
+  if (ids.empty()) fail_request("the prompt is empty, and the model has no token to begin with");
+  for (int32_t id : ids) {
+    if (id < 0 || id >= options_.vocab) {
+      fail_request(
+          concat("token id ", id, " is outside of the model's vocabulary of ", options_.vocab));
+    }
+  }
+  int64_t max_tokens = request.max_tokens.value_or(options_.max_tokens);
+  if (max_tokens < 0) max_tokens = options_.context;
+  BatchPrompt& prompt = job.prompts.emplace_back();
+  fit(ids, max_tokens, prompt);
+  prompt.job = &job;
+  prompt.prompt = std::move(ids);
+  prompt.max_tokens = max_tokens;
+  prompt.params = request.params;
+  prompt.stops = job.stop_ids;
+  prompt.score_prompt = request.echo && request.logprobs;
+  const size_t samples = static_cast<size_t>(request.samples);
+  prompt.cancelled = std::make_unique<std::atomic<bool>[]>(samples);
+  const SampleTextOptions options = text_options(job, begin);
+  for (size_t s = 0; s < samples; ++s) {
+    const std::string name = concat(job.id, " ", job.prompts.size() - 1, " ", s);
+    prompt.streams.push_back(name_hash(name)[0]);
+    prompt.texts.emplace_back(options);
+  }
+  job.open += request.samples;
+  return prompt;
+}
+
+// A prompt that leaves no room for what is asked for is too long, and never cut unasked.
+void BatchPreparer::fit(std::vector<int32_t>& ids, int64_t max_tokens, BatchPrompt& prompt) const {
+  const int64_t length = static_cast<int64_t>(ids.size());
+  if (length + (max_tokens > 0) <= options_.context) return;
+  if (options_.on_overflow == OnOverflow::Skip) throw Skipped();
+  if (options_.on_overflow == OnOverflow::Error) {
+    throw BatchError("context_length_exceeded",
+                     concat("the prompt is ", length, " tokens long",
+                            max_tokens > 0 ? " and the answer needs at least one" : "",
+                            ", but the context holds ", options_.context));
+  }
+  // Room for the answer, but at least half of the context stays prompt. BOS stays first.
+  const int64_t keep = std::max(options_.context - max_tokens, (options_.context + 1) / 2);
+  const bool bos = options_.tokenizer && ids.front() == options_.tokenizer->special().bos;
+  const int64_t first = bos && keep > 1 ? 1 : 0;
+  prompt.cut = length - keep;
+  ids.erase(ids.begin() + first, ids.begin() + first + prompt.cut);
+}
+
+SampleTextOptions BatchPreparer::text_options(const BatchJob& job, TextStream::Begin begin) const {
+  SampleTextOptions options;
+  options.tokenizer = options_.tokenizer;
+  options.begin = begin;
+  options.stops = &job.request.stops;
+  options.stop_ids = &job.stop_ids;
+  options.keep_picks = job.request.logprobs || job.request.token_ids;
+  return options;
+}
+
+std::set<std::string> BatchPreparer::unknown_fields() const {
+  const std::lock_guard lock(mutex_);
+  return unknown_fields_;
+}
+
+}  // namespace skald

@@ -1,0 +1,46 @@
+#include "app/batch_report.h"
+
+#include <cmath>
+
+#include "engine/error.h"
+#include "engine/printable.h"
+
+namespace skald {
+
+Json counts_json(const BatchCounts& counts, const SchedulerCounts& work) {
+  return {{"done", counts.done.load()},
+          {"failed", counts.failed.load()},
+          {"skipped", counts.skipped.load()},
+          {"done_before", counts.earlier.load()},
+          {"tokens_in", counts.tokens_in.load()},
+          {"tokens_out", counts.tokens_out.load()},
+          {"steps", work.steps},
+          {"shared_tokens", work.shared_tokens},
+          {"preemptions", work.preemptions},
+          {"memory_ran_out", work.lowered},
+          {"busy_seconds", std::round(work.busy_seconds * 1000) / 1000}};
+}
+
+std::string batch_report(const BatchReport& report) {
+  const SchedulerCounts& work = report.work;
+  const double seconds = report.progress.seconds() * static_cast<double>(report.devices);
+  const int busy = static_cast<int>(std::lround(100 * work.busy_seconds / seconds));
+  std::string text =
+      concat("skald: ", report.progress.summary(report.progress.seconds()), "\nskald: ", work.steps,
+             " steps, the model was busy ", busy, " % of the time");
+  if (work.shared_tokens > 0) text += concat(", ", work.shared_tokens, " tokens shared");
+  if (work.preemptions > 0) text += concat(", ", work.preemptions, " texts begun again");
+  if (work.lowered > 0) {
+    text += concat("\nskald: the device's memory ran out ", work.lowered,
+                   " times, and less was computed at a time; see --max-seqs and "
+                   "--max-tokens-per-step");
+  }
+  std::string names;
+  for (const std::string& name : report.unknown_fields) {
+    names += concat(names.empty() ? "" : ", ", printable(name, 60));
+  }
+  if (!names.empty()) text += concat("\nskald: fields without effect: ", names);
+  return text + "\n";
+}
+
+}  // namespace skald

@@ -1,0 +1,261 @@
+#include "app/batch_request.h"
+
+#include <charconv>
+
+#include "app/batch_fields.h"
+#include "engine/error.h"
+#include "engine/printable.h"
+
+namespace skald {
+namespace {
+
+constexpr int kMostDepth = 100;  // of lists and objects in each other; a schema may be deep
+constexpr int64_t kMostSamples = 1024, kMostTopLogprobs = 1000;
+constexpr std::string_view kChatUrl = "/v1/chat/completions", kTextUrl = "/v1/completions";
+
+[[noreturn]] void fail_request(const std::string& message) {
+  throw BatchError("invalid_request", message);
+}
+
+bool is_id(const Json& value) {
+  return value.is_number_integer() && value >= 0 && value <= INT32_MAX;
+}
+
+std::vector<int32_t> read_ids(std::string_view field, const Json& list) {
+  std::vector<int32_t> ids;
+  for (const Json& id : list) {
+    if (!is_id(id)) fail_field(field, "token ids", id);
+    ids.push_back(id.get<int32_t>());
+  }
+  return ids;
+}
+
+// A text, a list of ids, or a list of either.
+std::vector<BatchPromptText> read_prompts(const Json& prompt) {
+  constexpr size_t kMostPrompts = 4096;
+  constexpr std::string_view kExpected = "a text, a list of token ids, or a list of these";
+  if (prompt.is_string()) return {{prompt.get<std::string>(), {}, false}};
+  if (!prompt.is_array() || prompt.empty()) fail_field("prompt", kExpected, prompt);
+  if (prompt.front().is_number()) return {{"", read_ids("prompt", prompt), true}};
+  if (prompt.size() > kMostPrompts) {
+    fail_request(concat("field 'prompt': has ", prompt.size(), " prompts, at most ", kMostPrompts,
+                        " go in one line"));
+  }
+  std::vector<BatchPromptText> prompts;
+  for (const Json& one : prompt) {
+    const bool ids = one.is_array();
+    if (ids != prompt.front().is_array() || (!ids && !one.is_string())) {
+      fail_field("prompt", kExpected, one);
+    }
+    if (ids) {
+      prompts.push_back({"", read_ids("prompt", one), true});
+    } else {
+      prompts.push_back({one.get<std::string>(), {}, false});
+    }
+  }
+  return prompts;
+}
+
+std::vector<std::string> read_stops(const Json& stop) {
+  std::vector<std::string> stops;
+  if (stop.is_string()) {
+    stops.push_back(stop.get<std::string>());
+  } else if (stop.is_array()) {
+    for (const Json& one : stop) {
+      if (!one.is_string()) fail_field("stop", "a text or a list of texts", stop);
+      stops.push_back(one.get<std::string>());
+    }
+  } else {
+    fail_field("stop", "a text or a list of texts", stop);
+  }
+  for (const std::string& one : stops) {
+    if (one.empty()) fail_field("stop", "texts that are not empty", stop);
+  }
+  return stops;
+}
+
+void read_logit_bias(const Json& bias, SamplingParams& params) {
+  if (!bias.is_object()) fail_field("logit_bias", "an object of token ids and numbers", bias);
+  for (const auto& [key, value] : bias.items()) {
+    int32_t id = -1;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+    const bool good = error == std::errc() && end == key.data() + key.size() && id >= 0;
+    if (!good || !value.is_number()) {
+      fail_field("logit_bias", "an object of token ids and numbers", bias);
+    }
+    params.logit_bias.emplace_back(id, value.get<float>());
+  }
+}
+
+void read_sampling(BatchFields& fields, SamplingParams& params) {
+  fields.read("temperature", params.temperature);
+  fields.read_integer("top_k", -1, INT32_MAX, params.top_k);
+  fields.read("top_p", params.top_p);
+  fields.read("min_p", params.min_p);
+  fields.read("typical_p", params.typical_p);
+  fields.read("repeat_penalty", params.repeat_penalty);
+  fields.read("repetition_penalty", params.repeat_penalty);
+  fields.read_integer("repeat_last_n", -1, INT32_MAX, params.repeat_last_n);
+  fields.read("presence_penalty", params.presence_penalty);
+  fields.read("frequency_penalty", params.frequency_penalty);
+  fields.read_integer("seed", INT64_MIN, INT64_MAX, params.seed);
+  if (const Json* bias = fields.find("logit_bias")) read_logit_bias(*bias, params);
+}
+
+// A number of alternatives for a prompt, yes or no with a number beside it for a chat; either is
+// understood in both.
+void read_logprobs(BatchFields& fields, BatchRequest& request) {
+  int& top = request.params.top_logprobs;
+  const Json* logprobs = fields.find("logprobs");
+  if (logprobs && logprobs->is_boolean()) {
+    request.logprobs = logprobs->get<bool>();
+  } else if (logprobs) {
+    request.logprobs = fields.read_integer("logprobs", 0, kMostTopLogprobs, top);
+  }
+  if (fields.read_integer("top_logprobs", 0, kMostTopLogprobs, top)) {
+    if (top > 0 && logprobs && !request.logprobs) fail_request("top_logprobs without logprobs");
+    request.logprobs |= top > 0;
+  }
+}
+
+void read_response_format(const Json& format, BatchRequest& request) {
+  const Json type = format.is_object() ? format.value("type", Json()) : Json();
+  if (type == "text") return;
+  if (type != "json_object" && type != "json_schema") {
+    fail_field("response_format", "an object of type text, json_object or json_schema", format);
+  }
+  request.response_format = dump(format);
+}
+
+void read_input(BatchFields& fields, BatchRequest& request, std::string_view url) {
+  const Json* messages = fields.find("messages");
+  const Json* prompt = fields.find("prompt");
+  const Json* ids = fields.find("prompt_ids");
+  if ((messages != nullptr) + (prompt != nullptr) + (ids != nullptr) != 1) {
+    fail_request("expected one of 'prompt', 'messages' and 'prompt_ids'");
+  }
+  if (!url.empty() && (url == kChatUrl) != (messages != nullptr)) {
+    fail_request(concat("url ", url, " takes ", url == kChatUrl ? "'messages'" : "'prompt'"));
+  }
+  if (messages) {
+    request.chat = true;
+    Json conversation = {{"messages", *messages}};
+    for (const char* name : {"tools", "documents", "chat_template_kwargs"}) {
+      if (const Json* value = fields.find(name)) conversation[name] = *value;
+    }
+    request.conversation = dump(conversation);
+  } else if (prompt) {
+    request.prompts = read_prompts(*prompt);
+  } else {
+    if (!ids->is_array()) fail_field("prompt_ids", "a list of token ids", *ids);
+    request.prompts = {{"", read_ids("prompt_ids", *ids), true}};
+  }
+}
+
+void refuse_what_is_not_done(BatchFields& fields, const BatchRequest& request) {
+  bool stream = false;
+  if (fields.read("stream", stream) && stream) {
+    fail_request("field 'stream': a batch gives whole results; leave it out");
+  }
+  int64_t best_of = request.samples;
+  fields.read_integer("best_of", 1, kMostSamples, best_of);
+  if (best_of != request.samples) fail_request("field 'best_of': only as much as 'n' is done");
+  std::string suffix;
+  if (fields.read("suffix", suffix) && !suffix.empty()) {
+    fail_request("field 'suffix': filling in is not done");
+  }
+  if (request.echo && request.chat) fail_request("field 'echo': is for prompts, not for messages");
+}
+
+// Of a line in OpenAI's form: what is around the body.
+const Json& body_of(const Json& line, std::string& url, std::vector<std::string>& unknown) {
+  BatchFields fields(line);
+  fields.ignore({"custom_id"});
+  std::string method = "POST";
+  fields.read("method", method);
+  if (method != "POST") fail_request("field 'method': expected POST");
+  fields.read("url", url);
+  if (url != kChatUrl && url != kTextUrl) {
+    fail_request(concat("field 'url': expected ", kChatUrl, " or ", kTextUrl, ", found '",
+                        printable(url, 60), "'"));
+  }
+  const Json* body = fields.find("body");
+  if (!body->is_object()) fail_field("body", "an object", *body);
+  unknown = fields.unknown();
+  return *body;
+}
+
+}  // namespace
+
+Json parse_batch_line(std::string_view text) {
+  const auto shallow = [](int depth, Json::parse_event_t, Json&) {
+    if (depth > kMostDepth) {
+      throw BatchError("invalid_json", concat("lists and objects lie in each other more than ",
+                                              kMostDepth, " deep"));
+    }
+    return true;
+  };
+  Json line;
+  try {
+    line = Json::parse(text, shallow);
+  } catch (const Json::exception& error) {
+    // "[json.exception.parse_error.101] parse error at line 1, column 8: …"
+    const std::string_view all = error.what();
+    const size_t place = all.find("column ");
+    throw BatchError(
+        "invalid_json",
+        concat("is no JSON: ", printable(all.substr(place == all.npos ? 0 : place), 160)));
+  }
+  if (!line.is_object()) {
+    throw BatchError("invalid_json",
+                     concat("expected an object, found ", printable(dump(line), 60)));
+  }
+  return line;
+}
+
+std::optional<std::string> batch_line_id(const Json& line) {
+  for (const char* name : {"custom_id", "id"}) {
+    const auto found = line.find(name);
+    if (found == line.end() || found->is_null()) continue;
+    if (!found->is_string() && !found->is_number_integer()) {
+      fail_field(name, "a text or a whole number", *found);
+    }
+    return dump(*found);
+  }
+  return {};
+}
+
+BatchRequest read_batch_request(const Json& line, const SamplingParams& params,
+                                std::vector<std::string>& unknown) {
+  std::string url;
+  const bool openai = line.contains("body") && !line["body"].is_null();
+  const Json& body = openai ? body_of(line, url, unknown) : line;
+  BatchFields fields(body);
+  BatchRequest request;
+  request.params = params;
+  read_input(fields, request, url);
+  fields.read("model", request.model);
+  int64_t max_tokens = 0;
+  if (fields.read_integer("max_tokens", 0, INT64_C(1) << 40, max_tokens) ||
+      fields.read_integer("max_completion_tokens", 0, INT64_C(1) << 40, max_tokens)) {
+    request.max_tokens = max_tokens;
+  }
+  fields.read_integer("n", 1, kMostSamples, request.samples);
+  fields.read("echo", request.echo);
+  fields.read("ignore_eos", request.ignore_eos);
+  fields.read("return_token_ids", request.token_ids);
+  read_sampling(fields, request.params);
+  read_logprobs(fields, request);
+  if (const Json* stop = fields.find("stop")) request.stops = read_stops(*stop);
+  if (const Json* ids = fields.find("stop_token_ids")) {
+    request.stop_ids = read_ids("stop_token_ids", *ids);
+  }
+  if (const Json* format = fields.find("response_format")) read_response_format(*format, request);
+  refuse_what_is_not_done(fields, request);
+  fields.ignore({"id", "custom_id", "method", "url", "body", "user", "metadata", "store",
+                 "stream_options", "service_tier", "tool_choice", "parallel_tool_calls"});
+  for (std::string& name : fields.unknown()) unknown.push_back(std::move(name));
+  return request;
+}
+
+}  // namespace skald

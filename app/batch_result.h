@@ -1,0 +1,20 @@
+// A job's result as a line of the output: in the shape of OpenAI's batch output, or plain. Nothing
+// in it depends on when or where it was computed: the same request gives the same bytes.
+#pragma once
+
+#include <string>
+
+#include "app/batch_job.h"
+#include "tokenizer/tokenizer.h"
+
+namespace skald {
+
+struct BatchResultOptions {
+  const Tokenizer* tokenizer = nullptr;  // none: texts are null
+  std::string model;                     // where the line names none
+  bool plain = false;
+};
+
+std::string batch_result(const BatchJob& job, const BatchResultOptions& options);
+
+}  // namespace skald

@@ -1,0 +1,68 @@
+// A queue between threads that holds only so much: whoever is ahead waits. close() lets the readers
+// take what is left; abandon() wakes everybody at once and drops it.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+namespace skald {
+
+template <class T>
+class BoundedQueue {
+ public:
+  explicit BoundedQueue(size_t most) : most_(most) {}
+
+  bool push(T item) {  // false: nobody reads any more
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return closed_ || items_.size() < most_; });
+    if (closed_) return false;
+    items_.push_back(std::move(item));
+    changed_.notify_all();
+    return true;
+  }
+
+  std::optional<T> pop() {  // nothing: closed, and nothing is left
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return closed_ || !items_.empty(); });
+    return take();
+  }
+
+  std::optional<T> try_pop() {  // nothing: nothing is there now
+    const std::lock_guard lock(mutex_);
+    return take();
+  }
+
+  void close() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    changed_.notify_all();
+  }
+
+  void abandon() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    items_.clear();
+    changed_.notify_all();
+  }
+
+ private:
+  std::optional<T> take() {
+    if (items_.empty()) return {};
+    std::optional<T> item(std::move(items_.front()));
+    items_.pop_front();
+    changed_.notify_all();
+    return item;
+  }
+
+  const size_t most_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<T> items_;
+  bool closed_ = false;
+};
+
+}  // namespace skald

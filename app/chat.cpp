@@ -1,0 +1,170 @@
+// skald chat: a dialogue with a model, at a terminal or through a pipe.
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "app/atomic_file.h"
+#include "app/chat_flags.h"
+#include "app/chat_program.h"
+#include "app/commands.h"
+#include "app/device.h"
+#include "app/help.h"
+#include "app/open.h"
+#include "app/open_template.h"
+#include "app/output.h"
+#include "engine/error.h"
+#include "engine/printable.h"
+#include "models/fingerprint.h"
+
+namespace skald {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ChatCommandFlags {
+  ModelFlags model;
+  std::string path;  // the same, as an argument
+  ChatFlags chat;
+  ChatSettings settings;
+  std::vector<std::string> stops;
+  std::string session, context_full = "ask";
+  bool no_history = false, hide_thinking = false, raw = false, stats = false;
+};
+
+ContextFull context_full(const std::string& name) {
+  if (name == "drop") return ContextFull::Drop;
+  return name == "stop" ? ContextFull::Stop : ContextFull::Ask;
+}
+
+// What a person who begins to type should know.
+std::string greeting(const OpenedModel& opened, const Executor& executor,
+                     const ChatTemplate& chat) {
+  return concat(printable(opened.path.filename().string()), ", context of ", executor.context(),
+                " tokens, template from ", printable(chat.source()), "; /help shows the commands");
+}
+
+void resume(ChatSession& session, Dialogue& dialogue, ChatScreen& screen) {
+  const ChatSession::Resumed resumed = session.resume(dialogue);
+  if (!resumed.found) return;
+  std::string text = concat("goes on from ", dialogue.messages().size(), " messages");
+  if (!resumed.missing.empty() && !dialogue.messages().empty()) {
+    text += concat("; their cache is computed anew: ", resumed.missing);
+  }
+  screen.notice(text);
+}
+
+int chat(ChatCommandFlags& flags) {
+  if (!flags.path.empty() && !flags.model.model.empty()) {
+    fail(Exit::Usage, "a model is given twice: '", printable(flags.path), "' and -m ",
+         printable(flags.model.model));
+  }
+  if (!flags.path.empty()) flags.model.model = flags.path;
+  if (!flags.session.empty()) check_writable(flags.session);  // before a model takes its time
+
+  ScreenOptions look;
+  look.interactive = stdin_is_terminal() && StandardOutput().is_terminal();
+  look.raw = flags.raw;
+  look.hide_thinking = flags.hide_thinking;
+  look.traits = find_terminal_traits();
+  ChatScreen screen(look);
+
+  const Device device = parse_device(flags.model.device);
+  const OpenedModel opened = open_model(flags.model);
+  check_context(flags.model, opened.model.config);
+  const ModelTokenizer tokens = open_tokenizer(opened);
+  const ChatTemplate chat_template = open_chat_template(opened.path, flags.chat.chosen);
+  sampling_params(flags.settings.sampling, opened.model.config.vocab);
+  draw_seed(flags.settings);
+  const std::unique_ptr<Executor> executor = make_executor(opened.model, flags.model.run, device);
+
+  Dialogue dialogue({*executor, *tokens.tokenizer, chat_template, tokens.stop_ids,
+                     template_variables(flags.chat)});
+  std::optional<ChatSession> session;
+  if (!flags.session.empty()) {
+    session.emplace(flags.session, model_hash(opened), *executor);
+    resume(*session, dialogue, screen);
+  }
+  if (!flags.chat.system.empty()) dialogue.set_system(flags.chat.system);
+
+  LineHistory history(screen.interactive() && !flags.no_history ? default_history_file()
+                                                                : fs::path());
+  std::optional<TerminalMode> terminal;
+  std::unique_ptr<LineSource> lines;
+  if (screen.interactive()) {
+    screen.say_dimmed(greeting(opened, *executor, chat_template));
+    terminal.emplace().hide_keys();
+  }
+  lines = terminal && !look.traits.dumb ? make_line_editor(*terminal, look.traits, history)
+                                        : make_plain_lines(terminal ? &*terminal : nullptr);
+
+  ChatProgram program({.dialogue = dialogue,
+                       .screen = screen,
+                       .lines = *lines,
+                       .tokenizer = *tokens.tokenizer,
+                       .executor = *executor,
+                       .terminal = terminal ? &*terminal : nullptr,
+                       .history = screen.interactive() ? &history : nullptr,
+                       .session = session ? &*session : nullptr},
+                      flags.settings);
+  program.stops = flags.stops;
+  program.context_full = context_full(flags.context_full);
+  program.show_stats = flags.stats;
+  const int code = program.run();
+  if (!history.problem().empty()) screen.notice("the history is not kept: " + history.problem());
+  return code;
+}
+
+}  // namespace
+
+void add_chat(CLI::App& program, Action& chosen) {
+  CLI::App* command = add_command(
+      program, "chat",
+      "Talks with a model. On a terminal lines are edited and kept as history, and commands begin\n"
+      "with a slash: /help shows them. In a pipe each line of stdin is a message, and stdout is\n"
+      "the answers alone.",
+      {"skald chat model.gguf", "skald chat folder/ -sys \"Be brief.\" --session notes.chat",
+       "skald chat base.gguf --chat-template chatml",
+       "printf 'Hi\\nAnd in French?\\n' | skald chat model.gguf > answers.txt"});
+  auto flags = std::make_shared<ChatCommandFlags>();
+  command->add_option("path", flags->path, "")->option_text("[MODEL]")->check(not_empty());
+  add_model_flag(*command, flags->model);
+  add_system_flag(*command, flags->chat);
+  command
+      ->add_option("--session", flags->session,
+                   "Go on from this file, and keep messages and cache in it")
+      ->type_name("FILE")
+      ->check(not_empty())
+      ->group("Prompt");
+  add_template_flags(*command, flags->chat);
+  add_chat_settings(*command, flags->settings);
+  command->add_option("--stop", flags->stops, "End an answer before this text; may be repeated")
+      ->type_name("TEXT")
+      ->check(not_empty())
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->group(kChangesOutput);
+  command
+      ->add_option("--context-full", flags->context_full,
+                   "ask, in a pipe an error; drop the oldest turns; or stop")
+      ->type_name("WHAT")
+      ->check(CLI::IsMember({"ask", "drop", "stop"}))
+      ->capture_default_str()
+      ->group(kChangesOutput);
+  add_run_flags(*command, flags->model);
+  add_device_flag(*command, flags->model);
+  command->add_flag("--hide-thinking", flags->hide_thinking, "Show only that a model is thinking")
+      ->group("Output");
+  command
+      ->add_flag("--raw-output", flags->raw,
+                 "Control characters in answers reach the terminal as they are")
+      ->group("Output");
+  command->add_flag("--stats", flags->stats, "After each answer, say how fast it came")
+      ->group("Output");
+  command->add_flag("--no-history", flags->no_history, "Keep no history of what is typed")
+      ->group("Output");
+  command->callback([=, &chosen] { chosen = [=] { return chat(*flags); }; });
+}
+
+}  // namespace skald

@@ -1,0 +1,39 @@
+#include "app/chat_flags.h"
+
+#include "app/help.h"
+#include "engine/error.h"
+
+namespace skald {
+
+void add_system_flag(CLI::App& command, ChatFlags& flags) {
+  command.add_option("--system-prompt", flags.system, "A system message before the others")
+      ->type_name("TEXT")
+      ->group("Prompt");
+}
+
+void add_template_flags(CLI::App& command, ChatFlags& flags) {
+  command
+      .add_option("--chat-template", flags.chosen,
+                  "In place of the model's own: a file, or a name such as chatml or llama3")
+      ->type_name("FILE|NAME")
+      ->check(not_empty())
+      ->group(kChangesOutput);
+  command
+      .add_option("--chat-template-kwargs", flags.variables,
+                  "Further variables: {\"enable_thinking\": false}")
+      ->type_name("JSON")
+      ->check(not_empty())
+      ->group(kChangesOutput);
+}
+
+jinja::Dict template_variables(const ChatFlags& flags) {
+  jinja::Dict variables;
+  if (flags.variables.empty()) return variables;
+  constexpr const char* kName = "--chat-template-kwargs";
+  const jinja::Value value = jinja::from_json(flags.variables, kName);
+  if (!value.as_dict()) fail(Exit::Usage, kName, ": expected a JSON object");
+  for (const auto& entry : value.as_dict()->entries()) variables.set(entry.key, entry.value);
+  return variables;
+}
+
+}  // namespace skald

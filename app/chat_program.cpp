@@ -1,0 +1,207 @@
+#include "app/chat_program.h"
+
+#include <signal.h>
+
+#include <cctype>
+#include <cstdio>
+#include <utility>
+
+#include "app/chat_commands.h"
+#include "app/signals.h"
+#include "engine/error.h"
+#include "engine/size_text.h"
+
+namespace skald {
+namespace {
+
+bool is_blank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+}
+
+bool is_command(std::string_view line) {
+  return line.size() > 1 && line[0] == '/' && std::isalpha(static_cast<unsigned char>(line[1]));
+}
+
+std::string turns_text(int turns) { return concat(turns, turns == 1 ? " turn" : " turns"); }
+
+}  // namespace
+
+ChatProgram::ChatProgram(const ChatParts& parts, ChatSettings s)
+    : settings(std::move(s)), parts_(parts) {}
+
+int ChatProgram::run() {
+  const auto save_all = [&] {
+    if (parts_.session) parts_.session->save(dialogue());
+  };
+  int code = 0;
+  try {
+    code = talk();
+  } catch (...) {
+    try {
+      save_all();
+    } catch (const Error&) {  // the first one is what matters
+    }
+    throw;
+  }
+  save_all();
+  return code;
+}
+
+int ChatProgram::talk() {
+  const bool person = screen().interactive();
+  while (!done_) {
+    if (interrupted_by() == SIGTERM || (interrupted_by() && !person)) return 128 + interrupted_by();
+    forget_interrupt();
+    std::string message;
+    bool repaired = false;
+    const auto got =
+        read_message(parts_.lines, person ? "> " : "", person ? ". " : "", message, repaired);
+    if (got == LineSource::Got::Interrupted) continue;
+    if (got == LineSource::Got::End) break;
+    if (repaired) screen().notice("bytes that are no UTF-8 were replaced by U+FFFD");
+    if (is_blank(message)) continue;
+    if (parts_.history) parts_.history->add(message);
+    try {
+      take(message);
+    } catch (const Error& error) {
+      if (!person || error.code() == Exit::Closed) throw;
+      screen().notice(error.what());
+    }
+  }
+  return 0;
+}
+
+void ChatProgram::take(const std::string& line) {
+  if (is_command(line)) {
+    run_chat_command(*this, line);
+  } else {
+    send(line);
+  }
+}
+
+void ChatProgram::attach(std::string text) {
+  if (!attached_.empty()) attached_ += "\n\n";
+  attached_ += std::move(text);
+}
+
+void ChatProgram::send(const std::string& message) {
+  if (dialogue().awaits_answer()) {
+    fail(Exit::Failed,
+         "the last message has no answer yet: /retry answers it, /undo takes it back");
+  }
+  dialogue().say(attached_.empty() ? message : attached_ + "\n\n" + message);
+  attached_.clear();
+  const auto take_back = [&] {
+    if (dialogue().awaits_answer()) dialogue().undo();
+  };
+  try {
+    answer();
+  } catch (...) {
+    take_back();
+    throw;
+  }
+  take_back();
+  save();
+}
+
+void ChatProgram::retry() {
+  const std::vector<Message> before = dialogue().messages();
+  if (!dialogue().take_back_answer()) fail(Exit::Failed, "there is no message to answer yet");
+  const auto restore = [&] {
+    if (dialogue().awaits_answer()) dialogue().replace(before);
+  };
+  try {
+    answer();
+  } catch (...) {
+    restore();
+    throw;
+  }
+  restore();
+  save();
+}
+
+bool ChatProgram::interrupted() {
+  if (parts_.terminal && take_suspended()) parts_.terminal->suspend();
+  return interrupted_by() != 0;
+}
+
+void ChatProgram::answer() {
+  AnswerOptions options;
+  options.sampling = sampling_params(settings.sampling, executor().program().vocab());
+  options.stops = stops;
+  options.most_tokens = settings.most_tokens;
+  options.text = [&](std::string_view piece) { screen().answer(piece); };
+  options.interrupted = [&] { return interrupted(); };
+  options.drop_turns = [&](const Room& room) { return may_drop(room); };
+  screen().begin_answer(dialogue().prompt());
+  const Answer answer = dialogue().answer(options);
+  const bool begun = !dialogue().awaits_answer();
+  if (begun) {
+    screen().end_answer();
+    last_ = answer;
+    ++answers_;
+    tokens_ += answer.generated.tokens;
+  }
+  if (answer.generated.reason == FinishReason::Context) {
+    if (!screen().interactive()) fail_full(begun);
+    screen().notice(begun ? "the answer ends here: the context is full"
+                          : "the message is taken back: the context is full; /clear and /undo make "
+                            "room");
+  }
+  if (answer.generated.reason == FinishReason::Interrupted && screen().interactive()) {
+    screen().say_dimmed(begun ? "[interrupted]" : "[interrupted: the message is taken back]");
+  }
+  if (show_stats && begun) screen().say_dimmed(stats());
+}
+
+void ChatProgram::fail_full(bool begun) const {
+  fail(Exit::Failed, "the context of ", executor().context(), " tokens is full",
+       begun ? ", the last answer is cut off" : "",
+       context_full == ContextFull::Drop
+           ? ", and there is no turn left to drop"
+           : "; --context-full drop goes on without the oldest turns, -c asks for a larger one");
+}
+
+bool ChatProgram::may_drop(const Room& room) {
+  const std::string full =
+      concat("the context is full: ", room.needed, " tokens are needed, it holds ", room.context);
+  const std::string turns =
+      concat("the oldest ", turns_text(room.drop), " of ", dialogue().turns());
+  if (context_full == ContextFull::Drop) {
+    screen().notice(concat(full, "; without ", turns, " it goes on"));
+    return true;
+  }
+  if (context_full == ContextFull::Stop || !screen().interactive()) return false;
+  screen().notice(concat(full, ". Drop ", turns, ", or stop here?"));
+  bool drop = false;
+  for (std::string line;;) {
+    const auto got = parts_.lines.read("drop or stop? ", line);
+    if (got == LineSource::Got::Interrupted) forget_interrupt();
+    drop = got == LineSource::Got::Line && (line == "d" || line == "drop");
+    if (drop || got != LineSource::Got::Line || line == "s" || line == "stop") break;
+  }
+  return drop;
+}
+
+void ChatProgram::save() {
+  if (parts_.session) parts_.session->save_messages(dialogue());
+}
+
+std::string ChatProgram::stats() const {
+  if (!last_) return "no answer yet";
+  const Generated& generated = last_->generated;
+  char text[256];
+  std::snprintf(text, sizeof text,
+                "prompt of %lld tokens, %lld of them from the cache; first token after %.3f s; "
+                "%lld new tokens",
+                static_cast<long long>(last_->prompt), static_cast<long long>(last_->reused),
+                generated.prompt_seconds(), static_cast<long long>(generated.tokens));
+  std::string line = text;
+  if (generated.tokens > 1) {
+    std::snprintf(text, sizeof text, ", %.1f tokens/s", generated.tokens_per_second());
+    line += text;
+  }
+  return line;
+}
+
+}  // namespace skald

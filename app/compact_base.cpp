@@ -1,0 +1,207 @@
+// skald's compact base file: of each row the most probable tokens, and what the others weigh
+// together. Some 2 KB a row, where llama.cpp's takes 64 to 256 KB.
+//
+// Little-endian: "SKALDKL1", a uint64 with the length of a JSON object and the object (the heading
+// of the run, chunks [first, last), "vocab", "top"); then, for each scored token: float32
+// log-probabilities [top] from the best on, int32 ids [top], and three float32: the target's
+// log-probability, the probability m of all other tokens together, and the sum of p ln p over them.
+//
+// The divergence over the stored tokens is exact. Of the others, sum p ln(p / q) is
+//   at least m ln(m / m_q), m_q being what the compared model gives to them together (the log-sum
+//   inequality), which is the value that is reported,
+//   at most the stored sum of p ln p less the least that sum p ln q can be: no p is above the
+//   smallest stored one, so that the mass lies at worst on the tokens that q finds least likely.
+// The difference of both is the row's slack.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "app/base_file.h"
+#include "app/output_file.h"
+#include "app/stored_rows.h"
+#include "engine/error.h"
+
+namespace skald {
+namespace {
+
+constexpr std::string_view kMagic = "SKALDKL1";
+constexpr int64_t kMostHeadBytes = 1 << 20;
+
+struct RowTail {
+  float target, mass, sum;  // of p ln p
+};
+
+int64_t row_bytes(int top) { return int64_t{top} * 8 + static_cast<int64_t>(sizeof(RowTail)); }
+
+class CompactBase final : public BaseReader {
+ public:
+  explicit CompactBase(const std::string& path) : file_(path) {
+    const auto head_bytes = file_.number<uint64_t>(8);
+    if (head_bytes > kMostHeadBytes) refuse();
+    std::string head(head_bytes, ' ');
+    file_.read(16, std::as_writable_bytes(std::span(head)));
+    const Json json = Json::parse(head, nullptr, false);
+    try {
+      heading_ = read_heading(json);
+      range_ = {json.at("first"), json.at("last"), json.at("vocab")};
+      top_ = json.at("top");
+    } catch (const Json::exception&) {
+      refuse();
+    }
+    if (top_ < 1 || range_.vocab < top_ || range_.first < 0 || range_.last <= range_.first) {
+      refuse();
+    }
+    rows_at_ = 16 + static_cast<int64_t>(head_bytes);
+    logprobs_.resize(static_cast<size_t>(top_));
+    ids_.resize(static_cast<size_t>(top_));
+  }
+
+  std::string description() const override {
+    return concat(file_.name(), " (compact, the ", top_, " most probable tokens)");
+  }
+  int64_t vocab() const override { return range_.vocab; }
+  int64_t first_chunk() const override { return range_.first; }
+  int64_t chunks() const override { return range_.last - range_.first; }
+  std::optional<PplHeading> heading() const override { return heading_; }
+
+  StoredComparison compare(int64_t row, std::span<const float> logits, int32_t target) override {
+    const RowTail tail = read_row(row);
+    RowComparison result{score_row(logits, target), {}, 0};
+    result.base.logprob = tail.target;
+    result.base.top = ids_[0];
+    result.base.top_logprob = logprobs_[0];
+    result.base.entropy = -tail.sum;
+    const double log_total = log_sum_exp(logits);
+    double rest = 1;  // of the compared model
+    rest_.assign(logits.begin(), logits.end());
+    for (size_t i = 0; i < ids_.size(); ++i) {
+      const auto id = static_cast<size_t>(ids_[i]);
+      if (ids_[i] < 0 || id >= logits.size()) refuse();
+      const double logprob = logits[id] - log_total, base = logprobs_[i], p = std::exp(base);
+      result.divergence += p * (base - logprob);
+      result.base.entropy -= p * base;
+      rest -= std::exp(logprob);
+      rest_[id] = INFINITY;  // not of the rest: behind all others
+    }
+    if (tail.mass <= 0 || ids_.size() == logits.size()) return {result, 0};
+    const double mass = tail.mass;
+    rest = std::max(rest, 1e-300);
+    const double least = mass * std::log(mass / rest);
+    const double most = tail.sum - worst_sum(mass, log_total);
+    result.divergence += least;
+    return {result, std::max(most - least, 0.0)};
+  }
+
+ private:
+  [[noreturn]] void refuse() const {
+    fail(Exit::Failed, file_.name(), ": is damaged; write it again with --save-base");
+  }
+
+  RowTail read_row(int64_t row) {
+    const int64_t at = rows_at_ + row * row_bytes(top_);
+    RowTail tail;
+    file_.read(at, std::as_writable_bytes(std::span(logprobs_)));
+    file_.read(at + 4 * top_, std::as_writable_bytes(std::span(ids_)));
+    file_.read(at + 8 * top_, std::as_writable_bytes(std::span(&tail, 1)));
+    return tail;
+  }
+
+  // The least that sum p ln q can be over the rest, for a mass of which no token has more than the
+  // smallest stored one.
+  double worst_sum(double mass, double log_total) {
+    const double most_p = std::exp(double{logprobs_.back()});
+    const size_t count = static_cast<size_t>(
+        std::min(std::ceil(mass / most_p), static_cast<double>(rest_.size() - ids_.size())));
+    const auto end = rest_.begin() + static_cast<std::ptrdiff_t>(std::max<size_t>(count, 1));
+    std::nth_element(rest_.begin(), end - 1, rest_.end());
+    std::sort(rest_.begin(), end);
+    double sum = 0, left = mass;
+    for (auto logit = rest_.begin(); logit != end; ++logit) {
+      const double p = logit + 1 == end ? left : std::min(most_p, left);
+      sum += p * (*logit - log_total);
+      left -= p;
+    }
+    return sum;
+  }
+
+  StoredRows file_;
+  std::optional<PplHeading> heading_;
+  BaseRange range_;
+  int top_ = 0;
+  int64_t rows_at_ = 0;
+  std::vector<float> logprobs_;  // [top]
+  std::vector<int32_t> ids_;     // [top]
+  std::vector<float> rest_;      // [vocab]
+};
+
+class CompactBaseWriter final : public BaseWriter {
+ public:
+  CompactBaseWriter(const std::string& path, const PplHeading& heading, const BaseRange& range,
+                    int top)
+      : file_(path), top_(static_cast<size_t>(std::min<int64_t>(top, range.vocab))) {
+    Json json = to_json(heading);
+    json["first"] = range.first;
+    json["last"] = range.last;
+    json["vocab"] = range.vocab;
+    json["top"] = top_;
+    const std::string head = dump(json);
+    const uint64_t bytes = head.size();
+    file_.write(kMagic);
+    put(&bytes, sizeof bytes);
+    file_.write(head);
+  }
+
+  void write(std::span<const float> logits, int32_t target) override {
+    order_.resize(logits.size());
+    for (size_t i = 0; i < order_.size(); ++i) order_[i] = static_cast<int32_t>(i);
+    const auto logit = [&](int32_t id) { return logits[static_cast<size_t>(id)]; };
+    const auto better = [&](int32_t a, int32_t b) {
+      return logit(a) != logit(b) ? logit(a) > logit(b) : a < b;
+    };
+    const auto end = order_.begin() + static_cast<std::ptrdiff_t>(top_);
+    std::nth_element(order_.begin(), end - 1, order_.end(), better);
+    std::sort(order_.begin(), end, better);
+
+    const double log_total = log_sum_exp(logits);
+    logprobs_.clear();
+    for (auto id = order_.begin(); id != end; ++id) {
+      logprobs_.push_back(static_cast<float>(logit(*id) - log_total));
+    }
+    double mass = 0, sum = 0;
+    for (auto id = end; id != order_.end(); ++id) {
+      const double logprob = logit(*id) - log_total, p = std::exp(logprob);
+      mass += p;
+      if (p > 0) sum += p * logprob;
+    }
+    const RowTail tail = {static_cast<float>(logit(target) - log_total), static_cast<float>(mass),
+                          static_cast<float>(sum)};
+    put(logprobs_.data(), 4 * top_);
+    put(order_.data(), 4 * top_);
+    put(&tail, sizeof tail);
+  }
+
+  void finish() override { file_.finish(); }
+
+ private:
+  void put(const void* bytes, size_t count) {
+    file_.write({static_cast<const char*>(bytes), count});
+  }
+
+  OutputFile file_;
+  size_t top_;
+  std::vector<int32_t> order_;
+  std::vector<float> logprobs_;
+};
+
+}  // namespace
+
+std::unique_ptr<BaseReader> read_compact_base(const std::string& path) {
+  return std::make_unique<CompactBase>(path);
+}
+
+std::unique_ptr<BaseWriter> write_compact_base(const std::string& path, const PplHeading& heading,
+                                               const BaseRange& range, int top) {
+  return std::make_unique<CompactBaseWriter>(path, heading, range, top);
+}
+
+}  // namespace skald

@@ -1,0 +1,123 @@
+// skald completion and skald man: what an installation has beside the program, made by itself.
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "app/command_line.h"
+#include "app/commands.h"
+#include "app/completion_scripts.h"
+#include "app/find_model.h"
+#include "app/help.h"
+#include "app/man_page.h"
+#include "app/output.h"
+#include "engine/error.h"
+#include "engine/printable.h"
+
+namespace skald {
+namespace {
+
+namespace fs = std::filesystem;
+
+void write_file(const fs::path& file, const std::string& text) {
+  std::error_code error;
+  fs::create_directories(file.parent_path(), error);
+  std::ofstream out(file, std::ios::binary | std::ios::trunc);
+  if (!(out << text).flush()) {
+    fail(Exit::Failed, printable(file.string()), ": cannot be written: ", std::strerror(errno));
+  }
+}
+
+struct Shell {
+  std::string_view name;
+  std::string (*script)(const std::vector<CommandData>&);
+  const char* file;  // below share/, where the shell looks for it
+};
+constexpr Shell kShells[] = {{"bash", bash_completion, "bash-completion/completions/skald"},
+                             {"zsh", zsh_completion, "zsh/site-functions/_skald"},
+                             {"fish", fish_completion, "fish/vendor_completions.d/skald.fish"}};
+
+int complete(const CLI::App& program, const std::string& shell, const std::string& folder) {
+  if (shell.empty() == folder.empty()) {
+    fail(Exit::Usage, "give either a shell (bash, zsh, fish) or -o; see 'skald completion --help'");
+  }
+  if (shell == "models") {
+    std::string text;
+    for (const std::string& name : model_names(model_places())) text += printable(name) + "\n";
+    StandardOutput().write(text);
+    return 0;
+  }
+  const std::vector<CommandData> commands = describe_program(program);
+  for (const Shell& one : kShells) {
+    if (!folder.empty()) write_file(fs::path(folder) / one.file, one.script(commands));
+    if (one.name != shell) continue;
+    StandardOutput().write(one.script(commands));
+    return 0;
+  }
+  if (folder.empty()) {
+    fail(Exit::Usage, "'", printable(shell), "': expected bash, zsh, fish or models");
+  }
+  return 0;
+}
+
+int print_manual(const CLI::App& program, const std::string& name, const std::string& folder) {
+  if (!name.empty() && !folder.empty()) {
+    fail(Exit::Usage, "-o writes the pages of all commands: name none");
+  }
+  const std::vector<CommandData> commands = describe_program(program);
+  for (const CommandData& command : commands) {
+    const std::string page = man_page(command, commands);
+    if (!folder.empty()) {
+      write_file(fs::path(folder) / "man1" / (man_page_name(command) + ".1"), page);
+    } else if (command.name == name) {
+      StandardOutput().write(page);
+      return 0;
+    }
+  }
+  if (folder.empty())
+    fail(Exit::Usage, "unknown command '", printable(name), "'; see 'skald --help'");
+  return 0;
+}
+
+struct WordAndFolder {
+  std::string word, folder;
+};
+
+std::shared_ptr<WordAndFolder> add_flags(CLI::App& command, const char* word, const char* folder) {
+  auto flags = std::make_shared<WordAndFolder>();
+  command.add_option("word", flags->word, "")->option_text(word);
+  command.add_option("-o,--output", flags->folder, folder)
+      ->type_name("DIR")
+      ->check(not_empty())
+      ->group("Output");
+  return flags;
+}
+
+}  // namespace
+
+void add_completion(CLI::App& program, Action& chosen) {
+  CLI::App* command = add_command(
+      program, "completion",
+      "Prints what shells need to complete commands, flags and models. SHELL is bash, zsh or\n"
+      "fish; for \"models\", the names that -m knows are printed.",
+      {"skald completion bash > ~/.local/share/bash-completion/completions/skald",
+       "source <(skald completion zsh)",
+       "skald completion fish > ~/.config/fish/completions/skald.fish"});
+  const auto flags = add_flags(*command, "[SHELL]", "Write those of all shells below DIR instead");
+  command->callback([=, &program, &chosen] {
+    chosen = [=, &program] { return complete(program, flags->word, flags->folder); };
+  });
+}
+
+void add_man(CLI::App& program, Action& chosen) {
+  CLI::App* command = add_command(
+      program, "man", "Prints the manual page of a command or of skald itself, in troff.",
+      {"skald man run | man -l -", "skald man -o ~/.local/share/man"});
+  const auto flags = add_flags(*command, "[COMMAND]", "Write all pages below DIR instead");
+  command->callback([=, &program, &chosen] {
+    chosen = [=, &program] { return print_manual(program, flags->word, flags->folder); };
+  });
+}
+
+}  // namespace skald

@@ -1,0 +1,40 @@
+// The documents of the `doc` protocol: each file one, or, of a file *.jsonl, each line one: a JSON
+// string, or an object with "text". Read one at a time; of a long file only where its lines begin
+// is kept.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/text_file.h"
+
+namespace skald {
+
+class Documents {
+ public:
+  explicit Documents(const std::vector<std::string>& paths);
+
+  int64_t count() const { return static_cast<int64_t>(places_.size()); }
+  int64_t bytes() const { return bytes_; }               // of all files
+  const std::string& sha256() const { return sha256_; }  // of all files' bytes, one after the other
+  std::string text(int64_t document) const;
+
+ private:
+  struct Place {
+    size_t file;
+    int64_t offset, bytes;
+    int64_t line;  // of a *.jsonl, else 0
+  };
+
+  std::vector<std::unique_ptr<TextFile>> files_;
+  std::vector<Place> places_;
+  std::string sha256_;
+  int64_t bytes_ = 0;
+};
+
+// As lm-evaluation-harness counts them: Python's len(re.split(r"\s+", text)).
+int64_t count_words(std::string_view text);
+
+}  // namespace skald

@@ -1,0 +1,248 @@
+// skald perplexity: how well a model predicts a text, by a named protocol; and how much one differs
+// from another.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+
+#include "app/commands.h"
+#include "app/help.h"
+#include "app/output.h"
+#include "app/output_file.h"
+#include "app/ppl_job.h"
+#include "app/ppl_log.h"
+#include "app/ppl_plot.h"
+#include "app/ppl_progress.h"
+#include "app/ppl_report.h"
+#include "app/ppl_run.h"
+#include "app/signals.h"
+#include "engine/error.h"
+
+namespace skald {
+namespace {
+
+// The files that a run writes beside its result.
+class Outputs {
+ public:
+  Outputs(const PplFlags& flags, PplJob& job) : tokenizer_(job.tokenizer()) {
+    if (!flags.jsonl.empty()) jsonl_.emplace(flags.jsonl);
+    if (!flags.tokens.empty()) tokens_.emplace(flags.tokens);
+    if (jsonl_) jsonl_->write(dump(to_json(job.heading())) + "\n");
+    const int64_t vocab = job.executor().program().vocab();
+    if (!flags.save_logits.empty()) {
+      if (job.range().first != 0) {
+        fail(Exit::Usage, "--save-logits: llama.cpp's file begins with the first chunk; take ",
+             "--chunks 0:N");
+      }
+      save_ = write_llama_logits(flags.save_logits, job.settings().context, vocab, job.ids());
+    } else if (!flags.save_base.empty()) {
+      save_ = write_compact_base(flags.save_base, job.heading(),
+                                 {job.range().first, job.range().last, vocab},
+                                 static_cast<int>(flags.base_top));
+    }
+  }
+
+  bool wants_tokens() const { return tokens_.has_value(); }
+  BaseWriter* save() const { return save_.get(); }
+
+  void add(const PplToken& token) {
+    Json json = {{"chunk", token.chunk},
+                 {"token", token.place},
+                 {"id", token.id},
+                 {"text", std::string(tokenizer_.piece_bytes(token.id))},
+                 {"logprob", token.score.logprob},
+                 {"rank", token.score.rank},
+                 {"entropy", token.score.entropy}};
+    if (token.comparison) {
+      json["base_logprob"] = token.comparison->row.base.logprob;
+      json["divergence"] = token.comparison->row.divergence;
+    }
+    tokens_->write(dump(json) + "\n");
+  }
+
+  void add(const PplChunk& chunk) {
+    if (!jsonl_) return;
+    jsonl_->write(dump(to_json(chunk)) + "\n");
+    jsonl_->flush();
+  }
+
+  void finish() {
+    if (jsonl_) jsonl_->finish();
+    if (tokens_) tokens_->finish();
+    if (save_) save_->finish();
+  }
+
+ private:
+  const Tokenizer& tokenizer_;
+  std::optional<OutputFile> jsonl_, tokens_;
+  std::unique_ptr<BaseWriter> save_;
+};
+
+void print_result(const PplFlags& flags, const PplTotal& total) {
+  if (!flags.plot.empty()) {
+    OutputFile plot(flags.plot);
+    plot.write(plot_svg(total));
+    plot.finish();
+  }
+  StandardOutput out;
+  if (flags.llama_format) {
+    out.write(llama_final(total));
+  } else {
+    out.write(flags.json ? dump(to_json(total), 2) + "\n" : to_text(total));
+  }
+}
+
+// llama-perplexity's lines before the running values.
+void print_llama_head(const PplJob& job, const Executor& executor) {
+  std::fprintf(stderr,
+               "perplexity: calculating perplexity over %lld chunks, n_ctx=%lld, batch_size=%lld, "
+               "n_seq=%d\n",
+               static_cast<long long>(job.range().last - job.range().first),
+               static_cast<long long>(job.settings().context),
+               static_cast<long long>(executor.max_rows()), executor.plan().sequences);
+}
+
+int compute(const PplFlags& flags) {
+  LiveLine line;
+  PplJob job(flags, line);
+  const auto [first, last] = job.range();
+  PplTotal total(job.heading());
+  Outputs outputs(flags, job);
+  std::optional<PplCheckpoint> checkpoint;
+  StandardOutput out;
+  if (flags.llama_format) print_llama_head(job, job.executor());
+  if (!flags.checkpoint.empty()) {
+    checkpoint.emplace(flags.checkpoint, total, job.range(), [&](const PplChunk& chunk) {
+      outputs.add(chunk);
+      if (flags.llama_format) out.write(llama_running(total));
+    });
+  }
+
+  Pace pace(last - first - total.chunks());
+  const auto show = [&](bool end) {
+    if (!line.shown() || flags.llama_format || total.sums().tokens == 0) return;
+    const Estimate now = total.sums().perplexity();
+    char text[96];
+    std::snprintf(text, sizeof text, "[%lld/%lld] perplexity %.4f ± %.4f, ",
+                  static_cast<long long>(total.chunks()), static_cast<long long>(last - first),
+                  now.value, now.error);
+    line.show(text + pace.text(), end);
+  };
+  PplRun run;
+  run.executor = &job.executor();
+  run.chunks = &job.chunks();
+  run.first = first + total.chunks();
+  run.last = last;
+  run.base = job.base();
+  run.base_file = job.base_file();
+  if (run.base_file) run.base_row = job.base_row(run.first);
+  run.save = outputs.save();
+  if (outputs.wants_tokens()) run.on_token = [&](const PplToken& token) { outputs.add(token); };
+  run.on_chunk = [&](const PplChunk& chunk) {
+    total.add(chunk);
+    outputs.add(chunk);
+    if (checkpoint) checkpoint->add(chunk);
+    if (flags.llama_format) out.write(llama_running(total));
+    pace.done(1, chunk.sums.tokens);
+    show(false);
+  };
+  run.go_on = [] { return !interrupted_by(); };
+  const bool finished = run_perplexity(run);
+  line.clear();
+  if (!finished) {
+    std::fprintf(stderr, "skald: stopped after %lld of %lld chunks%s\n",
+                 static_cast<long long>(total.chunks()), static_cast<long long>(last - first),
+                 checkpoint ? "; the same command goes on from there" : "");
+    return 128 + interrupted_by();
+  }
+  if (total.sums().tokens == 0) fail(Exit::Failed, "no token of the text is scored");
+  outputs.finish();
+  print_result(flags, total);
+  return 0;
+}
+
+int perplexity(PplFlags& flags) {
+  check_flags(flags);
+  if (flags.merge.empty()) return compute(flags);
+  print_result(flags, merge_ppl_logs(flags.merge));
+  return 0;
+}
+
+CLI::Option* file_option(CLI::App& command, const char* name, std::string& value,
+                         const char* description) {
+  return command.add_option(name, value, description)
+      ->type_name("FILE")
+      ->check(not_empty())
+      ->group("Output");
+}
+
+void add_output_flags(CLI::App& command, PplFlags& flags) {
+  command.add_flag("--json", flags.json, "One JSON object")->group("Output");
+  command.add_flag("--llama-format", flags.llama_format, "The lines of llama-perplexity")
+      ->group("Output");
+  file_option(command, "--jsonl", flags.jsonl, "Each chunk's sums, a line each");
+  file_option(command, "--tokens", flags.tokens, "Each token: id, text, logprob, rank, entropy");
+  file_option(command, "--plot", flags.plot, "An SVG of the chunks' and the running perplexity");
+  file_option(command, "--checkpoint", flags.checkpoint,
+              "Keep each chunk's sums there; a run that was stopped goes on from it");
+  file_option(command, "--save-logits", flags.save_logits, "A base file as llama.cpp has it");
+  file_option(command, "--save-base", flags.save_base, "A compact base file");
+  command.add_option("--base-top", flags.base_top, "Tokens of a row that it keeps whole")
+      ->type_name("N")
+      ->transform(in_range(1, 1 << 20))
+      ->capture_default_str()
+      ->group("Output");
+}
+
+}  // namespace
+
+void add_perplexity(CLI::App& program, Action& chosen) {
+  CLI::App* command = add_command(
+      program, "perplexity",
+      "Measures how well a model predicts a text, by a named protocol, and beside --base how much\n"
+      "it differs from another model. The README says what the protocols are.",
+      {"skald perplexity model.gguf -f wiki.test.raw",
+       "skald perplexity model/ -f wiki.test.raw --protocol gptq:2048 --json",
+       "skald perplexity q4.gguf --base f16.gguf -f text.txt --jsonl chunks.jsonl",
+       "skald perplexity model.gguf -f text.txt --chunks 0:300 --checkpoint a.jsonl",
+       "skald perplexity --merge a.jsonl b.jsonl"});
+  auto flags = std::make_shared<PplFlags>();
+  auto word = std::make_shared<std::string>();
+  command->add_option("MODEL", *word, "")->option_text("[MODEL]")->check(not_empty());
+  add_model_flag(*command, flags->model);
+  command->add_option("-f,--file", flags->files, "The text; -: stdin")
+      ->type_name("FILE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->check(not_empty())
+      ->group("Measure");
+  command
+      ->add_option("--protocol", flags->protocol,
+                   "llama.cpp[:CTX], hf:CTX:STRIDE, gptq:CTX or doc[:CTX]")
+      ->type_name("NAME")
+      ->capture_default_str()
+      ->group("Measure");
+  command->add_option("--chunks", flags->chunks, "Only the chunks [A, B), or the first N")
+      ->type_name("A:B")
+      ->check(not_empty())
+      ->group("Measure");
+  command->add_option("--base", flags->base, "Compare with this model, or base file")
+      ->type_name("PATH")
+      ->check(not_empty())
+      ->group("Measure");
+  command->add_option("--merge", flags->merge, "Join the results of runs over parts")
+      ->type_name("FILES")
+      ->check(not_empty())
+      ->group("Measure");
+  add_run_flags(*command, flags->model);
+  add_device_flag(*command, flags->model);
+  add_output_flags(*command, *flags);
+  command->callback([=, &chosen] {
+    if (!word->empty()) {
+      if (!flags->model.model.empty()) fail(Exit::Usage, "a model is given twice");
+      flags->model.model = *word;
+    }
+    chosen = [=] { return perplexity(*flags); };
+  });
+}
+
+}  // namespace skald

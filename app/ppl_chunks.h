@@ -1,0 +1,47 @@
+// The chunks of a perplexity run, one at a time: their windows with the ids as the model sees them.
+// A chunk is a window of a text or, of documents, all windows of one document.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "app/documents.h"
+#include "app/ppl_protocol.h"
+#include "app/token_stream.h"
+#include "engine/windows.h"
+
+namespace skald {
+
+struct ChunkWindow {
+  std::vector<int32_t> tokens;
+  int64_t scored_from = 1;
+  int64_t first = 0;  // place of the first token in the text, or document with its prefix
+};
+
+struct ChunkTokens {
+  std::vector<ChunkWindow> windows;
+  int64_t bytes = 0, words = 0;  // of a document
+
+  int64_t scored() const;
+};
+
+class ChunkSource {
+ public:
+  virtual ~ChunkSource() = default;
+  virtual int64_t count() const = 0;
+  virtual ChunkTokens chunk(int64_t index) const = 0;
+  virtual int64_t scored(int64_t index) const { return chunk(index).scored(); }
+};
+
+// Each borrows what it is given.
+std::unique_ptr<ChunkSource> text_chunks(const PplSettings& settings, const TokenStream& text,
+                                         std::optional<int32_t> bos);
+std::unique_ptr<ChunkSource> document_chunks(const PplSettings& settings,
+                                             const Documents& documents,
+                                             const Tokenizer& tokenizer);
+// Ids that a base file holds, already cut: chunks of settings.context.
+std::unique_ptr<ChunkSource> id_chunks(const PplSettings& settings, std::vector<int32_t> ids,
+                                       std::optional<int32_t> bos);
+
+}  // namespace skald

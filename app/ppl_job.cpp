@@ -1,0 +1,193 @@
+#include "app/ppl_job.h"
+
+#include <algorithm>
+#include <map>
+
+#include "app/signals.h"
+#include "app/tokenizer_hash.h"
+#include "engine/error.h"
+#include "engine/printable.h"
+#include "engine/sha256.h"
+#include "models/fingerprint.h"
+
+namespace skald {
+namespace {
+
+// What most of the weights' bytes are stored as.
+std::string_view main_type(const WeightFile& weights) {
+  std::map<DType, int64_t> bytes;
+  for (const Tensor& tensor : weights.tensors()) bytes[tensor.view.type] += tensor.view.bytes();
+  const auto less = [](const auto& a, const auto& b) { return a.second < b.second; };
+  return name(std::max_element(bytes.begin(), bytes.end(), less)->first);
+}
+
+ModelIdentity identity(const OpenedModel& opened, const Executor& executor) {
+  return {opened.path.string(), model_hash(opened), std::string(main_type(*opened.model.weights)),
+          std::string(name(executor.cache_type())), executor.description()};
+}
+
+// The same pieces under the same ids, and as many logits.
+void check_vocabularies(const OpenedModel& model, const Tokenizer& tokenizer,
+                        const OpenedModel& base) {
+  if (model.model.config.vocab != base.model.config.vocab) {
+    fail(Exit::Failed, "--base: the models' vocabularies differ: ", model.model.config.vocab,
+         " and ", base.model.config.vocab, " tokens");
+  }
+  const std::unique_ptr<Tokenizer> other = open_tokenizer(base).tokenizer;
+  const int32_t count = std::max(tokenizer.vocab_size(), other->vocab_size());
+  for (int32_t id = 0; id < count; ++id) {
+    if (tokenizer.piece_bytes(id) == other->piece_bytes(id)) continue;
+    fail(Exit::Failed, "--base: the models' vocabularies differ: token ", id, " is '",
+         printable(tokenizer.piece(id)), "' in one and '", printable(other->piece(id)),
+         "' in the other");
+  }
+}
+
+std::optional<int32_t> bos_of(const Tokenizer& tokenizer) {
+  if (!tokenizer.special().add_bos) return {};
+  return tokenizer.special().bos;
+}
+
+}  // namespace
+
+PplJob::PplJob(const PplFlags& flags, LiveLine& line) : opened_(open_model(flags.model)) {
+  parse_device(flags.model.device);  // so that a wrong name is said before the text is read
+  heading_.settings = settled_protocol(flags, opened_.model.config);
+  tokenizer_ = open_tokenizer(opened_).tokenizer;
+  heading_.tokenizer_hash = tokenizer_hash(*tokenizer_);
+  open_base(flags);
+  open_text(flags, line);
+  heading_.chunks = chunks_->count();
+  range_ = parse_chunk_range(flags.chunks, chunks_->count());
+  if (flags.files.size() > 0 && base_file_ && !base_file_->ids().empty()) check_base_ids();
+  executor_ = prepare(opened_.model, flags);
+  heading_.model = identity(opened_, *executor_);
+  if (opened_base_) {
+    base_ = prepare(opened_base_->model, flags);
+    heading_.base = identity(*opened_base_, *base_);
+  } else if (base_file_) {
+    check_base_file();
+    const auto heading = base_file_->heading();
+    heading_.base = heading ? heading->model : ModelIdentity{};
+    heading_.base->path = base_file_->description();
+  }
+}
+
+void PplJob::open_base(const PplFlags& flags) {
+  if (flags.base.empty()) return;
+  base_file_ = open_base_file(flags.base);
+  if (!base_file_) {
+    opened_base_ = open_model(std::filesystem::path(flags.base));
+    check_vocabularies(opened_, *tokenizer_, *opened_base_);
+    if (heading_.settings.context > opened_base_->model.config.context) {
+      fail(Exit::Usage, "--base: a context of ", heading_.settings.context,
+           ": the base model was trained for ", opened_base_->model.config.context, " tokens");
+    }
+    return;
+  }
+  if (base_file_->vocab() != opened_.model.config.vocab) {
+    fail(Exit::Failed, "--base: the vocabularies differ: the model has ",
+         opened_.model.config.vocab, " tokens, ", base_file_->description(), " has ",
+         base_file_->vocab());
+  }
+  const int64_t context = base_file_->context();
+  if (context == 0) return;
+  const bool llama = heading_.settings.protocol == PplProtocol::LlamaCpp;
+  const bool asked = flags.protocol != PplFlags{}.protocol || flags.model.run.context > 0;
+  if (!llama || (asked && context != heading_.settings.context)) {
+    fail(Exit::Failed, "--base: ", base_file_->description(),
+         " is of the protocol llama.cpp:", context, ", not of ", heading_.settings.name());
+  }
+  heading_.settings.context = context;
+}
+
+void PplJob::open_text(const PplFlags& flags, LiveLine& line) {
+  const PplSettings& settings = heading_.settings;
+  if (flags.files.empty()) {
+    if (!base_file_ || base_file_->ids().empty()) {
+      fail(Exit::Usage, "no text: name a file with -f; only llama.cpp's base files hold one");
+    }
+    const std::span<const int32_t> ids = base_file_->ids();
+    heading_.text = base_file_->description();
+    heading_.text_tokens = std::ssize(ids);
+    heading_.corpus_hash = Sha256().add(std::as_bytes(ids)).hex();
+    chunks_ = id_chunks(settings, {ids.begin(), ids.end()}, bos_of(*tokenizer_));
+    return;
+  }
+  heading_.text = flags.files.front();
+  if (settings.protocol == PplProtocol::Documents) {
+    documents_ = std::make_unique<Documents>(flags.files);
+    if (flags.files.size() > 1) heading_.text += concat(" and ", flags.files.size() - 1, " more");
+    heading_.text_bytes = documents_->bytes();
+    heading_.corpus_hash = documents_->sha256();
+    chunks_ = document_chunks(settings, *documents_, *tokenizer_);
+    return;
+  }
+  file_ = std::make_unique<TextFile>(flags.files.front());
+  TokenStreamOptions options;
+  options.drop_last_newline = settings.protocol == PplProtocol::LlamaCpp;
+  text_ = std::make_unique<TokenStream>(*file_, *tokenizer_, options, [&](int64_t bytes) {
+    line.show(concat("reading the text: ", 100 * bytes / file_->size(), " %"));
+    return !interrupted_by();
+  });
+  line.clear();
+  heading_.text_bytes = text_->bytes();
+  heading_.text_tokens = text_->count();
+  heading_.corpus_hash = text_->sha256();
+  chunks_ = text_chunks(settings, *text_, bos_of(*tokenizer_));
+}
+
+void PplJob::check_base_file() const {
+  const int64_t first = base_file_->first_chunk(), last = first + base_file_->chunks();
+  if (range_.first < first || range_.last > last) {
+    fail(Exit::Failed, "--base: ", base_file_->description(), " has the chunks ", first, ":", last,
+         ", this run needs ", range_.first, ":", range_.last, "; choose with --chunks");
+  }
+  const auto heading = base_file_->heading();
+  if (!heading) return;
+  PplHeading same = heading_;
+  same.model = heading->model;
+  const std::string difference = heading_difference(*heading, same);
+  if (!difference.empty()) {
+    fail(Exit::Failed, "--base: ", base_file_->description(),
+         " is of another measurement: ", difference);
+  }
+}
+
+void PplJob::check_base_ids() const {
+  const auto ids = base_file_->ids();
+  const int64_t count = std::min(std::ssize(ids), text_->count());
+  std::vector<int32_t> own(static_cast<size_t>(count));
+  text_->read(0, own);
+  const auto [mine, theirs] = std::mismatch(own.begin(), own.end(), ids.begin());
+  if (mine == own.end()) return;
+  fail(Exit::Failed, "--base: ", base_file_->description(), " is of another text: token ",
+       mine - own.begin(), " is ", *theirs, " there and ", *mine, " here");
+}
+
+std::unique_ptr<Executor> PplJob::prepare(const Model& model, const PplFlags& flags) const {
+  RunOptions options = flags.model.run;
+  options.context = heading_.settings.context;
+  const Device device = choose_device(parse_device(flags.model.device), model, options);
+  if (options.rows == 0) {
+    const auto gpu = device.cuda ? std::optional(describe_gpu(device)) : std::nullopt;
+    options.rows = default_rows(model, options, gpu ? &*gpu : nullptr);
+  }
+  const int64_t together = std::min(options.rows / options.context, range_.last - range_.first);
+  options.sequences = static_cast<int>(std::clamp<int64_t>(together, 1, kMostSequences));
+  return make_executor(model, options, device);
+}
+
+int64_t PplJob::base_row(int64_t chunk) const {
+  int64_t row = 0;
+  for (int64_t c = base_file_->first_chunk(); c < chunk; ++c) row += chunks_->scored(c);
+  return row;
+}
+
+std::vector<int32_t> PplJob::ids() const {
+  std::vector<int32_t> ids(static_cast<size_t>(range_.last * heading_.settings.context));
+  text_->read(0, ids);
+  return ids;
+}
+
+}  // namespace skald

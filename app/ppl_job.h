@@ -1,0 +1,53 @@
+// A perplexity run with all that it needs: models, text, chunks, heading. Made from the flags
+// before anything is computed, so that what is wrong is said at once.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "app/base_file.h"
+#include "app/ppl_chunks.h"
+#include "app/ppl_flags.h"
+#include "app/ppl_progress.h"
+#include "app/ppl_record.h"
+
+namespace skald {
+
+class PplJob {
+ public:
+  PplJob(const PplFlags& flags, LiveLine& line);
+
+  const PplHeading& heading() const { return heading_; }
+  const PplSettings& settings() const { return heading_.settings; }
+  const ChunkRange& range() const { return range_; }
+  const ChunkSource& chunks() const { return *chunks_; }
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  Executor& executor() { return *executor_; }
+  Executor* base() { return base_.get(); }
+  BaseReader* base_file() { return base_file_.get(); }
+  int64_t base_row(int64_t chunk) const;  // in the base file
+
+  // The ids of the chunks of the range, as a text in llama.cpp's protocol.
+  std::vector<int32_t> ids() const;
+
+ private:
+  void open_base(const PplFlags& flags);
+  void open_text(const PplFlags& flags, LiveLine& line);
+  void check_base_file() const;
+  void check_base_ids() const;
+  std::unique_ptr<Executor> prepare(const Model& model, const PplFlags& flags) const;
+
+  OpenedModel opened_;
+  std::optional<OpenedModel> opened_base_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::unique_ptr<BaseReader> base_file_;
+  std::unique_ptr<TextFile> file_;
+  std::unique_ptr<TokenStream> text_;
+  std::unique_ptr<Documents> documents_;
+  std::unique_ptr<ChunkSource> chunks_;
+  std::unique_ptr<Executor> executor_, base_;
+  PplHeading heading_;
+  ChunkRange range_;
+};
+
+}  // namespace skald

@@ -1,0 +1,19 @@
+// The result of a perplexity run, with all that it takes to compare it: for people, for programs,
+// and in llama-perplexity's lines.
+#pragma once
+
+#include <string>
+
+#include "app/json.h"
+#include "app/ppl_total.h"
+
+namespace skald {
+
+std::string to_text(const PplTotal& total);
+Json to_json(const PplTotal& total);
+
+// llama-perplexity's: the running value after a chunk, "[12]6.2341,", and what ends them.
+std::string llama_running(const PplTotal& total);
+std::string llama_final(const PplTotal& total);
+
+}  // namespace skald

@@ -1,0 +1,52 @@
+// The result of a perplexity run, gathered chunk by chunk in their order.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/histogram.h"
+#include "app/ppl_record.h"
+
+namespace skald {
+
+class PplTotal {
+ public:
+  explicit PplTotal(PplHeading heading) : heading_(std::move(heading)) {}
+
+  void add(const PplChunk& chunk);  // the next one
+
+  const PplHeading& heading() const { return heading_; }
+  const PplSums& sums() const { return sums_; }
+  int64_t chunks() const { return count_; }
+  int64_t first() const { return first_; }  // chunks [first, first + chunks)
+  bool whole() const { return count_ == heading_.chunks; }
+
+  // Of documents.
+  int64_t words() const { return words_; }
+  int64_t bytes() const { return bytes_; }
+
+  // As Hugging Face's page weights windows: each by one less than its labels. Of hf alone.
+  double page_perplexity() const;
+
+  const std::optional<ComparisonSums>& comparison() const { return comparison_; }
+  const Histogram& divergences() const { return *divergences_; }
+  const Histogram& probabilities() const { return *probabilities_; }
+
+  // For a plot: each chunk's perplexity and that of all up to it.
+  struct Point {
+    double chunk, running;
+  };
+  const std::vector<Point>& points() const { return points_; }
+
+ private:
+  PplHeading heading_;
+  PplSums sums_;
+  int64_t first_ = 0, count_ = 0, words_ = 0, bytes_ = 0;
+  double page_nll_ = 0, page_weight_ = 0;
+  std::optional<ComparisonSums> comparison_;
+  std::optional<Histogram> divergences_, probabilities_;
+  std::vector<Point> points_;
+};
+
+}  // namespace skald

@@ -1,0 +1,77 @@
+#include "app/prompt.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "app/help.h"
+#include "app/input.h"
+#include "app/output.h"
+#include "engine/error.h"
+#include "tokenizer/utf8.h"
+
+namespace skald {
+namespace {
+
+// Neither a terminal nor closed, nor open for writing alone, as nohup leaves it.
+bool stdin_has_text() {
+  const int flags = fcntl(STDIN_FILENO, F_GETFL);
+  return flags >= 0 && (flags & O_ACCMODE) != O_WRONLY && !stdin_is_terminal();
+}
+
+// An empty line between what is asked and what it is about.
+std::string with_context(const std::string& prompt, const std::string& context) {
+  if (context.empty()) return prompt;
+  return prompt.empty() ? context : prompt + "\n\n" + context;
+}
+
+}  // namespace
+
+void add_prompt_flags(CLI::App& command, PromptFlags& flags) {
+  flags.option = command
+                     .add_option("-p,--prompt", flags.text,
+                                 "The prompt; what comes through a pipe goes after it")
+                     ->type_name("TEXT")
+                     ->group("Prompt");
+  command.add_option("-f,--file", flags.file, "Read it from a file; -: from stdin")
+      ->type_name("FILE")
+      ->check(not_empty())
+      ->group("Prompt");
+  command.add_flag("-e,--escape", flags.escapes, "Read \\n, \\t, \\\\ and \\xHH in it")
+      ->group("Prompt");
+}
+
+std::string read_prompt(const PromptFlags& flags, const std::vector<std::string>& words) {
+  const bool by_option = flags.option->count() > 0;
+  const int sources = static_cast<int>(!words.empty()) + by_option + !flags.file.empty();
+  if (sources > 1) fail(Exit::Usage, "a prompt is given twice; use one of: the argument, -p, -f");
+  const auto unescaped = [&](const std::string& text) {
+    return flags.escapes ? unescape(text) : text;
+  };
+  if (flags.file == "-" || (sources == 0 && stdin_has_text())) return unescaped(read_text("-"));
+  if (sources == 0) {
+    fail(Exit::Usage, "no prompt: give it as an argument, with -p or -f, or through a pipe");
+  }
+  const std::string prompt = unescaped(!words.empty() ? words[0]
+                                       : by_option    ? flags.text
+                                                      : read_text(flags.file));
+  return stdin_has_text() ? with_context(prompt, read_text("-")) : prompt;
+}
+
+std::string as_utf8(std::string text, std::string_view name) {
+  size_t broken = 0, first = 0;
+  for (std::string_view rest = text; !rest.empty();) {
+    const size_t length = utf8_length(rest);
+    if (length == 0 && broken++ == 0) first = text.size() - rest.size();
+    rest.remove_prefix(length > 0 ? length : 1);
+  }
+  if (broken == 0) return text;
+  std::fprintf(stderr,
+               "skald: %.*s is not UTF-8: %zu %s replaced by U+FFFD, the first after %zu bytes\n",
+               static_cast<int>(name.size()), name.data(), broken,
+               broken == 1 ? "byte was" : "bytes were", first);
+  return utf8_repaired(text);
+}
+
+}  // namespace skald

@@ -1,0 +1,67 @@
+#include "app/prompt_cache.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "app/atomic_file.h"
+#include "engine/error.h"
+#include "engine/printable.h"
+#include "models/fingerprint.h"
+
+namespace skald {
+
+PromptCache::PromptCache(const PromptCacheFlags& flags, const OpenedModel& opened,
+                         const Executor& executor)
+    : flags_(flags),
+      executor_(executor),
+      key_(cache_key(model_hash(opened), executor)),
+      file_(CacheFile::open(flags.path)) {
+  if (!flags_.read_only) check_writable(flags_.path);
+  if (!file_) {
+    if (flags_.read_only) tell("is not there or empty");
+    return;
+  }
+  if (!file_->problem().empty()) {
+    tell(file_->problem());
+  } else if (file_->key() != key_) {
+    tell("is of another model, other settings or another kind of machine");
+  } else {
+    return;
+  }
+  file_.reset();
+}
+
+void PromptCache::tell(std::string_view problem) const {
+  std::fprintf(stderr, "skald: --prompt-cache %s: %.*s; the whole prompt is computed\n",
+               printable(flags_.path).c_str(), static_cast<int>(problem.size()), problem.data());
+}
+
+int64_t PromptCache::feed(Session& session, std::span<const int32_t> prompt) {
+  prompt_ = std::ssize(prompt);
+  int64_t used = 0;
+  if (file_) {
+    const auto& tokens = file_->tokens();
+    known_ = std::mismatch(prompt.begin(), prompt.end(), tokens.begin(), tokens.end()).first -
+             prompt.begin();
+    used = std::min(known_, prompt_ - 1);
+    if (!file_->restore(session, used, executor_)) {
+      tell("is damaged");
+      known_ = used = 0;
+    }
+  }
+  session.feed(prompt.subspan(static_cast<size_t>(used)));
+  return used;
+}
+
+void PromptCache::save(const Session& session) const {
+  const int64_t computed = std::min(prompt_, session.computed());
+  if (flags_.read_only || computed <= known_) return;
+  try {
+    write_cache_file(flags_.path, session, computed, executor_, {key_, ""});
+  } catch (const Error& error) {
+    std::fprintf(stderr, "skald: the prompt cache was not saved: %s\n",
+                 printable(error.what(), 1000).c_str());
+  }
+}
+
+}  // namespace skald

@@ -1,0 +1,166 @@
+// skald quantize: a model's folder or GGUF to a GGUF in another format.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "app/commands.h"
+#include "app/help.h"
+#include "app/new_file.h"
+#include "app/open.h"
+#include "app/output.h"
+#include "app/progress_bar.h"
+#include "app/quantize_plan.h"
+#include "app/signals.h"
+#include "engine/error.h"
+#include "engine/printable.h"
+#include "models/mapped_file.h"
+
+namespace skald {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct QuantizeFlags {
+  std::string in, out, type;
+  std::vector<std::string> wishes;
+  int threads = 0;
+  bool requantize = false, force = false, dry_run = false, tensors = false, json = false;
+};
+
+// What is read and made at a time.
+constexpr int64_t kSliceBytes = 32 << 20;
+
+int64_t slice_rows(const MadeTensor& tensor) {
+  const int64_t row = std::max(tensor.source.row_bytes, row_bytes(tensor.type, tensor.cols()));
+  return std::clamp<int64_t>(kSliceBytes / row, 1, tensor.rows());
+}
+
+void check_other_file(const OpenedModel& opened, const fs::path& out) {
+  std::error_code error;
+  if (!fs::exists(out, error)) return;
+  const auto same = [&](const fs::path& in) { return fs::equivalent(in, out, error); };
+  bool any = same(opened.path);
+  for (const Tensor& tensor : opened.model.weights->tensors()) any = any || same(tensor.file);
+  if (any) {
+    fail(Exit::Usage, printable(out.string()), ": is the model itself; name another file");
+  }
+}
+
+// False when interrupted.
+bool write_tensors(const OpenedModel& opened, const QuantizePlan& plan, int threads,
+                   NewFile& file) {
+  const bool mapped = opened.model.weights->mapped();
+  const std::vector<GgufHead::Place> places = plan.head.places();
+  TensorMaker maker(threads);
+  ProgressBar progress;
+  int64_t done = 0;
+  std::vector<std::byte> slice;
+  for (size_t i = 0; i < plan.tensors.size(); ++i) {
+    const MadeTensor& tensor = plan.tensors[i];
+    const int64_t row = row_bytes(tensor.type, tensor.cols());
+    const int64_t most = slice_rows(tensor);
+    for (int64_t first = 0; first < tensor.rows(); first += most) {
+      if (interrupted_by()) return false;
+      const int64_t rows = std::min(most, tensor.rows() - first);
+      slice.resize(static_cast<size_t>(rows * row));
+      maker.make(tensor, first, rows, slice.data());
+      file.write(places[i].offset + first * row, slice);
+      if (mapped && tensor.values.empty()) {
+        drop_pages({tensor.source.row(first), static_cast<size_t>(rows * tensor.source.row_bytes)});
+      }
+      done += rows * row;
+      progress.show(done, plan.tensor_bytes(), tensor.name);
+    }
+  }
+  return true;
+}
+
+int quantize(const QuantizeFlags& flags) {
+  if (flags.in.empty()) fail(Exit::Usage, "no model given: skald quantize IN OUT --type TYPE");
+  if (flags.out.empty() && !flags.dry_run) {
+    fail(Exit::Usage, "no file given to write: skald quantize IN OUT --type TYPE");
+  }
+  if (flags.type.empty()) fail(Exit::Usage, "no --type given, as in --type q4_k_m");
+  QuantizeSettings settings;
+  settings.mix = &find_quant_mix(flags.type);
+  settings.requantize = flags.requantize;
+  for (const std::string& text : flags.wishes) settings.wishes.push_back(parse_wish(text));
+
+  const OpenedModel opened = open_model(fs::path(flags.in));
+  const QuantizePlan plan = plan_quantize(opened, settings);
+  for (const std::string& note : plan.notes) {
+    std::fprintf(stderr, "skald: %s\n", printable(note, 1000).c_str());
+  }
+  const auto start = std::chrono::steady_clock::now();
+  if (!flags.dry_run) {
+    check_other_file(opened, flags.out);
+    opened.model.weights->check_whole();
+    NewFile file(flags.out, plan.head.file_bytes(), flags.force);
+    if (!write_tensors(opened, plan, flags.threads, file)) return 128 + interrupted_by();
+    opened.model.weights->check_whole();  // nobody changed it on the way
+    // Last: what a killed run leaves is not even by its first bytes a model.
+    const std::string head = plan.head.text();
+    file.write(0, std::as_bytes(std::span(head)));
+    file.finish();
+  }
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  std::string report = flags.json ? to_json(plan, !flags.dry_run) : to_text(plan, flags.tensors);
+  if (!flags.json && !flags.dry_run) {
+    char text[64];
+    std::snprintf(text, sizeof text, ", in %.1f s\n", seconds.count());
+    report.pop_back();
+    report += text;
+  }
+  StandardOutput().write(report);
+  return 0;
+}
+
+std::string joined(const std::vector<std::string_view>& names) {
+  std::string text;
+  for (std::string_view name : names) text += concat(text.empty() ? "" : " ", name);
+  return text;
+}
+
+}  // namespace
+
+void add_quantize(CLI::App& program, Action& chosen) {
+  CLI::App* command = add_command(
+      program, "quantize",
+      "Makes a GGUF in another format of a Hugging Face folder or a GGUF. The mixes of formats "
+      "are\n"
+      "those of llama.cpp, which reads the file too. A slice at a time, so that the model need "
+      "not\n"
+      "fit in memory; the file appears when it is complete.",
+      {"skald quantize folder/ model.Q4_K_M.gguf --type q4_k_m",
+       "skald quantize model.F16.gguf model.Q5_0.gguf --type q5_0 --tensor-type ffn_down=q8_0",
+       "skald quantize folder/ --type q4_0 --dry-run --json | jq .bytes"});
+  auto flags = std::make_shared<QuantizeFlags>();
+  command->add_option("in", flags->in, "")->option_text("IN")->check(not_empty());
+  command->add_option("out", flags->out, "")->option_text("OUT")->check(not_empty());
+  command->add_option("--type", flags->type, "One of: " + joined(quant_mix_names()))
+      ->type_name("TYPE")
+      ->group(kChangesOutput);
+  command
+      ->add_option("--tensor-type", flags->wishes,
+                   "Another format for tensors that have this regular expression in their name, as "
+                   "in attn_v=q6_k; the first that fits counts")
+      ->type_name("PATTERN=TYPE")
+      ->take_all()
+      ->expected(1)
+      ->group(kChangesOutput);
+  command->add_flag("--requantize", flags->requantize, "Start from quantized weights if need be")
+      ->group(kChangesOutput);
+  command->add_option("-t,--threads", flags->threads, "CPU threads; 0: all that it may use")
+      ->type_name("N")
+      ->transform(in_range(0, kMostThreads))
+      ->capture_default_str()
+      ->group(kChangesSpeed);
+  command->add_flag("--force", flags->force, "Replace OUT if it is there")->group("Output");
+  command->add_flag("--dry-run", flags->dry_run, "Only say what would be written")->group("Output");
+  command->add_flag("--tensors", flags->tensors, "List every tensor")->group("Output");
+  command->add_flag("--json", flags->json, "One JSON object")->group("Output");
+  command->callback([=, &chosen] { chosen = [=] { return quantize(*flags); }; });
+}
+
+}  // namespace skald

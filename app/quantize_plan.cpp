@@ -1,0 +1,207 @@
+#include "app/quantize_plan.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <map>
+
+#include "app/gguf_tokenizer.h"
+#include "app/json.h"
+#include "app/table.h"
+#include "engine/error.h"
+#include "engine/printable.h"
+#include "tokenizer/regex.h"
+
+namespace skald {
+namespace {
+
+constexpr int kQuantizationVersion = 2;  // of the block formats' layouts, as GGUF counts them
+
+bool is_float(DType type) { return info(type).block_elems == 1; }
+
+// The first pattern that is found in a name decides; each must be found in one at least, or it is
+// misspelled.
+class Wishes {
+ public:
+  explicit Wishes(const std::vector<std::pair<std::string, DType>>& wishes) {
+    for (const auto& [pattern, type] : wishes) {
+      try {
+        wishes_.push_back({pattern, Regex(pattern, "--tensor-type"), type, false});
+      } catch (const Error& error) {
+        fail(Exit::Usage, error.what());
+      }
+    }
+  }
+
+  std::optional<DType> find(std::string_view name) {
+    std::optional<DType> type;
+    for (Wish& wish : wishes_) {
+      std::vector<Span> matches;
+      Regex::Search(wish.regex).find_all(name, matches);
+      if (matches.empty()) continue;
+      wish.used = true;
+      if (!type) type = wish.type;
+    }
+    return type;
+  }
+
+  void check_used() const {
+    for (const Wish& wish : wishes_) {
+      if (wish.used) continue;
+      fail(Exit::Usage, "--tensor-type: no tensor whose format can be chosen has '",
+           printable(wish.pattern, 60), "' in its name; skald inspect --tensors lists the names");
+    }
+  }
+
+ private:
+  struct Wish {
+    std::string pattern;
+    Regex regex;
+    DType type;
+    bool used;
+  };
+  std::vector<Wish> wishes_;
+};
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+double bits_per_weight(const QuantizePlan& plan) {
+  return 8 * static_cast<double>(plan.tensor_bytes()) / static_cast<double>(plan.parameters);
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::string text;
+  for (int64_t size : shape) text += concat(text.empty() ? "" : " × ", size);
+  return text;
+}
+
+std::string_view from(const MadeTensor& tensor) {
+  return tensor.values.empty() ? name(tensor.source.type) : "new";
+}
+
+}  // namespace
+
+int64_t QuantizePlan::tensor_bytes() const {
+  int64_t bytes = 0;
+  for (const MadeTensor& tensor : tensors) bytes += tensor.bytes();
+  return bytes;
+}
+
+std::pair<std::string, DType> parse_wish(const std::string& text) {
+  const size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0) {
+    fail(Exit::Usage, "--tensor-type '", printable(text, 60),
+         "': expected PATTERN=TYPE, as in attn_v=q6_k");
+  }
+  const std::optional<DType> type = dtype_from_name(text.substr(equals + 1));
+  if (!type || !info(*type).encode_row) {
+    std::string known;
+    for (const DTypeInfo& format : all_dtypes()) {
+      if (format.encode_row) known += concat(known.empty() ? "" : ", ", lower(format.name));
+    }
+    fail(Exit::Usage, "--tensor-type '", printable(text, 60), "': the type is none of ", known);
+  }
+  return {text.substr(0, equals), *type};
+}
+
+QuantizePlan plan_quantize(const OpenedModel& opened, const QuantizeSettings& settings) {
+  QuantizePlan plan;
+  GgufExport exported = export_gguf(opened);
+  plan.name = settings.mix->name;
+  plan.head = std::move(exported.head);
+  plan.tensors = std::move(exported.tensors);
+  plan.source_bytes = opened.model.weights->bytes();
+  if (!opened.gguf) plan.notes = put_tokenizer(opened, plan.head);
+  plan.head.put_u32("general.file_type", settings.mix->file_type);
+  plan.head.put_u32("general.quantization_version", kQuantizationVersion);
+
+  Wishes wishes(settings.wishes);
+  const auto wish = [&](std::string_view name) { return wishes.find(name); };
+  const MixedModel model = mixed_model(opened.model.config);
+  for (MadeTensor& tensor : plan.tensors) {
+    plan.parameters += tensor.elements();
+    bool other = false;
+    if (is_quantizable(tensor.name, tensor.rows(), tensor.shape.size())) {
+      const TypeChoice choice = choose_type(*settings.mix, model, tensor.name, tensor.cols(), wish);
+      tensor.type = choice.type;
+      other = choice.other_rows;
+      if (!settings.requantize && !is_float(tensor.source.type) &&
+          tensor.type != tensor.source.type) {
+        fail(Exit::Usage, tensor.file, ": tensor '", printable(tensor.name), "' is ",
+             name(tensor.source.type),
+             " already, and making it anew loses more; start from the original model, or allow it "
+             "with --requantize");
+      }
+    }
+    plan.other_rows.push_back(other);
+    plan.head.add_tensor(tensor.name, tensor.shape, tensor.type);
+  }
+  wishes.check_used();
+  if (!opened.gguf) check_export(opened, plan.head, plan.tensors);
+  return plan;
+}
+
+std::string to_text(const QuantizePlan& plan, bool tensors) {
+  std::string out;
+  if (tensors) {
+    Table table{{"tensor", "shape", "from", "to", "size"}, {}};
+    for (const MadeTensor& tensor : plan.tensors) {
+      table.rows.push_back({printable(tensor.name), shape_text(tensor.shape),
+                            std::string(from(tensor)), std::string(name(tensor.type)),
+                            size_text(tensor.bytes())});
+    }
+    out = to_text(table) + "\n";
+  }
+  struct Sum {
+    int64_t count = 0, elements = 0, bytes = 0;
+  };
+  std::map<DType, Sum> types;
+  for (const MadeTensor& tensor : plan.tensors) {
+    Sum& sum = types[tensor.type];
+    ++sum.count;
+    sum.elements += tensor.elements();
+    sum.bytes += tensor.bytes();
+  }
+  Table table{{"format", "tensors", "weights", "size"}, {}};
+  for (const auto& [type, sum] : types) {
+    table.rows.push_back({std::string(name(type)), std::to_string(sum.count),
+                          count_text(sum.elements), size_text(sum.bytes)});
+  }
+  out += to_text(table);
+  const auto others = std::count(plan.other_rows.begin(), plan.other_rows.end(), true);
+  if (others > 0) {
+    out += concat(others, others == 1 ? " tensor has" : " tensors have",
+                  " another format than the type asks for, since rows must be whole blocks\n");
+  }
+  char text[160];
+  std::snprintf(text, sizeof text, "%s from %s, %.2f bits a weight\n",
+                size_text(plan.head.file_bytes()).c_str(), size_text(plan.source_bytes).c_str(),
+                bits_per_weight(plan));
+  return out + text;
+}
+
+std::string to_json(const QuantizePlan& plan, bool written) {
+  Json report = {{"type", plan.name},
+                 {"written", written},
+                 {"bytes", plan.head.file_bytes()},
+                 {"source_bytes", plan.source_bytes},
+                 {"parameters", plan.parameters},
+                 {"bits_per_weight", bits_per_weight(plan)},
+                 {"tensors", Json::array()}};
+  for (size_t i = 0; i < plan.tensors.size(); ++i) {
+    const MadeTensor& tensor = plan.tensors[i];
+    report["tensors"].push_back({{"name", tensor.name},
+                                 {"shape", tensor.shape},
+                                 {"from", std::string(from(tensor))},
+                                 {"to", std::string(name(tensor.type))},
+                                 {"bytes", tensor.bytes()},
+                                 {"other_for_rows", static_cast<bool>(plan.other_rows[i])}});
+  }
+  return dump(report, 2) + "\n";
+}
+
+}  // namespace skald

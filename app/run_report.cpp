@@ -1,0 +1,124 @@
+#include "app/run_report.h"
+
+#include <cstdio>
+
+#include "app/json.h"
+#include "engine/error.h"
+#include "engine/size_text.h"
+#include "tokenizer/utf8.h"
+
+namespace skald {
+namespace {
+
+template <class T>
+std::string number(const char* format, T value) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+// Tokens of the prompt that were computed, and how fast; 0: there was no first token.
+double prompt_rate(const RunReport& r) {
+  const double seconds = r.generated.prompt_seconds();
+  return seconds > 0 ? static_cast<double>(r.prompt_tokens - r.cached_tokens) / seconds : 0;
+}
+
+// A token that is part of a character has no text of its own, only bytes.
+Json token_json(int32_t id, float logprob, const Tokenizer& tokenizer) {
+  const std::string_view bytes =
+      tokenizer.is_control(id) ? tokenizer.piece(id) : tokenizer.piece_bytes(id);
+  Json json = {{"id", id}, {"token", utf8_repaired(bytes)}, {"logprob", logprob}};
+  if (utf8_valid(bytes)) return json;
+  json["bytes"] = Json::array();
+  for (const char byte : bytes) json["bytes"].push_back(static_cast<unsigned char>(byte));
+  return json;
+}
+
+Json timings(const RunReport& r) {
+  Json json = {{"load_seconds", r.load_seconds}};
+  if (r.generated.tokens == 0) return json;
+  json["first_token_seconds"] = r.first_seconds;
+  json["prompt_seconds"] = r.generated.prompt_seconds();
+  json["prompt_tokens_per_second"] = prompt_rate(r);
+  if (r.generated.tokens == 1) return json;
+  json["tokens_per_second"] = r.generated.tokens_per_second();
+  json["bytes_per_second"] = r.bytes_per_second();
+  if (r.bandwidth > 0) {
+    json["read_bytes_per_second"] = r.bandwidth;
+    json["share_of_read_bandwidth"] = r.bytes_per_second() / r.bandwidth;
+  }
+  return json;
+}
+
+Json to_json(const RunReport& r, const Tokenizer& tokenizer) {
+  Json ids = Json::array();
+  for (const Picked& picked : r.picked) ids.push_back(picked.token);
+  Json json = {{"model", r.model},
+               {"device", r.device},
+               {"seed", r.seed},
+               {"prompt", r.prompt},
+               {"prompt_tokens", r.prompt_tokens},
+               {"cached_tokens", r.cached_tokens},
+               {"text", r.text},
+               {"ids", std::move(ids)},
+               {"finish_reason", name(r.generated.reason)},
+               {"stop", nullptr},
+               {"timings", timings(r)},
+               {"memory_bytes", r.memory_bytes}};
+  if (!r.generated.stop.empty()) json["stop"] = r.generated.stop;
+  if (!r.logprobs) return json;
+  json["logprobs"] = Json::array();
+  for (const Picked& picked : r.picked) {
+    Json token = token_json(picked.token, picked.logprob, tokenizer);
+    token["top"] = Json::array();
+    for (const auto& [id, logprob] : picked.top) {
+      token["top"].push_back(token_json(id, logprob, tokenizer));
+    }
+    json["logprobs"].push_back(std::move(token));
+  }
+  return json;
+}
+
+}  // namespace
+
+double RunReport::bytes_per_second() const {
+  return generated.tokens_per_second() * static_cast<double>(bytes_per_token);
+}
+
+std::string stats_line(const RunReport& r) {
+  std::string line = concat(r.prompt_tokens, " prompt tokens");
+  if (r.cached_tokens > 0) line += concat(" (", r.cached_tokens, " from the cache)");
+  if (r.generated.tokens > 0) {
+    line += number(", first token after %.3f s", r.first_seconds);
+    line += number(" (%.1f tok/s)", prompt_rate(r));
+  }
+  line += concat("; ", r.generated.tokens, " new tokens");
+  if (r.generated.tokens > 1) {
+    line += number(", %.1f tok/s", r.generated.tokens_per_second());
+    line += number(", %.1f GB/s", r.bytes_per_second() / 1e9);
+    if (r.bandwidth > 0) {
+      line += number(" (%.0f %%", 100 * r.bytes_per_second() / r.bandwidth);
+      line += number(" of %.1f)", r.bandwidth / 1e9);
+    }
+  }
+  return concat(line, "; ", size_text(r.memory_bytes), "; seed ", r.seed, "; ", r.device);
+}
+
+std::string json_text(const RunReport& report, const Tokenizer& tokenizer) {
+  const std::string json = dump(to_json(report, tokenizer));
+  std::string text;
+  for (size_t i = 0; i < json.size(); ++i) {
+    // Those below 0x20 are escaped already. DEL, and the C1 controls, which are c2 80 to c2 9f:
+    const auto byte = [&](size_t at) { return static_cast<unsigned char>(json[at]); };
+    const bool c1 = byte(i) == 0xc2 && i + 1 < json.size() && byte(i + 1) < 0xa0;
+    if (c1) ++i;
+    if (c1 || byte(i) == 0x7f) {
+      text += number("\\u%04x", byte(i));
+    } else {
+      text += json[i];
+    }
+  }
+  return text + "\n";
+}
+
+}  // namespace skald

@@ -1,0 +1,50 @@
+// One text of a batch as its tokens come: what they read as, until something ends it. Without a
+// tokenizer there is no text, and only the tokens are kept. Borrows tokenizer and settings.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <optional>
+
+#include "app/stop_text.h"
+#include "engine/generation.h"
+#include "tokenizer/text_stream.h"
+
+namespace skald {
+
+struct SampleTextOptions {
+  const Tokenizer* tokenizer = nullptr;
+  TextStream::Begin begin = TextStream::Begin::Continuation;
+  const std::vector<std::string>* stops = nullptr;
+  const std::vector<int32_t>* stop_ids = nullptr;
+  bool keep_picks = false;  // for log-probabilities and ids; else tokens are only counted
+};
+
+class SampleText {
+ public:
+  explicit SampleText(const SampleTextOptions& options);
+
+  // False: a stop string was found, and nothing after it counts.
+  bool feed(Picked picked);
+  void end(Ending ending);
+
+  const std::string& text() const { return text_; }
+  int64_t tokens() const { return tokens_; }
+  const std::vector<Picked>& picks() const { return picks_; }
+  bool ended() const { return ended_; }
+  std::string_view finish_reason() const { return stopped_ ? "stop" : "length"; }
+
+ private:
+  SampleTextOptions options_;
+  std::optional<TextStream> stream_;
+  std::optional<StopText> stop_;
+  std::string text_;
+  std::vector<Picked> picks_;
+  int64_t tokens_ = 0;
+  bool stopped_ = false, ended_ = false;
+};
+
+}  // namespace skald

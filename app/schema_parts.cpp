@@ -1,0 +1,194 @@
+#include "app/schema_parts.h"
+
+#include <algorithm>
+
+#include "engine/grammar/utf8_ranges.h"
+
+namespace skald {
+
+using grammar::CharClass;
+using grammar::kUnbounded;
+using grammar::NodeId;
+using grammar::Rules;
+
+namespace {
+
+constexpr uint32_t kMostIndent = 20;
+constexpr size_t kLongestPrefix = 200;  // that another key may share with one of ours
+
+const CharClass& controls() {
+  static const CharClass chars = {{0, 0x1F}};
+  return chars;
+}
+
+// What a string may hold as it is.
+const CharClass& unescaped() {
+  static const CharClass chars = grammar::complement({{0, 0x1F}, {'"', '"'}, {'\\', '\\'}});
+  return chars;
+}
+
+NodeId hex(Rules& rules, uint32_t digits) {
+  return rules.repeat(rules.one_of({{'0', '9'}, {'A', 'F'}, {'a', 'f'}}), digits, digits);
+}
+
+// The shortest escape of a character that needs one.
+NodeId escape(Rules& rules, char32_t c) {
+  constexpr std::pair<char32_t, const char*> kShort[] = {
+      {'"', "\\\""}, {'\\', "\\\\"}, {'\b', "\\b"}, {'\f', "\\f"},
+      {'\n', "\\n"}, {'\r', "\\r"},  {'\t', "\\t"}};
+  for (const auto& [value, text] : kShort) {
+    if (value == c) return rules.text(text);
+  }
+  constexpr char kLower[] = "0123456789abcdef", kUpper[] = "0123456789ABCDEF";
+  const size_t low = c & 15;
+  NodeId digit = rules.text({kLower + low, 1});
+  if (low >= 10) digit = rules.choice({digit, rules.text({kUpper + low, 1})});
+  return rules.sequence({rules.text(c < 16 ? "\\u000" : "\\u001"), digit});
+}
+
+}  // namespace
+
+JsonParts::JsonParts(Rules& rules) : rules_(rules) {
+  space_ = rules.add("JSON's white space");
+  rules.define(
+      space_,
+      rules.maybe(rules.choice(
+          {rules.text(" "),
+           rules.sequence({rules.text("\n"), rules.repeat(rules.one_of({{' ', ' '}, {'\t', '\t'}}),
+                                                          0, kMostIndent)})})));
+  define_string();
+  define_numbers();
+  any_ = rules.add("JSON's value");
+  object_ = rules.add("JSON's object");
+  array_ = rules.add("JSON's array");
+  rules.define(object_, list("{", member(string(), any()), 0, kUnbounded, "}"));
+  rules.define(array_, list("[", any(), 0, kUnbounded, "]"));
+  rules.define(any_, rules.choice({any_object(), any_array(), string(), number(), boolean(),
+                                   rules.text("null")}));
+}
+
+void JsonParts::define_string() {
+  Rules& r = rules_;
+  const auto u = [&](std::vector<NodeId> digits) {
+    digits.insert(digits.begin(), r.text("u"));
+    return r.sequence(std::move(digits));
+  };
+  const CharClass d = {{'D', 'D'}, {'d', 'd'}};
+  // A surrogate stands for nothing without its other half.
+  const NodeId single =
+      u({r.one_of({{'0', '9'}, {'A', 'C'}, {'E', 'F'}, {'a', 'c'}, {'e', 'f'}}), hex(r, 3)});
+  const NodeId single_d = u({r.one_of(d), r.one_of({{'0', '7'}}), hex(r, 2)});
+  const NodeId pair =
+      r.sequence({u({r.one_of(d), r.one_of({{'8', '9'}, {'A', 'B'}, {'a', 'b'}}), hex(r, 2)}),
+                  r.text("\\"), u({r.one_of(d), r.one_of({{'C', 'F'}, {'c', 'f'}}), hex(r, 2)})});
+  CharClass shorts;
+  for (char c : std::string_view("\"\\/bfnrt")) {
+    shorts.push_back({static_cast<char32_t>(c), static_cast<char32_t>(c)});
+  }
+  char_ = r.add("JSON's character");
+  r.define(
+      char_,
+      r.choice({r.one_of(unescaped()),
+                r.sequence({r.text("\\"), r.choice({r.one_of(shorts), single, single_d, pair})})}));
+  string_ = r.add("JSON's string");
+  r.define(string_, quoted(r.repeat(r.call(char_), 0, kUnbounded)));
+}
+
+void JsonParts::define_numbers() {
+  Rules& r = rules_;
+  const NodeId digit = r.one_of({{'0', '9'}});
+  const NodeId whole = r.sequence(
+      {r.maybe(r.text("-")),
+       r.choice({r.text("0"), r.sequence({r.one_of({{'1', '9'}}), r.repeat(digit, 0, 15)})})});
+  integer_ = r.add("JSON's integer");
+  r.define(integer_, whole);
+  number_ = r.add("JSON's number");
+  r.define(number_, r.sequence({whole, r.maybe(r.sequence({r.text("."), r.repeat(digit, 1, 16)})),
+                                r.maybe(r.sequence({r.one_of({{'E', 'E'}, {'e', 'e'}}),
+                                                    r.maybe(r.one_of({{'+', '+'}, {'-', '-'}})),
+                                                    r.repeat(digit, 1, 2)}))}));
+}
+
+NodeId JsonParts::quoted(NodeId content) {
+  return rules_.sequence({rules_.text("\""), content, rules_.text("\"")});
+}
+
+NodeId JsonParts::member(NodeId key, NodeId value) {
+  return rules_.sequence({key, rules_.text(":"), rules_.maybe(rules_.text(" ")), value});
+}
+
+NodeId JsonParts::comma() { return rules_.sequence({rules_.text(","), space()}); }
+
+NodeId JsonParts::list(std::string_view open, NodeId item, uint32_t least, uint32_t most,
+                       std::string_view close) {
+  std::vector<NodeId> parts{rules_.text(open), space()};
+  if (most > 0) {
+    const NodeId more = rules_.repeat(rules_.sequence({comma(), item}), least > 0 ? least - 1 : 0,
+                                      most == kUnbounded ? most : most - 1);
+    const NodeId items = rules_.sequence({item, more, space()});
+    parts.push_back(least > 0 ? items : rules_.maybe(items));
+  }
+  parts.push_back(rules_.text(close));
+  return rules_.sequence(std::move(parts));
+}
+
+NodeId JsonParts::string_of_length(uint32_t least, uint32_t most) {
+  if (least == 0 && most == kUnbounded) return string();
+  return quoted(rules_.repeat(rules_.call(char_), least, most));
+}
+
+NodeId JsonParts::string_by(const grammar::Regex& regex) {
+  return quoted(grammar::add_regex(
+      rules_, regex, [this](Rules&, const CharClass& chars) { return plain_chars(chars); }));
+}
+
+NodeId JsonParts::plain_chars(const CharClass& chars) {
+  std::vector<NodeId> parts;
+  const CharClass as_is = grammar::intersection(chars, unescaped());
+  if (!as_is.empty()) parts.push_back(rules_.one_of(as_is));
+  for (char32_t c = 0; c <= controls().back().last; ++c) {
+    if (grammar::contains(chars, c)) parts.push_back(escape(rules_, c));
+  }
+  for (char32_t c : {U'"', U'\\'}) {
+    if (grammar::contains(chars, c)) parts.push_back(escape(rules_, c));
+  }
+  return rules_.choice(std::move(parts));
+}
+
+NodeId JsonParts::string_except(std::vector<std::string> texts) {
+  std::sort(texts.begin(), texts.end());
+  texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
+  return quoted(except(texts, 0, texts.size(), 0));
+}
+
+// What may follow the first `at` bytes of texts[begin, end), which they share. While a text can
+// still become one of them, only characters as they are: an escape could write the same key in
+// other words.
+NodeId JsonParts::except(const std::vector<std::string>& texts, size_t begin, size_t end,
+                         size_t at) {
+  const bool is_text = begin < end && texts[begin].size() == at;
+  if (is_text) ++begin;
+  if (begin == end && !is_text) return rules_.repeat(rules_.call(char_), 0, kUnbounded);
+  CharClass taken;
+  std::vector<NodeId> parts;
+  while (begin < end) {
+    size_t next = at;
+    char32_t c = 0;
+    if (!grammar::decode_utf8(texts[begin], next, c)) next = at + 1;  // no key of ours can be it
+    const std::string_view letter(texts[begin].data() + at, next - at);
+    size_t same = begin;
+    while (same < end && std::string_view(texts[same]).substr(at, letter.size()) == letter) ++same;
+    taken.push_back({c, c});
+    if (grammar::contains(unescaped(), c) && at < kLongestPrefix) {
+      parts.push_back(rules_.sequence({rules_.text(letter), except(texts, begin, same, next)}));
+    }
+    begin = same;
+  }
+  const CharClass free = grammar::intersection(grammar::complement(taken), unescaped());
+  parts.push_back(
+      rules_.sequence({rules_.one_of(free), rules_.repeat(rules_.call(char_), 0, kUnbounded)}));
+  const NodeId more = rules_.choice(std::move(parts));
+  return is_text ? more : rules_.maybe(more);
+}
+
+}  // namespace skald

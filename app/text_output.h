@@ -1,0 +1,26 @@
+// A model's text on stdout: to a pipe byte for byte, to a terminal without what could take it over,
+// and in its character set.
+#pragma once
+
+#include <string_view>
+
+#include "app/output.h"
+#include "app/terminal.h"
+
+namespace skald {
+
+class TextOutput {
+ public:
+  explicit TextOutput(bool raw);  // raw: control characters too reach a terminal as they are
+
+  bool is_terminal() const { return terminal_; }
+  void write(std::string_view text);         // whole characters
+  void write_prompt(std::string_view text);  // dimmed, where a terminal has colours
+
+ private:
+  StandardOutput out_;
+  TerminalTraits traits_;
+  bool terminal_, raw_;
+};
+
+}  // namespace skald

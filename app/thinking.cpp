@@ -1,0 +1,101 @@
+#include "app/thinking.h"
+
+#include <algorithm>
+
+namespace skald {
+namespace {
+
+struct Tags {
+  std::string_view begin, end;
+};
+
+constexpr Tags kTags[] = {
+    {"<think>", "</think>"},
+    {"<thinking>", "</thinking>"},
+    {"<thought>", "</thought>"},
+    {"<reasoning>", "</reasoning>"},
+    {"<seed:think>", "</seed:think>"},
+    {"[THINK]", "[/THINK]"},
+    {"<|START_THINKING|>", "<|END_THINKING|>"},
+    {"<|begin_of_thought|>", "<|end_of_thought|>"},
+};
+
+constexpr std::string_view kSpace = " \t\r\n";
+
+// How many bytes at the end of `text` could be the beginning of `tag`.
+size_t begun(std::string_view text, std::string_view tag) {
+  size_t length = std::min(text.size(), tag.size() - 1);
+  while (!text.ends_with(tag.substr(0, length))) --length;
+  return length;
+}
+
+}  // namespace
+
+ThinkingSplitter::ThinkingSplitter(std::string_view prompt) {
+  const size_t last = prompt.find_last_not_of(kSpace);
+  if (last == std::string_view::npos) return;
+  prompt = prompt.substr(0, last + 1);
+  for (const Tags& tags : kTags) {
+    if (!prompt.ends_with(tags.begin)) continue;
+    state_ = State::Thinking;
+    end_tag_ = tags.end;
+  }
+}
+
+// Puts out what is sure; false: the rest of what is held needs more text.
+bool ThinkingSplitter::step(std::vector<ThinkingPart>& parts) {
+  const auto put = [&](size_t length) {
+    if (length == 0) return;
+    parts.push_back({state_ == State::Thinking, held_.substr(0, length)});
+    held_.erase(0, length);
+  };
+  if (state_ == State::Begin) {
+    const size_t first = held_.find_first_not_of(kSpace);
+    if (first == std::string::npos) return false;
+    const std::string_view text = std::string_view(held_).substr(first);
+    bool may_begin = false;
+    for (const Tags& tags : kTags) {
+      may_begin |= tags.begin.starts_with(text.substr(0, tags.begin.size()));
+      if (!text.starts_with(tags.begin)) continue;
+      state_ = State::Thinking;
+      end_tag_ = tags.end;
+      put(first + tags.begin.size());
+      return true;
+    }
+    if (may_begin) return false;
+    state_ = State::Answer;
+  }
+  if (state_ == State::Thinking) {
+    const size_t end = held_.find(end_tag_);
+    if (end == std::string::npos) {
+      put(held_.size() - begun(held_, end_tag_));
+      return false;
+    }
+    put(end + end_tag_.size());
+    state_ = State::Answer;
+  }
+  put(held_.size());
+  return false;
+}
+
+std::vector<ThinkingPart> ThinkingSplitter::feed(std::string_view piece) {
+  held_ += piece;
+  std::vector<ThinkingPart> parts;
+  while (step(parts)) {
+  }
+  return parts;
+}
+
+std::vector<ThinkingPart> ThinkingSplitter::flush() {
+  std::vector<ThinkingPart> parts;
+  if (!held_.empty()) parts.push_back({state_ == State::Thinking, std::move(held_)});
+  held_.clear();
+  return parts;
+}
+
+bool is_thinking_tag(std::string_view piece) {
+  return std::any_of(std::begin(kTags), std::end(kTags),
+                     [&](const Tags& tags) { return piece == tags.begin || piece == tags.end; });
+}
+
+}  // namespace skald

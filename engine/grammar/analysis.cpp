@@ -1,0 +1,237 @@
+#include "engine/grammar/analysis.h"
+
+#include <algorithm>
+
+#include "engine/error.h"
+
+namespace skald::grammar {
+namespace {
+
+using Kind = Node::Kind;
+
+// A rule of this weight or less is copied to where it is called, so that no stack is needed for it.
+// Heavier ones are worth their call: masks are kept for the rule, not for each of its callers.
+constexpr size_t kLightWeight = 12;
+
+class Analyser {
+ public:
+  explicit Analyser(const Rules& rules) : rules_(rules), calls_(rules.size()), left_(rules.size()) {
+    a_.can_end.resize(rules.nodes());
+    a_.nullable.resize(rules.nodes());
+    a_.fills.resize(rules.nodes());
+    a_.reached.resize(rules.size());
+    a_.copied.resize(rules.size());
+    a_.left_recursive.resize(rules.size());
+    ends_.resize(rules.size());
+    empty_.resize(rules.size());
+    fills_.resize(rules.size());
+  }
+
+  Analysis run() {
+    reach();
+    close();
+    refuse_endless();
+    for (RuleId rule : order_) {
+      size_t weight = 0;
+      collect(rules_.body(rule), true, rule, weight);
+      weights_.push_back(weight);
+    }
+    find_copied();
+    find_left_recursive();
+    return std::move(a_);
+  }
+
+ private:
+  static size_t index(NodeId id) { return static_cast<size_t>(id); }
+  static size_t index(RuleId id) { return static_cast<size_t>(id); }
+
+  void reach() {
+    std::vector<RuleId> todo{rules_.root};
+    a_.reached[index(rules_.root)] = true;
+    while (!todo.empty()) {
+      const RuleId rule = todo.back();
+      todo.pop_back();
+      order_.push_back(rule);
+      reach_calls(rules_.body(rule), todo);
+    }
+  }
+
+  void reach_calls(NodeId id, std::vector<RuleId>& todo) {
+    const Node& node = rules_.node(id);
+    if (node.kind == Kind::Call && !a_.reached[index(node.rule)]) {
+      a_.reached[index(node.rule)] = true;
+      todo.push_back(node.rule);
+    }
+    for (NodeId part : node.parts) reach_calls(part, todo);
+  }
+
+  // Callees tend to come after their callers, so most grammars are settled by one pass.
+  void close() {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (auto rule = order_.rbegin(); rule != order_.rend(); ++rule) {
+        const NodeId body = rules_.body(*rule);
+        settle(body);
+        changed |= a_.can_end[index(body)] != ends_[index(*rule)];
+        changed |= a_.nullable[index(body)] != empty_[index(*rule)];
+        changed |= a_.fills[index(body)] != fills_[index(*rule)];
+        fills_[index(*rule)] = a_.fills[index(body)];
+        ends_[index(*rule)] = a_.can_end[index(body)];
+        empty_[index(*rule)] = a_.nullable[index(body)];
+      }
+    }
+  }
+
+  void settle(NodeId id) {
+    const Node& node = rules_.node(id);
+    for (NodeId part : node.parts) settle(part);
+    const auto ends = [&](NodeId part) { return a_.can_end[index(part)]; };
+    const auto empty = [&](NodeId part) { return a_.nullable[index(part)]; };
+    const auto fills = [&](NodeId part) { return ends(part) && a_.fills[index(part)]; };
+    const auto set = [&](bool can_end, bool nullable, bool filled) {
+      a_.can_end[index(id)] = can_end;
+      a_.nullable[index(id)] = nullable;
+      a_.fills[index(id)] = can_end && filled;
+    };
+    const auto begin = node.parts.begin(), end = node.parts.end();
+    switch (node.kind) {
+      case Kind::Text:
+        return set(true, node.text.empty(), !node.text.empty());
+      case Kind::Class:
+        return set(!node.chars.empty(), false, true);
+      case Kind::Call:
+        return set(ends_[index(node.rule)], empty_[index(node.rule)], fills_[index(node.rule)]);
+      case Kind::Repeat:
+        return set(node.least == 0 || ends(*begin), node.least == 0 || empty(*begin),
+                   fills(*begin));
+      case Kind::Choice:
+        return set(std::any_of(begin, end, ends), std::any_of(begin, end, empty),
+                   std::any_of(begin, end, fills));
+      case Kind::Sequence:
+        return set(std::all_of(begin, end, ends), std::all_of(begin, end, empty),
+                   std::any_of(begin, end, fills));
+    }
+  }
+
+  void refuse_endless() const {
+    if (rules_.drop_endless && ends_[index(rules_.root)]) return;
+    for (RuleId rule : order_) {
+      if (ends_[index(rule)]) continue;
+      fail(Exit::Usage, rules_.name(cause(rule)),
+           " can never end: each way through it leads back to it, or to something that nothing "
+           "matches; give it a choice that ends");
+    }
+  }
+
+  // Of a rule that cannot end, the one that keeps it from that: where a way through it comes back
+  // to a rule, or to nothing.
+  RuleId cause(RuleId rule) const {
+    std::vector<bool> seen(rules_.size());
+    seen[index(rule)] = true;
+    NodeId at = rules_.body(rule);
+    for (;;) {
+      const Node& node = rules_.node(at);
+      if (node.kind == Kind::Call) {
+        if (seen[index(node.rule)]) return node.rule;
+        rule = node.rule;
+        seen[index(rule)] = true;
+        at = rules_.body(rule);
+      } else if (node.parts.empty()) {
+        return rule;
+      } else {
+        const auto stuck = [&](NodeId part) { return !a_.can_end[index(part)]; };
+        at = *std::find_if(node.parts.begin(), node.parts.end(), stuck);
+      }
+    }
+  }
+
+  // The calls of a rule, all and those that may come first. Returns whether `id` may be empty.
+  bool collect(NodeId id, bool first, RuleId rule, size_t& weight) {
+    const Node& node = rules_.node(id);
+    if (!a_.can_end[index(id)]) return false;
+    switch (node.kind) {
+      case Kind::Text:
+        weight += node.text.size();
+        break;
+      case Kind::Class:
+        weight += node.chars.empty() || node.chars.back().last < 0x80 ? 1 : 8;
+        break;
+      case Kind::Call:
+        calls_[index(rule)].push_back(node.rule);
+        if (first) left_[index(rule)].push_back(node.rule);
+        weight += 1;
+        break;
+      case Kind::Repeat: {
+        size_t inner = 0;
+        collect(node.parts[0], first, rule, inner);
+        const size_t copies = node.most == kUnbounded ? size_t{node.least} + 1 : node.most;
+        weight += inner * copies;
+        break;
+      }
+      case Kind::Choice:
+        for (NodeId part : node.parts) collect(part, first, rule, weight);
+        break;
+      case Kind::Sequence:
+        for (NodeId part : node.parts) first = collect(part, first, rule, weight) && first;
+        break;
+    }
+    return a_.nullable[index(id)];
+  }
+
+  // Takes rules away that call none of those left, until nothing changes: what remains is on a
+  // cycle of calls or leads to one.
+  static std::vector<bool> leading_to_cycles(const std::vector<std::vector<RuleId>>& calls) {
+    std::vector<std::vector<size_t>> callers(calls.size());
+    std::vector<size_t> open(calls.size()), done;
+    for (size_t r = 0; r < calls.size(); ++r) {
+      open[r] = calls[r].size();
+      if (open[r] == 0) done.push_back(r);
+      for (RuleId callee : calls[r]) callers[index(callee)].push_back(r);
+    }
+    std::vector<bool> left(calls.size(), true);
+    while (!done.empty()) {
+      const size_t r = done.back();
+      done.pop_back();
+      left[r] = false;
+      for (size_t caller : callers[r]) {
+        if (--open[caller] == 0) done.push_back(caller);
+      }
+    }
+    return left;
+  }
+
+  void find_copied() {
+    const std::vector<bool> recursive = leading_to_cycles(calls_);
+    std::vector<size_t> uses(rules_.size());
+    for (RuleId rule : order_) {
+      for (RuleId callee : calls_[index(rule)]) ++uses[index(callee)];
+    }
+    for (size_t i = 0; i < order_.size(); ++i) {
+      const size_t r = index(order_[i]);
+      const bool light = weights_[i] <= kLightWeight && calls_[r].empty();
+      a_.copied[r] = !recursive[r] && (uses[r] == 1 || light);
+    }
+  }
+
+  void find_left_recursive() {
+    std::vector<std::vector<RuleId>> callers(left_.size());
+    for (size_t r = 0; r < left_.size(); ++r) {
+      for (RuleId callee : left_[r]) callers[index(callee)].push_back(static_cast<RuleId>(r));
+    }
+    const std::vector<bool> to = leading_to_cycles(left_), from = leading_to_cycles(callers);
+    for (size_t r = 0; r < left_.size(); ++r) a_.left_recursive[r] = to[r] && from[r];
+  }
+
+  const Rules& rules_;
+  Analysis a_;
+  std::vector<RuleId> order_;               // rules that the root reaches
+  std::vector<size_t> weights_;             // of them, about their states
+  std::vector<bool> ends_, empty_, fills_;  // of rules
+  std::vector<std::vector<RuleId>> calls_, left_;
+};
+
+}  // namespace
+
+Analysis analyse(const Rules& rules) { return Analyser(rules).run(); }
+
+}  // namespace skald::grammar

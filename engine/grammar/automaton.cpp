@@ -1,0 +1,377 @@
+#include "engine/grammar/automaton.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "engine/error.h"
+#include "engine/grammar/analysis.h"
+#include "engine/grammar/utf8_ranges.h"
+
+namespace skald::grammar {
+namespace {
+
+using Kind = Node::Kind;
+using Edges = std::vector<std::vector<Edge>>;
+
+constexpr size_t kMostStates = size_t{1} << 19;
+constexpr uint32_t kFewCopies = 16;         // so many are made one by one
+constexpr uint32_t kMostEmptyCopies = 256;  // of a part that may be empty: each is tried at once
+constexpr int kMostBuildDepth = 4000;
+
+[[noreturn]] void fail_too_large(const std::string& name) {
+  fail(Exit::Usage, name, " is too large: the grammar needs more than ", kMostStates,
+       " states; repeat less, or use fewer rules");
+}
+
+}  // namespace
+
+class Builder {
+ public:
+  Builder(const Rules& rules, Automaton& out)
+      : rules_(rules), analysis_(analyse(rules)), out_(out), ends_(rules.size(), kNoState) {}
+
+  void run() {
+    out_.starts_.resize(rules_.size());
+    out_.nullable_.resize(rules_.size());
+    out_.order_.resize(rules_.size());
+    space_ = &out_.edges_;
+    build_begin();
+    for (size_t i = 0; i < needed_.size(); ++i) build_rule(needed_[i]);
+    for (RuleId rule : needed_) find_start(index(rule));
+    remove_left_recursion();
+    sort_rules();
+    find_byte_classes();
+  }
+
+ private:
+  static uint32_t index(RuleId id) { return static_cast<uint32_t>(id); }
+  bool can_end(NodeId id) const { return analysis_.can_end[static_cast<size_t>(id)]; }
+  bool nullable(NodeId id) const { return analysis_.nullable[static_cast<size_t>(id)]; }
+
+  void need(RuleId rule) {
+    if (begins_.try_emplace(index(rule), kNoState).second) needed_.push_back(rule);
+  }
+
+  State add_state() {
+    if (out_.edges_.size() + (in_copy() ? space_->size() : 0) >= kMostStates) {
+      fail_too_large(rules_.name(rule_));
+    }
+    space_->emplace_back();
+    return static_cast<State>(space_->size() - 1);
+  }
+  bool in_copy() const { return space_ != &out_.edges_; }
+  void add_edge(State from, Edge edge) { (*space_)[from].push_back(edge); }
+  void add_empty(State from, State to) { add_edge(from, {Edge::Kind::Empty, 0, 0, 0, to}); }
+  void add_bytes(State from, ByteRange r, State to) {
+    add_edge(from, {Edge::Kind::Byte, r.first, r.last, 0, to});
+  }
+
+  void build_begin() {
+    rule_ = rules_.root;
+    need(rules_.root);
+    out_.begin_ = add_state();
+    outer_end_ = add_state();
+    const NodeId body = rules_.body(rules_.root);
+    if (analysis_.fills[static_cast<size_t>(body)]) {
+      add_edge(out_.begin_, {Edge::Kind::Call, 0, 0, index(rules_.root), outer_end_});
+    }
+    if (nullable(body)) add_empty(out_.begin_, outer_end_);
+  }
+
+  void build_rule(RuleId rule) {
+    rule_ = rule;
+    const NodeId body = rules_.body(rule);
+    const State begin = add_state();
+    begins_[index(rule)] = begin;
+    const State end = build(body, begin);
+    ends_[index(rule)] = end;
+    out_.nullable_[index(rule)] = nullable(body);
+  }
+
+  // Puts a node between `from` and the state that is returned.
+  State build(NodeId id, State from) {
+    const Node& node = rules_.node(id);
+    ++depth_;
+    State to = from;
+    switch (node.kind) {
+      case Kind::Text:
+        for (char c : node.text) {
+          const State next = add_state();
+          const auto byte = static_cast<uint8_t>(c);
+          add_bytes(to, {byte, byte}, next);
+          to = next;
+        }
+        break;
+      case Kind::Class:
+        to = build_class(node.chars, from);
+        break;
+      case Kind::Sequence:
+        for (NodeId part : node.parts) to = build(part, to);
+        break;
+      case Kind::Choice:
+        to = add_state();
+        for (NodeId part : node.parts) {
+          if (can_end(part)) add_empty(build(part, from), to);
+        }
+        break;
+      case Kind::Repeat:
+        to = build_repeat(node, from);
+        break;
+      case Kind::Call:
+        to = build_call(node.rule, from);
+        break;
+    }
+    --depth_;
+    return to;
+  }
+
+  State build_call(RuleId rule, State from) {
+    if (analysis_.copied[index(rule)] && depth_ < kMostBuildDepth) {
+      return build(rules_.body(rule), from);
+    }
+    const NodeId body = rules_.body(rule);
+    if (!analysis_.fills[static_cast<size_t>(body)]) return from;  // the empty text alone
+    need(rule);
+    const State to = add_state();
+    add_edge(from, {Edge::Kind::Call, 0, 0, index(rule), to});
+    if (nullable(body)) add_empty(from, to);
+    return to;
+  }
+
+  State build_class(const CharClass& chars, State from) {
+    const State to = add_state();
+    // tails[n]: n more bytes, whatever they are, end the character.
+    std::array<State, 4> tails = {to, kNoState, kNoState, kNoState};
+    const auto tail = [&](int bytes) {
+      for (int n = 1; n <= bytes; ++n) {
+        if (tails[n] != kNoState) continue;
+        tails[n] = add_state();
+        add_bytes(tails[n], {0x80, 0xBF}, tails[n - 1]);
+      }
+      return tails[bytes];
+    };
+    for (const Utf8Range& range : utf8_ranges(chars)) {
+      int fixed = range.length;  // bytes before those that may be anything
+      while (fixed > 1 && range.bytes[fixed - 1] == ByteRange{0x80, 0xBF}) --fixed;
+      State at = from;
+      for (int i = 0; i < fixed; ++i) {
+        const State next = i + 1 < fixed ? add_state() : tail(range.length - fixed);
+        add_bytes(at, range.bytes[i], next);
+        at = next;
+      }
+    }
+    return to;
+  }
+
+  State build_repeat(const Node& node, State from) {
+    const NodeId part = node.parts[0];
+    if (!can_end(part)) return from;  // least is 0 then
+    const uint32_t least = nullable(part) ? 0 : node.least;
+    const uint32_t most = node.most == kUnbounded ? least : node.most;
+    if (nullable(part) && most > kMostEmptyCopies) {
+      fail(Exit::Usage, rules_.name(rule_), " repeats a part that may be empty ", most,
+           " times; at most ", kMostEmptyCopies, ", or any number");
+    }
+    const State at = build_copies(part, least, most, from);
+    if (node.most != kUnbounded) return at;
+    const State loop = add_state();
+    add_empty(at, loop);
+    add_empty(build(part, loop), loop);
+    return loop;
+  }
+
+  State build_copies(NodeId part, uint32_t least, uint32_t most, State from) {
+    const bool apart = most >= kFewCopies && !in_copy() && !analysis_.left_recursive[index(rule_)];
+    if (apart) return build_apart(part, least, most, from);
+    State at = from;
+    for (uint32_t i = 0; i < least; ++i) at = build(part, at);
+    if (least == most) return at;
+    const State to = add_state();
+    for (uint32_t i = least; i < most; ++i) {
+      add_empty(at, to);
+      at = build(part, at);
+    }
+    add_empty(at, to);
+    return to;
+  }
+
+  State build_apart(NodeId part, uint32_t least, uint32_t most, State from) {
+    Edges edges;
+    space_ = &edges;
+    const State begin = add_state();
+    Repeated r;
+    r.end = build(part, begin);
+    space_ = &out_.edges_;
+    r.base = next_copies_;
+    r.stride = static_cast<uint32_t>(edges.size());
+    r.copies = most;
+    r.least = least;
+    r.may_be_empty = nullable(part);
+    r.edges = std::move(edges);
+    const uint64_t next = uint64_t{r.base} + uint64_t{r.stride} * most;
+    if (next >= kNoState) fail_too_large(rules_.name(rule_));
+    next_copies_ = static_cast<State>(next);
+    r.after = add_state();
+    add_empty(from, r.base);
+    if (least == 0) add_empty(from, r.after);
+    out_.repeated_.push_back(std::move(r));
+    return out_.repeated_.back().after;
+  }
+
+  void find_start(uint32_t rule) {
+    std::vector<State> todo{begins_[rule]}, seen{begins_[rule]};
+    while (!todo.empty()) {
+      const State state = todo.back();
+      todo.pop_back();
+      out_.each_edge(state, [&](const Edge& edge) {
+        if (edge.kind != Edge::Kind::Empty) {
+          out_.starts_[rule].push_back(edge);
+        } else if (std::find(seen.begin(), seen.end(), edge.target) == seen.end()) {
+          seen.push_back(edge.target);
+          todo.push_back(edge.target);
+        }
+      });
+    }
+  }
+
+  // Paull's way: the rules that may begin with each other get an order; a call of an earlier one is
+  // replaced by what that begins with, and a call of itself by a loop from the end:
+  // a ::= a x | y is a ::= y x*.
+  void remove_left_recursion() {
+    std::vector<uint32_t> group;
+    for (RuleId rule : needed_) {
+      if (analysis_.left_recursive[index(rule)]) group.push_back(index(rule));
+    }
+    std::vector<int> place(rules_.size(), -1);
+    for (size_t i = 0; i < group.size(); ++i) place[group[i]] = static_cast<int>(i);
+    for (size_t i = 0; i < group.size(); ++i) {
+      rule_ = static_cast<RuleId>(group[i]);
+      std::vector<Edge> todo = std::move(out_.starts_[group[i]]), done;
+      while (!todo.empty()) {
+        const Edge edge = todo.back();
+        todo.pop_back();
+        const int at = edge.kind == Edge::Kind::Call ? place[edge.rule] : -1;
+        if (at == static_cast<int>(i)) {
+          add_empty(ends_[group[i]], edge.target);
+        } else if (at >= 0 && at < static_cast<int>(i)) {
+          copy_rule(edge.rule, edge.target, todo);
+        } else {
+          done.push_back(edge);
+        }
+      }
+      out_.starts_[group[i]] = std::move(done);
+    }
+  }
+
+  // Appends the edges by which `rule` begins, to copies of its states that end in `to`.
+  void copy_rule(uint32_t rule, State to, std::vector<Edge>& begins) {
+    std::unordered_map<State, State> copies;
+    std::vector<State> todo;
+    const auto copy_of = [&](State state) {
+      const auto [found, is_new] = copies.try_emplace(state, kNoState);
+      if (is_new) {
+        found->second = add_state();
+        todo.push_back(state);
+      }
+      return found->second;
+    };
+    for (Edge edge : std::vector<Edge>(out_.starts_[rule])) {
+      edge.target = copy_of(edge.target);
+      begins.push_back(edge);
+    }
+    while (!todo.empty()) {
+      const State state = todo.back();
+      todo.pop_back();
+      const State copy = copies[state];
+      if (state == ends_[rule]) add_empty(copy, to);
+      for (Edge edge : std::vector<Edge>(out_.edges_[state])) {
+        edge.target = copy_of(edge.target);
+        add_edge(copy, edge);
+      }
+    }
+  }
+
+  void sort_rules() {
+    std::vector<uint32_t> callers(rules_.size()), ready;
+    const auto each_callee = [&](uint32_t rule, auto visit) {
+      for (const Edge& edge : out_.starts_[rule]) {
+        if (edge.kind == Edge::Kind::Call) visit(edge.rule);
+      }
+    };
+    for (RuleId rule : needed_)
+      each_callee(index(rule), [&](uint32_t callee) { ++callers[callee]; });
+    for (RuleId rule : needed_) {
+      if (callers[index(rule)] == 0) ready.push_back(index(rule));
+    }
+    uint32_t next = 0;
+    while (!ready.empty()) {
+      const uint32_t rule = ready.back();
+      ready.pop_back();
+      out_.order_[rule] = next++;
+      each_callee(rule, [&](uint32_t callee) {
+        if (--callers[callee] == 0) ready.push_back(callee);
+      });
+    }
+    check(next == needed_.size(), "no left recursion is left");
+    out_.ends_.resize(out_.edges_.size());
+    out_.ends_[outer_end_] = true;
+    for (RuleId rule : needed_) out_.ends_[ends_[index(rule)]] = true;
+  }
+
+  void find_byte_classes() {
+    std::array<bool, 257> cut = {};
+    const auto mark = [&](const Edge& edge) {
+      if (edge.kind != Edge::Kind::Byte) return;
+      cut[edge.first] = true;
+      cut[edge.last + 1] = true;
+    };
+    for (const auto& edges : out_.edges_) std::for_each(edges.begin(), edges.end(), mark);
+    for (const Repeated& r : out_.repeated_) {
+      for (const auto& edges : r.edges) std::for_each(edges.begin(), edges.end(), mark);
+    }
+    int current = 0;
+    for (int byte = 0; byte < 256; ++byte) {
+      if (byte > 0 && cut[byte]) ++current;
+      out_.byte_class_[byte] = static_cast<uint8_t>(current);
+    }
+    out_.byte_classes_ = current + 1;
+  }
+
+  const Rules& rules_;
+  const Analysis analysis_;
+  Automaton& out_;
+  Edges* space_ = nullptr;  // where states go: the automaton, or the one copy of a Repeated
+  RuleId rule_ = {};        // that is built
+  int depth_ = 0;
+  State next_copies_ = kCopies;
+  std::vector<RuleId> needed_;  // that are called, not copied
+  std::unordered_map<uint32_t, State> begins_;
+  std::vector<State> ends_;
+  State outer_end_ = 0;
+};
+
+Automaton::Automaton(const Rules& rules) { Builder(rules, *this).run(); }
+
+const Repeated& Automaton::repeated(State state) const {
+  const auto above =
+      std::upper_bound(repeated_.begin(), repeated_.end(), state,
+                       [](State value, const Repeated& r) { return value < r.base; });
+  return *(above - 1);
+}
+
+State Automaton::representative(State state, uint32_t bytes) const {
+  if (state < kCopies) return state;
+  const Repeated& r = repeated(state);
+  if (r.may_be_empty) return state;
+  const uint64_t copy = (state - r.base) / r.stride;
+  const uint64_t reach = copy + bytes + 1;  // of the copies that end within so many bytes, the last
+  uint64_t same = copy;
+  if (reach < r.least) {
+    same = 0;
+  } else if (copy + 1 >= r.least && reach < r.copies) {
+    same = r.least > 0 ? r.least - 1 : 0;
+  }
+  return static_cast<State>(state - (copy - same) * r.stride);
+}
+
+}  // namespace skald::grammar

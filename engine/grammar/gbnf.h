@@ -1,0 +1,22 @@
+// GBNF, the grammars that llama.cpp reads:
+//
+//   root ::= "yes" | "no" [ \t\n]* number?     # a comment
+//   number ::= [0-9]{1,3} ("." [0-9]+)? .
+//
+// A rule is a name (letters, digits, - and _), ::= and choices; it goes on in the next line after
+// ::= or |, inside brackets, and where that line begins with |. In texts and classes \n \r \t \\ \"
+// \[ \] \xHH \uHHHH \UHHHHHHHH stand for characters; "." is any character, also a newline.
+// The rule "root" is the whole text. A rule may begin with itself.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "engine/grammar/rules.h"
+
+namespace skald::grammar {
+
+// Throws Error(Exit::Usage) with line and column of `source`.
+Rules parse_gbnf(std::string_view text, const std::string& source);
+
+}  // namespace skald::grammar

@@ -1,0 +1,371 @@
+#include "engine/grammar/regex.h"
+
+#include <algorithm>
+
+#include "engine/grammar/front_end.h"
+
+namespace skald::grammar {
+namespace {
+
+using Kind = Regex::Kind;
+
+const CharClass kDigits = {{'0', '9'}};
+const CharClass kWord = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
+const CharClass kSpace = {{'\t', '\r'}, {' ', ' '}};
+const CharClass kLineBreaks = {{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
+
+Regex one_of(CharClass chars) {
+  return {.kind = Kind::Class, .chars = normalized(std::move(chars))};
+}
+Regex one_of(char32_t c) { return one_of(CharClass{{c, c}}); }
+
+Regex sequence(std::vector<Regex> parts) {
+  if (parts.size() == 1) return std::move(parts[0]);
+  return {.kind = Kind::Sequence, .parts = std::move(parts)};
+}
+
+Regex choice(std::vector<Regex> parts) {
+  if (parts.size() == 1) return std::move(parts[0]);
+  return {.kind = Kind::Choice, .parts = std::move(parts)};
+}
+
+Regex repeat(Regex part, uint32_t least, uint32_t most) {
+  Regex result{.kind = Kind::Repeat, .least = least, .most = most};
+  result.parts.push_back(std::move(part));
+  return result;
+}
+
+class RegexParser {
+ public:
+  RegexParser(std::string_view text, const std::string& source, RegexMatch match)
+      : cursor_(text, source), match_(match) {}
+
+  Regex parse() {
+    Regex result = parse_choice(0);
+    if (!cursor_.done()) cursor_.fail_here("a ) without its (");
+    return result;
+  }
+
+ private:
+  Regex parse_choice(int groups) {
+    std::vector<Regex> choices{parse_sequence(groups)};
+    while (cursor_.take("|")) choices.push_back(parse_sequence(groups));
+    return choice(std::move(choices));
+  }
+
+  bool ends_choice() const {
+    return cursor_.done() || cursor_.peek() == '|' || cursor_.peek() == ')';
+  }
+
+  Regex parse_sequence(int groups) {
+    std::vector<Regex> parts;
+    const bool begin = groups == 0 && cursor_.take("^");
+    bool end = false;
+    const auto any = [] { return repeat(one_of(any_char()), 0, kUnbounded); };
+    if (match_ == RegexMatch::Anywhere && groups == 0 && !begin) parts.push_back(any());
+    while (!ends_choice() && !end) {
+      if (groups == 0 && cursor_.peek() == '$') {
+        cursor_.skip(1);
+        end = true;
+        if (!ends_choice()) cursor_.fail_here("nothing can follow $");
+      } else {
+        parts.push_back(parse_repeats(parse_part(groups)));
+      }
+    }
+    if (match_ != RegexMatch::Whole && groups == 0 && !end) parts.push_back(any());
+    return sequence(std::move(parts));
+  }
+
+  Regex parse_repeats(Regex part) {
+    uint32_t least = 0, most = kUnbounded;
+    if (cursor_.take("+")) {
+      least = 1;
+    } else if (cursor_.take("?")) {
+      most = 1;
+    } else if (!cursor_.take("*") && !take_counts(cursor_, least, most)) {
+      return part;
+    }
+    if (cursor_.peek() == '+') {
+      cursor_.fail_here("possessive repetitions are not supported");
+    }
+    cursor_.take("?");
+    if (cursor_.peek() == '*' || cursor_.peek() == '+' || cursor_.peek() == '?') {
+      cursor_.fail_here("a repetition of a repetition; put the inner one in (?: )");
+    }
+    return repeat(std::move(part), least, most);
+  }
+
+  Regex parse_part(int groups) {
+    const size_t begin = cursor_.at();
+    switch (cursor_.peek()) {
+      case '(':
+        return parse_group(groups);
+      case '[':
+        return parse_class();
+      case '.':
+        cursor_.skip(1);
+        return one_of(complement(kLineBreaks));
+      case '\\':
+        cursor_.skip(1);
+        return one_of(parse_escape(false));
+      case '*':
+      case '+':
+      case '?':
+        cursor_.fail_here("there is nothing before it that could be repeated");
+      case '^':
+      case '$':
+        cursor_.fail_at(begin, groups > 0 ? "^ and $ are not supported in a group"
+                                          : "^ stands only at the begin, $ at the end");
+      default:
+        return one_of(cursor_.character());
+    }
+  }
+
+  Regex parse_group(int groups) {
+    const size_t begin = cursor_.at();
+    cursor_.skip(1);
+    if (groups >= kMostGroups) {
+      cursor_.fail_at(begin, concat("more than ", kMostGroups, " groups inside each other"));
+    }
+    if (cursor_.take("?") && !cursor_.take(":")) {
+      cursor_.take("P");
+      const char next = cursor_.peek(1);
+      if (cursor_.peek() != '<' || next == '=' || next == '!') {
+        cursor_.fail_at(begin,
+                        "lookaround, flags and conditions are not supported; only (x), "
+                        "(?:x) and (?<name>x)");
+      }
+      while (!cursor_.take(">")) {
+        if (cursor_.done()) cursor_.fail_at(begin, "this ( is never closed");
+        cursor_.character();
+      }
+    }
+    Regex inner = parse_choice(groups + 1);
+    if (!cursor_.take(")")) cursor_.fail_at(begin, "this ( is never closed");
+    return inner;
+  }
+
+  Regex parse_class() {
+    const size_t begin = cursor_.at();
+    cursor_.skip(1);
+    const bool negated = cursor_.take("^");
+    CharClass chars;
+    while (!cursor_.take("]")) {
+      if (cursor_.done()) cursor_.fail_at(begin, "this [ is never closed");
+      if (cursor_.starts("[:")) {
+        cursor_.fail_here("classes by name, as in [:alpha:], are not supported");
+      }
+      const size_t at = cursor_.at();
+      CharClass first = class_item();
+      const bool range = cursor_.peek() == '-' && cursor_.peek(1) != ']' && cursor_.peek(1) != '\0';
+      if (range) {
+        cursor_.skip(1);
+        const CharClass last = class_item();
+        const auto single = [](const CharClass& c) {
+          return c.size() == 1 && c[0].first == c[0].last;
+        };
+        if (!single(first) || !single(last)) {
+          cursor_.fail_at(at, "a range goes from one character to one character");
+        }
+        if (last[0].first < first[0].first) {
+          cursor_.fail_at(at, "the range ends before it begins");
+        }
+        first = {{first[0].first, last[0].first}};
+      }
+      chars.insert(chars.end(), first.begin(), first.end());
+    }
+    chars = negated ? complement(chars) : normalized(std::move(chars));
+    if (chars.empty()) {
+      cursor_.fail_at(begin, "this class holds no character; ] in a class is written \\]");
+    }
+    return one_of(std::move(chars));
+  }
+
+  CharClass class_item() {
+    if (cursor_.take("\\")) return parse_escape(true);
+    const char32_t c = cursor_.character();
+    return {{c, c}};
+  }
+
+  CharClass parse_escape(bool in_class) {
+    const size_t begin = cursor_.at() - 1;
+    const char c = cursor_.peek();
+    const auto one = [](char32_t value) { return CharClass{{value, value}}; };
+    if (cursor_.done()) cursor_.fail_at(begin, "nothing follows the backslash");
+    if (static_cast<unsigned char>(c) >= 0x80) return one(cursor_.character());
+    cursor_.skip(1);
+    switch (c) {
+      case 'd':
+        return kDigits;
+      case 'w':
+        return kWord;
+      case 's':
+        return kSpace;
+      case 'D':
+        return complement(kDigits);
+      case 'W':
+        return complement(kWord);
+      case 'S':
+        return complement(kSpace);
+      case 'n':
+        return one('\n');
+      case 'r':
+        return one('\r');
+      case 't':
+        return one('\t');
+      case 'f':
+        return one('\f');
+      case 'v':
+        return one('\v');
+      case '0':
+        return one('\0');
+      case 'x':
+      case 'u':
+        return one(parse_code(c == 'x' ? 2 : 4));
+      case 'b':
+        if (in_class) return one('\b');
+        [[fallthrough]];
+      case 'B':
+        cursor_.fail_at(begin, "word borders are not supported");
+      case 'p':
+      case 'P':
+        cursor_.fail_at(begin, "Unicode properties are not supported; write the ranges");
+      default:
+        break;
+    }
+    if (c >= '1' && c <= '9') cursor_.fail_at(begin, "references to groups are not supported");
+    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {
+      cursor_.fail_at(begin, "unknown escape");
+    }
+    return one(static_cast<unsigned char>(c));
+  }
+
+  char32_t parse_code(int digits) {
+    if (!cursor_.take("{")) return cursor_.hex(digits);
+    int count = 0;
+    while (count < 8 && cursor_.peek(static_cast<size_t>(count)) != '}') ++count;
+    const char32_t code = cursor_.hex(count);
+    if (count == 0 || !cursor_.take("}")) cursor_.fail_here("expected {, hexadecimal digits and }");
+    return code;
+  }
+
+  Cursor cursor_;
+  RegexMatch match_;
+};
+
+uint64_t add(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
+uint64_t multiply(uint64_t a, uint64_t b) {
+  return a == 0 || b == 0 ? 0 : a > UINT64_MAX / b ? UINT64_MAX : a * b;
+}
+uint64_t count_of(uint32_t n) { return n == kUnbounded ? UINT64_MAX : n; }
+uint32_t to_count(uint64_t n) { return static_cast<uint32_t>(std::min<uint64_t>(n, kUnbounded)); }
+
+// The one part of a sequence whose length is not fixed takes what the others leave.
+std::optional<Regex> sequence_with_length(const Regex& regex, uint64_t least, uint64_t most) {
+  uint64_t fixed = 0;
+  size_t open = regex.parts.size();
+  for (size_t i = 0; i < regex.parts.size(); ++i) {
+    const RegexLength length = length_of(regex.parts[i]);
+    if (length.least == length.most) {
+      fixed = add(fixed, length.least);
+    } else if (open < regex.parts.size()) {
+      return std::nullopt;
+    } else {
+      open = i;
+    }
+  }
+  if (fixed > most) return choice({});
+  if (open == regex.parts.size()) return fixed >= least ? regex : choice({});
+  auto part = with_length(regex.parts[open], least > fixed ? least - fixed : 0,
+                          most == UINT64_MAX ? most : most - fixed);
+  if (!part) return std::nullopt;
+  Regex result = regex;
+  result.parts[open] = std::move(*part);
+  return result;
+}
+
+}  // namespace
+
+Regex parse_regex(std::string_view text, const std::string& source, RegexMatch match) {
+  return RegexParser(text, source, match).parse();
+}
+
+RegexLength length_of(const Regex& regex) {
+  switch (regex.kind) {
+    case Kind::Class:
+      return {1, 1};
+    case Kind::Sequence: {
+      RegexLength sum{0, 0};
+      for (const Regex& part : regex.parts) {
+        const RegexLength length = length_of(part);
+        sum = {add(sum.least, length.least), add(sum.most, length.most)};
+      }
+      return sum;
+    }
+    case Kind::Choice: {
+      RegexLength all{UINT64_MAX, 0};
+      for (const Regex& part : regex.parts) {
+        const RegexLength length = length_of(part);
+        all = {std::min(all.least, length.least), std::max(all.most, length.most)};
+      }
+      return all;
+    }
+    case Kind::Repeat: {
+      const RegexLength length = length_of(regex.parts[0]);
+      return {multiply(length.least, regex.least), multiply(length.most, count_of(regex.most))};
+    }
+  }
+  return {0, 0};
+}
+
+std::optional<Regex> with_length(const Regex& regex, uint64_t least, uint64_t most) {
+  const RegexLength length = length_of(regex);
+  if (length.least >= least && length.most <= most) return regex;
+  if (length.least > most || length.most < least) return choice({});
+  switch (regex.kind) {
+    case Kind::Class:
+      return regex;
+    case Kind::Sequence:
+      return sequence_with_length(regex, least, most);
+    case Kind::Choice: {
+      std::vector<Regex> parts;
+      for (const Regex& part : regex.parts) {
+        auto limited = with_length(part, least, most);
+        if (!limited) return std::nullopt;
+        parts.push_back(std::move(*limited));
+      }
+      return choice(std::move(parts));
+    }
+    case Kind::Repeat: {
+      const RegexLength one = length_of(regex.parts[0]);
+      if (one.least != one.most || one.least == 0) return std::nullopt;
+      const uint64_t from = std::max<uint64_t>(regex.least, (least + one.least - 1) / one.least);
+      const uint64_t to = std::min(count_of(regex.most), most / one.least);
+      if (from > to) return choice({});
+      return repeat(regex.parts[0], to_count(from), to_count(to));
+    }
+  }
+  return std::nullopt;
+}
+
+NodeId add_regex(Rules& rules, const Regex& regex, const WriteChars& write) {
+  if (regex.kind == Kind::Class) return write(rules, regex.chars);
+  std::vector<NodeId> parts;
+  parts.reserve(regex.parts.size());
+  for (const Regex& part : regex.parts) parts.push_back(add_regex(rules, part, write));
+  if (regex.kind == Kind::Sequence) return rules.sequence(std::move(parts));
+  if (regex.kind == Kind::Choice) return rules.choice(std::move(parts));
+  return rules.repeat(parts[0], regex.least, regex.most);
+}
+
+Rules regex_rules(std::string_view text, const std::string& source) {
+  Rules rules;
+  rules.root = rules.add(source);
+  const Regex regex = parse_regex(text, source, RegexMatch::Whole);
+  rules.define(rules.root, add_regex(rules, regex, [](Rules& r, const CharClass& chars) {
+                 return r.one_of(chars);
+               }));
+  return rules;
+}
+
+}  // namespace skald::grammar

@@ -1,0 +1,154 @@
+#include "engine/grammar/rules.h"
+
+#include <algorithm>
+
+#include "engine/error.h"
+
+namespace skald::grammar {
+namespace {
+
+constexpr size_t kMostNodes = size_t{1} << 20, kMostRules = size_t{1} << 17;
+constexpr int kMostDepth = 1000;
+constexpr char32_t kFirstSurrogate = 0xD800, kLastSurrogate = 0xDFFF;
+
+uint32_t times(uint32_t a, uint32_t b) {
+  if (a == 0 || b == 0) return 0;
+  if (a == kUnbounded || b == kUnbounded) return kUnbounded;
+  return static_cast<uint32_t>(std::min<uint64_t>(uint64_t{a} * b, kUnbounded - 1));
+}
+
+}  // namespace
+
+CharClass normalized(CharClass ranges) {
+  CharClass split;
+  for (CharRange r : ranges) {
+    r.last = std::min(r.last, kLastCodePoint);
+    if (r.first < kFirstSurrogate && r.first <= r.last) {
+      split.push_back({r.first, std::min<char32_t>(r.last, kFirstSurrogate - 1)});
+    }
+    if (r.last > kLastSurrogate && r.first <= r.last) {
+      split.push_back({std::max<char32_t>(r.first, kLastSurrogate + 1), r.last});
+    }
+  }
+  std::sort(split.begin(), split.end(),
+            [](const CharRange& a, const CharRange& b) { return a.first < b.first; });
+  CharClass result;
+  for (const CharRange& r : split) {
+    if (!result.empty() && r.first <= result.back().last + 1) {
+      result.back().last = std::max(result.back().last, r.last);
+    } else {
+      result.push_back(r);
+    }
+  }
+  return result;
+}
+
+CharClass complement(const CharClass& ranges) {
+  CharClass result;
+  char32_t next = 0;
+  for (const CharRange& r : normalized(ranges)) {
+    if (r.first > next) result.push_back({next, r.first - 1});
+    next = r.last + 1;
+  }
+  if (next <= kLastCodePoint) result.push_back({next, kLastCodePoint});
+  return normalized(std::move(result));
+}
+
+CharClass intersection(const CharClass& a, const CharClass& b) {
+  CharClass outside = complement(a);
+  const CharClass more = complement(b);
+  outside.insert(outside.end(), more.begin(), more.end());
+  return complement(outside);
+}
+
+bool contains(const CharClass& ranges, char32_t c) {
+  return std::any_of(ranges.begin(), ranges.end(),
+                     [c](const CharRange& r) { return r.first <= c && c <= r.last; });
+}
+
+CharClass any_char() { return normalized({{0, kLastCodePoint}}); }
+
+RuleId Rules::add(std::string name) {
+  if (rules_.size() >= kMostRules) {
+    fail(Exit::Usage, "the grammar is too large: more than ", kMostRules, " rules");
+  }
+  rules_.push_back({std::move(name)});
+  return static_cast<RuleId>(rules_.size() - 1);
+}
+
+void Rules::rename(RuleId rule, std::string name) {
+  rules_[static_cast<size_t>(rule)].name = std::move(name);
+}
+
+void Rules::define(RuleId rule, NodeId body) {
+  Rule& r = rules_[static_cast<size_t>(rule)];
+  check(!r.defined, "a rule is defined once");
+  r.defined = true;
+  r.body = body;
+}
+
+NodeId Rules::body(RuleId rule) const {
+  const Rule& r = rules_[static_cast<size_t>(rule)];
+  check(r.defined, "a rule with a body");
+  return r.body;
+}
+
+NodeId Rules::add_node(Node node) {
+  if (nodes_.size() >= kMostNodes) {
+    fail(Exit::Usage, "the grammar is too large: more than ", kMostNodes, " parts");
+  }
+  int depth = 0;
+  for (NodeId part : node.parts) depth = std::max<int>(depth, this->node(part).depth);
+  if (depth >= kMostDepth) {
+    fail(Exit::Usage, "the grammar nests too deep: more than ", kMostDepth, " groups");
+  }
+  node.depth = static_cast<uint16_t>(depth + 1);
+  nodes_.push_back(std::move(node));
+  return static_cast<NodeId>(nodes_.size() - 1);
+}
+
+NodeId Rules::text(std::string_view bytes) {
+  return add_node({.kind = Node::Kind::Text, .depth = 1, .text = std::string(bytes)});
+}
+
+NodeId Rules::one_of(CharClass chars) {
+  return add_node({.kind = Node::Kind::Class, .depth = 1, .chars = normalized(std::move(chars))});
+}
+
+NodeId Rules::sequence(std::vector<NodeId> parts) {
+  if (parts.size() == 1) return parts.front();
+  return add_node({.kind = Node::Kind::Sequence, .depth = 1, .parts = std::move(parts)});
+}
+
+NodeId Rules::choice(std::vector<NodeId> parts) {
+  if (parts.size() == 1) return parts.front();
+  return add_node({.kind = Node::Kind::Choice, .depth = 1, .parts = std::move(parts)});
+}
+
+NodeId Rules::repeat(NodeId part, uint32_t least, uint32_t most) {
+  check(least <= most, "bounds of a repetition");
+  if (least > kMostRepeats || (most != kUnbounded && most > kMostRepeats)) {
+    fail(Exit::Usage, "the grammar repeats a part ", least > kMostRepeats ? least : most,
+         " times; at most ", kMostRepeats);
+  }
+  if (most == 0) return empty();
+  if (least == 1 && most == 1) return part;
+  // (x{0,3}){2,5} is x{0,15}, and (x+)* is x*: without this they are slow, as there are many ways
+  // to count.
+  const Node inner = node(part);
+  if (inner.kind == Node::Kind::Repeat) {
+    const bool from_0 = inner.least == 0, plus = inner.least == 1 && inner.most == kUnbounded;
+    const uint32_t product = times(inner.most, most);
+    const bool countable = product == kUnbounded || product <= kMostRepeats;
+    if (from_0 && countable) return repeat(inner.parts[0], 0, product);
+    if (plus) return repeat(inner.parts[0], least, kUnbounded);
+  }
+  return add_node(
+      {.kind = Node::Kind::Repeat, .depth = 1, .least = least, .most = most, .parts = {part}});
+}
+
+NodeId Rules::call(RuleId rule) {
+  return add_node({.kind = Node::Kind::Call, .depth = 1, .rule = rule});
+}
+
+}  // namespace skald::grammar

@@ -1,0 +1,84 @@
+// A grammar as its front ends (gbnf.h, regex.h, JSON schemas in app/) write it: rules over texts,
+// character classes, sequences, choices, repetitions and calls of rules. Nodes are made bottom up
+// and belong to their Rules; automaton.h turns them into something that runs.
+// Sizes are bounded: a grammar beyond them is Error(Exit::Usage).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace skald::grammar {
+
+struct CharRange {
+  char32_t first, last;
+  bool operator==(const CharRange&) const = default;
+};
+using CharClass = std::vector<CharRange>;  // of code points
+
+inline constexpr char32_t kLastCodePoint = 0x10FFFF;
+inline constexpr uint32_t kUnbounded = UINT32_MAX;
+inline constexpr uint32_t kMostRepeats = 1u << 24;
+
+// Sorted, without overlaps, and without surrogates, which no UTF-8 holds.
+CharClass normalized(CharClass ranges);
+CharClass complement(const CharClass& ranges);
+CharClass intersection(const CharClass& a, const CharClass& b);
+bool contains(const CharClass& normalized_ranges, char32_t c);
+CharClass any_char();
+
+enum class NodeId : uint32_t {};
+enum class RuleId : uint32_t {};
+
+struct Node {
+  enum class Kind : uint8_t { Text, Class, Sequence, Choice, Repeat, Call };
+  Kind kind;
+  uint16_t depth;                  // of nodes below, itself included
+  uint32_t least = 0, most = 0;    // Repeat
+  RuleId rule = {};                // Call
+  std::string text = {};           // Text: bytes
+  CharClass chars = {};            // Class, normalized
+  std::vector<NodeId> parts = {};  // Sequence, Choice, Repeat (one)
+};
+
+class Rules {
+ public:
+  // A rule's name is what messages call it: "rule 'list' (line 3)". Its body comes by define().
+  RuleId add(std::string name);
+  void rename(RuleId rule, std::string name);
+  void define(RuleId rule, NodeId body);
+
+  NodeId text(std::string_view bytes);
+  NodeId one_of(CharClass chars);  // an empty class: nothing matches
+  NodeId sequence(std::vector<NodeId> parts);
+  NodeId choice(std::vector<NodeId> parts);                   // of none: nothing matches
+  NodeId repeat(NodeId part, uint32_t least, uint32_t most);  // kUnbounded: any number
+  NodeId call(RuleId rule);
+  NodeId maybe(NodeId part) { return repeat(part, 0, 1); }
+  NodeId empty() { return text(""); }
+
+  const Node& node(NodeId id) const { return nodes_[static_cast<size_t>(id)]; }
+  size_t size() const { return rules_.size(); }
+  size_t nodes() const { return nodes_.size(); }
+  const std::string& name(RuleId rule) const { return rules_[static_cast<size_t>(rule)].name; }
+  NodeId body(RuleId rule) const;
+  bool is_defined(RuleId rule) const { return rules_[static_cast<size_t>(rule)].defined; }
+
+  RuleId root = {};
+  // A rule that can never end: drop the choices that need it, instead of an Error.
+  bool drop_endless = false;
+
+ private:
+  struct Rule {
+    std::string name;
+    bool defined = false;
+    NodeId body = {};
+  };
+  NodeId add_node(Node node);
+
+  std::vector<Node> nodes_;
+  std::vector<Rule> rules_;
+};
+
+}  // namespace skald::grammar

@@ -1,0 +1,30 @@
+// Ranges of code points as ranges of UTF-8 bytes.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "engine/grammar/rules.h"
+
+namespace skald::grammar {
+
+struct ByteRange {
+  uint8_t first, last;
+  bool operator==(const ByteRange&) const = default;
+};
+
+// One to four bytes, each from its range: the UTF-8 of some characters, and nothing else.
+struct Utf8Range {
+  int length = 0;
+  std::array<ByteRange, 4> bytes = {};
+};
+
+std::vector<Utf8Range> utf8_ranges(const CharClass& normalized_chars);
+
+int encode_utf8(char32_t c, uint8_t bytes[4]);  // returns how many
+void append_utf8(char32_t c, std::string& text);
+
+// The code point at text[at], which must be valid UTF-8 there (tells so); moves `at` behind it.
+bool decode_utf8(std::string_view text, size_t& at, char32_t& c);
+
+}  // namespace skald::grammar

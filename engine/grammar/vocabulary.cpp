@@ -1,0 +1,147 @@
+#include "engine/grammar/vocabulary.h"
+
+#include <algorithm>
+
+#include "engine/error.h"
+#include "engine/grammar/utf8_ranges.h"
+
+namespace skald::grammar {
+namespace {
+
+constexpr size_t kLongestToken = 4096;  // bytes; longer ones are no words, and are never allowed
+constexpr size_t kMostBytes = size_t{1} << 30;
+constexpr int kLongestPlain = 64;  // characters; longer plain tokens are walked like the others
+
+// ids: sorted by their bytes.
+Trie make_trie(const Vocabulary& vocabulary, std::span<const int32_t> ids) {
+  Trie trie;
+  trie.tokens.assign(ids.begin(), ids.end());
+  std::vector<uint32_t> open;  // nodes from the root to the last one
+  std::string_view before;
+  const auto close_to = [&](size_t depth) {
+    for (; open.size() > depth; open.pop_back()) {
+      trie.nodes[open.back()].end = static_cast<uint32_t>(trie.nodes.size());
+    }
+  };
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const std::string_view bytes = vocabulary.bytes(ids[i]);
+    const auto [differs, unused] =
+        std::mismatch(before.begin(), before.end(), bytes.begin(), bytes.end());
+    close_to(static_cast<size_t>(differs - before.begin()));
+    for (size_t depth = open.size(); depth < bytes.size(); ++depth) {
+      open.push_back(static_cast<uint32_t>(trie.nodes.size()));
+      trie.nodes.push_back({0, static_cast<uint32_t>(i), static_cast<uint16_t>(depth + 1),
+                            static_cast<uint8_t>(bytes[depth])});
+    }
+    before = bytes;
+  }
+  close_to(0);
+  const auto count = static_cast<uint32_t>(trie.nodes.size());
+  trie.nodes.push_back({count, static_cast<uint32_t>(ids.size()), 0, 0});
+  // A node without a token of its own begins where the next one does; one with tokens has them
+  // before those of its children, which start at a later token.
+  for (size_t i = count; i-- > 0;) {
+    TrieNode& node = trie.nodes[i];
+    if (vocabulary.bytes(trie.tokens[node.first_token]).size() > node.depth) {
+      node.first_token = trie.nodes[i + 1].first_token;
+    }
+  }
+  return trie;
+}
+
+void sort_by_bytes(const Vocabulary& vocabulary, std::vector<int32_t>& ids) {
+  struct Key {
+    uint64_t head;  // the first bytes, which decide most comparisons
+    int32_t id;
+  };
+  std::vector<Key> keys;
+  keys.reserve(ids.size());
+  for (int32_t id : ids) {
+    const std::string_view bytes = vocabulary.bytes(id);
+    uint64_t head = 0;
+    for (size_t i = 0; i < 8; ++i) {
+      head = head << 8 | (i < bytes.size() ? static_cast<uint8_t>(bytes[i]) : 0);
+    }
+    keys.push_back({head, id});
+  }
+  std::sort(keys.begin(), keys.end(), [&](const Key& a, const Key& b) {
+    if (a.head != b.head) return a.head < b.head;
+    const std::string_view x = vocabulary.bytes(a.id), y = vocabulary.bytes(b.id);
+    return x != y ? x < y : a.id < b.id;
+  });
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = keys[i].id;
+}
+
+}  // namespace
+
+bool is_plain(char32_t c) {
+  return c >= 0x20 && c != '"' && c != '\\' && c != 0x7F && c != 0x2028 && c != 0x2029;
+}
+
+int plain_length(std::string_view text) {
+  int count = 0;
+  char32_t c = 0;
+  for (size_t at = 0; at < text.size(); ++count) {
+    if (!decode_utf8(text, at, c) || !is_plain(c)) return -1;
+  }
+  return count;
+}
+
+Vocabulary::Vocabulary(std::span<const std::string_view> bytes, std::span<const int32_t> ends) {
+  offsets_.reserve(bytes.size() + 1);
+  offsets_.push_back(0);
+  for (std::string_view token : bytes) {
+    if (token.size() <= kLongestToken) text_.insert(text_.end(), token.begin(), token.end());
+    if (text_.size() > kMostBytes) {
+      fail(Exit::Model, "the vocabulary's text is larger than ", kMostBytes,
+           " bytes, which a grammar cannot be asked about");
+    }
+    offsets_.push_back(static_cast<uint32_t>(text_.size()));
+  }
+  for (int32_t id : ends) {
+    if (id >= 0 && static_cast<size_t>(id) < bytes.size()) ends_.push_back(id);
+  }
+  std::sort(ends_.begin(), ends_.end());
+
+  std::vector<int32_t> ids, others;
+  std::vector<std::pair<int, int32_t>> plain;  // characters, token
+  for (int32_t id = 0; static_cast<size_t>(id) < size(); ++id) {
+    const std::string_view token = this->bytes(id);
+    if (token.empty() || is_end(id)) continue;
+    longest_token_ = std::max(longest_token_, static_cast<uint32_t>(token.size()));
+    ids.push_back(id);
+  }
+  sort_by_bytes(*this, ids);
+  for (int32_t id : ids) {
+    const int length = plain_length(this->bytes(id));
+    if (length > 0 && length <= kLongestPlain) {
+      plain.emplace_back(length, id);
+    } else {
+      others.push_back(id);
+    }
+  }
+  all_ = make_trie(*this, ids);
+  not_plain_ = make_trie(*this, others);
+  std::sort(plain.begin(), plain.end());
+  const int longest = plain.empty() ? 0 : plain.back().first;
+  size_t next = 0;
+  TokenMask mask(words());
+  for (int length = 1; length <= longest; ++length) {
+    for (; next < plain.size() && plain[next].first == length; ++next) {
+      const auto id = static_cast<size_t>(plain[next].second);
+      mask[id / 64] |= uint64_t{1} << (id % 64);
+    }
+    plain_.push_back(mask);
+  }
+}
+
+std::string_view Vocabulary::bytes(int32_t id) const {
+  if (id < 0 || static_cast<size_t>(id) >= size()) return {};
+  return {text_.data() + offsets_[id], offsets_[id + 1] - offsets_[id]};
+}
+
+bool Vocabulary::is_end(int32_t id) const {
+  return std::binary_search(ends_.begin(), ends_.end(), id);
+}
+
+}  // namespace skald::grammar

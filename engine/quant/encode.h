@@ -1,0 +1,31 @@
+// Makes blocks of weights: for each format the values with the least squared error that a search
+// of moderate length finds (fit.h). The weights must be finite and at most kLargestWeight in size;
+// any other give a valid block of no meaning. The same weights give the same block, on every
+// machine.
+#pragma once
+
+#include "engine/quant/q4_0.h"
+#include "engine/quant/q4_1.h"
+#include "engine/quant/q4_k.h"
+#include "engine/quant/q5_0.h"
+#include "engine/quant/q5_1.h"
+#include "engine/quant/q5_k.h"
+#include "engine/quant/q6_k.h"
+#include "engine/quant/q8_0.h"
+
+namespace skald {
+
+// What an f16 holds, and with it every format that has f16 scales.
+inline constexpr float kLargestWeight = 65504;
+
+// w has Block::kElems weights.
+void encode(const float* w, BlockQ8_0& out);
+void encode(const float* w, BlockQ4_0& out);
+void encode(const float* w, BlockQ4_1& out);
+void encode(const float* w, BlockQ5_0& out);
+void encode(const float* w, BlockQ5_1& out);
+void encode(const float* w, BlockQ4_K& out);
+void encode(const float* w, BlockQ5_K& out);
+void encode(const float* w, BlockQ6_K& out);
+
+}  // namespace skald

@@ -1,0 +1,81 @@
+#include "engine/step_picks.h"
+
+#include <limits>
+
+#include "engine/error.h"
+
+namespace skald {
+
+std::span<StepPick> StepPicks::pick(Executor& executor, std::span<const Rows> step) {
+  requests_.clear();
+  picks_.clear();
+  known_count_ = 0;
+  size_t wanted = 0;
+  for (const Rows& rows : step) {
+    wanted += static_cast<size_t>(rows.want == Want::EveryRow  ? rows.count
+                                  : rows.want == Want::LastRow ? 1
+                                                               : 0);
+  }
+  if (known_.size() < wanted) known_.resize(wanted);  // requests point into it
+  for (const Rows& rows : step) add(rows);
+  if (requests_.empty()) return {};
+  try {
+    std::vector<Picked> picked = executor.pick(requests_);
+    for (size_t i = 0; i < picked.size(); ++i) picks_[i].picked = std::move(picked[i]);
+  } catch (const Error&) {
+    pick_one_by_one(executor);
+  }
+  return picks_;
+}
+
+void StepPicks::add(const Rows& rows) {
+  ScheduledText& text = *rows.text;
+  if (rows.want == Want::EveryRow) {
+    for (int64_t i = 0; i < rows.count; ++i) {
+      const int64_t position = rows.first + i;
+      position + 1 < text.length() ? add_known(text, position) : add_next(text);
+    }
+  } else if (rows.want == Want::LastRow) {
+    add_next(text);
+  }
+}
+
+// Log-probabilities are the model's own whatever the settings; these make the token sure.
+void StepPicks::add_known(ScheduledText& text, int64_t position) {
+  const int32_t token = text.tokens[static_cast<size_t>(position + 1)];
+  SamplingParams& params = known_[known_count_++];
+  params.temperature = 0;
+  params.top_logprobs = text.generation->params.top_logprobs;
+  params.logit_bias.assign(1, {token, std::numeric_limits<float>::infinity()});
+  requests_.push_back({&params, {0, position + 1, {}, {}}});
+  picks_.push_back({&text, true, {}, ""});
+}
+
+void StepPicks::add_next(ScheduledText& text) {
+  Generation& generation = *text.generation;
+  const size_t sample = static_cast<size_t>(text.sample);
+  SampleContext context{generation.streams[sample], text.length(), text.tokens, {}};
+  StepPick pick{&text, false, {}, ""};
+  if (!generation.filters.empty()) {
+    try {
+      context.allowed = generation.filters[sample]->allowed();
+    } catch (const Error& error) {
+      pick.problem = error.what();
+    }
+  }
+  requests_.push_back({&generation.params, context});
+  picks_.push_back(std::move(pick));
+}
+
+void StepPicks::pick_one_by_one(Executor& executor) {
+  for (size_t i = 0; i < requests_.size(); ++i) {
+    try {
+      picks_[i].picked = sampler_.pick(executor.logits(static_cast<int64_t>(i)),
+                                       *requests_[i].params, requests_[i].context);
+    } catch (const Error& error) {
+      if (picks_[i].problem.empty()) picks_[i].problem = error.what();
+    }
+  }
+}
+
+}  // namespace skald

@@ -1,0 +1,59 @@
+// The head of a GGUF file to be written: entries in the order in which they are put, then tensors,
+// whose data follow each other in the same order. text() is everything before the data.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/dtype.h"
+#include "models/gguf_metadata.h"
+
+namespace skald {
+
+class GgufHead {
+ public:
+  // A key is put once.
+  void put_u32(std::string_view key, int64_t value);  // that fits; check()ed
+  void put_f32(std::string_view key, double value);
+  void put_bool(std::string_view key, bool value);
+  void put_text(std::string_view key, std::string_view text);
+  void put_texts(std::string_view key, std::span<const std::string> texts);
+  void put_floats(std::string_view key, std::span<const float> values);
+  void put_ints(std::string_view key, std::span<const int32_t> values);
+  void put(const GgufValue& value);  // as another file has it
+  bool has(std::string_view key) const { return keys_.contains(std::string(key)); }
+
+  // A tensor's shape is outermost first; its rows are whole blocks of the type.
+  void add_tensor(std::string_view name, std::span<const int64_t> shape, DType type);
+
+  struct Place {
+    int64_t offset;  // in the file
+    int64_t bytes;
+  };
+  std::string text() const;           // padded to where the data begin
+  std::vector<Place> places() const;  // of the tensors
+  int64_t file_bytes() const;         // of all; data are padded too
+
+ private:
+  void begin(std::string_view key, GgufType type);
+  void begin_array(std::string_view key, GgufType element, uint64_t count);
+  template <class Number>
+  void append(Number number);
+  void append_text(std::string_view text);
+
+  struct TensorInfo {
+    std::string info;  // but for the offset
+    int64_t bytes;
+  };
+  std::string unpadded_text() const;
+
+  std::string entries_;
+  std::unordered_set<std::string> keys_;
+  std::vector<TensorInfo> tensors_;
+};
+
+}  // namespace skald

@@ -1,0 +1,109 @@
+#include "models/made_tensor.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cfloat>
+#include <cmath>
+#include <cstring>
+
+#include "engine/cpu/machine.h"
+#include "engine/cpu/thread_pool.h"
+#include "engine/error.h"
+#include "engine/printable.h"
+#include "engine/quant/encode.h"
+
+namespace skald {
+namespace {
+
+// Where row (or element) `to` of interleaved heads comes from, of `count` in all.
+int64_t halves_index(int64_t to, int64_t count, int heads) {
+  const int64_t head_dim = count / heads;
+  const int64_t i = to % head_dim;
+  return to - i + i % 2 * (head_dim / 2) + i / 2;
+}
+
+int64_t source_row(const MadeTensor& tensor, int64_t row) {
+  const bool moved = tensor.interleaved_heads > 0 && tensor.rows() > 1;
+  return moved ? halves_index(row, tensor.rows(), tensor.interleaved_heads) : row;
+}
+
+void read_row(const MadeTensor& tensor, int64_t row, float* out, std::vector<float>& scratch) {
+  const int64_t cols = tensor.cols();
+  if (!tensor.values.empty()) {
+    std::copy(tensor.values.begin(), tensor.values.end(), out);
+    return;
+  }
+  const TensorView& source = tensor.source;
+  info(source.type).decode_row(source.row(source_row(tensor, row)), out, cols);
+  if (tensor.interleaved_heads > 0 && tensor.rows() == 1) {
+    scratch.assign(out, out + cols);
+    for (int64_t i = 0; i < cols; ++i) {
+      out[i] = scratch[static_cast<size_t>(halves_index(i, cols, tensor.interleaved_heads))];
+    }
+  }
+  if (tensor.added != 0) {
+    for (int64_t i = 0; i < cols; ++i) out[i] += tensor.added;
+  }
+}
+
+float largest_of(DType type) {
+  return type == DType::F32 || type == DType::BF16 ? FLT_MAX : kLargestWeight;
+}
+
+}  // namespace
+
+TensorMaker::TensorMaker(int threads)
+    : pool_(std::make_unique<cpu::ThreadPool>(threads > 0 ? threads : cpu::available_threads())) {}
+
+TensorMaker::~TensorMaker() = default;
+
+void TensorMaker::make(const MadeTensor& tensor, int64_t first, int64_t rows, std::byte* out) {
+  const int64_t cols = tensor.cols(), bytes = row_bytes(tensor.type, cols);
+  const DTypeInfo& format = info(tensor.type);
+  const bool element_order = tensor.interleaved_heads > 0 && tensor.rows() == 1;
+  const bool copied = tensor.copied() && !element_order;
+  check(copied || format.encode_row != nullptr, "a tensor is made in a format that has an encoder");
+  constexpr int64_t kPieceElems = 1 << 16;  // that a thread takes at a time
+  const int64_t piece = std::max<int64_t>(1, kPieceElems / cols);
+  const float largest = largest_of(tensor.type);
+  std::vector<std::vector<float>> floats(static_cast<size_t>(pool_->threads()));
+  if (!copied) {
+    for (auto& row : floats) row.resize(static_cast<size_t>(cols));
+  }
+  std::vector<float> scratch;
+  if (element_order) scratch.reserve(static_cast<size_t>(cols));
+  std::atomic<int64_t> next{0}, bad_row{INT64_MAX};
+  pool_->run([&](int thread, int) {
+    float* row = floats[static_cast<size_t>(thread)].data();
+    for (int64_t start; (start = next.fetch_add(piece)) < rows;) {
+      for (int64_t r = start; r < std::min(rows, start + piece); ++r) {
+        std::byte* to = out + r * bytes;
+        if (copied) {
+          std::memcpy(to, tensor.source.row(source_row(tensor, first + r)),
+                      static_cast<size_t>(bytes));
+          continue;
+        }
+        read_row(tensor, first + r, row, scratch);
+        const bool good = std::all_of(row, row + cols, [&](float w) {
+          return std::fabs(w) <= largest;  // false for what is not a number
+        });
+        if (!good) {
+          for (int64_t seen = bad_row; first + r < seen;) {
+            if (bad_row.compare_exchange_weak(seen, first + r)) break;
+          }
+        }
+        format.encode_row(row, to, cols);
+      }
+    }
+  });
+  const int64_t bad = bad_row;
+  if (bad == INT64_MAX) return;
+  float* row = floats[0].data();
+  read_row(tensor, bad, row, scratch);
+  const auto at =
+      std::find_if(row, row + cols, [&](float w) { return !(std::fabs(w) <= largest); });
+  fail(Exit::Model, tensor.file, ": tensor '", printable(tensor.name), "' holds ", *at, " in row ",
+       bad, ", which ", format.name, " cannot hold (at most ", largest, " in size)");
+}
+
+}  // namespace skald

@@ -1,0 +1,74 @@
+// A batch in a folder of its own: requests in, results out, by the built program.
+#pragma once
+
+#include <functional>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "app/json.h"
+#include "tests/app/models.h"
+#include "tests/process.h"
+#include "tests/temp_folder.h"
+
+namespace skald::test {
+
+inline std::vector<Json> json_lines(const std::string& text) {
+  std::vector<Json> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(Json::parse(line));
+  return lines;
+}
+
+struct BatchFiles {
+  explicit BatchFiles(const std::string& requests) { folder.write("in.jsonl", requests); }
+
+  std::vector<std::string> arguments(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> all{"batch", "-m", model, "-i", in, "-o", out, "-q", "-t", "1"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  Outcome run(const std::vector<std::string>& more = {}) const { return skald(arguments(more)); }
+
+  // Starts it, waits until `ready`, and sends the signal.
+  Outcome run_until(const std::function<bool()>& ready, int signal,
+                    const std::vector<std::string>& more = {}) const {
+    const Invocation invocation{arguments(more), ""};
+    const std::string messages = (folder.path() / "messages").string();
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const int err = ::open(messages.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+      ::dup2(err, 2);
+      exec_program(invocation);
+    }
+    for (int i = 0; i < 60000 && !ready(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ::kill(child, signal);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    Outcome outcome;
+    outcome.err = read_file(messages);
+    if (WIFEXITED(status)) outcome.code = WEXITSTATUS(status);
+    if (WIFSIGNALED(status)) outcome.signal = WTERMSIG(status);
+    return outcome;
+  }
+
+  std::string text() const { return read_file(out); }
+  std::vector<Json> results() const { return json_lines(text()); }
+  Json manifest() const { return Json::parse(read_file(out + ".manifest.json")); }
+  size_t lines_written() const {
+    std::error_code error;
+    if (!std::filesystem::exists(out, error)) return 0;
+    const std::string all = text();
+    return static_cast<size_t>(std::count(all.begin(), all.end(), '\n'));
+  }
+
+  TempFolder folder;
+  std::string in = (folder.path() / "in.jsonl").string();
+  std::string out = (folder.path() / "out.jsonl").string();
+  std::string model = small_gguf();
+};
+
+}  // namespace skald::test

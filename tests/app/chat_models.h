@@ -1,0 +1,46 @@
+// Models for tests of skald chat: small, with a chat template, and saying what a test wants.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/app/models.h"
+#include "tests/process.h"
+
+namespace skald::test {
+
+// Says `piece` for ever; each byte of a text is a token.
+struct ChatModel : TempFolder {
+  explicit ChatModel(const std::string& piece = "x", uint32_t context = 512) {
+    FlatModel flat;
+    flat.context = context;
+    flat.extra_piece = piece;
+    flat.chat_template =
+        "{{ bos_token }}{% for m in messages %}[{{ m.role }}]{{ m.content }}{{ eos_token }}"
+        "{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}";
+    model = write("flat.gguf", flat_gguf(flat)).string();
+  }
+
+  // A chat whose answers have `count` tokens; history and settings are the folder's.
+  Invocation chat(int count, std::vector<std::string> more = {}, const std::string& input = "") {
+    std::vector<std::string> arguments{
+        "chat", model, "--temp", "0", "-l", "259+5", "-n", std::to_string(count), "-t", "1"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    Invocation invocation{arguments, input};
+    invocation.environment = {{"HOME", path().string()},
+                              {"XDG_STATE_HOME", ""},
+                              {"NO_COLOR", ""},
+                              {"TERM", "xterm"},
+                              {"LC_ALL", "C.UTF-8"}};
+    return invocation;
+  }
+
+  std::string model;
+};
+
+inline Invocation with(Invocation invocation, const std::string& name, const std::string& value) {
+  invocation.environment.emplace_back(name, value);
+  return invocation;
+}
+
+}  // namespace skald::test

@@ -1,0 +1,395 @@
+// skald chat as a person meets it: on a terminal.
+#include "tests/app/chat_models.h"
+#include "tests/catch.h"
+#include "tests/error_text.h"
+#include "tests/pty.h"
+
+namespace skald::test {
+namespace {
+
+bool is_cooked(const Terminal& terminal) {
+  const tcflag_t flags = terminal.mode().c_lflag;
+  return (flags & ECHO) && (flags & ICANON) && (flags & ISIG);
+}
+
+// Ends with Ctrl-D; all that was shown.
+std::string end(Terminal& terminal) {
+  terminal.type("\x04");
+  const Outcome outcome = terminal.finish();
+  CAPTURE(outcome.out);
+  CHECK(outcome.code == 0);
+  CHECK(is_cooked(terminal));
+  return outcome.out;
+}
+
+TEST_CASE("a person is greeted, sees prompts and answers, and ends with Ctrl-D") {
+  ChatModel model;
+  Terminal terminal(model.chat(3));
+  CHECK(terminal.wait_for("context of 512 tokens"));
+  CHECK(terminal.wait_for("/help shows the commands"));
+  CHECK(terminal.wait_for("> "));
+  terminal.type("hello\r");
+  CHECK(terminal.wait_for("hello"));
+  CHECK(terminal.wait_for("xxx\r\n\r\n"));
+  CHECK(terminal.wait_for("> "));
+  terminal.type("/exit\r");
+  const Outcome outcome = terminal.finish();
+  CHECK(outcome.code == 0);
+  CHECK(is_cooked(terminal));
+}
+
+TEST_CASE("lines are edited, and history is kept between sessions") {
+  ChatModel model;
+  {
+    Terminal terminal(model.chat(1));
+    CHECK(terminal.wait_for("> "));
+    terminal.type("secnd\x1b[D\x1b[Do\r");  // Left, Left, o
+    CHECK(terminal.wait_for("x\r\n"));
+    terminal.type("third\\\r");
+    CHECK(terminal.wait_for(". "));
+    terminal.type("line\r");
+    CHECK(terminal.wait_for("x\r\n"));
+    end(terminal);
+  }
+  const auto history = model.path() / ".local/state/skald/history";
+  CHECK(read_file(history) == "second\nthird\\nline\n");
+  const auto mode = std::filesystem::status(history).permissions();
+  CHECK((mode & std::filesystem::perms::others_all) == std::filesystem::perms::none);
+  {
+    Terminal terminal(model.chat(1));
+    CHECK(terminal.wait_for("> "));
+    terminal.type("\x1b[A");  // Up
+    CHECK(terminal.wait_for("third"));
+    terminal.type("\x1b[A\x1b[A");
+    CHECK(terminal.wait_for("second"));
+    terminal.type("\r");
+    CHECK(terminal.wait_for("x\r\n"));
+    end(terminal);
+  }
+  CHECK(read_file(history) == "second\nthird\\nline\nsecond\n");
+  Terminal terminal(model.chat(1, {"--no-history"}));
+  CHECK(terminal.wait_for("> "));
+  terminal.type("private\r");
+  CHECK(terminal.wait_for("x\r\n"));
+  end(terminal);
+  CHECK(!has(read_file(history), "private"));
+}
+
+TEST_CASE("a history that cannot be kept is said and stops nothing") {
+  ChatModel model;
+  model.write("state", "a file, no folder");
+  Terminal terminal(with(model.chat(1), "XDG_STATE_HOME", (model.path() / "state").string()));
+  CHECK(terminal.wait_for("> "));
+  terminal.type("a\r");
+  CHECK(terminal.wait_for("x\r\n"));
+  CHECK(has(end(terminal), "the history is not kept: "));
+}
+
+TEST_CASE("pasted text is one message, whatever lines it has") {
+  ChatModel model;
+  const std::string file = (model.path() / "saved.json").string();
+  Terminal terminal(model.chat(1));
+  CHECK(terminal.wait_for("\x1b[?2004h"));
+  CHECK(terminal.wait_for("> "));
+  terminal.type("see: \x1b[200~one\rtwo\n/exit\r\xc3\xa4\x1b[201~!\r");
+  CHECK(terminal.wait_for("\x1b[?2004l"));
+  CHECK(terminal.wait_for("x\r\n"));
+  terminal.type("/save " + file + "\r");
+  CHECK(terminal.wait_for("2 messages are in"));
+  end(terminal);
+  CHECK(has(read_file(file), R"("see: one\ntwo\n/exit\nä!")"));
+}
+
+TEST_CASE("Ctrl-C clears a line, and stops an answer, which is kept") {
+  ChatModel model("x", 1 << 18);
+  Terminal terminal(model.chat(-1));
+  CHECK(terminal.wait_for("> "));
+  terminal.type("not this");
+  CHECK(terminal.wait_for("not this"));
+  terminal.type("\x03");
+  CHECK(terminal.wait_for("^C\r\n"));
+  CHECK(terminal.wait_for("> "));
+  terminal.type("but this\r");
+  CHECK(terminal.wait_for("xxxxxxxxxx"));
+  terminal.type("\x03");
+  CHECK(terminal.wait_for("[interrupted]"));
+  CHECK(terminal.wait_for("> "));
+  terminal.type("/tokens\r");
+  CHECK(terminal.wait_for("turns     1"));
+  terminal.type("/retry\r");
+  CHECK(terminal.wait_for("xxxxxxxxxx"));
+  terminal.type("\x03");
+  CHECK(terminal.wait_for("[interrupted]"));
+  CHECK(terminal.wait_for("> "));
+  end(terminal);
+}
+
+TEST_CASE("before a first token the message is taken back") {
+  ChatModel model("x", 1 << 18);
+  Terminal terminal(model.chat(-1, {"--rows", "1"}));
+  CHECK(terminal.wait_for("> "));
+  const std::string text = model.write("long.txt", std::string(100000, 'a')).string();
+  terminal.type("/file " + text + "\r");
+  CHECK(terminal.wait_for("100000 tokens"));
+  CHECK(terminal.wait_for("> "));
+  terminal.type("what?\r");
+  CHECK(terminal.wait_for("what?"));
+  ::usleep(300000);
+  terminal.type("\x03");
+  CHECK(terminal.wait_for("the message is taken back"));
+  CHECK(terminal.wait_for("> "));
+  end(terminal);
+}
+
+TEST_CASE("mistakes are said and forgotten") {
+  ChatModel model;
+  Terminal terminal(model.chat(1));
+  CHECK(terminal.wait_for("> "));
+  terminal.type("/hepl\r");
+  CHECK(terminal.wait_for("skald: unknown command '/hepl', did you mean '/help'?"));
+  terminal.type("/load /nonexistent\r");
+  CHECK(terminal.wait_for("cannot be opened"));
+  terminal.type("/set temp x\r");
+  CHECK(terminal.wait_for("expected a finite number"));
+  terminal.type("/undo\r");
+  CHECK(terminal.wait_for("there is nothing to undo"));
+  terminal.type("fine\r");
+  CHECK(terminal.wait_for("x\r\n"));
+  end(terminal);
+}
+
+TEST_CASE("a full context asks whether to drop the oldest turns or to stop") {
+  ChatModel model("x", 100);
+  Terminal terminal(model.chat(3));
+  for (const char* message : {"one\r", "two\r", "three\r"}) {
+    CHECK(terminal.wait_for("> "));
+    terminal.type(message);
+    CHECK(terminal.wait_for("xxx"));
+  }
+  CHECK(terminal.wait_for("> "));
+  terminal.type("four\r");
+  CHECK(terminal.wait_for("the context is full: 101 tokens are needed, it holds 100. Drop the"));
+  CHECK(terminal.wait_for("oldest 2 turns of 4, or stop here?"));
+  CHECK(terminal.wait_for("drop or stop? "));
+  terminal.type("what\r");
+  CHECK(terminal.wait_for("drop or stop? "));
+  terminal.type("stop\r");
+  CHECK(terminal.wait_for("the message is taken back: the context is full"));
+  CHECK(terminal.wait_for("> "));
+  terminal.type("/tokens\r");
+  CHECK(terminal.wait_for("turns     3"));
+  terminal.type("four\r");
+  CHECK(terminal.wait_for("drop or stop? "));
+  terminal.type("d\r");
+  CHECK(terminal.wait_for("xxx\r\n"));
+  CHECK(terminal.wait_for("> "));
+  terminal.type("/tokens\r");
+  CHECK(terminal.wait_for("turns     2"));
+  terminal.type("/clear\r/set -n -1\rlong\r");
+  CHECK(terminal.wait_for("the answer ends here: the context is full"));
+  end(terminal);
+}
+
+TEST_CASE("thinking is dimmed, or folded and shown when asked for") {
+  ChatModel model("<think>hm</think>\n\nyes");
+  const auto shown = [&](const Invocation& invocation, const std::string& lines) {
+    Terminal terminal(invocation);
+    CHECK(terminal.wait_for("> "));
+    terminal.type(lines);
+    CHECK(terminal.wait_for("yes\r\n"));
+    return end(terminal);
+  };
+  CHECK(has(shown(model.chat(1), "a\r"), "\x1b[2m<think>hm</think>\x1b[0m\r\n\r\nyes\r\n"));
+  const std::string folded = shown(model.chat(1, {"--hide-thinking"}), "a\r");
+  CHECK(has(folded, "\x1b[2m[thinking, /thinking shows it]\r\n\x1b[0myes\r\n"));
+  CHECK(!has(folded, "hm"));
+  const std::string plain = shown(with(model.chat(1), "NO_COLOR", "1"), "a\r");
+  CHECK(has(plain, "<think>hm</think>\r\n\r\nyes\r\n"));
+  CHECK(!has(plain, "\x1b[2m"));
+  Terminal terminal(model.chat(1, {"--hide-thinking"}));
+  CHECK(terminal.wait_for("> "));
+  terminal.type("a\r");
+  CHECK(terminal.wait_for("yes\r\n"));
+  terminal.type("/thinking\r");
+  CHECK(terminal.wait_for("<think>hm</think>"));
+  end(terminal);
+}
+
+TEST_CASE("control characters of an answer never reach the terminal raw, unless asked for") {
+  ChatModel model("\x1b]0;title\x07");
+  Terminal terminal(model.chat(1));
+  CHECK(terminal.wait_for("> "));
+  terminal.type("a\r");
+  CHECK(terminal.wait_for("\\x1b]0;title\\x07\r\n"));
+  CHECK(!has(end(terminal), "\x07"));
+  Terminal raw(model.chat(1, {"--raw-output"}));
+  CHECK(raw.wait_for("> "));
+  raw.type("a\r");
+  CHECK(raw.wait_for("\x1b]0;title\x07"));
+  end(raw);
+}
+
+TEST_CASE("typed bytes that are no UTF-8 are replaced, and said") {
+  ChatModel model;
+  const std::string file = (model.path() / "saved.json").string();
+  Terminal terminal(model.chat(1));
+  CHECK(terminal.wait_for("> "));
+  terminal.type("a\xff\xe2\x82 b\r");
+  CHECK(terminal.wait_for("bytes that are no UTF-8 were replaced"));
+  CHECK(terminal.wait_for("x\r\n"));
+  terminal.type("/save " + file + "\r");
+  CHECK(terminal.wait_for("2 messages are in"));
+  end(terminal);
+  CHECK(has(read_file(file), "a\uFFFD\uFFFD\uFFFD b"));
+}
+
+TEST_CASE("a narrow window, and one that changes, work") {
+  ChatModel model;
+  Terminal terminal(model.chat(30), 20);
+  CHECK(terminal.wait_for("> "));
+  terminal.type("a message that is longer than the window is wide\r");
+  CHECK(terminal.wait_for(std::string(30, 'x')));
+  CHECK(terminal.wait_for("> "));
+  terminal.type("/help\r");
+  CHECK(terminal.wait_for("  /retry\r\n    Answer the"));
+  CHECK(terminal.wait_for("> "));
+  terminal.type("now it ");
+  CHECK(terminal.wait_for("now it "));
+  terminal.resize(100);
+  CHECK(terminal.wait_for("> now it "));  // drawn anew
+  terminal.type("is wide\r");
+  CHECK(terminal.wait_for(std::string(30, 'x')));
+  const std::string all = end(terminal);
+  size_t longest = 0;
+  const size_t help = all.find("  /help\r\n"), help_end = all.find("\r\n", all.find("slash"));
+  for (size_t at = help; at < help_end;) {
+    const size_t line_end = all.find("\r\n", at);
+    longest = std::max(longest, line_end - at);
+    at = line_end + 2;
+  }
+  CHECK(longest <= 20);
+}
+
+TEST_CASE("a terminal that can do nothing still has prompts and answers") {
+  ChatModel model("<think>hm</think>yes");
+  for (const char* term : {"dumb", ""}) {
+    Terminal terminal(with(model.chat(1), "TERM", term));
+    CHECK(terminal.wait_for("> "));
+    terminal.type("one\\\n");
+    CHECK(terminal.wait_for(". "));
+    terminal.type("two\n");
+    CHECK(terminal.wait_for("<think>hm</think>yes\r\n\r\n> "));
+    terminal.type("not this");
+    terminal.type("\x03");
+    CHECK(terminal.wait_for("> "));
+    terminal.type("/tokens\n");
+    CHECK(terminal.wait_for("turns     1"));
+    CHECK(!has(end(terminal), "\x1b"));
+  }
+}
+
+TEST_CASE("a terminal without UTF-8 gets what it can show") {
+  ChatModel model("\xc3\xa4\xf0\x9f\x98\x80");
+  const std::string file = (model.path() / "saved.json").string();
+  Terminal terminal(with(model.chat(1), "LC_ALL", "C"));
+  CHECK(terminal.wait_for("> "));
+  terminal.type("a\r");
+  CHECK(terminal.wait_for("\\u00e4\\U0001f600\r\n"));
+  terminal.type("\xc3\xb6\r");
+  CHECK(terminal.wait_for("\\u00e4\\U0001f600\r\n"));
+  terminal.type("/save " + file + "\r");
+  CHECK(terminal.wait_for("4 messages are in"));
+  end(terminal);
+  CHECK(has(read_file(file), "\xc3\xb6"));  // the file is UTF-8 all the same
+}
+
+TEST_CASE("the terminal is given back however the program ends") {
+  ChatModel model("x", 1 << 18);
+  for (const int signal : {SIGTERM, SIGHUP, SIGQUIT, SIGSEGV, SIGABRT}) {
+    CAPTURE(signal);
+    for (const bool answering : {false, true}) {
+      Terminal terminal(model.chat(-1));
+      CHECK(terminal.wait_for("> "));
+      if (answering) {
+        terminal.type("a\r");
+        CHECK(terminal.wait_for("xxxx"));
+      } else {
+        terminal.type("half a line");
+        CHECK(terminal.wait_for("half a line"));
+      }
+      CHECK(!is_cooked(terminal));
+      ::kill(terminal.process(), signal);
+      const Outcome outcome = terminal.finish();
+      if (signal == SIGTERM) {
+        CHECK(outcome.code == 143);
+      } else {
+        CHECK(outcome.signal == signal);
+      }
+      CHECK(is_cooked(terminal));
+    }
+  }
+  // Two signals in one step: the second ends the program at once.
+  Terminal terminal(model.chat(-1));
+  CHECK(terminal.wait_for("> "));
+  terminal.type("a\r");
+  CHECK(terminal.wait_for("xxxx"));
+  ::kill(terminal.process(), SIGSTOP);
+  ::kill(terminal.process(), SIGINT);
+  ::kill(terminal.process(), SIGTERM);
+  ::kill(terminal.process(), SIGCONT);
+  const Outcome outcome = terminal.finish();
+  CHECK((outcome.code == 143 || outcome.code == 130));
+  CHECK(is_cooked(terminal));
+}
+
+TEST_CASE("Ctrl-Z gives the terminal to the shell, and coming back draws the line") {
+  ChatModel model;
+  Terminal terminal(model.chat(1));
+  CHECK(terminal.wait_for("> "));
+  terminal.type("half ");
+  CHECK(terminal.wait_for("half "));
+  terminal.type("\x1a");
+  int status = 0;
+  CHECK(::waitpid(terminal.process(), &status, WUNTRACED) == terminal.process());
+  CHECK(WIFSTOPPED(status));
+  CHECK(is_cooked(terminal));
+  ::kill(terminal.process(), SIGCONT);
+  CHECK(terminal.wait_for("> half "));
+  terminal.type("a line\r");
+  CHECK(terminal.wait_for("x\r\n"));
+  end(terminal);
+}
+
+TEST_CASE("a session's messages outlive a program that is killed") {
+  ChatModel model;
+  const std::string file = (model.path() / "a.chat").string();
+  {
+    Terminal terminal(model.chat(1, {"--session", file}));
+    CHECK(terminal.wait_for("> "));
+    terminal.type("a\r");
+    CHECK(terminal.wait_for("x\r\n"));
+    CHECK(terminal.wait_for("> "));
+    ::kill(terminal.process(), SIGKILL);
+    CHECK(terminal.finish().signal == SIGKILL);
+  }
+  Terminal terminal(model.chat(1, {"--session", file}));
+  CHECK(terminal.wait_for("goes on from 2 messages; their cache is computed anew: it was not"));
+  CHECK(terminal.wait_for("> "));
+  end(terminal);
+}
+
+TEST_CASE("keys typed while an answer is written are not shown, and wait for the next line") {
+  ChatModel model("x", 1 << 18);
+  Terminal terminal(model.chat(20000));
+  CHECK(terminal.wait_for("> "));
+  terminal.type("a\r");
+  CHECK(terminal.wait_for("xxxx"));
+  terminal.type(std::string("/tokens") + "\r");
+  CHECK(terminal.wait_for("turns     1"));
+  const std::string all = end(terminal);
+  const size_t answer = all.find("xxxx");
+  CHECK(all.substr(answer, 20000).find('/') == std::string::npos);
+}
+
+}  // namespace
+}  // namespace skald::test

@@ -1,0 +1,181 @@
+// Shell completion and manual pages: made by the program, tried in the shells that are there.
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <sstream>
+
+#include "app/commands.h"
+#include "tests/catch.h"
+#include "tests/error_text.h"
+#include "tests/process.h"
+#include "tests/temp_folder.h"
+
+namespace skald::test {
+namespace {
+
+// What a shell prints for a script in `file`; its exit code in `code`.
+std::string shell(const std::string& command, int* code = nullptr) {
+  std::FILE* pipe = ::popen(command.c_str(), "r");
+  std::string text;
+  char part[4096];
+  while (const size_t count = std::fread(part, 1, sizeof part, pipe)) text.append(part, count);
+  const int status = ::pclose(pipe);
+  if (code) *code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return text;
+}
+
+bool there_is(const char* program) {
+  int code = 0;
+  shell(concat("command -v ", program), &code);
+  if (code != 0) std::printf("skipped: there is no %s\n", program);
+  return code == 0;
+}
+
+// The flags in a help text: all words that begin a line's left column.
+std::vector<std::string> flags_of(const std::string& help) {
+  std::vector<std::string> flags;
+  std::istringstream lines(help);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("  -")) continue;
+    std::istringstream names(line.substr(2, line.find_first_of(" ", 2) - 2));
+    for (std::string name; std::getline(names, name, ',');) flags.push_back(name);
+  }
+  return flags;
+}
+
+struct BashCompletion {
+  TempFolder folder;
+  std::string script;
+
+  BashCompletion() {
+    script = folder.write("skald.bash", skald({"completion", "bash"}).out).string();
+    std::filesystem::create_symlink(built_program(), folder.path() / "skald");
+    folder.write("story.gguf", "x");
+    folder.write("a file.txt", "x");
+    folder.write("$(touch ran).gguf", "x");
+  }
+
+  // What is offered for the last word.
+  std::vector<std::string> offered(const std::vector<std::string>& words) const {
+    std::string list;
+    for (const std::string& word : words) list += "'" + word + "' ";
+    const std::string test = "cd '" + folder.path().string() +
+                             "'; PATH=$PWD:$PATH; . ./skald.bash; COMP_WORDS=(" + list +
+                             "); COMP_CWORD=" + std::to_string(words.size() - 1) +
+                             "; _skald; printf '%s\\n' \"${COMPREPLY[@]}\"";
+    folder.write("test.sh", test);
+    std::istringstream lines(shell("bash " + (folder.path() / "test.sh").string() + " 2>&1"));
+    std::vector<std::string> all;
+    for (std::string line; std::getline(lines, line);) {
+      if (!line.empty()) all.push_back(line);
+    }
+    return all;
+  }
+};
+
+bool offers(const std::vector<std::string>& all, const std::string& word) {
+  return std::find(all.begin(), all.end(), word) != all.end();
+}
+
+TEST_CASE("bash completes commands, flags, models and files") {
+  if (!there_is("bash")) return;
+  const BashCompletion bash;
+  const auto commands = bash.offered({"skald", ""});
+  for (const Command& command : kCommands) CHECK(offers(commands, std::string(command.name)));
+  CHECK(bash.offered({"skald", "ru"}) == std::vector<std::string>{"run"});
+  CHECK(bash.offered({"skald", "run", "--top-"}) == std::vector<std::string>{"--top-k", "--top-p"});
+  CHECK(offers(bash.offered({"skald", "run", "-s"}), "-sys"));
+  CHECK(offers(bash.offered({"skald", "run", "-m", "st"}), "story"));
+  CHECK(offers(bash.offered({"skald", "run", "-m", "st"}), "story.gguf"));
+  CHECK(offers(bash.offered({"skald", "run", "--model", "=", "st"}), "story"));
+  CHECK(offers(bash.offered({"skald", "run", "--model", "="}), "story"));
+  CHECK(offers(bash.offered({"skald", "inspect", "st"}), "story"));
+  CHECK(offers(bash.offered({"skald", "run", "-f", "a"}), "a file.txt"));
+  CHECK(!offers(bash.offered({"skald", "run", "-f", "st"}), "story"));
+  CHECK(bash.offered({"skald", "run", "-n", ""}).empty());
+  CHECK(!offers(bash.offered({"skald", "inspect", "--"}), "--temp"));
+}
+
+TEST_CASE("completing runs nothing that a file's name asks for") {
+  if (!there_is("bash")) return;
+  const BashCompletion bash;
+  CHECK(offers(bash.offered({"skald", "run", "-m", ""}), "$(touch ran)"));
+  CHECK(!std::filesystem::exists(bash.folder.path() / "ran"));
+}
+
+TEST_CASE("the scripts of zsh and fish are accepted by their shells") {
+  TempFolder folder;
+  for (const char* name : {"zsh", "fish"}) {
+    const std::string file = folder.write(name, skald({"completion", name}).out).string();
+    if (!there_is(name)) continue;
+    int code = -1;
+    CHECK(shell(concat(name, " -n ", file, " 2>&1"), &code) == "");
+    CHECK(code == 0);
+  }
+}
+
+TEST_CASE("scripts and manual pages know every command and flag that the help knows") {
+  const std::string bash = skald({"completion", "bash"}).out;
+  const std::string zsh = skald({"completion", "zsh"}).out;
+  const std::string fish = skald({"completion", "fish"}).out;
+  for (const Command& command : kCommands) {
+    const std::string name(command.name);
+    const Outcome page = skald({"man", name});
+    CHECK(page.code == 0);
+    CHECK(has(page.out, ".TH SKALD\\-"));
+    CHECK(has(bash, "    " + name + ")"));
+    CHECK(has(zsh, "  " + name + ")"));
+    CHECK(has(fish, "-a " + name + " -d '"));
+    for (const std::string& flag : flags_of(skald({name, "--help"}).out)) {
+      CAPTURE(name, flag);
+      std::string escaped;
+      for (const char c : flag) escaped += c == '-' ? "\\-" : std::string(1, c);
+      CHECK(has(page.out, "\\fB" + escaped + "\\fR"));
+      CHECK(has(bash, " " + flag + " "));
+      CHECK((has(zsh, flag + "[") || has(zsh, flag + "=[")));
+      const std::string kind = flag[1] == '-' ? "-l " : flag.size() > 2 ? "-o " : "-s ";
+      CHECK(has(fish, kind + flag.substr(flag[1] == '-' ? 2 : 1) + " "));
+    }
+  }
+  CHECK(has(skald({"man"}).out, ".TH SKALD 1"));
+  CHECK(has(skald({"man", "run"}).out, "skald run \"Once upon a time\""));
+}
+
+TEST_CASE("groff formats the manual pages without a warning") {
+  if (!there_is("groff")) return;
+  TempFolder folder;
+  CHECK(skald({"man", "-o", folder.path().string()}).code == 0);
+  int pages = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path() / "man1")) {
+    CAPTURE(entry.path());
+    CHECK(shell("groff -man -ww -Tutf8 " + entry.path().string() + " 2>&1 > /dev/null") == "");
+    const std::string text =
+        shell("groff -man -Tascii -P-cbu " + entry.path().string() + " 2> /dev/null");
+    CHECK(has(text, "NAME\n"));
+    CHECK(has(text, "SEE ALSO\n"));
+    ++pages;
+  }
+  CHECK(pages == 1 + static_cast<int>(std::size(kCommands)));
+}
+
+TEST_CASE("an installation's completion files lie where shells look for them") {
+  TempFolder folder;
+  CHECK(skald({"completion", "-o", folder.path().string()}).out == "");
+  for (const char* file : {"bash-completion/completions/skald", "zsh/site-functions/_skald",
+                           "fish/vendor_completions.d/skald.fish"}) {
+    CHECK(read_file(folder.path() / file).size() > 1000);
+  }
+}
+
+TEST_CASE("completion and man refuse what they do not know") {
+  CHECK(has(skald({"completion"}).err, "give either a shell (bash, zsh, fish) or -o"));
+  CHECK(skald({"completion", "bash", "-o", "x"}).code == 2);
+  CHECK(has(skald({"completion", "csh"}).err, "'csh': expected bash, zsh, fish or models"));
+  CHECK(has(skald({"man", "rnu"}).err, "unknown command 'rnu'"));
+  CHECK(skald({"man", "run", "-o", "x"}).code == 2);
+  CHECK(skald({"man", "-o", "/proc/none"}).code == 1);
+}
+
+}  // namespace
+}  // namespace skald::test

@@ -1,0 +1,174 @@
+#include "app/find_model.h"
+
+#include <unistd.h>
+
+#include "tests/app/models.h"
+#include "tests/catch.h"
+#include "tests/error_text.h"
+#include "tests/process.h"
+
+namespace skald::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+void put(const fs::path& file, std::string_view text) {
+  fs::create_directories(file.parent_path());
+  std::ofstream(file, std::ios::binary) << text;
+}
+
+// Places with models in each; ModelPlaces as an environment would give them.
+struct World {
+  TempFolder folder;
+  ModelPlaces places;
+
+  World() {
+    const fs::path root = folder.path();
+    places.folders = {root / "first", root / "second"};
+    places.hub = root / "hub";
+    places.own = root / "own";
+    put(root / "first/story.gguf", "1");
+    put(root / "second/story.gguf", "2");
+    put(root / "second/fable/config.json", "{}");
+    put(root / "own/tale.gguf", "own");
+    put(root / "own/story.gguf", "own");
+    hub("acme/llama-1b", "aaa", "config.json");
+    hub("acme/llama-1b", "bbb", "config.json");
+    put(root / "hub/models--acme--llama-1b/refs/main", "bbb");
+    put(root / "hub/models--acme--llama-1b/refs/v1", "aaa\n");
+    hub("acme/twin", "aaa", "x.gguf");
+    hub("other/twin", "aaa", "x.gguf");
+    hub("acme/no-ref", "old", "y.gguf");
+    hub("gpt2", "aaa", "config.json");
+    put(root / "hub/datasets--acme--llama-data/refs/main", "x");
+    put(root / "hub/models--acme--empty/refs/main", "zzz");
+  }
+
+  void hub(std::string name, const std::string& commit, const std::string& file) const {
+    const size_t slash = name.find('/');
+    if (slash != std::string::npos) name.replace(slash, 1, "--");
+    put(places.hub / ("models--" + name) / "snapshots" / commit / file, "{}");
+  }
+
+  // Relative to the root; "" where nothing is found.
+  std::string find(const std::string& name) const {
+    const auto found = find_by_name(name, places);
+    return found ? fs::relative(*found, folder.path()).string() : "";
+  }
+};
+
+TEST_CASE("a model's name is looked for in each place, the first counts") {
+  const World world;
+  CHECK(world.find("story") == "first/story.gguf");
+  CHECK(world.find("story.gguf") == "first/story.gguf");
+  CHECK(world.find("fable") == "second/fable");
+  CHECK(world.find("tale") == "own/tale.gguf");
+  CHECK(world.find("nothing") == "");
+  CHECK(world.find("") == "");
+}
+
+TEST_CASE("names of Hugging Face's cache are found with owner or without") {
+  const World world;
+  const std::string llama = "hub/models--acme--llama-1b/snapshots/";
+  CHECK(world.find("acme/llama-1b") == llama + "bbb");
+  CHECK(world.find("llama-1b") == llama + "bbb");
+  CHECK(world.find("acme/llama-1b@v1") == llama + "aaa");
+  CHECK(world.find("llama-1b@aaa") == llama + "aaa");
+  CHECK(world.find("llama-1b@none") == "");
+  CHECK(world.find("acme/llama-1b/config.json") == llama + "bbb/config.json");
+  CHECK(world.find("acme/llama-1b@v1/config.json") == llama + "aaa/config.json");
+  CHECK(world.find("acme/llama-1b/none.gguf") == "");
+  CHECK(world.find("acme/no-ref") == "hub/models--acme--no-ref/snapshots/old");
+  CHECK(world.find("gpt2") == "hub/models--gpt2/snapshots/aaa");
+  CHECK(world.find("acme/empty") == "");
+  CHECK(world.find("llama-data") == "");
+  CHECK(world.find("other/llama-1b") == "");
+}
+
+TEST_CASE("a name that two owners use is an error that names both") {
+  const World world;
+  CHECK(world.find("acme/twin") == "hub/models--acme--twin/snapshots/aaa");
+  const std::string text = error_text([&] { world.find("twin"); });
+  CHECK(has(text, "twin: several models are called so: acme/twin, other/twin"));
+}
+
+TEST_CASE("a name never leads out of the places") {
+  const World world;
+  put(world.folder.path() / "secret.gguf", "x");
+  put(world.folder.path() / "hub/models--acme--evil/refs/main", "../../../..");
+  for (const char* name :
+       {"../secret", "../secret.gguf", "first/../../secret", "/secret", "./story", "acme/evil",
+        "acme/llama-1b@..", "acme/llama-1b@../../../..", "acme/llama-1b/../../x"}) {
+    CAPTURE(name);
+    CHECK(world.find(name) == "");
+  }
+}
+
+TEST_CASE("the names of all places are listed, each once") {
+  const World world;
+  const std::vector<std::string> names = model_names(world.places);
+  for (const char* name : {"acme/llama-1b", "fable", "gpt2", "story", "tale"}) {
+    CHECK(std::count(names.begin(), names.end(), name) == 1);
+  }
+}
+
+Outcome in_world(const World& world, std::vector<std::string> arguments) {
+  Invocation invocation{std::move(arguments), ""};
+  invocation.environment = {{"SKALD_MODELS", world.places.folders[1].string()},
+                            {"HF_HUB_CACHE", world.places.hub.string()},
+                            {"XDG_CACHE_HOME", world.folder.path().string()}};
+  return run_program(invocation);
+}
+
+TEST_CASE("commands take a model's name where they take a path") {
+  const World world;
+  fs::copy_file(small_gguf(), world.folder.path() / "second/small.gguf");
+  const std::string text = skald({"run", "-m", small_gguf(), "Hi", "-n", "5", "--temp", "0"}).out;
+  CHECK(text != "");
+  const auto out = [&](std::vector<std::string> arguments) {
+    const Outcome outcome = in_world(world, std::move(arguments));
+    CAPTURE(outcome.err);
+    CHECK(outcome.code == 0);
+    return outcome.out;
+  };
+  CHECK(out({"run", "-m", "small", "Hi", "-n", "5", "--temp", "0"}) == text);
+  CHECK(out({"run", "small", "Hi", "-n", "5", "--temp", "0"}) == text);
+  CHECK(out({"run", "small", "-p", "Hi", "-n", "5", "--temp", "0"}) == text);
+  // Beside -m the name is a prompt.
+  CHECK(out({"run", "-m", small_gguf(), "small", "-n", "0", "--echo"}) == "small");
+  CHECK(has(out({"inspect", "small"}), "small.gguf"));
+  CHECK(out({"tokenize", "small", "Hi"}) == skald({"tokenize", small_gguf(), "Hi"}).out);
+  CHECK(has(out({"completion", "models"}), "acme/llama-1b\n"));
+}
+
+TEST_CASE("a model that is nowhere is an error with the places and the nearest name") {
+  const World world;
+  const Outcome outcome = in_world(world, {"run", "-m", "acme/lama-1b", "Hi"});
+  CHECK(outcome.code == 3);
+  CHECK(has(outcome.err,
+            "acme/lama-1b: there is no such file or folder, and no model of that name "
+            "in $SKALD_MODELS, in "));
+  CHECK(has(outcome.err, world.places.hub.string()));
+  CHECK(has(outcome.err, "did you mean 'acme/llama-1b'?"));
+  CHECK(has(in_world(world, {"run", "-m", "./x", "Hi"}).err, "./x: there is no such file"));
+  CHECK(in_world(world, {"tokenize", "nowhere", "Hi"}).code == 3);
+}
+
+TEST_CASE("caches are where the environment says, or below the home folder") {
+  TempFolder home;
+  put(home.path() / ".cache/skald/mine.gguf", "x");
+  put(home.path() / ".cache/huggingface/hub/models--a--b/snapshots/1/config.json", "{}");
+  const auto names = [&](std::vector<std::pair<std::string, std::string>> environment) {
+    Invocation invocation{{"completion", "models"}, ""};
+    invocation.environment = std::move(environment);
+    return run_program(invocation).out;
+  };
+  const std::string path = home.path().string();
+  CHECK(has(names({{"HOME", path}}), "a/b\nmine\n"));
+  CHECK(has(names({{"XDG_CACHE_HOME", path + "/.cache"}}), "a/b\nmine\n"));
+  CHECK(has(names({{"HF_HOME", path + "/.cache/huggingface"}}), "a/b\n"));
+  CHECK(!has(names({{"HF_HOME", path + "/.cache/huggingface"}}), "mine"));
+}
+
+}  // namespace
+}  // namespace skald::test

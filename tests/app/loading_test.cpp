@@ -1,0 +1,78 @@
+#include "app/loading.h"
+
+#include <algorithm>
+
+#include "engine/cpu/executor.h"
+#include "models/open.h"
+#include "tests/app/models.h"
+#include "tests/catch.h"
+#include "tests/error_text.h"
+#include "tests/pty.h"
+
+namespace skald::test {
+namespace {
+
+TEST_CASE("a loading bar fits its terminal, with less on a narrow one") {
+  const auto text = [](int columns) {
+    return loading_text("model.gguf", 2'000'000'000, 4'000'000'000, columns);
+  };
+  CHECK(text(80) == "model.gguf [##########          ]  50 %, 2.0 of 4.0 GB");
+  CHECK(text(50) == "[##########          ]  50 %, 2.0 of 4.0 GB");
+  CHECK(text(40) == "[##########          ]  50 %");
+  CHECK(text(20) == " 50 %");
+  for (int columns = 7; columns < 100; ++columns) {
+    CHECK(text(columns).size() < static_cast<size_t>(columns));
+  }
+  CHECK(has(loading_text("m", 0, 10, 80), "[                    ]   0 %"));
+  CHECK(has(loading_text("m", 11, 10, 80), "[####################] 100 %"));
+  CHECK(!has(loading_text("\x1b[31m", 1, 10, 80), "\x1b"));
+}
+
+// What a bar leaves on a terminal that is its stderr.
+std::string shown(std::chrono::milliseconds patience, const char* term) {
+  const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+  ::grantpt(terminal), ::unlockpt(terminal);
+  const std::string name = ::ptsname(terminal);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(::open(name.c_str(), O_RDWR | O_NOCTTY), 2);
+    ::setenv("TERM", term, 1);
+    {
+      LoadingBar bar("model", patience);
+      for (int i = 0; i < 1000; ++i) bar.show(1, 2);
+    }
+    ::_exit(0);
+  }
+  std::string text;
+  char part[4096];
+  pollfd ready = {terminal, POLLIN, 0};
+  while (::poll(&ready, 1, 2000) > 0) {
+    const ssize_t count = ::read(terminal, part, sizeof part);
+    if (count <= 0) break;
+    text.append(part, static_cast<size_t>(count));
+  }
+  ::waitpid(child, nullptr, 0);
+  ::close(terminal);
+  return text;
+}
+
+TEST_CASE("a loading bar shows nothing at first, is not drawn for every call, and is wiped away") {
+  const std::string text = shown(std::chrono::milliseconds(0), "xterm");
+  CHECK(has(text, "\r\x1b[Kmodel [##########"));
+  CHECK(text.substr(text.size() - 4) == "\r\x1b[K");
+  CHECK(std::count(text.begin(), text.end(), '\r') <= 4);
+  CHECK(shown(LoadingBar::kPatience, "xterm") == "");
+  CHECK(shown(std::chrono::milliseconds(0), "dumb") == "");
+}
+
+TEST_CASE("reading the weights ahead changes nothing") {
+  const OpenedModel opened = open_model(small_gguf());
+  RunOptions options;
+  options.threads = 1;
+  LoadingBar bar("model");
+  read_weights(opened.model, cpu::plan_memory(opened.model, options), bar);
+  opened.model.weights->check_whole();
+}
+
+}  // namespace
+}  // namespace skald::test

@@ -1,0 +1,167 @@
+// skald run --prompt-cache: never stale, never in the way.
+#include <nlohmann/json.hpp>
+
+#include "tests/app/models.h"
+#include "tests/catch.h"
+#include "tests/error_text.h"
+#include "tests/process.h"
+
+namespace skald::test {
+namespace {
+
+using Arguments = std::vector<std::string>;
+using Json = nlohmann::json;
+
+const std::string kStory =
+    "Once upon a time there was a fox. It lived in the wood with its friends";
+
+struct Cached {
+  TempFolder folder;
+  std::string path = (folder.path() / "cache").string();
+
+  Outcome run(const std::string& prompt, const Arguments& more = {}) const {
+    Arguments all{"run",          "-m", small_gguf(), prompt,   "--temp",         "0",
+                  "--ignore-eos", "-n", "12",         "--json", "--prompt-cache", path};
+    all.insert(all.end(), more.begin(), more.end());
+    return skald(all);
+  }
+};
+
+// The text must be that of a run without a cache, whatever the file holds.
+Json report(const Outcome& outcome, const std::string& prompt, const Arguments& more = {}) {
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 0);
+  Arguments plain{"run", "-m", small_gguf(), prompt, "--temp", "0", "--ignore-eos", "-n", "12"};
+  plain.insert(plain.end(), more.begin(), more.end());
+  const Json json = Json::parse(outcome.out);
+  CHECK(json["text"] == skald(plain).out);
+  return json;
+}
+
+TEST_CASE("a prompt cache gives the same text, and computes only what is new") {
+  const Cached cached;
+  Json first = report(cached.run(kStory), kStory);
+  CHECK(first["cached_tokens"] == 0);
+  const int64_t tokens = first["prompt_tokens"];
+  const std::string file = read_file(cached.path);
+
+  // The same again: all but the last token, and nothing is written.
+  CHECK(report(cached.run(kStory), kStory)["cached_tokens"] == tokens - 1);
+  CHECK(read_file(cached.path) == file);
+  // A beginning of it is in the file too, and does not make it shorter.
+  const std::string beginning = kStory.substr(0, 33);
+  const Json part = report(cached.run(beginning), beginning);
+  CHECK(part["cached_tokens"].get<int64_t>() >= part["prompt_tokens"].get<int64_t>() - 2);
+  // Another end: the common tokens are used, then the file holds the new prompt.
+  const std::string other = kStory.substr(0, 33) + " And a bear, who was old and kind, came by";
+  const Json changed = report(cached.run(other), other);
+  CHECK(changed["cached_tokens"] > 5);
+  CHECK(changed["cached_tokens"] < changed["prompt_tokens"]);
+  const Json again = report(cached.run(other), other);
+  CHECK(again["cached_tokens"].get<int64_t>() == again["prompt_tokens"].get<int64_t>() - 1);
+}
+
+TEST_CASE("a prompt cache is of a model, its precision and its weights") {
+  const Cached cached;
+  report(cached.run(kStory), kStory);
+  const std::string says =
+      "is of another model, other settings or another kind of machine; the "
+      "whole prompt is computed\n";
+  Outcome exact = cached.run(kStory, {"--exact"});
+  CHECK(report(exact, kStory, {"--exact"})["cached_tokens"] == 0);
+  CHECK(has(exact.err, says));
+  // It was replaced.
+  exact = cached.run(kStory, {"--exact"});
+  CHECK(report(exact, kStory, {"--exact"})["cached_tokens"] > 0);
+  CHECK(exact.err == "");
+  // One weight of the same model at the same path.
+  std::string bytes = read_file(small_gguf());
+  bytes[bytes.size() - 100] = static_cast<char>(bytes[bytes.size() - 100] ^ 1);
+  const std::string model = cached.folder.write("model.gguf", bytes).string();
+  const Outcome changed =
+      skald({"run", "-m", model, kStory, "-n", "1", "--prompt-cache", cached.path, "--exact"});
+  CHECK(changed.code == 0);
+  CHECK(has(changed.err, says));
+}
+
+TEST_CASE("threads and rows use the same prompt cache") {
+  const Cached cached;
+  report(cached.run(kStory, {"-t", "2"}), kStory);
+  const Json other = report(cached.run(kStory, {"-t", "1", "--rows", "3"}), kStory);
+  CHECK(other["cached_tokens"].get<int64_t>() == other["prompt_tokens"].get<int64_t>() - 1);
+}
+
+TEST_CASE("a damaged prompt cache is told and replaced") {
+  const Cached cached;
+  report(cached.run(kStory), kStory);
+  const std::string good = read_file(cached.path);
+  std::string page = good;
+  page[page.size() / 2] = static_cast<char>(page[page.size() / 2] ^ 4);
+  std::string head = good;
+  head[60] = static_cast<char>(head[60] ^ 4);
+  for (const std::string& bad : {page, head, good.substr(0, good.size() / 2)}) {
+    cached.folder.write("cache", bad);
+    const Outcome outcome = cached.run(kStory);
+    CHECK(report(outcome, kStory)["cached_tokens"] == 0);
+    CHECK(has(outcome.err, "the whole prompt is computed"));
+    CHECK(cached.run(kStory).err == "");
+  }
+}
+
+TEST_CASE("a file that is no prompt cache is an error and stays as it was") {
+  const Cached cached;
+  cached.folder.write("cache", "my only copy of something");
+  const Outcome outcome = cached.run(kStory);
+  CHECK(outcome.code == 1);
+  CHECK(outcome.out == "");
+  CHECK(has(outcome.err, "is not one of skald's cache files and will not be replaced"));
+  CHECK(read_file(cached.path) == "my only copy of something");
+}
+
+TEST_CASE("a prompt cache that cannot be written is told before anything is computed") {
+  Cached cached;
+  cached.path = (cached.folder.path() / "none" / "cache").string();
+  const Outcome outcome = cached.run(kStory);
+  CHECK(outcome.code == 1);
+  CHECK(has(outcome.err, "cannot be written: No such file or directory"));
+}
+
+TEST_CASE("--prompt-cache-ro uses the file and leaves it alone") {
+  const Cached cached;
+  Outcome outcome = cached.run(kStory, {"--prompt-cache-ro"});
+  CHECK(outcome.code == 0);
+  CHECK(has(outcome.err, "is not there or empty; the whole prompt is computed"));
+  CHECK(!std::filesystem::exists(cached.path));
+  report(cached.run(kStory), kStory);
+  const std::string file = read_file(cached.path);
+  outcome = cached.run(kStory + " and more", {"--prompt-cache-ro"});
+  CHECK(outcome.err == "");
+  CHECK(report(outcome, kStory + " and more")["cached_tokens"] > 5);
+  CHECK(read_file(cached.path) == file);
+}
+
+TEST_CASE("-n 0 fills a prompt cache, and an empty file is a new one") {
+  const Cached cached;
+  cached.folder.write("cache", "");
+  const Outcome filled = cached.run(kStory);
+  const Outcome none = skald(
+      {"run", "-m", small_gguf(), kStory + ", who sang", "-n", "0", "--prompt-cache", cached.path});
+  CHECK(filled.err == "");
+  CHECK(none.code == 0);
+  CHECK(none.out == "");
+  const std::string prompt = kStory + ", who sang";
+  const Json json = report(cached.run(prompt), prompt);
+  CHECK(json["cached_tokens"].get<int64_t>() == json["prompt_tokens"].get<int64_t>() - 1);
+}
+
+TEST_CASE("a reader that goes away leaves the prompt's cache") {
+  const Cached cached;
+  Invocation invocation{
+      {"run", "-m", small_gguf(), kStory, "--ignore-eos", "--prompt-cache", cached.path}, ""};
+  invocation.read_at_most = 1;
+  CHECK(run_program(invocation).code == 141);
+  CHECK(report(cached.run(kStory), kStory)["cached_tokens"] > 5);
+}
+
+}  // namespace
+}  // namespace skald::test

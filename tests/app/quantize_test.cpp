@@ -1,0 +1,311 @@
+// skald quantize and --type, by the program itself.
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "models/open.h"
+#include "tests/app/bpe_models.h"
+#include "tests/catch.h"
+#include "tests/error_text.h"
+#include "tests/process.h"
+
+namespace skald::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+std::string demo() { return (source_dir() / "models" / "demo").string(); }
+
+Outcome quantize(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "quantize");
+  return skald(arguments);
+}
+
+std::string output(const std::vector<std::string>& arguments) {
+  const Outcome outcome = skald(arguments);
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 0);
+  return outcome.out;
+}
+
+std::string story(std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(), {"--temp", "0", "-n", "40", "-p", "Once upon a time"});
+  arguments.insert(arguments.begin(), "run");
+  return output(arguments);
+}
+
+std::vector<std::string> entries(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    names.push_back(entry.path().filename().string());
+  }
+  return names;
+}
+
+void check_refused(const std::vector<std::string>& arguments, int code, const std::string& says) {
+  const Outcome outcome = quantize(arguments);
+  CAPTURE(says, outcome.err, outcome.signal);
+  CHECK(outcome.code == code);
+  CHECK(outcome.out == "");
+  CHECK(has(outcome.err, says));
+  CHECK(outcome.err.find('\n') == outcome.err.size() - 1);
+}
+
+TEST_CASE("the bundled model as a GGUF tells its story and tokenizes as the folder does") {
+  TempFolder folder;
+  const std::string f32 = (folder.path() / "f32.gguf").string();
+  CHECK(has(output({"quantize", demo(), f32, "--type", "f32"}), "32.00 bits a weight"));
+  CHECK(story({"-m", f32}) == story({}));
+  const std::string texts =
+      "\"Once upon a time\"\n\"  two  spaces\\n\\nlines\"\n\"naïve 中文 "
+      "🙂\"\n\"<s></s>\"\n\"\"\n";
+  for (const char* special : {"--jsonl", "--special"}) {
+    std::vector<std::string> arguments = {"tokenize", demo(), "--jsonl"};
+    if (std::string(special) != "--jsonl") arguments.push_back(special);
+    const std::string expected = skald(arguments, texts).out;
+    arguments[1] = f32;
+    CHECK(skald(arguments, texts).out == expected);
+    CHECK(std::count(expected.begin(), expected.end(), '\n') == 5);
+  }
+  CHECK(fs::status(f32).permissions() != fs::perms::owner_all);
+  const Json a = Json::parse(output({"inspect", demo(), "--json"}));
+  const Json b = Json::parse(output({"inspect", f32, "--json"}));
+  CHECK(a["config"] == b["config"]);
+  for (const char* key : {"vocab", "bos", "eos", "unk", "pad", "add_bos", "add_eos"}) {
+    CHECK(a["tokenizer"][key] == b["tokenizer"][key]);
+  }
+}
+
+TEST_CASE("every type is written as announced, and read") {
+  TempFolder folder;
+  for (const char* type : {"f16", "bf16", "q8_0", "q6_k", "q5_k_m", "q5_k_s", "q5_1", "q5_0",
+                           "q4_k_m", "q4_k_s", "q4_1", "q4_0"}) {
+    CAPTURE(type);
+    const std::string out = (folder.path() / (std::string(type) + ".gguf")).string();
+    const Json plan =
+        Json::parse(output({"quantize", demo(), "--type", type, "--dry-run", "--json"}));
+    CHECK_FALSE(fs::exists(out));
+    CHECK(plan["written"] == false);
+    const Json done = Json::parse(output({"quantize", demo(), out, "--type", type, "--json"}));
+    CHECK(done["written"] == true);
+    CHECK(done["tensors"] == plan["tensors"]);
+    CHECK(fs::file_size(out) == plan["bytes"].get<uint64_t>());
+    const Json seen = Json::parse(output({"inspect", out, "--json"}));
+    REQUIRE(seen["tensors"].size() == plan["tensors"].size());
+    for (size_t i = 0; i < seen["tensors"].size(); ++i) {
+      CHECK(seen["tensors"][i]["name"] == plan["tensors"][i]["name"]);
+      CHECK(seen["tensors"][i]["type"] == plan["tensors"][i]["to"]);
+      CHECK(seen["tensors"][i]["shape"] == plan["tensors"][i]["shape"]);
+    }
+    CHECK(story({"-m", out}).size() > 20);
+  }
+}
+
+TEST_CASE("the file is the same made by one thread and by three") {
+  TempFolder folder;
+  std::string files[2];
+  for (int i = 0; i < 2; ++i) {
+    const std::string out = (folder.path() / std::to_string(i)).string();
+    output({"quantize", demo(), out, "--type", "q4_k_m", "-t", i == 0 ? "1" : "3"});
+    files[i] = read_file(out);
+  }
+  CHECK(files[0] == files[1]);
+}
+
+TEST_CASE("from a GGUF comes what comes from the folder that it was made of") {
+  TempFolder folder;
+  const auto path = [&](const char* name) { return (folder.path() / name).string(); };
+  output({"quantize", demo(), path("f16.gguf"), "--type", "f16"});
+  output({"quantize", demo(), path("a.gguf"), "--type", "q5_0"});
+  output({"quantize", path("f16.gguf"), path("b.gguf"), "--type", "q5_0"});
+  const auto a = open_model(path("a.gguf")), b = open_model(path("b.gguf"));
+  REQUIRE(a.model.weights->tensors().size() == b.model.weights->tensors().size());
+  for (const Tensor& tensor : a.model.weights->tensors()) {
+    const Tensor* other = b.model.weights->find(tensor.name);
+    REQUIRE(other);
+    CHECK(std::equal(tensor.view.data, tensor.view.data + tensor.view.bytes(), other->view.data));
+  }
+}
+
+TEST_CASE("a byte-level BPE goes into the GGUF") {
+  TempFolder temp;
+  const fs::path folder = temp.path() / "model";
+  const std::string golden = "llama-mha";
+  make_folder(folder, golden);
+  fs::remove(folder / "tokenizer.model");
+  Json json = byte_tokenizer();  // of which the model has fewer rows
+  Json vocabulary = Json::object(), merges = Json::array();
+  for (const auto& [piece, id] : json["model"]["vocab"].items()) {
+    if (id.get<int>() < 500) vocabulary[piece] = id;
+  }
+  for (const auto& merge : json["model"]["merges"]) {
+    const std::string joined = merge[0].get<std::string>() + merge[1].get<std::string>();
+    if (vocabulary.contains(joined)) merges.push_back(merge);
+  }
+  json["model"]["vocab"] = vocabulary;
+  json["model"]["merges"] = merges;
+  json["model"]["ignore_merges"] = true;
+  std::ofstream(folder / "tokenizer.json") << json.dump();
+  std::ofstream(folder / "tokenizer_config.json")
+      << R"({"eos_token": "<|im_end|>", "chat_template": "{{ messages[0].content }}"})";
+  const std::string out = (temp.path() / "m.gguf").string();
+  output({"quantize", folder.string(), out, "--type", "f16"});
+  const std::string texts = "\"It's 12345 lower case\"\n\"a\\n\\n  b\"\n\"<|im_end|>\"\n";
+  CHECK(skald({"tokenize", out, "--jsonl", "--special"}, texts).out ==
+        skald({"tokenize", folder.string(), "--jsonl", "--special"}, texts).out);
+  const Json seen = Json::parse(output({"inspect", out, "--json"}));
+  CHECK(seen["tokenizer"]["eos"]["piece"] == "<|im_end|>");
+  CHECK(seen["tokenizer"]["vocab"] == 512);
+  CHECK(seen["metadata"]["tokenizer.ggml.pre"] == "\"llama-bpe\"");
+  CHECK(seen["chat_templates"][0]["name"] == "default");
+}
+
+TEST_CASE("--tensor-type chooses formats by pattern, the first that fits") {
+  const Json plan = Json::parse(
+      output({"quantize", demo(), "--type", "q4_0", "--dry-run", "--json", "--tensor-type",
+              "blk\\.[01]\\.ffn_up=q8_0", "--tensor-type", "ffn_up=f16"}));
+  int eights = 0, sixteens = 0;
+  for (const Json& tensor : plan["tensors"]) {
+    const std::string name = tensor["name"];
+    if (name.find("ffn_up") == std::string::npos) continue;
+    eights += tensor["to"] == "Q8_0";
+    sixteens += tensor["to"] == "F16";
+  }
+  CHECK(eights == 2);
+  CHECK(sixteens == 6);
+  const std::vector<std::string> base = {demo(), "--type", "q4_0", "--dry-run", "--tensor-type"};
+  const auto with = [&](const char* wish) {
+    auto arguments = base;
+    arguments.push_back(wish);
+    return arguments;
+  };
+  check_refused(with("ffn_upp=q8_0"), 2, "'ffn_upp' in its name");
+  check_refused(with("norm=q8_0"), 2, "no tensor whose format can be chosen");
+  check_refused(with("ffn_up"), 2, "expected PATTERN=TYPE");
+  check_refused(with("ffn_up=q2_k"), 2, "the type is none of f32, f16");
+  check_refused(with("(=q8_0"), 2, "--tensor-type");
+}
+
+TEST_CASE("quantized weights are made anew only where that is asked for") {
+  TempFolder folder;
+  const std::string out = (folder.path() / "out.gguf").string();
+  check_refused({small_gguf(), out, "--type", "q4_0"}, 2, "is Q8_0 already");
+  output({"quantize", small_gguf(), out, "--type", "q8_0"});  // changes nothing
+  CHECK(output({"run", "-m", out, "--temp", "0", "-n", "20", "-p", "a"}) ==
+        output({"run", "-m", small_gguf(), "--temp", "0", "-n", "20", "-p", "a"}));
+  output({"quantize", small_gguf(), out, "--type", "q4_0", "--requantize", "--force"});
+}
+
+TEST_CASE("what is there already is not replaced without --force, and never the model itself") {
+  TempFolder folder;
+  const std::string out = folder.write("out.gguf", "precious").string();
+  check_refused({demo(), out, "--type", "q8_0"}, 2, "is there already; --force");
+  CHECK(read_file(out) == "precious");
+  output({"quantize", demo(), out, "--type", "q8_0", "--force"});
+  check_refused({out, out, "--type", "q8_0", "--force"}, 2, "is the model itself");
+  fs::create_symlink(out, folder.path() / "link.gguf");
+  check_refused({(folder.path() / "link.gguf").string(), out, "--type", "q8_0", "--force"}, 2,
+                "is the model itself");
+  make_folder(folder.path() / "model", "llama-mha");
+  check_refused({demo(), (folder.path() / "no" / "out.gguf").string(), "--type", "q8_0"}, 2,
+                "there is no folder");
+  check_refused({demo(), folder.path().string(), "--type", "q8_0"}, 2, "is a folder");
+  check_refused({demo(), "/dev/full", "--type", "q8_0", "--force"}, 2, "is no file");
+}
+
+TEST_CASE("without disk space, or where files may not be so large, nothing is left behind") {
+  TempFolder folder;
+  const std::string out = (folder.path() / "out.gguf").string();
+  const std::string f16 = (folder.path() / "f16.gguf").string();
+  output({"quantize", demo(), f16, "--type", "f16"});
+  Invocation limited{{"quantize", f16, out, "--type", "bf16"}, ""};
+  limited.file_size = 1 << 20;
+  const Outcome outcome = run_program(limited);
+  CAPTURE(outcome.err, outcome.signal);
+  CHECK(outcome.code == 1);
+  CHECK(has(outcome.err, "cannot get 7.3 MiB of disk space: File too large"));
+  limited.arguments[1] = demo();
+  CHECK(run_program(limited).code == 1);
+  CHECK(entries(folder.path()) == std::vector<std::string>{"f16.gguf"});
+  if (::access("/proc/self/mountinfo", R_OK) == 0 && fs::exists("/sys/kernel")) {
+    check_refused({demo(), "/sys/kernel/out.gguf", "--type", "f16"}, 1, "/sys/kernel/out.gguf: ");
+  }
+}
+
+TEST_CASE("a run that is killed or interrupted leaves nothing that looks like a model") {
+  TempFolder folder;
+  // Large enough that it is still at it: the bundled model's weights again and again.
+  for (const int signal : {SIGKILL, SIGINT}) {
+    const std::string out = (folder.path() / concat("out", signal, ".gguf")).string();
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::close(1), ::close(2);
+      exec_program({{"quantize", demo(), out, "--type", "q5_k_m", "-t", "1"}, ""});
+    }
+    const auto part = [&] {
+      for (const std::string& name : entries(folder.path())) {
+        if (name.ends_with(".part")) return folder.path() / name;
+      }
+      return fs::path();
+    };
+    int status = 0;
+    while (part().empty() && ::waitpid(child, &status, WNOHANG) == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ::kill(child, signal);
+    ::waitpid(child, &status, 0);
+    CHECK_FALSE(fs::exists(out));
+    if (signal == SIGKILL) {
+      REQUIRE_FALSE(part().empty());
+      CHECK_FALSE(is_gguf(part()));
+      fs::remove(part());
+    } else {
+      REQUIRE(WIFEXITED(status));
+      CHECK(WEXITSTATUS(status) == 130);
+      CHECK(part().empty());
+    }
+  }
+}
+
+TEST_CASE("wrong use of quantize is named") {
+  check_refused({}, 2, "no model given");
+  check_refused({demo()}, 2, "no file given to write");
+  check_refused({demo(), "out.gguf"}, 2, "no --type given");
+  check_refused({demo(), "out.gguf", "--type", "q9"}, 2, "unknown type 'q9'; these are: f32");
+  check_refused({demo() + "x", "--type", "q8_0", "--dry-run"}, 3, "there is no such file");
+  check_refused({demo(), "--type", "q8_0", "--dry-run", "-t", "-1"}, 2, "--threads");
+  TempFolder folder;
+  make_folder(folder.path() / "model", "llama-mha");
+  check_refused({(folder.path() / "model").string(), "--type", "q8_0", "--dry-run"}, 3,
+                "cannot write into a GGUF");
+}
+
+TEST_CASE("--type quantizes while loading: what comes out is the quantized file's text") {
+  TempFolder folder;
+  const std::string out = (folder.path() / "out.gguf").string();
+  for (const char* type : {"q8_0", "q4_k_m"}) {
+    output({"quantize", demo(), out, "--type", type, "--force"});
+    CHECK(story({"--type", type}) == story({"-m", out}));
+  }
+  CHECK(story({"--type", "q4_0"}) != story({}));
+  const auto weights = [](const std::vector<std::string>& arguments) {
+    const Json plan = Json::parse(output(arguments));
+    for (const Json& part : plan["memory"]["parts"]) {
+      if (part["name"] == "weights") return part;
+    }
+    return Json();
+  };
+  const Json plain = weights({"plan", demo(), "--json"});
+  const Json made = weights({"plan", demo(), "--type", "q4_0", "--json"});
+  CHECK(plain["mapped"] == true);
+  CHECK(made["mapped"] == false);
+  CHECK(made["bytes"].get<int64_t>() < plain["bytes"].get<int64_t>() / 2);
+  CHECK(has(output({"bench", "--type", "q8_0", "-p", "4", "-n", "0", "-r", "1"}), "as q8_0"));
+  const Outcome wrong = skald({"run", "-m", small_gguf(), "--type", "q4_0", "-p", "a"});
+  CHECK(wrong.code == 2);
+  CHECK(has(wrong.err, "is Q8_0 already"));
+  CHECK(skald({"run", "--type", "q3", "-p", "a"}).code == 2);
+}
+
+}  // namespace
+}  // namespace skald::test

@@ -1,0 +1,218 @@
+// What skald run does beside going on with a text: contexts from a pipe, chat templates, stop
+// strings, reports.
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tests/app/models.h"
+#include "tests/catch.h"
+#include "tests/error_text.h"
+#include "tests/process.h"
+
+namespace skald::test {
+namespace {
+
+using Arguments = std::vector<std::string>;
+using Json = nlohmann::json;
+
+// A model that says "xy" for ever, or what a bias picks.
+struct Talker {
+  TempFolder folder;
+  std::string model;
+
+  explicit Talker(FlatModel flat = {}) {
+    flat.extra_piece = "xy";
+    model = folder.write("flat.gguf", flat_gguf(flat)).string();
+  }
+
+  Arguments arguments(const Arguments& more) const {
+    Arguments all{"run", "-m", model, "--temp", "0", "-l", "259+5"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  Outcome run(const Arguments& more, const std::string& input = "") const {
+    return skald(arguments(more), input);
+  }
+  Json report(const Arguments& more, const std::string& input = "") const {
+    Arguments all{"--json"};
+    all.insert(all.end(), more.begin(), more.end());
+    const Outcome outcome = run(all, input);
+    CAPTURE(outcome.err);
+    CHECK(outcome.code == 0);
+    CHECK(outcome.out.find('\n') == outcome.out.size() - 1);
+    return Json::parse(outcome.out);
+  }
+};
+
+constexpr const char* kTemplate =
+    "{% for m in messages %}[{{ m.role }}] {{ m.content }}{% endfor %}"
+    "{% if mood %}({{ mood }}){% endif %}[assistant]";
+
+TEST_CASE("what comes through a pipe beside a prompt goes after it") {
+  const Talker talker;
+  TempFolder folder;
+  const std::string file = folder.write("prompt.txt", "Sum up:\n").string();
+  const auto prompt = [&](const Arguments& more, const std::string& input) {
+    Arguments all{"-n", "0"};
+    all.insert(all.end(), more.begin(), more.end());
+    return talker.report(all, input)["prompt"];
+  };
+  CHECK(prompt({"Sum up:"}, "a text\n") == "Sum up:\n\na text");
+  CHECK(prompt({"-p", "Sum up:"}, "a\nb") == "Sum up:\n\na\nb");
+  CHECK(prompt({"-f", file}, "a text") == "Sum up:\n\na text");
+  CHECK(prompt({"Sum up:"}, "") == "Sum up:");
+  CHECK(prompt({"Sum up:"}, "\n") == "Sum up:");
+  CHECK(prompt({""}, "a text") == "a text");
+  // Escapes are for what was typed.
+  CHECK(prompt({"-e", "a\\tb"}, "c\\td") == "a\tb\n\nc\\td");
+  CHECK(prompt({"-f", "-"}, "alone") == "alone");
+}
+
+TEST_CASE("a stdin that is closed adds nothing, and is no prompt") {
+  const Talker talker;
+  Invocation invocation{talker.arguments({"a", "-n", "1"}), ""};
+  invocation.no_in = true;
+  CHECK(run_program(invocation).out == "xy");
+  invocation.arguments = talker.arguments({"-n", "1"});
+  const Outcome outcome = run_program(invocation);
+  CHECK(outcome.code == 2);
+  CHECK(has(outcome.err, "no prompt"));
+}
+
+TEST_CASE("a stdin that never ends is waited for with a hint") {
+  const Talker talker;
+  for (const Arguments& more : {Arguments{"a"}, Arguments{}}) {
+    Invocation invocation{talker.arguments(more), "some text"};
+    invocation.input_stays_open = true;
+    invocation.seconds = 4;
+    const Outcome outcome = run_program(invocation);
+    CHECK(outcome.signal == SIGKILL);
+    CHECK(outcome.err ==
+          "skald: waiting for the end of stdin; where nothing will come, add < /dev/null\n");
+  }
+}
+
+TEST_CASE("--chat renders the prompt through the model's template") {
+  FlatModel flat;
+  flat.chat_template = kTemplate;
+  const Talker talker(flat);
+  const auto prompt = [&](const Arguments& more, const std::string& input = "") {
+    Arguments all{"-n", "1"};
+    all.insert(all.end(), more.begin(), more.end());
+    return talker.report(all, input)["prompt"];
+  };
+  CHECK(prompt({"Hi"}) == "Hi");
+  CHECK(prompt({"Hi", "--raw"}) == "Hi");
+  CHECK(prompt({"Hi", "--chat"}) == "[user] Hi[assistant]");
+  CHECK(prompt({"Hi", "--chat", "-sys", "Be brief."}) == "[system] Be brief.[user] Hi[assistant]");
+  CHECK(prompt({"Hi", "-sys", "Be brief."}) == "[system] Be brief.[user] Hi[assistant]");
+  CHECK(prompt({"Hi", "--system-prompt=-sys"}) == "[system] -sys[user] Hi[assistant]");
+  CHECK(prompt({"-e", "Hi\\n", "-sys", "a\\tb"}) == "[system] a\tb[user] Hi\n[assistant]");
+  CHECK(prompt({"What is this?", "--chat"}, "data") == "[user] What is this?\n\ndata[assistant]");
+  CHECK(prompt({"Hi", "--chat-template-kwargs", "{\"mood\": \"good\"}"}) ==
+        "[user] Hi(good)[assistant]");
+  CHECK(prompt({"Hi", "--chat-template", "chatml"}) ==
+        "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
+  CHECK(talker.run({"Hi", "--chat", "-n", "1"}).out == "xy");
+}
+
+TEST_CASE("--chat with a model that has no template says what to do") {
+  const Talker talker;
+  const Outcome outcome = talker.run({"Hi", "--chat"});
+  CHECK(outcome.code == 3);
+  CHECK(has(outcome.err, "no chat template; name one with --chat-template"));
+}
+
+TEST_CASE("--stop ends the text before the stop string, wherever the tokens end") {
+  const Talker talker;
+  const auto text = [&](const Arguments& more) {
+    Arguments all(more);
+    all.push_back("a");
+    const Outcome outcome = talker.run(all);
+    CHECK(outcome.code == 0);
+    CHECK(outcome.err == "");
+    return outcome.out;
+  };
+  CHECK(text({"--stop", "yxyxy"}) == "x");
+  CHECK(text({"--stop", "xy"}) == "");
+  CHECK(text({"--stop", "zz", "--stop", "yx"}) == "x");
+  CHECK(text({"--stop", "yxyxy", "--stop=yxy"}) == "x");
+  CHECK(text({"--stop", "yy", "-n", "2"}) == "xyxy");
+  CHECK(text({"--stop", "yyz", "-n", "3"}) == "xyxyxy");
+  CHECK(text({"-e", "--stop", "\\x79x"}) == "x");
+  CHECK(talker.run({"a", "--stop", "y\xff", "-n", "2"}).out == "xyxy");
+}
+
+TEST_CASE("--json is one object with text, ids, reason and timings") {
+  const Talker talker;
+  Json report = talker.report({"a", "-n", "3", "-s", "7"});
+  CHECK(report["text"] == "xyxyxy");
+  CHECK(report["ids"] == Json({259, 259, 259}));
+  CHECK(report["finish_reason"] == "length");
+  CHECK(report["stop"] == nullptr);
+  CHECK(report["seed"] == 7);
+  CHECK(report["prompt"] == "a");
+  CHECK(report["prompt_tokens"] == 2);
+  CHECK(report["cached_tokens"] == 0);
+  CHECK(report["model"] == talker.model);
+  CHECK(has(report["device"].get<std::string>(), "cpu"));
+  CHECK(report["memory_bytes"] > 1000);
+  CHECK(report["timings"]["first_token_seconds"] > report["timings"]["prompt_seconds"]);
+  CHECK(report["timings"]["tokens_per_second"] > 0);
+  CHECK(!report.contains("logprobs"));
+
+  report = talker.report({"a", "--stop", "yx"});
+  CHECK(report["text"] == "x");
+  CHECK(report["finish_reason"] == "stop");
+  CHECK(report["stop"] == "yx");
+  report = talker.report({"a", "-l", "2+9"});
+  CHECK(report["text"] == "");
+  CHECK(report["finish_reason"] == "stop");
+  CHECK(report["ids"] == Json({2}));
+  report = talker.report({"a", "-n", "0"});
+  CHECK(report["ids"] == Json::array());
+  CHECK(!report["timings"].contains("first_token_seconds"));
+  report = talker.report({"a", "-n", "1"});
+  CHECK(!report["timings"].contains("tokens_per_second"));
+}
+
+TEST_CASE("a report of a full context says so") {
+  const Talker talker;
+  const Outcome outcome = talker.run({"a", "--json", "-c", "6"});
+  CHECK(outcome.code == 0);
+  CHECK(Json::parse(outcome.out)["finish_reason"] == "context");
+  CHECK(has(outcome.err, "the context is full (6)"));
+}
+
+TEST_CASE("--logprobs adds each token's log-probability and the best beside it") {
+  const Talker talker;
+  // All logits are 0 but for the bias, and log-probabilities are the model's own: ln(1/260).
+  const Json report = talker.report({"a", "-n", "2", "--logprobs", "3"});
+  REQUIRE(report["logprobs"].size() == 2);
+  const Json& first = report["logprobs"][0];
+  CHECK(first["id"] == 259);
+  CHECK(first["token"] == "xy");
+  CHECK(first["logprob"].get<double>() == Approx(-std::log(260.0)));
+  REQUIRE(first["top"].size() == 3);
+  CHECK(first["top"][0]["id"] == 0);
+  CHECK(first["top"][1]["token"] == "<s>");
+  const Json plain = talker.report({"a", "-n", "1", "--logprobs", "0"});
+  CHECK(plain["logprobs"][0]["top"] == Json::array());
+  // A byte that is part of a character.
+  const std::string bias = std::to_string(kFirstByteToken + 0xc3) + "+9";
+  const Json byte = talker.report({"a", "-n", "1", "-l", bias, "--logprobs", "0"});
+  CHECK(byte["logprobs"][0]["token"] == "\xEF\xBF\xBD");
+  CHECK(byte["logprobs"][0]["bytes"] == Json({0xc3}));
+}
+
+TEST_CASE("a report has no control character, which a terminal would obey") {
+  FlatModel flat;
+  const Talker talker(flat);
+  const std::string del = std::to_string(kFirstByteToken + 0x7f) + "+9";
+  const Outcome outcome = talker.run({"a\xc2\x9b\x1b", "-n", "2", "-l", del, "--json"});
+  CHECK(has(outcome.out, "\"text\":\"\\u007f\\u007f\""));
+  CHECK(has(outcome.out, "\"prompt\":\"a\\u009b\\u001b\""));
+  CHECK(Json::parse(outcome.out)["text"] == "\x7f\x7f");
+}
+
+}  // namespace
+}  // namespace skald::test

@@ -1,0 +1,445 @@
+#include "engine/scheduler.h"
+
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "engine/cpu/executor.h"
+#include "engine/session.h"
+#include "tests/catch.h"
+#include "tests/engine/random_llama.h"
+#include "tests/engine/wrapped_executor.h"
+#include "tests/error_text.h"
+
+namespace skald::test {
+namespace {
+
+using Tokens = std::vector<int32_t>;
+constexpr int64_t kVocab = 60;
+
+struct Machine {
+  int64_t rows = 32, context = 400, cache_tokens = 0;
+  int sequences = 4;
+};
+
+std::unique_ptr<Executor> small_executor(const Machine& machine) {
+  RunOptions options;
+  options.threads = 1;
+  options.rows = machine.rows;
+  options.context = machine.context;
+  options.sequences = machine.sequences;
+  options.cache_tokens = machine.cache_tokens;
+  RandomLlama shape;
+  shape.type = DType::Q8_0;
+  shape.layers = 1;
+  shape.heads = shape.kv_heads = 1;
+  shape.head_dim = 32;
+  shape.dim = shape.ffn_dim = 32;
+  shape.vocab = kVocab;
+  return cpu::make_executor(random_llama(shape), options);
+}
+
+struct Asked {
+  Tokens prompt;
+  int64_t max_tokens = 12;
+  float temperature = 1;
+  int samples = 1;
+  bool score = false;
+};
+
+Generation make_generation(const Asked& asked, uint64_t stream) {
+  Generation generation;
+  generation.prompt = asked.prompt;
+  generation.max_tokens = asked.max_tokens;
+  generation.params.temperature = asked.temperature;
+  generation.params.seed = 5;
+  generation.params.top_logprobs = 2;
+  generation.score_prompt = asked.score;
+  for (int s = 0; s < asked.samples; ++s) generation.streams.push_back(100 * stream + s);
+  generation.cancelled = std::make_unique<std::atomic<bool>[]>(static_cast<size_t>(asked.samples));
+  return generation;
+}
+
+struct Result {
+  Tokens tokens;
+  std::vector<Picked> prompt;
+  int ends = 0;
+  Ending ending = Ending::Failed;
+  std::string problem;
+  int64_t end_step = 0;
+};
+
+using Results = std::map<std::pair<size_t, int>, Result>;
+
+struct Batch {
+  explicit Batch(const std::vector<Asked>& asked) {
+    for (const Asked& one : asked) all.push_back(make_generation(one, all.size()));
+  }
+
+  size_t index(const Generation* generation) const {
+    return static_cast<size_t>(generation - all.data());
+  }
+
+  void take(std::span<GenerationEvent> events, int64_t step) {
+    for (GenerationEvent& event : events) {
+      Result& result = results[{index(event.generation), event.sample}];
+      CHECK(result.ends == 0);
+      if (event.kind == GenerationEvent::Kind::Token) {
+        result.tokens.push_back(event.picked.token);
+      } else if (event.kind == GenerationEvent::Kind::PromptToken) {
+        result.prompt.push_back(event.picked);
+      } else {
+        ++result.ends;
+        result.ending = event.ending;
+        result.problem = event.problem;
+        result.end_step = step;
+      }
+    }
+  }
+
+  const Results& run(Scheduler& scheduler) {
+    for (Generation& generation : all) scheduler.add(generation);
+    for (int64_t step = 0; !scheduler.idle(); ++step) {
+      REQUIRE(step < 100000);
+      take(scheduler.step(), step);
+    }
+    return results;
+  }
+
+  std::vector<Generation> all;
+  Results results;
+};
+
+// Each alone, by a Session.
+Tokens alone(const Asked& asked, uint64_t stream, int sample = 0) {
+  const auto executor = small_executor({.rows = 400, .sequences = 1});
+  Generation generation = make_generation(asked, stream);
+  Session session(*executor, generation.params, generation.streams[static_cast<size_t>(sample)]);
+  session.feed(asked.prompt);
+  Tokens tokens;
+  for (int64_t i = 0; i < asked.max_tokens && !session.full(); ++i) {
+    tokens.push_back(session.next().token);
+  }
+  return tokens;
+}
+
+std::vector<Asked> mixed_prompts() {
+  std::vector<Asked> asked;
+  for (const int64_t length : {1, 5, 200, 64, 65, 31, 128, 3, 90, 17}) {
+    asked.push_back({random_tokens(length, static_cast<uint64_t>(length), kVocab)});
+    asked.back().temperature = length % 2 ? 1.0f : 0.0f;
+  }
+  return asked;
+}
+
+TEST_CASE("every text is what it is alone, whatever the rows, the sequences and the cache") {
+  const std::vector<Asked> asked = mixed_prompts();
+  std::vector<Tokens> expected;
+  for (size_t i = 0; i < asked.size(); ++i) expected.push_back(alone(asked[i], i));
+  for (const Machine machine :
+       {Machine{.rows = 32, .sequences = 1}, Machine{.rows = 8},
+        Machine{.rows = 400, .sequences = 16}, Machine{.cache_tokens = 400, .sequences = 10}}) {
+    CAPTURE(machine.rows, machine.sequences, machine.cache_tokens);
+    const auto executor = small_executor(machine);
+    Scheduler scheduler(*executor, {.sequences = machine.sequences});
+    Batch batch(asked);
+    const Results& results = batch.run(scheduler);
+    for (size_t i = 0; i < asked.size(); ++i) {
+      CAPTURE(i);
+      CHECK(results.at({i, 0}).tokens == expected[i]);
+      CHECK(results.at({i, 0}).ending == Ending::Length);
+    }
+    CHECK(scheduler.counts().new_tokens == 120);
+  }
+}
+
+TEST_CASE("where the cache runs dry texts are computed again, and stay the same") {
+  std::vector<Asked> asked;
+  for (uint64_t i = 0; i < 6; ++i) {
+    asked.push_back({random_tokens(20, i, kVocab), 150});
+    asked.back().samples = i == 3 ? 2 : 1;
+    asked.back().score = i == 4;
+  }
+  const auto executor = small_executor({.context = 200, .cache_tokens = 320, .sequences = 8});
+  Scheduler scheduler(*executor, {.sequences = 8});
+  Batch batch(asked);
+  const Results& results = batch.run(scheduler);
+  CHECK(scheduler.counts().preemptions > 0);
+  for (size_t i = 0; i < asked.size(); ++i) {
+    for (int s = 0; s < asked[i].samples; ++s) {
+      CHECK(results.at({i, s}).tokens == alone(asked[i], i, s));
+    }
+  }
+  CHECK(results.at({4, 0}).prompt.size() == 19);
+}
+
+TEST_CASE("all pages come back but those that are kept for prompts alike") {
+  const auto executor = small_executor({.sequences = 4});
+  const int64_t all = executor->pages().size();
+  {
+    Scheduler scheduler(*executor, {.sequences = 4});
+    Batch batch({{random_tokens(200, 1, kVocab)}, {random_tokens(70, 2, kVocab)}});
+    batch.run(scheduler);
+    CHECK(executor->pages().free_pages() == all - 3 - 1);
+  }
+  CHECK(executor->pages().free_pages() == all);
+}
+
+TEST_CASE("what prompts begin with alike is computed once, also when they come together") {
+  const Tokens beginning = random_tokens(150, 1, kVocab);
+  std::vector<Asked> asked;
+  for (uint64_t i = 0; i < 6; ++i) {
+    Tokens prompt = beginning;
+    for (int32_t token : random_tokens(10, 10 + i, kVocab)) prompt.push_back(token);
+    asked.push_back({prompt, 3});
+  }
+  asked.push_back({beginning, 3});
+  asked.push_back({Tokens(beginning.begin(), beginning.begin() + 128), 3});
+  const auto executor = small_executor({.sequences = 8});
+  Scheduler scheduler(*executor, {.sequences = 8});
+  Batch batch(asked);
+  const Results& results = batch.run(scheduler);
+  for (size_t i = 0; i < asked.size(); ++i) {
+    CHECK(results.at({i, 0}).tokens == alone(asked[i], i));
+  }
+  CHECK(scheduler.counts().shared_tokens == 6 * 128 + 64);  // the last token is always computed
+  const int64_t computed = 150 + 10 + 5 * (32) + 22 + 64 + 8 * 2;
+  CHECK(scheduler.counts().computed_tokens == computed);
+}
+
+TEST_CASE("several samples of one prompt compute it once and differ") {
+  const Asked asked{random_tokens(100, 1, kVocab), 10, 1.0f, 5};
+  const auto executor = small_executor({.sequences = 8});
+  Scheduler scheduler(*executor, {.sequences = 8});
+  Batch batch({asked});
+  const Results& results = batch.run(scheduler);
+  for (int s = 0; s < 5; ++s) CHECK(results.at({0, s}).tokens == alone(asked, 0, s));
+  CHECK(results.at({0, 0}).tokens != results.at({0, 1}).tokens);
+  CHECK(scheduler.counts().shared_tokens == 4 * 99);
+}
+
+TEST_CASE("the tokens of a prompt are scored as its logits say, whatever the chunks") {
+  const Asked asked{random_tokens(150, 3, kVocab), 2, 0.0f, 1, true};
+  const auto reference = small_executor({.rows = 400, .sequences = 1});
+  Sequence sequence = reference->new_sequence();
+  const SeqRows all{&sequence, asked.prompt, Want::EveryRow};
+  reference->run({&all, 1});
+  for (const int64_t rows : {400, 32, 7}) {
+    const auto executor = small_executor({.rows = rows});
+    Scheduler scheduler(*executor, {.sequences = 4});
+    // Another one begins alike, which must not spare the rows that are to be scored.
+    Batch batch({{asked.prompt, 5}, asked, {asked.prompt, 0, 0.0f, 1, true}});
+    const Results& results = batch.run(scheduler);
+    for (const size_t which : {1u, 2u}) {
+      const Result& result = results.at({which, 0});
+      REQUIRE(result.prompt.size() == 149);
+      for (size_t i = 0; i < 149; ++i) {
+        const auto logits = reference->logits(static_cast<int64_t>(i));
+        double sum = 0;
+        for (float logit : logits) sum += std::exp(double{logit});
+        const int32_t token = asked.prompt[i + 1];
+        CHECK(result.prompt[i].token == token);
+        CHECK(result.prompt[i].logprob ==
+              Approx(logits[static_cast<size_t>(token)] - std::log(sum)).margin(1e-5));
+        REQUIRE(result.prompt[i].top.size() == 2);
+        CHECK(result.prompt[i].top[0].second >= result.prompt[i].logprob);
+      }
+    }
+    CHECK(results.at({1, 0}).tokens == alone({asked.prompt, 2, 0.0f}, 1));
+    CHECK(results.at({2, 0}).tokens.empty());
+    CHECK(results.at({2, 0}).ending == Ending::Length);
+  }
+}
+
+TEST_CASE("what needs no step ends at once") {
+  const auto executor = small_executor({});
+  Scheduler scheduler(*executor, {.sequences = 2});
+  Batch batch({{{1, 2, 3}, 0}, {{1}, 0, 1.0f, 2, true}});
+  const Results& results = batch.run(scheduler);
+  CHECK(results.size() == 3);
+  CHECK(scheduler.counts().steps == 0);
+}
+
+TEST_CASE("a text ends by a stop token, and where the context is full") {
+  const Asked asked{random_tokens(10, 1, kVocab), 1000};
+  const Tokens whole = alone(asked, 0);
+  const Tokens stops{whole[6]};
+  const size_t at =
+      static_cast<size_t>(std::find(whole.begin(), whole.end(), stops[0]) - whole.begin());
+  const auto executor = small_executor({});
+  Scheduler scheduler(*executor, {.sequences = 2});
+  Batch batch({asked, asked});
+  batch.all[1].streams = batch.all[0].streams;
+  batch.all[0].stops = stops;
+  const Results& results = batch.run(scheduler);
+  CHECK(results.at({0, 0}).ending == Ending::Stop);
+  CHECK(results.at({0, 0}).tokens == Tokens(whole.begin(), whole.begin() + at + 1));
+  CHECK(results.at({1, 0}).ending == Ending::Context);
+  CHECK(results.at({1, 0}).tokens == whole);
+  CHECK(whole.size() == 390);
+}
+
+TEST_CASE("a cancelled text ends with the next step, running or waiting") {
+  const auto executor = small_executor({});
+  Scheduler scheduler(*executor, {.sequences = 1});
+  Batch batch({{random_tokens(5, 1, kVocab), 100},
+               {random_tokens(5, 2, kVocab), 4},
+               {random_tokens(5, 3, kVocab), 4}});
+  for (Generation& generation : batch.all) scheduler.add(generation);
+  for (int i = 0; i < 3; ++i) batch.take(scheduler.step(), i);
+  batch.all[0].cancelled[0] = true;
+  batch.all[2].cancelled[0] = true;
+  for (int i = 3; !scheduler.idle(); ++i) batch.take(scheduler.step(), i);
+  CHECK(batch.results.at({0, 0}).ending == Ending::Cancelled);
+  CHECK(batch.results.at({0, 0}).tokens.size() == 3);
+  CHECK(batch.results.at({1, 0}).tokens.size() == 4);
+  CHECK(batch.results.at({2, 0}).ending == Ending::Cancelled);
+  CHECK(batch.results.at({2, 0}).tokens.empty());
+}
+
+TEST_CASE("a long prompt neither holds up short ones nor waits for them") {
+  std::vector<Asked> asked{{random_tokens(390, 1, kVocab), 1}};
+  for (uint64_t i = 0; i < 20; ++i) asked.push_back({random_tokens(8, 10 + i, kVocab), 2});
+  const auto executor = small_executor({.rows = 32, .sequences = 4});
+  Scheduler scheduler(*executor, {.sequences = 4});
+  Batch batch(asked);
+  const Results& results = batch.run(scheduler);
+  CHECK(results.at({0, 0}).end_step <= 390 / 16);
+  CHECK(results.at({1, 0}).end_step <= 3);
+  for (size_t i = 1; i <= 20; ++i) CHECK(results.at({i, 0}).end_step < 390 / 16);
+}
+
+TEST_CASE("a text that does not fit lets others pass, but not for ever") {
+  std::vector<Asked> asked;
+  const auto add_short = [&](uint64_t i) {
+    asked.push_back({random_tokens(60, 10 + i, kVocab), 3});
+  };
+  for (uint64_t i = 0; i < 3; ++i) add_short(i);
+  asked.push_back({random_tokens(380, 1, kVocab), 1});
+  for (uint64_t i = 3; i < 100; ++i) add_short(i);
+  const auto executor = small_executor({.rows = 400, .cache_tokens = 448, .sequences = 8});
+  Scheduler scheduler(*executor, {.sequences = 8});
+  Batch batch(asked);
+  const Results& results = batch.run(scheduler);
+  int before = 0;
+  for (size_t i = 4; i < asked.size(); ++i) {
+    before += results.at({i, 0}).end_step < results.at({3, 0}).end_step;
+  }
+  CHECK(before > 0);
+  CHECK(before < 30);
+  CHECK(scheduler.counts().preemptions == 0);
+}
+
+// A NaN among the logits of one text, known by its last token.
+class NanExecutor final : public WrappedExecutor {
+ public:
+  using WrappedExecutor::WrappedExecutor;
+
+  int64_t run(Step step) override {
+    bad_rows_.clear();
+    for (const SeqRows& rows : step) {
+      if (rows.want == Want::LastRow) bad_rows_.push_back(rows.tokens.back() == kVocab - 1);
+      if (rows.want == Want::EveryRow) bad_rows_.resize(bad_rows_.size() + rows.tokens.size());
+    }
+    return inner_->run(step);
+  }
+  std::span<const float> logits(int64_t row) override {
+    const auto good = inner_->logits(row);
+    if (!bad_rows_[static_cast<size_t>(row)]) return good;
+    bad_.assign(good.begin(), good.end());
+    bad_[7] = std::numeric_limits<float>::quiet_NaN();
+    return bad_;
+  }
+
+ private:
+  std::vector<bool> bad_rows_;
+  std::vector<float> bad_;
+};
+
+TEST_CASE("a logit that is no number ends its text alone") {
+  std::vector<Asked> asked = mixed_prompts();
+  asked[3].prompt.back() = kVocab - 1;
+  for (Asked& one : asked) one.temperature = 0;
+  NanExecutor executor(small_executor({.sequences = 10}));
+  Scheduler scheduler(executor, {.sequences = 10});
+  Batch batch(asked);
+  for (Generation& generation : batch.all) {
+    generation.params.logit_bias = {{kVocab - 1, -std::numeric_limits<float>::infinity()}};
+  }
+  const Results& results = batch.run(scheduler);
+  for (size_t i = 0; i < asked.size(); ++i) {
+    const Result& result = results.at({i, 0});
+    CHECK(result.ending == (i == 3 ? Ending::Failed : Ending::Length));
+    CHECK(result.tokens.size() == (i == 3 ? 0 : 12));
+  }
+  CHECK(has(results.at({3, 0}).problem, "logit"));
+}
+
+// Has memory for so many rows of a step.
+class FullExecutor final : public WrappedExecutor {
+ public:
+  FullExecutor(std::unique_ptr<Executor> inner, size_t most)
+      : WrappedExecutor(std::move(inner)), most_(most) {}
+
+  int64_t run(Step step) override {
+    size_t rows = 0;
+    for (const SeqRows& part : step) rows += part.tokens.size();
+    if (rows > most_) fail(Exit::Memory, "no memory for ", rows, " rows");
+    return inner_->run(step);
+  }
+
+ private:
+  size_t most_;
+};
+
+TEST_CASE("where the device's memory runs out the load is lowered and all goes on") {
+  const std::vector<Asked> asked = mixed_prompts();
+  for (const size_t most : {11u, 3u, 1u}) {
+    FullExecutor executor(small_executor({.sequences = 10}), most);
+    Scheduler scheduler(executor, {.sequences = 10});
+    Batch batch(asked);
+    const Results& results = batch.run(scheduler);
+    CHECK(scheduler.counts().lowered > 0);
+    for (size_t i = 0; i < asked.size(); ++i) {
+      CHECK(results.at({i, 0}).tokens == alone(asked[i], i));
+    }
+  }
+  FullExecutor none(small_executor({}), 0);
+  Scheduler scheduler(none, {.sequences = 4});
+  Batch batch({asked[0], asked[1]});
+  const Results& results = batch.run(scheduler);
+  CHECK(results.at({0, 0}).ending == Ending::Failed);
+  CHECK(has(results.at({1, 0}).problem, "no memory"));
+}
+
+// Allows one token, the next one higher each time; none after `most`.
+class Counting final : public TokenFilter {
+ public:
+  explicit Counting(int32_t most) : most_(most) {}
+  std::span<const uint64_t> allowed() override {
+    if (next_ > most_) fail(Exit::Failed, "nothing is allowed");
+    bits_ = uint64_t{1} << next_;
+    return {&bits_, 1};
+  }
+  void accept(int32_t token) override { next_ = token + 1; }
+
+ private:
+  int32_t next_ = 1, most_;
+  uint64_t bits_ = 0;
+};
+
+TEST_CASE("a filter decides about its own text") {
+  const auto executor = small_executor({});
+  Scheduler scheduler(*executor, {.sequences = 4});
+  Batch batch({{{5, 6}, 8}, {{5, 6}, 8}, {{5, 6}, 8}});
+  batch.all[0].filters.push_back(std::make_unique<Counting>(30));
+  batch.all[1].filters.push_back(std::make_unique<Counting>(4));
+  const Results& results = batch.run(scheduler);
+  CHECK(results.at({0, 0}).tokens == Tokens{1, 2, 3, 4, 5, 6, 7, 8});
+  CHECK(results.at({1, 0}).tokens == Tokens{1, 2, 3, 4});
+  CHECK(results.at({1, 0}).problem == "nothing is allowed");
+  CHECK(results.at({2, 0}).tokens == alone({{5, 6}, 8}, 2));
+}
+
+}  // namespace
+}  // namespace skald::test

@@ -1,0 +1,41 @@
+// An executor that does what another one does, for tests that change a part of it.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "engine/backend.h"
+
+namespace skald::test {
+
+class WrappedExecutor : public Executor {
+ public:
+  explicit WrappedExecutor(std::unique_ptr<Executor> inner) : inner_(std::move(inner)) {}
+
+  const Program& program() const override { return inner_->program(); }
+  int64_t max_rows() const override { return inner_->max_rows(); }
+  int64_t context() const override { return inner_->context(); }
+  PagePool& pages() override { return inner_->pages(); }
+  int64_t run(Step step) override { return inner_->run(step); }
+  std::span<const float> logits(int64_t row) override { return inner_->logits(row); }
+  int64_t logit_rows() const override { return inner_->logit_rows(); }
+  void observe(Observer observer) override { inner_->observe(std::move(observer)); }
+  const MemoryPlan& plan() const override { return inner_->plan(); }
+  int64_t bytes_allocated() const override { return inner_->bytes_allocated(); }
+  int64_t cache_bytes_per_token() const override { return inner_->cache_bytes_per_token(); }
+  DType cache_type() const override { return inner_->cache_type(); }
+  std::string description() const override { return inner_->description(); }
+  std::string page_format() const override { return inner_->page_format(); }
+  int64_t page_bytes() const override { return inner_->page_bytes(); }
+  void read_page(int32_t page, std::span<std::byte> bytes) override {
+    inner_->read_page(page, bytes);
+  }
+  void write_page(int32_t page, std::span<const std::byte> bytes) override {
+    inner_->write_page(page, bytes);
+  }
+
+ protected:
+  std::unique_ptr<Executor> inner_;
+};
+
+}  // namespace skald::test

@@ -1,0 +1,266 @@
+// A Hugging Face folder's weights and configuration as a GGUF: read back, they compute the same.
+#include <cmath>
+#include <cstring>
+#include <fstream>
+
+#include "engine/cpu/executor.h"
+#include "models/gguf.h"
+#include "models/gguf_export.h"
+#include "models/quantized.h"
+#include "tests/catch.h"
+#include "tests/error_text.h"
+#include "tests/golden.h"
+#include "tests/temp_folder.h"
+
+namespace skald::test {
+namespace {
+
+// Every tensor that has more than one row as `type`, the rest as the export has them.
+std::string gguf_bytes(const OpenedModel& opened, DType type, int64_t slice = 7) {
+  GgufExport out = export_gguf(opened);
+  for (MadeTensor& tensor : out.tensors) {
+    if (tensor.rows() > 1) tensor.type = type;
+    out.head.add_tensor(tensor.name, tensor.shape, tensor.type);
+  }
+  check_export(opened, out.head, out.tensors);
+  std::string bytes = out.head.text();
+  bytes.resize(static_cast<size_t>(out.head.file_bytes()));
+  const auto places = out.head.places();
+  TensorMaker maker(2);
+  for (size_t i = 0; i < out.tensors.size(); ++i) {
+    const MadeTensor& tensor = out.tensors[i];
+    for (int64_t row = 0; row < tensor.rows(); row += slice) {
+      const int64_t rows = std::min(slice, tensor.rows() - row);
+      const int64_t at = places[i].offset + row * row_bytes(tensor.type, tensor.cols());
+      maker.make(tensor, row, rows, reinterpret_cast<std::byte*>(bytes.data()) + at);
+    }
+  }
+  return bytes;
+}
+
+// The configuration and weights of tests/data/families/<name>, in a folder.
+std::filesystem::path family_folder(const TempFolder& temp, const std::string& name) {
+  namespace fs = std::filesystem;
+  const fs::path families = data_dir() / "families", folder = temp.path() / name;
+  fs::create_directory(folder);
+  fs::copy_file(families / name / "config.json", folder / "config.json");
+  const std::string weights = read_json(families / name / "golden.json")["weights"];
+  fs::copy_file(families / weights, folder / "model.safetensors");
+  return folder;
+}
+
+std::vector<float> logits_of(const Model& model, std::vector<int32_t> ids, bool exact) {
+  for (int32_t& id : ids) id %= static_cast<int32_t>(model.config.vocab);
+  const auto executor = cpu::make_executor(model, {.exact = exact, .context = 512});
+  Sequence sequence = executor->new_sequence();
+  const SeqRows rows{&sequence, ids, Want::EveryRow};
+  const int64_t wanted = executor->run({&rows, 1});
+  std::vector<float> all;
+  for (int64_t row = 0; row < wanted; ++row) {
+    const auto logits = executor->logits(row);
+    all.insert(all.end(), logits.begin(), logits.end());
+  }
+  return all;
+}
+
+double relative_distance(const std::vector<float>& a, const std::vector<float>& b) {
+  REQUIRE(a.size() == b.size());
+  double distance = 0, size = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    distance += std::pow(double{a[i]} - b[i], 2);
+    size += double{a[i]} * a[i];
+  }
+  return std::sqrt(distance / size);
+}
+
+const std::vector<int32_t> kIds = {1, 45, 101, 7, 300, 2, 99, 511, 17, 250, 33, 8, 400, 64, 5, 123};
+
+void check_same_model(const std::filesystem::path& folder) {
+  const OpenedModel opened = open_model(folder);
+  TempFolder temp;
+  const OpenedModel back = open_model(temp.write("m.gguf", gguf_bytes(opened, DType::F32)));
+  // The order of sums alone differs where heads are laid out differently.
+  CHECK(relative_distance(logits_of(opened.model, kIds, true), logits_of(back.model, kIds, true)) <
+        1e-5);
+}
+
+}  // namespace
+
+TEST_CASE("a folder's GGUF in float32 computes what the folder does") {
+  const std::string name =
+      GENERATE("llama-mha", "llama3-gqa-tied-ropescale", "openllama-headdim100",
+               "llama-bias-linear-rope", "llama-config-v5", "mistral-swa-headdim64",
+               "qwen2-bias-tied", "kq256", "qwen3-qknorm", "gemma2-softcap", "phi3-fused");
+  const std::filesystem::path folder = find_golden(name);
+  if (folder.empty()) return;
+  CAPTURE(name);
+  check_same_model(folder);
+}
+
+TEST_CASE("the same of more families and rope scalings") {
+  const std::string name = GENERATE("nemo", "yarn", "granite", "smollm3", "longrope");
+  CAPTURE(name);
+  TempFolder temp;
+  check_same_model(family_folder(temp, name));
+}
+
+TEST_CASE("what a GGUF cannot say of a model is an error") {
+  TempFolder temp;
+  const auto refusal = [&](const char* name) {
+    const OpenedModel opened = open_model(family_folder(temp, name));
+    return error_text([&] { gguf_bytes(opened, DType::F16); });
+  };
+  CHECK(has(refusal("ministral"), "cannot say this model's windows"));
+  CHECK(has(refusal("dynamic"), "of the architecture 'llama' cannot say this model's"));
+}
+
+TEST_CASE("quantized while loading is the same model as quantized into a file") {
+  const std::string name = GENERATE("llama-mha", "qwen2-bias-tied", "kq256");
+  const std::filesystem::path folder = find_golden(name);
+  if (folder.empty()) return;
+  const OpenedModel opened = open_model(folder);
+  const OpenedModel gguf = [&] {
+    static TempFolder temp;
+    return open_model(temp.write(name + ".gguf", gguf_bytes(opened, DType::F32, 64)));
+  }();
+  const auto exact = logits_of(opened.model, kIds, true);
+  for (const char* type : {"q8_0", "q5_0", "q4_0", "q4_k_m", "q6_k"}) {
+    CAPTURE(name, type);
+    const QuantMix& mix = find_quant_mix(type);
+    const Model a = quantized_model(opened.model, mix, {.threads = 2});
+    const Model b = quantized_model(gguf.model, mix, {.threads = 1});
+    const auto made = logits_of(a, kIds, true);
+    CHECK(relative_distance(made, logits_of(b, kIds, true)) < 1e-5);
+    const double lost = relative_distance(exact, made);
+    CHECK(lost > 1e-4);
+    CHECK(lost < (mix.most == DType::Q8_0 ? 0.02 : 0.35));
+    CHECK(a.weights->bytes() == quantized_shape(opened.model, mix).weights->bytes());
+    CHECK_FALSE(a.weights->mapped());
+  }
+}
+
+TEST_CASE("weights that are quantized already are not quantized while loading") {
+  const OpenedModel opened = open_model(data_dir() / "gguf" / "kq256.q8_0.gguf");
+  CHECK(has(
+      error_text([&] { quantized_model(opened.model, find_quant_mix("q4_0"), {}); }, Exit::Usage),
+      "is Q8_0 already"));
+  quantized_model(opened.model, find_quant_mix("q8_0"), {});  // which changes nothing
+}
+
+TEST_CASE("a GGUF's metadata and tensors are taken over as they are") {
+  const OpenedModel opened = open_model(data_dir() / "gguf" / "kq256.q4_k_m.gguf");
+  const GgufExport out = export_gguf(opened);
+  size_t kept = 0;
+  for (const GgufValue& value : opened.gguf->metadata().values()) {
+    const bool again = value.key == "general.file_type" ||
+                       value.key == "general.quantization_version" ||
+                       value.key == "general.alignment";
+    kept += out.head.has(value.key);
+    CHECK(out.head.has(value.key) == !again);
+  }
+  CHECK(kept > 5);
+  REQUIRE(out.tensors.size() == opened.gguf->tensors().size());
+  for (const MadeTensor& tensor : out.tensors) CHECK(tensor.copied());
+}
+
+TEST_CASE("a head says what was put into it") {
+  GgufHead head;
+  head.put_text("general.architecture", "llama");
+  head.put_u32("a.number", 4294967295);
+  head.put_f32("a.float", 0.1);
+  head.put_bool("a.bool", true);
+  const std::vector<std::string> texts = {"", "b", std::string("\0\xff", 2)};
+  head.put_texts("texts", texts);
+  const std::vector<float> floats = {1.5f, -2};
+  head.put_floats("floats", floats);
+  const std::vector<int32_t> ints = {-1, 7};
+  head.put_ints("ints", ints);
+  const std::vector<int64_t> shape = {3, 64};
+  head.add_tensor("x.weight", shape, DType::Q8_0);
+  const std::vector<int64_t> one = {5};
+  head.add_tensor("y.weight", one, DType::F32);
+  std::string bytes = head.text();
+  CHECK(bytes.size() % 32 == 0);
+  bytes.resize(static_cast<size_t>(head.file_bytes()));
+  TempFolder temp;
+  const auto file = open_gguf(temp.write("m.gguf", bytes));
+  const GgufMetadata& m = file->metadata();
+  CHECK(m.text("general.architecture") == "llama");
+  CHECK(m.uint("a.number") == 4294967295);
+  CHECK(m.number("a.float") == 0.1f);
+  CHECK(m.boolean_or("a.bool", false));
+  const auto read = m.strings("texts");
+  CHECK(std::vector<std::string>(read.begin(), read.end()) == texts);
+  CHECK(m.floats("floats") == floats);
+  CHECK(m.ints("ints") == std::vector<int64_t>{-1, 7});
+  REQUIRE(file->tensors().size() == 2);
+  CHECK(file->tensors()[0].shape == shape);
+  CHECK(file->tensors()[0].view.type == DType::Q8_0);
+  const auto places = head.places();
+  CHECK(places[0].bytes == 3 * 68);
+  CHECK(places[1].offset == places[0].offset + 224);
+}
+
+TEST_CASE("a tensor is the same made by any number of threads, in slices of any size") {
+  std::vector<float> weights(77 * 96);
+  for (size_t i = 0; i < weights.size(); ++i)
+    weights[i] = std::sin(static_cast<float>(i * i % 977));
+  MadeTensor tensor;
+  tensor.shape = {77, 96};
+  tensor.source = {reinterpret_cast<const std::byte*>(weights.data()), DType::F32, 77, 96, 384};
+  for (DType type : {DType::F32, DType::BF16, DType::Q5_1}) {
+    tensor.type = type;
+    const auto bytes = static_cast<size_t>(tensor.bytes());
+    std::vector<std::byte> whole(bytes), parts(bytes);
+    TensorMaker(1).make(tensor, 0, 77, whole.data());
+    TensorMaker three(3);
+    for (int64_t row = 0; row < 77; row += 10) {
+      three.make(tensor, row, std::min<int64_t>(10, 77 - row),
+                 parts.data() + row * row_bytes(type, 96));
+    }
+    CHECK(whole == parts);
+  }
+}
+
+TEST_CASE("heads go from halves to pairs, rows of weights and elements of biases") {
+  std::vector<float> rows(12);
+  for (size_t i = 0; i < 12; ++i) rows[i] = static_cast<float>(i);
+  const std::vector<float> expected = {0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11};  // two heads of six
+  MadeTensor weight;
+  weight.shape = {12, 1};
+  weight.source = {reinterpret_cast<const std::byte*>(rows.data()), DType::F32, 12, 1, 4};
+  weight.interleaved_heads = 2;
+  MadeTensor bias = weight;
+  bias.shape = {12};
+  bias.source = {reinterpret_cast<const std::byte*>(rows.data()), DType::F32, 1, 12, 48};
+  std::vector<float> out(12);
+  TensorMaker maker(2);
+  maker.make(weight, 0, 12, reinterpret_cast<std::byte*>(out.data()));
+  CHECK(out == expected);
+  std::fill(out.begin(), out.end(), 0.0f);
+  maker.make(bias, 0, 1, reinterpret_cast<std::byte*>(out.data()));
+  CHECK(out == expected);
+}
+
+TEST_CASE("weights that a format cannot hold are an error with tensor and row") {
+  std::vector<float> weights(64 * 5, 0.5f);
+  weights[3 * 64 + 9] = 70000;
+  MadeTensor tensor;
+  tensor.name = "blk.0.ffn_up.weight";
+  tensor.file = "model.safetensors";
+  tensor.shape = {5, 64};
+  tensor.source = {reinterpret_cast<const std::byte*>(weights.data()), DType::F32, 5, 64, 256};
+  std::vector<std::byte> out(5 * 256);
+  TensorMaker maker(2);
+  for (DType type : {DType::F16, DType::Q8_0, DType::Q4_0}) {
+    tensor.type = type;
+    const std::string text = error_text([&] { maker.make(tensor, 0, 5, out.data()); });
+    CHECK(has(text, "model.safetensors: tensor 'blk.0.ffn_up.weight' holds 70000 in row 3"));
+  }
+  tensor.type = DType::BF16;
+  maker.make(tensor, 0, 5, out.data());
+  weights[70] = NAN;
+  CHECK(has(error_text([&] { maker.make(tensor, 0, 5, out.data()); }), "nan in row 1"));
+}
+
+}  // namespace skald::test

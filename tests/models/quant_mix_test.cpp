@@ -1,0 +1,108 @@
+#include "models/quant_mix.h"
+
+#include "tests/catch.h"
+#include "tests/error_text.h"
+
+namespace skald::test {
+namespace {
+
+std::string type_of(std::string_view mix, const std::string& tensor, int64_t cols = 4096,
+                    MixedModel model = {32, false, false}) {
+  return std::string(name(choose_type(find_quant_mix(mix), model, tensor, cols).type));
+}
+
+// A letter for each layer: 4, 5, 6 for Q4_K, Q5_K, Q6_K.
+std::string layers(std::string_view mix, const std::string& part, MixedModel model) {
+  std::string out;
+  for (int i = 0; i < model.layers; ++i) {
+    out += type_of(mix, concat("blk.", i, ".", part, ".weight"), 4096, model)[1];
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a mix gives the output and some layers more bits") {
+  CHECK(type_of("q4_k_m", "token_embd.weight") == "Q4_K");
+  CHECK(type_of("q4_k_m", "output.weight") == "Q6_K");
+  CHECK(type_of("q4_k_m", "token_embd.weight", 4096, {32, true, false}) == "Q6_K");
+  CHECK(type_of("q4_0", "output.weight") == "Q6_K");
+  CHECK(type_of("q8_0", "output.weight") == "Q8_0");
+  CHECK(type_of("f16", "output.weight") == "F16");
+  CHECK(type_of("q4_k_m", "blk.9.attn_qkv.weight") == "Q5_K");
+  CHECK(type_of("q5_k_m", "blk.9.attn_qkv.weight") == "Q6_K");
+  for (const char* part : {"attn_q", "attn_k", "attn_output", "ffn_gate", "ffn_up"}) {
+    CHECK(layers("q4_k_m", part, {32, false, false}) == std::string(32, '4'));
+  }
+  // The first and last eighth, and every third between.
+  const std::string medium =
+      "6666"
+      "446446446446446446446446"
+      "6666";
+  CHECK(layers("q4_k_m", "attn_v", {32, false, false}) == medium);
+  CHECK(layers("q4_k_m", "ffn_down", {32, false, false}) == medium);
+}
+
+TEST_CASE("the small mix gives five bits to the first layers") {
+  CHECK(layers("q4_k_s", "attn_v", {16, false, false}) == "5555444444444444");
+  CHECK(layers("q4_k_s", "ffn_down", {16, false, false}) == "5544444444444444");
+  CHECK(layers("q5_k_s", "ffn_down", {16, false, false}) == std::string(16, '5'));
+}
+
+TEST_CASE("values of large models with few of them get five bits") {
+  ModelConfig c;
+  c.architecture = "llama";
+  c.layers = 80;
+  c.heads = 64;
+  c.kv_heads = 8;
+  CHECK(mixed_model(c).small_values);
+  CHECK(type_of("q4_k_s", "blk.40.attn_v.weight", 8192, mixed_model(c)) == "Q5_K");
+  CHECK(type_of("q4_0", "blk.40.attn_v.weight", 8192, mixed_model(c)) == "Q4_0");
+  c.kv_heads = 64;
+  CHECK_FALSE(mixed_model(c).small_values);
+  c.architecture = "qwen2";
+  CHECK(mixed_model(c).small_values);
+  c.layers = 79;
+  CHECK_FALSE(mixed_model(c).small_values);
+}
+
+TEST_CASE("rows that are no whole blocks get another format") {
+  CHECK(type_of("q4_k_m", "blk.9.ffn_up.weight", 320) == "Q5_0");
+  CHECK(type_of("q5_k_m", "blk.9.ffn_up.weight", 320) == "Q5_1");
+  CHECK(type_of("q6_k", "blk.9.ffn_up.weight", 320) == "Q8_0");
+  CHECK(type_of("q4_0", "output.weight", 320) == "Q8_0");
+  CHECK(type_of("q4_0", "blk.9.ffn_up.weight", 100) == "F16");
+  CHECK(type_of("q4_k_m", "blk.9.ffn_up.weight", 100) == "F16");
+  CHECK(type_of("bf16", "blk.9.ffn_up.weight", 1) == "BF16");
+  const QuantMix& mix = find_quant_mix("Q4_K_M");
+  CHECK(choose_type(mix, {32, false, false}, "blk.9.ffn_up.weight", 320).other_rows);
+  CHECK_FALSE(choose_type(mix, {32, false, false}, "blk.9.ffn_up.weight", 512).other_rows);
+}
+
+TEST_CASE("a wish comes before the rules, but for rows") {
+  const TypeWish wish = [](std::string_view name) -> std::optional<DType> {
+    if (name == "output.weight") return DType::Q4_K;
+    return std::nullopt;
+  };
+  const QuantMix& mix = find_quant_mix("q8_0");
+  CHECK(choose_type(mix, {2, false, false}, "output.weight", 512, wish).type == DType::Q4_K);
+  CHECK(choose_type(mix, {2, false, false}, "output.weight", 64, wish).type == DType::Q5_0);
+  CHECK(choose_type(mix, {2, false, false}, "token_embd.weight", 64, wish).type == DType::Q8_0);
+}
+
+TEST_CASE("vectors, norms and biases keep their precision") {
+  CHECK(is_quantizable("blk.0.attn_q.weight", 64, 2));
+  CHECK(is_quantizable("blk.0.ffn_up_exps.weight", 64, 3));
+  CHECK_FALSE(is_quantizable("blk.0.attn_q.bias", 64, 2));
+  CHECK_FALSE(is_quantizable("blk.0.attn_norm.weight", 1, 1));
+  CHECK_FALSE(is_quantizable("blk.0.attn_q_norm.weight", 8, 2));
+  CHECK_FALSE(is_quantizable("blk.0.ffn_gate_inp.weight", 8, 2));
+}
+
+TEST_CASE("an unknown type is an error that names those that there are") {
+  const std::string text = error_text([] { find_quant_mix("q4_x"); }, Exit::Usage);
+  CHECK(has(text, "'q4_x'"));
+  CHECK(has(text, "q4_k_m"));
+}
+
+}  // namespace skald::test
