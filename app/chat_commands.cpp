@@ -194,11 +194,12 @@ std::string chat_help(int columns) {
   constexpr size_t kNames = 24;
   const auto width = static_cast<size_t>(std::max(columns - 1, 1));
   std::string text;
+  const bool narrow = width < 60;  // no room for two columns
   for (const ChatCommand& command : kCommands) {
-    std::string names =
-        concat("  /", command.name, command.argument.empty() ? "" : " ", command.argument);
-    if (width < 60) {  // too narrow for two columns
-      text += names + "\n" + indented(command.help, 4, width);
+    std::string names = concat(narrow ? "/" : "  /", command.name,
+                               command.argument.empty() ? "" : " ", command.argument);
+    if (narrow) {
+      text += names + "\n" + indented(command.help, 2, width);
       continue;
     }
     names.resize(kNames, ' ');
@@ -208,7 +209,7 @@ std::string chat_help(int columns) {
                     "A line that ends in \\ goes on in the next one; pasted text may have several "
                     "lines. Ctrl-C stops an answer and clears a line, Ctrl-D ends. A message that "
                     "begins with a slash gets a space before it.",
-                    2, std::min<size_t>(width, 80));
+                    narrow ? 0 : 2, std::min<size_t>(width, 80));
 }
 
 void run_chat_command(ChatProgram& program, const std::string& line) {

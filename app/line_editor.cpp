@@ -97,6 +97,7 @@ class LineEditor final : public LineSource {
     int length = 0;
     errno = 0;
     const wchar_t* text = el_wgets(editor_, &length);
+    terminal_.hide_keys();  // libedit's own idea of the mode between lines is another
     const bool interrupted = std::exchange(interrupted_, false) && !text;
     if (interrupted) out.write(interrupted_by() == SIGINT ? "^C\n" : "\n");
     out.write(kEndPastes);

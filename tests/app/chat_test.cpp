@@ -326,6 +326,10 @@ TEST_CASE("a session file that cannot be written is reported before the dialogue
   fails(other, "is not one of skald's cache files");
   CHECK(read_file(other) == "my dear notes, all of them");
 
+  const std::string cache = (model.path() / "prompt.cache").string();
+  CHECK(skald({"run", "-m", model.model, "-n", "1", "--prompt-cache", cache, "aaa"}).code == 0);
+  fails(cache, "is a prompt's cache, no dialogue");
+
   // A damaged one is not taken for an empty one.
   const std::string file = (model.path() / "a.chat").string();
   CHECK(run_program(model.chat(3, {"--session", file}, "a\n")).code == 0);
