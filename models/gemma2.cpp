@@ -41,6 +41,7 @@ ModelConfig from_gguf(const GgufFile& file) {
 
 void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
   put_common(c, {"gemma2", read_hf_rope(config, c.head_dim)}, out);
+  put_window_period(c, "gemma2", kPeriod, out);
   out.head.put_f32("gemma2.attn_logit_softcapping", c.attention_softcap);
   out.head.put_f32("gemma2.final_logit_softcapping", c.logit_softcap);
   complete_norms(c, out);

@@ -70,6 +70,7 @@ std::string name(std::string_view hf_name) { return gemma2_tensor_name(text_mode
 void to_gguf(const HfConfig& file, const ModelConfig& c, GgufExport& out) {
   const HfConfig config = with_full_rope(text_config(file));
   put_common(c, {"gemma3", read_hf_rope(config, c.head_dim)}, out);
+  put_window_period(c, "gemma3", kPeriod, out);
   out.head.put_f32("gemma3.rope.freq_base_swa", c.window_rope_base);
   if (c.logit_softcap > 0) out.head.put_f32("gemma3.final_logit_softcapping", c.logit_softcap);
   complete_norms(c, out);

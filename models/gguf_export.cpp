@@ -13,6 +13,7 @@
 #include "models/hf_config.h"
 #include "models/memory_file.h"
 #include "models/quant_mix.h"
+#include "models/windows.h"
 
 namespace skald {
 namespace {
@@ -184,6 +185,19 @@ void put_common(const ModelConfig& c, const CommonExport& common, GgufExport& ou
   head.put_u32(prefix + "vocab_size", c.vocab);
   if (c.window > 0) head.put_u32(prefix + "attention.sliding_window", c.window);
   put_rope(c, common, prefix + "rope.", out);
+}
+
+void put_window_period(const ModelConfig& c, std::string_view architecture, int usual,
+                       GgufExport& out) {
+  const auto is = [&](int period) {
+    return c.windows == windows_by_period(c.layers, c.window, period);
+  };
+  if (c.windows.empty() || is(usual)) return;
+  for (int period = 1; period <= c.layers; ++period) {
+    if (!is(period)) continue;
+    out.head.put_u32(concat(architecture, ".attention.sliding_window_pattern"), period);
+    return;
+  }
 }
 
 void interleave_heads(const ModelConfig& c, GgufExport& out) {

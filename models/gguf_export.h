@@ -37,6 +37,10 @@ struct CommonExport {
 };
 void put_common(const ModelConfig& c, const CommonExport& common, GgufExport& out);
 
+// Where all layers but every so many have the window, and not all but every `usual`: the number.
+void put_window_period(const ModelConfig& c, std::string_view architecture, int usual,
+                       GgufExport& out);
+
 // Interleaves the heads of all layers' queries and keys.
 void interleave_heads(const ModelConfig& c, GgufExport& out);
 

@@ -77,6 +77,7 @@ Program build(const ModelConfig& c, const WeightFile& file) {
 void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
   const HfConfig full = with_full_rope(config);
   put_common(c, {"olmo2", read_hf_rope(full, c.head_dim, rope_defaults(config))}, out);
+  put_window_period(c, "olmo2", kPeriod, out);
   if (c.window_rope_base != c.rope_base && c.window_rope_base != 0) {
     out.head.put_f32("olmo2.rope.freq_base_swa", c.window_rope_base);
   }

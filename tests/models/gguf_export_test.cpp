@@ -99,7 +99,7 @@ TEST_CASE("a folder's GGUF in float32 computes what the folder does") {
 
 TEST_CASE("the same of more families and rope scalings") {
   const std::string name = GENERATE("nemo", "yarn", "granite", "smollm3", "longrope", "qwen3",
-                                    "olmo2", "gemma", "gemma2", "gemma3");
+                                    "olmo2", "olmo3", "gemma", "gemma2", "gemma3");
   CAPTURE(name);
   TempFolder temp;
   check_same_model(family_folder(temp, name));
