@@ -35,10 +35,10 @@ struct BatchFiles {
   Outcome run_until(const std::function<bool()>& ready, int signal,
                     const std::vector<std::string>& more = {}) const {
     const Invocation invocation{arguments(more), ""};
-    const std::string messages = (folder.path() / "messages").string();
+    const std::string messages = folder.write("messages", "").string();
     const pid_t child = ::fork();
     if (child == 0) {
-      const int err = ::open(messages.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+      const int err = ::open(messages.c_str(), O_WRONLY);
       ::dup2(err, 2);
       exec_program(invocation);
     }

@@ -166,16 +166,38 @@ TEST_CASE("log-probabilities of a chat are a list of tokens") {
 }
 
 TEST_CASE("a stop text ends an answer wherever its tokens fall") {
-  const std::string whole = run_text("Once upon");
-  REQUIRE(whole.size() >= 6);
-  const std::string stop = whole.substr(3, 2);
-  const Json request = {{"prompt", "Once upon"}, {"stop", stop}, {"n", 1}};
-  const BatchFiles files(dump(request) + "\n");
+  BatchFiles files("");
+  files.model = (source_dir() / "models" / "demo").string();
+  const std::string whole =
+      skald(with({"run", "-m", files.model, "-p", "Once upon a time"}, kGreedy)).out;
+  REQUIRE(whole.size() >= 20);
+  const std::string stop = whole.substr(11, 3);
+  files.folder.write("in.jsonl", dump({{"prompt", "Once upon a time"}, {"stop", stop}}) + "\n");
   CHECK(files.run(with(kGreedy, {"--plain"})).code == 0);
   const Json result = files.results()[0];
   CHECK(result["text"] == whole.substr(0, whole.find(stop)));
   CHECK(result["finish_reason"] == "stop");
   CHECK(result["completion_tokens"].get<int>() < 12);
+}
+
+TEST_CASE("an answer follows its response_format") {
+  const std::string format =
+      "\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"n\",\"schema\":"
+      "{\"type\":\"object\",\"properties\":{\"yes\":{\"type\":\"boolean\"}},\"required\":[\"yes\"],"
+      "\"additionalProperties\":false}}}";
+  const BatchFiles files(
+      "{\"prompt\":\"a\",\"n\":3,\"max_tokens\":60," + format + "}\n" +
+      "{\"prompt\":\"b\",\"max_tokens\":60," + format + "}\n" +
+      "{\"prompt\":\"c\",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":"
+      "\"n\",\"schema\":{\"type\":\"nothing\"}}}}\n");
+  CHECK(files.run({"--plain"}).code == 5);
+  const std::vector<Json> results = files.results();
+  for (const Json& choice : results[0]["choices"]) {
+    CHECK(choice["finish_reason"] == "stop");
+    CHECK(Json::parse(choice["text"].get<std::string>())["yes"].is_boolean());
+  }
+  CHECK(Json::parse(results[1]["text"].get<std::string>())["yes"].is_boolean());
+  CHECK(results[2]["error"]["code"] == "invalid_request");
 }
 
 TEST_CASE("what a line says goes before the flags") {
@@ -212,7 +234,7 @@ TEST_CASE("results do not depend on place, neighbours or what is done at a time"
   CHECK(expected.size() == 12);
   CHECK(results(forwards, {"--max-seqs", "8", "--max-tokens-per-step", "16"}) == expected);
   CHECK(results(backwards, {}) == expected);
-  CHECK(results(backwards, {"--unordered", "-t", "2"}) == expected);
+  CHECK(results(backwards, {"--unordered"}) == expected);
 }
 
 TEST_CASE("a model without a tokenizer takes and gives ids") {

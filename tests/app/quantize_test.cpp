@@ -160,7 +160,7 @@ TEST_CASE("a byte-level BPE goes into the GGUF") {
   CHECK(seen["chat_templates"][0]["name"] == "default");
 }
 
-TEST_CASE("--tensor-type chooses formats by pattern, the first that fits") {
+TEST_CASE("a --tensor-type chooses formats by pattern, the first that fits") {
   const Json plan = Json::parse(
       output({"quantize", demo(), "--type", "q4_0", "--dry-run", "--json", "--tensor-type",
               "blk\\.[01]\\.ffn_up=q8_0", "--tensor-type", "ffn_up=f16"}));
@@ -280,7 +280,8 @@ TEST_CASE("wrong use of quantize is named") {
                 "cannot write into a GGUF");
 }
 
-TEST_CASE("--type quantizes while loading: what comes out is the quantized file's text") {
+TEST_CASE(
+    "with --type a run quantizes while loading: what comes out is the quantized file's text") {
   TempFolder folder;
   const std::string out = (folder.path() / "out.gguf").string();
   for (const char* type : {"q8_0", "q4_k_m"}) {
@@ -290,7 +291,7 @@ TEST_CASE("--type quantizes while loading: what comes out is the quantized file'
   CHECK(story({"--type", "q4_0"}) != story({}));
   const auto weights = [](const std::vector<std::string>& arguments) {
     const Json plan = Json::parse(output(arguments));
-    for (const Json& part : plan["memory"]["parts"]) {
+    for (const Json& part : plan["parts"]) {
       if (part["name"] == "weights") return part;
     }
     return Json();
