@@ -9,7 +9,6 @@
 #include "app/chat_commands.h"
 #include "app/signals.h"
 #include "engine/error.h"
-#include "engine/size_text.h"
 
 namespace skald {
 namespace {
@@ -21,8 +20,6 @@ bool is_blank(std::string_view text) {
 bool is_command(std::string_view line) {
   return line.size() > 1 && line[0] == '/' && std::isalpha(static_cast<unsigned char>(line[1]));
 }
-
-std::string turns_text(int turns) { return concat(turns, turns == 1 ? " turn" : " turns"); }
 
 }  // namespace
 
@@ -166,8 +163,8 @@ void ChatProgram::fail_full(bool begun) const {
 bool ChatProgram::may_drop(const Room& room) {
   const std::string full =
       concat("the context is full: ", room.needed, " tokens are needed, it holds ", room.context);
-  const std::string turns =
-      concat("the oldest ", turns_text(room.drop), " of ", dialogue().turns());
+  const std::string count = room.drop == 1 ? "" : concat(room.drop, " ");
+  const std::string turns = concat("the oldest ", count, "of ", dialogue().turns(), " turns");
   if (context_full == ContextFull::Drop) {
     screen().notice(concat(full, "; without ", turns, " it goes on"));
     return true;

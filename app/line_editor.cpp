@@ -143,6 +143,7 @@ class LineEditor final : public LineSource {
       if (count == 0) return 0;
       if (count < 0 && errno != EINTR && errno != EAGAIN) return -1;
       if (count > 0) me.bytes_.append(part, static_cast<size_t>(count));
+      std::erase(me.bytes_, '\0');  // Ctrl-Space: libedit would take it for the end of the input
     }
   }
 
@@ -197,7 +198,7 @@ class LineEditor final : public LineSource {
     wchar_t character;
     while (!text.ends_with(kPasteEnd)) {
       if (read_character(editor, &character) != 1) return CC_EOF;
-      if (character != 0) text += character;  // a 0 would end the text
+      text += character;
     }
     text.resize(text.size() - kPasteEnd.size());
     std::replace(text.begin(), text.end(), L'\r', L'\n');  // as terminals send new lines

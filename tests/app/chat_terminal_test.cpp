@@ -169,7 +169,7 @@ TEST_CASE("a full context asks whether to drop the oldest turns or to stop") {
   CHECK(terminal.wait_for("> "));
   terminal.type("four\r");
   CHECK(terminal.wait_for("the context is full: 101 tokens are needed, it holds 100. Drop the"));
-  CHECK(terminal.wait_for("oldest 2 turns of 4, or stop here?"));
+  CHECK(terminal.wait_for("oldest 2 of 4 turns, or stop here?"));
   CHECK(terminal.wait_for("drop or stop? "));
   terminal.type("what\r");
   CHECK(terminal.wait_for("drop or stop? "));

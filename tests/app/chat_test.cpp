@@ -224,7 +224,7 @@ TEST_CASE("a full context is an error in a pipe, unless a flag says what to do")
   CHECK(dropped.out == "xxx\nxxx\nxxx\nxxx\n");
   CHECK(has(dropped.err,
             "the context is full: 101 tokens are needed, it holds 100; without the "
-            "oldest 2 turns of 4 it goes on"));
+            "oldest 2 of 4 turns it goes on"));
 
   // In the middle of an answer.
   const Outcome cut = run_program(model.chat(-1, {}, "one\n"));
