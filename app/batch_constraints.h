@@ -16,12 +16,6 @@
 
 namespace skald {
 
-// A Constraint and all others of its masks take turns.
-struct SharedMasks {
-  std::mutex mutex;
-  std::shared_ptr<grammar::Masks> masks;
-};
-
 class BatchConstraints {
  public:
   BatchConstraints(const Tokenizer& tokenizer, std::vector<int32_t> stop_ids)
@@ -32,14 +26,14 @@ class BatchConstraints {
   std::unique_ptr<TokenFilter> filter(const std::string& response_format, TextStream::Begin begin);
 
  private:
-  std::shared_ptr<SharedMasks> masks(const std::string& response_format);
+  std::shared_ptr<grammar::Masks> masks(const std::string& response_format);
 
   const Tokenizer& tokenizer_;
   const std::vector<int32_t> stop_ids_;
   std::mutex mutex_;
   std::shared_ptr<const grammar::Vocabulary> vocabulary_;  // once one is needed
   // The last ones used, first.
-  std::list<std::pair<std::string, std::shared_ptr<SharedMasks>>> known_;
+  std::list<std::pair<std::string, std::shared_ptr<grammar::Masks>>> known_;
 };
 
 }  // namespace skald

@@ -19,7 +19,7 @@ class TokenFilter {
   virtual ~TokenFilter() = default;
   virtual std::span<const uint64_t> allowed() = 0;  // as SampleContext::allowed
   virtual void accept(int32_t token) = 0;           // the token that was picked
-  virtual bool finished() = 0;                      // nothing may follow: the text ends
+  virtual bool finished() const = 0;                // nothing may follow: the text ends
 };
 
 // Lives until the events of all its samples' ends were taken.

@@ -2,6 +2,8 @@
 // fails.
 #include "app/batch_run.h"
 
+#include <climits>
+
 #include "app/batch_model.h"
 #include "engine/cpu/executor.h"
 #include "tests/app/models.h"
@@ -96,8 +98,10 @@ TEST_CASE("a device that breaks ends the batch with its error, and the lines so 
   const Bench bench;
   const std::string out = (bench.folder.path() / "out").string();
   Devices devices;
-  devices.push_back(bench.executor());
-  devices.push_back(std::make_unique<BrokenExecutor>(bench.executor(), Exit::Failed, 5, INT_MAX));
+  for (const int step : {5, 7}) {
+    devices.push_back(
+        std::make_unique<BrokenExecutor>(bench.executor(), Exit::Failed, step, INT_MAX));
+  }
   const std::string error = error_text([&] { bench.run(out, devices, 2); }, Exit::Failed);
   CHECK(error == "the device is broken");
   const std::string text = read_file(out);

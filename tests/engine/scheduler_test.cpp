@@ -422,7 +422,7 @@ class Counting final : public TokenFilter {
     return {&bits_, 1};
   }
   void accept(int32_t token) override { next_ = token + 1; }
-  bool finished() override { return next_ == 20; }
+  bool finished() const override { return next_ == 20; }
 
  private:
   int32_t next_ = 1, most_;
