@@ -60,7 +60,8 @@ class RandomSchema {
         return schema;
       }
       case 1: {
-        const char* const patterns[] = {"^[a-z]{2,4}$", "x\"y", "^\\d+-\\w*$", "^(é)+$", "^(ab|c)*$"};
+        const char* const patterns[] = {"^[a-z]{2,4}$", "x\"y", "^\\d+-\\w*$", "^(é)+$",
+                                        "^(ab|c)*$"};
         return Json{{"type", "string"}, {"pattern", patterns[below(random_, 5)]}};
       }
       case 2: {
