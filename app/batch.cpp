@@ -102,10 +102,11 @@ Json run_json(const BatchFlags& flags, const BatchLimits& limits, const Executor
           {"cache_tokens", limits.run.cache_tokens}};
 }
 
-// Of a file, for the progress; -1: it is no file.
-int64_t count_lines(const BatchFlags& flags) {
-  JsonlReader reader(flags.input, flags.range(), {.line = 0, .kept = 0});
-  if (flags.input == "-" || reader.size() < 0) return -1;
+// Of a file, for the progress; -1: it is no file, or so large that counting would take a while.
+int64_t count_lines(const BatchFlags& flags, int64_t bytes) {
+  constexpr int64_t kMostBytes = int64_t{1} << 30;
+  if (flags.quiet || flags.input == "-" || bytes < 0 || bytes > kMostBytes) return -1;
+  JsonlReader reader(flags.input, flags.range(), {.line = 1 << 10, .kept = 0});
   JsonlLine line;
   int64_t lines = 0;
   while (reader.next(line)) ++lines;
@@ -115,6 +116,12 @@ int64_t count_lines(const BatchFlags& flags) {
 BatchProgress::Style progress_style(const BatchFlags& flags) {
   if (flags.quiet) return BatchProgress::Style::Quiet;
   return stderr_is_terminal() ? BatchProgress::Style::Terminal : BatchProgress::Style::Log;
+}
+
+// The model has the CPU's threads to itself where it runs there.
+int prepare_threads(const Device& device) {
+  constexpr int kMost = 8;
+  return device.cuda ? std::clamp(cpu::available_threads() / 2, 1, kMost) : 1;
 }
 
 struct Setup {
@@ -142,19 +149,15 @@ int dry_run(const Setup& s) {
 
 int compute(const Setup& s) {
   const BatchFlags& flags = s.flags;
+  Manifest manifest(flags.output, s.settings, flags.resume);  // before the model is loaded in vain
   const Executors executors = make_executors(s.model.opened.model, s.limits.run, s.devices);
   JsonlWriter writer({.path = flags.output, .resume = flags.resume, .in_order = !flags.unordered});
   check_not_the_input(s.reader, writer.output());
-  std::optional<Manifest> manifest;
-  if (writer.output().is_file()) {
-    manifest.emplace(flags.output, s.settings, flags.resume);
-    manifest->begin(run_json(flags, s.limits, executors));
-  }
+  const bool kept = writer.output().is_file();
+  if (kept) manifest.begin(run_json(flags, s.limits, executors));
   BatchInput input(s.reader, &writer, flags.text, dump(s.settings));
   BatchCounts counts;
-  BatchProgress progress(progress_style(flags), flags.quiet ? -1 : count_lines(flags), counts);
-  const bool gpu = s.devices.front().cuda;
-  const int prepare_threads = gpu ? std::clamp(cpu::available_threads() / 2, 1, 8) : 1;
+  BatchProgress progress(progress_style(flags), count_lines(flags, s.reader.size()), counts);
   const BatchRun run{input,
                      s.reader,
                      s.preparer,
@@ -163,11 +166,11 @@ int compute(const Setup& s) {
                      counts,
                      progress,
                      {.sequences = s.limits.run.sequences},
-                     prepare_threads};
+                     prepare_threads(s.devices.front())};
   SchedulerCounts work;
   const auto end = [&](int code) {
     counts.earlier = input.done_before();
-    if (manifest) manifest->end(code, counts_json(counts, work));
+    if (kept) manifest.end(code, counts_json(counts, work));
     progress.clear();
     return code;
   };
@@ -209,8 +212,8 @@ int batch(BatchFlags& flags) {
   Json settings = model.hashes;
   settings["context"] = limits.run.context;
   settings.update(batch_settings(flags, params));
-  const Setup session{flags, model, limits, devices, reader, preparer, settings};
-  return flags.dry_run ? dry_run(session) : compute(session);
+  const Setup setup{flags, model, limits, devices, reader, preparer, settings};
+  return flags.dry_run ? dry_run(setup) : compute(setup);
 }
 
 }  // namespace

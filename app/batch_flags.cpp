@@ -155,6 +155,7 @@ Json batch_settings(const BatchFlags& flags, const SamplingParams& params) {
           {"on_overflow", flags.on_overflow},
           {"text", flags.text},
           {"plain", flags.plain},
+          {"type", flags.model.type},
           {"exact", flags.model.run.exact},
           {"reproducible", flags.reproducible}};
 }

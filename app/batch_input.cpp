@@ -61,19 +61,4 @@ std::string BatchInput::id_by_number(int64_t number) {
   return id;
 }
 
-int64_t BatchInput::lines() const {
-  const std::lock_guard lock(mutex_);
-  return turns_;
-}
-
-int64_t BatchInput::done_before() const {
-  const std::lock_guard lock(mutex_);
-  return done_before_;
-}
-
-int64_t BatchInput::bytes_read() const {
-  const std::lock_guard lock(mutex_);
-  return reader_.bytes_read();
-}
-
 }  // namespace skald

@@ -5,6 +5,7 @@
 // an earlier line's, which makes every id of an output its only one.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -26,9 +27,8 @@ class BatchInput {
 
   std::unique_ptr<BatchJob> next();  // nullptr: there are no more
 
-  int64_t lines() const;        // so far
-  int64_t done_before() const;  // of them, by an earlier run
-  int64_t bytes_read() const;
+  int64_t lines() const { return turns_; }              // so far
+  int64_t done_before() const { return done_before_; }  // of them, by an earlier run
 
  private:
   struct IdHasher {
@@ -40,13 +40,14 @@ class BatchInput {
   bool take_id(const std::string& id) { return ids_.insert(name_hash(id)).second; }
   std::string id_by_number(int64_t number);
 
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   JsonlReader& reader_;
   JsonlWriter* writer_;
   const bool text_;
   const std::string settings_;
   std::unordered_set<NameHash, IdHasher> ids_;
-  int64_t turns_ = 0, done_before_ = 0;
+  // Seen by others while next() waits for a slow pipe.
+  std::atomic<int64_t> turns_ = 0, done_before_ = 0;
 };
 
 }  // namespace skald

@@ -19,6 +19,10 @@ struct Skipped {};
 
 }  // namespace
 
+BatchPreparer::BatchPreparer(BatchPrepareOptions options) : options_(std::move(options)) {
+  if (options_.tokenizer) constraints_.emplace(*options_.tokenizer, options_.stop_ids);
+}
+
 void BatchPreparer::prepare(BatchJob& job) {
   if (job.problem) return;
   try {
@@ -75,15 +79,15 @@ void BatchPreparer::check(BatchRequest& request) const {
     fail_request(error.what());
   }
   if (!request.logprobs) request.params.top_logprobs = 0;
-  if (!request.response_format.empty()) {
-    throw BatchError("unsupported", "field 'response_format': only text is done");
-  }
   if (options_.tokenizer) return;
   if (!request.has_ids()) fail_request("the model has no tokenizer: give the prompt as token ids");
   if (!request.stops.empty()) fail_request("the model has no tokenizer: stop texts need one");
+  if (!request.response_format.empty()) {
+    fail_request("the model has no tokenizer: response_format needs one");
+  }
 }
 
-void BatchPreparer::add_prompt(BatchJob& job, const BatchPromptText& given) const {
+void BatchPreparer::add_prompt(BatchJob& job, const BatchPromptText& given) {
   if (given.is_ids) {
     job.request.token_ids = true;  // who speaks ids wants ids
     BatchPrompt& prompt = add_ids(job, given.ids, TextStream::Begin::Continuation);
@@ -102,7 +106,7 @@ void BatchPreparer::add_prompt(BatchJob& job, const BatchPromptText& given) cons
   }
 }
 
-void BatchPreparer::add_chat(BatchJob& job) const {
+void BatchPreparer::add_chat(BatchJob& job) {
   if (!options_.chat_template) fail_request(options_.chat_problem);
   const Conversation conversation =
       read_conversation(job.request.conversation, concat("line ", job.line));
@@ -112,7 +116,7 @@ void BatchPreparer::add_chat(BatchJob& job) const {
 }
 
 BatchPrompt& BatchPreparer::add_ids(BatchJob& job, std::vector<int32_t> ids,
-                                    TextStream::Begin begin) const {
+                                    TextStream::Begin begin) {
   const BatchRequest& request = job.request;
   if (ids.empty()) fail_request("the prompt is empty, and the model has no token to begin with");
   for (int32_t id : ids) {
@@ -138,6 +142,9 @@ BatchPrompt& BatchPreparer::add_ids(BatchJob& job, std::vector<int32_t> ids,
     const std::string name = concat(job.id, " ", job.prompts.size() - 1, " ", s);
     prompt.streams.push_back(name_hash(name)[0]);
     prompt.texts.emplace_back(options);
+    if (!request.response_format.empty()) {
+      prompt.filters.push_back(constraints_->filter(request.response_format, begin));
+    }
   }
   job.open += request.samples;
   return prompt;

@@ -10,6 +10,7 @@
 
 #include <mutex>
 
+#include "app/batch_constraints.h"
 #include "app/batch_job.h"
 #include "tokenizer/chat_template.h"
 #include "tokenizer/tokenizer.h"
@@ -36,7 +37,7 @@ struct BatchPrepareOptions {
 
 class BatchPreparer {
  public:
-  explicit BatchPreparer(BatchPrepareOptions options) : options_(std::move(options)) {}
+  explicit BatchPreparer(BatchPrepareOptions options);
 
   // Leaves a job with prompts to compute, or with a problem, or skipped.
   void prepare(BatchJob& job);
@@ -46,13 +47,14 @@ class BatchPreparer {
  private:
   void read(BatchJob& job);
   void check(BatchRequest& request) const;
-  void add_prompt(BatchJob& job, const BatchPromptText& given) const;
-  void add_chat(BatchJob& job) const;
-  BatchPrompt& add_ids(BatchJob& job, std::vector<int32_t> ids, TextStream::Begin begin) const;
+  void add_prompt(BatchJob& job, const BatchPromptText& given);
+  void add_chat(BatchJob& job);
+  BatchPrompt& add_ids(BatchJob& job, std::vector<int32_t> ids, TextStream::Begin begin);
   void fit(std::vector<int32_t>& ids, int64_t max_tokens, BatchPrompt& prompt) const;
   SampleTextOptions text_options(const BatchJob& job, TextStream::Begin begin) const;
 
   const BatchPrepareOptions options_;
+  std::optional<BatchConstraints> constraints_;  // with a tokenizer
   mutable std::mutex mutex_;
   std::set<std::string> unknown_fields_;
 };

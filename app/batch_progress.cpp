@@ -1,5 +1,6 @@
 #include "app/batch_progress.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 

@@ -65,6 +65,12 @@ Sha256::Digest cache_key(std::string_view model, const Executor& executor) {
   Sha256 key;
   key.add_field("skald cache").add_field(SKALD_VERSION).add_field(model);
   key.add_field(executor.page_format()).add_number(static_cast<uint64_t>(executor.page_bytes()));
+  // Keys are kept rotated, in some models by frequencies that the context has chosen.
+  for (const RopeSpec& rope : executor.program().ropes) {
+    if (!rope.by_context) continue;
+    key.add_field({reinterpret_cast<const char*>(rope.inv_freq.data()),
+                   rope.inv_freq.size() * sizeof(float)});
+  }
   return key.digest();
 }
 

@@ -40,15 +40,16 @@ ContextFull context_full(const std::string& name) {
 // What a person who begins to type should know.
 std::string greeting(const OpenedModel& opened, const Executor& executor,
                      const ChatTemplate& chat) {
-  return concat(printable(opened.path.filename().string()), ", context of ", executor.context(),
+  const fs::path name = (opened.path / "").parent_path().filename();  // also of "folder/"
+  return concat(printable(name.string()), ", context of ", executor.context(),
                 " tokens, template from ", printable(chat.source()), "; /help shows the commands");
 }
 
 void resume(ChatSession& session, Dialogue& dialogue, ChatScreen& screen) {
   const ChatSession::Resumed resumed = session.resume(dialogue);
-  if (!resumed.found) return;
+  if (dialogue.messages().empty()) return;
   std::string text = concat("goes on from ", dialogue.messages().size(), " messages");
-  if (!resumed.missing.empty() && !dialogue.messages().empty()) {
+  if (!resumed.missing.empty()) {
     text += concat("; their cache is computed anew: ", resumed.missing);
   }
   screen.notice(text);
@@ -93,7 +94,7 @@ int chat(ChatCommandFlags& flags) {
   std::unique_ptr<LineSource> lines;
   if (screen.interactive()) {
     screen.say_dimmed(greeting(opened, *executor, chat_template));
-    terminal.emplace();
+    terminal.emplace().hide_keys();
   }
   lines = terminal && !look.traits.dumb ? make_line_editor(*terminal, look.traits, history)
                                         : make_plain_lines(terminal ? &*terminal : nullptr);
@@ -142,6 +143,7 @@ void add_chat(CLI::App& program, Action& chosen) {
       ->type_name("TEXT")
       ->check(not_empty())
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->group(kChangesOutput);
   command

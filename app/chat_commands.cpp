@@ -80,13 +80,14 @@ void system(ChatProgram& program, const std::string& argument) {
 
 void set(ChatProgram& program, const std::string& argument) {
   const size_t space = std::min(argument.find_first_of(kSpace), argument.size());
-  const std::string name = argument.substr(0, space), value = trimmed(argument.substr(space));
+  const std::string typed = argument.substr(0, space), value = trimmed(argument.substr(space));
+  const std::string name = typed.empty() ? "" : setting_name(typed);
   if (!value.empty()) {
     change_setting(program.settings, name, value, program.executor().program().vocab());
   }
   std::string text;
   for (const ChatSetting& one : list_settings(program.settings)) {
-    if (!name.empty() && one.name != setting_name(name)) continue;
+    if (!name.empty() && one.name != name) continue;
     std::string line = concat("  ", one.name, " ", one.value);
     if (line.size() < 26) line.resize(26, ' ');
     text += concat(line, "  ", one.description, "\n");
@@ -193,11 +194,12 @@ std::string chat_help(int columns) {
   constexpr size_t kNames = 24;
   const auto width = static_cast<size_t>(std::max(columns - 1, 1));
   std::string text;
+  const bool narrow = width < 60;  // no room for two columns
   for (const ChatCommand& command : kCommands) {
-    std::string names =
-        concat("  /", command.name, command.argument.empty() ? "" : " ", command.argument);
-    if (width < 60) {  // too narrow for two columns
-      text += names + "\n" + indented(command.help, 4, width);
+    std::string names = concat(narrow ? "/" : "  /", command.name,
+                               command.argument.empty() ? "" : " ", command.argument);
+    if (narrow) {
+      text += names + "\n" + indented(command.help, 2, width);
       continue;
     }
     names.resize(kNames, ' ');
@@ -207,7 +209,7 @@ std::string chat_help(int columns) {
                     "A line that ends in \\ goes on in the next one; pasted text may have several "
                     "lines. Ctrl-C stops an answer and clears a line, Ctrl-D ends. A message that "
                     "begins with a slash gets a space before it.",
-                    2, std::min<size_t>(width, 80));
+                    narrow ? 0 : 2, std::min<size_t>(width, 80));
 }
 
 void run_chat_command(ChatProgram& program, const std::string& line) {

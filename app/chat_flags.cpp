@@ -6,8 +6,7 @@
 namespace skald {
 
 void add_system_flag(CLI::App& command, ChatFlags& flags) {
-  command
-      .add_option("--system-prompt", flags.system, "Also -sys: a system message before the others")
+  command.add_option("--system-prompt", flags.system, "A system message before the others")
       ->type_name("TEXT")
       ->group("Prompt");
 }

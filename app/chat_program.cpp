@@ -9,7 +9,6 @@
 #include "app/chat_commands.h"
 #include "app/signals.h"
 #include "engine/error.h"
-#include "engine/size_text.h"
 
 namespace skald {
 namespace {
@@ -22,14 +21,13 @@ bool is_command(std::string_view line) {
   return line.size() > 1 && line[0] == '/' && std::isalpha(static_cast<unsigned char>(line[1]));
 }
 
-std::string turns_text(int turns) { return concat(turns, turns == 1 ? " turn" : " turns"); }
-
 }  // namespace
 
 ChatProgram::ChatProgram(const ChatParts& parts, ChatSettings s)
     : settings(std::move(s)), parts_(parts) {}
 
 int ChatProgram::run() {
+  if (interrupted_by()) return 128 + interrupted_by();  // while the model was read
   const auto save_all = [&] {
     if (parts_.session) parts_.session->save(dialogue());
   };
@@ -52,7 +50,6 @@ int ChatProgram::talk() {
   while (!done_) {
     if (interrupted_by() == SIGTERM || (interrupted_by() && !person)) return 128 + interrupted_by();
     forget_interrupt();
-    if (parts_.terminal) parts_.terminal->show_keys();
     std::string message;
     bool repaired = false;
     const auto got =
@@ -134,7 +131,6 @@ void ChatProgram::answer() {
   options.text = [&](std::string_view piece) { screen().answer(piece); };
   options.interrupted = [&] { return interrupted(); };
   options.drop_turns = [&](const Room& room) { return may_drop(room); };
-  if (parts_.terminal) parts_.terminal->hide_keys();
   screen().begin_answer(dialogue().prompt());
   const Answer answer = dialogue().answer(options);
   const bool begun = !dialogue().awaits_answer();
@@ -167,15 +163,14 @@ void ChatProgram::fail_full(bool begun) const {
 bool ChatProgram::may_drop(const Room& room) {
   const std::string full =
       concat("the context is full: ", room.needed, " tokens are needed, it holds ", room.context);
-  const std::string turns =
-      concat("the oldest ", turns_text(room.drop), " of ", dialogue().turns());
+  const std::string count = room.drop == 1 ? "" : concat(room.drop, " ");
+  const std::string turns = concat("the oldest ", count, "of ", dialogue().turns(), " turns");
   if (context_full == ContextFull::Drop) {
     screen().notice(concat(full, "; without ", turns, " it goes on"));
     return true;
   }
   if (context_full == ContextFull::Stop || !screen().interactive()) return false;
   screen().notice(concat(full, ". Drop ", turns, ", or stop here?"));
-  if (parts_.terminal) parts_.terminal->show_keys();
   bool drop = false;
   for (std::string line;;) {
     const auto got = parts_.lines.read("drop or stop? ", line);
@@ -183,7 +178,6 @@ bool ChatProgram::may_drop(const Room& room) {
     drop = got == LineSource::Got::Line && (line == "d" || line == "drop");
     if (drop || got != LineSource::Got::Line || line == "s" || line == "stop") break;
   }
-  if (parts_.terminal) parts_.terminal->hide_keys();
   return drop;
 }
 

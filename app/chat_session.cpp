@@ -17,9 +17,11 @@ ChatSession::Resumed ChatSession::resume(Dialogue& dialogue) {
   if (!file->problem().empty()) {
     fail(Exit::Failed, name, ": ", file->problem(), "; name another file, or move it away");
   }
+  if (file->note().empty()) {
+    fail(Exit::Failed, name, ": is a prompt's cache, no dialogue; name another file");
+  }
   dialogue.replace(read_transcript(file->note(), name));
   Resumed resumed;
-  resumed.found = true;
   const int64_t cached = std::ssize(file->tokens());
   if (cached == 0) {
     resumed.missing = "it was not saved";

@@ -18,7 +18,6 @@ class ChatSession {
   ChatSession(std::filesystem::path path, std::string_view model, Executor& executor);
 
   struct Resumed {
-    bool found = false;
     int64_t cached = 0;   // tokens
     std::string missing;  // why the cache is not used; empty: it is
   };

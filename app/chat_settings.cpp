@@ -50,25 +50,32 @@ std::vector<ChatSetting> list_settings(const ChatSettings& settings) {
 }
 
 std::string setting_name(std::string typed) {
+  const std::string shown = printable(typed, 60);
   typed.erase(0, typed.find_first_not_of('-'));
   std::replace(typed.begin(), typed.end(), '_', '-');
-  return typed;
+  ChatSettings settings;
+  CLI::App command;
+  std::vector<std::string> names;
+  for (const CLI::Option* option : options_of(command, settings)) {
+    names.push_back(long_name(*option));
+    const std::vector<std::string>& letters = option->get_snames();
+    if (typed == names.back() ||
+        std::find(letters.begin(), letters.end(), typed) != letters.end()) {
+      return names.back();
+    }
+  }
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  const std::string_view meant = nearest(typed, views);
+  fail(Exit::Usage, "there is no setting '", shown, "'",
+       meant.empty() ? "; /set shows all" : concat(", did you mean '", meant, "'?"));
 }
 
 void change_setting(ChatSettings& settings, const std::string& name, const std::string& value,
                     int64_t vocab) {
   ChatSettings changed = settings;
   CLI::App command;
-  const std::vector<CLI::Option*> options = options_of(command, changed);
+  options_of(command, changed);
   const std::string wanted = setting_name(name);
-  std::vector<std::string> names;
-  for (const CLI::Option* option : options) names.push_back(long_name(*option));
-  if (std::find(names.begin(), names.end(), wanted) == names.end()) {
-    const std::vector<std::string_view> views(names.begin(), names.end());
-    const std::string_view meant = nearest(wanted, views);
-    fail(Exit::Usage, "there is no setting '", printable(name), "'",
-         meant.empty() ? "; /set shows all" : concat(", did you mean '", meant, "'?"));
-  }
   if (wanted == kBias && value == "none") {
     changed.sampling.biases.clear();
   } else {

@@ -23,7 +23,8 @@ struct ChatSetting {
 };
 std::vector<ChatSetting> list_settings(const ChatSettings& settings);
 
-// As list_settings() has it: "--top_k" is "top-k".
+// As list_settings() has it: "-n" is "n-predict", "top_k" is "top-k". Throws Error(Exit::Usage)
+// where there is no such setting.
 std::string setting_name(std::string typed);
 
 // Throws Error(Exit::Usage), changing nothing, for a name that is none or a value out of its

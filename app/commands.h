@@ -31,6 +31,7 @@ void add_bench(CLI::App& program, Action& chosen);
 void add_diff(CLI::App& program, Action& chosen);
 void add_plan(CLI::App& program, Action& chosen);
 void add_perplexity(CLI::App& program, Action& chosen);
+void add_score(CLI::App& program, Action& chosen);
 void add_doctor(CLI::App& program, Action& chosen);
 void add_quantize(CLI::App& program, Action& chosen);
 void add_selftest(CLI::App& program, Action& chosen);
@@ -42,6 +43,7 @@ inline constexpr Command kCommands[] = {
     {"chat", add_chat},
     {"batch", add_batch},
     {"perplexity", add_perplexity},
+    {"score", add_score},
     {"bench", add_bench},
     {"inspect", add_inspect},
     {"tokenize", add_tokenize},

@@ -97,15 +97,13 @@ std::shared_ptr<WordAndFolder> add_flags(CLI::App& command, const char* word, co
 }  // namespace
 
 void add_completion(CLI::App& program, Action& chosen) {
-  CLI::App* command =
-      add_command(program, "completion",
-                  "Prints what a shell needs to complete skald's commands, flags and models. SHELL "
-                  "is bash, zsh "
-                  "or\n"
-                  "fish; for \"models\", the names that -m knows are printed.",
-                  {"skald completion bash > ~/.local/share/bash-completion/completions/skald",
-                   "source <(skald completion zsh)",
-                   "skald completion fish > ~/.config/fish/completions/skald.fish"});
+  CLI::App* command = add_command(
+      program, "completion",
+      "Prints what shells need to complete commands, flags and models. SHELL is bash, zsh or\n"
+      "fish; for \"models\", the names that -m knows are printed.",
+      {"skald completion bash > ~/.local/share/bash-completion/completions/skald",
+       "source <(skald completion zsh)",
+       "skald completion fish > ~/.config/fish/completions/skald.fish"});
   const auto flags = add_flags(*command, "[SHELL]", "Write those of all shells below DIR instead");
   command->callback([=, &program, &chosen] {
     chosen = [=, &program] { return complete(program, flags->word, flags->folder); };
@@ -114,7 +112,7 @@ void add_completion(CLI::App& program, Action& chosen) {
 
 void add_man(CLI::App& program, Action& chosen) {
   CLI::App* command = add_command(
-      program, "man", "Prints the manual page of a command, or of skald itself, as troff.",
+      program, "man", "Prints the manual page of a command or of skald itself, in troff.",
       {"skald man run | man -l -", "skald man -o ~/.local/share/man"});
   const auto flags = add_flags(*command, "[COMMAND]", "Write all pages below DIR instead");
   command->callback([=, &program, &chosen] {

@@ -32,7 +32,7 @@ Constraint::Constraint(std::shared_ptr<grammar::Masks> masks, const Tokenizer& t
       drops_space_(begin == TextStream::Begin::Text &&
                    tokenizer.leading_space() != LeadingSpace::Keep) {}
 
-std::span<const uint64_t> Constraint::mask() {
+std::span<const uint64_t> Constraint::allowed() {
   const std::span<const uint64_t> mask = drops_space_ ? first_mask() : matcher_.mask();
   if (std::all_of(mask.begin(), mask.end(), [](uint64_t word) { return word == 0; })) {
     fail(Exit::Failed, "the grammar asks for a character here that no token of this model writes");

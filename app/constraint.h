@@ -5,11 +5,11 @@
 //
 //   Constraint constraint(masks, tokenizer, begin);
 //   while (!constraint.finished()) {
-//     picked = session.next(constraint.mask());
+//     picked = session.next(constraint.allowed());
 //     constraint.accept(picked.token);  // a stop token ends the loop before
 //   }
 //
-// Not thread-safe, nor are two of them on the same Masks.
+// One thread at a time for one Constraint; those of the same Masks may be on different threads.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/generation.h"
 #include "engine/grammar/matcher.h"
 #include "tokenizer/text_stream.h"
 
@@ -29,7 +30,7 @@ std::shared_ptr<const grammar::Vocabulary> constraint_vocabulary(const Tokenizer
 std::shared_ptr<grammar::Masks> constraint_masks(
     const grammar::Rules& rules, std::shared_ptr<const grammar::Vocabulary> vocabulary);
 
-class Constraint {
+class Constraint : public TokenFilter {
  public:
   // Borrows the tokenizer. `begin`: the TextStream's, since one that starts a text drops a space,
   // which the grammar then does not see.
@@ -37,14 +38,14 @@ class Constraint {
              TextStream::Begin begin);
 
   // At least one token is allowed; where the vocabulary cannot write what must come:
-  // Error(Exit::Failed). Valid until the next call on this or another Constraint of the Masks.
-  std::span<const uint64_t> mask();
+  // Error(Exit::Failed). Valid until the next call.
+  std::span<const uint64_t> allowed() override;
 
-  // A token that mask() allows. Stop tokens change nothing.
-  void accept(int32_t token);
+  // A token that allowed() holds. Stop tokens change nothing.
+  void accept(int32_t token) override;
 
   bool may_end() const { return matcher_.may_end(); }
-  bool finished() const { return matcher_.finished(); }  // nothing but the end can come
+  bool finished() const override { return matcher_.finished(); }
 
  private:
   std::span<const uint64_t> first_mask();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/thinking.h"
 #include "engine/error.h"
 #include "tokenizer/chat_encode.h"
 #include "tokenizer/common_text.h"
@@ -16,13 +17,16 @@ int64_t goal(int64_t context) { return context - context / 4; }
 
 bool is_user(const Message& message) { return message.role == "user"; }
 
+bool has_system(const std::vector<Message>& messages) {
+  return !messages.empty() && messages[0].role == "system";
+}
+
 }  // namespace
 
 Dialogue::Dialogue(DialogueModel model) : model_(std::move(model)), session_(model_.executor, {}) {}
 
 std::string_view Dialogue::system() const {
-  return !messages_.empty() && messages_[0].role == "system" ? messages_[0].content
-                                                             : std::string_view();
+  return has_system(messages_) ? messages_[0].content : std::string_view();
 }
 
 int Dialogue::turns() const {
@@ -54,7 +58,7 @@ void Dialogue::check_renders(const std::vector<Message>& messages) const {
 
 void Dialogue::set_system(std::string text) {
   std::vector<Message> changed = messages_;
-  if (!system().empty()) changed.erase(changed.begin());
+  if (has_system(changed)) changed.erase(changed.begin());
   if (!text.empty()) changed.insert(changed.begin(), {"system", std::move(text)});
   check_renders(changed);
   messages_ = std::move(changed);
@@ -85,7 +89,7 @@ bool Dialogue::take_back_answer() {
   return true;
 }
 
-void Dialogue::clear() { messages_.resize(system().empty() ? 0 : 1); }
+void Dialogue::clear() { messages_.resize(has_system(messages_) ? 1 : 0); }
 
 void Dialogue::replace(std::vector<Message> messages) {
   check_renders(messages);
@@ -94,7 +98,7 @@ void Dialogue::replace(std::vector<Message> messages) {
 }
 
 std::vector<Message> Dialogue::without_oldest(int turns) const {
-  auto first = messages_.begin() + !system().empty();
+  auto first = messages_.begin() + has_system(messages_);
   const auto system_end = first;
   for (; turns > 0; --turns) {
     first =
@@ -169,7 +173,16 @@ Answer Dialogue::answer(const AnswerOptions& options) {
   generating.most_tokens = options.most_tokens;
   generating.interrupted = options.interrupted;
   generating.make_room = [&] { return make_room(options); };
-  generating.token = [&](const Picked& picked) { answer_ids_.push_back(picked.token); };
+  generating.token = [&](const Picked& picked) {
+    answer_ids_.push_back(picked.token);
+    if (!model_.tokenizer.is_control(picked.token)) return;
+    // Text in a message never becomes a control token again, so that thinking between such tags
+    // would come back as a part of the answer: it is shown and not kept.
+    const std::string_view piece = model_.tokenizer.piece(picked.token);
+    const ThinkingTag tag = thinking_tag(piece);
+    if (tag != ThinkingTag::None) options.text(piece);
+    if (tag == ThinkingTag::End) text.clear();
+  };
   generating.text = [&](std::string_view piece) {
     text += piece;
     options.text(piece);

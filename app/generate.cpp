@@ -41,7 +41,8 @@ Generated generate(Session& session, const Tokenizer& tokenizer, const GenerateO
   };
   Generated result;
   result.begin = Generated::Clock::now();
-  while (result.tokens != options.most_tokens) {
+  bool complete = options.filter && options.filter->finished();
+  while (!complete && result.tokens != options.most_tokens) {
     if (options.interrupted && options.interrupted()) {
       result.reason = FinishReason::Interrupted;
       break;
@@ -51,9 +52,14 @@ Generated generate(Session& session, const Tokenizer& tokenizer, const GenerateO
       break;
     }
     if (session.compute_part()) continue;
-    const Picked picked = session.next();
+    const Picked picked =
+        session.next(options.filter ? options.filter->allowed() : std::span<const uint64_t>{});
     result.last = Generated::Clock::now();
     if (result.tokens++ == 0) result.first = result.last;
+    if (options.filter) {
+      options.filter->accept(picked.token);
+      complete = options.filter->finished();
+    }
     if (options.token) options.token(picked);
     if (std::find(options.stop_ids.begin(), options.stop_ids.end(), picked.token) !=
         options.stop_ids.end()) {
@@ -64,6 +70,7 @@ Generated generate(Session& session, const Tokenizer& tokenizer, const GenerateO
     show(stops.feed(stream.feed(picked.token)));
     if (stops.found()) break;
   }
+  if (complete) result.reason = FinishReason::Stop;
   if (!stops.found()) show(stops.feed(stream.flush()));
   show(stops.flush());
   if (stops.found()) {  // perhaps only by the flush: a stop string may hold U+FFFD

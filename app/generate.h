@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/generation.h"
 #include "engine/session.h"
 #include "tokenizer/text_stream.h"
 
@@ -24,6 +25,9 @@ struct GenerateOptions {
   std::vector<std::string> stops;     // app/stop_text.h
   int64_t most_tokens = -1;           // -1: no limit
   TextStream::Begin begin = TextStream::Begin::Continuation;
+
+  TokenFilter* filter =
+      nullptr;  // says which tokens may come, and when nothing can: the text stops
 
   // Called with whole characters, never empty, as soon as it is sure that they are text.
   std::function<void(std::string_view)> text;

@@ -1,14 +1,12 @@
 #include "app/gguf_tokenizer.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "app/open.h"
 #include "app/open_template.h"
 #include "engine/error.h"
 #include "engine/printable.h"
+#include "models/memory_file.h"
 #include "tokenizer/gguf_tokens.h"
 #include "tokenizer/tokenizer_json.h"
 #include "tokenizer/turn_ends.h"
@@ -79,26 +77,6 @@ void put_templates(const fs::path& folder, GgufHead& head) {
   if (!names.empty()) head.put_texts("tokenizer.chat_templates", names);
 }
 
-// A file that is nowhere on a disk.
-class MemoryFile {
- public:
-  explicit MemoryFile(std::string_view bytes) : fd_(::memfd_create("skald", MFD_CLOEXEC)) {
-    while (fd_ >= 0 && !bytes.empty()) {
-      const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
-      if (written <= 0) fail(Exit::Failed, "a temporary file in memory cannot be written");
-      bytes.remove_prefix(static_cast<size_t>(written));
-    }
-  }
-  ~MemoryFile() { ::close(fd_); }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-
-  fs::path path() const { return concat("/proc/self/fd/", fd_); }
-
- private:
-  int fd_;
-};
-
 // Texts that bring out what differs between tokenizers: spaces, lines, digits, case, scripts,
 // combining marks, symbols, code, long words.
 constexpr std::string_view kTexts[] = {
@@ -125,15 +103,16 @@ constexpr std::string_view kTexts[] = {
     "\xE2\x96\x81lower one eighth"};
 
 void check_same_tokens(const Tokenizer& folder, const GgufHead& head) {
-  const MemoryFile file(head.text());
+  const std::string text = head.text();
+  const MemoryFile file(text, static_cast<int64_t>(text.size()));
   const auto tokenizer = open_tokenizer(file.path());
   for (const bool special : {false, true}) {
-    for (const std::string_view text : kTexts) {
+    for (const std::string_view sample : kTexts) {
       EncodeOptions options;
       options.parse_special = special;
-      if (folder.encode(text, options) == tokenizer->encode(text, options)) continue;
+      if (folder.encode(sample, options) == tokenizer->encode(sample, options)) continue;
       fail(Exit::Model, "the tokenizer of this folder cannot be written into a GGUF: \"",
-           printable(text, 80), "\" would get other tokens");
+           printable(sample, 80), "\" would get other tokens");
     }
   }
 }

@@ -66,6 +66,9 @@ class Style : public CLI::Formatter {
 
   static std::string option_row(const CLI::Option& option) {
     std::string names = option.get_name(false, true);
+    for (const auto& [typed, meant] : kOneDashNames) {
+      if (names == meant) names = std::string(typed) + "," + names;
+    }
     if (!option.get_type_name().empty()) names += " " + option.get_type_name();
     std::string description = option.get_description();
     if (!option.get_default_str().empty()) description += " [" + option.get_default_str() + "]";

@@ -107,6 +107,7 @@ Json config_json(const ModelConfig& c) {
           {"rope_scaling", c.rope_scaling},
           {"rope_dims", 2 * c.rope.inv_freq.size()},
           {"rope_scale", c.rope.scale},
+          {"window_rope_base", c.window_rope_base},
           {"unrotated_layers", unrotated_layers(c)},
           {"embedding_scale", c.embedding_scale},
           {"attention_scale", c.scale_of_scores()},
@@ -217,8 +218,11 @@ std::string rope_text(const ModelConfig& c) {
   const size_t dims = 2 * c.rope.inv_freq.size();
   if (dims != static_cast<size_t>(c.head_dim)) text += concat(", ", dims, " dimensions of a head");
   if (c.rope.scale != 1) text += concat(", times ", c.rope.scale);
+  if (!c.window_rope.inv_freq.empty()) {
+    text += concat("; base ", c.window_rope_base, " in layers with a window");
+  }
   const std::vector<int> unrotated = unrotated_layers(c);
-  if (!unrotated.empty()) text += concat(", none", layers_text(unrotated, c.layers));
+  if (!unrotated.empty()) text += concat(", not", layers_text(unrotated, c.layers));
   return text;
 }
 

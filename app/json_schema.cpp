@@ -121,7 +121,7 @@ NodeId SchemaCompiler::value(const Json& schema, const std::string& path) {
 }
 
 NodeId SchemaCompiler::build(const Json& schema, const std::string& path) {
-  check_keywords(schema, path);
+  document_.check_keywords(schema, path);
   if (schema.contains("$ref")) {
     const Json to = document_.resolved(schema, path);
     const bool plain = schema["$ref"].is_string() && to == document_.target(schema["$ref"], path);

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdio>
@@ -70,6 +71,11 @@ class LineEditor final : public LineSource {
           {L"\\e[F", L"ed-move-to-end"},
           {L"\\e[1~", L"ed-move-to-beg"},
           {L"\\e[4~", L"ed-move-to-end"}});
+    if (!utf8_) {  // what no letter of the locale's is would be a key with Meta
+      for (wchar_t c = 0xa0; c <= 0xff; ++c) {
+        el_wset(editor_, EL_BIND, std::wstring(1, c).c_str(), L"ed-insert", nullptr);
+      }
+    }
     el_source(editor_, nullptr);
     bind({{L"\\e[200~", L"skald-paste"}, {L"\\e[9997~", L"skald-to-end"}});
   }
@@ -91,6 +97,7 @@ class LineEditor final : public LineSource {
     int length = 0;
     errno = 0;
     const wchar_t* text = el_wgets(editor_, &length);
+    terminal_.hide_keys();  // libedit's own idea of the mode between lines is another
     const bool interrupted = std::exchange(interrupted_, false) && !text;
     if (interrupted) out.write(interrupted_by() == SIGINT ? "^C\n" : "\n");
     out.write(kEndPastes);
@@ -136,6 +143,7 @@ class LineEditor final : public LineSource {
       if (count == 0) return 0;
       if (count < 0 && errno != EINTR && errno != EAGAIN) return -1;
       if (count > 0) me.bytes_.append(part, static_cast<size_t>(count));
+      std::erase(me.bytes_, '\0');  // Ctrl-Space: libedit would take it for the end of the input
     }
   }
 
@@ -190,14 +198,10 @@ class LineEditor final : public LineSource {
     wchar_t character;
     while (!text.ends_with(kPasteEnd)) {
       if (read_character(editor, &character) != 1) return CC_EOF;
-      // Terminals send Enter's code for a new line; a 0 would end the text.
-      const bool after_return = text.ends_with(L'\r');
-      if (after_return) text.back() = L'\n';
-      if ((after_return && character == L'\n') || character == 0) continue;
       text += character;
     }
     text.resize(text.size() - kPasteEnd.size());
-    if (text.ends_with(L'\r')) text.back() = L'\n';
+    std::replace(text.begin(), text.end(), L'\r', L'\n');  // as terminals send new lines
     return el_winsertstr(editor, text.c_str()) < 0 ? CC_ERROR : CC_REFRESH;
   }
 

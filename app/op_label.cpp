@@ -35,7 +35,8 @@ std::string op_label(const Program& program, size_t op) {
     return label + concat(" of layer ", attention->layer);
   }
   const bool ends = std::holds_alternative<Embed>(o) || std::holds_alternative<Logits>(o);
-  return !ends && !weight_name(program, o).empty() ? label + concat(" ", weight_name(program, o)) : label;
+  return !ends && !weight_name(program, o).empty() ? label + concat(" ", weight_name(program, o))
+                                                   : label;
 }
 
 int op_layer(const Program& program, size_t op) {

@@ -133,9 +133,11 @@ ModelTokenizer open_tokenizer(const OpenedModel& opened) {
 }
 
 ModelTokenizer open_tokenizer_if_any(const OpenedModel& opened) {
-  const bool any = opened.gguf ? opened.gguf->metadata().find("tokenizer.ggml.model") != nullptr
-                               : fs::exists(opened.path / "tokenizer.json") ||
-                                     fs::exists(opened.path / "tokenizer.model");
+  constexpr std::string_view kNone = "no_vocab";  // as GGUFs say that they have none
+  const bool any = opened.gguf
+                       ? opened.gguf->metadata().text_or("tokenizer.ggml.model", kNone) != kNone
+                       : fs::exists(opened.path / "tokenizer.json") ||
+                             fs::exists(opened.path / "tokenizer.model");
   if (any) return open_tokenizer(opened);
   ModelTokenizer none;
   if (opened.gguf) {

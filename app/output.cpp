@@ -1,5 +1,6 @@
 #include "app/output.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -24,6 +25,14 @@ void StandardOutput::write(std::string_view bytes) {
     } else if (errno != EINTR) {
       fail(Exit::Failed, "stdout: cannot be written: ", std::strerror(errno));
     }
+  }
+}
+
+void reserve_standard_streams() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(fd, F_GETFD) >= 0) continue;
+    // The other way round, so that reading or writing is an error. It gets the lowest free number.
+    open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
   }
 }
 

@@ -12,6 +12,10 @@ class StandardOutput {
   bool is_terminal() const;
 };
 
+// Streams that the caller has closed fail when they are used; without this the next file that is
+// opened would take their place. To be called first of all.
+void reserve_standard_streams();
+
 bool stdin_is_terminal();
 bool stderr_is_terminal();
 

@@ -198,8 +198,8 @@ void add_output_flags(CLI::App& command, PplFlags& flags) {
 void add_perplexity(CLI::App& program, Action& chosen) {
   CLI::App* command = add_command(
       program, "perplexity",
-      "Measures how well a model predicts a text, by a named protocol, and beside --base how much\n"
-      "it differs from another model. The README says what the protocols are.",
+      "Measures how well a model predicts a text, by a named protocol. Beside --base, how much\n"
+      "it differs from another model too. The README says what the protocols are.",
       {"skald perplexity model.gguf -f wiki.test.raw",
        "skald perplexity model/ -f wiki.test.raw --protocol gptq:2048 --json",
        "skald perplexity q4.gguf --base f16.gguf -f text.txt --jsonl chunks.jsonl",

@@ -21,7 +21,16 @@ class PlainLines final : public LineSource {
   explicit PlainLines(TerminalMode* terminal) : terminal_(terminal) {}
 
   Got read(const std::string& prompt, std::string& line) override {
-    if (terminal_) StandardOutput().write(prompt);
+    if (!terminal_) return read_line(prompt, line);
+    StandardOutput().write(prompt);
+    terminal_->show_keys();
+    const Got got = read_line(prompt, line);
+    terminal_->hide_keys();
+    return got;
+  }
+
+ private:
+  Got read_line(const std::string& prompt, std::string& line) {
     size_t seen = 0, end;
     while ((end = bytes_.find('\n', seen)) == std::string::npos) {
       seen = bytes_.size();
@@ -40,7 +49,6 @@ class PlainLines final : public LineSource {
     return Got::Line;
   }
 
- private:
   Got read_more(const std::string& prompt) {
     if (!wait_readable(STDIN_FILENO)) {
       if (interrupted_by()) return Got::Interrupted;

@@ -186,7 +186,11 @@ int64_t PplJob::base_row(int64_t chunk) const {
 
 std::vector<int32_t> PplJob::ids() const {
   std::vector<int32_t> ids(static_cast<size_t>(range_.last * heading_.settings.context));
-  text_->read(0, ids);
+  if (text_) {
+    text_->read(0, ids);
+  } else {
+    std::copy_n(base_file_->ids().begin(), ids.size(), ids.begin());
+  }
   return ids;
 }
 

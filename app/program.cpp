@@ -141,6 +141,7 @@ int parse_and_run(std::vector<std::string> arguments) {
 }  // namespace
 
 int run_program(const std::vector<std::string>& arguments) {
+  reserve_standard_streams();
   install_signal_handlers();
   try {
     return parse_and_run(arguments);

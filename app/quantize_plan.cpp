@@ -141,6 +141,7 @@ QuantizePlan plan_quantize(const OpenedModel& opened, const QuantizeSettings& se
     plan.head.add_tensor(tensor.name, tensor.shape, tensor.type);
   }
   wishes.check_used();
+  if (!opened.gguf) check_export(opened, plan.head, plan.tensors);
   return plan;
 }
 

@@ -1,5 +1,6 @@
 // skald run: a prompt in, text out, token by token.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -8,6 +9,8 @@
 
 #include "app/chat_flags.h"
 #include "app/commands.h"
+#include "app/constraint.h"
+#include "app/constraint_flags.h"
 #include "app/device.h"
 #include "app/find_model.h"
 #include "app/generate.h"
@@ -41,6 +44,7 @@ struct RunFlags {
   PromptFlags prompt;
   ChatFlags chat_prompt;
   PromptCacheFlags cache;
+  ConstraintFlags constraint;
   std::vector<std::string> stops;
   bool chat = false, raw = false, special = false, ignore_eos = false;
   bool echo = false, stats = false, json = false, raw_output = false;
@@ -48,7 +52,8 @@ struct RunFlags {
   std::optional<int> logprobs;
 };
 
-bool names_a_model(const std::string& word) {
+// by_name: not only by its path. Beside -m a word that is some model's name is rather a prompt.
+bool names_a_model(const std::string& word, bool by_name) {
   std::error_code error;
   const std::filesystem::path path(word);
   if (std::filesystem::is_directory(path, error)) {
@@ -57,7 +62,7 @@ bool names_a_model(const std::string& word) {
   if (std::filesystem::exists(path, error)) {
     return std::filesystem::is_regular_file(path, error) && is_gguf(path);
   }
-  return find_by_name(word, model_places()).has_value();
+  return by_name && find_by_name(word, model_places()).has_value();
 }
 
 // Sorts out the two positional words; the prompt's are left.
@@ -65,8 +70,8 @@ std::vector<std::string> take_model(RunFlags& flags) {
   std::vector<std::string> words = flags.words.given();
   const bool model_given = !flags.model.model.empty();
   const bool model_first =
-      words.size() == 2 ||
-      (words.size() == 1 && ((flags.prompt.given() && !model_given) || names_a_model(words[0])));
+      words.size() == 2 || (words.size() == 1 && ((flags.prompt.given() && !model_given) ||
+                                                  names_a_model(words[0], !model_given)));
   if (!model_first) return words;
   if (model_given) {
     fail(Exit::Usage, "a model is given twice: '", printable(words[0]), "' and -m ",
@@ -162,8 +167,13 @@ double measured_bandwidth(const Device& device, const Executor& executor, int th
 // One run, from the loaded model on.
 class Run {
  public:
-  Run(RunFlags& flags, const OpenedModel& opened, Clock::time_point start)
-      : flags_(flags), opened_(opened), start_(start), tokens_(open_tokenizer(opened)) {}
+  Run(RunFlags& flags, const OpenedModel& opened, std::optional<grammar::Rules> rules,
+      Clock::time_point start)
+      : flags_(flags),
+        opened_(opened),
+        rules_(std::move(rules)),
+        start_(start),
+        tokens_(open_tokenizer(opened)) {}
 
   int run(const std::string& text) {
     SamplingParams params = sampling_params(flags_.sampling, opened_.model.config.vocab);
@@ -171,7 +181,8 @@ class Run {
       for (int32_t id : tokens_.stop_ids) params.logit_bias.emplace_back(id, -INFINITY);
     }
     const Prompt prompt = encode_prompt(flags_, text, opened_, *tokens_.tokenizer);
-    const RunOptions& options = flags_.model.run;
+    RunOptions options = flags_.model.run;
+    options.tokens = std::ssize(prompt.ids) + std::max<int64_t>(flags_.count, flags_.count < 0);
     device_ = choose_device(parse_device(flags_.model.device), opened_.model, options);
     executor_ = make_executor(opened_.model, options, device_);
     check_length(prompt, flags_, *executor_, opened_.model.config);
@@ -223,6 +234,12 @@ class Run {
         out.write(piece);
       }
     };
+    std::optional<Constraint> constraint;
+    if (rules_) {
+      const auto vocabulary = constraint_vocabulary(*tokens_.tokenizer, tokens_.stop_ids);
+      constraint.emplace(constraint_masks(*rules_, vocabulary), *tokens_.tokenizer, options.begin);
+      options.filter = &*constraint;
+    }
     if (flags_.json) options.token = [&](const Picked& p) { report_.picked.push_back(p); };
     report_.load_seconds = std::chrono::duration<double>(Clock::now() - start_).count();
     try {
@@ -259,6 +276,7 @@ class Run {
 
   RunFlags& flags_;
   const OpenedModel& opened_;
+  const std::optional<grammar::Rules> rules_;  // of the text
   Clock::time_point start_;
   ModelTokenizer tokens_;
   Device device_;
@@ -273,9 +291,10 @@ int run(RunFlags& flags) {
   parse_device(flags.model.device);  // a wrong name is told before anything is read
   const std::vector<std::string> words = take_model(flags);
   const std::string text = as_utf8(read_prompt(flags.prompt, words), "the prompt");
+  std::optional<grammar::Rules> rules = constraint_rules(flags.constraint);
   const OpenedModel opened = open_model(flags.model);
   check_context(flags.model, opened.model.config);
-  return Run(flags, opened, start).run(text);
+  return Run(flags, opened, std::move(rules), start).run(text);
 }
 
 void add_prompt_group(CLI::App& command, RunFlags& flags) {
@@ -321,12 +340,14 @@ void add_run(CLI::App& program, Action& chosen) {
   command->add_option("--stop", flags->stops, "End the text before this one; may be repeated")
       ->type_name("TEXT")
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->check(not_empty())
       ->group(kChangesOutput);
   add_sampling_flags(*command, flags->sampling);
   command->add_flag("--ignore-eos", flags->ignore_eos, "Go on after the end of the text")
       ->group(kChangesOutput);
+  add_constraint_flags(*command, flags->constraint);
   add_template_flags(*command, flags->chat_prompt);
   add_run_flags(*command, flags->model);
   add_device_flag(*command, flags->model);

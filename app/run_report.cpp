@@ -90,19 +90,18 @@ std::string stats_line(const RunReport& r) {
   if (r.cached_tokens > 0) line += concat(" (", r.cached_tokens, " from the cache)");
   if (r.generated.tokens > 0) {
     line += number(", first token after %.3f s", r.first_seconds);
-    line += number(" (%.3f s of it computing, ", r.generated.prompt_seconds());
-    line += number("%.1f tok/s)", prompt_rate(r));
+    line += number(" (%.1f tok/s)", prompt_rate(r));
   }
   line += concat("; ", r.generated.tokens, " new tokens");
   if (r.generated.tokens > 1) {
     line += number(", %.1f tok/s", r.generated.tokens_per_second());
-    line += number(", %.1f GB/s of weights and cache", r.bytes_per_second() / 1e9);
+    line += number(", %.1f GB/s", r.bytes_per_second() / 1e9);
     if (r.bandwidth > 0) {
       line += number(" (%.0f %%", 100 * r.bytes_per_second() / r.bandwidth);
       line += number(" of %.1f)", r.bandwidth / 1e9);
     }
   }
-  return concat(line, "; ", size_text(r.memory_bytes), " of memory; seed ", r.seed, "; ", r.device);
+  return concat(line, "; ", size_text(r.memory_bytes), "; seed ", r.seed, "; ", r.device);
 }
 
 std::string json_text(const RunReport& report, const Tokenizer& tokenizer) {

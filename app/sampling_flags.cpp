@@ -72,6 +72,7 @@ void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
   command.add_option("-l,--logit-bias", flags.biases, "Adds to a token's logit, as in 15043-1.5")
       ->type_name("ID+X")
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->group(kChangesOutput);
 }

@@ -142,19 +142,19 @@ bool has_constraints(const Json& schema) {
   return false;
 }
 
-void check_keywords(const Json& schema, const std::string& path) {
+void SchemaDocument::check_keywords(const Json& schema, const std::string& path) const {
   for (const auto& [keyword, value] : schema.items()) {
     if (is_annotation(keyword) || among(kSupported, keyword)) continue;
     if ((keyword == "then" || keyword == "else") && !schema.contains("if")) continue;
-    const std::string shown = printable(path + "/" + keyword);
+    const std::string here = path + "/" + keyword;
     if (among(kRefused, keyword) || keyword == "then" || keyword == "else") {
-      fail(Exit::Usage, shown, ": the keyword '", keyword,
-           "' is not supported, and without it what is written might not be valid");
+      refuse(here, concat("the keyword '", keyword,
+                          "' is not supported, and without it what is written might not be valid"));
     }
     const std::string_view meant = nearest(keyword, kSupported);
-    fail(Exit::Usage, shown, ": there is no keyword '", printable(keyword, 60), "'",
-         meant.empty() ? "" : concat(", did you mean '", meant, "'?"),
-         meant.empty() ? "; notes of your own begin with x-" : "");
+    refuse(here, concat("there is no keyword '", printable(keyword, 60), "'",
+                        meant.empty() ? "; notes of your own begin with x-"
+                                      : concat(", did you mean '", meant, "'?")));
   }
 }
 

@@ -8,9 +8,7 @@
 
 namespace skald {
 
-// What keywords a schema may have, and which of them say nothing about what is valid.
-// Throws Error(Exit::Usage) that names path and keyword for one that is not supported.
-void check_keywords(const Json& schema, const std::string& path);
+// Keywords that say nothing about what is valid.
 bool is_annotation(std::string_view keyword);
 bool has_constraints(const Json& schema);  // beside annotations
 
@@ -20,6 +18,9 @@ class SchemaDocument {
   SchemaDocument(const Json& root, std::string source) : root_(root), source_(std::move(source)) {}
 
   const Json& root() const { return root_; }
+
+  // Throws Error(Exit::Usage) that names path and keyword for one that is not supported.
+  void check_keywords(const Json& schema, const std::string& path) const;
 
   // What "#/$defs/x" names. Throws where there is nothing, or it is another document.
   const Json& target(const std::string& reference, const std::string& path) const;

@@ -73,8 +73,7 @@ int print_prompt(TemplateFlags& flags) {
 void add_template(CLI::App& program, Action& chosen) {
   CLI::App* command = add_command(
       program, "template",
-      "Prints the prompt that a model's chat template makes of messages, byte for byte. MODEL is "
-      "a\n"
+      "Prints messages as a model's chat template writes them, byte for byte. MODEL is a\n"
       "model or only the folder of its tokenizer [bundled model]; the messages are a JSON list of\n"
       "{\"role\": …, \"content\": …}, or an object with \"messages\" and perhaps \"tools\".",
       {"skald template model.gguf -i messages.json",

@@ -96,6 +96,7 @@ void TerminalMode::hide_keys() {
   if (!mode_is_known) return;
   termios quiet = first_mode;
   quiet.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+  quiet.c_cc[VEOF] = _POSIX_VDISABLE;
   tcsetattr(STDIN_FILENO, TCSADRAIN, &quiet);
 }
 

@@ -32,7 +32,9 @@ class TerminalMode {
   TerminalMode(const TerminalMode&) = delete;
   TerminalMode& operator=(const TerminalMode&) = delete;
 
-  void hide_keys();  // while an answer is written, keys are kept for the next line, but not shown
+  // Keys are kept for the next line, Ctrl-D too, and not shown: while an answer is written. Line
+  // editing sets a mode of its own from here.
+  void hide_keys();
   void show_keys();
 
   // Lets go of the terminal and stops, as Ctrl-Z asks; comes back in the mode that was.

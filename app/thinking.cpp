@@ -93,9 +93,12 @@ std::vector<ThinkingPart> ThinkingSplitter::flush() {
   return parts;
 }
 
-bool is_thinking_tag(std::string_view piece) {
-  return std::any_of(std::begin(kTags), std::end(kTags),
-                     [&](const Tags& tags) { return piece == tags.begin || piece == tags.end; });
+ThinkingTag thinking_tag(std::string_view piece) {
+  for (const Tags& tags : kTags) {
+    if (piece == tags.begin) return ThinkingTag::Begin;
+    if (piece == tags.end) return ThinkingTag::End;
+  }
+  return ThinkingTag::None;
 }
 
 }  // namespace skald

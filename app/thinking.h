@@ -33,7 +33,8 @@ class ThinkingSplitter {
   std::string held_;
 };
 
-// Whether a token's piece is such a tag: some models have control tokens for them.
-bool is_thinking_tag(std::string_view piece);
+// What a token's piece is, of those: some models have control tokens for them.
+enum class ThinkingTag { None, Begin, End };
+ThinkingTag thinking_tag(std::string_view piece);
 
 }  // namespace skald

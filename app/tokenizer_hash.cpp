@@ -10,7 +10,9 @@ namespace {
 constexpr std::string_view kProbe =
     "Hello, World! It's 12345.67 o'clock;  they'LL say \"I've\" 2nd\n\n\tif (x == y) { z++; }\r\n"
     "   indented   \n \n Ångström naïve cafe\xcc\x81 ﬁ ½ ² Привет, мир Γειά σου שלום مرحبا नमस्ते "
-    "สวัสดี 你好，世界。 こんにちは 안녕하세요 👩‍👩‍👧 🇩🇪 ①②③ "
+    "สวัสดี 你好，世界。 こんにちは 안녕하세요 👩‍👩‍👧 "
+    "🇩🇪 "
+    "①②③ "
     "𝒳 "
     "\xff\xfe\x80 "
     "a\xc2\xa0"

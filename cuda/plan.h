@@ -13,7 +13,7 @@ int used_capability(const DeviceInfo& gpu, const RunOptions& options);
 SizeOptions size_options(const FusedProgram& fused, const RunOptions& options,
                          const DeviceInfo& gpu);
 
-MemoryPlan plan_memory(const FusedProgram& fused, const RunOptions& options, const ModelConfig& model,
-                       const DeviceInfo& gpu);
+MemoryPlan plan_memory(const FusedProgram& fused, const RunOptions& options,
+                       const ModelConfig& model, const DeviceInfo& gpu);
 
 }  // namespace skald::cuda

@@ -9,6 +9,8 @@ namespace {
 // A text that does not fit is passed by so many others; then the room that they leave is kept for
 // it.
 constexpr int kMostPassed = 16;
+// A step must not wait long for those that do not fit.
+constexpr int kMostTried = 8;
 // One page is kept free for so many running texts: they grow.
 constexpr int64_t kTextsPerSparePage = 4;
 
@@ -34,7 +36,9 @@ ScheduledTexts Admission::take_cancelled() {
 int64_t Admission::admit(ScheduledTexts& running, int64_t most) {
   if (line_.empty() || static_cast<int64_t>(running.size()) >= most) return 0;
   note_pages_in_the_making(running);
+  promised_ = promised_pages(running);
   int64_t shared = 0;
+  int tried = 0;  // in vain
   ScheduledText* first_without_room = nullptr;
   for (auto place = line_.begin();
        place != line_.end() && static_cast<int64_t>(running.size()) < most;) {
@@ -44,6 +48,7 @@ int64_t Admission::admit(ScheduledTexts& running, int64_t most) {
       text.sequence.truncate(0);
       if (fit == Fit::NoRoom && !first_without_room) first_without_room = &text;
       if (first_without_room && first_without_room->passed >= kMostPassed) break;
+      if (fit == Fit::NoRoom && ++tried == kMostTried) break;
       ++place;
       continue;
     }
@@ -53,6 +58,7 @@ int64_t Admission::admit(ScheduledTexts& running, int64_t most) {
     place = line_.erase(place);
     running.insert(std::upper_bound(running.begin(), running.end(), admitted, older),
                    std::move(admitted));
+    promised_ = promised_pages(running);
   }
   return shared;
 }
@@ -78,7 +84,7 @@ Admission::Fit Admission::try_to_begin(ScheduledText& text, const ScheduledTexts
       return Fit::Later;
     }
   }
-  if (!has_room(text, running)) return Fit::NoRoom;
+  if (!has_room(text)) return Fit::NoRoom;
   const size_t begin = static_cast<size_t>(text.sequence.length() / kPageTokens);
   for (size_t i = begin; i < text.hashes.size(); ++i) in_the_making_.insert(text.hashes[i]);
   return Fit::Yes;
@@ -106,13 +112,19 @@ void Admission::share_prefix(ScheduledText& text) {
   text.sequence = prefixes_.share(text.tokens, text.hashes, most / kPageTokens);
 }
 
-bool Admission::has_room(const ScheduledText& text, const ScheduledTexts& running) const {
-  int64_t needed = text.missing_pages(context_);
-  for (const auto& other : running) {
-    const int64_t held = static_cast<int64_t>(other->sequence.pages().size());
-    needed += std::max<int64_t>(pages_for(std::min(other->length() + 1, context_)) - held, 0);
+// What running texts lack for what they have, and some to grow.
+int64_t Admission::promised_pages(const ScheduledTexts& running) const {
+  int64_t pages =
+      (static_cast<int64_t>(running.size()) + kTextsPerSparePage - 1) / kTextsPerSparePage;
+  for (const auto& text : running) {
+    const int64_t held = static_cast<int64_t>(text->sequence.pages().size());
+    pages += std::max<int64_t>(pages_for(std::min(text->length() + 1, context_)) - held, 0);
   }
-  needed += (static_cast<int64_t>(running.size()) + kTextsPerSparePage - 1) / kTextsPerSparePage;
+  return pages;
+}
+
+bool Admission::has_room(const ScheduledText& text) const {
+  const int64_t needed = promised_ + text.missing_pages(context_);
   const int64_t free = pool_.free_pages();
   return needed <= free || needed <= free + prefixes_.idle_pages();
 }

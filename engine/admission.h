@@ -33,13 +33,15 @@ class Admission {
   Fit try_to_begin(ScheduledText& text, const ScheduledTexts& running);
   bool begin_beside_sibling(ScheduledText& text, const ScheduledTexts& running, bool& wait);
   void share_prefix(ScheduledText& text);
-  bool has_room(const ScheduledText& text, const ScheduledTexts& running) const;
+  int64_t promised_pages(const ScheduledTexts& running) const;
+  bool has_room(const ScheduledText& text) const;
 
   PagePool& pool_;
   PrefixIndex& prefixes_;
   int64_t context_;
   std::deque<std::unique_ptr<ScheduledText>> line_;  // by age
   std::unordered_set<uint64_t> in_the_making_;       // pages that running texts will compute
+  int64_t promised_ = 0;                             // pages that running texts still lack
 };
 
 }  // namespace skald

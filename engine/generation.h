@@ -19,6 +19,7 @@ class TokenFilter {
   virtual ~TokenFilter() = default;
   virtual std::span<const uint64_t> allowed() = 0;  // as SampleContext::allowed
   virtual void accept(int32_t token) = 0;           // the token that was picked
+  virtual bool finished() const = 0;                // nothing may follow: the text ends
 };
 
 // Lives until the events of all its samples' ends were taken.
@@ -38,7 +39,7 @@ struct Generation {
 };
 
 enum class Ending : uint8_t {
-  Stop,       // by a token of `stops`, which was the last
+  Stop,       // by a token of `stops`, which was the last, or by its filter
   Length,     // after max_tokens
   Context,    // nothing more has room in it
   Cancelled,  // as was asked for

@@ -48,6 +48,7 @@ struct ModelConfig {
   RopeSpec rope;
   RopeSpec window_rope;  // of layers with a window, where it has frequencies
   float rope_base = 10000;
+  float window_rope_base = 0;         // of window_rope
   std::string rope_scaling = "none";  // for people; its effect is in rope
 
   int window_of(int layer) const {

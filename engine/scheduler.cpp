@@ -200,16 +200,25 @@ void Scheduler::deliver_next(ScheduledText& text, Picked picked) {
   const auto& stops = generation.stops;
   if (std::find(stops.begin(), stops.end(), token) != stops.end()) {
     end(text, Ending::Stop);
-  } else if (text.length() - text.prompt_length() >= generation.max_tokens) {
+    return;
+  }
+  if (!generation.filters.empty()) {
+    TokenFilter& filter = *generation.filters[static_cast<size_t>(text.sample)];
+    try {
+      filter.accept(token);
+    } catch (const Error& error) {
+      end(text, Ending::Failed, error.what());
+      return;
+    }
+    if (filter.finished()) {
+      end(text, Ending::Stop);
+      return;
+    }
+  }
+  if (text.length() - text.prompt_length() >= generation.max_tokens) {
     end(text, Ending::Length);
   } else if (text.length() >= executor_.context()) {
     end(text, Ending::Context);
-  } else if (!generation.filters.empty()) {
-    try {
-      generation.filters[static_cast<size_t>(text.sample)]->accept(token);
-    } catch (const Error& error) {
-      end(text, Ending::Failed, error.what());
-    }
   }
 }
 

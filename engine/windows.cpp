@@ -38,6 +38,27 @@ size_t windows_in_step(const Executor& executor, std::span<const TokenWindow> wi
   return std::max<size_t>(count, 1);
 }
 
+std::vector<Sequence> run_prefixes(Executor& executor,
+                                   std::span<const std::span<const int32_t>> texts) {
+  std::vector<Sequence> sequences;
+  for (size_t i = 0; i < texts.size(); ++i) sequences.push_back(executor.new_sequence());
+  std::vector<SeqRows> step;
+  for (size_t next = 0; next < texts.size();) {
+    step.clear();
+    auto room = static_cast<size_t>(executor.max_rows());
+    while (next < texts.size() && room > 0) {
+      const auto left = texts[next].subspan(static_cast<size_t>(sequences[next].length()));
+      const auto part = left.first(std::min(left.size(), room));
+      if (!part.empty()) step.push_back({&sequences[next], part, Want::Nothing});
+      room -= part.size();
+      if (part.size() < left.size()) break;  // goes on in the next step
+      ++next;
+    }
+    if (!step.empty()) executor.run(step);
+  }
+  return sequences;
+}
+
 bool run_windows(std::span<Executor* const> executors, std::span<const TokenWindow> windows,
                  const OnRows& on_rows) {
   int64_t most_rows = executors.front()->max_rows();
@@ -45,8 +66,12 @@ bool run_windows(std::span<Executor* const> executors, std::span<const TokenWind
   std::vector<Active> actives;
   for (size_t i = 0; i < windows.size(); ++i) {
     check(windows[i].rows() >= 1 && windows[i].scored_from >= 1, "a window has rows");
+    check(!windows[i].before || executors.size() == 1, "a window goes on on one executor");
     Active& active = actives.emplace_back(Active{i, 0, {}});
-    for (Executor* executor : executors) active.sequences.push_back(executor->new_sequence());
+    for (Executor* executor : executors) {
+      const Sequence* before = windows[i].before;
+      active.sequences.push_back(before ? before->fork() : executor->new_sequence());
+    }
   }
 
   std::vector<Part> parts;

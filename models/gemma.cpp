@@ -9,6 +9,7 @@
 #include "models/config.h"
 #include "models/families.h"
 #include "models/gguf.h"
+#include "models/gguf_export.h"
 #include "models/hf_config.h"
 #include "models/llama.h"
 #include "models/names.h"
@@ -31,14 +32,16 @@ void check_activation(const HfConfig& config) {
 void set_common(ModelConfig& c) {
   c.activation = Activation::GeluTanh;
   c.mlp_bias = false;
+  // In float32: transformers rounds it to the type that it computes in.
   c.embedding_scale = std::sqrt(static_cast<float>(c.dim));
 }
 
-double softcap(double value, std::string_view where, std::string_view key) {
-  if (!(value >= 0) || !std::isfinite(value)) {
+float softcap(double value, std::string_view where, std::string_view key) {
+  const float cap = static_cast<float>(value);
+  if (!(cap >= 0) || !std::isfinite(cap)) {
     fail(Exit::Model, where, ": '", key, "' is ", value, ", expected 0 or more");
   }
-  return value;
+  return cap;
 }
 
 }  // namespace
@@ -66,11 +69,11 @@ ModelConfig read_gemma_gguf(const GgufFile& file) {
 
 void read_gemma2_scale(const HfConfig& config, ModelConfig& c) {
   const double scalar = config.number("query_pre_attn_scalar");
-  if (!(scalar > 0)) {
+  c.attention_scale = static_cast<float>(1 / std::sqrt(scalar));
+  if (!(c.attention_scale > 0) || !std::isfinite(c.attention_scale)) {
     fail(Exit::Model, config.where(), ": 'query_pre_attn_scalar' is ", scalar,
          ", expected more than 0");
   }
-  c.attention_scale = static_cast<float>(1 / std::sqrt(scalar));
 }
 
 void guess_gemma2_scale(ModelConfig& c, int layers_of_largest) {
@@ -79,13 +82,12 @@ void guess_gemma2_scale(ModelConfig& c, int layers_of_largest) {
 }
 
 float read_softcap(const HfConfig& config, std::string_view key) {
-  return static_cast<float>(softcap(config.number_or(key, 0), config.where(), key));
+  return softcap(config.number_or(key, 0), config.where(), key);
 }
 
 float read_softcap(const GgufFile& file, std::string_view key, double otherwise) {
   const std::string full = concat(file.metadata().text("general.architecture"), ".", key);
-  const double value = file.metadata().number_or(full, otherwise);
-  return static_cast<float>(softcap(value, file.path(), full));
+  return softcap(file.metadata().number_or(full, otherwise), file.path(), full);
 }
 
 std::string gemma2_tensor_name(std::string_view hf_name) {
@@ -118,9 +120,14 @@ ModelConfig from_hf(const HfConfig& config) {
       config.with_defaults(R"({"head_dim": 256, "max_position_embeddings": 8192})"));
 }
 
+void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
+  put_common(c, {"gemma", read_hf_rope(config, c.head_dim)}, out);
+  complete_norms(c, out);
+}
+
 }  // namespace
 
-const Family kGemma = {"Gemma",         kHfTypes,          kGgufTypes, from_hf,
-                       read_gemma_gguf, llama_tensor_name, build_llama};
+const Family kGemma = {"Gemma",         kHfTypes,          kGgufTypes,  from_hf,
+                       read_gemma_gguf, llama_tensor_name, build_llama, to_gguf};
 
 }  // namespace skald

@@ -3,6 +3,7 @@
 #include "models/families.h"
 #include "models/gemma.h"
 #include "models/gguf.h"
+#include "models/gguf_export.h"
 #include "models/hf_config.h"
 #include "models/windows.h"
 
@@ -38,9 +39,17 @@ ModelConfig from_gguf(const GgufFile& file) {
   return c;
 }
 
+void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
+  put_common(c, {"gemma2", read_hf_rope(config, c.head_dim)}, out);
+  put_window_period(c, "gemma2", kPeriod, out);
+  out.head.put_f32("gemma2.attn_logit_softcapping", c.attention_softcap);
+  out.head.put_f32("gemma2.final_logit_softcapping", c.logit_softcap);
+  complete_norms(c, out);
+}
+
 }  // namespace
 
-const Family kGemma2 = {"Gemma 2", kHfTypes,           kGgufTypes,  from_hf,
-                        from_gguf, gemma2_tensor_name, build_gemma2};
+const Family kGemma2 = {"Gemma 2", kHfTypes,           kGgufTypes,   from_hf,
+                        from_gguf, gemma2_tensor_name, build_gemma2, to_gguf};
 
 }  // namespace skald

@@ -1,6 +1,9 @@
 #include "models/gguf_export.h"
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <span>
 #include <string>
 
 #include "engine/error.h"
@@ -8,8 +11,9 @@
 #include "models/family.h"
 #include "models/gguf.h"
 #include "models/hf_config.h"
+#include "models/memory_file.h"
 #include "models/quant_mix.h"
-#include "models/rope.h"
+#include "models/windows.h"
 
 namespace skald {
 namespace {
@@ -59,31 +63,83 @@ GgufExport export_of_folder(const OpenedModel& opened) {
   return out;
 }
 
-void put_rope(const HfConfig& config, const ModelConfig& c, const CommonExport& common,
-              const std::string& prefix, GgufExport& out) {
-  const HfRope rope = read_hf_rope(config, c.rope_base);
-  out.head.put_f32(prefix + "rope.freq_base", rope.base);
+void add_values(const char* name, std::vector<float> values, GgufExport& out) {
+  MadeTensor tensor;
+  tensor.name = name;
+  tensor.shape = {static_cast<int64_t>(values.size())};
+  tensor.values = std::move(values);
+  out.tensors.push_back(std::move(tensor));
+}
+
+void put_rope(const ModelConfig& c, const CommonExport& common, const std::string& prefix,
+              GgufExport& out) {
+  const RopeConfig& rope = common.rope;
   const RopeScaling& scaling = rope.scaling;
-  const int dims = static_cast<int>(2 * c.rope.inv_freq.size());
-  out.head.put_u32(prefix + "rope.dimension_count", dims);
-  if (scaling.type == "none") return;
-  if (scaling.type == "linear") {
-    out.head.put_text(prefix + "rope.scaling.type", scaling.type);
-    out.head.put_f32(prefix + "rope.scaling.factor", scaling.factor);
-    return;
+  GgufHead& head = out.head;
+  head.put_f32(prefix + "freq_base", rope.base);
+  head.put_u32(prefix + "dimension_count", rope.dims);
+  const std::string key = prefix + "scaling.";
+  if (scaling.type == "linear" || scaling.type == "yarn") {
+    head.put_text(key + "type", scaling.type);
+    head.put_f32(key + "factor", scaling.factor);
   }
-  if (scaling.type != "llama3" || !common.rope_tensor) {
-    fail(Exit::Model, config.where(), ": a GGUF of the architecture '", common.architecture,
-         "' cannot say rope scaling '", scaling.type, "'");
+  if (scaling.type == "yarn" || scaling.type == "longrope") {
+    head.put_u32(key + "original_context_length", static_cast<int64_t>(scaling.original_context));
   }
-  const std::vector<float> plain = rope_frequencies(rope.base, dims, {});
-  MadeTensor factors;
-  factors.name = "rope_freqs.weight";
-  factors.shape = {static_cast<int64_t>(plain.size())};
-  for (size_t i = 0; i < plain.size(); ++i) {
-    factors.values.push_back(plain[i] / c.rope.inv_freq[i]);
+  if (scaling.type == "yarn") {
+    head.put_f32(key + "yarn_beta_fast", scaling.beta_fast);
+    head.put_f32(key + "yarn_beta_slow", scaling.beta_slow);
+    head.put_f32(key + "yarn_attn_factor", scaling.attention_factor);
+  } else if (scaling.type == "longrope") {
+    head.put_f32(key + "attn_factor", scaling.attention_factor);
+    add_values("rope_factors_long.weight", scaling.long_factor, out);
+    add_values("rope_factors_short.weight", scaling.short_factor, out);
+  } else if (scaling.type == "llama3" && common.rope_freqs) {
+    std::vector<float> divisors = rope_frequencies(rope.base, rope.dims, {});
+    for (size_t i = 0; i < divisors.size(); ++i) divisors[i] /= c.rope.inv_freq[i];
+    add_values("rope_freqs.weight", std::move(divisors), out);
   }
-  out.tensors.push_back(std::move(factors));
+}
+
+bool near(float a, float b) {
+  constexpr float kRounding = 1e-6f;
+  return std::fabs(a - b) <= kRounding * std::max(std::fabs(a), std::fabs(b));
+}
+
+bool same_rope(const RopeSpec& a, const RopeSpec& b) {
+  return near(a.scale, b.scale) && std::equal(a.inv_freq.begin(), a.inv_freq.end(),
+                                              b.inv_freq.begin(), b.inv_freq.end(), near);
+}
+
+// The first thing in which two configurations differ that makes other texts; "": none.
+std::string_view difference(const ModelConfig& a, const ModelConfig& b) {
+  if (a.layers != b.layers || a.dim != b.dim || a.ffn_dim != b.ffn_dim || a.vocab != b.vocab) {
+    return "sizes";
+  }
+  if (a.heads != b.heads || a.kv_heads != b.kv_heads || a.head_dim != b.head_dim) return "heads";
+  if (a.activation != b.activation) return "activation";
+  if (a.norm_eps != b.norm_eps || a.qk_norm != b.qk_norm) return "norms";
+  if (a.tied != b.tied) return "output";
+  if (a.attention_bias != b.attention_bias || a.mlp_bias != b.mlp_bias ||
+      a.attention_output_bias != b.attention_output_bias) {
+    return "biases";
+  }
+  const bool scales = near(a.embedding_scale, b.embedding_scale) &&
+                      near(a.scale_of_scores(), b.scale_of_scores()) &&
+                      near(a.residual_scale, b.residual_scale) &&
+                      near(a.logit_scale, b.logit_scale);
+  if (!scales) return "scales";
+  if (a.attention_softcap != b.attention_softcap || a.logit_softcap != b.logit_softcap) {
+    return "soft caps";
+  }
+  for (int layer = 0; layer < a.layers; ++layer) {
+    if (a.window_of(layer) != b.window_of(layer)) return "windows";
+    if (a.rotates(layer) != b.rotates(layer)) return "layers without rope";
+  }
+  if (a.context != b.context || a.short_context != b.short_context) return "context length";
+  const bool ropes = same_rope(a.rope, b.rope) && same_rope(a.window_rope, b.window_rope) &&
+                     static_cast<bool>(a.rope.by_context) == static_cast<bool>(b.rope.by_context);
+  return ropes ? "" : "rope";
 }
 
 }  // namespace
@@ -92,8 +148,27 @@ GgufExport export_gguf(const OpenedModel& opened) {
   return opened.gguf ? export_of_gguf(opened) : export_of_folder(opened);
 }
 
-void put_common(const HfConfig& config, const ModelConfig& c, const CommonExport& common,
-                GgufExport& out) {
+void check_export(const OpenedModel& folder, const GgufHead& head,
+                  const std::vector<MadeTensor>& tensors) {
+  // All but the weights: those are empty places.
+  const MemoryFile file(head.text(), head.file_bytes());
+  const std::vector<GgufHead::Place> places = head.places();
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const std::vector<float>& values = tensors[i].values;
+    if (!values.empty()) file.write(places[i].offset, std::as_bytes(std::span(values)));
+  }
+  const auto gguf = open_gguf(file.path());
+  const std::string_view architecture = gguf->metadata().text("general.architecture");
+  const Family& family = family_for_gguf(architecture, gguf->path());
+  const ModelConfig config = family.from_gguf(*gguf);
+  family.build(config, *gguf);  // throws where a tensor is missing or has another shape
+  const std::string_view what = difference(folder.model.config, config);
+  if (what.empty()) return;
+  fail(Exit::Model, printable(folder.path.string()), ": a GGUF of the architecture '", architecture,
+       "' cannot say this model's ", what);
+}
+
+void put_common(const ModelConfig& c, const CommonExport& common, GgufExport& out) {
   GgufHead& head = out.head;
   head.put_text("general.architecture", common.architecture);
   head.put_text("general.type", "model");
@@ -109,15 +184,32 @@ void put_common(const HfConfig& config, const ModelConfig& c, const CommonExport
   head.put_f32(prefix + "attention.layer_norm_rms_epsilon", c.norm_eps);
   head.put_u32(prefix + "vocab_size", c.vocab);
   if (c.window > 0) head.put_u32(prefix + "attention.sliding_window", c.window);
-  put_rope(config, c, common, prefix, out);
+  put_rope(c, common, prefix + "rope.", out);
 }
 
-void interleave_heads(std::string_view part, int heads, GgufExport& out) {
-  const std::string infix = concat(".", part, ".");
+void put_window_period(const ModelConfig& c, std::string_view architecture, int usual,
+                       GgufExport& out) {
+  const auto is = [&](int period) {
+    return c.windows == windows_by_period(c.layers, c.window, period);
+  };
+  if (c.windows.empty() || is(usual)) return;
+  for (int period = 1; period <= c.layers; ++period) {
+    if (!is(period)) continue;
+    out.head.put_u32(concat(architecture, ".attention.sliding_window_pattern"), period);
+    return;
+  }
+}
+
+void interleave_heads(const ModelConfig& c, GgufExport& out) {
   for (MadeTensor& tensor : out.tensors) {
-    if (tensor.name.starts_with("blk.") && tensor.name.find(infix) != std::string::npos) {
-      tensor.interleaved_heads = heads;
-    }
+    if (tensor.name.find(".attn_q.") != std::string::npos) tensor.interleaved_heads = c.heads;
+    if (tensor.name.find(".attn_k.") != std::string::npos) tensor.interleaved_heads = c.kv_heads;
+  }
+}
+
+void complete_norms(const ModelConfig& c, GgufExport& out) {
+  for (MadeTensor& tensor : out.tensors) {
+    if (tensor.name.ends_with("_norm.weight")) tensor.added = c.norm_plus;
   }
 }
 

@@ -9,31 +9,42 @@
 #include "models/gguf_head.h"
 #include "models/made_tensor.h"
 #include "models/open.h"
+#include "models/rope.h"
 
 namespace skald {
-
-class HfConfig;
 
 struct GgufExport {
   GgufHead head;
   std::vector<MadeTensor> tensors;  // in their source's formats
 };
 
-// The model must outlive the result. Throws Error(Exit::Model) for what a GGUF cannot say.
+// The model must outlive the result.
 GgufExport export_gguf(const OpenedModel& opened);
+
+// Reads back a head that is complete and throws Error(Exit::Model) where it says another model than
+// the folder does: what a GGUF has no words for is found here, whatever it is.
+void check_export(const OpenedModel& folder, const GgufHead& head,
+                  const std::vector<MadeTensor>& tensors);
 
 // For the families.
 
-// What all architectures have: sizes, heads, norm and rope. Of rope's scalings "linear" is written;
-// "llama3" becomes the tensor rope_freqs, which only the architectures have that say so.
+// What all architectures have: sizes, heads, norm, window and rope. Rope's scaling "llama3" becomes
+// the tensor rope_freqs, which not all have.
 struct CommonExport {
   std::string_view architecture;  // GGUF's
-  bool rope_tensor = false;
+  RopeConfig rope;                // as it was read
+  bool rope_freqs = false;
 };
-void put_common(const HfConfig& config, const ModelConfig& c, const CommonExport& common,
-                GgufExport& out);
+void put_common(const ModelConfig& c, const CommonExport& common, GgufExport& out);
 
-// Interleaves heads of all layers' weights and biases called "blk.N.<part>.".
-void interleave_heads(std::string_view part, int heads, GgufExport& out);
+// Where all layers but every so many have the window, and not all but every `usual`: the number.
+void put_window_period(const ModelConfig& c, std::string_view architecture, int usual,
+                       GgufExport& out);
+
+// Interleaves the heads of all layers' queries and keys.
+void interleave_heads(const ModelConfig& c, GgufExport& out);
+
+// Adds what the folder's norm weights lack.
+void complete_norms(const ModelConfig& c, GgufExport& out);
 
 }  // namespace skald

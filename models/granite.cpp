@@ -6,6 +6,7 @@
 #include "models/config.h"
 #include "models/families.h"
 #include "models/gguf.h"
+#include "models/gguf_export.h"
 #include "models/hf_config.h"
 #include "models/llama.h"
 
@@ -49,9 +50,18 @@ ModelConfig from_gguf(const GgufFile& file) {
   return c;
 }
 
+void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
+  put_common(c, {"granite", read_hf_rope(config, c.head_dim), true}, out);
+  out.head.put_f32("granite.embedding_scale", c.embedding_scale);
+  out.head.put_f32("granite.attention.scale", c.attention_scale);
+  out.head.put_f32("granite.residual_scale", c.residual_scale);
+  out.head.put_f32("granite.logit_scale", 1 / c.logit_scale);
+  interleave_heads(c, out);
+}
+
 }  // namespace
 
-const Family kGranite = {"Granite", kHfTypes,          kGgufTypes, from_hf,
-                         from_gguf, llama_tensor_name, build_llama};
+const Family kGranite = {"Granite", kHfTypes,          kGgufTypes,  from_hf,
+                         from_gguf, llama_tensor_name, build_llama, to_gguf};
 
 }  // namespace skald

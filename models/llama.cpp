@@ -29,16 +29,9 @@ ModelConfig from_gguf(const GgufFile& file) {
   return c;
 }
 
-// Mistral's window is no part of the format's "llama", but skald reads it there.
 void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
-  if (c.activation != Activation::Silu) {
-    fail(Exit::Model, config.where(),
-         ": a GGUF of the architecture 'llama' has the activation "
-         "silu alone, and this model has another");
-  }
-  put_common(config, c, {.architecture = "llama", .rope_tensor = true}, out);
-  interleave_heads("attn_q", c.heads, out);
-  interleave_heads("attn_k", c.kv_heads, out);
+  put_common(c, {"llama", read_hf_rope(config, c.head_dim), true}, out);
+  interleave_heads(c, out);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "models/config.h"
 #include "models/families.h"
 #include "models/gguf.h"
+#include "models/gguf_export.h"
 #include "models/hf_config.h"
 #include "models/llama.h"
 #include "models/names.h"
@@ -60,9 +61,17 @@ std::string text_tensor_name(std::string_view name) {
   return llama_tensor_name(text_model_name(name));
 }
 
+// Its window is no part of what the format says of "llama", but skald reads it there.
+void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
+  const bool inside = config.text("model_type") == "mistral3";
+  const HfConfig text = inside ? config.object("text_config") : config;
+  put_common(c, {"llama", read_hf_rope(text, c.head_dim), true}, out);
+  interleave_heads(c, out);
+}
+
 }  // namespace
 
-const Family kMistral = {"Mistral", kHfTypes,         kGgufTypes, from_hf,
-                         from_gguf, text_tensor_name, build_llama};
+const Family kMistral = {"Mistral", kHfTypes,         kGgufTypes,  from_hf,
+                         from_gguf, text_tensor_name, build_llama, to_gguf};
 
 }  // namespace skald

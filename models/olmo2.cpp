@@ -1,35 +1,56 @@
 // OLMo 2: norms stand after each half of a layer, not before, and one norm is of all of a token's
-// queries together, another of its keys.
-#include "engine/error.h"
+// queries together, another of its keys. OLMo 3 has windows besides, in three of four layers, and
+// stretches the rope of the fourth alone; in GGUF both have one name.
 #include "models/blocks.h"
 #include "models/config.h"
 #include "models/families.h"
 #include "models/gguf.h"
+#include "models/gguf_export.h"
 #include "models/hf_config.h"
 #include "models/names.h"
+#include "models/windows.h"
 
 namespace skald {
 namespace {
 
-constexpr std::string_view kHfTypes[] = {"olmo2"};
+constexpr std::string_view kHfTypes[] = {"olmo2", "olmo3"};
 constexpr std::string_view kGgufTypes[] = {"olmo2"};
+constexpr int kPeriod = 4;
+
+void read_windows(const HfConfig& config, ModelConfig& c) {
+  constexpr int kUsualWindow = 4096;
+  const int64_t unsaid = config.mentions("sliding_window") ? 0 : kUsualWindow;
+  c.window = static_cast<int>(config.integer_or("sliding_window", unsaid, 0, kMostWindow));
+  c.windows = read_layer_windows(config, c.layers, c.window);
+  if (c.windows.empty()) c.windows = windows_by_period(c.layers, c.window, kPeriod);
+  read_window_rope(config, c.rope_base, c);
+}
+
+bool is_windowed(const HfConfig& config) { return config.text("model_type") == "olmo3"; }
+
+HfRopeDefaults rope_defaults(const HfConfig& config) {
+  HfRopeDefaults defaults;
+  if (is_windowed(config)) defaults.base = 500000;
+  return defaults;
+}
 
 ModelConfig from_hf(const HfConfig& config) {
   HfDefaults defaults;
   defaults.norm_eps = 1e-5;
-  ModelConfig c = read_common_hf(config, defaults);
+  defaults.rope = rope_defaults(config);
+  ModelConfig c = read_common_hf(with_full_rope(config), defaults);
   c.mlp_bias = false;
   c.qk_norm = QkNorm::Whole;
+  if (is_windowed(config)) read_windows(config, c);
   return c;
 }
 
 ModelConfig from_gguf(const GgufFile& file) {
   ModelConfig c = read_common_gguf(file);
   c.qk_norm = QkNorm::Whole;
-  if (c.window != 0) {  // OLMo 3, which GGUF gives the same name
-    fail(Exit::Model, file.path(), ": 'olmo2.attention.sliding_window' is ", c.window,
-         "; windows, as OLMo 3 has them, are not supported in architecture 'olmo2'");
-  }
+  if (c.window == 0) return c;
+  c.windows = gguf_windows(file, c.layers, c.window, kPeriod);
+  read_window_rope(file, c.rope_base, c);
   return c;
 }
 
@@ -53,8 +74,17 @@ Program build(const ModelConfig& c, const WeightFile& file) {
   return std::move(b).finish();
 }
 
+void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
+  const HfConfig full = with_full_rope(config);
+  put_common(c, {"olmo2", read_hf_rope(full, c.head_dim, rope_defaults(config))}, out);
+  put_window_period(c, "olmo2", kPeriod, out);
+  if (c.window_rope_base != c.rope_base && c.window_rope_base != 0) {
+    out.head.put_f32("olmo2.rope.freq_base_swa", c.window_rope_base);
+  }
+}
+
 }  // namespace
 
-const Family kOlmo2 = {"OLMo 2", kHfTypes, kGgufTypes, from_hf, from_gguf, name, build};
+const Family kOlmo2 = {"OLMo", kHfTypes, kGgufTypes, from_hf, from_gguf, name, build, to_gguf};
 
 }  // namespace skald

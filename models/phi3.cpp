@@ -3,6 +3,7 @@
 #include "models/config.h"
 #include "models/families.h"
 #include "models/gguf.h"
+#include "models/gguf_export.h"
 #include "models/hf_config.h"
 #include "models/llama.h"
 
@@ -12,13 +13,17 @@ namespace {
 constexpr std::string_view kHfTypes[] = {"phi3"};
 constexpr std::string_view kGgufTypes[] = {"phi3"};
 
-ModelConfig from_hf(const HfConfig& config) {
+HfDefaults hf_defaults() {
   HfDefaults defaults;
   defaults.norm_eps = 1e-5;
   defaults.rope.original_context = 4096;
   defaults.rope.partial = true;
   defaults.rope.yarn_is_longrope = true;
-  ModelConfig c = read_common_hf(config, defaults);
+  return defaults;
+}
+
+ModelConfig from_hf(const HfConfig& config) {
+  ModelConfig c = read_common_hf(config, hf_defaults());
   c.window = static_cast<int>(config.integer_or("sliding_window", 0, 0, kMostWindow));
   // There are none, whatever the configuration says.
   c.attention_bias = c.attention_output_bias = c.mlp_bias = false;
@@ -27,9 +32,13 @@ ModelConfig from_hf(const HfConfig& config) {
 
 ModelConfig from_gguf(const GgufFile& file) { return read_common_gguf(file); }
 
+void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
+  put_common(c, {"phi3", read_hf_rope(config, c.head_dim, hf_defaults().rope)}, out);
+}
+
 }  // namespace
 
-const Family kPhi3 = {"Phi-3",   kHfTypes,          kGgufTypes, from_hf,
-                      from_gguf, llama_tensor_name, build_llama};
+const Family kPhi3 = {"Phi-3",   kHfTypes,          kGgufTypes,  from_hf,
+                      from_gguf, llama_tensor_name, build_llama, to_gguf};
 
 }  // namespace skald

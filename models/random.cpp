@@ -13,6 +13,7 @@
 #include "engine/size_text.h"
 #include "models/families.h"
 #include "models/rope.h"
+#include "models/windows.h"
 
 namespace skald {
 namespace {
@@ -24,10 +25,12 @@ struct Shape {
   int heads, kv_heads, head_dim;
   int64_t vocab, context;
   bool tied;
-  double rope_base, rope_factor;  // llama3 scaling; 1: none
+  double rope_base, rope_factor;  // llama3 scaling, Gemma 3's: linear; 1: none
+  const Family* family = &kLlama;
+  int window = 0, period = 1;  // all layers but every period-th have it
 };
 
-constexpr Shape kShapes[] = {
+const Shape kShapes[] = {
     {"smollm2-135m", 30, 576, 1536, 9, 3, 64, 49152, 8192, true, 1e5, 1},
     {"tinyllama-1.1b", 22, 2048, 5632, 32, 4, 64, 32000, 2048, false, 1e4, 1},
     {"llama-3.2-1b", 16, 2048, 8192, 32, 8, 64, 128256, 131072, true, 5e5, 32},
@@ -37,7 +40,15 @@ constexpr Shape kShapes[] = {
     {"llama-3.1-8b", 32, 4096, 14336, 32, 8, 128, 128256, 131072, false, 5e5, 8},
     {"llama-2-13b", 40, 5120, 13824, 40, 40, 128, 32000, 4096, false, 1e4, 1},
     {"llama-3.1-70b", 80, 8192, 28672, 64, 8, 128, 128256, 131072, false, 5e5, 8},
+    {"qwen3-0.6b", 28, 1024, 3072, 16, 8, 128, 151936, 40960, true, 1e6, 1, &kQwen3},
+    {"qwen3-8b", 36, 4096, 12288, 32, 8, 128, 151936, 40960, false, 1e6, 1, &kQwen3},
+    {"gemma-2-2b", 26, 2304, 9216, 8, 4, 256, 256000, 8192, true, 1e4, 1, &kGemma2, 4096, 2},
+    {"gemma-3-1b", 26, 1152, 6912, 4, 1, 256, 262144, 32768, true, 1e6, 1, &kGemma3, 512, 6},
+    {"gemma-3-4b", 34, 2560, 10240, 8, 4, 256, 262208, 131072, true, 1e6, 8, &kGemma3, 1024, 6},
 };
+
+bool norms_heads(const Shape& s) { return s.family == &kQwen3 || s.family == &kGemma3; }
+bool norms_halves_twice(const Shape& s) { return s.family == &kGemma2 || s.family == &kGemma3; }
 
 // A type is one format, or a mix as quantizers make it: `head` for the output (or the embedding
 // that serves as one), `more` for the values and down projections of the layers that suffer most.
@@ -163,6 +174,14 @@ class RandomWeights final : public WeightFile {
       plan(block + "attn_v.weight", more, kv_dim, shape.dim);
       plan(block + "attn_output.weight", mix.most, shape.dim, q_dim);
       plan(block + "ffn_norm.weight", DType::F32, 1, shape.dim);
+      if (norms_heads(shape)) {
+        plan(block + "attn_q_norm.weight", DType::F32, 1, shape.head_dim);
+        plan(block + "attn_k_norm.weight", DType::F32, 1, shape.head_dim);
+      }
+      if (norms_halves_twice(shape)) {
+        plan(block + "post_attention_norm.weight", DType::F32, 1, shape.dim);
+        plan(block + "post_ffw_norm.weight", DType::F32, 1, shape.dim);
+      }
       plan(block + "ffn_gate.weight", mix.most, shape.ffn_dim, shape.dim);
       plan(block + "ffn_up.weight", mix.most, shape.ffn_dim, shape.dim);
       plan(block + "ffn_down.weight", more, shape.dim, shape.ffn_dim);
@@ -267,11 +286,9 @@ class RandomWeights final : public WeightFile {
   Buffer memory_;
 };
 
-Model make_model(std::string_view shape_name, std::string_view type_name, Fill fill) {
-  const Shape& shape = find_row(kShapes, shape_name, "shape");
-  const Mix& mix = find_row(kMixes, type_name, "type");
+ModelConfig config_of(const Shape& shape) {
   ModelConfig c;
-  c.architecture = "llama";
+  c.architecture = shape.family->gguf_types.front();
   c.layers = shape.layers;
   c.dim = shape.dim;
   c.ffn_dim = shape.ffn_dim;
@@ -281,12 +298,37 @@ Model make_model(std::string_view shape_name, std::string_view type_name, Fill f
   c.vocab = shape.vocab;
   c.context = shape.context;
   c.tied = shape.tied;
+  const bool gemma3 = shape.family == &kGemma3;
   RopeScaling scaling;
-  if (shape.rope_factor != 1) scaling = {"llama3", shape.rope_factor, 1, 4, 8192};
+  if (shape.rope_factor != 1) {
+    scaling.type = gemma3 ? "linear" : "llama3";
+    scaling.factor = shape.rope_factor;
+    scaling.original_context = 8192;
+  }
   c.rope_base = static_cast<float>(shape.rope_base);
   c.rope_scaling = scaling.type;
   c.rope.inv_freq = rope_frequencies(shape.rope_base, shape.head_dim, scaling);
-  return {c, std::make_shared<RandomWeights>(shape, mix, fill), kLlama.build};
+  if (norms_heads(shape)) c.qk_norm = QkNorm::Heads;
+  if (shape.window == 0) return c;
+
+  c.window = shape.window;
+  c.windows = windows_by_period(c.layers, c.window, shape.period);
+  c.activation = Activation::GeluTanh;
+  c.embedding_scale = std::sqrt(static_cast<float>(c.dim));
+  if (gemma3) {
+    c.window_rope_base = 10000;
+    c.window_rope.inv_freq = rope_frequencies(c.window_rope_base, c.head_dim, {});
+  } else {
+    c.attention_softcap = 50;
+    c.logit_softcap = 30;
+  }
+  return c;
+}
+
+Model make_model(std::string_view shape_name, std::string_view type_name, Fill fill) {
+  const Shape& shape = find_row(kShapes, shape_name, "shape");
+  const Mix& mix = find_row(kMixes, type_name, "type");
+  return {config_of(shape), std::make_shared<RandomWeights>(shape, mix, fill), shape.family->build};
 }
 
 }  // namespace

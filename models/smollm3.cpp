@@ -3,6 +3,7 @@
 #include "models/config.h"
 #include "models/families.h"
 #include "models/gguf.h"
+#include "models/gguf_export.h"
 #include "models/hf_config.h"
 #include "models/llama.h"
 
@@ -34,11 +35,15 @@ std::vector<bool> read_unrotated(const HfConfig& config, int layers) {
   return unrotated;
 }
 
-ModelConfig from_hf(const HfConfig& config) {
+HfDefaults hf_defaults() {
   HfDefaults defaults;
   defaults.tied = true;
   defaults.rope.base = 2000000;
-  ModelConfig c = read_common_hf(config, defaults);
+  return defaults;
+}
+
+ModelConfig from_hf(const HfConfig& config) {
+  ModelConfig c = read_common_hf(config, hf_defaults());
   c.unrotated = read_unrotated(config, c.layers);
   const int window = static_cast<int>(config.integer_or("sliding_window", 0, 0, kMostWindow));
   c.windows = read_layer_windows(config, c.layers, window);
@@ -59,9 +64,14 @@ ModelConfig from_gguf(const GgufFile& file) {
   return c;
 }
 
+void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
+  put_common(c, {"smollm3", read_hf_rope(config, c.head_dim, hf_defaults().rope)}, out);
+  interleave_heads(c, out);
+}
+
 }  // namespace
 
-const Family kSmolLM3 = {"SmolLM3", kHfTypes,          kGgufTypes, from_hf,
-                         from_gguf, llama_tensor_name, build_llama};
+const Family kSmolLM3 = {"SmolLM3", kHfTypes,          kGgufTypes,  from_hf,
+                         from_gguf, llama_tensor_name, build_llama, to_gguf};
 
 }  // namespace skald

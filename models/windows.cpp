@@ -1,9 +1,38 @@
 #include "models/windows.h"
 
+#include <cmath>
+
 #include "engine/error.h"
+#include "models/config.h"
 #include "models/gguf.h"
+#include "models/rope.h"
 
 namespace skald {
+namespace {
+
+constexpr const char* kRopes = "rope_parameters";
+constexpr const char* kFull = "full_attention";
+constexpr const char* kWindowed = "sliding_attention";
+
+// Where rope_parameters are of layers by their types.
+bool has_both_ropes(const HfConfig& config) {
+  if (!config.has(kRopes)) return false;
+  const HfConfig both = config.object(kRopes);
+  return both.has(kFull) && both.has(kWindowed);
+}
+
+void set_window_rope(double base, std::string_view where, ModelConfig& c) {
+  c.window_rope_base = static_cast<float>(base);
+  c.window_rope.inv_freq = rope_frequencies(base, c.head_dim, {});
+  for (float frequency : c.window_rope.inv_freq) {
+    if (base > 0 && std::isfinite(frequency)) continue;
+    fail(Exit::Model, where, ": the rope base of layers with a window is ", base,
+         ", expected more than 0");
+  }
+}
+
+}  // namespace
+
 std::vector<int> windows_by_period(int layers, int window, int64_t period) {
   std::vector<int> windows;
   for (int layer = 0; layer < layers; ++layer) {
@@ -33,6 +62,46 @@ std::vector<int> gguf_windows(const GgufFile& file, int layers, int window, int 
   std::vector<int> windows;
   for (const bool has : windowed) windows.push_back(has ? window : 0);
   return windows;
+}
+
+void read_qwen_windows(const HfConfig& config, ModelConfig& c) {
+  constexpr int kUsualWindow = 4096, kUsualFirst = 28;
+  c.window = 0;
+  if (config.boolean_or("use_sliding_window", false)) {
+    const int64_t unsaid = config.mentions("sliding_window") ? 0 : kUsualWindow;
+    c.window = static_cast<int>(config.integer_or("sliding_window", unsaid, 1, kMostWindow));
+  }
+  c.windows = read_layer_windows(config, c.layers, c.window);
+  if (!c.windows.empty() || c.window == 0) return;
+  const int64_t first = config.integer_or("max_window_layers", kUsualFirst, 0, INT64_MAX);
+  for (int layer = 0; layer < c.layers; ++layer) {
+    c.windows.push_back(layer >= first ? c.window : 0);
+  }
+}
+
+HfConfig with_full_rope(const HfConfig& config) {
+  if (!has_both_ropes(config)) return config;
+  return config.with(kRopes, config.object(kRopes).object(kFull));
+}
+
+void read_window_rope(const HfConfig& config, double base, ModelConfig& c) {
+  if (!has_both_ropes(config)) return set_window_rope(base, config.where(), c);
+  const HfConfig both = config.object(kRopes);
+  HfRopeDefaults defaults;
+  defaults.base = base;
+  const HfConfig windowed = both.object(kWindowed);
+  const RopeConfig rope = read_hf_rope(both.with(kRopes, windowed), c.head_dim, defaults);
+  if (rope.scaling.type != "none") {
+    fail(Exit::Model, windowed.where(), ": rope type '", rope.scaling.type,
+         "' is not supported for layers with a window; expected default");
+  }
+  set_window_rope(rope.base, windowed.where(), c);
+}
+
+void read_window_rope(const GgufFile& file, double base, ModelConfig& c) {
+  const std::string key =
+      concat(file.metadata().text("general.architecture"), ".rope.freq_base_swa");
+  set_window_rope(file.metadata().number_or(key, base), file.path(), c);
 }
 
 }  // namespace skald

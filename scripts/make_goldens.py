@@ -181,6 +181,20 @@ CASES = {
         gguf="qwen3",
         texts=TEXT,
     ),
+    "qwen3-window": dict(
+        config=small(
+            "Qwen3",
+            head_dim=12,
+            hidden_act="silu",
+            rope_theta=1000000.0,
+            tie_word_embeddings=True,
+            use_sliding_window=True,
+            sliding_window=7,
+            max_window_layers=1,
+        ),
+        weights="qwen3",
+        texts=TEXT,
+    ),
     "gemma": dict(
         config=small("Gemma", head_dim=12, hidden_act="gelu_pytorch_tanh", hidden_activation=None),
         gguf="gemma",
@@ -226,6 +240,20 @@ CASES = {
         gguf="olmo2",
         texts=TEXT,
     ),
+    "olmo3": dict(
+        config=small(
+            "Olmo3",
+            hidden_act="silu",
+            rope_theta=500000.0,
+            tie_word_embeddings=False,
+            sliding_window=7,
+            layer_types=["sliding_attention", "full_attention"],
+            rope_scaling={"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32, "beta_fast": 8.0},
+        ),
+        weights="olmo2",
+        gguf="olmo2",
+        texts={"text": (96, 0, 40, 16)},
+    ),
 }
 
 PERMUTED = {"llama", "granite", "smollm3"}  # GGUF's names of architectures that rotate neighbours
@@ -235,15 +263,15 @@ def norms_of(c, layer):
     """The norms of a layer and their sizes, input_layernorm first."""
     dim, kind = c["hidden_size"], c["model_type"]
     name = f"model.layers.{layer}."
-    norms = {} if kind == "olmo2" else {name + "input_layernorm.weight": dim}
+    norms = {} if kind.startswith("olmo") else {name + "input_layernorm.weight": dim}
     norms[name + "post_attention_layernorm.weight"] = dim
     if kind in ("gemma2", "gemma3_text"):
         norms[name + "pre_feedforward_layernorm.weight"] = dim
-    if kind in ("gemma2", "gemma3_text", "olmo2"):
+    if kind in ("gemma2", "gemma3_text", "olmo2", "olmo3"):
         norms[name + "post_feedforward_layernorm.weight"] = dim
-    if kind in ("qwen3", "gemma3_text", "olmo2"):
+    if kind in ("qwen3", "gemma3_text", "olmo2", "olmo3"):
         head = c.get("head_dim", dim // c["num_attention_heads"])
-        whole = kind == "olmo2"
+        whole = kind.startswith("olmo")
         norms[name + "self_attn.q_norm.weight"] = head * (c["num_attention_heads"] if whole else 1)
         norms[name + "self_attn.k_norm.weight"] = head * (c["num_key_value_heads"] if whole else 1)
     return norms
@@ -298,7 +326,7 @@ def describe(model, tokens, context, prompt, count):
     ids = [1] + torch.randint(3, VOCAB, (tokens - 1,), generator=generator).tolist()
     logits = logits_of(model, ids)
     nll = torch.nn.functional.cross_entropy(logits[:-1].double(), torch.tensor(ids[1:]))
-    rows = list(range(0, tokens, 5)) + [tokens - 1]
+    rows = sorted({*range(0, tokens, 5), tokens - 1})
     golden = {"input_ids": ids, "mean_nll": float(nll), "logit_rows": rows, "context": context}
     if count:
         greedy, margins = ids[:prompt], []
@@ -341,8 +369,10 @@ def write_gguf(path, arch, c, weights):
     if arch == "gemma2":
         writer.add_attn_logit_softcapping(c["attn_logit_softcapping"])
         writer.add_final_logit_softcapping(c["final_logit_softcapping"])
-    if arch in ("gemma2", "gemma3"):
+    if arch in ("gemma2", "gemma3") or c["model_type"] == "olmo3":
         writer.add_sliding_window(c["sliding_window"])
+    if c["model_type"] == "olmo3":
+        writer.add_sliding_window_pattern([kind == "sliding_attention" for kind in c["layer_types"]])
     if "sliding_window_pattern" in c:
         writer.add_sliding_window_pattern(c["sliding_window_pattern"])
     scaling = c.get("rope_scaling") or {}

@@ -55,7 +55,9 @@ inline std::string refusal(const std::string& name, const Json& changes) {
 
 // Of every text of a golden.
 inline void check_model(const Model& model, const std::string& name, cpu::KernelSet kernels) {
-  for (const std::string text : read_json(golden_folder(name) / "golden.json")["texts"]) {
+  const Json texts = read_json(golden_folder(name) / "golden.json").at("texts");
+  REQUIRE(!texts.empty());
+  for (const std::string text : texts) {
     CAPTURE(name, text, kernels == cpu::KernelSet::Fast);
     const fs::path json = golden_folder(name) / (text + ".json");
     const Json golden = read_json(json);
@@ -74,8 +76,9 @@ inline void check_model(const Model& model, const std::string& name, cpu::Kernel
 inline std::string as_text_part(const std::string& weights, bool newer) {
   uint64_t header_bytes = 0;
   std::memcpy(&header_bytes, weights.data(), sizeof header_bytes);
+  const Json header = Json::parse(weights.substr(8, header_bytes));
   Json renamed = Json::object();
-  for (const auto& [name, tensor] : Json::parse(weights.substr(8, header_bytes)).items()) {
+  for (const auto& [name, tensor] : header.items()) {
     const bool inside = newer && name.rfind("model.", 0) == 0;
     const std::string changed = name == "__metadata__" || (newer && !inside) ? name
                                 : inside ? "model.language_model." + name.substr(6)

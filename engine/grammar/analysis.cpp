@@ -18,11 +18,13 @@ class Analyser {
   explicit Analyser(const Rules& rules) : rules_(rules), calls_(rules.size()), left_(rules.size()) {
     a_.can_end.resize(rules.nodes());
     a_.nullable.resize(rules.nodes());
+    a_.fills.resize(rules.nodes());
     a_.reached.resize(rules.size());
     a_.copied.resize(rules.size());
     a_.left_recursive.resize(rules.size());
     ends_.resize(rules.size());
     empty_.resize(rules.size());
+    fills_.resize(rules.size());
   }
 
   Analysis run() {
@@ -72,6 +74,8 @@ class Analyser {
         settle(body);
         changed |= a_.can_end[index(body)] != ends_[index(*rule)];
         changed |= a_.nullable[index(body)] != empty_[index(*rule)];
+        changed |= a_.fills[index(body)] != fills_[index(*rule)];
+        fills_[index(*rule)] = a_.fills[index(body)];
         ends_[index(*rule)] = a_.can_end[index(body)];
         empty_[index(*rule)] = a_.nullable[index(body)];
       }
@@ -83,24 +87,29 @@ class Analyser {
     for (NodeId part : node.parts) settle(part);
     const auto ends = [&](NodeId part) { return a_.can_end[index(part)]; };
     const auto empty = [&](NodeId part) { return a_.nullable[index(part)]; };
-    const auto set = [&](bool can_end, bool nullable) {
+    const auto fills = [&](NodeId part) { return ends(part) && a_.fills[index(part)]; };
+    const auto set = [&](bool can_end, bool nullable, bool filled) {
       a_.can_end[index(id)] = can_end;
       a_.nullable[index(id)] = nullable;
+      a_.fills[index(id)] = can_end && filled;
     };
     const auto begin = node.parts.begin(), end = node.parts.end();
     switch (node.kind) {
       case Kind::Text:
-        return set(true, node.text.empty());
+        return set(true, node.text.empty(), !node.text.empty());
       case Kind::Class:
-        return set(!node.chars.empty(), false);
+        return set(!node.chars.empty(), false, true);
       case Kind::Call:
-        return set(ends_[index(node.rule)], empty_[index(node.rule)]);
+        return set(ends_[index(node.rule)], empty_[index(node.rule)], fills_[index(node.rule)]);
       case Kind::Repeat:
-        return set(node.least == 0 || ends(*begin), node.least == 0 || empty(*begin));
+        return set(node.least == 0 || ends(*begin), node.least == 0 || empty(*begin),
+                   fills(*begin));
       case Kind::Choice:
-        return set(std::any_of(begin, end, ends), std::any_of(begin, end, empty));
+        return set(std::any_of(begin, end, ends), std::any_of(begin, end, empty),
+                   std::any_of(begin, end, fills));
       case Kind::Sequence:
-        return set(std::all_of(begin, end, ends), std::all_of(begin, end, empty));
+        return set(std::all_of(begin, end, ends), std::all_of(begin, end, empty),
+                   std::any_of(begin, end, fills));
     }
   }
 
@@ -118,6 +127,7 @@ class Analyser {
   // to a rule, or to nothing.
   RuleId cause(RuleId rule) const {
     std::vector<bool> seen(rules_.size());
+    seen[index(rule)] = true;
     NodeId at = rules_.body(rule);
     for (;;) {
       const Node& node = rules_.node(at);
@@ -214,9 +224,9 @@ class Analyser {
 
   const Rules& rules_;
   Analysis a_;
-  std::vector<RuleId> order_;       // rules that the root reaches
-  std::vector<size_t> weights_;     // of them, about their states
-  std::vector<bool> ends_, empty_;  // of rules
+  std::vector<RuleId> order_;               // rules that the root reaches
+  std::vector<size_t> weights_;             // of them, about their states
+  std::vector<bool> ends_, empty_, fills_;  // of rules
   std::vector<std::vector<RuleId>> calls_, left_;
 };
 

@@ -12,6 +12,7 @@ struct Analysis {
   // Of nodes.
   std::vector<bool> can_end;   // some text of bytes is derived from it
   std::vector<bool> nullable;  // the empty text is
+  std::vector<bool> fills;     // a text that is not empty is
   // Of rules.
   std::vector<bool> reached;         // from the root
   std::vector<bool> copied;          // small or called once, and free of recursion: no call needed

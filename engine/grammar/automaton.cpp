@@ -71,8 +71,11 @@ class Builder {
     need(rules_.root);
     out_.begin_ = add_state();
     outer_end_ = add_state();
-    add_edge(out_.begin_, {Edge::Kind::Call, 0, 0, index(rules_.root), outer_end_});
-    if (nullable(rules_.body(rules_.root))) add_empty(out_.begin_, outer_end_);
+    const NodeId body = rules_.body(rules_.root);
+    if (analysis_.fills[static_cast<size_t>(body)]) {
+      add_edge(out_.begin_, {Edge::Kind::Call, 0, 0, index(rules_.root), outer_end_});
+    }
+    if (nullable(body)) add_empty(out_.begin_, outer_end_);
   }
 
   void build_rule(RuleId rule) {
@@ -126,10 +129,12 @@ class Builder {
     if (analysis_.copied[index(rule)] && depth_ < kMostBuildDepth) {
       return build(rules_.body(rule), from);
     }
+    const NodeId body = rules_.body(rule);
+    if (!analysis_.fills[static_cast<size_t>(body)]) return from;  // the empty text alone
     need(rule);
     const State to = add_state();
     add_edge(from, {Edge::Kind::Call, 0, 0, index(rule), to});
-    if (nullable(rules_.body(rule))) add_empty(from, to);
+    if (nullable(body)) add_empty(from, to);
     return to;
   }
 

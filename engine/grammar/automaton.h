@@ -3,9 +3,9 @@
 // a stack (stacks.h). Immutable once made.
 //
 // Every state can still reach its rule's end, and every rule ends: who is in a state always has a
-// way on. A call never takes the empty text: beside the edge of a rule that may be empty stands an
-// edge that takes nothing. No rule begins with a call of itself, at any distance (left recursion is
-// rewritten), so the rules that can begin at one place have an order.
+// way on. A call can take a text, and never takes the empty one: beside the edge of a rule that may
+// be empty stands an edge that takes nothing. No rule begins with a call of itself, at any distance
+// (left recursion is rewritten), so the rules that can begin at one place have an order.
 //
 // x{3,5000} is stored once: its copies are states by number alone.
 #pragma once

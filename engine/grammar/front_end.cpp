@@ -54,11 +54,13 @@ uint32_t Cursor::number(uint32_t most) {
 }
 
 std::string Cursor::place(size_t at) const {
+  if (at < counted_to_) counted_to_ = lines_ = 0;
   const std::string_view before = text_.substr(0, at);
-  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+  lines_ += static_cast<size_t>(std::count(before.begin() + counted_to_, before.end(), '\n'));
+  counted_to_ = before.size();
   const size_t newline = before.rfind('\n');
   const size_t column = newline == std::string_view::npos ? at + 1 : at - newline;
-  return concat("line ", line, ", column ", column);
+  return concat("line ", lines_ + 1, ", column ", column);
 }
 
 void Cursor::fail_at(size_t at, const std::string& message) const {

@@ -41,6 +41,7 @@ class Cursor {
   std::string_view text_;
   std::string source_;
   size_t at_ = 0;
+  mutable size_t counted_to_ = 0, lines_ = 0;  // newlines before counted_to_, for place()
 };
 
 // "{2}", "{2,}" or "{2,5}", if that is what stands here.

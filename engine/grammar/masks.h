@@ -5,11 +5,13 @@
 // where a hole comes to its turn; a mask for a whole stack is put together from that and from a
 // walk of what is below those points, and kept too. All caches are bounded.
 //
-// One object serves all texts that are written by the same grammar; not thread-safe.
+// One object serves all texts that are written by the same grammar. Not thread-safe but for
+// Matcher, which holds its mutex.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <span>
 #include <unordered_map>
@@ -35,6 +37,8 @@ class Masks {
 
   // Valid until the next call for this object. May throw the Errors of Stacks::step().
   std::span<const uint64_t> mask(SetId set);
+
+  std::mutex& mutex() { return mutex_; }
 
   // A text in progress: its set stays valid through the calls here. Both are for Matcher.
   void hold(SetId* set) { held_.insert(set); }
@@ -78,6 +82,7 @@ class Masks {
   std::unordered_map<SetId, Local> locals_;
   std::unordered_map<SetId, TokenMask> masks_;
   std::set<SetId*> held_;
+  std::mutex mutex_;
   std::vector<SetId> path_;  // of walk()
 };
 

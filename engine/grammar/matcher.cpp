@@ -4,29 +4,31 @@
 
 namespace skald::grammar {
 
+using Lock = std::lock_guard<std::mutex>;
+
 Matcher::Matcher(std::shared_ptr<Masks> masks) : masks_(std::move(masks)) {
+  const Lock lock(masks_->mutex());
   set_ = masks_->stacks().start();
   masks_->hold(&set_);
 }
 
-Matcher::~Matcher() { masks_->release(&set_); }
-
-Matcher::Matcher(const Matcher& other) : masks_(other.masks_), set_(other.set_) {
-  masks_->hold(&set_);
+Matcher::~Matcher() {
+  const Lock lock(masks_->mutex());
+  masks_->release(&set_);
 }
 
-Matcher& Matcher::operator=(const Matcher& other) {
-  if (this == &other) return *this;
-  masks_->release(&set_);
-  masks_ = other.masks_;
+Matcher::Matcher(const Matcher& other) : masks_(other.masks_) {
+  const Lock lock(masks_->mutex());
   set_ = other.set_;
   masks_->hold(&set_);
-  return *this;
 }
 
 std::span<const uint64_t> Matcher::mask() {
+  const Lock lock(masks_->mutex());
   masks_->tidy();
-  return masks_->mask(set_);
+  const std::span<const uint64_t> mask = masks_->mask(set_);
+  mask_.assign(mask.begin(), mask.end());
+  return mask_;
 }
 
 bool Matcher::accept(int32_t token) {
@@ -36,11 +38,22 @@ bool Matcher::accept(int32_t token) {
 }
 
 bool Matcher::accept(std::string_view bytes) {
+  const Lock lock(masks_->mutex());
   SetId set = set_;
   for (char c : bytes) set = masks_->stacks().step(set, static_cast<uint8_t>(c));
   if (set == kDead) return false;
   set_ = set;
   return true;
+}
+
+bool Matcher::may_end() const {
+  const Lock lock(masks_->mutex());
+  return masks_->stacks().may_end(set_);
+}
+
+bool Matcher::finished() const {
+  const Lock lock(masks_->mutex());
+  return masks_->stacks().finished(set_);
 }
 
 }  // namespace skald::grammar

@@ -3,8 +3,8 @@
 // 128 thousand tokens) and shared by all grammars.
 //
 // "Plain" tokens are whole characters that every JSON string may hold: no control character, no
-// line break, no quote, no backslash, no part of a character. Most of a vocabulary is plain, and inside a string
-// all of them are allowed at once, by their number of characters.
+// line break, no quote, no backslash, no part of a character. Most of a vocabulary is plain, and
+// inside a string all of them are allowed at once, by their number of characters.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,7 @@ using Vec = float __attribute__((vector_size(kLanes * sizeof(float))));
 // One version for every x86-64 and one for AVX2, chosen at start. The resolvers run before a
 // sanitizer is ready.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_ADDRESS__)
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define SKALD_CLONES __attribute__((target_clones("avx2", "default")))
 #else
 #define SKALD_CLONES

@@ -23,10 +23,10 @@ std::string problem(const std::string& text) {
 }
 
 TEST_CASE("a line in OpenAI's form is its body") {
-  const BatchRequest request = read(
-      R"({"custom_id":"a","method":"POST","url":"/v1/completions","body":{"model":"m",)"
-      R"("prompt":["x","y"],"max_tokens":7,"n":2,"echo":true,"logprobs":3,"stop":["a","b"],)"
-      R"("temperature":0.5,"top_p":0.25,"seed":9,"logit_bias":{"5":-100},"user":"u"}})");
+  const BatchRequest request =
+      read(R"({"custom_id":"a","method":"POST","url":"/v1/completions","body":{"model":"m",)"
+           R"("prompt":["x","y"],"max_tokens":7,"n":2,"echo":true,"logprobs":3,"stop":["a","b"],)"
+           R"("temperature":0.5,"top_p":0.25,"seed":9,"logit_bias":{"5":-100},"user":"u"}})");
   CHECK(!request.chat);
   CHECK(request.model == "m");
   REQUIRE(request.prompts.size() == 2);
@@ -53,9 +53,9 @@ TEST_CASE("a plain line is a body itself") {
   CHECK(read(R"({"prompt_ids":[1,2]})").prompts[0].ids == std::vector<int32_t>{1, 2});
   CHECK(read(R"({"prompt":[1,2]})").prompts[0].ids == std::vector<int32_t>{1, 2});
   CHECK(read(R"({"prompt":[[1],[2,3]]})").prompts[1].ids == std::vector<int32_t>{2, 3});
-  const BatchRequest chat = read(
-      R"({"messages":[{"role":"user","content":"hi"}],"tools":[{}],"max_completion_tokens":3,)"
-      R"("logprobs":true,"top_logprobs":2})");
+  const BatchRequest chat =
+      read(R"({"messages":[{"role":"user","content":"hi"}],"tools":[{}],"max_completion_tokens":3,)"
+           R"("logprobs":true,"top_logprobs":2})");
   CHECK(chat.chat);
   CHECK(chat.conversation == R"({"messages":[{"role":"user","content":"hi"}],"tools":[{}]})");
   CHECK(chat.max_tokens == 3);

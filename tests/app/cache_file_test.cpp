@@ -7,6 +7,7 @@
 #include "tests/catch.h"
 #include "tests/engine/random_llama.h"
 #include "tests/error_text.h"
+#include "tests/family_golden.h"
 #include "tests/temp_folder.h"
 
 namespace skald::test {
@@ -152,6 +153,21 @@ TEST_CASE("an atomic file that is not committed leaves what was there") {
   }
   CHECK(read_file(path) == "before");
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+}
+
+TEST_CASE("a key tells contexts apart where they choose how positions rotate") {
+  TempFolder temp;
+  const auto key = [&](const char* name, int64_t context) {
+    RunOptions options;
+    options.context = context;
+    const Model model = open_model(write_folder(temp, name)).model;
+    return cache_key("a", *cpu::make_executor(model, options));
+  };
+  CHECK(key("longrope", 32) == key("longrope", 16));
+  CHECK(key("longrope", 64) == key("longrope", 128));
+  CHECK(key("longrope", 32) != key("longrope", 64));
+  CHECK(key("dynamic", 64) != key("dynamic", 65));
+  CHECK(key("yarn", 32) == key("yarn", 128));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "app/dialogue.h"
 
+#include <cmath>
+
 #include "app/open.h"
 #include "app/open_template.h"
 #include "tests/app/models.h"
@@ -72,6 +74,10 @@ TEST_CASE("a turn computes only its own tokens, though texts are cut otherwise w
     talk.options.sampling.top_k = 0;
     talk.options.sampling.top_p = 1;
     talk.options.sampling.min_p = 0;
+    for (int32_t id = 0; id < talk.tokens.tokenizer->vocab_size(); ++id) {  // texts alone
+      if (talk.tokens.tokenizer->kind(id) == TokenKind::Normal) continue;
+      talk.options.sampling.logit_bias.emplace_back(id, -INFINITY);
+    }
     bool cut_otherwise = false;
     for (const char* message : {"Tell me a story", "And then?", "What did the fox say?", "Why?"}) {
       const int64_t before = talk.dialogue.session().computed();
@@ -159,6 +165,19 @@ TEST_CASE("a template that drops the thinking of earlier answers gets what it as
       talk.tokens.tokenizer->decode(talk.dialogue.session().tokens(), /*show_control=*/true);
   CHECK(held == "<s>[user]a</s>[assistant]yes</s>[user]b</s>[assistant]<think>hm</think>yes");
   CHECK(second.reused == 20);  // "<s>[user]a</s>[assistant]"
+}
+
+TEST_CASE("thinking between control tokens is shown, and no part of the message") {
+  FlatModel flat;
+  flat.extra_piece = "[/THINK]";
+  flat.extra_is_control = true;
+  Parrot talk(200, flat);
+  talk.options.sampling.logit_bias = {{259, 5.0f}, {kFirstByteToken + 'y', 4.0f}};
+  talk.options.sampling.presence_penalty = 2;
+  talk.options.most_tokens = 2;
+  talk.ask("a");
+  CHECK(talk.heard == "[/THINK]y");
+  CHECK(talk.last() == "y");
 }
 
 TEST_CASE("a control token's text in a message stays text") {

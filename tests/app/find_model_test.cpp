@@ -134,6 +134,8 @@ TEST_CASE("commands take a model's name where they take a path") {
   CHECK(out({"run", "-m", "small", "Hi", "-n", "5", "--temp", "0"}) == text);
   CHECK(out({"run", "small", "Hi", "-n", "5", "--temp", "0"}) == text);
   CHECK(out({"run", "small", "-p", "Hi", "-n", "5", "--temp", "0"}) == text);
+  // Beside -m the name is a prompt.
+  CHECK(out({"run", "-m", small_gguf(), "small", "-n", "0", "--echo"}) == "small");
   CHECK(has(out({"inspect", "small"}), "small.gguf"));
   CHECK(out({"tokenize", "small", "Hi"}) == skald({"tokenize", small_gguf(), "Hi"}).out);
   CHECK(has(out({"completion", "models"}), "acme/llama-1b\n"));

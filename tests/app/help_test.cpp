@@ -15,7 +15,7 @@ size_t columns(const std::string& line) {
   return count;
 }
 
-TEST_CASE("every help fits a screen and shows examples") {
+TEST_CASE("every help fits two screens and shows examples") {
   std::vector<std::string> commands{""};
   for (const Command& command : kCommands) commands.emplace_back(command.name);
   for (const std::string& command : commands) {
@@ -31,7 +31,7 @@ TEST_CASE("every help fits a screen and shows examples") {
       CAPTURE(line);
       CHECK(columns(line) <= 100);
     }
-    CHECK(count <= 75);
+    CHECK(count <= 90);
     CHECK(has(help.out, command.empty() ? "Exit codes: 0 done" : "Examples:\n  skald "));
     CHECK(has(help.out, "usage: skald " + (command.empty() ? "COMMAND" : command)));
   }
@@ -42,7 +42,8 @@ TEST_CASE("the list of commands says in one line each what they do") {
   for (const Command& command : kCommands) {
     const size_t at = help.find("\n  " + std::string(command.name) + " ");
     REQUIRE(at != std::string::npos);
-    CHECK(help.find('\n', at + 1) - at < 90);
+    // The next line is no rest of this one.
+    CHECK(help.substr(help.find('\n', at + 1), 4) != "\n   ");
   }
 }
 

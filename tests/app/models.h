@@ -21,7 +21,8 @@ inline constexpr int kFirstByteToken = 3;
 struct FlatModel {
   uint32_t context = 512;
   float embedding = 0;
-  std::string extra_piece = "x";   // of the last token, id 259
+  std::string extra_piece = "x";  // of the last token, id 259
+  bool extra_is_control = false;
   std::string chat_template = {};  // none
 };
 
@@ -46,7 +47,7 @@ inline std::string flat_gguf(const FlatModel& model) {
     scores += raw(0.0f);
   }
   pieces.push_back(model.extra_piece);
-  types += raw<int32_t>(1);
+  types += raw<int32_t>(model.extra_is_control ? 3 : 1);
   scores += raw(-1.0f);
   w.text("tokenizer.ggml.model", "llama");
   w.strings("tokenizer.ggml.tokens", pieces);

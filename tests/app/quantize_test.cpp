@@ -160,7 +160,7 @@ TEST_CASE("a byte-level BPE goes into the GGUF") {
   CHECK(seen["chat_templates"][0]["name"] == "default");
 }
 
-TEST_CASE("--tensor-type chooses formats by pattern, the first that fits") {
+TEST_CASE("a --tensor-type chooses formats by pattern, the first that fits") {
   const Json plan = Json::parse(
       output({"quantize", demo(), "--type", "q4_0", "--dry-run", "--json", "--tensor-type",
               "blk\\.[01]\\.ffn_up=q8_0", "--tensor-type", "ffn_up=f16"}));
@@ -216,13 +216,17 @@ TEST_CASE("what is there already is not replaced without --force, and never the 
 TEST_CASE("without disk space, or where files may not be so large, nothing is left behind") {
   TempFolder folder;
   const std::string out = (folder.path() / "out.gguf").string();
-  Invocation limited{{"quantize", demo(), out, "--type", "f16"}, ""};
+  const std::string f16 = (folder.path() / "f16.gguf").string();
+  output({"quantize", demo(), f16, "--type", "f16"});
+  Invocation limited{{"quantize", f16, out, "--type", "bf16"}, ""};
   limited.file_size = 1 << 20;
   const Outcome outcome = run_program(limited);
   CAPTURE(outcome.err, outcome.signal);
   CHECK(outcome.code == 1);
   CHECK(has(outcome.err, "cannot get 7.3 MiB of disk space: File too large"));
-  CHECK(entries(folder.path()).empty());
+  limited.arguments[1] = demo();
+  CHECK(run_program(limited).code == 1);
+  CHECK(entries(folder.path()) == std::vector<std::string>{"f16.gguf"});
   if (::access("/proc/self/mountinfo", R_OK) == 0 && fs::exists("/sys/kernel")) {
     check_refused({demo(), "/sys/kernel/out.gguf", "--type", "f16"}, 1, "/sys/kernel/out.gguf: ");
   }
@@ -276,7 +280,8 @@ TEST_CASE("wrong use of quantize is named") {
                 "cannot write into a GGUF");
 }
 
-TEST_CASE("--type quantizes while loading: what comes out is the quantized file's text") {
+TEST_CASE(
+    "with --type a run quantizes while loading: what comes out is the quantized file's text") {
   TempFolder folder;
   const std::string out = (folder.path() / "out.gguf").string();
   for (const char* type : {"q8_0", "q4_k_m"}) {
@@ -286,7 +291,7 @@ TEST_CASE("--type quantizes while loading: what comes out is the quantized file'
   CHECK(story({"--type", "q4_0"}) != story({}));
   const auto weights = [](const std::vector<std::string>& arguments) {
     const Json plan = Json::parse(output(arguments));
-    for (const Json& part : plan["memory"]["parts"]) {
+    for (const Json& part : plan["parts"]) {
       if (part["name"] == "weights") return part;
     }
     return Json();

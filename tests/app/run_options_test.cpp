@@ -125,8 +125,8 @@ TEST_CASE("--chat with a model that has no template says what to do") {
 TEST_CASE("--stop ends the text before the stop string, wherever the tokens end") {
   const Talker talker;
   const auto text = [&](const Arguments& more) {
-    Arguments all{"a", "-n", "20"};
-    all.insert(all.end(), more.begin(), more.end());
+    Arguments all(more);
+    all.push_back("a");
     const Outcome outcome = talker.run(all);
     CHECK(outcome.code == 0);
     CHECK(outcome.err == "");

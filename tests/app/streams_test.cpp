@@ -118,7 +118,7 @@ TEST_CASE("control characters never reach a terminal raw") {
   CHECK(shown(kFirstByteToken + 0x7f, "a") == "\x1b[2ma\x1b[0m\\x7f\\x7f\r\n");
   CHECK(shown(259, "a") == "\x1b[2ma\x1b[0m\\x9b2J\\x9b2J\r\n");
   CHECK(shown(kFirstByteToken + 'b',
-              "a\x1b]0;x\x07\x9b"
+              "a\x1b]0;x\x07\xc2\x9b"
               "c") ==
         "\x1b[2ma\\x1b]0;x\\x07\\x9b"
         "c\x1b[0mbb\r\n");

@@ -118,18 +118,19 @@ TEST_CASE("blocks of 32 lose less than the scale of the largest weight would") {
   }
 }
 
-// Measured beside ggml's on the same weights, whose ratios are in README.md; the bounds leave 1 %.
+// Measured on a million weights, beside ggml's on the same (README.md has the ratios). The bounds
+// leave room for fewer.
 TEST_CASE("every format's error on Gaussian weights is what it was measured to be") {
   const struct {
     DType type;
     double error;  // mean square, relative to the weights'
-  } kMeasured[] = {{DType::Q8_0, 2.55e-5}, {DType::Q4_0, 7.13e-3}, {DType::Q4_1, 5.85e-3},
-                   {DType::Q5_0, 1.68e-3}, {DType::Q5_1, 1.42e-3}, {DType::Q4_K, 6.01e-3},
-                   {DType::Q5_K, 1.44e-3}, {DType::Q6_K, 3.65e-4}};
+  } kMeasured[] = {{DType::Q8_0, 2.64e-5}, {DType::Q4_0, 6.52e-3}, {DType::Q4_1, 4.89e-3},
+                   {DType::Q5_0, 1.59e-3}, {DType::Q5_1, 1.13e-3}, {DType::Q4_K, 4.92e-3},
+                   {DType::Q5_K, 1.19e-3}, {DType::Q6_K, 2.84e-4}};
   const Weights w = gaussian(1 << 17, 7);
   for (const auto& [type, error] : kMeasured) {
     INFO(name(type));
-    CHECK(squared_error(info(type), w) / squares(w) < 1.01 * error);
+    CHECK(squared_error(info(type), w) / squares(w) < 1.03 * error);
   }
 }
 
@@ -168,11 +169,13 @@ TEST_CASE("zeros stay zeros, and one weight among zeros is kept") {
 TEST_CASE("weights of all sizes are kept as well as f16 scales allow") {
   for (const DTypeInfo* format : block_formats()) {
     const double usual = squared_error(*format, gaussian(4096, 2)) / squares(gaussian(4096, 2));
-    for (double size : {1e-4, 1e-3, 1.0, 1e3, 1e4}) {
+    for (double size : {1e-4, 1e-3, 1.0, 1e3, 1e4}) {  // of the largest
       Weights w = gaussian(4096, 2);
       for (float& x : w) x = static_cast<float>(x / 0.02 * size / 4);
       CAPTURE(format->name, size);
-      CHECK(squared_error(*format, w) / squares(w) < 1.6 * usual);
+      // Scales of small weights are small numbers of f16, which have fewer digits.
+      const double most = size < 1e-3 ? 7 : size < 1 ? 2 : 1.1;
+      CHECK(squared_error(*format, w) / squares(w) < most * usual);
     }
     // Far below what the scales can say the result is small, whatever else.
     Weights w = gaussian(4096, 2);

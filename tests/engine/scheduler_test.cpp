@@ -422,6 +422,7 @@ class Counting final : public TokenFilter {
     return {&bits_, 1};
   }
   void accept(int32_t token) override { next_ = token + 1; }
+  bool finished() const override { return next_ == 20; }
 
  private:
   int32_t next_ = 1, most_;
@@ -431,14 +432,17 @@ class Counting final : public TokenFilter {
 TEST_CASE("a filter decides about its own text") {
   const auto executor = small_executor({});
   Scheduler scheduler(*executor, {.sequences = 4});
-  Batch batch({{{5, 6}, 8}, {{5, 6}, 8}, {{5, 6}, 8}});
+  Batch batch({{{5, 6}, 8}, {{5, 6}, 8}, {{5, 6}, 8}, {{5, 6}, 50}});
   batch.all[0].filters.push_back(std::make_unique<Counting>(30));
   batch.all[1].filters.push_back(std::make_unique<Counting>(4));
+  batch.all[3].filters.push_back(std::make_unique<Counting>(30));
   const Results& results = batch.run(scheduler);
   CHECK(results.at({0, 0}).tokens == Tokens{1, 2, 3, 4, 5, 6, 7, 8});
   CHECK(results.at({1, 0}).tokens == Tokens{1, 2, 3, 4});
   CHECK(results.at({1, 0}).problem == "nothing is allowed");
   CHECK(results.at({2, 0}).tokens == alone({{5, 6}, 8}, 2));
+  CHECK(results.at({3, 0}).tokens.size() == 19);
+  CHECK(results.at({3, 0}).ending == Ending::Stop);
 }
 
 }  // namespace

@@ -143,7 +143,8 @@ TEST_CASE("Mistral's windows are of all layers, Ministral's of those that it nam
   CHECK(has(refusal("nemo", {{"layer_types", all}}), "but there is no 'sliding_window'"));
   CHECK(has(refusal("ministral", {{"model_type", "mistral"}}),
             "'layer_types' says something else than 'sliding_window'"));
-  CHECK(has(refusal("ministral", {{"layer_types", {"sliding_attention"}}}), "'layer_types' has 1 values"));
+  CHECK(has(refusal("ministral", {{"layer_types", {"sliding_attention"}}}),
+            "'layer_types' has 1 values"));
   CHECK(
       has(refusal("ministral", {{"layer_types", {"a", "b", "c", "d"}}}), "'layer_types' has 'a'"));
   // transformers gives it no biases, whatever the configuration says.

@@ -82,8 +82,10 @@ TEST_CASE("Gemma 2's caps can be left out, and its windows be listed") {
   CHECK(c.attention_scale == Approx(1 / std::sqrt(40.0)));
   CHECK(c.windows == std::vector<int>{0, 7, 7});
   CHECK(config_of("gemma2", {{"sliding_window", nullptr}}).windows == std::vector<int>{0, 0, 0});
-  CHECK(has(refusal("gemma2", {{"query_pre_attn_scalar", 0}}),
-            "'query_pre_attn_scalar' is 0, expected more than 0"));
+  for (double scalar : {0.0, -1.0, 1e300, 1e-300}) {
+    CHECK(has(refusal("gemma2", {{"query_pre_attn_scalar", scalar}}), "expected more than 0"));
+  }
+  CHECK(has(refusal("gemma2", {{"attn_logit_softcapping", 1e300}}), "expected 0 or more"));
   CHECK(has(refusal("gemma2", {{"final_logit_softcapping", -1}}),
             "'final_logit_softcapping' is -1, expected 0 or more"));
   CHECK(has(refusal("gemma2", {{"use_bidirectional_attention", true}}),
@@ -120,10 +122,13 @@ TEST_CASE("Gemma 3's layers rotate by two ropes, in either spelling of the confi
   CHECK(silent.rope_base == 1000000);
   CHECK(silent.window_rope.inv_freq == old.window_rope.inv_freq);
   CHECK(has(refusal("gemma3", spelled_newly(full, full)),
-            "rope type 'linear' of 'sliding_attention' is not supported"));
-  CHECK(has(refusal("gemma3", {{"rope_parameters", full}}),
-            "expected full_attention and sliding_attention"));
-  CHECK(has(refusal("gemma3", {{"rope_local_base_freq", 0}}), "'rope_local_base_freq' is 0"));
+            "rope type 'linear' is not supported for layers with a window"));
+  CHECK(has(refusal("gemma3", {{"rope_parameters", {{"full_attention", full}}}}),
+            "'full_attention' is not known"));
+  for (double base : {0.0, -1.0, 1e-300}) {
+    CHECK(has(refusal("gemma3", {{"rope_local_base_freq", base}}),
+              "the rope base of layers with a window is "));
+  }
 }
 
 TEST_CASE("every sixth layer of a Gemma 3 has no window, unless the file says otherwise") {

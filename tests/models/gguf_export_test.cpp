@@ -22,6 +22,7 @@ std::string gguf_bytes(const OpenedModel& opened, DType type, int64_t slice = 7)
     if (tensor.rows() > 1) tensor.type = type;
     out.head.add_tensor(tensor.name, tensor.shape, tensor.type);
   }
+  check_export(opened, out.head, out.tensors);
   std::string bytes = out.head.text();
   bytes.resize(static_cast<size_t>(out.head.file_bytes()));
   const auto places = out.head.places();
@@ -37,7 +38,19 @@ std::string gguf_bytes(const OpenedModel& opened, DType type, int64_t slice = 7)
   return bytes;
 }
 
-std::vector<float> logits_of(const Model& model, const std::vector<int32_t>& ids, bool exact) {
+// The configuration and weights of tests/data/families/<name>, in a folder.
+std::filesystem::path family_folder(const TempFolder& temp, const std::string& name) {
+  namespace fs = std::filesystem;
+  const fs::path families = data_dir() / "families", folder = temp.path() / name;
+  fs::create_directory(folder);
+  fs::copy_file(families / name / "config.json", folder / "config.json");
+  const std::string weights = read_json(families / name / "golden.json")["weights"];
+  fs::copy_file(families / weights, folder / "model.safetensors");
+  return folder;
+}
+
+std::vector<float> logits_of(const Model& model, std::vector<int32_t> ids, bool exact) {
+  for (int32_t& id : ids) id %= static_cast<int32_t>(model.config.vocab);
   const auto executor = cpu::make_executor(model, {.exact = exact, .context = 512});
   Sequence sequence = executor->new_sequence();
   const SeqRows rows{&sequence, ids, Want::EveryRow};
@@ -62,27 +75,59 @@ double relative_distance(const std::vector<float>& a, const std::vector<float>& 
 
 const std::vector<int32_t> kIds = {1, 45, 101, 7, 300, 2, 99, 511, 17, 250, 33, 8, 400, 64, 5, 123};
 
-}  // namespace
-
-TEST_CASE("a folder's GGUF in float32 computes what the folder does") {
-  const std::string name = GENERATE(
-      "llama-mha", "llama3-gqa-tied-ropescale", "openllama-headdim100", "llama-bias-linear-rope",
-      "llama-config-v5", "mistral-swa-headdim64", "qwen2-bias-tied", "kq256");
-  const std::filesystem::path folder = find_golden(name);
-  if (folder.empty()) return;
-  CAPTURE(name);
+void check_same_model(const std::filesystem::path& folder) {
   const OpenedModel opened = open_model(folder);
   TempFolder temp;
   const OpenedModel back = open_model(temp.write("m.gguf", gguf_bytes(opened, DType::F32)));
-  const ModelConfig &a = opened.model.config, &b = back.model.config;
-  CHECK(a.window == b.window);
-  CHECK(a.context == b.context);
-  CHECK(a.tied == b.tied);
-  CHECK(a.attention_output_bias == b.attention_output_bias);
-  CHECK(a.rope_base == b.rope_base);
   // The order of sums alone differs where heads are laid out differently.
   CHECK(relative_distance(logits_of(opened.model, kIds, true), logits_of(back.model, kIds, true)) <
         1e-5);
+}
+
+}  // namespace
+
+TEST_CASE("a folder's GGUF in float32 computes what the folder does") {
+  const std::string name =
+      GENERATE("llama-mha", "llama3-gqa-tied-ropescale", "openllama-headdim100",
+               "llama-bias-linear-rope", "llama-config-v5", "mistral-swa-headdim64",
+               "qwen2-bias-tied", "kq256", "qwen3-qknorm", "phi3-fused");
+  const std::filesystem::path folder = find_golden(name);
+  if (folder.empty()) return;
+  CAPTURE(name);
+  check_same_model(folder);
+}
+
+TEST_CASE("the same of more families and rope scalings") {
+  const std::string name = GENERATE("nemo", "yarn", "granite", "smollm3", "longrope", "qwen3",
+                                    "olmo2", "olmo3", "gemma", "gemma2", "gemma3");
+  CAPTURE(name);
+  TempFolder temp;
+  check_same_model(family_folder(temp, name));
+}
+
+// A GGUF of Gemma 2 means the head's dimension, and this golden has another number.
+TEST_CASE("a Gemma 2's GGUF computes what the folder does where it can say its scale") {
+  const std::filesystem::path golden = find_golden("gemma2-softcap");
+  if (golden.empty()) return;
+  TempFolder temp;
+  nlohmann::json config = read_json(golden / "config.json");
+  temp.write("model.safetensors", read_file(golden / "model.safetensors"));
+  temp.write("config.json", config.dump());
+  CHECK(has(error_text([&] { gguf_bytes(open_model(temp.path()), DType::F16); }),
+            "cannot say this model's scales"));
+  config["query_pre_attn_scalar"] = config["head_dim"];
+  temp.write("config.json", config.dump());
+  check_same_model(temp.path());
+}
+
+TEST_CASE("what a GGUF cannot say of a model is an error") {
+  TempFolder temp;
+  const auto refusal = [&](const char* name) {
+    const OpenedModel opened = open_model(family_folder(temp, name));
+    return error_text([&] { gguf_bytes(opened, DType::F16); });
+  };
+  CHECK(has(refusal("ministral"), "cannot say this model's windows"));
+  CHECK(has(refusal("dynamic"), "of the architecture 'llama' cannot say this model's"));
 }
 
 TEST_CASE("quantized while loading is the same model as quantized into a file") {
@@ -104,7 +149,7 @@ TEST_CASE("quantized while loading is the same model as quantized into a file") 
     CHECK(relative_distance(made, logits_of(b, kIds, true)) < 1e-5);
     const double lost = relative_distance(exact, made);
     CHECK(lost > 1e-4);
-    CHECK(lost < (mix.most == DType::Q8_0 ? 0.02 : 0.35));
+    CHECK(lost < (mix.most == DType::Q8_0 ? 0.05 : 0.35));
     CHECK(a.weights->bytes() == quantized_shape(opened.model, mix).weights->bytes());
     CHECK_FALSE(a.weights->mapped());
   }

@@ -1,20 +1,20 @@
-// OLMo 2: norms after each half of a layer, and of whole queries and keys.
+// OLMo 2 and 3: norms after each half of a layer, and of whole queries and keys.
 #include "tests/family_golden.h"
-#include "tests/gguf_writer.h"
 
 namespace skald::test {
 namespace {
 
-TEST_CASE("a tiny OLMo 2 gives transformers' logits and greedy tokens, as folder and as GGUF") {
+TEST_CASE("tiny OLMos give transformers' logits and greedy tokens, as folder and as GGUF") {
+  const std::string name = GENERATE("olmo2", "olmo3");
   const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
   TempFolder temp;
-  const OpenedModel folder = open_model(write_folder(temp, "olmo2"));
-  const OpenedModel gguf = open_model(write_gguf(temp, "olmo2"));
+  const OpenedModel folder = open_model(write_folder(temp, name));
+  const OpenedModel gguf = open_model(write_gguf(temp, name));
   for (const OpenedModel& opened : {folder, gguf}) {
-    CHECK(opened.family == "OLMo 2");
+    CHECK(opened.family == "OLMo");
     CHECK(!opened.model.config.rope.interleaved);
     CHECK(!opened.model.config.tied);
-    check_model(opened.model, "olmo2", kernels);
+    check_model(opened.model, name, kernels);
   }
 }
 
@@ -44,19 +44,25 @@ TEST_CASE("what OLMo 2's configuration leaves out is as transformers has it") {
             "tensor 'blk.0.attn_k.weight' is [8, 16], expected [16, 16]"));
 }
 
-TEST_CASE("a GGUF of OLMo 3, which GGUF calls olmo2 too, is refused by its windows") {
-  GgufWriter w;
-  w.text("general.architecture", "olmo2");
-  w.u32("olmo2.block_count", 1);
-  w.u32("olmo2.embedding_length", 16);
-  w.u32("olmo2.feed_forward_length", 16);
-  w.u32("olmo2.attention.head_count", 2);
-  w.f32("olmo2.attention.layer_norm_rms_epsilon", 1e-5f);
-  w.u32("olmo2.attention.sliding_window", 4096);
-  w.tensors.push_back({"token_embd.weight", {16, 8}, 0, std::string(16 * 8 * 4, '\0')});
+TEST_CASE(
+    "OLMo 3 has windows in three of four layers, and stretches the rope of the fourth alone") {
+  const ModelConfig c = config_of("olmo3");
+  CHECK(c.windows == std::vector<int>{7, 0});
+  CHECK(c.rope_scaling == "yarn");
+  CHECK(c.window_rope.scale == 1);
+  CHECK(c.window_rope.inv_freq != c.rope.inv_freq);
+  CHECK(c.window_rope.inv_freq[0] == 1);
   TempFolder temp;
-  CHECK(has(error_text([&] { open_model(temp.write("m.gguf", w.file())); }),
-            "'olmo2.attention.sliding_window' is 4096; windows, as OLMo 3 has them"));
+  const ModelConfig gguf = open_model(write_gguf(temp, "olmo3")).model.config;
+  CHECK(gguf.windows == c.windows);
+  CHECK(gguf.rope.inv_freq == c.rope.inv_freq);
+  CHECK(gguf.window_rope.inv_freq == c.window_rope.inv_freq);
+
+  const ModelConfig silent = config_of(
+      "olmo3", {{"layer_types", "erase"}, {"sliding_window", "erase"}, {"rope_scaling", "erase"}});
+  CHECK(silent.windows == std::vector<int>{4096, 4096});
+  CHECK(silent.window_rope.inv_freq == silent.rope.inv_freq);
+  CHECK(config_of("olmo2").windows.empty());
 }
 
 }  // namespace

@@ -121,40 +121,44 @@ TEST_CASE("Qwen2 has biases of q, k and v, and no others") {
       "tensor 'blk.0.attn_q.bias' is missing"));
 }
 
-TEST_CASE("Qwen2's windows are refused where they would hide anything") {
+TEST_CASE("Qwen2's windows count where the configuration uses them") {
   TempFolder temp;
-  const auto window = [&](const nlohmann::json& changes) {
-    return open_model(write_folder(temp, changes)).model.config.window;
+  using Windows = std::vector<int>;
+  const auto windows = [&](const nlohmann::json& changes) {
+    const ModelConfig c = open_model(write_folder(temp, changes)).model.config;
+    return Windows{c.window_of(0), c.window_of(1)};
   };
   const nlohmann::json used{{"use_sliding_window", true}};
   const auto with = [&](nlohmann::json changes) {
     changes.update(used);
     return changes;
   };
-  CHECK(window({{"use_sliding_window", false}, {"sliding_window", 32}}) == 0);
-  CHECK(window({{"sliding_window", 32}, {"max_window_layers", 0}}) == 0);
-  CHECK(window(with({{"sliding_window", 32}, {"max_window_layers", 2}})) == 0);
-  CHECK(window(with({{"sliding_window", 512}, {"max_window_layers", 0}})) == 0);
-  CHECK(window(with({{"sliding_window", nullptr}, {"max_window_layers", 0}})) == 0);
-  CHECK(window(with({{"sliding_window", 32},
-                     {"max_window_layers", 0},
-                     {"layer_types", {"full_attention", "full_attention"}}})) == 0);
+  CHECK(windows({{"use_sliding_window", false}, {"sliding_window", 32}}) == Windows{0, 0});
+  CHECK(windows({{"sliding_window", 32}, {"max_window_layers", 0}}) == Windows{0, 0});
+  CHECK(windows(with({{"sliding_window", 32}, {"max_window_layers", 2}})) == Windows{0, 0});
+  CHECK(windows(with({{"sliding_window", 32}, {"max_window_layers", 1}})) == Windows{0, 32});
+  CHECK(windows(with({{"sliding_window", 32}})) == Windows{0, 0});  // from layer 28 on
+  CHECK(windows(with({{"max_window_layers", 0}})) == Windows{4096, 4096});
+  CHECK(windows(with({{"sliding_window", nullptr}, {"max_window_layers", 0}})) == Windows{0, 0});
+  CHECK(windows(with({{"sliding_window", 32},
+                      {"max_window_layers", 0},
+                      {"layer_types", {"sliding_attention", "full_attention"}}})) ==
+        Windows{32, 0});
   const struct {
     nlohmann::json changes;
     const char* message;
   } cases[] = {
-      {with({{"sliding_window", 32}, {"max_window_layers", 1}}),
-       "config.json: 'use_sliding_window' is true: a window of 32 in the layers from 1 on"},
       {{{"layer_types", {"full_attention", "sliding_attention"}}},
-       "'layer_types' has 'sliding_attention'"},
+       "'layer_types' has 'sliding_attention', but there is no 'sliding_window'"},
+      {{{"layer_types", {"full_attention", "linear_attention"}}},
+       "'layer_types' has 'linear_attention'"},
       {{{"layer_types", "full_attention"}}, "'layer_types' is \"full_attention\", expected a list"},
       {{{"layer_types", {"full_attention", 1}}}, "expected a list of texts"},
       {{{"use_sliding_window", 1}}, "'use_sliding_window' is 1, expected true or false"},
-      {{{"rope_scaling", {{"type", "yarn"}, {"factor", 0}}}},
-       "rope_scaling: 'factor' is 0, expected more than 0"},
+      {{{"rope_scaling", {{"type", "ntk"}, {"factor", 4}}}}, "rope type 'ntk' is not supported"},
   };
   for (const auto& [changes, message] : cases) {
-    const std::string said = error_text([&] { window(changes); });
+    const std::string said = error_text([&] { windows(changes); });
     CAPTURE(changes.dump(), said);
     CHECK(has(said, message));
   }

@@ -19,6 +19,14 @@ TEST_CASE("a tiny Qwen3 gives transformers' logits and greedy tokens, as folder 
   }
 }
 
+TEST_CASE("a tiny Qwen3 with a window in its last layer gives transformers' logits") {
+  const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
+  TempFolder temp;
+  const Model model = open_model(write_folder(temp, "qwen3-window")).model;
+  CHECK(model.config.windows == std::vector<int>{0, 7});
+  check_model(model, "qwen3-window", kernels);
+}
+
 TEST_CASE("Qwen3's windows count where the configuration uses them") {
   const Json used{{"use_sliding_window", true}, {"sliding_window", 9}};
   const auto with = [&](Json changes) {

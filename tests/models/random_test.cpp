@@ -46,6 +46,33 @@ TEST_CASE("a shape's parameters are those of the published model") {
   CHECK(model.config.tied);
 }
 
+TEST_CASE("shapes of every family have the published number of parameters and a program") {
+  const struct {
+    const char* shape;
+    int64_t parameters;
+    int windowed;
+  } cases[] = {{"llama-3.2-1b", 1235814400, 0},
+               {"qwen3-0.6b", 596049920, 0},
+               {"gemma-2-2b", 2614341888, 13},
+               {"gemma-3-1b", 999885952, 22}};
+  for (const auto& [shape, parameters, windowed] : cases) {
+    CAPTURE(shape);
+    const Model model = shape_model(shape, "bf16");
+    int64_t counted = 0;
+    for (const Tensor& tensor : model.weights->tensors()) {
+      counted += tensor.view.rows * tensor.view.cols;
+    }
+    CHECK(counted == parameters);
+    int attentions_with_a_window = 0;
+    const Program program = model.program();
+    for (const Op& op : program.ops) {
+      const auto* attention = std::get_if<Attention>(&op);
+      attentions_with_a_window += attention && attention->spec.window > 0;
+    }
+    CHECK(attentions_with_a_window == windowed);
+  }
+}
+
 TEST_CASE("unknown shapes and types list what there is") {
   CHECK(has(error_text([] { random_model("x", "f16"); }, Exit::Usage),
             "unknown shape 'x'; these are: smollm2-135m, "));

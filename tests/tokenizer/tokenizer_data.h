@@ -48,8 +48,8 @@ inline void check_goldens(const Tokenizer& tokenizer, const std::filesystem::pat
 }
 
 // What a GGUF holds of a model: pieces, scores, types and ids, but not the normalizer's rules.
-inline Vocabulary as_gguf_holds_it(const Vocabulary& v) {
-  Vocabulary out;
+inline skald::Vocabulary as_gguf_holds_it(const skald::Vocabulary& v) {
+  skald::Vocabulary out;
   out.source = "test.gguf";
   out.unigram = v.unigram;
   out.pieces = v.pieces;

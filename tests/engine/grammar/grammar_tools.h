@@ -86,7 +86,8 @@ struct Writer {
   // Empty when a step had no token at all.
   bool write(Matcher matcher, const Vocabulary& vocabulary, std::string& text) {
     text.clear();
-    for (int step = 0; step < 20000 && !matcher.finished(); ++step) {
+    for (int step = 0; step < 20000 && text.size() < 20 * length + 400 && !matcher.finished();
+         ++step) {
       const std::span<const uint64_t> mask = matcher.mask();
       std::vector<int32_t> allowed;
       for (int32_t id = 0; static_cast<size_t>(id) < vocabulary.size(); ++id) {
@@ -110,11 +111,13 @@ struct Writer {
   // Tokens that close something, as far as a test's writer can know: `"`, brackets, else any.
   int32_t nearest_to_end(const Matcher&, const Vocabulary& vocabulary,
                          const std::vector<int32_t>& allowed) {
-    for (std::string_view closing : {"\"", "}", "]", ")"}) {
-      for (int32_t id : allowed) {
-        if (vocabulary.bytes(id) == closing && below(random, 8) != 0) return id;
+    std::vector<int32_t> closing;
+    for (int32_t id : allowed) {
+      for (std::string_view text : {"\"", "}", "]", ")", "\n"}) {
+        if (vocabulary.bytes(id) == text) closing.push_back(id);
       }
     }
+    if (!closing.empty() && below(random, 8) != 0) return closing[below(random, closing.size())];
     return allowed[below(random, allowed.size())];
   }
 };

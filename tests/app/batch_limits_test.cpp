@@ -1,0 +1,45 @@
+#include "app/batch_limits.h"
+
+#include "engine/kv_pages.h"
+#include "models/open.h"
+#include "tests/app/models.h"
+#include "tests/catch.h"
+#include "tests/error_text.h"
+
+namespace skald::test {
+namespace {
+
+TEST_CASE("texts at a time, context and cache are what is asked for, or what fits") {
+  const OpenedModel opened = open_model(small_gguf());
+  RunOptions asked;
+  asked.rows = 64;
+  asked.context = 200;
+  asked.threads = 1;
+  const auto chosen = [&](int sequences) {
+    return choose_batch_limits(opened.model, asked, sequences, {});
+  };
+  const BatchLimits roomy = chosen(8);
+  CHECK(roomy.run.sequences == 8);
+  CHECK(roomy.run.context == 200);
+  CHECK(roomy.run.cache_tokens == pages_for(8 * 200) * kPageTokens);
+  CHECK(roomy.plan.fits());
+  CHECK(chosen(1000).run.sequences == 64);  // a step has a row for each
+  CHECK(chosen(0).run.sequences == 32);
+
+  // Memory for half of the cache beside all else.
+  const BatchLimits many = chosen(64);
+  int64_t cache = 0;
+  for (const MemoryPart& part : many.plan.parts) cache += part.name == "cache" ? part.bytes : 0;
+  asked.memory.bytes = many.plan.needed() - many.plan.mapped() - cache / 2;
+  const BatchLimits tight = chosen(64);
+  CHECK(tight.plan.fits());
+  CHECK(tight.run.context == 200);
+  CHECK(tight.run.cache_tokens >= 200);
+  CHECK(tight.run.cache_tokens <= many.run.cache_tokens / 2);
+
+  asked.memory.bytes = 1000;
+  CHECK(has(error_text([&] { chosen(8); }, Exit::Memory), "does not hold this model"));
+}
+
+}  // namespace
+}  // namespace skald::test

@@ -1,0 +1,125 @@
+// The threads of a batch with several devices, which are CPU executors here, and with one that
+// fails.
+#include "app/batch_run.h"
+
+#include <climits>
+
+#include "app/batch_model.h"
+#include "engine/cpu/executor.h"
+#include "tests/app/models.h"
+#include "tests/catch.h"
+#include "tests/engine/wrapped_executor.h"
+#include "tests/error_text.h"
+#include "tests/temp_folder.h"
+
+namespace skald::test {
+namespace {
+
+using Devices = std::vector<std::unique_ptr<Executor>>;
+
+struct Bench {
+  Bench() {
+    ModelFlags flags;
+    flags.model = small_gguf();
+    model = open_batch_model(flags, "");
+    std::string requests;
+    for (int i = 0; i < 40; ++i) {
+      requests += "{\"prompt\":\"" + std::string(static_cast<size_t>(1 + 7 * i % 100), 'a') +
+                  "\",\"max_tokens\":" + std::to_string(3 + i % 20) + "}\n";
+    }
+    in = folder.write("in.jsonl", requests).string();
+  }
+
+  std::unique_ptr<Executor> executor() const {
+    RunOptions options;
+    options.context = 128;
+    options.sequences = 4;
+    options.rows = 32;
+    options.threads = 1;
+    return cpu::make_executor(model.opened.model, options);
+  }
+
+  SchedulerCounts run(const std::string& out, const Devices& devices, int prepare_threads) const {
+    JsonlReader reader(in);
+    JsonlWriter writer({.path = out});
+    BatchPrepareOptions options;
+    options.tokenizer = model.tokens.tokenizer.get();
+    options.vocab = model.opened.model.config.vocab;
+    options.context = 128;
+    BatchPreparer preparer(options);
+    BatchInput input(reader, &writer, false, "");
+    BatchCounts counts;
+    BatchProgress progress(BatchProgress::Style::Quiet, -1, counts);
+    const BatchRun batch{
+        input,  reader,   preparer,         writer,         {options.tokenizer, "m", true},
+        counts, progress, {.sequences = 4}, prepare_threads};
+    const SchedulerCounts work = run_batch(batch, devices);
+    writer.finish();
+    CHECK(counts.done == 40);
+    return work;
+  }
+
+  TempFolder folder;
+  BatchModel model;
+  std::string in;
+};
+
+TEST_CASE("several devices share one input, and the output is that of one") {
+  const Bench bench;
+  const std::string one = (bench.folder.path() / "one").string();
+  const std::string three = (bench.folder.path() / "three").string();
+  Devices devices;
+  devices.push_back(bench.executor());
+  const SchedulerCounts alone = bench.run(one, devices, 1);
+  devices.push_back(bench.executor());
+  devices.push_back(bench.executor());
+  const SchedulerCounts together = bench.run(three, devices, 3);
+  CHECK(read_file(one) == read_file(three));
+  CHECK(alone.new_tokens == together.new_tokens);
+}
+
+// Works for so many steps, and then throws, once or for ever.
+class BrokenExecutor final : public WrappedExecutor {
+ public:
+  BrokenExecutor(std::unique_ptr<Executor> inner, Exit code, int first, int last)
+      : WrappedExecutor(std::move(inner)), code_(code), first_(first), last_(last) {}
+
+  int64_t run(Step step) override {
+    if (++steps_ >= first_ && steps_ <= last_) fail(code_, "the device is broken");
+    return inner_->run(step);
+  }
+
+ private:
+  Exit code_;
+  int first_, last_, steps_ = 0;
+};
+
+TEST_CASE("a device that breaks ends the batch with its error, and the lines so far are whole") {
+  const Bench bench;
+  const std::string out = (bench.folder.path() / "out").string();
+  Devices devices;
+  for (const int step : {5, 7}) {
+    devices.push_back(
+        std::make_unique<BrokenExecutor>(bench.executor(), Exit::Failed, step, INT_MAX));
+  }
+  const std::string error = error_text([&] { bench.run(out, devices, 2); }, Exit::Failed);
+  CHECK(error == "the device is broken");
+  const std::string text = read_file(out);
+  CHECK((text.empty() || text.back() == '\n'));
+}
+
+TEST_CASE("a device whose memory runs out for a step does less at a time, and all is done") {
+  const Bench bench;
+  const std::string expected = (bench.folder.path() / "expected").string();
+  const std::string out = (bench.folder.path() / "out").string();
+  Devices devices;
+  devices.push_back(bench.executor());
+  bench.run(expected, devices, 1);
+  devices.clear();
+  devices.push_back(std::make_unique<BrokenExecutor>(bench.executor(), Exit::Memory, 9, 10));
+  CHECK(bench.run(out, devices, 1).lowered == 2);
+  CHECK(read_file(out) == read_file(expected));
+}
+
+}  // namespace
+}  // namespace skald::test

@@ -1,0 +1,302 @@
+// skald batch: what goes in and what comes out.
+#include <map>
+
+#include "tests/app/batch_files.h"
+#include "tests/catch.h"
+#include "tests/error_text.h"
+
+namespace skald::test {
+namespace {
+
+const std::vector<std::string> kGreedy{"--temp", "0", "--ignore-eos", "-n", "12"};
+
+std::vector<std::string> with(std::vector<std::string> base, const std::vector<std::string>& more) {
+  base.insert(base.end(), more.begin(), more.end());
+  return base;
+}
+
+std::string run_text(const std::string& prompt) {
+  return skald(with({"run", "-m", small_gguf(), "-p", prompt}, kGreedy)).out;
+}
+
+TEST_CASE("a request gets the text that skald run gives, in every form") {
+  const BatchFiles files(
+      "{\"custom_id\":\"a\",\"method\":\"POST\",\"url\":\"/v1/completions\",\"body\":{\"model\":"
+      "\"mine\",\"prompt\":\"Once upon\"}}\n"
+      "{\"prompt\":\"Once upon\",\"id\":5}\n"
+      "{\"prompt\":[\"Once upon\",\"The sea\"]}\n");
+  const Outcome outcome = files.run(kGreedy);
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK(outcome.err == "");
+  const std::vector<Json> results = files.results();
+  REQUIRE(results.size() == 3);
+  const std::string expected = run_text("Once upon");
+  CHECK(results[0]["custom_id"] == "a");
+  CHECK(results[0]["error"].is_null());
+  CHECK(results[0]["response"]["status_code"] == 200);
+  const Json& body = results[0]["response"]["body"];
+  CHECK(body["object"] == "text_completion");
+  CHECK(body["model"] == "mine");
+  CHECK(body["choices"][0]["text"] == expected);
+  CHECK(body["choices"][0]["finish_reason"] == "length");
+  CHECK(body["usage"]["completion_tokens"] == 12);
+  CHECK(body["usage"]["total_tokens"] == body["usage"]["prompt_tokens"].get<int>() + 12);
+  CHECK(results[1]["custom_id"] == 5);
+  CHECK(results[1]["response"]["body"]["choices"][0]["text"] == expected);
+  CHECK(results[2]["custom_id"] == "line-3");
+  const Json& several = results[2]["response"]["body"]["choices"];
+  CHECK(several[0]["text"] == expected);
+  CHECK(several[1]["text"] == run_text("The sea"));
+  CHECK(several[1]["index"] == 1);
+}
+
+TEST_CASE("lines of text and plain results") {
+  const BatchFiles files("Once upon\r\n\n{\"prompt\":1\n");
+  CHECK(files.run(with(kGreedy, {"--text", "--plain"})).code == 0);
+  const std::vector<Json> results = files.results();
+  REQUIRE(results.size() == 2);
+  CHECK(results[0]["id"] == "line-1");
+  CHECK(results[0]["text"] == run_text("Once upon"));
+  CHECK(results[1]["id"] == "line-3");
+  CHECK(results[1]["text"] == run_text("{\"prompt\":1"));
+  CHECK(results[1]["completion_tokens"] == 12);
+}
+
+TEST_CASE("messages go through a chat template, and the answer is a message") {
+  const BatchFiles files("{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"n\":2}\n");
+  CHECK(files.run(with(kGreedy, {"--chat-template", "chatml"})).code == 0);
+  const Json body = files.results()[0]["response"]["body"];
+  CHECK(body["object"] == "chat.completion");
+  CHECK(body["choices"][1]["message"]["role"] == "assistant");
+  CHECK(body["choices"][0]["message"]["content"] == body["choices"][1]["message"]["content"]);
+  CHECK(body["choices"][0]["message"]["content"] != "");
+  CHECK(body["usage"]["completion_tokens"] == 24);
+}
+
+TEST_CASE("a bad line gets an error object, the rest is done, and the exit code is 5") {
+  const BatchFiles files(
+      "{\"id\":\"a\",\"prompt\":\"Once\"}\n"
+      "not json\n"
+      "{\"id\":\"a\",\"prompt\":\"again\"}\n"
+      "{\"id\":\"t\",\"prompt\":\"x\",\"temperature\":-1}\n"
+      "{\"id\":\"c\",\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}\n"
+      "{\"id\":\"m\",\"messages\":\"hi\"}\n"
+      "{\"id\":\"v\",\"prompt\":[99999]}\n"
+      "{\"id\":\"k\",\"prompt\":\"x\",\"logit_bias\":{\"99999\":1}}\n"
+      "{\"id\":\"z\",\"prompt\":\"Once\"}\n");
+  const Outcome outcome = skald(with(files.arguments(kGreedy), {}));
+  CHECK(outcome.code == 5);
+  const std::vector<Json> results = files.results();
+  REQUIRE(results.size() == 9);
+  const auto error = [&](int line) { return results[line]["error"]["message"].get<std::string>(); };
+  CHECK(results[1]["custom_id"] == "line-2");
+  CHECK(results[1]["error"]["code"] == "invalid_json");
+  CHECK(results[1]["response"].is_null());
+  CHECK(results[2]["custom_id"] == "line-3");
+  CHECK(has(error(2), "the id \"a\" is an earlier line's"));
+  CHECK(has(error(3), "temperature"));
+  CHECK(has(error(4), "has no chat template"));
+  CHECK(results[5]["error"]["code"] == "invalid_request");
+  CHECK(has(error(6), "token id 99999 is outside of the model's vocabulary of 512"));
+  CHECK(has(error(7), "logit"));
+  for (const int good : {0, 8}) CHECK(results[good]["error"].is_null());
+  CHECK(files.manifest()["runs"][0]["exit_code"] == 5);
+  CHECK(files.manifest()["runs"][0]["counts"]["failed"] == 7);
+}
+
+TEST_CASE("a prompt that is too long is an error, cut, or passed over, as asked") {
+  const std::string request = "{\"prompt\":[" + [] {
+    std::string ids = "1";
+    for (int i = 0; i < 599; ++i) ids += "," + std::to_string(i % 500);
+    return ids;
+  }() + "],\"max_tokens\":20,\"return_token_ids\":true}\n";
+  const std::vector<std::string> base{"--plain", "--temp", "0", "--ignore-eos", "-c", "128"};
+  const BatchFiles error(request), cut(request + "{\"prompt\":\"a\"}\n"),
+      skipped(request + request);
+  CHECK(error.run(base).code == 5);
+  CHECK(error.results()[0]["error"]["code"] == "context_length_exceeded");
+  CHECK(has(error.results()[0]["error"]["message"].get<std::string>(),
+            "the prompt is 600 tokens long and the answer needs at least one, but the context "
+            "holds 128"));
+  CHECK(cut.run(with(base, {"--on-overflow", "truncate-left"})).code == 0);
+  const Json result = cut.results()[0];
+  CHECK(result["prompt_tokens"] == 108);
+  CHECK(result["truncated_prompt_tokens"] == 492);
+  CHECK(result["completion_tokens"] == 20);
+  CHECK(!cut.results()[1].contains("truncated_prompt_tokens"));
+  CHECK(skipped.run(with(base, {"--on-overflow", "skip"})).code == 0);
+  CHECK(skipped.text() == "");
+  CHECK(skipped.manifest()["runs"][0]["counts"]["skipped"] == 2);
+}
+
+TEST_CASE("echo gives the log-probabilities of the prompt, also without a new token") {
+  const BatchFiles files(
+      "{\"prompt\":[1,70,80,90],\"max_tokens\":0,\"echo\":true,\"logprobs\":2}\n"
+      "{\"prompt\":[1,70,80,90],\"max_tokens\":3,\"echo\":true,\"logprobs\":2,\"temperature\":0}\n"
+      "{\"prompt\":[1,70,80],\"max_tokens\":1,\"logprobs\":0,\"logit_bias\":{\"90\":100}}\n");
+  CHECK(files.run().code == 0);
+  const std::vector<Json> results = files.results();
+  const auto logprobs = [&](int line) {
+    return results[line]["response"]["body"]["choices"][0]["logprobs"];
+  };
+  const Json none = logprobs(0), some = logprobs(1);
+  CHECK(none["token_ids"] == Json({1, 70, 80, 90}));
+  CHECK(none["token_logprobs"].size() == 4);
+  CHECK(none["token_logprobs"][0].is_null());
+  CHECK(none["top_logprobs"][1].size() == 2);
+  CHECK(none["tokens"][1] == "C");  // byte 67 is token 70
+  CHECK(some["token_logprobs"].size() == 7);
+  for (int i = 1; i < 4; ++i) CHECK(some["token_logprobs"][i] == none["token_logprobs"][i]);
+  // The last token's is that of picking it after the rest.
+  CHECK(logprobs(2)["token_logprobs"][0] == none["token_logprobs"][3]);
+  CHECK(results[0]["response"]["body"]["usage"]["completion_tokens"] == 0);
+}
+
+TEST_CASE("log-probabilities of a chat are a list of tokens") {
+  const BatchFiles files(
+      "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"logprobs\":true,"
+      "\"top_logprobs\":2,\"max_tokens\":3}\n");
+  CHECK(files.run({"--chat-template", "chatml", "--ignore-eos"}).code == 0);
+  const Json content = files.results()[0]["response"]["body"]["choices"][0]["logprobs"]["content"];
+  REQUIRE(content.size() == 3);
+  CHECK(content[0]["top_logprobs"].size() == 2);
+  CHECK(content[0]["logprob"].is_number());
+  CHECK(content[0]["bytes"].is_array());
+}
+
+TEST_CASE("a stop text ends an answer wherever its tokens fall") {
+  BatchFiles files("");
+  files.model = (source_dir() / "models" / "demo").string();
+  const std::string whole =
+      skald(with({"run", "-m", files.model, "-p", "Once upon a time"}, kGreedy)).out;
+  REQUIRE(whole.size() >= 20);
+  const std::string stop = whole.substr(11, 3);
+  files.folder.write("in.jsonl", dump({{"prompt", "Once upon a time"}, {"stop", stop}}) + "\n");
+  CHECK(files.run(with(kGreedy, {"--plain"})).code == 0);
+  const Json result = files.results()[0];
+  CHECK(result["text"] == whole.substr(0, whole.find(stop)));
+  CHECK(result["finish_reason"] == "stop");
+  CHECK(result["completion_tokens"].get<int>() < 12);
+}
+
+TEST_CASE("an answer follows its response_format") {
+  const std::string format =
+      "\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"n\",\"schema\":"
+      "{\"type\":\"object\",\"properties\":{\"yes\":{\"type\":\"boolean\"}},\"required\":[\"yes\"],"
+      "\"additionalProperties\":false}}}";
+  const BatchFiles files(
+      "{\"prompt\":\"a\",\"n\":3,\"max_tokens\":60," + format + "}\n" +
+      "{\"prompt\":\"b\",\"max_tokens\":60," + format + "}\n" +
+      "{\"prompt\":\"c\",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":"
+      "\"n\",\"schema\":{\"type\":\"nothing\"}}}}\n");
+  CHECK(files.run({"--plain"}).code == 5);
+  const std::vector<Json> results = files.results();
+  for (const Json& choice : results[0]["choices"]) {
+    CHECK(choice["finish_reason"] == "stop");
+    CHECK(Json::parse(choice["text"].get<std::string>())["yes"].is_boolean());
+  }
+  CHECK(Json::parse(results[1]["text"].get<std::string>())["yes"].is_boolean());
+  CHECK(results[2]["error"]["code"] == "invalid_request");
+}
+
+TEST_CASE("what a line says goes before the flags") {
+  const BatchFiles files(
+      "{\"prompt\":\"a\",\"max_tokens\":3,\"temperature\":1,\"seed\":5}\n"
+      "{\"prompt\":\"a\",\"id\":\"x\",\"temperature\":1,\"seed\":5}\n"
+      "{\"prompt\":\"a\",\"id\":\"y\",\"temperature\":1,\"seed\":5}\n");
+  CHECK(files.run({"--plain", "--ignore-eos", "-n", "20"}).code == 0);
+  const std::vector<Json> results = files.results();
+  CHECK(results[0]["completion_tokens"] == 3);
+  CHECK(results[1]["completion_tokens"] == 20);
+  CHECK(results[1]["text"] != results[2]["text"]);  // by their ids
+}
+
+TEST_CASE("results do not depend on place, neighbours or what is done at a time") {
+  std::vector<std::string> lines;
+  for (int i = 0; i < 12; ++i) {
+    const Json request = {{"id", i},
+                          {"prompt", std::string(static_cast<size_t>(1 + i * i), 'a' + i)},
+                          {"temperature", i % 2 ? 1.0 : 0.0},
+                          {"max_tokens", 5 + i}};
+    lines.push_back(dump(request) + "\n");
+  }
+  std::string forwards, backwards;
+  for (const std::string& line : lines) forwards += line, backwards = line + backwards;
+  const auto results = [&](const std::string& requests, const std::vector<std::string>& more) {
+    const BatchFiles files(requests);
+    CHECK(files.run(with({"--plain", "--ignore-eos"}, more)).code == 0);
+    std::map<int, Json> by_id;
+    for (const Json& result : files.results()) by_id[result["id"]] = result;
+    return by_id;
+  };
+  const auto expected = results(forwards, {"--max-seqs", "1"});
+  CHECK(expected.size() == 12);
+  CHECK(results(forwards, {"--max-seqs", "8", "--max-tokens-per-step", "16"}) == expected);
+  CHECK(results(backwards, {}) == expected);
+  CHECK(results(backwards, {"--unordered"}) == expected);
+}
+
+TEST_CASE("a model without a tokenizer takes and gives ids") {
+  const BatchFiles files(
+      "{\"prompt_ids\":[1,2,3],\"logprobs\":1}\n{\"prompt\":\"text\"}\n"
+      "{\"prompt_ids\":[1,2],\"stop\":\"x\"}\n");
+  const std::filesystem::path model = files.folder.path() / "model";
+  make_folder(model, "llama-mha");
+  std::filesystem::remove(model / "tokenizer.model");
+  std::vector<std::string> arguments = files.arguments(kGreedy);
+  arguments[2] = model.string();
+  CHECK(skald(arguments).code == 5);
+  const std::vector<Json> results = files.results();
+  const Json choice = results[0]["response"]["body"]["choices"][0];
+  CHECK(choice["text"].is_null());
+  CHECK(choice["token_ids"].size() == 12);
+  CHECK(choice["logprobs"]["tokens"][0].is_null());
+  CHECK(has(dump(results[1]["error"]), "the model has no tokenizer"));
+  CHECK(has(dump(results[2]["error"]), "stop texts need one"));
+  arguments.push_back("--text");
+  arguments[6] = (files.folder.path() / "other.jsonl").string();
+  CHECK(skald(arguments).code == 2);
+}
+
+TEST_CASE("flags that make no sense are refused before the model is opened") {
+  const BatchFiles files("{\"prompt\":\"a\"}\n");
+  const auto refused = [&](const std::vector<std::string>& more, const std::string& message) {
+    const Outcome outcome = files.run(more);
+    CAPTURE(more, outcome.err);
+    CHECK(outcome.code == 2);
+    CHECK(has(outcome.err, message));
+    CHECK(!std::filesystem::exists(files.out));
+  };
+  refused({"--lines", "0:4"}, "--lines '0:4'");
+  refused({"--devices", "0,0"}, "--devices '0,0': expected different GPUs by number");
+  refused({"--devices", "a"}, "--devices 'a'");
+  refused({"--devices", "0", "--device", "cpu"}, "not both");
+  refused({"--on-overflow", "maybe"}, "--on-overflow");
+  refused({"-i", files.in + ".none"}, "is given more than once");
+}
+
+TEST_CASE("a dry run counts and estimates, and writes nothing") {
+  const BatchFiles files("{\"prompt\":[1,2,3],\"n\":2,\"max_tokens\":7}\n{\n");
+  const Outcome outcome = files.run({"--dry-run"});
+  CHECK(outcome.code == 5);
+  CHECK(has(outcome.out, "lines            2, 1 bad\n"));
+  CHECK(has(outcome.out, "prompt tokens    3 (3 to 3 each)\n"));
+  CHECK(has(outcome.out, "new tokens       14 at most, in 2 texts\n"));
+  CHECK(has(outcome.out, "time  "));
+  CHECK(has(outcome.err, "skald: line 2: invalid_json"));
+  CHECK(!std::filesystem::exists(files.out));
+}
+
+TEST_CASE("progress is a line in a log, nothing with -q, and a summary at the end") {
+  const BatchFiles files("{\"prompt\":\"a\"}\n{\n");
+  std::vector<std::string> arguments = files.arguments({"-n", "3", "--ignore-eos"});
+  std::erase(arguments, "-q");
+  const Outcome outcome = skald(arguments);
+  CHECK(outcome.code == 5);
+  CHECK(has(outcome.err, "skald: 1 lines done, 1 failed in 1 s; 2 tokens in"));
+  CHECK(has(outcome.err, "the model was busy"));
+}
+
+}  // namespace
+}  // namespace skald::test

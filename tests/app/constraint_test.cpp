@@ -1,0 +1,183 @@
+#include "app/constraint.h"
+
+#include "app/json.h"
+#include "app/json_schema.h"
+#include "app/open.h"
+#include "engine/error.h"
+#include "engine/grammar/gbnf.h"
+#include "engine/grammar/regex.h"
+#include "tests/app/models.h"
+#include "tests/catch.h"
+#include "tests/engine/grammar/grammar_tools.h"
+#include "tests/error_text.h"
+#include "tests/process.h"
+#include "tests/temp_folder.h"
+#include "tests/tokenizer/tokenizer_data.h"
+#include "tokenizer/text_stream.h"
+
+namespace skald::test {
+namespace {
+
+using grammar::parse_gbnf;
+using grammar::regex_rules;
+
+// Ids that any mask allows, until the text may end; the text as it would be printed.
+std::string write(const grammar::Rules& rules, const Tokenizer& tokenizer, TextStream::Begin begin,
+                  uint64_t seed, std::vector<int32_t>& ids) {
+  const int32_t stop = tokenizer.special().eos;
+  const auto vocabulary = constraint_vocabulary(tokenizer, std::span(&stop, stop >= 0 ? 1 : 0));
+  Constraint constraint(constraint_masks(rules, vocabulary), tokenizer, begin);
+  TextStream stream(tokenizer, begin);
+  Random random(seed);
+  std::string text;
+  ids.clear();
+  for (int step = 0; step < 400 && !constraint.finished(); ++step) {
+    const std::span<const uint64_t> mask = constraint.allowed();
+    std::vector<int32_t> allowed;
+    for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+      if (has_bit(mask, id)) allowed.push_back(id);
+    }
+    REQUIRE(!allowed.empty());
+    const int32_t id = allowed[below(random, allowed.size())];
+    if (id == stop) return text + stream.flush();
+    CHECK(!tokenizer.is_control(id));
+    constraint.accept(id);
+    text += stream.feed(id);
+    ids.push_back(id);
+  }
+  if (constraint.may_end()) return text + stream.flush();
+  return "too long";
+}
+
+std::vector<std::unique_ptr<Tokenizer>> some_tokenizers() {
+  std::vector<std::unique_ptr<Tokenizer>> list;
+  list.push_back(open_tokenizer(bundled_model()));
+  list.push_back(open_sentencepiece(tokenizer_data("unigram.model")));
+  for (const char* name :
+       {"tokenizers/llama2-tokenizer.model", "tokenizers/llama3-tokenizer.json"}) {
+    if (have_shared(name)) list.push_back(open_tokenizer(shared_dir() / name));
+  }
+  return list;
+}
+
+TEST_CASE("what is printed is what the grammar says, with every tokenizer and at every begin") {
+  const grammar::Rules expression = regex_rules("(yes|no|日本é)( (a|b){1,3})?\\n", "r");
+  const grammar::Rules spaced = regex_rules(" (yes|no) ?\\.", "r");
+  const grammar::Rules schema = json_schema_rules(Json::parse(R"({"type": "object", "properties":
+      {"a": {"type": "string", "maxLength": 6}, "b": {"enum": [1, "é日"]}}, "required": ["b"]})"),
+                                                  "s")
+                                    .rules;
+  for (const auto& tokenizer : some_tokenizers()) {
+    for (const TextStream::Begin begin :
+         {TextStream::Begin::Text, TextStream::Begin::Continuation}) {
+      for (const grammar::Rules* rules : {&expression, &spaced, &schema}) {
+        for (uint64_t seed = 0; seed < 12; ++seed) {
+          std::vector<int32_t> ids;
+          const std::string text = write(*rules, *tokenizer, begin, seed, ids);
+          if (text == "too long") continue;
+          CAPTURE(tokenizer->name(), text, ids);
+          CHECK(read(*rules, text).whole);
+          if (rules == &schema) CHECK(Json::accept(text));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a vocabulary that cannot write what must come is an error") {
+  const auto tokenizer = open_sentencepiece(tokenizer_data("unigram.model"));
+  const auto vocabulary = make_vocabulary({"a", "b"});
+  Constraint constraint(constraint_masks(regex_rules("ac", "r"), vocabulary), *tokenizer,
+                        TextStream::Begin::Continuation);
+  CHECK(constraint.allowed()[0] == 1);
+  constraint.accept(0);
+  CHECK(has(error_text([&] { constraint.allowed(); }, Exit::Failed), "no token of this model"));
+}
+
+TEST_CASE("skald run writes by a schema, an expression, a grammar") {
+  const std::string schema =
+      R"({"type":"object","properties":{"name":{"type":"string","maxLength":8},)"
+      R"("age":{"type":"integer","minimum":1,"maximum":99}},"required":["name","age"]})";
+  for (const char* seed : {"1", "2", "3"}) {
+    const Outcome json = skald({"run", "-s", seed, "--temp", "2", "-j", schema, "Once"});
+    CAPTURE(json.out, json.err);
+    CHECK(json.code == 0);
+    const Json value = Json::parse(json.out, nullptr, false);
+    REQUIRE(value.is_object());
+    CHECK(value.size() == 2);
+    CHECK(value["age"].is_number_integer());
+    const Outcome date =
+        skald({"run", "-s", seed, "--temp", "2", "--regex", "\\d{4}-\\d\\d", "In"});
+    CHECK(date.code == 0);
+    CHECK(date.out.size() == 7);
+    CHECK(date.out[4] == '-');
+    const Outcome any = skald({"run", "-s", seed, "--format", "json", "-n", "400", "Once"});
+    CHECK(any.code == 0);
+    if (any.out.size() < 400) CHECK(Json::accept(any.out));
+  }
+  const TempFolder folder;
+  folder.write("g.gbnf", "root ::= (\"cat\" | \"dog\") \"\\n\"\n");
+  const Outcome animal = skald({"run", "--grammar", (folder.path() / "g.gbnf").string(), "My"});
+  CHECK((animal.out == "cat\n" || animal.out == "dog\n"));
+  CHECK(skald({"run", "--grammar", "root ::= \"cow\"", "--ignore-eos", "My"}).out == "cow");
+  const Outcome report = skald({"run", "--regex", "x{3}", "--json", "--logprobs", "1", "My"});
+  CHECK(Json::parse(report.out)["text"] == "xxx");
+  CHECK(has(report.out, "\"stop\""));
+}
+
+TEST_CASE("what a constraint of skald run has wrong is said in one line with exit code 2") {
+  const struct {
+    std::vector<std::string> arguments;
+    const char* says;
+  } cases[] = {
+      {{"-j", "{\"type\": }"}, "--json-schema: is no JSON"},
+      {{"-j", "/nowhere.json"}, "/nowhere.json: cannot be opened"},
+      {{"-j", "{\"not\": {}}"}, "#/not: the keyword 'not' is not supported"},
+      {{"--regex", "(a"}, "--regex: line 1, column 1: this ( is never closed"},
+      {{"--grammar", "root ::= root"}, "rule 'root' can never end"},
+      {{"--grammar", "/nowhere.gbnf"}, "cannot be opened"},
+      {{"--format", "xml"}, "xml"},
+      {{"--format", "json", "--regex", "a"}, "given twice"},
+  };
+  for (const auto& c : cases) {
+    std::vector<std::string> arguments{"run", "-p", "x"};
+    arguments.insert(arguments.end(), c.arguments.begin(), c.arguments.end());
+    const Outcome outcome = skald(arguments);
+    CAPTURE(outcome.err);
+    CHECK(outcome.code == 2);
+    CHECK(outcome.out == "");
+    CHECK(has(outcome.err, c.says));
+    CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+  }
+  const Outcome note = skald({"run", "-j", R"({"oneOf":[{"const":1},{"type":"integer"}]})", "x"});
+  CHECK(note.code == 0);
+  CHECK(has(note.err, "oneOf forbids"));
+}
+
+TEST_CASE("a batch's response_format is kept by each line") {
+  const std::string lines =
+      R"({"id":"a","prompt":"x","max_tokens":300,"temperature":1.5,"seed":4,"n":2,"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"object","properties":{"k":{"enum":["p","q"]}},"required":["k"]}}}})"
+      "\n"
+      R"({"id":"b","prompt":"x","max_tokens":5})"
+      "\n"
+      R"({"id":"c","prompt":"x","response_format":{"type":"json_schema","json_schema":{"schema":{"not":{}}}}})"
+      "\n";
+  const Outcome outcome = skald({"batch", "-i", "-", "-o", "-"}, lines);
+  CAPTURE(outcome.out, outcome.err);
+  CHECK(outcome.code == 5);
+  std::istringstream results(outcome.out);
+  int seen = 0;
+  for (std::string line; std::getline(results, line);) {
+    const Json result = Json::parse(line);
+    const std::string text = result.dump();
+    if (has(text, "\"a\"")) {
+      ++seen;
+      CHECK((has(text, "\\\"k\\\"") && (has(text, "\\\"p\\\"") || has(text, "\\\"q\\\""))));
+    }
+    if (has(text, "#/not")) ++seen;
+  }
+  CHECK(seen == 2);
+}
+
+}  // namespace
+}  // namespace skald::test

@@ -1,0 +1,295 @@
+#include "app/json_schema.h"
+
+#include "app/schema_parts.h"
+#include "engine/error.h"
+#include "tests/app/schema_validator.h"
+#include "tests/catch.h"
+#include "tests/engine/grammar/grammar_tools.h"
+#include "tests/error_text.h"
+
+namespace skald::test {
+namespace {
+
+grammar::Rules rules_of(const char* schema) {
+  return json_schema_rules(parse_user_json(schema, "schema"), "schema").rules;
+}
+
+struct SchemaCase {
+  const char* schema;
+  std::vector<const char*> good, bad;
+};
+
+const SchemaCase kCases[] = {
+    {R"({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"},
+         "c": {"type": "boolean"}}, "required": ["b"]})",
+     {R"({"b":""})", R"({"a": 1, "b": "x"})", R"({"a":-3,"b":"x","c":true})",
+      "{\n  \"b\": \"é\\n\"\n}"},
+     {"{}", R"({"a": 1})", R"({"b": "x", "a": 1})", R"({"b": "x", "d": 1})",
+      R"({"a": 1.5, "b": ""})", R"({"a": 01, "b": ""})", R"({"b": ""} )", R"({"b": "",})",
+      R"({,"b": ""})"}},
+    {R"({"properties": {"a": {}, "b": {}}})",
+     {"{}", R"({"a":1})", R"({"b":1})", R"({"a":1,"b":[{}]})"},
+     {R"({"b":1,"a":1})", "[]"}},
+    {R"({"type": "object", "properties": {"ab": {"type": "integer"}, "a\"": {"const": 1}},
+         "additionalProperties": {"type": "string"}})",
+     {R"({"ab": 1, "abc": "x", "": "y"})", R"({"a": "x"})", R"({"b": "x", "b\u0061": "y"})",
+      R"({"a\"":1})"},
+     {R"({"ab": "x"})", R"({"\u0061b": "x"})", R"({"a\u0062": "x"})", R"({"x": 1})",
+      R"({"a\"":"x"})"}},
+    {R"({"type": "object", "patternProperties": {"^x_[a-z]+$": {"type": "integer"}}})",
+     {"{}", R"({"x_a": 1, "x_bc": 2})"},
+     {R"({"y": 1})", R"({"x_a": "s"})"}},
+    {R"({"type": "object", "required": ["k"], "additionalProperties": {"type": "null"}})",
+     {R"({"k": null})", R"({"k": null, "j": null})"},
+     {"{}", R"({"j": null})", R"({"k": 1})"}},
+    {R"({"type": "object", "propertyNames": {"pattern": "^[a-c]$"}, "maxProperties": 2})",
+     {"{}", R"({"a": 1, "b": {"x": 1}})"},
+     {R"({"d": 1})", R"({"a":1,"b":1,"c":1})"}},
+    {R"({"type": "array", "items": {"type": "integer"}, "minItems": 1, "maxItems": 3})",
+     {"[1]", "[1,2, 3]", "[ 1 ]"},
+     {"[]", "[1,2,3,4]", "[\"a\"]", "[1,]"}},
+    {R"({"prefixItems": [{"type": "integer"}, {"type": "string"}], "items": {"type": "null"}, "minItems": 1})",
+     {"[1]", R"([1, "a"])", R"([1, "a", null, null])"},
+     {"[]", R"(["a"])", R"([1, "a", 2])", "[1,]"}},
+    {R"({"prefixItems": [{"type": "integer"}, {"type": "string"}], "items": false})",
+     {"[]", "[1]", R"([1, "a"])"},
+     {R"([1, "a", 1])"}},
+    {R"({"type": "array", "minItems": 2})", {"[1, {}]"}, {"[1]"}},
+    {R"({"type": "string", "minLength": 2, "maxLength": 3})",
+     {R"("ab")", R"("日本語")", R"("\n\u00e9")", R"("\ud83d\ude00a")", "\"\xF0\x9F\x98\x80q\""},
+     {R"("a")", R"("abcd")", R"("\ud83d")", R"("a\ud83d")", "\"a\nb\"", R"("\ude00a")"}},
+    {R"({"type": "string", "pattern": "^[A-Z][a-z]*$", "maxLength": 4})",
+     {R"("A")", R"("Abcd")"},
+     {R"("Abcde")", R"("a")", R"("")"}},
+    {R"({"type": "string", "pattern": "b\"c"})",
+     {R"("b\"c")", R"("xxb\"cyy\\")"},
+     {R"("bc")", R"("b\"")"}},
+    {R"({"type": "string", "format": "date"})",
+     {R"("2024-02-29")", R"("1999-12-31")"},
+     {R"("2023-02-29")", R"("2024-13-01")", R"("2024-04-31")", R"("24-01-01")"}},
+    {R"({"type": "string", "format": "date-time"})",
+     {R"("2024-02-29T23:59:59Z")", R"("1999-12-31T00:00:00.5+05:30")"},
+     {R"("2024-02-29 23:59:59Z")"}},
+    {R"({"type": "string", "format": "uuid"})",
+     {R"("123e4567-e89b-12d3-a456-426614174000")"},
+     {R"("123e4567")"}},
+    {R"({"type": "string", "format": "ipv4"})",
+     {R"("192.168.0.255")"},
+     {R"("256.1.1.1")", R"("01.1.1.1")"}},
+    {R"({"enum": ["a", 1, null, {"x": [1]}, "q\"é"]})",
+     {R"("a")", "1", "null", R"({"x":[1]})", R"("q\"é")"},
+     {R"("b")", "2"}},
+    {R"({"enum": ["a", 1, null, "bcd"], "type": ["string", "null"], "maxLength": 2})",
+     {R"("a")", "null"},
+     {"1", R"("bcd")"}},
+    {R"({"const": {"a": 1}})", {R"({"a":1})"}, {R"({"a":2})"}},
+    {R"({"type": ["string", "null"]})", {R"("a")", "null"}, {"1"}},
+    {R"({"type": "string", "nullable": true})", {R"("a")", "null"}, {"1"}},
+    {R"({"anyOf": [{"type": "integer"}, {"type": "boolean"}]})", {"1", "true"}, {"1.5", "null"}},
+    {R"({"type": "object", "properties": {"k": {"type": "string"}}, "required": ["k"],
+         "anyOf": [{"properties": {"k": {"const": "a"}}}, {"properties": {"k": {"maxLength": 1}, "v": {"type": "integer"}}, "required": ["v"]}]})",
+     {R"({"k":"a"})", R"({"k":"b","v":1})"},
+     {R"({"k":"b"})", R"({"k":"bb","v":1})"}},
+    {R"({"allOf": [{"type": "object", "properties": {"a": {"type": "integer", "minimum": 3}}, "required": ["a"]},
+                   {"properties": {"a": {"maximum": 5}, "b": {"type": "null"}}, "required": ["b"]}]})",
+     {R"({"a":3,"b":null})", R"({"a":5,"b":null})"},
+     {R"({"a":2,"b":null})", R"({"a":6,"b":null})", R"({"a":3})"}},
+    {R"({"$defs": {"node": {"type": "object", "properties": {"v": {"type": "integer"},
+         "next": {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]}}, "required": ["v", "next"]}}, "$ref": "#/$defs/node"})",
+     {R"({"v":1,"next":null})", R"({"v":1,"next":{"v":2,"next":null}})"},
+     {R"({"v":1})", R"({"v":1,"next":{}})"}},
+    {R"({"type": "object", "properties": {"kids": {"type": "array", "items": {"$ref": "#"}}}})",
+     {"{}", R"({"kids":[{},{"kids":[]}]})"},
+     {R"({"kids":[1]})"}},
+    {R"({"type": "object", "properties": {"a/b": {"type": "null"}, "c": {"$ref": "#/properties/a~1b"}}})",
+     {R"({"a/b":null,"c":null})"},
+     {R"({"c":1})"}},
+    {R"({"type": "object", "properties": {"a": false, "b": true}})",
+     {"{}", R"({"b":[1]})"},
+     {R"({"a":1})"}},
+    {"true",
+     {"1", "[null]", R"({"a":{}})", "\n\"x\""},
+     {"", "x", "01", "1.", "1e", "1e400", "[1", "nul"}},
+    {R"({"name": "answer", "strict": true, "schema": {"type": "integer"}})", {"12"}, {"true"}},
+    {R"({"type": "number", "minimum": -1, "maximum": 1.25})",
+     {"0", "-1", "1.25", "-0.5", "1.2499", "-0.999", "0.0", "1.250"},
+     {"-1.01", "1.26", "1.2501", "2", "-2", "-1.0001"}},
+    {R"({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1})",
+     {"0.5", "0.001", "0.999"},
+     {"0", "1", "0.0", "1.0", "-0.5", "-0"}},
+    {R"({"type": "integer", "minimum": -7, "exclusiveMaximum": 12})",
+     {"-7", "0", "11", "-1"},
+     {"-8", "12", "110", "-70"}},
+    {R"({"type": "object"})", {"{}", R"({"a":{"b":[1,"x",null]}})"}, {"[]", "1"}},
+    {R"({"type": "array"})", {"[]", "[1,[2]]"}, {"{}"}},
+};
+
+TEST_CASE("schemas take the texts that they should, and no others") {
+  for (const SchemaCase& c : kCases) {
+    CAPTURE(c.schema);
+    const grammar::Rules rules = rules_of(c.schema);
+    for (const char* text : c.good) {
+      CAPTURE(text);
+      CHECK(read(rules, text).whole);
+    }
+    for (const char* text : c.bad) {
+      CAPTURE(text);
+      CHECK(!read(rules, text).whole);
+    }
+  }
+}
+
+TEST_CASE("integers between bounds are exactly those") {
+  Random random(1);
+  size_t count = 0;
+  for (int i = 0; i < 150; ++i) {
+    const int64_t range = i < 100 ? 130 : 12'000;
+    const auto pick = [&] { return static_cast<int64_t>(below(random, 2 * range)) - range; };
+    const int64_t a = pick(), b = pick();
+    const int64_t low = std::min(a, b), high = std::max(a, b);
+    const bool open = below(random, 2);
+    Json schema{{"type", "integer"}};
+    schema[open ? "exclusiveMinimum" : "minimum"] = low - open;
+    schema["maximum"] = high;
+    const grammar::Rules rules = json_schema_rules(schema, "s").rules;
+    grammar::Matcher start(make_masks(rules, make_vocabulary({})));
+    for (int64_t n = -range - 10; n <= range + 10; ++n) {
+      grammar::Matcher matcher = start;
+      const bool taken = matcher.accept(std::to_string(n)) && matcher.may_end();
+      if (taken != (n >= low && n <= high)) {
+        CAPTURE(low, high, n, taken);
+        REQUIRE(false);
+      }
+      count += taken;
+    }
+  }
+  CHECK(count > 50'000);
+}
+
+TEST_CASE("numbers between bounds with fractions are exactly those") {
+  Random random(2);
+  size_t count = 0;
+  const double steps[] = {0.5, 0.25, 0.125, 1, 0.001, 3.7};
+  for (int i = 0; i < 100; ++i) {
+    const double step = steps[below(random, std::size(steps))];
+    const auto pick = [&] { return (static_cast<double>(below(random, 81)) - 40) * step; };
+    double low = pick(), high = pick();
+    if (low > high) std::swap(low, high);
+    const bool open_low = below(random, 2), open_high = below(random, 2);
+    Json schema{{"type", "number"}};
+    schema[open_low ? "exclusiveMinimum" : "minimum"] = low;
+    schema[open_high ? "exclusiveMaximum" : "maximum"] = high;
+    if (low == high && (open_low || open_high)) continue;
+    const grammar::Rules rules = json_schema_rules(schema, "s").rules;
+    grammar::Matcher start(make_masks(rules, make_vocabulary({})));
+    std::vector<std::string> texts{Json(low).dump(), Json(high).dump()};
+    for (int j = 0; j < 200; ++j) {
+      std::string text = below(random, 2) ? "-" : "";
+      text += std::to_string(below(random, 150) / (1 + below(random, 50)));
+      if (below(random, 3)) {
+        text += ".";
+        for (size_t n = 1 + below(random, 4); n > 0; --n) text += "0123456789"[below(random, 10)];
+      }
+      texts.push_back(text);
+    }
+    for (const std::string& text : texts) {
+      const double x = std::stod(text);
+      if (x == 0 && text[0] == '-') continue;  // equal to 0, but written only without its sign
+      if (text.find('e') != std::string::npos) continue;
+      const bool within = (open_low ? x > low : x >= low) && (open_high ? x < high : x <= high);
+      grammar::Matcher matcher = start;
+      const bool taken = matcher.accept(text) && matcher.may_end();
+      if (taken != within) {
+        CAPTURE(low, high, open_low, open_high, text, taken);
+        REQUIRE(false);
+      }
+      count += taken;
+    }
+  }
+  CHECK(count > 1000);
+}
+
+TEST_CASE("what a schema says and skald does not know is an error that names the place") {
+  const struct {
+    const char* schema;
+    const char* says;
+  } cases[] = {
+      {R"({"properties": {"a": {"not": {"type": "null"}}}})",
+       "#/properties/a/not: the keyword 'not' is not supported"},
+      {R"({"type": "integer", "minimun": 3})",
+       "#/minimun: there is no keyword 'minimun', did you mean 'minimum'?"},
+      {R"({"type": "strin"})", "#/type: there is no type 'strin', did you mean 'string'?"},
+      {R"({"type": 3})", "#/type: expected a type"},
+      {R"({"type": "array", "uniqueItems": true})", "#/uniqueItems: is not supported"},
+      {R"({"items": {"if": true}})", "#/items/if"},
+      {R"({"type": "number", "multipleOf": 0.1})", "#/multipleOf: is supported only as 1"},
+      {R"({"type": "string", "format": "klingon"})", "#/format: the format 'klingon' is not known"},
+      {R"({"type": "string", "pattern": "(?=a)b"})", "#/pattern: line 1, column 1: lookaround"},
+      {R"({"type": "string", "pattern": "a*b*", "maxLength": 3})",
+       "#/pattern: with minLength or maxLength"},
+      {R"({"$ref": "http://x/y"})", "not in this document"},
+      {R"({"$ref": "#/$defs/x"})", "there is nothing at $ref '#/$defs/x'"},
+      {R"({"$ref": "#"})", "circle"},
+      {R"({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"})",
+       "circle"},
+      {R"({"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["next"]})",
+       "can never end"},
+      {R"({"enum": [1, 2], "type": "string"})", "can never end"},
+      {R"({"type": "integer", "minimum": 5, "maximum": 4})", "can never end"},
+      {R"({"anyOf": []})", "#/anyOf: expected an array of schemas"},
+      {R"({"properties": []})", "#/properties: expected an object"},
+      {R"({"required": "a"})", "#/required: expected an array of names"},
+      {R"({"minLength": -1})", "#/minLength: expected a whole number"},
+      {R"({"minItems": 1.5})", "#/minItems: expected a whole number"},
+      {R"({"minimum": "a"})", "#/minimum: expected a number"},
+      {R"({"minProperties": 2})", "#/minProperties: is supported only"},
+      {R"({"properties": {"a": 3}})", "#/properties/a: expected a schema"},
+      {R"(3)", "#: expected a schema"},
+      {R"({"patternProperties": {"a": true, "b": {"type": "null"}}})", "several patterns"},
+      {R"({"patternProperties": {"a": true}, "properties": {"ba": true}})",
+       "matches the member 'ba'"},
+  };
+  for (const auto& c : cases) {
+    CAPTURE(c.schema);
+    const std::string said =
+        error_text([&] { grammar::Automaton automaton(rules_of(c.schema)); }, Exit::Usage);
+    CAPTURE(said);
+    CHECK(has(said, c.says));
+    CHECK(has(said, "schema"));
+  }
+  CHECK(has(error_text([] { parse_user_json("{\"a\": }", "file.json"); }, Exit::Usage),
+            "file.json: is no JSON: parse error at line 1, column 7"));
+  CHECK(has(error_text([] { parse_user_json(std::string(100'000, '['), "f"); }, Exit::Usage),
+            "nests more than 200 deep"));
+}
+
+TEST_CASE("oneOf is kept where types or constants keep it, and said where they do not") {
+  const auto notes = [](const char* schema) {
+    return json_schema_rules(parse_user_json(schema, "s"), "s").notes;
+  };
+  CHECK(notes(R"({"oneOf": [{"type": "integer"}, {"type": "string"}]})").empty());
+  CHECK(notes(R"({"oneOf": [{"properties": {"t": {"const": 1}}, "required": ["t"]},
+                            {"properties": {"t": {"const": 2}}, "required": ["t"]}]})")
+            .empty());
+  const auto said = notes(R"({"oneOf": [{"type": "integer"}, {"type": "number"}]})");
+  REQUIRE(said.size() == 1);
+  CHECK(has(said[0], "s: #/oneOf: choices 0 and 1 may both hold"));
+}
+
+TEST_CASE("a request's response_format is text, an object or a schema") {
+  const auto rules = [](const char* text) {
+    return response_format_rules(parse_user_json(text, "f"), "f");
+  };
+  CHECK(!rules(R"({"type": "text"})"));
+  CHECK(read(rules(R"({"type": "json_object"})")->rules, R"({"a": 1})").whole);
+  CHECK(!read(rules(R"({"type": "json_object"})")->rules, "[]").alive);
+  const auto schema = rules(R"({"type": "json_schema", "json_schema": {"name": "n", "strict": true,
+      "schema": {"type": "integer"}}})");
+  CHECK(read(schema->rules, "1").whole);
+  for (const char* bad : {"3", "{}", R"({"type": "xml"})", R"({"type": "json_schema"})"}) {
+    CHECK(has(error_text([&] { rules(bad); }, Exit::Usage), "f: "));
+  }
+}
+
+}  // namespace
+}  // namespace skald::test

@@ -1,0 +1,132 @@
+#include "engine/grammar/regex.h"
+
+#include <regex>
+
+#include "tests/catch.h"
+#include "tests/engine/grammar/grammar_tools.h"
+#include "tests/error_text.h"
+
+namespace skald::test {
+namespace {
+
+using grammar::parse_regex;
+using grammar::Regex;
+using grammar::regex_rules;
+using grammar::RegexMatch;
+
+TEST_CASE("expressions match whole texts as std::regex does") {
+  const char* const expressions[] = {
+      "abc",          "a|b|cd",       "(a|b)*c",   "a{2,3}b?", "[a-c]+[^a-c]", "\\d+\\.\\d*",
+      "\\w+\\s\\w+",  "(?:ab){2}",    "a.c",       "a*?b+?",   "^ab$",         "^a|b$",
+      "[\\d\\-x]+",   "\\x41\\u0042", "x{0}y",     "a{2,}",    "(a(b(c)?)?)?", "[.*+]\\.",
+      "\\(\\[\\]\\)", "a||b",         "[^\\s]\\S", "(a*)*b",   "[a-]",         "\\D\\W"};
+  const std::string alphabet = "abc1.x- A(";
+  size_t matched = 0;
+  for (const char* expression : expressions) {
+    const std::regex reference(expression, std::regex::ECMAScript);
+    const grammar::Rules rules = regex_rules(expression, "r");
+    Random random(1);
+    std::vector<std::string> texts{"",     "abc", "1.",   "1.5", "ab ab",
+                                   "abab", "AB",  "([])", "..",  "+."};
+    for (int i = 0; i < 400; ++i) {
+      std::string text;
+      for (size_t n = below(random, 6); n > 0; --n)
+        text += alphabet[below(random, alphabet.size())];
+      texts.push_back(text);
+    }
+    for (const std::string& text : texts) {
+      CAPTURE(expression, text);
+      const bool expected = std::regex_match(text, reference);
+      matched += expected;
+      if (read(rules, text).whole != expected) CHECK(read(rules, text).whole == expected);
+    }
+  }
+  CHECK(matched > 300);
+}
+
+TEST_CASE("classes and dots know whole characters") {
+  CHECK(read(regex_rules("[^a]", "r"), "日").whole);
+  CHECK(!read(regex_rules("[^日]", "r"), "日").alive);
+  CHECK(read(regex_rules("[à-ü]{2}", "r"), "éñ").whole);
+  CHECK(read(regex_rules(".", "r"), "\xF0\x9F\x98\x80").whole);
+  CHECK(!read(regex_rules(".", "r"), "\n").alive);
+  CHECK(!read(regex_rules("[^a]", "r"), "\xED\xA0\x80").alive);  // a surrogate
+  CHECK(!read(regex_rules("[^a]", "r"), "\xC0\x80").alive);
+  CHECK(read(regex_rules("\\u{1F600}\\x{e9}", "r"), "\xF0\x9F\x98\x80\xC3\xA9").whole);
+  CHECK(read(regex_rules("(?<year>\\d{4})-(?P<m>\\d\\d)", "r"), "2024-12").whole);
+}
+
+TEST_CASE("what an expression cannot say here is an error with its place") {
+  const struct {
+    const char* text;
+    const char* says;
+  } cases[] = {
+      {"a(?=b)", "column 2: lookaround"},
+      {"(?<!a)b", "lookaround"},
+      {"(?i)a", "flags"},
+      {"(a)\\1", "references to groups"},
+      {"\\bword", "word borders"},
+      {"\\p{L}", "Unicode properties"},
+      {"a++", "possessive"},
+      {"a**", "repetition of a repetition"},
+      {"*a", "nothing before it"},
+      {"(a", "never closed"},
+      {"a)", "a ) without its ("},
+      {"[a", "never closed"},
+      {"[]", "holds no character"},
+      {"[b-a]", "ends before"},
+      {"[\\d-z]", "from one character"},
+      {"a^b", "^ stands only"},
+      {"a$b", "nothing can follow $"},
+      {"(^a)", "not supported in a group"},
+      {"\\", "nothing follows"},
+      {"\\y", "unknown escape"},
+      {"a{3,2}", "at least 3"},
+      {"[[:alpha:]]", "by name"},
+      {"\xC3", "no valid UTF-8"},
+  };
+  for (const auto& c : cases) {
+    CAPTURE(c.text);
+    CHECK(has(error_text([&] { regex_rules(c.text, "--regex"); }, Exit::Usage), c.says));
+  }
+  CHECK(has(error_text([&] { regex_rules(std::string(10'000, '('), "r"); }, Exit::Usage),
+            "200 groups"));
+}
+
+TEST_CASE("an expression limited in length says the same texts, of those lengths") {
+  const char* const expressions[] = {"[ab]*", "a[ab]+b", "(ab)*", "a|b{2,9}|[ab]{3}",
+                                     "aa",    "(a|b)*b"};
+  for (const char* expression : expressions) {
+    const Regex regex = parse_regex(expression, "r", RegexMatch::Whole);
+    for (uint64_t least = 0; least < 5; ++least) {
+      for (uint64_t most = least; most < 7; ++most) {
+        const auto limited = with_length(regex, least, most);
+        CAPTURE(expression, least, most);
+        REQUIRE(limited);
+        grammar::Rules rules;
+        rules.root = rules.add("r");
+        rules.define(rules.root, add_regex(rules, *limited, [](Rules& r, const auto& chars) {
+                       return r.one_of(chars);
+                     }));
+        const grammar::Rules all = regex_rules(expression, "r");
+        for (unsigned length = 0; length < 8; ++length) {
+          for (unsigned bits = 0; bits < 1u << length; ++bits) {
+            std::string text;
+            for (unsigned i = 0; i < length; ++i) text += bits >> i & 1 ? 'a' : 'b';
+            const bool expected = length >= least && length <= most && read(all, text).whole;
+            bool whole = false;
+            try {
+              whole = read(rules, text).whole;
+            } catch (const Error&) {  // no text is left
+            }
+            if (whole != expected) REQUIRE(whole == expected);
+          }
+        }
+      }
+    }
+  }
+  CHECK(!with_length(parse_regex("a*b*", "r", RegexMatch::Whole), 0, 3));
+}
+
+}  // namespace
+}  // namespace skald::test
