@@ -3,8 +3,8 @@
 
 #include "tests/app/batch_files.h"
 #include "tests/catch.h"
-#include "tests/hostile.h"
 #include "tests/error_text.h"
+#include "tests/hostile.h"
 
 namespace skald::test {
 namespace {
