@@ -71,7 +71,7 @@ TEST_CASE("a config.json that is broken, absurd or of another kind is told by ke
       {"[]", "is not a JSON object"},
       {std::string(100000, '['), "not valid JSON"},
       {"{}", "'model_type' is missing"},
-      {with("model_type", "gpt2"), "the architecture 'gpt2' is not supported; these are: llama"},
+      {with("model_type", "gpt2"), "the architecture 'gpt2' is not supported; these are: "},
       {with("model_type", 5), "'model_type'"},
       {with("hidden_size", 1e18), "'hidden_size'"},
       {with("hidden_size", -1), "'hidden_size' is -1"},

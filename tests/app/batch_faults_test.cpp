@@ -4,6 +4,7 @@
 #include "tests/app/batch_files.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
+#include "tests/hostile.h"
 
 namespace skald::test {
 namespace {
@@ -197,7 +198,7 @@ TEST_CASE("one hostile line hurts nobody") {
   requests += "{\"id\":\"last\",\"prompt\":\"a\"}\n";
   const BatchFiles files(requests);
   Invocation invocation{files.arguments({"--plain", "-n", "2", "--ignore-eos"}), ""};
-  invocation.address_space = uint64_t{1} << 30;
+  if (kLimitMemory) invocation.address_space = uint64_t{1} << 30;
   const Outcome outcome = run_program(invocation);
   CAPTURE(outcome.err);
   CHECK(outcome.code == 5);
