@@ -45,7 +45,7 @@ void append_number(std::string& to, uint64_t number) {
 
 template <class T>
 void take(std::string_view& from, std::span<T> values) {
-  std::memcpy(values.data(), from.data(), values.size_bytes());
+  if (!values.empty()) std::memcpy(values.data(), from.data(), values.size_bytes());
   from.remove_prefix(values.size_bytes());
 }
 

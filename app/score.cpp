@@ -229,17 +229,17 @@ int score(ScoreFlags& flags) {
 }  // namespace
 
 void add_score(CLI::App& program, Action& chosen) {
-  CLI::App* command =
-      add_command(program, "score",
-                  "Says how probable a continuation is after a context, for each line of a file: "
-                  "an object with\n"
-                  "\"context\" and \"continuation\", or \"context_ids\" and \"continuation_ids\". "
-                  "A context that\n"
-                  "several lines have is computed once. Exit code 5 says that some lines failed.",
-                  {"skald score model.gguf -i questions.jsonl -o scores.jsonl",
-                   "skald score model.gguf -i questions.jsonl -o scores.jsonl --resume",
-                   "echo '{\"context\": \"The sky is\", \"continuation\": \" blue\"}' | skald "
-                   "score -m model/"});
+  CLI::App* command = add_command(
+      program, "score",
+      "Says how probable continuations are after their contexts. A line is an object "
+      "with \"context\"\n"
+      "and \"continuation\", or \"context_ids\" and \"continuation_ids\". A context that "
+      "several lines\n"
+      "have is computed once. Exit code 5 says that some lines failed.",
+      {"skald score model.gguf -i questions.jsonl -o scores.jsonl",
+       "skald score model.gguf -i questions.jsonl -o scores.jsonl --resume",
+       "echo '{\"context\": \"The sky is\", \"continuation\": \" blue\"}' | skald "
+       "score -m model/"});
   auto flags = std::make_shared<ScoreFlags>();
   command->add_option("MODEL", flags->model_word, "")->option_text("[MODEL]")->check(not_empty());
   add_model_flag(*command, flags->model);

@@ -68,12 +68,21 @@ TEST_CASE("what is printed is what the grammar says, with every tokenizer and at
                                                   "s")
                                     .rules;
   for (const auto& tokenizer : some_tokenizers()) {
+    const std::string hard = "日本é";
+    const bool writes_everything = has(tokenizer->decode(tokenizer->encode(hard, {})), hard);
     for (const TextStream::Begin begin :
          {TextStream::Begin::Text, TextStream::Begin::Continuation}) {
       for (const grammar::Rules* rules : {&expression, &spaced, &schema}) {
         for (uint64_t seed = 0; seed < 12; ++seed) {
           std::vector<int32_t> ids;
-          const std::string text = write(*rules, *tokenizer, begin, seed, ids);
+          std::string text;
+          try {
+            text = write(*rules, *tokenizer, begin, seed, ids);
+          } catch (const Error& error) {  // a character came, and the next one has no token
+            CAPTURE(tokenizer->name(), error.what());
+            CHECK(!writes_everything);
+            continue;
+          }
           if (text == "too long") continue;
           CAPTURE(tokenizer->name(), text, ids);
           CHECK(read(*rules, text).whole);
