@@ -89,7 +89,7 @@ void PrefixIndex::insert(std::span<const int32_t> tokens, std::span<const uint64
 }
 
 bool PrefixIndex::release_one() {
-  for (const auto& [used, hash] : leaves_) {
+  for (const auto [used, hash] : leaves_) {  // copies: the entry goes
     const Node node = nodes_.at(hash);
     if (pool_.shared(node.page)) continue;
     leaves_.erase({used, hash});
