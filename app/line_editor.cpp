@@ -78,6 +78,9 @@ class LineEditor final : public LineSource {
     }
     el_source(editor_, nullptr);
     bind({{L"\\e[200~", L"skald-paste"}, {L"\\e[9997~", L"skald-to-end"}});
+    // libedit sets its mode after it has drawn the prompt; a Ctrl-D between the two must not be
+    // lost.
+    terminal_.hide_keys();
   }
 
   ~LineEditor() override {

@@ -22,8 +22,8 @@ class PlainLines final : public LineSource {
 
   Got read(const std::string& prompt, std::string& line) override {
     if (!terminal_) return read_line(prompt, line);
+    terminal_->show_keys();  // before the prompt, which says that Ctrl-D counts
     StandardOutput().write(prompt);
-    terminal_->show_keys();
     const Got got = read_line(prompt, line);
     terminal_->hide_keys();
     return got;

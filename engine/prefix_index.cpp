@@ -89,7 +89,8 @@ void PrefixIndex::insert(std::span<const int32_t> tokens, std::span<const uint64
 }
 
 bool PrefixIndex::release_one() {
-  for (const auto& [used, hash] : leaves_) {
+  for (const auto& leaf : leaves_) {
+    const auto [used, hash] = leaf;  // a copy: the entry goes
     const Node node = nodes_.at(hash);
     if (pool_.shared(node.page)) continue;
     leaves_.erase({used, hash});

@@ -1,48 +1,20 @@
 // An executor that counts the rows that it is asked to compute, and leaves the work to another.
 #pragma once
 
-#include <memory>
-#include <utility>
-
-#include "engine/backend.h"
+#include "tests/engine/wrapped_executor.h"
 
 namespace skald::test {
 
-class CountingExecutor final : public Executor {
+class CountingExecutor final : public WrappedExecutor {
  public:
-  explicit CountingExecutor(std::unique_ptr<Executor> inner) : inner_(std::move(inner)) {}
+  using WrappedExecutor::WrappedExecutor;
 
   int64_t rows = 0;
 
   int64_t run(Step step) override {
     for (const SeqRows& part : step) rows += std::ssize(part.tokens);
-    return inner_->run(step);
+    return WrappedExecutor::run(step);
   }
-
-  const Program& program() const override { return inner_->program(); }
-  int64_t max_rows() const override { return inner_->max_rows(); }
-  int64_t context() const override { return inner_->context(); }
-  PagePool& pages() override { return inner_->pages(); }
-  std::span<const float> logits(int64_t row) override { return inner_->logits(row); }
-  std::vector<Picked> pick(std::span<const PickRequest> r) override { return inner_->pick(r); }
-  int64_t logit_rows() const override { return inner_->logit_rows(); }
-  void observe(Observer observer) override { inner_->observe(std::move(observer)); }
-  const MemoryPlan& plan() const override { return inner_->plan(); }
-  int64_t bytes_allocated() const override { return inner_->bytes_allocated(); }
-  int64_t cache_bytes_per_token() const override { return inner_->cache_bytes_per_token(); }
-  DType cache_type() const override { return inner_->cache_type(); }
-  std::string description() const override { return inner_->description(); }
-  std::string page_format() const override { return inner_->page_format(); }
-  int64_t page_bytes() const override { return inner_->page_bytes(); }
-  void read_page(int32_t page, std::span<std::byte> bytes) override {
-    inner_->read_page(page, bytes);
-  }
-  void write_page(int32_t page, std::span<const std::byte> bytes) override {
-    inner_->write_page(page, bytes);
-  }
-
- private:
-  std::unique_ptr<Executor> inner_;
 };
 
 }  // namespace skald::test

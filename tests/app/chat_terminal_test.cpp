@@ -353,6 +353,7 @@ TEST_CASE("Ctrl-Z gives the terminal to the shell, and coming back draws the lin
   ChatModel model;
   Terminal terminal(model.chat(1));
   CHECK(terminal.wait_for("> "));
+  CHECK(becomes_raw(terminal));
   terminal.type("half ");
   CHECK(terminal.wait_for("half "));
   terminal.type("\x1a");

@@ -68,7 +68,7 @@ TEST_CASE("what is printed is what the grammar says, with every tokenizer and at
                                                   "s")
                                     .rules;
   for (const auto& tokenizer : some_tokenizers()) {
-    const std::string hard = "日本é";
+    const std::string hard = "日本é\n{\"}";
     const bool writes_everything = has(tokenizer->decode(tokenizer->encode(hard, {})), hard);
     for (const TextStream::Begin begin :
          {TextStream::Begin::Text, TextStream::Begin::Continuation}) {

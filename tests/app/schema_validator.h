@@ -5,8 +5,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace skald::test {
 
@@ -47,8 +49,12 @@ class SchemaValidator {
       return count;
     };
     if (keyword == "$ref") {
-      const std::string pointer = rule.get<std::string>().substr(1);
-      return valid(root_.at(Value::json_pointer(pointer)), value);
+      const Value& target = root_.at(Value::json_pointer(rule.get<std::string>().substr(1)));
+      // A schema that leads to itself without a step into the value allows nothing more by that.
+      const auto [place, fresh] = open_.emplace(&target, &value);
+      const bool holds = fresh && valid(target, value);
+      if (fresh) open_.erase(place);
+      return holds;
     }
     if (keyword == "type") {
       if (rule.is_string()) return has_type(value, rule);
@@ -138,6 +144,7 @@ class SchemaValidator {
   }
 
   const Value& root_;
+  mutable std::set<std::pair<const Value*, const Value*>> open_;  // references being followed
 };
 
 }  // namespace skald::test
