@@ -25,9 +25,11 @@ namespace {
 constexpr int kMostRows = 8;
 constexpr int kWarps = 16;  // consumers
 constexpr int kConsumerThreads = kWarps * 32;
-constexpr int kThreads = kConsumerThreads + 32;
+constexpr int kStagingThreads = kConsumerThreads + 32;  // and the finisher
+constexpr int kThreads = kStagingThreads + 32;          // and the producer
 constexpr int kTileCols = kWarps * tiles::kPartCols;
 constexpr int kFewestSlots = 3, kMostSlots = 12;
+constexpr int kMostSets = 4;  // of partial sums
 
 // See gemv_sm90: more than half of the shared memory, and little enough for attention beside it.
 constexpr int kBlockBytes = 160 * 1024;
@@ -35,14 +37,23 @@ constexpr int kMostBlockBytes = 226 * 1024;
 
 constexpr int kPartialRow = 20;  // floats: 16, and no bank twice
 
-// Shared memory: the ring, two sets of partial sums, the activations, their scales (a part's 8 rows
+// What is taken off for an offset of codes, or a minimum, is a product of numbers that are f16 and
+// sums of activations, by one matrix instruction a part; else it is where a block's sum begins.
+template <class F>
+constexpr bool kSumsByProduct = requires(LaneScales<typename F::Scales> s, uint32_t (&rows)[2]) {
+  s.mins(rows);
+};
+
+// Shared memory: the ring, sets of partial sums, the activations, their scales (a part's 8 rows
 // together) and their sums (a block's 8 rows together). An activation row starts 64 bytes further
 // than a multiple of 128, so that two rows' reads fall into different banks.
 struct Layout {
   int parts;    // of a row of the matrix
   int records;  // of a group of rows
   int record_bytes, tile_records;
+  int tiles;  // of a group
   int slots, slot_bytes;
+  int sets, set_floats;
   int partials_at, activations_at, activation_row, scales_at, sums_at, bytes;
   int groups, groups_each;  // as in gemv_sm90
 };
@@ -60,11 +71,15 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
   const int each = layout.groups / blocks;
   layout.groups_each = each < kFewGroups ? each : each * 3 / 4;
 
-  const int partials = 2 * kWarps * a.rows * kPartialRow * 4;
+  layout.tiles = (layout.parts + kWarps - 1) / kWarps;
+  layout.sets = a.rows <= 4 ? kMostSets : kMostSets - 1;
+  layout.set_floats = kWarps * a.rows * kPartialRow;
+  const int partials = layout.sets * layout.set_floats * 4;
   layout.activation_row = layout.parts * tiles::kPartCols + 32;
   const int64_t activations = int64_t{a.rows} * layout.activation_row * 2;
   const int scales = layout.parts * kMostRows * 4;
-  const int sums = scales * (tiles::kPartCols / F::Scales::kCols);
+  const int sums = layout.parts * (kSumsByProduct<F> ? a.rows : kMostRows) *
+                   (tiles::kPartCols / F::Scales::kCols) * 4;
   const int64_t others = partials + activations + scales + sums;
   const bool usual = others + kFewestSlots * layout.slot_bytes <= kBlockBytes;
   const int64_t slots = ((usual ? kBlockBytes : kMostBlockBytes) - others) / layout.slot_bytes;
@@ -153,60 +168,82 @@ __device__ void fetch(const LinearLaunch& a, const Layout& layout, char* ring, i
   }
 }
 
-__device__ inline void consumers_meet() { named_barrier<1, kConsumerThreads>(); }
-
 struct Activations {
   // [rows, activation_row]; of every 32, first the eight that lane l % 4 = 0 of a group multiplies.
   __half* values;
   float* scales;  // [parts, 8]: what a part's sums are to be multiplied by
-  // Of the values of each block of kCols columns. Without minimums: float [blocks, 8], times what
-  // is to be taken off for the offset of codes. With: f16 [parts, 8, 2 * blocks of a part], times
-  // kSumUnit, first the f16 next to each, then what is left.
+  // Of the values of each block of kCols columns. kSumsByProduct: f16 [parts, rows, 2 * blocks of a
+  // part], times kSumUnit, first the f16 next to each, then what is left. Else float [blocks, 8],
+  // times what is to be taken off for the offset of codes.
   char* sums;
+  float (*squares)[kWarps];  // of what comes to be normalized
 };
 constexpr float kSumUnit = 1.0f / 64;
 
-// A part of one row, four columns a lane, as f16 and a power of two; a lane's `x` that lies beyond
-// the matrix is zero. For a whole warp.
-template <class F>
-__device__ void store_part(const Activations& to, const Layout& layout, int row, int part,
-                           float4 x) {
+// A part of kItems rows or parts, four columns a lane, as f16 and a power of two.
+struct Item {
+  int row, part;
+  bool valid;
+};
+template <class F, int kItems>
+__device__ void store_parts(const Activations& to, const LinearLaunch& a, const Layout& layout,
+                            const Item (&items)[kItems], const float4* x) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  float most = fmaxf(fmaxf(fabsf(x.x), fabsf(x.y)), fmaxf(fabsf(x.z), fabsf(x.w)));
-#pragma unroll
-  for (int offset = 16; offset > 0; offset /= 2) {
-    most = fmaxf(most, __shfl_xor_sync(~0u, most, offset));
-  }
-  // 2^e <= most < 2^(e + 1) becomes 2^14: e + 127 are the upper bits. What is too small for a
-  // power's inverse to be a float is zero beside any other number. Infinity and NaN stay what they
-  // are and are found among the logits.
-  const int exponent = min(max(static_cast<int>(__float_as_uint(most) >> 23), 14 + 2), 254);
-  const float up = __uint_as_float(static_cast<uint32_t>(254 + 14 - exponent) << 23);
-  const float down = __uint_as_float(static_cast<uint32_t>(exponent - 14) << 23);
   constexpr float kOdd = F::Codes::kOddScale;
-  const uint2 four = {pack(Half(), x.x * up, x.y * up),
-                      pack(Half(), x.z * (up / kOdd), x.w * (up / kOdd))};
   const int place = lane / 8 * 32 + lane % 4 * 8 + lane / 4 % 2 * 4;
-  *reinterpret_cast<uint2*>(to.values + row * layout.activation_row + part * tiles::kPartCols +
-                            place) = four;
-  float sum =
-      (low_half(four.x) + high_half(four.x)) + (low_half(four.y) + high_half(four.y)) * kOdd;
+  int exponents[kItems];
+  float sums[kItems];
+#pragma unroll
+  for (int i = 0; i < kItems; ++i) {
+    // Floats that are not negative are in the order of their bits.
+    const float most =
+        fmaxf(fmaxf(fabsf(x[i].x), fabsf(x[i].y)), fmaxf(fabsf(x[i].z), fabsf(x[i].w)));
+    exponents[i] = static_cast<int>(__reduce_max_sync(~0u, __float_as_uint(most)) >> 23);
+  }
+#pragma unroll
+  for (int i = 0; i < kItems; ++i) {
+    // 2^e <= most < 2^(e + 1) becomes 2^14: e + 127 are the upper bits. What is too small for a
+    // power's inverse to be a float is zero beside any other number. Infinity and NaN stay what
+    // they are and are found among the logits.
+    exponents[i] = min(max(exponents[i], 14 + 2), 254);
+    const float up = __uint_as_float(static_cast<uint32_t>(254 + 14 - exponents[i]) << 23);
+    const uint2 four = {pack(Half(), x[i].x * up, x[i].y * up),
+                        pack(Half(), x[i].z * (up / kOdd), x[i].w * (up / kOdd))};
+    if (items[i].valid) {
+      *reinterpret_cast<uint2*>(to.values + items[i].row * layout.activation_row +
+                                items[i].part * tiles::kPartCols + place) = four;
+    }
+    sums[i] =
+        (low_half(four.x) + high_half(four.x)) + (low_half(four.y) + high_half(four.y)) * kOdd;
+  }
   constexpr int kLanes = F::Scales::kCols / 4, kBlocks = 32 / kLanes;
 #pragma unroll
-  for (int offset = 1; offset < kLanes; offset *= 2) sum += __shfl_xor_sync(~0u, sum, offset);
-  if (lane % kLanes == 0) {
-    const int block = lane / kLanes;
-    if constexpr (F::kHasMin) {
-      __half* sums =
-          reinterpret_cast<__half*>(to.sums) + (part * kMostRows + row) * (2 * kBlocks) + block;
-      sums[0] = __float2half_rn(sum * kSumUnit);
-      sums[kBlocks] = __float2half_rn(sum * kSumUnit - __half2float(sums[0]));
-    } else {
-      reinterpret_cast<float*>(to.sums)[(part * kBlocks + block) * kMostRows + row] =
-          sum * (-F::kOffset * kCodeUnit);
+  for (int offset = 1; offset < kLanes; offset *= 2) {
+#pragma unroll
+    for (int i = 0; i < kItems; ++i) sums[i] += __shfl_xor_sync(~0u, sums[i], offset);
+  }
+#pragma unroll
+  for (int i = 0; i < kItems; ++i) {
+    const Item& item = items[i];
+    if (!item.valid) continue;
+    if (lane % kLanes == 0) {
+      const int block = lane / kLanes;
+      if constexpr (kSumsByProduct<F>) {
+        __half* at = reinterpret_cast<__half*>(to.sums) +
+                     (item.part * a.rows + item.row) * (2 * kBlocks) + block;
+        const __half next = __float2half_rn(sums[i] * kSumUnit);
+        at[0] = next;
+        at[kBlocks] = __float2half_rn(sums[i] * kSumUnit - __half2float(next));
+      } else {
+        reinterpret_cast<float*>(to.sums)[(item.part * kBlocks + block) * kMostRows + item.row] =
+            sums[i] * (-F::kOffset * kCodeUnit);
+      }
+    }
+    if (lane == 0) {
+      to.scales[item.part * kMostRows + item.row] =
+          __uint_as_float(static_cast<uint32_t>(exponents[i] - 14) << 23) * (1 / kCodeUnit);
     }
   }
-  if (lane == 0) to.scales[part * kMostRows + row] = down * (1 / kCodeUnit);
 }
 
 __device__ inline float4 load_four(const float* row, int at) {
@@ -220,50 +257,60 @@ __device__ float4 load_four(const T* row, int at) {
 }
 __device__ inline float squares(float4 x) { return x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w; }
 
-// Every thread takes every kConsumerThreads-th four columns of a row: a warp those of one part.
-template <class F, class T>
-__device__ void stage_rows(const LinearLaunch& a, const Layout& layout, const Activations& to) {
+// Brings the rows into shared memory: a warp takes every kWarps-th part of each. To be normalized
+// they are multiplied by the weights alone; the finisher multiplies by what all have in common.
+template <class F, class T, bool kNormed>
+__device__ void stage(const LinearLaunch& a, const Layout& layout, const Activations& to) {
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int fours = static_cast<int>(a.ins / 4);
-  for (int i = warp; i < a.rows * layout.parts; i += kWarps) {
-    const int row = i / layout.parts, part = i % layout.parts, at = part * 32 + lane;
-    const T* in = static_cast<const T*>(a.in) + row * a.ins;
-    store_part<F>(to, layout, row, part, at < fours ? load_four(in, at) : float4{});
-  }
-}
-
-template <class F>
-__device__ void stage_normed(const LinearLaunch& a, const Layout& layout, const Activations& to,
-                             float (*scratch)[kWarps]) {
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int fours = static_cast<int>(a.ins / 4);
-  for (int row = 0; row < a.rows; ++row) {
-    const float* in = static_cast<const float*>(a.in) + row * a.ins;
-    float sum = 0;
-#pragma unroll 4
-    for (int at = threadIdx.x; at < fours; at += kConsumerThreads) {
-      sum += squares(load_four(in, at));
-    }
-    sum = warp_sum(sum);
-    if (lane == 0) scratch[row][warp] = sum;
-  }
-  consumers_meet();
-  for (int row = 0; row < a.rows; ++row) {
-    const float* in = static_cast<const float*>(a.in) + row * a.ins;
-    float sum = 0;
+  const int fours = static_cast<int>(a.ins / 4), turns = layout.tiles, items = a.rows * turns;
+  constexpr int kInFlight = 8, kTogether = 2;
+  using In = std::conditional_t<kNormed, float, T>;
+  const In* in = static_cast<const In*>(a.in);
+  float4 weights[kInFlight] = {};
+  const auto load_weights = [&](int turn) {
 #pragma unroll
-    for (int i = 0; i < kWarps; ++i) sum += scratch[row][i];
-    const float scale = rsqrtf(sum / static_cast<float>(a.ins) + a.norm_eps);
-    for (int part = warp; part < layout.parts; part += kWarps) {
-      const int at = part * 32 + lane;
-      float4 x = {};
-      if (at < fours) {
-        x = load_four(in, at);
-        const float4 weight = load_four(a.norm_weight, at);
-        x = {x.x * scale * weight.x, x.y * scale * weight.y, x.z * scale * weight.z,
-             x.w * scale * weight.w};
+    for (int i = 0; i < kInFlight; ++i) {
+      const int at = (turn * kWarps + warp) * 32 + lane;
+      if (i < items && at < fours) {
+        weights[i] = __ldg(reinterpret_cast<const float4*>(a.norm_weight) + at);
       }
-      store_part<F>(to, layout, row, part, x);
+      if (++turn == turns) turn = 0;
+    }
+  };
+  if (kNormed) load_weights(0);
+  wait_for_kernel_ahead();
+  float sum = 0;
+  int row = 0, turn = 0;
+#pragma unroll 1
+  for (int first = 0; first < items; first += kInFlight) {
+    float4 x[kInFlight] = {};
+    Item of[kInFlight];
+    if (kNormed && first > 0) load_weights(turn);
+#pragma unroll
+    for (int i = 0; i < kInFlight; ++i) {
+      const int part = turn * kWarps + warp, at = part * 32 + lane;
+      of[i] = {row, part, first + i < items && part < layout.parts};
+      if (of[i].valid && at < fours) x[i] = load_four(in + row * a.ins, at);
+      if (++turn == turns) turn = 0, ++row;
+    }
+#pragma unroll
+    for (int i = 0; i < kInFlight; i += kTogether) {
+      if (first + i >= items) break;
+      if (kNormed) {
+#pragma unroll
+        for (int n = i; n < i + kTogether; ++n) {
+          sum += squares(x[n]);
+          const float4& w = weights[n];
+          x[n] = {x[n].x * w.x, x[n].y * w.y, x[n].z * w.z, x[n].w * w.w};
+          if (of[n].row < a.rows && of[n].part + kWarps >= turns * kWarps) {
+            sum = warp_sum(sum);
+            if (lane == 0) to.squares[of[n].row][warp] = sum;
+            sum = 0;
+          }
+        }
+      }
+      const Item together[kTogether] = {of[i], of[i + 1]};
+      store_parts<F, kTogether>(to, a, layout, together, x + i);
     }
   }
 }
@@ -272,6 +319,7 @@ __device__ void stage_normed(const LinearLaunch& a, const Layout& layout, const 
 // Offsets and scales are of rows 2 * (lane % 4) and the next, sums for minimums of row lane / 4.
 struct LaneActivations {
   const char *values, *sums;
+  int part_sums;  // bytes
   const float* scales;
 };
 
@@ -283,7 +331,7 @@ __device__ void multiply_part(float (&totals)[4], const char* record, int part_o
   LanePart<F> weights;
   weights.load(record, part_of_record, static_cast<int>(threadIdx.x) % 32);
   const char* values = in.values + part * (tiles::kPartCols * 2);
-  const char* sums = in.sums + part * (kBlocks * kMostRows * 4);
+  const char* sums = in.sums + part * in.part_sums;
   float products[4] = {}, c[4];
 #pragma unroll
   for (int unit = 0; unit < tiles::kUnits; ++unit) {
@@ -294,7 +342,7 @@ __device__ void multiply_part(float (&totals)[4], const char* record, int part_o
       const int b = F::Scales::kCols == 16 ? unit * 2 + m : unit;
       if (begins) {
         float2 offset = {0, 0};
-        if (!F::kHasMin) offset = *reinterpret_cast<const float2*>(sums + b * kMostRows * 4);
+        if (!kSumsByProduct<F>) offset = *reinterpret_cast<const float2*>(sums + b * kMostRows * 4);
         c[0] = c[2] = offset.x;
         c[1] = c[3] = offset.y;
       }
@@ -309,7 +357,7 @@ __device__ void multiply_part(float (&totals)[4], const char* record, int part_o
   }
   const float2 scales = *reinterpret_cast<const float2*>(in.scales + part * kMostRows);
   float min_products[4] = {};
-  if constexpr (F::kHasMin) {
+  if constexpr (kSumsByProduct<F>) {
     // Blocks twice: by the sums as f16, and by what is left of them.
     uint32_t mins[2];
     weights.scales.mins(mins);
@@ -326,101 +374,144 @@ __device__ void multiply_part(float (&totals)[4], const char* record, int part_o
     if constexpr (F::kHasMin) {
       constexpr float kUnit = kCodeUnit / decltype(weights.scales)::kMinUnit / kSumUnit;
       sum -= weights.scales.row_min(i / 2) * (min_products[i] * kUnit);
+    } else if constexpr (kSumsByProduct<F>) {
+      sum -= min_products[i] * (F::kOffset * kCodeUnit / kSumUnit);
     }
     totals[i] += (i % 2 ? scales.y : scales.x) * sum;
   }
 }
 
-// Where a thread's one result of 16 weight rows goes, and what is added to it. Fetched while the
-// products are still being computed.
-struct Finish {
-  int row, weight_row;  // of the step; of the 16, for Gated of the gate
-  bool mine;
-  float bias[2] = {0, 0}, old = 0;
-
-  __device__ Finish(const LinearLaunch& a, int64_t first) {
-    const int thread = static_cast<int>(threadIdx.x);
-    const bool gated = a.epilogue == Epilogue::Gated;
-    const int results = gated ? tiles::kRows / 2 : tiles::kRows;
-    row = thread / results;
-    weight_row = thread % results * (gated ? 2 : 1);
-    mine = row < a.rows && first + weight_row < a.outs;
-    if (!mine) return;
-    if (a.bias) {
-      bias[0] = a.bias[first + weight_row];
-      if (gated) bias[1] = a.bias[first + weight_row + 1];
-    }
-    if (a.epilogue == Epilogue::AddTo) {
-      old = __ldcg(static_cast<const float*>(a.out) + row * a.outs + first + weight_row);
-    }
-  }
-
-  // Adds up the warps' shares, [warp, row, kPartialRow], and writes the result out.
-  template <class T>
-  __device__ void write(const LinearLaunch& a, int64_t first, const float* partials) const {
-    if (!mine) return;
-    const auto sum_of = [&](int i) {
-      float sum = bias[i];
-#pragma unroll
-      for (int warp = 0; warp < kWarps; ++warp) {
-        sum += partials[(warp * a.rows + row) * kPartialRow + weight_row + i];
-      }
-      return sum;
-    };
-    if (a.epilogue == Epilogue::Gated) {
-      const float value = activate(sum_of(0), a.activation) * sum_of(1);
-      static_cast<T*>(a.out)[row * (a.outs / 2) + (first + weight_row) / 2] = from_float<T>(value);
-      return;
-    }
-    const int64_t at = row * a.outs + first + weight_row;
-    if (a.epilogue == Epilogue::Store) {
-      static_cast<T*>(a.out)[at] = from_float<T>(sum_of(0));
-    } else {
-      static_cast<float*>(a.out)[at] = old + sum_of(0);
-    }
-  }
+// What passes between consumers and finisher: a ring of sets of partial sums.
+struct Sets {
+  float* partials;  // [sets, warp, row, kPartialRow]
+  int* groups;      // [sets]
+  uint64_t *begun, *ready, *drained;
 };
 
-template <class F, class T>
+// Adds up the warps' shares and writes results out. For one warp.
+template <class T>
+__device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& sets,
+                       const float (*squares)[kWarps]) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const bool gated = a.epilogue == Epilogue::Gated;
+  const int row_shift = gated ? 3 : 4;
+  constexpr int kEach = kMostRows * tiles::kRows / 32;
+  const auto row_of = [&](int i) { return (lane + 32 * i) >> row_shift; };
+  const int weight_row = gated ? lane % 8 * 2 : lane % 16;
+  float norms[kEach];
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) {
+    norms[i] = 1;
+    if (!a.norm_weight || row_of(i) >= a.rows) continue;
+    float sum = 0;
+#pragma unroll
+    for (int warp = 0; warp < kWarps; ++warp) sum += squares[row_of(i)][warp];
+    norms[i] = rsqrtf(sum / static_cast<float>(a.ins) + a.norm_eps);
+  }
+  for (Turn turn;; turn.next(layout.sets)) {
+    barrier_wait(&sets.begun[turn.slot], turn.lap & 1);
+    const int group = sets.groups[turn.slot];
+    if (group == kNoMore) break;
+    const int64_t weight = int64_t{group} * tiles::kRows + weight_row;
+    const bool inside = weight < a.outs;
+    float bias[2] = {0, 0}, old[kEach] = {}, sums[kEach][2];
+    if (a.bias && inside) {
+      bias[0] = __ldg(a.bias + weight);
+      if (gated) bias[1] = __ldg(a.bias + weight + 1);
+    }
+    if (a.epilogue == Epilogue::AddTo) {
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) {
+        if (row_of(i) < a.rows && inside) {
+          old[i] = __ldcg(static_cast<const float*>(a.out) + row_of(i) * a.outs + weight);
+        }
+      }
+    }
+    barrier_wait(&sets.ready[turn.slot], turn.lap & 1);
+    const float* set = sets.partials + turn.slot * layout.set_floats + weight_row;
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      if (row_of(i) >= a.rows) break;
+      const float* of_row = set + row_of(i) * kPartialRow;
+      float four[2][4] = {};
+#pragma unroll
+      for (int warp = 0; warp < kWarps; ++warp) {
+        const float* at = of_row + warp * a.rows * kPartialRow;
+        four[0][warp % 4] += at[0];
+        if (gated) four[1][warp % 4] += at[1];
+      }
+#pragma unroll
+      for (int n = 0; n < 2; ++n) {
+        sums[i][n] = ((four[n][0] + four[n][1]) + (four[n][2] + four[n][3])) * norms[i] + bias[n];
+      }
+    }
+    __syncwarp();
+    if (lane == 0) barrier_arrive(&sets.drained[turn.slot]);
+    if (!inside) continue;
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      const int row = row_of(i);
+      if (row >= a.rows) break;
+      if (gated) {
+        static_cast<T*>(a.out)[row * (a.outs / 2) + weight / 2] =
+            from_float<T>(activate(sums[i][0], a.activation) * sums[i][1]);
+      } else if (a.epilogue == Epilogue::Store) {
+        static_cast<T*>(a.out)[row * a.outs + weight] = from_float<T>(sums[i][0]);
+      } else {
+        static_cast<float*>(a.out)[row * a.outs + weight] = old[i] + sums[i][0];
+      }
+    }
+  }
+}
+
+template <class F>
 __device__ void consume(const LinearLaunch& a, const Layout& layout, const char* ring,
-                        const int* group_at, float* partials, const Activations& activations,
+                        const int* group_at, const Sets& sets, const Activations& activations,
                         uint64_t* full, uint64_t* empty) {
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   // Lanes without a row of their own take the last one's: their results go nowhere.
   const int row = min(lane / 4, a.rows - 1), first = lane % 4 * 2;
+  constexpr int kBlockSums = tiles::kPartCols / F::Scales::kCols * 4;  // bytes
   const LaneActivations in = {
       reinterpret_cast<const char*>(activations.values + row * layout.activation_row) +
           lane % 4 * 16,
-      activations.sums +
-          (F::kHasMin ? row * (tiles::kPartCols / F::Scales::kCols * 4) + lane % 4 * 4 : first * 4),
-      activations.scales + first};
-  const int partial_floats = kWarps * a.rows * kPartialRow;
-  Turn turn;
-  for (int count = 0;; ++count) {
+      activations.sums + (kSumsByProduct<F> ? row * kBlockSums + lane % 4 * 4 : first * 4),
+      kBlockSums * (kSumsByProduct<F> ? a.rows : kMostRows), activations.scales + first};
+  const char* records = ring + warp / F::kParts * F::kRecordBytes;
+  float* partials = sets.partials + (warp * a.rows + first) * kPartialRow + lane / 4;
+  const int mine = min(a.rows - first, 2);  // of the rows of this lane's totals
+  Turn turn, set;
+  for (;; set.next(layout.sets)) {
     barrier_wait(&full[turn.slot], turn.lap & 1);
     const int group = group_at[turn.slot];
+    if (warp == 0) {
+      if (set.lap > 0) barrier_wait(&sets.drained[set.slot], (set.lap - 1) & 1);
+      if (lane == 0) {
+        sets.groups[set.slot] = group;
+        barrier_arrive(&sets.begun[set.slot]);
+      }
+    }
     if (group == kNoMore) break;
-    const int64_t first_row = int64_t{group} * tiles::kRows;
-    const Finish finish(a, first_row);
     float totals[4] = {};
-    for (int tile = 0; tile < layout.parts; tile += kWarps, turn.next(layout.slots)) {
-      if (tile > 0) barrier_wait(&full[turn.slot], turn.lap & 1);
-      if (tile + warp < layout.parts) {
-        const char* record =
-            ring + turn.slot * layout.slot_bytes + warp / F::kParts * F::kRecordBytes;
-        multiply_part<F>(totals, record, warp % F::kParts, tile + warp, in);
+#pragma unroll 1
+    for (int part = warp;;) {
+      if (part < layout.parts) {
+        multiply_part<F>(totals, records + turn.slot * layout.slot_bytes, warp % F::kParts, part,
+                         in);
       }
       __syncwarp();
       if (lane == 0) barrier_arrive(&empty[turn.slot]);
+      turn.next(layout.slots);
+      part += kWarps;
+      if (part - warp >= layout.parts) break;
+      barrier_wait(&full[turn.slot], turn.lap & 1);
     }
-    float* set = partials + (count & 1) * partial_floats + warp * a.rows * kPartialRow;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      if (first + i % 2 < a.rows)
-        set[(first + i % 2) * kPartialRow + lane / 4 + i / 2 * 8] = totals[i];
-    }
-    consumers_meet();
-    finish.write<T>(a, first_row, partials + (count & 1) * partial_floats);
+    if (set.lap > 0) barrier_wait(&sets.drained[set.slot], (set.lap - 1) & 1);
+    float* to = partials + set.slot * layout.set_floats;
+    if (mine > 0) to[0] = totals[0], to[8] = totals[2];
+    if (mine > 1) to[kPartialRow] = totals[1], to[kPartialRow + 8] = totals[3];
+    __syncwarp();
+    if (lane == 0) barrier_arrive(&sets.ready[set.slot]);
   }
 }
 
@@ -430,32 +521,44 @@ __global__ void __launch_bounds__(kThreads, 1)
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) char shared[];
   __shared__ __align__(8) uint64_t full[kMostSlots], empty[kMostSlots];
-  __shared__ int group_at[kMostSlots];
-  __shared__ float scratch[kMostRows][kWarps];
+  __shared__ __align__(8) uint64_t begun[kMostSets], ready[kMostSets], drained[kMostSets];
+  __shared__ int group_at[kMostSlots], set_groups[kMostSets];
+  __shared__ float squares[kMostRows][kWarps];
   if (threadIdx.x < layout.slots) {
     barrier_init(&full[threadIdx.x], 1);
     barrier_init(&empty[threadIdx.x], kWarps);
     barrier_init_fence();
+  } else if (threadIdx.x >= kMostSlots && threadIdx.x < kMostSlots + layout.sets) {
+    const unsigned set = threadIdx.x - kMostSlots;
+    barrier_init(&begun[set], 1);
+    barrier_init(&ready[set], kWarps);
+    barrier_init(&drained[set], 1);
   }
   __syncthreads();
   let_next_kernel_start();
 
-  if (threadIdx.x >= kConsumerThreads) {
+  if (threadIdx.x >= kStagingThreads) {
     fetch(a, layout, shared, group_at, full, empty);
+    return;
+  }
+  const Sets sets = {reinterpret_cast<float*>(shared + layout.partials_at), set_groups, begun,
+                     ready, drained};
+  if (threadIdx.x >= kConsumerThreads) {
+    wait_for_kernel_ahead();
+    named_barrier<1, kStagingThreads>();
+    finish<T>(a, layout, sets, squares);
     return;
   }
   const Activations activations = {reinterpret_cast<__half*>(shared + layout.activations_at),
                                    reinterpret_cast<float*>(shared + layout.scales_at),
-                                   shared + layout.sums_at};
-  wait_for_kernel_ahead();
+                                   shared + layout.sums_at, squares};
   if (a.norm_weight) {
-    stage_normed<F>(a, layout, activations, scratch);
+    stage<F, T, true>(a, layout, activations);
   } else {
-    stage_rows<F, T>(a, layout, activations);
+    stage<F, T, false>(a, layout, activations);
   }
-  consumers_meet();
-  consume<F, T>(a, layout, shared, group_at, reinterpret_cast<float*>(shared + layout.partials_at),
-                activations, full, empty);
+  named_barrier<1, kStagingThreads>();
+  consume<F>(a, layout, shared, group_at, sets, activations, full, empty);
 #endif
 }
 

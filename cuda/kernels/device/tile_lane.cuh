@@ -159,6 +159,13 @@ struct LaneScales<tiles::F16Scales<Block>> : NoRowScales {
     const uint32_t both = b / 2 ? (b % 2 ? w.w : w.z) : (b % 2 ? w.y : w.x);
     return half ? high_half(both) : low_half(both);
   }
+  // The scales themselves, for an offset that is the same for all codes.
+  __device__ void mins(uint32_t (&rows)[2]) const {
+    const bool second = threadIdx.x % 2 != 0;
+    const uint32_t a = second ? w.z : w.x, b = second ? w.w : w.y;
+    rows[0] = __byte_perm(a, b, 0x5410);
+    rows[1] = __byte_perm(a, b, 0x7632);
+  }
 };
 
 template <class Block>
