@@ -423,7 +423,7 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
 #pragma unroll
       for (int i = 0; i < kEach; ++i) {
         if (row_of(i) < a.rows && inside) {
-          old[i] = __ldcg(static_cast<const float*>(a.out) + row_of(i) * a.outs + weight);
+          old[i] = __ldcg(static_cast<const float*>(a.out) + row_of(i) * a.out_stride + weight);
         }
       }
     }
@@ -453,12 +453,12 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
       const int row = row_of(i);
       if (row >= a.rows) break;
       if (gated) {
-        static_cast<T*>(a.out)[row * (a.outs / 2) + weight / 2] =
+        static_cast<T*>(a.out)[row * a.out_stride + weight / 2] =
             from_float<T>(activate(sums[i][0], a.activation) * sums[i][1]);
       } else if (a.epilogue == Epilogue::Store) {
-        static_cast<T*>(a.out)[row * a.outs + weight] = from_float<T>(sums[i][0]);
+        static_cast<T*>(a.out)[row * a.out_stride + weight] = from_float<T>(sums[i][0]);
       } else {
-        static_cast<float*>(a.out)[row * a.outs + weight] = old[i] + sums[i][0];
+        static_cast<float*>(a.out)[row * a.out_stride + weight] = old[i] + sums[i][0];
       }
     }
   }
