@@ -260,60 +260,84 @@ __device__ inline float squares(float4 x) { return x.x * x.x + x.y * x.y + x.z *
 // Brings the rows into shared memory: a warp takes every kWarps-th part of each. To be normalized
 // they are multiplied by the weights alone; the finisher multiplies by what all have in common.
 template <class F, class T, bool kNormed>
-__device__ void stage(const LinearLaunch& a, const Layout& layout, const Activations& to) {
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int fours = static_cast<int>(a.ins / 4), turns = layout.tiles, items = a.rows * turns;
-  constexpr int kInFlight = 8, kTogether = 2;
+struct Stage {
+  static constexpr int kTogether = 2, kInFlight = 4;
   using In = std::conditional_t<kNormed, float, T>;
-  const In* in = static_cast<const In*>(a.in);
-  float4 weights[kInFlight] = {};
-  const auto load_weights = [&](int turn) {
+  const LinearLaunch& a;
+  const Layout& layout;
+  const Activations& to;
+  int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  int fours = static_cast<int>(a.ins / 4), items = a.rows * layout.tiles;
+
+  // The next kInFlight items of this warp.
+  struct Batch {
+    Item of[kInFlight];
+    float4 x[kInFlight];
+  };
+  struct Place {
+    int row = 0, turn = 0;
+  };
+
+  __device__ void load_weights(float4 (&weights)[kInFlight], Place place) const {
 #pragma unroll
     for (int i = 0; i < kInFlight; ++i) {
-      const int at = (turn * kWarps + warp) * 32 + lane;
-      if (i < items && at < fours) {
+      const int at = (place.turn * kWarps + warp) * 32 + lane;
+      weights[i] = {};
+      if (place.row < a.rows && at < fours) {
         weights[i] = __ldg(reinterpret_cast<const float4*>(a.norm_weight) + at);
       }
-      if (++turn == turns) turn = 0;
-    }
-  };
-  if (kNormed) load_weights(0);
-  wait_for_kernel_ahead();
-  float sum = 0;
-  int row = 0, turn = 0;
-#pragma unroll 1
-  for (int first = 0; first < items; first += kInFlight) {
-    float4 x[kInFlight] = {};
-    Item of[kInFlight];
-    if (kNormed && first > 0) load_weights(turn);
-#pragma unroll
-    for (int i = 0; i < kInFlight; ++i) {
-      const int part = turn * kWarps + warp, at = part * 32 + lane;
-      of[i] = {row, part, first + i < items && part < layout.parts};
-      if (of[i].valid && at < fours) x[i] = load_four(in + row * a.ins, at);
-      if (++turn == turns) turn = 0, ++row;
-    }
-#pragma unroll
-    for (int i = 0; i < kInFlight; i += kTogether) {
-      if (first + i >= items) break;
-      if (kNormed) {
-#pragma unroll
-        for (int n = i; n < i + kTogether; ++n) {
-          sum += squares(x[n]);
-          const float4& w = weights[n];
-          x[n] = {x[n].x * w.x, x[n].y * w.y, x[n].z * w.z, x[n].w * w.w};
-          if (of[n].row < a.rows && of[n].part + kWarps >= turns * kWarps) {
-            sum = warp_sum(sum);
-            if (lane == 0) to.squares[of[n].row][warp] = sum;
-            sum = 0;
-          }
-        }
-      }
-      const Item together[kTogether] = {of[i], of[i + 1]};
-      store_parts<F, kTogether>(to, a, layout, together, x + i);
+      if (++place.turn == layout.tiles) place.turn = 0, ++place.row;
     }
   }
-}
+  __device__ void load(Batch& batch, Place& place) const {
+#pragma unroll
+    for (int i = 0; i < kInFlight; ++i) {
+      const int part = place.turn * kWarps + warp, at = part * 32 + lane;
+      batch.of[i] = {place.row, part, place.row < a.rows && part < layout.parts};
+      batch.x[i] = {};
+      if (batch.of[i].valid && at < fours) {
+        batch.x[i] = load_four(static_cast<const In*>(a.in) + place.row * a.ins, at);
+      }
+      if (++place.turn == layout.tiles) place.turn = 0, ++place.row;
+    }
+  }
+  __device__ void run() const {
+    Batch now, next;
+    Place place;
+    float4 weights[kInFlight];
+    float sum = 0;
+    if (kNormed) load_weights(weights, place);
+    wait_for_kernel_ahead();
+    load(now, place);
+#pragma unroll 1
+    for (int first = 0; first < items; first += kInFlight) {
+      const Place ahead = place;
+      if (first + kInFlight < items) load(next, place);
+#pragma unroll
+      for (int i = 0; i < kInFlight; i += kTogether) {
+        if (first + i >= items) break;
+        if (kNormed) {
+#pragma unroll
+          for (int n = i; n < i + kTogether; ++n) {
+            float4& x = now.x[n];
+            const float4& w = weights[n];
+            sum += squares(x);
+            x = {x.x * w.x, x.y * w.y, x.z * w.z, x.w * w.w};
+            if (first + n < items && now.of[n].part >= (layout.tiles - 1) * kWarps) {
+              sum = warp_sum(sum);
+              if (lane == 0) to.squares[now.of[n].row][warp] = sum;
+              sum = 0;
+            }
+          }
+        }
+        const Item together[kTogether] = {now.of[i], now.of[i + 1]};
+        store_parts<F, kTogether>(to, a, layout, together, now.x + i);
+      }
+      now = next;
+      if (kNormed) load_weights(weights, ahead);
+    }
+  }
+};
 
 // What a lane multiplies weights with: of activation row lane / 4 its eight of every 32 columns.
 // Offsets and scales are of rows 2 * (lane % 4) and the next, sums for minimums of row lane / 4.
@@ -553,9 +577,9 @@ __global__ void __launch_bounds__(kThreads, 1)
                                    reinterpret_cast<float*>(shared + layout.scales_at),
                                    shared + layout.sums_at, squares};
   if (a.norm_weight) {
-    stage<F, T, true>(a, layout, activations);
+    Stage<F, T, true>{a, layout, activations}.run();
   } else {
-    stage<F, T, false>(a, layout, activations);
+    Stage<F, T, false>{a, layout, activations}.run();
   }
   named_barrier<1, kStagingThreads>();
   consume<F>(a, layout, shared, group_at, sets, activations, full, empty);
