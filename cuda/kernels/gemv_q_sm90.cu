@@ -31,6 +31,10 @@ constexpr int kTileCols = kWarps * tiles::kPartCols;
 constexpr int kFewestSlots = 3, kMostSlots = 12;
 constexpr int kMostSets = 4;  // of partial sums
 
+// Where a group has few tiles, two teams of 8 warps take turns at groups, and a warp takes two
+// parts of a tile: half as many partial sums and meetings.
+constexpr int kMostTeams = 2, kMostTeamTiles = 2;
+
 // See gemv_sm90: more than half of the shared memory, and little enough for attention beside it.
 constexpr int kBlockBytes = 160 * 1024;
 constexpr int kMostBlockBytes = 226 * 1024;
@@ -52,6 +56,7 @@ struct Layout {
   int records;  // of a group of rows
   int record_bytes, tile_records;
   int tiles;  // of a group
+  int teams;
   int slots, slot_bytes;
   int sets, set_floats;
   int partials_at, activations_at, activation_row, scales_at, sums_at, bytes;
@@ -72,8 +77,9 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
   layout.groups_each = each < kFewGroups ? each : each * 3 / 4;
 
   layout.tiles = (layout.parts + kWarps - 1) / kWarps;
-  layout.sets = a.rows <= 4 ? kMostSets : kMostSets - 1;
-  layout.set_floats = kWarps * a.rows * kPartialRow;
+  layout.teams = layout.tiles <= kMostTeamTiles ? kMostTeams : 1;
+  layout.sets = a.rows <= 4 || layout.teams > 1 ? kMostSets : kMostSets - 1;
+  layout.set_floats = kWarps / layout.teams * a.rows * kPartialRow;
   const int partials = layout.sets * layout.set_floats * 4;
   layout.activation_row = layout.parts * tiles::kPartCols + 32;
   const int64_t activations = int64_t{a.rows} * layout.activation_row * 2;
@@ -101,6 +107,9 @@ struct Turn {
       slot = 0;
       ++lap;
     }
+  }
+  __device__ void skip(int count, int slots) {
+    for (; count > 0; --count) next(slots);
   }
 };
 
@@ -161,10 +170,15 @@ __device__ void fetch(const LinearLaunch& a, const Layout& layout, char* ring, i
       __syncwarp();
     }
   }
-  if (turn.lap > 0) barrier_wait(&empty[turn.slot], (turn.lap - 1) & 1);
-  if (elect_lane()) {
-    group_at[turn.slot] = kNoMore;
-    barrier_arrive(&full[turn.slot]);
+  // Each team waits where its next group would begin.
+  for (int team = 0; team < layout.teams; ++team) {
+    if (turn.lap > 0) barrier_wait(&empty[turn.slot], (turn.lap - 1) & 1);
+    if (elect_lane()) {
+      group_at[turn.slot] = kNoMore;
+      barrier_arrive(&full[turn.slot]);
+    }
+    __syncwarp();
+    turn.skip(layout.tiles, layout.slots);
   }
 }
 
@@ -380,7 +394,7 @@ __device__ void multiply_part(float (&totals)[4], const char* record, int part_o
     }
   }
   const float2 scales = *reinterpret_cast<const float2*>(in.scales + part * kMostRows);
-  float min_products[4] = {};
+  float min_products[4] = {0, 0, 0, 0};
   if constexpr (kSumsByProduct<F>) {
     // Blocks twice: by the sums as f16, and by what is left of them.
     uint32_t mins[2];
@@ -394,12 +408,14 @@ __device__ void multiply_part(float (&totals)[4], const char* record, int part_o
   }
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    float sum = weights.scales.row(i / 2) * products[i];
+    float sum = products[i];
+    if constexpr (kSumsByProduct<F> && !F::kHasMin) {
+      sum -= min_products[i] * (F::kOffset * kCodeUnit / kSumUnit);
+    }
+    sum *= weights.scales.row(i / 2);
     if constexpr (F::kHasMin) {
       constexpr float kUnit = kCodeUnit / decltype(weights.scales)::kMinUnit / kSumUnit;
       sum -= weights.scales.row_min(i / 2) * (min_products[i] * kUnit);
-    } else if constexpr (kSumsByProduct<F>) {
-      sum -= min_products[i] * (F::kOffset * kCodeUnit / kSumUnit);
     }
     totals[i] += (i % 2 ? scales.y : scales.x) * sum;
   }
@@ -412,87 +428,110 @@ struct Sets {
   uint64_t *begun, *ready, *drained;
 };
 
-// Adds up the warps' shares and writes results out. For one warp.
+// Adds up the warps' shares and writes results out. For one warp: a lane has the results of weight
+// row lane % 16 for every second row.
 template <class T>
 __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& sets,
                        const float (*squares)[kWarps]) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  constexpr int kEach = kMostRows / 2, kTogether = 8;
+  const int lane = static_cast<int>(threadIdx.x) % 32, weight_row = lane % tiles::kRows;
   const bool gated = a.epilogue == Epilogue::Gated;
-  const int row_shift = gated ? 3 : 4;
-  constexpr int kEach = kMostRows * tiles::kRows / 32;
-  const auto row_of = [&](int i) { return (lane + 32 * i) >> row_shift; };
-  const int weight_row = gated ? lane % 8 * 2 : lane % 16;
+  const int warps = kWarps / layout.teams, first_row = lane / tiles::kRows;
   float norms[kEach];
 #pragma unroll
   for (int i = 0; i < kEach; ++i) {
+    const int row = first_row + 2 * i;
     norms[i] = 1;
-    if (!a.norm_weight || row_of(i) >= a.rows) continue;
+    if (!a.norm_weight || row >= a.rows) continue;
     float sum = 0;
 #pragma unroll
-    for (int warp = 0; warp < kWarps; ++warp) sum += squares[row_of(i)][warp];
+    for (int warp = 0; warp < kWarps; ++warp) sum += squares[row][warp];
     norms[i] = rsqrtf(sum / static_cast<float>(a.ins) + a.norm_eps);
   }
+  const float* partials = sets.partials + first_row * kPartialRow + weight_row;
   for (Turn turn;; turn.next(layout.sets)) {
     barrier_wait(&sets.begun[turn.slot], turn.lap & 1);
     const int group = sets.groups[turn.slot];
     if (group == kNoMore) break;
     const int64_t weight = int64_t{group} * tiles::kRows + weight_row;
     const bool inside = weight < a.outs;
-    float bias[2] = {0, 0}, old[kEach] = {}, sums[kEach][2];
-    if (a.bias && inside) {
-      bias[0] = __ldg(a.bias + weight);
-      if (gated) bias[1] = __ldg(a.bias + weight + 1);
-    }
-    if (a.epilogue == Epilogue::AddTo) {
+    const float bias = a.bias && inside ? __ldg(a.bias + weight) : 0;
+    float old[kEach] = {}, sums[kEach] = {};
+    if (a.epilogue == Epilogue::AddTo && inside) {
+      const float* out = static_cast<const float*>(a.out) + weight;
 #pragma unroll
       for (int i = 0; i < kEach; ++i) {
-        if (row_of(i) < a.rows && inside) {
-          old[i] = __ldcg(static_cast<const float*>(a.out) + row_of(i) * a.out_stride + weight);
-        }
+        const int row = first_row + 2 * i;
+        if (row < a.rows) old[i] = __ldcg(out + row * a.out_stride);
       }
     }
     barrier_wait(&sets.ready[turn.slot], turn.lap & 1);
-    const float* set = sets.partials + turn.slot * layout.set_floats + weight_row;
+    const float* set = partials + turn.slot * layout.set_floats;
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
-      if (row_of(i) >= a.rows) break;
-      const float* of_row = set + row_of(i) * kPartialRow;
-      float four[2][4] = {};
+      const int row = first_row + 2 * i;
+      if (2 * i >= a.rows) break;
+      if (row < a.rows) {
+        float half[2] = {0, 0};
+#pragma unroll 1
+        for (int warp = 0; warp < warps; warp += kTogether) {
 #pragma unroll
-      for (int warp = 0; warp < kWarps; ++warp) {
-        const float* at = of_row + warp * a.rows * kPartialRow;
-        four[0][warp % 4] += at[0];
-        if (gated) four[1][warp % 4] += at[1];
-      }
-#pragma unroll
-      for (int n = 0; n < 2; ++n) {
-        sums[i][n] = ((four[n][0] + four[n][1]) + (four[n][2] + four[n][3])) * norms[i] + bias[n];
+          for (int n = 0; n < kTogether; ++n) {
+            half[n % 2] += set[((warp + n) * a.rows + 2 * i) * kPartialRow];
+          }
+        }
+        sums[i] = (half[0] + half[1]) * norms[i] + bias;
       }
     }
     __syncwarp();
     if (lane == 0) barrier_arrive(&sets.drained[turn.slot]);
-    if (!inside) continue;
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
-      const int row = row_of(i);
-      if (row >= a.rows) break;
+      const int row = first_row + 2 * i;
+      if (2 * i >= a.rows) break;
+      const float up = gated ? __shfl_down_sync(~0u, sums[i], 1) : 0;
+      if (row >= a.rows || !inside) continue;
+      const int64_t at = row * a.out_stride + weight;
       if (gated) {
-        static_cast<T*>(a.out)[row * a.out_stride + weight / 2] =
-            from_float<T>(activate(sums[i][0], a.activation) * sums[i][1]);
+        if (lane % 2 == 0) {
+          static_cast<T*>(a.out)[row * a.out_stride + weight / 2] =
+              from_float<T>(activate(sums[i], a.activation) * up);
+        }
       } else if (a.epilogue == Epilogue::Store) {
-        static_cast<T*>(a.out)[row * a.out_stride + weight] = from_float<T>(sums[i][0]);
+        static_cast<T*>(a.out)[at] = from_float<T>(sums[i]);
       } else {
-        static_cast<float*>(a.out)[row * a.out_stride + weight] = old[i] + sums[i][0];
+        static_cast<float*>(a.out)[at] = old[i] + sums[i];
       }
     }
   }
 }
 
-template <class F>
+// totals += of a warp's kParts parts of a tile, from `part` on.
+template <class F, int kParts>
+__device__ void multiply_parts(float (&totals)[4], const char* record, int part_of_record, int part,
+                               int parts, const LaneActivations& in) {
+  if (part + kParts <= parts) {
+#pragma unroll
+    for (int i = 0; i < kParts; ++i) {
+      const int at = part_of_record + i;
+      multiply_part<F>(totals, record + (kParts > 1 ? at / F::kParts * F::kRecordBytes : 0),
+                       kParts > 1 ? at % F::kParts : at, part + i, in);
+    }
+  } else if (kParts > 1 && F::kParts == 1 && part < parts) {
+    multiply_part<F>(totals, record, 0, part, in);
+  }
+}
+
+template <class F, int kTeams>
 __device__ void consume(const LinearLaunch& a, const Layout& layout, const char* ring,
                         const int* group_at, const Sets& sets, const Activations& activations,
-                        uint64_t* full, uint64_t* empty) {
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+                        uint64_t* full_at, uint64_t* empty_at) {
+  constexpr int kTeamWarps = kWarps / kTeams, kParts = kTeams;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int team = static_cast<int>(threadIdx.x) / (32 * kTeamWarps);
+  const int warp = static_cast<int>(threadIdx.x) / 32 % kTeamWarps;
+  const uint32_t full = held_address(full_at), empty = held_address(empty_at);
+  const uint32_t drained = held_address(sets.drained), ready = held_address(sets.ready);
   // Lanes without a row of their own take the last one's: their results go nowhere.
   const int row = min(lane / 4, a.rows - 1), first = lane % 4 * 2;
   constexpr int kBlockSums = tiles::kPartCols / F::Scales::kCols * 4;  // bytes
@@ -501,15 +540,20 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
           lane % 4 * 16,
       activations.sums + (kSumsByProduct<F> ? row * kBlockSums + lane % 4 * 4 : first * 4),
       kBlockSums * (kSumsByProduct<F> ? a.rows : kMostRows), activations.scales + first};
-  const char* records = ring + warp / F::kParts * F::kRecordBytes;
+  const char* records = ring + warp * kParts / F::kParts * F::kRecordBytes;
+  const int part_of_record = warp * kParts % F::kParts;
   float* partials = sets.partials + (warp * a.rows + first) * kPartialRow + lane / 4;
   const int mine = min(a.rows - first, 2);  // of the rows of this lane's totals
   Turn turn, set;
-  for (;; set.next(layout.sets)) {
-    barrier_wait(&full[turn.slot], turn.lap & 1);
+  if (team > 0) {
+    turn.skip(layout.tiles, layout.slots);
+    set.next(layout.sets);
+  }
+  for (;;) {
+    barrier_wait(full + turn.slot * 8, turn.lap & 1);
     const int group = group_at[turn.slot];
     if (warp == 0) {
-      if (set.lap > 0) barrier_wait(&sets.drained[set.slot], (set.lap - 1) & 1);
+      if (set.lap > 0) barrier_wait(drained + set.slot * 8, (set.lap - 1) & 1);
       if (lane == 0) {
         sets.groups[set.slot] = group;
         barrier_arrive(&sets.begun[set.slot]);
@@ -518,24 +562,24 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     if (group == kNoMore) break;
     float totals[4] = {};
 #pragma unroll 1
-    for (int part = warp;;) {
-      if (part < layout.parts) {
-        multiply_part<F>(totals, records + turn.slot * layout.slot_bytes, warp % F::kParts, part,
-                         in);
-      }
+    for (int part = warp * kParts;;) {
+      multiply_parts<F, kParts>(totals, records + turn.slot * layout.slot_bytes, part_of_record,
+                                part, layout.parts, in);
       __syncwarp();
-      if (lane == 0) barrier_arrive(&empty[turn.slot]);
+      if (lane == 0) barrier_arrive(empty + turn.slot * 8);
       turn.next(layout.slots);
       part += kWarps;
-      if (part - warp >= layout.parts) break;
-      barrier_wait(&full[turn.slot], turn.lap & 1);
+      if (part - warp * kParts >= layout.parts) break;
+      barrier_wait(full + turn.slot * 8, turn.lap & 1);
     }
-    if (set.lap > 0) barrier_wait(&sets.drained[set.slot], (set.lap - 1) & 1);
+    if (set.lap > 0) barrier_wait(drained + set.slot * 8, (set.lap - 1) & 1);
     float* to = partials + set.slot * layout.set_floats;
     if (mine > 0) to[0] = totals[0], to[8] = totals[2];
     if (mine > 1) to[kPartialRow] = totals[1], to[kPartialRow + 8] = totals[3];
     __syncwarp();
-    if (lane == 0) barrier_arrive(&sets.ready[set.slot]);
+    if (lane == 0) barrier_arrive(ready + set.slot * 8);
+    for (int i = 0; i < kTeams; ++i) set.next(layout.sets);
+    if (kTeams > 1) turn.skip(layout.tiles, layout.slots);
   }
 }
 
@@ -550,12 +594,12 @@ __global__ void __launch_bounds__(kThreads, 1)
   __shared__ float squares[kMostRows][kWarps];
   if (threadIdx.x < layout.slots) {
     barrier_init(&full[threadIdx.x], 1);
-    barrier_init(&empty[threadIdx.x], kWarps);
+    barrier_init(&empty[threadIdx.x], kWarps / layout.teams);
     barrier_init_fence();
   } else if (threadIdx.x >= kMostSlots && threadIdx.x < kMostSlots + layout.sets) {
     const unsigned set = threadIdx.x - kMostSlots;
     barrier_init(&begun[set], 1);
-    barrier_init(&ready[set], kWarps);
+    barrier_init(&ready[set], kWarps / layout.teams);
     barrier_init(&drained[set], 1);
   }
   __syncthreads();
@@ -582,7 +626,11 @@ __global__ void __launch_bounds__(kThreads, 1)
     Stage<F, T, false>{a, layout, activations}.run();
   }
   named_barrier<1, kStagingThreads>();
-  consume<F>(a, layout, shared, group_at, sets, activations, full, empty);
+  if (layout.teams > 1) {
+    consume<F, kMostTeams>(a, layout, shared, group_at, sets, activations, full, empty);
+  } else {
+    consume<F, 1>(a, layout, shared, group_at, sets, activations, full, empty);
+  }
 #endif
 }
 

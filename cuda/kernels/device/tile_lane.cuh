@@ -228,17 +228,21 @@ struct SixteenBytes {
   }
 };
 
+// A lane's bytes of row g and of g + 8: those of blocks 2 * (lane % 4) and the next.
+__device__ inline void load_two(uint32_t (&two)[2], const char* part, int lane) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    two[half] = *reinterpret_cast<const uint16_t*>(part + lane / 4 * 16 + half * 8 + lane % 4 * 2);
+  }
+}
+
 template <class Block>
 struct LaneScales<tiles::FourBitPairs<Block>> : RowScalesMins {
   SixteenBytes bytes;
   uint32_t two[2];  // of row g and of g + 8: blocks 2 * (lane % 4) and the next, a byte each
   __device__ void load(const char* part, int lane) {
     bytes.w = load16(part + lane / 4 * 16);
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      two[half] =
-          *reinterpret_cast<const uint16_t*>(part + lane / 4 * 16 + half * 8 + lane % 4 * 2);
-    }
+    load_two(two, part, lane);
   }
   __device__ float scale(int b, int half) const {
     return static_cast<float>(bytes.at(b, half) & 15);
@@ -254,9 +258,23 @@ struct LaneScales<tiles::FourBitPairs<Block>> : RowScalesMins {
 template <class Block>
 struct LaneScales<tiles::ByteScales<Block>> : RowScales {
   SixteenBytes bytes;
-  __device__ void load(const char* part, int lane) { bytes.w = load16(part + lane / 4 * 16); }
+  uint32_t two[2];  // as in Q2_K
+  __device__ void load(const char* part, int lane) {
+    bytes.w = load16(part + lane / 4 * 16);
+    load_two(two, part, lane);
+  }
   __device__ float scale(int b, int half) const {
     return static_cast<float>(static_cast<int8_t>(bytes.at(b, half)));
+  }
+  // As f16, by way of 1024 + 128 + scale. For an offset that is the same for all codes.
+  __device__ void mins(uint32_t (&rows)[2]) const {
+    const __half2 bias = __floats2half2_rn(1024 + 128, 1024 + 128);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const uint32_t biased = __byte_perm(two[half] ^ 0x8080, 0x64646464, 0x4140);
+      const __half2 x = __hsub2(*reinterpret_cast<const __half2*>(&biased), bias);
+      rows[half] = *reinterpret_cast<const uint32_t*>(&x);
+    }
   }
 };
 
