@@ -108,8 +108,13 @@ struct Turn {
       ++lap;
     }
   }
+  // At most as many as there are.
   __device__ void skip(int count, int slots) {
-    for (; count > 0; --count) next(slots);
+    slot += count;
+    if (slot >= slots) {
+      slot -= slots;
+      ++lap;
+    }
   }
 };
 
@@ -178,7 +183,7 @@ __device__ void fetch(const LinearLaunch& a, const Layout& layout, char* ring, i
       barrier_arrive(&full[turn.slot]);
     }
     __syncwarp();
-    turn.skip(layout.tiles, layout.slots);
+    if (layout.teams > 1) turn.skip(layout.tiles, layout.slots);
   }
 }
 
@@ -194,72 +199,6 @@ struct Activations {
 };
 constexpr float kSumUnit = 1.0f / 64;
 
-// A part of kItems rows or parts, four columns a lane, as f16 and a power of two.
-struct Item {
-  int row, part;
-  bool valid;
-};
-template <class F, int kItems>
-__device__ void store_parts(const Activations& to, const LinearLaunch& a, const Layout& layout,
-                            const Item (&items)[kItems], const float4* x) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  constexpr float kOdd = F::Codes::kOddScale;
-  const int place = lane / 8 * 32 + lane % 4 * 8 + lane / 4 % 2 * 4;
-  int exponents[kItems];
-  float sums[kItems];
-#pragma unroll
-  for (int i = 0; i < kItems; ++i) {
-    // Floats that are not negative are in the order of their bits.
-    const float most =
-        fmaxf(fmaxf(fabsf(x[i].x), fabsf(x[i].y)), fmaxf(fabsf(x[i].z), fabsf(x[i].w)));
-    exponents[i] = static_cast<int>(__reduce_max_sync(~0u, __float_as_uint(most)) >> 23);
-  }
-#pragma unroll
-  for (int i = 0; i < kItems; ++i) {
-    // 2^e <= most < 2^(e + 1) becomes 2^14: e + 127 are the upper bits. What is too small for a
-    // power's inverse to be a float is zero beside any other number. Infinity and NaN stay what
-    // they are and are found among the logits.
-    exponents[i] = min(max(exponents[i], 14 + 2), 254);
-    const float up = __uint_as_float(static_cast<uint32_t>(254 + 14 - exponents[i]) << 23);
-    const uint2 four = {pack(Half(), x[i].x * up, x[i].y * up),
-                        pack(Half(), x[i].z * (up / kOdd), x[i].w * (up / kOdd))};
-    if (items[i].valid) {
-      *reinterpret_cast<uint2*>(to.values + items[i].row * layout.activation_row +
-                                items[i].part * tiles::kPartCols + place) = four;
-    }
-    sums[i] =
-        (low_half(four.x) + high_half(four.x)) + (low_half(four.y) + high_half(four.y)) * kOdd;
-  }
-  constexpr int kLanes = F::Scales::kCols / 4, kBlocks = 32 / kLanes;
-#pragma unroll
-  for (int offset = 1; offset < kLanes; offset *= 2) {
-#pragma unroll
-    for (int i = 0; i < kItems; ++i) sums[i] += __shfl_xor_sync(~0u, sums[i], offset);
-  }
-#pragma unroll
-  for (int i = 0; i < kItems; ++i) {
-    const Item& item = items[i];
-    if (!item.valid) continue;
-    if (lane % kLanes == 0) {
-      const int block = lane / kLanes;
-      if constexpr (kSumsByProduct<F>) {
-        __half* at = reinterpret_cast<__half*>(to.sums) +
-                     (item.part * a.rows + item.row) * (2 * kBlocks) + block;
-        const __half next = __float2half_rn(sums[i] * kSumUnit);
-        at[0] = next;
-        at[kBlocks] = __float2half_rn(sums[i] * kSumUnit - __half2float(next));
-      } else {
-        reinterpret_cast<float*>(to.sums)[(item.part * kBlocks + block) * kMostRows + item.row] =
-            sums[i] * (-F::kOffset * kCodeUnit);
-      }
-    }
-    if (lane == 0) {
-      to.scales[item.part * kMostRows + item.row] =
-          __uint_as_float(static_cast<uint32_t>(exponents[i] - 14) << 23) * (1 / kCodeUnit);
-    }
-  }
-}
-
 __device__ inline float4 load_four(const float* row, int at) {
   return __ldcg(reinterpret_cast<const float4*>(row) + at);
 }
@@ -271,54 +210,157 @@ __device__ float4 load_four(const T* row, int at) {
 }
 __device__ inline float squares(float4 x) { return x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w; }
 
-// Brings the rows into shared memory: a warp takes every kWarps-th part of each. To be normalized
+// 256 columns of a row, for a warp. A lane has the eight of every 32 that it or its like
+// multiplies.
+struct Item {
+  int row, at;  // in 256 columns
+  bool valid;
+};
+struct LaneEight {
+  float4 x[2];  // columns 4 * (lane % 4) and 16 further
+};
+
+// The items as f16 and a power of two for each part.
+template <class F, int kItems>
+__device__ void store_items(const Activations& to, const LinearLaunch& a, const Layout& layout,
+                            const Item (&items)[kItems], const LaneEight* eights) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, unit = lane / 4;
+  constexpr float kOdd = F::Codes::kOddScale;
+  constexpr int kBlocks = tiles::kPartCols / F::Scales::kCols, kSums = kBlocks / tiles::kUnits;
+  int exponents[kItems];
+  float sums[kItems][kSums];
+#pragma unroll
+  for (int i = 0; i < kItems; ++i) {
+    float most = 0;
+#pragma unroll
+    for (const float4& x : eights[i].x) {
+      most = fmaxf(most, fmaxf(fmaxf(fabsf(x.x), fabsf(x.y)), fmaxf(fabsf(x.z), fabsf(x.w))));
+    }
+    // Floats that are not negative are in the order of their bits.
+    const unsigned bits = __float_as_uint(most);
+    const unsigned first = __reduce_max_sync(~0u, lane < 16 ? bits : 0);
+    const unsigned second = __reduce_max_sync(~0u, lane < 16 ? 0 : bits);
+    exponents[i] = static_cast<int>((lane < 16 ? first : second) >> 23);
+  }
+#pragma unroll
+  for (int i = 0; i < kItems; ++i) {
+    // 2^e <= most < 2^(e + 1) becomes 2^14: e + 127 are the upper bits. What is too small for a
+    // power's inverse to be a float is zero beside any other number. Infinity and NaN stay what
+    // they are and are found among the logits.
+    exponents[i] = min(max(exponents[i], 14 + 2), 254);
+    const float up = __uint_as_float(static_cast<uint32_t>(254 + 14 - exponents[i]) << 23);
+    uint32_t pairs[4];
+#pragma unroll
+    for (int n = 0; n < 2; ++n) {
+      const float4& x = eights[i].x[n];
+      pairs[2 * n] = pack(Half(), x.x * up, x.y * up);
+      pairs[2 * n + 1] = pack(Half(), x.z * (up / kOdd), x.w * (up / kOdd));
+      const float sum = (low_half(pairs[2 * n]) + high_half(pairs[2 * n])) +
+                        (low_half(pairs[2 * n + 1]) + high_half(pairs[2 * n + 1])) * kOdd;
+      if (n < kSums) {
+        sums[i][n] = sum;
+      } else {
+        sums[i][0] += sum;
+      }
+    }
+    if (items[i].valid && items[i].at * 2 + unit / 4 < layout.parts) {
+      *reinterpret_cast<uint4*>(to.values + items[i].row * layout.activation_row +
+                                items[i].at * (2 * tiles::kPartCols) +
+                                lane * 8) = {pairs[0], pairs[1], pairs[2], pairs[3]};
+    }
+  }
+#pragma unroll
+  for (int offset = 1; offset < 4; offset *= 2) {
+#pragma unroll
+    for (int i = 0; i < kItems; ++i) {
+#pragma unroll
+      for (float& sum : sums[i]) sum += __shfl_xor_sync(~0u, sum, offset);
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < kItems; ++i) {
+    const int row = items[i].row, part = items[i].at * 2 + unit / 4;
+    if (!items[i].valid || lane % 4 != 0 || part >= layout.parts) continue;
+#pragma unroll
+    for (int n = 0; n < kSums; ++n) {
+      const int block = unit % 4 * kSums + n;
+      if constexpr (kSumsByProduct<F>) {
+        __half* at =
+            reinterpret_cast<__half*>(to.sums) + (part * a.rows + row) * (2 * kBlocks) + block;
+        const __half next = __float2half_rn(sums[i][n] * kSumUnit);
+        at[0] = next;
+        at[kBlocks] = __float2half_rn(sums[i][n] * kSumUnit - __half2float(next));
+      } else {
+        reinterpret_cast<float*>(to.sums)[(part * kBlocks + block) * kMostRows + row] =
+            sums[i][n] * (-F::kOffset * kCodeUnit);
+      }
+    }
+    if (unit % 4 == 0) {
+      to.scales[part * kMostRows + row] =
+          __uint_as_float(static_cast<uint32_t>(exponents[i] - 14) << 23) * (1 / kCodeUnit);
+    }
+  }
+}
+
+// Brings the rows into shared memory: a warp takes every kWarps-th item of each. To be normalized
 // they are multiplied by the weights alone; the finisher multiplies by what all have in common.
 template <class F, class T, bool kNormed>
 struct Stage {
-  static constexpr int kTogether = 2, kInFlight = 4;
+  static constexpr int kInFlight = 2;  // see run()
   using In = std::conditional_t<kNormed, float, T>;
   const LinearLaunch& a;
   const Layout& layout;
   const Activations& to;
   int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  int fours = static_cast<int>(a.ins / 4), items = a.rows * layout.tiles;
+  int fours = static_cast<int>(a.ins / 4);
+  int turns = (layout.parts + 2 * kWarps - 1) / (2 * kWarps), items = a.rows * turns;
 
+  struct Place {
+    int row = 0, turn = 0;
+    __device__ void next(int turns) {
+      if (++turn == turns) turn = 0, ++row;
+    }
+  };
   // The next kInFlight items of this warp.
   struct Batch {
     Item of[kInFlight];
-    float4 x[kInFlight];
-  };
-  struct Place {
-    int row = 0, turn = 0;
+    LaneEight eights[kInFlight];
   };
 
-  __device__ void load_weights(float4 (&weights)[kInFlight], Place place) const {
+  __device__ int four_of(int turn) const {
+    return (turn * kWarps + warp) * 64 + lane / 4 * 8 + lane % 4;
+  }
+  __device__ void load_weights(LaneEight (&weights)[kInFlight], Place place) const {
 #pragma unroll
-    for (int i = 0; i < kInFlight; ++i) {
-      const int at = (place.turn * kWarps + warp) * 32 + lane;
-      weights[i] = {};
-      if (place.row < a.rows && at < fours) {
-        weights[i] = __ldg(reinterpret_cast<const float4*>(a.norm_weight) + at);
+    for (int i = 0; i < kInFlight; ++i, place.next(turns)) {
+#pragma unroll
+      for (int n = 0; n < 2; ++n) {
+        const int at = four_of(place.turn) + 4 * n;
+        weights[i].x[n] = {};
+        if (place.row < a.rows && at < fours) {
+          weights[i].x[n] = __ldg(reinterpret_cast<const float4*>(a.norm_weight) + at);
+        }
       }
-      if (++place.turn == layout.tiles) place.turn = 0, ++place.row;
     }
   }
   __device__ void load(Batch& batch, Place& place) const {
 #pragma unroll
-    for (int i = 0; i < kInFlight; ++i) {
-      const int part = place.turn * kWarps + warp, at = part * 32 + lane;
-      batch.of[i] = {place.row, part, place.row < a.rows && part < layout.parts};
-      batch.x[i] = {};
-      if (batch.of[i].valid && at < fours) {
-        batch.x[i] = load_four(static_cast<const In*>(a.in) + place.row * a.ins, at);
+    for (int i = 0; i < kInFlight; ++i, place.next(turns)) {
+      const int item = place.turn * kWarps + warp;
+      batch.of[i] = {place.row, item, place.row < a.rows && item * 2 < layout.parts};
+      const In* row = static_cast<const In*>(a.in) + place.row * a.ins;
+#pragma unroll
+      for (int n = 0; n < 2; ++n) {
+        const int at = four_of(place.turn) + 4 * n;
+        batch.eights[i].x[n] = {};
+        if (place.row < a.rows && at < fours) batch.eights[i].x[n] = load_four(row, at);
       }
-      if (++place.turn == layout.tiles) place.turn = 0, ++place.row;
     }
   }
   __device__ void run() const {
     Batch now, next;
     Place place;
-    float4 weights[kInFlight];
+    LaneEight weights[kInFlight];
     float sum = 0;
     if (kNormed) load_weights(weights, place);
     wait_for_kernel_ahead();
@@ -327,28 +369,32 @@ struct Stage {
     for (int first = 0; first < items; first += kInFlight) {
       const Place ahead = place;
       if (first + kInFlight < items) load(next, place);
+      if (kNormed) {
 #pragma unroll
-      for (int i = 0; i < kInFlight; i += kTogether) {
-        if (first + i >= items) break;
-        if (kNormed) {
+        for (int i = 0; i < kInFlight; ++i) {
+          if (first + i >= items) break;
 #pragma unroll
-          for (int n = i; n < i + kTogether; ++n) {
-            float4& x = now.x[n];
-            const float4& w = weights[n];
+          for (int n = 0; n < 2; ++n) {
+            float4& x = now.eights[i].x[n];
+            const float4& w = weights[i].x[n];
             sum += squares(x);
             x = {x.x * w.x, x.y * w.y, x.z * w.z, x.w * w.w};
-            if (first + n < items && now.of[n].part >= (layout.tiles - 1) * kWarps) {
-              sum = warp_sum(sum);
-              if (lane == 0) to.squares[now.of[n].row][warp] = sum;
-              sum = 0;
-            }
+          }
+          if (now.of[i].at >= (turns - 1) * kWarps) {
+            sum = warp_sum(sum);
+            if (lane == 0) to.squares[now.of[i].row][warp] = sum;
+            sum = 0;
           }
         }
-        const Item together[kTogether] = {now.of[i], now.of[i + 1]};
-        store_parts<F, kTogether>(to, a, layout, together, now.x + i);
+      }
+      if (first + 1 < items) {
+        store_items<F, kInFlight>(to, a, layout, now.of, now.eights);
+      } else {
+        const Item last[1] = {now.of[0]};
+        store_items<F, 1>(to, a, layout, last, now.eights);
       }
       now = next;
-      if (kNormed) load_weights(weights, ahead);
+      if (kNormed && first + kInFlight < items) load_weights(weights, ahead);
     }
   }
 };
@@ -578,7 +624,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     if (mine > 1) to[kPartialRow] = totals[1], to[kPartialRow + 8] = totals[3];
     __syncwarp();
     if (lane == 0) barrier_arrive(ready + set.slot * 8);
-    for (int i = 0; i < kTeams; ++i) set.next(layout.sets);
+    set.skip(kTeams, layout.sets);
     if (kTeams > 1) turn.skip(layout.tiles, layout.slots);
   }
 }
