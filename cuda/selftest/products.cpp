@@ -29,6 +29,8 @@ bool takes(LinearKernel kernel, const LinearLaunch& launch, const Gpu& gpu) {
       return supports_gemv_sm90(launch, gpu.compute_capability);
     case LinearKernel::GemvQSm90:
       return supports_gemv_q_sm90(launch, gpu.compute_capability);
+    case LinearKernel::GemmExpanded:  // tested through its two kernels, and by whole models
+      return false;
     case LinearKernel::GemmCublas:  // rows start at multiples of 16 bytes
       return launch.format == launch.type && launch.ins % 8 == 0 && launch.outs % 8 == 0;
     case LinearKernel::GemvPlain:
@@ -70,7 +72,7 @@ void run(LinearKernel kernel, LinearLaunch launch, const TestGpu& test, TestBuff
 
   if (steps.gate_after) {
     launch_gate(
-        {launch.type, launch.out, bias, out, launch.rows, launch.outs / 2, launch.activation},
+        {launch.type, launch.out, true, bias, out, launch.rows, launch.outs / 2, launch.activation},
         test.stream);
   }
   if (steps.bias_after) {
