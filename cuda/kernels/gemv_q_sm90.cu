@@ -26,11 +26,13 @@ constexpr int kConsumerThreads = kWarps * 32;
 constexpr int kStagingThreads = kConsumerThreads + 32;  // and the finisher
 constexpr int kThreads = kStagingThreads + 32;          // and the producer
 constexpr int kTileCols = kWarps * tiles::kPartCols;
-constexpr int kFewestSlots = 3, kMostSlots = 12;
+constexpr int kFewestSlots = 3, kUsualSlots = 4, kMostSlots = 12;
 constexpr int kMostSets = 4;  // of partial sums
 
 // Where a group has few tiles, two teams of 8 warps take turns at groups, and a warp takes two
-// parts of a tile: half as many partial sums and meetings.
+// parts of a tile: half as many partial sums and meetings. Each has half of the ring: copies arrive
+// in any order, and a barrier can only be asked about its last phase, so whoever waits for a slot
+// has to have seen all that came into it.
 constexpr int kMostTeams = 2, kMostTeamTiles = 2;
 
 // See gemv_sm90: more than half of the shared memory, and little enough for attention beside it.
@@ -47,7 +49,8 @@ struct Layout {
   int record_bytes, tile_records;
   int tiles;  // of a group
   int teams;
-  int slots, slot_bytes;
+  bool enough;            // shared memory
+  int slots, slot_bytes;  // of each team
   int sets, set_floats;
   int partials_at, activations_at, activation_row, scales_at, sums_at, bytes;
   int groups, groups_each;  // as in gemv_sm90
@@ -68,7 +71,7 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
 
   layout.tiles = (layout.parts + kWarps - 1) / kWarps;
   layout.teams = layout.tiles <= kMostTeamTiles ? kMostTeams : 1;
-  layout.sets = a.rows <= 4 || layout.teams > 1 ? kMostSets : kMostSets - 1;
+  layout.sets = a.rows <= 4 || layout.teams > 1 ? kMostSets : kMostSets / 2;
   layout.set_floats = kWarps / layout.teams * a.rows * kPartialRow;
   const int partials = layout.sets * layout.set_floats * 4;
   layout.activation_row = layout.parts * tiles::kPartCols + 32;
@@ -77,10 +80,17 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
   const int sums = layout.parts * (kSumsByProduct<F> ? a.rows : kMostRows) *
                    (tiles::kPartCols / F::Scales::kCols) * 4;
   const int64_t others = partials + activations + scales + sums;
-  const bool usual = others + kFewestSlots * layout.slot_bytes <= kBlockBytes;
+  const bool usual = others + kUsualSlots * layout.slot_bytes <= kBlockBytes;
   const int64_t slots = ((usual ? kBlockBytes : kMostBlockBytes) - others) / layout.slot_bytes;
   layout.slots = static_cast<int>(std::clamp<int64_t>(slots, 0, kMostSlots));
-  layout.partials_at = layout.slots * layout.slot_bytes;
+  layout.enough = layout.slots >= kFewestSlots;
+  if (layout.teams > 1 && layout.slots < kUsualSlots) {
+    layout.sets /= layout.teams;
+    layout.set_floats *= layout.teams;
+    layout.teams = 1;
+  }
+  layout.slots /= layout.teams;
+  layout.partials_at = layout.slots * layout.teams * layout.slot_bytes;
   layout.activations_at = layout.partials_at + partials;
   layout.scales_at = static_cast<int>(layout.activations_at + activations);
   layout.sums_at = layout.scales_at + scales;
@@ -145,35 +155,43 @@ __device__ void fetch(const LinearLaunch& a, const Layout& layout, char* ring, i
   const uint64_t policy = evict_first_policy();
   const char* weight = static_cast<const char*>(a.weight);
   const int64_t group_bytes = int64_t{layout.records} * layout.record_bytes;
-  Turn turn;
+  Turn turn, other;  // of the team whose group is next, and of the other
+  int first = 0;     // of its slots
+  const auto next_team = [&] {
+    if (layout.teams == 1) return;
+    const Turn last = turn;
+    turn = other;
+    other = last;
+    first = layout.slots - first;
+  };
   Groups groups;
-  for (;;) {
+  for (;; next_team()) {
     const int group = groups.next(a, layout);
     if (group == kNoMore) break;
     for (int record = 0; record < layout.records;
          record += layout.tile_records, turn.next(layout.slots)) {
       const int records = min(layout.tile_records, layout.records - record);
       const uint32_t bytes = static_cast<uint32_t>(records * layout.record_bytes);
-      if (turn.lap > 0) barrier_wait(&empty[turn.slot], (turn.lap - 1) & 1);
+      const int slot = first + turn.slot;
+      if (turn.lap > 0) barrier_wait(&empty[slot], (turn.lap - 1) & 1);
       if (elect_lane()) {
-        group_at[turn.slot] = group;
-        barrier_expect_bytes(&full[turn.slot], bytes);
-        bulk_copy(ring + turn.slot * layout.slot_bytes,
+        group_at[slot] = group;
+        barrier_expect_bytes(&full[slot], bytes);
+        bulk_copy(ring + slot * layout.slot_bytes,
                   weight + group * group_bytes + int64_t{record} * layout.record_bytes, bytes,
-                  &full[turn.slot], policy);
+                  &full[slot], policy);
       }
       __syncwarp();
     }
   }
-  // Each team waits where its next group would begin.
-  for (int team = 0; team < layout.teams; ++team) {
-    if (turn.lap > 0) barrier_wait(&empty[turn.slot], (turn.lap - 1) & 1);
+  for (int team = 0; team < layout.teams; ++team, next_team()) {
+    const int slot = first + turn.slot;
+    if (turn.lap > 0) barrier_wait(&empty[slot], (turn.lap - 1) & 1);
     if (elect_lane()) {
-      group_at[turn.slot] = kNoMore;
-      barrier_arrive(&full[turn.slot]);
+      group_at[slot] = kNoMore;
+      barrier_arrive(&full[slot]);
     }
     __syncwarp();
-    if (layout.teams > 1) turn.skip(layout.tiles, layout.slots);
   }
 }
 
@@ -270,7 +288,9 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int team = static_cast<int>(threadIdx.x) / (32 * kTeamWarps);
   const int warp = static_cast<int>(threadIdx.x) / 32 % kTeamWarps;
-  const uint32_t full = held_address(full_at), empty = held_address(empty_at);
+  const int first_slot = team * layout.slots;
+  const uint32_t full = held_address(full_at + first_slot);
+  const uint32_t empty = held_address(empty_at + first_slot);
   const uint32_t drained = held_address(sets.drained), ready = held_address(sets.ready);
   // Lanes without a row of their own take the last one's: their results go nowhere.
   const int row = min(lane / 4, a.rows - 1), first = lane % 4 * 2;
@@ -280,18 +300,16 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
           lane % 4 * 16,
       activations.sums + (kSumsByProduct<F> ? row * kBlockSums + lane % 4 * 4 : first * 4),
       kBlockSums * (kSumsByProduct<F> ? a.rows : kMostRows), activations.scales + first};
-  const char* records = ring + warp * kParts / F::kParts * F::kRecordBytes;
+  const char* records =
+      ring + first_slot * layout.slot_bytes + warp * kParts / F::kParts * F::kRecordBytes;
   const int part_of_record = warp * kParts % F::kParts;
   float* partials = sets.partials + (warp * a.rows + first) * kPartialRow + lane / 4;
   const int mine = min(a.rows - first, 2);  // of the rows of this lane's totals
   Turn turn, set;
-  if (team > 0) {
-    turn.skip(layout.tiles, layout.slots);
-    set.next(layout.sets);
-  }
+  if (team > 0) set.next(layout.sets);
   for (;;) {
     barrier_wait(full + turn.slot * 8, turn.lap & 1);
-    const int group = group_at[turn.slot];
+    const int group = group_at[first_slot + turn.slot];
     if (warp == 0) {
       if (set.lap > 0) barrier_wait(drained + set.slot * 8, (set.lap - 1) & 1);
       if (lane == 0) {
@@ -319,7 +337,6 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     __syncwarp();
     if (lane == 0) barrier_arrive(ready + set.slot * 8);
     set.skip(kTeams, layout.sets);
-    if (kTeams > 1) turn.skip(layout.tiles, layout.slots);
   }
 }
 
@@ -332,7 +349,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   __shared__ __align__(8) uint64_t begun[kMostSets], ready[kMostSets], drained[kMostSets];
   __shared__ int group_at[kMostSlots], set_groups[kMostSets];
   __shared__ float squares[kMostRows][kWarps];
-  if (threadIdx.x < layout.slots) {
+  if (threadIdx.x < layout.slots * layout.teams) {
     barrier_init(&full[threadIdx.x], 1);
     barrier_init(&empty[threadIdx.x], kWarps / layout.teams);
     barrier_init_fence();
@@ -394,9 +411,7 @@ bool supports_gemv_q_sm90(const LinearLaunch& a, int compute_capability) {
   if (!kHasSm90a || compute_capability != 90 || a.rows > kMostRows) return false;
   if (a.type != DType::BF16 || (a.epilogue == Epilogue::Gated && a.outs % 2 != 0)) return false;
   bool fits = false;
-  return tiles::dispatch(
-             a.format,
-             [&](auto f) { fits = layout_for<decltype(f)>(a, 1).slots >= kFewestSlots; }) &&
+  return tiles::dispatch(a.format, [&](auto f) { fits = layout_for<decltype(f)>(a, 1).enough; }) &&
          fits;
 }
 
