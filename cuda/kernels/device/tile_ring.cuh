@@ -13,7 +13,7 @@ namespace skald::cuda {
 inline constexpr int kPartialRow = 20;  // floats: 16, and no bank twice
 inline constexpr int kTileCols = kWarps * tiles::kPartCols;
 inline constexpr int kFewestSlots = 3, kUsualSlots = 4, kMostSlots = 12;
-inline constexpr int kMostSets = 4;  // of partial sums
+inline constexpr int kMostSets = 4;  // of partial sums; each has one team and one finisher
 
 // Where a group has few tiles, two teams of 8 warps take turns at groups, and a warp takes two
 // parts of a tile: half as many partial sums and meetings. Each has half of the ring: copies arrive
@@ -22,7 +22,7 @@ inline constexpr int kMostSets = 4;  // of partial sums
 inline constexpr int kMostTeams = 2, kMostTeamTiles = 2;
 
 // See gemv_sm90: more than half of the shared memory, and little enough for attention beside it.
-inline constexpr int kBlockBytes = 160 * 1024;
+inline constexpr int kBlockBytes = 176 * 1024;
 inline constexpr int kMostBlockBytes = 226 * 1024;
 
 // Shared memory: the ring, sets of partial sums, the activations, their scales (a part's 8 rows
@@ -55,7 +55,7 @@ Layout layout_of_teams(const LinearLaunch& a, int blocks, int teams) {
   layout.groups_each = each < kFewGroups ? each : each * 3 / 4;
 
   layout.tiles = (layout.parts + kWarps - 1) / kWarps;
-  layout.sets = a.rows <= 4 ? kMostSets : 1 + teams;
+  layout.sets = a.rows <= 4 || teams > 1 ? kMostSets : kMostSets / 2;
   layout.set_floats = kWarps / teams * a.rows * kPartialRow;
   const int partials = layout.sets * layout.set_floats * 4;
   layout.activation_row = layout.parts * tiles::kPartCols + 32;
