@@ -38,8 +38,9 @@ void launch_gemv_sm90(const LinearLaunch& launch, int multiprocessors, Stream st
 bool supports_gemv_q_sm90(const LinearLaunch& launch, int compute_capability);
 void launch_gemv_q_sm90(const LinearLaunch& launch, int multiprocessors, Stream stream);
 
-// Without norm; any type, any size, any GPU.
+// Without norm; any type, any format, any size, any GPU.
 void launch_gemv_plain(const LinearLaunch& launch, Stream stream);
+void launch_gemv_q_plain(const LinearLaunch& launch, Stream stream);  // its part for block formats
 
 // Without norm, bias or gating: Store, AddTo and Logits only. Keeps cuBLASLt's choices by shape.
 class GemmCublas {
