@@ -22,8 +22,10 @@ struct LinearLaunch {
   const float* norm_weight = nullptr;  // [ins]
   float norm_eps = 0;
   const float* bias = nullptr;  // [outs]
-  void* out;  // Store: [rows, outs]; AddTo: float [rows, outs]; Gated: [rows, outs / 2];
-              // Logits: float [rows, outs]
+  // Store: [rows, outs]; AddTo and Logits: float [rows, outs]; Gated: [rows, outs / 2]. May be
+  // columns of a wider matrix.
+  void* out;
+  int64_t out_stride;  // numbers from one row of out to the next
   Epilogue epilogue;
   Activation activation = Activation::Silu;
   unsigned* ticket = nullptr;  // gemv_sm90: an integer of this launch's own, zero before and after

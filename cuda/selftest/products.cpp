@@ -54,6 +54,7 @@ void run(LinearKernel kernel, LinearLaunch launch, const TestGpu& test, TestBuff
   if (steps.gate_after) {
     launch.epilogue = Epilogue::Store;
     launch.out = buffers.poisoned(launch.rows * launch.outs * element).data;
+    launch.out_stride = launch.outs;
   }
   if (steps.gate_after || steps.bias_after) launch.bias = nullptr;
 
@@ -109,6 +110,7 @@ void test_product(const selftest::ProductCase& c, uint64_t seed, const TestGpu& 
     launch.ins = c.ins;
     launch.rows = c.rows;
     launch.epilogue = epilogue_of(c.ending);
+    launch.out_stride = launch.epilogue == Epilogue::Gated ? c.outs / 2 : c.outs;
     launch.activation = c.activation;
     launch.norm_eps = selftest::kNormEps;
     launch.out = out.data;
