@@ -29,6 +29,7 @@ struct LinearLaunch {
   Epilogue epilogue;
   Activation activation = Activation::Silu;
   unsigned* ticket = nullptr;  // gemv_sm90: an integer of this launch's own, zero before and after
+  void* workspace = nullptr;   // gemm_q_sm90: gemm_q_workspace_bytes(), 128-byte aligned
   bool dependent = false;  // starts before the kernel ahead has finished, and waits for it inside
 };
 
@@ -40,8 +41,15 @@ void launch_gemv_sm90(const LinearLaunch& launch, int multiprocessors, Stream st
 bool supports_gemv_q_sm90(const LinearLaunch& launch, int compute_capability);
 void launch_gemv_q_sm90(const LinearLaunch& launch, int multiprocessors, Stream stream);
 
-// Without norm; any type, any size, any GPU.
+// And up to 256 rows, better for more than 8. Two kernels: activations become f16 in the workspace,
+// which all launches of a stream may share.
+bool supports_gemm_q_sm90(const LinearLaunch& launch, int compute_capability);
+int64_t gemm_q_workspace_bytes(int rows, int64_t ins);
+void launch_gemm_q_sm90(const LinearLaunch& launch, int multiprocessors, Stream stream);
+
+// Without norm; any type, any format, any size, any GPU.
 void launch_gemv_plain(const LinearLaunch& launch, Stream stream);
+void launch_gemv_q_plain(const LinearLaunch& launch, Stream stream);  // its part for block formats
 
 // Without norm, bias or gating: Store, AddTo and Logits only. Keeps cuBLASLt's choices by shape.
 class GemmCublas {
