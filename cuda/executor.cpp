@@ -203,14 +203,14 @@ class CudaExecutor final : public Executor {
     for (const LoadedOp& op : loaded_.ops()) {
       std::visit(Overloaded{[&](const Embed& o) {
                               launch_embed({fused_.type, op.matrix.data, step_.table().tokens,
-                                            act<float>(o.out), rows, op.matrix.ins},
+                                            act<float>(o.out), rows, op.matrix.ins, o.scale},
                                            stream_);
                             },
                             [&](const FusedLinear& o) {
                               if (o.epilogue == Epilogue::Logits && !decode_) return;
                               run_linear(op, o, act<void>(o.in), rows);
                             },
-                            [&](const FusedAttention& o) { run_attention(o, rows); }},
+                            [&](const FusedAttention& o) { run_attention(op, o, rows); }},
                  op.fused->op);
       if (observer_) observe_op(*op.fused, rows);
     }
@@ -235,10 +235,16 @@ class CudaExecutor final : public Executor {
     LinearLaunch launch = linear_launch(fused_, linear, rows, op.norm, op.bias);
     launch.weight = op.matrix.data;
     launch.in = in;
-    launch.out = linear.epilogue == Epilogue::Logits ? logits_.as<void>() : act<void>(linear.out);
+    launch.out = linear.epilogue == Epilogue::Logits ? logits_.as<void>()
+                 : linear.post_norm                  ? act<void>(fused_.product(linear))
+                                                     : act<void>(linear.out);
     launch.ticket = product_tickets_.as<unsigned>() + (&op - loaded_.ops().data());
     launch.dependent = decode_ && dependent_;
-    const LinearSteps steps = linear_steps(launch, gpu_);
+    const LinearSteps steps = linear_steps(linear, launch, gpu_);
+    if (steps.copy_before) {
+      launch_to_type(fused_.type, act<float>(fused_.hidden), act<void>(linear.in),
+                     rows * launch.ins, stream_);
+    }
     if (steps.norm_before) {
       void* normed = act<void>(linear.norm->out);
       launch_rms_norm({fused_.type, static_cast<const float*>(in), op.norm, normed, rows,
@@ -268,11 +274,23 @@ class CudaExecutor final : public Executor {
     }
     if (steps.bias_after) {
       const DType out_type = linear.epilogue == Epilogue::Store ? fused_.type : DType::F32;
-      launch_add_bias(out_type, launch.out, op.bias, rows, launch.outs, stream_);
+      launch_add_bias({out_type, launch.out, op.bias, rows, launch.outs, launch.scale}, stream_);
+    }
+    if (steps.post_norm_after) {
+      launch_post_norm(
+          {fused_.type, static_cast<const float*>(launch.out), op.post_norm, act<float>(linear.out),
+           linear.leaves_copy ? act<void>(fused_.copy) : nullptr, rows, launch.outs,
+           linear.post_norm->eps, linear.scale, launch.dependent},
+          stream_);
+    }
+    if (steps.cap_after) {
+      launch_cap(
+          {logits_.as<float>(), rows * launch.outs, linear.scale, linear.softcap, launch.dependent},
+          stream_);
     }
   }
 
-  void run_attention(const FusedAttention& op, int rows) {
+  void run_attention(const LoadedOp& loaded, const FusedAttention& op, int rows) {
     AttentionLaunch launch = {};
     launch.type = fused_.type;
     launch.qkv = act<void>(op.qkv);
@@ -287,6 +305,7 @@ class CudaExecutor final : public Executor {
       launch.inv_freq = loaded_.inv_freq(*op.rope);
       launch.rope_pairs = static_cast<int>(rope.inv_freq.size());
       launch.rope_interleaved = rope.interleaved;
+      launch.rope_scale = rope.scale;
     }
     launch.code = attention_code_;
     if (decode_ && !switches_.clusters) launch.code = std::min(launch.code, AttentionCode::Mma);
@@ -299,6 +318,17 @@ class CudaExecutor final : public Executor {
     launch.tiles = step_.tiles(spec);
     launch.tile_count = step_.tile_count(spec);
     check_attention(launch);
+    if (op.norm && op.norm->whole) {
+      const int64_t q_cols = int64_t{op.spec.heads} * op.spec.head_dim;
+      const int64_t k_cols = int64_t{op.spec.kv_heads} * op.spec.head_dim;
+      launch_qk_norm({fused_.type, launch.qkv, loaded.q_norm, loaded.k_norm, q_cols, k_cols,
+                      q_cols + 2 * k_cols, rows, op.norm->eps, launch.dependent},
+                     stream_);
+    } else if (op.norm) {
+      launch.q_norm = loaded.q_norm;
+      launch.k_norm = loaded.k_norm;
+      launch.norm_eps = op.norm->eps;
+    }
     if (decode_) return launch_attention_decode(launch, stream_);
     launch_rope_append(launch, stream_);
     if (launch.tile_count > 0) return launch_attention_prefill(launch, stream_);

@@ -89,14 +89,15 @@ class Lister {
         rows = static_cast<int>(std::min<int64_t>(rows, sizes_.logit_rows));
       }
       return steps_text(
-          linear_steps(linear_launch(fused_, op, rows, &kSomewhere, &kSomewhere), gpu_));
+          linear_steps(op, linear_launch(fused_, op, rows, &kSomewhere, &kSomewhere), gpu_));
     });
   }
 
   void list(const FusedAttention& op) {
     const AttentionSpec& s = op.spec;
     const std::string shape = concat(s.heads, " heads, ", s.kv_heads, " kv, x ", s.head_dim,
-                                     s.window > 0 ? concat(", window ", s.window) : "");
+                                     s.window > 0 ? concat(", window ", s.window) : "",
+                                     s.softcap != 0 ? concat(", cap ", s.softcap) : "");
     const std::string ops = ops_;
     for (const bool decode : {true, false}) {
       ops_ = concat(ops, decode ? " (decode)" : " (prompt)");
@@ -104,7 +105,12 @@ class Lister {
         if (decode && rows > sizes_.graph_rows) return std::string("-");
         const AttentionKernel kernel = attention_kernel(size_.attention, s, decode);
         const bool rotates = kernel == AttentionKernel::Decode;
-        return concat(rotates ? "" : "rope_append + ", kernel_name(kernel));
+        const bool norms = op.norm && !op.norm->whole;
+        return concat(op.norm && op.norm->whole ? "qk_norm + " : "",
+                      rotates ? ""
+                      : norms ? "norm_rope_append + "
+                              : "rope_append + ",
+                      kernel_name(kernel));
       });
     }
   }

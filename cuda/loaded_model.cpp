@@ -32,7 +32,8 @@ void LoadedModel::load(LoadedOp& op, const FusedLinear& linear, Stream stream) {
   op.matrix = fused_.shares_embedding(linear)
                   ? embedding_
                   : weights_.upload(views(linear.parts), alternate, stream);
-  if (linear.norm) op.norm = weights_.upload_floats(views({linear.norm->weight}), false, stream);
+  if (linear.norm) op.norm = norm_weight(linear.norm->weight, stream);
+  if (linear.post_norm) op.post_norm = norm_weight(linear.post_norm->weight, stream);
   if (!fused_.has_bias(linear)) return;
   std::vector<TensorView> biases;
   for (size_t i = 0; i < linear.parts.size(); ++i) {
@@ -42,6 +43,16 @@ void LoadedModel::load(LoadedOp& op, const FusedLinear& linear, Stream stream) {
     biases.push_back(has ? fused_.program.weight(linear.biases[i]).view : none);
   }
   op.bias = weights_.upload_floats(biases, alternate, stream);
+}
+
+void LoadedModel::load(LoadedOp& op, const FusedAttention& attention, Stream stream) {
+  if (!attention.norm) return;
+  op.q_norm = norm_weight(attention.norm->q, stream);
+  op.k_norm = norm_weight(attention.norm->k, stream);
+}
+
+const float* LoadedModel::norm_weight(WeightId id, Stream stream) {
+  return weights_.upload_floats(views({id}), false, stream, fused_.program.weight(id).plus);
 }
 
 std::vector<TensorView> LoadedModel::views(const std::vector<WeightId>& ids) const {

@@ -16,6 +16,8 @@ struct LoadedOp {
   Matrix matrix;                // Embed, FusedLinear
   const float* norm = nullptr;  // FusedLinear
   const float* bias = nullptr;
+  const float* post_norm = nullptr;
+  const float *q_norm = nullptr, *k_norm = nullptr;  // FusedAttention
 };
 
 class LoadedModel {
@@ -32,7 +34,8 @@ class LoadedModel {
  private:
   void load(LoadedOp& op, const Embed& embed, Stream stream);
   void load(LoadedOp& op, const FusedLinear& linear, Stream stream);
-  void load(LoadedOp&, const FusedAttention&, Stream) {}
+  void load(LoadedOp& op, const FusedAttention& attention, Stream stream);
+  const float* norm_weight(WeightId id, Stream stream);
   std::vector<TensorView> views(const std::vector<WeightId>& ids) const;
 
   const FusedProgram& fused_;

@@ -30,9 +30,15 @@ int64_t weight_bytes(const FusedProgram& fused) {
               for (WeightId part : o.parts) matrix += fused.program.weight(part).view.bytes();
               if (!fused.shares_embedding(o)) bytes += padded(matrix);
               if (o.norm) bytes += padded(fused.ins(o) * 4);
+              if (o.post_norm) bytes += padded(fused.outs(o) * 4);
               if (fused.has_bias(o)) bytes += padded(fused.outs(o) * 4);
             },
-            [](const FusedAttention&) {},
+            [&](const FusedAttention& o) {
+              if (!o.norm) return;
+              for (WeightId weight : {o.norm->q, o.norm->k}) {
+                bytes += padded(fused.program.weight(weight).view.cols * 4);
+              }
+            },
         },
         op.op);
   }

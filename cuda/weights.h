@@ -28,8 +28,9 @@ class Weights {
   // columns.
   Matrix upload(std::span<const TensorView> parts, bool alternate, Stream stream);
   // Decoded to float. The parts' values one after the other, or alternating; a part without data is
-  // zeros.
-  const float* upload_floats(std::span<const TensorView> parts, bool alternate, Stream stream);
+  // zeros. `plus` is added to all.
+  const float* upload_floats(std::span<const TensorView> parts, bool alternate, Stream stream,
+                             float plus = 0);
 
   int64_t used() const { return used_; }
 

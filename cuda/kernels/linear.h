@@ -21,9 +21,10 @@ struct LinearLaunch {
   const float* norm_weight = nullptr;  // [ins]
   float norm_eps = 0;
   const float* bias = nullptr;  // [outs]
-  void* out;  // Store: [rows, outs]; AddTo: float [rows, outs]; Gated: [rows, outs / 2];
-              // Logits: float [rows, outs]
+  void* out;  // Store: [rows, outs]; AddTo, Floats, Logits: float [rows, outs]; Gated: [rows,
+              // outs / 2]
   Epilogue epilogue;
+  float scale = 1;  // AddTo: of what is added
   Activation activation = Activation::Silu;
   unsigned* ticket = nullptr;  // gemv_sm90: an integer of this launch's own, zero before and after
   bool dependent = false;  // starts before the kernel ahead has finished, and waits for it inside
@@ -36,7 +37,8 @@ void launch_gemv_sm90(const LinearLaunch& launch, int multiprocessors, Stream st
 // Without norm; any type, any size, any GPU.
 void launch_gemv_plain(const LinearLaunch& launch, Stream stream);
 
-// Without norm, bias or gating: Store, AddTo and Logits only. Keeps cuBLASLt's choices by shape.
+// Without norm, bias or gating: Store, AddTo, Floats and Logits only. Keeps cuBLASLt's choices by
+// shape.
 class GemmCublas {
  public:
   GemmCublas();

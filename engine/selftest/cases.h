@@ -31,6 +31,7 @@ struct ProductCase {
   Ending ending;
   bool norm = false, bias = false;  // norm: of the input, first
   Activation activation = Activation::Silu;
+  float scale = 1;  // Add: of what is added
 };
 
 // Rows of one sequence in a step, and the tokens that its cache holds before.
@@ -44,6 +45,8 @@ struct AttentionCase {
   int rope_pairs;
   bool interleaved;
   std::vector<Part> parts;
+  bool head_norm = false;  // of each query and key, before it rotates
+  float rope_scale = 1;    // of cosines and sines
 
   int rows() const;
   bool one_row_each() const;
@@ -56,10 +59,12 @@ enum class Pointwise : uint8_t {
   Gate,
   AddBias,
   Gather,
-  // What few families need; the CPU alone has kernels.
+  // What few families need.
   ScaledEmbed,
   ScaledAdd,
   Cap,
+  PostNorm,  // a scaled norm is added
+  QkNorm,    // in place
 };
 
 struct PointwiseCase {
