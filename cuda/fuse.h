@@ -34,6 +34,8 @@ struct FusedLinear {
   // `in` is a copy of the residual stream in the activations' type, which is to be made first, or
   // which the op before has left: that one has a post_norm and leaves_copy.
   bool makes_copy = false, leaves_copy = false;
+
+  bool caps() const { return epilogue == Epilogue::Logits && (scale != 1 || softcap != 0); }
 };
 
 // What queries and keys are normed with before they rotate: each head by itself, or all of a row's

@@ -14,9 +14,11 @@ struct LinearSteps {
   bool norm_before = false;
   bool gate_after = false;  // with the bias; the product goes to a buffer of pairs
   bool bias_after = false;
-  // Where the fused op asks for it: a copy of the residual stream, a norm of the product before it
-  // is added, a scale or a cap of logits.
-  bool copy_before = false, post_norm_after = false, cap_after = false;
+};
+
+// A fused op's, on the GPU.
+struct LinearVectors {
+  const float *norm, *bias;
 };
 
 LinearSteps linear_steps(const LinearLaunch& launch, LinearKernel kernel);
@@ -24,14 +26,13 @@ inline LinearSteps linear_steps(const LinearLaunch& launch, const Gpu& gpu) {
   return linear_steps(launch, select_linear(launch, gpu));
 }
 
-// The steps of a fused op.
-LinearSteps linear_steps(const FusedLinear& op, const LinearLaunch& launch, const Gpu& gpu);
+// The launch for a piece of a fused op but for where matrices and buffers lie. `norm` and `bias`:
+// the op's vectors on the GPU; where it has none they are not used. Gate and up that are two pieces
+// are stored side by side, to be gated afterwards.
+LinearLaunch linear_launch(const FusedProgram& fused, const FusedLinear& op, const Piece& piece,
+                           int rows, const LinearVectors& vectors);
 
-// A fused op's launch but for where its matrices lie. `norm` and `bias`: its vectors on the GPU;
-// where it has none they are not used.
-LinearLaunch linear_launch(const FusedProgram& fused, const FusedLinear& op, int rows,
-                           const float* norm, const float* bias);
-
-std::string steps_text(const LinearSteps& steps);  // "rms_norm + gemm_cublas + gate"
+// "rms_norm + gemm_cublas + gate"; `copies`: there is a 16-bit copy of quantized matrices.
+std::string steps_text(const LinearSteps& steps, bool copies);
 
 }  // namespace skald::cuda
