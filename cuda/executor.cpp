@@ -206,20 +206,21 @@ class CudaExecutor final : public Executor {
 
   void enqueue(int rows) {
     for (const LoadedOp& op : loaded_.ops()) {
-      std::visit(Overloaded{[&](const Embed& o) {
-                              const Matrix& table = op.pieces.front();
-                              const EmbedLaunch launch = {
-                                  table.format,      table.data, step_.table().tokens,
-                                  act<float>(o.out), rows,       table.ins};
-                              (table.format == fused_.type ? launch_embed : launch_embed_q)(
-                                  launch, stream_);
-                            },
-                            [&](const FusedLinear& o) {
-                              if (o.epilogue == Epilogue::Logits && !decode_) return;
-                              run_linear(op, o, act<void>(o.in), rows);
-                            },
-                            [&](const FusedAttention& o) { run_attention(o, rows); }},
-                 op.fused->op);
+      std::visit(
+          Overloaded{[&](const Embed& o) {
+                       const Matrix& table = op.pieces.front();
+                       const EmbedLaunch launch = {
+                           table.format, table.data, step_.table().tokens, act<float>(o.out), rows,
+                           table.ins,    o.scale};
+                       (table.format == fused_.type ? launch_embed : launch_embed_q)(launch,
+                                                                                     stream_);
+                     },
+                     [&](const FusedLinear& o) {
+                       if (o.epilogue == Epilogue::Logits && !decode_) return;
+                       run_linear(op, o, act<void>(o.in), rows);
+                     },
+                     [&](const FusedAttention& o) { run_attention(op, o, rows); }},
+          op.fused->op);
       if (observer_) observe_op(*op.fused, rows);
     }
   }
@@ -241,6 +242,10 @@ class CudaExecutor final : public Executor {
 
   // A product's pieces have the same kernels before and after them, so that these run once.
   void run_linear(const LoadedOp& op, const FusedLinear& linear, const void* in, int rows) {
+    if (linear.makes_copy) {
+      launch_to_type(fused_.type, act<float>(fused_.hidden), act<void>(linear.in),
+                     rows * fused_.ins(linear), stream_);
+    }
     const std::vector<Piece> pieces = fused_.pieces(linear);
     const bool apart = linear.epilogue == Epilogue::Gated && pieces.size() > 1;
     std::vector<LinearLaunch> launches;
@@ -274,7 +279,8 @@ class CudaExecutor final : public Executor {
     const DType out_type = floats ? DType::F32 : fused_.type;
     std::byte* const out = linear.epilogue == Epilogue::Logits ? logits_.as<std::byte>()
                            : steps.gate_after                  ? pairs_.as<std::byte>()
-                                                               : act<std::byte>(linear.out);
+                           : linear.post_norm ? act<std::byte>(fused_.product(linear))
+                                              : act<std::byte>(linear.out);
     for (size_t i = 0; i < pieces.size(); ++i) {
       LinearLaunch& launch = launches[i];
       launch.out = out + row_bytes(out_type, pieces[i].first_out);
@@ -290,7 +296,20 @@ class CudaExecutor final : public Executor {
                    fused_.outs(linear) / 2, linear.activation},
                   stream_);
     } else if (steps.bias_after) {
-      launch_add_bias(out_type, out, op.bias, rows, fused_.outs(linear), stream_);
+      launch_add_bias({out_type, out, op.bias, rows, fused_.outs(linear), launches.front().scale},
+                      stream_);
+    }
+    if (linear.post_norm) {
+      launch_post_norm(
+          {fused_.type, reinterpret_cast<const float*>(out), op.post_norm, act<float>(linear.out),
+           linear.leaves_copy ? act<void>(fused_.copy) : nullptr, rows, fused_.outs(linear),
+           linear.post_norm->eps, linear.scale, launches.front().dependent},
+          stream_);
+    }
+    if (linear.caps()) {
+      launch_cap({logits_.as<float>(), rows * fused_.outs(linear), linear.scale, linear.softcap,
+                  launches.front().dependent},
+                 stream_);
     }
   }
 
@@ -331,7 +350,7 @@ class CudaExecutor final : public Executor {
     }
   }
 
-  void run_attention(const FusedAttention& op, int rows) {
+  void run_attention(const LoadedOp& loaded, const FusedAttention& op, int rows) {
     AttentionLaunch launch = {};
     launch.type = fused_.type;
     launch.qkv = act<void>(op.qkv);
@@ -346,6 +365,7 @@ class CudaExecutor final : public Executor {
       launch.inv_freq = loaded_.inv_freq(*op.rope);
       launch.rope_pairs = static_cast<int>(rope.inv_freq.size());
       launch.rope_interleaved = rope.interleaved;
+      launch.rope_scale = rope.scale;
     }
     launch.code = attention_code_;
     if (decode_ && !switches_.clusters) launch.code = std::min(launch.code, AttentionCode::Mma);
@@ -358,6 +378,17 @@ class CudaExecutor final : public Executor {
     launch.tiles = step_.tiles(spec);
     launch.tile_count = step_.tile_count(spec);
     check_attention(launch);
+    if (op.norm && op.norm->whole) {
+      const int64_t q_cols = int64_t{op.spec.heads} * op.spec.head_dim;
+      const int64_t k_cols = int64_t{op.spec.kv_heads} * op.spec.head_dim;
+      launch_qk_norm({fused_.type, launch.qkv, loaded.q_norm, loaded.k_norm, q_cols, k_cols,
+                      q_cols + 2 * k_cols, rows, op.norm->eps, launch.dependent},
+                     stream_);
+    } else if (op.norm) {
+      launch.q_norm = loaded.q_norm;
+      launch.k_norm = loaded.k_norm;
+      launch.norm_eps = op.norm->eps;
+    }
     if (decode_) return launch_attention_decode(launch, stream_);
     launch_rope_append(launch, stream_);
     if (launch.tile_count > 0) return launch_attention_prefill(launch, stream_);

@@ -22,11 +22,12 @@ struct LinearLaunch {
   const float* norm_weight = nullptr;  // [ins]
   float norm_eps = 0;
   const float* bias = nullptr;  // [outs]
-  // Store: [rows, outs]; AddTo and Logits: float [rows, outs]; Gated: [rows, outs / 2]. May be
+  // Store: [rows, outs]; AddTo, Floats and Logits: float [rows, outs]; Gated: [rows, outs / 2]. May be
   // columns of a wider matrix.
   void* out;
   int64_t out_stride;  // numbers from one row of out to the next
   Epilogue epilogue;
+  float scale = 1;  // AddTo: of what is added
   Activation activation = Activation::Silu;
   unsigned* ticket = nullptr;  // gemv_sm90: an integer of this launch's own, zero before and after
   void* workspace = nullptr;   // gemm_q_sm90: gemm_q_workspace_bytes(), 128-byte aligned
@@ -51,7 +52,8 @@ void launch_gemm_q_sm90(const LinearLaunch& launch, int multiprocessors, Stream 
 void launch_gemv_plain(const LinearLaunch& launch, Stream stream);
 void launch_gemv_q_plain(const LinearLaunch& launch, Stream stream);  // its part for block formats
 
-// Without norm, bias or gating: Store, AddTo and Logits only. Keeps cuBLASLt's choices by shape.
+// Without norm, bias or gating: Store, AddTo, Floats and Logits only. Keeps cuBLASLt's choices by
+// shape.
 class GemmCublas {
  public:
   GemmCublas();

@@ -77,7 +77,7 @@ void run(LinearKernel kernel, LinearLaunch launch, const TestGpu& test, TestBuff
   }
   if (steps.bias_after) {
     const DType out_type = launch.epilogue == Epilogue::Store ? launch.type : DType::F32;
-    launch_add_bias(out_type, out, bias, launch.rows, launch.outs, test.stream);
+    launch_add_bias({out_type, out, bias, launch.rows, launch.outs, launch.scale}, test.stream);
   }
 }
 
@@ -114,6 +114,7 @@ void test_product(const selftest::ProductCase& c, uint64_t seed, const TestGpu& 
     launch.epilogue = epilogue_of(c.ending);
     launch.out_stride = launch.epilogue == Epilogue::Gated ? c.outs / 2 : c.outs;
     launch.activation = c.activation;
+    launch.scale = c.scale;
     launch.norm_eps = selftest::kNormEps;
     launch.out = out.data;
     launch.weight = buffers.holding(weight).data;
