@@ -21,6 +21,10 @@ constexpr Variant kVariants[] = {
      [](const LinearLaunch& a, const Gpu& gpu) {
        return supports_gemv_q_sm90(a, gpu.compute_capability);
      }},
+    {LinearKernel::GemmQSm90, "gemm_q_sm90",
+     [](const LinearLaunch& a, const Gpu& gpu) {
+       return supports_gemm_q_sm90(a, gpu.compute_capability);
+     }},
     // cuBLAS wants rows that start at multiples of 16 bytes.
     {LinearKernel::GemmCublas, "gemm_cublas",
      [](const LinearLaunch& a, const Gpu&) {
