@@ -70,6 +70,7 @@ class CudaExecutor final : public Executor {
         pool_(sizes_.pages),
         cache_(sizes_.cache(), "the key-value cache"),
         expanded_(sizes_.expanded, "16-bit rows of weights"),
+        product_(sizes_.product, "activations"),
         pairs_(sizes_.pairs, "activations"),
         attention_floats_(sizes_.attention, "attention"),
         tickets_(sizes_.tickets, "attention"),
@@ -255,6 +256,8 @@ class CudaExecutor final : public Executor {
       LinearLaunch& launch =
           launches.emplace_back(linear_launch(fused_, linear, pieces[i], rows, {op.norm, op.bias}));
       launch.weight = op.pieces[i].data;
+      launch.copy = op.pieces[i].copy;
+      launch.workspace = product_.as<void>();
       launch.in = in;
       launch.ticket = product_tickets_.as<unsigned>() + op.first_ticket + i;
       launch.dependent = decode_ && dependent_;
@@ -289,7 +292,7 @@ class CudaExecutor final : public Executor {
         launch.out_stride = launch.outs;
       }
       if (steps.gate_after || steps.bias_after) launch.bias = nullptr;
-      multiply(launch, kernels[i], op.pieces[i]);
+      multiply(launch, kernels[i]);
     }
     if (steps.gate_after) {
       launch_gate({fused_.type, pairs_.as<void>(), !apart, op.bias, act<void>(linear.out), rows,
@@ -313,14 +316,16 @@ class CudaExecutor final : public Executor {
     }
   }
 
-  void multiply(const LinearLaunch& launch, LinearKernel kernel, const Matrix& matrix) {
+  void multiply(const LinearLaunch& launch, LinearKernel kernel) {
     switch (kernel) {
       case LinearKernel::GemvSm90:
         return launch_gemv_sm90(launch, gpu_.multiprocessors, stream_);
       case LinearKernel::GemvQSm90:
         return launch_gemv_q_sm90(launch, gpu_.multiprocessors, stream_);
+      case LinearKernel::GemmQSm90:
+        return launch_gemm_q_sm90(launch, gpu_.multiprocessors, stream_);
       case LinearKernel::GemmExpanded:
-        return multiply_expanded(launch, matrix);
+        return multiply_expanded(launch);
       case LinearKernel::GemmCublas:
         return gemm_.launch(launch, stream_);
       case LinearKernel::GemvPlain:
@@ -329,21 +334,21 @@ class CudaExecutor final : public Executor {
   }
 
   // By the matrix's 16-bit copy, or by parts of one that are made now.
-  void multiply_expanded(LinearLaunch launch, const Matrix& matrix) {
+  void multiply_expanded(const LinearLaunch& whole) {
+    LinearLaunch launch = whole;
     launch.format = launch.type;
-    if (matrix.copy) {
-      launch.weight = matrix.copy;
+    if (launch.copy) {
+      launch.weight = launch.copy;
       return gemm_.launch(launch, stream_);
     }
-    const int64_t group = tiles::kRows * matrix.ins * fused_.element;
+    const int64_t group = tiles::kRows * launch.ins * fused_.element;
     const int64_t at_once = sizes_.expanded / group * tiles::kRows;
     const DType out_type = launch.epilogue == Epilogue::Store ? launch.type : DType::F32;
-    std::byte* const out = static_cast<std::byte*>(launch.out);
     launch.weight = expanded_.as<void>();
-    for (int64_t first = 0; first < matrix.outs; first += at_once) {
-      launch.outs = std::min(at_once, matrix.outs - first);
-      launch.out = out + row_bytes(out_type, first);
-      launch_expand_q({matrix.format, matrix.data, matrix.ins, first, launch.outs, launch.type,
+    for (int64_t first = 0; first < whole.outs; first += at_once) {
+      launch.outs = std::min(at_once, whole.outs - first);
+      launch.out = static_cast<std::byte*>(whole.out) + row_bytes(out_type, first);
+      launch_expand_q({whole.format, whole.weight, whole.ins, first, launch.outs, launch.type,
                        expanded_.as<void>()},
                       stream_);
       gemm_.launch(launch, stream_);
@@ -431,6 +436,7 @@ class CudaExecutor final : public Executor {
 
   std::vector<DeviceMemory> acts_;  // one a buffer of the program and qkv, [max_rows, cols]
   DeviceMemory expanded_;           // rows of a quantized matrix in 16 bits
+  DeviceMemory product_;            // workspace of gemm_q_sm90
   DeviceMemory pairs_;              // gate and up before the activation
   DeviceMemory attention_floats_, tickets_;
   DeviceMemory product_tickets_;  // of each op: which rows of its product are still to be computed

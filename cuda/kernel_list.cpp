@@ -96,8 +96,8 @@ class Lister {
       }
       std::string text;
       for (const Piece& piece : pieces) {
-        const LinearLaunch launch =
-            linear_launch(fused_, op, piece, rows, {&kSomewhere, &kSomewhere});
+        LinearLaunch launch = linear_launch(fused_, op, piece, rows, {&kSomewhere, &kSomewhere});
+        if (copies_ && piece.format != fused_.type) launch.copy = &kSomewhere;
         const std::string steps = steps_text(linear_steps(launch, gpu_), copies_);
         if (!text.ends_with(steps)) text += concat(text.empty() ? "" : ", ", steps);
       }

@@ -6,7 +6,8 @@ namespace skald::cuda {
 
 LinearSteps linear_steps(const LinearLaunch& launch, LinearKernel kernel) {
   LinearSteps steps{kernel};
-  if (steps.kernel == LinearKernel::GemvSm90 || steps.kernel == LinearKernel::GemvQSm90) {
+  if (steps.kernel == LinearKernel::GemvSm90 || steps.kernel == LinearKernel::GemvQSm90 ||
+      steps.kernel == LinearKernel::GemmQSm90) {
     return steps;
   }
   steps.norm_before = launch.norm_weight != nullptr;

@@ -5,6 +5,9 @@ namespace {
 
 // Rows up to which reading the weights once a row or two beats setting up a matrix product.
 constexpr int kFewRows = 4;
+// Rows up to which a quantized matrix is multiplied as it is, where there is a 16-bit copy of it
+// and where one would have to be made.
+constexpr int kCopyFromRows = 32, kExpandFromRows = 256;
 
 // cuBLAS wants rows that start at multiples of 16 bytes.
 bool suits_cublas(const LinearLaunch& a) {
@@ -25,6 +28,11 @@ constexpr Variant kVariants[] = {
     {LinearKernel::GemvQSm90, "gemv_q_sm90",
      [](const LinearLaunch& a, const Gpu& gpu) {
        return supports_gemv_q_sm90(a, gpu.compute_capability);
+     }},
+    {LinearKernel::GemmQSm90, "gemm_q_sm90",
+     [](const LinearLaunch& a, const Gpu& gpu) {
+       return a.rows <= (a.copy ? kCopyFromRows : kExpandFromRows) &&
+              supports_gemm_q_sm90(a, gpu.compute_capability);
      }},
     // The quantized matrix in 16 bits, a copy or made for the step, and gemm_cublas.
     {LinearKernel::GemmExpanded, "expand_q + gemm_cublas",

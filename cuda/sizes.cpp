@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cuda/kernels/attention.h"
+#include "cuda/kernels/gemm_q_workspace.h"
 #include "cuda/kernels/sample.h"
 #include "cuda/kernels/tiles/layout.h"
 #include "engine/kv_pages.h"
@@ -117,6 +118,12 @@ Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
   weights = weight_bytes(fused);
   const ExpandedBytes bytes = expanded_bytes(fused);
   (options.copies ? copies : expanded) = options.copies ? bytes.all : bytes.most;
+  for (const FusedOp& op : fused.ops) {
+    const auto* linear = std::get_if<FusedLinear>(&op.op);
+    if (!linear || !fused.quantized()) continue;
+    const int most = static_cast<int>(std::min<int64_t>(options.rows, kGemmQMostRows));
+    product = std::max(product, gemm_q_workspace_bytes(most, fused.ins(*linear)));
+  }
   for (const KvLayer& layer : fused.program.kv) {
     kv_offsets.push_back(page);
     page += 2 * int64_t{layer.kv_heads} * kPageTokens * layer.head_dim * fused.element;
@@ -145,7 +152,7 @@ Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
 }
 
 int64_t Sizes::activations() const {
-  int64_t bytes = pairs + wanted;
+  int64_t bytes = pairs + wanted + product;
   for (int64_t act : acts) bytes += act;
   return bytes;
 }

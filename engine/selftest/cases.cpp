@@ -87,15 +87,17 @@ std::vector<ProductCase> block_product_cases(Extent extent) {
 
 std::vector<ProductCase> device_block_cases(Extent extent) {
   std::vector<ProductCase> cases;
-  Cycle<int> rows({1, 2, 3, 4, 5, 6, 7, 8, 1});
+  Cycle<int> few_rows({1, 2, 3, 4, 5, 6, 7, 8, 1});
+  std::vector<int> more_rows = {9, 16, 17, 32, 33, 64, 65, 128, 130, 256};
+  if (extent == Extent::Small) more_rows = {33};
   Cycle<Ending> endings({Ending::Store, Ending::Add, Ending::Gated, Ending::Logits});
   Cycle<bool> norms({false, true, true, false, true});
   Cycle<bool> biases({false, true, false});
   Cycle<Activation> activations({Activation::Silu, Activation::GeluTanh, Activation::Silu});
   for (const DTypeInfo& format : all_dtypes()) {
     if (format.block_elems == 1) continue;
-    const auto add = [&](int64_t outs, int64_t ins) {
-      ProductCase c{format.type, outs, ins, rows.next(), endings.next()};
+    const auto add_rows = [&](int64_t outs, int64_t ins, int rows) {
+      ProductCase c{format.type, outs, ins, rows, endings.next()};
       c.norm = norms.next();
       c.bias = biases.next() && c.ending != Ending::Logits;
       if (c.ending == Ending::Add) c.scale = 0.22f;
@@ -104,6 +106,7 @@ std::vector<ProductCase> device_block_cases(Extent extent) {
       c.activations = DType::BF16;
       cases.push_back(c);
     };
+    const auto add = [&](int64_t outs, int64_t ins) { add_rows(outs, ins, few_rows.next()); };
     // One block, less than a warp's columns, several blocks of warps, and ends of all of them.
     for (int64_t blocks : {1, 3, 9, 33}) {
       for (int64_t outs : {2, 31, 50, 258}) {
@@ -111,6 +114,7 @@ std::vector<ProductCase> device_block_cases(Extent extent) {
         add(outs, blocks * format.block_elems);
       }
     }
+    for (int rows : more_rows) add_rows(98, 1280, rows);
     if (extent == Extent::Small) continue;
     for (int i = 0; i < 9; ++i) add(136, 2304);  // every number of rows
     add(8200, 2048);  // more groups of rows than any GPU has multiprocessors

@@ -48,13 +48,20 @@ struct GemmRing {
 struct GemmShare {
   int first_group, groups;  // of weight rows
   int row_tile;
-  int first_record, end_record;
+  int first_record, records;
+  int start;  // of these, the first: blocks side by side do not all ask for the same activations
   __device__ explicit GemmShare(const GemmQPlan& plan)
       : first_group(static_cast<int>(blockIdx.z) * plan.tile_groups),
         groups(min(plan.tile_groups, plan.groups - first_group)),
         row_tile(static_cast<int>(blockIdx.y)),
         first_record(plan.records * static_cast<int>(blockIdx.x) / plan.splits),
-        end_record(plan.records * (static_cast<int>(blockIdx.x) + 1) / plan.splits) {}
+        records(plan.records * (static_cast<int>(blockIdx.x) + 1) / plan.splits - first_record),
+        start(static_cast<int>(blockIdx.z) % records) {}
+
+  // The i-th.
+  __device__ int record(int i) const {
+    return first_record + (start + i < records ? start + i : start + i - records);
+  }
 };
 
 template <class F>
@@ -63,8 +70,8 @@ __device__ void fetch_weights(const LinearLaunch& a, const GemmQPlan& plan, cons
   const uint64_t policy = plan.row_tiles == 1 ? evict_first_policy() : evict_normal_policy();
   const char* weight = static_cast<const char*>(a.weight);
   RingTurn turn;
-  for (int record = share.first_record; record < share.end_record;
-       ++record, turn.next(plan.weight_slots)) {
+  for (int i = 0; i < share.records; ++i, turn.next(plan.weight_slots)) {
+    const int record = share.record(i);
     if (turn.lap > 0) barrier_wait(&ring.empty[turn.slot], (turn.lap - 1) & 1);
     if (elect_lane()) {
       barrier_expect_bytes(&ring.full[turn.slot],
@@ -89,8 +96,8 @@ __device__ void fetch_activations(const LinearLaunch& a, const GemmQPlan& plan,
       static_cast<const char*>(a.workspace) + share.row_tile * (plan.cols * kRows * 2);
   RingTurn turn;
   wait_for_kernel_ahead();
-  for (int chunk = share.first_record * kChunks; chunk < share.end_record * kChunks;
-       ++chunk, turn.next(plan.activation_slots)) {
+  for (int i = 0; i < share.records * kChunks; ++i, turn.next(plan.activation_slots)) {
+    const int chunk = share.record(i / kChunks) * kChunks + i % kChunks;
     if (turn.lap > 0) barrier_wait(&ring.empty[turn.slot], (turn.lap - 1) & 1);
     if (elect_lane()) {
       barrier_expect_bytes(&ring.full[turn.slot], kChunkBytes<kRows>);
@@ -109,14 +116,16 @@ __device__ void multiply(float (&sums)[kRows / 2], const GemmQPlan& plan, const 
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   // Warps without a group compute what nobody reads.
   const int group = min(warp, share.groups - 1);
-  uint32_t a[2][4][4];
+  // While one batch of 16 columns each is multiplied, the next becomes f16.
+  constexpr int kBatch = kRows == 32 ? 4 : 2, kEach = kChunkCols / 16;
+  uint32_t a[2][kBatch][4];
   RingTurn weight_turn, turn;
   int last_slot = -1;
+  uint64_t rows = 0;
 #pragma unroll
   for (int i = 0; i < kRows / 2; ++i) sums[i] = 0;
 #pragma unroll 1
-  for (int record = share.first_record; record < share.end_record;
-       ++record, weight_turn.next(plan.weight_slots)) {
+  for (int i = 0; i < share.records; ++i, weight_turn.next(plan.weight_slots)) {
     const char* at = weights.slots + (weight_turn.slot * plan.tile_groups + group) * plan.pitch;
     barrier_wait(&weights.full[weight_turn.slot], weight_turn.lap & 1);
 #pragma unroll 1
@@ -128,83 +137,125 @@ __device__ void multiply(float (&sums)[kRows / 2], const GemmQPlan& plan, const 
         if (lane == 0) barrier_arrive(&weights.empty[weight_turn.slot]);
       }
 #pragma unroll
-      for (int chunk = 0; chunk < 2; ++chunk) {
+      for (int k = 0; k < tiles::kPartCols / 16; k += kBatch) {
+        auto& batch = a[k / kBatch % 2];
 #pragma unroll
-        for (int k = 0; k < 4; ++k) {
-          lane_weights.fragment(chunk * 2 + k / 2, k % 2, a[chunk][k]);
+        for (int i = 0; i < kBatch; ++i) {
+          lane_weights.fragment((k + i) / 2, (k + i) % 2, batch[i]);
         }
-        barrier_wait(&activations.full[turn.slot], turn.lap & 1);
-        const uint32_t rows = shared_address(activations.slots) + turn.slot * kChunkBytes<kRows>;
+        if (k % kEach == 0) {
+          barrier_wait(&activations.full[turn.slot], turn.lap & 1);
+          rows = matrix_descriptor(
+              shared_address(activations.slots) + turn.slot * kChunkBytes<kRows>, 1024, 0);
+        }
         wgmma_fence();
 #pragma unroll
-        for (int k = 0; k < 4; ++k) {
-          wgmma_rows(Half(), sums, a[chunk][k], matrix_descriptor(rows + k * 32, 1024, 0));
+        for (int i = 0; i < kBatch; ++i) {
+          wgmma_rows(Half(), sums, batch[i], rows + (k + i) % kEach * 2);
         }
         wgmma_commit();
         wgmma_wait<1>();
-        if (last_slot >= 0 && lane == 0) barrier_arrive(&activations.empty[last_slot]);
-        last_slot = turn.slot;
-        turn.next(plan.activation_slots);
+        if (k % kEach == 0) {
+          if (last_slot >= 0 && lane == 0) barrier_arrive(&activations.empty[last_slot]);
+          last_slot = turn.slot;
+          turn.next(plan.activation_slots);
+        }
       }
     }
   }
   wgmma_wait<0>();
 }
 
-__device__ inline void store_number(const LinearLaunch& a, int64_t at, float x) {
-  if (a.type == DType::BF16) {
-    static_cast<Bf16*>(a.out)[at] = from_float<Bf16>(x);
-  } else {
-    static_cast<Half*>(a.out)[at] = from_float<Half>(x);
+// `count` numbers, at most kMost, in one access where that is possible.
+template <class T, int kMost>
+__device__ void store_numbers(T* to, const float* x, int count) {
+  Pack<T, kMost> pack;
+#pragma unroll
+  for (int i = 0; i < kMost; ++i) pack.x[i] = from_float<T>(x[i]);
+  if (count == kMost && reinterpret_cast<uintptr_t>(to) % sizeof pack == 0) {
+    *reinterpret_cast<Pack<T, kMost>*>(to) = pack;
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < kMost; ++i) {
+    if (i < count) to[i] = pack.x[i];
   }
 }
 
-// Results of weight rows `out` and the next, of activation row `row`.
-__device__ inline void finish_two(const LinearLaunch& a, int row, int64_t out, float2 x) {
-  const bool second = out + 1 < a.outs;
-  if (a.bias) {
-    x.x += a.bias[out];
-    if (second) x.y += a.bias[out + 1];
-  }
-  const int64_t to = row * a.out_stride;
+// Results of up to four weight rows from `out` on; x has room for what is not stored.
+template <class T>
+__device__ void store_results(const LinearLaunch& a, int64_t row, int64_t out, int count,
+                              const float (&x)[4]) {
+  T* to = static_cast<T*>(a.out) + row * a.out_stride;
   if (a.epilogue == Epilogue::Gated) {
-    store_number(a, to + out / 2, activate(x.x, a.activation) * x.y);
-  } else if (a.epilogue == Epilogue::Store) {
-    store_number(a, to + out, x.x);
-    if (second) store_number(a, to + out + 1, x.y);
+    const float two[2] = {activate(x[0], a.activation) * x[1], activate(x[2], a.activation) * x[3]};
+    store_numbers<T, 2>(to + out / 2, two, count / 2);
   } else {
-    float* floats = static_cast<float*>(a.out) + to + out;
-    const bool add = a.epilogue == Epilogue::AddTo;
-    floats[0] = x.x + (add ? __ldcg(floats) : 0);
-    if (second) floats[1] = x.y + (add ? __ldcg(floats + 1) : 0);
+    store_numbers<T, 4>(to + out, x, count);
   }
 }
 
-// The cluster's sums lie in its blocks' shared memory, [kRows, pitch] each.
+// The cluster's sums lie in its blocks' shared memory, [kRows, pitch] each. A lane has four weight
+// rows, a warp several activation rows at a time, so that what they read is under way together.
 template <int kRows>
 __device__ void finish(const LinearLaunch& a, const GemmQPlan& plan, const GemmShare& share,
                        float* sums, int pitch) {
-  const int rank = static_cast<int>(blockIdx.x), threads = plan.warps * 32;
-  const int pairs = plan.tile_groups * (tiles::kRows / 2);
+  constexpr int kTogether = 4;
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int rank = static_cast<int>(blockIdx.x), first_row = share.row_tile * kRows;
   const float* scales = reinterpret_cast<const float*>(static_cast<const char*>(a.workspace) +
                                                        plan.cols * plan.row_tiles * kRows * 2) +
-                        share.row_tile * kRows;
-  const int rows = min(kRows, a.rows - share.row_tile * kRows);
-  const int first = rows * rank / plan.splits, end = rows * (rank + 1) / plan.splits;
-  const int64_t first_out = int64_t{share.first_group} * tiles::kRows;
-  for (int i = static_cast<int>(threadIdx.x); i < (end - first) * pairs; i += threads) {
-    const int row = first + i / pairs, pair = i % pairs;
-    const int64_t out = first_out + pair * 2;
-    if (out >= a.outs) continue;
-    float2 sum = {0, 0};
-#pragma unroll 4
-    for (int block = 0; block < plan.splits; ++block) {
-      const float2 part =
-          *reinterpret_cast<const float2*>(of_block(sums, block) + row * pitch + pair * 2);
-      sum.x += part.x, sum.y += part.y;
+                        first_row;
+  const int rows = min(kRows, a.rows - first_row);
+  const int end = rows * (rank + 1) / plan.splits;
+  for (int four = lane; four < share.groups * (tiles::kRows / 4); four += 32) {
+    const int64_t out = int64_t{share.first_group} * tiles::kRows + four * 4;
+    const int count = static_cast<int>(min(int64_t{4}, a.outs - out));
+    if (count <= 0) break;
+    float bias[4] = {};
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (a.bias && i < count) bias[i] = a.bias[out + i];
     }
-    const float scale = scales[row];
-    finish_two(a, share.row_tile * kRows + row, out, {sum.x * scale, sum.y * scale});
+    for (int first = rows * rank / plan.splits + warp; first < end;
+         first += plan.warps * kTogether) {
+      float x[kTogether][4] = {}, old[kTogether][4] = {}, scale[kTogether];
+#pragma unroll
+      for (int r = 0; r < kTogether; ++r) {
+        const int row = min(first + r * plan.warps, end - 1);
+        scale[r] = scales[row];
+        if (a.epilogue != Epilogue::AddTo) continue;
+        const float* from = static_cast<const float*>(a.out) + (first_row + row) * a.out_stride;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          if (i < count) old[r][i] = __ldcg(from + out + i);
+        }
+      }
+#pragma unroll 2
+      for (int block = 0; block < plan.splits; ++block) {
+        const float* from = of_block(sums, block) + four * 4;
+#pragma unroll
+        for (int r = 0; r < kTogether; ++r) {
+          const int row = min(first + r * plan.warps, end - 1);
+          const float4 part = *reinterpret_cast<const float4*>(from + row * pitch);
+          x[r][0] += part.x, x[r][1] += part.y, x[r][2] += part.z, x[r][3] += part.w;
+        }
+      }
+#pragma unroll
+      for (int r = 0; r < kTogether; ++r) {
+        const int row = first + r * plan.warps;
+        if (row >= end) break;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) x[r][i] = x[r][i] * scale[r] + bias[i] + old[r][i];
+        if (a.epilogue == Epilogue::AddTo || a.epilogue == Epilogue::Logits) {
+          store_results<float>(a, first_row + row, out, count, x[r]);
+        } else if (a.type == DType::BF16) {
+          store_results<Bf16>(a, first_row + row, out, count, x[r]);
+        } else {
+          store_results<Half>(a, first_row + row, out, count, x[r]);
+        }
+      }
+    }
   }
 }
 

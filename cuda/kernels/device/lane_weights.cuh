@@ -9,27 +9,90 @@ namespace skald::cuda {
 __device__ inline __half2 as_half2(uint32_t bits) { return *reinterpret_cast<__half2*>(&bits); }
 __device__ inline uint32_t as_bits(__half2 both) { return *reinterpret_cast<uint32_t*>(&both); }
 
-// Whole numbers below 1024 become f16 by their bits in one of 1024.
+// Whole numbers below 1024 become f16 by their bits in one of 1024, `kThousands` twice.
 inline constexpr uint32_t kThousands = 0x64006400;
-__device__ inline __half2 whole(uint32_t bits, float less) {
-  return __hsub2(as_half2(bits | kThousands), __float2half2_rn(1024 + less));
+__device__ inline __half2 less(uint32_t thousands, float number) {
+  return __hsub2(as_half2(thousands), __float2half2_rn(1024 + number));
 }
-__device__ inline __half2 whole_twice(uint32_t number, float less) {
-  return __hsub2(as_half2(number * 0x10001u + kThousands), __float2half2_rn(1024 + less));
+// Bytes `first` of a word and the next.
+__device__ inline __half2 two_bytes(uint32_t word, int first, float number) {
+  return less(__byte_perm(word, 0x64, 0x4140 + first * 0x0101), number);
 }
-// Byte i of a word, twice.
-__device__ inline __half2 whole_byte(uint32_t word, int i, float less) {
-  return __hsub2(as_half2(__byte_perm(word, 0x64, 0x4040 + i * 0x0101)),
-                 __float2half2_rn(1024 + less));
-}
-__device__ inline __half2 low_twice(uint32_t both) {
-  return as_half2(__byte_perm(both, 0, 0x1010));
-}
-__device__ inline __half2 high_twice(uint32_t both) {
-  return as_half2(__byte_perm(both, 0, 0x3232));
+// (word & mask) | with: the compiler makes two instructions of it where both are known to it.
+__device__ inline uint32_t masked(uint32_t word, uint32_t mask, uint32_t with) {
+  uint32_t result;
+  asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(result) : "r"(word), "r"(mask), "r"(with));
+  return result;
 }
 
-// HalfScales<S>: scale() of LaneScales with row() in it, and minus_min(), twice each.
+// Number 0 or 1 of two, twice; costs nothing before a product.
+__device__ inline __half2 twice(__half2 two, int i) {
+  return i ? __high2half2(two) : __low2half2(two);
+}
+__device__ inline __half2 twice(uint32_t two, int i) { return twice(as_half2(two), i); }
+
+// half_pairs(): LaneCodes::pairs() with kThousands in each number.
+template <int kFirstBit>
+__device__ void half_pairs(const LaneCodes<tiles::Codes1<tiles::FourBits<kFirstBit>>>& codes,
+                           int unit, int half, int m, uint32_t (&pairs)[2]) {
+  const uint32_t word = codes.low.word(unit, half) >> (8 * m);
+  pairs[0] = masked(word, 0x000f000f, kThousands);
+  pairs[1] = masked(word, 0x00f000f0, kThousands);
+}
+template <int kFirstBit>
+__device__ void half_pairs(const LaneCodes<tiles::Codes1<tiles::TwoBits<kFirstBit>>>& codes,
+                           int unit, int half, int m, uint32_t (&pairs)[2]) {
+  const uint32_t word = codes.low.word(unit, half) >> (unit % 2 * 8 + 4 * m);
+  pairs[0] = masked(word, 0x00030003, kThousands);
+  pairs[1] = masked(word, 0x000c000c, kThousands);
+}
+
+// The bits of pair p of the plane that has a code's upper bits, moved up by `to`.
+template <int kFirstBit>
+__device__ uint32_t upper(const LaneCodes<tiles::TwoBits<kFirstBit>>& plane, int unit, int half,
+                          int p, int to) {
+  const uint32_t word = plane.word(unit, half);
+  const int from = unit % 2 * 8 + p * 2;
+  return masked(from >= to ? word >> (from - to) : word << (to - from), 0x00030003u << to,
+                kThousands);
+}
+template <int kFirstBit>
+__device__ uint32_t upper(const LaneCodes<tiles::OneBit<kFirstBit>>& plane, int unit, int half,
+                          int p, int to) {
+  const uint32_t word = half ? plane.w.y : plane.w.x;
+  const int from = unit * 4 + p;
+  return masked(from >= to ? word >> (from - to) : word << (to - from), 0x00010001u << to,
+                kThousands);
+}
+template <class Low, class High, int kBits>
+__device__ void half_pairs(const LaneCodes<tiles::Codes2<Low, High, kBits>>& codes, int unit,
+                           int half, int m, uint32_t (&pairs)[2]) {
+  constexpr bool kFour = Low::kOddScale == 16;
+  const uint32_t word = codes.low.word(unit, half) >> (kFour ? 8 * m : unit % 2 * 8 + 4 * m);
+  pairs[0] =
+      masked(word, kFour ? 0x000f000f : 0x00030003, upper(codes.high, unit, half, 2 * m, kBits));
+  pairs[1] = masked(word, kFour ? 0x00f000f0 : 0x000c000c,
+                    upper(codes.high, unit, half, 2 * m + 1, kBits + (kFour ? 4 : 2)));
+}
+
+// Bytes.
+__device__ inline void half_bytes(uint32_t bytes, uint32_t (&pairs)[2]) {
+  pairs[0] = __byte_perm(bytes, 0x64, 0x4140);
+  pairs[1] = __byte_perm(bytes, 0x64, 0x4342);
+}
+__device__ inline void half_pairs(const LaneCodes<tiles::EightBits>& codes, int unit, int half,
+                                  int m, uint32_t (&pairs)[2]) {
+  const uint4& four = codes.w[unit];
+  half_bytes(half ? (m ? four.w : four.z) : (m ? four.y : four.x), pairs);
+}
+template <tiles::Table kTable, int kOffset>
+__device__ void half_pairs(const LaneTable<kTable, kOffset>& codes, int unit, int half, int m,
+                           uint32_t (&pairs)[2]) {
+  codes.pairs(unit, half, m, pairs[0], pairs[1]);
+  pairs[0] |= kThousands, pairs[1] |= kThousands;
+}
+
+// HalfScales<S>: scale() of LaneScales with row() in it, and minus_min(), each twice.
 template <class S>
 struct HalfScales;
 
@@ -41,7 +104,7 @@ struct HalfScales<tiles::F16Scales<Block>> {
   }
   __device__ __half2 scale(int b, int half) const {
     const uint32_t both = b / 2 ? (b % 2 ? w.w : w.z) : (b % 2 ? w.y : w.x);
-    return half ? high_twice(both) : low_twice(both);
+    return twice(both, half);
   }
 };
 
@@ -54,14 +117,14 @@ struct HalfScales<tiles::F16Pairs<Block>> : HalfScales<tiles::F16Scales<Block>> 
   }
   __device__ __half2 minus_min(int b, int half) const {
     const uint32_t two = b / 2 ? (half ? mins.w : mins.z) : (half ? mins.y : mins.x);
-    return b % 2 ? high_twice(two) : low_twice(two);
+    return twice(two, b % 2);
   }
 };
 
 struct HalfRowScales {
   uint32_t rows;
   __device__ void load_rows(const char* at, int lane) { rows = load4(at + lane / 4 * 4); }
-  __device__ __half2 row(int half) const { return half ? high_twice(rows) : low_twice(rows); }
+  __device__ __half2 row(int half) const { return twice(rows, half); }
 };
 
 struct HalfRowScalesMins {
@@ -70,8 +133,8 @@ struct HalfRowScalesMins {
     rows = load8(at + lane / 4 * 8);
     rows.x ^= 0x80000000, rows.y ^= 0x80000000;
   }
-  __device__ __half2 row(int half) const { return low_twice(half ? rows.y : rows.x); }
-  __device__ __half2 minus_row_min(int half) const { return high_twice(half ? rows.y : rows.x); }
+  __device__ __half2 row(int half) const { return twice(half ? rows.y : rows.x, 0); }
+  __device__ __half2 minus_row_min(int half) const { return twice(half ? rows.y : rows.x, 1); }
 };
 
 template <class Block>
@@ -83,10 +146,11 @@ struct HalfScales<tiles::BytePairs<Block>> : HalfRowScalesMins {
     mins = load8(part + tiles::BytePairs<Block>::kMinsAt + lane / 4 * 8);
   }
   __device__ __half2 scale(int b, int half) const {
-    return __hmul2(whole_byte(half ? w.y : w.x, b, 0), row(half));
+    return twice(__hmul2(two_bytes(half ? w.y : w.x, b / 2 * 2, 0), row(half)), b % 2);
   }
   __device__ __half2 minus_min(int b, int half) const {
-    return __hmul2(whole_byte(b / 2 ? mins.y : mins.x, half * 2 + b % 2, 0), minus_row_min(half));
+    const __half2 two = two_bytes(b / 2 ? mins.y : mins.x, half * 2, 0);
+    return twice(__hmul2(two, minus_row_min(half)), b % 2);
   }
 };
 
@@ -103,11 +167,12 @@ struct HalfScales<tiles::FourBitPairs<Block>> : HalfRowScalesMins {
     w = load16(part + lane / 4 * 16);
   }
   __device__ __half2 scale(int b, int half) const {
-    return __hmul2(whole_twice(word_of(w, b, half) >> (b % 4 * 8) & 15, 0), row(half));
+    const uint32_t four = word_of(w, b, half) & 0x0f0f0f0f;
+    return twice(__hmul2(two_bytes(four, b % 4 / 2 * 2, 0), row(half)), b % 2);
   }
   __device__ __half2 minus_min(int b, int half) const {
-    return __hmul2(whole_twice(word_of(w, b, half) >> (b % 4 * 8 + 4) & 15, 0),
-                   minus_row_min(half));
+    const uint32_t four = word_of(w, b, half) >> 4 & 0x0f0f0f0f;
+    return twice(__hmul2(two_bytes(four, b % 4 / 2 * 2, 0), minus_row_min(half)), b % 2);
   }
 };
 
@@ -120,7 +185,8 @@ struct HalfScales<tiles::ByteScales<Block>> : HalfRowScales {
     w.x ^= 0x80808080, w.y ^= 0x80808080, w.z ^= 0x80808080, w.w ^= 0x80808080;
   }
   __device__ __half2 scale(int b, int half) const {
-    return __hmul2(whole_byte(word_of(w, b, half), b % 4, 128), row(half));
+    const __half2 two = two_bytes(word_of(w, b, half), b % 4 / 2 * 2, 128);
+    return twice(__hmul2(two, row(half)), b % 2);
   }
 };
 
@@ -132,7 +198,9 @@ struct HalfScales<tiles::SixBitScales16<Block>> : HalfRowScales {
     fields.load(part + lane / 4 * 12);
   }
   __device__ __half2 scale(int b, int half) const {
-    return __hmul2(whole_twice(static_cast<uint32_t>(fields.at(half * 8 + b)), 32), row(half));
+    const int first = half * 8 + b / 2 * 2;
+    const uint32_t two = static_cast<uint32_t>(fields.at(first) | fields.at(first + 1) << 16);
+    return twice(__hmul2(less(two | kThousands, 32), row(half)), b % 2);
   }
 };
 
@@ -144,7 +212,7 @@ struct HalfScales<tiles::SixBitScales32<Block>> : HalfRowScales {
     w = load8(part + lane / 4 * 8);
   }
   __device__ __half2 scale(int b, int half) const {
-    return __hmul2(whole_byte(half ? w.y : w.x, b, 32), row(half));
+    return twice(__hmul2(two_bytes(half ? w.y : w.x, b / 2 * 2, 32), row(half)), b % 2);
   }
 };
 
@@ -167,13 +235,13 @@ struct LaneWeights {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       uint32_t pairs[2];
-      codes.pairs(unit, half, m, pairs[0], pairs[1]);
+      half_pairs(codes, unit, half, m, pairs);
       const __half2 scale = scales.scale(b, half);
-      const __half2 numbers[2] = {
-          whole(pairs[0], F::kOffset),
-          kOdd == 1 ? whole(pairs[1], F::kOffset)
-                    : __hfma2(as_half2(pairs[1] | kThousands), __float2half2_rn(1 / kOdd),
-                              __float2half2_rn(-1024 / kOdd - F::kOffset))};
+      const __half2 numbers[2] = {less(pairs[0], F::kOffset),
+                                  kOdd == 1
+                                      ? less(pairs[1], F::kOffset)
+                                      : __hfma2(as_half2(pairs[1]), __float2half2_rn(1 / kOdd),
+                                                __float2half2_rn(-1024 / kOdd - F::kOffset))};
 #pragma unroll
       for (int p = 0; p < 2; ++p) {
         if constexpr (F::kHasMin) {
