@@ -18,6 +18,7 @@
 #include "cuda/memory.h"
 #include "cuda/plan.h"
 #include "cuda/sampler.h"
+#include "cuda/scorer.h"
 #include "cuda/step_table.h"
 #include "engine/overloaded.h"
 #include "engine/step.h"
@@ -74,7 +75,9 @@ class CudaExecutor final : public Executor {
         wanted_x_(sizes_.wanted, "activations"),
         logits_(sizes_.logits, "logits"),
         host_logits_(fused_.program.vocab() * 4, "logits"),
-        sampler_(fused_.program.vocab(), sizes_.logit_rows, sample_gpu(gpu_.compute_capability)) {
+        sampler_(fused_.program.vocab(), sizes_.logit_rows, sample_gpu(gpu_.compute_capability)),
+        scored_x_(sizes_.scored, "scoring"),
+        scorer_(fused_.program.vocab(), max_rows_) {
     for (int64_t bytes : sizes_.acts) acts_.emplace_back(bytes, "activations");
     for (const DeviceMemory* zeros : {&tickets_, &product_tickets_}) {
       SKALD_CUDA(
@@ -168,6 +171,32 @@ class CudaExecutor final : public Executor {
     return picked;
   }
 
+  std::vector<TokenScore> score(std::span<const int32_t> targets) override {
+    if (observer_) return Executor::score(targets);
+    begin_scoring(targets);
+    for (int done = 0; done < scorer_.count();) done += score_part(done, sizes_.logit_rows).count;
+    return scorer_.scores(stream_);
+  }
+
+  std::vector<RowComparison> compare(Executor& of_base, std::span<const int32_t> targets) override {
+    auto* base = dynamic_cast<CudaExecutor*>(&of_base);
+    const bool together = base && base != this && base->device_.index == device_.index &&
+                          base->decode_ == decode_ && !observer_ && !base->observer_;
+    if (!together) return Executor::compare(of_base, targets);
+    begin_scoring(targets);
+    base->begin_scoring(targets);
+    const int64_t most = std::min(sizes_.logit_rows, base->sizes_.logit_rows);
+    for (int done = 0; done < scorer_.count();) {
+      const DeviceScorer::Part part = score_part(done, most);
+      base->score_part(done, most);
+      follow(*base);
+      scorer_.compare(part, base->scorer_, base->logits_.as<float>(), stream_);
+      base->follow(*this);
+      done += part.count;
+    }
+    return scorer_.comparisons(base->scorer_, stream_);
+  }
+
  private:
   std::byte* page(int32_t index) const { return cache_.as<std::byte>() + index * sizes_.page; }
 
@@ -229,6 +258,33 @@ class CudaExecutor final : public Executor {
                wanted_x_.as<float>() + row * fused_.cols(fused_.hidden), static_cast<int>(count));
     first_logit_row_ = row;
     computed_logits_ = count;
+  }
+
+  void begin_scoring(std::span<const int32_t> targets) {
+    check(targets.size() <= rows_.wanted.size(), "rows that are scored are wanted");
+    SKALD_CUDA(cudaSetDevice(device_.index));
+    scorer_.begin(targets, stream_);
+  }
+
+  // Of the scorer's list, from `first` on, at most so many rows. A decode step's logits are there;
+  // others are made, in place of those that compute_logits() left.
+  DeviceScorer::Part score_part(int first, int64_t most) {
+    const auto rows = static_cast<int>(std::min<int64_t>(most, scorer_.count() - first));
+    if (!decode_) {
+      computed_logits_ = 0;
+      launch_gather(wanted_x_.as<float>(), scorer_.rows(first), scored_x_.as<float>(), rows,
+                    fused_.cols(fused_.hidden), stream_);
+      run_linear(loaded_.head(), fused_.head(), scored_x_.as<void>(), rows);
+    }
+    const DeviceScorer::Part part = {logits_.as<float>(), !decode_, first, rows};
+    scorer_.score(part, stream_);
+    return part;
+  }
+
+  // What is enqueued from now on waits for all that the other executor has enqueued.
+  void follow(CudaExecutor& other) {
+    SKALD_CUDA(cudaEventRecord(other.enqueued_, other.stream_));
+    SKALD_CUDA(cudaStreamWaitEvent(stream_, other.enqueued_, 0));
   }
 
   void run_linear(const LoadedOp& op, const FusedLinear& linear, const void* in, int rows) {
@@ -333,6 +389,7 @@ class CudaExecutor final : public Executor {
   Sizes sizes_;
 
   StreamOwner stream_;
+  EventOwner enqueued_;
   LoadedModel loaded_;
   GemmCublas gemm_;
 
@@ -354,6 +411,8 @@ class CudaExecutor final : public Executor {
   PinnedMemory host_logits_;
   int64_t first_logit_row_ = 0, computed_logits_ = 0;
   DeviceSampler sampler_;
+  DeviceMemory scored_x_;  // [logit_rows, dim], float
+  DeviceScorer scorer_;
 
   Observer observer_;
 };

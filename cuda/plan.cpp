@@ -27,6 +27,7 @@ SizeOptions size_options(const FusedProgram& fused, const RunOptions& options,
   sizes.rows = options.rows;
   sizes.sequences = options.sequences;
   sizes.cache_tokens = options.cache_tokens;
+  sizes.scores = options.scores;
   sizes.multiprocessors = gpu.multiprocessors;
   sizes.attention = attention_code_of(fused.type, used_capability(gpu, options));
   return sizes;
@@ -55,6 +56,7 @@ MemoryPlan plan_memory(const FusedProgram& fused, const RunOptions& options,
         {"activations", s.activations()},
         {"logits", s.logits},
         {"sampling", s.sampling},
+        {"scoring", padded(s.scored) + s.scoring},
         {"attention", padded(s.attention) + padded(s.tickets)},
         {"step table", s.step.bytes + padded(s.product_tickets)},
         {"cuBLAS", kCublasWorkspaceBytes},

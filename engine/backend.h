@@ -23,6 +23,9 @@ namespace skald {
 struct RunOptions {
   // These change the output.
   bool exact = false;  // float32 activations, sums and cache, whatever the weights' format
+  // What a sequence gets does not depend on the others of its steps, nor on where it was cut into
+  // steps, to the last bit. The CPU is always so; a GPU is slower.
+  bool reproducible = false;
 
   // These change only speed and memory.
   // Tokens a sequence may hold; 0: the model's short context, else its own, or what fits.
@@ -31,6 +34,7 @@ struct RunOptions {
   int sequences = 1;   // that exist at a time
   int64_t cache_tokens = 0;  // of all together, at least a context; 0: a full context for each
   int64_t rows = 512;        // at most in one step, and at least 1; longer prompts go in chunks
+  bool scores = false;       // whole texts will be scored: room for the logits of more rows
   int threads = 0;           // 0: one for each core that this process may use
   MemoryCap memory;          // most to take of the device's
   int arch_limit = 0;  // GPU kernels for this compute capability (75, 80, 90) at most; 0: the GPU's
