@@ -59,6 +59,7 @@ class CudaExecutor final : public Executor {
         attention_code_(std::min(attention_code(fused_.type),
                                  attention_code_of(fused_.type, gpu_.compute_capability))),
         dependent_(switches.dependent_launches && kHasSm90a && gpu_.compute_capability == 90),
+        reproducible_(options.reproducible),
         max_rows_(options.rows),
         plan_(checked(plan_memory(fused_, options, model.config, device_), device)),
         sizes_(fused_,
@@ -71,7 +72,7 @@ class CudaExecutor final : public Executor {
         tickets_(sizes_.tickets, "attention"),
         product_tickets_(sizes_.product_tickets, "the step's table"),
         rows_(StepLimits{max_rows_, plan_.context, fused_.program.vocab()}),
-        step_(sizes_.step),
+        step_(sizes_.step, options.reproducible),
         wanted_x_(sizes_.wanted, "activations"),
         logits_(sizes_.logits, "logits"),
         host_logits_(fused_.program.vocab() * 4, "logits"),
@@ -209,7 +210,7 @@ class CudaExecutor final : public Executor {
   void compute(Step step) {
     const int rows = static_cast<int>(rows_.count());
     computed_logits_ = 0;
-    decode_ = rows_.one_row_each && rows <= sizes_.graph_rows;
+    decode_ = rows_.one_row_each && rows <= sizes_.graph_rows && !reproducible_;
     if (decode_ || attention_code_ == AttentionCode::Plain) {
       step_.send(step, rows_, stream_);
     } else {
@@ -293,6 +294,7 @@ class CudaExecutor final : public Executor {
     launch.in = in;
     launch.out = linear.epilogue == Epilogue::Logits ? logits_.as<void>() : act<void>(linear.out);
     launch.ticket = product_tickets_.as<unsigned>() + (&op - loaded_.ops().data());
+    launch.pinned = reproducible_;
     launch.dependent = decode_ && dependent_;
     const LinearSteps steps = linear_steps(launch, gpu_);
     if (steps.norm_before) {
@@ -383,7 +385,8 @@ class CudaExecutor final : public Executor {
   Gpu gpu_;  // what kernels are chosen for
   FusedProgram fused_;
   AttentionCode attention_code_;
-  bool dependent_;  // decode kernels start while the one ahead still runs
+  bool dependent_;     // decode kernels start while the one ahead still runs
+  bool reproducible_;  // no kernel is chosen by the number of rows, no attention split by it
   int64_t max_rows_;
   MemoryPlan plan_;
   Sizes sizes_;

@@ -27,7 +27,9 @@ constexpr Variant kVariants[] = {
 
 }  // namespace
 
-LinearKernel select_linear(const LinearLaunch& launch, const Gpu& gpu) {
+LinearKernel select_linear(const LinearLaunch& asked, const Gpu& gpu) {
+  LinearLaunch launch = asked;
+  if (launch.pinned) launch.rows = kPinnedRows;
   for (const Variant& variant : kVariants) {
     if (variant.supports(launch, gpu)) return variant.kernel;
   }

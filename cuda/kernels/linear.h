@@ -12,6 +12,8 @@
 
 namespace skald::cuda {
 
+inline constexpr int kPinnedRows = 128;
+
 struct LinearLaunch {
   DType type;          // of weight, in and out: F16, BF16 or F32
   const void* weight;  // [outs, ins]; Gated: rows alternate gate, up
@@ -26,6 +28,9 @@ struct LinearLaunch {
   Epilogue epilogue;
   Activation activation = Activation::Silu;
   unsigned* ticket = nullptr;  // gemv_sm90: an integer of this launch's own, zero before and after
+  // The kernel, and cuBLAS's algorithm, are those of kPinnedRows rows, whatever the number of rows,
+  // and no sum is split: so a row's result does not depend on how many stand beside it.
+  bool pinned = false;
   bool dependent = false;  // starts before the kernel ahead has finished, and waits for it inside
 };
 

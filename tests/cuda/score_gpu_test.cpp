@@ -86,7 +86,9 @@ TEST_CASE("rows are scored on the GPU as the CPU scores the same logits", "[smal
 }
 
 TEST_CASE("rows without a target are left out, and logits() is right before and after") {
-  const Model model = random_llama(bf16_shape(3001));
+  RandomLlama shape = bf16_shape(3001);
+  shape.context = 1024;
+  const Model model = random_llama(shape);
   const auto executor = cuda::make_executor(model, {.rows = 1024, .scores = true}, 0, switches());
   const Text text(*executor, 1000, 5, 3001);  // two parts of the list
   std::vector<int32_t> targets = random_tokens(1000, 6, 3001);
