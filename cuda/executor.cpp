@@ -19,6 +19,7 @@
 #include "cuda/plan.h"
 #include "cuda/sampler.h"
 #include "cuda/scorer.h"
+#include "cuda/step_clock.h"
 #include "cuda/step_table.h"
 #include "engine/overloaded.h"
 #include "engine/step.h"
@@ -95,6 +96,10 @@ class CudaExecutor final : public Executor {
   const MemoryPlan& plan() const override { return plan_; }
   void observe(Observer observer) override { observer_ = std::move(observer); }
   int64_t bytes_allocated() const override { return plan_.needed() - sizes_.weights; }
+  double device_seconds() override {
+    SKALD_CUDA(cudaSetDevice(device_.index));
+    return clock_.seconds();
+  }
   int64_t logit_rows() const override { return sizes_.logit_rows; }
   int64_t cache_bytes_per_token() const override { return sizes_.page / kPageTokens; }
   DType cache_type() const override { return fused_.type; }
@@ -132,7 +137,9 @@ class CudaExecutor final : public Executor {
                                  cudaMemcpyDeviceToDevice, stream_));
     });
     try {
+      clock_.begin(stream_);
       compute(step);
+      clock_.end(stream_);
     } catch (...) {  // no memory for a graph, say
       for (const SeqRows& rows : step) {
         const int64_t added = static_cast<int64_t>(rows.tokens.size());
@@ -169,6 +176,7 @@ class CudaExecutor final : public Executor {
           part.first(std::min(part.size(), static_cast<size_t>(ready))),
           [&](int64_t i) { return logits(row + i); }, stream_, picked);
     }
+    clock_.end(stream_);
     return picked;
   }
 
@@ -176,6 +184,7 @@ class CudaExecutor final : public Executor {
     if (observer_) return Executor::score(targets);
     begin_scoring(targets);
     for (int done = 0; done < scorer_.count();) done += score_part(done, sizes_.logit_rows).count;
+    clock_.end(stream_);
     return scorer_.scores(stream_);
   }
 
@@ -393,6 +402,7 @@ class CudaExecutor final : public Executor {
 
   StreamOwner stream_;
   EventOwner enqueued_;
+  StepClock clock_;
   LoadedModel loaded_;
   GemmCublas gemm_;
 

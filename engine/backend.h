@@ -97,6 +97,8 @@ class Executor {
   virtual int64_t bytes_allocated() const = 0;  // cache and workspace, beside the weights
   virtual int64_t cache_bytes_per_token() const = 0;
   virtual DType cache_type() const = 0;
+  // That a GPU has computed, as its own clock has it; 0 on the CPU. Waits for what is under way.
+  virtual double device_seconds() { return 0; }
   virtual std::string description() const = 0;  // "cpu (AVX3_DL, 2 threads)"
 
   // A cache page's contents, to be kept in a file (Session::read_page()). page_format() names what
