@@ -117,11 +117,12 @@ __device__ void multiply(float (&sums)[kRows / 2], const GemmQPlan& plan, const 
   // Warps without a group compute what nobody reads.
   const int group = min(warp, share.groups - 1);
   // While one batch of 16 columns each is multiplied, the next becomes f16.
+  constexpr uint64_t kRowsDescriptor = matrix_descriptor(0, 1024, 0);
   constexpr int kBatch = kRows == 32 ? 4 : 2, kEach = kChunkCols / 16;
   uint32_t a[2][kBatch][4];
   RingTurn weight_turn, turn;
   int last_slot = -1;
-  uint64_t rows = 0;
+  uint32_t rows = 0;
 #pragma unroll
   for (int i = 0; i < kRows / 2; ++i) sums[i] = 0;
 #pragma unroll 1
@@ -145,13 +146,15 @@ __device__ void multiply(float (&sums)[kRows / 2], const GemmQPlan& plan, const 
         }
         if (k % kEach == 0) {
           barrier_wait(&activations.full[turn.slot], turn.lap & 1);
-          rows = matrix_descriptor(
-              shared_address(activations.slots) + turn.slot * kChunkBytes<kRows>, 1024, 0);
+          const uint32_t to = shared_address(activations.slots) + turn.slot * kChunkBytes<kRows>;
+          // The same in all lanes, as the compiler is to know: of a descriptor the half that
+          // changes.
+          rows = __shfl_sync(~0u, static_cast<uint32_t>(matrix_descriptor(to, 1024, 0)), 0);
         }
         wgmma_fence();
 #pragma unroll
         for (int i = 0; i < kBatch; ++i) {
-          wgmma_rows(Half(), sums, batch[i], rows + (k + i) % kEach * 2);
+          wgmma_rows(Half(), sums, batch[i], kRowsDescriptor | (rows + (k + i) % kEach * 2));
         }
         wgmma_commit();
         wgmma_wait<1>();
@@ -247,7 +250,7 @@ __device__ void finish(const LinearLaunch& a, const GemmQPlan& plan, const GemmS
         if (row >= end) break;
 #pragma unroll
         for (int i = 0; i < 4; ++i) x[r][i] = x[r][i] * scale[r] + bias[i] + old[r][i];
-        if (a.epilogue == Epilogue::AddTo || a.epilogue == Epilogue::Logits) {
+        if (a.epilogue != Epilogue::Store && a.epilogue != Epilogue::Gated) {
           store_results<float>(a, first_row + row, out, count, x[r]);
         } else if (a.type == DType::BF16) {
           store_results<Bf16>(a, first_row + row, out, count, x[r]);
