@@ -11,8 +11,11 @@
 #include "cuda/handles.h"
 #include "cuda/kernels/attention.h"
 #include "cuda/kernels/built_for.h"
+#include "cuda/kernels/expand_q.h"
 #include "cuda/kernels/linear.h"
 #include "cuda/kernels/pointwise.h"
+#include "cuda/kernels/tiles.h"
+#include "cuda/kernels/tiles/layout.h"
 #include "cuda/linear_steps.h"
 #include "cuda/loaded_model.h"
 #include "cuda/memory.h"
@@ -38,6 +41,7 @@ MemoryPlan checked(MemoryPlan plan, int device) {
 
 SizeOptions planned_size(SizeOptions options, const MemoryPlan& plan, AttentionCode code) {
   options.context = plan.context;
+  options.copies = has_copies(plan);
   options.attention = code;
   return options;
 }
@@ -62,9 +66,11 @@ class CudaExecutor final : public Executor {
         plan_(checked(plan_memory(fused_, options, model.config, device_), device)),
         sizes_(fused_,
                planned_size(size_options(fused_, options, device_), plan_, attention_code_)),
-        loaded_(bound(fused_, plan_.context), sizes_.weights, stream_, options.loading),
+        loaded_(bound(fused_, plan_.context), sizes_, stream_, options.loading),
         pool_(sizes_.pages),
         cache_(sizes_.cache(), "the key-value cache"),
+        expanded_(sizes_.expanded, "16-bit rows of weights"),
+        product_(sizes_.product, "activations"),
         pairs_(sizes_.pairs, "activations"),
         attention_floats_(sizes_.attention, "attention"),
         tickets_(sizes_.tickets, "attention"),
@@ -201,17 +207,21 @@ class CudaExecutor final : public Executor {
 
   void enqueue(int rows) {
     for (const LoadedOp& op : loaded_.ops()) {
-      std::visit(Overloaded{[&](const Embed& o) {
-                              launch_embed({fused_.type, op.matrix.data, step_.table().tokens,
-                                            act<float>(o.out), rows, op.matrix.ins},
-                                           stream_);
-                            },
-                            [&](const FusedLinear& o) {
-                              if (o.epilogue == Epilogue::Logits && !decode_) return;
-                              run_linear(op, o, act<void>(o.in), rows);
-                            },
-                            [&](const FusedAttention& o) { run_attention(o, rows); }},
-                 op.fused->op);
+      std::visit(
+          Overloaded{[&](const Embed& o) {
+                       const Matrix& table = op.pieces.front();
+                       const EmbedLaunch launch = {
+                           table.format, table.data, step_.table().tokens, act<float>(o.out), rows,
+                           table.ins,    o.scale};
+                       (table.format == fused_.type ? launch_embed : launch_embed_q)(launch,
+                                                                                     stream_);
+                     },
+                     [&](const FusedLinear& o) {
+                       if (o.epilogue == Epilogue::Logits && !decode_) return;
+                       run_linear(op, o, act<void>(o.in), rows);
+                     },
+                     [&](const FusedAttention& o) { run_attention(op, o, rows); }},
+          op.fused->op);
       if (observer_) observe_op(*op.fused, rows);
     }
   }
@@ -231,50 +241,121 @@ class CudaExecutor final : public Executor {
     computed_logits_ = count;
   }
 
+  // A product's pieces have the same kernels before and after them, so that these run once.
   void run_linear(const LoadedOp& op, const FusedLinear& linear, const void* in, int rows) {
-    LinearLaunch launch = linear_launch(fused_, linear, rows, op.norm, op.bias);
-    launch.weight = op.matrix.data;
-    launch.in = in;
-    launch.out = linear.epilogue == Epilogue::Logits ? logits_.as<void>() : act<void>(linear.out);
-    launch.ticket = product_tickets_.as<unsigned>() + (&op - loaded_.ops().data());
-    launch.dependent = decode_ && dependent_;
-    const LinearSteps steps = linear_steps(launch, gpu_);
+    if (linear.makes_copy) {
+      launch_to_type(fused_.type, act<float>(fused_.hidden), act<void>(linear.in),
+                     rows * fused_.ins(linear), stream_);
+    }
+    const std::vector<Piece> pieces = fused_.pieces(linear);
+    const bool apart = linear.epilogue == Epilogue::Gated && pieces.size() > 1;
+    std::vector<LinearLaunch> launches;
+    std::vector<LinearKernel> kernels;
+    LinearSteps steps = {.gate_after = apart};
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      LinearLaunch& launch =
+          launches.emplace_back(linear_launch(fused_, linear, pieces[i], rows, {op.norm, op.bias}));
+      launch.weight = op.pieces[i].data;
+      launch.copy = op.pieces[i].copy;
+      launch.workspace = product_.as<void>();
+      launch.in = in;
+      launch.ticket = product_tickets_.as<unsigned>() + op.first_ticket + i;
+      launch.dependent = decode_ && dependent_;
+      const LinearSteps own = linear_steps(launch, gpu_);
+      kernels.push_back(own.kernel);
+      steps.norm_before |= own.norm_before;
+      steps.gate_after |= own.gate_after;
+      steps.bias_after |= own.bias_after;
+    }
+
     if (steps.norm_before) {
       void* normed = act<void>(linear.norm->out);
       launch_rms_norm({fused_.type, static_cast<const float*>(in), op.norm, normed, rows,
-                       launch.ins, launch.norm_eps},
+                       fused_.ins(linear), linear.norm->eps},
                       stream_);
-      launch.in = normed;
-      launch.norm_weight = nullptr;
+      for (LinearLaunch& launch : launches) {
+        launch.in = normed;
+        launch.norm_weight = nullptr;
+      }
+    }
+    const bool floats = linear.epilogue == Epilogue::AddTo || linear.epilogue == Epilogue::Logits;
+    const DType out_type = floats ? DType::F32 : fused_.type;
+    std::byte* const out = linear.epilogue == Epilogue::Logits ? logits_.as<std::byte>()
+                           : steps.gate_after                  ? pairs_.as<std::byte>()
+                           : linear.post_norm ? act<std::byte>(fused_.product(linear))
+                                              : act<std::byte>(linear.out);
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      LinearLaunch& launch = launches[i];
+      launch.out = out + row_bytes(out_type, pieces[i].first_out);
+      if (steps.gate_after && !apart) {
+        launch.epilogue = Epilogue::Store;
+        launch.out_stride = launch.outs;
+      }
+      if (steps.gate_after || steps.bias_after) launch.bias = nullptr;
+      multiply(launch, kernels[i]);
     }
     if (steps.gate_after) {
-      launch.epilogue = Epilogue::Store;
-      launch.out = pairs_.as<void>();
-    }
-    if (steps.gate_after || steps.bias_after) launch.bias = nullptr;
-
-    if (steps.kernel == LinearKernel::GemvSm90) {
-      launch_gemv_sm90(launch, gpu_.multiprocessors, stream_);
-    } else if (steps.kernel == LinearKernel::GemvQSm90) {
-      launch_gemv_q_sm90(launch, gpu_.multiprocessors, stream_);
-    } else if (steps.kernel == LinearKernel::GemvPlain) {
-      launch_gemv_plain(launch, stream_);
-    } else {
-      gemm_.launch(launch, stream_);
-    }
-
-    if (steps.gate_after) {
-      launch_gate({fused_.type, pairs_.as<void>(), op.bias, act<void>(linear.out), rows,
-                   launch.outs / 2, linear.activation},
+      launch_gate({fused_.type, pairs_.as<void>(), !apart, op.bias, act<void>(linear.out), rows,
+                   fused_.outs(linear) / 2, linear.activation},
                   stream_);
+    } else if (steps.bias_after) {
+      launch_add_bias({out_type, out, op.bias, rows, fused_.outs(linear), launches.front().scale},
+                      stream_);
     }
-    if (steps.bias_after) {
-      const DType out_type = linear.epilogue == Epilogue::Store ? fused_.type : DType::F32;
-      launch_add_bias(out_type, launch.out, op.bias, rows, launch.outs, stream_);
+    if (linear.post_norm) {
+      launch_post_norm(
+          {fused_.type, reinterpret_cast<const float*>(out), op.post_norm, act<float>(linear.out),
+           linear.leaves_copy ? act<void>(fused_.copy) : nullptr, rows, fused_.outs(linear),
+           linear.post_norm->eps, linear.scale, launches.front().dependent},
+          stream_);
+    }
+    if (linear.caps()) {
+      launch_cap({logits_.as<float>(), rows * fused_.outs(linear), linear.scale, linear.softcap,
+                  launches.front().dependent},
+                 stream_);
     }
   }
 
-  void run_attention(const FusedAttention& op, int rows) {
+  void multiply(const LinearLaunch& launch, LinearKernel kernel) {
+    switch (kernel) {
+      case LinearKernel::GemvSm90:
+        return launch_gemv_sm90(launch, gpu_.multiprocessors, stream_);
+      case LinearKernel::GemvQSm90:
+        return launch_gemv_q_sm90(launch, gpu_.multiprocessors, stream_);
+      case LinearKernel::GemmQSm90:
+        return launch_gemm_q_sm90(launch, gpu_.multiprocessors, stream_);
+      case LinearKernel::GemmExpanded:
+        return multiply_expanded(launch);
+      case LinearKernel::GemmCublas:
+        return gemm_.launch(launch, stream_);
+      case LinearKernel::GemvPlain:
+        return launch_gemv_plain(launch, stream_);
+    }
+  }
+
+  // By the matrix's 16-bit copy, or by parts of one that are made now.
+  void multiply_expanded(const LinearLaunch& whole) {
+    LinearLaunch launch = whole;
+    launch.format = launch.type;
+    if (launch.copy) {
+      launch.weight = launch.copy;
+      return gemm_.launch(launch, stream_);
+    }
+    const int64_t group = tiles::kRows * launch.ins * fused_.element;
+    const int64_t at_once = sizes_.expanded / group * tiles::kRows;
+    const DType out_type = launch.epilogue == Epilogue::Store ? launch.type : DType::F32;
+    launch.weight = expanded_.as<void>();
+    for (int64_t first = 0; first < whole.outs; first += at_once) {
+      launch.outs = std::min(at_once, whole.outs - first);
+      launch.out = static_cast<std::byte*>(whole.out) + row_bytes(out_type, first);
+      launch_expand_q({whole.format, whole.weight, whole.ins, first, launch.outs, launch.type,
+                       expanded_.as<void>()},
+                      stream_);
+      gemm_.launch(launch, stream_);
+    }
+  }
+
+  void run_attention(const LoadedOp& loaded, const FusedAttention& op, int rows) {
     AttentionLaunch launch = {};
     launch.type = fused_.type;
     launch.qkv = act<void>(op.qkv);
@@ -289,6 +370,7 @@ class CudaExecutor final : public Executor {
       launch.inv_freq = loaded_.inv_freq(*op.rope);
       launch.rope_pairs = static_cast<int>(rope.inv_freq.size());
       launch.rope_interleaved = rope.interleaved;
+      launch.rope_scale = rope.scale;
     }
     launch.code = attention_code_;
     if (decode_ && !switches_.clusters) launch.code = std::min(launch.code, AttentionCode::Mma);
@@ -301,6 +383,17 @@ class CudaExecutor final : public Executor {
     launch.tiles = step_.tiles(spec);
     launch.tile_count = step_.tile_count(spec);
     check_attention(launch);
+    if (op.norm && op.norm->whole) {
+      const int64_t q_cols = int64_t{op.spec.heads} * op.spec.head_dim;
+      const int64_t k_cols = int64_t{op.spec.kv_heads} * op.spec.head_dim;
+      launch_qk_norm({fused_.type, launch.qkv, loaded.q_norm, loaded.k_norm, q_cols, k_cols,
+                      q_cols + 2 * k_cols, rows, op.norm->eps, launch.dependent},
+                     stream_);
+    } else if (op.norm) {
+      launch.q_norm = loaded.q_norm;
+      launch.k_norm = loaded.k_norm;
+      launch.norm_eps = op.norm->eps;
+    }
     if (decode_) return launch_attention_decode(launch, stream_);
     launch_rope_append(launch, stream_);
     if (launch.tile_count > 0) return launch_attention_prefill(launch, stream_);
@@ -342,6 +435,8 @@ class CudaExecutor final : public Executor {
   DeviceMemory cache_;  // pool_.size() pages of sizes_.page bytes, all layers in a page
 
   std::vector<DeviceMemory> acts_;  // one a buffer of the program and qkv, [max_rows, cols]
+  DeviceMemory expanded_;           // rows of a quantized matrix in 16 bits
+  DeviceMemory product_;            // workspace of gemm_q_sm90
   DeviceMemory pairs_;              // gate and up before the activation
   DeviceMemory attention_floats_, tickets_;
   DeviceMemory product_tickets_;  // of each op: which rows of its product are still to be computed

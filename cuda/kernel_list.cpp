@@ -27,6 +27,7 @@ class Lister {
         gpu_{used_capability(gpu, options), gpu.multiprocessors},
         size_(size_options(fused_, options, gpu)),
         sizes_(fused_, size_),
+        copies_(has_copies(plan_memory(fused_, options, model.config, gpu))),
         rows_(rows) {}
 
   std::vector<KernelUse> run() {
@@ -81,22 +82,36 @@ class Lister {
   }
 
   void list(const FusedLinear& op) {
-    const std::string shape = concat("[", fused_.outs(op), ", ", fused_.ins(op), "]");
+    const std::vector<Piece> pieces = fused_.pieces(op);
+    std::string shape = concat("[", fused_.outs(op), ", ", fused_.ins(op), "]");
+    for (const Piece& piece : pieces) {
+      if (fused_.quantized())
+        shape += concat(&piece == pieces.data() ? " " : "+", name(piece.format));
+    }
     add(weights_text(op.parts), shape, [&](int rows) {
       static constexpr float kSomewhere = 0;  // stands for vectors that are not loaded
       // Logits are computed some rows at a time.
       if (op.epilogue == Epilogue::Logits) {
         rows = static_cast<int>(std::min<int64_t>(rows, sizes_.logit_rows));
       }
-      return steps_text(
-          linear_steps(linear_launch(fused_, op, rows, &kSomewhere, &kSomewhere), gpu_));
+      std::string text;
+      for (const Piece& piece : pieces) {
+        LinearLaunch launch = linear_launch(fused_, op, piece, rows, {&kSomewhere, &kSomewhere});
+        if (copies_ && piece.format != fused_.type) launch.copy = &kSomewhere;
+        const std::string steps = steps_text(linear_steps(launch, gpu_), copies_);
+        if (!text.ends_with(steps)) text += concat(text.empty() ? "" : ", ", steps);
+      }
+      return concat(op.makes_copy ? "to_type + " : "", text,
+                    op.epilogue == Epilogue::Gated && pieces.size() > 1 ? " + gate" : "",
+                    op.post_norm ? " + post_norm" : "", op.caps() ? " + cap_logits" : "");
     });
   }
 
   void list(const FusedAttention& op) {
     const AttentionSpec& s = op.spec;
     const std::string shape = concat(s.heads, " heads, ", s.kv_heads, " kv, x ", s.head_dim,
-                                     s.window > 0 ? concat(", window ", s.window) : "");
+                                     s.window > 0 ? concat(", window ", s.window) : "",
+                                     s.softcap != 0 ? concat(", cap ", s.softcap) : "");
     const std::string ops = ops_;
     for (const bool decode : {true, false}) {
       ops_ = concat(ops, decode ? " (decode)" : " (prompt)");
@@ -104,7 +119,12 @@ class Lister {
         if (decode && rows > sizes_.graph_rows) return std::string("-");
         const AttentionKernel kernel = attention_kernel(size_.attention, s, decode);
         const bool rotates = kernel == AttentionKernel::Decode;
-        return concat(rotates ? "" : "rope_append + ", kernel_name(kernel));
+        const bool norms = op.norm && !op.norm->whole;
+        return concat(op.norm && op.norm->whole ? "qk_norm + " : "",
+                      rotates ? ""
+                      : norms ? "norm_rope_append + "
+                              : "rope_append + ",
+                      kernel_name(kernel));
       });
     }
   }
@@ -113,6 +133,7 @@ class Lister {
   Gpu gpu_;
   SizeOptions size_;
   Sizes sizes_;
+  bool copies_;
   std::span<const int> rows_;
   std::string ops_;
   std::vector<KernelUse> uses_;

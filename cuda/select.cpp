@@ -5,6 +5,14 @@ namespace {
 
 // Rows up to which reading the weights once a row or two beats setting up a matrix product.
 constexpr int kFewRows = 4;
+// Rows up to which a quantized matrix is multiplied as it is, where there is a 16-bit copy of it
+// and where one would have to be made.
+constexpr int kCopyFromRows = 32, kExpandFromRows = 256;
+
+// cuBLAS wants rows that start at multiples of 16 bytes.
+bool suits_cublas(const LinearLaunch& a) {
+  return a.ins % 8 == 0 && a.outs % 8 == 0 && a.out_stride % 8 == 0;
+}
 
 struct Variant {
   LinearKernel kernel;
@@ -23,12 +31,17 @@ constexpr Variant kVariants[] = {
      }},
     {LinearKernel::GemmQSm90, "gemm_q_sm90",
      [](const LinearLaunch& a, const Gpu& gpu) {
-       return supports_gemm_q_sm90(a, gpu.compute_capability);
+       return a.rows <= (a.copy ? kCopyFromRows : kExpandFromRows) &&
+              supports_gemm_q_sm90(a, gpu.compute_capability);
      }},
-    // cuBLAS wants rows that start at multiples of 16 bytes.
+    // The quantized matrix in 16 bits, a copy or made for the step, and gemm_cublas.
+    {LinearKernel::GemmExpanded, "expand_q + gemm_cublas",
+     [](const LinearLaunch& a, const Gpu&) {
+       return a.format != a.type && a.rows > kFewRows && suits_cublas(a);
+     }},
     {LinearKernel::GemmCublas, "gemm_cublas",
      [](const LinearLaunch& a, const Gpu&) {
-       return a.format == a.type && a.rows > kFewRows && a.ins % 8 == 0 && a.outs % 8 == 0;
+       return a.format == a.type && a.rows > kFewRows && suits_cublas(a);
      }},
     {LinearKernel::GemvPlain, "gemv_plain", [](const LinearLaunch&, const Gpu&) { return true; }},
 };

@@ -25,15 +25,15 @@ enum class AttentionKernel { Plain, Decode, Prefill, PrefillSm90 };
 AttentionKernel attention_kernel(AttentionCode code, const AttentionSpec& spec, bool decode);
 std::string_view kernel_name(AttentionKernel kernel);
 
-// Rows of different sequences, each the last of its sequence. Rotates q and k, appends k and v,
-// attends.
+// Rows of different sequences, each the last of its sequence. Norms and rotates q and k, appends k
+// and v, attends.
 void launch_attention_decode(const AttentionLaunch& launch, Stream stream);
 // Enough for any launch of up to `rows` rows.
 int64_t attention_workspace_floats(int rows, const AttentionSpec& spec, int max_context,
                                    int multiprocessors);
 int64_t attention_tickets(int rows, const AttentionSpec& spec);
 
-// Rotates q in place, and appends rotated k and v to the cache.
+// Norms and rotates q in place, and appends k, normed and rotated, and v to the cache.
 void launch_rope_append(const AttentionLaunch& launch, Stream stream);
 
 // Rows of any sequences at any positions, after launch_rope_append.

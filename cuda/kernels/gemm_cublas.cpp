@@ -107,8 +107,8 @@ GemmCublas::~GemmCublas() = default;
 void GemmCublas::launch(const LinearLaunch& a, Stream stream) {
   check(!a.norm_weight && !a.bias && a.epilogue != Epilogue::Gated, "gemm_cublas is plain");
   const Plan& plan = state_->plan(a);
-  const float one = 1, keep = a.epilogue == Epilogue::AddTo ? 1 : 0;
-  SKALD_CUBLAS(cublasLtMatmul(state_->handle, plan.operation, &one, a.weight, plan.weight, a.in,
+  const float keep = a.epilogue == Epilogue::AddTo ? 1 : 0;
+  SKALD_CUBLAS(cublasLtMatmul(state_->handle, plan.operation, &a.scale, a.weight, plan.weight, a.in,
                               plan.in, &keep, a.out, plan.out, a.out, plan.out, &plan.algorithm,
                               state_->workspace.as<void>(), kCublasWorkspaceBytes, stream));
 }

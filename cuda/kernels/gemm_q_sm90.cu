@@ -11,18 +11,15 @@
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/mma.cuh"
 #include "cuda/kernels/gemm_q.h"
+#include "cuda/kernels/gemm_q_workspace.h"
 #include "cuda/kernels/tiles/formats.h"
 
 namespace skald::cuda {
 namespace {
 
-constexpr int kMostRows = 256;
 constexpr int kMostThreads = 1024;  // of a row
 constexpr int kMostBytes = 226 * 1024;
 constexpr int kAlign = 1024;
-
-int64_t padded_cols(int64_t ins) { return (ins + 255) / 256 * 256; }
-int tile_rows(int rows) { return rows <= 32 ? 32 : rows <= 64 ? 64 : 128; }
 
 template <class T>
 __device__ void load_sixteen(const T* from, float (&x)[16]) {
@@ -174,11 +171,11 @@ double cost(const GemmQPlan& plan, int multiprocessors) {
 template <class F>
 GemmQPlan make_plan(const LinearLaunch& a, int multiprocessors) {
   GemmQPlan plan = {}, best = {};
-  plan.tile_rows = tile_rows(a.rows);
+  plan.tile_rows = gemm_q_tile_rows(a.rows);
   plan.row_tiles = (a.rows + plan.tile_rows - 1) / plan.tile_rows;
   plan.groups = static_cast<int>((a.outs + tiles::kRows - 1) / tiles::kRows);
   plan.records = static_cast<int>((a.ins + F::kRecordCols - 1) / F::kRecordCols);
-  plan.cols = padded_cols(a.ins);
+  plan.cols = gemm_q_padded_cols(a.ins);
   double least = 0;
   for (plan.splits = 1; plan.splits <= std::min(8, plan.records); plan.splits *= 2) {
     const int most = plan.tile_rows == 128 ? 12 : 16;
@@ -196,15 +193,10 @@ GemmQPlan make_plan(const LinearLaunch& a, int multiprocessors) {
 }  // namespace
 
 bool supports_gemm_q_sm90(const LinearLaunch& a, int compute_capability) {
-  if (!kHasSm90a || compute_capability != 90 || a.rows > kMostRows) return false;
+  if (!kHasSm90a || compute_capability != 90 || a.rows > kGemmQMostRows) return false;
   if (info(a.format).block_elems == 1 || a.format == DType::MXFP4) return false;
   if (a.type != DType::BF16 && a.type != DType::F16) return false;
   return a.epilogue != Epilogue::Gated || a.outs % 2 == 0;
-}
-
-int64_t gemm_q_workspace_bytes(int rows, int64_t ins) {
-  const int tile = tile_rows(rows), padded = (rows + tile - 1) / tile * tile;
-  return padded * (padded_cols(ins) * 2 + 4);
 }
 
 void launch_gemm_q_sm90(const LinearLaunch& a, int multiprocessors, Stream stream) {

@@ -22,14 +22,16 @@ struct LinearLaunch {
   const float* norm_weight = nullptr;  // [ins]
   float norm_eps = 0;
   const float* bias = nullptr;  // [outs]
-  // Store: [rows, outs]; AddTo and Logits: float [rows, outs]; Gated: [rows, outs / 2]. May be
-  // columns of a wider matrix.
+  // Store: [rows, outs]; AddTo, Floats and Logits: float [rows, outs]; Gated: [rows, outs / 2]. May
+  // be columns of a wider matrix.
   void* out;
   int64_t out_stride;  // numbers from one row of out to the next
   Epilogue epilogue;
+  float scale = 1;  // AddTo: of what is added
   Activation activation = Activation::Silu;
   unsigned* ticket = nullptr;  // gemv_sm90: an integer of this launch's own, zero before and after
-  void* workspace = nullptr;   // gemm_q_sm90: gemm_q_workspace_bytes(), 128-byte aligned
+  const void* copy = nullptr;  // [outs, ins] of `type`, of a block format: where there is one
+  void* workspace = nullptr;   // gemm_q_sm90: gemm_q_workspace.h says how much; 128-byte aligned
   bool dependent = false;  // starts before the kernel ahead has finished, and waits for it inside
 };
 
@@ -44,14 +46,14 @@ void launch_gemv_q_sm90(const LinearLaunch& launch, int multiprocessors, Stream 
 // And up to 256 rows, better for more than 8. Two kernels: activations become f16 in the workspace,
 // which all launches of a stream may share.
 bool supports_gemm_q_sm90(const LinearLaunch& launch, int compute_capability);
-int64_t gemm_q_workspace_bytes(int rows, int64_t ins);
 void launch_gemm_q_sm90(const LinearLaunch& launch, int multiprocessors, Stream stream);
 
 // Without norm; any type, any format, any size, any GPU.
 void launch_gemv_plain(const LinearLaunch& launch, Stream stream);
 void launch_gemv_q_plain(const LinearLaunch& launch, Stream stream);  // its part for block formats
 
-// Without norm, bias or gating: Store, AddTo and Logits only. Keeps cuBLASLt's choices by shape.
+// Without norm, bias or gating: Store, AddTo, Floats and Logits only. Keeps cuBLASLt's choices by
+// shape.
 class GemmCublas {
  public:
   GemmCublas();

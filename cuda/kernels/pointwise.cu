@@ -19,7 +19,7 @@ template <class T>
 __global__ void embed(EmbedLaunch a) {
   const T* row = static_cast<const T*>(a.weight) + a.tokens[blockIdx.x] * a.dim;
   for (int64_t i = threadIdx.x; i < a.dim; i += kThreads) {
-    a.x[blockIdx.x * a.dim + i] = to_float(row[i]);
+    a.x[blockIdx.x * a.dim + i] = a.scale * to_float(row[i]);
   }
 }
 
@@ -65,30 +65,71 @@ __global__ void rms_norm(NormLaunch a) {
 // kCount: results of a thread; divides cols.
 template <class T, int kCount>
 __global__ void gate(GateLaunch a) {
-  const int64_t count = a.rows * (a.cols / kCount);
+  using Some = Pack<T, kCount>;
+  const int64_t each = a.cols / kCount;
   const int64_t at = int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (at >= count) return;
-  const auto pairs = static_cast<const Pack<T, 2 * kCount>*>(a.in)[at];
-  Pack<T, kCount> result;
+  if (at >= a.rows * each) return;
+  const int64_t row = at / each, col = at % each * kCount;
+  // Of gate: number j at step * j; of up the same, `apart` further.
+  const int64_t step = a.alternate ? 2 : 1, apart = a.alternate ? 1 : a.cols;
+  Some gates, ups, result;
+  if (a.alternate) {
+    const auto pairs = static_cast<const Pack<T, 2 * kCount>*>(a.in)[at];
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) {
+      gates.x[j] = pairs.x[2 * j];
+      ups.x[j] = pairs.x[2 * j + 1];
+    }
+  } else {
+    const Some* in = static_cast<const Some*>(a.in) + row * 2 * each + col / kCount;
+    gates = in[0];
+    ups = in[each];
+  }
 #pragma unroll
   for (int j = 0; j < kCount; ++j) {
-    float gate = to_float(pairs.x[2 * j]), up = to_float(pairs.x[2 * j + 1]);
+    float gate = to_float(gates.x[j]), up = to_float(ups.x[j]);
     if (a.bias) {
-      const int64_t column = at * kCount % a.cols + j;
-      gate += a.bias[2 * column];
-      up += a.bias[2 * column + 1];
+      gate += a.bias[(col + j) * step];
+      up += a.bias[(col + j) * step + apart];
     }
     result.x[j] = from_float<T>(activate(gate, a.activation) * up);
   }
-  static_cast<Pack<T, kCount>*>(a.out)[at] = result;
+  static_cast<Some*>(a.out)[at] = result;
 }
 
 template <class T>
-__global__ void add_bias(T* out, const float* bias, int64_t cols) {
+__global__ void add_bias(BiasLaunch a) {
   const int64_t i = int64_t{blockIdx.y} * kThreads + threadIdx.x;
-  if (i >= cols) return;
-  T& value = out[blockIdx.x * cols + i];
-  value = from_float<T>(to_float(value) + bias[i]);
+  if (i >= a.cols) return;
+  T& value = static_cast<T*>(a.out)[blockIdx.x * a.cols + i];
+  value = from_float<T>(to_float(value) + a.scale * a.bias[i]);
+}
+
+// kCount: numbers of a thread; divides count.
+template <class T, int kCount>
+__global__ void to_type(const float* x, T* to, int64_t count) {
+  const int64_t at = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (at >= count / kCount) return;
+  const auto some = reinterpret_cast<const Pack<float, kCount>*>(x)[at];
+  Pack<T, kCount> result;
+#pragma unroll
+  for (int j = 0; j < kCount; ++j) result.x[j] = from_float<T>(some.x[j]);
+  reinterpret_cast<Pack<T, kCount>*>(to)[at] = result;
+}
+
+template <int kCount>
+__global__ void cap(CapLaunch a) {
+  let_next_kernel_start();
+  wait_for_kernel_ahead();
+  const int64_t at = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (at >= a.count / kCount) return;
+  auto some = reinterpret_cast<Pack<float, kCount>*>(a.x)[at];
+#pragma unroll
+  for (float& x : some.x) {
+    x *= a.scale;
+    if (a.softcap != 0) x = a.softcap * tanhf(x / a.softcap);
+  }
+  reinterpret_cast<Pack<float, kCount>*>(a.x)[at] = some;
 }
 
 __global__ void gather(const float* from, const int32_t* rows, float* to, int64_t cols) {
@@ -136,7 +177,7 @@ void launch_rms_norm(const NormLaunch& a, Stream stream) {
 void launch_gate(const GateLaunch& a, Stream stream) {
   dispatch(a.type, [&](auto type) {
     using T = decltype(type);
-    constexpr int kMost = 8 / sizeof(T);  // 16 bytes in, 8 bytes out
+    constexpr int kMost = 8 / sizeof(T);  // twice 8 bytes in, 8 bytes out
     const bool many = a.cols % kMost == 0;
     const auto kernel = many ? gate<T, kMost> : gate<T, 1>;
     const int64_t threads = a.rows * (a.cols / (many ? kMost : 1));
@@ -144,13 +185,27 @@ void launch_gate(const GateLaunch& a, Stream stream) {
   });
 }
 
-void launch_add_bias(DType type, void* out, const float* bias, int rows, int64_t cols,
-                     Stream stream) {
+void launch_add_bias(const BiasLaunch& a, Stream stream) {
+  dispatch(a.type, [&](auto type) {
+    const dim3 blocks(a.rows, blocks_for(a.cols));
+    launch_kernel(add_bias<decltype(type)>, {blocks, kThreads}, stream, a);
+  });
+}
+
+void launch_to_type(DType type, const float* x, void* to, int64_t count, Stream stream) {
   dispatch(type, [&](auto value) {
     using T = decltype(value);
-    const dim3 blocks(rows, blocks_for(cols));
-    launch_kernel(add_bias<T>, {blocks, kThreads}, stream, static_cast<T*>(out), bias, cols);
+    const bool by_four = count % 4 == 0;
+    const auto kernel = by_four ? to_type<T, 4> : to_type<T, 1>;
+    launch_kernel(kernel, {dim3(blocks_for(count / (by_four ? 4 : 1))), kThreads}, stream, x,
+                  static_cast<T*>(to), count);
   });
+}
+
+void launch_cap(const CapLaunch& a, Stream stream) {
+  const bool by_four = a.count % 4 == 0;
+  const dim3 blocks(blocks_for(a.count / (by_four ? 4 : 1)));
+  launch_kernel(by_four ? cap<4> : cap<1>, {blocks, kThreads, 0, a.dependent}, stream, a);
 }
 
 void launch_gather(const float* from, const int32_t* rows, float* to, int count, int64_t cols,

@@ -1,3 +1,4 @@
+#include "cuda/kernels/gemm_q_workspace.h"
 #include "cuda/kernels/linear.h"
 #include "cuda/kernels/pointwise.h"
 #include "cuda/linear_steps.h"
@@ -29,6 +30,8 @@ bool takes(LinearKernel kernel, const LinearLaunch& launch, const Gpu& gpu) {
       return supports_gemv_sm90(launch, gpu.compute_capability);
     case LinearKernel::GemvQSm90:
       return supports_gemv_q_sm90(launch, gpu.compute_capability);
+    case LinearKernel::GemmExpanded:  // tested through its two kernels, and by whole models
+      return false;
     case LinearKernel::GemmQSm90:
       return supports_gemm_q_sm90(launch, gpu.compute_capability);
     case LinearKernel::GemmCublas:  // rows start at multiples of 16 bytes
@@ -79,12 +82,12 @@ void run(LinearKernel kernel, LinearLaunch launch, const TestGpu& test, TestBuff
 
   if (steps.gate_after) {
     launch_gate(
-        {launch.type, launch.out, bias, out, launch.rows, launch.outs / 2, launch.activation},
+        {launch.type, launch.out, true, bias, out, launch.rows, launch.outs / 2, launch.activation},
         test.stream);
   }
   if (steps.bias_after) {
     const DType out_type = launch.epilogue == Epilogue::Store ? launch.type : DType::F32;
-    launch_add_bias(out_type, out, bias, launch.rows, launch.outs, test.stream);
+    launch_add_bias({out_type, out, bias, launch.rows, launch.outs, launch.scale}, test.stream);
   }
 }
 
@@ -122,6 +125,7 @@ void test_product(const selftest::ProductCase& c, uint64_t seed, const TestGpu& 
     launch.epilogue = epilogue_of(c.ending);
     launch.out_stride = launch.epilogue == Epilogue::Gated ? c.outs / 2 : c.outs;
     launch.activation = c.activation;
+    launch.scale = c.scale;
     launch.norm_eps = selftest::kNormEps;
     launch.out = out.data;
     launch.weight = buffers.holding(weight).data;

@@ -38,10 +38,12 @@ std::vector<ProductCase> product_cases(Extent extent) {
   all_rows.insert(all_rows.end(), {33, 130});
   Cycle<int> rows(extent == Extent::Small ? std::vector<int>{1, 5, 17} : all_rows);
   Cycle<Activation> activations({Activation::Silu, Activation::GeluTanh});
+  Cycle<float> scales({1, 0.22f, 1});
 
   std::vector<ProductCase> cases;
   const auto add = [&](ProductCase c) {
     if (c.ending == Ending::Gated) c.outs += c.outs % 2;
+    if (c.ending == Ending::Add) c.scale = scales.next();
     c.activation = activations.next();
     cases.push_back(c);
   };
@@ -98,6 +100,7 @@ std::vector<ProductCase> device_block_cases(Extent extent) {
       ProductCase c{format.type, outs, ins, rows, endings.next()};
       c.norm = norms.next();
       c.bias = biases.next() && c.ending != Ending::Logits;
+      if (c.ending == Ending::Add) c.scale = 0.22f;
       if (c.ending == Ending::Gated) c.outs += c.outs % 2;
       c.activation = activations.next();
       c.activations = DType::BF16;
@@ -184,6 +187,22 @@ std::vector<AttentionCase> attention_cases(Extent extent) {
         cases.push_back(std::move(c));
       }
     }
+    Cycle<float> rope_scales({1, 1.19f, 1});
+    for (int dim : dims) {
+      for (size_t i = 0; i < steps.size(); i += 4) {
+        const Heads h = heads.next();
+        const Rotates rotates = rotations.next();
+        AttentionCase c;
+        c.type = type;
+        c.spec = {h.heads, h.kv_heads, dim, 1 / std::sqrt(static_cast<float>(dim)), windows.next()};
+        c.rope_pairs = rotates == Rotates::None ? 0 : rotates == Rotates::Part ? dim / 4 : dim / 2;
+        c.interleaved = rotates == Rotates::Interleaved;
+        c.parts = steps[i];
+        c.head_norm = true;
+        c.rope_scale = rope_scales.next();
+        cases.push_back(std::move(c));
+      }
+    }
   }
   return cases;
 }
@@ -193,9 +212,9 @@ std::vector<PointwiseCase> pointwise_cases(Extent extent) {
   if (extent == Extent::Small) cols = {33, 264};
   Cycle<int> rows({1, 2, 3, 17, 33});
   std::vector<PointwiseCase> cases;
-  for (Pointwise op :
-       {Pointwise::Embed, Pointwise::Norm, Pointwise::Gate, Pointwise::AddBias, Pointwise::Gather,
-        Pointwise::ScaledEmbed, Pointwise::ScaledAdd, Pointwise::Cap}) {
+  for (Pointwise op : {Pointwise::Embed, Pointwise::Norm, Pointwise::Gate, Pointwise::AddBias,
+                       Pointwise::Gather, Pointwise::ScaledEmbed, Pointwise::ScaledAdd,
+                       Pointwise::Cap, Pointwise::PostNorm, Pointwise::QkNorm}) {
     const bool floats =
         op == Pointwise::Gather || op == Pointwise::ScaledAdd || op == Pointwise::Cap;
     for (DType type : kTypes) {
@@ -226,7 +245,8 @@ std::string label(const ProductCase& c) {
   constexpr const char* kEndings[] = {"store", "add", "gated", "logits"};
   return concat(name(c.type), " [", c.outs, ", ", c.ins, "] x ", c.rows, " rows",
                 c.norm ? ", norm" : "", c.bias ? ", bias" : "", ", ",
-                kEndings[static_cast<size_t>(c.ending)]);
+                kEndings[static_cast<size_t>(c.ending)],
+                c.scale == 1 ? "" : concat(" times ", c.scale));
 }
 
 std::string label(const AttentionCase& c) {
@@ -237,13 +257,14 @@ std::string label(const AttentionCase& c) {
   return concat(name(c.type), " ", c.spec.heads, "/", c.spec.kv_heads, " heads of ",
                 c.spec.head_dim, ", ", c.rope_pairs, c.interleaved ? " interleaved" : "",
                 " pairs, window ", c.spec.window,
-                c.spec.softcap == 0 ? "" : concat(", cap ", c.spec.softcap), ", tokens ", parts,
+                c.spec.softcap == 0 ? "" : concat(", cap ", c.spec.softcap),
+                c.head_norm ? ", head norms" : "", ", tokens ", parts,
                 c.parts.size() > 5 ? concat(" and ", c.parts.size() - 5, " more") : "");
 }
 
 std::string label(const PointwiseCase& c) {
-  constexpr const char* kNames[] = {"embed",  "norm",         "gate",       "add_bias",
-                                    "gather", "scaled embed", "scaled add", "cap"};
+  constexpr const char* kNames[] = {"embed",        "norm",       "gate", "add_bias",  "gather",
+                                    "scaled embed", "scaled add", "cap",  "post norm", "qk norm"};
   return concat(name(c.type), " ", kNames[static_cast<size_t>(c.op)], ", ", c.rows, " rows of ",
                 c.cols);
 }

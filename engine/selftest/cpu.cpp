@@ -60,7 +60,7 @@ class CpuTest {
           {gate.data(), up.data(), out.data(), static_cast<int64_t>(gate.size()), c.activation});
     } else if (c.ending == Ending::Add) {
       std::vector<float> x = data.residual;
-      kernels_->add({x.data(), out.data(), static_cast<int64_t>(x.size())});
+      kernels_->add({x.data(), out.data(), static_cast<int64_t>(x.size()), c.scale});
       out = std::move(x);
     }
     // Activations are float32 whatever the weights are, but the fast kernels round them to int8 for
@@ -116,7 +116,13 @@ class CpuTest {
         v.insert(v.end(), row + (heads + kv) * dim, row + (heads + 2 * kv) * dim);
       }
     }
-    const RopeSpec rope{data.inv_freq, c.interleaved};
+    if (c.head_norm) {
+      kernels_->rms_norm({q.data(), data.q_norm.data(), q.data(), int64_t{c.rows()} * s.heads,
+                          s.head_dim, kNormEps});
+      kernels_->rms_norm({k.data(), data.k_norm.data(), k.data(), int64_t{c.rows()} * s.kv_heads,
+                          s.head_dim, kNormEps});
+    }
+    const RopeSpec rope{data.inv_freq, c.interleaved, c.rope_scale};
     if (c.rope_pairs > 0) {
       kernels_->rope({q.data(), positions.data(), &rope, c.rows(), s.heads, s.head_dim});
       kernels_->rope({k.data(), positions.data(), &rope, c.rows(), s.kv_heads, s.head_dim});
@@ -138,7 +144,8 @@ class CpuTest {
     if (c.op == Pointwise::AddBias || c.op == Pointwise::Gather) return;  // parts of others here
     const PointwiseData data = make_data(c, seed);
     std::vector<float> out = poisoned(c.rows * c.cols);
-    const bool in_place = c.op == Pointwise::ScaledAdd || c.op == Pointwise::Cap;
+    const bool in_place = c.op == Pointwise::ScaledAdd || c.op == Pointwise::Cap ||
+                          c.op == Pointwise::PostNorm || c.op == Pointwise::QkNorm;
     if (in_place) std::copy(data.in.begin(), data.in.end(), out.begin());
     if (c.op == Pointwise::Embed || c.op == Pointwise::ScaledEmbed) {
       const auto bytes = encode(c.type, data.in);
@@ -150,6 +157,14 @@ class CpuTest {
       kernels_->add({out.data(), data.weight.data(), c.rows * c.cols, kScale});
     } else if (c.op == Pointwise::Cap) {
       kernels_->cap({out.data(), c.rows * c.cols, kScale, kSoftcap});
+    } else if (c.op == Pointwise::QkNorm) {
+      kernels_->rms_norm({out.data(), data.weight.data(), out.data(), c.rows, c.cols, kNormEps});
+    } else if (c.op == Pointwise::PostNorm) {
+      std::vector<float> normed = data.in;
+      kernels_->rms_norm(
+          {data.in.data(), data.weight.data(), normed.data(), c.rows, c.cols, kNormEps});
+      std::copy(data.residual.begin(), data.residual.end(), out.begin());
+      kernels_->add({out.data(), normed.data(), c.rows * c.cols, kScale});
     } else if (c.op == Pointwise::Norm) {
       kernels_->rms_norm(
           {data.in.data(), data.weight.data(), out.data(), c.rows, c.cols, kNormEps});

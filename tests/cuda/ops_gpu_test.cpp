@@ -54,6 +54,14 @@ TEST_CASE("products on the GPU are right by every kernel") {
     const bool sm90 = compute_capability() == 90 && type != DType::F32;
     CHECK(cases_of(report, "gemv_sm90", type) > (sm90 ? 100 : -1));
   }
+  int formats = 0;
+  for (const DTypeInfo& format : all_dtypes()) {
+    if (format.block_elems == 1) continue;
+    ++formats;
+    CHECK(cases_of(report, "gemv_plain", format.type) > 20);
+    CHECK(cases_of(report, "gemv_q_sm90", format.type) > (compute_capability() == 90 ? 20 : -1));
+  }
+  CHECK(formats == 13);
 }
 
 TEST_CASE("attention on the GPU is right by every kernel") {

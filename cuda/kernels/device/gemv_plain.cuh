@@ -49,8 +49,9 @@ __global__ void gemv_plain(LinearLaunch a) {
         static_cast<T*>(a.out)[at] = from_float<T>(sums[r]);
         break;
       case Epilogue::AddTo:
-        static_cast<float*>(a.out)[at] += sums[r];
+        static_cast<float*>(a.out)[at] += a.scale * sums[r];
         break;
+      case Epilogue::Floats:
       case Epilogue::Logits:
         static_cast<float*>(a.out)[at] = sums[r];
         break;
