@@ -27,11 +27,11 @@ constexpr Variant kVariants[] = {
      }},
     {LinearKernel::GemvQSm90, "gemv_q_sm90",
      [](const LinearLaunch& a, const Gpu& gpu) {
-       return supports_gemv_q_sm90(a, gpu.compute_capability);
+       return !a.pinned && supports_gemv_q_sm90(a, gpu.compute_capability);
      }},
     {LinearKernel::GemmQSm90, "gemm_q_sm90",
      [](const LinearLaunch& a, const Gpu& gpu) {
-       return a.rows <= (a.copy ? kCopyFromRows : kExpandFromRows) &&
+       return !a.pinned && a.rows <= (a.copy ? kCopyFromRows : kExpandFromRows) &&
               supports_gemm_q_sm90(a, gpu.compute_capability);
      }},
     // The quantized matrix in 16 bits, a copy or made for the step, and gemm_cublas.
@@ -48,7 +48,9 @@ constexpr Variant kVariants[] = {
 
 }  // namespace
 
-LinearKernel select_linear(const LinearLaunch& launch, const Gpu& gpu) {
+LinearKernel select_linear(const LinearLaunch& asked, const Gpu& gpu) {
+  LinearLaunch launch = asked;
+  if (launch.pinned) launch.rows = kPinnedRows;
   for (const Variant& variant : kVariants) {
     if (variant.supports(launch, gpu)) return variant.kernel;
   }

@@ -40,9 +40,11 @@ void launch_rope_append(const AttentionLaunch& launch, Stream stream);
 void launch_attention_prefill(const AttentionLaunch& launch, Stream stream);
 // Fills `tiles`, the most work first, and returns their number: at most
 // attention_tiles_bound(), where a sequence whose positions have gaps counts once more for each
-// gap.
+// gap. With `by_page` no tile has positions of two cache pages: then a row's result does not depend
+// on the rows that share its tile, since it is never done with a page that only others see.
 int build_attention_tiles(const int32_t* positions, const int32_t* sequences, int rows,
-                          const AttentionSpec& spec, AttentionCode code, AttentionTile* tiles);
+                          const AttentionSpec& spec, AttentionCode code, AttentionTile* tiles,
+                          bool by_page = false);
 int attention_tiles_bound(int rows, int sequences, const AttentionSpec& spec, AttentionCode code);
 
 // What launch_attention_prefill() uses on sm_90a for the head dimensions that it takes.

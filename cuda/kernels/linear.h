@@ -12,6 +12,8 @@
 
 namespace skald::cuda {
 
+inline constexpr int kPinnedRows = 128;
+
 struct LinearLaunch {
   DType type;          // of in and out: F16, BF16 or F32
   DType format;        // of weight: the same, or a block format
@@ -32,6 +34,9 @@ struct LinearLaunch {
   unsigned* ticket = nullptr;  // gemv_sm90: an integer of this launch's own, zero before and after
   const void* copy = nullptr;  // [outs, ins] of `type`, of a block format: where there is one
   void* workspace = nullptr;   // gemm_q_sm90: gemm_q_workspace.h says how much; 128-byte aligned
+  // The kernel, and cuBLAS's algorithm, are those of kPinnedRows rows, whatever the number of rows,
+  // and no sum is split: so a row's result does not depend on how many stand beside it.
+  bool pinned = false;
   bool dependent = false;  // starts before the kernel ahead has finished, and waits for it inside
 };
 

@@ -64,6 +64,19 @@ std::vector<ProductCase> product_cases(Extent extent) {
     // So many tiles that a ring of them goes round several times.
     add({type, 8200, 2112, 3, Ending::Store, true, true});
     add({type, 1064, 14336, 1, Ending::Add});
+    if (type == DType::F32) continue;
+    // gemv_sm90: many groups of rows for each block, some of which go to who comes first;
+    add({type, 10003, 192, 2, Ending::Store, true});
+    add({type, 20000, 64, 9, Ending::Logits});
+    // all rows' activations in more shared memory than usual;
+    add({type, 136, 4096, 12, Ending::Store, false, true});
+    add({type, 136, 4096, 16, Ending::Add});
+    add({type, 64, 14336, 5, Ending::Gated});
+    // norms of rows that are longer than what its threads keep in registers.
+    add({type, 66, 5120, 1, Ending::Store, true});
+    add({type, 66, 5120, 3, Ending::Gated, true});
+    add({type, 66, 8192, 1, Ending::Gated, true});
+    add({type, 66, 8192, 3, Ending::Store, true});
   }
   return cases;
 }

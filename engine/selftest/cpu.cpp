@@ -9,6 +9,7 @@
 #include "engine/error.h"
 #include "engine/kv_pages.h"
 #include "engine/selftest/data.h"
+#include "engine/selftest/scores.h"
 
 namespace skald::selftest {
 namespace {
@@ -182,6 +183,21 @@ class CpuTest {
     add(Sort::Pointwise, c, c.type, data.expected.error(out), bound, untouched);
   }
 
+  // The same code with any set of kernels.
+  void run(const ScoreCase& c, uint64_t seed) {
+    const ScoreData data = make_data(c, seed);
+    std::vector<RowComparison> found;
+    const auto vocab = static_cast<size_t>(c.vocab);
+    for (size_t r = 0; r < data.targets.size(); ++r) {
+      found.push_back(compare_rows(std::span(data.logits).subspan(r * vocab, vocab),
+                                   std::span(data.base).subspan(r * vocab, vocab),
+                                   data.targets[r]));
+    }
+    const ScoreCheck result = check_scores(data, found);
+    report_.add(Sort::Score, c,
+                {"score", DType::F32, result.error, kScoreBound, true, result.problem});
+  }
+
  private:
   template <class Case>
   void add(Sort sort, const Case& c, DType type, double error, double bound, bool untouched) {
@@ -209,6 +225,9 @@ void test_cpu(const Request& request, cpu::KernelSet kernels, int threads, Repor
   }
   if (request.pointwise) {
     for (const PointwiseCase& c : pointwise_cases(request.extent)) test.run(c, ++seed);
+  }
+  if (request.scores) {
+    for (const ScoreCase& c : score_cases(request.extent)) test.run(c, ++seed);
   }
 }
 

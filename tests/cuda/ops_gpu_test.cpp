@@ -16,7 +16,12 @@ using selftest::Request;
 using selftest::Sort;
 
 Request only(Sort sort, Extent extent = Extent::Full) {
-  return {extent, 1, sort == Sort::Product, sort == Sort::Attention, sort == Sort::Pointwise};
+  return {extent,
+          1,
+          sort == Sort::Product,
+          sort == Sort::Attention,
+          sort == Sort::Pointwise,
+          sort == Sort::Score};
 }
 
 Report run(const Request& request, int compute_capability = 0) {
@@ -79,6 +84,8 @@ TEST_CASE("attention on the GPU is right by every kernel") {
 
 TEST_CASE("the small kernels on the GPU are right") { run(only(Sort::Pointwise)); }
 
+TEST_CASE("rows of logits are scored and compared right on the GPU") { run(only(Sort::Score)); }
+
 TEST_CASE("as on an older GPU, its kernels are selected and right") {
   const int limit = GENERATE(75, 80);
   CAPTURE(limit);
@@ -95,7 +102,7 @@ TEST_CASE("as on an older GPU, its kernels are selected and right") {
   }
 }
 
-TEST_CASE("a few cases of each kernel", "[small]") { run({Extent::Small, 1, true, true, true}); }
+TEST_CASE("a few cases of each kernel", "[small]") { run({.extent = Extent::Small}); }
 
 TEST_CASE("other random numbers give the same verdicts") {
   Request request;

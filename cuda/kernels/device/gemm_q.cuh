@@ -256,9 +256,7 @@ __device__ void finish(const LinearLaunch& a, const GemmQPlan& plan, const GemmS
         const int row = first + r * plan.warps;
         if (row >= end) break;
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          x[r][i] = old[r][i] + a.scale * (x[r][i] * scale[r] + bias[i]);
-        }
+        for (int i = 0; i < 4; ++i) x[r][i] = a.scale * (x[r][i] * scale[r] + bias[i]) + old[r][i];
         if (a.epilogue != Epilogue::Store && a.epilogue != Epilogue::Gated) {
           store_results<float>(a, first_row + row, out, count, x[r]);
         } else if (a.type == DType::BF16) {
