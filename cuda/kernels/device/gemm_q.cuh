@@ -116,12 +116,15 @@ __device__ void multiply(float (&sums)[kRows / 2], const GemmQPlan& plan, const 
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   // Warps without a group compute what nobody reads.
   const int group = min(warp, share.groups - 1);
-  // While one batch of 16 columns each is multiplied, the next becomes f16.
-  constexpr int kBatch = kRows == 32 ? 4 : 2, kEach = kChunkCols / 16;
-  uint32_t a[2][kBatch][4];
-  RingTurn weight_turn, turn;
-  int last_slot = -1;
-  uint64_t rows = 0;
+  // While kDepth - 1 batches of 16 columns each are multiplied, the next becomes f16.
+  constexpr uint64_t kRowsDescriptor = matrix_descriptor(0, 1024, 0);
+  constexpr int kBatch = kRows == 32 ? 4 : 2, kDepth = 2;
+  constexpr int kEach = kChunkCols / 16, kChunkBatches = kEach / kBatch;
+  constexpr int kLag = (kDepth - 2) / kChunkBatches + 1;  // chunks that may still be read
+  uint32_t a[kDepth][kBatch][4];
+  RingTurn weight_turn, turn, done;
+  int chunks = 0;
+  uint32_t rows = 0;
 #pragma unroll
   for (int i = 0; i < kRows / 2; ++i) sums[i] = 0;
 #pragma unroll 1
@@ -138,27 +141,34 @@ __device__ void multiply(float (&sums)[kRows / 2], const GemmQPlan& plan, const 
       }
 #pragma unroll
       for (int k = 0; k < tiles::kPartCols / 16; k += kBatch) {
-        auto& batch = a[k / kBatch % 2];
+        auto& batch = a[k / kBatch % kDepth];
 #pragma unroll
         for (int i = 0; i < kBatch; ++i) {
           lane_weights.fragment((k + i) / 2, (k + i) % 2, batch[i]);
         }
         if (k % kEach == 0) {
           barrier_wait(&activations.full[turn.slot], turn.lap & 1);
-          rows = matrix_descriptor(
-              shared_address(activations.slots) + turn.slot * kChunkBytes<kRows>, 1024, 0);
+          const uint32_t to = shared_address(activations.slots) + turn.slot * kChunkBytes<kRows>;
+          // The same in all lanes, as the compiler is to know: of a descriptor the half that
+          // changes.
+          rows = __shfl_sync(~0u, static_cast<uint32_t>(matrix_descriptor(to, 1024, 0)), 0);
         }
         wgmma_fence();
 #pragma unroll
         for (int i = 0; i < kBatch; ++i) {
-          wgmma_rows(Half(), sums, batch[i], rows + (k + i) % kEach * 2);
+          wgmma_rows(Half(), sums, batch[i], kRowsDescriptor | (rows + (k + i) % kEach * 2));
         }
         wgmma_commit();
-        wgmma_wait<1>();
-        if (k % kEach == 0) {
-          if (last_slot >= 0 && lane == 0) barrier_arrive(&activations.empty[last_slot]);
-          last_slot = turn.slot;
+        wgmma_wait<kDepth - 1>();
+        if (k / kBatch % kChunkBatches == (kDepth - 2) % kChunkBatches) {
+          if (chunks >= kLag) {
+            if (lane == 0) barrier_arrive(&activations.empty[done.slot]);
+            done.next(plan.activation_slots);
+          }
+        }
+        if ((k + kBatch) % kEach == 0) {
           turn.next(plan.activation_slots);
+          ++chunks;
         }
       }
     }

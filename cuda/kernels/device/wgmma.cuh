@@ -22,7 +22,7 @@ namespace skald::cuda {
 
 // Where an operand starts. `step`: bytes between groups of 8 rows; `jump`: bytes between groups of
 // 64 columns, for an operand whose rows run along the sum.
-__device__ inline uint64_t matrix_descriptor(uint32_t address, uint32_t step, uint32_t jump) {
+__device__ constexpr uint64_t matrix_descriptor(uint32_t address, uint32_t step, uint32_t jump) {
   constexpr uint64_t kSwizzle128 = uint64_t{1} << 62;
   return kSwizzle128 | uint64_t{step >> 4} << 32 | uint64_t{jump >> 4} << 16 |
          (address & 0x3ffff) >> 4;
