@@ -41,7 +41,7 @@ struct Plan {
   }
 };
 
-using PlanKey = std::tuple<DType, int64_t, int64_t, int, Epilogue, bool>;
+using PlanKey = std::tuple<DType, int64_t, int64_t, int64_t, int, Epilogue, bool>;
 
 [[noreturn]] void fail_no_product(const LinearLaunch& a) {
   fail(Exit::Failed, "cuBLAS has no product of ", name(a.type), " [", a.outs, ", ", a.ins,
@@ -77,7 +77,7 @@ void set_shapes(Plan& plan, const LinearLaunch& a) {
   const auto rows = static_cast<uint64_t>(a.rows);
   SKALD_CUBLAS(cublasLtMatrixLayoutCreate(&plan.weight, type, ins, outs, a.ins));
   SKALD_CUBLAS(cublasLtMatrixLayoutCreate(&plan.in, type, ins, rows, a.ins));
-  SKALD_CUBLAS(cublasLtMatrixLayoutCreate(&plan.out, out_type, outs, rows, a.outs));
+  SKALD_CUBLAS(cublasLtMatrixLayoutCreate(&plan.out, out_type, outs, rows, a.out_stride));
 }
 
 std::unique_ptr<Plan> make_plan(cublasLtHandle_t handle, const LinearLaunch& a) {
@@ -119,7 +119,8 @@ struct GemmCublas::State {
 
   // The plan for a launch: made once, and kept only when it is whole.
   const Plan& plan(const LinearLaunch& a) {
-    std::unique_ptr<Plan>& plan = plans[{a.type, a.outs, a.ins, a.rows, a.epilogue, a.pinned}];
+    std::unique_ptr<Plan>& plan =
+        plans[{a.type, a.outs, a.ins, a.out_stride, a.rows, a.epilogue, a.pinned}];
     if (!plan) plan = a.pinned ? make_pinned_plan(handle, a) : make_plan(handle, a);
     return *plan;
   }
