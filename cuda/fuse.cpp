@@ -16,6 +16,7 @@ std::string_view unknown_part(const Program& program, const Op& op) {
           [](const Embed& o) { return o.scale == 1 ? "" : "embeddings with a scale"; },
           [&](const RmsNorm& o) { return plus(o.weight); },
           [](const HeadNorm&) { return "norms of single heads"; },
+          [](const Experts&) { return "routed experts"; },
           [&](const Rope& o) {
             const RopeSpec& spec = program.ropes[static_cast<size_t>(o.spec)];
             return spec.scale == 1 ? "" : "rotations with a scale";
