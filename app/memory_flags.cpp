@@ -108,6 +108,19 @@ void add_memory_flags(CLI::App& command, RunOptions& run) {
       ->group(kChangesSpeed);
   command
       .add_option_function<std::string>(
+          "--prefill-copy",
+          [&run](const std::string& text) {
+            run.prefill_copy = text == "on"    ? PrefillCopy::On
+                               : text == "off" ? PrefillCopy::Off
+                                               : PrefillCopy::Auto;
+          },
+          "Keep a 16-bit copy of quantized weights on the GPU, for long prompts: auto (where half "
+          "of the memory stays free), on, off")
+      ->check(CLI::IsMember({"auto", "on", "off"}))
+      ->type_name("WHEN")
+      ->group(kChangesSpeed);
+  command
+      .add_option_function<std::string>(
           "--arch-limit",
           [&run](const std::string& text) { run.arch_limit = parse_arch_limit(text); },
           "GPU kernels for sm_75, sm_80 or sm_90 at most")

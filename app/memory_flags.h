@@ -17,6 +17,6 @@ int parse_arch_limit(const std::string& text);                         // "sm_80
 // free.
 cuda::DeviceInfo parse_gpu(const std::string& text);
 
-void add_memory_flags(CLI::App& command, RunOptions& run);  // --vram, --arch-limit
+void add_memory_flags(CLI::App& command, RunOptions& run);  // --vram, --prefill-copy, --arch-limit
 
 }  // namespace skald

@@ -25,7 +25,7 @@ struct ModelFlags {
 };
 
 void add_model_flag(CLI::App& command, ModelFlags& flags);
-// -c, -t, --exact, --type, --rows, --vram, --arch-limit
+// -c, -t, --exact, --type, --rows, --vram, --prefill-copy, --arch-limit
 void add_run_flags(CLI::App& command, ModelFlags& flags);
 // --shape, and a --type that is also for it; before add_run_flags().
 void add_shape_flags(CLI::App& command, std::string& shape, ModelFlags& flags);

@@ -28,6 +28,8 @@ if(SKALD_CUDA AND CMAKE_CUDA_COMPILER)
   if(SKALD_CUDA_DELAYS)
     target_compile_definitions(skald_cuda PRIVATE SKALD_CUDA_DELAYS)
   endif()
+  # Embeddings are what decode() gives, to the last bit.
+  set_source_files_properties(cuda/kernels/tiles.cu PROPERTIES COMPILE_OPTIONS --fmad=false)
   # What the binary holds, for `skald doctor` and the choice of a device.
   set(held "${CMAKE_CUDA_ARCHITECTURES}")
   foreach(word IN ITEMS NATIVE ALL_MAJOR ALL)  # CMake's own names for lists
@@ -45,7 +47,7 @@ if(SKALD_CUDA AND CMAKE_CUDA_COMPILER)
 else()
   # Memory can be planned for a GPU anywhere, as if for a build with all kernels.
   add_library(skald_cuda STATIC cuda/no_cuda.cpp cuda/plan.cpp cuda/sizes.cpp cuda/fused_program.cpp
-                                cuda/fuse.cpp cuda/faults.cpp cuda/support.cpp
+                                cuda/fuse.cpp cuda/faults.cpp cuda/support.cpp cuda/tile_pack.cpp
                                 cuda/kernels/attention_host.cpp)
   target_compile_definitions(skald_cuda PRIVATE SKALD_HAS_SM90A)
   if(SKALD_CUDA)

@@ -11,8 +11,11 @@
 #include "cuda/handles.h"
 #include "cuda/kernels/attention.h"
 #include "cuda/kernels/built_for.h"
+#include "cuda/kernels/expand_q.h"
 #include "cuda/kernels/linear.h"
 #include "cuda/kernels/pointwise.h"
+#include "cuda/kernels/tiles.h"
+#include "cuda/kernels/tiles/layout.h"
 #include "cuda/linear_steps.h"
 #include "cuda/loaded_model.h"
 #include "cuda/memory.h"
@@ -38,6 +41,7 @@ MemoryPlan checked(MemoryPlan plan, int device) {
 
 SizeOptions planned_size(SizeOptions options, const MemoryPlan& plan, AttentionCode code) {
   options.context = plan.context;
+  options.copies = has_copies(plan);
   options.attention = code;
   return options;
 }
@@ -62,9 +66,10 @@ class CudaExecutor final : public Executor {
         plan_(checked(plan_memory(fused_, options, model.config, device_), device)),
         sizes_(fused_,
                planned_size(size_options(fused_, options, device_), plan_, attention_code_)),
-        loaded_(bound(fused_, plan_.context), sizes_.weights, stream_, options.loading),
+        loaded_(bound(fused_, plan_.context), sizes_, stream_, options.loading),
         pool_(sizes_.pages),
         cache_(sizes_.cache(), "the key-value cache"),
+        expanded_(sizes_.expanded, "16-bit rows of weights"),
         pairs_(sizes_.pairs, "activations"),
         attention_floats_(sizes_.attention, "attention"),
         tickets_(sizes_.tickets, "attention"),
@@ -202,9 +207,12 @@ class CudaExecutor final : public Executor {
   void enqueue(int rows) {
     for (const LoadedOp& op : loaded_.ops()) {
       std::visit(Overloaded{[&](const Embed& o) {
-                              launch_embed({fused_.type, op.matrix.data, step_.table().tokens,
-                                            act<float>(o.out), rows, op.matrix.ins},
-                                           stream_);
+                              const Matrix& table = op.pieces.front();
+                              const EmbedLaunch launch = {
+                                  table.format,      table.data, step_.table().tokens,
+                                  act<float>(o.out), rows,       table.ins};
+                              (table.format == fused_.type ? launch_embed : launch_embed_q)(
+                                  launch, stream_);
                             },
                             [&](const FusedLinear& o) {
                               if (o.epilogue == Epilogue::Logits && !decode_) return;
@@ -231,44 +239,95 @@ class CudaExecutor final : public Executor {
     computed_logits_ = count;
   }
 
+  // A product's pieces have the same kernels before and after them, so that these run once.
   void run_linear(const LoadedOp& op, const FusedLinear& linear, const void* in, int rows) {
-    LinearLaunch launch = linear_launch(fused_, linear, rows, op.norm, op.bias);
-    launch.weight = op.matrix.data;
-    launch.in = in;
-    launch.out = linear.epilogue == Epilogue::Logits ? logits_.as<void>() : act<void>(linear.out);
-    launch.ticket = product_tickets_.as<unsigned>() + (&op - loaded_.ops().data());
-    launch.dependent = decode_ && dependent_;
-    const LinearSteps steps = linear_steps(launch, gpu_);
+    const std::vector<Piece> pieces = fused_.pieces(linear);
+    const bool apart = linear.epilogue == Epilogue::Gated && pieces.size() > 1;
+    std::vector<LinearLaunch> launches;
+    std::vector<LinearKernel> kernels;
+    LinearSteps steps = {.gate_after = apart};
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      LinearLaunch& launch =
+          launches.emplace_back(linear_launch(fused_, linear, pieces[i], rows, {op.norm, op.bias}));
+      launch.weight = op.pieces[i].data;
+      launch.in = in;
+      launch.ticket = product_tickets_.as<unsigned>() + op.first_ticket + i;
+      launch.dependent = decode_ && dependent_;
+      const LinearSteps own = linear_steps(launch, gpu_);
+      kernels.push_back(own.kernel);
+      steps.norm_before |= own.norm_before;
+      steps.gate_after |= own.gate_after;
+      steps.bias_after |= own.bias_after;
+    }
+
     if (steps.norm_before) {
       void* normed = act<void>(linear.norm->out);
       launch_rms_norm({fused_.type, static_cast<const float*>(in), op.norm, normed, rows,
-                       launch.ins, launch.norm_eps},
+                       fused_.ins(linear), linear.norm->eps},
                       stream_);
-      launch.in = normed;
-      launch.norm_weight = nullptr;
+      for (LinearLaunch& launch : launches) {
+        launch.in = normed;
+        launch.norm_weight = nullptr;
+      }
+    }
+    const bool floats = linear.epilogue == Epilogue::AddTo || linear.epilogue == Epilogue::Logits;
+    const DType out_type = floats ? DType::F32 : fused_.type;
+    std::byte* const out = linear.epilogue == Epilogue::Logits ? logits_.as<std::byte>()
+                           : steps.gate_after                  ? pairs_.as<std::byte>()
+                                                               : act<std::byte>(linear.out);
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      LinearLaunch& launch = launches[i];
+      launch.out = out + row_bytes(out_type, pieces[i].first_out);
+      if (steps.gate_after && !apart) {
+        launch.epilogue = Epilogue::Store;
+        launch.out_stride = launch.outs;
+      }
+      if (steps.gate_after || steps.bias_after) launch.bias = nullptr;
+      multiply(launch, kernels[i], op.pieces[i]);
     }
     if (steps.gate_after) {
-      launch.epilogue = Epilogue::Store;
-      launch.out = pairs_.as<void>();
-    }
-    if (steps.gate_after || steps.bias_after) launch.bias = nullptr;
-
-    if (steps.kernel == LinearKernel::GemvSm90) {
-      launch_gemv_sm90(launch, gpu_.multiprocessors, stream_);
-    } else if (steps.kernel == LinearKernel::GemvPlain) {
-      launch_gemv_plain(launch, stream_);
-    } else {
-      gemm_.launch(launch, stream_);
-    }
-
-    if (steps.gate_after) {
-      launch_gate({fused_.type, pairs_.as<void>(), op.bias, act<void>(linear.out), rows,
-                   launch.outs / 2, linear.activation},
+      launch_gate({fused_.type, pairs_.as<void>(), !apart, op.bias, act<void>(linear.out), rows,
+                   fused_.outs(linear) / 2, linear.activation},
                   stream_);
+    } else if (steps.bias_after) {
+      launch_add_bias(out_type, out, op.bias, rows, fused_.outs(linear), stream_);
     }
-    if (steps.bias_after) {
-      const DType out_type = linear.epilogue == Epilogue::Store ? fused_.type : DType::F32;
-      launch_add_bias(out_type, launch.out, op.bias, rows, launch.outs, stream_);
+  }
+
+  void multiply(const LinearLaunch& launch, LinearKernel kernel, const Matrix& matrix) {
+    switch (kernel) {
+      case LinearKernel::GemvSm90:
+        return launch_gemv_sm90(launch, gpu_.multiprocessors, stream_);
+      case LinearKernel::GemvQSm90:
+        return launch_gemv_q_sm90(launch, gpu_.multiprocessors, stream_);
+      case LinearKernel::GemmExpanded:
+        return multiply_expanded(launch, matrix);
+      case LinearKernel::GemmCublas:
+        return gemm_.launch(launch, stream_);
+      case LinearKernel::GemvPlain:
+        return launch_gemv_plain(launch, stream_);
+    }
+  }
+
+  // By the matrix's 16-bit copy, or by parts of one that are made now.
+  void multiply_expanded(LinearLaunch launch, const Matrix& matrix) {
+    launch.format = launch.type;
+    if (matrix.copy) {
+      launch.weight = matrix.copy;
+      return gemm_.launch(launch, stream_);
+    }
+    const int64_t group = tiles::kRows * matrix.ins * fused_.element;
+    const int64_t at_once = sizes_.expanded / group * tiles::kRows;
+    const DType out_type = launch.epilogue == Epilogue::Store ? launch.type : DType::F32;
+    std::byte* const out = static_cast<std::byte*>(launch.out);
+    launch.weight = expanded_.as<void>();
+    for (int64_t first = 0; first < matrix.outs; first += at_once) {
+      launch.outs = std::min(at_once, matrix.outs - first);
+      launch.out = out + row_bytes(out_type, first);
+      launch_expand_q({matrix.format, matrix.data, matrix.ins, first, launch.outs, launch.type,
+                       expanded_.as<void>()},
+                      stream_);
+      gemm_.launch(launch, stream_);
     }
   }
 
@@ -340,6 +399,7 @@ class CudaExecutor final : public Executor {
   DeviceMemory cache_;  // pool_.size() pages of sizes_.page bytes, all layers in a page
 
   std::vector<DeviceMemory> acts_;  // one a buffer of the program and qkv, [max_rows, cols]
+  DeviceMemory expanded_;           // rows of a quantized matrix in 16 bits
   DeviceMemory pairs_;              // gate and up before the activation
   DeviceMemory attention_floats_, tickets_;
   DeviceMemory product_tickets_;  // of each op: which rows of its product are still to be computed

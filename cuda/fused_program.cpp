@@ -1,31 +1,35 @@
 #include "cuda/fused_program.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "cuda/kernels/attention.h"
+#include "cuda/tile_pack.h"
 #include "engine/error.h"
 
 namespace skald::cuda {
 namespace {
 
-DType matrix_type(const Program& program) {
-  DType type = program.weights.front().view.type;
+bool is_quantized(DType type) { return info(type).block_elems > 1; }
+
+// Quantized models compute in bf16, which has room for any model's activations; their few other
+// matrices are rounded to it.
+DType activation_type(const Program& program) {
+  std::optional<DType> type;
+  bool quantized = false;
   for (const Weight& weight : program.weights) {
-    const bool matrix = weight.view.rows > 1;
-    if (!matrix) continue;
-    type = weight.view.type;
-    if (type != DType::F16 && type != DType::BF16 && type != DType::F32) {
-      fail(Exit::Failed, "CUDA has no kernel for products with ", name(type), " weights, as '",
-           weight.name, "' has; use --device cpu");
-    }
+    if (weight.view.rows > 1) quantized |= is_quantized(weight.view.type);
   }
+  if (quantized) return DType::BF16;
   for (const Weight& weight : program.weights) {
-    if (weight.view.rows > 1 && weight.view.type != type) {
-      fail(Exit::Failed, "CUDA has no kernels for a model that mixes ", name(type), " and ",
+    if (weight.view.rows == 1) continue;
+    if (type.value_or(weight.view.type) != weight.view.type) {
+      fail(Exit::Failed, "CUDA has no kernels for a model that mixes ", name(*type), " and ",
            name(weight.view.type), " matrices, as '", weight.name, "' does; use --device cpu");
     }
+    type = weight.view.type;
   }
-  return type;
+  return type.value_or(DType::F32);
 }
 
 int qkv_heads(const AttentionSpec& spec) { return spec.heads + 2 * spec.kv_heads; }
@@ -43,6 +47,35 @@ int64_t FusedProgram::cols(ActId id) const {
 
 size_t FusedProgram::spec_index(const AttentionSpec& spec) const {
   return static_cast<size_t>(std::find(specs.begin(), specs.end(), spec) - specs.begin());
+}
+
+DType FusedProgram::format(WeightId id) const {
+  const DType own = program.weight(id).view.type;
+  return is_quantized(own) ? own : type;
+}
+
+bool FusedProgram::quantized() const {
+  return std::any_of(program.weights.begin(), program.weights.end(), [](const Weight& weight) {
+    return weight.view.rows > 1 && is_quantized(weight.view.type);
+  });
+}
+
+std::vector<Piece> FusedProgram::pieces(const FusedLinear& op) const {
+  std::vector<Piece> pieces;
+  int64_t outs = 0;
+  for (size_t i = 0; i < op.parts.size(); ++i) {
+    const DType part = format(op.parts[i]);
+    const int64_t rows = program.weight(op.parts[i]).view.rows;
+    if (pieces.empty() || pieces.back().format != part) pieces.push_back({part, i, i, outs, 0});
+    pieces.back().last = i + 1;
+    pieces.back().outs += rows;
+    outs += rows;
+  }
+  return pieces;
+}
+
+bool FusedProgram::alternates(const FusedLinear& op) const {
+  return op.epilogue == Epilogue::Gated && pieces(op).size() == 1;
 }
 
 int64_t FusedProgram::outs(const FusedLinear& op) const {
@@ -64,9 +97,13 @@ bool FusedProgram::shares_embedding(const FusedLinear& op) const {
   return op.parts.size() == 1 && op.parts[0] == std::get<Embed>(ops.front().op).weight;
 }
 
+int64_t matrix_bytes(DType format, int64_t outs, int64_t ins) {
+  return is_quantized(format) ? tile_bytes(format, outs, ins) : outs * row_bytes(format, ins);
+}
+
 FusedProgram fuse_program(Program program) {
   FusedProgram fused;
-  fused.type = matrix_type(program);
+  fused.type = activation_type(program);
   fused.element = fused.type == DType::F32 ? 4 : 2;
   fused.qkv = static_cast<ActId>(program.acts.size());
   fused.ops = fuse(program, fused.qkv);

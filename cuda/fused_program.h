@@ -9,12 +9,20 @@
 
 namespace skald::cuda {
 
+// Parts of a fused product that lie in one matrix, for they have one format.
+struct Piece {
+  DType format;                // the program's type, or a block format
+  size_t first = 0, last = 0;  // of the product's parts, one beyond the last
+  int64_t first_out = 0, outs = 0;
+};
+
 struct FusedProgram {
   Program program;
-  DType type = DType::F32;  // of matrices and activations: F16, BF16 or F32
-  int64_t element = 4;      // bytes of an activation
-  ActId qkv{};              // a buffer beside the program's own
-  ActId hidden{};           // the residual stream, float32
+  // Of activations, and of matrices that are not quantized: F16, BF16 or F32.
+  DType type = DType::F32;
+  int64_t element = 4;  // bytes of an activation
+  ActId qkv{};          // a buffer beside the program's own
+  ActId hidden{};       // the residual stream, float32
   std::vector<FusedOp> ops;
   std::vector<AttentionSpec> specs;  // every different one
 
@@ -24,11 +32,21 @@ struct FusedProgram {
   int64_t row_bytes(ActId id) const { return cols(id) * (id == hidden ? 4 : element); }
   size_t spec_index(const AttentionSpec& spec) const;
 
+  DType format(WeightId id) const;  // of a matrix on the GPU
+  bool quantized() const;           // any matrix is
+
+  // Of whole rows, as they follow one another. A gated product's gate and up alternate where they
+  // are one piece.
+  std::vector<Piece> pieces(const FusedLinear& op) const;
+  bool alternates(const FusedLinear& op) const;
   int64_t outs(const FusedLinear& op) const;
   int64_t ins(const FusedLinear& op) const;
   bool has_bias(const FusedLinear& op) const;
   bool shares_embedding(const FusedLinear& op) const;
 };
+
+// On the GPU: plain rows, or a block format's tiles.
+int64_t matrix_bytes(DType format, int64_t outs, int64_t ins);
 
 // Throws Error where CUDA has no kernels for the program.
 FusedProgram fuse_program(Program program);

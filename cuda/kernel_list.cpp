@@ -27,6 +27,7 @@ class Lister {
         gpu_{used_capability(gpu, options), gpu.multiprocessors},
         size_(size_options(fused_, options, gpu)),
         sizes_(fused_, size_),
+        copies_(has_copies(plan_memory(fused_, options, model.config, gpu))),
         rows_(rows) {}
 
   std::vector<KernelUse> run() {
@@ -81,15 +82,26 @@ class Lister {
   }
 
   void list(const FusedLinear& op) {
-    const std::string shape = concat("[", fused_.outs(op), ", ", fused_.ins(op), "]");
+    const std::vector<Piece> pieces = fused_.pieces(op);
+    std::string shape = concat("[", fused_.outs(op), ", ", fused_.ins(op), "]");
+    for (const Piece& piece : pieces) {
+      if (fused_.quantized())
+        shape += concat(&piece == pieces.data() ? " " : "+", name(piece.format));
+    }
     add(weights_text(op.parts), shape, [&](int rows) {
       static constexpr float kSomewhere = 0;  // stands for vectors that are not loaded
       // Logits are computed some rows at a time.
       if (op.epilogue == Epilogue::Logits) {
         rows = static_cast<int>(std::min<int64_t>(rows, sizes_.logit_rows));
       }
-      return steps_text(
-          linear_steps(linear_launch(fused_, op, rows, &kSomewhere, &kSomewhere), gpu_));
+      std::string text;
+      for (const Piece& piece : pieces) {
+        const LinearLaunch launch =
+            linear_launch(fused_, op, piece, rows, {&kSomewhere, &kSomewhere});
+        const std::string steps = steps_text(linear_steps(launch, gpu_), copies_);
+        if (!text.ends_with(steps)) text += concat(text.empty() ? "" : ", ", steps);
+      }
+      return text + (op.epilogue == Epilogue::Gated && pieces.size() > 1 ? " + gate" : "");
     });
   }
 
@@ -113,6 +125,7 @@ class Lister {
   Gpu gpu_;
   SizeOptions size_;
   Sizes sizes_;
+  bool copies_;
   std::span<const int> rows_;
   std::string ops_;
   std::vector<KernelUse> uses_;

@@ -16,16 +16,23 @@ struct LinearSteps {
   bool bias_after = false;
 };
 
+// A fused op's, on the GPU.
+struct LinearVectors {
+  const float *norm, *bias;
+};
+
 LinearSteps linear_steps(const LinearLaunch& launch, LinearKernel kernel);
 inline LinearSteps linear_steps(const LinearLaunch& launch, const Gpu& gpu) {
   return linear_steps(launch, select_linear(launch, gpu));
 }
 
-// A fused op's launch but for where its matrices lie. `norm` and `bias`: its vectors on the GPU;
-// where it has none they are not used.
-LinearLaunch linear_launch(const FusedProgram& fused, const FusedLinear& op, int rows,
-                           const float* norm, const float* bias);
+// The launch for a piece of a fused op but for where matrices and buffers lie. `norm` and `bias`:
+// the op's vectors on the GPU; where it has none they are not used. Gate and up that are two pieces
+// are stored side by side, to be gated afterwards.
+LinearLaunch linear_launch(const FusedProgram& fused, const FusedLinear& op, const Piece& piece,
+                           int rows, const LinearVectors& vectors);
 
-std::string steps_text(const LinearSteps& steps);  // "rms_norm + gemm_cublas + gate"
+// "rms_norm + gemm_cublas + gate"; `copies`: there is a 16-bit copy of quantized matrices.
+std::string steps_text(const LinearSteps& steps, bool copies);
 
 }  // namespace skald::cuda

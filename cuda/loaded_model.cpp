@@ -4,13 +4,13 @@
 
 namespace skald::cuda {
 
-LoadedModel::LoadedModel(const FusedProgram& fused, int64_t bytes, Stream stream,
+LoadedModel::LoadedModel(const FusedProgram& fused, const Sizes& sizes, Stream stream,
                          const Loading& loading)
-    : fused_(fused), weights_(bytes) {
+    : fused_(fused), weights_(sizes.weights, sizes.copies) {
   for (const FusedOp& op : fused.ops) {
-    LoadedOp& loaded = ops_.emplace_back(LoadedOp{&op, {}, nullptr, nullptr});
+    LoadedOp& loaded = ops_.emplace_back(LoadedOp{&op, {}});
     std::visit([&](const auto& o) { load(loaded, o, stream); }, op.op);
-    if (loading) loading(weights_.used(), bytes);
+    if (loading) loading(weights_.used(), sizes.weights);
   }
   for (const RopeSpec& rope : fused.program.ropes) {
     TensorView view;
@@ -23,16 +23,28 @@ LoadedModel::LoadedModel(const FusedProgram& fused, int64_t bytes, Stream stream
 }
 
 void LoadedModel::load(LoadedOp& op, const Embed& embed, Stream stream) {
-  embedding_ = weights_.upload(views({embed.weight}), false, stream);
-  op.matrix = embedding_;
+  embedding_ =
+      weights_.upload(views({&embed.weight, 1}), fused_.format(embed.weight), false, stream);
+  op.pieces = {embedding_};
 }
 
 void LoadedModel::load(LoadedOp& op, const FusedLinear& linear, Stream stream) {
-  const bool alternate = linear.epilogue == Epilogue::Gated;
-  op.matrix = fused_.shares_embedding(linear)
-                  ? embedding_
-                  : weights_.upload(views(linear.parts), alternate, stream);
-  if (linear.norm) op.norm = weights_.upload_floats(views({linear.norm->weight}), false, stream);
+  const bool alternate = fused_.alternates(linear);
+  const std::span<const WeightId> parts(linear.parts);
+  if (fused_.shares_embedding(linear)) {
+    op.pieces = {embedding_};
+  } else {
+    for (const Piece& piece : fused_.pieces(linear)) {
+      op.pieces.push_back(
+          weights_.upload(views(parts.subspan(piece.first, piece.last - piece.first)), piece.format,
+                          alternate, stream));
+    }
+  }
+  op.first_ticket = tickets_;
+  tickets_ += op.pieces.size();
+  for (Matrix& matrix : op.pieces) weights_.add_copy(matrix, fused_.type, stream);
+  if (linear.norm)
+    op.norm = weights_.upload_floats(views({&linear.norm->weight, 1}), false, stream);
   if (!fused_.has_bias(linear)) return;
   std::vector<TensorView> biases;
   for (size_t i = 0; i < linear.parts.size(); ++i) {
@@ -44,7 +56,7 @@ void LoadedModel::load(LoadedOp& op, const FusedLinear& linear, Stream stream) {
   op.bias = weights_.upload_floats(biases, alternate, stream);
 }
 
-std::vector<TensorView> LoadedModel::views(const std::vector<WeightId>& ids) const {
+std::vector<TensorView> LoadedModel::views(std::span<const WeightId> ids) const {
   std::vector<TensorView> all;
   for (WeightId id : ids) all.push_back(fused_.program.weight(id).view);
   return all;

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "cuda/fused_program.h"
+#include "cuda/sizes.h"
 #include "cuda/weights.h"
 
 namespace skald::cuda {
@@ -13,17 +15,19 @@ namespace skald::cuda {
 // What an op needs besides its buffers.
 struct LoadedOp {
   const FusedOp* fused;
-  Matrix matrix;                // Embed, FusedLinear
+  std::vector<Matrix> pieces;   // Embed: one; FusedLinear: as FusedProgram::pieces()
   const float* norm = nullptr;  // FusedLinear
   const float* bias = nullptr;
+  size_t first_ticket = 0;  // of the program's pieces
 };
 
 class LoadedModel {
  public:
   using Loading = std::function<void(int64_t bytes, int64_t of)>;
 
-  // Borrows `fused`. `bytes` is Sizes::weights. `loading` is told after every op; it may be empty.
-  LoadedModel(const FusedProgram& fused, int64_t bytes, Stream stream, const Loading& loading);
+  // Borrows `fused`. `sizes` has the bytes of weights and copies. `loading` is told after every op;
+  // it may be empty.
+  LoadedModel(const FusedProgram& fused, const Sizes& sizes, Stream stream, const Loading& loading);
 
   const std::vector<LoadedOp>& ops() const { return ops_; }
   const LoadedOp& head() const { return ops_.back(); }
@@ -33,11 +37,12 @@ class LoadedModel {
   void load(LoadedOp& op, const Embed& embed, Stream stream);
   void load(LoadedOp& op, const FusedLinear& linear, Stream stream);
   void load(LoadedOp&, const FusedAttention&, Stream) {}
-  std::vector<TensorView> views(const std::vector<WeightId>& ids) const;
+  std::vector<TensorView> views(std::span<const WeightId> ids) const;
 
   const FusedProgram& fused_;
   Weights weights_;
   Matrix embedding_;
+  size_t tickets_ = 0;
   std::vector<LoadedOp> ops_;
   std::vector<const float*> ropes_;  // one a RopeSpec
 };

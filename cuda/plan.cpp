@@ -11,6 +11,7 @@ namespace {
 
 // For CUDA itself, beside what is allocated by name: kernels, graphs, cuBLAS.
 constexpr int64_t kReserveBytes = 512 << 20;
+constexpr std::string_view kCopyPart = "16-bit copy", kExpandedPart = "16-bit rows";
 // Positions are 32-bit numbers on the GPU.
 constexpr int64_t kMostContext = (int64_t{1} << 31) - kPageTokens;
 
@@ -32,8 +33,10 @@ SizeOptions size_options(const FusedProgram& fused, const RunOptions& options,
   return sizes;
 }
 
-MemoryPlan plan_memory(const FusedProgram& fused, const RunOptions& options,
-                       const ModelConfig& model, const DeviceInfo& gpu) {
+namespace {
+
+MemoryPlan plan_with(bool copies, const FusedProgram& fused, const RunOptions& options,
+                     const ModelConfig& model, const DeviceInfo& gpu) {
   if (options.context > kMostContext) {
     fail(Exit::Usage, "-c ", options.context, ": a GPU takes a context of at most ", kMostContext);
   }
@@ -46,22 +49,46 @@ MemoryPlan plan_memory(const FusedProgram& fused, const RunOptions& options,
   request.device = {gpu.total_bytes, gpu.free_bytes};
   request.cap = options.memory;
   SizeOptions size = size_options(fused, options, gpu);
+  size.copies = copies;
   request.parts = [&](int64_t context) -> std::vector<MemoryPart> {
     size.context = context;
     const Sizes s(fused, size);
-    return {
-        {"weights", s.weights},
-        {"cache", s.cache()},
-        {"activations", s.activations()},
-        {"logits", s.logits},
-        {"sampling", s.sampling},
-        {"attention", padded(s.attention) + padded(s.tickets)},
-        {"step table", s.step.bytes + padded(s.product_tickets)},
-        {"cuBLAS", kCublasWorkspaceBytes},
-        {"CUDA itself", kReserveBytes},
-    };
+    std::vector<MemoryPart> parts = {{"weights", s.weights}};
+    if (fused.quantized())
+      parts.push_back({copies ? kCopyPart : kExpandedPart, s.copies + s.expanded});
+    parts.insert(parts.end(), {
+                                  {"cache", s.cache()},
+                                  {"activations", s.activations()},
+                                  {"logits", s.logits},
+                                  {"sampling", s.sampling},
+                                  {"attention", padded(s.attention) + padded(s.tickets)},
+                                  {"step table", s.step.bytes + padded(s.product_tickets)},
+                                  {"cuBLAS", kCublasWorkspaceBytes},
+                                  {"CUDA itself", kReserveBytes},
+                              });
+    return parts;
   };
   return make_plan(request);
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(const FusedProgram& fused, const RunOptions& options,
+                       const ModelConfig& model, const DeviceInfo& gpu) {
+  if (!fused.quantized() || options.prefill_copy == PrefillCopy::Off) {
+    return plan_with(false, fused, options, model, gpu);
+  }
+  const MemoryPlan plan = plan_with(true, fused, options, model, gpu);
+  constexpr int64_t kShare = 2;  // of the memory that can be had: more is others' or for the cache
+  const bool roomy =
+      plan.context_by != MemoryPlan::ContextBy::Memory && plan.needed() <= plan.available / kShare;
+  if (roomy || options.prefill_copy == PrefillCopy::On) return plan;
+  return plan_with(false, fused, options, model, gpu);
+}
+
+bool has_copies(const MemoryPlan& plan) {
+  return std::any_of(plan.parts.begin(), plan.parts.end(),
+                     [](const MemoryPart& part) { return part.name == kCopyPart; });
 }
 
 MemoryPlan plan_memory(const Model& model, const RunOptions& options, const DeviceInfo& gpu) {

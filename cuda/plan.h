@@ -16,4 +16,7 @@ SizeOptions size_options(const FusedProgram& fused, const RunOptions& options,
 MemoryPlan plan_memory(const FusedProgram& fused, const RunOptions& options,
                        const ModelConfig& model, const DeviceInfo& gpu);
 
+// The plan keeps 16-bit copies of quantized matrices.
+bool has_copies(const MemoryPlan& plan);
+
 }  // namespace skald::cuda

@@ -6,6 +6,11 @@ namespace {
 // Rows up to which reading the weights once a row or two beats setting up a matrix product.
 constexpr int kFewRows = 4;
 
+// cuBLAS wants rows that start at multiples of 16 bytes.
+bool suits_cublas(const LinearLaunch& a) {
+  return a.ins % 8 == 0 && a.outs % 8 == 0 && a.out_stride % 8 == 0;
+}
+
 struct Variant {
   LinearKernel kernel;
   std::string_view name;
@@ -17,10 +22,18 @@ constexpr Variant kVariants[] = {
      [](const LinearLaunch& a, const Gpu& gpu) {
        return supports_gemv_sm90(a, gpu.compute_capability);
      }},
-    // cuBLAS wants rows that start at multiples of 16 bytes.
+    {LinearKernel::GemvQSm90, "gemv_q_sm90",
+     [](const LinearLaunch& a, const Gpu& gpu) {
+       return supports_gemv_q_sm90(a, gpu.compute_capability);
+     }},
+    // The quantized matrix in 16 bits, a copy or made for the step, and gemm_cublas.
+    {LinearKernel::GemmExpanded, "expand_q + gemm_cublas",
+     [](const LinearLaunch& a, const Gpu&) {
+       return a.format != a.type && a.rows > kFewRows && suits_cublas(a);
+     }},
     {LinearKernel::GemmCublas, "gemm_cublas",
      [](const LinearLaunch& a, const Gpu&) {
-       return a.rows > kFewRows && a.ins % 8 == 0 && a.outs % 8 == 0;
+       return a.format == a.type && a.rows > kFewRows && suits_cublas(a);
      }},
     {LinearKernel::GemvPlain, "gemv_plain", [](const LinearLaunch&, const Gpu&) { return true; }},
 };

@@ -4,6 +4,7 @@
 
 #include "cuda/kernels/attention.h"
 #include "cuda/kernels/sample.h"
+#include "cuda/kernels/tiles/layout.h"
 #include "engine/kv_pages.h"
 #include "engine/overloaded.h"
 
@@ -21,25 +22,63 @@ constexpr int64_t kFewestSequences = 64;
 // As cuda/weights.h packs them.
 int64_t weight_bytes(const FusedProgram& fused) {
   int64_t bytes = 0;
+  const auto add = [&](DType format, int64_t outs, int64_t ins) {
+    bytes += padded(matrix_bytes(format, outs, ins));
+  };
   for (const FusedOp& op : fused.ops) {
-    std::visit(
-        Overloaded{
-            [&](const Embed& o) { bytes += padded(fused.program.weight(o.weight).view.bytes()); },
-            [&](const FusedLinear& o) {
-              int64_t matrix = 0;
-              for (WeightId part : o.parts) matrix += fused.program.weight(part).view.bytes();
-              if (!fused.shares_embedding(o)) bytes += padded(matrix);
-              if (o.norm) bytes += padded(fused.ins(o) * 4);
-              if (fused.has_bias(o)) bytes += padded(fused.outs(o) * 4);
-            },
-            [](const FusedAttention&) {},
-        },
-        op.op);
+    std::visit(Overloaded{
+                   [&](const Embed& o) {
+                     const TensorView& view = fused.program.weight(o.weight).view;
+                     add(fused.format(o.weight), view.rows, view.cols);
+                   },
+                   [&](const FusedLinear& o) {
+                     for (const Piece& piece : fused.pieces(o)) {
+                       if (!fused.shares_embedding(o)) add(piece.format, piece.outs, fused.ins(o));
+                     }
+                     if (o.norm) bytes += padded(fused.ins(o) * 4);
+                     if (fused.has_bias(o)) bytes += padded(fused.outs(o) * 4);
+                   },
+                   [](const FusedAttention&) {},
+               },
+               op.op);
   }
   for (const RopeSpec& rope : fused.program.ropes) {
     bytes += padded(static_cast<int64_t>(rope.inv_freq.size()) * 4);
   }
   return bytes;
+}
+
+// Rows of a quantized matrix that are expanded at a time: few enough calls, and little memory.
+constexpr int64_t kExpandedBytes = 256 << 20;
+
+struct ExpandedBytes {
+  int64_t all = 0, most = 0;
+};
+
+ExpandedBytes expanded_bytes(const FusedProgram& fused) {
+  ExpandedBytes bytes;
+  for (const FusedOp& op : fused.ops) {
+    const auto* linear = std::get_if<FusedLinear>(&op.op);
+    if (!linear) continue;
+    const int64_t group = tiles::kRows * fused.ins(*linear) * fused.element;
+    for (const Piece& piece : fused.pieces(*linear)) {
+      if (piece.format == fused.type) continue;
+      const int64_t groups = (piece.outs + tiles::kRows - 1) / tiles::kRows;
+      bytes.all += padded(piece.outs * fused.ins(*linear) * fused.element);
+      bytes.most =
+          std::max(bytes.most, group * std::clamp<int64_t>(kExpandedBytes / group, 1, groups));
+    }
+  }
+  return bytes;
+}
+
+int64_t pieces_of_products(const FusedProgram& fused) {
+  int64_t count = 0;
+  for (const FusedOp& op : fused.ops) {
+    const auto* linear = std::get_if<FusedLinear>(&op.op);
+    if (linear) count += std::ssize(fused.pieces(*linear));
+  }
+  return count;
 }
 
 StepLayout step_layout(const FusedProgram& fused, const SizeOptions& options) {
@@ -70,6 +109,8 @@ Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
   logit_rows = std::clamp<int64_t>(options.sequences, kFewestLogitRows, kMostGraphRows);
   graph_rows = static_cast<int>(std::min(rows, logit_rows));
   weights = weight_bytes(fused);
+  const ExpandedBytes bytes = expanded_bytes(fused);
+  (options.copies ? copies : expanded) = options.copies ? bytes.all : bytes.most;
   for (const KvLayer& layer : fused.program.kv) {
     kv_offsets.push_back(page);
     page += 2 * int64_t{layer.kv_heads} * kPageTokens * layer.head_dim * fused.element;
@@ -93,7 +134,7 @@ Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
     attention = std::max(attention, floats * 4);
     tickets = std::max(tickets, attention_tickets(graph_rows, spec) * 4);
   }
-  product_tickets = static_cast<int64_t>(fused.ops.size() * sizeof(unsigned));
+  product_tickets = pieces_of_products(fused) * int64_t{sizeof(unsigned)};
   step = step_layout(fused, options);
 }
 

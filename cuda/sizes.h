@@ -20,6 +20,7 @@ struct SizeOptions {
   int64_t cache_tokens = 0;  // of all together; 0: a full context for each
   int multiprocessors = 0;
   AttentionCode attention = AttentionCode::Plain;
+  bool copies = false;  // 16-bit ones of quantized matrices, for steps of many rows
 };
 
 // Every allocation on the device, and every part of a larger one, begins at a multiple of this.
@@ -42,6 +43,8 @@ struct Sizes {
   int graph_rows = 0;      // most rows of a decode step
 
   int64_t weights = 0;
+  int64_t copies = 0;               // of all quantized matrices that are multiplied
+  int64_t expanded = 0;             // rows of one, where there are no copies
   int64_t page = 0;                 // all layers of one cache page
   std::vector<int64_t> kv_offsets;  // of each layer in a page
   int64_t pages = 0;
@@ -50,7 +53,7 @@ struct Sizes {
   int64_t wanted = 0;         // [rows, dim], float
   int64_t logits = 0;         // [logit_rows, vocab]
   int64_t attention = 0, tickets = 0;
-  int64_t product_tickets = 0;  // one integer an op
+  int64_t product_tickets = 0;  // one integer for each piece of a product
   int64_t sampling = 0;         // for logit_rows
   StepLayout step;
 

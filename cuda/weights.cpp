@@ -6,7 +6,11 @@
 #include <thread>
 
 #include "cuda/check.h"
+#include "cuda/kernels/expand_q.h"
+#include "cuda/kernels/tiles.h"
+#include "cuda/kernels/tiles/layout.h"
 #include "cuda/sizes.h"
+#include "cuda/tile_pack.h"
 
 namespace skald::cuda {
 namespace {
@@ -40,9 +44,27 @@ void check_row(int64_t bytes) {
        kStagingBytes, "; use --device cpu");
 }
 
+// Of the same number type, or rounded to it.
+void copy_row(const TensorView& part, int64_t row, DType format, std::byte* to) {
+  const DTypeInfo& from = info(part.type);
+  if (part.type == format) {
+    std::memcpy(to, part.row(row), static_cast<size_t>(part.row_bytes));
+    return;
+  }
+  constexpr int64_t kAtOnce = 1024;
+  const DTypeInfo& as = info(format);
+  float values[kAtOnce];
+  for (int64_t col = 0; col < part.cols; col += kAtOnce) {
+    const int64_t count = std::min(kAtOnce, part.cols - col);
+    from.decode_row(part.row(row) + col * from.block_bytes, values, count);
+    as.encode_row(values, to + col * as.block_bytes, count);
+  }
+}
+
 }  // namespace
 
-Weights::Weights(int64_t bytes) : memory_(bytes, "the model's weights") {
+Weights::Weights(int64_t bytes, int64_t copy_bytes)
+    : memory_(bytes, "the model's weights"), copies_(copy_bytes, "a 16-bit copy of the weights") {
   for (PinnedMemory& staging : staging_) staging = PinnedMemory(kStagingBytes, "uploading weights");
 }
 
@@ -56,6 +78,7 @@ std::byte* Weights::reserve(int64_t bytes) {
 void Weights::finish(Stream stream) {
   SKALD_CUDA(cudaStreamSynchronize(stream));
   for (PinnedMemory& staging : staging_) staging = {};
+  blocks_ = {};
 }
 
 std::byte* Weights::next_staging() {
@@ -70,37 +93,61 @@ void Weights::send(std::byte* to, int64_t bytes, Stream stream) {
   SKALD_CUDA(cudaEventRecord(sent_[turn_], stream));
 }
 
-Matrix Weights::upload(std::span<const TensorView> parts, bool alternate, Stream stream) {
+Matrix Weights::upload(std::span<const TensorView> parts, DType format, bool alternate,
+                       Stream stream) {
   Matrix matrix;
+  matrix.format = format;
   matrix.ins = parts[0].cols;
-  const int64_t row_bytes = parts[0].row_bytes;
-  check_row(row_bytes);
+  const bool tiled = info(format).block_elems > 1;
+  const int64_t row_bytes = skald::row_bytes(format, matrix.ins);
+  const int64_t least = tiled ? tiles::kRows : 1;  // rows
+  check_row(row_bytes * least);
   for (const TensorView& part : parts) {
-    check(part.type == parts[0].type && part.cols == matrix.ins, "parts of a matrix are alike");
+    check(part.cols == matrix.ins && (!tiled || part.type == format),
+          "parts of a matrix are alike");
     matrix.outs += part.rows;
   }
-  matrix.bytes = matrix.outs * row_bytes;
-  std::byte* to = reserve(matrix.bytes);
+  const int64_t bytes = matrix_bytes(format, matrix.outs, matrix.ins);
+  std::byte* to = reserve(bytes);
   matrix.data = to;
+  if (tiled && blocks_.bytes() == 0) blocks_ = DeviceMemory(kStagingBytes, "uploading weights");
 
-  auto source_row = [&](int64_t row) {
-    if (alternate) return parts[static_cast<size_t>(row) % parts.size()].row(row / parts.size());
+  const auto copy = [&](int64_t row, std::byte* staging) {
+    if (alternate) {
+      const auto count = static_cast<int64_t>(parts.size());
+      return copy_row(parts[static_cast<size_t>(row % count)], row / count, format, staging);
+    }
     size_t part = 0;
     while (row >= parts[part].rows) row -= parts[part++].rows;
-    return parts[part].row(row);
+    copy_row(parts[part], row, format, staging);
   };
-  const int64_t rows_at_once = std::max<int64_t>(1, kStagingBytes / row_bytes);
+  const int64_t rows_at_once = kStagingBytes / (row_bytes * least) * least;
   for (int64_t row = 0; row < matrix.outs; row += rows_at_once) {
     const int64_t rows = std::min(rows_at_once, matrix.outs - row);
     std::byte* staging = next_staging();
     in_parallel(rows, [&](int64_t first, int64_t last) {
-      for (int64_t r = first; r < last; ++r) {
-        std::memcpy(staging + r * row_bytes, source_row(row + r), static_cast<size_t>(row_bytes));
-      }
+      for (int64_t r = first; r < last; ++r) copy(row + r, staging + r * row_bytes);
     });
-    send(to + row * row_bytes, rows * row_bytes, stream);
+    if (!tiled) {
+      send(to + row * row_bytes, rows * row_bytes, stream);
+      continue;
+    }
+    send(blocks_.as<std::byte>(), rows * row_bytes, stream);
+    launch_pack_tiles(
+        {format, blocks_.as<void>(), rows, matrix.ins, to + tile_bytes(format, row, matrix.ins)},
+        stream);
   }
   return matrix;
+}
+
+void Weights::add_copy(Matrix& matrix, DType type, Stream stream) {
+  if (copies_.bytes() == 0 || info(matrix.format).block_elems == 1 || matrix.copy) return;
+  const int64_t bytes = padded(matrix.outs * row_bytes(type, matrix.ins));
+  check(copied_ + bytes <= copies_.bytes(), "copies fit where their sizes were added up");
+  std::byte* to = copies_.as<std::byte>() + copied_;
+  copied_ += bytes;
+  launch_expand_q({matrix.format, matrix.data, matrix.ins, 0, matrix.outs, type, to}, stream);
+  matrix.copy = to;
 }
 
 const float* Weights::upload_floats(std::span<const TensorView> parts, bool alternate,

@@ -1,6 +1,6 @@
 // A model's matrices on the GPU, as the kernels want them: parts that are multiplied together lie
-// in one matrix, gate and up rows alternate. Uploaded through two page-locked buffers, so that
-// reading the file and copying to the GPU overlap.
+// in one matrix, gate and up rows alternate, block formats are packed in tiles there. Uploaded
+// through two page-locked buffers, so that reading the file and copying to the GPU overlap.
 #pragma once
 
 #include <span>
@@ -14,19 +14,23 @@
 namespace skald::cuda {
 
 struct Matrix {
-  const void* data = nullptr;  // [outs, ins]
+  const void* data = nullptr;  // [outs, ins], or a block format's tiles
+  DType format = DType::F32;
   int64_t outs = 0, ins = 0;
-  int64_t bytes = 0;
+  const void* copy = nullptr;  // of a block format: [outs, ins] in 16 bits, where there is room
 };
 
 class Weights {
  public:
-  // Allocates `bytes` at once; what is uploaded must fit.
-  explicit Weights(int64_t bytes);
+  // Allocates `bytes` at once, and `copy_bytes` for 16-bit copies of quantized matrices (0: none
+  // are made); what is uploaded must fit.
+  Weights(int64_t bytes, int64_t copy_bytes);
 
-  // Rows of all parts one after the other, or alternating. All parts have one type and as many
-  // columns.
-  Matrix upload(std::span<const TensorView> parts, bool alternate, Stream stream);
+  // Rows of all parts one after the other, or alternating. A block format is that of all parts;
+  // other parts are rounded to `format`. All have as many columns.
+  Matrix upload(std::span<const TensorView> parts, DType format, bool alternate, Stream stream);
+  // For a matrix that is multiplied by many rows at a time; nothing to do for plain formats.
+  void add_copy(Matrix& matrix, DType type, Stream stream);
   // Decoded to float. The parts' values one after the other, or alternating; a part without data is
   // zeros.
   const float* upload_floats(std::span<const TensorView> parts, bool alternate, Stream stream);
@@ -41,8 +45,9 @@ class Weights {
   void send(std::byte* to, int64_t bytes, Stream stream);  // from staging_[turn_]
   std::byte* next_staging();                               // waits until its last copy is done
 
-  DeviceMemory memory_;
-  int64_t used_ = 0;
+  DeviceMemory memory_, copies_;
+  DeviceMemory blocks_;  // rows of a block format before they are packed
+  int64_t used_ = 0, copied_ = 0;
   PinnedMemory staging_[2];
   EventOwner sent_[2];
   int turn_ = 0;

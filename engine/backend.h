@@ -20,6 +20,10 @@
 
 namespace skald {
 
+// Whether a GPU keeps a 16-bit copy of quantized weights for steps of many rows; without one it
+// makes a part of one at each such step. Auto: where half of the memory stays free.
+enum class PrefillCopy : uint8_t { Auto, On, Off };
+
 struct RunOptions {
   // These change the output.
   bool exact = false;  // float32 activations, sums and cache, whatever the weights' format
@@ -33,6 +37,7 @@ struct RunOptions {
   int64_t rows = 512;        // at most in one step, and at least 1; longer prompts go in chunks
   int threads = 0;           // 0: one for each core that this process may use
   MemoryCap memory;          // most to take of the device's
+  PrefillCopy prefill_copy = PrefillCopy::Auto;
   int arch_limit = 0;  // GPU kernels for this compute capability (75, 80, 90) at most; 0: the GPU's
 
   // Called while weights are copied to a GPU; may be empty.

@@ -41,7 +41,7 @@ struct Plan {
   }
 };
 
-using PlanKey = std::tuple<DType, int64_t, int64_t, int, Epilogue>;
+using PlanKey = std::tuple<DType, int64_t, int64_t, int64_t, int, Epilogue>;
 
 // cuBLAS counts columns first, so a row-major [rows, ins] is its [ins, rows].
 std::unique_ptr<Plan> make_plan(cublasLtHandle_t handle, const LinearLaunch& a) {
@@ -56,7 +56,7 @@ std::unique_ptr<Plan> make_plan(cublasLtHandle_t handle, const LinearLaunch& a) 
   const auto rows = static_cast<uint64_t>(a.rows);
   SKALD_CUBLAS(cublasLtMatrixLayoutCreate(&plan->weight, type, ins, outs, a.ins));
   SKALD_CUBLAS(cublasLtMatrixLayoutCreate(&plan->in, type, ins, rows, a.ins));
-  SKALD_CUBLAS(cublasLtMatrixLayoutCreate(&plan->out, out_type, outs, rows, a.outs));
+  SKALD_CUBLAS(cublasLtMatrixLayoutCreate(&plan->out, out_type, outs, rows, a.out_stride));
   SKALD_CUBLAS(cublasLtMatmulPreferenceCreate(&plan->preference));
   const auto workspace_bytes = static_cast<uint64_t>(kCublasWorkspaceBytes);
   SKALD_CUBLAS(cublasLtMatmulPreferenceSetAttribute(plan->preference,
@@ -85,7 +85,7 @@ struct GemmCublas::State {
 
   // The plan for a launch: made once, and kept only when it is whole.
   const Plan& plan(const LinearLaunch& a) {
-    std::unique_ptr<Plan>& plan = plans[{a.type, a.outs, a.ins, a.rows, a.epilogue}];
+    std::unique_ptr<Plan>& plan = plans[{a.type, a.outs, a.ins, a.out_stride, a.rows, a.epilogue}];
     if (!plan) plan = make_plan(handle, a);
     return *plan;
   }

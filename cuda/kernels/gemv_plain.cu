@@ -41,7 +41,7 @@ __global__ void gemv_plain(LinearLaunch a) {
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
     if (r >= count) return;
-    const int64_t at = (first + r) * outs + out;
+    const int64_t at = (first + r) * a.out_stride + out;
     switch (a.epilogue) {
       case Epilogue::Store:
         static_cast<T*>(a.out)[at] = from_float<T>(sums[r]);

@@ -183,7 +183,7 @@ struct Finish {
       if (gated) bias[1] = a.bias[first + weight_row + 1];
     }
     if (a.epilogue == Epilogue::AddTo) {
-      old = __ldcg(static_cast<const float*>(a.out) + row * a.outs + first + weight_row);
+      old = __ldcg(static_cast<const float*>(a.out) + row * a.out_stride + first + weight_row);
     }
   }
 
@@ -202,10 +202,10 @@ struct Finish {
     };
     if (a.epilogue == Epilogue::Gated) {
       const float value = activate(sum_of(0), a.activation) * sum_of(1);
-      static_cast<T*>(a.out)[row * (a.outs / 2) + (first + weight_row) / 2] = from_float<T>(value);
+      static_cast<T*>(a.out)[row * a.out_stride + (first + weight_row) / 2] = from_float<T>(value);
       return;
     }
-    const int64_t at = row * a.outs + first + weight_row;
+    const int64_t at = row * a.out_stride + first + weight_row;
     if (a.epilogue == Epilogue::Store) {
       static_cast<T*>(a.out)[at] = from_float<T>(sum_of(0));
     } else {
@@ -353,9 +353,9 @@ void launch(const LinearLaunch& a, int multiprocessors, Stream stream) {
 }  // namespace
 
 bool supports_gemv_sm90(const LinearLaunch& a, int compute_capability) {
-  return kHasSm90a && compute_capability == 90 && (a.type == DType::F16 || a.type == DType::BF16) &&
-         a.rows <= kMostRows && a.ins % kStep == 0 && a.ins < kMostBlockBytes &&
-         layout_for(a, 1).slots >= kFewestSlots &&
+  return kHasSm90a && compute_capability == 90 && a.format == a.type &&
+         (a.type == DType::F16 || a.type == DType::BF16) && a.rows <= kMostRows &&
+         a.ins % kStep == 0 && a.ins < kMostBlockBytes && layout_for(a, 1).slots >= kFewestSlots &&
          (a.epilogue != Epilogue::Gated || a.outs % 2 == 0);
 }
 

@@ -13,16 +13,19 @@
 namespace skald::cuda {
 
 struct LinearLaunch {
-  DType type;          // of weight, in and out: F16, BF16 or F32
-  const void* weight;  // [outs, ins]; Gated: rows alternate gate, up
+  DType type;          // of in and out: F16, BF16 or F32
+  DType format;        // of weight: the same, or a block format
+  const void* weight;  // [outs, ins]; Gated: rows alternate gate, up; a block format: tiles/
   int64_t outs, ins;
   int rows;
   const void* in;  // [rows, ins]; with norm_weight: float [rows, ins], normalized first
   const float* norm_weight = nullptr;  // [ins]
   float norm_eps = 0;
   const float* bias = nullptr;  // [outs]
-  void* out;  // Store: [rows, outs]; AddTo: float [rows, outs]; Gated: [rows, outs / 2];
-              // Logits: float [rows, outs]
+  // Store: [rows, outs]; AddTo and Logits: float [rows, outs]; Gated: [rows, outs / 2]. May be
+  // columns of a wider matrix.
+  void* out;
+  int64_t out_stride;  // numbers from one row of out to the next
   Epilogue epilogue;
   Activation activation = Activation::Silu;
   unsigned* ticket = nullptr;  // gemv_sm90: an integer of this launch's own, zero before and after
@@ -32,6 +35,10 @@ struct LinearLaunch {
 // What gemv_sm90 can do; the limit on rows * ins is that all rows' activations fit beside the ring.
 bool supports_gemv_sm90(const LinearLaunch& launch, int compute_capability);
 void launch_gemv_sm90(const LinearLaunch& launch, int multiprocessors, Stream stream);
+
+// The same for block formats, up to 8 rows.
+bool supports_gemv_q_sm90(const LinearLaunch& launch, int compute_capability);
+void launch_gemv_q_sm90(const LinearLaunch& launch, int multiprocessors, Stream stream);
 
 // Without norm; any type, any size, any GPU.
 void launch_gemv_plain(const LinearLaunch& launch, Stream stream);

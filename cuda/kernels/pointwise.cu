@@ -65,22 +65,36 @@ __global__ void rms_norm(NormLaunch a) {
 // kCount: results of a thread; divides cols.
 template <class T, int kCount>
 __global__ void gate(GateLaunch a) {
-  const int64_t count = a.rows * (a.cols / kCount);
+  using Some = Pack<T, kCount>;
+  const int64_t each = a.cols / kCount;
   const int64_t at = int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (at >= count) return;
-  const auto pairs = static_cast<const Pack<T, 2 * kCount>*>(a.in)[at];
-  Pack<T, kCount> result;
+  if (at >= a.rows * each) return;
+  const int64_t row = at / each, col = at % each * kCount;
+  // Of gate: number j at step * j; of up the same, `apart` further.
+  const int64_t step = a.alternate ? 2 : 1, apart = a.alternate ? 1 : a.cols;
+  Some gates, ups, result;
+  if (a.alternate) {
+    const auto pairs = static_cast<const Pack<T, 2 * kCount>*>(a.in)[at];
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) {
+      gates.x[j] = pairs.x[2 * j];
+      ups.x[j] = pairs.x[2 * j + 1];
+    }
+  } else {
+    const Some* in = static_cast<const Some*>(a.in) + row * 2 * each + col / kCount;
+    gates = in[0];
+    ups = in[each];
+  }
 #pragma unroll
   for (int j = 0; j < kCount; ++j) {
-    float gate = to_float(pairs.x[2 * j]), up = to_float(pairs.x[2 * j + 1]);
+    float gate = to_float(gates.x[j]), up = to_float(ups.x[j]);
     if (a.bias) {
-      const int64_t column = at * kCount % a.cols + j;
-      gate += a.bias[2 * column];
-      up += a.bias[2 * column + 1];
+      gate += a.bias[(col + j) * step];
+      up += a.bias[(col + j) * step + apart];
     }
     result.x[j] = from_float<T>(activate(gate, a.activation) * up);
   }
-  static_cast<Pack<T, kCount>*>(a.out)[at] = result;
+  static_cast<Some*>(a.out)[at] = result;
 }
 
 template <class T>
@@ -136,7 +150,7 @@ void launch_rms_norm(const NormLaunch& a, Stream stream) {
 void launch_gate(const GateLaunch& a, Stream stream) {
   dispatch(a.type, [&](auto type) {
     using T = decltype(type);
-    constexpr int kMost = 8 / sizeof(T);  // 16 bytes in, 8 bytes out
+    constexpr int kMost = 8 / sizeof(T);  // twice 8 bytes in, 8 bytes out
     const bool many = a.cols % kMost == 0;
     const auto kernel = many ? gate<T, kMost> : gate<T, 1>;
     const int64_t threads = a.rows * (a.cols / (many ? kMost : 1));

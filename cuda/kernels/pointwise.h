@@ -28,10 +28,12 @@ struct NormLaunch {
 };
 void launch_rms_norm(const NormLaunch& launch, Stream stream);
 
-// out[row, i] = activation(in[row, 2 i] + bias[2 i]) * (in[row, 2 i + 1] + bias[2 i + 1])
+// out[row, i] = activation(gate + its bias) * (up + its bias), of in[row, 2 i] and the next, or of
+// in[row, i] and in[row, cols + i]
 struct GateLaunch {
   DType type;
   const void* in;     // [rows, 2 * cols]
+  bool alternate;     // gate and up do, in `in` and `bias`; else all of gate comes first
   const float* bias;  // [2 * cols] or nullptr
   void* out;          // [rows, cols]
   int rows;

@@ -34,7 +34,7 @@ void test_pointwise(const selftest::PointwiseCase& c, uint64_t seed, const TestG
       break;
     case Pointwise::Gate:
       kernel = "gate";
-      launch_gate({c.type, in.data, weight, out.data, c.rows, c.cols, data.activation},
+      launch_gate({c.type, in.data, true, weight, out.data, c.rows, c.cols, data.activation},
                   test.stream);
       break;
     case Pointwise::AddBias:

@@ -2,6 +2,7 @@
 #include "cuda/kernels/pointwise.h"
 #include "cuda/linear_steps.h"
 #include "cuda/selftest/run.h"
+#include "cuda/tile_pack.h"
 
 namespace skald::cuda {
 namespace {
@@ -26,10 +27,14 @@ bool takes(LinearKernel kernel, const LinearLaunch& launch, const Gpu& gpu) {
   switch (kernel) {
     case LinearKernel::GemvSm90:
       return supports_gemv_sm90(launch, gpu.compute_capability);
-    case LinearKernel::GemmCublas:
-      return launch.ins % 8 == 0 && launch.outs % 8 == 0;  // rows start at multiples of 16 bytes
+    case LinearKernel::GemvQSm90:
+      return supports_gemv_q_sm90(launch, gpu.compute_capability);
+    case LinearKernel::GemmExpanded:  // tested through its two kernels, and by whole models
+      return false;
+    case LinearKernel::GemmCublas:  // rows start at multiples of 16 bytes
+      return launch.format == launch.type && launch.ins % 8 == 0 && launch.outs % 8 == 0;
     case LinearKernel::GemvPlain:
-      return true;
+      return launch.format == launch.type;
   }
   return false;
 }
@@ -51,11 +56,14 @@ void run(LinearKernel kernel, LinearLaunch launch, const TestGpu& test, TestBuff
   if (steps.gate_after) {
     launch.epilogue = Epilogue::Store;
     launch.out = buffers.poisoned(launch.rows * launch.outs * element).data;
+    launch.out_stride = launch.outs;
   }
   if (steps.gate_after || steps.bias_after) launch.bias = nullptr;
 
   if (kernel == LinearKernel::GemvSm90) {
     launch_gemv_sm90(launch, test.gpu.multiprocessors, test.stream);
+  } else if (kernel == LinearKernel::GemvQSm90) {
+    launch_gemv_q_sm90(launch, test.gpu.multiprocessors, test.stream);
   } else if (kernel == LinearKernel::GemvPlain) {
     launch_gemv_plain(launch, test.stream);
   } else {
@@ -64,7 +72,7 @@ void run(LinearKernel kernel, LinearLaunch launch, const TestGpu& test, TestBuff
 
   if (steps.gate_after) {
     launch_gate(
-        {launch.type, launch.out, bias, out, launch.rows, launch.outs / 2, launch.activation},
+        {launch.type, launch.out, true, bias, out, launch.rows, launch.outs / 2, launch.activation},
         test.stream);
   }
   if (steps.bias_after) {
@@ -73,31 +81,43 @@ void run(LinearKernel kernel, LinearLaunch launch, const TestGpu& test, TestBuff
   }
 }
 
+// As the kernels read it.
+std::vector<std::byte> packed_weight(const selftest::ProductData& data) {
+  if (info(data.weight.type).block_elems == 1) return data.weight_bytes;
+  const TensorView& w = data.weight;
+  std::vector<std::byte> packed(static_cast<size_t>(tile_bytes(w.type, w.rows, w.cols)));
+  pack_tiles(w, packed.data());
+  return packed;
+}
+
 }  // namespace
 
 void test_product(const selftest::ProductCase& c, uint64_t seed, const TestGpu& test,
                   TestBuffers& buffers, selftest::Report& report) {
   const selftest::ProductData data = make_data(c, seed);
   const bool floats = c.ending == Ending::Add || c.ending == Ending::Logits;
-  const DType out_type = floats ? DType::F32 : c.type;
-  for (LinearKernel kernel :
-       {LinearKernel::GemvSm90, LinearKernel::GemmCublas, LinearKernel::GemvPlain}) {
+  const DType type = c.in_type(), out_type = floats ? DType::F32 : type;
+  const std::vector<std::byte> weight = packed_weight(data);
+  for (LinearKernel kernel : {LinearKernel::GemvSm90, LinearKernel::GemvQSm90,
+                              LinearKernel::GemmCublas, LinearKernel::GemvPlain}) {
     buffers.reset();
     const int64_t out_bytes =
         static_cast<int64_t>(data.expected.values.size()) * info(out_type).block_bytes;
     const TestBuffer out =
         c.ending == Ending::Add ? buffers.holding(data.residual) : buffers.poisoned(out_bytes);
     LinearLaunch launch;
-    launch.type = c.type;
+    launch.type = type;
+    launch.format = c.type;
     launch.outs = c.outs;
     launch.ins = c.ins;
     launch.rows = c.rows;
     launch.epilogue = epilogue_of(c.ending);
+    launch.out_stride = launch.epilogue == Epilogue::Gated ? c.outs / 2 : c.outs;
     launch.activation = c.activation;
     launch.norm_eps = selftest::kNormEps;
     launch.out = out.data;
-    launch.weight = buffers.holding(data.weight_bytes).data;
-    launch.in = c.norm ? buffers.holding(data.in).data : buffers.holding(c.type, data.in).data;
+    launch.weight = buffers.holding(weight).data;
+    launch.in = c.norm ? buffers.holding(data.in).data : buffers.holding(type, data.in).data;
     if (c.norm) {
       launch.norm_weight = reinterpret_cast<float*>(buffers.holding(data.norm_weight).data);
     }

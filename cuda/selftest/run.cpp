@@ -29,6 +29,9 @@ void self_test(const selftest::Request& request, int device, int compute_capabil
     for (const auto& c : selftest::product_cases(request.extent)) {
       test_product(c, ++seed, test, buffers, report);
     }
+    for (const auto& c : selftest::device_block_cases(request.extent)) {
+      test_product(c, ++seed, test, buffers, report);
+    }
   }
   if (request.attention) {
     for (const auto& c : selftest::attention_cases(request.extent)) {

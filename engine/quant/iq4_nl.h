@@ -16,9 +16,10 @@ struct BlockIQ4_NL {
 };
 static_assert(sizeof(BlockIQ4_NL) == 18);
 
+SKALD_HD inline int code(const BlockIQ4_NL& b, int i) { return (b.q[i % 16] >> (i / 16 * 4)) & 15; }
+
 SKALD_HD inline float decode(const BlockIQ4_NL& b, int i) {
-  const int q = (b.q[i % 16] >> (i / 16 * 4)) & 15;
-  return f16_to_f32(b.scale) * iq4_value(q);
+  return f16_to_f32(b.scale) * iq4_value(code(b, i));
 }
 
 }  // namespace skald

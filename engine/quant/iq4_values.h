@@ -9,7 +9,7 @@
 
 namespace skald {
 
-SKALD_HD inline int iq4_value(int q) {
+SKALD_HD constexpr int iq4_value(int q) {
   const uint64_t eight = q < 8 ? 0xf6eaddcfbfad9881u : 0x7159453526190d01u;
   return static_cast<int8_t>(eight >> (q % 8 * 8));
 }

@@ -18,12 +18,19 @@ struct BlockIQ4_XS {
 };
 static_assert(sizeof(BlockIQ4_XS) == 136);
 
+// s + 32 of group g.
+SKALD_HD inline int iq4_xs_scale(const BlockIQ4_XS& b, int g) {
+  const int low = (b.scales_low[g / 2] >> (g % 2 * 4)) & 15;
+  const int high = (b.scales_high >> (g * 2)) & 3;
+  return low | high << 4;
+}
+
+SKALD_HD inline int code(const BlockIQ4_XS& b, int i) {
+  return (b.q[i / 32 * 16 + i % 16] >> (i / 16 % 2 * 4)) & 15;
+}
+
 SKALD_HD inline float decode(const BlockIQ4_XS& b, int i) {
-  const int g = i / 32;
-  const int s_low = (b.scales_low[g / 2] >> (g % 2 * 4)) & 15;
-  const int s_high = (b.scales_high >> (g * 2)) & 3;
-  const int q = (b.q[g * 16 + i % 16] >> (i / 16 % 2 * 4)) & 15;
-  return f16_to_f32(b.scale) * ((s_low | s_high << 4) - 32) * iq4_value(q);
+  return f16_to_f32(b.scale) * (iq4_xs_scale(b, i / 32) - 32) * iq4_value(code(b, i));
 }
 
 }  // namespace skald

@@ -16,12 +16,16 @@ struct BlockMXFP4 {
 };
 static_assert(sizeof(BlockMXFP4) == 17);
 
+SKALD_HD inline int code(const BlockMXFP4& b, int i) { return (b.q[i % 16] >> (i / 16 * 4)) & 15; }
+
+SKALD_HD inline float mxfp4_scale(uint32_t exponent) {
+  return bits_to_f32(exponent < 2 ? 0x00200000u << exponent : (exponent - 1) << 23);
+}
+
 SKALD_HD inline float decode(const BlockMXFP4& b, int i) {
-  const uint32_t e = b.exponent;
-  const float scale = bits_to_f32(e < 2 ? 0x00200000u << e : (e - 1) << 23);
-  const int q = (b.q[i % 16] >> (i / 16 * 4)) & 15;
+  const int q = code(b, i);
   const int magnitude = static_cast<int>((0x0c08060403020100u >> (q % 8 * 8)) & 15);
-  return scale * (q < 8 ? magnitude : -magnitude);
+  return mxfp4_scale(b.exponent) * (q < 8 ? magnitude : -magnitude);
 }
 
 }  // namespace skald

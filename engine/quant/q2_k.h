@@ -17,10 +17,13 @@ struct BlockQ2_K {
 };
 static_assert(sizeof(BlockQ2_K) == 84);
 
+SKALD_HD inline int code(const BlockQ2_K& b, int i) {
+  return (b.q[i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2)) & 3;
+}
+
 SKALD_HD inline float decode(const BlockQ2_K& b, int i) {
   const int group = b.scales[i / 16];
-  const int q = (b.q[i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2)) & 3;
-  return f16_to_f32(b.scale) * (group & 15) * q - f16_to_f32(b.min) * (group >> 4);
+  return f16_to_f32(b.scale) * (group & 15) * code(b, i) - f16_to_f32(b.min) * (group >> 4);
 }
 
 }  // namespace skald

@@ -18,13 +18,21 @@ struct BlockQ3_K {
 };
 static_assert(sizeof(BlockQ3_K) == 110);
 
+// s + 32 of group g.
+SKALD_HD inline int q3_k_scale(const BlockQ3_K& b, int g) {
+  const int low = (b.scales[g % 8] >> (g / 8 * 4)) & 15;
+  const int high = (b.scales[8 + g % 4] >> (g / 4 * 2)) & 3;
+  return low | high << 4;
+}
+
+SKALD_HD inline int code(const BlockQ3_K& b, int i) {
+  const int low = (b.q[i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2)) & 3;
+  const int high = (b.high[i % 32] >> (i / 32)) & 1;
+  return low | high << 2;
+}
+
 SKALD_HD inline float decode(const BlockQ3_K& b, int i) {
-  const int g = i / 16;
-  const int s_low = (b.scales[g % 8] >> (g / 8 * 4)) & 15;
-  const int s_high = (b.scales[8 + g % 4] >> (g / 4 * 2)) & 3;
-  const int q_low = (b.q[i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2)) & 3;
-  const int q_high = (b.high[i % 32] >> (i / 32)) & 1;
-  return f16_to_f32(b.scale) * ((s_low | s_high << 4) - 32) * ((q_low | q_high << 2) - 4);
+  return f16_to_f32(b.scale) * (q3_k_scale(b, i / 16) - 32) * (code(b, i) - 4);
 }
 
 }  // namespace skald

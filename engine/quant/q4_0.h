@@ -14,9 +14,10 @@ struct BlockQ4_0 {
 };
 static_assert(sizeof(BlockQ4_0) == 18);
 
+SKALD_HD inline int code(const BlockQ4_0& b, int i) { return (b.q[i % 16] >> (i / 16 * 4)) & 15; }
+
 SKALD_HD inline float decode(const BlockQ4_0& b, int i) {
-  const int q = (b.q[i % 16] >> (i / 16 * 4)) & 15;
-  return f16_to_f32(b.scale) * (q - 8);
+  return f16_to_f32(b.scale) * (code(b, i) - 8);
 }
 
 }  // namespace skald

@@ -15,9 +15,10 @@ struct BlockQ4_1 {
 };
 static_assert(sizeof(BlockQ4_1) == 20);
 
+SKALD_HD inline int code(const BlockQ4_1& b, int i) { return (b.q[i % 16] >> (i / 16 * 4)) & 15; }
+
 SKALD_HD inline float decode(const BlockQ4_1& b, int i) {
-  const int q = (b.q[i % 16] >> (i / 16 * 4)) & 15;
-  return f16_to_f32(b.scale) * q + f16_to_f32(b.min);
+  return f16_to_f32(b.scale) * code(b, i) + f16_to_f32(b.min);
 }
 
 }  // namespace skald

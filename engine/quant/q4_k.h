@@ -19,10 +19,13 @@ struct BlockQ4_K {
 };
 static_assert(sizeof(BlockQ4_K) == 144);
 
+SKALD_HD inline int code(const BlockQ4_K& b, int i) {
+  return (b.q[i / 64 * 32 + i % 32] >> (i / 32 % 2 * 4)) & 15;
+}
+
 SKALD_HD inline float decode(const BlockQ4_K& b, int i) {
   const int g = i / 32;
-  const int q = (b.q[i / 64 * 32 + i % 32] >> (g % 2 * 4)) & 15;
-  return f16_to_f32(b.scale) * q4_k_scale(b.scales, g) * q -
+  return f16_to_f32(b.scale) * q4_k_scale(b.scales, g) * code(b, i) -
          f16_to_f32(b.min) * q4_k_min(b.scales, g);
 }
 

@@ -16,10 +16,14 @@ struct BlockQ5_1 {
 };
 static_assert(sizeof(BlockQ5_1) == 24);
 
-SKALD_HD inline float decode(const BlockQ5_1& b, int i) {
+SKALD_HD inline int code(const BlockQ5_1& b, int i) {
   const int low = (b.q[i % 16] >> (i / 16 * 4)) & 15;
   const int high = (b.high[i / 8] >> (i % 8)) & 1;
-  return f16_to_f32(b.scale) * (low | high << 4) + f16_to_f32(b.min);
+  return low | high << 4;
+}
+
+SKALD_HD inline float decode(const BlockQ5_1& b, int i) {
+  return f16_to_f32(b.scale) * code(b, i) + f16_to_f32(b.min);
 }
 
 }  // namespace skald

@@ -20,11 +20,15 @@ struct BlockQ5_K {
 };
 static_assert(sizeof(BlockQ5_K) == 176);
 
+SKALD_HD inline int code(const BlockQ5_K& b, int i) {
+  const int low = (b.q[i / 64 * 32 + i % 32] >> (i / 32 % 2 * 4)) & 15;
+  const int high = (b.high[i % 32] >> (i / 32)) & 1;
+  return low | high << 4;
+}
+
 SKALD_HD inline float decode(const BlockQ5_K& b, int i) {
   const int g = i / 32;
-  const int low = (b.q[i / 64 * 32 + i % 32] >> (g % 2 * 4)) & 15;
-  const int high = (b.high[i % 32] >> g) & 1;
-  return f16_to_f32(b.scale) * q4_k_scale(b.scales, g) * (low | high << 4) -
+  return f16_to_f32(b.scale) * q4_k_scale(b.scales, g) * code(b, i) -
          f16_to_f32(b.min) * q4_k_min(b.scales, g);
 }
 

@@ -17,10 +17,14 @@ struct BlockQ6_K {
 };
 static_assert(sizeof(BlockQ6_K) == 210);
 
-SKALD_HD inline float decode(const BlockQ6_K& b, int i) {
+SKALD_HD inline int code(const BlockQ6_K& b, int i) {
   const int low = (b.q[i / 128 * 64 + i % 64] >> (i / 64 % 2 * 4)) & 15;
   const int high = (b.high[i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2)) & 3;
-  return f16_to_f32(b.scale) * b.scales[i / 16] * ((low | high << 4) - 32);
+  return low | high << 4;
+}
+
+SKALD_HD inline float decode(const BlockQ6_K& b, int i) {
+  return f16_to_f32(b.scale) * b.scales[i / 16] * (code(b, i) - 32);
 }
 
 }  // namespace skald

@@ -83,6 +83,38 @@ std::vector<ProductCase> block_product_cases(Extent extent) {
   return cases;
 }
 
+std::vector<ProductCase> device_block_cases(Extent extent) {
+  std::vector<ProductCase> cases;
+  Cycle<int> rows({1, 2, 3, 4, 5, 6, 7, 8, 1});
+  Cycle<Ending> endings({Ending::Store, Ending::Add, Ending::Gated, Ending::Logits});
+  Cycle<bool> norms({false, true, true, false, true});
+  Cycle<bool> biases({false, true, false});
+  Cycle<Activation> activations({Activation::Silu, Activation::GeluTanh, Activation::Silu});
+  for (const DTypeInfo& format : all_dtypes()) {
+    if (format.block_elems == 1) continue;
+    const auto add = [&](int64_t outs, int64_t ins) {
+      ProductCase c{format.type, outs, ins, rows.next(), endings.next()};
+      c.norm = norms.next();
+      c.bias = biases.next() && c.ending != Ending::Logits;
+      if (c.ending == Ending::Gated) c.outs += c.outs % 2;
+      c.activation = activations.next();
+      c.activations = DType::BF16;
+      cases.push_back(c);
+    };
+    // One block, less than a warp's columns, several blocks of warps, and ends of all of them.
+    for (int64_t blocks : {1, 3, 9, 33}) {
+      for (int64_t outs : {2, 31, 50, 258}) {
+        if (extent == Extent::Small && (blocks != 9 || outs > 50)) continue;
+        add(outs, blocks * format.block_elems);
+      }
+    }
+    if (extent == Extent::Small) continue;
+    for (int i = 0; i < 9; ++i) add(136, 2304);  // every number of rows
+    add(8200, 2048);  // more groups of rows than any GPU has multiprocessors
+  }
+  return cases;
+}
+
 std::vector<AttentionCase> attention_cases(Extent extent) {
   struct Heads {
     int heads, kv_heads;

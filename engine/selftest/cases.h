@@ -31,6 +31,10 @@ struct ProductCase {
   Ending ending;
   bool norm = false, bias = false;  // norm: of the input, first
   Activation activation = Activation::Silu;
+  DType activations = DType::F32;  // block formats: of what goes in and comes out
+
+  // The type of what goes in and comes out.
+  DType in_type() const { return info(type).block_elems > 1 ? activations : type; }
 };
 
 // Rows of one sequence in a step, and the tokens that its cache holds before.
@@ -76,6 +80,8 @@ std::vector<PointwiseCase> pointwise_cases(Extent extent);
 
 // Of all block formats; their activations are float32.
 std::vector<ProductCase> block_product_cases(Extent extent);
+// The same for GPUs: bf16 activations, all endings.
+std::vector<ProductCase> device_block_cases(Extent extent);
 
 // For messages: "bf16 [258, 1024] x 17 rows, norm, bias, gated".
 std::string label(const ProductCase& c);

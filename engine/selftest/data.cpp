@@ -126,7 +126,7 @@ ProductData make_data(const ProductCase& c, uint64_t seed) {
   data.weight = {data.weight_bytes.data(), c.type, c.outs, c.ins, row_bytes(c.type, c.ins)};
   data.norm_weight = random.normals(c.ins);
   const int64_t count = c.rows * c.ins;
-  data.in = c.norm ? random.normals(count, 3) : random.normals(count, blocks ? DType::F32 : c.type);
+  data.in = c.norm ? random.normals(count, 3) : random.normals(count, c.in_type());
   data.bias = c.bias ? random.normals(c.outs) : std::vector<float>(outs);
   if (c.ending == Ending::Add) data.residual = random.normals(c.rows * c.outs);
 
@@ -174,7 +174,7 @@ ProductData make_data(const ProductCase& c, uint64_t seed) {
       (c.norm ? 1 : 0) + (rounded ? 1 : 0) + (c.bias && rounded ? 1 : 0) + (gated ? 4 : 0);
   const double numbers = std::min(static_cast<double>(data.expected.values.size()),
                                   c.norm ? static_cast<double>(c.ins * c.rows) : 1e9);
-  data.expected.bound = rounding_bound(c.type, roundings, numbers, sums_bound(c.type));
+  data.expected.bound = rounding_bound(c.in_type(), roundings, numbers, sums_bound(c.in_type()));
   return data;
 }
 

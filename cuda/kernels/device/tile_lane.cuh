@@ -1,0 +1,303 @@
+// What one lane of a warp has of a part of a tile: codes as matrix fragments, scales as floats.
+// Codes become the f16 numbers code * 2^-24 by masks and byte moves alone.
+#pragma once
+
+#include <type_traits>
+
+#include "cuda/kernels/device/number.cuh"
+#include "cuda/kernels/tiles/formats.h"
+
+namespace skald::cuda {
+
+inline constexpr float kCodeUnit = 1.0f / (1 << 24);
+
+__device__ inline float low_half(uint32_t both) {
+  return __half2float(__ushort_as_half(static_cast<unsigned short>(both & 0xffff)));
+}
+__device__ inline float high_half(uint32_t both) {
+  return __half2float(__ushort_as_half(static_cast<unsigned short>(both >> 16)));
+}
+__device__ inline uint4 load16(const char* at) { return *reinterpret_cast<const uint4*>(at); }
+__device__ inline uint2 load8(const char* at) { return *reinterpret_cast<const uint2*>(at); }
+__device__ inline uint32_t load4(const char* at) { return *reinterpret_cast<const uint32_t*>(at); }
+
+// (word >> from) & mask, shifted left by `to` with the mask.
+__device__ inline uint32_t field(uint32_t word, int from, int to, uint32_t mask) {
+  return (from >= to ? word >> (from - to) : word << (to - from)) & mask << to;
+}
+
+// LaneCodes<C>::pairs() gives the two pairs of a row (half 0: lane / 4, half 1: + 8) for 16 columns
+// (m of unit): the fragment's registers half and half + 2.
+template <class C>
+struct LaneCodes;
+
+template <int kFirstBit>
+struct LaneCodes<tiles::FourBits<kFirstBit>> {
+  uint4 w[2];
+  __device__ void load(const char* codes, int lane) {
+    w[0] = load16(codes + lane * 16);
+    w[1] = load16(codes + 512 + lane * 16);
+  }
+  __device__ uint32_t word(int unit, int half) const {
+    const uint4& both = w[unit / 2];
+    return unit % 2 ? (half ? both.w : both.z) : (half ? both.y : both.x);
+  }
+  __device__ uint32_t pair(int unit, int half, int p) const {
+    const uint32_t two = p / 2 ? word(unit, half) >> 8 : word(unit, half);
+    return two & (p % 2 ? 0x00f000f0 : 0x000f000f);
+  }
+};
+
+template <int kFirstBit>
+struct LaneCodes<tiles::TwoBits<kFirstBit>> {
+  uint4 w;
+  __device__ void load(const char* codes, int lane) { w = load16(codes + lane * 16); }
+  __device__ uint32_t word(int unit, int half) const {
+    return half ? (unit / 2 ? w.w : w.z) : (unit / 2 ? w.y : w.x);
+  }
+  // As low bits; as high bits of a code, moved up by `to`.
+  __device__ uint32_t pair(int unit, int half, int p) const {
+    const uint32_t two = word(unit, half) >> (unit % 2 * 8 + p / 2 * 4);
+    return two & (p % 2 ? 0x000c000c : 0x00030003);
+  }
+  __device__ uint32_t pair(int unit, int half, int p, int to) const {
+    return field(word(unit, half), unit % 2 * 8 + p * 2, to, 0x00030003);
+  }
+};
+
+template <int kFirstBit>
+struct LaneCodes<tiles::OneBit<kFirstBit>> {
+  uint2 w;
+  __device__ void load(const char* codes, int lane) { w = load8(codes + lane * 8); }
+  __device__ uint32_t pair(int unit, int half, int p, int to) const {
+    return field(half ? w.y : w.x, unit * 4 + p, to, 0x00010001);
+  }
+};
+
+template <class Plane>
+struct LaneCodes<tiles::Codes1<Plane>> {
+  LaneCodes<Plane> low;
+  __device__ void load(const char* codes, int lane) { low.load(codes, lane); }
+  __device__ void pairs(int unit, int half, int m, uint32_t& first, uint32_t& second) const {
+    first = low.pair(unit, half, 2 * m);
+    second = low.pair(unit, half, 2 * m + 1);
+  }
+};
+
+template <class Low, class High, int kBits>
+struct LaneCodes<tiles::Codes2<Low, High, kBits>> {
+  LaneCodes<Low> low;
+  LaneCodes<High> high;
+  __device__ void load(const char* codes, int lane) {
+    low.load(codes, lane);
+    high.load(codes + Low::kBytes, lane);
+  }
+  __device__ void pairs(int unit, int half, int m, uint32_t& first, uint32_t& second) const {
+    constexpr int kOddBits = Low::kOddScale == 16 ? 4 : 2;
+    first = low.pair(unit, half, 2 * m) | high.pair(unit, half, 2 * m, kBits);
+    second = low.pair(unit, half, 2 * m + 1) | high.pair(unit, half, 2 * m + 1, kBits + kOddBits);
+  }
+};
+
+// Four bytes to two pairs.
+__device__ inline void spread_bytes(uint32_t bytes, uint32_t& first, uint32_t& second) {
+  first = __byte_perm(bytes, 0, 0x4140);
+  second = __byte_perm(bytes, 0, 0x4342);
+}
+
+template <>
+struct LaneCodes<tiles::EightBits> {
+  uint4 w[4];
+  __device__ void load(const char* codes, int lane) {
+#pragma unroll
+    for (int unit = 0; unit < 4; ++unit) w[unit] = load16(codes + unit * 512 + lane * 16);
+  }
+  __device__ void pairs(int unit, int half, int m, uint32_t& first, uint32_t& second) const {
+    const uint4& four = w[unit];
+    spread_bytes(half ? (m ? four.w : four.z) : (m ? four.y : four.x), first, second);
+  }
+};
+
+// Codes that are looked up: kTable's numbers plus kOffset, as bytes.
+template <tiles::Table kTable, int kOffset>
+struct LaneTable {
+  LaneCodes<tiles::FourBits<>> codes;
+  __device__ void load(const char* at, int lane) { codes.load(at, lane); }
+  __device__ static constexpr uint32_t entries(int first) {
+    uint32_t bytes = 0;
+    for (int i = 0; i < 4; ++i) {
+      bytes |= static_cast<uint32_t>(tiles::table_number<kTable>(first + i) + kOffset) << (8 * i);
+    }
+    return bytes;
+  }
+  __device__ void pairs(int unit, int half, int m, uint32_t& first, uint32_t& second) const {
+    constexpr uint32_t k0 = entries(0), k4 = entries(4), k8 = entries(8), k12 = entries(12);
+    const uint32_t four = codes.word(unit, half) >> (16 * m);
+    const uint32_t low = __byte_perm(k0, k4, four & 0x7777);
+    const uint32_t high = __byte_perm(k8, k12, four & 0x7777);
+    spread_bytes(__byte_perm(low, high, 0x3210 | (four & 0x8888) >> 1), first, second);
+  }
+};
+
+// LaneScales<S>: of the block of kCols columns `b` of the part, for row lane / 4 (half 0) and the
+// eighth after it. A weight is row(half) * scale(b, half) * number - row_min(half) * minimum.
+// mins() gives the minimums as a fragment, times kMinUnit.
+template <class S>
+struct LaneScales;
+
+struct NoRowScales {
+  __device__ void load_rows(const char*, int) {}
+  __device__ float row(int) const { return 1; }
+  __device__ float row_min(int) const { return -1; }
+};
+
+template <class Block>
+struct LaneScales<tiles::F16Scales<Block>> : NoRowScales {
+  uint4 w;
+  __device__ void load(const char* part, int lane) { w = load16(part + lane / 4 * 16); }
+  __device__ float scale(int b, int half) const {
+    const uint32_t both = b / 2 ? (b % 2 ? w.w : w.z) : (b % 2 ? w.y : w.x);
+    return half ? high_half(both) : low_half(both);
+  }
+};
+
+template <class Block>
+struct LaneScales<tiles::F16Pairs<Block>> : LaneScales<tiles::F16Scales<Block>> {
+  static constexpr float kMinUnit = 1;
+  uint2 two;
+  __device__ void load(const char* part, int lane) {
+    LaneScales<tiles::F16Scales<Block>>::load(part, lane);
+    two = load8(part + tiles::F16Pairs<Block>::kMinsAt + lane / 4 * 16 + lane % 2 * 8);
+  }
+  __device__ void mins(uint32_t (&rows)[2]) const {
+    rows[0] = two.x;
+    rows[1] = two.y;
+  }
+};
+
+template <>
+struct LaneScales<tiles::ExponentScales> : NoRowScales {
+  uint2 w;
+  __device__ void load(const char* part, int lane) { w = load8(part + lane / 4 * 8); }
+  __device__ float scale(int b, int half) const {
+    return mxfp4_scale((b / 2 ? w.y : w.x) >> (b % 2 * 16 + half * 8) & 255);
+  }
+};
+
+struct RowScales {
+  uint32_t rows;
+  __device__ void load_rows(const char* record, int lane) { rows = load4(record + lane / 4 * 4); }
+  __device__ float row(int half) const { return half ? high_half(rows) : low_half(rows); }
+};
+
+struct RowScalesMins {
+  static constexpr float kMinUnit = kCodeUnit;
+  uint2 rows;
+  __device__ void load_rows(const char* record, int lane) { rows = load8(record + lane / 4 * 8); }
+  __device__ float row(int half) const { return low_half(half ? rows.y : rows.x); }
+  __device__ float row_min(int half) const { return high_half(half ? rows.y : rows.x); }
+};
+
+template <class Block>
+struct LaneScales<tiles::BytePairs<Block>> : RowScalesMins {
+  uint2 w;
+  uint32_t four;
+  __device__ void load(const char* part, int lane) {
+    w = load8(part + lane / 4 * 8);
+    four = load4(part + tiles::BytePairs<Block>::kMinsAt + lane / 4 * 8 + lane % 2 * 4);
+  }
+  __device__ float scale(int b, int half) const {
+    return static_cast<float>((half ? w.y : w.x) >> (b * 8) & 255);
+  }
+  __device__ void mins(uint32_t (&rows)[2]) const { spread_bytes(four, rows[0], rows[1]); }
+};
+
+// Bytes of 16, eight of each row.
+struct SixteenBytes {
+  uint4 w;
+  __device__ uint32_t at(int b, int half) const {
+    const uint32_t four = half ? (b / 4 ? w.w : w.z) : (b / 4 ? w.y : w.x);
+    return four >> (b % 4 * 8) & 255;
+  }
+};
+
+template <class Block>
+struct LaneScales<tiles::FourBitPairs<Block>> : RowScalesMins {
+  SixteenBytes bytes;
+  uint32_t two[2];  // of row g and of g + 8: blocks 2 * (lane % 4) and the next, a byte each
+  __device__ void load(const char* part, int lane) {
+    bytes.w = load16(part + lane / 4 * 16);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      two[half] =
+          *reinterpret_cast<const uint16_t*>(part + lane / 4 * 16 + half * 8 + lane % 4 * 2);
+    }
+  }
+  __device__ float scale(int b, int half) const {
+    return static_cast<float>(bytes.at(b, half) & 15);
+  }
+  __device__ void mins(uint32_t (&rows)[2]) const {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      rows[half] = __byte_perm(two[half] >> 4 & 0x0f0f, 0, 0x4140);
+    }
+  }
+};
+
+template <class Block>
+struct LaneScales<tiles::ByteScales<Block>> : RowScales {
+  SixteenBytes bytes;
+  __device__ void load(const char* part, int lane) { bytes.w = load16(part + lane / 4 * 16); }
+  __device__ float scale(int b, int half) const {
+    return static_cast<float>(static_cast<int8_t>(bytes.at(b, half)));
+  }
+};
+
+// Six bits of three words; `field` is known when this is compiled.
+struct SixBitFields {
+  uint32_t w[3];
+  __device__ void load(const char* at) {
+#pragma unroll
+    for (int i = 0; i < 3; ++i) w[i] = load4(at + i * 4);
+  }
+  __device__ int at(int field) const {
+    const int word = field * 6 / 32, bit = field * 6 % 32;
+    const uint32_t next = word < 2 ? w[word + 1] : 0;
+    return static_cast<int>((bit <= 26 ? w[word] >> bit : __funnelshift_r(w[word], next, bit)) &
+                            63);
+  }
+};
+
+template <class Block>
+struct LaneScales<tiles::SixBitScales16<Block>> : RowScales {
+  SixBitFields fields;
+  __device__ void load(const char* part, int lane) { fields.load(part + lane / 4 * 12); }
+  __device__ float scale(int b, int half) const {
+    return static_cast<float>(fields.at(half * 8 + b) - 32);
+  }
+};
+
+template <class Block>
+struct LaneScales<tiles::SixBitScales32<Block>> : RowScales {
+  uint2 w;
+  __device__ void load(const char* part, int lane) { w = load8(part + lane / 4 * 8); }
+  __device__ float scale(int b, int half) const {
+    return static_cast<float>(static_cast<int>((half ? w.y : w.x) >> (b * 8) & 255) - 32);
+  }
+};
+
+// All that a lane has of one part of format F.
+template <class F>
+struct LanePart {
+  std::conditional_t<F::kTable == tiles::Table::None, LaneCodes<typename F::Codes>,
+                     LaneTable<F::kTable, F::kOffset>>
+      codes;
+  LaneScales<typename F::Scales> scales;
+  __device__ void load(const char* record, int part, int lane) {
+    codes.load(record + part * F::Codes::kBytes, lane);
+    scales.load(record + F::kScalesAt + part * F::Scales::kPartBytes, lane);
+    scales.load_rows(record + F::kRowsAt, lane);
+  }
+};
+
+}  // namespace skald::cuda

@@ -1,0 +1,64 @@
+// Packing: one thread a word of 8 codes or a few scales, gathered by the same functions as on the
+// host (tile_pack.h); bytes in and out once, far faster than the link that they come by. Embedding:
+// a few rows a step.
+#include "cuda/kernels/tiles.h"
+
+#include "cuda/kernels/device/launch.cuh"
+#include "cuda/kernels/tiles/formats.h"
+
+namespace skald::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+template <class F>
+__global__ void pack_tiles(PackLaunch a, int records, int64_t words) {
+  using Block = typename F::Block;
+  constexpr int kWords = F::kRecordBytes / 4, kBlocks = F::kRecordCols / Block::kElems;
+  const int64_t at = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (at >= words) return;
+  const int64_t record = at / kWords, group = record / records;
+  const int64_t first = (record - group * records) * kBlocks, blocks = a.ins / Block::kElems;
+  const auto source = [&](int r, int block) -> const Block* {
+    const int64_t row = group * tiles::kRows + r;
+    if (row >= a.outs || first + block >= blocks) return nullptr;
+    return static_cast<const Block*>(a.rows) + row * blocks + first + block;
+  };
+  static_cast<uint32_t*>(a.tiles)[at] = F::word(source, static_cast<int>(at - record * kWords));
+}
+
+template <class F>
+__global__ void embed_q(EmbedLaunch a) {
+  const int64_t row = a.tokens[blockIdx.x], records = (a.dim + F::kRecordCols - 1) / F::kRecordCols;
+  const auto* group = static_cast<const std::byte*>(a.weight) +
+                      row / tiles::kRows * records * int64_t{F::kRecordBytes};
+  for (int i = threadIdx.x; i < a.dim; i += kThreads) {
+    a.x[blockIdx.x * a.dim + i] =
+        F::value(group + i / F::kRecordCols * int64_t{F::kRecordBytes},
+                 static_cast<int>(row % tiles::kRows), i % F::kRecordCols);
+  }
+}
+
+}  // namespace
+
+void launch_pack_tiles(const PackLaunch& a, Stream stream) {
+  const bool known = tiles::dispatch(a.format, [&](auto f) {
+    using F = decltype(f);
+    const int64_t records = (a.ins + F::kRecordCols - 1) / F::kRecordCols;
+    const int64_t groups = (a.outs + tiles::kRows - 1) / tiles::kRows;
+    const int64_t words = groups * records * (F::kRecordBytes / 4);
+    const auto blocks = static_cast<unsigned>((words + kThreads - 1) / kThreads);
+    launch_kernel(pack_tiles<F>, {dim3(blocks), kThreads}, stream, a, static_cast<int>(records),
+                  words);
+  });
+  check(known, "only block formats are packed");
+}
+
+void launch_embed_q(const EmbedLaunch& a, Stream stream) {
+  const bool known = tiles::dispatch(a.type, [&](auto f) {
+    launch_kernel(embed_q<decltype(f)>, {dim3(a.rows), kThreads}, stream, a);
+  });
+  check(known, "launch_embed() has the plain types");
+}
+
+}  // namespace skald::cuda

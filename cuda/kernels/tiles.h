@@ -1,0 +1,20 @@
+// Quantized matrices in the layout of kernels/tiles/layout.h: made from rows of blocks, and read a
+// row at a time as an embedding. Any GPU from sm_75 on.
+#pragma once
+
+#include "cuda/kernels/pointwise.h"
+
+namespace skald::cuda {
+
+struct PackLaunch {
+  DType format;      // a block format
+  const void* rows;  // [outs, ins] in blocks, one row after the other
+  int64_t outs, ins;
+  void* tiles;  // whole groups of 16 rows: tile_bytes(format, outs, ins)
+};
+void launch_pack_tiles(const PackLaunch& launch, Stream stream);
+
+// launch_embed() for a block format.
+void launch_embed_q(const EmbedLaunch& launch, Stream stream);
+
+}  // namespace skald::cuda

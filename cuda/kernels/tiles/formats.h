@@ -1,0 +1,141 @@
+// Each block format as a record: which codes, which scales, and what is subtracted from a code.
+#pragma once
+
+#include "cuda/kernels/tiles/scales.h"
+#include "engine/dtype.h"
+#include "engine/quant/iq4_nl.h"
+#include "engine/quant/q2_k.h"
+#include "engine/quant/q4_0.h"
+#include "engine/quant/q4_1.h"
+#include "engine/quant/q4_k.h"
+#include "engine/quant/q5_0.h"
+#include "engine/quant/q5_1.h"
+#include "engine/quant/q5_k.h"
+#include "engine/quant/q6_k.h"
+#include "engine/quant/q8_0.h"
+
+namespace skald::tiles {
+
+enum class Table : uint8_t { None, Iq4, Mxfp4 };
+
+// What the code of a table stands for.
+template <Table kTable>
+SKALD_HD constexpr int table_number(int code) {
+  if constexpr (kTable == Table::Iq4) return iq4_value(code);
+  const int magnitude = static_cast<int>((0x0c08060403020100u >> (code % 8 * 8)) & 15);
+  return code < 8 ? magnitude : -magnitude;
+}
+
+// kOff is subtracted from codes; numbers of a table have it added before they are multiplied, for
+// codes are unsigned.
+template <class B, class C, class S, int kOff, bool kMin, Table kTab = Table::None>
+struct Format {
+  using Block = B;
+  using Codes = C;
+  using Scales = S;
+  static constexpr int kOffset = kOff;
+  static constexpr bool kHasMin = kMin;
+  static constexpr Table kTable = kTab;
+  static constexpr int kRecordCols = B::kElems > kPartCols ? B::kElems : kPartCols;
+  static constexpr int kParts = kRecordCols / kPartCols;
+  static constexpr int kScalesAt = kParts * C::kBytes;
+  static constexpr int kRowsAt = kScalesAt + kParts * S::kPartBytes;
+  static constexpr int kRecordBytes = kRowsAt + S::kRecordBytes;
+  static_assert(kRecordBytes % 16 == 0);
+
+  // The i-th word of a record. source(row, block): of the record's 16 rows and its blocks.
+  template <class Source>
+  SKALD_HD static uint32_t word(const Source& source, int i) {
+    constexpr int kCodeWords = C::kBytes / 4, kScaleWords = S::kPartBytes / 4;
+    if (i < kScalesAt / 4) {
+      const int first = i / kCodeWords * kPartCols;
+      const auto code_at = [&](int row, int col) {
+        const B* block = source(row, (first + col) / B::kElems);
+        return block ? code(*block, (first + col) % B::kElems) : 0;
+      };
+      return C::word(code_at, i % kCodeWords);
+    }
+    i -= kScalesAt / 4;
+    if (i < kParts * kScaleWords) {
+      return S::part_word(source, i / kScaleWords, i % kScaleWords);
+    }
+    return S::record_word(source, i - kParts * kScaleWords);
+  }
+
+  SKALD_HD static float value(const std::byte* record, int row, int col) {
+    const int part = col / kPartCols;
+    const int code = C::at(record + part * C::kBytes, row, col % kPartCols);
+    const int number = kTable == Table::None ? code - kOffset : table_number<kTable>(code);
+    return S::number(record + kScalesAt + part * S::kPartBytes, record + kRowsAt, row,
+                     col % kPartCols, number);
+  }
+};
+
+using Q8_0 = Format<BlockQ8_0, EightBits, F16Scales<BlockQ8_0>, 128, false>;
+using Q4_0 = Format<BlockQ4_0, Codes1<FourBits<>>, F16Scales<BlockQ4_0>, 8, false>;
+using Q4_1 = Format<BlockQ4_1, Codes1<FourBits<>>, F16Pairs<BlockQ4_1>, 0, true>;
+using Codes5 = Codes2<FourBits<>, OneBit<4>, 4>;
+using Q5_0 = Format<BlockQ5_0, Codes5, F16Scales<BlockQ5_0>, 16, false>;
+using Q5_1 = Format<BlockQ5_1, Codes5, F16Pairs<BlockQ5_1>, 0, true>;
+using Q2_K = Format<BlockQ2_K, Codes1<TwoBits<>>, FourBitPairs<BlockQ2_K>, 0, true>;
+using Q3_K =
+    Format<BlockQ3_K, Codes2<TwoBits<>, OneBit<2>, 2>, SixBitScales16<BlockQ3_K>, 4, false>;
+using Q4_K = Format<BlockQ4_K, Codes1<FourBits<>>, BytePairs<BlockQ4_K>, 0, true>;
+using Q5_K = Format<BlockQ5_K, Codes5, BytePairs<BlockQ5_K>, 0, true>;
+using Q6_K = Format<BlockQ6_K, Codes2<FourBits<>, TwoBits<4>, 4>, ByteScales<BlockQ6_K>, 32, false>;
+using IQ4_NL = Format<BlockIQ4_NL, TableCodes, F16Scales<BlockIQ4_NL>, 128, false, Table::Iq4>;
+using IQ4_XS = Format<BlockIQ4_XS, TableCodes, SixBitScales32<BlockIQ4_XS>, 128, false, Table::Iq4>;
+using MXFP4 = Format<BlockMXFP4, TableCodes, ExponentScales, 12, false, Table::Mxfp4>;
+
+// Calls fn with a value of the format's type; false for a type that is no block format.
+template <class Fn>
+bool dispatch(DType type, const Fn& fn) {
+  switch (type) {
+    case DType::Q8_0:
+      fn(Q8_0());
+      return true;
+    case DType::Q4_0:
+      fn(Q4_0());
+      return true;
+    case DType::Q4_1:
+      fn(Q4_1());
+      return true;
+    case DType::Q5_0:
+      fn(Q5_0());
+      return true;
+    case DType::Q5_1:
+      fn(Q5_1());
+      return true;
+    case DType::Q2_K:
+      fn(Q2_K());
+      return true;
+    case DType::Q3_K:
+      fn(Q3_K());
+      return true;
+    case DType::Q4_K:
+      fn(Q4_K());
+      return true;
+    case DType::Q5_K:
+      fn(Q5_K());
+      return true;
+    case DType::Q6_K:
+      fn(Q6_K());
+      return true;
+    case DType::IQ4_NL:
+      fn(IQ4_NL());
+      return true;
+    case DType::IQ4_XS:
+      fn(IQ4_XS());
+      return true;
+    case DType::MXFP4:
+      fn(MXFP4());
+      return true;
+    case DType::F32:
+    case DType::F16:
+    case DType::BF16:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace skald::tiles

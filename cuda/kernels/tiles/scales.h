@@ -1,0 +1,243 @@
+// The scales of a record: of each part, kPartBytes, sorted by the row pairs g, g + 8 that a lane
+// has to do with; then what a whole record shares. word() packs and number() gives a weight from
+// its code, with the same operations in the same order as decode() in engine/quant.
+//
+// Source: source(row, block) is a `const Block*`, or null beyond the matrix. A block is what the
+// format has, so several parts may be of one or several blocks of one part.
+#pragma once
+
+#include "cuda/kernels/tiles/codes.h"
+#include "engine/quant/iq4_xs.h"
+#include "engine/quant/mxfp4.h"
+#include "engine/quant/q3_k.h"
+#include "engine/quant/q4_k_scales.h"
+
+namespace skald::tiles {
+
+SKALD_HD inline uint32_t load_bits(const std::byte* at, int bit, int bits) {
+  uint32_t value = 0;
+  for (int i = 0; i < bits; ++i) {
+    value |= (static_cast<uint32_t>(at[(bit + i) / 8]) >> ((bit + i) % 8) & 1) << i;
+  }
+  return value;
+}
+SKALD_HD inline uint16_t load_f16(const std::byte* at) {
+  return static_cast<uint16_t>(load_bits(at, 0, 16));
+}
+
+// One f16 for 32 columns. A lane pair's 16 bytes: of each unit, row g and row g + 8.
+template <class Block>
+struct F16Scales {
+  static constexpr int kCols = 32, kPartBytes = 128, kRecordBytes = 0;
+  template <class Source>
+  SKALD_HD static uint32_t part_word(const Source& source, int, int i) {
+    const Block *low = source(i / 4, i % 4), *high = source(i / 4 + 8, i % 4);
+    return (low ? low->scale : 0u) | (high ? uint32_t{high->scale} << 16 : 0u);
+  }
+  template <class Source>
+  SKALD_HD static uint32_t record_word(const Source&, int) {
+    return 0;
+  }
+  SKALD_HD static float number(const std::byte* part, const std::byte*, int row, int col, int q) {
+    return f16_to_f32(load_f16(part + row % 8 * 16 + col / 32 * 4 + row / 8 * 2)) * q;
+  }
+};
+
+// Minimums are the left side of a product with sums of activations: lane l has those of rows l / 4
+// and l / 4 + 8, of blocks 2 * (l % 2) and the next.
+
+// An f16 scale and minimum for 32 columns. The scales as in F16Scales; then, for each lane pair and
+// two blocks, the minimums of row g, then of g + 8.
+template <class Block>
+struct F16Pairs {
+  static constexpr int kCols = 32, kMinsAt = 128, kPartBytes = 256, kRecordBytes = 0;
+  template <class Source>
+  SKALD_HD static uint32_t part_word(const Source& source, int part, int i) {
+    if (i < kMinsAt / 4) return F16Scales<Block>::part_word(source, part, i);
+    i -= kMinsAt / 4;
+    const int row = i / 4 + i % 2 * 8, b = i / 2 % 2 * 2;
+    const Block *first = source(row, b), *second = source(row, b + 1);
+    return (first ? first->min : 0u) | (second ? uint32_t{second->min} << 16 : 0u);
+  }
+  template <class Source>
+  SKALD_HD static uint32_t record_word(const Source&, int) {
+    return 0;
+  }
+  SKALD_HD static float number(const std::byte* part, const std::byte*, int row, int col, int q) {
+    const int b = col / 32;
+    const std::byte* min = part + kMinsAt + row % 8 * 16 + b / 2 * 8 + row / 8 * 4 + b % 2 * 2;
+    const float scale = f16_to_f32(load_f16(part + row % 8 * 16 + b * 4 + row / 8 * 2));
+    return scale * q + f16_to_f32(load_f16(min));
+  }
+};
+
+// An exponent for 32 columns. 8 bytes: of each unit, row g and row g + 8.
+struct ExponentScales {
+  static constexpr int kCols = 32, kPartBytes = 64, kRecordBytes = 0;
+  template <class Source>
+  SKALD_HD static uint32_t part_word(const Source& source, int, int i) {
+    uint32_t word = 0;
+    for (int n = 0; n < 4; ++n) {
+      const BlockMXFP4* block = source(i / 2 + n % 2 * 8, i % 2 * 2 + n / 2);
+      if (block) word |= uint32_t{block->exponent} << (8 * n);
+    }
+    return word;
+  }
+  template <class Source>
+  SKALD_HD static uint32_t record_word(const Source&, int) {
+    return 0;
+  }
+  SKALD_HD static float number(const std::byte* part, const std::byte*, int row, int col, int q) {
+    return mxfp4_scale(load_bits(part, (row % 8 * 8 + col / 32 * 2 + row / 8) * 8, 8)) * q;
+  }
+};
+
+// The f16 scale of 256 columns of each row: of g, then of g + 8.
+template <class Block>
+struct RowScale {
+  static constexpr int kRecordBytes = 32;
+  template <class Source>
+  SKALD_HD static uint32_t record_word(const Source& source, int i) {
+    const Block *low = source(i, 0), *high = source(i + 8, 0);
+    return (low ? low->scale : 0u) | (high ? uint32_t{high->scale} << 16 : 0u);
+  }
+  SKALD_HD static float row_scale(const std::byte* record, int row) {
+    return f16_to_f32(load_f16(record + row % 8 * 4 + row / 8 * 2));
+  }
+};
+
+// The f16 scale and minimum of 256 columns: both of g, then both of g + 8.
+template <class Block>
+struct RowScaleMin {
+  static constexpr int kRecordBytes = 64;
+  template <class Source>
+  SKALD_HD static uint32_t record_word(const Source& source, int i) {
+    const Block* block = source(i / 2 + i % 2 * 8, 0);
+    return block ? block->scale | uint32_t{block->min} << 16 : 0u;
+  }
+  SKALD_HD static float row_scale(const std::byte* record, int row) {
+    return f16_to_f32(load_f16(record + row % 8 * 8 + row / 8 * 4));
+  }
+  SKALD_HD static float row_min(const std::byte* record, int row) {
+    return f16_to_f32(load_f16(record + row % 8 * 8 + row / 8 * 4 + 2));
+  }
+};
+
+// Q4_K, Q5_K: a scale and a minimum for 32 columns, as bytes: unpacking six bits of each would cost
+// a third of all instructions. Of each lane pair 4 scales of row g and 4 of g + 8; then, for two
+// blocks, two minimums of row g and two of g + 8.
+template <class Block>
+struct BytePairs : RowScaleMin<Block> {
+  static constexpr int kCols = 32, kMinsAt = 64, kPartBytes = 128;
+  template <class Source>
+  SKALD_HD static uint32_t part_word(const Source& source, int part, int i) {
+    const bool mins = i >= kMinsAt / 4;
+    const int g = i % 16 / 2;
+    uint32_t word = 0;
+    for (int n = 0; n < 4; ++n) {
+      const Block* block = source(g + (mins ? n / 2 : i % 2) * 8, 0);
+      if (!block) continue;
+      const int group = part * kUnits + (mins ? i % 2 * 2 + n % 2 : n);
+      const int value = mins ? q4_k_min(block->scales, group) : q4_k_scale(block->scales, group);
+      word |= static_cast<uint32_t>(value) << (8 * n);
+    }
+    return word;
+  }
+  SKALD_HD static float number(const std::byte* part, const std::byte* record, int row, int col,
+                               int q) {
+    const int b = col / 32;
+    const std::byte* lane = part + row % 8 * 8;
+    const int scale = static_cast<int>(lane[row / 8 * 4 + b]);
+    const int min = static_cast<int>(lane[kMinsAt + b / 2 * 4 + row / 8 * 2 + b % 2]);
+    return RowScaleMin<Block>::row_scale(record, row) * scale * q -
+           RowScaleMin<Block>::row_min(record, row) * min;
+  }
+};
+
+// Q2_K: four bits of scale and of minimum for 16 columns. 16 bytes: 8 of row g, 8 of row g + 8.
+template <class Block>
+struct FourBitPairs : RowScaleMin<Block> {
+  static constexpr int kCols = 16, kPartBytes = 128;
+  template <class Source>
+  SKALD_HD static uint32_t part_word(const Source& source, int part, int i) {
+    const Block* block = source(i / 4 + i / 2 % 2 * 8, 0);
+    uint32_t word = 0;
+    for (int n = 0; block && n < 4; ++n) {
+      word |= uint32_t{block->scales[part * 8 + i % 2 * 4 + n]} << (8 * n);
+    }
+    return word;
+  }
+  SKALD_HD static float number(const std::byte* part, const std::byte* record, int row, int col,
+                               int q) {
+    const int both = static_cast<int>(part[row % 8 * 16 + row / 8 * 8 + col / 16]);
+    return RowScaleMin<Block>::row_scale(record, row) * (both & 15) * q -
+           RowScaleMin<Block>::row_min(record, row) * (both >> 4);
+  }
+};
+
+// Q6_K: a signed byte for 16 columns. 16 bytes: 8 of row g, 8 of row g + 8.
+template <class Block>
+struct ByteScales : RowScale<Block> {
+  static constexpr int kCols = 16, kPartBytes = 128;
+  template <class Source>
+  SKALD_HD static uint32_t part_word(const Source& source, int part, int i) {
+    const Block* block = source(i / 4 + i / 2 % 2 * 8, 0);
+    uint32_t word = 0;
+    for (int n = 0; block && n < 4; ++n) {
+      word |= uint32_t{static_cast<uint8_t>(block->scales[part * 8 + i % 2 * 4 + n])} << (8 * n);
+    }
+    return word;
+  }
+  SKALD_HD static float number(const std::byte* part, const std::byte* record, int row, int col,
+                               int q) {
+    const auto scale = static_cast<int8_t>(part[row % 8 * 16 + row / 8 * 8 + col / 16]);
+    return RowScale<Block>::row_scale(record, row) * scale * q;
+  }
+};
+
+// Q3_K: six bits for 16 columns, 32 more than the scale. 12 bytes: 8 of row g, 8 of row g + 8.
+template <class Block>
+struct SixBitScales16 : RowScale<Block> {
+  static constexpr int kCols = 16, kPartBytes = 96;
+  template <class Source>
+  SKALD_HD static uint32_t part_word(const Source& source, int part, int i) {
+    uint32_t word = 0;
+    for (int bit = 0; bit < 32; ++bit) {
+      const int at = i % 3 * 32 + bit, field = at / 6;
+      const Block* block = source(i / 3 + field / 8 * 8, 0);
+      if (!block) continue;
+      const int value = q3_k_scale(*block, part * 8 + field % 8);
+      word |= (static_cast<uint32_t>(value) >> (at % 6) & 1) << bit;
+    }
+    return word;
+  }
+  SKALD_HD static float number(const std::byte* part, const std::byte* record, int row, int col,
+                               int q) {
+    const int field = row / 8 * 8 + col / 16;
+    const int scale = static_cast<int>(load_bits(part + row % 8 * 12, field * 6, 6)) - 32;
+    return RowScale<Block>::row_scale(record, row) * scale * q;
+  }
+};
+
+// IQ4_XS: six bits for 32 columns, 32 more than the scale, in bytes. 8 bytes: 4 of row g, 4 of
+// row g + 8.
+template <class Block>
+struct SixBitScales32 : RowScale<Block> {
+  static constexpr int kCols = 32, kPartBytes = 64;
+  template <class Source>
+  SKALD_HD static uint32_t part_word(const Source& source, int part, int i) {
+    const Block* block = source(i / 2 + i % 2 * 8, 0);
+    uint32_t word = 0;
+    for (int n = 0; block && n < 4; ++n) {
+      word |= static_cast<uint32_t>(iq4_xs_scale(*block, part * kUnits + n)) << (8 * n);
+    }
+    return word;
+  }
+  SKALD_HD static float number(const std::byte* part, const std::byte* record, int row, int col,
+                               int q) {
+    const int scale = static_cast<int>(part[row % 8 * 8 + row / 8 * 4 + col / 32]) - 32;
+    return RowScale<Block>::row_scale(record, row) * scale * q;
+  }
+};
+
+}  // namespace skald::tiles

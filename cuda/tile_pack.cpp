@@ -1,0 +1,54 @@
+#include "cuda/tile_pack.h"
+
+#include <cstring>
+
+#include "cuda/kernels/tiles/formats.h"
+#include "engine/error.h"
+
+namespace skald::cuda {
+
+int64_t tile_group_bytes(DType type, int64_t ins) {
+  int64_t bytes = 0;
+  const bool known = tiles::dispatch(type, [&](auto format) {
+    using F = decltype(format);
+    bytes = (ins + F::kRecordCols - 1) / F::kRecordCols * F::kRecordBytes;
+  });
+  check(known, "only block formats are packed in tiles");
+  return bytes;
+}
+
+int64_t tile_bytes(DType type, int64_t outs, int64_t ins) {
+  return (outs + tiles::kRows - 1) / tiles::kRows * tile_group_bytes(type, ins);
+}
+
+void pack_tile_group(DType type, int64_t ins, const GroupRow& row, std::byte* group) {
+  tiles::dispatch(type, [&](auto format) {
+    using F = decltype(format);
+    using Block = typename F::Block;
+    const Block* rows[tiles::kRows];
+    for (int i = 0; i < tiles::kRows; ++i) rows[i] = reinterpret_cast<const Block*>(row(i));
+    const int64_t blocks = ins / Block::kElems;
+    for (int64_t first = 0; first < blocks; first += F::kRecordCols / Block::kElems) {
+      const auto source = [&](int r, int block) {
+        return rows[r] && first + block < blocks ? rows[r] + first + block : nullptr;
+      };
+      for (int i = 0; i < F::kRecordBytes / 4; ++i) {
+        const uint32_t word = F::word(source, i);
+        std::memcpy(group + i * 4, &word, 4);
+      }
+      group += F::kRecordBytes;
+    }
+  });
+}
+
+void pack_tiles(const TensorView& matrix, std::byte* tiles) {
+  for (int64_t first = 0; first < matrix.rows; first += tiles::kRows) {
+    const auto row = [&](int i) {
+      return first + i < matrix.rows ? matrix.row(first + i) : nullptr;
+    };
+    pack_tile_group(matrix.type, matrix.cols, row, tiles);
+    tiles += tile_group_bytes(matrix.type, matrix.cols);
+  }
+}
+
+}  // namespace skald::cuda
