@@ -98,7 +98,7 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
       } else if (a.epilogue == Epilogue::Store) {
         static_cast<T*>(a.out)[at] = from_float<T>(sum);
       } else {
-        static_cast<float*>(a.out)[at] = old[i] + sum;
+        static_cast<float*>(a.out)[at] = old[i] + a.scale * sum;
       }
     }
   }

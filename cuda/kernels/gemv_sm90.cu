@@ -209,7 +209,7 @@ struct Finish {
     if (a.epilogue == Epilogue::Store) {
       static_cast<T*>(a.out)[at] = from_float<T>(sum_of(0));
     } else {
-      static_cast<float*>(a.out)[at] = old + sum_of(0);
+      static_cast<float*>(a.out)[at] = old + a.scale * sum_of(0);
     }
   }
 };

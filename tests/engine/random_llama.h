@@ -29,7 +29,8 @@ class MadeWeights final : public WeightFile {
   }
 
   // Numbers of about 1 / sqrt(cols). Blocks get random bits, and scales that make them so.
-  void matrix(const std::string& name, DType type, int64_t rows, int64_t cols) {
+  void matrix(const std::string& name, DType type, int64_t rows, int64_t cols,
+              int64_t stacked = 0) {
     const DTypeInfo& format = info(type);
     std::vector<std::byte> bytes(static_cast<size_t>(rows * row_bytes(type, cols)));
     const float size = 1 / std::sqrt(static_cast<float>(cols));
@@ -52,7 +53,7 @@ class MadeWeights final : public WeightFile {
       if (type == DType::Q4_K) scale(0, size / 900), scale(2, size / 60);
       if (type == DType::Q6_K) scale(208, size / 2000);
     }
-    keep(name, type, rows, cols, std::move(bytes));
+    keep(name, type, rows, cols, std::move(bytes), stacked);
   }
 
  private:
@@ -68,10 +69,12 @@ class MadeWeights final : public WeightFile {
   }
 
   void keep(const std::string& name, DType type, int64_t rows, int64_t cols,
-            std::vector<std::byte> bytes) {
+            std::vector<std::byte> bytes, int64_t stacked = 0) {
     data_.push_back(std::move(bytes));
+    std::vector<int64_t> shape{rows, cols};
+    if (stacked > 0) shape = {stacked, rows / stacked, cols};
     add({name,
-         {rows, cols},
+         std::move(shape),
          {data_.back().data(), type, rows, cols, row_bytes(type, cols)},
          path()});
   }
@@ -86,6 +89,9 @@ struct RandomLlama {
   uint64_t seed = 1;
   int layers = 2, heads = 4, kv_heads = 2, head_dim = 64, window = 0;
   int64_t dim = 256, ffn_dim = 512, vocab = 300, context = 512;
+  const Family* family = &kLlama;  // one whose layers are Llama's but for their norms
+  QkNorm qk_norm = QkNorm::None;
+  ExpertsConfig experts = {};
 };
 
 inline Model random_llama(const RandomLlama& shape) {
@@ -101,9 +107,29 @@ inline Model random_llama(const RandomLlama& shape) {
     weights->matrix(block + "attn_v.weight", shape.type, kv, shape.dim);
     weights->matrix(block + "attn_output.weight", shape.type, shape.dim, q);
     weights->ones(block + "ffn_norm.weight", shape.dim);
+    const ExpertsConfig& e = shape.experts;
+    if (e.count > 0 && (e.dense.empty() || !e.dense[static_cast<size_t>(layer)])) {
+      const auto stack = [&](const char* part, int64_t rows, int64_t cols) {
+        weights->matrix(block + part, shape.type, e.count * rows, cols, e.count);
+      };
+      weights->matrix(block + "ffn_gate_inp.weight", DType::F32, e.count, shape.dim);
+      stack("ffn_gate_exps.weight", e.ffn_dim, shape.dim);
+      stack("ffn_up_exps.weight", e.ffn_dim, shape.dim);
+      stack("ffn_down_exps.weight", shape.dim, e.ffn_dim);
+      continue;
+    }
     weights->matrix(block + "ffn_gate.weight", shape.type, shape.ffn_dim, shape.dim);
     weights->matrix(block + "ffn_up.weight", shape.type, shape.ffn_dim, shape.dim);
     weights->matrix(block + "ffn_down.weight", shape.type, shape.dim, shape.ffn_dim);
+    if (shape.family != &kLlama) {
+      weights->matrix(block + "post_attention_norm.weight", DType::F32, 1, shape.dim);
+      weights->matrix(block + "post_ffw_norm.weight", DType::F32, 1, shape.dim);
+    }
+    if (shape.qk_norm != QkNorm::None) {
+      const bool whole = shape.qk_norm == QkNorm::Whole;
+      weights->matrix(block + "attn_q_norm.weight", DType::F32, 1, whole ? q : shape.head_dim);
+      weights->matrix(block + "attn_k_norm.weight", DType::F32, 1, whole ? kv : shape.head_dim);
+    }
   }
   weights->ones("output_norm.weight", shape.dim);
   weights->matrix("output.weight", shape.type, shape.vocab, shape.dim);
@@ -119,8 +145,10 @@ inline Model random_llama(const RandomLlama& shape) {
   c.vocab = shape.vocab;
   c.context = shape.context;
   c.window = shape.window;
+  c.qk_norm = shape.qk_norm;
+  c.experts = shape.experts;
   c.rope.inv_freq = rope_frequencies(10000, shape.head_dim, {});
-  return {c, weights, kLlama.build};
+  return {c, weights, shape.family->build};
 }
 
 inline std::vector<int32_t> random_tokens(int64_t count, uint64_t seed, int64_t vocab = 300) {

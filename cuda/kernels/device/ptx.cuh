@@ -89,6 +89,12 @@ __device__ inline uint64_t evict_first_policy() {
   return policy;
 }
 
+__device__ inline uint64_t evict_normal_policy() {
+  uint64_t policy;
+  asm volatile("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+
 // Both addresses and bytes are multiples of 16.
 __device__ inline void bulk_copy(void* shared, const void* global, uint32_t bytes,
                                  uint64_t* barrier, uint64_t policy) {

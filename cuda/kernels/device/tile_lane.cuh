@@ -314,12 +314,15 @@ struct LaneScales<tiles::SixBitScales32<Block>> : RowScales {
   }
 };
 
+template <class F>
+using LaneCodesOf =
+    std::conditional_t<F::kTable == tiles::Table::None, LaneCodes<typename F::Codes>,
+                       LaneTable<F::kTable, F::kOffset>>;
+
 // All that a lane has of one part of format F.
 template <class F>
 struct LanePart {
-  std::conditional_t<F::kTable == tiles::Table::None, LaneCodes<typename F::Codes>,
-                     LaneTable<F::kTable, F::kOffset>>
-      codes;
+  LaneCodesOf<F> codes;
   LaneScales<typename F::Scales> scales;
   __device__ void load(const char* record, int part, int lane) {
     codes.load(record + part * F::Codes::kBytes, lane);
