@@ -18,6 +18,7 @@ struct Variant {
   LinearKernel kernel;
   std::string_view name;
   bool (*supports)(const LinearLaunch&, const Gpu&);
+  bool pinned = false;  // for any number of rows, each of which gets the same whatever the number
 };
 
 constexpr Variant kVariants[] = {
@@ -38,12 +39,15 @@ constexpr Variant kVariants[] = {
     {LinearKernel::GemmExpanded, "expand_q + gemm_cublas",
      [](const LinearLaunch& a, const Gpu&) {
        return a.format != a.type && a.rows > kFewRows && suits_cublas(a);
-     }},
+     },
+     true},
     {LinearKernel::GemmCublas, "gemm_cublas",
      [](const LinearLaunch& a, const Gpu&) {
        return a.format == a.type && a.rows > kFewRows && suits_cublas(a);
-     }},
-    {LinearKernel::GemvPlain, "gemv_plain", [](const LinearLaunch&, const Gpu&) { return true; }},
+     },
+     true},
+    {LinearKernel::GemvPlain, "gemv_plain", [](const LinearLaunch&, const Gpu&) { return true; },
+     true},
 };
 
 }  // namespace
@@ -52,6 +56,7 @@ LinearKernel select_linear(const LinearLaunch& asked, const Gpu& gpu) {
   LinearLaunch launch = asked;
   if (launch.pinned) launch.rows = kPinnedRows;
   for (const Variant& variant : kVariants) {
+    if (launch.pinned && !variant.pinned) continue;
     if (variant.supports(launch, gpu)) return variant.kernel;
   }
   return LinearKernel::GemvPlain;

@@ -3,19 +3,19 @@
 //
 // One block a multiprocessor. A producer warp fetches tiles of 16 weight rows x 2048 columns, one
 // bulk copy each, into a ring in shared memory, without waiting for the kernel ahead. Sixteen
-// consumer warps take 128 columns of a tile each and multiply on the tensor cores, the 16 weight
-// rows by up to 8 activation rows. Codes are multiplied as whole numbers, scales are applied to
-// sums of 16 or 32 products, in float32. Activations are f16 with a power of two for every 128, so
-// that none overflows and what a 16-bit number held before is kept. The order of every sum is fixed
-// and the same for any number of rows.
-#include <algorithm>
-
+// consumer warps multiply on the tensor cores, 128 columns of the 16 weight rows at a time by up to
+// 8 activation rows. Codes are multiplied as whole numbers, scales are applied to sums of 16 or 32
+// products, in float32. A finisher warp adds up what the consumers leave of 16 weight rows and
+// writes results, while they are at the next: no meeting of the block in between. Activations are
+// f16 with a power of two for every 128, so that none overflows and what a 16-bit number held
+// before is kept. The order of every sum is fixed and the same for any number of rows.
 #include "cuda/kernels/built_for.h"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/number.cuh"
 #include "cuda/kernels/device/ptx.cuh"
 #include "cuda/kernels/device/tile_product.cuh"
+#include "cuda/kernels/device/tile_ring.cuh"
 #include "cuda/kernels/device/tile_rows.cuh"
 #include "cuda/kernels/linear.h"
 
@@ -25,158 +25,6 @@ namespace {
 constexpr int kConsumerThreads = kWarps * 32;
 constexpr int kStagingThreads = kConsumerThreads + 32;  // and the finisher
 constexpr int kThreads = kStagingThreads + 32;          // and the producer
-constexpr int kTileCols = kWarps * tiles::kPartCols;
-constexpr int kFewestSlots = 3, kMostSlots = 12;
-constexpr int kMostSets = 4;  // of partial sums
-
-// Where a group has few tiles, two teams of 8 warps take turns at groups, and a warp takes two
-// parts of a tile: half as many partial sums and meetings.
-constexpr int kMostTeams = 2, kMostTeamTiles = 2;
-
-// See gemv_sm90: more than half of the shared memory, and little enough for attention beside it.
-constexpr int kBlockBytes = 160 * 1024;
-constexpr int kMostBlockBytes = 226 * 1024;
-
-constexpr int kPartialRow = 20;  // floats: 16, and no bank twice
-
-// Shared memory: the ring, sets of partial sums, the activations, their scales (a part's 8 rows
-// together) and their sums: see Activations.
-struct Layout {
-  int parts;    // of a row of the matrix
-  int records;  // of a group of rows
-  int record_bytes, tile_records;
-  int tiles;  // of a group
-  int teams;
-  int slots, slot_bytes;
-  int sets, set_floats;
-  int partials_at, activations_at, activation_row, scales_at, sums_at, bytes;
-  int groups, groups_each;  // as in gemv_sm90
-};
-
-template <class F>
-Layout layout_for(const LinearLaunch& a, int blocks) {
-  Layout layout;
-  layout.records = static_cast<int>((a.ins + F::kRecordCols - 1) / F::kRecordCols);
-  layout.parts = layout.records * F::kParts;
-  layout.record_bytes = F::kRecordBytes;
-  layout.tile_records = std::min(layout.records, kTileCols / F::kRecordCols);
-  layout.slot_bytes = (layout.tile_records * F::kRecordBytes + 127) / 128 * 128;
-  layout.groups = static_cast<int>((a.outs + tiles::kRows - 1) / tiles::kRows);
-  constexpr int kFewGroups = 8;
-  const int each = layout.groups / blocks;
-  layout.groups_each = each < kFewGroups ? each : each * 3 / 4;
-
-  layout.tiles = (layout.parts + kWarps - 1) / kWarps;
-  layout.teams = layout.tiles <= kMostTeamTiles ? kMostTeams : 1;
-  layout.sets = a.rows <= 4 || layout.teams > 1 ? kMostSets : kMostSets - 1;
-  layout.set_floats = kWarps / layout.teams * a.rows * kPartialRow;
-  const int partials = layout.sets * layout.set_floats * 4;
-  layout.activation_row = layout.parts * tiles::kPartCols + 32;
-  const int64_t activations = int64_t{a.rows} * layout.activation_row * 2;
-  const int scales = layout.parts * kMostRows * 4;
-  const int sums = layout.parts * (kSumsByProduct<F> ? a.rows : kMostRows) *
-                   (tiles::kPartCols / F::Scales::kCols) * 4;
-  const int64_t others = partials + activations + scales + sums;
-  const bool usual = others + kFewestSlots * layout.slot_bytes <= kBlockBytes;
-  const int64_t slots = ((usual ? kBlockBytes : kMostBlockBytes) - others) / layout.slot_bytes;
-  layout.slots = static_cast<int>(std::clamp<int64_t>(slots, 0, kMostSlots));
-  layout.partials_at = layout.slots * layout.slot_bytes;
-  layout.activations_at = layout.partials_at + partials;
-  layout.scales_at = static_cast<int>(layout.activations_at + activations);
-  layout.sums_at = layout.scales_at + scales;
-  layout.bytes = layout.sums_at + sums;
-  return layout;
-}
-
-// A place in the ring, and how often it was passed.
-struct Turn {
-  int slot = 0;
-  unsigned lap = 0;
-  __device__ void next(int slots) {
-    if (++slot == slots) {
-      slot = 0;
-      ++lap;
-    }
-  }
-  // At most as many as there are.
-  __device__ void skip(int count, int slots) {
-    slot += count;
-    if (slot >= slots) {
-      slot -= slots;
-      ++lap;
-    }
-  }
-};
-
-constexpr int kNoMore = -1;
-
-// The groups that a block multiplies, one after the other: its own, then what the ticket gives.
-struct Groups {
-  int taken = 0;
-  unsigned ticket = 0;  // in lane 0, asked for one group ahead of its use
-
-  // For whole warps.
-  __device__ int next(const LinearLaunch& a, const Layout& layout) {
-    const int own = layout.groups_each, shared = own * static_cast<int>(gridDim.x);
-    int group = static_cast<int>(blockIdx.x) * own + taken;
-    if (own == 0 && taken == 0) draw(a);
-    if (taken >= own) {
-      const int drawn = static_cast<int>(__shfl_sync(~0u, ticket, 0));
-      group = shared + drawn;
-      if (group >= layout.groups) {
-        const int last = layout.groups - shared + static_cast<int>(gridDim.x) - 1;
-        if (drawn == last && threadIdx.x % 32 == 0) *a.ticket = 0;
-        return kNoMore;
-      }
-    }
-    if (++taken >= own) draw(a);
-    return group;
-  }
-
- private:
-  __device__ void draw(const LinearLaunch& a) {
-    if (threadIdx.x % 32 == 0) ticket = atomicAdd(a.ticket, 1u);
-  }
-};
-
-// For one warp; one lane issues all copies, always the same.
-__device__ void fetch(const LinearLaunch& a, const Layout& layout, char* ring, int* group_at,
-                      uint64_t* full, uint64_t* empty) {
-  const uint64_t policy = evict_first_policy();
-  const char* weight = static_cast<const char*>(a.weight);
-  const int64_t group_bytes = int64_t{layout.records} * layout.record_bytes;
-  Turn turn;
-  Groups groups;
-  for (;;) {
-    const int group = groups.next(a, layout);
-    if (group == kNoMore) break;
-    for (int record = 0; record < layout.records;
-         record += layout.tile_records, turn.next(layout.slots)) {
-      const int records = min(layout.tile_records, layout.records - record);
-      const uint32_t bytes = static_cast<uint32_t>(records * layout.record_bytes);
-      if (turn.lap > 0) barrier_wait(&empty[turn.slot], (turn.lap - 1) & 1);
-      if (elect_lane()) {
-        group_at[turn.slot] = group;
-        barrier_expect_bytes(&full[turn.slot], bytes);
-        bulk_copy(ring + turn.slot * layout.slot_bytes,
-                  weight + group * group_bytes + int64_t{record} * layout.record_bytes, bytes,
-                  &full[turn.slot], policy);
-      }
-      __syncwarp();
-    }
-  }
-  // Each team waits where its next group would begin.
-  for (int team = 0; team < layout.teams; ++team) {
-    if (turn.lap > 0) barrier_wait(&empty[turn.slot], (turn.lap - 1) & 1);
-    if (elect_lane()) {
-      group_at[turn.slot] = kNoMore;
-      barrier_arrive(&full[turn.slot]);
-    }
-    __syncwarp();
-    if (layout.teams > 1) turn.skip(layout.tiles, layout.slots);
-  }
-}
-
 // What passes between consumers and finisher: a ring of sets of partial sums.
 struct Sets {
   float* partials;  // [sets, warp, row, kPartialRow]
@@ -270,7 +118,9 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int team = static_cast<int>(threadIdx.x) / (32 * kTeamWarps);
   const int warp = static_cast<int>(threadIdx.x) / 32 % kTeamWarps;
-  const uint32_t full = held_address(full_at), empty = held_address(empty_at);
+  const int first_slot = team * layout.slots;
+  const uint32_t full = held_address(full_at + first_slot);
+  const uint32_t empty = held_address(empty_at + first_slot);
   const uint32_t drained = held_address(sets.drained), ready = held_address(sets.ready);
   // Lanes without a row of their own take the last one's: their results go nowhere.
   const int row = min(lane / 4, a.rows - 1), first = lane % 4 * 2;
@@ -280,18 +130,16 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
           lane % 4 * 16,
       activations.sums + (kSumsByProduct<F> ? row * kBlockSums + lane % 4 * 4 : first * 4),
       kBlockSums * (kSumsByProduct<F> ? a.rows : kMostRows), activations.scales + first};
-  const char* records = ring + warp * kParts / F::kParts * F::kRecordBytes;
+  const char* records =
+      ring + first_slot * layout.slot_bytes + warp * kParts / F::kParts * F::kRecordBytes;
   const int part_of_record = warp * kParts % F::kParts;
   float* partials = sets.partials + (warp * a.rows + first) * kPartialRow + lane / 4;
   const int mine = min(a.rows - first, 2);  // of the rows of this lane's totals
   Turn turn, set;
-  if (team > 0) {
-    turn.skip(layout.tiles, layout.slots);
-    set.next(layout.sets);
-  }
+  if (team > 0) set.next(layout.sets);
   for (;;) {
     barrier_wait(full + turn.slot * 8, turn.lap & 1);
-    const int group = group_at[turn.slot];
+    const int group = group_at[first_slot + turn.slot];
     if (warp == 0) {
       if (set.lap > 0) barrier_wait(drained + set.slot * 8, (set.lap - 1) & 1);
       if (lane == 0) {
@@ -319,7 +167,6 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     __syncwarp();
     if (lane == 0) barrier_arrive(ready + set.slot * 8);
     set.skip(kTeams, layout.sets);
-    if (kTeams > 1) turn.skip(layout.tiles, layout.slots);
   }
 }
 
@@ -332,7 +179,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   __shared__ __align__(8) uint64_t begun[kMostSets], ready[kMostSets], drained[kMostSets];
   __shared__ int group_at[kMostSlots], set_groups[kMostSets];
   __shared__ float squares[kMostRows][kWarps];
-  if (threadIdx.x < layout.slots) {
+  if (threadIdx.x < layout.slots * layout.teams) {
     barrier_init(&full[threadIdx.x], 1);
     barrier_init(&empty[threadIdx.x], kWarps / layout.teams);
     barrier_init_fence();
@@ -394,9 +241,7 @@ bool supports_gemv_q_sm90(const LinearLaunch& a, int compute_capability) {
   if (!kHasSm90a || compute_capability != 90 || a.rows > kMostRows) return false;
   if (a.type != DType::BF16 || (a.epilogue == Epilogue::Gated && a.outs % 2 != 0)) return false;
   bool fits = false;
-  return tiles::dispatch(
-             a.format,
-             [&](auto f) { fits = layout_for<decltype(f)>(a, 1).slots >= kFewestSlots; }) &&
+  return tiles::dispatch(a.format, [&](auto f) { fits = layout_for<decltype(f)>(a, 1).enough; }) &&
          fits;
 }
 

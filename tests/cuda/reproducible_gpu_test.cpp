@@ -104,7 +104,7 @@ void check_settings(const RandomLlama& shape) {
 
 TEST_CASE("reproducible texts do not depend on their neighbours") {
   RandomLlama shape;
-  shape.type = GENERATE(DType::BF16, DType::F16, DType::F32);
+  shape.type = GENERATE(DType::BF16, DType::F16, DType::F32, DType::Q4_K, DType::Q8_0);
   shape.vocab = 1000;
   shape.dim = 512;
   shape.ffn_dim = 1536;
