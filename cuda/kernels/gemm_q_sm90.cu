@@ -167,7 +167,7 @@ double cost(const GemmQPlan& plan, int multiprocessors) {
   const double memory = plan.tile_groups * records * F::kRecordBytes / 17;
   const double sums = plan.tile_rows * plan.tile_groups / plan.splits * 2.0;
   return waves * (std::max(chunks * (200 + each * plan.warps), memory) + 4000 + sums +
-                  (plan.splits > 1 ? 2500 + 500 * plan.splits : 0));
+                  (plan.splits > 1 ? 2000 + 900 * plan.splits : 0));
 }
 
 template <class F>

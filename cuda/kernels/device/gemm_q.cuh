@@ -49,19 +49,12 @@ struct GemmShare {
   int first_group, groups;  // of weight rows
   int row_tile;
   int first_record, records;
-  int start;  // of these, the first: blocks side by side do not all ask for the same activations
   __device__ explicit GemmShare(const GemmQPlan& plan)
       : first_group(static_cast<int>(blockIdx.z) * plan.tile_groups),
         groups(min(plan.tile_groups, plan.groups - first_group)),
         row_tile(static_cast<int>(blockIdx.y)),
         first_record(plan.records * static_cast<int>(blockIdx.x) / plan.splits),
-        records(plan.records * (static_cast<int>(blockIdx.x) + 1) / plan.splits - first_record),
-        start(static_cast<int>(blockIdx.z) % records) {}
-
-  // The i-th.
-  __device__ int record(int i) const {
-    return first_record + (start + i < records ? start + i : start + i - records);
-  }
+        records(plan.records * (static_cast<int>(blockIdx.x) + 1) / plan.splits - first_record) {}
 };
 
 template <class F>
@@ -71,7 +64,7 @@ __device__ void fetch_weights(const LinearLaunch& a, const GemmQPlan& plan, cons
   const char* weight = static_cast<const char*>(a.weight);
   RingTurn turn;
   for (int i = 0; i < share.records; ++i, turn.next(plan.weight_slots)) {
-    const int record = share.record(i);
+    const int record = share.first_record + i;
     if (turn.lap > 0) barrier_wait(&ring.empty[turn.slot], (turn.lap - 1) & 1);
     if (elect_lane()) {
       barrier_expect_bytes(&ring.full[turn.slot],
@@ -97,7 +90,7 @@ __device__ void fetch_activations(const LinearLaunch& a, const GemmQPlan& plan,
   RingTurn turn;
   wait_for_kernel_ahead();
   for (int i = 0; i < share.records * kChunks; ++i, turn.next(plan.activation_slots)) {
-    const int chunk = share.record(i / kChunks) * kChunks + i % kChunks;
+    const int chunk = share.first_record * kChunks + i;
     if (turn.lap > 0) barrier_wait(&ring.empty[turn.slot], (turn.lap - 1) & 1);
     if (elect_lane()) {
       barrier_expect_bytes(&ring.full[turn.slot], kChunkBytes<kRows>);
