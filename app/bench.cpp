@@ -107,10 +107,17 @@ bool score(Executor& executor, std::span<const TokenWindow> windows) {
 // Weights of matrices, each of which costs a multiplication and an addition for every row.
 double products_per_row(const Program& program) {
   double products = 0;
+  const auto count = [&](WeightId id) {
+    const TensorView& w = program.weight(id).view;
+    products += static_cast<double>(w.rows) * static_cast<double>(w.cols);
+  };
   for (const Op& op : program.ops) {
-    if (const auto* linear = std::get_if<Linear>(&op)) {
-      const TensorView& w = program.weight(linear->weight).view;
-      products += static_cast<double>(w.rows) * static_cast<double>(w.cols);
+    if (const auto* linear = std::get_if<Linear>(&op)) count(linear->weight);
+    if (const auto* experts = std::get_if<Experts>(&op)) {
+      count(experts->router);
+      for (int i = 0; i < experts->spec.used; ++i) {
+        for (WeightId id : {experts->gate, experts->up, experts->down}) count(id);
+      }
     }
   }
   return products;

@@ -83,6 +83,11 @@ std::vector<int> unrotated_layers(const ModelConfig& c) {
   return layers_where(c, [&](int layer) { return !c.rotates(layer); });
 }
 
+// Without experts.
+std::vector<int> dense_layers(const ModelConfig& c) {
+  return layers_where(c, [&](int layer) { return !c.has_experts(layer); });
+}
+
 const char* name(QkNorm norm) {
   constexpr const char* kNames[] = {"none", "heads", "whole"};
   return kNames[static_cast<size_t>(norm)];
@@ -119,7 +124,12 @@ Json config_json(const ModelConfig& c) {
           {"tied_embeddings", c.tied},
           {"attention_bias", c.attention_bias},
           {"attention_output_bias", c.attention_output_bias},
-          {"mlp_bias", c.mlp_bias}};
+          {"mlp_bias", c.mlp_bias},
+          {"experts", c.experts.count},
+          {"experts_used", c.experts.used},
+          {"expert_ffn_dim", c.experts.ffn_dim},
+          {"expert_weights_normalized", c.experts.normalized},
+          {"dense_layers", dense_layers(c)}};
 }
 
 Json tokenizer_json(const FoundTokenizer& found) {
@@ -248,6 +258,17 @@ std::string scales_text(const ModelConfig& c) {
   return text.empty() ? "" : concat("\n  scales      ", text);
 }
 
+// What a layer has in place of one feed-forward.
+std::string experts_text(const ModelConfig& c) {
+  const ExpertsConfig& e = c.experts;
+  if (e.count == 0) return "";
+  const int dense = static_cast<int>(dense_layers(c).size());
+  return concat("\n  experts     ", e.used, " of ", e.count, " for a token, feed-forward ",
+                e.ffn_dim,
+                dense == 0 ? "" : concat(", in ", c.layers - dense, " of ", c.layers, " layers"),
+                e.normalized ? ", weights add up to 1" : "");
+}
+
 std::string report_text(const OpenedModel& opened, const FoundTokenizer& found,
                         const InspectFlags& flags) {
   const ModelConfig& c = opened.model.config;
@@ -257,8 +278,8 @@ std::string report_text(const OpenedModel& opened, const FoundTokenizer& found,
       ", ", opened.gguf ? concat("GGUF v", opened.gguf->version()) : "Hugging Face safetensors",
       ")\n  parameters  ", count_elements(file), " in ", size_text(file.bytes()),
       "\n  layers      ", c.layers, ", width ", c.dim, ", feed-forward ", c.ffn_dim,
-      "\n  attention   ", attention_text(c), "\n  rope        ", rope_text(c), scales_text(c),
-      "\n  context     ", context_text(c), "\n  vocabulary  ", c.vocab,
+      experts_text(c), "\n  attention   ", attention_text(c), "\n  rope        ", rope_text(c),
+      scales_text(c), "\n  context     ", context_text(c), "\n  vocabulary  ", c.vocab,
       c.tied ? ", the head is the embedding" : "",
       c.logit_softcap != 0 ? concat(", logits capped at ", c.logit_softcap) : "", "\n");
   if (found.tokens.tokenizer) {

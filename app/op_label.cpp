@@ -21,6 +21,7 @@ std::string_view weight_name(const Program& program, const Op& op) {
   return std::visit(
       [&](const auto& o) -> std::string_view {
         if constexpr (requires { o.weight; }) return program.weight(o.weight).name;
+        if constexpr (requires { o.router; }) return program.weight(o.router).name;
         return "";
       },
       op);

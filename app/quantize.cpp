@@ -14,7 +14,6 @@
 #include "app/signals.h"
 #include "engine/error.h"
 #include "engine/printable.h"
-#include "models/mapped_file.h"
 
 namespace skald {
 namespace {
@@ -66,9 +65,7 @@ bool write_tensors(const OpenedModel& opened, const QuantizePlan& plan, int thre
       slice.resize(static_cast<size_t>(rows * row));
       maker.make(tensor, first, rows, slice.data());
       file.write(places[i].offset + first * row, slice);
-      if (mapped && tensor.values.empty()) {
-        drop_pages({tensor.source.row(first), static_cast<size_t>(rows * tensor.source.row_bytes)});
-      }
+      if (mapped && tensor.values.empty()) tensor.drop_source(first, rows);
       done += rows * row;
       progress.show(done, plan.tensor_bytes(), tensor.name);
     }

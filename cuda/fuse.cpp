@@ -1,5 +1,7 @@
 #include "cuda/fuse.h"
 
+#include <algorithm>
+
 #include "engine/error.h"
 
 namespace skald::cuda {
@@ -11,6 +13,12 @@ class Fuser {
       : ops_(program.ops), buffers_(buffers), hidden_(*op_output(ops_.front())) {}
 
   std::vector<FusedOp> run() {
+    const auto routed = std::find_if(
+        ops_.begin(), ops_.end(), [](const Op& op) { return std::holds_alternative<Experts>(op); });
+    if (routed != ops_.end()) {
+      fail(Exit::Failed, "CUDA has no kernel for routed experts, which op ", routed - ops_.begin(),
+           " of this model needs; use --device cpu");
+    }
     while (at_ < ops_.size()) {
       if (const auto* embed = get<Embed>(at_)) {
         emit(*embed, 1);

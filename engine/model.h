@@ -15,6 +15,15 @@ namespace skald {
 
 enum class QkNorm : uint8_t { None, Heads, Whole };  // of queries and keys, before they rotate
 
+// Layers whose feed-forward is one of experts.
+struct ExpertsConfig {
+  int count = 0;  // of a layer; 0: there are none
+  int used = 0;   // for a token
+  int64_t ffn_dim = 0;
+  bool normalized = false;  // ExpertsSpec's
+  std::vector<bool> dense;  // of each layer, whether it has none; empty: all have
+};
+
 // What at least two families share; what one alone needs stays in its file in models/.
 struct ModelConfig {
   std::string architecture;  // as the file names it: "llama", "mistral"
@@ -50,6 +59,7 @@ struct ModelConfig {
   float rope_base = 10000;
   float window_rope_base = 0;         // of window_rope
   std::string rope_scaling = "none";  // for people; its effect is in rope
+  ExpertsConfig experts;
 
   int window_of(int layer) const {
     return windows.empty() ? window : windows[static_cast<size_t>(layer)];
@@ -57,6 +67,10 @@ struct ModelConfig {
   float scale_of_scores() const {
     return attention_scale != 0 ? attention_scale
                                 : static_cast<float>(1 / std::sqrt(static_cast<double>(head_dim)));
+  }
+  bool has_experts(int layer) const {
+    return experts.count > 0 &&
+           (experts.dense.empty() || !experts.dense[static_cast<size_t>(layer)]);
   }
   bool rotates(int layer) const {
     return unrotated.empty() || !unrotated[static_cast<size_t>(layer)];

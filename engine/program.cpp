@@ -31,6 +31,11 @@ int64_t Program::weight_bytes() const {
                    [&](const RmsNorm& o) { count(o.weight); },
                    [&](const HeadNorm& o) { count(o.weight); },
                    [&](const Linear& o) { count(o.weight), count(o.bias); },
+                   [&](const Experts& o) {
+                     count(o.router);
+                     for (int i = 0; i < o.spec.used; ++i)
+                       count(o.gate), count(o.up), count(o.down);
+                   },
                    [&](const Logits& o) { count(o.weight); },
                    [](const auto&) {},
                },
@@ -48,6 +53,7 @@ std::string_view op_name(const Op& op) {
                         [](const Rope&) { return "rope"; },
                         [](const Attention&) { return "attention"; },
                         [](const GatedAct&) { return "gated_act"; },
+                        [](const Experts&) { return "experts"; },
                         [](const Add&) { return "add"; },
                         [](const Logits&) { return "logits"; },
                     },
@@ -108,6 +114,45 @@ WeightId ProgramBuilder::weight_rows(const std::string& name, int64_t rows, int6
   return id;
 }
 
+WeightId ProgramBuilder::expert_weights(const std::string& stack,
+                                        const std::function<std::string(int)>& single, int count,
+                                        int64_t rows, int64_t cols) {
+  check(count > 0, "a layer of experts has some");
+  const auto first = static_cast<WeightId>(program_.weights.size());
+  const Tensor* tensor = file_.find(stack);
+  if (!tensor && file_.find(single(0))) {
+    for (int e = 0; e < count; ++e) {
+      const std::string name = single(e);
+      weight(name, rows, cols);
+      const DType type = program_.weights.back().view.type,
+                  wanted = program_.weight(first).view.type;
+      if (type == wanted) continue;
+      fail(Exit::Model, file_.find(name)->file, ": tensor '", name, "' is ", skald::name(type),
+           ", expected ", skald::name(wanted), " as the layer's first expert has");
+    }
+    return first;
+  }
+  const auto shape = [&] { return concat("[", count, ", ", rows, ", ", cols, "]"); };
+  if (!tensor) {
+    fail(Exit::Model, file_.path(), ": tensor '", stack, "' is missing (expected ", shape(),
+         "); the file is incomplete or of another architecture");
+  }
+  const std::vector<int64_t>& is = tensor->shape;
+  if (is != std::vector<int64_t>{count, rows, cols}) {
+    std::string text;
+    for (int64_t size : is) text += concat(text.empty() ? "[" : ", ", size);
+    fail(Exit::Model, tensor->file, ": tensor '", stack, "' is ", text, "], expected ", shape(),
+         " by the model's configuration");
+  }
+  for (int e = 0; e < count; ++e) {
+    TensorView view = tensor->view;
+    view.data = view.row(e * rows);
+    view.rows = rows;
+    program_.weights.push_back({concat(stack, "[", e, "]"), view});
+  }
+  return first;
+}
+
 int ProgramBuilder::rope(RopeSpec spec) {
   program_.ropes.push_back(std::move(spec));
   return static_cast<int>(program_.ropes.size() - 1);
@@ -151,6 +196,20 @@ Program ProgramBuilder::finish() && {
             },
             [&](const GatedAct& o) {
               return cols(o.gate) == cols(o.up) && cols(o.up) == cols(o.out);
+            },
+            [&](const Experts& o) {
+              const TensorView gate = view(o.gate);
+              const auto alike = [&](WeightId first, int64_t rows, int64_t width) {
+                for (int e = 0; e < o.spec.count; ++e) {
+                  const TensorView v = view(o.of(first, e));
+                  if (v.rows != rows || v.cols != width || v.type != view(first).type) return false;
+                }
+                return true;
+              };
+              return o.in != o.out && cols(o.in) == cols(o.out) && o.spec.used > 0 &&
+                     o.spec.used <= o.spec.count && view(o.router).rows == o.spec.count &&
+                     view(o.router).cols == cols(o.in) && alike(o.gate, gate.rows, cols(o.in)) &&
+                     alike(o.up, gate.rows, cols(o.in)) && alike(o.down, cols(o.in), gate.rows);
             },
             [&](const Add& o) { return cols(o.x) == cols(o.y); },
             [&](const Logits& o) { return view(o.weight).cols == cols(o.in); },

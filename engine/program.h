@@ -84,6 +84,34 @@ struct GatedAct {
   ActId out, gate, up;
   Activation activation;
 };
+// How rows are shared out: a row goes to the `used` experts whose router logits are largest.
+struct ExpertsSpec {
+  int count = 0;
+  int used = 0;
+  bool normalized = false;  // the weights of those that are used add up to 1
+  Activation activation = Activation::Silu;
+
+  bool operator==(const ExpertsSpec&) const = default;
+};
+
+// A gated feed-forward of experts: out is the sum of weight[e] * y[e] over a row's experts, in the
+// order of their numbers; y[e] = down[e] · (activation(gate[e] · in) * (up[e] · in)), and weight is
+// the softmax of router · in over all experts, then divided by the sum of those used if normalized.
+// The router's product and all about it are float32, whatever a backend does with matrices.
+//
+// gate, up and down are the first expert's; the others' weights have the next numbers. They are
+// alike in format and shape, and lie behind each other where the file stacks them.
+struct Experts {
+  ActId out, in;      // two buffers
+  WeightId router;    // [count, dim]
+  WeightId gate, up;  // [ffn_dim, dim]
+  WeightId down;      // [dim, ffn_dim]
+  ExpertsSpec spec;
+
+  WeightId of(WeightId first, int expert) const {
+    return static_cast<WeightId>(static_cast<int32_t>(first) + expert);
+  }
+};
 // x += scale * y
 struct Add {
   ActId x, y;
@@ -98,7 +126,8 @@ struct Logits {
   float softcap = 0;
 };
 
-using Op = std::variant<Embed, RmsNorm, HeadNorm, Linear, Rope, Attention, GatedAct, Add, Logits>;
+using Op =
+    std::variant<Embed, RmsNorm, HeadNorm, Linear, Rope, Attention, GatedAct, Experts, Add, Logits>;
 
 struct ActSpec {
   std::string name;
@@ -129,8 +158,10 @@ struct Program {
   const Weight& weight(WeightId id) const { return weights[static_cast<size_t>(id)]; }
   // Chooses the frequencies; an executor calls it once, as soon as it knows its context.
   void bind_context(int64_t context);
-  int64_t vocab() const;         // rows of the Logits op's weight
-  int64_t weight_bytes() const;  // that one decode step reads: an embedding counts one row
+  int64_t vocab() const;  // rows of the Logits op's weight
+  // That one decode step reads: an embedding counts one row, experts count as far as a row has
+  // them.
+  int64_t weight_bytes() const;
 };
 
 std::string_view op_name(const Op& op);
@@ -150,6 +181,10 @@ class ProgramBuilder {
   // `count` rows, from `first` on, of a weight that several ops share.
   WeightId weight_rows(const std::string& name, int64_t rows, int64_t cols, int64_t first,
                        int64_t count);
+  // `count` matrices, one of each expert: a stack of that name, or else weights of their own,
+  // called as `single` says. The first one's number; the others have the next ones.
+  WeightId expert_weights(const std::string& stack, const std::function<std::string(int)>& single,
+                          int count, int64_t rows, int64_t cols);
   int rope(RopeSpec spec);
   int kv_layer(KvLayer layer);
   void add(Op op) { program_.ops.push_back(op); }

@@ -116,6 +116,36 @@ void Blocks::mlp(int layer, ActId in) {
   linear(h_, gate_, layer, "ffn_down", c.mlp_bias);
 }
 
+ActId Blocks::routed() {
+  if (!has_routed_) routed_ = builder_.act("routed", config_.dim);
+  has_routed_ = true;
+  return routed_;
+}
+
+// "blk.0.ffn_gate_exps.weight" of all experts, or older files' "blk.0.ffn_gate.7.weight" of one.
+WeightId Blocks::expert_weights(int layer, std::string_view part, int64_t rows, int64_t cols) {
+  const std::string name = layer_name(layer, part);
+  for (const char* bias : {"_exps.bias", ".0.bias"}) {
+    if (!file_.find(name + bias)) continue;
+    fail(Exit::Model, file_.path(), ": tensor '", name, bias, "' is not supported");
+  }
+  return builder_.expert_weights(
+      name + "_exps.weight", [&](int e) { return concat(name, ".", e, ".weight"); },
+      config_.experts.count, rows, cols);
+}
+
+void Blocks::experts(int layer, ActId in) {
+  const ExpertsConfig& e = config_.experts;
+  const int64_t dim = config_.dim;
+  Experts op{h_, in};
+  op.router = builder_.weight(layer_name(layer, "ffn_gate_inp.weight"), e.count, dim);
+  op.gate = expert_weights(layer, "ffn_gate", e.ffn_dim, dim);
+  op.up = expert_weights(layer, "ffn_up", e.ffn_dim, dim);
+  op.down = expert_weights(layer, "ffn_down", dim, e.ffn_dim);
+  op.spec = {e.count, e.used, e.normalized, config_.activation};
+  builder_.add(op);
+}
+
 void Blocks::add() { builder_.add(Add{x_, h_, config_.residual_scale}); }
 
 Program Blocks::finish() && {

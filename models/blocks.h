@@ -17,12 +17,14 @@ class Blocks {
 
   ActId x() const { return x_; }  // the residual stream
   ActId h() const { return h_; }  // what a part of a layer makes before it is added
+  ActId routed();                 // what experts read, which is not h
   ProgramBuilder& builder() { return builder_; }
 
   void embed();                                                        // x = rows of the embedding
   void norm(ActId out, ActId in, int layer, std::string_view weight);  // "attn_norm"
   void attention(int layer, ActId in);                                 // h = attention of in
   void mlp(int layer, ActId in);                                       // h = feed-forward of in
+  void experts(int layer, ActId in);                                   // h = theirs; in is routed()
   void add();                                                          // x += h
   Program finish() &&;                                                 // norm and logits of x
 
@@ -31,6 +33,7 @@ class Blocks {
 
  private:
   bool fused(std::string_view name, int layer, ActId in, std::initializer_list<ActId> outs);
+  WeightId expert_weights(int layer, std::string_view part, int64_t rows, int64_t cols);
   void qk_norm(ActId act, int heads, int layer, std::string_view weight);
 
   const ModelConfig& config_;
@@ -39,6 +42,8 @@ class Blocks {
   ActId x_, h_, q_, k_, v_, attended_;
   ActId gate_{}, up_{};  // of the first mlp() on
   bool has_mlp_ = false;
+  ActId routed_{};  // of the first routed() on
+  bool has_routed_ = false;
   WeightId embedding_ = WeightId::None;
   int rope_ = 0, window_rope_ = 0;  // the same where all layers have one
 };

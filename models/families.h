@@ -11,10 +11,12 @@ extern const Family kGemma3;
 extern const Family kGranite;
 extern const Family kLlama;
 extern const Family kMistral;
+extern const Family kMixtral;
 extern const Family kOlmo2;
 extern const Family kPhi3;
 extern const Family kQwen2;
 extern const Family kQwen3;
+extern const Family kQwen3Moe;
 extern const Family kSmolLM3;
 
 }  // namespace skald

@@ -129,12 +129,18 @@ std::string_view difference(const ModelConfig& a, const ModelConfig& b) {
                       near(a.residual_scale, b.residual_scale) &&
                       near(a.logit_scale, b.logit_scale);
   if (!scales) return "scales";
+  const ExpertsConfig &e = a.experts, &f = b.experts;
+  if (e.count != f.count || e.used != f.used || e.ffn_dim != f.ffn_dim ||
+      e.normalized != f.normalized) {
+    return "experts";
+  }
   if (a.attention_softcap != b.attention_softcap || a.logit_softcap != b.logit_softcap) {
     return "soft caps";
   }
   for (int layer = 0; layer < a.layers; ++layer) {
     if (a.window_of(layer) != b.window_of(layer)) return "windows";
     if (a.rotates(layer) != b.rotates(layer)) return "layers without rope";
+    if (a.has_experts(layer) != b.has_experts(layer)) return "layers without experts";
   }
   if (a.context != b.context || a.short_context != b.short_context) return "context length";
   const bool ropes = same_rope(a.rope, b.rope) && same_rope(a.window_rope, b.window_rope) &&

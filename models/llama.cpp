@@ -1,10 +1,11 @@
 // Llama 1, 2, 3.x and all that share its layers: TinyLlama, OpenLLaMA, CodeLlama, SmolLM2. In GGUF
-// Mistral is one of them too.
+// Mistral and Mixtral are of them too.
 #include "models/llama.h"
 
 #include "engine/error.h"
 #include "models/blocks.h"
 #include "models/config.h"
+#include "models/experts.h"
 #include "models/families.h"
 #include "models/gguf.h"
 #include "models/gguf_export.h"
@@ -21,10 +22,7 @@ ModelConfig from_hf(const HfConfig& config) { return read_common_hf(config); }
 
 ModelConfig from_gguf(const GgufFile& file) {
   ModelConfig c = read_common_gguf(file);
-  if (file.metadata().uint_or("llama.expert_count", 0) > 0) {
-    fail(Exit::Model, file.path(),
-         ": a mixture of experts is not supported in architecture 'llama'");
-  }
+  c.experts = read_gguf_experts(file, c.ffn_dim);
   c.rope.interleaved = true;
   return c;
 }
@@ -45,8 +43,13 @@ Program build_llama(const ModelConfig& c, const WeightFile& file) {
     b.norm(b.h(), b.x(), layer, "attn_norm");
     b.attention(layer, b.h());
     b.add();
-    b.norm(b.h(), b.x(), layer, "ffn_norm");
-    b.mlp(layer, b.h());
+    if (c.has_experts(layer)) {
+      b.norm(b.routed(), b.x(), layer, "ffn_norm");
+      b.experts(layer, b.routed());
+    } else {
+      b.norm(b.h(), b.x(), layer, "ffn_norm");
+      b.mlp(layer, b.h());
+    }
     b.add();
   }
   return std::move(b).finish();

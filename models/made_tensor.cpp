@@ -11,6 +11,7 @@
 #include "engine/error.h"
 #include "engine/printable.h"
 #include "engine/quant/encode.h"
+#include "models/mapped_file.h"
 
 namespace skald {
 namespace {
@@ -22,7 +23,7 @@ int64_t halves_index(int64_t to, int64_t count, int heads) {
   return to - i + i % 2 * (head_dim / 2) + i / 2;
 }
 
-int64_t source_row(const MadeTensor& tensor, int64_t row) {
+int64_t row_in_source(const MadeTensor& tensor, int64_t row) {
   const bool moved = tensor.interleaved_heads > 0 && tensor.rows() > 1;
   return moved ? halves_index(row, tensor.rows(), tensor.interleaved_heads) : row;
 }
@@ -34,7 +35,7 @@ void read_row(const MadeTensor& tensor, int64_t row, float* out, std::vector<flo
     return;
   }
   const TensorView& source = tensor.source;
-  info(source.type).decode_row(source.row(source_row(tensor, row)), out, cols);
+  info(source.type).decode_row(tensor.source_row(row_in_source(tensor, row)), out, cols);
   if (tensor.interleaved_heads > 0 && tensor.rows() == 1) {
     scratch.assign(out, out + cols);
     for (int64_t i = 0; i < cols; ++i) {
@@ -51,6 +52,15 @@ float largest_of(DType type) {
 }
 
 }  // namespace
+
+void MadeTensor::drop_source(int64_t first, int64_t rows) const {
+  while (rows > 0) {
+    const int64_t here = stack.empty() ? rows : std::min(rows, source.rows - first % source.rows);
+    drop_pages({source_row(first), static_cast<size_t>(here * source.row_bytes)});
+    first += here;
+    rows -= here;
+  }
+}
 
 TensorMaker::TensorMaker(int threads)
     : pool_(std::make_unique<cpu::ThreadPool>(threads > 0 ? threads : cpu::available_threads())) {}
@@ -79,7 +89,7 @@ void TensorMaker::make(const MadeTensor& tensor, int64_t first, int64_t rows, st
       for (int64_t r = start; r < std::min(rows, start + piece); ++r) {
         std::byte* to = out + r * bytes;
         if (copied) {
-          std::memcpy(to, tensor.source.row(source_row(tensor, first + r)),
+          std::memcpy(to, tensor.source_row(row_in_source(tensor, first + r)),
                       static_cast<size_t>(bytes));
           continue;
         }

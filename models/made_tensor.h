@@ -3,6 +3,7 @@
 // be in memory.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -18,16 +19,28 @@ struct MadeTensor {
   DType type = DType::F32;     // that it is to have; one with an encoder, or the source's own
   TensorView source;           // borrowed; of no data where `values` are the tensor
   std::vector<float> values = {};
+  // Where tensors that lie apart are stacked: all of them, alike in format and shape; source is the
+  // first.
+  std::vector<TensorView> stack = {};
   // Rows (of a bias: elements) of each of so many heads go from the order of Hugging Face, whose
   // rotated pairs are (i, i + n/2), to (2i, 2i + 1). 0: as they are.
   int interleaved_heads = 0;
   float added = 0;        // to each weight
   std::string file = {};  // of the source, for messages
 
-  int64_t rows() const { return values.empty() ? source.rows : 1; }
+  int64_t rows() const {
+    if (!values.empty()) return 1;
+    return source.rows * std::max<int64_t>(1, std::ssize(stack));
+  }
   int64_t cols() const { return shape.back(); }
   int64_t elements() const { return rows() * cols(); }
   int64_t bytes() const { return rows() * row_bytes(type, cols()); }
+  const std::byte* source_row(int64_t row) const {
+    return stack.empty() ? source.row(row)
+                         : stack[static_cast<size_t>(row / source.rows)].row(row % source.rows);
+  }
+  // Has the system drop the pages of `rows` rows of a mapped source.
+  void drop_source(int64_t first, int64_t rows) const;
   // Whether its bytes are the source's.
   bool copied() const { return values.empty() && source.type == type && added == 0; }
 };

@@ -23,6 +23,23 @@ constexpr NamePart kParts[] = {
     {".post_attention_layernorm", "ffn_norm"},
 };
 
+// Takes a number off the front; -1: there is none.
+int take_number(std::string_view& text) {
+  int number = -1;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || number < 0) return -1;
+  text.remove_prefix(static_cast<size_t>(rest - text.data()));
+  return number;
+}
+
+// Takes off what layers' names begin with, and gives the number; -1: it is none of a layer.
+int take_layer(std::string_view& name) {
+  constexpr std::string_view kPrefix = "model.layers.";
+  if (!name.starts_with(kPrefix)) return -1;
+  name.remove_prefix(kPrefix.size());
+  return take_number(name);
+}
+
 // `rest` is a part's name in Hugging Face's spelling, then ".weight" or ".bias".
 std::string layer_tensor(int layer, std::string_view rest, std::span<const NamePart> parts) {
   for (const auto& [hf, gguf] : parts) {
@@ -40,15 +57,26 @@ std::string tensor_name(std::string_view name, std::span<const NamePart> own) {
   if (name == "model.norm.weight") return "output_norm.weight";
   if (name == "lm_head.weight") return "output.weight";
 
-  constexpr std::string_view kPrefix = "model.layers.";
-  if (!name.starts_with(kPrefix)) return "";
-  name.remove_prefix(kPrefix.size());
-  int layer = 0;
-  const auto [rest, error] = std::from_chars(name.data(), name.data() + name.size(), layer);
-  if (error != std::errc() || layer < 0) return "";
-  name.remove_prefix(static_cast<size_t>(rest - name.data()));
+  const int layer = take_layer(name);
+  if (layer < 0) return "";
   const std::string found = layer_tensor(layer, name, own);
   return found.empty() ? layer_tensor(layer, name, kParts) : found;
+}
+
+std::string expert_tensor_name(std::string_view name, std::string_view experts,
+                               std::span<const NamePart> parts) {
+  const int layer = take_layer(name);
+  if (layer < 0 || !name.starts_with(experts)) return "";
+  name.remove_prefix(experts.size());
+  const int expert = take_number(name);
+  if (expert < 0 || !name.starts_with('.')) return "";
+  name.remove_prefix(1);
+  for (const auto& [hf, gguf] : parts) {
+    if (name.starts_with(hf) && name.substr(hf.size()) == ".weight") {
+      return concat("blk.", layer, ".", gguf, ".", expert, ".weight");
+    }
+  }
+  return "";
 }
 
 std::string text_model_name(std::string_view name) {

@@ -15,6 +15,12 @@ struct NamePart {
 // A family's own parts come before those that most have.
 std::string tensor_name(std::string_view hf_name, std::span<const NamePart> own = {});
 
+// The same of a tensor of one expert: "blk.3.ffn_gate.7.weight" of
+// "model.layers.3.mlp.experts.7.gate_proj.weight", where `experts` is ".mlp.experts." and the parts
+// have "gate_proj"; "" of any other name.
+std::string expert_tensor_name(std::string_view hf_name, std::string_view experts,
+                               std::span<const NamePart> parts);
+
 // "model.layers..." of "language_model.model.layers..." or "model.language_model.layers...", as
 // files with a vision part call the text's tensors; other names stay.
 std::string text_model_name(std::string_view hf_name);

@@ -48,7 +48,12 @@ DType by_rules(const QuantMix& mix, const MixedModel& model, std::string_view na
     DType type = more ? DType::Q6_K : mix.most;
     if (small && layer >= 0 && layer < kFirst) type = DType::Q5_K;
     if (model.small_values && type == DType::Q4_K) type = DType::Q5_K;
-    return type;
+    return model.small_attention ? DType::Q8_0 : type;
+  }
+  if (model.small_attention && is("attn_k.weight")) return DType::Q8_0;
+  if (model.small_attention && is("attn_output.weight") &&
+      (mix.name == "q4_k_m" || mix.name == "q4_k_s")) {
+    return DType::Q5_K;
   }
   if (is("ffn_down")) {
     if (more) return DType::Q6_K;
@@ -95,6 +100,7 @@ MixedModel mixed_model(const ModelConfig& c) {
   const bool llama = c.architecture == "llama" || c.architecture == "mistral";
   const bool shared = (llama && c.heads != c.kv_heads) || c.architecture == "qwen2";
   model.small_values = shared && c.layers == kLayersOf70b;
+  model.small_attention = c.experts.count == 8;
   return model;
 }
 

@@ -28,6 +28,8 @@ struct MixedModel {
   bool tied = false;  // the embedding is the output too
   // The attn_v of Llama's 70B and Qwen2's 72B is small beside what depends on it.
   bool small_values = false;
+  // The attention of Mixtral is small beside its eight experts.
+  bool small_attention = false;
 };
 MixedModel mixed_model(const ModelConfig& config);
 

@@ -10,7 +10,6 @@
 #include "engine/printable.h"
 #include "engine/size_text.h"
 #include "models/made_tensor.h"
-#include "models/mapped_file.h"
 
 namespace skald {
 namespace {
@@ -49,10 +48,7 @@ class QuantizedWeights final : public WeightFile {
         const int64_t rows = std::min(most, tensor.rows() - first);
         maker.make(tensor, first, rows, memory_.data() + done);
         done += rows * row;
-        if (source_->mapped()) {
-          drop_pages(
-              {tensor.source.row(first), static_cast<size_t>(rows * tensor.source.row_bytes)});
-        }
+        if (source_->mapped()) tensor.drop_source(first, rows);
         if (options.progress) options.progress(done, bytes_, tensor.name);
       }
       done = padded(done);

@@ -28,6 +28,7 @@ struct Shape {
   double rope_base, rope_factor;  // llama3 scaling, Gemma 3's: linear; 1: none
   const Family* family = &kLlama;
   int window = 0, period = 1;  // all layers but every period-th have it
+  ExpertsConfig experts = {};
 };
 
 const Shape kShapes[] = {
@@ -42,13 +43,42 @@ const Shape kShapes[] = {
     {"llama-3.1-70b", 80, 8192, 28672, 64, 8, 128, 128256, 131072, false, 5e5, 8},
     {"qwen3-0.6b", 28, 1024, 3072, 16, 8, 128, 151936, 40960, true, 1e6, 1, &kQwen3},
     {"qwen3-8b", 36, 4096, 12288, 32, 8, 128, 151936, 40960, false, 1e6, 1, &kQwen3},
+    {.name = "mixtral-8x7b",
+     .layers = 32,
+     .dim = 4096,
+     .ffn_dim = 14336,
+     .heads = 32,
+     .kv_heads = 8,
+     .head_dim = 128,
+     .vocab = 32000,
+     .context = 32768,
+     .tied = false,
+     .rope_base = 1e6,
+     .rope_factor = 1,
+     .experts = {8, 2, 14336, true, {}}},
+    {.name = "qwen3-30b-a3b",
+     .layers = 48,
+     .dim = 2048,
+     .ffn_dim = 6144,
+     .heads = 32,
+     .kv_heads = 4,
+     .head_dim = 128,
+     .vocab = 151936,
+     .context = 40960,
+     .tied = false,
+     .rope_base = 1e6,
+     .rope_factor = 1,
+     .family = &kQwen3Moe,
+     .experts = {128, 8, 768, true, {}}},
     {"gemma-2-2b", 26, 2304, 9216, 8, 4, 256, 256000, 8192, true, 1e4, 1, &kGemma2, 4096, 2},
     {"gemma-2-9b", 42, 3584, 14336, 16, 8, 256, 256000, 8192, true, 1e4, 1, &kGemma2, 4096, 2},
     {"gemma-3-1b", 26, 1152, 6912, 4, 1, 256, 262144, 32768, true, 1e6, 1, &kGemma3, 512, 6},
     {"gemma-3-4b", 34, 2560, 10240, 8, 4, 256, 262208, 131072, true, 1e6, 8, &kGemma3, 1024, 6},
 };
 
-bool norms_heads(const Shape& s) { return s.family == &kQwen3 || s.family == &kGemma3; }
+bool norms_heads(const Shape& s) {
+  return s.family == &kQwen3 || s.family == &kQwen3Moe || s.family == &kGemma3;
+}
 bool norms_halves_twice(const Shape& s) { return s.family == &kGemma2 || s.family == &kGemma3; }
 
 // A type is one format, or a mix as quantizers make it: `head` for the output (or the embedding
@@ -183,6 +213,10 @@ class RandomWeights final : public WeightFile {
         plan(block + "post_attention_norm.weight", DType::F32, 1, shape.dim);
         plan(block + "post_ffw_norm.weight", DType::F32, 1, shape.dim);
       }
+      if (shape.experts.count > 0) {
+        plan_experts(block, shape, mix.most, more);
+        continue;
+      }
       plan(block + "ffn_gate.weight", mix.most, shape.ffn_dim, shape.dim);
       plan(block + "ffn_up.weight", mix.most, shape.ffn_dim, shape.dim);
       plan(block + "ffn_down.weight", more, shape.dim, shape.ffn_dim);
@@ -194,7 +228,9 @@ class RandomWeights final : public WeightFile {
       std::byte* data = fill == Fill::Noise ? memory_.data() + p.offset : nullptr;
       const TensorView view{data, p.type, p.rows, p.cols, row_bytes(p.type, p.cols)};
       if (data) fill_tensor(data, view);
-      add({p.name, {p.rows, p.cols}, view, path()});
+      std::vector<int64_t> dims{p.rows, p.cols};
+      if (p.stacked > 0) dims = {p.stacked, p.rows / p.stacked, p.cols};
+      add({p.name, std::move(dims), view, path()});
     }
     planned_.clear();
     noise_.clear();
@@ -208,12 +244,21 @@ class RandomWeights final : public WeightFile {
     std::string name;
     DType type;
     int64_t rows, cols, offset;
+    int64_t stacked;  // matrices, of experts; 0: it is one
   };
 
-  void plan(std::string name, DType type, int64_t rows, int64_t cols) {
+  void plan_experts(const std::string& block, const Shape& shape, DType most, DType down) {
+    const ExpertsConfig& e = shape.experts;
+    plan(block + "ffn_gate_inp.weight", DType::F32, e.count, shape.dim);
+    plan(block + "ffn_gate_exps.weight", most, e.count * e.ffn_dim, shape.dim, e.count);
+    plan(block + "ffn_up_exps.weight", most, e.count * e.ffn_dim, shape.dim, e.count);
+    plan(block + "ffn_down_exps.weight", down, e.count * shape.dim, e.ffn_dim, e.count);
+  }
+
+  void plan(std::string name, DType type, int64_t rows, int64_t cols, int64_t stacked = 0) {
     // A format whose blocks do not divide a row gives way to one whose do, as quantizers have it.
     if (cols % info(type).block_elems != 0) type = cols % 32 == 0 ? DType::Q8_0 : DType::F16;
-    planned_.push_back({std::move(name), type, rows, cols, bytes_});
+    planned_.push_back({std::move(name), type, rows, cols, bytes_, stacked});
     bytes_ += (rows * row_bytes(type, cols) + 63) / 64 * 64;
   }
 
@@ -310,6 +355,7 @@ ModelConfig config_of(const Shape& shape) {
   c.rope_scaling = scaling.type;
   c.rope.inv_freq = rope_frequencies(shape.rope_base, shape.head_dim, scaling);
   if (norms_heads(shape)) c.qk_norm = QkNorm::Heads;
+  c.experts = shape.experts;
   if (shape.window == 0) return c;
 
   c.window = shape.window;

@@ -13,10 +13,12 @@ const Family* const kFamilies[] = {
     &kGranite,
     &kLlama,
     &kMistral,
+    &kMixtral,
     &kOlmo2,
     &kPhi3,
     &kQwen2,
     &kQwen3,
+    &kQwen3Moe,
     &kSmolLM3,
 };
 // clang-format on

@@ -195,6 +195,57 @@ CASES = {
         weights="qwen3",
         texts=TEXT,
     ),
+    "qwen3moe": dict(
+        config=small(
+            "Qwen3Moe",
+            model_type="qwen3_moe",
+            head_dim=12,
+            hidden_act="silu",
+            rope_theta=1000000.0,
+            tie_word_embeddings=True,
+            num_experts=4,
+            num_experts_per_tok=2,
+            moe_intermediate_size=8,
+            norm_topk_prob=True,
+            decoder_sparse_step=1,
+            mlp_only_layers=[],
+        ),
+        gguf="qwen3moe",
+        texts=TEXT,
+    ),
+    "qwen3moe-dense": dict(
+        config=small(
+            "Qwen3Moe",
+            model_type="qwen3_moe",
+            head_dim=12,
+            hidden_act="silu",
+            rope_theta=1000000.0,
+            tie_word_embeddings=True,
+            num_experts=4,
+            num_experts_per_tok=3,
+            moe_intermediate_size=8,
+            norm_topk_prob=False,
+            decoder_sparse_step=1,
+            mlp_only_layers=[1],
+            use_sliding_window=True,
+            sliding_window=9,
+        ),
+        texts=TEXT,
+    ),
+    "mixtral": dict(
+        config=small(
+            "Mixtral",
+            num_hidden_layers=1,
+            intermediate_size=8,
+            hidden_act="silu",
+            rope_theta=1000000.0,
+            tie_word_embeddings=True,
+            num_local_experts=4,
+            num_experts_per_tok=2,
+            sliding_window=None,
+        ),
+        texts=TEXT,
+    ),
     "gemma": dict(
         config=small("Gemma", head_dim=12, hidden_act="gelu_pytorch_tanh", hidden_activation=None),
         gguf="gemma",
@@ -269,12 +320,23 @@ def norms_of(c, layer):
         norms[name + "pre_feedforward_layernorm.weight"] = dim
     if kind in ("gemma2", "gemma3_text", "olmo2", "olmo3"):
         norms[name + "post_feedforward_layernorm.weight"] = dim
-    if kind in ("qwen3", "gemma3_text", "olmo2", "olmo3"):
+    if kind in ("qwen3", "qwen3_moe", "gemma3_text", "olmo2", "olmo3"):
         head = c.get("head_dim", dim // c["num_attention_heads"])
         whole = kind.startswith("olmo")
         norms[name + "self_attn.q_norm.weight"] = head * (c["num_attention_heads"] if whole else 1)
         norms[name + "self_attn.k_norm.weight"] = head * (c["num_key_value_heads"] if whole else 1)
     return norms
+
+
+def experts_of(c, layer):
+    """The number of a layer's experts, their size and names; 0: it has a plain feed-forward."""
+    if c["model_type"] == "mixtral":
+        names = "block_sparse_moe.experts.{}.w1 block_sparse_moe.experts.{}.w3 block_sparse_moe.experts.{}.w2"
+        return c["num_local_experts"], c["intermediate_size"], "block_sparse_moe.gate", names.split()
+    if c["model_type"] == "qwen3_moe" and layer not in c["mlp_only_layers"]:
+        names = "mlp.experts.{}.gate_proj mlp.experts.{}.up_proj mlp.experts.{}.down_proj"
+        return c["num_experts"], c["moe_intermediate_size"], "mlp.gate", names.split()
+    return 0, 0, "", []
 
 
 def random_weights(c):
@@ -299,6 +361,13 @@ def random_weights(c):
         for norm_name, size in norms_of(c, layer).items():
             # What a layer adds must outweigh the embedding, or the best token is always the last.
             weights[norm_name] = norm(size, more=0 if usual else 2 * ("post_" in norm_name))
+        experts, expert_ffn, router, parts = experts_of(c, layer)
+        if experts:
+            weights[f"{name}{router}.weight"] = matrix(experts, dim)
+        for expert in range(experts):
+            gate, up, down = (f"{name}{part.format(expert)}.weight" for part in parts)
+            weights[gate], weights[up] = matrix(expert_ffn, dim), matrix(expert_ffn, dim)
+            weights[down] = matrix(dim, expert_ffn, 4)  # of which a part counts
         if fused:
             weights[name + "self_attn.qkv_proj.weight"] = matrix(q + 2 * kv, dim)
             weights[name + "mlp.gate_up_proj.weight"] = matrix(2 * ffn, dim)
@@ -306,10 +375,12 @@ def random_weights(c):
             weights[name + "self_attn.q_proj.weight"] = matrix(q, dim)
             weights[name + "self_attn.k_proj.weight"] = matrix(kv, dim)
             weights[name + "self_attn.v_proj.weight"] = matrix(kv, dim)
-            weights[name + "mlp.gate_proj.weight"] = matrix(ffn, dim)
-            weights[name + "mlp.up_proj.weight"] = matrix(ffn, dim)
+            if not experts:
+                weights[name + "mlp.gate_proj.weight"] = matrix(ffn, dim)
+                weights[name + "mlp.up_proj.weight"] = matrix(ffn, dim)
         weights[name + "self_attn.o_proj.weight"] = matrix(dim, q)
-        weights[name + "mlp.down_proj.weight"] = matrix(dim, ffn)
+        if not experts:
+            weights[name + "mlp.down_proj.weight"] = matrix(dim, ffn)
     weights["model.norm.weight"] = norm(dim)
     if not c.get("tie_word_embeddings", c["model_type"].startswith("gemma")):
         weights["lm_head.weight"] = matrix(c["vocab_size"], dim, 3)
@@ -342,6 +413,17 @@ def permuted(weight, heads):
     """The rows of q and k as GGUF orders them where rope turns neighbours."""
     rows, cols = weight.shape
     return weight.reshape(heads, 2, rows // heads // 2, cols).swapaxes(1, 2).reshape(rows, cols)
+
+
+def stacked(c, weights):
+    """The same with each layer's experts in one tensor, as GGUF has them and calls them."""
+    weights = dict(weights)
+    for layer in range(c["num_hidden_layers"]):
+        experts, _, _, parts = experts_of(c, layer)
+        for part, name in zip(parts, ("gate", "up", "down")):
+            all_of_them = [weights.pop(f"model.layers.{layer}.{part.format(e)}.weight") for e in range(experts)]
+            weights[f"blk.{layer}.ffn_{name}_exps.weight"] = torch.stack(all_of_them)
+    return weights
 
 
 def write_gguf(path, arch, c, weights):
@@ -394,16 +476,23 @@ def write_gguf(path, arch, c, weights):
         for kind in ("long", "short"):
             factors[f"rope_factors_{kind}.weight"] = np.array(scaling[kind + "_factor"], np.float32)
 
+    if arch == "qwen3moe":
+        writer.add_expert_count(c["num_experts"])
+        writer.add_expert_used_count(c["num_experts_per_tok"])
+        writer.add_expert_feed_forward_length(c["moe_intermediate_size"])
+
     names = gguf.get_tensor_name_map(getattr(gguf.MODEL_ARCH, arch.upper()), c["num_hidden_layers"])
-    for hf, tensor in weights.items():
-        data = tensor.float().numpy() if tensor.ndim == 1 else tensor.numpy()
+    for hf, tensor in stacked(c, weights).items():
+        plain = tensor.ndim == 1 or hf.endswith("mlp.gate.weight")  # norms and routers
+        data = tensor.float().numpy() if plain else tensor.numpy()
         if arch.startswith("gemma") and hf.endswith("norm.weight"):
             data = data + 1
         if arch in PERMUTED and hf.endswith("q_proj.weight"):
             data = permuted(data, c["num_attention_heads"])
         if arch in PERMUTED and hf.endswith("k_proj.weight"):
             data = permuted(data, c["num_key_value_heads"])
-        writer.add_tensor(names.get_name(hf, (".weight",)), np.ascontiguousarray(data))
+        name = hf if hf.startswith("blk.") else names.get_name(hf, (".weight",))
+        writer.add_tensor(name, np.ascontiguousarray(data))
     for name, data in factors.items():
         writer.add_tensor(name, data)
     writer.write_header_to_file()

@@ -14,17 +14,6 @@
 namespace skald::cpu {
 namespace {
 
-KernelOptions kernel_options(const Program& program, const RunOptions& options) {
-  KernelOptions result;
-  result.exact = options.exact;
-  result.threads = options.threads > 0 ? options.threads : available_threads();
-  result.max_rows = std::max(options.rows, kLogitRows);
-  for (const Weight& weight : program.weights) {
-    result.max_cols = std::max(result.max_cols, weight.view.cols);
-  }
-  return result;
-}
-
 MemoryPlan checked_plan(const Model& model, const Program& program, const RunOptions& options) {
   check(options.rows > 0 && options.sequences > 0, "an executor has rows and sequences");
   MemoryPlan plan = plan_memory(model, program, options);
@@ -173,6 +162,12 @@ class CpuExecutor final : public Executor {
   void apply(const GatedAct& op) {
     const int64_t count = rows() * program_.act(op.out).cols;
     kernels_->gated_act({data(op.gate), data(op.up), data(op.out), count, op.activation});
+  }
+
+  void apply(const Experts& op) {
+    const auto first = [&](WeightId id) { return &program_.weight(id); };
+    kernels_->experts({program_.weight(op.router).view, first(op.gate), first(op.up),
+                       first(op.down), data(op.in), data(op.out), rows(), op.spec});
   }
 
   void apply(const Add& op) {

@@ -6,8 +6,10 @@
 
 #include "engine/buffer.h"
 #include "engine/cpu/fast_attention.h"
+#include "engine/cpu/fast_experts.h"
 #include "engine/cpu/fast_linear.h"
 #include "engine/cpu/fast_pointwise.h"
+#include "engine/cpu/fast_share.h"
 #include "engine/cpu/kernels.h"
 #include "engine/cpu/thread_pool.h"
 #include "engine/kv_pages.h"
@@ -15,13 +17,13 @@
 namespace skald::cpu {
 namespace {
 
-constexpr int64_t kSmall =
-    16 * 1024;  // floats; below, waking the other threads costs more than it saves
-
 class FastKernels final : public Kernels {
  public:
   explicit FastKernels(const KernelOptions& options)
-      : pool_(options.threads), linear_(options, pool_), pointwise_(pointwise_kernels()) {
+      : pool_(options.threads),
+        linear_(options, pool_),
+        experts_(options, pool_, linear_),
+        pointwise_(pointwise_kernels()) {
     tiles_.reserve(static_cast<size_t>(options.max_rows));
   }
 
@@ -78,6 +80,8 @@ class FastKernels final : public Kernels {
     });
   }
 
+  void experts(const ExpertsArgs& a) override { experts_.run(a); }
+
   void add(const AddArgs& a) override {
     ranges(a.count, [&](int64_t from, int64_t count) {
       pointwise_.add(a.x + from, a.y + from, count, a.scale);
@@ -112,28 +116,14 @@ class FastKernels final : public Kernels {
   }
 
  private:
-  // fn(row) for all rows of `cols` floats.
   template <class Fn>
   void each(int64_t rows, int64_t cols, const Fn& fn) {
-    if (rows * cols <= kSmall) {
-      for (int64_t r = 0; r < rows; ++r) fn(r);
-      return;
-    }
-    pool_.run([&](int thread, int threads) {
-      for (int64_t r = rows * thread / threads; r < rows * (thread + 1) / threads; ++r) fn(r);
-    });
+    share_rows(pool_, rows, cols, fn);
   }
 
-  // fn(from, count) for ranges of a long vector, each from a multiple of a cache line.
   template <class Fn>
   void ranges(int64_t count, const Fn& fn) {
-    if (count <= kSmall) return fn(0, count);
-    const int64_t lines = (count + 15) / 16;
-    pool_.run([&](int thread, int threads) {
-      const int64_t from = lines * thread / threads * 16;
-      const int64_t to = std::min(lines * (thread + 1) / threads * 16, count);
-      if (from < to) fn(from, to - from);
-    });
+    share_range(pool_, count, fn);
   }
 
   // Cosines and sines of one spec at a call's positions. Kept from call to call: all layers of a
@@ -209,6 +199,7 @@ class FastKernels final : public Kernels {
 
   ThreadPool pool_;
   FastLinear linear_;
+  FastExperts experts_;
   const PointwiseKernels& pointwise_;
   const AttentionKernels& attention_ = attention_kernels();
 

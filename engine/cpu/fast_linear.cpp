@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/cpu/fast_experts.h"
 #include "engine/dtype.h"
 #include "engine/error.h"
 
@@ -30,6 +31,15 @@ int64_t quantized_bytes(int64_t rows, int64_t k, int64_t unit) {
   return blocks * (kInt8Block / 4 * unit + 4 + 2 * 4 + 2 * 4);
 }
 
+// The same from a row on.
+Int8Rows rows_from(Int8Rows planes, int64_t row, const Int8Format& format, int64_t unit) {
+  planes.x += row * planes.k / 4 * unit;
+  planes.scale += row * planes.k / kInt8Block;
+  planes.start += row * planes.k / format.sub_block;
+  planes.sum += row * planes.k / format.sub_block;
+  return planes;
+}
+
 Int8Rows int8_rows(std::byte* memory, int64_t rows, int64_t k, int64_t unit) {
   const int64_t blocks = rows * k / kInt8Block;
   Int8Rows planes{};
@@ -43,9 +53,13 @@ Int8Rows int8_rows(std::byte* memory, int64_t rows, int64_t k, int64_t unit) {
 
 }  // namespace
 
+int64_t product_rows(const KernelOptions& options) {
+  return std::max(expert_rows(options), int64_t{1});
+}
+
 FastLinear::FastLinear(const KernelOptions& options, ThreadPool& pool)
     : exact_(options.exact),
-      max_rows_(std::max<int64_t>(options.max_rows, 1)),
+      max_rows_(product_rows(options)),
       max_cols_(std::max<int64_t>(options.max_cols, 1)),
       pool_(pool),
       float_(float_kernels()),
@@ -68,45 +82,54 @@ int64_t FastLinear::panel_floats() const {
   return std::max({kPanelFloats, 4 * max_cols_, max_cols_ * int8_.lanes / 2});
 }
 
-void FastLinear::run(const LinearArgs& args) {
-  check(args.rows <= max_rows_ && args.weight.cols <= max_cols_,
+void FastLinear::run(std::span<const LinearArgs> products, const float* in, int64_t rows) {
+  const TensorView& weight = products.front().weight;
+  check(rows <= max_rows_ && weight.cols <= max_cols_,
         "a product is within the limits that its workspace was made for");
-  const Int8Format* format = exact_ ? nullptr : int8_.find(args.weight.type);
+  const Int8Format* format = exact_ ? nullptr : int8_.find(weight.type);
   if (format) {
-    run_int8(args, *format);
+    run_int8(products, in, rows, *format);
   } else {
-    run_float(args);
+    run_float(products);
   }
 }
 
-void FastLinear::share_out(int64_t outs, int64_t unit) {
-  const int64_t threads = pool_.threads(), units = (outs + unit - 1) / unit;
+void FastLinear::share_out(std::span<const LinearArgs> products, int64_t unit) {
+  padded_ = (products.front().weight.rows + unit - 1) / unit * unit;
+  const int64_t threads = pool_.threads(), units = std::ssize(products) * padded_ / unit;
   chunk_ = std::max<int64_t>(units / (threads * kChunksPerThread), 1) * unit;
   for (int64_t t = 0; t < threads; ++t) {
     Share& share = shares_[static_cast<size_t>(t)];
     share.next.store(units * t / threads * unit, std::memory_order_relaxed);
-    share.end = std::min(units * (t + 1) / threads * unit, outs);
+    share.end = units * (t + 1) / threads * unit;
   }
 }
 
 template <class Fn>
-void FastLinear::take_chunks(int thread, const Fn& fn) {
+void FastLinear::take_chunks(int thread, std::span<const LinearArgs> products, const Fn& fn) {
   float* scratch = scratch_[static_cast<size_t>(thread)].as<float>();
   for (size_t i = 0; i < shares_.size(); ++i) {
     Share& share = shares_[(static_cast<size_t>(thread) + i) % shares_.size()];
     for (int64_t first;
          (first = share.next.fetch_add(chunk_, std::memory_order_relaxed)) < share.end;) {
-      fn(first, std::min(chunk_, share.end - first), scratch);
+      const int64_t end = std::min(first + chunk_, share.end);
+      for (int64_t at = first, next; at < end; at = next) {
+        const LinearArgs& product = products[static_cast<size_t>(at / padded_)];
+        next = std::min(end, (at / padded_ + 1) * padded_);
+        const int64_t out = at % padded_;
+        fn(product, out, std::min(next - at, product.weight.rows - out), scratch);
+      }
     }
   }
 }
 
-void FastLinear::run_float(const LinearArgs& args) {
-  share_out(args.weight.rows, 16);
+void FastLinear::run_float(std::span<const LinearArgs> products) {
+  share_out(products, 16);
   pool_.run([&](int thread, int) {
-    take_chunks(thread, [&](int64_t first, int64_t outs, float* scratch) {
-      float_outputs(args, first, outs, scratch);
-    });
+    take_chunks(thread, products,
+                [&](const LinearArgs& args, int64_t first, int64_t outs, float* scratch) {
+                  float_outputs(args, first, outs, scratch);
+                });
   });
 }
 
@@ -147,21 +170,24 @@ void FastLinear::float_outputs(const LinearArgs& args, int64_t first, int64_t ou
   }
 }
 
-void FastLinear::run_int8(const LinearArgs& args, const Int8Format& format) {
-  Int8Product p{};
-  p.format = &format;
-  p.x = int8_rows(quantized_.data(), args.rows, args.weight.cols, int8_.unit);
-  p.rows = args.rows;
-  p.out_stride = args.weight.rows;
-  const int64_t blocks = args.rows * args.weight.cols / kInt8Block;
-  share_out(args.weight.rows, 2 * int8_.lanes);
+void FastLinear::run_int8(std::span<const LinearArgs> products, const float* in, int64_t rows,
+                          const Int8Format& format) {
+  const int64_t outs = products.front().weight.rows, cols = products.front().weight.cols;
+  const Int8Rows x = int8_rows(quantized_.data(), rows, cols, int8_.unit);
+  const int64_t blocks = rows * cols / kInt8Block;
+  share_out(products, 2 * int8_.lanes);
   pool_.run([&](int thread, int threads) {
-    int8_.quantize(args.in, format, p.x, blocks * thread / threads,
-                   blocks * (thread + 1) / threads);
+    int8_.quantize(in, format, x, blocks * thread / threads, blocks * (thread + 1) / threads);
     pool_.barrier();
-    take_chunks(thread, [&](int64_t first, int64_t outs, float* scratch) {
-      int8_outputs(args, p, first, outs, scratch);
-    });
+    take_chunks(thread, products,
+                [&](const LinearArgs& args, int64_t first, int64_t count, float* scratch) {
+                  Int8Product p{};
+                  p.format = &format;
+                  p.x = rows_from(x, (args.in - in) / cols, format, int8_.unit);
+                  p.rows = args.rows;
+                  p.out_stride = outs;
+                  int8_outputs(args, p, first, count, scratch);
+                });
   });
 }
 

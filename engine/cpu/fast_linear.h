@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/buffer.h"
@@ -14,24 +15,34 @@
 
 namespace skald::cpu {
 
+// The most rows of any product's input: of a call's, or of experts'.
+int64_t product_rows(const KernelOptions& options);
+
 class FastLinear {
  public:
   FastLinear(const KernelOptions& options, ThreadPool& pool);
 
-  void run(const LinearArgs& args);
+  void run(const LinearArgs& args) { run({&args, 1}, args.in, args.rows); }
+  // Several products at one go, as experts have them: of weights that are alike in format and shape
+  // with rows of `in`, [rows, in_dim], in which each product's own input lies.
+  void run(std::span<const LinearArgs> products, const float* in, int64_t rows);
+  // With activations in float32, whatever the weight's format.
+  void run_float(const LinearArgs& args) { run_float({&args, 1}); }
 
  private:
-  void run_float(const LinearArgs& args);
-  void run_int8(const LinearArgs& args, const Int8Format& format);
+  void run_float(std::span<const LinearArgs> products);
+  void run_int8(std::span<const LinearArgs> products, const float* in, int64_t rows,
+                const Int8Format& format);
   // Outputs [first, first + outs) of all rows, on one thread.
   void float_outputs(const LinearArgs& args, int64_t first, int64_t outs, float* scratch) const;
   void int8_outputs(const LinearArgs& args, Int8Product product, int64_t first, int64_t outs,
                     float* scratch) const;
-  // Splits the outputs into a share for each thread, in multiples of `unit`; each thread then takes
-  // chunks of its own share, so that what it fetches ahead is its own, and of others' when done.
-  void share_out(int64_t outs, int64_t unit);
+  // Splits the outputs of all products into a share for each thread, in multiples of `unit`; each
+  // thread then takes chunks of its own share, so that what it fetches ahead is its own, and of
+  // others' when done. fn(product, its first output, outputs, scratch).
+  void share_out(std::span<const LinearArgs> products, int64_t unit);
   template <class Fn>
-  void take_chunks(int thread, const Fn& fn);
+  void take_chunks(int thread, std::span<const LinearArgs> products, const Fn& fn);
   int64_t panel_floats() const;
 
   struct alignas(64) Share {
@@ -47,7 +58,8 @@ class FastLinear {
   std::vector<Buffer> scratch_;  // one a thread
   Buffer quantized_;             // a call's activations as int8
   std::vector<Share> shares_;    // one a thread
-  int64_t chunk_ = 0;
+  int64_t chunk_ = 0;            // of outputs
+  int64_t padded_ = 0;  // a product's outputs, up to whole units: how the shares count them
 };
 
 }  // namespace skald::cpu

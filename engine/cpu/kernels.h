@@ -78,6 +78,17 @@ struct GatedActArgs {
   Activation activation;
 };
 
+struct ExpertsArgs {
+  TensorView router;   // [count, dim]
+  const Weight* gate;  // [count] of [ffn_dim, dim]
+  const Weight* up;    // [count] of [ffn_dim, dim]
+  const Weight* down;  // [count] of [dim, ffn_dim]
+  const float* in;     // [rows, dim]
+  float* out;          // [rows, dim]; not in
+  int64_t rows;
+  ExpertsSpec spec;
+};
+
 struct AddArgs {
   float* x;        // [count]
   const float* y;  // [count]
@@ -101,6 +112,7 @@ class Kernels {
   virtual void rope(const RopeArgs& args) = 0;
   virtual void attention(const AttentionArgs& args) = 0;
   virtual void gated_act(const GatedActArgs& args) = 0;
+  virtual void experts(const ExpertsArgs& args) = 0;
   virtual void add(const AddArgs& args) = 0;  // x += scale * y
   virtual void cap(const CapArgs& args) = 0;
   // Sums bytes as fast as the same threads can read them: the yardstick for `skald bench`.
@@ -108,11 +120,17 @@ class Kernels {
   virtual std::string description() const = 0;  // "AVX3_DL, 2 threads"
 };
 
+// The largest of a program's Experts; all 0 where it has none.
+struct ExpertsSize {
+  int64_t count = 0, used = 0, dim = 0, ffn_dim = 0;
+};
+
 struct KernelOptions {
   bool exact = false;  // fast kernels: no int8 activations for block formats
   int threads = 1;
   int64_t max_rows = 1;  // of any call
   int64_t max_cols = 1;  // of any linear's input
+  ExpertsSize experts = {};
 };
 
 std::unique_ptr<Kernels> reference_kernels(const KernelOptions& options);

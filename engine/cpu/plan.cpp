@@ -4,6 +4,7 @@
 
 #include "engine/cpu/executor.h"
 #include "engine/cpu/fast_attention.h"
+#include "engine/cpu/fast_experts.h"
 #include "engine/cpu/machine.h"
 
 namespace skald::cpu {
@@ -21,21 +22,41 @@ int64_t vector_bytes(const Program& program) {
 }
 
 // What the kernels keep beside it, from above: a panel for each thread, activations as int8 with
-// their scales, and attention's scores.
-int64_t kernel_bytes(const Program& program, const RunOptions& options) {
+// their scales, attention's scores, and experts' rows.
+int64_t kernel_bytes(const Program& program, const RunOptions& run_options) {
   constexpr int64_t kPanelBytes = 2 << 20, kBytesPerColumn = 128, kBytesPerInt8 = 4;
-  int64_t cols = 0, attention = 0;
-  for (const Weight& weight : program.weights) cols = std::max(cols, weight.view.cols);
+  const KernelOptions options = kernel_options(program, run_options);
+  int64_t attention = 0;
   for (const Op& op : program.ops) {
     const auto* o = std::get_if<Attention>(&op);
     if (o) attention = std::max(attention, attention_scratch_floats(o->spec) * kFloat);
   }
-  const int64_t threads = options.threads > 0 ? options.threads : available_threads();
-  return threads * (kPanelBytes + kBytesPerColumn * cols + attention) +
-         std::max(options.rows, kLogitRows) * cols * kBytesPerInt8;
+  return options.threads * (kPanelBytes + kBytesPerColumn * options.max_cols + attention) +
+         product_rows(options) * options.max_cols * kBytesPerInt8 + experts_bytes(options);
 }
 
 }  // namespace
+
+KernelOptions kernel_options(const Program& program, const RunOptions& options) {
+  KernelOptions result;
+  result.exact = options.exact;
+  result.threads = options.threads > 0 ? options.threads : available_threads();
+  result.max_rows = std::max(options.rows, kLogitRows);
+  for (const Weight& weight : program.weights) {
+    result.max_cols = std::max(result.max_cols, weight.view.cols);
+  }
+  ExpertsSize& most = result.experts;
+  for (const Op& op : program.ops) {
+    const auto* o = std::get_if<Experts>(&op);
+    if (!o) continue;
+    const TensorView& gate = program.weight(o->gate).view;
+    most.count = std::max(most.count, int64_t{o->spec.count});
+    most.used = std::max(most.used, int64_t{o->spec.used});
+    most.dim = std::max(most.dim, gate.cols);
+    most.ffn_dim = std::max(most.ffn_dim, gate.rows);
+  }
+  return result;
+}
 
 PageLayout::PageLayout(const Program& program, bool exact) {
   const int64_t element = exact ? 4 : 2;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/backend.h"
+#include "engine/cpu/kernels.h"
 
 namespace skald::cpu {
 
@@ -18,6 +19,9 @@ struct PageLayout {
 // Logits are computed this many rows at a time as they are asked for: rows x vocabulary in one
 // piece would be gigabytes, while fewer rows would read the head's weights more often.
 inline constexpr int64_t kLogitRows = 16;
+
+// What a program's kernels must be made for.
+KernelOptions kernel_options(const Program& program, const RunOptions& options);
 
 MemoryPlan plan_memory(const Model& model, const Program& program, const RunOptions& options);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #include "engine/cpu/kernels.h"
@@ -117,6 +118,38 @@ class ReferenceKernels final : public Kernels {
       const float x = a.gate[i];
       const float gate = a.activation == Activation::Silu ? x / (1 + std::exp(-x)) : gelu_tanh(x);
       a.out[i] = gate * a.up[i];
+    }
+  }
+
+  void experts(const ExpertsArgs& a) override {
+    const int64_t dim = a.router.cols, ffn_dim = a.gate->view.rows;
+    const size_t count = static_cast<size_t>(a.spec.count), used = static_cast<size_t>(a.spec.used);
+    std::vector<float> logits(count), gate(static_cast<size_t>(ffn_dim)), up(gate.size()),
+        y(static_cast<size_t>(dim));
+    std::vector<size_t> order(count);
+    for (int64_t r = 0; r < a.rows; ++r) {
+      const float* in = a.in + r * dim;
+      linear({a.router, nullptr, in, logits.data(), 1});
+      std::iota(order.begin(), order.end(), size_t{0});
+      std::stable_sort(order.begin(), order.end(),
+                       [&](size_t i, size_t j) { return logits[i] > logits[j]; });
+      const double best = logits[order[0]];
+      std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(used));
+      double total = 0;
+      for (size_t i = 0; i < (a.spec.normalized ? used : count); ++i) {
+        total += std::exp(logits[order[i]] - best);
+      }
+      std::vector<double> sum(y.size());
+      for (size_t i = 0; i < used; ++i) {
+        const size_t e = order[i];
+        linear({a.gate[e].view, nullptr, in, gate.data(), 1});
+        linear({a.up[e].view, nullptr, in, up.data(), 1});
+        gated_act({gate.data(), up.data(), gate.data(), ffn_dim, a.spec.activation});
+        linear({a.down[e].view, nullptr, gate.data(), y.data(), 1});
+        const double weight = std::exp(logits[e] - best) / total;
+        for (size_t k = 0; k < y.size(); ++k) sum[k] += weight * y[k];
+      }
+      std::copy(sum.begin(), sum.end(), a.out + r * dim);
     }
   }
 

@@ -29,7 +29,8 @@ class MadeWeights final : public WeightFile {
   }
 
   // Numbers of about 1 / sqrt(cols). Blocks get random bits, and scales that make them so.
-  void matrix(const std::string& name, DType type, int64_t rows, int64_t cols) {
+  void matrix(const std::string& name, DType type, int64_t rows, int64_t cols,
+              int64_t stacked = 0) {
     const DTypeInfo& format = info(type);
     std::vector<std::byte> bytes(static_cast<size_t>(rows * row_bytes(type, cols)));
     const float size = 1 / std::sqrt(static_cast<float>(cols));
@@ -52,7 +53,7 @@ class MadeWeights final : public WeightFile {
       if (type == DType::Q4_K) scale(0, size / 900), scale(2, size / 60);
       if (type == DType::Q6_K) scale(208, size / 2000);
     }
-    keep(name, type, rows, cols, std::move(bytes));
+    keep(name, type, rows, cols, std::move(bytes), stacked);
   }
 
  private:
@@ -68,10 +69,12 @@ class MadeWeights final : public WeightFile {
   }
 
   void keep(const std::string& name, DType type, int64_t rows, int64_t cols,
-            std::vector<std::byte> bytes) {
+            std::vector<std::byte> bytes, int64_t stacked = 0) {
     data_.push_back(std::move(bytes));
+    std::vector<int64_t> shape{rows, cols};
+    if (stacked > 0) shape = {stacked, rows / stacked, cols};
     add({name,
-         {rows, cols},
+         std::move(shape),
          {data_.back().data(), type, rows, cols, row_bytes(type, cols)},
          path()});
   }
@@ -88,6 +91,7 @@ struct RandomLlama {
   int64_t dim = 256, ffn_dim = 512, vocab = 300, context = 512;
   const Family* family = &kLlama;  // one whose layers are Llama's but for their norms
   QkNorm qk_norm = QkNorm::None;
+  ExpertsConfig experts = {};
 };
 
 inline Model random_llama(const RandomLlama& shape) {
@@ -103,6 +107,17 @@ inline Model random_llama(const RandomLlama& shape) {
     weights->matrix(block + "attn_v.weight", shape.type, kv, shape.dim);
     weights->matrix(block + "attn_output.weight", shape.type, shape.dim, q);
     weights->ones(block + "ffn_norm.weight", shape.dim);
+    const ExpertsConfig& e = shape.experts;
+    if (e.count > 0 && (e.dense.empty() || !e.dense[static_cast<size_t>(layer)])) {
+      const auto stack = [&](const char* part, int64_t rows, int64_t cols) {
+        weights->matrix(block + part, shape.type, e.count * rows, cols, e.count);
+      };
+      weights->matrix(block + "ffn_gate_inp.weight", DType::F32, e.count, shape.dim);
+      stack("ffn_gate_exps.weight", e.ffn_dim, shape.dim);
+      stack("ffn_up_exps.weight", e.ffn_dim, shape.dim);
+      stack("ffn_down_exps.weight", shape.dim, e.ffn_dim);
+      continue;
+    }
     weights->matrix(block + "ffn_gate.weight", shape.type, shape.ffn_dim, shape.dim);
     weights->matrix(block + "ffn_up.weight", shape.type, shape.ffn_dim, shape.dim);
     weights->matrix(block + "ffn_down.weight", shape.type, shape.dim, shape.ffn_dim);
@@ -131,6 +146,7 @@ inline Model random_llama(const RandomLlama& shape) {
   c.context = shape.context;
   c.window = shape.window;
   c.qk_norm = shape.qk_norm;
+  c.experts = shape.experts;
   c.rope.inv_freq = rope_frequencies(10000, shape.head_dim, {});
   return {c, weights, shape.family->build};
 }

@@ -90,7 +90,7 @@ TEST_CASE("a folder's GGUF in float32 computes what the folder does") {
   const std::string name =
       GENERATE("llama-mha", "llama3-gqa-tied-ropescale", "openllama-headdim100",
                "llama-bias-linear-rope", "llama-config-v5", "mistral-swa-headdim64",
-               "qwen2-bias-tied", "kq256", "qwen3-qknorm", "phi3-fused");
+               "qwen2-bias-tied", "kq256", "qwen3-qknorm", "phi3-fused", "mixtral-moe");
   const std::filesystem::path folder = find_golden(name);
   if (folder.empty()) return;
   CAPTURE(name);
@@ -98,8 +98,9 @@ TEST_CASE("a folder's GGUF in float32 computes what the folder does") {
 }
 
 TEST_CASE("the same of more families and rope scalings") {
-  const std::string name = GENERATE("nemo", "yarn", "granite", "smollm3", "longrope", "qwen3",
-                                    "olmo2", "olmo3", "gemma", "gemma2", "gemma3");
+  const std::string name =
+      GENERATE("nemo", "yarn", "granite", "smollm3", "longrope", "qwen3", "olmo2", "olmo3", "gemma",
+               "gemma2", "gemma3", "mixtral", "qwen3moe");
   CAPTURE(name);
   TempFolder temp;
   check_same_model(family_folder(temp, name));
@@ -127,6 +128,7 @@ TEST_CASE("what a GGUF cannot say of a model is an error") {
     return error_text([&] { gguf_bytes(opened, DType::F16); });
   };
   CHECK(has(refusal("ministral"), "cannot say this model's windows"));
+  CHECK(has(refusal("qwen3moe-dense"), "cannot say this model's layers without experts"));
   CHECK(has(refusal("dynamic"), "of the architecture 'llama' cannot say this model's"));
 }
 
@@ -235,6 +237,22 @@ TEST_CASE("a tensor is the same made by any number of threads, in slices of any 
                  parts.data() + row * row_bytes(type, 96));
     }
     CHECK(whole == parts);
+
+    MadeTensor stack = tensor;  // the same of seven that lie apart, the last first
+    stack.shape = {7, 11, 96};
+    for (int64_t i = 6; i >= 0; --i) {
+      stack.stack.push_back({tensor.source.row(i * 11), DType::F32, 11, 96, 384});
+    }
+    stack.source = stack.stack.front();
+    REQUIRE(stack.bytes() == tensor.bytes());
+    const int64_t row = row_bytes(type, 96);
+    for (int64_t r = 0; r < 77; r += 10) {
+      three.make(stack, r, std::min<int64_t>(10, 77 - r), parts.data() + r * row);
+    }
+    for (int64_t i = 0; i < 7; ++i) {
+      const auto from = whole.begin() + (6 - i) * 11 * row;
+      CHECK(std::equal(from, from + 11 * row, parts.begin() + i * 11 * row));
+    }
   }
 }
 

@@ -66,6 +66,31 @@ TEST_CASE("values of large models with few of them get five bits") {
   CHECK_FALSE(mixed_model(c).small_values);
 }
 
+TEST_CASE("experts get what a feed-forward gets, and the attention of eight of them more") {
+  const MixedModel eight{32, false, false, true}, more{32, false, false, false};
+  for (const char* part : {"ffn_down", "ffn_down_exps", "ffn_down.7"}) {
+    CHECK(layers("q4_k_m", part, eight) == layers("q4_k_m", "ffn_down", {32, false, false}));
+  }
+  CHECK(layers("q4_k_m", "ffn_up_exps", eight) == std::string(32, '4'));
+  for (const char* mix : {"q4_k_m", "q4_k_s", "q5_k_m", "q4_0", "q6_k"}) {
+    CHECK(type_of(mix, "blk.9.attn_v.weight", 4096, eight) == "Q8_0");
+    CHECK(type_of(mix, "blk.9.attn_k.weight", 4096, eight) == "Q8_0");
+  }
+  CHECK(type_of("f16", "blk.9.attn_k.weight", 4096, eight) == "F16");
+  CHECK(type_of("q4_k_m", "blk.9.attn_output.weight", 4096, eight) == "Q5_K");
+  CHECK(type_of("q4_k_s", "blk.9.attn_output.weight", 4096, eight) == "Q5_K");
+  CHECK(type_of("q5_k_m", "blk.9.attn_output.weight", 4096, eight) == "Q5_K");
+  CHECK(type_of("q6_k", "blk.9.attn_output.weight", 4096, eight) == "Q6_K");
+  CHECK(type_of("q4_0", "blk.9.attn_output.weight", 4096, eight) == "Q4_0");
+  CHECK(type_of("q4_k_m", "blk.9.attn_k.weight", 4096, more) == "Q4_K");
+
+  ModelConfig c;
+  c.experts.count = 8;
+  CHECK(mixed_model(c).small_attention);
+  c.experts.count = 128;
+  CHECK_FALSE(mixed_model(c).small_attention);
+}
+
 TEST_CASE("rows that are no whole blocks get another format") {
   CHECK(type_of("q4_k_m", "blk.9.ffn_up.weight", 320) == "Q5_0");
   CHECK(type_of("q5_k_m", "blk.9.ffn_up.weight", 320) == "Q5_1");

@@ -1,0 +1,179 @@
+#include "engine/cpu/fast_experts.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/cpu/fast_share.h"
+#include "engine/error.h"
+
+namespace skald::cpu {
+namespace {
+
+constexpr int64_t kFloat = sizeof(float);
+
+int64_t places(const KernelOptions& options) { return options.max_rows * options.experts.used; }
+
+}  // namespace
+
+void choose_experts(const float* logits, const ExpertsSpec& spec, int32_t* experts,
+                    float* weights) {
+  // The chosen ones from best to worst; a later one of the same logit stays behind.
+  int have = 0;
+  for (int32_t e = 0; e < spec.count; ++e) {
+    int at = have;
+    while (at > 0 && logits[e] > logits[experts[at - 1]]) --at;
+    if (at == spec.used) continue;
+    have = std::min(have + 1, spec.used);
+    for (int i = have - 1; i > at; --i) experts[i] = experts[i - 1];
+    experts[at] = e;
+  }
+  const float best = logits[experts[0]];
+  std::sort(experts, experts + spec.used);
+  float total = 0;
+  for (int i = 0; i < spec.used; ++i) {
+    weights[i] = std::exp(logits[experts[i]] - best);
+    total += weights[i];
+  }
+  if (!spec.normalized) {
+    total = 0;
+    for (int e = 0; e < spec.count; ++e) total += std::exp(logits[e] - best);
+  }
+  for (int i = 0; i < spec.used; ++i) weights[i] /= total;
+}
+
+int64_t expert_rows(const KernelOptions& options) {
+  constexpr int64_t kEnough = 128;  // for a few sequences' next tokens
+  return std::max(options.max_rows, std::min(places(options), kEnough));
+}
+
+int64_t experts_bytes(const KernelOptions& options) {
+  const ExpertsSize& size = options.experts;
+  if (size.count == 0) return 0;
+  constexpr int64_t kBytesPerPlace = 4 + 4 + 8 + 4,
+                    kBytesPerExpert = 2 * 8 + 2 * sizeof(LinearArgs);
+  return expert_rows(options) * (size.dim + 2 * size.ffn_dim) * kFloat +
+         options.max_rows * size.count * kFloat + places(options) * kBytesPerPlace +
+         size.count * kBytesPerExpert;
+}
+
+FastExperts::FastExperts(const KernelOptions& options, ThreadPool& pool, FastLinear& linear)
+    : options_(options),
+      most_(expert_rows(options)),
+      pool_(pool),
+      linear_(linear),
+      pointwise_(pointwise_kernels()) {
+  const ExpertsSize& size = options.experts;
+  if (size.count == 0) return;
+  const auto floats = [](int64_t count) { return Buffer(count * kFloat, "experts' rows"); };
+  logits_ = floats(options.max_rows * size.count);
+  x_ = floats(most_ * size.dim);
+  gate_ = floats(most_ * size.ffn_dim);
+  up_ = floats(most_ * size.ffn_dim);
+  const auto all = static_cast<size_t>(places(options)), count = static_cast<size_t>(size.count);
+  chosen_.resize(all);
+  weights_.resize(all);
+  places_.resize(all);
+  row_of_.resize(all);
+  begins_.resize(count + 1);
+  next_.resize(count);
+  products_.reserve(2 * count);
+}
+
+void FastExperts::run(const ExpertsArgs& args) {
+  const ExpertsSize& size = options_.experts;
+  const int count = args.spec.count;
+  check(args.rows <= options_.max_rows && count <= size.count && args.spec.used <= size.used &&
+            args.router.cols <= size.dim && args.gate->view.rows <= size.ffn_dim,
+        "experts are within the limits that their workspace was made for");
+  route(args);
+  sort(args);
+  const auto begin = [&](int expert) { return begins_[static_cast<size_t>(expert)]; };
+  for (int first = 0, end; first < count; first = end) {
+    end = first + 1;
+    while (end < count && begin(end + 1) - begin(first) <= most_) ++end;
+    if (begin(end) > begin(first)) compute(args, first, end);
+  }
+}
+
+void FastExperts::route(const ExpertsArgs& args) {
+  const ExpertsSpec& spec = args.spec;
+  float* logits = logits_.as<float>();
+  linear_.run_float({args.router, nullptr, args.in, logits, args.rows});
+  // An exponential costs about as much as 16 sums.
+  share_rows(pool_, args.rows, int64_t{spec.count} * 16, [&](int64_t r) {
+    choose_experts(logits + r * spec.count, spec, chosen_.data() + r * spec.used,
+                   weights_.data() + r * spec.used);
+  });
+}
+
+void FastExperts::sort(const ExpertsArgs& args) {
+  const int64_t used = args.spec.used, choices = args.rows * used;
+  const auto count = static_cast<size_t>(args.spec.count);
+  std::fill_n(begins_.begin(), count + 1, 0);
+  for (int64_t i = 0; i < choices; ++i) {
+    ++begins_[static_cast<size_t>(chosen_[static_cast<size_t>(i)]) + 1];
+  }
+  for (size_t e = 0; e < count; ++e) begins_[e + 1] += begins_[e];
+  std::copy_n(begins_.begin(), count, next_.begin());
+  for (int64_t i = 0; i < choices; ++i) {
+    const int64_t place = next_[static_cast<size_t>(chosen_[static_cast<size_t>(i)])]++;
+    places_[static_cast<size_t>(i)] = place;
+    row_of_[static_cast<size_t>(place)] = static_cast<int32_t>(i / used);
+  }
+}
+
+void FastExperts::compute(const ExpertsArgs& args, int first, int end) {
+  const int64_t dim = args.router.cols;
+  const int64_t from = begins_[static_cast<size_t>(first)], to = begins_[static_cast<size_t>(end)];
+  float* x = x_.as<float>();
+  share_rows(pool_, to - from, dim, [&](int64_t i) {
+    std::copy_n(args.in + row_of_[static_cast<size_t>(from + i)] * dim, dim, x + i * dim);
+  });
+  multiply(args, first, end);
+  add_up(args, from, to);
+}
+
+void FastExperts::multiply(const ExpertsArgs& args, int first, int end) {
+  const int64_t ffn_dim = args.gate->view.rows, from = begins_[static_cast<size_t>(first)];
+  const int64_t rows = begins_[static_cast<size_t>(end)] - from;
+  float *x = x_.as<float>(), *gate = gate_.as<float>(), *up = up_.as<float>();
+  products_.clear();
+  const auto add = [&](const Weight* weights, const float* in, float* out) {
+    for (int e = first; e < end; ++e) {
+      const TensorView& weight = weights[e].view;
+      const int64_t at = begins_[static_cast<size_t>(e)] - from;
+      const int64_t count = begins_[static_cast<size_t>(e) + 1] - from - at;
+      if (count == 0) continue;
+      products_.push_back({weight, nullptr, in + at * weight.cols, out + at * weight.rows, count});
+    }
+  };
+  add(args.gate, x, gate);
+  if (args.gate->view.type != args.up->view.type) {
+    linear_.run(products_, x, rows);
+    products_.clear();
+  }
+  add(args.up, x, up);
+  linear_.run(products_, x, rows);
+  share_range(pool_, rows * ffn_dim, [&](int64_t at, int64_t count) {
+    pointwise_.gated_act(args.spec.activation, gate + at, up + at, gate + at, count);
+  });
+  products_.clear();
+  add(args.down, gate, x);
+  linear_.run(products_, gate, rows);
+}
+
+// Of places [from, to), which are in x_: to the rows that they belong to.
+void FastExperts::add_up(const ExpertsArgs& args, int64_t from, int64_t to) {
+  const int64_t dim = args.router.cols, used = args.spec.used;
+  share_rows(pool_, args.rows, dim * used, [&](int64_t r) {
+    float* out = args.out + r * dim;
+    for (int64_t i = 0; i < used; ++i) {
+      const auto choice = static_cast<size_t>(r * used + i);
+      if (places_[choice] < from || places_[choice] >= to) continue;
+      if (i == 0) std::fill_n(out, dim, 0.0f);
+      pointwise_.add(out, x_.as<float>() + (places_[choice] - from) * dim, dim, weights_[choice]);
+    }
+  });
+}
+
+}  // namespace skald::cpu

@@ -1,0 +1,137 @@
+#include "models/experts.h"
+
+#include <charconv>
+#include <map>
+#include <string>
+
+#include "engine/error.h"
+#include "models/gguf.h"
+#include "models/gguf_export.h"
+#include "models/hf_config.h"
+
+namespace skald {
+namespace {
+
+constexpr int64_t kMostExperts = 4096;  // far above every published model
+constexpr int64_t kMostWidth = 1 << 20;
+
+// "blk.3.ffn_gate" of "blk.3.ffn_gate.7.weight", and the 7; -1: it is of no single expert.
+struct SingleName {
+  std::string stack;
+  int expert = -1;
+};
+
+SingleName parse_single(std::string_view name) {
+  constexpr std::string_view kEnd = ".weight";
+  if (!name.ends_with(kEnd)) return {};
+  name.remove_suffix(kEnd.size());
+  const size_t dot = name.rfind('.');
+  if (dot == name.npos) return {};
+  const std::string_view stack = name.substr(0, dot), number = name.substr(dot + 1);
+  if (!stack.ends_with(".ffn_gate") && !stack.ends_with(".ffn_up") &&
+      !stack.ends_with(".ffn_down")) {
+    return {};
+  }
+  int expert = -1;
+  const char* end = number.data() + number.size();
+  const auto [rest, error] = std::from_chars(number.data(), end, expert);
+  if (error != std::errc() || rest != end || expert < 0) return {};
+  return {std::string(stack), expert};
+}
+
+void stack_experts(const ModelConfig& c, GgufExport& out) {
+  const int count = c.experts.count;
+  std::vector<MadeTensor> tensors;
+  std::map<std::string, size_t> stacks;  // by name, where they are among the tensors
+  for (MadeTensor& tensor : out.tensors) {
+    const SingleName single = parse_single(tensor.name);
+    if (single.expert < 0) {
+      tensors.push_back(std::move(tensor));
+      continue;
+    }
+    if (single.expert >= count) continue;  // which nothing asks for
+    const auto [found, is_new] = stacks.emplace(single.stack, tensors.size());
+    if (is_new) {
+      MadeTensor stack = tensor;
+      stack.name = single.stack + "_exps.weight";
+      stack.shape.insert(stack.shape.begin(), count);
+      stack.stack.resize(static_cast<size_t>(count));
+      tensors.push_back(std::move(stack));
+    }
+    tensors[found->second].stack[static_cast<size_t>(single.expert)] = tensor.source;
+  }
+  for (const auto& [name, place] : stacks) {
+    MadeTensor& stack = tensors[place];
+    stack.source = stack.stack.front();
+    for (const TensorView& one : stack.stack) {
+      check(one.rows == stack.source.rows && one.cols == stack.source.cols &&
+                one.type == stack.source.type,
+            "experts are alike, as the program has asked for");
+    }
+  }
+  out.tensors = std::move(tensors);
+}
+
+}  // namespace
+
+ExpertsConfig read_hf_experts(const HfConfig& config, int count_unsaid, int used_unsaid) {
+  const char* key = config.has("num_local_experts") ? "num_local_experts" : "num_experts";
+  ExpertsConfig e;
+  e.count = static_cast<int>(config.integer_or(key, count_unsaid, 1, kMostExperts));
+  e.used = static_cast<int>(config.integer_or("num_experts_per_tok", used_unsaid, 1, kMostExperts));
+  if (e.used > e.count) {
+    fail(Exit::Model, config.where(), ": 'num_experts_per_tok' is ", e.used, ", expected at most ",
+         e.count, ", the number of experts");
+  }
+  return e;
+}
+
+ExpertsConfig read_gguf_experts(const GgufFile& file, int64_t ffn_dim) {
+  const GgufMetadata& metadata = file.metadata();
+  const std::string prefix = std::string(metadata.text("general.architecture")) + ".";
+  ExpertsConfig e;
+  if (metadata.uint_or(prefix + "expert_count", 0) == 0) return e;
+
+  const auto bounded = [&](const char* key, uint64_t value, int64_t most) {
+    if (value >= 1 && value <= static_cast<uint64_t>(most)) return static_cast<int64_t>(value);
+    fail(Exit::Model, file.path(), ": '", prefix, key, "' is ", value, ", expected 1 to ", most);
+  };
+  const auto number = [&](const char* key, int64_t most) {
+    return bounded(key, metadata.uint(prefix + key), most);
+  };
+  e.count = static_cast<int>(number("expert_count", kMostExperts));
+  e.used = static_cast<int>(number("expert_used_count", e.count));
+  constexpr const char* kFfnDim = "expert_feed_forward_length";
+  e.ffn_dim = bounded(kFfnDim, metadata.uint_or(prefix + kFfnDim, static_cast<uint64_t>(ffn_dim)),
+                      kMostWidth);
+  e.normalized = metadata.boolean_or(prefix + "expert_weights_norm", true);
+
+  // What other architectures have beside, and these values that change nothing.
+  struct Unknown {
+    const char* key;
+    double harmless;
+  };
+  constexpr Unknown kUnknown[] = {
+      {"expert_gating_func", 1},        {"expert_shared_count", 0},
+      {"expert_group_count", 1},        {"expert_weights_scale", 1},
+      {"leading_dense_block_count", 0}, {"interleave_moe_layer_step", 1}};
+  for (const auto& [key, harmless] : kUnknown) {
+    const double value = metadata.number_or(prefix + key, 0);
+    if (value == 0 || value == harmless) continue;
+    fail(Exit::Model, file.path(), ": '", prefix, key, "' is ", value,
+         ", which skald does not support");
+  }
+  return e;
+}
+
+void export_experts(const ModelConfig& c, std::string_view architecture, GgufExport& out) {
+  const ExpertsConfig& e = c.experts;
+  const std::string prefix = concat(architecture, ".expert_");
+  out.head.put_u32(prefix + "count", e.count);
+  out.head.put_u32(prefix + "used_count", e.used);
+  if (e.ffn_dim != c.ffn_dim) out.head.put_u32(prefix + "feed_forward_length", e.ffn_dim);
+  if (!e.normalized) out.head.put_bool(prefix + "weights_norm", false);
+  stack_experts(c, out);
+}
+
+}  // namespace skald

@@ -1,0 +1,54 @@
+// Mixtral: Mistral's layers with experts for feed-forwards. In GGUF it is a Llama.
+#include "models/config.h"
+#include "models/experts.h"
+#include "models/families.h"
+#include "models/gguf_export.h"
+#include "models/hf_config.h"
+#include "models/llama.h"
+#include "models/names.h"
+
+namespace skald {
+namespace {
+
+constexpr std::string_view kHfTypes[] = {"mixtral"};
+
+constexpr NamePart kParts[] = {{".block_sparse_moe.gate", "ffn_gate_inp"}};
+constexpr NamePart kExpertParts[] = {{"w1", "ffn_gate"}, {"w3", "ffn_up"}, {"w2", "ffn_down"}};
+
+HfDefaults hf_defaults() {
+  HfDefaults defaults;
+  defaults.norm_eps = 1e-5;
+  defaults.rope.base = 1e6;
+  return defaults;
+}
+
+ModelConfig from_hf(const HfConfig& file) {
+  const HfConfig config =
+      file.with_defaults(R"({"num_key_value_heads": 8, "max_position_embeddings": 131072})");
+  ModelConfig c = read_common_hf(config, hf_defaults());
+  // There are none, whatever the configuration says.
+  c.attention_bias = c.attention_output_bias = c.mlp_bias = false;
+  c.window = static_cast<int>(config.integer_or("sliding_window", 0, 0, kMostWindow));
+  c.experts = read_hf_experts(config, 8, 2);
+  c.experts.ffn_dim = c.ffn_dim;
+  c.experts.normalized = true;
+  return c;
+}
+
+std::string mixtral_tensor_name(std::string_view name) {
+  const std::string expert = expert_tensor_name(name, ".block_sparse_moe.experts.", kExpertParts);
+  return expert.empty() ? tensor_name(name, kParts) : expert;
+}
+
+void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
+  put_common(c, {"llama", read_hf_rope(config, c.head_dim, hf_defaults().rope), true}, out);
+  interleave_heads(c, out);
+  export_experts(c, "llama", out);
+}
+
+}  // namespace
+
+const Family kMixtral = {"Mixtral",           kHfTypes,    {},     from_hf, nullptr,
+                         mixtral_tensor_name, build_llama, to_gguf};
+
+}  // namespace skald

@@ -1,0 +1,90 @@
+// Qwen3's mixtures of experts: Qwen3's attention, and experts for the feed-forwards of all layers
+// but those that a configuration names.
+#include <algorithm>
+
+#include "engine/error.h"
+#include "models/config.h"
+#include "models/experts.h"
+#include "models/families.h"
+#include "models/gguf.h"
+#include "models/gguf_export.h"
+#include "models/hf_config.h"
+#include "models/llama.h"
+#include "models/names.h"
+
+namespace skald {
+namespace {
+
+constexpr std::string_view kHfTypes[] = {"qwen3_moe"};
+constexpr std::string_view kGgufTypes[] = {"qwen3moe"};
+
+constexpr NamePart kParts[] = {{".mlp.gate", "ffn_gate_inp"}};
+constexpr NamePart kExpertParts[] = {
+    {"gate_proj", "ffn_gate"}, {"up_proj", "ffn_up"}, {"down_proj", "ffn_down"}};
+
+// Every decoder_sparse_step-th layer has experts, if mlp_only_layers does not list it.
+std::vector<bool> read_dense_layers(const HfConfig& config, int layers) {
+  const int64_t step = config.integer_or("decoder_sparse_step", 1, 1, 1 << 20);
+  std::vector<int64_t> listed;
+  if (config.has("mlp_only_layers")) listed = config.integers("mlp_only_layers");
+  std::vector<bool> dense;
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    const bool is_listed = std::find(listed.begin(), listed.end(), layer) != listed.end();
+    dense.push_back(is_listed || (layer + 1) % step != 0);
+  }
+  if (std::find(dense.begin(), dense.end(), true) == dense.end()) dense.clear();
+  return dense;
+}
+
+ModelConfig from_hf(const HfConfig& file) {
+  const HfConfig config = file.with_defaults(
+      R"({"num_key_value_heads": 4, "max_position_embeddings": 32768, "sliding_window": 4096,
+          "moe_intermediate_size": 768})");
+  ModelConfig c = read_common_hf(config);
+  c.mlp_bias = false;
+  c.qk_norm = QkNorm::Heads;
+  if (config.boolean_or("use_sliding_window", false)) {
+    c.window = static_cast<int>(config.integer_or("sliding_window", 0, 0, kMostWindow));
+  }
+  c.experts = read_hf_experts(config, 128, 8);
+  c.experts.ffn_dim = config.integer("moe_intermediate_size", 1, 1 << 20);
+  c.experts.normalized = config.boolean_or("norm_topk_prob", false);
+  c.experts.dense = read_dense_layers(config, c.layers);
+  return c;
+}
+
+ModelConfig from_gguf(const GgufFile& file) {
+  ModelConfig c = read_common_gguf(file);
+  c.qk_norm = QkNorm::Heads;
+  c.experts = read_gguf_experts(file, c.ffn_dim);
+  if (c.experts.count == 0) {
+    fail(Exit::Model, file.path(), ": 'qwen3moe.expert_count' is 0 or missing, expected 1 or more");
+  }
+  if (c.window != 0 && c.window < c.context) {
+    fail(Exit::Model, file.path(), ": 'qwen3moe.attention.sliding_window' is ", c.window,
+         "; windows are not supported in a GGUF of architecture 'qwen3moe'");
+  }
+  c.window = 0;
+  return c;
+}
+
+std::string qwen3_moe_tensor_name(std::string_view name) {
+  const std::string expert = expert_tensor_name(name, ".mlp.experts.", kExpertParts);
+  return expert.empty() ? tensor_name(name, kParts) : expert;
+}
+
+void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
+  if (!c.experts.dense.empty()) {
+    fail(Exit::Model, config.where(),
+         ": a GGUF of the architecture 'qwen3moe' cannot say this model's layers without experts");
+  }
+  put_common(c, {"qwen3moe", read_hf_rope(config, c.head_dim)}, out);
+  export_experts(c, "qwen3moe", out);
+}
+
+}  // namespace
+
+const Family kQwen3Moe = {"Qwen3-MoE",           kHfTypes,    kGgufTypes, from_hf, from_gguf,
+                          qwen3_moe_tensor_name, build_llama, to_gguf};
+
+}  // namespace skald

@@ -1,0 +1,336 @@
+// Routed experts: who is chosen, what becomes of a row against the formula in every format, and
+// that it depends on nothing but the row.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <deque>
+#include <limits>
+#include <numeric>
+
+#include "cuda/fused_program.h"
+#include "engine/cpu/executor.h"
+#include "engine/cpu/fast_experts.h"
+#include "tests/catch.h"
+#include "tests/engine/cpu_targets.h"
+#include "tests/engine/random_llama.h"
+#include "tests/engine/random_weights.h"
+#include "tests/error_text.h"
+
+namespace skald::test {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+struct Choice {
+  std::vector<int32_t> experts;
+  std::vector<float> weights;
+};
+
+Choice choose(const std::vector<float>& logits, int used, bool normalized) {
+  Choice choice;
+  choice.experts.resize(static_cast<size_t>(used));
+  choice.weights.resize(static_cast<size_t>(used));
+  cpu::choose_experts(logits.data(), {static_cast<int>(logits.size()), used, normalized},
+                      choice.experts.data(), choice.weights.data());
+  return choice;
+}
+
+// What one call of the kernels is about, and the plain numbers of its weights.
+struct Layer {
+  ExpertsSpec spec;
+  int64_t dim, ffn_dim;
+  std::deque<RandomWeights> matrices;
+  std::vector<Weight> gate, up, down;
+  const RandomWeights* router;
+
+  Layer(const ExpertsSpec& s, DType type, DType down_type, int64_t d, int64_t f)
+      : spec(s), dim(d), ffn_dim(f) {
+    router = &matrices.emplace_back(DType::F32, spec.count, dim, 5);
+    for (int e = 0; e < spec.count; ++e) {
+      const auto seed = static_cast<uint32_t>(e * 3 + 10);
+      gate.push_back({"", matrices.emplace_back(type, ffn_dim, dim, seed).view});
+      up.push_back({"", matrices.emplace_back(type, ffn_dim, dim, seed + 1).view});
+      down.push_back({"", matrices.emplace_back(down_type, dim, ffn_dim, seed + 2).view});
+    }
+  }
+
+  const std::vector<float>& values(int expert, int part) const {
+    return matrices[static_cast<size_t>(1 + 3 * expert + part)].values;
+  }
+
+  cpu::KernelOptions options(int threads, int64_t rows, bool exact) const {
+    return {exact, threads, rows, std::max(dim, ffn_dim), {spec.count, spec.used, dim, ffn_dim}};
+  }
+
+  std::vector<float> run(cpu::Kernels& kernels, const float* in, int64_t rows) const {
+    std::vector<float> out(static_cast<size_t>(rows * dim) + 1, kNan);
+    kernels.experts(
+        {router->view, gate.data(), up.data(), down.data(), in, out.data(), rows, spec});
+    CHECK(std::isnan(out.back()));
+    out.pop_back();
+    return out;
+  }
+
+  std::vector<double> product(const std::vector<float>& w, const std::vector<double>& x) const {
+    std::vector<double> y(w.size() / x.size());
+    for (size_t o = 0; o < y.size(); ++o) {
+      for (size_t i = 0; i < x.size(); ++i) y[o] += double{w[o * x.size() + i]} * x[i];
+    }
+    return y;
+  }
+
+  // The formula in double precision.
+  std::vector<double> expected(const float* in) const {
+    const std::vector<double> x(in, in + dim);
+    const std::vector<double> logits = product(router->values, x);
+    std::vector<int> order(logits.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(), [&](int a, int b) {
+      return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)];
+    });
+    double total = 0;
+    for (int i = 0; i < (spec.normalized ? spec.used : spec.count); ++i) {
+      total += std::exp(logits[static_cast<size_t>(order[static_cast<size_t>(i)])]);
+    }
+    std::vector<double> sum(x.size());
+    for (int i = 0; i < spec.used; ++i) {
+      const int e = order[static_cast<size_t>(i)];
+      std::vector<double> h = product(values(e, 0), x);
+      const std::vector<double> u = product(values(e, 1), x);
+      for (size_t k = 0; k < h.size(); ++k) h[k] *= u[k] / (1 + std::exp(-h[k]));
+      const std::vector<double> y = product(values(e, 2), h);
+      const double weight = std::exp(logits[static_cast<size_t>(e)]) / total;
+      for (size_t k = 0; k < y.size(); ++k) sum[k] += weight * y[k];
+    }
+    return sum;
+  }
+
+  double error(const std::vector<float>& in, const std::vector<float>& out) const {
+    double distance = 0, size = 0;
+    for (size_t r = 0; r < in.size() / static_cast<size_t>(dim); ++r) {
+      const std::vector<double> right = expected(in.data() + r * static_cast<size_t>(dim));
+      for (size_t k = 0; k < right.size(); ++k) {
+        const double d = out[r * static_cast<size_t>(dim) + k] - right[k];
+        distance += d * d;
+        size += right[k] * right[k];
+      }
+    }
+    return std::sqrt(distance / size);
+  }
+};
+
+// Rows whose router logits are a few apart, so that rounding does not change who is chosen.
+std::vector<float> rows_for(const Layer& layer, int64_t rows, uint32_t seed) {
+  std::vector<float> in = random_floats(rows * layer.dim, seed);
+  for (float& x : in) x *= 0.5f;
+  return in;
+}
+
+}  // namespace
+
+TEST_CASE("the experts with the largest logits are chosen, in the order of their numbers") {
+  const std::vector<float> logits = {0.5f, 3, -1, 2, 3, 1};
+  for (const bool normalized : {false, true}) {
+    const Choice choice = choose(logits, 3, normalized);
+    CHECK(choice.experts == std::vector<int32_t>{1, 3, 4});
+    double total = 0;
+    for (size_t e = 0; e < logits.size(); ++e) {
+      if (!normalized || e == 1 || e == 3 || e == 4) total += std::exp(double{logits[e]});
+    }
+    CHECK(choice.weights[0] == Approx(std::exp(3.0) / total).epsilon(1e-6));
+    CHECK(choice.weights[1] == Approx(std::exp(2.0) / total).epsilon(1e-6));
+    CHECK(choice.weights[2] == choice.weights[0]);
+  }
+  CHECK(choose(logits, 6, false).experts == std::vector<int32_t>{0, 1, 2, 3, 4, 5});
+  CHECK(choose({7}, 1, false).weights == std::vector<float>{1});
+  // Of equal ones the first; huge ones do not overflow.
+  CHECK(choose({1, 1, 1, 1}, 2, true).experts == std::vector<int32_t>{0, 1});
+  const Choice huge = choose({-3e38f, 3e38f, 3e38f}, 2, false);
+  CHECK(huge.experts == std::vector<int32_t>{1, 2});
+  CHECK(huge.weights == std::vector<float>{0.5f, 0.5f});
+}
+
+TEST_CASE("random logits choose the same as sorting them does") {
+  for (uint32_t seed = 0; seed < 200; ++seed) {
+    const int count = 1 + static_cast<int>(seed * 7 % 130);
+    const int used = 1 + static_cast<int>(seed * 5) % count;
+    const std::vector<float> logits = random_floats(count, seed);
+    std::vector<int32_t> order(static_cast<size_t>(count));
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+      return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)];
+    });
+    order.resize(static_cast<size_t>(used));
+    std::sort(order.begin(), order.end());
+    CHECK(choose(logits, used, true).experts == order);
+  }
+}
+
+TEST_CASE("logits that are not numbers choose experts that there are, each once") {
+  for (const std::vector<float>& logits :
+       {std::vector<float>{kNan, kNan, kNan, kNan}, {1, kNan, 2, kNan}, {kNan, 1, INFINITY, 3}}) {
+    for (int used = 1; used <= 4; ++used) {
+      const Choice choice = choose(logits, used, true);
+      CHECK(std::is_sorted(choice.experts.begin(), choice.experts.end()));
+      CHECK(std::adjacent_find(choice.experts.begin(), choice.experts.end()) ==
+            choice.experts.end());
+      CHECK((choice.experts.front() >= 0 && choice.experts.back() < 4));
+    }
+  }
+}
+
+TEST_CASE("experts of every format agree with double precision") {
+  for_each_target([] {
+    for (const DTypeInfo& format : all_dtypes()) {
+      const int64_t block = format.block_elems;
+      const int64_t dim = block == 1 ? 60 : std::max<int64_t>(block, 64);
+      const Layer layer({5, 2, block > 32}, format.type, format.type, dim, block == 1 ? 44 : dim);
+      for (const bool exact : {false, true}) {
+        const auto kernels = cpu::fast_kernels(layer.options(2, 9, exact));
+        for (const int64_t rows : {1, 2, 9}) {
+          const std::vector<float> in = rows_for(layer, rows, 3);
+          INFO(format.name << " exact " << exact << " rows " << rows);
+          const bool int8 = !exact && format.block_elems > 1;
+          CHECK(layer.error(in, layer.run(*kernels, in.data(), rows)) < (int8 ? 0.04 : 2e-5));
+        }
+      }
+    }
+  });
+}
+
+TEST_CASE("the reference kernels compute experts as the formula says") {
+  for (const bool normalized : {false, true}) {
+    for (const DType type : {DType::F16, DType::Q6_K}) {
+      const Layer layer({3, 2, normalized}, type, DType::Q8_0, 256, 256);
+      const std::vector<float> in = rows_for(layer, 4, 1);
+      const auto kernels = cpu::reference_kernels(layer.options(1, 4, true));
+      CHECK(layer.error(in, layer.run(*kernels, in.data(), 4)) < 1e-5);
+    }
+  }
+}
+
+TEST_CASE("gate and up may have different formats") {
+  Layer layer({4, 2, true}, DType::Q4_0, DType::Q6_K, 256, 256);
+  std::deque<RandomWeights> others;
+  for (int e = 0; e < 4; ++e) {
+    layer.up[static_cast<size_t>(e)].view =
+        others.emplace_back(DType::Q5_K, 256, 256, static_cast<uint32_t>(e)).view;
+    layer.matrices[static_cast<size_t>(2 + 3 * e)].values = others.back().values;
+  }
+  const std::vector<float> in = rows_for(layer, 20, 1);
+  for (const bool exact : {false, true}) {
+    const auto kernels = cpu::fast_kernels(layer.options(2, 20, exact));
+    CHECK(layer.error(in, layer.run(*kernels, in.data(), 20)) < (exact ? 2e-5 : 0.04));
+  }
+}
+
+// 300 rows of 7 experts each are more than are computed at a time.
+TEST_CASE("a row's experts have the same bits in any call and with any number of threads") {
+  constexpr int64_t kRows = 300, kDim = 256;
+  for (const DType type : {DType::F32, DType::BF16, DType::Q8_0, DType::Q4_K}) {
+    const Layer layer({16, 7, true}, type, type, kDim, kDim);
+    const std::vector<float> in = rows_for(layer, kRows, 4);
+    for (const bool exact : {false, true}) {
+      INFO(name(type) << " exact " << exact);
+      const auto one = cpu::fast_kernels(layer.options(1, kRows, exact));
+      const std::vector<float> whole = layer.run(*one, in.data(), kRows);
+      REQUIRE(cpu::expert_rows(layer.options(1, kRows, exact)) < kRows * 7);
+      for (const int threads : {2, 5}) {
+        const auto more = cpu::fast_kernels(layer.options(threads, kRows, exact));
+        CHECK(layer.run(*more, in.data(), kRows) == whole);
+      }
+      for (const int64_t part : {1, 2, 31}) {
+        const auto small = cpu::fast_kernels(layer.options(1, part, exact));
+        for (int64_t r = 0; r + part <= 62; r += part) {
+          const std::vector<float> some = layer.run(*small, in.data() + r * kDim, part);
+          CHECK(std::memcmp(some.data(), whole.data() + r * kDim, some.size() * sizeof(float)) ==
+                0);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("experts that no row has chosen are not read") {
+  Layer layer({6, 2, true}, DType::F32, DType::F32, 32, 16);
+  std::vector<float> in(3 * 32, 1.0f);
+  std::vector<float> router(6 * 32);
+  for (const size_t e : {1, 4}) router[e * 32] = 1;
+  std::memcpy(layer.matrices[0].bytes.data() + 1, router.data(), router.size() * sizeof(float));
+  const auto kernels = cpu::fast_kernels(layer.options(2, 3, true));
+  const std::vector<float> before = layer.run(*kernels, in.data(), 3);
+  for (const int e : {0, 2, 3, 5}) {
+    layer.gate[static_cast<size_t>(e)].view.data = nullptr;
+    layer.up[static_cast<size_t>(e)].view.data = nullptr;
+    layer.down[static_cast<size_t>(e)].view.data = nullptr;
+  }
+  CHECK(layer.run(*kernels, in.data(), 3) == before);
+  CHECK(std::isfinite(before[0]));
+}
+
+TEST_CASE("a model of experts has the same logits in any chunks and beside any neighbours") {
+  const auto logits = [](Executor& executor, int64_t row) {
+    const auto all = executor.logits(row);
+    return std::vector<float>(all.begin(), all.end());
+  };
+  const std::vector<int32_t> prompt = random_tokens(70, 1);
+  for (const DType type : {DType::F16, DType::Q4_0}) {
+    const Model model = random_llama({.type = type, .experts = {8, 2, 256, true, {false, true}}});
+    CHECK(op_name(model.program().ops[11]) == "experts");
+    const auto executor = cpu::make_executor(model, {.sequences = 9, .rows = 100, .threads = 2});
+    std::vector<float> whole;
+    for (const size_t chunk : {70, 1, 7, 64}) {
+      CAPTURE(name(type), chunk);
+      Sequence sequence = executor->new_sequence();
+      for (size_t at = 0; at < prompt.size(); at += chunk) {
+        const auto part = std::span(prompt).subspan(at, std::min(chunk, prompt.size() - at));
+        const SeqRows step{&sequence, part, Want::LastRow};
+        executor->run({&step, 1});
+      }
+      const std::vector<float> last = logits(*executor, 0);
+      if (whole.empty()) whole = last;
+      CHECK(last == whole);
+    }
+    std::vector<Sequence> sequences;
+    std::vector<SeqRows> step;
+    for (int s = 0; s < 8; ++s) sequences.push_back(executor->new_sequence());
+    const std::vector<int32_t> other = random_tokens(4, 3);
+    for (Sequence& sequence : sequences) step.push_back({&sequence, other, Want::Nothing});
+    step[3] = {&sequences[3], prompt, Want::LastRow};
+    executor->run(step);
+    CHECK(logits(*executor, 0) == whole);
+  }
+}
+
+TEST_CASE("a decode step reads as many experts as a token has") {
+  const Model model = random_llama({.layers = 1, .experts = {8, 3, 64, true, {}}});
+  const auto bytes = [&](const char* tensor) { return model.weights->find(tensor)->view.bytes(); };
+  const int64_t stacks = bytes("blk.0.ffn_gate_exps.weight") + bytes("blk.0.ffn_up_exps.weight") +
+                         bytes("blk.0.ffn_down_exps.weight");
+  const int64_t all = model.weights->bytes() - bytes("token_embd.weight") + 256 * 4;
+  CHECK(model.program().weight_bytes() == all - stacks / 8 * 5);
+}
+
+TEST_CASE("the plan counts experts' rows, of which a step has several for each token") {
+  const auto workspace = [](const ExpertsConfig& experts) {
+    const Model model = random_llama({.experts = experts});
+    RunOptions options;
+    options.threads = 1;
+    for (const MemoryPart& part : cpu::plan_memory(model, options).parts) {
+      if (part.name == "workspace") return part.bytes;
+    }
+    return int64_t{0};
+  };
+  const int64_t dense = workspace({}), some = workspace({8, 2, 512, true, {}});
+  CHECK(some > dense + 512 * (256 + 2 * 512) * 4);
+  CHECK(some < 2 * (dense + 512 * (256 + 2 * 512) * 4));
+}
+
+TEST_CASE("CUDA says that it has no kernel for experts") {
+  const Model model = random_llama({.experts = {8, 2, 512, true, {}}});
+  CHECK(error_text([&] { cuda::fuse_program(model.program()); }, Exit::Failed) ==
+        "CUDA has no kernel for routed experts, which op 11 of this model, experts, needs; use "
+        "--device cpu");
+}
+
+}  // namespace skald::test
