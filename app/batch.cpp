@@ -2,8 +2,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <exception>
-#include <thread>
 
 #include "app/batch_dry_run.h"
 #include "app/batch_flags.h"
@@ -66,28 +64,6 @@ BatchPrepareOptions prepare_options(const BatchFlags& flags, const BatchModel& m
     fail(Exit::Usage, "--text: the model has no tokenizer; give prompts as token ids");
   }
   return options;
-}
-
-// All at a time: each loads the whole model.
-Executors make_executors(const Model& model, const RunOptions& run,
-                         const std::vector<Device>& devices) {
-  Executors executors(devices.size());
-  std::vector<std::exception_ptr> errors(devices.size());
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < devices.size(); ++i) {
-    threads.emplace_back([&, i] {
-      try {
-        executors[i] = make_executor(model, run, devices[i]);
-      } catch (...) {
-        errors[i] = std::current_exception();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const std::exception_ptr& error : errors) {
-    if (error) std::rethrow_exception(error);
-  }
-  return executors;
 }
 
 Json run_json(const BatchFlags& flags, const BatchLimits& limits, const Executors& executors) {
@@ -195,16 +171,14 @@ int compute(const Setup& s) {
 }
 
 int batch(BatchFlags& flags) {
-  std::vector<Device> devices = flags.chosen_devices();
+  flags.model.run.reproducible = flags.reproducible;
+  std::vector<Device> devices = parse_devices(flags.devices, flags.model.device);
   check_flags(flags);
   JsonlReader reader(flags.input, flags.range());
   const BatchModel model = open_batch_model(flags.model, flags.chat_template);
   const ModelConfig& config = model.opened.model.config;
   const SamplingParams params = sampling_params(flags.sampling, config.vocab);
   devices.front() = choose_device(devices.front(), model.opened.model, flags.model.run);
-  if (flags.reproducible && devices.front().cuda) {
-    fail(Exit::Usage, "--reproducible: not on a GPU yet; --device cpu always is");
-  }
   const BatchLimits limits =
       choose_batch_limits(model.opened.model, flags.model.run, flags.sequences, devices.front());
   std::fputs(plan_notes(limits.plan).c_str(), stderr);

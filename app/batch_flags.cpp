@@ -1,8 +1,5 @@
 #include "app/batch_flags.h"
 
-#include <algorithm>
-#include <charconv>
-
 #include "app/json_number.h"
 #include "engine/error.h"
 #include "engine/printable.h"
@@ -103,28 +100,6 @@ LineRange BatchFlags::range() const {
 OnOverflow BatchFlags::overflow() const {
   if (on_overflow == "truncate-left") return OnOverflow::TruncateLeft;
   return on_overflow == "skip" ? OnOverflow::Skip : OnOverflow::Error;
-}
-
-std::vector<Device> BatchFlags::chosen_devices() const {
-  if (devices.empty()) return {parse_device(model.device)};
-  if (model.device.name != "auto") {
-    fail(Exit::Usage, "give either --device or --devices, not both");
-  }
-  std::vector<Device> chosen;
-  for (size_t begin = 0; begin <= devices.size();) {
-    const size_t end = std::min(devices.find(',', begin), devices.size());
-    int index = -1;
-    const auto parsed = std::from_chars(devices.data() + begin, devices.data() + end, index);
-    const bool known = std::any_of(chosen.begin(), chosen.end(),
-                                   [&](const Device& other) { return other.index == index; });
-    if (parsed.ec != std::errc() || parsed.ptr != devices.data() + end || index < 0 || known) {
-      fail(Exit::Usage, "--devices '", printable(devices, 60),
-           "': expected different GPUs by number, as in 0,1,3");
-    }
-    chosen.push_back({.cuda = true, .index = index});
-    begin = end + 1;
-  }
-  return chosen;
 }
 
 void add_batch_flags(CLI::App& command, BatchFlags& flags) {

@@ -27,7 +27,6 @@ struct BatchFlags {
 
   LineRange range() const;
   OnOverflow overflow() const;
-  std::vector<Device> chosen_devices() const;
 };
 
 void add_batch_flags(CLI::App& command, BatchFlags& flags);

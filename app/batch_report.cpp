@@ -8,6 +8,7 @@
 namespace skald {
 
 Json counts_json(const BatchCounts& counts, const SchedulerCounts& work) {
+  const auto milliseconds = [](double seconds) { return std::round(seconds * 1000) / 1000; };
   return {{"done", counts.done.load()},
           {"failed", counts.failed.load()},
           {"skipped", counts.skipped.load()},
@@ -18,16 +19,18 @@ Json counts_json(const BatchCounts& counts, const SchedulerCounts& work) {
           {"shared_tokens", work.shared_tokens},
           {"preemptions", work.preemptions},
           {"memory_ran_out", work.lowered},
-          {"busy_seconds", std::round(work.busy_seconds * 1000) / 1000}};
+          {"busy_seconds", milliseconds(work.busy_seconds)},
+          {"gpu_seconds", milliseconds(work.device_seconds)}};
 }
 
 std::string batch_report(const BatchReport& report) {
   const SchedulerCounts& work = report.work;
   const double seconds = report.progress.seconds() * static_cast<double>(report.devices);
-  const int busy = static_cast<int>(std::lround(100 * work.busy_seconds / seconds));
+  const auto percent = [&](double part) { return std::lround(100 * part / seconds); };
   std::string text =
       concat("skald: ", report.progress.summary(report.progress.seconds()), "\nskald: ", work.steps,
-             " steps, the model was busy ", busy, " % of the time");
+             " steps, the model was busy ", percent(work.busy_seconds), " % of the time");
+  if (work.device_seconds > 0) text += concat(", the GPU ", percent(work.device_seconds), " %");
   if (work.shared_tokens > 0) text += concat(", ", work.shared_tokens, " tokens shared");
   if (work.preemptions > 0) text += concat(", ", work.preemptions, " texts begun again");
   if (work.lowered > 0) {

@@ -104,7 +104,9 @@ class Pipeline {
                          std::make_move_iterator(events.end()));
       if (!news_.push(std::move(news))) break;
     }
-    add_counts(scheduler.counts());
+    SchedulerCounts counts = scheduler.counts();
+    counts.device_seconds = executor.device_seconds();
+    add_counts(counts);
     if (--computing_ == 0) news_.close();
   }
 
@@ -129,6 +131,7 @@ class Pipeline {
     counts_.preemptions += counts.preemptions;
     counts_.lowered += counts.lowered;
     counts_.busy_seconds += counts.busy_seconds;
+    counts_.device_seconds += counts.device_seconds;
   }
 
   void finish() {

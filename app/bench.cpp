@@ -14,6 +14,7 @@
 #include "app/signals.h"
 #include "engine/error.h"
 #include "engine/rng.h"
+#include "engine/windows.h"
 #include "models/random.h"
 
 namespace skald {
@@ -21,13 +22,24 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr int64_t kScoredTokens = 16384;  // of all texts of a test, where one has fewer
+
 struct BenchFlags {
   ModelFlags model;
   std::string shape;
-  std::vector<int64_t> prompts{512}, counts{128}, depths{0}, sequences{1};
+  std::vector<int64_t> prompts{512}, counts{128}, scores{0}, depths{0}, sequences{1};
   int repetitions = 3;
   bool json = false, csv = false, markdown = false;
 };
+
+std::vector<int32_t> random_tokens(const Executor& executor, int64_t count, uint64_t index) {
+  const double vocab = static_cast<double>(executor.program().vocab());
+  std::vector<int32_t> tokens;
+  for (int64_t i = 0; i < count; ++i) {
+    tokens.push_back(static_cast<int32_t>(uniform(7, index, i) * vocab));
+  }
+  return tokens;
+}
 
 // Of a test, with its tokens: the depth's and those that are measured.
 struct BenchSequence {
@@ -35,12 +47,8 @@ struct BenchSequence {
   std::vector<int32_t> tokens;
 
   BenchSequence(Executor& executor, const BenchCase& test, uint64_t index)
-      : sequence(executor.new_sequence()) {
-    const double vocab = static_cast<double>(executor.program().vocab());
-    for (int64_t i = 0; i < test.depth + test.tokens; ++i) {
-      tokens.push_back(static_cast<int32_t>(uniform(7, index, i) * vocab));
-    }
-  }
+      : sequence(executor.new_sequence()),
+        tokens(random_tokens(executor, test.depth + test.tokens, index)) {}
 
   std::span<const int32_t> part(int64_t first, int64_t count) const {
     return std::span(tokens).subspan(static_cast<size_t>(first), static_cast<size_t>(count));
@@ -75,6 +83,23 @@ bool decode(Executor& executor, std::span<BenchSequence> sequences, int64_t step
     }
     const int64_t wanted = executor.run(step);
     for (int64_t row = 0; row < wanted; row += executor.logit_rows()) executor.logits(row);
+  }
+  return true;
+}
+
+// Whole texts, in as few steps as they fit into. False when interrupted before the end.
+bool score(Executor& executor, std::span<const TokenWindow> windows) {
+  Executor* const executors[] = {&executor};
+  while (!windows.empty()) {
+    const auto part = windows.first(windows_in_step(executor, windows));
+    windows = windows.subspan(part.size());
+    const bool whole = run_windows(executors, part, [&](std::span<const WindowRow> rows) {
+      std::vector<int32_t> targets;
+      for (const WindowRow& row : rows) targets.push_back(row.target);
+      executor.score(targets);
+      return !interrupted_by();
+    });
+    if (!whole) return false;
   }
   return true;
 }
@@ -162,6 +187,32 @@ BenchResult measure(Executor& executor, const BenchCase& test, const BenchFlags&
   return result;
 }
 
+// Of whole texts: a row less than tokens each, as the last one is a target only.
+BenchResult measure_scoring(Executor& executor, const BenchCase& test, const BenchFlags& flags,
+                            Progress& progress) {
+  BenchResult result{test, {}};
+  // Two steps of them, if they are that short.
+  const int64_t count =
+      std::clamp<int64_t>(2 * executor.max_rows() / test.tokens, 1, test.sequences);
+  result.test.sequences = count;
+  std::vector<std::vector<int32_t>> texts;
+  std::vector<TokenWindow> windows;
+  for (int64_t i = 0; i < count; ++i) {
+    texts.push_back(random_tokens(executor, test.tokens, static_cast<uint64_t>(i)));
+  }
+  for (const std::vector<int32_t>& text : texts) windows.push_back({text});
+  progress.show(test.name() + ": warming up");
+  if (!score(executor, windows)) return result;
+  for (int i = 0; i < flags.repetitions; ++i) {
+    progress.show(concat(test.name(), ": ", i + 1, " of ", flags.repetitions));
+    const auto start = Clock::now();
+    if (!score(executor, windows)) break;
+    result.seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+  }
+  result.flops = 2 * products_per_row(executor.program()) * result.test.all_tokens();
+  return result;
+}
+
 std::vector<BenchCase> list_cases(const BenchFlags& flags) {
   std::vector<BenchCase> cases;
   for (int64_t depth : flags.depths) {
@@ -174,7 +225,14 @@ std::vector<BenchCase> list_cases(const BenchFlags& flags) {
       }
     }
   }
-  if (cases.empty()) fail(Exit::Usage, "nothing to measure: -p and -n are both 0");
+  for (int64_t tokens : flags.scores) {
+    if (tokens == 1) fail(Exit::Usage, "--score 1: a text's first token is not scored");
+    if (tokens == 0) continue;
+    const int64_t texts = std::max<int64_t>(kScoredTokens / tokens, 1);
+    cases.push_back(
+        {.prompt = true, .tokens = tokens, .depth = 0, .sequences = texts, .scored = true});
+  }
+  if (cases.empty()) fail(Exit::Usage, "nothing to measure: -p, -n and --score are all 0");
   return cases;
 }
 
@@ -201,17 +259,27 @@ BenchReport measure_all(const BenchFlags& flags, const std::vector<BenchCase>& c
   BenchReport report;
   if (!flags.shape.empty()) progress.show("making random weights");
   const Model model = open_or_make_model(flags, report.model);
-  int64_t longest = 0, sequences = 1;
+  RunOptions options = flags.model.run;
+  int64_t longest = 0, sequences = 1, together = 0;
   for (const BenchCase& test : cases) {
     longest = std::max(longest, test.depth + test.tokens);
-    sequences = std::max(sequences, test.sequences);
+    options.scores = options.scores || test.scored;
+    if (test.scored) {
+      together = std::max(together, test.sequences);
+    } else {
+      sequences = std::max(sequences, test.sequences);
+    }
   }
-  RunOptions options = flags.model.run;
   if (options.context > 0 && options.context < longest) {
     fail(Exit::Usage, "-c ", options.context, ": the tests need a context of ", longest);
   }
   options.context = std::max(options.context, longest);
-  options.sequences = static_cast<int>(sequences);
+  options.sequences = static_cast<int>(std::max(sequences, together));
+  // Texts that are scored together do not have the longest test's context each.
+  if (together > 0) {
+    const int64_t tokens = std::max(options.context * sequences, 2 * kScoredTokens);
+    options.cache_tokens = std::max(tokens, options.context);
+  }
   // --rows divides prompts alone: a step of decode has a row for each sequence.
   if (options.rows > 0) options.rows = std::max(options.rows, sequences);
   const Device device = choose_device(asked, model, options);
@@ -228,7 +296,8 @@ BenchReport measure_all(const BenchFlags& flags, const std::vector<BenchCase>& c
     report.threads = options.threads > 0 ? options.threads : cpu::available_threads();
   }
   for (const BenchCase& test : cases) {
-    BenchResult result = measure(*executor, test, flags, progress);
+    BenchResult result = test.scored ? measure_scoring(*executor, test, flags, progress)
+                                     : measure(*executor, test, flags, progress);
     if (!result.seconds.empty()) report.results.push_back(std::move(result));
     if (interrupted_by()) break;
   }
@@ -266,7 +335,8 @@ void add_bench(CLI::App& program, Action& chosen) {
       "Measures speed, in tokens per second: of prompts of N tokens (pp) and of N tokens one by "
       "one\n"
       "(tg), after a depth of others, in one sequence or several at once (b): then of all "
-      "together.\n"
+      "together;\n"
+      "and of whole texts of N tokens that are scored, as perplexity does (sc).\n"
       "Decode is also shown as bytes read, beside what this machine can read.",
       {"skald bench -m model.gguf", "skald bench --shape llama-3.2-1b --type q4_0 -p 128,512 -n 64",
        "skald bench -m model.gguf -p 0 -n 64 -d 512 -b 1,8,32",
@@ -283,6 +353,8 @@ void add_bench(CLI::App& program, Action& chosen) {
   const CLI::Validator tokens = in_range(0, int64_t{1} << 24);
   list("-p,--n-prompt", flags->prompts, "Prompt lengths; 0: none [512]")->transform(tokens);
   list("-n,--n-gen", flags->counts, "Tokens one by one; 0: none [128]")->transform(tokens);
+  list("--score", flags->scores, "Texts of N tokens that are scored; 0: none [0]")
+      ->transform(tokens);
   list("-d,--n-depth", flags->depths, "Tokens in the cache before [0]")->transform(tokens);
   list("-b,--sequences", flags->sequences, "Sequences that -n's tokens are added to at once [1]")
       ->transform(in_range(1, 1024));

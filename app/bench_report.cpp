@@ -15,13 +15,16 @@ std::string number(double value, const char* format) {
   return text;
 }
 
-const char* kind(const BenchResult& result) { return result.test.prompt ? "prefill" : "decode"; }
+const char* kind(const BenchResult& result) {
+  return result.test.scored ? "score" : result.test.prompt ? "prefill" : "decode";
+}
 double per_second(double amount, const BenchResult& r) { return amount / r.mean_seconds(); }
 
 }  // namespace
 
 std::string BenchCase::name() const {
-  return concat(prompt ? "pp" : "tg", tokens, sequences > 1 ? concat(" b", sequences) : "",
+  return concat(scored ? "sc" : prompt ? "pp" : "tg", tokens,
+                sequences > 1 && !scored ? concat(" b", sequences) : "",
                 depth ? concat(" @ d", depth) : "");
 }
 

@@ -11,12 +11,14 @@
 namespace skald {
 
 // One line of the result: `tokens` as a prompt, or one after the other, after `depth` others. In
-// each of several `sequences` at once, where a prompt has one.
+// each of several `sequences` at once, where a prompt has one. `scored`: prompts, as many of them as
+// fill a step or more, every token of which is scored, as perplexity does.
 struct BenchCase {
   bool prompt;
   int64_t tokens, depth, sequences = 1;
+  bool scored = false;
 
-  std::string name() const;  // "pp512", "tg128 @ d1000", "tg128 b32 @ d1000"
+  std::string name() const;  // "pp512", "tg128 @ d1000", "tg128 b32 @ d1000", "sc512"
   double all_tokens() const { return static_cast<double>(tokens * sequences); }
 };
 

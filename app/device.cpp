@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "app/doctor_findings.h"
@@ -75,6 +77,28 @@ Device parse_device(const DeviceFlags& flags) {
   fail(Exit::Usage, "--device '", printable(name), "': expected auto, cpu, cuda or cuda:N");
 }
 
+std::vector<Device> parse_devices(const std::string& names, const DeviceFlags& flags) {
+  if (names.empty()) return {parse_device(flags)};
+  if (flags.name != "auto") {
+    fail(Exit::Usage, "give either --device or --devices, not both");
+  }
+  std::vector<Device> chosen;
+  for (size_t begin = 0; begin <= names.size();) {
+    const size_t end = std::min(names.find(',', begin), names.size());
+    int index = -1;
+    const auto parsed = std::from_chars(names.data() + begin, names.data() + end, index);
+    const bool known = std::any_of(chosen.begin(), chosen.end(),
+                                   [&](const Device& other) { return other.index == index; });
+    if (parsed.ec != std::errc() || parsed.ptr != names.data() + end || index < 0 || known) {
+      fail(Exit::Usage, "--devices '", printable(names, 60),
+           "': expected different GPUs by number, as in 0,1,3");
+    }
+    chosen.push_back({.cuda = true, .index = index});
+    begin = end + 1;
+  }
+  return chosen;
+}
+
 Decision decide(const Device& asked, const std::string& cpu_reason, const GpuOutlook& gpus) {
   if (!asked.automatic) return {asked, ""};
   if (cpu_reason.empty() && gpus.index >= 0) return {{.cuda = true, .index = gpus.index}, ""};
@@ -129,6 +153,27 @@ std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& as
   bar.reset();
   std::fputs(plan_notes(executor->plan()).c_str(), stderr);
   return executor;
+}
+
+std::vector<std::unique_ptr<Executor>> make_executors(const Model& model, const RunOptions& options,
+                                                      const std::vector<Device>& devices) {
+  std::vector<std::unique_ptr<Executor>> executors(devices.size());
+  std::vector<std::exception_ptr> errors(devices.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    threads.emplace_back([&, i] {
+      try {
+        executors[i] = make_executor(model, options, devices[i]);
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+  return executors;
 }
 
 double measure_read_bandwidth(const Device& device, int threads) {

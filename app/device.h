@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cuda/cuda.h"
 #include "engine/backend.h"
@@ -25,6 +26,9 @@ struct Device {
 };
 
 Device parse_device(const DeviceFlags& flags);  // throws Error(Exit::Usage)
+
+// `names` is what --devices says: different GPUs by number, "0,1,3". Empty: the one of --device.
+std::vector<Device> parse_devices(const std::string& names, const DeviceFlags& flags);
 
 cuda::DeviceInfo describe_gpu(const Device& device);  // throws Error where it cannot be used
 
@@ -55,6 +59,9 @@ int64_t default_rows(const Model& model, const RunOptions& options, const cuda::
 // know.
 std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options,
                                         const Device& device);
+// One on each, all made at a time: each loads the whole model.
+std::vector<std::unique_ptr<Executor>> make_executors(const Model& model, const RunOptions& options,
+                                                      const std::vector<Device>& devices);
 
 // Bytes per second that a chosen device reads from its memory; `threads` is for the CPU, 0: all.
 double measure_read_bandwidth(const Device& device, int threads);

@@ -128,11 +128,10 @@ int compute(const PplFlags& flags) {
     line.show(text + pace.text(), end);
   };
   PplRun run;
-  run.executor = &job.executor();
+  run.devices = job.devices();
   run.chunks = &job.chunks();
   run.first = first + total.chunks();
   run.last = last;
-  run.base = job.base();
   run.base_file = job.base_file();
   if (run.base_file) run.base_row = job.base_row(run.first);
   run.save = outputs.save();
@@ -234,6 +233,11 @@ void add_perplexity(CLI::App& program, Action& chosen) {
       ->check(not_empty())
       ->group("Measure");
   add_run_flags(*command, flags->model);
+  command
+      ->add_option("--devices", flags->devices, "Several GPUs, which share the chunks: 0,1,2")
+      ->type_name("N,N")
+      ->check(not_empty())
+      ->group(kChangesSpeed);
   add_device_flag(*command, flags->model);
   add_output_flags(*command, *flags);
   command->callback([=, &chosen] {

@@ -19,10 +19,10 @@ void refuse_together(bool a, bool b, const char* what, const char* why) {
 void check_flags(const PplFlags& flags) {
   const PplProtocol protocol = parse_protocol(flags.protocol).protocol;
   const bool resumed = !flags.checkpoint.empty();
+  const bool saves = !flags.save_logits.empty() || !flags.save_base.empty();
   refuse_together(resumed, !flags.tokens.empty(), "--checkpoint and --tokens",
                   "the tokens of chunks that are already done would be missing");
-  refuse_together(resumed, !flags.save_logits.empty() || !flags.save_base.empty(),
-                  "--checkpoint and --save-logits or --save-base",
+  refuse_together(resumed, saves, "--checkpoint and --save-logits or --save-base",
                   "the rows of chunks that are already done would be missing");
   refuse_together(flags.json, flags.llama_format, "--json and --llama-format", "give one of them");
   refuse_together(flags.llama_format, protocol != PplProtocol::LlamaCpp, "--llama-format",
@@ -31,6 +31,9 @@ void check_flags(const PplFlags& flags) {
                   "llama.cpp's file holds its own protocol alone; --save-base takes any");
   refuse_together(flags.files.size() > 1, protocol != PplProtocol::Documents, "several -f",
                   "only the doc protocol takes more than one text");
+  refuse_together(flags.devices.find(',') != std::string::npos, saves,
+                  "--devices and --save-logits or --save-base",
+                  "the rows of a file come one after the other; take one device");
   if (!flags.merge.empty()) return;
   const bool has_text = !flags.files.empty() || !flags.base.empty();
   if (!has_text) fail(Exit::Usage, "no text: name a file with -f (-: stdin)");

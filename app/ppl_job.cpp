@@ -21,9 +21,13 @@ std::string_view main_type(const WeightFile& weights) {
   return name(std::max_element(bytes.begin(), bytes.end(), less)->first);
 }
 
-ModelIdentity identity(const OpenedModel& opened, const Executor& executor) {
+ModelIdentity identity(const OpenedModel& opened,
+                       const std::vector<std::unique_ptr<Executor>>& executors) {
+  const Executor& executor = *executors.front();
+  std::string device = executor.description();
+  if (executors.size() > 1) device += concat(" and ", executors.size() - 1, " more");
   return {opened.path.string(), model_hash(opened), std::string(main_type(*opened.model.weights)),
-          std::string(name(executor.cache_type())), executor.description()};
+          std::string(name(executor.cache_type())), device};
 }
 
 // The same pieces under the same ids, and as many logits.
@@ -51,7 +55,8 @@ std::optional<int32_t> bos_of(const Tokenizer& tokenizer) {
 }  // namespace
 
 PplJob::PplJob(const PplFlags& flags, LiveLine& line) : opened_(open_model(flags.model)) {
-  parse_device(flags.model.device);  // so that a wrong name is said before the text is read
+  parse_devices(flags.devices,
+                flags.model.device);  // so that a wrong name is said before the text is read
   heading_.settings = settled_protocol(flags, opened_.model.config);
   tokenizer_ = open_tokenizer(opened_).tokenizer;
   heading_.tokenizer_hash = tokenizer_hash(*tokenizer_);
@@ -60,11 +65,11 @@ PplJob::PplJob(const PplFlags& flags, LiveLine& line) : opened_(open_model(flags
   heading_.chunks = chunks_->count();
   range_ = parse_chunk_range(flags.chunks, chunks_->count());
   if (flags.files.size() > 0 && base_file_ && !base_file_->ids().empty()) check_base_ids();
-  executor_ = prepare(opened_.model, flags);
-  heading_.model = identity(opened_, *executor_);
+  executors_ = prepare(opened_.model, flags);
+  heading_.model = identity(opened_, executors_);
   if (opened_base_) {
-    base_ = prepare(opened_base_->model, flags);
-    heading_.base = identity(*opened_base_, *base_);
+    bases_ = prepare(opened_base_->model, flags);
+    heading_.base = identity(*opened_base_, bases_);
   } else if (base_file_) {
     check_base_file();
     const auto heading = base_file_->heading();
@@ -76,6 +81,10 @@ PplJob::PplJob(const PplFlags& flags, LiveLine& line) : opened_(open_model(flags
 void PplJob::open_base(const PplFlags& flags) {
   if (flags.base.empty()) return;
   base_file_ = open_base_file(flags.base);
+  if (base_file_ && flags.devices.find(',') != std::string::npos) {
+    fail(Exit::Usage, "--devices: the rows of a base file come one after the other; take one ",
+         "device, or a model as --base");
+  }
   if (!base_file_) {
     opened_base_ = open_model(std::filesystem::path(flags.base));
     check_vocabularies(opened_, *tokenizer_, *opened_base_);
@@ -165,17 +174,38 @@ void PplJob::check_base_ids() const {
        mine - own.begin(), " is ", *theirs, " there and ", *mine, " here");
 }
 
-std::unique_ptr<Executor> PplJob::prepare(const Model& model, const PplFlags& flags) const {
+// Long steps, of many windows: a GPU's products gain by them.
+PplJob::Executors PplJob::prepare(const Model& model, const PplFlags& flags) const {
+  constexpr int64_t kLongStep = 8192;
+  constexpr int64_t kDocuments = 64;  // in a step
   RunOptions options = flags.model.run;
-  options.context = heading_.settings.context;
-  const Device device = choose_device(parse_device(flags.model.device), model, options);
+  const int64_t context = options.context = heading_.settings.context;
+  const int64_t most = std::min(range_.last - range_.first, kMostSequences);
+  options.scores = true;
+  std::vector<Device> devices = parse_devices(flags.devices, flags.model.device);
+  devices.front() = choose_device(devices.front(), model, options);
   if (options.rows == 0) {
-    const auto gpu = device.cuda ? std::optional(describe_gpu(device)) : std::nullopt;
+    const auto gpu =
+        devices.front().cuda ? std::optional(describe_gpu(devices.front())) : std::nullopt;
+    options.sequences = static_cast<int>(std::clamp<int64_t>(kLongStep / context, 1, most));
     options.rows = default_rows(model, options, gpu ? &*gpu : nullptr);
   }
-  const int64_t together = std::min(options.rows / options.context, range_.last - range_.first);
-  options.sequences = static_cast<int>(std::clamp<int64_t>(together, 1, kMostSequences));
-  return make_executor(model, options, device);
+  const bool documents = heading_.settings.protocol == PplProtocol::Documents;
+  const int64_t together = documents ? std::min(kDocuments, options.rows) : options.rows / context;
+  options.sequences = static_cast<int>(std::clamp<int64_t>(together, 1, most));
+  // Short documents share a step, but they do not have a whole context each.
+  if (documents) {
+    options.cache_tokens = std::max(context, options.rows + options.sequences * kPageTokens);
+  }
+  return make_executors(model, options, devices);
+}
+
+std::vector<PplDevice> PplJob::devices() const {
+  std::vector<PplDevice> devices;
+  for (size_t i = 0; i < executors_.size(); ++i) {
+    devices.push_back({executors_[i].get(), bases_.empty() ? nullptr : bases_[i].get()});
+  }
+  return devices;
 }
 
 int64_t PplJob::base_row(int64_t chunk) const {

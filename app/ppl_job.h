@@ -10,6 +10,7 @@
 #include "app/ppl_flags.h"
 #include "app/ppl_progress.h"
 #include "app/ppl_record.h"
+#include "app/ppl_run.h"
 
 namespace skald {
 
@@ -22,8 +23,8 @@ class PplJob {
   const ChunkRange& range() const { return range_; }
   const ChunkSource& chunks() const { return *chunks_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
-  Executor& executor() { return *executor_; }
-  Executor* base() { return base_.get(); }
+  const Executor& executor() const { return *executors_.front(); }
+  std::vector<PplDevice> devices() const;
   BaseReader* base_file() { return base_file_.get(); }
   int64_t base_row(int64_t chunk) const;  // in the base file
 
@@ -31,11 +32,13 @@ class PplJob {
   std::vector<int32_t> ids() const;
 
  private:
+  using Executors = std::vector<std::unique_ptr<Executor>>;
+
   void open_base(const PplFlags& flags);
   void open_text(const PplFlags& flags, LiveLine& line);
   void check_base_file() const;
   void check_base_ids() const;
-  std::unique_ptr<Executor> prepare(const Model& model, const PplFlags& flags) const;
+  Executors prepare(const Model& model, const PplFlags& flags) const;
 
   OpenedModel opened_;
   std::optional<OpenedModel> opened_base_;
@@ -45,7 +48,7 @@ class PplJob {
   std::unique_ptr<TokenStream> text_;
   std::unique_ptr<Documents> documents_;
   std::unique_ptr<ChunkSource> chunks_;
-  std::unique_ptr<Executor> executor_, base_;
+  Executors executors_, bases_;  // one a device; bases of a model alone
   PplHeading heading_;
   ChunkRange range_;
 };

@@ -1,166 +1,106 @@
 #include "app/ppl_run.h"
 
-#include <cmath>
+#include <atomic>
+#include <exception>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
 
-#include "app/not_finite.h"
+#include "app/ppl_group.h"
 #include "engine/error.h"
-#include "engine/windows.h"
 
 namespace skald {
 namespace {
 
-// Chunks that run together.
-class Group {
+using Group = std::unique_ptr<PplGroup>;
+
+class Runner {
  public:
-  Group(const PplRun& run, int64_t& base_row) : run_(run), base_row_(base_row) {}
+  explicit Runner(const PplRun& run)
+      : run_(run), next_(run.first), delivered_(run.first), base_row_(run.base_row) {}
 
-  // Takes the next chunk if it fits beside those that are there; the first one always does.
-  bool take(int64_t index) {
-    ChunkTokens tokens = run_.chunks->chunk(index);
-    PplChunk result;
-    result.chunk = index;
-    result.bytes = tokens.bytes;
-    result.words = tokens.words;
-    if (run_.base || run_.base_file) result.comparison.emplace();
-    const size_t before = windows_.size();
-    for (const ChunkWindow& window : tokens.windows) {
-      if (window.scored_from >= std::ssize(window.tokens)) continue;  // a text's last token alone
-      windows_.push_back({window.tokens, window.scored_from});
-      owners_.push_back({chunks_.size(), window.first});
+  bool run() {
+    const bool alone = run_.devices.size() == 1;
+    check(alone || (!run_.base_file && !run_.save), "one device alone reads or writes files");
+    if (alone) {
+      work(run_.devices.front());
+    } else {
+      std::vector<std::thread> threads;
+      for (const PplDevice& device : run_.devices) {
+        threads.emplace_back([this, &device] { guard(device); });
+      }
+      for (std::thread& thread : threads) thread.join();
+      if (error_) std::rethrow_exception(error_);
     }
-    if (!chunks_.empty() && windows_in_step(*run_.executor, windows_) < windows_.size()) {
-      windows_.resize(before);
-      owners_.resize(before);
-      return false;
-    }
-    chunks_.push_back(std::move(result));
-    tokens_.push_back(std::move(tokens));  // moves the ids' vectors, not the ids
-    return true;
-  }
-
-  // False when it was stopped: its chunks are then incomplete.
-  bool compute() {
-    std::vector<Executor*> executors{run_.executor};
-    if (run_.base) executors.push_back(run_.base);
-    // A document of many windows takes several groups of them.
-    for (size_t done = 0; done < windows_.size();) {
-      const auto left = std::span(windows_).subspan(done);
-      const auto part = left.first(windows_in_step(*run_.executor, left));
-      const bool whole = run_windows(executors, part, [&](std::span<const WindowRow> rows) {
-        return add(rows, done) && (!run_.go_on || run_.go_on());
-      });
-      if (failure_) fail_not_finite();
-      if (!whole) return false;
-      done += part.size();
-    }
-    for (const PplChunk& chunk : chunks_) run_.on_chunk(chunk);
-    return true;
+    return delivered_ == run_.last;
   }
 
  private:
-  struct Owner {
-    size_t chunk;  // index into chunks_
-    int64_t first;
-  };
-
-  // What made a number NaN or infinite is looked for once the run's sequences are gone.
-  struct Failure {
-    PplToken token;
-    TokenWindow window;
-    int64_t position;
-    bool base;  // it is the base's
-  };
-
-  // False at NaN or infinity.
-  bool add(std::span<const WindowRow> rows, size_t first_window) {
-    std::vector<int32_t> targets;
-    for (const WindowRow& row : rows) targets.push_back(row.target);
-    std::vector<TokenScore> scores;
-    std::vector<RowComparison> comparisons;
-    if (run_.base) {
-      comparisons = run_.executor->compare(*run_.base, targets);
-    } else if (!run_.base_file) {
-      scores = run_.executor->score(targets);
+  void guard(const PplDevice& device) {
+    try {
+      work(device);
+    } catch (...) {
+      const std::lock_guard lock(results_mutex_);
+      if (!error_) error_ = std::current_exception();
+      stopped_ = true;
     }
-    for (size_t i = 0; i < rows.size(); ++i) {
-      if (rows[i].target < 0) continue;
-      const size_t window = first_window + rows[i].window;
-      PplToken token;
-      token.chunk = chunks_[owners_[window].chunk].chunk;
-      token.place = owners_[window].first + rows[i].position;
-      token.id = rows[i].target;
-      const int64_t row = static_cast<int64_t>(i);
-      if (run_.base) {
-        token.comparison = {comparisons[i], 0};
-      } else if (run_.base_file) {
-        token.comparison =
-            run_.base_file->compare(base_row_++, run_.executor->logits(row), token.id);
+  }
+
+  void work(const PplDevice& device) {
+    Group group = take(device);
+    while (group && !stopped_) {
+      auto ahead = std::async(std::launch::async, [&] { return take(device); });
+      if (!group->compute()) {
+        stopped_ = true;
+        return;
       }
-      token.score = token.comparison ? token.comparison->row.score : scores[i];
-      if (!finite(token)) {
-        const bool base = std::isfinite(token.score.logprob);
-        failure_ = {std::move(token), windows_[window], rows[i].position, base};
-        return false;
-      }
-      if (run_.save) run_.save->write(run_.executor->logits(row), token.id);
-      if (run_.on_token) run_.on_token(token);
-      add(token, chunks_[owners_[window].chunk]);
+      deliver(std::move(group));
+      if (run_.go_on && !run_.go_on()) stopped_ = true;
+      group = ahead.get();
     }
-    return true;
   }
 
-  static void add(const PplToken& token, PplChunk& chunk) {
-    chunk.sums.add(token.score);
-    if (!token.comparison) return;
-    const RowComparison& row = token.comparison->row;
-    chunk.comparison->add(row, token.comparison->slack);
-    chunk.divergences.push_back(Histogram::bin(row.divergence));
-    chunk.probabilities.push_back(
-        Histogram::bin(std::exp(row.score.logprob) - std::exp(row.base.logprob)));
+  // The next chunks, as many as fit together; nothing when there are no more.
+  Group take(const PplDevice& device) {
+    const std::lock_guard lock(source_mutex_);
+    if (next_ == run_.last) return nullptr;
+    auto group = std::make_unique<PplGroup>(run_, device, base_row_);
+    while (next_ < run_.last && group->take(next_)) ++next_;
+    return group;
   }
 
-  static bool finite(const PplToken& token) {
-    if (!token.comparison) return std::isfinite(token.score.logprob);
-    const RowComparison& row = token.comparison->row;
-    return std::isfinite(row.score.logprob) && std::isfinite(row.base.logprob) &&
-           std::isfinite(row.divergence);
-  }
-
-  [[noreturn]] void fail_not_finite() const {
-    const auto& [token, window, position, base] = *failure_;
-    const std::string where = concat("chunk ", token.chunk, ", token ", token.place);
-    if (base && std::isfinite(token.comparison->row.base.logprob)) {
-      fail(Exit::Failed, where,
-           ": the divergence is infinite: the model excludes what the base expects");
+  // In the order of the text: a group waits for those before it, which other devices compute.
+  void deliver(Group group) {
+    const std::lock_guard lock(results_mutex_);
+    const int64_t first = group->first();
+    computed_.emplace(first, std::move(group));
+    while (!computed_.empty() && computed_.begin()->first == delivered_) {
+      const Group next = std::move(computed_.begin()->second);
+      computed_.erase(computed_.begin());
+      next->deliver();
+      delivered_ = next->last();
     }
-    Executor* executor = base ? run_.base : run_.executor;
-    if (!executor) fail(Exit::Failed, where, ": the base file holds NaN or infinity");
-    const double logprob = base ? token.comparison->row.base.logprob : token.score.logprob;
-    fail(Exit::Failed, where, ": the ", base ? "base model" : "model", " gives ",
-         std::isnan(logprob) ? "NaN" : "a probability of 0", "; NaN or infinity first appears in ",
-         first_not_finite(*executor, window.tokens.first(static_cast<size_t>(position))));
   }
 
   const PplRun& run_;
-  int64_t& base_row_;
-  std::vector<PplChunk> chunks_;
-  std::vector<ChunkTokens> tokens_;
-  std::vector<TokenWindow> windows_;
-  std::vector<Owner> owners_;
-  std::optional<Failure> failure_;
+  std::atomic<bool> stopped_ = false;
+
+  std::mutex source_mutex_;
+  int64_t next_;
+
+  std::mutex results_mutex_;
+  std::map<int64_t, Group> computed_;  // by first chunk
+  int64_t delivered_;                  // chunks before it
+  std::exception_ptr error_;
+
+  int64_t base_row_;  // for the one device that reads a file
 };
 
 }  // namespace
 
-bool run_perplexity(const PplRun& run) {
-  int64_t base_row = run.base_row;
-  for (int64_t next = run.first; next < run.last;) {
-    Group group(run, base_row);
-    while (next < run.last && group.take(next)) ++next;
-    if (!group.compute()) return false;
-    if (run.go_on && !run.go_on()) return next == run.last;
-  }
-  return true;
-}
+bool run_perplexity(const PplRun& run) { return Runner(run).run(); }
 
 }  // namespace skald

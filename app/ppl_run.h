@@ -1,9 +1,11 @@
 // Runs chunks of a text through a model, several in a step, and gives each chunk's result, in
-// order. Beside it a base: another executor or a file of what one said.
+// order; while a device computes, the next chunks are made ready. Several devices share the chunks.
+// Beside the model a base: another executor or a file of what one said.
 #pragma once
 
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "app/base_file.h"
 #include "app/ppl_chunks.h"
@@ -21,21 +23,27 @@ struct PplToken {
   std::optional<StoredComparison> comparison;
 };
 
-struct PplRun {
+struct PplDevice {
   Executor* executor = nullptr;
-  const ChunkSource* chunks = nullptr;
-  int64_t first = 0, last = 0;  // of the chunks: [first, last)
+  Executor* base = nullptr;  // none, or one on each device
+};
 
-  // At most one of these.
-  Executor* base = nullptr;
+struct PplRun {
+  std::vector<PplDevice> devices;
+  const ChunkSource* chunks = nullptr;  // asked by one thread at a time
+  int64_t first = 0, last = 0;          // of the chunks: [first, last)
+
+  // Of one device, and without another base.
   BaseReader* base_file = nullptr;
   int64_t base_row = 0;  // in the file, of the first chunk's first token
 
-  BaseWriter* save = nullptr;
+  BaseWriter* save = nullptr;  // of one device
 
+  // One call at a time, in the order of the text; of several devices from any of their threads.
   std::function<void(const PplToken&)> on_token;  // none: not asked for
   std::function<void(const PplChunk&)> on_chunk;
-  std::function<bool()> go_on;  // asked after each step; false ends the run after a whole chunk
+  // Asked after each step, by each device's thread; false ends the run after a whole chunk.
+  std::function<bool()> go_on;
 };
 
 // False when go_on ended it. NaN and infinity are an Error that names chunk, token and layer.

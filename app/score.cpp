@@ -154,6 +154,7 @@ int score(ScoreFlags& flags) {
   const OpenedModel opened = open_model(flags.model);
   check_context(flags.model, opened.model.config);
   const ModelTokenizer tokens = open_tokenizer_if_any(opened);
+  flags.model.run.scores = true;
   const Device device = choose_device(asked, opened.model, flags.model.run);
   const BatchLimits limits = choose_batch_limits(opened.model, flags.model.run, 0, device);
   std::fputs(plan_notes(limits.plan).c_str(), stderr);

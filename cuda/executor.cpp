@@ -11,16 +11,15 @@
 #include "cuda/handles.h"
 #include "cuda/kernels/attention.h"
 #include "cuda/kernels/built_for.h"
-#include "cuda/kernels/expand_q.h"
-#include "cuda/kernels/linear.h"
 #include "cuda/kernels/pointwise.h"
 #include "cuda/kernels/tiles.h"
-#include "cuda/kernels/tiles/layout.h"
-#include "cuda/linear_steps.h"
 #include "cuda/loaded_model.h"
 #include "cuda/memory.h"
 #include "cuda/plan.h"
+#include "cuda/products.h"
 #include "cuda/sampler.h"
+#include "cuda/scorer.h"
+#include "cuda/step_clock.h"
 #include "cuda/step_table.h"
 #include "engine/overloaded.h"
 #include "engine/step.h"
@@ -46,6 +45,12 @@ SizeOptions planned_size(SizeOptions options, const MemoryPlan& plan, AttentionC
   return options;
 }
 
+std::vector<DeviceMemory> allocate(const std::vector<int64_t>& sizes) {
+  std::vector<DeviceMemory> buffers;
+  for (int64_t bytes : sizes) buffers.emplace_back(bytes, "activations");
+  return buffers;
+}
+
 const FusedProgram& bound(FusedProgram& fused, int64_t context) {
   fused.program.bind_context(context);
   return fused;
@@ -62,6 +67,7 @@ class CudaExecutor final : public Executor {
         attention_code_(std::min(attention_code(fused_.type),
                                  attention_code_of(fused_.type, gpu_.compute_capability))),
         dependent_(switches.dependent_launches && kHasSm90a && gpu_.compute_capability == 90),
+        reproducible_(options.reproducible),
         max_rows_(options.rows),
         plan_(checked(plan_memory(fused_, options, model.config, device_), device)),
         sizes_(fused_,
@@ -69,22 +75,20 @@ class CudaExecutor final : public Executor {
         loaded_(bound(fused_, plan_.context), sizes_, stream_, options.loading),
         pool_(sizes_.pages),
         cache_(sizes_.cache(), "the key-value cache"),
-        expanded_(sizes_.expanded, "16-bit rows of weights"),
-        pairs_(sizes_.pairs, "activations"),
+        acts_(allocate(sizes_.acts)),
+        products_({fused_, sizes_, acts_, gpu_, options.reproducible}, stream_),
         attention_floats_(sizes_.attention, "attention"),
         tickets_(sizes_.tickets, "attention"),
-        product_tickets_(sizes_.product_tickets, "the step's table"),
         rows_(StepLimits{max_rows_, plan_.context, fused_.program.vocab()}),
-        step_(sizes_.step),
+        step_(sizes_.step, options.reproducible),
         wanted_x_(sizes_.wanted, "activations"),
         logits_(sizes_.logits, "logits"),
         host_logits_(fused_.program.vocab() * 4, "logits"),
-        sampler_(fused_.program.vocab(), sizes_.logit_rows, sample_gpu(gpu_.compute_capability)) {
-    for (int64_t bytes : sizes_.acts) acts_.emplace_back(bytes, "activations");
-    for (const DeviceMemory* zeros : {&tickets_, &product_tickets_}) {
-      SKALD_CUDA(
-          cudaMemsetAsync(zeros->as<void>(), 0, static_cast<size_t>(zeros->bytes()), stream_));
-    }
+        sampler_(fused_.program.vocab(), sizes_.logit_rows, sample_gpu(gpu_.compute_capability)),
+        scored_x_(sizes_.scored, "scoring"),
+        scorer_(fused_.program.vocab(), max_rows_) {
+    SKALD_CUDA(
+        cudaMemsetAsync(tickets_.as<void>(), 0, static_cast<size_t>(tickets_.bytes()), stream_));
   }
 
   ~CudaExecutor() override { cudaStreamSynchronize(stream_); }
@@ -96,6 +100,10 @@ class CudaExecutor final : public Executor {
   const MemoryPlan& plan() const override { return plan_; }
   void observe(Observer observer) override { observer_ = std::move(observer); }
   int64_t bytes_allocated() const override { return plan_.needed() - sizes_.weights; }
+  double device_seconds() override {
+    SKALD_CUDA(cudaSetDevice(device_.index));
+    return clock_.seconds();
+  }
   int64_t logit_rows() const override { return sizes_.logit_rows; }
   int64_t cache_bytes_per_token() const override { return sizes_.page / kPageTokens; }
   DType cache_type() const override { return fused_.type; }
@@ -133,7 +141,9 @@ class CudaExecutor final : public Executor {
                                  cudaMemcpyDeviceToDevice, stream_));
     });
     try {
+      clock_.begin(stream_);
       compute(step);
+      clock_.end(stream_);
     } catch (...) {  // no memory for a graph, say
       for (const SeqRows& rows : step) {
         const int64_t added = static_cast<int64_t>(rows.tokens.size());
@@ -170,7 +180,35 @@ class CudaExecutor final : public Executor {
           part.first(std::min(part.size(), static_cast<size_t>(ready))),
           [&](int64_t i) { return logits(row + i); }, stream_, picked);
     }
+    clock_.end(stream_);
     return picked;
+  }
+
+  std::vector<TokenScore> score(std::span<const int32_t> targets) override {
+    if (observer_) return Executor::score(targets);
+    begin_scoring(targets);
+    for (int done = 0; done < scorer_.count();) done += score_part(done, sizes_.logit_rows).count;
+    clock_.end(stream_);
+    return scorer_.scores(stream_);
+  }
+
+  std::vector<RowComparison> compare(Executor& of_base, std::span<const int32_t> targets) override {
+    auto* base = dynamic_cast<CudaExecutor*>(&of_base);
+    const bool together = base && base != this && base->device_.index == device_.index &&
+                          base->decode_ == decode_ && !observer_ && !base->observer_;
+    if (!together) return Executor::compare(of_base, targets);
+    begin_scoring(targets);
+    base->begin_scoring(targets);
+    const int64_t most = std::min(sizes_.logit_rows, base->sizes_.logit_rows);
+    for (int done = 0; done < scorer_.count();) {
+      const DeviceScorer::Part part = score_part(done, most);
+      base->score_part(done, most);
+      follow(*base);
+      scorer_.compare(part, base->scorer_, base->logits_.as<float>(), stream_);
+      base->follow(*this);
+      done += part.count;
+    }
+    return scorer_.comparisons(base->scorer_, stream_);
   }
 
  private:
@@ -185,7 +223,7 @@ class CudaExecutor final : public Executor {
   void compute(Step step) {
     const int rows = static_cast<int>(rows_.count());
     computed_logits_ = 0;
-    decode_ = rows_.one_row_each && rows <= sizes_.graph_rows;
+    decode_ = rows_.one_row_each && rows <= sizes_.graph_rows && !reproducible_;
     if (decode_ || attention_code_ == AttentionCode::Plain) {
       step_.send(step, rows_, stream_);
     } else {
@@ -206,20 +244,21 @@ class CudaExecutor final : public Executor {
 
   void enqueue(int rows) {
     for (const LoadedOp& op : loaded_.ops()) {
-      std::visit(Overloaded{[&](const Embed& o) {
-                              const Matrix& table = op.pieces.front();
-                              const EmbedLaunch launch = {
-                                  table.format,      table.data, step_.table().tokens,
-                                  act<float>(o.out), rows,       table.ins};
-                              (table.format == fused_.type ? launch_embed : launch_embed_q)(
-                                  launch, stream_);
-                            },
-                            [&](const FusedLinear& o) {
-                              if (o.epilogue == Epilogue::Logits && !decode_) return;
-                              run_linear(op, o, act<void>(o.in), rows);
-                            },
-                            [&](const FusedAttention& o) { run_attention(o, rows); }},
-                 op.fused->op);
+      std::visit(
+          Overloaded{[&](const Embed& o) {
+                       const Matrix& table = op.pieces.front();
+                       const EmbedLaunch launch = {
+                           table.format, table.data, step_.table().tokens, act<float>(o.out), rows,
+                           table.ins,    o.scale};
+                       (table.format == fused_.type ? launch_embed : launch_embed_q)(launch,
+                                                                                     stream_);
+                     },
+                     [&](const FusedLinear& o) {
+                       if (o.epilogue == Epilogue::Logits && !decode_) return;
+                       run_product(op, o, act<void>(o.in), rows);
+                     },
+                     [&](const FusedAttention& o) { run_attention(op, o, rows); }},
+          op.fused->op);
       if (observer_) observe_op(*op.fused, rows);
     }
   }
@@ -233,105 +272,44 @@ class CudaExecutor final : public Executor {
     computed_logits_ = 0;
     const int64_t count =
         std::min(sizes_.logit_rows, static_cast<int64_t>(rows_.wanted.size()) - row);
-    run_linear(loaded_.head(), fused_.head(),
-               wanted_x_.as<float>() + row * fused_.cols(fused_.hidden), static_cast<int>(count));
+    run_product(loaded_.head(), fused_.head(),
+                wanted_x_.as<float>() + row * fused_.cols(fused_.hidden), static_cast<int>(count));
     first_logit_row_ = row;
     computed_logits_ = count;
   }
 
-  // A product's pieces have the same kernels before and after them, so that these run once.
-  void run_linear(const LoadedOp& op, const FusedLinear& linear, const void* in, int rows) {
-    const std::vector<Piece> pieces = fused_.pieces(linear);
-    const bool apart = linear.epilogue == Epilogue::Gated && pieces.size() > 1;
-    std::vector<LinearLaunch> launches;
-    std::vector<LinearKernel> kernels;
-    LinearSteps steps = {.gate_after = apart};
-    for (size_t i = 0; i < pieces.size(); ++i) {
-      LinearLaunch& launch =
-          launches.emplace_back(linear_launch(fused_, linear, pieces[i], rows, {op.norm, op.bias}));
-      launch.weight = op.pieces[i].data;
-      launch.in = in;
-      launch.ticket = product_tickets_.as<unsigned>() + op.first_ticket + i;
-      launch.dependent = decode_ && dependent_;
-      const LinearSteps own = linear_steps(launch, gpu_);
-      kernels.push_back(own.kernel);
-      steps.norm_before |= own.norm_before;
-      steps.gate_after |= own.gate_after;
-      steps.bias_after |= own.bias_after;
-    }
-
-    if (steps.norm_before) {
-      void* normed = act<void>(linear.norm->out);
-      launch_rms_norm({fused_.type, static_cast<const float*>(in), op.norm, normed, rows,
-                       fused_.ins(linear), linear.norm->eps},
-                      stream_);
-      for (LinearLaunch& launch : launches) {
-        launch.in = normed;
-        launch.norm_weight = nullptr;
-      }
-    }
-    const bool floats = linear.epilogue == Epilogue::AddTo || linear.epilogue == Epilogue::Logits;
-    const DType out_type = floats ? DType::F32 : fused_.type;
-    std::byte* const out = linear.epilogue == Epilogue::Logits ? logits_.as<std::byte>()
-                           : steps.gate_after                  ? pairs_.as<std::byte>()
-                                                               : act<std::byte>(linear.out);
-    for (size_t i = 0; i < pieces.size(); ++i) {
-      LinearLaunch& launch = launches[i];
-      launch.out = out + row_bytes(out_type, pieces[i].first_out);
-      if (steps.gate_after && !apart) {
-        launch.epilogue = Epilogue::Store;
-        launch.out_stride = launch.outs;
-      }
-      if (steps.gate_after || steps.bias_after) launch.bias = nullptr;
-      multiply(launch, kernels[i], op.pieces[i]);
-    }
-    if (steps.gate_after) {
-      launch_gate({fused_.type, pairs_.as<void>(), !apart, op.bias, act<void>(linear.out), rows,
-                   fused_.outs(linear) / 2, linear.activation},
-                  stream_);
-    } else if (steps.bias_after) {
-      launch_add_bias(out_type, out, op.bias, rows, fused_.outs(linear), stream_);
-    }
+  void begin_scoring(std::span<const int32_t> targets) {
+    check(targets.size() <= rows_.wanted.size(), "rows that are scored are wanted");
+    SKALD_CUDA(cudaSetDevice(device_.index));
+    scorer_.begin(targets, stream_);
   }
 
-  void multiply(const LinearLaunch& launch, LinearKernel kernel, const Matrix& matrix) {
-    switch (kernel) {
-      case LinearKernel::GemvSm90:
-        return launch_gemv_sm90(launch, gpu_.multiprocessors, stream_);
-      case LinearKernel::GemvQSm90:
-        return launch_gemv_q_sm90(launch, gpu_.multiprocessors, stream_);
-      case LinearKernel::GemmExpanded:
-        return multiply_expanded(launch, matrix);
-      case LinearKernel::GemmCublas:
-        return gemm_.launch(launch, stream_);
-      case LinearKernel::GemvPlain:
-        return launch_gemv_plain(launch, stream_);
+  // Of the scorer's list, from `first` on, at most so many rows. A decode step's logits are there;
+  // others are made, in place of those that compute_logits() left.
+  DeviceScorer::Part score_part(int first, int64_t most) {
+    const auto rows = static_cast<int>(std::min<int64_t>(most, scorer_.count() - first));
+    if (!decode_) {
+      computed_logits_ = 0;
+      launch_gather(wanted_x_.as<float>(), scorer_.rows(first), scored_x_.as<float>(), rows,
+                    fused_.cols(fused_.hidden), stream_);
+      run_product(loaded_.head(), fused_.head(), scored_x_.as<void>(), rows);
     }
+    const DeviceScorer::Part part = {logits_.as<float>(), !decode_, first, rows};
+    scorer_.score(part, stream_);
+    return part;
   }
 
-  // By the matrix's 16-bit copy, or by parts of one that are made now.
-  void multiply_expanded(LinearLaunch launch, const Matrix& matrix) {
-    launch.format = launch.type;
-    if (matrix.copy) {
-      launch.weight = matrix.copy;
-      return gemm_.launch(launch, stream_);
-    }
-    const int64_t group = tiles::kRows * matrix.ins * fused_.element;
-    const int64_t at_once = sizes_.expanded / group * tiles::kRows;
-    const DType out_type = launch.epilogue == Epilogue::Store ? launch.type : DType::F32;
-    std::byte* const out = static_cast<std::byte*>(launch.out);
-    launch.weight = expanded_.as<void>();
-    for (int64_t first = 0; first < matrix.outs; first += at_once) {
-      launch.outs = std::min(at_once, matrix.outs - first);
-      launch.out = out + row_bytes(out_type, first);
-      launch_expand_q({matrix.format, matrix.data, matrix.ins, first, launch.outs, launch.type,
-                       expanded_.as<void>()},
-                      stream_);
-      gemm_.launch(launch, stream_);
-    }
+  // What is enqueued from now on waits for all that the other executor has enqueued.
+  void follow(CudaExecutor& other) {
+    SKALD_CUDA(cudaEventRecord(other.enqueued_, other.stream_));
+    SKALD_CUDA(cudaStreamWaitEvent(stream_, other.enqueued_, 0));
   }
 
-  void run_attention(const FusedAttention& op, int rows) {
+  void run_product(const LoadedOp& op, const FusedLinear& linear, const void* in, int rows) {
+    products_.run(op, linear, {in, rows, logits_.as<float>(), decode_ && dependent_});
+  }
+
+  void run_attention(const LoadedOp& loaded, const FusedAttention& op, int rows) {
     AttentionLaunch launch = {};
     launch.type = fused_.type;
     launch.qkv = act<void>(op.qkv);
@@ -346,6 +324,7 @@ class CudaExecutor final : public Executor {
       launch.inv_freq = loaded_.inv_freq(*op.rope);
       launch.rope_pairs = static_cast<int>(rope.inv_freq.size());
       launch.rope_interleaved = rope.interleaved;
+      launch.rope_scale = rope.scale;
     }
     launch.code = attention_code_;
     if (decode_ && !switches_.clusters) launch.code = std::min(launch.code, AttentionCode::Mma);
@@ -358,6 +337,17 @@ class CudaExecutor final : public Executor {
     launch.tiles = step_.tiles(spec);
     launch.tile_count = step_.tile_count(spec);
     check_attention(launch);
+    if (op.norm && op.norm->whole) {
+      const int64_t q_cols = int64_t{op.spec.heads} * op.spec.head_dim;
+      const int64_t k_cols = int64_t{op.spec.kv_heads} * op.spec.head_dim;
+      launch_qk_norm({fused_.type, launch.qkv, loaded.q_norm, loaded.k_norm, q_cols, k_cols,
+                      q_cols + 2 * k_cols, rows, op.norm->eps, launch.dependent},
+                     stream_);
+    } else if (op.norm) {
+      launch.q_norm = loaded.q_norm;
+      launch.k_norm = loaded.k_norm;
+      launch.norm_eps = op.norm->eps;
+    }
     if (decode_) return launch_attention_decode(launch, stream_);
     launch_rope_append(launch, stream_);
     if (launch.tile_count > 0) return launch_attention_prefill(launch, stream_);
@@ -386,23 +376,23 @@ class CudaExecutor final : public Executor {
   Gpu gpu_;  // what kernels are chosen for
   FusedProgram fused_;
   AttentionCode attention_code_;
-  bool dependent_;  // decode kernels start while the one ahead still runs
+  bool dependent_;     // decode kernels start while the one ahead still runs
+  bool reproducible_;  // no kernel is chosen by the number of rows, no attention split by it
   int64_t max_rows_;
   MemoryPlan plan_;
   Sizes sizes_;
 
   StreamOwner stream_;
+  EventOwner enqueued_;
+  StepClock clock_;
   LoadedModel loaded_;
-  GemmCublas gemm_;
 
   PagePool pool_;
   DeviceMemory cache_;  // pool_.size() pages of sizes_.page bytes, all layers in a page
 
   std::vector<DeviceMemory> acts_;  // one a buffer of the program and qkv, [max_rows, cols]
-  DeviceMemory expanded_;           // rows of a quantized matrix in 16 bits
-  DeviceMemory pairs_;              // gate and up before the activation
+  Products products_;
   DeviceMemory attention_floats_, tickets_;
-  DeviceMemory product_tickets_;  // of each op: which rows of its product are still to be computed
 
   StepRows rows_;
   StepBuffer step_;
@@ -414,6 +404,8 @@ class CudaExecutor final : public Executor {
   PinnedMemory host_logits_;
   int64_t first_logit_row_ = 0, computed_logits_ = 0;
   DeviceSampler sampler_;
+  DeviceMemory scored_x_;  // [logit_rows, dim], float
+  DeviceScorer scorer_;
 
   Observer observer_;
 };

@@ -1,48 +1,24 @@
 #include "cuda/fuse.h"
 
+#include <algorithm>
+
 #include "engine/error.h"
-#include "engine/overloaded.h"
 
 namespace skald::cuda {
 namespace {
 
-// What of an op the kernels leave out, or "".
-std::string_view unknown_part(const Program& program, const Op& op) {
-  const auto plus = [&](WeightId id) {
-    return program.weight(id).plus == 0 ? "" : "norms whose weights lack a 1";
-  };
-  return std::visit(
-      Overloaded{
-          [](const Embed& o) { return o.scale == 1 ? "" : "embeddings with a scale"; },
-          [&](const RmsNorm& o) { return plus(o.weight); },
-          [](const HeadNorm&) { return "norms of single heads"; },
-          [](const Experts&) { return "routed experts"; },
-          [&](const Rope& o) {
-            const RopeSpec& spec = program.ropes[static_cast<size_t>(o.spec)];
-            return spec.scale == 1 ? "" : "rotations with a scale";
-          },
-          [](const Attention& o) { return o.spec.softcap == 0 ? "" : "capped attention scores"; },
-          [](const Add& o) { return o.scale == 1 ? "" : "sums with a scale"; },
-          [](const Logits& o) {
-            return o.scale == 1 && o.softcap == 0 ? "" : "logits with a scale or a cap";
-          },
-          [](const auto&) { return ""; },
-      },
-      op);
-}
-
 class Fuser {
  public:
-  Fuser(const Program& program, ActId qkv) : ops_(program.ops), qkv_(qkv) {
-    for (size_t i = 0; i < ops_.size(); ++i) {
-      const std::string_view part = unknown_part(program, ops_[i]);
-      if (part.empty()) continue;
-      fail(Exit::Failed, "CUDA has no kernel for ", part, ", which op ", i, " of this model, ",
-           op_name(ops_[i]), ", needs; use --device cpu");
-    }
-  }
+  Fuser(const Program& program, FusedBuffers buffers)
+      : ops_(program.ops), buffers_(buffers), hidden_(*op_output(ops_.front())) {}
 
   std::vector<FusedOp> run() {
+    const auto routed = std::find_if(
+        ops_.begin(), ops_.end(), [](const Op& op) { return std::holds_alternative<Experts>(op); });
+    if (routed != ops_.end()) {
+      fail(Exit::Failed, "CUDA has no kernel for routed experts, which op ", routed - ops_.begin(),
+           " of this model needs; use --device cpu");
+    }
     while (at_ < ops_.size()) {
       if (const auto* embed = get<Embed>(at_)) {
         emit(*embed, 1);
@@ -66,84 +42,131 @@ class Fuser {
     fused_.push_back({std::move(op), at_ - 1});
   }
 
-  // norm, q, k, v, rope q, rope k, attention
+  // The norms of q and k that stand at `index`, and both are alike.
+  std::optional<QkNorm> qk_norm(size_t index, ActId q, ActId k) const {
+    const auto *heads_q = get<HeadNorm>(index), *heads_k = get<HeadNorm>(index + 1);
+    if (heads_q && heads_k && heads_q->x == q && heads_k->x == k && heads_q->eps == heads_k->eps) {
+      return QkNorm{heads_q->weight, heads_k->weight, heads_q->eps, false};
+    }
+    const auto *all_q = get<RmsNorm>(index), *all_k = get<RmsNorm>(index + 1);
+    const auto in_place = [](const RmsNorm* norm, ActId x) {
+      return norm && norm->in == x && norm->out == x;
+    };
+    if (in_place(all_q, q) && in_place(all_k, k) && all_q->eps == all_k->eps) {
+      return QkNorm{all_q->weight, all_k->weight, all_q->eps, true};
+    }
+    return {};
+  }
+
+  // [norm], q, k, v, [norm q, norm k], [rope q, rope k], attention
   bool qkv_attention() {
     const auto* norm = get<RmsNorm>(at_);
     const size_t first = at_ + (norm ? 1 : 0);
     const Linear* parts[] = {get<Linear>(first), get<Linear>(first + 1), get<Linear>(first + 2)};
     if (!parts[0] || !parts[1] || !parts[2]) return false;
-    const auto* rope_q = get<Rope>(first + 3);
-    const auto* rope_k = get<Rope>(first + 4);
-    const auto* attention = get<Attention>(first + (rope_q && rope_k ? 5 : 3));
-    if (!attention || attention->q != parts[0]->out || attention->k != parts[1]->out ||
-        attention->v != parts[2]->out || (norm && norm->out != parts[0]->in)) {
+    const ActId in = parts[0]->in, q = parts[0]->out, k = parts[1]->out;
+    size_t next = first + 3;
+    const std::optional<QkNorm> heads_norm = qk_norm(next, q, k);
+    if (heads_norm) next += 2;
+    const auto *rope_q = get<Rope>(next), *rope_k = get<Rope>(next + 1);
+    const bool ropes = rope_q && rope_k && rope_q->x == q && rope_k->x == k;
+    if (ropes) next += 2;
+    const auto* attention = get<Attention>(next);
+    if (!attention || attention->q != q || attention->k != k || attention->v != parts[2]->out ||
+        parts[1]->in != in || parts[2]->in != in || (norm && norm->out != in) ||
+        (ropes && rope_q->spec != rope_k->spec)) {
       return false;
     }
-    FusedLinear linear;
-    if (norm) linear.norm = *norm;
-    linear.in = norm ? norm->in : parts[0]->in;
-    linear.out = qkv_;
+    FusedLinear linear = product(norm, in);
+    linear.out = buffers_.qkv;
     for (const Linear* part : parts) {
       linear.parts.push_back(part->weight);
       linear.biases.push_back(part->bias);
     }
-    emit(std::move(linear), (norm ? 1 : 0) + 3);
-    FusedAttention fused{attention->out, qkv_, attention->layer, attention->spec, {}};
-    if (rope_q && rope_k) fused.rope = rope_q->spec;
-    emit(fused, rope_q && rope_k ? 3 : 1);
+    emit(std::move(linear), first + 3 - at_);
+    FusedAttention fused{attention->out, buffers_.qkv, attention->layer, attention->spec, {}, {}};
+    if (ropes) fused.rope = rope_q->spec;
+    fused.norm = heads_norm;
+    emit(fused, next + 1 - at_);
     return true;
   }
 
-  // [norm] linear [linear gated_act | add], or [norm] logits
+  // A product of `in`, which the norm makes. The residual stream is float32: without a norm it
+  // takes a copy.
+  FusedLinear product(const RmsNorm* norm, ActId in) {
+    FusedLinear fused;
+    if (norm) fused.norm = *norm;
+    fused.in = norm ? norm->in : in;
+    if (fused.norm || in != hidden_) return fused;
+    fused.in = buffers_.copy;
+    auto* before = fused_.empty() ? nullptr : std::get_if<FusedLinear>(&fused_.back().op);
+    if (before && before->post_norm) {
+      before->leaves_copy = true;
+    } else {
+      fused.makes_copy = true;
+    }
+    return fused;
+  }
+
+  // [norm] linear [linear gated_act | [norm] add], or [norm] logits
   bool linear_group() {
     const auto* norm = get<RmsNorm>(at_);
     const size_t first = at_ + (norm ? 1 : 0);
-    FusedLinear fused;
-    if (norm) fused.norm = *norm;
     if (const auto* logits = get<Logits>(first)) {
-      fused.in = norm ? norm->in : logits->in;
+      if (!norm || norm->out != logits->in) return false;  // their input is float32
+      FusedLinear fused = product(norm, logits->in);
       fused.out = logits->in;
       fused.parts = {logits->weight};
       fused.biases = {WeightId::None};
       fused.epilogue = Epilogue::Logits;
+      fused.scale = logits->scale;
+      fused.softcap = logits->softcap;
       emit(std::move(fused), first + 1 - at_);
       return true;
     }
     const auto* linear = get<Linear>(first);
     if (!linear || (norm && norm->out != linear->in)) return false;
-    fused.in = norm ? norm->in : linear->in;
+    FusedLinear fused = product(norm, linear->in);
     fused.out = linear->out;
     fused.parts = {linear->weight};
     fused.biases = {linear->bias};
 
     const auto* up = get<Linear>(first + 1);
     const auto* gated = get<GatedAct>(first + 2);
-    const auto* add = get<Add>(first + 1);
+    const auto* post_norm = get<RmsNorm>(first + 1);
+    const auto* add = get<Add>(first + (post_norm ? 2 : 1));
     size_t consumed = first + 1 - at_;
-    if (up && gated && gated->gate == linear->out && gated->up == up->out) {
+    if (up && up->in == linear->in && gated && gated->gate == linear->out && gated->up == up->out) {
       fused.parts.push_back(up->weight);
       fused.biases.push_back(up->bias);
       fused.out = gated->out;
       fused.epilogue = Epilogue::Gated;
       fused.activation = gated->activation;
       consumed += 2;
-    } else if (add && add->y == linear->out) {
+    } else if (add && add->x == hidden_ && add->y == (post_norm ? post_norm->out : linear->out) &&
+               (!post_norm || post_norm->in == linear->out)) {
       fused.out = add->x;
       fused.epilogue = Epilogue::AddTo;
-      consumed += 1;
+      fused.scale = add->scale;
+      if (post_norm) fused.post_norm = *post_norm;
+      consumed += post_norm ? 2 : 1;
     }
     emit(std::move(fused), consumed);
     return true;
   }
 
   const std::vector<Op>& ops_;
-  ActId qkv_;
+  FusedBuffers buffers_;
+  ActId hidden_;  // the residual stream
   size_t at_ = 0;
   std::vector<FusedOp> fused_;
 };
 
 }  // namespace
 
-std::vector<FusedOp> fuse(const Program& program, ActId qkv) { return Fuser(program, qkv).run(); }
+std::vector<FusedOp> fuse(const Program& program, FusedBuffers buffers) {
+  check(std::holds_alternative<Embed>(program.ops.front()), "the first op embeds");
+  return Fuser(program, buffers).run();
+}
 
 }  // namespace skald::cuda

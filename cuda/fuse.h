@@ -12,12 +12,14 @@ namespace skald::cuda {
 
 enum class Epilogue {
   Store,   // out = W · in
-  AddTo,   // out += W · in, on the residual stream
+  AddTo,   // out += scale * W · in, on the residual stream
   Gated,   // out = activation(gate · in) * (up · in); parts are gate, up
+  Floats,  // out = W · in, float32
   Logits,  // of the wanted rows, float32
 };
 
-// [norm], then one product with the rows of all parts, then the epilogue.
+// [norm], then one product with the rows of all parts, then the epilogue. With a post_norm, which
+// AddTo alone may have, the product is normed before it is added.
 struct FusedLinear {
   std::optional<RmsNorm> norm;
   ActId in;  // what the norm reads, or the product itself
@@ -26,14 +28,31 @@ struct FusedLinear {
   std::vector<WeightId> biases;  // one a part, or None
   Epilogue epilogue = Epilogue::Store;
   Activation activation = Activation::Silu;
+  std::optional<RmsNorm> post_norm;
+  float scale = 1;    // AddTo: of what is added; Logits: of the logits
+  float softcap = 0;  // Logits
+  // `in` is a copy of the residual stream in the activations' type, which is to be made first, or
+  // which the op before has left: that one has a post_norm and leaves_copy.
+  bool makes_copy = false, leaves_copy = false;
+
+  bool caps() const { return epilogue == Epilogue::Logits && (scale != 1 || softcap != 0); }
 };
 
-// Rotates q and k, appends k and v, attends. q, k and v lie side by side in one buffer.
+// What queries and keys are normed with before they rotate: each head by itself, or all of a row's
+// together.
+struct QkNorm {
+  WeightId q, k;
+  float eps;
+  bool whole;
+};
+
+// Norms and rotates q and k, appends k and v, attends. q, k and v lie side by side in one buffer.
 struct FusedAttention {
   ActId out, qkv;
   int layer;
   AttentionSpec spec;
   std::optional<int> rope;  // index into Program::ropes
+  std::optional<QkNorm> norm;
 };
 
 struct FusedOp {
@@ -41,7 +60,11 @@ struct FusedOp {
   size_t last;  // of the program's ops, the last that this one does
 };
 
-// `qkv` is a new buffer beside the program's own.
-std::vector<FusedOp> fuse(const Program& program, ActId qkv);
+// New buffers beside the program's own: `qkv`, and `copy` for the residual stream in the
+// activations' type.
+struct FusedBuffers {
+  ActId qkv, copy;
+};
+std::vector<FusedOp> fuse(const Program& program, FusedBuffers buffers);
 
 }  // namespace skald::cuda

@@ -37,12 +37,24 @@ int qkv_heads(const AttentionSpec& spec) { return spec.heads + 2 * spec.kv_heads
 }  // namespace
 
 int64_t FusedProgram::cols(ActId id) const {
+  if (id == copy) {
+    const bool used = std::any_of(ops.begin(), ops.end(), [this](const FusedOp& op) {
+      const auto* linear = std::get_if<FusedLinear>(&op.op);
+      return linear && linear->in == copy;
+    });
+    return used ? cols(hidden) : 0;
+  }
   if (id != qkv) return program.act(id).cols;
   int64_t most = 0;
   for (const AttentionSpec& spec : specs) {
     most = std::max(most, int64_t{qkv_heads(spec)} * spec.head_dim);
   }
   return most;
+}
+
+int64_t FusedProgram::row_bytes(ActId id) const {
+  const bool product = std::find(products.begin(), products.end(), id) != products.end();
+  return cols(id) * (id == hidden || product ? 4 : element);
 }
 
 size_t FusedProgram::spec_index(const AttentionSpec& spec) const {
@@ -106,12 +118,14 @@ FusedProgram fuse_program(Program program) {
   fused.type = activation_type(program);
   fused.element = fused.type == DType::F32 ? 4 : 2;
   fused.qkv = static_cast<ActId>(program.acts.size());
-  fused.ops = fuse(program, fused.qkv);
+  fused.copy = static_cast<ActId>(program.acts.size() + 1);
+  fused.ops = fuse(program, {fused.qkv, fused.copy});
   fused.program = std::move(program);
-  check(std::holds_alternative<Embed>(fused.ops.front().op), "the first op embeds");
   check(std::holds_alternative<FusedLinear>(fused.ops.back().op), "the last op makes logits");
   fused.hidden = std::get<Embed>(fused.ops.front().op).out;
   for (const FusedOp& op : fused.ops) {
+    const auto* linear = std::get_if<FusedLinear>(&op.op);
+    if (linear && linear->post_norm) fused.products.push_back(fused.product(*linear));
     const auto* attention = std::get_if<FusedAttention>(&op.op);
     if (!attention) continue;
     int pairs = 0;

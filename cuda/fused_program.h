@@ -21,15 +21,16 @@ struct FusedProgram {
   // Of activations, and of matrices that are not quantized: F16, BF16 or F32.
   DType type = DType::F32;
   int64_t element = 4;  // bytes of an activation
-  ActId qkv{};          // a buffer beside the program's own
+  ActId qkv{}, copy{};  // buffers beside the program's own (fuse.h)
   ActId hidden{};       // the residual stream, float32
   std::vector<FusedOp> ops;
   std::vector<AttentionSpec> specs;  // every different one
+  std::vector<ActId> products;       // every product() of an op
 
   const FusedLinear& head() const { return std::get<FusedLinear>(ops.back().op); }
-  size_t buffers() const { return program.acts.size() + 1; }  // ActIds count up to here
+  size_t buffers() const { return program.acts.size() + 2; }  // ActIds count up to here
   int64_t cols(ActId id) const;
-  int64_t row_bytes(ActId id) const { return cols(id) * (id == hidden ? 4 : element); }
+  int64_t row_bytes(ActId id) const;
   size_t spec_index(const AttentionSpec& spec) const;
 
   DType format(WeightId id) const;  // of a matrix on the GPU
@@ -43,6 +44,8 @@ struct FusedProgram {
   int64_t ins(const FusedLinear& op) const;
   bool has_bias(const FusedLinear& op) const;
   bool shares_embedding(const FusedLinear& op) const;
+  // With a post_norm: where the product lies before it, float32.
+  ActId product(const FusedLinear& op) const { return op.post_norm->in; }
 };
 
 // On the GPU: plain rows, or a block format's tiles.

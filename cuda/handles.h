@@ -19,19 +19,21 @@ class StreamOwner {
   cudaStream_t stream_ = nullptr;
 };
 
-// For ordering alone: it measures no time.
-class EventOwner {
+template <unsigned kFlags>
+class Event {
  public:
-  EventOwner() {
-    acquire("event", [&] { return cudaEventCreateWithFlags(&event_, cudaEventDisableTiming); });
+  Event() {
+    acquire("event", [&] { return cudaEventCreateWithFlags(&event_, kFlags); });
   }
-  ~EventOwner() { cudaEventDestroy(event_); }
-  EventOwner(const EventOwner&) = delete;
-  EventOwner& operator=(const EventOwner&) = delete;
+  ~Event() { cudaEventDestroy(event_); }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
   operator cudaEvent_t() const { return event_; }
 
  private:
   cudaEvent_t event_ = nullptr;
 };
+using EventOwner = Event<cudaEventDisableTiming>;  // for ordering alone
+using TimedEventOwner = Event<cudaEventDefault>;
 
 }  // namespace skald::cuda

@@ -96,19 +96,22 @@ class Lister {
       }
       std::string text;
       for (const Piece& piece : pieces) {
-        const LinearLaunch launch =
-            linear_launch(fused_, op, piece, rows, {&kSomewhere, &kSomewhere});
+        LinearLaunch launch = linear_launch(fused_, op, piece, rows, {&kSomewhere, &kSomewhere});
+        if (copies_ && piece.format != fused_.type) launch.copy = &kSomewhere;
         const std::string steps = steps_text(linear_steps(launch, gpu_), copies_);
         if (!text.ends_with(steps)) text += concat(text.empty() ? "" : ", ", steps);
       }
-      return text + (op.epilogue == Epilogue::Gated && pieces.size() > 1 ? " + gate" : "");
+      return concat(op.makes_copy ? "to_type + " : "", text,
+                    op.epilogue == Epilogue::Gated && pieces.size() > 1 ? " + gate" : "",
+                    op.post_norm ? " + post_norm" : "", op.caps() ? " + cap_logits" : "");
     });
   }
 
   void list(const FusedAttention& op) {
     const AttentionSpec& s = op.spec;
     const std::string shape = concat(s.heads, " heads, ", s.kv_heads, " kv, x ", s.head_dim,
-                                     s.window > 0 ? concat(", window ", s.window) : "");
+                                     s.window > 0 ? concat(", window ", s.window) : "",
+                                     s.softcap != 0 ? concat(", cap ", s.softcap) : "");
     const std::string ops = ops_;
     for (const bool decode : {true, false}) {
       ops_ = concat(ops, decode ? " (decode)" : " (prompt)");
@@ -116,7 +119,12 @@ class Lister {
         if (decode && rows > sizes_.graph_rows) return std::string("-");
         const AttentionKernel kernel = attention_kernel(size_.attention, s, decode);
         const bool rotates = kernel == AttentionKernel::Decode;
-        return concat(rotates ? "" : "rope_append + ", kernel_name(kernel));
+        const bool norms = op.norm && !op.norm->whole;
+        return concat(op.norm && op.norm->whole ? "qk_norm + " : "",
+                      rotates ? ""
+                      : norms ? "norm_rope_append + "
+                              : "rope_append + ",
+                      kernel_name(kernel));
       });
     }
   }

@@ -6,7 +6,8 @@ namespace skald::cuda {
 
 LinearSteps linear_steps(const LinearLaunch& launch, LinearKernel kernel) {
   LinearSteps steps{kernel};
-  if (steps.kernel == LinearKernel::GemvSm90 || steps.kernel == LinearKernel::GemvQSm90) {
+  if (steps.kernel == LinearKernel::GemvSm90 || steps.kernel == LinearKernel::GemvQSm90 ||
+      steps.kernel == LinearKernel::GemmQSm90) {
     return steps;
   }
   steps.norm_before = launch.norm_weight != nullptr;
@@ -29,7 +30,8 @@ LinearLaunch linear_launch(const FusedProgram& fused, const FusedLinear& op, con
   launch.norm_eps = op.norm ? op.norm->eps : 0;
   const bool has_bias = fused.has_bias(op) && !apart;
   launch.bias = has_bias ? vectors.bias + piece.first_out : nullptr;
-  launch.epilogue = apart ? Epilogue::Store : op.epilogue;
+  launch.epilogue = apart ? Epilogue::Store : op.post_norm ? Epilogue::Floats : op.epilogue;
+  if (launch.epilogue == Epilogue::AddTo) launch.scale = op.scale;
   launch.out_stride = launch.epilogue == Epilogue::Gated ? fused.outs(op) / 2 : fused.outs(op);
   launch.activation = op.activation;
   return launch;

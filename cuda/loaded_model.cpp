@@ -43,8 +43,8 @@ void LoadedModel::load(LoadedOp& op, const FusedLinear& linear, Stream stream) {
   op.first_ticket = tickets_;
   tickets_ += op.pieces.size();
   for (Matrix& matrix : op.pieces) weights_.add_copy(matrix, fused_.type, stream);
-  if (linear.norm)
-    op.norm = weights_.upload_floats(views({&linear.norm->weight, 1}), false, stream);
+  if (linear.norm) op.norm = norm_weight(linear.norm->weight, stream);
+  if (linear.post_norm) op.post_norm = norm_weight(linear.post_norm->weight, stream);
   if (!fused_.has_bias(linear)) return;
   std::vector<TensorView> biases;
   for (size_t i = 0; i < linear.parts.size(); ++i) {
@@ -54,6 +54,16 @@ void LoadedModel::load(LoadedOp& op, const FusedLinear& linear, Stream stream) {
     biases.push_back(has ? fused_.program.weight(linear.biases[i]).view : none);
   }
   op.bias = weights_.upload_floats(biases, alternate, stream);
+}
+
+void LoadedModel::load(LoadedOp& op, const FusedAttention& attention, Stream stream) {
+  if (!attention.norm) return;
+  op.q_norm = norm_weight(attention.norm->q, stream);
+  op.k_norm = norm_weight(attention.norm->k, stream);
+}
+
+const float* LoadedModel::norm_weight(WeightId id, Stream stream) {
+  return weights_.upload_floats(views({&id, 1}), false, stream, fused_.program.weight(id).plus);
 }
 
 std::vector<TensorView> LoadedModel::views(std::span<const WeightId> ids) const {

@@ -18,7 +18,9 @@ struct LoadedOp {
   std::vector<Matrix> pieces;   // Embed: one; FusedLinear: as FusedProgram::pieces()
   const float* norm = nullptr;  // FusedLinear
   const float* bias = nullptr;
-  size_t first_ticket = 0;  // of the program's pieces
+  const float* post_norm = nullptr;
+  const float *q_norm = nullptr, *k_norm = nullptr;  // FusedAttention
+  size_t first_ticket = 0;                           // of the program's pieces
 };
 
 class LoadedModel {
@@ -36,7 +38,8 @@ class LoadedModel {
  private:
   void load(LoadedOp& op, const Embed& embed, Stream stream);
   void load(LoadedOp& op, const FusedLinear& linear, Stream stream);
-  void load(LoadedOp&, const FusedAttention&, Stream) {}
+  void load(LoadedOp& op, const FusedAttention& attention, Stream stream);
+  const float* norm_weight(WeightId id, Stream stream);
   std::vector<TensorView> views(std::span<const WeightId> ids) const;
 
   const FusedProgram& fused_;

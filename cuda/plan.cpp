@@ -28,6 +28,7 @@ SizeOptions size_options(const FusedProgram& fused, const RunOptions& options,
   sizes.rows = options.rows;
   sizes.sequences = options.sequences;
   sizes.cache_tokens = options.cache_tokens;
+  sizes.scores = options.scores;
   sizes.multiprocessors = gpu.multiprocessors;
   sizes.attention = attention_code_of(fused.type, used_capability(gpu, options));
   return sizes;
@@ -54,18 +55,19 @@ MemoryPlan plan_with(bool copies, const FusedProgram& fused, const RunOptions& o
     size.context = context;
     const Sizes s(fused, size);
     std::vector<MemoryPart> parts = {{"weights", s.weights}};
-    if (fused.quantized())
+    if (fused.quantized()) {
       parts.push_back({copies ? kCopyPart : kExpandedPart, s.copies + s.expanded});
-    parts.insert(parts.end(), {
-                                  {"cache", s.cache()},
-                                  {"activations", s.activations()},
-                                  {"logits", s.logits},
-                                  {"sampling", s.sampling},
-                                  {"attention", padded(s.attention) + padded(s.tickets)},
-                                  {"step table", s.step.bytes + padded(s.product_tickets)},
-                                  {"cuBLAS", kCublasWorkspaceBytes},
-                                  {"CUDA itself", kReserveBytes},
-                              });
+    }
+    const MemoryPart others[] = {{"cache", s.cache()},
+                                 {"activations", s.activations()},
+                                 {"logits", s.logits},
+                                 {"sampling", s.sampling},
+                                 {"scoring", padded(s.scored) + s.scoring},
+                                 {"attention", padded(s.attention) + padded(s.tickets)},
+                                 {"step table", s.step.bytes + padded(s.product_tickets)},
+                                 {"cuBLAS", kCublasWorkspaceBytes},
+                                 {"CUDA itself", kReserveBytes}};
+    parts.insert(parts.end(), std::begin(others), std::end(others));
     return parts;
   };
   return make_plan(request);

@@ -5,6 +5,9 @@ namespace {
 
 // Rows up to which reading the weights once a row or two beats setting up a matrix product.
 constexpr int kFewRows = 4;
+// Rows up to which a quantized matrix is multiplied as it is, where there is a 16-bit copy of it
+// and where one would have to be made.
+constexpr int kCopyFromRows = 32, kExpandFromRows = 256;
 
 // cuBLAS wants rows that start at multiples of 16 bytes.
 bool suits_cublas(const LinearLaunch& a) {
@@ -15,6 +18,7 @@ struct Variant {
   LinearKernel kernel;
   std::string_view name;
   bool (*supports)(const LinearLaunch&, const Gpu&);
+  bool pinned = false;  // for any number of rows, each of which gets the same whatever the number
 };
 
 constexpr Variant kVariants[] = {
@@ -24,24 +28,35 @@ constexpr Variant kVariants[] = {
      }},
     {LinearKernel::GemvQSm90, "gemv_q_sm90",
      [](const LinearLaunch& a, const Gpu& gpu) {
-       return supports_gemv_q_sm90(a, gpu.compute_capability);
+       return !a.pinned && supports_gemv_q_sm90(a, gpu.compute_capability);
+     }},
+    {LinearKernel::GemmQSm90, "gemm_q_sm90",
+     [](const LinearLaunch& a, const Gpu& gpu) {
+       return !a.pinned && a.rows <= (a.copy ? kCopyFromRows : kExpandFromRows) &&
+              supports_gemm_q_sm90(a, gpu.compute_capability);
      }},
     // The quantized matrix in 16 bits, a copy or made for the step, and gemm_cublas.
     {LinearKernel::GemmExpanded, "expand_q + gemm_cublas",
      [](const LinearLaunch& a, const Gpu&) {
        return a.format != a.type && a.rows > kFewRows && suits_cublas(a);
-     }},
+     },
+     true},
     {LinearKernel::GemmCublas, "gemm_cublas",
      [](const LinearLaunch& a, const Gpu&) {
        return a.format == a.type && a.rows > kFewRows && suits_cublas(a);
-     }},
-    {LinearKernel::GemvPlain, "gemv_plain", [](const LinearLaunch&, const Gpu&) { return true; }},
+     },
+     true},
+    {LinearKernel::GemvPlain, "gemv_plain", [](const LinearLaunch&, const Gpu&) { return true; },
+     true},
 };
 
 }  // namespace
 
-LinearKernel select_linear(const LinearLaunch& launch, const Gpu& gpu) {
+LinearKernel select_linear(const LinearLaunch& asked, const Gpu& gpu) {
+  LinearLaunch launch = asked;
+  if (launch.pinned) launch.rows = kPinnedRows;
   for (const Variant& variant : kVariants) {
+    if (launch.pinned && !variant.pinned) continue;
     if (variant.supports(launch, gpu)) return variant.kernel;
   }
   return LinearKernel::GemvPlain;

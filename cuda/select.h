@@ -7,7 +7,7 @@
 
 namespace skald::cuda {
 
-enum class LinearKernel { GemvSm90, GemvQSm90, GemmExpanded, GemmCublas, GemvPlain };
+enum class LinearKernel { GemvSm90, GemvQSm90, GemmQSm90, GemmExpanded, GemmCublas, GemvPlain };
 
 struct Gpu {
   int compute_capability = 0;

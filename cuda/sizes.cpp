@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "cuda/kernels/attention.h"
+#include "cuda/kernels/gemm_q_workspace.h"
 #include "cuda/kernels/sample.h"
+#include "cuda/kernels/score.h"
 #include "cuda/kernels/tiles/layout.h"
 #include "engine/kv_pages.h"
 #include "engine/overloaded.h"
@@ -16,6 +18,10 @@ constexpr int64_t kFewestLogitRows = 64;
 // A graph costs memory and a first slow run, so only steps of up to this many rows get one, and
 // logits for all of them.
 constexpr int64_t kMostGraphRows = 256;
+// Of texts that are scored, so many that the head's product is as fast as the others, and no more
+// than these bytes.
+constexpr int64_t kScoredRows = 512;
+constexpr int64_t kMostScoredBytes = 512 << 20;
 // A step may have this many sequences even where the cache was made for fewer.
 constexpr int64_t kFewestSequences = 64;
 
@@ -36,9 +42,15 @@ int64_t weight_bytes(const FusedProgram& fused) {
                        if (!fused.shares_embedding(o)) add(piece.format, piece.outs, fused.ins(o));
                      }
                      if (o.norm) bytes += padded(fused.ins(o) * 4);
+                     if (o.post_norm) bytes += padded(fused.outs(o) * 4);
                      if (fused.has_bias(o)) bytes += padded(fused.outs(o) * 4);
                    },
-                   [](const FusedAttention&) {},
+                   [&](const FusedAttention& o) {
+                     if (!o.norm) return;
+                     for (WeightId weight : {o.norm->q, o.norm->k}) {
+                       bytes += padded(fused.program.weight(weight).view.cols * 4);
+                     }
+                   },
                },
                op.op);
   }
@@ -108,9 +120,20 @@ Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
   const int64_t rows = options.rows;
   logit_rows = std::clamp<int64_t>(options.sequences, kFewestLogitRows, kMostGraphRows);
   graph_rows = static_cast<int>(std::min(rows, logit_rows));
+  if (options.scores) {
+    const int64_t row_bytes = fused.program.vocab() * 4;
+    const int64_t most = std::min({kScoredRows, rows, kMostScoredBytes / row_bytes});
+    logit_rows = std::max(logit_rows, most);
+  }
   weights = weight_bytes(fused);
   const ExpandedBytes bytes = expanded_bytes(fused);
   (options.copies ? copies : expanded) = options.copies ? bytes.all : bytes.most;
+  for (const FusedOp& op : fused.ops) {
+    const auto* linear = std::get_if<FusedLinear>(&op.op);
+    if (!linear || !fused.quantized()) continue;
+    const int most = static_cast<int>(std::min<int64_t>(options.rows, kGemmQMostRows));
+    product = std::max(product, gemm_q_workspace_bytes(most, fused.ins(*linear)));
+  }
   for (const KvLayer& layer : fused.program.kv) {
     kv_offsets.push_back(page);
     page += 2 * int64_t{layer.kv_heads} * kPageTokens * layer.head_dim * fused.element;
@@ -128,6 +151,9 @@ Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
   wanted = rows * fused.cols(fused.hidden) * 4;
   logits = logit_rows * fused.program.vocab() * 4;
   sampling = padded(sample_settings_bytes(logit_rows)) + padded(sample_result_bytes(logit_rows));
+  scored = logit_rows * fused.cols(fused.hidden) * 4;
+  scoring = padded(score_list_bytes(rows)) + padded(score_sums_bytes(rows)) +
+            padded(divergence_bytes(rows));
   for (const AttentionSpec& spec : fused.specs) {
     const int64_t floats = attention_workspace_floats(
         graph_rows, spec, static_cast<int>(options.context), options.multiprocessors);
@@ -139,7 +165,7 @@ Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
 }
 
 int64_t Sizes::activations() const {
-  int64_t bytes = pairs + wanted;
+  int64_t bytes = pairs + wanted + product;
   for (int64_t act : acts) bytes += act;
   return bytes;
 }

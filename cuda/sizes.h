@@ -18,6 +18,7 @@ struct SizeOptions {
   int64_t context = 0;       // tokens of a sequence
   int sequences = 1;         // at a time
   int64_t cache_tokens = 0;  // of all together; 0: a full context for each
+  bool scores = false;       // whole texts: room for the logits of more rows
   int multiprocessors = 0;
   AttentionCode attention = AttentionCode::Plain;
   bool copies = false;  // 16-bit ones of quantized matrices, for steps of many rows
@@ -45,6 +46,7 @@ struct Sizes {
   int64_t weights = 0;
   int64_t copies = 0;               // of all quantized matrices that are multiplied
   int64_t expanded = 0;             // rows of one, where there are no copies
+  int64_t product = 0;              // gemm_q_sm90's workspace
   int64_t page = 0;                 // all layers of one cache page
   std::vector<int64_t> kv_offsets;  // of each layer in a page
   int64_t pages = 0;
@@ -55,6 +57,8 @@ struct Sizes {
   int64_t attention = 0, tickets = 0;
   int64_t product_tickets = 0;  // one integer for each piece of a product
   int64_t sampling = 0;         // for logit_rows
+  int64_t scored = 0;           // [logit_rows, dim], float
+  int64_t scoring = 0;          // lists and sums for all rows
   StepLayout step;
 
   int64_t cache() const { return bytes_product(page, pages); }

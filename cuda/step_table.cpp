@@ -8,8 +8,9 @@
 
 namespace skald::cuda {
 
-StepBuffer::StepBuffer(const StepLayout& layout)
+StepBuffer::StepBuffer(const StepLayout& layout, bool by_page)
     : layout_(layout),
+      by_page_(by_page),
       host_(layout.bytes, "the step's table"),
       device_(layout.bytes, "the step's table"),
       tile_counts_(layout.tiles.size(), 0) {}
@@ -32,8 +33,9 @@ void StepBuffer::send_with_tiles(Step step, const StepRows& rows,
   std::fill(tile_counts_.begin(), tile_counts_.end(), 0);
   for (size_t i = 0; i < specs.size(); ++i) {
     auto* tiles = reinterpret_cast<AttentionTile*>(host_.as<std::byte>() + layout_.tiles[i]);
-    tile_counts_[i] = build_attention_tiles(positions_.data(), rows.sequences.data(),
-                                            static_cast<int>(rows.count()), specs[i], code, tiles);
+    tile_counts_[i] =
+        build_attention_tiles(positions_.data(), rows.sequences.data(),
+                              static_cast<int>(rows.count()), specs[i], code, tiles, by_page_);
   }
   const int64_t bytes = layout_.page_table + static_cast<int64_t>(step.size()) * layout_.pages * 4;
   SKALD_CUDA(cudaMemcpyAsync(device_.as<void>(), host_.as<void>(), static_cast<size_t>(bytes),

@@ -13,7 +13,8 @@ namespace skald::cuda {
 
 class StepBuffer {
  public:
-  explicit StepBuffer(const StepLayout& layout);
+  // by_page: how tiles are cut, as build_attention_tiles() has it.
+  StepBuffer(const StepLayout& layout, bool by_page);
 
   // Throws Error where the step has more sequences than there is room for.
   void check_fits(Step step) const;
@@ -38,6 +39,7 @@ class StepBuffer {
   void fill(Step step, const StepRows& rows);
 
   StepLayout layout_;
+  bool by_page_;
   PinnedMemory host_;
   DeviceMemory device_;
   EventOwner sent_;

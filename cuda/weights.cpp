@@ -151,7 +151,7 @@ void Weights::add_copy(Matrix& matrix, DType type, Stream stream) {
 }
 
 const float* Weights::upload_floats(std::span<const TensorView> parts, bool alternate,
-                                    Stream stream) {
+                                    Stream stream, float plus) {
   int64_t count = 0;
   for (const TensorView& part : parts) count += part.cols;
   const int64_t bytes = count * int64_t{sizeof(float)};
@@ -164,7 +164,7 @@ const float* Weights::upload_floats(std::span<const TensorView> parts, bool alte
     if (parts[i].data) info(parts[i].type).decode_row(parts[i].data, values.data(), parts[i].cols);
     for (int64_t c = 0; c < parts[i].cols; ++c) {
       staging[alternate ? c * static_cast<int64_t>(parts.size()) + static_cast<int64_t>(i)
-                        : at + c] = values[static_cast<size_t>(c)];
+                        : at + c] = values[static_cast<size_t>(c)] + plus;
     }
     at += parts[i].cols;
   }

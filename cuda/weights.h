@@ -32,8 +32,9 @@ class Weights {
   // For a matrix that is multiplied by many rows at a time; nothing to do for plain formats.
   void add_copy(Matrix& matrix, DType type, Stream stream);
   // Decoded to float. The parts' values one after the other, or alternating; a part without data is
-  // zeros.
-  const float* upload_floats(std::span<const TensorView> parts, bool alternate, Stream stream);
+  // zeros. `plus` is added to all.
+  const float* upload_floats(std::span<const TensorView> parts, bool alternate, Stream stream,
+                             float plus = 0);
 
   int64_t used() const { return used_; }
 

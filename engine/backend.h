@@ -27,6 +27,9 @@ enum class PrefillCopy : uint8_t { Auto, On, Off };
 struct RunOptions {
   // These change the output.
   bool exact = false;  // float32 activations, sums and cache, whatever the weights' format
+  // What a sequence gets does not depend on the others of its steps, nor on where it was cut into
+  // steps, to the last bit. The CPU is always so; a GPU is slower.
+  bool reproducible = false;
 
   // These change only speed and memory.
   // Tokens a sequence may hold; 0: the model's short context, else its own, or what fits.
@@ -35,6 +38,7 @@ struct RunOptions {
   int sequences = 1;   // that exist at a time
   int64_t cache_tokens = 0;  // of all together, at least a context; 0: a full context for each
   int64_t rows = 512;        // at most in one step, and at least 1; longer prompts go in chunks
+  bool scores = false;       // whole texts will be scored: room for the logits of more rows
   int threads = 0;           // 0: one for each core that this process may use
   MemoryCap memory;          // most to take of the device's
   PrefillCopy prefill_copy = PrefillCopy::Auto;
@@ -98,6 +102,8 @@ class Executor {
   virtual int64_t bytes_allocated() const = 0;  // cache and workspace, beside the weights
   virtual int64_t cache_bytes_per_token() const = 0;
   virtual DType cache_type() const = 0;
+  // That a GPU has computed, as its own clock has it; 0 on the CPU. Waits for what is under way.
+  virtual double device_seconds() { return 0; }
   virtual std::string description() const = 0;  // "cpu (AVX3_DL, 2 threads)"
 
   // A cache page's contents, to be kept in a file (Session::read_page()). page_format() names what

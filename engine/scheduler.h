@@ -34,6 +34,7 @@ struct SchedulerCounts {
   int64_t preemptions = 0;      // texts that gave their pages back
   int64_t lowered = 0;          // times that the device's memory ran out
   double busy_seconds = 0;      // in the executor
+  double device_seconds = 0;    // Executor::device_seconds(); the scheduler leaves it at 0
 };
 
 class Scheduler {

@@ -25,24 +25,26 @@ enum class AttentionKernel { Plain, Decode, Prefill, PrefillSm90 };
 AttentionKernel attention_kernel(AttentionCode code, const AttentionSpec& spec, bool decode);
 std::string_view kernel_name(AttentionKernel kernel);
 
-// Rows of different sequences, each the last of its sequence. Rotates q and k, appends k and v,
-// attends.
+// Rows of different sequences, each the last of its sequence. Norms and rotates q and k, appends k
+// and v, attends.
 void launch_attention_decode(const AttentionLaunch& launch, Stream stream);
 // Enough for any launch of up to `rows` rows.
 int64_t attention_workspace_floats(int rows, const AttentionSpec& spec, int max_context,
                                    int multiprocessors);
 int64_t attention_tickets(int rows, const AttentionSpec& spec);
 
-// Rotates q in place, and appends rotated k and v to the cache.
+// Norms and rotates q in place, and appends k, normed and rotated, and v to the cache.
 void launch_rope_append(const AttentionLaunch& launch, Stream stream);
 
 // Rows of any sequences at any positions, after launch_rope_append.
 void launch_attention_prefill(const AttentionLaunch& launch, Stream stream);
 // Fills `tiles`, the most work first, and returns their number: at most
 // attention_tiles_bound(), where a sequence whose positions have gaps counts once more for each
-// gap.
+// gap. With `by_page` no tile has positions of two cache pages: then a row's result does not depend
+// on the rows that share its tile, since it is never done with a page that only others see.
 int build_attention_tiles(const int32_t* positions, const int32_t* sequences, int rows,
-                          const AttentionSpec& spec, AttentionCode code, AttentionTile* tiles);
+                          const AttentionSpec& spec, AttentionCode code, AttentionTile* tiles,
+                          bool by_page = false);
 int attention_tiles_bound(int rows, int sequences, const AttentionSpec& spec, AttentionCode code);
 
 // What launch_attention_prefill() uses on sm_90a for the head dimensions that it takes.

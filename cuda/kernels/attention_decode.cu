@@ -18,12 +18,14 @@
 #include "cuda/kernels/attention.h"
 #include "cuda/kernels/attention_split.h"
 #include "cuda/kernels/device/cluster.cuh"
+#include "cuda/kernels/device/decode_rows.cuh"
 #include "cuda/kernels/device/decode_strip.cuh"
 #include "cuda/kernels/device/kv_page.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/mma.cuh"
 #include "cuda/kernels/device/partial.cuh"
+#include "cuda/kernels/device/softcap.cuh"
 
 namespace skald::cuda {
 namespace {
@@ -34,17 +36,15 @@ constexpr int kThreads = kWarps * 32;
 #if SKALD_HAS_MMA
 
 constexpr int kSliceUnits = kThreads / 8;  // a unit is 4 dimensions of a head, merged by 8 lanes
-constexpr int kKeyRow = kTileHeads, kValueRow = kTileHeads + 1;  // the new token's
 
 template <class T, int kDim>
 struct Shared {
-  alignas(16) T rows[kTileHeads + 2][kDim];         // queries, new key, new value
+  DecodeRows<T, kDim, kThreads> rows;
   alignas(16) float out[kWarps][kTileHeads][kDim];  // of each warp; then [0] of the block
   float highest[kWarps][kTileHeads];                // in units of log2; then [0] of the block
   float all[kWarps][kTileHeads];
   float block_highest[kTileHeads], block_all[kTileHeads];
   float new_score[kTileHeads];
-  Rotation rotations[kDim / 2];
   int ticket;
 };
 
@@ -98,62 +98,19 @@ __global__ void __launch_bounds__(kThreads, kDim <= 128 ? 3 : 1)
   constexpr int kStep = kWarps * kStrip;
   page = page_at(token + kStep);
   T* slot = has_new ? keys_at(position, pages[position / kPageTokens]) : nullptr;
-  for (int i = threadIdx.x; i < a.rope_pairs; i += kThreads) {
-    shared.rotations[i] = rotation(position, a.inv_freq[i]);
-  }
+  shared.rows.prepare(a, position, head_dim);
   wait_for_kernel_ahead();
+  shared.rows.fill(a, {row, kv_head, first_head, heads, head_dim}, slot);
 
-  // All of a thread's numbers are on their way before the first is used.
-  constexpr int kPairs = kDim / 2;
-  constexpr int kUnits = ((kTileHeads + 2) * kPairs + kThreads - 1) / kThreads;
-  const T* row_q =
-      static_cast<const T*>(a.qkv) + int64_t{row} * (s.heads + 2 * s.kv_heads) * head_dim;
-  T first[kUnits], second[kUnits];
-  const auto place_of = [&](int pair) {
-    const bool split = !a.rope_interleaved && pair < a.rope_pairs;
-    return split ? int2{pair, pair + a.rope_pairs} : int2{2 * pair, 2 * pair + 1};
-  };
-#pragma unroll
-  for (int u = 0; u < kUnits; ++u) {
-    const int i = threadIdx.x + u * kThreads, vector = i / kPairs, pair = i % kPairs;
-    int head = kv_head * group + first_head + vector;
-    if (vector >= kKeyRow) head = s.heads + (vector - kKeyRow) * s.kv_heads + kv_head;
-    const bool real = vector < kKeyRow ? vector < heads : has_new && vector <= kValueRow;
-    first[u] = second[u] = T(0.0f);
-    if (real && 2 * pair < head_dim) {
-      const int2 at = place_of(pair);
-      first[u] = row_q[head * head_dim + at.x];
-      second[u] = row_q[head * head_dim + at.y];
-    }
-  }
-  __syncthreads();
-#pragma unroll
-  for (int u = 0; u < kUnits; ++u) {
-    const int i = threadIdx.x + u * kThreads, vector = i / kPairs, pair = i % kPairs;
-    if (vector > kValueRow) break;
-    const int2 at = place_of(pair);
-    if (pair < a.rope_pairs && vector != kValueRow) {
-      const Rotation r = shared.rotations[pair];
-      const float x = to_float(first[u]), y = to_float(second[u]);
-      first[u] = from_float<T>(x * r.cos - y * r.sin);
-      second[u] = from_float<T>(y * r.cos + x * r.sin);
-    }
-    shared.rows[vector][at.x] = first[u];
-    shared.rows[vector][at.y] = second[u];
-    if (vector >= kKeyRow && has_new && first_head == 0 && 2 * pair < head_dim) {
-      T* to = vector == kKeyRow ? slot : slot + to_values;
-      to[at.x] = first[u];
-      to[at.y] = second[u];
-    }
-  }
-  __syncthreads();
-
-  constexpr float kLog2E = 1.4426950408889634f;
   const float scale = s.scale * kLog2E;
+  const auto score_of = [&](float product) {
+    const float score = product * scale;
+    return s.softcap == 0 ? score : soft_capped(score, s.softcap);
+  };
   uint4 q[kDim / 32];  // head g, dimensions 32 j + 8 c and the next 7
 #pragma unroll
   for (int j = 0; j < kDim / 32; ++j) {
-    q[j] = *reinterpret_cast<const uint4*>(&shared.rows[g][32 * j + 8 * c]);
+    q[j] = *reinterpret_cast<const uint4*>(&shared.rows.x[g][32 * j + 8 * c]);
   }
   // Of heads 2 c and 2 c + 1; the total of this lane's tokens only.
   float maximum[2] = {-INFINITY, -INFINITY}, total[2] = {0, 0};
@@ -177,8 +134,8 @@ __global__ void __launch_bounds__(kThreads, kDim <= 128 ? 3 : 1)
                           token + g + 8 >= start && token + g + 8 < run_end};
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      const float s0 = seen[0] ? score[h] * scale : -INFINITY;
-      const float s1 = seen[1] ? score[2 + h] * scale : -INFINITY;
+      const float s0 = seen[0] ? score_of(score[h]) : -INFINITY;
+      const float s1 = seen[1] ? score_of(score[2 + h]) : -INFINITY;
       float higher = fmaxf(maximum[h], fmaxf(s0, s1));
 #pragma unroll
       for (int lanes = 4; lanes < 32; lanes *= 2) {
@@ -236,10 +193,10 @@ __global__ void __launch_bounds__(kThreads, kDim <= 128 ? 3 : 1)
     for (int head = warp; head < heads; head += kWarps) {
       float score = 0;
       for (int i = lane; i < kDim; i += 32) {
-        score += to_float(shared.rows[head][i]) * to_float(shared.rows[kKeyRow][i]);
+        score += shared.rows.product(head, i);
       }
       score = warp_sum(score);
-      if (lane == 0) shared.new_score[head] = score * scale;
+      if (lane == 0) shared.new_score[head] = score_of(score);
     }
   }
   __syncthreads();
@@ -255,7 +212,7 @@ __global__ void __launch_bounds__(kThreads, kDim <= 128 ? 3 : 1)
                  shared.highest[w][head], shared.all[w][head]});
     }
     if (has_new) {
-      const T* value = &shared.rows[kValueRow][dim];
+      const T* value = shared.rows.value() + dim;
       block.add({{to_float(value[0]), to_float(value[1]), to_float(value[2]), to_float(value[3])},
                  shared.new_score[head],
                  1});
@@ -365,7 +322,8 @@ void launch_decode(const AttentionLaunch& a, Stream stream) {
   if (head_dim < 64) return launch_decode<T, 64, false>(a, stream);
   if (head_dim < 128) return launch_decode<T, 128, false>(a, stream);
   if (head_dim <= 192) return launch_decode<T, 192, false>(a, stream);
-  return launch_decode<T, 256, false>(a, stream);
+  if (head_dim < 256) return launch_decode<T, 256, false>(a, stream);
+  return launch_decode<T, 256, true>(a, stream);
 }
 
 }  // namespace

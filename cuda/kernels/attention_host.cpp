@@ -6,6 +6,7 @@
 #include "cuda/kernels/attention_split.h"
 #include "cuda/kernels/built_for.h"
 #include "engine/error.h"
+#include "engine/kv_pages.h"
 
 namespace skald::cuda {
 
@@ -66,12 +67,14 @@ int64_t attention_tickets(int rows, const AttentionSpec& spec) {
 }
 
 int build_attention_tiles(const int32_t* positions, const int32_t* sequences, int rows,
-                          const AttentionSpec& spec, AttentionCode code, AttentionTile* tiles) {
+                          const AttentionSpec& spec, AttentionCode code, AttentionTile* tiles,
+                          bool by_page) {
   const int most = rows_per_tile(spec, code);
   int count = 0;
   for (int row = 0, end; row < rows; row = end) {
     for (end = row + 1; end < rows && end - row < most; ++end) {
       if (sequences[end] != sequences[row] || positions[end] != positions[end - 1] + 1) break;
+      if (by_page && positions[end] % kPageTokens == 0) break;
     }
     tiles[count++] = {row, end - row};
   }

@@ -1,5 +1,7 @@
 // rope_append: one block a row; reads qkv once and writes q, k and v once, so bytes over bandwidth.
 //
+// norm_rope_append: the same with a norm of each head first, a warp a head, which reads it twice.
+//
 // attend_plain: one block a row and query head, whose warps take keys in turn, a lane every 32nd
 // dimension. It reads the cache once a query head and uses no matrix units: for float32 and old
 // GPUs.
@@ -24,7 +26,7 @@ __global__ void __launch_bounds__(kRopeThreads) rope_append(AttentionLaunch a) {
   const int row = blockIdx.x, head_dim = s.head_dim, pairs = a.rope_pairs;
   const int position = a.step.positions[row];
   for (int i = threadIdx.x; i < pairs; i += kRopeThreads) {
-    rotations[i] = rotation(position, a.inv_freq[i]);
+    rotations[i] = rotation(a, position, i);
   }
   let_next_kernel_start();
   wait_for_kernel_ahead();
@@ -75,6 +77,84 @@ __global__ void __launch_bounds__(kRopeThreads) rope_append(AttentionLaunch a) {
   }
 }
 
+// kCount: numbers in one access, two of them in an interleaved pair; divides rope_pairs and
+// head_dim.
+template <class T, int kCount>
+__global__ void __launch_bounds__(kRopeThreads) norm_rope_append(AttentionLaunch a) {
+  using Some = Pack<T, kCount>;
+  using Floats = Pack<float, kCount>;
+  __shared__ Rotation rotations[kMaxHeadDim / 2];
+  const AttentionSpec& s = a.spec;
+  const int row = blockIdx.x, head_dim = s.head_dim, pairs = a.rope_pairs;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int position = a.step.positions[row];
+  for (int i = threadIdx.x; i < pairs; i += kRopeThreads) rotations[i] = rotation(a, position, i);
+  let_next_kernel_start();
+  wait_for_kernel_ahead();
+  __syncthreads();
+
+  T* q = static_cast<T*>(a.qkv) + int64_t{row} * (s.heads + 2 * s.kv_heads) * head_dim;
+  const int page = pages_of(a, row)[position / kPageTokens];
+  const int64_t slot = int64_t{position % kPageTokens} * head_dim;
+  for (int head = warp; head < s.heads + s.kv_heads; head += kRopeThreads / 32) {
+    T* from = q + int64_t{head} * head_dim;
+    T* to = head < s.heads ? from : page_keys<T>(a, page, head - s.heads) + slot;
+    const float* weight = head < s.heads ? a.q_norm : a.k_norm;
+    float sum = 0;
+    for (int i = lane * kCount; i < head_dim; i += 32 * kCount) {
+      const Some some = *reinterpret_cast<const Some*>(from + i);
+#pragma unroll
+      for (const T& x : some.x) sum += to_float(x) * to_float(x);
+    }
+    const float norm = rsqrtf(warp_sum(sum) / static_cast<float>(head_dim) + a.norm_eps);
+    const auto normed = [&](int at) {
+      const Some some = *reinterpret_cast<const Some*>(from + at);
+      Floats result;
+#pragma unroll
+      for (int j = 0; j < kCount; ++j) result.x[j] = to_float(some.x[j]) * norm * weight[at + j];
+      return result;
+    };
+    const auto store = [&](int at, const Floats& floats) {
+      Some some;
+#pragma unroll
+      for (int j = 0; j < kCount; ++j) some.x[j] = from_float<T>(floats.x[j]);
+      *reinterpret_cast<Some*>(to + at) = some;
+    };
+    const auto rotate = [&](float& x, float& y, const Rotation& r) {
+      const float before = x;
+      x = x * r.cos - y * r.sin;
+      y = y * r.cos + before * r.sin;
+    };
+    for (int i = lane * kCount; i < pairs; i += 32 * kCount) {
+      const int at_x = a.rope_interleaved ? 2 * i : i;
+      const int at_y = a.rope_interleaved ? 2 * i + kCount : i + pairs;
+      Floats x = normed(at_x), y = normed(at_y);
+      if (kCount > 1 && a.rope_interleaved) {
+#pragma unroll
+        for (int j = 0; j + 1 < kCount; j += 2) {
+          rotate(x.x[j], x.x[j + 1], rotations[i + j / 2]);
+          rotate(y.x[j], y.x[j + 1], rotations[i + kCount / 2 + j / 2]);
+        }
+      } else {
+#pragma unroll
+        for (int j = 0; j < kCount; ++j) rotate(x.x[j], y.x[j], rotations[i + j]);
+      }
+      store(at_x, x);
+      store(at_y, y);
+    }
+    for (int i = 2 * pairs + lane * kCount; i < head_dim; i += 32 * kCount) store(i, normed(i));
+  }
+
+  const T* v = q + int64_t{s.heads + s.kv_heads} * head_dim;
+  const int packs = head_dim / kCount;
+  for (int u = threadIdx.x; u < s.kv_heads * packs; u += kRopeThreads) {
+    const int head = u / packs, i = u % packs;
+    T* values = page_keys<T>(a, page, head) + slot + keys_to_values(s);
+    reinterpret_cast<Some*>(values)[i] =
+        reinterpret_cast<const Some*>(v)[int64_t{head} * packs + i];
+  }
+}
+
 template <class T>
 __global__ void __launch_bounds__(kWarps * 32) attend_plain(AttentionLaunch a) {
   __shared__ float sums[kWarps][kMaxHeadDim], maxima[kWarps], totals[kWarps];
@@ -108,6 +188,7 @@ __global__ void __launch_bounds__(kWarps * 32) attend_plain(AttentionLaunch a) {
       if (dim < head_dim) score += q[i] * to_float(key[dim]);
     }
     score = warp_sum(score);
+    if (s.softcap != 0) score = s.softcap * tanhf(score / s.softcap);
     const float higher = fmaxf(maximum, score);
     const float keep = expf(maximum - higher), weight = expf(score - higher);
     maximum = higher;
@@ -149,8 +230,15 @@ void launch_rope_append(const AttentionLaunch& a, Stream stream) {
   const Grid grid = {dim3(a.rows), kRopeThreads, 0, a.dependent};
   dispatch(a.type, [&](auto type) {
     using T = decltype(type);
-    const bool by_four = a.rope_pairs % 4 == 0 && a.spec.head_dim % 4 == 0;
-    launch_kernel(by_four ? rope_append<T, 4> : rope_append<T, 1>, grid, stream, a);
+    const auto kernel = [&] {
+      if (a.q_norm) {
+        const bool by_two = a.rope_pairs % 2 == 0 && a.spec.head_dim % 2 == 0;
+        return by_two ? norm_rope_append<T, 2> : norm_rope_append<T, 1>;
+      }
+      const bool by_four = a.rope_pairs % 4 == 0 && a.spec.head_dim % 4 == 0;
+      return by_four ? rope_append<T, 4> : rope_append<T, 1>;
+    };
+    launch_kernel(kernel(), grid, stream, a);
   });
 }
 

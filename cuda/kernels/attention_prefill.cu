@@ -6,8 +6,9 @@
 // Split: a block takes one KV head and one tile of rows, with all query heads that read that KV
 // head: the tile's queries are numbered row-major (row, head). Key tiles are pages. Pages beyond
 // the tile's last row or before its first window are skipped, others masked only where a mask cuts
-// them. While scores are computed the page's values arrive, and while the output is, the next
-// page's keys. The tiles with the most work start first.
+// them. Scores that are capped have kernels of their own, since the cap takes registers. While
+// scores are computed the page's values arrive, and while the output is, the next page's keys. The
+// tiles with the most work start first.
 #include <limits>
 
 #include "cuda/kernels/attention.h"
@@ -15,6 +16,7 @@
 #include "cuda/kernels/device/kv_page.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/mma.cuh"
+#include "cuda/kernels/device/softcap.cuh"
 
 namespace skald::cuda {
 namespace {
@@ -55,7 +57,7 @@ __device__ inline void fetch(uint32_t base, char* shared, int rows, int end, int
 template <int kDim>
 constexpr int kQueriesPerWarp = queries_per_warp(kDim);
 
-template <class T, int kDim, bool kExact>
+template <class T, int kDim, bool kExact, bool kCapped>
 __global__ void __launch_bounds__(kThreads)
     attend_prefill(const __grid_constant__ AttentionLaunch a) {
 #if SKALD_HAS_MMA
@@ -110,8 +112,8 @@ __global__ void __launch_bounds__(kThreads)
       position[b][h] = i < queries ? first_position + i / group : -1;
     }
   }
-  constexpr float kLog2E = 1.4426950408889634f;
-  const float scale = s.scale * kLog2E;
+  const float given_scale = s.scale * kLog2E;
+  const float scale = kCapped ? 1 : given_scale;
   float maximum[kBlocks][2], total[kBlocks][2];
   float out[kBlocks][kDim / 8][4];
 #pragma unroll
@@ -159,6 +161,16 @@ __global__ void __launch_bounds__(kThreads)
       commit_copies();
     }
 
+    if constexpr (kCapped) {
+#pragma unroll
+      for (int b = 0; b < kBlocks; ++b) {
+#pragma unroll
+        for (int t = 0; t < kPageTokens / 8; ++t) {
+#pragma unroll
+          for (float& x : score[b][t]) x = soft_capped(x * given_scale, s.softcap);
+        }
+      }
+    }
     const int token = page * kPageTokens;
     const bool cut = token + kPageTokens - 1 > first_position ||
                      (s.window > 0 && token <= last_position - s.window);
@@ -259,11 +271,11 @@ __global__ void __launch_bounds__(kThreads)
 #endif
 }
 
-template <class T, int kDim, bool kExact>
+template <class T, int kDim, bool kExact, bool kCapped = false>
 void launch_prefill(const AttentionLaunch& a, Stream stream) {
   constexpr int kRows = kWarps * kQueriesPerWarp<kDim> + 2 * kPageTokens;
   constexpr int kBytes = kRows * kDim * 2;
-  const auto kernel = attend_prefill<T, kDim, kExact>;
+  const auto kernel = attend_prefill<T, kDim, kExact, kCapped>;
   SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
   launch_kernel(kernel, {dim3(a.tile_count * a.spec.kv_heads), kThreads, kBytes, a.dependent},
                 stream, a);
@@ -272,12 +284,19 @@ void launch_prefill(const AttentionLaunch& a, Stream stream) {
 template <class T>
 void launch_prefill(const AttentionLaunch& a, Stream stream) {
   const int head_dim = a.spec.head_dim;
+  if (a.spec.softcap != 0) {
+    if (head_dim <= 64) return launch_prefill<T, 64, false, true>(a, stream);
+    if (head_dim <= 128) return launch_prefill<T, 128, false, true>(a, stream);
+    if (head_dim < 256) return launch_prefill<T, 256, false, true>(a, stream);
+    return launch_prefill<T, 256, true, true>(a, stream);
+  }
   if (head_dim == 64) return launch_prefill<T, 64, true>(a, stream);
   if (head_dim == 128) return launch_prefill<T, 128, true>(a, stream);
   if (head_dim < 64) return launch_prefill<T, 64, false>(a, stream);
   if (head_dim < 128) return launch_prefill<T, 128, false>(a, stream);
   if (head_dim <= 192) return launch_prefill<T, 192, false>(a, stream);
-  return launch_prefill<T, 256, false>(a, stream);
+  if (head_dim < 256) return launch_prefill<T, 256, false>(a, stream);
+  return launch_prefill<T, 256, true>(a, stream);
 }
 
 }  // namespace

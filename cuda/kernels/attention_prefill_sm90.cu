@@ -11,6 +11,7 @@
 #include "cuda/kernels/device/kv_page.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/mma.cuh"
+#include "cuda/kernels/device/softcap.cuh"
 #include "cuda/kernels/device/wgmma.cuh"
 
 namespace skald::cuda {
@@ -191,8 +192,13 @@ __global__ void __launch_bounds__(kThreads, 1)
         first_query + 8 < queries ? first_position + (first_query + 8) / group : -1};
     const int lowest = first_position + warpgroup * 64 / group;
     const uint32_t own_q = q_at + warpgroup * 64 * kRowBytes;
-    const float scale = s.scale * 1.4426950408889634f;
-    const auto mask = [&](float(&score)[32], int page) {
+    const float given_scale = s.scale * kLog2E;
+    const float scale = s.softcap == 0 ? given_scale : 1;  // of scores that are capped: done
+    const auto cap_and_mask = [&](float(&score)[32], int page) {
+      if (s.softcap != 0) {
+#pragma unroll
+        for (float& x : score) x = soft_capped(x * given_scale, s.softcap);
+      }
       const int token = page * kPageTokens;
       const bool cut =
           token + kPageTokens - 1 > lowest || (s.window > 0 && token <= last_position - s.window);
@@ -222,7 +228,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     wgmma_commit();
     wgmma_wait<0>();
     release_item(0);
-    mask(score, first_page);
+    cap_and_mask(score, first_page);
     softmax.update(score, scale);
     pack_weights<T>(weights, score);
     int item = 1;  // the values of the page whose weights are ready
@@ -237,7 +243,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       wgmma_commit();
       wgmma_wait<1>();
       release_item(item + 1);
-      mask(score, page);
+      cap_and_mask(score, page);
       softmax.update(score, scale);
       wgmma_wait<0>();
       release_item(item);

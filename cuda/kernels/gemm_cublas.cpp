@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -41,37 +43,81 @@ struct Plan {
   }
 };
 
-using PlanKey = std::tuple<DType, int64_t, int64_t, int64_t, int, Epilogue>;
+using PlanKey = std::tuple<DType, int64_t, int64_t, int64_t, int, Epilogue, int, bool>;
 
-// cuBLAS counts columns first, so a row-major [rows, ins] is its [ins, rows].
-std::unique_ptr<Plan> make_plan(cublasLtHandle_t handle, const LinearLaunch& a) {
+// Columns of a wider matrix may start anywhere; cuBLAS takes 256 bytes for granted.
+int out_alignment(const LinearLaunch& a) {
+  constexpr uintptr_t kUsual = 256;
+  const auto at = reinterpret_cast<uintptr_t>(a.out);
+  return static_cast<int>(std::min(kUsual, (at | kUsual) & ~((at | kUsual) - 1)));
+}
+
+[[noreturn]] void fail_no_product(const LinearLaunch& a) {
+  fail(Exit::Failed, "cuBLAS has no product of ", name(a.type), " [", a.outs, ", ", a.ins,
+       "] with ", a.rows, " rows on this GPU", a.pinned ? " that is reproducible" : "");
+}
+
+// Without operands' shapes: of any number of rows.
+std::unique_ptr<Plan> begin_plan(const LinearLaunch& a) {
   auto plan = std::make_unique<Plan>();
-  const cudaDataType_t type = data_type(a.type);
-  const cudaDataType_t out_type = a.epilogue == Epilogue::Store ? type : CUDA_R_32F;
   const cublasOperation_t transpose = CUBLAS_OP_T;
   SKALD_CUBLAS(cublasLtMatmulDescCreate(&plan->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
   SKALD_CUBLAS(cublasLtMatmulDescSetAttribute(plan->operation, CUBLASLT_MATMUL_DESC_TRANSA,
                                               &transpose, sizeof transpose));
+  SKALD_CUBLAS(cublasLtMatmulPreferenceCreate(&plan->preference));
+  const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t what, const auto& value) {
+    SKALD_CUBLAS(
+        cublasLtMatmulPreferenceSetAttribute(plan->preference, what, &value, sizeof value));
+  };
+  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+         static_cast<uint64_t>(a.pinned ? 0 : kCublasWorkspaceBytes));
+  const auto alignment = static_cast<uint32_t>(out_alignment(a));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment);
+  if (a.pinned) {
+    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+           static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_NONE));
+  }
+  return plan;
+}
+
+// cuBLAS counts columns first, so a row-major [rows, ins] is its [ins, rows].
+void set_shapes(Plan& plan, const LinearLaunch& a) {
+  const cudaDataType_t type = data_type(a.type);
+  const cudaDataType_t out_type = a.epilogue == Epilogue::Store ? type : CUDA_R_32F;
   const auto outs = static_cast<uint64_t>(a.outs), ins = static_cast<uint64_t>(a.ins);
   const auto rows = static_cast<uint64_t>(a.rows);
-  SKALD_CUBLAS(cublasLtMatrixLayoutCreate(&plan->weight, type, ins, outs, a.ins));
-  SKALD_CUBLAS(cublasLtMatrixLayoutCreate(&plan->in, type, ins, rows, a.ins));
-  SKALD_CUBLAS(cublasLtMatrixLayoutCreate(&plan->out, out_type, outs, rows, a.out_stride));
-  SKALD_CUBLAS(cublasLtMatmulPreferenceCreate(&plan->preference));
-  const auto workspace_bytes = static_cast<uint64_t>(kCublasWorkspaceBytes);
-  SKALD_CUBLAS(cublasLtMatmulPreferenceSetAttribute(plan->preference,
-                                                    CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                                                    &workspace_bytes, sizeof workspace_bytes));
+  SKALD_CUBLAS(cublasLtMatrixLayoutCreate(&plan.weight, type, ins, outs, a.ins));
+  SKALD_CUBLAS(cublasLtMatrixLayoutCreate(&plan.in, type, ins, rows, a.ins));
+  SKALD_CUBLAS(cublasLtMatrixLayoutCreate(&plan.out, out_type, outs, rows, a.out_stride));
+}
+
+std::unique_ptr<Plan> make_plan(cublasLtHandle_t handle, const LinearLaunch& a) {
+  std::unique_ptr<Plan> plan = begin_plan(a);
+  set_shapes(*plan, a);
   cublasLtMatmulHeuristicResult_t best = {};
   int found = 0;
   const cublasStatus_t status =
       cublasLtMatmulAlgoGetHeuristic(handle, plan->operation, plan->weight, plan->in, plan->out,
                                      plan->out, plan->preference, 1, &best, &found);
-  if (status != CUBLAS_STATUS_SUCCESS || found == 0) {
-    fail(Exit::Failed, "cuBLAS has no product of ", name(a.type), " [", a.outs, ", ", a.ins,
-         "] with ", a.rows, " rows on this GPU");
-  }
+  if (status != CUBLAS_STATUS_SUCCESS || found == 0) fail_no_product(a);
   plan->algorithm = best.algo;
+  return plan;
+}
+
+// The algorithm of kPinnedRows rows for another number of them.
+std::unique_ptr<Plan> make_pinned_plan(cublasLtHandle_t handle, const LinearLaunch& a) {
+  LinearLaunch usual = a;
+  usual.rows = kPinnedRows;
+  const std::unique_ptr<Plan> model = make_plan(handle, usual);
+  std::unique_ptr<Plan> plan = begin_plan(a);
+  set_shapes(*plan, a);
+  plan->algorithm = model->algorithm;
+  cublasLtMatmulHeuristicResult_t result = {};
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoCheck(handle, plan->operation, plan->weight, plan->in, plan->out, plan->out,
+                              &plan->algorithm, &result);
+  if (status != CUBLAS_STATUS_SUCCESS || result.workspaceSize > 0) fail_no_product(a);
   return plan;
 }
 
@@ -85,8 +131,9 @@ struct GemmCublas::State {
 
   // The plan for a launch: made once, and kept only when it is whole.
   const Plan& plan(const LinearLaunch& a) {
-    std::unique_ptr<Plan>& plan = plans[{a.type, a.outs, a.ins, a.out_stride, a.rows, a.epilogue}];
-    if (!plan) plan = make_plan(handle, a);
+    std::unique_ptr<Plan>& plan = plans[{a.type, a.outs, a.ins, a.out_stride, a.rows, a.epilogue,
+                                         out_alignment(a), a.pinned}];
+    if (!plan) plan = a.pinned ? make_pinned_plan(handle, a) : make_plan(handle, a);
     return *plan;
   }
 
@@ -107,8 +154,8 @@ GemmCublas::~GemmCublas() = default;
 void GemmCublas::launch(const LinearLaunch& a, Stream stream) {
   check(!a.norm_weight && !a.bias && a.epilogue != Epilogue::Gated, "gemm_cublas is plain");
   const Plan& plan = state_->plan(a);
-  const float one = 1, keep = a.epilogue == Epilogue::AddTo ? 1 : 0;
-  SKALD_CUBLAS(cublasLtMatmul(state_->handle, plan.operation, &one, a.weight, plan.weight, a.in,
+  const float keep = a.epilogue == Epilogue::AddTo ? 1 : 0;
+  SKALD_CUBLAS(cublasLtMatmul(state_->handle, plan.operation, &a.scale, a.weight, plan.weight, a.in,
                               plan.in, &keep, a.out, plan.out, a.out, plan.out, &plan.algorithm,
                               state_->workspace.as<void>(), kCublasWorkspaceBytes, stream));
 }

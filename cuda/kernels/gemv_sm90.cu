@@ -209,7 +209,7 @@ struct Finish {
     if (a.epilogue == Epilogue::Store) {
       static_cast<T*>(a.out)[at] = from_float<T>(sum_of(0));
     } else {
-      static_cast<float*>(a.out)[at] = old + sum_of(0);
+      static_cast<float*>(a.out)[at] = old + a.scale * sum_of(0);
     }
   }
 };
@@ -315,13 +315,6 @@ __global__ void __launch_bounds__(kThreads, 1)
     fetch<T>(a, layout, shared, group_at, full, empty);
     return;
   }
-  if (a.norm_weight) {
-    constexpr int kLine = 128 / sizeof(float);
-    for (int64_t i = threadIdx.x * kLine; i < a.ins; i += kConsumers * kLine) {
-      prefetch_l2(a.norm_weight + i);
-    }
-  }
-  wait_for_kernel_ahead();
   T* activations = reinterpret_cast<T*>(shared + layout.activations_at);
   if (!a.norm_weight) {
     copy_activations(a, activations, layout.activation_row);

@@ -54,6 +54,9 @@ struct AttentionLaunch {
   const float* inv_freq;  // [rope_pairs]; rotates q and k first
   int rope_pairs;
   bool rope_interleaved;
+  float rope_scale = 1;                              // of cosines and sines
+  const float *q_norm = nullptr, *k_norm = nullptr;  // [head_dim]: each head is normed first
+  float norm_eps = 0;
   AttentionCode code;  // attention_code(type)
   bool dependent;      // programmatic dependent launch: starts before the kernel ahead has finished
 

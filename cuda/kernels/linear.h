@@ -12,6 +12,8 @@
 
 namespace skald::cuda {
 
+inline constexpr int kPinnedRows = 128;
+
 struct LinearLaunch {
   DType type;          // of in and out: F16, BF16 or F32
   DType format;        // of weight: the same, or a block format
@@ -22,13 +24,19 @@ struct LinearLaunch {
   const float* norm_weight = nullptr;  // [ins]
   float norm_eps = 0;
   const float* bias = nullptr;  // [outs]
-  // Store: [rows, outs]; AddTo and Logits: float [rows, outs]; Gated: [rows, outs / 2]. May be
-  // columns of a wider matrix.
+  // Store: [rows, outs]; AddTo, Floats and Logits: float [rows, outs]; Gated: [rows, outs / 2]. May
+  // be columns of a wider matrix.
   void* out;
   int64_t out_stride;  // numbers from one row of out to the next
   Epilogue epilogue;
+  float scale = 1;  // AddTo: of what is added
   Activation activation = Activation::Silu;
   unsigned* ticket = nullptr;  // gemv_sm90: an integer of this launch's own, zero before and after
+  const void* copy = nullptr;  // [outs, ins] of `type`, of a block format: where there is one
+  void* workspace = nullptr;   // gemm_q_sm90: gemm_q_workspace.h says how much; 128-byte aligned
+  // The kernel, and cuBLAS's algorithm, are those of kPinnedRows rows, whatever the number of rows,
+  // and no sum is split: so a row's result does not depend on how many stand beside it.
+  bool pinned = false;
   bool dependent = false;  // starts before the kernel ahead has finished, and waits for it inside
 };
 
@@ -40,10 +48,17 @@ void launch_gemv_sm90(const LinearLaunch& launch, int multiprocessors, Stream st
 bool supports_gemv_q_sm90(const LinearLaunch& launch, int compute_capability);
 void launch_gemv_q_sm90(const LinearLaunch& launch, int multiprocessors, Stream stream);
 
-// Without norm; any type, any size, any GPU.
-void launch_gemv_plain(const LinearLaunch& launch, Stream stream);
+// And up to 256 rows, better for more than 8. Two kernels: activations become f16 in the workspace,
+// which all launches of a stream may share.
+bool supports_gemm_q_sm90(const LinearLaunch& launch, int compute_capability);
+void launch_gemm_q_sm90(const LinearLaunch& launch, int multiprocessors, Stream stream);
 
-// Without norm, bias or gating: Store, AddTo and Logits only. Keeps cuBLASLt's choices by shape.
+// Without norm; any type, any format, any size, any GPU.
+void launch_gemv_plain(const LinearLaunch& launch, Stream stream);
+void launch_gemv_q_plain(const LinearLaunch& launch, Stream stream);  // its part for block formats
+
+// Without norm, bias or gating: Store, AddTo, Floats and Logits only. Keeps cuBLASLt's choices by
+// shape.
 class GemmCublas {
  public:
   GemmCublas();

@@ -19,7 +19,7 @@ template <class T>
 __global__ void embed(EmbedLaunch a) {
   const T* row = static_cast<const T*>(a.weight) + a.tokens[blockIdx.x] * a.dim;
   for (int64_t i = threadIdx.x; i < a.dim; i += kThreads) {
-    a.x[blockIdx.x * a.dim + i] = to_float(row[i]);
+    a.x[blockIdx.x * a.dim + i] = a.scale * to_float(row[i]);
   }
 }
 
@@ -98,11 +98,38 @@ __global__ void gate(GateLaunch a) {
 }
 
 template <class T>
-__global__ void add_bias(T* out, const float* bias, int64_t cols) {
+__global__ void add_bias(BiasLaunch a) {
   const int64_t i = int64_t{blockIdx.y} * kThreads + threadIdx.x;
-  if (i >= cols) return;
-  T& value = out[blockIdx.x * cols + i];
-  value = from_float<T>(to_float(value) + bias[i]);
+  if (i >= a.cols) return;
+  T& value = static_cast<T*>(a.out)[blockIdx.x * a.cols + i];
+  value = from_float<T>(to_float(value) + a.scale * a.bias[i]);
+}
+
+// kCount: numbers of a thread; divides count.
+template <class T, int kCount>
+__global__ void to_type(const float* x, T* to, int64_t count) {
+  const int64_t at = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (at >= count / kCount) return;
+  const auto some = reinterpret_cast<const Pack<float, kCount>*>(x)[at];
+  Pack<T, kCount> result;
+#pragma unroll
+  for (int j = 0; j < kCount; ++j) result.x[j] = from_float<T>(some.x[j]);
+  reinterpret_cast<Pack<T, kCount>*>(to)[at] = result;
+}
+
+template <int kCount>
+__global__ void cap(CapLaunch a) {
+  let_next_kernel_start();
+  wait_for_kernel_ahead();
+  const int64_t at = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (at >= a.count / kCount) return;
+  auto some = reinterpret_cast<Pack<float, kCount>*>(a.x)[at];
+#pragma unroll
+  for (float& x : some.x) {
+    x *= a.scale;
+    if (a.softcap != 0) x = a.softcap * tanhf(x / a.softcap);
+  }
+  reinterpret_cast<Pack<float, kCount>*>(a.x)[at] = some;
 }
 
 __global__ void gather(const float* from, const int32_t* rows, float* to, int64_t cols) {
@@ -158,13 +185,27 @@ void launch_gate(const GateLaunch& a, Stream stream) {
   });
 }
 
-void launch_add_bias(DType type, void* out, const float* bias, int rows, int64_t cols,
-                     Stream stream) {
+void launch_add_bias(const BiasLaunch& a, Stream stream) {
+  dispatch(a.type, [&](auto type) {
+    const dim3 blocks(a.rows, blocks_for(a.cols));
+    launch_kernel(add_bias<decltype(type)>, {blocks, kThreads}, stream, a);
+  });
+}
+
+void launch_to_type(DType type, const float* x, void* to, int64_t count, Stream stream) {
   dispatch(type, [&](auto value) {
     using T = decltype(value);
-    const dim3 blocks(rows, blocks_for(cols));
-    launch_kernel(add_bias<T>, {blocks, kThreads}, stream, static_cast<T*>(out), bias, cols);
+    const bool by_four = count % 4 == 0;
+    const auto kernel = by_four ? to_type<T, 4> : to_type<T, 1>;
+    launch_kernel(kernel, {dim3(blocks_for(count / (by_four ? 4 : 1))), kThreads}, stream, x,
+                  static_cast<T*>(to), count);
   });
+}
+
+void launch_cap(const CapLaunch& a, Stream stream) {
+  const bool by_four = a.count % 4 == 0;
+  const dim3 blocks(blocks_for(a.count / (by_four ? 4 : 1)));
+  launch_kernel(by_four ? cap<4> : cap<1>, {blocks, kThreads, 0, a.dependent}, stream, a);
 }
 
 void launch_gather(const float* from, const int32_t* rows, float* to, int count, int64_t cols,

@@ -6,7 +6,7 @@
 
 namespace skald::cuda {
 
-// x[row] = weight[tokens[row]]
+// x[row] = scale * weight[tokens[row]]
 struct EmbedLaunch {
   DType type;
   const void* weight;     // [vocab, dim]
@@ -14,6 +14,7 @@ struct EmbedLaunch {
   float* x;               // [rows, dim]
   int rows;
   int64_t dim;
+  float scale = 1;
 };
 void launch_embed(const EmbedLaunch& launch, Stream stream);
 
@@ -42,9 +43,54 @@ struct GateLaunch {
 };
 void launch_gate(const GateLaunch& launch, Stream stream);
 
-// out[row] += bias; out of `type`, or of float where it is the residual stream
-void launch_add_bias(DType type, void* out, const float* bias, int rows, int64_t cols,
-                     Stream stream);
+// out[row] += scale * bias; out of `type`, or of float where it is the residual stream
+struct BiasLaunch {
+  DType type;
+  void* out;          // [rows, cols]
+  const float* bias;  // [cols]
+  int rows;
+  int64_t cols;
+  float scale = 1;
+};
+void launch_add_bias(const BiasLaunch& launch, Stream stream);
+
+// x += scale * norm(in), and a copy of x in the activations' type.
+struct PostNormLaunch {
+  DType type;           // of the copy
+  const float* in;      // [rows, dim]
+  const float* weight;  // [dim]
+  float* x;             // [rows, dim]
+  void* copy;           // [rows, dim], or nullptr: none
+  int rows;
+  int64_t dim;
+  float eps, scale;
+  bool dependent = false;  // launch.h
+};
+void launch_post_norm(const PostNormLaunch& launch, Stream stream);
+
+// Norms all of a row's queries together, and all of its keys, in place.
+struct QkNormLaunch {
+  DType type;
+  void* qkv;                         // [rows, row_numbers]: q_cols queries, k_cols keys, and others
+  const float *q_weight, *k_weight;  // [q_cols], [k_cols]
+  int64_t q_cols, k_cols, row_numbers;
+  int rows;
+  float eps;
+  bool dependent = false;
+};
+void launch_qk_norm(const QkNormLaunch& launch, Stream stream);
+
+// to = x, in another type
+void launch_to_type(DType type, const float* x, void* to, int64_t count, Stream stream);
+
+// x = softcap * tanh(scale * x / softcap), or scale * x where softcap is 0
+struct CapLaunch {
+  float* x;
+  int64_t count;
+  float scale, softcap;
+  bool dependent = false;
+};
+void launch_cap(const CapLaunch& launch, Stream stream);
 
 // to[i] = from[rows[i]], float
 void launch_gather(const float* from, const int32_t* rows, float* to, int count, int64_t cols,

@@ -34,8 +34,8 @@ __global__ void embed_q(EmbedLaunch a) {
                       row / tiles::kRows * records * int64_t{F::kRecordBytes};
   for (int i = threadIdx.x; i < a.dim; i += kThreads) {
     a.x[blockIdx.x * a.dim + i] =
-        F::value(group + i / F::kRecordCols * int64_t{F::kRecordBytes},
-                 static_cast<int>(row % tiles::kRows), i % F::kRecordCols);
+        a.scale * F::value(group + i / F::kRecordCols * int64_t{F::kRecordBytes},
+                           static_cast<int>(row % tiles::kRows), i % F::kRecordCols);
   }
 }
 

@@ -146,7 +146,6 @@ std::string cache_problem(const AttentionCase& c, const AttentionData& data, con
 
 void test_attention(const AttentionCase& c, uint64_t seed, const TestGpu& test,
                     TestBuffers& buffers, selftest::Report& report) {
-  if (c.spec.softcap != 0) return;  // no kernels
   const AttentionData data = make_data(c, seed);
   const Cache cache = filled_cache(c, data);
   const AttentionCode best = best_code(c.type, test.gpu.compute_capability);
@@ -181,6 +180,12 @@ void test_attention(const AttentionCase& c, uint64_t seed, const TestGpu& test,
     launch.inv_freq = reinterpret_cast<float*>(buffers.holding(data.inv_freq).data);
     launch.rope_pairs = c.rope_pairs;
     launch.rope_interleaved = c.interleaved;
+    launch.rope_scale = c.rope_scale;
+    if (c.head_norm) {
+      launch.q_norm = reinterpret_cast<float*>(buffers.holding(data.q_norm).data);
+      launch.k_norm = reinterpret_cast<float*>(buffers.holding(data.k_norm).data);
+      launch.norm_eps = selftest::kNormEps;
+    }
     launch.code = v.code;
     TestBuffer workspace, tickets;
     if (v.decode) {

@@ -1,3 +1,4 @@
+#include "cuda/kernels/gemm_q_workspace.h"
 #include "cuda/kernels/linear.h"
 #include "cuda/kernels/pointwise.h"
 #include "cuda/linear_steps.h"
@@ -31,13 +32,19 @@ bool takes(LinearKernel kernel, const LinearLaunch& launch, const Gpu& gpu) {
       return supports_gemv_q_sm90(launch, gpu.compute_capability);
     case LinearKernel::GemmExpanded:  // tested through its two kernels, and by whole models
       return false;
+    case LinearKernel::GemmQSm90:
+      return supports_gemm_q_sm90(launch, gpu.compute_capability);
     case LinearKernel::GemmCublas:  // rows start at multiples of 16 bytes
       return launch.format == launch.type && launch.ins % 8 == 0 && launch.outs % 8 == 0;
     case LinearKernel::GemvPlain:
-      return launch.format == launch.type;
+      return true;
   }
   return false;
 }
+
+// What rounding each weight to f16, twice or three times, adds to an error: the others take weights
+// as they are.
+double rounded_weights(LinearKernel kernel) { return kernel == LinearKernel::GemmQSm90 ? 8e-4 : 0; }
 
 // With the small kernels that stand around those which cannot do the whole op.
 void run(LinearKernel kernel, LinearLaunch launch, const TestGpu& test, TestBuffers& buffers) {
@@ -64,6 +71,9 @@ void run(LinearKernel kernel, LinearLaunch launch, const TestGpu& test, TestBuff
     launch_gemv_sm90(launch, test.gpu.multiprocessors, test.stream);
   } else if (kernel == LinearKernel::GemvQSm90) {
     launch_gemv_q_sm90(launch, test.gpu.multiprocessors, test.stream);
+  } else if (kernel == LinearKernel::GemmQSm90) {
+    launch.workspace = buffers.poisoned(gemm_q_workspace_bytes(launch.rows, launch.ins)).data;
+    launch_gemm_q_sm90(launch, test.gpu.multiprocessors, test.stream);
   } else if (kernel == LinearKernel::GemvPlain) {
     launch_gemv_plain(launch, test.stream);
   } else {
@@ -77,7 +87,7 @@ void run(LinearKernel kernel, LinearLaunch launch, const TestGpu& test, TestBuff
   }
   if (steps.bias_after) {
     const DType out_type = launch.epilogue == Epilogue::Store ? launch.type : DType::F32;
-    launch_add_bias(out_type, out, bias, launch.rows, launch.outs, test.stream);
+    launch_add_bias({out_type, out, bias, launch.rows, launch.outs, launch.scale}, test.stream);
   }
 }
 
@@ -98,8 +108,9 @@ void test_product(const selftest::ProductCase& c, uint64_t seed, const TestGpu& 
   const bool floats = c.ending == Ending::Add || c.ending == Ending::Logits;
   const DType type = c.in_type(), out_type = floats ? DType::F32 : type;
   const std::vector<std::byte> weight = packed_weight(data);
-  for (LinearKernel kernel : {LinearKernel::GemvSm90, LinearKernel::GemvQSm90,
-                              LinearKernel::GemmCublas, LinearKernel::GemvPlain}) {
+  for (LinearKernel kernel :
+       {LinearKernel::GemvSm90, LinearKernel::GemvQSm90, LinearKernel::GemmQSm90,
+        LinearKernel::GemmCublas, LinearKernel::GemvPlain}) {
     buffers.reset();
     const int64_t out_bytes =
         static_cast<int64_t>(data.expected.values.size()) * info(out_type).block_bytes;
@@ -114,6 +125,7 @@ void test_product(const selftest::ProductCase& c, uint64_t seed, const TestGpu& 
     launch.epilogue = epilogue_of(c.ending);
     launch.out_stride = launch.epilogue == Epilogue::Gated ? c.outs / 2 : c.outs;
     launch.activation = c.activation;
+    launch.scale = c.scale;
     launch.norm_eps = selftest::kNormEps;
     launch.out = out.data;
     launch.weight = buffers.holding(weight).data;
@@ -134,7 +146,8 @@ void test_product(const selftest::ProductCase& c, uint64_t seed, const TestGpu& 
       if (left != std::byte{0}) problem = "its ticket is not zero after the launch";
     }
     report.add(selftest::Sort::Product, c,
-               {kernel_name(kernel), c.type, data.expected.error(result), data.expected.bound,
+               {kernel_name(kernel), c.type, data.expected.error(result),
+                data.expected.bound + rounded_weights(kernel),
                 select_linear(launch, test.gpu) == kernel, problem});
   }
 }

@@ -1,4 +1,5 @@
-// One case on each kernel that takes it: products.cpp, attention.cpp, pointwise.cpp. run.cpp walks
+// One case on each kernel that takes it: products.cpp, attention.cpp, pointwise.cpp,
+// scores.cpp. run.cpp walks
 // the list.
 #pragma once
 
@@ -7,6 +8,7 @@
 #include "cuda/select.h"
 #include "cuda/selftest/buffers.h"
 #include "engine/selftest/report.h"
+#include "engine/selftest/scores.h"
 
 namespace skald::cuda {
 
@@ -22,5 +24,7 @@ void test_attention(const selftest::AttentionCase& c, uint64_t seed, const TestG
                     TestBuffers& buffers, selftest::Report& report);
 void test_pointwise(const selftest::PointwiseCase& c, uint64_t seed, const TestGpu& test,
                     TestBuffers& buffers, selftest::Report& report);
+void test_scores(const selftest::ScoreCase& c, uint64_t seed, const TestGpu& test,
+                 TestBuffers& buffers, selftest::Report& report);
 
 }  // namespace skald::cuda

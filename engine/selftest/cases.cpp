@@ -38,10 +38,12 @@ std::vector<ProductCase> product_cases(Extent extent) {
   all_rows.insert(all_rows.end(), {33, 130});
   Cycle<int> rows(extent == Extent::Small ? std::vector<int>{1, 5, 17} : all_rows);
   Cycle<Activation> activations({Activation::Silu, Activation::GeluTanh});
+  Cycle<float> scales({1, 0.22f, 1});
 
   std::vector<ProductCase> cases;
   const auto add = [&](ProductCase c) {
     if (c.ending == Ending::Gated) c.outs += c.outs % 2;
+    if (c.ending == Ending::Add) c.scale = scales.next();
     c.activation = activations.next();
     cases.push_back(c);
   };
@@ -62,6 +64,19 @@ std::vector<ProductCase> product_cases(Extent extent) {
     // So many tiles that a ring of them goes round several times.
     add({type, 8200, 2112, 3, Ending::Store, true, true});
     add({type, 1064, 14336, 1, Ending::Add});
+    if (type == DType::F32) continue;
+    // gemv_sm90: many groups of rows for each block, some of which go to who comes first;
+    add({type, 10003, 192, 2, Ending::Store, true});
+    add({type, 20000, 64, 9, Ending::Logits});
+    // all rows' activations in more shared memory than usual;
+    add({type, 136, 4096, 12, Ending::Store, false, true});
+    add({type, 136, 4096, 16, Ending::Add});
+    add({type, 64, 14336, 5, Ending::Gated});
+    // norms of rows that are longer than what its threads keep in registers.
+    add({type, 66, 5120, 1, Ending::Store, true});
+    add({type, 66, 5120, 3, Ending::Gated, true});
+    add({type, 66, 8192, 1, Ending::Gated, true});
+    add({type, 66, 8192, 3, Ending::Store, true});
   }
   return cases;
 }
@@ -85,22 +100,26 @@ std::vector<ProductCase> block_product_cases(Extent extent) {
 
 std::vector<ProductCase> device_block_cases(Extent extent) {
   std::vector<ProductCase> cases;
-  Cycle<int> rows({1, 2, 3, 4, 5, 6, 7, 8, 1});
+  Cycle<int> few_rows({1, 2, 3, 4, 5, 6, 7, 8, 1});
+  std::vector<int> more_rows = {9, 16, 17, 32, 33, 64, 65, 128, 130, 256};
+  if (extent == Extent::Small) more_rows = {33};
   Cycle<Ending> endings({Ending::Store, Ending::Add, Ending::Gated, Ending::Logits});
   Cycle<bool> norms({false, true, true, false, true});
   Cycle<bool> biases({false, true, false});
   Cycle<Activation> activations({Activation::Silu, Activation::GeluTanh, Activation::Silu});
   for (const DTypeInfo& format : all_dtypes()) {
     if (format.block_elems == 1) continue;
-    const auto add = [&](int64_t outs, int64_t ins) {
-      ProductCase c{format.type, outs, ins, rows.next(), endings.next()};
+    const auto add_rows = [&](int64_t outs, int64_t ins, int rows) {
+      ProductCase c{format.type, outs, ins, rows, endings.next()};
       c.norm = norms.next();
       c.bias = biases.next() && c.ending != Ending::Logits;
+      if (c.ending == Ending::Add) c.scale = 0.22f;
       if (c.ending == Ending::Gated) c.outs += c.outs % 2;
       c.activation = activations.next();
       c.activations = DType::BF16;
       cases.push_back(c);
     };
+    const auto add = [&](int64_t outs, int64_t ins) { add_rows(outs, ins, few_rows.next()); };
     // One block, less than a warp's columns, several blocks of warps, and ends of all of them.
     for (int64_t blocks : {1, 3, 9, 33}) {
       for (int64_t outs : {2, 31, 50, 258}) {
@@ -108,6 +127,7 @@ std::vector<ProductCase> device_block_cases(Extent extent) {
         add(outs, blocks * format.block_elems);
       }
     }
+    for (int rows : more_rows) add_rows(98, 1280, rows);
     if (extent == Extent::Small) continue;
     for (int i = 0; i < 9; ++i) add(136, 2304);  // every number of rows
     add(8200, 2048);  // more groups of rows than any GPU has multiprocessors
@@ -180,6 +200,22 @@ std::vector<AttentionCase> attention_cases(Extent extent) {
         cases.push_back(std::move(c));
       }
     }
+    Cycle<float> rope_scales({1, 1.19f, 1});
+    for (int dim : dims) {
+      for (size_t i = 0; i < steps.size(); i += 4) {
+        const Heads h = heads.next();
+        const Rotates rotates = rotations.next();
+        AttentionCase c;
+        c.type = type;
+        c.spec = {h.heads, h.kv_heads, dim, 1 / std::sqrt(static_cast<float>(dim)), windows.next()};
+        c.rope_pairs = rotates == Rotates::None ? 0 : rotates == Rotates::Part ? dim / 4 : dim / 2;
+        c.interleaved = rotates == Rotates::Interleaved;
+        c.parts = steps[i];
+        c.head_norm = true;
+        c.rope_scale = rope_scales.next();
+        cases.push_back(std::move(c));
+      }
+    }
   }
   return cases;
 }
@@ -189,9 +225,9 @@ std::vector<PointwiseCase> pointwise_cases(Extent extent) {
   if (extent == Extent::Small) cols = {33, 264};
   Cycle<int> rows({1, 2, 3, 17, 33});
   std::vector<PointwiseCase> cases;
-  for (Pointwise op :
-       {Pointwise::Embed, Pointwise::Norm, Pointwise::Gate, Pointwise::AddBias, Pointwise::Gather,
-        Pointwise::ScaledEmbed, Pointwise::ScaledAdd, Pointwise::Cap}) {
+  for (Pointwise op : {Pointwise::Embed, Pointwise::Norm, Pointwise::Gate, Pointwise::AddBias,
+                       Pointwise::Gather, Pointwise::ScaledEmbed, Pointwise::ScaledAdd,
+                       Pointwise::Cap, Pointwise::PostNorm, Pointwise::QkNorm}) {
     const bool floats =
         op == Pointwise::Gather || op == Pointwise::ScaledAdd || op == Pointwise::Cap;
     for (DType type : kTypes) {
@@ -222,7 +258,8 @@ std::string label(const ProductCase& c) {
   constexpr const char* kEndings[] = {"store", "add", "gated", "logits"};
   return concat(name(c.type), " [", c.outs, ", ", c.ins, "] x ", c.rows, " rows",
                 c.norm ? ", norm" : "", c.bias ? ", bias" : "", ", ",
-                kEndings[static_cast<size_t>(c.ending)]);
+                kEndings[static_cast<size_t>(c.ending)],
+                c.scale == 1 ? "" : concat(" times ", c.scale));
 }
 
 std::string label(const AttentionCase& c) {
@@ -233,13 +270,14 @@ std::string label(const AttentionCase& c) {
   return concat(name(c.type), " ", c.spec.heads, "/", c.spec.kv_heads, " heads of ",
                 c.spec.head_dim, ", ", c.rope_pairs, c.interleaved ? " interleaved" : "",
                 " pairs, window ", c.spec.window,
-                c.spec.softcap == 0 ? "" : concat(", cap ", c.spec.softcap), ", tokens ", parts,
+                c.spec.softcap == 0 ? "" : concat(", cap ", c.spec.softcap),
+                c.head_norm ? ", head norms" : "", ", tokens ", parts,
                 c.parts.size() > 5 ? concat(" and ", c.parts.size() - 5, " more") : "");
 }
 
 std::string label(const PointwiseCase& c) {
-  constexpr const char* kNames[] = {"embed",  "norm",         "gate",       "add_bias",
-                                    "gather", "scaled embed", "scaled add", "cap"};
+  constexpr const char* kNames[] = {"embed",        "norm",       "gate", "add_bias",  "gather",
+                                    "scaled embed", "scaled add", "cap",  "post norm", "qk norm"};
   return concat(name(c.type), " ", kNames[static_cast<size_t>(c.op)], ", ", c.rows, " rows of ",
                 c.cols);
 }

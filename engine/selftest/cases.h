@@ -32,6 +32,7 @@ struct ProductCase {
   bool norm = false, bias = false;  // norm: of the input, first
   Activation activation = Activation::Silu;
   DType activations = DType::F32;  // block formats: of what goes in and comes out
+  float scale = 1;                 // Add: of what is added
 
   // The type of what goes in and comes out.
   DType in_type() const { return info(type).block_elems > 1 ? activations : type; }
@@ -48,6 +49,8 @@ struct AttentionCase {
   int rope_pairs;
   bool interleaved;
   std::vector<Part> parts;
+  bool head_norm = false;  // of each query and key, before it rotates
+  float rope_scale = 1;    // of cosines and sines
 
   int rows() const;
   bool one_row_each() const;
@@ -60,10 +63,12 @@ enum class Pointwise : uint8_t {
   Gate,
   AddBias,
   Gather,
-  // What few families need; the CPU alone has kernels.
+  // What few families need.
   ScaledEmbed,
   ScaledAdd,
   Cap,
+  PostNorm,  // a scaled norm is added
+  QkNorm,    // in place
 };
 
 struct PointwiseCase {

@@ -9,6 +9,7 @@
 #include "engine/error.h"
 #include "engine/kv_pages.h"
 #include "engine/selftest/data.h"
+#include "engine/selftest/scores.h"
 
 namespace skald::selftest {
 namespace {
@@ -60,7 +61,7 @@ class CpuTest {
           {gate.data(), up.data(), out.data(), static_cast<int64_t>(gate.size()), c.activation});
     } else if (c.ending == Ending::Add) {
       std::vector<float> x = data.residual;
-      kernels_->add({x.data(), out.data(), static_cast<int64_t>(x.size())});
+      kernels_->add({x.data(), out.data(), static_cast<int64_t>(x.size()), c.scale});
       out = std::move(x);
     }
     // Activations are float32 whatever the weights are, but the fast kernels round them to int8 for
@@ -116,7 +117,13 @@ class CpuTest {
         v.insert(v.end(), row + (heads + kv) * dim, row + (heads + 2 * kv) * dim);
       }
     }
-    const RopeSpec rope{data.inv_freq, c.interleaved};
+    if (c.head_norm) {
+      kernels_->rms_norm({q.data(), data.q_norm.data(), q.data(), int64_t{c.rows()} * s.heads,
+                          s.head_dim, kNormEps});
+      kernels_->rms_norm({k.data(), data.k_norm.data(), k.data(), int64_t{c.rows()} * s.kv_heads,
+                          s.head_dim, kNormEps});
+    }
+    const RopeSpec rope{data.inv_freq, c.interleaved, c.rope_scale};
     if (c.rope_pairs > 0) {
       kernels_->rope({q.data(), positions.data(), &rope, c.rows(), s.heads, s.head_dim});
       kernels_->rope({k.data(), positions.data(), &rope, c.rows(), s.kv_heads, s.head_dim});
@@ -138,7 +145,8 @@ class CpuTest {
     if (c.op == Pointwise::AddBias || c.op == Pointwise::Gather) return;  // parts of others here
     const PointwiseData data = make_data(c, seed);
     std::vector<float> out = poisoned(c.rows * c.cols);
-    const bool in_place = c.op == Pointwise::ScaledAdd || c.op == Pointwise::Cap;
+    const bool in_place = c.op == Pointwise::ScaledAdd || c.op == Pointwise::Cap ||
+                          c.op == Pointwise::PostNorm || c.op == Pointwise::QkNorm;
     if (in_place) std::copy(data.in.begin(), data.in.end(), out.begin());
     if (c.op == Pointwise::Embed || c.op == Pointwise::ScaledEmbed) {
       const auto bytes = encode(c.type, data.in);
@@ -150,6 +158,14 @@ class CpuTest {
       kernels_->add({out.data(), data.weight.data(), c.rows * c.cols, kScale});
     } else if (c.op == Pointwise::Cap) {
       kernels_->cap({out.data(), c.rows * c.cols, kScale, kSoftcap});
+    } else if (c.op == Pointwise::QkNorm) {
+      kernels_->rms_norm({out.data(), data.weight.data(), out.data(), c.rows, c.cols, kNormEps});
+    } else if (c.op == Pointwise::PostNorm) {
+      std::vector<float> normed = data.in;
+      kernels_->rms_norm(
+          {data.in.data(), data.weight.data(), normed.data(), c.rows, c.cols, kNormEps});
+      std::copy(data.residual.begin(), data.residual.end(), out.begin());
+      kernels_->add({out.data(), normed.data(), c.rows * c.cols, kScale});
     } else if (c.op == Pointwise::Norm) {
       kernels_->rms_norm(
           {data.in.data(), data.weight.data(), out.data(), c.rows, c.cols, kNormEps});
@@ -165,6 +181,21 @@ class CpuTest {
     const bool untouched = take_guard(out);
     const double bound = c.op == Pointwise::Embed ? 0 : 2e-6;
     add(Sort::Pointwise, c, c.type, data.expected.error(out), bound, untouched);
+  }
+
+  // The same code with any set of kernels.
+  void run(const ScoreCase& c, uint64_t seed) {
+    const ScoreData data = make_data(c, seed);
+    std::vector<RowComparison> found;
+    const auto vocab = static_cast<size_t>(c.vocab);
+    for (size_t r = 0; r < data.targets.size(); ++r) {
+      found.push_back(compare_rows(std::span(data.logits).subspan(r * vocab, vocab),
+                                   std::span(data.base).subspan(r * vocab, vocab),
+                                   data.targets[r]));
+    }
+    const ScoreCheck result = check_scores(data, found);
+    report_.add(Sort::Score, c,
+                {"score", DType::F32, result.error, kScoreBound, true, result.problem});
   }
 
  private:
@@ -194,6 +225,9 @@ void test_cpu(const Request& request, cpu::KernelSet kernels, int threads, Repor
   }
   if (request.pointwise) {
     for (const PointwiseCase& c : pointwise_cases(request.extent)) test.run(c, ++seed);
+  }
+  if (request.scores) {
+    for (const ScoreCase& c : score_cases(request.extent)) test.run(c, ++seed);
   }
 }
 

@@ -75,6 +75,13 @@ struct Sum {
   double value = 0, squares = 0;
 };
 
+void norm_head(double* head, const std::vector<float>& weight) {
+  double squares = 0;
+  for (size_t i = 0; i < weight.size(); ++i) squares += head[i] * head[i];
+  const double scale = 1 / std::sqrt(squares / static_cast<double>(weight.size()) + kNormEps);
+  for (size_t i = 0; i < weight.size(); ++i) head[i] *= scale * weight[i];
+}
+
 }  // namespace
 
 double unit_roundoff(DType type) {
@@ -163,8 +170,8 @@ ProductData make_data(const ProductCase& c, uint64_t seed) {
       squares += std::max(value * value, sums[i].squares * sums[i + 1].squares / 4);
     } else {
       const double before = c.ending == Ending::Add ? data.residual[i] : 0;
-      data.expected.values.push_back(before + sums[i].value);
-      squares += before * before + sums[i].squares;
+      data.expected.values.push_back(before + c.scale * sums[i].value);
+      squares += before * before + c.scale * c.scale * sums[i].squares;
     }
   }
   data.expected.size = std::sqrt(squares);
@@ -189,6 +196,10 @@ AttentionData make_data(const AttentionCase& c, uint64_t seed) {
         std::pow(10000.0f, -static_cast<float>(i) / static_cast<float>(c.rope_pairs)));
   }
   data.qkv = random.normals(int64_t{c.rows()} * static_cast<int64_t>(all * dim), c.type);
+  if (c.head_norm) {
+    data.q_norm = random.normals(s.head_dim);
+    data.k_norm = random.normals(s.head_dim);
+  }
   std::vector<double> rotated(data.qkv.begin(), data.qkv.end());
 
   size_t row = 0;
@@ -203,14 +214,15 @@ AttentionData make_data(const AttentionCase& c, uint64_t seed) {
       const size_t position = before + static_cast<size_t>(r);
       double* q = rotated.data() + row * all * dim;
       for (size_t h = 0; h < heads + kv_heads; ++h) {
+        if (c.head_norm) norm_head(q + h * dim, h < heads ? data.q_norm : data.k_norm);
         for (size_t i = 0; i < data.inv_freq.size(); ++i) {
           // The product is float32, as Hugging Face has it.
           const double angle = static_cast<float>(position) * data.inv_freq[i];
           double& x = q[h * dim + (c.interleaved ? 2 * i : i)];
           double& y = q[h * dim + (c.interleaved ? 2 * i + 1 : i + data.inv_freq.size())];
           const double turned = x * std::cos(angle) - y * std::sin(angle);
-          y = y * std::cos(angle) + x * std::sin(angle);
-          x = turned;
+          y = (y * std::cos(angle) + x * std::sin(angle)) * c.rope_scale;
+          x = turned * c.rope_scale;
         }
       }
       for (size_t i = heads * dim; i < (heads + kv_heads) * dim; ++i) {
@@ -260,8 +272,8 @@ AttentionData make_data(const AttentionCase& c, uint64_t seed) {
   const double count = static_cast<double>(data.out.values.size());
   // Rounded: rotated queries and keys, the weights, the result.
   data.out.bound = rounding_bound(c.type, 4, count, 4e-6);
-  data.new_keys.bound =
-      rounding_bound(c.type, 1, static_cast<double>(data.new_keys.values.size()), 4e-7);
+  data.new_keys.bound = rounding_bound(c.type, 1, static_cast<double>(data.new_keys.values.size()),
+                                       c.head_norm ? 1e-6 : 4e-7);
   return data;
 }
 
@@ -273,10 +285,12 @@ PointwiseData make_data(const PointwiseCase& c, uint64_t seed) {
       c.op == Pointwise::Embed || c.op == Pointwise::Gather || c.op == Pointwise::ScaledEmbed;
   const bool gate = c.op == Pointwise::Gate;
   const int64_t in_rows = picks ? PointwiseData::kVocab : c.rows;
-  const DType in_type = c.op == Pointwise::Norm ? DType::F32 : c.type;
+  const bool floats = c.op == Pointwise::Norm || c.op == Pointwise::PostNorm;
+  const DType in_type = floats ? DType::F32 : c.type;
   data.in = random.normals(in_rows * c.cols * (gate ? 2 : 1), in_type);
   data.weight =
       random.normals(c.op == Pointwise::ScaledAdd ? c.rows * c.cols : c.cols * (gate ? 2 : 1));
+  if (c.op == Pointwise::PostNorm) data.residual = random.normals(c.rows * c.cols);
   data.activation = random.bits() % 2 == 0 ? Activation::Silu : Activation::GeluTanh;
   for (int r = 0; r < c.rows; ++r) {
     data.picked.push_back(static_cast<int32_t>(random.bits() % PointwiseData::kVocab));
@@ -294,7 +308,10 @@ PointwiseData make_data(const PointwiseCase& c, uint64_t seed) {
           case Pointwise::Gather:
             return data.in[static_cast<size_t>(data.picked[r]) * cols + i];
           case Pointwise::Norm:
+          case Pointwise::QkNorm:
             return data.in[at] * scale * data.weight[i];
+          case Pointwise::PostNorm:
+            return data.residual[at] + double{kScale} * data.in[at] * scale * data.weight[i];
           case Pointwise::Gate:
             return activate(double{data.in[2 * at]} + data.weight[2 * i], data.activation) *
                    (double{data.in[2 * at + 1]} + data.weight[2 * i + 1]);
@@ -316,7 +333,8 @@ PointwiseData make_data(const PointwiseCase& c, uint64_t seed) {
   data.expected.size = std::sqrt(squares);
   const double count = static_cast<double>(data.expected.values.size());
   const bool exact = c.op == Pointwise::Embed || c.op == Pointwise::Gather;
-  data.expected.bound = exact ? 0 : rounding_bound(c.type, 1, count, 2e-6);
+  const DType out_type = c.op == Pointwise::PostNorm ? DType::F32 : c.type;
+  data.expected.bound = exact ? 0 : rounding_bound(out_type, 1, count, 2e-6);
   return data;
 }
 

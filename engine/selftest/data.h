@@ -33,17 +33,18 @@ struct ProductData {
   Expected expected;               // [rows, outs], Gated: [rows, outs / 2]
 };
 inline constexpr float kNormEps = 1e-5f;
-inline constexpr float kScale = 0.37f;   // of ScaledEmbed, ScaledAdd and Cap
+inline constexpr float kScale = 0.37f;   // of ScaledEmbed, ScaledAdd, Cap and PostNorm
 inline constexpr float kSoftcap = 0.5f;  // of Cap
 ProductData make_data(const ProductCase& c, uint64_t seed);
 
 struct AttentionData {
   std::vector<float> inv_freq;           // [rope_pairs]
+  std::vector<float> q_norm, k_norm;     // [head_dim], with head norms
   std::vector<float> qkv;                // [rows, heads + 2 kv_heads, head_dim], of the type
   std::vector<std::vector<float>> keys;  // of each part, [before, kv_heads, head_dim], of the type
   std::vector<std::vector<float>> values;
   Expected out;       // [rows, heads, head_dim]
-  Expected new_keys;  // [rows, kv_heads, head_dim], rotated
+  Expected new_keys;  // [rows, kv_heads, head_dim], normed and rotated
 };
 AttentionData make_data(const AttentionCase& c, uint64_t seed);
 
@@ -51,8 +52,9 @@ struct PointwiseData {
   static constexpr int kVocab = 37;  // rows that Embed and Gather pick from
   std::vector<int32_t> picked;       // [rows]
   std::vector<float> in;             // Embed, Gather: [kVocab, cols]; Gate: [rows, 2 cols]
-  std::vector<float> weight;         // Norm: [cols]; Gate: bias [2 cols]; AddBias: [cols];
+  std::vector<float> weight;         // norms: [cols]; Gate: bias [2 cols]; AddBias: [cols];
                                      // ScaledAdd: what is scaled and added, [rows, cols]
+  std::vector<float> residual;       // PostNorm: what it is added to, [rows, cols]
   Activation activation = Activation::Silu;
   Expected expected;  // [rows, cols]
 };

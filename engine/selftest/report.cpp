@@ -48,7 +48,8 @@ int Report::failed() const {
 }
 
 std::string_view sort_name(Sort sort) {
-  return sort == Sort::Product ? "product" : sort == Sort::Attention ? "attention" : "pointwise";
+  constexpr std::string_view kNames[] = {"product", "attention", "pointwise", "score"};
+  return kNames[static_cast<size_t>(sort)];
 }
 
 }  // namespace skald::selftest

@@ -12,12 +12,12 @@
 
 namespace skald::selftest {
 
-enum class Sort : uint8_t { Product, Attention, Pointwise };
+enum class Sort : uint8_t { Product, Attention, Pointwise, Score };
 
 struct Request {
   Extent extent = Extent::Full;
   uint64_t seed = 1;
-  bool products = true, attention = true, pointwise = true;
+  bool products = true, attention = true, pointwise = true, scores = true;
 };
 
 struct Result {

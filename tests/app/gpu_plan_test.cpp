@@ -1,4 +1,6 @@
 // Plans for a GPU by arithmetic: none is needed here.
+#include <algorithm>
+
 #include "cuda/cuda.h"
 #include "cuda/kernels/attention.h"
 #include "cuda/kernels/attention_split.h"
@@ -71,6 +73,31 @@ TEST_CASE("logits are kept for the rows of a decode step, and for no more than h
   CHECK(rows(1000, 32) == std::pair(int64_t{256}, 32));
 }
 
+TEST_CASE("texts that are scored have logits of more rows, in memory that no context changes") {
+  const auto sizes = [](const char* shape, int64_t rows) {
+    cuda::SizeOptions options = some_sizes();
+    options.rows = rows;
+    options.scores = true;
+    return cuda::Sizes(cuda::fuse_program(shape_model(shape, "bf16").program()), options);
+  };
+  CHECK(sizes("llama-3.1-8b", 8192).logit_rows == 512);
+  CHECK(sizes("llama-3.1-8b", 8192).graph_rows == 64);
+  CHECK(sizes("llama-3.1-8b", 100).logit_rows == 100);
+  CHECK(sizes("llama-3.1-8b", 8192).logits <= int64_t{512} << 20);
+
+  RunOptions options;
+  options.context = 32768;
+  options.rows = 8192;
+  options.scores = true;
+  const MemoryPlan plan =
+      cuda::plan_memory(shape_model("llama-3.1-8b", "bf16"), options, gpu_with(140));
+  int64_t others = 0;
+  for (const MemoryPart& part : plan.parts) {
+    if (part.name != "weights" && part.name != "cache") others += part.bytes;
+  }
+  CHECK(others < int64_t{4'000'000'000});
+}
+
 TEST_CASE("lists of a step lie one after the other and never overlap") {
   const cuda::FusedProgram fused = cuda::fuse_program(shape_model("mistral-7b", "f16").program());
   for (const int64_t rows : {1, 7, 512, 65536}) {
@@ -137,6 +164,31 @@ TEST_CASE("tiles of a step are within their bound for any mix of sequences") {
       }
       CHECK(rows == 512);
     }
+  }
+}
+
+TEST_CASE("tiles that are cut by page have rows of one page, and all rows") {
+  AttentionSpec spec;
+  spec.heads = 32;
+  spec.kv_heads = 8;
+  spec.head_dim = 128;
+  for (const auto code : {cuda::AttentionCode::Mma, cuda::AttentionCode::Wgmma}) {
+    std::vector<int32_t> positions, sequences;
+    for (int row = 0; row < 500; ++row) {
+      positions.push_back(row < 300 ? 37 + row : row - 300);
+      sequences.push_back(row < 300 ? 0 : 1);
+    }
+    std::vector<cuda::AttentionTile> tiles(500);
+    const int built = cuda::build_attention_tiles(positions.data(), sequences.data(), 500, spec,
+                                                  code, tiles.data(), true);
+    std::vector<int> seen(500);
+    for (int i = 0; i < built; ++i) {
+      const cuda::AttentionTile& tile = tiles[static_cast<size_t>(i)];
+      const auto page = [&](int row) { return positions[static_cast<size_t>(row)] / kPageTokens; };
+      CHECK(page(tile.row) == page(tile.row + tile.rows - 1));
+      for (int row = tile.row; row < tile.row + tile.rows; ++row) ++seen[static_cast<size_t>(row)];
+    }
+    CHECK(std::count(seen.begin(), seen.end(), 1) == 500);
   }
 }
 

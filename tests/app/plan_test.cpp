@@ -179,9 +179,32 @@ TEST_CASE("a GPU that is not here can be planned for") {
       skald({"plan", "--gpu", "sm_75:40:16G", "--shape", "llama-3.1-70b", "--type", "f16"});
   CHECK(none.code == 4);
   CHECK(has(none.err, "not even a context of 64 fits"));
-  const Outcome quantized = skald({"plan", "--gpu", "sm_75:40:16G", small_gguf()});
-  CHECK(quantized.code == 1);
-  CHECK(has(quantized.err, "CUDA has no kernel"));
+}
+
+TEST_CASE("a plan for quantized weights has room to compute many rows in 16 bits") {
+  const auto plan = [](const std::string& memory, const std::string& copy) {
+    return plan_json({"--shape", "llama-3.1-8b", "--type", "q4_k_m", "--gpu", "sm_90:132:" + memory,
+                      "-c", "8192", "--rows", "2048", "--prefill-copy", copy});
+  };
+  // All matrices but the embedding, or rows of one at a time.
+  const int64_t all = int64_t{2} * (8030261248 - int64_t{128256} * 4096 - 65 * 4096);
+  const int64_t one = int64_t{2} * 28672 * 4096;
+  for (const auto& [memory, copy, copied] : {std::tuple{"141G", "auto", true},
+                                             {"141G", "off", false},
+                                             {"24G", "auto", false},
+                                             {"24G", "on", true}}) {
+    CAPTURE(memory, copy);
+    const Json json = plan(memory, copy);
+    CHECK(part(json, "weights") / 1e9 == Approx(4.9).epsilon(0.03));
+    CHECK(part(json, "16-bit copy") == (copied ? all : -1));
+    CHECK(part(json, "16-bit rows") >= (copied ? -1 : one));
+  }
+  const Json plain = plan_json({"--shape", "llama-3.2-1b", "--type", "bf16", "--gpu",
+                                "sm_90:132:141G", "--prefill-copy", "on"});
+  CHECK(part(plain, "16-bit copy") == -1);
+  const Outcome bad = skald({"plan", "--shape", "llama-3.2-1b", "--prefill-copy", "maybe"});
+  CHECK(bad.code == 2);
+  CHECK(has(bad.err, "--prefill-copy"));
 }
 
 TEST_CASE("kernels are listed by rows where this build has any") {

@@ -40,7 +40,7 @@ TEST_CASE("the mean negative log-likelihood of every golden is Hugging Face's, t
   const PplSettings settings = parse_protocol(concat("gptq:", count));
   const auto chunks = id_chunks(settings, ids, {});
   PplRun run;
-  run.executor = executor.get();
+  run.devices = {{executor.get()}};
   run.chunks = chunks.get();
   run.last = 1;
   const PplTotal total = total_of(run, settings, count);
@@ -60,7 +60,7 @@ TEST_CASE("chunks give the same bits whatever shares a step, with any threads") 
       const auto executor = cpu::make_executor(
           model, {.context = 64, .sequences = sequences, .rows = rows, .threads = threads});
       PplRun run;
-      run.executor = executor.get();
+      run.devices = {{executor.get()}};
       run.chunks = chunks.get();
       run.last = chunks->count();
       const PplSums sums = total_of(run, settings, 700).sums();
@@ -84,7 +84,7 @@ TEST_CASE("a model beside itself has no divergence; files of it say nearly the s
   const std::string llama = (folder.path() / "a").string(), small = (folder.path() / "b").string();
 
   PplRun run;
-  run.executor = base.get();
+  run.devices = {{base.get()}};
   run.chunks = chunks.get();
   run.last = chunks->count();
   PplHeading heading;
@@ -101,21 +101,20 @@ TEST_CASE("a model beside itself has no divergence; files of it say nearly the s
   run.save = nullptr;
   const double base_nll = total_of(run, settings, 260).sums().nll;
 
-  run.executor = executor.get();
-  run.base = same.get();
+  run.devices = {{executor.get(), same.get()}};
   const PplTotal itself = total_of(run, settings, 260);
   CHECK(itself.comparison()->divergence == 0);
   CHECK(itself.comparison()->nll == 0);
   CHECK(itself.comparison()->same_top == itself.sums().tokens);
 
-  run.base = base.get();
+  run.devices = {{executor.get(), base.get()}};
   const PplTotal direct = total_of(run, settings, 260);
   CHECK(direct.comparison()->base.nll == base_nll);
   CHECK(direct.divergences().total() == direct.sums().tokens);
   const double divergence = direct.comparison()->divergence;
   CHECK(divergence > 0.01);
 
-  run.base = nullptr;
+  run.devices = {{executor.get()}};
   const auto logits = open_base_file(llama), rows = open_base_file(small);
   run.base_file = logits.get();
   const ComparisonSums by_logits = *total_of(run, settings, 260).comparison();
@@ -132,7 +131,7 @@ TEST_CASE("a model beside itself has no divergence; files of it say nearly the s
   run.base_row = 2 * 31;
   const ComparisonSums later = *total_of(run, settings, 260).comparison();
   run.base_file = nullptr;
-  run.base = base.get();
+  run.devices = {{executor.get(), base.get()}};
   CHECK(later.base.nll ==
         Approx(total_of(run, settings, 260).comparison()->base.nll).epsilon(1e-6));
 }
@@ -155,7 +154,7 @@ TEST_CASE("NaN and infinity stop a run, with the chunk, the token and the layer"
     const auto executor = cpu::make_executor(model, {.context = 50, .sequences = 4, .rows = 200});
     const auto chunks = id_chunks(parse_protocol("gptq:50"), ids, {});
     PplRun run;
-    run.executor = executor.get();
+    run.devices = {{executor.get()}};
     run.chunks = chunks.get();
     run.last = 4;
     run.on_chunk = [](const PplChunk&) {};
@@ -173,7 +172,7 @@ TEST_CASE("a run that is stopped has given whole chunks alone") {
   const auto chunks = id_chunks(parse_protocol("gptq:50"), ids, {});
   const auto executor = cpu::make_executor(model, {.context = 50, .rows = 20});
   PplRun run;
-  run.executor = executor.get();
+  run.devices = {{executor.get()}};
   run.chunks = chunks.get();
   run.last = 10;
   int64_t given = 0, asked = 0;
@@ -184,6 +183,42 @@ TEST_CASE("a run that is stopped has given whole chunks alone") {
   run.go_on = [&] { return ++asked < 12; };
   CHECK(!run_perplexity(run));
   CHECK(given == 3);  // three steps and a question after each chunk
+}
+
+TEST_CASE("several devices share the chunks, and results come in the order of the text") {
+  const Model model = random_llama({});
+  const std::vector<int32_t> ids = random_tokens(1500, 4);
+  const PplSettings settings = parse_protocol("gptq:50");
+  const auto chunks = id_chunks(settings, ids, {});
+  std::vector<std::unique_ptr<Executor>> executors;
+  // Of different speed: some take two chunks in a step, some many steps for one.
+  for (const int rows : {100, 20, 7}) {
+    executors.push_back(cpu::make_executor(
+        model, {.context = 50, .sequences = rows > 50 ? 2 : 1, .rows = rows, .threads = 1}));
+  }
+  std::vector<int64_t> places;
+  PplRun run;
+  run.devices = {{executors[0].get()}};
+  run.chunks = chunks.get();
+  run.last = chunks->count();
+  run.on_token = [&](const PplToken& token) { places.push_back(token.place); };
+  const PplSums expected = total_of(run, settings, 1500).sums();
+  const std::vector<int64_t> expected_places = std::exchange(places, {});
+  REQUIRE(expected_places.size() == 30 * 49);
+  for (size_t i = 1; i < 3; ++i) run.devices.push_back({executors[i].get()});
+  const PplSums sums = total_of(run, settings, 1500).sums();  // PplTotal takes chunks in order
+  CHECK(sums.nll == expected.nll);
+  CHECK(sums.tokens == expected.tokens);
+  CHECK(places == expected_places);
+
+  int given = 0;
+  run.on_token = {};
+  run.on_chunk = [&](const PplChunk& chunk) {
+    CHECK(chunk.chunk == given++);
+    if (given == 10) fail(Exit::Failed, "no more");
+  };
+  CHECK(has(error_text([&] { run_perplexity(run); }, Exit::Failed), "no more"));
+  CHECK(given >= 10);
 }
 
 }  // namespace

@@ -66,8 +66,7 @@ double relative_error(const std::vector<float>& a, const std::vector<float>& ref
   return std::sqrt(difference / size);
 }
 
-void compare(const RandomLlama& shape) {
-  const Model model = random_llama(shape);
+void compare(const RandomLlama& shape, const Model& model) {
   RunOptions options;
   options.sequences = 2;
   options.exact = true;
@@ -96,6 +95,17 @@ void compare(const RandomLlama& shape) {
               std::string(name(shape.type)).c_str(), shape.head_dim, shape.window, largest, bound);
 }
 
+void compare(const RandomLlama& shape) { compare(shape, random_llama(shape)); }
+
+RandomLlama shape_of(DType type, const Family& family, QkNorm qk_norm) {
+  RandomLlama shape;
+  shape.type = type;
+  shape.head_dim = 128;
+  shape.family = &family;
+  shape.qk_norm = qk_norm;
+  return shape;
+}
+
 }  // namespace
 
 TEST_CASE("fused ops write what the ops one by one write") {
@@ -112,6 +122,50 @@ TEST_CASE("fused ops write what the ops one by one write at awkward sizes") {
   shape.dim = 100, shape.ffn_dim = 172, shape.vocab = 301, shape.head_dim = 50;
   shape.heads = 6, shape.kv_heads = 3, shape.layers = 3;
   compare(shape);
+}
+
+TEST_CASE(
+    "fused ops of families with norms and caps of their own write what ops one by one write") {
+  const DType type = GENERATE(DType::F32, DType::F16, DType::BF16);
+  SECTION("norms of heads before they rotate") {
+    RandomLlama shape = shape_of(type, kLlama, QkNorm::Heads);
+    shape.head_dim = GENERATE(64, 128, 256);
+    Model model = random_llama(shape);
+    model.config.norm_plus = 1;
+    model.config.rope.scale = 1.25f;
+    compare(shape, model);
+  }
+  SECTION("norms before and after each half of a layer, caps, windows in every other layer") {
+    RandomLlama shape = shape_of(type, kGemma2, QkNorm::None);
+    shape.head_dim = GENERATE(128, 256);
+    Model model = random_llama(shape);
+    ModelConfig& c = model.config;
+    c.norm_plus = 1;
+    c.embedding_scale = 16;
+    c.activation = Activation::GeluTanh;
+    c.attention_softcap = 3;
+    c.logit_softcap = 5;
+    c.windows = {20, 0};
+    c.window_rope.inv_freq = rope_frequencies(1000, shape.head_dim, {});
+    compare(shape, model);
+  }
+  SECTION("norms after each half of a layer, and of all queries together") {
+    const RandomLlama shape = shape_of(type, kOlmo2, QkNorm::Whole);
+    Model model = random_llama(shape);
+    model.config.norm_plus = 1;
+    compare(shape, model);
+  }
+  SECTION("scales of embeddings, residuals and logits, and a layer without rope") {
+    const RandomLlama shape = shape_of(type, kLlama, QkNorm::None);
+    Model model = random_llama(shape);
+    ModelConfig& c = model.config;
+    c.embedding_scale = 3.5f;
+    c.residual_scale = 0.35f;
+    c.logit_scale = 0.6f;
+    c.attention_scale = 0.17f;
+    c.unrotated = {true, false};
+    compare(shape, model);
+  }
 }
 
 }  // namespace skald::test

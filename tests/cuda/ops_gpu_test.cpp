@@ -16,7 +16,12 @@ using selftest::Request;
 using selftest::Sort;
 
 Request only(Sort sort, Extent extent = Extent::Full) {
-  return {extent, 1, sort == Sort::Product, sort == Sort::Attention, sort == Sort::Pointwise};
+  return {extent,
+          1,
+          sort == Sort::Product,
+          sort == Sort::Attention,
+          sort == Sort::Pointwise,
+          sort == Sort::Score};
 }
 
 Report run(const Request& request, int compute_capability = 0) {
@@ -54,6 +59,14 @@ TEST_CASE("products on the GPU are right by every kernel") {
     const bool sm90 = compute_capability() == 90 && type != DType::F32;
     CHECK(cases_of(report, "gemv_sm90", type) > (sm90 ? 100 : -1));
   }
+  int formats = 0;
+  for (const DTypeInfo& format : all_dtypes()) {
+    if (format.block_elems == 1) continue;
+    ++formats;
+    CHECK(cases_of(report, "gemv_plain", format.type) > 20);
+    CHECK(cases_of(report, "gemv_q_sm90", format.type) > (compute_capability() == 90 ? 20 : -1));
+  }
+  CHECK(formats == 13);
 }
 
 TEST_CASE("attention on the GPU is right by every kernel") {
@@ -71,6 +84,8 @@ TEST_CASE("attention on the GPU is right by every kernel") {
 
 TEST_CASE("the small kernels on the GPU are right") { run(only(Sort::Pointwise)); }
 
+TEST_CASE("rows of logits are scored and compared right on the GPU") { run(only(Sort::Score)); }
+
 TEST_CASE("as on an older GPU, its kernels are selected and right") {
   const int limit = GENERATE(75, 80);
   CAPTURE(limit);
@@ -87,7 +102,7 @@ TEST_CASE("as on an older GPU, its kernels are selected and right") {
   }
 }
 
-TEST_CASE("a few cases of each kernel", "[small]") { run({Extent::Small, 1, true, true, true}); }
+TEST_CASE("a few cases of each kernel", "[small]") { run({.extent = Extent::Small}); }
 
 TEST_CASE("other random numbers give the same verdicts") {
   Request request;

@@ -89,6 +89,8 @@ struct RandomLlama {
   uint64_t seed = 1;
   int layers = 2, heads = 4, kv_heads = 2, head_dim = 64, window = 0;
   int64_t dim = 256, ffn_dim = 512, vocab = 300, context = 512;
+  const Family* family = &kLlama;  // one whose layers are Llama's but for their norms
+  QkNorm qk_norm = QkNorm::None;
   ExpertsConfig experts = {};
 };
 
@@ -119,6 +121,15 @@ inline Model random_llama(const RandomLlama& shape) {
     weights->matrix(block + "ffn_gate.weight", shape.type, shape.ffn_dim, shape.dim);
     weights->matrix(block + "ffn_up.weight", shape.type, shape.ffn_dim, shape.dim);
     weights->matrix(block + "ffn_down.weight", shape.type, shape.dim, shape.ffn_dim);
+    if (shape.family != &kLlama) {
+      weights->matrix(block + "post_attention_norm.weight", DType::F32, 1, shape.dim);
+      weights->matrix(block + "post_ffw_norm.weight", DType::F32, 1, shape.dim);
+    }
+    if (shape.qk_norm != QkNorm::None) {
+      const bool whole = shape.qk_norm == QkNorm::Whole;
+      weights->matrix(block + "attn_q_norm.weight", DType::F32, 1, whole ? q : shape.head_dim);
+      weights->matrix(block + "attn_k_norm.weight", DType::F32, 1, whole ? kv : shape.head_dim);
+    }
   }
   weights->ones("output_norm.weight", shape.dim);
   weights->matrix("output.weight", shape.type, shape.vocab, shape.dim);
@@ -134,9 +145,10 @@ inline Model random_llama(const RandomLlama& shape) {
   c.vocab = shape.vocab;
   c.context = shape.context;
   c.window = shape.window;
+  c.qk_norm = shape.qk_norm;
   c.experts = shape.experts;
   c.rope.inv_freq = rope_frequencies(10000, shape.head_dim, {});
-  return {c, weights, kLlama.build};
+  return {c, weights, shape.family->build};
 }
 
 inline std::vector<int32_t> random_tokens(int64_t count, uint64_t seed, int64_t vocab = 300) {

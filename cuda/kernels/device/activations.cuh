@@ -3,9 +3,11 @@
 // and meet before they read the rows.
 #pragma once
 
+#include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/mma.cuh"
 #include "cuda/kernels/device/number.cuh"
+#include "cuda/kernels/device/ptx.cuh"
 #include "cuda/kernels/linear.h"
 
 namespace skald::cuda {
@@ -19,6 +21,7 @@ __device__ inline void consumers_meet() {
 
 template <class T>
 __device__ void copy_activations(const LinearLaunch& a, T* activations, int row_stride) {
+  wait_for_kernel_ahead();
   constexpr int kEach = 8, kInFlight = 8;
   const int each_row = static_cast<int>(a.ins) / kEach, count = a.rows * each_row;
   const uint4* in = static_cast<const uint4*>(a.in);
@@ -53,6 +56,8 @@ __device__ inline float norm_scale(const LinearLaunch& a, float sum) {
   return rsqrtf(sum / static_cast<float>(a.ins) + a.norm_eps);
 }
 
+// These wait for the kernel ahead; norm weights come before that.
+//
 // A row's squares are added up by thread, each every kConsumers-th float4, then over each 32
 // threads, then over these sums: by the whole block where there is one row, else by one warp a row.
 template <class T>
@@ -64,11 +69,12 @@ __device__ void norm_one_row(const LinearLaunch& a, T* activations, float* scrat
   float sum = 0;
 #pragma unroll
   for (int i = 0; i < kKept; ++i) {
-    x[i] = mine + i * kConsumers < count ? load4(in, mine + i * kConsumers) : float4{};
+    if (mine + i * kConsumers < count) weight[i] = load4(a.norm_weight, mine + i * kConsumers);
   }
+  wait_for_kernel_ahead();
 #pragma unroll
   for (int i = 0; i < kKept; ++i) {
-    if (mine + i * kConsumers < count) weight[i] = load4(a.norm_weight, mine + i * kConsumers);
+    x[i] = mine + i * kConsumers < count ? load4(in, mine + i * kConsumers) : float4{};
   }
 #pragma unroll
   for (int i = 0; i < kKept; ++i) sum += squares(x[i]);
@@ -98,6 +104,11 @@ template <class T>
 __device__ void norm_rows(const LinearLaunch& a, T* activations, int row_stride) {
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int count = static_cast<int>(a.ins / 4);
+  constexpr int kLine = 128 / sizeof(float);
+  for (int64_t i = threadIdx.x * kLine; i < a.ins; i += kConsumers * kLine) {
+    prefetch_l2(a.norm_weight + i);
+  }
+  wait_for_kernel_ahead();
   for (int row = warp; row < a.rows; row += kConsumerWarps) {
     const float* in = static_cast<const float*>(a.in) + row * a.ins;
     float total = 0;

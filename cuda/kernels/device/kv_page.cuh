@@ -33,10 +33,10 @@ struct Rotation {
 };
 
 // The product is rounded to float before anything else, as on the CPU.
-__device__ inline Rotation rotation(int position, float inv_freq) {
+__device__ inline Rotation rotation(const AttentionLaunch& a, int position, int pair) {
   Rotation r;
-  sincosf(__fmul_rn(static_cast<float>(position), inv_freq), &r.sin, &r.cos);
-  return r;
+  sincosf(__fmul_rn(static_cast<float>(position), a.inv_freq[pair]), &r.sin, &r.cos);
+  return {r.cos * a.rope_scale, r.sin * a.rope_scale};
 }
 
 // The index of element i's partner in its head, and whether i is the first of the two.

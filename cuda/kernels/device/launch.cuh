@@ -27,6 +27,7 @@ struct Grid {
   int threads;
   size_t shared_bytes = 0;
   bool dependent = false;
+  int cluster = 1;  // blocks, of adjacent x
 };
 
 template <class... Params, class... Args>
@@ -36,12 +37,18 @@ void launch_kernel(void (*kernel)(Params...), const Grid& grid, Stream stream, A
   config.blockDim = dim3(grid.threads);
   config.dynamicSmemBytes = grid.shared_bytes;
   config.stream = stream;
-  cudaLaunchAttribute dependence;
-  dependence.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  dependence.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchAttribute attributes[2];
+  config.attrs = attributes;
   if (grid.dependent) {
-    config.attrs = &dependence;
-    config.numAttrs = 1;
+    cudaLaunchAttribute& dependence = attributes[config.numAttrs++];
+    dependence.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    dependence.val.programmaticStreamSerializationAllowed = 1;
+  }
+  if (grid.cluster > 1) {
+    cudaLaunchAttribute& cluster = attributes[config.numAttrs++];
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim.x = static_cast<unsigned>(grid.cluster);
+    cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
   }
   SKALD_CUDA(cudaLaunchKernelEx(&config, kernel, Params(args)...));
 }

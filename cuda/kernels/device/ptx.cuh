@@ -25,7 +25,7 @@ __device__ inline void barrier_init_fence() {
 
 // For whole warps, which go on together: lanes may leave the loop apart, and the matrix
 // instructions that follow are undefined for part of a warp.
-__device__ inline void barrier_wait(uint64_t* barrier, unsigned parity) {
+__device__ inline void barrier_wait(uint32_t barrier, unsigned parity) {
   asm volatile(
       "{\n"
       ".reg .pred done;\n"
@@ -34,16 +34,26 @@ __device__ inline void barrier_wait(uint64_t* barrier, unsigned parity) {
       "@done bra finished;\n"
       "bra wait;\n"
       "finished:\n"
-      "}" ::"r"(shared_address(barrier)),
+      "}" ::"r"(barrier),
       "r"(parity)
       : "memory");
   __syncwarp();
 }
+__device__ inline void barrier_wait(uint64_t* barrier, unsigned parity) {
+  barrier_wait(shared_address(barrier), parity);
+}
 
-__device__ inline void barrier_arrive(uint64_t* barrier) {
+__device__ inline void barrier_arrive(uint32_t barrier) {
   random_delay();
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
-               : "memory");
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+__device__ inline void barrier_arrive(uint64_t* barrier) {
+  barrier_arrive(shared_address(barrier));
+}
+
+// A shared address that the compiler keeps in a register: it would rather make it anew at each use.
+__device__ inline uint32_t held_address(const void* p) {
+  return __shfl_sync(~0u, shared_address(p), 0);
 }
 
 __device__ inline void barrier_expect_bytes(uint64_t* barrier, uint32_t bytes) {
@@ -76,6 +86,12 @@ __device__ inline bool elect_lane() {
 __device__ inline uint64_t evict_first_policy() {
   uint64_t policy;
   asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+
+__device__ inline uint64_t evict_normal_policy() {
+  uint64_t policy;
+  asm volatile("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
   return policy;
 }
 

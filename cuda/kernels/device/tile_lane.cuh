@@ -21,9 +21,8 @@ __device__ inline uint4 load16(const char* at) { return *reinterpret_cast<const 
 __device__ inline uint2 load8(const char* at) { return *reinterpret_cast<const uint2*>(at); }
 __device__ inline uint32_t load4(const char* at) { return *reinterpret_cast<const uint32_t*>(at); }
 
-// (word >> from) & mask, shifted left by `to` with the mask.
-__device__ inline uint32_t field(uint32_t word, int from, int to, uint32_t mask) {
-  return (from >= to ? word >> (from - to) : word << (to - from)) & mask << to;
+__device__ inline uint32_t move(uint32_t word, int from, int to) {
+  return from >= to ? word >> (from - to) : word << (to - from);
 }
 
 // LaneCodes<C>::pairs() gives the two pairs of a row (half 0: lane / 4, half 1: + 8) for 16 columns
@@ -55,13 +54,14 @@ struct LaneCodes<tiles::TwoBits<kFirstBit>> {
   __device__ uint32_t word(int unit, int half) const {
     return half ? (unit / 2 ? w.w : w.z) : (unit / 2 ? w.y : w.x);
   }
-  // As low bits; as high bits of a code, moved up by `to`.
   __device__ uint32_t pair(int unit, int half, int p) const {
     const uint32_t two = word(unit, half) >> (unit % 2 * 8 + p / 2 * 4);
     return two & (p % 2 ? 0x000c000c : 0x00030003);
   }
-  __device__ uint32_t pair(int unit, int half, int p, int to) const {
-    return field(word(unit, half), unit % 2 * 8 + p * 2, to, 0x00030003);
+  static constexpr uint32_t kMask = 0x00030003;
+  // High bits of a code: pairs 2 * m and the next, moved to their places among other bits.
+  __device__ uint32_t moved(int unit, int half, int m) const {
+    return move(word(unit, half), tiles::pairs_at<2>(unit % 2 * 2 + m, kFirstBit), kFirstBit);
   }
 };
 
@@ -69,8 +69,9 @@ template <int kFirstBit>
 struct LaneCodes<tiles::OneBit<kFirstBit>> {
   uint2 w;
   __device__ void load(const char* codes, int lane) { w = load8(codes + lane * 8); }
-  __device__ uint32_t pair(int unit, int half, int p, int to) const {
-    return field(half ? w.y : w.x, unit * 4 + p, to, 0x00010001);
+  static constexpr uint32_t kMask = 0x00010001;
+  __device__ uint32_t moved(int unit, int half, int m) const {
+    return move(half ? w.y : w.x, tiles::pairs_at<1>(unit * 2 + m, kFirstBit), kFirstBit);
   }
 };
 
@@ -93,9 +94,11 @@ struct LaneCodes<tiles::Codes2<Low, High, kBits>> {
     high.load(codes + Low::kBytes, lane);
   }
   __device__ void pairs(int unit, int half, int m, uint32_t& first, uint32_t& second) const {
-    constexpr int kOddBits = Low::kOddScale == 16 ? 4 : 2;
-    first = low.pair(unit, half, 2 * m) | high.pair(unit, half, 2 * m, kBits);
-    second = low.pair(unit, half, 2 * m + 1) | high.pair(unit, half, 2 * m + 1, kBits + kOddBits);
+    static_assert(Low::kOddScale == 1 << High::kApart && kBits == High::kApart);
+    const uint32_t both = high.moved(unit, half, m);
+    constexpr uint32_t kMask = LaneCodes<High>::kMask;
+    first = low.pair(unit, half, 2 * m) | (both & kMask << kBits);
+    second = low.pair(unit, half, 2 * m + 1) | (both & kMask << (2 * kBits));
   }
 };
 
@@ -159,6 +162,13 @@ struct LaneScales<tiles::F16Scales<Block>> : NoRowScales {
     const uint32_t both = b / 2 ? (b % 2 ? w.w : w.z) : (b % 2 ? w.y : w.x);
     return half ? high_half(both) : low_half(both);
   }
+  // The scales themselves, for an offset that is the same for all codes.
+  __device__ void mins(uint32_t (&rows)[2]) const {
+    const bool second = threadIdx.x % 2 != 0;
+    const uint32_t a = second ? w.z : w.x, b = second ? w.w : w.y;
+    rows[0] = __byte_perm(a, b, 0x5410);
+    rows[1] = __byte_perm(a, b, 0x7632);
+  }
 };
 
 template <class Block>
@@ -221,17 +231,21 @@ struct SixteenBytes {
   }
 };
 
+// A lane's bytes of row g and of g + 8: those of blocks 2 * (lane % 4) and the next.
+__device__ inline void load_two(uint32_t (&two)[2], const char* part, int lane) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    two[half] = *reinterpret_cast<const uint16_t*>(part + lane / 4 * 16 + half * 8 + lane % 4 * 2);
+  }
+}
+
 template <class Block>
 struct LaneScales<tiles::FourBitPairs<Block>> : RowScalesMins {
   SixteenBytes bytes;
   uint32_t two[2];  // of row g and of g + 8: blocks 2 * (lane % 4) and the next, a byte each
   __device__ void load(const char* part, int lane) {
     bytes.w = load16(part + lane / 4 * 16);
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      two[half] =
-          *reinterpret_cast<const uint16_t*>(part + lane / 4 * 16 + half * 8 + lane % 4 * 2);
-    }
+    load_two(two, part, lane);
   }
   __device__ float scale(int b, int half) const {
     return static_cast<float>(bytes.at(b, half) & 15);
@@ -247,9 +261,23 @@ struct LaneScales<tiles::FourBitPairs<Block>> : RowScalesMins {
 template <class Block>
 struct LaneScales<tiles::ByteScales<Block>> : RowScales {
   SixteenBytes bytes;
-  __device__ void load(const char* part, int lane) { bytes.w = load16(part + lane / 4 * 16); }
+  uint32_t two[2];  // as in Q2_K
+  __device__ void load(const char* part, int lane) {
+    bytes.w = load16(part + lane / 4 * 16);
+    load_two(two, part, lane);
+  }
   __device__ float scale(int b, int half) const {
     return static_cast<float>(static_cast<int8_t>(bytes.at(b, half)));
+  }
+  // As f16, by way of 1024 + 128 + scale. For an offset that is the same for all codes.
+  __device__ void mins(uint32_t (&rows)[2]) const {
+    const __half2 bias = __floats2half2_rn(1024 + 128, 1024 + 128);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const uint32_t biased = __byte_perm(two[half] ^ 0x8080, 0x64646464, 0x4140);
+      const __half2 x = __hsub2(*reinterpret_cast<const __half2*>(&biased), bias);
+      rows[half] = *reinterpret_cast<const uint32_t*>(&x);
+    }
   }
 };
 
@@ -286,12 +314,15 @@ struct LaneScales<tiles::SixBitScales32<Block>> : RowScales {
   }
 };
 
+template <class F>
+using LaneCodesOf =
+    std::conditional_t<F::kTable == tiles::Table::None, LaneCodes<typename F::Codes>,
+                       LaneTable<F::kTable, F::kOffset>>;
+
 // All that a lane has of one part of format F.
 template <class F>
 struct LanePart {
-  std::conditional_t<F::kTable == tiles::Table::None, LaneCodes<typename F::Codes>,
-                     LaneTable<F::kTable, F::kOffset>>
-      codes;
+  LaneCodesOf<F> codes;
   LaneScales<typename F::Scales> scales;
   __device__ void load(const char* record, int part, int lane) {
     codes.load(record + part * F::Codes::kBytes, lane);

@@ -22,7 +22,7 @@ namespace skald::cuda {
 
 // Where an operand starts. `step`: bytes between groups of 8 rows; `jump`: bytes between groups of
 // 64 columns, for an operand whose rows run along the sum.
-__device__ inline uint64_t matrix_descriptor(uint32_t address, uint32_t step, uint32_t jump) {
+__device__ constexpr uint64_t matrix_descriptor(uint32_t address, uint32_t step, uint32_t jump) {
   constexpr uint64_t kSwizzle128 = uint64_t{1} << 62;
   return kSwizzle128 | uint64_t{step >> 4} << 32 | uint64_t{jump >> 4} << 16 |
          (address & 0x3ffff) >> 4;
@@ -71,23 +71,31 @@ __device__ inline void fence_for_products() {
       : SKALD_SUMS_32                                                                     \
       : "l"(a), "l"(b), "r"(static_cast<int>(add)))
 
-// d[64, n] += a[64, 16] · b[16, n]; a in registers, b in shared memory, rows along the sum.
-#define SKALD_WGMMA_64(TYPE)                                                                       \
+// d[64, n] += a[64, 16] · b; a in registers, b in shared memory. ALONG 1: b[16, n], rows along the
+// sum; 0: b[n, 16]ᵀ, rows along the output.
+#define SKALD_WGMMA_32(TYPE, ALONG)                                                       \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n32k16.f32." TYPE "." TYPE                \
+               " "                                                                        \
+               "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, " \
+               "{%16, %17, %18, %19}, %20, 1, 1, 1, " ALONG ";"                           \
+               : SKALD_SUMS_8(0), SKALD_SUMS_8(8)                                         \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
+#define SKALD_WGMMA_64(TYPE, ALONG)                                                                \
   asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32." TYPE "." TYPE                         \
                " "                                                                                 \
                "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "           \
                "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, " \
-               "{%32, %33, %34, %35}, %36, 1, 1, 1, 1;"                                            \
+               "{%32, %33, %34, %35}, %36, 1, 1, 1, " ALONG ";"                                    \
                : SKALD_SUMS_32                                                                     \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
-#define SKALD_WGMMA_128(TYPE)                                                                      \
+#define SKALD_WGMMA_128(TYPE, ALONG)                                                               \
   asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32." TYPE "." TYPE                        \
                " "                                                                                 \
                "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "           \
                "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "  \
                "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "  \
                "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, " \
-               "{%64, %65, %66, %67}, %68, 1, 1, 1, 1;"                                            \
+               "{%64, %65, %66, %67}, %68, 1, 1, 1, " ALONG ";"                                    \
                : SKALD_SUMS_32, SKALD_SUMS_8(32), SKALD_SUMS_8(40), SKALD_SUMS_8(48),              \
                  SKALD_SUMS_8(56)                                                                  \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
@@ -99,19 +107,30 @@ __device__ inline void wgmma(Bf16, float (&d)[32], uint64_t a, uint64_t b, bool 
   SKALD_WGMMA_SHARED("bf16");
 }
 __device__ inline void wgmma(Half, float (&d)[32], const uint32_t (&a)[4], uint64_t b) {
-  SKALD_WGMMA_64("f16");
+  SKALD_WGMMA_64("f16", "1");
 }
 __device__ inline void wgmma(Bf16, float (&d)[32], const uint32_t (&a)[4], uint64_t b) {
-  SKALD_WGMMA_64("bf16");
+  SKALD_WGMMA_64("bf16", "1");
 }
 __device__ inline void wgmma(Half, float (&d)[64], const uint32_t (&a)[4], uint64_t b) {
-  SKALD_WGMMA_128("f16");
+  SKALD_WGMMA_128("f16", "1");
 }
 __device__ inline void wgmma(Bf16, float (&d)[64], const uint32_t (&a)[4], uint64_t b) {
-  SKALD_WGMMA_128("bf16");
+  SKALD_WGMMA_128("bf16", "1");
+}
+
+__device__ inline void wgmma_rows(Half, float (&d)[16], const uint32_t (&a)[4], uint64_t b) {
+  SKALD_WGMMA_32("f16", "0");
+}
+__device__ inline void wgmma_rows(Half, float (&d)[32], const uint32_t (&a)[4], uint64_t b) {
+  SKALD_WGMMA_64("f16", "0");
+}
+__device__ inline void wgmma_rows(Half, float (&d)[64], const uint32_t (&a)[4], uint64_t b) {
+  SKALD_WGMMA_128("f16", "0");
 }
 
 #undef SKALD_WGMMA_SHARED
+#undef SKALD_WGMMA_32
 #undef SKALD_WGMMA_64
 #undef SKALD_WGMMA_128
 #undef SKALD_SUMS_8

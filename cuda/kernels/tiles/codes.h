@@ -57,36 +57,59 @@ struct FourBits {
   }
 };
 
+// Of a word that has pairs of several units, kBits of each: where those of the k-th two pairs
+// begin, of which the second is `apart` bits further. As far apart as the same pairs' low bits in
+// their plane, so that one shift brings both to their place above these.
+template <int kBits>
+SKALD_HD constexpr int pairs_at(int k, int apart) {
+  return k / (apart / kBits) * 2 * apart + k % (apart / kBits) * kBits;
+}
+template <int kBits, class Code>
+SKALD_HD uint32_t units_word(const Code& code, int lane, int first_unit, int half, int first_bit,
+                             int apart) {
+  uint32_t word = 0;
+  for (int k = 0; k < 8 / kBits; ++k) {
+    const LaneWord at(lane, first_unit + k / 2, half);
+    for (int n = 0; n < 4; ++n) {
+      const int pair = k % 2 * 2 + n / 2;
+      const uint32_t bits = static_cast<uint32_t>(code(at.row, at.col(pair, n % 2))) >> first_bit;
+      word |= (bits & ((1u << kBits) - 1))
+              << (pairs_at<kBits>(k, apart) + n / 2 * apart + n % 2 * 16);
+    }
+  }
+  return word;
+}
+template <int kBits>
+SKALD_HD int shift_of(const CodePlace& p, int apart) {
+  const int k = p.unit % (4 / kBits) * 2 + p.pair / 2;
+  return pairs_at<kBits>(k, apart) + p.pair % 2 * apart + p.i * 16;
+}
+
 // Two bits: 16 bytes a lane, two units a word.
 template <int kFirstBit = 0>
 struct TwoBits {
   static constexpr int kBytes = 512, kOddScale = 4;
+  static constexpr int kApart = kFirstBit > 0 ? kFirstBit : 2;
   template <class Code>
   SKALD_HD static uint32_t word(const Code& code, int i) {
-    const int lane = i / 4, half = i / 2 % 2, unit = i % 2 * 2;
-    return pairs_word<2>(code, {lane, unit, half}, kFirstBit) |
-           pairs_word<2>(code, {lane, unit + 1, half}, kFirstBit) << 8;
+    return units_word<2>(code, i / 4, i % 2 * 2, i / 2 % 2, kFirstBit, kApart);
   }
   SKALD_HD static int at(const std::byte* plane, const CodePlace& p) {
     const uint32_t word = load_word(plane, p.lane * 4 + p.half * 2 + p.unit / 2);
-    return word >> (p.unit % 2 * 8 + p.pair * 2 + p.i * 16) & 3;
+    return word >> shift_of<2>(p, kApart) & 3;
   }
 };
 
 // One bit: 8 bytes a lane, four units a word.
 template <int kFirstBit>
 struct OneBit {
-  static constexpr int kBytes = 256;
+  static constexpr int kBytes = 256, kApart = kFirstBit;
   template <class Code>
   SKALD_HD static uint32_t word(const Code& code, int i) {
-    uint32_t word = 0;
-    for (int unit = 0; unit < kUnits; ++unit) {
-      word |= pairs_word<1>(code, {i / 2, unit, i % 2}, kFirstBit) << (unit * 4);
-    }
-    return word;
+    return units_word<1>(code, i / 2, 0, i % 2, kFirstBit, kApart);
   }
   SKALD_HD static int at(const std::byte* plane, const CodePlace& p) {
-    return load_word(plane, p.lane * 2 + p.half) >> (p.unit * 4 + p.pair + p.i * 16) & 1;
+    return load_word(plane, p.lane * 2 + p.half) >> shift_of<1>(p, kApart) & 1;
   }
 };
 

@@ -1,0 +1,341 @@
+// The kernel of gemm_q_sm90 for kRows activation rows a block. Warp w of a block has the tile's
+// w-th group of 16 weight rows: four of them are the 64 rows of a warpgroup's product, of which
+// each lane makes its weights from codes in registers. Two more warps fetch weights and activations
+// into rings. The blocks of a cluster have a share of the columns each, and add up their sums in
+// the end in the order of the shares, each block for some of the rows.
+#pragma once
+
+#include "cuda/kernels/device/cluster.cuh"
+#include "cuda/kernels/device/lane_weights.cuh"
+#include "cuda/kernels/device/launch.cuh"
+#include "cuda/kernels/device/math.cuh"
+#include "cuda/kernels/device/mma.cuh"
+#include "cuda/kernels/device/wgmma.cuh"
+#include "cuda/kernels/gemm_q.h"
+
+namespace skald::cuda {
+
+inline constexpr int kGemmMostSlots = 16;
+inline constexpr int kChunkCols = 64;
+
+// Most groups of a block, by the registers that a thread needs.
+template <int kRows>
+inline constexpr int kMostGroups = kRows == 128 ? 12 : 16;
+
+#if SKALD_HAS_WGMMA
+
+template <int kRows>
+inline constexpr int kChunkBytes = kRows* kChunkCols * 2;
+
+// A place in a ring, and how often it was passed.
+struct RingTurn {
+  int slot = 0;
+  unsigned lap = 0;
+  __device__ void next(int slots) {
+    if (++slot == slots) {
+      slot = 0;
+      ++lap;
+    }
+  }
+};
+
+struct GemmRing {
+  char* slots;
+  uint64_t *full, *empty;
+};
+
+// What a block does.
+struct GemmShare {
+  int first_group, groups;  // of weight rows
+  int row_tile;
+  int first_record, records;
+  int start;  // of these, the first: blocks side by side do not all ask for the same activations
+  __device__ explicit GemmShare(const GemmQPlan& plan)
+      : first_group(static_cast<int>(blockIdx.z) * plan.tile_groups),
+        groups(min(plan.tile_groups, plan.groups - first_group)),
+        row_tile(static_cast<int>(blockIdx.y)),
+        first_record(plan.records * static_cast<int>(blockIdx.x) / plan.splits),
+        records(plan.records * (static_cast<int>(blockIdx.x) + 1) / plan.splits - first_record),
+        start(static_cast<int>(blockIdx.z) % records) {}
+
+  // The i-th.
+  __device__ int record(int i) const {
+    return first_record + (start + i < records ? start + i : start + i - records);
+  }
+};
+
+template <class F>
+__device__ void fetch_weights(const LinearLaunch& a, const GemmQPlan& plan, const GemmShare& share,
+                              const GemmRing& ring) {
+  const uint64_t policy = plan.row_tiles == 1 ? evict_first_policy() : evict_normal_policy();
+  const char* weight = static_cast<const char*>(a.weight);
+  RingTurn turn;
+  for (int i = 0; i < share.records; ++i, turn.next(plan.weight_slots)) {
+    const int record = share.record(i);
+    if (turn.lap > 0) barrier_wait(&ring.empty[turn.slot], (turn.lap - 1) & 1);
+    if (elect_lane()) {
+      barrier_expect_bytes(&ring.full[turn.slot],
+                           static_cast<uint32_t>(share.groups * F::kRecordBytes));
+      char* slot = ring.slots + turn.slot * plan.tile_groups * plan.pitch;
+      for (int g = 0; g < share.groups; ++g) {
+        const int64_t from = int64_t{share.first_group + g} * plan.records + record;
+        bulk_copy(slot + g * plan.pitch, weight + from * F::kRecordBytes, F::kRecordBytes,
+                  &ring.full[turn.slot], policy);
+      }
+    }
+    __syncwarp();
+  }
+}
+
+template <class F, int kRows>
+__device__ void fetch_activations(const LinearLaunch& a, const GemmQPlan& plan,
+                                  const GemmShare& share, const GemmRing& ring) {
+  constexpr int kChunks = F::kRecordCols / kChunkCols;
+  const uint64_t policy = evict_normal_policy();
+  const char* rows =
+      static_cast<const char*>(a.workspace) + share.row_tile * (plan.cols * kRows * 2);
+  RingTurn turn;
+  wait_for_kernel_ahead();
+  for (int i = 0; i < share.records * kChunks; ++i, turn.next(plan.activation_slots)) {
+    const int chunk = share.record(i / kChunks) * kChunks + i % kChunks;
+    if (turn.lap > 0) barrier_wait(&ring.empty[turn.slot], (turn.lap - 1) & 1);
+    if (elect_lane()) {
+      barrier_expect_bytes(&ring.full[turn.slot], kChunkBytes<kRows>);
+      bulk_copy(ring.slots + turn.slot * kChunkBytes<kRows>,
+                rows + int64_t{chunk} * kChunkBytes<kRows>, kChunkBytes<kRows>,
+                &ring.full[turn.slot], policy);
+    }
+    __syncwarp();
+  }
+}
+
+// sums[16 of this warp's 64 weight rows, kRows] over the block's share of the columns.
+template <class F, int kRows>
+__device__ void multiply(float (&sums)[kRows / 2], const GemmQPlan& plan, const GemmShare& share,
+                         const GemmRing& weights, const GemmRing& activations) {
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  // Warps without a group compute what nobody reads.
+  const int group = min(warp, share.groups - 1);
+  // While kDepth - 1 batches of 16 columns each are multiplied, the next becomes f16.
+  constexpr uint64_t kRowsDescriptor = matrix_descriptor(0, 1024, 0);
+  constexpr int kBatch = kRows == 32 ? 4 : 2, kDepth = 2;
+  constexpr int kEach = kChunkCols / 16, kChunkBatches = kEach / kBatch;
+  constexpr int kLag = (kDepth - 2) / kChunkBatches + 1;  // chunks that may still be read
+  uint32_t a[kDepth][kBatch][4];
+  RingTurn weight_turn, turn, done;
+  int chunks = 0;
+  uint32_t rows = 0;
+#pragma unroll
+  for (int i = 0; i < kRows / 2; ++i) sums[i] = 0;
+#pragma unroll 1
+  for (int i = 0; i < share.records; ++i, weight_turn.next(plan.weight_slots)) {
+    const char* at = weights.slots + (weight_turn.slot * plan.tile_groups + group) * plan.pitch;
+    barrier_wait(&weights.full[weight_turn.slot], weight_turn.lap & 1);
+#pragma unroll 1
+    for (int part = 0; part < F::kParts; ++part) {
+      LaneWeights<F> lane_weights;
+      lane_weights.load(at, part, lane);
+      if (part == F::kParts - 1) {
+        __syncwarp();
+        if (lane == 0) barrier_arrive(&weights.empty[weight_turn.slot]);
+      }
+#pragma unroll
+      for (int k = 0; k < tiles::kPartCols / 16; k += kBatch) {
+        auto& batch = a[k / kBatch % kDepth];
+#pragma unroll
+        for (int i = 0; i < kBatch; ++i) {
+          lane_weights.fragment((k + i) / 2, (k + i) % 2, batch[i]);
+        }
+        if (k % kEach == 0) {
+          barrier_wait(&activations.full[turn.slot], turn.lap & 1);
+          const uint32_t to = shared_address(activations.slots) + turn.slot * kChunkBytes<kRows>;
+          // The same in all lanes, as the compiler is to know: of a descriptor the half that
+          // changes.
+          rows = __shfl_sync(~0u, static_cast<uint32_t>(matrix_descriptor(to, 1024, 0)), 0);
+        }
+        wgmma_fence();
+#pragma unroll
+        for (int i = 0; i < kBatch; ++i) {
+          wgmma_rows(Half(), sums, batch[i], kRowsDescriptor | (rows + (k + i) % kEach * 2));
+        }
+        wgmma_commit();
+        wgmma_wait<kDepth - 1>();
+        if (k / kBatch % kChunkBatches == (kDepth - 2) % kChunkBatches) {
+          if (chunks >= kLag) {
+            if (lane == 0) barrier_arrive(&activations.empty[done.slot]);
+            done.next(plan.activation_slots);
+          }
+        }
+        if ((k + kBatch) % kEach == 0) {
+          turn.next(plan.activation_slots);
+          ++chunks;
+        }
+      }
+    }
+  }
+  wgmma_wait<0>();
+}
+
+// `count` numbers, at most kMost, in one access where that is possible.
+template <class T, int kMost>
+__device__ void store_numbers(T* to, const float* x, int count) {
+  Pack<T, kMost> pack;
+#pragma unroll
+  for (int i = 0; i < kMost; ++i) pack.x[i] = from_float<T>(x[i]);
+  if (count == kMost && reinterpret_cast<uintptr_t>(to) % sizeof pack == 0) {
+    *reinterpret_cast<Pack<T, kMost>*>(to) = pack;
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < kMost; ++i) {
+    if (i < count) to[i] = pack.x[i];
+  }
+}
+
+// Results of up to four weight rows from `out` on; x has room for what is not stored.
+template <class T>
+__device__ void store_results(const LinearLaunch& a, int64_t row, int64_t out, int count,
+                              const float (&x)[4]) {
+  T* to = static_cast<T*>(a.out) + row * a.out_stride;
+  if (a.epilogue == Epilogue::Gated) {
+    const float two[2] = {activate(x[0], a.activation) * x[1], activate(x[2], a.activation) * x[3]};
+    store_numbers<T, 2>(to + out / 2, two, count / 2);
+  } else {
+    store_numbers<T, 4>(to + out, x, count);
+  }
+}
+
+// The cluster's sums lie in its blocks' shared memory, [kRows, pitch] each. A lane has four weight
+// rows, a warp several activation rows at a time, so that what they read is under way together.
+template <int kRows>
+__device__ void finish(const LinearLaunch& a, const GemmQPlan& plan, const GemmShare& share,
+                       float* sums, int pitch) {
+  constexpr int kTogether = 4;
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int rank = static_cast<int>(blockIdx.x), first_row = share.row_tile * kRows;
+  const float* scales = reinterpret_cast<const float*>(static_cast<const char*>(a.workspace) +
+                                                       plan.cols * plan.row_tiles * kRows * 2) +
+                        first_row;
+  const int rows = min(kRows, a.rows - first_row);
+  const int end = rows * (rank + 1) / plan.splits;
+  for (int four = lane; four < share.groups * (tiles::kRows / 4); four += 32) {
+    const int64_t out = int64_t{share.first_group} * tiles::kRows + four * 4;
+    const int count = static_cast<int>(min(int64_t{4}, a.outs - out));
+    if (count <= 0) break;
+    float bias[4] = {};
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (a.bias && i < count) bias[i] = a.bias[out + i];
+    }
+    for (int first = rows * rank / plan.splits + warp; first < end;
+         first += plan.warps * kTogether) {
+      float x[kTogether][4] = {}, old[kTogether][4] = {}, scale[kTogether];
+#pragma unroll
+      for (int r = 0; r < kTogether; ++r) {
+        const int row = min(first + r * plan.warps, end - 1);
+        scale[r] = scales[row];
+        if (a.epilogue != Epilogue::AddTo) continue;
+        const float* from = static_cast<const float*>(a.out) + (first_row + row) * a.out_stride;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          if (i < count) old[r][i] = __ldcg(from + out + i);
+        }
+      }
+#pragma unroll 2
+      for (int block = 0; block < plan.splits; ++block) {
+        const float* from = of_block(sums, block) + four * 4;
+#pragma unroll
+        for (int r = 0; r < kTogether; ++r) {
+          const int row = min(first + r * plan.warps, end - 1);
+          const float4 part = *reinterpret_cast<const float4*>(from + row * pitch);
+          x[r][0] += part.x, x[r][1] += part.y, x[r][2] += part.z, x[r][3] += part.w;
+        }
+      }
+#pragma unroll
+      for (int r = 0; r < kTogether; ++r) {
+        const int row = first + r * plan.warps;
+        if (row >= end) break;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) x[r][i] = a.scale * (x[r][i] * scale[r] + bias[i]) + old[r][i];
+        if (a.epilogue != Epilogue::Store && a.epilogue != Epilogue::Gated) {
+          store_results<float>(a, first_row + row, out, count, x[r]);
+        } else if (a.type == DType::BF16) {
+          store_results<Bf16>(a, first_row + row, out, count, x[r]);
+        } else {
+          store_results<Half>(a, first_row + row, out, count, x[r]);
+        }
+      }
+    }
+  }
+}
+
+#endif
+
+template <class F, int kRows>
+__global__ void __launch_bounds__(kMostGroups<kRows> * 32 + 64, 1)
+    gemm_q_sm90(__grid_constant__ const LinearLaunch a, __grid_constant__ const GemmQPlan plan) {
+#if SKALD_HAS_WGMMA
+  extern __shared__ char dynamic[];
+  __shared__ __align__(8) uint64_t barriers[4][kGemmMostSlots];
+  char* shared = dynamic + (1024 - shared_address(dynamic) % 1024) % 1024;
+  const GemmRing activations = {shared, barriers[0], barriers[1]};
+  const GemmRing weights = {shared + plan.activation_slots * kChunkBytes<kRows>, barriers[2],
+                            barriers[3]};
+  if (threadIdx.x < kGemmMostSlots) {
+    barrier_init(&activations.full[threadIdx.x], 1);
+    barrier_init(&activations.empty[threadIdx.x], plan.warps);
+    barrier_init(&weights.full[threadIdx.x], 1);
+    barrier_init(&weights.empty[threadIdx.x], plan.warps);
+    barrier_init_fence();
+  }
+  __syncthreads();
+  let_next_kernel_start();
+
+  const GemmShare share(plan);
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  if (warp == plan.warps) {
+    fetch_weights<F>(a, plan, share, weights);
+  } else if (warp == plan.warps + 1) {
+    fetch_activations<F, kRows>(a, plan, share, activations);
+  } else {
+    wait_for_kernel_ahead();
+    float sums[kRows / 2];
+    multiply<F, kRows>(sums, plan, share, weights, activations);
+    // All have read the rings; four floats more, so that no two lanes meet in a bank.
+    const int pitch = plan.tile_groups * tiles::kRows + 4;
+    float* to = reinterpret_cast<float*>(shared);
+    asm volatile("bar.sync 1, %0;" ::"r"(plan.warps * 32) : "memory");
+    if (warp < share.groups) {
+      float* mine = to + lane % 4 * 2 * pitch + warp * tiles::kRows + lane / 4;
+#pragma unroll
+      for (int i = 0; i < kRows / 2; ++i) {
+        mine[(i / 4 * 8 + i % 2) * pitch + i % 4 / 2 * 8] = sums[i];
+      }
+    }
+    cluster_arrive();
+    cluster_wait();
+    finish<kRows>(a, plan, share, to, pitch);
+    cluster_arrive();  // nobody leaves while others read
+    cluster_wait();
+  }
+#endif
+}
+
+template <int kRows>
+void launch_gemm_q(const LinearLaunch& a, const GemmQPlan& plan, Stream stream) {
+  tiles::dispatch(a.format, [&](auto format) {
+    using F = decltype(format);
+    if constexpr (F::kTable != tiles::Table::Mxfp4) {
+      const auto kernel = gemm_q_sm90<F, kRows>;
+      SKALD_CUDA(
+          cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, plan.bytes));
+      const int tiles = (plan.groups + plan.tile_groups - 1) / plan.tile_groups;
+      launch_kernel(kernel,
+                    {dim3(plan.splits, plan.row_tiles, tiles), plan.warps * 32 + 64,
+                     static_cast<size_t>(plan.bytes), a.dependent, plan.splits},
+                    stream, a, plan);
+    }
+  });
+}
+
+}  // namespace skald::cuda

@@ -1,0 +1,9 @@
+#include "cuda/kernels/device/gemm_q.cuh"
+
+namespace skald::cuda {
+
+void launch_gemm_q_128(const LinearLaunch& a, const GemmQPlan& plan, Stream stream) {
+  launch_gemm_q<128>(a, plan, stream);
+}
+
+}  // namespace skald::cuda

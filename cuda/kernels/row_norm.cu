@@ -1,0 +1,163 @@
+// Norms of rows that some families have beside those of rms_norm: of a product before it is added
+// to the residual stream, and of a row's queries and keys. One block a row, or part of one: bytes
+// over bandwidth for many rows, the chain of wait, load, sum and store for few. What fits of a row
+// is kept in registers, so that it is read once.
+#include "cuda/kernels/device/launch.cuh"
+#include "cuda/kernels/device/math.cuh"
+#include "cuda/kernels/device/number.cuh"
+#include "cuda/kernels/pointwise.h"
+
+namespace skald::cuda {
+namespace {
+
+constexpr int kThreads = 512;
+constexpr int kKept = 4;  // accesses of a thread: all of a row of up to 8192 numbers
+
+// Past the L1 cache, where numbers from before the kernel ahead ran may lie.
+template <int kCount, class T>
+__device__ Pack<float, kCount> load(const T* row, int64_t at) {
+  Pack<T, kCount> some;
+  if constexpr (kCount == 1) {
+    some.x[0] = __ldcg(row + at);
+  } else if constexpr (sizeof some == sizeof(uint4)) {
+    *reinterpret_cast<uint4*>(&some) = __ldcg(reinterpret_cast<const uint4*>(row) + at);
+  } else {
+    static_assert(sizeof some == sizeof(uint2));
+    *reinterpret_cast<uint2*>(&some) = __ldcg(reinterpret_cast<const uint2*>(row) + at);
+  }
+  Pack<float, kCount> result;
+#pragma unroll
+  for (int j = 0; j < kCount; ++j) result.x[j] = to_float(some.x[j]);
+  return result;
+}
+
+template <int kCount>
+__device__ float squares(const Pack<float, kCount>& some) {
+  float sum = 0;
+#pragma unroll
+  for (float x : some.x) sum += x * x;
+  return sum;
+}
+
+// kCount: numbers in one access; divides dim.
+template <class T, int kCount>
+__global__ void __launch_bounds__(kThreads) post_norm(PostNormLaunch a) {
+  using Some = Pack<float, kCount>;
+  __shared__ float shared[kThreads / 32];
+  const int64_t count = a.dim / kCount, row = blockIdx.x * a.dim;
+  const float* in = a.in + row;
+  float* x = a.x + row;
+  T* copy = a.copy ? static_cast<T*>(a.copy) + row : nullptr;
+  Some weight[kKept], kept[kKept], old[kKept];
+  let_next_kernel_start();
+#pragma unroll
+  for (int k = 0; k < kKept; ++k) {
+    const int64_t i = threadIdx.x + k * kThreads;
+    if (i < count) weight[k] = reinterpret_cast<const Some*>(a.weight)[i];
+  }
+  wait_for_kernel_ahead();
+  float sum = 0;
+#pragma unroll
+  for (int k = 0; k < kKept; ++k) {
+    const int64_t i = threadIdx.x + k * kThreads;
+    if (i < count) kept[k] = load<kCount>(in, i);
+  }
+#pragma unroll
+  for (int k = 0; k < kKept; ++k) {
+    const int64_t i = threadIdx.x + k * kThreads;
+    if (i < count) old[k] = load<kCount>(static_cast<const float*>(x), i);
+  }
+#pragma unroll
+  for (int k = 0; k < kKept; ++k) {
+    if (threadIdx.x + k * kThreads < count) sum += squares(kept[k]);
+  }
+  for (int64_t i = threadIdx.x + kKept * kThreads; i < count; i += kThreads) {
+    sum += squares(load<kCount>(in, i));
+  }
+  const float mean = block_sum<kThreads>(sum, shared) / static_cast<float>(a.dim);
+  const float scale = rsqrtf(mean + a.eps);
+  const auto store = [&](int64_t i, const Some& some, const Some& factors, Some result) {
+    Pack<T, kCount> rounded;
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) {
+      result.x[j] += a.scale * (some.x[j] * scale * factors.x[j]);
+      rounded.x[j] = from_float<T>(result.x[j]);
+    }
+    reinterpret_cast<Some*>(x)[i] = result;
+    if (copy) reinterpret_cast<Pack<T, kCount>*>(copy)[i] = rounded;
+  };
+#pragma unroll
+  for (int k = 0; k < kKept; ++k) {
+    const int64_t i = threadIdx.x + k * kThreads;
+    if (i < count) store(i, kept[k], weight[k], old[k]);
+  }
+  for (int64_t i = threadIdx.x + kKept * kThreads; i < count; i += kThreads) {
+    store(i, load<kCount>(in, i), reinterpret_cast<const Some*>(a.weight)[i],
+          load<kCount>(static_cast<const float*>(x), i));
+  }
+}
+
+// Blocks (row, 0) norm queries, blocks (row, 1) keys. kCount divides all numbers of columns.
+template <class T, int kCount>
+__global__ void __launch_bounds__(kThreads) qk_norm(QkNormLaunch a) {
+  using Some = Pack<float, kCount>;
+  __shared__ float shared[kThreads / 32];
+  const bool keys = blockIdx.y == 1;
+  const int64_t cols = keys ? a.k_cols : a.q_cols, count = cols / kCount;
+  const auto* weight = reinterpret_cast<const Some*>(keys ? a.k_weight : a.q_weight);
+  T* row = static_cast<T*>(a.qkv) + blockIdx.x * a.row_numbers + (keys ? a.q_cols : 0);
+  let_next_kernel_start();
+  wait_for_kernel_ahead();
+  Some kept[kKept];
+  float sum = 0;
+#pragma unroll
+  for (int k = 0; k < kKept; ++k) {
+    const int64_t i = threadIdx.x + k * kThreads;
+    if (i < count) kept[k] = load<kCount>(static_cast<const T*>(row), i);
+  }
+#pragma unroll
+  for (int k = 0; k < kKept; ++k) {
+    if (threadIdx.x + k * kThreads < count) sum += squares(kept[k]);
+  }
+  for (int64_t i = threadIdx.x + kKept * kThreads; i < count; i += kThreads) {
+    sum += squares(load<kCount>(static_cast<const T*>(row), i));
+  }
+  const float mean = block_sum<kThreads>(sum, shared) / static_cast<float>(cols);
+  const float scale = rsqrtf(mean + a.eps);
+  const auto store = [&](int64_t i, const Some& some) {
+    const Some factors = weight[i];
+    Pack<T, kCount> normed;
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) normed.x[j] = from_float<T>(some.x[j] * scale * factors.x[j]);
+    reinterpret_cast<Pack<T, kCount>*>(row)[i] = normed;
+  };
+#pragma unroll
+  for (int k = 0; k < kKept; ++k) {
+    const int64_t i = threadIdx.x + k * kThreads;
+    if (i < count) store(i, kept[k]);
+  }
+  for (int64_t i = threadIdx.x + kKept * kThreads; i < count; i += kThreads) {
+    store(i, load<kCount>(static_cast<const T*>(row), i));
+  }
+}
+
+}  // namespace
+
+void launch_post_norm(const PostNormLaunch& a, Stream stream) {
+  dispatch(a.type, [&](auto type) {
+    using T = decltype(type);
+    const auto kernel = a.dim % 4 == 0 ? post_norm<T, 4> : post_norm<T, 1>;
+    launch_kernel(kernel, {dim3(a.rows), kThreads, 0, a.dependent}, stream, a);
+  });
+}
+
+void launch_qk_norm(const QkNormLaunch& a, Stream stream) {
+  dispatch(a.type, [&](auto type) {
+    using T = decltype(type);
+    const bool by_four = a.q_cols % 4 == 0 && a.k_cols % 4 == 0 && a.row_numbers % 4 == 0;
+    const auto kernel = by_four ? qk_norm<T, 4> : qk_norm<T, 1>;
+    launch_kernel(kernel, {dim3(a.rows, 2), kThreads, 0, a.dependent}, stream, a);
+  });
+}
+
+}  // namespace skald::cuda

@@ -1,0 +1,57 @@
+// What rows of logits say of a target token each, as engine/score.h defines it: sums on the device,
+// a few numbers a row, whose logarithms the host takes. A row's sums have one order, whatever rows
+// stand beside it.
+#pragma once
+
+#include "cuda/kernels/launch.h"
+
+namespace skald::cuda {
+
+struct ScoreSums {
+  double weights;      // sum of e^(logit - best),
+  double weighted;     // and of e^(logit - best) * (logit - best)
+  float best, wanted;  // the largest logit, and the target's
+  int32_t top;         // the best token, of equal ones the lowest; -1: the row holds NaN or +inf,
+  int32_t rank;        // or is all -inf. rank: tokens before the target
+};
+
+// Of some rows of a list. Row i of the launch is row rows[i] of the logits, or i without `rows`.
+struct ScoreLaunch {
+  const float* logits;  // [.., vocab]
+  int64_t vocab;
+  const int32_t* rows;     // [count] or nullptr
+  const int32_t* targets;  // [count]
+  int count;
+  ScoreSums* sums;  // [count]
+};
+void launch_score(const ScoreLaunch& launch, Stream stream);
+
+// For the Kullback-Leibler divergence of a row from a base's: exponentials in double, since what
+// the two rows say may differ by less than a float's rounding.
+struct DivergenceSums {
+  double weights, base_weights;  // sums of e^(logit - best), of each row
+  double shift;                  // sum of e^(base - best of base) * (base - logit)
+};
+
+struct DivergenceLaunch {
+  const float* logits;
+  const float* base;  // as `logits`
+  int64_t vocab;
+  const int32_t* rows;  // of both
+  int count;
+  const ScoreSums* sums;  // of both, from launch_score(); rows without a top get zeros
+  const ScoreSums* base_sums;
+  DivergenceSums* divergences;  // [count]
+};
+void launch_divergence(const DivergenceLaunch& launch, Stream stream);
+
+// Lists and sums of so many rows.
+inline constexpr int64_t score_list_bytes(int64_t rows) { return rows * 2 * 4; }
+inline constexpr int64_t score_sums_bytes(int64_t rows) {
+  return rows * int64_t{sizeof(ScoreSums)};
+}
+inline constexpr int64_t divergence_bytes(int64_t rows) {
+  return rows * int64_t{sizeof(DivergenceSums)};
+}
+
+}  // namespace skald::cuda

@@ -1,0 +1,146 @@
+#include "cuda/products.h"
+
+#include <algorithm>
+
+#include "cuda/check.h"
+#include "cuda/kernels/expand_q.h"
+#include "cuda/kernels/pointwise.h"
+#include "cuda/kernels/tiles/layout.h"
+
+namespace skald::cuda {
+
+Products::Products(const Setting& setting, Stream stream)
+    : s_(setting),
+      stream_(stream),
+      expanded_(s_.sizes.expanded, "16-bit rows of weights"),
+      workspace_(s_.sizes.product, "activations"),
+      pairs_(s_.sizes.pairs, "activations"),
+      tickets_(s_.sizes.product_tickets, "the step's table") {
+  SKALD_CUDA(
+      cudaMemsetAsync(tickets_.as<void>(), 0, static_cast<size_t>(tickets_.bytes()), stream));
+}
+
+// The pieces of a product share what runs before and after it.
+void Products::run(const LoadedOp& op, const FusedLinear& linear, const Rows& rows) {
+  const FusedProgram& fused = s_.fused;
+  if (linear.makes_copy) {
+    launch_to_type(fused.type, act<float>(fused.hidden), act(linear.in),
+                   rows.count * fused.ins(linear), stream_);
+  }
+  const std::vector<Piece> pieces = fused.pieces(linear);
+  const bool apart = linear.epilogue == Epilogue::Gated && pieces.size() > 1;
+  std::vector<LinearLaunch> launches;
+  std::vector<LinearKernel> kernels;
+  LinearSteps steps = {};
+  steps.gate_after = apart;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    LinearLaunch& launch = launches.emplace_back(
+        linear_launch(fused, linear, pieces[i], rows.count, {op.norm, op.bias}));
+    launch.weight = op.pieces[i].data;
+    launch.copy = op.pieces[i].copy;
+    launch.in = rows.in;
+    launch.ticket = tickets_.as<unsigned>() + op.first_ticket + i;
+    launch.workspace = workspace_.as<void>();
+    launch.pinned = s_.reproducible;
+    launch.dependent = rows.dependent;
+    const LinearSteps own = linear_steps(launch, s_.gpu);
+    kernels.push_back(own.kernel);
+    steps.norm_before |= own.norm_before;
+    steps.gate_after |= own.gate_after;
+    steps.bias_after |= own.bias_after;
+  }
+
+  if (steps.norm_before) {
+    void* const normed = act(linear.norm->out);
+    launch_rms_norm({fused.type, static_cast<const float*>(rows.in), op.norm, normed, rows.count,
+                     fused.ins(linear), linear.norm->eps},
+                    stream_);
+    for (LinearLaunch& launch : launches) {
+      launch.in = normed;
+      launch.norm_weight = nullptr;
+    }
+  }
+  const bool logits = linear.epilogue == Epilogue::Logits;
+  const bool floats = logits || linear.epilogue == Epilogue::AddTo;
+  const DType out_type = floats ? DType::F32 : fused.type;
+  void* const out = logits             ? rows.logits
+                    : steps.gate_after ? pairs_.as<void>()
+                    : linear.post_norm ? act(fused.product(linear))
+                                       : act(linear.out);
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    LinearLaunch& launch = launches[i];
+    launch.out = static_cast<std::byte*>(out) + row_bytes(out_type, pieces[i].first_out);
+    if (steps.gate_after && !apart) {
+      launch.epilogue = Epilogue::Store;
+      launch.out_stride = launch.outs;
+    }
+    if (steps.gate_after || steps.bias_after) launch.bias = nullptr;
+    multiply(launch, kernels[i]);
+  }
+  if (steps.gate_after) {
+    launch_gate({fused.type, out, !apart, op.bias, act(linear.out), rows.count,
+                 fused.outs(linear) / 2, linear.activation},
+                stream_);
+  } else if (steps.bias_after) {
+    launch_add_bias(
+        {out_type, out, op.bias, rows.count, fused.outs(linear), launches.front().scale}, stream_);
+  }
+  finish(op, linear, rows, out);
+}
+
+void Products::finish(const LoadedOp& op, const FusedLinear& linear, const Rows& rows, void* out) {
+  const FusedProgram& fused = s_.fused;
+  if (linear.post_norm) {
+    launch_post_norm(
+        {fused.type, static_cast<const float*>(out), op.post_norm, act<float>(linear.out),
+         linear.leaves_copy ? act(fused.copy) : nullptr, rows.count, fused.outs(linear),
+         linear.post_norm->eps, linear.scale, rows.dependent},
+        stream_);
+  }
+  if (linear.caps()) {
+    launch_cap({rows.logits, rows.count * fused.outs(linear), linear.scale, linear.softcap,
+                rows.dependent},
+               stream_);
+  }
+}
+
+void Products::multiply(const LinearLaunch& launch, LinearKernel kernel) {
+  switch (kernel) {
+    case LinearKernel::GemvSm90:
+      return launch_gemv_sm90(launch, s_.gpu.multiprocessors, stream_);
+    case LinearKernel::GemvQSm90:
+      return launch_gemv_q_sm90(launch, s_.gpu.multiprocessors, stream_);
+    case LinearKernel::GemmQSm90:
+      return launch_gemm_q_sm90(launch, s_.gpu.multiprocessors, stream_);
+    case LinearKernel::GemmExpanded:
+      return multiply_expanded(launch);
+    case LinearKernel::GemmCublas:
+      return gemm_.launch(launch, stream_);
+    case LinearKernel::GemvPlain:
+      return launch_gemv_plain(launch, stream_);
+  }
+}
+
+// By the matrix's 16-bit copy, or by parts of one that are made now.
+void Products::multiply_expanded(const LinearLaunch& whole) {
+  LinearLaunch launch = whole;
+  launch.format = launch.type;
+  if (launch.copy) {
+    launch.weight = launch.copy;
+    return gemm_.launch(launch, stream_);
+  }
+  const int64_t group = tiles::kRows * launch.ins * s_.fused.element;
+  const int64_t at_once = s_.sizes.expanded / group * tiles::kRows;
+  const DType out_type = launch.epilogue == Epilogue::Store ? launch.type : DType::F32;
+  launch.weight = expanded_.as<void>();
+  for (int64_t first = 0; first < whole.outs; first += at_once) {
+    launch.outs = std::min(at_once, whole.outs - first);
+    launch.out = static_cast<std::byte*>(whole.out) + row_bytes(out_type, first);
+    launch_expand_q({whole.format, whole.weight, whole.ins, first, launch.outs, launch.type,
+                     expanded_.as<void>()},
+                    stream_);
+    gemm_.launch(launch, stream_);
+  }
+}
+
+}  // namespace skald::cuda

@@ -1,0 +1,50 @@
+// The products of a fused program, each with the kernels before and after it, and the memory that
+// only products need. One a executor, on its stream and device; run() enqueues and never waits.
+#pragma once
+
+#include "cuda/kernels/linear.h"
+#include "cuda/linear_steps.h"
+#include "cuda/loaded_model.h"
+#include "cuda/memory.h"
+
+namespace skald::cuda {
+
+class Products {
+ public:
+  struct Setting {
+    const FusedProgram& fused;
+    const Sizes& sizes;
+    const std::vector<DeviceMemory>& acts;  // one a buffer of the program
+    Gpu gpu;                                // what kernels are chosen for
+    bool reproducible;                      // no kernel is chosen by the number of rows
+  };
+  // Borrows what the setting refers to.
+  Products(const Setting& setting, Stream stream);
+
+  struct Rows {
+    const void* in;  // [count, ins]: the op's own buffer, or rows of it
+    int count;
+    float* logits;   // [count, vocab]; where logits go
+    bool dependent;  // LinearLaunch's
+  };
+  void run(const LoadedOp& op, const FusedLinear& linear, const Rows& rows);
+
+ private:
+  template <class T = void>
+  T* act(ActId id) const {
+    return s_.acts[static_cast<size_t>(id)].as<T>();
+  }
+  void multiply(const LinearLaunch& launch, LinearKernel kernel);
+  void multiply_expanded(const LinearLaunch& launch);
+  void finish(const LoadedOp& op, const FusedLinear& linear, const Rows& rows, void* out);
+
+  Setting s_;
+  Stream stream_;
+  GemmCublas gemm_;
+  DeviceMemory expanded_;   // rows of a quantized matrix in 16 bits
+  DeviceMemory workspace_;  // of gemm_q_sm90
+  DeviceMemory pairs_;      // gate and up before the activation
+  DeviceMemory tickets_;    // of each piece: which of its rows are still to be computed
+};
+
+}  // namespace skald::cuda

@@ -1,0 +1,34 @@
+// How long the GPU computes, step by step: from where a step's first work begins to where its last
+// ends, picks and scores included. What lies between steps is the host's time.
+#pragma once
+
+#include <cstddef>
+
+#include "cuda/handles.h"
+
+namespace skald::cuda {
+
+class StepClock {
+ public:
+  // Waits only where more than kPairs steps are under way.
+  void begin(cudaStream_t stream);
+  // All that was enqueued until now belongs to the step; may be said again.
+  void end(cudaStream_t stream);
+
+  double seconds();  // of all steps; waits for the last
+
+ private:
+  struct Pair {
+    TimedEventOwner begin, end;
+    bool under_way = false;
+  };
+  static constexpr size_t kPairs = 4;
+
+  void settle(Pair& pair);
+
+  Pair pairs_[kPairs];
+  size_t turn_ = 0;
+  double seconds_ = 0;
+};
+
+}  // namespace skald::cuda

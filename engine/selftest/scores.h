@@ -1,0 +1,39 @@
+// The cases of what perplexity and scoring ask of rows of logits (engine/score.h): vocabularies of
+// any size, equal logits, masked tokens, and rows that hold what is no number.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/score.h"
+#include "engine/selftest/cases.h"
+
+namespace skald::selftest {
+
+struct ScoreCase {
+  int64_t vocab;
+  int rows;
+};
+std::vector<ScoreCase> score_cases(Extent extent);
+std::string label(const ScoreCase& c);
+
+struct ScoreData {
+  std::vector<float> logits, base;      // [rows, vocab]
+  std::vector<int32_t> targets;         // [rows]
+  std::vector<RowComparison> expected;  // [rows], in double precision
+};
+ScoreData make_data(const ScoreCase& c, uint64_t seed);
+
+// Of log-probabilities and entropies, weights in float32 explain so much.
+inline constexpr double kScoreBound = 1e-6;
+
+// The largest difference of a log-probability or entropy, and what else is wrong, or "".
+struct ScoreCheck {
+  double error = 0;
+  std::string problem;
+};
+ScoreCheck check_scores(const ScoreData& data, std::span<const RowComparison> found);
+
+}  // namespace skald::selftest

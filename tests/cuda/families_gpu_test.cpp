@@ -1,0 +1,59 @@
+// The tiny models of all families (tests/family_golden.h) on the GPU: with their own f16 weights,
+// and with the same numbers as float32, where logits must agree closely; also as older GPUs run
+// them.
+#include "engine/quant/half.h"
+#include "tests/cuda/golden_gpu.h"
+#include "tests/cuda/switches.h"
+#include "tests/family_golden.h"
+
+namespace skald::test {
+namespace {
+
+std::string as_floats(const std::string& file) {
+  uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, file.data(), sizeof header_bytes);
+  Json header = Json::parse(file.substr(8, header_bytes));
+  const std::string data = file.substr(8 + header_bytes);
+  std::string floats(2 * data.size(), 0);
+  for (size_t i = 0; i < data.size() / 2; ++i) {
+    uint16_t half;
+    std::memcpy(&half, data.data() + 2 * i, sizeof half);
+    const float value = f16_to_f32(half);
+    std::memcpy(floats.data() + 4 * i, &value, sizeof value);
+  }
+  for (auto& [name, tensor] : header.items()) {
+    if (name == "__metadata__") continue;
+    REQUIRE(tensor.at("dtype") == "F16");
+    tensor["dtype"] = "F32";
+    for (Json& offset : tensor.at("data_offsets")) offset = 2 * offset.get<int64_t>();
+  }
+  return safetensors(header.dump(), floats);
+}
+
+}  // namespace
+
+TEST_CASE("tiny models of all families predict on the GPU what Hugging Face predicts") {
+  const std::string name =
+      GENERATE("nemo", "ministral", "yarn", "dynamic", "granite", "smollm3", "longrope", "gemma",
+               "gemma2", "gemma3", "olmo2", "olmo3", "qwen3", "qwen3-window");
+  const bool floats = GENERATE(true, false);
+  const int limit = GENERATE(0, 80, 75);
+  if (floats && limit == 80) return;  // float32 has one way alone
+  TempFolder temp;
+  const fs::path folder = write_folder(temp, name);
+  if (floats) temp.write("m/model.safetensors", as_floats(read_file(folder / "model.safetensors")));
+  const Model model = open_model(folder).model;
+  for (const std::string text : read_json(golden_folder(name) / "golden.json").at("texts")) {
+    CAPTURE(name, text, floats, limit);
+    const Json golden = read_json(golden_folder(name) / (text + ".json"));
+    RunOptions options;
+    options.context = golden["context"].get<int64_t>();
+    options.arch_limit = limit;
+    const auto executor = cuda::make_executor(model, options, 0, switches());
+    check_golden(
+        *executor, golden, read_npy(golden_folder(name) / (text + ".npy")), floats,
+        concat(name, " ", text, floats ? " f32" : " f16", limit ? concat(" sm_", limit) : ""));
+  }
+}
+
+}  // namespace skald::test

@@ -1,0 +1,102 @@
+// A GPU's logits and greedy tokens of a golden's text, against what Hugging Face transformers found
+// in float32.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "cuda/cuda.h"
+#include "engine/session.h"
+#include "tests/catch.h"
+#include "tests/golden.h"
+
+namespace skald::test {
+
+inline std::vector<double> softmax(const float* logits, size_t count) {
+  const double best = *std::max_element(logits, logits + count);
+  std::vector<double> p(count);
+  double sum = 0;
+  for (size_t i = 0; i < count; ++i) sum += p[i] = std::exp(logits[i] - best);
+  for (double& value : p) value /= sum;
+  return p;
+}
+
+inline double divergence(const std::vector<double>& p, const std::vector<double>& q) {
+  double sum = 0;
+  for (size_t i = 0; i < p.size(); ++i) {
+    if (p[i] > 0) sum += p[i] * std::log(p[i] / q[i]);
+  }
+  return sum;
+}
+
+// Rows of logits by position, the text fed `chunk` tokens a step.
+inline std::map<int64_t, std::vector<float>> run_text(Executor& executor,
+                                                      const std::vector<int32_t>& ids,
+                                                      size_t chunk) {
+  std::map<int64_t, std::vector<float>> logits;
+  Sequence sequence = executor.new_sequence();
+  for (size_t at = 0; at < ids.size(); at += chunk) {
+    const auto part = std::span(ids).subspan(at, std::min(chunk, ids.size() - at));
+    const SeqRows rows{&sequence, part, Want::EveryRow};
+    const int64_t wanted = executor.run({&rows, 1});
+    for (int64_t row = 0; row < wanted; ++row) {
+      const auto values = executor.logits(row);
+      logits[static_cast<int64_t>(at) + row].assign(values.begin(), values.end());
+    }
+  }
+  return logits;
+}
+
+inline std::vector<int32_t> continue_text(Executor& executor, const std::vector<int32_t>& prompt,
+                                          size_t count) {
+  Session session(executor, SamplingParams{.temperature = 0});
+  session.feed(prompt);
+  std::vector<int32_t> ids;
+  while (ids.size() < count) ids.push_back(session.next().token);
+  return ids;
+}
+
+// Logits as such where the GPU computes in float32, else the predictions' divergence.
+inline void check_golden(Executor& executor, const nlohmann::json& golden, const Matrix& expected,
+                         bool exact, const std::string& name) {
+  const auto ids = golden["input_ids"].get<std::vector<int32_t>>();
+  std::vector<int64_t> rows(static_cast<size_t>(expected.rows));
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<int64_t>(i);
+  if (golden.contains("logit_rows")) rows = golden["logit_rows"].get<std::vector<int64_t>>();
+  // All at once, in pieces, and (short texts) one token after the other through the decode path.
+  for (const size_t chunk : {size_t{512}, size_t{7}, size_t{1}}) {
+    if (chunk < 512 && ids.size() > 500) continue;
+    CAPTURE(name, chunk);
+    const auto logits = run_text(executor, ids, chunk);
+    double largest = 0, kl = 0;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const std::vector<float>& row = logits.at(rows[i]);
+      const float* reference = expected.row(static_cast<int64_t>(i));
+      REQUIRE(row.size() == static_cast<size_t>(expected.cols));
+      for (size_t c = 0; c < row.size(); ++c) {
+        const double difference = std::fabs(double{row[c]} - reference[c]);
+        if (!(difference <= largest)) largest = difference;  // NaN too
+      }
+      kl += divergence(softmax(reference, row.size()), softmax(row.data(), row.size()));
+    }
+    kl /= static_cast<double>(rows.size());
+    std::printf("%-28s chunk %3zu: largest difference of a logit %.2e, mean KL %.2e\n",
+                name.c_str(), chunk, largest, kl);
+    CHECK(kl <= 1e-3);
+    if (exact) CHECK(largest <= 1e-3);
+  }
+  if (!golden.contains("greedy_ids")) return;
+  const auto greedy = golden["greedy_ids"].get<std::vector<int32_t>>();
+  const auto margins = golden["greedy_margins"].get<std::vector<double>>();
+  // 16-bit activations move logits by a few hundredths.
+  const double clear_margin = exact ? 1e-3 : 0.05;
+  const size_t clear = static_cast<size_t>(
+      std::find_if(margins.begin(), margins.end(), [&](double m) { return m < clear_margin; }) -
+      margins.begin());
+  const auto prompt = golden["greedy_prompt_ids"].get<std::vector<int32_t>>();
+  CHECK(continue_text(executor, prompt, clear) ==
+        std::vector<int32_t>(greedy.begin(), greedy.begin() + static_cast<int64_t>(clear)));
+}
+
+}  // namespace skald::test

@@ -1,0 +1,133 @@
+// RunOptions::reproducible on the GPU: a text has the same bits alone and among others, in any
+// order, however many run at a time, and where it was computed twice because memory ran out.
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+
+#include "cuda/cuda.h"
+#include "engine/scheduler.h"
+#include "tests/catch.h"
+#include "tests/cuda/switches.h"
+#include "tests/engine/random_llama.h"
+
+namespace skald::test {
+namespace {
+
+// What a text got: tokens and log-probabilities, of its prompt first.
+struct Result {
+  std::vector<int32_t> tokens;
+  std::vector<double> logprobs;
+  bool operator==(const Result&) const = default;
+};
+
+constexpr int64_t kNewTokens = 30;
+
+Generation make_generation(const std::vector<int32_t>& prompt, size_t text) {
+  Generation generation;
+  generation.prompt = prompt;
+  generation.max_tokens = kNewTokens;
+  generation.params.temperature = text % 2 ? 1.0f : 0.0f;
+  generation.params.seed = 5;
+  generation.score_prompt = text % 3 != 0;
+  generation.streams = {100 + text};
+  generation.cancelled = std::make_unique<std::atomic<bool>[]>(1);
+  return generation;
+}
+
+struct Setting {
+  int sequences;
+  int64_t rows, cache_tokens = 0;
+  bool backwards = false;
+};
+
+std::vector<Result> results_of(const Model& model, const std::vector<std::vector<int32_t>>& prompts,
+                               const Setting& setting, int64_t* preemptions = nullptr) {
+  RunOptions options;
+  options.context = 320;
+  options.sequences = setting.sequences;
+  options.rows = setting.rows;
+  options.cache_tokens = setting.cache_tokens;
+  options.reproducible = true;
+  const auto executor = cuda::make_executor(model, options, 0, switches());
+  Scheduler scheduler(*executor, {.sequences = setting.sequences});
+  std::vector<size_t> order(prompts.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  if (setting.backwards) std::reverse(order.begin(), order.end());
+  std::vector<Generation> all;
+  for (size_t i = 0; i < prompts.size(); ++i) all.push_back(make_generation(prompts[i], i));
+  for (const size_t i : order) scheduler.add(all[i]);
+  std::vector<Result> results(prompts.size());
+  while (!scheduler.idle()) {
+    for (const GenerationEvent& event : scheduler.step()) {
+      if (event.kind == GenerationEvent::Kind::End) continue;
+      Result& result = results[static_cast<size_t>(event.generation - all.data())];
+      result.tokens.push_back(event.picked.token);
+      result.logprobs.push_back(event.picked.logprob);
+    }
+  }
+  if (preemptions) *preemptions = scheduler.counts().preemptions;
+  return results;
+}
+
+void check_settings(const RandomLlama& shape) {
+  const Model model = random_llama(shape);
+  std::vector<std::vector<int32_t>> prompts;
+  for (const int64_t length : {1, 2, 5, 17, 63, 64, 65, 100, 129, 200, 33, 48, 49, 150}) {
+    prompts.push_back(random_tokens(length, prompts.size(), shape.vocab));
+  }
+  // Two that begin alike share pages.
+  prompts.push_back(prompts[9]);
+  prompts.back().resize(180);
+  std::vector<Result> alone;
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    // One text, at the place that gives it its settings.
+    std::vector<std::vector<int32_t>> one(i + 1, {3});
+    one.back() = prompts[i];
+    alone.push_back(results_of(model, one, {1, 512}).back());
+    REQUIRE(alone.back().tokens.size() >= static_cast<size_t>(kNewTokens));
+  }
+  for (const Setting& setting : {Setting{64, 512}, Setting{7, 512}, Setting{64, 512, 0, true},
+                                 Setting{5, 40}, Setting{3, 7, 0, true}, Setting{12, 200, 900}}) {
+    CAPTURE(setting.sequences, setting.rows, setting.cache_tokens, setting.backwards);
+    int64_t preemptions = 0;
+    const std::vector<Result> together = results_of(model, prompts, setting, &preemptions);
+    if (setting.cache_tokens > 0) CHECK(preemptions > 0);
+    for (size_t i = 0; i < prompts.size(); ++i) {
+      CAPTURE(i);
+      REQUIRE(together[i].tokens == alone[i].tokens);
+      REQUIRE(together[i].logprobs == alone[i].logprobs);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("reproducible texts do not depend on their neighbours") {
+  RandomLlama shape;
+  shape.type = GENERATE(DType::BF16, DType::F16, DType::F32, DType::Q4_K, DType::Q8_0);
+  shape.vocab = 1000;
+  shape.dim = 512;
+  shape.ffn_dim = 1536;
+  check_settings(shape);
+}
+
+TEST_CASE("reproducible texts of other shapes do not depend on their neighbours") {
+  RandomLlama shape;
+  shape.type = DType::BF16;
+  SECTION("heads without a kernel of their own, and a window") {
+    shape.head_dim = 96;
+    shape.window = 70;
+  }
+  SECTION("a window with heads that have one") {
+    shape.head_dim = 128;
+    shape.window = 40;
+  }
+  SECTION("sizes that cuBLAS does not take") {
+    shape.vocab = 301;
+    shape.dim = 260;
+    shape.ffn_dim = 500;
+  }
+  check_settings(shape);
+}
+
+}  // namespace skald::test

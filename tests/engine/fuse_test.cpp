@@ -1,0 +1,154 @@
+// What CUDA's peephole makes of the families' programs, and what follows for buffers and kernels.
+// No GPU is needed.
+#include "cuda/cuda.h"
+#include "cuda/fused_program.h"
+#include "cuda/sizes.h"
+#include "models/random.h"
+#include "tests/catch.h"
+#include "tests/engine/random_llama.h"
+#include "tests/error_text.h"
+
+namespace skald::test {
+namespace {
+
+template <class Op>
+std::vector<Op> ops_of(const cuda::FusedProgram& fused) {
+  std::vector<Op> ops;
+  for (const cuda::FusedOp& op : fused.ops) {
+    if (const auto* o = std::get_if<Op>(&op.op)) ops.push_back(*o);
+  }
+  return ops;
+}
+
+cuda::FusedProgram fused_family(const Family& family, QkNorm qk_norm) {
+  RandomLlama shape;
+  shape.type = DType::BF16;
+  shape.family = &family;
+  shape.qk_norm = qk_norm;
+  return cuda::fuse_program(random_llama(shape).program());
+}
+
+cuda::DeviceInfo hopper() {
+  cuda::DeviceInfo gpu;
+  gpu.compute_capability = 90;
+  gpu.multiprocessors = 132;
+  gpu.total_bytes = gpu.free_bytes = int64_t{140} << 30;
+  return gpu;
+}
+
+// Of a step of so many rows, one line a use.
+std::string kernels(const Model& model, int rows) {
+  std::string text;
+  RunOptions options;
+  options.rows = 512;
+  const std::vector<int> steps = {rows};
+  for (const cuda::KernelUse& use : cuda::list_kernels(model, options, hopper(), steps)) {
+    text += concat(use.weights, " ", use.shape, ": ", use.kernels.at(0), "\n");
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("norms of heads are a part of attention") {
+  const cuda::FusedProgram fused = fused_family(kLlama, QkNorm::Heads);
+  CHECK(fused.ops.size() == 1 + 2 * 5 + 1);
+  for (const cuda::FusedAttention& op : ops_of<cuda::FusedAttention>(fused)) {
+    REQUIRE(op.norm);
+    CHECK(!op.norm->whole);
+    CHECK(op.rope == 0);
+    CHECK(fused.program.weight(op.norm->q).name.find("attn_q_norm") != std::string::npos);
+    CHECK(fused.program.weight(op.norm->k).name.find("attn_k_norm") != std::string::npos);
+  }
+}
+
+TEST_CASE("a norm of a product is a part of it, and the product is kept in float32") {
+  const cuda::FusedProgram fused = fused_family(kGemma2, QkNorm::None);
+  CHECK(fused.ops.size() == 1 + 2 * 5 + 1);
+  int post_norms = 0;
+  for (const cuda::FusedLinear& op : ops_of<cuda::FusedLinear>(fused)) {
+    CHECK(!op.makes_copy);
+    CHECK(!op.leaves_copy);
+    if (!op.post_norm) continue;
+    ++post_norms;
+    CHECK(op.epilogue == cuda::Epilogue::AddTo);
+    CHECK(op.out == fused.hidden);
+    CHECK(fused.row_bytes(fused.product(op)) == 256 * 4);
+  }
+  CHECK(post_norms == 4);
+  CHECK(fused.cols(fused.copy) == 0);
+}
+
+TEST_CASE("where no norm stands before a product it gets a copy of the residual stream") {
+  const cuda::FusedProgram fused = fused_family(kOlmo2, QkNorm::Whole);
+  std::vector<std::string> copies;
+  for (const cuda::FusedLinear& op : ops_of<cuda::FusedLinear>(fused)) {
+    copies.push_back(op.makes_copy ? "makes" : op.leaves_copy ? "leaves" : "");
+    const bool takes = op.in == fused.copy;
+    CHECK(takes == (op.epilogue == cuda::Epilogue::Gated || op.parts.size() == 3));
+  }
+  // Queries, keys and values; what attention adds; gate and up; down. The last before a norm.
+  CHECK(copies ==
+        std::vector<std::string>{"makes", "leaves", "", "leaves", "", "leaves", "", "", ""});
+  CHECK(fused.cols(fused.copy) == 256);
+  for (const cuda::FusedAttention& op : ops_of<cuda::FusedAttention>(fused)) {
+    REQUIRE(op.norm);
+    CHECK(op.norm->whole);
+  }
+}
+
+TEST_CASE("scales and caps go with the ops that have them") {
+  Model model = random_llama({});
+  model.config.embedding_scale = 3;
+  model.config.residual_scale = 0.5f;
+  model.config.logit_scale = 0.25f;
+  model.config.logit_softcap = 30;
+  const cuda::FusedProgram fused = cuda::fuse_program(model.program());
+  CHECK(ops_of<Embed>(fused).at(0).scale == 3);
+  for (const cuda::FusedLinear& op : ops_of<cuda::FusedLinear>(fused)) {
+    CHECK(op.scale == (op.epilogue == cuda::Epilogue::AddTo    ? 0.5f
+                       : op.epilogue == cuda::Epilogue::Logits ? 0.25f
+                                                               : 1.0f));
+  }
+  CHECK(fused.head().softcap == 30);
+}
+
+TEST_CASE("lists of kernels name those of the families' own ops") {
+  const Model gemma = shape_model("gemma-2-2b", "bf16");
+  const std::string one = kernels(gemma, 1), many = kernels(gemma, 512);
+  CHECK(has(one, "attn_output [2304, 2048]: gemv_sm90 + post_norm\n"));
+  CHECK(has(one, "gemv_sm90 + cap_logits\n"));
+  CHECK(has(one, "window 4096, cap 50: attention_decode\n"));
+  CHECK(has(many, "ffn_down [2304, 9216]: gemm_cublas + post_norm\n"));
+  CHECK(has(many, "x 256, cap 50: rope_append + attention_prefill\n"));
+
+  const Model qwen = shape_model("qwen3-0.6b", "bf16");
+  CHECK(has(kernels(qwen, 1), "x 128: attention_decode\n"));
+  CHECK(has(kernels(qwen, 512), "x 128: norm_rope_append + attention_prefill_sm90\n"));
+
+  RandomLlama shape;
+  shape.type = DType::BF16;
+  shape.family = &kOlmo2;
+  shape.qk_norm = QkNorm::Whole;
+  const std::string olmo = kernels(random_llama(shape), 1);
+  CHECK(has(olmo, "to_type + gemv_sm90\n"));
+  CHECK(has(olmo, "qk_norm + attention_decode\n"));
+}
+
+TEST_CASE("weights of the families' own norms are counted") {
+  for (const Family* family : {&kLlama, &kGemma2}) {
+    RandomLlama shape;
+    shape.family = family;
+    shape.qk_norm = QkNorm::Heads;
+    const Model model = random_llama(shape);
+    cuda::SizeOptions options;
+    options.rows = 64;
+    options.context = 512;
+    options.multiprocessors = 132;
+    const cuda::Sizes sizes(cuda::fuse_program(model.program()), options);
+    CHECK(sizes.weights >= model.weights->bytes());
+    CHECK(sizes.weights <= model.weights->bytes() + 256 * 30);
+  }
+}
+
+}  // namespace skald::test
