@@ -29,6 +29,7 @@ SizeOptions size_options(const FusedProgram& fused, const RunOptions& options,
   sizes.sequences = options.sequences;
   sizes.cache_tokens = options.cache_tokens;
   sizes.scores = options.scores;
+  sizes.reproducible = options.reproducible;
   sizes.multiprocessors = gpu.multiprocessors;
   sizes.attention = attention_code_of(fused.type, used_capability(gpu, options));
   return sizes;

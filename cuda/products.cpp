@@ -9,6 +9,8 @@
 
 namespace skald::cuda {
 
+static_assert(kWholeProductRows == kPinnedRows);
+
 Products::Products(const Setting& setting, Stream stream)
     : s_(setting),
       stream_(stream),

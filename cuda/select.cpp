@@ -28,11 +28,11 @@ constexpr Variant kVariants[] = {
      }},
     {LinearKernel::GemvQSm90, "gemv_q_sm90",
      [](const LinearLaunch& a, const Gpu& gpu) {
-       return !a.pinned && supports_gemv_q_sm90(a, gpu.compute_capability);
+       return supports_gemv_q_sm90(a, gpu.compute_capability);
      }},
     {LinearKernel::GemmQSm90, "gemm_q_sm90",
      [](const LinearLaunch& a, const Gpu& gpu) {
-       return !a.pinned && a.rows <= (a.copy ? kCopyFromRows : kExpandFromRows) &&
+       return a.rows <= (a.copy ? kCopyFromRows : kExpandFromRows) &&
               supports_gemm_q_sm90(a, gpu.compute_capability);
      }},
     // The quantized matrix in 16 bits, a copy or made for the step, and gemm_cublas.

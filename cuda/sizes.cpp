@@ -117,14 +117,20 @@ StepLayout step_layout(const FusedProgram& fused, const SizeOptions& options) {
 }  // namespace
 
 Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
-  const int64_t rows = options.rows;
+  const auto whole_products = [&](int64_t count) {
+    return options.reproducible
+               ? (count + kWholeProductRows - 1) / kWholeProductRows * kWholeProductRows
+               : count;
+  };
+  const int64_t rows = whole_products(options.rows);
   logit_rows = std::clamp<int64_t>(options.sequences, kFewestLogitRows, kMostGraphRows);
-  graph_rows = static_cast<int>(std::min(rows, logit_rows));
+  graph_rows = static_cast<int>(std::min(options.rows, logit_rows));
   if (options.scores) {
     const int64_t row_bytes = fused.program.vocab() * 4;
     const int64_t most = std::min({kScoredRows, rows, kMostScoredBytes / row_bytes});
     logit_rows = std::max(logit_rows, most);
   }
+  logit_rows = whole_products(logit_rows);
   weights = weight_bytes(fused);
   const ExpandedBytes bytes = expanded_bytes(fused);
   (options.copies ? copies : expanded) = options.copies ? bytes.all : bytes.most;

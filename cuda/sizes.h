@@ -12,13 +12,17 @@
 
 namespace skald::cuda {
 
+// Rows that a reproducible executor's products have at a time (LinearLaunch::pinned).
+inline constexpr int64_t kWholeProductRows = 128;
+
 // What the sizes depend on beside the model.
 struct SizeOptions {
-  int64_t rows = 0;          // at most in one step
-  int64_t context = 0;       // tokens of a sequence
-  int sequences = 1;         // at a time
-  int64_t cache_tokens = 0;  // of all together; 0: a full context for each
-  bool scores = false;       // whole texts: room for the logits of more rows
+  int64_t rows = 0;           // at most in one step
+  int64_t context = 0;        // tokens of a sequence
+  int sequences = 1;          // at a time
+  int64_t cache_tokens = 0;   // of all together; 0: a full context for each
+  bool scores = false;        // whole texts: room for the logits of more rows
+  bool reproducible = false;  // buffers have rows for whole products of kWholeProductRows
   int multiprocessors = 0;
   AttentionCode attention = AttentionCode::Plain;
   bool copies = false;  // 16-bit ones of quantized matrices, for steps of many rows

@@ -105,22 +105,6 @@ std::unique_ptr<Plan> make_plan(cublasLtHandle_t handle, const LinearLaunch& a) 
   return plan;
 }
 
-// The algorithm of kPinnedRows rows for another number of them.
-std::unique_ptr<Plan> make_pinned_plan(cublasLtHandle_t handle, const LinearLaunch& a) {
-  LinearLaunch usual = a;
-  usual.rows = kPinnedRows;
-  const std::unique_ptr<Plan> model = make_plan(handle, usual);
-  std::unique_ptr<Plan> plan = begin_plan(a);
-  set_shapes(*plan, a);
-  plan->algorithm = model->algorithm;
-  cublasLtMatmulHeuristicResult_t result = {};
-  const cublasStatus_t status =
-      cublasLtMatmulAlgoCheck(handle, plan->operation, plan->weight, plan->in, plan->out, plan->out,
-                              &plan->algorithm, &result);
-  if (status != CUBLAS_STATUS_SUCCESS || result.workspaceSize > 0) fail_no_product(a);
-  return plan;
-}
-
 }  // namespace
 
 struct GemmCublas::State {
@@ -133,8 +117,16 @@ struct GemmCublas::State {
   const Plan& plan(const LinearLaunch& a) {
     std::unique_ptr<Plan>& plan = plans[{a.type, a.outs, a.ins, a.out_stride, a.rows, a.epilogue,
                                          out_alignment(a), a.pinned}];
-    if (!plan) plan = a.pinned ? make_pinned_plan(handle, a) : make_plan(handle, a);
+    if (!plan) plan = make_plan(handle, a);
     return *plan;
+  }
+
+  void multiply(const LinearLaunch& a, Stream stream) {
+    const Plan& plan = this->plan(a);
+    const float keep = a.epilogue == Epilogue::AddTo ? 1 : 0;
+    SKALD_CUBLAS(cublasLtMatmul(handle, plan.operation, &a.scale, a.weight, plan.weight, a.in,
+                                plan.in, &keep, a.out, plan.out, a.out, plan.out, &plan.algorithm,
+                                workspace.as<void>(), kCublasWorkspaceBytes, stream));
   }
 
   cublasLtHandle_t handle = nullptr;
@@ -153,11 +145,16 @@ GemmCublas::~GemmCublas() = default;
 
 void GemmCublas::launch(const LinearLaunch& a, Stream stream) {
   check(!a.norm_weight && !a.bias && a.epilogue != Epilogue::Gated, "gemm_cublas is plain");
-  const Plan& plan = state_->plan(a);
-  const float keep = a.epilogue == Epilogue::AddTo ? 1 : 0;
-  SKALD_CUBLAS(cublasLtMatmul(state_->handle, plan.operation, &a.scale, a.weight, plan.weight, a.in,
-                              plan.in, &keep, a.out, plan.out, a.out, plan.out, &plan.algorithm,
-                              state_->workspace.as<void>(), kCublasWorkspaceBytes, stream));
+  if (!a.pinned) return state_->multiply(a, stream);
+  // The last piece has rows that nobody reads.
+  LinearLaunch piece = a;
+  piece.rows = kPinnedRows;
+  const DType out_type = a.epilogue == Epilogue::Store ? a.type : DType::F32;
+  for (int64_t first = 0; first < a.rows; first += kPinnedRows) {
+    piece.in = static_cast<const std::byte*>(a.in) + row_bytes(a.type, first * a.ins);
+    piece.out = static_cast<std::byte*>(a.out) + row_bytes(out_type, first * a.out_stride);
+    state_->multiply(piece, stream);
+  }
 }
 
 }  // namespace skald::cuda
