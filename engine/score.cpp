@@ -82,9 +82,11 @@ double log_sum_exp(std::span<const float> logits) {
 RowComparison compare_rows(std::span<const float> logits, std::span<const float> base,
                            int32_t target) {
   check(logits.size() == base.size(), "rows of one vocabulary are compared");
-  RowComparison result{score_row(logits, target), score_row(base, target),
-                       std::numeric_limits<double>::quiet_NaN()};
-  if (result.score.top < 0 || result.base.top < 0) return result;
+  RowComparison result{score_row(logits, target), score_row(base, target), 0};
+  if (std::isnan(result.score.logprob) || std::isnan(result.base.logprob)) {
+    result.divergence = std::numeric_limits<double>::quiet_NaN();
+    return result;
+  }
   const double log_total = log_sum_exp(logits), base_log_total = log_sum_exp(base);
   double sum = 0;
   for (size_t i = 0; i < logits.size(); ++i) {

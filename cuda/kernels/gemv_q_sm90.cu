@@ -5,8 +5,8 @@
 // bulk copy each, into a ring in shared memory, without waiting for the kernel ahead. Sixteen
 // consumer warps multiply on the tensor cores, 128 columns of the 16 weight rows at a time by up to
 // 8 activation rows. Codes are multiplied as whole numbers, scales are applied to sums of 16 or 32
-// products, in float32. A finisher warp adds up what the consumers leave of 16 weight rows and
-// writes results, while they are at the next: no meeting of the block in between. Activations are
+// products, in float32. Finisher warps add up what the consumers leave of 16 weight rows and write
+// results, while they are at the next: no meeting of the block in between. Activations are
 // f16 with a power of two for every 128, so that none overflows and what a 16-bit number held
 // before is kept. The order of every sum is fixed and the same for any number of rows.
 #include "cuda/kernels/built_for.h"
@@ -23,8 +23,9 @@ namespace skald::cuda {
 namespace {
 
 constexpr int kConsumerThreads = kWarps * 32;
-constexpr int kStagingThreads = kConsumerThreads + 32;  // and the finisher
-constexpr int kThreads = kStagingThreads + 32;          // and the producer
+constexpr int kFinishers = 2;
+constexpr int kStagingThreads = kConsumerThreads + kFinishers * 32;
+constexpr int kThreads = kStagingThreads + 32;  // and the producer
 // What passes between consumers and finisher: a ring of sets of partial sums.
 struct Sets {
   float* partials;  // [sets, warp, row, kPartialRow]
@@ -32,79 +33,72 @@ struct Sets {
   uint64_t *begun, *ready, *drained;
 };
 
-// Adds up the warps' shares and writes results out. For one warp: a lane has the results of weight
-// row lane % 16 for every second row.
-template <class T>
+// Adds up the warps' shares and writes results out. For one of kFinishers warps, which take turns
+// at groups: a lane has the results of weight row lane % 16 for every second row, kEach of them.
+template <class T, int kEach>
 __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& sets,
                        const float (*squares)[kWarps]) {
-  constexpr int kEach = kMostRows / 2, kTogether = 8;
+  constexpr int kTogether = 8;
   const int lane = static_cast<int>(threadIdx.x) % 32, weight_row = lane % tiles::kRows;
   const bool gated = a.epilogue == Epilogue::Gated;
-  const int warps = kWarps / layout.teams, first_row = lane / tiles::kRows;
+  const int warps = kWarps / layout.teams;
+  // Beyond the last row its results once more.
+  const auto row_of = [&](int i) { return min(lane / tiles::kRows + 2 * i, a.rows - 1); };
   float norms[kEach];
 #pragma unroll
   for (int i = 0; i < kEach; ++i) {
-    const int row = first_row + 2 * i;
     norms[i] = 1;
-    if (!a.norm_weight || row >= a.rows) continue;
+    if (!a.norm_weight) continue;
     float sum = 0;
 #pragma unroll
-    for (int warp = 0; warp < kWarps; ++warp) sum += squares[row][warp];
+    for (int warp = 0; warp < kWarps; ++warp) sum += squares[row_of(i)][warp];
     norms[i] = rsqrtf(sum / static_cast<float>(a.ins) + a.norm_eps);
   }
-  const float* partials = sets.partials + first_row * kPartialRow + weight_row;
-  for (Turn turn;; turn.next(layout.sets)) {
+  Turn turn;
+  turn.skip((static_cast<int>(threadIdx.x) - kConsumerThreads) / 32, layout.sets);
+  for (;; turn.skip(kFinishers, layout.sets)) {
     barrier_wait(&sets.begun[turn.slot], turn.lap & 1);
     const int group = sets.groups[turn.slot];
     if (group == kNoMore) break;
     const int64_t weight = int64_t{group} * tiles::kRows + weight_row;
     const bool inside = weight < a.outs;
     const float bias = a.bias && inside ? __ldg(a.bias + weight) : 0;
-    float old[kEach] = {}, sums[kEach] = {};
+    float old[kEach] = {}, sums[kEach][2] = {};
     if (a.epilogue == Epilogue::AddTo && inside) {
       const float* out = static_cast<const float*>(a.out) + weight;
 #pragma unroll
-      for (int i = 0; i < kEach; ++i) {
-        const int row = first_row + 2 * i;
-        if (row < a.rows) old[i] = __ldcg(out + row * a.out_stride);
-      }
+      for (int i = 0; i < kEach; ++i) old[i] = __ldcg(out + row_of(i) * a.out_stride);
     }
     barrier_wait(&sets.ready[turn.slot], turn.lap & 1);
-    const float* set = partials + turn.slot * layout.set_floats;
-#pragma unroll
-    for (int i = 0; i < kEach; ++i) {
-      const int row = first_row + 2 * i;
-      if (2 * i >= a.rows) break;
-      if (row < a.rows) {
-        float half[2] = {0, 0};
+    const float* set = sets.partials + turn.slot * layout.set_floats + weight_row;
 #pragma unroll 1
-        for (int warp = 0; warp < warps; warp += kTogether) {
+    for (int warp = 0; warp < warps; warp += kTogether) {
 #pragma unroll
-          for (int n = 0; n < kTogether; ++n) {
-            half[n % 2] += set[((warp + n) * a.rows + 2 * i) * kPartialRow];
-          }
+      for (int n = 0; n < kTogether; ++n) {
+#pragma unroll
+        for (int i = 0; i < kEach; ++i) {
+          sums[i][n % 2] += set[((warp + n) * a.rows + row_of(i)) * kPartialRow];
         }
-        sums[i] = (half[0] + half[1]) * norms[i] + bias;
       }
     }
     __syncwarp();
     if (lane == 0) barrier_arrive(&sets.drained[turn.slot]);
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
-      const int row = first_row + 2 * i;
-      if (2 * i >= a.rows) break;
-      const float up = gated ? __shfl_down_sync(~0u, sums[i], 1) : 0;
+      const float sum = (sums[i][0] + sums[i][1]) * norms[i] + bias;
+      const float up = gated ? __shfl_down_sync(~0u, sum, 1) : 0;
+      const int row = lane / tiles::kRows + 2 * i;
       if (row >= a.rows || !inside) continue;
       const int64_t at = row * a.out_stride + weight;
       if (gated) {
         if (lane % 2 == 0) {
           static_cast<T*>(a.out)[row * a.out_stride + weight / 2] =
-              from_float<T>(activate(sums[i], a.activation) * up);
+              from_float<T>(activate(sum, a.activation) * up);
         }
       } else if (a.epilogue == Epilogue::Store) {
-        static_cast<T*>(a.out)[at] = from_float<T>(sums[i]);
+        static_cast<T*>(a.out)[at] = from_float<T>(sum);
       } else {
-        static_cast<float*>(a.out)[at] = old[i] + a.scale * sums[i];
+        static_cast<float*>(a.out)[at] = old[i] + a.scale * sum;
       }
     }
   }
@@ -137,17 +131,26 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
   const int mine = min(a.rows - first, 2);  // of the rows of this lane's totals
   Turn turn, set;
   if (team > 0) set.next(layout.sets);
+  const auto begin = [&](int group) {
+    if (set.lap > 0) barrier_wait(drained + set.slot * 8, (set.lap - 1) & 1);
+    if (lane == 0) {
+      sets.groups[set.slot] = group;
+      barrier_arrive(&sets.begun[set.slot]);
+    }
+    __syncwarp();
+  };
   for (;;) {
     barrier_wait(full + turn.slot * 8, turn.lap & 1);
     const int group = group_at[first_slot + turn.slot];
-    if (warp == 0) {
-      if (set.lap > 0) barrier_wait(drained + set.slot * 8, (set.lap - 1) & 1);
-      if (lane == 0) {
-        sets.groups[set.slot] = group;
-        barrier_arrive(&sets.begun[set.slot]);
+    if (warp == 0) begin(group);
+    if (group == kNoMore) {
+      // Told to every finisher.
+      for (int i = kTeams; i < kFinishers && warp == 0; i += kTeams) {
+        set.skip(kTeams, layout.sets);
+        begin(group);
       }
+      break;
     }
-    if (group == kNoMore) break;
     float totals[4] = {};
 #pragma unroll 1
     for (int part = warp * kParts;;) {
@@ -201,7 +204,11 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (threadIdx.x >= kConsumerThreads) {
     wait_for_kernel_ahead();
     named_barrier<1, kStagingThreads>();
-    finish<T>(a, layout, sets, squares);
+    if (a.rows <= 2) {
+      finish<T, 1>(a, layout, sets, squares);
+    } else {
+      finish<T, kMostRows / 2>(a, layout, sets, squares);
+    }
     return;
   }
   const Activations activations = {a.rows,

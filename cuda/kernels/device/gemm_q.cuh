@@ -49,19 +49,12 @@ struct GemmShare {
   int first_group, groups;  // of weight rows
   int row_tile;
   int first_record, records;
-  int start;  // of these, the first: blocks side by side do not all ask for the same activations
   __device__ explicit GemmShare(const GemmQPlan& plan)
       : first_group(static_cast<int>(blockIdx.z) * plan.tile_groups),
         groups(min(plan.tile_groups, plan.groups - first_group)),
         row_tile(static_cast<int>(blockIdx.y)),
         first_record(plan.records * static_cast<int>(blockIdx.x) / plan.splits),
-        records(plan.records * (static_cast<int>(blockIdx.x) + 1) / plan.splits - first_record),
-        start(static_cast<int>(blockIdx.z) % records) {}
-
-  // The i-th.
-  __device__ int record(int i) const {
-    return first_record + (start + i < records ? start + i : start + i - records);
-  }
+        records(plan.records * (static_cast<int>(blockIdx.x) + 1) / plan.splits - first_record) {}
 };
 
 template <class F>
@@ -71,7 +64,7 @@ __device__ void fetch_weights(const LinearLaunch& a, const GemmQPlan& plan, cons
   const char* weight = static_cast<const char*>(a.weight);
   RingTurn turn;
   for (int i = 0; i < share.records; ++i, turn.next(plan.weight_slots)) {
-    const int record = share.record(i);
+    const int record = share.first_record + i;
     if (turn.lap > 0) barrier_wait(&ring.empty[turn.slot], (turn.lap - 1) & 1);
     if (elect_lane()) {
       barrier_expect_bytes(&ring.full[turn.slot],
@@ -97,7 +90,7 @@ __device__ void fetch_activations(const LinearLaunch& a, const GemmQPlan& plan,
   RingTurn turn;
   wait_for_kernel_ahead();
   for (int i = 0; i < share.records * kChunks; ++i, turn.next(plan.activation_slots)) {
-    const int chunk = share.record(i / kChunks) * kChunks + i % kChunks;
+    const int chunk = share.first_record * kChunks + i;
     if (turn.lap > 0) barrier_wait(&ring.empty[turn.slot], (turn.lap - 1) & 1);
     if (elect_lane()) {
       barrier_expect_bytes(&ring.full[turn.slot], kChunkBytes<kRows>);
@@ -205,8 +198,9 @@ __device__ void store_results(const LinearLaunch& a, int64_t row, int64_t out, i
   }
 }
 
-// The cluster's sums lie in its blocks' shared memory, [kRows, pitch] each. A lane has four weight
-// rows, a warp several activation rows at a time, so that what they read is under way together.
+// The cluster's sums lie in its blocks' shared memory, [kRows, pitch] each, of which each block
+// adds up some rows. A warp takes 128 weight rows of an activation row, several of these at a time,
+// so that what they read is under way together.
 template <int kRows>
 __device__ void finish(const LinearLaunch& a, const GemmQPlan& plan, const GemmShare& share,
                        float* sums, int pitch) {
@@ -217,53 +211,56 @@ __device__ void finish(const LinearLaunch& a, const GemmQPlan& plan, const GemmS
                                                        plan.cols * plan.row_tiles * kRows * 2) +
                         first_row;
   const int rows = min(kRows, a.rows - first_row);
-  const int end = rows * (rank + 1) / plan.splits;
-  for (int four = lane; four < share.groups * (tiles::kRows / 4); four += 32) {
-    const int64_t out = int64_t{share.first_group} * tiles::kRows + four * 4;
-    const int count = static_cast<int>(min(int64_t{4}, a.outs - out));
-    if (count <= 0) break;
-    float bias[4] = {};
+  const int first = rows * rank / plan.splits, end = rows * (rank + 1) / plan.splits;
+  const int64_t first_out = int64_t{share.first_group} * tiles::kRows;
+  const bool two = share.groups > 8;  // times 128 weight rows
+  const int items = (end - first) << two;
+  for (int item = warp; item < items; item += plan.warps * kTogether) {
+    float x[kTogether][4] = {}, old[kTogether][4] = {}, scale[kTogether] = {};
+    int row[kTogether], four[kTogether], count[kTogether];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      if (a.bias && i < count) bias[i] = a.bias[out + i];
+    for (int r = 0; r < kTogether; ++r) {
+      const int mine = item + r * plan.warps;
+      row[r] = first + (mine >> two);
+      four[r] = (two ? mine % 2 * 32 : 0) + lane;
+      const int64_t left = min(int64_t{4}, a.outs - first_out - four[r] * 4);
+      const bool valid = mine < items && four[r] < share.groups * (tiles::kRows / 4);
+      count[r] = valid ? static_cast<int>(left) : 0;
+      if (count[r] <= 0) continue;
+      scale[r] = scales[row[r]];
+      if (a.epilogue != Epilogue::AddTo) continue;
+      const float* from = static_cast<const float*>(a.out) + (first_row + row[r]) * a.out_stride +
+                          first_out + four[r] * 4;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        if (i < count[r]) old[r][i] = __ldcg(from + i);
+      }
     }
-    for (int first = rows * rank / plan.splits + warp; first < end;
-         first += plan.warps * kTogether) {
-      float x[kTogether][4] = {}, old[kTogether][4] = {}, scale[kTogether];
-#pragma unroll
-      for (int r = 0; r < kTogether; ++r) {
-        const int row = min(first + r * plan.warps, end - 1);
-        scale[r] = scales[row];
-        if (a.epilogue != Epilogue::AddTo) continue;
-        const float* from = static_cast<const float*>(a.out) + (first_row + row) * a.out_stride;
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          if (i < count) old[r][i] = __ldcg(from + out + i);
-        }
-      }
 #pragma unroll 2
-      for (int block = 0; block < plan.splits; ++block) {
-        const float* from = of_block(sums, block) + four * 4;
-#pragma unroll
-        for (int r = 0; r < kTogether; ++r) {
-          const int row = min(first + r * plan.warps, end - 1);
-          const float4 part = *reinterpret_cast<const float4*>(from + row * pitch);
-          x[r][0] += part.x, x[r][1] += part.y, x[r][2] += part.z, x[r][3] += part.w;
-        }
-      }
+    for (int block = 0; block < plan.splits; ++block) {
+      const float* from = of_block(sums, block);
 #pragma unroll
       for (int r = 0; r < kTogether; ++r) {
-        const int row = first + r * plan.warps;
-        if (row >= end) break;
+        if (count[r] <= 0) continue;
+        const float4 part = *reinterpret_cast<const float4*>(from + row[r] * pitch + four[r] * 4);
+        x[r][0] += part.x, x[r][1] += part.y, x[r][2] += part.z, x[r][3] += part.w;
+      }
+    }
 #pragma unroll
-        for (int i = 0; i < 4; ++i) x[r][i] = a.scale * (x[r][i] * scale[r] + bias[i]) + old[r][i];
-        if (a.epilogue != Epilogue::Store && a.epilogue != Epilogue::Gated) {
-          store_results<float>(a, first_row + row, out, count, x[r]);
-        } else if (a.type == DType::BF16) {
-          store_results<Bf16>(a, first_row + row, out, count, x[r]);
-        } else {
-          store_results<Half>(a, first_row + row, out, count, x[r]);
-        }
+    for (int r = 0; r < kTogether; ++r) {
+      if (count[r] <= 0) continue;
+      const int64_t out = first_out + four[r] * 4;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const float bias = a.bias && i < count[r] ? a.bias[out + i] : 0;
+        x[r][i] = a.scale * (x[r][i] * scale[r] + bias) + old[r][i];
+      }
+      if (a.epilogue != Epilogue::Store && a.epilogue != Epilogue::Gated) {
+        store_results<float>(a, first_row + row[r], out, count[r], x[r]);
+      } else if (a.type == DType::BF16) {
+        store_results<Bf16>(a, first_row + row[r], out, count[r], x[r]);
+      } else {
+        store_results<Half>(a, first_row + row[r], out, count[r], x[r]);
       }
     }
   }

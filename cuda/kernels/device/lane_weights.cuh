@@ -47,32 +47,17 @@ __device__ void half_pairs(const LaneCodes<tiles::Codes1<tiles::TwoBits<kFirstBi
   pairs[1] = masked(word, 0x000c000c, kThousands);
 }
 
-// The bits of pair p of the plane that has a code's upper bits, moved up by `to`.
-template <int kFirstBit>
-__device__ uint32_t upper(const LaneCodes<tiles::TwoBits<kFirstBit>>& plane, int unit, int half,
-                          int p, int to) {
-  const uint32_t word = plane.word(unit, half);
-  const int from = unit % 2 * 8 + p * 2;
-  return masked(from >= to ? word >> (from - to) : word << (to - from), 0x00030003u << to,
-                kThousands);
-}
-template <int kFirstBit>
-__device__ uint32_t upper(const LaneCodes<tiles::OneBit<kFirstBit>>& plane, int unit, int half,
-                          int p, int to) {
-  const uint32_t word = half ? plane.w.y : plane.w.x;
-  const int from = unit * 4 + p;
-  return masked(from >= to ? word >> (from - to) : word << (to - from), 0x00010001u << to,
-                kThousands);
-}
 template <class Low, class High, int kBits>
 __device__ void half_pairs(const LaneCodes<tiles::Codes2<Low, High, kBits>>& codes, int unit,
                            int half, int m, uint32_t (&pairs)[2]) {
   constexpr bool kFour = Low::kOddScale == 16;
+  constexpr uint32_t kUpper = LaneCodes<High>::kMask;
   const uint32_t word = codes.low.word(unit, half) >> (kFour ? 8 * m : unit % 2 * 8 + 4 * m);
+  const uint32_t upper = codes.high.moved(unit, half, m);
   pairs[0] =
-      masked(word, kFour ? 0x000f000f : 0x00030003, upper(codes.high, unit, half, 2 * m, kBits));
+      masked(word, kFour ? 0x000f000f : 0x00030003, masked(upper, kUpper << kBits, kThousands));
   pairs[1] = masked(word, kFour ? 0x00f000f0 : 0x000c000c,
-                    upper(codes.high, unit, half, 2 * m + 1, kBits + (kFour ? 4 : 2)));
+                    masked(upper, kUpper << (2 * kBits), kThousands));
 }
 
 // Bytes.

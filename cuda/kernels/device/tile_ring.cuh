@@ -13,7 +13,7 @@ namespace skald::cuda {
 inline constexpr int kPartialRow = 20;  // floats: 16, and no bank twice
 inline constexpr int kTileCols = kWarps * tiles::kPartCols;
 inline constexpr int kFewestSlots = 3, kUsualSlots = 4, kMostSlots = 12;
-inline constexpr int kMostSets = 4;  // of partial sums
+inline constexpr int kMostSets = 4;  // of partial sums; each has one team and one finisher
 
 // Where a group has few tiles, two teams of 8 warps take turns at groups, and a warp takes two
 // parts of a tile: half as many partial sums and meetings. Each has half of the ring: copies arrive
@@ -22,7 +22,7 @@ inline constexpr int kMostSets = 4;  // of partial sums
 inline constexpr int kMostTeams = 2, kMostTeamTiles = 2;
 
 // See gemv_sm90: more than half of the shared memory, and little enough for attention beside it.
-inline constexpr int kBlockBytes = 160 * 1024;
+inline constexpr int kBlockBytes = 176 * 1024;
 inline constexpr int kMostBlockBytes = 226 * 1024;
 
 // Shared memory: the ring, sets of partial sums, the activations, their scales (a part's 8 rows
@@ -41,8 +41,9 @@ struct Layout {
 };
 
 template <class F>
-Layout layout_for(const LinearLaunch& a, int blocks) {
+Layout layout_of_teams(const LinearLaunch& a, int blocks, int teams) {
   Layout layout;
+  layout.teams = teams;
   layout.records = static_cast<int>((a.ins + F::kRecordCols - 1) / F::kRecordCols);
   layout.parts = layout.records * F::kParts;
   layout.record_bytes = F::kRecordBytes;
@@ -54,9 +55,8 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
   layout.groups_each = each < kFewGroups ? each : each * 3 / 4;
 
   layout.tiles = (layout.parts + kWarps - 1) / kWarps;
-  layout.teams = layout.tiles <= kMostTeamTiles ? kMostTeams : 1;
-  layout.sets = a.rows <= 4 || layout.teams > 1 ? kMostSets : kMostSets / 2;
-  layout.set_floats = kWarps / layout.teams * a.rows * kPartialRow;
+  layout.sets = a.rows <= 4 || teams > 1 ? kMostSets : kMostSets / 2;
+  layout.set_floats = kWarps / teams * a.rows * kPartialRow;
   const int partials = layout.sets * layout.set_floats * 4;
   layout.activation_row = layout.parts * tiles::kPartCols + 32;
   const int64_t activations = int64_t{a.rows} * layout.activation_row * 2;
@@ -68,18 +68,23 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
   const int64_t slots = ((usual ? kBlockBytes : kMostBlockBytes) - others) / layout.slot_bytes;
   layout.slots = static_cast<int>(std::clamp<int64_t>(slots, 0, kMostSlots));
   layout.enough = layout.slots >= kFewestSlots;
-  if (layout.teams > 1 && layout.slots < kUsualSlots) {
-    layout.sets /= layout.teams;
-    layout.set_floats *= layout.teams;
-    layout.teams = 1;
-  }
-  layout.slots /= layout.teams;
-  layout.partials_at = layout.slots * layout.teams * layout.slot_bytes;
+  layout.slots /= teams;
+  layout.partials_at = layout.slots * teams * layout.slot_bytes;
   layout.activations_at = layout.partials_at + partials;
   layout.scales_at = static_cast<int>(layout.activations_at + activations);
   layout.sums_at = layout.scales_at + scales;
   layout.bytes = layout.sums_at + sums;
   return layout;
+}
+
+// The order of sums follows from the number of teams, so this must not depend on the rows.
+template <class F>
+Layout layout_for(const LinearLaunch& a, int blocks) {
+  LinearLaunch most = a;
+  most.rows = kMostRows;
+  const Layout two = layout_of_teams<F>(most, blocks, kMostTeams);
+  const bool fits = two.tiles <= kMostTeamTiles && two.slots * kMostTeams >= kUsualSlots;
+  return layout_of_teams<F>(a, blocks, fits ? kMostTeams : 1);
 }
 
 // A place in the ring, and how often it was passed.

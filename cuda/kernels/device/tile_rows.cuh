@@ -143,7 +143,7 @@ __device__ void store_items(const Activations& to, const Item (&items)[kItems],
 // they are multiplied by the weights alone; the finisher multiplies by what all have in common.
 template <class F, class T, bool kNormed>
 struct Stage {
-  static constexpr int kInFlight = 2;  // see run()
+  static constexpr int kInFlight = 4, kTogether = 2;
   using In = std::conditional_t<kNormed, float, T>;
   const LinearLaunch& a;
   const Activations& to;
@@ -163,19 +163,14 @@ struct Stage {
     LaneEight eights[kInFlight];
   };
 
-  __device__ int four_of(int turn) const {
-    return (turn * kWarps + warp) * 64 + lane / 4 * 8 + lane % 4;
-  }
-  __device__ void load_weights(LaneEight (&weights)[kInFlight], Place place) const {
+  __device__ int four_of(int item) const { return item * 64 + lane / 4 * 8 + lane % 4; }
+  __device__ void load_weights(LaneEight& weights, int item) const {
 #pragma unroll
-    for (int i = 0; i < kInFlight; ++i, place.next(turns)) {
-#pragma unroll
-      for (int n = 0; n < 2; ++n) {
-        const int at = four_of(place.turn) + 4 * n;
-        weights[i].x[n] = {};
-        if (place.row < a.rows && at < fours) {
-          weights[i].x[n] = __ldg(reinterpret_cast<const float4*>(a.norm_weight) + at);
-        }
+    for (int n = 0; n < 2; ++n) {
+      const int at = four_of(item) + 4 * n;
+      weights.x[n] = {};
+      if (at < fours) {
+        weights.x[n] = __ldg(reinterpret_cast<const float4*>(a.norm_weight) + at);
       }
     }
   }
@@ -187,50 +182,75 @@ struct Stage {
       const In* row = static_cast<const In*>(a.in) + place.row * a.ins;
 #pragma unroll
       for (int n = 0; n < 2; ++n) {
-        const int at = four_of(place.turn) + 4 * n;
+        const int at = four_of(item) + 4 * n;
         batch.eights[i].x[n] = {};
         if (place.row < a.rows && at < fours) batch.eights[i].x[n] = load_four(row, at);
       }
     }
   }
+
+  // Of the items from the i-th of a batch on; `sum` is of the squares of a row that is not
+  // complete.
+  template <int kItems>
+  __device__ void store(Batch& batch, int i, LaneEight (&weights)[kTogether], float& sum) const {
+    float squared[kItems] = {};
+    if (kNormed) {
+#pragma unroll
+      for (int k = 0; k < kItems; ++k) {
+        // The first two are there from before the wait. Where a warp has one item of a row they are
+        // those of all.
+        if (turns > 1 &&
+            batch.of[i + k].row * turns * kWarps + batch.of[i + k].at >= kTogether * kWarps) {
+          load_weights(weights[k], batch.of[i + k].at);
+        }
+#pragma unroll
+        for (int n = 0; n < 2; ++n) {
+          float4& x = batch.eights[i + k].x[n];
+          const float4& w = weights[k].x[n];
+          squared[k] += squares(x);
+          x = {x.x * w.x, x.y * w.y, x.z * w.z, x.w * w.w};
+        }
+      }
+    }
+    Item of[kItems];
+#pragma unroll
+    for (int k = 0; k < kItems; ++k) of[k] = batch.of[i + k];
+    store_items<F, kItems>(to, of, batch.eights + i);
+    if (kNormed) {
+#pragma unroll
+      for (int k = 0; k < kItems; ++k) {
+        sum += squared[k];
+        if (of[k].at < (turns - 1) * kWarps || of[k].row >= a.rows) continue;
+        sum = warp_sum(sum);
+        if (lane == 0) to.squares[of[k].row][warp] = sum;
+        sum = 0;
+      }
+    }
+  }
+
   __device__ void run() const {
     Batch now, next;
     Place place;
-    LaneEight weights[kInFlight];
+    LaneEight weights[kTogether];
     float sum = 0;
-    if (kNormed) load_weights(weights, place);
+    if (kNormed) {
+      load_weights(weights[0], warp);
+      load_weights(weights[1], turns > 1 ? kWarps + warp : warp);
+    }
     wait_for_kernel_ahead();
     load(now, place);
 #pragma unroll 1
     for (int first = 0; first < items; first += kInFlight) {
-      const Place ahead = place;
       if (first + kInFlight < items) load(next, place);
-      if (kNormed) {
-#pragma unroll
-        for (int i = 0; i < kInFlight; ++i) {
-          if (first + i >= items) break;
-#pragma unroll
-          for (int n = 0; n < 2; ++n) {
-            float4& x = now.eights[i].x[n];
-            const float4& w = weights[i].x[n];
-            sum += squares(x);
-            x = {x.x * w.x, x.y * w.y, x.z * w.z, x.w * w.w};
-          }
-          if (now.of[i].at >= (turns - 1) * kWarps) {
-            sum = warp_sum(sum);
-            if (lane == 0) to.squares[now.of[i].row][warp] = sum;
-            sum = 0;
-          }
-        }
+      if (items == 1) {
+        store<1>(now, 0, weights, sum);
+        break;
       }
-      if (first + 1 < items) {
-        store_items<F, kInFlight>(to, now.of, now.eights);
-      } else {
-        const Item last[1] = {now.of[0]};
-        store_items<F, 1>(to, last, now.eights);
+#pragma unroll
+      for (int i = 0; i < kInFlight; i += kTogether) {
+        if (first + i < items) store<kTogether>(now, i, weights, sum);
       }
       now = next;
-      if (kNormed && first + kInFlight < items) load_weights(weights, ahead);
     }
   }
 };
