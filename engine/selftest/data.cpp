@@ -179,8 +179,11 @@ ProductData make_data(const ProductCase& c, uint64_t seed) {
   const bool rounded = c.ending == Ending::Store || gated;
   const double roundings =
       (c.norm ? 1 : 0) + (rounded ? 1 : 0) + (c.bias && rounded ? 1 : 0) + (gated ? 4 : 0);
-  const double numbers = std::min(static_cast<double>(data.expected.values.size()),
-                                  c.norm ? static_cast<double>(c.ins * c.rows) : 1e9);
+  // All results share the errors of normed activations; weights of one block may share an offset,
+  // so that what its activations are off by counts as one number.
+  const double normed = static_cast<double>(c.ins * c.rows) / info(c.type).block_elems;
+  const double numbers =
+      std::min(static_cast<double>(data.expected.values.size()), c.norm ? normed : 1e9);
   data.expected.bound = rounding_bound(c.in_type(), roundings, numbers, sums_bound(c.in_type()));
   return data;
 }

@@ -329,7 +329,7 @@ TEST_CASE("the plan counts experts' rows, of which a step has several for each t
 TEST_CASE("CUDA says that it has no kernel for experts") {
   const Model model = random_llama({.experts = {8, 2, 512, true, {}}});
   CHECK(error_text([&] { cuda::fuse_program(model.program()); }, Exit::Failed) ==
-        "CUDA has no kernel for routed experts, which op 11 of this model, experts, needs; use "
+        "CUDA has no kernel for routed experts, which op 11 of this model needs; use "
         "--device cpu");
 }
 
