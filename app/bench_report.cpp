@@ -23,8 +23,10 @@ double per_second(double amount, const BenchResult& r) { return amount / r.mean_
 }  // namespace
 
 std::string BenchCase::name() const {
-  return concat(scored ? "sc" : prompt ? "pp" : "tg", tokens,
-                sequences > 1 && !scored ? concat(" b", sequences) : "",
+  return concat(scored   ? "sc"
+                : prompt ? "pp"
+                         : "tg",
+                tokens, sequences > 1 && !scored ? concat(" b", sequences) : "",
                 depth ? concat(" @ d", depth) : "");
 }
 

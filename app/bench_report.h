@@ -11,8 +11,8 @@
 namespace skald {
 
 // One line of the result: `tokens` as a prompt, or one after the other, after `depth` others. In
-// each of several `sequences` at once, where a prompt has one. `scored`: prompts, as many of them as
-// fill a step or more, every token of which is scored, as perplexity does.
+// each of several `sequences` at once, where a prompt has one. `scored`: prompts, as many of them
+// as fill a step or more, every token of which is scored, as perplexity does.
 struct BenchCase {
   bool prompt;
   int64_t tokens, depth, sequences = 1;

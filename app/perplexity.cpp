@@ -233,8 +233,7 @@ void add_perplexity(CLI::App& program, Action& chosen) {
       ->check(not_empty())
       ->group("Measure");
   add_run_flags(*command, flags->model);
-  command
-      ->add_option("--devices", flags->devices, "Several GPUs, which share the chunks: 0,1,2")
+  command->add_option("--devices", flags->devices, "Several GPUs, which share the chunks: 0,1,2")
       ->type_name("N,N")
       ->check(not_empty())
       ->group(kChangesSpeed);

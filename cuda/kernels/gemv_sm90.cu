@@ -23,6 +23,7 @@
 #include "cuda/kernels/device/mma.cuh"
 #include "cuda/kernels/device/number.cuh"
 #include "cuda/kernels/device/ptx.cuh"
+#include "cuda/kernels/device/shares.cuh"
 #include "cuda/kernels/linear.h"
 
 namespace skald::cuda {
@@ -57,11 +58,7 @@ struct Layout {
 Layout layout_for(const LinearLaunch& a, int blocks) {
   Layout layout;
   layout.groups = static_cast<int>((a.outs + kTileRows - 1) / kTileRows);
-  // Some multiprocessors get a tenth more of the memory's bandwidth than others. Where a block has
-  // few groups, one is too much to hand over.
-  constexpr int kFewGroups = 8;
-  const int each = layout.groups / blocks;
-  layout.groups_each = each < kFewGroups ? each : each * 3 / 4;
+  layout.groups_each = groups_of_each(layout.groups, blocks);
   layout.partial_rows = a.rows <= 8 ? 8 : kMostRows;
   layout.activation_row = static_cast<int>(a.ins) + 32;
   const int partials = 2 * kConsumerWarps * kTileRows * layout.partial_rows * 4;
@@ -74,51 +71,6 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
   layout.bytes = static_cast<int>(layout.partials_at + others);
   return layout;
 }
-
-// A place in the ring, and how often it was passed.
-struct Turn {
-  int slot = 0;
-  unsigned lap = 0;
-  __device__ void next(int slots) {
-    if (++slot == slots) {
-      slot = 0;
-      ++lap;
-    }
-  }
-};
-
-// What consumers are told of a slot's tile: which group of weight rows it begins.
-constexpr int kNoMore = -1;
-
-// The groups that a block multiplies, one after the other: its own, then what the ticket gives.
-struct Groups {
-  int taken = 0;
-  unsigned ticket = 0;  // in lane 0, asked for one group ahead of its use
-
-  // For whole warps.
-  __device__ int next(const LinearLaunch& a, const Layout& layout) {
-    const int own = layout.groups_each, shared = own * static_cast<int>(gridDim.x);
-    int group = static_cast<int>(blockIdx.x) * own + taken;
-    if (own == 0 && taken == 0) draw(a);
-    if (taken >= own) {
-      const int drawn = static_cast<int>(__shfl_sync(~0u, ticket, 0));
-      group = shared + drawn;
-      if (group >= layout.groups) {
-        // Each block draws one that is too high. The last of these leaves the ticket as it was.
-        const int last = layout.groups - shared + static_cast<int>(gridDim.x) - 1;
-        if (drawn == last && threadIdx.x % 32 == 0) *a.ticket = 0;
-        return kNoMore;
-      }
-    }
-    if (++taken >= own) draw(a);
-    return group;
-  }
-
- private:
-  __device__ void draw(const LinearLaunch& a) {
-    if (threadIdx.x % 32 == 0) ticket = atomicAdd(a.ticket, 1u);
-  }
-};
 
 // For one warp. One lane issues all copies: it has to be the same for the compiler to see that a
 // copy's operands are uniform, else each takes a loop over the lanes that costs more than the copy.

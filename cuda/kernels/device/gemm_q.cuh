@@ -10,6 +10,7 @@
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/mma.cuh"
+#include "cuda/kernels/device/shares.cuh"
 #include "cuda/kernels/device/wgmma.cuh"
 #include "cuda/kernels/gemm_q.h"
 
@@ -26,18 +27,6 @@ inline constexpr int kMostGroups = kRows == 128 ? 12 : 16;
 
 template <int kRows>
 inline constexpr int kChunkBytes = kRows* kChunkCols * 2;
-
-// A place in a ring, and how often it was passed.
-struct RingTurn {
-  int slot = 0;
-  unsigned lap = 0;
-  __device__ void next(int slots) {
-    if (++slot == slots) {
-      slot = 0;
-      ++lap;
-    }
-  }
-};
 
 struct GemmRing {
   char* slots;
@@ -62,7 +51,7 @@ __device__ void fetch_weights(const LinearLaunch& a, const GemmQPlan& plan, cons
                               const GemmRing& ring) {
   const uint64_t policy = plan.row_tiles == 1 ? evict_first_policy() : evict_normal_policy();
   const char* weight = static_cast<const char*>(a.weight);
-  RingTurn turn;
+  Turn turn;
   for (int i = 0; i < share.records; ++i, turn.next(plan.weight_slots)) {
     const int record = share.first_record + i;
     if (turn.lap > 0) barrier_wait(&ring.empty[turn.slot], (turn.lap - 1) & 1);
@@ -87,7 +76,7 @@ __device__ void fetch_activations(const LinearLaunch& a, const GemmQPlan& plan,
   const uint64_t policy = evict_normal_policy();
   const char* rows =
       static_cast<const char*>(a.workspace) + share.row_tile * (plan.cols * kRows * 2);
-  RingTurn turn;
+  Turn turn;
   wait_for_kernel_ahead();
   for (int i = 0; i < share.records * kChunks; ++i, turn.next(plan.activation_slots)) {
     const int chunk = share.first_record * kChunks + i;
@@ -115,7 +104,7 @@ __device__ void multiply(float (&sums)[kRows / 2], const GemmQPlan& plan, const 
   constexpr int kEach = kChunkCols / 16, kChunkBatches = kEach / kBatch;
   constexpr int kLag = (kDepth - 2) / kChunkBatches + 1;  // chunks that may still be read
   uint32_t a[kDepth][kBatch][4];
-  RingTurn weight_turn, turn, done;
+  Turn weight_turn, turn, done;
   int chunks = 0;
   uint32_t rows = 0;
 #pragma unroll

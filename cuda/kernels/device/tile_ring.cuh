@@ -1,10 +1,10 @@
-// How gemv_q_sm90 divides its shared memory, which block multiplies which groups of weight rows,
-// and the warp that fetches their tiles.
+// How gemv_q_sm90 divides its shared memory, and the warp that fetches tiles.
 #pragma once
 
 #include <algorithm>
 
 #include "cuda/kernels/device/ptx.cuh"
+#include "cuda/kernels/device/shares.cuh"
 #include "cuda/kernels/device/tile_rows.cuh"
 #include "cuda/kernels/linear.h"
 
@@ -50,9 +50,7 @@ Layout layout_of_teams(const LinearLaunch& a, int blocks, int teams) {
   layout.tile_records = std::min(layout.records, kTileCols / F::kRecordCols);
   layout.slot_bytes = (layout.tile_records * F::kRecordBytes + 127) / 128 * 128;
   layout.groups = static_cast<int>((a.outs + tiles::kRows - 1) / tiles::kRows);
-  constexpr int kFewGroups = 8;
-  const int each = layout.groups / blocks;
-  layout.groups_each = each < kFewGroups ? each : each * 3 / 4;
+  layout.groups_each = groups_of_each(layout.groups, blocks);
 
   layout.tiles = (layout.parts + kWarps - 1) / kWarps;
   layout.sets = a.rows <= 4 || teams > 1 ? kMostSets : kMostSets / 2;
@@ -86,57 +84,6 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
   const bool fits = two.tiles <= kMostTeamTiles && two.slots * kMostTeams >= kUsualSlots;
   return layout_of_teams<F>(a, blocks, fits ? kMostTeams : 1);
 }
-
-// A place in the ring, and how often it was passed.
-struct Turn {
-  int slot = 0;
-  unsigned lap = 0;
-  __device__ void next(int slots) {
-    if (++slot == slots) {
-      slot = 0;
-      ++lap;
-    }
-  }
-  // At most as many as there are.
-  __device__ void skip(int count, int slots) {
-    slot += count;
-    if (slot >= slots) {
-      slot -= slots;
-      ++lap;
-    }
-  }
-};
-
-inline constexpr int kNoMore = -1;
-
-// The groups that a block multiplies, one after the other: its own, then what the ticket gives.
-struct Groups {
-  int taken = 0;
-  unsigned ticket = 0;  // in lane 0, asked for one group ahead of its use
-
-  // For whole warps.
-  __device__ int next(const LinearLaunch& a, const Layout& layout) {
-    const int own = layout.groups_each, shared = own * static_cast<int>(gridDim.x);
-    int group = static_cast<int>(blockIdx.x) * own + taken;
-    if (own == 0 && taken == 0) draw(a);
-    if (taken >= own) {
-      const int drawn = static_cast<int>(__shfl_sync(~0u, ticket, 0));
-      group = shared + drawn;
-      if (group >= layout.groups) {
-        const int last = layout.groups - shared + static_cast<int>(gridDim.x) - 1;
-        if (drawn == last && threadIdx.x % 32 == 0) *a.ticket = 0;
-        return kNoMore;
-      }
-    }
-    if (++taken >= own) draw(a);
-    return group;
-  }
-
- private:
-  __device__ void draw(const LinearLaunch& a) {
-    if (threadIdx.x % 32 == 0) ticket = atomicAdd(a.ticket, 1u);
-  }
-};
 
 // For one warp; one lane issues all copies, always the same.
 __device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* ring, int* group_at,
