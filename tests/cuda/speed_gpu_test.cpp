@@ -1,5 +1,5 @@
 // Speeds that no command shows, of the 8B shape in bf16 with random weights; not part of a usual
-// run: skald_gpu_tests "[speed]".
+// run: skald_gpu_tests "[.speed]".
 #include <chrono>
 #include <cstdio>
 
