@@ -21,6 +21,11 @@ PromptCache::PromptCache(const PromptCacheFlags& flags, const OpenedModel& opene
     if (flags_.read_only) tell("is not there or empty");
     return;
   }
+  if (!file_->note().empty() && !flags_.read_only) {
+    fail(Exit::Failed, printable(flags_.path),
+         ": holds a conversation of skald chat, which would be lost; name another file, or only "
+         "read it, with --prompt-cache-ro");
+  }
   if (!file_->problem().empty()) {
     tell(file_->problem());
   } else if (file_->key() != key_) {

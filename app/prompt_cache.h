@@ -1,6 +1,7 @@
 // --prompt-cache FILE: the cache of a prompt, kept for the next run that begins with the same
 // tokens. What another model, other settings or another kind of machine computed, and what is
-// damaged, is told on stderr, not used, and replaced; a file that is no such cache is an error.
+// damaged, is told on stderr, not used, and replaced; a file that is no such cache is an error, and
+// so is writing to a saved conversation.
 #pragma once
 
 #include <cstdint>

@@ -118,6 +118,24 @@ TEST_CASE("a file that is no prompt cache is an error and stays as it was") {
   CHECK(read_file(cached.path) == "my only copy of something");
 }
 
+TEST_CASE("a saved conversation is no place for a prompt cache, but may serve as one") {
+  const Cached cached;
+  const Outcome chat = skald({"chat", small_gguf(), "--chat-template", "chatml", "-n", "8",
+                              "--temp", "0", "--session", cached.path},
+                             "hello\n");
+  CAPTURE(chat.err);
+  REQUIRE(chat.code == 0);
+  const std::string saved = read_file(cached.path);
+  const Outcome outcome = cached.run(kStory);
+  CHECK(outcome.code == 1);
+  CHECK(has(outcome.err, "holds a conversation of skald chat"));
+  CHECK(read_file(cached.path) == saved);
+  const Outcome reading = cached.run(kStory, {"--prompt-cache-ro"});
+  CHECK(reading.code == 0);
+  report(reading, kStory);
+  CHECK(read_file(cached.path) == saved);
+}
+
 TEST_CASE("a prompt cache that cannot be written is told before anything is computed") {
   Cached cached;
   cached.path = (cached.folder.path() / "none" / "cache").string();
