@@ -8,6 +8,8 @@
 #include "app/chat_flags.h"
 #include "app/chat_program.h"
 #include "app/commands.h"
+#include "app/constraint.h"
+#include "app/constraint_flags.h"
 #include "app/device.h"
 #include "app/help.h"
 #include "app/open.h"
@@ -29,6 +31,7 @@ struct ChatCommandFlags {
   ChatSettings settings;
   std::vector<std::string> stops;
   std::string session, context_full = "ask";
+  ConstraintFlags constraint;
   bool no_history = false, hide_thinking = false, raw = false, stats = false;
 };
 
@@ -63,6 +66,8 @@ int chat(ChatCommandFlags& flags) {
   if (!flags.path.empty()) flags.model.model = flags.path;
   if (!flags.session.empty()) check_writable(flags.session);  // before a model takes its time
 
+  const std::optional<grammar::Rules> rules = constraint_rules(flags.constraint);
+
   ScreenOptions look;
   look.interactive = stdin_is_terminal() && StandardOutput().is_terminal();
   look.raw = flags.raw;
@@ -78,6 +83,10 @@ int chat(ChatCommandFlags& flags) {
   sampling_params(flags.settings.sampling, opened.model.config.vocab);
   draw_seed(flags.settings);
   const std::unique_ptr<Executor> executor = make_executor(opened.model, flags.model.run, device);
+
+  std::shared_ptr<grammar::Masks> masks;
+  if (rules)
+    masks = constraint_masks(*rules, constraint_vocabulary(*tokens.tokenizer, tokens.stop_ids));
 
   Dialogue dialogue({*executor, *tokens.tokenizer, chat_template, tokens.stop_ids,
                      template_variables(flags.chat)});
@@ -106,7 +115,8 @@ int chat(ChatCommandFlags& flags) {
                        .executor = *executor,
                        .terminal = terminal ? &*terminal : nullptr,
                        .history = screen.interactive() ? &history : nullptr,
-                       .session = session ? &*session : nullptr},
+                       .session = session ? &*session : nullptr,
+                       .masks = masks},
                       flags.settings);
   program.stops = flags.stops;
   program.context_full = context_full(flags.context_full);
@@ -146,6 +156,7 @@ void add_chat(CLI::App& program, Action& chosen) {
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->group(kChangesOutput);
+  add_constraint_flags(*command, flags->constraint);
   command
       ->add_option("--context-full", flags->context_full,
                    "ask, in a pipe an error; drop the oldest turns; or stop")

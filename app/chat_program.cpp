@@ -4,9 +4,11 @@
 
 #include <cctype>
 #include <cstdio>
+#include <optional>
 #include <utility>
 
 #include "app/chat_commands.h"
+#include "app/constraint.h"
 #include "app/signals.h"
 #include "engine/error.h"
 
@@ -128,6 +130,11 @@ void ChatProgram::answer() {
   options.sampling = sampling_params(settings.sampling, executor().program().vocab());
   options.stops = stops;
   options.most_tokens = settings.most_tokens;
+  std::optional<Constraint> constraint;
+  if (parts_.masks) {
+    constraint.emplace(parts_.masks, parts_.tokenizer, TextStream::Begin::Continuation);
+    options.filter = &*constraint;
+  }
   options.text = [&](std::string_view piece) { screen().answer(piece); };
   options.interrupted = [&] { return interrupted(); };
   options.drop_turns = [&](const Room& room) { return may_drop(room); };

@@ -3,6 +3,7 @@
 // (app/chat_commands.h) act on.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "app/chat_settings.h"
 #include "app/dialogue.h"
 #include "app/line_source.h"
+#include "engine/grammar/masks.h"
 
 namespace skald {
 
@@ -27,6 +29,8 @@ struct ChatParts {  // all of them outlive the program
   TerminalMode* terminal;  // nullptr: in a pipe
   LineHistory* history;    // nullptr: none
   ChatSession* session;    // nullptr: none
+  // What every answer is written by; nullptr: answers are free.
+  std::shared_ptr<grammar::Masks> masks;
 };
 
 class ChatProgram {

@@ -171,6 +171,7 @@ Answer Dialogue::answer(const AnswerOptions& options) {
   generating.stop_ids = model_.stop_ids;
   generating.stops = options.stops;
   generating.most_tokens = options.most_tokens;
+  generating.filter = options.filter;
   generating.interrupted = options.interrupted;
   generating.make_room = [&] { return make_room(options); };
   generating.token = [&](const Picked& picked) {

@@ -45,6 +45,7 @@ struct AnswerOptions {
   SamplingParams sampling;
   std::vector<std::string> stops;
   int64_t most_tokens = -1;                     // -1: no limit
+  TokenFilter* filter = nullptr;                // GenerateOptions::filter, new for each answer
   std::function<void(std::string_view)> text;   // the answer, as GenerateOptions::text
   std::function<bool()> interrupted;            // may be empty
   std::function<bool(const Room&)> drop_turns;  // asked when the context is full; empty: no

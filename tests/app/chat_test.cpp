@@ -1,5 +1,6 @@
 // skald chat through pipes.
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <sstream>
 
 #include "tests/app/chat_models.h"
@@ -59,6 +60,16 @@ TEST_CASE("the bundled model answers, and the same seed gives the same dialogue"
   CHECK(first.out.size() > 100);
   CHECK(talk("1").out == first.out);
   CHECK(talk("2").out != first.out);
+}
+
+TEST_CASE("every answer of a constrained dialogue is written by the grammar") {
+  const Outcome outcome = skald({"chat", "--chat-template", "chatml", "--regex",
+                                 "(yes|no), [a-z]{3,5}\\.", "-n", "40", "--temp", "2"},
+                                "Is it so?\nAnd now?\n/retry\n");
+  CAPTURE(outcome.out, outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK(std::regex_match(outcome.out, std::regex("((yes|no), [a-z]{3,5}\\.\n){3}")));
+  CHECK(skald({"chat", "--chat-template", "chatml", "--regex", "("}, "").code == 2);
 }
 
 TEST_CASE("a backslash at the end of a line goes on in the next one") {
