@@ -1,5 +1,6 @@
 #include "app/completion_scripts.h"
 
+#include <algorithm>
 #include <string_view>
 
 namespace skald {
@@ -14,6 +15,15 @@ Kind kind(const std::string& value) {
     if (value.starts_with(files)) return Kind::File;
   }
   return Kind::Other;
+}
+
+// "auto on off" for "WHEN:{auto,on,off}"; empty where a value is not one of a few words.
+std::string choices(const std::string& value) {
+  const size_t first = value.find('{'), last = value.find('}');
+  if (first == value.npos || last == value.npos) return "";
+  std::string words = value.substr(first + 1, last - first - 1);
+  std::replace(words.begin(), words.end(), ',', ' ');
+  return words;
 }
 
 bool takes_model(const CommandData& command) {
@@ -53,15 +63,20 @@ std::string names_where(const CommandData& command, bool (*wanted)(Kind)) {
   return names.empty() ? "" : names + " ";
 }
 
-std::string zsh_action(Kind kind) {
-  if (kind == Kind::Model) return "_skald_models";
-  return kind == Kind::File ? "_files" : " ";
+std::string zsh_action(const std::string& value) {
+  if (kind(value) == Kind::Model) return "_skald_models";
+  if (kind(value) == Kind::File) return "_files";
+  const std::string words = choices(value);
+  return words.empty() ? " " : "(" + words + ")";
 }
 
 std::string zsh_flag(const FlagData& flag) {
   std::string text = zsh_text(flag.description), all;
   text = "[" + text + "]";
-  if (!flag.value.empty()) text += ":" + zsh_text(flag.value) + ":" + zsh_action(kind(flag.value));
+  if (!flag.value.empty()) {
+    const std::string name = flag.value.substr(0, flag.value.find(":{"));
+    text += ":" + zsh_text(name) + ":" + zsh_action(flag.value);
+  }
   for (const std::string& name : flag.names) all += (all.empty() ? "" : " ") + name;
   const std::string prefix = flag.repeatable ? "*" : "(" + all + ")";
   std::string lines;
@@ -90,6 +105,7 @@ std::string fish_flag(const FlagData& flag, const std::string& condition) {
       break;
     case Kind::Other:
       line += " -x";
+      if (!choices(flag.value).empty()) line += " -a " + in_fish_quotes(choices(flag.value));
       break;
   }
   return line + " -d " + in_fish_quotes(flag.description) + "\n";
@@ -184,6 +200,15 @@ std::string bash_completion(const std::vector<CommandData>& commands) {
     list("files", [](Kind k) { return k == Kind::File; });
     list("values", [](Kind k) { return k == Kind::Other; });
     if (takes_model(command)) cases += "        first=_skald_models\n";
+    std::string by_flag;
+    for (const FlagData& flag : command.flags) {
+      const std::string words = choices(flag.value);
+      if (words.empty()) continue;
+      std::string names;
+      for (const std::string& name : flag.names) names += (names.empty() ? "" : " | ") + name;
+      by_flag += "        " + names + ") _skald_words '" + words + "'; return ;;\n";
+    }
+    if (!by_flag.empty()) cases += "        case $prev in\n" + by_flag + "        esac\n";
     cases += "        ;;\n";
   }
   text += "'\n        return\n    fi\n    case ${COMP_WORDS[1]} in\n";

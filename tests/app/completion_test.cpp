@@ -94,6 +94,10 @@ TEST_CASE("bash completes commands, flags, models and files") {
   CHECK(offers(bash.offered({"skald", "run", "-f", "a"}), "a file.txt"));
   CHECK(!offers(bash.offered({"skald", "run", "-f", "st"}), "story"));
   CHECK(bash.offered({"skald", "run", "-n", ""}).empty());
+  CHECK(bash.offered({"skald", "run", "--prefill-copy", "o"}) ==
+        std::vector<std::string>{"on", "off"});
+  CHECK(bash.offered({"skald", "batch", "--on-overflow", "=", "s"}) ==
+        std::vector<std::string>{"skip"});
   CHECK(!offers(bash.offered({"skald", "inspect", "--"}), "--temp"));
 }
 
@@ -113,6 +117,18 @@ TEST_CASE("the scripts of zsh and fish are accepted by their shells") {
     CHECK(shell(concat(name, " -n ", file, " 2>&1"), &code) == "");
     CHECK(code == 0);
   }
+}
+
+TEST_CASE("fish completes commands, flags and the few words that a flag takes") {
+  if (!there_is("fish")) return;
+  TempFolder folder;
+  const std::string file = folder.write("skald.fish", skald({"completion", "fish"}).out).string();
+  const auto offered = [&](const std::string& line) {
+    return shell("fish --no-config -c 'source " + file + "; complete -C \"" + line + "\"' 2>&1");
+  };
+  CHECK(offered("skald ru").starts_with("run\t"));
+  CHECK(has(offered("skald run --te"), "--temp\t"));
+  CHECK(has(offered("skald plan --prefill-copy "), "off"));
 }
 
 TEST_CASE("scripts and manual pages know every command and flag that the help knows") {
