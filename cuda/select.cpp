@@ -7,7 +7,7 @@ namespace {
 constexpr int kFewRows = 4;
 // Rows up to which a quantized matrix is multiplied as it is, where there is a 16-bit copy of it
 // and where one would have to be made.
-constexpr int kCopyFromRows = 32, kExpandFromRows = 256;
+constexpr int kMostRowsBesideCopy = 32, kMostRowsElse = 256;
 
 // cuBLAS wants rows that start at multiples of 16 bytes.
 bool suits_cublas(const LinearLaunch& a) {
@@ -32,7 +32,7 @@ constexpr Variant kVariants[] = {
      }},
     {LinearKernel::GemmQSm90, "gemm_q_sm90",
      [](const LinearLaunch& a, const Gpu& gpu) {
-       return a.rows <= (a.copy ? kCopyFromRows : kExpandFromRows) &&
+       return a.rows <= (a.copy ? kMostRowsBesideCopy : kMostRowsElse) &&
               supports_gemm_q_sm90(a, gpu.compute_capability);
      }},
     // The quantized matrix in 16 bits, a copy or made for the step, and gemm_cublas.
