@@ -115,7 +115,14 @@ TEST_CASE("scales and caps go with the ops that have them") {
 
 TEST_CASE("lists of kernels name those of the families' own ops") {
   const Model gemma = shape_model("gemma-2-2b", "bf16");
-  const std::string one = kernels(gemma, 1), many = kernels(gemma, 512);
+  std::string one, many;
+  try {
+    one = kernels(gemma, 1);
+    many = kernels(gemma, 512);
+  } catch (const Error& error) {  // there is no list without a toolkit
+    CHECK(has(error.what(), "built without CUDA"));
+    return;
+  }
   CHECK(has(one, "attn_output [2304, 2048]: gemv_sm90 + post_norm\n"));
   CHECK(has(one, "gemv_sm90 + cap_logits\n"));
   CHECK(has(one, "window 4096, cap 50: attention_decode\n"));
