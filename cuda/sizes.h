@@ -15,6 +15,12 @@ namespace skald::cuda {
 // Rows that a reproducible executor's products have at a time (LinearLaunch::pinned).
 inline constexpr int64_t kWholeProductRows = 128;
 
+// Of each of the two page-locked buffers that weights are uploaded through, and of each of up to
+// three on the GPU beside what stays there: floats to be quantized (twice), and rows of blocks to
+// be packed.
+inline constexpr int64_t kStagingBytes = 64 << 20;
+inline constexpr int64_t kLoadingBytes = 3 * kStagingBytes;
+
 // What the sizes depend on beside the model.
 struct SizeOptions {
   int64_t rows = 0;           // at most in one step

@@ -1,6 +1,7 @@
 #include "cuda/weights.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <system_error>
 #include <thread>
@@ -11,11 +12,11 @@
 #include "cuda/kernels/tiles/layout.h"
 #include "cuda/sizes.h"
 #include "cuda/tile_pack.h"
+#include "engine/quant/unfit.h"
 
 namespace skald::cuda {
 namespace {
 
-constexpr int64_t kStagingBytes = 64 << 20;
 constexpr int kThreads = 8;  // one alone copies from the page cache at a fifth of the link's rate
 
 // Runs fn(first, last) on parts of [0, count). Where the system has no more threads, fewer do it.
@@ -44,21 +45,34 @@ void check_row(int64_t bytes) {
        kStagingBytes, "; use --device cpu");
 }
 
-// Of the same number type, or rounded to it.
-void copy_row(const TensorView& part, int64_t row, DType format, std::byte* to) {
-  const DTypeInfo& from = info(part.type);
-  if (part.type == format) {
-    std::memcpy(to, part.row(row), static_cast<size_t>(part.row_bytes));
-    return;
+// A part's row as it travels; false where it is made of floats that do not fit.
+bool put_row(const JoinedRows::Place& place, DType format, std::byte* to) {
+  const Weight& weight = *place.part;
+  const bool made = weight.source.data != nullptr;
+  const TensorView& view = made ? weight.source : weight.view;
+  const DTypeInfo &from = info(view.type), &as = info(format), &between = info(weight.view.type);
+  // What the GPU quantizes travels as it is, or as float32.
+  const bool rounded = made && between.block_elems == 1 && between.type != format;
+  if (view.type == format && !rounded) {
+    std::memcpy(to, view.row(place.row), static_cast<size_t>(view.row_bytes));
+    return true;
   }
   constexpr int64_t kAtOnce = 1024;
-  const DTypeInfo& as = info(format);
+  const bool checked = made && (between.block_elems == 1 || between.type == format);
   float values[kAtOnce];
-  for (int64_t col = 0; col < part.cols; col += kAtOnce) {
-    const int64_t count = std::min(kAtOnce, part.cols - col);
-    from.decode_row(part.row(row) + col * from.block_bytes, values, count);
-    as.encode_row(values, to + col * as.block_bytes, count);
+  std::byte bytes[kAtOnce * sizeof(float)];
+  bool fits = true;
+  for (int64_t col = 0; col < view.cols; col += kAtOnce) {
+    const int64_t count = std::min(kAtOnce, view.cols - col);
+    from.decode_row(view.row(place.row) + col / from.block_elems * from.block_bytes, values, count);
+    if (checked) fits &= first_unfit(values, count, between.type) < 0;
+    if (rounded) {
+      between.encode_row(values, bytes, count);
+      between.decode_row(bytes, values, count);
+    }
+    as.encode_row(values, to + col / as.block_elems * as.block_bytes, count);
   }
+  return fits;
 }
 
 }  // namespace
@@ -79,6 +93,8 @@ void Weights::finish(Stream stream) {
   SKALD_CUDA(cudaStreamSynchronize(stream));
   for (PinnedMemory& staging : staging_) staging = {};
   blocks_ = {};
+  if (quantizer_) quantizer_->check_fits();
+  quantizer_.reset();
 }
 
 std::byte* Weights::next_staging() {
@@ -93,46 +109,56 @@ void Weights::send(std::byte* to, int64_t bytes, Stream stream) {
   SKALD_CUDA(cudaEventRecord(sent_[turn_], stream));
 }
 
-Matrix Weights::upload(std::span<const TensorView> parts, DType format, bool alternate,
-                       Stream stream) {
+Matrix Weights::upload(const JoinedRows& joined, DType format, Stream stream) {
   Matrix matrix;
   matrix.format = format;
-  matrix.ins = parts[0].cols;
+  matrix.ins = joined.parts[0]->view.cols;
   const bool tiled = info(format).block_elems > 1;
-  const int64_t row_bytes = skald::row_bytes(format, matrix.ins);
+  const DType staged = DeviceQuantizer::travels_as(joined, format);
+  const bool quantized = staged != format;
+  const int64_t row_bytes = skald::row_bytes(staged, matrix.ins);
   const int64_t least = tiled ? tiles::kRows : 1;  // rows
   check_row(row_bytes * least);
-  for (const TensorView& part : parts) {
-    check(part.cols == matrix.ins && (!tiled || part.type == format),
+  for (const Weight* part : joined.parts) {
+    check(part->view.cols == matrix.ins && (!tiled || part->view.type == format),
           "parts of a matrix are alike");
-    matrix.outs += part.rows;
+    matrix.outs += part->view.rows;
   }
   const int64_t bytes = matrix_bytes(format, matrix.outs, matrix.ins);
   std::byte* to = reserve(bytes);
   matrix.data = to;
   if (tiled && blocks_.bytes() == 0) blocks_ = DeviceMemory(kStagingBytes, "uploading weights");
+  if (quantized) {
+    if (!quantizer_) quantizer_.emplace(kStagingBytes);
+    quantizer_->begin(joined);
+  }
 
-  const auto copy = [&](int64_t row, std::byte* staging) {
-    if (alternate) {
-      const auto count = static_cast<int64_t>(parts.size());
-      return copy_row(parts[static_cast<size_t>(row % count)], row / count, format, staging);
-    }
-    size_t part = 0;
-    while (row >= parts[part].rows) row -= parts[part++].rows;
-    copy_row(parts[part], row, format, staging);
-  };
+  std::atomic<bool> fit{true};
   const int64_t rows_at_once = kStagingBytes / (row_bytes * least) * least;
   for (int64_t row = 0; row < matrix.outs; row += rows_at_once) {
     const int64_t rows = std::min(rows_at_once, matrix.outs - row);
     std::byte* staging = next_staging();
+    const auto put = [&](int64_t r) {
+      return put_row(joined.at(row + r), staged, staging + r * row_bytes);
+    };
     in_parallel(rows, [&](int64_t first, int64_t last) {
-      for (int64_t r = first; r < last; ++r) copy(row + r, staging + r * row_bytes);
+      for (int64_t r = first; r < last; ++r) {
+        if (!put(r)) fit = false;
+      }
     });
+    for (int64_t r = 0; !fit; ++r) {
+      if (!put(r)) fail_unfit_row(joined.at(row + r));
+    }
     if (!tiled) {
       send(to + row * row_bytes, rows * row_bytes, stream);
       continue;
     }
-    send(blocks_.as<std::byte>(), rows * row_bytes, stream);
+    if (quantized) {
+      quantizer_->make({staged, format, staging, row, rows, matrix.ins, turn_}, blocks_.as<void>(),
+                       sent_[turn_], stream);
+    } else {
+      send(blocks_.as<std::byte>(), rows * row_bytes, stream);
+    }
     launch_pack_tiles(
         {format, blocks_.as<void>(), rows, matrix.ins, to + tile_bytes(format, row, matrix.ins)},
         stream);

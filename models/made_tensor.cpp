@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cfloat>
-#include <cmath>
 #include <cstring>
 
 #include "engine/cpu/machine.h"
 #include "engine/cpu/thread_pool.h"
 #include "engine/error.h"
-#include "engine/printable.h"
-#include "engine/quant/encode.h"
+#include "engine/quant/unfit.h"
 #include "models/mapped_file.h"
 
 namespace skald {
@@ -47,8 +44,15 @@ void read_row(const MadeTensor& tensor, int64_t row, float* out, std::vector<flo
   }
 }
 
-float largest_of(DType type) {
-  return type == DType::F32 || type == DType::BF16 ? FLT_MAX : kLargestWeight;
+bool in_element_order(const MadeTensor& tensor) {
+  return tensor.interleaved_heads > 0 && tensor.rows() == 1;
+}
+
+void check_row(const MadeTensor& tensor, int64_t row, std::span<const float> weights) {
+  const int64_t at = first_unfit(weights.data(), std::ssize(weights), tensor.type);
+  if (at >= 0) {
+    fail_unfit(tensor.file, tensor.name, row, weights[static_cast<size_t>(at)], tensor.type);
+  }
 }
 
 }  // namespace
@@ -70,12 +74,11 @@ TensorMaker::~TensorMaker() = default;
 void TensorMaker::make(const MadeTensor& tensor, int64_t first, int64_t rows, std::byte* out) {
   const int64_t cols = tensor.cols(), bytes = row_bytes(tensor.type, cols);
   const DTypeInfo& format = info(tensor.type);
-  const bool element_order = tensor.interleaved_heads > 0 && tensor.rows() == 1;
+  const bool element_order = in_element_order(tensor);
   const bool copied = tensor.copied() && !element_order;
   check(copied || format.encode_row != nullptr, "a tensor is made in a format that has an encoder");
   constexpr int64_t kPieceElems = 1 << 16;  // that a thread takes at a time
   const int64_t piece = std::max<int64_t>(1, kPieceElems / cols);
-  const float largest = largest_of(tensor.type);
   std::vector<std::vector<float>> floats(static_cast<size_t>(pool_->threads()));
   if (!copied) {
     for (auto& row : floats) row.resize(static_cast<size_t>(cols));
@@ -94,10 +97,7 @@ void TensorMaker::make(const MadeTensor& tensor, int64_t first, int64_t rows, st
           continue;
         }
         read_row(tensor, first + r, row, scratch);
-        const bool good = std::all_of(row, row + cols, [&](float w) {
-          return std::fabs(w) <= largest;  // false for what is not a number
-        });
-        if (!good) {
+        if (first_unfit(row, cols, tensor.type) >= 0) {
           for (int64_t seen = bad_row; first + r < seen;) {
             if (bad_row.compare_exchange_weak(seen, first + r)) break;
           }
@@ -110,10 +110,34 @@ void TensorMaker::make(const MadeTensor& tensor, int64_t first, int64_t rows, st
   if (bad == INT64_MAX) return;
   float* row = floats[0].data();
   read_row(tensor, bad, row, scratch);
-  const auto at =
-      std::find_if(row, row + cols, [&](float w) { return !(std::fabs(w) <= largest); });
-  fail(Exit::Model, tensor.file, ": tensor '", printable(tensor.name), "' holds ", *at, " in row ",
-       bad, ", which ", format.name, " cannot hold (at most ", largest, " in size)");
+  check_row(tensor, bad, {row, static_cast<size_t>(cols)});
+}
+
+void make_bytes(const MadeTensor& tensor, int64_t first, std::span<std::byte> out) {
+  const DTypeInfo& format = info(tensor.type);
+  const int64_t cols = tensor.cols(), bytes = row_bytes(tensor.type, cols);
+  std::vector<float> weights(static_cast<size_t>(cols)), scratch;
+  std::vector<std::byte> blocks;
+  while (!out.empty()) {
+    const int64_t row = first / bytes, from = first % bytes;
+    const int64_t count = std::min(bytes - from, std::ssize(out));
+    if (tensor.copied() && !in_element_order(tensor)) {
+      std::memcpy(out.data(), tensor.source_row(row_in_source(tensor, row)) + from,
+                  static_cast<size_t>(count));
+    } else {
+      read_row(tensor, row, weights.data(), scratch);
+      check_row(tensor, row, weights);
+      const int64_t block = from / format.block_bytes;
+      const int64_t last = (from + count + format.block_bytes - 1) / format.block_bytes;
+      blocks.resize(static_cast<size_t>((last - block) * format.block_bytes));
+      format.encode_row(weights.data() + block * format.block_elems, blocks.data(),
+                        (last - block) * format.block_elems);
+      std::memcpy(out.data(), blocks.data() + (from - block * format.block_bytes),
+                  static_cast<size_t>(count));
+    }
+    first += count;
+    out = out.subspan(static_cast<size_t>(count));
+  }
 }
 
 }  // namespace skald
