@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <system_error>
-#include <thread>
 
 #include "cuda/check.h"
 #include "cuda/kernels/expand_q.h"
@@ -12,30 +10,36 @@
 #include "cuda/kernels/tiles/layout.h"
 #include "cuda/sizes.h"
 #include "cuda/tile_pack.h"
+#include "engine/cpu/machine.h"
+#include "engine/error.h"
 #include "engine/quant/unfit.h"
 
 namespace skald::cuda {
 namespace {
 
-constexpr int kThreads = 8;  // one alone copies from the page cache at a fifth of the link's rate
+// 8 threads copy from the page cache at the link's rate, where nothing else runs; started anew for
+// each part they would reach 60 % of that.
+constexpr int kThreads = 12;
 
-// Runs fn(first, last) on parts of [0, count). Where the system has no more threads, fewer do it.
-template <class Fn>
-void in_parallel(int64_t count, const Fn& fn) {
-  const int threads =
-      static_cast<int>(std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, kThreads));
-  std::vector<std::jthread> others;
-  others.reserve(static_cast<size_t>(threads));
-  int started = 1;
+std::unique_ptr<cpu::ThreadPool> start_threads() {
   try {
-    for (; started < threads; ++started) {
-      const int64_t first = count * started / threads, last = count * (started + 1) / threads;
-      others.emplace_back([&fn, first, last] { fn(first, last); });
-    }
-  } catch (const std::system_error&) {
-    fn(count * started / threads, count);
+    return std::make_unique<cpu::ThreadPool>(std::min(cpu::available_threads(), kThreads));
+  } catch (const Error&) {  // the system has no more
+    return std::make_unique<cpu::ThreadPool>(1);
   }
-  fn(int64_t{0}, count / threads);
+}
+
+// Runs fn(row) for all rows.
+template <class Fn>
+void in_parallel(cpu::ThreadPool& threads, int64_t rows, int64_t row_bytes, const Fn& fn) {
+  constexpr int64_t kPieceBytes = 1 << 20;
+  const int64_t piece = std::max<int64_t>(1, kPieceBytes / row_bytes);
+  std::atomic<int64_t> next{0};
+  threads.run([&](int, int) {
+    for (int64_t first; (first = next.fetch_add(piece)) < rows;) {
+      for (int64_t row = first; row < std::min(rows, first + piece); ++row) fn(row);
+    }
+  });
 }
 
 // One row is the least that is uploaded at a time.
@@ -78,7 +82,9 @@ bool put_row(const JoinedRows::Place& place, DType format, std::byte* to) {
 }  // namespace
 
 Weights::Weights(int64_t bytes, int64_t copy_bytes)
-    : memory_(bytes, "the model's weights"), copies_(copy_bytes, "a 16-bit copy of the weights") {
+    : memory_(bytes, "the model's weights"),
+      copies_(copy_bytes, "a 16-bit copy of the weights"),
+      threads_(start_threads()) {
   for (PinnedMemory& staging : staging_) staging = PinnedMemory(kStagingBytes, "uploading weights");
 }
 
@@ -93,6 +99,7 @@ void Weights::finish(Stream stream) {
   SKALD_CUDA(cudaStreamSynchronize(stream));
   for (PinnedMemory& staging : staging_) staging = {};
   blocks_ = {};
+  threads_.reset();
   if (quantizer_) quantizer_->check_fits();
   quantizer_.reset();
 }
@@ -141,10 +148,8 @@ Matrix Weights::upload(const JoinedRows& joined, DType format, Stream stream) {
     const auto put = [&](int64_t r) {
       return put_row(joined.at(row + r), staged, staging + r * row_bytes);
     };
-    in_parallel(rows, [&](int64_t first, int64_t last) {
-      for (int64_t r = first; r < last; ++r) {
-        if (!put(r)) fit = false;
-      }
+    in_parallel(*threads_, rows, row_bytes, [&](int64_t r) {
+      if (!put(r)) fit = false;
     });
     for (int64_t r = 0; !fit; ++r) {
       if (!put(r)) fail_unfit_row(joined.at(row + r));

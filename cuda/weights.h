@@ -4,6 +4,7 @@
 // that are still to be quantized are, there too.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "cuda/handles.h"
 #include "cuda/kernels/launch.h"
 #include "cuda/memory.h"
+#include "engine/cpu/thread_pool.h"
 #include "engine/program.h"
 
 namespace skald::cuda {
@@ -55,6 +57,7 @@ class Weights {
   std::optional<DeviceQuantizer> quantizer_;
   int64_t used_ = 0, copied_ = 0;
   PinnedMemory staging_[2];
+  std::unique_ptr<cpu::ThreadPool> threads_;  // that fill them
   EventOwner sent_[2];
   int turn_ = 0;
 };
