@@ -63,13 +63,10 @@ SKALD_CLONES RangeFit fit_range(const float* w, int n, const RangeGrid& grid) {
   return search::fit_range(Group32{w}, grid);
 }
 
-SKALD_CLONES void round_to_grid(const float* w, int n, RangeFit fit, float lowest, float highest,
-                                float* q) {
-  if (n == 32) {
-    search::round_to_grid(Group32{w}, fit, lowest, highest, Store{q});
-  } else {
-    search::round_to_grid(Group16{w}, fit, lowest, highest, Store{q});
-  }
+SKALD_CLONES float round_to_grid(const float* w, int n, RangeFit fit, float lowest, float highest,
+                                 float* q) {
+  return n == 32 ? search::round_to_grid(Group32{w}, fit, lowest, highest, Store{q})
+                 : search::round_to_grid(Group16{w}, fit, lowest, highest, Store{q});
 }
 
 SKALD_CLONES double choose_groups(const float* w, const RangeFit* fits,

@@ -8,8 +8,9 @@ namespace skald {
 float fit_scale(const float* w, int n, const ScaleGrid& grid);
 RangeFit fit_range(const float* w, int n, const RangeGrid& grid);
 
-// q[i], the grid's number nearest to (w[i] - min) / scale. A scale of 0 gives the one nearest to 0.
-void round_to_grid(const float* w, int n, RangeFit fit, float lowest, float highest, float* q);
+// q[i], the grid's number nearest to (w[i] - min) / scale; returns the sum of the squared errors.
+// A scale of 0 gives the number nearest to 0.
+float round_to_grid(const float* w, int n, RangeFit fit, float lowest, float highest, float* q);
 
 // Of groups[g] of a block of 256 weights; returns the block's error.
 double choose_groups(const float* w, const RangeFit* fits, search::RangeFactors factors,

@@ -69,7 +69,7 @@ TEST_CASE("bytes of a weight that is not made are those that it will have") {
 TEST_CASE("a quantized model has the same hash before and after its weights are made") {
   const OpenedModel opened = open_model(find_golden("llama-mha"));
   std::string before = model_hash(opened);
-  for (const char* type : {"f16", "q8_0", "q4_k_m"}) {
+  for (const char* type : {"bf16", "q8_0", "q4_k_m"}) {
     CAPTURE(type);
     OpenedModel model = described(opened, type);
     const std::string hash = model_hash(model);
