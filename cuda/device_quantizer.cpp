@@ -32,9 +32,8 @@ void fail_unfit_row(const JoinedRows::Place& place) {
   fail_unfit(weight.file, weight.name, place.row, row[static_cast<size_t>(at)], weight.view.type);
 }
 
-DeviceQuantizer::DeviceQuantizer(int64_t staging_bytes)
-    : unfit_(sizeof(kAllFit), "quantizing weights") {
-  for (DeviceMemory& floats : floats_) floats = DeviceMemory(staging_bytes, "quantizing weights");
+DeviceQuantizer::DeviceQuantizer() : unfit_(sizeof(kAllFit), "quantizing weights") {
+  for (DeviceMemory& floats : floats_) floats = DeviceMemory(kStagingBytes, "quantizing weights");
   SKALD_CUDA(cudaMemcpy(unfit_.as<void>(), &kAllFit, sizeof kAllFit, cudaMemcpyHostToDevice));
 }
 

@@ -7,6 +7,7 @@
 #include "cuda/handles.h"
 #include "cuda/kernels/launch.h"
 #include "cuda/memory.h"
+#include "cuda/sizes.h"
 #include "engine/program.h"
 
 namespace skald::cuda {
@@ -29,7 +30,7 @@ struct JoinedRows {
 
 class DeviceQuantizer {
  public:
-  explicit DeviceQuantizer(int64_t staging_bytes);
+  DeviceQuantizer();
   ~DeviceQuantizer();
 
   // What rows of these parts travel as, to become a matrix of that format: floats that can be
@@ -38,7 +39,8 @@ class DeviceQuantizer {
 
   void begin(JoinedRows rows) { matrices_.push_back(std::move(rows)); }
 
-  // Rows of the matrix last begun, from `first` on, in page-locked memory; `turn` is 0 or 1.
+  // Rows of the matrix last begun, from `first` on, in page-locked memory; `turn` tells which of
+  // the buffers.
   struct Rows {
     DType from, to;
     const void* staging;
@@ -53,9 +55,9 @@ class DeviceQuantizer {
 
  private:
   StreamOwner copying_;
-  DeviceMemory floats_[2];
-  EventOwner used_[2];  // floats_ are free again
-  DeviceMemory unfit_;  // the matrix and the row of the first that does not fit
+  DeviceMemory floats_[kStagings];
+  EventOwner used_[kStagings];  // floats_ are free again
+  DeviceMemory unfit_;          // the matrix and the row of the first that does not fit
   std::vector<JoinedRows> matrices_;
 };
 

@@ -15,11 +15,11 @@ namespace skald::cuda {
 // Rows that a reproducible executor's products have at a time (LinearLaunch::pinned).
 inline constexpr int64_t kWholeProductRows = 128;
 
-// Of each of the two page-locked buffers that weights are uploaded through, and of each of up to
-// three on the GPU beside what stays there: floats to be quantized (twice), and rows of blocks to
-// be packed.
-inline constexpr int64_t kStagingBytes = 64 << 20;
-inline constexpr int64_t kLoadingBytes = 3 * kStagingBytes;
+// Weights are uploaded through so many page-locked buffers in turns. On the GPU there are,
+// meanwhile, as many for floats that are to be quantized, and one for blocks that are to be packed.
+inline constexpr int kStagings = 4;
+inline constexpr int64_t kStagingBytes = 32 << 20;
+inline constexpr int64_t kLoadingBytes = (kStagings + 1) * kStagingBytes;
 
 // What the sizes depend on beside the model.
 struct SizeOptions {

@@ -105,7 +105,7 @@ void Weights::finish(Stream stream) {
 }
 
 std::byte* Weights::next_staging() {
-  turn_ = 1 - turn_;
+  turn_ = (turn_ + 1) % kStagings;
   SKALD_CUDA(cudaEventSynchronize(sent_[turn_]));
   return staging_[turn_].as<std::byte>();
 }
@@ -136,7 +136,7 @@ Matrix Weights::upload(const JoinedRows& joined, DType format, Stream stream) {
   matrix.data = to;
   if (tiled && blocks_.bytes() == 0) blocks_ = DeviceMemory(kStagingBytes, "uploading weights");
   if (quantized) {
-    if (!quantizer_) quantizer_.emplace(kStagingBytes);
+    if (!quantizer_) quantizer_.emplace();
     quantizer_->begin(joined);
   }
 

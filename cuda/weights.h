@@ -1,6 +1,6 @@
 // A model's matrices on the GPU, as the kernels want them: parts that are multiplied together lie
 // in one matrix, gate and up rows alternate, block formats are packed in tiles there. Uploaded
-// through two page-locked buffers, so that reading the file and copying to the GPU overlap. Weights
+// through page-locked buffers, so that reading the file and copying to the GPU overlap. Weights
 // that are still to be quantized are, there too.
 #pragma once
 
@@ -13,6 +13,7 @@
 #include "cuda/handles.h"
 #include "cuda/kernels/launch.h"
 #include "cuda/memory.h"
+#include "cuda/sizes.h"
 #include "engine/cpu/thread_pool.h"
 #include "engine/program.h"
 
@@ -56,9 +57,9 @@ class Weights {
   DeviceMemory blocks_;  // rows of a block format before they are packed
   std::optional<DeviceQuantizer> quantizer_;
   int64_t used_ = 0, copied_ = 0;
-  PinnedMemory staging_[2];
+  PinnedMemory staging_[kStagings];
   std::unique_ptr<cpu::ThreadPool> threads_;  // that fill them
-  EventOwner sent_[2];
+  EventOwner sent_[kStagings];
   int turn_ = 0;
 };
 
