@@ -44,17 +44,6 @@ void read_row(const MadeTensor& tensor, int64_t row, float* out, std::vector<flo
   }
 }
 
-bool in_element_order(const MadeTensor& tensor) {
-  return tensor.interleaved_heads > 0 && tensor.rows() == 1;
-}
-
-void check_row(const MadeTensor& tensor, int64_t row, std::span<const float> weights) {
-  const int64_t at = first_unfit(weights.data(), std::ssize(weights), tensor.type);
-  if (at >= 0) {
-    fail_unfit(tensor.file, tensor.name, row, weights[static_cast<size_t>(at)], tensor.type);
-  }
-}
-
 }  // namespace
 
 void MadeTensor::drop_source(int64_t first, int64_t rows) const {
@@ -74,7 +63,7 @@ TensorMaker::~TensorMaker() = default;
 void TensorMaker::make(const MadeTensor& tensor, int64_t first, int64_t rows, std::byte* out) {
   const int64_t cols = tensor.cols(), bytes = row_bytes(tensor.type, cols);
   const DTypeInfo& format = info(tensor.type);
-  const bool element_order = in_element_order(tensor);
+  const bool element_order = tensor.interleaved_heads > 0 && tensor.rows() == 1;
   const bool copied = tensor.copied() && !element_order;
   check(copied || format.encode_row != nullptr, "a tensor is made in a format that has an encoder");
   constexpr int64_t kPieceElems = 1 << 16;  // that a thread takes at a time
@@ -110,34 +99,8 @@ void TensorMaker::make(const MadeTensor& tensor, int64_t first, int64_t rows, st
   if (bad == INT64_MAX) return;
   float* row = floats[0].data();
   read_row(tensor, bad, row, scratch);
-  check_row(tensor, bad, {row, static_cast<size_t>(cols)});
-}
-
-void make_bytes(const MadeTensor& tensor, int64_t first, std::span<std::byte> out) {
-  const DTypeInfo& format = info(tensor.type);
-  const int64_t cols = tensor.cols(), bytes = row_bytes(tensor.type, cols);
-  std::vector<float> weights(static_cast<size_t>(cols)), scratch;
-  std::vector<std::byte> blocks;
-  while (!out.empty()) {
-    const int64_t row = first / bytes, from = first % bytes;
-    const int64_t count = std::min(bytes - from, std::ssize(out));
-    if (tensor.copied() && !in_element_order(tensor)) {
-      std::memcpy(out.data(), tensor.source_row(row_in_source(tensor, row)) + from,
-                  static_cast<size_t>(count));
-    } else {
-      read_row(tensor, row, weights.data(), scratch);
-      check_row(tensor, row, weights);
-      const int64_t block = from / format.block_bytes;
-      const int64_t last = (from + count + format.block_bytes - 1) / format.block_bytes;
-      blocks.resize(static_cast<size_t>((last - block) * format.block_bytes));
-      format.encode_row(weights.data() + block * format.block_elems, blocks.data(),
-                        (last - block) * format.block_elems);
-      std::memcpy(out.data(), blocks.data() + (from - block * format.block_bytes),
-                  static_cast<size_t>(count));
-    }
-    first += count;
-    out = out.subspan(static_cast<size_t>(count));
-  }
+  const int64_t at = first_unfit(row, cols, tensor.type);
+  fail_unfit(tensor.file, tensor.name, bad, row[at], tensor.type);
 }
 
 }  // namespace skald

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -63,8 +62,5 @@ class TensorMaker {
  private:
   std::unique_ptr<cpu::ThreadPool> pool_;
 };
-
-// The same for bytes of the tensor from `first` on, which need not be whole rows.
-void make_bytes(const MadeTensor& tensor, int64_t first, std::span<std::byte> out);
 
 }  // namespace skald

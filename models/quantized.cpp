@@ -9,6 +9,7 @@
 #include "engine/cpu/machine.h"
 #include "engine/error.h"
 #include "engine/printable.h"
+#include "engine/quant/unfit.h"
 #include "engine/size_text.h"
 #include "models/made_tensor.h"
 
@@ -23,6 +24,27 @@ MadeTensor to_make(const Tensor& tensor) {
           .type = tensor.view.type,
           .source = tensor.source,
           .file = tensor.file};
+}
+
+// Bytes of a row from `from` on; of its blocks none but theirs are made.
+void make_part(const Tensor& tensor, int64_t row, int64_t from, std::span<std::byte> out) {
+  const DTypeInfo &format = info(tensor.view.type), &source = info(tensor.source.type);
+  if (&format == &source) {
+    std::copy_n(tensor.source.row(row) + from, out.size(), out.begin());
+    return;
+  }
+  const int64_t block = from / format.block_bytes, skipped = from % format.block_bytes;
+  const int64_t blocks = (skipped + std::ssize(out) + format.block_bytes - 1) / format.block_bytes;
+  const int64_t first = block * format.block_elems, count = blocks * format.block_elems;
+  std::vector<float> weights(static_cast<size_t>(count));
+  source.decode_row(tensor.source.row(row) + first * source.block_bytes, weights.data(), count);
+  const int64_t unfit = first_unfit(weights.data(), count, format.type);
+  if (unfit >= 0) {
+    fail_unfit(tensor.file, tensor.name, row, weights[static_cast<size_t>(unfit)], format.type);
+  }
+  std::vector<std::byte> made(static_cast<size_t>(blocks * format.block_bytes));
+  format.encode_row(weights.data(), made.data(), count);
+  std::copy_n(made.begin() + skipped, out.size(), out.begin());
 }
 
 class MadeWeights final : public WeightFile {
@@ -96,7 +118,14 @@ class QuantizedWeights final : public WeightFile {
 
   void read(const Tensor& tensor, int64_t first, std::span<std::byte> out) const override {
     if (!tensor.source.data) return WeightFile::read(tensor, first, out);
-    make_bytes(to_make(tensor), first, out);
+    const int64_t row_bytes = tensor.view.row_bytes;
+    while (!out.empty()) {
+      const int64_t from = first % row_bytes, count = std::min(row_bytes - from, std::ssize(out));
+      const auto part = out.first(static_cast<size_t>(count));
+      make_part(tensor, first / row_bytes, from, part);
+      first += count;
+      out = out.subspan(part.size());
+    }
   }
 
   std::shared_ptr<const WeightFile> made(const MakeOptions& options) const override {

@@ -1,7 +1,7 @@
 // A thread holds a group of 32 (Q6_K: 16) weights in registers, and so searches without a word to
 // any other; a block of 256 is 8 or 16 neighbouring threads, which exchange their groups' sums in
-// shared memory. Some 700 instructions a weight: an 8B model's are as long as its way over the
-// link.
+// shared memory. The search is all that costs: some 700 instructions for a weight of Q4_K, which
+// takes an H200 three quarters of the time in which the weight arrives.
 #include "cuda/kernels/quantize.h"
 
 #include "cuda/kernels/device/launch.cuh"
