@@ -17,10 +17,10 @@ constexpr unsigned long long kAllFit = ~0ull;
 
 JoinedRows::Place JoinedRows::at(int64_t row) const {
   const int64_t count = std::ssize(parts);
-  if (alternate) return {parts[static_cast<size_t>(row % count)], row / count};
+  if (alternate) return {&parts[static_cast<size_t>(row % count)], row / count};
   size_t part = 0;
-  while (row >= parts[part]->view.rows) row -= parts[part++]->view.rows;
-  return {parts[part], row};
+  while (row >= parts[part].view.rows) row -= parts[part++].view.rows;
+  return {&parts[part], row};
 }
 
 void fail_unfit_row(const JoinedRows::Place& place) {
@@ -42,9 +42,9 @@ DeviceQuantizer::~DeviceQuantizer() { cudaStreamSynchronize(copying_); }
 DType DeviceQuantizer::travels_as(const JoinedRows& rows, DType format) {
   if (!can_quantize(format)) return format;
   std::optional<DType> common;
-  for (const Weight* part : rows.parts) {
-    const DType type = part->source.type;
-    if (!part->source.data || info(type).block_elems > 1) return format;
+  for (const Weight& part : rows.parts) {
+    const DType type = part.source.type;
+    if (!part.source.data || info(type).block_elems > 1) return format;
     common = common.value_or(type) == type ? type : DType::F32;
   }
   return common.value_or(format);

@@ -14,8 +14,8 @@ namespace skald::cuda {
 
 // The rows of a matrix that is joined from several weights.
 struct JoinedRows {
-  std::vector<const Weight*> parts;  // as many columns each; the pointers outlive the loading
-  bool alternate = false;            // rows of all parts in turns, else one part after the other
+  std::vector<Weight> parts;  // as many columns each
+  bool alternate = false;     // rows of all parts in turns, else one part after the other
 
   struct Place {
     const Weight* part;

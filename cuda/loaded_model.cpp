@@ -70,7 +70,7 @@ const float* LoadedModel::norm_weight(WeightId id, Stream stream) {
 JoinedRows LoadedModel::joined(std::span<const WeightId> ids, bool alternate) const {
   JoinedRows rows;
   rows.alternate = alternate;
-  for (WeightId id : ids) rows.parts.push_back(&fused_.program.weight(id));
+  for (WeightId id : ids) rows.parts.push_back(fused_.program.weight(id));
   return rows;
 }
 

@@ -32,7 +32,7 @@ std::unique_ptr<cpu::ThreadPool> start_threads() {
 // Runs fn(row) for all rows.
 template <class Fn>
 void in_parallel(cpu::ThreadPool& threads, int64_t rows, int64_t row_bytes, const Fn& fn) {
-  constexpr int64_t kPieceBytes = 1 << 20;
+  constexpr int64_t kPieceBytes = 1 << 18;
   const int64_t piece = std::max<int64_t>(1, kPieceBytes / row_bytes);
   std::atomic<int64_t> next{0};
   threads.run([&](int, int) {
@@ -119,17 +119,17 @@ void Weights::send(std::byte* to, int64_t bytes, Stream stream) {
 Matrix Weights::upload(const JoinedRows& joined, DType format, Stream stream) {
   Matrix matrix;
   matrix.format = format;
-  matrix.ins = joined.parts[0]->view.cols;
+  matrix.ins = joined.parts[0].view.cols;
   const bool tiled = info(format).block_elems > 1;
   const DType staged = DeviceQuantizer::travels_as(joined, format);
   const bool quantized = staged != format;
   const int64_t row_bytes = skald::row_bytes(staged, matrix.ins);
   const int64_t least = tiled ? tiles::kRows : 1;  // rows
   check_row(row_bytes * least);
-  for (const Weight* part : joined.parts) {
-    check(part->view.cols == matrix.ins && (!tiled || part->view.type == format),
+  for (const Weight& part : joined.parts) {
+    check(part.view.cols == matrix.ins && (!tiled || part.view.type == format),
           "parts of a matrix are alike");
-    matrix.outs += part->view.rows;
+    matrix.outs += part.view.rows;
   }
   const int64_t bytes = matrix_bytes(format, matrix.outs, matrix.ins);
   std::byte* to = reserve(bytes);

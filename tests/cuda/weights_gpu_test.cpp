@@ -60,7 +60,7 @@ void check_matrix(DType format, std::vector<Part> parts, int64_t cols, bool alte
     outs += part.rows;
   }
   for (const Part& part : parts) {
-    joined.parts.push_back(&part.weight);
+    joined.parts.push_back(part.weight);
     made.push_back(part.made());
   }
   // Row by row, as a matrix of `format` in plain rows.
@@ -68,7 +68,7 @@ void check_matrix(DType format, std::vector<Part> parts, int64_t cols, bool alte
   for (int64_t row = 0; row < outs; ++row) {
     const cuda::JoinedRows::Place place = joined.at(row);
     size_t part = 0;
-    while (joined.parts[part] != place.part) ++part;
+    while (&joined.parts[part] != place.part) ++part;
     const DType type = parts[part].type;
     const int64_t bytes = row_bytes(type, cols);
     Bytes one(made[part].begin() + place.row * bytes, made[part].begin() + (place.row + 1) * bytes);
