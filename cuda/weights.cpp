@@ -17,8 +17,8 @@
 namespace skald::cuda {
 namespace {
 
-// 8 threads copy from the page cache at the link's rate, where nothing else runs; started anew for
-// each part they would reach 60 % of that.
+// So many copy from the page cache faster than the link takes it, if they are not started anew for
+// each buffer.
 constexpr int kThreads = 12;
 
 std::unique_ptr<cpu::ThreadPool> start_threads() {
