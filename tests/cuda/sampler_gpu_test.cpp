@@ -83,6 +83,7 @@ struct Batch {
   PinnedMemory memory;
   std::vector<SamplingParams> params;
   std::vector<std::vector<int32_t>> histories;
+  std::vector<std::vector<uint64_t>> masks;  // what a grammar allows; empty: all
   std::vector<PickRequest> requests;
 
   Batch(int64_t vocab, int64_t rows)
@@ -90,7 +91,8 @@ struct Batch {
         count(rows),
         memory(vocab * rows * 4, "a test"),
         params(rows),
-        histories(rows) {}
+        histories(rows),
+        masks(rows) {}
 
   std::span<float> row(int64_t i) const {
     return {memory.as<float>() + i * vocab, static_cast<size_t>(vocab)};
@@ -98,10 +100,23 @@ struct Batch {
   void make_requests(uint64_t request) {
     requests.clear();
     for (int64_t i = 0; i < count; ++i) {
-      requests.push_back({&params[i], {request, 1000 + i, histories[i]}});
+      requests.push_back({&params[i], {request, 1000 + i, histories[i], masks[i]}});
     }
   }
 };
+
+// Of half the tokens or of few; the last one is always allowed.
+std::vector<uint64_t> random_mask(int vocab, Dice& dice) {
+  const bool few = dice.chance(0.5);
+  std::vector<uint64_t> mask(static_cast<size_t>(mask_words(vocab)));
+  for (uint64_t& word : mask) {
+    const auto bits = [&] { return static_cast<uint64_t>(dice.from(0, 1) * 0x1p53) * 2654435761u; };
+    word = few && dice.chance(0.98) ? 0 : bits() | (dice.chance(0.3) ? bits() << 32 : 0);
+  }
+  mask.back() |= uint64_t{1} << ((vocab - 1) % 64);
+  if (dice.chance(0.2)) mask.push_back(~uint64_t{0});  // beyond the vocabulary
+  return mask;
+}
 
 Batch random_batch(int vocab, int64_t rows, uint64_t seed) {
   Dice dice(seed);
@@ -112,6 +127,7 @@ Batch random_batch(int vocab, int64_t rows, uint64_t seed) {
     for (int n = dice.whole(0, 150); n > 0; --n) {
       batch.histories[i].push_back(dice.whole(-1, vocab));  // some have no logit
     }
+    if (dice.chance(0.3)) batch.masks[i] = random_mask(vocab, dice);
   }
   batch.make_requests(seed);
   return batch;
@@ -258,6 +274,13 @@ TEST_CASE("the device reports logits that nothing can be picked from as the CPU 
     SECTION("all masked") {
       std::fill_n(batch.row(1).data(), 1000, -kInf);
       CHECK(error_of(batch, gpu) == "no token to pick: all 1000 logits are -inf");
+    }
+    SECTION("all that is allowed masked") {
+      batch.row(1)[70] = batch.row(1)[3] = -kInf;
+      batch.masks[1] = {uint64_t{1} << 3, uint64_t{1} << 6};  // and no word for the others
+      batch.make_requests(1);
+      CHECK(error_of(batch, gpu) ==
+            "no token to pick: all that the grammar allows here have logits of -inf");
     }
     SECTION("the rest banned") {
       for (int id = 0; id < 1000; ++id) {
