@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cuda/kernels/launch.h"
+#include "engine/quant/half.h"
 
 namespace skald::cuda {
 
@@ -19,7 +20,7 @@ struct TokenAdjustment {
 };
 
 // Which tokens a grammar allows, a bit each (SampleContext::allowed).
-inline constexpr int64_t mask_words(int64_t vocab) { return (vocab + 63) / 64; }
+SKALD_HD inline constexpr int64_t mask_words(int64_t vocab) { return (vocab + 63) / 64; }
 
 // SamplingParams of one row, checked by validate(), without typical_p.
 struct SampleRow {
