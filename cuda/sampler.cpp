@@ -15,6 +15,12 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
+// The one that a bias makes sure, if it is the only bias; else -1.
+int32_t forced_token(const SamplingParams& params) {
+  const auto& biases = params.logit_bias;
+  return biases.size() == 1 && biases[0].second == kInfinity ? biases[0].first : -1;
+}
+
 // Tokens beyond its end are not allowed.
 void copy_mask(std::span<const uint64_t> allowed, std::span<uint64_t> words) {
   const size_t known = std::min(allowed.size(), words.size());
@@ -25,6 +31,7 @@ void copy_mask(std::span<const uint64_t> allowed, std::span<uint64_t> words) {
 }  // namespace
 
 bool samples_on_device(const SamplingParams& params) {
+  if (params.top_logprobs <= kMostTopTokens && forced_token(params) >= 0) return true;
   if (params.typical_p < 1 || params.top_logprobs > kMostTopTokens) return false;
   for (const auto& [id, bias] : params.logit_bias) {
     if (bias == kInfinity) return false;
@@ -94,6 +101,7 @@ SampleRow DeviceSampler::row_of(int64_t row, const PickRequest& request,
   SampleRow result = {};
   result.row = row;
   result.mask = -1;
+  result.forced = forced_token(params);
   result.u = uniform(params.seed, context.request, context.position);
   result.temperature = params.temperature;
   result.top_p = params.top_p;
@@ -102,7 +110,7 @@ SampleRow DeviceSampler::row_of(int64_t row, const PickRequest& request,
   result.repeat_penalty = params.repeat_penalty;
   result.presence_penalty = params.presence_penalty;
   result.frequency_penalty = params.frequency_penalty;
-  result.adjustments = list_adjustments(request, adjustments);
+  if (result.forced < 0) result.adjustments = list_adjustments(request, adjustments);
   result.top_tokens = params.top_logprobs;
   return result;
 }
@@ -137,7 +145,8 @@ void DeviceSampler::pick(float* logits, std::span<const PickRequest> requests,
   const int most_masked = most_rows_in_shared(vocab_, gpu_);
   const auto on_device = [&](const PickRequest& request) {
     return vocab_ <= kMostWeighedTokens && samples_on_device(*request.params) &&
-           (request.context.allowed.empty() || most_masked > 0);
+           (request.context.allowed.empty() ||
+            (most_masked > 0 && forced_token(*request.params) < 0));
   };
   const auto rows = std::count_if(requests.begin(), requests.end(), on_device);
   const auto masked = std::count_if(requests.begin(), requests.end(), [&](const auto& request) {

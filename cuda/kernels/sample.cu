@@ -44,6 +44,11 @@ class RowSampler {
     if (model_best < -FLT_MAX) return report(result, SampleStatus::AllMasked);
     const uint64_t total = row_.weigh(kAny, 1);
     if (settings_.top_tokens > 0) report_top(result);
+    if (settings_.forced >= 0) {
+      const bool banned = raw_[settings_.forced] < -FLT_MAX;
+      return banned ? report(result, SampleStatus::AllBanned)
+                    : report(result, settings_.forced, model_best, total);
+    }
     if (kInShared && mask_) {
       forbid();
       if (best_ < -FLT_MAX) return report(result, SampleStatus::AllForbidden);
@@ -58,14 +63,7 @@ class RowSampler {
     const bool same_total = settings_.adjustments == 0 && !mask_;
     const uint64_t token = settings_.temperature == 0 ? best_key_ : draw(same_total ? total : 0);
     restore();
-    if (row_.blocks().leads() && threadIdx.x == 0) {
-      result.status = SampleStatus::Picked;
-      result.token = id_of_key(token);
-      result.logit = raw_[result.token];
-      result.best = model_best;
-      result.total = total;
-      if (settings_.top_tokens == 0) result.top_tokens = 0;
-    }
+    report(result, id_of_key(token), model_best, total);
   }
 
  private:
@@ -254,6 +252,16 @@ class RowSampler {
 
   __device__ void report(SampleResult& result, SampleStatus status) {
     if (row_.blocks().leads() && threadIdx.x == 0) result.status = status;
+  }
+
+  __device__ void report(SampleResult& result, int token, float best, uint64_t total) {
+    if (!row_.blocks().leads() || threadIdx.x != 0) return;
+    result.status = SampleStatus::Picked;
+    result.token = token;
+    result.logit = raw_[token];
+    result.best = best;
+    result.total = total;
+    if (settings_.top_tokens == 0) result.top_tokens = 0;
   }
 
   __device__ void report_bad(SampleResult& result) {

@@ -24,9 +24,10 @@ SKALD_HD inline constexpr int64_t mask_words(int64_t vocab) { return (vocab + 63
 
 // SamplingParams of one row, checked by validate(), without typical_p.
 struct SampleRow {
-  int64_t row;   // of the logits
-  int32_t mask;  // which of the launch's; -1: any token may be picked
-  double u;      // the random number, in [0, 1)
+  int64_t row;     // of the logits
+  int32_t mask;    // which of the launch's; -1: any token may be picked
+  int32_t forced;  // the token to be picked, whatever the rest says; -1: none
+  double u;        // the random number, in [0, 1)
   float temperature;
   float top_p;
   float log_min_p;  // -inf: off

@@ -72,6 +72,7 @@ SamplingParams random_params(int vocab, Dice& dice) {
     const bool ban = dice.chance(0.1) && id < vocab - 1;  // one token is always left
     params.logit_bias.emplace_back(id, ban ? -kInf : static_cast<float>(dice.from(-5, 5)));
   }
+  if (dice.chance(0.1)) params.logit_bias = {{vocab - 1, kInf}};
   if (dice.chance(0.3)) params.top_logprobs = dice.whole(1, std::min(vocab, kMostTopTokens));
   if (dice.chance(0.02)) params.typical_p = 0.9f;
   return params;
@@ -331,7 +332,8 @@ TEST_CASE("settings that the device leaves to the CPU") {
   CHECK_FALSE(on_device([](SamplingParams& p) { p.repeat_last_n = 1025, p.repeat_penalty = 2; }));
   CHECK_FALSE(on_device([](SamplingParams& p) { p.typical_p = 0.5f; }));
   CHECK_FALSE(on_device([](SamplingParams& p) { p.top_logprobs = 21; }));
-  CHECK_FALSE(on_device([](SamplingParams& p) { p.logit_bias = {{0, kInf}}; }));
+  CHECK_FALSE(on_device([](SamplingParams& p) { p.logit_bias = {{0, kInf}, {1, 0}}; }));
+  CHECK(on_device([](SamplingParams& p) { p.logit_bias = {{0, kInf}}, p.typical_p = 0.5f; }));
   CHECK_FALSE(on_device([](SamplingParams& p) { p.logit_bias.assign(1025, {0, 1.0f}); }));
 
   // Rows of both sorts in one call.
