@@ -48,8 +48,9 @@ void write_with(const TempFolder& temp, const fs::path& folder, const std::strin
 }  // namespace
 
 TEST_CASE("quantized while a GPU loads it, a model is the one that the host quantizes") {
-  const std::string name = GENERATE("demo", "llama-mha", "llama3-gqa-tied-ropescale",
-                                    "openllama-headdim100", "qwen2-bias-tied", "phi3-fused");
+  const std::string name =
+      GENERATE("demo", "llama-mha", "llama3-gqa-tied-ropescale", "openllama-headdim100",
+               "qwen2-bias-tied", "phi3-fused", "mixtral-moe");
   const fs::path folder = name == "demo" ? source_dir() / "models" / "demo" : find_golden(name);
   if (folder.empty()) return;
   const OpenedModel opened = open_model(folder);
