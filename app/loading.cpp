@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <vector>
 
 #include "app/output.h"
@@ -100,12 +101,13 @@ std::string loading_text(std::string_view label, int64_t bytes, int64_t of, int 
 }
 
 Model make_weights(const Model& model, int threads) {
-  ProgressBar bar;
+  std::optional<ProgressBar> bar;  // which writes to the terminal even if it shows nothing
   MakeOptions options;
   options.threads = threads;
   options.progress = [&](int64_t bytes, int64_t of, std::string_view tensor) {
     if (interrupted_by()) fail(Exit::Interrupted, "interrupted while loading the model");
-    bar.show(bytes, of, tensor);
+    if (!bar) bar.emplace();
+    bar->show(bytes, of, tensor);
   };
   return made_model(model, options);
 }
