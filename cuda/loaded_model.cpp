@@ -62,6 +62,31 @@ void LoadedModel::load(LoadedOp& op, const FusedAttention& attention, Stream str
   op.k_norm = norm_weight(attention.norm->k, stream);
 }
 
+void LoadedModel::load(LoadedOp& op, const FusedExperts& experts, Stream stream) {
+  op.norm = norm_weight(experts.norm.weight, stream);
+  const TensorView& router = fused_.program.weight(experts.router).view;
+  std::vector<TensorView> rows;
+  for (int64_t r = 0; r < router.rows; ++r) {
+    TensorView row = router;
+    row.data = row.row(r);
+    row.rows = 1;
+    rows.push_back(row);
+  }
+  op.router = weights_.upload_floats(rows, false, stream);
+  for (const ExpertStack& stack : fused_.stacks(experts)) {
+    const void* first = nullptr;
+    for (int e = 0; e < experts.spec.count; ++e) {
+      std::vector<TensorView> parts;
+      for (WeightId part : stack.parts) {
+        parts.push_back(fused_.program.weight(static_cast<WeightId>(static_cast<int32_t>(part) + e)).view);
+      }
+      const Matrix matrix = weights_.upload(parts, stack.format, parts.size() > 1, stream);
+      if (e == 0) first = matrix.data;
+    }
+    op.stacks.push_back({first, padded(matrix_bytes(stack.format, stack.outs, stack.ins))});
+  }
+}
+
 const float* LoadedModel::norm_weight(WeightId id, Stream stream) {
   return weights_.upload_floats(views({&id, 1}), false, stream, fused_.program.weight(id).plus);
 }

@@ -11,6 +11,7 @@
 #include "models/open.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
+#include "tests/engine/random_llama.h"
 #include "tests/golden.h"
 
 namespace skald::test {
@@ -18,6 +19,10 @@ namespace {
 
 OpenedModel small_model() { return open_model(find_golden("llama3-gqa-tied-ropescale")); }
 OpenedModel small_quantized_model() { return open_model(find_gguf("kq256.q4_k_m.gguf")); }
+
+Model model_of_experts() {
+  return random_llama({.type = DType::BF16, .experts = {8, 2, 512, true, {}}});
+}
 
 int64_t free_bytes() { return cuda::list_devices().devices.at(0).free_bytes; }
 
@@ -39,11 +44,13 @@ RunOptions small_options() {
 }  // namespace
 
 TEST_CASE("running out of memory at any moment is an error that leaves nothing behind") {
-  const OpenedModel opened = GENERATE(true, false) ? small_model() : small_quantized_model();
-  const std::vector<int32_t> expected =
-      short_text(*cuda::make_executor(opened.model, small_options(), 0));
+  const int which = GENERATE(0, 1, 2);
+  const Model model = which == 0   ? small_model().model
+                      : which == 1 ? small_quantized_model().model
+                                   : model_of_experts();
+  const std::vector<int32_t> expected = short_text(*cuda::make_executor(model, small_options(), 0));
   // Once more, so that what CUDA keeps from the first time is there.
-  CHECK(short_text(*cuda::make_executor(opened.model, small_options(), 0)) == expected);
+  CHECK(short_text(*cuda::make_executor(model, small_options(), 0)) == expected);
   const int64_t before = free_bytes();
   int n = 1;
   for (; n < 1000; ++n) {
@@ -52,7 +59,7 @@ TEST_CASE("running out of memory at any moment is an error that leaves nothing b
     {
       cuda::FailingAcquisition failing(n);
       try {
-        const auto executor = cuda::make_executor(opened.model, small_options(), 0);
+        const auto executor = cuda::make_executor(model, small_options(), 0);
         const std::vector<int32_t> ids = short_text(*executor);
         CHECK(ids == expected);
       } catch (const Error& error) {
@@ -69,7 +76,7 @@ TEST_CASE("running out of memory at any moment is an error that leaves nothing b
   }
   std::printf("%d acquisitions failed one after the other\n", n - 1);
   CHECK(n > 20);
-  CHECK(short_text(*cuda::make_executor(opened.model, small_options(), 0)) == expected);
+  CHECK(short_text(*cuda::make_executor(model, small_options(), 0)) == expected);
   CHECK(free_bytes() == before);
 }
 
@@ -99,8 +106,11 @@ TEST_CASE("a step that fails leaves its sequences as they were, and can be repea
 }
 
 TEST_CASE("an executor takes what its plan says") {
-  const OpenedModel opened = GENERATE(true, false) ? small_model() : small_quantized_model();
-  short_text(*cuda::make_executor(opened.model, small_options(), 0));
+  const int which = GENERATE(0, 1, 2);
+  const Model model = which == 0   ? small_model().model
+                      : which == 1 ? small_quantized_model().model
+                                   : model_of_experts();
+  short_text(*cuda::make_executor(model, small_options(), 0));
   for (const int64_t context : {int64_t{64}, int64_t{2048}}) {
     for (const int sequences : {1, 16}) {
       CAPTURE(context, sequences);
@@ -108,7 +118,7 @@ TEST_CASE("an executor takes what its plan says") {
       options.context = context;
       options.sequences = sequences;
       const int64_t before = free_bytes();
-      const auto executor = cuda::make_executor(opened.model, options, 0);
+      const auto executor = cuda::make_executor(model, options, 0);
       const int64_t taken = before - free_bytes();
       int64_t planned = 0;
       for (const MemoryPart& part : executor->plan().parts) {

@@ -99,6 +99,13 @@ TEST_CASE("rows of one decode step have the bits that each has alone, hundreds o
   check_rows(shape, {300});
 }
 
+TEST_CASE("rows of one decode step that choose experts have the bits that each has alone") {
+  RandomLlama shape;
+  shape.type = GENERATE(DType::F16, DType::BF16, DType::Q8_0, DType::Q4_K);
+  shape.experts = {16, 3, 256, true, {}};
+  check_rows(shape, {60});
+}
+
 TEST_CASE("rows of one decode step of a wider model have the bits that each has alone") {
   RandomLlama shape;
   shape.type = DType::BF16;

@@ -1,0 +1,314 @@
+// The router. For one row the bytes of its matrix, 1 MB for 128 experts of a 2048-wide model, and
+// the chain of norm, product and choice; for many rows the products, in float32. A block has some
+// rows and some experts; the last block of its rows chooses.
+//
+// Sums have one order for any number of rows: a norm's squares are added up by 256 threads, each
+// every 256th access, then over each 32 threads, then over these; a product's by 32 lanes.
+#include "cuda/kernels/device/launch.cuh"
+#include "cuda/kernels/device/math.cuh"
+#include "cuda/kernels/device/number.cuh"
+#include "cuda/kernels/experts.h"
+
+namespace skald::cuda {
+namespace {
+
+constexpr int kThreads = 256, kWarps = kThreads / 32;
+constexpr int kChunk = 1024;  // columns of a row that are in shared memory at a time
+static_assert(kRouteRows == kWarps);
+constexpr int kFewRows = 4;  // that have blocks of their own
+static_assert(kFewRows <= kRouteRows);
+
+template <int kVec>
+__device__ Pack<float, kVec> load(const float* row, int64_t at) {
+  Pack<float, kVec> some;
+  if constexpr (kVec == 1) {
+    some.x[0] = __ldcg(row + at);
+  } else {
+    *reinterpret_cast<float4*>(&some) = __ldcg(reinterpret_cast<const float4*>(row) + at);
+  }
+  return some;
+}
+
+template <int kVec>
+__device__ void add_products(float& sum, const Pack<float, kVec>& a, const Pack<float, kVec>& b) {
+#pragma unroll
+  for (int i = 0; i < kVec; ++i) sum = fmaf(a.x[i], b.x[i], sum);
+}
+
+// What orders logits: of equal ones the lower expert is higher. No two of a row are the same.
+__device__ inline uint64_t key_of(float logit, int expert) {
+  const uint32_t bits = __float_as_uint(logit + 0.0f);  // one zero
+  uint32_t high = bits >> 31 ? ~bits : bits | 0x80000000u;
+  if (isnan(logit)) high = 0;
+  return uint64_t{high} << 32 | ~static_cast<uint32_t>(expert);
+}
+
+// For a warp. The used-th best is found one after the other, then all from there on are taken.
+__device__ void choose(const RouteLaunch& a, int row) {
+  constexpr int kKept = 8;  // a lane's logits in registers, of 256 experts
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const Routing& r = a.routing;
+  const float* logits = a.logits + int64_t{row} * r.count;
+  uint64_t kept[kKept];
+#pragma unroll
+  for (int i = 0; i < kKept; ++i) {
+    const int expert = 32 * i + lane;
+    kept[i] = expert < r.count ? key_of(__ldcg(logits + expert), expert) : 0;
+  }
+  uint64_t bound = ~uint64_t{0}, first = 0;
+  for (int n = 0; n < r.used; ++n) {
+    uint64_t best = 0;
+#pragma unroll
+    for (int i = 0; i < kKept; ++i) {
+      if (kept[i] < bound && kept[i] > best) best = kept[i];
+    }
+    for (int expert = 32 * kKept + lane; expert < r.count; expert += 32) {
+      const uint64_t key = key_of(__ldcg(logits + expert), expert);
+      if (key < bound && key > best) best = key;
+    }
+    for (int offset = 16; offset > 0; offset /= 2) {
+      const uint64_t other = __shfl_xor_sync(~0u, best, offset);
+      if (other > best) best = other;
+    }
+    bound = best;
+    if (n == 0) first = best;
+  }
+  const float highest = __ldcg(logits + ~static_cast<uint32_t>(first));
+  const auto taken = [&](int expert) {
+    return expert < r.count && key_of(__ldcg(logits + expert), expert) >= bound;
+  };
+  float sum = 0;
+  for (int expert = lane; expert < r.count; expert += 32) {
+    if (!a.normalized || taken(expert)) sum += expf(__ldcg(logits + expert) - highest);
+  }
+  const float total = warp_sum(sum);
+  int before = 0;
+  for (int base = 0; base < r.count; base += 32) {
+    const int expert = base + lane;
+    const bool mine = taken(expert);
+    const unsigned all = __ballot_sync(~0u, mine);
+    if (mine) {
+      const int64_t at = int64_t{row} * r.used + before + __popc(all & ((1u << lane) - 1));
+      r.chosen[at] = expert;
+      r.weights[at] = expf(__ldcg(logits + expert) - highest) / total;
+    }
+    before += __popc(all);
+  }
+}
+
+// kRows: of a block; kEach: experts of a warp; kVec: numbers of an access, which divides dim.
+template <class T, int kRows, int kEach, int kVec>
+__global__ void __launch_bounds__(kThreads) route(__grid_constant__ const RouteLaunch a) {
+  using Some = Pack<float, kVec>;
+  __shared__ __align__(16) float normed[kRows][kChunk];
+  __shared__ float scratch[kWarps], scales[kRows];
+  __shared__ bool last;
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int first_row = static_cast<int>(blockIdx.x) * kRows;
+  const int rows = min(kRows, a.routing.rows - first_row);
+  const int first_expert = (static_cast<int>(blockIdx.y) * kWarps + warp) * kEach;
+  const int64_t accesses = a.dim / kVec;
+  const float* x = a.x + first_row * a.dim;
+  let_next_kernel_start();
+  wait_for_kernel_ahead();
+
+  if constexpr (kRows == 1) {
+    float sum = 0;
+    for (int64_t i = threadIdx.x; i < accesses; i += kThreads) {
+      const Some some = load<kVec>(x, i);
+      add_products(sum, some, some);
+    }
+    sum = warp_sum(sum);
+    if (lane == 0) scratch[warp] = sum;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      float total = 0;
+      for (float part : scratch) total += part;
+      scales[0] = rsqrtf(total / static_cast<float>(a.dim) + a.norm_eps);
+    }
+  } else if (warp < rows) {
+    float total = 0;
+    for (int part = 0; part < kWarps; ++part) {
+      float sum = 0;
+      for (int64_t i = part * 32 + lane; i < accesses; i += kThreads) {
+        const Some some = load<kVec>(x + warp * a.dim, i);
+        add_products(sum, some, some);
+      }
+      total += warp_sum(sum);
+    }
+    if (lane == 0) scales[warp] = rsqrtf(total / static_cast<float>(a.dim) + a.norm_eps);
+  }
+  __syncthreads();
+
+  float sums[kEach][kRows] = {};
+  for (int64_t col = 0; col < a.dim; col += kChunk) {
+    const int count = static_cast<int>(min(int64_t{kChunk}, a.dim - col)) / kVec;
+    for (int i = threadIdx.x; i < kRows * count; i += kThreads) {
+      const int row = i / count, at = i - row * count;
+      if (row >= rows) break;
+      const Some some = load<kVec>(x + row * a.dim + col, at);
+      const Some weight = load<kVec>(a.norm_weight + col, at);
+      Some result;
+      Pack<T, kVec> rounded;
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) {
+        result.x[j] = some.x[j] * scales[row] * weight.x[j];
+        rounded.x[j] = from_float<T>(result.x[j]);
+      }
+      reinterpret_cast<Some*>(normed[row])[at] = result;
+      if (blockIdx.y == 0) {
+        T* out = static_cast<T*>(a.out) + (first_row + row) * a.dim + col;
+        reinterpret_cast<Pack<T, kVec>*>(out)[at] = rounded;
+      }
+    }
+    __syncthreads();
+    for (int i = lane; i < count; i += 32) {
+      Some weights[kEach];
+#pragma unroll
+      for (int e = 0; e < kEach; ++e) {
+        const int expert = min(first_expert + e, a.routing.count - 1);
+        weights[e] = load<kVec>(a.router + expert * a.dim + col, i);
+      }
+#pragma unroll
+      for (int row = 0; row < kRows; ++row) {
+        if (row >= rows) break;
+        const Some some = reinterpret_cast<const Some*>(normed[row])[i];
+#pragma unroll
+        for (int e = 0; e < kEach; ++e) add_products(sums[e][row], weights[e], some);
+      }
+    }
+    __syncthreads();
+  }
+#pragma unroll
+  for (int e = 0; e < kEach; ++e) {
+#pragma unroll
+    for (int row = 0; row < kRows; ++row) {
+      const float logit = warp_sum(sums[e][row]);
+      if (lane == 0 && row < rows && first_expert + e < a.routing.count) {
+        a.logits[int64_t{first_row + row} * a.routing.count + first_expert + e] = logit;
+      }
+    }
+  }
+
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    unsigned* ticket = a.tickets + blockIdx.x;
+    last = atomicAdd(ticket, 1u) == gridDim.y - 1;
+    if (last) *ticket = 0;
+  }
+  __syncthreads();
+  if (!last) return;
+  __threadfence();
+  if (warp < rows) choose(a, first_row + warp);
+}
+
+constexpr int kSortThreads = 512, kSortEach = 8;
+
+// Block e finds the places of expert e: after all choices of lower ones, in the order of rows.
+__global__ void __launch_bounds__(kSortThreads) sort_choices(Routing r) {
+  constexpr int kSortWarps = kSortThreads / 32;
+  __shared__ float scratch[kSortWarps];
+  __shared__ int counts[kSortWarps];
+  const int expert = static_cast<int>(blockIdx.x), choices = r.rows * r.used;
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  let_next_kernel_start();
+  wait_for_kernel_ahead();
+  int lower = 0;
+  for (int i = threadIdx.x; i < choices; i += kSortThreads) {
+    lower += __ldcg(r.chosen + i) < expert ? 1 : 0;
+  }
+  // Whole numbers below 2^24, so no sum rounds.
+  int place = static_cast<int>(block_sum<kSortThreads>(static_cast<float>(lower), scratch));
+  if (threadIdx.x == 0) {
+    r.begins[expert] = place;
+    if (expert == 0) r.begins[r.count] = choices;
+  }
+  for (int base = 0; base < choices; base += kSortThreads * kSortEach) {
+    const int first = base + static_cast<int>(threadIdx.x) * kSortEach;
+    unsigned mine = 0;
+#pragma unroll
+    for (int i = 0; i < kSortEach; ++i) {
+      if (first + i < choices && __ldcg(r.chosen + first + i) == expert) mine |= 1u << i;
+    }
+    int sum = __popc(mine);
+    for (int offset = 1; offset < 32; offset *= 2) {
+      const int other = __shfl_up_sync(~0u, sum, offset);
+      if (lane >= offset) sum += other;
+    }
+    __syncthreads();  // all have read the last counts
+    if (lane == 31) counts[warp] = sum;
+    __syncthreads();
+    int all = 0, at = place + sum - __popc(mine);
+    for (int w = 0; w < kSortWarps; ++w) {
+      if (w < warp) at += counts[w];
+      all += counts[w];
+    }
+#pragma unroll
+    for (int i = 0; i < kSortEach; ++i) {
+      if (!(mine >> i & 1)) continue;
+      r.places[first + i] = at;
+      r.row_of[at++] = (first + i) / r.used;
+    }
+    place += all;
+  }
+}
+
+template <int kVec>
+__global__ void __launch_bounds__(kThreads) combine(CombineLaunch a) {
+  const int64_t row = blockIdx.x, accesses = a.dim / kVec;
+  const int64_t at = int64_t{blockIdx.y} * kThreads + threadIdx.x;
+  const Routing& r = a.routing;
+  let_next_kernel_start();
+  wait_for_kernel_ahead();
+  if (at >= accesses) return;
+  Pack<float, kVec> sum = {};
+#pragma unroll 4
+  for (int i = 0; i < r.used; ++i) {
+    const int64_t choice = row * r.used + i;
+    const int64_t place = r.rows == 1 ? i : __ldcg(r.places + choice);
+    const float weight = __ldcg(r.weights + choice);
+    const Pack<float, kVec> y = load<kVec>(a.y + place * a.dim, at);
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) sum.x[j] = fmaf(weight, y.x[j], sum.x[j]);
+  }
+  Pack<float, kVec> x = load<kVec>(a.x + row * a.dim, at);
+#pragma unroll
+  for (int j = 0; j < kVec; ++j) x.x[j] = fmaf(a.scale, sum.x[j], x.x[j]);
+  reinterpret_cast<Pack<float, kVec>*>(a.x + row * a.dim)[at] = x;
+}
+
+unsigned parts(int64_t count, int64_t each) {
+  return static_cast<unsigned>((count + each - 1) / each);
+}
+
+}  // namespace
+
+void launch_route(const RouteLaunch& a, Stream stream) {
+  constexpr int kFew = 1, kMany = 4;  // experts of a warp
+  const bool few = a.routing.rows <= kFewRows;
+  const dim3 blocks(few ? static_cast<unsigned>(a.routing.rows) : parts(a.routing.rows, kRouteRows),
+                    parts(a.routing.count, kWarps * (few ? kFew : kMany)));
+  dispatch(a.type, [&](auto type) {
+    using T = decltype(type);
+    const bool by_four = a.dim % 4 == 0;
+    const auto kernel = few ? (by_four ? route<T, 1, kFew, 4> : route<T, 1, kFew, 1>)
+                            : (by_four ? route<T, kRouteRows, kMany, 4>
+                                       : route<T, kRouteRows, kMany, 1>);
+    launch_kernel(kernel, {blocks, kThreads, 0, a.dependent}, stream, a);
+  });
+}
+
+void launch_sort_choices(const Routing& routing, bool dependent, Stream stream) {
+  if (routing.rows == 1) return;
+  check(routing.choices() < 1 << 24, "a step has fewer than 2^24 choices");
+  launch_kernel(sort_choices, {dim3(routing.count), kSortThreads, 0, dependent}, stream, routing);
+}
+
+void launch_combine(const CombineLaunch& a, Stream stream) {
+  const bool by_four = a.dim % 4 == 0;
+  const dim3 blocks(a.routing.rows, parts(a.dim / (by_four ? 4 : 1), kThreads));
+  launch_kernel(by_four ? combine<4> : combine<1>, {blocks, kThreads, 0, a.dependent}, stream, a);
+}
+
+}  // namespace skald::cuda
