@@ -247,22 +247,20 @@ class CudaExecutor final : public Executor {
   void enqueue(int rows) {
     for (const LoadedOp& op : loaded_.ops()) {
       std::visit(
-          Overloaded{[&](const Embed& o) {
-                       const Matrix& table = op.pieces.front();
-                       const EmbedLaunch launch = {
-                           table.format, table.data, step_.table().tokens, act<float>(o.out), rows,
-                           table.ins,    o.scale};
-                       (table.format == fused_.type ? launch_embed : launch_embed_q)(launch,
-                                                                                     stream_);
-                     },
-                     [&](const FusedLinear& o) {
-                       if (o.epilogue == Epilogue::Logits && !decode_) return;
-                       run_product(op, o, act<void>(o.in), rows);
-                     },
-                     [&](const FusedAttention& o) { run_attention(op, o, rows); },
-                     [&](const FusedExperts& o) {
-                       experts_.run(op, o, rows, decode_ && dependent_);
-                     }},
+          Overloaded{
+              [&](const Embed& o) {
+                const Matrix& table = op.pieces.front();
+                const EmbedLaunch launch = {
+                    table.format, table.data, step_.table().tokens, act<float>(o.out), rows,
+                    table.ins,    o.scale};
+                (table.format == fused_.type ? launch_embed : launch_embed_q)(launch, stream_);
+              },
+              [&](const FusedLinear& o) {
+                if (o.epilogue == Epilogue::Logits && !decode_) return;
+                run_product(op, o, act<void>(o.in), rows);
+              },
+              [&](const FusedAttention& o) { run_attention(op, o, rows); },
+              [&](const FusedExperts& o) { experts_.run(op, o, rows, decode_ && dependent_); }},
           op.fused->op);
       if (observer_) observe_op(*op.fused, rows);
     }

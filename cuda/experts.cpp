@@ -14,6 +14,7 @@ ExpertsKernel select_experts(const ExpertsLaunch& launch, const Gpu& gpu, bool r
   if (few && !reproducible && supports_experts_few(launch, gpu.compute_capability)) {
     return ExpertsKernel::Few;
   }
+  if (supports_experts_many_sm90(launch, gpu.compute_capability)) return ExpertsKernel::ManySm90;
   if (supports_experts_many(launch, gpu.compute_capability)) return ExpertsKernel::Many;
   return ExpertsKernel::Plain;
 }
@@ -22,6 +23,8 @@ std::string_view kernel_name(ExpertsKernel kernel) {
   switch (kernel) {
     case ExpertsKernel::Few:
       return "experts_few";
+    case ExpertsKernel::ManySm90:
+      return "experts_many_sm90";
     case ExpertsKernel::Many:
       return "experts_many";
     case ExpertsKernel::Plain:
@@ -34,12 +37,23 @@ void launch_experts(const ExpertsLaunch& launch, ExpertsKernel kernel, Stream st
   switch (kernel) {
     case ExpertsKernel::Few:
       return launch_experts_few(launch, stream);
+    case ExpertsKernel::ManySm90:
+      return launch_experts_many_sm90(launch, stream);
     case ExpertsKernel::Many:
       return launch_experts_many(launch, stream);
     case ExpertsKernel::Plain:
       return launch_experts_plain(launch, stream);
   }
 }
+
+namespace {
+
+// The down product takes the sum of its experts with it.
+bool sums_at_once(const ExpertsLaunch& launch, ExpertsKernel kernel, const Gpu& gpu) {
+  return kernel == ExpertsKernel::Few && supports_experts_one(launch, gpu.compute_capability);
+}
+
+}  // namespace
 
 ExpertsLaunch experts_launch(const FusedProgram& fused, const FusedExperts& op,
                              const ExpertStack& stack, int rows) {
@@ -66,11 +80,16 @@ std::string experts_text(const FusedProgram& fused, const FusedExperts& op, int 
   const std::vector<ExpertStack> stacks = fused.stacks(op);
   for (const ExpertStack& stack : stacks) {
     const ExpertsLaunch launch = experts_launch(fused, op, stack, rows);
-    const std::string kernel(kernel_name(select_experts(launch, gpu, reproducible)));
-    if (kernel != last) text += concat(last.empty() ? " + " : ", ", kernel);
+    const ExpertsKernel selected = select_experts(launch, gpu, reproducible);
+    if (&stack == &stacks.back() && stacks.size() > 2) text += " + gate", last = "gate";
+    if (&stack == &stacks.back() && sums_at_once(launch, selected, gpu)) {
+      return text + " + experts_one";
+    }
+    const std::string kernel(kernel_name(selected));
+    if (kernel != last) text += " + " + kernel;
     last = kernel;
   }
-  return concat(text, stacks.size() > 2 ? " + gate" : "", " + combine");
+  return text + " + combine";
 }
 
 RoutedExperts::RoutedExperts(const Products::Setting& setting, Stream stream)
@@ -110,10 +129,10 @@ void RoutedExperts::run(const LoadedOp& op, const FusedExperts& experts, int row
   const Routing routing = this->routing(experts.spec, rows);
   float* const x = static_cast<float*>(act(experts.out));
   void* const normed = act(experts.norm.out);
-  launch_route({fused.type, x, op.norm, experts.norm.eps, op.router, dim, normed,
-                logits_.as<float>(), tickets_.as<unsigned>(), experts.spec.normalized, routing,
-                dependent},
-               stream_);
+  launch_route(
+      {fused.type, x, op.norm, experts.norm.eps, op.router, dim, normed, logits_.as<float>(),
+       tickets_.as<unsigned>(), experts.spec.normalized, routing, dependent},
+      stream_);
   launch_sort_choices(routing, dependent, stream_);
 
   const bool apart = stacks.size() > 2;
@@ -133,7 +152,11 @@ void RoutedExperts::run(const LoadedOp& op, const FusedExperts& experts, int row
     }
     launch.routing = routing;
     launch.dependent = dependent;
-    launch_experts(launch, select_experts(launch, s_.gpu, s_.reproducible), stream_);
+    const ExpertsKernel kernel = select_experts(launch, s_.gpu, s_.reproducible);
+    if (down && sums_at_once(launch, kernel, s_.gpu)) {
+      return launch_experts_one(launch, x, experts.scale, stream_);
+    }
+    launch_experts(launch, kernel, stream_);
   }
   launch_combine({sums_.as<float>(), x, dim, experts.scale, routing, dependent}, stream_);
 }

@@ -9,7 +9,7 @@
 
 namespace skald::cuda {
 
-enum class ExpertsKernel { Few, Many, Plain };
+enum class ExpertsKernel { Few, ManySm90, Many, Plain };
 
 // Which kernel multiplies: by the number of rows, or, where results must not depend on it, one for
 // all numbers.

@@ -20,7 +20,7 @@ struct Piece {
 // do, gate and up rows alternating where they have one format.
 struct ExpertStack {
   DType format;
-  int64_t outs, ins;           // of one expert
+  int64_t outs, ins;            // of one expert
   std::vector<WeightId> parts;  // of the first expert
 };
 

@@ -139,9 +139,8 @@ class Lister {
       shape += concat(&stack == stacks.data() ? "[" : ", [", stack.outs, ", ", stack.ins, "]",
                       fused_.quantized() ? concat(" ", name(stack.format)) : "");
     }
-    add(weights_text({op.router, op.gate, op.up, op.down}), shape + ")", [&](int rows) {
-      return experts_text(fused_, op, rows, gpu_, reproducible_);
-    });
+    add(weights_text({op.router, op.gate, op.up, op.down}), shape + ")",
+        [&](int rows) { return experts_text(fused_, op, rows, gpu_, reproducible_); });
   }
 
   FusedProgram fused_;

@@ -78,7 +78,8 @@ void LoadedModel::load(LoadedOp& op, const FusedExperts& experts, Stream stream)
     for (int e = 0; e < experts.spec.count; ++e) {
       std::vector<TensorView> parts;
       for (WeightId part : stack.parts) {
-        parts.push_back(fused_.program.weight(static_cast<WeightId>(static_cast<int32_t>(part) + e)).view);
+        parts.push_back(
+            fused_.program.weight(static_cast<WeightId>(static_cast<int32_t>(part) + e)).view);
       }
       const Matrix matrix = weights_.upload(parts, stack.format, parts.size() > 1, stream);
       if (e == 0) first = matrix.data;

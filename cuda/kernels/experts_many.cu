@@ -80,11 +80,12 @@ __global__ void __launch_bounds__(kThreads, 2)
   __shared__ int rows_of[kPlaces];
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int g = lane / 4, c = lane % 4;
-  const int64_t first = int64_t{blockIdx.y} * kRows;
   let_next_kernel_start();
   wait_for_kernel_ahead();
-  const ExpertTile tile = find_tile<kPlaces>(a.routing, static_cast<int>(blockIdx.x));
+  const ExpertBlock block = find_block<kPlaces>(a.routing, blockIdx.x, row_blocks(a, kRows));
+  const ExpertTile& tile = block.tile;
   if (tile.rows == 0) return;
+  const int64_t first = int64_t{block.rows} * kRows;
   // Places beyond the tile are its last one again.
   if (threadIdx.x < kPlaces) {
     const int place = tile.first + min(static_cast<int>(threadIdx.x), tile.rows - 1);
@@ -143,8 +144,7 @@ bool supports_experts_many(const ExpertsLaunch& a, int compute_capability) {
 }
 
 void launch_experts_many(const ExpertsLaunch& a, Stream stream) {
-  const dim3 blocks(static_cast<unsigned>(expert_tiles(a.routing, kPlaces)),
-                    static_cast<unsigned>((a.outs + kRows - 1) / kRows));
+  const dim3 blocks(expert_blocks(a, kPlaces, kRows));
   dispatch_parts(a, [&](auto* part) {
     using Part = std::remove_pointer_t<decltype(part)>;
     const auto kernel = experts_many<Part>;

@@ -96,9 +96,8 @@ void launch_experts_plain(const ExpertsLaunch& a, Stream stream) {
     });
     return;
   }
-  dispatch(a.type, [&](auto type) {
-    launch<decltype(type), PlainWeight<decltype(type)>>(a, stream);
-  });
+  dispatch(a.type,
+           [&](auto type) { launch<decltype(type), PlainWeight<decltype(type)>>(a, stream); });
 }
 
 }  // namespace skald::cuda

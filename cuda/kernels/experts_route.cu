@@ -4,6 +4,8 @@
 //
 // Sums have one order for any number of rows: a norm's squares are added up by 256 threads, each
 // every 256th access, then over each 32 threads, then over these; a product's by 32 lanes.
+#include <type_traits>
+
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/number.cuh"
@@ -43,60 +45,75 @@ __device__ inline uint64_t key_of(float logit, int expert) {
   return uint64_t{high} << 32 | ~static_cast<uint32_t>(expert);
 }
 
+__device__ inline float logit_of(uint64_t key) {
+  const uint32_t high = static_cast<uint32_t>(key >> 32);
+  return __uint_as_float(high >> 31 ? high & 0x7fffffffu : ~high);
+}
+
+__device__ inline uint64_t warp_max(uint64_t key) {
+#if __CUDA_ARCH__ >= 800
+  const uint32_t high = static_cast<uint32_t>(key >> 32);
+  const uint32_t best = __reduce_max_sync(~0u, high);
+  const uint32_t low = __reduce_max_sync(~0u, high == best ? static_cast<uint32_t>(key) : 0);
+  return uint64_t{best} << 32 | low;
+#else
+  for (int offset = 16; offset > 0; offset /= 2) {
+    const uint64_t other = __shfl_xor_sync(~0u, key, offset);
+    if (other > key) key = other;
+  }
+  return key;
+#endif
+}
+
 // For a warp. The used-th best is found one after the other, then all from there on are taken.
 __device__ void choose(const RouteLaunch& a, int row) {
-  constexpr int kKept = 8;  // a lane's logits in registers, of 256 experts
+  constexpr int kKept = 8;  // of a lane in registers, for 256 experts; others are read again
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const Routing& r = a.routing;
   const float* logits = a.logits + int64_t{row} * r.count;
+  const auto read_key = [&](int expert) {
+    return expert < r.count ? key_of(__ldcg(logits + expert), expert) : 0;
+  };
   uint64_t kept[kKept];
 #pragma unroll
-  for (int i = 0; i < kKept; ++i) {
-    const int expert = 32 * i + lane;
-    kept[i] = expert < r.count ? key_of(__ldcg(logits + expert), expert) : 0;
-  }
+  for (int i = 0; i < kKept; ++i) kept[i] = read_key(32 * i + lane);
+  const auto for_each_key = [&](const auto& fn) {  // all lanes together, experts in their order
+#pragma unroll
+    for (int i = 0; i < kKept; ++i) {
+      if (32 * i < r.count) fn(32 * i + lane, kept[i]);
+    }
+    for (int base = 32 * kKept; base < r.count; base += 32) fn(base + lane, read_key(base + lane));
+  };
   uint64_t bound = ~uint64_t{0}, first = 0;
   for (int n = 0; n < r.used; ++n) {
     uint64_t best = 0;
-#pragma unroll
-    for (int i = 0; i < kKept; ++i) {
-      if (kept[i] < bound && kept[i] > best) best = kept[i];
-    }
-    for (int expert = 32 * kKept + lane; expert < r.count; expert += 32) {
-      const uint64_t key = key_of(__ldcg(logits + expert), expert);
+    for_each_key([&](int, uint64_t key) {
       if (key < bound && key > best) best = key;
-    }
-    for (int offset = 16; offset > 0; offset /= 2) {
-      const uint64_t other = __shfl_xor_sync(~0u, best, offset);
-      if (other > best) best = other;
-    }
-    bound = best;
-    if (n == 0) first = best;
+    });
+    bound = warp_max(best);
+    if (n == 0) first = bound;
   }
-  const float highest = __ldcg(logits + ~static_cast<uint32_t>(first));
-  const auto taken = [&](int expert) {
-    return expert < r.count && key_of(__ldcg(logits + expert), expert) >= bound;
-  };
+  const float highest = logit_of(first);
   float sum = 0;
-  for (int expert = lane; expert < r.count; expert += 32) {
-    if (!a.normalized || taken(expert)) sum += expf(__ldcg(logits + expert) - highest);
-  }
+  for_each_key([&](int expert, uint64_t key) {
+    if (expert < r.count && (!a.normalized || key >= bound)) sum += expf(logit_of(key) - highest);
+  });
   const float total = warp_sum(sum);
   int before = 0;
-  for (int base = 0; base < r.count; base += 32) {
-    const int expert = base + lane;
-    const bool mine = taken(expert);
+  for_each_key([&](int expert, uint64_t key) {
+    const bool mine = key >= bound;
     const unsigned all = __ballot_sync(~0u, mine);
     if (mine) {
       const int64_t at = int64_t{row} * r.used + before + __popc(all & ((1u << lane) - 1));
       r.chosen[at] = expert;
-      r.weights[at] = expf(__ldcg(logits + expert) - highest) / total;
+      r.weights[at] = expf(logit_of(key) - highest) / total;
     }
     before += __popc(all);
-  }
+  });
 }
 
-// kRows: of a block; kEach: experts of a warp; kVec: numbers of an access, which divides dim.
+// kRows: of a block; kEach: experts of a warp; kVec: numbers of an access, which divides dim. The
+// router's numbers are fetched a turn or two ahead, and at first before the kernel ahead is done.
 template <class T, int kRows, int kEach, int kVec>
 __global__ void __launch_bounds__(kThreads) route(__grid_constant__ const RouteLaunch a) {
   using Some = Pack<float, kVec>;
@@ -110,6 +127,21 @@ __global__ void __launch_bounds__(kThreads) route(__grid_constant__ const RouteL
   const int64_t accesses = a.dim / kVec;
   const float* x = a.x + first_row * a.dim;
   let_next_kernel_start();
+  constexpr int kTurn = kEach == 1 ? 8 : 1;  // accesses of a lane
+  Some now[kTurn][kEach], next[kTurn][kEach];
+  const auto fetch = [&](Some(&to)[kTurn][kEach], int64_t turn) {
+#pragma unroll
+    for (int k = 0; k < kTurn; ++k) {
+      const int64_t at = (turn * kTurn + k) * 32 + lane;
+#pragma unroll
+      for (int e = 0; e < kEach; ++e) {
+        const int expert = min(first_expert + e, a.routing.count - 1);
+        if (at < accesses) to[k][e] = load<kVec>(a.router + expert * a.dim, at);
+      }
+    }
+  };
+  fetch(now, 0);
+  fetch(next, 1);
   wait_for_kernel_ahead();
 
   if constexpr (kRows == 1) {
@@ -162,20 +194,27 @@ __global__ void __launch_bounds__(kThreads) route(__grid_constant__ const RouteL
       }
     }
     __syncthreads();
-    for (int i = lane; i < count; i += 32) {
-      Some weights[kEach];
+    constexpr int kTurns = kChunk / kVec / 32 / kTurn;  // of a chunk
+#pragma unroll 1
+    for (int turn = 0; turn < kTurns; ++turn) {
 #pragma unroll
-      for (int e = 0; e < kEach; ++e) {
-        const int expert = min(first_expert + e, a.routing.count - 1);
-        weights[e] = load<kVec>(a.router + expert * a.dim + col, i);
+      for (int k = 0; k < kTurn; ++k) {
+        const int i = (turn * kTurn + k) * 32 + lane;
+        if (i >= count) break;
+#pragma unroll
+        for (int row = 0; row < kRows; ++row) {
+          if (row >= rows) break;
+          const Some some = reinterpret_cast<const Some*>(normed[row])[i];
+#pragma unroll
+          for (int e = 0; e < kEach; ++e) add_products(sums[e][row], now[k][e], some);
+        }
       }
 #pragma unroll
-      for (int row = 0; row < kRows; ++row) {
-        if (row >= rows) break;
-        const Some some = reinterpret_cast<const Some*>(normed[row])[i];
+      for (int k = 0; k < kTurn; ++k) {
 #pragma unroll
-        for (int e = 0; e < kEach; ++e) add_products(sums[e][row], weights[e], some);
+        for (int e = 0; e < kEach; ++e) now[k][e] = next[k][e];
       }
+      fetch(next, col / kChunk * kTurns + turn + 2);
     }
     __syncthreads();
   }
@@ -285,16 +324,24 @@ unsigned parts(int64_t count, int64_t each) {
 }  // namespace
 
 void launch_route(const RouteLaunch& a, Stream stream) {
+  constexpr int kSomeRows = 128;      // up to which experts are spread over more blocks
   constexpr int kFew = 1, kMany = 4;  // experts of a warp
-  const bool few = a.routing.rows <= kFewRows;
+  const bool few = a.routing.rows <= kFewRows, some = a.routing.rows <= kSomeRows;
   const dim3 blocks(few ? static_cast<unsigned>(a.routing.rows) : parts(a.routing.rows, kRouteRows),
-                    parts(a.routing.count, kWarps * (few ? kFew : kMany)));
+                    parts(a.routing.count, kWarps * (some ? kFew : kMany)));
   dispatch(a.type, [&](auto type) {
     using T = decltype(type);
     const bool by_four = a.dim % 4 == 0;
-    const auto kernel = few ? (by_four ? route<T, 1, kFew, 4> : route<T, 1, kFew, 1>)
-                            : (by_four ? route<T, kRouteRows, kMany, 4>
-                                       : route<T, kRouteRows, kMany, 1>);
+    const auto choose_kernel = [&](auto rows, auto each) {
+      constexpr int kRows = decltype(rows)::value, kEach = decltype(each)::value;
+      return by_four ? route<T, kRows, kEach, 4> : route<T, kRows, kEach, 1>;
+    };
+    using std::integral_constant;
+    const auto kernel =
+        few ? choose_kernel(integral_constant<int, 1>(), integral_constant<int, kFew>())
+        : some
+            ? choose_kernel(integral_constant<int, kRouteRows>(), integral_constant<int, kFew>())
+            : choose_kernel(integral_constant<int, kRouteRows>(), integral_constant<int, kMany>());
     launch_kernel(kernel, {blocks, kThreads, 0, a.dependent}, stream, a);
   });
 }

@@ -14,6 +14,9 @@ using selftest::ProductData;
 
 bool takes(ExpertsKernel kernel, const ExpertsLaunch& launch, const Gpu& gpu) {
   if (kernel == ExpertsKernel::Few) return supports_experts_few(launch, gpu.compute_capability);
+  if (kernel == ExpertsKernel::ManySm90) {
+    return supports_experts_many_sm90(launch, gpu.compute_capability);
+  }
   if (kernel == ExpertsKernel::Many) return supports_experts_many(launch, gpu.compute_capability);
   return true;
 }
@@ -77,8 +80,8 @@ struct Layer {
     launch_route({type, reinterpret_cast<float*>(x.data),
                   reinterpret_cast<float*>(holding(data.norm_weight)), selftest::kNormEps,
                   reinterpret_cast<float*>(holding(data.router)), c.dim, normed.data,
-                  reinterpret_cast<float*>(logits.data),
-                  reinterpret_cast<unsigned*>(tickets.data), c.spec.normalized, routing, false},
+                  reinterpret_cast<float*>(logits.data), reinterpret_cast<unsigned*>(tickets.data),
+                  c.spec.normalized, routing, false},
                  test.stream);
     launch_sort_choices(routing, false, test.stream);
 
@@ -142,7 +145,7 @@ void test_experts(const selftest::ExpertsCase& c, uint64_t seed, const TestGpu& 
                   TestBuffers& buffers, selftest::Report& report) {
   const selftest::ExpertsData data = make_data(c, seed);
   for (const ExpertsKernel kernel :
-       {ExpertsKernel::Few, ExpertsKernel::Many, ExpertsKernel::Plain}) {
+       {ExpertsKernel::Few, ExpertsKernel::ManySm90, ExpertsKernel::Many, ExpertsKernel::Plain}) {
     buffers.reset();
     const Layer layer{c, data, test, buffers};
     const int64_t choices = int64_t{c.rows} * c.spec.used;
@@ -152,10 +155,14 @@ void test_experts(const selftest::ExpertsCase& c, uint64_t seed, const TestGpu& 
     const auto ints = [](const TestBuffer& buffer) {
       return reinterpret_cast<int32_t*>(buffer.data);
     };
-    const Routing routing = {c.rows,       c.spec.used,
-                             c.spec.count, ints(chosen),
-                             reinterpret_cast<float*>(weights.data), ints(places),
-                             ints(row_of), ints(begins)};
+    const Routing routing = {c.rows,
+                             c.spec.used,
+                             c.spec.count,
+                             ints(chosen),
+                             reinterpret_cast<float*>(weights.data),
+                             ints(places),
+                             ints(row_of),
+                             ints(begins)};
     ExpertsLaunch gate = layer.launch(c.type, 2 * c.ffn_dim, c.dim);
     ExpertsLaunch down = layer.launch(c.type, c.dim, c.ffn_dim);
     gate.routing = down.routing = routing;

@@ -34,9 +34,9 @@ std::vector<ExpertsCase> experts_cases(Extent extent);
 std::string label(const ExpertsCase& c);
 
 struct ExpertsData {
-  std::vector<float> x;            // [rows, dim], the residual stream before
-  std::vector<float> norm_weight;  // [dim]
-  std::vector<float> router;       // [count, dim]
+  std::vector<float> x;                     // [rows, dim], the residual stream before
+  std::vector<float> norm_weight;           // [dim]
+  std::vector<float> router;                // [count, dim]
   std::vector<ProductData> gate, up, down;  // of each expert; the weights alone
   std::vector<int32_t> chosen;              // [rows, used]
   Expected expected;                        // [rows, dim]: x + kScale * the experts' sum

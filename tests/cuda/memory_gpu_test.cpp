@@ -10,8 +10,8 @@
 #include "engine/session.h"
 #include "models/open.h"
 #include "tests/catch.h"
-#include "tests/error_text.h"
 #include "tests/engine/random_llama.h"
+#include "tests/error_text.h"
 #include "tests/golden.h"
 
 namespace skald::test {

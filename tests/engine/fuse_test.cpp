@@ -187,10 +187,11 @@ TEST_CASE("lists of kernels name those of the families' own ops") {
   CHECK(has(kernels(qwen, 512), "x 128: norm_rope_append + attention_prefill_sm90\n"));
 
   const Model experts = shape_model("qwen3-30b-a3b", "bf16");
-  CHECK(has(kernels(experts, 1), "ffn_gate_inp ffn_gate_exps ffn_up_exps ffn_down_exps "
-                                 "8 of 128 x ([1536, 2048], [2048, 768]): route + experts_few + "
-                                 "combine\n"));
-  CHECK(has(kernels(experts, 512), "route + sort_choices + experts_many + combine\n"));
+  CHECK(has(kernels(experts, 1),
+            "ffn_gate_inp ffn_gate_exps ffn_up_exps ffn_down_exps "
+            "8 of 128 x ([1536, 2048], [2048, 768]): route + experts_few + "
+            "experts_one\n"));
+  CHECK(has(kernels(experts, 512), "route + sort_choices + experts_many_sm90 + combine\n"));
 
   RandomLlama shape;
   shape.type = DType::BF16;

@@ -43,8 +43,9 @@ struct PlainPart {
       const int64_t col = part * kPartCols + unit * kUnitCols;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        w[unit][half] = col < rows.ins ? __ldcs(reinterpret_cast<const uint4*>(rows.row[half] + col))
-                                       : uint4{0, 0, 0, 0};
+        w[unit][half] = col < rows.ins
+                            ? __ldcs(reinterpret_cast<const uint4*>(rows.row[half] + col))
+                            : uint4{0, 0, 0, 0};
       }
     }
   }
@@ -139,6 +140,47 @@ __device__ uint4 load_unit(const typename Part::Number* unit) {
   }
 }
 
+// The columns of a matrix are cut in so many slices, each a sum of its own, and every so many-th
+// part is a slice's: by the number of columns alone, so that sums have one order.
+inline constexpr int kMostSlices = 8;
+__host__ __device__ constexpr int slices_of(int parts) {
+  return parts >= 32 ? kMostSlices : parts >= 16 ? 4 : parts >= 4 ? 2 : 1;
+}
+__host__ __device__ constexpr int parts_of(int64_t ins) {
+  return static_cast<int>((ins + kPartCols - 1) / kPartCols);
+}
+
+// A part with what it is multiplied with.
+template <class Part>
+struct PartAndInput {
+  using T = typename Part::Number;
+  Part weights;
+  uint4 x[kPartUnits];
+
+  // `in`: the activations of the lane's place.
+  __device__ void load(const typename Part::Rows& rows, const T* in, int64_t ins, int part) {
+    weights.load(rows, part);
+#pragma unroll
+    for (int unit = 0; unit < kPartUnits; ++unit) {
+      const int64_t col = int64_t{part} * kPartCols + unit * kUnitCols;
+      x[unit] = col < ins ? load_unit<Part>(in + col) : uint4{0, 0, 0, 0};
+    }
+  }
+
+  __device__ void multiply(float (&sums)[4]) const {
+#if SKALD_HAS_MMA
+#pragma unroll
+    for (int unit = 0; unit < kPartUnits; ++unit) {
+      uint32_t w[4];
+      weights.fragment(unit, 0, w);
+      mma(T(), sums, w, x[unit].x, x[unit].y);
+      weights.fragment(unit, 1, w);
+      mma(T(), sums, w, x[unit].z, x[unit].w);
+    }
+#endif
+  }
+};
+
 // A result of one weight row, or of a gated pair's gate and up.
 template <class T>
 __device__ void store_result(const ExpertsLaunch& a, int64_t place, int64_t out, float sum,
@@ -168,9 +210,8 @@ template <class Fn>
 void dispatch_parts(const ExpertsLaunch& a, const Fn& fn) {
   if (a.format == DType::F16) return fn(static_cast<PlainPart<Half>*>(nullptr));
   if (a.format == DType::BF16) return fn(static_cast<PlainPart<Bf16>*>(nullptr));
-  const bool known = tiles::dispatch(a.format, [&](auto format) {
-    fn(static_cast<TilePart<decltype(format), Bf16>*>(nullptr));
-  });
+  const bool known = tiles::dispatch(
+      a.format, [&](auto format) { fn(static_cast<TilePart<decltype(format), Bf16>*>(nullptr)); });
   check(known, "experts of this format are multiplied 16 bits at a time");
 }
 
