@@ -1,6 +1,7 @@
 #include "cuda/loaded_model.h"
 
 #include "cuda/check.h"
+#include "cuda/kernels/tiles/layout.h"
 
 namespace skald::cuda {
 
@@ -74,18 +75,39 @@ void LoadedModel::load(LoadedOp& op, const FusedExperts& experts, Stream stream)
   }
   op.router = weights_.upload_floats(rows, false, stream);
   for (const ExpertStack& stack : fused_.stacks(experts)) {
-    const void* first = nullptr;
-    for (int e = 0; e < experts.spec.count; ++e) {
-      std::vector<TensorView> parts;
-      for (WeightId part : stack.parts) {
-        parts.push_back(
-            fused_.program.weight(static_cast<WeightId>(static_cast<int32_t>(part) + e)).view);
-      }
-      const Matrix matrix = weights_.upload(parts, stack.format, parts.size() > 1, stream);
-      if (e == 0) first = matrix.data;
-    }
-    op.stacks.push_back({first, padded(matrix_bytes(stack.format, stack.outs, stack.ins))});
+    op.stacks.push_back(load(stack, experts.spec.count, stream));
   }
+}
+
+// Experts that the file stacks are uploaded together, where that gives what one after the other
+// would: a matrix for each takes longer.
+LoadedStack LoadedModel::load(const ExpertStack& stack, int count, Stream stream) {
+  const int64_t bytes = matrix_bytes(stack.format, stack.outs, stack.ins);
+  const bool whole = bytes == padded(bytes) &&
+                     (info(stack.format).block_elems == 1 || stack.outs % tiles::kRows == 0);
+  const auto views_from = [&](int expert, int experts) {
+    std::vector<TensorView> parts;
+    for (WeightId first : stack.parts) {
+      const auto view = [&](int e) -> const TensorView& {
+        return fused_.program.weight(static_cast<WeightId>(static_cast<int32_t>(first) + e)).view;
+      };
+      TensorView& part = parts.emplace_back(view(expert));
+      for (int e = expert + 1; e < expert + experts; ++e) {
+        if (view(e).data != part.row(part.rows)) return std::vector<TensorView>();
+        part.rows += view(e).rows;
+      }
+    }
+    return parts;
+  };
+  const bool alternate = stack.parts.size() > 1;
+  const std::vector<TensorView> all = whole ? views_from(0, count) : std::vector<TensorView>();
+  if (!all.empty()) return {weights_.upload(all, stack.format, alternate, stream).data, bytes};
+  const void* first = nullptr;
+  for (int e = 0; e < count; ++e) {
+    const Matrix matrix = weights_.upload(views_from(e, 1), stack.format, alternate, stream);
+    if (e == 0) first = matrix.data;
+  }
+  return {first, padded(bytes)};
 }
 
 const float* LoadedModel::norm_weight(WeightId id, Stream stream) {

@@ -47,6 +47,7 @@ class LoadedModel {
   void load(LoadedOp& op, const FusedLinear& linear, Stream stream);
   void load(LoadedOp& op, const FusedAttention& attention, Stream stream);
   void load(LoadedOp& op, const FusedExperts& experts, Stream stream);
+  LoadedStack load(const ExpertStack& stack, int count, Stream stream);
   const float* norm_weight(WeightId id, Stream stream);
   std::vector<TensorView> views(std::span<const WeightId> ids) const;
 

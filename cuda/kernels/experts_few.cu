@@ -14,13 +14,13 @@ namespace {
 
 constexpr int kThreads = 256, kWarps = kThreads / 32;
 constexpr int kPlaces = 8;
-constexpr int kPartialRow = 20;  // floats: 16, and no bank twice
 
 template <class Part>
 __global__ void __launch_bounds__(kThreads, 2)
     experts_few(__grid_constant__ const ExpertsLaunch a) {
 #if SKALD_HAS_MMA
   using T = typename Part::Number;
+  constexpr int kPartialRow = 20;  // floats: 16, and no bank twice
   __shared__ float partials[kWarps][kPlaces][kPartialRow];
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int g = lane / 4, c = lane % 4;

@@ -18,12 +18,13 @@ constexpr int kPlaces = 128, kRows = kGroups * 128;
 constexpr int kCols = 64, kRowBytes = kCols * 2;
 constexpr int kWeightBytes = kRows * kRowBytes, kSlotBytes = kWeightBytes + kPlaces * kRowBytes;
 constexpr int kSlots = 4;
-constexpr int kLag = 2;              // slots that are under way before the oldest is waited for
 constexpr int kSumsRow = kRows + 4;  // floats: no two lanes meet in a bank
 constexpr int kSharedBytes = kSlots * kSlotBytes + 1024;
 static_assert(kPlaces * kSumsRow * 4 <= kSlots * kSlotBytes);
 
 #if SKALD_HAS_WGMMA
+
+constexpr int kLag = 2;  // slots that are under way before the oldest is waited for
 
 // For the 128 threads that fetch, of which `thread` is one; each has the same 16 bytes of every
 // 16th row. What lies beyond the matrix becomes zeros.

@@ -12,7 +12,6 @@ namespace skald::cuda {
 namespace {
 
 constexpr int kThreads = 512;
-constexpr int kWarps = kThreads / 32;
 constexpr int kMostUsed = 32;  // a lane each
 static_assert(kMostUsed * tiles::kRows <= kThreads);
 
@@ -21,6 +20,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     experts_one(__grid_constant__ const ExpertsLaunch a, float* x, float scale) {
 #if SKALD_HAS_MMA
   __shared__ float partials[kMostUsed][kMostSlices][tiles::kRows], sums_of[kMostUsed][tiles::kRows];
+  constexpr int kWarps = kThreads / 32;
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int parts = parts_of(a.ins), slices = slices_of(parts), together = kWarps / slices;
   const int slice = warp % slices, first_expert = warp / slices, used = a.routing.used;
