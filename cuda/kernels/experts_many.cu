@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kThreads = 256, kWarps = kThreads / 32;
 constexpr int kRows = kWarps * tiles::kRows;
-constexpr int kPlaces = 64, kSets = kPlaces / 8;
+constexpr int kPlaces = 64;
 constexpr int kSlots = 3;
 constexpr int kUnitBytes = kUnitCols * 2, kSetBytes = kPlaces * kUnitBytes;
 constexpr int kSlotBytes = kPartUnits * kSetBytes;
@@ -22,6 +22,8 @@ constexpr int kSharedBytes = kSlots * kSlotBytes;
 static_assert(kPlaces * kSumsRow * 4 <= kSharedBytes);
 
 #if SKALD_HAS_MMA
+
+constexpr int kSets = kPlaces / 8;
 
 __device__ inline void copy_8_bytes(uint32_t to, const void* from, bool valid) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(from),

@@ -59,6 +59,20 @@ struct PlainPart {
       a[0] = x.z, a[1] = y.z, a[2] = x.w, a[3] = y.w;
     }
   }
+
+  // sums += of the part with `x`, which load_unit() gave.
+  __device__ void multiply(float (&sums)[4], const uint4 (&x)[kPartUnits]) const {
+#if SKALD_HAS_MMA
+#pragma unroll
+    for (int unit = 0; unit < kPartUnits; ++unit) {
+      uint32_t w[4];
+      fragment(unit, 0, w);
+      mma(T(), sums, w, x[unit].x, x[unit].y);
+      fragment(unit, 1, w);
+      mma(T(), sums, w, x[unit].z, x[unit].w);
+    }
+#endif
+  }
 };
 
 template <class F>
@@ -73,11 +87,11 @@ struct NoPartMins {
   __device__ void load(const char*, int, int) {}
 };
 
-// Tiles of a block format, whose numbers are rounded to T. Of each 32 columns lane 4 g + c has 4
-// from 4 c on, and the 4 that are 16 further.
-template <class F, class T>
+// Tiles of a block format. Of each 32 columns lane 4 g + c has 4 from 4 c on, and the 4 that are 16
+// further. A fragment() is of weights, rounded to bf16; multiply() rounds none.
+template <class F>
 struct TilePart {
-  using Number = T;
+  using Number = Bf16;
   static constexpr bool kInterleaved = true;
   LanePart<F> part;
   std::conditional_t<F::kHasMin, PartMins<F>, NoPartMins> mins;
@@ -120,10 +134,68 @@ struct TilePart {
         const float bias = 8388608.0f + F::kOffset * each;
         const float low = __uint_as_float(__byte_perm(pairs[p], kBias, 0x7610)) - bias;
         const float high = __uint_as_float(__byte_perm(pairs[p], kBias, 0x7632)) - bias;
-        a[half + 2 * p] = F::kHasMin ? pack(T(), fmaf(low, own, -less), fmaf(high, own, -less))
-                                     : pack(T(), low * own, high * own);
+        a[half + 2 * p] = F::kHasMin ? pack(Bf16(), fmaf(low, own, -less), fmaf(high, own, -less))
+                                     : pack(Bf16(), low * own, high * own);
       }
     }
+  }
+
+  // Codes less their offset: whole numbers, which bf16 has exactly.
+  __device__ void numbers(int unit, int m, uint32_t (&a)[4]) const {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      uint32_t pairs[2];
+      part.codes.pairs(unit, half, m, pairs[0], pairs[1]);
+      pairs[1] /= F::Codes::kOddScale;
+#pragma unroll
+      for (int p = 0; p < 2; ++p) {
+        if constexpr (F::kOffset == 128) {  // bytes
+          constexpr uint32_t kBias = 0x4b000000;
+          constexpr float kLess = 8388608.0f + F::kOffset;
+          a[half + 2 * p] =
+              pack(Bf16(), __uint_as_float(__byte_perm(pairs[p], kBias, 0x7610)) - kLess,
+                   __uint_as_float(__byte_perm(pairs[p], kBias, 0x7632)) - kLess);
+        } else {  // below 128, by their bits in the bf16 number that is so much larger
+          const uint32_t biased = pairs[p] | 0x43004300;
+          const __nv_bfloat162 both = __hsub2(*reinterpret_cast<const __nv_bfloat162*>(&biased),
+                                              __float2bfloat162_rn(128.0f + F::kOffset));
+          a[half + 2 * p] = *reinterpret_cast<const uint32_t*>(&both);
+        }
+      }
+    }
+  }
+
+  // sums += of the part with `x`, which load_unit() gave. Scales are applied to sums of a block's
+  // products, minimums to sums of its activations.
+  __device__ void multiply(float (&sums)[4], const uint4 (&x)[kPartUnits]) const {
+#if SKALD_HAS_MMA
+    constexpr bool kWhole = F::Scales::kCols == 32;  // units have one scale
+    constexpr uint32_t kOnes[4] = {0x3f803f80, 0x3f803f80, 0x3f803f80, 0x3f803f80};
+#pragma unroll
+    for (int unit = 0; unit < kPartUnits; ++unit) {
+      float products[4] = {}, totals[4] = {};
+#pragma unroll
+      for (int m = 0; m < 2; ++m) {
+        const uint32_t first = m ? x[unit].z : x[unit].x, second = m ? x[unit].w : x[unit].y;
+        uint32_t w[4];
+        numbers(unit, m, w);
+        mma(Bf16(), products, w, first, second);
+        if constexpr (F::kHasMin) mma(Bf16(), totals, kOnes, first, second);
+        if (kWhole && m == 0) continue;
+        const int b = kWhole ? unit : unit * 2 + m;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int half = i / 2;
+          sums[i] = fmaf(part.scales.row(half) * part.scales.scale(b, half), products[i], sums[i]);
+          products[i] = 0;
+          if constexpr (F::kHasMin) {
+            sums[i] = fmaf(-part.scales.row_min(half) * mins.min(b, half), totals[i], sums[i]);
+            totals[i] = 0;
+          }
+        }
+      }
+    }
+#endif
   }
 };
 
@@ -167,18 +239,7 @@ struct PartAndInput {
     }
   }
 
-  __device__ void multiply(float (&sums)[4]) const {
-#if SKALD_HAS_MMA
-#pragma unroll
-    for (int unit = 0; unit < kPartUnits; ++unit) {
-      uint32_t w[4];
-      weights.fragment(unit, 0, w);
-      mma(T(), sums, w, x[unit].x, x[unit].y);
-      weights.fragment(unit, 1, w);
-      mma(T(), sums, w, x[unit].z, x[unit].w);
-    }
-#endif
-  }
+  __device__ void multiply(float (&sums)[4]) const { weights.multiply(sums, x); }
 };
 
 // A result of one weight row, or of a gated pair's gate and up.
@@ -211,7 +272,7 @@ void dispatch_parts(const ExpertsLaunch& a, const Fn& fn) {
   if (a.format == DType::F16) return fn(static_cast<PlainPart<Half>*>(nullptr));
   if (a.format == DType::BF16) return fn(static_cast<PlainPart<Bf16>*>(nullptr));
   const bool known = tiles::dispatch(
-      a.format, [&](auto format) { fn(static_cast<TilePart<decltype(format), Bf16>*>(nullptr)); });
+      a.format, [&](auto format) { fn(static_cast<TilePart<decltype(format)>*>(nullptr)); });
   check(known, "experts of this format are multiplied 16 bits at a time");
 }
 
