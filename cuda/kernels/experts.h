@@ -87,8 +87,9 @@ struct ExpertsLaunch {
 bool supports_experts_few(const ExpertsLaunch& launch, int compute_capability);
 void launch_experts_few(const ExpertsLaunch& launch, Stream stream);
 
-// For one row: a product with Floats and the sum of its choices, by the bits of launch_experts_few()
-// and launch_combine() one after the other. x: [outs]; the launch's out is not used.
+// For one row: a product with Floats and the sum of its choices, by the bits of
+// launch_experts_few() and launch_combine() one after the other. x: [outs]; the launch's out is not
+// used.
 bool supports_experts_one(const ExpertsLaunch& launch, int compute_capability);
 void launch_experts_one(const ExpertsLaunch& launch, float* x, float scale, Stream stream);
 
@@ -96,9 +97,10 @@ void launch_experts_one(const ExpertsLaunch& launch, float* x, float scale, Stre
 bool supports_experts_many(const ExpertsLaunch& launch, int compute_capability);
 void launch_experts_many(const ExpertsLaunch& launch, Stream stream);
 
-// The same for 128 places, with warpgroup products; not of block formats.
+// The same for 128 places, with warpgroup products.
 bool supports_experts_many_sm90(const ExpertsLaunch& launch, int compute_capability);
 void launch_experts_many_sm90(const ExpertsLaunch& launch, Stream stream);
+void launch_experts_many_q_sm90(const ExpertsLaunch& launch, Stream stream);  // its block formats
 
 // Any type, any format, any size, any GPU; the reference.
 void launch_experts_plain(const ExpertsLaunch& launch, Stream stream);

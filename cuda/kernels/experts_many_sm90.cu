@@ -168,11 +168,11 @@ void launch(const ExpertsLaunch& a, Stream stream) {
 }  // namespace
 
 bool supports_experts_many_sm90(const ExpertsLaunch& a, int compute_capability) {
-  return kHasSm90a && compute_capability == 90 && info(a.format).block_elems == 1 &&
-         suits_parts(a, compute_capability);
+  return kHasSm90a && compute_capability == 90 && suits_parts(a, compute_capability);
 }
 
 void launch_experts_many_sm90(const ExpertsLaunch& a, Stream stream) {
+  if (info(a.format).block_elems > 1) return launch_experts_many_q_sm90(a, stream);
   a.type == DType::F16 ? launch<Half>(a, stream) : launch<Bf16>(a, stream);
 }
 
