@@ -151,6 +151,7 @@ void RoutedExperts::run(const LoadedOp& op, const FusedExperts& experts, int row
       launch.out = pairs_.as<std::byte>() + static_cast<int64_t>(i) * ffn_dim * fused.element;
     }
     launch.routing = routing;
+    launch.multiprocessors = s_.gpu.multiprocessors;
     launch.dependent = dependent;
     const ExpertsKernel kernel = select_experts(launch, s_.gpu, s_.reproducible);
     if (down && sums_at_once(launch, kernel, s_.gpu)) {

@@ -80,6 +80,7 @@ struct ExpertsLaunch {
   Epilogue epilogue;
   Activation activation;
   Routing routing;
+  int multiprocessors;  // experts_few has a block on each
   bool dependent;
 };
 

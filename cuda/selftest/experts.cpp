@@ -55,6 +55,22 @@ struct Layer {
   const selftest::ExpertsData& data;
   const TestGpu& test;
   TestBuffers& buffers;
+  std::vector<std::byte> gate, up, down;  // with gate, up's rows alternate but where it is apart
+
+  Layer(const selftest::ExpertsCase& of, const selftest::ExpertsData& with, const TestGpu& on,
+        TestBuffers& in)
+      : c(of), data(with), test(on), buffers(in) {
+    const auto stride = [&](DType type, int64_t outs, int64_t ins) {
+      return launch(type, outs, ins).stride;
+    };
+    if (c.apart) {
+      gate = stacked(data.gate, {}, stride(c.type, c.ffn_dim, c.dim));
+      up = stacked(data.up, {}, stride(c.up_type(), c.ffn_dim, c.dim));
+    } else {
+      gate = stacked(data.gate, data.up, stride(c.type, 2 * c.ffn_dim, c.dim));
+    }
+    down = stacked(data.down, {}, stride(c.type, c.dim, c.ffn_dim));
+  }
 
   ExpertsLaunch launch(DType format, int64_t outs, int64_t ins) const {
     ExpertsLaunch l = {};
@@ -64,6 +80,7 @@ struct Layer {
     l.outs = outs;
     l.ins = ins;
     l.activation = c.spec.activation;
+    l.multiprocessors = test.gpu.multiprocessors;
     return l;
   }
 
@@ -86,47 +103,53 @@ struct Layer {
     launch_sort_choices(routing, false, test.stream);
 
     const TestBuffer gated = buffers.poisoned(places * c.ffn_dim * element);
-    ExpertsLaunch gate = launch(c.type, c.ffn_dim * (c.apart ? 1 : 2), c.dim);
-    gate.in = normed.data;
-    gate.routing = routing;
+    ExpertsLaunch first = launch(c.type, c.ffn_dim * (c.apart ? 1 : 2), c.dim);
+    first.in = normed.data;
+    first.routing = routing;
+    first.weight = holding(gate);
     TestBuffer pairs;
     if (c.apart) {
       pairs = buffers.poisoned(places * 2 * c.ffn_dim * element);
-      ExpertsLaunch up = launch(c.up_type(), c.ffn_dim, c.dim);
-      up.in = normed.data;
-      up.routing = routing;
-      gate.epilogue = up.epilogue = Epilogue::Store;
-      gate.out_stride = up.out_stride = 2 * c.ffn_dim;
-      gate.out = pairs.data;
-      up.out = pairs.data + c.ffn_dim * element;
-      gate.weight = holding(stacked(data.gate, {}, gate.stride));
-      up.weight = holding(stacked(data.up, {}, up.stride));
-      launch_experts(gate, kernel, test.stream);
-      launch_experts(up, kernel, test.stream);
+      ExpertsLaunch second = launch(c.up_type(), c.ffn_dim, c.dim);
+      second.in = normed.data;
+      second.routing = routing;
+      second.weight = holding(up);
+      first.epilogue = second.epilogue = Epilogue::Store;
+      first.out_stride = second.out_stride = 2 * c.ffn_dim;
+      first.out = pairs.data;
+      second.out = pairs.data + c.ffn_dim * element;
+      launch_experts(first, kernel, test.stream);
+      launch_experts(second, kernel, test.stream);
       launch_gate({type, pairs.data, false, nullptr, gated.data, static_cast<int>(places),
                    c.ffn_dim, c.spec.activation},
                   test.stream);
     } else {
-      gate.epilogue = Epilogue::Gated;
-      gate.out = gated.data;
-      gate.out_stride = c.ffn_dim;
-      gate.weight = holding(stacked(data.gate, data.up, gate.stride));
-      launch_experts(gate, kernel, test.stream);
+      first.epilogue = Epilogue::Gated;
+      first.out = gated.data;
+      first.out_stride = c.ffn_dim;
+      launch_experts(first, kernel, test.stream);
     }
 
     const TestBuffer sums = buffers.poisoned(places * c.dim * 4);
-    ExpertsLaunch down = launch(c.type, c.dim, c.ffn_dim);
-    down.in = gated.data;
-    down.by_place = true;
-    down.epilogue = Epilogue::Floats;
-    down.out = sums.data;
-    down.out_stride = c.dim;
-    down.routing = routing;
-    down.weight = holding(stacked(data.down, {}, down.stride));
-    launch_experts(down, kernel, test.stream);
+    ExpertsLaunch last = launch(c.type, c.dim, c.ffn_dim);
+    last.in = gated.data;
+    last.by_place = true;
+    last.epilogue = Epilogue::Floats;
+    last.out = sums.data;
+    last.out_stride = c.dim;
+    last.routing = routing;
+    last.weight = holding(down);
+    launch_experts(last, kernel, test.stream);
     launch_combine({reinterpret_cast<float*>(sums.data), reinterpret_cast<float*>(x.data), c.dim,
                     selftest::kScale, routing, false},
                    test.stream);
+    if (kernel == ExpertsKernel::Few && supports_experts_one(last, test.gpu.compute_capability)) {
+      const TestBuffer once = buffers.holding(data.x);
+      launch_experts_one(last, reinterpret_cast<float*>(once.data), selftest::kScale, test.stream);
+      SKALD_CUDA(cudaStreamSynchronize(test.stream));
+      if (buffers.bytes_of(once) != buffers.bytes_of(x)) problem = "experts_one gave other bits";
+      if (!buffers.intact(once)) problem = "experts_one wrote beyond its output";
+    }
     SKALD_CUDA(cudaStreamSynchronize(test.stream));
     for (const TestBuffer& buffer : {normed, logits, gated, sums, x, tickets}) {
       if (!buffers.intact(buffer)) problem = "it wrote beyond a buffer";
@@ -144,10 +167,10 @@ struct Layer {
 void test_experts(const selftest::ExpertsCase& c, uint64_t seed, const TestGpu& test,
                   TestBuffers& buffers, selftest::Report& report) {
   const selftest::ExpertsData data = make_data(c, seed);
+  const Layer layer(c, data, test, buffers);
   for (const ExpertsKernel kernel :
        {ExpertsKernel::Few, ExpertsKernel::ManySm90, ExpertsKernel::Many, ExpertsKernel::Plain}) {
     buffers.reset();
-    const Layer layer{c, data, test, buffers};
     const int64_t choices = int64_t{c.rows} * c.spec.used;
     const auto list = [&](int64_t count) { return buffers.poisoned(count * 4); };
     const TestBuffer chosen = list(choices), weights = list(choices), places = list(choices),

@@ -136,15 +136,15 @@ std::vector<ExpertsCase> experts_cases(Extent extent) {
     add({type, {4, 4}, 33, 7, 5});      // all experts, odd sizes
     add({type, {1, 1}, 32, 32, 11});    // one expert
     add({type, {300, 5}, 64, 32, 40});  // more experts than the choice has registers for
-    add({type, {6, 2}, 1056, 2080, 1});
-    add({type, {6, 2}, 2080, 1056, 5});
+    add({type, {3, 2}, 1056, 2080, 1});
+    add({type, {3, 2}, 2080, 1056, 5});
   }
   for (const DTypeInfo& format : all_dtypes()) {
     if (format.block_elems == 1) continue;
     const int64_t block = std::max<int64_t>(format.block_elems, 32);
     for (const int rows : {1, 3, 8, 20, 70}) {
       add({format.type, {6, 2}, 3 * block, block, rows});
-      add({format.type, {6, 2}, block, 5 * block, rows});
+      add({format.type, {6, 2}, block, 3 * block, rows});
     }
     add({format.type, {4, 2}, 256, 1280, 70, Taste::OneForAll});
     add({format.type, {4, 2}, 256, 256, 5, Taste::Various, true});

@@ -213,10 +213,12 @@ __device__ uint4 load_unit(const typename Part::Number* unit) {
 }
 
 // The columns of a matrix are cut in so many slices, each a sum of its own, and every so many-th
-// part is a slice's: by the number of columns alone, so that sums have one order.
-inline constexpr int kMostSlices = 8;
+// part is a slice's: by the number of columns alone, so that sums have one order. A block has a
+// warp for each slice of some groups of weight rows; where parts are few, three of them are worth a
+// warp.
+inline constexpr int kMostSlices = 16;
 __host__ __device__ constexpr int slices_of(int parts) {
-  return parts >= 32 ? kMostSlices : parts >= 16 ? 4 : parts >= 4 ? 2 : 1;
+  return parts >= 16 ? kMostSlices : parts >= 12 ? 4 : parts >= 6 ? 2 : 1;
 }
 __host__ __device__ constexpr int parts_of(int64_t ins) {
   return static_cast<int>((ins + kPartCols - 1) / kPartCols);
