@@ -15,8 +15,9 @@ namespace skald::cuda {
 namespace {
 
 constexpr int kThreads = 256, kWarps = kThreads / 32;
-constexpr int kChunk = 1024;  // columns of a row that are in shared memory at a time
-static_assert(kRouteRows == kWarps);
+// Columns of a row that are in shared memory at a time.
+template <int kRows>
+constexpr int kChunkOf = kRows > 8 ? 512 : 1024;
 constexpr int kFewRows = 4;  // that have blocks of their own
 static_assert(kFewRows <= kRouteRows);
 
@@ -115,8 +116,9 @@ __device__ void choose(const RouteLaunch& a, int row) {
 // kRows: of a block; kEach: experts of a warp; kVec: numbers of an access, which divides dim. The
 // router's numbers are fetched a turn or two ahead, and at first before the kernel ahead is done.
 template <class T, int kRows, int kEach, int kVec>
-__global__ void __launch_bounds__(kThreads) route(__grid_constant__ const RouteLaunch a) {
+__global__ void __launch_bounds__(kThreads, 2) route(__grid_constant__ const RouteLaunch a) {
   using Some = Pack<float, kVec>;
+  constexpr int kChunk = kChunkOf<kRows>;
   __shared__ __align__(16) float normed[kRows][kChunk];
   __shared__ float scratch[kWarps], scales[kRows];
   __shared__ bool last;
@@ -127,7 +129,7 @@ __global__ void __launch_bounds__(kThreads) route(__grid_constant__ const RouteL
   const int64_t accesses = a.dim / kVec;
   const float* x = a.x + first_row * a.dim;
   let_next_kernel_start();
-  constexpr int kTurn = kEach == 1 ? 8 : 1;  // accesses of a lane
+  constexpr int kTurn = kRows == 1 ? 8 : kEach == 1 ? 4 : 1;  // accesses of a lane
   Some now[kTurn][kEach], next[kTurn][kEach];
   const auto fetch = [&](Some(&to)[kTurn][kEach], int64_t turn) {
 #pragma unroll
@@ -158,39 +160,55 @@ __global__ void __launch_bounds__(kThreads) route(__grid_constant__ const RouteL
       for (float part : scratch) total += part;
       scales[0] = rsqrtf(total / static_cast<float>(a.dim) + a.norm_eps);
     }
-  } else if (warp < rows) {
-    float total = 0;
-    for (int part = 0; part < kWarps; ++part) {
-      float sum = 0;
-      for (int64_t i = part * 32 + lane; i < accesses; i += kThreads) {
-        const Some some = load<kVec>(x + warp * a.dim, i);
-        add_products(sum, some, some);
+  } else {
+    for (int row = warp; row < rows; row += kWarps) {
+      float parts[kWarps] = {};
+      for (int64_t i = lane; i < accesses; i += kThreads) {
+#pragma unroll
+        for (int part = 0; part < kWarps; ++part) {
+          if (i + part * 32 >= accesses) continue;
+          const Some some = load<kVec>(x + row * a.dim, i + part * 32);
+          add_products(parts[part], some, some);
+        }
       }
-      total += warp_sum(sum);
+      float total = 0;
+#pragma unroll
+      for (float part : parts) total += warp_sum(part);
+      if (lane == 0) scales[row] = rsqrtf(total / static_cast<float>(a.dim) + a.norm_eps);
     }
-    if (lane == 0) scales[warp] = rsqrtf(total / static_cast<float>(a.dim) + a.norm_eps);
   }
   __syncthreads();
 
   float sums[kEach][kRows] = {};
   for (int64_t col = 0; col < a.dim; col += kChunk) {
     const int count = static_cast<int>(min(int64_t{kChunk}, a.dim - col)) / kVec;
-    for (int i = threadIdx.x; i < kRows * count; i += kThreads) {
-      const int row = i / count, at = i - row * count;
-      if (row >= rows) break;
-      const Some some = load<kVec>(x + row * a.dim + col, at);
+    for (int at = threadIdx.x; at < count; at += kThreads) {
       const Some weight = load<kVec>(a.norm_weight + col, at);
-      Some result;
-      Pack<T, kVec> rounded;
+      constexpr int kAtOnce = kRows < 4 ? kRows : 4;  // loads that are under way together
+#pragma unroll 1
+      for (int first = 0; first < rows; first += kAtOnce) {
+        Some some[kAtOnce];
 #pragma unroll
-      for (int j = 0; j < kVec; ++j) {
-        result.x[j] = some.x[j] * scales[row] * weight.x[j];
-        rounded.x[j] = from_float<T>(result.x[j]);
-      }
-      reinterpret_cast<Some*>(normed[row])[at] = result;
-      if (blockIdx.y == 0) {
-        T* out = static_cast<T*>(a.out) + (first_row + row) * a.dim + col;
-        reinterpret_cast<Pack<T, kVec>*>(out)[at] = rounded;
+        for (int i = 0; i < kAtOnce; ++i) {
+          some[i] = load<kVec>(x + min(first + i, rows - 1) * a.dim + col, at);
+        }
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i) {
+          const int row = first + i;
+          if (row >= rows) break;
+          Some result;
+          Pack<T, kVec> rounded;
+#pragma unroll
+          for (int j = 0; j < kVec; ++j) {
+            result.x[j] = some[i].x[j] * scales[row] * weight.x[j];
+            rounded.x[j] = from_float<T>(result.x[j]);
+          }
+          reinterpret_cast<Some*>(normed[row])[at] = result;
+          if (blockIdx.y == 0) {
+            T* out = static_cast<T*>(a.out) + (first_row + row) * a.dim + col;
+            reinterpret_cast<Pack<T, kVec>*>(out)[at] = rounded;
+          }
+        }
       }
     }
     __syncthreads();
@@ -239,7 +257,7 @@ __global__ void __launch_bounds__(kThreads) route(__grid_constant__ const RouteL
   __syncthreads();
   if (!last) return;
   __threadfence();
-  if (warp < rows) choose(a, first_row + warp);
+  for (int row = warp; row < rows; row += kWarps) choose(a, first_row + row);
 }
 
 constexpr int kSortThreads = 512, kSortEach = 8;
@@ -324,10 +342,12 @@ unsigned parts(int64_t count, int64_t each) {
 }  // namespace
 
 void launch_route(const RouteLaunch& a, Stream stream) {
-  constexpr int kSomeRows = 128;      // up to which experts are spread over more blocks
+  constexpr int kSomeRows = 128;  // up to which experts are spread over more blocks
+  constexpr int kManyRows = 2 * kRouteRows;
   constexpr int kFew = 1, kMany = 4;  // experts of a warp
   const bool few = a.routing.rows <= kFewRows, some = a.routing.rows <= kSomeRows;
-  const dim3 blocks(few ? static_cast<unsigned>(a.routing.rows) : parts(a.routing.rows, kRouteRows),
+  const int rows = few ? 1 : some ? kRouteRows : kManyRows;
+  const dim3 blocks(parts(a.routing.rows, rows),
                     parts(a.routing.count, kWarps * (some ? kFew : kMany)));
   dispatch(a.type, [&](auto type) {
     using T = decltype(type);
@@ -341,7 +361,7 @@ void launch_route(const RouteLaunch& a, Stream stream) {
         few ? choose_kernel(integral_constant<int, 1>(), integral_constant<int, kFew>())
         : some
             ? choose_kernel(integral_constant<int, kRouteRows>(), integral_constant<int, kFew>())
-            : choose_kernel(integral_constant<int, kRouteRows>(), integral_constant<int, kMany>());
+            : choose_kernel(integral_constant<int, kManyRows>(), integral_constant<int, kMany>());
     launch_kernel(kernel, {blocks, kThreads, 0, a.dependent}, stream, a);
   });
 }
