@@ -9,12 +9,18 @@ namespace skald::cuda {
 ExpertsKernel select_experts(const ExpertsLaunch& launch, const Gpu& gpu, bool reproducible) {
   // Up to these, tiles of 8 places read most experts' weights once.
   constexpr int kFewRows = 16, kFewPlaces = 4;  // the latter of an expert, on average
+  // From so many on, tiles of 128 are worth it for weights that become bf16 on the way.
+  constexpr int kManyPlaces = 64;
   const Routing& r = launch.routing;
   const bool few = r.rows <= kFewRows || r.choices() <= kFewPlaces * int64_t{r.count};
   if (few && !reproducible && supports_experts_few(launch, gpu.compute_capability)) {
     return ExpertsKernel::Few;
   }
-  if (supports_experts_many_sm90(launch, gpu.compute_capability)) return ExpertsKernel::ManySm90;
+  const bool plain = info(launch.format).block_elems == 1;
+  const bool many = !reproducible && r.choices() >= kManyPlaces * int64_t{r.count};
+  if ((plain || many) && supports_experts_many_sm90(launch, gpu.compute_capability)) {
+    return ExpertsKernel::ManySm90;
+  }
   if (supports_experts_many(launch, gpu.compute_capability)) return ExpertsKernel::Many;
   return ExpertsKernel::Plain;
 }
