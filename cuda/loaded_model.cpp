@@ -25,7 +25,7 @@ LoadedModel::LoadedModel(const FusedProgram& fused, const Sizes& sizes, Stream s
 
 void LoadedModel::load(LoadedOp& op, const Embed& embed, Stream stream) {
   embedding_ =
-      weights_.upload(views({&embed.weight, 1}), fused_.format(embed.weight), false, stream);
+      weights_.upload(joined({&embed.weight, 1}, false), fused_.format(embed.weight), stream);
   op.pieces = {embedding_};
 }
 
@@ -37,8 +37,8 @@ void LoadedModel::load(LoadedOp& op, const FusedLinear& linear, Stream stream) {
   } else {
     for (const Piece& piece : fused_.pieces(linear)) {
       op.pieces.push_back(
-          weights_.upload(views(parts.subspan(piece.first, piece.last - piece.first)), piece.format,
-                          alternate, stream));
+          weights_.upload(joined(parts.subspan(piece.first, piece.last - piece.first), alternate),
+                          piece.format, stream));
     }
   }
   op.first_ticket = tickets_;
@@ -85,39 +85,49 @@ LoadedStack LoadedModel::load(const ExpertStack& stack, int count, Stream stream
   const int64_t bytes = matrix_bytes(stack.format, stack.outs, stack.ins);
   const bool whole = bytes == padded(bytes) &&
                      (info(stack.format).block_elems == 1 || stack.outs % tiles::kRows == 0);
-  const auto views_from = [&](int expert, int experts) {
-    std::vector<TensorView> parts;
+  const auto follows = [](const TensorView& next, const TensorView& part) {
+    return next.data == (part.data ? part.row(part.rows) : nullptr);
+  };
+  // Of some experts; none where one does not lie behind the other.
+  const auto rows_of = [&](int expert, int experts) {
+    JoinedRows rows;
+    rows.alternate = stack.parts.size() > 1;
     for (WeightId first : stack.parts) {
-      const auto view = [&](int e) -> const TensorView& {
-        return fused_.program.weight(static_cast<WeightId>(static_cast<int32_t>(first) + e)).view;
+      const auto weight = [&](int e) -> const Weight& {
+        return fused_.program.weight(static_cast<WeightId>(static_cast<int32_t>(first) + e));
       };
-      TensorView& part = parts.emplace_back(view(expert));
+      Weight& part = rows.parts.emplace_back(weight(expert));
       for (int e = expert + 1; e < expert + experts; ++e) {
-        if (view(e).data != part.row(part.rows)) return std::vector<TensorView>();
-        part.rows += view(e).rows;
+        const Weight& next = weight(e);
+        if (!follows(next.view, part.view) || !follows(next.source, part.source)) {
+          return JoinedRows();
+        }
+        part.view.rows += next.view.rows;
+        part.source.rows += next.source.rows;
       }
     }
-    return parts;
+    return rows;
   };
-  const bool alternate = stack.parts.size() > 1;
-  const std::vector<TensorView> all = whole ? views_from(0, count) : std::vector<TensorView>();
-  if (!all.empty()) return {weights_.upload(all, stack.format, alternate, stream).data, bytes};
+  const JoinedRows all = whole ? rows_of(0, count) : JoinedRows();
+  if (!all.parts.empty()) return {weights_.upload(all, stack.format, stream).data, bytes};
   const void* first = nullptr;
   for (int e = 0; e < count; ++e) {
-    const Matrix matrix = weights_.upload(views_from(e, 1), stack.format, alternate, stream);
+    const Matrix matrix = weights_.upload(rows_of(e, 1), stack.format, stream);
     if (e == 0) first = matrix.data;
   }
   return {first, padded(bytes)};
 }
 
 const float* LoadedModel::norm_weight(WeightId id, Stream stream) {
-  return weights_.upload_floats(views({&id, 1}), false, stream, fused_.program.weight(id).plus);
+  const Weight& weight = fused_.program.weight(id);
+  return weights_.upload_floats({&weight.view, 1}, false, stream, weight.plus);
 }
 
-std::vector<TensorView> LoadedModel::views(std::span<const WeightId> ids) const {
-  std::vector<TensorView> all;
-  for (WeightId id : ids) all.push_back(fused_.program.weight(id).view);
-  return all;
+JoinedRows LoadedModel::joined(std::span<const WeightId> ids, bool alternate) const {
+  JoinedRows rows;
+  rows.alternate = alternate;
+  for (WeightId id : ids) rows.parts.push_back(fused_.program.weight(id));
+  return rows;
 }
 
 }  // namespace skald::cuda

@@ -49,7 +49,7 @@ class LoadedModel {
   void load(LoadedOp& op, const FusedExperts& experts, Stream stream);
   LoadedStack load(const ExpertStack& stack, int count, Stream stream);
   const float* norm_weight(WeightId id, Stream stream);
-  std::vector<TensorView> views(std::span<const WeightId> ids) const;
+  JoinedRows joined(std::span<const WeightId> ids, bool alternate) const;
 
   const FusedProgram& fused_;
   Weights weights_;
