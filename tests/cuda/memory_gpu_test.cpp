@@ -11,6 +11,7 @@
 #include "models/open.h"
 #include "models/quantized.h"
 #include "tests/catch.h"
+#include "tests/engine/random_llama.h"
 #include "tests/error_text.h"
 #include "tests/golden.h"
 
@@ -27,14 +28,16 @@ OpenedModel small_model_to_quantize() {
   return opened;
 }
 
-OpenedModel any_small_model() {
-  switch (GENERATE(0, 1, 2)) {
+Model any_small_model() {
+  switch (GENERATE(0, 1, 2, 3)) {
     case 0:
-      return small_model();
+      return small_model().model;
     case 1:
-      return small_quantized_model();
+      return small_quantized_model().model;
+    case 2:
+      return small_model_to_quantize().model;
     default:
-      return small_model_to_quantize();
+      return random_llama({.type = DType::BF16, .experts = {8, 2, 512, true, {}}});
   }
 }
 
@@ -58,11 +61,10 @@ RunOptions small_options() {
 }  // namespace
 
 TEST_CASE("running out of memory at any moment is an error that leaves nothing behind") {
-  const OpenedModel opened = any_small_model();
-  const std::vector<int32_t> expected =
-      short_text(*cuda::make_executor(opened.model, small_options(), 0));
+  const Model model = any_small_model();
+  const std::vector<int32_t> expected = short_text(*cuda::make_executor(model, small_options(), 0));
   // Once more, so that what CUDA keeps from the first time is there.
-  CHECK(short_text(*cuda::make_executor(opened.model, small_options(), 0)) == expected);
+  CHECK(short_text(*cuda::make_executor(model, small_options(), 0)) == expected);
   const int64_t before = free_bytes();
   int n = 1;
   for (; n < 1000; ++n) {
@@ -71,7 +73,7 @@ TEST_CASE("running out of memory at any moment is an error that leaves nothing b
     {
       cuda::FailingAcquisition failing(n);
       try {
-        const auto executor = cuda::make_executor(opened.model, small_options(), 0);
+        const auto executor = cuda::make_executor(model, small_options(), 0);
         const std::vector<int32_t> ids = short_text(*executor);
         CHECK(ids == expected);
       } catch (const Error& error) {
@@ -88,7 +90,7 @@ TEST_CASE("running out of memory at any moment is an error that leaves nothing b
   }
   std::printf("%d acquisitions failed one after the other\n", n - 1);
   CHECK(n > 20);
-  CHECK(short_text(*cuda::make_executor(opened.model, small_options(), 0)) == expected);
+  CHECK(short_text(*cuda::make_executor(model, small_options(), 0)) == expected);
   CHECK(free_bytes() == before);
 }
 
@@ -118,8 +120,8 @@ TEST_CASE("a step that fails leaves its sequences as they were, and can be repea
 }
 
 TEST_CASE("an executor takes what its plan says") {
-  const OpenedModel opened = any_small_model();
-  short_text(*cuda::make_executor(opened.model, small_options(), 0));
+  const Model model = any_small_model();
+  short_text(*cuda::make_executor(model, small_options(), 0));
   for (const int64_t context : {int64_t{64}, int64_t{2048}}) {
     for (const int sequences : {1, 16}) {
       CAPTURE(context, sequences);
@@ -127,7 +129,7 @@ TEST_CASE("an executor takes what its plan says") {
       options.context = context;
       options.sequences = sequences;
       const int64_t before = free_bytes();
-      const auto executor = cuda::make_executor(opened.model, options, 0);
+      const auto executor = cuda::make_executor(model, options, 0);
       const int64_t taken = before - free_bytes();
       int64_t planned = 0;
       for (const MemoryPart& part : executor->plan().parts) {
