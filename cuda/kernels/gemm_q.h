@@ -13,10 +13,11 @@ struct GemmQPlan {
   int tile_groups;  // of a block, one a warp
   int splits;       // blocks of a cluster: each has a share of the columns
   int records;      // of a group
+  int steps;        // of a group, of 128 or 256 columns
   int64_t cols;     // of activations, a multiple of 256
   int warps;        // that multiply: whole warpgroups
-  // Shared memory: the ring of activations, 64 columns a slot; the ring of weights, one record of
-  // each group a slot, `pitch` bytes apart. In the end the same memory takes the sums.
+  // Shared memory: the ring of activations, up to 16 KB a slot; the ring of weights, a step of each
+  // group a slot, `pitch` bytes apart. In the end the same memory takes the sums.
   int activation_slots, weight_slots, pitch, bytes;
 };
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "cuda/kernels/built_for.h"
+#include "cuda/kernels/device/gemm_q.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/mma.cuh"
@@ -138,10 +139,10 @@ __global__ void __launch_bounds__(kMostThreads)
 // What fits beside the ring of activations; false where two slots do not.
 template <class F>
 bool fill(GemmQPlan& plan) {
-  const int chunk = plan.tile_rows * 128;
+  const int chunk = std::min(kStepCols<F> * plan.tile_rows * 2, 16384);
   plan.warps = (plan.tile_groups + 3) / 4 * 4;
-  plan.pitch = (F::kRecordBytes + 127) / 128 * 128;
-  plan.activation_slots = plan.tile_rows == 32 ? 12 : plan.tile_rows == 64 ? 8 : 4;
+  plan.pitch = (kStepRecords<F> * F::kRecordBytes + 127) / 128 * 128;
+  plan.activation_slots = std::max(3, 49152 / chunk);
   const int slot = plan.tile_groups * plan.pitch;
   const int left = kMostBytes - kAlign - plan.activation_slots * chunk;
   plan.weight_slots = std::min(left / slot, 16);
@@ -160,7 +161,7 @@ double cost(const GemmQPlan& plan, int multiprocessors) {
                                         : multiprocessors * 3 / 4 / plan.splits;
   const int tiles = (plan.groups + plan.tile_groups - 1) / plan.tile_groups * plan.row_tiles;
   const int waves = (tiles + at_once - 1) / at_once;
-  const double records = (plan.records + plan.splits - 1) / plan.splits;
+  const double records = (plan.steps + plan.splits - 1) / plan.splits * kStepRecords<F>;
   const double chunks = records * F::kRecordCols / 64;
   // Of a warp's 64 columns: decoding and products.
   const double each = 32 + plan.tile_rows * 0.6;
@@ -177,9 +178,10 @@ GemmQPlan make_plan(const LinearLaunch& a, int multiprocessors) {
   plan.row_tiles = (a.rows + plan.tile_rows - 1) / plan.tile_rows;
   plan.groups = static_cast<int>((a.outs + tiles::kRows - 1) / tiles::kRows);
   plan.records = static_cast<int>((a.ins + F::kRecordCols - 1) / F::kRecordCols);
+  plan.steps = (plan.records + kStepRecords<F> - 1) / kStepRecords<F>;
   plan.cols = gemm_q_padded_cols(a.ins);
   double least = 0;
-  for (plan.splits = 1; plan.splits <= std::min(8, plan.records); ++plan.splits) {
+  for (plan.splits = 1; plan.splits <= std::min(8, plan.steps); ++plan.splits) {
     const int most = plan.tile_rows == 128 ? 12 : 16;
     for (plan.tile_groups = 1; plan.tile_groups <= most; ++plan.tile_groups) {
       if (!fill<F>(plan)) continue;

@@ -17,7 +17,14 @@
 namespace skald::cuda {
 
 inline constexpr int kGemmMostSlots = 16;
-inline constexpr int kChunkCols = 64;
+
+// What a block takes at a time: 256 columns, of weights of 8 bits 128.
+template <class F>
+inline constexpr int kStepRecords = F::Codes::kBytes < 2048 ? 2 / F::kParts : 1;
+template <class F>
+inline constexpr int kStepParts = kStepRecords<F> * F::kParts;
+template <class F>
+inline constexpr int kStepCols = kStepRecords<F> * F::kRecordCols;
 
 // Most groups of a block, by the registers that a thread needs.
 template <int kRows>
@@ -25,8 +32,11 @@ inline constexpr int kMostGroups = kRows == 128 ? 12 : 16;
 
 #if SKALD_HAS_WGMMA
 
-template <int kRows>
-inline constexpr int kChunkBytes = kRows* kChunkCols * 2;
+// Columns of activations in a slot of their ring: 16 KB, or as many as a slot of weights has.
+template <class F, int kRows>
+inline constexpr int kChunkCols = kStepCols<F> < 8192 / kRows ? kStepCols<F> : 8192 / kRows;
+template <class F, int kRows>
+inline constexpr int kChunkBytes = kRows* kChunkCols<F, kRows> * 2;
 
 struct GemmRing {
   char* slots;
@@ -37,31 +47,36 @@ struct GemmRing {
 struct GemmShare {
   int first_group, groups;  // of weight rows
   int row_tile;
-  int first_record, records;
-  __device__ explicit GemmShare(const GemmQPlan& plan)
+  int first_step, steps, parts;
+  template <class F>
+  __device__ GemmShare(F, const GemmQPlan& plan)
       : first_group(static_cast<int>(blockIdx.z) * plan.tile_groups),
         groups(min(plan.tile_groups, plan.groups - first_group)),
         row_tile(static_cast<int>(blockIdx.y)),
-        first_record(plan.records * static_cast<int>(blockIdx.x) / plan.splits),
-        records(plan.records * (static_cast<int>(blockIdx.x) + 1) / plan.splits - first_record) {}
+        first_step(plan.steps * static_cast<int>(blockIdx.x) / plan.splits),
+        steps(plan.steps * (static_cast<int>(blockIdx.x) + 1) / plan.splits - first_step),
+        parts(min(steps * kStepParts<F>, plan.records * F::kParts - first_step * kStepParts<F>)) {}
 };
 
 template <class F>
 __device__ void fetch_weights(const LinearLaunch& a, const GemmQPlan& plan, const GemmShare& share,
                               const GemmRing& ring) {
+  constexpr int kRecords = kStepRecords<F>;
   const uint64_t policy = plan.row_tiles == 1 ? evict_first_policy() : evict_normal_policy();
-  const char* weight = static_cast<const char*>(a.weight);
+  const int first = share.first_step * kRecords;
+  const char* weight = static_cast<const char*>(a.weight) +
+                       (int64_t{share.first_group} * plan.records + first) * F::kRecordBytes;
   Turn turn;
-  for (int i = 0; i < share.records; ++i, turn.next(plan.weight_slots)) {
-    const int record = share.first_record + i;
+  for (int i = 0; i < share.steps; ++i, turn.next(plan.weight_slots)) {
+    const uint32_t bytes =
+        min(kRecords, plan.records - first - i * kRecords) * uint32_t{F::kRecordBytes};
     if (turn.lap > 0) barrier_wait(&ring.empty[turn.slot], (turn.lap - 1) & 1);
     if (elect_lane()) {
-      barrier_expect_bytes(&ring.full[turn.slot],
-                           static_cast<uint32_t>(share.groups * F::kRecordBytes));
+      barrier_expect_bytes(&ring.full[turn.slot], share.groups * bytes);
       char* slot = ring.slots + turn.slot * plan.tile_groups * plan.pitch;
+      const char* from = weight + i * (kRecords * F::kRecordBytes);
       for (int g = 0; g < share.groups; ++g) {
-        const int64_t from = int64_t{share.first_group + g} * plan.records + record;
-        bulk_copy(slot + g * plan.pitch, weight + from * F::kRecordBytes, F::kRecordBytes,
+        bulk_copy(slot + g * plan.pitch, from + int64_t{g} * plan.records * F::kRecordBytes, bytes,
                   &ring.full[turn.slot], policy);
       }
     }
@@ -72,19 +87,19 @@ __device__ void fetch_weights(const LinearLaunch& a, const GemmQPlan& plan, cons
 template <class F, int kRows>
 __device__ void fetch_activations(const LinearLaunch& a, const GemmQPlan& plan,
                                   const GemmShare& share, const GemmRing& ring) {
-  constexpr int kChunks = F::kRecordCols / kChunkCols;
+  constexpr int kBytes = kChunkBytes<F, kRows>, kCols = kChunkCols<F, kRows>;
   const uint64_t policy = evict_normal_policy();
-  const char* rows =
-      static_cast<const char*>(a.workspace) + share.row_tile * (plan.cols * kRows * 2);
+  const char* rows = static_cast<const char*>(a.workspace) +
+                     share.row_tile * (plan.cols * kRows * 2) +
+                     int64_t{share.first_step} * kStepCols<F> * kRows * 2;
+  const int chunks = (share.parts * tiles::kPartCols + kCols - 1) / kCols;
   Turn turn;
   wait_for_kernel_ahead();
-  for (int i = 0; i < share.records * kChunks; ++i, turn.next(plan.activation_slots)) {
-    const int chunk = share.first_record * kChunks + i;
+  for (int i = 0; i < chunks; ++i, turn.next(plan.activation_slots)) {
     if (turn.lap > 0) barrier_wait(&ring.empty[turn.slot], (turn.lap - 1) & 1);
     if (elect_lane()) {
-      barrier_expect_bytes(&ring.full[turn.slot], kChunkBytes<kRows>);
-      bulk_copy(ring.slots + turn.slot * kChunkBytes<kRows>,
-                rows + int64_t{chunk} * kChunkBytes<kRows>, kChunkBytes<kRows>,
+      barrier_expect_bytes(&ring.full[turn.slot], kBytes);
+      bulk_copy(ring.slots + turn.slot * kBytes, rows + int64_t{i} * kBytes, kBytes,
                 &ring.full[turn.slot], policy);
     }
     __syncwarp();
@@ -96,64 +111,71 @@ template <class F, int kRows>
 __device__ void multiply(float (&sums)[kRows / 2], const GemmQPlan& plan, const GemmShare& share,
                          const GemmRing& weights, const GemmRing& activations) {
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  // Warps without a group compute what nobody reads.
-  const int group = min(warp, share.groups - 1);
-  // While kDepth - 1 batches of 16 columns each are multiplied, the next becomes f16.
+  const bool has_group = warp < share.groups;  // or computes what nobody reads
   constexpr uint64_t kRowsDescriptor = matrix_descriptor(0, 1024, 0);
-  constexpr int kBatch = kRows == 32 ? 4 : 2, kDepth = 2;
-  constexpr int kEach = kChunkCols / 16, kChunkBatches = kEach / kBatch;
-  constexpr int kLag = (kDepth - 2) / kChunkBatches + 1;  // chunks that may still be read
-  uint32_t a[kDepth][kBatch][4];
-  Turn weight_turn, turn, done;
-  int chunks = 0;
+  constexpr int kChunk = kChunkCols<F, kRows>, kBatch = kRows == 32 ? 4 : 2, kBatchCols = kBatch * 16;
+  // While one batch is multiplied the next becomes f16.
+  uint32_t a[2][kBatch][4] = {};
+  const uint32_t weights_full = held_address(weights.full);
+  const uint32_t weights_empty = held_address(weights.empty);
+  const uint32_t full = held_address(activations.full), empty = held_address(activations.empty);
+  const uint32_t first_rows = held_address(activations.slots) >> 4;
+  const int slot_bytes = plan.tile_groups * plan.pitch;
+  const char* mine = weights.slots + min(warp, share.groups - 1) * plan.pitch;
+  Turn weight_turn, turn;
+  int done = -1;  // the slot of activations that nothing reads once the batch ahead is multiplied
   uint32_t rows = 0;
 #pragma unroll
   for (int i = 0; i < kRows / 2; ++i) sums[i] = 0;
 #pragma unroll 1
-  for (int i = 0; i < share.records; ++i, weight_turn.next(plan.weight_slots)) {
-    const char* at = weights.slots + (weight_turn.slot * plan.tile_groups + group) * plan.pitch;
-    barrier_wait(&weights.full[weight_turn.slot], weight_turn.lap & 1);
-#pragma unroll 1
-    for (int part = 0; part < F::kParts; ++part) {
+  for (int left = share.parts; left > 0; left -= kStepParts<F>) {
+    const char* at = mine + weight_turn.slot * slot_bytes;
+    barrier_wait(weights_full + weight_turn.slot * 8, weight_turn.lap & 1);
+#pragma unroll
+    for (int part = 0; part < kStepParts<F>; ++part) {
+      if (part > 0 && kStepRecords<F> > 1 && left == part) break;
       LaneWeights<F> lane_weights;
-      lane_weights.load(at, part, lane);
-      if (part == F::kParts - 1) {
+      if (has_group) {
+        lane_weights.load(at + part / F::kParts * F::kRecordBytes, part % F::kParts, lane);
+      }
+      if (part == kStepParts<F> - 1) {
         __syncwarp();
-        if (lane == 0) barrier_arrive(&weights.empty[weight_turn.slot]);
+        if (lane == 0) barrier_arrive(weights_empty + weight_turn.slot * 8);
       }
 #pragma unroll
-      for (int k = 0; k < tiles::kPartCols / 16; k += kBatch) {
-        auto& batch = a[k / kBatch % kDepth];
+      for (int col = 0; col < tiles::kPartCols; col += kBatchCols) {
+        auto& batch = a[col / kBatchCols % 2];
+        const int at_chunk = (part * tiles::kPartCols + col) % kChunk;
+        if (has_group) {
 #pragma unroll
-        for (int i = 0; i < kBatch; ++i) {
-          lane_weights.fragment((k + i) / 2, (k + i) % 2, batch[i]);
+          for (int i = 0; i < kBatch; ++i) {
+            const int k = col / 16 + i;
+            lane_weights.fragment(k / 2, k % 2, batch[i]);
+          }
         }
-        if (k % kEach == 0) {
-          barrier_wait(&activations.full[turn.slot], turn.lap & 1);
-          const uint32_t to = shared_address(activations.slots) + turn.slot * kChunkBytes<kRows>;
+        if (at_chunk == 0) {
+          barrier_wait(full + turn.slot * 8, turn.lap & 1);
           // The same in all lanes, as the compiler is to know: of a descriptor the half that
           // changes.
-          rows = __shfl_sync(~0u, static_cast<uint32_t>(matrix_descriptor(to, 1024, 0)), 0);
+          rows = __shfl_sync(~0u, first_rows + turn.slot * (kChunkBytes<F, kRows> >> 4), 0);
         }
         wgmma_fence();
 #pragma unroll
         for (int i = 0; i < kBatch; ++i) {
-          wgmma_rows(Half(), sums, batch[i], kRowsDescriptor | (rows + (k + i) % kEach * 2));
+          const int k = at_chunk / 16 + i;
+          wgmma_rows(Half(), sums, batch[i],
+                     kRowsDescriptor | (rows + k / 4 * (kRows * 8) + k % 4 * 2));
         }
         wgmma_commit();
-        wgmma_wait<kDepth - 1>();
-        if (k / kBatch % kChunkBatches == (kDepth - 2) % kChunkBatches) {
-          if (chunks >= kLag) {
-            if (lane == 0) barrier_arrive(&activations.empty[done.slot]);
-            done.next(plan.activation_slots);
-          }
-        }
-        if ((k + kBatch) % kEach == 0) {
+        wgmma_wait<1>();
+        if (at_chunk == 0) {
+          if (lane == 0 && done >= 0) barrier_arrive(empty + done * 8);
+          done = turn.slot;
           turn.next(plan.activation_slots);
-          ++chunks;
         }
       }
     }
+    weight_turn.next(plan.weight_slots);
   }
   wgmma_wait<0>();
 }
@@ -265,7 +287,7 @@ __global__ void __launch_bounds__(kMostGroups<kRows> * 32 + 64, 1)
   __shared__ __align__(8) uint64_t barriers[4][kGemmMostSlots];
   char* shared = dynamic + (1024 - shared_address(dynamic) % 1024) % 1024;
   const GemmRing activations = {shared, barriers[0], barriers[1]};
-  const GemmRing weights = {shared + plan.activation_slots * kChunkBytes<kRows>, barriers[2],
+  const GemmRing weights = {shared + plan.activation_slots * kChunkBytes<F, kRows>, barriers[2],
                             barriers[3]};
   if (threadIdx.x < kGemmMostSlots) {
     barrier_init(&activations.full[threadIdx.x], 1);
@@ -277,7 +299,7 @@ __global__ void __launch_bounds__(kMostGroups<kRows> * 32 + 64, 1)
   __syncthreads();
   let_next_kernel_start();
 
-  const GemmShare share(plan);
+  const GemmShare share(F(), plan);
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   if (warp == plan.warps) {
     fetch_weights<F>(a, plan, share, weights);
