@@ -18,7 +18,7 @@
 namespace skald::cuda {
 namespace {
 
-constexpr int kMostThreads = 256;  // of a part of a row
+constexpr int kMostThreads = 1024;  // of a row
 constexpr int kMostBytes = 226 * 1024;
 constexpr int kAlign = 1024;
 
@@ -34,11 +34,6 @@ __device__ inline void load_sixteen(const float* from, float (&x)[16]) {
     const float4 four = reinterpret_cast<const float4*>(from)[i];
     x[4 * i] = four.x, x[4 * i + 1] = four.y, x[4 * i + 2] = four.z, x[4 * i + 3] = four.w;
   }
-}
-
-// A row of `cols`, a multiple of 256, in `parts`.
-__host__ __device__ inline int64_t prepare_cols(int64_t cols, int parts) {
-  return (cols / 256 + parts - 1) / parts * 256;
 }
 
 // Sixteen columns of a row, times the norm's weight, and the sum of their squares without it.
@@ -92,50 +87,49 @@ struct SumMax {
   }
 };
 
-// Blocks (row, part): each reads a whole row and makes f16 of a part of it; a thread has 16 columns
-// of each part. Rows beyond the step's become zeros.
+// One block a row; rows beyond the step's become zeros. A thread has 16 columns, of very long rows
+// more, which it reads twice.
 __global__ void __launch_bounds__(kMostThreads)
     gemm_q_prepare(__grid_constant__ const LinearLaunch a, __grid_constant__ const GemmQPlan plan,
                    float odd) {
   const int row = static_cast<int>(blockIdx.x), tile_rows = plan.tile_rows;
-  const int tile = row / tile_rows, tile_row = row % tile_rows;
-  const int64_t cols = plan.cols, part_cols = prepare_cols(cols, static_cast<int>(gridDim.y));
+  const int64_t cols = plan.cols;
   char* const values = static_cast<char*>(a.workspace);
-  const int64_t first = threadIdx.x * 16, ins = row < a.rows ? a.ins : 0;
-  const int64_t col = blockIdx.y * part_cols + first;
-  const bool has_columns = first < part_cols && col < cols;
+  float* const scales = reinterpret_cast<float*>(values + plan.scales_at);
+  const int tile = row / tile_rows, tile_row = row % tile_rows;
+  const int64_t first = threadIdx.x * 16, step = blockDim.x * 16;
+  const int64_t ins = row < a.rows ? a.ins : 0;
   let_next_kernel_start();
   float weight[16] = {};
-  if (a.norm_weight && has_columns && col < ins) load_sixteen(a.norm_weight + col, weight);
+  if (a.norm_weight && first < ins) load_sixteen(a.norm_weight + first, weight);
   wait_for_kernel_ahead();
   Columns mine;
-  SumMax all = {0, 0};
-#pragma unroll 4
-  for (unsigned i = 0; i < gridDim.y; ++i) {
-    const int64_t at = i * part_cols + first;
-    if (first >= part_cols || at >= ins) continue;
-    Columns some;
-    if (a.norm_weight && i != blockIdx.y) {
-      float other[16];
-      load_sixteen(a.norm_weight + at, other);
-      some.load(a, row, at, other);
-    } else {
-      some.load(a, row, at, weight);
-    }
-    all.most = fmaxf(all.most, some.most());
-    all.sum += some.squares;
-    if (i == blockIdx.y) mine = some;
+  if (first < ins) mine.load(a, row, first, weight);
+  float most = mine.most(), squares = mine.squares;
+  for (int64_t col = first + step; col < ins; col += step) {
+    if (a.norm_weight) load_sixteen(a.norm_weight + col, weight);
+    Columns more;
+    more.load(a, row, col, weight);
+    most = fmaxf(most, more.most());
+    squares += more.squares;
   }
+  SumMax all = {squares, most};
   all.over_block();
+  most = all.most;
   const float norm =
       a.norm_weight ? rsqrtf(all.sum / static_cast<float>(a.ins) + a.norm_eps) : 1.0f;
   // 2^e <= most < 2^(e + 1) becomes 2^14. What is smaller than 2^-111 is zero. Infinity and NaN
   // stay what they are and are found among the logits.
-  const float most = all.most * norm;
+  most *= norm;
   const int exponent = min(max(static_cast<int>(__float_as_uint(most) >> 23), 14 + 2), 254);
   const float up = __uint_as_float(static_cast<uint32_t>(254 + 14 - exponent) << 23);
   const float down = __uint_as_float(static_cast<uint32_t>(exponent - 14) << 23);
-  if (has_columns) {
+  for (int64_t col = first; col < cols; col += step) {
+    if (col > first) {
+      mine = {};
+      if (a.norm_weight && col < ins) load_sixteen(a.norm_weight + col, weight);
+      if (col < ins) mine.load(a, row, col, weight);
+    }
     uint32_t pairs[8];
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
@@ -168,9 +162,7 @@ __global__ void __launch_bounds__(kMostThreads)
           __float2half_rn(sum - __half2float(next));
     }
   }
-  if (col == 0) {
-    reinterpret_cast<float*>(values + plan.scales_at)[row] = row < a.rows ? down : 0;
-  }
+  if (threadIdx.x == 0) scales[row] = row < a.rows ? down : 0;
 }
 
 // What fits beside the ring of activations; false where two slots do not.
@@ -192,23 +184,23 @@ bool fill(GemmQPlan& plan) {
   return plan.weight_slots >= 2 && plan.bytes <= kMostBytes;
 }
 
-// Cycles that a product takes: roughly, to compare plans. Fitted to what was measured on an H200.
+// Cycles that a product takes: roughly, to compare plans. A quarter of a multiprocessor decodes a
+// part of a tile in some 200 cycles, of which products take more than half away from others; one
+// warp alone cannot do both at once.
 template <class F>
 double cost(const GemmQPlan& plan, int multiprocessors) {
-  // Clusters of more than two blocks leave some multiprocessors of a group of 16 or 18 empty.
-  const int at_once = plan.splits < 3   ? multiprocessors / plan.splits
-                      : plan.splits < 5 ? multiprocessors * 15 / 16 / plan.splits
-                                        : multiprocessors * 3 / 4 / plan.splits;
+  // A cluster lies in a group of 16 multiprocessors, or a few more.
+  const int at_once =
+      plan.splits == 1 ? multiprocessors : std::max(1, multiprocessors / 16) * (16 / plan.splits);
   const int tiles = (plan.groups + plan.tile_groups - 1) / plan.tile_groups * plan.row_tiles;
   const int waves = (tiles + at_once - 1) / at_once;
-  const double records = (plan.steps + plan.splits - 1) / plan.splits * kStepRecords<F>;
-  const double chunks = records * F::kRecordCols / 64;
-  // Of a warp's 64 columns: decoding and products.
-  const double each = 32 + plan.tile_rows * 0.6;
-  const double memory = plan.tile_groups * records * F::kRecordBytes / 17;
-  const double sums = plan.tile_rows * plan.tile_groups / plan.splits * 2.0;
-  return waves * (std::max(chunks * (200 + each * plan.warps), memory) + 4000 + sums +
-                  (plan.splits > 1 ? 2000 + 900 * plan.splits : 0));
+  const double steps = (plan.steps + plan.splits - 1) / plan.splits;
+  const double products = plan.tile_rows * 4.0, part = std::max(200 + 0.7 * products, products);
+  const double loop = steps * kStepParts<F> * std::max(part * (plan.warps / 4), part + 150);
+  const double memory = plan.tile_groups * steps * kStepRecords<F> * F::kRecordBytes / 17;
+  const double sums = plan.tile_rows * plan.tile_groups * 1.0;
+  return waves *
+         (std::max(loop, memory) + 3000 + sums + (plan.splits > 1 ? 1500 + 400 * plan.splits : 0));
 }
 
 template <class F>
@@ -262,13 +254,11 @@ void launch_gemm_q_sm90(const LinearLaunch& a, int multiprocessors, Stream strea
     odd = kOddColumns<decltype(f)>;
   });
   check(plan.bytes > 0, "a product that fits no block");
+  const int row_threads = static_cast<int>(std::min<int64_t>(plan.cols / 16, kMostThreads));
   if (!a.next_piece) {
-    constexpr int kPart = kMostThreads * 16;
-    const int parts = static_cast<int>((plan.cols + kPart - 1) / kPart);
-    const int threads = static_cast<int>(prepare_cols(plan.cols, parts) / 16);
     launch_kernel(
         gemm_q_prepare,
-        {dim3(plan.row_tiles * plan.tile_rows, parts), (threads + 31) / 32 * 32, 0, a.dependent},
+        {dim3(plan.row_tiles * plan.tile_rows), (row_threads + 31) / 32 * 32, 0, a.dependent},
         stream, a, plan, odd);
   }
   if (plan.tile_rows == 32) {

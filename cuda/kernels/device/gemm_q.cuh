@@ -1,8 +1,11 @@
 // The kernel of gemm_q_sm90 for kRows activation rows a block. Warp w of a block has the tile's
 // w-th group of 16 weight rows: four of them are the 64 rows of a warpgroup's product, of which
-// each lane makes its weights from codes in registers. Two more warps fetch weights and activations
-// into rings. The blocks of a cluster have a share of the columns each, and add up their sums in
-// the end in the order of the shares, each block for some of the rows.
+// each lane makes its weights from codes in registers. One more warpgroup fetches weights and
+// activations into rings. The blocks of a cluster have a share of the columns each, and add up
+// their sums in the end in the order of the shares, each block for some of the rows.
+//
+// A warp's instructions are what limits it: 160 for a part of a tile in Q4_K, and while products
+// run, which keep registers' ports busy, others advance at a quarter of their speed.
 #pragma once
 
 #include "cuda/kernels/device/gemm_q_finish.cuh"
@@ -17,7 +20,7 @@ namespace skald::cuda {
 inline constexpr int kGemmMostSlots = 16;
 
 inline constexpr int kMostGroups = 16;
-inline constexpr int kFetchWarps = 4;  // a warpgroup, of which two work
+inline constexpr int kFetchWarps = 4, kWeightWarps = kFetchWarps - 1;  // the last: activations
 // Registers of a thread: as few as the launch of all may have, then more for those that multiply.
 inline constexpr int kFetchRegisters = 24, kMultiplyRegisters = 112;
 
@@ -35,37 +38,40 @@ struct GemmRing {
 };
 
 // Where a group's weights begin in their place in a slot: as far into a line of 128 bytes as in
-// memory, or else a copy would make two lines of each.
+// memory, or else a copy would make two lines of each. `record`: counted from the matrix's first.
 template <class F>
-__device__ int line_offset(const GemmQPlan& plan, int group, int step) {
-  return static_cast<int>(
-      (static_cast<unsigned>(group) * plan.records + step * kStepRecords<F>)*F::kRecordBytes % 128);
+__device__ int line_offset(unsigned record) {
+  return static_cast<int>(record * F::kRecordBytes % 128);
 }
 
+// Several warps, of which each takes every kWeightWarps-th group: one alone could issue copies no
+// faster than memory brings them.
 template <class F>
 __device__ void fetch_weights(const LinearLaunch& a, const GemmQPlan& plan, const GemmShare& share,
-                              const GemmRing& ring) {
+                              const GemmRing& ring, int warp) {
   constexpr int kRecords = kStepRecords<F>;
   const uint64_t policy = plan.row_tiles == 1 ? evict_first_policy() : evict_normal_policy();
   const int first = share.first_step * kRecords;
-  const char* weight = static_cast<const char*>(a.weight) +
-                       (int64_t{share.first_group} * plan.records + first) * F::kRecordBytes;
+  const int groups = (share.groups - warp + kWeightWarps - 1) / kWeightWarps;
+  const unsigned stride = static_cast<unsigned>(kWeightWarps * plan.records);
+  unsigned record = static_cast<unsigned>((share.first_group + warp) * plan.records + first);
   Turn turn;
 #pragma unroll 1
-  for (int i = 0; i < share.steps; ++i, turn.next(plan.weight_slots)) {
+  for (int i = 0; i < share.steps; ++i, turn.next(plan.weight_slots), record += kRecords) {
     const uint32_t bytes =
         min(kRecords, plan.records - first - i * kRecords) * uint32_t{F::kRecordBytes};
     if (turn.lap > 0) barrier_wait(&ring.empty[turn.slot], (turn.lap - 1) & 1);
     if (elect_lane()) {
-      barrier_expect_bytes(&ring.full[turn.slot], share.groups * bytes);
-      char* slot = ring.slots + turn.slot * plan.slot_bytes;
-      const char* from = weight + i * (kRecords * F::kRecordBytes);
-#pragma unroll 1
-      for (int g = 0; g < share.groups; ++g) {
-        bulk_copy(slot + g * plan.pitch +
-                      line_offset<F>(plan, share.first_group + g, share.first_step + i),
-                  from + int64_t{g} * plan.records * F::kRecordBytes, bytes, &ring.full[turn.slot],
-                  policy);
+      barrier_expect_bytes(&ring.full[turn.slot], static_cast<uint32_t>(groups) * bytes);
+      char* to = ring.slots + turn.slot * plan.slot_bytes + warp * plan.pitch;
+      const char* from = static_cast<const char*>(a.weight) + int64_t{record} * F::kRecordBytes;
+      unsigned offset = line_offset<F>(record);
+#pragma unroll 2
+      for (int g = 0; g < groups; ++g) {
+        bulk_copy(to + offset, from, bytes, &ring.full[turn.slot], policy);
+        to += kWeightWarps * plan.pitch;
+        from += int64_t{stride} * F::kRecordBytes;
+        offset = (offset + stride * F::kRecordBytes) % 128;
       }
     }
     __syncwarp();
@@ -152,8 +158,8 @@ __device__ void multiply(float (&sums)[kRows / 2], const GemmQPlan& plan, const 
   for (int i = 0; i < kRows / 2; ++i) sums[i] = 0;
 #pragma unroll 1
   for (int left = share.parts; left > 0; left -= kStepParts<F>, record += kStepRecords<F>) {
-    const char* at = weights.slots + held(weight_turn.slot * slot_bytes + group_at +
-                                          static_cast<int>(record * F::kRecordBytes % 128));
+    const char* at =
+        weights.slots + held(weight_turn.slot * slot_bytes + group_at + line_offset<F>(record));
     barrier_wait(weights_full + weight_turn.slot * 8, weight_turn.lap & 1);
     uint32_t mins[4] = {}, sums_at = 0;
     if constexpr (kSumsApart<F>) {
@@ -225,7 +231,7 @@ __global__ void __launch_bounds__((kMostGroups + kFetchWarps) * 32, 1)
   if (threadIdx.x < kGemmMostSlots) {
     barrier_init(&activations.full[threadIdx.x], 1);
     barrier_init(&activations.empty[threadIdx.x], plan.warps);
-    barrier_init(&weights.full[threadIdx.x], kSumsApart<F> ? 2 : 1);
+    barrier_init(&weights.full[threadIdx.x], kWeightWarps + (kSumsApart<F> ? 1 : 0));
     barrier_init(&weights.empty[threadIdx.x], plan.warps);
     barrier_init_fence();
   }
@@ -237,9 +243,9 @@ __global__ void __launch_bounds__((kMostGroups + kFetchWarps) * 32, 1)
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   if (warp >= plan.warps) {
     set_registers_down<kFetchRegisters>();
-    if (warp == plan.warps) {
-      fetch_weights<F>(a, plan, share, weights);
-    } else if (warp == plan.warps + 1) {
+    if (warp < plan.warps + kWeightWarps) {
+      fetch_weights<F>(a, plan, share, weights, warp - plan.warps);
+    } else {
       fetch_activations<F, kRows>(a, plan, share, weights, activations);
     }
   } else {
