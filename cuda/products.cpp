@@ -22,6 +22,27 @@ Products::Products(const Setting& setting, Stream stream)
       cudaMemsetAsync(tickets_.as<void>(), 0, static_cast<size_t>(tickets_.bytes()), stream));
 }
 
+namespace {
+
+// Pieces that gemm_q_sm90 multiplies run beside one another, from the first on.
+void join_pieces(std::vector<LinearLaunch>& launches, const std::vector<LinearKernel>& kernels) {
+  size_t count = 0;
+  double bytes = 0;
+  while (count < launches.size() && kernels[count] == LinearKernel::GemmQSm90 &&
+         gemm_q_shares_activations(launches[0].format, launches[count].format)) {
+    const LinearLaunch& launch = launches[count++];
+    bytes += static_cast<double>(matrix_bytes(launch.format, launch.outs, launch.ins));
+  }
+  for (size_t i = 0; i < count && count > 1; ++i) {
+    LinearLaunch& launch = launches[i];
+    (i == 0 ? launch.first_piece : launch.next_piece) = true;
+    launch.share =
+        static_cast<double>(matrix_bytes(launch.format, launch.outs, launch.ins)) / bytes;
+  }
+}
+
+}  // namespace
+
 // The pieces of a product share what runs before and after it.
 void Products::run(const LoadedOp& op, const FusedLinear& linear, const Rows& rows) {
   const FusedProgram& fused = s_.fused;
@@ -51,6 +72,8 @@ void Products::run(const LoadedOp& op, const FusedLinear& linear, const Rows& ro
     steps.gate_after |= own.gate_after;
     steps.bias_after |= own.bias_after;
   }
+
+  join_pieces(launches, kernels);
 
   if (steps.norm_before) {
     void* const normed = act(linear.norm->out);

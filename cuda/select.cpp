@@ -7,7 +7,7 @@ namespace {
 constexpr int kFewRows = 4;
 // Rows up to which a quantized matrix is multiplied as it is, where there is a 16-bit copy of it
 // and where one would have to be made.
-constexpr int kMostRowsBesideCopy = 32, kMostRowsElse = 256;
+constexpr int kMostRowsBesideCopy = 64, kMostRowsElse = 256;
 
 // cuBLAS wants rows that start at multiples of 16 bytes.
 bool suits_cublas(const LinearLaunch& a) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "cuda/kernels/built_for.h"
+#include "cuda/kernels/device/gemm_q.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/mma.cuh"
@@ -63,24 +64,38 @@ struct Columns {
   }
 };
 
-__device__ inline float block_max(float x, float* shared) {
-  for (int offset = 16; offset > 0; offset /= 2) {
-    x = fmaxf(x, __shfl_xor_sync(~0u, x, offset));
+// The sum and the maximum of a block's threads, for all of them, in the same order for any number
+// of rows. What both need of each other's time they share.
+struct SumMax {
+  float sum, most;
+  __device__ void over_warp() {
+#pragma unroll
+    for (int offset = 16; offset > 0; offset /= 2) {
+      sum += __shfl_xor_sync(~0u, sum, offset);
+      most = fmaxf(most, __shfl_xor_sync(~0u, most, offset));
+    }
   }
-  if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = x;
-  __syncthreads();
-  for (unsigned warp = 0; warp < blockDim.x / 32; ++warp) x = fmaxf(x, shared[warp]);
-  return x;
-}
+  __device__ void over_block() {
+    __shared__ float2 warps[kMostThreads / 32];
+    over_warp();
+    const unsigned lane = threadIdx.x % 32;
+    if (lane == 0) warps[threadIdx.x / 32] = {sum, most};
+    __syncthreads();
+    const float2 mine = lane < blockDim.x / 32 ? warps[lane] : float2{0, 0};
+    sum = mine.x, most = mine.y;
+    over_warp();
+  }
+};
 
 // One block a row; rows beyond the step's become zeros. A thread has 16 columns, of very long rows
 // more, which it reads twice.
 __global__ void __launch_bounds__(kMostThreads)
-    gemm_q_prepare(__grid_constant__ const LinearLaunch a, int tile_rows, int64_t cols) {
-  __shared__ float sums[kMostThreads / 32], maxima[kMostThreads / 32];
-  const int row = static_cast<int>(blockIdx.x), rows = static_cast<int>(gridDim.x);
+    gemm_q_prepare(__grid_constant__ const LinearLaunch a, __grid_constant__ const GemmQPlan plan,
+                   float odd) {
+  const int row = static_cast<int>(blockIdx.x), tile_rows = plan.tile_rows;
+  const int64_t cols = plan.cols;
   char* const values = static_cast<char*>(a.workspace);
-  float* const scales = reinterpret_cast<float*>(values + cols * rows * 2);
+  float* const scales = reinterpret_cast<float*>(values + plan.scales_at);
   const int tile = row / tile_rows, tile_row = row % tile_rows;
   const int64_t first = threadIdx.x * 16, step = blockDim.x * 16;
   const int64_t ins = row < a.rows ? a.ins : 0;
@@ -98,16 +113,11 @@ __global__ void __launch_bounds__(kMostThreads)
     most = fmaxf(most, more.most());
     squares += more.squares;
   }
-  // A sum over the lanes of a warp, then over warps: the same for any number of rows.
-  if (a.norm_weight) squares = warp_sum(squares);
-  if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = squares;
-  most = block_max(most, maxima);
-  float norm = 1;
-  if (a.norm_weight) {
-    float sum = 0;
-    for (unsigned warp = 0; warp < blockDim.x / 32; ++warp) sum += sums[warp];
-    norm = rsqrtf(sum / static_cast<float>(a.ins) + a.norm_eps);
-  }
+  SumMax all = {squares, most};
+  all.over_block();
+  most = all.most;
+  const float norm =
+      a.norm_weight ? rsqrtf(all.sum / static_cast<float>(a.ins) + a.norm_eps) : 1.0f;
   // 2^e <= most < 2^(e + 1) becomes 2^14. What is smaller than 2^-111 is zero. Infinity and NaN
   // stay what they are and are found among the logits.
   most *= norm;
@@ -123,7 +133,8 @@ __global__ void __launch_bounds__(kMostThreads)
     uint32_t pairs[8];
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-      pairs[i] = pack(Half(), mine.x[2 * i] * norm * up, mine.x[2 * i + 1] * norm * up);
+      const float factor = i % 2 ? up / odd : up;  // not times norm, which may be too much
+      pairs[i] = pack(Half(), mine.x[2 * i] * norm * factor, mine.x[2 * i + 1] * norm * factor);
     }
     char* to = values + ((tile * (cols / 64) + col / 64) * tile_rows + tile_row) * 128;
     const int unit = static_cast<int>(col % 64) / 8;
@@ -131,6 +142,25 @@ __global__ void __launch_bounds__(kMostThreads)
                                                                     pairs[6]};
     *reinterpret_cast<uint4*>(to + (((unit + 1) ^ tile_row % 8) * 16)) = {pairs[1], pairs[3],
                                                                           pairs[5], pairs[7]};
+    float sum = 0, odd_sum = 0;
+#pragma unroll
+    for (int i = 0; i < 8; i += 2) {
+      sum += low_half(pairs[i]) + high_half(pairs[i]);
+      odd_sum += low_half(pairs[i + 1]) + high_half(pairs[i + 1]);
+    }
+    sum += odd_sum * odd;
+    // Sixteen threads have 256 columns, so all of them are here.
+    sum = (sum + __shfl_xor_sync(0xffffu << (threadIdx.x & 16), sum, 1)) * kHalfSumUnit;
+    if (threadIdx.x % 2 == 0) {
+      char* row_sums = values + plan.sums_at +
+                       ((tile * (cols / 256) + col / 256) * tile_rows + tile_row) * kRowSumBytes +
+                       col % 256 / 32 * 2;
+      const int first_unit = tile_row / 4 % 2 * 16;
+      const __half next = __float2half_rn(sum);
+      *reinterpret_cast<__half*>(row_sums + first_unit) = next;
+      *reinterpret_cast<__half*>(row_sums + (first_unit ^ 16)) =
+          __float2half_rn(sum - __half2float(next));
+    }
   }
   if (threadIdx.x == 0) scales[row] = row < a.rows ? down : 0;
 }
@@ -138,36 +168,39 @@ __global__ void __launch_bounds__(kMostThreads)
 // What fits beside the ring of activations; false where two slots do not.
 template <class F>
 bool fill(GemmQPlan& plan) {
-  const int chunk = plan.tile_rows * 128;
+  const int chunk = std::min(kStepCols<F> * plan.tile_rows * 2, 16384);
   plan.warps = (plan.tile_groups + 3) / 4 * 4;
-  plan.pitch = (F::kRecordBytes + 127) / 128 * 128;
-  plan.activation_slots = plan.tile_rows == 32 ? 12 : plan.tile_rows == 64 ? 8 : 4;
-  const int slot = plan.tile_groups * plan.pitch;
+  constexpr int kBytes = kStepRecords<F> * F::kRecordBytes;
+  // A record that is no multiple of 128 bytes begins anywhere in a line.
+  plan.pitch = (kBytes + (F::kRecordBytes % 128 ? 127 + 128 - 16 : 127)) / 128 * 128;
+  plan.slot_sums_at = (plan.tile_groups * plan.pitch + 255) / 256 * 256;
+  plan.slot_bytes = plan.slot_sums_at + (kSumsApart<F> ? plan.tile_rows * kRowSumBytes : 0);
+  plan.activation_slots = std::max(3, 49152 / chunk);
   const int left = kMostBytes - kAlign - plan.activation_slots * chunk;
-  plan.weight_slots = std::min(left / slot, 16);
-  const int rings = plan.activation_slots * chunk + plan.weight_slots * slot;
+  plan.weight_slots = std::min(left / plan.slot_bytes, 16);
+  const int rings = plan.activation_slots * chunk + plan.weight_slots * plan.slot_bytes;
   const int sums = plan.tile_rows * (plan.tile_groups * tiles::kRows + 4) * 4;
   plan.bytes = std::max(rings, sums) + kAlign;
   return plan.weight_slots >= 2 && plan.bytes <= kMostBytes;
 }
 
-// Cycles that a product takes: roughly, to compare plans. Fitted to what was measured on an H200.
+// Cycles that a product takes: roughly, to compare plans. A quarter of a multiprocessor decodes a
+// part of a tile in some 200 cycles, of which products take more than half away from others; one
+// warp alone cannot do both at once.
 template <class F>
 double cost(const GemmQPlan& plan, int multiprocessors) {
-  // Clusters of more than two blocks leave some multiprocessors of a group of 16 or 18 empty.
-  const int at_once = plan.splits < 3   ? multiprocessors / plan.splits
-                      : plan.splits < 5 ? multiprocessors * 15 / 16 / plan.splits
-                                        : multiprocessors * 3 / 4 / plan.splits;
+  // A cluster lies in a group of 16 multiprocessors, or a few more.
+  const int at_once =
+      plan.splits == 1 ? multiprocessors : std::max(1, multiprocessors / 16) * (16 / plan.splits);
   const int tiles = (plan.groups + plan.tile_groups - 1) / plan.tile_groups * plan.row_tiles;
   const int waves = (tiles + at_once - 1) / at_once;
-  const double records = (plan.records + plan.splits - 1) / plan.splits;
-  const double chunks = records * F::kRecordCols / 64;
-  // Of a warp's 64 columns: decoding and products.
-  const double each = 32 + plan.tile_rows * 0.6;
-  const double memory = plan.tile_groups * records * F::kRecordBytes / 17;
-  const double sums = plan.tile_rows * plan.tile_groups / plan.splits * 2.0;
-  return waves * (std::max(chunks * (200 + each * plan.warps), memory) + 4000 + sums +
-                  (plan.splits > 1 ? 2000 + 900 * plan.splits : 0));
+  const double steps = (plan.steps + plan.splits - 1) / plan.splits;
+  const double products = plan.tile_rows * 4.0, part = std::max(200 + 0.7 * products, products);
+  const double loop = steps * kStepParts<F> * std::max(part * (plan.warps / 4), part + 150);
+  const double memory = plan.tile_groups * steps * kStepRecords<F> * F::kRecordBytes / 17;
+  const double sums = plan.tile_rows * plan.tile_groups * 1.0;
+  return waves *
+         (std::max(loop, memory) + 3000 + sums + (plan.splits > 1 ? 1500 + 400 * plan.splits : 0));
 }
 
 template <class F>
@@ -177,11 +210,13 @@ GemmQPlan make_plan(const LinearLaunch& a, int multiprocessors) {
   plan.row_tiles = (a.rows + plan.tile_rows - 1) / plan.tile_rows;
   plan.groups = static_cast<int>((a.outs + tiles::kRows - 1) / tiles::kRows);
   plan.records = static_cast<int>((a.ins + F::kRecordCols - 1) / F::kRecordCols);
+  plan.steps = (plan.records + kStepRecords<F> - 1) / kStepRecords<F>;
   plan.cols = gemm_q_padded_cols(a.ins);
+  plan.sums_at = plan.cols * plan.row_tiles * plan.tile_rows * 2;
+  plan.scales_at = plan.sums_at + plan.cols / 256 * plan.row_tiles * plan.tile_rows * kRowSumBytes;
   double least = 0;
-  for (plan.splits = 1; plan.splits <= std::min(8, plan.records); ++plan.splits) {
-    const int most = plan.tile_rows == 128 ? 12 : 16;
-    for (plan.tile_groups = 1; plan.tile_groups <= most; ++plan.tile_groups) {
+  for (plan.splits = 1; plan.splits <= std::min(8, plan.steps); ++plan.splits) {
+    for (plan.tile_groups = 1; plan.tile_groups <= kMostGroups; ++plan.tile_groups) {
       if (!fill<F>(plan)) continue;
       const double cycles = cost<F>(plan, multiprocessors);
       if (best.bytes > 0 && cycles >= least) continue;
@@ -196,21 +231,36 @@ GemmQPlan make_plan(const LinearLaunch& a, int multiprocessors) {
 
 bool supports_gemm_q_sm90(const LinearLaunch& a, int compute_capability) {
   if (!kHasSm90a || compute_capability != 90 || a.rows > kGemmQMostRows) return false;
-  if (info(a.format).block_elems == 1 || a.format == DType::MXFP4) return false;
+  if (info(a.format).block_elems == 1) return false;
   if (a.type != DType::BF16 && a.type != DType::F16) return false;
   return a.epilogue != Epilogue::Gated || a.outs % 2 == 0;
+}
+
+bool gemm_q_shares_activations(DType format, DType other) {
+  const auto odd = [](DType type) {
+    int columns = 0;
+    tiles::dispatch(type, [&](auto f) { columns = kOddColumns<decltype(f)>; });
+    return columns;
+  };
+  return odd(format) == odd(other);
 }
 
 void launch_gemm_q_sm90(const LinearLaunch& a, int multiprocessors, Stream stream) {
   check(a.workspace, "gemm_q_sm90 has a workspace");
   GemmQPlan plan = {};
-  tiles::dispatch(a.format, [&](auto f) { plan = make_plan<decltype(f)>(a, multiprocessors); });
+  float odd = 1;
+  tiles::dispatch(a.format, [&](auto f) {
+    plan = make_plan<decltype(f)>(a, std::max(8, static_cast<int>(multiprocessors * a.share)));
+    odd = kOddColumns<decltype(f)>;
+  });
   check(plan.bytes > 0, "a product that fits no block");
   const int row_threads = static_cast<int>(std::min<int64_t>(plan.cols / 16, kMostThreads));
-  launch_kernel(
-      gemm_q_prepare,
-      {dim3(plan.row_tiles * plan.tile_rows), (row_threads + 31) / 32 * 32, 0, a.dependent}, stream,
-      a, plan.tile_rows, plan.cols);
+  if (!a.next_piece) {
+    launch_kernel(
+        gemm_q_prepare,
+        {dim3(plan.row_tiles * plan.tile_rows), (row_threads + 31) / 32 * 32, 0, a.dependent},
+        stream, a, plan, odd);
+  }
   if (plan.tile_rows == 32) {
     launch_gemm_q_32(a, plan, stream);
   } else if (plan.tile_rows == 64) {

@@ -34,6 +34,10 @@ struct LinearLaunch {
   unsigned* ticket = nullptr;  // gemv_sm90: an integer of this launch's own, zero before and after
   const void* copy = nullptr;  // [outs, ins] of `type`, of a block format: where there is one
   void* workspace = nullptr;   // gemm_q_sm90: gemm_q_workspace.h says how much; 128-byte aligned
+  // gemm_q_sm90: launches that follow one another multiply the same activations by other weights.
+  // The first leaves these in the workspace for the others, which run beside it.
+  bool first_piece = false, next_piece = false;
+  double share = 1;  // of the multiprocessors, beside the others
   // The kernel, and cuBLAS's algorithm, are those of kPinnedRows rows, whatever the number of rows,
   // and no sum is split: so a row's result does not depend on how many stand beside it.
   bool pinned = false;
@@ -52,6 +56,8 @@ void launch_gemv_q_sm90(const LinearLaunch& launch, int multiprocessors, Stream 
 // which all launches of a stream may share.
 bool supports_gemm_q_sm90(const LinearLaunch& launch, int compute_capability);
 void launch_gemm_q_sm90(const LinearLaunch& launch, int multiprocessors, Stream stream);
+// Whether launches may be pieces of one product.
+bool gemm_q_shares_activations(DType format, DType other);
 
 // Without norm; any type, any format, any size, any GPU.
 void launch_gemv_plain(const LinearLaunch& launch, Stream stream);

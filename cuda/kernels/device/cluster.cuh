@@ -24,6 +24,14 @@ __device__ inline void cluster_arrive() {
   __syncthreads();
 #endif
 }
+// Says that what this thread reads of the others it has read: a release would wait for its writes.
+__device__ inline void cluster_arrive_relaxed() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
+#else
+  __syncthreads();
+#endif
+}
 __device__ inline void cluster_wait() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.wait.acquire;" ::: "memory");

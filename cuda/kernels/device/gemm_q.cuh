@@ -1,94 +1,132 @@
 // The kernel of gemm_q_sm90 for kRows activation rows a block. Warp w of a block has the tile's
 // w-th group of 16 weight rows: four of them are the 64 rows of a warpgroup's product, of which
-// each lane makes its weights from codes in registers. Two more warps fetch weights and activations
-// into rings. The blocks of a cluster have a share of the columns each, and add up their sums in
-// the end in the order of the shares, each block for some of the rows.
+// each lane makes its weights from codes in registers. One more warpgroup fetches weights and
+// activations into rings. The blocks of a cluster have a share of the columns each, and add up
+// their sums in the end in the order of the shares, each block for some of the rows.
+//
+// A warp's instructions are what limits it: 160 for a part of a tile in Q4_K, and while products
+// run, which keep registers' ports busy, others advance at a quarter of their speed.
 #pragma once
 
-#include "cuda/kernels/device/cluster.cuh"
+#include "cuda/kernels/device/gemm_q_finish.cuh"
 #include "cuda/kernels/device/lane_weights.cuh"
 #include "cuda/kernels/device/launch.cuh"
-#include "cuda/kernels/device/math.cuh"
-#include "cuda/kernels/device/mma.cuh"
 #include "cuda/kernels/device/shares.cuh"
 #include "cuda/kernels/device/wgmma.cuh"
-#include "cuda/kernels/gemm_q.h"
+#include "cuda/kernels/gemm_q_workspace.h"
 
 namespace skald::cuda {
 
 inline constexpr int kGemmMostSlots = 16;
-inline constexpr int kChunkCols = 64;
 
-// Most groups of a block, by the registers that a thread needs.
-template <int kRows>
-inline constexpr int kMostGroups = kRows == 128 ? 12 : 16;
+inline constexpr int kMostGroups = 16;
+inline constexpr int kFetchWarps = 4, kWeightWarps = kFetchWarps - 1;  // the last: activations
+// Registers of a thread: as few as the launch of all may have, then more for those that multiply.
+inline constexpr int kFetchRegisters = 24, kMultiplyRegisters = 112;
 
 #if SKALD_HAS_WGMMA
 
-template <int kRows>
-inline constexpr int kChunkBytes = kRows* kChunkCols * 2;
+// Columns of activations in a slot of their ring: 16 KB, or as many as a slot of weights has.
+template <class F, int kRows>
+inline constexpr int kChunkCols = kStepCols<F> < 8192 / kRows ? kStepCols<F> : 8192 / kRows;
+template <class F, int kRows>
+inline constexpr int kChunkBytes = kRows* kChunkCols<F, kRows> * 2;
 
 struct GemmRing {
   char* slots;
   uint64_t *full, *empty;
 };
 
-// What a block does.
-struct GemmShare {
-  int first_group, groups;  // of weight rows
-  int row_tile;
-  int first_record, records;
-  __device__ explicit GemmShare(const GemmQPlan& plan)
-      : first_group(static_cast<int>(blockIdx.z) * plan.tile_groups),
-        groups(min(plan.tile_groups, plan.groups - first_group)),
-        row_tile(static_cast<int>(blockIdx.y)),
-        first_record(plan.records * static_cast<int>(blockIdx.x) / plan.splits),
-        records(plan.records * (static_cast<int>(blockIdx.x) + 1) / plan.splits - first_record) {}
-};
+// Where a group's weights begin in their place in a slot: as far into a line of 128 bytes as in
+// memory, or else a copy would make two lines of each. `record`: counted from the matrix's first.
+template <class F>
+__device__ int line_offset(unsigned record) {
+  return static_cast<int>(record * F::kRecordBytes % 128);
+}
 
+// Several warps, of which each takes every kWeightWarps-th group: one alone could issue copies no
+// faster than memory brings them.
 template <class F>
 __device__ void fetch_weights(const LinearLaunch& a, const GemmQPlan& plan, const GemmShare& share,
-                              const GemmRing& ring) {
+                              const GemmRing& ring, int warp) {
+  constexpr int kRecords = kStepRecords<F>;
   const uint64_t policy = plan.row_tiles == 1 ? evict_first_policy() : evict_normal_policy();
-  const char* weight = static_cast<const char*>(a.weight);
+  const int first = share.first_step * kRecords;
+  const int groups = (share.groups - warp + kWeightWarps - 1) / kWeightWarps;
+  const unsigned stride = static_cast<unsigned>(kWeightWarps * plan.records);
+  unsigned record = static_cast<unsigned>((share.first_group + warp) * plan.records + first);
   Turn turn;
-  for (int i = 0; i < share.records; ++i, turn.next(plan.weight_slots)) {
-    const int record = share.first_record + i;
+#pragma unroll 1
+  for (int i = 0; i < share.steps; ++i, turn.next(plan.weight_slots), record += kRecords) {
+    const uint32_t bytes =
+        min(kRecords, plan.records - first - i * kRecords) * uint32_t{F::kRecordBytes};
     if (turn.lap > 0) barrier_wait(&ring.empty[turn.slot], (turn.lap - 1) & 1);
     if (elect_lane()) {
-      barrier_expect_bytes(&ring.full[turn.slot],
-                           static_cast<uint32_t>(share.groups * F::kRecordBytes));
-      char* slot = ring.slots + turn.slot * plan.tile_groups * plan.pitch;
-      for (int g = 0; g < share.groups; ++g) {
-        const int64_t from = int64_t{share.first_group + g} * plan.records + record;
-        bulk_copy(slot + g * plan.pitch, weight + from * F::kRecordBytes, F::kRecordBytes,
-                  &ring.full[turn.slot], policy);
+      barrier_expect_bytes(&ring.full[turn.slot], static_cast<uint32_t>(groups) * bytes);
+      char* to = ring.slots + turn.slot * plan.slot_bytes + warp * plan.pitch;
+      const char* from = static_cast<const char*>(a.weight) + int64_t{record} * F::kRecordBytes;
+      unsigned offset = line_offset<F>(record);
+#pragma unroll 2
+      for (int g = 0; g < groups; ++g) {
+        bulk_copy(to + offset, from, bytes, &ring.full[turn.slot], policy);
+        to += kWeightWarps * plan.pitch;
+        from += int64_t{stride} * F::kRecordBytes;
+        offset = (offset + stride * F::kRecordBytes) % 128;
       }
     }
     __syncwarp();
   }
 }
 
+// And the sums of activations into the slots of weights.
 template <class F, int kRows>
 __device__ void fetch_activations(const LinearLaunch& a, const GemmQPlan& plan,
-                                  const GemmShare& share, const GemmRing& ring) {
-  constexpr int kChunks = F::kRecordCols / kChunkCols;
+                                  const GemmShare& share, const GemmRing& weights,
+                                  const GemmRing& ring) {
+  constexpr int kBytes = kChunkBytes<F, kRows>, kCols = kChunkCols<F, kRows>;
+  constexpr int kSumBytes = kRows * kRowSumBytes;
   const uint64_t policy = evict_normal_policy();
-  const char* rows =
-      static_cast<const char*>(a.workspace) + share.row_tile * (plan.cols * kRows * 2);
-  Turn turn;
-  wait_for_kernel_ahead();
-  for (int i = 0; i < share.records * kChunks; ++i, turn.next(plan.activation_slots)) {
-    const int chunk = share.first_record * kChunks + i;
-    if (turn.lap > 0) barrier_wait(&ring.empty[turn.slot], (turn.lap - 1) & 1);
-    if (elect_lane()) {
-      barrier_expect_bytes(&ring.full[turn.slot], kChunkBytes<kRows>);
-      bulk_copy(ring.slots + turn.slot * kChunkBytes<kRows>,
-                rows + int64_t{chunk} * kChunkBytes<kRows>, kChunkBytes<kRows>,
-                &ring.full[turn.slot], policy);
+  const char* rows = static_cast<const char*>(a.workspace) +
+                     share.row_tile * (plan.cols * kRows * 2) +
+                     int64_t{share.first_step} * kStepCols<F> * kRows * 2;
+  const char* sums = static_cast<const char*>(a.workspace) + plan.sums_at +
+                     (share.row_tile * (plan.cols / 256) + share.first_step) * kSumBytes;
+  Turn turn, weight_turn;
+  if (!a.next_piece) wait_for_kernel_ahead();
+  if (a.first_piece) let_next_kernel_start();
+  for (int left = share.parts; left > 0; left -= kStepParts<F>) {
+    if constexpr (kSumsApart<F>) {
+      uint64_t* full = &weights.full[weight_turn.slot];
+      if (weight_turn.lap > 0) {
+        barrier_wait(&weights.empty[weight_turn.slot], (weight_turn.lap - 1) & 1);
+      }
+      if (elect_lane()) {
+        barrier_expect_bytes(full, kSumBytes);
+        bulk_copy(weights.slots + weight_turn.slot * plan.slot_bytes + plan.slot_sums_at, sums,
+                  kSumBytes, full, policy);
+      }
+      __syncwarp();
+      sums += kSumBytes;
+      weight_turn.next(plan.weight_slots);
     }
-    __syncwarp();
+#pragma unroll 1
+    for (int col = 0; col < min(left, kStepParts<F>) * tiles::kPartCols; col += kCols) {
+      if (turn.lap > 0) barrier_wait(&ring.empty[turn.slot], (turn.lap - 1) & 1);
+      if (elect_lane()) {
+        barrier_expect_bytes(&ring.full[turn.slot], kBytes);
+        bulk_copy(ring.slots + turn.slot * kBytes, rows, kBytes, &ring.full[turn.slot], policy);
+      }
+      __syncwarp();
+      rows += kBytes;
+      turn.next(plan.activation_slots);
+    }
   }
+}
+
+// The compiler is to keep x in a register: it would rather make it anew at each use.
+__device__ inline int held(int x) {
+  asm volatile("" : "+r"(x));
+  return x;
 }
 
 // sums[16 of this warp's 64 weight rows, kRows] over the block's share of the columns.
@@ -98,193 +136,121 @@ __device__ void multiply(float (&sums)[kRows / 2], const GemmQPlan& plan, const 
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   // Warps without a group compute what nobody reads.
   const int group = min(warp, share.groups - 1);
-  // While kDepth - 1 batches of 16 columns each are multiplied, the next becomes f16.
   constexpr uint64_t kRowsDescriptor = matrix_descriptor(0, 1024, 0);
-  constexpr int kBatch = kRows == 32 ? 4 : 2, kDepth = 2;
-  constexpr int kEach = kChunkCols / 16, kChunkBatches = kEach / kBatch;
-  constexpr int kLag = (kDepth - 2) / kChunkBatches + 1;  // chunks that may still be read
-  uint32_t a[kDepth][kBatch][4];
-  Turn weight_turn, turn, done;
-  int chunks = 0;
-  uint32_t rows = 0;
+  constexpr uint64_t kSumsDescriptor = narrow_matrix_descriptor(0, 256);
+  constexpr int kChunk = kChunkCols<F, kRows>, kBatch = kRows == 32 ? 4 : kRows == 64 ? 2 : 1;
+  constexpr int kBatchCols = kBatch * 16;
+  // While one batch is multiplied the next becomes f16.
+  uint32_t a[2][kBatch][4];
+  // One register for all: the kernel has them in this order.
+  const uint32_t full = held_address(activations.full);
+  const uint32_t empty = full + kGemmMostSlots * 8, weights_full = full + kGemmMostSlots * 16;
+  const uint32_t weights_empty = full + kGemmMostSlots * 24;
+  const uint32_t first_rows = held_address(activations.slots) >> 4;
+  const uint32_t first_sums = held_address(weights.slots + plan.slot_sums_at) >> 4;
+  const int slot_bytes = plan.slot_bytes, group_at = group * plan.pitch;
+  unsigned record = static_cast<unsigned>(share.first_group + group) * plan.records +
+                    share.first_step * kStepRecords<F>;
+  Turn weight_turn, turn;
+  int done = -1;  // the slot of activations that nothing reads once the batch ahead is multiplied
+  uint64_t rows = 0;
 #pragma unroll
   for (int i = 0; i < kRows / 2; ++i) sums[i] = 0;
 #pragma unroll 1
-  for (int i = 0; i < share.records; ++i, weight_turn.next(plan.weight_slots)) {
-    const char* at = weights.slots + (weight_turn.slot * plan.tile_groups + group) * plan.pitch;
-    barrier_wait(&weights.full[weight_turn.slot], weight_turn.lap & 1);
-#pragma unroll 1
-    for (int part = 0; part < F::kParts; ++part) {
+  for (int left = share.parts; left > 0; left -= kStepParts<F>, record += kStepRecords<F>) {
+    const char* at =
+        weights.slots + held(weight_turn.slot * slot_bytes + group_at + line_offset<F>(record));
+    barrier_wait(weights_full + weight_turn.slot * 8, weight_turn.lap & 1);
+    uint32_t mins[4] = {}, sums_at = 0;
+    if constexpr (kSumsApart<F>) {
+      uint32_t two[2];
+      LaneWeights<F>::mins(two, at, left, lane);
+      mins[0] = mins[2] = two[0], mins[1] = mins[3] = two[1];
+      sums_at = __shfl_sync(~0u, first_sums + weight_turn.slot * (slot_bytes >> 4), 0);
+    }
+#pragma unroll
+    for (int part = 0; part < kStepParts<F>; ++part) {
+      if (part > 0 && kStepRecords < F >> 1 && left == part) break;
       LaneWeights<F> lane_weights;
-      lane_weights.load(at, part, lane);
-      if (part == F::kParts - 1) {
+      lane_weights.load(at + part / F::kParts * F::kRecordBytes, part % F::kParts, lane);
+      if (part == kStepParts<F> - 1) {
         __syncwarp();
-        if (lane == 0) barrier_arrive(&weights.empty[weight_turn.slot]);
+        if (lane == 0) barrier_arrive(weights_empty + weight_turn.slot * 8);
       }
 #pragma unroll
-      for (int k = 0; k < tiles::kPartCols / 16; k += kBatch) {
-        auto& batch = a[k / kBatch % kDepth];
+      for (int col = 0; col < tiles::kPartCols; col += kBatchCols) {
+        auto& batch = a[col / kBatchCols % 2];
+        const int at_chunk = (part * tiles::kPartCols + col) % kChunk;
 #pragma unroll
         for (int i = 0; i < kBatch; ++i) {
-          lane_weights.fragment((k + i) / 2, (k + i) % 2, batch[i]);
+          const int k = col / 16 + i;
+          lane_weights.fragment(k / 2, k % 2, batch[i]);
         }
-        if (k % kEach == 0) {
-          barrier_wait(&activations.full[turn.slot], turn.lap & 1);
-          const uint32_t to = shared_address(activations.slots) + turn.slot * kChunkBytes<kRows>;
+        if (at_chunk == 0) {
+          barrier_wait(full + turn.slot * 8, turn.lap & 1);
           // The same in all lanes, as the compiler is to know: of a descriptor the half that
           // changes.
-          rows = __shfl_sync(~0u, static_cast<uint32_t>(matrix_descriptor(to, 1024, 0)), 0);
+          rows = kRowsDescriptor |
+                 __shfl_sync(~0u, first_rows + turn.slot * (kChunkBytes<F, kRows> >> 4), 0);
         }
         wgmma_fence();
+        if constexpr (kSumsApart<F>) {
+          if (part == 0 && col == 0) wgmma_rows(Half(), sums, mins, kSumsDescriptor | sums_at);
+        }
 #pragma unroll
         for (int i = 0; i < kBatch; ++i) {
-          wgmma_rows(Half(), sums, batch[i], kRowsDescriptor | (rows + (k + i) % kEach * 2));
+          const int k = at_chunk / 16 + i;
+          wgmma_rows(Half(), sums, batch[i], rows + (k / 4 * (kRows * 8) + k % 4 * 2));
         }
         wgmma_commit();
-        wgmma_wait<kDepth - 1>();
-        if (k / kBatch % kChunkBatches == (kDepth - 2) % kChunkBatches) {
-          if (chunks >= kLag) {
-            if (lane == 0) barrier_arrive(&activations.empty[done.slot]);
-            done.next(plan.activation_slots);
-          }
-        }
-        if ((k + kBatch) % kEach == 0) {
+        wgmma_wait<1>();
+        if (at_chunk == 0) {
+          if (lane == 0 && done >= 0) barrier_arrive(empty + done * 8);
+          done = turn.slot;
           turn.next(plan.activation_slots);
-          ++chunks;
         }
       }
     }
+    weight_turn.next(plan.weight_slots);
   }
   wgmma_wait<0>();
-}
-
-// `count` numbers, at most kMost, in one access where that is possible.
-template <class T, int kMost>
-__device__ void store_numbers(T* to, const float* x, int count) {
-  Pack<T, kMost> pack;
-#pragma unroll
-  for (int i = 0; i < kMost; ++i) pack.x[i] = from_float<T>(x[i]);
-  if (count == kMost && reinterpret_cast<uintptr_t>(to) % sizeof pack == 0) {
-    *reinterpret_cast<Pack<T, kMost>*>(to) = pack;
-    return;
-  }
-#pragma unroll
-  for (int i = 0; i < kMost; ++i) {
-    if (i < count) to[i] = pack.x[i];
-  }
-}
-
-// Results of up to four weight rows from `out` on; x has room for what is not stored.
-template <class T>
-__device__ void store_results(const LinearLaunch& a, int64_t row, int64_t out, int count,
-                              const float (&x)[4]) {
-  T* to = static_cast<T*>(a.out) + row * a.out_stride;
-  if (a.epilogue == Epilogue::Gated) {
-    const float two[2] = {activate(x[0], a.activation) * x[1], activate(x[2], a.activation) * x[3]};
-    store_numbers<T, 2>(to + out / 2, two, count / 2);
-  } else {
-    store_numbers<T, 4>(to + out, x, count);
-  }
-}
-
-// The cluster's sums lie in its blocks' shared memory, [kRows, pitch] each, of which each block
-// adds up some rows. A warp takes 128 weight rows of an activation row, several of these at a time,
-// so that what they read is under way together.
-template <int kRows>
-__device__ void finish(const LinearLaunch& a, const GemmQPlan& plan, const GemmShare& share,
-                       float* sums, int pitch) {
-  constexpr int kTogether = 4;
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int rank = static_cast<int>(blockIdx.x), first_row = share.row_tile * kRows;
-  const float* scales = reinterpret_cast<const float*>(static_cast<const char*>(a.workspace) +
-                                                       plan.cols * plan.row_tiles * kRows * 2) +
-                        first_row;
-  const int rows = min(kRows, a.rows - first_row);
-  const int first = rows * rank / plan.splits, end = rows * (rank + 1) / plan.splits;
-  const int64_t first_out = int64_t{share.first_group} * tiles::kRows;
-  const bool two = share.groups > 8;  // times 128 weight rows
-  const int items = (end - first) << two;
-  for (int item = warp; item < items; item += plan.warps * kTogether) {
-    float x[kTogether][4] = {}, old[kTogether][4] = {}, scale[kTogether] = {};
-    int row[kTogether], four[kTogether], count[kTogether];
-#pragma unroll
-    for (int r = 0; r < kTogether; ++r) {
-      const int mine = item + r * plan.warps;
-      row[r] = first + (mine >> two);
-      four[r] = (two ? mine % 2 * 32 : 0) + lane;
-      const int64_t left = min(int64_t{4}, a.outs - first_out - four[r] * 4);
-      const bool valid = mine < items && four[r] < share.groups * (tiles::kRows / 4);
-      count[r] = valid ? static_cast<int>(left) : 0;
-      if (count[r] <= 0) continue;
-      scale[r] = scales[row[r]];
-      if (a.epilogue != Epilogue::AddTo) continue;
-      const float* from = static_cast<const float*>(a.out) + (first_row + row[r]) * a.out_stride +
-                          first_out + four[r] * 4;
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        if (i < count[r]) old[r][i] = __ldcg(from + i);
-      }
-    }
-#pragma unroll 2
-    for (int block = 0; block < plan.splits; ++block) {
-      const float* from = of_block(sums, block);
-#pragma unroll
-      for (int r = 0; r < kTogether; ++r) {
-        if (count[r] <= 0) continue;
-        const float4 part = *reinterpret_cast<const float4*>(from + row[r] * pitch + four[r] * 4);
-        x[r][0] += part.x, x[r][1] += part.y, x[r][2] += part.z, x[r][3] += part.w;
-      }
-    }
-#pragma unroll
-    for (int r = 0; r < kTogether; ++r) {
-      if (count[r] <= 0) continue;
-      const int64_t out = first_out + four[r] * 4;
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const float bias = a.bias && i < count[r] ? a.bias[out + i] : 0;
-        x[r][i] = a.scale * (x[r][i] * scale[r] + bias) + old[r][i];
-      }
-      if (a.epilogue != Epilogue::Store && a.epilogue != Epilogue::Gated) {
-        store_results<float>(a, first_row + row[r], out, count[r], x[r]);
-      } else if (a.type == DType::BF16) {
-        store_results<Bf16>(a, first_row + row[r], out, count[r], x[r]);
-      } else {
-        store_results<Half>(a, first_row + row[r], out, count[r], x[r]);
-      }
-    }
-  }
 }
 
 #endif
 
 template <class F, int kRows>
-__global__ void __launch_bounds__(kMostGroups<kRows> * 32 + 64, 1)
+__global__ void __launch_bounds__((kMostGroups + kFetchWarps) * 32, 1)
     gemm_q_sm90(__grid_constant__ const LinearLaunch a, __grid_constant__ const GemmQPlan plan) {
 #if SKALD_HAS_WGMMA
   extern __shared__ char dynamic[];
   __shared__ __align__(8) uint64_t barriers[4][kGemmMostSlots];
   char* shared = dynamic + (1024 - shared_address(dynamic) % 1024) % 1024;
   const GemmRing activations = {shared, barriers[0], barriers[1]};
-  const GemmRing weights = {shared + plan.activation_slots * kChunkBytes<kRows>, barriers[2],
+  const GemmRing weights = {shared + plan.activation_slots * kChunkBytes<F, kRows>, barriers[2],
                             barriers[3]};
   if (threadIdx.x < kGemmMostSlots) {
     barrier_init(&activations.full[threadIdx.x], 1);
     barrier_init(&activations.empty[threadIdx.x], plan.warps);
-    barrier_init(&weights.full[threadIdx.x], 1);
+    barrier_init(&weights.full[threadIdx.x], kWeightWarps + (kSumsApart<F> ? 1 : 0));
     barrier_init(&weights.empty[threadIdx.x], plan.warps);
     barrier_init_fence();
   }
   __syncthreads();
-  let_next_kernel_start();
+  // The next piece finds the activations ready when it starts, and ends after this one.
+  if (!a.first_piece) let_next_kernel_start();
 
-  const GemmShare share(plan);
+  const GemmShare share(F(), plan);
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  if (warp == plan.warps) {
-    fetch_weights<F>(a, plan, share, weights);
-  } else if (warp == plan.warps + 1) {
-    fetch_activations<F, kRows>(a, plan, share, activations);
+  if (warp >= plan.warps) {
+    set_registers_down<kFetchRegisters>();
+    if (warp < plan.warps + kWeightWarps) {
+      fetch_weights<F>(a, plan, share, weights, warp - plan.warps);
+    } else {
+      fetch_activations<F, kRows>(a, plan, share, weights, activations);
+    }
   } else {
-    wait_for_kernel_ahead();
+    set_registers_up<kMultiplyRegisters>();
+    if (!a.next_piece) wait_for_kernel_ahead();
     float sums[kRows / 2];
     multiply<F, kRows>(sums, plan, share, weights, activations);
     // All have read the rings; four floats more, so that no two lanes meet in a bank.
@@ -298,11 +264,16 @@ __global__ void __launch_bounds__(kMostGroups<kRows> * 32 + 64, 1)
         mine[(i / 4 * 8 + i % 2) * pitch + i % 4 / 2 * 8] = sums[i];
       }
     }
+    Finish<kRows> rest{a, plan, share};
     cluster_arrive();
+    rest.load_old(warp);
     cluster_wait();
-    finish<kRows>(a, plan, share, to, pitch);
-    cluster_arrive();  // nobody leaves while others read
-    cluster_wait();
+    rest.run(to, pitch);
+    if (plan.splits > 1) {
+      cluster_arrive_relaxed();  // nobody leaves while others read
+      cluster_wait();
+    }
+    if (a.next_piece) wait_for_kernel_ahead();
   }
 #endif
 }
@@ -311,16 +282,14 @@ template <int kRows>
 void launch_gemm_q(const LinearLaunch& a, const GemmQPlan& plan, Stream stream) {
   tiles::dispatch(a.format, [&](auto format) {
     using F = decltype(format);
-    if constexpr (F::kTable != tiles::Table::Mxfp4) {
-      const auto kernel = gemm_q_sm90<F, kRows>;
-      SKALD_CUDA(
-          cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, plan.bytes));
-      const int tiles = (plan.groups + plan.tile_groups - 1) / plan.tile_groups;
-      launch_kernel(kernel,
-                    {dim3(plan.splits, plan.row_tiles, tiles), plan.warps * 32 + 64,
-                     static_cast<size_t>(plan.bytes), a.dependent, plan.splits},
-                    stream, a, plan);
-    }
+    const auto kernel = gemm_q_sm90<F, kRows>;
+    SKALD_CUDA(
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, plan.bytes));
+    const int tiles = (plan.groups + plan.tile_groups - 1) / plan.tile_groups;
+    launch_kernel(kernel,
+                  {dim3(plan.splits, plan.row_tiles, tiles), (plan.warps + kFetchWarps) * 32,
+                   static_cast<size_t>(plan.bytes), a.dependent, plan.splits},
+                  stream, a, plan);
   });
 }
 

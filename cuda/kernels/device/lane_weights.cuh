@@ -77,6 +77,17 @@ __device__ void half_pairs(const LaneTable<kTable, kOffset>& codes, int unit, in
   pairs[0] |= kThousands, pairs[1] |= kThousands;
 }
 
+// Formats of which a weight in a product is code times scale alone: what is to be taken off, a
+// minimum or an offset of all codes, is a product of its own, with sums of 32 activations.
+template <class F>
+inline constexpr bool kSumsApart =
+    F::Scales::kCols == 32 && F::Codes::kOddScale == 16 && F::kTable == tiles::Table::None;
+inline constexpr float kHalfSumUnit = 1.0f / 64;
+
+// By what columns 2 and 3 of each 4 are to be divided: their weights come out multiplied by it.
+template <class F>
+inline constexpr int kOddColumns = F::kHasMin && !kSumsApart<F> ? 1 : F::Codes::kOddScale;
+
 // HalfScales<S>: scale() of LaneScales with row() in it, and minus_min(), each twice.
 template <class S>
 struct HalfScales;
@@ -87,22 +98,25 @@ struct HalfScales<tiles::F16Scales<Block>> {
   __device__ void load(const char* part, const char*, int lane) {
     w = load16(part + lane / 4 * 16);
   }
-  __device__ __half2 scale(int b, int half) const {
-    const uint32_t both = b / 2 ? (b % 2 ? w.w : w.z) : (b % 2 ? w.y : w.x);
-    return twice(both, half);
+  __device__ __half2 scale(int b, int half) const { return twice(two(b), half); }
+  // All eight, two at a time: scale(b, half) is number(b, half) of two(at(b, half)).
+  __device__ __half2 two(int i) const {
+    return as_half2(i / 2 ? (i % 2 ? w.w : w.z) : (i % 2 ? w.y : w.x));
   }
+  __device__ static constexpr int at(int b, int) { return b; }
+  __device__ static constexpr int number(int, int half) { return half; }
 };
 
 template <class Block>
-struct HalfScales<tiles::F16Pairs<Block>> : HalfScales<tiles::F16Scales<Block>> {
-  uint4 mins;
-  __device__ void load(const char* part, const char* rows, int lane) {
-    HalfScales<tiles::F16Scales<Block>>::load(part, rows, lane);
-    mins = load16(part + tiles::F16Pairs<Block>::kMinsAt + lane / 4 * 16);
-  }
-  __device__ __half2 minus_min(int b, int half) const {
-    const uint32_t two = b / 2 ? (half ? mins.w : mins.z) : (half ? mins.y : mins.x);
-    return twice(two, b % 2);
+struct HalfScales<tiles::F16Pairs<Block>> : HalfScales<tiles::F16Scales<Block>> {};
+
+template <>
+struct HalfScales<tiles::ExponentScales> {
+  LaneScales<tiles::ExponentScales> scales;
+  __device__ void load(const char* part, const char*, int lane) { scales.load(part, lane); }
+  // Below 2^-24 zero, from 2^16 on infinite.
+  __device__ __half2 scale(int b, int half) const {
+    return __float2half2_rn(scales.scale(b, half));
   }
 };
 
@@ -124,18 +138,58 @@ struct HalfRowScalesMins {
 
 template <class Block>
 struct HalfScales<tiles::BytePairs<Block>> : HalfRowScalesMins {
-  uint2 w, mins;
+  uint2 w;
   __device__ void load(const char* part, const char* rows, int lane) {
     load_rows(rows, lane);
     w = load8(part + lane / 4 * 8);
-    mins = load8(part + tiles::BytePairs<Block>::kMinsAt + lane / 4 * 8);
   }
-  __device__ __half2 scale(int b, int half) const {
-    return twice(__hmul2(two_bytes(half ? w.y : w.x, b / 2 * 2, 0), row(half)), b % 2);
+  __device__ __half2 two(int i) const {
+    return __hmul2(two_bytes(i % 2 ? w.y : w.x, i / 2 * 2, 0), row(i % 2));
   }
-  __device__ __half2 minus_min(int b, int half) const {
-    const __half2 two = two_bytes(b / 2 ? mins.y : mins.x, half * 2, 0);
-    return twice(__hmul2(two, minus_row_min(half)), b % 2);
+  __device__ static constexpr int at(int b, int half) { return b / 2 * 2 + half; }
+  __device__ static constexpr int number(int b, int) { return b % 2; }
+};
+
+// What is to be taken off weights of 256 columns, as a left operand: rows lane / 4 and + 8, blocks
+// 2 * (lane % 4) and the next, in units of kHalfSumUnit. `part` is the lane's: (lane % 4) / 2.
+template <class F, class S>
+struct HalfMins;
+
+template <class F, class Block>
+struct HalfMins<F, tiles::F16Scales<Block>> {
+  __device__ static void load(uint32_t (&mins)[2], const char* part, const char*, int lane) {
+    LaneScales<tiles::F16Scales<Block>> scales;
+    scales.load(part, lane);
+    scales.mins(mins);
+    const __half2 factor = __float2half2_rn(-F::kOffset / kHalfSumUnit);
+#pragma unroll
+    for (uint32_t& two : mins) two = as_bits(__hmul2(as_half2(two), factor));
+  }
+};
+
+template <class F, class Block>
+struct HalfMins<F, tiles::F16Pairs<Block>> {
+  __device__ static void load(uint32_t (&mins)[2], const char* part, const char*, int lane) {
+    const uint2 two = load8(part + tiles::F16Pairs<Block>::kMinsAt + lane / 4 * 16 + lane % 2 * 8);
+    const __half2 factor = __float2half2_rn(1 / kHalfSumUnit);
+    mins[0] = as_bits(__hmul2(as_half2(two.x), factor));
+    mins[1] = as_bits(__hmul2(as_half2(two.y), factor));
+  }
+};
+
+template <class F, class Block>
+struct HalfMins<F, tiles::BytePairs<Block>> {
+  __device__ static void load(uint32_t (&mins)[2], const char* part, const char* rows, int lane) {
+    HalfRowScalesMins scales;
+    scales.load_rows(rows, lane);
+    const uint32_t four =
+        load4(part + tiles::BytePairs<Block>::kMinsAt + lane / 4 * 8 + lane % 2 * 4);
+    const __half2 factor = __float2half2_rn(1 / kHalfSumUnit);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const __half2 unit = __hmul2(scales.minus_row_min(half), factor);
+      mins[half] = as_bits(__hmul2(two_bytes(four, half * 2, 0), unit));
+    }
   }
 };
 
@@ -204,38 +258,61 @@ struct HalfScales<tiles::SixBitScales32<Block>> : HalfRowScales {
 // All of one part of format F.
 template <class F>
 struct LaneWeights {
+  static constexpr int kOdd = F::Codes::kOddScale;
   LaneCodesOf<F> codes;
   HalfScales<typename F::Scales> scales;
+  // Scales, and what they make of the thousands.
+  __half2 factors[kSumsApart<F> ? 4 : 1], thousands[kSumsApart<F> ? 4 : 1];
 
   __device__ void load(const char* record, int part, int lane) {
     codes.load(record + part * F::Codes::kBytes, lane);
     scales.load(record + F::kScalesAt + part * F::Scales::kPartBytes, record + F::kRowsAt, lane);
+    if constexpr (kSumsApart<F>) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        factors[i] = scales.two(i);
+        thousands[i] = __hmul2(factors[i], __float2half2_rn(-1024));
+      }
+    }
   }
 
   // Of 16 columns (m of unit): rows lane / 4, + 8, and the same again; of columns 4 * (lane % 4) on
-  // the first two, then the other two.
+  // the first two, then the other two, times kOddColumns.
   __device__ void fragment(int unit, int m, uint32_t (&a)[4]) const {
-    constexpr float kOdd = F::Codes::kOddScale;
     const int b = F::Scales::kCols == 16 ? unit * 2 + m : unit;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       uint32_t pairs[2];
       half_pairs(codes, unit, half, m, pairs);
-      const __half2 scale = scales.scale(b, half);
-      const __half2 numbers[2] = {less(pairs[0], F::kOffset),
-                                  kOdd == 1
-                                      ? less(pairs[1], F::kOffset)
-                                      : __hfma2(as_half2(pairs[1]), __float2half2_rn(1 / kOdd),
-                                                __float2half2_rn(-1024 / kOdd - F::kOffset))};
 #pragma unroll
       for (int p = 0; p < 2; ++p) {
-        if constexpr (F::kHasMin) {
-          a[half + 2 * p] = as_bits(__hfma2(numbers[p], scale, scales.minus_min(b, half)));
+        if constexpr (kSumsApart<F>) {
+          // (1024 + code) * scale - 1024 * scale, rounded once.
+          const int i = scales.at(b, half), n = scales.number(b, half);
+          a[half + 2 * p] =
+              as_bits(__hfma2(as_half2(pairs[p]), twice(factors[i], n), twice(thousands[i], n)));
+        } else if constexpr (F::kHasMin) {
+          const __half2 number = p == 0 ? less(pairs[0], 0)
+                                        : __hfma2(as_half2(pairs[1]), __float2half2_rn(1.0f / kOdd),
+                                                  __float2half2_rn(-1024.0f / kOdd));
+          a[half + 2 * p] =
+              as_bits(__hfma2(number, scales.scale(b, half), scales.minus_min(b, half)));
         } else {
-          a[half + 2 * p] = as_bits(__hmul2(numbers[p], scale));
+          const __half2 number = less(pairs[p], p == 0 ? F::kOffset : F::kOffset * kOdd);
+          a[half + 2 * p] = as_bits(__hmul2(number, scales.scale(b, half)));
         }
       }
     }
+  }
+
+  // See HalfMins; `parts` of the two parts from `record` on are there.
+  __device__ static void mins(uint32_t (&mins)[2], const char* record, int parts, int lane) {
+    const int part = lane % 4 / 2;
+    const char* mine = record + part / F::kParts * F::kRecordBytes;
+    HalfMins<F, typename F::Scales>::load(
+        mins, mine + F::kScalesAt + part % F::kParts * F::Scales::kPartBytes, mine + F::kRowsAt,
+        lane);
+    if (part >= parts) mins[0] = mins[1] = 0;
   }
 };
 

@@ -28,6 +28,13 @@ __device__ constexpr uint64_t matrix_descriptor(uint32_t address, uint32_t step,
          (address & 0x3ffff) >> 4;
 }
 
+// The same of 16 columns alone, in rows of 32 bytes whose two units trade places where row / 4 is
+// odd; bases aligned to 256.
+__device__ constexpr uint64_t narrow_matrix_descriptor(uint32_t address, uint32_t step) {
+  constexpr uint64_t kSwizzle32 = uint64_t{3} << 62;
+  return kSwizzle32 | uint64_t{step >> 4} << 32 | (address & 0x3ffff) >> 4;
+}
+
 __device__ inline void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ inline void wgmma_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");

@@ -1,0 +1,169 @@
+// What a block of gemm_q_sm90 has to do, and the end of it: sums of the cluster's blocks become
+// results.
+#pragma once
+
+#include "cuda/kernels/device/cluster.cuh"
+#include "cuda/kernels/device/launch.cuh"
+#include "cuda/kernels/device/math.cuh"
+#include "cuda/kernels/device/mma.cuh"
+#include "cuda/kernels/device/wgmma.cuh"
+#include "cuda/kernels/gemm_q.h"
+#include "cuda/kernels/tiles/formats.h"
+
+namespace skald::cuda {
+
+// What a block takes at a time: 256 columns, of weights of 8 bits 128.
+template <class F>
+inline constexpr int kStepRecords = F::Codes::kBytes < 2048 ? 2 / F::kParts : 1;
+template <class F>
+inline constexpr int kStepParts = kStepRecords<F>* F::kParts;
+template <class F>
+inline constexpr int kStepCols = kStepRecords<F>* F::kRecordCols;
+
+#if SKALD_HAS_WGMMA
+
+// What a block does.
+struct GemmShare {
+  int first_group, groups;  // of weight rows
+  int row_tile;
+  int first_step, steps, parts;
+  template <class F>
+  __device__ GemmShare(F, const GemmQPlan& plan)
+      : first_group(static_cast<int>(blockIdx.z) * plan.tile_groups),
+        groups(min(plan.tile_groups, plan.groups - first_group)),
+        row_tile(static_cast<int>(blockIdx.y)),
+        first_step(plan.steps * static_cast<int>(blockIdx.x) / plan.splits),
+        steps(plan.steps * (static_cast<int>(blockIdx.x) + 1) / plan.splits - first_step),
+        parts(min(steps * kStepParts<F>, plan.records * F::kParts - first_step * kStepParts<F>)) {}
+};
+
+// The code of this part runs once in a block: it is to be short, for it comes from memory.
+
+__device__ inline uint32_t two_numbers(DType type, float low, float high) {
+  return type == DType::BF16 ? pack(Bf16(), low, high)
+                             : pack(Half(), fminf(fmaxf(low, -65504.0f), 65504.0f),
+                                    fminf(fmaxf(high, -65504.0f), 65504.0f));
+}
+
+// `count` of the bytes' numbers to `to`, in one access where that is possible.
+template <class Word, class Bytes>
+__device__ void store_words(Word* to, const Bytes& bytes, int count) {
+  constexpr int kMost = sizeof(Bytes) / sizeof(Word);
+  if (count == kMost && reinterpret_cast<uintptr_t>(to) % sizeof(Bytes) == 0) {
+    *reinterpret_cast<Bytes*>(to) = bytes;
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < kMost; ++i) {
+    if (i < count) to[i] = reinterpret_cast<const Word*>(&bytes)[i];
+  }
+}
+
+// Results of up to four weight rows from `out` on; x has room for what is not stored.
+__device__ inline void store_results(const LinearLaunch& a, int64_t row, int64_t out, int count,
+                                     float4 x) {
+  const int64_t first = row * a.out_stride;
+  if (a.epilogue == Epilogue::Gated) {
+    float last = 0, one = 0;
+#pragma unroll 1
+    for (int i = 0; i < 2; ++i) {
+      last = one;
+      one = activate(x.x, a.activation) * x.y;
+      x.x = x.z, x.y = x.w;
+    }
+    const uint32_t two = two_numbers(a.type, last, one);
+    store_words(static_cast<uint16_t*>(a.out) + first + out / 2, two, count / 2);
+  } else if (a.epilogue == Epilogue::Store) {
+    const uint2 four = {two_numbers(a.type, x.x, x.y), two_numbers(a.type, x.z, x.w)};
+    store_words(static_cast<uint16_t*>(a.out) + first + out, four, count);
+  } else {
+    store_words(static_cast<float*>(a.out) + first + out, x, count);
+  }
+}
+
+// The cluster's sums lie in its blocks' shared memory, [kRows, pitch] each, of which each block
+// adds up some rows. A warp takes 128 weight rows of an activation row at a time.
+template <int kRows>
+struct Finish {
+  const LinearLaunch& a;
+  const GemmQPlan& plan;
+  const GemmShare& share;
+  int rank = static_cast<int>(blockIdx.x), first_row = share.row_tile * kRows;
+  int rows = min(kRows, a.rows - first_row), first = rows * rank / plan.splits;
+  bool two = share.groups > 8;  // times 128 weight rows
+  int items = (rows * (rank + 1) / plan.splits - first) << two;
+  float4 old = {};
+
+  struct Place {
+    int row, four, count;
+    int64_t out;
+  };
+  __device__ Place place(int item) const {
+    const int four = (two ? item % 2 * 32 : 0) + static_cast<int>(threadIdx.x) % 32;
+    const int64_t out = int64_t{share.first_group} * tiles::kRows + four * 4;
+    const int left = static_cast<int>(min(int64_t{4}, a.outs - out));
+    const bool valid = item < items && four < share.groups * (tiles::kRows / 4);
+    return {first + (item >> two), four, valid ? left : 0, out};
+  }
+
+  // What results are added to, of the item to come.
+  __device__ void load_old(int item) {
+    if (a.epilogue != Epilogue::AddTo) return;
+    const Place at = place(item);
+    const float* from =
+        static_cast<const float*>(a.out) + (first_row + at.row) * a.out_stride + at.out;
+    if (at.count == 4 && reinterpret_cast<uintptr_t>(from) % 16 == 0) {
+      old = __ldcg(reinterpret_cast<const float4*>(from));
+      return;
+    }
+    if (at.count > 0) old.x = __ldcg(from);
+    if (at.count > 1) old.y = __ldcg(from + 1);
+    if (at.count > 2) old.z = __ldcg(from + 2);
+    if (at.count > 3) old.w = __ldcg(from + 3);
+  }
+
+  // The first item's were loaded before.
+  __device__ void run(float* sums, int pitch) {
+    constexpr int kTogether = 4;
+    const float* scales =
+        reinterpret_cast<const float*>(static_cast<const char*>(a.workspace) + plan.scales_at) +
+        first_row;
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+#pragma unroll 1
+    for (int item = warp; item < items; item += plan.warps) {
+      if (item != warp) load_old(item);
+      const Place at = place(item);
+      if (at.count <= 0) continue;
+      const float scale = __ldcg(scales + at.row) * a.scale;
+      float4 bias = {};
+      if (a.bias) {
+        bias.x = a.bias[at.out];
+        if (at.count > 1) bias.y = a.bias[at.out + 1];
+        if (at.count > 2) bias.z = a.bias[at.out + 2];
+        if (at.count > 3) bias.w = a.bias[at.out + 3];
+      }
+      float4 x = {};
+#pragma unroll 1
+      for (int block = 0; block < plan.splits; block += kTogether) {
+        float4 part[kTogether];
+#pragma unroll
+        for (int i = 0; i < kTogether; ++i) {
+          part[i] = {};
+          if (block + i < plan.splits) {
+            part[i] = *reinterpret_cast<const float4*>(of_block(sums, block + i) + at.row * pitch +
+                                                       at.four * 4);
+          }
+        }
+#pragma unroll
+        for (const float4& p : part) x.x += p.x, x.y += p.y, x.z += p.z, x.w += p.w;
+      }
+      x = {x.x * scale + (a.scale * bias.x + old.x), x.y * scale + (a.scale * bias.y + old.y),
+           x.z * scale + (a.scale * bias.z + old.z), x.w * scale + (a.scale * bias.w + old.w)};
+      store_results(a, first_row + at.row, at.out, at.count, x);
+    }
+  }
+};
+
+#endif
+
+}  // namespace skald::cuda

@@ -1,0 +1,101 @@
+// Pieces of a product that run beside one another: the second neither waits for the kernel ahead
+// nor prepares activations, so this is where it would read too early.
+#include <cstring>
+#include <vector>
+
+#include "cuda/check.h"
+#include "cuda/handles.h"
+#include "cuda/kernels/gemm_q_workspace.h"
+#include "cuda/kernels/linear.h"
+#include "cuda/memory.h"
+#include "cuda/tile_pack.h"
+#include "engine/selftest/random_blocks.h"
+#include "tests/catch.h"
+
+namespace skald::test {
+namespace {
+
+using cuda::DeviceMemory;
+
+constexpr int64_t kIns = 2304;
+
+DeviceMemory random_bytes(int64_t count, std::mt19937& random) {
+  std::vector<uint16_t> halves(static_cast<size_t>(count / 2));
+  // As bf16, numbers between 1/4 and 4 of both signs.
+  for (uint16_t& half : halves) half = static_cast<uint16_t>(0x3e80 + random() % 0x200);
+  for (uint16_t& half : halves) half |= static_cast<uint16_t>(random() % 2 << 15);
+  DeviceMemory memory(count, "a test");
+  SKALD_CUDA(cudaMemcpy(memory.as<void>(), halves.data(), static_cast<size_t>(count),
+                        cudaMemcpyHostToDevice));
+  return memory;
+}
+
+DeviceMemory random_tiles(DType type, int64_t outs, std::mt19937& random) {
+  const int64_t size = info(type).block_bytes, blocks = outs * kIns / info(type).block_elems;
+  std::vector<std::byte> rows(static_cast<size_t>(blocks * size));
+  for (std::byte& byte : rows) byte = static_cast<std::byte>(random());
+  for (int64_t i = 0; i < blocks; ++i) selftest::set_scales(type, rows.data() + i * size, random);
+  std::vector<std::byte> packed(static_cast<size_t>(cuda::tile_bytes(type, outs, kIns)));
+  cuda::pack_tiles({rows.data(), type, outs, kIns, row_bytes(type, kIns)}, packed.data());
+  DeviceMemory memory(std::ssize(packed), "a test");
+  SKALD_CUDA(cudaMemcpy(memory.as<void>(), packed.data(), packed.size(), cudaMemcpyHostToDevice));
+  return memory;
+}
+
+}  // namespace
+
+TEST_CASE("pieces of a product beside one another give what they give apart", "[small]") {
+  cudaDeviceProp device = {};
+  SKALD_CUDA(cudaGetDeviceProperties(&device, 0));
+  const int rows = GENERATE(9, 40, 130);
+  const DType second = GENERATE(DType::Q6_K, DType::Q5_0);
+  std::mt19937 random(static_cast<unsigned>(rows));
+  const int64_t outs[] = {1200, 272}, stride = outs[0] + outs[1];
+  const DeviceMemory weights[] = {random_tiles(DType::Q4_K, outs[0], random),
+                                  random_tiles(second, outs[1], random)};
+  constexpr int kSteps = 6;
+  const DeviceMemory in = random_bytes(kSteps * rows * kIns * 2, random);
+  const DeviceMemory workspace(cuda::gemm_q_workspace_bytes(rows, kIns), "a test");
+  REQUIRE(cuda::gemm_q_shares_activations(DType::Q4_K, second));
+  CHECK_FALSE(cuda::gemm_q_shares_activations(DType::Q4_K, DType::Q8_0));
+
+  const cuda::StreamOwner stream;
+  const auto run = [&](bool beside) {
+    const DeviceMemory out(kSteps * rows * stride * 2, "a test");
+    // Each step has other activations, so that those of the step before would be seen.
+    for (int step = 0; step < kSteps; ++step) {
+      cuda::LinearLaunch launch = {};
+      launch.type = DType::BF16;
+      launch.ins = kIns;
+      launch.rows = rows;
+      launch.in = in.as<uint16_t>() + step * rows * kIns;
+      launch.out_stride = stride;
+      launch.epilogue = cuda::Epilogue::Store;
+      launch.workspace = workspace.as<void>();
+      launch.dependent = true;
+      for (int i = 0; i < 2; ++i) {
+        launch.format = i == 0 ? DType::Q4_K : second;
+        launch.weight = weights[i].as<void>();
+        launch.outs = outs[i];
+        launch.out = out.as<uint16_t>() + step * rows * stride + (i == 0 ? 0 : outs[0]);
+        launch.first_piece = beside && i == 0;
+        launch.next_piece = beside && i == 1;
+        if (!supports_gemm_q_sm90(launch, device.major * 10 + device.minor))
+          return std::vector<uint16_t>();
+        launch_gemm_q_sm90(launch, device.multiProcessorCount, stream);
+      }
+    }
+    SKALD_CUDA(cudaStreamSynchronize(stream));
+    std::vector<uint16_t> results(static_cast<size_t>(out.bytes() / 2));
+    SKALD_CUDA(
+        cudaMemcpy(results.data(), out.as<void>(), results.size() * 2, cudaMemcpyDeviceToHost));
+    return results;
+  };
+  const std::vector<uint16_t> apart = run(false);
+  for (int i = 0; i < 20; ++i) {
+    const bool same = run(true) == apart;
+    REQUIRE(same);
+  }
+}
+
+}  // namespace skald::test
