@@ -23,9 +23,7 @@ namespace skald::cuda {
 namespace {
 
 constexpr int kConsumerThreads = kWarps * 32;
-constexpr int kFinishers = 2;
-constexpr int kStagingThreads = kConsumerThreads + kFinishers * 32;
-constexpr int kThreads = kStagingThreads + 32;  // and the producer
+constexpr int kThreads = kConsumerThreads + 2 * 32;  // the finisher's and the producer's warps
 // What passes between consumers and finisher: a ring of sets of partial sums.
 struct Sets {
   float* partials;  // [sets, warp, row, kPartialRow]
@@ -33,30 +31,20 @@ struct Sets {
   uint64_t *begun, *ready, *drained;
 };
 
-// Adds up the warps' shares and writes results out. For one of kFinishers warps, which take turns
-// at groups: a lane has the results of weight row lane % 16 for every second row, kEach of them.
+// Adds up the warps' shares and writes results out. For one warp: a lane has the results of weight
+// row lane % 16 for every second row, kEach of them.
 template <class T, int kEach>
 __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& sets,
                        const float (*squares)[kWarps]) {
-  constexpr int kTogether = 8;
   const int lane = static_cast<int>(threadIdx.x) % 32, weight_row = lane % tiles::kRows;
   const bool gated = a.epilogue == Epilogue::Gated;
-  const int warps = kWarps / layout.teams;
   // Beyond the last row its results once more.
   const auto row_of = [&](int i) { return min(lane / tiles::kRows + 2 * i, a.rows - 1); };
   float norms[kEach];
 #pragma unroll
-  for (int i = 0; i < kEach; ++i) {
-    norms[i] = 1;
-    if (!a.norm_weight) continue;
-    float sum = 0;
-#pragma unroll
-    for (int warp = 0; warp < kWarps; ++warp) sum += squares[row_of(i)][warp];
-    norms[i] = rsqrtf(sum / static_cast<float>(a.ins) + a.norm_eps);
-  }
-  Turn turn;
-  turn.skip((static_cast<int>(threadIdx.x) - kConsumerThreads) / 32, layout.sets);
-  for (;; turn.skip(kFinishers, layout.sets)) {
+  for (float& norm : norms) norm = 1;
+  bool first = true;
+  for (Turn turn;; turn.next(layout.sets), first = false) {
     barrier_wait(&sets.begun[turn.slot], turn.lap & 1);
     const int group = sets.groups[turn.slot];
     if (group == kNoMore) break;
@@ -71,14 +59,21 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
     }
     barrier_wait(&sets.ready[turn.slot], turn.lap & 1);
     const float* set = sets.partials + turn.slot * layout.set_floats + weight_row;
-#pragma unroll 1
-    for (int warp = 0; warp < warps; warp += kTogether) {
 #pragma unroll
-      for (int n = 0; n < kTogether; ++n) {
+    for (int warp = 0; warp < kWarps; ++warp) {
 #pragma unroll
-        for (int i = 0; i < kEach; ++i) {
-          sums[i][n % 2] += set[((warp + n) * a.rows + row_of(i)) * kPartialRow];
-        }
+      for (int i = 0; i < kEach; ++i) {
+        sums[i][warp % 2] += set[(warp * a.rows + row_of(i)) * kPartialRow];
+      }
+    }
+    // The squares are there when the first sums are.
+    if (first && a.norm_weight) {
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) {
+        float sum = 0;
+#pragma unroll
+        for (int warp = 0; warp < kWarps; ++warp) sum += squares[row_of(i)][warp];
+        norms[i] = rsqrtf(sum / static_cast<float>(a.ins) + a.norm_eps);
       }
     }
     __syncwarp();
@@ -104,33 +99,30 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
   }
 }
 
-template <class F, int kTeams>
+// What a warp multiplies next is loaded before it multiplies what it has.
+template <class F>
 __device__ void consume(const LinearLaunch& a, const Layout& layout, const char* ring,
                         const int* group_at, const Sets& sets, const Activations& activations,
                         uint64_t* full_at, uint64_t* empty_at) {
-  constexpr int kTeamWarps = kWarps / kTeams, kParts = kTeams;
+  constexpr int kParts = kSlotParts<F>;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int team = static_cast<int>(threadIdx.x) / (32 * kTeamWarps);
-  const int warp = static_cast<int>(threadIdx.x) / 32 % kTeamWarps;
-  const int first_slot = team * layout.slots;
-  const uint32_t full = held_address(full_at + first_slot);
-  const uint32_t empty = held_address(empty_at + first_slot);
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const uint32_t full = held_address(full_at), empty = held_address(empty_at);
   const uint32_t drained = held_address(sets.drained), ready = held_address(sets.ready);
   // Lanes without a row of their own take the last one's: their results go nowhere.
   const int row = min(lane / 4, a.rows - 1), first = lane % 4 * 2;
+  const int even = even_rows(a.rows), pair = min(first, even - 2);
   constexpr int kBlockSums = tiles::kPartCols / F::Scales::kCols * 4;  // bytes
   const LaneActivations in = {
       reinterpret_cast<const char*>(activations.values + row * layout.activation_row) +
           lane % 4 * 16,
-      activations.sums + (kSumsByProduct<F> ? row * kBlockSums + lane % 4 * 4 : first * 4),
-      kBlockSums * (kSumsByProduct<F> ? a.rows : kMostRows), activations.scales + first};
-  const char* records =
-      ring + first_slot * layout.slot_bytes + warp * kParts / F::kParts * F::kRecordBytes;
+      activations.sums + (kSumsByProduct<F> ? row * kBlockSums + lane % 4 * 4 : pair * 4),
+      kBlockSums * (kSumsByProduct<F> ? a.rows : even), activations.scales + pair, even};
+  const char* records = ring + warp * kParts / F::kParts * F::kRecordBytes;
   const int part_of_record = warp * kParts % F::kParts;
   float* partials = sets.partials + (warp * a.rows + first) * kPartialRow + lane / 4;
   const int mine = min(a.rows - first, 2);  // of the rows of this lane's totals
   Turn turn, set;
-  if (team > 0) set.next(layout.sets);
   const auto begin = [&](int group) {
     if (set.lap > 0) barrier_wait(drained + set.slot * 8, (set.lap - 1) & 1);
     if (lane == 0) {
@@ -139,42 +131,66 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     }
     __syncwarp();
   };
-  for (;;) {
+  const auto load = [&](LanePart<F>& weights, int i) {
+    const int at = part_of_record + i;
+    weights.load(records + turn.slot * layout.slot_bytes +
+                     (kParts > 1 ? at / F::kParts * F::kRecordBytes : 0),
+                 kParts > 1 ? at % F::kParts : at, lane);
+  };
+  float totals[4] = {};
+  int part = warp * kParts, tile = 0;
+  // Of a slot that was read.
+  const auto release = [&] {
+    __syncwarp();
+    if (lane == 0) barrier_arrive(empty + turn.slot * 8);
+    turn.next(layout.slots);
+  };
+  // Multiplies the last part of a slot, once the first of the next one is under way. False when
+  // there is no next one.
+  const auto multiply_last = [&](const LanePart<F>& now, LanePart<F>& next) {
+    release();
     barrier_wait(full + turn.slot * 8, turn.lap & 1);
-    const int group = group_at[first_slot + turn.slot];
-    if (warp == 0) begin(group);
-    if (group == kNoMore) {
-      // Told to every finisher.
-      for (int i = kTeams; i < kFinishers && warp == 0; i += kTeams) {
-        set.skip(kTeams, layout.sets);
-        begin(group);
-      }
-      break;
-    }
-    float totals[4] = {};
-#pragma unroll 1
-    for (int part = warp * kParts;;) {
-      multiply_parts<F, kParts>(totals, records + turn.slot * layout.slot_bytes, part_of_record,
-                                part, layout.parts, in);
-      __syncwarp();
-      if (lane == 0) barrier_arrive(empty + turn.slot * 8);
-      turn.next(layout.slots);
-      part += kWarps;
-      if (part - warp * kParts >= layout.parts) break;
-      barrier_wait(full + turn.slot * 8, turn.lap & 1);
-    }
+    const int group = group_at[turn.slot];
+    load(next, 0);
+    if (part < layout.parts) multiply_part<F>(totals, now, part, in);
+    part += (kWarps - 1) * kParts + 1;
+    if (++tile < layout.tiles) return true;
+    tile = 0;
+    part = warp * kParts;
     if (set.lap > 0) barrier_wait(drained + set.slot * 8, (set.lap - 1) & 1);
     float* to = partials + set.slot * layout.set_floats;
     if (mine > 0) to[0] = totals[0], to[8] = totals[2];
     if (mine > 1) to[kPartialRow] = totals[1], to[kPartialRow + 8] = totals[3];
     __syncwarp();
     if (lane == 0) barrier_arrive(ready + set.slot * 8);
-    set.skip(kTeams, layout.sets);
+    set.next(layout.sets);
+#pragma unroll
+    for (float& total : totals) total = 0;
+    if (warp == 0) begin(group);
+    return group != kNoMore;
+  };
+
+  LanePart<F> now, next;
+  barrier_wait(full, 0);
+  const int group = group_at[0];
+  if (warp == 0) begin(group);
+  if (group == kNoMore) return;
+  load(now, 0);
+  for (;;) {
+    if constexpr (kParts > 1) {
+      load(next, 1);
+      if (part < layout.parts) multiply_part<F>(totals, now, part, in);
+      ++part;
+      if (!multiply_last(next, now)) break;
+    } else {
+      if (!multiply_last(now, next)) break;
+      if (!multiply_last(next, now)) break;
+    }
   }
 }
 
 template <class F, class T>
-__global__ void __launch_bounds__(kThreads, 1)
+__global__ void __launch_bounds__(kThreads, 2)
     gemv_q_sm90(__grid_constant__ const LinearLaunch a, __grid_constant__ const Layout layout) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) char shared[];
@@ -182,20 +198,20 @@ __global__ void __launch_bounds__(kThreads, 1)
   __shared__ __align__(8) uint64_t begun[kMostSets], ready[kMostSets], drained[kMostSets];
   __shared__ int group_at[kMostSlots], set_groups[kMostSets];
   __shared__ float squares[kMostRows][kWarps];
-  if (threadIdx.x < layout.slots * layout.teams) {
+  if (threadIdx.x < layout.slots) {
     barrier_init(&full[threadIdx.x], 1);
-    barrier_init(&empty[threadIdx.x], kWarps / layout.teams);
+    barrier_init(&empty[threadIdx.x], kWarps);
     barrier_init_fence();
   } else if (threadIdx.x >= kMostSlots && threadIdx.x < kMostSlots + layout.sets) {
     const unsigned set = threadIdx.x - kMostSlots;
     barrier_init(&begun[set], 1);
-    barrier_init(&ready[set], kWarps / layout.teams);
+    barrier_init(&ready[set], kWarps);
     barrier_init(&drained[set], 1);
   }
   __syncthreads();
   let_next_kernel_start();
 
-  if (threadIdx.x >= kStagingThreads) {
+  if (threadIdx.x >= kConsumerThreads + 32) {
     fetch(a, layout, shared, group_at, full, empty);
     return;
   }
@@ -203,7 +219,6 @@ __global__ void __launch_bounds__(kThreads, 1)
                      ready, drained};
   if (threadIdx.x >= kConsumerThreads) {
     wait_for_kernel_ahead();
-    named_barrier<1, kStagingThreads>();
     if (a.rows <= 2) {
       finish<T, 1>(a, layout, sets, squares);
     } else {
@@ -223,12 +238,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   } else {
     Stage<F, T, false>{a, activations}.run();
   }
-  named_barrier<1, kStagingThreads>();
-  if (layout.teams > 1) {
-    consume<F, kMostTeams>(a, layout, shared, group_at, sets, activations, full, empty);
-  } else {
-    consume<F, 1>(a, layout, shared, group_at, sets, activations, full, empty);
-  }
+  __syncwarp();
+  consume<F>(a, layout, shared, group_at, sets, activations, full, empty);
 #endif
 }
 
@@ -237,6 +248,8 @@ void launch(const LinearLaunch& a, int multiprocessors, Stream stream) {
   const Layout layout = layout_for<F>(a, multiprocessors);
   SKALD_CUDA(cudaFuncSetAttribute(gemv_q_sm90<F, T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   kMostBlockBytes));
+  SKALD_CUDA(cudaFuncSetAttribute(gemv_q_sm90<F, T>, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                  cudaSharedmemCarveoutMaxShared));
   launch_kernel(gemv_q_sm90<F, T>,
                 {dim3(multiprocessors), kThreads, static_cast<size_t>(layout.bytes), a.dependent},
                 stream, a, layout);

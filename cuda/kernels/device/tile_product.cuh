@@ -13,15 +13,14 @@ struct LaneActivations {
   const char *values, *sums;
   int part_sums;  // bytes
   const float* scales;
+  int even_rows;
 };
 
 // totals += of one part: weight rows lane / 4 and + 8 by activation rows 2 * (lane % 4) and + 1.
 template <class F>
-__device__ void multiply_part(float (&totals)[4], const char* record, int part_of_record, int part,
+__device__ void multiply_part(float (&totals)[4], const LanePart<F>& weights, int part,
                               const LaneActivations& in) {
   constexpr int kBlocks = tiles::kPartCols / F::Scales::kCols;
-  LanePart<F> weights;
-  weights.load(record, part_of_record, static_cast<int>(threadIdx.x) % 32);
   const char* values = in.values + part * (tiles::kPartCols * 2);
   const char* sums = in.sums + part * in.part_sums;
   float products[4] = {}, c[4];
@@ -34,7 +33,7 @@ __device__ void multiply_part(float (&totals)[4], const char* record, int part_o
       const int b = F::Scales::kCols == 16 ? unit * 2 + m : unit;
       if (begins) {
         float2 offset = {0, 0};
-        if (!kSumsByProduct<F>) offset = *reinterpret_cast<const float2*>(sums + b * kMostRows * 4);
+        if (!kSumsByProduct<F>) offset = *reinterpret_cast<const float2*>(sums + b * in.even_rows * 4);
         c[0] = c[2] = offset.x;
         c[1] = c[3] = offset.y;
       }
@@ -47,7 +46,7 @@ __device__ void multiply_part(float (&totals)[4], const char* record, int part_o
       for (int i = 0; i < 4; ++i) products[i] += weights.scales.scale(b, i / 2) * c[i];
     }
   }
-  const float2 scales = *reinterpret_cast<const float2*>(in.scales + part * kMostRows);
+  const float2 scales = *reinterpret_cast<const float2*>(in.scales + part * in.even_rows);
   float min_products[4] = {0, 0, 0, 0};
   if constexpr (kSumsByProduct<F>) {
     // Blocks twice: by the sums as f16, and by what is left of them.
@@ -72,22 +71,6 @@ __device__ void multiply_part(float (&totals)[4], const char* record, int part_o
       sum -= weights.scales.row_min(i / 2) * (min_products[i] * kUnit);
     }
     totals[i] += (i % 2 ? scales.y : scales.x) * sum;
-  }
-}
-
-// totals += of a warp's kParts parts of a tile, from `part` on.
-template <class F, int kParts>
-__device__ void multiply_parts(float (&totals)[4], const char* record, int part_of_record, int part,
-                               int parts, const LaneActivations& in) {
-  if (part + kParts <= parts) {
-#pragma unroll
-    for (int i = 0; i < kParts; ++i) {
-      const int at = part_of_record + i;
-      multiply_part<F>(totals, record + (kParts > 1 ? at / F::kParts * F::kRecordBytes : 0),
-                       kParts > 1 ? at % F::kParts : at, part + i, in);
-    }
-  } else if (kParts > 1 && F::kParts == 1 && part < parts) {
-    multiply_part<F>(totals, record, 0, part, in);
   }
 }
 

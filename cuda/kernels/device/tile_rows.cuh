@@ -11,7 +11,13 @@
 namespace skald::cuda {
 
 inline constexpr int kMostRows = 8;
-inline constexpr int kWarps = 16;  // consumers
+inline constexpr int kWarps = 8;  // consumers
+SKALD_HD constexpr int even_rows(int rows) { return (rows + 1) / 2 * 2; }
+
+// What a warp has of a tile: adjacent parts. Two where they are small, so that what has to be done
+// for a tile besides is done for twice as much; one where a ring would have few tiles.
+template <class F>
+inline constexpr int kSlotParts = F::kRecordBytes / F::kParts > 1500 ? 1 : 2;
 
 // What is taken off for an offset of codes, or a minimum, is a product of numbers that are f16 and
 // sums of activations, by one matrix instruction a part; else it is where a block's sum begins.
@@ -28,10 +34,10 @@ struct Activations {
   // [rows, activation_row]; of every 32, first the eight that lane l % 4 = 0 of a group multiplies.
   __half* values;
   int row_stride;
-  float* scales;  // [parts, 8]: what a part's sums are to be multiplied by
+  float* scales;  // [parts, even_rows]: what a part's sums are to be multiplied by
   // Of the values of each block of kCols columns. kSumsByProduct: f16 [parts, rows, 2 * blocks of a
-  // part], times kSumUnit, first the f16 next to each, then what is left. Else float [blocks, 8],
-  // times what is to be taken off for the offset of codes.
+  // part], times kSumUnit, first the f16 next to each, then what is left. Else float [blocks,
+  // even_rows], times what is to be taken off for the offset of codes.
   char* sums;
   float (*squares)[kWarps];  // of what comes to be normalized
 };
@@ -47,11 +53,17 @@ __device__ float4 load_four(const T* row, int at) {
 }
 __device__ inline float squares(float4 x) { return x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w; }
 
-// 256 columns of a row, for a warp. A lane has the eight of every 32 that it or its like
-// multiplies.
+// Two parts of a row, which the warp that brings them will multiply. A lane has the eight of every
+// 32 columns that it or its like multiplies.
 struct Item {
-  int row, at;  // in 256 columns
+  int row, turn;
   bool valid;
+  // The part of the warp's upper or lower lanes.
+  template <class F>
+  __device__ int part() const {
+    const int warp = static_cast<int>(threadIdx.x) / 32, half = static_cast<int>(threadIdx.x) / 16 % 2;
+    return kSlotParts<F> == 1 ? (turn * 2 + half) * kWarps + warp : (turn * kWarps + warp) * 2 + half;
+  }
 };
 struct LaneEight {
   float4 x[2];  // columns 4 * (lane % 4) and 16 further
@@ -100,10 +112,10 @@ __device__ void store_items(const Activations& to, const Item (&items)[kItems],
         sums[i][0] += sum;
       }
     }
-    if (items[i].valid && items[i].at * 2 + unit / 4 < to.parts) {
-      *reinterpret_cast<uint4*>(to.values + items[i].row * to.row_stride +
-                                items[i].at * (2 * tiles::kPartCols) +
-                                lane * 8) = {pairs[0], pairs[1], pairs[2], pairs[3]};
+    const int part = items[i].template part<F>();
+    if (items[i].valid && part < to.parts) {
+      *reinterpret_cast<uint4*>(to.values + items[i].row * to.row_stride + part * tiles::kPartCols +
+                                lane % 16 * 8) = {pairs[0], pairs[1], pairs[2], pairs[3]};
     }
   }
 #pragma unroll
@@ -116,7 +128,7 @@ __device__ void store_items(const Activations& to, const Item (&items)[kItems],
   }
 #pragma unroll
   for (int i = 0; i < kItems; ++i) {
-    const int row = items[i].row, part = items[i].at * 2 + unit / 4;
+    const int row = items[i].row, part = items[i].template part<F>();
     if (!items[i].valid || lane % 4 != 0 || part >= to.parts) continue;
 #pragma unroll
     for (int n = 0; n < kSums; ++n) {
@@ -128,22 +140,23 @@ __device__ void store_items(const Activations& to, const Item (&items)[kItems],
         at[0] = next;
         at[kBlocks] = __float2half_rn(sums[i][n] * kSumUnit - __half2float(next));
       } else {
-        reinterpret_cast<float*>(to.sums)[(part * kBlocks + block) * kMostRows + row] =
+        reinterpret_cast<float*>(to.sums)[(part * kBlocks + block) * even_rows(to.rows) + row] =
             sums[i][n] * (-F::kOffset * kCodeUnit);
       }
     }
     if (unit % 4 == 0) {
-      to.scales[part * kMostRows + row] =
+      to.scales[part * even_rows(to.rows) + row] =
           __uint_as_float(static_cast<uint32_t>(exponents[i] - 14) << 23) * (1 / kCodeUnit);
     }
   }
 }
 
-// Brings the rows into shared memory: a warp takes every kWarps-th item of each. To be normalized
-// they are multiplied by the weights alone; the finisher multiplies by what all have in common.
+// Brings a warp's columns of the rows into shared memory, where no other warp reads them. To be
+// normalized they are multiplied by the weights alone; the finisher multiplies by what all have in
+// common.
 template <class F, class T, bool kNormed>
 struct Stage {
-  static constexpr int kInFlight = 4, kTogether = 2;
+  static constexpr int kTogether = 2;
   using In = std::conditional_t<kNormed, float, T>;
   const LinearLaunch& a;
   const Activations& to;
@@ -157,17 +170,18 @@ struct Stage {
       if (++turn == turns) turn = 0, ++row;
     }
   };
-  // The next kInFlight items of this warp.
   struct Batch {
-    Item of[kInFlight];
-    LaneEight eights[kInFlight];
+    Item of[kTogether];
+    LaneEight eights[kTogether];
   };
 
-  __device__ int four_of(int item) const { return item * 64 + lane / 4 * 8 + lane % 4; }
-  __device__ void load_weights(LaneEight& weights, int item) const {
+  __device__ int four_of(const Item& item) const {
+    return item.template part<F>() * (tiles::kPartCols / 4) + lane % 16 / 4 * 8 + lane % 4;
+  }
+  __device__ void load_weights(LaneEight& weights, int turn) const {
 #pragma unroll
     for (int n = 0; n < 2; ++n) {
-      const int at = four_of(item) + 4 * n;
+      const int at = four_of({0, turn, true}) + 4 * n;
       weights.x[n] = {};
       if (at < fours) {
         weights.x[n] = __ldg(reinterpret_cast<const float4*>(a.norm_weight) + at);
@@ -176,36 +190,34 @@ struct Stage {
   }
   __device__ void load(Batch& batch, Place& place) const {
 #pragma unroll
-    for (int i = 0; i < kInFlight; ++i, place.next(turns)) {
-      const int item = place.turn * kWarps + warp;
-      batch.of[i] = {place.row, item, place.row < a.rows && item * 2 < to.parts};
+    for (int i = 0; i < kTogether; ++i, place.next(turns)) {
+      batch.of[i] = {place.row, place.turn, place.row < a.rows};
       const In* row = static_cast<const In*>(a.in) + place.row * a.ins;
 #pragma unroll
       for (int n = 0; n < 2; ++n) {
-        const int at = four_of(item) + 4 * n;
+        const int at = four_of(batch.of[i]) + 4 * n;
         batch.eights[i].x[n] = {};
         if (place.row < a.rows && at < fours) batch.eights[i].x[n] = load_four(row, at);
       }
     }
   }
 
-  // Of the items from the i-th of a batch on; `sum` is of the squares of a row that is not
-  // complete.
+  // `sum` is of the squares of a row that is not complete.
   template <int kItems>
-  __device__ void store(Batch& batch, int i, LaneEight (&weights)[kTogether], float& sum) const {
+  __device__ void store(Batch& batch, LaneEight (&weights)[kTogether], float& sum) const {
     float squared[kItems] = {};
     if (kNormed) {
 #pragma unroll
       for (int k = 0; k < kItems; ++k) {
         // The first two are there from before the wait. Where a warp has one item of a row they are
         // those of all.
-        if (turns > 1 &&
-            batch.of[i + k].row * turns * kWarps + batch.of[i + k].at >= kTogether * kWarps) {
-          load_weights(weights[k], batch.of[i + k].at);
+        if (turns > 1 && batch.of[k].row * turns + batch.of[k].turn >= kTogether &&
+            (turns > kTogether || turns % 2)) {
+          load_weights(weights[k], batch.of[k].turn);
         }
 #pragma unroll
         for (int n = 0; n < 2; ++n) {
-          float4& x = batch.eights[i + k].x[n];
+          float4& x = batch.eights[k].x[n];
           const float4& w = weights[k].x[n];
           squared[k] += squares(x);
           x = {x.x * w.x, x.y * w.y, x.z * w.z, x.w * w.w};
@@ -214,13 +226,13 @@ struct Stage {
     }
     Item of[kItems];
 #pragma unroll
-    for (int k = 0; k < kItems; ++k) of[k] = batch.of[i + k];
-    store_items<F, kItems>(to, of, batch.eights + i);
+    for (int k = 0; k < kItems; ++k) of[k] = batch.of[k];
+    store_items<F, kItems>(to, of, batch.eights);
     if (kNormed) {
 #pragma unroll
       for (int k = 0; k < kItems; ++k) {
         sum += squared[k];
-        if (of[k].at < (turns - 1) * kWarps || of[k].row >= a.rows) continue;
+        if (of[k].turn < turns - 1 || of[k].row >= a.rows) continue;
         sum = warp_sum(sum);
         if (lane == 0) to.squares[of[k].row][warp] = sum;
         sum = 0;
@@ -234,23 +246,22 @@ struct Stage {
     LaneEight weights[kTogether];
     float sum = 0;
     if (kNormed) {
-      load_weights(weights[0], warp);
-      load_weights(weights[1], turns > 1 ? kWarps + warp : warp);
+      load_weights(weights[0], 0);
+      load_weights(weights[1], turns > 1 ? 1 : 0);
     }
     wait_for_kernel_ahead();
     load(now, place);
+    if (items == 1) {
+      store<1>(now, weights, sum);
+      return;
+    }
+    load(next, place);
 #pragma unroll 1
-    for (int first = 0; first < items; first += kInFlight) {
-      if (first + kInFlight < items) load(next, place);
-      if (items == 1) {
-        store<1>(now, 0, weights, sum);
-        break;
-      }
-#pragma unroll
-      for (int i = 0; i < kInFlight; i += kTogether) {
-        if (first + i < items) store<kTogether>(now, i, weights, sum);
-      }
+    for (int first = 0;;) {
+      store<kTogether>(now, weights, sum);
+      if ((first += kTogether) >= items) break;
       now = next;
+      if (first + kTogether < items) load(next, place);
     }
   }
 };
