@@ -28,7 +28,7 @@ constexpr int kThreads = kConsumerThreads + 2 * 32;  // the finisher's and the p
 struct Sets {
   float* partials;  // [sets, warp, row, kPartialRow]
   int* groups;      // [sets]
-  uint64_t *begun, *ready, *drained;
+  uint64_t *ready, *drained;
 };
 
 // Adds up the warps' shares and writes results out. For one warp: a lane has the results of weight
@@ -43,46 +43,55 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
   float norms[kEach];
 #pragma unroll
   for (float& norm : norms) norm = 1;
-  bool first = true;
-  for (Turn turn;; turn.next(layout.sets), first = false) {
-    barrier_wait(&sets.begun[turn.slot], turn.lap & 1);
-    const int group = sets.groups[turn.slot];
-    if (group == kNoMore) break;
-    const int64_t weight = int64_t{group} * tiles::kRows + weight_row;
-    const bool inside = weight < a.outs;
-    const float bias = a.bias && inside ? __ldg(a.bias + weight) : 0;
-    float old[kEach] = {}, sums[kEach][2] = {};
-    if (a.epilogue == Epilogue::AddTo && inside) {
+  Turn turn;
+  for (int i = 0;; ++i, turn.next(layout.sets)) {
+    float bias = 0, old[kEach] = {}, sums[kEach][2] = {};
+    int64_t weight = 0;
+    bool inside = false;
+    const auto begin = [&](int group) {
+      weight = int64_t{group} * tiles::kRows + weight_row;
+      inside = weight < a.outs;
+      if (!inside) return;
+      if (a.bias) bias = __ldg(a.bias + weight);
+      if (a.epilogue != Epilogue::AddTo) return;
       const float* out = static_cast<const float*>(a.out) + weight;
 #pragma unroll
-      for (int i = 0; i < kEach; ++i) old[i] = __ldcg(out + row_of(i) * a.out_stride);
-    }
+      for (int n = 0; n < kEach; ++n) old[n] = __ldcg(out + row_of(n) * a.out_stride);
+    };
+    // A block's own groups are known before they come.
+    const int own = TileGroups::own(layout, i);
+    if (own != kNoMore) begin(own);
     barrier_wait(&sets.ready[turn.slot], turn.lap & 1);
+    if (own == kNoMore) {
+      const int group = sets.groups[turn.slot];
+      if (group == kNoMore) break;
+      begin(group);
+    }
     const float* set = sets.partials + turn.slot * layout.set_floats + weight_row;
 #pragma unroll
     for (int warp = 0; warp < kWarps; ++warp) {
 #pragma unroll
-      for (int i = 0; i < kEach; ++i) {
-        sums[i][warp % 2] += set[(warp * a.rows + row_of(i)) * kPartialRow];
+      for (int n = 0; n < kEach; ++n) {
+        sums[n][warp % 2] += set[(warp * a.rows + row_of(n)) * kPartialRow];
       }
     }
     // The squares are there when the first sums are.
-    if (first && a.norm_weight) {
+    if (i == 0 && a.norm_weight) {
 #pragma unroll
-      for (int i = 0; i < kEach; ++i) {
+      for (int n = 0; n < kEach; ++n) {
         float sum = 0;
 #pragma unroll
-        for (int warp = 0; warp < kWarps; ++warp) sum += squares[row_of(i)][warp];
-        norms[i] = rsqrtf(sum / static_cast<float>(a.ins) + a.norm_eps);
+        for (int warp = 0; warp < kWarps; ++warp) sum += squares[row_of(n)][warp];
+        norms[n] = rsqrtf(sum / static_cast<float>(a.ins) + a.norm_eps);
       }
     }
     __syncwarp();
     if (lane == 0) barrier_arrive(&sets.drained[turn.slot]);
 #pragma unroll
-    for (int i = 0; i < kEach; ++i) {
-      const float sum = (sums[i][0] + sums[i][1]) * norms[i] + bias;
+    for (int n = 0; n < kEach; ++n) {
+      const float sum = fmaf(sums[n][0] + sums[n][1], norms[n], bias);
       const float up = gated ? __shfl_down_sync(~0u, sum, 1) : 0;
-      const int row = lane / tiles::kRows + 2 * i;
+      const int row = lane / tiles::kRows + 2 * n;
       if (row >= a.rows || !inside) continue;
       const int64_t at = row * a.out_stride + weight;
       if (gated) {
@@ -93,118 +102,112 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
       } else if (a.epilogue == Epilogue::Store) {
         static_cast<T*>(a.out)[at] = from_float<T>(sum);
       } else {
-        static_cast<float*>(a.out)[at] = old[i] + a.scale * sum;
+        static_cast<float*>(a.out)[at] = fmaf(a.scale, sum, old[n]);
       }
     }
   }
 }
 
-// What a warp multiplies next is loaded before it multiplies what it has.
-template <class F>
+// The tiles of a block, by one of kWarps warps. What is to be multiplied next is in registers before
+// a warp multiplies what it has.
+template <class F, class Product>
 __device__ void consume(const LinearLaunch& a, const Layout& layout, const char* ring,
-                        const int* group_at, const Sets& sets, const Activations& activations,
-                        uint64_t* full_at, uint64_t* empty_at) {
+                        const Slots& slots, const Sets& sets, const Activations& activations) {
+  using Weights = typename Product::Weights;
   constexpr int kParts = kSlotParts<F>;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  const uint32_t full = held_address(full_at), empty = held_address(empty_at);
+  const int warp = static_cast<int>(threadIdx.x) / 32, first_part = warp * kParts;
+  const char* held_slots = held_pointer(&slots);
   const uint32_t drained = held_address(sets.drained), ready = held_address(sets.ready);
-  // Lanes without a row of their own take the last one's: their results go nowhere.
-  const int row = min(lane / 4, a.rows - 1), first = lane % 4 * 2;
-  const int even = even_rows(a.rows), pair = min(first, even - 2);
-  constexpr int kBlockSums = tiles::kPartCols / F::Scales::kCols * 4;  // bytes
-  const LaneActivations in = {
-      reinterpret_cast<const char*>(activations.values + row * layout.activation_row) +
-          lane % 4 * 16,
-      activations.sums + (kSumsByProduct<F> ? row * kBlockSums + lane % 4 * 4 : pair * 4),
-      kBlockSums * (kSumsByProduct<F> ? a.rows : even), activations.scales + pair, even};
-  const char* records = ring + warp * kParts / F::kParts * F::kRecordBytes;
-  const int part_of_record = warp * kParts % F::kParts;
-  float* partials = sets.partials + (warp * a.rows + first) * kPartialRow + lane / 4;
-  const int mine = min(a.rows - first, 2);  // of the rows of this lane's totals
+  // A warp without a part of its own reads another's and leaves it.
+  const int most = layout.tile_records - 1;
+  const int first_record = min(first_part / F::kParts, most);
+  const int second_record = min((first_part + 1) / F::kParts, most);
+  const char* first_at = ring + first_record * F::kRecordBytes;
+  const int apart = (second_record - first_record) * F::kRecordBytes;
+  float* partials = sets.partials + warp * a.rows * kPartialRow;
+  Product product(activations, first_part, layout.tiles);
   Turn turn, set;
-  const auto begin = [&](int group) {
-    if (set.lap > 0) barrier_wait(drained + set.slot * 8, (set.lap - 1) & 1);
-    if (lane == 0) {
-      sets.groups[set.slot] = group;
-      barrier_arrive(&sets.begun[set.slot]);
-    }
-    __syncwarp();
+  const char* slot = first_at;
+  int part = first_part, tile = 0, group = kNoMore, next_group;
+  const auto enter = [&] {
+    const char* at = held_slots + turn.slot * 8;
+    barrier_wait(shared_address(at), turn.lap & 1);
+    next_group = static_cast<int>(load4(at + offsetof(Slots, group)));
   };
-  const auto load = [&](LanePart<F>& weights, int i) {
-    const int at = part_of_record + i;
-    weights.load(records + turn.slot * layout.slot_bytes +
-                     (kParts > 1 ? at / F::kParts * F::kRecordBytes : 0),
-                 kParts > 1 ? at % F::kParts : at, lane);
+  const auto load = [&](Weights& weights, int i) {
+    product.load(weights, slot + (i ? apart : 0), (first_part + i) % F::kParts);
   };
-  float totals[4] = {};
-  int part = warp * kParts, tile = 0;
-  // Of a slot that was read.
   const auto release = [&] {
     __syncwarp();
-    if (lane == 0) barrier_arrive(empty + turn.slot * 8);
+    if (lane == 0) {
+      barrier_arrive(shared_address(held_slots + turn.slot * 8 + offsetof(Slots, empty)));
+    }
+    slot += layout.slot_bytes;
     turn.next(layout.slots);
+    if (turn.slot == 0) slot = first_at;
   };
-  // Multiplies the last part of a slot, once the first of the next one is under way. False when
-  // there is no next one.
-  const auto multiply_last = [&](const LanePart<F>& now, LanePart<F>& next) {
-    release();
-    barrier_wait(full + turn.slot * 8, turn.lap & 1);
-    const int group = group_at[turn.slot];
-    load(next, 0);
-    if (part < layout.parts) multiply_part<F>(totals, now, part, in);
-    part += (kWarps - 1) * kParts + 1;
-    if (++tile < layout.tiles) return true;
-    tile = 0;
-    part = warp * kParts;
+  const auto leave = [&] {
     if (set.lap > 0) barrier_wait(drained + set.slot * 8, (set.lap - 1) & 1);
-    float* to = partials + set.slot * layout.set_floats;
-    if (mine > 0) to[0] = totals[0], to[8] = totals[2];
-    if (mine > 1) to[kPartialRow] = totals[1], to[kPartialRow + 8] = totals[3];
+    product.leave(partials + set.slot * layout.set_floats);
+    if (threadIdx.x == 0) sets.groups[set.slot] = group;
     __syncwarp();
     if (lane == 0) barrier_arrive(ready + set.slot * 8);
     set.next(layout.sets);
-#pragma unroll
-    for (float& total : totals) total = 0;
-    if (warp == 0) begin(group);
+  };
+  // The last part of a tile, while the first of the next one is under way; false when there is
+  // none.
+  const auto multiply_last = [&](const Weights& now, Weights& next) {
+    release();
+    enter();
+    load(next, 0);
+    if (part < layout.parts) {
+      product.multiply(now, kParts - 1,
+                       kParts == 1 || F::kParts > 1 || part + 1 < layout.parts);
+    }
+    product.next_tile();
+    part += kWarps * kParts;
+    if (++tile < layout.tiles) return true;
+    leave();
+    tile = 0;
+    part = first_part;
+    group = next_group;
     return group != kNoMore;
   };
 
-  LanePart<F> now, next;
-  barrier_wait(full, 0);
-  const int group = group_at[0];
-  if (warp == 0) begin(group);
-  if (group == kNoMore) return;
-  load(now, 0);
-  for (;;) {
+  Weights some, others;
+  enter();
+  group = next_group;
+  while (group != kNoMore) {
+    load(some, 0);
     if constexpr (kParts > 1) {
-      load(next, 1);
-      if (part < layout.parts) multiply_part<F>(totals, now, part, in);
-      ++part;
-      if (!multiply_last(next, now)) break;
+      do {
+        load(others, 1);
+        if (part < layout.parts) product.multiply(some, 0, true);
+      } while (multiply_last(others, some));
     } else {
-      if (!multiply_last(now, next)) break;
-      if (!multiply_last(next, now)) break;
+      while (multiply_last(some, others) && multiply_last(others, some)) {
+      }
     }
   }
+  leave();
 }
 
-template <class F, class T>
-__global__ void __launch_bounds__(kThreads, 2)
+template <class F, class T, bool kOne>
+__global__ void __launch_bounds__(kThreads, kOne ? 2 : 1)
     gemv_q_sm90(__grid_constant__ const LinearLaunch a, __grid_constant__ const Layout layout) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) char shared[];
-  __shared__ __align__(8) uint64_t full[kMostSlots], empty[kMostSlots];
-  __shared__ __align__(8) uint64_t begun[kMostSets], ready[kMostSets], drained[kMostSets];
-  __shared__ int group_at[kMostSlots], set_groups[kMostSets];
+  __shared__ Slots slots;
+  __shared__ __align__(8) uint64_t ready[kMostSets], drained[kMostSets];
+  __shared__ int set_groups[kMostSets];
   __shared__ float squares[kMostRows][kWarps];
   if (threadIdx.x < layout.slots) {
-    barrier_init(&full[threadIdx.x], 1);
-    barrier_init(&empty[threadIdx.x], kWarps);
+    barrier_init(&slots.full[threadIdx.x], 1);
+    barrier_init(&slots.empty[threadIdx.x], kWarps);
     barrier_init_fence();
   } else if (threadIdx.x >= kMostSlots && threadIdx.x < kMostSlots + layout.sets) {
     const unsigned set = threadIdx.x - kMostSlots;
-    barrier_init(&begun[set], 1);
     barrier_init(&ready[set], kWarps);
     barrier_init(&drained[set], 1);
   }
@@ -212,18 +215,14 @@ __global__ void __launch_bounds__(kThreads, 2)
   let_next_kernel_start();
 
   if (threadIdx.x >= kConsumerThreads + 32) {
-    fetch(a, layout, shared, group_at, full, empty);
+    fetch(a, layout, shared, slots);
     return;
   }
-  const Sets sets = {reinterpret_cast<float*>(shared + layout.partials_at), set_groups, begun,
-                     ready, drained};
+  const Sets sets = {reinterpret_cast<float*>(shared + layout.partials_at), set_groups, ready,
+                     drained};
   if (threadIdx.x >= kConsumerThreads) {
     wait_for_kernel_ahead();
-    if (a.rows <= 2) {
-      finish<T, 1>(a, layout, sets, squares);
-    } else {
-      finish<T, kMostRows / 2>(a, layout, sets, squares);
-    }
+    finish<T, kOne ? 1 : kMostRows / 2>(a, layout, sets, squares);
     return;
   }
   const Activations activations = {a.rows,
@@ -232,25 +231,28 @@ __global__ void __launch_bounds__(kThreads, 2)
                                    layout.activation_row,
                                    reinterpret_cast<float*>(shared + layout.scales_at),
                                    shared + layout.sums_at,
-                                   squares};
+                                   squares,
+                                   shared + layout.activations_at};
   if (a.norm_weight) {
-    Stage<F, T, true>{a, activations}.run();
+    Stage<F, T, true, kOne>{a, activations}.run();
   } else {
-    Stage<F, T, false>{a, activations}.run();
+    Stage<F, T, false, kOne>{a, activations}.run();
   }
   __syncwarp();
-  consume<F>(a, layout, shared, group_at, sets, activations, full, empty);
+  consume<F, std::conditional_t<kOne, OneRow<F>, ManyRows<F>>>(a, layout, shared, slots, sets,
+                                                               activations);
 #endif
 }
 
-template <class F, class T>
+template <class F, class T, bool kOne>
 void launch(const LinearLaunch& a, int multiprocessors, Stream stream) {
   const Layout layout = layout_for<F>(a, multiprocessors);
-  SKALD_CUDA(cudaFuncSetAttribute(gemv_q_sm90<F, T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+  const auto kernel = gemv_q_sm90<F, T, kOne>;
+  SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   kMostBlockBytes));
-  SKALD_CUDA(cudaFuncSetAttribute(gemv_q_sm90<F, T>, cudaFuncAttributePreferredSharedMemoryCarveout,
+  SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
                                   cudaSharedmemCarveoutMaxShared));
-  launch_kernel(gemv_q_sm90<F, T>,
+  launch_kernel(kernel,
                 {dim3(multiprocessors), kThreads, static_cast<size_t>(layout.bytes), a.dependent},
                 stream, a, layout);
 }
@@ -267,7 +269,11 @@ bool supports_gemv_q_sm90(const LinearLaunch& a, int compute_capability) {
 
 void launch_gemv_q_sm90(const LinearLaunch& a, int multiprocessors, Stream stream) {
   check(a.ticket, "gemv_q_sm90 has a ticket");
-  tiles::dispatch(a.format, [&](auto f) { launch<decltype(f), Bf16>(a, multiprocessors, stream); });
+  tiles::dispatch(a.format, [&](auto f) {
+    using F = decltype(f);
+    a.rows == 1 ? launch<F, Bf16, true>(a, multiprocessors, stream)
+                : launch<F, Bf16, false>(a, multiprocessors, stream);
+  });
 }
 
 }  // namespace skald::cuda

@@ -10,9 +10,10 @@
 
 namespace skald::cuda {
 
-inline constexpr int kPartialRow = 20;  // floats: 16, and no bank twice
 inline constexpr int kFewestSlots = 2, kUsualSlots = 3, kMostSlots = 12;
-inline constexpr int kMostSets = 4;  // of partial sums
+inline constexpr int kBeyond = kOnePartBytes;  // bytes, after the last part: of one that is not there
+// they are read, and not used
+inline constexpr int kMostSets = 8;  // of partial sums
 
 // Shared memory of which a multiprocessor has room for two blocks: this kernel's and the next one's,
 // whose ring is full by the time this one ends. Where rows need more, the next one waits.
@@ -30,7 +31,41 @@ struct Layout {
   int slots, slot_bytes;
   int sets, set_floats;
   int partials_at, activations_at, activation_row, scales_at, sums_at, bytes;
-  int groups, groups_each;  // as in gemv_sm90
+  int groups;  // of rows, of the matrix
+  int own;     // groups that are a block's from the beginning
+  bool drawn;  // others go to who comes first
+};
+
+// The groups of a block, one after the other: every gridDim-th, then what the ticket gives. Some
+// multiprocessors get a tenth more of the memory's bandwidth than others; but rings are filled long
+// before anything is multiplied, so where a block has few groups the first to come would take them
+// all.
+struct TileGroups {
+  int taken = 0;
+  unsigned ticket = 0;  // in lane 0, asked for one group ahead of its use
+
+  __device__ static int own(const Layout& layout, int i) {
+    const int group = static_cast<int>(blockIdx.x) + i * static_cast<int>(gridDim.x);
+    return i < layout.own && group < layout.groups ? group : kNoMore;
+  }
+  // For whole warps.
+  __device__ int next(const LinearLaunch& a, const Layout& layout) {
+    const int blocks = static_cast<int>(gridDim.x), shared = layout.own * blocks;
+    int group = own(layout, taken);
+    if (taken >= layout.own && layout.drawn) {
+      const int drawn = static_cast<int>(__shfl_sync(~0u, ticket, 0));
+      group = shared + drawn;
+      if (group >= layout.groups) {
+        // Each block draws one that is too high. The last of these leaves the ticket as it was.
+        if (drawn == layout.groups - shared + blocks - 1 && threadIdx.x % 32 == 0) *a.ticket = 0;
+        return kNoMore;
+      }
+    }
+    if (++taken >= layout.own && layout.drawn && threadIdx.x % 32 == 0) {
+      ticket = atomicAdd(a.ticket, 1u);
+    }
+    return group;
+  }
 };
 
 template <class F>
@@ -44,17 +79,24 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
   layout.tiles = (layout.records + layout.tile_records - 1) / layout.tile_records;
   layout.slot_bytes = (layout.tile_records * F::kRecordBytes + 127) / 128 * 128;
   layout.groups = static_cast<int>((a.outs + tiles::kRows - 1) / tiles::kRows);
-  layout.groups_each = groups_of_each(layout.groups, blocks);
+  constexpr int kFewGroups = 8;
+  const int each = layout.groups / blocks;
+  layout.drawn = each >= kFewGroups;
+  layout.own = layout.drawn ? each * 3 / 4 : (layout.groups + blocks - 1) / blocks;
 
-  layout.sets = a.rows <= 4 ? kMostSets : kMostSets / 2;
+  layout.sets = a.rows == 1 ? kMostSets : a.rows <= 4 ? kMostSets / 2 : kMostSets / 4;
   layout.set_floats = kWarps * a.rows * kPartialRow;
   const int partials = layout.sets * layout.set_floats * 4;
   layout.activation_row = layout.parts * tiles::kPartCols + 32;
-  const int64_t activations = int64_t{a.rows} * layout.activation_row * 2;
-  const int scales = layout.parts * even_rows(a.rows) * 4;
-  const int sums = layout.parts * (kSumsByProduct<F> ? a.rows : even_rows(a.rows)) *
-                   (tiles::kPartCols / F::Scales::kCols) * 4;
-  const int64_t others = partials + activations + scales + sums;
+  int64_t activations = int64_t{a.rows} * layout.activation_row * 2;
+  int scales = layout.parts * row_stride(a.rows) * 4;
+  int sums = layout.parts * (kSumsByProduct<F> ? a.rows : row_stride(a.rows)) *
+             (tiles::kPartCols / F::Scales::kCols) * 4;
+  if (a.rows == 1) {
+    activations = int64_t{layout.parts} * kOnePartBytes;
+    scales = sums = 0;
+  }
+  const int64_t others = partials + activations + scales + sums + kBeyond;
   const bool half = others + kUsualSlots * layout.slot_bytes <= kHalfBytes;
   const int64_t slots = ((half ? kHalfBytes : kMostBlockBytes) - others) / layout.slot_bytes;
   layout.slots = static_cast<int>(std::clamp<int64_t>(slots, 0, kMostSlots));
@@ -63,18 +105,23 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
   layout.activations_at = layout.partials_at + partials;
   layout.scales_at = static_cast<int>(layout.activations_at + activations);
   layout.sums_at = layout.scales_at + scales;
-  layout.bytes = layout.sums_at + sums;
+  layout.bytes = layout.sums_at + sums + kBeyond;
   return layout;
 }
 
+// What belongs to the ring's slots: one address and a few constants for a consumer.
+struct Slots {
+  uint64_t full[kMostSlots], empty[kMostSlots];
+  int64_t group[kMostSlots];  // of which the tile is; kNoMore when there is none
+};
+
 // For one warp; one lane issues all copies, always the same.
-__device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* ring, int* group_at,
-                             uint64_t* full, uint64_t* empty) {
+__device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* ring, Slots& at) {
   const uint64_t policy = evict_first_policy();
   const char* weight = static_cast<const char*>(a.weight);
   const int64_t group_bytes = int64_t{layout.records} * layout.record_bytes;
   Turn turn;
-  Groups groups;
+  TileGroups groups;
   for (;;) {
     const int group = groups.next(a, layout);
     if (group == kNoMore) break;
@@ -82,21 +129,21 @@ __device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* 
          record += layout.tile_records, turn.next(layout.slots)) {
       const int records = min(layout.tile_records, layout.records - record);
       const uint32_t bytes = static_cast<uint32_t>(records * layout.record_bytes);
-      if (turn.lap > 0) barrier_wait(&empty[turn.slot], (turn.lap - 1) & 1);
+      if (turn.lap > 0) barrier_wait(&at.empty[turn.slot], (turn.lap - 1) & 1);
       if (elect_lane()) {
-        group_at[turn.slot] = group;
-        barrier_expect_bytes(&full[turn.slot], bytes);
+        at.group[turn.slot] = group;
+        barrier_expect_bytes(&at.full[turn.slot], bytes);
         bulk_copy(ring + turn.slot * layout.slot_bytes,
                   weight + group * group_bytes + int64_t{record} * layout.record_bytes, bytes,
-                  &full[turn.slot], policy);
+                  &at.full[turn.slot], policy);
       }
       __syncwarp();
     }
   }
-  if (turn.lap > 0) barrier_wait(&empty[turn.slot], (turn.lap - 1) & 1);
+  if (turn.lap > 0) barrier_wait(&at.empty[turn.slot], (turn.lap - 1) & 1);
   if (elect_lane()) {
-    group_at[turn.slot] = kNoMore;
-    barrier_arrive(&full[turn.slot]);
+    at.group[turn.slot] = kNoMore;
+    barrier_arrive(&at.full[turn.slot]);
   }
 }
 
