@@ -108,35 +108,25 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
   }
 }
 
-// The tiles of a block, by one of kWarps warps. What is to be multiplied next is in registers before
-// a warp multiplies what it has.
+// The tiles of a block, by one of kWarps warps.
 template <class F, class Product>
 __device__ void consume(const LinearLaunch& a, const Layout& layout, const char* ring,
                         const Slots& slots, const Sets& sets, const Activations& activations) {
-  using Weights = typename Product::Weights;
-  constexpr int kParts = kSlotParts<F>;
+  constexpr int kTurns = kWarps / kTileParts<F>;  // tiles in which every warp has a part
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int warp = static_cast<int>(threadIdx.x) / 32, first_part = warp * kParts;
+  const int warp = static_cast<int>(threadIdx.x) / 32, part_of_tile = warp % kTileParts<F>;
   const char* held_slots = held_pointer(&slots);
   const uint32_t drained = held_address(sets.drained), ready = held_address(sets.ready);
-  // A warp without a part of its own reads another's and leaves it.
-  const int most = layout.tile_records - 1;
-  const int first_record = min(first_part / F::kParts, most);
-  const int second_record = min((first_part + 1) / F::kParts, most);
-  const char* first_at = ring + first_record * F::kRecordBytes;
-  const int apart = (second_record - first_record) * F::kRecordBytes;
+  const char* first_at = ring + part_of_tile / F::kParts * F::kRecordBytes;
   float* partials = sets.partials + warp * a.rows * kPartialRow;
-  Product product(activations, first_part, layout.tiles);
+  const int parts = (layout.parts - warp + kWarps - 1) / kWarps;  // of a row of the matrix
+  Product product(activations, warp, max(parts, 0));
   Turn turn, set;
   const char* slot = first_at;
-  int part = first_part, tile = 0, group = kNoMore, next_group;
   const auto enter = [&] {
     const char* at = held_slots + turn.slot * 8;
     barrier_wait(shared_address(at), turn.lap & 1);
-    next_group = static_cast<int>(load4(at + offsetof(Slots, group)));
-  };
-  const auto load = [&](Weights& weights, int i) {
-    product.load(weights, slot + (i ? apart : 0), (first_part + i) % F::kParts);
+    return static_cast<int>(load4(at + offsetof(Slots, group)));
   };
   const auto release = [&] {
     __syncwarp();
@@ -147,50 +137,34 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     turn.next(layout.slots);
     if (turn.slot == 0) slot = first_at;
   };
-  const auto leave = [&] {
+  int group = enter();
+  for (;;) {
+    if (group != kNoMore) {
+      int left = parts;
+#pragma unroll 1
+      for (int tile = 0;;) {
+        if ((kTurns == 1 || tile % kTurns == warp / kTileParts<F>) && left > 0) {
+          typename Product::Weights weights;
+          product.load(weights, slot, part_of_tile % F::kParts);
+          release();
+          product.multiply(weights);
+          --left;
+        } else {
+          release();
+        }
+        if (++tile == layout.tiles) break;
+        enter();
+      }
+    }
     if (set.lap > 0) barrier_wait(drained + set.slot * 8, (set.lap - 1) & 1);
     product.leave(partials + set.slot * layout.set_floats);
     if (threadIdx.x == 0) sets.groups[set.slot] = group;
     __syncwarp();
     if (lane == 0) barrier_arrive(ready + set.slot * 8);
     set.next(layout.sets);
-  };
-  // The last part of a tile, while the first of the next one is under way; false when there is
-  // none.
-  const auto multiply_last = [&](const Weights& now, Weights& next) {
-    release();
-    enter();
-    load(next, 0);
-    if (part < layout.parts) {
-      product.multiply(now, kParts - 1,
-                       kParts == 1 || F::kParts > 1 || part + 1 < layout.parts);
-    }
-    product.next_tile();
-    part += kWarps * kParts;
-    if (++tile < layout.tiles) return true;
-    leave();
-    tile = 0;
-    part = first_part;
-    group = next_group;
-    return group != kNoMore;
-  };
-
-  Weights some, others;
-  enter();
-  group = next_group;
-  while (group != kNoMore) {
-    load(some, 0);
-    if constexpr (kParts > 1) {
-      do {
-        load(others, 1);
-        if (part < layout.parts) product.multiply(some, 0, true);
-      } while (multiply_last(others, some));
-    } else {
-      while (multiply_last(some, others) && multiply_last(others, some)) {
-      }
-    }
+    if (group == kNoMore) break;
+    group = enter();
   }
-  leave();
 }
 
 template <class F, class T, bool kOne>

@@ -13,7 +13,7 @@ namespace skald::cuda {
 inline constexpr int kFewestSlots = 2, kUsualSlots = 3, kMostSlots = 12;
 inline constexpr int kBeyond = kOnePartBytes;  // bytes, after the last part: of one that is not there
 // they are read, and not used
-inline constexpr int kMostSets = 8;  // of partial sums
+inline constexpr int kMostSets = 4;  // of partial sums
 
 // Shared memory of which a multiprocessor has room for two blocks: this kernel's and the next one's,
 // whose ring is full by the time this one ends. Where rows need more, the next one waits.
@@ -70,7 +70,7 @@ struct TileGroups {
 
 template <class F>
 Layout layout_for(const LinearLaunch& a, int blocks) {
-  constexpr int kTileCols = kWarps * kSlotParts<F> * tiles::kPartCols;
+  constexpr int kTileCols = kTileParts<F> * tiles::kPartCols;
   Layout layout;
   layout.records = static_cast<int>((a.ins + F::kRecordCols - 1) / F::kRecordCols);
   layout.parts = layout.records * F::kParts;
@@ -84,7 +84,7 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
   layout.drawn = each >= kFewGroups;
   layout.own = layout.drawn ? each * 3 / 4 : (layout.groups + blocks - 1) / blocks;
 
-  layout.sets = a.rows == 1 ? kMostSets : a.rows <= 4 ? kMostSets / 2 : kMostSets / 4;
+  layout.sets = a.rows == 1 ? kMostSets : kMostSets / 2;
   layout.set_floats = kWarps * a.rows * kPartialRow;
   const int partials = layout.sets * layout.set_floats * 4;
   layout.activation_row = layout.parts * tiles::kPartCols + 32;
