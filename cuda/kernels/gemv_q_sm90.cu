@@ -44,8 +44,8 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
 #pragma unroll
   for (float& norm : norms) norm = 1;
   Turn turn;
-  for (int i = 0;; ++i, turn.next(layout.sets)) {
-    float bias = 0, old[kEach] = {}, sums[kEach][2] = {};
+  for (int i = 0;; ++i) {
+    float bias = 0, old[kEach] = {}, sums[kEach];
     int64_t weight = 0;
     bool inside = false;
     const auto begin = [&](int group) {
@@ -61,48 +61,59 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
     // A block's own groups are known before they come.
     const int own = TileGroups::own(layout, i);
     if (own != kNoMore) begin(own);
-    barrier_wait(&sets.ready[turn.slot], turn.lap & 1);
-    if (own == kNoMore) {
-      const int group = sets.groups[turn.slot];
-      if (group == kNoMore) break;
-      begin(group);
-    }
-    const float* set = sets.partials + turn.slot * layout.set_floats + weight_row;
+    for (int chunk = 0;;) {
+      barrier_wait(&sets.ready[turn.slot], turn.lap & 1);
+      if (own == kNoMore && chunk == 0) {
+        const int group = sets.groups[turn.slot];
+        if (group == kNoMore) return;
+        begin(group);
+      }
+      const float* set = sets.partials + turn.slot * layout.set_floats + weight_row;
+      float both[kEach][2] = {};
 #pragma unroll
-    for (int warp = 0; warp < kWarps; ++warp) {
+      for (int warp = 0; warp < kWarps; ++warp) {
+#pragma unroll
+        for (int n = 0; n < kEach; ++n) {
+          both[n][warp % 2] += set[(warp * a.rows + row_of(n)) * kPartialRow];
+        }
+      }
+      // The squares are there when the first sums are.
+      if (i == 0 && a.norm_weight) {
+#pragma unroll
+        for (int n = 0; n < kEach; ++n) {
+          float sum = 0;
+#pragma unroll
+          for (int warp = 0; warp < kWarps; ++warp) sum += squares[row_of(n)][warp];
+          norms[n] = rsqrtf(sum / static_cast<float>(a.ins) + a.norm_eps);
+        }
+      }
+      __syncwarp();
+      if (lane == 0) barrier_arrive(&sets.drained[turn.slot]);
+      turn.next(layout.sets);
 #pragma unroll
       for (int n = 0; n < kEach; ++n) {
-        sums[n][warp % 2] += set[(warp * a.rows + row_of(n)) * kPartialRow];
+        sums[n] = fmaf(both[n][0] + both[n][1], norms[n], bias);
+        if (a.epilogue == Epilogue::AddTo) old[n] = fmaf(a.scale, sums[n], old[n]);
       }
+      if (++chunk == layout.chunks) break;
+      bias = 0;
     }
-    // The squares are there when the first sums are.
-    if (i == 0 && a.norm_weight) {
-#pragma unroll
-      for (int n = 0; n < kEach; ++n) {
-        float sum = 0;
-#pragma unroll
-        for (int warp = 0; warp < kWarps; ++warp) sum += squares[row_of(n)][warp];
-        norms[n] = rsqrtf(sum / static_cast<float>(a.ins) + a.norm_eps);
-      }
-    }
-    __syncwarp();
-    if (lane == 0) barrier_arrive(&sets.drained[turn.slot]);
 #pragma unroll
     for (int n = 0; n < kEach; ++n) {
-      const float sum = fmaf(sums[n][0] + sums[n][1], norms[n], bias);
-      const float up = gated ? __shfl_down_sync(~0u, sum, 1) : 0;
+      const float up = gated ? __shfl_down_sync(~0u, sums[n], 1) : 0;
       const int row = lane / tiles::kRows + 2 * n;
       if (row >= a.rows || !inside) continue;
       const int64_t at = row * a.out_stride + weight;
       if (gated) {
         if (lane % 2 == 0) {
           static_cast<T*>(a.out)[row * a.out_stride + weight / 2] =
-              from_float<T>(activate(sum, a.activation) * up);
+              from_float<T>(activate(sums[n], a.activation) * up);
         }
       } else if (a.epilogue == Epilogue::Store) {
-        static_cast<T*>(a.out)[at] = from_float<T>(sum);
+        static_cast<T*>(a.out)[at] = from_float<T>(sums[n]);
       } else {
-        static_cast<float*>(a.out)[at] = fmaf(a.scale, sum, old[n]);
+        static_cast<float*>(a.out)[at] =
+            a.epilogue == Epilogue::AddTo ? old[n] : a.scale * sums[n];
       }
     }
   }
@@ -137,34 +148,40 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     turn.next(layout.slots);
     if (turn.slot == 0) slot = first_at;
   };
-  int group = enter();
-  for (;;) {
-    if (group != kNoMore) {
-      int left = parts;
-#pragma unroll 1
-      for (int tile = 0;;) {
-        if ((kTurns == 1 || tile % kTurns == warp / kTileParts<F>) && left > 0) {
-          typename Product::Weights weights;
-          product.load(weights, slot, part_of_tile % F::kParts);
-          release();
-          product.multiply(weights);
-          --left;
-        } else {
-          release();
-        }
-        if (++tile == layout.tiles) break;
-        enter();
-      }
-    }
+  const auto leave = [&](int group) {
     if (set.lap > 0) barrier_wait(drained + set.slot * 8, (set.lap - 1) & 1);
     product.leave(partials + set.slot * layout.set_floats);
     if (threadIdx.x == 0) sets.groups[set.slot] = group;
     __syncwarp();
     if (lane == 0) barrier_arrive(ready + set.slot * 8);
     set.next(layout.sets);
-    if (group == kNoMore) break;
+  };
+  int group = enter();
+  while (group != kNoMore) {
+    int left = parts, chunk_left = layout.chunk_tiles;
+#pragma unroll 1
+    for (int tile = 0;;) {
+      if ((kTurns == 1 || tile % kTurns == warp / kTileParts<F>) && left > 0) {
+        typename Product::Weights weights;
+        product.load(weights, slot, part_of_tile % F::kParts);
+        release();
+        product.multiply(weights);
+        --left;
+      } else {
+        release();
+      }
+      if (++tile == layout.tiles) break;
+      if (--chunk_left == 0) {
+        leave(group);
+        chunk_left = layout.chunk_tiles;
+      }
+      enter();
+    }
+    leave(group);
+    product.rewind();
     group = enter();
   }
+  leave(kNoMore);
 }
 
 template <class F, class T, bool kOne>
@@ -200,6 +217,7 @@ __global__ void __launch_bounds__(kThreads, kOne ? 2 : 1)
     return;
   }
   const Activations activations = {a.rows,
+                                   layout.first_record * F::kParts,
                                    layout.parts,
                                    reinterpret_cast<__half*>(shared + layout.activations_at),
                                    layout.activation_row,
@@ -220,15 +238,23 @@ __global__ void __launch_bounds__(kThreads, kOne ? 2 : 1)
 
 template <class F, class T, bool kOne>
 void launch(const LinearLaunch& a, int multiprocessors, Stream stream) {
-  const Layout layout = layout_for<F>(a, multiprocessors);
   const auto kernel = gemv_q_sm90<F, T, kOne>;
   SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   kMostBlockBytes));
   SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
                                   cudaSharedmemCarveoutMaxShared));
-  launch_kernel(kernel,
-                {dim3(multiprocessors), kThreads, static_cast<size_t>(layout.bytes), a.dependent},
-                stream, a, layout);
+  const auto run = [&](const LinearLaunch& part, const Layout& layout) {
+    launch_kernel(kernel,
+                  {dim3(multiprocessors), kThreads, static_cast<size_t>(layout.bytes), a.dependent},
+                  stream, part, layout);
+  };
+  const Layout whole = layout_for<F>(a, multiprocessors);
+  if (whole.enough) return run(a, whole);
+  LinearLaunch part = a;
+  for (int chunk = 0; chunk < whole.chunks; ++chunk) {
+    run(part, layout_for<F>(a, multiprocessors, chunk));
+    part.bias = nullptr;
+  }
 }
 
 }  // namespace
@@ -237,8 +263,13 @@ bool supports_gemv_q_sm90(const LinearLaunch& a, int compute_capability) {
   if (!kHasSm90a || compute_capability != 90 || a.rows > kMostRows) return false;
   if (a.type != DType::BF16 || (a.epilogue == Epilogue::Gated && a.outs % 2 != 0)) return false;
   bool fits = false;
-  return tiles::dispatch(a.format, [&](auto f) { fits = layout_for<decltype(f)>(a, 1).enough; }) &&
-         fits;
+  tiles::dispatch(a.format, [&](auto f) {
+    using F = decltype(f);
+    const Layout whole = layout_for<F>(a, 1);
+    fits = whole.enough ||
+           (whole.chunks > 1 && !a.norm_weight && layout_for<F>(a, 1, 0).enough);
+  });
+  return fits;
 }
 
 void launch_gemv_q_sm90(const LinearLaunch& a, int multiprocessors, Stream stream) {

@@ -143,8 +143,9 @@ struct OneRow {
       if (lane % 4 == 0) partials[lane / 4 + half * 8] = total;
       total = 0;
     }
-    values -= back, side -= back, scales -= back;
   }
+  // To the first part again.
+  __device__ void rewind() { values -= back, side -= back, scales -= back; }
 };
 
 // The same of weight rows lane / 4 and + 8 by activation rows 2 * (lane % 4) and + 1.
@@ -227,8 +228,8 @@ struct ManyRows {
     }
   }
 
+  __device__ void rewind() { part = first_part; }
   __device__ void leave(float* partials) {
-    part = first_part;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       float total = totals[0][i] + totals[1][i];

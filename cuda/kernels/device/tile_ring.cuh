@@ -23,10 +23,11 @@ inline constexpr int kMostBlockBytes = 226 * 1024;
 // Shared memory: the ring, sets of partial sums, the activations, their scales (a part's rows
 // together) and their sums: see Activations.
 struct Layout {
-  int parts;    // of a row of the matrix
-  int records;  // of a group of rows
-  int record_bytes, tile_records;
-  int tiles;    // of a group
+  int parts;                     // of a row of the matrix, that is of this launch's columns
+  int first_record, records;     // of a group of rows, of which there are row_records
+  int row_records, record_bytes;
+  int tile_records, tiles;       // of a group
+  int chunks, chunk_tiles;       // parts of a group that are added up apart
   bool enough;  // shared memory
   int slots, slot_bytes;
   int sets, set_floats;
@@ -68,20 +69,36 @@ struct TileGroups {
   }
 };
 
+// Sums of more columns than kChunkParts have are added to the output by chunks of so many, in one
+// launch where all activations have room, else in one launch for each: the results are the same.
+inline constexpr int kChunkParts = 4 * kWarps;
+
+// Chunk -1: the whole matrix.
 template <class F>
-Layout layout_for(const LinearLaunch& a, int blocks) {
+Layout layout_for(const LinearLaunch& a, int blocks, int chunk = -1) {
   constexpr int kTileCols = kTileParts<F> * tiles::kPartCols;
   Layout layout;
-  layout.records = static_cast<int>((a.ins + F::kRecordCols - 1) / F::kRecordCols);
+  layout.row_records = layout.records =
+      static_cast<int>((a.ins + F::kRecordCols - 1) / F::kRecordCols);
+  layout.first_record = 0;
+  if (chunk >= 0) {
+    constexpr int kRecords = kChunkParts / F::kParts;
+    layout.first_record = chunk * kRecords;
+    layout.records = std::min(layout.records - layout.first_record, kRecords);
+  }
   layout.parts = layout.records * F::kParts;
   layout.record_bytes = F::kRecordBytes;
   layout.tile_records = std::min(layout.records, kTileCols / F::kRecordCols);
   layout.tiles = (layout.records + layout.tile_records - 1) / layout.tile_records;
+  layout.chunk_tiles =
+      a.epilogue == Epilogue::AddTo ? kChunkParts / kTileParts<F> : layout.tiles;
+  layout.chunks = (layout.tiles + layout.chunk_tiles - 1) / layout.chunk_tiles;
   layout.slot_bytes = (layout.tile_records * F::kRecordBytes + 127) / 128 * 128;
   layout.groups = static_cast<int>((a.outs + tiles::kRows - 1) / tiles::kRows);
   constexpr int kFewGroups = 8;
   const int each = layout.groups / blocks;
-  layout.drawn = each >= kFewGroups;
+  // Launches for chunks run together, but have one ticket.
+  layout.drawn = each >= kFewGroups && chunk < 0;
   layout.own = layout.drawn ? each * 3 / 4 : (layout.groups + blocks - 1) / blocks;
 
   layout.sets = a.rows == 1 ? kMostSets : kMostSets / 2;
@@ -119,7 +136,7 @@ struct Slots {
 __device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* ring, Slots& at) {
   const uint64_t policy = evict_first_policy();
   const char* weight = static_cast<const char*>(a.weight);
-  const int64_t group_bytes = int64_t{layout.records} * layout.record_bytes;
+  const int64_t group_bytes = int64_t{layout.row_records} * layout.record_bytes;
   Turn turn;
   TileGroups groups;
   for (;;) {
@@ -134,7 +151,9 @@ __device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* 
         at.group[turn.slot] = group;
         barrier_expect_bytes(&at.full[turn.slot], bytes);
         bulk_copy(ring + turn.slot * layout.slot_bytes,
-                  weight + group * group_bytes + int64_t{record} * layout.record_bytes, bytes,
+                  weight + group * group_bytes +
+                      int64_t{layout.first_record + record} * layout.record_bytes,
+                  bytes,
                   &at.full[turn.slot], policy);
       }
       __syncwarp();

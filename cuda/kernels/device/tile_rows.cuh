@@ -29,7 +29,8 @@ inline constexpr float kSumUnit = 1.0f / 64;
 // Rows in shared memory. A row starts 64 bytes further than a multiple of 128, so that two rows'
 // reads fall into different banks.
 struct Activations {
-  int rows, parts;  // of the step; of a row
+  int rows;               // of the step
+  int first_part, parts;  // of a row
   // [rows, activation_row]; of every 32, first the eight that lane l % 4 = 0 of a group multiplies.
   __half* values;
   int row_stride;
@@ -212,7 +213,7 @@ struct Stage {
                 : Item{i, step, step < turns && i < a.rows};
   }
   __device__ int four_of(const Item& item) const {
-    return item.part() * (tiles::kPartCols / 4) + lane % 16 / 4 * 8 + lane % 4;
+    return (to.first_part + item.part()) * (tiles::kPartCols / 4) + lane % 16 / 4 * 8 + lane % 4;
   }
   __device__ void load_weights(Step& step, int at_step) const {
 #pragma unroll
