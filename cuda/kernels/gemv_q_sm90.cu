@@ -119,25 +119,35 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
   }
 }
 
-// The tiles of a block, by one of kWarps warps.
+// The tiles of a block, by one of kWarps warps. What is to be multiplied next is in registers before
+// a warp multiplies what it has.
 template <class F, class Product>
 __device__ void consume(const LinearLaunch& a, const Layout& layout, const char* ring,
                         const Slots& slots, const Sets& sets, const Activations& activations) {
-  constexpr int kTurns = kWarps / kTileParts<F>;  // tiles in which every warp has a part
+  using Weights = typename Product::Weights;
+  constexpr int kParts = kSlotParts<F>;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int warp = static_cast<int>(threadIdx.x) / 32, part_of_tile = warp % kTileParts<F>;
+  const int warp = static_cast<int>(threadIdx.x) / 32, first_part = warp * kParts;
   const char* held_slots = held_pointer(&slots);
   const uint32_t drained = held_address(sets.drained), ready = held_address(sets.ready);
-  const char* first_at = ring + part_of_tile / F::kParts * F::kRecordBytes;
+  // A warp without a part of its own reads another's and leaves it.
+  const int most = layout.tile_records - 1;
+  const int first_record = min(first_part / F::kParts, most);
+  const int second_record = min((first_part + 1) / F::kParts, most);
+  const char* first_at = ring + first_record * F::kRecordBytes;
+  const int apart = (second_record - first_record) * F::kRecordBytes;
   float* partials = sets.partials + warp * a.rows * kPartialRow;
-  const int parts = (layout.parts - warp + kWarps - 1) / kWarps;  // of a row of the matrix
-  Product product(activations, warp, max(parts, 0));
+  Product product(activations, first_part, layout.tiles);
   Turn turn, set;
   const char* slot = first_at;
+  int part = first_part, tile = 0, chunk_left = layout.chunk_tiles, group = kNoMore, next_group;
   const auto enter = [&] {
     const char* at = held_slots + turn.slot * 8;
     barrier_wait(shared_address(at), turn.lap & 1);
-    return static_cast<int>(load4(at + offsetof(Slots, group)));
+    next_group = static_cast<int>(load4(at + offsetof(Slots, group)));
+  };
+  const auto load = [&](Weights& weights, int i) {
+    product.load(weights, slot + (i ? apart : 0), (first_part + i) % F::kParts);
   };
   const auto release = [&] {
     __syncwarp();
@@ -148,7 +158,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     turn.next(layout.slots);
     if (turn.slot == 0) slot = first_at;
   };
-  const auto leave = [&](int group) {
+  const auto leave = [&] {
     if (set.lap > 0) barrier_wait(drained + set.slot * 8, (set.lap - 1) & 1);
     product.leave(partials + set.slot * layout.set_floats);
     if (threadIdx.x == 0) sets.groups[set.slot] = group;
@@ -156,32 +166,47 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     if (lane == 0) barrier_arrive(ready + set.slot * 8);
     set.next(layout.sets);
   };
-  int group = enter();
-  while (group != kNoMore) {
-    int left = parts, chunk_left = layout.chunk_tiles;
-#pragma unroll 1
-    for (int tile = 0;;) {
-      if ((kTurns == 1 || tile % kTurns == warp / kTileParts<F>) && left > 0) {
-        typename Product::Weights weights;
-        product.load(weights, slot, part_of_tile % F::kParts);
-        release();
-        product.multiply(weights);
-        --left;
-      } else {
-        release();
-      }
-      if (++tile == layout.tiles) break;
-      if (--chunk_left == 0) {
-        leave(group);
-        chunk_left = layout.chunk_tiles;
-      }
-      enter();
+  // The last part of a tile, while the first of the next one is under way; false when there is
+  // none.
+  const auto multiply_last = [&](const Weights& now, Weights& next) {
+    release();
+    enter();
+    load(next, 0);
+    if (part < layout.parts) {
+      product.multiply(now, kParts - 1,
+                       kParts == 1 || F::kParts > 1 || part + 1 < layout.parts);
     }
-    leave(group);
+    product.next_tile();
+    part += kWarps * kParts;
+    ++tile;
+    const bool ends = tile == layout.tiles;
+    if (--chunk_left > 0 && !ends) return true;
+    leave();
+    chunk_left = layout.chunk_tiles;
+    if (!ends) return true;
     product.rewind();
-    group = enter();
+    tile = 0;
+    part = first_part;
+    group = next_group;
+    return group != kNoMore;
+  };
+
+  Weights some, others;
+  enter();
+  group = next_group;
+  while (group != kNoMore) {
+    load(some, 0);
+    if constexpr (kParts > 1) {
+      do {
+        load(others, 1);
+        if (part < layout.parts) product.multiply(some, 0, true);
+      } while (multiply_last(others, some));
+    } else {
+      while (multiply_last(some, others) && multiply_last(others, some)) {
+      }
+    }
   }
-  leave(kNoMore);
+  leave();
 }
 
 template <class F, class T, bool kOne>

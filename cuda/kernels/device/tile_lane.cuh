@@ -135,10 +135,12 @@ struct LaneTable {
   }
   __device__ void pairs(int unit, int half, int m, uint32_t& first, uint32_t& second) const {
     constexpr uint32_t k0 = entries(0), k4 = entries(4), k8 = entries(8), k12 = entries(12);
-    const uint32_t four = codes.word(unit, half) >> (16 * m);
-    const uint32_t low = __byte_perm(k0, k4, four & 0x7777);
-    const uint32_t high = __byte_perm(k8, k12, four & 0x7777);
-    spread_bytes(__byte_perm(low, high, 0x3210 | (four & 0x8888) >> 1), first, second);
+    // Of all eight codes at once, so that both calls share it.
+    const uint32_t word = codes.word(unit, half);
+    const uint32_t at = (word & 0x77777777) >> (16 * m);
+    const uint32_t upper = (0x32103210 | (word >> 1 & 0x44444444)) >> (16 * m);
+    const uint32_t low = __byte_perm(k0, k4, at), high = __byte_perm(k8, k12, at);
+    spread_bytes(__byte_perm(low, high, upper), first, second);
   }
 };
 

@@ -35,7 +35,7 @@ __device__ void multiply_mins(float (&products)[4], const Scales& scales, uint32
 template <class F>
 struct OneRow {
   static constexpr int kBlocks = tiles::kPartCols / F::Scales::kCols, kPairs = kBlocks / 2;
-  static constexpr int kStep = kWarps * kOnePartBytes;
+  static constexpr int kStep = kWarps * kSlotParts<F> * kOnePartBytes;
   struct Weights {
     LaneCodesOf<F> codes;
     PairScales<typename F::Scales> scales;
@@ -53,11 +53,11 @@ struct OneRow {
   int lane, pair, back;
   float totals[2] = {};
 
-  // For a warp that takes its part of a tile `times` in a group.
-  __device__ OneRow(const Activations& a, int warp, int times)
-      : lane(static_cast<int>(threadIdx.x) % 32), pair(lane % 4 % kPairs), back(times * kStep) {
+  // A warp has kSlotParts of each tile from `first_part` on.
+  __device__ OneRow(const Activations& a, int first_part, int tiles)
+      : lane(static_cast<int>(threadIdx.x) % 32), pair(lane % 4 % kPairs), back(tiles * kStep) {
     const int block = lane / 4 % kBlocks;
-    const char* first = a.one + warp * kOnePartBytes;
+    const char* first = a.one + first_part * kOnePartBytes;
     values = held_pointer(first + lane % 4 * 16 +
                           (kBlocks == 4 ? block * 64 : block / 2 * 64 + block % 2 * 8));
     side = held_pointer(first + kOneSideAt + lane % 4 * 16);
@@ -67,11 +67,12 @@ struct OneRow {
     weights.load(record, part, lane, pair);
   }
 
-  // The next part.
-  __device__ void multiply(const Weights& weights) {
-    const char* at = values;
-    const uint4 beside = load16(side);
-    const float scale = __uint_as_float(load4(scales));
+  // The i-th part of the tile. Leaves everything as it was when not `valid`, by way of numbers that
+  // may be anything.
+  __device__ void multiply(const Weights& weights, int i, bool valid) {
+    const char* at = values + i * kOnePartBytes;
+    const uint4 beside = load16(side + i * kOnePartBytes);
+    const float scale = __uint_as_float(load4(scales + i * kOnePartBytes));
     uint4 x;
     if constexpr (kBlocks == 4) {
       x = load16(at);
@@ -120,16 +121,16 @@ struct OneRow {
     for (int half = 0; half < 2; ++half) {
       const float first = __fmul_rn(weights.scales.scale(0, half), chosen[half * 2]);
       const float both = fmaf(weights.scales.scale(1, half), chosen[half * 2 + 1], first);
-      totals[half] = fmaf(times_row(scale, weights.scales, half), both, totals[half]);
+      float total = fmaf(times_row(scale, weights.scales, half), both, totals[half]);
       if constexpr (kSumsByProduct<F>) {
         // These products are of all blocks, and every lane has them.
         const float unit = lane % 4 == 0 ? __fmul_rn(scale, kMinUnit<F>) : 0;
-        totals[half] = fmaf(-__fmul_rn(weights.scales.row_min(half), unit), min_products[half * 2],
-                            totals[half]);
+        total = fmaf(-__fmul_rn(weights.scales.row_min(half), unit), min_products[half * 2], total);
       }
+      if (valid) totals[half] = total;
     }
-    values += kStep, side += kStep, scales += kStep;
   }
+  __device__ void next_tile() { values += kStep, side += kStep, scales += kStep; }
 
   // To this warp's partial sums [rows, kPartialRow].
   __device__ void leave(float* partials) {
@@ -160,13 +161,13 @@ struct ManyRows {
   int lane, rows, stride, first, part_sums, first_part, part;
   float totals[kPairs][4] = {};
 
-  __device__ ManyRows(const Activations& a, int warp, int)
+  __device__ ManyRows(const Activations& a, int first_part, int)
       : lane(static_cast<int>(threadIdx.x) % 32),
         rows(a.rows),
         stride(row_stride(a.rows)),
         first(lane % 4 * 2),
-        first_part(warp),
-        part(warp) {
+        first_part(first_part),
+        part(first_part) {
     // Lanes without a row of their own take the last one's: their results go nowhere.
     const int row = min(lane / 4, rows - 1), two = min(first, stride - 2);
     values = reinterpret_cast<const char*>(a.values + row * a.row_stride) + lane % 4 * 16;
@@ -178,11 +179,10 @@ struct ManyRows {
     weights.load(record, part, lane);
   }
 
-  __device__ void multiply(const Weights& weights) {
-    const char* at = values + part * (tiles::kPartCols * 2);
-    const char* sums_at = sums + part * part_sums;
-    const float2 scale = *reinterpret_cast<const float2*>(scales + part * stride);
-    part += kWarps;
+  __device__ void multiply(const Weights& weights, int i, bool valid) {
+    const char* at = values + (part + i) * (tiles::kPartCols * 2);
+    const char* sums_at = sums + (part + i) * part_sums;
+    const float2 scale = *reinterpret_cast<const float2*>(scales + (part + i) * stride);
     float products[kPairs][4], c[4];
 #pragma unroll
     for (int unit = 0; unit < tiles::kUnits; ++unit) {
@@ -219,14 +219,19 @@ struct ManyRows {
       const float factor = times_row(s, weights.scales, i / 2);
 #pragma unroll
       for (int pair = 0; pair < kPairs; ++pair) {
-        totals[pair][i] = fmaf(factor, products[pair][i], totals[pair][i]);
+        const float total = fmaf(factor, products[pair][i], totals[pair][i]);
+        if (valid) totals[pair][i] = total;
       }
       if constexpr (kSumsByProduct<F>) {
-        totals[0][i] = fmaf(-__fmul_rn(weights.scales.row_min(i / 2), __fmul_rn(s, kMinUnit<F>)),
-                            min_products[i], totals[0][i]);
+        const float total =
+            fmaf(-__fmul_rn(weights.scales.row_min(i / 2), __fmul_rn(s, kMinUnit<F>)),
+                 min_products[i], totals[0][i]);
+        if (valid) totals[0][i] = total;
       }
     }
   }
+
+  __device__ void next_tile() { part += kWarps * kSlotParts<F>; }
 
   __device__ void rewind() { part = first_part; }
   __device__ void leave(float* partials) {

@@ -13,7 +13,7 @@ namespace skald::cuda {
 inline constexpr int kFewestSlots = 2, kUsualSlots = 3, kMostSlots = 12;
 inline constexpr int kBeyond = kOnePartBytes;  // bytes, after the last part: of one that is not there
 // they are read, and not used
-inline constexpr int kMostSets = 4;  // of partial sums
+inline constexpr int kMostSets = 8;  // of partial sums
 
 // Shared memory of which a multiprocessor has room for two blocks: this kernel's and the next one's,
 // whose ring is full by the time this one ends. Where rows need more, the next one waits.
@@ -23,11 +23,11 @@ inline constexpr int kMostBlockBytes = 226 * 1024;
 // Shared memory: the ring, sets of partial sums, the activations, their scales (a part's rows
 // together) and their sums: see Activations.
 struct Layout {
-  int parts;                     // of a row of the matrix, that is of this launch's columns
-  int first_record, records;     // of a group of rows, of which there are row_records
+  int parts;                  // of a row of the matrix, that is of this launch's columns
+  int first_record, records;  // of a group of rows, of which there are row_records
   int row_records, record_bytes;
-  int tile_records, tiles;       // of a group
-  int chunks, chunk_tiles;       // parts of a group that are added up apart
+  int tile_records, tiles;  // of a group
+  int chunks, chunk_tiles;  // parts of a group that are added up apart
   bool enough;  // shared memory
   int slots, slot_bytes;
   int sets, set_floats;
@@ -71,12 +71,12 @@ struct TileGroups {
 
 // Sums of more columns than kChunkParts have are added to the output by chunks of so many, in one
 // launch where all activations have room, else in one launch for each: the results are the same.
-inline constexpr int kChunkParts = 4 * kWarps;
+inline constexpr int kChunkParts = 64;
 
 // Chunk -1: the whole matrix.
 template <class F>
 Layout layout_for(const LinearLaunch& a, int blocks, int chunk = -1) {
-  constexpr int kTileCols = kTileParts<F> * tiles::kPartCols;
+  constexpr int kTileCols = kWarps * kSlotParts<F> * tiles::kPartCols;
   Layout layout;
   layout.row_records = layout.records =
       static_cast<int>((a.ins + F::kRecordCols - 1) / F::kRecordCols);
@@ -91,7 +91,7 @@ Layout layout_for(const LinearLaunch& a, int blocks, int chunk = -1) {
   layout.tile_records = std::min(layout.records, kTileCols / F::kRecordCols);
   layout.tiles = (layout.records + layout.tile_records - 1) / layout.tile_records;
   layout.chunk_tiles =
-      a.epilogue == Epilogue::AddTo ? kChunkParts / kTileParts<F> : layout.tiles;
+      a.epilogue == Epilogue::AddTo ? kChunkParts / (kWarps * kSlotParts<F>) : layout.tiles;
   layout.chunks = (layout.tiles + layout.chunk_tiles - 1) / layout.chunk_tiles;
   layout.slot_bytes = (layout.tile_records * F::kRecordBytes + 127) / 128 * 128;
   layout.groups = static_cast<int>((a.outs + tiles::kRows - 1) / tiles::kRows);
@@ -101,7 +101,7 @@ Layout layout_for(const LinearLaunch& a, int blocks, int chunk = -1) {
   layout.drawn = each >= kFewGroups && chunk < 0;
   layout.own = layout.drawn ? each * 3 / 4 : (layout.groups + blocks - 1) / blocks;
 
-  layout.sets = a.rows == 1 ? kMostSets : kMostSets / 2;
+  layout.sets = a.rows == 1 ? kMostSets : a.rows <= 4 ? kMostSets / 2 : kMostSets / 4;
   layout.set_floats = kWarps * a.rows * kPartialRow;
   const int partials = layout.sets * layout.set_floats * 4;
   layout.activation_row = layout.parts * tiles::kPartCols + 32;

@@ -11,14 +11,15 @@
 namespace skald::cuda {
 
 inline constexpr int kMostRows = 8;
-inline constexpr int kWarps = 16;  // consumers: each has every 16th part of a row of the matrix
+inline constexpr int kWarps = 8;  // consumers
 // How far apart two parts' numbers are where a lane reads those of two rows at once.
 SKALD_HD constexpr int row_stride(int rows) { return (rows + 1) / 2 * 2; }
 inline constexpr int kPartialRow = 20;  // floats: 16, and no bank twice
 
-// Parts of a tile: one for each warp, or for every second one where a ring would have few tiles.
+// What a warp has of a tile: adjacent parts. Two where they are small, so that what has to be done
+// for a tile besides is done for twice as much; one where a ring would have few tiles.
 template <class F>
-inline constexpr int kTileParts = F::kRecordBytes / F::kParts > 1500 ? kWarps / 2 : kWarps;
+inline constexpr int kSlotParts = F::kRecordBytes / F::kParts > 1500 ? 1 : 2;
 
 // What is taken off for minimums is a product of them and sums of activations, by one matrix
 // instruction a part; for an offset of codes it is where a block's sum begins.
@@ -58,9 +59,10 @@ struct Item {
   int row, turn;
   bool valid;
   // The part of the warp's upper or lower lanes.
+  template <class F>
   __device__ int part() const {
     const int warp = static_cast<int>(threadIdx.x) / 32, half = static_cast<int>(threadIdx.x) / 16 % 2;
-    return (turn * 2 + half) * kWarps + warp;
+    return kSlotParts<F> == 1 ? (turn * 2 + half) * kWarps + warp : (turn * kWarps + warp) * 2 + half;
   }
 };
 struct LaneEight {
@@ -110,7 +112,7 @@ __device__ void store_items(const Activations& to, const Item (&items)[kItems],
         sums[i][0] += sum;
       }
     }
-    const int part = items[i].part();
+    const int part = items[i].template part<F>();
     if (items[i].valid && part < to.parts) {
       char* at = kOne ? to.one + part * kOnePartBytes
                       : reinterpret_cast<char*>(to.values + items[i].row * to.row_stride +
@@ -128,7 +130,7 @@ __device__ void store_items(const Activations& to, const Item (&items)[kItems],
   }
 #pragma unroll
   for (int i = 0; i < kItems; ++i) {
-    const int row = items[i].row, part = items[i].part();
+    const int row = items[i].row, part = items[i].template part<F>();
     if (!items[i].valid || lane % 4 != 0 || part >= to.parts) continue;
     char* side = to.one + part * kOnePartBytes + kOneSideAt;
     const float scale =
@@ -192,8 +194,8 @@ __device__ float4 floats(const float4& four) {
 template <class F, class T, bool kNormed, bool kOne>
 struct Stage {
   // Of one row, several turns are a step, else all rows of a turn.
-  static constexpr int kItems = !kOne ? kMostRows : kNormed ? 2 : 4, kWeights = kOne ? kItems : 1;
-  static constexpr int kTogether = kOne ? 1 : 2;
+  static constexpr int kItems = kOne && kNormed ? 4 : kMostRows, kWeights = kOne ? kItems : 1;
+  static constexpr int kTogether = 2;
   using In = std::conditional_t<kNormed, float, T>;
   using Raw = std::conditional_t<kNormed, float4, uint2>;
   const LinearLaunch& a;
@@ -213,7 +215,8 @@ struct Stage {
                 : Item{i, step, step < turns && i < a.rows};
   }
   __device__ int four_of(const Item& item) const {
-    return (to.first_part + item.part()) * (tiles::kPartCols / 4) + lane % 16 / 4 * 8 + lane % 4;
+    return (to.first_part + item.template part<F>()) * (tiles::kPartCols / 4) + lane % 16 / 4 * 8 +
+           lane % 4;
   }
   __device__ void load_weights(Step& step, int at_step) const {
 #pragma unroll
@@ -278,10 +281,21 @@ struct Stage {
     load(now, 0);
 #pragma unroll 1
     for (int step = 0;;) {
-      store(now, step, sums);
-      if (++step == steps) break;
-      load(now, step);
-      if (kNormed) load_weights(now, step);
+      if constexpr (kOne) {
+        store(now, step, sums);
+        if (++step == steps) break;
+        load(now, step);
+        if (kNormed) load_weights(now, step);
+      } else {
+        Step next;
+        if (step + 1 < steps) {
+          load(next, step + 1);
+          if (kNormed) load_weights(next, step + 1);
+        }
+        store(now, step, sums);
+        if (++step == steps) break;
+        now = next;
+      }
     }
     if (!kNormed) return;
     const int warp = static_cast<int>(threadIdx.x) / 32;
