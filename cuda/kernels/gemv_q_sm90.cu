@@ -1,14 +1,16 @@
 // out = W · in for 1 to 8 rows and a quantized W, at the memory's speed: its records (tiles/), read
 // once.
 //
-// One block a multiprocessor. A producer warp fetches tiles of 16 weight rows x 2048 columns, one
-// bulk copy each, into a ring in shared memory, without waiting for the kernel ahead. Sixteen
-// consumer warps multiply on the tensor cores, 128 columns of the 16 weight rows at a time by up to
-// 8 activation rows. Codes are multiplied as whole numbers, scales are applied to sums of 16 or 32
-// products, in float32. Finisher warps add up what the consumers leave of 16 weight rows and write
-// results, while they are at the next: no meeting of the block in between. Activations are
-// f16 with a power of two for every 128, so that none overflows and what a 16-bit number held
-// before is kept. The order of every sum is fixed and the same for any number of rows.
+// As many blocks as multiprocessors, small enough for two on each: while a kernel runs, the next
+// one's blocks are there already and fill their rings. A producer warp fetches tiles of 16 weight
+// rows x 1024 or 2048 columns, one bulk copy each, without waiting for the kernel ahead. Eight
+// consumer warps multiply on the tensor cores, 128 columns of the 16 weight rows at a time; each
+// has columns of its own, of which it brings the activations into shared memory. Codes are
+// multiplied as whole numbers, scales are applied to sums of 16 or 32 products, in float32. A
+// finisher warp adds up what the consumers leave of 16 weight rows and writes results, while they
+// are at the next: nowhere does a block meet. Activations are f16 with a power of two for every
+// 128, so that none overflows and what a 16-bit number held before is kept. One row and more are
+// two kernels, but the order of every sum is fixed and the same for any number of rows.
 #include "cuda/kernels/built_for.h"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
@@ -24,6 +26,7 @@ namespace {
 
 constexpr int kConsumerThreads = kWarps * 32;
 constexpr int kThreads = kConsumerThreads + 2 * 32;  // the finisher's and the producer's warps
+
 // What passes between consumers and finisher: a ring of sets of partial sums.
 struct Sets {
   float* partials;  // [sets, warp, row, kPartialRow]
@@ -140,7 +143,8 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
   Product product(activations, first_part, layout.tiles);
   Turn turn, set;
   const char* slot = first_at;
-  int part = first_part, tile = 0, chunk_left = layout.chunk_tiles, group = kNoMore, next_group;
+  int part = first_part, group = kNoMore, next_group;
+  int left = layout.chunk_tiles, rest = layout.tiles - left;  // tiles of the chunk, and after it
   const auto enter = [&] {
     const char* at = held_slots + turn.slot * 8;
     barrier_wait(shared_address(at), turn.lap & 1);
@@ -178,16 +182,16 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     }
     product.next_tile();
     part += kWarps * kParts;
-    ++tile;
-    const bool ends = tile == layout.tiles;
-    if (--chunk_left > 0 && !ends) return true;
+    if (--left > 0) return true;
     leave();
-    chunk_left = layout.chunk_tiles;
-    if (!ends) return true;
-    product.rewind();
-    tile = 0;
-    part = first_part;
-    group = next_group;
+    if (rest == 0) {
+      product.rewind();
+      part = first_part;
+      rest = layout.tiles;
+      group = next_group;
+    }
+    left = min(layout.chunk_tiles, rest);
+    rest -= left;
     return group != kNoMore;
   };
 

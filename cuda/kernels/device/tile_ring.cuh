@@ -90,8 +90,10 @@ Layout layout_for(const LinearLaunch& a, int blocks, int chunk = -1) {
   layout.record_bytes = F::kRecordBytes;
   layout.tile_records = std::min(layout.records, kTileCols / F::kRecordCols);
   layout.tiles = (layout.records + layout.tile_records - 1) / layout.tile_records;
-  layout.chunk_tiles =
-      a.epilogue == Epilogue::AddTo ? kChunkParts / (kWarps * kSlotParts<F>) : layout.tiles;
+  layout.chunk_tiles = layout.tiles;
+  if (a.epilogue == Epilogue::AddTo) {
+    layout.chunk_tiles = std::min(layout.tiles, kChunkParts / (kWarps * kSlotParts<F>));
+  }
   layout.chunks = (layout.tiles + layout.chunk_tiles - 1) / layout.chunk_tiles;
   layout.slot_bytes = (layout.tile_records * F::kRecordBytes + 127) / 128 * 128;
   layout.groups = static_cast<int>((a.outs + tiles::kRows - 1) / tiles::kRows);
