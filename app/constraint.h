@@ -5,7 +5,7 @@
 //
 //   Constraint constraint(masks, tokenizer, begin);
 //   while (!constraint.finished()) {
-//     picked = session.next(constraint.allowed());
+//     picked = session.next(&constraint);
 //     constraint.accept(picked.token);  // a stop token ends the loop before
 //   }
 //

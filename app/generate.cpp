@@ -52,8 +52,7 @@ Generated generate(Session& session, const Tokenizer& tokenizer, const GenerateO
       break;
     }
     if (session.compute_part()) continue;
-    const Picked picked =
-        session.next(options.filter ? options.filter->allowed() : std::span<const uint64_t>{});
+    const Picked picked = session.next(options.filter);
     result.last = Generated::Clock::now();
     if (result.tokens++ == 0) result.first = result.last;
     if (options.filter) {

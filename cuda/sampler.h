@@ -14,10 +14,11 @@
 namespace skald::cuda {
 
 // Whether a row with these settings is picked on the device. If not, its logits come to the host
-// and Sampler picks: for typical_p below 1, a token forced by bias, more than kMostTopTokens
-// top_logprobs, and penalties or biases that could touch more than kMostAdjustments tokens (an
-// unlimited repeat_last_n with a penalty is one). So do rows whose context allows only some tokens.
-// That changes speed only: both pick the same.
+// and Sampler picks: for typical_p below 1, more than kMostTopTokens top_logprobs, a token forced
+// by bias beside other biases, and penalties or biases that could touch more than kMostAdjustments
+// tokens (an unlimited repeat_last_n with a penalty is one). So do rows whose context allows only
+// some tokens, where a token is forced besides or a GPU's shared memory does not hold a row. That
+// changes speed only: both pick the same.
 bool samples_on_device(const SamplingParams& params);
 
 // The current device, used with the kernels of this compute capability.

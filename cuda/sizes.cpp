@@ -156,7 +156,8 @@ Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
   }
   wanted = rows * fused.cols(fused.hidden) * 4;
   logits = logit_rows * fused.program.vocab() * 4;
-  sampling = padded(sample_settings_bytes(logit_rows)) + padded(sample_result_bytes(logit_rows));
+  sampling = padded(sample_settings_bytes(logit_rows, fused.program.vocab())) +
+             padded(sample_result_bytes(logit_rows));
   scored = logit_rows * fused.cols(fused.hidden) * 4;
   scoring = padded(score_list_bytes(rows)) + padded(score_sums_bytes(rows)) +
             padded(divergence_bytes(rows));

@@ -25,7 +25,7 @@ bool Session::compute_part() {
   return true;
 }
 
-Picked Session::next(std::span<const uint64_t> allowed) {
+Picked Session::next(TokenFilter* filter) {
   while (compute_part()) {
   }
   check(!tokens_.empty(), "a session is fed before its next token");
@@ -34,8 +34,9 @@ Picked Session::next(std::span<const uint64_t> allowed) {
   const auto pending = std::span(tokens_).subspan(static_cast<size_t>(sequence_.length()));
   const SeqRows rows{&sequence_, pending, Want::LastRow};
   executor_->run({&rows, 1});
-  const PickRequest request{&params_,
-                            {request_, static_cast<int64_t>(tokens_.size()), tokens_, allowed}};
+  SampleContext context{request_, static_cast<int64_t>(tokens_.size()), tokens_};
+  if (filter) context.allowed = filter->allowed();
+  const PickRequest request{&params_, context};
   Picked picked = executor_->pick({&request, 1}).front();
   tokens_.push_back(picked.token);
   return picked;

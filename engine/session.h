@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/backend.h"
+#include "engine/generation.h"
 
 namespace skald {
 
@@ -26,8 +27,9 @@ class Session {
   bool compute_part();
 
   // Computes what was fed, the last token again where all are computed, and picks the next one,
-  // which becomes part of the text; `allowed` as in SampleContext.
-  Picked next(std::span<const uint64_t> allowed = {});
+  // which becomes part of the text. A filter is asked what it allows while the device computes, and
+  // not told what was picked.
+  Picked next(TokenFilter* filter = nullptr);
 
   // For the tokens from now on.
   void set_sampling(SamplingParams params, uint64_t request = 0);

@@ -34,6 +34,7 @@ class RowSampler {
         begin_(static_cast<int>(blockIdx.x) * count_),
         x_(kInShared ? reinterpret_cast<float*>(&shared + 1) : raw_),
         row_(shared, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x), x_, begin_, count_),
+        mask_(settings.mask < 0 ? nullptr : a.masks + settings.mask * mask_words(a.vocab)),
         adjustments_(a.adjustments + settings.first_adjustment) {}
 
   __device__ void run(SampleResult& result) {
@@ -43,6 +44,15 @@ class RowSampler {
     if (model_best < -FLT_MAX) return report(result, SampleStatus::AllMasked);
     const uint64_t total = row_.weigh(kAny, 1);
     if (settings_.top_tokens > 0) report_top(result);
+    if (settings_.forced >= 0) {
+      const bool banned = raw_[settings_.forced] < -FLT_MAX;
+      return banned ? report(result, SampleStatus::AllBanned)
+                    : report(result, settings_.forced, model_best, total);
+    }
+    if (kInShared && mask_) {
+      forbid();
+      if (best_ < -FLT_MAX) return report(result, SampleStatus::AllForbidden);
+    }
     if (settings_.adjustments > 0) {
       adjust();
       if (best_ < -FLT_MAX) {
@@ -50,17 +60,10 @@ class RowSampler {
         return report(result, SampleStatus::AllBanned);
       }
     }
-    const bool same_total = settings_.adjustments == 0;
+    const bool same_total = settings_.adjustments == 0 && !mask_;
     const uint64_t token = settings_.temperature == 0 ? best_key_ : draw(same_total ? total : 0);
     restore();
-    if (row_.blocks().leads() && threadIdx.x == 0) {
-      result.status = SampleStatus::Picked;
-      result.token = id_of_key(token);
-      result.logit = raw_[result.token];
-      result.best = model_best;
-      result.total = total;
-      if (settings_.top_tokens == 0) result.top_tokens = 0;
-    }
+    report(result, id_of_key(token), model_best, total);
   }
 
  private:
@@ -102,6 +105,17 @@ class RowSampler {
     best_key_ = row_.blocks().best(mine);
     best_ = logit_of_key(best_key_);
     row_.set_best(best_key_, mine);
+  }
+
+  // Leaves what the mask allows.
+  __device__ void forbid() {
+    __syncthreads();  // all have read the row as it was
+    for (int i = threadIdx.x; i < min(count_, vocab_ - begin_); i += kRowThreads) {
+      const int id = begin_ + i;
+      if (!(__ldg(mask_ + id / 64) >> (id % 64) & 1)) x_[i] = -INFINITY;
+    }
+    __syncthreads();
+    find_best();
   }
 
   // Bias and penalties. Each thread remembers one logit, for restore().
@@ -240,6 +254,16 @@ class RowSampler {
     if (row_.blocks().leads() && threadIdx.x == 0) result.status = status;
   }
 
+  __device__ void report(SampleResult& result, int token, float best, uint64_t total) {
+    if (!row_.blocks().leads() || threadIdx.x != 0) return;
+    result.status = SampleStatus::Picked;
+    result.token = token;
+    result.logit = raw_[token];
+    result.best = best;
+    result.total = total;
+    if (settings_.top_tokens == 0) result.top_tokens = 0;
+  }
+
   __device__ void report_bad(SampleResult& result) {
     uint64_t bad = 0, first = 0;
     row_.each([&](float logit, int id) {
@@ -275,6 +299,7 @@ class RowSampler {
   int vocab_, count_, begin_;  // this block's slice of it,
   float* x_;                   // [count_], and that slice adjusted
   RowSearch<kInShared> row_;
+  const uint64_t* mask_;  // [mask_words(vocab)], or none
   const TokenAdjustment* adjustments_;
   int changed_ = -1;  // which of x_ this thread adjusted,
   float was_ = 0;     // and what it was
@@ -298,6 +323,12 @@ SampleShape sample_shape(int64_t vocab, int rows, const SampleGpu& gpu) {
   const int64_t row_bytes = fours * int64_t{sizeof(float4)};
   if (int64_t{sizeof(RowShared)} + row_bytes > gpu.most_shared_bytes) return {1, false, 0};
   return {blocks, true, row_bytes};
+}
+
+int most_rows_in_shared(int64_t vocab, const SampleGpu& gpu) {
+  int rows = gpu.multiprocessors;
+  while (rows > 0 && !sample_shape(vocab, rows, gpu).in_shared) rows /= 2;
+  return rows;
 }
 
 void launch_sample(const SampleLaunch& a, Stream stream) {

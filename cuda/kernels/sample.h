@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cuda/kernels/launch.h"
+#include "engine/quant/half.h"
 
 namespace skald::cuda {
 
@@ -18,10 +19,15 @@ struct TokenAdjustment {
   float bias;     // finite or -inf
 };
 
+// Which tokens a grammar allows, a bit each (SampleContext::allowed).
+SKALD_HD inline constexpr int64_t mask_words(int64_t vocab) { return (vocab + 63) / 64; }
+
 // SamplingParams of one row, checked by validate(), without typical_p.
 struct SampleRow {
-  int64_t row;  // of the logits
-  double u;     // the random number, in [0, 1)
+  int64_t row;     // of the logits
+  int32_t mask;    // which of the launch's; -1: any token may be picked
+  int32_t forced;  // the token to be picked, whatever the rest says; -1: none
+  double u;        // the random number, in [0, 1)
   float temperature;
   float top_p;
   float log_min_p;  // -inf: off
@@ -32,7 +38,7 @@ struct SampleRow {
   int32_t top_tokens;        // at most kMostTopTokens
 };
 
-enum class SampleStatus : int32_t { Picked, NotFinite, AllMasked, AllBanned };
+enum class SampleStatus : int32_t { Picked, NotFinite, AllMasked, AllForbidden, AllBanned };
 
 struct TopToken {
   int32_t token;
@@ -51,9 +57,10 @@ struct SampleResult {
   TopToken top[kMostTopTokens];
 };
 
-// Room for so many rows: SampleRow of each, then their adjustments.
-inline constexpr int64_t sample_settings_bytes(int64_t rows) {
-  return rows * int64_t{sizeof(SampleRow) + kMostAdjustments * sizeof(TokenAdjustment)};
+// Room for so many rows: SampleRow of each, then their masks, then their adjustments.
+inline constexpr int64_t sample_settings_bytes(int64_t rows, int64_t vocab) {
+  return rows * (int64_t{sizeof(SampleRow) + kMostAdjustments * sizeof(TokenAdjustment)} +
+                 mask_words(vocab) * int64_t{sizeof(uint64_t)});
 }
 inline constexpr int64_t sample_result_bytes(int64_t rows) {
   return rows * int64_t{sizeof(SampleResult)};
@@ -75,12 +82,16 @@ struct SampleShape {
 };
 SampleShape sample_shape(int64_t vocab, int rows, const SampleGpu& gpu);
 
+// How many rows a launch may have so that they are held in shared memory; 0: not one.
+int most_rows_in_shared(int64_t vocab, const SampleGpu& gpu);
+
 struct SampleLaunch {
   float* logits;  // [.., vocab]; the same after as before
   int64_t vocab;  // at most kMostWeighedTokens
   SampleShape shape;
-  const SampleRow* rows;  // [count], no row of the logits twice
+  const SampleRow* rows;  // [count], no row of the logits twice; with a mask only where in_shared
   int count;
+  const uint64_t* masks;               // [.., mask_words(vocab)], of all rows that have one
   const TokenAdjustment* adjustments;  // of all rows
   SampleResult* results;               // [count]
 };

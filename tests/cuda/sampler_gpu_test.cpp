@@ -72,6 +72,7 @@ SamplingParams random_params(int vocab, Dice& dice) {
     const bool ban = dice.chance(0.1) && id < vocab - 1;  // one token is always left
     params.logit_bias.emplace_back(id, ban ? -kInf : static_cast<float>(dice.from(-5, 5)));
   }
+  if (dice.chance(0.1)) params.logit_bias = {{vocab - 1, kInf}};
   if (dice.chance(0.3)) params.top_logprobs = dice.whole(1, std::min(vocab, kMostTopTokens));
   if (dice.chance(0.02)) params.typical_p = 0.9f;
   return params;
@@ -83,6 +84,7 @@ struct Batch {
   PinnedMemory memory;
   std::vector<SamplingParams> params;
   std::vector<std::vector<int32_t>> histories;
+  std::vector<std::vector<uint64_t>> masks;  // what a grammar allows; empty: all
   std::vector<PickRequest> requests;
 
   Batch(int64_t vocab, int64_t rows)
@@ -90,7 +92,8 @@ struct Batch {
         count(rows),
         memory(vocab * rows * 4, "a test"),
         params(rows),
-        histories(rows) {}
+        histories(rows),
+        masks(rows) {}
 
   std::span<float> row(int64_t i) const {
     return {memory.as<float>() + i * vocab, static_cast<size_t>(vocab)};
@@ -98,10 +101,23 @@ struct Batch {
   void make_requests(uint64_t request) {
     requests.clear();
     for (int64_t i = 0; i < count; ++i) {
-      requests.push_back({&params[i], {request, 1000 + i, histories[i]}});
+      requests.push_back({&params[i], {request, 1000 + i, histories[i], masks[i]}});
     }
   }
 };
+
+// Of half the tokens or of few; the last one is always allowed.
+std::vector<uint64_t> random_mask(int vocab, Dice& dice) {
+  const bool few = dice.chance(0.5);
+  std::vector<uint64_t> mask(static_cast<size_t>(mask_words(vocab)));
+  for (uint64_t& word : mask) {
+    const auto bits = [&] { return static_cast<uint64_t>(dice.from(0, 1) * 0x1p53) * 2654435761u; };
+    word = few && dice.chance(0.98) ? 0 : bits() | (dice.chance(0.3) ? bits() << 32 : 0);
+  }
+  mask.back() |= uint64_t{1} << ((vocab - 1) % 64);
+  if (dice.chance(0.2)) mask.push_back(~uint64_t{0});  // beyond the vocabulary
+  return mask;
+}
 
 Batch random_batch(int vocab, int64_t rows, uint64_t seed) {
   Dice dice(seed);
@@ -112,6 +128,7 @@ Batch random_batch(int vocab, int64_t rows, uint64_t seed) {
     for (int n = dice.whole(0, 150); n > 0; --n) {
       batch.histories[i].push_back(dice.whole(-1, vocab));  // some have no logit
     }
+    if (dice.chance(0.3)) batch.masks[i] = random_mask(vocab, dice);
   }
   batch.make_requests(seed);
   return batch;
@@ -259,6 +276,13 @@ TEST_CASE("the device reports logits that nothing can be picked from as the CPU 
       std::fill_n(batch.row(1).data(), 1000, -kInf);
       CHECK(error_of(batch, gpu) == "no token to pick: all 1000 logits are -inf");
     }
+    SECTION("all that is allowed masked") {
+      batch.row(1)[70] = batch.row(1)[3] = -kInf;
+      batch.masks[1] = {uint64_t{1} << 3, uint64_t{1} << 6};  // and no word for the others
+      batch.make_requests(1);
+      CHECK(error_of(batch, gpu) ==
+            "no token to pick: all that the grammar allows here have logits of -inf");
+    }
     SECTION("the rest banned") {
       for (int id = 0; id < 1000; ++id) {
         if (id == 5 || id == 900) {
@@ -308,7 +332,8 @@ TEST_CASE("settings that the device leaves to the CPU") {
   CHECK_FALSE(on_device([](SamplingParams& p) { p.repeat_last_n = 1025, p.repeat_penalty = 2; }));
   CHECK_FALSE(on_device([](SamplingParams& p) { p.typical_p = 0.5f; }));
   CHECK_FALSE(on_device([](SamplingParams& p) { p.top_logprobs = 21; }));
-  CHECK_FALSE(on_device([](SamplingParams& p) { p.logit_bias = {{0, kInf}}; }));
+  CHECK_FALSE(on_device([](SamplingParams& p) { p.logit_bias = {{0, kInf}, {1, 0}}; }));
+  CHECK(on_device([](SamplingParams& p) { p.logit_bias = {{0, kInf}}, p.typical_p = 0.5f; }));
   CHECK_FALSE(on_device([](SamplingParams& p) { p.logit_bias.assign(1025, {0, 1.0f}); }));
 
   // Rows of both sorts in one call.

@@ -122,6 +122,33 @@ TEST_CASE("sessions of one executor take turns without mixing") {
   for (int r = 0; r < 3; ++r) CHECK(mixed[r] == alone[r]);
 }
 
+// Allows the token after the last one that it was told of.
+class Next final : public TokenFilter {
+ public:
+  std::span<const uint64_t> allowed() override {
+    bits_ = uint64_t{1} << last_ << 1;
+    return {&bits_, 1};
+  }
+  void accept(int32_t token) override { last_ = token; }
+  bool finished() const override { return false; }
+
+ private:
+  int32_t last_ = 4;
+  uint64_t bits_ = 0;
+};
+
+TEST_CASE("a session picks what its filter allows") {
+  const auto executor = small_executor();
+  Session session(*executor, seeded(1));
+  session.feed(random_tokens(20, 1));
+  Next filter;
+  for (int32_t expected = 5; expected < 10; ++expected) {
+    const int32_t token = session.next(&filter).token;
+    CHECK(token == expected);
+    filter.accept(token);
+  }
+}
+
 // All pages of a session's cache.
 std::vector<std::vector<std::byte>> pages_of(const Session& session, const Executor& executor) {
   std::vector<std::vector<std::byte>> pages;
