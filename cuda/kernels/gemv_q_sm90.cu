@@ -115,15 +115,14 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
       } else if (a.epilogue == Epilogue::Store) {
         static_cast<T*>(a.out)[at] = from_float<T>(sums[n]);
       } else {
-        static_cast<float*>(a.out)[at] =
-            a.epilogue == Epilogue::AddTo ? old[n] : a.scale * sums[n];
+        static_cast<float*>(a.out)[at] = a.epilogue == Epilogue::AddTo ? old[n] : a.scale * sums[n];
       }
     }
   }
 }
 
-// The tiles of a block, by one of kWarps warps. What is to be multiplied next is in registers before
-// a warp multiplies what it has.
+// The tiles of a block, by one of kWarps warps. What is to be multiplied next is in registers
+// before a warp multiplies what it has.
 template <class F, class Product>
 __device__ void consume(const LinearLaunch& a, const Layout& layout, const char* ring,
                         const Slots& slots, const Sets& sets, const Activations& activations) {
@@ -177,8 +176,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     enter();
     load(next, 0);
     if (part < layout.parts) {
-      product.multiply(now, kParts - 1,
-                       kParts == 1 || F::kParts > 1 || part + 1 < layout.parts);
+      product.multiply(now, kParts - 1, kParts == 1 || F::kParts > 1 || part + 1 < layout.parts);
     }
     product.next_tile();
     part += kWarps * kParts;
@@ -268,8 +266,8 @@ __global__ void __launch_bounds__(kThreads, kOne ? 2 : 1)
 template <class F, class T, bool kOne>
 void launch(const LinearLaunch& a, int multiprocessors, Stream stream) {
   const auto kernel = gemv_q_sm90<F, T, kOne>;
-  SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  kMostBlockBytes));
+  SKALD_CUDA(
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostBlockBytes));
   SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
                                   cudaSharedmemCarveoutMaxShared));
   const auto run = [&](const LinearLaunch& part, const Layout& layout) {
@@ -295,8 +293,7 @@ bool supports_gemv_q_sm90(const LinearLaunch& a, int compute_capability) {
   tiles::dispatch(a.format, [&](auto f) {
     using F = decltype(f);
     const Layout whole = layout_for<F>(a, 1);
-    fits = whole.enough ||
-           (whole.chunks > 1 && !a.norm_weight && layout_for<F>(a, 1, 0).enough);
+    fits = whole.enough || (whole.chunks > 1 && !a.norm_weight && layout_for<F>(a, 1, 0).enough);
   });
   return fits;
 }

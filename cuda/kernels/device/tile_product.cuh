@@ -87,7 +87,7 @@ struct OneRow {
       begin[2] = __uint_as_float(beside.z), begin[3] = __uint_as_float(beside.w);
     }
     float chosen[4] = {};
-    const auto choose = [&](int b, const float (&c)[4]) {
+    const auto choose = [&](int b, const float(&c)[4]) {
 #pragma unroll
       for (int n = b % 2; n < 4; n += 2) {
         if (b / 2 == 0 || pair == b / 2) chosen[n] = c[n];

@@ -11,12 +11,13 @@
 namespace skald::cuda {
 
 inline constexpr int kFewestSlots = 2, kUsualSlots = 3, kMostSlots = 12;
-inline constexpr int kBeyond = kOnePartBytes;  // bytes, after the last part: of one that is not there
+inline constexpr int kBeyond =
+    kOnePartBytes;  // bytes, after the last part: of one that is not there
 // they are read, and not used
 inline constexpr int kMostSets = 8;  // of partial sums
 
-// Shared memory of which a multiprocessor has room for two blocks: this kernel's and the next one's,
-// whose ring is full by the time this one ends. Where rows need more, the next one waits.
+// Shared memory of which a multiprocessor has room for two blocks: this kernel's and the next
+// one's, whose ring is full by the time this one ends. Where rows need more, the next one waits.
 inline constexpr int kHalfBytes = 112 * 1024;
 inline constexpr int kMostBlockBytes = 226 * 1024;
 
@@ -28,7 +29,7 @@ struct Layout {
   int row_records, record_bytes;
   int tile_records, tiles;  // of a group
   int chunks, chunk_tiles;  // parts of a group that are added up apart
-  bool enough;  // shared memory
+  bool enough;              // shared memory
   int slots, slot_bytes;
   int sets, set_floats;
   int partials_at, activations_at, activation_row, scales_at, sums_at, bytes;
@@ -155,8 +156,7 @@ __device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* 
         bulk_copy(ring + turn.slot * layout.slot_bytes,
                   weight + group * group_bytes +
                       int64_t{layout.first_record + record} * layout.record_bytes,
-                  bytes,
-                  &at.full[turn.slot], policy);
+                  bytes, &at.full[turn.slot], policy);
       }
       __syncwarp();
     }

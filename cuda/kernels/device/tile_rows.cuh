@@ -61,8 +61,10 @@ struct Item {
   // The part of the warp's upper or lower lanes.
   template <class F>
   __device__ int part() const {
-    const int warp = static_cast<int>(threadIdx.x) / 32, half = static_cast<int>(threadIdx.x) / 16 % 2;
-    return kSlotParts<F> == 1 ? (turn * 2 + half) * kWarps + warp : (turn * kWarps + warp) * 2 + half;
+    const int warp = static_cast<int>(threadIdx.x) / 32,
+              half = static_cast<int>(threadIdx.x) / 16 % 2;
+    return kSlotParts<F> == 1 ? (turn * 2 + half) * kWarps + warp
+                              : (turn * kWarps + warp) * 2 + half;
   }
 };
 struct LaneEight {
