@@ -19,6 +19,8 @@ inline constexpr int kMostSets = 8;  // of partial sums
 // Shared memory of which a multiprocessor has room for two blocks: this kernel's and the next
 // one's, whose ring is full by the time this one ends. Where rows need more, the next one waits.
 inline constexpr int kHalfBytes = 112 * 1024;
+// And not for three, of which two might be this kernel's while another multiprocessor has none.
+inline constexpr int kLeastBytes = 76 * 1024;
 inline constexpr int kMostBlockBytes = 226 * 1024;
 
 // Shared memory: the ring, sets of partial sums, the activations, their scales (a part's rows
@@ -125,7 +127,7 @@ Layout layout_for(const LinearLaunch& a, int blocks, int chunk = -1) {
   layout.activations_at = layout.partials_at + partials;
   layout.scales_at = static_cast<int>(layout.activations_at + activations);
   layout.sums_at = layout.scales_at + scales;
-  layout.bytes = layout.sums_at + sums + kBeyond;
+  layout.bytes = std::max(layout.sums_at + sums + kBeyond, kLeastBytes);
   return layout;
 }
 

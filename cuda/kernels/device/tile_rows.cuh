@@ -197,6 +197,7 @@ template <class F, class T, bool kNormed, bool kOne>
 struct Stage {
   // Of one row, several turns are a step, else all rows of a turn.
   static constexpr int kItems = kOne && kNormed ? 4 : kMostRows, kWeights = kOne ? kItems : 1;
+  static constexpr int kTogether = 2;
   using In = std::conditional_t<kNormed, float, T>;
   using Raw = std::conditional_t<kNormed, float4, uint2>;
   const LinearLaunch& a;
@@ -248,9 +249,7 @@ struct Stage {
     }
   }
 
-  // kTogether items at a time, whose dependent steps fill each other's gaps. `sums` of squares: of
-  // the only row, or of each.
-  template <int kTogether>
+  // `sums` of squares: of the only row, or of each.
   __device__ void store(const Step& step, int at_step, float (&sums)[kMostRows]) const {
 #pragma unroll
     for (int first = 0; first < kItems; first += kTogether) {
@@ -274,9 +273,6 @@ struct Stage {
       }
       store_items<F, kOne, kTogether>(to, of, eights);
     }
-  }
-  __device__ void store(const Step& step, int at_step, float (&sums)[kMostRows]) const {
-    item(at_step, 2).valid ? store<4>(step, at_step, sums) : store<2>(step, at_step, sums);
   }
 
   __device__ void run() const {
