@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "app/output.h"
+#include "app/progress_bar.h"
 #include "app/signals.h"
 #include "app/terminal.h"
 #include "engine/error.h"
 #include "engine/printable.h"
+#include "models/quantized.h"
 
 namespace skald {
 namespace {
@@ -95,6 +97,17 @@ std::string loading_text(std::string_view label, int64_t bytes, int64_t of, int 
     if (fits(longer)) text = longer;
   }
   return text;
+}
+
+Model make_weights(const Model& model, int threads) {
+  ProgressBar bar;
+  MakeOptions options;
+  options.threads = threads;
+  options.progress = [&](int64_t bytes, int64_t of, std::string_view tensor) {
+    if (interrupted_by()) fail(Exit::Interrupted, "interrupted while loading the model");
+    bar.show(bytes, of, tensor);
+  };
+  return made_model(model, options);
 }
 
 void read_weights(const Model& model, const MemoryPlan& plan, LoadingBar& bar) {

@@ -24,7 +24,7 @@ LoadedModel::LoadedModel(const FusedProgram& fused, const Sizes& sizes, Stream s
 
 void LoadedModel::load(LoadedOp& op, const Embed& embed, Stream stream) {
   embedding_ =
-      weights_.upload(views({&embed.weight, 1}), fused_.format(embed.weight), false, stream);
+      weights_.upload(joined({&embed.weight, 1}, false), fused_.format(embed.weight), stream);
   op.pieces = {embedding_};
 }
 
@@ -36,8 +36,8 @@ void LoadedModel::load(LoadedOp& op, const FusedLinear& linear, Stream stream) {
   } else {
     for (const Piece& piece : fused_.pieces(linear)) {
       op.pieces.push_back(
-          weights_.upload(views(parts.subspan(piece.first, piece.last - piece.first)), piece.format,
-                          alternate, stream));
+          weights_.upload(joined(parts.subspan(piece.first, piece.last - piece.first), alternate),
+                          piece.format, stream));
     }
   }
   op.first_ticket = tickets_;
@@ -63,13 +63,15 @@ void LoadedModel::load(LoadedOp& op, const FusedAttention& attention, Stream str
 }
 
 const float* LoadedModel::norm_weight(WeightId id, Stream stream) {
-  return weights_.upload_floats(views({&id, 1}), false, stream, fused_.program.weight(id).plus);
+  const Weight& weight = fused_.program.weight(id);
+  return weights_.upload_floats({&weight.view, 1}, false, stream, weight.plus);
 }
 
-std::vector<TensorView> LoadedModel::views(std::span<const WeightId> ids) const {
-  std::vector<TensorView> all;
-  for (WeightId id : ids) all.push_back(fused_.program.weight(id).view);
-  return all;
+JoinedRows LoadedModel::joined(std::span<const WeightId> ids, bool alternate) const {
+  JoinedRows rows;
+  rows.alternate = alternate;
+  for (WeightId id : ids) rows.parts.push_back(fused_.program.weight(id));
+  return rows;
 }
 
 }  // namespace skald::cuda

@@ -40,7 +40,7 @@ class LoadedModel {
   void load(LoadedOp& op, const FusedLinear& linear, Stream stream);
   void load(LoadedOp& op, const FusedAttention& attention, Stream stream);
   const float* norm_weight(WeightId id, Stream stream);
-  std::vector<TensorView> views(std::span<const WeightId> ids) const;
+  JoinedRows joined(std::span<const WeightId> ids, bool alternate) const;
 
   const FusedProgram& fused_;
   Weights weights_;

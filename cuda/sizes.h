@@ -15,6 +15,12 @@ namespace skald::cuda {
 // Rows that a reproducible executor's products have at a time (LinearLaunch::pinned).
 inline constexpr int64_t kWholeProductRows = 128;
 
+// Weights are uploaded through so many page-locked buffers in turns. On the GPU there are,
+// meanwhile, as many for floats that are to be quantized, and one for blocks that are to be packed.
+inline constexpr int kStagings = 4;
+inline constexpr int64_t kStagingBytes = 16 << 20;
+inline constexpr int64_t kLoadingBytes = (kStagings + 1) * kStagingBytes;
+
 // What the sizes depend on beside the model.
 struct SizeOptions {
   int64_t rows = 0;           // at most in one step

@@ -9,6 +9,7 @@
 #include "cuda/faults.h"
 #include "engine/session.h"
 #include "models/open.h"
+#include "models/quantized.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 #include "tests/golden.h"
@@ -18,6 +19,24 @@ namespace {
 
 OpenedModel small_model() { return open_model(find_golden("llama3-gqa-tied-ropescale")); }
 OpenedModel small_quantized_model() { return open_model(find_gguf("kq256.q4_k_m.gguf")); }
+
+// Of weights that the GPU quantizes while it loads them.
+OpenedModel small_model_to_quantize() {
+  OpenedModel opened = open_model(source_dir() / "models" / "demo");
+  opened.model = quantized_model(opened.model, find_quant_mix("q4_k_m"));
+  return opened;
+}
+
+OpenedModel any_small_model() {
+  switch (GENERATE(0, 1, 2)) {
+    case 0:
+      return small_model();
+    case 1:
+      return small_quantized_model();
+    default:
+      return small_model_to_quantize();
+  }
+}
 
 int64_t free_bytes() { return cuda::list_devices().devices.at(0).free_bytes; }
 
@@ -39,7 +58,7 @@ RunOptions small_options() {
 }  // namespace
 
 TEST_CASE("running out of memory at any moment is an error that leaves nothing behind") {
-  const OpenedModel opened = GENERATE(true, false) ? small_model() : small_quantized_model();
+  const OpenedModel opened = any_small_model();
   const std::vector<int32_t> expected =
       short_text(*cuda::make_executor(opened.model, small_options(), 0));
   // Once more, so that what CUDA keeps from the first time is there.
@@ -99,7 +118,7 @@ TEST_CASE("a step that fails leaves its sequences as they were, and can be repea
 }
 
 TEST_CASE("an executor takes what its plan says") {
-  const OpenedModel opened = GENERATE(true, false) ? small_model() : small_quantized_model();
+  const OpenedModel opened = any_small_model();
   short_text(*cuda::make_executor(opened.model, small_options(), 0));
   for (const int64_t context : {int64_t{64}, int64_t{2048}}) {
     for (const int sequences : {1, 16}) {
@@ -121,6 +140,22 @@ TEST_CASE("an executor takes what its plan says") {
       CHECK(planned <= taken + (int64_t{8} << 20));
     }
   }
+}
+
+TEST_CASE("no more memory is taken while weights are quantized and loaded than is planned") {
+  const OpenedModel opened = small_model_to_quantize();
+  short_text(*cuda::make_executor(opened.model, small_options(), 0));
+  const int64_t before = free_bytes();
+  int64_t least = before;
+  RunOptions options = small_options();
+  options.loading = [&](int64_t, int64_t) { least = std::min(least, free_bytes()); };
+  const auto executor = cuda::make_executor(opened.model, options, 0);
+  const int64_t most = before - least;
+  std::printf("planned %lld KiB, at most %lld KiB taken while loading\n",
+              static_cast<long long>(executor->plan().needed() >> 10),
+              static_cast<long long>(most >> 10));
+  CHECK(most > int64_t{64} << 20);  // buffers of floats
+  CHECK(most <= executor->plan().needed());
 }
 
 TEST_CASE("a context that does not fit the GPU is refused before anything is allocated") {
