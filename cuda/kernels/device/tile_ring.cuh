@@ -11,10 +11,9 @@
 namespace skald::cuda {
 
 inline constexpr int kFewestSlots = 2, kUsualSlots = 3, kMostSlots = 12;
-inline constexpr int kBeyond =
-    kOnePartBytes;  // bytes, after the last part: of one that is not there
-// they are read, and not used
 inline constexpr int kMostSets = 8;  // of partial sums
+// Bytes after the last part: of one that is not there they are read, and not used.
+inline constexpr int kBeyond = kOnePartBytes;
 
 // Shared memory of which a multiprocessor has room for two blocks: this kernel's and the next
 // one's, whose ring is full by the time this one ends. Where rows need more, the next one waits.
