@@ -69,6 +69,12 @@ __device__ inline void barrier_expect_bytes(uint64_t* barrier, uint32_t bytes) {
       : "memory");
 }
 
+// The first kThreads threads of a block meet.
+template <int kId, int kThreads>
+__device__ void named_barrier() {
+  asm volatile("bar.sync %0, %1;" ::"n"(kId), "n"(kThreads) : "memory");
+}
+
 // True in one lane of the whole warp, always the same one.
 __device__ inline bool elect_lane() {
   uint32_t elected;
