@@ -115,4 +115,13 @@ TEST_CASE("rows of one decode step of a wider model have the bits that each has 
   check_rows(shape, {60});
 }
 
+// Up to 8 rows are one kernel's, which has a way of its own for one; 8 rows of so wide a middle
+// layer do not fit its shared memory at once.
+TEST_CASE("rows of one decode step of a quantized model have the bits that each has alone") {
+  RandomLlama shape;
+  shape.type = GENERATE(DType::Q8_0, DType::Q4_0, DType::Q4_K, DType::Q6_K);
+  shape.dim = 512, shape.ffn_dim = 14336, shape.vocab = 3001, shape.heads = 8;
+  check_rows(shape, {14, 8, 6});
+}
+
 }  // namespace skald::test
