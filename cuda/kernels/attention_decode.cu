@@ -78,8 +78,11 @@ __global__ void __launch_bounds__(kThreads, kDim <= 128 ? 3 : 1)
   const int start = window_start(s, position), origin = start / kStrip * kStrip;
   const int cluster = cluster_blocks(), rank = run % cluster;
   const int length = position + 1 - origin;
-  // Merging clusters costs more than one strip more for each warp.
-  const int used = cluster > 1 && length <= cluster * kOneClusterRun ? cluster : runs;
+  // Merging clusters costs more than one strip more for each warp, and blocks without clusters that
+  // have fewer than min_run tokens more than longer runs of the others.
+  const int used = cluster == 1                         ? max(1, min(runs, length / all.min_run))
+                   : length <= cluster * kOneClusterRun ? cluster
+                                                        : runs;
   const int run_length =
       max(all.min_run, (length + used * kRunUnit - 1) / (used * kRunUnit) * kRunUnit);
   const int last_run = (length - 1) / run_length;
