@@ -158,9 +158,10 @@ struct HalfMins;
 template <class F, class Block>
 struct HalfMins<F, tiles::F16Scales<Block>> {
   __device__ static void load(uint32_t (&mins)[2], const char* part, const char*, int lane) {
-    LaneScales<tiles::F16Scales<Block>> scales;
-    scales.load(part, lane);
-    scales.mins(mins);
+    const uint4 scales = load16(part + lane / 4 * 16);
+    const uint32_t a = lane % 2 ? scales.z : scales.x, b = lane % 2 ? scales.w : scales.y;
+    mins[0] = __byte_perm(a, b, 0x5410);
+    mins[1] = __byte_perm(a, b, 0x7632);
     const __half2 factor = __float2half2_rn(-F::kOffset / kHalfSumUnit);
 #pragma unroll
     for (uint32_t& two : mins) two = as_bits(__hmul2(as_half2(two), factor));
