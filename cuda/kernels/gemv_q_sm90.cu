@@ -12,6 +12,7 @@
 // 128, so that none overflows and what a 16-bit number held before is kept. One row and more are
 // two kernels, but the order of every sum is fixed and the same for any number of rows.
 #include "cuda/kernels/built_for.h"
+#include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/number.cuh"
@@ -268,8 +269,7 @@ void launch(const LinearLaunch& a, int multiprocessors, Stream stream) {
   const auto kernel = gemv_q_sm90<F, T, kOne>;
   SKALD_CUDA(
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostBlockBytes));
-  SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
-                                  cudaSharedmemCarveoutMaxShared));
+  ask_for_all_shared(kernel);
   const auto run = [&](const LinearLaunch& part, const Layout& layout) {
     launch_kernel(kernel,
                   {dim3(multiprocessors), kThreads, static_cast<size_t>(layout.bytes), a.dependent},
