@@ -147,8 +147,9 @@ std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& as
     executor = cuda::make_executor(model, options, device.index);
   } else {
     if (options.rows == 0) options.rows = default_rows(model, options, nullptr);
-    executor = cpu::make_executor(model, options);
-    read_weights(model, executor->plan(), *bar);
+    const Model whole = make_weights(model, options.threads);
+    executor = cpu::make_executor(whole, options);
+    read_weights(whole, executor->plan(), *bar);
   }
   bar.reset();
   std::fputs(plan_notes(executor->plan()).c_str(), stderr);

@@ -11,6 +11,7 @@
 #include "app/help.h"
 #include "app/input.h"
 #include "app/json.h"
+#include "app/loading.h"
 #include "app/op_label.h"
 #include "app/open.h"
 #include "app/output.h"
@@ -82,7 +83,8 @@ std::vector<Recorded> record(const Model& model, const Setting& setting,
                              std::span<const int32_t> tokens) {
   const auto executor = setting.device.cuda
                             ? make_executor(model, setting.options, setting.device)
-                            : cpu::make_executor(model, setting.options, setting.kernels);
+                            : cpu::make_executor(make_weights(model, setting.options.threads),
+                                                 setting.options, setting.kernels);
   std::vector<Recorded> all(executor->program().ops.size());
   executor->observe([&](const OpOutput& output) {
     Recorded& one = all[output.op];

@@ -6,13 +6,16 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <vector>
 
 #include "app/output.h"
+#include "app/progress_bar.h"
 #include "app/signals.h"
 #include "app/terminal.h"
 #include "engine/error.h"
 #include "engine/printable.h"
+#include "models/quantized.h"
 
 namespace skald {
 namespace {
@@ -95,6 +98,18 @@ std::string loading_text(std::string_view label, int64_t bytes, int64_t of, int 
     if (fits(longer)) text = longer;
   }
   return text;
+}
+
+Model make_weights(const Model& model, int threads) {
+  std::optional<ProgressBar> bar;  // which writes to the terminal even if it shows nothing
+  MakeOptions options;
+  options.threads = threads;
+  options.progress = [&](int64_t bytes, int64_t of, std::string_view tensor) {
+    if (interrupted_by()) fail(Exit::Interrupted, "interrupted while loading the model");
+    if (!bar) bar.emplace();
+    bar->show(bytes, of, tensor);
+  };
+  return made_model(model, options);
 }
 
 void read_weights(const Model& model, const MemoryPlan& plan, LoadingBar& bar) {

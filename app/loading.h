@@ -35,6 +35,10 @@ class LoadingBar {
 // of it.
 std::string loading_text(std::string_view label, int64_t bytes, int64_t of, int columns);
 
+// Makes weights that are not there yet (WeightFile::made()) with a bar of its own; until Ctrl-C,
+// which is an Error.
+Model make_weights(const Model& model, int threads);
+
 // Reads weights that are not in memory yet, in the order of the file, which is faster than in that
 // of the first step's threads; until Ctrl-C. Weights that would not stay in memory are left alone.
 void read_weights(const Model& model, const MemoryPlan& plan, LoadingBar& bar);

@@ -5,8 +5,6 @@
 #include "app/find_model.h"
 #include "app/help.h"
 #include "app/memory_flags.h"
-#include "app/progress_bar.h"
-#include "app/signals.h"
 #include "engine/error.h"
 #include "engine/printable.h"
 #include "models/quantized.h"
@@ -33,14 +31,6 @@ OpenedModel open_as_it_is(const ModelFlags& flags) {
          "; install skald again, or name a model with -m");
   }
   return open_model(bundled);
-}
-
-// Before minutes are spent on making weights that the device could not take.
-void check_device(const ModelFlags& flags, const Model& shape) {
-  const Device device = parse_device(flags.device);
-  if (!device.cuda && !device.required) return;
-  const std::string problem = cuda::built() ? cuda::model_problem(shape) : "";
-  if (!problem.empty()) fail(Exit::Failed, "--type ", flags.type, ": ", problem);
 }
 
 }  // namespace
@@ -121,27 +111,11 @@ fs::path bundled_model() {
   return SKALD_DEMO_DIR;
 }
 
-OpenedModel open_model_shape(const ModelFlags& flags) {
+OpenedModel open_model(const ModelFlags& flags) {
   OpenedModel opened = open_as_it_is(flags);
   if (!flags.type.empty()) {
-    opened.model = quantized_shape(opened.model, find_quant_mix(flags.type));
+    opened.model = quantized_model(opened.model, find_quant_mix(flags.type));
   }
-  return opened;
-}
-
-OpenedModel open_model(const ModelFlags& flags) {
-  if (flags.type.empty()) return open_as_it_is(flags);
-  const QuantMix& mix = find_quant_mix(flags.type);
-  OpenedModel opened = open_as_it_is(flags);
-  check_device(flags, quantized_shape(opened.model, mix));
-  ProgressBar bar;
-  QuantizeOptions options;
-  options.threads = flags.run.threads;
-  options.progress = [&](int64_t bytes, int64_t of, std::string_view tensor) {
-    if (interrupted_by()) fail(Exit::Interrupted, "interrupted while loading the model");
-    bar.show(bytes, of, tensor);
-  };
-  opened.model = quantized_model(opened.model, mix, options);
   return opened;
 }
 

@@ -34,9 +34,8 @@ void add_device_flag(CLI::App& command, ModelFlags& flags);  // and --require-gp
 // Where the bundled model lies: beside an installed program, or in the source tree.
 std::filesystem::path bundled_model();
 
+// Weights of another type are made where they are loaded, by make_executor().
 OpenedModel open_model(const ModelFlags& flags);
-// The same for a plan: weights of another type are not made, and must not be read.
-OpenedModel open_model_shape(const ModelFlags& flags);
 
 // A context beyond what the model was trained for makes noise; that is an Error.
 void check_context(const ModelFlags& flags, const ModelConfig& config);

@@ -34,7 +34,7 @@ Model open_or_describe(PlanFlags& flags, std::string& name) {
   }
   if (!flags.path.empty()) given.model = flags.path;
   if (flags.shape.empty()) {
-    const OpenedModel opened = open_model_shape(given);
+    const OpenedModel opened = open_model(given);
     name = printable(std::filesystem::absolute(opened.path).lexically_normal().string());
     if (!given.type.empty()) name += " as " + given.type;
     return opened.model;

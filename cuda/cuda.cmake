@@ -28,8 +28,9 @@ if(SKALD_CUDA AND CMAKE_CUDA_COMPILER)
   if(SKALD_CUDA_DELAYS)
     target_compile_definitions(skald_cuda PRIVATE SKALD_CUDA_DELAYS)
   endif()
-  # Embeddings are what decode() gives, to the last bit.
-  set_source_files_properties(cuda/kernels/tiles.cu PROPERTIES COMPILE_OPTIONS --fmad=false)
+  # Embeddings are what decode() gives to the last bit, and blocks what encode() gives.
+  set_source_files_properties(cuda/kernels/tiles.cu cuda/kernels/quantize.cu PROPERTIES COMPILE_OPTIONS
+                              --fmad=false)
   # What the binary holds, for `skald doctor` and the choice of a device.
   set(held "${CMAKE_CUDA_ARCHITECTURES}")
   foreach(word IN ITEMS NATIVE ALL_MAJOR ALL)  # CMake's own names for lists

@@ -6,6 +6,7 @@
 
 #include "cuda/check.h"
 #include "cuda/cuda.h"
+#include "cuda/experts.h"
 #include "cuda/fused_program.h"
 #include "cuda/graphs.h"
 #include "cuda/handles.h"
@@ -77,6 +78,7 @@ class CudaExecutor final : public Executor {
         cache_(sizes_.cache(), "the key-value cache"),
         acts_(allocate(sizes_.acts)),
         products_({fused_, sizes_, acts_, gpu_, options.reproducible}, stream_),
+        experts_({fused_, sizes_, acts_, gpu_, options.reproducible}, stream_),
         attention_floats_(sizes_.attention, "attention"),
         tickets_(sizes_.tickets, "attention"),
         rows_(StepLimits{max_rows_, plan_.context, fused_.program.vocab()}),
@@ -245,19 +247,20 @@ class CudaExecutor final : public Executor {
   void enqueue(int rows) {
     for (const LoadedOp& op : loaded_.ops()) {
       std::visit(
-          Overloaded{[&](const Embed& o) {
-                       const Matrix& table = op.pieces.front();
-                       const EmbedLaunch launch = {
-                           table.format, table.data, step_.table().tokens, act<float>(o.out), rows,
-                           table.ins,    o.scale};
-                       (table.format == fused_.type ? launch_embed : launch_embed_q)(launch,
-                                                                                     stream_);
-                     },
-                     [&](const FusedLinear& o) {
-                       if (o.epilogue == Epilogue::Logits && !decode_) return;
-                       run_product(op, o, act<void>(o.in), rows);
-                     },
-                     [&](const FusedAttention& o) { run_attention(op, o, rows); }},
+          Overloaded{
+              [&](const Embed& o) {
+                const Matrix& table = op.pieces.front();
+                const EmbedLaunch launch = {
+                    table.format, table.data, step_.table().tokens, act<float>(o.out), rows,
+                    table.ins,    o.scale};
+                (table.format == fused_.type ? launch_embed : launch_embed_q)(launch, stream_);
+              },
+              [&](const FusedLinear& o) {
+                if (o.epilogue == Epilogue::Logits && !decode_) return;
+                run_product(op, o, act<void>(o.in), rows);
+              },
+              [&](const FusedAttention& o) { run_attention(op, o, rows); },
+              [&](const FusedExperts& o) { experts_.run(op, o, rows, decode_ && dependent_); }},
           op.fused->op);
       if (observer_) observe_op(*op.fused, rows);
     }
@@ -392,6 +395,7 @@ class CudaExecutor final : public Executor {
 
   std::vector<DeviceMemory> acts_;  // one a buffer of the program and qkv, [max_rows, cols]
   Products products_;
+  RoutedExperts experts_;
   DeviceMemory attention_floats_, tickets_;
 
   StepRows rows_;

@@ -13,16 +13,10 @@ class Fuser {
       : ops_(program.ops), buffers_(buffers), hidden_(*op_output(ops_.front())) {}
 
   std::vector<FusedOp> run() {
-    const auto routed = std::find_if(
-        ops_.begin(), ops_.end(), [](const Op& op) { return std::holds_alternative<Experts>(op); });
-    if (routed != ops_.end()) {
-      fail(Exit::Failed, "CUDA has no kernel for routed experts, which op ", routed - ops_.begin(),
-           " of this model needs; use --device cpu");
-    }
     while (at_ < ops_.size()) {
       if (const auto* embed = get<Embed>(at_)) {
         emit(*embed, 1);
-      } else if (!qkv_attention() && !linear_group()) {
+      } else if (!qkv_attention() && !routed_experts() && !linear_group()) {
         fail(Exit::Failed, "CUDA has no kernel for op ", at_, ", ", op_name(ops_[at_]),
              ", where it stands in this model; use --device cpu");
       }
@@ -88,6 +82,21 @@ class Fuser {
     if (ropes) fused.rope = rope_q->spec;
     fused.norm = heads_norm;
     emit(fused, next + 1 - at_);
+    return true;
+  }
+
+  // norm, experts, add
+  bool routed_experts() {
+    const auto* norm = get<RmsNorm>(at_);
+    const auto* experts = get<Experts>(at_ + 1);
+    const auto* add = get<Add>(at_ + 2);
+    if (!norm || !experts || !add || norm->in != hidden_ || norm->out != experts->in ||
+        add->x != hidden_ || add->y != experts->out) {
+      return false;
+    }
+    emit(FusedExperts{*norm, add->x, experts->router, experts->gate, experts->up, experts->down,
+                      experts->spec, add->scale},
+         3);
     return true;
   }
 

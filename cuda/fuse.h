@@ -55,8 +55,18 @@ struct FusedAttention {
   std::optional<QkNorm> norm;
 };
 
+// The norm before the experts, which their router takes in float32 and their products in the
+// activations' type, and what they add to the residual stream: out += scale * their sum.
+struct FusedExperts {
+  RmsNorm norm;
+  ActId out;
+  WeightId router, gate, up, down;  // as in Experts
+  ExpertsSpec spec;
+  float scale;
+};
+
 struct FusedOp {
-  std::variant<Embed, FusedLinear, FusedAttention> op;
+  std::variant<Embed, FusedLinear, FusedAttention, FusedExperts> op;
   size_t last;  // of the program's ops, the last that this one does
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "cuda/kernels/attention.h"
 #include "cuda/tile_pack.h"
@@ -21,8 +22,13 @@ DType activation_type(const Program& program) {
     if (weight.view.rows > 1) quantized |= is_quantized(weight.view.type);
   }
   if (quantized) return DType::BF16;
-  for (const Weight& weight : program.weights) {
-    if (weight.view.rows == 1) continue;
+  std::set<WeightId> routers;  // float32, whatever the file has
+  for (const Op& op : program.ops) {
+    if (const auto* experts = std::get_if<Experts>(&op)) routers.insert(experts->router);
+  }
+  for (size_t i = 0; i < program.weights.size(); ++i) {
+    const Weight& weight = program.weights[i];
+    if (weight.view.rows == 1 || routers.contains(static_cast<WeightId>(i))) continue;
     if (type.value_or(weight.view.type) != weight.view.type) {
       fail(Exit::Failed, "CUDA has no kernels for a model that mixes ", name(*type), " and ",
            name(weight.view.type), " matrices, as '", weight.name, "' does; use --device cpu");
@@ -88,6 +94,20 @@ std::vector<Piece> FusedProgram::pieces(const FusedLinear& op) const {
 
 bool FusedProgram::alternates(const FusedLinear& op) const {
   return op.epilogue == Epilogue::Gated && pieces(op).size() == 1;
+}
+
+std::vector<ExpertStack> FusedProgram::stacks(const FusedExperts& op) const {
+  std::vector<ExpertStack> stacks;
+  for (WeightId part : {op.gate, op.up, op.down}) {
+    const TensorView& view = program.weight(part).view;
+    if (part == op.up && stacks.back().format == format(part)) {
+      stacks.back().outs += view.rows;
+      stacks.back().parts.push_back(part);
+    } else {
+      stacks.push_back({format(part), view.rows, view.cols, {part}});
+    }
+  }
+  return stacks;
 }
 
 int64_t FusedProgram::outs(const FusedLinear& op) const {

@@ -16,6 +16,14 @@ struct Piece {
   int64_t first_out = 0, outs = 0;
 };
 
+// The matrices of all experts of a layer that are multiplied alike: one expert's lie as a Piece's
+// do, gate and up rows alternating where they have one format.
+struct ExpertStack {
+  DType format;
+  int64_t outs, ins;            // of one expert
+  std::vector<WeightId> parts;  // of the first expert
+};
+
 struct FusedProgram {
   Program program;
   // Of activations, and of matrices that are not quantized: F16, BF16 or F32.
@@ -40,6 +48,8 @@ struct FusedProgram {
   // are one piece.
   std::vector<Piece> pieces(const FusedLinear& op) const;
   bool alternates(const FusedLinear& op) const;
+  // Gate and up together or each by itself; then down.
+  std::vector<ExpertStack> stacks(const FusedExperts& op) const;
   int64_t outs(const FusedLinear& op) const;
   int64_t ins(const FusedLinear& op) const;
   bool has_bias(const FusedLinear& op) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cuda/cuda.h"
+#include "cuda/experts.h"
 #include "cuda/kernels/attention.h"
 #include "cuda/linear_steps.h"
 #include "cuda/plan.h"
@@ -12,8 +13,9 @@
 namespace skald::cuda {
 namespace {
 
-// "blk.7.attn_q.weight" in every layer is "attn_q".
+// "blk.7.attn_q.weight" in every layer is "attn_q"; so is the first of a stack, "...weight[0]".
 std::string short_name(std::string name) {
+  if (name.ends_with("[0]")) name.resize(name.size() - 3);
   if (name.starts_with("blk.")) name.erase(0, name.find('.', 4) + 1);
   if (name.ends_with(".weight")) name.resize(name.size() - 7);
   return name;
@@ -25,6 +27,7 @@ class Lister {
          std::span<const int> rows)
       : fused_(fuse_program(model.program())),
         gpu_{used_capability(gpu, options), gpu.multiprocessors},
+        reproducible_(options.reproducible),
         size_(size_options(fused_, options, gpu)),
         sizes_(fused_, size_),
         copies_(has_copies(plan_memory(fused_, options, model.config, gpu))),
@@ -129,8 +132,20 @@ class Lister {
     }
   }
 
+  void list(const FusedExperts& op) {
+    const std::vector<ExpertStack> stacks = fused_.stacks(op);
+    std::string shape = concat(op.spec.used, " of ", op.spec.count, " x (");
+    for (const ExpertStack& stack : stacks) {
+      shape += concat(&stack == stacks.data() ? "[" : ", [", stack.outs, ", ", stack.ins, "]",
+                      fused_.quantized() ? concat(" ", name(stack.format)) : "");
+    }
+    add(weights_text({op.router, op.gate, op.up, op.down}), shape + ")",
+        [&](int rows) { return experts_text(fused_, op, rows, gpu_, reproducible_); });
+  }
+
   FusedProgram fused_;
   Gpu gpu_;
+  bool reproducible_;
   SizeOptions size_;
   Sizes sizes_;
   bool copies_;

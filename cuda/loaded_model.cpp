@@ -1,6 +1,7 @@
 #include "cuda/loaded_model.h"
 
 #include "cuda/check.h"
+#include "cuda/kernels/tiles/layout.h"
 
 namespace skald::cuda {
 
@@ -24,7 +25,7 @@ LoadedModel::LoadedModel(const FusedProgram& fused, const Sizes& sizes, Stream s
 
 void LoadedModel::load(LoadedOp& op, const Embed& embed, Stream stream) {
   embedding_ =
-      weights_.upload(views({&embed.weight, 1}), fused_.format(embed.weight), false, stream);
+      weights_.upload(joined({&embed.weight, 1}, false), fused_.format(embed.weight), stream);
   op.pieces = {embedding_};
 }
 
@@ -36,8 +37,8 @@ void LoadedModel::load(LoadedOp& op, const FusedLinear& linear, Stream stream) {
   } else {
     for (const Piece& piece : fused_.pieces(linear)) {
       op.pieces.push_back(
-          weights_.upload(views(parts.subspan(piece.first, piece.last - piece.first)), piece.format,
-                          alternate, stream));
+          weights_.upload(joined(parts.subspan(piece.first, piece.last - piece.first), alternate),
+                          piece.format, stream));
     }
   }
   op.first_ticket = tickets_;
@@ -62,14 +63,71 @@ void LoadedModel::load(LoadedOp& op, const FusedAttention& attention, Stream str
   op.k_norm = norm_weight(attention.norm->k, stream);
 }
 
-const float* LoadedModel::norm_weight(WeightId id, Stream stream) {
-  return weights_.upload_floats(views({&id, 1}), false, stream, fused_.program.weight(id).plus);
+void LoadedModel::load(LoadedOp& op, const FusedExperts& experts, Stream stream) {
+  op.norm = norm_weight(experts.norm.weight, stream);
+  const TensorView& router = fused_.program.weight(experts.router).view;
+  std::vector<TensorView> rows;
+  for (int64_t r = 0; r < router.rows; ++r) {
+    TensorView row = router;
+    row.data = row.row(r);
+    row.rows = 1;
+    rows.push_back(row);
+  }
+  op.router = weights_.upload_floats(rows, false, stream);
+  for (const ExpertStack& stack : fused_.stacks(experts)) {
+    op.stacks.push_back(load(stack, experts.spec.count, stream));
+  }
 }
 
-std::vector<TensorView> LoadedModel::views(std::span<const WeightId> ids) const {
-  std::vector<TensorView> all;
-  for (WeightId id : ids) all.push_back(fused_.program.weight(id).view);
-  return all;
+// Experts that the file stacks are uploaded together, where that gives what one after the other
+// would: a matrix for each takes longer.
+LoadedStack LoadedModel::load(const ExpertStack& stack, int count, Stream stream) {
+  const int64_t bytes = matrix_bytes(stack.format, stack.outs, stack.ins);
+  const bool whole = bytes == padded(bytes) &&
+                     (info(stack.format).block_elems == 1 || stack.outs % tiles::kRows == 0);
+  const auto follows = [](const TensorView& next, const TensorView& part) {
+    return next.data == (part.data ? part.row(part.rows) : nullptr);
+  };
+  // Of some experts; none where one does not lie behind the other.
+  const auto rows_of = [&](int expert, int experts) {
+    JoinedRows rows;
+    rows.alternate = stack.parts.size() > 1;
+    for (WeightId first : stack.parts) {
+      const auto weight = [&](int e) -> const Weight& {
+        return fused_.program.weight(static_cast<WeightId>(static_cast<int32_t>(first) + e));
+      };
+      Weight& part = rows.parts.emplace_back(weight(expert));
+      for (int e = expert + 1; e < expert + experts; ++e) {
+        const Weight& next = weight(e);
+        if (!follows(next.view, part.view) || !follows(next.source, part.source)) {
+          return JoinedRows();
+        }
+        part.view.rows += next.view.rows;
+        part.source.rows += next.source.rows;
+      }
+    }
+    return rows;
+  };
+  const JoinedRows all = whole ? rows_of(0, count) : JoinedRows();
+  if (!all.parts.empty()) return {weights_.upload(all, stack.format, stream).data, bytes};
+  const void* first = nullptr;
+  for (int e = 0; e < count; ++e) {
+    const Matrix matrix = weights_.upload(rows_of(e, 1), stack.format, stream);
+    if (e == 0) first = matrix.data;
+  }
+  return {first, padded(bytes)};
+}
+
+const float* LoadedModel::norm_weight(WeightId id, Stream stream) {
+  const Weight& weight = fused_.program.weight(id);
+  return weights_.upload_floats({&weight.view, 1}, false, stream, weight.plus);
+}
+
+JoinedRows LoadedModel::joined(std::span<const WeightId> ids, bool alternate) const {
+  JoinedRows rows;
+  rows.alternate = alternate;
+  for (WeightId id : ids) rows.parts.push_back(fused_.program.weight(id));
+  return rows;
 }
 
 }  // namespace skald::cuda

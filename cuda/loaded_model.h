@@ -12,6 +12,11 @@
 
 namespace skald::cuda {
 
+struct LoadedStack {
+  const void* first;  // expert's matrix
+  int64_t stride;     // bytes to the next one's
+};
+
 // What an op needs besides its buffers.
 struct LoadedOp {
   const FusedOp* fused;
@@ -21,6 +26,8 @@ struct LoadedOp {
   const float* post_norm = nullptr;
   const float *q_norm = nullptr, *k_norm = nullptr;  // FusedAttention
   size_t first_ticket = 0;                           // of the program's pieces
+  const float* router = nullptr;                     // FusedExperts
+  std::vector<LoadedStack> stacks;                   // as FusedProgram::stacks()
 };
 
 class LoadedModel {
@@ -39,8 +46,10 @@ class LoadedModel {
   void load(LoadedOp& op, const Embed& embed, Stream stream);
   void load(LoadedOp& op, const FusedLinear& linear, Stream stream);
   void load(LoadedOp& op, const FusedAttention& attention, Stream stream);
+  void load(LoadedOp& op, const FusedExperts& experts, Stream stream);
+  LoadedStack load(const ExpertStack& stack, int count, Stream stream);
   const float* norm_weight(WeightId id, Stream stream);
-  std::vector<TensorView> views(std::span<const WeightId> ids) const;
+  JoinedRows joined(std::span<const WeightId> ids, bool alternate) const;
 
   const FusedProgram& fused_;
   Weights weights_;

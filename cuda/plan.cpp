@@ -11,6 +11,8 @@ namespace {
 
 // For CUDA itself, beside what is allocated by name: kernels, graphs, cuBLAS.
 constexpr int64_t kReserveBytes = 512 << 20;
+// While weights are loaded there are no graphs yet, and nothing of cuBLAS.
+static_assert(kLoadingBytes < kReserveBytes);
 constexpr std::string_view kCopyPart = "16-bit copy", kExpandedPart = "16-bit rows";
 // Positions are 32-bit numbers on the GPU.
 constexpr int64_t kMostContext = (int64_t{1} << 31) - kPageTokens;

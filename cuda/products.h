@@ -39,6 +39,7 @@ class Products {
   void finish(const LoadedOp& op, const FusedLinear& linear, const Rows& rows, void* out);
 
   Setting s_;
+  bool paired_;  // LinearLaunch's, of one row
   Stream stream_;
   GemmCublas gemm_;
   DeviceMemory expanded_;   // rows of a quantized matrix in 16 bits

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cuda/kernels/attention.h"
+#include "cuda/kernels/experts.h"
 #include "cuda/kernels/gemm_q_workspace.h"
 #include "cuda/kernels/sample.h"
 #include "cuda/kernels/score.h"
@@ -45,6 +46,14 @@ int64_t weight_bytes(const FusedProgram& fused) {
                      if (o.post_norm) bytes += padded(fused.outs(o) * 4);
                      if (fused.has_bias(o)) bytes += padded(fused.outs(o) * 4);
                    },
+                   [&](const FusedExperts& o) {
+                     const int64_t dim = fused.cols(fused.hidden);
+                     bytes += padded(dim * 4) + padded(o.spec.count * dim * 4);
+                     for (const ExpertStack& stack : fused.stacks(o)) {
+                       bytes +=
+                           o.spec.count * padded(matrix_bytes(stack.format, stack.outs, stack.ins));
+                     }
+                   },
                    [&](const FusedAttention& o) {
                      if (!o.norm) return;
                      for (WeightId weight : {o.norm->q, o.norm->k}) {
@@ -82,6 +91,26 @@ ExpandedBytes expanded_bytes(const FusedProgram& fused) {
     }
   }
   return bytes;
+}
+
+ExpertSizes expert_sizes(const FusedProgram& fused, int64_t rows) {
+  ExpertSizes sizes;
+  const auto grow = [](int64_t& size, int64_t bytes) { size = std::max(size, bytes); };
+  for (const FusedOp& op : fused.ops) {
+    const auto* experts = std::get_if<FusedExperts>(&op.op);
+    if (!experts) continue;
+    const int64_t places = rows * experts->spec.used;
+    const std::vector<ExpertStack> stacks = fused.stacks(*experts);
+    const int64_t dim = stacks.back().outs, ffn_dim = stacks.back().ins;
+    grow(sizes.logits, rows * experts->spec.count * 4);
+    grow(sizes.choices, places * 4);
+    grow(sizes.begins, (int64_t{experts->spec.count} + 1) * 4);
+    grow(sizes.tickets, route_tickets(rows) * 4);
+    grow(sizes.gated, places * ffn_dim * fused.element);
+    if (stacks.size() > 2) grow(sizes.pairs, places * 2 * ffn_dim * fused.element);
+    grow(sizes.sums, places * dim * 4);
+  }
+  return sizes;
 }
 
 int64_t pieces_of_products(const FusedProgram& fused) {
@@ -155,6 +184,7 @@ Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
     }
   }
   wanted = rows * fused.cols(fused.hidden) * 4;
+  experts = expert_sizes(fused, options.rows);
   logits = logit_rows * fused.program.vocab() * 4;
   sampling = padded(sample_settings_bytes(logit_rows, fused.program.vocab())) +
              padded(sample_result_bytes(logit_rows));
@@ -172,7 +202,7 @@ Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
 }
 
 int64_t Sizes::activations() const {
-  int64_t bytes = pairs + wanted + product;
+  int64_t bytes = pairs + wanted + product + experts.lists() + experts.rows();
   for (int64_t act : acts) bytes += act;
   return bytes;
 }

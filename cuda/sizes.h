@@ -15,6 +15,12 @@ namespace skald::cuda {
 // Rows that a reproducible executor's products have at a time (LinearLaunch::pinned).
 inline constexpr int64_t kWholeProductRows = 128;
 
+// Weights are uploaded through so many page-locked buffers in turns. On the GPU there are,
+// meanwhile, as many for floats that are to be quantized, and one for blocks that are to be packed.
+inline constexpr int kStagings = 4;
+inline constexpr int64_t kStagingBytes = 16 << 20;
+inline constexpr int64_t kLoadingBytes = (kStagings + 1) * kStagingBytes;
+
 // What the sizes depend on beside the model.
 struct SizeOptions {
   int64_t rows = 0;           // at most in one step
@@ -41,6 +47,22 @@ struct StepLayout {
   int64_t bytes = 0;
 };
 
+// What routed experts take, for the program's largest.
+struct ExpertSizes {
+  int64_t logits = 0;   // [rows, count], float
+  int64_t choices = 0;  // one list of a number for each
+  int64_t begins = 0;   // [count + 1]
+  int64_t tickets = 0;
+  int64_t gated = 0;  // [places, ffn_dim]
+  int64_t pairs = 0;  // [places, 2 * ffn_dim], where gate and up are apart
+  int64_t sums = 0;   // [places, dim], float
+
+  int64_t lists() const {
+    return padded(logits) + 4 * padded(choices) + padded(begins) + padded(tickets);
+  }
+  int64_t rows() const { return padded(gated) + padded(pairs) + padded(sums); }
+};
+
 struct Sizes {
   Sizes(const FusedProgram& fused, const SizeOptions& options);
 
@@ -57,7 +79,8 @@ struct Sizes {
   std::vector<int64_t> acts;  // one a buffer of the program, [rows, cols]
   int64_t pairs = 0;          // [rows, outs], gate and up before the activation
   int64_t wanted = 0;         // [rows, dim], float
-  int64_t logits = 0;         // [logit_rows, vocab]
+  ExpertSizes experts;
+  int64_t logits = 0;  // [logit_rows, vocab]
   int64_t attention = 0, tickets = 0;
   int64_t product_tickets = 0;  // one integer for each piece of a product
   int64_t sampling = 0;         // for logit_rows

@@ -1,9 +1,8 @@
 #include "cuda/weights.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
-#include <system_error>
-#include <thread>
 
 #include "cuda/check.h"
 #include "cuda/kernels/expand_q.h"
@@ -11,30 +10,36 @@
 #include "cuda/kernels/tiles/layout.h"
 #include "cuda/sizes.h"
 #include "cuda/tile_pack.h"
+#include "engine/cpu/machine.h"
+#include "engine/error.h"
+#include "engine/quant/unfit.h"
 
 namespace skald::cuda {
 namespace {
 
-constexpr int64_t kStagingBytes = 64 << 20;
-constexpr int kThreads = 8;  // one alone copies from the page cache at a fifth of the link's rate
+// So many copy from the page cache faster than the link takes it, if they are not started anew for
+// each buffer.
+constexpr int kThreads = 12;
 
-// Runs fn(first, last) on parts of [0, count). Where the system has no more threads, fewer do it.
-template <class Fn>
-void in_parallel(int64_t count, const Fn& fn) {
-  const int threads =
-      static_cast<int>(std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, kThreads));
-  std::vector<std::jthread> others;
-  others.reserve(static_cast<size_t>(threads));
-  int started = 1;
+std::unique_ptr<cpu::ThreadPool> start_threads() {
   try {
-    for (; started < threads; ++started) {
-      const int64_t first = count * started / threads, last = count * (started + 1) / threads;
-      others.emplace_back([&fn, first, last] { fn(first, last); });
-    }
-  } catch (const std::system_error&) {
-    fn(count * started / threads, count);
+    return std::make_unique<cpu::ThreadPool>(std::min(cpu::available_threads(), kThreads));
+  } catch (const Error&) {  // the system has no more
+    return std::make_unique<cpu::ThreadPool>(1);
   }
-  fn(int64_t{0}, count / threads);
+}
+
+// Runs fn(row) for all rows.
+template <class Fn>
+void in_parallel(cpu::ThreadPool& threads, int64_t rows, int64_t row_bytes, const Fn& fn) {
+  constexpr int64_t kPieceBytes = 1 << 18;
+  const int64_t piece = std::max<int64_t>(1, kPieceBytes / row_bytes);
+  std::atomic<int64_t> next{0};
+  threads.run([&](int, int) {
+    for (int64_t first; (first = next.fetch_add(piece)) < rows;) {
+      for (int64_t row = first; row < std::min(rows, first + piece); ++row) fn(row);
+    }
+  });
 }
 
 // One row is the least that is uploaded at a time.
@@ -44,27 +49,42 @@ void check_row(int64_t bytes) {
        kStagingBytes, "; use --device cpu");
 }
 
-// Of the same number type, or rounded to it.
-void copy_row(const TensorView& part, int64_t row, DType format, std::byte* to) {
-  const DTypeInfo& from = info(part.type);
-  if (part.type == format) {
-    std::memcpy(to, part.row(row), static_cast<size_t>(part.row_bytes));
-    return;
+// A part's row as it travels; false where it is made of floats that do not fit.
+bool put_row(const JoinedRows::Place& place, DType format, std::byte* to) {
+  const Weight& weight = *place.part;
+  const bool made = weight.source.data != nullptr;
+  const TensorView& view = made ? weight.source : weight.view;
+  const DTypeInfo &from = info(view.type), &as = info(format), &between = info(weight.view.type);
+  // What the GPU quantizes travels as it is, or as float32.
+  const bool rounded = made && between.block_elems == 1 && between.type != format;
+  if (view.type == format && !rounded) {
+    std::memcpy(to, view.row(place.row), static_cast<size_t>(view.row_bytes));
+    return true;
   }
   constexpr int64_t kAtOnce = 1024;
-  const DTypeInfo& as = info(format);
+  const bool checked = made && (between.block_elems == 1 || between.type == format);
   float values[kAtOnce];
-  for (int64_t col = 0; col < part.cols; col += kAtOnce) {
-    const int64_t count = std::min(kAtOnce, part.cols - col);
-    from.decode_row(part.row(row) + col * from.block_bytes, values, count);
-    as.encode_row(values, to + col * as.block_bytes, count);
+  std::byte bytes[kAtOnce * sizeof(float)];
+  bool fits = true;
+  for (int64_t col = 0; col < view.cols; col += kAtOnce) {
+    const int64_t count = std::min(kAtOnce, view.cols - col);
+    from.decode_row(view.row(place.row) + col / from.block_elems * from.block_bytes, values, count);
+    if (checked) fits &= first_unfit(values, count, between.type) < 0;
+    if (rounded) {
+      between.encode_row(values, bytes, count);
+      between.decode_row(bytes, values, count);
+    }
+    as.encode_row(values, to + col / as.block_elems * as.block_bytes, count);
   }
+  return fits;
 }
 
 }  // namespace
 
 Weights::Weights(int64_t bytes, int64_t copy_bytes)
-    : memory_(bytes, "the model's weights"), copies_(copy_bytes, "a 16-bit copy of the weights") {
+    : memory_(bytes, "the model's weights"),
+      copies_(copy_bytes, "a 16-bit copy of the weights"),
+      threads_(start_threads()) {
   for (PinnedMemory& staging : staging_) staging = PinnedMemory(kStagingBytes, "uploading weights");
 }
 
@@ -79,10 +99,13 @@ void Weights::finish(Stream stream) {
   SKALD_CUDA(cudaStreamSynchronize(stream));
   for (PinnedMemory& staging : staging_) staging = {};
   blocks_ = {};
+  threads_.reset();
+  if (quantizer_) quantizer_->check_fits();
+  quantizer_.reset();
 }
 
 std::byte* Weights::next_staging() {
-  turn_ = 1 - turn_;
+  turn_ = (turn_ + 1) % kStagings;
   SKALD_CUDA(cudaEventSynchronize(sent_[turn_]));
   return staging_[turn_].as<std::byte>();
 }
@@ -93,46 +116,54 @@ void Weights::send(std::byte* to, int64_t bytes, Stream stream) {
   SKALD_CUDA(cudaEventRecord(sent_[turn_], stream));
 }
 
-Matrix Weights::upload(std::span<const TensorView> parts, DType format, bool alternate,
-                       Stream stream) {
+Matrix Weights::upload(const JoinedRows& joined, DType format, Stream stream) {
   Matrix matrix;
   matrix.format = format;
-  matrix.ins = parts[0].cols;
+  matrix.ins = joined.parts[0].view.cols;
   const bool tiled = info(format).block_elems > 1;
-  const int64_t row_bytes = skald::row_bytes(format, matrix.ins);
+  const DType staged = DeviceQuantizer::travels_as(joined, format);
+  const bool quantized = staged != format;
+  const int64_t row_bytes = skald::row_bytes(staged, matrix.ins);
   const int64_t least = tiled ? tiles::kRows : 1;  // rows
   check_row(row_bytes * least);
-  for (const TensorView& part : parts) {
-    check(part.cols == matrix.ins && (!tiled || part.type == format),
+  for (const Weight& part : joined.parts) {
+    check(part.view.cols == matrix.ins && (!tiled || part.view.type == format),
           "parts of a matrix are alike");
-    matrix.outs += part.rows;
+    matrix.outs += part.view.rows;
   }
   const int64_t bytes = matrix_bytes(format, matrix.outs, matrix.ins);
   std::byte* to = reserve(bytes);
   matrix.data = to;
   if (tiled && blocks_.bytes() == 0) blocks_ = DeviceMemory(kStagingBytes, "uploading weights");
+  if (quantized) {
+    if (!quantizer_) quantizer_.emplace();
+    quantizer_->begin(joined);
+  }
 
-  const auto copy = [&](int64_t row, std::byte* staging) {
-    if (alternate) {
-      const auto count = static_cast<int64_t>(parts.size());
-      return copy_row(parts[static_cast<size_t>(row % count)], row / count, format, staging);
-    }
-    size_t part = 0;
-    while (row >= parts[part].rows) row -= parts[part++].rows;
-    copy_row(parts[part], row, format, staging);
-  };
+  std::atomic<bool> fit{true};
   const int64_t rows_at_once = kStagingBytes / (row_bytes * least) * least;
   for (int64_t row = 0; row < matrix.outs; row += rows_at_once) {
     const int64_t rows = std::min(rows_at_once, matrix.outs - row);
     std::byte* staging = next_staging();
-    in_parallel(rows, [&](int64_t first, int64_t last) {
-      for (int64_t r = first; r < last; ++r) copy(row + r, staging + r * row_bytes);
+    const auto put = [&](int64_t r) {
+      return put_row(joined.at(row + r), staged, staging + r * row_bytes);
+    };
+    in_parallel(*threads_, rows, row_bytes, [&](int64_t r) {
+      if (!put(r)) fit = false;
     });
+    for (int64_t r = 0; !fit; ++r) {
+      if (!put(r)) fail_unfit_row(joined.at(row + r));
+    }
     if (!tiled) {
       send(to + row * row_bytes, rows * row_bytes, stream);
       continue;
     }
-    send(blocks_.as<std::byte>(), rows * row_bytes, stream);
+    if (quantized) {
+      quantizer_->make({staged, format, staging, row, rows, matrix.ins, turn_}, blocks_.as<void>(),
+                       sent_[turn_], stream);
+    } else {
+      send(blocks_.as<std::byte>(), rows * row_bytes, stream);
+    }
     launch_pack_tiles(
         {format, blocks_.as<void>(), rows, matrix.ins, to + tile_bytes(format, row, matrix.ins)},
         stream);

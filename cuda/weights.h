@@ -1,14 +1,20 @@
 // A model's matrices on the GPU, as the kernels want them: parts that are multiplied together lie
 // in one matrix, gate and up rows alternate, block formats are packed in tiles there. Uploaded
-// through two page-locked buffers, so that reading the file and copying to the GPU overlap.
+// through page-locked buffers, so that reading the file and copying to the GPU overlap. Weights
+// that are still to be quantized are, there too.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "cuda/device_quantizer.h"
 #include "cuda/handles.h"
 #include "cuda/kernels/launch.h"
 #include "cuda/memory.h"
+#include "cuda/sizes.h"
+#include "engine/cpu/thread_pool.h"
 #include "engine/program.h"
 
 namespace skald::cuda {
@@ -28,7 +34,7 @@ class Weights {
 
   // Rows of all parts one after the other, or alternating. A block format is that of all parts;
   // other parts are rounded to `format`. All have as many columns.
-  Matrix upload(std::span<const TensorView> parts, DType format, bool alternate, Stream stream);
+  Matrix upload(const JoinedRows& rows, DType format, Stream stream);
   // For a matrix that is multiplied by many rows at a time; nothing to do for plain formats.
   void add_copy(Matrix& matrix, DType type, Stream stream);
   // Decoded to float. The parts' values one after the other, or alternating; a part without data is
@@ -38,7 +44,8 @@ class Weights {
 
   int64_t used() const { return used_; }
 
-  // Waits until everything has arrived and gives the page-locked buffers back.
+  // Waits until everything has arrived and gives the page-locked buffers back. Throws
+  // Error(Exit::Model) where a weight does not fit the format that it was to be made.
   void finish(Stream stream);
 
  private:
@@ -48,9 +55,11 @@ class Weights {
 
   DeviceMemory memory_, copies_;
   DeviceMemory blocks_;  // rows of a block format before they are packed
+  std::optional<DeviceQuantizer> quantizer_;
   int64_t used_ = 0, copied_ = 0;
-  PinnedMemory staging_[2];
-  EventOwner sent_[2];
+  PinnedMemory staging_[kStagings];
+  std::unique_ptr<cpu::ThreadPool> threads_;  // that fill them
+  EventOwner sent_[kStagings];
   int turn_ = 0;
 };
 

@@ -71,6 +71,12 @@ const ActId* op_output(const Op& op) {
                     op);
 }
 
+static TensorView rows_of(TensorView view, int64_t first, int64_t count) {
+  if (view.data) view.data = view.row(first);
+  view.rows = count;
+  return view;
+}
+
 ActId ProgramBuilder::act(std::string name, int64_t cols) {
   program_.acts.push_back({std::move(name), cols});
   return static_cast<ActId>(program_.acts.size() - 1);
@@ -99,7 +105,7 @@ WeightId ProgramBuilder::optional_weight(const std::string& name, int64_t rows, 
     fail(Exit::Model, tensor->file, ": tensor '", name, "' is ", shape_text(view.rows, view.cols),
          ", expected ", shape_text(rows, cols), " by the model's configuration");
   }
-  program_.weights.push_back({name, view});
+  program_.weights.push_back({name, view, 0, tensor->source, tensor->file});
   return static_cast<WeightId>(program_.weights.size() - 1);
 }
 
@@ -109,8 +115,8 @@ WeightId ProgramBuilder::weight_rows(const std::string& name, int64_t rows, int6
   const WeightId id = weight(name, rows, cols);
   Weight& part = program_.weights.back();
   part.name = concat(name, "[", first, ":", first + count, "]");
-  part.view.data = part.view.row(first);
-  part.view.rows = count;
+  part.view = rows_of(part.view, first, count);
+  part.source = rows_of(part.source, first, count);
   return id;
 }
 
@@ -145,10 +151,8 @@ WeightId ProgramBuilder::expert_weights(const std::string& stack,
          " by the model's configuration");
   }
   for (int e = 0; e < count; ++e) {
-    TensorView view = tensor->view;
-    view.data = view.row(e * rows);
-    view.rows = rows;
-    program_.weights.push_back({concat(stack, "[", e, "]"), view});
+    program_.weights.push_back({concat(stack, "[", e, "]"), rows_of(tensor->view, e * rows, rows),
+                                0, rows_of(tensor->source, e * rows, rows), tensor->file});
   }
   return first;
 }

@@ -139,6 +139,9 @@ struct Weight {
   TensorView view;
   // Added to each number of a norm's weight: Gemma's safetensors hold what it has beyond 1.
   float plus = 0;
+  // Of the tensor, and cut as `view` is: what it is to be made of (Tensor::source), and where from.
+  TensorView source = {};
+  std::string file = {};
 };
 
 // What a layer's cache holds for one token: kv_heads * head_dim keys, and as many values.

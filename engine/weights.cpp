@@ -1,5 +1,7 @@
 #include "engine/weights.h"
 
+#include <cstring>
+
 #include "engine/error.h"
 #include "engine/printable.h"
 
@@ -8,6 +10,10 @@ namespace skald {
 const Tensor* WeightFile::find(std::string_view name) const {
   const auto found = index_.find(std::string(name));
   return found == index_.end() ? nullptr : &tensors_[found->second];
+}
+
+void WeightFile::read(const Tensor& tensor, int64_t first, std::span<std::byte> out) const {
+  if (!out.empty()) std::memcpy(out.data(), tensor.view.data + first, out.size());
 }
 
 int64_t WeightFile::bytes() const {

@@ -4,6 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -18,6 +21,15 @@ struct Tensor {
   std::vector<int64_t> shape;  // outermost first: {out, in}; view flattens all but the last
   TensorView view;
   std::string file;  // for messages
+  // Where it has data: the tensor is not there yet, and is to be made of these floats. view says in
+  // which format, and its data mean nothing.
+  TensorView source = {};
+};
+
+struct MakeOptions {
+  int threads = 0;  // 0: all
+  // Called after each slice with the bytes that were made, of how many, and what of; may throw.
+  std::function<void(int64_t bytes, int64_t of, std::string_view tensor)> progress = {};
 };
 
 class WeightFile {
@@ -35,6 +47,13 @@ class WeightFile {
   // Throws when a file changed since it was opened, as one still being copied does. Backends call
   // it before they read the weights.
   virtual void check_whole() const {}
+
+  // The tensor's bytes from `first` on, also of one that is not there yet. Any thread may call it.
+  virtual void read(const Tensor& tensor, int64_t first, std::span<std::byte> out) const;
+
+  // The same tensors, all there: made on the host at the first call, and kept for the next ones.
+  // nullptr: they are there already.
+  virtual std::shared_ptr<const WeightFile> made(const MakeOptions&) const { return nullptr; }
 
  protected:
   explicit WeightFile(std::string path) : path_(std::move(path)) {}

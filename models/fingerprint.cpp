@@ -45,20 +45,22 @@ void add_config_file(Sha256& hash, const fs::path& file) {
   hash.add_field(text);
 }
 
-void add_tensor(Sha256& hash, const Tensor& tensor) {
+void add_tensor(Sha256& hash, const WeightFile& weights, const Tensor& tensor) {
   hash.add_field(tensor.name).add_field(name(tensor.view.type)).add_number(tensor.shape.size());
   for (const int64_t size : tensor.shape) hash.add_number(static_cast<uint64_t>(size));
   const int64_t bytes = tensor.view.bytes();
-  const std::span all(tensor.view.data, static_cast<size_t>(bytes));
-  if (bytes <= kWhole) {
-    hash.add(all);
-    return;
-  }
+  std::byte piece[kWhole];
+  const auto add = [&](int64_t at, int64_t count) {
+    const std::span read(piece, static_cast<size_t>(count));
+    weights.read(tensor, at, read);
+    hash.add(read);
+  };
+  if (bytes <= kWhole) return add(0, bytes);
   for (int64_t i = 0; i < kPieces; ++i) {
     // bytes / 15 * i would leave out the end; bytes * i may be more than 64 bits hold.
     const int64_t room = bytes - kPieceBytes;
     const int64_t at = room / (kPieces - 1) * i + room % (kPieces - 1) * i / (kPieces - 1);
-    hash.add(all.subspan(static_cast<size_t>(at), kPieceBytes));
+    add(at, kPieceBytes);
   }
 }
 
@@ -78,7 +80,7 @@ std::string model_hash(const OpenedModel& opened) {
   for (const Tensor& tensor : weights.tensors()) tensors.push_back(&tensor);
   std::sort(tensors.begin(), tensors.end(), [](auto* a, auto* b) { return a->name < b->name; });
   hash.add_number(tensors.size());
-  for (const Tensor* tensor : tensors) add_tensor(hash, *tensor);
+  for (const Tensor* tensor : tensors) add_tensor(hash, weights, *tensor);
   return hash.hex();
 }
 

@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cfloat>
-#include <cmath>
 #include <cstring>
 
 #include "engine/cpu/machine.h"
 #include "engine/cpu/thread_pool.h"
 #include "engine/error.h"
-#include "engine/printable.h"
-#include "engine/quant/encode.h"
+#include "engine/quant/unfit.h"
 #include "models/mapped_file.h"
 
 namespace skald {
@@ -47,10 +44,6 @@ void read_row(const MadeTensor& tensor, int64_t row, float* out, std::vector<flo
   }
 }
 
-float largest_of(DType type) {
-  return type == DType::F32 || type == DType::BF16 ? FLT_MAX : kLargestWeight;
-}
-
 }  // namespace
 
 void MadeTensor::drop_source(int64_t first, int64_t rows) const {
@@ -75,7 +68,6 @@ void TensorMaker::make(const MadeTensor& tensor, int64_t first, int64_t rows, st
   check(copied || format.encode_row != nullptr, "a tensor is made in a format that has an encoder");
   constexpr int64_t kPieceElems = 1 << 16;  // that a thread takes at a time
   const int64_t piece = std::max<int64_t>(1, kPieceElems / cols);
-  const float largest = largest_of(tensor.type);
   std::vector<std::vector<float>> floats(static_cast<size_t>(pool_->threads()));
   if (!copied) {
     for (auto& row : floats) row.resize(static_cast<size_t>(cols));
@@ -94,10 +86,7 @@ void TensorMaker::make(const MadeTensor& tensor, int64_t first, int64_t rows, st
           continue;
         }
         read_row(tensor, first + r, row, scratch);
-        const bool good = std::all_of(row, row + cols, [&](float w) {
-          return std::fabs(w) <= largest;  // false for what is not a number
-        });
-        if (!good) {
+        if (first_unfit(row, cols, tensor.type) >= 0) {
           for (int64_t seen = bad_row; first + r < seen;) {
             if (bad_row.compare_exchange_weak(seen, first + r)) break;
           }
@@ -110,10 +99,8 @@ void TensorMaker::make(const MadeTensor& tensor, int64_t first, int64_t rows, st
   if (bad == INT64_MAX) return;
   float* row = floats[0].data();
   read_row(tensor, bad, row, scratch);
-  const auto at =
-      std::find_if(row, row + cols, [&](float w) { return !(std::fabs(w) <= largest); });
-  fail(Exit::Model, tensor.file, ": tensor '", printable(tensor.name), "' holds ", *at, " in row ",
-       bad, ", which ", format.name, " cannot hold (at most ", largest, " in size)");
+  const int64_t at = first_unfit(row, cols, tensor.type);
+  fail_unfit(tensor.file, tensor.name, bad, row[at], tensor.type);
 }
 
 }  // namespace skald

@@ -2,113 +2,167 @@
 
 #include <algorithm>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "engine/buffer.h"
 #include "engine/cpu/machine.h"
 #include "engine/error.h"
 #include "engine/printable.h"
+#include "engine/quant/unfit.h"
 #include "engine/size_text.h"
 #include "models/made_tensor.h"
 
 namespace skald {
 namespace {
 
+int64_t padded(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+MadeTensor to_make(const Tensor& tensor) {
+  return {.name = tensor.name,
+          .shape = tensor.shape,
+          .type = tensor.view.type,
+          .source = tensor.source,
+          .file = tensor.file};
+}
+
+// Bytes of a row from `from` on; of its blocks none but theirs are made.
+void make_part(const Tensor& tensor, int64_t row, int64_t from, std::span<std::byte> out) {
+  const DTypeInfo &format = info(tensor.view.type), &source = info(tensor.source.type);
+  if (&format == &source) {
+    std::copy_n(tensor.source.row(row) + from, out.size(), out.begin());
+    return;
+  }
+  const int64_t block = from / format.block_bytes, skipped = from % format.block_bytes;
+  const int64_t blocks = (skipped + std::ssize(out) + format.block_bytes - 1) / format.block_bytes;
+  const int64_t first = block * format.block_elems, count = blocks * format.block_elems;
+  std::vector<float> weights(static_cast<size_t>(count));
+  source.decode_row(tensor.source.row(row) + first * source.block_bytes, weights.data(), count);
+  const int64_t unfit = first_unfit(weights.data(), count, format.type);
+  if (unfit >= 0) {
+    fail_unfit(tensor.file, tensor.name, row, weights[static_cast<size_t>(unfit)], format.type);
+  }
+  std::vector<std::byte> made(static_cast<size_t>(blocks * format.block_bytes));
+  format.encode_row(weights.data(), made.data(), count);
+  std::copy_n(made.begin() + skipped, out.size(), out.begin());
+}
+
+class MadeWeights final : public WeightFile {
+ public:
+  MadeWeights(const WeightFile& described, std::shared_ptr<const WeightFile> source,
+              const MakeOptions& options)
+      : WeightFile(described.path()), source_(std::move(source)) {
+    int64_t bytes = 0;
+    for (const Tensor& tensor : described.tensors()) {
+      if (tensor.source.data) bytes += padded(tensor.view.bytes());
+    }
+    const int64_t machine = cpu::machine_memory().free;
+    if (bytes > machine) {
+      fail(Exit::Memory, printable(path()), ": needs ", size_text(bytes),
+           " of memory, and this machine has ", size_text(machine),
+           "; choose a smaller type, or write a file with skald quantize");
+    }
+    memory_ = Buffer(bytes, "quantized weights");
+    TensorMaker maker(options.threads);
+    int64_t done = 0;
+    for (Tensor tensor : described.tensors()) {
+      if (tensor.source.data) {
+        make(maker, tensor, done, options);
+        done += padded(tensor.view.bytes());
+      }
+      add(std::move(tensor));
+    }
+  }
+
+  bool mapped() const override { return false; }
+  void check_whole() const override { source_->check_whole(); }
+
+ private:
+  // At `done` bytes from the start of the memory.
+  void make(TensorMaker& maker, Tensor& tensor, int64_t done, const MakeOptions& options) {
+    constexpr int64_t kSliceBytes = 32 << 20;  // of the source
+    const MadeTensor plan = to_make(tensor);
+    tensor.view.data = memory_.data() + done;
+    tensor.source = {};
+    const int64_t most = std::max<int64_t>(1, kSliceBytes / plan.source.row_bytes);
+    for (int64_t first = 0; first < plan.rows(); first += most) {
+      const int64_t rows = std::min(most, plan.rows() - first);
+      maker.make(plan, first, rows, memory_.data() + done);
+      done += rows * tensor.view.row_bytes;
+      if (source_->mapped()) plan.drop_source(first, rows);
+      if (options.progress) options.progress(done, memory_.bytes(), tensor.name);
+    }
+  }
+
+  std::shared_ptr<const WeightFile> source_;
+  Buffer memory_;
+};
+
 class QuantizedWeights final : public WeightFile {
  public:
   QuantizedWeights(const Model& model, const QuantMix& mix)
       : WeightFile(concat(model.weights->path(), " as ", mix.name)), source_(model.weights) {
     const MixedModel mixed = mixed_model(model.config);
-    for (const Tensor& tensor : source_->tensors()) {
+    for (Tensor tensor : source_->tensors()) {
       if (model.config.tied && tensor.name == "output.weight") continue;  // not used
       if (is_quantizable(tensor.name, tensor.view.rows, tensor.shape.size())) {
-        plan(tensor, choose_type(mix, mixed, tensor.name, tensor.view.cols).type);
-      } else {
-        add(tensor);
+        describe(tensor, choose_type(mix, mixed, tensor.name, tensor.view.cols).type);
       }
+      add(std::move(tensor));
     }
   }
 
-  // Fills the memory that the tensors were planned to have.
-  void make(const QuantizeOptions& options) {
-    const int64_t machine = cpu::machine_memory().free;
-    if (bytes_ > machine) {
-      fail(Exit::Memory, printable(path()), ": needs ", size_text(bytes_),
-           " of memory, and this machine has ", size_text(machine),
-           "; choose a smaller type, or write a file with skald quantize");
-    }
-    memory_ = Buffer(bytes_, "quantized weights");
-    TensorMaker maker(options.threads);
-    constexpr int64_t kSliceBytes = 32 << 20;  // of the source
-    int64_t done = 0;
-    for (const MadeTensor& tensor : made_) {
-      const int64_t row = row_bytes(tensor.type, tensor.cols());
-      const int64_t most = std::max<int64_t>(1, kSliceBytes / tensor.source.row_bytes);
-      for (int64_t first = 0; first < tensor.rows(); first += most) {
-        const int64_t rows = std::min(most, tensor.rows() - first);
-        maker.make(tensor, first, rows, memory_.data() + done);
-        done += rows * row;
-        if (source_->mapped()) tensor.drop_source(first, rows);
-        if (options.progress) options.progress(done, bytes_, tensor.name);
-      }
-      done = padded(done);
-    }
-  }
-
-  void add_planned() {
-    int64_t at = 0;
-    for (const MadeTensor& tensor : made_) {
-      const std::byte* data = memory_.bytes() > 0 ? memory_.data() + at : nullptr;
-      const int64_t row = row_bytes(tensor.type, tensor.cols());
-      add({tensor.name,
-           tensor.shape,
-           {data, tensor.type, tensor.rows(), tensor.cols(), row},
-           tensor.file});
-      at = padded(at + tensor.bytes());
-    }
-  }
-
-  // Planned ones alone stand for memory that is still to be taken.
+  // Will take memory, on whatever device.
   bool mapped() const override { return false; }
   void check_whole() const override { source_->check_whole(); }
 
- private:
-  static int64_t padded(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+  void read(const Tensor& tensor, int64_t first, std::span<std::byte> out) const override {
+    if (!tensor.source.data) return WeightFile::read(tensor, first, out);
+    const int64_t row_bytes = tensor.view.row_bytes;
+    while (!out.empty()) {
+      const int64_t from = first % row_bytes, count = std::min(row_bytes - from, std::ssize(out));
+      const auto part = out.first(static_cast<size_t>(count));
+      make_part(tensor, first / row_bytes, from, part);
+      first += count;
+      out = out.subspan(part.size());
+    }
+  }
 
-  void plan(const Tensor& tensor, DType type) {
+  std::shared_ptr<const WeightFile> made(const MakeOptions& options) const override {
+    const std::lock_guard lock(making_);
+    if (!made_) {
+      check_whole();
+      made_ = std::make_shared<MadeWeights>(*this, source_, options);
+    }
+    return made_;
+  }
+
+ private:
+  static void describe(Tensor& tensor, DType type) {
     const DType had = tensor.view.type;
     if (info(had).block_elems != 1 && had != type) {
       fail(Exit::Usage, "--type: tensor '", printable(tensor.name), "' of ", tensor.file, " is ",
            name(had), " already; it is for models in 16 or 32 bits");
     }
-    made_.push_back({.name = tensor.name,
-                     .shape = tensor.shape,
-                     .type = type,
-                     .source = tensor.view,
-                     .file = tensor.file});
-    bytes_ = padded(bytes_ + made_.back().bytes());
+    tensor.source = tensor.view;
+    const int64_t bytes = row_bytes(type, tensor.view.cols);
+    tensor.view = {nullptr, type, tensor.view.rows, tensor.view.cols, bytes};
   }
 
   std::shared_ptr<const WeightFile> source_;
-  std::vector<MadeTensor> made_;
-  int64_t bytes_ = 0;
-  Buffer memory_;
+  mutable std::mutex making_;
+  mutable std::shared_ptr<const WeightFile> made_;
 };
 
 }  // namespace
 
-Model quantized_model(const Model& model, const QuantMix& mix, const QuantizeOptions& options) {
-  auto weights = std::make_shared<QuantizedWeights>(model, mix);
-  model.weights->check_whole();
-  weights->make(options);
-  weights->add_planned();
-  return {model.config, std::move(weights), model.build};
+Model quantized_model(const Model& model, const QuantMix& mix) {
+  return {model.config, std::make_shared<QuantizedWeights>(model, mix), model.build};
 }
 
-Model quantized_shape(const Model& model, const QuantMix& mix) {
-  auto weights = std::make_shared<QuantizedWeights>(model, mix);
-  weights->add_planned();
-  return {model.config, std::move(weights), model.build};
+Model made_model(const Model& model, const MakeOptions& options) {
+  auto made = model.weights->made(options);
+  return made ? Model{model.config, std::move(made), model.build} : model;
 }
 
 }  // namespace skald

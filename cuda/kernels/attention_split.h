@@ -50,7 +50,7 @@ inline Split split_for(int rows, const AttentionSpec& s, int max_context, int mu
     }
   } else {
     split.runs = up(4 * wave, pairs);
-    split.min_run = 4 * kRunUnit;
+    split.min_run = 8 * kRunUnit;
   }
   split.runs = std::max(split.runs, std::min(up(context, 4096), 16));
   split.runs = std::min(split.runs, up(context, split.min_run));

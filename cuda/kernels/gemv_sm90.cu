@@ -1,43 +1,36 @@
-// out = W · in for 1 to 16 rows, at the memory's speed: outs * ins * 2 bytes, read once.
+// out = W · in for 2 to 16 rows, at the memory's speed: outs * ins * 2 bytes, read once. One row is
+// gemv_row_sm90's.
 //
-// One block a multiprocessor. A producer warp fetches tiles of 8 weight rows by bulk copies into a
-// ring in shared memory, without waiting for the kernel ahead: weights never depend on it. Eight
+// One block a multiprocessor. A producer warp fetches weights (device/weight_ring.cuh). Eight
 // consumer warps take turns at the tile's 64-column steps and multiply on the tensor cores, where
 // the activation rows are the large side and the 8 weight rows the small one, so that up to 8 rows
 // cost no more than one. Their partial sums meet in shared memory after every 8 weight rows. The
-// order of every sum is fixed and the same for any number of rows. Which block computes which rows
-// is not, and does not matter.
+// order of every sum is fixed and the same for any number of rows, also one. Which block computes
+// which rows is not, and does not matter.
 //
-// Bulk copies reach the memory's speed only where they fill whole 128-byte lines of shared memory.
-// So all rows of a tile start at the same bank, and reading the same columns of 8 rows would take 8
-// times as long. Instead even and odd weight rows are half a step apart: in the first half of a
-// step the even ones multiply columns 0-31 and the odd ones columns 32-63, in the second half the
-// other way round. The product's 16 activation rows are 8 rows twice, of each half's columns, and
-// of its sums those are taken where weights and activations belong to the same columns.
+// A product's 16 activation rows are 8 rows twice, of each half's columns of a step, and of its
+// sums those are taken where weights and activations belong to the same columns.
 #include <algorithm>
 
 #include "cuda/kernels/built_for.h"
 #include "cuda/kernels/device/activations.cuh"
+#include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/mma.cuh"
 #include "cuda/kernels/device/number.cuh"
 #include "cuda/kernels/device/ptx.cuh"
 #include "cuda/kernels/device/shares.cuh"
+#include "cuda/kernels/device/weight_ring.cuh"
+#include "cuda/kernels/gemv_row_sm90.h"
 #include "cuda/kernels/linear.h"
 
 namespace skald::cuda {
 namespace {
 
 constexpr int kMostRows = 16;
-constexpr int kTileRows = 8;
-constexpr int kTileCols = 1024;
-constexpr int kStep = 64;  // columns that a warp takes at a time
 constexpr int kThreads = kConsumers + 32;
-
-constexpr int kRowBytes = kTileCols * 2;
-constexpr int kSlotBytes = kTileRows * kRowBytes;
-constexpr int kFewestSlots = 4, kMostSlots = 10;
+constexpr int kFewestSlots = 4;
 
 // More than half of a multiprocessor's shared memory, so that no two blocks share one while another
 // has none; and so little that a block or two of attention_decode fit beside it.
@@ -70,49 +63,6 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
   layout.activations_at = layout.partials_at + partials;
   layout.bytes = static_cast<int>(layout.partials_at + others);
   return layout;
-}
-
-// For one warp. One lane issues all copies: it has to be the same for the compiler to see that a
-// copy's operands are uniform, else each takes a loop over the lanes that costs more than the copy.
-template <class T>
-__device__ void fetch(const LinearLaunch& a, const Layout& layout, char* ring, int* group_at,
-                      uint64_t* full, uint64_t* empty) {
-  const uint64_t policy = evict_first_policy();
-  const T* weight = static_cast<const T*>(a.weight);
-  Turn turn;
-  Groups groups;
-  for (;;) {
-    const int group = groups.next(a, layout);
-    if (group == kNoMore) break;
-    const int64_t row = int64_t{group} * kTileRows;
-    const int rows = static_cast<int>(min(int64_t{kTileRows}, a.outs - row));
-    for (int64_t col = 0; col < a.ins; col += kTileCols, turn.next(layout.slots)) {
-      const uint32_t bytes = static_cast<uint32_t>(min(int64_t{kTileCols}, a.ins - col)) * 2;
-      const T* from = weight + row * a.ins + col;
-      char* to = ring + turn.slot * kSlotBytes;
-      if (turn.lap > 0) barrier_wait(&empty[turn.slot], (turn.lap - 1) & 1);
-      if (elect_lane()) {
-        group_at[turn.slot] = group;
-        barrier_expect_bytes(&full[turn.slot], bytes * rows);
-        if (rows == kTileRows) {
-#pragma unroll
-          for (int r = 0; r < kTileRows; ++r) {
-            bulk_copy(to + r * kRowBytes, from + r * a.ins, bytes, &full[turn.slot], policy);
-          }
-        } else {
-          for (int r = 0; r < rows; ++r) {
-            bulk_copy(to + r * kRowBytes, from + r * a.ins, bytes, &full[turn.slot], policy);
-          }
-        }
-      }
-      __syncwarp();
-    }
-  }
-  if (turn.lap > 0) barrier_wait(&empty[turn.slot], (turn.lap - 1) & 1);
-  if (elect_lane()) {
-    group_at[turn.slot] = kNoMore;
-    barrier_arrive(&full[turn.slot]);
-  }
 }
 
 // Where a thread's one result of 8 weight rows goes, and what is added to it. Fetched while the
@@ -171,22 +121,20 @@ struct Halves {
   uint4 first, second;
 };
 
-// One step: 64 columns of 8 weight rows, in four products that do not wait for each other, where
-// there are up to 8 activation rows.
+// One step: 64 columns of 8 weight rows. Which columns share a product is as gemv_row_sm90 has it.
 template <class T>
 __device__ void multiply_step(float (&sums)[2][4], uint4 weights, uint4 other, const Halves& in) {
   const uint4 &x = in.first, &y = in.second;
-  mma(T(), sums[0], {x.x, y.x, x.y, y.y}, weights.x, weights.y);
-  mma(T(), sums[1], {x.z, y.z, x.w, y.w}, weights.z, weights.w);
-  mma(T(), sums[0], {y.x, x.x, y.y, x.y}, other.x, other.y);
-  mma(T(), sums[1], {y.z, x.z, y.w, x.w}, other.z, other.w);
+  mma(T(), sums[0], {x.x, y.x, x.z, y.z}, weights.x, weights.z);
+  mma(T(), sums[1], {x.y, y.y, x.w, y.w}, weights.y, weights.w);
+  mma(T(), sums[0], {y.x, x.x, y.z, x.z}, other.x, other.z);
+  mma(T(), sums[1], {y.y, x.y, y.w, x.w}, other.y, other.w);
 }
 
 // kSets: 8 activation rows each.
 template <class T, int kSets>
-__device__ void consume(const LinearLaunch& a, const Layout& layout, const char* ring,
-                        const int* group_at, float* partials, const T* activations, uint64_t* full,
-                        uint64_t* empty) {
+__device__ void consume(const LinearLaunch& a, const Layout& layout, const char* tiles, Ring& ring,
+                        float* partials, const T* activations) {
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int weight_row = lane / 4, part = lane % 4 * 16;
   // In bytes, of this lane's 8 columns: where its weight row begins a step, and the way from there
@@ -204,16 +152,16 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
   constexpr int kTurns = kTileCols / kStep / kConsumerWarps;
   Turn turn;
   for (int count = 0;; ++count) {
-    barrier_wait(&full[turn.slot], turn.lap & 1);
-    const int group = group_at[turn.slot];
+    barrier_wait(&ring.full[turn.slot], turn.lap & 1);
+    const int group = ring.group_at[turn.slot];
     if (group == kNoMore) break;
     const int64_t first_row = int64_t{group} * kTileRows;
     const Finish finish(a, first_row);
     float sums[kSets][2][4] = {};
     for (int64_t col = 0; col < a.ins; col += kTileCols, turn.next(layout.slots)) {
-      const char* tile = ring + turn.slot * kSlotBytes + begin;
+      const char* tile = tiles + turn.slot * kSlotBytes + begin;
       const int steps = static_cast<int>(min(int64_t{kTileCols}, a.ins - col)) / kStep;
-      if (col > 0) barrier_wait(&full[turn.slot], turn.lap & 1);
+      if (col > 0) barrier_wait(&ring.full[turn.slot], turn.lap & 1);
 #pragma unroll
       for (int i = 0; i < kTurns; ++i) {
         const int step = warp + i * kConsumerWarps;
@@ -230,7 +178,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
         }
       }
       __syncwarp();
-      if (lane == 0) barrier_arrive(&empty[turn.slot]);
+      if (lane == 0) barrier_arrive(&ring.empty[turn.slot]);
     }
     // Lane's sums are of activation row lane / 4 and weight rows 2 * (lane % 4) and the next: the
     // even one with the first 8 rows of the product, the odd one with the other 8.
@@ -252,35 +200,27 @@ __global__ void __launch_bounds__(kThreads, 1)
     gemv_sm90(__grid_constant__ const LinearLaunch a, __grid_constant__ const Layout layout) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) char shared[];
-  __shared__ __align__(8) uint64_t full[kMostSlots], empty[kMostSlots];
-  __shared__ int group_at[kMostSlots];
-  __shared__ float scratch[kConsumerWarps];
-  if (threadIdx.x < layout.slots) {
-    barrier_init(&full[threadIdx.x], 1);
-    barrier_init(&empty[threadIdx.x], kConsumerWarps);
-    barrier_init_fence();
-  }
+  __shared__ Ring ring;
+  ring.init(layout.slots, kConsumerWarps);
   __syncthreads();
   let_next_kernel_start();
 
   if (threadIdx.x >= kConsumers) {
-    fetch<T>(a, layout, shared, group_at, full, empty);
+    fetch_weights<T>(a, layout, Groups(), shared, ring);
     return;
   }
   T* activations = reinterpret_cast<T*>(shared + layout.activations_at);
   if (!a.norm_weight) {
     copy_activations(a, activations, layout.activation_row);
-  } else if (a.rows == 1) {
-    norm_one_row(a, activations, scratch);
   } else {
     norm_rows(a, activations, layout.activation_row);
   }
   consumers_meet();
   float* partials = reinterpret_cast<float*>(shared + layout.partials_at);
   if (a.rows <= 8) {
-    consume<T, 1>(a, layout, shared, group_at, partials, activations, full, empty);
+    consume<T, 1>(a, layout, shared, ring, partials, activations);
   } else {
-    consume<T, 2>(a, layout, shared, group_at, partials, activations, full, empty);
+    consume<T, 2>(a, layout, shared, ring, partials, activations);
   }
 #endif
 }
@@ -290,6 +230,7 @@ void launch(const LinearLaunch& a, int multiprocessors, Stream stream) {
   const Layout layout = layout_for(a, multiprocessors);
   SKALD_CUDA(cudaFuncSetAttribute(gemv_sm90<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   kMostBlockBytes));
+  ask_for_all_shared(gemv_sm90<T>);
   launch_kernel(gemv_sm90<T>,
                 {dim3(multiprocessors), kThreads, static_cast<size_t>(layout.bytes), a.dependent},
                 stream, a, layout);
@@ -300,12 +241,14 @@ void launch(const LinearLaunch& a, int multiprocessors, Stream stream) {
 bool supports_gemv_sm90(const LinearLaunch& a, int compute_capability) {
   return kHasSm90a && compute_capability == 90 && a.format == a.type &&
          (a.type == DType::F16 || a.type == DType::BF16) && a.rows <= kMostRows &&
-         a.ins % kStep == 0 && a.ins < kMostBlockBytes && layout_for(a, 1).slots >= kFewestSlots &&
+         a.ins % kStep == 0 && a.ins < kMostBlockBytes &&
+         (a.rows == 1 ? gemv_row_sm90_fits(a) : layout_for(a, 1).slots >= kFewestSlots) &&
          (a.epilogue != Epilogue::Gated || a.outs % 2 == 0);
 }
 
 void launch_gemv_sm90(const LinearLaunch& a, int multiprocessors, Stream stream) {
   check(a.ticket, "gemv_sm90 has a ticket");
+  if (a.rows == 1) return launch_gemv_row_sm90(a, multiprocessors, stream);
   if (a.type == DType::F16) {
     launch<Half>(a, multiprocessors, stream);
   } else {

@@ -42,6 +42,9 @@ struct LinearLaunch {
   // and no sum is split: so a row's result does not depend on how many stand beside it.
   bool pinned = false;
   bool dependent = false;  // starts before the kernel ahead has finished, and waits for it inside
+  // gemv_sm90 of one row: blocks so small that those of the next kernel are beside them. For chains
+  // of kernels that are all like that; better where a kernel takes a few microseconds.
+  bool paired = false;
 };
 
 // What gemv_sm90 can do; the limit on rows * ins is that all rows' activations fit beside the ring.

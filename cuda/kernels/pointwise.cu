@@ -17,6 +17,7 @@ unsigned blocks_for(int64_t count) {
 
 template <class T>
 __global__ void embed(EmbedLaunch a) {
+  let_next_kernel_start();
   const T* row = static_cast<const T*>(a.weight) + a.tokens[blockIdx.x] * a.dim;
   for (int64_t i = threadIdx.x; i < a.dim; i += kThreads) {
     a.x[blockIdx.x * a.dim + i] = a.scale * to_float(row[i]);

@@ -38,6 +38,11 @@ void self_test(const selftest::Request& request, int device, int compute_capabil
       test_attention(c, ++seed, test, buffers, report);
     }
   }
+  if (request.experts) {
+    for (const auto& c : selftest::experts_cases(request.extent)) {
+      test_experts(c, ++seed, test, buffers, report);
+    }
+  }
   if (request.scores) {
     for (const auto& c : selftest::score_cases(request.extent)) {
       test_scores(c, ++seed, test, buffers, report);

@@ -1,12 +1,12 @@
 // One case on each kernel that takes it: products.cpp, attention.cpp, pointwise.cpp,
-// scores.cpp. run.cpp walks
-// the list.
+// scores.cpp, experts.cpp. run.cpp walks the list.
 #pragma once
 
 #include "cuda/handles.h"
 #include "cuda/kernels/linear.h"
 #include "cuda/select.h"
 #include "cuda/selftest/buffers.h"
+#include "engine/selftest/experts.h"
 #include "engine/selftest/report.h"
 #include "engine/selftest/scores.h"
 
@@ -24,6 +24,8 @@ void test_attention(const selftest::AttentionCase& c, uint64_t seed, const TestG
                     TestBuffers& buffers, selftest::Report& report);
 void test_pointwise(const selftest::PointwiseCase& c, uint64_t seed, const TestGpu& test,
                     TestBuffers& buffers, selftest::Report& report);
+void test_experts(const selftest::ExpertsCase& c, uint64_t seed, const TestGpu& test,
+                  TestBuffers& buffers, selftest::Report& report);
 void test_scores(const selftest::ScoreCase& c, uint64_t seed, const TestGpu& test,
                  TestBuffers& buffers, selftest::Report& report);
 

@@ -252,6 +252,9 @@ class CpuExecutor final : public Executor {
 std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options,
                                         KernelSet kernels) {
   model.weights->check_whole();
+  for (const Tensor& tensor : model.weights->tensors()) {
+    check(!tensor.source.data, "the CPU computes with weights that are there");
+  }
   return std::make_unique<CpuExecutor>(model, options, kernels);
 }
 

@@ -14,7 +14,6 @@ struct ScaleGrid {
   float first, step;
   int tries;
 };
-float fit_scale(const float* w, int n, const ScaleGrid& grid);
 
 // Fits of w[i] ≈ scale * q[i] + min with whole q[i] in [0, highest]; scale >= 0.
 struct RangeGrid {
@@ -26,10 +25,5 @@ struct RangeGrid {
 struct RangeFit {
   float scale, min;
 };
-RangeFit fit_range(const float* w, int n, const RangeGrid& grid);
-
-// q[i], the grid's number nearest to (w[i] - min) / scale; returns the sum of the squared errors.
-// A scale of 0 gives the number nearest to 0.
-float round_to_grid(const float* w, int n, RangeFit fit, float lowest, float highest, float* q);
 
 }  // namespace skald

@@ -131,6 +131,14 @@ std::vector<ProductCase> device_block_cases(Extent extent) {
     if (extent == Extent::Small) continue;
     for (int i = 0; i < 9; ++i) add(136, 2304);  // every number of rows
     add(8200, 2048);  // more groups of rows than any GPU has multiprocessors
+    add(20000, 512);  // so many that some go to the block that comes first
+    // Sums of so many columns are added up by chunks, and 8 rows of them do not fit a block.
+    for (int rows : {1, 3, 8}) {
+      ProductCase c{format.type, 66, 14336, rows, Ending::Add};
+      c.bias = rows == 8;
+      c.activations = DType::BF16;
+      cases.push_back(c);
+    }
   }
   return cases;
 }

@@ -12,12 +12,13 @@
 
 namespace skald::selftest {
 
-enum class Sort : uint8_t { Product, Attention, Pointwise, Score };
+enum class Sort : uint8_t { Product, Attention, Pointwise, Score, Experts };
 
 struct Request {
   Extent extent = Extent::Full;
   uint64_t seed = 1;
   bool products = true, attention = true, pointwise = true, scores = true;
+  bool experts = true;  // on a GPU
 };
 
 struct Result {

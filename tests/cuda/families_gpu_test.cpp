@@ -1,41 +1,15 @@
 // The tiny models of all families (tests/family_golden.h) on the GPU: with their own f16 weights,
 // and with the same numbers as float32, where logits must agree closely; also as older GPUs run
 // them.
-#include "engine/quant/half.h"
 #include "tests/cuda/golden_gpu.h"
 #include "tests/cuda/switches.h"
 #include "tests/family_golden.h"
 
 namespace skald::test {
-namespace {
-
-std::string as_floats(const std::string& file) {
-  uint64_t header_bytes = 0;
-  std::memcpy(&header_bytes, file.data(), sizeof header_bytes);
-  Json header = Json::parse(file.substr(8, header_bytes));
-  const std::string data = file.substr(8 + header_bytes);
-  std::string floats(2 * data.size(), 0);
-  for (size_t i = 0; i < data.size() / 2; ++i) {
-    uint16_t half;
-    std::memcpy(&half, data.data() + 2 * i, sizeof half);
-    const float value = f16_to_f32(half);
-    std::memcpy(floats.data() + 4 * i, &value, sizeof value);
-  }
-  for (auto& [name, tensor] : header.items()) {
-    if (name == "__metadata__") continue;
-    REQUIRE(tensor.at("dtype") == "F16");
-    tensor["dtype"] = "F32";
-    for (Json& offset : tensor.at("data_offsets")) offset = 2 * offset.get<int64_t>();
-  }
-  return safetensors(header.dump(), floats);
-}
-
-}  // namespace
-
 TEST_CASE("tiny models of all families predict on the GPU what Hugging Face predicts") {
-  const std::string name =
-      GENERATE("nemo", "ministral", "yarn", "dynamic", "granite", "smollm3", "longrope", "gemma",
-               "gemma2", "gemma3", "olmo2", "olmo3", "qwen3", "qwen3-window");
+  const std::string name = GENERATE(
+      "nemo", "ministral", "yarn", "dynamic", "granite", "smollm3", "longrope", "gemma", "gemma2",
+      "gemma3", "olmo2", "olmo3", "qwen3", "qwen3-window", "mixtral", "qwen3moe", "qwen3moe-dense");
   const bool floats = GENERATE(true, false);
   const int limit = GENERATE(0, 80, 75);
   if (floats && limit == 80) return;  // float32 has one way alone

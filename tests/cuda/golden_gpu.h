@@ -4,14 +4,41 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <map>
 
 #include "cuda/cuda.h"
+#include "engine/quant/half.h"
 #include "engine/session.h"
 #include "tests/catch.h"
 #include "tests/golden.h"
+#include "tests/safetensors_writer.h"
 
 namespace skald::test {
+
+// A safetensors file of 16-bit numbers with the same ones as float32.
+inline std::string as_floats(const std::string& file) {
+  uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, file.data(), sizeof header_bytes);
+  nlohmann::json header = nlohmann::json::parse(file.substr(8, header_bytes));
+  bool f16 = false;
+  for (auto& [name, tensor] : header.items()) {
+    if (name == "__metadata__") continue;
+    f16 = tensor.at("dtype") == "F16";
+    REQUIRE((f16 || tensor.at("dtype") == "BF16"));
+    tensor["dtype"] = "F32";
+    for (nlohmann::json& offset : tensor.at("data_offsets")) offset = 2 * offset.get<int64_t>();
+  }
+  const std::string data = file.substr(8 + header_bytes);
+  std::string floats(2 * data.size(), 0);
+  for (size_t i = 0; i < data.size() / 2; ++i) {
+    uint16_t half;
+    std::memcpy(&half, data.data() + 2 * i, sizeof half);
+    const float value = f16 ? f16_to_f32(half) : bf16_to_f32(half);
+    std::memcpy(floats.data() + 4 * i, &value, sizeof value);
+  }
+  return safetensors(header.dump(), floats);
+}
 
 inline std::vector<double> softmax(const float* logits, size_t count) {
   const double best = *std::max_element(logits, logits + count);

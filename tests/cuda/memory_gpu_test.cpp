@@ -9,7 +9,9 @@
 #include "cuda/faults.h"
 #include "engine/session.h"
 #include "models/open.h"
+#include "models/quantized.h"
 #include "tests/catch.h"
+#include "tests/engine/random_llama.h"
 #include "tests/error_text.h"
 #include "tests/golden.h"
 
@@ -18,6 +20,26 @@ namespace {
 
 OpenedModel small_model() { return open_model(find_golden("llama3-gqa-tied-ropescale")); }
 OpenedModel small_quantized_model() { return open_model(find_gguf("kq256.q4_k_m.gguf")); }
+
+// Of weights that the GPU quantizes while it loads them.
+OpenedModel small_model_to_quantize() {
+  OpenedModel opened = open_model(source_dir() / "models" / "demo");
+  opened.model = quantized_model(opened.model, find_quant_mix("q4_k_m"));
+  return opened;
+}
+
+Model any_small_model() {
+  switch (GENERATE(0, 1, 2, 3)) {
+    case 0:
+      return small_model().model;
+    case 1:
+      return small_quantized_model().model;
+    case 2:
+      return small_model_to_quantize().model;
+    default:
+      return random_llama({.type = DType::BF16, .experts = {8, 2, 512, true, {}}});
+  }
+}
 
 int64_t free_bytes() { return cuda::list_devices().devices.at(0).free_bytes; }
 
@@ -39,11 +61,10 @@ RunOptions small_options() {
 }  // namespace
 
 TEST_CASE("running out of memory at any moment is an error that leaves nothing behind") {
-  const OpenedModel opened = GENERATE(true, false) ? small_model() : small_quantized_model();
-  const std::vector<int32_t> expected =
-      short_text(*cuda::make_executor(opened.model, small_options(), 0));
+  const Model model = any_small_model();
+  const std::vector<int32_t> expected = short_text(*cuda::make_executor(model, small_options(), 0));
   // Once more, so that what CUDA keeps from the first time is there.
-  CHECK(short_text(*cuda::make_executor(opened.model, small_options(), 0)) == expected);
+  CHECK(short_text(*cuda::make_executor(model, small_options(), 0)) == expected);
   const int64_t before = free_bytes();
   int n = 1;
   for (; n < 1000; ++n) {
@@ -52,7 +73,7 @@ TEST_CASE("running out of memory at any moment is an error that leaves nothing b
     {
       cuda::FailingAcquisition failing(n);
       try {
-        const auto executor = cuda::make_executor(opened.model, small_options(), 0);
+        const auto executor = cuda::make_executor(model, small_options(), 0);
         const std::vector<int32_t> ids = short_text(*executor);
         CHECK(ids == expected);
       } catch (const Error& error) {
@@ -69,7 +90,7 @@ TEST_CASE("running out of memory at any moment is an error that leaves nothing b
   }
   std::printf("%d acquisitions failed one after the other\n", n - 1);
   CHECK(n > 20);
-  CHECK(short_text(*cuda::make_executor(opened.model, small_options(), 0)) == expected);
+  CHECK(short_text(*cuda::make_executor(model, small_options(), 0)) == expected);
   CHECK(free_bytes() == before);
 }
 
@@ -99,8 +120,8 @@ TEST_CASE("a step that fails leaves its sequences as they were, and can be repea
 }
 
 TEST_CASE("an executor takes what its plan says") {
-  const OpenedModel opened = GENERATE(true, false) ? small_model() : small_quantized_model();
-  short_text(*cuda::make_executor(opened.model, small_options(), 0));
+  const Model model = any_small_model();
+  short_text(*cuda::make_executor(model, small_options(), 0));
   for (const int64_t context : {int64_t{64}, int64_t{2048}}) {
     for (const int sequences : {1, 16}) {
       CAPTURE(context, sequences);
@@ -108,7 +129,7 @@ TEST_CASE("an executor takes what its plan says") {
       options.context = context;
       options.sequences = sequences;
       const int64_t before = free_bytes();
-      const auto executor = cuda::make_executor(opened.model, options, 0);
+      const auto executor = cuda::make_executor(model, options, 0);
       const int64_t taken = before - free_bytes();
       int64_t planned = 0;
       for (const MemoryPart& part : executor->plan().parts) {
@@ -121,6 +142,22 @@ TEST_CASE("an executor takes what its plan says") {
       CHECK(planned <= taken + (int64_t{8} << 20));
     }
   }
+}
+
+TEST_CASE("no more memory is taken while weights are quantized and loaded than is planned") {
+  const OpenedModel opened = small_model_to_quantize();
+  short_text(*cuda::make_executor(opened.model, small_options(), 0));
+  const int64_t before = free_bytes();
+  int64_t least = before;
+  RunOptions options = small_options();
+  options.loading = [&](int64_t, int64_t) { least = std::min(least, free_bytes()); };
+  const auto executor = cuda::make_executor(opened.model, options, 0);
+  const int64_t most = before - least;
+  std::printf("planned %lld KiB, at most %lld KiB taken while loading\n",
+              static_cast<long long>(executor->plan().needed() >> 10),
+              static_cast<long long>(most >> 10));
+  CHECK(most > int64_t{64} << 20);  // buffers of floats
+  CHECK(most <= executor->plan().needed());
 }
 
 TEST_CASE("a context that does not fit the GPU is refused before anything is allocated") {

@@ -21,7 +21,8 @@ Request only(Sort sort, Extent extent = Extent::Full) {
           sort == Sort::Product,
           sort == Sort::Attention,
           sort == Sort::Pointwise,
-          sort == Sort::Score};
+          sort == Sort::Score,
+          sort == Sort::Experts};
 }
 
 Report run(const Request& request, int compute_capability = 0) {
@@ -83,6 +84,17 @@ TEST_CASE("attention on the GPU is right by every kernel") {
 }
 
 TEST_CASE("the small kernels on the GPU are right") { run(only(Sort::Pointwise)); }
+
+TEST_CASE("routed experts on the GPU are right by every kernel") {
+  const Report report = run(only(Sort::Experts));
+  for (const DTypeInfo& format : all_dtypes()) {
+    const bool block = format.block_elems > 1, fast = compute_capability() >= 80;
+    CHECK(cases_of(report, "experts_plain", format.type) > (block ? 10 : 40));
+    const int least = !fast || format.type == DType::F32 ? -1 : block ? 10 : 20;
+    CHECK(cases_of(report, "experts_few", format.type) > least);
+    CHECK(cases_of(report, "experts_many", format.type) > least);
+  }
+}
 
 TEST_CASE("rows of logits are scored and compared right on the GPU") { run(only(Sort::Score)); }
 

@@ -112,6 +112,13 @@ TEST_CASE("reproducible texts do not depend on their neighbours") {
   check_settings(shape);
 }
 
+TEST_CASE("reproducible texts of models with experts do not depend on their neighbours") {
+  RandomLlama shape;
+  shape.type = GENERATE(DType::BF16, DType::Q4_K);
+  shape.experts = {8, 2, 256, true, {}};
+  check_settings(shape);
+}
+
 TEST_CASE("reproducible texts of other shapes do not depend on their neighbours") {
   RandomLlama shape;
   shape.type = DType::BF16;

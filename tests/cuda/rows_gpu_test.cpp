@@ -99,11 +99,29 @@ TEST_CASE("rows of one decode step have the bits that each has alone, hundreds o
   check_rows(shape, {300});
 }
 
+TEST_CASE("rows of one decode step that choose experts have the bits that each has alone") {
+  RandomLlama shape;
+  shape.type = GENERATE(DType::F16, DType::BF16, DType::Q8_0, DType::Q4_K);
+  shape.experts = {16, 3, 256, true, {}};
+  // Quantized products of up to 8 rows have one kernel.
+  const bool quantized = shape.type == DType::Q8_0 || shape.type == DType::Q4_K;
+  check_rows(shape, {60, quantized ? size_t{8} : size_t{16}});
+}
+
 TEST_CASE("rows of one decode step of a wider model have the bits that each has alone") {
   RandomLlama shape;
   shape.type = DType::BF16;
   shape.dim = 1088, shape.ffn_dim = 2112, shape.vocab = 3001, shape.heads = 8;
   check_rows(shape, {60});
+}
+
+// Up to 8 rows are one kernel's, which has a way of its own for one; 8 rows of so wide a middle
+// layer do not fit its shared memory at once.
+TEST_CASE("rows of one decode step of a quantized model have the bits that each has alone") {
+  RandomLlama shape;
+  shape.type = GENERATE(DType::Q8_0, DType::Q4_0, DType::Q4_K, DType::Q6_K);
+  shape.dim = 512, shape.ffn_dim = 14336, shape.vocab = 3001, shape.heads = 8;
+  check_rows(shape, {14, 8, 6});
 }
 
 }  // namespace skald::test

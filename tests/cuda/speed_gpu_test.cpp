@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "cuda/cuda.h"
+#include "engine/error.h"
 #include "engine/windows.h"
 #include "models/random.h"
 #include "tests/catch.h"
@@ -110,6 +111,31 @@ TEST_CASE("what reproducible costs", "[.speed]") {
   show("decode 1", decode_rate(*usual, 1), decode_rate(*pinned, 1));
   show("decode 8", decode_rate(*usual, 8), decode_rate(*pinned, 8));
   show("decode 32", decode_rate(*usual, 32), decode_rate(*pinned, 32));
+}
+
+TEST_CASE("decoding and prompts of a mixture of experts", "[.speed]") {
+  const char* type = GENERATE("q4_k_m", "bf16");
+  const auto start = std::chrono::steady_clock::now();
+  const Model model = random_model("qwen3-30b-a3b", type);
+  const auto made = std::chrono::steady_clock::now();
+  RunOptions options;
+  options.context = 2560;
+  options.sequences = 32;
+  options.rows = 2048;
+  options.cache_tokens = 32768;
+  const auto executor = cuda::make_executor(model, options, 0);
+  const auto loaded = std::chrono::steady_clock::now();
+  const auto seconds = [](auto time) { return std::chrono::duration<double>(time).count(); };
+  const double bytes = static_cast<double>(model.program().weight_bytes());
+  std::printf("%s: made in %.1f s, loaded in %.1f s; read bandwidth %.2f TB/s\n", type,
+              seconds(made - start), seconds(loaded - made),
+              cuda::measure_read_bandwidth(0) * 1e-12);
+  std::printf("prefill of 2048: %.0f tokens/s\n", prefill_rate(*executor));
+  for (const size_t sequences : {1, 8, 32}) {
+    const double rate = decode_rate(*executor, sequences);
+    std::printf("decode of %zu: %.0f tokens/s%s\n", sequences, rate,
+                sequences > 1 ? "" : concat(", ", rate * bytes * 1e-12, " TB/s").c_str());
+  }
 }
 
 }  // namespace skald::test

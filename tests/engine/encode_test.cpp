@@ -8,7 +8,7 @@
 
 #include "engine/dtype.h"
 #include "engine/quant/encode.h"
-#include "engine/quant/fit.h"
+#include "engine/quant/host_fit.h"
 #include "tests/catch.h"
 
 namespace skald::test {

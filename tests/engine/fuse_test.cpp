@@ -113,6 +113,59 @@ TEST_CASE("scales and caps go with the ops that have them") {
   CHECK(fused.head().softcap == 30);
 }
 
+TEST_CASE("a layer of experts is one op, with its norm and the sum on the residual stream") {
+  RandomLlama shape;
+  shape.type = DType::BF16;
+  shape.layers = 3;
+  shape.experts = {8, 2, 96, true, {false, true, false}};
+  Model model = random_llama(shape);
+  model.config.residual_scale = 0.5f;
+  const cuda::FusedProgram fused = cuda::fuse_program(model.program());
+  CHECK(fused.type == DType::BF16);  // though routers are float32
+  CHECK(fused.ops.size() == 1 + 2 * 4 + 5 + 1);
+  for (const cuda::FusedExperts& op : ops_of<cuda::FusedExperts>(fused)) {
+    CHECK(op.out == fused.hidden);
+    CHECK(op.norm.in == fused.hidden);
+    CHECK(op.scale == 0.5f);
+    const std::vector<cuda::ExpertStack> stacks = fused.stacks(op);
+    REQUIRE(stacks.size() == 2);
+    CHECK((stacks[0].outs == 2 * 96 && stacks[0].ins == 256 && stacks[0].parts.size() == 2));
+    CHECK((stacks[1].outs == 256 && stacks[1].ins == 96));
+  }
+}
+
+TEST_CASE("gate and up of different formats are two stacks") {
+  const Model model = shape_model("qwen3-30b-a3b", "q4_k_m");
+  Program program = model.program();
+  for (const Op& op : program.ops) {
+    const auto* experts = std::get_if<Experts>(&op);
+    for (int e = 0; experts && e < experts->spec.count; ++e) {
+      program.weights[static_cast<size_t>(experts->of(experts->up, e))].view.type = DType::Q6_K;
+    }
+  }
+  const cuda::FusedProgram fused = cuda::fuse_program(std::move(program));
+  const auto stacks = fused.stacks(ops_of<cuda::FusedExperts>(fused).at(0));
+  REQUIRE(stacks.size() == 3);
+  CHECK((stacks[0].format == DType::Q4_K && stacks[1].format == DType::Q6_K));
+}
+
+TEST_CASE("buffers of experts have rows for every place") {
+  const Model model = shape_model("qwen3-30b-a3b", "bf16");
+  cuda::SizeOptions options;
+  options.rows = 64;
+  options.context = 512;
+  options.multiprocessors = 132;
+  const cuda::Sizes sizes(cuda::fuse_program(model.program()), options);
+  CHECK(sizes.weights >= model.weights->bytes());
+  CHECK(sizes.weights <= model.weights->bytes() + (1 << 20));
+  CHECK(sizes.experts.gated == 64 * 8 * 768 * 2);
+  CHECK(sizes.experts.sums == 64 * 8 * 2048 * 4);
+  CHECK(sizes.experts.logits == 64 * 128 * 4);
+  CHECK(sizes.experts.pairs == 0);
+  const cuda::Sizes dense(cuda::fuse_program(shape_model("qwen3-8b", "bf16").program()), options);
+  CHECK(dense.experts.lists() + dense.experts.rows() == 0);
+}
+
 TEST_CASE("lists of kernels name those of the families' own ops") {
   const Model gemma = shape_model("gemma-2-2b", "bf16");
   std::string one, many;
@@ -132,6 +185,13 @@ TEST_CASE("lists of kernels name those of the families' own ops") {
   const Model qwen = shape_model("qwen3-0.6b", "bf16");
   CHECK(has(kernels(qwen, 1), "x 128: attention_decode\n"));
   CHECK(has(kernels(qwen, 512), "x 128: norm_rope_append + attention_prefill_sm90\n"));
+
+  const Model experts = shape_model("qwen3-30b-a3b", "bf16");
+  CHECK(has(kernels(experts, 1),
+            "ffn_gate_inp ffn_gate_exps ffn_up_exps ffn_down_exps "
+            "8 of 128 x ([1536, 2048], [2048, 768]): route + experts_few + "
+            "experts_one\n"));
+  CHECK(has(kernels(experts, 512), "route + sort_choices + experts_many_sm90 + combine\n"));
 
   RandomLlama shape;
   shape.type = DType::BF16;

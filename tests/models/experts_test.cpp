@@ -288,7 +288,7 @@ TEST_CASE("quantized while loading, experts are what the mix makes of their laye
   TempFolder temp;
   const OpenedModel opened = open_model(write_folder(temp, kMoe));
   const QuantMix& mix = find_quant_mix("q8_0");
-  const Model model = quantized_model(opened.model, mix, {.threads = 2});
+  const Model model = made_model(quantized_model(opened.model, mix), {.threads = 2});
   // Rows of 8 and 16 are no whole blocks; the router stays as it is.
   CHECK(model.weights->find("blk.0.ffn_gate.1.weight")->view.type == DType::F16);
   CHECK(model.weights->find("blk.0.ffn_gate_inp.weight")->view.data ==

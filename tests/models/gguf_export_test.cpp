@@ -145,24 +145,23 @@ TEST_CASE("quantized while loading is the same model as quantized into a file") 
   for (const char* type : {"q8_0", "q5_0", "q4_0", "q4_k_m", "q6_k"}) {
     CAPTURE(name, type);
     const QuantMix& mix = find_quant_mix(type);
-    const Model a = quantized_model(opened.model, mix, {.threads = 2});
-    const Model b = quantized_model(gguf.model, mix, {.threads = 1});
+    const Model a = made_model(quantized_model(opened.model, mix), {.threads = 2});
+    const Model b = made_model(quantized_model(gguf.model, mix), {.threads = 1});
     const auto made = logits_of(a, kIds, true);
     CHECK(relative_distance(made, logits_of(b, kIds, true)) < 1e-5);
     const double lost = relative_distance(exact, made);
     CHECK(lost > 1e-4);
     CHECK(lost < (mix.most == DType::Q8_0 ? 0.05 : 0.35));
-    CHECK(a.weights->bytes() == quantized_shape(opened.model, mix).weights->bytes());
+    CHECK(a.weights->bytes() == quantized_model(opened.model, mix).weights->bytes());
     CHECK_FALSE(a.weights->mapped());
   }
 }
 
 TEST_CASE("weights that are quantized already are not quantized while loading") {
   const OpenedModel opened = open_model(data_dir() / "gguf" / "kq256.q8_0.gguf");
-  CHECK(has(
-      error_text([&] { quantized_model(opened.model, find_quant_mix("q4_0"), {}); }, Exit::Usage),
-      "is Q8_0 already"));
-  quantized_model(opened.model, find_quant_mix("q8_0"), {});  // which changes nothing
+  CHECK(has(error_text([&] { quantized_model(opened.model, find_quant_mix("q4_0")); }, Exit::Usage),
+            "is Q8_0 already"));
+  made_model(quantized_model(opened.model, find_quant_mix("q8_0")), {});  // which changes nothing
 }
 
 TEST_CASE("a GGUF's metadata and tensors are taken over as they are") {

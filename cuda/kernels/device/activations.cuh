@@ -22,23 +22,23 @@ __device__ inline void consumers_meet() {
 template <class T>
 __device__ void copy_activations(const LinearLaunch& a, T* activations, int row_stride) {
   wait_for_kernel_ahead();
-  constexpr int kEach = 8, kInFlight = 8;
+  constexpr int kEach = 8, kInFlight = 16;
   const int each_row = static_cast<int>(a.ins) / kEach, count = a.rows * each_row;
   const uint4* in = static_cast<const uint4*>(a.in);
+  int row = 0, col = static_cast<int>(threadIdx.x);
 #pragma unroll 1
   for (int first = threadIdx.x; first < count; first += kInFlight * kConsumers) {
-    uint4 eight[kInFlight];
+    uint4 some[kInFlight];
 #pragma unroll
     for (int i = 0; i < kInFlight; ++i) {
-      if (first + i * kConsumers < count) eight[i] = __ldcg(in + first + i * kConsumers);
+      if (first + i * kConsumers < count) some[i] = __ldcg(in + first + i * kConsumers);
     }
 #pragma unroll
     for (int i = 0; i < kInFlight; ++i) {
-      const int at = first + i * kConsumers;
-      if (at >= count) break;
-      const int row = a.rows == 1 ? 0 : at / each_row;
-      T* to = activations + row * row_stride + (at - row * each_row) * kEach;
-      *reinterpret_cast<uint4*>(to) = eight[i];
+      if (first + i * kConsumers >= count) break;
+      for (; col >= each_row; col -= each_row) ++row;
+      *reinterpret_cast<uint4*>(activations + row * row_stride + col * kEach) = some[i];
+      col += kConsumers;
     }
   }
 }
@@ -52,78 +52,68 @@ __device__ void store_normed(T* row, int at, float4 x, float4 weight, float scal
   reinterpret_cast<uint2*>(row)[at] = {pack(T(), x.x * scale * weight.x, x.y * scale * weight.y),
                                        pack(T(), x.z * scale * weight.z, x.w * scale * weight.w)};
 }
-__device__ inline float norm_scale(const LinearLaunch& a, float sum) {
-  return rsqrtf(sum / static_cast<float>(a.ins) + a.norm_eps);
+// `share`: one over the length.
+__device__ inline float norm_scale(const LinearLaunch& a, float sum, float share) {
+  return rsqrtf(sum * share + a.norm_eps);
 }
 
-// These wait for the kernel ahead; norm weights come before that.
+// A row's squares are added up as if by kConsumers threads, each every kConsumers-th float4, then
+// over each 32 threads, then over these sums.
 //
-// A row's squares are added up by thread, each every kConsumers-th float4, then over each 32
-// threads, then over these sums: by the whole block where there is one row, else by one warp a row.
-template <class T>
-__device__ void norm_one_row(const LinearLaunch& a, T* activations, float* scratch) {
-  constexpr int kKept = 4;  // of a thread's float4: all of a row of up to 4096
-  const float* in = static_cast<const float*>(a.in);
-  const int count = static_cast<int>(a.ins / 4), mine = static_cast<int>(threadIdx.x);
-  float4 x[kKept], weight[kKept];
-  float sum = 0;
-#pragma unroll
-  for (int i = 0; i < kKept; ++i) {
-    if (mine + i * kConsumers < count) weight[i] = load4(a.norm_weight, mine + i * kConsumers);
-  }
-  wait_for_kernel_ahead();
-#pragma unroll
-  for (int i = 0; i < kKept; ++i) {
-    x[i] = mine + i * kConsumers < count ? load4(in, mine + i * kConsumers) : float4{};
-  }
-#pragma unroll
-  for (int i = 0; i < kKept; ++i) sum += squares(x[i]);
-#pragma unroll 1
-  for (int at = mine + kKept * kConsumers; at < count; at += kConsumers) {
-    sum += squares(load4(in, at));
-  }
-  sum = warp_sum(sum);
-  if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = sum;
-  consumers_meet();
-  sum = 0;
-#pragma unroll
-  for (int warp = 0; warp < kConsumerWarps; ++warp) sum += scratch[warp];
-  const float scale = norm_scale(a, sum);
-#pragma unroll
-  for (int i = 0; i < kKept; ++i) {
-    const int at = mine + i * kConsumers;
-    if (at < count) store_normed(activations, at, x[i], weight[i], scale);
-  }
-#pragma unroll 1
-  for (int at = mine + kKept * kConsumers; at < count; at += kConsumers) {
-    store_normed(activations, at, load4(in, at), load4(a.norm_weight, at), scale);
-  }
-}
-
+// A row by one warp, kEach float4 of a lane for each of its sum's parts on their way at once. A row
+// of up to 2048 is read once.
 template <class T>
 __device__ void norm_rows(const LinearLaunch& a, T* activations, int row_stride) {
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int count = static_cast<int>(a.ins / 4);
-  constexpr int kLine = 128 / sizeof(float);
+  constexpr int kLine = 128 / sizeof(float), kEach = 2, kChunk = kEach * kConsumers;
   for (int64_t i = threadIdx.x * kLine; i < a.ins; i += kConsumers * kLine) {
     prefetch_l2(a.norm_weight + i);
   }
   wait_for_kernel_ahead();
-  for (int row = warp; row < a.rows; row += kConsumerWarps) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, count = static_cast<int>(a.ins / 4);
+  const float4* weights = reinterpret_cast<const float4*>(a.norm_weight);
+  const float share = 1 / static_cast<float>(a.ins);
+  for (int row = static_cast<int>(threadIdx.x) / 32; row < a.rows; row += kConsumerWarps) {
     const float* in = static_cast<const float*>(a.in) + row * a.ins;
-    float total = 0;
-#pragma unroll 2
-    for (int part = 0; part < kConsumerWarps; ++part) {
-      float sum = 0;
-#pragma unroll 4
-      for (int at = part * 32 + lane; at < count; at += kConsumers) sum += squares(load4(in, at));
-      total += warp_sum(sum);
+    const auto place = [&](int i, int part) { return i * kConsumers + part * 32 + lane; };
+    float4 x[kEach][kConsumerWarps];
+    const auto load = [&](int first) {
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) {
+#pragma unroll
+        for (int part = 0; part < kConsumerWarps; ++part) {
+          const int at = first + place(i, part);
+          x[i][part] = at < count ? load4(in, at) : float4{};
+        }
+      }
+    };
+    float sums[kConsumerWarps] = {};
+#pragma unroll 1
+    for (int first = 0; first < count; first += kChunk) {
+      load(first);
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) {
+#pragma unroll
+        for (int part = 0; part < kConsumerWarps; ++part) sums[part] += squares(x[i][part]);
+      }
     }
-    const float scale = norm_scale(a, total);
-#pragma unroll 4
-    for (int at = lane; at < count; at += 32) {
-      store_normed(activations + row * row_stride, at, load4(in, at), load4(a.norm_weight, at),
-                   scale);
+    float total = 0;
+#pragma unroll
+    for (float sum : sums) total += warp_sum(sum);
+    const float scale = norm_scale(a, total, share);
+#pragma unroll 1
+    for (int first = 0; first < count; first += kChunk) {
+      if (count > kChunk) load(first);
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) {
+#pragma unroll
+        for (int part = 0; part < kConsumerWarps; ++part) {
+          const int at = first + place(i, part);
+          if (at < count) {
+            store_normed(activations + row * row_stride, at, x[i][part], __ldg(weights + at),
+                         scale);
+          }
+        }
+      }
     }
   }
 }

@@ -10,8 +10,10 @@ namespace skald::cuda {
 
 struct DecodeBlock {
   int row, kv_head;
-  int first_head, heads;  // of those that read the KV head
+  int group;              // query heads that read the KV head
+  int first_head, heads;  // of these
   int head_dim;           // at most kDim
+  bool has_new;           // the new token
 };
 
 // In shared memory; for all kThreads threads of a block together.
@@ -19,71 +21,83 @@ template <class T, int kDim, int kThreads>
 struct DecodeRows {
   static constexpr int kKey = kTileHeads, kValue = kTileHeads + 1;
   static constexpr int kPairs = kDim / 2;
+  static constexpr int kUnits = ((kTileHeads + 2) * kPairs + kThreads - 1) / kThreads;
 
-  alignas(16) T x[kTileHeads + 2][kDim];  // queries, new key, new value; zeros where there is none
+  alignas(16) T x[kTileHeads + 2][kDim];  // queries, zeros where there is none; new key, new value
   Rotation rotations[kPairs];
   float norms[2][kDim];                        // weights for queries, for keys
   float squares[kTileHeads + 2][kPairs / 32];  // of each vector, in parts
 
-  // What does not depend on the kernel ahead.
-  __device__ void prepare(const AttentionLaunch& a, int position, int head_dim) {
+  // Where the numbers of a thread's pairs lie in qkv; -1: they are zeros.
+  struct Places {
+    int first[kUnits], second[kUnits];
+  };
+
+  // What does not depend on the kernel ahead. Complete for all threads when it returns.
+  __device__ Places prepare(const AttentionLaunch& a, const DecodeBlock& b, int position) {
     for (int i = threadIdx.x; i < a.rope_pairs; i += kThreads) {
       rotations[i] = rotation(a, position, i);
     }
-    if (!a.q_norm) return;
-    for (int i = threadIdx.x; i < head_dim; i += kThreads) {
-      norms[0][i] = a.q_norm[i];
-      norms[1][i] = a.k_norm[i];
+    for (int i = b.heads * kDim + threadIdx.x; i < kTileHeads * kDim; i += kThreads) {
+      x[0][i] = T(0.0f);
     }
+    if (a.q_norm) {
+      for (int i = threadIdx.x; i < b.head_dim; i += kThreads) {
+        norms[0][i] = a.q_norm[i];
+        norms[1][i] = a.k_norm[i];
+      }
+    }
+    const AttentionSpec& s = a.spec;
+    Places places;
+#pragma unroll
+    for (int u = 0; u < kUnits; ++u) {
+      const int vector = vector_of(u, b), pair = pair_of(u);
+      const int head = vector < kKey ? b.kv_head * b.group + b.first_head + vector
+                                     : s.heads + (vector - kKey) * s.kv_heads + b.kv_head;
+      const int start = (b.row * (s.heads + 2 * s.kv_heads) + head) * b.head_dim;
+      const int2 at = place_of(a, pair);
+      const bool real = vector <= kValue && 2 * pair < b.head_dim;
+      places.first[u] = real ? start + at.x : -1;
+      places.second[u] = real ? start + at.y : -1;
+      // Found now, and not when they are needed.
+      asm volatile("" : "+r"(places.first[u]), "+r"(places.second[u]));
+    }
+    __syncthreads();
+    return places;
   }
 
-  // `slot`: where the new key belongs in the cache, nullptr in blocks without the new token. The
-  // first block of a KV head stores it. Complete for all threads when it returns.
-  __device__ void fill(const AttentionLaunch& a, const DecodeBlock& b, T* slot) {
-    constexpr int kUnits = ((kTileHeads + 2) * kPairs + kThreads - 1) / kThreads;
-    const AttentionSpec& s = a.spec;
-    const int group = s.heads / s.kv_heads;
-    const T* row =
-        static_cast<const T*>(a.qkv) + int64_t{b.row} * (s.heads + 2 * s.kv_heads) * b.head_dim;
-    const auto place_of = [&](int pair) {
-      const bool split = !a.rope_interleaved && pair < a.rope_pairs;
-      return split ? int2{pair, pair + a.rope_pairs} : int2{2 * pair, 2 * pair + 1};
-    };
+  // Complete for all threads when it returns.
+  __device__ void fill(const AttentionLaunch& a, const DecodeBlock& b, const Places& places) {
+    const T* rows = static_cast<const T*>(a.qkv);
     // All of a thread's numbers are on their way before the first is used.
     T first[kUnits], second[kUnits];
 #pragma unroll
     for (int u = 0; u < kUnits; ++u) {
-      const int i = threadIdx.x + u * kThreads, vector = i / kPairs, pair = i % kPairs;
-      int head = b.kv_head * group + b.first_head + vector;
-      if (vector >= kKey) head = s.heads + (vector - kKey) * s.kv_heads + b.kv_head;
-      const bool real = vector < kKey ? vector < b.heads : slot && vector <= kValue;
       first[u] = second[u] = T(0.0f);
-      if (real && 2 * pair < b.head_dim) {
-        const int2 at = place_of(pair);
-        first[u] = row[head * b.head_dim + at.x];
-        second[u] = row[head * b.head_dim + at.y];
+      if (places.first[u] >= 0) {
+        first[u] = rows[places.first[u]];
+        second[u] = rows[places.second[u]];
       }
     }
     if (a.q_norm) {
       // A warp's numbers are of one vector.
 #pragma unroll
       for (int u = 0; u < kUnits; ++u) {
-        const int i = threadIdx.x + u * kThreads, vector = i / kPairs, part = i % kPairs / 32;
         const float p = to_float(first[u]), q = to_float(second[u]);
         const float sum = warp_sum(p * p + q * q);
-        if (threadIdx.x % 32 == 0 && vector <= kValue) squares[vector][part] = sum;
+        const int vector = vector_of(u, b);
+        if (threadIdx.x % 32 == 0 && vector <= kValue) squares[vector][pair_of(u) / 32] = sum;
       }
+      __syncthreads();
     }
-    __syncthreads();
 #pragma unroll
     for (int u = 0; u < kUnits; ++u) {
-      const int i = threadIdx.x + u * kThreads, vector = i / kPairs, pair = i % kPairs;
+      const int vector = vector_of(u, b), pair = pair_of(u);
       if (vector > kValue) break;
-      const int2 at = place_of(pair);
-      const bool real = 2 * pair < b.head_dim;
+      const int2 at = place_of(a, pair);
       if (vector != kValue && (a.q_norm || pair < a.rope_pairs)) {
         float p = to_float(first[u]), q = to_float(second[u]);
-        if (a.q_norm && real) {
+        if (a.q_norm && 2 * pair < b.head_dim) {
           float sum = 0;
 #pragma unroll
           for (float part : squares[vector]) sum += part;
@@ -98,20 +112,33 @@ struct DecodeRows {
       }
       x[vector][at.x] = first[u];
       x[vector][at.y] = second[u];
-      if (vector >= kKey && slot && b.first_head == 0 && real) {
-        T* to = vector == kKey ? slot : slot + keys_to_values(s);
-        to[at.x] = first[u];
-        to[at.y] = second[u];
-      }
     }
     __syncthreads();
   }
 
-  // One of the products that a query's score with the new key is the sum of.
-  __device__ float product(int head, int i) const {
-    return to_float(x[head][i]) * to_float(x[kKey][i]);
+  // The new key and value into the cache; `slot` is where the key belongs.
+  __device__ void store_new(const AttentionLaunch& a, const DecodeBlock& b, T* slot) const {
+#pragma unroll 1
+    for (int i = threadIdx.x; i < b.head_dim; i += kThreads) {
+      slot[i] = x[kKey][i];
+      slot[keys_to_values(a.spec) + i] = x[kValue][i];
+    }
   }
-  __device__ const T* value() const { return x[kValue]; }
+
+ private:
+  // A thread's u-th pair: of the block's queries, then of the new key and value where it has them.
+  static __device__ int vector_of(int u, const DecodeBlock& b) {
+    const int vector = (static_cast<int>(threadIdx.x) + u * kThreads) / kPairs;
+    if (vector < b.heads) return vector;
+    return b.has_new ? vector - b.heads + kKey : kValue + 1;
+  }
+  static __device__ int pair_of(int u) {
+    return (static_cast<int>(threadIdx.x) + u * kThreads) % kPairs;
+  }
+  static __device__ int2 place_of(const AttentionLaunch& a, int pair) {
+    const bool split = !a.rope_interleaved && pair < a.rope_pairs;
+    return split ? int2{pair, pair + a.rope_pairs} : int2{2 * pair, 2 * pair + 1};
+  }
 };
 
 }  // namespace skald::cuda

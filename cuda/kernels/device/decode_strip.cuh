@@ -25,6 +25,26 @@ struct Strip {
       }
     }
   }
+  // Token `at` from shared memory, [kDim] each.
+  __device__ void put(int at, const T* key, const T* value) {
+    const int g = threadIdx.x % 32 / 4, c = threadIdx.x % 4;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      if (g + 8 * i != at) continue;
+#pragma unroll
+      for (int j = 0; j < kDim / 32; ++j) {
+        k[j][i] = *reinterpret_cast<const uint4*>(key + 32 * j + 8 * c);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (2 * c + i % 2 + 8 * (i / 2) != at) continue;
+#pragma unroll
+      for (int j = 0; j < kDim / 64; ++j) {
+        v[j][i] = *reinterpret_cast<const uint4*>(value + 64 * j + 8 * g);
+      }
+    }
+  }
   __device__ void load_values(const T* values, int head_dim, int first, int end) {
     const int g = threadIdx.x % 32 / 4, c = threadIdx.x % 4;
 #pragma unroll

@@ -237,7 +237,7 @@ struct HalfScales<tiles::SixBitScales16<Block>> : HalfRowScales {
     fields.load(part + lane / 4 * 12);
   }
   __device__ __half2 scale(int b, int half) const {
-    const int first = half * 8 + b / 2 * 2;
+    const int first = tiles::six_bit_field(b / 2 * 2, half);
     const uint32_t two = static_cast<uint32_t>(fields.at(first) | fields.at(first + 1) << 16);
     return twice(__hmul2(less(two | kThousands, 32), row(half)), b % 2);
   }

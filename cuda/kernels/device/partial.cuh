@@ -27,6 +27,11 @@ struct Partial {
     sum.x += other.sum.x, sum.y += other.sum.y, sum.z += other.sum.z, sum.w += other.sum.w;
     all += other.all;
   }
+  __device__ void add_scaled(float4 other, float other_all, float factor) {
+    sum.x += other.x * factor, sum.y += other.y * factor;
+    sum.z += other.z * factor, sum.w += other.w * factor;
+    all += other_all * factor;
+  }
   // With the 7 lanes that differ in the last 3 bits.
   __device__ void add_lanes() {
     float higher = highest;

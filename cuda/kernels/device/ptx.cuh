@@ -56,6 +56,12 @@ __device__ inline uint32_t held_address(const void* p) {
   return __shfl_sync(~0u, shared_address(p), 0);
 }
 
+// And each lane its own.
+__device__ inline const char* held_pointer(const void* p) {
+  const uint32_t address = __shfl_sync(~0u, shared_address(p), static_cast<int>(threadIdx.x) % 32);
+  return static_cast<const char*>(__cvta_shared_to_generic(address));
+}
+
 __device__ inline void barrier_expect_bytes(uint64_t* barrier, uint32_t bytes) {
   asm volatile(
       "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),

@@ -16,14 +16,6 @@ struct Turn {
       ++lap;
     }
   }
-  // At most as many as there are.
-  __device__ void skip(int count, int slots) {
-    slot += count;
-    if (slot >= slots) {
-      slot -= slots;
-      ++lap;
-    }
-  }
 };
 
 // Groups of weight rows that are every block's from the beginning; the others go to who comes

@@ -135,10 +135,12 @@ struct LaneTable {
   }
   __device__ void pairs(int unit, int half, int m, uint32_t& first, uint32_t& second) const {
     constexpr uint32_t k0 = entries(0), k4 = entries(4), k8 = entries(8), k12 = entries(12);
-    const uint32_t four = codes.word(unit, half) >> (16 * m);
-    const uint32_t low = __byte_perm(k0, k4, four & 0x7777);
-    const uint32_t high = __byte_perm(k8, k12, four & 0x7777);
-    spread_bytes(__byte_perm(low, high, 0x3210 | (four & 0x8888) >> 1), first, second);
+    // Of all eight codes at once, so that both calls share it.
+    const uint32_t word = codes.word(unit, half);
+    const uint32_t at = (word & 0x77777777) >> (16 * m);
+    const uint32_t upper = (0x32103210 | (word >> 1 & 0x44444444)) >> (16 * m);
+    const uint32_t low = __byte_perm(k0, k4, at), high = __byte_perm(k8, k12, at);
+    spread_bytes(__byte_perm(low, high, upper), first, second);
   }
 };
 
@@ -161,13 +163,6 @@ struct LaneScales<tiles::F16Scales<Block>> : NoRowScales {
   __device__ float scale(int b, int half) const {
     const uint32_t both = b / 2 ? (b % 2 ? w.w : w.z) : (b % 2 ? w.y : w.x);
     return half ? high_half(both) : low_half(both);
-  }
-  // The scales themselves, for an offset that is the same for all codes.
-  __device__ void mins(uint32_t (&rows)[2]) const {
-    const bool second = threadIdx.x % 2 != 0;
-    const uint32_t a = second ? w.z : w.x, b = second ? w.w : w.y;
-    rows[0] = __byte_perm(a, b, 0x5410);
-    rows[1] = __byte_perm(a, b, 0x7632);
   }
 };
 
@@ -239,6 +234,13 @@ __device__ inline void load_two(uint32_t (&two)[2], const char* part, int lane) 
   }
 }
 
+__device__ inline void spread_minimums(const uint32_t (&two)[2], uint32_t (&rows)[2]) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    rows[half] = __byte_perm(two[half] >> 4 & 0x0f0f, 0, 0x4140);
+  }
+}
+
 template <class Block>
 struct LaneScales<tiles::FourBitPairs<Block>> : RowScalesMins {
   SixteenBytes bytes;
@@ -250,34 +252,15 @@ struct LaneScales<tiles::FourBitPairs<Block>> : RowScalesMins {
   __device__ float scale(int b, int half) const {
     return static_cast<float>(bytes.at(b, half) & 15);
   }
-  __device__ void mins(uint32_t (&rows)[2]) const {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      rows[half] = __byte_perm(two[half] >> 4 & 0x0f0f, 0, 0x4140);
-    }
-  }
+  __device__ void mins(uint32_t (&rows)[2]) const { spread_minimums(two, rows); }
 };
 
 template <class Block>
 struct LaneScales<tiles::ByteScales<Block>> : RowScales {
   SixteenBytes bytes;
-  uint32_t two[2];  // as in Q2_K
-  __device__ void load(const char* part, int lane) {
-    bytes.w = load16(part + lane / 4 * 16);
-    load_two(two, part, lane);
-  }
+  __device__ void load(const char* part, int lane) { bytes.w = load16(part + lane / 4 * 16); }
   __device__ float scale(int b, int half) const {
     return static_cast<float>(static_cast<int8_t>(bytes.at(b, half)));
-  }
-  // As f16, by way of 1024 + 128 + scale. For an offset that is the same for all codes.
-  __device__ void mins(uint32_t (&rows)[2]) const {
-    const __half2 bias = __floats2half2_rn(1024 + 128, 1024 + 128);
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const uint32_t biased = __byte_perm(two[half] ^ 0x8080, 0x64646464, 0x4140);
-      const __half2 x = __hsub2(*reinterpret_cast<const __half2*>(&biased), bias);
-      rows[half] = *reinterpret_cast<const uint32_t*>(&x);
-    }
   }
 };
 
@@ -301,7 +284,7 @@ struct LaneScales<tiles::SixBitScales16<Block>> : RowScales {
   SixBitFields fields;
   __device__ void load(const char* part, int lane) { fields.load(part + lane / 4 * 12); }
   __device__ float scale(int b, int half) const {
-    return static_cast<float>(fields.at(half * 8 + b) - 32);
+    return static_cast<float>(fields.at(tiles::six_bit_field(b, half)) - 32);
   }
 };
 

@@ -10,124 +10,166 @@
 
 namespace skald::cuda {
 
-inline constexpr int kPartialRow = 20;  // floats: 16, and no bank twice
-inline constexpr int kTileCols = kWarps * tiles::kPartCols;
-inline constexpr int kFewestSlots = 3, kUsualSlots = 4, kMostSlots = 12;
-inline constexpr int kMostSets = 4;  // of partial sums; each has one team and one finisher
+inline constexpr int kFewestSlots = 2, kUsualSlots = 3, kMostSlots = 12;
+inline constexpr int kMostSets = 8;  // of partial sums
+// Bytes after the last part: of one that is not there they are read, and not used.
+inline constexpr int kBeyond = kOnePartBytes;
 
-// Where a group has few tiles, two teams of 8 warps take turns at groups, and a warp takes two
-// parts of a tile: half as many partial sums and meetings. Each has half of the ring: copies arrive
-// in any order, and a barrier can only be asked about its last phase, so whoever waits for a slot
-// has to have seen all that came into it.
-inline constexpr int kMostTeams = 2, kMostTeamTiles = 2;
-
-// See gemv_sm90: more than half of the shared memory, and little enough for attention beside it.
-inline constexpr int kBlockBytes = 176 * 1024;
+// Shared memory of which a multiprocessor has room for two blocks beside one of attention_decode:
+// this kernel's and the next one's, whose ring is full by the time this one ends. Gated products
+// have more than half of it, so that no two of their blocks are together, as in gemv_row_sm90.
+// Where rows need more, the next kernel waits.
+inline constexpr int kHalfBytes = 105 * 1024, kGatedBytes = 120 * 1024;
+// And not for three, of which two might be this kernel's while another multiprocessor has none.
+inline constexpr int kLeastBytes = 76 * 1024, kLeastGatedBytes = 115 * 1024;
 inline constexpr int kMostBlockBytes = 226 * 1024;
 
-// Shared memory: the ring, sets of partial sums, the activations, their scales (a part's 8 rows
+// Shared memory: the ring, sets of partial sums, the activations, their scales (a part's rows
 // together) and their sums: see Activations.
 struct Layout {
-  int parts;    // of a row of the matrix
-  int records;  // of a group of rows
-  int record_bytes, tile_records;
-  int tiles;  // of a group
-  int teams;
-  bool enough;            // shared memory
-  int slots, slot_bytes;  // of each team
+  int parts;                  // of a row of the matrix, that is of this launch's columns
+  int first_record, records;  // of a group of rows, of which there are row_records
+  int row_records, record_bytes;
+  int tile_records, tiles;  // of a group
+  int chunks, chunk_tiles;  // parts of a group that are added up apart
+  bool enough;              // shared memory
+  int slots, slot_bytes;
   int sets, set_floats;
   int partials_at, activations_at, activation_row, scales_at, sums_at, bytes;
-  int groups, groups_each;  // as in gemv_sm90
+  int groups;  // of rows, of the matrix
+  int own;     // groups that are a block's from the beginning
+  bool drawn;  // others go to who comes first
 };
 
+// The groups of a block, one after the other: every gridDim-th, then what the ticket gives. Some
+// multiprocessors get a tenth more of the memory's bandwidth than others; but rings are filled long
+// before anything is multiplied, so where a block has few groups the first to come would take them
+// all.
+struct TileGroups {
+  int taken = 0;
+  unsigned ticket = 0;  // in lane 0, asked for one group ahead of its use
+
+  __device__ static int own(const Layout& layout, int i) {
+    const int group = static_cast<int>(blockIdx.x) + i * static_cast<int>(gridDim.x);
+    return i < layout.own && group < layout.groups ? group : kNoMore;
+  }
+  // For whole warps.
+  __device__ int next(const LinearLaunch& a, const Layout& layout) {
+    const int blocks = static_cast<int>(gridDim.x), shared = layout.own * blocks;
+    int group = own(layout, taken);
+    if (taken >= layout.own && layout.drawn) {
+      const int drawn = static_cast<int>(__shfl_sync(~0u, ticket, 0));
+      group = shared + drawn;
+      if (group >= layout.groups) {
+        // Each block draws one that is too high. The last of these leaves the ticket as it was.
+        if (drawn == layout.groups - shared + blocks - 1 && threadIdx.x % 32 == 0) *a.ticket = 0;
+        return kNoMore;
+      }
+    }
+    if (++taken >= layout.own && layout.drawn && threadIdx.x % 32 == 0) {
+      ticket = atomicAdd(a.ticket, 1u);
+    }
+    return group;
+  }
+};
+
+// Sums of more columns than kChunkParts have are added to the output by chunks of so many, in one
+// launch where all activations have room, else in one launch for each: the results are the same.
+inline constexpr int kChunkParts = 64;
+
+// Chunk -1: the whole matrix.
 template <class F>
-Layout layout_of_teams(const LinearLaunch& a, int blocks, int teams) {
+Layout layout_for(const LinearLaunch& a, int blocks, int chunk = -1) {
+  constexpr int kTileCols = kWarps * kSlotParts<F> * tiles::kPartCols;
   Layout layout;
-  layout.teams = teams;
-  layout.records = static_cast<int>((a.ins + F::kRecordCols - 1) / F::kRecordCols);
+  layout.row_records = layout.records =
+      static_cast<int>((a.ins + F::kRecordCols - 1) / F::kRecordCols);
+  layout.first_record = 0;
+  if (chunk >= 0) {
+    constexpr int kRecords = kChunkParts / F::kParts;
+    layout.first_record = chunk * kRecords;
+    layout.records = std::min(layout.records - layout.first_record, kRecords);
+  }
   layout.parts = layout.records * F::kParts;
   layout.record_bytes = F::kRecordBytes;
   layout.tile_records = std::min(layout.records, kTileCols / F::kRecordCols);
+  layout.tiles = (layout.records + layout.tile_records - 1) / layout.tile_records;
+  layout.chunk_tiles = layout.tiles;
+  if (a.epilogue == Epilogue::AddTo) {
+    layout.chunk_tiles = std::min(layout.tiles, kChunkParts / (kWarps * kSlotParts<F>));
+  }
+  layout.chunks = (layout.tiles + layout.chunk_tiles - 1) / layout.chunk_tiles;
   layout.slot_bytes = (layout.tile_records * F::kRecordBytes + 127) / 128 * 128;
   layout.groups = static_cast<int>((a.outs + tiles::kRows - 1) / tiles::kRows);
-  layout.groups_each = groups_of_each(layout.groups, blocks);
+  constexpr int kFewGroups = 8;
+  const int each = layout.groups / blocks;
+  // Launches for chunks run together, but have one ticket.
+  layout.drawn = each >= kFewGroups && chunk < 0;
+  layout.own = layout.drawn ? each * 3 / 4 : (layout.groups + blocks - 1) / blocks;
 
-  layout.tiles = (layout.parts + kWarps - 1) / kWarps;
-  layout.sets = a.rows <= 4 || teams > 1 ? kMostSets : kMostSets / 2;
-  layout.set_floats = kWarps / teams * a.rows * kPartialRow;
+  layout.sets = a.rows == 1 ? kMostSets : a.rows <= 4 ? kMostSets / 2 : kMostSets / 4;
+  layout.set_floats = kWarps * a.rows * kPartialRow;
   const int partials = layout.sets * layout.set_floats * 4;
   layout.activation_row = layout.parts * tiles::kPartCols + 32;
-  const int64_t activations = int64_t{a.rows} * layout.activation_row * 2;
-  const int scales = layout.parts * kMostRows * 4;
-  const int sums = layout.parts * (kSumsByProduct<F> ? a.rows : kMostRows) *
-                   (tiles::kPartCols / F::Scales::kCols) * 4;
-  const int64_t others = partials + activations + scales + sums;
-  const bool usual = others + kUsualSlots * layout.slot_bytes <= kBlockBytes;
-  const int64_t slots = ((usual ? kBlockBytes : kMostBlockBytes) - others) / layout.slot_bytes;
+  int64_t activations = int64_t{a.rows} * layout.activation_row * 2;
+  int scales = layout.parts * row_stride(a.rows) * 4;
+  int sums = layout.parts * (kSumsByProduct<F> ? a.rows : row_stride(a.rows)) *
+             (tiles::kPartCols / F::Scales::kCols) * 4;
+  if (a.rows == 1) {
+    activations = int64_t{layout.parts} * kOnePartBytes;
+    scales = sums = 0;
+  }
+  const int64_t others = partials + activations + scales + sums + kBeyond;
+  const bool gated = a.epilogue == Epilogue::Gated;
+  const int half_bytes = gated ? kGatedBytes : kHalfBytes;
+  const bool half = others + kUsualSlots * layout.slot_bytes <= half_bytes;
+  const int64_t slots = ((half ? half_bytes : kMostBlockBytes) - others) / layout.slot_bytes;
   layout.slots = static_cast<int>(std::clamp<int64_t>(slots, 0, kMostSlots));
   layout.enough = layout.slots >= kFewestSlots;
-  layout.slots /= teams;
-  layout.partials_at = layout.slots * teams * layout.slot_bytes;
+  layout.partials_at = layout.slots * layout.slot_bytes;
   layout.activations_at = layout.partials_at + partials;
   layout.scales_at = static_cast<int>(layout.activations_at + activations);
   layout.sums_at = layout.scales_at + scales;
-  layout.bytes = layout.sums_at + sums;
+  layout.bytes = std::max(layout.sums_at + sums + kBeyond, gated ? kLeastGatedBytes : kLeastBytes);
   return layout;
 }
 
-// The order of sums follows from the number of teams, so this must not depend on the rows.
-template <class F>
-Layout layout_for(const LinearLaunch& a, int blocks) {
-  LinearLaunch most = a;
-  most.rows = kMostRows;
-  const Layout two = layout_of_teams<F>(most, blocks, kMostTeams);
-  const bool fits = two.tiles <= kMostTeamTiles && two.slots * kMostTeams >= kUsualSlots;
-  return layout_of_teams<F>(a, blocks, fits ? kMostTeams : 1);
-}
+// What belongs to the ring's slots: one address and a few constants for a consumer.
+struct Slots {
+  uint64_t full[kMostSlots], empty[kMostSlots];
+  int64_t group[kMostSlots];  // of which the tile is; kNoMore when there is none
+};
 
 // For one warp; one lane issues all copies, always the same.
-__device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* ring, int* group_at,
-                             uint64_t* full, uint64_t* empty) {
+__device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* ring, Slots& at) {
   const uint64_t policy = evict_first_policy();
   const char* weight = static_cast<const char*>(a.weight);
-  const int64_t group_bytes = int64_t{layout.records} * layout.record_bytes;
-  Turn turn, other;  // of the team whose group is next, and of the other
-  int first = 0;     // of its slots
-  const auto next_team = [&] {
-    if (layout.teams == 1) return;
-    const Turn last = turn;
-    turn = other;
-    other = last;
-    first = layout.slots - first;
-  };
-  Groups groups;
-  for (;; next_team()) {
+  const int64_t group_bytes = int64_t{layout.row_records} * layout.record_bytes;
+  Turn turn;
+  TileGroups groups;
+  for (;;) {
     const int group = groups.next(a, layout);
     if (group == kNoMore) break;
     for (int record = 0; record < layout.records;
          record += layout.tile_records, turn.next(layout.slots)) {
       const int records = min(layout.tile_records, layout.records - record);
       const uint32_t bytes = static_cast<uint32_t>(records * layout.record_bytes);
-      const int slot = first + turn.slot;
-      if (turn.lap > 0) barrier_wait(&empty[slot], (turn.lap - 1) & 1);
+      if (turn.lap > 0) barrier_wait(&at.empty[turn.slot], (turn.lap - 1) & 1);
       if (elect_lane()) {
-        group_at[slot] = group;
-        barrier_expect_bytes(&full[slot], bytes);
-        bulk_copy(ring + slot * layout.slot_bytes,
-                  weight + group * group_bytes + int64_t{record} * layout.record_bytes, bytes,
-                  &full[slot], policy);
+        at.group[turn.slot] = group;
+        barrier_expect_bytes(&at.full[turn.slot], bytes);
+        bulk_copy(ring + turn.slot * layout.slot_bytes,
+                  weight + group * group_bytes +
+                      int64_t{layout.first_record + record} * layout.record_bytes,
+                  bytes, &at.full[turn.slot], policy);
       }
       __syncwarp();
     }
   }
-  for (int team = 0; team < layout.teams; ++team, next_team()) {
-    const int slot = first + turn.slot;
-    if (turn.lap > 0) barrier_wait(&empty[slot], (turn.lap - 1) & 1);
-    if (elect_lane()) {
-      group_at[slot] = kNoMore;
-      barrier_arrive(&full[slot]);
-    }
-    __syncwarp();
+  if (turn.lap > 0) barrier_wait(&at.empty[turn.slot], (turn.lap - 1) & 1);
+  if (elect_lane()) {
+    at.group[turn.slot] = kNoMore;
+    barrier_arrive(&at.full[turn.slot]);
   }
 }
 

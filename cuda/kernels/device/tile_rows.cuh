@@ -1,5 +1,5 @@
 // Activation rows as gemv_q_sm90 multiplies them with tiles: f16 with a power of two for every 128,
-// and their sums, brought into shared memory by all consumer warps of a block together.
+// and their sums, brought into shared memory by the warp that multiplies them.
 #pragma once
 
 #include "cuda/kernels/device/launch.cuh"
@@ -11,54 +11,68 @@
 namespace skald::cuda {
 
 inline constexpr int kMostRows = 8;
-inline constexpr int kWarps = 16;  // consumers
+inline constexpr int kWarps = 8;  // consumers
+// How far apart two parts' numbers are where a lane reads those of two rows at once.
+SKALD_HD constexpr int row_stride(int rows) { return (rows + 1) / 2 * 2; }
+inline constexpr int kPartialRow = 20;  // floats: 16, and no bank twice
 
-// What is taken off for an offset of codes, or a minimum, is a product of numbers that are f16 and
-// sums of activations, by one matrix instruction a part; else it is where a block's sum begins.
+// What a warp has of a tile: adjacent parts. Two where they are small, so that what has to be done
+// for a tile besides is done for twice as much; one where a ring would have few tiles.
 template <class F>
-constexpr bool kSumsByProduct = requires(LaneScales<typename F::Scales> s, uint32_t (&rows)[2]) {
-  s.mins(rows);
-};
+inline constexpr int kSlotParts = F::kRecordBytes / F::kParts > 1500 ? 1 : 2;
+
+// What is taken off for minimums is a product of them and sums of activations, by one matrix
+// instruction a part; for an offset of codes it is where a block's sum begins.
+template <class F>
+inline constexpr bool kSumsByProduct = F::kHasMin;
 inline constexpr float kSumUnit = 1.0f / 64;
 
 // Rows in shared memory. A row starts 64 bytes further than a multiple of 128, so that two rows'
 // reads fall into different banks.
 struct Activations {
-  int rows, parts;  // of the step; of a row
+  int rows;               // of the step
+  int first_part, parts;  // of a row
   // [rows, activation_row]; of every 32, first the eight that lane l % 4 = 0 of a group multiplies.
   __half* values;
   int row_stride;
-  float* scales;  // [parts, 8]: what a part's sums are to be multiplied by
+  float* scales;  // [parts, row_stride]: what a part's sums are to be multiplied by
   // Of the values of each block of kCols columns. kSumsByProduct: f16 [parts, rows, 2 * blocks of a
-  // part], times kSumUnit, first the f16 next to each, then what is left. Else float [blocks, 8],
-  // times what is to be taken off for the offset of codes.
+  // part], times kSumUnit, first the f16 next to each, then what is left. Else float [blocks,
+  // row_stride], times what is to be taken off for the offset of codes.
   char* sums;
   float (*squares)[kWarps];  // of what comes to be normalized
+  // One row instead: of each part its values as above, then 16 bytes of its sums for each lane % 4,
+  // and the scale. kSumsByProduct: f16 of blocks 2 * (lane % 4) and the next in the order above;
+  // else the floats of the lane's two blocks, twice.
+  char* one;
 };
+inline constexpr int kOneSideAt = tiles::kPartCols * 2, kOneScaleAt = kOneSideAt + 4 * 16;
+inline constexpr int kOnePartBytes = kOneScaleAt + 16;
 
-__device__ inline float4 load_four(const float* row, int at) {
-  return __ldcg(reinterpret_cast<const float4*>(row) + at);
+__device__ inline float add_squares(float sum, float4 x) {
+  return fmaf(x.w, x.w, fmaf(x.z, x.z, fmaf(x.y, x.y, fmaf(x.x, x.x, sum))));
 }
-template <class T>
-__device__ float4 load_four(const T* row, int at) {
-  const uint2 bits = __ldcg(reinterpret_cast<const uint2*>(row) + at);
-  const T* four = reinterpret_cast<const T*>(&bits);
-  return {to_float(four[0]), to_float(four[1]), to_float(four[2]), to_float(four[3])};
-}
-__device__ inline float squares(float4 x) { return x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w; }
 
-// 256 columns of a row, for a warp. A lane has the eight of every 32 that it or its like
-// multiplies.
+// Two parts of a row, which the warp that brings them will multiply. A lane has the eight of every
+// 32 columns that it or its like multiplies.
 struct Item {
-  int row, at;  // in 256 columns
+  int row, turn;
   bool valid;
+  // The part of the warp's upper or lower lanes.
+  template <class F>
+  __device__ int part() const {
+    const int warp = static_cast<int>(threadIdx.x) / 32,
+              half = static_cast<int>(threadIdx.x) / 16 % 2;
+    return kSlotParts<F> == 1 ? (turn * 2 + half) * kWarps + warp
+                              : (turn * kWarps + warp) * 2 + half;
+  }
 };
 struct LaneEight {
   float4 x[2];  // columns 4 * (lane % 4) and 16 further
 };
 
 // The items as f16 and a power of two for each part.
-template <class F, int kItems>
+template <class F, bool kOne, int kItems>
 __device__ void store_items(const Activations& to, const Item (&items)[kItems],
                             const LaneEight* eights) {
   const int lane = static_cast<int>(threadIdx.x) % 32, unit = lane / 4;
@@ -100,10 +114,12 @@ __device__ void store_items(const Activations& to, const Item (&items)[kItems],
         sums[i][0] += sum;
       }
     }
-    if (items[i].valid && items[i].at * 2 + unit / 4 < to.parts) {
-      *reinterpret_cast<uint4*>(to.values + items[i].row * to.row_stride +
-                                items[i].at * (2 * tiles::kPartCols) +
-                                lane * 8) = {pairs[0], pairs[1], pairs[2], pairs[3]};
+    const int part = items[i].template part<F>();
+    if (items[i].valid && part < to.parts) {
+      char* at = kOne ? to.one + part * kOnePartBytes
+                      : reinterpret_cast<char*>(to.values + items[i].row * to.row_stride +
+                                                part * tiles::kPartCols);
+      *reinterpret_cast<uint4*>(at + lane % 16 * 16) = {pairs[0], pairs[1], pairs[2], pairs[3]};
     }
   }
 #pragma unroll
@@ -116,141 +132,179 @@ __device__ void store_items(const Activations& to, const Item (&items)[kItems],
   }
 #pragma unroll
   for (int i = 0; i < kItems; ++i) {
-    const int row = items[i].row, part = items[i].at * 2 + unit / 4;
+    const int row = items[i].row, part = items[i].template part<F>();
     if (!items[i].valid || lane % 4 != 0 || part >= to.parts) continue;
+    char* side = to.one + part * kOnePartBytes + kOneSideAt;
+    const float scale =
+        __uint_as_float(static_cast<uint32_t>(exponents[i] - 14) << 23) * (1 / kCodeUnit);
 #pragma unroll
     for (int n = 0; n < kSums; ++n) {
       const int block = unit % 4 * kSums + n;
       if constexpr (kSumsByProduct<F>) {
         __half* at =
             reinterpret_cast<__half*>(to.sums) + (part * to.rows + row) * (2 * kBlocks) + block;
+        int rest = kBlocks;
+        if (kOne) {
+          at = reinterpret_cast<__half*>(side + block / 2 * 16) + block % 2;
+          rest = kBlocks == 4 ? 16 : 2;
+        }
         const __half next = __float2half_rn(sums[i][n] * kSumUnit);
         at[0] = next;
-        at[kBlocks] = __float2half_rn(sums[i][n] * kSumUnit - __half2float(next));
+        at[rest] = __float2half_rn(sums[i][n] * kSumUnit - __half2float(next));
       } else {
-        reinterpret_cast<float*>(to.sums)[(part * kBlocks + block) * kMostRows + row] =
-            sums[i][n] * (-F::kOffset * kCodeUnit);
+        const float offset = sums[i][n] * (-F::kOffset * kCodeUnit);
+        if (kOne) {
+          float* at = reinterpret_cast<float*>(side + block / 2 * 16) + block % 2;
+          at[0] = at[2] = offset;
+          if (kBlocks == 4) at[8] = at[10] = offset;
+        } else {
+          reinterpret_cast<float*>(to.sums)[(part * kBlocks + block) * row_stride(to.rows) + row] =
+              offset;
+        }
       }
     }
     if (unit % 4 == 0) {
-      to.scales[part * kMostRows + row] =
-          __uint_as_float(static_cast<uint32_t>(exponents[i] - 14) << 23) * (1 / kCodeUnit);
+      float* at = kOne ? reinterpret_cast<float*>(side - kOneSideAt + kOneScaleAt)
+                       : to.scales + part * row_stride(to.rows) + row;
+      *at = scale;
     }
   }
 }
 
-// Brings the rows into shared memory: a warp takes every kWarps-th item of each. To be normalized
-// they are multiplied by the weights alone; the finisher multiplies by what all have in common.
-template <class F, class T, bool kNormed>
+// Four columns of a row as they lie in memory.
+template <class T>
+__device__ void load_raw(uint2& bits, const T* row, int at) {
+  bits = __ldcg(reinterpret_cast<const uint2*>(row) + at);
+}
+__device__ inline void load_raw(float4& four, const float* row, int at) {
+  four = __ldcg(reinterpret_cast<const float4*>(row) + at);
+}
+template <class T>
+__device__ float4 floats(const uint2& bits) {
+  const T* four = reinterpret_cast<const T*>(&bits);
+  return {to_float(four[0]), to_float(four[1]), to_float(four[2]), to_float(four[3])};
+}
+template <class T>
+__device__ float4 floats(const float4& four) {
+  return four;
+}
+
+// Brings a warp's columns of the rows into shared memory, where no other warp reads them. To be
+// normalized they are multiplied by the weights alone; the finisher multiplies by what all have in
+// common. Everything that there are registers for is asked for at once: under the load of so many
+// copies an answer takes a microsecond.
+template <class F, class T, bool kNormed, bool kOne>
 struct Stage {
-  static constexpr int kInFlight = 4, kTogether = 2;
+  // Of one row, several turns are a step, else all rows of a turn.
+  static constexpr int kItems = kOne && kNormed ? 4 : kMostRows, kWeights = kOne ? kItems : 1;
+  static constexpr int kTogether = 2;
   using In = std::conditional_t<kNormed, float, T>;
+  using Raw = std::conditional_t<kNormed, float4, uint2>;
   const LinearLaunch& a;
   const Activations& to;
-  int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  int lane = static_cast<int>(threadIdx.x) % 32;
   int fours = static_cast<int>(a.ins / 4);
-  int turns = (to.parts + 2 * kWarps - 1) / (2 * kWarps), items = a.rows * turns;
+  int turns = (to.parts + 2 * kWarps - 1) / (2 * kWarps);
+  int steps = kOne ? (turns + kItems - 1) / kItems : turns;
 
-  struct Place {
-    int row = 0, turn = 0;
-    __device__ void next(int turns) {
-      if (++turn == turns) turn = 0, ++row;
-    }
-  };
-  // The next kInFlight items of this warp.
-  struct Batch {
-    Item of[kInFlight];
-    LaneEight eights[kInFlight];
+  struct Step {
+    Raw x[kItems][2];
+    LaneEight weights[kWeights];
   };
 
-  __device__ int four_of(int item) const { return item * 64 + lane / 4 * 8 + lane % 4; }
-  __device__ void load_weights(LaneEight& weights, int item) const {
-#pragma unroll
-    for (int n = 0; n < 2; ++n) {
-      const int at = four_of(item) + 4 * n;
-      weights.x[n] = {};
-      if (at < fours) {
-        weights.x[n] = __ldg(reinterpret_cast<const float4*>(a.norm_weight) + at);
-      }
-    }
+  __device__ Item item(int step, int i) const {
+    return kOne ? Item{0, step * kItems + i, step * kItems + i < turns}
+                : Item{i, step, step < turns && i < a.rows};
   }
-  __device__ void load(Batch& batch, Place& place) const {
+  __device__ int four_of(const Item& item) const {
+    return (to.first_part + item.template part<F>()) * (tiles::kPartCols / 4) + lane % 16 / 4 * 8 +
+           lane % 4;
+  }
+  __device__ void load_weights(Step& step, int at_step) const {
 #pragma unroll
-    for (int i = 0; i < kInFlight; ++i, place.next(turns)) {
-      const int item = place.turn * kWarps + warp;
-      batch.of[i] = {place.row, item, place.row < a.rows && item * 2 < to.parts};
-      const In* row = static_cast<const In*>(a.in) + place.row * a.ins;
+    for (int i = 0; i < kWeights; ++i) {
+      const Item of = item(at_step, i);
 #pragma unroll
       for (int n = 0; n < 2; ++n) {
-        const int at = four_of(item) + 4 * n;
-        batch.eights[i].x[n] = {};
-        if (place.row < a.rows && at < fours) batch.eights[i].x[n] = load_four(row, at);
+        const int at = four_of(of) + 4 * n;
+        step.weights[i].x[n] = {};
+        if (of.valid && at < fours) {
+          step.weights[i].x[n] = __ldg(reinterpret_cast<const float4*>(a.norm_weight) + at);
+        }
+      }
+    }
+  }
+  __device__ void load(Step& step, int at_step) const {
+#pragma unroll
+    for (int i = 0; i < kItems; ++i) {
+      const Item of = item(at_step, i);
+#pragma unroll
+      for (int n = 0; n < 2; ++n) {
+        const int at = four_of(of) + 4 * n;
+        step.x[i][n] = {};
+        if (of.valid && at < fours) {
+          load_raw(step.x[i][n], static_cast<const In*>(a.in) + of.row * a.ins, at);
+        }
       }
     }
   }
 
-  // Of the items from the i-th of a batch on; `sum` is of the squares of a row that is not
-  // complete.
-  template <int kItems>
-  __device__ void store(Batch& batch, int i, LaneEight (&weights)[kTogether], float& sum) const {
-    float squared[kItems] = {};
-    if (kNormed) {
+  // `sums` of squares: of the only row, or of each.
+  __device__ void store(const Step& step, int at_step, float (&sums)[kMostRows]) const {
 #pragma unroll
-      for (int k = 0; k < kItems; ++k) {
-        // The first two are there from before the wait. Where a warp has one item of a row they are
-        // those of all.
-        if (turns > 1 &&
-            batch.of[i + k].row * turns * kWarps + batch.of[i + k].at >= kTogether * kWarps) {
-          load_weights(weights[k], batch.of[i + k].at);
-        }
+    for (int first = 0; first < kItems; first += kTogether) {
+      Item of[kTogether];
+      LaneEight eights[kTogether];
+      if (!item(at_step, first).valid) break;
+#pragma unroll
+      for (int k = 0; k < kTogether; ++k) {
+        const int i = first + k;
+        of[k] = item(at_step, i);
 #pragma unroll
         for (int n = 0; n < 2; ++n) {
-          float4& x = batch.eights[i + k].x[n];
-          const float4& w = weights[k].x[n];
-          squared[k] += squares(x);
-          x = {x.x * w.x, x.y * w.y, x.z * w.z, x.w * w.w};
+          float4& x = eights[k].x[n];
+          x = floats<T>(step.x[i][n]);
+          if (kNormed) {
+            const float4& w = step.weights[kOne ? i : 0].x[n];
+            sums[kOne ? 0 : i] = add_squares(sums[kOne ? 0 : i], x);
+            x = {x.x * w.x, x.y * w.y, x.z * w.z, x.w * w.w};
+          }
         }
       }
-    }
-    Item of[kItems];
-#pragma unroll
-    for (int k = 0; k < kItems; ++k) of[k] = batch.of[i + k];
-    store_items<F, kItems>(to, of, batch.eights + i);
-    if (kNormed) {
-#pragma unroll
-      for (int k = 0; k < kItems; ++k) {
-        sum += squared[k];
-        if (of[k].at < (turns - 1) * kWarps || of[k].row >= a.rows) continue;
-        sum = warp_sum(sum);
-        if (lane == 0) to.squares[of[k].row][warp] = sum;
-        sum = 0;
-      }
+      store_items<F, kOne, kTogether>(to, of, eights);
     }
   }
 
   __device__ void run() const {
-    Batch now, next;
-    Place place;
-    LaneEight weights[kTogether];
-    float sum = 0;
-    if (kNormed) {
-      load_weights(weights[0], warp);
-      load_weights(weights[1], turns > 1 ? kWarps + warp : warp);
-    }
+    Step now;
+    float sums[kMostRows] = {};
+    if (kNormed) load_weights(now, 0);
     wait_for_kernel_ahead();
-    load(now, place);
+    load(now, 0);
 #pragma unroll 1
-    for (int first = 0; first < items; first += kInFlight) {
-      if (first + kInFlight < items) load(next, place);
-      if (items == 1) {
-        store<1>(now, 0, weights, sum);
-        break;
+    for (int step = 0;;) {
+      if constexpr (kOne) {
+        store(now, step, sums);
+        if (++step == steps) break;
+        load(now, step);
+        if (kNormed) load_weights(now, step);
+      } else {
+        Step next;
+        if (step + 1 < steps) {
+          load(next, step + 1);
+          if (kNormed) load_weights(next, step + 1);
+        }
+        store(now, step, sums);
+        if (++step == steps) break;
+        now = next;
       }
+    }
+    if (!kNormed) return;
+    const int warp = static_cast<int>(threadIdx.x) / 32;
 #pragma unroll
-      for (int i = 0; i < kInFlight; i += kTogether) {
-        if (first + i < items) store<kTogether>(now, i, weights, sum);
-      }
-      now = next;
+    for (int row = 0; row < (kOne ? 1 : kMostRows); ++row) {
+      const float sum = warp_sum(sums[row]);
+      if (lane == 0) to.squares[row][warp] = sum;
     }
   }
 };

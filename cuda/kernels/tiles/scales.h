@@ -195,6 +195,10 @@ struct ByteScales : RowScale<Block> {
   }
 };
 
+// Which of a lane pair's fields has the scale of block b, row g (half 0) or g + 8: those of two
+// blocks are adjacent.
+SKALD_HD constexpr int six_bit_field(int b, int half) { return b / 2 * 4 + half * 2 + b % 2; }
+
 // Q3_K: six bits for 16 columns, 32 more than the scale. 12 bytes: 8 of row g, 8 of row g + 8.
 template <class Block>
 struct SixBitScales16 : RowScale<Block> {
@@ -204,16 +208,16 @@ struct SixBitScales16 : RowScale<Block> {
     uint32_t word = 0;
     for (int bit = 0; bit < 32; ++bit) {
       const int at = i % 3 * 32 + bit, field = at / 6;
-      const Block* block = source(i / 3 + field / 8 * 8, 0);
+      const Block* block = source(i / 3 + field / 2 % 2 * 8, 0);
       if (!block) continue;
-      const int value = q3_k_scale(*block, part * 8 + field % 8);
+      const int value = q3_k_scale(*block, part * 8 + field / 4 * 2 + field % 2);
       word |= (static_cast<uint32_t>(value) >> (at % 6) & 1) << bit;
     }
     return word;
   }
   SKALD_HD static float number(const std::byte* part, const std::byte* record, int row, int col,
                                int q) {
-    const int field = row / 8 * 8 + col / 16;
+    const int field = six_bit_field(col / 16, row / 8);
     const int scale = static_cast<int>(load_bits(part + row % 8 * 12, field * 6, 6)) - 32;
     return RowScale<Block>::row_scale(record, row) * scale * q;
   }

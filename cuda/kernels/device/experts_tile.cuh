@@ -1,0 +1,105 @@
+// Which expert and which of its places a block computes. Grids are made for the most tiles that
+// there can be, since only the device knows how many there are; the others leave at once.
+#pragma once
+
+#include <algorithm>
+
+#include "cuda/kernels/experts.h"
+#include "engine/error.h"
+
+namespace skald::cuda {
+
+struct ExpertTile {
+  int expert, first, rows;  // the first place; no rows: nothing to do
+};
+
+// Most tiles of up to `rows` places of one expert.
+inline int expert_tiles(const Routing& routing, int rows) {
+  const int choices = routing.choices();
+  if (routing.rows == 1) return choices;
+  return choices / rows + std::min(routing.count, choices);
+}
+
+// For a whole warp, after the wait for the kernel ahead. kRows: places of a tile.
+template <int kRows>
+__device__ ExpertTile find_tile(const Routing& routing, int tile) {
+  if (routing.rows == 1) return {__ldcg(routing.chosen + tile), tile, 1};
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  constexpr int kAhead = 4;  // of 32 experts each, whose places are read together
+  int firsts[kAhead], ends[kAhead];
+#pragma unroll
+  for (int i = 0; i < kAhead; ++i) {
+    const int expert = 32 * i + lane;
+    const bool real = expert < routing.count;
+    firsts[i] = real ? __ldcg(routing.begins + expert) : 0;
+    ends[i] = real ? __ldcg(routing.begins + expert + 1) : 0;
+  }
+  int before = 0;
+  for (int base = 0; base < routing.count; base += 32) {
+    const int expert = base + lane;
+    int first = 0, end = 0;
+    if (base < 32 * kAhead) {
+#pragma unroll
+      for (int i = 0; i < kAhead; ++i) {
+        if (base == 32 * i) first = firsts[i], end = ends[i];
+      }
+    } else if (expert < routing.count) {
+      first = __ldcg(routing.begins + expert);
+      end = __ldcg(routing.begins + expert + 1);
+    }
+    const int tiles = (end - first + kRows - 1) / kRows;
+    int sum = tiles;
+    for (int offset = 1; offset < 32; offset *= 2) {
+      const int other = __shfl_up_sync(~0u, sum, offset);
+      if (lane >= offset) sum += other;
+    }
+    const int own = tile - before - (sum - tiles);
+    const unsigned found = __ballot_sync(~0u, own >= 0 && own < tiles);
+    if (found) {
+      const int source = __ffs(static_cast<int>(found)) - 1;
+      const int at = __shfl_sync(~0u, first + own * kRows, source);
+      return {base + source, at, min(kRows, __shfl_sync(~0u, end, source) - at)};
+    }
+    before += __shfl_sync(~0u, sum, 31);
+  }
+  return {0, 0, 0};
+}
+
+// A tile and one of the blocks of weight rows that its places are multiplied with. An expert's
+// tiles that take the same weights are neighbours, then come its next weights.
+struct ExpertBlock {
+  ExpertTile tile;
+  int rows;  // which block of weight rows
+};
+
+__host__ __device__ inline int row_blocks(const ExpertsLaunch& a, int rows) {
+  return static_cast<int>((a.outs + rows - 1) / rows);
+}
+inline unsigned expert_blocks(const ExpertsLaunch& a, int places, int rows) {
+  const int64_t blocks = int64_t{expert_tiles(a.routing, places)} * row_blocks(a, rows);
+  check(blocks <= INT32_MAX, "experts' blocks fit in a grid");
+  return static_cast<unsigned>(blocks);
+}
+
+// As find_tile(), for a grid of expert_blocks().
+template <int kPlaces>
+__device__ ExpertBlock find_block(const Routing& routing, unsigned block, int row_blocks) {
+  const ExpertTile tile = find_tile<kPlaces>(routing, static_cast<int>(block) / row_blocks);
+  if (tile.rows == 0 || routing.rows == 1) return {tile, static_cast<int>(block) % row_blocks};
+  // Among the expert's own: its first block is that of its first tile.
+  const int begin = __ldcg(routing.begins + tile.expert);
+  const int end = __ldcg(routing.begins + tile.expert + 1);
+  const int tiles = (end - begin + kPlaces - 1) / kPlaces;
+  const int own =
+      (tile.first - begin) / kPlaces * row_blocks + static_cast<int>(block) % row_blocks;
+  const int first = begin + own % tiles * kPlaces;
+  return {{tile.expert, first, min(kPlaces, end - first)}, own / tiles};
+}
+
+// Where the numbers lie that a place multiplies.
+__device__ inline int64_t input_row(const ExpertsLaunch& a, int place) {
+  if (a.by_place) return place;
+  return a.routing.rows == 1 ? 0 : __ldcg(a.routing.row_of + place);
+}
+
+}  // namespace skald::cuda

@@ -1,0 +1,281 @@
+// A warp's 16 weight rows x 128 columns of an expert's matrix, from memory straight into the
+// registers of mma() (mma.cuh), and the activations in the same order of columns. Loads and
+// products are apart, so that the next part is on its way while this one is multiplied.
+#pragma once
+
+#include "cuda/kernels/device/lane_mins.cuh"
+#include "cuda/kernels/device/math.cuh"
+#include "cuda/kernels/device/mma.cuh"
+#include "cuda/kernels/experts.h"
+
+namespace skald::cuda {
+
+inline constexpr int kPartCols = tiles::kPartCols, kUnitCols = 32;
+inline constexpr int kPartUnits = kPartCols / kUnitCols;
+
+// Rows of 16-bit numbers. Of each 32 columns lane 4 g + c has 8: from 8 c on.
+template <class T>
+struct PlainPart {
+  using Number = T;
+  static constexpr bool kInterleaved = false;  // as the activations' columns are
+  uint4 w[kPartUnits][2];                      // rows g and g + 8
+
+  // Of the 16 rows from `first` on; those beyond the matrix are its last.
+  struct Rows {
+    const T* row[2];
+    int64_t ins;
+    __device__ void set(const ExpertsLaunch& a, int expert, int64_t first) {
+      ins = a.ins;
+      const int lane = static_cast<int>(threadIdx.x) % 32;
+      const T* weight =
+          reinterpret_cast<const T*>(static_cast<const char*>(a.weight) + expert * a.stride);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int64_t at = min(first + lane / 4 + 8 * half, a.outs - 1);
+        row[half] = weight + at * a.ins + lane % 4 * 8;
+      }
+    }
+  };
+
+  __device__ void load(const Rows& rows, int part) {
+#pragma unroll
+    for (int unit = 0; unit < kPartUnits; ++unit) {
+      const int64_t col = part * kPartCols + unit * kUnitCols;
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        w[unit][half] = col < rows.ins
+                            ? __ldcs(reinterpret_cast<const uint4*>(rows.row[half] + col))
+                            : uint4{0, 0, 0, 0};
+      }
+    }
+  }
+
+  // m: the first or the second 16 columns of a unit, as the lanes count them.
+  __device__ void fragment(int unit, int m, uint32_t (&a)[4]) const {
+    const uint4 &x = w[unit][0], &y = w[unit][1];
+    if (m == 0) {
+      a[0] = x.x, a[1] = y.x, a[2] = x.y, a[3] = y.y;
+    } else {
+      a[0] = x.z, a[1] = y.z, a[2] = x.w, a[3] = y.w;
+    }
+  }
+
+  // sums += of the part with `x`, which load_unit() gave.
+  __device__ void multiply(float (&sums)[4], const uint4 (&x)[kPartUnits]) const {
+#if SKALD_HAS_MMA
+#pragma unroll
+    for (int unit = 0; unit < kPartUnits; ++unit) {
+      uint32_t w[4];
+      fragment(unit, 0, w);
+      mma(T(), sums, w, x[unit].x, x[unit].y);
+      fragment(unit, 1, w);
+      mma(T(), sums, w, x[unit].z, x[unit].w);
+    }
+#endif
+  }
+};
+
+template <class F>
+struct PartMins {
+  LaneMins<typename F::Scales> mins;
+  __device__ void load(const char* record, int i, int lane) {
+    mins.load(record + F::kScalesAt + i * F::Scales::kPartBytes, lane);
+  }
+  __device__ float min(int b, int half) const { return mins.min(b, half); }
+};
+struct NoPartMins {
+  __device__ void load(const char*, int, int) {}
+};
+
+// Tiles of a block format. Of each 32 columns lane 4 g + c has 4 from 4 c on, and the 4 that are 16
+// further. A fragment() is of weights, rounded to bf16; multiply() rounds none.
+template <class F>
+struct TilePart {
+  using Number = Bf16;
+  static constexpr bool kInterleaved = true;
+  LanePart<F> part;
+  std::conditional_t<F::kHasMin, PartMins<F>, NoPartMins> mins;
+
+  struct Rows {
+    const char* group;
+    int parts;
+    __device__ void set(const ExpertsLaunch& a, int expert, int64_t first) {
+      const int records = static_cast<int>((a.ins + F::kRecordCols - 1) / F::kRecordCols);
+      parts = records * F::kParts;
+      // Beyond the matrix: its last rows.
+      const int64_t last = (a.outs - 1) / tiles::kRows;
+      group = static_cast<const char*>(a.weight) + expert * a.stride +
+              min(first / tiles::kRows, last) * records * F::kRecordBytes;
+    }
+  };
+
+  __device__ void load(const Rows& rows, int at) {
+    const int lane = static_cast<int>(threadIdx.x) % 32, i = min(at, rows.parts - 1);
+    const char* record = rows.group + int64_t{i / F::kParts} * F::kRecordBytes;
+    part.load(record, i % F::kParts, lane);
+    mins.load(record, i % F::kParts, lane);
+  }
+
+  __device__ void fragment(int unit, int m, uint32_t (&a)[4]) const {
+    const int b = F::Scales::kCols == 16 ? unit * 2 + m : unit;
+    // A whole number below 2^23 by its bits in the float that is so much larger.
+    constexpr uint32_t kBias = 0x4b000000;
+    constexpr float kOdd = F::Codes::kOddScale;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float scale = part.scales.row(half) * part.scales.scale(b, half);
+      float less = 0;
+      if constexpr (F::kHasMin) less = part.scales.row_min(half) * mins.min(b, half);
+      uint32_t pairs[2];
+      part.codes.pairs(unit, half, m, pairs[0], pairs[1]);
+#pragma unroll
+      for (int p = 0; p < 2; ++p) {
+        const float each = p ? kOdd : 1.0f, own = p ? scale / kOdd : scale;
+        const float bias = 8388608.0f + F::kOffset * each;
+        const float low = __uint_as_float(__byte_perm(pairs[p], kBias, 0x7610)) - bias;
+        const float high = __uint_as_float(__byte_perm(pairs[p], kBias, 0x7632)) - bias;
+        a[half + 2 * p] = F::kHasMin ? pack(Bf16(), fmaf(low, own, -less), fmaf(high, own, -less))
+                                     : pack(Bf16(), low * own, high * own);
+      }
+    }
+  }
+
+  // Codes less their offset: whole numbers, which bf16 has exactly.
+  __device__ void numbers(int unit, int m, uint32_t (&a)[4]) const {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      uint32_t pairs[2];
+      part.codes.pairs(unit, half, m, pairs[0], pairs[1]);
+      pairs[1] /= F::Codes::kOddScale;
+#pragma unroll
+      for (int p = 0; p < 2; ++p) {
+        if constexpr (F::kOffset == 128) {  // bytes
+          constexpr uint32_t kBias = 0x4b000000;
+          constexpr float kLess = 8388608.0f + F::kOffset;
+          a[half + 2 * p] =
+              pack(Bf16(), __uint_as_float(__byte_perm(pairs[p], kBias, 0x7610)) - kLess,
+                   __uint_as_float(__byte_perm(pairs[p], kBias, 0x7632)) - kLess);
+        } else {  // below 128, by their bits in the bf16 number that is so much larger
+          const uint32_t biased = pairs[p] | 0x43004300;
+          const __nv_bfloat162 both = __hsub2(*reinterpret_cast<const __nv_bfloat162*>(&biased),
+                                              __float2bfloat162_rn(128.0f + F::kOffset));
+          a[half + 2 * p] = *reinterpret_cast<const uint32_t*>(&both);
+        }
+      }
+    }
+  }
+
+  // sums += of the part with `x`, which load_unit() gave. Scales are applied to sums of a block's
+  // products, minimums to sums of its activations.
+  __device__ void multiply(float (&sums)[4], const uint4 (&x)[kPartUnits]) const {
+#if SKALD_HAS_MMA
+    constexpr bool kWhole = F::Scales::kCols == 32;  // units have one scale
+    constexpr uint32_t kOnes[4] = {0x3f803f80, 0x3f803f80, 0x3f803f80, 0x3f803f80};
+#pragma unroll
+    for (int unit = 0; unit < kPartUnits; ++unit) {
+      float products[4] = {}, totals[4] = {};
+#pragma unroll
+      for (int m = 0; m < 2; ++m) {
+        const uint32_t first = m ? x[unit].z : x[unit].x, second = m ? x[unit].w : x[unit].y;
+        uint32_t w[4];
+        numbers(unit, m, w);
+        mma(Bf16(), products, w, first, second);
+        if constexpr (F::kHasMin) mma(Bf16(), totals, kOnes, first, second);
+        if (kWhole && m == 0) continue;
+        const int b = kWhole ? unit : unit * 2 + m;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int half = i / 2;
+          sums[i] = fmaf(part.scales.row(half) * part.scales.scale(b, half), products[i], sums[i]);
+          products[i] = 0;
+          if constexpr (F::kHasMin) {
+            sums[i] = fmaf(-part.scales.row_min(half) * mins.min(b, half), totals[i], sums[i]);
+            totals[i] = 0;
+          }
+        }
+      }
+    }
+#endif
+  }
+};
+
+// One lane's activations of a unit: the first two registers for its first 16 columns.
+template <class Part>
+__device__ uint4 load_unit(const typename Part::Number* unit) {
+  const int c = static_cast<int>(threadIdx.x) % 4;
+  if constexpr (Part::kInterleaved) {
+    const uint2 near = __ldcg(reinterpret_cast<const uint2*>(unit) + c);
+    const uint2 far = __ldcg(reinterpret_cast<const uint2*>(unit) + 4 + c);
+    return {near.x, near.y, far.x, far.y};
+  } else {
+    return __ldcg(reinterpret_cast<const uint4*>(unit) + c);
+  }
+}
+
+// The columns of a matrix are cut in so many slices, each a sum of its own, and every so many-th
+// part is a slice's: by the number of columns alone, so that sums have one order. A block has a
+// warp for each slice of some groups of weight rows; where parts are few, three of them are worth a
+// warp.
+inline constexpr int kMostSlices = 16;
+__host__ __device__ constexpr int slices_of(int parts) {
+  return parts >= 16 ? kMostSlices : parts >= 12 ? 4 : parts >= 6 ? 2 : 1;
+}
+__host__ __device__ constexpr int parts_of(int64_t ins) {
+  return static_cast<int>((ins + kPartCols - 1) / kPartCols);
+}
+
+// A part with what it is multiplied with.
+template <class Part>
+struct PartAndInput {
+  using T = typename Part::Number;
+  Part weights;
+  uint4 x[kPartUnits];
+
+  // `in`: the activations of the lane's place.
+  __device__ void load(const typename Part::Rows& rows, const T* in, int64_t ins, int part) {
+    weights.load(rows, part);
+#pragma unroll
+    for (int unit = 0; unit < kPartUnits; ++unit) {
+      const int64_t col = int64_t{part} * kPartCols + unit * kUnitCols;
+      x[unit] = col < ins ? load_unit<Part>(in + col) : uint4{0, 0, 0, 0};
+    }
+  }
+
+  __device__ void multiply(float (&sums)[4]) const { weights.multiply(sums, x); }
+};
+
+// A result of one weight row, or of a gated pair's gate and up.
+template <class T>
+__device__ void store_result(const ExpertsLaunch& a, int64_t place, int64_t out, float sum,
+                             float up) {
+  if (a.epilogue == Epilogue::Floats) {
+    static_cast<float*>(a.out)[place * a.out_stride + out] = sum;
+  } else if (a.epilogue == Epilogue::Gated) {
+    static_cast<T*>(a.out)[place * a.out_stride + out / 2] =
+        from_float<T>(activate(sum, a.activation) * up);
+  } else {
+    static_cast<T*>(a.out)[place * a.out_stride + out] = from_float<T>(sum);
+  }
+}
+
+// Whether the kernels made of these take a launch: rows that begin at multiples of 16 bytes and
+// have whole units, on a GPU with 16-bit products.
+inline bool suits_parts(const ExpertsLaunch& a, int compute_capability) {
+  const bool block = info(a.format).block_elems > 1;
+  const bool types = block ? a.type == DType::BF16
+                           : a.format == a.type && (a.type == DType::F16 || a.type == DType::BF16);
+  return compute_capability >= 80 && types && a.ins % kUnitCols == 0 &&
+         (a.epilogue != Epilogue::Gated || a.outs % 2 == 0);
+}
+
+// Calls fn with a null pointer to the part's type that the launch wants.
+template <class Fn>
+void dispatch_parts(const ExpertsLaunch& a, const Fn& fn) {
+  if (a.format == DType::F16) return fn(static_cast<PlainPart<Half>*>(nullptr));
+  if (a.format == DType::BF16) return fn(static_cast<PlainPart<Bf16>*>(nullptr));
+  const bool known = tiles::dispatch(
+      a.format, [&](auto format) { fn(static_cast<TilePart<decltype(format)>*>(nullptr)); });
+  check(known, "experts of this format are multiplied 16 bits at a time");
+}
+
+}  // namespace skald::cuda

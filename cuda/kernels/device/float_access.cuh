@@ -1,0 +1,20 @@
+// Rows of floats, one or four numbers at a time, past the L1 cache, where numbers from before the
+// kernel ahead ran may lie.
+#pragma once
+
+#include "cuda/kernels/device/number.cuh"
+
+namespace skald::cuda {
+
+template <int kVec>
+__device__ Pack<float, kVec> load(const float* row, int64_t at) {
+  Pack<float, kVec> some;
+  if constexpr (kVec == 1) {
+    some.x[0] = __ldcg(row + at);
+  } else {
+    *reinterpret_cast<float4*>(&some) = __ldcg(reinterpret_cast<const float4*>(row) + at);
+  }
+  return some;
+}
+
+}  // namespace skald::cuda

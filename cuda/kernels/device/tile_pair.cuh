@@ -1,0 +1,111 @@
+// The scales of two blocks of a part, as gemv_q_sm90 wants them for one row: of blocks 2 * pair and
+// the next, rows lane / 4 (half 0) and the eighth after it. As LaneScales otherwise.
+#pragma once
+
+#include "cuda/kernels/device/tile_lane.cuh"
+
+namespace skald::cuda {
+
+template <class S>
+struct PairScales;
+
+template <class Block>
+struct PairScales<tiles::F16Scales<Block>> : NoRowScales {
+  uint2 w;
+  __device__ void load(const char* part, int lane, int pair) {
+    w = load8(part + lane / 4 * 16 + pair * 8);
+  }
+  __device__ float scale(int i, int half) const {
+    const uint32_t both = i ? w.y : w.x;
+    return half ? high_half(both) : low_half(both);
+  }
+};
+
+template <class Block>
+struct PairScales<tiles::F16Pairs<Block>> : PairScales<tiles::F16Scales<Block>> {
+  static constexpr float kMinUnit = 1;
+  uint2 two;
+  __device__ void load(const char* part, int lane, int pair) {
+    PairScales<tiles::F16Scales<Block>>::load(part, lane, pair);
+    two = load8(part + tiles::F16Pairs<Block>::kMinsAt + lane / 4 * 16 + lane % 2 * 8);
+  }
+  __device__ void mins(uint32_t (&rows)[2]) const {
+    rows[0] = two.x;
+    rows[1] = two.y;
+  }
+};
+
+template <>
+struct PairScales<tiles::ExponentScales> : NoRowScales {
+  uint32_t w;
+  __device__ void load(const char* part, int lane, int pair) {
+    w = load4(part + lane / 4 * 8 + pair * 4);
+  }
+  __device__ float scale(int i, int half) const {
+    return mxfp4_scale(w >> (i * 16 + half * 8) & 255);
+  }
+};
+
+template <class Block>
+struct PairScales<tiles::BytePairs<Block>> : RowScalesMins {
+  uint32_t w[2], four;
+  __device__ void load(const char* part, int lane, int pair) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      w[half] = *reinterpret_cast<const uint16_t*>(part + lane / 4 * 8 + half * 4 + pair * 2);
+    }
+    four = load4(part + tiles::BytePairs<Block>::kMinsAt + lane / 4 * 8 + lane % 2 * 4);
+  }
+  __device__ float scale(int i, int half) const {
+    return static_cast<float>(w[half] >> (i * 8) & 255);
+  }
+  __device__ void mins(uint32_t (&rows)[2]) const { spread_bytes(four, rows[0], rows[1]); }
+};
+
+template <class Block>
+struct PairScales<tiles::FourBitPairs<Block>> : RowScalesMins {
+  uint32_t two[2];
+  __device__ void load(const char* part, int lane, int) { load_two(two, part, lane); }
+  __device__ float scale(int i, int half) const {
+    return static_cast<float>(two[half] >> (i * 8) & 15);
+  }
+  __device__ void mins(uint32_t (&rows)[2]) const { spread_minimums(two, rows); }
+};
+
+template <class Block>
+struct PairScales<tiles::ByteScales<Block>> : RowScales {
+  uint32_t two[2];
+  __device__ void load(const char* part, int lane, int) { load_two(two, part, lane); }
+  __device__ float scale(int i, int half) const {
+    return static_cast<float>(static_cast<int8_t>(two[half] >> (i * 8) & 255));
+  }
+};
+
+template <class Block>
+struct PairScales<tiles::SixBitScales16<Block>> : RowScales {
+  uint32_t four;
+  __device__ void load(const char* part, int lane, int pair) {
+    const char* at = part + lane / 4 * 12;
+    const int word = pair * 24 / 32, bit = pair * 24 % 32;
+    four = __funnelshift_r(load4(at + word * 4), load4(at + min(word + 1, 2) * 4), bit);
+  }
+  __device__ float scale(int i, int half) const {
+    return static_cast<float>(static_cast<int>(four >> ((half * 2 + i) * 6) & 63) - 32);
+  }
+};
+
+template <class Block>
+struct PairScales<tiles::SixBitScales32<Block>> : RowScales {
+  uint32_t w[2];
+  __device__ void load(const char* part, int lane, int pair) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      w[half] = *reinterpret_cast<const uint16_t*>(part + lane / 4 * 8 + half * 4 + pair * 2);
+    }
+  }
+  __device__ float scale(int i, int half) const {
+    return static_cast<float>(static_cast<int>(w[half] >> (i * 8) & 255) - 32);
+  }
+};
+
+}  // namespace skald::cuda

@@ -1,0 +1,83 @@
+// How gemv_sm90's weights come: a warp of a block fetches tiles of 8 weight rows by bulk copies
+// into a ring in shared memory, without waiting for the kernel ahead, since weights never depend
+// on it. The other warps multiply.
+//
+// Bulk copies reach the memory's speed only where they fill whole 128-byte lines of shared memory.
+// So all rows of a tile start at the same bank, and reading the same columns of 8 rows would take 8
+// times as long. Instead even and odd weight rows are half a step apart: in the first half of a
+// step the even ones multiply columns 0-31 and the odd ones columns 32-63, in the second half the
+// other way round.
+#pragma once
+
+#include "cuda/kernels/device/ptx.cuh"
+#include "cuda/kernels/device/shares.cuh"
+#include "cuda/kernels/linear.h"
+
+namespace skald::cuda {
+
+inline constexpr int kTileRows = 8;
+inline constexpr int kTileCols = 1024;
+inline constexpr int kStep = 64;  // columns that a warp takes at a time
+inline constexpr int kRowBytes = kTileCols * 2;
+inline constexpr int kSlotBytes = kTileRows * kRowBytes;
+inline constexpr int kMostSlots = 10;
+
+// In static shared memory.
+struct Ring {
+  alignas(8) uint64_t full[kMostSlots];
+  uint64_t empty[kMostSlots];  // completed by one arrival of each warp that multiplies
+  int group_at[kMostSlots];    // of kTileRows weight rows, or kNoMore
+
+  // For the whole block, which must meet before anything else.
+  __device__ void init(int slots, int warps) {
+    if (static_cast<int>(threadIdx.x) >= slots) return;
+    barrier_init(&full[threadIdx.x], 1);
+    barrier_init(&empty[threadIdx.x], warps);
+    barrier_init_fence();
+  }
+};
+
+// For one warp. One lane issues all copies: it has to be the same for the compiler to see that a
+// copy's operands are uniform, else each takes a loop over the lanes that costs more than the copy.
+template <class T, class Groups, class Layout>
+__device__ void fetch_weights(const LinearLaunch& a, const Layout& layout, Groups groups,
+                              char* tiles, Ring& ring) {
+  const uint64_t policy = evict_first_policy();
+  const T* weight = static_cast<const T*>(a.weight);
+  Turn turn;
+  for (;;) {
+    const int group = groups.next(a, layout);
+    if (group == kNoMore) break;
+    const int64_t row = int64_t{group} * kTileRows;
+    const int rows = static_cast<int>(min(int64_t{kTileRows}, a.outs - row));
+    for (int64_t col = 0; col < a.ins; col += kTileCols, turn.next(layout.slots)) {
+      const uint32_t bytes = static_cast<uint32_t>(min(int64_t{kTileCols}, a.ins - col)) * 2;
+      const T* from = weight + row * a.ins + col;
+      char* to = tiles + turn.slot * kSlotBytes;
+      uint64_t* full = &ring.full[turn.slot];
+      if (turn.lap > 0) barrier_wait(&ring.empty[turn.slot], (turn.lap - 1) & 1);
+      if (elect_lane()) {
+        ring.group_at[turn.slot] = group;
+        barrier_expect_bytes(full, bytes * rows);
+        if (rows == kTileRows) {
+#pragma unroll
+          for (int r = 0; r < kTileRows; ++r) {
+            bulk_copy(to + r * kRowBytes, from + r * a.ins, bytes, full, policy);
+          }
+        } else {
+          for (int r = 0; r < rows; ++r) {
+            bulk_copy(to + r * kRowBytes, from + r * a.ins, bytes, full, policy);
+          }
+        }
+      }
+      __syncwarp();
+    }
+  }
+  if (turn.lap > 0) barrier_wait(&ring.empty[turn.slot], (turn.lap - 1) & 1);
+  if (elect_lane()) {
+    ring.group_at[turn.slot] = kNoMore;
+    barrier_arrive(&ring.full[turn.slot]);
+  }
+}
+
+}  // namespace skald::cuda

@@ -1,0 +1,109 @@
+// Routed experts: a norm, the router and each row's choice of experts; products of each chosen
+// expert's matrices with the rows that chose it; the sum of what a row's experts gave. Where rows
+// go is found and stays on the device, so that a captured graph of these launches stays valid.
+//
+// A choice is one of a row's experts. All choices of a step, sorted by expert and then by row, are
+// its places: an expert's rows lie behind each other. A row's results do not depend on which other
+// rows there are, to the last bit, as long as the same kernels are launched.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "cuda/fuse.h"
+#include "cuda/kernels/launch.h"
+
+namespace skald::cuda {
+
+struct Routing {
+  int rows, used, count;  // of the step; the experts of a row, and all
+  int32_t* chosen;        // [rows, used], in the order of their numbers
+  float* weights;         // [rows, used]
+  int32_t* places;        // [rows, used]
+  int32_t* row_of;        // [rows * used], of each place
+  int32_t* begins;        // [count + 1], an expert's first place
+
+  int choices() const { return rows * used; }
+};
+
+// Rows of a block of the router where there are many; of few rows each has a ticket of its own.
+inline constexpr int kRouteRows = 8;
+inline int64_t route_tickets(int64_t rows) {
+  return std::max<int64_t>(kRouteRows, (rows + kRouteRows - 1) / kRouteRows);
+}
+
+// Norms rows, multiplies them with the router, all in float32, and chooses. What has no number for
+// a logit comes last; of equal ones the lower number comes first.
+struct RouteLaunch {
+  DType type;                // of out
+  const float* x;            // [rows, dim]
+  const float* norm_weight;  // [dim]
+  float norm_eps;
+  const float* router;  // [count, dim]
+  int64_t dim;
+  void* out;          // [rows, dim], normed
+  float* logits;      // [rows, count]
+  unsigned* tickets;  // route_tickets(), zero before and after
+  bool normalized;    // weights add up to 1
+  Routing routing;    // chosen and weights are written
+  bool dependent;     // launch.h
+};
+void launch_route(const RouteLaunch& launch, Stream stream);
+
+// Fills places, row_of and begins. A single row needs none of them: its places are its choices.
+void launch_sort_choices(const Routing& routing, bool dependent, Stream stream);
+
+// x[row] += scale * the sum of weight * y[place] over the row's choices, in their order.
+struct CombineLaunch {
+  const float* y;  // [places, dim]
+  float* x;        // [rows, dim]
+  int64_t dim;
+  float scale;
+  Routing routing;
+  bool dependent;
+};
+void launch_combine(const CombineLaunch& launch, Stream stream);
+
+// out[place] = W[expert] · in, of all places.
+struct ExpertsLaunch {
+  DType type;          // of in and out: F16, BF16 or F32
+  DType format;        // of weight: the same, or a block format
+  const void* weight;  // the first expert's [outs, ins]; Gated: rows alternate gate, up
+  int64_t stride;      // bytes to the next expert's, a multiple of 16
+  int64_t outs, ins;
+  const void* in;  // [rows, ins], or [places, ins]
+  bool by_place;
+  // Store: [places, outs]; Floats: float; Gated: [places, outs / 2]. May be columns of a wider
+  // matrix.
+  void* out;
+  int64_t out_stride;
+  Epilogue epilogue;
+  Activation activation;
+  Routing routing;
+  int multiprocessors;  // experts_few has a block on each
+  bool dependent;
+};
+
+// For few rows of each expert: reads weights straight into registers, 8 places at a time.
+bool supports_experts_few(const ExpertsLaunch& launch, int compute_capability);
+void launch_experts_few(const ExpertsLaunch& launch, Stream stream);
+
+// For one row: a product with Floats and the sum of its choices, by the bits of
+// launch_experts_few() and launch_combine() one after the other. x: [outs]; the launch's out is not
+// used.
+bool supports_experts_one(const ExpertsLaunch& launch, int compute_capability);
+void launch_experts_one(const ExpertsLaunch& launch, float* x, float scale, Stream stream);
+
+// For many: weights are read once for 64 places.
+bool supports_experts_many(const ExpertsLaunch& launch, int compute_capability);
+void launch_experts_many(const ExpertsLaunch& launch, Stream stream);
+
+// The same for 128 places, with warpgroup products.
+bool supports_experts_many_sm90(const ExpertsLaunch& launch, int compute_capability);
+void launch_experts_many_sm90(const ExpertsLaunch& launch, Stream stream);
+void launch_experts_many_q_sm90(const ExpertsLaunch& launch, Stream stream);  // its block formats
+
+// Any type, any format, any size, any GPU; the reference.
+void launch_experts_plain(const ExpertsLaunch& launch, Stream stream);
+
+}  // namespace skald::cuda

@@ -1,0 +1,103 @@
+// experts_plain: as gemv_plain, one warp an output row (two for a gated pair) of up to kPlainRows
+// places of one expert.
+#include "cuda/kernels/device/experts_tile.cuh"
+#include "cuda/kernels/device/gemv_plain.cuh"
+#include "cuda/kernels/tiles/formats.h"
+
+namespace skald::cuda {
+namespace {
+
+template <class T>
+struct PlainWeight {
+  const T* weight;
+  int64_t ins;
+  __device__ PlainWeight(const ExpertsLaunch& a, int expert)
+      : weight(reinterpret_cast<const T*>(static_cast<const char*>(a.weight) + expert * a.stride)),
+        ins(a.ins) {}
+  __device__ float operator()(int64_t out, int64_t i) const {
+    return to_float(weight[out * ins + i]);
+  }
+};
+
+template <class F>
+struct TileWeight {
+  const std::byte* tiles;
+  int64_t records;
+  __device__ TileWeight(const ExpertsLaunch& a, int expert)
+      : tiles(static_cast<const std::byte*>(a.weight) + expert * a.stride),
+        records((a.ins + F::kRecordCols - 1) / F::kRecordCols) {}
+  __device__ float operator()(int64_t out, int64_t i) const {
+    const int64_t record = out / tiles::kRows * records + i / F::kRecordCols;
+    return F::value(tiles + record * F::kRecordBytes, static_cast<int>(out % tiles::kRows),
+                    static_cast<int>(i % F::kRecordCols));
+  }
+};
+
+template <class T, class W>
+__device__ void sums_of(const ExpertsLaunch& a, const W& weight, int64_t out,
+                        const int64_t (&in)[kPlainRows], int rows, float (&sums)[kPlainRows]) {
+  for (float& sum : sums) sum = 0;
+  for (int64_t i = threadIdx.x % 32; i < a.ins; i += 32) {
+    const float w = weight(out, i);
+#pragma unroll
+    for (int r = 0; r < kPlainRows; ++r) {
+      if (r < rows) sums[r] = fmaf(w, to_float(static_cast<const T*>(a.in)[in[r] + i]), sums[r]);
+    }
+  }
+  for (float& sum : sums) sum = warp_sum(sum);
+}
+
+template <class T, class W>
+__global__ void experts_plain(ExpertsLaunch a) {
+  let_next_kernel_start();
+  wait_for_kernel_ahead();
+  const ExpertTile tile = find_tile<kPlainRows>(a.routing, static_cast<int>(blockIdx.x));
+  const bool gated = a.epilogue == Epilogue::Gated;
+  const int64_t outs = gated ? a.outs / 2 : a.outs;
+  const int64_t out = int64_t{blockIdx.y} * kPlainWarps + threadIdx.x / 32;
+  if (tile.rows == 0 || out >= outs) return;
+  int64_t in[kPlainRows] = {};
+  for (int r = 0; r < tile.rows; ++r) in[r] = input_row(a, tile.first + r) * a.ins;
+  const W weight(a, tile.expert);
+  float sums[kPlainRows], ups[kPlainRows];
+  sums_of<T>(a, weight, gated ? 2 * out : out, in, tile.rows, sums);
+  if (gated) sums_of<T>(a, weight, 2 * out + 1, in, tile.rows, ups);
+  if (threadIdx.x % 32 != 0) return;
+  for (int r = 0; r < tile.rows; ++r) {
+    const int64_t at = (tile.first + r) * a.out_stride + out;
+    if (a.epilogue == Epilogue::Floats) {
+      static_cast<float*>(a.out)[at] = sums[r];
+    } else {
+      const float value = gated ? activate(sums[r], a.activation) * ups[r] : sums[r];
+      static_cast<T*>(a.out)[at] = from_float<T>(value);
+    }
+  }
+}
+
+// One grid holds so many blocks of output rows.
+constexpr int64_t kMostOuts = int64_t{65535} * kPlainWarps;
+
+template <class T, class W>
+void launch(const ExpertsLaunch& a, Stream stream) {
+  const int64_t outs = a.epilogue == Epilogue::Gated ? a.outs / 2 : a.outs;
+  check(outs <= kMostOuts, "an expert's matrix has at most a grid's rows");
+  const dim3 blocks(static_cast<unsigned>(expert_tiles(a.routing, kPlainRows)),
+                    static_cast<unsigned>((outs + kPlainWarps - 1) / kPlainWarps));
+  launch_kernel(experts_plain<T, W>, {blocks, kPlainWarps * 32, 0, a.dependent}, stream, a);
+}
+
+}  // namespace
+
+void launch_experts_plain(const ExpertsLaunch& a, Stream stream) {
+  if (info(a.format).block_elems > 1) {
+    tiles::dispatch(a.format, [&](auto format) {
+      using F = decltype(format);
+      dispatch(a.type, [&](auto type) { launch<decltype(type), TileWeight<F>>(a, stream); });
+    });
+    return;
+  }
+  dispatch(a.type,
+           [&](auto type) { launch<decltype(type), PlainWeight<decltype(type)>>(a, stream); });
+}
+
+}  // namespace skald::cuda

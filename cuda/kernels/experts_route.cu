@@ -1,0 +1,284 @@
+// The router. For one row the bytes of its matrix, 1 MB for 128 experts of a 2048-wide model, and
+// the chain of norm, product and choice; for many rows the products, in float32. A block has some
+// rows and some experts; the last block of its rows chooses.
+//
+// Sums have one order for any number of rows: a norm's squares are added up by 256 threads, each
+// every 256th access, then over each 32 threads, then over these; a product's by 32 lanes.
+#include <type_traits>
+
+#include "cuda/kernels/device/float_access.cuh"
+#include "cuda/kernels/device/launch.cuh"
+#include "cuda/kernels/device/math.cuh"
+#include "cuda/kernels/device/number.cuh"
+#include "cuda/kernels/experts.h"
+
+namespace skald::cuda {
+namespace {
+
+constexpr int kThreads = 256, kWarps = kThreads / 32;
+// Columns of a row that are in shared memory at a time.
+template <int kRows>
+constexpr int kChunkOf = kRows > 8 ? 512 : 1024;
+constexpr int kFewRows = 4;  // that have blocks of their own
+static_assert(kFewRows <= kRouteRows);
+
+template <int kVec>
+__device__ void add_products(float& sum, const Pack<float, kVec>& a, const Pack<float, kVec>& b) {
+#pragma unroll
+  for (int i = 0; i < kVec; ++i) sum = fmaf(a.x[i], b.x[i], sum);
+}
+
+// What orders logits: of equal ones the lower expert is higher. No two of a row are the same.
+__device__ inline uint64_t key_of(float logit, int expert) {
+  const uint32_t bits = __float_as_uint(logit + 0.0f);  // one zero
+  uint32_t high = bits >> 31 ? ~bits : bits | 0x80000000u;
+  if (isnan(logit)) high = 0;
+  return uint64_t{high} << 32 | ~static_cast<uint32_t>(expert);
+}
+
+__device__ inline float logit_of(uint64_t key) {
+  const uint32_t high = static_cast<uint32_t>(key >> 32);
+  return __uint_as_float(high >> 31 ? high & 0x7fffffffu : ~high);
+}
+
+__device__ inline uint64_t warp_max(uint64_t key) {
+#if __CUDA_ARCH__ >= 800
+  const uint32_t high = static_cast<uint32_t>(key >> 32);
+  const uint32_t best = __reduce_max_sync(~0u, high);
+  const uint32_t low = __reduce_max_sync(~0u, high == best ? static_cast<uint32_t>(key) : 0);
+  return uint64_t{best} << 32 | low;
+#else
+  for (int offset = 16; offset > 0; offset /= 2) {
+    const uint64_t other = __shfl_xor_sync(~0u, key, offset);
+    if (other > key) key = other;
+  }
+  return key;
+#endif
+}
+
+// For a warp. The used-th best is found one after the other, then all from there on are taken.
+__device__ void choose(const RouteLaunch& a, int row) {
+  constexpr int kKept = 8;  // of a lane in registers, for 256 experts; others are read again
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const Routing& r = a.routing;
+  const float* logits = a.logits + int64_t{row} * r.count;
+  const auto read_key = [&](int expert) {
+    return expert < r.count ? key_of(__ldcg(logits + expert), expert) : 0;
+  };
+  uint64_t kept[kKept];
+#pragma unroll
+  for (int i = 0; i < kKept; ++i) kept[i] = read_key(32 * i + lane);
+  const auto for_each_key = [&](const auto& fn) {  // all lanes together, experts in their order
+#pragma unroll
+    for (int i = 0; i < kKept; ++i) {
+      if (32 * i < r.count) fn(32 * i + lane, kept[i]);
+    }
+    for (int base = 32 * kKept; base < r.count; base += 32) fn(base + lane, read_key(base + lane));
+  };
+  uint64_t bound = ~uint64_t{0}, first = 0;
+  for (int n = 0; n < r.used; ++n) {
+    uint64_t best = 0;
+    for_each_key([&](int, uint64_t key) {
+      if (key < bound && key > best) best = key;
+    });
+    bound = warp_max(best);
+    if (n == 0) first = bound;
+  }
+  const float highest = logit_of(first);
+  float sum = 0;
+  for_each_key([&](int expert, uint64_t key) {
+    if (expert < r.count && (!a.normalized || key >= bound)) sum += expf(logit_of(key) - highest);
+  });
+  const float total = warp_sum(sum);
+  int before = 0;
+  for_each_key([&](int expert, uint64_t key) {
+    const bool mine = key >= bound;
+    const unsigned all = __ballot_sync(~0u, mine);
+    if (mine) {
+      const int64_t at = int64_t{row} * r.used + before + __popc(all & ((1u << lane) - 1));
+      r.chosen[at] = expert;
+      r.weights[at] = expf(logit_of(key) - highest) / total;
+    }
+    before += __popc(all);
+  });
+}
+
+// kRows: of a block; kEach: experts of a warp; kVec: numbers of an access, which divides dim. The
+// router's numbers are fetched a turn or two ahead, and at first before the kernel ahead is done.
+template <class T, int kRows, int kEach, int kVec>
+__global__ void __launch_bounds__(kThreads, 2) route(__grid_constant__ const RouteLaunch a) {
+  using Some = Pack<float, kVec>;
+  constexpr int kChunk = kChunkOf<kRows>;
+  __shared__ __align__(16) float normed[kRows][kChunk];
+  __shared__ float scratch[kWarps], scales[kRows];
+  __shared__ bool last;
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int first_row = static_cast<int>(blockIdx.x) * kRows;
+  const int rows = min(kRows, a.routing.rows - first_row);
+  const int first_expert = (static_cast<int>(blockIdx.y) * kWarps + warp) * kEach;
+  const int64_t accesses = a.dim / kVec;
+  const float* x = a.x + first_row * a.dim;
+  let_next_kernel_start();
+  constexpr int kTurn = kRows == 1 ? 8 : kEach == 1 ? 4 : 1;  // accesses of a lane
+  Some now[kTurn][kEach], next[kTurn][kEach];
+  const auto fetch = [&](Some(&to)[kTurn][kEach], int64_t turn) {
+#pragma unroll
+    for (int k = 0; k < kTurn; ++k) {
+      const int64_t at = (turn * kTurn + k) * 32 + lane;
+#pragma unroll
+      for (int e = 0; e < kEach; ++e) {
+        const int expert = min(first_expert + e, a.routing.count - 1);
+        if (at < accesses) to[k][e] = load<kVec>(a.router + expert * a.dim, at);
+      }
+    }
+  };
+  fetch(now, 0);
+  fetch(next, 1);
+  wait_for_kernel_ahead();
+
+  if constexpr (kRows == 1) {
+    float sum = 0;
+    for (int64_t i = threadIdx.x; i < accesses; i += kThreads) {
+      const Some some = load<kVec>(x, i);
+      add_products(sum, some, some);
+    }
+    sum = warp_sum(sum);
+    if (lane == 0) scratch[warp] = sum;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      float total = 0;
+      for (float part : scratch) total += part;
+      scales[0] = rsqrtf(total / static_cast<float>(a.dim) + a.norm_eps);
+    }
+  } else {
+    for (int row = warp; row < rows; row += kWarps) {
+      float parts[kWarps] = {};
+      for (int64_t i = lane; i < accesses; i += kThreads) {
+#pragma unroll
+        for (int part = 0; part < kWarps; ++part) {
+          if (i + part * 32 >= accesses) continue;
+          const Some some = load<kVec>(x + row * a.dim, i + part * 32);
+          add_products(parts[part], some, some);
+        }
+      }
+      float total = 0;
+#pragma unroll
+      for (float part : parts) total += warp_sum(part);
+      if (lane == 0) scales[row] = rsqrtf(total / static_cast<float>(a.dim) + a.norm_eps);
+    }
+  }
+  __syncthreads();
+
+  float sums[kEach][kRows] = {};
+  for (int64_t col = 0; col < a.dim; col += kChunk) {
+    const int count = static_cast<int>(min(int64_t{kChunk}, a.dim - col)) / kVec;
+    for (int at = threadIdx.x; at < count; at += kThreads) {
+      const Some weight = load<kVec>(a.norm_weight + col, at);
+      constexpr int kAtOnce = kRows < 4 ? kRows : 4;  // loads that are under way together
+#pragma unroll 1
+      for (int first = 0; first < rows; first += kAtOnce) {
+        Some some[kAtOnce];
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i) {
+          some[i] = load<kVec>(x + min(first + i, rows - 1) * a.dim + col, at);
+        }
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i) {
+          const int row = first + i;
+          if (row >= rows) break;
+          Some result;
+          Pack<T, kVec> rounded;
+#pragma unroll
+          for (int j = 0; j < kVec; ++j) {
+            result.x[j] = some[i].x[j] * scales[row] * weight.x[j];
+            rounded.x[j] = from_float<T>(result.x[j]);
+          }
+          reinterpret_cast<Some*>(normed[row])[at] = result;
+          if (blockIdx.y == 0) {
+            T* out = static_cast<T*>(a.out) + (first_row + row) * a.dim + col;
+            reinterpret_cast<Pack<T, kVec>*>(out)[at] = rounded;
+          }
+        }
+      }
+    }
+    __syncthreads();
+    constexpr int kTurns = kChunk / kVec / 32 / kTurn;  // of a chunk
+#pragma unroll 1
+    for (int turn = 0; turn < kTurns; ++turn) {
+#pragma unroll
+      for (int k = 0; k < kTurn; ++k) {
+        const int i = (turn * kTurn + k) * 32 + lane;
+        if (i >= count) break;
+#pragma unroll
+        for (int row = 0; row < kRows; ++row) {
+          if (row >= rows) break;
+          const Some some = reinterpret_cast<const Some*>(normed[row])[i];
+#pragma unroll
+          for (int e = 0; e < kEach; ++e) add_products(sums[e][row], now[k][e], some);
+        }
+      }
+#pragma unroll
+      for (int k = 0; k < kTurn; ++k) {
+#pragma unroll
+        for (int e = 0; e < kEach; ++e) now[k][e] = next[k][e];
+      }
+      fetch(next, col / kChunk * kTurns + turn + 2);
+    }
+    __syncthreads();
+  }
+#pragma unroll
+  for (int e = 0; e < kEach; ++e) {
+#pragma unroll
+    for (int row = 0; row < kRows; ++row) {
+      const float logit = warp_sum(sums[e][row]);
+      if (lane == 0 && row < rows && first_expert + e < a.routing.count) {
+        a.logits[int64_t{first_row + row} * a.routing.count + first_expert + e] = logit;
+      }
+    }
+  }
+
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    unsigned* ticket = a.tickets + blockIdx.x;
+    last = atomicAdd(ticket, 1u) == gridDim.y - 1;
+    if (last) *ticket = 0;
+  }
+  __syncthreads();
+  if (!last) return;
+  __threadfence();
+  for (int row = warp; row < rows; row += kWarps) choose(a, first_row + row);
+}
+
+unsigned parts(int64_t count, int64_t each) {
+  return static_cast<unsigned>((count + each - 1) / each);
+}
+
+}  // namespace
+
+void launch_route(const RouteLaunch& a, Stream stream) {
+  constexpr int kSomeRows = 128;  // up to which experts are spread over more blocks
+  constexpr int kManyRows = 2 * kRouteRows;
+  constexpr int kFew = 1, kMany = 4;  // experts of a warp
+  const bool few = a.routing.rows <= kFewRows, some = a.routing.rows <= kSomeRows;
+  const int rows = few ? 1 : some ? kRouteRows : kManyRows;
+  const dim3 blocks(parts(a.routing.rows, rows),
+                    parts(a.routing.count, kWarps * (some ? kFew : kMany)));
+  dispatch(a.type, [&](auto type) {
+    using T = decltype(type);
+    const bool by_four = a.dim % 4 == 0;
+    const auto choose_kernel = [&](auto rows, auto each) {
+      constexpr int kRows = decltype(rows)::value, kEach = decltype(each)::value;
+      return by_four ? route<T, kRows, kEach, 4> : route<T, kRows, kEach, 1>;
+    };
+    using std::integral_constant;
+    const auto kernel =
+        few ? choose_kernel(integral_constant<int, 1>(), integral_constant<int, kFew>())
+        : some
+            ? choose_kernel(integral_constant<int, kRouteRows>(), integral_constant<int, kFew>())
+            : choose_kernel(integral_constant<int, kManyRows>(), integral_constant<int, kMany>());
+    launch_kernel(kernel, {blocks, kThreads, 0, a.dependent}, stream, a);
+  });
+}
+
+}  // namespace skald::cuda

@@ -1,0 +1,44 @@
+// How the codes of a block lie in its bytes: what the readers of q4_0.h and its like undo. code(i)
+// is that of weight i, unsigned; each function gives the i-th byte.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/quant/half.h"
+
+namespace skald {
+
+// Two weights a byte: pairs that are `run` apart, in runs of that length.
+template <int kRun, class Code>
+SKALD_HD uint8_t nibble_byte(const Code& code, int i) {
+  const int low = i / kRun * 2 * kRun + i % kRun;
+  return static_cast<uint8_t>((code(low) & 15) | (code(low + kRun) & 15) << 4);
+}
+
+// Bit 4 of eight weights that are `kStep` apart, from `first` on.
+template <int kStep, class Code>
+SKALD_HD uint8_t fifth_bits(const Code& code, int first) {
+  int bits = 0;
+  for (int i = 0; i < 8; ++i) bits |= (code(first + i * kStep) >> 4 & 1) << i;
+  return static_cast<uint8_t>(bits);
+}
+
+// Q6_K's two high bits.
+template <class Code>
+SKALD_HD uint8_t high_pairs(const Code& code, int i) {
+  const int first = i / 32 * 128 + i % 32;
+  int bits = 0;
+  for (int j = 0; j < 4; ++j) bits |= (code(first + 32 * j) >> 4 & 3) << (2 * j);
+  return static_cast<uint8_t>(bits);
+}
+
+// The twelve bytes of q4_k_scales.h, of s(g) and m(g).
+template <class S, class M>
+SKALD_HD uint8_t q4_k_scale_byte(const S& s, const M& m, int i) {
+  const int g = i % 4;
+  if (i < 4) return static_cast<uint8_t>(s(g) | s(g + 4) >> 4 << 6);
+  if (i < 8) return static_cast<uint8_t>(m(g) | m(g + 4) >> 4 << 6);
+  return static_cast<uint8_t>((s(g + 4) & 15) | (m(g + 4) & 15) << 4);
+}
+
+}  // namespace skald

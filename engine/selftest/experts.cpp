@@ -1,0 +1,234 @@
+#include "engine/selftest/experts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "engine/error.h"
+#include "engine/rng.h"
+
+namespace skald::selftest {
+namespace {
+
+class Numbers {
+ public:
+  explicit Numbers(uint64_t seed) : seed_(seed) {}
+  double next() { return uniform(seed_, 0, count_++, 0); }
+  // Of a deviation near 1.
+  float spread() { return static_cast<float>(3.4 * next() - 1.7); }
+
+ private:
+  uint64_t seed_;
+  int64_t count_ = 0;
+};
+
+double activate(double x, Activation activation) {
+  if (activation == Activation::Silu) return x / (1 + std::exp(-x));
+  const double u = 0.7978845608028654 * (x + 0.044715 * x * x * x);
+  return 0.5 * x * (1 + std::tanh(u));
+}
+
+ProductData weights_of(DType type, int64_t outs, int64_t ins, uint64_t seed) {
+  ProductCase c{type, outs, ins, 1, Ending::Store};
+  c.activations = info(type).block_elems > 1 ? DType::BF16 : type;
+  return make_data(c, seed);
+}
+
+std::vector<float> decoded(const TensorView& matrix) {
+  std::vector<float> values(static_cast<size_t>(matrix.rows * matrix.cols));
+  for (int64_t r = 0; r < matrix.rows; ++r) {
+    info(matrix.type).decode_row(matrix.row(r), values.data() + r * matrix.cols, matrix.cols);
+  }
+  return values;
+}
+
+struct Dot {
+  double value = 0, squares = 0;
+};
+Dot dot(const float* weight, const double* in, size_t count) {
+  Dot result;
+  for (size_t i = 0; i < count; ++i) {
+    const double product = weight[i] * in[i];
+    result.value += product;
+    result.squares += product * product;
+  }
+  return result;
+}
+
+struct Choice {
+  std::vector<int32_t> experts;
+  std::vector<double> weights;
+  bool clear = true;  // no rounding of logits would change it
+};
+
+Choice choose(const std::vector<double>& logits, const ExpertsSpec& spec) {
+  std::vector<int32_t> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto logit = [&](int32_t e) { return logits[static_cast<size_t>(e)]; };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int32_t a, int32_t b) { return logit(a) > logit(b); });
+  Choice choice;
+  const auto used = static_cast<size_t>(spec.used);
+  if (used < order.size()) {
+    const double gap = logit(order[used - 1]) - logit(order[used]);
+    choice.clear = gap == 0 || gap > 1e-4;
+  }
+  const double best = logit(order[0]);
+  double total = 0;
+  for (size_t i = 0; i < (spec.normalized ? used : order.size()); ++i) {
+    total += std::exp(logit(order[i]) - best);
+  }
+  choice.experts.assign(order.begin(), order.begin() + spec.used);
+  std::sort(choice.experts.begin(), choice.experts.end());
+  for (int32_t e : choice.experts) choice.weights.push_back(std::exp(logit(e) - best) / total);
+  return choice;
+}
+
+void make_router(const ExpertsCase& c, Numbers& numbers, ExpertsData& data) {
+  const size_t dim = static_cast<size_t>(c.dim);
+  const float size = 1.3f / std::sqrt(static_cast<float>(c.dim));
+  for (int64_t i = 0; i < c.dim; ++i) {
+    const float x = numbers.spread();
+    data.norm_weight.push_back(c.taste == Taste::OneForAll ? std::fabs(x) : x);
+  }
+  for (int64_t i = 0; i < c.spec.count * c.dim; ++i) data.router.push_back(size * numbers.spread());
+  const size_t count = static_cast<size_t>(c.spec.count);
+  if (c.taste == Taste::OneForAll) {
+    const auto best = data.router.begin() + static_cast<int64_t>(count / 2 * dim);
+    std::fill(best, best + c.dim, 4 * size);
+  }
+  if (c.taste != Taste::Ties) return;
+  for (size_t e = 1; e < count; e += 2) {
+    const auto from = data.router.begin() + static_cast<int64_t>((e - 1) * dim);
+    std::copy(from, from + c.dim, from + c.dim);
+  }
+}
+
+}  // namespace
+
+std::vector<ExpertsCase> experts_cases(Extent extent) {
+  std::vector<ExpertsCase> cases;
+  const auto add = [&](ExpertsCase c) {
+    c.spec.activation = cases.size() % 3 == 1 ? Activation::GeluTanh : Activation::Silu;
+    c.spec.normalized = cases.size() % 2 == 0;
+    cases.push_back(c);
+  };
+  constexpr DType kPlain[] = {DType::F32, DType::F16, DType::BF16};
+  if (extent == Extent::Small) {
+    for (const DType type : kPlain) add({type, {5, 2}, 64, 96, 3});
+    for (const DType type : kPlain) add({type, {5, 2}, 30, 22, 9});
+    add({DType::Q4_K, {4, 2}, 256, 256, 3});
+    add({DType::Q8_0, {9, 1}, 96, 64, 70});
+    return cases;
+  }
+  for (const DType type : kPlain) {
+    for (const int rows : {1, 2, 3, 7, 8, 9, 17, 65, 150}) {
+      add({type, {8, 2}, 128, 224, rows});
+      add({type, {5, 3}, 60, 44, rows});  // no fast kernel takes it
+      add({type, {33, 1}, 96, 32, rows});
+    }
+    for (const int rows : {1, 5, 64, 130}) add({type, {128, 8}, 128, 64, rows});
+    for (const int rows : {1, 6, 70, 129}) {
+      add({type, {8, 2}, 64, 96, rows, Taste::OneForAll});
+      add({type, {16, 1}, 64, 96, rows, Taste::OneForAll});
+      add({type, {16, 4}, 64, 96, rows, Taste::Ties});
+    }
+    add({type, {4, 4}, 33, 7, 5});      // all experts, odd sizes
+    add({type, {1, 1}, 32, 32, 11});    // one expert
+    add({type, {300, 5}, 64, 32, 40});  // more experts than the choice has registers for
+    add({type, {3, 2}, 1056, 2080, 1});
+    add({type, {3, 2}, 2080, 1056, 5});
+  }
+  for (const DTypeInfo& format : all_dtypes()) {
+    if (format.block_elems == 1) continue;
+    const int64_t block = std::max<int64_t>(format.block_elems, 32);
+    for (const int rows : {1, 3, 8, 20, 70}) {
+      add({format.type, {6, 2}, 3 * block, block, rows});
+      add({format.type, {6, 2}, block, 3 * block, rows});
+    }
+    add({format.type, {4, 2}, 256, 1280, 70, Taste::OneForAll});
+    add({format.type, {4, 2}, 256, 256, 5, Taste::Various, true});
+    add({format.type, {4, 2}, 256, 256, 50, Taste::Various, true});
+  }
+  return cases;
+}
+
+ExpertsData make_data(const ExpertsCase& c, uint64_t seed) {
+  Numbers numbers(seed);
+  ExpertsData data;
+  make_router(c, numbers, data);
+  const size_t dim = static_cast<size_t>(c.dim), ffn_dim = static_cast<size_t>(c.ffn_dim);
+  const size_t count = static_cast<size_t>(c.spec.count);
+  std::vector<std::vector<float>> gate, up, down;
+  for (size_t e = 0; e < count; ++e) {
+    const uint64_t own = seed * 1000003 + e * 3;
+    data.gate.push_back(weights_of(c.type, c.ffn_dim, c.dim, own));
+    data.up.push_back(weights_of(c.up_type(), c.ffn_dim, c.dim, own + 1));
+    data.down.push_back(weights_of(c.type, c.dim, c.ffn_dim, own + 2));
+    gate.push_back(decoded(data.gate.back().weight));
+    up.push_back(decoded(data.up.back().weight));
+    down.push_back(decoded(data.down.back().weight));
+  }
+  double squares = 0;
+  std::vector<double> normed(dim), logits(count), gated(ffn_dim), sum(dim), sizes(dim);
+  for (int r = 0; r < c.rows; ++r) {
+    std::vector<float> x(dim);
+    Choice choice;
+    do {
+      for (float& value : x) {
+        value = 3 * numbers.spread();
+        if (c.taste == Taste::OneForAll) value = std::fabs(value);
+      }
+      double total = 0;
+      for (const float value : x) total += double{value} * value;
+      const double scale = 1 / std::sqrt(total / static_cast<double>(dim) + double{kNormEps});
+      for (size_t i = 0; i < dim; ++i) normed[i] = x[i] * scale * data.norm_weight[i];
+      for (size_t e = 0; e < count; ++e) {
+        logits[e] = dot(data.router.data() + e * dim, normed.data(), dim).value;
+      }
+      choice = choose(logits, c.spec);
+    } while (!choice.clear);
+    data.x.insert(data.x.end(), x.begin(), x.end());
+    data.chosen.insert(data.chosen.end(), choice.experts.begin(), choice.experts.end());
+    std::fill(sum.begin(), sum.end(), 0);
+    std::fill(sizes.begin(), sizes.end(), 0);
+    for (size_t i = 0; i < choice.experts.size(); ++i) {
+      const auto e = static_cast<size_t>(choice.experts[i]);
+      for (size_t f = 0; f < ffn_dim; ++f) {
+        const double g = dot(gate[e].data() + f * dim, normed.data(), dim).value;
+        gated[f] =
+            activate(g, c.spec.activation) * dot(up[e].data() + f * dim, normed.data(), dim).value;
+      }
+      const double weight = double{kScale} * choice.weights[i];
+      for (size_t k = 0; k < dim; ++k) {
+        const Dot y = dot(down[e].data() + k * ffn_dim, gated.data(), ffn_dim);
+        sum[k] += weight * y.value;
+        sizes[k] += weight * weight * y.squares;
+      }
+    }
+    for (size_t k = 0; k < dim; ++k) {
+      data.expected.values.push_back(x[k] + sum[k]);
+      squares += double{x[k]} * x[k] + sizes[k];
+    }
+  }
+  data.expected.size = std::sqrt(squares);
+  // Rounded: normed activations, gate and up where they are apart, the gated ones; and weights of a
+  // block format. A slope may be steep, and the few numbers of a small case unlucky.
+  const double unit = unit_roundoff(c.activations());
+  // Those of a block may share an offset, so that what its activations are off by counts as one.
+  const double results = static_cast<double>(c.rows * std::min(c.dim, c.ffn_dim));
+  const double few = std::sqrt(results / info(c.type).block_elems);
+  const double sums = c.activations() == DType::F32 ? 3e-6 : 2e-5;
+  data.expected.bound =
+      sums + 0.5 * unit * std::sqrt(10.0) * (1 + (info(c.type).block_elems > 1 ? 3 : 6) / few);
+  return data;
+}
+
+std::string label(const ExpertsCase& c) {
+  constexpr const char* kTastes[] = {"", ", one for all", ", ties"};
+  return concat(name(c.type), " ", c.spec.used, " of ", c.spec.count, " experts [", c.ffn_dim, ", ",
+                c.dim, "] x ", c.rows, " rows", kTastes[static_cast<size_t>(c.taste)],
+                c.apart ? ", up apart" : "");
+}
+
+}  // namespace skald::selftest
