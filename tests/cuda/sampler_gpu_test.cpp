@@ -338,6 +338,8 @@ TEST_CASE("settings that the device leaves to the CPU") {
 
   // Rows of both sorts in one call.
   Batch batch = random_batch(1000, 40, 5);
+  for (auto& mask : batch.masks) mask.clear();  // one might forbid the token that is forced
+  batch.make_requests(5);
   for (int64_t i = 0; i < batch.count; i += 3) {
     batch.params[i].typical_p = 0.7f;
     batch.params[i + 1 < batch.count ? i + 1 : i].logit_bias = {{7, kInf}};
