@@ -31,22 +31,6 @@ bool pairs_blocks(const FusedProgram& fused) {
   return true;
 }
 
-}  // namespace
-
-Products::Products(const Setting& setting, Stream stream)
-    : s_(setting),
-      paired_(pairs_blocks(setting.fused)),
-      stream_(stream),
-      expanded_(s_.sizes.expanded, "16-bit rows of weights"),
-      workspace_(s_.sizes.product, "activations"),
-      pairs_(s_.sizes.pairs, "activations"),
-      tickets_(s_.sizes.product_tickets, "the step's table") {
-  SKALD_CUDA(
-      cudaMemsetAsync(tickets_.as<void>(), 0, static_cast<size_t>(tickets_.bytes()), stream));
-}
-
-namespace {
-
 // Pieces that gemm_q_sm90 multiplies run beside one another, from the first on.
 void join_pieces(std::vector<LinearLaunch>& launches, const std::vector<LinearKernel>& kernels) {
   size_t count = 0;
@@ -65,6 +49,18 @@ void join_pieces(std::vector<LinearLaunch>& launches, const std::vector<LinearKe
 }
 
 }  // namespace
+
+Products::Products(const Setting& setting, Stream stream)
+    : s_(setting),
+      paired_(pairs_blocks(setting.fused)),
+      stream_(stream),
+      expanded_(s_.sizes.expanded, "16-bit rows of weights"),
+      workspace_(s_.sizes.product, "activations"),
+      pairs_(s_.sizes.pairs, "activations"),
+      tickets_(s_.sizes.product_tickets, "the step's table") {
+  SKALD_CUDA(
+      cudaMemsetAsync(tickets_.as<void>(), 0, static_cast<size_t>(tickets_.bytes()), stream));
+}
 
 // The pieces of a product share what runs before and after it.
 void Products::run(const LoadedOp& op, const FusedLinear& linear, const Rows& rows) {
