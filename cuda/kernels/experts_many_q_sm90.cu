@@ -7,8 +7,8 @@
 // tiles: of each 16, the pairs 0, 2, 4, 6 and then 1, 3, 5, 7.
 #include "cuda/kernels/device/experts_tile.cuh"
 #include "cuda/kernels/device/experts_weights.cuh"
-#include "cuda/kernels/device/experts_wgmma.cuh"
 #include "cuda/kernels/device/launch.cuh"
+#include "cuda/kernels/device/wgmma.cuh"
 
 namespace skald::cuda {
 namespace {
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(kThreads, 1)
         now.fragment(step / 2, step % 2, mine);
         if (k == 0) barrier_wait(&full[(item + i) % kSlots], (item + i) / kSlots & 1);
         wgmma_fence();
-        wgmma_128(sums, mine, matrix_descriptor(at + k * 32, 8 * kRowBytes, 0));
+        wgmma_rows(Bf16(), sums, mine, matrix_descriptor(at + k * 32, 8 * kRowBytes, 0));
         wgmma_commit();
         wgmma_wait<1>();
         if (k == 0 && item + i > 0 && lane == 0) barrier_arrive(&empty[(item + i - 1) % kSlots]);

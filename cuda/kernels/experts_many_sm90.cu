@@ -6,8 +6,8 @@
 #include "cuda/kernels/built_for.h"
 #include "cuda/kernels/device/experts_tile.cuh"
 #include "cuda/kernels/device/experts_weights.cuh"
-#include "cuda/kernels/device/experts_wgmma.cuh"
 #include "cuda/kernels/device/launch.cuh"
+#include "cuda/kernels/device/wgmma.cuh"
 
 namespace skald::cuda {
 namespace {
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const uint32_t rows = at + (group * 128 + half * 64) * kRowBytes + k * 32;
-        wgmma_128(T(), sums[half], matrix_descriptor(rows, 8 * kRowBytes, 0), places);
+        wgmma(T(), sums[half], matrix_descriptor(rows, 8 * kRowBytes, 0), places);
       }
     }
     wgmma_commit();
