@@ -17,19 +17,20 @@
 // Merging, always in the same order: all warps of a cluster by device/decode_inbox.cuh, each block
 // its share of the output; clusters through the workspace, where the block that finishes its share
 // last merges it.
+#include <algorithm>
+#include <cstdint>
+
 #include "cuda/kernels/attention.h"
 #include "cuda/kernels/attention_split.h"
 #include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/device/cluster.cuh"
+#include "cuda/kernels/device/decode_attend.cuh"
 #include "cuda/kernels/device/decode_inbox.cuh"
+#include "cuda/kernels/device/decode_ring.cuh"
 #include "cuda/kernels/device/decode_rows.cuh"
 #include "cuda/kernels/device/decode_strip.cuh"
-#include "cuda/kernels/device/kv_page.cuh"
 #include "cuda/kernels/device/launch.cuh"
-#include "cuda/kernels/device/math.cuh"
-#include "cuda/kernels/device/mma.cuh"
 #include "cuda/kernels/device/partial.cuh"
-#include "cuda/kernels/device/softcap.cuh"
 
 namespace skald::cuda {
 namespace {
@@ -44,25 +45,72 @@ struct Heads {
   int min_run;  // tokens
 };
 
+// Strips that a warp takes at once; and what then fits on a multiprocessor, in registers or, with
+// a ring, in shared memory.
+template <int kDim, bool kRing>
+constexpr int kTogether = kDim <= 64 || (kRing && kDim <= 128) ? 2 : 1;
+template <int kDim, bool kRing>
+constexpr int kBlocks = kRing         ? std::max(1, 256 / kDim)
+                        : kDim <= 128 ? kResident
+                                      : 1;
+constexpr int kStep = kWarps * kStrip;  // tokens between a warp's strips
+
+// Where strips come from: on sm_90, for heads of exactly kDim, a ring that bulk copies fill.
+template <class T, int kDim, bool kExact, bool kRing>
+struct SourceOf {
+  using type = StripsInRegisters<T, kDim, kExact, kTogether<kDim, kRing>, kStep>;
+};
+template <class T, int kDim>
+struct SourceOf<T, kDim, true, true> {
+  using type = StripsInRing<T, kDim, kTogether<kDim, true>, kStep, 1>;
+};
+
 #if SKALD_HAS_MMA
 
-constexpr int kMergers = 8;  // lanes that merge a unit: 4 dimensions of a head
+constexpr int kMostMergers = 8;  // lanes that merge a unit, 4 dimensions of a head
 
-template <class T, int kDim>
+template <class T, int kDim, class Source>
 struct Shared {
   DecodeRows<T, kDim, kThreads> rows;
+  typename Source::Barriers barriers[kWarps];
   int ticket;
 };
 
-#endif
+// Every `step`-th cluster's part of a unit, several on their way at once.
+template <int kDim>
+__device__ void add_clusters(Partial& p, const float* parts, int unit, int first, int step,
+                             int clusters) {
+  constexpr int kAtOnce = 8;
+#pragma unroll 1
+  for (int at = first; at < clusters; at += kAtOnce * step) {
+    float4 sums[kAtOnce];
+    float2 weights[kAtOnce];
+    float higher = p.highest;
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int cluster = at + i * step;
+      if (cluster >= clusters) break;
+      const float* from = parts + cluster * kPartFloats * kDim;
+      sums[i] = __ldcg(reinterpret_cast<const float4*>(from) + unit);
+      weights[i] = __ldcg(reinterpret_cast<const float2*>(from + kTileHeads * kDim) + unit);
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (at + i * step < clusters) higher = fmaxf(higher, weights[i].x);
+    }
+    p.raise(higher);
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (at + i * step < clusters)
+        p.add_scaled(sums[i], weights[i].y, exp2f(weights[i].x - higher));
+    }
+  }
+}
 
-template <class T, int kDim, bool kExact>
-__global__ void __launch_bounds__(kThreads, kDim <= 128 ? 3 : 1)
-    attend_decode(const __grid_constant__ AttentionLaunch a, const __grid_constant__ Heads all) {
-#if SKALD_HAS_MMA
-  using Rows = DecodeRows<T, kDim, kThreads>;
-  __shared__ Shared<T, kDim> shared;
-  extern __shared__ __align__(16) char inbox_memory[];
+template <class T, int kDim, bool kExact, int kStrips, class Source>
+__device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& all) {
+  __shared__ Shared<T, kDim, Source> shared;
+  extern __shared__ __align__(128) char dynamic[];
 
   let_next_kernel_start();
   const AttentionSpec& s = a.spec;
@@ -75,6 +123,7 @@ __global__ void __launch_bounds__(kThreads, kDim <= 128 ? 3 : 1)
 
   // The tokens [start, position], in runs that begin at `origin`.
   const int position = a.step.positions[row];
+  const int32_t* const pages = pages_of(a, row);
   const int start = window_start(s, position), origin = start / kStrip * kStrip;
   const int cluster = cluster_blocks(), rank = run % cluster;
   const int length = position + 1 - origin;
@@ -90,150 +139,54 @@ __global__ void __launch_bounds__(kThreads, kDim <= 128 ? 3 : 1)
   if (run / cluster >= clusters) return;
   const bool has_new = run == last_run;
   const int run_end = min(origin + (run + 1) * run_length, position + 1);
-  const int cached_end = min(run_end, position);
 
   const int units = heads * kDim / 4;
-  const Inbox<kWarps> inbox(inbox_memory, units, cluster, rank);
+  const Inbox<kWarps> inbox(dynamic + kWarps * Source::kWarpBytes, units, cluster, rank);
   const int my_units = max(0, min(inbox.each(), units - rank * inbox.each()));
   if (threadIdx.x == 0) inbox.expect(cluster * kWarps * my_units);
-  cluster_arrive();
+  cluster_arrive_relaxed();
 
-  const int32_t* pages = pages_of(a, row);
-  const auto page_at = [&](int token) { return token < run_end ? pages[token / kPageTokens] : 0; };
-  const auto keys_at = [&](int token, int page) {
-    return page_keys<T>(a, page, kv_head) + int64_t{token % kPageTokens} * head_dim;
-  };
-  const int64_t to_values = keys_to_values(s);
-  // A warp's strips are a step apart. It has kTogether of them at a time.
-  constexpr int kTogether = kDim <= 64 ? 2 : 1, kStep = kWarps * kStrip;
-  Strip<T, kDim, kExact> strips[kTogether];
+  const DecodeRun<T> tokens = {a, pages, kv_head, head_dim, start, min(run_end, position), run_end};
   int token = origin + run * run_length + warp * kStrip;
-  int page[kTogether];
-#pragma unroll
-  for (int i = 0; i < kTogether; ++i) {
-    const int first = token + i * kStep;
-    const T* keys = keys_at(first, page_at(first));
-    strips[i].load_keys(keys, head_dim, start - first, cached_end - first);
-    strips[i].load_values(keys + to_values, head_dim, start - first, cached_end - first);
-    page[i] = page_at(first + kTogether * kStep);
-  }
+  Source source(tokens, token, dynamic + warp * Source::kWarpBytes, &shared.barriers[warp]);
   const DecodeBlock block = {row, kv_head, group, first_head, heads, head_dim, has_new};
   const auto places = shared.rows.prepare(a, block, position);
   wait_for_kernel_ahead();
   shared.rows.fill(a, block, places);
 
   const float scale = s.scale * kLog2E;
-  uint4 q[kDim / 32];  // head g, dimensions 32 j + 8 c and the next 7
+  uint4 q[kDim / 32];
 #pragma unroll
   for (int j = 0; j < kDim / 32; ++j) {
     q[j] = *reinterpret_cast<const uint4*>(&shared.rows.x[g][32 * j + 8 * c]);
   }
-  // Of heads 2 c and 2 c + 1; the total of this lane's tokens only.
-  float maximum[2] = {-INFINITY, -INFINITY}, total[2] = {0, 0};
-  float out[kDim / 64][4][4] =
-      {};  // [j][e]: dimensions 64 j + 8 g + 2 e and the next, two heads each
-  for (; token < run_end; token += kTogether * kStep) {
-    float score[kTogether][4] = {};  // tokens g, g, g + 8, g + 8 for heads 2 c, 2 c + 1
-    const T* next_keys[kTogether];
+  Attended<T, kDim, kStrips, kStep> attended;
+  for (; token < run_end; token += kStrips * kStep) {
+    float scores[kStrips][4] = {};
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i) {
-      const int first = token + i * kStep, next = first + kTogether * kStep;
-      const int new_at = position - first;
-      Strip<T, kDim, kExact>& strip = strips[i];
-      if (has_new && new_at >= 0 && new_at < kStrip) {
-        strip.put(new_at, shared.rows.x[Rows::kKey], shared.rows.x[Rows::kValue]);
-      }
-#pragma unroll
-      for (int j = 0; j < kDim / 32; ++j) {
-        const uint4 &k0 = strip.k[j][0], &k1 = strip.k[j][1];
-        mma(T(), score[i], {k0.x, k1.x, k0.y, k1.y}, q[j].x, q[j].y);
-        mma(T(), score[i], {k0.z, k1.z, k0.w, k1.w}, q[j].z, q[j].w);
-      }
-      next_keys[i] = keys_at(next, page[i]);
-      page[i] = page_at(next + kTogether * kStep);
-      if (next < cached_end) {
-        strip.load_keys(next_keys[i], head_dim, start - next, cached_end - next);
-      }
+    for (int i = 0; i < kStrips; ++i) {
+      uint4 keys[kDim / 32][2];
+      auto& k = source.keys(i, keys);
+      if (has_new) shared.rows.put_key(k, position - token - i * kStep);
+      attended.score(scores[i], k, q);
     }
+    source.next_keys();
+    attended.weigh(scores, token, start, run_end, scale, s.softcap);
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i) {
-#pragma unroll
-      for (float& x : score[i]) x *= scale;
-    }
-    if (s.softcap != 0) {
-#pragma unroll
-      for (int i = 0; i < kTogether; ++i) {
-#pragma unroll
-        for (float& x : score[i]) x = soft_capped(x, s.softcap);
-      }
-    }
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      float higher = maximum[h];
-#pragma unroll
-      for (int i = 0; i < kTogether; ++i) {
-#pragma unroll
-        for (int t = 0; t < 2; ++t) {
-          const int at = token + i * kStep + g + 8 * t;
-          float& x = score[i][2 * t + h];
-          if (at < start || at >= run_end) x = -INFINITY;
-          higher = fmaxf(higher, x);
-        }
-      }
-#pragma unroll
-      for (int lanes = 4; lanes < 32; lanes *= 2) {
-        higher = fmaxf(higher, __shfl_xor_sync(~0u, higher, lanes));
-      }
-      const float keep = exp2_fast(maximum[h] - higher);
-      maximum[h] = higher;
-      total[h] *= keep;
-#pragma unroll
-      for (int i = 0; i < kTogether; ++i) {
-#pragma unroll
-        for (int t = 0; t < 2; ++t) {
-          float& x = score[i][2 * t + h];
-          x = exp2_fast(x - higher);
-          total[h] += x;
-        }
-      }
+    for (int i = 0; i < kStrips; ++i) {
+      const uint32_t weights0 = transpose(pack(T(), scores[i][0], scores[i][1]));
+      const uint32_t weights1 = transpose(pack(T(), scores[i][2], scores[i][3]));
 #pragma unroll
       for (int j = 0; j < kDim / 64; ++j) {
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          out[j][e][h] *= keep;
-          out[j][e][2 + h] *= keep;
-        }
+        uint4 values[4];
+        auto& v = source.values(i, j, values);
+        if (has_new) shared.rows.put_value(v, j, position - token - i * kStep);
+        attended.add_values(j, v, weights0, weights1);
       }
     }
-#pragma unroll
-    for (int i = 0; i < kTogether; ++i) {
-      const int next = token + (i + kTogether) * kStep;
-      Strip<T, kDim, kExact>& strip = strips[i];
-      const uint32_t p0 = transpose(pack(T(), score[i][0], score[i][1]));
-      const uint32_t p1 = transpose(pack(T(), score[i][2], score[i][3]));
-#pragma unroll
-      for (int j = 0; j < kDim / 64; ++j) {
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          const uint32_t v0 = word(strip.v[j][0], e), v1 = word(strip.v[j][1], e);
-          const uint32_t v2 = word(strip.v[j][2], e), v3 = word(strip.v[j][3], e);
-          mma(T(), out[j][e],
-              {__byte_perm(v0, v1, 0x5410), __byte_perm(v0, v1, 0x7632),
-               __byte_perm(v2, v3, 0x5410), __byte_perm(v2, v3, 0x7632)},
-              p0, p1);
-        }
-      }
-      if (next < cached_end) {
-        strip.load_values(next_keys[i] + to_values, head_dim, start - next, cached_end - next);
-      }
-    }
+    source.next_values();
   }
-
-#pragma unroll
-  for (int h = 0; h < 2; ++h) {
-#pragma unroll
-    for (int lanes = 4; lanes < 32; lanes *= 2) total[h] += __shfl_xor_sync(~0u, total[h], lanes);
-  }
+  attended.finish();
   cluster_wait();
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
@@ -241,21 +194,21 @@ __global__ void __launch_bounds__(kThreads, kDim <= 128 ? 3 : 1)
 #pragma unroll
     for (int j = 0; j < kDim / 64; ++j) {
       const int unit = ((2 * c + h) * kDim + 64 * j + 8 * g) / 4;
-      const float2 weight = {maximum[h], total[h]};
-      inbox.send(unit, warp, {out[j][0][h], out[j][0][2 + h], out[j][1][h], out[j][1][2 + h]},
-                 weight);
-      inbox.send(unit + 1, warp, {out[j][2][h], out[j][2][2 + h], out[j][3][h], out[j][3][2 + h]},
-                 weight);
+      const float2 weight = {attended.maximum[h], attended.total[h]};
+      const auto& out = attended.out[j];
+      inbox.send(unit, warp, {out[0][h], out[0][2 + h], out[1][h], out[1][2 + h]}, weight);
+      inbox.send(unit + 1, warp, {out[2][h], out[2][2 + h], out[3][h], out[3][2 + h]}, weight);
     }
   }
   if (has_new && first_head == 0) {
-    T* slot = keys_at(position, pages[position / kPageTokens]);
+    T* slot = tokens.keys_at(position, tokens.pages[position / kPageTokens]);
     shared.rows.store_new(a, block, slot);
   }
   inbox.wait();
 
-  // The cluster's result, of which this block merges its share.
-  const int part = lane % kMergers;
+  // The cluster's result, of which this block merges its share: each unit by as many adjacent lanes
+  // as there are blocks.
+  const int lanes_shift = 31 - __clz(cluster), part = lane & (cluster - 1);
   const int64_t pair = int64_t{row} * gridDim.y + blockIdx.y;
   float* parts = a.workspace + pair * (runs / cluster) * kPartFloats * kDim;
   T* row_out =
@@ -271,11 +224,11 @@ __global__ void __launch_bounds__(kThreads, kDim <= 128 ? 3 : 1)
       for (int i = 0; i < 4 && dim + i < head_dim; ++i) to[i] = from_float<T>(x[i]);
     }
   };
-  for (int first = 0; first < my_units; first += kThreads / kMergers) {
-    const int local = first + static_cast<int>(threadIdx.x) / kMergers;
+  for (int first = 0; first < my_units; first += kThreads >> lanes_shift) {
+    const int local = first + (static_cast<int>(threadIdx.x) >> lanes_shift);
     const int unit = rank * inbox.each() + local;
     Partial p;
-    if (part < cluster && local < my_units) {
+    if (local < my_units) {
       float4 sums[kWarps];
       float2 weights[kWarps];
 #pragma unroll
@@ -291,7 +244,7 @@ __global__ void __launch_bounds__(kThreads, kDim <= 128 ? 3 : 1)
         }
       }
     }
-    p.add_lanes();
+    p.add_lanes(cluster);
     if (part > 0 || local >= my_units) continue;
     if (clusters == 1) {
       write_out(unit, p);
@@ -312,31 +265,46 @@ __global__ void __launch_bounds__(kThreads, kDim <= 128 ? 3 : 1)
     __syncthreads();
     if (shared.ticket == clusters - 1) {
       __threadfence();
-      for (int first = 0; first < my_units; first += kThreads / kMergers) {
-        const int local = first + static_cast<int>(threadIdx.x) / kMergers;
+      // As many lanes a unit as let all units be merged at once, or one.
+      int lanes = kMostMergers;
+      while (lanes > 1 && my_units * lanes > kThreads) lanes /= 2;
+      for (int first = 0; first < my_units; first += kThreads / lanes) {
+        const int local = first + static_cast<int>(threadIdx.x) / lanes;
         const int unit = rank * inbox.each() + local;
         Partial p;
-        if (local < my_units) {
-          for (int i = part; i < clusters; i += kMergers) {
-            const float* from = parts + i * kPartFloats * kDim;
-            const float2 weights =
-                __ldcg(reinterpret_cast<const float2*>(from + kTileHeads * kDim) + unit);
-            p.add({__ldcg(reinterpret_cast<const float4*>(from) + unit), weights.x, weights.y});
-          }
-        }
+        if (local < my_units)
+          add_clusters<kDim>(p, parts, unit, threadIdx.x % lanes, lanes, clusters);
         __syncwarp();
-        p.add_lanes();
-        if (part == 0 && local < my_units) write_out(unit, p);
+        p.add_lanes(lanes);
+        if (threadIdx.x % lanes == 0 && local < my_units) write_out(unit, p);
       }
     }
+  }
+}
+
+#endif
+
+template <class T, int kDim, bool kExact, bool kRing>
+__global__ void __launch_bounds__(kThreads, kBlocks<kDim, kRing>)
+    attend_decode(const __grid_constant__ AttentionLaunch a, const __grid_constant__ Heads all) {
+#if SKALD_HAS_MMA
+#if __CUDA_ARCH__ >= 900
+  constexpr bool kLaunched = true;
+#else
+  constexpr bool kLaunched = !kRing;
+#endif
+  if constexpr (kLaunched) {
+    using Source = typename SourceOf<T, kDim, kExact, kRing>::type;
+    attend<T, kDim, kExact, kTogether<kDim, kRing>, Source>(a, all);
   }
 #endif
 }
 
-template <class T, int kDim, bool kExact>
+template <class T, int kDim, bool kExact, bool kRing>
 void launch_decode(const AttentionLaunch& a, Stream stream) {
   const bool clusters = a.code == AttentionCode::Wgmma;
-  const Split split = split_for(a.rows, a.spec, a.max_context, a.multiprocessors, clusters);
+  const Split split =
+      split_for(a.rows, a.spec, a.max_context, {a.multiprocessors, kBlocks<kDim, kRing>, clusters});
   cudaLaunchAttribute attributes[2] = {};
   attributes[0].id = cudaLaunchAttributeClusterDimension;
   attributes[0].val.clusterDim.x = split.cluster;
@@ -347,17 +315,32 @@ void launch_decode(const AttentionLaunch& a, Stream stream) {
   config.gridDim = dim3(split.runs, a.spec.kv_heads * head_tiles(a.spec), a.rows);
   config.blockDim = dim3(kThreads);
   config.stream = stream;
-  config.dynamicSmemBytes = inbox_bytes(
-      std::min(a.spec.heads / a.spec.kv_heads, kTileHeads) * kDim / 4, split.cluster, kWarps);
-  SKALD_CUDA(cudaFuncSetAttribute(attend_decode<T, kDim, kExact>,
-                                  cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  inbox_bytes(kTileHeads * kDim / 4, kMaxCluster, kWarps)));
-  ask_for_all_shared(attend_decode<T, kDim, kExact>);
+  constexpr int kRingBytes = kWarps * SourceOf<T, kDim, kExact, kRing>::type::kWarpBytes;
+  const auto bytes = [&](int heads, int cluster) {
+    return kRingBytes + inbox_bytes(heads * kDim / 4, cluster, kWarps);
+  };
+  const auto kernel = attend_decode<T, kDim, kExact, kRing>;
+  config.dynamicSmemBytes =
+      bytes(std::min(a.spec.heads / a.spec.kv_heads, kTileHeads), split.cluster);
+  SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  bytes(kTileHeads, kMaxCluster)));
+  ask_for_all_shared(kernel);
   config.attrs = clusters ? attributes : attributes + 1;
   config.numAttrs = (clusters ? 1 : 0) + (a.dependent ? 1 : 0);
   SKALD_CUDA(
-      cudaLaunchKernelEx(&config, attend_decode<T, kDim, kExact>, a,
+      cudaLaunchKernelEx(&config, kernel, a,
                          Heads{a.spec.heads / a.spec.kv_heads, head_tiles(a.spec), split.min_run}));
+}
+
+template <class T, int kDim, bool kExact>
+void launch_decode(const AttentionLaunch& a, Stream stream) {
+  // Where a step reads little, blocks must be small to be there before the kernel ahead has ended.
+  constexpr int64_t kRingFrom = 24 << 20;
+  const int64_t bytes = int64_t{a.rows} * a.max_context * a.spec.kv_heads * kDim * 2 * sizeof(T);
+  if (kExact && a.code == AttentionCode::Wgmma && bytes >= kRingFrom) {
+    return launch_decode<T, kDim, kExact, kExact>(a, stream);
+  }
+  launch_decode<T, kDim, kExact, false>(a, stream);
 }
 
 template <class T>
@@ -378,7 +361,7 @@ AttentionCode attention_code(DType type) {
   if (type != DType::F16 && type != DType::BF16) return AttentionCode::Plain;
   if (attention_has_wgmma()) return AttentionCode::Wgmma;
   cudaFuncAttributes code;
-  SKALD_CUDA(cudaFuncGetAttributes(&code, attend_decode<Half, 128, true>));
+  SKALD_CUDA(cudaFuncGetAttributes(&code, attend_decode<Half, 128, true, false>));
   return code.ptxVersion >= 80 ? AttentionCode::Mma : AttentionCode::Plain;
 }
 

@@ -56,8 +56,10 @@ int64_t attention_workspace_floats(int rows, const AttentionSpec& spec, int max_
   int64_t parts = 0;
   for (int r = 1; r <= rows; ++r) {
     // Without clusters each run leaves a part.
-    const Split split = split_for(r, spec, max_context, multiprocessors, false);
-    parts = std::max(parts, int64_t{r} * split.runs * spec.kv_heads * head_tiles(spec));
+    for (int resident = 1; resident <= kMostResident; ++resident) {
+      const Split split = split_for(r, spec, max_context, {multiprocessors, resident, false});
+      parts = std::max(parts, int64_t{r} * split.runs * spec.kv_heads * head_tiles(spec));
+    }
   }
   return parts * kPartFloats * padded_head_dim(spec.head_dim);
 }

@@ -16,6 +16,7 @@ inline constexpr int kRunUnit = 64;         // tokens; a run's length is a multi
 inline constexpr int kTileHeads = 8;        // query heads of a block
 inline constexpr int kMaxCluster = 8;       // blocks
 inline constexpr int kResident = 3;         // blocks of a multiprocessor: registers allow no more
+inline constexpr int kMostResident = 4;     // of those with a ring in shared memory
 inline constexpr int kOneClusterRun = 128;  // tokens; runs may grow so far to stay in one cluster
 
 inline int head_tiles(const AttentionSpec& s) {
@@ -32,27 +33,39 @@ struct Split {
   int min_run;  // tokens
 };
 
+// What decides how decode is split, beside the work itself.
+struct DecodeDevice {
+  int multiprocessors;
+  int resident;   // blocks of a multiprocessor
+  bool clusters;  // there are
+};
+
 // While the pairs leave room on the device: one wave of blocks, with a tenth to spare, since
-// clusters do not fill every corner. Beyond: four waves, so that the last one's idle processors
-// cost little, and longer runs. In both, enough runs that a long sequence among short ones does not
-// hold up the rest.
-inline Split split_for(int rows, const AttentionSpec& s, int max_context, int multiprocessors,
-                       bool clusters) {
+// clusters do not fill every corner. Beyond: runs so long that the waves they take cost least,
+// where a wave costs what so many more tokens of each run would. In both, enough runs that a long
+// sequence among short ones does not hold up the rest.
+inline Split split_for(int rows, const AttentionSpec& s, int max_context, const DecodeDevice& gpu) {
+  constexpr int kWaveTokens = 170, kMergeTokens = 100;
   const int pairs = rows * s.kv_heads * head_tiles(s);
-  const int wave = multiprocessors * kResident * 9 / 10;
+  const int slots = gpu.multiprocessors * gpu.resident, wave = slots * 9 / 10;
   const int context = s.window > 0 ? std::min(max_context, s.window + kStrip) : max_context;
-  const auto up = [](int x, int unit) { return (x + unit - 1) / unit; };
+  const auto up = [](int64_t x, int unit) { return static_cast<int>((x + unit - 1) / unit); };
   Split split = {wave / pairs, 1, kRunUnit};
   if (split.runs >= 2) {
     const int useful = std::min(split.runs, up(context, kRunUnit));
-    while (clusters && split.cluster < kMaxCluster && 2 * split.cluster <= useful) {
+    while (gpu.clusters && split.cluster < kMaxCluster && 2 * split.cluster <= useful) {
       split.cluster *= 2;
     }
   } else {
-    split.runs = up(4 * wave, pairs);
     split.min_run = 8 * kRunUnit;
+    int64_t least = -1;
+    for (int runs = 1; runs <= 16; ++runs) {
+      const int64_t cost = int64_t{up(int64_t{pairs} * runs, slots)} *
+                           (up(context, runs) + kWaveTokens + (runs > 1 ? kMergeTokens : 0));
+      if (least < 0 || cost < least) least = cost, split.runs = runs;
+    }
   }
-  split.runs = std::max(split.runs, std::min(up(context, 4096), 16));
+  split.runs = std::max(split.runs, std::min(context / 8192, 16));
   split.runs = std::min(split.runs, up(context, split.min_run));
   split.runs = std::max(1, split.runs / split.cluster) * split.cluster;
   return split;

@@ -116,6 +116,29 @@ struct DecodeRows {
     __syncthreads();
   }
 
+  // Into what a warp has of a strip (decode_strip.cuh), where the new token is the strip's `at`-th.
+  __device__ void put_key(uint4 (&k)[kDim / 32][2], int at) const {
+    if (at < 0 || at >= kStrip) return;
+    const int g = threadIdx.x % 32 / 4, c = threadIdx.x % 4;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      if (g + 8 * i != at) continue;
+#pragma unroll
+      for (int j = 0; j < kDim / 32; ++j) {
+        k[j][i] = *reinterpret_cast<const uint4*>(&x[kKey][32 * j + 8 * c]);
+      }
+    }
+  }
+  __device__ void put_value(uint4 (&v)[4], int j, int at) const {
+    if (at < 0 || at >= kStrip) return;
+    const int g = threadIdx.x % 32 / 4, c = threadIdx.x % 4;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (2 * c + i % 2 + 8 * (i / 2) != at) continue;
+      v[i] = *reinterpret_cast<const uint4*>(&x[kValue][64 * j + 8 * g]);
+    }
+  }
+
   // The new key and value into the cache; `slot` is where the key belongs.
   __device__ void store_new(const AttentionLaunch& a, const DecodeBlock& b, T* slot) const {
 #pragma unroll 1

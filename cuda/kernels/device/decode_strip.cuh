@@ -1,66 +1,93 @@
-// 16 tokens' keys and values, from memory straight into the registers of mma() (mma.cuh).
+// 16 tokens' keys and values, from memory straight into the registers of mma() (mma.cuh). Lane = 4
+// * g + c.
+//
+// A warp of attention_decode takes kStrips of them in a turn, kStep tokens apart. It asks for a
+// turn's keys, says next_keys(), and the same for values; what comes next is then on its way.
+// decode_ring.cuh has the other way to do this.
 #pragma once
 
-#include "cuda/kernels/device/kv_page.cuh"
+#include "cuda/kernels/attention_split.h"
+#include "cuda/kernels/device/decode_run.cuh"
 #include "cuda/kernels/device/mma.cuh"
 
 namespace skald::cuda {
 
-// A strip's keys and values in the registers of one warp; lane = 4 * g + c.
-template <class T, int kDim, bool kExact>
-struct Strip {
-  uint4 k[kDim / 32][2];  // [j][i]: token g + 8 i, dimensions 32 j + 8 c and the next 7
-  uint4 v[kDim / 64][4];  // [j][i]: token 2 c + i % 2 + 8 (i / 2), dimensions 64 j + 8 g and on
+template <class T, int kDim, bool kExact, int kStrips, int kStep>
+struct StripsInRegisters {
+  static constexpr int kWarpBytes = 0;  // of shared memory
+  static constexpr int kTurn = kStrips * kStep;
+  struct Barriers {};
 
-  // `keys` is the strip's first token; only tokens [first, end) of the strip are read.
-  __device__ void load_keys(const T* keys, int head_dim, int first, int end) {
+  const DecodeRun<T>& run;
+  int token;  // the turn's first
+  uint4 k[kStrips][kDim / 32][2];
+  uint4 v[kStrips][kDim / 64][4];
+  int page[kStrips];  // of the next turn
+
+  __device__ StripsInRegisters(const DecodeRun<T>& tokens, int first, char*, Barriers*)
+      : run(tokens), token(first) {
+#pragma unroll
+    for (int i = 0; i < kStrips; ++i) {
+      const int at = token + i * kStep;
+      const T* keys = run.keys_at(at, run.page_at(at));
+      load_keys(i, at, keys);
+      load_values(i, at, keys);
+      page[i] = run.page_at(at + kTurn);
+    }
+  }
+
+  // Here, or in the caller's registers if need be. [j][i]: token g + 8 i of the strip, dimensions
+  // 32 j + 8 c and the next 7.
+  using Keys = uint4[kDim / 32][2];
+  __device__ Keys& keys(int strip, Keys&) { return k[strip]; }
+  __device__ void next_keys() {
+#pragma unroll
+    for (int i = 0; i < kStrips; ++i) {
+      const int at = token + kTurn + i * kStep;
+      if (at < run.cached_end) load_keys(i, at, run.keys_at(at, page[i]));
+    }
+  }
+  // [i]: token 2 c + i % 2 + 8 (i / 2) of the strip, dimensions 64 j + 8 g and the next 7; zeros
+  // where it is not in the cache.
+  using Values = uint4[4];
+  __device__ Values& values(int strip, int j, Values&) { return v[strip][j]; }
+  __device__ void next_values() {
+    token += kTurn;
+#pragma unroll
+    for (int i = 0; i < kStrips; ++i) {
+      const int at = token + i * kStep;
+      load_values(i, at, run.keys_at(at, page[i]));
+      page[i] = run.page_at(at + kTurn);
+    }
+  }
+
+ private:
+  __device__ bool read(int at) const { return at >= run.start && at < run.cached_end; }
+  __device__ void load_keys(int strip, int at, const T* keys) {
     const int g = threadIdx.x % 32 / 4, c = threadIdx.x % 4;
 #pragma unroll
     for (int j = 0; j < kDim / 32; ++j) {
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         const int t = g + 8 * i;
-        k[j][i] =
-            load8<kExact>(keys + t * head_dim, 32 * j + 8 * c, head_dim, t >= first && t < end);
+        k[strip][j][i] =
+            load8<kExact>(keys + t * run.head_dim, 32 * j + 8 * c, run.head_dim, read(at + t));
       }
     }
   }
-  // Token `at` from shared memory, [kDim] each.
-  __device__ void put(int at, const T* key, const T* value) {
+  __device__ void load_values(int strip, int at, const T* keys) {
     const int g = threadIdx.x % 32 / 4, c = threadIdx.x % 4;
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      if (g + 8 * i != at) continue;
-#pragma unroll
-      for (int j = 0; j < kDim / 32; ++j) {
-        k[j][i] = *reinterpret_cast<const uint4*>(key + 32 * j + 8 * c);
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      if (2 * c + i % 2 + 8 * (i / 2) != at) continue;
-#pragma unroll
-      for (int j = 0; j < kDim / 64; ++j) {
-        v[j][i] = *reinterpret_cast<const uint4*>(value + 64 * j + 8 * g);
-      }
-    }
-  }
-  __device__ void load_values(const T* values, int head_dim, int first, int end) {
-    const int g = threadIdx.x % 32 / 4, c = threadIdx.x % 4;
+    const T* values = keys + keys_to_values(run.a.spec);
 #pragma unroll
     for (int j = 0; j < kDim / 64; ++j) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int t = 2 * c + i % 2 + 8 * (i / 2);
-        v[j][i] =
-            load8<kExact>(values + t * head_dim, 64 * j + 8 * g, head_dim, t >= first && t < end);
+        v[strip][j][i] =
+            load8<kExact>(values + t * run.head_dim, 64 * j + 8 * g, run.head_dim, read(at + t));
       }
     }
   }
 };
-
-__device__ inline uint32_t word(const uint4& x, int i) {
-  return i == 0 ? x.x : i == 1 ? x.y : i == 2 ? x.z : x.w;
-}
 
 }  // namespace skald::cuda

@@ -1,0 +1,23 @@
+// Where the warps of an attention_decode block find their part of a row's cached tokens.
+#pragma once
+
+#include "cuda/kernels/device/kv_page.cuh"
+
+namespace skald::cuda {
+
+template <class T>
+struct DecodeRun {
+  const AttentionLaunch& a;
+  const int32_t* pages;
+  int kv_head, head_dim;
+  int start;       // the first token that the row sees
+  int cached_end;  // after the last one that is read from the cache
+  int end;         // one more where the block has the new token
+
+  __device__ int page_at(int token) const { return token < end ? pages[token / kPageTokens] : 0; }
+  __device__ T* keys_at(int token, int page) const {
+    return page_keys<T>(a, page, kv_head) + int64_t{token % kPageTokens} * head_dim;
+  }
+};
+
+}  // namespace skald::cuda
