@@ -45,24 +45,28 @@ struct Heads {
   int min_run;  // tokens
 };
 
-// Strips that a warp takes at once; and what then fits on a multiprocessor, in registers or, with
-// a ring, in shared memory.
-template <int kDim, bool kRing>
-constexpr int kTogether = kDim <= 64 || (kRing && kDim <= 128) ? 2 : 1;
-template <int kDim, bool kRing>
-constexpr int kBlocks = kRing         ? std::max(1, 256 / kDim)
-                        : kDim <= 128 ? kResident
-                                      : 1;
+// How strips come: into registers, into more of them where a step reads so little that one block a
+// multiprocessor is enough, or, on sm_90, through a ring that bulk copies fill. The latter two are
+// for heads of exactly kDim.
+enum class Way { Registers, Few, Ring };
+
+// Strips that a warp takes at once; and blocks of which a multiprocessor then has room.
+template <int kDim, Way kWay>
+constexpr int kTogether = kDim <= 64 || (kWay != Way::Registers && kDim <= 128) ? 2 : 1;
+template <int kDim, Way kWay>
+constexpr int kBlocks = kWay == Way::Ring  ? std::max(1, 256 / kDim)
+                        : kWay == Way::Few ? kResident - 1
+                        : kDim <= 128      ? kResident
+                                           : 1;
 constexpr int kStep = kWarps * kStrip;  // tokens between a warp's strips
 
-// Where strips come from: on sm_90, for heads of exactly kDim, a ring that bulk copies fill.
-template <class T, int kDim, bool kExact, bool kRing>
+template <class T, int kDim, bool kExact, Way kWay>
 struct SourceOf {
-  using type = StripsInRegisters<T, kDim, kExact, kTogether<kDim, kRing>, kStep>;
+  using type = StripsInRegisters<T, kDim, kExact, kTogether<kDim, kWay>, kStep>;
 };
 template <class T, int kDim>
-struct SourceOf<T, kDim, true, true> {
-  using type = StripsInRing<T, kDim, kTogether<kDim, true>, kStep, 1>;
+struct SourceOf<T, kDim, true, Way::Ring> {
+  using type = StripsInRing<T, kDim, kTogether<kDim, Way::Ring>, kStep>;
 };
 
 #if SKALD_HAS_MMA
@@ -284,27 +288,27 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
 
 #endif
 
-template <class T, int kDim, bool kExact, bool kRing>
-__global__ void __launch_bounds__(kThreads, kBlocks<kDim, kRing>)
+template <class T, int kDim, bool kExact, Way kWay>
+__global__ void __launch_bounds__(kThreads, kBlocks<kDim, kWay>)
     attend_decode(const __grid_constant__ AttentionLaunch a, const __grid_constant__ Heads all) {
 #if SKALD_HAS_MMA
 #if __CUDA_ARCH__ >= 900
   constexpr bool kLaunched = true;
 #else
-  constexpr bool kLaunched = !kRing;
+  constexpr bool kLaunched = kWay == Way::Registers;
 #endif
   if constexpr (kLaunched) {
-    using Source = typename SourceOf<T, kDim, kExact, kRing>::type;
-    attend<T, kDim, kExact, kTogether<kDim, kRing>, Source>(a, all);
+    using Source = typename SourceOf<T, kDim, kExact, kWay>::type;
+    attend<T, kDim, kExact, kTogether<kDim, kWay>, Source>(a, all);
   }
 #endif
 }
 
-template <class T, int kDim, bool kExact, bool kRing>
+template <class T, int kDim, bool kExact, Way kWay>
 void launch_decode(const AttentionLaunch& a, Stream stream) {
   const bool clusters = a.code == AttentionCode::Wgmma;
   const Split split =
-      split_for(a.rows, a.spec, a.max_context, {a.multiprocessors, kBlocks<kDim, kRing>, clusters});
+      split_for(a.rows, a.spec, a.max_context, {a.multiprocessors, kBlocks<kDim, kWay>, clusters});
   cudaLaunchAttribute attributes[2] = {};
   attributes[0].id = cudaLaunchAttributeClusterDimension;
   attributes[0].val.clusterDim.x = split.cluster;
@@ -315,11 +319,11 @@ void launch_decode(const AttentionLaunch& a, Stream stream) {
   config.gridDim = dim3(split.runs, a.spec.kv_heads * head_tiles(a.spec), a.rows);
   config.blockDim = dim3(kThreads);
   config.stream = stream;
-  constexpr int kRingBytes = kWarps * SourceOf<T, kDim, kExact, kRing>::type::kWarpBytes;
+  constexpr int kRingBytes = kWarps * SourceOf<T, kDim, kExact, kWay>::type::kWarpBytes;
   const auto bytes = [&](int heads, int cluster) {
     return kRingBytes + inbox_bytes(heads * kDim / 4, cluster, kWarps);
   };
-  const auto kernel = attend_decode<T, kDim, kExact, kRing>;
+  const auto kernel = attend_decode<T, kDim, kExact, kWay>;
   config.dynamicSmemBytes =
       bytes(std::min(a.spec.heads / a.spec.kv_heads, kTileHeads), split.cluster);
   SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -334,13 +338,20 @@ void launch_decode(const AttentionLaunch& a, Stream stream) {
 
 template <class T, int kDim, bool kExact>
 void launch_decode(const AttentionLaunch& a, Stream stream) {
-  // Where a step reads little, blocks must be small to be there before the kernel ahead has ended.
-  constexpr int64_t kRingFrom = 24 << 20;
-  const int64_t bytes = int64_t{a.rows} * a.max_context * a.spec.kv_heads * kDim * 2 * sizeof(T);
-  if (kExact && a.code == AttentionCode::Wgmma && bytes >= kRingFrom) {
-    return launch_decode<T, kDim, kExact, kExact>(a, stream);
+  if constexpr (kExact) {
+    // Rings leave no room beside them for blocks of the kernels before and after, which costs more
+    // than they gain where a step reads little, and for few rows of small models.
+    constexpr int64_t kRingFrom = 24 << 20;
+    const int64_t bytes = int64_t{a.rows} * a.max_context * a.spec.kv_heads * kDim * 2 * sizeof(T);
+    const bool small = bytes < kRingFrom || (kDim <= 64 && a.rows <= 4);
+    if (a.code == AttentionCode::Wgmma && !small) {
+      return launch_decode<T, kDim, true, Way::Ring>(a, stream);
+    }
+    if constexpr (kDim == 128) {
+      if (a.code == AttentionCode::Wgmma) return launch_decode<T, kDim, true, Way::Few>(a, stream);
+    }
   }
-  launch_decode<T, kDim, kExact, false>(a, stream);
+  launch_decode<T, kDim, kExact, Way::Registers>(a, stream);
 }
 
 template <class T>
@@ -361,7 +372,7 @@ AttentionCode attention_code(DType type) {
   if (type != DType::F16 && type != DType::BF16) return AttentionCode::Plain;
   if (attention_has_wgmma()) return AttentionCode::Wgmma;
   cudaFuncAttributes code;
-  SKALD_CUDA(cudaFuncGetAttributes(&code, attend_decode<Half, 128, true, false>));
+  SKALD_CUDA(cudaFuncGetAttributes(&code, attend_decode<Half, 128, true, Way::Registers>));
   return code.ptxVersion >= 80 ? AttentionCode::Mma : AttentionCode::Plain;
 }
 

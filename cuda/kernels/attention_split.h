@@ -57,7 +57,7 @@ inline Split split_for(int rows, const AttentionSpec& s, int max_context, const 
       split.cluster *= 2;
     }
   } else {
-    split.min_run = 8 * kRunUnit;
+    split.min_run = 32 * kRunUnit;
     int64_t least = -1;
     for (int runs = 1; runs <= 16; ++runs) {
       const int64_t cost = int64_t{up(int64_t{pairs} * runs, slots)} *

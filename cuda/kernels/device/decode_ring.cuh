@@ -13,13 +13,13 @@
 namespace skald::cuda {
 
 // For heads of kDim dimensions.
-template <class T, int kDim, int kStrips, int kStep, int kSlots>
+template <class T, int kDim, int kStrips, int kStep>
 struct StripsInRing {
   static constexpr int kRowBytes = kDim * int{sizeof(T)}, kHalf = kStrip * kRowBytes;
-  static constexpr int kWarpBytes = kSlots * kStrips * 2 * kHalf;
+  static constexpr int kWarpBytes = kStrips * 2 * kHalf;
   static constexpr int kTurn = kStrips * kStep;
   struct Barriers {
-    uint64_t keys[kSlots], values[kSlots];
+    uint64_t keys, values;
   };
 
   const DecodeRun<T>& run;
@@ -27,7 +27,6 @@ struct StripsInRing {
   char* data;
   Barriers* barriers;
   uint64_t policy;
-  int slot = 0;
   unsigned lap = 0;
   int page[kStrips];  // of the turn to fetch next; in lane 0
 
@@ -35,34 +34,21 @@ struct StripsInRing {
   __device__ StripsInRing(const DecodeRun<T>& tokens, int first, char* memory, Barriers* own)
       : run(tokens), token(first), data(memory), barriers(own), policy(evict_first_policy()) {
     if (lane() == 0) {
-      for (int s = 0; s < kSlots; ++s) {
-        barrier_init(&barriers->keys[s], 1);
-        barrier_init(&barriers->values[s], 1);
-      }
+      barrier_init(&barriers->keys, 1);
+      barrier_init(&barriers->values, 1);
       barrier_init_fence();
-      int pages[kSlots + 1][kStrips];
-#pragma unroll
-      for (int s = 0; s <= kSlots; ++s) {
-#pragma unroll
-        for (int i = 0; i < kStrips; ++i) {
-          pages[s][i] = run.page_at(token + s * kTurn + i * kStep);
-        }
-      }
-#pragma unroll
-      for (int s = 0; s < kSlots; ++s) {
-        fetch(s, 0, token + s * kTurn, pages[s]);
-        fetch(s, 1, token + s * kTurn, pages[s]);
-      }
-#pragma unroll
-      for (int i = 0; i < kStrips; ++i) page[i] = pages[kSlots][i];
+      find_pages(token);
+      fetch(0, token);
+      fetch(1, token);
+      find_pages(token + kTurn);
     }
     __syncwarp();
   }
 
   using Keys = uint4[kDim / 32][2];
   __device__ Keys& keys(int strip, Keys& to) {
-    if (strip == 0 && token < run.cached_end) barrier_wait(&barriers->keys[slot], lap);
-    const char* rows = half(slot, strip, 0) + lane() / 4 * kRowBytes + lane() % 4 * 16;
+    if (strip == 0 && token < run.cached_end) barrier_wait(&barriers->keys, lap);
+    const char* rows = half(strip, 0) + lane() / 4 * kRowBytes + lane() % 4 * 16;
 #pragma unroll
     for (int j = 0; j < kDim / 32; ++j) {
 #pragma unroll
@@ -74,13 +60,13 @@ struct StripsInRing {
   }
   __device__ void next_keys() {
     __syncwarp();
-    if (lane() == 0) fetch(slot, 0, token + kSlots * kTurn, page);
+    if (lane() == 0) fetch(0, token + kTurn);
   }
   using Values = uint4[4];
   __device__ Values& values(int strip, int j, Values& to) {
-    if (strip == 0 && j == 0 && token < run.cached_end) barrier_wait(&barriers->values[slot], lap);
+    if (strip == 0 && j == 0 && token < run.cached_end) barrier_wait(&barriers->values, lap);
     const int g = lane() / 4, c = lane() % 4, at = token + strip * kStep;
-    const char* rows = half(slot, strip, 1) + 2 * c * kRowBytes + 128 * j + 16 * g;
+    const char* rows = half(strip, 1) + 2 * c * kRowBytes + 128 * j + 16 * g;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       to[i] = *reinterpret_cast<const uint4*>(rows + (i % 2 + 8 * (i / 2)) * kRowBytes);
@@ -95,40 +81,37 @@ struct StripsInRing {
   }
   __device__ void next_values() {
     __syncwarp();
-    if (lane() == 0) {
-      const int next = token + kSlots * kTurn;
-      fetch(slot, 1, next, page);
-#pragma unroll
-      for (int i = 0; i < kStrips; ++i) page[i] = run.page_at(next + kTurn + i * kStep);
-    }
     token += kTurn;
-    if (++slot == kSlots) {
-      slot = 0;
-      lap ^= 1;
+    lap ^= 1;
+    if (lane() == 0 && token < run.cached_end) {
+      fetch(1, token);
+      find_pages(token + kTurn);
     }
   }
 
  private:
   static __device__ int lane() { return static_cast<int>(threadIdx.x) % 32; }
-  __device__ char* half(int s, int strip, int which) const {
-    return data + ((s * kStrips + strip) * 2 + which) * kHalf;
+  __device__ char* half(int strip, int which) const { return data + (strip * 2 + which) * kHalf; }
+  __device__ void find_pages(int first) {
+#pragma unroll
+    for (int i = 0; i < kStrips; ++i) page[i] = run.page_at(first + i * kStep);
   }
   // Keys (0) or values (1) of the turn that begins at `first`; by lane 0.
-  __device__ void fetch(int s, int which, int first, const int (&pages)[kStrips]) const {
+  __device__ void fetch(int which, int first) const {
+    if (first >= run.cached_end) return;
+    uint64_t* barrier = which == 0 ? &barriers->keys : &barriers->values;
     int tokens[kStrips], all = 0;
 #pragma unroll
     for (int i = 0; i < kStrips; ++i) {
       tokens[i] = min(max(run.cached_end - first - i * kStep, 0), kStrip);
       all += tokens[i];
     }
-    if (all == 0) return;
-    uint64_t* barrier = which == 0 ? &barriers->keys[s] : &barriers->values[s];
     barrier_expect_bytes(barrier, all * kRowBytes);
 #pragma unroll
     for (int i = 0; i < kStrips; ++i) {
       if (tokens[i] == 0) continue;
-      const T* keys = run.keys_at(first + i * kStep, pages[i]);
-      bulk_copy(half(s, i, which), keys + which * keys_to_values(run.a.spec), tokens[i] * kRowBytes,
+      const T* keys = run.keys_at(first + i * kStep, page[i]);
+      bulk_copy(half(i, which), keys + which * keys_to_values(run.a.spec), tokens[i] * kRowBytes,
                 barrier, policy);
     }
   }

@@ -47,8 +47,8 @@ struct StripsInRegisters {
       if (at < run.cached_end) load_keys(i, at, run.keys_at(at, page[i]));
     }
   }
-  // [i]: token 2 c + i % 2 + 8 (i / 2) of the strip, dimensions 64 j + 8 g and the next 7; zeros
-  // where it is not in the cache.
+  // [i]: token 2 c + i % 2 + 8 (i / 2) of the strip, dimensions 64 j + 8 g and the next 7; zeros,
+  // or another token's, where it is not in the cache.
   using Values = uint4[4];
   __device__ Values& values(int strip, int j, Values&) { return v[strip][j]; }
   __device__ void next_values() {
@@ -56,7 +56,7 @@ struct StripsInRegisters {
 #pragma unroll
     for (int i = 0; i < kStrips; ++i) {
       const int at = token + i * kStep;
-      load_values(i, at, run.keys_at(at, page[i]));
+      if (at < run.cached_end) load_values(i, at, run.keys_at(at, page[i]));
       page[i] = run.page_at(at + kTurn);
     }
   }

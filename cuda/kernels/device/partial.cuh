@@ -32,14 +32,17 @@ struct Partial {
     sum.z += other.z * factor, sum.w += other.w * factor;
     all += other_all * factor;
   }
-  // With adjacent lanes, `lanes` together, a power of two.
+  // With adjacent lanes, `lanes` together, a power of two up to 8.
   __device__ void add_lanes(int lanes) {
     float higher = highest;
-#pragma unroll 1
-    for (int i = 1; i < lanes; i *= 2) higher = fmaxf(higher, __shfl_xor_sync(~0u, higher, i));
+#pragma unroll
+    for (int i = 1; i < 8; i *= 2) {
+      if (i < lanes) higher = fmaxf(higher, __shfl_xor_sync(~0u, higher, i));
+    }
     raise(higher);
-#pragma unroll 1
-    for (int i = 1; i < lanes; i *= 2) {
+#pragma unroll
+    for (int i = 1; i < 8; i *= 2) {
+      if (i >= lanes) break;
       sum.x += __shfl_xor_sync(~0u, sum.x, i), sum.y += __shfl_xor_sync(~0u, sum.y, i);
       sum.z += __shfl_xor_sync(~0u, sum.z, i), sum.w += __shfl_xor_sync(~0u, sum.w, i);
       all += __shfl_xor_sync(~0u, all, i);
