@@ -7,12 +7,12 @@
 //
 // Split: a block takes up to kTileHeads query heads of one KV head and a run of the row's tokens;
 // the number of runs is fixed by the launch (graphs replay it), their length follows from the
-// position, and clusters left without a run exit. A warp takes strips of 16 tokens, straight from
-// memory into the registers of matrix products: scores as K · Qᵀ, output as Vᵀ · Pᵀ, so that tokens
-// and dimensions fill the 16 rows and heads the 8 columns. Which dimension or token is which in a
-// product's sum is free, so lanes load 16 adjacent bytes and no shared memory is needed. Strips are
-// fetched before the wait for the kernel ahead. The new token does not come through the cache: the
-// last run's block puts it into its strip.
+// position, and clusters left without a run exit. A warp takes strips of 16 tokens from memory into
+// the registers of matrix products (device/decode_attend.cuh), straight (device/decode_strip.cuh)
+// or, where there is much to read, through a ring (device/decode_ring.cuh). Which dimension or
+// token is which in a product's sum is free, so lanes load 16 adjacent bytes. Strips are fetched
+// before the wait for the kernel ahead. The new token does not come through the cache: the last
+// run's block puts it into its strip.
 //
 // Merging, always in the same order: all warps of a cluster by device/decode_inbox.cuh, each block
 // its share of the output; clusters through the workspace, where the block that finishes its share

@@ -29,6 +29,8 @@ constexpr int kFewestSlots = 4;
 // Alone on its multiprocessor.
 constexpr int kBlockBytes = 160 * 1024;
 constexpr int kMostBlockBytes = 226 * 1024;
+// Alone but for a block of attention_decode with its ring: the products before and after attention.
+constexpr int kBesideAttentionBytes = 142 * 1024;
 // Paired: beside a block of attention_decode there is room for two, so that a block starts where
 // that of the kernel before the one ahead has ended, and its ring is full when its turn comes. That
 // each kernel has one block on each multiprocessor is so as long as it was so before. Gated
@@ -58,7 +60,11 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
   const int sets = kSets * kSetFloats * 4, others = sets + static_cast<int>(a.ins) * 2;
   const bool gated = a.epilogue == Epilogue::Gated;
   const auto slots = [&](int bytes) { return (bytes - others) / kSlotBytes; };
-  layout.slots = slots(!a.paired ? kBlockBytes : gated ? kGatedBytes : kPairedBytes);
+  // A product that adds to the residual stream is that after attention, or has a much wider input.
+  const bool beside =
+      a.epilogue == Epilogue::Store || (a.epilogue == Epilogue::AddTo && a.ins < 2 * a.outs);
+  const int alone = beside ? kBesideAttentionBytes : kBlockBytes;
+  layout.slots = slots(!a.paired ? alone : gated ? kGatedBytes : kPairedBytes);
   if (layout.slots < kFewestSlots) layout.slots = slots(kMostBlockBytes);
   layout.slots = std::clamp(layout.slots, 0, kMostSlots);
   layout.sets_at = layout.slots * kSlotBytes;
