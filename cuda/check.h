@@ -1,5 +1,6 @@
 // Every CUDA and cuBLAS call goes through one of these. A failed allocation leaves no sticky error
-// behind, so that the process can go on.
+// behind, so that the process can go on. cuBLAS loads kernels as it needs them, and where there is
+// no memory for that says no more than that something is wrong inside.
 #pragma once
 
 #include <cublasLt.h>
@@ -16,11 +17,18 @@ inline void check_cuda(cudaError_t status, const char* what) {
   fail(memory ? Exit::Memory : Exit::Failed, "CUDA: ", what, ": ", cudaGetErrorString(status));
 }
 
+inline bool short_of_memory() {
+  constexpr size_t kLargestKernels = size_t{64} << 20;
+  size_t free = 0, total = 0;
+  return cudaMemGetInfo(&free, &total) == cudaSuccess && free < kLargestKernels;
+}
+
 inline void check_cublas(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  const bool memory = status == CUBLAS_STATUS_ALLOC_FAILED;
+  cudaGetLastError();
+  const bool memory = status == CUBLAS_STATUS_ALLOC_FAILED || short_of_memory();
   fail(memory ? Exit::Memory : Exit::Failed, "cuBLAS: ", what, ": ",
-       cublasLtGetStatusString(status));
+       cublasLtGetStatusString(status), memory ? "; the GPU's memory is full" : "");
 }
 
 }  // namespace skald::cuda
