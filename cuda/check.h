@@ -17,10 +17,11 @@ inline void check_cuda(cudaError_t status, const char* what) {
   fail(memory ? Exit::Memory : Exit::Failed, "CUDA: ", what, ": ", cudaGetErrorString(status));
 }
 
+// By what a plan leaves to CUDA itself.
 inline bool short_of_memory() {
-  constexpr size_t kLargestKernels = size_t{64} << 20;
+  constexpr size_t kEnough = size_t{256} << 20;
   size_t free = 0, total = 0;
-  return cudaMemGetInfo(&free, &total) == cudaSuccess && free < kLargestKernels;
+  return cudaMemGetInfo(&free, &total) == cudaSuccess && free < kEnough;
 }
 
 inline void check_cublas(cublasStatus_t status, const char* what) {

@@ -97,7 +97,9 @@ TEST_CASE(
 
 TEST_CASE("a step that fails leaves its sequences as they were, and can be repeated") {
   const OpenedModel opened = small_model();
-  const auto executor = cuda::make_executor(opened.model, small_options(), 0);
+  RunOptions options = small_options();
+  options.sequences = 2;
+  const auto executor = cuda::make_executor(opened.model, options, 0);
   const std::vector<int32_t> prompt{1, 5, 9};
   Sequence sequence = executor->new_sequence();
   const SeqRows first{&sequence, prompt, Want::LastRow};
