@@ -6,6 +6,9 @@
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 
+#include <cstdint>
+#include <limits>
+
 #include "engine/error.h"
 
 namespace skald::cuda {
@@ -17,17 +20,18 @@ inline void check_cuda(cudaError_t status, const char* what) {
   fail(memory ? Exit::Memory : Exit::Failed, "CUDA: ", what, ": ", cudaGetErrorString(status));
 }
 
-// By what a plan leaves to CUDA itself.
-inline bool short_of_memory() {
-  constexpr size_t kEnough = size_t{256} << 20;
+// Of the current device. After an error that stays it cannot be told, and is not what is wrong.
+inline int64_t free_memory() {
   size_t free = 0, total = 0;
-  return cudaMemGetInfo(&free, &total) == cudaSuccess && free < kEnough;
+  const bool told = cudaMemGetInfo(&free, &total) == cudaSuccess;
+  return told ? static_cast<int64_t>(free) : std::numeric_limits<int64_t>::max();
 }
 
 inline void check_cublas(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   cudaGetLastError();
-  const bool memory = status == CUBLAS_STATUS_ALLOC_FAILED || short_of_memory();
+  constexpr int64_t kEnough = 256 << 20;  // for cuBLAS; a plan leaves more to it and CUDA
+  const bool memory = status == CUBLAS_STATUS_ALLOC_FAILED || free_memory() < kEnough;
   fail(memory ? Exit::Memory : Exit::Failed, "cuBLAS: ", what, ": ",
        cublasLtGetStatusString(status), memory ? "; the GPU's memory is full" : "");
 }
