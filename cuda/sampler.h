@@ -1,5 +1,6 @@
-// Sampler's twin on the GPU: the same picks from logits that stay there. Owns the few tables that
-// go to the device and come back, one copy each way; the logits are the caller's. Not thread-safe.
+// Sampler's twin on the GPU: the same picks from logits that stay there. Settings and results lie
+// in page-locked memory, where the GPU reads and writes them itself; the logits are the caller's.
+// Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,7 @@ SampleGpu sample_gpu(int compute_capability);
 
 class DeviceSampler {
  public:
-  // For calls of up to `rows` rows. Allocates sample_settings_bytes() and sample_result_bytes().
+  // For calls of up to `rows` rows.
   DeviceSampler(int64_t vocab, int64_t rows, const SampleGpu& gpu);
 
   // Row i of what pick() was called for, for the rows that are not picked on the device.
@@ -37,17 +38,38 @@ class DeviceSampler {
   void pick(float* logits, std::span<const PickRequest> requests, const HostLogits& host_logits,
             Stream stream, std::vector<Picked>& picked);
 
+  // The same in parts, for rows that are all picked on the device in one launch: which can be
+  // captured, as it depends on nothing but the number of rows. Each part waits for the one before.
+  bool picks_at_once(std::span<const PickRequest> requests) const;
+  struct NextRow {
+    int32_t position, page, page_entry;  // SampleRow's
+  };
+  void set(std::span<const PickRequest> requests, std::span<const NextRow> next = {});
+  void launch(float* logits, int rows, const NextStep& next, Stream stream) const;
+  void wait(int64_t rows, Stream stream, std::vector<Picked>& picked) const;
+
  private:
-  SampleRow row_of(int64_t row, const PickRequest& request, TokenAdjustment* adjustments);
+  bool on_device(const PickRequest& request) const;
+  SampleRow row_of(const PickRequest& request, TokenAdjustment* adjustments);
   int list_adjustments(const PickRequest& request, TokenAdjustment* adjustments);
+  SampleLaunch launch_of(float* logits, int first, int count) const;
+  void wait_for(SampleResult& result, Stream stream) const;
   Picked finish(const SampleResult& result) const;
+
+  SampleRow* rows() const { return settings_.as<SampleRow>(); }
+  uint64_t* mask(int64_t row) const {
+    return reinterpret_cast<uint64_t*>(rows() + most_rows_) + row * mask_words(vocab_);
+  }
+  TokenAdjustment* adjustments(int64_t row) const {
+    return reinterpret_cast<TokenAdjustment*>(mask(most_rows_)) + row * kMostAdjustments;
+  }
+  SampleResult* results() const { return results_.as<SampleResult>(); }
 
   int64_t vocab_, most_rows_;
   SampleGpu gpu_;
-  PinnedMemory host_table_;  // SampleRow of each row, then their adjustments
-  DeviceMemory device_table_;
-  PinnedMemory host_results_;
-  DeviceMemory device_results_;
+  int most_masked_;                 // rows with a mask in one launch
+  PinnedMemory settings_;           // sample_settings_bytes()
+  PinnedMemory results_;            // sample_result_bytes()
   std::vector<int32_t> penalized_;  // scratch
   Sampler sampler_;
 };

@@ -64,6 +64,11 @@ StepTable StepBuffer::table() const {
           list(layout_.page_table), static_cast<int>(layout_.pages)};
 }
 
+NextStep StepBuffer::next() const {
+  return {list(layout_.tokens), list(layout_.positions), list(layout_.sequences),
+          list(layout_.page_table)};
+}
+
 const AttentionTile* StepBuffer::tiles(size_t spec) const {
   return reinterpret_cast<const AttentionTile*>(list(layout_.tiles[spec]));
 }

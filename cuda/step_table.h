@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cuda/handles.h"
+#include "cuda/kernels/sample.h"
 #include "cuda/memory.h"
 #include "cuda/sizes.h"
 #include "engine/step.h"
@@ -26,6 +27,11 @@ class StepBuffer {
 
   // On the device.
   StepTable table() const;
+  // For who writes the lists of a step of one row a sequence there.
+  NextStep next() const;
+  int32_t page_entry(int64_t sequence, int64_t position) const {
+    return static_cast<int32_t>(sequence * layout_.pages + position / kPageTokens);
+  }
   const int32_t* wanted() const { return list(layout_.wanted); }
   const AttentionTile* tiles(size_t spec) const;
   int tile_count(size_t spec) const { return tile_counts_[spec]; }  // 0 after send()
@@ -33,8 +39,8 @@ class StepBuffer {
   int64_t bytes() const { return device_.bytes(); }
 
  private:
-  const int32_t* list(int64_t offset) const {
-    return reinterpret_cast<const int32_t*>(device_.as<std::byte>() + offset);
+  int32_t* list(int64_t offset) const {
+    return reinterpret_cast<int32_t*>(device_.as<std::byte>() + offset);
   }
   void fill(Step step, const StepRows& rows);
 

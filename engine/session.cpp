@@ -25,7 +25,13 @@ bool Session::compute_part() {
   return true;
 }
 
-Picked Session::next(TokenFilter* filter) {
+// Whether what is to be picked from was begun with the last pick, and no other step since.
+bool Session::under_way() const {
+  return ahead_ != 0 && ahead_ == executor_->last_step() &&
+         sequence_.length() == std::ssize(tokens_);
+}
+
+void Session::compute() {
   while (compute_part()) {
   }
   check(!tokens_.empty(), "a session is fed before its next token");
@@ -34,17 +40,26 @@ Picked Session::next(TokenFilter* filter) {
   const auto pending = std::span(tokens_).subspan(static_cast<size_t>(sequence_.length()));
   const SeqRows rows{&sequence_, pending, Want::LastRow};
   executor_->run({&rows, 1});
-  SampleContext context{request_, static_cast<int64_t>(tokens_.size()), tokens_};
+}
+
+Picked Session::next(TokenFilter* filter, bool last) {
+  if (!under_way()) compute();
+  SampleContext context{request_, std::ssize(tokens_), tokens_};
   if (filter) context.allowed = filter->allowed();
   const PickRequest request{&params_, context};
-  Picked picked = executor_->pick({&request, 1}).front();
-  tokens_.push_back(picked.token);
-  return picked;
+  last = last || std::ssize(tokens_) + 1 >= executor_->context();
+  Sequence* const sequence = &sequence_;
+  Picks picks = last ? Picks{executor_->pick({&request, 1})}
+                     : executor_->pick_and_run({&request, 1}, {&sequence, 1});
+  ahead_ = picks.step;
+  tokens_.push_back(picks.picked.front().token);
+  return std::move(picks.picked.front());
 }
 
 void Session::truncate(int64_t length) {
   check(length >= 0 && length <= static_cast<int64_t>(tokens_.size()),
         "a session is truncated to a part of itself");
+  if (length < std::ssize(tokens_)) ahead_ = 0;
   tokens_.resize(static_cast<size_t>(length));
   sequence_.truncate(std::min(length, sequence_.length()));
 }

@@ -28,8 +28,9 @@ class Session {
 
   // Computes what was fed, the last token again where all are computed, and picks the next one,
   // which becomes part of the text. A filter is asked what it allows while the device computes, and
-  // not told what was picked.
-  Picked next(TokenFilter* filter = nullptr);
+  // not told what was picked. A device that can begins the step that follows at once; `last` says
+  // that none will.
+  Picked next(TokenFilter* filter = nullptr, bool last = false);
 
   // For the tokens from now on.
   void set_sampling(SamplingParams params, uint64_t request = 0);
@@ -37,7 +38,8 @@ class Session {
   // Forgets all tokens from `length` on.
   void truncate(int64_t length);
 
-  // Of tokens(), how many are in the cache; the others wait for the next next().
+  // Of tokens(), how many are in the cache, or will be when the step under way has ended; the
+  // others wait for the next next().
   int64_t computed() const { return sequence_.length(); }
 
   // Page `index` of the cache, which holds pages_for(computed()) of them, as the executor's
@@ -53,11 +55,15 @@ class Session {
   bool full() const { return static_cast<int64_t>(tokens_.size()) >= executor_->context(); }
 
  private:
+  bool under_way() const;
+  void compute();
+
   Executor* executor_;
   SamplingParams params_;
   uint64_t request_;
   Sequence sequence_;            // holds a prefix of tokens_
   std::vector<int32_t> tokens_;  // fed and picked
+  int64_t ahead_ = 0;            // Picks::step of the last token picked; 0: none
 };
 
 }  // namespace skald

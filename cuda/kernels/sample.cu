@@ -17,31 +17,41 @@ namespace {
 
 constexpr uint64_t kBadKey = ~uint64_t{0};  // above every token's
 
-__device__ RowShared& block_memory() {
+// A block's shared memory, before its slice of the row.
+struct alignas(16) SampleShared {
+  RowShared row;
+  SampleRow settings;
+};
+
+__device__ SampleShared& block_memory() {
   extern __shared__ __align__(16) unsigned char bytes[];
-  return *reinterpret_cast<RowShared*>(bytes);
+  return *reinterpret_cast<SampleShared*>(bytes);
 }
 
 template <bool kInShared>
 class RowSampler {
  public:
-  __device__ RowSampler(const SampleLaunch& a, const SampleRow& settings, RowShared& shared)
-      : settings_(settings),
-        shared_(shared),
-        raw_(a.logits + settings.row * a.vocab),
+  __device__ RowSampler(const SampleLaunch& a, int index, SampleShared& shared)
+      : index_(index),
+        settings_(shared.settings),
+        shared_(shared.row),
+        raw_(a.logits + index * a.vocab),
         vocab_(static_cast<int>(a.vocab)),
         count_(kInShared ? static_cast<int>(a.shape.row_bytes / sizeof(float)) : vocab_),
         begin_(static_cast<int>(blockIdx.x) * count_),
         x_(kInShared ? reinterpret_cast<float*>(&shared + 1) : raw_),
-        row_(shared, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x), x_, begin_, count_),
-        mask_(settings.mask < 0 ? nullptr : a.masks + settings.mask * mask_words(a.vocab)),
-        adjustments_(a.adjustments + settings.first_adjustment) {}
+        row_(shared.row, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x), x_, begin_,
+             count_),
+        mask_(a.masks + index * mask_words(a.vocab)),
+        adjustments_(a.adjustments + index * kMostAdjustments),
+        next_(a.next) {}
 
-  __device__ void run(SampleResult& result) {
-    load();
+  __device__ void run(const SampleRow& row, SampleResult& result) {
+    load(row);
+    if (settings_.skipped) return;
     if (best_key_ == kBadKey) return report_bad(result);
-    const float model_best = logit_of_key(best_key_);
-    if (model_best < -FLT_MAX) return report(result, SampleStatus::AllMasked);
+    const uint64_t model_best = best_key_;
+    if (best_ < -FLT_MAX) return report(result, SampleStatus::AllMasked);
     const uint64_t total = row_.weigh(kAny, 1);
     if (settings_.top_tokens > 0) report_top(result);
     if (settings_.forced >= 0) {
@@ -49,7 +59,7 @@ class RowSampler {
       return banned ? report(result, SampleStatus::AllBanned)
                     : report(result, settings_.forced, model_best, total);
     }
-    if (kInShared && mask_) {
+    if (kInShared && settings_.masked) {
       forbid();
       if (best_ < -FLT_MAX) return report(result, SampleStatus::AllForbidden);
     }
@@ -60,7 +70,7 @@ class RowSampler {
         return report(result, SampleStatus::AllBanned);
       }
     }
-    const bool same_total = settings_.adjustments == 0 && !mask_;
+    const bool same_total = settings_.adjustments == 0 && !settings_.masked;
     const uint64_t token = settings_.temperature == 0 ? best_key_ : draw(same_total ? total : 0);
     restore();
     report(result, id_of_key(token), model_best, total);
@@ -69,8 +79,14 @@ class RowSampler {
  private:
   // ---- The row ----
 
-  // Into shared memory, in fours where the rows are aligned to them.
-  __device__ void load() {
+  // Into shared memory, in fours where the rows are aligned to them. Settings come meanwhile: from
+  // the host's memory that takes longer.
+  __device__ void load(const SampleRow& row) {
+    constexpr int kWords = sizeof(SampleRow) / sizeof(uint32_t);
+    static_assert(sizeof(SampleRow) % sizeof(uint32_t) == 0 && kWords <= kRowThreads);
+    const bool reads = threadIdx.x < kWords;
+    uint32_t word = 0;
+    if (reads) word = reinterpret_cast<const uint32_t*>(&row)[threadIdx.x];
     if (kInShared) {
       const bool aligned = vocab_ % 4 == 0;
 #pragma unroll 4
@@ -89,6 +105,7 @@ class RowSampler {
         *reinterpret_cast<float4*>(x_ + i) = four;
       }
     }
+    if (reads) reinterpret_cast<uint32_t*>(&settings_)[threadIdx.x] = word;
     row_.blocks().wait_for_all();
     find_best();
   }
@@ -250,18 +267,34 @@ class RowSampler {
 
   // ---- Results ----
 
-  __device__ void report(SampleResult& result, SampleStatus status) {
-    if (row_.blocks().leads() && threadIdx.x == 0) result.status = status;
+  // By one thread, when all else is written and all blocks have met since they read settings.
+  __device__ void end(SampleResult& result, SampleStatus status, int token) {
+    if (next_.tokens) {
+      next_.tokens[index_] = token;
+      next_.positions[index_] = settings_.next_position;
+      next_.sequences[index_] = index_;
+      next_.page_table[settings_.next_page_entry] = settings_.next_page;
+    }
+    __threadfence_system();
+    *static_cast<volatile SampleStatus*>(&result.status) = status;
   }
 
-  __device__ void report(SampleResult& result, int token, float best, uint64_t total) {
+  __device__ void report(SampleResult& result, SampleStatus status) {
+    if (row_.blocks().leads() && threadIdx.x == 0) end(result, status, 0);
+  }
+
+  // best: the best token's key, before adjustments.
+  __device__ void report(SampleResult& result, int token, uint64_t best, uint64_t total) {
     if (!row_.blocks().leads() || threadIdx.x != 0) return;
-    result.status = SampleStatus::Picked;
     result.token = token;
-    result.logit = raw_[token];
-    result.best = best;
+    const float best_logit = logit_of_key(best);
+    // A zero may have a sign, which its key has not.
+    const bool known = token == id_of_key(best) && best_logit != 0;
+    result.logit = known ? best_logit : raw_[token];
+    result.best = best_logit;
     result.total = total;
     if (settings_.top_tokens == 0) result.top_tokens = 0;
+    end(result, SampleStatus::Picked, token);
   }
 
   __device__ void report_bad(SampleResult& result) {
@@ -274,11 +307,11 @@ class RowSampler {
     });
     bad = row_.blocks().sum(bad).total;
     first = row_.blocks().best(first);
-    report(result, SampleStatus::NotFinite);
     if (row_.blocks().leads() && threadIdx.x == 0) {
       result.bad = static_cast<int32_t>(bad);
       result.first_bad = static_cast<int32_t>(kIdMask - first);
     }
+    report(result, SampleStatus::NotFinite);
   }
 
   __device__ void report_top(SampleResult& result) {
@@ -291,16 +324,19 @@ class RowSampler {
       result.top[place] = {id, raw_[id]};
     }
     if (place == 0) result.top_tokens = count;
+    __threadfence_system();  // before another thread writes the status
   }
 
-  const SampleRow& settings_;
+  int index_;
+  SampleRow& settings_;  // in shared memory
   RowShared& shared_;
   float* raw_;                 // [vocab], the row as the launch has it
   int vocab_, count_, begin_;  // this block's slice of it,
   float* x_;                   // [count_], and that slice adjusted
   RowSearch<kInShared> row_;
-  const uint64_t* mask_;  // [mask_words(vocab)], or none
+  const uint64_t* mask_;  // [mask_words(vocab)], if settings_.masked
   const TokenAdjustment* adjustments_;
+  NextStep next_;
   int changed_ = -1;  // which of x_ this thread adjusted,
   float was_ = 0;     // and what it was
   uint64_t best_key_ = 0;
@@ -309,8 +345,9 @@ class RowSampler {
 
 template <bool kInShared>
 __global__ void __launch_bounds__(kRowThreads) sample(SampleLaunch a) {
+  let_next_kernel_start();
   const int index = blockIdx.y;
-  RowSampler<kInShared>(a, a.rows[index], block_memory()).run(a.results[index]);
+  RowSampler<kInShared>(a, index, block_memory()).run(a.rows[index], a.results[index]);
 }
 
 }  // namespace
@@ -321,7 +358,7 @@ SampleShape sample_shape(int64_t vocab, int rows, const SampleGpu& gpu) {
   while (blocks > 1 && int64_t{rows} * blocks > gpu.multiprocessors) blocks /= 2;
   const int64_t fours = (vocab + 4 * blocks - 1) / (4 * blocks);
   const int64_t row_bytes = fours * int64_t{sizeof(float4)};
-  if (int64_t{sizeof(RowShared)} + row_bytes > gpu.most_shared_bytes) return {1, false, 0};
+  if (int64_t{sizeof(SampleShared)} + row_bytes > gpu.most_shared_bytes) return {1, false, 0};
   return {blocks, true, row_bytes};
 }
 
@@ -335,7 +372,7 @@ void launch_sample(const SampleLaunch& a, Stream stream) {
   if (a.count == 0) return;
   check(a.vocab <= kMostWeighedTokens, "a vocabulary that fits a token's key");
   const auto kernel = a.shape.in_shared ? sample<true> : sample<false>;
-  const int bytes = static_cast<int>(int64_t{sizeof(RowShared)} + a.shape.row_bytes);
+  const int bytes = static_cast<int>(int64_t{sizeof(SampleShared)} + a.shape.row_bytes);
   SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
   cudaLaunchAttribute cluster = {};
   cluster.id = cudaLaunchAttributeClusterDimension;
