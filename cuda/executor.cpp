@@ -143,6 +143,7 @@ class CudaExecutor final : public Executor {
       compute(step);
       clock_.end(stream_);
     } catch (...) {  // no memory for a graph, say
+      clock_.end(stream_);
       take_back(step);
       throw;
     }
@@ -259,12 +260,15 @@ class CudaExecutor final : public Executor {
               std::ssize(sequences) == rows,
           "each sequence of the last step has a wanted row");
     if (observer_ || !graphs_.captured(rows) || rows > logit_rows() ||
-        !sampler_.picks_at_once(requests) || pool_.free_pages() < rows) {
+        !sampler_.picks_at_once(requests)) {
       return false;
     }
+    int64_t missing_pages = 0;
     for (const Sequence* sequence : sequences) {
       if (sequence->length() >= context()) return false;
+      missing_pages += sequence->missing_pages(1);
     }
+    if (pool_.free_pages() < missing_pages) return false;
     if (pick_graphs_.captured(rows)) return true;
     SKALD_CUDA(cudaSetDevice(device_.index));
     try {
@@ -289,9 +293,11 @@ class CudaExecutor final : public Executor {
       next_rows_.push_back(
           {static_cast<int32_t>(position), pages.back(), step_.page_entry(row, position)});
     }
-    sampler_.set(requests, next_rows_);
+    sampler_.set(requests, next_rows_, stream_);
     decode_ = true;
+    clock_.begin(stream_);
     pick_graphs_.launch(rows, stream_);
+    clock_.end(stream_);
     first_logit_row_ = 0;
     computed_logits_ = rows;
   }

@@ -65,9 +65,10 @@ DeviceSampler::DeviceSampler(int64_t vocab, int64_t rows, const SampleGpu& gpu)
       gpu_(gpu),
       most_masked_(most_rows_in_shared(vocab, gpu)),
       settings_(sample_settings_bytes(rows, vocab), "sampling"),
+      sent_settings_(sample_settings_bytes(rows, vocab), "sampling"),
       results_(sample_result_bytes(rows), "sampling") {}
 
-bool DeviceSampler::on_device(const PickRequest& request) const {
+bool DeviceSampler::picks_on_device(const PickRequest& request) const {
   const bool masked = !request.context.allowed.empty();
   return vocab_ <= kMostWeighedTokens && samples_on_device(*request.params) &&
          (!masked || (most_masked_ > 0 && forced_token(*request.params) < 0));
@@ -77,7 +78,7 @@ bool DeviceSampler::picks_at_once(std::span<const PickRequest> requests) const {
   const auto rows = static_cast<int>(requests.size());
   const bool in_shared = sample_shape(vocab_, rows, gpu_).in_shared;
   return rows <= most_rows_ && std::all_of(requests.begin(), requests.end(), [&](const auto& r) {
-           return on_device(r) && (in_shared || r.context.allowed.empty());
+           return picks_on_device(r) && (in_shared || r.context.allowed.empty());
          });
 }
 
@@ -154,17 +155,17 @@ Picked DeviceSampler::finish(const SampleResult& result) const {
   return picked;
 }
 
-void DeviceSampler::set(std::span<const PickRequest> requests, std::span<const NextRow> next) {
+void DeviceSampler::set(std::span<const PickRequest> requests, std::span<const NextRow> next,
+                        Stream stream) {
   check(std::ssize(requests) <= most_rows_, "rows that the sampler has room for");
   for (size_t i = 0; i < requests.size(); ++i) {
     const PickRequest& request = requests[i];
     const auto at = static_cast<int64_t>(i);
     results()[i].status = SampleStatus::UnderWay;
     SampleRow& row = rows()[i];
-    if (!on_device(request)) {
-      row.skipped = true;
-      continue;
-    }
+    row = {};
+    row.skipped = !picks_on_device(request);
+    if (row.skipped) continue;
     row = row_of(request, adjustments(at));
     if (row.masked) {
       copy_mask(request.context.allowed, {mask(at), static_cast<size_t>(mask_words(vocab_))});
@@ -174,17 +175,40 @@ void DeviceSampler::set(std::span<const PickRequest> requests, std::span<const N
     row.next_page = next[i].page;
     row.next_page_entry = next[i].page_entry;
   }
+  send(std::ssize(requests));
+  SKALD_CUDA(cudaStreamWaitEvent(stream, sent_, 0));
+}
+
+// Of the first rows, as far as they use them.
+void DeviceSampler::send(int64_t rows) {
+  const auto copy = [&](auto* first, size_t bytes) {
+    SKALD_CUDA(cudaMemcpyAsync(on_device(first), first, bytes, cudaMemcpyHostToDevice, stream_));
+  };
+  const SampleRow* const settings = this->rows();
+  copy(this->rows(), static_cast<size_t>(rows) * sizeof(SampleRow));
+  for (int64_t row = 0; row < rows; ++row) {
+    if (settings[row].masked) {
+      copy(mask(row), static_cast<size_t>(mask_words(vocab_)) * sizeof(uint64_t));
+    }
+    if (settings[row].adjustments > 0) {
+      copy(adjustments(row),
+           static_cast<size_t>(settings[row].adjustments) * sizeof(TokenAdjustment));
+    }
+  }
+  SKALD_CUDA(cudaEventRecord(sent_, stream_));
 }
 
 SampleLaunch DeviceSampler::launch_of(float* logits, int first, int count) const {
-  return {logits + first * vocab_,
-          vocab_,
-          sample_shape(vocab_, count, gpu_),
-          count,
-          rows() + first,
-          mask(first),
-          adjustments(first),
-          results() + first};
+  SampleLaunch launch = {};
+  launch.logits = logits + first * vocab_;
+  launch.vocab = vocab_;
+  launch.shape = sample_shape(vocab_, count, gpu_);
+  launch.count = count;
+  launch.rows = on_device(rows() + first);
+  launch.masks = on_device(mask(first));
+  launch.adjustments = on_device(adjustments(first));
+  launch.results = results() + first;
+  return launch;
 }
 
 void DeviceSampler::launch(float* logits, int rows, const NextStep& next, Stream stream) const {
@@ -217,10 +241,10 @@ void DeviceSampler::wait(int64_t rows, Stream stream, std::vector<Picked>& picke
 void DeviceSampler::pick(float* logits, std::span<const PickRequest> requests,
                          const HostLogits& host_logits, Stream stream,
                          std::vector<Picked>& picked) {
-  set(requests);
+  set(requests, {}, stream);
   const auto count = static_cast<int>(requests.size());
   const bool any = std::any_of(requests.begin(), requests.end(),
-                               [&](const auto& request) { return on_device(request); });
+                               [&](const auto& request) { return picks_on_device(request); });
   const bool masked = std::any_of(requests.begin(), requests.end(), [](const auto& request) {
     return !request.context.allowed.empty();
   });

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "cuda/handles.h"
 #include "cuda/kernels/sample.h"
 #include "cuda/memory.h"
 #include "engine/backend.h"
@@ -27,7 +28,7 @@ SampleGpu sample_gpu(int compute_capability);
 
 class DeviceSampler {
  public:
-  // For calls of up to `rows` rows.
+  // For calls of up to `rows` rows. Allocates sample_settings_bytes().
   DeviceSampler(int64_t vocab, int64_t rows, const SampleGpu& gpu);
 
   // Row i of what pick() was called for, for the rows that are not picked on the device.
@@ -39,23 +40,25 @@ class DeviceSampler {
             Stream stream, std::vector<Picked>& picked);
 
   // The same in parts, for rows that are all picked on the device in one launch: which can be
-  // captured, as it depends on nothing but the number of rows. Each part waits for the one before.
+  // captured, as it depends on nothing but the number of rows. What is enqueued on set()'s stream
+  // after it has the settings, which stay until wait() returns.
   bool picks_at_once(std::span<const PickRequest> requests) const;
   struct NextRow {
     int32_t position, page, page_entry;  // SampleRow's
   };
-  void set(std::span<const PickRequest> requests, std::span<const NextRow> next = {});
+  void set(std::span<const PickRequest> requests, std::span<const NextRow> next, Stream stream);
   void launch(float* logits, int rows, const NextStep& next, Stream stream) const;
   void wait(int64_t rows, Stream stream, std::vector<Picked>& picked) const;
 
  private:
-  bool on_device(const PickRequest& request) const;
+  bool picks_on_device(const PickRequest& request) const;
   SampleRow row_of(const PickRequest& request, TokenAdjustment* adjustments);
   int list_adjustments(const PickRequest& request, TokenAdjustment* adjustments);
   SampleLaunch launch_of(float* logits, int first, int count) const;
   void wait_for(SampleResult& result, Stream stream) const;
   Picked finish(const SampleResult& result) const;
 
+  // On the host, and at the same places on the device.
   SampleRow* rows() const { return settings_.as<SampleRow>(); }
   uint64_t* mask(int64_t row) const {
     return reinterpret_cast<uint64_t*>(rows() + most_rows_) + row * mask_words(vocab_);
@@ -63,13 +66,22 @@ class DeviceSampler {
   TokenAdjustment* adjustments(int64_t row) const {
     return reinterpret_cast<TokenAdjustment*>(mask(most_rows_)) + row * kMostAdjustments;
   }
+  template <class T>
+  T* on_device(T* host) const {
+    const auto offset = reinterpret_cast<std::byte*>(host) - settings_.as<std::byte>();
+    return reinterpret_cast<T*>(sent_settings_.as<std::byte>() + offset);
+  }
+  void send(int64_t rows);
   SampleResult* results() const { return results_.as<SampleResult>(); }
 
   int64_t vocab_, most_rows_;
   SampleGpu gpu_;
-  int most_masked_;                 // rows with a mask in one launch
-  PinnedMemory settings_;           // sample_settings_bytes()
-  PinnedMemory results_;            // sample_result_bytes()
+  int most_masked_;  // rows with a mask in one launch
+  PinnedMemory settings_;
+  DeviceMemory sent_settings_;
+  PinnedMemory results_;
+  StreamOwner stream_;  // of settings
+  EventOwner sent_;
   std::vector<int32_t> penalized_;  // scratch
   Sampler sampler_;
 };

@@ -5,6 +5,7 @@
 #include "cuda/kernels/attention.h"
 #include "cuda/kernels/experts.h"
 #include "cuda/kernels/gemm_q_workspace.h"
+#include "cuda/kernels/sample.h"
 #include "cuda/kernels/score.h"
 #include "cuda/kernels/tiles/layout.h"
 #include "engine/kv_pages.h"
@@ -185,6 +186,7 @@ Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
   wanted = rows * fused.cols(fused.hidden) * 4;
   experts = expert_sizes(fused, options.rows);
   logits = logit_rows * fused.program.vocab() * 4;
+  sampling = sample_settings_bytes(logit_rows, fused.program.vocab());
   scored = logit_rows * fused.cols(fused.hidden) * 4;
   scoring = padded(score_list_bytes(rows)) + padded(score_sums_bytes(rows)) +
             padded(divergence_bytes(rows));

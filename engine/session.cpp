@@ -13,6 +13,8 @@ Session::Session(Executor& executor, SamplingParams params, uint64_t request)
       sequence_(executor.new_sequence()) {}
 
 void Session::feed(std::span<const int32_t> tokens) {
+  if (tokens.empty()) return;
+  drop_ahead();
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
 }
 
@@ -25,10 +27,10 @@ bool Session::compute_part() {
   return true;
 }
 
-// Whether what is to be picked from was begun with the last pick, and no other step since.
-bool Session::under_way() const {
-  return ahead_ != 0 && ahead_ == executor_->last_step() &&
-         sequence_.length() == std::ssize(tokens_);
+// What follows is then computed in the same steps as if none had been begun.
+void Session::drop_ahead() {
+  if (ahead_ != 0) sequence_.truncate(sequence_.length() - 1);
+  ahead_ = 0;
 }
 
 void Session::compute() {
@@ -43,7 +45,13 @@ void Session::compute() {
 }
 
 Picked Session::next(TokenFilter* filter, bool last) {
-  if (!under_way()) compute();
+  // Another session's step may have come between.
+  const bool under_way = ahead_ != 0 && ahead_ == executor_->last_step();
+  if (!under_way) {
+    drop_ahead();
+    compute();
+  }
+  ahead_ = 0;
   SampleContext context{request_, std::ssize(tokens_), tokens_};
   if (filter) context.allowed = filter->allowed();
   const PickRequest request{&params_, context};
@@ -59,7 +67,7 @@ Picked Session::next(TokenFilter* filter, bool last) {
 void Session::truncate(int64_t length) {
   check(length >= 0 && length <= static_cast<int64_t>(tokens_.size()),
         "a session is truncated to a part of itself");
-  if (length < std::ssize(tokens_)) ahead_ = 0;
+  if (length < std::ssize(tokens_)) drop_ahead();
   tokens_.resize(static_cast<size_t>(length));
   sequence_.truncate(std::min(length, sequence_.length()));
 }

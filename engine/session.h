@@ -55,15 +55,15 @@ class Session {
   bool full() const { return static_cast<int64_t>(tokens_.size()) >= executor_->context(); }
 
  private:
-  bool under_way() const;
+  void drop_ahead();
   void compute();
 
   Executor* executor_;
   SamplingParams params_;
   uint64_t request_;
-  Sequence sequence_;            // holds a prefix of tokens_
+  Sequence sequence_;            // holds a prefix of tokens_; with a step ahead all of them
   std::vector<int32_t> tokens_;  // fed and picked
-  int64_t ahead_ = 0;            // Picks::step of the last token picked; 0: none
+  int64_t ahead_ = 0;            // Picks::step that was begun with the last one; 0: none
 };
 
 }  // namespace skald

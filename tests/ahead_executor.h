@@ -23,11 +23,13 @@ class AheadExecutor final : public WrappedExecutor {
     Picks picks{pick(requests)};
     if (refuses) return picks;
     std::vector<SeqRows> rows;
+    int64_t missing_pages = 0;
     for (size_t i = 0; i < sequences.size(); ++i) {
       if (sequences[i]->length() >= context()) return picks;
+      missing_pages += sequences[i]->missing_pages(1);
       rows.push_back({sequences[i], {&picks.picked[i].token, 1}, Want::LastRow});
     }
-    if (pages().free_pages() < std::ssize(rows)) return picks;
+    if (pages().free_pages() < missing_pages) return picks;
     run(rows);
     ++ahead;
     picks.step = steps_;

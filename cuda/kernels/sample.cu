@@ -79,8 +79,7 @@ class RowSampler {
  private:
   // ---- The row ----
 
-  // Into shared memory, in fours where the rows are aligned to them. Settings come meanwhile: from
-  // the host's memory that takes longer.
+  // Into shared memory, in fours where the rows are aligned to them. Settings come meanwhile.
   __device__ void load(const SampleRow& row) {
     constexpr int kWords = sizeof(SampleRow) / sizeof(uint32_t);
     static_assert(sizeof(SampleRow) % sizeof(uint32_t) == 0 && kWords <= kRowThreads);

@@ -99,7 +99,7 @@ SampleShape sample_shape(int64_t vocab, int rows, const SampleGpu& gpu);
 // How many rows a launch may have so that they are held in shared memory; 0: not one.
 int most_rows_in_shared(int64_t vocab, const SampleGpu& gpu);
 
-// Settings and results may lie in page-locked memory of the host: they are read and written once.
+// Results may lie in page-locked memory of the host: they are written once.
 struct SampleLaunch {
   float* logits;  // [count, vocab]; the same after as before
   int64_t vocab;  // at most kMostWeighedTokens

@@ -63,6 +63,7 @@ struct Pair {
     act(plain);
     act(ahead);
     CHECK(plain.tokens() == ahead.tokens());
+    CHECK(plain.computed() == ahead.computed());
   }
   void next(int count, TokenFilter* filter_a = nullptr, TokenFilter* filter_b = nullptr) {
     for (int i = 0; i < count; ++i) {
@@ -135,7 +136,6 @@ TEST_CASE("whatever happens between two picks, running ahead changes nothing") {
       case 3: {
         if (pair.plain.computed() == 0) break;
         const int64_t index = static_cast<int64_t>(roll(100)) % pages_for(pair.plain.computed());
-        if (index + 1 == pages_for(pair.plain.computed())) break;  // the last may hold a token more
         CHECK(page(pair.plain, *pair.plain_executor, index) ==
               page(pair.ahead, pair.ahead_executor, index));
         break;
@@ -159,7 +159,7 @@ TEST_CASE("no step is begun beyond the context, nor after the last token that is
   CHECK(session.computed() == 197);
   session.next();  // token 199 of 200
   CHECK(executor.ahead == 1);
-  CHECK(session.computed() == 199);
+  CHECK(session.computed() == 198);
   session.next();
   CHECK(session.full());
   CHECK(executor.ahead == 1);
