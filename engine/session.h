@@ -38,9 +38,8 @@ class Session {
   // Forgets all tokens from `length` on.
   void truncate(int64_t length);
 
-  // Of tokens(), how many are in the cache, or will be when the step under way has ended; the
-  // others wait for the next next().
-  int64_t computed() const { return sequence_.length(); }
+  // Of tokens(), how many are in the cache; the others wait for the next next().
+  int64_t computed() const { return sequence_.length() - (ahead_ != 0); }
 
   // Page `index` of the cache, which holds pages_for(computed()) of them, as the executor's
   // page_bytes() bytes.

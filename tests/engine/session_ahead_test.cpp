@@ -136,6 +136,7 @@ TEST_CASE("whatever happens between two picks, running ahead changes nothing") {
       case 3: {
         if (pair.plain.computed() == 0) break;
         const int64_t index = static_cast<int64_t>(roll(100)) % pages_for(pair.plain.computed());
+        if (index + 1 == pages_for(pair.plain.computed())) break;  // the rest of it is anything
         CHECK(page(pair.plain, *pair.plain_executor, index) ==
               page(pair.ahead, pair.ahead_executor, index));
         break;
