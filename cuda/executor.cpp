@@ -233,11 +233,6 @@ class CudaExecutor final : public Executor {
  private:
   std::byte* page(int32_t index) const { return cache_.as<std::byte>() + index * sizes_.page; }
 
-  template <class T>
-  T* act(ActId id) const {
-    return acts_[static_cast<size_t>(id)].as<T>();
-  }
-
   void admit(Step step) {
     ++steps_;
     rows_.admit(step, [this](Sequence::PageCopy copy) {
@@ -260,15 +255,9 @@ class CudaExecutor final : public Executor {
               std::ssize(sequences) == rows,
           "each sequence of the last step has a wanted row");
     if (observer_ || !graphs_.captured(rows) || rows > logit_rows() ||
-        !sampler_.picks_at_once(requests)) {
+        !sampler_.picks_at_once(requests) || !have_room(sequences, pool_, context())) {
       return false;
     }
-    int64_t missing_pages = 0;
-    for (const Sequence* sequence : sequences) {
-      if (sequence->length() >= context()) return false;
-      missing_pages += sequence->missing_pages(1);
-    }
-    if (pool_.free_pages() < missing_pages) return false;
     if (pick_graphs_.captured(rows)) return true;
     SKALD_CUDA(cudaSetDevice(device_.index));
     try {
@@ -286,14 +275,7 @@ class CudaExecutor final : public Executor {
   // The step that rows_ has admitted, whose tokens are what is picked from the last one's logits.
   void run_picked(std::span<const PickRequest> requests) {
     const int rows = static_cast<int>(requests.size());
-    next_rows_.clear();
-    for (int row = 0; row < rows; ++row) {
-      const int64_t position = rows_.positions[static_cast<size_t>(row)];
-      const auto pages = next_[static_cast<size_t>(row)].sequence->pages();
-      next_rows_.push_back(
-          {static_cast<int32_t>(position), pages.back(), step_.page_entry(row, position)});
-    }
-    sampler_.set(requests, next_rows_, stream_);
+    sampler_.set(requests, step_.next_rows(next_, rows_), stream_);
     decode_ = true;
     clock_.begin(stream_);
     pick_graphs_.launch(rows, stream_);
@@ -318,8 +300,9 @@ class CudaExecutor final : public Executor {
       ops_.run({rows, decode_});
     }
     if (!decode_ && !rows_.wanted.empty()) {
-      launch_gather(act<float>(fused_.hidden), step_.wanted(), wanted_x_.as<float>(),
-                    static_cast<int>(rows_.wanted.size()), fused_.cols(fused_.hidden), stream_);
+      launch_gather(acts_[static_cast<size_t>(fused_.hidden)].as<float>(), step_.wanted(),
+                    wanted_x_.as<float>(), static_cast<int>(rows_.wanted.size()),
+                    fused_.cols(fused_.hidden), stream_);
     }
     first_logit_row_ = 0;
     computed_logits_ = decode_ ? rows : 0;
@@ -394,8 +377,7 @@ class CudaExecutor final : public Executor {
   StepOps ops_;
   bool decode_ = false;
   int64_t steps_ = 0;          // that were begun
-  std::vector<SeqRows> next_;  // of pick_and_run(), kept for their memory
-  std::vector<DeviceSampler::NextRow> next_rows_;
+  std::vector<SeqRows> next_;  // of pick_and_run(), kept for its memory
   Graphs graphs_;
   Graphs pick_graphs_;  // of steps that begin with the pick of their tokens
 

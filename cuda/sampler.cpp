@@ -170,10 +170,7 @@ void DeviceSampler::set(std::span<const PickRequest> requests, std::span<const N
     if (row.masked) {
       copy_mask(request.context.allowed, {mask(at), static_cast<size_t>(mask_words(vocab_))});
     }
-    if (next.empty()) continue;
-    row.next_position = next[i].position;
-    row.next_page = next[i].page;
-    row.next_page_entry = next[i].page_entry;
+    if (!next.empty()) row.next = next[i];
   }
   send(std::ssize(requests));
   SKALD_CUDA(cudaStreamWaitEvent(stream, sent_, 0));

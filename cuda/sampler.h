@@ -43,9 +43,6 @@ class DeviceSampler {
   // captured, as it depends on nothing but the number of rows. What is enqueued on set()'s stream
   // after it has the settings, which stay until wait() returns.
   bool picks_at_once(std::span<const PickRequest> requests) const;
-  struct NextRow {
-    int32_t position, page, page_entry;  // SampleRow's
-  };
   void set(std::span<const PickRequest> requests, std::span<const NextRow> next, Stream stream);
   void launch(float* logits, int rows, const NextStep& next, Stream stream) const;
   void wait(int64_t rows, Stream stream, std::vector<Picked>& picked) const;

@@ -27,11 +27,10 @@ class StepBuffer {
 
   // On the device.
   StepTable table() const;
-  // For who writes the lists of a step of one row a sequence there.
+  // For who writes the lists of a step of one row a sequence there: where they lie, and what they
+  // are but for the tokens, of rows that were admitted.
   NextStep next() const;
-  int32_t page_entry(int64_t sequence, int64_t position) const {
-    return static_cast<int32_t>(sequence * layout_.pages + position / kPageTokens);
-  }
+  std::span<const NextRow> next_rows(Step step, const StepRows& rows);
   const int32_t* wanted() const { return list(layout_.wanted); }
   const AttentionTile* tiles(size_t spec) const;
   int tile_count(size_t spec) const { return tile_counts_[spec]; }  // 0 after send()
@@ -50,6 +49,7 @@ class StepBuffer {
   DeviceMemory device_;
   EventOwner sent_;
   std::vector<int32_t> positions_;
+  std::vector<NextRow> next_rows_;
   std::vector<int> tile_counts_;  // one a spec
 };
 

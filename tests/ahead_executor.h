@@ -2,6 +2,7 @@
 // another: what is asked of it must be the same as without.
 #pragma once
 
+#include "engine/step.h"
 #include "tests/engine/wrapped_executor.h"
 
 namespace skald::test {
@@ -21,15 +22,11 @@ class AheadExecutor final : public WrappedExecutor {
   Picks pick_and_run(std::span<const PickRequest> requests,
                      std::span<Sequence* const> sequences) override {
     Picks picks{pick(requests)};
-    if (refuses) return picks;
+    if (refuses || !have_room(sequences, pages(), context())) return picks;
     std::vector<SeqRows> rows;
-    int64_t missing_pages = 0;
     for (size_t i = 0; i < sequences.size(); ++i) {
-      if (sequences[i]->length() >= context()) return picks;
-      missing_pages += sequences[i]->missing_pages(1);
       rows.push_back({sequences[i], {&picks.picked[i].token, 1}, Want::LastRow});
     }
-    if (pages().free_pages() < missing_pages) return picks;
     run(rows);
     ++ahead;
     picks.step = steps_;

@@ -9,13 +9,14 @@
 
 #include <cfloat>
 
+#include "cuda/kernels/device/adjusted_logit.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/row_search.cuh"
 
 namespace skald::cuda {
 namespace {
 
-constexpr uint64_t kBadKey = ~uint64_t{0};  // above every token's
+constexpr uint64_t kBadKey = (uint64_t{1} << (32 + kIdBits)) - 1;  // above every token's
 
 // A block's shared memory, before its slice of the row.
 struct alignas(16) SampleShared {
@@ -50,33 +51,34 @@ class RowSampler {
     load(row);
     if (settings_.skipped) return;
     if (best_key_ == kBadKey) return report_bad(result);
-    const uint64_t model_best = best_key_;
     if (best_ < -FLT_MAX) return report(result, SampleStatus::AllMasked);
-    const uint64_t total = row_.weigh(kAny, 1);
+    const uint64_t model_best = best_key_;
+    row_.tell_total();
     if (settings_.top_tokens > 0) report_top(result);
-    if (settings_.forced >= 0) {
-      const bool banned = raw_[settings_.forced] < -FLT_MAX;
-      return banned ? report(result, SampleStatus::AllBanned)
-                    : report(result, settings_.forced, model_best, total);
-    }
-    if (kInShared && settings_.masked) {
-      forbid();
-      if (best_ < -FLT_MAX) return report(result, SampleStatus::AllForbidden);
-    }
-    if (settings_.adjustments > 0) {
-      adjust();
-      if (best_ < -FLT_MAX) {
-        restore();
-        return report(result, SampleStatus::AllBanned);
-      }
-    }
-    const bool same_total = settings_.adjustments == 0 && !settings_.masked;
-    const uint64_t token = settings_.temperature == 0 ? best_key_ : draw(same_total ? total : 0);
-    restore();
-    report(result, id_of_key(token), model_best, total);
+    int token = 0;
+    const SampleStatus status = choose(token);
+    const uint64_t total = row_.blocks().total();  // no block ends before it was told
+    if (status != SampleStatus::Picked) return report(result, status);
+    report(result, token, model_best, total);
   }
 
  private:
+  __device__ SampleStatus choose(int& token) {
+    token = settings_.forced;
+    if (token >= 0) {
+      return raw_[token] < -FLT_MAX ? SampleStatus::AllBanned : SampleStatus::Picked;
+    }
+    if (kInShared && settings_.masked) {
+      forbid();
+      if (best_ < -FLT_MAX) return SampleStatus::AllForbidden;
+    }
+    if (settings_.adjustments > 0) adjust();
+    const bool any = best_ >= -FLT_MAX;
+    if (any) token = id_of_key(settings_.temperature == 0 ? best_key_ : draw());
+    restore();
+    return any ? SampleStatus::Picked : SampleStatus::AllBanned;
+  }
+
   // ---- The row ----
 
   // Into shared memory, in fours where the rows are aligned to them. Settings come meanwhile.
@@ -86,6 +88,7 @@ class RowSampler {
     const bool reads = threadIdx.x < kWords;
     uint32_t word = 0;
     if (reads) word = reinterpret_cast<const uint32_t*>(&row)[threadIdx.x];
+    Best best;
     if (kInShared) {
       const bool aligned = vocab_ % 4 == 0;
 #pragma unroll 4
@@ -102,22 +105,39 @@ class RowSampler {
           if (left > 3) four.w = from[3];
         }
         *reinterpret_cast<float4*>(x_ + i) = four;
+        best.see(four.x, begin_ + i);
+        best.see(four.y, begin_ + i + 1);
+        best.see(four.z, begin_ + i + 2);
+        best.see(four.w, begin_ + i + 3);
       }
+    } else {
+      row_.each([&](float logit, int id) { best.see(logit, id); });
     }
     if (reads) reinterpret_cast<uint32_t*>(&settings_)[threadIdx.x] = word;
-    row_.blocks().wait_for_all();
-    find_best();
+    __syncthreads();
+    agree_on(best);
   }
 
-  __device__ void find_best() {
-    float best = -INFINITY;
+  // Of one thread's tokens.
+  struct Best {
+    float logit = -INFINITY;
     int id = 0;
     bool bad = false;
-    row_.each([&](float logit, int i) {
-      bad |= !(logit <= FLT_MAX);
-      if (logit > best) best = logit, id = i;
-    });
-    const uint64_t mine = bad ? kBadKey : rank_key(best, id);
+
+    __device__ void see(float other, int other_id) {
+      bad |= !(other <= FLT_MAX);
+      if (other > logit) logit = other, id = other_id;
+    }
+  };
+
+  __device__ void find_best() {
+    Best best;
+    row_.each([&](float logit, int id) { best.see(logit, id); });
+    agree_on(best);
+  }
+
+  __device__ void agree_on(const Best& best) {
+    const uint64_t mine = best.bad ? kBadKey : rank_key(best.logit, best.id);
     best_key_ = row_.blocks().best(mine);
     best_ = logit_of_key(best_key_);
     row_.set_best(best_key_, mine);
@@ -149,29 +169,13 @@ class RowSampler {
         float logit = was_;
         for (int e = entry; e < settings_.adjustments && adjustments_[e].token == first.token;
              ++e) {
-          logit = finite(double{logit} + double{adjustments_[e].bias}, logit);
+          logit = finite_logit(double{logit} + double{adjustments_[e].bias}, logit);
         }
-        x_[i] = penalized(logit, first.count);
+        x_[i] = penalized_logit(logit, first.count, settings_);
       }
     }
     __syncthreads();
     find_best();
-  }
-
-  // Masked and banned tokens stay so; sums that leave the range of floats stay finite.
-  __device__ static float finite(double value, float before) {
-    if (before < -FLT_MAX || value < -DBL_MAX) return -INFINITY;
-    return static_cast<float>(fmin(fmax(value, -double{FLT_MAX}), double{FLT_MAX}));
-  }
-
-  // The products are not fused with the additions, as on the CPU.
-  __device__ float penalized(float logit, int count) const {
-    if (count == 0) return logit;
-    const double repeat = settings_.repeat_penalty;
-    double value = logit > 0 ? double{logit} / repeat : __dmul_rn(logit, repeat);
-    const double frequency = __dmul_rn(count, settings_.frequency_penalty);
-    value = __dsub_rn(value, __dadd_rn(frequency, settings_.presence_penalty));
-    return finite(value, logit);
   }
 
   __device__ void restore() {
@@ -189,9 +193,8 @@ class RowSampler {
     Crossing end;
   };
 
-  // `total`: the weight of all at temperature 1, or 0 if it is not known. All blocks run this; the
-  // result is block 0's.
-  __device__ uint64_t draw(uint64_t total) {
+  // All blocks run this; the result is block 0's.
+  __device__ uint64_t draw() {
     const bool top_k = settings_.top_k > 0, top_p = settings_.top_p < 1;
     const float floor = fmaxf(best_ + settings_.log_min_p, -FLT_MAX);
     Nucleus nucleus = {0, {kBins, 0}};
@@ -200,7 +203,9 @@ class RowSampler {
       return draw_from_list(min(listed, settings_.top_k), floor, 0);
     }
     if (!top_k && top_p) {
-      nucleus.weight = nucleus_weight(settings_.top_p, total > 0 ? total : row_.weigh(kAny, 1));
+      const bool all = settings_.adjustments == 0 && !settings_.masked;
+      const uint64_t total = all ? row_.blocks().total() : row_.weigh(kAny, 1);
+      nucleus.weight = nucleus_weight(settings_.top_p, total);
       nucleus.end = row_.reach_roughly({true, 1}, nucleus.weight);
     }
     if (!top_k && (top_p || floor > -FLT_MAX)) {
@@ -270,9 +275,9 @@ class RowSampler {
   __device__ void end(SampleResult& result, SampleStatus status, int token) {
     if (next_.tokens) {
       next_.tokens[index_] = token;
-      next_.positions[index_] = settings_.next_position;
+      next_.positions[index_] = settings_.next.position;
       next_.sequences[index_] = index_;
-      next_.page_table[settings_.next_page_entry] = settings_.next_page;
+      next_.page_table[settings_.next.page_entry] = settings_.next.page;
     }
     __threadfence_system();
     *static_cast<volatile SampleStatus*>(&result.status) = status;

@@ -22,6 +22,12 @@ struct TokenAdjustment {
 // Which tokens a grammar allows, a bit each (SampleContext::allowed).
 SKALD_HD inline constexpr int64_t mask_words(int64_t vocab) { return (vocab + 63) / 64; }
 
+// What the host knows of a step's row before its token.
+struct NextRow {
+  int32_t position, page;
+  int32_t page_entry;  // index into the page table
+};
+
 // SamplingParams of one row, checked by validate(), without typical_p.
 struct SampleRow {
   double u;         // the random number, in [0, 1)
@@ -35,9 +41,7 @@ struct SampleRow {
   float repeat_penalty, presence_penalty, frequency_penalty;
   int32_t adjustments;  // at most kMostAdjustments
   int32_t top_tokens;   // at most kMostTopTokens
-  // Where the launch has a NextStep: of the picked token.
-  int32_t next_position, next_page;
-  int32_t next_page_entry;  // index into the page table
+  NextRow next;         // where the launch has a NextStep
 };
 
 enum class SampleStatus : int32_t {
