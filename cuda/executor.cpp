@@ -264,6 +264,7 @@ class CudaExecutor final : public Executor {
       pick_graphs_.capture(rows, stream_, [&] {
         sampler_.launch(logits_.as<float>(), rows, step_.next(), stream_);
         ops_.run({rows, true, true});
+        sampler_.end_launch(stream_);
       });
     } catch (const Error& error) {
       if (error.code() == Exit::Memory) return false;

@@ -64,7 +64,7 @@ MemoryPlan plan_with(bool copies, const FusedProgram& fused, const RunOptions& o
     const MemoryPart others[] = {{"cache", s.cache()},
                                  {"activations", s.activations()},
                                  {"logits", s.logits},
-                                 {"sampling", padded(s.sampling)},
+                                 {"sampling", s.sampling},
                                  {"scoring", padded(s.scored) + s.scoring},
                                  {"attention", padded(s.attention) + padded(s.tickets)},
                                  {"step table", s.step.bytes + padded(s.product_tickets)},

@@ -66,7 +66,8 @@ DeviceSampler::DeviceSampler(int64_t vocab, int64_t rows, const SampleGpu& gpu)
       most_masked_(most_rows_in_shared(vocab, gpu)),
       settings_(sample_settings_bytes(rows, vocab), "sampling"),
       sent_settings_(sample_settings_bytes(rows, vocab), "sampling"),
-      results_(sample_result_bytes(rows), "sampling") {}
+      results_(sample_result_bytes(rows), "sampling"),
+      first_results_(sample_result_bytes(rows), "sampling") {}
 
 bool DeviceSampler::picks_on_device(const PickRequest& request) const {
   const bool masked = !request.context.allowed.empty();
@@ -179,7 +180,7 @@ void DeviceSampler::set(std::span<const PickRequest> requests, std::span<const N
 // Of the first rows, as far as they use them.
 void DeviceSampler::send(int64_t rows) {
   const auto copy = [&](auto* first, size_t bytes) {
-    SKALD_CUDA(cudaMemcpyAsync(on_device(first), first, bytes, cudaMemcpyHostToDevice, stream_));
+    SKALD_CUDA(cudaMemcpyAsync(on_device(first), first, bytes, cudaMemcpyHostToDevice, beside_));
   };
   const SampleRow* const settings = this->rows();
   copy(this->rows(), static_cast<size_t>(rows) * sizeof(SampleRow));
@@ -192,7 +193,7 @@ void DeviceSampler::send(int64_t rows) {
            static_cast<size_t>(settings[row].adjustments) * sizeof(TokenAdjustment));
     }
   }
-  SKALD_CUDA(cudaEventRecord(sent_, stream_));
+  SKALD_CUDA(cudaEventRecord(sent_, beside_));
 }
 
 SampleLaunch DeviceSampler::launch_of(float* logits, int first, int count) const {
@@ -208,10 +209,22 @@ SampleLaunch DeviceSampler::launch_of(float* logits, int first, int count) const
   return launch;
 }
 
+// To write where the host sees it takes a kernel 1 us more, so another one does, beside what
+// follows.
 void DeviceSampler::launch(float* logits, int rows, const NextStep& next, Stream stream) const {
   SampleLaunch launch = launch_of(logits, 0, rows);
+  launch.results = first_results_.as<SampleResult>();
+  launch.tells_host = false;
   launch.next = next;
   launch_sample(launch, stream);
+  SKALD_CUDA(cudaEventRecord(picked_, stream));
+  SKALD_CUDA(cudaStreamWaitEvent(beside_, picked_, 0));
+  launch_tell_host(launch.results, results(), rows, beside_);
+  SKALD_CUDA(cudaEventRecord(told_, beside_));
+}
+
+void DeviceSampler::end_launch(Stream stream) const {
+  SKALD_CUDA(cudaStreamWaitEvent(stream, told_, 0));
 }
 
 // The kernel says itself when it has written a result: kernels enqueued behind it may run long.

@@ -28,7 +28,7 @@ SampleGpu sample_gpu(int compute_capability);
 
 class DeviceSampler {
  public:
-  // For calls of up to `rows` rows. Allocates sample_settings_bytes().
+  // For calls of up to `rows` rows. Allocates sample_settings_bytes() and sample_result_bytes().
   DeviceSampler(int64_t vocab, int64_t rows, const SampleGpu& gpu);
 
   // Row i of what pick() was called for, for the rows that are not picked on the device.
@@ -45,6 +45,7 @@ class DeviceSampler {
   bool picks_at_once(std::span<const PickRequest> requests) const;
   void set(std::span<const PickRequest> requests, std::span<const NextRow> next, Stream stream);
   void launch(float* logits, int rows, const NextStep& next, Stream stream) const;
+  void end_launch(Stream stream) const;  // before a capture ends
   void wait(int64_t rows, Stream stream, std::vector<Picked>& picked) const;
 
  private:
@@ -77,8 +78,9 @@ class DeviceSampler {
   PinnedMemory settings_;
   DeviceMemory sent_settings_;
   PinnedMemory results_;
-  StreamOwner stream_;  // of settings
-  EventOwner sent_;
+  DeviceMemory first_results_;  // on their way to the host
+  StreamOwner beside_;          // for both ways
+  EventOwner sent_, picked_, told_;
   std::vector<int32_t> penalized_;  // scratch
   Sampler sampler_;
 };

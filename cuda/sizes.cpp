@@ -186,7 +186,8 @@ Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
   wanted = rows * fused.cols(fused.hidden) * 4;
   experts = expert_sizes(fused, options.rows);
   logits = logit_rows * fused.program.vocab() * 4;
-  sampling = sample_settings_bytes(logit_rows, fused.program.vocab());
+  sampling = padded(sample_settings_bytes(logit_rows, fused.program.vocab())) +
+             padded(sample_result_bytes(logit_rows));
   scored = logit_rows * fused.cols(fused.hidden) * 4;
   scoring = padded(score_list_bytes(rows)) + padded(score_sums_bytes(rows)) +
             padded(divergence_bytes(rows));

@@ -45,7 +45,8 @@ class RowSampler {
              count_),
         mask_(a.masks + index * mask_words(a.vocab)),
         adjustments_(a.adjustments + index * kMostAdjustments),
-        next_(a.next) {}
+        next_(a.next),
+        tells_host_(a.tells_host) {}
 
   __device__ void run(const SampleRow& row, SampleResult& result) {
     load(row);
@@ -279,7 +280,7 @@ class RowSampler {
       next_.sequences[index_] = index_;
       next_.page_table[settings_.next.page_entry] = settings_.next.page;
     }
-    __threadfence_system();
+    if (tells_host_) __threadfence_system();
     *static_cast<volatile SampleStatus*>(&result.status) = status;
   }
 
@@ -328,7 +329,7 @@ class RowSampler {
       result.top[place] = {id, raw_[id]};
     }
     if (place == 0) result.top_tokens = count;
-    __threadfence_system();  // before another thread writes the status
+    if (tells_host_) __threadfence_system();  // before another thread writes the status
   }
 
   int index_;
@@ -341,6 +342,7 @@ class RowSampler {
   const uint64_t* mask_;  // [mask_words(vocab)], if settings_.masked
   const TokenAdjustment* adjustments_;
   NextStep next_;
+  bool tells_host_;
   int changed_ = -1;  // which of x_ this thread adjusted,
   float was_ = 0;     // and what it was
   uint64_t best_key_ = 0;

@@ -103,7 +103,6 @@ SampleShape sample_shape(int64_t vocab, int rows, const SampleGpu& gpu);
 // How many rows a launch may have so that they are held in shared memory; 0: not one.
 int most_rows_in_shared(int64_t vocab, const SampleGpu& gpu);
 
-// Results may lie in page-locked memory of the host: they are written once.
 struct SampleLaunch {
   float* logits;  // [count, vocab]; the same after as before
   int64_t vocab;  // at most kMostWeighedTokens
@@ -112,9 +111,13 @@ struct SampleLaunch {
   const SampleRow* rows;               // [count], masked only where in_shared
   const uint64_t* masks;               // [count, mask_words(vocab)]
   const TokenAdjustment* adjustments;  // [count, kMostAdjustments]
-  SampleResult* results;               // [count]
-  NextStep next = {};                  // or null
+  SampleResult* results;               // [count]; in page-locked memory of the host, or
+  bool tells_host = true;  // not: what follows need not wait until the host can see them
+  NextStep next = {};      // or null
 };
 void launch_sample(const SampleLaunch& launch, Stream stream);
+
+// Copies results to page-locked memory of the host.
+void launch_tell_host(const SampleResult* results, SampleResult* host, int count, Stream stream);
 
 }  // namespace skald::cuda
