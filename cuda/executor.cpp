@@ -17,6 +17,7 @@
 #include "cuda/plan.h"
 #include "cuda/sampler.h"
 #include "cuda/scorer.h"
+#include "cuda/spare_memory.h"
 #include "cuda/step_clock.h"
 #include "cuda/step_ops.h"
 #include "engine/step.h"
@@ -87,7 +88,8 @@ class CudaExecutor final : public Executor {
         host_logits_(fused_.program.vocab() * 4, "logits"),
         sampler_(fused_.program.vocab(), sizes_.logit_rows, sample_gpu(gpu_.compute_capability)),
         scored_x_(sizes_.scored, "scoring"),
-        scorer_(fused_.program.vocab(), max_rows_) {}
+        scorer_(fused_.program.vocab(), max_rows_),
+        spare_(kSpareBytes) {}
 
   ~CudaExecutor() override { cudaStreamSynchronize(stream_); }
 
@@ -140,7 +142,7 @@ class CudaExecutor final : public Executor {
     admit(step);
     try {
       clock_.begin(stream_);
-      compute(step);
+      spare_.use([&] { compute(step); });
       clock_.end(stream_);
     } catch (...) {  // no memory for a graph, say
       clock_.end(stream_);
@@ -151,7 +153,7 @@ class CudaExecutor final : public Executor {
   }
 
   std::span<const float> logits(int64_t row) override {
-    compute_logits(row);
+    spare_.use([&] { compute_logits(row); });
     const int64_t vocab = fused_.program.vocab();
     SKALD_CUDA(cudaMemcpyAsync(
         host_logits_.as<void>(), logits_.as<float>() + (row - first_logit_row_) * vocab,
@@ -164,26 +166,13 @@ class CudaExecutor final : public Executor {
 
   std::vector<Picked> pick(std::span<const PickRequest> requests) override {
     if (observer_) return Executor::pick(requests);  // which shows it the logits
-    std::vector<Picked> picked;
-    picked.reserve(requests.size());
-    while (picked.size() < requests.size()) {
-      const int64_t row = static_cast<int64_t>(picked.size());
-      compute_logits(row);
-      const int64_t ready = first_logit_row_ + computed_logits_ - row;
-      const auto part = requests.subspan(picked.size());
-      sampler_.pick(
-          logits_.as<float>() + (row - first_logit_row_) * fused_.program.vocab(),
-          part.first(std::min(part.size(), static_cast<size_t>(ready))),
-          [&](int64_t i) { return logits(row + i); }, stream_, picked);
-    }
-    clock_.end(stream_);
-    return picked;
+    return spare_.use([&] { return pick_on_device(requests); });
   }
 
   Picks pick_and_run(std::span<const PickRequest> requests,
                      std::span<Sequence* const> sequences) override {
     if (!can_run_ahead(requests, sequences)) return {pick(requests), 0};
-    compute_logits(0);
+    spare_.use([&] { compute_logits(0); });
     static constexpr int32_t kUnknown = 0;  // the token, until the device has picked it
     next_.clear();
     for (Sequence* sequence : sequences) {
@@ -192,7 +181,7 @@ class CudaExecutor final : public Executor {
     admit(next_);
     Picks picks;
     try {
-      run_picked(requests);
+      spare_.use([&] { run_picked(requests); });
       sampler_.wait(std::ssize(requests), stream_, picks.picked);
     } catch (...) {  // no token can be picked, say
       take_back(next_);
@@ -205,8 +194,10 @@ class CudaExecutor final : public Executor {
 
   std::vector<TokenScore> score(std::span<const int32_t> targets) override {
     if (observer_) return Executor::score(targets);
-    begin_scoring(targets);
-    for (int done = 0; done < scorer_.count();) done += score_part(done, sizes_.logit_rows).count;
+    spare_.use([&] {
+      begin_scoring(targets);
+      for (int done = 0; done < scorer_.count();) done += score_part(done, sizes_.logit_rows).count;
+    });
     clock_.end(stream_);
     return scorer_.scores(stream_);
   }
@@ -324,6 +315,23 @@ class CudaExecutor final : public Executor {
     computed_logits_ = count;
   }
 
+  std::vector<Picked> pick_on_device(std::span<const PickRequest> requests) {
+    std::vector<Picked> picked;
+    picked.reserve(requests.size());
+    while (picked.size() < requests.size()) {
+      const int64_t row = static_cast<int64_t>(picked.size());
+      compute_logits(row);
+      const int64_t ready = first_logit_row_ + computed_logits_ - row;
+      const auto part = requests.subspan(picked.size());
+      sampler_.pick(
+          logits_.as<float>() + (row - first_logit_row_) * fused_.program.vocab(),
+          part.first(std::min(part.size(), static_cast<size_t>(ready))),
+          [&](int64_t i) { return logits(row + i); }, stream_, picked);
+    }
+    clock_.end(stream_);
+    return picked;
+  }
+
   void begin_scoring(std::span<const int32_t> targets) {
     check(targets.size() <= rows_.wanted.size(), "rows that are scored are wanted");
     SKALD_CUDA(cudaSetDevice(device_.index));
@@ -388,6 +396,7 @@ class CudaExecutor final : public Executor {
   DeviceSampler sampler_;
   DeviceMemory scored_x_;  // [logit_rows, dim], float
   DeviceScorer scorer_;
+  SpareMemory spare_;
 };
 
 }  // namespace

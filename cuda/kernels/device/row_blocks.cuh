@@ -153,12 +153,18 @@ class RowBlocks {
   // that.
   __device__ uint64_t best_of_warps(int place) {
     const int warps = blocks_ * kRowWarps;
+    if (again_) {
+      if (threadIdx.x == 0) shared_.least_few = 0;
+      meet();  // block 0 has read its list
+    }
+    again_ = true;
     if (2 * place > warps + kRowWarps / 2) return 0;
     if (static_cast<int>(threadIdx.x) < warps) {
       const uint64_t mine = shared_.bests.words[threadIdx.x];
       int better = 0;
       for (int i = 0; i < warps; ++i) better += shared_.bests.words[i] > mine;
-      if (better == place - 1) shared_.least_few = mine;  // no two keys are equal
+      // Keys are equal only where a warp has no token left.
+      if (better == place - 1) shared_.least_few = mine;
     }
     __syncthreads();
     return shared_.least_few;
@@ -333,6 +339,7 @@ class RowBlocks {
   int turn_ = 0;
   unsigned bests_ = 0;  // times that best() was called,
   int fews_ = 0;        // and few()
+  bool again_ = false;  // best_of_warps() was called
 };
 
 }  // namespace skald::cuda
