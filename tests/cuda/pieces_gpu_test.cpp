@@ -42,13 +42,9 @@ DeviceMemory random_tiles(DType type, int64_t outs, std::mt19937& random) {
   return memory;
 }
 
-}  // namespace
-
-TEST_CASE("pieces of a product beside one another give what they give apart", "[small]") {
+void check_beside(int rows, DType second, int times) {
   cudaDeviceProp device = {};
   SKALD_CUDA(cudaGetDeviceProperties(&device, 0));
-  const int rows = GENERATE(9, 40, 130);
-  const DType second = GENERATE(DType::Q6_K, DType::Q5_0);
   std::mt19937 random(static_cast<unsigned>(rows));
   const int64_t outs[] = {1200, 272}, stride = outs[0] + outs[1];
   const DeviceMemory weights[] = {random_tiles(DType::Q4_K, outs[0], random),
@@ -92,10 +88,22 @@ TEST_CASE("pieces of a product beside one another give what they give apart", "[
     return results;
   };
   const std::vector<uint16_t> apart = run(false);
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < times; ++i) {
     const bool same = run(true) == apart;
     REQUIRE(same);
   }
+}
+
+}  // namespace
+
+TEST_CASE("pieces of a product beside one another give what they give apart") {
+  const int rows = GENERATE(9, 40, 130);
+  const DType second = GENERATE(DType::Q6_K, DType::Q5_0);
+  check_beside(rows, second, 20);
+}
+
+TEST_CASE("two pieces of few rows beside one another", "[small]") {
+  check_beside(9, DType::Q6_K, 1);
 }
 
 }  // namespace skald::test
