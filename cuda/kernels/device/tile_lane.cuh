@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "cuda/kernels/device/number.cuh"
+#include "cuda/kernels/device/ptx.cuh"
 #include "cuda/kernels/tiles/formats.h"
 
 namespace skald::cuda {
@@ -121,26 +122,42 @@ struct LaneCodes<tiles::EightBits> {
   }
 };
 
-// Codes that are looked up: kTable's numbers plus kOffset, as bytes.
+// Codes that are looked up: kTable's numbers plus kOffset, as bytes. Each code is looked up twice,
+// among the first eight numbers and among the last eight. Where its own is not, it gets the sign of
+// the number there, eight times: none among the last eight, which are inverted where they are
+// negative, and among the first the sign of its own number. So the exclusive or of both is right.
 template <tiles::Table kTable, int kOffset>
 struct LaneTable {
   LaneCodes<tiles::FourBits<>> codes;
+  uint32_t first_low = entries(0), first_high = entries(8);  // may be held in registers
   __device__ void load(const char* at, int lane) { codes.load(at, lane); }
-  __device__ static constexpr uint32_t entries(int first) {
+  SKALD_HD static constexpr int entry(int code) {
+    const int number = tiles::table_number<kTable>(code) + kOffset;
+    return code < 8 || number < 128 ? number : number ^ 255;
+  }
+  SKALD_HD static constexpr uint32_t entries(int first) {
     uint32_t bytes = 0;
-    for (int i = 0; i < 4; ++i) {
-      bytes |= static_cast<uint32_t>(tiles::table_number<kTable>(first + i) + kOffset) << (8 * i);
-    }
+    for (int i = 0; i < 4; ++i) bytes |= static_cast<uint32_t>(entry(first + i)) << (8 * i);
     return bytes;
   }
+  SKALD_HD static constexpr bool signs_agree() {
+    for (int i = 0; i < 8; ++i) {
+      const int number = tiles::table_number<kTable>(i) + kOffset;
+      const int other = tiles::table_number<kTable>(i + 8) + kOffset;
+      if (number < 0 || other < 0 || number > 255 || other > 255 || (number ^ other) & 128) {
+        return false;
+      }
+    }
+    return true;
+  }
   __device__ void pairs(int unit, int half, int m, uint32_t& first, uint32_t& second) const {
-    constexpr uint32_t k0 = entries(0), k4 = entries(4), k8 = entries(8), k12 = entries(12);
-    // Of all eight codes at once, so that both calls share it.
-    const uint32_t word = codes.word(unit, half);
-    const uint32_t at = (word & 0x77777777) >> (16 * m);
-    const uint32_t upper = (0x32103210 | (word >> 1 & 0x44444444)) >> (16 * m);
-    const uint32_t low = __byte_perm(k0, k4, at), high = __byte_perm(k8, k12, at);
-    spread_bytes(__byte_perm(low, high, upper), first, second);
+    static_assert(signs_agree());
+    constexpr uint32_t k4 = entries(4), k12 = entries(12);
+    const uint32_t word = codes.word(unit, half), at = m ? word >> 16 : word;
+    const uint32_t low = choose_bytes(first_low, k4, at),
+                   high = choose_bytes(first_high, k12, at ^ 0x8888);
+    first = exclusive_or(low, high, 0x00ff00ff);
+    second = exclusive_or(low, high, 0xff00ff00) >> 8;
   }
 };
 

@@ -51,6 +51,7 @@ struct OneRow {
   const char *values, *side;  // this lane's, of the part that is next
   const char* scales;         // of the same
   int lane, pair, back;
+  uint32_t table[2];
   float totals[2] = {};
 
   // A warp has kSlotParts of each tile from `first_part` on.
@@ -62,9 +63,16 @@ struct OneRow {
                           (kBlocks == 4 ? block * 64 : block / 2 * 64 + block % 2 * 8));
     side = held_pointer(first + kOneSideAt + lane % 4 * 16);
     scales = held_pointer(first + kOneScaleAt);
+    if constexpr (F::kTable != tiles::Table::None) {
+      table[0] = held_number(LaneCodesOf<F>::entries(0));
+      table[1] = held_number(LaneCodesOf<F>::entries(8));
+    }
   }
   __device__ void load(Weights& weights, const char* record, int part) const {
     weights.load(record, part, lane, pair);
+    if constexpr (F::kTable != tiles::Table::None) {
+      weights.codes.first_low = table[0], weights.codes.first_high = table[1];
+    }
   }
 
   // The i-th part of the tile. Leaves everything as it was when not `valid`, by way of numbers that
