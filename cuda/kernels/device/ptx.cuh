@@ -69,6 +69,14 @@ __device__ inline uint32_t held_number(uint32_t x) {
   return y;
 }
 
+// 2^exponent, which the compiler does not know.
+static __constant__ uint32_t kPowers[32] = {
+    1u << 0,  1u << 1,  1u << 2,  1u << 3,  1u << 4,  1u << 5,  1u << 6,  1u << 7,
+    1u << 8,  1u << 9,  1u << 10, 1u << 11, 1u << 12, 1u << 13, 1u << 14, 1u << 15,
+    1u << 16, 1u << 17, 1u << 18, 1u << 19, 1u << 20, 1u << 21, 1u << 22, 1u << 23,
+    1u << 24, 1u << 25, 1u << 26, 1u << 27, 1u << 28, 1u << 29, 1u << 30, 1u << 31};
+__device__ inline uint32_t unknown_power(int exponent) { return kPowers[exponent]; }
+
 // And each lane its own.
 __device__ inline const char* held_pointer(const void* p) {
   const uint32_t address = __shfl_sync(~0u, shared_address(p), static_cast<int>(threadIdx.x) % 32);
@@ -101,6 +109,13 @@ __device__ inline uint32_t exclusive_or(uint32_t a, uint32_t b, uint32_t mask) {
   uint32_t bits;
   asm("lop3.b32 %0, %1, %2, %3, 0x28;" : "=r"(bits) : "r"(a), "r"(b), "r"(mask));
   return bits;
+}
+
+// a where the mask has ones, else b: for a choice the compiler would branch.
+__device__ inline float either(uint32_t mask, float a, float b) {
+  float chosen;
+  asm("lop3.b32 %0, %1, %2, %3, 0xca;" : "=f"(chosen) : "r"(mask), "f"(a), "f"(b));
+  return chosen;
 }
 
 // True in one lane of the whole warp, always the same one.
