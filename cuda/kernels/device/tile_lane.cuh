@@ -250,47 +250,37 @@ struct LaneScales<tiles::BytePairs<Block>> : RowScalesMins {
     four = load4(part + tiles::BytePairs<Block>::kMinsAt + lane / 4 * 8 + lane % 2 * 4);
   }
   __device__ float scale(int b, int half) const {
-    return static_cast<float>((half ? w.y : w.x) >> (b * 8) & 255);
+    return static_cast<float>((b / 2 ? w.y : w.x) >> (tiles::byte_place(b % 2, half) * 8) & 255);
   }
   __device__ void mins(uint32_t (&rows)[2]) const { spread_bytes(four, rows[0], rows[1]); }
 };
 
-// Bytes of 16, eight of each row.
+// A byte for each of eight blocks and both rows.
 struct SixteenBytes {
   uint4 w;
+  // Of blocks 2 * pair and the next.
+  __device__ uint32_t four(int pair) const {
+    return pair / 2 ? (pair % 2 ? w.w : w.z) : (pair % 2 ? w.y : w.x);
+  }
   __device__ uint32_t at(int b, int half) const {
-    const uint32_t four = half ? (b / 4 ? w.w : w.z) : (b / 4 ? w.y : w.x);
-    return four >> (b % 4 * 8) & 255;
+    return four(b / 2) >> (tiles::byte_place(b % 2, half) * 8) & 255;
   }
 };
-
-// A lane's bytes of row g and of g + 8: those of blocks 2 * (lane % 4) and the next.
-__device__ inline void load_two(uint32_t (&two)[2], const char* part, int lane) {
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    two[half] = *reinterpret_cast<const uint16_t*>(part + lane / 4 * 16 + half * 8 + lane % 4 * 2);
-  }
-}
-
-__device__ inline void spread_minimums(const uint32_t (&two)[2], uint32_t (&rows)[2]) {
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    rows[half] = __byte_perm(two[half] >> 4 & 0x0f0f, 0, 0x4140);
-  }
-}
 
 template <class Block>
 struct LaneScales<tiles::FourBitPairs<Block>> : RowScalesMins {
   SixteenBytes bytes;
-  uint32_t two[2];  // of row g and of g + 8: blocks 2 * (lane % 4) and the next, a byte each
+  uint32_t four;  // of blocks 2 * (lane % 4) and the next
   __device__ void load(const char* part, int lane) {
     bytes.w = load16(part + lane / 4 * 16);
-    load_two(two, part, lane);
+    four = load4(part + lane / 4 * 16 + lane % 4 * 4);
   }
   __device__ float scale(int b, int half) const {
     return static_cast<float>(bytes.at(b, half) & 15);
   }
-  __device__ void mins(uint32_t (&rows)[2]) const { spread_minimums(two, rows); }
+  __device__ void mins(uint32_t (&rows)[2]) const {
+    spread_bytes(four >> 4 & 0x0f0f0f0f, rows[0], rows[1]);
+  }
 };
 
 template <class Block>
@@ -331,7 +321,9 @@ struct LaneScales<tiles::SixBitScales32<Block>> : RowScales {
   uint2 w;
   __device__ void load(const char* part, int lane) { w = load8(part + lane / 4 * 8); }
   __device__ float scale(int b, int half) const {
-    return static_cast<float>(static_cast<int>((half ? w.y : w.x) >> (b * 8) & 255) - 32);
+    const uint32_t four = b / 2 ? w.y : w.x;
+    return static_cast<float>(static_cast<int>(four >> (tiles::byte_place(b % 2, half) * 8) & 255) -
+                              32);
   }
 };
 
