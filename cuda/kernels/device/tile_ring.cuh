@@ -36,33 +36,35 @@ struct Layout {
   int slots, slot_bytes;
   int sets, set_floats;
   int partials_at, activations_at, activation_row, scales_at, sums_at, bytes;
-  int groups;  // of rows, of the matrix
-  int own;     // groups that are a block's from the beginning
-  bool drawn;  // others go to who comes first
+  int first_block, blocks;  // of the grid, that multiply this matrix
+  int groups;               // of rows, of the matrix
+  int own;                  // groups that are a block's from the beginning
+  bool drawn;               // others go to who comes first
 };
 
-// The groups of a block, one after the other: every gridDim-th, then what the ticket gives. Some
-// multiprocessors get a tenth more of the memory's bandwidth than others; but rings are filled long
-// before anything is multiplied, so where a block has few groups the first to come would take them
-// all.
+// The groups of a block, one after the other: every so many'th as there are blocks, then what the
+// ticket gives. Some multiprocessors get a tenth more of the memory's bandwidth than others; but
+// rings are filled long before anything is multiplied, so where a block has few groups the first to
+// come would take them all.
 struct TileGroups {
   int taken = 0;
   unsigned ticket = 0;  // in lane 0, asked for one group ahead of its use
 
   __device__ static int own(const Layout& layout, int i) {
-    const int group = static_cast<int>(blockIdx.x) + i * static_cast<int>(gridDim.x);
+    const int group = static_cast<int>(blockIdx.x) - layout.first_block + i * layout.blocks;
     return i < layout.own && group < layout.groups ? group : kNoMore;
   }
   // For whole warps.
   __device__ int next(const LinearLaunch& a, const Layout& layout) {
-    const int blocks = static_cast<int>(gridDim.x), shared = layout.own * blocks;
+    const int shared = layout.own * layout.blocks;
     int group = own(layout, taken);
     if (taken >= layout.own && layout.drawn) {
       const int drawn = static_cast<int>(__shfl_sync(~0u, ticket, 0));
       group = shared + drawn;
       if (group >= layout.groups) {
         // Each block draws one that is too high. The last of these leaves the ticket as it was.
-        if (drawn == layout.groups - shared + blocks - 1 && threadIdx.x % 32 == 0) *a.ticket = 0;
+        const int last = layout.groups - shared + layout.blocks - 1;
+        if (drawn == last && threadIdx.x % 32 == 0) *a.ticket = 0;
         return kNoMore;
       }
     }
@@ -100,6 +102,8 @@ Layout layout_for(const LinearLaunch& a, int blocks, int chunk = -1) {
   }
   layout.chunks = (layout.tiles + layout.chunk_tiles - 1) / layout.chunk_tiles;
   layout.slot_bytes = (layout.tile_records * F::kRecordBytes + 127) / 128 * 128;
+  layout.first_block = 0;
+  layout.blocks = blocks;
   layout.groups = static_cast<int>((a.outs + tiles::kRows - 1) / tiles::kRows);
   constexpr int kFewGroups = 8;
   const int each = layout.groups / blocks;
