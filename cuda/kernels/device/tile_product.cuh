@@ -90,7 +90,8 @@ struct OneRow {
   __device__ void multiply(const Weights& weights, int i, bool valid) {
     const char* at = values + i * kOnePartBytes;
     const uint4 beside = load16(side + i * kOnePartBytes);
-    const float scale = __uint_as_float(load4(scales + i * kOnePartBytes));
+    const float scale =
+        __uint_as_float(kSumsByProduct<F> ? beside.z : load4(scales + i * kOnePartBytes));
     uint4 x;
     if constexpr (kBlocks == 4) {
       x = load16(at);
