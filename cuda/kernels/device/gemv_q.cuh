@@ -2,6 +2,7 @@
 // between them. Also for kernels whose blocks are not all alike.
 #pragma once
 
+#include "cuda/kernels/device/half_sums.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/number.cuh"
@@ -27,9 +28,10 @@ struct Sets {
 // row lane % 16 for every second row, kEach of them.
 template <class T, int kEach>
 __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& sets,
-                       const float (*squares)[kWarps]) {
+                       const float (*squares)[kWarps], HalfSums& other_half) {
   const int lane = static_cast<int>(threadIdx.x) % 32, weight_row = lane % tiles::kRows;
   const bool gated = a.epilogue == Epilogue::Gated;
+  const bool second_half = layout.halves && blockIdx.x % 2 != 0;
   // Beyond the last row its results once more.
   const auto row_of = [&](int i) { return min(lane / tiles::kRows + 2 * i, a.rows - 1); };
   float norms[kEach];
@@ -43,7 +45,7 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
     const auto begin = [&](int group) {
       weight = int64_t{group} * tiles::kRows + weight_row;
       inside = weight < a.outs;
-      if (!inside) return;
+      if (!inside || second_half) return;
       if (a.bias) bias = __ldg(a.bias + weight);
       if (a.epilogue != Epilogue::AddTo) return;
       const float* out = static_cast<const float*>(a.out) + weight;
@@ -88,6 +90,13 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
       }
       if (++chunk == layout.chunks) break;
       bias = 0;
+    }
+    if (kEach == 1 && second_half) {
+      if (lane < tiles::kRows) other_half.send(i, lane, sums[0]);
+      continue;
+    }
+    if (kEach == 1 && layout.halves) {
+      old[0] = fmaf(a.scale, other_half.receive(i, weight_row), old[0]);
     }
 #pragma unroll
     for (int n = 0; n < kEach; ++n) {
@@ -210,6 +219,7 @@ struct GemvQShared {
   uint64_t ready[kMostSets], drained[kMostSets];
   int groups[kMostSets];
   float squares[kMostRows][kWarps];
+  HalfSums half_sums;
 };
 
 template <class F, class T, bool kOne>
@@ -224,22 +234,30 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
     barrier_init(&own.ready[set], kGemvQConsumers);
     barrier_init(&own.drained[set], 32);
   }
-  __syncthreads();
+  const int first_record =
+      layout.first_record + (layout.halves && blockIdx.x % 2 != 0 ? layout.records : 0);
+  if (kOne && layout.halves) {
+    if (threadIdx.x < layout.own) own.half_sums.expect(static_cast<int>(threadIdx.x));
+    cluster_arrive();
+    cluster_wait();
+  } else {
+    __syncthreads();
+  }
   let_next_kernel_start();
 
   if (threadIdx.x >= kGemvQConsumers + 32) {
-    fetch(a, layout, shared, own.slots);
+    fetch(a, layout, first_record, shared, own.slots);
     return;
   }
   const Sets sets = {reinterpret_cast<float*>(shared + layout.partials_at), own.groups, own.ready,
                      own.drained};
   if (threadIdx.x >= kGemvQConsumers) {
     wait_for_kernel_ahead();
-    finish<T, kOne ? 1 : kMostRows / 2>(a, layout, sets, own.squares);
+    finish<T, kOne ? 1 : kMostRows / 2>(a, layout, sets, own.squares, own.half_sums);
     return;
   }
   const Activations activations = {a.rows,
-                                   layout.first_record * F::kParts,
+                                   first_record * F::kParts,
                                    layout.parts,
                                    reinterpret_cast<__half*>(shared + layout.activations_at),
                                    layout.activation_row,

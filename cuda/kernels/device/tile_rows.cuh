@@ -19,7 +19,7 @@ inline constexpr int kPartialRow = 20;  // floats: 16, and no bank twice
 // What a warp has of a tile: adjacent parts. Two where they are small, so that what has to be done
 // for a tile besides is done for twice as much; one where a ring would have few tiles.
 template <class F>
-inline constexpr int kSlotParts = F::kRecordBytes / F::kParts > 1500 ? 1 : 2;
+inline constexpr int kSlotParts = F::kRecordBytes / F::kParts > 1000 ? 1 : 2;
 
 // What is taken off for minimums is a product of them and sums of activations, by one matrix
 // instruction a part; for an offset of codes it is where a block's sum begins.
