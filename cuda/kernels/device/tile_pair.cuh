@@ -41,8 +41,10 @@ struct PairScales<tiles::ExponentScales> : NoRowScales {
   __device__ void load(const char* part, int lane, int pair) {
     w = load4(part + lane / 4 * 8 + pair * 4);
   }
+  // mxfp4_scale(): of small exponents, which are subnormal, the bits are the larger of these two.
   __device__ float scale(int i, int half) const {
-    return mxfp4_scale(w >> (i * 16 + half * 8) & 255);
+    const int exponent = static_cast<int>(__byte_perm(w, 0, 0x4440 + i * 2 + half));
+    return __int_as_float(max((exponent - 1) * (1 << 23), (exponent + 1) * (1 << 21)));
   }
 };
 

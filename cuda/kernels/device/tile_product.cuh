@@ -89,9 +89,16 @@ struct OneRow {
   // may be anything.
   __device__ void multiply(const Weights& weights, int i, bool valid) {
     const char* at = values + i * kOnePartBytes;
-    const uint4 beside = load16(side + i * kOnePartBytes);
-    const float scale =
-        __uint_as_float(kSumsByProduct<F> ? beside.z : load4(scales + i * kOnePartBytes));
+    uint4 beside;
+    uint32_t scale_bits;
+    if constexpr (kSumsByProduct<F> && kBlocks == 4) {
+      const uint2 two = load8(side + i * kOnePartBytes);
+      beside.x = two.x, scale_bits = two.y;
+    } else {
+      beside = load16(side + i * kOnePartBytes);
+      scale_bits = kSumsByProduct<F> ? beside.z : load4(scales + i * kOnePartBytes);
+    }
+    const float scale = __uint_as_float(scale_bits);
     uint4 x;
     if constexpr (kBlocks == 4) {
       x = load16(at);

@@ -164,7 +164,7 @@ __device__ void store_items(const Activations& to, const Item (&items)[kItems],
       }
     }
     if constexpr (kOne && kSumsByProduct<F>) {
-      *reinterpret_cast<float*>(side + unit % 4 * 16 + 8) = scale;
+      *reinterpret_cast<float*>(side + unit % 4 * 16 + (kBlocks == 4 ? 4 : 8)) = scale;
     } else if (unit % 4 == 0) {
       float* at = kOne ? reinterpret_cast<float*>(side - kOneSideAt + kOneScaleAt)
                        : to.scales + part * row_stride(to.rows) + row;
