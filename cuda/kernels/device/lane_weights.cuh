@@ -70,6 +70,11 @@ __device__ inline void half_pairs(const LaneCodes<tiles::EightBits>& codes, int 
   const uint4& four = codes.w[unit];
   half_bytes(half ? (m ? four.w : four.z) : (m ? four.y : four.x), pairs);
 }
+__device__ inline void half_pairs(const LaneCodes<tiles::ThreeBits>& codes, int unit, int half,
+                                  int m, uint32_t (&pairs)[2]) {
+  codes.pairs(unit, half, m, pairs[0], pairs[1]);
+  pairs[0] |= kThousands, pairs[1] |= kThousands;
+}
 template <tiles::Table kTable, int kOffset>
 __device__ void half_pairs(const LaneTable<kTable, kOffset>& codes, int unit, int half, int m,
                            uint32_t (&pairs)[2]) {

@@ -122,6 +122,44 @@ struct LaneCodes<tiles::Codes2<Low, High, kBits>> {
   }
 };
 
+template <>
+struct LaneCodes<tiles::ThreeBits> {
+  uint4 first;
+  uint2 last;
+  __device__ void load(const char* codes, int lane) {
+    first = load16(codes + lane * 16);
+    last = load8(codes + 512 + lane * 8);
+  }
+  __device__ uint32_t word(int i) const {
+    if (i >= 4) return i % 2 ? last.y : last.x;
+    return i / 2 ? (i % 2 ? first.w : first.z) : (i % 2 ? first.y : first.x);
+  }
+  // The last bits of words i and the next two, from `place` on.
+  template <class Shift>
+  __device__ uint32_t bits(int i, int place) const {
+    uint32_t pair = 0;
+#pragma unroll
+    for (int b = 0; b < 3; ++b) {
+      pair |= Shift::right(word(i + b), 15 - place - b) & 0x00010001 << (place + b);
+    }
+    return pair;
+  }
+  template <class Shift = Shifts>
+  __device__ void pairs(int unit, int half, int m, uint32_t& one, uint32_t& two) const {
+    using Codes = tiles::ThreeBits;
+    const int four = Codes::four(unit, half, m);
+    if (four < Codes::kThird) {
+      const uint32_t both = Shift::right(word(four / 2), four % 2 * 6);
+      one = both & 0x00070007, two = both & 0x00380038;
+    } else if (four < Codes::kLast) {
+      const int i = (four - Codes::kThird) * 2;
+      one = Shift::right(word(i), 12) & 0x00070007, two = Shift::right(word(i + 1), 9) & 0x00380038;
+    } else {
+      one = bits<Shift>(0, 0), two = bits<Shift>(3, 3);
+    }
+  }
+};
+
 // Four bytes to two pairs.
 __device__ inline void spread_bytes(uint32_t bytes, uint32_t& first, uint32_t& second) {
   first = __byte_perm(bytes, 0, 0x4140);
