@@ -21,7 +21,7 @@ inline constexpr int kBeyond = kOnePartBytes;
 // together. Else they are: beside a block of attention there are no registers for two of these, so
 // that those of the product after it went to the other multiprocessors, two on many. Where rows
 // need more, the next kernel waits.
-inline constexpr int kHalfBytes = 105 * 1024, kAddedBytes = 120 * 1024;
+inline constexpr int kHalfBytes = 105 * 1024, kAddedBytes = 118 * 1024;
 // And not for three, of which two might be this kernel's while another multiprocessor has none.
 inline constexpr int kLeastBytes = 76 * 1024, kLeastAddedBytes = 115 * 1024;
 inline constexpr int kMostBlockBytes = 226 * 1024;
