@@ -156,8 +156,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     barrier_arrive(ready + set.slot * 8);
     set.next(layout.sets);
   };
-  // The last part of a tile, while the first of the next one is under way; false when there is
-  // none.
+  // The last part of a tile, while the first of the next one is under way.
   const auto multiply_last = [&](const Weights& now, Weights& next) {
     release();
     enter();
@@ -171,7 +170,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     }
     product.next_tile();
     part += kWarps * kParts;
-    if (--left > 0) return true;
+    if (--left > 0) return;
     leave();
     if (rest == 0) {
       product.rewind();
@@ -181,7 +180,6 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     }
     left = min(layout.chunk_tiles, rest);
     rest -= left;
-    return group != kNoMore;
   };
 
   Weights some, others;
@@ -193,10 +191,14 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
       do {
         load(others, 1);
         if (part < layout.parts) product.multiply(some, 0, true);
-      } while (multiply_last(others, some));
+        multiply_last(others, some);
+      } while (group != kNoMore);
     } else {
-      while (multiply_last(some, others) && multiply_last(others, some)) {
-      }
+      do {
+        multiply_last(some, others);
+        if (group == kNoMore) break;
+        multiply_last(others, some);
+      } while (group != kNoMore);
     }
   }
   leave();

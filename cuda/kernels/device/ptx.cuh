@@ -1,6 +1,6 @@
 // Thin names for the PTX that CUDA C++ has no functions for: barriers in shared memory that bulk
-// copies complete on, bulk copies themselves, matrix fragments. sm_90 on, but for the matrix ones
-// (sm_80).
+// copies complete on, bulk copies themselves, matrix fragments (sm_80), bits and bytes (any).
+// Others from sm_90 on.
 #pragma once
 
 #include <cstdint>
@@ -51,10 +51,31 @@ __device__ inline void barrier_arrive(uint64_t* barrier) {
   barrier_arrive(shared_address(barrier));
 }
 
-// A shared address that the compiler keeps in a register: it would rather make it anew at each use.
+// What the compiler keeps in a register: it would rather make it anew at each use. For whole warps.
 __device__ inline uint32_t held_address(const void* p) {
   return __shfl_sync(~0u, shared_address(p), 0);
 }
+__device__ inline uint32_t held_number(uint32_t x) {
+  uint32_t y;
+  asm volatile(
+      "{\n"
+      ".reg .u32 lane;\n"
+      "mov.u32 lane, %%laneid;\n"
+      "shr.u32 lane, lane, 5;\n"
+      "add.u32 %0, %1, lane;\n"
+      "}"
+      : "=r"(y)
+      : "r"(x));
+  return y;
+}
+
+// 2^exponent, which the compiler does not know.
+static __constant__ uint32_t kPowers[32] = {
+    1u << 0,  1u << 1,  1u << 2,  1u << 3,  1u << 4,  1u << 5,  1u << 6,  1u << 7,
+    1u << 8,  1u << 9,  1u << 10, 1u << 11, 1u << 12, 1u << 13, 1u << 14, 1u << 15,
+    1u << 16, 1u << 17, 1u << 18, 1u << 19, 1u << 20, 1u << 21, 1u << 22, 1u << 23,
+    1u << 24, 1u << 25, 1u << 26, 1u << 27, 1u << 28, 1u << 29, 1u << 30, 1u << 31};
+__device__ inline uint32_t unknown_power(int exponent) { return kPowers[exponent]; }
 
 // And each lane its own.
 __device__ inline const char* held_pointer(const void* p) {
@@ -73,6 +94,28 @@ __device__ inline void barrier_expect_bytes(uint64_t* barrier, uint32_t bytes) {
 template <int kId, int kThreads>
 __device__ void named_barrier() {
   asm volatile("bar.sync %0, %1;" ::"n"(kId), "n"(kThreads) : "memory");
+}
+
+// prmt: four bytes of a and b, each chosen by four bits, of which the highest asks for its sign
+// eight times instead.
+__device__ inline uint32_t choose_bytes(uint32_t a, uint32_t b, uint32_t which) {
+  uint32_t bytes;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(bytes) : "r"(a), "r"(b), "r"(which));
+  return bytes;
+}
+
+// (a ^ b) & mask in one instruction, where the compiler would share a ^ b between two.
+__device__ inline uint32_t exclusive_or(uint32_t a, uint32_t b, uint32_t mask) {
+  uint32_t bits;
+  asm("lop3.b32 %0, %1, %2, %3, 0x28;" : "=r"(bits) : "r"(a), "r"(b), "r"(mask));
+  return bits;
+}
+
+// a where the mask has ones, else b: for a choice the compiler would branch.
+__device__ inline float either(uint32_t mask, float a, float b) {
+  float chosen;
+  asm("lop3.b32 %0, %1, %2, %3, 0xca;" : "=f"(chosen) : "r"(mask), "f"(a), "f"(b));
+  return chosen;
 }
 
 // True in one lane of the whole warp, always the same one.

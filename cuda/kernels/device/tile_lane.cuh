@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "cuda/kernels/device/number.cuh"
+#include "cuda/kernels/device/ptx.cuh"
 #include "cuda/kernels/tiles/formats.h"
 
 namespace skald::cuda {
@@ -21,8 +22,20 @@ __device__ inline uint4 load16(const char* at) { return *reinterpret_cast<const 
 __device__ inline uint2 load8(const char* at) { return *reinterpret_cast<const uint2*>(at); }
 __device__ inline uint32_t load4(const char* at) { return *reinterpret_cast<const uint32_t*>(at); }
 
-__device__ inline uint32_t move(uint32_t word, int from, int to) {
-  return from >= to ? word >> (from - to) : word << (to - from);
+// Two ways to shift to the right: as always, and by the upper half of a product, which is slower
+// but leaves the pipe to others that has all of the masks to do.
+struct Shifts {
+  __device__ static uint32_t right(uint32_t word, int bits) { return word >> bits; }
+};
+struct ShiftsByProduct {
+  __device__ static uint32_t right(uint32_t word, int bits) {
+    return bits == 0 ? word : __umulhi(word, unknown_power(32 - bits));
+  }
+};
+
+template <class Shift>
+__device__ uint32_t move(uint32_t word, int from, int to) {
+  return from >= to ? Shift::right(word, from - to) : word << (to - from);
 }
 
 // LaneCodes<C>::pairs() gives the two pairs of a row (half 0: lane / 4, half 1: + 8) for 16 columns
@@ -41,8 +54,9 @@ struct LaneCodes<tiles::FourBits<kFirstBit>> {
     const uint4& both = w[unit / 2];
     return unit % 2 ? (half ? both.w : both.z) : (half ? both.y : both.x);
   }
+  template <class Shift>
   __device__ uint32_t pair(int unit, int half, int p) const {
-    const uint32_t two = p / 2 ? word(unit, half) >> 8 : word(unit, half);
+    const uint32_t two = Shift::right(word(unit, half), p / 2 * 8);
     return two & (p % 2 ? 0x00f000f0 : 0x000f000f);
   }
 };
@@ -54,14 +68,17 @@ struct LaneCodes<tiles::TwoBits<kFirstBit>> {
   __device__ uint32_t word(int unit, int half) const {
     return half ? (unit / 2 ? w.w : w.z) : (unit / 2 ? w.y : w.x);
   }
+  template <class Shift>
   __device__ uint32_t pair(int unit, int half, int p) const {
-    const uint32_t two = word(unit, half) >> (unit % 2 * 8 + p / 2 * 4);
+    const uint32_t two = Shift::right(word(unit, half), unit % 2 * 8 + p / 2 * 4);
     return two & (p % 2 ? 0x000c000c : 0x00030003);
   }
   static constexpr uint32_t kMask = 0x00030003;
   // High bits of a code: pairs 2 * m and the next, moved to their places among other bits.
+  template <class Shift = Shifts>
   __device__ uint32_t moved(int unit, int half, int m) const {
-    return move(word(unit, half), tiles::pairs_at<2>(unit % 2 * 2 + m, kFirstBit), kFirstBit);
+    return move<Shift>(word(unit, half), tiles::pairs_at<2>(unit % 2 * 2 + m, kFirstBit),
+                       kFirstBit);
   }
 };
 
@@ -70,8 +87,9 @@ struct LaneCodes<tiles::OneBit<kFirstBit>> {
   uint2 w;
   __device__ void load(const char* codes, int lane) { w = load8(codes + lane * 8); }
   static constexpr uint32_t kMask = 0x00010001;
+  template <class Shift = Shifts>
   __device__ uint32_t moved(int unit, int half, int m) const {
-    return move(half ? w.y : w.x, tiles::pairs_at<1>(unit * 2 + m, kFirstBit), kFirstBit);
+    return move<Shift>(half ? w.y : w.x, tiles::pairs_at<1>(unit * 2 + m, kFirstBit), kFirstBit);
   }
 };
 
@@ -79,9 +97,10 @@ template <class Plane>
 struct LaneCodes<tiles::Codes1<Plane>> {
   LaneCodes<Plane> low;
   __device__ void load(const char* codes, int lane) { low.load(codes, lane); }
+  template <class Shift = Shifts>
   __device__ void pairs(int unit, int half, int m, uint32_t& first, uint32_t& second) const {
-    first = low.pair(unit, half, 2 * m);
-    second = low.pair(unit, half, 2 * m + 1);
+    first = low.template pair<Shift>(unit, half, 2 * m);
+    second = low.template pair<Shift>(unit, half, 2 * m + 1);
   }
 };
 
@@ -93,12 +112,13 @@ struct LaneCodes<tiles::Codes2<Low, High, kBits>> {
     low.load(codes, lane);
     high.load(codes + Low::kBytes, lane);
   }
+  template <class Shift = Shifts>
   __device__ void pairs(int unit, int half, int m, uint32_t& first, uint32_t& second) const {
     static_assert(Low::kOddScale == 1 << High::kApart && kBits == High::kApart);
-    const uint32_t both = high.moved(unit, half, m);
+    const uint32_t both = high.template moved<Shift>(unit, half, m);
     constexpr uint32_t kMask = LaneCodes<High>::kMask;
-    first = low.pair(unit, half, 2 * m) | (both & kMask << kBits);
-    second = low.pair(unit, half, 2 * m + 1) | (both & kMask << (2 * kBits));
+    first = low.template pair<Shift>(unit, half, 2 * m) | (both & kMask << kBits);
+    second = low.template pair<Shift>(unit, half, 2 * m + 1) | (both & kMask << (2 * kBits));
   }
 };
 
@@ -115,32 +135,50 @@ struct LaneCodes<tiles::EightBits> {
 #pragma unroll
     for (int unit = 0; unit < 4; ++unit) w[unit] = load16(codes + unit * 512 + lane * 16);
   }
+  template <class Shift = Shifts>
   __device__ void pairs(int unit, int half, int m, uint32_t& first, uint32_t& second) const {
     const uint4& four = w[unit];
     spread_bytes(half ? (m ? four.w : four.z) : (m ? four.y : four.x), first, second);
   }
 };
 
-// Codes that are looked up: kTable's numbers plus kOffset, as bytes.
+// Codes that are looked up: kTable's numbers plus kOffset, as bytes. Each code is looked up twice,
+// among the first eight numbers and among the last eight. Where its own is not, it gets the sign of
+// the number there, eight times: none among the last eight, which are inverted where they are
+// negative, and among the first the sign of its own number. So the exclusive or of both is right.
 template <tiles::Table kTable, int kOffset>
 struct LaneTable {
   LaneCodes<tiles::FourBits<>> codes;
+  uint32_t first_low = entries(0), first_high = entries(8);  // may be held in registers
   __device__ void load(const char* at, int lane) { codes.load(at, lane); }
-  __device__ static constexpr uint32_t entries(int first) {
+  SKALD_HD static constexpr int entry(int code) {
+    const int number = tiles::table_number<kTable>(code) + kOffset;
+    return code < 8 || number < 128 ? number : number ^ 255;
+  }
+  SKALD_HD static constexpr uint32_t entries(int first) {
     uint32_t bytes = 0;
-    for (int i = 0; i < 4; ++i) {
-      bytes |= static_cast<uint32_t>(tiles::table_number<kTable>(first + i) + kOffset) << (8 * i);
-    }
+    for (int i = 0; i < 4; ++i) bytes |= static_cast<uint32_t>(entry(first + i)) << (8 * i);
     return bytes;
   }
+  SKALD_HD static constexpr bool signs_agree() {
+    for (int i = 0; i < 8; ++i) {
+      const int number = tiles::table_number<kTable>(i) + kOffset;
+      const int other = tiles::table_number<kTable>(i + 8) + kOffset;
+      if (number < 0 || other < 0 || number > 255 || other > 255 || (number ^ other) & 128) {
+        return false;
+      }
+    }
+    return true;
+  }
+  template <class Shift = Shifts>
   __device__ void pairs(int unit, int half, int m, uint32_t& first, uint32_t& second) const {
-    constexpr uint32_t k0 = entries(0), k4 = entries(4), k8 = entries(8), k12 = entries(12);
-    // Of all eight codes at once, so that both calls share it.
-    const uint32_t word = codes.word(unit, half);
-    const uint32_t at = (word & 0x77777777) >> (16 * m);
-    const uint32_t upper = (0x32103210 | (word >> 1 & 0x44444444)) >> (16 * m);
-    const uint32_t low = __byte_perm(k0, k4, at), high = __byte_perm(k8, k12, at);
-    spread_bytes(__byte_perm(low, high, upper), first, second);
+    static_assert(signs_agree());
+    constexpr uint32_t k4 = entries(4), k12 = entries(12);
+    const uint32_t word = codes.word(unit, half), at = Shift::right(word, 16 * m);
+    const uint32_t low = choose_bytes(first_low, k4, at),
+                   high = choose_bytes(first_high, k12, at ^ 0x8888);
+    first = exclusive_or(low, high, 0x00ff00ff);
+    second = Shift::right(exclusive_or(low, high, 0xff00ff00), 8);
   }
 };
 
@@ -212,47 +250,37 @@ struct LaneScales<tiles::BytePairs<Block>> : RowScalesMins {
     four = load4(part + tiles::BytePairs<Block>::kMinsAt + lane / 4 * 8 + lane % 2 * 4);
   }
   __device__ float scale(int b, int half) const {
-    return static_cast<float>((half ? w.y : w.x) >> (b * 8) & 255);
+    return static_cast<float>((b / 2 ? w.y : w.x) >> (tiles::byte_place(b % 2, half) * 8) & 255);
   }
   __device__ void mins(uint32_t (&rows)[2]) const { spread_bytes(four, rows[0], rows[1]); }
 };
 
-// Bytes of 16, eight of each row.
+// A byte for each of eight blocks and both rows.
 struct SixteenBytes {
   uint4 w;
+  // Of blocks 2 * pair and the next.
+  __device__ uint32_t four(int pair) const {
+    return pair / 2 ? (pair % 2 ? w.w : w.z) : (pair % 2 ? w.y : w.x);
+  }
   __device__ uint32_t at(int b, int half) const {
-    const uint32_t four = half ? (b / 4 ? w.w : w.z) : (b / 4 ? w.y : w.x);
-    return four >> (b % 4 * 8) & 255;
+    return four(b / 2) >> (tiles::byte_place(b % 2, half) * 8) & 255;
   }
 };
-
-// A lane's bytes of row g and of g + 8: those of blocks 2 * (lane % 4) and the next.
-__device__ inline void load_two(uint32_t (&two)[2], const char* part, int lane) {
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    two[half] = *reinterpret_cast<const uint16_t*>(part + lane / 4 * 16 + half * 8 + lane % 4 * 2);
-  }
-}
-
-__device__ inline void spread_minimums(const uint32_t (&two)[2], uint32_t (&rows)[2]) {
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    rows[half] = __byte_perm(two[half] >> 4 & 0x0f0f, 0, 0x4140);
-  }
-}
 
 template <class Block>
 struct LaneScales<tiles::FourBitPairs<Block>> : RowScalesMins {
   SixteenBytes bytes;
-  uint32_t two[2];  // of row g and of g + 8: blocks 2 * (lane % 4) and the next, a byte each
+  uint32_t four;  // of blocks 2 * (lane % 4) and the next
   __device__ void load(const char* part, int lane) {
     bytes.w = load16(part + lane / 4 * 16);
-    load_two(two, part, lane);
+    four = load4(part + lane / 4 * 16 + lane % 4 * 4);
   }
   __device__ float scale(int b, int half) const {
     return static_cast<float>(bytes.at(b, half) & 15);
   }
-  __device__ void mins(uint32_t (&rows)[2]) const { spread_minimums(two, rows); }
+  __device__ void mins(uint32_t (&rows)[2]) const {
+    spread_bytes(four >> 4 & 0x0f0f0f0f, rows[0], rows[1]);
+  }
 };
 
 template <class Block>
@@ -293,7 +321,9 @@ struct LaneScales<tiles::SixBitScales32<Block>> : RowScales {
   uint2 w;
   __device__ void load(const char* part, int lane) { w = load8(part + lane / 4 * 8); }
   __device__ float scale(int b, int half) const {
-    return static_cast<float>(static_cast<int>((half ? w.y : w.x) >> (b * 8) & 255) - 32);
+    const uint32_t four = b / 2 ? w.y : w.x;
+    return static_cast<float>(static_cast<int>(four >> (tiles::byte_place(b % 2, half) * 8) & 255) -
+                              32);
   }
 };
 

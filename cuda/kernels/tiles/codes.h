@@ -146,22 +146,26 @@ struct Codes2 {
 };
 
 // Four bits that stand for other numbers. A table is looked up for four codes at a time, so these
-// are adjacent: the low half of a word is for the unit's first 16 columns.
+// are adjacent: the low half of a word is for the unit's first 16 columns. What comes out are bytes
+// of two pairs, of which every second one is of the same pair.
 struct TableCodes {
   static constexpr int kBytes = 1024, kOddScale = 1;
+  SKALD_HD static constexpr int place(int pair, int i) {
+    return pair / 2 * 16 + i * 8 + pair % 2 * 4;
+  }
   template <class Code>
   SKALD_HD static uint32_t word(const Code& code, int i) {
     const LaneWord at(i / 4 % 32, i / 128 * 2 + i % 4 / 2, i % 2);
     uint32_t word = 0;
     for (int n = 0; n < 8; ++n) {
-      word |= static_cast<uint32_t>(code(at.row, at.col(n / 2, n % 2))) << (n * 4);
+      word |= static_cast<uint32_t>(code(at.row, at.col(n / 2, n % 2))) << place(n / 2, n % 2);
     }
     return word;
   }
   SKALD_HD static int at(const std::byte* codes, int row, int col) {
     const CodePlace p(row, col);
     const int i = (p.unit / 2 * 32 + p.lane) * 4 + p.unit % 2 * 2 + p.half;
-    return load_word(codes, i) >> ((p.pair * 2 + p.i) * 4) & 15;
+    return load_word(codes, i) >> place(p.pair, p.i) & 15;
   }
 };
 

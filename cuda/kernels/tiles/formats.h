@@ -18,9 +18,16 @@ namespace skald::tiles {
 
 enum class Table : uint8_t { None, Iq4, Mxfp4 };
 
-// What the code of a table stands for.
+// Codes of a table are kept with bits 2 and 3 exchanged, and that once more is the code. So numbers
+// that are on the same side of zero in IQ4 differ in bit 3 (LaneTable).
+SKALD_HD constexpr int table_code(int code) {
+  return (code & 3) | (code & 4) << 1 | (code & 8) >> 1;
+}
+
+// What the kept code of a table stands for.
 template <Table kTable>
-SKALD_HD constexpr int table_number(int code) {
+SKALD_HD constexpr int table_number(int kept) {
+  const int code = table_code(kept);
   if constexpr (kTable == Table::Iq4) return iq4_value(code);
   const int magnitude = static_cast<int>((0x0c08060403020100u >> (code % 8 * 8)) & 15);
   return code < 8 ? magnitude : -magnitude;
@@ -51,7 +58,8 @@ struct Format {
       const int first = i / kCodeWords * kPartCols;
       const auto code_at = [&](int row, int col) {
         const B* block = source(row, (first + col) / B::kElems);
-        return block ? code(*block, (first + col) % B::kElems) : 0;
+        const int plain = block ? code(*block, (first + col) % B::kElems) : 0;
+        return kTable == Table::None ? plain : table_code(plain);
       };
       return C::word(code_at, i % kCodeWords);
     }
