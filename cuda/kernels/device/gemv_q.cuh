@@ -137,13 +137,18 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
   const int apart = (second_record - first_record) * F::kRecordBytes;
   float* partials = sets.partials + warp * a.rows * kPartialRow;
   Product product(activations, first_part, layout.tiles);
-  Turn turn, set;
+  Turn turn, ahead, set;
+  ahead.next(layout.slots);
+  uint32_t passed = 0;  // whether the slot ahead is full
   const char* slot = first_at;
   int part = first_part, group = kNoMore, next_group;
   int left = layout.chunk_tiles, rest = layout.tiles - left;  // tiles of the chunk, and after it
+  const auto look = [&] {
+    passed = barrier_passed(shared_address(held_slots + ahead.slot * 8), ahead.lap & 1);
+  };
   const auto enter = [&] {
     const char* at = held_slots + turn.slot * 8;
-    barrier_wait(shared_address(at), turn.lap & 1);
+    barrier_wait_unless(passed, shared_address(at), turn.lap & 1);
     next_group = static_cast<int>(load4(at + offsetof(Slots, group)));
   };
   const auto load = [&](Weights& weights, int i) {
@@ -155,8 +160,9 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
       barrier_arrive(shared_address(held_slots + turn.slot * 8 + offsetof(Slots, empty)));
     }
     slot += layout.slot_bytes;
-    turn.next(layout.slots);
+    turn = ahead;
     if (turn.slot == 0) slot = first_at;
+    ahead.next(layout.slots);
   };
   const auto leave = [&] {
     if (set.lap > 0) barrier_wait(drained + set.slot * 8, (set.lap - 1) & 1);
@@ -170,6 +176,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     release();
     enter();
     load(next, 0);
+    if (kParts == 1) look();
     if (part < layout.parts) {
       // Of a second part that is not there: in its place there are others' columns, which may still
       // be on their way, or of one row nothing.
@@ -199,6 +206,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     if constexpr (kParts > 1) {
       do {
         load(others, 1);
+        look();
         if (part < layout.parts) product.multiply(some, 0, true);
         multiply_last(others, some);
       } while (group != kNoMore);

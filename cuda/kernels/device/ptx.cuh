@@ -39,6 +39,36 @@ __device__ inline void barrier_wait(uint32_t barrier, unsigned parity) {
       : "memory");
   __syncwarp();
 }
+// Whether there is nothing to wait for, asked long before its answer is needed.
+__device__ inline uint32_t barrier_passed(uint32_t barrier, unsigned parity) {
+  uint32_t passed;
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "mbarrier.test_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+      "selp.u32 %0, 1, 0, done;\n"
+      "}"
+      : "=r"(passed)
+      : "r"(barrier), "r"(parity)
+      : "memory");
+  return passed;
+}
+__device__ inline void barrier_wait_unless(uint32_t passed, uint32_t barrier, unsigned parity) {
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "setp.ne.u32 done, %2, 0;\n"
+      "@done bra finished;\n"
+      "wait:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+      "@done bra finished;\n"
+      "bra wait;\n"
+      "finished:\n"
+      "}" ::"r"(barrier),
+      "r"(parity), "r"(passed)
+      : "memory");
+  __syncwarp();
+}
 __device__ inline void barrier_wait(uint64_t* barrier, unsigned parity) {
   barrier_wait(shared_address(barrier), parity);
 }
@@ -68,14 +98,6 @@ __device__ inline uint32_t held_number(uint32_t x) {
       : "r"(x));
   return y;
 }
-
-// 2^exponent, which the compiler does not know.
-static __constant__ uint32_t kPowers[32] = {
-    1u << 0,  1u << 1,  1u << 2,  1u << 3,  1u << 4,  1u << 5,  1u << 6,  1u << 7,
-    1u << 8,  1u << 9,  1u << 10, 1u << 11, 1u << 12, 1u << 13, 1u << 14, 1u << 15,
-    1u << 16, 1u << 17, 1u << 18, 1u << 19, 1u << 20, 1u << 21, 1u << 22, 1u << 23,
-    1u << 24, 1u << 25, 1u << 26, 1u << 27, 1u << 28, 1u << 29, 1u << 30, 1u << 31};
-__device__ inline uint32_t unknown_power(int exponent) { return kPowers[exponent]; }
 
 // And each lane its own.
 __device__ inline const char* held_pointer(const void* p) {

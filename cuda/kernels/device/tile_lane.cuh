@@ -22,20 +22,8 @@ __device__ inline uint4 load16(const char* at) { return *reinterpret_cast<const 
 __device__ inline uint2 load8(const char* at) { return *reinterpret_cast<const uint2*>(at); }
 __device__ inline uint32_t load4(const char* at) { return *reinterpret_cast<const uint32_t*>(at); }
 
-// Two ways to shift to the right: as always, and by the upper half of a product, which is slower
-// but leaves the pipe to others that has all of the masks to do.
-struct Shifts {
-  __device__ static uint32_t right(uint32_t word, int bits) { return word >> bits; }
-};
-struct ShiftsByProduct {
-  __device__ static uint32_t right(uint32_t word, int bits) {
-    return bits == 0 ? word : __umulhi(word, unknown_power(32 - bits));
-  }
-};
-
-template <class Shift>
-__device__ uint32_t move(uint32_t word, int from, int to) {
-  return from >= to ? Shift::right(word, from - to) : word << (to - from);
+__device__ inline uint32_t move(uint32_t word, int from, int to) {
+  return from >= to ? word >> (from - to) : word << (to - from);
 }
 
 // LaneCodes<C>::pairs() gives the two pairs of a row (half 0: lane / 4, half 1: + 8) for 16 columns
@@ -54,9 +42,8 @@ struct LaneCodes<tiles::FourBits<kFirstBit>> {
     const uint4& both = w[unit / 2];
     return unit % 2 ? (half ? both.w : both.z) : (half ? both.y : both.x);
   }
-  template <class Shift>
   __device__ uint32_t pair(int unit, int half, int p) const {
-    const uint32_t two = Shift::right(word(unit, half), p / 2 * 8);
+    const uint32_t two = word(unit, half) >> (p / 2 * 8);
     return two & (p % 2 ? 0x00f000f0 : 0x000f000f);
   }
 };
@@ -68,17 +55,14 @@ struct LaneCodes<tiles::TwoBits<kFirstBit>> {
   __device__ uint32_t word(int unit, int half) const {
     return half ? (unit / 2 ? w.w : w.z) : (unit / 2 ? w.y : w.x);
   }
-  template <class Shift>
   __device__ uint32_t pair(int unit, int half, int p) const {
-    const uint32_t two = Shift::right(word(unit, half), unit % 2 * 8 + p / 2 * 4);
+    const uint32_t two = word(unit, half) >> (unit % 2 * 8 + p / 2 * 4);
     return two & (p % 2 ? 0x000c000c : 0x00030003);
   }
   static constexpr uint32_t kMask = 0x00030003;
   // High bits of a code: pairs 2 * m and the next, moved to their places among other bits.
-  template <class Shift = Shifts>
   __device__ uint32_t moved(int unit, int half, int m) const {
-    return move<Shift>(word(unit, half), tiles::pairs_at<2>(unit % 2 * 2 + m, kFirstBit),
-                       kFirstBit);
+    return move(word(unit, half), tiles::pairs_at<2>(unit % 2 * 2 + m, kFirstBit), kFirstBit);
   }
 };
 
@@ -87,9 +71,8 @@ struct LaneCodes<tiles::OneBit<kFirstBit>> {
   uint2 w;
   __device__ void load(const char* codes, int lane) { w = load8(codes + lane * 8); }
   static constexpr uint32_t kMask = 0x00010001;
-  template <class Shift = Shifts>
   __device__ uint32_t moved(int unit, int half, int m) const {
-    return move<Shift>(half ? w.y : w.x, tiles::pairs_at<1>(unit * 2 + m, kFirstBit), kFirstBit);
+    return move(half ? w.y : w.x, tiles::pairs_at<1>(unit * 2 + m, kFirstBit), kFirstBit);
   }
 };
 
@@ -97,10 +80,9 @@ template <class Plane>
 struct LaneCodes<tiles::Codes1<Plane>> {
   LaneCodes<Plane> low;
   __device__ void load(const char* codes, int lane) { low.load(codes, lane); }
-  template <class Shift = Shifts>
   __device__ void pairs(int unit, int half, int m, uint32_t& first, uint32_t& second) const {
-    first = low.template pair<Shift>(unit, half, 2 * m);
-    second = low.template pair<Shift>(unit, half, 2 * m + 1);
+    first = low.pair(unit, half, 2 * m);
+    second = low.pair(unit, half, 2 * m + 1);
   }
 };
 
@@ -112,13 +94,12 @@ struct LaneCodes<tiles::Codes2<Low, High, kBits>> {
     low.load(codes, lane);
     high.load(codes + Low::kBytes, lane);
   }
-  template <class Shift = Shifts>
   __device__ void pairs(int unit, int half, int m, uint32_t& first, uint32_t& second) const {
     static_assert(Low::kOddScale == 1 << High::kApart && kBits == High::kApart);
-    const uint32_t both = high.template moved<Shift>(unit, half, m);
+    const uint32_t both = high.moved(unit, half, m);
     constexpr uint32_t kMask = LaneCodes<High>::kMask;
-    first = low.template pair<Shift>(unit, half, 2 * m) | (both & kMask << kBits);
-    second = low.template pair<Shift>(unit, half, 2 * m + 1) | (both & kMask << (2 * kBits));
+    first = low.pair(unit, half, 2 * m) | (both & kMask << kBits);
+    second = low.pair(unit, half, 2 * m + 1) | (both & kMask << (2 * kBits));
   }
 };
 
@@ -135,27 +116,25 @@ struct LaneCodes<tiles::ThreeBits> {
     return i / 2 ? (i % 2 ? first.w : first.z) : (i % 2 ? first.y : first.x);
   }
   // The last bits of words i and the next two, from `place` on.
-  template <class Shift>
   __device__ uint32_t bits(int i, int place) const {
     uint32_t pair = 0;
 #pragma unroll
     for (int b = 0; b < 3; ++b) {
-      pair |= Shift::right(word(i + b), 15 - place - b) & 0x00010001 << (place + b);
+      pair |= word(i + b) >> (15 - place - b) & 0x00010001 << (place + b);
     }
     return pair;
   }
-  template <class Shift = Shifts>
   __device__ void pairs(int unit, int half, int m, uint32_t& one, uint32_t& two) const {
     using Codes = tiles::ThreeBits;
     const int four = Codes::four(unit, half, m);
     if (four < Codes::kThird) {
-      const uint32_t both = Shift::right(word(four / 2), four % 2 * 6);
+      const uint32_t both = word(four / 2) >> (four % 2 * 6);
       one = both & 0x00070007, two = both & 0x00380038;
     } else if (four < Codes::kLast) {
       const int i = (four - Codes::kThird) * 2;
-      one = Shift::right(word(i), 12) & 0x00070007, two = Shift::right(word(i + 1), 9) & 0x00380038;
+      one = word(i) >> 12 & 0x00070007, two = word(i + 1) >> 9 & 0x00380038;
     } else {
-      one = bits<Shift>(0, 0), two = bits<Shift>(3, 3);
+      one = bits(0, 0), two = bits(3, 3);
     }
   }
 };
@@ -173,7 +152,6 @@ struct LaneCodes<tiles::EightBits> {
 #pragma unroll
     for (int unit = 0; unit < 4; ++unit) w[unit] = load16(codes + unit * 512 + lane * 16);
   }
-  template <class Shift = Shifts>
   __device__ void pairs(int unit, int half, int m, uint32_t& first, uint32_t& second) const {
     const uint4& four = w[unit];
     spread_bytes(half ? (m ? four.w : four.z) : (m ? four.y : four.x), first, second);
@@ -208,15 +186,14 @@ struct LaneTable {
     }
     return true;
   }
-  template <class Shift = Shifts>
   __device__ void pairs(int unit, int half, int m, uint32_t& first, uint32_t& second) const {
     static_assert(signs_agree());
     constexpr uint32_t k4 = entries(4), k12 = entries(12);
-    const uint32_t word = codes.word(unit, half), at = Shift::right(word, 16 * m);
+    const uint32_t word = codes.word(unit, half), at = word >> (16 * m);
     const uint32_t low = choose_bytes(first_low, k4, at),
                    high = choose_bytes(first_high, k12, at ^ 0x8888);
     first = exclusive_or(low, high, 0x00ff00ff);
-    second = Shift::right(exclusive_or(low, high, 0xff00ff00), 8);
+    second = exclusive_or(low, high, 0xff00ff00) >> 8;
   }
 };
 

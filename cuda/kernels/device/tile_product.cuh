@@ -119,8 +119,8 @@ struct OneRow {
 #pragma unroll
       for (int unit = 0; unit < tiles::kUnits; ++unit) {
         uint32_t rows[4];
-        weights.codes.template pairs<ShiftsByProduct>(unit, 0, m, rows[0], rows[2]);
-        weights.codes.template pairs<ShiftsByProduct>(unit, 1, m, rows[1], rows[3]);
+        weights.codes.pairs(unit, 0, m, rows[0], rows[2]);
+        weights.codes.pairs(unit, 1, m, rows[1], rows[3]);
         if (m == 0 || kBlocks == 8) {
           mma(Half(), c[unit], rows, x.x, x.y, begin);
         } else {
@@ -224,8 +224,8 @@ struct ManyRows {
           c[0] = c[2] = begin.x, c[1] = c[3] = begin.y;
         }
         uint32_t rows[4];
-        weights.codes.template pairs<ShiftsByProduct>(unit, 0, m, rows[0], rows[2]);
-        weights.codes.template pairs<ShiftsByProduct>(unit, 1, m, rows[1], rows[3]);
+        weights.codes.pairs(unit, 0, m, rows[0], rows[2]);
+        weights.codes.pairs(unit, 1, m, rows[1], rows[3]);
         mma(Half(), c, rows, m ? x.z : x.x, m ? x.w : x.y);
         if (m == 0 && kBlocks == 4) continue;
 #pragma unroll

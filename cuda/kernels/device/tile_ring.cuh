@@ -16,13 +16,15 @@ inline constexpr int kMostSets = 8;  // of partial sums
 // Bytes after the last part: of one that is not there they are read, and not used.
 inline constexpr int kBeyond = kOnePartBytes;
 
-// Shared memory of which a multiprocessor has room for two blocks beside one of attention_decode:
-// this kernel's and the next one's, whose ring is full by the time this one ends. Gated products
-// have more than half of it, so that no two of their blocks are together, as in gemv_row_sm90.
-// Where rows need more, the next kernel waits.
-inline constexpr int kHalfBytes = 105 * 1024, kGatedBytes = 120 * 1024;
+// Shared memory of which a multiprocessor has room for two blocks: this kernel's and the next
+// one's, whose ring is full by the time this one ends. What is added to the residual stream, every
+// second product of a chain, has more than half of it, so that no two blocks of a kernel are
+// together. Else they are: beside a block of attention there are no registers for two of these, so
+// that those of the product after it went to the other multiprocessors, two on many. Where rows
+// need more, the next kernel waits.
+inline constexpr int kHalfBytes = 105 * 1024, kAddedBytes = 118 * 1024;
 // And not for three, of which two might be this kernel's while another multiprocessor has none.
-inline constexpr int kLeastBytes = 76 * 1024, kLeastGatedBytes = 115 * 1024;
+inline constexpr int kLeastBytes = 76 * 1024, kLeastAddedBytes = 115 * 1024;
 inline constexpr int kMostBlockBytes = 226 * 1024;
 
 // Shared memory: the ring, sets of partial sums, the activations, their scales (a part's rows
@@ -134,8 +136,8 @@ Layout layout_for(const LinearLaunch& a, int blocks, int chunk = -1) {
     scales = sums = 0;
   }
   const int64_t others = partials + activations + scales + sums + kBeyond;
-  const bool gated = a.epilogue == Epilogue::Gated;
-  const int half_bytes = gated ? kGatedBytes : kHalfBytes;
+  const bool added = a.epilogue == Epilogue::AddTo || a.epilogue == Epilogue::Floats;
+  const int half_bytes = added ? kAddedBytes : kHalfBytes;
   const bool half = others + kUsualSlots * layout.slot_bytes <= half_bytes;
   const int64_t slots = ((half ? half_bytes : kMostBlockBytes) - others) / layout.slot_bytes;
   layout.slots = static_cast<int>(std::clamp<int64_t>(slots, 0, kMostSlots));
@@ -144,7 +146,7 @@ Layout layout_for(const LinearLaunch& a, int blocks, int chunk = -1) {
   layout.activations_at = layout.partials_at + partials;
   layout.scales_at = static_cast<int>(layout.activations_at + activations);
   layout.sums_at = layout.scales_at + scales;
-  layout.bytes = std::max(layout.sums_at + sums + kBeyond, gated ? kLeastGatedBytes : kLeastBytes);
+  layout.bytes = std::max(layout.sums_at + sums + kBeyond, added ? kLeastAddedBytes : kLeastBytes);
   return layout;
 }
 
