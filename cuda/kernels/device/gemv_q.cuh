@@ -141,7 +141,8 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
   ahead.next(layout.slots);
   uint32_t passed = 0;  // whether the slot ahead is full
   const char* slot = first_at;
-  int part = first_part, group = kNoMore, next_group;
+  const int own_parts = layout.parts - first_part;
+  int parts = own_parts, group = kNoMore, next_group;         // parts: from the tile's first on
   int left = layout.chunk_tiles, rest = layout.tiles - left;  // tiles of the chunk, and after it
   const auto look = [&] {
     passed = barrier_passed(shared_address(held_slots + ahead.slot * 8), ahead.lap & 1);
@@ -173,24 +174,28 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
   };
   // The last part of a tile, while the first of the next one is under way.
   const auto multiply_last = [&](const Weights& now, Weights& next) {
+    // Of a second part that is not there: in its place there are others' columns, which may still
+    // be on their way, or of one row nothing.
+    const bool whole = kParts == 1 || F::kParts > 1 || parts > 1;
+    const bool other = whole || std::is_same_v<Product, OneRow<F>>;
+    typename Product::Inputs in;
+    // Large parts leave no registers to ask early.
+    if (kParts > 1 && parts > 0) product.load(in, other ? kParts - 1 : 0);
     release();
     enter();
     load(next, 0);
     if (kParts == 1) look();
-    if (part < layout.parts) {
-      // Of a second part that is not there: in its place there are others' columns, which may still
-      // be on their way, or of one row nothing.
-      const bool whole = kParts == 1 || F::kParts > 1 || part + 1 < layout.parts;
-      const bool other = whole || std::is_same_v<Product, OneRow<F>>;
-      product.multiply(now, other ? kParts - 1 : 0, whole);
+    if (parts > 0) {
+      if (kParts == 1) product.load(in, 0);
+      product.multiply(now, in, whole);
     }
     product.next_tile();
-    part += kWarps * kParts;
+    parts -= kWarps * kParts;
     if (--left > 0) return;
     leave();
     if (rest == 0) {
       product.rewind();
-      part = first_part;
+      parts = own_parts;
       rest = layout.tiles;
       group = next_group;
     }
@@ -205,9 +210,11 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     load(some, 0);
     if constexpr (kParts > 1) {
       do {
+        typename Product::Inputs in;
+        if (parts > 0) product.load(in, 0);
         load(others, 1);
         look();
-        if (part < layout.parts) product.multiply(some, 0, true);
+        if (parts > 0) product.multiply(some, in, true);
         multiply_last(others, some);
       } while (group != kNoMore);
     } else {

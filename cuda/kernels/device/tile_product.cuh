@@ -85,27 +85,33 @@ struct OneRow {
     }
   }
 
-  // The i-th part of the tile. Leaves everything as it was when not `valid`, by way of numbers that
-  // may be anything.
-  __device__ void multiply(const Weights& weights, int i, bool valid) {
+  // What the i-th part of the tile is multiplied by, to be asked for before other loads are.
+  struct Inputs {
+    uint4 x, beside;
+    float scale;
+  };
+  __device__ void load(Inputs& in, int i) const {
     const char* at = values + i * kOnePartBytes;
-    uint4 beside;
-    uint32_t scale_bits;
-    if constexpr (kSumsByProduct<F> && kBlocks == 4) {
-      const uint2 two = load8(side + i * kOnePartBytes);
-      beside.x = two.x, scale_bits = two.y;
-    } else {
-      beside = load16(side + i * kOnePartBytes);
-      scale_bits = kSumsByProduct<F> ? beside.z : load4(scales + i * kOnePartBytes);
-    }
-    const float scale = __uint_as_float(scale_bits);
-    uint4 x;
     if constexpr (kBlocks == 4) {
-      x = load16(at);
+      in.x = load16(at);
     } else {
       const uint2 two = load8(at);
-      x = {two.x, two.y, two.x, two.y};
+      in.x = {two.x, two.y, two.x, two.y};
     }
+    if constexpr (kSumsByProduct<F> && kBlocks == 4) {
+      const uint2 two = load8(side + i * kOnePartBytes);
+      in.beside.x = two.x, in.scale = __uint_as_float(two.y);
+    } else {
+      in.beside = load16(side + i * kOnePartBytes);
+      in.scale =
+          __uint_as_float(kSumsByProduct<F> ? in.beside.z : load4(scales + i * kOnePartBytes));
+    }
+  }
+
+  // Leaves everything as it was when not `valid`, by way of numbers that may be anything.
+  __device__ void multiply(const Weights& weights, const Inputs& in, bool valid) {
+    const uint4 &x = in.x, &beside = in.beside;
+    const float scale = in.scale;
     // Four registers as they come, twice two numbers: from two they would be made for each product.
     float begin[4] = {};
     if constexpr (!kSumsByProduct<F>) {
@@ -205,7 +211,13 @@ struct ManyRows {
     weights.load(record, part, lane);
   }
 
-  __device__ void multiply(const Weights& weights, int i, bool valid) {
+  struct Inputs {
+    int i;
+  };
+  __device__ void load(Inputs& in, int i) const { in.i = i; }
+
+  __device__ void multiply(const Weights& weights, const Inputs& in, bool valid) {
+    const int i = in.i;
     const char* at = values + (part + i) * (tiles::kPartCols * 2);
     const char* sums_at = sums + (part + i) * part_sums;
     const float2 scale = *reinterpret_cast<const float2*>(scales + (part + i) * stride);
