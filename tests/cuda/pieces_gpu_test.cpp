@@ -114,11 +114,11 @@ TEST_CASE("a pair of unlike formats as one launch gives what two launches give",
   const DeviceMemory norm = random_bytes(kIns * 4, random);
   const DeviceMemory tickets(2 * 4, "a test");
   SKALD_CUDA(cudaMemset(tickets.as<void>(), 0, 2 * 4));
+  SKALD_CUDA(cudaDeviceSynchronize());
 
   const cuda::StreamOwner stream;
   const auto run = [&](bool together) {
     const DeviceMemory out(rows * stride * 2, "a test");
-    SKALD_CUDA(cudaMemset(out.as<void>(), 0xff, static_cast<size_t>(out.bytes())));
     cuda::LinearLaunch launches[2];
     for (int i = 0; i < 2; ++i) {
       cuda::LinearLaunch& launch = launches[i] = {};

@@ -109,6 +109,21 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
   }
 }
 
+// Whether a wait would end at once, for this lane.
+__device__ inline bool barrier_done(uint32_t barrier, unsigned parity) {
+  uint32_t done;
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "mbarrier.test_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+      "selp.u32 %0, 1, 0, done;\n"
+      "}"
+      : "=r"(done)
+      : "r"(barrier), "r"(parity)
+      : "memory");
+  return done != 0;
+}
+
 // The tiles of a block, by one of kWarps warps. What is to be multiplied next is in registers
 // before a warp multiplies what it has.
 template <class F, class Product>
@@ -130,12 +145,20 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
   Product product(activations, first_part, layout.tiles);
   Turn turn, set;
   const char* slot = first_at;
-  int part = first_part, group = kNoMore, next_group;
+  int part = first_part, group = kNoMore, next_group = kNoMore;
   int left = layout.chunk_tiles, rest = layout.tiles - left;  // tiles of the chunk, and after it
+  // An answer takes as long as a fifth of a part, so it is asked for a part ahead of its use.
+  bool there = false;
+  const auto ask_for_next = [&] {
+    const bool first = turn.slot + 1 == layout.slots;
+    const char* at = held_slots + (first ? 0 : turn.slot + 1) * 8;
+    there = barrier_done(shared_address(at), (turn.lap + first) & 1);
+  };
   const auto enter = [&] {
     const char* at = held_slots + turn.slot * 8;
-    barrier_wait(shared_address(at), turn.lap & 1);
-    next_group = static_cast<int>(load4(at + offsetof(Slots, group)));
+    if (!__all_sync(~0u, there)) barrier_wait(shared_address(at), turn.lap & 1);
+    // By the lane that says in the end that the slot may be written again.
+    if (lane == 0) next_group = static_cast<int>(load4(at + offsetof(Slots, group)));
   };
   const auto load = [&](Weights& weights, int i) {
     product.load(weights, slot + (i ? apart : 0), (first_part + i) % F::kParts);
@@ -162,6 +185,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     release();
     enter();
     load(next, 0);
+    if (kParts == 1) ask_for_next();
     if (part < layout.parts) {
       // Of a second part that is not there: in its place there are others' columns, which may still
       // be on their way, or of one row nothing.
@@ -177,7 +201,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
       product.rewind();
       part = first_part;
       rest = layout.tiles;
-      group = next_group;
+      group = __shfl_sync(~0u, next_group, 0);
     }
     left = min(layout.chunk_tiles, rest);
     rest -= left;
@@ -186,12 +210,13 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
 
   Weights some, others;
   enter();
-  group = next_group;
+  group = __shfl_sync(~0u, next_group, 0);
   while (group != kNoMore) {
     load(some, 0);
     if constexpr (kParts > 1) {
       do {
         load(others, 1);
+        ask_for_next();
         if (part < layout.parts) product.multiply(some, 0, true);
       } while (multiply_last(others, some));
     } else {
