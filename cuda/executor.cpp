@@ -20,6 +20,7 @@
 #include "cuda/products.h"
 #include "cuda/sampler.h"
 #include "cuda/scorer.h"
+#include "cuda/spare_memory.h"
 #include "cuda/step_clock.h"
 #include "cuda/step_table.h"
 #include "engine/overloaded.h"
@@ -88,7 +89,8 @@ class CudaExecutor final : public Executor {
         host_logits_(fused_.program.vocab() * 4, "logits"),
         sampler_(fused_.program.vocab(), sizes_.logit_rows, sample_gpu(gpu_.compute_capability)),
         scored_x_(sizes_.scored, "scoring"),
-        scorer_(fused_.program.vocab(), max_rows_) {
+        scorer_(fused_.program.vocab(), max_rows_),
+        spare_(kSpareBytes) {
     SKALD_CUDA(
         cudaMemsetAsync(tickets_.as<void>(), 0, static_cast<size_t>(tickets_.bytes()), stream_));
   }
@@ -144,7 +146,7 @@ class CudaExecutor final : public Executor {
     });
     try {
       clock_.begin(stream_);
-      compute(step);
+      spare_.use([&] { compute(step); });
       clock_.end(stream_);
     } catch (...) {  // no memory for a graph, say
       for (const SeqRows& rows : step) {
@@ -157,7 +159,7 @@ class CudaExecutor final : public Executor {
   }
 
   std::span<const float> logits(int64_t row) override {
-    compute_logits(row);
+    spare_.use([&] { compute_logits(row); });
     const int64_t vocab = fused_.program.vocab();
     SKALD_CUDA(cudaMemcpyAsync(
         host_logits_.as<void>(), logits_.as<float>() + (row - first_logit_row_) * vocab,
@@ -170,26 +172,15 @@ class CudaExecutor final : public Executor {
 
   std::vector<Picked> pick(std::span<const PickRequest> requests) override {
     if (observer_) return Executor::pick(requests);  // which shows it the logits
-    std::vector<Picked> picked;
-    picked.reserve(requests.size());
-    while (picked.size() < requests.size()) {
-      const int64_t row = static_cast<int64_t>(picked.size());
-      compute_logits(row);
-      const int64_t ready = first_logit_row_ + computed_logits_ - row;
-      const auto part = requests.subspan(picked.size());
-      sampler_.pick(
-          logits_.as<float>() + (row - first_logit_row_) * fused_.program.vocab(),
-          part.first(std::min(part.size(), static_cast<size_t>(ready))),
-          [&](int64_t i) { return logits(row + i); }, stream_, picked);
-    }
-    clock_.end(stream_);
-    return picked;
+    return spare_.use([&] { return pick_on_device(requests); });
   }
 
   std::vector<TokenScore> score(std::span<const int32_t> targets) override {
     if (observer_) return Executor::score(targets);
-    begin_scoring(targets);
-    for (int done = 0; done < scorer_.count();) done += score_part(done, sizes_.logit_rows).count;
+    spare_.use([&] {
+      begin_scoring(targets);
+      for (int done = 0; done < scorer_.count();) done += score_part(done, sizes_.logit_rows).count;
+    });
     clock_.end(stream_);
     return scorer_.scores(stream_);
   }
@@ -279,6 +270,23 @@ class CudaExecutor final : public Executor {
                 wanted_x_.as<float>() + row * fused_.cols(fused_.hidden), static_cast<int>(count));
     first_logit_row_ = row;
     computed_logits_ = count;
+  }
+
+  std::vector<Picked> pick_on_device(std::span<const PickRequest> requests) {
+    std::vector<Picked> picked;
+    picked.reserve(requests.size());
+    while (picked.size() < requests.size()) {
+      const int64_t row = static_cast<int64_t>(picked.size());
+      compute_logits(row);
+      const int64_t ready = first_logit_row_ + computed_logits_ - row;
+      const auto part = requests.subspan(picked.size());
+      sampler_.pick(
+          logits_.as<float>() + (row - first_logit_row_) * fused_.program.vocab(),
+          part.first(std::min(part.size(), static_cast<size_t>(ready))),
+          [&](int64_t i) { return logits(row + i); }, stream_, picked);
+    }
+    clock_.end(stream_);
+    return picked;
   }
 
   void begin_scoring(std::span<const int32_t> targets) {
@@ -410,6 +418,7 @@ class CudaExecutor final : public Executor {
   DeviceSampler sampler_;
   DeviceMemory scored_x_;  // [logit_rows, dim], float
   DeviceScorer scorer_;
+  SpareMemory spare_;
 
   Observer observer_;
 };

@@ -10,7 +10,7 @@ namespace skald::cuda {
 namespace {
 
 // For CUDA itself, beside what is allocated by name: kernels, graphs, cuBLAS.
-constexpr int64_t kReserveBytes = 512 << 20;
+constexpr int64_t kReserveBytes = 384 << 20;
 // While weights are loaded there are no graphs yet, and nothing of cuBLAS.
 static_assert(kLoadingBytes < kReserveBytes);
 constexpr std::string_view kCopyPart = "16-bit copy", kExpandedPart = "16-bit rows";
@@ -69,7 +69,8 @@ MemoryPlan plan_with(bool copies, const FusedProgram& fused, const RunOptions& o
                                  {"attention", padded(s.attention) + padded(s.tickets)},
                                  {"step table", s.step.bytes + padded(s.product_tickets)},
                                  {"cuBLAS", kCublasWorkspaceBytes},
-                                 {"CUDA itself", kReserveBytes}};
+                                 {"CUDA itself", kReserveBytes},
+                                 {"spare", kSpareBytes}};
     parts.insert(parts.end(), std::begin(others), std::end(others));
     return parts;
   };

@@ -21,6 +21,8 @@ inline constexpr int kStagings = 4;
 inline constexpr int64_t kStagingBytes = 16 << 20;
 inline constexpr int64_t kLoadingBytes = (kStagings + 1) * kStagingBytes;
 
+inline constexpr int64_t kSpareBytes = 128 << 20;  // of an executor's SpareMemory
+
 // What the sizes depend on beside the model.
 struct SizeOptions {
   int64_t rows = 0;           // at most in one step

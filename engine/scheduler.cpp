@@ -151,7 +151,14 @@ bool Scheduler::run() {
 
 std::span<StepPick> Scheduler::pick() {
   const Stopwatch stopwatch(counts_.busy_seconds);
-  return picks_.pick(executor_, parts_);
+  try {
+    return picks_.pick(executor_, parts_);
+  } catch (const Error& error) {
+    if (error.code() != Exit::Memory) throw;
+    for (const StepPicks::Rows& part : parts_) part.text->sequence.truncate(part.first);
+    lower_load(error.what());
+    return {};
+  }
 }
 
 // The device had no memory for the step: the next ones are smaller.

@@ -22,7 +22,8 @@ std::span<StepPick> StepPicks::pick(Executor& executor, std::span<const Rows> st
   try {
     std::vector<Picked> picked = executor.pick(requests_);
     for (size_t i = 0; i < picked.size(); ++i) picks_[i].picked = std::move(picked[i]);
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (error.code() == Exit::Memory) throw;
     pick_one_by_one(executor);
   }
   return picks_;
@@ -73,6 +74,7 @@ void StepPicks::pick_one_by_one(Executor& executor) {
       picks_[i].picked = sampler_.pick(executor.logits(static_cast<int64_t>(i)),
                                        *requests_[i].params, requests_[i].context);
     } catch (const Error& error) {
+      if (error.code() == Exit::Memory) throw;
       if (picks_[i].problem.empty()) picks_[i].problem = error.what();
     }
   }

@@ -28,7 +28,7 @@ class StepPicks {
     Want want;
   };
 
-  // Valid until the next call.
+  // Valid until the next call. Throws Error(Exit::Memory) alone, and can be called again then.
   std::span<StepPick> pick(Executor& executor, std::span<const Rows> step);
 
  private:

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <tuple>
+#include <vector>
 
 #include "cuda/acquire.h"
 #include "cuda/check.h"
@@ -24,12 +25,15 @@ cudaDataType_t data_type(DType type) {
   }
 }
 
-// One product's description and the algorithm that cuBLASLt thinks best for it.
+// One product's description and the algorithms that cuBLASLt thinks best for it. A kernel is loaded
+// when it is first launched; one for which there was no memory then will never work again, but
+// another one may.
 struct Plan {
   cublasLtMatmulDesc_t operation = nullptr;
   cublasLtMatrixLayout_t weight = nullptr, in = nullptr, out = nullptr;
   cublasLtMatmulPreference_t preference = nullptr;
-  cublasLtMatmulAlgo_t algorithm = {};
+  std::vector<cublasLtMatmulAlgo_t> algorithms;  // best first; the first is used
+  bool loaded = false;                           // it has been launched
 
   Plan() = default;
   Plan(const Plan&) = delete;
@@ -95,13 +99,14 @@ void set_shapes(Plan& plan, const LinearLaunch& a) {
 std::unique_ptr<Plan> make_plan(cublasLtHandle_t handle, const LinearLaunch& a) {
   std::unique_ptr<Plan> plan = begin_plan(a);
   set_shapes(*plan, a);
-  cublasLtMatmulHeuristicResult_t best = {};
+  constexpr int kMost = 8;
+  cublasLtMatmulHeuristicResult_t best[kMost] = {};
   int found = 0;
-  const cublasStatus_t status =
-      cublasLtMatmulAlgoGetHeuristic(handle, plan->operation, plan->weight, plan->in, plan->out,
-                                     plan->out, plan->preference, 1, &best, &found);
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+      handle, plan->operation, plan->weight, plan->in, plan->out, plan->out, plan->preference,
+      a.pinned ? 1 : kMost, best, &found);
   if (status != CUBLAS_STATUS_SUCCESS || found == 0) fail_no_product(a);
-  plan->algorithm = best.algo;
+  for (int i = 0; i < found; ++i) plan->algorithms.push_back(best[i].algo);
   return plan;
 }
 
@@ -114,19 +119,33 @@ struct GemmCublas::State {
   }
 
   // The plan for a launch: made once, and kept only when it is whole.
-  const Plan& plan(const LinearLaunch& a) {
+  Plan& plan(const LinearLaunch& a) {
     std::unique_ptr<Plan>& plan = plans[{a.type, a.outs, a.ins, a.out_stride, a.rows, a.epilogue,
                                          out_alignment(a), a.pinned}];
     if (!plan) plan = make_plan(handle, a);
     return *plan;
   }
 
-  void multiply(const LinearLaunch& a, Stream stream) {
-    const Plan& plan = this->plan(a);
+  cublasStatus_t try_multiply(const Plan& plan, const LinearLaunch& a, Stream stream) {
+    if (!plan.loaded && acquisition_fails()) return CUBLAS_STATUS_ALLOC_FAILED;
     const float keep = a.epilogue == Epilogue::AddTo ? 1 : 0;
-    SKALD_CUBLAS(cublasLtMatmul(handle, plan.operation, &a.scale, a.weight, plan.weight, a.in,
-                                plan.in, &keep, a.out, plan.out, a.out, plan.out, &plan.algorithm,
-                                workspace.as<void>(), kCublasWorkspaceBytes, stream));
+    return cublasLtMatmul(handle, plan.operation, &a.scale, a.weight, plan.weight, a.in, plan.in,
+                          &keep, a.out, plan.out, a.out, plan.out, &plan.algorithms.front(),
+                          workspace.as<void>(), kCublasWorkspaceBytes, stream);
+  }
+
+  void multiply(const LinearLaunch& a, Stream stream) {
+    constexpr int64_t kRoom = 64 << 20;  // for any kernel
+    Plan& plan = this->plan(a);
+    for (;;) {
+      const cublasStatus_t status = try_multiply(plan, a, stream);
+      plan.loaded |= status == CUBLAS_STATUS_SUCCESS;
+      const bool others = !plan.loaded && plan.algorithms.size() > 1;
+      if (others) plan.algorithms.erase(plan.algorithms.begin());
+      if (others && free_memory() >= kRoom) continue;
+      SKALD_CUBLAS(status);
+      return;
+    }
   }
 
   cublasLtHandle_t handle = nullptr;

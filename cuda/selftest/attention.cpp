@@ -144,9 +144,8 @@ std::string cache_problem(const AttentionCase& c, const AttentionData& data, con
 
 }  // namespace
 
-void test_attention(const AttentionCase& c, uint64_t seed, const TestGpu& test,
+void test_attention(const AttentionCase& c, const AttentionData& data, const TestGpu& test,
                     TestBuffers& buffers, selftest::Report& report) {
-  const AttentionData data = make_data(c, seed);
   const Cache cache = filled_cache(c, data);
   const AttentionCode best = best_code(c.type, test.gpu.compute_capability);
   const int rows = c.rows();
@@ -190,7 +189,7 @@ void test_attention(const AttentionCase& c, uint64_t seed, const TestGpu& test,
     TestBuffer workspace, tickets;
     if (v.decode) {
       constexpr int kLongContext = 16384;  // splits the text into more runs than it has tokens for
-      launch.max_context = seed % 2 == 0 ? c.longest() + 100 : kLongContext;
+      launch.max_context = c.longest() % 2 == 0 ? c.longest() + 100 : kLongContext;
       launch.multiprocessors = test.gpu.multiprocessors;
       workspace = buffers.poisoned(
           4 * attention_workspace_floats(rows, c.spec, launch.max_context, launch.multiprocessors));

@@ -164,9 +164,8 @@ struct Layer {
 
 }  // namespace
 
-void test_experts(const selftest::ExpertsCase& c, uint64_t seed, const TestGpu& test,
-                  TestBuffers& buffers, selftest::Report& report) {
-  const selftest::ExpertsData data = make_data(c, seed);
+void test_experts(const selftest::ExpertsCase& c, const selftest::ExpertsData& data,
+                  const TestGpu& test, TestBuffers& buffers, selftest::Report& report) {
   const Layer layer(c, data, test, buffers);
   for (const ExpertsKernel kernel :
        {ExpertsKernel::Few, ExpertsKernel::ManySm90, ExpertsKernel::Many, ExpertsKernel::Plain}) {

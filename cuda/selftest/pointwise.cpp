@@ -54,10 +54,9 @@ TestBuffer output(const selftest::PointwiseCase& c, const selftest::PointwiseDat
 
 }  // namespace
 
-void test_pointwise(const selftest::PointwiseCase& c, uint64_t seed, const TestGpu& test,
-                    TestBuffers& buffers, selftest::Report& report) {
+void test_pointwise(const selftest::PointwiseCase& c, const selftest::PointwiseData& data,
+                    const TestGpu& test, TestBuffers& buffers, selftest::Report& report) {
   if (c.op == Pointwise::ScaledAdd) return;  // products do it
-  const selftest::PointwiseData data = make_data(c, seed);
   buffers.reset();
   const bool floats = c.op == Pointwise::Embed || c.op == Pointwise::ScaledEmbed ||
                       c.op == Pointwise::Gather || c.op == Pointwise::PostNorm;

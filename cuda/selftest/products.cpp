@@ -102,9 +102,8 @@ std::vector<std::byte> packed_weight(const selftest::ProductData& data) {
 
 }  // namespace
 
-void test_product(const selftest::ProductCase& c, uint64_t seed, const TestGpu& test,
-                  TestBuffers& buffers, selftest::Report& report) {
-  const selftest::ProductData data = make_data(c, seed);
+void test_product(const selftest::ProductCase& c, const selftest::ProductData& data,
+                  const TestGpu& test, TestBuffers& buffers, selftest::Report& report) {
   const bool floats = c.ending == Ending::Add || c.ending == Ending::Logits;
   const DType type = c.in_type(), out_type = floats ? DType::F32 : type;
   const std::vector<std::byte> weight = packed_weight(data);

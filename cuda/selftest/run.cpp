@@ -1,10 +1,35 @@
 #include "cuda/selftest/run.h"
 
 #include <algorithm>
+#include <deque>
+#include <future>
+#include <vector>
 
 #include "cuda/cuda.h"
 
 namespace skald::cuda {
+namespace {
+
+// Calls test(case, data) for one case after the other, while other threads make what comes next:
+// the formula in double precision takes far longer than a kernel.
+template <class Case, class Test>
+void with_data(const std::vector<Case>& cases, uint64_t& seed, const Test& test) {
+  constexpr size_t kAhead = 12;
+  using Data = decltype(make_data(cases.front(), seed));
+  std::deque<std::future<Data>> ahead;
+  size_t begun = 0;
+  for (const Case& c : cases) {
+    for (; begun < cases.size() && ahead.size() < kAhead; ++begun) {
+      ahead.push_back(std::async(std::launch::async, [&next = cases[begun], own = ++seed] {
+        return make_data(next, own);
+      }));
+    }
+    test(c, ahead.front().get());
+    ahead.pop_front();
+  }
+}
+
+}  // namespace
 
 void self_test(const selftest::Request& request, int device, int compute_capability,
                selftest::Report& report) {
@@ -20,34 +45,18 @@ void self_test(const selftest::Request& request, int device, int compute_capabil
                         &gemm};
   TestBuffers buffers(stream, request.extent == selftest::Extent::Small);
   uint64_t seed = request.seed << 32;
-  if (request.pointwise) {
-    for (const auto& c : selftest::pointwise_cases(request.extent)) {
-      test_pointwise(c, ++seed, test, buffers, report);
-    }
-  }
+  const auto walk = [&](const auto& cases, const auto& run_case) {
+    with_data(cases, seed,
+              [&](const auto& c, const auto& data) { run_case(c, data, test, buffers, report); });
+  };
+  if (request.pointwise) walk(selftest::pointwise_cases(request.extent), test_pointwise);
   if (request.products) {
-    for (const auto& c : selftest::product_cases(request.extent)) {
-      test_product(c, ++seed, test, buffers, report);
-    }
-    for (const auto& c : selftest::device_block_cases(request.extent)) {
-      test_product(c, ++seed, test, buffers, report);
-    }
+    walk(selftest::product_cases(request.extent), test_product);
+    walk(selftest::device_block_cases(request.extent), test_product);
   }
-  if (request.attention) {
-    for (const auto& c : selftest::attention_cases(request.extent)) {
-      test_attention(c, ++seed, test, buffers, report);
-    }
-  }
-  if (request.experts) {
-    for (const auto& c : selftest::experts_cases(request.extent)) {
-      test_experts(c, ++seed, test, buffers, report);
-    }
-  }
-  if (request.scores) {
-    for (const auto& c : selftest::score_cases(request.extent)) {
-      test_scores(c, ++seed, test, buffers, report);
-    }
-  }
+  if (request.attention) walk(selftest::attention_cases(request.extent), test_attention);
+  if (request.experts) walk(selftest::experts_cases(request.extent), test_experts);
+  if (request.scores) walk(selftest::score_cases(request.extent), test_scores);
 }
 
 }  // namespace skald::cuda

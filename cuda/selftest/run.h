@@ -18,15 +18,15 @@ struct TestGpu {
   GemmCublas* gemm;
 };
 
-void test_product(const selftest::ProductCase& c, uint64_t seed, const TestGpu& test,
-                  TestBuffers& buffers, selftest::Report& report);
-void test_attention(const selftest::AttentionCase& c, uint64_t seed, const TestGpu& test,
-                    TestBuffers& buffers, selftest::Report& report);
-void test_pointwise(const selftest::PointwiseCase& c, uint64_t seed, const TestGpu& test,
-                    TestBuffers& buffers, selftest::Report& report);
-void test_experts(const selftest::ExpertsCase& c, uint64_t seed, const TestGpu& test,
-                  TestBuffers& buffers, selftest::Report& report);
-void test_scores(const selftest::ScoreCase& c, uint64_t seed, const TestGpu& test,
+void test_product(const selftest::ProductCase& c, const selftest::ProductData& data,
+                  const TestGpu& test, TestBuffers& buffers, selftest::Report& report);
+void test_attention(const selftest::AttentionCase& c, const selftest::AttentionData& data,
+                    const TestGpu& test, TestBuffers& buffers, selftest::Report& report);
+void test_pointwise(const selftest::PointwiseCase& c, const selftest::PointwiseData& data,
+                    const TestGpu& test, TestBuffers& buffers, selftest::Report& report);
+void test_experts(const selftest::ExpertsCase& c, const selftest::ExpertsData& data,
+                  const TestGpu& test, TestBuffers& buffers, selftest::Report& report);
+void test_scores(const selftest::ScoreCase& c, const selftest::ScoreData& data, const TestGpu& test,
                  TestBuffers& buffers, selftest::Report& report);
 
 }  // namespace skald::cuda

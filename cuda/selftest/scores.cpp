@@ -5,9 +5,8 @@
 
 namespace skald::cuda {
 
-void test_scores(const selftest::ScoreCase& c, uint64_t seed, const TestGpu& test,
+void test_scores(const selftest::ScoreCase& c, const selftest::ScoreData& data, const TestGpu& test,
                  TestBuffers& buffers, selftest::Report& report) {
-  const selftest::ScoreData data = make_data(c, seed);
   buffers.reset();
   const auto* logits = reinterpret_cast<float*>(buffers.holding(data.logits).data);
   const auto* base_logits = reinterpret_cast<float*>(buffers.holding(data.base).data);

@@ -23,6 +23,12 @@ struct Expected {
   double error(std::span<const float> values) const;
 };
 
+// A row of weights with a row of activations: the sum of their products, and of the squares.
+struct Dot {
+  double value = 0, squares = 0;
+};
+Dot dot(const float* weights, const double* in, size_t count);
+
 struct ProductData {
   std::vector<std::byte> weight_bytes;
   TensorView weight;               // [outs, ins]

@@ -42,19 +42,6 @@ std::vector<float> decoded(const TensorView& matrix) {
   return values;
 }
 
-struct Dot {
-  double value = 0, squares = 0;
-};
-Dot dot(const float* weight, const double* in, size_t count) {
-  Dot result;
-  for (size_t i = 0; i < count; ++i) {
-    const double product = weight[i] * in[i];
-    result.value += product;
-    result.squares += product * product;
-  }
-  return result;
-}
-
 struct Choice {
   std::vector<int32_t> experts;
   std::vector<double> weights;

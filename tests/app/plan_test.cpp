@@ -156,7 +156,7 @@ TEST_CASE("a GPU that is not here can be planned for") {
   // 2 * 8 heads * 128 * 2 bytes * 32 layers a token.
   CHECK(part(h200, "cache") == int64_t{131072} * 131072);
   CHECK(part(h200, "weights") / 1e9 == Approx(16.06).epsilon(0.001));
-  for (const char* name : {"attention", "step table", "cuBLAS", "CUDA itself", "logits"}) {
+  for (const char* name : {"attention", "step table", "cuBLAS", "CUDA itself", "spare", "logits"}) {
     CAPTURE(name);
     CHECK(part(h200, name) > 0);
   }

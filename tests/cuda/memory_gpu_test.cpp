@@ -60,7 +60,8 @@ RunOptions small_options() {
 
 }  // namespace
 
-TEST_CASE("running out of memory at any moment is an error that leaves nothing behind") {
+TEST_CASE(
+    "running out of memory at any moment is an error or made good, and leaves nothing behind") {
   const Model model = any_small_model();
   const std::vector<int32_t> expected = short_text(*cuda::make_executor(model, small_options(), 0));
   // Once more, so that what CUDA keeps from the first time is there.
@@ -96,7 +97,9 @@ TEST_CASE("running out of memory at any moment is an error that leaves nothing b
 
 TEST_CASE("a step that fails leaves its sequences as they were, and can be repeated") {
   const OpenedModel opened = small_model();
-  const auto executor = cuda::make_executor(opened.model, small_options(), 0);
+  RunOptions options = small_options();
+  options.sequences = 2;
+  const auto executor = cuda::make_executor(opened.model, options, 0);
   const std::vector<int32_t> prompt{1, 5, 9};
   Sequence sequence = executor->new_sequence();
   const SeqRows first{&sequence, prompt, Want::LastRow};
@@ -107,16 +110,32 @@ TEST_CASE("a step that fails leaves its sequences as they were, and can be repea
   const auto logits = executor->logits(0);
   const std::vector<float> at_3(logits.begin(), logits.end());
   sequence.truncate(3);
+  Sequence other = executor->new_sequence();
+  executor->run({{{&other, prompt, Want::LastRow}}});
+  const SeqRows two[] = {step, {&other, next, Want::LastRow}};
+  executor->run(two);
+  for (Sequence* s : {&sequence, &other}) s->truncate(3);
+  const auto expect_at_3 = [&] {
+    const auto again = executor->logits(0);
+    CHECK(std::vector<float>(again.begin(), again.end()) == at_3);
+  };
   {
-    cuda::FailingAcquisition failing(1);  // the graph
-    CHECK_THROWS_AS(executor->run({&step, 1}), Error);
+    cuda::FailingAcquisition failing(1);  // one row's graph, for which memory is held back
+    executor->run({&step, 1});
     CHECK(failing.happened());
   }
-  CHECK(sequence.length() == 3);
+  CHECK(sequence.length() == 4);
+  expect_at_3();
+  sequence.truncate(3);
+  {
+    cuda::FailingAcquisition failing(1);  // the graph of two, for which there is none left
+    CHECK_THROWS_AS(executor->run(two), Error);
+    CHECK(failing.happened());
+  }
+  for (const Sequence* s : {&sequence, &other}) CHECK(s->length() == 3);
   executor->run({&step, 1});
   CHECK(sequence.length() == 4);
-  const auto again = executor->logits(0);
-  CHECK(std::vector<float>(again.begin(), again.end()) == at_3);
+  expect_at_3();
 }
 
 TEST_CASE("an executor takes what its plan says") {

@@ -43,13 +43,9 @@ DeviceMemory random_tiles(DType type, int64_t outs, std::mt19937& random) {
   return memory;
 }
 
-}  // namespace
-
-TEST_CASE("pieces of a product beside one another give what they give apart", "[small]") {
+void check_beside(int rows, DType second, int times) {
   cudaDeviceProp device = {};
   SKALD_CUDA(cudaGetDeviceProperties(&device, 0));
-  const int rows = GENERATE(9, 40, 130);
-  const DType second = GENERATE(DType::Q6_K, DType::Q5_0);
   std::mt19937 random(static_cast<unsigned>(rows));
   const int64_t outs[] = {1200, 272}, stride = outs[0] + outs[1];
   const DeviceMemory weights[] = {random_tiles(DType::Q4_K, outs[0], random),
@@ -93,19 +89,17 @@ TEST_CASE("pieces of a product beside one another give what they give apart", "[
     return results;
   };
   const std::vector<uint16_t> apart = run(false);
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < times; ++i) {
     const bool same = run(true) == apart;
     REQUIRE(same);
   }
 }
 
-TEST_CASE("a pair of unlike formats as one launch gives what two launches give", "[small]") {
+// Products with matrices of `first` and Q5_K, as one launch and as two.
+void check_pair(int rows, DType first, int64_t first_outs, int times) {
   cudaDeviceProp device = {};
   SKALD_CUDA(cudaGetDeviceProperties(&device, 0));
-  const int rows = GENERATE(1, 3, 8);
-  const DType first = GENERATE(DType::Q4_K, DType::Q6_K, DType::Q3_K), second = DType::Q5_K;
-  // Once so many that blocks draw them.
-  const int64_t first_outs = rows == 1 && first == DType::Q4_K ? 17000 : 1200;
+  const DType second = DType::Q5_K;
   std::mt19937 random(static_cast<unsigned>(rows));
   const int64_t outs[] = {first_outs, 272}, stride = outs[0] + outs[1];
   const DeviceMemory weights[] = {random_tiles(first, outs[0], random),
@@ -114,11 +108,11 @@ TEST_CASE("a pair of unlike formats as one launch gives what two launches give",
   const DeviceMemory norm = random_bytes(kIns * 4, random);
   const DeviceMemory tickets(2 * 4, "a test");
   SKALD_CUDA(cudaMemset(tickets.as<void>(), 0, 2 * 4));
+  SKALD_CUDA(cudaDeviceSynchronize());
 
   const cuda::StreamOwner stream;
   const auto run = [&](bool together) {
     const DeviceMemory out(rows * stride * 2, "a test");
-    SKALD_CUDA(cudaMemset(out.as<void>(), 0xff, static_cast<size_t>(out.bytes())));
     cuda::LinearLaunch launches[2];
     for (int i = 0; i < 2; ++i) {
       cuda::LinearLaunch& launch = launches[i] = {};
@@ -156,10 +150,34 @@ TEST_CASE("a pair of unlike formats as one launch gives what two launches give",
   };
   const std::vector<uint16_t> apart = run(false);
   if (device.major == 9) REQUIRE(!apart.empty());
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < times; ++i) {
     const bool same = run(true) == apart;
     REQUIRE(same);
   }
+}
+
+}  // namespace
+
+TEST_CASE("pieces of a product beside one another give what they give apart") {
+  const int rows = GENERATE(9, 40, 130);
+  const DType second = GENERATE(DType::Q6_K, DType::Q5_0);
+  check_beside(rows, second, 20);
+}
+
+TEST_CASE("two pieces of few rows beside one another", "[small]") {
+  check_beside(9, DType::Q6_K, 1);
+}
+
+TEST_CASE("a pair of unlike formats as one launch gives what two launches give") {
+  const int rows = GENERATE(1, 3, 8);
+  const DType first = GENERATE(DType::Q4_K, DType::Q6_K, DType::Q3_K);
+  check_pair(rows, first, 1200, 3);
+  if (rows == 1) check_pair(rows, first, 17000, 1);  // so many that blocks draw them
+}
+
+TEST_CASE("a small pair of unlike formats as one launch", "[small]") {
+  check_pair(1, DType::Q4_K, 400, 1);
+  check_pair(5, DType::Q6_K, 400, 1);
 }
 
 }  // namespace skald::test

@@ -73,7 +73,7 @@ double mean_nll(Executor& executor, const std::vector<int32_t>& ids, size_t wind
 
 }  // namespace
 
-TEST_CASE("rows are scored on the GPU as the CPU scores the same logits", "[small]") {
+TEST_CASE("rows are scored on the GPU as the CPU scores the same logits", "[small][cublas]") {
   const int64_t vocab = GENERATE(300, 301);  // read in fours, and one by one
   const Model model = random_llama(bf16_shape(vocab));
   const auto executor = cuda::make_executor(model, {.scores = true}, 0, switches());
@@ -158,7 +158,7 @@ TEST_CASE("what the GPU says of a text is what the CPU says, to a thousandth") {
   CHECK(std::fabs(mean_nll(*slow, ids, 128) - expected) <= 1e-3);
 }
 
-TEST_CASE("two models are compared on the GPU as their logits on the host are", "[small]") {
+TEST_CASE("two models are compared on the GPU as their logits on the host are", "[small][cublas]") {
   const int64_t vocab = GENERATE(300, 301);
   RandomLlama shape = bf16_shape(vocab);
   const Model model = random_llama(shape);

@@ -375,11 +375,11 @@ TEST_CASE("a logit that is no number ends its text alone") {
   CHECK(has(results.at({3, 0}).problem, "logit"));
 }
 
-// Has memory for so many rows of a step.
+// Has memory for so many rows of a step, or for so many picks.
 class FullExecutor final : public WrappedExecutor {
  public:
-  FullExecutor(std::unique_ptr<Executor> inner, size_t most)
-      : WrappedExecutor(std::move(inner)), most_(most) {}
+  FullExecutor(std::unique_ptr<Executor> inner, size_t most, size_t most_picks = 1000)
+      : WrappedExecutor(std::move(inner)), most_(most), most_picks_(most_picks) {}
 
   int64_t run(Step step) override {
     size_t rows = 0;
@@ -388,9 +388,28 @@ class FullExecutor final : public WrappedExecutor {
     return inner_->run(step);
   }
 
+  std::vector<Picked> pick(std::span<const PickRequest> requests) override {
+    if (requests.size() > most_picks_) fail(Exit::Memory, "no memory for ", requests.size());
+    return inner_->pick(requests);
+  }
+
  private:
-  size_t most_;
+  size_t most_, most_picks_;
 };
+
+TEST_CASE("where memory runs out while tokens are picked the step is done again by parts") {
+  const std::vector<Asked> asked = mixed_prompts();
+  for (const size_t most : {3u, 1u}) {
+    FullExecutor executor(small_executor({.sequences = 10}), 1000, most);
+    Scheduler scheduler(executor, {.sequences = 10});
+    Batch batch(asked);
+    const Results& results = batch.run(scheduler);
+    CHECK(scheduler.counts().lowered > 0);
+    for (size_t i = 0; i < asked.size(); ++i) {
+      CHECK(results.at({i, 0}).tokens == alone(asked[i], i));
+    }
+  }
+}
 
 TEST_CASE("where the device's memory runs out the load is lowered and all goes on") {
   const std::vector<Asked> asked = mixed_prompts();

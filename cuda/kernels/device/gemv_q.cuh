@@ -142,7 +142,8 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
   uint32_t passed = 0;  // whether the slot ahead is full
   const char* slot = first_at;
   const int own_parts = layout.parts - first_part;
-  int parts = own_parts, group = kNoMore, next_group;         // parts: from the tile's first on
+  int parts = own_parts;  // from the tile's first on
+  int group = kNoMore, next_group = kNoMore;
   int left = layout.chunk_tiles, rest = layout.tiles - left;  // tiles of the chunk, and after it
   const auto look = [&] {
     passed = barrier_passed(shared_address(held_slots + ahead.slot * 8), ahead.lap & 1);
@@ -150,7 +151,8 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
   const auto enter = [&] {
     const char* at = held_slots + turn.slot * 8;
     barrier_wait_unless(passed, shared_address(at), turn.lap & 1);
-    next_group = static_cast<int>(load4(at + offsetof(Slots, group)));
+    // By the lane that says in the end that the slot may be written again.
+    if (lane == 0) next_group = static_cast<int>(load4(at + offsetof(Slots, group)));
   };
   const auto load = [&](Weights& weights, int i) {
     product.load(weights, slot + (i ? apart : 0), (first_part + i) % F::kParts);
@@ -197,7 +199,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
       product.rewind();
       parts = own_parts;
       rest = layout.tiles;
-      group = next_group;
+      group = __shfl_sync(~0u, next_group, 0);
     }
     left = min(layout.chunk_tiles, rest);
     rest -= left;
@@ -205,7 +207,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
 
   Weights some, others;
   enter();
-  group = next_group;
+  group = __shfl_sync(~0u, next_group, 0);
   while (group != kNoMore) {
     load(some, 0);
     if constexpr (kParts > 1) {

@@ -43,7 +43,7 @@ struct Activations {
   float (*squares)[kWarps];  // of what comes to be normalized
   // One row instead: of each part its values as above, then 16 bytes of its sums for each lane % 4,
   // and the scale. kSumsByProduct: f16 of blocks 2 * (lane % 4) and the next in the order above,
-  // then the scale here already; else the floats of the lane's two blocks, twice.
+  // and behind them the scale here already; else the floats of the lane's two blocks, twice.
   char* one;
 };
 inline constexpr int kOneSideAt = tiles::kPartCols * 2, kOneScaleAt = kOneSideAt + 4 * 16;
