@@ -36,13 +36,11 @@ void launch(const LinearLaunch& a, int multiprocessors, Stream stream) {
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostBlockBytes));
   ask_for_all_shared(kernel);
   const auto run = [&](const LinearLaunch& part, const Layout& layout) {
-    launch_kernel(kernel,
-                  {dim3(multiprocessors), kGemvQThreads, static_cast<size_t>(layout.bytes),
-                   a.dependent, layout.halves ? 2 : 1},
-                  stream, part, layout);
+    launch_kernel(
+        kernel,
+        {dim3(multiprocessors), kGemvQThreads, static_cast<size_t>(layout.bytes), a.dependent},
+        stream, part, layout);
   };
-  Layout half;
-  if (kOne && halves_for<F>(a, multiprocessors, half)) return run(a, half);
   const Layout whole = layout_for<F>(a, multiprocessors);
   if (whole.enough) return run(a, whole);
   LinearLaunch part = a;

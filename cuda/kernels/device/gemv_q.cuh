@@ -2,7 +2,6 @@
 // between them. Also for kernels whose blocks are not all alike.
 #pragma once
 
-#include "cuda/kernels/device/half_sums.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/number.cuh"
@@ -28,10 +27,9 @@ struct Sets {
 // row lane % 16 for every second row, kEach of them.
 template <class T, int kEach>
 __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& sets,
-                       const float (*squares)[kWarps], HalfSums& other_half) {
+                       const float (*squares)[kWarps]) {
   const int lane = static_cast<int>(threadIdx.x) % 32, weight_row = lane % tiles::kRows;
   const bool gated = a.epilogue == Epilogue::Gated;
-  const bool second_half = layout.halves && blockIdx.x % 2 != 0;
   // Beyond the last row its results once more.
   const auto row_of = [&](int i) { return min(lane / tiles::kRows + 2 * i, a.rows - 1); };
   float norms[kEach];
@@ -45,7 +43,7 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
     const auto begin = [&](int group) {
       weight = int64_t{group} * tiles::kRows + weight_row;
       inside = weight < a.outs;
-      if (!inside || second_half) return;
+      if (!inside) return;
       if (a.bias) bias = __ldg(a.bias + weight);
       if (a.epilogue != Epilogue::AddTo) return;
       const float* out = static_cast<const float*>(a.out) + weight;
@@ -91,13 +89,6 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
       if (++chunk == layout.chunks) break;
       bias = 0;
     }
-    if (kEach == 1 && second_half) {
-      if (lane < tiles::kRows) other_half.send(i, lane, sums[0]);
-      continue;
-    }
-    if (kEach == 1 && layout.halves) {
-      old[0] = fmaf(a.scale, other_half.receive(i, weight_row), old[0]);
-    }
 #pragma unroll
     for (int n = 0; n < kEach; ++n) {
       const float up = gated ? __shfl_down_sync(~0u, sums[n], 1) : 0;
@@ -137,20 +128,22 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
   const int apart = (second_record - first_record) * F::kRecordBytes;
   float* partials = sets.partials + warp * a.rows * kPartialRow;
   Product product(activations, first_part, layout.tiles);
-  Turn turn, ahead, set;
-  ahead.next(layout.slots);
-  uint32_t passed = 0;  // whether the slot ahead is full
+  Turn turn, set;
   const char* slot = first_at;
   const int own_parts = layout.parts - first_part;
   int parts = own_parts;  // from the tile's first on
   int group = kNoMore, next_group = kNoMore;
   int left = layout.chunk_tiles, rest = layout.tiles - left;  // tiles of the chunk, and after it
-  const auto look = [&] {
-    passed = barrier_passed(shared_address(held_slots + ahead.slot * 8), ahead.lap & 1);
+  // An answer takes as long as a fifth of a part, so it is asked for a part ahead of its use.
+  uint32_t there = 0;
+  const auto ask_for_next = [&] {
+    const bool first = turn.slot + 1 == layout.slots;
+    const char* at = held_slots + (first ? 0 : turn.slot + 1) * 8;
+    there = barrier_passed(shared_address(at), (turn.lap + first) & 1);
   };
   const auto enter = [&] {
     const char* at = held_slots + turn.slot * 8;
-    barrier_wait_unless(passed, shared_address(at), turn.lap & 1);
+    barrier_wait_unless(there, shared_address(at), turn.lap & 1);
     // By the lane that says in the end that the slot may be written again.
     if (lane == 0) next_group = static_cast<int>(load4(at + offsetof(Slots, group)));
   };
@@ -163,9 +156,8 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
       barrier_arrive(shared_address(held_slots + turn.slot * 8 + offsetof(Slots, empty)));
     }
     slot += layout.slot_bytes;
-    turn = ahead;
+    turn.next(layout.slots);
     if (turn.slot == 0) slot = first_at;
-    ahead.next(layout.slots);
   };
   const auto leave = [&] {
     if (set.lap > 0) barrier_wait(drained + set.slot * 8, (set.lap - 1) & 1);
@@ -186,7 +178,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     release();
     enter();
     load(next, 0);
-    if (kParts == 1) look();
+    if (kParts == 1) ask_for_next();
     if (parts > 0) {
       if (kParts == 1) product.load(in, 0);
       product.multiply(now, in, whole);
@@ -215,7 +207,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
         typename Product::Inputs in;
         if (parts > 0) product.load(in, 0);
         load(others, 1);
-        look();
+        ask_for_next();
         if (parts > 0) product.multiply(some, in, true);
         multiply_last(others, some);
       } while (group != kNoMore);
@@ -236,7 +228,6 @@ struct GemvQShared {
   uint64_t ready[kMostSets], drained[kMostSets];
   int groups[kMostSets];
   float squares[kMostRows][kWarps];
-  HalfSums half_sums;
 };
 
 template <class F, class T, bool kOne>
@@ -251,30 +242,22 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
     barrier_init(&own.ready[set], kGemvQConsumers);
     barrier_init(&own.drained[set], 32);
   }
-  const int first_record =
-      layout.first_record + (layout.halves && blockIdx.x % 2 != 0 ? layout.records : 0);
-  if (kOne && layout.halves) {
-    if (threadIdx.x < layout.own) own.half_sums.expect(static_cast<int>(threadIdx.x));
-    cluster_arrive();
-    cluster_wait();
-  } else {
-    __syncthreads();
-  }
+  __syncthreads();
   let_next_kernel_start();
 
   if (threadIdx.x >= kGemvQConsumers + 32) {
-    fetch(a, layout, first_record, shared, own.slots);
+    fetch(a, layout, shared, own.slots);
     return;
   }
   const Sets sets = {reinterpret_cast<float*>(shared + layout.partials_at), own.groups, own.ready,
                      own.drained};
   if (threadIdx.x >= kGemvQConsumers) {
     wait_for_kernel_ahead();
-    finish<T, kOne ? 1 : kMostRows / 2>(a, layout, sets, own.squares, own.half_sums);
+    finish<T, kOne ? 1 : kMostRows / 2>(a, layout, sets, own.squares);
     return;
   }
   const Activations activations = {a.rows,
-                                   first_record * F::kParts,
+                                   layout.first_record * F::kParts,
                                    layout.parts,
                                    reinterpret_cast<__half*>(shared + layout.activations_at),
                                    layout.activation_row,

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "cuda/kernels/device/half_sums.cuh"
 #include "cuda/kernels/device/ptx.cuh"
 #include "cuda/kernels/device/shares.cuh"
 #include "cuda/kernels/device/tile_rows.cuh"
@@ -43,7 +42,6 @@ struct Layout {
   int groups;               // of rows, of the matrix
   int own;                  // groups that are a block's from the beginning
   bool drawn;               // others go to who comes first
-  bool halves;              // two blocks have the same groups, and half of the columns each
 };
 
 // The groups of a block, one after the other: every so many'th as there are blocks, then what the
@@ -55,8 +53,7 @@ struct TileGroups {
   unsigned ticket = 0;  // in lane 0, asked for one group ahead of its use
 
   __device__ static int own(const Layout& layout, int i) {
-    const int block = static_cast<int>(blockIdx.x) - layout.first_block;
-    const int group = (layout.halves ? block / 2 : block) + i * layout.blocks;
+    const int group = static_cast<int>(blockIdx.x) - layout.first_block + i * layout.blocks;
     return i < layout.own && group < layout.groups ? group : kNoMore;
   }
   // For whole warps.
@@ -80,15 +77,9 @@ struct TileGroups {
   }
 };
 
-// Sums of more columns than kChunkParts have are added to the output by chunks of so many, or by
-// two halves if that is enough: in one launch where all activations have room, else in one launch
-// for each, or at the same time by two blocks; the results are the same.
+// Sums of more columns than kChunkParts have are added to the output by chunks of so many, in one
+// launch where all activations have room, else in one launch for each: the results are the same.
 inline constexpr int kChunkParts = 64;
-template <class F>
-int chunk_parts(int parts) {
-  const bool halves = parts <= 2 * kChunkParts && parts % (2 * kWarps * kSlotParts<F>) == 0;
-  return parts > kChunkParts && halves ? parts / 2 : kChunkParts;
-}
 
 // Chunk -1: the whole matrix.
 template <class F>
@@ -98,10 +89,10 @@ Layout layout_for(const LinearLaunch& a, int blocks, int chunk = -1) {
   layout.row_records = layout.records =
       static_cast<int>((a.ins + F::kRecordCols - 1) / F::kRecordCols);
   layout.first_record = 0;
-  const int most_parts = chunk_parts<F>(layout.row_records * F::kParts);
   if (chunk >= 0) {
-    layout.first_record = chunk * most_parts / F::kParts;
-    layout.records = std::min(layout.records - layout.first_record, most_parts / F::kParts);
+    constexpr int kRecords = kChunkParts / F::kParts;
+    layout.first_record = chunk * kRecords;
+    layout.records = std::min(layout.records - layout.first_record, kRecords);
   }
   layout.parts = layout.records * F::kParts;
   layout.record_bytes = F::kRecordBytes;
@@ -109,13 +100,12 @@ Layout layout_for(const LinearLaunch& a, int blocks, int chunk = -1) {
   layout.tiles = (layout.records + layout.tile_records - 1) / layout.tile_records;
   layout.chunk_tiles = layout.tiles;
   if (a.epilogue == Epilogue::AddTo) {
-    layout.chunk_tiles = std::min(layout.tiles, most_parts / (kWarps * kSlotParts<F>));
+    layout.chunk_tiles = std::min(layout.tiles, kChunkParts / (kWarps * kSlotParts<F>));
   }
   layout.chunks = (layout.tiles + layout.chunk_tiles - 1) / layout.chunk_tiles;
   layout.slot_bytes = (layout.tile_records * F::kRecordBytes + 127) / 128 * 128;
   layout.first_block = 0;
   layout.blocks = blocks;
-  layout.halves = false;
   layout.groups = static_cast<int>((a.outs + tiles::kRows - 1) / tiles::kRows);
   constexpr int kFewGroups = 8;
   const int each = layout.groups / blocks;
@@ -150,16 +140,6 @@ Layout layout_for(const LinearLaunch& a, int blocks, int chunk = -1) {
   return layout;
 }
 
-// For clusters of two blocks, where the sums of a row are two chunks of the same length: a block
-// has half of the activations to bring and to keep. False where that is not so.
-template <class F>
-bool halves_for(const LinearLaunch& a, int blocks, Layout& layout) {
-  if (a.rows > 1 || a.norm_weight || a.epilogue != Epilogue::AddTo || blocks % 2 != 0) return false;
-  layout = layout_for<F>(a, blocks / 2, 0);
-  layout.halves = true;
-  return layout.records * 2 == layout.row_records && layout.enough && layout.own <= HalfSums::kMost;
-}
-
 // What belongs to the ring's slots: one address and a few constants for a consumer.
 struct Slots {
   uint64_t full[kMostSlots], empty[kMostSlots];
@@ -167,8 +147,7 @@ struct Slots {
 };
 
 // For one warp; one lane issues all copies, always the same.
-__device__ inline void fetch(const LinearLaunch& a, const Layout& layout, int first_record,
-                             char* ring, Slots& at) {
+__device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* ring, Slots& at) {
   const uint64_t policy = evict_first_policy();
   const char* weight = static_cast<const char*>(a.weight);
   const int64_t group_bytes = int64_t{layout.row_records} * layout.record_bytes;
@@ -185,10 +164,10 @@ __device__ inline void fetch(const LinearLaunch& a, const Layout& layout, int fi
       if (elect_lane()) {
         at.group[turn.slot] = group;
         barrier_expect_bytes(&at.full[turn.slot], bytes);
-        bulk_copy(
-            ring + turn.slot * layout.slot_bytes,
-            weight + group * group_bytes + int64_t{first_record + record} * layout.record_bytes,
-            bytes, &at.full[turn.slot], policy);
+        bulk_copy(ring + turn.slot * layout.slot_bytes,
+                  weight + group * group_bytes +
+                      int64_t{layout.first_record + record} * layout.record_bytes,
+                  bytes, &at.full[turn.slot], policy);
       }
       __syncwarp();
     }
