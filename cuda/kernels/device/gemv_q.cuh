@@ -130,8 +130,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
   Product product(activations, first_part, layout.tiles);
   Turn turn, set;
   const char* slot = first_at;
-  const int own_parts = layout.parts - first_part;
-  int parts = own_parts;  // from the tile's first on
+  int parts = layout.parts - first_part;  // from the tile's first on
   int group = kNoMore, next_group = kNoMore;
   int left = layout.chunk_tiles, rest = layout.tiles - left;  // tiles of the chunk, and after it
   // An answer takes as long as a fifth of a part, so it is asked for a part ahead of its use.
@@ -189,7 +188,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     leave();
     if (rest == 0) {
       product.rewind();
-      parts = own_parts;
+      parts = layout.parts - first_part;
       rest = layout.tiles;
       group = __shfl_sync(~0u, next_group, 0);
     }

@@ -49,124 +49,123 @@ struct Activations {
 inline constexpr int kOneSideAt = tiles::kPartCols * 2, kOneScaleAt = kOneSideAt + 4 * 16;
 inline constexpr int kOnePartBytes = kOneScaleAt + 16;
 
-// Four parts of a row, which the warp that brings them will multiply. A lane has 16 columns of one:
-// of every 32, eight from 8 * (lane % 2) on and the eight that are 16 further.
+__device__ inline float add_squares(float sum, float4 x) {
+  return fmaf(x.w, x.w, fmaf(x.z, x.z, fmaf(x.y, x.y, fmaf(x.x, x.x, sum))));
+}
+
+// Two parts of a row, which the warp that brings them will multiply. A lane has the eight of every
+// 32 columns that it or its like multiplies.
 struct Item {
   int row, turn;
   bool valid;
-  // This lane's.
+  // The part of the warp's upper or lower lanes.
   template <class F>
   __device__ int part() const {
-    const int warp = static_cast<int>(threadIdx.x) / 32;
-    const int quarter = static_cast<int>(threadIdx.x) / 8 % 4;
-    return kSlotParts<F> == 1 ? (turn * 4 + quarter) * kWarps + warp
-                              : ((turn * 2 + quarter / 2) * kWarps + warp) * 2 + quarter % 2;
+    const int warp = static_cast<int>(threadIdx.x) / 32,
+              half = static_cast<int>(threadIdx.x) / 16 % 2;
+    return kSlotParts<F> == 1 ? (turn * 2 + half) * kWarps + warp
+                              : (turn * kWarps + warp) * 2 + half;
   }
 };
-struct LaneColumns {
-  float4 x[4];
+struct LaneEight {
+  float4 x[2];  // columns 4 * (lane % 4) and 16 further
 };
-
-__device__ inline float most_of(float4 x) {
-  return fmaxf(fmaxf(fabsf(x.x), fabsf(x.y)), fmaxf(fabsf(x.z), fabsf(x.w)));
-}
-__device__ inline float squares_of(float4 x) {
-  return fmaf(x.w, x.w, fmaf(x.z, x.z, fmaf(x.y, x.y, x.x * x.x)));
-}
 
 // The items as f16 and a power of two for each part.
 template <class F, bool kOne, int kItems>
 __device__ void store_items(const Activations& to, const Item (&items)[kItems],
-                            const LaneColumns (&columns)[kItems]) {
-  const int lane = static_cast<int>(threadIdx.x) % 32, unit = lane / 2 % 4, upper = lane % 2;
+                            const LaneEight* eights) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, unit = lane / 4;
   constexpr float kOdd = F::Codes::kOddScale;
   constexpr int kBlocks = tiles::kPartCols / F::Scales::kCols, kSums = kBlocks / tiles::kUnits;
   int exponents[kItems];
   float sums[kItems][kSums];
 #pragma unroll
   for (int i = 0; i < kItems; ++i) {
-    const float4(&x)[4] = columns[i].x;
-    const float most =
-        fmaxf(fmaxf(most_of(x[0]), most_of(x[1])), fmaxf(most_of(x[2]), most_of(x[3])));
-    exponents[i] = __float_as_int(most);  // not negative: in the order of their bits
-  }
+    float most = 0;
 #pragma unroll
-  for (int offset = 1; offset < 8; offset *= 2) {
-#pragma unroll
-    for (int& most : exponents) most = max(most, __shfl_xor_sync(~0u, most, offset));
+    for (const float4& x : eights[i].x) {
+      most = fmaxf(most, fmaxf(fmaxf(fabsf(x.x), fabsf(x.y)), fmaxf(fabsf(x.z), fabsf(x.w))));
+    }
+    // Floats that are not negative are in the order of their bits.
+    const unsigned bits = __float_as_uint(most);
+    const unsigned first = __reduce_max_sync(~0u, lane < 16 ? bits : 0);
+    const unsigned second = __reduce_max_sync(~0u, lane < 16 ? 0 : bits);
+    exponents[i] = static_cast<int>((lane < 16 ? first : second) >> 23);
   }
 #pragma unroll
   for (int i = 0; i < kItems; ++i) {
     // 2^e <= most < 2^(e + 1) becomes 2^14: e + 127 are the upper bits. What is too small for a
     // power's inverse to be a float is zero beside any other number. Infinity and NaN stay what
     // they are and are found among the logits.
-    exponents[i] = min(max(exponents[i] >> 23, 14 + 2), 254);
+    exponents[i] = min(max(exponents[i], 14 + 2), 254);
     const float up = __uint_as_float(static_cast<uint32_t>(254 + 14 - exponents[i]) << 23);
-    uint32_t pairs[4][2];
-    float four_sums[4];
+    uint32_t pairs[4];
 #pragma unroll
-    for (int n = 0; n < 4; ++n) {
-      const float4& x = columns[i].x[n];
-      pairs[n][0] = pack(Half(), x.x * up, x.y * up);
-      pairs[n][1] = pack(Half(), x.z * (up / kOdd), x.w * (up / kOdd));
-      four_sums[n] = (low_half(pairs[n][0]) + high_half(pairs[n][0])) +
-                     (low_half(pairs[n][1]) + high_half(pairs[n][1])) * kOdd;
-    }
-    sums[i][0] = four_sums[0] + four_sums[1];
-    if (kSums == 1) {
-      sums[i][0] += four_sums[2] + four_sums[3];
-    } else {
-      sums[i][kSums - 1] = four_sums[2] + four_sums[3];
+    for (int n = 0; n < 2; ++n) {
+      const float4& x = eights[i].x[n];
+      pairs[2 * n] = pack(Half(), x.x * up, x.y * up);
+      pairs[2 * n + 1] = pack(Half(), x.z * (up / kOdd), x.w * (up / kOdd));
+      const float sum = (low_half(pairs[2 * n]) + high_half(pairs[2 * n])) +
+                        (low_half(pairs[2 * n + 1]) + high_half(pairs[2 * n + 1])) * kOdd;
+      if (n < kSums) {
+        sums[i][n] = sum;
+      } else {
+        sums[i][0] += sum;
+      }
     }
     const int part = items[i].template part<F>();
     if (items[i].valid && part < to.parts) {
       char* at = kOne ? to.one + part * kOnePartBytes
                       : reinterpret_cast<char*>(to.values + items[i].row * to.row_stride +
                                                 part * tiles::kPartCols);
-      uint4* eights = reinterpret_cast<uint4*>(at + lane % 8 * 32);
-      eights[0] = {pairs[0][0], pairs[0][1], pairs[2][0], pairs[2][1]};
-      eights[1] = {pairs[1][0], pairs[1][1], pairs[3][0], pairs[3][1]};
+      *reinterpret_cast<uint4*>(at + lane % 16 * 16) = {pairs[0], pairs[1], pairs[2], pairs[3]};
     }
   }
 #pragma unroll
-  for (int i = 0; i < kItems; ++i) {
+  for (int offset = 1; offset < 4; offset *= 2) {
 #pragma unroll
-    for (float& sum : sums[i]) sum += __shfl_xor_sync(~0u, sum, 1);
+    for (int i = 0; i < kItems; ++i) {
+#pragma unroll
+      for (float& sum : sums[i]) sum += __shfl_xor_sync(~0u, sum, offset);
+    }
   }
 #pragma unroll
   for (int i = 0; i < kItems; ++i) {
     const int row = items[i].row, part = items[i].template part<F>();
-    if (!items[i].valid || (kSums == 1 && upper) || part >= to.parts) continue;
+    if (!items[i].valid || lane % 4 != 0 || part >= to.parts) continue;
     char* side = to.one + part * kOnePartBytes + kOneSideAt;
     const float scale =
         __uint_as_float(static_cast<uint32_t>(exponents[i] - 14) << 23) * (1 / kCodeUnit);
-    const int block = kSums == 1 ? unit : unit * 2 + upper;
-    const float sum = upper ? sums[i][kSums - 1] : sums[i][0];
-    if constexpr (kSumsByProduct<F>) {
-      __half* at =
-          reinterpret_cast<__half*>(to.sums) + (part * to.rows + row) * (2 * kBlocks) + block;
-      int rest = kBlocks;
-      if (kOne) {
-        at = reinterpret_cast<__half*>(side + block / 2 * 16) + block % 2;
-        rest = kBlocks == 4 ? 16 : 2;
-      }
-      const __half next = __float2half_rn(sum * kSumUnit);
-      at[0] = next;
-      at[rest] = __float2half_rn(sum * kSumUnit - __half2float(next));
-    } else {
-      const float offset = sum * (-F::kOffset * kCodeUnit);
-      if (kOne) {
-        float* at = reinterpret_cast<float*>(side + block / 2 * 16) + block % 2;
-        at[0] = at[2] = offset;
-        if (kBlocks == 4) at[8] = at[10] = offset;
+#pragma unroll
+    for (int n = 0; n < kSums; ++n) {
+      const int block = unit % 4 * kSums + n;
+      if constexpr (kSumsByProduct<F>) {
+        __half* at =
+            reinterpret_cast<__half*>(to.sums) + (part * to.rows + row) * (2 * kBlocks) + block;
+        int rest = kBlocks;
+        if (kOne) {
+          at = reinterpret_cast<__half*>(side + block / 2 * 16) + block % 2;
+          rest = kBlocks == 4 ? 16 : 2;
+        }
+        const __half next = __float2half_rn(sums[i][n] * kSumUnit);
+        at[0] = next;
+        at[rest] = __float2half_rn(sums[i][n] * kSumUnit - __half2float(next));
       } else {
-        reinterpret_cast<float*>(to.sums)[(part * kBlocks + block) * row_stride(to.rows) + row] =
-            offset;
+        const float offset = sums[i][n] * (-F::kOffset * kCodeUnit);
+        if (kOne) {
+          float* at = reinterpret_cast<float*>(side + block / 2 * 16) + block % 2;
+          at[0] = at[2] = offset;
+          if (kBlocks == 4) at[8] = at[10] = offset;
+        } else {
+          reinterpret_cast<float*>(to.sums)[(part * kBlocks + block) * row_stride(to.rows) + row] =
+              offset;
+        }
       }
     }
     if constexpr (kOne && kSumsByProduct<F>) {
-      if (!upper) *reinterpret_cast<float*>(side + unit * 16 + (kBlocks == 4 ? 4 : 8)) = scale;
-    } else if (lane % 8 == 0) {
+      *reinterpret_cast<float*>(side + unit % 4 * 16 + (kBlocks == 4 ? 4 : 8)) = scale;
+    } else if (unit % 4 == 0) {
       float* at = kOne ? reinterpret_cast<float*>(side - kOneSideAt + kOneScaleAt)
                        : to.scales + part * row_stride(to.rows) + row;
       *at = scale;
@@ -174,166 +173,139 @@ __device__ void store_items(const Activations& to, const Item (&items)[kItems],
   }
 }
 
-// A lane's columns of an item as they lie in memory.
+// Four columns of a row as they lie in memory.
 template <class T>
-struct RawColumns {
-  uint4 eights[2];
-  __device__ void load(const T* row, int first) {
-    eights[0] = __ldcg(reinterpret_cast<const uint4*>(row + first));
-    eights[1] = __ldcg(reinterpret_cast<const uint4*>(row + first + 16));
-  }
-  __device__ LaneColumns floats() const {
-    LaneColumns columns;
-#pragma unroll
-    for (int n = 0; n < 4; ++n) {
-      const T* four = reinterpret_cast<const T*>(&eights[n / 2]) + n % 2 * 4;
-      columns.x[n] = {to_float(four[0]), to_float(four[1]), to_float(four[2]), to_float(four[3])};
-    }
-    return columns;
-  }
-};
-template <>
-struct RawColumns<float> {
-  LaneColumns columns;
-  __device__ void load(const float* row, int first) {
-    const float4* fours = reinterpret_cast<const float4*>(row + first);
-#pragma unroll
-    for (int n = 0; n < 4; ++n) columns.x[n] = __ldcg(fours + n / 2 * 4 + n % 2);
-  }
-  __device__ LaneColumns floats() const { return columns; }
-};
+__device__ void load_raw(uint2& bits, const T* row, int at) {
+  bits = __ldcg(reinterpret_cast<const uint2*>(row) + at);
+}
+__device__ inline void load_raw(float4& four, const float* row, int at) {
+  four = __ldcg(reinterpret_cast<const float4*>(row) + at);
+}
+template <class T>
+__device__ float4 floats(const uint2& bits) {
+  const T* four = reinterpret_cast<const T*>(&bits);
+  return {to_float(four[0]), to_float(four[1]), to_float(four[2]), to_float(four[3])};
+}
+template <class T>
+__device__ float4 floats(const float4& four) {
+  return four;
+}
 
 // Brings a warp's columns of the rows into shared memory, where no other warp reads them. To be
 // normalized they are multiplied by the weights alone; the finisher multiplies by what all have in
-// common. As much as there are registers for is asked for at once: under the load of so many copies
-// an answer takes a microsecond.
+// common. Everything that there are registers for is asked for at once: under the load of so many
+// copies an answer takes a microsecond.
 template <class F, class T, bool kNormed, bool kOne>
 struct Stage {
-  // Items on their way: turns of one row, else rows of a turn.
-  static constexpr int kItems = kOne ? (kNormed ? 2 : 4) : kNormed ? kMostRows / 2 : kMostRows;
-  static constexpr int kWeights = kOne && kNormed ? kItems : 1;
+  // Of one row, several turns are a step, else all rows of a turn.
+  static constexpr int kItems = kOne && kNormed ? 4 : kMostRows, kWeights = kOne ? kItems : 1;
+  static constexpr int kTogether = 2;
   using In = std::conditional_t<kNormed, float, T>;
+  using Raw = std::conditional_t<kNormed, float4, uint2>;
   const LinearLaunch& a;
   const Activations& to;
   int lane = static_cast<int>(threadIdx.x) % 32;
-  int turns = (to.parts + 4 * kWarps - 1) / (4 * kWarps);
+  int fours = static_cast<int>(a.ins / 4);
+  int turns = (to.parts + 2 * kWarps - 1) / (2 * kWarps);
+  int steps = kOne ? (turns + kItems - 1) / kItems : turns;
 
-  struct State {
-    RawColumns<In> raw[kItems];
-    LaneColumns weights[kWeights];
-    float squares[kMostRows] = {};  // of each row
+  struct Step {
+    Raw x[kItems][2];
+    LaneEight weights[kWeights];
   };
 
-  __device__ int first_column(const Item& item) const {
-    return (to.first_part + item.template part<F>()) * tiles::kPartCols + lane / 2 % 4 * 32 +
-           lane % 2 * 8;
+  __device__ Item item(int step, int i) const {
+    return kOne ? Item{0, step * kItems + i, step * kItems + i < turns}
+                : Item{i, step, step < turns && i < a.rows};
   }
-  __device__ void load(State& state, int i, const Item& item) const {
-    state.raw[i] = {};
-    const int first = first_column(item);
-    if (item.valid && first < a.ins) {
-      state.raw[i].load(static_cast<const In*>(a.in) + item.row * a.ins, first);
-    }
+  __device__ int four_of(const Item& item) const {
+    return (to.first_part + item.template part<F>()) * (tiles::kPartCols / 4) + lane % 16 / 4 * 8 +
+           lane % 4;
   }
-  __device__ void load_weights(State& state, int i, const Item& item) const {
-    if (!kNormed) return;
-    const int first = first_column(item);
-    const float4* fours = reinterpret_cast<const float4*>(a.norm_weight + first);
+  __device__ void load_weights(Step& step, int at_step) const {
 #pragma unroll
-    for (int n = 0; n < 4; ++n) {
-      state.weights[i].x[n] = {};
-      if (item.valid && first < a.ins) state.weights[i].x[n] = __ldg(fours + n / 2 * 4 + n % 2);
-    }
-  }
-
-  // From raw[first] on.
-  template <int kCount>
-  __device__ void store(State& state, int first, const Item (&items)[kCount]) const {
-    LaneColumns columns[kCount];
+    for (int i = 0; i < kWeights; ++i) {
+      const Item of = item(at_step, i);
 #pragma unroll
-    for (int k = 0; k < kCount; ++k) {
-      columns[k] = state.raw[first + k].floats();
-      if (!kNormed) continue;
-      float4(&x)[4] = columns[k].x;
-      state.squares[kOne ? 0 : items[k].row] +=
-          (squares_of(x[0]) + squares_of(x[1])) + (squares_of(x[2]) + squares_of(x[3]));
-#pragma unroll
-      for (int n = 0; n < 4; ++n) {
-        const float4& w = state.weights[kOne ? first + k : 0].x[n];
-        x[n] = {x[n].x * w.x, x[n].y * w.y, x[n].z * w.z, x[n].w * w.w};
-      }
-    }
-    store_items<F, kOne, kCount>(to, items, columns);
-  }
-
-  __device__ void run_one(State& state) const {
-    const auto item = [&](int turn) { return Item{0, turn, turn < turns}; };
-    const auto load_all_weights = [&](int first) {
-#pragma unroll
-      for (int i = 0; i < kItems; ++i) load_weights(state, i < kWeights ? i : 0, item(first + i));
-    };
-    if (kNormed) load_all_weights(0);
-    wait_for_kernel_ahead();
-#pragma unroll 1
-    for (int first = 0;;) {
-#pragma unroll
-      for (int i = 0; i < kItems; ++i) load(state, i, item(first + i));
-#pragma unroll
-      for (int i = 0; i < kItems; i += 2) {
-        const Item two[] = {item(first + i), item(first + i + 1)}, one[] = {two[0]};
-        if (two[1].valid) {
-          store(state, i, two);
-        } else if (two[0].valid) {
-          store(state, i, one);
+      for (int n = 0; n < 2; ++n) {
+        const int at = four_of(of) + 4 * n;
+        step.weights[i].x[n] = {};
+        if (of.valid && at < fours) {
+          step.weights[i].x[n] = __ldg(reinterpret_cast<const float4*>(a.norm_weight) + at);
         }
       }
-      first += kItems;
-      if (first >= turns) break;
-      if (kNormed) load_all_weights(first);
+    }
+  }
+  __device__ void load(Step& step, int at_step) const {
+#pragma unroll
+    for (int i = 0; i < kItems; ++i) {
+      const Item of = item(at_step, i);
+#pragma unroll
+      for (int n = 0; n < 2; ++n) {
+        const int at = four_of(of) + 4 * n;
+        step.x[i][n] = {};
+        if (of.valid && at < fours) {
+          load_raw(step.x[i][n], static_cast<const In*>(a.in) + of.row * a.ins, at);
+        }
+      }
     }
   }
 
-  // Two rows of a turn at a time; then two are asked for of what is next but some.
-  __device__ void run_many(State& state) const {
-    load_weights(state, 0, {0, 0, true});
-    wait_for_kernel_ahead();
+  // `sums` of squares: of the only row, or of each.
+  __device__ void store(const Step& step, int at_step, float (&sums)[kMostRows]) const {
 #pragma unroll
-    for (int i = 0; i < kItems; ++i) load(state, i, {i, 0, i < a.rows});
-#pragma unroll 1
-    for (int turn = 0; turn < turns; ++turn) {
+    for (int first = 0; first < kItems; first += kTogether) {
+      Item of[kTogether];
+      LaneEight eights[kTogether];
+      if (!item(at_step, first).valid) break;
 #pragma unroll
-      for (int first = 0; first < kMostRows; first += kItems) {
-        if (first >= a.rows) break;
-        const bool more = first + kItems < kMostRows && first + kItems < a.rows;
-        const int next_turn = more ? turn : turn + 1, next_first = more ? first + kItems : 0;
+      for (int k = 0; k < kTogether; ++k) {
+        const int i = first + k;
+        of[k] = item(at_step, i);
 #pragma unroll
-        for (int i = 0; i < kItems; i += 2) {
-          const int row = first + i;
-          const Item two[] = {{row, turn, true}, {row + 1, turn, row + 1 < a.rows}};
-          if (row < a.rows) store(state, i, two);
-#pragma unroll
-          for (int k = i; k < i + 2; ++k) {
-            const int next = next_first + k;
-            load(state, k, {next, next_turn, next_turn < turns && next < a.rows});
+        for (int n = 0; n < 2; ++n) {
+          float4& x = eights[k].x[n];
+          x = floats<T>(step.x[i][n]);
+          if (kNormed) {
+            const float4& w = step.weights[kOne ? i : 0].x[n];
+            sums[kOne ? 0 : i] = add_squares(sums[kOne ? 0 : i], x);
+            x = {x.x * w.x, x.y * w.y, x.z * w.z, x.w * w.w};
           }
         }
       }
-      if (turn + 1 < turns) load_weights(state, 0, {0, turn + 1, true});
+      store_items<F, kOne, kTogether>(to, of, eights);
     }
   }
 
   __device__ void run() const {
-    State state;
-    if constexpr (kOne) {
-      run_one(state);
-    } else {
-      run_many(state);
+    Step now;
+    float sums[kMostRows] = {};
+    if (kNormed) load_weights(now, 0);
+    wait_for_kernel_ahead();
+    load(now, 0);
+#pragma unroll 1
+    for (int step = 0;;) {
+      if constexpr (kOne) {
+        store(now, step, sums);
+        if (++step == steps) break;
+        load(now, step);
+        if (kNormed) load_weights(now, step);
+      } else {
+        Step next;
+        if (step + 1 < steps) {
+          load(next, step + 1);
+          if (kNormed) load_weights(next, step + 1);
+        }
+        store(now, step, sums);
+        if (++step == steps) break;
+        now = next;
+      }
     }
     if (!kNormed) return;
     const int warp = static_cast<int>(threadIdx.x) / 32;
 #pragma unroll
     for (int row = 0; row < (kOne ? 1 : kMostRows); ++row) {
-      const float sum = warp_sum(state.squares[row]);
+      const float sum = warp_sum(sums[row]);
       if (lane == 0) to.squares[row][warp] = sum;
     }
   }
