@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "app/bench_report.h"
+#include "app/bench_steps.h"
 #include "app/commands.h"
 #include "app/device.h"
 #include "app/help.h"
@@ -13,8 +14,6 @@
 #include "app/output.h"
 #include "app/signals.h"
 #include "engine/error.h"
-#include "engine/rng.h"
-#include "engine/windows.h"
 #include "models/random.h"
 
 namespace skald {
@@ -31,78 +30,6 @@ struct BenchFlags {
   int repetitions = 3;
   bool json = false, csv = false, markdown = false;
 };
-
-std::vector<int32_t> random_tokens(const Executor& executor, int64_t count, uint64_t index) {
-  const double vocab = static_cast<double>(executor.program().vocab());
-  std::vector<int32_t> tokens;
-  for (int64_t i = 0; i < count; ++i) {
-    tokens.push_back(static_cast<int32_t>(uniform(7, index, i) * vocab));
-  }
-  return tokens;
-}
-
-// Of a test, with its tokens: the depth's and those that are measured.
-struct BenchSequence {
-  Sequence sequence;
-  std::vector<int32_t> tokens;
-
-  BenchSequence(Executor& executor, const BenchCase& test, uint64_t index)
-      : sequence(executor.new_sequence()),
-        tokens(random_tokens(executor, test.depth + test.tokens, index)) {}
-
-  std::span<const int32_t> part(int64_t first, int64_t count) const {
-    return std::span(tokens).subspan(static_cast<size_t>(first), static_cast<size_t>(count));
-  }
-};
-
-// Appends tokens in steps of at most `rows`; the last row's logits are computed where wanted. False
-// when interrupted before the end.
-bool feed(Executor& executor, Sequence& sequence, std::span<const int32_t> tokens, int64_t rows,
-          bool want_last) {
-  while (!tokens.empty()) {
-    if (interrupted_by()) return false;
-    const auto part = tokens.first(std::min(tokens.size(), static_cast<size_t>(rows)));
-    tokens = tokens.subspan(part.size());
-    const Want want = want_last && tokens.empty() ? Want::LastRow : Want::Nothing;
-    const SeqRows step{&sequence, part, want};
-    executor.run({&step, 1});
-    if (want == Want::LastRow) executor.logits(0);
-  }
-  return true;
-}
-
-// A token more of every sequence in each of so many steps, whose logits are all computed. False
-// when interrupted before the end.
-bool decode(Executor& executor, std::span<BenchSequence> sequences, int64_t steps) {
-  std::vector<SeqRows> step(sequences.size());
-  for (int64_t i = 0; i < steps; ++i) {
-    if (interrupted_by()) return false;
-    for (size_t s = 0; s < step.size(); ++s) {
-      Sequence& sequence = sequences[s].sequence;
-      step[s] = {&sequence, sequences[s].part(sequence.length(), 1), Want::LastRow};
-    }
-    const int64_t wanted = executor.run(step);
-    for (int64_t row = 0; row < wanted; row += executor.logit_rows()) executor.logits(row);
-  }
-  return true;
-}
-
-// Whole texts, in as few steps as they fit into. False when interrupted before the end.
-bool score(Executor& executor, std::span<const TokenWindow> windows) {
-  Executor* const executors[] = {&executor};
-  while (!windows.empty()) {
-    const auto part = windows.first(windows_in_step(executor, windows));
-    windows = windows.subspan(part.size());
-    const bool whole = run_windows(executors, part, [&](std::span<const WindowRow> rows) {
-      std::vector<int32_t> targets;
-      for (const WindowRow& row : rows) targets.push_back(row.target);
-      executor.score(targets);
-      return !interrupted_by();
-    });
-    if (!whole) return false;
-  }
-  return true;
-}
 
 // Weights of matrices, each of which costs a multiplication and an addition for every row.
 double products_per_row(const Program& program) {
@@ -153,7 +80,8 @@ BenchResult measure(Executor& executor, const BenchCase& test, const BenchFlags&
   progress.show(test.name() + ": warming up");
   std::vector<BenchSequence> sequences;
   for (int64_t i = 0; i < test.sequences; ++i) {
-    BenchSequence& made = sequences.emplace_back(executor, test, static_cast<uint64_t>(i));
+    BenchSequence& made =
+        sequences.emplace_back(executor, test.depth + test.tokens + 1, static_cast<uint64_t>(i));
     if (!feed(executor, made.sequence, made.part(0, test.depth), rows, false)) return result;
   }
   auto once = [&](int64_t tokens) {
@@ -164,10 +92,13 @@ BenchResult measure(Executor& executor, const BenchCase& test, const BenchFlags&
   auto forget = [&] {
     for (BenchSequence& s : sequences) s.sequence.truncate(test.depth);
   };
-  // Of decode two steps: a GPU's first one runs without the graph that the second one makes.
-  once(test.prompt ? test.tokens : 1);
-  forget();
-  if (!test.prompt) once(1);
+  // Of decode three steps: a GPU's first one runs without a graph, the second one makes it, and the
+  // third one makes that of steps that run ahead.
+  const int64_t warm = test.prompt ? test.tokens : 3;
+  for (int64_t done = 0; done < warm; done += std::min(warm, test.tokens)) {
+    forget();
+    once(std::min(warm, test.tokens));
+  }
   for (int i = 0; i < flags.repetitions; ++i) {
     progress.show(concat(test.name(), ": ", i + 1, " of ", flags.repetitions));
     forget();
@@ -337,6 +268,8 @@ void add_bench(CLI::App& program, Action& chosen) {
       "(tg), after a depth of others, in one sequence or several at once (b): then of all "
       "together;\n"
       "and of whole texts of N tokens that are scored, as perplexity does (sc).\n"
+      "Decode is what run and batch do, greedily: each token is picked, and the next one follows "
+      "it.\n"
       "Decode is also shown as bytes read, beside what this machine can read.",
       {"skald bench -m model.gguf", "skald bench --shape llama-3.2-1b --type q4_0 -p 128,512 -n 64",
        "skald bench -m model.gguf -p 0 -n 64 -d 512 -b 1,8,32",

@@ -52,7 +52,7 @@ Generated generate(Session& session, const Tokenizer& tokenizer, const GenerateO
       break;
     }
     if (session.compute_part()) continue;
-    const Picked picked = session.next(options.filter);
+    const Picked picked = session.next(options.filter, result.tokens + 1 == options.most_tokens);
     result.last = Generated::Clock::now();
     if (result.tokens++ == 0) result.first = result.last;
     if (options.filter) {

@@ -6,24 +6,20 @@
 
 #include "cuda/check.h"
 #include "cuda/cuda.h"
-#include "cuda/experts.h"
 #include "cuda/fused_program.h"
 #include "cuda/graphs.h"
 #include "cuda/handles.h"
 #include "cuda/kernels/attention.h"
 #include "cuda/kernels/built_for.h"
 #include "cuda/kernels/pointwise.h"
-#include "cuda/kernels/tiles.h"
 #include "cuda/loaded_model.h"
 #include "cuda/memory.h"
 #include "cuda/plan.h"
-#include "cuda/products.h"
 #include "cuda/sampler.h"
 #include "cuda/scorer.h"
 #include "cuda/spare_memory.h"
 #include "cuda/step_clock.h"
-#include "cuda/step_table.h"
-#include "engine/overloaded.h"
+#include "cuda/step_ops.h"
 #include "engine/step.h"
 
 namespace skald::cuda {
@@ -53,6 +49,10 @@ std::vector<DeviceMemory> allocate(const std::vector<int64_t>& sizes) {
   return buffers;
 }
 
+bool dependent_launches(const Switches& switches, const Gpu& gpu) {
+  return switches.dependent_launches && kHasSm90a && gpu.compute_capability == 90;
+}
+
 const FusedProgram& bound(FusedProgram& fused, int64_t context) {
   fused.program.bind_context(context);
   return fused;
@@ -68,7 +68,6 @@ class CudaExecutor final : public Executor {
         fused_(fuse_program(model.program())),
         attention_code_(std::min(attention_code(fused_.type),
                                  attention_code_of(fused_.type, gpu_.compute_capability))),
-        dependent_(switches.dependent_launches && kHasSm90a && gpu_.compute_capability == 90),
         reproducible_(options.reproducible),
         max_rows_(options.rows),
         plan_(checked(plan_memory(fused_, options, model.config, device_), device)),
@@ -78,22 +77,19 @@ class CudaExecutor final : public Executor {
         pool_(sizes_.pages),
         cache_(sizes_.cache(), "the key-value cache"),
         acts_(allocate(sizes_.acts)),
-        products_({fused_, sizes_, acts_, gpu_, options.reproducible}, stream_),
-        experts_({fused_, sizes_, acts_, gpu_, options.reproducible}, stream_),
-        attention_floats_(sizes_.attention, "attention"),
-        tickets_(sizes_.tickets, "attention"),
         rows_(StepLimits{max_rows_, plan_.context, fused_.program.vocab()}),
         step_(sizes_.step, options.reproducible),
-        wanted_x_(sizes_.wanted, "activations"),
         logits_(sizes_.logits, "logits"),
+        ops_({fused_, sizes_, loaded_, step_, acts_, cache_, logits_, observer_},
+             {gpu_, attention_code_, dependent_launches(switches, gpu_), switches.clusters,
+              options.reproducible, static_cast<int>(plan_.context)},
+             stream_),
+        wanted_x_(sizes_.wanted, "activations"),
         host_logits_(fused_.program.vocab() * 4, "logits"),
         sampler_(fused_.program.vocab(), sizes_.logit_rows, sample_gpu(gpu_.compute_capability)),
         scored_x_(sizes_.scored, "scoring"),
         scorer_(fused_.program.vocab(), max_rows_),
-        spare_(kSpareBytes) {
-    SKALD_CUDA(
-        cudaMemsetAsync(tickets_.as<void>(), 0, static_cast<size_t>(tickets_.bytes()), stream_));
-  }
+        spare_(kSpareBytes) {}
 
   ~CudaExecutor() override { cudaStreamSynchronize(stream_); }
 
@@ -102,7 +98,10 @@ class CudaExecutor final : public Executor {
   int64_t context() const override { return plan_.context; }
   PagePool& pages() override { return pool_; }
   const MemoryPlan& plan() const override { return plan_; }
-  void observe(Observer observer) override { observer_ = std::move(observer); }
+  void observe(Observer observer) override {
+    observer_ = std::move(observer);
+    ++steps_;  // what it has not seen is not gone on from
+  }
   int64_t bytes_allocated() const override { return plan_.needed() - sizes_.weights; }
   double device_seconds() override {
     SKALD_CUDA(cudaSetDevice(device_.index));
@@ -140,22 +139,17 @@ class CudaExecutor final : public Executor {
   int64_t run(Step step) override {
     SKALD_CUDA(cudaSetDevice(device_.index));
     step_.check_fits(step);
-    rows_.admit(step, [this](Sequence::PageCopy copy) {
-      SKALD_CUDA(cudaMemcpyAsync(page(copy.to), page(copy.from), static_cast<size_t>(sizes_.page),
-                                 cudaMemcpyDeviceToDevice, stream_));
-    });
+    admit(step);
     try {
       clock_.begin(stream_);
       spare_.use([&] { compute(step); });
       clock_.end(stream_);
     } catch (...) {  // no memory for a graph, say
-      for (const SeqRows& rows : step) {
-        const int64_t added = static_cast<int64_t>(rows.tokens.size());
-        rows.sequence->truncate(rows.sequence->length() - added);
-      }
+      clock_.end(stream_);
+      take_back(step);
       throw;
     }
-    return static_cast<int64_t>(rows_.wanted.size());
+    return std::ssize(rows_.wanted);
   }
 
   std::span<const float> logits(int64_t row) override {
@@ -174,6 +168,29 @@ class CudaExecutor final : public Executor {
     if (observer_) return Executor::pick(requests);  // which shows it the logits
     return spare_.use([&] { return pick_on_device(requests); });
   }
+
+  Picks pick_and_run(std::span<const PickRequest> requests,
+                     std::span<Sequence* const> sequences) override {
+    if (!can_run_ahead(requests, sequences)) return {pick(requests), 0};
+    spare_.use([&] { compute_logits(0); });
+    static constexpr int32_t kUnknown = 0;  // the token, until the device has picked it
+    next_.clear();
+    for (Sequence* sequence : sequences) {
+      next_.push_back({sequence, {&kUnknown, 1}, Want::LastRow});
+    }
+    admit(next_);
+    Picks picks;
+    try {
+      spare_.use([&] { run_picked(requests); });
+      sampler_.wait(std::ssize(requests), stream_, picks.picked);
+    } catch (...) {  // no token can be picked, say
+      take_back(next_);
+      throw;
+    }
+    picks.step = steps_;
+    return picks;
+  }
+  int64_t last_step() const override { return steps_; }
 
   std::vector<TokenScore> score(std::span<const int32_t> targets) override {
     if (observer_) return Executor::score(targets);
@@ -207,9 +224,56 @@ class CudaExecutor final : public Executor {
  private:
   std::byte* page(int32_t index) const { return cache_.as<std::byte>() + index * sizes_.page; }
 
-  template <class T>
-  T* act(ActId id) const {
-    return acts_[static_cast<size_t>(id)].as<T>();
+  void admit(Step step) {
+    ++steps_;
+    rows_.admit(step, [this](Sequence::PageCopy copy) {
+      SKALD_CUDA(cudaMemcpyAsync(page(copy.to), page(copy.from), static_cast<size_t>(sizes_.page),
+                                 cudaMemcpyDeviceToDevice, stream_));
+    });
+  }
+
+  void take_back(Step step) {
+    for (const SeqRows& rows : step) {
+      rows.sequence->truncate(rows.sequence->length() - std::ssize(rows.tokens));
+    }
+  }
+
+  // Where a decode step of so many rows has a graph already, each of its sequences has room, and
+  // nothing has to come to the host for the picks.
+  bool can_run_ahead(std::span<const PickRequest> requests, std::span<Sequence* const> sequences) {
+    const int rows = static_cast<int>(requests.size());
+    check(std::ssize(rows_.wanted) == rows && rows_.sequences.back() + 1 == rows &&
+              std::ssize(sequences) == rows,
+          "each sequence of the last step has a wanted row");
+    if (observer_ || !graphs_.captured(rows) || rows > logit_rows() ||
+        !sampler_.picks_at_once(requests) || !have_room(sequences, pool_, context())) {
+      return false;
+    }
+    if (pick_graphs_.captured(rows)) return true;
+    SKALD_CUDA(cudaSetDevice(device_.index));
+    try {
+      pick_graphs_.capture(rows, stream_, [&] {
+        sampler_.launch(logits_.as<float>(), rows, step_.next(), stream_);
+        ops_.run({rows, true, true});
+        sampler_.end_launch(stream_);
+      });
+    } catch (const Error& error) {
+      if (error.code() == Exit::Memory) return false;
+      throw;
+    }
+    return true;
+  }
+
+  // The step that rows_ has admitted, whose tokens are what is picked from the last one's logits.
+  void run_picked(std::span<const PickRequest> requests) {
+    const int rows = static_cast<int>(requests.size());
+    sampler_.set(requests, step_.next_rows(next_, rows_), stream_);
+    decode_ = true;
+    clock_.begin(stream_);
+    pick_graphs_.launch(rows, stream_);
+    clock_.end(stream_);
+    first_logit_row_ = 0;
+    computed_logits_ = rows;
   }
 
   // Of the step that rows_ has admitted.
@@ -223,38 +287,17 @@ class CudaExecutor final : public Executor {
       step_.send_with_tiles(step, rows_, fused_.specs, attention_code_, stream_);
     }
     if (decode_ && !observer_ && switches_.graphs) {
-      graphs_.run(rows, stream_, [&] { enqueue(rows); });
+      graphs_.run(rows, stream_, [&] { ops_.run({rows, true}); });
     } else {
-      enqueue(rows);
+      ops_.run({rows, decode_});
     }
     if (!decode_ && !rows_.wanted.empty()) {
-      launch_gather(act<float>(fused_.hidden), step_.wanted(), wanted_x_.as<float>(),
-                    static_cast<int>(rows_.wanted.size()), fused_.cols(fused_.hidden), stream_);
+      launch_gather(acts_[static_cast<size_t>(fused_.hidden)].as<float>(), step_.wanted(),
+                    wanted_x_.as<float>(), static_cast<int>(rows_.wanted.size()),
+                    fused_.cols(fused_.hidden), stream_);
     }
     first_logit_row_ = 0;
     computed_logits_ = decode_ ? rows : 0;
-  }
-
-  void enqueue(int rows) {
-    for (const LoadedOp& op : loaded_.ops()) {
-      std::visit(
-          Overloaded{
-              [&](const Embed& o) {
-                const Matrix& table = op.pieces.front();
-                const EmbedLaunch launch = {
-                    table.format, table.data, step_.table().tokens, act<float>(o.out), rows,
-                    table.ins,    o.scale};
-                (table.format == fused_.type ? launch_embed : launch_embed_q)(launch, stream_);
-              },
-              [&](const FusedLinear& o) {
-                if (o.epilogue == Epilogue::Logits && !decode_) return;
-                run_product(op, o, act<void>(o.in), rows);
-              },
-              [&](const FusedAttention& o) { run_attention(op, o, rows); },
-              [&](const FusedExperts& o) { experts_.run(op, o, rows, decode_ && dependent_); }},
-          op.fused->op);
-      if (observer_) observe_op(*op.fused, rows);
-    }
   }
 
   // Into logits_, with those of the wanted rows after it, unless they are there.
@@ -266,8 +309,8 @@ class CudaExecutor final : public Executor {
     computed_logits_ = 0;
     const int64_t count =
         std::min(sizes_.logit_rows, static_cast<int64_t>(rows_.wanted.size()) - row);
-    run_product(loaded_.head(), fused_.head(),
-                wanted_x_.as<float>() + row * fused_.cols(fused_.hidden), static_cast<int>(count));
+    ops_.run_head(wanted_x_.as<float>() + row * fused_.cols(fused_.hidden), static_cast<int>(count),
+                  decode_);
     first_logit_row_ = row;
     computed_logits_ = count;
   }
@@ -303,7 +346,7 @@ class CudaExecutor final : public Executor {
       computed_logits_ = 0;
       launch_gather(wanted_x_.as<float>(), scorer_.rows(first), scored_x_.as<float>(), rows,
                     fused_.cols(fused_.hidden), stream_);
-      run_product(loaded_.head(), fused_.head(), scored_x_.as<void>(), rows);
+      ops_.run_head(scored_x_.as<void>(), rows, false);
     }
     const DeviceScorer::Part part = {logits_.as<float>(), !decode_, first, rows};
     scorer_.score(part, stream_);
@@ -316,78 +359,13 @@ class CudaExecutor final : public Executor {
     SKALD_CUDA(cudaStreamWaitEvent(stream_, other.enqueued_, 0));
   }
 
-  void run_product(const LoadedOp& op, const FusedLinear& linear, const void* in, int rows) {
-    products_.run(op, linear, {in, rows, logits_.as<float>(), decode_ && dependent_});
-  }
-
-  void run_attention(const LoadedOp& loaded, const FusedAttention& op, int rows) {
-    AttentionLaunch launch = {};
-    launch.type = fused_.type;
-    launch.qkv = act<void>(op.qkv);
-    launch.out = act<void>(op.out);
-    launch.rows = rows;
-    launch.step = step_.table();
-    launch.cache = {cache_.as<std::byte>() + sizes_.kv_offsets[static_cast<size_t>(op.layer)],
-                    sizes_.page};
-    launch.spec = op.spec;
-    if (op.rope) {
-      const RopeSpec& rope = fused_.program.ropes[static_cast<size_t>(*op.rope)];
-      launch.inv_freq = loaded_.inv_freq(*op.rope);
-      launch.rope_pairs = static_cast<int>(rope.inv_freq.size());
-      launch.rope_interleaved = rope.interleaved;
-      launch.rope_scale = rope.scale;
-    }
-    launch.code = attention_code_;
-    if (decode_ && !switches_.clusters) launch.code = std::min(launch.code, AttentionCode::Mma);
-    launch.dependent = decode_ && dependent_;
-    launch.max_context = static_cast<int>(plan_.context);
-    launch.multiprocessors = gpu_.multiprocessors;
-    launch.workspace = attention_floats_.as<float>();
-    launch.tickets = tickets_.as<int>();
-    const size_t spec = fused_.spec_index(op.spec);
-    launch.tiles = step_.tiles(spec);
-    launch.tile_count = step_.tile_count(spec);
-    check_attention(launch);
-    if (op.norm && op.norm->whole) {
-      const int64_t q_cols = int64_t{op.spec.heads} * op.spec.head_dim;
-      const int64_t k_cols = int64_t{op.spec.kv_heads} * op.spec.head_dim;
-      launch_qk_norm({fused_.type, launch.qkv, loaded.q_norm, loaded.k_norm, q_cols, k_cols,
-                      q_cols + 2 * k_cols, rows, op.norm->eps, launch.dependent},
-                     stream_);
-    } else if (op.norm) {
-      launch.q_norm = loaded.q_norm;
-      launch.k_norm = loaded.k_norm;
-      launch.norm_eps = op.norm->eps;
-    }
-    if (decode_) return launch_attention_decode(launch, stream_);
-    launch_rope_append(launch, stream_);
-    if (launch.tile_count > 0) return launch_attention_prefill(launch, stream_);
-    launch_attention_plain(launch, stream_);
-  }
-
-  void observe_op(const FusedOp& op, int rows) {
-    const ActId out = std::visit(Overloaded{[](const auto& o) { return o.out; }}, op.op);
-    const auto* linear = std::get_if<FusedLinear>(&op.op);
-    if (out == fused_.qkv || (linear && linear->epilogue == Epilogue::Logits)) return;
-    const size_t count = static_cast<size_t>(rows * fused_.cols(out));
-    const size_t element = out == fused_.hidden ? 4 : static_cast<size_t>(fused_.element);
-    std::vector<std::byte> raw(count * element);
-    SKALD_CUDA(
-        cudaMemcpyAsync(raw.data(), act<void>(out), raw.size(), cudaMemcpyDeviceToHost, stream_));
-    SKALD_CUDA(cudaStreamSynchronize(stream_));
-    std::vector<float> values(count);
-    info(out == fused_.hidden ? DType::F32 : fused_.type)
-        .decode_row(raw.data(), values.data(), static_cast<int64_t>(count));
-    observer_({op.last, fused_.program.act(out).name, values, fused_.cols(out)});
-  }
-
   std::shared_ptr<const WeightFile> weight_file_;  // the program's views lie in it
+  Observer observer_;
   Switches switches_;
   DeviceInfo device_;
   Gpu gpu_;  // what kernels are chosen for
   FusedProgram fused_;
   AttentionCode attention_code_;
-  bool dependent_;     // decode kernels start while the one ahead still runs
   bool reproducible_;  // no kernel is chosen by the number of rows, no attention split by it
   int64_t max_rows_;
   MemoryPlan plan_;
@@ -402,25 +380,23 @@ class CudaExecutor final : public Executor {
   DeviceMemory cache_;  // pool_.size() pages of sizes_.page bytes, all layers in a page
 
   std::vector<DeviceMemory> acts_;  // one a buffer of the program and qkv, [max_rows, cols]
-  Products products_;
-  RoutedExperts experts_;
-  DeviceMemory attention_floats_, tickets_;
-
   StepRows rows_;
   StepBuffer step_;
+  DeviceMemory logits_;  // [logit_rows, vocab]
+  StepOps ops_;
   bool decode_ = false;
+  int64_t steps_ = 0;          // that were begun
+  std::vector<SeqRows> next_;  // of pick_and_run(), kept for its memory
   Graphs graphs_;
+  Graphs pick_graphs_;  // of steps that begin with the pick of their tokens
 
   DeviceMemory wanted_x_;  // [wanted, dim], float
-  DeviceMemory logits_;    // [logit_rows, vocab]
   PinnedMemory host_logits_;
   int64_t first_logit_row_ = 0, computed_logits_ = 0;
   DeviceSampler sampler_;
   DeviceMemory scored_x_;  // [logit_rows, dim], float
   DeviceScorer scorer_;
   SpareMemory spare_;
-
-  Observer observer_;
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace skald::cuda {
 namespace {
 
-cudaGraphExec_t capture(Stream stream, const std::function<void()>& enqueue) {
+cudaGraphExec_t captured_graph(Stream stream, const std::function<void()>& enqueue) {
   cudaGraph_t captured = nullptr;
   SKALD_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
   try {
@@ -38,8 +38,21 @@ void Graphs::run(int rows, Stream stream, const std::function<void()>& enqueue) 
     graph.warm = true;
     return;
   }
-  if (!graph.executable) graph.executable = capture(stream, enqueue);
-  SKALD_CUDA(cudaGraphLaunch(graph.executable, stream));
+  if (!graph.executable) capture(rows, stream, enqueue);
+  launch(rows, stream);
+}
+
+bool Graphs::captured(int rows) const {
+  const auto found = graphs_.find(rows);
+  return found != graphs_.end() && found->second.executable;
+}
+
+void Graphs::capture(int rows, Stream stream, const std::function<void()>& enqueue) {
+  graphs_[rows].executable = captured_graph(stream, enqueue);
+}
+
+void Graphs::launch(int rows, Stream stream) {
+  SKALD_CUDA(cudaGraphLaunch(graphs_.at(rows).executable, stream));
 }
 
 }  // namespace skald::cuda

@@ -16,6 +16,11 @@ class Graphs {
   // `enqueue` launches the step's kernels on the stream; it is called where there is no graph yet.
   void run(int rows, Stream stream, const std::function<void()>& enqueue);
 
+  // The second half of run(), in two: capture() where there is no graph, then launch().
+  bool captured(int rows) const;
+  void capture(int rows, Stream stream, const std::function<void()>& enqueue);
+  void launch(int rows, Stream stream);
+
  private:
   struct Graph {
     cudaGraphExec_t executable = nullptr;

@@ -1,8 +1,10 @@
 #include "cuda/sampler.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
+#include <thread>
 
 #include "cuda/check.h"
 #include "cuda/kernels/built_for.h"
@@ -61,10 +63,25 @@ DeviceSampler::DeviceSampler(int64_t vocab, int64_t rows, const SampleGpu& gpu)
     : vocab_(vocab),
       most_rows_(rows),
       gpu_(gpu),
-      host_table_(sample_settings_bytes(rows, vocab), "sampling"),
-      device_table_(sample_settings_bytes(rows, vocab), "sampling"),
-      host_results_(sample_result_bytes(rows), "sampling"),
-      device_results_(sample_result_bytes(rows), "sampling") {}
+      most_masked_(most_rows_in_shared(vocab, gpu)),
+      settings_(sample_settings_bytes(rows, vocab), "sampling"),
+      sent_settings_(sample_settings_bytes(rows, vocab), "sampling"),
+      results_(sample_result_bytes(rows), "sampling"),
+      first_results_(sample_result_bytes(rows), "sampling") {}
+
+bool DeviceSampler::picks_on_device(const PickRequest& request) const {
+  const bool masked = !request.context.allowed.empty();
+  return vocab_ <= kMostWeighedTokens && samples_on_device(*request.params) &&
+         (!masked || (most_masked_ > 0 && forced_token(*request.params) < 0));
+}
+
+bool DeviceSampler::picks_at_once(std::span<const PickRequest> requests) const {
+  const auto rows = static_cast<int>(requests.size());
+  const bool in_shared = sample_shape(vocab_, rows, gpu_).in_shared;
+  return rows <= most_rows_ && std::all_of(requests.begin(), requests.end(), [&](const auto& r) {
+           return picks_on_device(r) && (in_shared || r.context.allowed.empty());
+         });
+}
 
 // Sorted by token, biases of one token in the order given, as each entry rounds.
 int DeviceSampler::list_adjustments(const PickRequest& request, TokenAdjustment* adjustments) {
@@ -93,14 +110,12 @@ int DeviceSampler::list_adjustments(const PickRequest& request, TokenAdjustment*
   return count;
 }
 
-SampleRow DeviceSampler::row_of(int64_t row, const PickRequest& request,
-                                TokenAdjustment* adjustments) {
+SampleRow DeviceSampler::row_of(const PickRequest& request, TokenAdjustment* adjustments) {
   const SamplingParams& params = *request.params;
   const SampleContext& context = request.context;
   check(context.position >= 0 && context.position <= kMaxRandomPosition, "a position to sample at");
   SampleRow result = {};
-  result.row = row;
-  result.mask = -1;
+  result.masked = !context.allowed.empty();
   result.forced = forced_token(params);
   result.u = uniform(params.seed, context.request, context.position);
   result.temperature = params.temperature;
@@ -117,6 +132,9 @@ SampleRow DeviceSampler::row_of(int64_t row, const PickRequest& request,
 
 Picked DeviceSampler::finish(const SampleResult& result) const {
   switch (result.status) {
+    case SampleStatus::UnderWay:
+      check(false, "a pick that is read has ended");
+      break;
     case SampleStatus::Picked:
       break;
     case SampleStatus::NotFinite:
@@ -138,67 +156,119 @@ Picked DeviceSampler::finish(const SampleResult& result) const {
   return picked;
 }
 
+void DeviceSampler::set(std::span<const PickRequest> requests, std::span<const NextRow> next,
+                        Stream stream) {
+  check(std::ssize(requests) <= most_rows_, "rows that the sampler has room for");
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const PickRequest& request = requests[i];
+    const auto at = static_cast<int64_t>(i);
+    results()[i].status = SampleStatus::UnderWay;
+    SampleRow& row = rows()[i];
+    row = {};
+    row.skipped = !picks_on_device(request);
+    if (row.skipped) continue;
+    row = row_of(request, adjustments(at));
+    if (row.masked) {
+      copy_mask(request.context.allowed, {mask(at), static_cast<size_t>(mask_words(vocab_))});
+    }
+    if (!next.empty()) row.next = next[i];
+  }
+  send(std::ssize(requests));
+  SKALD_CUDA(cudaStreamWaitEvent(stream, sent_, 0));
+}
+
+// Of the first rows, as far as they use them.
+void DeviceSampler::send(int64_t rows) {
+  const auto copy = [&](auto* first, size_t bytes) {
+    SKALD_CUDA(cudaMemcpyAsync(on_device(first), first, bytes, cudaMemcpyHostToDevice, beside_));
+  };
+  const SampleRow* const settings = this->rows();
+  copy(this->rows(), static_cast<size_t>(rows) * sizeof(SampleRow));
+  for (int64_t row = 0; row < rows; ++row) {
+    if (settings[row].masked) {
+      copy(mask(row), static_cast<size_t>(mask_words(vocab_)) * sizeof(uint64_t));
+    }
+    if (settings[row].adjustments > 0) {
+      copy(adjustments(row),
+           static_cast<size_t>(settings[row].adjustments) * sizeof(TokenAdjustment));
+    }
+  }
+  SKALD_CUDA(cudaEventRecord(sent_, beside_));
+}
+
+SampleLaunch DeviceSampler::launch_of(float* logits, int first, int count) const {
+  SampleLaunch launch = {};
+  launch.logits = logits + first * vocab_;
+  launch.vocab = vocab_;
+  launch.shape = sample_shape(vocab_, count, gpu_);
+  launch.count = count;
+  launch.rows = on_device(rows() + first);
+  launch.masks = on_device(mask(first));
+  launch.adjustments = on_device(adjustments(first));
+  launch.results = results() + first;
+  return launch;
+}
+
+// To write where the host sees it takes a kernel 1 us more, so another one does, beside what
+// follows.
+void DeviceSampler::launch(float* logits, int rows, const NextStep& next, Stream stream) const {
+  SampleLaunch launch = launch_of(logits, 0, rows);
+  launch.results = first_results_.as<SampleResult>();
+  launch.tells_host = false;
+  launch.next = next;
+  launch_sample(launch, stream);
+  SKALD_CUDA(cudaEventRecord(picked_, stream));
+  SKALD_CUDA(cudaStreamWaitEvent(beside_, picked_, 0));
+  launch_tell_host(launch.results, results(), rows, beside_);
+  SKALD_CUDA(cudaEventRecord(told_, beside_));
+}
+
+void DeviceSampler::end_launch(Stream stream) const {
+  SKALD_CUDA(cudaStreamWaitEvent(stream, told_, 0));
+}
+
+// The kernel says itself when it has written a result: kernels enqueued behind it may run long.
+void DeviceSampler::wait_for(SampleResult& result, Stream stream) const {
+  constexpr int kLooksBetweenQueries = 10000;
+  const std::atomic_ref<SampleStatus> status(result.status);
+  for (int looks = 1; status.load(std::memory_order_acquire) == SampleStatus::UnderWay; ++looks) {
+    if (looks % kLooksBetweenQueries != 0) continue;
+    const cudaError_t state = cudaStreamQuery(stream);
+    if (state == cudaErrorNotReady) {
+      std::this_thread::yield();
+    } else {
+      SKALD_CUDA(state);
+      check(status.load() != SampleStatus::UnderWay, "a sampler that has ended says so");
+    }
+  }
+}
+
+void DeviceSampler::wait(int64_t rows, Stream stream, std::vector<Picked>& picked) const {
+  for (int64_t i = 0; i < rows; ++i) wait_for(results()[i], stream);
+  for (int64_t i = 0; i < rows; ++i) picked.push_back(finish(results()[i]));
+}
+
 void DeviceSampler::pick(float* logits, std::span<const PickRequest> requests,
                          const HostLogits& host_logits, Stream stream,
                          std::vector<Picked>& picked) {
-  check(static_cast<int64_t>(requests.size()) <= most_rows_, "rows that the sampler has room for");
-  const int most_masked = most_rows_in_shared(vocab_, gpu_);
-  const auto on_device = [&](const PickRequest& request) {
-    return vocab_ <= kMostWeighedTokens && samples_on_device(*request.params) &&
-           (request.context.allowed.empty() ||
-            (most_masked > 0 && forced_token(*request.params) < 0));
-  };
-  const auto rows = std::count_if(requests.begin(), requests.end(), on_device);
-  const auto masked = std::count_if(requests.begin(), requests.end(), [&](const auto& request) {
-    return on_device(request) && !request.context.allowed.empty();
+  set(requests, {}, stream);
+  const auto count = static_cast<int>(requests.size());
+  const bool any = std::any_of(requests.begin(), requests.end(),
+                               [&](const auto& request) { return picks_on_device(request); });
+  const bool masked = std::any_of(requests.begin(), requests.end(), [](const auto& request) {
+    return !request.context.allowed.empty();
   });
-  auto* settings = host_table_.as<SampleRow>();
-  auto* masks = reinterpret_cast<uint64_t*>(settings + rows);
-  auto* adjustments = reinterpret_cast<TokenAdjustment*>(masks + masked * mask_words(vocab_));
-  int32_t adjusted = 0, with_mask = 0;
-  int count = 0;
-  for (size_t i = 0; i < requests.size(); ++i) {
-    if (!on_device(requests[i])) continue;
-    SampleRow row = row_of(static_cast<int64_t>(i), requests[i], adjustments + adjusted);
-    row.first_adjustment = adjusted;
-    adjusted += row.adjustments;
-    if (!requests[i].context.allowed.empty()) {
-      row.mask = with_mask++;
-      copy_mask(requests[i].context.allowed,
-                {masks + row.mask * mask_words(vocab_), static_cast<size_t>(mask_words(vocab_))});
-    }
-    settings[count++] = row;
+  const int together = masked && most_masked_ > 0 ? most_masked_ : count;
+  for (int first = 0; first < count && any; first += together) {
+    launch_sample(launch_of(logits, first, std::min(together, count - first)), stream);
   }
-  if (count > 0) {
-    // As on the host, one after the other.
-    auto* sent = device_table_.as<SampleRow>();
-    auto* sent_masks = reinterpret_cast<uint64_t*>(sent + rows);
-    auto* sent_adjustments =
-        reinterpret_cast<TokenAdjustment*>(sent_masks + masked * mask_words(vocab_));
-    const auto bytes = reinterpret_cast<const char*>(adjustments + adjusted) -
-                       reinterpret_cast<const char*>(settings);
-    SKALD_CUDA(cudaMemcpyAsync(sent, settings, static_cast<size_t>(bytes), cudaMemcpyHostToDevice,
-                               stream));
-    const int together = masked > 0 ? most_masked : count;
-    for (int first = 0; first < count; first += together) {
-      const int some = std::min(together, count - first);
-      launch_sample({logits, vocab_, sample_shape(vocab_, some, gpu_), sent + first, some,
-                     sent_masks, sent_adjustments, device_results_.as<SampleResult>() + first},
-                    stream);
-    }
-    SKALD_CUDA(cudaMemcpyAsync(host_results_.as<void>(), device_results_.as<void>(),
-                               static_cast<size_t>(sample_result_bytes(rows)),
-                               cudaMemcpyDeviceToHost, stream));
-    SKALD_CUDA(cudaStreamSynchronize(stream));
+  for (int64_t i = 0; i < count; ++i) {
+    if (!rows()[i].skipped) wait_for(results()[i], stream);
   }
-  const SampleResult* result = host_results_.as<SampleResult>();
   for (size_t i = 0; i < requests.size(); ++i) {
-    if (on_device(requests[i])) {
-      picked.push_back(finish(*result++));
-    } else {
-      picked.push_back(sampler_.pick(host_logits(static_cast<int64_t>(i)), *requests[i].params,
-                                     requests[i].context));
-    }
+    picked.push_back(rows()[i].skipped ? sampler_.pick(host_logits(static_cast<int64_t>(i)),
+                                                       *requests[i].params, requests[i].context)
+                                       : finish(results()[i]));
   }
 }
 

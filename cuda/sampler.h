@@ -1,5 +1,6 @@
-// Sampler's twin on the GPU: the same picks from logits that stay there. Owns the few tables that
-// go to the device and come back, one copy each way; the logits are the caller's. Not thread-safe.
+// Sampler's twin on the GPU: the same picks from logits that stay there. Settings and results lie
+// in page-locked memory, where the GPU reads and writes them itself; the logits are the caller's.
+// Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "cuda/handles.h"
 #include "cuda/kernels/sample.h"
 #include "cuda/memory.h"
 #include "engine/backend.h"
@@ -37,17 +39,48 @@ class DeviceSampler {
   void pick(float* logits, std::span<const PickRequest> requests, const HostLogits& host_logits,
             Stream stream, std::vector<Picked>& picked);
 
+  // The same in parts, for rows that are all picked on the device in one launch: which can be
+  // captured, as it depends on nothing but the number of rows. What is enqueued on set()'s stream
+  // after it has the settings, which stay until wait() returns.
+  bool picks_at_once(std::span<const PickRequest> requests) const;
+  void set(std::span<const PickRequest> requests, std::span<const NextRow> next, Stream stream);
+  void launch(float* logits, int rows, const NextStep& next, Stream stream) const;
+  void end_launch(Stream stream) const;  // before a capture ends
+  void wait(int64_t rows, Stream stream, std::vector<Picked>& picked) const;
+
  private:
-  SampleRow row_of(int64_t row, const PickRequest& request, TokenAdjustment* adjustments);
+  bool picks_on_device(const PickRequest& request) const;
+  SampleRow row_of(const PickRequest& request, TokenAdjustment* adjustments);
   int list_adjustments(const PickRequest& request, TokenAdjustment* adjustments);
+  SampleLaunch launch_of(float* logits, int first, int count) const;
+  void wait_for(SampleResult& result, Stream stream) const;
   Picked finish(const SampleResult& result) const;
+
+  // On the host, and at the same places on the device.
+  SampleRow* rows() const { return settings_.as<SampleRow>(); }
+  uint64_t* mask(int64_t row) const {
+    return reinterpret_cast<uint64_t*>(rows() + most_rows_) + row * mask_words(vocab_);
+  }
+  TokenAdjustment* adjustments(int64_t row) const {
+    return reinterpret_cast<TokenAdjustment*>(mask(most_rows_)) + row * kMostAdjustments;
+  }
+  template <class T>
+  T* on_device(T* host) const {
+    const auto offset = reinterpret_cast<std::byte*>(host) - settings_.as<std::byte>();
+    return reinterpret_cast<T*>(sent_settings_.as<std::byte>() + offset);
+  }
+  void send(int64_t rows);
+  SampleResult* results() const { return results_.as<SampleResult>(); }
 
   int64_t vocab_, most_rows_;
   SampleGpu gpu_;
-  PinnedMemory host_table_;  // SampleRow of each row, then their adjustments
-  DeviceMemory device_table_;
-  PinnedMemory host_results_;
-  DeviceMemory device_results_;
+  int most_masked_;  // rows with a mask in one launch
+  PinnedMemory settings_;
+  DeviceMemory sent_settings_;
+  PinnedMemory results_;
+  DeviceMemory first_results_;  // on their way to the host
+  StreamOwner beside_;          // for both ways
+  EventOwner sent_, picked_, told_;
   std::vector<int32_t> penalized_;  // scratch
   Sampler sampler_;
 };

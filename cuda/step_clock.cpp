@@ -4,17 +4,22 @@
 
 namespace skald::cuda {
 
+void StepClock::mark(cudaEvent_t time, cudaStream_t stream) {
+  SKALD_CUDA(cudaEventRecord(reached_, stream));
+  SKALD_CUDA(cudaStreamWaitEvent(beside_, reached_, 0));
+  SKALD_CUDA(cudaEventRecord(time, beside_));
+}
+
 void StepClock::begin(cudaStream_t stream) {
   turn_ = (turn_ + 1) % kPairs;
   Pair& pair = pairs_[turn_];
   settle(pair);
-  SKALD_CUDA(cudaEventRecord(pair.begin, stream));
-  SKALD_CUDA(cudaEventRecord(pair.end, stream));  // a step that fails has an end too
+  mark(pair.begin, stream);
   pair.under_way = true;
 }
 
 void StepClock::end(cudaStream_t stream) {
-  if (pairs_[turn_].under_way) SKALD_CUDA(cudaEventRecord(pairs_[turn_].end, stream));
+  if (pairs_[turn_].under_way) mark(pairs_[turn_].end, stream);
 }
 
 void StepClock::settle(Pair& pair) {

@@ -64,6 +64,22 @@ StepTable StepBuffer::table() const {
           list(layout_.page_table), static_cast<int>(layout_.pages)};
 }
 
+NextStep StepBuffer::next() const {
+  return {list(layout_.tokens), list(layout_.positions), list(layout_.sequences),
+          list(layout_.page_table)};
+}
+
+std::span<const NextRow> StepBuffer::next_rows(Step step, const StepRows& rows) {
+  next_rows_.clear();
+  for (size_t s = 0; s < step.size(); ++s) {
+    const int64_t position = rows.positions[s];
+    const int64_t entry = static_cast<int64_t>(s) * layout_.pages + position / kPageTokens;
+    next_rows_.push_back({static_cast<int32_t>(position), step[s].sequence->pages().back(),
+                          static_cast<int32_t>(entry)});
+  }
+  return next_rows_;
+}
+
 const AttentionTile* StepBuffer::tiles(size_t spec) const {
   return reinterpret_cast<const AttentionTile*>(list(layout_.tiles[spec]));
 }

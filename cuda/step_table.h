@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cuda/handles.h"
+#include "cuda/kernels/sample.h"
 #include "cuda/memory.h"
 #include "cuda/sizes.h"
 #include "engine/step.h"
@@ -26,6 +27,10 @@ class StepBuffer {
 
   // On the device.
   StepTable table() const;
+  // For who writes the lists of a step of one row a sequence there: where they lie, and what they
+  // are but for the tokens, of rows that were admitted.
+  NextStep next() const;
+  std::span<const NextRow> next_rows(Step step, const StepRows& rows);
   const int32_t* wanted() const { return list(layout_.wanted); }
   const AttentionTile* tiles(size_t spec) const;
   int tile_count(size_t spec) const { return tile_counts_[spec]; }  // 0 after send()
@@ -33,8 +38,8 @@ class StepBuffer {
   int64_t bytes() const { return device_.bytes(); }
 
  private:
-  const int32_t* list(int64_t offset) const {
-    return reinterpret_cast<const int32_t*>(device_.as<std::byte>() + offset);
+  int32_t* list(int64_t offset) const {
+    return reinterpret_cast<int32_t*>(device_.as<std::byte>() + offset);
   }
   void fill(Step step, const StepRows& rows);
 
@@ -44,6 +49,7 @@ class StepBuffer {
   DeviceMemory device_;
   EventOwner sent_;
   std::vector<int32_t> positions_;
+  std::vector<NextRow> next_rows_;
   std::vector<int> tile_counts_;  // one a spec
 };
 

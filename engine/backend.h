@@ -62,6 +62,12 @@ struct PickRequest {
   SampleContext context;
 };
 
+// What pick_and_run() did. `step`: the number of the step that it began; 0: none.
+struct Picks {
+  std::vector<Picked> picked;  // one a request
+  int64_t step = 0;
+};
+
 // Sees every buffer as it is written, in the order of ops; for `skald diff`.
 struct OpOutput {
   size_t op;  // index into Program::ops
@@ -88,6 +94,18 @@ class Executor {
   // Of the last run's wanted rows. logits() is valid until the next call on the executor.
   virtual std::span<const float> logits(int64_t row) = 0;                   // [vocab]
   virtual std::vector<Picked> pick(std::span<const PickRequest> requests);  // one a wanted row
+
+  // pick(), and at once run() of what was picked, so that the device need not wait until its tokens
+  // are read: `sequences` are those of the last run in its order, of each of which one row was
+  // wanted, and each grows by its token. What turns out not to be wanted is dropped by truncating.
+  // Without a step (here always: a CPU gives each token out before it computes the next) it is
+  // pick(). Errors are pick()'s, and then no sequence has changed.
+  virtual Picks pick_and_run(std::span<const PickRequest> requests,
+                             std::span<Sequence* const> sequences);
+  // The last step's, where steps have numbers: while it is the one of Picks, the wanted rows are
+  // still those of the sequences.
+  virtual int64_t last_step() const { return 0; }
+
   // How many rows get their logits at once: the one that is asked for, and those after it.
   virtual int64_t logit_rows() const = 0;
 

@@ -68,22 +68,29 @@ void Sequence::truncate(int64_t length) {
   length_ = length;
 }
 
+bool Sequence::copies_last(int64_t tokens) const {
+  return tokens > 0 && length_ % kPageTokens != 0 && pool_->shared(pages_.back());
+}
+
+int64_t Sequence::missing_pages(int64_t tokens) const {
+  return pages_for(length_ + tokens) - pages_for(length_) + copies_last(tokens);
+}
+
 std::optional<Sequence::PageCopy> Sequence::extend(int64_t tokens) {
-  const int64_t more = pages_for(length_ + tokens) - pages_for(length_);
-  const bool partial = length_ % kPageTokens != 0;
-  const bool copy_last = tokens > 0 && partial && pool_->shared(pages_.back());
-  if (pool_->free_pages() < more + (copy_last ? 1 : 0)) {
+  const int64_t missing = missing_pages(tokens);
+  if (pool_->free_pages() < missing) {
     fail(Exit::Memory, "the cache is full: ", pool_->free_pages(), " of ", pool_->size(),
-         " pages of ", kPageTokens, " tokens are free, ", more + (copy_last ? 1 : 0),
+         " pages of ", kPageTokens, " tokens are free, ", missing,
          " are needed; ask for a larger context with -c");
   }
+  const bool copy_last = copies_last(tokens);
   std::optional<PageCopy> copy;
   if (copy_last) {
     copy = PageCopy{pages_.back(), pool_->take()};
     pool_->release(pages_.back());
     pages_.back() = copy->to;
   }
-  for (int64_t i = 0; i < more; ++i) pages_.push_back(pool_->take());
+  for (int64_t i = copy_last; i < missing; ++i) pages_.push_back(pool_->take());
   length_ += tokens;
   return copy;
 }

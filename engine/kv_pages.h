@@ -60,8 +60,11 @@ class Sequence {
     int32_t from, to;
   };
   std::optional<PageCopy> extend(int64_t tokens);
+  int64_t missing_pages(int64_t tokens) const;  // that extend() would take
 
  private:
+  bool copies_last(int64_t tokens) const;
+
   PagePool* pool_;
   std::vector<int32_t> pages_;
   int64_t length_ = 0;

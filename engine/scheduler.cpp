@@ -87,11 +87,7 @@ void Scheduler::make_room() {
   int64_t taken = 0;
   for (StepPicks::Rows& part : parts_) {
     if (part.count == 0) continue;  // it was preempted for an older one
-    const Sequence& sequence = part.text->sequence;
-    const bool begun = sequence.length() % kPageTokens != 0;
-    const bool copies = begun && executor_.pages().shared(sequence.pages().back());
-    const int64_t pages =
-        pages_for(sequence.length() + part.count) - pages_for(sequence.length()) + copies;
+    const int64_t pages = part.text->sequence.missing_pages(part.count);
     if (make_room(*part.text, taken + pages)) taken += pages;
   }
   std::erase_if(parts_, [](const StepPicks::Rows& part) { return part.count == 0; });

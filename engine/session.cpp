@@ -13,6 +13,8 @@ Session::Session(Executor& executor, SamplingParams params, uint64_t request)
       sequence_(executor.new_sequence()) {}
 
 void Session::feed(std::span<const int32_t> tokens) {
+  if (tokens.empty()) return;
+  drop_ahead();
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
 }
 
@@ -25,7 +27,13 @@ bool Session::compute_part() {
   return true;
 }
 
-Picked Session::next(TokenFilter* filter) {
+// What follows is then computed in the same steps as if none had been begun.
+void Session::drop_ahead() {
+  if (ahead_ != 0) sequence_.truncate(sequence_.length() - 1);
+  ahead_ = 0;
+}
+
+void Session::compute() {
   while (compute_part()) {
   }
   check(!tokens_.empty(), "a session is fed before its next token");
@@ -34,17 +42,32 @@ Picked Session::next(TokenFilter* filter) {
   const auto pending = std::span(tokens_).subspan(static_cast<size_t>(sequence_.length()));
   const SeqRows rows{&sequence_, pending, Want::LastRow};
   executor_->run({&rows, 1});
-  SampleContext context{request_, static_cast<int64_t>(tokens_.size()), tokens_};
+}
+
+Picked Session::next(TokenFilter* filter, bool last) {
+  // Another session's step may have come between.
+  const bool under_way = ahead_ != 0 && ahead_ == executor_->last_step();
+  if (!under_way) {
+    drop_ahead();
+    compute();
+  }
+  ahead_ = 0;
+  SampleContext context{request_, std::ssize(tokens_), tokens_};
   if (filter) context.allowed = filter->allowed();
   const PickRequest request{&params_, context};
-  Picked picked = executor_->pick({&request, 1}).front();
-  tokens_.push_back(picked.token);
-  return picked;
+  last = last || std::ssize(tokens_) + 1 >= executor_->context();
+  Sequence* const sequence = &sequence_;
+  Picks picks = last ? Picks{executor_->pick({&request, 1})}
+                     : executor_->pick_and_run({&request, 1}, {&sequence, 1});
+  ahead_ = picks.step;
+  tokens_.push_back(picks.picked.front().token);
+  return std::move(picks.picked.front());
 }
 
 void Session::truncate(int64_t length) {
   check(length >= 0 && length <= static_cast<int64_t>(tokens_.size()),
         "a session is truncated to a part of itself");
+  if (length < std::ssize(tokens_)) drop_ahead();
   tokens_.resize(static_cast<size_t>(length));
   sequence_.truncate(std::min(length, sequence_.length()));
 }

@@ -28,8 +28,9 @@ class Session {
 
   // Computes what was fed, the last token again where all are computed, and picks the next one,
   // which becomes part of the text. A filter is asked what it allows while the device computes, and
-  // not told what was picked.
-  Picked next(TokenFilter* filter = nullptr);
+  // not told what was picked. A device that can begins the step that follows at once; `last` says
+  // that none will.
+  Picked next(TokenFilter* filter = nullptr, bool last = false);
 
   // For the tokens from now on.
   void set_sampling(SamplingParams params, uint64_t request = 0);
@@ -38,7 +39,7 @@ class Session {
   void truncate(int64_t length);
 
   // Of tokens(), how many are in the cache; the others wait for the next next().
-  int64_t computed() const { return sequence_.length(); }
+  int64_t computed() const { return sequence_.length() - (ahead_ != 0); }
 
   // Page `index` of the cache, which holds pages_for(computed()) of them, as the executor's
   // page_bytes() bytes.
@@ -53,11 +54,15 @@ class Session {
   bool full() const { return static_cast<int64_t>(tokens_.size()) >= executor_->context(); }
 
  private:
+  void drop_ahead();
+  void compute();
+
   Executor* executor_;
   SamplingParams params_;
   uint64_t request_;
-  Sequence sequence_;            // holds a prefix of tokens_
+  Sequence sequence_;            // holds a prefix of tokens_; with a step ahead all of them
   std::vector<int32_t> tokens_;  // fed and picked
+  int64_t ahead_ = 0;            // Picks::step that was begun with the last one; 0: none
 };
 
 }  // namespace skald

@@ -4,6 +4,15 @@
 
 namespace skald {
 
+bool have_room(std::span<Sequence* const> sequences, const PagePool& pool, int64_t context) {
+  int64_t missing_pages = 0;
+  for (const Sequence* sequence : sequences) {
+    if (sequence->length() >= context) return false;
+    missing_pages += sequence->missing_pages(1);
+  }
+  return missing_pages <= pool.free_pages();
+}
+
 StepRows::StepRows(const StepLimits& limits) : limits_(limits) {
   for (std::vector<int32_t>* list : {&tokens, &sequences, &wanted}) {
     list->reserve(static_cast<size_t>(limits.rows));

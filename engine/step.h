@@ -14,6 +14,9 @@ struct StepLimits {
   int64_t rows, context, vocab;
 };
 
+// Whether a token more of each has room.
+bool have_room(std::span<Sequence* const> sequences, const PagePool& pool, int64_t context);
+
 class StepRows {
  public:
   explicit StepRows(const StepLimits& limits);

@@ -17,6 +17,9 @@ unsigned blocks_for(int64_t count) {
 
 template <class T>
 __global__ void embed(EmbedLaunch a) {
+  // The kernels that follow read the step's table before they wait, and who writes the tokens
+  // writes that too.
+  wait_for_kernel_ahead();
   let_next_kernel_start();
   const T* row = static_cast<const T*>(a.weight) + a.tokens[blockIdx.x] * a.dim;
   for (int64_t i = threadIdx.x; i < a.dim; i += kThreads) {
@@ -163,7 +166,7 @@ __global__ void read_bytes(const uint4* data, int64_t words, unsigned* sums) {
 
 void launch_embed(const EmbedLaunch& a, Stream stream) {
   dispatch(a.type, [&](auto type) {
-    launch_kernel(embed<decltype(type)>, {dim3(a.rows), kThreads}, stream, a);
+    launch_kernel(embed<decltype(type)>, {dim3(a.rows), kThreads, 0, a.dependent}, stream, a);
   });
 }
 

@@ -15,6 +15,7 @@ struct EmbedLaunch {
   int rows;
   int64_t dim;
   float scale = 1;
+  bool dependent = false;  // the kernel ahead makes the tokens (programmatic dependent launch)
 };
 void launch_embed(const EmbedLaunch& launch, Stream stream);
 

@@ -9,68 +9,87 @@
 
 #include <cfloat>
 
+#include "cuda/kernels/device/adjusted_logit.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/row_search.cuh"
 
 namespace skald::cuda {
 namespace {
 
-constexpr uint64_t kBadKey = ~uint64_t{0};  // above every token's
+constexpr uint64_t kBadKey = (uint64_t{1} << (32 + kIdBits)) - 1;  // above every token's
 
-__device__ RowShared& block_memory() {
+// A block's shared memory, before its slice of the row.
+struct alignas(16) SampleShared {
+  RowShared row;
+  SampleRow settings;
+};
+
+__device__ SampleShared& block_memory() {
   extern __shared__ __align__(16) unsigned char bytes[];
-  return *reinterpret_cast<RowShared*>(bytes);
+  return *reinterpret_cast<SampleShared*>(bytes);
 }
 
 template <bool kInShared>
 class RowSampler {
  public:
-  __device__ RowSampler(const SampleLaunch& a, const SampleRow& settings, RowShared& shared)
-      : settings_(settings),
-        shared_(shared),
-        raw_(a.logits + settings.row * a.vocab),
+  __device__ RowSampler(const SampleLaunch& a, int index, SampleShared& shared)
+      : index_(index),
+        settings_(shared.settings),
+        shared_(shared.row),
+        raw_(a.logits + index * a.vocab),
         vocab_(static_cast<int>(a.vocab)),
         count_(kInShared ? static_cast<int>(a.shape.row_bytes / sizeof(float)) : vocab_),
         begin_(static_cast<int>(blockIdx.x) * count_),
         x_(kInShared ? reinterpret_cast<float*>(&shared + 1) : raw_),
-        row_(shared, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x), x_, begin_, count_),
-        mask_(settings.mask < 0 ? nullptr : a.masks + settings.mask * mask_words(a.vocab)),
-        adjustments_(a.adjustments + settings.first_adjustment) {}
+        row_(shared.row, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x), x_, begin_,
+             count_),
+        mask_(a.masks + index * mask_words(a.vocab)),
+        adjustments_(a.adjustments + index * kMostAdjustments),
+        next_(a.next),
+        tells_host_(a.tells_host) {}
 
-  __device__ void run(SampleResult& result) {
-    load();
+  __device__ void run(const SampleRow& row, SampleResult& result) {
+    load(row);
+    if (settings_.skipped) return;
     if (best_key_ == kBadKey) return report_bad(result);
-    const float model_best = logit_of_key(best_key_);
-    if (model_best < -FLT_MAX) return report(result, SampleStatus::AllMasked);
-    const uint64_t total = row_.weigh(kAny, 1);
+    if (best_ < -FLT_MAX) return report(result, SampleStatus::AllMasked);
+    const uint64_t model_best = best_key_;
+    row_.tell_total();
     if (settings_.top_tokens > 0) report_top(result);
-    if (settings_.forced >= 0) {
-      const bool banned = raw_[settings_.forced] < -FLT_MAX;
-      return banned ? report(result, SampleStatus::AllBanned)
-                    : report(result, settings_.forced, model_best, total);
-    }
-    if (kInShared && mask_) {
-      forbid();
-      if (best_ < -FLT_MAX) return report(result, SampleStatus::AllForbidden);
-    }
-    if (settings_.adjustments > 0) {
-      adjust();
-      if (best_ < -FLT_MAX) {
-        restore();
-        return report(result, SampleStatus::AllBanned);
-      }
-    }
-    const bool same_total = settings_.adjustments == 0 && !mask_;
-    const uint64_t token = settings_.temperature == 0 ? best_key_ : draw(same_total ? total : 0);
-    restore();
-    report(result, id_of_key(token), model_best, total);
+    int token = 0;
+    const SampleStatus status = choose(token);
+    const uint64_t total = row_.blocks().total();  // no block ends before it was told
+    if (status != SampleStatus::Picked) return report(result, status);
+    report(result, token, model_best, total);
   }
 
  private:
+  __device__ SampleStatus choose(int& token) {
+    token = settings_.forced;
+    if (token >= 0) {
+      return raw_[token] < -FLT_MAX ? SampleStatus::AllBanned : SampleStatus::Picked;
+    }
+    if (kInShared && settings_.masked) {
+      forbid();
+      if (best_ < -FLT_MAX) return SampleStatus::AllForbidden;
+    }
+    if (settings_.adjustments > 0) adjust();
+    const bool any = best_ >= -FLT_MAX;
+    if (any) token = id_of_key(settings_.temperature == 0 ? best_key_ : draw());
+    restore();
+    return any ? SampleStatus::Picked : SampleStatus::AllBanned;
+  }
+
   // ---- The row ----
 
-  // Into shared memory, in fours where the rows are aligned to them.
-  __device__ void load() {
+  // Into shared memory, in fours where the rows are aligned to them. Settings come meanwhile.
+  __device__ void load(const SampleRow& row) {
+    constexpr int kWords = sizeof(SampleRow) / sizeof(uint32_t);
+    static_assert(sizeof(SampleRow) % sizeof(uint32_t) == 0 && kWords <= kRowThreads);
+    const bool reads = threadIdx.x < kWords;
+    uint32_t word = 0;
+    if (reads) word = reinterpret_cast<const uint32_t*>(&row)[threadIdx.x];
+    Best best;
     if (kInShared) {
       const bool aligned = vocab_ % 4 == 0;
 #pragma unroll 4
@@ -87,21 +106,39 @@ class RowSampler {
           if (left > 3) four.w = from[3];
         }
         *reinterpret_cast<float4*>(x_ + i) = four;
+        best.see(four.x, begin_ + i);
+        best.see(four.y, begin_ + i + 1);
+        best.see(four.z, begin_ + i + 2);
+        best.see(four.w, begin_ + i + 3);
       }
+    } else {
+      row_.each([&](float logit, int id) { best.see(logit, id); });
     }
-    row_.blocks().wait_for_all();
-    find_best();
+    if (reads) reinterpret_cast<uint32_t*>(&settings_)[threadIdx.x] = word;
+    __syncthreads();
+    agree_on(best);
   }
 
-  __device__ void find_best() {
-    float best = -INFINITY;
+  // Of one thread's tokens.
+  struct Best {
+    float logit = -INFINITY;
     int id = 0;
     bool bad = false;
-    row_.each([&](float logit, int i) {
-      bad |= !(logit <= FLT_MAX);
-      if (logit > best) best = logit, id = i;
-    });
-    const uint64_t mine = bad ? kBadKey : rank_key(best, id);
+
+    __device__ void see(float other, int other_id) {
+      bad |= !(other <= FLT_MAX);
+      if (other > logit) logit = other, id = other_id;
+    }
+  };
+
+  __device__ void find_best() {
+    Best best;
+    row_.each([&](float logit, int id) { best.see(logit, id); });
+    agree_on(best);
+  }
+
+  __device__ void agree_on(const Best& best) {
+    const uint64_t mine = best.bad ? kBadKey : rank_key(best.logit, best.id);
     best_key_ = row_.blocks().best(mine);
     best_ = logit_of_key(best_key_);
     row_.set_best(best_key_, mine);
@@ -133,29 +170,13 @@ class RowSampler {
         float logit = was_;
         for (int e = entry; e < settings_.adjustments && adjustments_[e].token == first.token;
              ++e) {
-          logit = finite(double{logit} + double{adjustments_[e].bias}, logit);
+          logit = finite_logit(double{logit} + double{adjustments_[e].bias}, logit);
         }
-        x_[i] = penalized(logit, first.count);
+        x_[i] = penalized_logit(logit, first.count, settings_);
       }
     }
     __syncthreads();
     find_best();
-  }
-
-  // Masked and banned tokens stay so; sums that leave the range of floats stay finite.
-  __device__ static float finite(double value, float before) {
-    if (before < -FLT_MAX || value < -DBL_MAX) return -INFINITY;
-    return static_cast<float>(fmin(fmax(value, -double{FLT_MAX}), double{FLT_MAX}));
-  }
-
-  // The products are not fused with the additions, as on the CPU.
-  __device__ float penalized(float logit, int count) const {
-    if (count == 0) return logit;
-    const double repeat = settings_.repeat_penalty;
-    double value = logit > 0 ? double{logit} / repeat : __dmul_rn(logit, repeat);
-    const double frequency = __dmul_rn(count, settings_.frequency_penalty);
-    value = __dsub_rn(value, __dadd_rn(frequency, settings_.presence_penalty));
-    return finite(value, logit);
   }
 
   __device__ void restore() {
@@ -173,9 +194,8 @@ class RowSampler {
     Crossing end;
   };
 
-  // `total`: the weight of all at temperature 1, or 0 if it is not known. All blocks run this; the
-  // result is block 0's.
-  __device__ uint64_t draw(uint64_t total) {
+  // All blocks run this; the result is block 0's.
+  __device__ uint64_t draw() {
     const bool top_k = settings_.top_k > 0, top_p = settings_.top_p < 1;
     const float floor = fmaxf(best_ + settings_.log_min_p, -FLT_MAX);
     Nucleus nucleus = {0, {kBins, 0}};
@@ -184,7 +204,9 @@ class RowSampler {
       return draw_from_list(min(listed, settings_.top_k), floor, 0);
     }
     if (!top_k && top_p) {
-      nucleus.weight = nucleus_weight(settings_.top_p, total > 0 ? total : row_.weigh(kAny, 1));
+      const bool all = settings_.adjustments == 0 && !settings_.masked;
+      const uint64_t total = all ? row_.blocks().total() : row_.weigh(kAny, 1);
+      nucleus.weight = nucleus_weight(settings_.top_p, total);
       nucleus.end = row_.reach_roughly({true, 1}, nucleus.weight);
     }
     if (!top_k && (top_p || floor > -FLT_MAX)) {
@@ -250,18 +272,34 @@ class RowSampler {
 
   // ---- Results ----
 
-  __device__ void report(SampleResult& result, SampleStatus status) {
-    if (row_.blocks().leads() && threadIdx.x == 0) result.status = status;
+  // By one thread, when all else is written and all blocks have met since they read settings.
+  __device__ void end(SampleResult& result, SampleStatus status, int token) {
+    if (next_.tokens) {
+      next_.tokens[index_] = token;
+      next_.positions[index_] = settings_.next.position;
+      next_.sequences[index_] = index_;
+      next_.page_table[settings_.next.page_entry] = settings_.next.page;
+    }
+    if (tells_host_) __threadfence_system();
+    *static_cast<volatile SampleStatus*>(&result.status) = status;
   }
 
-  __device__ void report(SampleResult& result, int token, float best, uint64_t total) {
+  __device__ void report(SampleResult& result, SampleStatus status) {
+    if (row_.blocks().leads() && threadIdx.x == 0) end(result, status, 0);
+  }
+
+  // best: the best token's key, before adjustments.
+  __device__ void report(SampleResult& result, int token, uint64_t best, uint64_t total) {
     if (!row_.blocks().leads() || threadIdx.x != 0) return;
-    result.status = SampleStatus::Picked;
     result.token = token;
-    result.logit = raw_[token];
-    result.best = best;
+    const float best_logit = logit_of_key(best);
+    // A zero may have a sign, which its key has not.
+    const bool known = token == id_of_key(best) && best_logit != 0;
+    result.logit = known ? best_logit : raw_[token];
+    result.best = best_logit;
     result.total = total;
     if (settings_.top_tokens == 0) result.top_tokens = 0;
+    end(result, SampleStatus::Picked, token);
   }
 
   __device__ void report_bad(SampleResult& result) {
@@ -274,11 +312,11 @@ class RowSampler {
     });
     bad = row_.blocks().sum(bad).total;
     first = row_.blocks().best(first);
-    report(result, SampleStatus::NotFinite);
     if (row_.blocks().leads() && threadIdx.x == 0) {
       result.bad = static_cast<int32_t>(bad);
       result.first_bad = static_cast<int32_t>(kIdMask - first);
     }
+    report(result, SampleStatus::NotFinite);
   }
 
   __device__ void report_top(SampleResult& result) {
@@ -291,16 +329,20 @@ class RowSampler {
       result.top[place] = {id, raw_[id]};
     }
     if (place == 0) result.top_tokens = count;
+    if (tells_host_) __threadfence_system();  // before another thread writes the status
   }
 
-  const SampleRow& settings_;
+  int index_;
+  SampleRow& settings_;  // in shared memory
   RowShared& shared_;
   float* raw_;                 // [vocab], the row as the launch has it
   int vocab_, count_, begin_;  // this block's slice of it,
   float* x_;                   // [count_], and that slice adjusted
   RowSearch<kInShared> row_;
-  const uint64_t* mask_;  // [mask_words(vocab)], or none
+  const uint64_t* mask_;  // [mask_words(vocab)], if settings_.masked
   const TokenAdjustment* adjustments_;
+  NextStep next_;
+  bool tells_host_;
   int changed_ = -1;  // which of x_ this thread adjusted,
   float was_ = 0;     // and what it was
   uint64_t best_key_ = 0;
@@ -309,8 +351,9 @@ class RowSampler {
 
 template <bool kInShared>
 __global__ void __launch_bounds__(kRowThreads) sample(SampleLaunch a) {
+  let_next_kernel_start();
   const int index = blockIdx.y;
-  RowSampler<kInShared>(a, a.rows[index], block_memory()).run(a.results[index]);
+  RowSampler<kInShared>(a, index, block_memory()).run(a.rows[index], a.results[index]);
 }
 
 }  // namespace
@@ -321,7 +364,7 @@ SampleShape sample_shape(int64_t vocab, int rows, const SampleGpu& gpu) {
   while (blocks > 1 && int64_t{rows} * blocks > gpu.multiprocessors) blocks /= 2;
   const int64_t fours = (vocab + 4 * blocks - 1) / (4 * blocks);
   const int64_t row_bytes = fours * int64_t{sizeof(float4)};
-  if (int64_t{sizeof(RowShared)} + row_bytes > gpu.most_shared_bytes) return {1, false, 0};
+  if (int64_t{sizeof(SampleShared)} + row_bytes > gpu.most_shared_bytes) return {1, false, 0};
   return {blocks, true, row_bytes};
 }
 
@@ -335,7 +378,7 @@ void launch_sample(const SampleLaunch& a, Stream stream) {
   if (a.count == 0) return;
   check(a.vocab <= kMostWeighedTokens, "a vocabulary that fits a token's key");
   const auto kernel = a.shape.in_shared ? sample<true> : sample<false>;
-  const int bytes = static_cast<int>(int64_t{sizeof(RowShared)} + a.shape.row_bytes);
+  const int bytes = static_cast<int>(int64_t{sizeof(SampleShared)} + a.shape.row_bytes);
   SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
   cudaLaunchAttribute cluster = {};
   cluster.id = cudaLaunchAttributeClusterDimension;

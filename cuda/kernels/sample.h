@@ -22,23 +22,36 @@ struct TokenAdjustment {
 // Which tokens a grammar allows, a bit each (SampleContext::allowed).
 SKALD_HD inline constexpr int64_t mask_words(int64_t vocab) { return (vocab + 63) / 64; }
 
+// What the host knows of a step's row before its token.
+struct NextRow {
+  int32_t position, page;
+  int32_t page_entry;  // index into the page table
+};
+
 // SamplingParams of one row, checked by validate(), without typical_p.
 struct SampleRow {
-  int64_t row;     // of the logits
-  int32_t mask;    // which of the launch's; -1: any token may be picked
-  int32_t forced;  // the token to be picked, whatever the rest says; -1: none
-  double u;        // the random number, in [0, 1)
+  double u;         // the random number, in [0, 1)
+  int32_t skipped;  // nothing is picked, and the result stays as it is
+  int32_t masked;   // what may be picked is in the row's mask
+  int32_t forced;   // the token to be picked, whatever the rest says; -1: none
   float temperature;
   float top_p;
   float log_min_p;  // -inf: off
   int32_t top_k;    // 0: off; below the vocabulary
   float repeat_penalty, presence_penalty, frequency_penalty;
-  int32_t first_adjustment;  // index
-  int32_t adjustments;       // at most kMostAdjustments
-  int32_t top_tokens;        // at most kMostTopTokens
+  int32_t adjustments;  // at most kMostAdjustments
+  int32_t top_tokens;   // at most kMostTopTokens
+  NextRow next;         // where the launch has a NextStep
 };
 
-enum class SampleStatus : int32_t { Picked, NotFinite, AllMasked, AllForbidden, AllBanned };
+enum class SampleStatus : int32_t {
+  UnderWay,
+  Picked,
+  NotFinite,
+  AllMasked,
+  AllForbidden,
+  AllBanned
+};
 
 struct TopToken {
   int32_t token;
@@ -46,7 +59,7 @@ struct TopToken {
 };
 
 struct SampleResult {
-  SampleStatus status;
+  SampleStatus status;  // written last: a host that sees it may read the rest, and change settings
   int32_t token;
   float logit;         // of the token
   float best;          // the largest logit
@@ -57,7 +70,7 @@ struct SampleResult {
   TopToken top[kMostTopTokens];
 };
 
-// Room for so many rows: SampleRow of each, then their masks, then their adjustments.
+// Room for so many rows: SampleRow of each, then the mask of each, then the adjustments of each.
 inline constexpr int64_t sample_settings_bytes(int64_t rows, int64_t vocab) {
   return rows * (int64_t{sizeof(SampleRow) + kMostAdjustments * sizeof(TokenAdjustment)} +
                  mask_words(vocab) * int64_t{sizeof(uint64_t)});
@@ -65,6 +78,11 @@ inline constexpr int64_t sample_settings_bytes(int64_t rows, int64_t vocab) {
 inline constexpr int64_t sample_result_bytes(int64_t rows) {
   return rows * int64_t{sizeof(SampleResult)};
 }
+
+// A step's table, to which row i's token goes as sequence i's (0 where there is none to pick).
+struct NextStep {
+  int32_t *tokens, *positions, *sequences, *page_table;
+};
 
 // What the rows can be spread over.
 struct SampleGpu {
@@ -86,15 +104,20 @@ SampleShape sample_shape(int64_t vocab, int rows, const SampleGpu& gpu);
 int most_rows_in_shared(int64_t vocab, const SampleGpu& gpu);
 
 struct SampleLaunch {
-  float* logits;  // [.., vocab]; the same after as before
+  float* logits;  // [count, vocab]; the same after as before
   int64_t vocab;  // at most kMostWeighedTokens
   SampleShape shape;
-  const SampleRow* rows;  // [count], no row of the logits twice; with a mask only where in_shared
   int count;
-  const uint64_t* masks;               // [.., mask_words(vocab)], of all rows that have one
-  const TokenAdjustment* adjustments;  // of all rows
-  SampleResult* results;               // [count]
+  const SampleRow* rows;               // [count], masked only where in_shared
+  const uint64_t* masks;               // [count, mask_words(vocab)]
+  const TokenAdjustment* adjustments;  // [count, kMostAdjustments]
+  SampleResult* results;               // [count]; in page-locked memory of the host, or
+  bool tells_host = true;  // not: what follows need not wait until the host can see them
+  NextStep next = {};      // or null
 };
 void launch_sample(const SampleLaunch& launch, Stream stream);
+
+// Copies results to page-locked memory of the host.
+void launch_tell_host(const SampleResult* results, SampleResult* host, int count, Stream stream);
 
 }  // namespace skald::cuda

@@ -29,6 +29,8 @@ __global__ void pack_tiles(PackLaunch a, int records, int64_t words) {
 
 template <class F>
 __global__ void embed_q(EmbedLaunch a) {
+  wait_for_kernel_ahead();  // then, as embed() does
+  let_next_kernel_start();
   const int64_t row = a.tokens[blockIdx.x], records = (a.dim + F::kRecordCols - 1) / F::kRecordCols;
   const auto* group = static_cast<const std::byte*>(a.weight) +
                       row / tiles::kRows * records * int64_t{F::kRecordBytes};
@@ -56,7 +58,7 @@ void launch_pack_tiles(const PackLaunch& a, Stream stream) {
 
 void launch_embed_q(const EmbedLaunch& a, Stream stream) {
   const bool known = tiles::dispatch(a.type, [&](auto f) {
-    launch_kernel(embed_q<decltype(f)>, {dim3(a.rows), kThreads}, stream, a);
+    launch_kernel(embed_q<decltype(f)>, {dim3(a.rows), kThreads, 0, a.dependent}, stream, a);
   });
   check(known, "launch_embed() has the plain types");
 }

@@ -1,5 +1,6 @@
 // Running out of GPU memory at any moment is an Error, leaves nothing behind, and the next attempt
-// works; the plan knows of every byte that is allocated.
+// works; the plan knows of every byte that is allocated. Tests that count free bytes are [alone]:
+// no other program may use the GPU meanwhile.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -60,8 +61,8 @@ RunOptions small_options() {
 
 }  // namespace
 
-TEST_CASE(
-    "running out of memory at any moment is an error or made good, and leaves nothing behind") {
+TEST_CASE("running out of memory at any moment is an error or made good, and leaves nothing behind",
+          "[alone]") {
   const Model model = any_small_model();
   const std::vector<int32_t> expected = short_text(*cuda::make_executor(model, small_options(), 0));
   // Once more, so that what CUDA keeps from the first time is there.
@@ -138,7 +139,7 @@ TEST_CASE("a step that fails leaves its sequences as they were, and can be repea
   expect_at_3();
 }
 
-TEST_CASE("an executor takes what its plan says") {
+TEST_CASE("an executor takes what its plan says", "[alone]") {
   const Model model = any_small_model();
   short_text(*cuda::make_executor(model, small_options(), 0));
   for (const int64_t context : {int64_t{64}, int64_t{2048}}) {
@@ -163,7 +164,8 @@ TEST_CASE("an executor takes what its plan says") {
   }
 }
 
-TEST_CASE("no more memory is taken while weights are quantized and loaded than is planned") {
+TEST_CASE("no more memory is taken while weights are quantized and loaded than is planned",
+          "[alone]") {
   const OpenedModel opened = small_model_to_quantize();
   short_text(*cuda::make_executor(opened.model, small_options(), 0));
   const int64_t before = free_bytes();
@@ -179,7 +181,8 @@ TEST_CASE("no more memory is taken while weights are quantized and loaded than i
   CHECK(most <= executor->plan().needed());
 }
 
-TEST_CASE("a context that does not fit the GPU is refused before anything is allocated") {
+TEST_CASE("a context that does not fit the GPU is refused before anything is allocated",
+          "[alone]") {
   const OpenedModel opened = small_model();
   const int64_t before = free_bytes();
   RunOptions options;

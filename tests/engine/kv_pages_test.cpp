@@ -140,5 +140,25 @@ TEST_CASE("moving a sequence keeps the count of pages right") {
   CHECK(pool.free_pages() == 2);
 }
 
+TEST_CASE("a sequence knows how many pages it is going to take") {
+  PagePool pool(8);
+  Sequence sequence(pool);
+  const auto takes = [&](int64_t tokens) {
+    const int64_t missing = sequence.missing_pages(tokens);
+    const int64_t before = pool.free_pages();
+    sequence.extend(tokens);
+    CHECK(before - pool.free_pages() == missing);
+    return missing;
+  };
+  CHECK(takes(0) == 0);
+  CHECK(takes(63) == 1);
+  CHECK(takes(1) == 0);
+  CHECK(takes(1) == 1);
+  const Sequence fork = sequence.fork();
+  CHECK(takes(1) == 1);  // of its own, since the other holds the half page too
+  CHECK(takes(1) == 0);
+  CHECK(takes(62) == 1);
+}
+
 }  // namespace
 }  // namespace skald

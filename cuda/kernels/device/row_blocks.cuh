@@ -6,14 +6,17 @@
 #include <cstdint>
 
 #include "cuda/kernels/device/cluster.cuh"
+#include "cuda/kernels/device/ptx.cuh"
 #include "engine/token_weight.h"
 
 namespace skald::cuda {
 
 inline constexpr int kRowThreads = 1024;
+inline constexpr int kRowWarps = kRowThreads / 32;
 inline constexpr int kMostRowBlocks = 8;  // the largest portable cluster
 inline constexpr int kBins = 2048;
 inline constexpr int kMostListed = 4096;
+inline constexpr int kMostFew = kRowThreads;  // that are sorted by counting
 
 // Ranks tokens: the larger key first, equal logits by lower id. Below kMostWeighedTokens an id
 // takes 20 bits. 0 is no token.
@@ -38,6 +41,13 @@ struct Crossing {
   uint64_t before;  // the sum of all bins before it
 };
 
+// What every warp of every block told every block, once or again: it is sent straight from
+// registers and waited for by its bytes, without a meeting.
+struct RowInbox {
+  uint64_t words[kMostRowBlocks * kRowWarps];  // by block and warp
+  alignas(8) uint64_t barrier;
+};
+
 // A block's shared memory, before its slice of the row.
 struct RowShared {
   uint32_t low[kBins], high[kBins];  // a histogram; 64-bit additions are slow in shared memory
@@ -47,6 +57,9 @@ struct RowShared {
   uint64_t answer;
   Crossing crossing;
   int listed_crossing;
+  RowInbox bests, totals;
+  int few[2];  // block 0: how many were to be listed by list_few(), the first time and the second
+  uint64_t least_few;
 };
 
 struct Sum {
@@ -54,21 +67,25 @@ struct Sum {
   uint64_t total;
 };
 
-// Every thread of the block gets the best.
-__device__ inline uint64_t block_best(uint64_t key, RowShared& shared) {
-  for (int offset = 16; offset > 0; offset /= 2) {
-    const uint64_t other = __shfl_xor_sync(~0u, key, offset);
-    key = other > key ? other : key;
-  }
-  __syncthreads();  // all have read what the last use left in shared.warps
-  if (threadIdx.x % 32 == 0) shared.warps[threadIdx.x / 32] = key;
-  __syncthreads();
-  key = shared.warps[threadIdx.x % 32];
+// Every lane gets the best. Keys have 32 + kIdBits bits.
+__device__ inline uint64_t warp_best(uint64_t key) {
+#if __CUDA_ARCH__ >= 800
+  const auto logit = static_cast<uint32_t>(key >> kIdBits);
+  const uint32_t best = __reduce_max_sync(~0u, logit);
+  const uint32_t id = logit == best ? static_cast<uint32_t>(key & kIdMask) : 0;
+  return uint64_t{best} << kIdBits | __reduce_max_sync(~0u, id);
+#else
   for (int offset = 16; offset > 0; offset /= 2) {
     const uint64_t other = __shfl_xor_sync(~0u, key, offset);
     key = other > key ? other : key;
   }
   return key;
+#endif
+}
+
+__device__ inline uint64_t warp_sum(uint64_t value) {
+  for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(~0u, value, offset);
+  return value;
 }
 
 __device__ inline uint64_t warp_inclusive_sum(uint64_t value) {
@@ -96,9 +113,18 @@ class RowBlocks {
   // has here, and the first exchange waits.
   __device__ RowBlocks(RowShared& shared, int rank, int blocks)
       : shared_(shared), rank_(rank), blocks_(blocks) {
+#if __CUDA_ARCH__ >= 900
+    if (blocks_ > 1 && threadIdx.x == 0) {
+      for (RowInbox* inbox : {&shared_.bests, &shared_.totals}) {
+        barrier_init(&inbox->barrier, 1);
+        barrier_init_fence();
+        expect(*inbox);
+      }
+    }
+#endif
+    if (threadIdx.x == 0) shared_.few[0] = shared_.few[1] = shared_.least_few = 0;
     cluster_arrive();
   }
-  __device__ void wait_for_all() { cluster_wait(); }
 
   __device__ bool leads() const { return rank_ == 0; }
   __device__ int threads() const { return blocks_ * kRowThreads; }
@@ -106,10 +132,55 @@ class RowBlocks {
   // The following are for all threads of all blocks together, and give all the same result.
 
   __device__ uint64_t best(uint64_t key) {
-    const uint64_t* parts = exchange(block_best(key, shared_));
+    if (bests_ > 0) {
+      meet();  // all have read what they were told before
+#if __CUDA_ARCH__ >= 900
+      if (blocks_ > 1 && threadIdx.x == 0) expect(shared_.bests);
+#endif
+    } else {
+      cluster_wait();
+    }
+    tell_all(shared_.bests, warp_best(key));
+    wait(shared_.bests, bests_++ & 1);
     uint64_t best = 0;
-    for (int i = 0; i < blocks_; ++i) best = parts[i] > best ? parts[i] : best;
-    return best;
+    for (int i = static_cast<int>(threadIdx.x) % 32; i < blocks_ * kRowWarps; i += 32) {
+      best = shared_.bests.words[i] > best ? shared_.bests.words[i] : best;
+    }
+    return warp_best(best);
+  }
+
+  // What so many of the warps that told their best do not exceed; 0 where they are hardly more than
+  // that.
+  __device__ uint64_t best_of_warps(int place) {
+    const int warps = blocks_ * kRowWarps;
+    if (again_) {
+      if (threadIdx.x == 0) shared_.least_few = 0;
+      meet();  // block 0 has read its list
+    }
+    again_ = true;
+    if (2 * place > warps + kRowWarps / 2) return 0;
+    if (static_cast<int>(threadIdx.x) < warps) {
+      const uint64_t mine = shared_.bests.words[threadIdx.x];
+      int better = 0;
+      for (int i = 0; i < warps; ++i) better += shared_.bests.words[i] > mine;
+      // Keys are equal only where a warp has no token left.
+      if (better == place - 1) shared_.least_few = mine;
+    }
+    __syncthreads();
+    return shared_.least_few;
+  }
+
+  // A sum over all that may be waited for later. Once.
+  __device__ void tell_total(uint64_t value) {
+    tell_all(shared_.totals, skald::cuda::warp_sum(value));
+  }
+  __device__ uint64_t total() {
+    wait(shared_.totals, 0);
+    uint64_t sum = 0;
+    for (int i = static_cast<int>(threadIdx.x) % 32; i < blocks_ * kRowWarps; i += 32) {
+      sum += shared_.totals.words[i];
+    }
+    return skald::cuda::warp_sum(sum);
   }
 
   // `before` counts this thread's predecessors in all blocks.
@@ -173,6 +244,19 @@ class RowBlocks {
     return here.total < goal ? Crossing{kBins, here.total} : shared_.crossing;
   }
 
+  // To block 0's list, in any order. few() says how many they were, of which kMostFew at most are
+  // there. Twice.
+  __device__ void list_few(uint64_t key) {
+    const int place = atomicAdd(of_block(&shared_.few[fews_], 0), 1);
+    if (place < kMostFew) of_block(shared_.list, 0)[place] = key;
+  }
+  __device__ int few() {
+    meet();
+    const int count = *of_block(&shared_.few[fews_++], 0);
+    meet();  // block 0 has not ended when it is read
+    return count;
+  }
+
   // To block 0's list, which the others may read again after the next meeting.
   __device__ void list(uint64_t place, uint64_t key) { of_block(shared_.list, 0)[place] = key; }
 
@@ -201,9 +285,61 @@ class RowBlocks {
     return parts;
   }
 
+  __device__ void expect(RowInbox& inbox) {
+#if __CUDA_ARCH__ >= 900
+    barrier_expect_bytes(&inbox.barrier, blocks_ * kRowWarps * sizeof(uint64_t));
+#endif
+  }
+
+  // A warp's word, to every block.
+  __device__ void tell_all(RowInbox& inbox, uint64_t word) {
+    const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+    uint64_t* const place = &inbox.words[rank_ * kRowWarps + warp];
+    if (blocks_ == 1) {
+      if (lane == 0) *place = word;
+      return;
+    }
+#if __CUDA_ARCH__ >= 900
+    if (lane >= blocks_) return;
+    uint32_t to, barrier;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(shared_address(place)), "r"(lane));
+    asm("mapa.shared::cluster.u32 %0, %1, %2;"
+        : "=r"(barrier)
+        : "r"(shared_address(&inbox.barrier)), "r"(lane));
+    asm volatile(
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.u64 [%0], %1, [%2];" ::"r"(to),
+        "l"(word), "r"(barrier)
+        : "memory");
+#endif
+  }
+
+  __device__ void wait(RowInbox& inbox, unsigned parity) {
+    if (blocks_ == 1) {
+      __syncthreads();
+      return;
+    }
+#if __CUDA_ARCH__ >= 900
+    asm volatile(
+        "{\n"
+        ".reg .pred done;\n"
+        "wait:\n"
+        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
+        "@done bra finished;\n"
+        "bra wait;\n"
+        "finished:\n"
+        "}" ::"r"(shared_address(&inbox.barrier)),
+        "r"(parity)
+        : "memory");
+    __syncwarp();
+#endif
+  }
+
   RowShared& shared_;
   int rank_, blocks_;
   int turn_ = 0;
+  unsigned bests_ = 0;  // times that best() was called,
+  int fews_ = 0;        // and few()
+  bool again_ = false;  // best_of_warps() was called
 };
 
 }  // namespace skald::cuda

@@ -90,6 +90,17 @@ __device__ inline void sort_list(RowShared& shared, int count) {
   }
 }
 
+// Best first, of up to kMostFew: each thread finds the place of one.
+__device__ inline void sort_few(RowShared& shared, int count) {
+  const bool any = static_cast<int>(threadIdx.x) < count;
+  const uint64_t mine = any ? shared.list[threadIdx.x] : 0;
+  int better = 0;
+  for (int i = 0; i < count; ++i) better += shared.list[i] > mine;
+  __syncthreads();
+  if (any) shared.list[better] = mine;
+  __syncthreads();
+}
+
 // All threads of all blocks call each method together, and all get its result.
 template <bool kInShared>
 class RowSearch {
@@ -114,6 +125,13 @@ class RowSearch {
 #pragma unroll
       for (int j = 0; j < 4; ++j) fn(logits[j], id + j);
     });
+  }
+
+  // Begins the sum of all weights, which blocks().total() waits for.
+  __device__ void tell_total() {
+    uint64_t sum = 0;
+    each([&](float logit, int) { sum += value_of(logit, {true, 1}); });
+    blocks_.tell_total(sum);
   }
 
   // The weight of tokens that rank at or above `least`.
@@ -166,6 +184,19 @@ class RowSearch {
 
   // The `count` best, in block 0's list, sorted, and perhaps some more.
   __device__ int list_best(int count) {
+    const uint64_t least = blocks_.best_of_warps(count);
+    if (least > 0) {
+      const auto list_head = [&](float logit, int id) {
+        const uint64_t key = rank_key(logit, id);
+        if (key >= least && logit >= -FLT_MAX) blocks_.list_few(key);
+      };
+      if (mine_ >= least) each(list_head);
+      const int listed = blocks_.few();
+      if (listed <= kMostFew) {
+        if (blocks_.leads()) sort_few(shared_, listed);
+        return listed;
+      }
+    }
     const uint64_t goal = static_cast<uint64_t>(count);
     Crossing crossing = {kBins, 0};
     // Where the bests of threads are many enough, so are the tokens. A small part of the threads

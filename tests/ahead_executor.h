@@ -1,0 +1,42 @@
+// An executor that begins the next step with each pick, as a GPU does, and leaves the work to
+// another: what is asked of it must be the same as without.
+#pragma once
+
+#include "engine/step.h"
+#include "tests/engine/wrapped_executor.h"
+
+namespace skald::test {
+
+class AheadExecutor final : public WrappedExecutor {
+ public:
+  using WrappedExecutor::WrappedExecutor;
+
+  int64_t ahead = 0;     // steps that were begun with a pick
+  bool refuses = false;  // as where nothing is prepared for them
+
+  int64_t run(Step step) override {
+    ++steps_;
+    return WrappedExecutor::run(step);
+  }
+
+  Picks pick_and_run(std::span<const PickRequest> requests,
+                     std::span<Sequence* const> sequences) override {
+    Picks picks{pick(requests)};
+    if (refuses || !have_room(sequences, pages(), context())) return picks;
+    std::vector<SeqRows> rows;
+    for (size_t i = 0; i < sequences.size(); ++i) {
+      rows.push_back({sequences[i], {&picks.picked[i].token, 1}, Want::LastRow});
+    }
+    run(rows);
+    ++ahead;
+    picks.step = steps_;
+    return picks;
+  }
+
+  int64_t last_step() const override { return steps_; }
+
+ private:
+  int64_t steps_ = 0;
+};
+
+}  // namespace skald::test
