@@ -18,9 +18,9 @@ inline constexpr int kBeyond = kOnePartBytes;
 // Shared memory of which a multiprocessor has room for two blocks: this kernel's and the next
 // one's, whose ring is full by the time this one ends. What is added to the residual stream, every
 // second product of a chain, has more than half of it, so that no two blocks of a kernel are
-// together. Else they are: beside a block of attention there are no registers for two of these, so
-// that those of the product after it went to the other multiprocessors, two on many. Where rows
-// need more, the next kernel waits.
+// together. They were: beside a block of attention there are no registers for two of these, so
+// those of the product after it went to other multiprocessors, two on many. Where rows need more,
+// the next kernel waits.
 inline constexpr int kHalfBytes = 105 * 1024, kAddedBytes = 118 * 1024;
 // And not for three, of which two might be this kernel's while another multiprocessor has none.
 inline constexpr int kLeastBytes = 76 * 1024, kLeastAddedBytes = 115 * 1024;
