@@ -120,8 +120,8 @@ void Products::run(const LoadedOp& op, const FusedLinear& linear, const Rows& ro
       launch.out_stride = launch.outs;
     }
     if (steps.gate_after || steps.bias_after) launch.bias = nullptr;
-    multiply(launch, kernels[i]);
   }
+  multiply(launches, kernels);
   if (steps.gate_after) {
     launch_gate({fused.type, out, !apart, op.bias, act(linear.out), rows.count,
                  fused.outs(linear) / 2, linear.activation},
@@ -147,6 +147,19 @@ void Products::finish(const LoadedOp& op, const FusedLinear& linear, const Rows&
                 rows.dependent},
                stream_);
   }
+}
+
+void Products::multiply(const std::vector<LinearLaunch>& launches,
+                        const std::vector<LinearKernel>& kernels) {
+  const auto one_kernel = [&] {
+    return launches.size() == 2 && kernels[0] == LinearKernel::GemvQSm90 &&
+           kernels[1] == LinearKernel::GemvQSm90 &&
+           supports_gemv_q_pair_sm90(launches[0], launches[1], s_.gpu.compute_capability);
+  };
+  if (one_kernel()) {
+    return launch_gemv_q_pair_sm90(launches[0], launches[1], s_.gpu.multiprocessors, stream_);
+  }
+  for (size_t i = 0; i < launches.size(); ++i) multiply(launches[i], kernels[i]);
 }
 
 void Products::multiply(const LinearLaunch& launch, LinearKernel kernel) {

@@ -34,6 +34,8 @@ class Products {
   T* act(ActId id) const {
     return s_.acts[static_cast<size_t>(id)].as<T>();
   }
+  void multiply(const std::vector<LinearLaunch>& launches,
+                const std::vector<LinearKernel>& kernels);
   void multiply(const LinearLaunch& launch, LinearKernel kernel);
   void multiply_expanded(const LinearLaunch& launch);
   void finish(const LoadedOp& op, const FusedLinear& linear, const Rows& rows, void* out);

@@ -54,6 +54,12 @@ void launch_gemv_sm90(const LinearLaunch& launch, int multiprocessors, Stream st
 // The same for block formats, up to 8 rows.
 bool supports_gemv_q_sm90(const LinearLaunch& launch, int compute_capability);
 void launch_gemv_q_sm90(const LinearLaunch& launch, int multiprocessors, Stream stream);
+// Two of these as one kernel: of the same activations, by matrices of unlike formats, for the pairs
+// of formats that models mix. Each launch has a ticket of its own.
+bool supports_gemv_q_pair_sm90(const LinearLaunch& a, const LinearLaunch& b,
+                               int compute_capability);
+void launch_gemv_q_pair_sm90(const LinearLaunch& a, const LinearLaunch& b, int multiprocessors,
+                             Stream stream);
 
 // And up to 256 rows, better for more than 8. Two kernels: activations become f16 in the workspace,
 // which all launches of a stream may share.

@@ -1,5 +1,6 @@
-// Pieces of a product that run beside one another: the second neither waits for the kernel ahead
-// nor prepares activations, so this is where it would read too early.
+// Pieces of a product of unlike formats. Those of gemm_q_sm90 run beside one another: the second
+// neither waits for the kernel ahead nor prepares activations, so this is where it would read too
+// early. Two of gemv_q_sm90 are one launch.
 #include <cstring>
 #include <vector>
 
@@ -94,6 +95,67 @@ void check_beside(int rows, DType second, int times) {
   }
 }
 
+// Products with matrices of `first` and Q5_K, as one launch and as two.
+void check_pair(int rows, DType first, int64_t first_outs, int times) {
+  cudaDeviceProp device = {};
+  SKALD_CUDA(cudaGetDeviceProperties(&device, 0));
+  const DType second = DType::Q5_K;
+  std::mt19937 random(static_cast<unsigned>(rows));
+  const int64_t outs[] = {first_outs, 272}, stride = outs[0] + outs[1];
+  const DeviceMemory weights[] = {random_tiles(first, outs[0], random),
+                                  random_tiles(second, outs[1], random)};
+  const DeviceMemory in = random_bytes(rows * kIns * 4, random);  // as floats
+  const DeviceMemory norm = random_bytes(kIns * 4, random);
+  const DeviceMemory tickets(2 * 4, "a test");
+  SKALD_CUDA(cudaMemset(tickets.as<void>(), 0, 2 * 4));
+  SKALD_CUDA(cudaDeviceSynchronize());
+
+  const cuda::StreamOwner stream;
+  const auto run = [&](bool together) {
+    const DeviceMemory out(rows * stride * 2, "a test");
+    cuda::LinearLaunch launches[2];
+    for (int i = 0; i < 2; ++i) {
+      cuda::LinearLaunch& launch = launches[i] = {};
+      launch.type = DType::BF16;
+      launch.format = i == 0 ? first : second;
+      launch.weight = weights[i].as<void>();
+      launch.outs = outs[i];
+      launch.ins = kIns;
+      launch.rows = rows;
+      launch.in = in.as<void>();
+      launch.norm_weight = norm.as<float>();
+      launch.norm_eps = 1e-5f;
+      launch.out = out.as<uint16_t>() + (i == 0 ? 0 : outs[0]);
+      launch.out_stride = stride;
+      launch.epilogue = cuda::Epilogue::Store;
+      launch.ticket = tickets.as<unsigned>() + i;
+      launch.dependent = true;
+    }
+    const int capability = device.major * 10 + device.minor;
+    if (!supports_gemv_q_pair_sm90(launches[0], launches[1], capability)) {
+      return std::vector<uint16_t>();
+    }
+    if (together) {
+      launch_gemv_q_pair_sm90(launches[0], launches[1], device.multiProcessorCount, stream);
+    } else {
+      for (const auto& launch : launches) {
+        launch_gemv_q_sm90(launch, device.multiProcessorCount, stream);
+      }
+    }
+    SKALD_CUDA(cudaStreamSynchronize(stream));
+    std::vector<uint16_t> results(static_cast<size_t>(out.bytes() / 2));
+    SKALD_CUDA(
+        cudaMemcpy(results.data(), out.as<void>(), results.size() * 2, cudaMemcpyDeviceToHost));
+    return results;
+  };
+  const std::vector<uint16_t> apart = run(false);
+  if (device.major == 9) REQUIRE(!apart.empty());
+  for (int i = 0; i < times; ++i) {
+    const bool same = run(true) == apart;
+    REQUIRE(same);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("pieces of a product beside one another give what they give apart") {
@@ -104,6 +166,18 @@ TEST_CASE("pieces of a product beside one another give what they give apart") {
 
 TEST_CASE("two pieces of few rows beside one another", "[small]") {
   check_beside(9, DType::Q6_K, 1);
+}
+
+TEST_CASE("a pair of unlike formats as one launch gives what two launches give") {
+  const int rows = GENERATE(1, 3, 8);
+  const DType first = GENERATE(DType::Q4_K, DType::Q6_K, DType::Q3_K);
+  check_pair(rows, first, 1200, 3);
+  if (rows == 1) check_pair(rows, first, 17000, 1);  // so many that blocks draw them
+}
+
+TEST_CASE("a small pair of unlike formats as one launch", "[small]") {
+  check_pair(1, DType::Q4_K, 400, 1);
+  check_pair(5, DType::Q6_K, 400, 1);
 }
 
 }  // namespace skald::test

@@ -70,6 +70,11 @@ __device__ inline void half_pairs(const LaneCodes<tiles::EightBits>& codes, int 
   const uint4& four = codes.w[unit];
   half_bytes(half ? (m ? four.w : four.z) : (m ? four.y : four.x), pairs);
 }
+__device__ inline void half_pairs(const LaneCodes<tiles::ThreeBits>& codes, int unit, int half,
+                                  int m, uint32_t (&pairs)[2]) {
+  codes.pairs(unit, half, m, pairs[0], pairs[1]);
+  pairs[0] |= kThousands, pairs[1] |= kThousands;
+}
 template <tiles::Table kTable, int kOffset>
 __device__ void half_pairs(const LaneTable<kTable, kOffset>& codes, int unit, int half, int m,
                            uint32_t (&pairs)[2]) {
@@ -144,7 +149,7 @@ struct HalfScales<tiles::BytePairs<Block>> : HalfRowScalesMins {
     w = load8(part + lane / 4 * 8);
   }
   __device__ __half2 two(int i) const {
-    return __hmul2(two_bytes(i % 2 ? w.y : w.x, i / 2 * 2, 0), row(i % 2));
+    return __hmul2(two_bytes(i / 2 ? w.y : w.x, i % 2 * 2, 0), row(i % 2));
   }
   __device__ static constexpr int at(int b, int half) { return b / 2 * 2 + half; }
   __device__ static constexpr int number(int b, int) { return b % 2; }
@@ -194,9 +199,9 @@ struct HalfMins<F, tiles::BytePairs<Block>> {
   }
 };
 
-// Byte b of 16, eight of each row.
-__device__ inline uint32_t word_of(const uint4& w, int b, int half) {
-  return half ? (b / 4 ? w.w : w.z) : (b / 4 ? w.y : w.x);
+// The word that has the bytes of block b.
+__device__ inline uint32_t word_of(const uint4& w, int b) {
+  return b / 4 ? (b / 2 % 2 ? w.w : w.z) : (b / 2 % 2 ? w.y : w.x);
 }
 
 template <class Block>
@@ -207,12 +212,12 @@ struct HalfScales<tiles::FourBitPairs<Block>> : HalfRowScalesMins {
     w = load16(part + lane / 4 * 16);
   }
   __device__ __half2 scale(int b, int half) const {
-    const uint32_t four = word_of(w, b, half) & 0x0f0f0f0f;
-    return twice(__hmul2(two_bytes(four, b % 4 / 2 * 2, 0), row(half)), b % 2);
+    const uint32_t four = word_of(w, b) & 0x0f0f0f0f;
+    return twice(__hmul2(two_bytes(four, half * 2, 0), row(half)), b % 2);
   }
   __device__ __half2 minus_min(int b, int half) const {
-    const uint32_t four = word_of(w, b, half) >> 4 & 0x0f0f0f0f;
-    return twice(__hmul2(two_bytes(four, b % 4 / 2 * 2, 0), minus_row_min(half)), b % 2);
+    const uint32_t four = word_of(w, b) >> 4 & 0x0f0f0f0f;
+    return twice(__hmul2(two_bytes(four, half * 2, 0), minus_row_min(half)), b % 2);
   }
 };
 
@@ -225,7 +230,7 @@ struct HalfScales<tiles::ByteScales<Block>> : HalfRowScales {
     w.x ^= 0x80808080, w.y ^= 0x80808080, w.z ^= 0x80808080, w.w ^= 0x80808080;
   }
   __device__ __half2 scale(int b, int half) const {
-    const __half2 two = two_bytes(word_of(w, b, half), b % 4 / 2 * 2, 128);
+    const __half2 two = two_bytes(word_of(w, b), half * 2, 128);
     return twice(__hmul2(two, row(half)), b % 2);
   }
 };
@@ -252,7 +257,7 @@ struct HalfScales<tiles::SixBitScales32<Block>> : HalfRowScales {
     w = load8(part + lane / 4 * 8);
   }
   __device__ __half2 scale(int b, int half) const {
-    return twice(__hmul2(two_bytes(half ? w.y : w.x, b / 2 * 2, 32), row(half)), b % 2);
+    return twice(__hmul2(two_bytes(b / 2 ? w.y : w.x, half * 2, 32), row(half)), b % 2);
   }
 };
 

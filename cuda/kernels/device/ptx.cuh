@@ -1,6 +1,6 @@
 // Thin names for the PTX that CUDA C++ has no functions for: barriers in shared memory that bulk
-// copies complete on, bulk copies themselves, matrix fragments. sm_90 on, but for the matrix ones
-// (sm_80).
+// copies complete on, bulk copies themselves, matrix fragments (sm_80), bits and bytes (any).
+// Others from sm_90 on.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +39,36 @@ __device__ inline void barrier_wait(uint32_t barrier, unsigned parity) {
       : "memory");
   __syncwarp();
 }
+// Whether there is nothing to wait for, asked long before its answer is needed.
+__device__ inline uint32_t barrier_passed(uint32_t barrier, unsigned parity) {
+  uint32_t passed;
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "mbarrier.test_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+      "selp.u32 %0, 1, 0, done;\n"
+      "}"
+      : "=r"(passed)
+      : "r"(barrier), "r"(parity)
+      : "memory");
+  return passed;
+}
+__device__ inline void barrier_wait_unless(uint32_t passed, uint32_t barrier, unsigned parity) {
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "setp.ne.u32 done, %2, 0;\n"
+      "@done bra finished;\n"
+      "wait:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+      "@done bra finished;\n"
+      "bra wait;\n"
+      "finished:\n"
+      "}" ::"r"(barrier),
+      "r"(parity), "r"(passed)
+      : "memory");
+  __syncwarp();
+}
 __device__ inline void barrier_wait(uint64_t* barrier, unsigned parity) {
   barrier_wait(shared_address(barrier), parity);
 }
@@ -51,9 +81,22 @@ __device__ inline void barrier_arrive(uint64_t* barrier) {
   barrier_arrive(shared_address(barrier));
 }
 
-// A shared address that the compiler keeps in a register: it would rather make it anew at each use.
+// What the compiler keeps in a register: it would rather make it anew at each use. For whole warps.
 __device__ inline uint32_t held_address(const void* p) {
   return __shfl_sync(~0u, shared_address(p), 0);
+}
+__device__ inline uint32_t held_number(uint32_t x) {
+  uint32_t y;
+  asm volatile(
+      "{\n"
+      ".reg .u32 lane;\n"
+      "mov.u32 lane, %%laneid;\n"
+      "shr.u32 lane, lane, 5;\n"
+      "add.u32 %0, %1, lane;\n"
+      "}"
+      : "=r"(y)
+      : "r"(x));
+  return y;
 }
 
 // And each lane its own.
@@ -73,6 +116,28 @@ __device__ inline void barrier_expect_bytes(uint64_t* barrier, uint32_t bytes) {
 template <int kId, int kThreads>
 __device__ void named_barrier() {
   asm volatile("bar.sync %0, %1;" ::"n"(kId), "n"(kThreads) : "memory");
+}
+
+// prmt: four bytes of a and b, each chosen by four bits, of which the highest asks for its sign
+// eight times instead.
+__device__ inline uint32_t choose_bytes(uint32_t a, uint32_t b, uint32_t which) {
+  uint32_t bytes;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(bytes) : "r"(a), "r"(b), "r"(which));
+  return bytes;
+}
+
+// (a ^ b) & mask in one instruction, where the compiler would share a ^ b between two.
+__device__ inline uint32_t exclusive_or(uint32_t a, uint32_t b, uint32_t mask) {
+  uint32_t bits;
+  asm("lop3.b32 %0, %1, %2, %3, 0x28;" : "=r"(bits) : "r"(a), "r"(b), "r"(mask));
+  return bits;
+}
+
+// a where the mask has ones, else b: for a choice the compiler would branch.
+__device__ inline float either(uint32_t mask, float a, float b) {
+  float chosen;
+  asm("lop3.b32 %0, %1, %2, %3, 0xca;" : "=f"(chosen) : "r"(mask), "f"(a), "f"(b));
+  return chosen;
 }
 
 // True in one lane of the whole warp, always the same one.

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "cuda/kernels/device/number.cuh"
+#include "cuda/kernels/device/ptx.cuh"
 #include "cuda/kernels/tiles/formats.h"
 
 namespace skald::cuda {
@@ -42,7 +43,7 @@ struct LaneCodes<tiles::FourBits<kFirstBit>> {
     return unit % 2 ? (half ? both.w : both.z) : (half ? both.y : both.x);
   }
   __device__ uint32_t pair(int unit, int half, int p) const {
-    const uint32_t two = p / 2 ? word(unit, half) >> 8 : word(unit, half);
+    const uint32_t two = word(unit, half) >> (p / 2 * 8);
     return two & (p % 2 ? 0x00f000f0 : 0x000f000f);
   }
 };
@@ -102,6 +103,42 @@ struct LaneCodes<tiles::Codes2<Low, High, kBits>> {
   }
 };
 
+template <>
+struct LaneCodes<tiles::ThreeBits> {
+  uint4 first;
+  uint2 last;
+  __device__ void load(const char* codes, int lane) {
+    first = load16(codes + lane * 16);
+    last = load8(codes + 512 + lane * 8);
+  }
+  __device__ uint32_t word(int i) const {
+    if (i >= 4) return i % 2 ? last.y : last.x;
+    return i / 2 ? (i % 2 ? first.w : first.z) : (i % 2 ? first.y : first.x);
+  }
+  // The last bits of words i and the next two, from `place` on.
+  __device__ uint32_t bits(int i, int place) const {
+    uint32_t pair = 0;
+#pragma unroll
+    for (int b = 0; b < 3; ++b) {
+      pair |= word(i + b) >> (15 - place - b) & 0x00010001 << (place + b);
+    }
+    return pair;
+  }
+  __device__ void pairs(int unit, int half, int m, uint32_t& one, uint32_t& two) const {
+    using Codes = tiles::ThreeBits;
+    const int four = Codes::four(unit, half, m);
+    if (four < Codes::kThird) {
+      const uint32_t both = word(four / 2) >> (four % 2 * 6);
+      one = both & 0x00070007, two = both & 0x00380038;
+    } else if (four < Codes::kLast) {
+      const int i = (four - Codes::kThird) * 2;
+      one = word(i) >> 12 & 0x00070007, two = word(i + 1) >> 9 & 0x00380038;
+    } else {
+      one = bits(0, 0), two = bits(3, 3);
+    }
+  }
+};
+
 // Four bytes to two pairs.
 __device__ inline void spread_bytes(uint32_t bytes, uint32_t& first, uint32_t& second) {
   first = __byte_perm(bytes, 0, 0x4140);
@@ -121,26 +158,42 @@ struct LaneCodes<tiles::EightBits> {
   }
 };
 
-// Codes that are looked up: kTable's numbers plus kOffset, as bytes.
+// Codes that are looked up: kTable's numbers plus kOffset, as bytes. Each code is looked up twice,
+// among the first eight numbers and among the last eight. Where its own is not, it gets the sign of
+// the number there, eight times: none among the last eight, which are inverted where they are
+// negative, and among the first the sign of its own number. So the exclusive or of both is right.
 template <tiles::Table kTable, int kOffset>
 struct LaneTable {
   LaneCodes<tiles::FourBits<>> codes;
+  uint32_t first_low = entries(0), first_high = entries(8);  // may be held in registers
   __device__ void load(const char* at, int lane) { codes.load(at, lane); }
-  __device__ static constexpr uint32_t entries(int first) {
+  SKALD_HD static constexpr int entry(int code) {
+    const int number = tiles::table_number<kTable>(code) + kOffset;
+    return code < 8 || number < 128 ? number : number ^ 255;
+  }
+  SKALD_HD static constexpr uint32_t entries(int first) {
     uint32_t bytes = 0;
-    for (int i = 0; i < 4; ++i) {
-      bytes |= static_cast<uint32_t>(tiles::table_number<kTable>(first + i) + kOffset) << (8 * i);
-    }
+    for (int i = 0; i < 4; ++i) bytes |= static_cast<uint32_t>(entry(first + i)) << (8 * i);
     return bytes;
   }
+  SKALD_HD static constexpr bool signs_agree() {
+    for (int i = 0; i < 8; ++i) {
+      const int number = tiles::table_number<kTable>(i) + kOffset;
+      const int other = tiles::table_number<kTable>(i + 8) + kOffset;
+      if (number < 0 || other < 0 || number > 255 || other > 255 || (number ^ other) & 128) {
+        return false;
+      }
+    }
+    return true;
+  }
   __device__ void pairs(int unit, int half, int m, uint32_t& first, uint32_t& second) const {
-    constexpr uint32_t k0 = entries(0), k4 = entries(4), k8 = entries(8), k12 = entries(12);
-    // Of all eight codes at once, so that both calls share it.
-    const uint32_t word = codes.word(unit, half);
-    const uint32_t at = (word & 0x77777777) >> (16 * m);
-    const uint32_t upper = (0x32103210 | (word >> 1 & 0x44444444)) >> (16 * m);
-    const uint32_t low = __byte_perm(k0, k4, at), high = __byte_perm(k8, k12, at);
-    spread_bytes(__byte_perm(low, high, upper), first, second);
+    static_assert(signs_agree());
+    constexpr uint32_t k4 = entries(4), k12 = entries(12);
+    const uint32_t word = codes.word(unit, half), at = word >> (16 * m);
+    const uint32_t low = choose_bytes(first_low, k4, at),
+                   high = choose_bytes(first_high, k12, at ^ 0x8888);
+    first = exclusive_or(low, high, 0x00ff00ff);
+    second = exclusive_or(low, high, 0xff00ff00) >> 8;
   }
 };
 
@@ -212,47 +265,37 @@ struct LaneScales<tiles::BytePairs<Block>> : RowScalesMins {
     four = load4(part + tiles::BytePairs<Block>::kMinsAt + lane / 4 * 8 + lane % 2 * 4);
   }
   __device__ float scale(int b, int half) const {
-    return static_cast<float>((half ? w.y : w.x) >> (b * 8) & 255);
+    return static_cast<float>((b / 2 ? w.y : w.x) >> (tiles::byte_place(b % 2, half) * 8) & 255);
   }
   __device__ void mins(uint32_t (&rows)[2]) const { spread_bytes(four, rows[0], rows[1]); }
 };
 
-// Bytes of 16, eight of each row.
+// A byte for each of eight blocks and both rows.
 struct SixteenBytes {
   uint4 w;
+  // Of blocks 2 * pair and the next.
+  __device__ uint32_t four(int pair) const {
+    return pair / 2 ? (pair % 2 ? w.w : w.z) : (pair % 2 ? w.y : w.x);
+  }
   __device__ uint32_t at(int b, int half) const {
-    const uint32_t four = half ? (b / 4 ? w.w : w.z) : (b / 4 ? w.y : w.x);
-    return four >> (b % 4 * 8) & 255;
+    return four(b / 2) >> (tiles::byte_place(b % 2, half) * 8) & 255;
   }
 };
-
-// A lane's bytes of row g and of g + 8: those of blocks 2 * (lane % 4) and the next.
-__device__ inline void load_two(uint32_t (&two)[2], const char* part, int lane) {
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    two[half] = *reinterpret_cast<const uint16_t*>(part + lane / 4 * 16 + half * 8 + lane % 4 * 2);
-  }
-}
-
-__device__ inline void spread_minimums(const uint32_t (&two)[2], uint32_t (&rows)[2]) {
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    rows[half] = __byte_perm(two[half] >> 4 & 0x0f0f, 0, 0x4140);
-  }
-}
 
 template <class Block>
 struct LaneScales<tiles::FourBitPairs<Block>> : RowScalesMins {
   SixteenBytes bytes;
-  uint32_t two[2];  // of row g and of g + 8: blocks 2 * (lane % 4) and the next, a byte each
+  uint32_t four;  // of blocks 2 * (lane % 4) and the next
   __device__ void load(const char* part, int lane) {
     bytes.w = load16(part + lane / 4 * 16);
-    load_two(two, part, lane);
+    four = load4(part + lane / 4 * 16 + lane % 4 * 4);
   }
   __device__ float scale(int b, int half) const {
     return static_cast<float>(bytes.at(b, half) & 15);
   }
-  __device__ void mins(uint32_t (&rows)[2]) const { spread_minimums(two, rows); }
+  __device__ void mins(uint32_t (&rows)[2]) const {
+    spread_bytes(four >> 4 & 0x0f0f0f0f, rows[0], rows[1]);
+  }
 };
 
 template <class Block>
@@ -293,7 +336,9 @@ struct LaneScales<tiles::SixBitScales32<Block>> : RowScales {
   uint2 w;
   __device__ void load(const char* part, int lane) { w = load8(part + lane / 4 * 8); }
   __device__ float scale(int b, int half) const {
-    return static_cast<float>(static_cast<int>((half ? w.y : w.x) >> (b * 8) & 255) - 32);
+    const uint32_t four = b / 2 ? w.y : w.x;
+    return static_cast<float>(static_cast<int>(four >> (tiles::byte_place(b % 2, half) * 8) & 255) -
+                              32);
   }
 };
 

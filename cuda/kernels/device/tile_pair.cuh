@@ -41,43 +41,60 @@ struct PairScales<tiles::ExponentScales> : NoRowScales {
   __device__ void load(const char* part, int lane, int pair) {
     w = load4(part + lane / 4 * 8 + pair * 4);
   }
+  // mxfp4_scale(): of small exponents, which are subnormal, the bits are the larger of these two.
   __device__ float scale(int i, int half) const {
-    return mxfp4_scale(w >> (i * 16 + half * 8) & 255);
+    const int exponent = static_cast<int>(__byte_perm(w, 0, 0x4440 + i * 2 + half));
+    return __int_as_float(max((exponent - 1) * (1 << 23), (exponent + 1) * (1 << 21)));
   }
 };
 
+// A whole number below 2^23 by its bits in the float that is so much larger, less what it is too
+// large by.
+inline constexpr uint32_t kEightMillions = 0x4b000000;
+__device__ inline float number_less(uint32_t bits, int less) {
+  return __uint_as_float(bits) - (8388608.0f + static_cast<float>(less));
+}
+// Byte i of four.
+__device__ inline float byte_less(uint32_t four, int i, int less) {
+  return number_less(__byte_perm(four, kEightMillions, 0x7540 + i), less);
+}
+
 template <class Block>
 struct PairScales<tiles::BytePairs<Block>> : RowScalesMins {
-  uint32_t w[2], four;
+  uint32_t four, four_mins;
   __device__ void load(const char* part, int lane, int pair) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      w[half] = *reinterpret_cast<const uint16_t*>(part + lane / 4 * 8 + half * 4 + pair * 2);
-    }
-    four = load4(part + tiles::BytePairs<Block>::kMinsAt + lane / 4 * 8 + lane % 2 * 4);
+    const char* at = part + lane / 4 * 8 + pair * 4;
+    four = load4(at);
+    four_mins = load4(at + tiles::BytePairs<Block>::kMinsAt);
   }
   __device__ float scale(int i, int half) const {
-    return static_cast<float>(w[half] >> (i * 8) & 255);
+    return byte_less(four, tiles::byte_place(i, half), 0);
   }
-  __device__ void mins(uint32_t (&rows)[2]) const { spread_bytes(four, rows[0], rows[1]); }
+  __device__ void mins(uint32_t (&rows)[2]) const { spread_bytes(four_mins, rows[0], rows[1]); }
 };
 
 template <class Block>
 struct PairScales<tiles::FourBitPairs<Block>> : RowScalesMins {
-  uint32_t two[2];
-  __device__ void load(const char* part, int lane, int) { load_two(two, part, lane); }
-  __device__ float scale(int i, int half) const {
-    return static_cast<float>(two[half] >> (i * 8) & 15);
+  uint32_t four;
+  __device__ void load(const char* part, int lane, int pair) {
+    four = load4(part + lane / 4 * 16 + pair * 4);
   }
-  __device__ void mins(uint32_t (&rows)[2]) const { spread_minimums(two, rows); }
+  __device__ float scale(int i, int half) const {
+    return byte_less(four & 0x0f0f0f0f, tiles::byte_place(i, half), 0);
+  }
+  __device__ void mins(uint32_t (&rows)[2]) const {
+    spread_bytes(four >> 4 & 0x0f0f0f0f, rows[0], rows[1]);
+  }
 };
 
 template <class Block>
 struct PairScales<tiles::ByteScales<Block>> : RowScales {
-  uint32_t two[2];
-  __device__ void load(const char* part, int lane, int) { load_two(two, part, lane); }
+  uint32_t four;
+  __device__ void load(const char* part, int lane, int pair) {
+    four = load4(part + lane / 4 * 16 + pair * 4);
+  }
   __device__ float scale(int i, int half) const {
-    return static_cast<float>(static_cast<int8_t>(two[half] >> (i * 8) & 255));
+    return byte_less(four ^ 0x80808080, tiles::byte_place(i, half), 128);
   }
 };
 
@@ -90,21 +107,18 @@ struct PairScales<tiles::SixBitScales16<Block>> : RowScales {
     four = __funnelshift_r(load4(at + word * 4), load4(at + min(word + 1, 2) * 4), bit);
   }
   __device__ float scale(int i, int half) const {
-    return static_cast<float>(static_cast<int>(four >> ((half * 2 + i) * 6) & 63) - 32);
+    return number_less((four >> ((half * 2 + i) * 6) & 63) | kEightMillions, 32);
   }
 };
 
 template <class Block>
 struct PairScales<tiles::SixBitScales32<Block>> : RowScales {
-  uint32_t w[2];
+  uint32_t four;
   __device__ void load(const char* part, int lane, int pair) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      w[half] = *reinterpret_cast<const uint16_t*>(part + lane / 4 * 8 + half * 4 + pair * 2);
-    }
+    four = load4(part + lane / 4 * 8 + pair * 4);
   }
   __device__ float scale(int i, int half) const {
-    return static_cast<float>(static_cast<int>(w[half] >> (i * 8) & 255) - 32);
+    return byte_less(four, tiles::byte_place(i, half), 32);
   }
 };
 

@@ -9,8 +9,11 @@
 namespace skald::cuda {
 
 // What minimums are to be multiplied by besides.
+template <class F, bool kHas = F::kHasMin>
+inline constexpr float kMinUnit = 0;
 template <class F>
-inline constexpr float kMinUnit = kCodeUnit / LaneScales<typename F::Scales>::kMinUnit / kSumUnit;
+inline constexpr float kMinUnit<F, true> =
+    kCodeUnit / LaneScales<typename F::Scales>::kMinUnit / kSumUnit;
 
 template <class Scales>
 __device__ float times_row(float x, const Scales& scales, int half) {
@@ -51,48 +54,71 @@ struct OneRow {
   const char *values, *side;  // this lane's, of the part that is next
   const char* scales;         // of the same
   int lane, pair, back;
+  uint32_t odd_pair, high_pair;  // masks
+  float min_unit;  // of the one lane of four that counts minimums: all have all blocks'
+  uint32_t table[2];
   float totals[2] = {};
 
   // A warp has kSlotParts of each tile from `first_part` on.
   __device__ OneRow(const Activations& a, int first_part, int tiles)
-      : lane(static_cast<int>(threadIdx.x) % 32), pair(lane % 4 % kPairs), back(tiles * kStep) {
+      : lane(static_cast<int>(threadIdx.x) % 32),
+        pair(lane % 4 % kPairs),
+        back(tiles * kStep),
+        odd_pair(pair % 2 ? ~0u : 0),
+        high_pair(pair / 2 ? ~0u : 0),
+        min_unit(lane % 4 == 0 ? kMinUnit<F> : 0) {
     const int block = lane / 4 % kBlocks;
     const char* first = a.one + first_part * kOnePartBytes;
     values = held_pointer(first + lane % 4 * 16 +
                           (kBlocks == 4 ? block * 64 : block / 2 * 64 + block % 2 * 8));
     side = held_pointer(first + kOneSideAt + lane % 4 * 16);
     scales = held_pointer(first + kOneScaleAt);
+    if constexpr (F::kTable != tiles::Table::None) {
+      table[0] = held_number(LaneCodesOf<F>::entries(0));
+      table[1] = held_number(LaneCodesOf<F>::entries(8));
+    }
   }
   __device__ void load(Weights& weights, const char* record, int part) const {
     weights.load(record, part, lane, pair);
+    if constexpr (F::kTable != tiles::Table::None) {
+      weights.codes.first_low = table[0], weights.codes.first_high = table[1];
+    }
   }
 
-  // The i-th part of the tile. Leaves everything as it was when not `valid`, by way of numbers that
-  // may be anything.
-  __device__ void multiply(const Weights& weights, int i, bool valid) {
+  // What the i-th part of the tile is multiplied by, to be asked for before other loads are.
+  struct Inputs {
+    uint4 x, beside;
+    float scale;
+  };
+  __device__ void load(Inputs& in, int i) const {
     const char* at = values + i * kOnePartBytes;
-    const uint4 beside = load16(side + i * kOnePartBytes);
-    const float scale = __uint_as_float(load4(scales + i * kOnePartBytes));
-    uint4 x;
     if constexpr (kBlocks == 4) {
-      x = load16(at);
+      in.x = load16(at);
     } else {
       const uint2 two = load8(at);
-      x = {two.x, two.y, two.x, two.y};
+      in.x = {two.x, two.y, two.x, two.y};
     }
+    if constexpr (kSumsByProduct<F> && kBlocks == 4) {
+      const uint2 two = load8(side + i * kOnePartBytes);
+      in.beside.x = two.x, in.scale = __uint_as_float(two.y);
+    } else {
+      in.beside = load16(side + i * kOnePartBytes);
+      in.scale =
+          __uint_as_float(kSumsByProduct<F> ? in.beside.z : load4(scales + i * kOnePartBytes));
+    }
+  }
+
+  // Leaves everything as it was when not `valid`, by way of numbers that may be anything.
+  __device__ void multiply(const Weights& weights, const Inputs& in, bool valid) {
+    const uint4 &x = in.x, &beside = in.beside;
+    const float scale = in.scale;
     // Four registers as they come, twice two numbers: from two they would be made for each product.
     float begin[4] = {};
     if constexpr (!kSumsByProduct<F>) {
       begin[0] = __uint_as_float(beside.x), begin[1] = __uint_as_float(beside.y);
       begin[2] = __uint_as_float(beside.z), begin[3] = __uint_as_float(beside.w);
     }
-    float chosen[4] = {};
-    const auto choose = [&](int b, const float(&c)[4]) {
-#pragma unroll
-      for (int n = b % 2; n < 4; n += 2) {
-        if (b / 2 == 0 || pair == b / 2) chosen[n] = c[n];
-      }
-    };
+    float chosen[4];
     float c[tiles::kUnits][4];
 #pragma unroll
     for (int m = 0; m < 2; ++m) {
@@ -109,8 +135,15 @@ struct OneRow {
       }
       if (m == 0 && kBlocks == 4) continue;
 #pragma unroll
-      for (int unit = 0; unit < tiles::kUnits; ++unit) {
-        choose(kBlocks == 4 ? unit : unit * 2 + m, c[unit]);
+      for (int half = 0; half < 4; half += 2) {
+        if constexpr (kBlocks == 4) {
+          chosen[half] = either(odd_pair, c[2][half], c[0][half]);
+          chosen[half + 1] = either(odd_pair, c[3][half + 1], c[1][half + 1]);
+        } else {
+          const float low = either(odd_pair, c[1][half + m], c[0][half + m]);
+          const float high = either(odd_pair, c[3][half + m], c[2][half + m]);
+          chosen[half + m] = either(high_pair, high, low);
+        }
       }
     }
     float min_products[4] = {0, 0, 0, 0};
@@ -123,8 +156,7 @@ struct OneRow {
       const float both = fmaf(weights.scales.scale(1, half), chosen[half * 2 + 1], first);
       float total = fmaf(times_row(scale, weights.scales, half), both, totals[half]);
       if constexpr (kSumsByProduct<F>) {
-        // These products are of all blocks, and every lane has them.
-        const float unit = lane % 4 == 0 ? __fmul_rn(scale, kMinUnit<F>) : 0;
+        const float unit = __fmul_rn(scale, min_unit);
         total = fmaf(-__fmul_rn(weights.scales.row_min(half), unit), min_products[half * 2], total);
       }
       if (valid) totals[half] = total;
@@ -179,7 +211,13 @@ struct ManyRows {
     weights.load(record, part, lane);
   }
 
-  __device__ void multiply(const Weights& weights, int i, bool valid) {
+  struct Inputs {
+    int i;
+  };
+  __device__ void load(Inputs& in, int i) const { in.i = i; }
+
+  __device__ void multiply(const Weights& weights, const Inputs& in, bool valid) {
+    const int i = in.i;
     const char* at = values + (part + i) * (tiles::kPartCols * 2);
     const char* sums_at = sums + (part + i) * part_sums;
     const float2 scale = *reinterpret_cast<const float2*>(scales + (part + i) * stride);

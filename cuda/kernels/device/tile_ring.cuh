@@ -15,13 +15,15 @@ inline constexpr int kMostSets = 8;  // of partial sums
 // Bytes after the last part: of one that is not there they are read, and not used.
 inline constexpr int kBeyond = kOnePartBytes;
 
-// Shared memory of which a multiprocessor has room for two blocks beside one of attention_decode:
-// this kernel's and the next one's, whose ring is full by the time this one ends. Gated products
-// have more than half of it, so that no two of their blocks are together, as in gemv_row_sm90.
-// Where rows need more, the next kernel waits.
-inline constexpr int kHalfBytes = 105 * 1024, kGatedBytes = 120 * 1024;
+// Shared memory of which a multiprocessor has room for two blocks: this kernel's and the next
+// one's, whose ring is full by the time this one ends. What is added to the residual stream, every
+// second product of a chain, has more than half of it, so that no two blocks of a kernel are
+// together. They were: beside a block of attention there are no registers for two of these, so
+// those of the product after it went to other multiprocessors, two on many. Where rows need more,
+// the next kernel waits.
+inline constexpr int kHalfBytes = 105 * 1024, kAddedBytes = 118 * 1024;
 // And not for three, of which two might be this kernel's while another multiprocessor has none.
-inline constexpr int kLeastBytes = 76 * 1024, kLeastGatedBytes = 115 * 1024;
+inline constexpr int kLeastBytes = 76 * 1024, kLeastAddedBytes = 115 * 1024;
 inline constexpr int kMostBlockBytes = 226 * 1024;
 
 // Shared memory: the ring, sets of partial sums, the activations, their scales (a part's rows
@@ -36,33 +38,35 @@ struct Layout {
   int slots, slot_bytes;
   int sets, set_floats;
   int partials_at, activations_at, activation_row, scales_at, sums_at, bytes;
-  int groups;  // of rows, of the matrix
-  int own;     // groups that are a block's from the beginning
-  bool drawn;  // others go to who comes first
+  int first_block, blocks;  // of the grid, that multiply this matrix
+  int groups;               // of rows, of the matrix
+  int own;                  // groups that are a block's from the beginning
+  bool drawn;               // others go to who comes first
 };
 
-// The groups of a block, one after the other: every gridDim-th, then what the ticket gives. Some
-// multiprocessors get a tenth more of the memory's bandwidth than others; but rings are filled long
-// before anything is multiplied, so where a block has few groups the first to come would take them
-// all.
+// The groups of a block, one after the other: every so many'th as there are blocks, then what the
+// ticket gives. Some multiprocessors get a tenth more of the memory's bandwidth than others; but
+// rings are filled long before anything is multiplied, so where a block has few groups the first to
+// come would take them all.
 struct TileGroups {
   int taken = 0;
   unsigned ticket = 0;  // in lane 0, asked for one group ahead of its use
 
   __device__ static int own(const Layout& layout, int i) {
-    const int group = static_cast<int>(blockIdx.x) + i * static_cast<int>(gridDim.x);
+    const int group = static_cast<int>(blockIdx.x) - layout.first_block + i * layout.blocks;
     return i < layout.own && group < layout.groups ? group : kNoMore;
   }
   // For whole warps.
   __device__ int next(const LinearLaunch& a, const Layout& layout) {
-    const int blocks = static_cast<int>(gridDim.x), shared = layout.own * blocks;
+    const int shared = layout.own * layout.blocks;
     int group = own(layout, taken);
     if (taken >= layout.own && layout.drawn) {
       const int drawn = static_cast<int>(__shfl_sync(~0u, ticket, 0));
       group = shared + drawn;
       if (group >= layout.groups) {
         // Each block draws one that is too high. The last of these leaves the ticket as it was.
-        if (drawn == layout.groups - shared + blocks - 1 && threadIdx.x % 32 == 0) *a.ticket = 0;
+        const int last = layout.groups - shared + layout.blocks - 1;
+        if (drawn == last && threadIdx.x % 32 == 0) *a.ticket = 0;
         return kNoMore;
       }
     }
@@ -100,6 +104,8 @@ Layout layout_for(const LinearLaunch& a, int blocks, int chunk = -1) {
   }
   layout.chunks = (layout.tiles + layout.chunk_tiles - 1) / layout.chunk_tiles;
   layout.slot_bytes = (layout.tile_records * F::kRecordBytes + 127) / 128 * 128;
+  layout.first_block = 0;
+  layout.blocks = blocks;
   layout.groups = static_cast<int>((a.outs + tiles::kRows - 1) / tiles::kRows);
   constexpr int kFewGroups = 8;
   const int each = layout.groups / blocks;
@@ -120,8 +126,8 @@ Layout layout_for(const LinearLaunch& a, int blocks, int chunk = -1) {
     scales = sums = 0;
   }
   const int64_t others = partials + activations + scales + sums + kBeyond;
-  const bool gated = a.epilogue == Epilogue::Gated;
-  const int half_bytes = gated ? kGatedBytes : kHalfBytes;
+  const bool added = a.epilogue == Epilogue::AddTo || a.epilogue == Epilogue::Floats;
+  const int half_bytes = added ? kAddedBytes : kHalfBytes;
   const bool half = others + kUsualSlots * layout.slot_bytes <= half_bytes;
   const int64_t slots = ((half ? half_bytes : kMostBlockBytes) - others) / layout.slot_bytes;
   layout.slots = static_cast<int>(std::clamp<int64_t>(slots, 0, kMostSlots));
@@ -130,7 +136,7 @@ Layout layout_for(const LinearLaunch& a, int blocks, int chunk = -1) {
   layout.activations_at = layout.partials_at + partials;
   layout.scales_at = static_cast<int>(layout.activations_at + activations);
   layout.sums_at = layout.scales_at + scales;
-  layout.bytes = std::max(layout.sums_at + sums + kBeyond, gated ? kLeastGatedBytes : kLeastBytes);
+  layout.bytes = std::max(layout.sums_at + sums + kBeyond, added ? kLeastAddedBytes : kLeastBytes);
   return layout;
 }
 

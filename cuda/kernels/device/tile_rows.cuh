@@ -42,8 +42,8 @@ struct Activations {
   char* sums;
   float (*squares)[kWarps];  // of what comes to be normalized
   // One row instead: of each part its values as above, then 16 bytes of its sums for each lane % 4,
-  // and the scale. kSumsByProduct: f16 of blocks 2 * (lane % 4) and the next in the order above;
-  // else the floats of the lane's two blocks, twice.
+  // and the scale. kSumsByProduct: f16 of blocks 2 * (lane % 4) and the next in the order above,
+  // and behind them the scale here already; else the floats of the lane's two blocks, twice.
   char* one;
 };
 inline constexpr int kOneSideAt = tiles::kPartCols * 2, kOneScaleAt = kOneSideAt + 4 * 16;
@@ -163,7 +163,9 @@ __device__ void store_items(const Activations& to, const Item (&items)[kItems],
         }
       }
     }
-    if (unit % 4 == 0) {
+    if constexpr (kOne && kSumsByProduct<F>) {
+      *reinterpret_cast<float*>(side + unit % 4 * 16 + (kBlocks == 4 ? 4 : 8)) = scale;
+    } else if (unit % 4 == 0) {
       float* at = kOne ? reinterpret_cast<float*>(side - kOneSideAt + kOneScaleAt)
                        : to.scales + part * row_stride(to.rows) + row;
       *at = scale;

@@ -113,6 +113,47 @@ struct OneBit {
   }
 };
 
+// Three bits: six words a lane, 16 bytes and in a plane behind them 8. Each half of a word has five
+// codes and a bit: of the lane's 16 fours of columns (m of a unit, of a row) two pairs each of two,
+// of which a lane gets two pairs by masks alone and two by one shift; then one pair of a third; and
+// the bits make the last.
+struct ThreeBits {
+  static constexpr int kBytes = 768, kOddScale = 8, kWords = 6;
+  // Fours.
+  SKALD_HD static constexpr int four(int unit, int half, int m) {
+    return (unit * 2 + m) * 2 + half;
+  }
+  static constexpr int kThird = 12, kLast = 15;  // the first of those of words two by two; of bits
+  template <class Code>
+  SKALD_HD static uint32_t word(const Code& code, int i) {
+    const int lane = i < 128 ? i / 4 : (i - 128) / 2, w = i < 128 ? i % 4 : 4 + i % 2;
+    uint32_t word = 0;
+    for (int n = 0; n < 2; ++n) {
+      const auto bits = [&](int four, int p) {
+        const LaneWord at(lane, four / 4, four % 2);
+        return static_cast<uint32_t>(code(at.row, at.col(four / 2 % 2 * 2 + p, n)));
+      };
+      for (int k = 0; k < 4; ++k) word |= bits(w * 2 + k / 2, k % 2) << (k * 3 + n * 16);
+      word |= bits(kThird + w / 2, w % 2) << (12 + n * 16);
+      word |= (bits(kLast, w / 3) >> (w % 3) & 1) << (15 + n * 16);
+    }
+    return word;
+  }
+  SKALD_HD static int at(const std::byte* codes, int row, int col) {
+    const CodePlace place(row, col);
+    const int f = four(place.unit, place.half, place.pair / 2), p = place.pair % 2;
+    const auto word_of = [&](int w) {
+      return load_word(codes, w < 4 ? place.lane * 4 + w : 128 + place.lane * 2 + w - 4) >>
+             (place.i * 16);
+    };
+    if (f < kThird) return word_of(f / 2) >> (f % 2 * 6 + p * 3) & 7;
+    if (f < kLast) return word_of((f - kThird) * 2 + p) >> 12 & 7;
+    uint32_t bits = 0;
+    for (int b = 0; b < 3; ++b) bits |= (word_of(p * 3 + b) >> 15 & 1) << b;
+    return static_cast<int>(bits);
+  }
+};
+
 // Codes of one plane.
 template <class Plane>
 struct Codes1 {
@@ -146,22 +187,26 @@ struct Codes2 {
 };
 
 // Four bits that stand for other numbers. A table is looked up for four codes at a time, so these
-// are adjacent: the low half of a word is for the unit's first 16 columns.
+// are adjacent: the low half of a word is for the unit's first 16 columns. What comes out are bytes
+// of two pairs, of which every second one is of the same pair.
 struct TableCodes {
   static constexpr int kBytes = 1024, kOddScale = 1;
+  SKALD_HD static constexpr int place(int pair, int i) {
+    return pair / 2 * 16 + i * 8 + pair % 2 * 4;
+  }
   template <class Code>
   SKALD_HD static uint32_t word(const Code& code, int i) {
     const LaneWord at(i / 4 % 32, i / 128 * 2 + i % 4 / 2, i % 2);
     uint32_t word = 0;
     for (int n = 0; n < 8; ++n) {
-      word |= static_cast<uint32_t>(code(at.row, at.col(n / 2, n % 2))) << (n * 4);
+      word |= static_cast<uint32_t>(code(at.row, at.col(n / 2, n % 2))) << place(n / 2, n % 2);
     }
     return word;
   }
   SKALD_HD static int at(const std::byte* codes, int row, int col) {
     const CodePlace p(row, col);
     const int i = (p.unit / 2 * 32 + p.lane) * 4 + p.unit % 2 * 2 + p.half;
-    return load_word(codes, i) >> ((p.pair * 2 + p.i) * 4) & 15;
+    return load_word(codes, i) >> place(p.pair, p.i) & 15;
   }
 };
 

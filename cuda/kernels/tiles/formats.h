@@ -18,9 +18,16 @@ namespace skald::tiles {
 
 enum class Table : uint8_t { None, Iq4, Mxfp4 };
 
-// What the code of a table stands for.
+// Codes of a table are kept with bits 2 and 3 exchanged, and that once more is the code. So numbers
+// that are on the same side of zero in IQ4 differ in bit 3 (LaneTable).
+SKALD_HD constexpr int table_code(int code) {
+  return (code & 3) | (code & 4) << 1 | (code & 8) >> 1;
+}
+
+// What the kept code of a table stands for.
 template <Table kTable>
-SKALD_HD constexpr int table_number(int code) {
+SKALD_HD constexpr int table_number(int kept) {
+  const int code = table_code(kept);
   if constexpr (kTable == Table::Iq4) return iq4_value(code);
   const int magnitude = static_cast<int>((0x0c08060403020100u >> (code % 8 * 8)) & 15);
   return code < 8 ? magnitude : -magnitude;
@@ -51,7 +58,8 @@ struct Format {
       const int first = i / kCodeWords * kPartCols;
       const auto code_at = [&](int row, int col) {
         const B* block = source(row, (first + col) / B::kElems);
-        return block ? code(*block, (first + col) % B::kElems) : 0;
+        const int plain = block ? code(*block, (first + col) % B::kElems) : 0;
+        return kTable == Table::None ? plain : table_code(plain);
       };
       return C::word(code_at, i % kCodeWords);
     }
@@ -78,8 +86,7 @@ using Codes5 = Codes2<FourBits<>, OneBit<4>, 4>;
 using Q5_0 = Format<BlockQ5_0, Codes5, F16Scales<BlockQ5_0>, 16, false>;
 using Q5_1 = Format<BlockQ5_1, Codes5, F16Pairs<BlockQ5_1>, 0, true>;
 using Q2_K = Format<BlockQ2_K, Codes1<TwoBits<>>, FourBitPairs<BlockQ2_K>, 0, true>;
-using Q3_K =
-    Format<BlockQ3_K, Codes2<TwoBits<>, OneBit<2>, 2>, SixBitScales16<BlockQ3_K>, 4, false>;
+using Q3_K = Format<BlockQ3_K, ThreeBits, SixBitScales16<BlockQ3_K>, 4, false>;
 using Q4_K = Format<BlockQ4_K, Codes1<FourBits<>>, BytePairs<BlockQ4_K>, 0, true>;
 using Q5_K = Format<BlockQ5_K, Codes5, BytePairs<BlockQ5_K>, 0, true>;
 using Q6_K = Format<BlockQ6_K, Codes2<FourBits<>, TwoBits<4>, 4>, ByteScales<BlockQ6_K>, 32, false>;

@@ -123,21 +123,28 @@ struct RowScaleMin {
   }
 };
 
+// Bytes are words of two blocks: two of row g, then two of row g + 8. Byte n of word i is of:
+struct BytePlace {
+  int row, block;
+  SKALD_HD BytePlace(int g, int i, int n) : row(g + n / 2 * 8), block(i * 2 + n % 2) {}
+};
+// And where it lies, in bytes of one lane pair.
+SKALD_HD constexpr int byte_place(int b, int half) { return b / 2 * 4 + half * 2 + b % 2; }
+
 // Q4_K, Q5_K: a scale and a minimum for 32 columns, as bytes: unpacking six bits of each would cost
-// a third of all instructions. Of each lane pair 4 scales of row g and 4 of g + 8; then, for two
-// blocks, two minimums of row g and two of g + 8.
+// a third of all instructions. Of each lane pair 8 scales; then of each 8 minimums.
 template <class Block>
 struct BytePairs : RowScaleMin<Block> {
   static constexpr int kCols = 32, kMinsAt = 64, kPartBytes = 128;
   template <class Source>
   SKALD_HD static uint32_t part_word(const Source& source, int part, int i) {
     const bool mins = i >= kMinsAt / 4;
-    const int g = i % 16 / 2;
     uint32_t word = 0;
     for (int n = 0; n < 4; ++n) {
-      const Block* block = source(g + (mins ? n / 2 : i % 2) * 8, 0);
+      const BytePlace at(i % 16 / 2, i % 2, n);
+      const Block* block = source(at.row, 0);
       if (!block) continue;
-      const int group = part * kUnits + (mins ? i % 2 * 2 + n % 2 : n);
+      const int group = part * kUnits + at.block;
       const int value = mins ? q4_k_min(block->scales, group) : q4_k_scale(block->scales, group);
       word |= static_cast<uint32_t>(value) << (8 * n);
     }
@@ -146,51 +153,53 @@ struct BytePairs : RowScaleMin<Block> {
   SKALD_HD static float number(const std::byte* part, const std::byte* record, int row, int col,
                                int q) {
     const int b = col / 32;
-    const std::byte* lane = part + row % 8 * 8;
-    const int scale = static_cast<int>(lane[row / 8 * 4 + b]);
-    const int min = static_cast<int>(lane[kMinsAt + b / 2 * 4 + row / 8 * 2 + b % 2]);
+    const std::byte* at = part + row % 8 * 8 + byte_place(b, row / 8);
+    const int scale = static_cast<int>(at[0]), min = static_cast<int>(at[kMinsAt]);
     return RowScaleMin<Block>::row_scale(record, row) * scale * q -
            RowScaleMin<Block>::row_min(record, row) * min;
   }
 };
 
-// Q2_K: four bits of scale and of minimum for 16 columns. 16 bytes: 8 of row g, 8 of row g + 8.
+// Q2_K: four bits of scale and of minimum for 16 columns, 16 bytes of a lane pair.
 template <class Block>
 struct FourBitPairs : RowScaleMin<Block> {
   static constexpr int kCols = 16, kPartBytes = 128;
   template <class Source>
   SKALD_HD static uint32_t part_word(const Source& source, int part, int i) {
-    const Block* block = source(i / 4 + i / 2 % 2 * 8, 0);
     uint32_t word = 0;
-    for (int n = 0; block && n < 4; ++n) {
-      word |= uint32_t{block->scales[part * 8 + i % 2 * 4 + n]} << (8 * n);
+    for (int n = 0; n < 4; ++n) {
+      const BytePlace at(i / 4, i % 4, n);
+      const Block* block = source(at.row, 0);
+      if (block) word |= uint32_t{block->scales[part * 8 + at.block]} << (8 * n);
     }
     return word;
   }
   SKALD_HD static float number(const std::byte* part, const std::byte* record, int row, int col,
                                int q) {
-    const int both = static_cast<int>(part[row % 8 * 16 + row / 8 * 8 + col / 16]);
+    const int both = static_cast<int>(part[row % 8 * 16 + byte_place(col / 16, row / 8)]);
     return RowScaleMin<Block>::row_scale(record, row) * (both & 15) * q -
            RowScaleMin<Block>::row_min(record, row) * (both >> 4);
   }
 };
 
-// Q6_K: a signed byte for 16 columns. 16 bytes: 8 of row g, 8 of row g + 8.
+// Q6_K: a signed byte for 16 columns, 16 bytes of a lane pair.
 template <class Block>
 struct ByteScales : RowScale<Block> {
   static constexpr int kCols = 16, kPartBytes = 128;
   template <class Source>
   SKALD_HD static uint32_t part_word(const Source& source, int part, int i) {
-    const Block* block = source(i / 4 + i / 2 % 2 * 8, 0);
     uint32_t word = 0;
-    for (int n = 0; block && n < 4; ++n) {
-      word |= uint32_t{static_cast<uint8_t>(block->scales[part * 8 + i % 2 * 4 + n])} << (8 * n);
+    for (int n = 0; n < 4; ++n) {
+      const BytePlace at(i / 4, i % 4, n);
+      const Block* block = source(at.row, 0);
+      if (!block) continue;
+      word |= uint32_t{static_cast<uint8_t>(block->scales[part * 8 + at.block])} << (8 * n);
     }
     return word;
   }
   SKALD_HD static float number(const std::byte* part, const std::byte* record, int row, int col,
                                int q) {
-    const auto scale = static_cast<int8_t>(part[row % 8 * 16 + row / 8 * 8 + col / 16]);
+    const auto scale = static_cast<int8_t>(part[row % 8 * 16 + byte_place(col / 16, row / 8)]);
     return RowScale<Block>::row_scale(record, row) * scale * q;
   }
 };
@@ -223,23 +232,24 @@ struct SixBitScales16 : RowScale<Block> {
   }
 };
 
-// IQ4_XS: six bits for 32 columns, 32 more than the scale, in bytes. 8 bytes: 4 of row g, 4 of
-// row g + 8.
+// IQ4_XS: six bits for 32 columns, 32 more than the scale, in bytes: 8 of a lane pair.
 template <class Block>
 struct SixBitScales32 : RowScale<Block> {
   static constexpr int kCols = 32, kPartBytes = 64;
   template <class Source>
   SKALD_HD static uint32_t part_word(const Source& source, int part, int i) {
-    const Block* block = source(i / 2 + i % 2 * 8, 0);
     uint32_t word = 0;
-    for (int n = 0; block && n < 4; ++n) {
-      word |= static_cast<uint32_t>(iq4_xs_scale(*block, part * kUnits + n)) << (8 * n);
+    for (int n = 0; n < 4; ++n) {
+      const BytePlace at(i / 2, i % 2, n);
+      const Block* block = source(at.row, 0);
+      if (!block) continue;
+      word |= static_cast<uint32_t>(iq4_xs_scale(*block, part * kUnits + at.block)) << (8 * n);
     }
     return word;
   }
   SKALD_HD static float number(const std::byte* part, const std::byte* record, int row, int col,
                                int q) {
-    const int scale = static_cast<int>(part[row % 8 * 8 + row / 8 * 4 + col / 32]) - 32;
+    const int scale = static_cast<int>(part[row % 8 * 8 + byte_place(col / 32, row / 8)]) - 32;
     return RowScale<Block>::row_scale(record, row) * scale * q;
   }
 };

@@ -1,0 +1,117 @@
+// Two products of the same 1 to 8 rows with matrices of unlike formats, as one launch of
+// gemv_q_sm90's blocks: each multiplies one of the matrices, and of the blocks each matrix has as
+// many as let both end at about the same time.
+#include <algorithm>
+
+#include "cuda/kernels/built_for.h"
+#include "cuda/kernels/device/all_shared.cuh"
+#include "cuda/kernels/device/gemv_q.cuh"
+#include "cuda/kernels/linear.h"
+
+namespace skald::cuda {
+namespace {
+
+template <class F, class G, class T, bool kOne>
+__global__ void __launch_bounds__(kGemvQThreads, kOne ? 2 : 1)
+    gemv_q_pair(__grid_constant__ const LinearLaunch a, __grid_constant__ const Layout layout,
+                __grid_constant__ const LinearLaunch b, __grid_constant__ const Layout b_layout) {
+#if __CUDA_ARCH__ >= 900
+  extern __shared__ __align__(128) char shared[];
+  __shared__ GemvQShared own;
+  if (static_cast<int>(blockIdx.x) < layout.blocks) {
+    run_gemv_q<F, T, kOne>(a, layout, shared, own);
+  } else {
+    run_gemv_q<G, T, kOne>(b, b_layout, shared, own);
+  }
+#endif
+}
+
+// What mixed files have for queries and keys beside values, in either order.
+template <class F, class G>
+struct Pair {};
+template <class Fn, class... Pairs>
+bool dispatch_pairs(DType first, DType second, const Fn& fn, Pairs... pairs) {
+  bool found = false;
+  const auto is = [](DType type, auto format) {
+    bool same = false;
+    tiles::dispatch(type, [&](auto f) { same = std::is_same_v<decltype(f), decltype(format)>; });
+    return same;
+  };
+  const auto try_pair = [&]<class F, class G>(Pair<F, G> pair) {
+    if (found || !is(first, F()) || !is(second, G())) return;
+    found = true;
+    fn(pair);
+  };
+  (try_pair(pairs), ...);
+  return found;
+}
+template <class Fn>
+bool dispatch_pair(DType first, DType second, const Fn& fn) {
+  using namespace tiles;
+  return dispatch_pairs(first, second, fn, Pair<Q4_K, Q6_K>(), Pair<Q5_K, Q6_K>(),
+                        Pair<Q4_K, Q5_K>(), Pair<Q3_K, Q5_K>(), Pair<Q3_K, Q4_K>(),
+                        Pair<Q2_K, Q4_K>(), Pair<Q2_K, Q3_K>(), Pair<IQ4_XS, Q5_K>(),
+                        Pair<IQ4_NL, Q5_K>());
+}
+
+Layout layout_of(const LinearLaunch& a, int blocks) {
+  Layout layout;
+  tiles::dispatch(a.format, [&](auto f) { layout = layout_for<decltype(f)>(a, blocks); });
+  return layout;
+}
+
+// The first's blocks, of so many, that let the two end soonest by the bytes of a block.
+int first_blocks(const LinearLaunch& a, const LinearLaunch& b, int blocks) {
+  const auto bytes = [](const Layout& layout, int among) {
+    return int64_t{(layout.groups + among - 1) / among} * layout.row_records * layout.record_bytes;
+  };
+  const Layout first = layout_of(a, 1), second = layout_of(b, 1);
+  int best = 1;
+  int64_t least = INT64_MAX;
+  for (int own = 1; own < blocks; ++own) {
+    const int64_t longest = std::max(bytes(first, own), bytes(second, blocks - own));
+    if (longest < least) best = own, least = longest;
+  }
+  return best;
+}
+
+template <class F, class G, class T, bool kOne>
+void launch(const LinearLaunch& a, const LinearLaunch& b, int multiprocessors, Stream stream) {
+  const int own = first_blocks(a, b, multiprocessors);
+  const Layout layout = layout_for<F>(a, own);
+  Layout b_layout = layout_for<G>(b, multiprocessors - own);
+  b_layout.first_block = own;
+  const auto kernel = gemv_q_pair<F, G, T, kOne>;
+  SKALD_CUDA(
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostBlockBytes));
+  ask_for_all_shared(kernel);
+  const auto bytes = static_cast<size_t>(std::max(layout.bytes, b_layout.bytes));
+  launch_kernel(kernel, {dim3(multiprocessors), kGemvQThreads, bytes, a.dependent}, stream, a,
+                layout, b, b_layout);
+}
+
+}  // namespace
+
+bool supports_gemv_q_pair_sm90(const LinearLaunch& a, const LinearLaunch& b,
+                               int compute_capability) {
+  const bool known = dispatch_pair(a.format, b.format, [](auto) {}) ||
+                     dispatch_pair(b.format, a.format, [](auto) {});
+  const auto fits = [&](const LinearLaunch& launch) {
+    return supports_gemv_q_sm90(launch, compute_capability) && layout_of(launch, 1).enough;
+  };
+  return known && fits(a) && fits(b);
+}
+
+void launch_gemv_q_pair_sm90(const LinearLaunch& a, const LinearLaunch& b, int multiprocessors,
+                             Stream stream) {
+  check(a.ticket && b.ticket && a.rows == b.rows, "a pair has tickets, and the same rows");
+  const auto run = [&](const LinearLaunch& first, const LinearLaunch& second) {
+    return dispatch_pair(first.format, second.format, [&]<class F, class G>(Pair<F, G>) {
+      first.rows == 1 ? launch<F, G, Bf16, true>(first, second, multiprocessors, stream)
+                      : launch<F, G, Bf16, false>(first, second, multiprocessors, stream);
+    });
+  };
+  check(run(a, b) || run(b, a), "a pair of formats has a kernel");
+}
+
+}  // namespace skald::cuda
