@@ -237,6 +237,7 @@ class CudaExecutor final : public Executor {
 
   void enqueue(int rows) {
     for (const LoadedOp& op : loaded_.ops()) {
+      const LoadedOp* const next = &op == &loaded_.head() ? nullptr : &op + 1;
       std::visit(
           Overloaded{
               [&](const Embed& o) {
@@ -248,7 +249,7 @@ class CudaExecutor final : public Executor {
               },
               [&](const FusedLinear& o) {
                 if (o.epilogue == Epilogue::Logits && !decode_) return;
-                run_product(op, o, act<void>(o.in), rows);
+                run_product(op, o, act<void>(o.in), rows, next);
               },
               [&](const FusedAttention& o) { run_attention(op, o, rows); },
               [&](const FusedExperts& o) { experts_.run(op, o, rows, decode_ && dependent_); }},
@@ -316,8 +317,9 @@ class CudaExecutor final : public Executor {
     SKALD_CUDA(cudaStreamWaitEvent(stream_, other.enqueued_, 0));
   }
 
-  void run_product(const LoadedOp& op, const FusedLinear& linear, const void* in, int rows) {
-    products_.run(op, linear, {in, rows, logits_.as<float>(), decode_ && dependent_});
+  void run_product(const LoadedOp& op, const FusedLinear& linear, const void* in, int rows,
+                   const LoadedOp* next = nullptr) {
+    products_.run(op, linear, {in, rows, logits_.as<float>(), decode_ && dependent_, next});
   }
 
   void run_attention(const LoadedOp& loaded, const FusedAttention& op, int rows) {
