@@ -1,6 +1,7 @@
 #include "cuda/products.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "cuda/check.h"
 #include "cuda/kernels/expand_q.h"
@@ -31,14 +32,23 @@ bool pairs_blocks(const FusedProgram& fused) {
   return true;
 }
 
-// Pieces that gemm_q_sm90 multiplies run beside one another, from the first on.
-void join_pieces(std::vector<LinearLaunch>& launches, const std::vector<LinearKernel>& kernels) {
+// How many pieces, from the first on, gemm_q_sm90 multiplies by the same activations.
+size_t alike(const std::vector<LinearLaunch>& launches, const std::vector<LinearKernel>& kernels) {
   size_t count = 0;
-  double bytes = 0;
   while (count < launches.size() && kernels[count] == LinearKernel::GemmQSm90 &&
          gemm_q_shares_activations(launches[0].format, launches[count].format)) {
-    const LinearLaunch& launch = launches[count++];
-    bytes += static_cast<double>(matrix_bytes(launch.format, launch.outs, launch.ins));
+    ++count;
+  }
+  return count;
+}
+
+// These run beside one another.
+void join_pieces(std::vector<LinearLaunch>& launches, const std::vector<LinearKernel>& kernels) {
+  const size_t count = alike(launches, kernels);
+  double bytes = 0;
+  for (size_t i = 0; i < count; ++i) {
+    bytes +=
+        static_cast<double>(matrix_bytes(launches[i].format, launches[i].outs, launches[i].ins));
   }
   for (size_t i = 0; i < count && count > 1; ++i) {
     LinearLaunch& launch = launches[i];
@@ -53,13 +63,17 @@ void join_pieces(std::vector<LinearLaunch>& launches, const std::vector<LinearKe
 Products::Products(const Setting& setting, Stream stream)
     : s_(setting),
       paired_(pairs_blocks(setting.fused)),
+      room_(has_gemm_q_sm90(setting.gpu.compute_capability) ? cluster_room() : ClusterRoom()),
       stream_(stream),
       expanded_(s_.sizes.expanded, "16-bit rows of weights"),
       workspace_(s_.sizes.product, "activations"),
+      handed_(s_.sizes.handed, "activations"),
       pairs_(s_.sizes.pairs, "activations"),
       tickets_(s_.sizes.product_tickets, "the step's table") {
   SKALD_CUDA(
       cudaMemsetAsync(tickets_.as<void>(), 0, static_cast<size_t>(tickets_.bytes()), stream));
+  // A tile's rows beyond a step's are multiplied too.
+  SKALD_CUDA(cudaMemsetAsync(handed_.as<void>(), 0, static_cast<size_t>(handed_.bytes()), stream));
 }
 
 // The pieces of a product share what runs before and after it.
@@ -71,19 +85,12 @@ void Products::run(const LoadedOp& op, const FusedLinear& linear, const Rows& ro
   }
   const std::vector<Piece> pieces = fused.pieces(linear);
   const bool apart = linear.epilogue == Epilogue::Gated && pieces.size() > 1;
-  std::vector<LinearLaunch> launches;
+  std::vector<LinearLaunch> launches = this->launches(op, linear, rows.count);
   std::vector<LinearKernel> kernels;
   LinearSteps steps = {};
   steps.gate_after = apart;
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    LinearLaunch& launch = launches.emplace_back(
-        linear_launch(fused, linear, pieces[i], rows.count, {op.norm, op.bias}));
-    launch.weight = op.pieces[i].data;
-    launch.copy = op.pieces[i].copy;
+  for (LinearLaunch& launch : launches) {
     launch.in = rows.in;
-    launch.ticket = tickets_.as<unsigned>() + op.first_ticket + i;
-    launch.workspace = workspace_.as<void>();
-    launch.pinned = s_.reproducible;
     launch.dependent = rows.dependent;
     launch.paired = rows.dependent && paired_;
     const LinearSteps own = linear_steps(launch, s_.gpu);
@@ -92,7 +99,7 @@ void Products::run(const LoadedOp& op, const FusedLinear& linear, const Rows& ro
     steps.gate_after |= own.gate_after;
     steps.bias_after |= own.bias_after;
   }
-
+  hand_over(launches, kernels, linear, rows);
   join_pieces(launches, kernels);
 
   if (steps.norm_before) {
@@ -131,6 +138,62 @@ void Products::run(const LoadedOp& op, const FusedLinear& linear, const Rows& ro
         {out_type, out, op.bias, rows.count, fused.outs(linear), launches.front().scale}, stream_);
   }
   finish(op, linear, rows, out);
+}
+
+std::vector<LinearLaunch> Products::launches(const LoadedOp& op, const FusedLinear& linear,
+                                             int rows) const {
+  const std::vector<Piece> pieces = s_.fused.pieces(linear);
+  std::vector<LinearLaunch> launches;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    LinearLaunch& launch =
+        launches.emplace_back(linear_launch(s_.fused, linear, pieces[i], rows, {op.norm, op.bias}));
+    launch.weight = op.pieces[i].data;
+    launch.copy = op.pieces[i].copy;
+    launch.ticket = tickets_.as<unsigned>() + op.first_ticket + i;
+    launch.workspace = workspace_.as<void>();
+    launch.room = &room_;
+    launch.pinned = s_.reproducible;
+  }
+  return launches;
+}
+
+// What the product before has left for this one, and what this one leaves for the next. Only among
+// dependent launches, of which each is preceded by one that ends before it reads.
+void Products::hand_over(std::vector<LinearLaunch>& launches,
+                         const std::vector<LinearKernel>& kernels, const FusedLinear& linear,
+                         const Rows& rows) {
+  const bool taken = std::exchange(handed_to_, nullptr) == &linear;
+  if (!rows.dependent || alike(launches, kernels) < launches.size()) {
+    check(!taken, "activations are left for a product that takes them");
+    norms_known_ = false;
+    return;
+  }
+  if (linear.norm) {
+    norms_known_ = rows.next != nullptr;  // until the step ends
+    for (LinearLaunch& launch : launches) {
+      launch.handed = handed_.as<void>();
+      launch.takes_handed = taken;
+    }
+  } else if (linear.epilogue == Epilogue::AddTo && norms_known_ && rows.next) {
+    const FusedLinear* next = takes_handed(*rows.next, linear, rows.count);
+    LinearLaunch& launch = launches.front();
+    if (!next || launches.size() > 1 || launch.outs % 256 > 0) return;
+    launch.handed = handed_.as<void>();
+    launch.next_norm_weight = rows.next->norm;
+    launch.next_format = s_.fused.pieces(*next).front().format;
+    handed_to_ = next;
+  }
+}
+
+// The op as a product that takes what `from` leaves.
+const FusedLinear* Products::takes_handed(const LoadedOp& op, const FusedLinear& from,
+                                          int rows) const {
+  const auto* linear = std::get_if<FusedLinear>(&op.fused->op);
+  if (!linear || !linear->norm || linear->in != from.out || from.post_norm) return nullptr;
+  std::vector<LinearLaunch> launches = this->launches(op, *linear, rows);
+  std::vector<LinearKernel> kernels;
+  for (const LinearLaunch& launch : launches) kernels.push_back(select_linear(launch, s_.gpu));
+  return alike(launches, kernels) == launches.size() ? linear : nullptr;
 }
 
 void Products::finish(const LoadedOp& op, const FusedLinear& linear, const Rows& rows, void* out) {

@@ -24,8 +24,9 @@ class Products {
   struct Rows {
     const void* in;  // [count, ins]: the op's own buffer, or rows of it
     int count;
-    float* logits;   // [count, vocab]; where logits go
-    bool dependent;  // LinearLaunch's
+    float* logits;                   // [count, vocab]; where logits go
+    bool dependent;                  // LinearLaunch's
+    const LoadedOp* next = nullptr;  // what runs after this one, with the same rows
   };
   void run(const LoadedOp& op, const FusedLinear& linear, const Rows& rows);
 
@@ -34,6 +35,10 @@ class Products {
   T* act(ActId id) const {
     return s_.acts[static_cast<size_t>(id)].as<T>();
   }
+  std::vector<LinearLaunch> launches(const LoadedOp& op, const FusedLinear& linear, int rows) const;
+  void hand_over(std::vector<LinearLaunch>& launches, const std::vector<LinearKernel>& kernels,
+                 const FusedLinear& linear, const Rows& rows);
+  const FusedLinear* takes_handed(const LoadedOp& op, const FusedLinear& from, int rows) const;
   void multiply(const std::vector<LinearLaunch>& launches,
                 const std::vector<LinearKernel>& kernels);
   void multiply(const LinearLaunch& launch, LinearKernel kernel);
@@ -42,12 +47,16 @@ class Products {
 
   Setting s_;
   bool paired_;  // LinearLaunch's, of one row
+  ClusterRoom room_;
   Stream stream_;
   GemmCublas gemm_;
-  DeviceMemory expanded_;   // rows of a quantized matrix in 16 bits
-  DeviceMemory workspace_;  // of gemm_q_sm90
-  DeviceMemory pairs_;      // gate and up before the activation
-  DeviceMemory tickets_;    // of each piece: which of its rows are still to be computed
+  DeviceMemory expanded_;     // rows of a quantized matrix in 16 bits
+  DeviceMemory workspace_;    // of gemm_q_sm90
+  DeviceMemory handed_;       // from one of its products to the next
+  DeviceMemory pairs_;        // gate and up before the activation
+  DeviceMemory tickets_;      // of each piece: which of its rows are still to be computed
+  bool norms_known_ = false;  // of this step's rows, in handed_
+  const FusedLinear* handed_to_ = nullptr;  // whose activations are in handed_
 };
 
 }  // namespace skald::cuda

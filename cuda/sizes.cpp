@@ -168,6 +168,7 @@ Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
     if (!linear || !fused.quantized()) continue;
     const int most = static_cast<int>(std::min<int64_t>(options.rows, kGemmQMostRows));
     product = std::max(product, gemm_q_workspace_bytes(most, fused.ins(*linear)));
+    if (linear->norm) handed = std::max(handed, gemm_q_handed_bytes(most, fused.ins(*linear)));
   }
   for (const KvLayer& layer : fused.program.kv) {
     kv_offsets.push_back(page);
@@ -202,7 +203,7 @@ Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
 }
 
 int64_t Sizes::activations() const {
-  int64_t bytes = pairs + wanted + product + experts.lists() + experts.rows();
+  int64_t bytes = pairs + wanted + product + handed + experts.lists() + experts.rows();
   for (int64_t act : acts) bytes += act;
   return bytes;
 }

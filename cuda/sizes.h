@@ -75,6 +75,7 @@ struct Sizes {
   int64_t copies = 0;               // of all quantized matrices that are multiplied
   int64_t expanded = 0;             // rows of one, where there are no copies
   int64_t product = 0;              // gemm_q_sm90's workspace
+  int64_t handed = 0;               // and what one of its products leaves for the next
   int64_t page = 0;                 // all layers of one cache page
   std::vector<int64_t> kv_offsets;  // of each layer in a page
   int64_t pages = 0;

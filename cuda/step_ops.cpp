@@ -25,15 +25,17 @@ StepOps::StepOps(const Parts& parts, const Setting& setting, Stream stream)
 void StepOps::run(const Rows& rows) {
   const bool dependent = rows.decode && s_.dependent;
   for (const LoadedOp& op : p_.loaded.ops()) {
+    const LoadedOp* const next = &op == &p_.loaded.head() ? nullptr : &op + 1;
     std::visit(
-        Overloaded{
-            [&](const Embed& o) { run_embed(op, o, rows); },
-            [&](const FusedLinear& o) {
-              if (o.epilogue == Epilogue::Logits && !rows.decode) return;
-              products_.run(op, o, {act<void>(o.in), rows.count, p_.logits.as<float>(), dependent});
-            },
-            [&](const FusedAttention& o) { run_attention(op, o, rows); },
-            [&](const FusedExperts& o) { experts_.run(op, o, rows.count, dependent); }},
+        Overloaded{[&](const Embed& o) { run_embed(op, o, rows); },
+                   [&](const FusedLinear& o) {
+                     if (o.epilogue == Epilogue::Logits && !rows.decode) return;
+                     products_.run(
+                         op, o,
+                         {act<void>(o.in), rows.count, p_.logits.as<float>(), dependent, next});
+                   },
+                   [&](const FusedAttention& o) { run_attention(op, o, rows); },
+                   [&](const FusedExperts& o) { experts_.run(op, o, rows.count, dependent); }},
         op.fused->op);
     if (p_.observer) observe(*op.fused, rows.count);
   }

@@ -93,10 +93,10 @@ __global__ void __launch_bounds__(kMostThreads)
     gemm_q_prepare(__grid_constant__ const LinearLaunch a, __grid_constant__ const GemmQPlan plan,
                    float odd) {
   const int row = static_cast<int>(blockIdx.x), tile_rows = plan.tile_rows;
-  const int64_t cols = plan.cols;
+  const int64_t cols = plan.at.cols;
   char* const values = static_cast<char*>(a.workspace);
-  float* const scales = reinterpret_cast<float*>(values + plan.scales_at);
-  const int tile = row / tile_rows, tile_row = row % tile_rows;
+  float* const scales = reinterpret_cast<float*>(values + plan.at.scales);
+  const int tile_row = row % tile_rows;
   const int64_t first = threadIdx.x * 16, step = blockDim.x * 16;
   const int64_t ins = row < a.rows ? a.ins : 0;
   let_next_kernel_start();
@@ -118,52 +118,34 @@ __global__ void __launch_bounds__(kMostThreads)
   most = all.most;
   const float norm =
       a.norm_weight ? rsqrtf(all.sum / static_cast<float>(a.ins) + a.norm_eps) : 1.0f;
-  // 2^e <= most < 2^(e + 1) becomes 2^14. What is smaller than 2^-111 is zero. Infinity and NaN
-  // stay what they are and are found among the logits.
-  most *= norm;
-  const int exponent = min(max(static_cast<int>(__float_as_uint(most) >> 23), 14 + 2), 254);
-  const float up = __uint_as_float(static_cast<uint32_t>(254 + 14 - exponent) << 23);
-  const float down = __uint_as_float(static_cast<uint32_t>(exponent - 14) << 23);
+  const RowScale scale(most * norm);
+  const int64_t tile = row / tile_rows;
+  const RowTile to = {values + tile * cols * tile_rows * 2,
+                      values + plan.at.sums + tile * (cols / 256) * tile_rows * kRowSumBytes,
+                      tile_rows};
   for (int64_t col = first; col < cols; col += step) {
     if (col > first) {
       mine = {};
       if (a.norm_weight && col < ins) load_sixteen(a.norm_weight + col, weight);
       if (col < ins) mine.load(a, row, col, weight);
     }
-    uint32_t pairs[8];
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const float factor = i % 2 ? up / odd : up;  // not times norm, which may be too much
-      pairs[i] = pack(Half(), mine.x[2 * i] * norm * factor, mine.x[2 * i + 1] * norm * factor);
-    }
-    char* to = values + ((tile * (cols / 64) + col / 64) * tile_rows + tile_row) * 128;
-    const int unit = static_cast<int>(col % 64) / 8;
-    *reinterpret_cast<uint4*>(to + ((unit ^ tile_row % 8) * 16)) = {pairs[0], pairs[2], pairs[4],
-                                                                    pairs[6]};
-    *reinterpret_cast<uint4*>(to + (((unit + 1) ^ tile_row % 8) * 16)) = {pairs[1], pairs[3],
-                                                                          pairs[5], pairs[7]};
-    float sum = 0, odd_sum = 0;
-#pragma unroll
-    for (int i = 0; i < 8; i += 2) {
-      sum += low_half(pairs[i]) + high_half(pairs[i]);
-      odd_sum += low_half(pairs[i + 1]) + high_half(pairs[i + 1]);
-    }
-    sum += odd_sum * odd;
+    for (float& x : mine.x) x *= norm;  // by itself, for all factors together may be too much
+    const Sixteen numbers(mine.x, scale.up, odd);
+    to.put(numbers, tile_row, col);
+    float sum = numbers.sum(odd);
     // Sixteen threads have 256 columns, so all of them are here.
-    sum = (sum + __shfl_xor_sync(0xffffu << (threadIdx.x & 16), sum, 1)) * kHalfSumUnit;
-    if (threadIdx.x % 2 == 0) {
-      char* row_sums = values + plan.sums_at +
-                       ((tile * (cols / 256) + col / 256) * tile_rows + tile_row) * kRowSumBytes +
-                       col % 256 / 32 * 2;
-      const int first_unit = tile_row / 4 % 2 * 16;
-      const __half next = __float2half_rn(sum);
-      *reinterpret_cast<__half*>(row_sums + first_unit) = next;
-      *reinterpret_cast<__half*>(row_sums + (first_unit ^ 16)) =
-          __float2half_rn(sum - __half2float(next));
-    }
+    sum += __shfl_xor_sync(0xffffu << (threadIdx.x & 16), sum, 1);
+    if (threadIdx.x % 2 == 0) to.put_sum(sum, tile_row, col);
   }
-  if (threadIdx.x == 0) scales[row] = row < a.rows ? down : 0;
+  if (threadIdx.x > 0) return;
+  scales[row] = row < a.rows ? scale.down : 0;
+  if (a.handed && a.norm_weight) {
+    reinterpret_cast<float*>(static_cast<char*>(a.handed) + plan.at.norms)[row] = norm;
+  }
 }
+
+__global__ void whole_multiprocessor() {}  // is never launched
 
 // What fits beside the ring of activations; false where two slots do not.
 template <class F>
@@ -184,42 +166,59 @@ bool fill(GemmQPlan& plan) {
   return plan.weight_slots >= 2 && plan.bytes <= kMostBytes;
 }
 
-// Cycles that a product takes: roughly, to compare plans. A quarter of a multiprocessor decodes a
-// part of a tile in some 200 cycles, of which products take more than half away from others; one
-// warp alone cannot do both at once.
+// What a product has of the GPU.
+struct Room {
+  int multiprocessors;
+  double share;  // of all
+  ClusterRoom clusters;
+
+  int clusters_of(int blocks) const {
+    // Where all of them are needed, what is left of the kernel ahead makes the last one wait.
+    const double all = blocks == 1 ? multiprocessors : 0.95 * clusters.of[blocks];
+    return std::max(1, static_cast<int>(all * share));
+  }
+};
+
+// Cycles that a product takes, by time stamps of Q4_K: to compare plans. A warp needs so many for
+// a part of a tile by itself, and adds so many to those of each other in its quarter of a
+// multiprocessor.
 template <class F>
-double cost(const GemmQPlan& plan, int multiprocessors) {
-  // A cluster lies in a group of 16 multiprocessors, or a few more.
-  const int at_once =
-      plan.splits == 1 ? multiprocessors : std::max(1, multiprocessors / 16) * (16 / plan.splits);
+double cost(const GemmQPlan& plan, const Room& room) {
+  const int at_once = room.clusters_of(plan.splits);
   const int tiles = (plan.groups + plan.tile_groups - 1) / plan.tile_groups * plan.row_tiles;
   const int waves = (tiles + at_once - 1) / at_once;
-  const double steps = (plan.steps + plan.splits - 1) / plan.splits;
-  const double products = plan.tile_rows * 4.0, part = std::max(200 + 0.7 * products, products);
-  const double loop = steps * kStepParts<F> * std::max(part * (plan.warps / 4), part + 150);
-  const double memory = plan.tile_groups * steps * kStepRecords<F> * F::kRecordBytes / 17;
-  const double sums = plan.tile_rows * plan.tile_groups * 1.0;
-  return waves *
-         (std::max(loop, memory) + 3000 + sums + (plan.splits > 1 ? 1500 + 400 * plan.splits : 0));
+  const int steps = (plan.steps + plan.splits - 1) / plan.splits;
+  const double parts = steps * kStepParts<F>;
+  const double loop = parts * (290 + (60 + 5.2 * plan.tile_rows) * (plan.warps / 4));
+  // What one multiprocessor, and what all of them can read.
+  const double bytes = double{kStepRecords<F>} * F::kRecordBytes * steps * plan.tile_groups;
+  const int blocks = std::min(tiles, at_once) * plan.splits;
+  const double memory = std::max(bytes / 25, bytes * blocks / (17.0 * room.multiprocessors));
+  const int of_warp =
+      (plan.tile_rows / plan.splits * (plan.tile_groups > 8 ? 2 : 1) + plan.warps - 1) / plan.warps;
+  const double end = 1000.0 * of_warp + (plan.splits > 1 ? 600 + 800 * plan.splits : 0);
+  return waves * (3000 + std::max(loop, memory) + end);
 }
 
 template <class F>
-GemmQPlan make_plan(const LinearLaunch& a, int multiprocessors) {
+GemmQPlan make_plan(const LinearLaunch& a, const Room& room) {
   GemmQPlan plan = {}, best = {};
   plan.tile_rows = gemm_q_tile_rows(a.rows);
   plan.row_tiles = (a.rows + plan.tile_rows - 1) / plan.tile_rows;
   plan.groups = static_cast<int>((a.outs + tiles::kRows - 1) / tiles::kRows);
   plan.records = static_cast<int>((a.ins + F::kRecordCols - 1) / F::kRecordCols);
   plan.steps = (plan.records + kStepRecords<F> - 1) / kStepRecords<F>;
-  plan.cols = gemm_q_padded_cols(a.ins);
-  plan.sums_at = plan.cols * plan.row_tiles * plan.tile_rows * 2;
-  plan.scales_at = plan.sums_at + plan.cols / 256 * plan.row_tiles * plan.tile_rows * kRowSumBytes;
+  plan.at = GemmQPlaces(a.rows, a.ins);
+  plan.next_at = GemmQPlaces(a.rows, a.outs);
   double least = 0;
-  for (plan.splits = 1; plan.splits <= std::min(8, plan.steps); ++plan.splits) {
+  for (plan.splits = 1; plan.splits <= std::min(kMostCluster, plan.steps); ++plan.splits) {
     for (plan.tile_groups = 1; plan.tile_groups <= kMostGroups; ++plan.tile_groups) {
+      // Sums of 32 columns are of one block.
+      if (a.next_norm_weight && plan.tile_groups % 2 > 0) continue;
       if (!fill<F>(plan)) continue;
-      const double cycles = cost<F>(plan, multiprocessors);
-      if (best.bytes > 0 && cycles >= least) continue;
+      const double cycles = cost<F>(plan, room);
+      // Of equals, those of fewer blocks, which read activations less often.
+      if (best.bytes > 0 && cycles > least) continue;
       best = plan;
       least = cycles;
     }
@@ -227,41 +226,66 @@ GemmQPlan make_plan(const LinearLaunch& a, int multiprocessors) {
   return best;
 }
 
+float odd_columns(DType format) {
+  float columns = 0;
+  tiles::dispatch(format, [&](auto f) { columns = kOddColumns<decltype(f)>; });
+  return columns;
+}
+
 }  // namespace
 
+bool has_gemm_q_sm90(int compute_capability) { return kHasSm90a && compute_capability == 90; }
+
 bool supports_gemm_q_sm90(const LinearLaunch& a, int compute_capability) {
-  if (!kHasSm90a || compute_capability != 90 || a.rows > kGemmQMostRows) return false;
+  if (!has_gemm_q_sm90(compute_capability) || a.rows > kGemmQMostRows) return false;
   if (info(a.format).block_elems == 1) return false;
   if (a.type != DType::BF16 && a.type != DType::F16) return false;
   return a.epilogue != Epilogue::Gated || a.outs % 2 == 0;
 }
 
 bool gemm_q_shares_activations(DType format, DType other) {
-  const auto odd = [](DType type) {
-    int columns = 0;
-    tiles::dispatch(type, [&](auto f) { columns = kOddColumns<decltype(f)>; });
-    return columns;
-  };
-  return odd(format) == odd(other);
+  return odd_columns(format) == odd_columns(other);
+}
+
+ClusterRoom cluster_room() {
+  ClusterRoom room;
+  const auto kernel = whole_multiprocessor;
+  SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostBytes));
+  for (int blocks = 1; blocks <= kMostCluster; ++blocks) {
+    cudaLaunchAttribute cluster = {};
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim.x = static_cast<unsigned>(blocks);
+    cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(static_cast<unsigned>(blocks));
+    config.blockDim = dim3(128);
+    config.dynamicSmemBytes = kMostBytes;
+    config.attrs = &cluster;
+    config.numAttrs = 1;
+    SKALD_CUDA(cudaOccupancyMaxActiveClusters(&room.of[blocks], kernel, &config));
+  }
+  return room;
 }
 
 void launch_gemm_q_sm90(const LinearLaunch& a, int multiprocessors, Stream stream) {
   check(a.workspace, "gemm_q_sm90 has a workspace");
+  check(!a.next_norm_weight || (a.epilogue == Epilogue::AddTo && a.handed && a.outs % 256 == 0),
+        "a product that can leave activations for the next");
   GemmQPlan plan = {};
-  float odd = 1;
-  tiles::dispatch(a.format, [&](auto f) {
-    plan = make_plan<decltype(f)>(a, std::max(8, static_cast<int>(multiprocessors * a.share)));
-    odd = kOddColumns<decltype(f)>;
-  });
+  const Room room = {multiprocessors, a.share, a.room ? *a.room : cluster_room()};
+  tiles::dispatch(a.format, [&](auto f) { plan = make_plan<decltype(f)>(a, room); });
   check(plan.bytes > 0, "a product that fits no block");
-  const int row_threads = static_cast<int>(std::min<int64_t>(plan.cols / 16, kMostThreads));
-  if (!a.next_piece) {
+  if (a.next_norm_weight) plan.next_odd = odd_columns(a.next_format);
+  const int row_threads = static_cast<int>(std::min<int64_t>(plan.at.cols / 16, kMostThreads));
+  if (!a.next_piece && !a.takes_handed) {
     launch_kernel(
         gemm_q_prepare,
         {dim3(plan.row_tiles * plan.tile_rows), (row_threads + 31) / 32 * 32, 0, a.dependent},
-        stream, a, plan, odd);
+        stream, a, plan, odd_columns(a.format));
   }
-  if (plan.tile_rows == 32) {
+  if (plan.tile_rows == 16) {
+    launch_gemm_q_16(a, plan, stream);
+  } else if (plan.tile_rows == 32) {
     launch_gemm_q_32(a, plan, stream);
   } else if (plan.tile_rows == 64) {
     launch_gemm_q_64(a, plan, stream);

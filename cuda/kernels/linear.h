@@ -14,6 +14,14 @@ namespace skald::cuda {
 
 inline constexpr int kPinnedRows = 128;
 
+// How many clusters of 1 to kMostCluster blocks run at a time where a block takes a whole
+// multiprocessor. These lie in groups that differ from GPU to GPU, and a cluster in one of them.
+inline constexpr int kMostCluster = 8;
+struct ClusterRoom {
+  int of[kMostCluster + 1] = {};
+};
+ClusterRoom cluster_room();  // on the current device; takes some microseconds
+
 struct LinearLaunch {
   DType type;          // of in and out: F16, BF16 or F32
   DType format;        // of weight: the same, or a block format
@@ -37,7 +45,16 @@ struct LinearLaunch {
   // gemm_q_sm90: launches that follow one another multiply the same activations by other weights.
   // The first leaves these in the workspace for the others, which run beside it.
   bool first_piece = false, next_piece = false;
-  double share = 1;  // of the multiprocessors, beside the others
+  double share = 1;                   // of the multiprocessors, beside the others
+  const ClusterRoom* room = nullptr;  // gemm_q_sm90: asked for, where it is not given
+  // gemm_q_sm90, for products one after the other with one residual stream: memory that stays from
+  // one to the next (gemm_q_workspace.h has its size), where a product with a norm leaves what the
+  // rows were multiplied with. AddTo after it, of outs that are a multiple of 256, can leave its
+  // results times the weights of the next product's norm there, and that one takes them.
+  void* handed = nullptr;
+  const float* next_norm_weight = nullptr;
+  DType next_format = DType::F32;
+  bool takes_handed = false;
   // The kernel, and cuBLAS's algorithm, are those of kPinnedRows rows, whatever the number of rows,
   // and no sum is split: so a row's result does not depend on how many stand beside it.
   bool pinned = false;
@@ -63,6 +80,7 @@ void launch_gemv_q_pair_sm90(const LinearLaunch& a, const LinearLaunch& b, int m
 
 // And up to 256 rows, better for more than 8. Two kernels: activations become f16 in the workspace,
 // which all launches of a stream may share.
+bool has_gemm_q_sm90(int compute_capability);  // for any product
 bool supports_gemm_q_sm90(const LinearLaunch& launch, int compute_capability);
 void launch_gemm_q_sm90(const LinearLaunch& launch, int multiprocessors, Stream stream);
 // Whether launches may be pieces of one product.

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "cuda/kernels/device/gemm_q_finish.cuh"
+#include "cuda/kernels/device/gemm_q_rows.cuh"
 #include "cuda/kernels/device/lane_weights.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/shares.cuh"
@@ -22,7 +23,7 @@ inline constexpr int kGemmMostSlots = 16;
 inline constexpr int kMostGroups = 16;
 inline constexpr int kFetchWarps = 4, kWeightWarps = kFetchWarps - 1;  // the last: activations
 // Registers of a thread: as few as the launch of all may have, then more for those that multiply.
-inline constexpr int kFetchRegisters = 24, kMultiplyRegisters = 112;
+inline constexpr int kFetchRegisters = 32, kMultiplyRegisters = 112;
 
 #if SKALD_HAS_WGMMA
 
@@ -86,11 +87,11 @@ __device__ void fetch_activations(const LinearLaunch& a, const GemmQPlan& plan,
   constexpr int kBytes = kChunkBytes<F, kRows>, kCols = kChunkCols<F, kRows>;
   constexpr int kSumBytes = kRows * kRowSumBytes;
   const uint64_t policy = evict_normal_policy();
-  const char* rows = static_cast<const char*>(a.workspace) +
-                     share.row_tile * (plan.cols * kRows * 2) +
+  const auto* from = static_cast<const char*>(a.takes_handed ? a.handed : a.workspace);
+  const char* rows = from + share.row_tile * (plan.at.cols * kRows * 2) +
                      int64_t{share.first_step} * kStepCols<F> * kRows * 2;
-  const char* sums = static_cast<const char*>(a.workspace) + plan.sums_at +
-                     (share.row_tile * (plan.cols / 256) + share.first_step) * kSumBytes;
+  const char* sums =
+      from + plan.at.sums + (share.row_tile * (plan.at.cols / 256) + share.first_step) * kSumBytes;
   Turn turn, weight_turn;
   if (!a.next_piece) wait_for_kernel_ahead();
   if (a.first_piece) let_next_kernel_start();
@@ -123,6 +124,59 @@ __device__ void fetch_activations(const LinearLaunch& a, const GemmQPlan& plan,
   }
 }
 
+// With what each row's sums are to be multiplied; both by the warps that multiply.
+template <int kRows>
+__device__ void load_scales(const LinearLaunch& a, const GemmQPlan& plan, const GemmShare& share,
+                            float* scales) {
+  const auto* from = static_cast<const char*>(a.workspace) + plan.at.scales;
+  if (threadIdx.x < kRows) {
+    scales[threadIdx.x] =
+        __ldcg(reinterpret_cast<const float*>(from) + share.row_tile * kRows + threadIdx.x);
+  }
+}
+
+// And of rows that the product ahead has left, which are not normed yet. After the products, since
+// loads take long while weights come.
+template <int kRows>
+__device__ void norm_scales(const LinearLaunch& a, const GemmQPlan& plan, const GemmShare& share,
+                            float* scales) {
+  const int first_row = share.row_tile * kRows;
+  auto* const memory = static_cast<char*>(a.handed);
+  const float* of_rows = reinterpret_cast<const float*>(memory + plan.at.scales) + first_row;
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int fours = static_cast<int>(plan.at.cols / 128);
+  const auto* squares = reinterpret_cast<const float4*>(memory + plan.at.squares);
+  float* norms = reinterpret_cast<float*>(memory + plan.at.norms) + first_row;
+  const bool tells = !a.next_piece && blockIdx.x == 0 && blockIdx.z == 0;
+  constexpr int kTogether = kRows / 16 < 4 ? kRows / 16 : 4;
+  const int count = min(kRows, a.rows - first_row);
+#pragma unroll 1
+  for (int row = warp; row < count; row += kTogether * plan.warps) {
+    float sum[kTogether] = {}, scale[kTogether];
+#pragma unroll
+    for (int r = 0; r < kTogether; ++r) {
+      scale[r] = row + r * plan.warps < count ? __ldcg(of_rows + row + r * plan.warps) : 0;
+    }
+#pragma unroll 1
+    for (int i = lane; i < fours; i += 32) {
+#pragma unroll
+      for (int r = 0; r < kTogether; ++r) {
+        if (row + r * plan.warps >= count) continue;
+        const float4 four = __ldcg(squares + int64_t{first_row + row + r * plan.warps} * fours + i);
+        sum[r] += (four.x + four.y) + (four.z + four.w);
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < kTogether; ++r) {
+      const int at = row + r * plan.warps;
+      const float norm = rsqrtf(warp_sum(sum[r]) / static_cast<float>(a.ins) + a.norm_eps);
+      if (lane > 0 || at >= count) continue;
+      scales[at] = scale[r] * norm;
+      if (tells) norms[at] = norm;
+    }
+  }
+}
+
 // The compiler is to keep x in a register: it would rather make it anew at each use.
 __device__ inline int held(int x) {
   asm volatile("" : "+r"(x));
@@ -138,7 +192,7 @@ __device__ void multiply(float (&sums)[kRows / 2], const GemmQPlan& plan, const 
   const int group = min(warp, share.groups - 1);
   constexpr uint64_t kRowsDescriptor = matrix_descriptor(0, 1024, 0);
   constexpr uint64_t kSumsDescriptor = narrow_matrix_descriptor(0, 256);
-  constexpr int kChunk = kChunkCols<F, kRows>, kBatch = kRows == 32 ? 4 : kRows == 64 ? 2 : 1;
+  constexpr int kChunk = kChunkCols<F, kRows>, kBatch = kRows <= 32 ? 4 : kRows == 64 ? 2 : 1;
   constexpr int kBatchCols = kBatch * 16;
   // While one batch is multiplied the next becomes f16.
   uint32_t a[2][kBatch][4];
@@ -224,6 +278,7 @@ __global__ void __launch_bounds__((kMostGroups + kFetchWarps) * 32, 1)
 #if SKALD_HAS_WGMMA
   extern __shared__ char dynamic[];
   __shared__ __align__(8) uint64_t barriers[4][kGemmMostSlots];
+  __shared__ float scales[kRows];
   char* shared = dynamic + (1024 - shared_address(dynamic) % 1024) % 1024;
   const GemmRing activations = {shared, barriers[0], barriers[1]};
   const GemmRing weights = {shared + plan.activation_slots * kChunkBytes<F, kRows>, barriers[2],
@@ -251,9 +306,12 @@ __global__ void __launch_bounds__((kMostGroups + kFetchWarps) * 32, 1)
   } else {
     set_registers_up<kMultiplyRegisters>();
     if (!a.next_piece) wait_for_kernel_ahead();
+    if (!a.takes_handed) load_scales<kRows>(a, plan, share, scales);
     float sums[kRows / 2];
     multiply<F, kRows>(sums, plan, share, weights, activations);
-    // All have read the rings; four floats more, so that no two lanes meet in a bank.
+    if (a.takes_handed) norm_scales<kRows>(a, plan, share, scales);
+    // All have read the rings, and scales are there; four floats more, so that no two lanes meet in
+    // a bank.
     const int pitch = plan.tile_groups * tiles::kRows + 4;
     float* to = reinterpret_cast<float*>(shared);
     asm volatile("bar.sync 1, %0;" ::"r"(plan.warps * 32) : "memory");
@@ -261,7 +319,8 @@ __global__ void __launch_bounds__((kMostGroups + kFetchWarps) * 32, 1)
       float* mine = to + lane % 4 * 2 * pitch + warp * tiles::kRows + lane / 4;
 #pragma unroll
       for (int i = 0; i < kRows / 2; ++i) {
-        mine[(i / 4 * 8 + i % 2) * pitch + i % 4 / 2 * 8] = sums[i];
+        const int row = i / 4 * 8 + i % 2;
+        mine[row * pitch + i % 4 / 2 * 8] = sums[i] * scales[row + lane % 4 * 2];
       }
     }
     Finish<kRows> rest{a, plan, share};

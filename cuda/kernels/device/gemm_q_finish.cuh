@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cuda/kernels/device/cluster.cuh"
+#include "cuda/kernels/device/gemm_q_rows.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/mma.cuh"
@@ -59,19 +60,19 @@ __device__ void store_words(Word* to, const Bytes& bytes, int count) {
   }
 }
 
+// activate() of math.cuh, which is as long again for digits that 16 bits do not have.
+__device__ inline float activate_briefly(float x, Activation activation) {
+  const float y = activation == Activation::Silu ? x : x * (1.5957691f + 0.07135482f * x * x);
+  return __fdividef(x, 1 + __expf(-y));
+}
+
 // Results of up to four weight rows from `out` on; x has room for what is not stored.
 __device__ inline void store_results(const LinearLaunch& a, int64_t row, int64_t out, int count,
                                      float4 x) {
   const int64_t first = row * a.out_stride;
   if (a.epilogue == Epilogue::Gated) {
-    float last = 0, one = 0;
-#pragma unroll 1
-    for (int i = 0; i < 2; ++i) {
-      last = one;
-      one = activate(x.x, a.activation) * x.y;
-      x.x = x.z, x.y = x.w;
-    }
-    const uint32_t two = two_numbers(a.type, last, one);
+    const uint32_t two = two_numbers(a.type, activate_briefly(x.x, a.activation) * x.y,
+                                     activate_briefly(x.z, a.activation) * x.w);
     store_words(static_cast<uint16_t*>(a.out) + first + out / 2, two, count / 2);
   } else if (a.epilogue == Epilogue::Store) {
     const uint2 four = {two_numbers(a.type, x.x, x.y), two_numbers(a.type, x.z, x.w)};
@@ -93,6 +94,8 @@ struct Finish {
   bool two = share.groups > 8;  // times 128 weight rows
   int items = (rows * (rank + 1) / plan.splits - first) << two;
   float4 old = {};
+  float4 next_weight = {};
+  float last_norm = 0;
 
   struct Place {
     int row, four, count;
@@ -110,6 +113,12 @@ struct Finish {
   __device__ void load_old(int item) {
     if (a.epilogue != Epilogue::AddTo) return;
     const Place at = place(item);
+    if (a.next_norm_weight && at.count > 0) {
+      next_weight = *reinterpret_cast<const float4*>(a.next_norm_weight + at.out);
+      last_norm = __ldcg(
+          reinterpret_cast<const float*>(static_cast<const char*>(a.handed) + plan.next_at.norms) +
+          first_row + at.row);
+    }
     const float* from =
         static_cast<const float*>(a.out) + (first_row + at.row) * a.out_stride + at.out;
     if (at.count == 4 && reinterpret_cast<uintptr_t>(from) % 16 == 0) {
@@ -125,16 +134,12 @@ struct Finish {
   // The first item's were loaded before.
   __device__ void run(float* sums, int pitch) {
     constexpr int kTogether = 4;
-    const float* scales =
-        reinterpret_cast<const float*>(static_cast<const char*>(a.workspace) + plan.scales_at) +
-        first_row;
     const int warp = static_cast<int>(threadIdx.x) / 32;
 #pragma unroll 1
     for (int item = warp; item < items; item += plan.warps) {
       if (item != warp) load_old(item);
       const Place at = place(item);
       if (at.count <= 0) continue;
-      const float scale = __ldcg(scales + at.row) * a.scale;
       float4 bias = {};
       if (a.bias) {
         bias.x = a.bias[at.out];
@@ -157,10 +162,44 @@ struct Finish {
 #pragma unroll
         for (const float4& p : part) x.x += p.x, x.y += p.y, x.z += p.z, x.w += p.w;
       }
-      x = {x.x * scale + (a.scale * bias.x + old.x), x.y * scale + (a.scale * bias.y + old.y),
-           x.z * scale + (a.scale * bias.z + old.z), x.w * scale + (a.scale * bias.w + old.w)};
+      x = {x.x * a.scale + (a.scale * bias.x + old.x), x.y * a.scale + (a.scale * bias.y + old.y),
+           x.z * a.scale + (a.scale * bias.z + old.z), x.w * a.scale + (a.scale * bias.w + old.w)};
       store_results(a, first_row + at.row, at.out, at.count, x);
+      if (a.next_norm_weight) hand_over(at, x);
     }
+  }
+
+  // Four of a row's results times the weights of the next product's norm. What the row's norm is
+  // now nobody knows yet, so a power of two near the one before brings numbers into f16's range:
+  // such a row may grow to 2^19 times its size. Eight lanes have 32 columns.
+  __device__ void hand_over(const Place& at, const float4& x) const {
+    char* const memory = static_cast<char*>(a.handed);
+    const GemmQPlaces& places = plan.next_at;
+    const int64_t row = first_row + at.row;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int exponent = static_cast<int>(__float_as_uint(last_norm) >> 23 & 255);
+    const float up = __uint_as_float(static_cast<uint32_t>(min(max(exponent, 64), 190) - 3) << 23);
+    const float odd_up = up / plan.next_odd;
+    const uint32_t pairs[] = {
+        pack(Half(), x.x * next_weight.x * up, x.y * next_weight.y * up),
+        pack(Half(), x.z * next_weight.z * odd_up, x.w * next_weight.w * odd_up)};
+    const RowTile tile = {
+        memory + share.row_tile * places.cols * kRows * 2,
+        memory + places.sums + share.row_tile * (places.cols / 256) * kRows * kRowSumBytes, kRows};
+    tile.put_four(pairs, at.row, at.out);
+    float sum = low_half(pairs[0]) + high_half(pairs[0]) +
+                (low_half(pairs[1]) + high_half(pairs[1])) * plan.next_odd;
+    float squares = x.x * x.x + x.y * x.y + (x.z * x.z + x.w * x.w);
+#pragma unroll
+    for (int offset = 1; offset < 8; offset *= 2) {
+      sum += __shfl_xor_sync(0xffu << (lane & 24), sum, offset);
+      squares += __shfl_xor_sync(0xffu << (lane & 24), squares, offset);
+    }
+    if (lane % 8 > 0) return;
+    tile.put_sum(sum, at.row, at.out);
+    reinterpret_cast<float*>(memory + places.squares)[row * (places.cols / 32) + at.out / 32] =
+        squares;
+    if (at.out == 0) reinterpret_cast<float*>(memory + places.scales)[row] = 1 / up;
   }
 };
 

@@ -93,6 +93,11 @@ __device__ inline void fence_for_products() {
 
 // d[64, n] += a[64, 16] · b; a in registers, b in shared memory. ALONG 1: b[16, n], rows along the
 // sum; 0: b[n, 16]ᵀ, rows along the output.
+#define SKALD_WGMMA_16(TYPE, ALONG)                                                              \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n16k16.f32." TYPE "." TYPE                       \
+               " {%0, %1, %2, %3, %4, %5, %6, %7}, {%8, %9, %10, %11}, %12, 1, 1, 1, " ALONG ";" \
+               : SKALD_SUMS_8(0)                                                                 \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
 #define SKALD_WGMMA_32(TYPE, ALONG)                                                       \
   asm volatile("wgmma.mma_async.sync.aligned.m64n32k16.f32." TYPE "." TYPE                \
                " "                                                                        \
@@ -145,6 +150,9 @@ __device__ inline void wgmma(Bf16, float (&d)[64], const uint32_t (&a)[4], uint6
   SKALD_WGMMA_128("bf16", "1");
 }
 
+__device__ inline void wgmma_rows(Half, float (&d)[8], const uint32_t (&a)[4], uint64_t b) {
+  SKALD_WGMMA_16("f16", "0");
+}
 __device__ inline void wgmma_rows(Half, float (&d)[16], const uint32_t (&a)[4], uint64_t b) {
   SKALD_WGMMA_32("f16", "0");
 }
@@ -160,6 +168,7 @@ __device__ inline void wgmma_rows(Bf16, float (&d)[64], const uint32_t (&a)[4], 
 
 #undef SKALD_WGMMA_SHARED
 #undef SKALD_WGMMA_SHARED_128
+#undef SKALD_WGMMA_16
 #undef SKALD_WGMMA_32
 #undef SKALD_WGMMA_64
 #undef SKALD_WGMMA_128

@@ -1,0 +1,77 @@
+// Activations as gemm_q_sm90 multiplies them (gemm_q_workspace.h): f16 with a power of two for each
+// row, and sums of 32 columns.
+#pragma once
+
+#include "cuda/kernels/device/lane_weights.cuh"
+#include "cuda/kernels/device/mma.cuh"
+#include "cuda/kernels/gemm_q_workspace.h"
+
+namespace skald::cuda {
+
+// 2^e <= most < 2^(e + 1) becomes 2^14, by `up`. What is smaller than 2^-111 is zero. Infinity and
+// NaN stay what they are and are found among the logits.
+struct RowScale {
+  float up, down;
+  __device__ explicit RowScale(float most) {
+    const int exponent = min(max(static_cast<int>(__float_as_uint(most) >> 23), 14 + 2), 254);
+    up = __uint_as_float(static_cast<uint32_t>(254 + 14 - exponent) << 23);
+    down = __uint_as_float(static_cast<uint32_t>(exponent - 14) << 23);
+  }
+};
+
+// Sixteen columns of a row, those of odd pairs divided by `odd`.
+struct Sixteen {
+  uint32_t pairs[8];
+  __device__ Sixteen(const float (&x)[16], float up, float odd) {
+    const float odd_up = up / odd;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const float factor = i % 2 ? odd_up : up;
+      pairs[i] = pack(Half(), x[2 * i] * factor, x[2 * i + 1] * factor);
+    }
+  }
+  __device__ float sum(float odd) const {
+    float even_sum = 0, odd_sum = 0;
+#pragma unroll
+    for (int i = 0; i < 8; i += 2) {
+      even_sum += low_half(pairs[i]) + high_half(pairs[i]);
+      odd_sum += low_half(pairs[i + 1]) + high_half(pairs[i + 1]);
+    }
+    return even_sum + odd_sum * odd;
+  }
+};
+
+// Where a tile of `tile_rows` rows has its numbers and its sums.
+struct RowTile {
+  char *values, *sums;
+  int tile_rows;
+
+  __device__ void put(const Sixteen& x, int row, int64_t col) const {
+    char* to = values + (col / 64 * tile_rows + row) * 128;
+    const int unit = static_cast<int>(col % 64) / 8;
+    *reinterpret_cast<uint4*>(to + ((unit ^ row % 8) * 16)) = {x.pairs[0], x.pairs[2], x.pairs[4],
+                                                               x.pairs[6]};
+    *reinterpret_cast<uint4*>(to + (((unit + 1) ^ row % 8) * 16)) = {x.pairs[1], x.pairs[3],
+                                                                     x.pairs[5], x.pairs[7]};
+  }
+
+  // Four columns, as two pairs.
+  __device__ void put_four(const uint32_t (&pairs)[2], int row, int64_t col) const {
+    char* to = values + (col / 64 * tile_rows + row) * 128 + col % 16;
+    const int unit = static_cast<int>(col % 64) / 16 * 2;
+    *reinterpret_cast<uint32_t*>(to + ((unit ^ row % 8) * 16)) = pairs[0];
+    *reinterpret_cast<uint32_t*>(to + (((unit + 1) ^ row % 8) * 16)) = pairs[1];
+  }
+
+  // The sum of the 32 columns from `col` on.
+  __device__ void put_sum(float sum, int row, int64_t col) const {
+    sum *= kHalfSumUnit;
+    char* to = sums + (col / 256 * tile_rows + row) * kRowSumBytes + col % 256 / 32 * 2;
+    const int first_unit = row / 4 % 2 * 16;
+    const __half next = __float2half_rn(sum);
+    *reinterpret_cast<__half*>(to + first_unit) = next;
+    *reinterpret_cast<__half*>(to + (first_unit ^ 16)) = __float2half_rn(sum - __half2float(next));
+  }
+};
+
+}  // namespace skald::cuda

@@ -1,0 +1,151 @@
+// Activations that a product leaves for the next: the same product without them, which norms the
+// residual stream itself, is what they are compared with.
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "cuda/check.h"
+#include "cuda/handles.h"
+#include "cuda/kernels/gemm_q_workspace.h"
+#include "cuda/kernels/linear.h"
+#include "cuda/memory.h"
+#include "cuda/tile_pack.h"
+#include "engine/quant/half.h"
+#include "engine/selftest/random_blocks.h"
+#include "tests/catch.h"
+
+namespace skald::test {
+namespace {
+
+using cuda::DeviceMemory;
+
+constexpr int64_t kDim = 512, kWide = 768;
+constexpr int kSteps = 4;
+
+template <class T>
+DeviceMemory on_device(const std::vector<T>& numbers) {
+  DeviceMemory memory(std::ssize(numbers) * int64_t{sizeof(T)}, "a test");
+  SKALD_CUDA(cudaMemcpy(memory.as<void>(), numbers.data(), numbers.size() * sizeof(T),
+                        cudaMemcpyHostToDevice));
+  return memory;
+}
+
+DeviceMemory random_tiles(DType type, int64_t outs, int64_t ins, std::mt19937& random) {
+  const int64_t size = info(type).block_bytes, blocks = outs * ins / info(type).block_elems;
+  std::vector<std::byte> rows(static_cast<size_t>(blocks * size));
+  for (std::byte& byte : rows) byte = static_cast<std::byte>(random());
+  for (int64_t i = 0; i < blocks; ++i) selftest::set_scales(type, rows.data() + i * size, random);
+  std::vector<std::byte> packed(static_cast<size_t>(cuda::tile_bytes(type, outs, ins)));
+  cuda::pack_tiles({rows.data(), type, outs, ins, row_bytes(type, ins)}, packed.data());
+  return on_device(packed);
+}
+
+// Of a row, how far apart in relation to how large.
+double difference(const std::vector<float>& a, const std::vector<float>& b, int rows) {
+  double most = 0;
+  const size_t cols = a.size() / static_cast<size_t>(rows);
+  for (size_t row = 0; row < static_cast<size_t>(rows); ++row) {
+    double apart = 0, size = 0;
+    for (size_t i = row * cols; i < (row + 1) * cols; ++i) {
+      apart += (double{a[i]} - b[i]) * (double{a[i]} - b[i]);
+      size += double{b[i]} * b[i];
+    }
+    most = std::max(most, std::sqrt(apart / size));
+    if (!(apart < 1e30)) return 1e30;
+  }
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("a product takes what the one before leaves, rows of all sizes", "[small]") {
+  cudaDeviceProp device = {};
+  SKALD_CUDA(cudaGetDeviceProperties(&device, 0));
+  const int rows = GENERATE(9, 20, 33, 200);
+  const DType next = GENERATE(DType::Q4_K, DType::Q8_0);
+  INFO(rows << " rows, " << name(next));
+  std::mt19937 random(static_cast<unsigned>(rows));
+  std::normal_distribution<float> normal;
+  const DeviceMemory add = random_tiles(DType::Q4_K, kDim, kWide, random);
+  const DeviceMemory wide = random_tiles(next, kWide, kDim, random);
+  std::vector<float> stream_rows(static_cast<size_t>(rows * kDim)), norm(kDim);
+  for (int row = 0; row < rows; ++row) {
+    // From 2^-20 to 2^19, and one of zeros.
+    const float size = row == 3 ? 0 : std::ldexp(1.0f, row * 13 % 40 - 20);
+    for (int64_t i = 0; i < kDim; ++i) {
+      stream_rows[static_cast<size_t>(row * kDim + i)] = size * normal(random);
+    }
+  }
+  for (float& weight : norm) weight = 1 + 0.3f * normal(random);
+  std::vector<uint16_t> narrow(static_cast<size_t>(kSteps * rows * kWide));
+  for (uint16_t& number : narrow) number = f32_to_bf16(normal(random));
+  const DeviceMemory in = on_device(narrow), norm_weight = on_device(norm);
+
+  const cuda::StreamOwner stream;
+  const auto run = [&](bool handing) {
+    DeviceMemory x = on_device(stream_rows);
+    const DeviceMemory out(kSteps * rows * kWide * 4, "a test");
+    const DeviceMemory workspace(cuda::gemm_q_workspace_bytes(rows, kWide), "a test");
+    const DeviceMemory handed(cuda::gemm_q_handed_bytes(rows, kDim), "a test");
+    SKALD_CUDA(cudaMemset(handed.as<void>(), 0xff, static_cast<size_t>(handed.bytes())));
+    SKALD_CUDA(cudaMemset(workspace.as<void>(), 0xff, static_cast<size_t>(workspace.bytes())));
+    SKALD_CUDA(cudaDeviceSynchronize());
+    cuda::LinearLaunch launch = {};
+    launch.type = DType::BF16;
+    launch.format = next;
+    launch.rows = rows;
+    launch.workspace = workspace.as<void>();
+    launch.dependent = true;
+    if (!supports_gemm_q_sm90(launch, device.major * 10 + device.minor))
+      return std::vector<float>();
+    // The first of the normed products finds nothing there.
+    for (int step = 0; step < kSteps; ++step) {
+      cuda::LinearLaunch normed = launch;
+      normed.format = next;
+      normed.weight = wide.as<void>();
+      normed.outs = normed.out_stride = kWide;
+      normed.ins = kDim;
+      normed.in = x.as<void>();
+      normed.norm_weight = norm_weight.as<float>();
+      normed.norm_eps = 1e-5f;
+      normed.epilogue = cuda::Epilogue::Floats;
+      normed.out = out.as<float>() + step * rows * kWide;
+      normed.handed = handing ? handed.as<void>() : nullptr;
+      normed.takes_handed = handing && step > 0;
+      launch_gemm_q_sm90(normed, device.multiProcessorCount, stream);
+      cuda::LinearLaunch added = launch;
+      added.format = DType::Q4_K;
+      added.weight = add.as<void>();
+      added.outs = added.out_stride = kDim;
+      added.ins = kWide;
+      added.in = in.as<uint16_t>() + step * rows * kWide;
+      added.epilogue = cuda::Epilogue::AddTo;
+      added.scale = std::ldexp(1.0f, 3 * step - 16);
+      added.out = x.as<void>();
+      if (handing) {
+        added.handed = handed.as<void>();
+        added.next_norm_weight = norm_weight.as<float>();
+        added.next_format = next;
+      }
+      launch_gemm_q_sm90(added, device.multiProcessorCount, stream);
+    }
+    SKALD_CUDA(cudaStreamSynchronize(stream));
+    std::vector<float> results(static_cast<size_t>(kSteps * rows * kWide));
+    SKALD_CUDA(
+        cudaMemcpy(results.data(), out.as<void>(), results.size() * 4, cudaMemcpyDeviceToHost));
+    return results;
+  };
+  const std::vector<float> apart = run(false);
+  if (apart.empty()) return;
+  const std::vector<float> handed = run(true);
+  // Both round activations to f16, one before the norm and the other after it.
+  const double most = difference(handed, apart, kSteps * rows);
+  std::printf("%4d rows, %s: %.1e apart\n", rows, std::string(name(next)).c_str(), most);
+  CHECK(most < 1e-3);
+  for (int i = 0; i < 2; ++i) {
+    const bool same = run(true) == handed;
+    REQUIRE(same);
+  }
+}
+
+}  // namespace skald::test
