@@ -99,7 +99,8 @@ struct Pair {
 
 }  // namespace
 
-TEST_CASE("steps that run ahead pick the same tokens, whatever the settings", "[small]") {
+TEST_CASE("steps that run ahead pick the same tokens, whatever the settings",
+          "[small][cublas][long]") {
   Pair pair(small_model());
   SamplingParams params;
   params.seed = 5;
@@ -246,7 +247,7 @@ TEST_CASE("texts of one executor that runs ahead take turns without mixing") {
 
 // Rows of a step go on together: after a step of prompts, over the end of a page, and where a half
 // page is shared with another sequence.
-TEST_CASE("several sequences run ahead together", "[small]") {
+TEST_CASE("several sequences run ahead together", "[small][cublas][long]") {
   const Model model = small_model();
   constexpr size_t kTexts = 5;
   struct Texts {

@@ -58,7 +58,7 @@ double difference(const std::vector<float>& a, const std::vector<float>& b, int 
 
 }  // namespace
 
-TEST_CASE("a product takes what the one before leaves, rows of all sizes", "[small]") {
+TEST_CASE("a product takes what the one before leaves, rows of all sizes", "[small][long]") {
   cudaDeviceProp device = {};
   SKALD_CUDA(cudaGetDeviceProperties(&device, 0));
   const int rows = GENERATE(9, 20, 33, 200);
