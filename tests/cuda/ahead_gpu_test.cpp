@@ -1,8 +1,6 @@
 // Steps that a GPU begins with the pick of their tokens, before the host knows these, give what
 // steps one after the other give, to the last bit.
-#include <algorithm>
 #include <cstdio>
-#include <functional>
 
 #include "cuda/cuda.h"
 #include "cuda/faults.h"
@@ -13,6 +11,7 @@
 #include "tests/engine/random_llama.h"
 #include "tests/error_text.h"
 #include "tests/golden.h"
+#include "tests/session_pair.h"
 
 namespace skald::test {
 namespace {
@@ -39,27 +38,6 @@ std::unique_ptr<Executor> small_executor(const Model& model, int64_t context = 2
   return cuda::make_executor(model, options, 0, switches());
 }
 
-void check_same(const Picked& picked, const Picked& expected) {
-  REQUIRE(picked.token == expected.token);
-  REQUIRE(picked.logprob == expected.logprob);
-  REQUIRE(picked.top == expected.top);
-}
-
-// Allows every token but those that the last one's number rules out.
-class Sieve final : public TokenFilter {
- public:
-  std::span<const uint64_t> allowed() override {
-    std::fill(std::begin(bits_), std::end(bits_), ~(uint64_t{0x11} << last_ % 50));
-    return bits_;
-  }
-  void accept(int32_t token) override { last_ = token; }
-  bool finished() const override { return false; }
-
- private:
-  int32_t last_ = 0;
-  uint64_t bits_[8] = {};
-};
-
 class Forbidding final : public TokenFilter {
  public:
   std::span<const uint64_t> allowed() override { return {&none_, 1}; }
@@ -70,31 +48,14 @@ class Forbidding final : public TokenFilter {
   uint64_t none_ = 0;
 };
 
-// Two sessions that get the same of everything, of which one never runs ahead.
-struct Pair {
+struct Executors {
   std::unique_ptr<Executor> plain_executor, ahead_executor;
-  Session plain, ahead;
+};
 
+struct Pair : Executors, SessionPair {
   explicit Pair(const Model& model, int64_t context = 256)
-      : plain_executor(small_executor(model, context)),
-        ahead_executor(small_executor(model, context)),
-        plain(*plain_executor, {}),
-        ahead(*ahead_executor, {}) {}
-
-  void both(const std::function<void(Session&)>& act) {
-    act(plain);
-    act(ahead);
-    REQUIRE(plain.tokens() == ahead.tokens());
-    REQUIRE(plain.computed() == ahead.computed());
-  }
-  void next(int count, TokenFilter* filter_a = nullptr, TokenFilter* filter_b = nullptr) {
-    for (int i = 0; i < count; ++i) {
-      const Picked expected = plain.next(filter_a, true), picked = ahead.next(filter_b);
-      check_same(picked, expected);
-      if (filter_a) filter_a->accept(expected.token), filter_b->accept(picked.token);
-    }
-    REQUIRE(plain.computed() == ahead.computed());
-  }
+      : Executors{small_executor(model, context), small_executor(model, context)},
+        SessionPair(*plain_executor, *ahead_executor) {}
 };
 
 }  // namespace
@@ -146,38 +107,7 @@ TEST_CASE("a filter is asked after the token before, also where the next step ru
 
 TEST_CASE("whatever happens between two picks on a GPU, running ahead changes nothing") {
   Pair pair(small_model());
-  uint64_t dice = 1;
-  const auto roll = [&](uint64_t sides) {
-    dice = dice * 6364136223846793005u + 1442695040888963407u;
-    return (dice >> 33) % sides;
-  };
-  pair.both([&](Session& s) { s.feed(random_tokens(30, 1)); });
-  for (int i = 0; i < 300; ++i) {
-    CAPTURE(i);
-    const auto length = static_cast<int64_t>(pair.plain.tokens().size());
-    switch (roll(8)) {
-      case 0: {
-        const auto keep = static_cast<int64_t>(1 + roll(static_cast<uint64_t>(length)));
-        pair.both([&](Session& s) { s.truncate(keep); });
-        break;
-      }
-      case 1: {
-        if (length > 200) break;
-        const Tokens more = random_tokens(static_cast<int64_t>(roll(30)), roll(100));
-        pair.both([&](Session& s) { s.feed(more); });
-        break;
-      }
-      case 2: {
-        SamplingParams params;
-        params.temperature = static_cast<float>(roll(3)) / 2;
-        params.repeat_penalty = roll(2) ? 1.0f : 1.2f;
-        pair.both([&](Session& s) { s.set_sampling(params, 3); });
-        break;
-      }
-      default:
-        if (!pair.plain.full()) pair.next(1);
-    }
-  }
+  mix_everything(pair, 200, [](uint64_t, const Roll&) { return false; });
 }
 
 TEST_CASE("a text that runs ahead ends at the context as any other") {

@@ -1,13 +1,8 @@
 // A session on an executor that runs ahead of its picks does what one on any other does.
-#include <algorithm>
-#include <functional>
-
 #include "engine/cpu/executor.h"
-#include "engine/session.h"
 #include "tests/ahead_executor.h"
-#include "tests/catch.h"
-#include "tests/engine/random_llama.h"
 #include "tests/error_text.h"
+#include "tests/session_pair.h"
 
 namespace skald::test {
 namespace {
@@ -28,51 +23,19 @@ AheadExecutor ahead_executor(int sequences = 1, int64_t cache_tokens = 0) {
   return AheadExecutor(small_executor(sequences, cache_tokens));
 }
 
-bool same(const Picked& a, const Picked& b) {
-  return a.token == b.token && a.logprob == b.logprob && a.top == b.top;
-}
-
-// Allows every token but those that the last one's number rules out.
-class Sieve final : public TokenFilter {
- public:
-  std::span<const uint64_t> allowed() override {
-    std::fill(std::begin(bits_), std::end(bits_), ~(uint64_t{0x11} << last_ % 50));
-    return bits_;
-  }
-  void accept(int32_t token) override { last_ = token; }
-  bool finished() const override { return false; }
-
- private:
-  int32_t last_ = 0;
-  uint64_t bits_[8] = {};
-};
-
 std::vector<std::byte> page(const Session& session, const Executor& executor, int64_t index) {
   std::vector<std::byte> bytes(static_cast<size_t>(executor.page_bytes()));
   session.read_page(index, bytes);
   return bytes;
 }
 
-// Two sessions that get the same of everything.
-struct Pair {
+struct Executors {
   std::unique_ptr<Executor> plain_executor = small_executor();
   AheadExecutor ahead_executor{small_executor()};
-  Session plain{*plain_executor, {}}, ahead{ahead_executor, {}};
+};
 
-  void both(const std::function<void(Session&)>& act) {
-    act(plain);
-    act(ahead);
-    CHECK(plain.tokens() == ahead.tokens());
-    CHECK(plain.computed() == ahead.computed());
-  }
-  void next(int count, TokenFilter* filter_a = nullptr, TokenFilter* filter_b = nullptr) {
-    for (int i = 0; i < count; ++i) {
-      const Picked expected = plain.next(filter_a), picked = ahead.next(filter_b);
-      REQUIRE(same(picked, expected));
-      if (filter_a) filter_a->accept(expected.token), filter_b->accept(picked.token);
-    }
-    CHECK(plain.tokens() == ahead.tokens());
-  }
+struct Pair : Executors, SessionPair {
+  Pair() : SessionPair(*plain_executor, ahead_executor) {}
 };
 
 }  // namespace
@@ -105,49 +68,17 @@ TEST_CASE("a filter is asked after the token before, also by a session that runs
 
 TEST_CASE("whatever happens between two picks, running ahead changes nothing") {
   Pair pair;
-  uint64_t dice = 1;
-  const auto roll = [&](uint64_t sides) {
-    dice = dice * 6364136223846793005u + 1442695040888963407u;
-    return (dice >> 33) % sides;
-  };
-  pair.both([&](Session& s) { s.feed(random_tokens(30, 1)); });
-  for (int i = 0; i < 300; ++i) {
-    CAPTURE(i);
-    const auto length = static_cast<int64_t>(pair.plain.tokens().size());
-    switch (roll(8)) {
-      case 0: {
-        const auto keep = static_cast<int64_t>(1 + roll(static_cast<uint64_t>(length)));
-        pair.both([&](Session& s) { s.truncate(keep); });
-        break;
-      }
-      case 1: {
-        if (length > 150) break;
-        const Tokens more = random_tokens(static_cast<int64_t>(roll(30)), roll(100));
-        pair.both([&](Session& s) { s.feed(more); });
-        break;
-      }
-      case 2: {
-        SamplingParams params;
-        params.temperature = static_cast<float>(roll(3)) / 2;
-        params.repeat_penalty = roll(2) ? 1.0f : 1.2f;
-        pair.both([&](Session& s) { s.set_sampling(params, roll(1)); });
-        break;
-      }
-      case 3: {
-        if (pair.plain.computed() == 0) break;
-        const int64_t index = static_cast<int64_t>(roll(100)) % pages_for(pair.plain.computed());
-        if (index + 1 == pages_for(pair.plain.computed())) break;  // the rest of it is anything
-        CHECK(page(pair.plain, *pair.plain_executor, index) ==
-              page(pair.ahead, pair.ahead_executor, index));
-        break;
-      }
-      case 4:
-        pair.ahead_executor.refuses = !pair.ahead_executor.refuses;
-        break;
-      default:
-        if (!pair.plain.full()) pair.next(1);
+  mix_everything(pair, 150, [&](uint64_t what, const Roll& roll) {
+    const int64_t pages = pages_for(pair.plain.computed());
+    if (what == 1 && pages > 1) {  // but the last, the rest of which is anything
+      const auto index = static_cast<int64_t>(roll(static_cast<uint64_t>(pages - 1)));
+      CHECK(page(pair.plain, *pair.plain_executor, index) ==
+            page(pair.ahead, pair.ahead_executor, index));
+    } else if (what == 2) {
+      pair.ahead_executor.refuses = !pair.ahead_executor.refuses;
     }
-  }
+    return what <= 2;
+  });
   CHECK(pair.ahead_executor.ahead > 50);
 }
 
