@@ -378,7 +378,7 @@ TEST_CASE("a logit that is no number ends its text alone") {
 // Has memory for so many rows of a step, or for so many picks.
 class FullExecutor final : public WrappedExecutor {
  public:
-  FullExecutor(std::unique_ptr<Executor> inner, size_t most, size_t most_picks = 1000)
+  FullExecutor(std::unique_ptr<Executor> inner, size_t most, size_t most_picks)
       : WrappedExecutor(std::move(inner)), most_(most), most_picks_(most_picks) {}
 
   int64_t run(Step step) override {
@@ -397,33 +397,26 @@ class FullExecutor final : public WrappedExecutor {
   size_t most_, most_picks_;
 };
 
-TEST_CASE("where memory runs out while tokens are picked the step is done again by parts") {
+void check_lowered(size_t most_rows, size_t most_picks) {
   const std::vector<Asked> asked = mixed_prompts();
-  for (const size_t most : {3u, 1u}) {
-    FullExecutor executor(small_executor({.sequences = 10}), 1000, most);
-    Scheduler scheduler(executor, {.sequences = 10});
-    Batch batch(asked);
-    const Results& results = batch.run(scheduler);
-    CHECK(scheduler.counts().lowered > 0);
-    for (size_t i = 0; i < asked.size(); ++i) {
-      CHECK(results.at({i, 0}).tokens == alone(asked[i], i));
-    }
+  FullExecutor executor(small_executor({.sequences = 10}), most_rows, most_picks);
+  Scheduler scheduler(executor, {.sequences = 10});
+  Batch batch(asked);
+  const Results& results = batch.run(scheduler);
+  CHECK(scheduler.counts().lowered > 0);
+  for (size_t i = 0; i < asked.size(); ++i) {
+    CHECK(results.at({i, 0}).tokens == alone(asked[i], i));
   }
 }
 
+TEST_CASE("where memory runs out while tokens are picked the step is done again by parts") {
+  for (const size_t most : {3u, 1u}) check_lowered(1000, most);
+}
+
 TEST_CASE("where the device's memory runs out the load is lowered and all goes on") {
+  for (const size_t most : {11u, 3u, 1u}) check_lowered(most, 1000);
   const std::vector<Asked> asked = mixed_prompts();
-  for (const size_t most : {11u, 3u, 1u}) {
-    FullExecutor executor(small_executor({.sequences = 10}), most);
-    Scheduler scheduler(executor, {.sequences = 10});
-    Batch batch(asked);
-    const Results& results = batch.run(scheduler);
-    CHECK(scheduler.counts().lowered > 0);
-    for (size_t i = 0; i < asked.size(); ++i) {
-      CHECK(results.at({i, 0}).tokens == alone(asked[i], i));
-    }
-  }
-  FullExecutor none(small_executor({}), 0);
+  FullExecutor none(small_executor({}), 0, 0);
   Scheduler scheduler(none, {.sequences = 4});
   Batch batch({asked[0], asked[1]});
   const Results& results = batch.run(scheduler);
