@@ -9,10 +9,9 @@
 #include "cuda/kernels/gemm_q_workspace.h"
 #include "cuda/kernels/linear.h"
 #include "cuda/memory.h"
-#include "cuda/tile_pack.h"
 #include "engine/quant/half.h"
-#include "engine/selftest/random_blocks.h"
 #include "tests/catch.h"
+#include "tests/cuda/random_tiles.h"
 
 namespace skald::test {
 namespace {
@@ -21,24 +20,6 @@ using cuda::DeviceMemory;
 
 constexpr int64_t kDim = 512, kWide = 768;
 constexpr int kSteps = 4;
-
-template <class T>
-DeviceMemory on_device(const std::vector<T>& numbers) {
-  DeviceMemory memory(std::ssize(numbers) * int64_t{sizeof(T)}, "a test");
-  SKALD_CUDA(cudaMemcpy(memory.as<void>(), numbers.data(), numbers.size() * sizeof(T),
-                        cudaMemcpyHostToDevice));
-  return memory;
-}
-
-DeviceMemory random_tiles(DType type, int64_t outs, int64_t ins, std::mt19937& random) {
-  const int64_t size = info(type).block_bytes, blocks = outs * ins / info(type).block_elems;
-  std::vector<std::byte> rows(static_cast<size_t>(blocks * size));
-  for (std::byte& byte : rows) byte = static_cast<std::byte>(random());
-  for (int64_t i = 0; i < blocks; ++i) selftest::set_scales(type, rows.data() + i * size, random);
-  std::vector<std::byte> packed(static_cast<size_t>(cuda::tile_bytes(type, outs, ins)));
-  cuda::pack_tiles({rows.data(), type, outs, ins, row_bytes(type, ins)}, packed.data());
-  return on_device(packed);
-}
 
 // Of a row, how far apart in relation to how large.
 double difference(const std::vector<float>& a, const std::vector<float>& b, int rows) {

@@ -9,9 +9,8 @@
 #include "cuda/kernels/gemm_q_workspace.h"
 #include "cuda/kernels/linear.h"
 #include "cuda/memory.h"
-#include "cuda/tile_pack.h"
-#include "engine/selftest/random_blocks.h"
 #include "tests/catch.h"
+#include "tests/cuda/random_tiles.h"
 
 namespace skald::test {
 namespace {
@@ -25,22 +24,7 @@ DeviceMemory random_bytes(int64_t count, std::mt19937& random) {
   // As bf16, numbers between 1/4 and 4 of both signs.
   for (uint16_t& half : halves) half = static_cast<uint16_t>(0x3e80 + random() % 0x200);
   for (uint16_t& half : halves) half |= static_cast<uint16_t>(random() % 2 << 15);
-  DeviceMemory memory(count, "a test");
-  SKALD_CUDA(cudaMemcpy(memory.as<void>(), halves.data(), static_cast<size_t>(count),
-                        cudaMemcpyHostToDevice));
-  return memory;
-}
-
-DeviceMemory random_tiles(DType type, int64_t outs, std::mt19937& random) {
-  const int64_t size = info(type).block_bytes, blocks = outs * kIns / info(type).block_elems;
-  std::vector<std::byte> rows(static_cast<size_t>(blocks * size));
-  for (std::byte& byte : rows) byte = static_cast<std::byte>(random());
-  for (int64_t i = 0; i < blocks; ++i) selftest::set_scales(type, rows.data() + i * size, random);
-  std::vector<std::byte> packed(static_cast<size_t>(cuda::tile_bytes(type, outs, kIns)));
-  cuda::pack_tiles({rows.data(), type, outs, kIns, row_bytes(type, kIns)}, packed.data());
-  DeviceMemory memory(std::ssize(packed), "a test");
-  SKALD_CUDA(cudaMemcpy(memory.as<void>(), packed.data(), packed.size(), cudaMemcpyHostToDevice));
-  return memory;
+  return on_device(halves);
 }
 
 void check_beside(int rows, DType second, int times) {
@@ -48,8 +32,8 @@ void check_beside(int rows, DType second, int times) {
   SKALD_CUDA(cudaGetDeviceProperties(&device, 0));
   std::mt19937 random(static_cast<unsigned>(rows));
   const int64_t outs[] = {1200, 272}, stride = outs[0] + outs[1];
-  const DeviceMemory weights[] = {random_tiles(DType::Q4_K, outs[0], random),
-                                  random_tiles(second, outs[1], random)};
+  const DeviceMemory weights[] = {random_tiles(DType::Q4_K, outs[0], kIns, random),
+                                  random_tiles(second, outs[1], kIns, random)};
   constexpr int kSteps = 6;
   const DeviceMemory in = random_bytes(kSteps * rows * kIns * 2, random);
   const DeviceMemory workspace(cuda::gemm_q_workspace_bytes(rows, kIns), "a test");
@@ -102,8 +86,8 @@ void check_pair(int rows, DType first, int64_t first_outs, int times) {
   const DType second = DType::Q5_K;
   std::mt19937 random(static_cast<unsigned>(rows));
   const int64_t outs[] = {first_outs, 272}, stride = outs[0] + outs[1];
-  const DeviceMemory weights[] = {random_tiles(first, outs[0], random),
-                                  random_tiles(second, outs[1], random)};
+  const DeviceMemory weights[] = {random_tiles(first, outs[0], kIns, random),
+                                  random_tiles(second, outs[1], kIns, random)};
   const DeviceMemory in = random_bytes(rows * kIns * 4, random);  // as floats
   const DeviceMemory norm = random_bytes(kIns * 4, random);
   const DeviceMemory tickets(2 * 4, "a test");
