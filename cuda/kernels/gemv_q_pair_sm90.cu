@@ -12,7 +12,7 @@ namespace skald::cuda {
 namespace {
 
 template <class F, class G, class T, bool kOne>
-__global__ void __launch_bounds__(kGemvQThreads, kOne ? 2 : 1)
+__global__ void __launch_bounds__(kGemvQThreads<kOne>, kOne ? 2 : 1)
     gemv_q_pair(__grid_constant__ const LinearLaunch a, __grid_constant__ const Layout layout,
                 __grid_constant__ const LinearLaunch b, __grid_constant__ const Layout b_layout) {
 #if __CUDA_ARCH__ >= 900
@@ -86,7 +86,7 @@ void launch(const LinearLaunch& a, const LinearLaunch& b, int multiprocessors, S
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostBlockBytes));
   ask_for_all_shared(kernel);
   const auto bytes = static_cast<size_t>(std::max(layout.bytes, b_layout.bytes));
-  launch_kernel(kernel, {dim3(multiprocessors), kGemvQThreads, bytes, a.dependent}, stream, a,
+  launch_kernel(kernel, {dim3(multiprocessors), kGemvQThreads<kOne>, bytes, a.dependent}, stream, a,
                 layout, b, b_layout);
 }
 

@@ -20,7 +20,7 @@ namespace skald::cuda {
 namespace {
 
 template <class F, class T, bool kOne>
-__global__ void __launch_bounds__(kGemvQThreads, kOne ? 2 : 1)
+__global__ void __launch_bounds__(kGemvQThreads<kOne>, kOne ? 2 : 1)
     gemv_q_sm90(__grid_constant__ const LinearLaunch a, __grid_constant__ const Layout layout) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) char shared[];
@@ -38,7 +38,7 @@ void launch(const LinearLaunch& a, int multiprocessors, Stream stream) {
   const auto run = [&](const LinearLaunch& part, const Layout& layout) {
     launch_kernel(
         kernel,
-        {dim3(multiprocessors), kGemvQThreads, static_cast<size_t>(layout.bytes), a.dependent},
+        {dim3(multiprocessors), kGemvQThreads<kOne>, static_cast<size_t>(layout.bytes), a.dependent},
         stream, part, layout);
   };
   const Layout whole = layout_for<F>(a, multiprocessors);

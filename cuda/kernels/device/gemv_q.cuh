@@ -2,6 +2,7 @@
 // between them. Also for kernels whose blocks are not all alike.
 #pragma once
 
+#include "cuda/kernels/device/digit_product.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/number.cuh"
@@ -13,8 +14,10 @@
 
 namespace skald::cuda {
 
-inline constexpr int kGemvQConsumers = kWarps * 32;
-inline constexpr int kGemvQThreads = kGemvQConsumers + 2 * 32;  // the finisher's and producer's
+template <bool kOne>
+inline constexpr int kGemvQConsumers = kWarps<kOne> * 32;
+template <bool kOne>
+inline constexpr int kGemvQThreads = kGemvQConsumers<kOne> + 2 * 32;  // the finisher's and producer's
 
 // What passes between consumers and finisher: a ring of sets of partial sums.
 struct Sets {
@@ -25,9 +28,10 @@ struct Sets {
 
 // Adds up the warps' shares and writes results out. For one warp: a lane has the results of weight
 // row lane % 16 for every second row, kEach of them.
-template <class T, int kEach>
+template <class T, bool kOne>
 __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& sets,
-                       const float (*squares)[kWarps]) {
+                       const float (*squares)[kMostWarps]) {
+  constexpr int kEach = kOne ? 1 : kMostRows / 2;
   const int lane = static_cast<int>(threadIdx.x) % 32, weight_row = lane % tiles::kRows;
   const bool gated = a.epilogue == Epilogue::Gated;
   // Beyond the last row its results once more.
@@ -63,7 +67,7 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
       const float* set = sets.partials + turn.slot * layout.set_floats + weight_row;
       float both[kEach][2] = {};
 #pragma unroll
-      for (int warp = 0; warp < kWarps; ++warp) {
+      for (int warp = 0; warp < kWarps<kOne>; ++warp) {
 #pragma unroll
         for (int n = 0; n < kEach; ++n) {
           both[n][warp % 2] += set[(warp * a.rows + row_of(n)) * kPartialRow];
@@ -75,7 +79,7 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
         for (int n = 0; n < kEach; ++n) {
           float sum = 0;
 #pragma unroll
-          for (int warp = 0; warp < kWarps; ++warp) sum += squares[row_of(n)][warp];
+          for (int warp = 0; warp < kWarps<kOne>; ++warp) sum += squares[row_of(n)][warp];
           norms[n] = rsqrtf(sum / static_cast<float>(a.ins) + a.norm_eps);
         }
       }
@@ -109,27 +113,27 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
   }
 }
 
-// The tiles of a block, by one of kWarps warps. What is to be multiplied next is in registers
-// before a warp multiplies what it has.
+// The tiles of a block, by one of its warps. What is to be multiplied next is in registers before a
+// warp multiplies what it has.
 template <class F, class Product>
 __device__ void consume(const LinearLaunch& a, const Layout& layout, const char* ring,
                         const Slots& slots, const Sets& sets, const Activations& activations) {
   using Weights = typename Product::Weights;
-  constexpr int kParts = kSlotParts<F>;
+  constexpr int kParts = kWarpParts<F, Product::kOne>;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32, first_part = warp * kParts;
   const char* held_slots = held_pointer(&slots);
   const uint32_t drained = held_address(sets.drained), ready = held_address(sets.ready);
   // A warp without a part of its own reads another's and leaves it.
-  const int most = layout.tile_records - 1;
-  const int first_record = min(first_part / F::kParts, most);
-  const int second_record = min((first_part + 1) / F::kParts, most);
-  const char* first_at = ring + first_record * F::kRecordBytes;
-  const int apart = (second_record - first_record) * F::kRecordBytes;
+  int records[kParts];
+#pragma unroll
+  for (int i = 0; i < kParts; ++i) {
+    records[i] = min((first_part + i) / F::kParts, layout.tile_records - 1) * F::kRecordBytes;
+  }
   float* partials = sets.partials + warp * a.rows * kPartialRow;
   Product product(activations, first_part, layout.tiles);
   Turn turn, set;
-  const char* slot = first_at;
+  const char* slot = ring;
   int parts = layout.parts - first_part;  // from the tile's first on
   int group = kNoMore, next_group = kNoMore;
   int left = layout.chunk_tiles, rest = layout.tiles - left;  // tiles of the chunk, and after it
@@ -147,7 +151,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     if (lane == 0) next_group = static_cast<int>(load4(at + offsetof(Slots, group)));
   };
   const auto load = [&](Weights& weights, int i) {
-    product.load(weights, slot + (i ? apart : 0), (first_part + i) % F::kParts);
+    product.load(weights, slot + records[i], (first_part + i) % F::kParts);
   };
   const auto release = [&] {
     __syncwarp();
@@ -156,7 +160,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     }
     slot += layout.slot_bytes;
     turn.next(layout.slots);
-    if (turn.slot == 0) slot = first_at;
+    if (turn.slot == 0) slot = ring;
   };
   const auto leave = [&] {
     if (set.lap > 0) barrier_wait(drained + set.slot * 8, (set.lap - 1) & 1);
@@ -165,25 +169,31 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     barrier_arrive(ready + set.slot * 8);
     set.next(layout.sets);
   };
-  // The last part of a tile, while the first of the next one is under way.
-  const auto multiply_last = [&](const Weights& now, Weights& next) {
-    // Of a second part that is not there: in its place there are others' columns, which may still
-    // be on their way, or of one row nothing.
-    const bool whole = kParts == 1 || F::kParts > 1 || parts > 1;
-    const bool other = whole || std::is_same_v<Product, OneRow<F>>;
+  // The i-th part of a tile, while the next is under way.
+  const auto multiply = [&](int i, const Weights& now, Weights& next) {
+    constexpr bool kEarly = Product::kOne || kParts > 1;  // large parts leave no registers for it
+    const bool valid = parts > i;
     typename Product::Inputs in;
-    // Large parts leave no registers to ask early.
-    if (kParts > 1 && parts > 0) product.load(in, other ? kParts - 1 : 0);
-    release();
-    enter();
-    load(next, 0);
-    if (kParts == 1) ask_for_next();
-    if (parts > 0) {
-      if (kParts == 1) product.load(in, 0);
-      product.multiply(now, in, whole);
+    const auto load_inputs = [&] {
+      // Of a part that is not there: in its place there are other rows' columns, which may still be
+      // on their way, so the first's; of one row nothing.
+      if (Product::kOne || parts > 0) product.load(in, Product::kOne || valid ? i : 0);
+    };
+    if (kEarly) load_inputs();
+    if (i + 1 < kParts) {
+      load(next, i + 1);
+      if (i + 2 == kParts) ask_for_next();
+    } else {
+      release();
+      enter();
+      load(next, 0);
+      if (kParts == 1) ask_for_next();
     }
+    if (!kEarly) load_inputs();
+    if (Product::kOne || parts > 0) product.multiply(now, in, valid);
+    if (i + 1 < kParts) return;
     product.next_tile();
-    parts -= kWarps * kParts;
+    parts -= kTileParts<F>;
     if (--left > 0) return;
     leave();
     if (rest == 0) {
@@ -196,27 +206,20 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     rest -= left;
   };
 
-  Weights some, others;
+  Weights two[2];
   enter();
   group = __shfl_sync(~0u, next_group, 0);
-  while (group != kNoMore) {
-    load(some, 0);
-    if constexpr (kParts > 1) {
-      do {
-        typename Product::Inputs in;
-        if (parts > 0) product.load(in, 0);
-        load(others, 1);
-        ask_for_next();
-        if (parts > 0) product.multiply(some, in, true);
-        multiply_last(others, some);
-      } while (group != kNoMore);
-    } else {
-      do {
-        multiply_last(some, others);
+  if (group != kNoMore) {
+    load(two[0], 0);
+    if (kParts == 1) ask_for_next();
+    do {
+#pragma unroll
+      for (int i = 0; i < kParts; ++i) multiply(i, two[i % 2], two[(i + 1) % 2]);
+      if (kParts == 1) {
         if (group == kNoMore) break;
-        multiply_last(others, some);
-      } while (group != kNoMore);
-    }
+        multiply(0, two[1], two[0]);
+      }
+    } while (group != kNoMore);
   }
   leave();
 }
@@ -226,7 +229,7 @@ struct GemvQShared {
   Slots slots;
   uint64_t ready[kMostSets], drained[kMostSets];
   int groups[kMostSets];
-  float squares[kMostRows][kWarps];
+  float squares[kMostRows][kMostWarps];
 };
 
 template <class F, class T, bool kOne>
@@ -234,25 +237,25 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
                                            char* shared, GemvQShared& own) {
   if (threadIdx.x < layout.slots) {
     barrier_init(&own.slots.full[threadIdx.x], 1);
-    barrier_init(&own.slots.empty[threadIdx.x], kWarps);
+    barrier_init(&own.slots.empty[threadIdx.x], kWarps<kOne>);
     barrier_init_fence();
   } else if (threadIdx.x >= kMostSlots && threadIdx.x < kMostSlots + layout.sets) {
     const unsigned set = threadIdx.x - kMostSlots;
-    barrier_init(&own.ready[set], kGemvQConsumers);
+    barrier_init(&own.ready[set], kGemvQConsumers<kOne>);
     barrier_init(&own.drained[set], 32);
   }
   __syncthreads();
   let_next_kernel_start();
 
-  if (threadIdx.x >= kGemvQConsumers + 32) {
+  if (threadIdx.x >= kGemvQConsumers<kOne> + 32) {
     fetch(a, layout, shared, own.slots);
     return;
   }
   const Sets sets = {reinterpret_cast<float*>(shared + layout.partials_at), own.groups, own.ready,
                      own.drained};
-  if (threadIdx.x >= kGemvQConsumers) {
+  if (threadIdx.x >= kGemvQConsumers<kOne>) {
     wait_for_kernel_ahead();
-    finish<T, kOne ? 1 : kMostRows / 2>(a, layout, sets, own.squares);
+    finish<T, kOne>(a, layout, sets, own.squares);
     return;
   }
   const Activations activations = {a.rows,

@@ -12,8 +12,8 @@ namespace skald::cuda {
 
 inline constexpr int kFewestSlots = 2, kUsualSlots = 3, kMostSlots = 12;
 inline constexpr int kMostSets = 8;  // of partial sums
-// Bytes after the last part: of one that is not there they are read, and not used.
-inline constexpr int kBeyond = kOnePartBytes;
+// Bytes after the last part of several rows: of one that is not there they are read, and not used.
+inline constexpr int kBeyond = 512;
 
 // Shared memory of which a multiprocessor has room for two blocks: this kernel's and the next
 // one's, whose ring is full by the time this one ends. What is added to the residual stream, every
@@ -84,7 +84,7 @@ inline constexpr int kChunkParts = 64;
 // Chunk -1: the whole matrix.
 template <class F>
 Layout layout_for(const LinearLaunch& a, int blocks, int chunk = -1) {
-  constexpr int kTileCols = kWarps * kSlotParts<F> * tiles::kPartCols;
+  constexpr int kTileCols = kTileParts<F> * tiles::kPartCols;
   Layout layout;
   layout.row_records = layout.records =
       static_cast<int>((a.ins + F::kRecordCols - 1) / F::kRecordCols);
@@ -100,7 +100,7 @@ Layout layout_for(const LinearLaunch& a, int blocks, int chunk = -1) {
   layout.tiles = (layout.records + layout.tile_records - 1) / layout.tile_records;
   layout.chunk_tiles = layout.tiles;
   if (a.epilogue == Epilogue::AddTo) {
-    layout.chunk_tiles = std::min(layout.tiles, kChunkParts / (kWarps * kSlotParts<F>));
+    layout.chunk_tiles = std::min(layout.tiles, kChunkParts / kTileParts<F>);
   }
   layout.chunks = (layout.tiles + layout.chunk_tiles - 1) / layout.chunk_tiles;
   layout.slot_bytes = (layout.tile_records * F::kRecordBytes + 127) / 128 * 128;
@@ -114,7 +114,7 @@ Layout layout_for(const LinearLaunch& a, int blocks, int chunk = -1) {
   layout.own = layout.drawn ? each * 3 / 4 : (layout.groups + blocks - 1) / blocks;
 
   layout.sets = a.rows == 1 ? kMostSets : a.rows <= 4 ? kMostSets / 2 : kMostSets / 4;
-  layout.set_floats = kWarps * a.rows * kPartialRow;
+  layout.set_floats = (a.rows == 1 ? kWarps<true> : kWarps<false>) * a.rows * kPartialRow;
   const int partials = layout.sets * layout.set_floats * 4;
   layout.activation_row = layout.parts * tiles::kPartCols + 32;
   int64_t activations = int64_t{a.rows} * layout.activation_row * 2;
@@ -122,7 +122,8 @@ Layout layout_for(const LinearLaunch& a, int blocks, int chunk = -1) {
   int sums = layout.parts * (kSumsByProduct<F> ? a.rows : row_stride(a.rows)) *
              (tiles::kPartCols / F::Scales::kCols) * 4;
   if (a.rows == 1) {
-    activations = int64_t{layout.parts} * kOnePartBytes;
+    // Of a tile's parts that are not there something is read, and not used.
+    activations = int64_t{layout.tiles} * kTileParts<F> * DigitPart<F>::kBytes;
     scales = sums = 0;
   }
   const int64_t others = partials + activations + scales + sums + kBeyond;

@@ -1,7 +1,9 @@
-// Activation rows as gemv_q_sm90 multiplies them with tiles: f16 with a power of two for every 128,
-// and their sums, brought into shared memory by the warp that multiplies them.
+// Activation rows as gemv_q_sm90 multiplies them with tiles, brought into shared memory by the warp
+// that multiplies them: one as digits (digits.cuh), several as f16 with a power of two for every 128,
+// and their sums.
 #pragma once
 
+#include "cuda/kernels/device/digits.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/mma.cuh"
@@ -11,15 +13,22 @@
 namespace skald::cuda {
 
 inline constexpr int kMostRows = 8;
-inline constexpr int kWarps = 8;  // consumers
 // How far apart two parts' numbers are where a lane reads those of two rows at once.
 SKALD_HD constexpr int row_stride(int rows) { return (rows + 1) / 2 * 2; }
 inline constexpr int kPartialRow = 20;  // floats: 16, and no bank twice
 
-// What a warp has of a tile: adjacent parts. Two where they are small, so that what has to be done
-// for a tile besides is done for twice as much; one where a ring would have few tiles.
+// What a tile has: so many parts that what has to be done for it besides is done for twice as much,
+// fewer where a ring would have few tiles.
 template <class F>
-inline constexpr int kSlotParts = F::kRecordBytes / F::kParts > 1500 ? 1 : 2;
+inline constexpr int kTileParts = F::kRecordBytes / F::kParts > 1500 ? 8 : 16;
+// The warps of a block that multiply, each adjacent parts of a tile. One row's are so few that a
+// scheduler has one, since what is done for a tile besides is done by each; with all the registers
+// that it needs to be at several parts at once.
+template <bool kOne>
+inline constexpr int kWarps = kOne ? 4 : 8;
+inline constexpr int kMostWarps = 8;
+template <class F, bool kOne>
+inline constexpr int kWarpParts = kTileParts<F> / kWarps<kOne>;
 
 // What is taken off for minimums is a product of them and sums of activations, by one matrix
 // instruction a part; for an offset of codes it is where a block's sum begins.
@@ -40,14 +49,9 @@ struct Activations {
   // part], times kSumUnit, first the f16 next to each, then what is left. Else float [blocks,
   // row_stride], times what is to be taken off for the offset of codes.
   char* sums;
-  float (*squares)[kWarps];  // of what comes to be normalized
-  // One row instead: of each part its values as above, then 16 bytes of its sums for each lane % 4,
-  // and the scale. kSumsByProduct: f16 of blocks 2 * (lane % 4) and the next in the order above,
-  // and behind them the scale here already; else the floats of the lane's two blocks, twice.
-  char* one;
+  float (*squares)[kMostWarps];  // of what comes to be normalized
+  char* one;  // one row instead: DigitPart of each part
 };
-inline constexpr int kOneSideAt = tiles::kPartCols * 2, kOneScaleAt = kOneSideAt + 4 * 16;
-inline constexpr int kOnePartBytes = kOneScaleAt + 16;
 
 __device__ inline float add_squares(float sum, float4 x) {
   return fmaf(x.w, x.w, fmaf(x.z, x.z, fmaf(x.y, x.y, fmaf(x.x, x.x, sum))));
@@ -59,27 +63,23 @@ struct Item {
   int row, turn;
   bool valid;
   // The part of the warp's upper or lower lanes.
-  template <class F>
+  template <class F, bool kOne>
   __device__ int part() const {
+    constexpr int kEach = kWarpParts<F, kOne>, kTurns = kEach < 2 ? 1 : kEach / 2;  // of a tile
     const int warp = static_cast<int>(threadIdx.x) / 32,
               half = static_cast<int>(threadIdx.x) / 16 % 2;
-    return kSlotParts<F> == 1 ? (turn * 2 + half) * kWarps + warp
-                              : (turn * kWarps + warp) * 2 + half;
+    if (kEach == 1) return (turn * 2 + half) * kWarps<kOne> + warp;
+    return (turn / kTurns * kWarps<kOne> + warp) * kEach + turn % kTurns * 2 + half;
   }
 };
 struct LaneEight {
   float4 x[2];  // columns 4 * (lane % 4) and 16 further
 };
 
-// The items as f16 and a power of two for each part.
-template <class F, bool kOne, int kItems>
-__device__ void store_items(const Activations& to, const Item (&items)[kItems],
-                            const LaneEight* eights) {
-  const int lane = static_cast<int>(threadIdx.x) % 32, unit = lane / 4;
-  constexpr float kOdd = F::Codes::kOddScale;
-  constexpr int kBlocks = tiles::kPartCols / F::Scales::kCols, kSums = kBlocks / tiles::kUnits;
-  int exponents[kItems];
-  float sums[kItems][kSums];
+// The bits of each item's largest number, for whose part lanes have the item.
+template <int kItems>
+__device__ void largest(const LaneEight (&eights)[kItems], unsigned (&bits)[kItems]) {
+  const bool lower = threadIdx.x % 32 < 16;
 #pragma unroll
   for (int i = 0; i < kItems; ++i) {
     float most = 0;
@@ -88,17 +88,44 @@ __device__ void store_items(const Activations& to, const Item (&items)[kItems],
       most = fmaxf(most, fmaxf(fmaxf(fabsf(x.x), fabsf(x.y)), fmaxf(fabsf(x.z), fabsf(x.w))));
     }
     // Floats that are not negative are in the order of their bits.
-    const unsigned bits = __float_as_uint(most);
-    const unsigned first = __reduce_max_sync(~0u, lane < 16 ? bits : 0);
-    const unsigned second = __reduce_max_sync(~0u, lane < 16 ? 0 : bits);
-    exponents[i] = static_cast<int>((lane < 16 ? first : second) >> 23);
+    const unsigned own = __float_as_uint(most);
+    const unsigned first = __reduce_max_sync(~0u, lower ? own : 0);
+    const unsigned second = __reduce_max_sync(~0u, lower ? 0 : own);
+    bits[i] = lower ? first : second;
   }
+}
+
+// The items as digits.
+template <class F, int kItems>
+__device__ void store_one(const Activations& to, const Item (&items)[kItems],
+                          const LaneEight (&eights)[kItems]) {
+  unsigned bits[kItems];
+  largest(eights, bits);
+#pragma unroll
+  for (int i = 0; i < kItems; ++i) {
+    const int part = items[i].template part<F, true>();
+    store_digits<F>(to.one + part * DigitPart<F>::kBytes, items[i].valid && part < to.parts,
+                    eights[i].x, bits[i]);
+  }
+}
+
+// The items as f16 and a power of two for each part.
+template <class F, int kItems>
+__device__ void store_items(const Activations& to, const Item (&items)[kItems],
+                            const LaneEight (&eights)[kItems]) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, unit = lane / 4;
+  constexpr float kOdd = F::Codes::kOddScale;
+  constexpr int kBlocks = tiles::kPartCols / F::Scales::kCols, kSums = kBlocks / tiles::kUnits;
+  unsigned bits[kItems];
+  largest(eights, bits);
+  int exponents[kItems];
+  float sums[kItems][kSums];
 #pragma unroll
   for (int i = 0; i < kItems; ++i) {
     // 2^e <= most < 2^(e + 1) becomes 2^14: e + 127 are the upper bits. What is too small for a
     // power's inverse to be a float is zero beside any other number. Infinity and NaN stay what
     // they are and are found among the logits.
-    exponents[i] = min(max(exponents[i], 14 + 2), 254);
+    exponents[i] = min(max(static_cast<int>(bits[i] >> 23), 14 + 2), 254);
     const float up = __uint_as_float(static_cast<uint32_t>(254 + 14 - exponents[i]) << 23);
     uint32_t pairs[4];
 #pragma unroll
@@ -114,11 +141,10 @@ __device__ void store_items(const Activations& to, const Item (&items)[kItems],
         sums[i][0] += sum;
       }
     }
-    const int part = items[i].template part<F>();
+    const int part = items[i].template part<F, false>();
     if (items[i].valid && part < to.parts) {
-      char* at = kOne ? to.one + part * kOnePartBytes
-                      : reinterpret_cast<char*>(to.values + items[i].row * to.row_stride +
-                                                part * tiles::kPartCols);
+      char* at = reinterpret_cast<char*>(to.values + items[i].row * to.row_stride +
+                                         part * tiles::kPartCols);
       *reinterpret_cast<uint4*>(at + lane % 16 * 16) = {pairs[0], pairs[1], pairs[2], pairs[3]};
     }
   }
@@ -132,9 +158,8 @@ __device__ void store_items(const Activations& to, const Item (&items)[kItems],
   }
 #pragma unroll
   for (int i = 0; i < kItems; ++i) {
-    const int row = items[i].row, part = items[i].template part<F>();
+    const int row = items[i].row, part = items[i].template part<F, false>();
     if (!items[i].valid || lane % 4 != 0 || part >= to.parts) continue;
-    char* side = to.one + part * kOnePartBytes + kOneSideAt;
     const float scale =
         __uint_as_float(static_cast<uint32_t>(exponents[i] - 14) << 23) * (1 / kCodeUnit);
 #pragma unroll
@@ -143,33 +168,15 @@ __device__ void store_items(const Activations& to, const Item (&items)[kItems],
       if constexpr (kSumsByProduct<F>) {
         __half* at =
             reinterpret_cast<__half*>(to.sums) + (part * to.rows + row) * (2 * kBlocks) + block;
-        int rest = kBlocks;
-        if (kOne) {
-          at = reinterpret_cast<__half*>(side + block / 2 * 16) + block % 2;
-          rest = kBlocks == 4 ? 16 : 2;
-        }
         const __half next = __float2half_rn(sums[i][n] * kSumUnit);
         at[0] = next;
-        at[rest] = __float2half_rn(sums[i][n] * kSumUnit - __half2float(next));
+        at[kBlocks] = __float2half_rn(sums[i][n] * kSumUnit - __half2float(next));
       } else {
-        const float offset = sums[i][n] * (-F::kOffset * kCodeUnit);
-        if (kOne) {
-          float* at = reinterpret_cast<float*>(side + block / 2 * 16) + block % 2;
-          at[0] = at[2] = offset;
-          if (kBlocks == 4) at[8] = at[10] = offset;
-        } else {
-          reinterpret_cast<float*>(to.sums)[(part * kBlocks + block) * row_stride(to.rows) + row] =
-              offset;
-        }
+        reinterpret_cast<float*>(to.sums)[(part * kBlocks + block) * row_stride(to.rows) + row] =
+            sums[i][n] * (-F::kOffset * kCodeUnit);
       }
     }
-    if constexpr (kOne && kSumsByProduct<F>) {
-      *reinterpret_cast<float*>(side + unit % 4 * 16 + (kBlocks == 4 ? 4 : 8)) = scale;
-    } else if (unit % 4 == 0) {
-      float* at = kOne ? reinterpret_cast<float*>(side - kOneSideAt + kOneScaleAt)
-                       : to.scales + part * row_stride(to.rows) + row;
-      *at = scale;
-    }
+    if (unit % 4 == 0) to.scales[part * row_stride(to.rows) + row] = scale;
   }
 }
 
@@ -198,15 +205,17 @@ __device__ float4 floats(const float4& four) {
 template <class F, class T, bool kNormed, bool kOne>
 struct Stage {
   // Of one row, several turns are a step, else all rows of a turn.
-  static constexpr int kItems = kOne && kNormed ? 4 : kMostRows, kWeights = kOne ? kItems : 1;
-  static constexpr int kTogether = 2;
+  static constexpr int kItems = !kOne ? kMostRows : kNormed ? 4 : 16, kWeights = kOne ? kItems : 1;
+  static constexpr int kTogether = kOne ? 4 : 2;
   using In = std::conditional_t<kNormed, float, T>;
   using Raw = std::conditional_t<kNormed, float4, uint2>;
   const LinearLaunch& a;
   const Activations& to;
   int lane = static_cast<int>(threadIdx.x) % 32;
   int fours = static_cast<int>(a.ins / 4);
-  int turns = (to.parts + 2 * kWarps - 1) / (2 * kWarps);
+  // All of each tile's, and of two where a turn is that much.
+  static constexpr int kTurn = 2 * kWarps<kOne>, kSpan = kTileParts<F> > kTurn ? kTileParts<F> : kTurn;
+  int turns = (to.parts + kSpan - 1) / kSpan * (kSpan / kTurn);
   int steps = kOne ? (turns + kItems - 1) / kItems : turns;
 
   struct Step {
@@ -219,7 +228,7 @@ struct Stage {
                 : Item{i, step, step < turns && i < a.rows};
   }
   __device__ int four_of(const Item& item) const {
-    return (to.first_part + item.template part<F>()) * (tiles::kPartCols / 4) + lane % 16 / 4 * 8 +
+    return (to.first_part + item.template part<F, kOne>()) * (tiles::kPartCols / 4) + lane % 16 / 4 * 8 +
            lane % 4;
   }
   __device__ void load_weights(Step& step, int at_step) const {
@@ -273,7 +282,11 @@ struct Stage {
           }
         }
       }
-      store_items<F, kOne, kTogether>(to, of, eights);
+      if constexpr (kOne) {
+        store_one<F>(to, of, eights);
+      } else {
+        store_items<F>(to, of, eights);
+      }
     }
   }
 
