@@ -12,7 +12,7 @@ namespace skald::cuda {
 namespace {
 
 template <class F, class G, class T, bool kOne>
-__global__ void __launch_bounds__(kGemvQThreads<kOne>, kOne ? 2 : 1)
+__global__ void __launch_bounds__(kGemvQThreads<kOne>, kOne ? 3 : 1)
     gemv_q_pair(__grid_constant__ const LinearLaunch a, __grid_constant__ const Layout layout,
                 __grid_constant__ const LinearLaunch b, __grid_constant__ const Layout b_layout) {
 #if __CUDA_ARCH__ >= 900

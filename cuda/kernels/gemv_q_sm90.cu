@@ -20,7 +20,7 @@ namespace skald::cuda {
 namespace {
 
 template <class F, class T, bool kOne>
-__global__ void __launch_bounds__(kGemvQThreads<kOne>, kOne ? 2 : 1)
+__global__ void __launch_bounds__(kGemvQThreads<kOne>, kOne ? 3 : 1)
     gemv_q_sm90(__grid_constant__ const LinearLaunch a, __grid_constant__ const Layout layout) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) char shared[];

@@ -123,7 +123,8 @@ Layout layout_for(const LinearLaunch& a, int blocks, int chunk = -1) {
              (tiles::kPartCols / F::Scales::kCols) * 4;
   if (a.rows == 1) {
     // Of a tile's parts that are not there something is read, and not used.
-    activations = int64_t{layout.tiles} * kTileParts<F> * DigitPart<F>::kBytes;
+    activations = (int64_t{layout.parts} + kStageParts - 1) / kStageParts * kStageParts *
+                  DigitPart<F>::kBytes;
     scales = sums = 0;
   }
   const int64_t others = partials + activations + scales + sums + kBeyond;

@@ -29,6 +29,8 @@ inline constexpr int kWarps = kOne ? 4 : 8;
 inline constexpr int kMostWarps = 8;
 template <class F, bool kOne>
 inline constexpr int kWarpParts = kTileParts<F> / kWarps<kOne>;
+// Parts that the warps of one row bring at a time, of a tile or of two.
+inline constexpr int kStageParts = 16;
 
 // What is taken off for minimums is a product of them and sums of activations, by one matrix
 // instruction a part; for an offset of codes it is where a block's sum begins.
@@ -63,50 +65,20 @@ struct Item {
   int row, turn;
   bool valid;
   // The part of the warp's upper or lower lanes.
-  template <class F, bool kOne>
+  template <class F>
   __device__ int part() const {
-    constexpr int kEach = kWarpParts<F, kOne>, kTurns = kEach < 2 ? 1 : kEach / 2;  // of a tile
     const int warp = static_cast<int>(threadIdx.x) / 32,
               half = static_cast<int>(threadIdx.x) / 16 % 2;
-    if (kEach == 1) return (turn * 2 + half) * kWarps<kOne> + warp;
-    return (turn / kTurns * kWarps<kOne> + warp) * kEach + turn % kTurns * 2 + half;
+    return kWarpParts<F, false> == 1 ? (turn * 2 + half) * kWarps<false> + warp
+                                     : (turn * kWarps<false> + warp) * 2 + half;
   }
 };
 struct LaneEight {
   float4 x[2];  // columns 4 * (lane % 4) and 16 further
 };
 
-// The bits of each item's largest number, for whose part lanes have the item.
-template <int kItems>
-__device__ void largest(const LaneEight (&eights)[kItems], unsigned (&bits)[kItems]) {
-  const bool lower = threadIdx.x % 32 < 16;
-#pragma unroll
-  for (int i = 0; i < kItems; ++i) {
-    float most = 0;
-#pragma unroll
-    for (const float4& x : eights[i].x) {
-      most = fmaxf(most, fmaxf(fmaxf(fabsf(x.x), fabsf(x.y)), fmaxf(fabsf(x.z), fabsf(x.w))));
-    }
-    // Floats that are not negative are in the order of their bits.
-    const unsigned own = __float_as_uint(most);
-    const unsigned first = __reduce_max_sync(~0u, lower ? own : 0);
-    const unsigned second = __reduce_max_sync(~0u, lower ? 0 : own);
-    bits[i] = lower ? first : second;
-  }
-}
-
-// The items as digits.
-template <class F, int kItems>
-__device__ void store_one(const Activations& to, const Item (&items)[kItems],
-                          const LaneEight (&eights)[kItems]) {
-  unsigned bits[kItems];
-  largest(eights, bits);
-#pragma unroll
-  for (int i = 0; i < kItems; ++i) {
-    const int part = items[i].template part<F, true>();
-    store_digits<F>(to.one + part * DigitPart<F>::kBytes, items[i].valid && part < to.parts,
-                    eights[i].x, bits[i]);
-  }
+__device__ inline float largest(const float4& x) {
+  return fmaxf(fmaxf(fabsf(x.x), fabsf(x.y)), fmaxf(fabsf(x.z), fabsf(x.w)));
 }
 
 // The items as f16 and a power of two for each part.
@@ -116,16 +88,22 @@ __device__ void store_items(const Activations& to, const Item (&items)[kItems],
   const int lane = static_cast<int>(threadIdx.x) % 32, unit = lane / 4;
   constexpr float kOdd = F::Codes::kOddScale;
   constexpr int kBlocks = tiles::kPartCols / F::Scales::kCols, kSums = kBlocks / tiles::kUnits;
-  unsigned bits[kItems];
-  largest(eights, bits);
   int exponents[kItems];
   float sums[kItems][kSums];
+#pragma unroll
+  for (int i = 0; i < kItems; ++i) {
+    // Floats that are not negative are in the order of their bits.
+    const unsigned bits = __float_as_uint(fmaxf(largest(eights[i].x[0]), largest(eights[i].x[1])));
+    const unsigned first = __reduce_max_sync(~0u, lane < 16 ? bits : 0);
+    const unsigned second = __reduce_max_sync(~0u, lane < 16 ? 0 : bits);
+    exponents[i] = static_cast<int>((lane < 16 ? first : second) >> 23);
+  }
 #pragma unroll
   for (int i = 0; i < kItems; ++i) {
     // 2^e <= most < 2^(e + 1) becomes 2^14: e + 127 are the upper bits. What is too small for a
     // power's inverse to be a float is zero beside any other number. Infinity and NaN stay what
     // they are and are found among the logits.
-    exponents[i] = min(max(static_cast<int>(bits[i] >> 23), 14 + 2), 254);
+    exponents[i] = min(max(exponents[i], 14 + 2), 254);
     const float up = __uint_as_float(static_cast<uint32_t>(254 + 14 - exponents[i]) << 23);
     uint32_t pairs[4];
 #pragma unroll
@@ -141,7 +119,7 @@ __device__ void store_items(const Activations& to, const Item (&items)[kItems],
         sums[i][0] += sum;
       }
     }
-    const int part = items[i].template part<F, false>();
+    const int part = items[i].template part<F>();
     if (items[i].valid && part < to.parts) {
       char* at = reinterpret_cast<char*>(to.values + items[i].row * to.row_stride +
                                          part * tiles::kPartCols);
@@ -158,7 +136,7 @@ __device__ void store_items(const Activations& to, const Item (&items)[kItems],
   }
 #pragma unroll
   for (int i = 0; i < kItems; ++i) {
-    const int row = items[i].row, part = items[i].template part<F, false>();
+    const int row = items[i].row, part = items[i].template part<F>();
     if (!items[i].valid || lane % 4 != 0 || part >= to.parts) continue;
     const float scale =
         __uint_as_float(static_cast<uint32_t>(exponents[i] - 14) << 23) * (1 / kCodeUnit);
@@ -180,6 +158,16 @@ __device__ void store_items(const Activations& to, const Item (&items)[kItems],
   }
 }
 
+// Four numbers of shared memory as floats.
+__device__ inline void load_four(float4& four, const float* at) {
+  four = *reinterpret_cast<const float4*>(at);
+}
+__device__ inline void load_four(float4& four, const Bf16* at) {
+  const uint2 bits = *reinterpret_cast<const uint2*>(at);
+  four = {__uint_as_float(bits.x << 16), __uint_as_float(bits.x & 0xffff0000),
+          __uint_as_float(bits.y << 16), __uint_as_float(bits.y & 0xffff0000)};
+}
+
 // Four columns of a row as they lie in memory.
 template <class T>
 __device__ void load_raw(uint2& bits, const T* row, int at) {
@@ -198,95 +186,83 @@ __device__ float4 floats(const float4& four) {
   return four;
 }
 
-// Brings a warp's columns of the rows into shared memory, where no other warp reads them. To be
+__device__ inline float4 times(const float4& x, const float4& w) {
+  return {x.x * w.x, x.y * w.y, x.z * w.z, x.w * w.w};
+}
+
+// Brings a warp's columns of several rows into shared memory, where no other warp reads them. To be
 // normalized they are multiplied by the weights alone; the finisher multiplies by what all have in
 // common. Everything that there are registers for is asked for at once: under the load of so many
 // copies an answer takes a microsecond.
-template <class F, class T, bool kNormed, bool kOne>
-struct Stage {
-  // Of one row, several turns are a step, else all rows of a turn.
-  static constexpr int kItems = !kOne ? kMostRows : kNormed ? 4 : 16, kWeights = kOne ? kItems : 1;
-  static constexpr int kTogether = kOne ? 4 : 2;
+template <class F, class T, bool kNormed>
+struct StageMany {
+  static constexpr int kTogether = 2;
   using In = std::conditional_t<kNormed, float, T>;
   using Raw = std::conditional_t<kNormed, float4, uint2>;
   const LinearLaunch& a;
   const Activations& to;
   int lane = static_cast<int>(threadIdx.x) % 32;
   int fours = static_cast<int>(a.ins / 4);
-  // All of each tile's, and of two where a turn is that much.
-  static constexpr int kTurn = 2 * kWarps<kOne>, kSpan = kTileParts<F> > kTurn ? kTileParts<F> : kTurn;
-  int turns = (to.parts + kSpan - 1) / kSpan * (kSpan / kTurn);
-  int steps = kOne ? (turns + kItems - 1) / kItems : turns;
+  int turns = (to.parts + 2 * kWarps<false> - 1) / (2 * kWarps<false>);
 
   struct Step {
-    Raw x[kItems][2];
-    LaneEight weights[kWeights];
+    Raw x[kMostRows][2];
+    LaneEight weights;
   };
 
-  __device__ Item item(int step, int i) const {
-    return kOne ? Item{0, step * kItems + i, step * kItems + i < turns}
-                : Item{i, step, step < turns && i < a.rows};
-  }
+  // Where a lane's first four columns of an item are in a row, in fours; the others are 4 further.
   __device__ int four_of(const Item& item) const {
-    return (to.first_part + item.template part<F, kOne>()) * (tiles::kPartCols / 4) + lane % 16 / 4 * 8 +
+    return (to.first_part + item.template part<F>()) * (tiles::kPartCols / 4) + lane % 16 / 4 * 8 +
            lane % 4;
   }
-  __device__ void load_weights(Step& step, int at_step) const {
+  __device__ Item item(int turn, int row) const { return {row, turn, turn < turns && row < a.rows}; }
+  __device__ void load_weights(Step& step, int turn) const {
 #pragma unroll
-    for (int i = 0; i < kWeights; ++i) {
-      const Item of = item(at_step, i);
-#pragma unroll
-      for (int n = 0; n < 2; ++n) {
-        const int at = four_of(of) + 4 * n;
-        step.weights[i].x[n] = {};
-        if (of.valid && at < fours) {
-          step.weights[i].x[n] = __ldg(reinterpret_cast<const float4*>(a.norm_weight) + at);
-        }
+    for (int n = 0; n < 2; ++n) {
+      const int at = four_of(item(turn, 0)) + 4 * n;
+      step.weights.x[n] = {};
+      if (turn < turns && at < fours) {
+        step.weights.x[n] = __ldg(reinterpret_cast<const float4*>(a.norm_weight) + at);
       }
     }
   }
-  __device__ void load(Step& step, int at_step) const {
+  __device__ void load(Step& step, int turn) const {
 #pragma unroll
-    for (int i = 0; i < kItems; ++i) {
-      const Item of = item(at_step, i);
+    for (int row = 0; row < kMostRows; ++row) {
+      const Item of = item(turn, row);
 #pragma unroll
       for (int n = 0; n < 2; ++n) {
         const int at = four_of(of) + 4 * n;
-        step.x[i][n] = {};
+        step.x[row][n] = {};
         if (of.valid && at < fours) {
-          load_raw(step.x[i][n], static_cast<const In*>(a.in) + of.row * a.ins, at);
+          load_raw(step.x[row][n], static_cast<const In*>(a.in) + row * a.ins, at);
         }
       }
     }
   }
 
-  // `sums` of squares: of the only row, or of each.
-  __device__ void store(const Step& step, int at_step, float (&sums)[kMostRows]) const {
+  // `sums` of squares of each row.
+  __device__ void store(const Step& step, int turn, float (&sums)[kMostRows]) const {
 #pragma unroll
-    for (int first = 0; first < kItems; first += kTogether) {
+    for (int first = 0; first < kMostRows; first += kTogether) {
       Item of[kTogether];
       LaneEight eights[kTogether];
-      if (!item(at_step, first).valid) break;
+      if (!item(turn, first).valid) break;
 #pragma unroll
       for (int k = 0; k < kTogether; ++k) {
-        const int i = first + k;
-        of[k] = item(at_step, i);
+        const int row = first + k;
+        of[k] = item(turn, row);
 #pragma unroll
         for (int n = 0; n < 2; ++n) {
           float4& x = eights[k].x[n];
-          x = floats<T>(step.x[i][n]);
+          x = floats<T>(step.x[row][n]);
           if (kNormed) {
-            const float4& w = step.weights[kOne ? i : 0].x[n];
-            sums[kOne ? 0 : i] = add_squares(sums[kOne ? 0 : i], x);
-            x = {x.x * w.x, x.y * w.y, x.z * w.z, x.w * w.w};
+            sums[row] = add_squares(sums[row], x);
+            x = times(x, step.weights.x[n]);
           }
         }
       }
-      if constexpr (kOne) {
-        store_one<F>(to, of, eights);
-      } else {
-        store_items<F>(to, of, eights);
-      }
+      store_items<F>(to, of, eights);
     }
   }
 
@@ -297,27 +273,20 @@ struct Stage {
     wait_for_kernel_ahead();
     load(now, 0);
 #pragma unroll 1
-    for (int step = 0;;) {
-      if constexpr (kOne) {
-        store(now, step, sums);
-        if (++step == steps) break;
-        load(now, step);
-        if (kNormed) load_weights(now, step);
-      } else {
-        Step next;
-        if (step + 1 < steps) {
-          load(next, step + 1);
-          if (kNormed) load_weights(next, step + 1);
-        }
-        store(now, step, sums);
-        if (++step == steps) break;
-        now = next;
+    for (int turn = 0;;) {
+      Step next;
+      if (turn + 1 < turns) {
+        load(next, turn + 1);
+        if (kNormed) load_weights(next, turn + 1);
       }
+      store(now, turn, sums);
+      if (++turn == turns) break;
+      now = next;
     }
     if (!kNormed) return;
     const int warp = static_cast<int>(threadIdx.x) / 32;
 #pragma unroll
-    for (int row = 0; row < (kOne ? 1 : kMostRows); ++row) {
+    for (int row = 0; row < kMostRows; ++row) {
       const float sum = warp_sum(sums[row]);
       if (lane == 0) to.squares[row][warp] = sum;
     }
