@@ -182,11 +182,6 @@ struct OneRow {
       total = 0;
     }
   }
-  // As at the beginning, after one tile.
-  __device__ void restart() {
-    left -= kStep, right -= kStep, side -= kStep, scale -= kStep;
-    totals[0] = totals[1] = 0;
-  }
   // To the first part again.
   __device__ void rewind() { left -= back, right -= back, side -= back, scale -= back; }
 };

@@ -114,14 +114,11 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
   }
 }
 
-// The tiles of a block, by one of its warps, after stage() has brought the activations. What is to be
-// multiplied next is in registers before a warp multiplies what it has. Where a warp is for the first
-// time it waits for instructions, one row as long as for two tiles; so before its activations are
-// there it goes once through the first tile, and keeps nothing.
-template <class F, class Product, class Stage>
+// The tiles of a block, by one of its warps. What is to be multiplied next is in registers before a
+// warp multiplies what it has.
+template <class F, class Product>
 __device__ void consume(const LinearLaunch& a, const Layout& layout, const char* ring,
-                        const Slots& slots, const Sets& sets, const Activations& activations,
-                        const Stage& stage) {
+                        const Slots& slots, const Sets& sets, const Activations& activations) {
   using Weights = typename Product::Weights;
   constexpr int kParts = kWarpParts<F, Product::kOne>;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -135,8 +132,6 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     records[i] = min((first_part + i) / F::kParts, layout.tile_records - 1) * F::kRecordBytes;
   }
   float* partials = sets.partials + warp * a.rows * kPartialRow;
-  bool live = !Product::kOne;  // else it goes through the first tile
-  if (live) stage();
   Product product(activations, first_part, layout.tiles);
   Turn turn, set;
   const char* slot = ring;
@@ -161,7 +156,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
   };
   const auto release = [&] {
     __syncwarp();
-    if (lane == 0 && live) {
+    if (lane == 0) {
       barrier_arrive(shared_address(held_slots + turn.slot * 8 + offsetof(Slots, empty)));
     }
     slot += layout.slot_bytes;
@@ -200,7 +195,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     if (i + 1 < kParts) return;
     product.next_tile();
     parts -= kTileParts<F>;
-    if (!live || --left > 0) return;
+    if (--left > 0) return;
     leave();
     if (rest == 0) {
       product.rewind();
@@ -213,27 +208,19 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
   };
 
   Weights two[2];
-  for (;;) {
-    enter();
-    group = __shfl_sync(~0u, next_group, 0);
-    if (group != kNoMore) {
-      load(two[0], 0);
-      if (kParts == 1) ask_for_next();
-      do {
+  enter();
+  group = __shfl_sync(~0u, next_group, 0);
+  if (group != kNoMore) {
+    load(two[0], 0);
+    if (kParts == 1) ask_for_next();
+    do {
 #pragma unroll
-        for (int i = 0; i < kParts; ++i) multiply(i, two[i % 2], two[(i + 1) % 2]);
-        if (kParts == 1) {
-          if (group == kNoMore) break;
-          multiply(0, two[1], two[0]);
-        }
-      } while (live && group != kNoMore);
-    }
-    if (live) break;
-    live = true;
-    stage();
-    product.restart();
-    turn = {}, slot = ring, there = 0;
-    parts = layout.parts - first_part;
+      for (int i = 0; i < kParts; ++i) multiply(i, two[i % 2], two[(i + 1) % 2]);
+      if (kParts == 1) {
+        if (group == kNoMore) break;
+        multiply(0, two[1], two[0]);
+      }
+    } while (group != kNoMore);
   }
   leave();
 }
@@ -281,16 +268,13 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
                                    shared + layout.sums_at,
                                    own.squares,
                                    shared + layout.activations_at};
-  const auto stage = [&] {
-    const auto run = [&]<bool kNormed>() {
-      std::conditional_t<kOne, StageOne<F, T, kNormed>, StageMany<F, T, kNormed>>{a, activations}
-          .run();
-    };
-    a.norm_weight ? run.template operator()<true>() : run.template operator()<false>();
-    __syncwarp();
+  const auto stage = [&]<bool kNormed>() {
+    std::conditional_t<kOne, StageOne<F, T, kNormed>, StageMany<F, T, kNormed>>{a, activations}.run();
   };
+  a.norm_weight ? stage.template operator()<true>() : stage.template operator()<false>();
+  __syncwarp();
   consume<F, std::conditional_t<kOne, OneRow<F>, ManyRows<F>>>(a, layout, shared, own.slots, sets,
-                                                               activations, stage);
+                                                               activations);
 }
 
 }  // namespace skald::cuda

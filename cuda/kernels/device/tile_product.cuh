@@ -112,7 +112,6 @@ struct ManyRows {
 
   __device__ void next_tile() { part += kTileParts<F>; }
 
-  __device__ void restart() {}
   __device__ void rewind() { part = first_part; }
   __device__ void leave(float* partials) {
 #pragma unroll

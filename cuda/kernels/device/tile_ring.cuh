@@ -11,7 +11,7 @@
 namespace skald::cuda {
 
 inline constexpr int kFewestSlots = 2, kUsualSlots = 3, kMostSlots = 12;
-inline constexpr int kMostSets = 8;  // of partial sums
+inline constexpr int kMostSets = 4;  // of partial sums
 // Bytes after the last part of several rows: of one that is not there they are read, and not used.
 inline constexpr int kBeyond = 512;
 
@@ -21,7 +21,7 @@ inline constexpr int kBeyond = 512;
 // together. They were: beside a block of attention there are no registers for two of these, so
 // those of the product after it went to other multiprocessors, two on many. Where rows need more,
 // the next kernel waits.
-inline constexpr int kHalfBytes = 105 * 1024, kAddedBytes = 118 * 1024;
+inline constexpr int kHalfBytes = 92 * 1024, kAddedBytes = 132 * 1024;
 // And not for three, of which two might be this kernel's while another multiprocessor has none.
 inline constexpr int kLeastBytes = 76 * 1024, kLeastAddedBytes = 115 * 1024;
 inline constexpr int kMostBlockBytes = 226 * 1024;
@@ -113,7 +113,7 @@ Layout layout_for(const LinearLaunch& a, int blocks, int chunk = -1) {
   layout.drawn = each >= kFewGroups && chunk < 0;
   layout.own = layout.drawn ? each * 3 / 4 : (layout.groups + blocks - 1) / blocks;
 
-  layout.sets = a.rows == 1 ? kMostSets : a.rows <= 4 ? kMostSets / 2 : kMostSets / 4;
+  layout.sets = a.rows <= 4 ? kMostSets : kMostSets / 2;
   layout.set_floats = (a.rows == 1 ? kWarps<true> : kWarps<false>) * a.rows * kPartialRow;
   const int partials = layout.sets * layout.set_floats * 4;
   layout.activation_row = layout.parts * tiles::kPartCols + 32;
@@ -127,7 +127,8 @@ Layout layout_for(const LinearLaunch& a, int blocks, int chunk = -1) {
                   DigitPart<F>::kBytes;
     scales = sums = 0;
   }
-  const int64_t others = partials + activations + scales + sums + kBeyond;
+  const int beyond = a.rows == 1 ? 0 : kBeyond;
+  const int64_t others = partials + activations + scales + sums + beyond;
   const bool added = a.epilogue == Epilogue::AddTo || a.epilogue == Epilogue::Floats;
   const int half_bytes = added ? kAddedBytes : kHalfBytes;
   const bool half = others + kUsualSlots * layout.slot_bytes <= half_bytes;
@@ -138,7 +139,7 @@ Layout layout_for(const LinearLaunch& a, int blocks, int chunk = -1) {
   layout.activations_at = layout.partials_at + partials;
   layout.scales_at = static_cast<int>(layout.activations_at + activations);
   layout.sums_at = layout.scales_at + scales;
-  layout.bytes = std::max(layout.sums_at + sums + kBeyond, added ? kLeastAddedBytes : kLeastBytes);
+  layout.bytes = std::max(layout.sums_at + sums + beyond, added ? kLeastAddedBytes : kLeastBytes);
   return layout;
 }
 
