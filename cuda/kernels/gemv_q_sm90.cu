@@ -36,10 +36,10 @@ void launch(const LinearLaunch& a, int multiprocessors, Stream stream) {
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostBlockBytes));
   ask_for_all_shared(kernel);
   const auto run = [&](const LinearLaunch& part, const Layout& layout) {
-    launch_kernel(
-        kernel,
-        {dim3(multiprocessors), kGemvQThreads<kOne>, static_cast<size_t>(layout.bytes), a.dependent},
-        stream, part, layout);
+    launch_kernel(kernel,
+                  {dim3(multiprocessors), kGemvQThreads<kOne>, static_cast<size_t>(layout.bytes),
+                   a.dependent},
+                  stream, part, layout);
   };
   const Layout whole = layout_for<F>(a, multiprocessors);
   if (whole.enough) return run(a, whole);

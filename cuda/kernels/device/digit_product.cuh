@@ -1,6 +1,6 @@
-// The product of parts of a tile, 16 weight rows x 128 columns each, with one activation row, by one
-// warp: codes are bytes (lane_bytes.cuh), the activations digits (digits.cuh), sums of a block whole
-// numbers.
+// The product of parts of a tile, 16 weight rows x 128 columns each, with one activation row, by
+// one warp: codes are bytes (lane_bytes.cuh), the activations digits (digits.cuh), sums of a block
+// whole numbers.
 #pragma once
 
 #include "cuda/kernels/device/digits.cuh"
@@ -39,7 +39,7 @@ struct OneRow {
 
   const char *left, *right, *side, *scale;  // this lane's, of the part that is next
   int lane, back;
-  uint32_t own_bytes;    // a mask: of both blocks' numbers, where these are halves of units
+  uint32_t own_bytes;     // a mask: of both blocks' numbers, where these are halves of units
   float second, minimum;  // what the second digit and the minimums count
   uint32_t table[2];
   float totals[2] = {};

@@ -64,8 +64,7 @@ class DigitStore {
   // Held, or the compiler finds them again and again.
   int lane_ = static_cast<int>(held_number(threadIdx.x % 32));
   int unit_ = lane_ / 4 % 4, t_ = lane_ % 4;
-  int digits_ =
-      static_cast<int>(held_number(unit_ / 2 * Part::kHalf + t_ * 16 + unit_ % 2 * 8));
+  int digits_ = static_cast<int>(held_number(unit_ / 2 * Part::kHalf + t_ * 16 + unit_ % 2 * 8));
   // Of the lane that stores it, a sum's place: which lanes have its block, and as which of theirs.
   int block_half_ = kSums == 1 ? unit_ / 2 : t_ / 2, own_ = kSums == 1 ? unit_ % 2 : unit_;
   int less_ = static_cast<int>(

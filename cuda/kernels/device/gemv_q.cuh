@@ -18,7 +18,8 @@ namespace skald::cuda {
 template <bool kOne>
 inline constexpr int kGemvQConsumers = kWarps<kOne> * 32;
 template <bool kOne>
-inline constexpr int kGemvQThreads = kGemvQConsumers<kOne> + 2 * 32;  // the finisher's and producer's
+inline constexpr int kGemvQThreads =
+    kGemvQConsumers<kOne> + 2 * 32;  // the finisher's and producer's
 
 // What passes between consumers and finisher: a ring of sets of partial sums.
 struct Sets {
@@ -269,7 +270,8 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
                                    own.squares,
                                    shared + layout.activations_at};
   const auto stage = [&]<bool kNormed>() {
-    std::conditional_t<kOne, StageOne<F, T, kNormed>, StageMany<F, T, kNormed>>{a, activations}.run();
+    std::conditional_t<kOne, StageOne<F, T, kNormed>, StageMany<F, T, kNormed>>{a, activations}
+        .run();
   };
   a.norm_weight ? stage.template operator()<true>() : stage.template operator()<false>();
   __syncwarp();

@@ -1,6 +1,7 @@
-// The scales of the blocks of a part whose sums a lane has in gemv_q_sm90's product of one row. With
-// side = lane % 4 / 2: of blocks of 32 columns the two from 2 * side on, of blocks of 16 every second
-// one from `side` on; rows lane / 4 (half 0) and the eighth after it. As LaneScales otherwise.
+// The scales of the blocks of a part whose sums a lane has in gemv_q_sm90's product of one row.
+// With side = lane % 4 / 2: of blocks of 32 columns the two from 2 * side on, of blocks of 16 every
+// second one from `side` on; rows lane / 4 (half 0) and the eighth after it. As LaneScales
+// otherwise.
 #pragma once
 
 #include "cuda/kernels/device/tile_lane.cuh"

@@ -1,10 +1,10 @@
 // Brings the only row's activations into shared memory as digits, as StageMany (tile_rows.cuh) does
 // several rows.
 //
-// A warp is alone on its scheduler and waits for each answer, and where it is for the first time its
-// instructions come at one in four cycles. So little stands between the end of the kernel ahead and
-// the digits: copies in the background bring numbers as they are, and a loop without branches, which
-// has gone around once before with whatever was there, makes digits of them.
+// A warp is alone on its scheduler and waits for each answer, and where it is for the first time
+// its instructions come at one in four cycles. So little stands between the end of the kernel ahead
+// and the digits: copies in the background bring numbers as they are, and a loop without branches,
+// which has gone around once before with whatever was there, makes digits of them.
 #pragma once
 
 #include "cuda/kernels/device/tile_rows.cuh"
@@ -84,7 +84,8 @@ class StageOne {
     for (int i = 0; i < kTogether; ++i) {
 #pragma unroll
       for (int n = 0; n < 2; ++n) {
-        load_four(x[i][n], reinterpret_cast<const In*>(part + i * kApart * kPart) + column_ + 16 * n);
+        load_four(x[i][n],
+                  reinterpret_cast<const In*>(part + i * kApart * kPart) + column_ + 16 * n);
         if constexpr (kNormed) {
           sum = add_squares(sum, x[i][n]);
           x[i][n] = times(x[i][n], weights.x[i][n]);

@@ -1,5 +1,5 @@
-// The product of parts of a tile, 16 weight rows x 128 columns each, with 2 to 8 activation rows, by
-// one warp: codes as f16 numbers.
+// The product of parts of a tile, 16 weight rows x 128 columns each, with 2 to 8 activation rows,
+// by one warp: codes as f16 numbers.
 #pragma once
 
 #include "cuda/kernels/device/mma.cuh"

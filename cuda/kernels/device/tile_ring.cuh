@@ -19,9 +19,15 @@ inline constexpr int kBeyond = 512;
 // one's, whose ring is full by the time this one ends. What is added to the residual stream, every
 // second product of a chain, has more than half of it, so that no two blocks of a kernel are
 // together. They were: beside a block of attention there are no registers for two of these, so
-// those of the product after it went to other multiprocessors, two on many. Where rows need more,
+// those of the product after it went to other multiprocessors, two on many. It has the longer rows
+// too: of wide models so much longer that their digits take a third of it. Where rows need more,
 // the next kernel waits.
-inline constexpr int kHalfBytes = 92 * 1024, kAddedBytes = 132 * 1024;
+struct BlockBytes {
+  int half, added;
+};
+inline BlockBytes block_bytes(int64_t dim) {
+  return dim <= 2048 ? BlockBytes{105 * 1024, 118 * 1024} : BlockBytes{92 * 1024, 132 * 1024};
+}
 // And not for three, of which two might be this kernel's while another multiprocessor has none.
 inline constexpr int kLeastBytes = 76 * 1024, kLeastAddedBytes = 115 * 1024;
 inline constexpr int kMostBlockBytes = 226 * 1024;
@@ -114,7 +120,7 @@ Layout layout_for(const LinearLaunch& a, int blocks, int chunk = -1) {
   layout.own = layout.drawn ? each * 3 / 4 : (layout.groups + blocks - 1) / blocks;
 
   layout.sets = a.rows <= 4 ? kMostSets : kMostSets / 2;
-  layout.set_floats = (a.rows == 1 ? kWarps<true> : kWarps<false>) * a.rows * kPartialRow;
+  layout.set_floats = (a.rows == 1 ? kWarps<true> : kWarps<false>)*a.rows * kPartialRow;
   const int partials = layout.sets * layout.set_floats * 4;
   layout.activation_row = layout.parts * tiles::kPartCols + 32;
   int64_t activations = int64_t{a.rows} * layout.activation_row * 2;
@@ -130,7 +136,8 @@ Layout layout_for(const LinearLaunch& a, int blocks, int chunk = -1) {
   const int beyond = a.rows == 1 ? 0 : kBeyond;
   const int64_t others = partials + activations + scales + sums + beyond;
   const bool added = a.epilogue == Epilogue::AddTo || a.epilogue == Epilogue::Floats;
-  const int half_bytes = added ? kAddedBytes : kHalfBytes;
+  const BlockBytes of_dim = block_bytes(added ? a.outs : a.ins);
+  const int half_bytes = added ? of_dim.added : of_dim.half;
   const bool half = others + kUsualSlots * layout.slot_bytes <= half_bytes;
   const int64_t slots = ((half ? half_bytes : kMostBlockBytes) - others) / layout.slot_bytes;
   layout.slots = static_cast<int>(std::clamp<int64_t>(slots, 0, kMostSlots));

@@ -1,6 +1,6 @@
 // Activation rows as gemv_q_sm90 multiplies them with tiles, brought into shared memory by the warp
-// that multiplies them: one as digits (digits.cuh), several as f16 with a power of two for every 128,
-// and their sums.
+// that multiplies them: one as digits (digits.cuh), several as f16 with a power of two for every
+// 128, and their sums.
 #pragma once
 
 #include "cuda/kernels/device/digits.cuh"
@@ -52,7 +52,7 @@ struct Activations {
   // row_stride], times what is to be taken off for the offset of codes.
   char* sums;
   float (*squares)[kMostWarps];  // of what comes to be normalized
-  char* one;  // one row instead: DigitPart of each part
+  char* one;                     // one row instead: DigitPart of each part
 };
 
 __device__ inline float add_squares(float sum, float4 x) {
@@ -215,7 +215,9 @@ struct StageMany {
     return (to.first_part + item.template part<F>()) * (tiles::kPartCols / 4) + lane % 16 / 4 * 8 +
            lane % 4;
   }
-  __device__ Item item(int turn, int row) const { return {row, turn, turn < turns && row < a.rows}; }
+  __device__ Item item(int turn, int row) const {
+    return {row, turn, turn < turns && row < a.rows};
+  }
   __device__ void load_weights(Step& step, int turn) const {
 #pragma unroll
     for (int n = 0; n < 2; ++n) {

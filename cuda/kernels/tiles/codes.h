@@ -60,8 +60,8 @@ struct FourBits {
 // Of a word that has pairs of several units, kBits of each: where those of the k-th two pairs
 // begin, k / 2 the unit and k % 2 the 16 columns, of which the second pair is `apart` bits further.
 // Both are in the byte in which FourBits has the same columns, so that what masks a byte's two low
-// codes masks the bits above them; and as far apart as there, so that one shift brings both pairs to
-// their place above the low bits.
+// codes masks the bits above them; and as far apart as there, so that one shift brings both pairs
+// to their place above the low bits.
 template <int kBits>
 SKALD_HD constexpr int pairs_at(int k, int apart) {
   const int unit = k / 2, units = apart / kBits;
