@@ -5,8 +5,8 @@
 
 #include "cuda/kernels/device/digits.cuh"
 #include "cuda/kernels/device/mma.cuh"
+#include "cuda/kernels/device/one_row.cuh"
 #include "cuda/kernels/device/own_scales.cuh"
-#include "cuda/kernels/device/tile_rows.cuh"
 
 namespace skald::cuda {
 
@@ -14,7 +14,6 @@ namespace skald::cuda {
 // by turns, of the lower two digits or of the highest.
 template <class F>
 struct OneRow {
-  static constexpr bool kOne = true;
   using Part = DigitPart<F>;
   using Bytes = LaneBytesOf<F>;
   static constexpr int kOwn = Part::kOwn;
@@ -51,7 +50,7 @@ struct OneRow {
         own_bytes(lane / 16 ? 0xff00ff00 : 0x00ff00ff),
         second(lane % 2 ? 0.0f : 256.0f),
         minimum(lane % 4 == 0 ? min_unit() : 0) {
-    const char* first = a.one + first_part * Part::kBytes;
+    const char* first = a.digits + first_part * Part::kBytes;
     const int t = lane % 4, digit = min(lane / 4 % 4, kDigits - 1);
     const int at = digit * 64 + t * 16;
     left = held_pointer(first + (kHalves || lane < 16 ? at : Part::kZerosAt));
@@ -171,7 +170,7 @@ struct OneRow {
   }
   __device__ void next_tile() { left += kStep, right += kStep, side += kStep, scale += kStep; }
 
-  // To this warp's partial sums [rows, kPartialRow].
+  // To this warp's partial sums [kPartialRow].
   __device__ void leave(float* partials) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {

@@ -8,42 +8,35 @@
 #include "cuda/kernels/device/number.cuh"
 #include "cuda/kernels/device/ptx.cuh"
 #include "cuda/kernels/device/stage_one.cuh"
-#include "cuda/kernels/device/tile_product.cuh"
 #include "cuda/kernels/device/tile_ring.cuh"
-#include "cuda/kernels/device/tile_rows.cuh"
 #include "cuda/kernels/linear.h"
 
 namespace skald::cuda {
 
-template <bool kOne>
-inline constexpr int kGemvQConsumers = kWarps<kOne> * 32;
-template <bool kOne>
-inline constexpr int kGemvQThreads =
-    kGemvQConsumers<kOne> + 2 * 32;  // the finisher's and producer's
+inline constexpr int kGemvQConsumers = kWarps * 32;
+inline constexpr int kGemvQThreads = kGemvQConsumers + 2 * 32;  // the finisher's and producer's
+// A multiprocessor has registers for two blocks, this kernel's and the next one's, and for one of
+// attention.
+inline constexpr int kGemvQBlocks = 3;
 
 // What passes between consumers and finisher: a ring of sets of partial sums.
 struct Sets {
-  float* partials;  // [sets, warp, row, kPartialRow]
-  int* groups;      // [sets]
+  float* partials;  // [kSets, warp, kPartialRow]
+  int* groups;      // [kSets]
   uint64_t *ready, *drained;
 };
 
 // Adds up the warps' shares and writes results out. For one warp: a lane has the results of weight
-// row lane % 16 for every second row, kEach of them.
-template <class T, bool kOne>
+// row lane % 16, and writes if it is one of the lower.
+template <class T>
 __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& sets,
-                       const float (*squares)[kMostWarps]) {
-  constexpr int kEach = kOne ? 1 : kMostRows / 2;
+                       const float* squares) {
   const int lane = static_cast<int>(threadIdx.x) % 32, weight_row = lane % tiles::kRows;
-  const bool gated = a.epilogue == Epilogue::Gated;
-  // Beyond the last row its results once more.
-  const auto row_of = [&](int i) { return min(lane / tiles::kRows + 2 * i, a.rows - 1); };
-  float norms[kEach];
-#pragma unroll
-  for (float& norm : norms) norm = 1;
+  const bool gated = a.epilogue == Epilogue::Gated, added = a.epilogue == Epilogue::AddTo;
+  float norm = 1;
   Turn turn;
   for (int i = 0;; ++i) {
-    float bias = 0, old[kEach] = {}, sums[kEach];
+    float bias = 0, old = 0, sum = 0;
     int64_t weight = 0;
     bool inside = false;
     const auto begin = [&](int group) {
@@ -51,10 +44,7 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
       inside = weight < a.outs;
       if (!inside) return;
       if (a.bias) bias = __ldg(a.bias + weight);
-      if (a.epilogue != Epilogue::AddTo) return;
-      const float* out = static_cast<const float*>(a.out) + weight;
-#pragma unroll
-      for (int n = 0; n < kEach; ++n) old[n] = __ldcg(out + row_of(n) * a.out_stride);
+      if (added) old = __ldcg(static_cast<const float*>(a.out) + weight);
     };
     // A block's own groups are known before they come.
     const int own = TileGroups::own(layout, i);
@@ -67,61 +57,45 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
         begin(group);
       }
       const float* set = sets.partials + turn.slot * layout.set_floats + weight_row;
-      float both[kEach][2] = {};
+      float both[2] = {};
 #pragma unroll
-      for (int warp = 0; warp < kWarps<kOne>; ++warp) {
-#pragma unroll
-        for (int n = 0; n < kEach; ++n) {
-          both[n][warp % 2] += set[(warp * a.rows + row_of(n)) * kPartialRow];
-        }
-      }
+      for (int warp = 0; warp < kWarps; ++warp) both[warp % 2] += set[warp * kPartialRow];
       // The squares are there when the first sums are.
       if (i == 0 && a.norm_weight) {
+        float all = 0;
 #pragma unroll
-        for (int n = 0; n < kEach; ++n) {
-          float sum = 0;
-#pragma unroll
-          for (int warp = 0; warp < kWarps<kOne>; ++warp) sum += squares[row_of(n)][warp];
-          norms[n] = rsqrtf(sum / static_cast<float>(a.ins) + a.norm_eps);
-        }
+        for (int warp = 0; warp < kWarps; ++warp) all += squares[warp];
+        norm = rsqrtf(all / static_cast<float>(a.ins) + a.norm_eps);
       }
       barrier_arrive(&sets.drained[turn.slot]);
-      turn.next(layout.sets);
-#pragma unroll
-      for (int n = 0; n < kEach; ++n) {
-        sums[n] = fmaf(both[n][0] + both[n][1], norms[n], bias);
-        if (a.epilogue == Epilogue::AddTo) old[n] = fmaf(a.scale, sums[n], old[n]);
-      }
+      turn.next(kSets);
+      sum = fmaf(both[0] + both[1], norm, bias);
+      if (added) old = fmaf(a.scale, sum, old);
       if (++chunk == layout.chunks) break;
       bias = 0;
     }
-#pragma unroll
-    for (int n = 0; n < kEach; ++n) {
-      const float up = gated ? __shfl_down_sync(~0u, sums[n], 1) : 0;
-      const int row = lane / tiles::kRows + 2 * n;
-      if (row >= a.rows || !inside) continue;
-      const int64_t at = row * a.out_stride + weight;
-      if (gated) {
-        if (lane % 2 == 0) {
-          static_cast<T*>(a.out)[row * a.out_stride + weight / 2] =
-              from_float<T>(activate(sums[n], a.activation) * up);
-        }
-      } else if (a.epilogue == Epilogue::Store) {
-        static_cast<T*>(a.out)[at] = from_float<T>(sums[n]);
-      } else {
-        static_cast<float*>(a.out)[at] = a.epilogue == Epilogue::AddTo ? old[n] : a.scale * sums[n];
+    const float up = gated ? __shfl_down_sync(~0u, sum, 1) : 0;
+    if (lane >= tiles::kRows || !inside) continue;
+    if (gated) {
+      if (lane % 2 == 0) {
+        static_cast<T*>(a.out)[weight / 2] = from_float<T>(activate(sum, a.activation) * up);
       }
+    } else if (a.epilogue == Epilogue::Store) {
+      static_cast<T*>(a.out)[weight] = from_float<T>(sum);
+    } else {
+      static_cast<float*>(a.out)[weight] = added ? old : a.scale * sum;
     }
   }
 }
 
 // The tiles of a block, by one of its warps. What is to be multiplied next is in registers before a
 // warp multiplies what it has.
-template <class F, class Product>
+template <class F>
 __device__ void consume(const LinearLaunch& a, const Layout& layout, const char* ring,
                         const Slots& slots, const Sets& sets, const Activations& activations) {
-  using Weights = typename Product::Weights;
-  constexpr int kParts = kWarpParts<F, Product::kOne>;
+  using Weights = typename OneRow<F>::Weights;
+  constexpr int kParts = kWarpParts<F>;
+  static_assert(kParts % 2 == 0);
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32, first_part = warp * kParts;
   const char* held_slots = held_pointer(&slots);
@@ -132,8 +106,8 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
   for (int i = 0; i < kParts; ++i) {
     records[i] = min((first_part + i) / F::kParts, layout.tile_records - 1) * F::kRecordBytes;
   }
-  float* partials = sets.partials + warp * a.rows * kPartialRow;
-  Product product(activations, first_part, layout.tiles);
+  float* partials = sets.partials + warp * kPartialRow;
+  OneRow<F> product(activations, first_part, layout.tiles);
   Turn turn, set;
   const char* slot = ring;
   int parts = layout.parts - first_part;  // from the tile's first on
@@ -169,19 +143,12 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     product.leave(partials + set.slot * layout.set_floats);
     if (threadIdx.x == 0) sets.groups[set.slot] = group;
     barrier_arrive(ready + set.slot * 8);
-    set.next(layout.sets);
+    set.next(kSets);
   };
   // The i-th part of a tile, while the next is under way.
   const auto multiply = [&](int i, const Weights& now, Weights& next) {
-    constexpr bool kEarly = Product::kOne || kParts > 1;  // large parts leave no registers for it
-    const bool valid = parts > i;
-    typename Product::Inputs in;
-    const auto load_inputs = [&] {
-      // Of a part that is not there: in its place there are other rows' columns, which may still be
-      // on their way, so the first's; of one row nothing.
-      if (Product::kOne || parts > 0) product.load(in, Product::kOne || valid ? i : 0);
-    };
-    if (kEarly) load_inputs();
+    typename OneRow<F>::Inputs in;
+    product.load(in, i);
     if (i + 1 < kParts) {
       load(next, i + 1);
       if (i + 2 == kParts) ask_for_next();
@@ -189,10 +156,8 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
       release();
       enter();
       load(next, 0);
-      if (kParts == 1) ask_for_next();
     }
-    if (!kEarly) load_inputs();
-    if (Product::kOne || parts > 0) product.multiply(now, in, valid);
+    product.multiply(now, in, parts > i);
     if (i + 1 < kParts) return;
     product.next_tile();
     parts -= kTileParts<F>;
@@ -213,14 +178,9 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
   group = __shfl_sync(~0u, next_group, 0);
   if (group != kNoMore) {
     load(two[0], 0);
-    if (kParts == 1) ask_for_next();
     do {
 #pragma unroll
       for (int i = 0; i < kParts; ++i) multiply(i, two[i % 2], two[(i + 1) % 2]);
-      if (kParts == 1) {
-        if (group == kNoMore) break;
-        multiply(0, two[1], two[0]);
-      }
     } while (group != kNoMore);
   }
   leave();
@@ -229,54 +189,43 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
 // What a block has in shared memory beside what its layout divides.
 struct GemvQShared {
   Slots slots;
-  uint64_t ready[kMostSets], drained[kMostSets];
-  int groups[kMostSets];
-  float squares[kMostRows][kMostWarps];
+  uint64_t ready[kSets], drained[kSets];
+  int groups[kSets];
+  float squares[kWarps];
 };
 
-template <class F, class T, bool kOne>
+template <class F, class T>
 __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& layout,
                                            char* shared, GemvQShared& own) {
   if (threadIdx.x < layout.slots) {
     barrier_init(&own.slots.full[threadIdx.x], 1);
-    barrier_init(&own.slots.empty[threadIdx.x], kWarps<kOne>);
+    barrier_init(&own.slots.empty[threadIdx.x], kWarps);
     barrier_init_fence();
-  } else if (threadIdx.x >= kMostSlots && threadIdx.x < kMostSlots + layout.sets) {
+  } else if (threadIdx.x >= kMostSlots && threadIdx.x < kMostSlots + kSets) {
     const unsigned set = threadIdx.x - kMostSlots;
-    barrier_init(&own.ready[set], kGemvQConsumers<kOne>);
+    barrier_init(&own.ready[set], kGemvQConsumers);
     barrier_init(&own.drained[set], 32);
   }
   __syncthreads();
   let_next_kernel_start();
 
-  if (threadIdx.x >= kGemvQConsumers<kOne> + 32) {
+  if (threadIdx.x >= kGemvQConsumers + 32) {
     fetch(a, layout, shared, own.slots);
     return;
   }
   const Sets sets = {reinterpret_cast<float*>(shared + layout.partials_at), own.groups, own.ready,
                      own.drained};
-  if (threadIdx.x >= kGemvQConsumers<kOne>) {
+  if (threadIdx.x >= kGemvQConsumers) {
     wait_for_kernel_ahead();
-    finish<T, kOne>(a, layout, sets, own.squares);
+    finish<T>(a, layout, sets, own.squares);
     return;
   }
-  const Activations activations = {a.rows,
-                                   layout.first_record * F::kParts,
-                                   layout.parts,
-                                   reinterpret_cast<__half*>(shared + layout.activations_at),
-                                   layout.activation_row,
-                                   reinterpret_cast<float*>(shared + layout.scales_at),
-                                   shared + layout.sums_at,
-                                   own.squares,
-                                   shared + layout.activations_at};
-  const auto stage = [&]<bool kNormed>() {
-    std::conditional_t<kOne, StageOne<F, T, kNormed>, StageMany<F, T, kNormed>>{a, activations}
-        .run();
-  };
-  a.norm_weight ? stage.template operator()<true>() : stage.template operator()<false>();
+  const Activations activations = {layout.first_record * F::kParts, layout.parts,
+                                   shared + layout.activations_at, own.squares};
+  a.norm_weight ? StageOne<F, T, true>(a, activations).run()
+                : StageOne<F, T, false>(a, activations).run();
   __syncwarp();
-  consume<F, std::conditional_t<kOne, OneRow<F>, ManyRows<F>>>(a, layout, shared, own.slots, sets,
-                                                               activations);
+  consume<F>(a, layout, shared, own.slots, sets, activations);
 }
 
 }  // namespace skald::cuda

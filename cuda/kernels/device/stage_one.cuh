@@ -1,5 +1,6 @@
-// Brings the only row's activations into shared memory as digits, as StageMany (tile_rows.cuh) does
-// several rows.
+// Brings a row's activations into shared memory as digits. Each warp brings what it will multiply,
+// multiplied by the norm's weights alone where they are to be normalized; the finisher multiplies
+// by what all have in common.
 //
 // A warp is alone on its scheduler and waits for each answer, and where it is for the first time
 // its instructions come at one in four cycles. So little stands between the end of the kernel ahead
@@ -7,14 +8,37 @@
 // which has gone around once before with whatever was there, makes digits of them.
 #pragma once
 
-#include "cuda/kernels/device/tile_rows.cuh"
+#include "cuda/kernels/device/launch.cuh"
+#include "cuda/kernels/device/math.cuh"
+#include "cuda/kernels/device/mma.cuh"
+#include "cuda/kernels/device/one_row.cuh"
 
 namespace skald::cuda {
+
+__device__ inline float add_squares(float sum, float4 x) {
+  return fmaf(x.w, x.w, fmaf(x.z, x.z, fmaf(x.y, x.y, fmaf(x.x, x.x, sum))));
+}
+__device__ inline float largest(const float4& x) {
+  return fmaxf(fmaxf(fabsf(x.x), fabsf(x.y)), fmaxf(fabsf(x.z), fabsf(x.w)));
+}
+__device__ inline float4 times(const float4& x, const float4& w) {
+  return {x.x * w.x, x.y * w.y, x.z * w.z, x.w * w.w};
+}
+
+// Four numbers of shared memory as floats.
+__device__ inline void load_four(float4& four, const float* at) {
+  four = *reinterpret_cast<const float4*>(at);
+}
+__device__ inline void load_four(float4& four, const Bf16* at) {
+  const uint2 bits = *reinterpret_cast<const uint2*>(at);
+  four = {__uint_as_float(bits.x << 16), __uint_as_float(bits.x & 0xffff0000),
+          __uint_as_float(bits.y << 16), __uint_as_float(bits.y & 0xffff0000)};
+}
 
 template <class F, class T, bool kNormed>
 class StageOne {
   static constexpr int kTogether = 2;  // items, each two parts, of a turn of the loop
-  static constexpr int kEach = kWarpParts<F, true>;
+  static constexpr int kEach = kWarpParts<F>;
   static constexpr int kPart = DigitPart<F>::kBytes;
   // From one item of a warp to the next, in parts: its tile's or the next tile's.
   static constexpr int kApart = kEach == 4 ? 2 : kTileParts<F>;
@@ -27,7 +51,7 @@ class StageOne {
   const Activations& to_;
   int lane_ = static_cast<int>(threadIdx.x) % 32, warp_ = static_cast<int>(threadIdx.x) / 32;
   int first_ = warp_ * kEach + lane_ / 16;  // this lane's part of the first item
-  char* part_ = const_cast<char*>(held_pointer(to_.one + first_ * kPart));
+  char* part_ = const_cast<char*>(held_pointer(to_.digits + first_ * kPart));
   int turns_ = (to_.parts + kTurn - 1) / kTurn;
   // A lane's columns of a part: these four and those 16 further.
   int column_ = lane_ % 16 / 4 * 32 + lane_ % 4 * 4;
@@ -123,7 +147,7 @@ class StageOne {
     }
     if (!kNormed) return;
     sum = warp_sum(sum);
-    if (lane_ == 0) to_.squares[0][warp_] = sum;
+    if (lane_ == 0) to_.squares[warp_] = sum;
   }
 };
 
