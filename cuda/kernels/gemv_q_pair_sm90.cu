@@ -1,4 +1,4 @@
-// Two products of the same 1 to 8 rows with matrices of unlike formats, as one launch of
+// Two products of the same row with matrices of unlike formats, as one launch of
 // gemv_q_sm90's blocks: each multiplies one of the matrices, and of the blocks each matrix has as
 // many as let both end at about the same time.
 #include <algorithm>
@@ -11,17 +11,17 @@
 namespace skald::cuda {
 namespace {
 
-template <class F, class G, class T, bool kOne>
-__global__ void __launch_bounds__(kGemvQThreads, kOne ? 2 : 1)
+template <class F, class G, class T>
+__global__ void __launch_bounds__(kGemvQThreads, kGemvQBlocks)
     gemv_q_pair(__grid_constant__ const LinearLaunch a, __grid_constant__ const Layout layout,
                 __grid_constant__ const LinearLaunch b, __grid_constant__ const Layout b_layout) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) char shared[];
   __shared__ GemvQShared own;
   if (static_cast<int>(blockIdx.x) < layout.blocks) {
-    run_gemv_q<F, T, kOne>(a, layout, shared, own);
+    run_gemv_q<F, T>(a, layout, shared, own);
   } else {
-    run_gemv_q<G, T, kOne>(b, b_layout, shared, own);
+    run_gemv_q<G, T>(b, b_layout, shared, own);
   }
 #endif
 }
@@ -75,13 +75,13 @@ int first_blocks(const LinearLaunch& a, const LinearLaunch& b, int blocks) {
   return best;
 }
 
-template <class F, class G, class T, bool kOne>
+template <class F, class G, class T>
 void launch(const LinearLaunch& a, const LinearLaunch& b, int multiprocessors, Stream stream) {
   const int own = first_blocks(a, b, multiprocessors);
   const Layout layout = layout_for<F>(a, own);
   Layout b_layout = layout_for<G>(b, multiprocessors - own);
   b_layout.first_block = own;
-  const auto kernel = gemv_q_pair<F, G, T, kOne>;
+  const auto kernel = gemv_q_pair<F, G, T>;
   SKALD_CUDA(
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostBlockBytes));
   ask_for_all_shared(kernel);
@@ -107,8 +107,7 @@ void launch_gemv_q_pair_sm90(const LinearLaunch& a, const LinearLaunch& b, int m
   check(a.ticket && b.ticket && a.rows == b.rows, "a pair has tickets, and the same rows");
   const auto run = [&](const LinearLaunch& first, const LinearLaunch& second) {
     return dispatch_pair(first.format, second.format, [&]<class F, class G>(Pair<F, G>) {
-      first.rows == 1 ? launch<F, G, Bf16, true>(first, second, multiprocessors, stream)
-                      : launch<F, G, Bf16, false>(first, second, multiprocessors, stream);
+      launch<F, G, Bf16>(first, second, multiprocessors, stream);
     });
   };
   check(run(a, b) || run(b, a), "a pair of formats has a kernel");

@@ -1,16 +1,15 @@
-// out = W · in for 1 to 8 rows and a quantized W, at the memory's speed: its records (tiles/), read
+// out = W · in for one row and a quantized W, at the memory's speed: its records (tiles/), read
 // once.
 //
 // As many blocks as multiprocessors, small enough for two on each: while a kernel runs, the next
 // one's blocks are there already and fill their rings. A producer warp fetches tiles of 16 weight
-// rows x 1024 or 2048 columns, one bulk copy each, without waiting for the kernel ahead. Eight
+// rows x 1024 or 2048 columns, one bulk copy each, without waiting for the kernel ahead. Four
 // consumer warps multiply on the tensor cores, 128 columns of the 16 weight rows at a time; each
 // has columns of its own, of which it brings the activations into shared memory. Codes are
-// multiplied as whole numbers, scales are applied to sums of 16 or 32 products, in float32. A
-// finisher warp adds up what the consumers leave of 16 weight rows and writes results, while they
-// are at the next: nowhere does a block meet. Activations are f16 with a power of two for every
-// 128, so that none overflows and what a 16-bit number held before is kept. One row and more are
-// two kernels, but the order of every sum is fixed and the same for any number of rows.
+// multiplied as bytes with digits of the activations, exactly (digit_product.cuh); scales are
+// applied to sums of 16 or 32 products, in float32. A finisher warp adds up what the consumers
+// leave of 16 weight rows and writes results, while they are at the next: nowhere does a block
+// meet. The order of every sum is fixed.
 #include "cuda/kernels/built_for.h"
 #include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/device/gemv_q.cuh"
@@ -19,19 +18,19 @@
 namespace skald::cuda {
 namespace {
 
-template <class F, class T, bool kOne>
-__global__ void __launch_bounds__(kGemvQThreads, kOne ? 2 : 1)
+template <class F, class T>
+__global__ void __launch_bounds__(kGemvQThreads, kGemvQBlocks)
     gemv_q_sm90(__grid_constant__ const LinearLaunch a, __grid_constant__ const Layout layout) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) char shared[];
   __shared__ GemvQShared own;
-  run_gemv_q<F, T, kOne>(a, layout, shared, own);
+  run_gemv_q<F, T>(a, layout, shared, own);
 #endif
 }
 
-template <class F, class T, bool kOne>
+template <class F, class T>
 void launch(const LinearLaunch& a, int multiprocessors, Stream stream) {
-  const auto kernel = gemv_q_sm90<F, T, kOne>;
+  const auto kernel = gemv_q_sm90<F, T>;
   SKALD_CUDA(
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostBlockBytes));
   ask_for_all_shared(kernel);
@@ -53,7 +52,7 @@ void launch(const LinearLaunch& a, int multiprocessors, Stream stream) {
 }  // namespace
 
 bool supports_gemv_q_sm90(const LinearLaunch& a, int compute_capability) {
-  if (!kHasSm90a || compute_capability != 90 || a.rows > kMostRows) return false;
+  if (!kHasSm90a || compute_capability != 90 || a.rows != 1) return false;
   if (a.type != DType::BF16 || (a.epilogue == Epilogue::Gated && a.outs % 2 != 0)) return false;
   bool fits = false;
   tiles::dispatch(a.format, [&](auto f) {
@@ -68,8 +67,7 @@ void launch_gemv_q_sm90(const LinearLaunch& a, int multiprocessors, Stream strea
   check(a.ticket, "gemv_q_sm90 has a ticket");
   tiles::dispatch(a.format, [&](auto f) {
     using F = decltype(f);
-    a.rows == 1 ? launch<F, Bf16, true>(a, multiprocessors, stream)
-                : launch<F, Bf16, false>(a, multiprocessors, stream);
+    launch<F, Bf16>(a, multiprocessors, stream);
   });
 }
 

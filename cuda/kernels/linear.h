@@ -68,7 +68,7 @@ struct LinearLaunch {
 bool supports_gemv_sm90(const LinearLaunch& launch, int compute_capability);
 void launch_gemv_sm90(const LinearLaunch& launch, int multiprocessors, Stream stream);
 
-// The same for block formats, up to 8 rows.
+// The same for block formats and one row.
 bool supports_gemv_q_sm90(const LinearLaunch& launch, int compute_capability);
 void launch_gemv_q_sm90(const LinearLaunch& launch, int multiprocessors, Stream stream);
 // Two of these as one kernel: of the same activations, by matrices of unlike formats, for the pairs
@@ -78,7 +78,7 @@ bool supports_gemv_q_pair_sm90(const LinearLaunch& a, const LinearLaunch& b,
 void launch_gemv_q_pair_sm90(const LinearLaunch& a, const LinearLaunch& b, int multiprocessors,
                              Stream stream);
 
-// And up to 256 rows, better for more than 8. Two kernels: activations become f16 in the workspace,
+// And up to 256 rows. Two kernels: activations become f16 in the workspace,
 // which all launches of a stream may share.
 bool has_gemm_q_sm90(int compute_capability);  // for any product
 bool supports_gemm_q_sm90(const LinearLaunch& launch, int compute_capability);

@@ -100,7 +100,8 @@ std::vector<ProductCase> block_product_cases(Extent extent) {
 
 std::vector<ProductCase> device_block_cases(Extent extent) {
   std::vector<ProductCase> cases;
-  Cycle<int> few_rows({1, 2, 3, 4, 5, 6, 7, 8, 1});
+  // One row has a kernel of its own.
+  Cycle<int> few_rows({1, 2, 1, 3, 1, 4, 1, 5, 1, 6, 1, 7, 1, 8, 1});
   std::vector<int> more_rows = {9, 16, 17, 32, 33, 64, 65, 128, 130, 256};
   if (extent == Extent::Small) more_rows = {33};
   Cycle<Ending> endings({Ending::Store, Ending::Add, Ending::Gated, Ending::Logits});
@@ -129,15 +130,17 @@ std::vector<ProductCase> device_block_cases(Extent extent) {
     }
     for (int rows : more_rows) add_rows(98, 1280, rows);
     if (extent == Extent::Small) continue;
-    for (int i = 0; i < 9; ++i) add(136, 2304);  // every number of rows
-    add(8200, 2048);  // more groups of rows than any GPU has multiprocessors
-    add(20000, 512);  // so many that some go to the block that comes first
-    // Sums of so many columns are added up by chunks, and 8 rows of them do not fit a block.
-    for (int rows : {1, 3, 8}) {
-      ProductCase c{format.type, 66, 14336, rows, Ending::Add};
-      c.bias = rows == 8;
-      c.activations = DType::BF16;
-      cases.push_back(c);
+    for (int rows = 1; rows <= 8; ++rows) add_rows(136, 2304, rows);
+    add_rows(8200, 2048, 1);  // more groups of rows than any GPU has multiprocessors
+    add_rows(20000, 512, 1);  // so many that some go to the block that comes first
+    // Sums of so many columns are added up by chunks; so many more do not fit a block.
+    for (int64_t ins : {14336, 65536}) {
+      for (int rows : {1, 3}) {
+        ProductCase c{format.type, 66, ins, rows, Ending::Add};
+        c.bias = rows == 3;
+        c.activations = DType::BF16;
+        cases.push_back(c);
+      }
     }
   }
   return cases;

@@ -2,42 +2,41 @@
 // between them. Also for kernels whose blocks are not all alike.
 #pragma once
 
+#include "cuda/kernels/device/digit_product.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/number.cuh"
 #include "cuda/kernels/device/ptx.cuh"
-#include "cuda/kernels/device/tile_product.cuh"
+#include "cuda/kernels/device/stage_one.cuh"
 #include "cuda/kernels/device/tile_ring.cuh"
-#include "cuda/kernels/device/tile_rows.cuh"
 #include "cuda/kernels/linear.h"
 
 namespace skald::cuda {
 
 inline constexpr int kGemvQConsumers = kWarps * 32;
 inline constexpr int kGemvQThreads = kGemvQConsumers + 2 * 32;  // the finisher's and producer's
+// A multiprocessor has registers for two blocks, this kernel's and the next one's, and for one of
+// attention.
+inline constexpr int kGemvQBlocks = 3;
 
 // What passes between consumers and finisher: a ring of sets of partial sums.
 struct Sets {
-  float* partials;  // [sets, warp, row, kPartialRow]
-  int* groups;      // [sets]
+  float* partials;  // [kSets, warp, kPartialRow]
+  int* groups;      // [kSets]
   uint64_t *ready, *drained;
 };
 
 // Adds up the warps' shares and writes results out. For one warp: a lane has the results of weight
-// row lane % 16 for every second row, kEach of them.
-template <class T, int kEach>
+// row lane % 16, and writes if it is one of the lower.
+template <class T>
 __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& sets,
-                       const float (*squares)[kWarps]) {
+                       const float* squares) {
   const int lane = static_cast<int>(threadIdx.x) % 32, weight_row = lane % tiles::kRows;
-  const bool gated = a.epilogue == Epilogue::Gated;
-  // Beyond the last row its results once more.
-  const auto row_of = [&](int i) { return min(lane / tiles::kRows + 2 * i, a.rows - 1); };
-  float norms[kEach];
-#pragma unroll
-  for (float& norm : norms) norm = 1;
+  const bool gated = a.epilogue == Epilogue::Gated, added = a.epilogue == Epilogue::AddTo;
+  float norm = 1;
   Turn turn;
   for (int i = 0;; ++i) {
-    float bias = 0, old[kEach] = {}, sums[kEach];
+    float bias = 0, old = 0, sum = 0;
     int64_t weight = 0;
     bool inside = false;
     const auto begin = [&](int group) {
@@ -45,10 +44,7 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
       inside = weight < a.outs;
       if (!inside) return;
       if (a.bias) bias = __ldg(a.bias + weight);
-      if (a.epilogue != Epilogue::AddTo) return;
-      const float* out = static_cast<const float*>(a.out) + weight;
-#pragma unroll
-      for (int n = 0; n < kEach; ++n) old[n] = __ldcg(out + row_of(n) * a.out_stride);
+      if (added) old = __ldcg(static_cast<const float*>(a.out) + weight);
     };
     // A block's own groups are known before they come.
     const int own = TileGroups::own(layout, i);
@@ -61,75 +57,59 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
         begin(group);
       }
       const float* set = sets.partials + turn.slot * layout.set_floats + weight_row;
-      float both[kEach][2] = {};
+      float both[2] = {};
 #pragma unroll
-      for (int warp = 0; warp < kWarps; ++warp) {
-#pragma unroll
-        for (int n = 0; n < kEach; ++n) {
-          both[n][warp % 2] += set[(warp * a.rows + row_of(n)) * kPartialRow];
-        }
-      }
+      for (int warp = 0; warp < kWarps; ++warp) both[warp % 2] += set[warp * kPartialRow];
       // The squares are there when the first sums are.
       if (i == 0 && a.norm_weight) {
+        float all = 0;
 #pragma unroll
-        for (int n = 0; n < kEach; ++n) {
-          float sum = 0;
-#pragma unroll
-          for (int warp = 0; warp < kWarps; ++warp) sum += squares[row_of(n)][warp];
-          norms[n] = rsqrtf(sum / static_cast<float>(a.ins) + a.norm_eps);
-        }
+        for (int warp = 0; warp < kWarps; ++warp) all += squares[warp];
+        norm = rsqrtf(all / static_cast<float>(a.ins) + a.norm_eps);
       }
       barrier_arrive(&sets.drained[turn.slot]);
-      turn.next(layout.sets);
-#pragma unroll
-      for (int n = 0; n < kEach; ++n) {
-        sums[n] = fmaf(both[n][0] + both[n][1], norms[n], bias);
-        if (a.epilogue == Epilogue::AddTo) old[n] = fmaf(a.scale, sums[n], old[n]);
-      }
+      turn.next(kSets);
+      sum = fmaf(both[0] + both[1], norm, bias);
+      if (added) old = fmaf(a.scale, sum, old);
       if (++chunk == layout.chunks) break;
       bias = 0;
     }
-#pragma unroll
-    for (int n = 0; n < kEach; ++n) {
-      const float up = gated ? __shfl_down_sync(~0u, sums[n], 1) : 0;
-      const int row = lane / tiles::kRows + 2 * n;
-      if (row >= a.rows || !inside) continue;
-      const int64_t at = row * a.out_stride + weight;
-      if (gated) {
-        if (lane % 2 == 0) {
-          static_cast<T*>(a.out)[row * a.out_stride + weight / 2] =
-              from_float<T>(activate(sums[n], a.activation) * up);
-        }
-      } else if (a.epilogue == Epilogue::Store) {
-        static_cast<T*>(a.out)[at] = from_float<T>(sums[n]);
-      } else {
-        static_cast<float*>(a.out)[at] = a.epilogue == Epilogue::AddTo ? old[n] : a.scale * sums[n];
+    const float up = gated ? __shfl_down_sync(~0u, sum, 1) : 0;
+    if (lane >= tiles::kRows || !inside) continue;
+    if (gated) {
+      if (lane % 2 == 0) {
+        static_cast<T*>(a.out)[weight / 2] = from_float<T>(activate(sum, a.activation) * up);
       }
+    } else if (a.epilogue == Epilogue::Store) {
+      static_cast<T*>(a.out)[weight] = from_float<T>(sum);
+    } else {
+      static_cast<float*>(a.out)[weight] = added ? old : a.scale * sum;
     }
   }
 }
 
-// The tiles of a block, by one of kWarps warps. What is to be multiplied next is in registers
-// before a warp multiplies what it has.
-template <class F, class Product>
+// The tiles of a block, by one of its warps. What is to be multiplied next is in registers before a
+// warp multiplies what it has.
+template <class F>
 __device__ void consume(const LinearLaunch& a, const Layout& layout, const char* ring,
                         const Slots& slots, const Sets& sets, const Activations& activations) {
-  using Weights = typename Product::Weights;
-  constexpr int kParts = kSlotParts<F>;
+  using Weights = typename OneRow<F>::Weights;
+  constexpr int kParts = kWarpParts<F>;
+  static_assert(kParts % 2 == 0);
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32, first_part = warp * kParts;
   const char* held_slots = held_pointer(&slots);
   const uint32_t drained = held_address(sets.drained), ready = held_address(sets.ready);
   // A warp without a part of its own reads another's and leaves it.
-  const int most = layout.tile_records - 1;
-  const int first_record = min(first_part / F::kParts, most);
-  const int second_record = min((first_part + 1) / F::kParts, most);
-  const char* first_at = ring + first_record * F::kRecordBytes;
-  const int apart = (second_record - first_record) * F::kRecordBytes;
-  float* partials = sets.partials + warp * a.rows * kPartialRow;
-  Product product(activations, first_part, layout.tiles);
+  int records[kParts];
+#pragma unroll
+  for (int i = 0; i < kParts; ++i) {
+    records[i] = min((first_part + i) / F::kParts, layout.tile_records - 1) * F::kRecordBytes;
+  }
+  float* partials = sets.partials + warp * kPartialRow;
+  OneRow<F> product(activations, first_part, layout.tiles);
   Turn turn, set;
-  const char* slot = first_at;
+  const char* slot = ring;
   int parts = layout.parts - first_part;  // from the tile's first on
   int group = kNoMore, next_group = kNoMore;
   int left = layout.chunk_tiles, rest = layout.tiles - left;  // tiles of the chunk, and after it
@@ -147,7 +127,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     if (lane == 0) next_group = static_cast<int>(load4(at + offsetof(Slots, group)));
   };
   const auto load = [&](Weights& weights, int i) {
-    product.load(weights, slot + (i ? apart : 0), (first_part + i) % F::kParts);
+    product.load(weights, slot + records[i], (first_part + i) % F::kParts);
   };
   const auto release = [&] {
     __syncwarp();
@@ -156,34 +136,31 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     }
     slot += layout.slot_bytes;
     turn.next(layout.slots);
-    if (turn.slot == 0) slot = first_at;
+    if (turn.slot == 0) slot = ring;
   };
   const auto leave = [&] {
     if (set.lap > 0) barrier_wait(drained + set.slot * 8, (set.lap - 1) & 1);
     product.leave(partials + set.slot * layout.set_floats);
     if (threadIdx.x == 0) sets.groups[set.slot] = group;
     barrier_arrive(ready + set.slot * 8);
-    set.next(layout.sets);
+    set.next(kSets);
   };
-  // The last part of a tile, while the first of the next one is under way.
-  const auto multiply_last = [&](const Weights& now, Weights& next) {
-    // Of a second part that is not there: in its place there are others' columns, which may still
-    // be on their way, or of one row nothing.
-    const bool whole = kParts == 1 || F::kParts > 1 || parts > 1;
-    const bool other = whole || std::is_same_v<Product, OneRow<F>>;
-    typename Product::Inputs in;
-    // Large parts leave no registers to ask early.
-    if (kParts > 1 && parts > 0) product.load(in, other ? kParts - 1 : 0);
-    release();
-    enter();
-    load(next, 0);
-    if (kParts == 1) ask_for_next();
-    if (parts > 0) {
-      if (kParts == 1) product.load(in, 0);
-      product.multiply(now, in, whole);
+  // The i-th part of a tile, while the next is under way.
+  const auto multiply = [&](int i, const Weights& now, Weights& next) {
+    typename OneRow<F>::Inputs in;
+    product.load(in, i);
+    if (i + 1 < kParts) {
+      load(next, i + 1);
+      if (i + 2 == kParts) ask_for_next();
+    } else {
+      release();
+      enter();
+      load(next, 0);
     }
+    product.multiply(now, in, parts > i);
+    if (i + 1 < kParts) return;
     product.next_tile();
-    parts -= kWarps * kParts;
+    parts -= kTileParts<F>;
     if (--left > 0) return;
     leave();
     if (rest == 0) {
@@ -196,27 +173,15 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     rest -= left;
   };
 
-  Weights some, others;
+  Weights two[2];
   enter();
   group = __shfl_sync(~0u, next_group, 0);
-  while (group != kNoMore) {
-    load(some, 0);
-    if constexpr (kParts > 1) {
-      do {
-        typename Product::Inputs in;
-        if (parts > 0) product.load(in, 0);
-        load(others, 1);
-        ask_for_next();
-        if (parts > 0) product.multiply(some, in, true);
-        multiply_last(others, some);
-      } while (group != kNoMore);
-    } else {
-      do {
-        multiply_last(some, others);
-        if (group == kNoMore) break;
-        multiply_last(others, some);
-      } while (group != kNoMore);
-    }
+  if (group != kNoMore) {
+    load(two[0], 0);
+    do {
+#pragma unroll
+      for (int i = 0; i < kParts; ++i) multiply(i, two[i % 2], two[(i + 1) % 2]);
+    } while (group != kNoMore);
   }
   leave();
 }
@@ -224,19 +189,19 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
 // What a block has in shared memory beside what its layout divides.
 struct GemvQShared {
   Slots slots;
-  uint64_t ready[kMostSets], drained[kMostSets];
-  int groups[kMostSets];
-  float squares[kMostRows][kWarps];
+  uint64_t ready[kSets], drained[kSets];
+  int groups[kSets];
+  float squares[kWarps];
 };
 
-template <class F, class T, bool kOne>
+template <class F, class T>
 __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& layout,
                                            char* shared, GemvQShared& own) {
   if (threadIdx.x < layout.slots) {
     barrier_init(&own.slots.full[threadIdx.x], 1);
     barrier_init(&own.slots.empty[threadIdx.x], kWarps);
     barrier_init_fence();
-  } else if (threadIdx.x >= kMostSlots && threadIdx.x < kMostSlots + layout.sets) {
+  } else if (threadIdx.x >= kMostSlots && threadIdx.x < kMostSlots + kSets) {
     const unsigned set = threadIdx.x - kMostSlots;
     barrier_init(&own.ready[set], kGemvQConsumers);
     barrier_init(&own.drained[set], 32);
@@ -252,26 +217,15 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
                      own.drained};
   if (threadIdx.x >= kGemvQConsumers) {
     wait_for_kernel_ahead();
-    finish<T, kOne ? 1 : kMostRows / 2>(a, layout, sets, own.squares);
+    finish<T>(a, layout, sets, own.squares);
     return;
   }
-  const Activations activations = {a.rows,
-                                   layout.first_record * F::kParts,
-                                   layout.parts,
-                                   reinterpret_cast<__half*>(shared + layout.activations_at),
-                                   layout.activation_row,
-                                   reinterpret_cast<float*>(shared + layout.scales_at),
-                                   shared + layout.sums_at,
-                                   own.squares,
-                                   shared + layout.activations_at};
-  if (a.norm_weight) {
-    Stage<F, T, true, kOne>{a, activations}.run();
-  } else {
-    Stage<F, T, false, kOne>{a, activations}.run();
-  }
+  const Activations activations = {layout.first_record * F::kParts, layout.parts,
+                                   shared + layout.activations_at, own.squares};
+  a.norm_weight ? StageOne<F, T, true>(a, activations).run()
+                : StageOne<F, T, false>(a, activations).run();
   __syncwarp();
-  consume<F, std::conditional_t<kOne, OneRow<F>, ManyRows<F>>>(a, layout, shared, own.slots, sets,
-                                                               activations);
+  consume<F>(a, layout, shared, own.slots, sets, activations);
 }
 
 }  // namespace skald::cuda

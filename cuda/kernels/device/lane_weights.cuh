@@ -42,7 +42,7 @@ __device__ void half_pairs(const LaneCodes<tiles::Codes1<tiles::FourBits<kFirstB
 template <int kFirstBit>
 __device__ void half_pairs(const LaneCodes<tiles::Codes1<tiles::TwoBits<kFirstBit>>>& codes,
                            int unit, int half, int m, uint32_t (&pairs)[2]) {
-  const uint32_t word = codes.low.word(unit, half) >> (unit % 2 * 8 + 4 * m);
+  const uint32_t word = codes.low.word(unit, half) >> (unit % 2 * 4 + 8 * m);
   pairs[0] = masked(word, 0x00030003, kThousands);
   pairs[1] = masked(word, 0x000c000c, kThousands);
 }
@@ -52,7 +52,7 @@ __device__ void half_pairs(const LaneCodes<tiles::Codes2<Low, High, kBits>>& cod
                            int half, int m, uint32_t (&pairs)[2]) {
   constexpr bool kFour = Low::kOddScale == 16;
   constexpr uint32_t kUpper = LaneCodes<High>::kMask;
-  const uint32_t word = codes.low.word(unit, half) >> (kFour ? 8 * m : unit % 2 * 8 + 4 * m);
+  const uint32_t word = codes.low.word(unit, half) >> (kFour ? 8 * m : unit % 2 * 4 + 8 * m);
   const uint32_t upper = codes.high.moved(unit, half, m);
   pairs[0] =
       masked(word, kFour ? 0x000f000f : 0x00030003, masked(upper, kUpper << kBits, kThousands));
@@ -68,12 +68,7 @@ __device__ inline void half_bytes(uint32_t bytes, uint32_t (&pairs)[2]) {
 __device__ inline void half_pairs(const LaneCodes<tiles::EightBits>& codes, int unit, int half,
                                   int m, uint32_t (&pairs)[2]) {
   const uint4& four = codes.w[unit];
-  half_bytes(half ? (m ? four.w : four.z) : (m ? four.y : four.x), pairs);
-}
-__device__ inline void half_pairs(const LaneCodes<tiles::ThreeBits>& codes, int unit, int half,
-                                  int m, uint32_t (&pairs)[2]) {
-  codes.pairs(unit, half, m, pairs[0], pairs[1]);
-  pairs[0] |= kThousands, pairs[1] |= kThousands;
+  half_bytes(m ? (half ? four.w : four.z) : (half ? four.y : four.x), pairs);
 }
 template <tiles::Table kTable, int kOffset>
 __device__ void half_pairs(const LaneTable<kTable, kOffset>& codes, int unit, int half, int m,

@@ -105,6 +105,18 @@ __device__ inline const char* held_pointer(const void* p) {
   return static_cast<const char*>(__cvta_shared_to_generic(address));
 }
 
+// To shared memory where `valid`, without a branch around the store.
+__device__ inline void store_if(bool valid, void* to, float first, float second) {
+  asm volatile(
+      "{\n"
+      ".reg .pred valid;\n"
+      "setp.ne.u32 valid, %0, 0;\n"
+      "@valid st.shared.v2.f32 [%1], {%2, %3};\n"
+      "}" ::"r"(static_cast<uint32_t>(valid)),
+      "r"(shared_address(to)), "f"(first), "f"(second)
+      : "memory");
+}
+
 __device__ inline void barrier_expect_bytes(uint64_t* barrier, uint32_t bytes) {
   asm volatile(
       "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),

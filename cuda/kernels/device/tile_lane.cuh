@@ -56,7 +56,7 @@ struct LaneCodes<tiles::TwoBits<kFirstBit>> {
     return half ? (unit / 2 ? w.w : w.z) : (unit / 2 ? w.y : w.x);
   }
   __device__ uint32_t pair(int unit, int half, int p) const {
-    const uint32_t two = word(unit, half) >> (unit % 2 * 8 + p / 2 * 4);
+    const uint32_t two = word(unit, half) >> (unit % 2 * 4 + p / 2 * 8);
     return two & (p % 2 ? 0x000c000c : 0x00030003);
   }
   static constexpr uint32_t kMask = 0x00030003;
@@ -71,8 +71,9 @@ struct LaneCodes<tiles::OneBit<kFirstBit>> {
   uint2 w;
   __device__ void load(const char* codes, int lane) { w = load8(codes + lane * 8); }
   static constexpr uint32_t kMask = 0x00010001;
+  __device__ uint32_t word(int, int half) const { return half ? w.y : w.x; }
   __device__ uint32_t moved(int unit, int half, int m) const {
-    return move(half ? w.y : w.x, tiles::pairs_at<1>(unit * 2 + m, kFirstBit), kFirstBit);
+    return move(word(unit, half), tiles::pairs_at<1>(unit * 2 + m, kFirstBit), kFirstBit);
   }
 };
 
@@ -103,42 +104,6 @@ struct LaneCodes<tiles::Codes2<Low, High, kBits>> {
   }
 };
 
-template <>
-struct LaneCodes<tiles::ThreeBits> {
-  uint4 first;
-  uint2 last;
-  __device__ void load(const char* codes, int lane) {
-    first = load16(codes + lane * 16);
-    last = load8(codes + 512 + lane * 8);
-  }
-  __device__ uint32_t word(int i) const {
-    if (i >= 4) return i % 2 ? last.y : last.x;
-    return i / 2 ? (i % 2 ? first.w : first.z) : (i % 2 ? first.y : first.x);
-  }
-  // The last bits of words i and the next two, from `place` on.
-  __device__ uint32_t bits(int i, int place) const {
-    uint32_t pair = 0;
-#pragma unroll
-    for (int b = 0; b < 3; ++b) {
-      pair |= word(i + b) >> (15 - place - b) & 0x00010001 << (place + b);
-    }
-    return pair;
-  }
-  __device__ void pairs(int unit, int half, int m, uint32_t& one, uint32_t& two) const {
-    using Codes = tiles::ThreeBits;
-    const int four = Codes::four(unit, half, m);
-    if (four < Codes::kThird) {
-      const uint32_t both = word(four / 2) >> (four % 2 * 6);
-      one = both & 0x00070007, two = both & 0x00380038;
-    } else if (four < Codes::kLast) {
-      const int i = (four - Codes::kThird) * 2;
-      one = word(i) >> 12 & 0x00070007, two = word(i + 1) >> 9 & 0x00380038;
-    } else {
-      one = bits(0, 0), two = bits(3, 3);
-    }
-  }
-};
-
 // Four bytes to two pairs.
 __device__ inline void spread_bytes(uint32_t bytes, uint32_t& first, uint32_t& second) {
   first = __byte_perm(bytes, 0, 0x4140);
@@ -154,7 +119,7 @@ struct LaneCodes<tiles::EightBits> {
   }
   __device__ void pairs(int unit, int half, int m, uint32_t& first, uint32_t& second) const {
     const uint4& four = w[unit];
-    spread_bytes(half ? (m ? four.w : four.z) : (m ? four.y : four.x), first, second);
+    spread_bytes(m ? (half ? four.w : four.z) : (half ? four.y : four.x), first, second);
   }
 };
 
@@ -187,13 +152,24 @@ struct LaneTable {
     return true;
   }
   __device__ void pairs(int unit, int half, int m, uint32_t& first, uint32_t& second) const {
-    static_assert(signs_agree());
-    constexpr uint32_t k4 = entries(4), k12 = entries(12);
-    const uint32_t word = codes.word(unit, half), at = word >> (16 * m);
-    const uint32_t low = choose_bytes(first_low, k4, at),
-                   high = choose_bytes(first_high, k12, at ^ 0x8888);
+    uint32_t low, high;
+    choose(codes.word(unit, half) >> (16 * m), low, high);
     first = exclusive_or(low, high, 0x00ff00ff);
     second = exclusive_or(low, high, 0xff00ff00) >> 8;
+  }
+  // The numbers of a word's four lower codes.
+  __device__ uint32_t four(uint32_t at) const {
+    uint32_t low, high;
+    choose(at, low, high);
+    return low ^ high;
+  }
+
+ private:
+  __device__ void choose(uint32_t at, uint32_t& low, uint32_t& high) const {
+    static_assert(signs_agree());
+    constexpr uint32_t k4 = entries(4), k12 = entries(12);
+    low = choose_bytes(first_low, k4, at);
+    high = choose_bytes(first_high, k12, at ^ 0x8888);
   }
 };
 

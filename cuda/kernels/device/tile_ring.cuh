@@ -3,31 +3,34 @@
 
 #include <algorithm>
 
+#include "cuda/kernels/device/one_row.cuh"
 #include "cuda/kernels/device/ptx.cuh"
 #include "cuda/kernels/device/shares.cuh"
-#include "cuda/kernels/device/tile_rows.cuh"
 #include "cuda/kernels/linear.h"
 
 namespace skald::cuda {
 
 inline constexpr int kFewestSlots = 2, kUsualSlots = 3, kMostSlots = 12;
-inline constexpr int kMostSets = 8;  // of partial sums
-// Bytes after the last part: of one that is not there they are read, and not used.
-inline constexpr int kBeyond = kOnePartBytes;
+inline constexpr int kSets = 4;  // of partial sums
 
 // Shared memory of which a multiprocessor has room for two blocks: this kernel's and the next
 // one's, whose ring is full by the time this one ends. What is added to the residual stream, every
 // second product of a chain, has more than half of it, so that no two blocks of a kernel are
 // together. They were: beside a block of attention there are no registers for two of these, so
-// those of the product after it went to other multiprocessors, two on many. Where rows need more,
+// those of the product after it went to other multiprocessors, two on many. It has the longer rows
+// too: of wide models so much longer that their digits take a third of it. Where rows need more,
 // the next kernel waits.
-inline constexpr int kHalfBytes = 105 * 1024, kAddedBytes = 118 * 1024;
+struct BlockBytes {
+  int half, added;
+};
+inline BlockBytes block_bytes(int64_t dim) {
+  return dim <= 2048 ? BlockBytes{105 * 1024, 118 * 1024} : BlockBytes{92 * 1024, 132 * 1024};
+}
 // And not for three, of which two might be this kernel's while another multiprocessor has none.
 inline constexpr int kLeastBytes = 76 * 1024, kLeastAddedBytes = 115 * 1024;
 inline constexpr int kMostBlockBytes = 226 * 1024;
 
-// Shared memory: the ring, sets of partial sums, the activations, their scales (a part's rows
-// together) and their sums: see Activations.
+// Shared memory: the ring, sets of partial sums, the activations.
 struct Layout {
   int parts;                  // of a row of the matrix, that is of this launch's columns
   int first_record, records;  // of a group of rows, of which there are row_records
@@ -36,8 +39,8 @@ struct Layout {
   int chunks, chunk_tiles;  // parts of a group that are added up apart
   bool enough;              // shared memory
   int slots, slot_bytes;
-  int sets, set_floats;
-  int partials_at, activations_at, activation_row, scales_at, sums_at, bytes;
+  int set_floats;
+  int partials_at, activations_at, bytes;
   int first_block, blocks;  // of the grid, that multiply this matrix
   int groups;               // of rows, of the matrix
   int own;                  // groups that are a block's from the beginning
@@ -78,13 +81,13 @@ struct TileGroups {
 };
 
 // Sums of more columns than kChunkParts have are added to the output by chunks of so many, in one
-// launch where all activations have room, else in one launch for each: the results are the same.
+// launch where the activations have room, else in one launch for each: the results are the same.
 inline constexpr int kChunkParts = 64;
 
 // Chunk -1: the whole matrix.
 template <class F>
 Layout layout_for(const LinearLaunch& a, int blocks, int chunk = -1) {
-  constexpr int kTileCols = kWarps * kSlotParts<F> * tiles::kPartCols;
+  constexpr int kTileCols = kTileParts<F> * tiles::kPartCols;
   Layout layout;
   layout.row_records = layout.records =
       static_cast<int>((a.ins + F::kRecordCols - 1) / F::kRecordCols);
@@ -100,7 +103,7 @@ Layout layout_for(const LinearLaunch& a, int blocks, int chunk = -1) {
   layout.tiles = (layout.records + layout.tile_records - 1) / layout.tile_records;
   layout.chunk_tiles = layout.tiles;
   if (a.epilogue == Epilogue::AddTo) {
-    layout.chunk_tiles = std::min(layout.tiles, kChunkParts / (kWarps * kSlotParts<F>));
+    layout.chunk_tiles = std::min(layout.tiles, kChunkParts / kTileParts<F>);
   }
   layout.chunks = (layout.tiles + layout.chunk_tiles - 1) / layout.chunk_tiles;
   layout.slot_bytes = (layout.tile_records * F::kRecordBytes + 127) / 128 * 128;
@@ -113,30 +116,22 @@ Layout layout_for(const LinearLaunch& a, int blocks, int chunk = -1) {
   layout.drawn = each >= kFewGroups && chunk < 0;
   layout.own = layout.drawn ? each * 3 / 4 : (layout.groups + blocks - 1) / blocks;
 
-  layout.sets = a.rows == 1 ? kMostSets : a.rows <= 4 ? kMostSets / 2 : kMostSets / 4;
-  layout.set_floats = kWarps * a.rows * kPartialRow;
-  const int partials = layout.sets * layout.set_floats * 4;
-  layout.activation_row = layout.parts * tiles::kPartCols + 32;
-  int64_t activations = int64_t{a.rows} * layout.activation_row * 2;
-  int scales = layout.parts * row_stride(a.rows) * 4;
-  int sums = layout.parts * (kSumsByProduct<F> ? a.rows : row_stride(a.rows)) *
-             (tiles::kPartCols / F::Scales::kCols) * 4;
-  if (a.rows == 1) {
-    activations = int64_t{layout.parts} * kOnePartBytes;
-    scales = sums = 0;
-  }
-  const int64_t others = partials + activations + scales + sums + kBeyond;
+  layout.set_floats = kWarps * kPartialRow;
+  const int partials = kSets * layout.set_floats * 4;
+  // Of a tile's parts that are not there something is read, and not used.
+  const int64_t others = partials + (int64_t{layout.parts} + kStageParts - 1) / kStageParts *
+                                        kStageParts * DigitPart<F>::kBytes;
   const bool added = a.epilogue == Epilogue::AddTo || a.epilogue == Epilogue::Floats;
-  const int half_bytes = added ? kAddedBytes : kHalfBytes;
+  const BlockBytes of_dim = block_bytes(added ? a.outs : a.ins);
+  const int half_bytes = added ? of_dim.added : of_dim.half;
   const bool half = others + kUsualSlots * layout.slot_bytes <= half_bytes;
   const int64_t slots = ((half ? half_bytes : kMostBlockBytes) - others) / layout.slot_bytes;
   layout.slots = static_cast<int>(std::clamp<int64_t>(slots, 0, kMostSlots));
   layout.enough = layout.slots >= kFewestSlots;
   layout.partials_at = layout.slots * layout.slot_bytes;
   layout.activations_at = layout.partials_at + partials;
-  layout.scales_at = static_cast<int>(layout.activations_at + activations);
-  layout.sums_at = layout.scales_at + scales;
-  layout.bytes = std::max(layout.sums_at + sums + kBeyond, added ? kLeastAddedBytes : kLeastBytes);
+  const auto used = static_cast<int>(layout.partials_at + others);
+  layout.bytes = std::max(used, added ? kLeastAddedBytes : kLeastBytes);
   return layout;
 }
 

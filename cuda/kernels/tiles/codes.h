@@ -58,11 +58,14 @@ struct FourBits {
 };
 
 // Of a word that has pairs of several units, kBits of each: where those of the k-th two pairs
-// begin, of which the second is `apart` bits further. As far apart as the same pairs' low bits in
-// their plane, so that one shift brings both to their place above these.
+// begin, k / 2 the unit and k % 2 the 16 columns, of which the second pair is `apart` bits further.
+// Both are in the byte in which FourBits has the same columns, so that what masks a byte's two low
+// codes masks the bits above them; and as far apart as there, so that one shift brings both pairs
+// to their place above the low bits.
 template <int kBits>
 SKALD_HD constexpr int pairs_at(int k, int apart) {
-  return k / (apart / kBits) * 2 * apart + k % (apart / kBits) * kBits;
+  const int unit = k / 2, units = apart / kBits;
+  return k % 2 * 8 + unit / units * 2 * apart + unit % units * kBits;
 }
 template <int kBits, class Code>
 SKALD_HD uint32_t units_word(const Code& code, int lane, int first_unit, int half, int first_bit,
@@ -110,47 +113,6 @@ struct OneBit {
   }
   SKALD_HD static int at(const std::byte* plane, const CodePlace& p) {
     return load_word(plane, p.lane * 2 + p.half) >> shift_of<1>(p, kApart) & 1;
-  }
-};
-
-// Three bits: six words a lane, 16 bytes and in a plane behind them 8. Each half of a word has five
-// codes and a bit: of the lane's 16 fours of columns (m of a unit, of a row) two pairs each of two,
-// of which a lane gets two pairs by masks alone and two by one shift; then one pair of a third; and
-// the bits make the last.
-struct ThreeBits {
-  static constexpr int kBytes = 768, kOddScale = 8, kWords = 6;
-  // Fours.
-  SKALD_HD static constexpr int four(int unit, int half, int m) {
-    return (unit * 2 + m) * 2 + half;
-  }
-  static constexpr int kThird = 12, kLast = 15;  // the first of those of words two by two; of bits
-  template <class Code>
-  SKALD_HD static uint32_t word(const Code& code, int i) {
-    const int lane = i < 128 ? i / 4 : (i - 128) / 2, w = i < 128 ? i % 4 : 4 + i % 2;
-    uint32_t word = 0;
-    for (int n = 0; n < 2; ++n) {
-      const auto bits = [&](int four, int p) {
-        const LaneWord at(lane, four / 4, four % 2);
-        return static_cast<uint32_t>(code(at.row, at.col(four / 2 % 2 * 2 + p, n)));
-      };
-      for (int k = 0; k < 4; ++k) word |= bits(w * 2 + k / 2, k % 2) << (k * 3 + n * 16);
-      word |= bits(kThird + w / 2, w % 2) << (12 + n * 16);
-      word |= (bits(kLast, w / 3) >> (w % 3) & 1) << (15 + n * 16);
-    }
-    return word;
-  }
-  SKALD_HD static int at(const std::byte* codes, int row, int col) {
-    const CodePlace place(row, col);
-    const int f = four(place.unit, place.half, place.pair / 2), p = place.pair % 2;
-    const auto word_of = [&](int w) {
-      return load_word(codes, w < 4 ? place.lane * 4 + w : 128 + place.lane * 2 + w - 4) >>
-             (place.i * 16);
-    };
-    if (f < kThird) return word_of(f / 2) >> (f % 2 * 6 + p * 3) & 7;
-    if (f < kLast) return word_of((f - kThird) * 2 + p) >> 12 & 7;
-    uint32_t bits = 0;
-    for (int b = 0; b < 3; ++b) bits |= (word_of(p * 3 + b) >> 15 & 1) << b;
-    return static_cast<int>(bits);
   }
 };
 
@@ -210,21 +172,22 @@ struct TableCodes {
   }
 };
 
-// Eight bits: of each unit 16 bytes a lane, of each row 8.
+// Eight bits: of each unit 16 bytes a lane, of both rows 8 for the first 16 columns, then 8 for the
+// others.
 struct EightBits {
   static constexpr int kBytes = 2048, kOddScale = 1;
   template <class Code>
   SKALD_HD static uint32_t word(const Code& code, int i) {
-    const LaneWord at(i / 4 % 32, i / 128, i / 2 % 2);
+    const LaneWord at(i / 4 % 32, i / 128, i % 2);
     uint32_t word = 0;
     for (int n = 0; n < 4; ++n) {
-      word |= static_cast<uint32_t>(code(at.row, at.col(i % 2 * 2 + n / 2, n % 2))) << (n * 8);
+      word |= static_cast<uint32_t>(code(at.row, at.col(i / 2 % 2 * 2 + n / 2, n % 2))) << (n * 8);
     }
     return word;
   }
   SKALD_HD static int at(const std::byte* codes, int row, int col) {
     const CodePlace p(row, col);
-    const int i = (p.unit * 32 + p.lane) * 4 + p.half * 2 + p.pair / 2;
+    const int i = (p.unit * 32 + p.lane) * 4 + p.pair / 2 * 2 + p.half;
     return load_word(codes, i) >> ((p.pair % 2 * 2 + p.i) * 8) & 255;
   }
 };

@@ -1,0 +1,30 @@
+// How gemv_q_sm90 divides a row among the warps of a block, and the row in shared memory.
+#pragma once
+
+#include "cuda/kernels/device/digits.cuh"
+#include "cuda/kernels/linear.h"
+
+namespace skald::cuda {
+
+// Warps that multiply: one for each scheduler, since what is to be done for a tile besides is done
+// by each, and with all the registers that it takes to be at several parts at once.
+inline constexpr int kWarps = 4;
+inline constexpr int kPartialRow = 20;  // floats: 16, and no bank twice
+
+// What a tile has: so many parts that what is to be done for it besides is done for twice as much,
+// fewer where a ring would have few tiles. A warp has adjacent ones.
+template <class F>
+inline constexpr int kTileParts = F::kRecordBytes / F::kParts > 1500 ? 8 : 16;
+template <class F>
+inline constexpr int kWarpParts = kTileParts<F> / kWarps;
+// Parts that the warps bring at a time, of a tile or of two.
+inline constexpr int kStageParts = 16;
+
+// The row in shared memory.
+struct Activations {
+  int first_part, parts;  // of the row
+  char* digits;           // DigitPart of each part
+  float* squares;         // [kWarps], of what comes to be normalized
+};
+
+}  // namespace skald::cuda

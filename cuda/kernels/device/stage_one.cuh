@@ -1,0 +1,154 @@
+// Brings a row's activations into shared memory as digits. Each warp brings what it will multiply,
+// multiplied by the norm's weights alone where they are to be normalized; the finisher multiplies
+// by what all have in common.
+//
+// A warp is alone on its scheduler and waits for each answer, and where it is for the first time
+// its instructions come at one in four cycles. So little stands between the end of the kernel ahead
+// and the digits: copies in the background bring numbers as they are, and a loop without branches,
+// which has gone around once before with whatever was there, makes digits of them.
+#pragma once
+
+#include "cuda/kernels/device/launch.cuh"
+#include "cuda/kernels/device/math.cuh"
+#include "cuda/kernels/device/mma.cuh"
+#include "cuda/kernels/device/one_row.cuh"
+
+namespace skald::cuda {
+
+__device__ inline float add_squares(float sum, float4 x) {
+  return fmaf(x.w, x.w, fmaf(x.z, x.z, fmaf(x.y, x.y, fmaf(x.x, x.x, sum))));
+}
+__device__ inline float largest(const float4& x) {
+  return fmaxf(fmaxf(fabsf(x.x), fabsf(x.y)), fmaxf(fabsf(x.z), fabsf(x.w)));
+}
+__device__ inline float4 times(const float4& x, const float4& w) {
+  return {x.x * w.x, x.y * w.y, x.z * w.z, x.w * w.w};
+}
+
+// Four numbers of shared memory as floats.
+__device__ inline void load_four(float4& four, const float* at) {
+  four = *reinterpret_cast<const float4*>(at);
+}
+__device__ inline void load_four(float4& four, const Bf16* at) {
+  const uint2 bits = *reinterpret_cast<const uint2*>(at);
+  four = {__uint_as_float(bits.x << 16), __uint_as_float(bits.x & 0xffff0000),
+          __uint_as_float(bits.y << 16), __uint_as_float(bits.y & 0xffff0000)};
+}
+
+template <class F, class T, bool kNormed>
+class StageOne {
+  static constexpr int kTogether = 2;  // items, each two parts, of a turn of the loop
+  static constexpr int kEach = kWarpParts<F>;
+  static constexpr int kPart = DigitPart<F>::kBytes;
+  // From one item of a warp to the next, in parts: its tile's or the next tile's.
+  static constexpr int kApart = kEach == 4 ? 2 : kTileParts<F>;
+  static constexpr int kTurn = kStageParts;  // parts of a turn of the loop, of all warps
+  static_assert(kEach == 4 ? kTileParts<F> == kTurn : kTileParts<F> * 2 == kTurn);
+  using In = std::conditional_t<kNormed, float, T>;
+  static constexpr int kChunks = tiles::kPartCols * sizeof(In) / 256;  // 16 bytes, of a lane
+
+  const LinearLaunch& a_;
+  const Activations& to_;
+  int lane_ = static_cast<int>(threadIdx.x) % 32, warp_ = static_cast<int>(threadIdx.x) / 32;
+  int first_ = warp_ * kEach + lane_ / 16;  // this lane's part of the first item
+  char* part_ = const_cast<char*>(held_pointer(to_.digits + first_ * kPart));
+  int turns_ = (to_.parts + kTurn - 1) / kTurn;
+  // A lane's columns of a part: these four and those 16 further.
+  int column_ = lane_ % 16 / 4 * 32 + lane_ % 4 * 4;
+  DigitStore<F> digits_;
+
+  struct Norms {
+    float4 x[kTogether][2];
+  };
+  __device__ Norms norms(int turn) const {
+    Norms weights;
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) {
+#pragma unroll
+      for (int n = 0; n < 2; ++n) {
+        const int part = to_.first_part + first_ + turn * kTurn + i * kApart;
+        const int at = part * tiles::kPartCols + column_ + 16 * n;
+        weights.x[i][n] = {};
+        if (at < a_.ins) {
+          weights.x[i][n] = __ldg(reinterpret_cast<const float4*>(a_.norm_weight + at));
+        }
+      }
+    }
+    return weights;
+  }
+  // All numbers, each part's at its place.
+  __device__ void bring() const {
+    constexpr int kNumbers = 16 / sizeof(In);
+    const In* in = static_cast<const In*>(a_.in);
+    char* to = part_ + lane_ % 16 * 16;
+    int at = (to_.first_part + first_) * tiles::kPartCols + lane_ % 16 * kNumbers;
+#pragma unroll 1
+    for (int turn = 0; turn < turns_; ++turn) {
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i) {
+#pragma unroll
+        for (int n = 0; n < kChunks; ++n) {
+          const int from = at + i * kApart * tiles::kPartCols + n * 16 * kNumbers;
+          const bool valid = from < a_.ins;
+          copy_async(shared_address(to + i * kApart * kPart + n * 256), in + (valid ? from : 0),
+                     valid);
+        }
+      }
+      at += kTurn * tiles::kPartCols;
+      to += kTurn * kPart;
+    }
+    commit_copies();
+    wait_for_copies<0>();
+    __syncwarp();
+  }
+  __device__ void convert(char* part, const Norms& weights, float& sum) const {
+    float4 x[kTogether][2];
+    unsigned bits[kTogether];
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) {
+#pragma unroll
+      for (int n = 0; n < 2; ++n) {
+        load_four(x[i][n],
+                  reinterpret_cast<const In*>(part + i * kApart * kPart) + column_ + 16 * n);
+        if constexpr (kNormed) {
+          sum = add_squares(sum, x[i][n]);
+          x[i][n] = times(x[i][n], weights.x[i][n]);
+        }
+      }
+      // Floats that are not negative are in the order of their bits.
+      bits[i] = __reduce_max_sync(~0u, __float_as_uint(fmaxf(largest(x[i][0]), largest(x[i][1]))));
+    }
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) digits_.store(part + i * kApart * kPart, x[i], bits[i]);
+    __syncwarp();
+  }
+
+ public:
+  __device__ StageOne(const LinearLaunch& a, const Activations& to) : a_(a), to_(to) {}
+
+  __device__ void run() const {
+    Norms now, next;
+    if constexpr (kNormed) now = norms(0), next = norms(1);
+    char* part = part_;
+    float sum = 0;
+#pragma unroll 1
+    for (int turn = -1;;) {
+      convert(part, now, sum);
+      if (++turn == turns_) break;
+      if (turn == 0) {
+        wait_for_kernel_ahead();
+        bring();
+        sum = 0;
+      } else {
+        part += kTurn * kPart;
+        if constexpr (kNormed) now = next, next = norms(turn + 1);
+      }
+    }
+    if (!kNormed) return;
+    sum = warp_sum(sum);
+    if (lane_ == 0) to_.squares[warp_] = sum;
+  }
+};
+
+}  // namespace skald::cuda
