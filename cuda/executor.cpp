@@ -1,5 +1,5 @@
 // Walks the fused ops of a Program on one GPU. Steps with one row of each sequence run as a
-// captured graph, one for each number of rows; all others are launched op by op.
+// captured graph, one for each number of rows and class of depth; all others are launched op by op.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -82,7 +82,7 @@ class CudaExecutor final : public Executor {
         logits_(sizes_.logits, "logits"),
         ops_({fused_, sizes_, loaded_, step_, acts_, cache_, logits_, observer_},
              {gpu_, attention_code_, dependent_launches(switches, gpu_), switches.clusters,
-              options.reproducible, static_cast<int>(plan_.context)},
+              options.reproducible},
              stream_),
         wanted_x_(sizes_.wanted, "activations"),
         host_logits_(fused_.program.vocab() * 4, "logits"),
@@ -238,23 +238,28 @@ class CudaExecutor final : public Executor {
     }
   }
 
-  // Where a decode step of so many rows has a graph already, each of its sequences has room, and
-  // nothing has to come to the host for the picks.
+  // Where the next step has a graph already, each of its sequences has room, and nothing has to
+  // come to the host for the picks.
   bool can_run_ahead(std::span<const PickRequest> requests, std::span<Sequence* const> sequences) {
     const int rows = static_cast<int>(requests.size());
     check(std::ssize(rows_.wanted) == rows && rows_.sequences.back() + 1 == rows &&
               std::ssize(sequences) == rows,
           "each sequence of the last step has a wanted row");
-    if (observer_ || !graphs_.captured(rows) || rows > logit_rows() ||
+    int64_t deepest = 0;
+    for (const Sequence* sequence : sequences) deepest = std::max(deepest, sequence->length() + 1);
+    const StepKind kind{rows, decode_depth(deepest)};
+    if (observer_ || !graphs_.captured(kind) || rows > logit_rows() ||
         !sampler_.picks_at_once(requests) || !have_room(sequences, pool_, context())) {
       return false;
     }
-    if (pick_graphs_.captured(rows)) return true;
+    const bool greedy = sampler_.all_greedy(requests);
+    const StepKind picking{rows, kind.depth, greedy};
+    if (pick_graphs_.captured(picking)) return true;
     SKALD_CUDA(cudaSetDevice(device_.index));
     try {
-      pick_graphs_.capture(rows, stream_, [&] {
-        sampler_.launch(logits_.as<float>(), rows, step_.next(), stream_);
-        ops_.run({rows, true, true});
+      pick_graphs_.capture(picking, stream_, [&] {
+        sampler_.launch({logits_.as<float>(), rows, greedy}, step_.next(), stream_);
+        ops_.run({rows, true, kind.depth, true});
         sampler_.end_launch(stream_);
       });
     } catch (const Error& error) {
@@ -264,13 +269,19 @@ class CudaExecutor final : public Executor {
     return true;
   }
 
+  // Of the step that rows_ has admitted.
+  int admitted_depth() const {
+    const auto deepest = std::max_element(rows_.positions.begin(), rows_.positions.end());
+    return decode_depth(deepest == rows_.positions.end() ? 0 : *deepest + 1);
+  }
+
   // The step that rows_ has admitted, whose tokens are what is picked from the last one's logits.
   void run_picked(std::span<const PickRequest> requests) {
     const int rows = static_cast<int>(requests.size());
     sampler_.set(requests, step_.next_rows(next_, rows_), stream_);
     decode_ = true;
     clock_.begin(stream_);
-    pick_graphs_.launch(rows, stream_);
+    pick_graphs_.launch({rows, admitted_depth(), sampler_.all_greedy(requests)}, stream_);
     clock_.end(stream_);
     first_logit_row_ = 0;
     computed_logits_ = rows;
@@ -286,10 +297,11 @@ class CudaExecutor final : public Executor {
     } else {
       step_.send_with_tiles(step, rows_, fused_.specs, attention_code_, stream_);
     }
+    const int depth = admitted_depth();
     if (decode_ && !observer_ && switches_.graphs) {
-      graphs_.run(rows, stream_, [&] { ops_.run({rows, true}); });
+      graphs_.run({rows, depth}, stream_, [&] { ops_.run({rows, true, depth}); });
     } else {
-      ops_.run({rows, decode_});
+      ops_.run({rows, decode_, depth});
     }
     if (!decode_ && !rows_.wanted.empty()) {
       launch_gather(acts_[static_cast<size_t>(fused_.hidden)].as<float>(), step_.wanted(),

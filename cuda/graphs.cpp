@@ -31,28 +31,28 @@ cudaGraphExec_t captured_graph(Stream stream, const std::function<void()>& enque
 
 }  // namespace
 
-void Graphs::run(int rows, Stream stream, const std::function<void()>& enqueue) {
-  Graph& graph = graphs_[rows];
+void Graphs::run(const StepKind& kind, Stream stream, const std::function<void()>& enqueue) {
+  Graph& graph = graphs_[kind];
   if (!graph.warm) {
     enqueue();
     graph.warm = true;
     return;
   }
-  if (!graph.executable) capture(rows, stream, enqueue);
-  launch(rows, stream);
+  if (!graph.executable) capture(kind, stream, enqueue);
+  launch(kind, stream);
 }
 
-bool Graphs::captured(int rows) const {
-  const auto found = graphs_.find(rows);
+bool Graphs::captured(const StepKind& kind) const {
+  const auto found = graphs_.find(kind);
   return found != graphs_.end() && found->second.executable;
 }
 
-void Graphs::capture(int rows, Stream stream, const std::function<void()>& enqueue) {
-  graphs_[rows].executable = captured_graph(stream, enqueue);
+void Graphs::capture(const StepKind& kind, Stream stream, const std::function<void()>& enqueue) {
+  graphs_[kind].executable = captured_graph(stream, enqueue);
 }
 
-void Graphs::launch(int rows, Stream stream) {
-  SKALD_CUDA(cudaGraphLaunch(graphs_.at(rows).executable, stream));
+void Graphs::launch(const StepKind& kind, Stream stream) {
+  SKALD_CUDA(cudaGraphLaunch(graphs_.at(kind).executable, stream));
 }
 
 }  // namespace skald::cuda

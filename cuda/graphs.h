@@ -1,9 +1,10 @@
-// Captured decode steps, one for each number of rows: the first is run as it is, so that nothing is
-// set up during a capture, the second is captured, all later ones are a single launch.
+// Captured decode steps, one for each number of rows and depth: the first is run as it is, so that
+// nothing is set up during a capture, the second is captured, all later ones are a single launch.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
+#include <compare>
 #include <functional>
 #include <map>
 
@@ -11,15 +12,23 @@
 
 namespace skald::cuda {
 
+// Steps of one kind have the same launches.
+struct StepKind {
+  int rows;
+  int depth;            // decode_depth() of the deepest
+  bool greedy = false;  // where it begins with the pick of its tokens: DeviceSampler::all_greedy()
+  auto operator<=>(const StepKind&) const = default;
+};
+
 class Graphs {
  public:
   // `enqueue` launches the step's kernels on the stream; it is called where there is no graph yet.
-  void run(int rows, Stream stream, const std::function<void()>& enqueue);
+  void run(const StepKind& kind, Stream stream, const std::function<void()>& enqueue);
 
   // The second half of run(), in two: capture() where there is no graph, then launch().
-  bool captured(int rows) const;
-  void capture(int rows, Stream stream, const std::function<void()>& enqueue);
-  void launch(int rows, Stream stream);
+  bool captured(const StepKind& kind) const;
+  void capture(const StepKind& kind, Stream stream, const std::function<void()>& enqueue);
+  void launch(const StepKind& kind, Stream stream);
 
  private:
   struct Graph {
@@ -34,7 +43,7 @@ class Graphs {
     }
   };
 
-  std::map<int, Graph> graphs_;  // by rows
+  std::map<StepKind, Graph> graphs_;
 };
 
 }  // namespace skald::cuda

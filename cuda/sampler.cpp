@@ -63,6 +63,7 @@ DeviceSampler::DeviceSampler(int64_t vocab, int64_t rows, const SampleGpu& gpu)
     : vocab_(vocab),
       most_rows_(rows),
       gpu_(gpu),
+      has_greedy_(gpu.most_blocks > 1 && has_sample_greedy(vocab)),
       most_masked_(most_rows_in_shared(vocab, gpu)),
       settings_(sample_settings_bytes(rows, vocab), "sampling"),
       sent_settings_(sample_settings_bytes(rows, vocab), "sampling"),
@@ -80,6 +81,14 @@ bool DeviceSampler::picks_at_once(std::span<const PickRequest> requests) const {
   const bool in_shared = sample_shape(vocab_, rows, gpu_).in_shared;
   return rows <= most_rows_ && std::all_of(requests.begin(), requests.end(), [&](const auto& r) {
            return picks_on_device(r) && (in_shared || r.context.allowed.empty());
+         });
+}
+
+bool DeviceSampler::all_greedy(std::span<const PickRequest> requests) const {
+  return has_greedy_ && std::all_of(requests.begin(), requests.end(), [&](const auto& r) {
+           const SamplingParams& p = *r.params;
+           return picks_on_device(r) && p.temperature == 0 && p.logit_bias.empty() &&
+                  !penalizes(p) && p.top_logprobs == 0 && r.context.allowed.empty();
          });
 }
 
@@ -209,17 +218,21 @@ SampleLaunch DeviceSampler::launch_of(float* logits, int first, int count) const
   return launch;
 }
 
+void DeviceSampler::sample(const SampleLaunch& launch, bool greedy, Stream stream) const {
+  greedy ? launch_sample_greedy(launch, stream) : launch_sample(launch, stream);
+}
+
 // To write where the host sees it takes a kernel 1 us more, so another one does, beside what
 // follows.
-void DeviceSampler::launch(float* logits, int rows, const NextStep& next, Stream stream) const {
-  SampleLaunch launch = launch_of(logits, 0, rows);
+void DeviceSampler::launch(const Rows& rows, const NextStep& next, Stream stream) const {
+  SampleLaunch launch = launch_of(rows.logits, 0, rows.count);
   launch.results = first_results_.as<SampleResult>();
   launch.tells_host = false;
   launch.next = next;
-  launch_sample(launch, stream);
+  sample(launch, rows.greedy, stream);
   SKALD_CUDA(cudaEventRecord(picked_, stream));
   SKALD_CUDA(cudaStreamWaitEvent(beside_, picked_, 0));
-  launch_tell_host(launch.results, results(), rows, beside_);
+  launch_tell_host(launch.results, results(), rows.count, beside_);
   SKALD_CUDA(cudaEventRecord(told_, beside_));
 }
 
@@ -259,8 +272,9 @@ void DeviceSampler::pick(float* logits, std::span<const PickRequest> requests,
     return !request.context.allowed.empty();
   });
   const int together = masked && most_masked_ > 0 ? most_masked_ : count;
+  const bool greedy = all_greedy(requests);
   for (int first = 0; first < count && any; first += together) {
-    launch_sample(launch_of(logits, first, std::min(together, count - first)), stream);
+    sample(launch_of(logits, first, std::min(together, count - first)), greedy, stream);
   }
   for (int64_t i = 0; i < count; ++i) {
     if (!rows()[i].skipped) wait_for(results()[i], stream);

@@ -40,11 +40,17 @@ class DeviceSampler {
             Stream stream, std::vector<Picked>& picked);
 
   // The same in parts, for rows that are all picked on the device in one launch: which can be
-  // captured, as it depends on nothing but the number of rows. What is enqueued on set()'s stream
-  // after it has the settings, which stay until wait() returns.
+  // captured, as it depends on nothing but the number of rows and whether all are greedy. What is
+  // enqueued on set()'s stream after it has the settings, which stay until wait() returns.
   bool picks_at_once(std::span<const PickRequest> requests) const;
+  bool all_greedy(std::span<const PickRequest> requests) const;  // by a kernel for that
   void set(std::span<const PickRequest> requests, std::span<const NextRow> next, Stream stream);
-  void launch(float* logits, int rows, const NextStep& next, Stream stream) const;
+  struct Rows {
+    float* logits;
+    int count;
+    bool greedy;  // all_greedy()
+  };
+  void launch(const Rows& rows, const NextStep& next, Stream stream) const;
   void end_launch(Stream stream) const;  // before a capture ends
   void wait(int64_t rows, Stream stream, std::vector<Picked>& picked) const;
 
@@ -53,6 +59,7 @@ class DeviceSampler {
   SampleRow row_of(const PickRequest& request, TokenAdjustment* adjustments);
   int list_adjustments(const PickRequest& request, TokenAdjustment* adjustments);
   SampleLaunch launch_of(float* logits, int first, int count) const;
+  void sample(const SampleLaunch& launch, bool greedy, Stream stream) const;
   void wait_for(SampleResult& result, Stream stream) const;
   Picked finish(const SampleResult& result) const;
 
@@ -74,6 +81,7 @@ class DeviceSampler {
 
   int64_t vocab_, most_rows_;
   SampleGpu gpu_;
+  bool has_greedy_;  // a kernel for greedy rows
   int most_masked_;  // rows with a mask in one launch
   PinnedMemory settings_;
   DeviceMemory sent_settings_;

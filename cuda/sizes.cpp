@@ -194,7 +194,7 @@ Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
             padded(divergence_bytes(rows));
   for (const AttentionSpec& spec : fused.specs) {
     const int64_t floats = attention_workspace_floats(
-        graph_rows, spec, static_cast<int>(options.context), options.multiprocessors);
+        graph_rows, spec, decode_depth(options.context), options.multiprocessors);
     attention = std::max(attention, floats * 4);
     tickets = std::max(tickets, attention_tickets(graph_rows, spec) * 4);
   }

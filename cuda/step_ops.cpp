@@ -74,7 +74,7 @@ void StepOps::run_attention(const LoadedOp& loaded, const FusedAttention& op, co
   launch.code = s_.attention;
   if (rows.decode && !s_.clusters) launch.code = std::min(launch.code, AttentionCode::Mma);
   launch.dependent = rows.decode && s_.dependent;
-  launch.max_context = s_.max_context;
+  launch.depth = rows.depth;
   launch.multiprocessors = s_.gpu.multiprocessors;
   launch.workspace = workspace_.as<float>();
   launch.tickets = tickets_.as<int>();

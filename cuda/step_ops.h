@@ -31,7 +31,6 @@ class StepOps {
     bool dependent;     // decode kernels start while the one ahead still runs
     bool clusters;      // of blocks, in decode attention
     bool reproducible;  // no kernel is chosen by the number of rows
-    int max_context;
   };
   StepOps(const Parts& parts, const Setting& setting, Stream stream);
 
@@ -40,6 +39,7 @@ class StepOps {
   struct Rows {
     int count;
     bool decode;
+    int depth = 0;  // of decode: decode_depth() of the deepest row
     bool after_pick = false;
   };
   void run(const Rows& rows);

@@ -28,8 +28,12 @@ std::string_view kernel_name(AttentionKernel kernel);
 // Rows of different sequences, each the last of its sequence. Norms and rotates q and k, appends k
 // and v, attends.
 void launch_attention_decode(const AttentionLaunch& launch, Stream stream);
-// Enough for any launch of up to `rows` rows.
-int64_t attention_workspace_floats(int rows, const AttentionSpec& spec, int max_context,
+// The depth that a step is divided for whose deepest row has so many tokens, itself included: one
+// of a few, so that few graphs are captured, and by nothing else, so that no result depends on what
+// was planned or on what a text went through.
+int decode_depth(int64_t tokens);
+// Enough for any launch of up to `rows` rows for `depth` tokens, or for decode_depth() of fewer.
+int64_t attention_workspace_floats(int rows, const AttentionSpec& spec, int depth,
                                    int multiprocessors);
 int64_t attention_tickets(int rows, const AttentionSpec& spec);
 

@@ -308,7 +308,7 @@ template <class T, int kDim, bool kExact, Way kWay>
 void launch_decode(const AttentionLaunch& a, Stream stream) {
   const bool clusters = a.code == AttentionCode::Wgmma;
   const Split split =
-      split_for(a.rows, a.spec, a.max_context, {a.multiprocessors, kBlocks<kDim, kWay>, clusters});
+      split_for(a.rows, a.spec, a.depth, {a.multiprocessors, kBlocks<kDim, kWay>, clusters});
   cudaLaunchAttribute attributes[2] = {};
   attributes[0].id = cudaLaunchAttributeClusterDimension;
   attributes[0].val.clusterDim.x = split.cluster;
@@ -340,11 +340,12 @@ template <class T, int kDim, bool kExact>
 void launch_decode(const AttentionLaunch& a, Stream stream) {
   if constexpr (kExact) {
     // Rings leave no room beside them for blocks of the kernels before and after, which costs more
-    // than they gain where a step reads little, and for few rows of small models.
-    constexpr int64_t kRingFrom = 24 << 20;
-    const int64_t bytes = int64_t{a.rows} * a.max_context * a.spec.kv_heads * kDim * 2 * sizeof(T);
-    const bool small = bytes < kRingFrom || (kDim <= 64 && a.rows <= 4);
-    if (a.code == AttentionCode::Wgmma && !small) {
+    // than they gain where a step reads little: for few rows of small models, up to 12288 tokens.
+    constexpr int64_t kRingFrom = 24 << 20, kRingFromSmall = 64 << 20;
+    const int64_t bytes =
+        int64_t{a.rows} * seen_tokens(a.spec, a.depth) * a.spec.kv_heads * kDim * 2 * sizeof(T);
+    const bool small = kDim <= 64 && a.rows <= 4;
+    if (a.code == AttentionCode::Wgmma && bytes >= (small ? kRingFromSmall : kRingFrom)) {
       return launch_decode<T, kDim, true, Way::Ring>(a, stream);
     }
     if constexpr (kDim == 128) {

@@ -51,16 +51,28 @@ void check_attention(DType type, const AttentionSpec& s, int rope_pairs) {
   }
 }
 
-int64_t attention_workspace_floats(int rows, const AttentionSpec& spec, int max_context,
+int decode_depth(int64_t tokens) {
+  int64_t depth = kLeastDepth;
+  while (depth < tokens) depth *= kDepthFactor;
+  return static_cast<int>(std::min(depth, kMostDepth));
+}
+
+int64_t attention_workspace_floats(int rows, const AttentionSpec& spec, int depth,
                                    int multiprocessors) {
   int64_t parts = 0;
-  for (int r = 1; r <= rows; ++r) {
-    // Without clusters each run leaves a part.
-    for (int resident = 1; resident <= kMostResident; ++resident) {
-      const Split split = split_for(r, spec, max_context, {multiprocessors, resident, false});
-      parts = std::max(parts, int64_t{r} * split.runs * spec.kv_heads * head_tiles(spec));
+  const auto count = [&](int at) {
+    for (int r = 1; r <= rows; ++r) {
+      // Without clusters each run leaves a part.
+      for (int resident = 1; resident <= kMostResident; ++resident) {
+        const Split split = split_for(r, spec, at, {multiprocessors, resident, false});
+        parts = std::max(parts, int64_t{r} * split.runs * spec.kv_heads * head_tiles(spec));
+      }
     }
+  };
+  for (int64_t less = kLeastDepth; less < depth; less *= kDepthFactor) {
+    count(static_cast<int>(less));
   }
+  count(depth);
   return parts * kPartFloats * padded_head_dim(spec.head_dim);
 }
 

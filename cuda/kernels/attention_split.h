@@ -19,6 +19,10 @@ inline constexpr int kResident = 3;         // blocks of a multiprocessor: regis
 inline constexpr int kMostResident = 4;     // of those with a ring in shared memory
 inline constexpr int kOneClusterRun = 128;  // tokens; runs may grow so far to stay in one cluster
 
+// What decode_depth() gives: powers of kDepthFactor times the first.
+inline constexpr int64_t kLeastDepth = int64_t{kMaxCluster} * kOneClusterRun, kDepthFactor = 4;
+inline constexpr int64_t kMostDepth = (int64_t{1} << 31) - kRunUnit;
+
 inline int head_tiles(const AttentionSpec& s) {
   return (s.heads / s.kv_heads + kTileHeads - 1) / kTileHeads;
 }
@@ -26,6 +30,11 @@ inline int head_tiles(const AttentionSpec& s) {
 // What one cluster leaves for merging, for each dimension of padded heads: of each head and 4
 // dimensions 4 sums, a maximum and a total.
 inline constexpr int kPartFloats = kTileHeads / 4 * 6;
+
+// Of a text of `depth`, at most, and a little more where a window begins in the middle of a strip.
+inline int seen_tokens(const AttentionSpec& s, int depth) {
+  return s.window > 0 ? std::min(depth, s.window + kStrip) : depth;
+}
 
 struct Split {
   int runs;     // of a (row, head tile) pair's tokens; a multiple of cluster
@@ -44,11 +53,11 @@ struct DecodeDevice {
 // clusters do not fill every corner. Beyond: runs so long that the waves they take cost least,
 // where a wave costs what so many more tokens of each run would. In both, enough runs that a long
 // sequence among short ones does not hold up the rest.
-inline Split split_for(int rows, const AttentionSpec& s, int max_context, const DecodeDevice& gpu) {
+inline Split split_for(int rows, const AttentionSpec& s, int depth, const DecodeDevice& gpu) {
   constexpr int kWaveTokens = 170, kMergeTokens = 100;
   const int pairs = rows * s.kv_heads * head_tiles(s);
   const int slots = gpu.multiprocessors * gpu.resident, wave = slots * 9 / 10;
-  const int context = s.window > 0 ? std::min(max_context, s.window + kStrip) : max_context;
+  const int context = seen_tokens(s, depth);
   const auto up = [](int64_t x, int unit) { return static_cast<int>((x + unit - 1) / unit); };
   Split split = {wave / pairs, 1, kRunUnit};
   if (split.runs >= 2) {
@@ -56,6 +65,8 @@ inline Split split_for(int rows, const AttentionSpec& s, int max_context, const 
     while (gpu.clusters && split.cluster < kMaxCluster && 2 * split.cluster <= useful) {
       split.cluster *= 2;
     }
+    // No more than will have work: blocks that only end cost too.
+    if (gpu.clusters && context <= split.cluster * kOneClusterRun) split.runs = split.cluster;
   } else {
     split.min_run = 32 * kRunUnit;
     int64_t least = -1;

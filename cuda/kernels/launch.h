@@ -61,7 +61,7 @@ struct AttentionLaunch {
   bool dependent;      // programmatic dependent launch: starts before the kernel ahead has finished
 
   // Decode only.
-  int max_context;      // no position is beyond it; with rows, fixes the grid
+  int depth;            // no row has more tokens; with rows, fixes the grid
   int multiprocessors;  // of the device
   float* workspace;     // attention_workspace_floats() floats
   int* tickets;         // attention_tickets() integers, zero before and after each launch

@@ -16,8 +16,6 @@
 namespace skald::cuda {
 namespace {
 
-constexpr uint64_t kBadKey = (uint64_t{1} << (32 + kIdBits)) - 1;  // above every token's
-
 // A block's shared memory, before its slice of the row.
 struct alignas(16) SampleShared {
   RowShared row;
@@ -33,7 +31,8 @@ template <bool kInShared>
 class RowSampler {
  public:
   __device__ RowSampler(const SampleLaunch& a, int index, SampleShared& shared)
-      : index_(index),
+      : launch_(a),
+        index_(index),
         settings_(shared.settings),
         shared_(shared.row),
         raw_(a.logits + index * a.vocab),
@@ -44,22 +43,20 @@ class RowSampler {
         row_(shared.row, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x), x_, begin_,
              count_),
         mask_(a.masks + index * mask_words(a.vocab)),
-        adjustments_(a.adjustments + index * kMostAdjustments),
-        next_(a.next),
-        tells_host_(a.tells_host) {}
+        adjustments_(a.adjustments + index * kMostAdjustments) {}
 
   __device__ void run(const SampleRow& row, SampleResult& result) {
     load(row);
     if (settings_.skipped) return;
     if (best_key_ == kBadKey) return report_bad(result);
-    if (best_ < -FLT_MAX) return report(result, SampleStatus::AllMasked);
+    if (best_ < -FLT_MAX) return report(SampleStatus::AllMasked);
     const uint64_t model_best = best_key_;
     row_.tell_total();
     if (settings_.top_tokens > 0) report_top(result);
     int token = 0;
     const SampleStatus status = choose(token);
     const uint64_t total = row_.blocks().total();  // no block ends before it was told
-    if (status != SampleStatus::Picked) return report(result, status);
+    if (status != SampleStatus::Picked) return report(status);
     report(result, token, model_best, total);
   }
 
@@ -272,20 +269,13 @@ class RowSampler {
 
   // ---- Results ----
 
-  // By one thread, when all else is written and all blocks have met since they read settings.
-  __device__ void end(SampleResult& result, SampleStatus status, int token) {
-    if (next_.tokens) {
-      next_.tokens[index_] = token;
-      next_.positions[index_] = settings_.next.position;
-      next_.sequences[index_] = index_;
-      next_.page_table[settings_.next.page_entry] = settings_.next.page;
-    }
-    if (tells_host_) __threadfence_system();
-    *static_cast<volatile SampleStatus*>(&result.status) = status;
+  // All blocks have met since they read settings.
+  __device__ void end(SampleStatus status, int token) {
+    end_pick(launch_, index_, settings_.next, status, token);
   }
 
-  __device__ void report(SampleResult& result, SampleStatus status) {
-    if (row_.blocks().leads() && threadIdx.x == 0) end(result, status, 0);
+  __device__ void report(SampleStatus status) {
+    if (row_.blocks().leads() && threadIdx.x == 0) end(status, 0);
   }
 
   // best: the best token's key, before adjustments.
@@ -299,7 +289,7 @@ class RowSampler {
     result.best = best_logit;
     result.total = total;
     if (settings_.top_tokens == 0) result.top_tokens = 0;
-    end(result, SampleStatus::Picked, token);
+    end(SampleStatus::Picked, token);
   }
 
   __device__ void report_bad(SampleResult& result) {
@@ -316,7 +306,7 @@ class RowSampler {
       result.bad = static_cast<int32_t>(bad);
       result.first_bad = static_cast<int32_t>(kIdMask - first);
     }
-    report(result, SampleStatus::NotFinite);
+    report(SampleStatus::NotFinite);
   }
 
   __device__ void report_top(SampleResult& result) {
@@ -329,9 +319,10 @@ class RowSampler {
       result.top[place] = {id, raw_[id]};
     }
     if (place == 0) result.top_tokens = count;
-    if (tells_host_) __threadfence_system();  // before another thread writes the status
+    if (launch_.tells_host) __threadfence_system();  // before another thread writes the status
   }
 
+  const SampleLaunch& launch_;
   int index_;
   SampleRow& settings_;  // in shared memory
   RowShared& shared_;
@@ -341,8 +332,6 @@ class RowSampler {
   RowSearch<kInShared> row_;
   const uint64_t* mask_;  // [mask_words(vocab)], if settings_.masked
   const TokenAdjustment* adjustments_;
-  NextStep next_;
-  bool tells_host_;
   int changed_ = -1;  // which of x_ this thread adjusted,
   float was_ = 0;     // and what it was
   uint64_t best_key_ = 0;
@@ -350,7 +339,7 @@ class RowSampler {
 };
 
 template <bool kInShared>
-__global__ void __launch_bounds__(kRowThreads) sample(SampleLaunch a) {
+__global__ void __launch_bounds__(kRowThreads) sample(const __grid_constant__ SampleLaunch a) {
   let_next_kernel_start();
   const int index = blockIdx.y;
   RowSampler<kInShared>(a, index, block_memory()).run(a.rows[index], a.results[index]);

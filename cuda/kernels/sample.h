@@ -117,6 +117,12 @@ struct SampleLaunch {
 };
 void launch_sample(const SampleLaunch& launch, Stream stream);
 
+// The same for rows of temperature 0 that ask for nothing else: no mask, no adjustments, no top
+// tokens, none forced or skipped; whatever the shape. Whether the current GPU, one with clusters,
+// has room for it.
+bool has_sample_greedy(int64_t vocab);
+void launch_sample_greedy(const SampleLaunch& launch, Stream stream);
+
 // Copies results to page-locked memory of the host.
 void launch_tell_host(const SampleResult* results, SampleResult* host, int count, Stream stream);
 

@@ -188,11 +188,12 @@ void test_attention(const AttentionCase& c, const AttentionData& data, const Tes
     launch.code = v.code;
     TestBuffer workspace, tickets;
     if (v.decode) {
-      constexpr int kLongContext = 16384;  // splits the text into more runs than it has tokens for
-      launch.max_context = c.longest() % 2 == 0 ? c.longest() + 100 : kLongContext;
+      // As in a step, and for a depth that splits the text into more runs than it has tokens for.
+      constexpr int kDeep = 16384;
+      launch.depth = c.longest() % 2 == 0 ? decode_depth(c.longest()) : kDeep;
       launch.multiprocessors = test.gpu.multiprocessors;
       workspace = buffers.poisoned(
-          4 * attention_workspace_floats(rows, c.spec, launch.max_context, launch.multiprocessors));
+          4 * attention_workspace_floats(rows, c.spec, launch.depth, launch.multiprocessors));
       tickets = buffers.holding(
           std::vector<int32_t>(static_cast<size_t>(attention_tickets(rows, c.spec))));
       launch.workspace = reinterpret_cast<float*>(workspace.data);

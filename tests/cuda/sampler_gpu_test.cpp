@@ -238,6 +238,55 @@ TEST_CASE("the device picks what the CPU picks: 130 rows of 128256 tokens") {
   check_batch(batch, usual());
 }
 
+// These have a kernel of their own where there are clusters: up to 262144 tokens, in two sizes.
+TEST_CASE("the device picks what the CPU picks: rows that are all greedy") {
+  const auto [vocab, rows] = GENERATE(table<int, int64_t>({{1, 3},
+                                                           {31, 130},
+                                                           {1000, 130},
+                                                           {32000, 40},
+                                                           {128256, 9},
+                                                           {131072, 1},
+                                                           {131075, 2},
+                                                           {151936, 5},
+                                                           {262144, 2},
+                                                           {262145, 2}}));
+  for (uint64_t seed = 0; seed < kKinds; ++seed) {
+    Batch batch(vocab, rows);
+    Dice dice(seed);
+    for (int64_t i = 0; i < rows; ++i) {
+      fill(batch.row(i), static_cast<Kind>((static_cast<uint64_t>(i) + seed) % kKinds), dice);
+      batch.params[i].temperature = 0;
+      batch.params[i].top_k = i % 2 ? 40 : 0;  // which changes nothing
+    }
+    batch.make_requests(seed);
+    CHECK(DeviceSampler(vocab, kMostRows, usual()).all_greedy(batch.requests) ==
+          (usual().most_blocks > 1 && vocab <= 262144));
+    for (const SampleGpu& gpu : {usual(), SampleGpu{1, 1, usual().most_shared_bytes}}) {
+      check_batch(batch, gpu);
+    }
+  }
+}
+
+TEST_CASE("a row that wants more than its best token is not taken for greedy") {
+  const auto greedy = [](auto change) {
+    Batch batch(1000, 2);
+    batch.params[0].temperature = batch.params[1].temperature = 0;
+    batch.histories[1] = {7};
+    change(batch);
+    batch.make_requests(1);
+    return DeviceSampler(1000, 4, usual()).all_greedy(batch.requests);
+  };
+  CHECK(greedy([](Batch&) {}) == (usual().most_blocks > 1));
+  CHECK_FALSE(greedy([](Batch& b) { b.params[1].temperature = 1e-3f; }));
+  CHECK_FALSE(greedy([](Batch& b) { b.params[1].repeat_penalty = 1.1f; }));
+  CHECK_FALSE(greedy([](Batch& b) { b.params[1].presence_penalty = 1; }));
+  CHECK_FALSE(greedy([](Batch& b) { b.params[1].top_logprobs = 1; }));
+  CHECK_FALSE(greedy([](Batch& b) { b.params[1].logit_bias = {{3, 1.0f}}; }));
+  CHECK_FALSE(greedy([](Batch& b) { b.params[1].logit_bias = {{3, kInf}}; }));
+  CHECK_FALSE(greedy([](Batch& b) { b.params[1].typical_p = 0.5f; }));
+  CHECK_FALSE(greedy([](Batch& b) { b.masks[1] = {7}; }));
+}
+
 TEST_CASE("the device follows every cut through nearly flat and tied rows") {
   for (const Kind kind : {Kind::NearlyFlat, Kind::Flat, Kind::Ties, Kind::Masked}) {
     Batch batch(40001, 12);
@@ -257,9 +306,13 @@ TEST_CASE("the device follows every cut through nearly flat and tied rows") {
 }
 
 TEST_CASE("the device reports logits that nothing can be picked from as the CPU does") {
+  const bool greedy = GENERATE(false, true);
   for (const SampleGpu& gpu : each_way()) {
     Batch batch(1000, 3);
-    for (int64_t i = 0; i < batch.count; ++i) std::fill_n(batch.row(i).data(), 1000, 1.0f);
+    for (int64_t i = 0; i < batch.count; ++i) {
+      std::fill_n(batch.row(i).data(), 1000, 1.0f);
+      if (greedy) batch.params[i].temperature = 0;
+    }
     batch.make_requests(1);
     CHECK(error_of(batch, gpu) == "no error");
     SECTION("NaN and infinite") {
@@ -360,6 +413,7 @@ TEST_CASE("single small rows are picked on the device") {
     batch.histories[0] = {1, 2, 3, 2};
   }
   SECTION("by top-p") { batch.params[0].top_k = 0; }
+  SECTION("greedy") { batch.params[0].temperature = 0; }
   batch.make_requests(9);
   check_batch(batch, usual());
 }

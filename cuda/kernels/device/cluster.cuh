@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "cuda/kernels/device/ptx.cuh"
+
 namespace skald::cuda {
 
 __device__ inline int cluster_blocks() {
@@ -47,6 +49,40 @@ __device__ inline T* of_block(T* shared, int rank) {
   return reinterpret_cast<T*>(there);
 #else
   return shared;
+#endif
+}
+
+// A word from a register into block `rank`, to where it is here; that block's `barrier` counts its
+// bytes. Below sm_90 nothing.
+__device__ inline void send_word(uint64_t* here, uint64_t word, uint64_t* barrier, int rank) {
+#if __CUDA_ARCH__ >= 900
+  uint32_t to, there;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(shared_address(here)), "r"(rank));
+  asm("mapa.shared::cluster.u32 %0, %1, %2;"
+      : "=r"(there)
+      : "r"(shared_address(barrier)), "r"(rank));
+  asm volatile(
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.u64 [%0], %1, [%2];" ::"r"(to),
+      "l"(word), "r"(there)
+      : "memory");
+#endif
+}
+
+// For whole warps: what this block's barrier expects has come.
+__device__ inline void receive(uint64_t* barrier, unsigned parity) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "wait:\n"
+      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
+      "@done bra finished;\n"
+      "bra wait;\n"
+      "finished:\n"
+      "}" ::"r"(shared_address(barrier)),
+      "r"(parity)
+      : "memory");
+  __syncwarp();
 #endif
 }
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "cuda/kernels/device/cluster.cuh"
+#include "cuda/kernels/device/pick.cuh"
 #include "cuda/kernels/device/ptx.cuh"
-#include "engine/token_weight.h"
 
 namespace skald::cuda {
 
@@ -17,24 +17,6 @@ inline constexpr int kMostRowBlocks = 8;  // the largest portable cluster
 inline constexpr int kBins = 2048;
 inline constexpr int kMostListed = 4096;
 inline constexpr int kMostFew = kRowThreads;  // that are sorted by counting
-
-// Ranks tokens: the larger key first, equal logits by lower id. Below kMostWeighedTokens an id
-// takes 20 bits. 0 is no token.
-inline constexpr int kIdBits = 20;
-inline constexpr uint64_t kIdMask = (uint64_t{1} << kIdBits) - 1;
-
-__device__ inline uint64_t rank_key(float logit, int id) {
-  const uint32_t bits = f32_to_bits(logit + 0.0f);  // -0 becomes 0, which it equals
-  const uint32_t order = bits >> 31 ? ~bits : bits | 0x80000000u;
-  return uint64_t{order} << kIdBits | (kIdMask - static_cast<uint64_t>(id));
-}
-__device__ inline int id_of_key(uint64_t key) {
-  return static_cast<int>(kIdMask - (key & kIdMask));
-}
-__device__ inline float logit_of_key(uint64_t key) {
-  const uint32_t order = static_cast<uint32_t>(key >> kIdBits);
-  return bits_to_f32(order >> 31 ? order & 0x7fffffffu : ~order);
-}
 
 struct Crossing {
   int bin;          // where the sum reaches the goal; kBins: it never does
@@ -66,27 +48,6 @@ struct Sum {
   uint64_t before;  // in threads, or blocks, of lower rank
   uint64_t total;
 };
-
-// Every lane gets the best. Keys have 32 + kIdBits bits.
-__device__ inline uint64_t warp_best(uint64_t key) {
-#if __CUDA_ARCH__ >= 800
-  const auto logit = static_cast<uint32_t>(key >> kIdBits);
-  const uint32_t best = __reduce_max_sync(~0u, logit);
-  const uint32_t id = logit == best ? static_cast<uint32_t>(key & kIdMask) : 0;
-  return uint64_t{best} << kIdBits | __reduce_max_sync(~0u, id);
-#else
-  for (int offset = 16; offset > 0; offset /= 2) {
-    const uint64_t other = __shfl_xor_sync(~0u, key, offset);
-    key = other > key ? other : key;
-  }
-  return key;
-#endif
-}
-
-__device__ inline uint64_t warp_sum(uint64_t value) {
-  for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(~0u, value, offset);
-  return value;
-}
 
 __device__ inline uint64_t warp_inclusive_sum(uint64_t value) {
   for (int offset = 1; offset < 32; offset *= 2) {
@@ -299,18 +260,7 @@ class RowBlocks {
       if (lane == 0) *place = word;
       return;
     }
-#if __CUDA_ARCH__ >= 900
-    if (lane >= blocks_) return;
-    uint32_t to, barrier;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(shared_address(place)), "r"(lane));
-    asm("mapa.shared::cluster.u32 %0, %1, %2;"
-        : "=r"(barrier)
-        : "r"(shared_address(&inbox.barrier)), "r"(lane));
-    asm volatile(
-        "st.async.shared::cluster.mbarrier::complete_tx::bytes.u64 [%0], %1, [%2];" ::"r"(to),
-        "l"(word), "r"(barrier)
-        : "memory");
-#endif
+    if (lane < blocks_) send_word(place, word, &inbox.barrier, lane);
   }
 
   __device__ void wait(RowInbox& inbox, unsigned parity) {
@@ -318,20 +268,7 @@ class RowBlocks {
       __syncthreads();
       return;
     }
-#if __CUDA_ARCH__ >= 900
-    asm volatile(
-        "{\n"
-        ".reg .pred done;\n"
-        "wait:\n"
-        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
-        "@done bra finished;\n"
-        "bra wait;\n"
-        "finished:\n"
-        "}" ::"r"(shared_address(&inbox.barrier)),
-        "r"(parity)
-        : "memory");
-    __syncwarp();
-#endif
+    receive(&inbox.barrier, parity);
   }
 
   RowShared& shared_;
