@@ -1,85 +1,31 @@
 #include "models/random.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <span>
 
 #include "engine/buffer.h"
 #include "engine/cpu/machine.h"
+#include "engine/cpu/thread_pool.h"
 #include "engine/error.h"
 #include "engine/quant/half.h"
 #include "engine/rng.h"
 #include "engine/size_text.h"
-#include "models/families.h"
+#include "models/random_shapes.h"
 #include "models/rope.h"
 #include "models/windows.h"
 
 namespace skald {
 namespace {
 
-struct Shape {
-  std::string_view name;
-  int layers;
-  int64_t dim, ffn_dim;
-  int heads, kv_heads, head_dim;
-  int64_t vocab, context;
-  bool tied;
-  double rope_base, rope_factor;  // llama3 scaling, Gemma 3's: linear; 1: none
-  const Family* family = &kLlama;
-  int window = 0, period = 1;  // all layers but every period-th have it
-  ExpertsConfig experts = {};
-};
-
-const Shape kShapes[] = {
-    {"smollm2-135m", 30, 576, 1536, 9, 3, 64, 49152, 8192, true, 1e5, 1},
-    {"tinyllama-1.1b", 22, 2048, 5632, 32, 4, 64, 32000, 2048, false, 1e4, 1},
-    {"llama-3.2-1b", 16, 2048, 8192, 32, 8, 64, 128256, 131072, true, 5e5, 32},
-    {"llama-3.2-3b", 28, 3072, 8192, 24, 8, 128, 128256, 131072, true, 5e5, 32},
-    {"llama-2-7b", 32, 4096, 11008, 32, 32, 128, 32000, 4096, false, 1e4, 1},
-    {"mistral-7b", 32, 4096, 14336, 32, 8, 128, 32768, 32768, false, 1e6, 1},
-    {"llama-3.1-8b", 32, 4096, 14336, 32, 8, 128, 128256, 131072, false, 5e5, 8},
-    {"llama-2-13b", 40, 5120, 13824, 40, 40, 128, 32000, 4096, false, 1e4, 1},
-    {"llama-3.1-70b", 80, 8192, 28672, 64, 8, 128, 128256, 131072, false, 5e5, 8},
-    {"qwen3-0.6b", 28, 1024, 3072, 16, 8, 128, 151936, 40960, true, 1e6, 1, &kQwen3},
-    {"qwen3-8b", 36, 4096, 12288, 32, 8, 128, 151936, 40960, false, 1e6, 1, &kQwen3},
-    {.name = "mixtral-8x7b",
-     .layers = 32,
-     .dim = 4096,
-     .ffn_dim = 14336,
-     .heads = 32,
-     .kv_heads = 8,
-     .head_dim = 128,
-     .vocab = 32000,
-     .context = 32768,
-     .tied = false,
-     .rope_base = 1e6,
-     .rope_factor = 1,
-     .experts = {8, 2, 14336, true, {}}},
-    {.name = "qwen3-30b-a3b",
-     .layers = 48,
-     .dim = 2048,
-     .ffn_dim = 6144,
-     .heads = 32,
-     .kv_heads = 4,
-     .head_dim = 128,
-     .vocab = 151936,
-     .context = 40960,
-     .tied = false,
-     .rope_base = 1e6,
-     .rope_factor = 1,
-     .family = &kQwen3Moe,
-     .experts = {128, 8, 768, true, {}}},
-    {"gemma-2-2b", 26, 2304, 9216, 8, 4, 256, 256000, 8192, true, 1e4, 1, &kGemma2, 4096, 2},
-    {"gemma-2-9b", 42, 3584, 14336, 16, 8, 256, 256000, 8192, true, 1e4, 1, &kGemma2, 4096, 2},
-    {"gemma-3-1b", 26, 1152, 6912, 4, 1, 256, 262144, 32768, true, 1e6, 1, &kGemma3, 512, 6},
-    {"gemma-3-4b", 34, 2560, 10240, 8, 4, 256, 262208, 131072, true, 1e6, 8, &kGemma3, 1024, 6},
-};
-
-bool norms_heads(const Shape& s) {
+bool norms_heads(const RandomShape& s) {
   return s.family == &kQwen3 || s.family == &kQwen3Moe || s.family == &kGemma3;
 }
-bool norms_halves_twice(const Shape& s) { return s.family == &kGemma2 || s.family == &kGemma3; }
+bool norms_halves_twice(const RandomShape& s) {
+  return s.family == &kGemma2 || s.family == &kGemma3;
+}
 
 // A type is one format, or a mix as quantizers make it: `head` for the output (or the embedding
 // that serves as one), `more` for the values and down projections of the layers that suffer most.
@@ -191,7 +137,7 @@ enum class Fill { Noise, Nothing };
 
 class RandomWeights final : public WeightFile {
  public:
-  RandomWeights(const Shape& shape, const Mix& mix, Fill fill)
+  RandomWeights(const RandomShape& shape, const Mix& mix, Fill fill)
       : WeightFile(concat("random ", shape.name, " ", mix.name)), fill_(fill) {
     plan("token_embd.weight", shape.tied ? mix.head : mix.most, shape.vocab, shape.dim);
     for (int layer = 0; layer < shape.layers; ++layer) {
@@ -225,13 +171,11 @@ class RandomWeights final : public WeightFile {
     if (!shape.tied) plan("output.weight", mix.head, shape.vocab, shape.dim);
     if (fill == Fill::Noise) make_noise();
     for (const Planned& p : planned_) {
-      std::byte* data = fill == Fill::Noise ? memory_.data() + p.offset : nullptr;
-      const TensorView view{data, p.type, p.rows, p.cols, row_bytes(p.type, p.cols)};
-      if (data) fill_tensor(data, view);
       std::vector<int64_t> dims{p.rows, p.cols};
       if (p.stacked > 0) dims = {p.stacked, p.rows / p.stacked, p.cols};
-      add({p.name, std::move(dims), view, path()});
+      add({p.name, std::move(dims), view(p), path()});
     }
+    if (fill == Fill::Noise) fill_tensors();
     planned_.clear();
     noise_.clear();
   }
@@ -247,7 +191,7 @@ class RandomWeights final : public WeightFile {
     int64_t stacked;  // matrices, of experts; 0: it is one
   };
 
-  void plan_experts(const std::string& block, const Shape& shape, DType most, DType down) {
+  void plan_experts(const std::string& block, const RandomShape& shape, DType most, DType down) {
     const ExpertsConfig& e = shape.experts;
     plan(block + "ffn_gate_inp.weight", DType::F32, e.count, shape.dim);
     plan(block + "ffn_gate_exps.weight", most, e.count * e.ffn_dim, shape.dim, e.count);
@@ -273,6 +217,26 @@ class RandomWeights final : public WeightFile {
     for (size_t i = 0; i < noise_.size(); ++i) {
       noise_[i] = static_cast<uint32_t>(0x1p32 * uniform(1, 0, static_cast<int64_t>(i), 0));
     }
+  }
+
+  std::byte* place(const Planned& p) const { return memory_.data() + p.offset; }
+  TensorView view(const Planned& p) const {
+    return {fill_ == Fill::Noise ? place(p) : nullptr, p.type, p.rows, p.cols,
+            row_bytes(p.type, p.cols)};
+  }
+
+  // By all threads, since most of the time goes into pages that are touched for the first time.
+  void fill_tensors() {
+    const auto bytes = [](const Planned& p) { return p.rows * row_bytes(p.type, p.cols); };
+    std::sort(planned_.begin(), planned_.end(),
+              [&](const Planned& x, const Planned& y) { return bytes(x) > bytes(y); });
+    std::atomic<size_t> next = 0;
+    cpu::ThreadPool pool(cpu::available_threads());
+    pool.run([&](int, int) {
+      for (size_t i; (i = next++) < planned_.size();) {
+        fill_tensor(place(planned_[i]), view(planned_[i]));
+      }
+    });
   }
 
   void fill_tensor(std::byte* data, const TensorView& view) const {
@@ -332,7 +296,7 @@ class RandomWeights final : public WeightFile {
   Buffer memory_;
 };
 
-ModelConfig config_of(const Shape& shape) {
+ModelConfig config_of(const RandomShape& shape) {
   ModelConfig c;
   c.architecture = shape.family->gguf_types.front();
   c.layers = shape.layers;
@@ -373,14 +337,14 @@ ModelConfig config_of(const Shape& shape) {
 }
 
 Model make_model(std::string_view shape_name, std::string_view type_name, Fill fill) {
-  const Shape& shape = find_row(kShapes, shape_name, "shape");
+  const RandomShape& shape = find_row(kRandomShapes, shape_name, "shape");
   const Mix& mix = find_row(kMixes, type_name, "type");
   return {config_of(shape), std::make_shared<RandomWeights>(shape, mix, fill), shape.family->build};
 }
 
 }  // namespace
 
-std::vector<std::string_view> random_shapes() { return names(kShapes); }
+std::vector<std::string_view> random_shapes() { return names(kRandomShapes); }
 std::vector<std::string_view> random_types() { return names(kMixes); }
 
 Model random_model(std::string_view shape, std::string_view type) {

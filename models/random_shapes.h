@@ -1,0 +1,70 @@
+// The published shapes that random models can have: what a model's configuration file would say.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "engine/model.h"
+#include "models/families.h"
+
+namespace skald {
+
+struct RandomShape {
+  std::string_view name;
+  int layers;
+  int64_t dim, ffn_dim;
+  int heads, kv_heads, head_dim;
+  int64_t vocab, context;
+  bool tied;
+  double rope_base, rope_factor;  // llama3 scaling, Gemma 3's: linear; 1: none
+  const Family* family = &kLlama;
+  int window = 0, period = 1;  // all layers but every period-th have it
+  ExpertsConfig experts = {};
+};
+
+inline const RandomShape kRandomShapes[] = {
+    {"smollm2-135m", 30, 576, 1536, 9, 3, 64, 49152, 8192, true, 1e5, 1},
+    {"tinyllama-1.1b", 22, 2048, 5632, 32, 4, 64, 32000, 2048, false, 1e4, 1},
+    {"llama-3.2-1b", 16, 2048, 8192, 32, 8, 64, 128256, 131072, true, 5e5, 32},
+    {"llama-3.2-3b", 28, 3072, 8192, 24, 8, 128, 128256, 131072, true, 5e5, 32},
+    {"llama-2-7b", 32, 4096, 11008, 32, 32, 128, 32000, 4096, false, 1e4, 1},
+    {"mistral-7b", 32, 4096, 14336, 32, 8, 128, 32768, 32768, false, 1e6, 1},
+    {"llama-3.1-8b", 32, 4096, 14336, 32, 8, 128, 128256, 131072, false, 5e5, 8},
+    {"llama-2-13b", 40, 5120, 13824, 40, 40, 128, 32000, 4096, false, 1e4, 1},
+    {"llama-3.1-70b", 80, 8192, 28672, 64, 8, 128, 128256, 131072, false, 5e5, 8},
+    {"qwen3-0.6b", 28, 1024, 3072, 16, 8, 128, 151936, 40960, true, 1e6, 1, &kQwen3},
+    {"qwen3-8b", 36, 4096, 12288, 32, 8, 128, 151936, 40960, false, 1e6, 1, &kQwen3},
+    {.name = "mixtral-8x7b",
+     .layers = 32,
+     .dim = 4096,
+     .ffn_dim = 14336,
+     .heads = 32,
+     .kv_heads = 8,
+     .head_dim = 128,
+     .vocab = 32000,
+     .context = 32768,
+     .tied = false,
+     .rope_base = 1e6,
+     .rope_factor = 1,
+     .experts = {8, 2, 14336, true, {}}},
+    {.name = "qwen3-30b-a3b",
+     .layers = 48,
+     .dim = 2048,
+     .ffn_dim = 6144,
+     .heads = 32,
+     .kv_heads = 4,
+     .head_dim = 128,
+     .vocab = 151936,
+     .context = 40960,
+     .tied = false,
+     .rope_base = 1e6,
+     .rope_factor = 1,
+     .family = &kQwen3Moe,
+     .experts = {128, 8, 768, true, {}}},
+    {"gemma-2-2b", 26, 2304, 9216, 8, 4, 256, 256000, 8192, true, 1e4, 1, &kGemma2, 4096, 2},
+    {"gemma-2-9b", 42, 3584, 14336, 16, 8, 256, 256000, 8192, true, 1e4, 1, &kGemma2, 4096, 2},
+    {"gemma-3-1b", 26, 1152, 6912, 4, 1, 256, 262144, 32768, true, 1e6, 1, &kGemma3, 512, 6},
+    {"gemma-3-4b", 34, 2560, 10240, 8, 4, 256, 262208, 131072, true, 1e6, 8, &kGemma3, 1024, 6},
+};
+
+}  // namespace skald
