@@ -150,7 +150,7 @@ std::vector<float> awkward_weights(int64_t count, std::mt19937& random) {
 
 }  // namespace
 
-TEST_CASE("blocks that the GPU makes are those of the CPU, bit for bit") {
+TEST_CASE("blocks that the GPU makes are those of the CPU, bit for bit", "[slow]") {
   CHECK(made_types().size() == 8);
   std::mt19937 random(7);
   std::normal_distribution<float> normal;

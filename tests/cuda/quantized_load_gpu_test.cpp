@@ -47,7 +47,7 @@ void write_with(const TempFolder& temp, const fs::path& folder, const std::strin
 
 }  // namespace
 
-TEST_CASE("quantized while a GPU loads it, a model is the one that the host quantizes") {
+TEST_CASE("quantized while a GPU loads it, a model is the one that the host quantizes", "[slow]") {
   const std::string name =
       GENERATE("demo", "llama-mha", "llama3-gqa-tied-ropescale", "openllama-headdim100",
                "qwen2-bias-tied", "phi3-fused", "mixtral-moe");

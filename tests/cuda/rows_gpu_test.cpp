@@ -92,14 +92,16 @@ TEST_CASE("rows of one decode step have the bits that each has alone", "[small]"
   check_rows(shape, {2, 3, 3});
 }
 
-TEST_CASE("rows of one decode step have the bits that each has alone, hundreds of times") {
+TEST_CASE("rows of one decode step have the bits that each has alone, hundreds of times",
+          "[slow]") {
   RandomLlama shape;
   shape.type = GENERATE(DType::F16, DType::BF16);
   shape.head_dim = GENERATE(64, 96);
   check_rows(shape, {300});
 }
 
-TEST_CASE("rows of one decode step that choose experts have the bits that each has alone") {
+TEST_CASE("rows of one decode step that choose experts have the bits that each has alone",
+          "[slow]") {
   RandomLlama shape;
   shape.type = GENERATE(DType::F16, DType::BF16, DType::Q8_0, DType::Q4_K);
   shape.experts = {16, 3, 256, true, {}};

@@ -227,7 +227,7 @@ TEST_CASE("the device picks what the CPU picks: 1000 tokens") { check_random(100
 
 TEST_CASE("the device picks what the CPU picks: 32000 tokens") { check_random(32000, 12, 40); }
 
-TEST_CASE("the device picks what the CPU picks: large vocabularies") {
+TEST_CASE("the device picks what the CPU picks: large vocabularies", "[slow]") {
   check_random(128256, 6, 24);
   check_random(151936, 4, 24);
   check_random(262145, 2, 16);
