@@ -21,13 +21,6 @@ constexpr int kFew = 4, kMany = 8;  // float4 of a thread
 struct Words {
   uint64_t of_warp[kBlocks * kWarps];
   alignas(8) uint64_t barrier;
-
-  // By one thread; then the cluster must meet.
-  __device__ void expect() {
-    barrier_init(&barrier, 1);
-    barrier_init_fence();
-    barrier_expect_bytes(&barrier, sizeof of_warp);
-  }
 };
 
 struct GreedyShared {
@@ -91,9 +84,14 @@ __global__ void __launch_bounds__(kThreads) sample_greedy(const __grid_constant_
   const int block = static_cast<int>(blockIdx.x), row = static_cast<int>(blockIdx.y);
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const bool reports = block == 0 && threadIdx.x == 0;
+  const auto expect = [](Words& words) {
+    barrier_init(&words.barrier, 1);
+    barrier_init_fence();
+    barrier_expect_bytes(&words.barrier, sizeof words.of_warp);
+  };
   if (threadIdx.x == 0) {
-    shared.bests.expect();
-    if (block == 0) shared.totals.expect();
+    expect(shared.bests);
+    if (block == 0) expect(shared.totals);
     shared.bad = 0, shared.first_bad = static_cast<int>(a.vocab);
   }
   cluster_arrive();
