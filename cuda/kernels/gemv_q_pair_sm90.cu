@@ -63,7 +63,7 @@ Layout layout_of(const LinearLaunch& a, int blocks) {
 // The first's blocks, of so many, that let the two end soonest by the bytes of a block.
 int first_blocks(const LinearLaunch& a, const LinearLaunch& b, int blocks) {
   const auto bytes = [](const Layout& layout, int among) {
-    return int64_t{(layout.groups + among - 1) / among} * layout.row_records * layout.record_bytes;
+    return int64_t{(layout.groups + among - 1) / among} * layout.records * layout.record_bytes;
   };
   const Layout first = layout_of(a, 1), second = layout_of(b, 1);
   int best = 1;

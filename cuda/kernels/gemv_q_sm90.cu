@@ -34,19 +34,10 @@ void launch(const LinearLaunch& a, int multiprocessors, Stream stream) {
   SKALD_CUDA(
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostBlockBytes));
   ask_for_all_shared(kernel);
-  const auto run = [&](const LinearLaunch& part, const Layout& layout) {
-    launch_kernel(
-        kernel,
-        {dim3(multiprocessors), kGemvQThreads, static_cast<size_t>(layout.bytes), a.dependent},
-        stream, part, layout);
-  };
-  const Layout whole = layout_for<F>(a, multiprocessors);
-  if (whole.enough) return run(a, whole);
-  LinearLaunch part = a;
-  for (int chunk = 0; chunk < whole.chunks; ++chunk) {
-    run(part, layout_for<F>(a, multiprocessors, chunk));
-    part.bias = nullptr;
-  }
+  const Layout layout = layout_for<F>(a, multiprocessors);
+  const auto bytes = static_cast<size_t>(layout.bytes);
+  launch_kernel(kernel, {dim3(multiprocessors), kGemvQThreads, bytes, a.dependent}, stream, a,
+                layout);
 }
 
 }  // namespace
@@ -55,11 +46,7 @@ bool supports_gemv_q_sm90(const LinearLaunch& a, int compute_capability) {
   if (!kHasSm90a || compute_capability != 90 || a.rows != 1) return false;
   if (a.type != DType::BF16 || (a.epilogue == Epilogue::Gated && a.outs % 2 != 0)) return false;
   bool fits = false;
-  tiles::dispatch(a.format, [&](auto f) {
-    using F = decltype(f);
-    const Layout whole = layout_for<F>(a, 1);
-    fits = whole.enough || (whole.chunks > 1 && !a.norm_weight && layout_for<F>(a, 1, 0).enough);
-  });
+  tiles::dispatch(a.format, [&](auto f) { fits = layout_for<decltype(f)>(a, 1).enough; });
   return fits;
 }
 

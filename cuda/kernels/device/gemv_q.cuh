@@ -220,8 +220,7 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
     finish<T>(a, layout, sets, own.squares);
     return;
   }
-  const Activations activations = {layout.first_record * F::kParts, layout.parts,
-                                   shared + layout.activations_at, own.squares};
+  const Activations activations = {layout.parts, shared + layout.activations_at, own.squares};
   a.norm_weight ? StageOne<F, T, true>(a, activations).run()
                 : StageOne<F, T, false>(a, activations).run();
   __syncwarp();

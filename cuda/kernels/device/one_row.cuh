@@ -22,9 +22,9 @@ inline constexpr int kStageParts = 16;
 
 // The row in shared memory.
 struct Activations {
-  int first_part, parts;  // of the row
-  char* digits;           // DigitPart of each part
-  float* squares;         // [kWarps], of what comes to be normalized
+  int parts;
+  char* digits;    // DigitPart of each part
+  float* squares;  // [kWarps], of what comes to be normalized
 };
 
 }  // namespace skald::cuda

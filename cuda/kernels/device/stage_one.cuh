@@ -66,7 +66,7 @@ class StageOne {
     for (int i = 0; i < kTogether; ++i) {
 #pragma unroll
       for (int n = 0; n < 2; ++n) {
-        const int part = to_.first_part + first_ + turn * kTurn + i * kApart;
+        const int part = first_ + turn * kTurn + i * kApart;
         const int at = part * tiles::kPartCols + column_ + 16 * n;
         weights.x[i][n] = {};
         if (at < a_.ins) {
@@ -81,7 +81,7 @@ class StageOne {
     constexpr int kNumbers = 16 / sizeof(In);
     const In* in = static_cast<const In*>(a_.in);
     char* to = part_ + lane_ % 16 * 16;
-    int at = (to_.first_part + first_) * tiles::kPartCols + lane_ % 16 * kNumbers;
+    int at = first_ * tiles::kPartCols + lane_ % 16 * kNumbers;
 #pragma unroll 1
     for (int turn = 0; turn < turns_; ++turn) {
 #pragma unroll

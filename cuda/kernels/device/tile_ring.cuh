@@ -32,12 +32,11 @@ inline constexpr int kMostBlockBytes = 226 * 1024;
 
 // Shared memory: the ring, sets of partial sums, the activations.
 struct Layout {
-  int parts;                  // of a row of the matrix, that is of this launch's columns
-  int first_record, records;  // of a group of rows, of which there are row_records
-  int row_records, record_bytes;
-  int tile_records, tiles;  // of a group
-  int chunks, chunk_tiles;  // parts of a group that are added up apart
-  bool enough;              // shared memory
+  int parts;                  // of a row of the matrix
+  int records, record_bytes;  // of a group of rows
+  int tile_records, tiles;    // of a group
+  int chunks, chunk_tiles;    // parts of a group that are added up apart
+  bool enough;                // shared memory
   int slots, slot_bytes;
   int set_floats;
   int partials_at, activations_at, bytes;
@@ -80,23 +79,14 @@ struct TileGroups {
   }
 };
 
-// Sums of more columns than kChunkParts have are added to the output by chunks of so many, in one
-// launch where the activations have room, else in one launch for each: the results are the same.
+// Sums of more columns than kChunkParts have are added to the output by chunks of so many.
 inline constexpr int kChunkParts = 64;
 
-// Chunk -1: the whole matrix.
 template <class F>
-Layout layout_for(const LinearLaunch& a, int blocks, int chunk = -1) {
+Layout layout_for(const LinearLaunch& a, int blocks) {
   constexpr int kTileCols = kTileParts<F> * tiles::kPartCols;
   Layout layout;
-  layout.row_records = layout.records =
-      static_cast<int>((a.ins + F::kRecordCols - 1) / F::kRecordCols);
-  layout.first_record = 0;
-  if (chunk >= 0) {
-    constexpr int kRecords = kChunkParts / F::kParts;
-    layout.first_record = chunk * kRecords;
-    layout.records = std::min(layout.records - layout.first_record, kRecords);
-  }
+  layout.records = static_cast<int>((a.ins + F::kRecordCols - 1) / F::kRecordCols);
   layout.parts = layout.records * F::kParts;
   layout.record_bytes = F::kRecordBytes;
   layout.tile_records = std::min(layout.records, kTileCols / F::kRecordCols);
@@ -112,8 +102,7 @@ Layout layout_for(const LinearLaunch& a, int blocks, int chunk = -1) {
   layout.groups = static_cast<int>((a.outs + tiles::kRows - 1) / tiles::kRows);
   constexpr int kFewGroups = 8;
   const int each = layout.groups / blocks;
-  // Launches for chunks run together, but have one ticket.
-  layout.drawn = each >= kFewGroups && chunk < 0;
+  layout.drawn = each >= kFewGroups;
   layout.own = layout.drawn ? each * 3 / 4 : (layout.groups + blocks - 1) / blocks;
 
   layout.set_floats = kWarps * kPartialRow;
@@ -145,7 +134,7 @@ struct Slots {
 __device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* ring, Slots& at) {
   const uint64_t policy = evict_first_policy();
   const char* weight = static_cast<const char*>(a.weight);
-  const int64_t group_bytes = int64_t{layout.row_records} * layout.record_bytes;
+  const int64_t group_bytes = int64_t{layout.records} * layout.record_bytes;
   Turn turn;
   TileGroups groups;
   for (;;) {
@@ -160,9 +149,8 @@ __device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* 
         at.group[turn.slot] = group;
         barrier_expect_bytes(&at.full[turn.slot], bytes);
         bulk_copy(ring + turn.slot * layout.slot_bytes,
-                  weight + group * group_bytes +
-                      int64_t{layout.first_record + record} * layout.record_bytes,
-                  bytes, &at.full[turn.slot], policy);
+                  weight + group * group_bytes + int64_t{record} * layout.record_bytes, bytes,
+                  &at.full[turn.slot], policy);
       }
       __syncwarp();
     }
