@@ -9,6 +9,7 @@
 #include "engine/cpu/executor.h"
 #include "engine/session.h"
 #include "tests/catch.h"
+#include "tests/cuda/relative_error.h"
 #include "tests/cuda/switches.h"
 #include "tests/engine/random_llama.h"
 #include "tests/session_pair.h"
@@ -62,15 +63,6 @@ std::vector<std::vector<float>> step(Executor& executor, std::span<Sequence> seq
     logits.emplace_back(row.begin(), row.end());
   }
   return logits;
-}
-
-double relative_error(const std::vector<float>& a, const std::vector<float>& reference) {
-  double difference = 0, size = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    difference += std::pow(double{a[i]} - reference[i], 2);
-    size += std::pow(double{reference[i]}, 2);
-  }
-  return std::sqrt(difference / size);
 }
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
@@ -169,7 +161,8 @@ TEST_CASE("texts of unlike depths run ahead together over the end of a class", "
       feed(*executor, sequences[s], std::span(texts[s]).first(texts[s].size() - 1));
     }
     for (Sequence& sequence : sequences) all.push_back(&sequence);
-    const SamplingParams params{.temperature = 0};
+    SamplingParams params;
+    params.temperature = 0;
     bool begun = false;
     std::vector<Picked> picks;
     for (int i = 0; i < 20; ++i) {

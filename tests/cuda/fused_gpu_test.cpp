@@ -8,6 +8,7 @@
 #include "engine/cpu/executor.h"
 #include "engine/error.h"
 #include "tests/catch.h"
+#include "tests/cuda/relative_error.h"
 #include "tests/cuda/switches.h"
 #include "tests/engine/random_llama.h"
 
@@ -55,15 +56,6 @@ Outputs record(Executor& executor) {
     outputs[{step_number, executor.program().ops.size() - 1}] = logits;
   }
   return outputs;
-}
-
-double relative_error(const std::vector<float>& a, const std::vector<float>& reference) {
-  double difference = 0, size = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    difference += std::pow(double{a[i]} - reference[i], 2);
-    size += std::pow(double{reference[i]}, 2);
-  }
-  return std::sqrt(difference / size);
 }
 
 void compare(const RandomLlama& shape, const Model& model) {

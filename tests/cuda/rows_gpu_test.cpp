@@ -8,6 +8,7 @@
 #include "cuda/cuda.h"
 #include "engine/error.h"
 #include "tests/catch.h"
+#include "tests/cuda/relative_error.h"
 #include "tests/cuda/switches.h"
 #include "tests/engine/random_llama.h"
 
@@ -42,14 +43,7 @@ Logits run_alone(Executor& executor, const std::vector<int32_t>& text, size_t tw
 // Of the token at which they are furthest apart, in relation to how large its logits are.
 double distance(const Logits& a, const Logits& b) {
   double most = 0;
-  for (size_t at = 0; at < a.size(); ++at) {
-    double apart = 0, size = 0;
-    for (size_t i = 0; i < a[at].size(); ++i) {
-      apart += std::pow(double{a[at][i]} - b[at][i], 2);
-      size += std::pow(double{b[at][i]}, 2);
-    }
-    most = std::max(most, std::sqrt(apart / size));
-  }
+  for (size_t at = 0; at < a.size(); ++at) most = std::max(most, relative_error(a[at], b[at]));
   return most;
 }
 

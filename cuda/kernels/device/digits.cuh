@@ -27,9 +27,9 @@ struct DigitPart {
   static constexpr int kZerosAt = 2 * kHalf;
   static constexpr int kZeros = kBlocks == 4 ? 16 : 0;
   // For each lane % 4. Minimums are taken off by one product: 4 bytes (blocks of 16: 8) of sums of
-  // the numbers times kSumUnit, as f16, next ones first, then what is left; and the scale. Else for
-  // each of the lane's blocks what its two digits' sums are to be less, as floats, and the scale in
-  // place of the fourth digit.
+  // the numbers times kNumberSumUnit, as f16, next ones first, then what is left; and the scale.
+  // Else for each of the lane's blocks what its two digits' sums are to be less, as floats, and the
+  // scale in place of the fourth digit.
   static constexpr int kSideAt = kZerosAt + kZeros;
   static constexpr int kOwn = kBlocks / 2;  // blocks of a lane
   static constexpr int kSide = F::kHasMin ? kOwn * 4 : kOwn * 8;

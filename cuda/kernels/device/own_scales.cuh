@@ -25,7 +25,6 @@ struct OwnScales<tiles::F16Scales<Block>> : NoRowScales {
 
 template <class Block>
 struct OwnScales<tiles::F16Pairs<Block>> : OwnScales<tiles::F16Scales<Block>> {
-  static constexpr float kMinUnit = 1;
   uint2 two;
   __device__ void load(const char* part, int lane, int side) {
     OwnScales<tiles::F16Scales<Block>>::load(part, lane, side);

@@ -145,13 +145,6 @@ __device__ inline uint32_t exclusive_or(uint32_t a, uint32_t b, uint32_t mask) {
   return bits;
 }
 
-// a where the mask has ones, else b: for a choice the compiler would branch.
-__device__ inline float either(uint32_t mask, float a, float b) {
-  float chosen;
-  asm("lop3.b32 %0, %1, %2, %3, 0xca;" : "=f"(chosen) : "r"(mask), "f"(a), "f"(b));
-  return chosen;
-}
-
 // True in one lane of the whole warp, always the same one.
 __device__ inline bool elect_lane() {
   uint32_t elected;
