@@ -54,7 +54,7 @@ int attention_tiles_bound(int rows, int sequences, const AttentionSpec& spec, At
 // What launch_attention_prefill() uses on sm_90a for the head dimensions that it takes.
 bool attention_has_wgmma();
 inline bool wgmma_takes(const AttentionSpec& s) { return s.head_dim == 64 || s.head_dim == 128; }
-inline constexpr int kWgmmaQueries = 192;  // of a tile, counting each query head
+inline constexpr int kWgmmaQueries = 128;  // of a tile, counting each query head
 void launch_attention_wgmma(const AttentionLaunch& launch, Stream stream);
 
 // Each row and head by one block, by plain arithmetic: after launch_rope_append, for any type and

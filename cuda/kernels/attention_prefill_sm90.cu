@@ -1,11 +1,14 @@
-// Prefill attention with Hopper's warpgroup products; what it computes and how it is split is what
-// attention_prefill.cu says.
+// Prefill attention with Hopper's warpgroup products; what it computes is what attention_prefill.cu
+// says.
 //
-// A block: three warpgroups of 64 queries each, and one that fetches pages into a ring of slots,
-// keys and values in turn, up to kSlots ahead. Each warpgroup has the scores of the next page and
-// the output of this one under way together, and softmax in between; the three drift apart, so that
-// one computes while another multiplies. The ring's copies are cp.async: pages are scattered, and
-// the products want rows swizzled, which bulk copies without a tensor map cannot do.
+// Split: a block for each multiprocessor, which takes one tile of 128 queries after the other. Two
+// of its warpgroups have 64 queries each, and one fetches keys and values, 128 tokens of either at
+// a time, into a ring of slots, also those of the next tile while this one ends. The two take turns
+// at products: while one multiplies, the other computes its softmax. The ring's copies are
+// cp.async: pages are scattered, and the products want rows swizzled, which bulk copies without a
+// tensor map cannot do.
+#include <algorithm>
+
 #include "cuda/kernels/attention.h"
 #include "cuda/kernels/built_for.h"
 #include "cuda/kernels/device/kv_page.cuh"
@@ -17,28 +20,121 @@
 namespace skald::cuda {
 namespace {
 
-constexpr int kGroups = 3;  // of 128 threads, beside the one that fetches
+constexpr int kGroups = 2;  // of 128 threads, beside the one that fetches
 constexpr int kThreads = kGroups * 128 + 128;
-constexpr int kSlots = 6;
-static_assert(kWgmmaQueries == kGroups * 64);
+constexpr int kBlockTokens = 2 * kPageTokens;
+constexpr int kSlots = 6;  // of the ring; keys of kBlockTokens are an item, their values the next
+static_assert(kWgmmaQueries == kGroups * 64 && kWgmmaQueries == kBlockTokens);
 
 template <int kDim>
-constexpr int kPageBytes = kPageTokens* kDim * 2;
+constexpr int kItemBytes = kBlockTokens* kDim * 2;
 template <int kDim>
-constexpr int kSharedBytes = kWgmmaQueries* kDim * 2 + kSlots* kPageBytes<kDim> + 1024;
+constexpr int kSharedBytes = (1 + kSlots) * kItemBytes<kDim> + 1024;  // queries, the ring
 
 #if SKALD_HAS_WGMMA
 
-constexpr int kLag =
-    3;  // items that the fetching warpgroup has under way before it waits for the oldest
+// Items that the fetching warpgroup has under way before it waits for the oldest. A warpgroup that
+// waits for keys still holds the values before: these and what is under way must leave a slot.
+constexpr int kLag = 2;
+static_assert(kLag + 2 <= kSlots);
 constexpr int kRowBytes = 128;  // 64 dimensions; larger heads are several such matrices
 constexpr int kGroupRows = 8 * kRowBytes;
-// A thread's, of 128 at launch: kGroups * kRegisters + kFetchRegisters = 4 * 128.
-constexpr int kRegisters = 152, kFetchRegisters = 56;
+constexpr int kMatrixBytes = kBlockTokens * kRowBytes;
+// A thread's, of 168 at launch: kGroups * kRegisters + kFetchRegisters = 3 * 168.
+constexpr int kRegisters = 224, kFetchRegisters = 56;
 
-// Unit `eight` (16 bytes) of a row, in matrices of `rows` rows.
-__device__ inline uint32_t place(uint32_t base, int rows, int row, int eight) {
-  return base + eight / 8 * (rows * kRowBytes) + row * kRowBytes + (((eight ^ row) & 7) << 4);
+// Unit `eight` (16 bytes) of a row.
+__device__ inline uint32_t place(uint32_t base, int row, int eight) {
+  return base + eight / 8 * kMatrixBytes + row * kRowBytes + (((eight ^ row) & 7) << 4);
+}
+
+// A tile and a KV head.
+struct Work {
+  int row, rows = 0;  // 0: there is none
+  int kv_head, first_position, last_position, first_block, end_block;
+
+  // The next of this block. The largest come first: taken there and back, all get about the same.
+  __device__ Work(const AttentionLaunch& a, int& round) {
+    const int blocks = static_cast<int>(gridDim.x), block = static_cast<int>(blockIdx.x);
+    while (rows == 0) {
+      const int index = round * blocks + (round % 2 == 0 ? block : blocks - 1 - block);
+      if (index >= a.tile_count * a.spec.kv_heads) return;
+      ++round;
+      const AttentionTile tile = a.tiles[index / a.spec.kv_heads];
+      row = tile.row;
+      rows = tile.rows;
+      kv_head = index % a.spec.kv_heads;
+    }
+    first_position = a.step.positions[row];
+    last_position = first_position + rows - 1;
+    first_block = window_start(a.spec, first_position) / kBlockTokens;
+    end_block = last_position / kBlockTokens + 1;
+  }
+};
+
+// Items go round it; each warpgroup counts them.
+template <int kDim>
+struct Ring {
+  uint32_t slots;
+  uint64_t *full, *empty;
+
+  __device__ uint32_t slot(int item) const { return slots + item % kSlots * kItemBytes<kDim>; }
+  __device__ uint32_t wait(int item) const {
+    barrier_wait(&full[item % kSlots], item / kSlots & 1);
+    return slot(item);
+  }
+  __device__ void release(int item) const {
+    if (threadIdx.x % 32 == 0) barrier_arrive(&empty[item % kSlots]);
+  }
+};
+
+// What the fetching warpgroup does.
+template <class T, int kDim>
+__device__ inline void fetch(const AttentionLaunch& a, const Ring<kDim>& ring, Work work,
+                             int round) {
+  constexpr int kUnits = kDim / 8, kApart = 128 / kUnits;  // rows from one of a thread to its next
+  const int thread = threadIdx.x % 128, first_row = thread / kUnits;
+  const int own_place = place(0, first_row, thread % kUnits);
+  const int64_t to_values = keys_to_values(a.spec);
+  int item = 0;
+  const auto publish = [&] {
+    commit_copies();
+    if (item >= kLag) {
+      wait_for_copies<kLag>();
+      fence_for_products();
+      barrier_arrive(&ring.full[(item - kLag) % kSlots]);
+    }
+    ++item;
+  };
+  for (; work.rows > 0; work = Work(a, round)) {
+    const int32_t* pages = pages_of(a, work.row);
+    const int last_page = work.last_position / kPageTokens;
+    for (int block = work.first_block; block < work.end_block; ++block) {
+      const T* from[2];
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int page = pages[min(2 * block + half, last_page)];
+        from[half] = page_keys<T>(a, page, work.kv_head) + thread * 8;
+      }
+      // Of this thread's rows, those from here on have no token.
+      const int end = work.last_position + 1 - block * kBlockTokens - first_row;
+      for (int values = 0; values < 2; ++values) {
+        if (item >= kSlots) barrier_wait(&ring.empty[item % kSlots], (item / kSlots - 1) & 1);
+        const uint32_t to = ring.slot(item) + own_place;
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const T* page = from[half] + (values ? to_values : 0);
+#pragma unroll
+          for (int i = 0; i < kPageTokens; i += kApart) {
+            const int row = half * kPageTokens + i;
+            copy_async(to + row * kRowBytes, page + i * kDim, row < end);
+          }
+        }
+        publish();
+      }
+    }
+  }
+  for (int i = 0; i < kLag; ++i) publish();
 }
 
 struct Softmax {
@@ -47,28 +143,26 @@ struct Softmax {
   float keep[2];            // what the output so far is to be multiplied by
 
   // Scores become weights.
-  __device__ void update(float (&score)[32], float scale) {
+  __device__ void update(float (&score)[64], float scale) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       float higher = maximum[h];
 #pragma unroll
-      for (int t = 0; t < 8; ++t) {
+      for (int t = 0; t < 16; ++t) {
         higher = fmaxf(higher, fmaxf(score[4 * t + 2 * h], score[4 * t + 2 * h + 1]));
       }
       higher = fmaxf(higher, __shfl_xor_sync(~0u, higher, 1));
       higher = fmaxf(higher, __shfl_xor_sync(~0u, higher, 2));
       // A query may see nothing yet: then any finite number serves.
-      const float shift = higher == -INFINITY ? 0 : higher * scale;
-      keep[h] = exp2_fast(maximum[h] * scale - shift);
+      const float finite = higher == -INFINITY ? 0 : higher, shift = finite * scale;
+      keep[h] = exp2_fast((maximum[h] - finite) * scale);
       maximum[h] = higher;
       float sum = 0;
 #pragma unroll
-      for (int t = 0; t < 8; ++t) {
-#pragma unroll
-        for (int i = 4 * t + 2 * h; i < 4 * t + 2 * h + 2; ++i) {
-          score[i] = exp2_fast(score[i] * scale - shift);
-          sum += score[i];
-        }
+      for (int t = 0; t < 32; ++t) {
+        float& x = score[t / 2 * 4 + 2 * h + t % 2];
+        x = exp2_fast(x * scale - shift);
+        sum += x;
       }
       total[h] = total[h] * keep[h] + sum;
     }
@@ -76,36 +170,169 @@ struct Softmax {
 };
 
 template <class T>
-__device__ inline void pack_weights(uint32_t (&weights)[4][4], const float (&score)[32]) {
+__device__ inline void pack_weights(uint32_t (&weights)[8][4], const float (&score)[64]) {
 #pragma unroll
-  for (int t = 0; t < 4; ++t) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      weights[t][i] = pack(T(), score[8 * t + 2 * i], score[8 * t + 2 * i + 1]);
-    }
-  }
+  for (int i = 0; i < 32; ++i) weights[i / 4][i % 4] = pack(T(), score[2 * i], score[2 * i + 1]);
 }
 
-// Scores of a warpgroup's queries with a page's keys; ends in the background.
+// Scores of a warpgroup's queries with a block's keys; ends in the background.
 template <class T, int kDim>
-__device__ inline void start_scores(float (&score)[32], uint32_t q_at, uint32_t k_at) {
+__device__ inline void start_scores(float (&score)[64], uint32_t q_at, uint32_t k_at) {
 #pragma unroll
   for (int k = 0; k < kDim / 16; ++k) {
-    const uint32_t q = q_at + k / 4 * (kWgmmaQueries * kRowBytes) + k % 4 * 32;
-    const uint32_t keys = k_at + k / 4 * (kPageTokens * kRowBytes) + k % 4 * 32;
-    wgmma(T(), score, matrix_descriptor(q, kGroupRows, 0), matrix_descriptor(keys, kGroupRows, 0),
-          k > 0);
+    const uint32_t at = k / 4 * kMatrixBytes + k % 4 * 32;
+    wgmma(T(), score, matrix_descriptor(q_at + at, kGroupRows, 0),
+          matrix_descriptor(k_at + at, kGroupRows, 0), k > 0);
   }
+  wgmma_commit();
 }
 
 template <class T, int kDim>
-__device__ inline void start_output(float (&out)[kDim / 2], const uint32_t (&weights)[4][4],
+__device__ inline void start_output(float (&out)[kDim / 2], const uint32_t (&weights)[8][4],
                                     uint32_t v_at) {
 #pragma unroll
-  for (int t = 0; t < 4; ++t) {
+  for (int t = 0; t < 8; ++t) {
     wgmma(T(), out, weights[t],
-          matrix_descriptor(v_at + t * 2 * kGroupRows, kGroupRows, kPageTokens * kRowBytes));
+          matrix_descriptor(v_at + t * 2 * kGroupRows, kGroupRows, kMatrixBytes));
   }
+  wgmma_commit();
+}
+
+// Named barriers: 0 is __syncthreads(), 1 and 2 are a warpgroup's own, 3 and 4 its turn.
+__device__ inline void meet(int warpgroup) {
+  asm volatile("bar.sync %0, 128;" ::"r"(1 + warpgroup) : "memory");
+}
+// A warpgroup waits once for each time that the other gives, and neither gives twice before the
+// other has waited.
+__device__ inline void wait_for_turn(int warpgroup) {
+  asm volatile("bar.sync %0, 256;" ::"r"(1 + kGroups + warpgroup) : "memory");
+}
+__device__ inline void give_turn(int warpgroup) {
+  asm volatile("bar.arrive %0, 256;" ::"r"(1 + kGroups + warpgroup) : "memory");
+}
+
+// Starts to copy a warpgroup's queries.
+template <class T, int kDim>
+__device__ inline void fetch_queries(const AttentionLaunch& a, const Work& work, int first,
+                                     uint32_t to) {
+  const AttentionSpec& s = a.spec;
+  const int group = s.heads / s.kv_heads, row_numbers = (s.heads + 2 * s.kv_heads) * kDim;
+  const T* q = static_cast<const T*>(a.qkv) + int64_t{work.row} * row_numbers +
+               int64_t{work.kv_head} * group * kDim;
+  for (int i = threadIdx.x % 128; i < 64 * (kDim / 8); i += 128) {
+    const int own = i / (kDim / 8), eight = i % (kDim / 8);
+    const int query = first + own, row = query / group;
+    const bool valid = row < work.rows;
+    const T* from = q + int64_t{row} * row_numbers + (query - row * group) * kDim + eight * 8;
+    copy_async(place(to, own, eight), valid ? from : q, valid);
+  }
+  commit_copies();
+}
+
+// What a warpgroup does that computes. Of its queries from `first` on a lane has two, 8 apart.
+template <class T, int kDim>
+__device__ inline void attend(const AttentionLaunch& a, const Ring<kDim>& ring, uint32_t q_at,
+                              Work work, int round) {
+  const AttentionSpec& s = a.spec;
+  const int warpgroup = threadIdx.x / 128, lane = threadIdx.x % 32, c = lane % 4;
+  const int group = s.heads / s.kv_heads, first = warpgroup * 64;
+  const int first_query = first + threadIdx.x % 128 / 32 * 16 + lane / 4;
+  const uint32_t own_q = q_at + first * kRowBytes;
+  const float given_scale = s.scale * kLog2E;
+  const float scale = s.softcap == 0 ? given_scale : 1;  // of scores that are capped: done
+  if (work.rows > 0) fetch_queries<T, kDim>(a, work, first, own_q);
+  if (warpgroup == 1) give_turn(0);
+  int item = 0;
+  while (work.rows > 0) {
+    const Work next(a, round);
+    // Those beyond the tile see no key.
+    int position[2];
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int row = (first_query + 8 * h) / group;
+      position[h] = row < work.rows ? work.first_position + row : -1;
+    }
+    const int lowest = work.first_position + first / group;
+    const auto cap_and_mask = [&](float(&score)[64], int block) {
+      if (s.softcap != 0) {
+#pragma unroll
+        for (float& x : score) x = soft_capped(x * given_scale, s.softcap);
+      }
+      const int token = block * kBlockTokens;
+      const bool cut = token + kBlockTokens - 1 > lowest ||
+                       (s.window > 0 && token <= work.last_position - s.window);
+      if (!cut) return;
+#pragma unroll
+      for (int i = 0; i < 64; ++i) {
+        const int key = token + i / 4 * 8 + 2 * c + i % 2, query = position[i % 4 / 2];
+        if (key > query || (s.window > 0 && key <= query - s.window)) score[i] = -INFINITY;
+      }
+    };
+    wait_for_copies<0>();
+    fence_for_products();
+    meet(warpgroup);
+
+    Softmax softmax;
+    float out[kDim / 2], score[64];
+    uint32_t weights[8][4];
+#pragma unroll
+    for (float& x : out) x = 0;
+    const uint32_t first_keys = ring.wait(item);
+    wgmma_fence();
+    start_scores<T, kDim>(score, own_q, first_keys);
+    wgmma_wait<0>();
+    ring.release(item++);
+    cap_and_mask(score, work.first_block);
+    softmax.update(score, scale);
+    pack_weights<T>(weights, score);
+    // `item`: the values of the block whose weights are ready.
+    for (int block = work.first_block + 1; block < work.end_block; ++block, item += 2) {
+      const uint32_t keys = ring.wait(item + 1);
+      wait_for_turn(warpgroup);
+      wgmma_fence();
+      start_scores<T, kDim>(score, own_q, keys);
+      start_output<T, kDim>(out, weights, ring.wait(item));
+      give_turn(1 - warpgroup);
+      wgmma_wait<1>();
+      ring.release(item + 1);
+      cap_and_mask(score, block);
+      softmax.update(score, scale);
+      wgmma_wait<0>();
+      ring.release(item);
+      if (__any_sync(~0u, softmax.keep[0] != 1 || softmax.keep[1] != 1)) {
+#pragma unroll
+        for (int i = 0; i < kDim / 2; ++i) out[i] *= softmax.keep[i / 2 % 2];
+      }
+      pack_weights<T>(weights, score);
+    }
+    const uint32_t last_values = ring.wait(item);
+    wgmma_fence();
+    start_output<T, kDim>(out, weights, last_values);
+    meet(warpgroup);  // nobody needs this tile's queries any more
+    if (next.rows > 0) fetch_queries<T, kDim>(a, next, first, own_q);
+    wgmma_wait<0>();
+    ring.release(item++);
+
+    T* rows_out = static_cast<T*>(a.out) + int64_t{work.row} * s.heads * kDim +
+                  int64_t{work.kv_head} * group * kDim;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      float sum = softmax.total[h];
+      sum += __shfl_xor_sync(~0u, sum, 1);
+      sum += __shfl_xor_sync(~0u, sum, 2);
+      const float factor = 1 / sum;
+      const int query = first_query + 8 * h, row = query / group;
+      if (row >= work.rows) continue;
+      T* to = rows_out + int64_t{row} * s.heads * kDim + (query - row * group) * kDim;
+#pragma unroll
+      for (int j = 0; j < kDim / 8; ++j) {
+        *reinterpret_cast<uint32_t*>(to + j * 8 + 2 * c) =
+            pack(T(), out[4 * j + 2 * h] * factor, out[4 * j + 2 * h + 1] * factor);
+      }
+    }
+    work = next;
+  }
+  if (warpgroup == 0) wait_for_turn(0);  // given once more than needed
 }
 
 #endif
@@ -117,19 +344,11 @@ __global__ void __launch_bounds__(kThreads, 1)
   extern __shared__ char dynamic[];
   __shared__ uint64_t full[kSlots], empty[kSlots];
   const uint32_t q_at = (shared_address(dynamic) + 1023) / 1024 * 1024;
-  const uint32_t ring = q_at + kWgmmaQueries * kDim * 2;
+  const Ring<kDim> ring = {q_at + kItemBytes<kDim>, full, empty};
 
   let_next_kernel_start();
-  const AttentionSpec& s = a.spec;
-  const AttentionTile tile = a.tiles[blockIdx.x / s.kv_heads];
-  if (tile.rows == 0) return;
-  const int kv_head = blockIdx.x % s.kv_heads;
-  const int group = s.heads / s.kv_heads, queries = tile.rows * group;
-  const int first_position = a.step.positions[tile.row];
-  const int last_position = first_position + tile.rows - 1;
-  const int first_page = window_start(s, first_position) / kPageTokens;
-  const int end_page = last_position / kPageTokens + 1;
-  const int warpgroup = threadIdx.x / 128, lane = threadIdx.x % 32;
+  int round = 0;
+  const Work first(a, round);
   if (threadIdx.x == 0) {
     for (int i = 0; i < kSlots; ++i) {
       barrier_init(&full[i], 128);
@@ -138,142 +357,12 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
   __syncthreads();
   wait_for_kernel_ahead();
-
-  if (warpgroup == kGroups) {
+  if (threadIdx.x / 128 == kGroups) {
     set_registers_down<kFetchRegisters>();
-    const int32_t* pages = pages_of(a, tile.row);
-    const int64_t to_values = keys_to_values(s);
-    const int items = 2 * (end_page - first_page);
-    const T* keys = nullptr;
-    for (int item = 0; item < items + kLag; ++item) {
-      if (item < items) {
-        const int slot = item % kSlots, page = first_page + item / 2;
-        if (item >= kSlots) barrier_wait(&empty[slot], (item / kSlots - 1) & 1);
-        if (item % 2 == 0) keys = page_keys<T>(a, pages[page], kv_head);
-        const T* from = item % 2 == 0 ? keys : keys + to_values;
-        const int end = last_position + 1 - page * kPageTokens;
-        const uint32_t to = ring + slot * kPageBytes<kDim>;
-#pragma unroll 8
-        for (int i = threadIdx.x % 128; i < kPageTokens * kDim / 8; i += 128) {
-          const int row = i / (kDim / 8), eight = i % (kDim / 8);
-          copy_async(place(to, kPageTokens, row, eight), from + (row < end ? i * 8 : 0), row < end);
-        }
-      }
-      commit_copies();
-      if (item >= kLag) {
-        wait_for_copies<kLag>();
-        fence_for_products();
-        barrier_arrive(&full[(item - kLag) % kSlots]);
-      }
-    }
+    fetch<T, kDim>(a, ring, first, round);
   } else {
     set_registers_up<kRegisters>();
-    // This warpgroup's queries.
-    const int row_numbers = (s.heads + 2 * s.kv_heads) * kDim;
-    const T* q = static_cast<const T*>(a.qkv) + int64_t{tile.row} * row_numbers +
-                 int64_t{kv_head} * group * kDim;
-    for (int i = threadIdx.x % 128; i < 64 * (kDim / 8); i += 128) {
-      const int query = warpgroup * 64 + i / (kDim / 8), eight = i % (kDim / 8);
-      const int row = query / group;
-      const bool valid = query < queries;
-      const T* from = q + int64_t{row} * row_numbers + (query - row * group) * kDim + eight * 8;
-      copy_async(place(q_at, kWgmmaQueries, query, eight), valid ? from : q, valid);
-    }
-    commit_copies();
-    wait_for_copies<0>();
-    fence_for_products();
-    asm volatile("bar.sync %0, 128;" ::"r"(1 + warpgroup) : "memory");
-
-    const int g = lane / 4, c = lane % 4;
-    const int first_query = warpgroup * 64 + threadIdx.x % 128 / 32 * 16 + g;
-    // Of this lane's two queries; those beyond the tile see no key.
-    const int position[2] = {
-        first_query < queries ? first_position + first_query / group : -1,
-        first_query + 8 < queries ? first_position + (first_query + 8) / group : -1};
-    const int lowest = first_position + warpgroup * 64 / group;
-    const uint32_t own_q = q_at + warpgroup * 64 * kRowBytes;
-    const float given_scale = s.scale * kLog2E;
-    const float scale = s.softcap == 0 ? given_scale : 1;  // of scores that are capped: done
-    const auto cap_and_mask = [&](float(&score)[32], int page) {
-      if (s.softcap != 0) {
-#pragma unroll
-        for (float& x : score) x = soft_capped(x * given_scale, s.softcap);
-      }
-      const int token = page * kPageTokens;
-      const bool cut =
-          token + kPageTokens - 1 > lowest || (s.window > 0 && token <= last_position - s.window);
-      if (!cut) return;
-#pragma unroll
-      for (int i = 0; i < 32; ++i) {
-        const int key = token + i / 4 * 8 + 2 * c + i % 2, query = position[i % 4 / 2];
-        if (key > query || (s.window > 0 && key <= query - s.window)) score[i] = -INFINITY;
-      }
-    };
-    const auto wait_item = [&](int item) {
-      barrier_wait(&full[item % kSlots], item / kSlots & 1);
-      return ring + item % kSlots * kPageBytes<kDim>;
-    };
-    const auto release_item = [&](int item) {
-      if (lane == 0) barrier_arrive(&empty[item % kSlots]);
-    };
-
-    Softmax softmax;
-    float out[kDim / 2], score[32];
-    uint32_t weights[4][4];
-#pragma unroll
-    for (int i = 0; i < kDim / 2; ++i) out[i] = 0;
-    uint32_t k_at = wait_item(0);
-    wgmma_fence();
-    start_scores<T, kDim>(score, own_q, k_at);
-    wgmma_commit();
-    wgmma_wait<0>();
-    release_item(0);
-    cap_and_mask(score, first_page);
-    softmax.update(score, scale);
-    pack_weights<T>(weights, score);
-    int item = 1;  // the values of the page whose weights are ready
-    for (int page = first_page + 1; page < end_page; ++page, item += 2) {
-      k_at = wait_item(item + 1);
-      wgmma_fence();
-      start_scores<T, kDim>(score, own_q, k_at);
-      wgmma_commit();
-      const uint32_t v_at = wait_item(item);
-      wgmma_fence();
-      start_output<T, kDim>(out, weights, v_at);
-      wgmma_commit();
-      wgmma_wait<1>();
-      release_item(item + 1);
-      cap_and_mask(score, page);
-      softmax.update(score, scale);
-      wgmma_wait<0>();
-      release_item(item);
-#pragma unroll
-      for (int i = 0; i < kDim / 2; ++i) out[i] *= softmax.keep[i / 2 % 2];
-      pack_weights<T>(weights, score);
-    }
-    const uint32_t v_at = wait_item(item);
-    wgmma_fence();
-    start_output<T, kDim>(out, weights, v_at);
-    wgmma_commit();
-    wgmma_wait<0>();
-
-    T* rows_out = static_cast<T*>(a.out) + int64_t{tile.row} * s.heads * kDim +
-                  int64_t{kv_head} * group * kDim;
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      float sum = softmax.total[h];
-      sum += __shfl_xor_sync(~0u, sum, 1);
-      sum += __shfl_xor_sync(~0u, sum, 2);
-      const float factor = 1 / sum;
-      const int query = first_query + 8 * h, row = query / group;
-      if (query >= queries) continue;
-      T* to = rows_out + int64_t{row} * s.heads * kDim + (query - row * group) * kDim;
-#pragma unroll
-      for (int j = 0; j < kDim / 8; ++j) {
-        *reinterpret_cast<uint32_t*>(to + j * 8 + 2 * c) =
-            pack(T(), out[4 * j + 2 * h] * factor, out[4 * j + 2 * h + 1] * factor);
-      }
-    }
+    attend<T, kDim>(a, ring, q_at, first, round);
   }
 #endif
 }
@@ -283,9 +372,8 @@ void launch_wgmma(const AttentionLaunch& a, Stream stream) {
   const auto kernel = attend_wgmma<T, kDim>;
   SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   kSharedBytes<kDim>));
-  launch_kernel(kernel,
-                {dim3(a.tile_count * a.spec.kv_heads), kThreads, kSharedBytes<kDim>, a.dependent},
-                stream, a);
+  const int blocks = std::min(a.multiprocessors, a.tile_count * a.spec.kv_heads);
+  launch_kernel(kernel, {dim3(blocks), kThreads, kSharedBytes<kDim>, a.dependent}, stream, a);
 }
 
 }  // namespace

@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const uint32_t rows = at + (group * 128 + half * 64) * kRowBytes + k * 32;
-        wgmma(T(), sums[half], matrix_descriptor(rows, 8 * kRowBytes, 0), places);
+        wgmma(T(), sums[half], matrix_descriptor(rows, 8 * kRowBytes, 0), places, true);
       }
     }
     wgmma_commit();

@@ -62,7 +62,7 @@ struct AttentionLaunch {
 
   // Decode only.
   int depth;            // no row has more tokens; with rows, fixes the grid
-  int multiprocessors;  // of the device
+  int multiprocessors;  // of the device; prefill on sm_90a needs it too
   float* workspace;     // attention_workspace_floats() floats
   int* tickets;         // attention_tickets() integers, zero before and after each launch
 

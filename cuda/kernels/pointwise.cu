@@ -66,39 +66,67 @@ __global__ void rms_norm(NormLaunch a) {
   for (int64_t i = threadIdx.x + kKept * kThreads; i < count; i += kThreads) store(i, x[i]);
 }
 
-// kCount: results of a thread; divides cols.
+// To the digits that T has.
+template <class T>
+__device__ inline float activate_for(float x, Activation activation) {
+  return sizeof(T) == 2 ? activate_briefly(x, activation) : activate(x, activation);
+}
+
+constexpr int kGateAccesses = 2;  // of a thread, on their way together
+
+// Blocks of a row of so many accesses. Whole blocks, so that no thread divides by cols.
+__host__ __device__ inline unsigned gate_blocks(int64_t accesses) {
+  constexpr int kEach = kGateAccesses * kThreads;
+  return static_cast<unsigned>((accesses + kEach - 1) / kEach);
+}
+
+// kCount: results of one access; divides cols.
 template <class T, int kCount>
 __global__ void gate(GateLaunch a) {
   using Some = Pack<T, kCount>;
+  using Pairs = Pack<T, 2 * kCount>;
   const int64_t each = a.cols / kCount;
-  const int64_t at = int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (at >= a.rows * each) return;
-  const int64_t row = at / each, col = at % each * kCount;
-  // Of gate: number j at step * j; of up the same, `apart` further.
-  const int64_t step = a.alternate ? 2 : 1, apart = a.alternate ? 1 : a.cols;
-  Some gates, ups, result;
-  if (a.alternate) {
-    const auto pairs = static_cast<const Pack<T, 2 * kCount>*>(a.in)[at];
+  const unsigned blocks = gate_blocks(each);
+  const int64_t row = blockIdx.x / blocks;
+  const int64_t first = blockIdx.x % blocks * (kGateAccesses * kThreads) + threadIdx.x;
+  const auto load = [&](int64_t i) {
+    if (a.alternate) return static_cast<const Pairs*>(a.in)[row * each + i];
+    const Some* in = static_cast<const Some*>(a.in) + row * 2 * each + i;
+    const Some gates = in[0], ups = in[each];
+    Pairs pairs;
 #pragma unroll
     for (int j = 0; j < kCount; ++j) {
-      gates.x[j] = pairs.x[2 * j];
-      ups.x[j] = pairs.x[2 * j + 1];
+      pairs.x[2 * j] = gates.x[j];
+      pairs.x[2 * j + 1] = ups.x[j];
     }
-  } else {
-    const Some* in = static_cast<const Some*>(a.in) + row * 2 * each + col / kCount;
-    gates = in[0];
-    ups = in[each];
+    return pairs;
+  };
+  // Of gate: number j at step * j; of up the same, `apart` further.
+  const int64_t step = a.alternate ? 2 : 1, apart = a.alternate ? 1 : a.cols;
+  const auto store = [&](int64_t i, const Pairs& pairs) {
+    Some result;
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) {
+      float gate = to_float(pairs.x[2 * j]), up = to_float(pairs.x[2 * j + 1]);
+      if (a.bias) {
+        gate += a.bias[(i * kCount + j) * step];
+        up += a.bias[(i * kCount + j) * step + apart];
+      }
+      result.x[j] = from_float<T>(activate_for<T>(gate, a.activation) * up);
+    }
+    static_cast<Some*>(a.out)[row * each + i] = result;
+  };
+  Pairs pairs[kGateAccesses];
+#pragma unroll
+  for (int k = 0; k < kGateAccesses; ++k) {
+    const int64_t i = first + k * kThreads;
+    if (i < each) pairs[k] = load(i);
   }
 #pragma unroll
-  for (int j = 0; j < kCount; ++j) {
-    float gate = to_float(gates.x[j]), up = to_float(ups.x[j]);
-    if (a.bias) {
-      gate += a.bias[(col + j) * step];
-      up += a.bias[(col + j) * step + apart];
-    }
-    result.x[j] = from_float<T>(activate(gate, a.activation) * up);
+  for (int k = 0; k < kGateAccesses; ++k) {
+    const int64_t i = first + k * kThreads;
+    if (i < each) store(i, pairs[k]);
   }
-  static_cast<Some*>(a.out)[at] = result;
 }
 
 template <class T>
@@ -184,8 +212,8 @@ void launch_gate(const GateLaunch& a, Stream stream) {
     constexpr int kMost = 8 / sizeof(T);  // twice 8 bytes in, 8 bytes out
     const bool many = a.cols % kMost == 0;
     const auto kernel = many ? gate<T, kMost> : gate<T, 1>;
-    const int64_t threads = a.rows * (a.cols / (many ? kMost : 1));
-    launch_kernel(kernel, {dim3(blocks_for(threads)), kThreads}, stream, a);
+    const dim3 blocks(a.rows * gate_blocks(a.cols / (many ? kMost : 1)));
+    launch_kernel(kernel, {blocks, kThreads}, stream, a);
   });
 }
 

@@ -186,12 +186,13 @@ void test_attention(const AttentionCase& c, const AttentionData& data, const Tes
       launch.norm_eps = selftest::kNormEps;
     }
     launch.code = v.code;
+    constexpr int kFew = 3;  // so that a block takes several tiles
+    launch.multiprocessors = v.decode ? test.gpu.multiprocessors : kFew;
     TestBuffer workspace, tickets;
     if (v.decode) {
       // As in a step, and for a depth that splits the text into more runs than it has tokens for.
       constexpr int kDeep = 16384;
       launch.depth = c.longest() % 2 == 0 ? decode_depth(c.longest()) : kDeep;
-      launch.multiprocessors = test.gpu.multiprocessors;
       workspace = buffers.poisoned(
           4 * attention_workspace_floats(rows, c.spec, launch.depth, launch.multiprocessors));
       tickets = buffers.holding(

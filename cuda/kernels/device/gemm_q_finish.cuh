@@ -60,12 +60,6 @@ __device__ void store_words(Word* to, const Bytes& bytes, int count) {
   }
 }
 
-// activate() of math.cuh, which is as long again for digits that 16 bits do not have.
-__device__ inline float activate_briefly(float x, Activation activation) {
-  const float y = activation == Activation::Silu ? x : x * (1.5957691f + 0.07135482f * x * x);
-  return __fdividef(x, 1 + __expf(-y));
-}
-
 // Results of up to four weight rows from `out` on; x has room for what is not stored.
 __device__ inline void store_results(const LinearLaunch& a, int64_t row, int64_t out, int count,
                                      float4 x) {

@@ -29,4 +29,10 @@ __device__ inline float activate(float x, Activation activation) {
   return 0.5f * x * (1 + tanhf(kSqrt2OverPi * (x + 0.044715f * x * x * x)));
 }
 
+// The same without digits that 16 bits do not have, in a third of the instructions.
+__device__ inline float activate_briefly(float x, Activation activation) {
+  const float y = activation == Activation::Silu ? x : x * (1.5957691f + 0.07135482f * x * x);
+  return __fdividef(x, 1 + __expf(-y));
+}
+
 }  // namespace skald::cuda

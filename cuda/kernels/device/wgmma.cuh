@@ -78,18 +78,19 @@ __device__ inline void fence_for_products() {
       : SKALD_SUMS_32                                                                     \
       : "l"(a), "l"(b), "r"(static_cast<int>(add)))
 
-// d[64, 128] += a[64, 16] · b[128, 16]ᵀ; as above.
-#define SKALD_WGMMA_SHARED_128(TYPE)                                                               \
-  asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32." TYPE "." TYPE                        \
-               " "                                                                                 \
-               "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "           \
-               "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "  \
-               "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "  \
-               "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, " \
-               "%64, %65, 1, 1, 1, 0, 0;"                                                          \
-               : SKALD_SUMS_32, SKALD_SUMS_8(32), SKALD_SUMS_8(40), SKALD_SUMS_8(48),              \
-                 SKALD_SUMS_8(56)                                                                  \
-               : "l"(a), "l"(b))
+// d[64, 128] = a[64, 16] · b[128, 16]ᵀ; as above.
+#define SKALD_WGMMA_SHARED_128(TYPE)                                                          \
+  asm volatile(                                                                               \
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"                                            \
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32." TYPE "." TYPE                            \
+      " "                                                                                     \
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "               \
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "      \
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "      \
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "     \
+      "%64, %65, p, 1, 1, 0, 0;\n}"                                                           \
+      : SKALD_SUMS_32, SKALD_SUMS_8(32), SKALD_SUMS_8(40), SKALD_SUMS_8(48), SKALD_SUMS_8(56) \
+      : "l"(a), "l"(b), "r"(static_cast<int>(add)))
 
 // d[64, n] += a[64, 16] · b; a in registers, b in shared memory. ALONG 1: b[16, n], rows along the
 // sum; 0: b[n, 16]ᵀ, rows along the output.
@@ -131,10 +132,10 @@ __device__ inline void wgmma(Half, float (&d)[32], uint64_t a, uint64_t b, bool 
 __device__ inline void wgmma(Bf16, float (&d)[32], uint64_t a, uint64_t b, bool add) {
   SKALD_WGMMA_SHARED("bf16");
 }
-__device__ inline void wgmma(Half, float (&d)[64], uint64_t a, uint64_t b) {
+__device__ inline void wgmma(Half, float (&d)[64], uint64_t a, uint64_t b, bool add) {
   SKALD_WGMMA_SHARED_128("f16");
 }
-__device__ inline void wgmma(Bf16, float (&d)[64], uint64_t a, uint64_t b) {
+__device__ inline void wgmma(Bf16, float (&d)[64], uint64_t a, uint64_t b, bool add) {
   SKALD_WGMMA_SHARED_128("bf16");
 }
 __device__ inline void wgmma(Half, float (&d)[32], const uint32_t (&a)[4], uint64_t b) {
