@@ -95,22 +95,14 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
                         const Slots& slots, const Sets& sets, const Activations& activations) {
   using Weights = typename OneRow<F>::Weights;
   constexpr int kParts = kWarpParts<F>;
-  static_assert(kParts % 2 == 0);
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32, first_part = warp * kParts;
   const char* held_slots = held_pointer(&slots);
   const uint32_t drained = held_address(sets.drained), ready = held_address(sets.ready);
-  // A warp without a part of its own reads another's and leaves it.
-  int records[kParts];
-#pragma unroll
-  for (int i = 0; i < kParts; ++i) {
-    records[i] = min((first_part + i) / F::kParts, layout.tile_records - 1) * F::kRecordBytes;
-  }
   float* partials = sets.partials + warp * kPartialRow;
-  OneRow<F> product(activations, first_part, layout.tiles);
+  OneRow<F> product(activations, first_part);
   Turn turn, set;
-  const char* slot = ring;
-  int parts = layout.parts - first_part;  // from the tile's first on
+  const char *first_slot = held_pointer(ring), *slot = first_slot;
   int group = kNoMore, next_group = kNoMore;
   int left = layout.chunk_tiles, rest = layout.tiles - left;  // tiles of the chunk, and after it
   // An answer takes as long as a fifth of a part, so it is asked for a part ahead of its use.
@@ -127,7 +119,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     if (lane == 0) next_group = static_cast<int>(load4(at + offsetof(Slots, group)));
   };
   const auto load = [&](Weights& weights, int i) {
-    product.load(weights, slot + records[i], (first_part + i) % F::kParts);
+    product.load(weights, slot, i);
   };
   const auto release = [&] {
     __syncwarp();
@@ -136,7 +128,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
     }
     slot += layout.slot_bytes;
     turn.next(layout.slots);
-    if (turn.slot == 0) slot = ring;
+    if (turn.slot == 0) slot = first_slot;
   };
   const auto leave = [&] {
     if (set.lap > 0) barrier_wait(drained + set.slot * 8, (set.lap - 1) & 1);
@@ -157,15 +149,13 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
       enter();
       load(next, 0);
     }
-    product.multiply(now, in, parts > i);
+    product.multiply(now, in, i);
     if (i + 1 < kParts) return;
     product.next_tile();
-    parts -= kTileParts<F>;
     if (--left > 0) return;
     leave();
     if (rest == 0) {
       product.rewind();
-      parts = layout.parts - first_part;
       rest = layout.tiles;
       group = __shfl_sync(~0u, next_group, 0);
     }
@@ -206,6 +196,7 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
     barrier_init(&own.ready[set], kGemvQConsumers);
     barrier_init(&own.drained[set], 32);
   }
+  clear_ends(layout, shared);
   __syncthreads();
   let_next_kernel_start();
 

@@ -34,7 +34,7 @@ inline constexpr int kMostBlockBytes = 226 * 1024;
 struct Layout {
   int parts;                  // of a row of the matrix
   int records, record_bytes;  // of a group of rows
-  int tile_records, tiles;    // of a group
+  int tile_records, tiles;    // of a group, whose last tile may have fewer
   int chunks, chunk_tiles;    // parts of a group that are added up apart
   bool enough;                // shared memory
   int slots, slot_bytes;
@@ -89,7 +89,7 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
   layout.records = static_cast<int>((a.ins + F::kRecordCols - 1) / F::kRecordCols);
   layout.parts = layout.records * F::kParts;
   layout.record_bytes = F::kRecordBytes;
-  layout.tile_records = std::min(layout.records, kTileCols / F::kRecordCols);
+  layout.tile_records = kTileCols / F::kRecordCols;
   layout.tiles = (layout.records + layout.tile_records - 1) / layout.tile_records;
   layout.chunk_tiles = layout.tiles;
   if (a.epilogue == Epilogue::AddTo) {
@@ -129,6 +129,21 @@ struct Slots {
   uint64_t full[kMostSlots], empty[kMostSlots];
   int64_t group[kMostSlots];  // of which the tile is; kNoMore when there is none
 };
+
+// What tiles at the end of a group leave as it is, is multiplied by zeros, and so are to be numbers.
+// For all threads, before any copy.
+__device__ inline void clear_ends(const Layout& layout, char* ring) {
+  const int used = layout.records % layout.tile_records * layout.record_bytes;
+  if (used == 0) return;
+  for (int slot = 0; slot < layout.slots; ++slot) {
+    char* at = ring + slot * layout.slot_bytes;
+    for (int i = used + static_cast<int>(threadIdx.x) * 16; i < layout.slot_bytes;
+         i += static_cast<int>(blockDim.x) * 16) {
+      *reinterpret_cast<uint4*>(at + i) = {};
+    }
+  }
+  shared_writes_before_copies();
+}
 
 // For one warp; one lane issues all copies, always the same.
 __device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* ring, Slots& at) {
