@@ -94,7 +94,8 @@ struct OneRow {
     }
     if (i % 2) weights.rows.load(record + F::kRowsAt, lane);
     if (kSumDigits<F> && (i + 1) % kSumParts == 0) {
-      const char* of_sums = slot + sum_record;
+      constexpr int kRecords = kSumParts / F::kParts;
+      const char* of_sums = slot + sum_record + i / kSumParts * kRecords * F::kRecordBytes;
       weights.sum_factors.load(of_sums + sum_part, lane);
       if (kTaken == TakenOff::ByteMins) weights.sum_rows.load(of_sums + F::kRowsAt, lane);
     }
