@@ -40,7 +40,7 @@ struct OneRow {
   };
 
   const char *left, *right, *side, *scale;  // this lane's, of the first part
-  int lane, at = 0;                         // how far the part that is next is behind it
+  int lane;
   int first_record, sum_record, sum_part;  // of the warp's parts, and where the lane's sums are of
   uint32_t own_bytes;  // a mask: of both blocks' numbers, where these are halves of units
   uint32_t own_sums;   // a mask: all, where sums of the lane's blocks count in its column
@@ -101,14 +101,15 @@ struct OneRow {
     }
   }
 
-  // What the i-th part of the tile is multiplied by, to be asked for before other loads are.
+  // What the i-th part of the tile is multiplied by, to be asked for before other loads are. `at`:
+  // kStep for each tile before it.
   struct Inputs {
     uint4 left, right;  // of units 0 and 1, 2 and 3
     uint32_t sums;
     uint2 begin[kOwn][2];  // of both rows, the same
     float scale, sum_scale;
   };
-  __device__ void load(Inputs& in, int i) const {
+  __device__ void load(Inputs& in, int at, int i) const {
     in.left = load16(left + at + i * Part::kBytes);
     in.right = load16((kHalves ? left + Part::kHalf : right) + at + i * Part::kBytes);
     if (i % 2) in.scale = __uint_as_float(load4(scale + at + i * Part::kBytes));
@@ -146,7 +147,6 @@ struct OneRow {
     if (kSumDigits<F> && (i + 1) % kSumParts == 0) multiply_sums(weights, in);
     if (i % 2) end_pair(weights, in.scale);
   }
-  __device__ void next_tile() { at += kStep; }
 
   // To this warp's partial sums [kPartialRow].
   __device__ void leave(float* partials) {
@@ -160,8 +160,6 @@ struct OneRow {
       total = 0;
     }
   }
-  // To the first part again.
-  __device__ void rewind() { at = 0; }
 
  private:
   // The sums of a lane's block.

@@ -7,9 +7,10 @@
 namespace skald::cuda {
 
 // Warps that multiply: one for each scheduler, since what is to be done for a tile besides is done
-// by each, and with all the registers that it takes to be at several parts at once.
-inline constexpr int kWarps = 4;
-inline constexpr int kPartialRow = 20;  // floats: 16, and no bank twice
+// by each, in two teams that take turns at tiles: where one waits for an answer or a product, the
+// other has something to do.
+inline constexpr int kWarps = 4, kTeams = 2, kConsumers = kTeams * kWarps;
+inline constexpr int kPartialRow = tiles::kRows;  // floats
 
 // What a tile has: so many parts that what is to be done for it besides is done for twice as much,
 // fewer where a ring would have few tiles. A warp has adjacent ones.
@@ -24,7 +25,7 @@ inline constexpr int kStageParts = 16;
 struct Activations {
   int parts;
   char* digits;    // DigitPart of each part
-  float* squares;  // [kWarps], of what comes to be normalized
+  float* squares;  // [kConsumers], of what comes to be normalized
 };
 
 }  // namespace skald::cuda

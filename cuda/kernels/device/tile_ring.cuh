@@ -10,7 +10,9 @@
 
 namespace skald::cuda {
 
-inline constexpr int kFewestSlots = 2, kUsualSlots = 3, kMostSlots = 12;
+// Slots are as many for each team, so that what a team waits for comes after what it had: a barrier
+// tells only two phases apart.
+inline constexpr int kFewestSlots = kTeams, kUsualSlots = 2 * kTeams, kMostSlots = 12;
 inline constexpr int kSets = 4;  // of partial sums
 
 // Shared memory of which a multiprocessor has room for two blocks: this kernel's and the next
@@ -105,7 +107,7 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
   layout.drawn = each >= kFewGroups;
   layout.own = layout.drawn ? each * 3 / 4 : (layout.groups + blocks - 1) / blocks;
 
-  layout.set_floats = kWarps * kPartialRow;
+  layout.set_floats = kConsumers * kPartialRow;
   const int partials = kSets * layout.set_floats * 4;
   // Of a tile's parts that are not there something is read, and not used.
   const int64_t others = partials + (int64_t{layout.parts} + kStageParts - 1) / kStageParts *
@@ -114,7 +116,8 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
   const BlockBytes of_dim = block_bytes(added ? a.outs : a.ins);
   const int half_bytes = added ? of_dim.added : of_dim.half;
   const bool half = others + kUsualSlots * layout.slot_bytes <= half_bytes;
-  const int64_t slots = ((half ? half_bytes : kMostBlockBytes) - others) / layout.slot_bytes;
+  const int64_t room = (half ? half_bytes : kMostBlockBytes) - others;
+  const int64_t slots = room / layout.slot_bytes / kTeams * kTeams;
   layout.slots = static_cast<int>(std::clamp<int64_t>(slots, 0, kMostSlots));
   layout.enough = layout.slots >= kFewestSlots;
   layout.partials_at = layout.slots * layout.slot_bytes;
@@ -127,8 +130,14 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
 // What belongs to the ring's slots: one address and a few constants for a consumer.
 struct Slots {
   uint64_t full[kMostSlots], empty[kMostSlots];
-  int64_t group[kMostSlots];  // of which the tile is; kNoMore when there is none
+  // Where there is no tile, how many sets of partial sums the consumers are to have left in the end:
+  // those of all groups, and one more. Else zero.
+  int64_t sets[kMostSlots];
 };
+// The groups that a block multiplies, one after the other, kNoMore in the end. The producer is ahead
+// of the consumers by as many tiles as there are slots, these of the finisher by kSets.
+inline constexpr int kGroupsAhead = 32;
+static_assert(kGroupsAhead > kMostSlots + kSets + 2 * kTeams);
 
 // What tiles at the end of a group leave as it is, is multiplied by zeros, and so are to be numbers.
 // For all threads, before any copy.
@@ -146,22 +155,27 @@ __device__ inline void clear_ends(const Layout& layout, char* ring) {
 }
 
 // For one warp; one lane issues all copies, always the same.
-__device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* ring, Slots& at) {
+__device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* ring, Slots& at,
+                             int* sequence) {
   const uint64_t policy = evict_first_policy();
   const char* weight = static_cast<const char*>(a.weight);
   const int64_t group_bytes = int64_t{layout.records} * layout.record_bytes;
   Turn turn;
   TileGroups groups;
-  for (;;) {
+  const auto wait_until_empty = [&] {
+    if (turn.lap > 0) barrier_wait(&at.empty[turn.slot], (turn.lap - 1) & 1);
+  };
+  int count = 0;
+  for (;; ++count) {
     const int group = groups.next(a, layout);
-    if (group == kNoMore) break;
-    for (int record = 0; record < layout.records;
+    for (int record = 0; group != kNoMore && record < layout.records;
          record += layout.tile_records, turn.next(layout.slots)) {
       const int records = min(layout.tile_records, layout.records - record);
       const uint32_t bytes = static_cast<uint32_t>(records * layout.record_bytes);
-      if (turn.lap > 0) barrier_wait(&at.empty[turn.slot], (turn.lap - 1) & 1);
+      wait_until_empty();
       if (elect_lane()) {
-        at.group[turn.slot] = group;
+        sequence[count % kGroupsAhead] = group;
+        at.sets[turn.slot] = 0;
         barrier_expect_bytes(&at.full[turn.slot], bytes);
         bulk_copy(ring + turn.slot * layout.slot_bytes,
                   weight + group * group_bytes + int64_t{record} * layout.record_bytes, bytes,
@@ -169,11 +183,17 @@ __device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* 
       }
       __syncwarp();
     }
+    if (group == kNoMore) break;
   }
-  if (turn.lap > 0) barrier_wait(&at.empty[turn.slot], (turn.lap - 1) & 1);
-  if (elect_lane()) {
-    at.group[turn.slot] = kNoMore;
-    barrier_arrive(&at.full[turn.slot]);
+  // One for each team.
+  for (int team = 0; team < kTeams; ++team, turn.next(layout.slots)) {
+    wait_until_empty();
+    if (elect_lane()) {
+      sequence[count % kGroupsAhead] = kNoMore;
+      at.sets[turn.slot] = count * layout.chunks + 1;
+      barrier_arrive(&at.full[turn.slot]);
+    }
+    __syncwarp();
   }
 }
 
