@@ -4,6 +4,8 @@
 // for 256 columns: two digits' sums are below 2^31 then, in Q6_K at most 1.4e9.
 #pragma once
 
+#include <algorithm>
+
 #include "cuda/kernels/device/digits.cuh"
 #include "cuda/kernels/device/mma.cuh"
 #include "cuda/kernels/device/one_row.cuh"
@@ -23,13 +25,14 @@ struct OneRow {
   static constexpr bool kTable = F::kTable != tiles::Table::None;
   static constexpr bool kWholeScales = F::Scales::kRecordBytes > 0;
   static constexpr TakenOff kTaken = kTakenOff<F>;
-  static constexpr int kSumParts = 16 / Part::kBlocks;  // whose sums are multiplied together
+  // Whose sums are multiplied together: up to 16 blocks'.
+  static constexpr int kSumParts = std::min(16 / Part::kBlocks, kWarpParts<F>);
   static constexpr int kStep = kTileParts<F> * Part::kBytes;
-  static_assert(kWarpParts<F> % 2 == 0 && (!kSumDigits<F> || kWarpParts<F> % kSumParts == 0));
+  static_assert(kWarpParts<F> % 2 == 0 && kSumParts % 2 == 0);
   static_assert(kWholeScales || Planes<F>::kUp == 0);
   // Of all that minimums are multiplied by, what is not in the scale.
-  static constexpr float kMinUnit =
-      kTaken == TakenOff::HalfMins ? Bytes::kRatio / kNumberSumUnit : Bytes::kRatio << Planes<F>::kUp;
+  static constexpr float kMinUnit = kTaken == TakenOff::HalfMins ? Bytes::kRatio / kNumberSumUnit
+                                                                 : Bytes::kRatio << Planes<F>::kUp;
 
   struct Weights {
     Bytes codes;
@@ -42,9 +45,9 @@ struct OneRow {
   const char *left, *right, *side, *scale;  // this lane's, of the first part
   int lane;
   int first_record, sum_record, sum_part;  // of the warp's parts, and where the lane's sums are of
-  uint32_t own_bytes;  // a mask: of both blocks' numbers, where these are halves of units
-  uint32_t own_sums;   // a mask: all, where sums of the lane's blocks count in its column
-  int second;          // what the second digit counts
+  uint32_t own_bytes;         // a mask: of both blocks' numbers, where these are halves of units
+  uint32_t own_sums;          // a mask: all, where sums of the lane's blocks count in its column
+  int second;                 // what the second digit counts
   int high[kHalves ? 1 : 2];  // and a one in plane 1 of a lane's blocks
   uint32_t table[2];
   float totals[2] = {}, sums[2] = {}, mins[4] = {};
@@ -61,13 +64,13 @@ struct OneRow {
     left = held_pointer(first + (kHalves || lane < 16 ? at : Part::kZerosAt));
     if (!kHalves) right = held_pointer(first + (lane < 16 ? Part::kZerosAt : Part::kHalf + at));
     first_record = first_part / F::kParts * F::kRecordBytes;
-    const int part = t * 4 / Part::kBlocks;
     if constexpr (kSumDigits<F>) {
-      own_sums = lane / 16 == t / 2 ? ~0u : 0;
+      const int part = t * 4 / Part::kBlocks % kSumParts;
+      own_sums = lane / 16 == t / 2 && t * 4 < kSumParts * Part::kBlocks ? ~0u : 0;
       sum_record = first_record + part / F::kParts * F::kRecordBytes;
       sum_part = F::kScalesAt + part % F::kParts * F::Scales::kPartBytes;
-      side = first + part * Part::kBytes + Part::kSideAt + digit * Part::kSide +
-             t * 4 % Part::kBlocks;
+      side =
+          first + part * Part::kBytes + Part::kSideAt + digit * Part::kSide + t * 4 % Part::kBlocks;
       side = held_pointer(side);
     } else {
       side = held_pointer(first + Part::kSideAt + t * Part::kSide);
@@ -78,8 +81,8 @@ struct OneRow {
       table[1] = held_number(Bytes::entries(8));
     } else if constexpr (!kHalves && Bytes::kPlanes == 2) {
       for (int own = 0; own < 2; ++own) {
-        high[own] = static_cast<int>(
-            held_number(t / 2 ? Planes<F>::high(own + 2) : Planes<F>::high(own)));
+        high[own] =
+            static_cast<int>(held_number(t / 2 ? Planes<F>::high(own + 2) : Planes<F>::high(own)));
       }
     }
   }
@@ -228,7 +231,8 @@ struct OneRow {
           whole[half][1] -= kOff * two[1];
         } else {
           const auto sum = static_cast<float>(two[1] * second + two[0]);
-          totals[half] = fmaf(weights.sum_rows.min(half) * (in.sum_scale * -kMinUnit), sum, totals[half]);
+          totals[half] =
+              fmaf(weights.sum_rows.min(half) * (in.sum_scale * -kMinUnit), sum, totals[half]);
         }
       }
     }

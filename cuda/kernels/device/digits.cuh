@@ -32,10 +32,10 @@ template <class Block>
 struct HasByteScales<tiles::ByteScales<Block>> : std::true_type {};
 template <class F>
 inline constexpr TakenOff kTakenOff = F::kTable != tiles::Table::None        ? TakenOff::Nothing
-                                      : F::kHasMin && F::Scales::kRecordBytes ? TakenOff::ByteMins
-                                      : F::kHasMin                            ? TakenOff::HalfMins
-                                      : HasByteScales<typename F::Scales>()   ? TakenOff::ByteScales
-                                                                              : TakenOff::AtBegin;
+                                      : F::kHasMin&& F::Scales::kRecordBytes ? TakenOff::ByteMins
+                                      : F::kHasMin                           ? TakenOff::HalfMins
+                                      : HasByteScales<typename F::Scales>()  ? TakenOff::ByteScales
+                                                                             : TakenOff::AtBegin;
 template <class F>
 inline constexpr bool kSumDigits =
     kTakenOff<F> == TakenOff::ByteMins || kTakenOff<F> == TakenOff::ByteScales;
@@ -59,8 +59,10 @@ struct DigitPart {
   static constexpr bool kBegins = kTakenOff<F> == TakenOff::AtBegin;
   static constexpr int kSide = kBegins ? kOwn * 8 : kSumDigits<F> ? 8 : 4;
   // The scale, the same for both parts of 256 columns.
-  static constexpr int kScaleAt =
-      kSideAt + (kBegins ? kSide + 4 : !kSumDigits<F> ? 16 : kBlocks == 4 ? 4 : kDigits * 8);
+  static constexpr int kScaleAt = kSideAt + (kBegins          ? kSide + 4
+                                             : !kSumDigits<F> ? 16
+                                             : kBlocks == 4   ? 4
+                                                              : kDigits * 8);
   // As many as 128 floats have, which lie there before they become digits.
   static constexpr int kBytes = 512;
   static_assert(kScaleAt + 4 <= kBytes && kSideAt + (kBegins ? 4 * kSide : 0) <= kBytes);
@@ -106,8 +108,8 @@ class DigitStore {
     // scale to be a float is zero beside any other number.
     const int found = static_cast<int>(bits >> 23), exponent = min(max(found, 40), 254);
     const float up = __int_as_float((254 + kNumberBits - 1 - exponent) * (1 << 23));
-    float scale =
-        __int_as_float((exponent - kNumberBits + 1) * (1 << 23)) * (1.0f / (kRatio << Planes<F>::kUp));
+    float scale = __int_as_float((exponent - kNumberBits + 1) * (1 << 23)) *
+                  (1.0f / (kRatio << Planes<F>::kUp));
     // Infinity and NaN are found among the logits.
     if (found == 255) scale = __int_as_float(0x7fffffff);
     int n[8];

@@ -87,8 +87,8 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
   }
 }
 
-// The tiles of a block that are its team's, by one of its warps. What is to be multiplied next is in
-// registers before a warp multiplies what it has.
+// The tiles of a block that are its team's, by one of its warps. What is to be multiplied next is
+// in registers before a warp multiplies what it has.
 template <class F>
 __device__ void consume(const Layout& layout, const char* ring, const Slots& slots,
                         const Sets& sets, const Activations& activations) {

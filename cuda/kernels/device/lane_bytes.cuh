@@ -102,7 +102,8 @@ struct TableBytes {
   __device__ void load(const char* at, int lane) { codes.load(at, lane); }
   SKALD_HD static constexpr int shift(int, int) { return 0; }
   SKALD_HD static constexpr int entry(int code) {
-    const int own = tiles::table_number<kTable>(code), other = tiles::table_number<kTable>(code ^ 8);
+    const int own = tiles::table_number<kTable>(code),
+              other = tiles::table_number<kTable>(code ^ 8);
     for (int sign = -1; sign < 1; ++sign) {
       for (int other_sign = -1; other_sign < 1; ++other_sign) {
         const bool agree = (own - other_sign < 0) == (sign < 0);

@@ -15,7 +15,7 @@ inline constexpr int kPartialRow = tiles::kRows;  // floats
 // What a tile has: so many parts that what is to be done for it besides is done for twice as much,
 // fewer where a ring would have few tiles. A warp has adjacent ones.
 template <class F>
-inline constexpr int kTileParts = F::kRecordBytes / F::kParts > 1500 ? 8 : 16;
+inline constexpr int kTileParts = F::kRecordBytes / F::kParts > 1000 ? 8 : 16;
 template <class F>
 inline constexpr int kWarpParts = kTileParts<F> / kWarps;
 // Parts that the warps bring at a time, of a tile or of two.

@@ -49,11 +49,11 @@ class StageOne {
 
   const LinearLaunch& a_;
   const Activations& to_;
-  int lane_ = static_cast<int>(threadIdx.x) % 32, warp_ = static_cast<int>(threadIdx.x) / 32 % kWarps;
+  int lane_ = static_cast<int>(threadIdx.x) % 32,
+      warp_ = static_cast<int>(threadIdx.x) / 32 % kWarps;
   int team_ = static_cast<int>(threadIdx.x) / 32 / kWarps;  // has every second turn
-  int first_ = warp_ * kEach + lane_ / 16;  // this lane's part of the first item
-  char* part_ =
-      const_cast<char*>(held_pointer(to_.digits + (first_ + team_ * kTurn) * kPart));
+  int first_ = warp_ * kEach + lane_ / 16;                  // this lane's part of the first item
+  char* part_ = const_cast<char*>(held_pointer(to_.digits + (first_ + team_ * kTurn) * kPart));
   int turns_ = (to_.parts + kTurn - 1) / kTurn;
   // A lane's columns of a part: these four and those 16 further.
   int column_ = lane_ % 16 / 4 * 32 + lane_ % 4 * 4;

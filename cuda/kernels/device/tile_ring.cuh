@@ -12,7 +12,7 @@ namespace skald::cuda {
 
 // Slots are as many for each team, so that what a team waits for comes after what it had: a barrier
 // tells only two phases apart.
-inline constexpr int kFewestSlots = kTeams, kUsualSlots = 2 * kTeams, kMostSlots = 12;
+inline constexpr int kFewestSlots = kTeams, kUsualSlots = 2 * kTeams, kMostSlots = 16;
 inline constexpr int kSets = 4;  // of partial sums
 
 // Shared memory of which a multiprocessor has room for two blocks: this kernel's and the next
@@ -130,17 +130,17 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
 // What belongs to the ring's slots: one address and a few constants for a consumer.
 struct Slots {
   uint64_t full[kMostSlots], empty[kMostSlots];
-  // Where there is no tile, how many sets of partial sums the consumers are to have left in the end:
-  // those of all groups, and one more. Else zero.
+  // Where there is no tile, how many sets of partial sums the consumers are to have left in the
+  // end: those of all groups, and one more. Else zero.
   int64_t sets[kMostSlots];
 };
-// The groups that a block multiplies, one after the other, kNoMore in the end. The producer is ahead
-// of the consumers by as many tiles as there are slots, these of the finisher by kSets.
+// The groups that a block multiplies, one after the other, kNoMore in the end. The producer is
+// ahead of the consumers by as many tiles as there are slots, these of the finisher by kSets.
 inline constexpr int kGroupsAhead = 32;
 static_assert(kGroupsAhead > kMostSlots + kSets + 2 * kTeams);
 
-// What tiles at the end of a group leave as it is, is multiplied by zeros, and so are to be numbers.
-// For all threads, before any copy.
+// What tiles at the end of a group leave as it is, is multiplied by zeros, and so are to be
+// numbers. For all threads, before any copy.
 __device__ inline void clear_ends(const Layout& layout, char* ring) {
   const int used = layout.records % layout.tile_records * layout.record_bytes;
   if (used == 0) return;
