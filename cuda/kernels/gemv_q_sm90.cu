@@ -18,26 +18,26 @@
 namespace skald::cuda {
 namespace {
 
-template <class F, class T>
-__global__ void __launch_bounds__(kGemvQThreads, kGemvQBlocks)
+template <class F, class T, int kTeams>
+__global__ void __launch_bounds__(kGemvQThreads<kTeams>, kGemvQBlocks<kTeams>)
     gemv_q_sm90(__grid_constant__ const LinearLaunch a, __grid_constant__ const Layout layout) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) char shared[];
   __shared__ GemvQShared own;
-  run_gemv_q<F, T>(a, layout, shared, own);
+  run_gemv_q<F, T, kTeams>(a, layout, shared, own);
 #endif
 }
 
-template <class F, class T>
+template <class F, class T, int kTeams>
 void launch(const LinearLaunch& a, int multiprocessors, Stream stream) {
-  const auto kernel = gemv_q_sm90<F, T>;
+  const auto kernel = gemv_q_sm90<F, T, kTeams>;
   SKALD_CUDA(
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostBlockBytes));
   ask_for_all_shared(kernel);
-  const Layout layout = layout_for<F>(a, multiprocessors);
+  const Layout layout = layout_for<F>(a, multiprocessors, kTeams);
   const auto bytes = static_cast<size_t>(layout.bytes);
-  launch_kernel(kernel, {dim3(multiprocessors), kGemvQThreads, bytes, a.dependent}, stream, a,
-                layout);
+  launch_kernel(kernel, {dim3(multiprocessors), kGemvQThreads<kTeams>, bytes, a.dependent}, stream,
+                a, layout);
 }
 
 }  // namespace
@@ -46,7 +46,8 @@ bool supports_gemv_q_sm90(const LinearLaunch& a, int compute_capability) {
   if (!kHasSm90a || compute_capability != 90 || a.rows != 1) return false;
   if (a.type != DType::BF16 || (a.epilogue == Epilogue::Gated && a.outs % 2 != 0)) return false;
   bool fits = false;
-  tiles::dispatch(a.format, [&](auto f) { fits = layout_for<decltype(f)>(a, 1).enough; });
+  tiles::dispatch(a.format,
+                  [&](auto f) { fits = layout_for<decltype(f)>(a, 1, kMostTeams).enough; });
   return fits;
 }
 
@@ -54,7 +55,8 @@ void launch_gemv_q_sm90(const LinearLaunch& a, int multiprocessors, Stream strea
   check(a.ticket, "gemv_q_sm90 has a ticket");
   tiles::dispatch(a.format, [&](auto f) {
     using F = decltype(f);
-    launch<F, Bf16>(a, multiprocessors, stream);
+    is_small(a) ? launch<F, Bf16, kMostTeams>(a, multiprocessors, stream)
+                : launch<F, Bf16, kUsualTeams<F>>(a, multiprocessors, stream);
   });
 }
 

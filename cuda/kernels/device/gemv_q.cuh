@@ -13,21 +13,25 @@
 
 namespace skald::cuda {
 
-inline constexpr int kGemvQConsumers = kConsumers * 32;
-inline constexpr int kGemvQThreads = kGemvQConsumers + 2 * 32;  // the finisher's and producer's
-// A multiprocessor has registers for two blocks, this kernel's and the next one's.
-inline constexpr int kGemvQBlocks = 2;
+template <int kTeams>
+inline constexpr int kGemvQConsumers = kTeams* kWarps * 32;
+template <int kTeams>
+inline constexpr int kGemvQThreads = kGemvQConsumers<kTeams> + 2 * 32;  // finisher's, producer's
+// A multiprocessor has registers for two blocks, this kernel's and the next one's, and for one of
+// attention beside those of one team.
+template <int kTeams>
+inline constexpr int kGemvQBlocks = kTeams == 1 ? 3 : 2;
 
 // What passes between consumers and finisher: a ring of sets of partial sums.
 struct Sets {
-  float* partials;  // [kSets, tile % kTeams, warp, kPartialRow]
+  float* partials;  // [kSets, team, warp, kPartialRow]
   int* sequence;    // [kGroupsAhead], from the producer
   uint64_t *ready, *drained;
 };
 
 // Adds up the warps' shares and writes results out. For one warp: a lane has the results of weight
 // row lane % 16, and writes if it is one of the lower.
-template <class T>
+template <class T, int kTeams>
 __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& sets,
                        const float* squares) {
   const int lane = static_cast<int>(threadIdx.x) % 32, weight_row = lane % tiles::kRows;
@@ -58,12 +62,12 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
       const float* set = sets.partials + turn.slot * layout.set_floats + weight_row;
       float both[2] = {};
 #pragma unroll
-      for (int warp = 0; warp < kConsumers; ++warp) both[warp % 2] += set[warp * kPartialRow];
+      for (int warp = 0; warp < kTeams * kWarps; ++warp) both[warp % 2] += set[warp * kPartialRow];
       // The squares are there when the first sums are.
       if (i == 0 && a.norm_weight) {
         float all = 0;
 #pragma unroll
-        for (int warp = 0; warp < kConsumers; ++warp) all += squares[warp];
+        for (int warp = 0; warp < kTeams * kWarps; ++warp) all += squares[warp];
         norm = rsqrtf(all / static_cast<float>(a.ins) + a.norm_eps);
       }
       barrier_arrive(&sets.drained[turn.slot]);
@@ -89,7 +93,7 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
 
 // The tiles of a block that are its team's, by one of its warps. What is to be multiplied next is
 // in registers before a warp multiplies what it has.
-template <class F>
+template <class F, int kTeams>
 __device__ void consume(const Layout& layout, const char* ring, const Slots& slots,
                         const Sets& sets, const Activations& activations) {
   using Weights = typename OneRow<F>::Weights;
@@ -177,10 +181,10 @@ struct GemvQShared {
   Slots slots;
   uint64_t ready[kSets], drained[kSets];
   int sequence[kGroupsAhead];
-  float squares[kConsumers];
+  float squares[kMostTeams * kWarps];
 };
 
-template <class F, class T>
+template <class F, class T, int kTeams>
 __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& layout,
                                            char* shared, GemvQShared& own) {
   if (threadIdx.x < layout.slots) {
@@ -189,29 +193,30 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
     barrier_init_fence();
   } else if (threadIdx.x >= kMostSlots && threadIdx.x < kMostSlots + kSets) {
     const unsigned set = threadIdx.x - kMostSlots;
-    barrier_init(&own.ready[set], kGemvQConsumers);
+    barrier_init(&own.ready[set], kGemvQConsumers<kTeams>);
     barrier_init(&own.drained[set], 32);
   }
   clear_ends(layout, shared);
   __syncthreads();
   let_next_kernel_start();
 
-  if (threadIdx.x >= kGemvQConsumers + 32) {
+  if (threadIdx.x >= kGemvQConsumers<kTeams> + 32) {
     fetch(a, layout, shared, own.slots, own.sequence);
     return;
   }
   const Sets sets = {reinterpret_cast<float*>(shared + layout.partials_at), own.sequence, own.ready,
                      own.drained};
-  if (threadIdx.x >= kGemvQConsumers) {
+  if (threadIdx.x >= kGemvQConsumers<kTeams>) {
     wait_for_kernel_ahead();
-    finish<T>(a, layout, sets, own.squares);
+    finish<T, kTeams>(a, layout, sets, own.squares);
     return;
   }
   const Activations activations = {layout.parts, shared + layout.activations_at, own.squares};
-  a.norm_weight ? StageOne<F, T, true>(a, activations).run()
-                : StageOne<F, T, false>(a, activations).run();
-  named_barrier<1, kGemvQConsumers>();
-  consume<F>(layout, shared, own.slots, sets, activations);
+  a.norm_weight ? StageOne<F, T, true, kTeams>(a, activations).run()
+                : StageOne<F, T, false, kTeams>(a, activations).run();
+  // A warp of a single team multiplies what it has brought itself.
+  kTeams == 1 ? __syncwarp() : named_barrier<1, kGemvQConsumers<kTeams>>();
+  consume<F, kTeams>(layout, shared, own.slots, sets, activations);
 }
 
 }  // namespace skald::cuda

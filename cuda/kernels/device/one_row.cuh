@@ -6,16 +6,21 @@
 
 namespace skald::cuda {
 
-// Warps that multiply: one for each scheduler, since what is to be done for a tile besides is done
-// by each, in two teams that take turns at tiles: where one waits for an answer or a product, the
-// other has something to do.
-inline constexpr int kWarps = 4, kTeams = 2, kConsumers = kTeams * kWarps;
+// Warps that multiply, a team: one for each scheduler, since what is to be done for a tile besides
+// is done by each. Two teams take turns at tiles: where one waits for an answer or a product, the
+// other has something to do. But two blocks of two teams leave attention no registers.
+inline constexpr int kWarps = 4, kMostTeams = 2;
+template <class F>
+inline constexpr bool kFewInstructions =
+    F::kTable == tiles::Table::None&& F::Scales::kCols == 32 && LaneBytesOf<F>::kPlanes == 1;
+template <class F>
+inline constexpr int kUsualTeams = kFewInstructions<F> ? 1 : 2;
 inline constexpr int kPartialRow = tiles::kRows;  // floats
 
 // What a tile has: so many parts that what is to be done for it besides is done for twice as much,
 // fewer where a ring would have few tiles. A warp has adjacent ones.
 template <class F>
-inline constexpr int kTileParts = F::kRecordBytes / F::kParts > 1000 ? 8 : 16;
+inline constexpr int kTileParts = F::kRecordBytes / F::kParts > 1500 ? 8 : 16;
 template <class F>
 inline constexpr int kWarpParts = kTileParts<F> / kWarps;
 // Parts that the warps bring at a time, of a tile or of two.
@@ -25,7 +30,7 @@ inline constexpr int kStageParts = 16;
 struct Activations {
   int parts;
   char* digits;    // DigitPart of each part
-  float* squares;  // [kConsumers], of what comes to be normalized
+  float* squares;  // [team, warp], of what comes to be normalized
 };
 
 }  // namespace skald::cuda

@@ -35,7 +35,7 @@ __device__ inline void load_four(float4& four, const Bf16* at) {
           __uint_as_float(bits.y << 16), __uint_as_float(bits.y & 0xffff0000)};
 }
 
-template <class F, class T, bool kNormed>
+template <class F, class T, bool kNormed, int kTeams>
 class StageOne {
   static constexpr int kTogether = 2;  // items, each two parts, of a turn of the loop
   static constexpr int kEach = kWarpParts<F>;

@@ -12,7 +12,7 @@ namespace skald::cuda {
 
 // Slots are as many for each team, so that what a team waits for comes after what it had: a barrier
 // tells only two phases apart.
-inline constexpr int kFewestSlots = kTeams, kUsualSlots = 2 * kTeams, kMostSlots = 16;
+inline constexpr int kFewestSlots = 2, kUsualSlots = 3, kMostSlots = 12;
 inline constexpr int kSets = 4;  // of partial sums
 
 // Shared memory of which a multiprocessor has room for two blocks: this kernel's and the next
@@ -25,8 +25,12 @@ inline constexpr int kSets = 4;  // of partial sums
 struct BlockBytes {
   int half, added;
 };
-inline BlockBytes block_bytes(int64_t dim) {
-  return dim <= 2048 ? BlockBytes{105 * 1024, 118 * 1024} : BlockBytes{92 * 1024, 132 * 1024};
+inline bool is_added(const LinearLaunch& a) {
+  return a.epilogue == Epilogue::AddTo || a.epilogue == Epilogue::Floats;
+}
+inline bool is_small(const LinearLaunch& a) { return (is_added(a) ? a.outs : a.ins) <= 2048; }
+inline BlockBytes block_bytes(const LinearLaunch& a) {
+  return is_small(a) ? BlockBytes{105 * 1024, 118 * 1024} : BlockBytes{92 * 1024, 132 * 1024};
 }
 // And not for three, of which two might be this kernel's while another multiprocessor has none.
 inline constexpr int kLeastBytes = 76 * 1024, kLeastAddedBytes = 115 * 1024;
@@ -34,6 +38,7 @@ inline constexpr int kMostBlockBytes = 226 * 1024;
 
 // Shared memory: the ring, sets of partial sums, the activations.
 struct Layout {
+  int teams;                  // of warps that multiply
   int parts;                  // of a row of the matrix
   int records, record_bytes;  // of a group of rows
   int tile_records, tiles;    // of a group, whose last tile may have fewer
@@ -85,9 +90,10 @@ struct TileGroups {
 inline constexpr int kChunkParts = 64;
 
 template <class F>
-Layout layout_for(const LinearLaunch& a, int blocks) {
+Layout layout_for(const LinearLaunch& a, int blocks, int teams) {
   constexpr int kTileCols = kTileParts<F> * tiles::kPartCols;
   Layout layout;
+  layout.teams = teams;
   layout.records = static_cast<int>((a.ins + F::kRecordCols - 1) / F::kRecordCols);
   layout.parts = layout.records * F::kParts;
   layout.record_bytes = F::kRecordBytes;
@@ -107,23 +113,21 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
   layout.drawn = each >= kFewGroups;
   layout.own = layout.drawn ? each * 3 / 4 : (layout.groups + blocks - 1) / blocks;
 
-  layout.set_floats = kConsumers * kPartialRow;
+  layout.set_floats = teams * kWarps * kPartialRow;
   const int partials = kSets * layout.set_floats * 4;
   // Of a tile's parts that are not there something is read, and not used.
   const int64_t others = partials + (int64_t{layout.parts} + kStageParts - 1) / kStageParts *
                                         kStageParts * DigitPart<F>::kBytes;
-  const bool added = a.epilogue == Epilogue::AddTo || a.epilogue == Epilogue::Floats;
-  const BlockBytes of_dim = block_bytes(added ? a.outs : a.ins);
-  const int half_bytes = added ? of_dim.added : of_dim.half;
-  const bool half = others + kUsualSlots * layout.slot_bytes <= half_bytes;
+  const int half_bytes = is_added(a) ? block_bytes(a).added : block_bytes(a).half;
+  const bool half = others + (kUsualSlots + teams - 1) * layout.slot_bytes <= half_bytes;
   const int64_t room = (half ? half_bytes : kMostBlockBytes) - others;
-  const int64_t slots = room / layout.slot_bytes / kTeams * kTeams;
+  const int64_t slots = room / layout.slot_bytes / teams * teams;
   layout.slots = static_cast<int>(std::clamp<int64_t>(slots, 0, kMostSlots));
   layout.enough = layout.slots >= kFewestSlots;
   layout.partials_at = layout.slots * layout.slot_bytes;
   layout.activations_at = layout.partials_at + partials;
   const auto used = static_cast<int>(layout.partials_at + others);
-  layout.bytes = std::max(used, added ? kLeastAddedBytes : kLeastBytes);
+  layout.bytes = std::max(used, is_added(a) ? kLeastAddedBytes : kLeastBytes);
   return layout;
 }
 
@@ -137,7 +141,7 @@ struct Slots {
 // The groups that a block multiplies, one after the other, kNoMore in the end. The producer is
 // ahead of the consumers by as many tiles as there are slots, these of the finisher by kSets.
 inline constexpr int kGroupsAhead = 32;
-static_assert(kGroupsAhead > kMostSlots + kSets + 2 * kTeams);
+static_assert(kGroupsAhead > kMostSlots + kSets + 2 * kMostTeams);
 
 // What tiles at the end of a group leave as it is, is multiplied by zeros, and so are to be
 // numbers. For all threads, before any copy.
@@ -186,7 +190,7 @@ __device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* 
     if (group == kNoMore) break;
   }
   // One for each team.
-  for (int team = 0; team < kTeams; ++team, turn.next(layout.slots)) {
+  for (int team = 0; team < layout.teams; ++team, turn.next(layout.slots)) {
     wait_until_empty();
     if (elect_lane()) {
       sequence[count % kGroupsAhead] = kNoMore;
