@@ -3,13 +3,14 @@
 //
 // As many blocks as multiprocessors, small enough for two on each: while a kernel runs, the next
 // one's blocks are there already and fill their rings. A producer warp fetches tiles of 16 weight
-// rows x 1024 or 2048 columns, one bulk copy each, without waiting for the kernel ahead. Four
-// consumer warps multiply on the tensor cores, 128 columns of the 16 weight rows at a time; each
-// has columns of its own, of which it brings the activations into shared memory. Codes are
-// multiplied as bytes with digits of the activations, exactly (digit_product.cuh); scales are
-// applied to sums of 16 or 32 products, in float32. A finisher warp adds up what the consumers
-// leave of 16 weight rows and writes results, while they are at the next: nowhere does a block
-// meet. The order of every sum is fixed.
+// rows x 1024 or 2048 columns, one bulk copy each, without waiting for the kernel ahead. Consumer
+// warps, one team of four or two that take turns at tiles, multiply on the tensor cores, 128
+// columns of the 16 weight rows at a time; of a tile each has columns of its own. The activations
+// they bring into shared memory as digits. Codes are multiplied as bytes with these, exactly
+// (digit_product.cuh), sums of 16 or 32 products by scales that are whole numbers too; others are
+// applied in float32. A finisher warp adds up what the consumers leave of 16 weight rows and writes
+// results, while they are at the next: nowhere does a block meet after its start. The order of
+// every sum is fixed.
 #include "cuda/kernels/built_for.h"
 #include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/device/gemv_q.cuh"
