@@ -11,17 +11,20 @@
 namespace skald::cuda {
 namespace {
 
+// It is what comes before attention, which finds registers beside one team's blocks.
+constexpr int kPairTeams = 1;
+
 template <class F, class G, class T>
-__global__ void __launch_bounds__(kGemvQThreads, kGemvQBlocks)
+__global__ void __launch_bounds__(kGemvQThreads<kPairTeams>, kGemvQBlocks<kPairTeams>)
     gemv_q_pair(__grid_constant__ const LinearLaunch a, __grid_constant__ const Layout layout,
                 __grid_constant__ const LinearLaunch b, __grid_constant__ const Layout b_layout) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) char shared[];
   __shared__ GemvQShared own;
   if (static_cast<int>(blockIdx.x) < layout.blocks) {
-    run_gemv_q<F, T>(a, layout, shared, own);
+    run_gemv_q<F, T, kPairTeams>(a, layout, shared, own);
   } else {
-    run_gemv_q<G, T>(b, b_layout, shared, own);
+    run_gemv_q<G, T, kPairTeams>(b, b_layout, shared, own);
   }
 #endif
 }
@@ -56,7 +59,8 @@ bool dispatch_pair(DType first, DType second, const Fn& fn) {
 
 Layout layout_of(const LinearLaunch& a, int blocks) {
   Layout layout;
-  tiles::dispatch(a.format, [&](auto f) { layout = layout_for<decltype(f)>(a, blocks); });
+  tiles::dispatch(a.format,
+                  [&](auto f) { layout = layout_for<decltype(f)>(a, blocks, kPairTeams); });
   return layout;
 }
 
@@ -78,16 +82,16 @@ int first_blocks(const LinearLaunch& a, const LinearLaunch& b, int blocks) {
 template <class F, class G, class T>
 void launch(const LinearLaunch& a, const LinearLaunch& b, int multiprocessors, Stream stream) {
   const int own = first_blocks(a, b, multiprocessors);
-  const Layout layout = layout_for<F>(a, own);
-  Layout b_layout = layout_for<G>(b, multiprocessors - own);
+  const Layout layout = layout_for<F>(a, own, kPairTeams);
+  Layout b_layout = layout_for<G>(b, multiprocessors - own, kPairTeams);
   b_layout.first_block = own;
   const auto kernel = gemv_q_pair<F, G, T>;
   SKALD_CUDA(
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostBlockBytes));
   ask_for_all_shared(kernel);
   const auto bytes = static_cast<size_t>(std::max(layout.bytes, b_layout.bytes));
-  launch_kernel(kernel, {dim3(multiprocessors), kGemvQThreads, bytes, a.dependent}, stream, a,
-                layout, b, b_layout);
+  launch_kernel(kernel, {dim3(multiprocessors), kGemvQThreads<kPairTeams>, bytes, a.dependent},
+                stream, a, layout, b, b_layout);
 }
 
 }  // namespace

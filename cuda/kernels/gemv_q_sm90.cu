@@ -3,13 +3,14 @@
 //
 // As many blocks as multiprocessors, small enough for two on each: while a kernel runs, the next
 // one's blocks are there already and fill their rings. A producer warp fetches tiles of 16 weight
-// rows x 1024 or 2048 columns, one bulk copy each, without waiting for the kernel ahead. Four
-// consumer warps multiply on the tensor cores, 128 columns of the 16 weight rows at a time; each
-// has columns of its own, of which it brings the activations into shared memory. Codes are
-// multiplied as bytes with digits of the activations, exactly (digit_product.cuh); scales are
-// applied to sums of 16 or 32 products, in float32. A finisher warp adds up what the consumers
-// leave of 16 weight rows and writes results, while they are at the next: nowhere does a block
-// meet. The order of every sum is fixed.
+// rows x 1024 or 2048 columns, one bulk copy each, without waiting for the kernel ahead. Consumer
+// warps, one team of four or two that take turns at tiles, multiply on the tensor cores, 128
+// columns of the 16 weight rows at a time; of a tile each has columns of its own. The activations
+// they bring into shared memory as digits. Codes are multiplied as bytes with these, exactly
+// (digit_product.cuh), sums of 16 or 32 products by scales that are whole numbers too; others are
+// applied in float32. A finisher warp adds up what the consumers leave of 16 weight rows and writes
+// results, while they are at the next: nowhere does a block meet after its start. The order of
+// every sum is fixed.
 #include "cuda/kernels/built_for.h"
 #include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/device/gemv_q.cuh"
@@ -18,26 +19,26 @@
 namespace skald::cuda {
 namespace {
 
-template <class F, class T>
-__global__ void __launch_bounds__(kGemvQThreads, kGemvQBlocks)
+template <class F, class T, int kTeams>
+__global__ void __launch_bounds__(kGemvQThreads<kTeams>, kGemvQBlocks<kTeams>)
     gemv_q_sm90(__grid_constant__ const LinearLaunch a, __grid_constant__ const Layout layout) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) char shared[];
   __shared__ GemvQShared own;
-  run_gemv_q<F, T>(a, layout, shared, own);
+  run_gemv_q<F, T, kTeams>(a, layout, shared, own);
 #endif
 }
 
-template <class F, class T>
+template <class F, class T, int kTeams>
 void launch(const LinearLaunch& a, int multiprocessors, Stream stream) {
-  const auto kernel = gemv_q_sm90<F, T>;
+  const auto kernel = gemv_q_sm90<F, T, kTeams>;
   SKALD_CUDA(
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostBlockBytes));
   ask_for_all_shared(kernel);
-  const Layout layout = layout_for<F>(a, multiprocessors);
+  const Layout layout = layout_for<F>(a, multiprocessors, kTeams);
   const auto bytes = static_cast<size_t>(layout.bytes);
-  launch_kernel(kernel, {dim3(multiprocessors), kGemvQThreads, bytes, a.dependent}, stream, a,
-                layout);
+  launch_kernel(kernel, {dim3(multiprocessors), kGemvQThreads<kTeams>, bytes, a.dependent}, stream,
+                a, layout);
 }
 
 }  // namespace
@@ -46,7 +47,8 @@ bool supports_gemv_q_sm90(const LinearLaunch& a, int compute_capability) {
   if (!kHasSm90a || compute_capability != 90 || a.rows != 1) return false;
   if (a.type != DType::BF16 || (a.epilogue == Epilogue::Gated && a.outs % 2 != 0)) return false;
   bool fits = false;
-  tiles::dispatch(a.format, [&](auto f) { fits = layout_for<decltype(f)>(a, 1).enough; });
+  tiles::dispatch(a.format,
+                  [&](auto f) { fits = layout_for<decltype(f)>(a, 1, kMostTeams).enough; });
   return fits;
 }
 
@@ -54,7 +56,8 @@ void launch_gemv_q_sm90(const LinearLaunch& a, int multiprocessors, Stream strea
   check(a.ticket, "gemv_q_sm90 has a ticket");
   tiles::dispatch(a.format, [&](auto f) {
     using F = decltype(f);
-    launch<F, Bf16>(a, multiprocessors, stream);
+    is_small(a) ? launch<F, Bf16, kMostTeams>(a, multiprocessors, stream)
+                : launch<F, Bf16, kUsualTeams<F>>(a, multiprocessors, stream);
   });
 }
 

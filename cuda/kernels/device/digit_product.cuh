@@ -1,7 +1,10 @@
 // The product of parts of a tile, 16 weight rows x 128 columns each, with one activation row, by
 // one warp: codes are bytes (lane_bytes.cuh), the activations digits (digits.cuh), sums of a block
-// whole numbers.
+// whole numbers. So are their products with the blocks' scales where these are whole numbers too,
+// for 256 columns: two digits' sums are below 2^31 then, in Q6_K at most 1.4e9.
 #pragma once
+
+#include <algorithm>
 
 #include "cuda/kernels/device/digits.cuh"
 #include "cuda/kernels/device/mma.cuh"
@@ -16,173 +19,246 @@ template <class F>
 struct OneRow {
   using Part = DigitPart<F>;
   using Bytes = LaneBytesOf<F>;
+  using Scales = OwnScales<typename F::Scales>;
   static constexpr int kOwn = Part::kOwn;
   static constexpr bool kHalves = Part::kBlocks == 8;  // blocks are halves of units
+  static constexpr bool kTable = F::kTable != tiles::Table::None;
+  static constexpr bool kWholeScales = F::Scales::kRecordBytes > 0;
+  static constexpr TakenOff kTaken = kTakenOff<F>;
+  // Whose sums are multiplied together: up to 16 blocks'.
+  static constexpr int kSumParts = std::min(16 / Part::kBlocks, kWarpParts<F>);
   static constexpr int kStep = kTileParts<F> * Part::kBytes;
+  static_assert(kWarpParts<F> % 2 == 0 && kSumParts % 2 == 0);
+  static_assert(kWholeScales || Planes<F>::kUp == 0);
   // Of all that minimums are multiplied by, what is not in the scale.
-  __device__ static constexpr float min_unit() {
-    if constexpr (F::kHasMin) {
-      return Bytes::kRatio / kNumberSumUnit / LaneScales<typename F::Scales>::kMinUnit;
-    }
-    return 0;
-  }
+  static constexpr float kMinUnit = kTaken == TakenOff::HalfMins ? Bytes::kRatio / kNumberSumUnit
+                                                                 : Bytes::kRatio << Planes<F>::kUp;
+
   struct Weights {
     Bytes codes;
-    OwnScales<typename F::Scales> scales;
-    __device__ void load(const char* record, int part, int lane) {
-      codes.load(record + part * F::Codes::kBytes, lane);
-      scales.load(record + F::kScalesAt + part * F::Scales::kPartBytes, lane, lane % 4 / 2);
-      scales.load_rows(record + F::kRowsAt, lane);
-    }
+    Scales scales;
+    typename Scales::Rows rows;
+    SumFactors<typename F::Scales> sum_factors;
+    OwnRowsMins sum_rows;
   };
 
-  const char *left, *right, *side, *scale;  // this lane's, of the part that is next
-  int lane, back;
-  uint32_t own_bytes;     // a mask: of both blocks' numbers, where these are halves of units
-  float second, minimum;  // what the second digit and the minimums count
+  const char *left, *right, *side, *scale;  // this lane's, of the first part
+  int lane;
+  int first_record, sum_record, sum_part;  // of the warp's parts, and where the lane's sums are of
+  uint32_t own_bytes;         // a mask: of both blocks' numbers, where these are halves of units
+  uint32_t own_sums;          // a mask: all, where sums of the lane's blocks count in its column
+  int second;                 // what the second digit counts
+  int high[kHalves ? 1 : 2];  // and a one in plane 1 of a lane's blocks
   uint32_t table[2];
-  float totals[2] = {};
+  float totals[2] = {}, sums[2] = {}, mins[4] = {};
+  int whole[2][2] = {};  // sums of both rows, of both digits
 
   // A warp has kWarpParts of each tile from `first_part` on.
-  __device__ OneRow(const Activations& a, int first_part, int tiles)
+  __device__ OneRow(const Activations& a, int first_part)
       : lane(static_cast<int>(threadIdx.x) % 32),
-        back(tiles * kStep),
         own_bytes(lane / 16 ? 0xff00ff00 : 0x00ff00ff),
-        second(lane % 2 ? 0.0f : 256.0f),
-        minimum(lane % 4 == 0 ? min_unit() : 0) {
+        second(static_cast<int>(held_number(lane % 2 ? 0 : 256))) {
     const char* first = a.digits + first_part * Part::kBytes;
     const int t = lane % 4, digit = min(lane / 4 % 4, kDigits - 1);
     const int at = digit * 64 + t * 16;
     left = held_pointer(first + (kHalves || lane < 16 ? at : Part::kZerosAt));
-    right = held_pointer(first + (kHalves || lane >= 16 ? Part::kHalf + at : Part::kZerosAt));
-    side = held_pointer(first + Part::kSideAt + t * Part::kSide);
-    scale = held_pointer(first + Part::kSideAt + (t | 1) * Part::kSide + t % 2 * 8 + 4);
-    if constexpr (F::kTable != tiles::Table::None) {
-      table[0] = held_number(LaneCodesOf<F>::entries(0));
-      table[1] = held_number(LaneCodesOf<F>::entries(8));
+    if (!kHalves) right = held_pointer(first + (lane < 16 ? Part::kZerosAt : Part::kHalf + at));
+    first_record = first_part / F::kParts * F::kRecordBytes;
+    if constexpr (kSumDigits<F>) {
+      const int part = t * 4 / Part::kBlocks % kSumParts;
+      own_sums = lane / 16 == t / 2 && t * 4 < kSumParts * Part::kBlocks ? ~0u : 0;
+      sum_record = first_record + part / F::kParts * F::kRecordBytes;
+      sum_part = F::kScalesAt + part % F::kParts * F::Scales::kPartBytes;
+      side =
+          first + part * Part::kBytes + Part::kSideAt + digit * Part::kSide + t * 4 % Part::kBlocks;
+      side = held_pointer(side);
+    } else {
+      side = held_pointer(first + Part::kSideAt + t * Part::kSide);
+    }
+    scale = held_pointer(first + Part::kScaleAt);
+    if constexpr (kTable) {
+      table[0] = held_number(Bytes::entries(0));
+      table[1] = held_number(Bytes::entries(8));
+    } else if constexpr (!kHalves && Bytes::kPlanes == 2) {
+      for (int own = 0; own < 2; ++own) {
+        high[own] =
+            static_cast<int>(held_number(t / 2 ? Planes<F>::high(own + 2) : Planes<F>::high(own)));
+      }
     }
   }
-  __device__ void load(Weights& weights, const char* record, int part) const {
-    weights.load(record, part, lane);
-    if constexpr (F::kTable != tiles::Table::None) {
-      weights.codes.table.first_low = table[0], weights.codes.table.first_high = table[1];
+  // The i-th of the warp's parts of the tile at `slot`.
+  __device__ void load(Weights& weights, const char* slot, int i) const {
+    const char* record = slot + first_record + i / F::kParts * F::kRecordBytes;
+    const int part = i % F::kParts;
+    weights.codes.load(record + part * F::Codes::kBytes, lane);
+    weights.scales.load(record + F::kScalesAt + part * F::Scales::kPartBytes, lane, lane % 4 / 2);
+    if constexpr (kTable) {
+      weights.codes.first_low = table[0], weights.codes.first_high = table[1];
+    }
+    if (i % 2) weights.rows.load(record + F::kRowsAt, lane);
+    if (kSumDigits<F> && (i + 1) % kSumParts == 0) {
+      constexpr int kRecords = kSumParts / F::kParts;
+      const char* of_sums = slot + sum_record + i / kSumParts * kRecords * F::kRecordBytes;
+      weights.sum_factors.load(of_sums + sum_part, lane);
+      if (kTaken == TakenOff::ByteMins) weights.sum_rows.load(of_sums + F::kRowsAt, lane);
     }
   }
 
-  // What the i-th part of the tile is multiplied by, to be asked for before other loads are.
+  // What the i-th part of the tile is multiplied by, to be asked for before other loads are. `at`:
+  // kStep for each tile before it.
   struct Inputs {
     uint4 left, right;  // of units 0 and 1, 2 and 3
-    uint32_t sums[2];
-    float2 less[kOwn];
-    float scale;
+    uint32_t sums;
+    uint2 begin[kOwn][2];  // of both rows, the same
+    float scale, sum_scale;
   };
-  __device__ void load(Inputs& in, int i) const {
-    in.left = load16(left + i * Part::kBytes);
-    in.right = load16(right + i * Part::kBytes);
-    const char* beside = side + i * Part::kBytes;
-    if constexpr (!F::kHasMin) {
+  __device__ void load(Inputs& in, int at, int i) const {
+    in.left = load16(left + at + i * Part::kBytes);
+    in.right = load16((kHalves ? left + Part::kHalf : right) + at + i * Part::kBytes);
+    if (i % 2) in.scale = __uint_as_float(load4(scale + at + i * Part::kBytes));
+    if constexpr (kTaken == TakenOff::AtBegin) {
 #pragma unroll
-      for (int own = 0; own < kOwn; own += 2) {
-        const uint4 two = load16(beside + own * 8);
-        in.less[own] = {__uint_as_float(two.x), __uint_as_float(two.y)};
-        in.less[own + 1] = {__uint_as_float(two.z), __uint_as_float(two.w)};
+      for (int own = 0; own < kOwn; ++own) {
+        const char* begin = side + at + i * Part::kBytes + own * 8;
+        in.begin[own][0] = load_two(begin);
+        in.begin[own][1] = load_two_again(begin);
       }
-      in.scale = __uint_as_float(load4(scale + i * Part::kBytes));
-    } else if constexpr (kHalves) {
-      const uint4 four = load16(beside);
-      in.sums[0] = four.x, in.sums[1] = four.y, in.scale = __uint_as_float(four.z);
-    } else {
-      const uint2 two = load8(beside);
-      in.sums[0] = two.x, in.scale = __uint_as_float(two.y);
+    } else if constexpr (kTaken == TakenOff::HalfMins) {
+      in.sums = load4(side + at + i * Part::kBytes);
+    } else if (kSumDigits<F> && (i + 1) % kSumParts == 0) {
+      const int first = i + 1 - kSumParts;
+      if constexpr (kHalves) {
+        in.sums = load4(side + at + first * Part::kBytes);
+        in.sum_scale = in.scale;
+      } else {
+        const uint2 both = load8(side + at + first * Part::kBytes);
+        in.sums = both.x, in.sum_scale = __uint_as_float(both.y);
+      }
     }
   }
 
-  // Leaves everything as it was when not `valid`, by way of numbers that may be anything.
-  __device__ void multiply(const Weights& weights, const Inputs& in, bool valid) {
-    int sums[Bytes::kPlanes][kOwn][4];
+  __device__ void multiply(const Weights& weights, const Inputs& in, int i) {
 #pragma unroll
-    for (int unit = 0; unit < tiles::kUnits; ++unit) {
-      const int own = kHalves ? unit : unit % 2;
-      const uint4& four = unit / 2 ? in.right : in.left;
-      uint32_t numbers[2] = {unit % 2 ? four.z : four.x, unit % 2 ? four.w : four.y};
-      if (kHalves) numbers[0] &= own_bytes, numbers[1] &= own_bytes;
-#pragma unroll
-      for (int plane = 0; plane < Bytes::kPlanes; ++plane) {
-        uint32_t rows[4];
-        weights.codes.bytes(plane, unit, 0, rows[0], rows[2]);
-        weights.codes.bytes(plane, unit, 1, rows[1], rows[3]);
-        int(&sum)[4] = sums[plane][own];
-        if (kHalves || unit < 2) {
-          constexpr int kBegin[4] = {kMagicBits, kMagicBits, kMagicBits, kMagicBits};
-          mma_bytes(sum, rows, numbers[0], numbers[1], kBegin);
-        } else {
-          mma_bytes(sum, rows, numbers[0], numbers[1], sum);
-        }
-      }
+    for (int own = 0; own < kOwn; ++own) {
+      int planes[2][4];
+      multiply_block(planes, weights.codes, in, own);
+      add_block(planes, weights.scales, own);
     }
-    float min_products[4] = {0, 0, 0, 0};
-    if constexpr (F::kHasMin) {
-      uint32_t mins[2];
-      weights.scales.mins(mins);
-      if constexpr (kHalves) {
-        mma(Half(), min_products, {mins[0], mins[1], mins[0], mins[1]}, in.sums[0], in.sums[1]);
-      } else {
-        mma8(Half(), min_products, mins[0], mins[1], in.sums[0]);
-      }
+    if constexpr (kTaken == TakenOff::HalfMins) {
+      mma8(Half(), mins, weights.scales.mins.x, weights.scales.mins.y, in.sums);
     }
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      float of_shift[2] = {0, 0};  // blocks whose codes are in place, and that are too far up
-#pragma unroll
-      for (int own = 0; own < kOwn; ++own) {
-        float digits[2];
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          const float less = F::kHasMin ? kMagic : i ? in.less[own].y : in.less[own].x;
-          digits[i] = __int_as_float(sums[0][own][half * 2 + i]) - less;
-          if constexpr (Bytes::kPlanes == 2) {
-            const float high = __int_as_float(sums[1][own][half * 2 + i]) - kMagic;
-            digits[i] = fmaf(high, high_unit(own), digits[i]);
-          }
-        }
-        const float sum = fmaf(digits[1], second, digits[0]);
-        float& to = of_shift[Bytes::shift(0, own) != 0];
-        to = fmaf(weights.scales.scale(own, half), sum, to);
-      }
-      float both = of_shift[0];
-      constexpr int kShift = kHalves ? Bytes::shift(0, 1) : 0;
-      if (kShift > 0) both = fmaf(of_shift[1], 1.0f / (1 << kShift), both);
-      float total = fmaf(in.scale * weights.scales.row(half), both, totals[half]);
-      if constexpr (F::kHasMin) {
-        total = fmaf(-weights.scales.row_min(half) * (in.scale * minimum), min_products[half * 2],
-                     total);
-      }
-      if (valid) totals[half] = total;
-    }
+    if (kSumDigits<F> && (i + 1) % kSumParts == 0) multiply_sums(weights, in);
+    if (i % 2) end_pair(weights, in.scale);
   }
-  // What a one in plane 1 counts, of a lane's block, in the place of plane 0.
-  __device__ float high_unit(int own) const {
-    const auto of = [](int unit) {
-      return static_cast<float>(Bytes::kHighBit << Bytes::shift(0, unit)) /
-             static_cast<float>(1 << Bytes::shift(1, unit));
-    };
-    return kHalves ? of(own) : lane % 4 / 2 ? of(own + 2) : of(own);
-  }
-  __device__ void next_tile() { left += kStep, right += kStep, side += kStep, scale += kStep; }
 
   // To this warp's partial sums [kPartialRow].
   __device__ void leave(float* partials) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float& total = totals[half];
+      if (lane % 2) total *= 65536;
       total += __shfl_xor_sync(~0u, total, 1);
       total += __shfl_xor_sync(~0u, total, 2);
       if (lane % 4 == 0) partials[lane / 4 + half * 8] = total;
       total = 0;
     }
   }
-  // To the first part again.
-  __device__ void rewind() { left -= back, right -= back, side -= back, scale -= back; }
+
+ private:
+  // The sums of a lane's block.
+  __device__ void multiply_block(int (&planes)[2][4], const Bytes& codes, const Inputs& in,
+                                 int own) const {
+#pragma unroll
+    for (int unit = own; unit < tiles::kUnits; unit += kOwn) {
+      const uint4& four = unit / 2 ? in.right : in.left;
+      uint32_t numbers[2] = {unit % 2 ? four.z : four.x, unit % 2 ? four.w : four.y};
+      if (kHalves) numbers[0] &= own_bytes, numbers[1] &= own_bytes;
+#pragma unroll
+      for (int plane = 0; plane < Bytes::kPlanes; ++plane) {
+        uint32_t rows[4];
+        codes.bytes(plane, unit, 0, rows[0], rows[2]);
+        codes.bytes(plane, unit, 1, rows[1], rows[3]);
+        int(&sum)[4] = planes[kTable ? 0 : plane];
+        if (unit >= kOwn || (kTable && plane)) {
+          mma_bytes<kTable>(sum, rows, numbers[0], numbers[1], sum);
+        } else if (kTaken == TakenOff::AtBegin && plane == 0) {
+          const uint2(&begin)[2] = in.begin[own];
+          const int rows_begin[4] = {static_cast<int>(begin[0].x), static_cast<int>(begin[0].y),
+                                     static_cast<int>(begin[1].x), static_cast<int>(begin[1].y)};
+          mma_bytes<kTable>(sum, rows, numbers[0], numbers[1], rows_begin);
+        } else {
+          mma_bytes<kTable>(sum, rows, numbers[0], numbers[1], {0, 0, 0, 0});
+        }
+      }
+    }
+  }
+  __device__ void add_block(const int (&planes)[2][4], const Scales& scales, int own) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      int digits[2];
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        digits[i] = planes[0][half * 2 + i];
+        if (!kTable && Bytes::kPlanes == 2) {
+          const int upper = planes[1][half * 2 + i];
+          digits[i] = kHalves ? digits[i] * Planes<F>::low(own) + upper * Planes<F>::high(own)
+                              : digits[i] + upper * high[kHalves ? 0 : own];
+        }
+      }
+      if constexpr (kWholeScales) {
+        const int number = scales.number(own, half) * (kHalves ? Planes<F>::both(own) : 1);
+        whole[half][0] += number * digits[0];
+        whole[half][1] += number * digits[1];
+      } else {
+        const auto sum = static_cast<float>(digits[1] * second + digits[0]);
+        sums[half] = fmaf(scales.scale(own, half), sum, sums[half]);
+      }
+    }
+  }
+  // Minimums or offsets of 16 blocks.
+  __device__ void multiply_sums(const Weights& weights, const Inputs& in) {
+    if constexpr (kSumDigits<F>) {
+      const SumFactors<typename F::Scales>& factors = weights.sum_factors;
+      int products[4];
+      constexpr bool kSigned = kTaken == TakenOff::ByteScales;
+      mma16_bytes<kSigned>(products, factors.row(0), factors.row(1), in.sums & own_sums);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int(&two)[2] = {products[half * 2], products[half * 2 + 1]};
+        if constexpr (kTaken == TakenOff::ByteScales) {
+          constexpr int kOff = F::kOffset * Bytes::kRatio << Planes<F>::kUp;
+          whole[half][0] -= kOff * two[0];
+          whole[half][1] -= kOff * two[1];
+        } else {
+          const auto sum = static_cast<float>(two[1] * second + two[0]);
+          totals[half] =
+              fmaf(weights.sum_rows.min(half) * (in.sum_scale * -kMinUnit), sum, totals[half]);
+        }
+      }
+    }
+  }
+  // Of 256 columns, which have scales in common.
+  __device__ void end_pair(const Weights& weights, float scale) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float& total = totals[half];
+      if constexpr (kWholeScales) {
+        const float sum = fmaf(static_cast<float>(whole[half][1]), static_cast<float>(second),
+                               static_cast<float>(whole[half][0]));
+        total = fmaf(scale * weights.rows.scale(half), sum, total);
+        whole[half][0] = whole[half][1] = 0;
+      } else {
+        total = fmaf(scale, sums[half], total);
+        sums[half] = 0;
+      }
+      if constexpr (kTaken == TakenOff::HalfMins) {
+        total = fmaf(lane % 4 ? 0 : scale * kMinUnit, mins[half * 2], total);
+      }
+    }
+    if constexpr (kTaken == TakenOff::HalfMins) {
+      for (float& min : mins) min = 0;
+    }
+  }
 };
 
 }  // namespace skald::cuda

@@ -15,6 +15,30 @@ inline constexpr int kDigits = 3, kNumberBits = 18;
 // A float that is a whole number from -2^22 to 2^22 larger than this one has it in its bits.
 inline constexpr float kMagic = 12582912;
 inline constexpr int kMagicBits = 0x4b400000;
+// Added to a number, it makes its digits bytes: half a byte's range for each.
+inline constexpr int kHalfRanges = 0x808080;
+
+// How what is to be taken off codes is taken off their sums.
+enum class TakenOff : uint8_t {
+  Nothing,     // of what a table gives
+  AtBegin,     // an offset: sums begin at less
+  HalfMins,    // minimums in f16, by a product with the numbers' sums
+  ByteMins,    // minimums in bytes, by a product with the digits of these
+  ByteScales,  // an offset of all codes, by the same product with the blocks' scales
+};
+template <class S>
+struct HasByteScales : std::false_type {};
+template <class Block>
+struct HasByteScales<tiles::ByteScales<Block>> : std::true_type {};
+template <class F>
+inline constexpr TakenOff kTakenOff = F::kTable != tiles::Table::None        ? TakenOff::Nothing
+                                      : F::kHasMin&& F::Scales::kRecordBytes ? TakenOff::ByteMins
+                                      : F::kHasMin                           ? TakenOff::HalfMins
+                                      : HasByteScales<typename F::Scales>()  ? TakenOff::ByteScales
+                                                                             : TakenOff::AtBegin;
+template <class F>
+inline constexpr bool kSumDigits =
+    kTakenOff<F> == TakenOff::ByteMins || kTakenOff<F> == TakenOff::ByteScales;
 
 // Where a part's numbers lie in shared memory.
 template <class F>
@@ -26,16 +50,22 @@ struct DigitPart {
   // 16 bytes of zeros, for the lanes whose columns are of the other half.
   static constexpr int kZerosAt = 2 * kHalf;
   static constexpr int kZeros = kBlocks == 4 ? 16 : 0;
-  // For each lane % 4. Minimums are taken off by one product: 4 bytes (blocks of 16: 8) of sums of
-  // the numbers times kNumberSumUnit, as f16, next ones first, then what is left; and the scale.
-  // Else for each of the lane's blocks what its two digits' sums are to be less, as floats, and the
-  // scale in place of the fourth digit.
+  // AtBegin: [lane % 4, the lane's block] what sums of its two digits begin at; in place of a
+  // fourth digit is the scale. HalfMins: for each lane % 4 four bytes of sums of the numbers times
+  // kNumberSumUnit, as f16, next ones first, then what is left. Else for each digit eight bytes,
+  // the blocks' sums' and, where these are four, the scale.
   static constexpr int kSideAt = kZerosAt + kZeros;
   static constexpr int kOwn = kBlocks / 2;  // blocks of a lane
-  static constexpr int kSide = F::kHasMin ? kOwn * 4 : kOwn * 8;
+  static constexpr bool kBegins = kTakenOff<F> == TakenOff::AtBegin;
+  static constexpr int kSide = kBegins ? kOwn * 8 : kSumDigits<F> ? 8 : 4;
+  // The scale, the same for both parts of 256 columns.
+  static constexpr int kScaleAt = kSideAt + (kBegins          ? kSide + 4
+                                             : !kSumDigits<F> ? 16
+                                             : kBlocks == 4   ? 4
+                                                              : kDigits * 8);
   // As many as 128 floats have, which lie there before they become digits.
   static constexpr int kBytes = 512;
-  static_assert(kSideAt + 4 * kSide <= kBytes);
+  static_assert(kScaleAt + 4 <= kBytes && kSideAt + (kBegins ? 4 * kSide : 0) <= kBytes);
 };
 inline constexpr float kNumberSumUnit = 1.0f / 1024;
 
@@ -59,7 +89,6 @@ class DigitStore {
   using Bytes = LaneBytesOf<F>;
   static constexpr int kRatio = Bytes::kRatio;
   static constexpr int kSums = Part::kBlocks / tiles::kUnits;  // of a unit
-  static constexpr int kAll = 0x808080;  // makes digits bytes: half a byte's range for each
 
   // Held, or the compiler finds them again and again.
   int lane_ = static_cast<int>(held_number(threadIdx.x % 32));
@@ -67,10 +96,9 @@ class DigitStore {
   int digits_ = static_cast<int>(held_number(unit_ / 2 * Part::kHalf + t_ * 16 + unit_ % 2 * 8));
   // Of the lane that stores it, a sum's place: which lanes have its block, and as which of theirs.
   int block_half_ = kSums == 1 ? unit_ / 2 : t_ / 2, own_ = kSums == 1 ? unit_ % 2 : unit_;
-  int less_ = static_cast<int>(
+  int begin_ = static_cast<int>(
       held_number(Part::kSideAt + (block_half_ * 2 + t_ % 2) * Part::kSide + own_ * 8));
   int off_ = F::kOffset * kRatio << Bytes::shift(0, own_);
-  float odd_ = (F::kHasMin ? unit_ % 2 : own_ % 2) ? 65536.0f : 1.0f;
 
  public:
   // Part of x[0], columns 4 * t, and x[1]. `bits`: of a number in whose power of two the part is to
@@ -80,7 +108,8 @@ class DigitStore {
     // scale to be a float is zero beside any other number.
     const int found = static_cast<int>(bits >> 23), exponent = min(max(found, 40), 254);
     const float up = __int_as_float((254 + kNumberBits - 1 - exponent) * (1 << 23));
-    float scale = __int_as_float((exponent - kNumberBits + 1) * (1 << 23)) * (odd_ / kRatio);
+    float scale = __int_as_float((exponent - kNumberBits + 1) * (1 << 23)) *
+                  (1.0f / (kRatio << Planes<F>::kUp));
     // Infinity and NaN are found among the logits.
     if (found == 255) scale = __int_as_float(0x7fffffff);
     int n[8];
@@ -94,7 +123,39 @@ class DigitStore {
     }
     store_digits(part + digits_, n);
     if (Part::kZeros && unit_ == 0) *reinterpret_cast<float*>(part + Part::kZerosAt + t_ * 4) = 0;
+    if constexpr (kSumDigits<F> && kSums == 1) {
+      if (t_ < kDigits) *reinterpret_cast<float*>(part + Part::kScaleAt + t_ * Part::kSide) = scale;
+    } else if constexpr (!Part::kBegins) {
+      *reinterpret_cast<float*>(part + Part::kScaleAt) = scale;
+    }
+    if constexpr (kTakenOff<F> != TakenOff::Nothing) store_sums(part, n, scale);
+  }
 
+ private:
+  __device__ static void store_digits(char* at, const int (&n)[8]) {
+    constexpr bool kTable = F::kTable != tiles::Table::None;
+    constexpr int kOrder[4] = {0, kTable ? 2 : 1, kTable ? 1 : 2, 3};
+    uint32_t first[4], second[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if constexpr (kRatio == 1) {
+        first[i] = static_cast<uint32_t>(n[kOrder[i]] + kHalfRanges);
+        second[i] = static_cast<uint32_t>(n[4 + kOrder[i]] + kHalfRanges);
+      } else {
+        const int low = n[i % 2 * 4 + i / 2], high = n[i % 2 * 4 + i / 2 + 2];
+        first[i] = static_cast<uint32_t>(high + kHalfRanges);
+        second[i] = static_cast<uint32_t>(low * kRatio + (kHalfRanges - high));
+      }
+    }
+    uint32_t digits[2][kDigits];
+    to_digits(first, digits[0]);
+    to_digits(second, digits[1]);
+#pragma unroll
+    for (int d = 0; d < kDigits; ++d) {
+      *reinterpret_cast<uint2*>(at + d * 64) = {digits[0][d], digits[1][d]};
+    }
+  }
+  __device__ void store_sums(char* part, const int (&n)[8], float scale) const {
     int sums[kSums];
 #pragma unroll
     for (int i = 0; i < kSums; ++i) {
@@ -106,52 +167,43 @@ class DigitStore {
 #pragma unroll
       for (int& sum : sums) sum += __shfl_xor_sync(~0u, sum, offset);
     }
-    const int sum = kSums == 2 && t_ / 2 ? sums[kSums - 1] : sums[0];
-    F::kHasMin ? store_sum(part + Part::kSideAt, sum, scale) : store_less(part, sum, scale);
-  }
-
- private:
-  __device__ static void store_digits(char* at, const int (&n)[8]) {
-    constexpr bool kTable = F::kTable != tiles::Table::None;
-    constexpr int kOrder[4] = {0, kTable ? 2 : 1, kTable ? 1 : 2, 3};
-    uint32_t first[4], second[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      if constexpr (kRatio == 1) {
-        first[i] = static_cast<uint32_t>(n[kOrder[i]] + kAll);
-        second[i] = static_cast<uint32_t>(n[4 + kOrder[i]] + kAll);
-      } else {
-        const int low = n[i % 2 * 4 + i / 2], high = n[i % 2 * 4 + i / 2 + 2];
-        first[i] = static_cast<uint32_t>(high + kAll);
-        second[i] = static_cast<uint32_t>(low * kRatio + (kAll - high));
-      }
-    }
-    uint32_t digits[2][kDigits];
-    to_digits(first, digits[0]);
-    to_digits(second, digits[1]);
-#pragma unroll
-    for (int d = 0; d < kDigits; ++d) {
-      *reinterpret_cast<uint2*>(at + d * 64) = {digits[0][d], digits[1][d]};
+    if constexpr (Part::kBegins) {
+      store_begin(part, t_ / 2 ? sums[kSums - 1] : sums[0], scale);
+    } else if constexpr (kSumDigits<F>) {
+      store_sum_digits(part + Part::kSideAt, sums);
+    } else {
+      store_half_sum(part + Part::kSideAt, sums[0]);
     }
   }
-  // Lanes with t of 0 and 1 store next and rest, those with t of 2 and 3 the same of the next block
-  // where a unit has two.
-  __device__ void store_sum(char* side, int numbers, float scale) const {
+  // A digit by each lane but the last.
+  __device__ void store_sum_digits(char* side, const int (&sums)[kSums]) const {
+    uint32_t bytes[kSums];
+#pragma unroll
+    for (int i = 0; i < kSums; ++i) {
+      bytes[i] = ((static_cast<uint32_t>(sums[i] + kHalfRanges) ^ kHalfRanges) >> (t_ * 8)) & 255;
+    }
+    char* at = side + t_ * Part::kSide + unit_ * kSums;
+    if (t_ == kDigits) return;
+    if constexpr (kSums == 1) {
+      *reinterpret_cast<uint8_t*>(at) = static_cast<uint8_t>(bytes[0]);
+    } else {
+      *reinterpret_cast<uint16_t*>(at) = static_cast<uint16_t>(bytes[0] | bytes[kSums - 1] << 8);
+    }
+  }
+  // Lanes with t of 0 and 1 store next and rest.
+  __device__ void store_half_sum(char* side, int numbers) const {
     const float sum = static_cast<float>(numbers) * kNumberSumUnit;
     const __half next = __float2half_rn(sum), rest = __float2half_rn(sum - __half2float(next));
-    const __half of_lane = t_ % 2 ? rest : next;
-    // Blocks of 32: words of lanes 0 and 1, and what is left in those of lanes 2 and 3.
-    const int at = kSums == 1 ? (unit_ / 2 + t_ % 2 * 2) * Part::kSide + unit_ % 2 * 2
-                              : unit_ * Part::kSide + t_ % 2 * 4 + t_ / 2 * 2;
-    if (kSums == 2 || t_ < 2) *reinterpret_cast<__half*>(side + at) = of_lane;
-    if (t_ == 3) *reinterpret_cast<float*>(side + unit_ * Part::kSide + kSums * 4) = scale;
+    // Words of lanes 0 and 1, and what is left in those of lanes 2 and 3.
+    const int at = (unit_ / 2 + t_ * 2) * Part::kSide + unit_ % 2 * 2;
+    if (t_ < 2) *reinterpret_cast<__half*>(side + at) = t_ ? rest : next;
   }
   // Lanes with an odd t store the highest digit and the scale.
-  __device__ void store_less(char* part, int sum, float scale) const {
-    const auto less = [&](int digit) { return __int_as_float(kMagicBits + off_ * digit); };
-    const float first = less(t_ % 2 ? sum >> 16 : sum & 255);
-    const float second = t_ % 2 ? scale : less(sum >> 8 & 255);
-    store_if(kSums == 2 || t_ < 2, part + less_, first, second);
+  __device__ void store_begin(char* part, int sum, float scale) const {
+    const auto begin = [&](int digit) { return __int_as_float(-off_ * digit); };
+    const float first = begin(t_ % 2 ? sum >> 16 : sum & 255);
+    const float second = t_ % 2 ? scale : begin(sum >> 8 & 255);
+    store_if(kSums == 2 || t_ < 2, part + begin_, first, second);
   }
 };
 

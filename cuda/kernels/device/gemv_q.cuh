@@ -13,22 +13,25 @@
 
 namespace skald::cuda {
 
-inline constexpr int kGemvQConsumers = kWarps * 32;
-inline constexpr int kGemvQThreads = kGemvQConsumers + 2 * 32;  // the finisher's and producer's
+template <int kTeams>
+inline constexpr int kGemvQConsumers = kTeams* kWarps * 32;
+template <int kTeams>
+inline constexpr int kGemvQThreads = kGemvQConsumers<kTeams> + 2 * 32;  // finisher's, producer's
 // A multiprocessor has registers for two blocks, this kernel's and the next one's, and for one of
-// attention.
-inline constexpr int kGemvQBlocks = 3;
+// attention beside those of one team.
+template <int kTeams>
+inline constexpr int kGemvQBlocks = kTeams == 1 ? 3 : 2;
 
 // What passes between consumers and finisher: a ring of sets of partial sums.
 struct Sets {
-  float* partials;  // [kSets, warp, kPartialRow]
-  int* groups;      // [kSets]
+  float* partials;  // [kSets, team, warp, kPartialRow]
+  int* sequence;    // [kGroupsAhead], from the producer
   uint64_t *ready, *drained;
 };
 
 // Adds up the warps' shares and writes results out. For one warp: a lane has the results of weight
 // row lane % 16, and writes if it is one of the lower.
-template <class T>
+template <class T, int kTeams>
 __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& sets,
                        const float* squares) {
   const int lane = static_cast<int>(threadIdx.x) % 32, weight_row = lane % tiles::kRows;
@@ -52,19 +55,19 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
     for (int chunk = 0;;) {
       barrier_wait(&sets.ready[turn.slot], turn.lap & 1);
       if (own == kNoMore && chunk == 0) {
-        const int group = sets.groups[turn.slot];
+        const int group = sets.sequence[i % kGroupsAhead];
         if (group == kNoMore) return;
         begin(group);
       }
       const float* set = sets.partials + turn.slot * layout.set_floats + weight_row;
       float both[2] = {};
 #pragma unroll
-      for (int warp = 0; warp < kWarps; ++warp) both[warp % 2] += set[warp * kPartialRow];
+      for (int warp = 0; warp < kTeams * kWarps; ++warp) both[warp % 2] += set[warp * kPartialRow];
       // The squares are there when the first sums are.
       if (i == 0 && a.norm_weight) {
         float all = 0;
 #pragma unroll
-        for (int warp = 0; warp < kWarps; ++warp) all += squares[warp];
+        for (int warp = 0; warp < kTeams * kWarps; ++warp) all += squares[warp];
         norm = rsqrtf(all / static_cast<float>(a.ins) + a.norm_eps);
       }
       barrier_arrive(&sets.drained[turn.slot]);
@@ -88,67 +91,66 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
   }
 }
 
-// The tiles of a block, by one of its warps. What is to be multiplied next is in registers before a
-// warp multiplies what it has.
-template <class F>
-__device__ void consume(const LinearLaunch& a, const Layout& layout, const char* ring,
-                        const Slots& slots, const Sets& sets, const Activations& activations) {
+// The tiles of a block that are its team's, by one of its warps. What is to be multiplied next is
+// in registers before a warp multiplies what it has.
+template <class F, int kTeams>
+__device__ void consume(const Layout& layout, const char* ring, const Slots& slots,
+                        const Sets& sets, const Activations& activations) {
   using Weights = typename OneRow<F>::Weights;
   constexpr int kParts = kWarpParts<F>;
-  static_assert(kParts % 2 == 0);
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int warp = static_cast<int>(threadIdx.x) / 32, first_part = warp * kParts;
+  const int team = static_cast<int>(threadIdx.x) / 32 / kWarps;
+  const int warp = static_cast<int>(threadIdx.x) / 32 % kWarps;
   const char* held_slots = held_pointer(&slots);
   const uint32_t drained = held_address(sets.drained), ready = held_address(sets.ready);
-  // A warp without a part of its own reads another's and leaves it.
-  int records[kParts];
-#pragma unroll
-  for (int i = 0; i < kParts; ++i) {
-    records[i] = min((first_part + i) / F::kParts, layout.tile_records - 1) * F::kRecordBytes;
-  }
-  float* partials = sets.partials + warp * kPartialRow;
-  OneRow<F> product(activations, first_part, layout.tiles);
-  Turn turn, set;
-  const char* slot = ring;
-  int parts = layout.parts - first_part;  // from the tile's first on
-  int group = kNoMore, next_group = kNoMore;
-  int left = layout.chunk_tiles, rest = layout.tiles - left;  // tiles of the chunk, and after it
+  OneRow<F> product(activations, warp * kParts);
+  Turn turn, next_turn, set;
+  const char *first_slot = held_pointer(ring), *slot = first_slot;
+  int tile = 0, end = layout.chunk_tiles;  // of the group, and of its tiles that are added up
+  int left_sets = 0, most_sets = 0;
   // An answer takes as long as a fifth of a part, so it is asked for a part ahead of its use.
   uint32_t there = 0;
   const auto ask_for_next = [&] {
-    const bool first = turn.slot + 1 == layout.slots;
-    const char* at = held_slots + (first ? 0 : turn.slot + 1) * 8;
-    there = barrier_passed(shared_address(at), (turn.lap + first) & 1);
+    next_turn = turn;
+    for (int i = 0; i < kTeams; ++i) next_turn.next(layout.slots);
+    there = barrier_passed(shared_address(held_slots + next_turn.slot * 8), next_turn.lap & 1);
   };
   const auto enter = [&] {
     const char* at = held_slots + turn.slot * 8;
     barrier_wait_unless(there, shared_address(at), turn.lap & 1);
+    slot = first_slot + turn.slot * layout.slot_bytes;
     // By the lane that says in the end that the slot may be written again.
-    if (lane == 0) next_group = static_cast<int>(load4(at + offsetof(Slots, group)));
+    if (lane == 0) most_sets = static_cast<int>(load4(at + offsetof(Slots, sets)));
   };
-  const auto load = [&](Weights& weights, int i) {
-    product.load(weights, slot + records[i], (first_part + i) % F::kParts);
-  };
+  const auto load = [&](Weights& weights, int i) { product.load(weights, slot, i); };
   const auto release = [&] {
     __syncwarp();
     if (lane == 0) {
       barrier_arrive(shared_address(held_slots + turn.slot * 8 + offsetof(Slots, empty)));
     }
-    slot += layout.slot_bytes;
-    turn.next(layout.slots);
-    if (turn.slot == 0) slot = ring;
+    turn = next_turn;
   };
   const auto leave = [&] {
     if (set.lap > 0) barrier_wait(drained + set.slot * 8, (set.lap - 1) & 1);
-    product.leave(partials + set.slot * layout.set_floats);
-    if (threadIdx.x == 0) sets.groups[set.slot] = group;
+    product.leave(sets.partials + set.slot * layout.set_floats +
+                  (tile % kTeams * kWarps + warp) * kPartialRow);
     barrier_arrive(ready + set.slot * 8);
     set.next(kSets);
+    ++left_sets;
+  };
+  // To another tile, maybe beyond groups of which the team has none.
+  const auto advance = [&](int tiles) {
+    tile += tiles;
+    while (tile >= end) {
+      leave();
+      if (end == layout.tiles) tile -= end, end = 0;
+      end = min(end + layout.chunk_tiles, layout.tiles);
+    }
   };
   // The i-th part of a tile, while the next is under way.
   const auto multiply = [&](int i, const Weights& now, Weights& next) {
     typename OneRow<F>::Inputs in;
-    product.load(in, i);
+    product.load(in, tile * OneRow<F>::kStep, i);
     if (i + 1 < kParts) {
       load(next, i + 1);
       if (i + 2 == kParts) ask_for_next();
@@ -157,44 +159,32 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
       enter();
       load(next, 0);
     }
-    product.multiply(now, in, parts > i);
-    if (i + 1 < kParts) return;
-    product.next_tile();
-    parts -= kTileParts<F>;
-    if (--left > 0) return;
-    leave();
-    if (rest == 0) {
-      product.rewind();
-      parts = layout.parts - first_part;
-      rest = layout.tiles;
-      group = __shfl_sync(~0u, next_group, 0);
-    }
-    left = min(layout.chunk_tiles, rest);
-    rest -= left;
+    product.multiply(now, in, i);
   };
 
-  Weights two[2];
+  if (team > 0) turn.next(layout.slots);
   enter();
-  group = __shfl_sync(~0u, next_group, 0);
-  if (group != kNoMore) {
-    load(two[0], 0);
-    do {
+  advance(team);
+  Weights two[2];
+  load(two[0], 0);
+  while (__shfl_sync(~0u, most_sets, 0) == 0) {
 #pragma unroll
-      for (int i = 0; i < kParts; ++i) multiply(i, two[i % 2], two[(i + 1) % 2]);
-    } while (group != kNoMore);
+    for (int i = 0; i < kParts; ++i) multiply(i, two[i % 2], two[(i + 1) % 2]);
+    advance(kTeams);
   }
-  leave();
+  most_sets = __shfl_sync(~0u, most_sets, 0);
+  while (left_sets < most_sets) leave();
 }
 
 // What a block has in shared memory beside what its layout divides.
 struct GemvQShared {
   Slots slots;
   uint64_t ready[kSets], drained[kSets];
-  int groups[kSets];
-  float squares[kWarps];
+  int sequence[kGroupsAhead];
+  float squares[kMostTeams * kWarps];
 };
 
-template <class F, class T>
+template <class F, class T, int kTeams>
 __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& layout,
                                            char* shared, GemvQShared& own) {
   if (threadIdx.x < layout.slots) {
@@ -203,28 +193,30 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
     barrier_init_fence();
   } else if (threadIdx.x >= kMostSlots && threadIdx.x < kMostSlots + kSets) {
     const unsigned set = threadIdx.x - kMostSlots;
-    barrier_init(&own.ready[set], kGemvQConsumers);
+    barrier_init(&own.ready[set], kGemvQConsumers<kTeams>);
     barrier_init(&own.drained[set], 32);
   }
+  clear_ends(layout, shared);
   __syncthreads();
   let_next_kernel_start();
 
-  if (threadIdx.x >= kGemvQConsumers + 32) {
-    fetch(a, layout, shared, own.slots);
+  if (threadIdx.x >= kGemvQConsumers<kTeams> + 32) {
+    fetch(a, layout, shared, own.slots, own.sequence);
     return;
   }
-  const Sets sets = {reinterpret_cast<float*>(shared + layout.partials_at), own.groups, own.ready,
+  const Sets sets = {reinterpret_cast<float*>(shared + layout.partials_at), own.sequence, own.ready,
                      own.drained};
-  if (threadIdx.x >= kGemvQConsumers) {
+  if (threadIdx.x >= kGemvQConsumers<kTeams>) {
     wait_for_kernel_ahead();
-    finish<T>(a, layout, sets, own.squares);
+    finish<T, kTeams>(a, layout, sets, own.squares);
     return;
   }
   const Activations activations = {layout.parts, shared + layout.activations_at, own.squares};
-  a.norm_weight ? StageOne<F, T, true>(a, activations).run()
-                : StageOne<F, T, false>(a, activations).run();
-  __syncwarp();
-  consume<F>(a, layout, shared, own.slots, sets, activations);
+  a.norm_weight ? StageOne<F, T, true, kTeams>(a, activations).run()
+                : StageOne<F, T, false, kTeams>(a, activations).run();
+  // A warp of a single team multiplies what it has brought itself.
+  kTeams == 1 ? __syncwarp() : named_barrier<1, kGemvQConsumers<kTeams>>();
+  consume<F, kTeams>(layout, shared, own.slots, sets, activations);
 }
 
 }  // namespace skald::cuda

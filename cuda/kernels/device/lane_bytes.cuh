@@ -31,11 +31,16 @@ __device__ inline void two_of_byte(uint32_t word, int shift, uint32_t& first, ui
 template <int kFirstBit>
 struct LaneBytes<tiles::Codes1<tiles::FourBits<kFirstBit>>> {
   static constexpr int kRatio = 16, kPlanes = 1, kHighBit = 0;
-  LaneCodes<tiles::FourBits<kFirstBit>> low;
-  __device__ void load(const char* at, int lane) { low.load(at, lane); }
+  uint2 w[tiles::kUnits];  // of both rows: `first` as it is to lie in registers
+  __device__ void load(const char* at, int lane) {
+#pragma unroll
+    for (int unit = 0; unit < tiles::kUnits; ++unit) {
+      w[unit] = load_two(at + unit / 2 * 512 + lane * 16 + unit % 2 * 8);
+    }
+  }
   SKALD_HD static constexpr int shift(int, int) { return 0; }
   __device__ void bytes(int, int unit, int half, uint32_t& first, uint32_t& second) const {
-    two_of_byte<4, 4>(low.word(unit, half), 0, first, second);
+    two_of_byte<4, 4>(half ? w[unit].y : w[unit].x, 0, first, second);
   }
 };
 
@@ -85,23 +90,80 @@ struct LaneBytes<tiles::EightBits> {
   }
 };
 
-// The numbers of a table, plus kOffset.
-template <tiles::Table kTable, int kOffset>
+// The numbers of a table, as signed bytes. Each code is looked up twice, among the first eight
+// numbers and among the last, and the products of what is found are added up. Where a code's own
+// number is not, the sign of the one there is found eight times: nothing, or minus one, which the
+// other one's entry makes good.
+template <tiles::Table kTable>
 struct TableBytes {
-  static constexpr int kRatio = 1, kPlanes = 1, kHighBit = 0;
-  LaneTable<kTable, kOffset> table;
-  __device__ void load(const char* at, int lane) { table.load(at, lane); }
+  static constexpr int kRatio = 1, kPlanes = 2, kHighBit = 1;
+  LaneCodes<tiles::FourBits<>> codes;
+  uint32_t first_low = entries(0), first_high = entries(8);  // may be held in registers
+  __device__ void load(const char* at, int lane) { codes.load(at, lane); }
   SKALD_HD static constexpr int shift(int, int) { return 0; }
-  __device__ void bytes(int, int unit, int half, uint32_t& first, uint32_t& second) const {
-    const uint32_t word = table.codes.word(unit, half);
-    first = table.four(word);
-    second = table.four(word >> 16);
+  SKALD_HD static constexpr int entry(int code) {
+    const int own = tiles::table_number<kTable>(code),
+              other = tiles::table_number<kTable>(code ^ 8);
+    for (int sign = -1; sign < 1; ++sign) {
+      for (int other_sign = -1; other_sign < 1; ++other_sign) {
+        const bool agree = (own - other_sign < 0) == (sign < 0);
+        if (agree && (other - sign < 0) == (other_sign < 0)) return own - other_sign;
+      }
+    }
+    return 0;
+  }
+  SKALD_HD static constexpr uint32_t entries(int first) {
+    uint32_t bytes = 0;
+    for (int i = 0; i < 4; ++i) bytes |= (entry(first + i) & 255u) << (8 * i);
+    return bytes;
+  }
+  SKALD_HD static constexpr bool right() {
+    for (int code = 0; code < 16; ++code) {
+      const int found = entry(code) - (entry(code ^ 8) < 0);
+      if (found != tiles::table_number<kTable>(code)) return false;
+    }
+    return true;
+  }
+  __device__ void bytes(int plane, int unit, int half, uint32_t& first, uint32_t& second) const {
+    static_assert(right());
+    constexpr uint32_t k4 = entries(4), k12 = entries(12);
+    const uint32_t at = codes.word(unit, half) ^ (plane ? 0x88888888 : 0);
+    first = choose_bytes(plane ? first_high : first_low, plane ? k12 : k4, at);
+    second = choose_bytes(plane ? first_high : first_low, plane ? k12 : k4, at >> 16);
   }
 };
 
 template <class F>
-using LaneBytesOf =
-    std::conditional_t<F::kTable == tiles::Table::None, LaneBytes<typename F::Codes>,
-                       TableBytes<F::kTable, F::kOffset>>;
+using LaneBytesOf = std::conditional_t<F::kTable == tiles::Table::None,
+                                       LaneBytes<typename F::Codes>, TableBytes<F::kTable>>;
+
+// Powers of two: by what the sums of a unit's planes are to be multiplied to be added up, and the
+// result to be in the unit of all, 2^-kUp.
+template <class F>
+struct Planes {
+  using Bytes = LaneBytesOf<F>;
+  SKALD_HD static constexpr int low(int unit) { return 1 << (up(unit) - Bytes::shift(0, unit)); }
+  SKALD_HD static constexpr int high(int unit) {
+    return Bytes::kHighBit << up(unit) >> Bytes::shift(1, unit);
+  }
+  SKALD_HD static constexpr int both(int unit) { return 1 << (kUp - up(unit)); }
+
+ private:
+  SKALD_HD static constexpr int up(int unit) {
+    int bits = Bytes::shift(0, unit);
+    if (Bytes::kPlanes == 2) {
+      while (Bytes::kHighBit << bits < 1 << Bytes::shift(1, unit)) ++bits;
+    }
+    return bits;
+  }
+  SKALD_HD static constexpr int most() {
+    int bits = 0;
+    for (int unit = 0; unit < tiles::kUnits; ++unit) bits = up(unit) > bits ? up(unit) : bits;
+    return bits;
+  }
+
+ public:
+  static constexpr int kUp = most();
+};
 
 }  // namespace skald::cuda

@@ -64,15 +64,38 @@ __device__ inline void mma8(Half, float (&d)[4], uint32_t a0, uint32_t a1, uint3
       : "r"(a0), "r"(a1), "r"(b));
 }
 
-// d[16, 8] = c + a[16, 32] · b[32, 8] of whole numbers: codes from 0 on, and signed digits. A
+// d[16, 8] = c + a[16, 32] · b[32, 8] of whole numbers: a from 0 on or `kSigned`, and b signed. A
 // register has four columns from 4c on where those above have two from 2c, and those 16 further.
+template <bool kSigned>
 __device__ inline void mma_bytes(int (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1,
                                  const int (&c)[4]) {
-  asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-      "{%10,%11,%12,%13};"
-      : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "r"(c[0]), "r"(c[1]),
-        "r"(c[2]), "r"(c[3]));
+#define SKALD_MMA_BYTES(type)                                                               \
+  asm("mma.sync.aligned.m16n8k32.row.col.s32." type                                         \
+      ".s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"                   \
+      : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])                                      \
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "r"(c[0]), "r"(c[1]), \
+        "r"(c[2]), "r"(c[3]))
+  if constexpr (kSigned) {
+    SKALD_MMA_BYTES("s8");
+  } else {
+    SKALD_MMA_BYTES("u8");
+  }
+#undef SKALD_MMA_BYTES
+}
+// The same of a[16, 16] · b[16, 8] alone.
+template <bool kSigned>
+__device__ inline void mma16_bytes(int (&d)[4], uint32_t a0, uint32_t a1, uint32_t b) {
+#define SKALD_MMA16_BYTES(type)                              \
+  asm("mma.sync.aligned.m16n8k16.row.col.s32." type          \
+      ".s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%7,%7,%7,%7};" \
+      : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])       \
+      : "r"(a0), "r"(a1), "r"(b), "r"(0))
+  if constexpr (kSigned) {
+    SKALD_MMA16_BYTES("s8");
+  } else {
+    SKALD_MMA16_BYTES("u8");
+  }
+#undef SKALD_MMA16_BYTES
 }
 
 // Four 8x8 matrices; lane i gives the address of row i % 8 of matrix i / 8.

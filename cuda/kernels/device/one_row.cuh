@@ -6,10 +6,16 @@
 
 namespace skald::cuda {
 
-// Warps that multiply: one for each scheduler, since what is to be done for a tile besides is done
-// by each, and with all the registers that it takes to be at several parts at once.
-inline constexpr int kWarps = 4;
-inline constexpr int kPartialRow = 20;  // floats: 16, and no bank twice
+// Warps that multiply, a team: one for each scheduler, since what is to be done for a tile besides
+// is done by each. Two teams take turns at tiles: where one waits for an answer or a product, the
+// other has something to do. But two blocks of two teams leave attention no registers.
+inline constexpr int kWarps = 4, kMostTeams = 2;
+template <class F>
+inline constexpr bool kFewInstructions =
+    F::kTable == tiles::Table::None&& F::Scales::kCols == 32 && LaneBytesOf<F>::kPlanes == 1;
+template <class F>
+inline constexpr int kUsualTeams = kFewInstructions<F> ? 1 : 2;
+inline constexpr int kPartialRow = tiles::kRows;  // floats
 
 // What a tile has: so many parts that what is to be done for it besides is done for twice as much,
 // fewer where a ring would have few tiles. A warp has adjacent ones.
@@ -24,7 +30,7 @@ inline constexpr int kStageParts = 16;
 struct Activations {
   int parts;
   char* digits;    // DigitPart of each part
-  float* squares;  // [kWarps], of what comes to be normalized
+  float* squares;  // [team, warp], of what comes to be normalized
 };
 
 }  // namespace skald::cuda

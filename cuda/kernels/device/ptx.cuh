@@ -105,6 +105,24 @@ __device__ inline const char* held_pointer(const void* p) {
   return static_cast<const char*>(__cvta_shared_to_generic(address));
 }
 
+// From shared memory into two registers: the compiler would ask for two neighbours in one, and then
+// move what is to lie beside something else.
+__device__ inline uint2 load_two(const char* from) {
+  uint2 two;
+  asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];"
+               : "=r"(two.x), "=r"(two.y)
+               : "r"(shared_address(from)));
+  return two;
+}
+// The same when what is loaded once already is to be in other registers too.
+__device__ inline uint2 load_two_again(const char* from) {
+  uint2 two;
+  asm volatile("ld.volatile.shared.v2.u32 {%0, %1}, [%2];"
+               : "=r"(two.x), "=r"(two.y)
+               : "r"(shared_address(from)));
+  return two;
+}
+
 // To shared memory where `valid`, without a branch around the store.
 __device__ inline void store_if(bool valid, void* to, float first, float second) {
   asm volatile(
@@ -122,6 +140,11 @@ __device__ inline void barrier_expect_bytes(uint64_t* barrier, uint32_t bytes) {
       "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
       "r"(bytes)
       : "memory");
+}
+
+// What this thread has written to shared memory is before what bulk copies write there after it.
+__device__ inline void shared_writes_before_copies() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
 // The first kThreads threads of a block meet.

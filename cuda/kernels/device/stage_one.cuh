@@ -35,7 +35,7 @@ __device__ inline void load_four(float4& four, const Bf16* at) {
           __uint_as_float(bits.y << 16), __uint_as_float(bits.y & 0xffff0000)};
 }
 
-template <class F, class T, bool kNormed>
+template <class F, class T, bool kNormed, int kTeams>
 class StageOne {
   static constexpr int kTogether = 2;  // items, each two parts, of a turn of the loop
   static constexpr int kEach = kWarpParts<F>;
@@ -49,9 +49,11 @@ class StageOne {
 
   const LinearLaunch& a_;
   const Activations& to_;
-  int lane_ = static_cast<int>(threadIdx.x) % 32, warp_ = static_cast<int>(threadIdx.x) / 32;
-  int first_ = warp_ * kEach + lane_ / 16;  // this lane's part of the first item
-  char* part_ = const_cast<char*>(held_pointer(to_.digits + first_ * kPart));
+  int lane_ = static_cast<int>(threadIdx.x) % 32,
+      warp_ = static_cast<int>(threadIdx.x) / 32 % kWarps;
+  int team_ = static_cast<int>(threadIdx.x) / 32 / kWarps;  // has every second turn
+  int first_ = warp_ * kEach + lane_ / 16;                  // this lane's part of the first item
+  char* part_ = const_cast<char*>(held_pointer(to_.digits + (first_ + team_ * kTurn) * kPart));
   int turns_ = (to_.parts + kTurn - 1) / kTurn;
   // A lane's columns of a part: these four and those 16 further.
   int column_ = lane_ % 16 / 4 * 32 + lane_ % 4 * 4;
@@ -81,9 +83,9 @@ class StageOne {
     constexpr int kNumbers = 16 / sizeof(In);
     const In* in = static_cast<const In*>(a_.in);
     char* to = part_ + lane_ % 16 * 16;
-    int at = first_ * tiles::kPartCols + lane_ % 16 * kNumbers;
+    int at = (first_ + team_ * kTurn) * tiles::kPartCols + lane_ % 16 * kNumbers;
 #pragma unroll 1
-    for (int turn = 0; turn < turns_; ++turn) {
+    for (int turn = team_; turn < turns_; turn += kTeams) {
 #pragma unroll
       for (int i = 0; i < kTogether; ++i) {
 #pragma unroll
@@ -94,8 +96,8 @@ class StageOne {
                      valid);
         }
       }
-      at += kTurn * tiles::kPartCols;
-      to += kTurn * kPart;
+      at += kTeams * kTurn * tiles::kPartCols;
+      to += kTeams * kTurn * kPart;
     }
     commit_copies();
     wait_for_copies<0>();
@@ -129,25 +131,26 @@ class StageOne {
 
   __device__ void run() const {
     Norms now, next;
-    if constexpr (kNormed) now = norms(0), next = norms(1);
+    if constexpr (kNormed) now = norms(team_), next = norms(team_ + kTeams);
     char* part = part_;
     float sum = 0;
 #pragma unroll 1
-    for (int turn = -1;;) {
+    for (int turn = team_ - kTeams; team_ < turns_;) {
       convert(part, now, sum);
-      if (++turn == turns_) break;
-      if (turn == 0) {
+      turn += kTeams;
+      if (turn >= turns_) break;
+      if (turn == team_) {
         wait_for_kernel_ahead();
         bring();
         sum = 0;
       } else {
-        part += kTurn * kPart;
-        if constexpr (kNormed) now = next, next = norms(turn + 1);
+        part += kTeams * kTurn * kPart;
+        if constexpr (kNormed) now = next, next = norms(turn + kTeams);
       }
     }
     if (!kNormed) return;
     sum = warp_sum(sum);
-    if (lane_ == 0) to_.squares[warp_] = sum;
+    if (lane_ == 0) to_.squares[team_ * kWarps + warp_] = sum;
   }
 };
 

@@ -10,6 +10,8 @@
 
 namespace skald::cuda {
 
+// Slots are as many for each team, so that what a team waits for comes after what it had: a barrier
+// tells only two phases apart.
 inline constexpr int kFewestSlots = 2, kUsualSlots = 3, kMostSlots = 12;
 inline constexpr int kSets = 4;  // of partial sums
 
@@ -23,8 +25,12 @@ inline constexpr int kSets = 4;  // of partial sums
 struct BlockBytes {
   int half, added;
 };
-inline BlockBytes block_bytes(int64_t dim) {
-  return dim <= 2048 ? BlockBytes{105 * 1024, 118 * 1024} : BlockBytes{92 * 1024, 132 * 1024};
+inline bool is_added(const LinearLaunch& a) {
+  return a.epilogue == Epilogue::AddTo || a.epilogue == Epilogue::Floats;
+}
+inline bool is_small(const LinearLaunch& a) { return (is_added(a) ? a.outs : a.ins) <= 2048; }
+inline BlockBytes block_bytes(const LinearLaunch& a) {
+  return is_small(a) ? BlockBytes{105 * 1024, 118 * 1024} : BlockBytes{92 * 1024, 132 * 1024};
 }
 // And not for three, of which two might be this kernel's while another multiprocessor has none.
 inline constexpr int kLeastBytes = 76 * 1024, kLeastAddedBytes = 115 * 1024;
@@ -32,9 +38,10 @@ inline constexpr int kMostBlockBytes = 226 * 1024;
 
 // Shared memory: the ring, sets of partial sums, the activations.
 struct Layout {
+  int teams;                  // of warps that multiply
   int parts;                  // of a row of the matrix
   int records, record_bytes;  // of a group of rows
-  int tile_records, tiles;    // of a group
+  int tile_records, tiles;    // of a group, whose last tile may have fewer
   int chunks, chunk_tiles;    // parts of a group that are added up apart
   bool enough;                // shared memory
   int slots, slot_bytes;
@@ -83,13 +90,14 @@ struct TileGroups {
 inline constexpr int kChunkParts = 64;
 
 template <class F>
-Layout layout_for(const LinearLaunch& a, int blocks) {
+Layout layout_for(const LinearLaunch& a, int blocks, int teams) {
   constexpr int kTileCols = kTileParts<F> * tiles::kPartCols;
   Layout layout;
+  layout.teams = teams;
   layout.records = static_cast<int>((a.ins + F::kRecordCols - 1) / F::kRecordCols);
   layout.parts = layout.records * F::kParts;
   layout.record_bytes = F::kRecordBytes;
-  layout.tile_records = std::min(layout.records, kTileCols / F::kRecordCols);
+  layout.tile_records = kTileCols / F::kRecordCols;
   layout.tiles = (layout.records + layout.tile_records - 1) / layout.tile_records;
   layout.chunk_tiles = layout.tiles;
   if (a.epilogue == Epilogue::AddTo) {
@@ -105,48 +113,73 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
   layout.drawn = each >= kFewGroups;
   layout.own = layout.drawn ? each * 3 / 4 : (layout.groups + blocks - 1) / blocks;
 
-  layout.set_floats = kWarps * kPartialRow;
+  layout.set_floats = teams * kWarps * kPartialRow;
   const int partials = kSets * layout.set_floats * 4;
   // Of a tile's parts that are not there something is read, and not used.
   const int64_t others = partials + (int64_t{layout.parts} + kStageParts - 1) / kStageParts *
                                         kStageParts * DigitPart<F>::kBytes;
-  const bool added = a.epilogue == Epilogue::AddTo || a.epilogue == Epilogue::Floats;
-  const BlockBytes of_dim = block_bytes(added ? a.outs : a.ins);
-  const int half_bytes = added ? of_dim.added : of_dim.half;
-  const bool half = others + kUsualSlots * layout.slot_bytes <= half_bytes;
-  const int64_t slots = ((half ? half_bytes : kMostBlockBytes) - others) / layout.slot_bytes;
+  const int half_bytes = is_added(a) ? block_bytes(a).added : block_bytes(a).half;
+  const bool half = others + (kUsualSlots + teams - 1) * layout.slot_bytes <= half_bytes;
+  const int64_t room = (half ? half_bytes : kMostBlockBytes) - others;
+  const int64_t slots = room / layout.slot_bytes / teams * teams;
   layout.slots = static_cast<int>(std::clamp<int64_t>(slots, 0, kMostSlots));
   layout.enough = layout.slots >= kFewestSlots;
   layout.partials_at = layout.slots * layout.slot_bytes;
   layout.activations_at = layout.partials_at + partials;
   const auto used = static_cast<int>(layout.partials_at + others);
-  layout.bytes = std::max(used, added ? kLeastAddedBytes : kLeastBytes);
+  layout.bytes = std::max(used, is_added(a) ? kLeastAddedBytes : kLeastBytes);
   return layout;
 }
 
 // What belongs to the ring's slots: one address and a few constants for a consumer.
 struct Slots {
   uint64_t full[kMostSlots], empty[kMostSlots];
-  int64_t group[kMostSlots];  // of which the tile is; kNoMore when there is none
+  // Where there is no tile, how many sets of partial sums the consumers are to have left in the
+  // end: those of all groups, and one more. Else zero.
+  int64_t sets[kMostSlots];
 };
+// The groups that a block multiplies, one after the other, kNoMore in the end. The producer is
+// ahead of the consumers by as many tiles as there are slots, these of the finisher by kSets.
+inline constexpr int kGroupsAhead = 32;
+static_assert(kGroupsAhead > kMostSlots + kSets + 2 * kMostTeams);
+
+// What tiles at the end of a group leave as it is, is multiplied by zeros, and so are to be
+// numbers. For all threads, before any copy.
+__device__ inline void clear_ends(const Layout& layout, char* ring) {
+  const int used = layout.records % layout.tile_records * layout.record_bytes;
+  if (used == 0) return;
+  for (int slot = 0; slot < layout.slots; ++slot) {
+    char* at = ring + slot * layout.slot_bytes;
+    for (int i = used + static_cast<int>(threadIdx.x) * 16; i < layout.slot_bytes;
+         i += static_cast<int>(blockDim.x) * 16) {
+      *reinterpret_cast<uint4*>(at + i) = {};
+    }
+  }
+  shared_writes_before_copies();
+}
 
 // For one warp; one lane issues all copies, always the same.
-__device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* ring, Slots& at) {
+__device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* ring, Slots& at,
+                             int* sequence) {
   const uint64_t policy = evict_first_policy();
   const char* weight = static_cast<const char*>(a.weight);
   const int64_t group_bytes = int64_t{layout.records} * layout.record_bytes;
   Turn turn;
   TileGroups groups;
-  for (;;) {
+  const auto wait_until_empty = [&] {
+    if (turn.lap > 0) barrier_wait(&at.empty[turn.slot], (turn.lap - 1) & 1);
+  };
+  int count = 0;
+  for (;; ++count) {
     const int group = groups.next(a, layout);
-    if (group == kNoMore) break;
-    for (int record = 0; record < layout.records;
+    for (int record = 0; group != kNoMore && record < layout.records;
          record += layout.tile_records, turn.next(layout.slots)) {
       const int records = min(layout.tile_records, layout.records - record);
       const uint32_t bytes = static_cast<uint32_t>(records * layout.record_bytes);
-      if (turn.lap > 0) barrier_wait(&at.empty[turn.slot], (turn.lap - 1) & 1);
+      wait_until_empty();
       if (elect_lane()) {
-        at.group[turn.slot] = group;
+        sequence[count % kGroupsAhead] = group;
+        at.sets[turn.slot] = 0;
         barrier_expect_bytes(&at.full[turn.slot], bytes);
         bulk_copy(ring + turn.slot * layout.slot_bytes,
                   weight + group * group_bytes + int64_t{record} * layout.record_bytes, bytes,
@@ -154,11 +187,17 @@ __device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* 
       }
       __syncwarp();
     }
+    if (group == kNoMore) break;
   }
-  if (turn.lap > 0) barrier_wait(&at.empty[turn.slot], (turn.lap - 1) & 1);
-  if (elect_lane()) {
-    at.group[turn.slot] = kNoMore;
-    barrier_arrive(&at.full[turn.slot]);
+  // One for each team.
+  for (int team = 0; team < layout.teams; ++team, turn.next(layout.slots)) {
+    wait_until_empty();
+    if (elect_lane()) {
+      sequence[count % kGroupsAhead] = kNoMore;
+      at.sets[turn.slot] = count * layout.chunks + 1;
+      barrier_arrive(&at.full[turn.slot]);
+    }
+    __syncwarp();
   }
 }
 
