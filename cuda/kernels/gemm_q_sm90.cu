@@ -157,9 +157,9 @@ bool fill(GemmQPlan& plan) {
   plan.pitch = (kBytes + (F::kRecordBytes % 128 ? 127 + 128 - 16 : 127)) / 128 * 128;
   plan.slot_sums_at = (plan.tile_groups * plan.pitch + 255) / 256 * 256;
   plan.slot_bytes = plan.slot_sums_at + (kSumsApart<F> ? plan.tile_rows * kRowSumBytes : 0);
-  plan.activation_slots = std::max(3, 49152 / chunk);
+  plan.activation_slots = std::clamp(49152 / chunk, 3, kGemmMostSlots);
   const int left = kMostBytes - kAlign - plan.activation_slots * chunk;
-  plan.weight_slots = std::min(left / plan.slot_bytes, 16);
+  plan.weight_slots = std::min(left / plan.slot_bytes, kGemmMostSlots);
   const int rings = plan.activation_slots * chunk + plan.weight_slots * plan.slot_bytes;
   const int sums = plan.tile_rows * (plan.tile_groups * tiles::kRows + 4) * 4;
   plan.bytes = std::max(rings, sums) + kAlign;
@@ -283,7 +283,9 @@ void launch_gemm_q_sm90(const LinearLaunch& a, int multiprocessors, Stream strea
         {dim3(plan.row_tiles * plan.tile_rows), (row_threads + 31) / 32 * 32, 0, a.dependent},
         stream, a, plan, odd_columns(a.format));
   }
-  if (plan.tile_rows == 16) {
+  if (plan.tile_rows == 8) {
+    launch_gemm_q_8(a, plan, stream);
+  } else if (plan.tile_rows == 16) {
     launch_gemm_q_16(a, plan, stream);
   } else if (plan.tile_rows == 32) {
     launch_gemm_q_32(a, plan, stream);

@@ -9,7 +9,7 @@ namespace skald::cuda {
 inline constexpr int kGemmQMostRows = 256;
 
 inline int gemm_q_tile_rows(int rows) {
-  return rows <= 16 ? 16 : rows <= 32 ? 32 : rows <= 64 ? 64 : 128;
+  return rows <= 8 ? 8 : rows <= 16 ? 16 : rows <= 32 ? 32 : rows <= 64 ? 64 : 128;
 }
 
 // Of each row for every 256 columns: eight sums, each of two f16.

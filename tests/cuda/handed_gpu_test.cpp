@@ -42,7 +42,7 @@ double difference(const std::vector<float>& a, const std::vector<float>& b, int 
 TEST_CASE("a product takes what the one before leaves, rows of all sizes", "[small][long]") {
   cudaDeviceProp device = {};
   SKALD_CUDA(cudaGetDeviceProperties(&device, 0));
-  const int rows = GENERATE(9, 20, 33, 200);
+  const int rows = GENERATE(5, 9, 20, 33, 200);
   const DType next = GENERATE(DType::Q4_K, DType::Q8_0);
   INFO(rows << " rows, " << name(next));
   std::mt19937 random(static_cast<unsigned>(rows));

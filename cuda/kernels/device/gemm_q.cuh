@@ -148,7 +148,7 @@ __device__ void norm_scales(const LinearLaunch& a, const GemmQPlan& plan, const 
   const auto* squares = reinterpret_cast<const float4*>(memory + plan.at.squares);
   float* norms = reinterpret_cast<float*>(memory + plan.at.norms) + first_row;
   const bool tells = !a.next_piece && blockIdx.x == 0 && blockIdx.z == 0;
-  constexpr int kTogether = kRows / 16 < 4 ? kRows / 16 : 4;
+  constexpr int kTogether = kRows < 64 ? (kRows + 15) / 16 : 4;
   const int count = min(kRows, a.rows - first_row);
 #pragma unroll 1
   for (int row = warp; row < count; row += kTogether * plan.warps) {
