@@ -40,6 +40,17 @@ struct GemmQPlaces {
   }
 };
 
+// Where the kernel ahead of a product leaves that one's activations in its workspace, so that
+// nothing has to prepare them. What the kernel computes is bounded, and all rows are multiplied by
+// one power of two that keeps the bound below 2^15: no f16 can overflow.
+struct LeftRows {
+  char* memory = nullptr;  // none: nothing is left
+  GemmQPlaces at;
+  int tile_rows = 0;
+  float up = 1;   // the power of two
+  float odd = 1;  // the product's kOddColumns
+};
+
 inline int64_t gemm_q_workspace_bytes(int rows, int64_t ins) {
   return GemmQPlaces(rows, ins).norms;
 }

@@ -21,8 +21,8 @@ class MadeWeights final : public WeightFile {
  public:
   explicit MadeWeights(uint64_t seed = 1) : WeightFile("made in memory"), seed_(seed) {}
 
-  void ones(const std::string& name, int64_t cols) {
-    std::vector<float> values(static_cast<size_t>(cols), 1.0f);
+  void alike(const std::string& name, int64_t cols, float value = 1) {
+    std::vector<float> values(static_cast<size_t>(cols), value);
     std::vector<std::byte> bytes(values.size() * sizeof(float));
     std::memcpy(bytes.data(), values.data(), bytes.size());
     keep(name, DType::F32, 1, cols, std::move(bytes));
@@ -92,6 +92,7 @@ struct RandomLlama {
   const Family* family = &kLlama;  // one whose layers are Llama's but for their norms
   QkNorm qk_norm = QkNorm::None;
   ExpertsConfig experts = {};
+  float norms = 1;  // weights of the layers' norms
 };
 
 inline Model random_llama(const RandomLlama& shape) {
@@ -101,12 +102,12 @@ inline Model random_llama(const RandomLlama& shape) {
   weights->matrix("token_embd.weight", shape.type, shape.vocab, shape.dim);
   for (int layer = 0; layer < shape.layers; ++layer) {
     const std::string block = "blk." + std::to_string(layer) + ".";
-    weights->ones(block + "attn_norm.weight", shape.dim);
+    weights->alike(block + "attn_norm.weight", shape.dim, shape.norms);
     weights->matrix(block + "attn_q.weight", shape.type, q, shape.dim);
     weights->matrix(block + "attn_k.weight", shape.type, kv, shape.dim);
     weights->matrix(block + "attn_v.weight", shape.type, kv, shape.dim);
     weights->matrix(block + "attn_output.weight", shape.type, shape.dim, q);
-    weights->ones(block + "ffn_norm.weight", shape.dim);
+    weights->alike(block + "ffn_norm.weight", shape.dim, shape.norms);
     const ExpertsConfig& e = shape.experts;
     if (e.count > 0 && (e.dense.empty() || !e.dense[static_cast<size_t>(layer)])) {
       const auto stack = [&](const char* part, int64_t rows, int64_t cols) {
@@ -131,7 +132,7 @@ inline Model random_llama(const RandomLlama& shape) {
       weights->matrix(block + "attn_k_norm.weight", DType::F32, 1, whole ? kv : shape.head_dim);
     }
   }
-  weights->ones("output_norm.weight", shape.dim);
+  weights->alike("output_norm.weight", shape.dim);
   weights->matrix("output.weight", shape.type, shape.vocab, shape.dim);
 
   ModelConfig c;

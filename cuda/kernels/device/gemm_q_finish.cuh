@@ -66,14 +66,27 @@ __device__ inline float activate_briefly(float x, Activation activation) {
   return __fdividef(x, 1 + __expf(-y));
 }
 
+// Eight lanes have 16 columns.
+__device__ inline void leave(const LeftRows& to, int64_t row, int64_t col, float low, float high) {
+  const LeftRow left(to, static_cast<int>(row));
+  float sum = left.put(low, high, col);
+#pragma unroll
+  for (int offset = 1; offset < 8; offset *= 2) {
+    sum += __shfl_xor_sync(0xffu << (threadIdx.x & 24), sum, offset);
+  }
+  if (col % 16 == 0) left.put_sum(sum, col);
+}
+
 // Results of up to four weight rows from `out` on; x has room for what is not stored.
 __device__ inline void store_results(const LinearLaunch& a, int64_t row, int64_t out, int count,
                                      float4 x) {
   const int64_t first = row * a.out_stride;
   if (a.epilogue == Epilogue::Gated) {
-    const uint32_t two = two_numbers(a.type, activate_briefly(x.x, a.activation) * x.y,
-                                     activate_briefly(x.z, a.activation) * x.w);
-    store_words(static_cast<uint16_t*>(a.out) + first + out / 2, two, count / 2);
+    const float low = activate_briefly(x.x, a.activation) * x.y;
+    const float high = activate_briefly(x.z, a.activation) * x.w;
+    if (a.leaves.memory) return leave(a.leaves, row, out / 2, low, high);
+    store_words(static_cast<uint16_t*>(a.out) + first + out / 2, two_numbers(a.type, low, high),
+                count / 2);
   } else if (a.epilogue == Epilogue::Store) {
     const uint2 four = {two_numbers(a.type, x.x, x.y), two_numbers(a.type, x.z, x.w)};
     store_words(static_cast<uint16_t*>(a.out) + first + out, four, count);
@@ -183,9 +196,7 @@ struct Finish {
     const uint32_t pairs[] = {
         pack(Half(), x.x * next_weight.x * up, x.y * next_weight.y * up),
         pack(Half(), x.z * next_weight.z * odd_up, x.w * next_weight.w * odd_up)};
-    const RowTile tile = {
-        memory + share.row_tile * places.cols * kRows * 2,
-        memory + places.sums + share.row_tile * (places.cols / 256) * kRows * kRowSumBytes, kRows};
+    const RowTile tile(memory, places, kRows, share.row_tile);
     tile.put_four(pairs, at.row, at.out);
     float sum = low_half(pairs[0]) + high_half(pairs[0]) +
                 (low_half(pairs[1]) + high_half(pairs[1])) * plan.next_odd;
