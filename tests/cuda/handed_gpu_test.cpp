@@ -1,5 +1,6 @@
 // Activations that a kernel leaves for the next product: the same product without them, which
 // prepares them itself, is what they are compared with.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -41,15 +42,22 @@ double difference(const std::vector<float>& a, const std::vector<float>& b, int 
   return most;
 }
 
-// Of steps with a row of each sequence, all rows' logits.
-std::vector<float> logits_of(const Model& model, int rows, bool dependent) {
+// Of steps with a row of each sequence, of which the first has a text of `depth` already: all rows'
+// logits.
+std::vector<float> logits_of(const Model& model, int rows, int64_t depth, bool dependent) {
   RunOptions options;
   options.sequences = rows;
+  options.rows = 256;
   cuda::Switches chosen = switches();
   chosen.dependent_launches &= dependent;
   const auto executor = cuda::make_executor(model, options, 0, chosen);
   std::vector<Sequence> sequences;
   for (int i = 0; i < rows; ++i) sequences.push_back(executor->new_sequence());
+  for (int64_t at = 0; at < depth; at += options.rows) {
+    const std::vector<int32_t> tokens = random_tokens(std::min(options.rows, depth - at), 1);
+    const SeqRows part{&sequences[0], tokens, Want::Nothing};
+    executor->run({&part, 1});
+  }
   std::vector<float> logits;
   for (int step = 0; step < kSteps; ++step) {
     const std::vector<int32_t> tokens = random_tokens(rows, static_cast<uint64_t>(step));
@@ -78,18 +86,21 @@ TEST_CASE("what attention and gated products leave is as exact as what is prepar
   shape.norms = GENERATE(1.0f, 0x1p20f);
   shape.layers = 1;
   shape.head_dim = GENERATE(64, 96);
-  const int rows = GENERATE(3, 17);
   shape.heads = 8;
+  shape.context = 4096;
+  const int rows = GENERATE(3, 17);
+  const int64_t depth = GENERATE(0, 3000);
   INFO(name(shape.type) << ", norms of " << shape.norms << ", heads of " << shape.head_dim << ", "
-                        << rows << " rows");
+                        << rows << " rows, " << depth << " tokens");
   const Model model = random_llama(shape);
-  const std::vector<float> left = logits_of(model, rows, true);
-  const double apart = relative_error(left, logits_of(model, rows, false));
-  std::printf("%s, norms of %g, heads of %d, %d rows: %.1e apart\n",
-              std::string(name(shape.type)).c_str(), shape.norms, shape.head_dim, rows, apart);
+  const std::vector<float> left = logits_of(model, rows, depth, true);
+  const double apart = relative_error(left, logits_of(model, rows, depth, false));
+  std::printf("%s, norms of %g, heads of %d, %d rows, depth %d: %.1e apart\n",
+              std::string(name(shape.type)).c_str(), shape.norms, shape.head_dim, rows,
+              static_cast<int>(depth), apart);
   // One of them rounds to bf16 between attention and o, and between gated and down.
   CHECK(apart < 1e-2);
-  CHECK(logits_of(model, rows, true) == left);
+  CHECK(logits_of(model, rows, depth, true) == left);
 }
 
 TEST_CASE("a product takes what the one before leaves, rows of all sizes", "[small][long]") {
