@@ -194,13 +194,15 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
     const float x[4] = {p.sum.x * share, p.sum.y * share, p.sum.z * share, p.sum.w * share};
     valid = valid && lane % lanes == 0 && dim < head_dim;
     if (a.leaves.memory) {
-      const LeftRow left(a.leaves, row);
-      const int64_t col = int64_t{kv_head * group + first_head + head} * head_dim + dim;
+      const LeftTile left(a.leaves, row / a.leaves.tile_rows);
+      const unsigned tile_row = row % a.leaves.tile_rows;
+      const unsigned col = (kv_head * group + first_head + head) * head_dim + dim;
       float sum = 0;
-      if (valid) sum = left.put(x[0], x[1], col) + left.put(x[2], x[3], col + 2);
+      if (valid)
+        sum = left.put(x[0], x[1], tile_row, col) + left.put(x[2], x[3], tile_row, col + 2);
       sum += __shfl_xor_sync(~0u, sum, lanes);
       sum += __shfl_xor_sync(~0u, sum, 2 * lanes);
-      if (valid && unit % 4 == 0) left.put_sum(sum, col);
+      if (valid && unit % 4 == 0) left.put_sum(sum, tile_row, col);
       return;
     }
     if (!valid) return;

@@ -28,12 +28,12 @@ class MadeWeights final : public WeightFile {
     keep(name, DType::F32, 1, cols, std::move(bytes));
   }
 
-  // Numbers of about 1 / sqrt(cols). Blocks get random bits, and scales that make them so.
-  void matrix(const std::string& name, DType type, int64_t rows, int64_t cols,
-              int64_t stacked = 0) {
+  // Numbers of about `times` / sqrt(cols). Blocks get random bits, and scales that make them so.
+  void matrix(const std::string& name, DType type, int64_t rows, int64_t cols, int64_t stacked = 0,
+              float times = 1) {
     const DTypeInfo& format = info(type);
     std::vector<std::byte> bytes(static_cast<size_t>(rows * row_bytes(type, cols)));
-    const float size = 1 / std::sqrt(static_cast<float>(cols));
+    const float size = times / std::sqrt(static_cast<float>(cols));
     const int64_t blocks = rows * cols / format.block_elems;
     for (int64_t b = 0; b < blocks; ++b) {
       std::byte* block = bytes.data() + b * format.block_bytes;
@@ -92,14 +92,15 @@ struct RandomLlama {
   const Family* family = &kLlama;  // one whose layers are Llama's but for their norms
   QkNorm qk_norm = QkNorm::None;
   ExpertsConfig experts = {};
-  float norms = 1;  // weights of the layers' norms
+  float embeddings = 1;  // so many times larger
+  float norms = 1;       // weights of the layers' norms
 };
 
 inline Model random_llama(const RandomLlama& shape) {
   auto weights = std::make_shared<MadeWeights>(shape.seed);
   const int64_t q = int64_t{shape.heads} * shape.head_dim;
   const int64_t kv = int64_t{shape.kv_heads} * shape.head_dim;
-  weights->matrix("token_embd.weight", shape.type, shape.vocab, shape.dim);
+  weights->matrix("token_embd.weight", shape.type, shape.vocab, shape.dim, 0, shape.embeddings);
   for (int layer = 0; layer < shape.layers; ++layer) {
     const std::string block = "blk." + std::to_string(layer) + ".";
     weights->alike(block + "attn_norm.weight", shape.dim, shape.norms);
