@@ -92,8 +92,8 @@ struct RandomLlama {
   const Family* family = &kLlama;  // one whose layers are Llama's but for their norms
   QkNorm qk_norm = QkNorm::None;
   ExpertsConfig experts = {};
-  float embeddings = 1;  // so many times larger
-  float norms = 1;       // weights of the layers' norms
+  float embeddings = 1;                      // so many times larger
+  float attention_norms = 1, ffn_norms = 1;  // their weights
 };
 
 inline Model random_llama(const RandomLlama& shape) {
@@ -103,12 +103,12 @@ inline Model random_llama(const RandomLlama& shape) {
   weights->matrix("token_embd.weight", shape.type, shape.vocab, shape.dim, 0, shape.embeddings);
   for (int layer = 0; layer < shape.layers; ++layer) {
     const std::string block = "blk." + std::to_string(layer) + ".";
-    weights->alike(block + "attn_norm.weight", shape.dim, shape.norms);
+    weights->alike(block + "attn_norm.weight", shape.dim, shape.attention_norms);
     weights->matrix(block + "attn_q.weight", shape.type, q, shape.dim);
     weights->matrix(block + "attn_k.weight", shape.type, kv, shape.dim);
     weights->matrix(block + "attn_v.weight", shape.type, kv, shape.dim);
     weights->matrix(block + "attn_output.weight", shape.type, shape.dim, q);
-    weights->alike(block + "ffn_norm.weight", shape.dim, shape.norms);
+    weights->alike(block + "ffn_norm.weight", shape.dim, shape.ffn_norms);
     const ExpertsConfig& e = shape.experts;
     if (e.count > 0 && (e.dense.empty() || !e.dense[static_cast<size_t>(layer)])) {
       const auto stack = [&](const char* part, int64_t rows, int64_t cols) {
