@@ -125,6 +125,11 @@ bool FusedProgram::has_bias(const FusedLinear& op) const {
                      [](WeightId bias) { return bias != WeightId::None; });
 }
 
+bool FusedProgram::bounded(const FusedLinear& op) const {
+  const bool wanted = op.out == qkv || alternates(op);
+  return wanted && op.norm && is_quantized(pieces(op).back().format);
+}
+
 bool FusedProgram::shares_embedding(const FusedLinear& op) const {
   return op.parts.size() == 1 && op.parts[0] == std::get<Embed>(ops.front().op).weight;
 }

@@ -53,6 +53,9 @@ struct FusedProgram {
   int64_t outs(const FusedLinear& op) const;
   int64_t ins(const FusedLinear& op) const;
   bool has_bias(const FusedLinear& op) const;
+  // Whether a bound on what comes out is worth to be known, and can be: of gated results, and of
+  // values, which are the last part of what attention reads.
+  bool bounded(const FusedLinear& op) const;
   bool shares_embedding(const FusedLinear& op) const;
   // With a post_norm: where the product lies before it, float32.
   ActId product(const FusedLinear& op) const { return op.post_norm->in; }

@@ -1,6 +1,9 @@
 #include "cuda/loaded_model.h"
 
+#include <cmath>
+
 #include "cuda/check.h"
+#include "cuda/kernels/expand_q.h"
 #include "cuda/kernels/tiles/layout.h"
 
 namespace skald::cuda {
@@ -21,6 +24,22 @@ LoadedModel::LoadedModel(const FusedProgram& fused, const Sizes& sizes, Stream s
     ropes_.push_back(weights_.upload_floats({&view, 1}, false, stream));
   }
   weights_.finish(stream);
+  find_bounds();
+}
+
+// A normed row is no longer than the square root of its columns, so a product with it is no larger
+// than that times the weight row's length. What activations make of gate is no larger than gate.
+void LoadedModel::find_bounds() {
+  for (const Bounded& bounded : bounded_) {
+    LoadedOp& op = ops_[bounded.op];
+    const auto& linear = std::get<FusedLinear>(op.fused->op);
+    float longest = 0;
+    SKALD_CUDA(cudaMemcpy(&longest, bounded.longest, sizeof(longest), cudaMemcpyDeviceToHost));
+    const float most =
+        longest * std::sqrt(static_cast<float>(fused_.ins(linear))) + bounded.most_bias;
+    op.bound = linear.epilogue == Epilogue::Gated ? most * most : most;
+    if (linear.epilogue != Epilogue::Gated) ops_[bounded.op + 1].bound = most;
+  }
 }
 
 void LoadedModel::load(LoadedOp& op, const Embed& embed, Stream stream) {
@@ -45,6 +64,16 @@ void LoadedModel::load(LoadedOp& op, const FusedLinear& linear, Stream stream) {
   tickets_ += op.pieces.size();
   for (Matrix& matrix : op.pieces) weights_.add_copy(matrix, fused_.type, stream);
   if (linear.norm) op.norm = norm_weight(linear.norm->weight, stream);
+  if (fused_.bounded(linear)) {
+    TensorView zero;
+    zero.cols = 1;
+    const Matrix& last = op.pieces.back();
+    const float* longest = weights_.upload_floats({&zero, 1}, false, stream);
+    launch_longest_row(
+        {last.format, last.data, last.outs, last.ins, op.norm, const_cast<float*>(longest)},
+        stream);
+    bounded_.push_back({ops_.size() - 1, longest, 0});
+  }
   if (linear.post_norm) op.post_norm = norm_weight(linear.post_norm->weight, stream);
   if (!fused_.has_bias(linear)) return;
   std::vector<TensorView> biases;
@@ -53,6 +82,11 @@ void LoadedModel::load(LoadedOp& op, const FusedLinear& linear, Stream stream) {
     none.cols = fused_.program.weight(linear.parts[i]).view.rows;
     const bool has = linear.biases[i] != WeightId::None;
     biases.push_back(has ? fused_.program.weight(linear.biases[i]).view : none);
+    if (!has || !fused_.bounded(linear)) continue;
+    std::vector<float> values(static_cast<size_t>(biases.back().cols));
+    info(biases.back().type).decode_row(biases.back().data, values.data(), biases.back().cols);
+    float& most = bounded_.back().most_bias;
+    for (float value : values) most = std::max(most, std::fabs(value));
   }
   op.bias = weights_.upload_floats(biases, alternate, stream);
 }

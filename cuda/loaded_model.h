@@ -24,6 +24,9 @@ struct LoadedOp {
   const float* norm = nullptr;  // FusedLinear
   const float* bias = nullptr;
   const float* post_norm = nullptr;
+  // FusedLinear with a bound (FusedProgram::bounded()): no value that attention reads, or no gated
+  // result, is larger. 0: not known. FusedAttention: of its values.
+  float bound = 0;
   const float *q_norm = nullptr, *k_norm = nullptr;  // FusedAttention
   size_t first_ticket = 0;                           // of the program's pieces
   const float* router = nullptr;                     // FusedExperts
@@ -49,6 +52,7 @@ class LoadedModel {
   void load(LoadedOp& op, const FusedExperts& experts, Stream stream);
   LoadedStack load(const ExpertStack& stack, int count, Stream stream);
   const float* norm_weight(WeightId id, Stream stream);
+  void find_bounds();
   JoinedRows joined(std::span<const WeightId> ids, bool alternate) const;
 
   const FusedProgram& fused_;
@@ -56,6 +60,12 @@ class LoadedModel {
   Matrix embedding_;
   size_t tickets_ = 0;
   std::vector<LoadedOp> ops_;
+  struct Bounded {
+    size_t op;
+    const float* longest;  // of the matrix's rows, on the GPU
+    float most_bias;
+  };
+  std::vector<Bounded> bounded_;
   std::vector<const float*> ropes_;  // one a RopeSpec
 };
 

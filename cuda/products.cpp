@@ -73,7 +73,10 @@ Products::Products(const Setting& setting, Stream stream)
   SKALD_CUDA(
       cudaMemsetAsync(tickets_.as<void>(), 0, static_cast<size_t>(tickets_.bytes()), stream));
   // A tile's rows beyond a step's are multiplied too.
-  SKALD_CUDA(cudaMemsetAsync(handed_.as<void>(), 0, static_cast<size_t>(handed_.bytes()), stream));
+  for (DeviceMemory* memory : {&handed_, &workspace_}) {
+    SKALD_CUDA(
+        cudaMemsetAsync(memory->as<void>(), 0, static_cast<size_t>(memory->bytes()), stream));
+  }
 }
 
 // The pieces of a product share what runs before and after it.
@@ -99,7 +102,7 @@ void Products::run(const LoadedOp& op, const FusedLinear& linear, const Rows& ro
     steps.gate_after |= own.gate_after;
     steps.bias_after |= own.bias_after;
   }
-  hand_over(launches, kernels, linear, rows);
+  hand_over(launches, kernels, op, rows);
   join_pieces(launches, kernels);
 
   if (steps.norm_before) {
@@ -160,9 +163,11 @@ std::vector<LinearLaunch> Products::launches(const LoadedOp& op, const FusedLine
 // What the product before has left for this one, and what this one leaves for the next. Only among
 // dependent launches, of which each is preceded by one that ends before it reads.
 void Products::hand_over(std::vector<LinearLaunch>& launches,
-                         const std::vector<LinearKernel>& kernels, const FusedLinear& linear,
+                         const std::vector<LinearKernel>& kernels, const LoadedOp& op,
                          const Rows& rows) {
+  const auto& linear = std::get<FusedLinear>(op.fused->op);
   const bool taken = std::exchange(handed_to_, nullptr) == &linear;
+  launches.front().takes_left = std::exchange(left_to_, nullptr) == &linear;
   if (!rows.dependent || alike(launches, kernels) < launches.size()) {
     check(!taken, "activations are left for a product that takes them");
     norms_known_ = false;
@@ -173,6 +178,9 @@ void Products::hand_over(std::vector<LinearLaunch>& launches,
     for (LinearLaunch& launch : launches) {
       launch.handed = handed_.as<void>();
       launch.takes_handed = taken;
+    }
+    if (taken && linear.epilogue == Epilogue::Gated && !rows.observed && launches.size() == 1) {
+      launches.front().leaves = left_for(rows.next, linear.out, op.bound, rows.count);
     }
   } else if (linear.epilogue == Epilogue::AddTo && norms_known_ && rows.next) {
     const FusedLinear* next = takes_handed(*rows.next, linear, rows.count);
@@ -194,6 +202,18 @@ const FusedLinear* Products::takes_handed(const LoadedOp& op, const FusedLinear&
   std::vector<LinearKernel> kernels;
   for (const LinearLaunch& launch : launches) kernels.push_back(select_linear(launch, s_.gpu));
   return alike(launches, kernels) == launches.size() ? linear : nullptr;
+}
+
+LeftRows Products::left_for(const LoadedOp* op, ActId from, float bound, int rows) {
+  const auto* linear = op ? std::get_if<FusedLinear>(&op->fused->op) : nullptr;
+  if (!linear || linear->norm || linear->makes_copy || linear->in != from) return {};
+  const std::vector<LinearLaunch> launches = this->launches(*op, *linear, rows);
+  if (launches.size() > 1 || select_linear(launches[0], s_.gpu) != LinearKernel::GemmQSm90) {
+    return {};
+  }
+  const LeftRows left = gemm_q_left_rows(launches[0], bound);
+  if (left.memory) left_to_ = linear;
+  return left;
 }
 
 void Products::finish(const LoadedOp& op, const FusedLinear& linear, const Rows& rows, void* out) {

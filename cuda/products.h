@@ -26,9 +26,13 @@ class Products {
     int count;
     float* logits;                   // [count, vocab]; where logits go
     bool dependent;                  // LinearLaunch's
+    bool observed = false;           // out is read by others than the next
     const LoadedOp* next = nullptr;  // what runs after this one, with the same rows
   };
   void run(const LoadedOp& op, const FusedLinear& linear, const Rows& rows);
+  // Where the kernel ahead of `op` may leave in place of `from`, which is to be op's input, what it
+  // takes: no larger than `bound`. No memory: nowhere. Else op is to be the next that runs.
+  LeftRows left_for(const LoadedOp* op, ActId from, float bound, int rows);
 
  private:
   template <class T = void>
@@ -37,7 +41,7 @@ class Products {
   }
   std::vector<LinearLaunch> launches(const LoadedOp& op, const FusedLinear& linear, int rows) const;
   void hand_over(std::vector<LinearLaunch>& launches, const std::vector<LinearKernel>& kernels,
-                 const FusedLinear& linear, const Rows& rows);
+                 const LoadedOp& op, const Rows& rows);
   const FusedLinear* takes_handed(const LoadedOp& op, const FusedLinear& from, int rows) const;
   void multiply(const std::vector<LinearLaunch>& launches,
                 const std::vector<LinearKernel>& kernels);
@@ -57,6 +61,7 @@ class Products {
   DeviceMemory tickets_;      // of each piece: which of its rows are still to be computed
   bool norms_known_ = false;  // of this step's rows, in handed_
   const FusedLinear* handed_to_ = nullptr;  // whose activations are in handed_
+  const FusedLinear* left_to_ = nullptr;    // and in workspace_
 };
 
 }  // namespace skald::cuda

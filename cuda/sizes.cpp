@@ -43,6 +43,7 @@ int64_t weight_bytes(const FusedProgram& fused) {
                        if (!fused.shares_embedding(o)) add(piece.format, piece.outs, fused.ins(o));
                      }
                      if (o.norm) bytes += padded(fused.ins(o) * 4);
+                     if (fused.bounded(o)) bytes += padded(4);
                      if (o.post_norm) bytes += padded(fused.outs(o) * 4);
                      if (fused.has_bias(o)) bytes += padded(fused.outs(o) * 4);
                    },

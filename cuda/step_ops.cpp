@@ -30,11 +30,11 @@ void StepOps::run(const Rows& rows) {
         Overloaded{[&](const Embed& o) { run_embed(op, o, rows); },
                    [&](const FusedLinear& o) {
                      if (o.epilogue == Epilogue::Logits && !rows.decode) return;
-                     products_.run(
-                         op, o,
-                         {act<void>(o.in), rows.count, p_.logits.as<float>(), dependent, next});
+                     products_.run(op, o,
+                                   {act<void>(o.in), rows.count, p_.logits.as<float>(), dependent,
+                                    p_.observer != nullptr, next});
                    },
-                   [&](const FusedAttention& o) { run_attention(op, o, rows); },
+                   [&](const FusedAttention& o) { run_attention(op, o, rows, next); },
                    [&](const FusedExperts& o) { experts_.run(op, o, rows.count, dependent); }},
         op.fused->op);
     if (p_.observer) observe(*op.fused, rows.count);
@@ -54,7 +54,8 @@ void StepOps::run_embed(const LoadedOp& op, const Embed& embed, const Rows& rows
   (table.format == p_.fused.type ? launch_embed : launch_embed_q)(launch, stream_);
 }
 
-void StepOps::run_attention(const LoadedOp& loaded, const FusedAttention& op, const Rows& rows) {
+void StepOps::run_attention(const LoadedOp& loaded, const FusedAttention& op, const Rows& rows,
+                            const LoadedOp* next) {
   AttentionLaunch launch = {};
   launch.type = p_.fused.type;
   launch.qkv = act<void>(op.qkv);
@@ -92,6 +93,9 @@ void StepOps::run_attention(const LoadedOp& loaded, const FusedAttention& op, co
     launch.q_norm = loaded.q_norm;
     launch.k_norm = loaded.k_norm;
     launch.norm_eps = op.norm->eps;
+  }
+  if (launch.dependent && !p_.observer && attention_leaves_rows(launch.code, op.spec)) {
+    launch.leaves = products_.left_for(next, op.out, loaded.bound, rows.count);
   }
   if (rows.decode) return launch_attention_decode(launch, stream_);
   launch_rope_append(launch, stream_);

@@ -25,12 +25,13 @@
 #include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/device/cluster.cuh"
 #include "cuda/kernels/device/decode_attend.cuh"
+#include "cuda/kernels/device/decode_clusters.cuh"
 #include "cuda/kernels/device/decode_inbox.cuh"
 #include "cuda/kernels/device/decode_ring.cuh"
 #include "cuda/kernels/device/decode_rows.cuh"
 #include "cuda/kernels/device/decode_strip.cuh"
+#include "cuda/kernels/device/gemm_q_rows.cuh"
 #include "cuda/kernels/device/launch.cuh"
-#include "cuda/kernels/device/partial.cuh"
 
 namespace skald::cuda {
 namespace {
@@ -79,37 +80,6 @@ struct Shared {
   typename Source::Barriers barriers[kWarps];
   int ticket;
 };
-
-// Every `step`-th cluster's part of a unit, several on their way at once.
-template <int kDim>
-__device__ void add_clusters(Partial& p, const float* parts, int unit, int first, int step,
-                             int clusters) {
-  constexpr int kAtOnce = 8;
-#pragma unroll 1
-  for (int at = first; at < clusters; at += kAtOnce * step) {
-    float4 sums[kAtOnce];
-    float2 weights[kAtOnce];
-    float higher = p.highest;
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-      const int cluster = at + i * step;
-      if (cluster >= clusters) break;
-      const float* from = parts + cluster * kPartFloats * kDim;
-      sums[i] = __ldcg(reinterpret_cast<const float4*>(from) + unit);
-      weights[i] = __ldcg(reinterpret_cast<const float2*>(from + kTileHeads * kDim) + unit);
-    }
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-      if (at + i * step < clusters) higher = fmaxf(higher, weights[i].x);
-    }
-    p.raise(higher);
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-      if (at + i * step < clusters)
-        p.add_scaled(sums[i], weights[i].y, exp2f(weights[i].x - higher));
-    }
-  }
-}
 
 template <class T, int kDim, bool kExact, int kStrips, class Source>
 __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& all) {
@@ -217,10 +187,25 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
   float* parts = a.workspace + pair * (runs / cluster) * kPartFloats * kDim;
   T* row_out =
       static_cast<T*>(a.out) + (int64_t{row} * s.heads + kv_head * group + first_head) * head_dim;
-  const auto write_out = [&](int unit, const Partial& p) {
+  // By all lanes, so many of which have a unit; each is adjacent to the next.
+  const auto write_out = [&](int unit, bool valid, const Partial& p, int lanes) {
     const int head = unit / (kDim / 4), dim = unit % (kDim / 4) * 4;
     const float share = 1 / p.all;
     const float x[4] = {p.sum.x * share, p.sum.y * share, p.sum.z * share, p.sum.w * share};
+    valid = valid && lane % lanes == 0 && dim < head_dim;
+    if (a.leaves.memory) {
+      const LeftTile left(a.leaves, row / a.leaves.tile_rows);
+      const unsigned tile_row = row % a.leaves.tile_rows;
+      const unsigned col = (kv_head * group + first_head + head) * head_dim + dim;
+      float sum = 0;
+      if (valid)
+        sum = left.put(x[0], x[1], tile_row, col) + left.put(x[2], x[3], tile_row, col + 2);
+      sum += __shfl_xor_sync(~0u, sum, lanes);
+      sum += __shfl_xor_sync(~0u, sum, 2 * lanes);
+      if (valid && unit % 4 == 0) left.put_sum(sum, tile_row, col);
+      return;
+    }
+    if (!valid) return;
     T* to = row_out + head * head_dim + dim;
     if constexpr (kExact) {
       *reinterpret_cast<uint2*>(to) = {pack(T(), x[0], x[1]), pack(T(), x[2], x[3])};
@@ -249,10 +234,9 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
       }
     }
     p.add_lanes(cluster);
-    if (part > 0 || local >= my_units) continue;
     if (clusters == 1) {
-      write_out(unit, p);
-    } else {
+      write_out(unit, local < my_units, p, cluster);
+    } else if (part == 0 && local < my_units) {
       float* to = parts + run / cluster * kPartFloats * kDim;
       reinterpret_cast<float4*>(to)[unit] = p.sum;
       reinterpret_cast<float2*>(to + kTileHeads * kDim)[unit] = {p.highest, p.all};
@@ -280,7 +264,7 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
           add_clusters<kDim>(p, parts, unit, threadIdx.x % lanes, lanes, clusters);
         __syncwarp();
         p.add_lanes(lanes);
-        if (threadIdx.x % lanes == 0 && local < my_units) write_out(unit, p);
+        write_out(unit, local < my_units, p, lanes);
       }
     }
   }

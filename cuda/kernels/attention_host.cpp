@@ -23,6 +23,10 @@ AttentionKernel attention_kernel(AttentionCode code, const AttentionSpec& spec, 
                                                            : AttentionKernel::Prefill;
 }
 
+bool attention_leaves_rows(AttentionCode code, const AttentionSpec& spec) {
+  return attention_kernel(code, spec, true) == AttentionKernel::Decode && spec.head_dim % 16 == 0;
+}
+
 std::string_view kernel_name(AttentionKernel kernel) {
   switch (kernel) {
     case AttentionKernel::Plain:

@@ -99,7 +99,51 @@ void launch(const ExpandLaunch& a, Stream stream) {
       stream, a);
 }
 
+// A warp has 16 rows.
+template <class F>
+__global__ void __launch_bounds__(kWarps * 32)
+    longest_row(__grid_constant__ const LongestRowLaunch a) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int records = static_cast<int>((a.ins + F::kRecordCols - 1) / F::kRecordCols);
+  const int64_t group = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
+  if (group * tiles::kRows >= a.outs) return;
+  float squares[2] = {};
+  for (int part = 0; part < records * F::kParts; ++part) {
+    LaneNumbers<F> numbers;
+    numbers.load(
+        static_cast<const char*>(a.tiles) + (group * records + part / F::kParts) * F::kRecordBytes,
+        part % F::kParts, lane);
+#pragma unroll
+    for (int i = 0; i < 4 * tiles::kUnits; ++i) {
+      const int unit = i / 4, half = i / 2 % 2, m = i % 2;
+      const int64_t col = part * tiles::kPartCols + unit * 32 + m * 16 + lane % 4 * 4;
+      if (col >= a.ins) continue;
+      const uint2 four = numbers.four(Bf16(), unit, half, m);
+      const float4 w = *reinterpret_cast<const float4*>(a.weight + col);
+      const float x[4] = {
+          __uint_as_float(four.x << 16) * w.x, __uint_as_float(four.x & 0xffff0000) * w.y,
+          __uint_as_float(four.y << 16) * w.z, __uint_as_float(four.y & 0xffff0000) * w.w};
+      for (float number : x) squares[half] += number * number;
+    }
+  }
+  for (float sum : squares) {
+    for (int offset = 1; offset < 4; offset *= 2) sum += __shfl_xor_sync(~0u, sum, offset);
+    // Of numbers that are not negative, larger ones have larger bits, and NaN the largest.
+    if (lane % 4 == 0) atomicMax(reinterpret_cast<int*>(a.longest), __float_as_int(sqrtf(sum)));
+  }
+}
+
 }  // namespace
+
+void launch_longest_row(const LongestRowLaunch& a, Stream stream) {
+  const bool known = tiles::dispatch(a.format, [&](auto f) {
+    const int64_t groups = (a.outs + tiles::kRows - 1) / tiles::kRows;
+    launch_kernel(longest_row<decltype(f)>,
+                  {dim3(static_cast<unsigned>((groups + kWarps - 1) / kWarps)), kWarps * 32},
+                  stream, a);
+  });
+  check(known, "rows of block formats are measured");
+}
 
 void launch_expand_q(const ExpandLaunch& a, Stream stream) {
   check(a.first % tiles::kRows == 0, "rows to expand start with a group of tiles");

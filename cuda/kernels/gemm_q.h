@@ -8,7 +8,7 @@
 namespace skald::cuda {
 
 struct GemmQPlan {
-  int tile_rows;        // activation rows of a block: 16, 32, 64 or 128
+  int tile_rows;        // activation rows of a block: 8, 16, 32, 64 or 128
   int row_tiles;        // blocks beside each other with the same weights
   int groups;           // of 16 weight rows, in all
   int tile_groups;      // of a block, one a warp
@@ -24,7 +24,8 @@ struct GemmQPlan {
   int activation_slots, weight_slots, pitch, slot_bytes, slot_sums_at, bytes;
 };
 
-// One of 16, 32, 64 and 128 each, for plan.tile_rows; in files of their own.
+// One of 8, 16, 32, 64 and 128 each, for plan.tile_rows; in files of their own.
+void launch_gemm_q_8(const LinearLaunch& launch, const GemmQPlan& plan, Stream stream);
 void launch_gemm_q_16(const LinearLaunch& launch, const GemmQPlan& plan, Stream stream);
 void launch_gemm_q_32(const LinearLaunch& launch, const GemmQPlan& plan, Stream stream);
 void launch_gemm_q_64(const LinearLaunch& launch, const GemmQPlan& plan, Stream stream);

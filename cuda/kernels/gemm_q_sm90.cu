@@ -5,6 +5,7 @@
 //
 // Here: what prepares activations, and the choice of how much a block does.
 #include <algorithm>
+#include <cmath>
 
 #include "cuda/kernels/built_for.h"
 #include "cuda/kernels/device/gemm_q.cuh"
@@ -119,10 +120,7 @@ __global__ void __launch_bounds__(kMostThreads)
   const float norm =
       a.norm_weight ? rsqrtf(all.sum / static_cast<float>(a.ins) + a.norm_eps) : 1.0f;
   const RowScale scale(most * norm);
-  const int64_t tile = row / tile_rows;
-  const RowTile to = {values + tile * cols * tile_rows * 2,
-                      values + plan.at.sums + tile * (cols / 256) * tile_rows * kRowSumBytes,
-                      tile_rows};
+  const RowTile to(values, plan.at, tile_rows, row / tile_rows);
   for (int64_t col = first; col < cols; col += step) {
     if (col > first) {
       mine = {};
@@ -157,9 +155,9 @@ bool fill(GemmQPlan& plan) {
   plan.pitch = (kBytes + (F::kRecordBytes % 128 ? 127 + 128 - 16 : 127)) / 128 * 128;
   plan.slot_sums_at = (plan.tile_groups * plan.pitch + 255) / 256 * 256;
   plan.slot_bytes = plan.slot_sums_at + (kSumsApart<F> ? plan.tile_rows * kRowSumBytes : 0);
-  plan.activation_slots = std::max(3, 49152 / chunk);
+  plan.activation_slots = std::clamp(49152 / chunk, 3, kGemmMostSlots);
   const int left = kMostBytes - kAlign - plan.activation_slots * chunk;
-  plan.weight_slots = std::min(left / plan.slot_bytes, 16);
+  plan.weight_slots = std::min(left / plan.slot_bytes, kGemmMostSlots);
   const int rings = plan.activation_slots * chunk + plan.weight_slots * plan.slot_bytes;
   const int sums = plan.tile_rows * (plan.tile_groups * tiles::kRows + 4) * 4;
   plan.bytes = std::max(rings, sums) + kAlign;
@@ -213,8 +211,8 @@ GemmQPlan make_plan(const LinearLaunch& a, const Room& room) {
   double least = 0;
   for (plan.splits = 1; plan.splits <= std::min(kMostCluster, plan.steps); ++plan.splits) {
     for (plan.tile_groups = 1; plan.tile_groups <= kMostGroups; ++plan.tile_groups) {
-      // Sums of 32 columns are of one block.
-      if (a.next_norm_weight && plan.tile_groups % 2 > 0) continue;
+      // Sums of 32 columns, of gated ones of 16, are of one block.
+      if ((a.next_norm_weight || a.leaves.memory) && plan.tile_groups % 2 > 0) continue;
       if (!fill<F>(plan)) continue;
       const double cycles = cost<F>(plan, room);
       // Of equals, those of fewer blocks, which read activations less often.
@@ -247,6 +245,13 @@ bool gemm_q_shares_activations(DType format, DType other) {
   return odd_columns(format) == odd_columns(other);
 }
 
+LeftRows gemm_q_left_rows(const LinearLaunch& a, float bound) {
+  constexpr float kLeast = 0x1p-80f, kMost = 0x1p80f;
+  if (a.ins % 256 > 0 || !(bound > kLeast && bound < kMost)) return {};
+  return {static_cast<char*>(a.workspace), GemmQPlaces(a.rows, a.ins), gemm_q_tile_rows(a.rows),
+          std::ldexp(1.0f, 14 - std::ilogb(bound)), odd_columns(a.format)};
+}
+
 ClusterRoom cluster_room() {
   ClusterRoom room;
   const auto kernel = whole_multiprocessor;
@@ -271,19 +276,23 @@ void launch_gemm_q_sm90(const LinearLaunch& a, int multiprocessors, Stream strea
   check(a.workspace, "gemm_q_sm90 has a workspace");
   check(!a.next_norm_weight || (a.epilogue == Epilogue::AddTo && a.handed && a.outs % 256 == 0),
         "a product that can leave activations for the next");
+  check(!a.leaves.memory || (a.epilogue == Epilogue::Gated && a.takes_handed && a.outs % 512 == 0),
+        "a gated product that can leave activations for the next");
   GemmQPlan plan = {};
   const Room room = {multiprocessors, a.share, a.room ? *a.room : cluster_room()};
   tiles::dispatch(a.format, [&](auto f) { plan = make_plan<decltype(f)>(a, room); });
   check(plan.bytes > 0, "a product that fits no block");
   if (a.next_norm_weight) plan.next_odd = odd_columns(a.next_format);
   const int row_threads = static_cast<int>(std::min<int64_t>(plan.at.cols / 16, kMostThreads));
-  if (!a.next_piece && !a.takes_handed) {
+  if (!a.next_piece && !a.takes_handed && !a.takes_left) {
     launch_kernel(
         gemm_q_prepare,
         {dim3(plan.row_tiles * plan.tile_rows), (row_threads + 31) / 32 * 32, 0, a.dependent},
         stream, a, plan, odd_columns(a.format));
   }
-  if (plan.tile_rows == 16) {
+  if (plan.tile_rows == 8) {
+    launch_gemm_q_8(a, plan, stream);
+  } else if (plan.tile_rows == 16) {
     launch_gemm_q_16(a, plan, stream);
   } else if (plan.tile_rows == 32) {
     launch_gemm_q_32(a, plan, stream);

@@ -9,7 +9,7 @@ namespace skald::cuda {
 inline constexpr int kGemmQMostRows = 256;
 
 inline int gemm_q_tile_rows(int rows) {
-  return rows <= 16 ? 16 : rows <= 32 ? 32 : rows <= 64 ? 64 : 128;
+  return rows <= 8 ? 8 : rows <= 16 ? 16 : rows <= 32 ? 32 : rows <= 64 ? 64 : 128;
 }
 
 // Of each row for every 256 columns: eight sums, each of two f16.
@@ -38,6 +38,17 @@ struct GemmQPlaces {
     squares = norms + padded * 4;
     end = squares + padded * (cols / 32) * 4;
   }
+};
+
+// Where the kernel ahead of a product leaves that one's activations in its workspace, so that
+// nothing has to prepare them. What the kernel computes is bounded, and all rows are multiplied by
+// one power of two that keeps the bound below 2^15: no f16 can overflow.
+struct LeftRows {
+  char* memory = nullptr;  // none: nothing is left
+  GemmQPlaces at;
+  int tile_rows = 0;
+  float up = 1;   // the power of two
+  float odd = 1;  // the product's kOddColumns
 };
 
 inline int64_t gemm_q_workspace_bytes(int rows, int64_t ins) {

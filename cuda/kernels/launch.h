@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "cuda/kernels/gemm_q_workspace.h"
 #include "engine/dtype.h"
 #include "engine/program.h"
 
@@ -65,6 +66,7 @@ struct AttentionLaunch {
   int multiprocessors;  // of the device; prefill on sm_90a needs it too
   float* workspace;     // attention_workspace_floats() floats
   int* tickets;         // attention_tickets() integers, zero before and after each launch
+  LeftRows leaves;      // where attention_leaves_rows(): in place of `out`
 
   // Prefill only, and not of code Plain: from build_attention_tiles(), on the device.
   const AttentionTile* tiles;

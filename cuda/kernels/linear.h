@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "cuda/fuse.h"
+#include "cuda/kernels/gemm_q_workspace.h"
 #include "cuda/kernels/launch.h"
 
 namespace skald::cuda {
@@ -55,6 +56,11 @@ struct LinearLaunch {
   const float* next_norm_weight = nullptr;
   DType next_format = DType::F32;
   bool takes_handed = false;
+  // gemm_q_sm90: what the kernel ahead has left in the workspace is multiplied, and `in` is not
+  // read. Gated, of outs that are a multiple of 512, with takes_handed: where results go in place
+  // of out.
+  bool takes_left = false;
+  LeftRows leaves;
   // The kernel, and cuBLAS's algorithm, are those of kPinnedRows rows, whatever the number of rows,
   // and no sum is split: so a row's result does not depend on how many stand beside it.
   bool pinned = false;
@@ -85,6 +91,9 @@ bool supports_gemm_q_sm90(const LinearLaunch& launch, int compute_capability);
 void launch_gemm_q_sm90(const LinearLaunch& launch, int multiprocessors, Stream stream);
 // Whether launches may be pieces of one product.
 bool gemm_q_shares_activations(DType format, DType other);
+// For a kernel that leaves what this launch takes, none of it above `bound`; no memory where that
+// cannot be.
+LeftRows gemm_q_left_rows(const LinearLaunch& launch, float bound);
 
 // Without norm; any type, any format, any size, any GPU.
 void launch_gemv_plain(const LinearLaunch& launch, Stream stream);

@@ -21,19 +21,19 @@ class MadeWeights final : public WeightFile {
  public:
   explicit MadeWeights(uint64_t seed = 1) : WeightFile("made in memory"), seed_(seed) {}
 
-  void ones(const std::string& name, int64_t cols) {
-    std::vector<float> values(static_cast<size_t>(cols), 1.0f);
+  void alike(const std::string& name, int64_t cols, float value = 1) {
+    std::vector<float> values(static_cast<size_t>(cols), value);
     std::vector<std::byte> bytes(values.size() * sizeof(float));
     std::memcpy(bytes.data(), values.data(), bytes.size());
     keep(name, DType::F32, 1, cols, std::move(bytes));
   }
 
-  // Numbers of about 1 / sqrt(cols). Blocks get random bits, and scales that make them so.
-  void matrix(const std::string& name, DType type, int64_t rows, int64_t cols,
-              int64_t stacked = 0) {
+  // Numbers of about `times` / sqrt(cols). Blocks get random bits, and scales that make them so.
+  void matrix(const std::string& name, DType type, int64_t rows, int64_t cols, int64_t stacked = 0,
+              float times = 1) {
     const DTypeInfo& format = info(type);
     std::vector<std::byte> bytes(static_cast<size_t>(rows * row_bytes(type, cols)));
-    const float size = 1 / std::sqrt(static_cast<float>(cols));
+    const float size = times / std::sqrt(static_cast<float>(cols));
     const int64_t blocks = rows * cols / format.block_elems;
     for (int64_t b = 0; b < blocks; ++b) {
       std::byte* block = bytes.data() + b * format.block_bytes;
@@ -92,21 +92,23 @@ struct RandomLlama {
   const Family* family = &kLlama;  // one whose layers are Llama's but for their norms
   QkNorm qk_norm = QkNorm::None;
   ExpertsConfig experts = {};
+  float embeddings = 1;                      // so many times larger
+  float attention_norms = 1, ffn_norms = 1;  // their weights
 };
 
 inline Model random_llama(const RandomLlama& shape) {
   auto weights = std::make_shared<MadeWeights>(shape.seed);
   const int64_t q = int64_t{shape.heads} * shape.head_dim;
   const int64_t kv = int64_t{shape.kv_heads} * shape.head_dim;
-  weights->matrix("token_embd.weight", shape.type, shape.vocab, shape.dim);
+  weights->matrix("token_embd.weight", shape.type, shape.vocab, shape.dim, 0, shape.embeddings);
   for (int layer = 0; layer < shape.layers; ++layer) {
     const std::string block = "blk." + std::to_string(layer) + ".";
-    weights->ones(block + "attn_norm.weight", shape.dim);
+    weights->alike(block + "attn_norm.weight", shape.dim, shape.attention_norms);
     weights->matrix(block + "attn_q.weight", shape.type, q, shape.dim);
     weights->matrix(block + "attn_k.weight", shape.type, kv, shape.dim);
     weights->matrix(block + "attn_v.weight", shape.type, kv, shape.dim);
     weights->matrix(block + "attn_output.weight", shape.type, shape.dim, q);
-    weights->ones(block + "ffn_norm.weight", shape.dim);
+    weights->alike(block + "ffn_norm.weight", shape.dim, shape.ffn_norms);
     const ExpertsConfig& e = shape.experts;
     if (e.count > 0 && (e.dense.empty() || !e.dense[static_cast<size_t>(layer)])) {
       const auto stack = [&](const char* part, int64_t rows, int64_t cols) {
@@ -131,7 +133,7 @@ inline Model random_llama(const RandomLlama& shape) {
       weights->matrix(block + "attn_k_norm.weight", DType::F32, 1, whole ? kv : shape.head_dim);
     }
   }
-  weights->ones("output_norm.weight", shape.dim);
+  weights->alike("output_norm.weight", shape.dim);
   weights->matrix("output.weight", shape.type, shape.vocab, shape.dim);
 
   ModelConfig c;

@@ -8,11 +8,12 @@
 
 namespace skald::cuda {
 
-// A unit is 4 dimensions of a head. A block merges `each` of them, a power of two; the last blocks
-// may have fewer or none.
+// A unit is 4 dimensions of a head. A block merges `each` of them, a power of two from 4 on, since
+// 16 dimensions may be left together; the last blocks may have fewer or none.
+inline constexpr int kFewestUnitsShift = 2;
 inline constexpr int kInboxHead = 16;  // bytes before the first sum
 __host__ __device__ constexpr int units_of_each(int units, int blocks) {
-  int each = 1;
+  int each = 1 << kFewestUnitsShift;
   while (each * blocks < units) each *= 2;
   return each;
 }
@@ -30,7 +31,7 @@ struct Inbox {
 
   __device__ Inbox(char* inbox, int units, int cluster, int own_rank)
       : memory(inbox), blocks(cluster), rank(own_rank) {
-    shift = 0;
+    shift = kFewestUnitsShift;
     while ((cluster << shift) < units) ++shift;
   }
   __device__ int each() const { return 1 << shift; }

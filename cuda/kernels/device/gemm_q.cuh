@@ -135,45 +135,34 @@ __device__ void load_scales(const LinearLaunch& a, const GemmQPlan& plan, const 
   }
 }
 
-// And of rows that the product ahead has left, which are not normed yet. After the products, since
-// loads take long while weights come.
+// And of rows that the product ahead has left, which are not normed yet. By the warps that fetch,
+// once all is on its way: the rings have enough for as long as that takes.
 template <int kRows>
 __device__ void norm_scales(const LinearLaunch& a, const GemmQPlan& plan, const GemmShare& share,
                             float* scales) {
-  const int first_row = share.row_tile * kRows;
-  auto* const memory = static_cast<char*>(a.handed);
-  const float* of_rows = reinterpret_cast<const float*>(memory + plan.at.scales) + first_row;
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  char* const memory = static_cast<char*>(a.handed);
+  const int warp = static_cast<int>(threadIdx.x) / 32 - plan.warps;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int first_row = share.row_tile * kRows, count = min(kRows, a.rows - first_row);
   const int fours = static_cast<int>(plan.at.cols / 128);
-  const auto* squares = reinterpret_cast<const float4*>(memory + plan.at.squares);
-  float* norms = reinterpret_cast<float*>(memory + plan.at.norms) + first_row;
-  const bool tells = !a.next_piece && blockIdx.x == 0 && blockIdx.z == 0;
-  constexpr int kTogether = kRows / 16 < 4 ? kRows / 16 : 4;
-  const int count = min(kRows, a.rows - first_row);
+  // Four lanes a row.
 #pragma unroll 1
-  for (int row = warp; row < count; row += kTogether * plan.warps) {
-    float sum[kTogether] = {}, scale[kTogether];
-#pragma unroll
-    for (int r = 0; r < kTogether; ++r) {
-      scale[r] = row + r * plan.warps < count ? __ldcg(of_rows + row + r * plan.warps) : 0;
+  for (int row = warp * 8 + lane / 4; row - lane / 4 < count; row += kFetchWarps * 8) {
+    const int64_t at = first_row + min(row, count - 1);
+    const auto* squares = reinterpret_cast<const float4*>(memory + plan.at.squares) + at * fours;
+    float sum = 0;
+#pragma unroll 2
+    for (int i = lane % 4; i < fours; i += 4) {
+      const float4 four = __ldcg(squares + i);
+      sum += (four.x + four.y) + (four.z + four.w);
     }
-#pragma unroll 1
-    for (int i = lane; i < fours; i += 32) {
-#pragma unroll
-      for (int r = 0; r < kTogether; ++r) {
-        if (row + r * plan.warps >= count) continue;
-        const float4 four = __ldcg(squares + int64_t{first_row + row + r * plan.warps} * fours + i);
-        sum[r] += (four.x + four.y) + (four.z + four.w);
-      }
-    }
-#pragma unroll
-    for (int r = 0; r < kTogether; ++r) {
-      const int at = row + r * plan.warps;
-      const float norm = rsqrtf(warp_sum(sum[r]) / static_cast<float>(a.ins) + a.norm_eps);
-      if (lane > 0 || at >= count) continue;
-      scales[at] = scale[r] * norm;
-      if (tells) norms[at] = norm;
-    }
+    sum += __shfl_xor_sync(~0u, sum, 1);
+    sum += __shfl_xor_sync(~0u, sum, 2);
+    if (lane % 4 > 0 || row >= count) continue;
+    const float norm = rsqrtf(sum / static_cast<float>(a.ins) + a.norm_eps);
+    scales[row] = __ldcg(reinterpret_cast<const float*>(memory + plan.at.scales) + at) * norm;
+    const bool tells = !a.next_piece && blockIdx.x == 0 && blockIdx.z == 0;
+    if (tells) reinterpret_cast<float*>(memory + plan.at.norms)[at] = norm;
   }
 }
 
@@ -303,18 +292,23 @@ __global__ void __launch_bounds__((kMostGroups + kFetchWarps) * 32, 1)
     } else {
       fetch_activations<F, kRows>(a, plan, share, weights, activations);
     }
+    if (a.takes_handed) {
+      if (!a.next_piece) wait_for_kernel_ahead();
+      norm_scales<kRows>(a, plan, share, scales);
+      asm volatile("bar.arrive 1, %0;" ::"r"((plan.warps + kFetchWarps) * 32) : "memory");
+    }
   } else {
     set_registers_up<kMultiplyRegisters>();
     if (!a.next_piece) wait_for_kernel_ahead();
     if (!a.takes_handed) load_scales<kRows>(a, plan, share, scales);
     float sums[kRows / 2];
     multiply<F, kRows>(sums, plan, share, weights, activations);
-    if (a.takes_handed) norm_scales<kRows>(a, plan, share, scales);
-    // All have read the rings, and scales are there; four floats more, so that no two lanes meet in
-    // a bank.
+    // Four floats more, so that no two lanes meet in a bank.
     const int pitch = plan.tile_groups * tiles::kRows + 4;
     float* to = reinterpret_cast<float*>(shared);
-    asm volatile("bar.sync 1, %0;" ::"r"(plan.warps * 32) : "memory");
+    // All have read the rings, and scales are there.
+    const int meeting = plan.warps + (a.takes_handed ? kFetchWarps : 0);
+    asm volatile("bar.sync 1, %0;" ::"r"(meeting * 32) : "memory");
     if (warp < share.groups) {
       float* mine = to + lane % 4 * 2 * pitch + warp * tiles::kRows + lane / 4;
 #pragma unroll

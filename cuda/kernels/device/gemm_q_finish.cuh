@@ -60,14 +60,14 @@ __device__ void store_words(Word* to, const Bytes& bytes, int count) {
   }
 }
 
-// Results of up to four weight rows from `out` on; x has room for what is not stored.
+// Results of up to four weight rows from `out` on, of gated ones the two that they make; x has room
+// for what is not stored.
 __device__ inline void store_results(const LinearLaunch& a, int64_t row, int64_t out, int count,
                                      float4 x) {
   const int64_t first = row * a.out_stride;
   if (a.epilogue == Epilogue::Gated) {
-    const uint32_t two = two_numbers(a.type, activate_briefly(x.x, a.activation) * x.y,
-                                     activate_briefly(x.z, a.activation) * x.w);
-    store_words(static_cast<uint16_t*>(a.out) + first + out / 2, two, count / 2);
+    store_words(static_cast<uint16_t*>(a.out) + first + out / 2, two_numbers(a.type, x.x, x.y),
+                count / 2);
   } else if (a.epilogue == Epilogue::Store) {
     const uint2 four = {two_numbers(a.type, x.x, x.y), two_numbers(a.type, x.z, x.w)};
     store_words(static_cast<uint16_t*>(a.out) + first + out, four, count);
@@ -158,9 +158,29 @@ struct Finish {
       }
       x = {x.x * a.scale + (a.scale * bias.x + old.x), x.y * a.scale + (a.scale * bias.y + old.y),
            x.z * a.scale + (a.scale * bias.z + old.z), x.w * a.scale + (a.scale * bias.w + old.w)};
+      if (a.epilogue == Epilogue::Gated) {
+        x.x = activate_briefly(x.x, a.activation) * x.y;
+        x.y = activate_briefly(x.z, a.activation) * x.w;
+        if (a.leaves.memory) {
+          leave(at, x.x, x.y);
+          continue;
+        }
+      }
       store_results(a, first_row + at.row, at.out, at.count, x);
       if (a.next_norm_weight) hand_over(at, x);
     }
+  }
+
+  // Two gated results of a row. Eight lanes have 16 columns.
+  __device__ void leave(const Place& at, float first, float second) const {
+    const LeftTile to(a.leaves, share.row_tile);
+    const auto row = static_cast<unsigned>(at.row), col = static_cast<unsigned>(at.out / 2);
+    float sum = to.put(first, second, row, col);
+#pragma unroll
+    for (int offset = 1; offset < 8; offset *= 2) {
+      sum += __shfl_xor_sync(0xffu << (threadIdx.x & 24), sum, offset);
+    }
+    if (col % 16 == 0) to.put_sum(sum, row, col);
   }
 
   // Four of a row's results times the weights of the next product's norm. What the row's norm is
@@ -177,9 +197,7 @@ struct Finish {
     const uint32_t pairs[] = {
         pack(Half(), x.x * next_weight.x * up, x.y * next_weight.y * up),
         pack(Half(), x.z * next_weight.z * odd_up, x.w * next_weight.w * odd_up)};
-    const RowTile tile = {
-        memory + share.row_tile * places.cols * kRows * 2,
-        memory + places.sums + share.row_tile * (places.cols / 256) * kRows * kRowSumBytes, kRows};
+    const RowTile tile(memory, places, kRows, share.row_tile);
     tile.put_four(pairs, at.row, at.out);
     float sum = low_half(pairs[0]) + high_half(pairs[0]) +
                 (low_half(pairs[1]) + high_half(pairs[1])) * plan.next_odd;

@@ -44,33 +44,75 @@ struct Sixteen {
 // Where a tile of `tile_rows` rows has its numbers and its sums.
 struct RowTile {
   char *values, *sums;
-  int tile_rows;
+  unsigned tile_rows;
 
-  __device__ void put(const Sixteen& x, int row, int64_t col) const {
+  __device__ RowTile(char* memory, const GemmQPlaces& at, int rows, int64_t tile)
+      : values(memory + tile * at.cols * rows * 2),
+        sums(memory + at.sums + tile * (at.cols / 256) * rows * kRowSumBytes),
+        tile_rows(rows) {}
+
+  __device__ void put(const Sixteen& x, unsigned row, unsigned col) const {
     char* to = values + (col / 64 * tile_rows + row) * 128;
-    const int unit = static_cast<int>(col % 64) / 8;
+    const unsigned unit = col % 64 / 8;
     *reinterpret_cast<uint4*>(to + ((unit ^ row % 8) * 16)) = {x.pairs[0], x.pairs[2], x.pairs[4],
                                                                x.pairs[6]};
     *reinterpret_cast<uint4*>(to + (((unit + 1) ^ row % 8) * 16)) = {x.pairs[1], x.pairs[3],
                                                                      x.pairs[5], x.pairs[7]};
   }
 
-  // Four columns, as two pairs.
-  __device__ void put_four(const uint32_t (&pairs)[2], int row, int64_t col) const {
-    char* to = values + (col / 64 * tile_rows + row) * 128 + col % 16;
-    const int unit = static_cast<int>(col % 64) / 16 * 2;
-    *reinterpret_cast<uint32_t*>(to + ((unit ^ row % 8) * 16)) = pairs[0];
-    *reinterpret_cast<uint32_t*>(to + (((unit + 1) ^ row % 8) * 16)) = pairs[1];
+  // Two columns of an even number.
+  __device__ void put_pair(uint32_t pair, unsigned row, unsigned col) const {
+    char* to = values + ((col / 64 * tile_rows + row) * 128 + col % 16 / 4 * 4);
+    const unsigned unit = col % 64 / 16 * 2 + col % 4 / 2;
+    *reinterpret_cast<uint32_t*>(to + ((unit ^ row % 8) * 16)) = pair;
+  }
+  // Four columns.
+  __device__ void put_four(const uint32_t (&pairs)[2], unsigned row, unsigned col) const {
+    put_pair(pairs[0], row, col);
+    put_pair(pairs[1], row, col + 2);
   }
 
   // The sum of the 32 columns from `col` on.
-  __device__ void put_sum(float sum, int row, int64_t col) const {
+  __device__ void put_sum(float sum, unsigned row, unsigned col) const {
     sum *= kHalfSumUnit;
-    char* to = sums + (col / 256 * tile_rows + row) * kRowSumBytes + col % 256 / 32 * 2;
-    const int first_unit = row / 4 % 2 * 16;
+    char* to = sums + ((col / 256 * tile_rows + row) * kRowSumBytes + col % 256 / 32 * 2);
+    const unsigned first_unit = row / 4 % 2 * 16;
     const __half next = __float2half_rn(sum);
     *reinterpret_cast<__half*>(to + first_unit) = next;
     *reinterpret_cast<__half*>(to + (first_unit ^ 16)) = __float2half_rn(sum - __half2float(next));
+  }
+  // The sum of the 16 columns from `col` on. Both halves of 32 are multiplied by the same, so that
+  // their sums may stand where else the next f16 and what is left do.
+  __device__ void put_half_sum(float sum, unsigned row, unsigned col) const {
+    char* to = sums + ((col / 256 * tile_rows + row) * kRowSumBytes + col % 256 / 32 * 2);
+    const unsigned unit = row / 4 % 2 ^ col % 32 / 16;
+    *reinterpret_cast<__half*>(to + unit * 16) = __float2half_rn(sum * kHalfSumUnit);
+  }
+};
+
+// Rows that are left for a product. Sixteen columns are put by the lanes that have them together:
+// each returns the sum of its own, and one of them puts that of all.
+struct LeftTile {
+  RowTile tile;
+  float *scales, up, odd;
+
+  __device__ LeftTile(const LeftRows& a, int index)
+      : tile(a.memory, a.at, a.tile_rows, index),
+        scales(reinterpret_cast<float*>(a.memory + a.at.scales) + index * a.tile_rows),
+        up(a.up),
+        odd(a.odd) {}
+
+  // Columns `col` and the next, of an even number.
+  __device__ float put(float first, float second, unsigned row, unsigned col) const {
+    const float by = col % 4 ? up / odd : up;
+    const uint32_t pair = pack(Half(), first * by, second * by);
+    tile.put_pair(pair, row, col);
+    return (low_half(pair) + high_half(pair)) * (col % 4 ? odd : 1);
+  }
+  // Once for each 16 columns; with the first, what makes results of the row's products.
+  __device__ void put_sum(float sum, unsigned row, unsigned col) const {
+    tile.put_half_sum(sum, row, col);
+    if (col == 0) scales[row] = 1 / up;
   }
 };
 

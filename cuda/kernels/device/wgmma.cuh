@@ -60,6 +60,7 @@ __device__ inline void fence_for_products() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+#define SKALD_SUMS_4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
 #define SKALD_SUMS_8(i)                                                                       \
   "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
       "+f"(d[i + 6]), "+f"(d[i + 7])
@@ -94,6 +95,11 @@ __device__ inline void fence_for_products() {
 
 // d[64, n] += a[64, 16] · b; a in registers, b in shared memory. ALONG 1: b[16, n], rows along the
 // sum; 0: b[n, 16]ᵀ, rows along the output.
+#define SKALD_WGMMA_8(TYPE, ALONG)                                            \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32." TYPE "." TYPE     \
+               " {%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, 1, 1, 1, " ALONG ";" \
+               : SKALD_SUMS_4(0)                                              \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
 #define SKALD_WGMMA_16(TYPE, ALONG)                                                              \
   asm volatile("wgmma.mma_async.sync.aligned.m64n16k16.f32." TYPE "." TYPE                       \
                " {%0, %1, %2, %3, %4, %5, %6, %7}, {%8, %9, %10, %11}, %12, 1, 1, 1, " ALONG ";" \
@@ -151,6 +157,9 @@ __device__ inline void wgmma(Bf16, float (&d)[64], const uint32_t (&a)[4], uint6
   SKALD_WGMMA_128("bf16", "1");
 }
 
+__device__ inline void wgmma_rows(Half, float (&d)[4], const uint32_t (&a)[4], uint64_t b) {
+  SKALD_WGMMA_8("f16", "0");
+}
 __device__ inline void wgmma_rows(Half, float (&d)[8], const uint32_t (&a)[4], uint64_t b) {
   SKALD_WGMMA_16("f16", "0");
 }
@@ -169,10 +178,12 @@ __device__ inline void wgmma_rows(Bf16, float (&d)[64], const uint32_t (&a)[4], 
 
 #undef SKALD_WGMMA_SHARED
 #undef SKALD_WGMMA_SHARED_128
+#undef SKALD_WGMMA_8
 #undef SKALD_WGMMA_16
 #undef SKALD_WGMMA_32
 #undef SKALD_WGMMA_64
 #undef SKALD_WGMMA_128
+#undef SKALD_SUMS_4
 #undef SKALD_SUMS_8
 #undef SKALD_SUMS_32
 

@@ -1,0 +1,9 @@
+#include "cuda/kernels/device/gemm_q.cuh"
+
+namespace skald::cuda {
+
+void launch_gemm_q_8(const LinearLaunch& a, const GemmQPlan& plan, Stream stream) {
+  launch_gemm_q<8>(a, plan, stream);
+}
+
+}  // namespace skald::cuda
