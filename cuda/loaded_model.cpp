@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "cuda/check.h"
-#include "cuda/kernels/expand_q.h"
+#include "cuda/kernels/row_lengths.h"
 #include "cuda/kernels/tiles/layout.h"
 
 namespace skald::cuda {
@@ -33,8 +33,10 @@ void LoadedModel::find_bounds() {
   for (const Bounded& bounded : bounded_) {
     LoadedOp& op = ops_[bounded.op];
     const auto& linear = std::get<FusedLinear>(op.fused->op);
-    float longest = 0;
-    SKALD_CUDA(cudaMemcpy(&longest, bounded.longest, sizeof(longest), cudaMemcpyDeviceToHost));
+    RowLengths lengths;
+    SKALD_CUDA(cudaMemcpy(&lengths, bounded.lengths, sizeof(lengths), cudaMemcpyDeviceToHost));
+    const float longest = longest_row(lengths);
+    if (longest == kNoBound) continue;
     const float most =
         longest * std::sqrt(static_cast<float>(fused_.ins(linear))) + bounded.most_bias;
     op.bound = linear.epilogue == Epilogue::Gated ? most * most : most;
@@ -65,14 +67,13 @@ void LoadedModel::load(LoadedOp& op, const FusedLinear& linear, Stream stream) {
   for (Matrix& matrix : op.pieces) weights_.add_copy(matrix, fused_.type, stream);
   if (linear.norm) op.norm = norm_weight(linear.norm->weight, stream);
   if (fused_.bounded(linear)) {
-    TensorView zero;
-    zero.cols = 1;
+    TensorView zeros;
+    zeros.cols = std::tuple_size_v<RowLengths>;
     const Matrix& last = op.pieces.back();
-    const float* longest = weights_.upload_floats({&zero, 1}, false, stream);
-    launch_longest_row(
-        {last.format, last.data, last.outs, last.ins, op.norm, const_cast<float*>(longest)},
-        stream);
-    bounded_.push_back({ops_.size() - 1, longest, 0});
+    const float* memory = weights_.upload_floats({&zeros, 1}, false, stream);
+    auto* lengths = reinterpret_cast<int32_t*>(const_cast<float*>(memory));
+    launch_row_lengths({last.format, last.data, last.outs, last.ins, op.norm, lengths}, stream);
+    bounded_.push_back({ops_.size() - 1, lengths, 0});
   }
   if (linear.post_norm) op.post_norm = norm_weight(linear.post_norm->weight, stream);
   if (!fused_.has_bias(linear)) return;

@@ -62,7 +62,7 @@ class LoadedModel {
   std::vector<LoadedOp> ops_;
   struct Bounded {
     size_t op;
-    const float* longest;  // of the matrix's rows, on the GPU
+    const int32_t* lengths;  // RowLengths, on the GPU
     float most_bias;
   };
   std::vector<Bounded> bounded_;

@@ -5,6 +5,7 @@
 #include "cuda/kernels/attention.h"
 #include "cuda/kernels/experts.h"
 #include "cuda/kernels/gemm_q_workspace.h"
+#include "cuda/kernels/row_lengths.h"
 #include "cuda/kernels/sample.h"
 #include "cuda/kernels/score.h"
 #include "cuda/kernels/tiles/layout.h"
@@ -43,7 +44,7 @@ int64_t weight_bytes(const FusedProgram& fused) {
                        if (!fused.shares_embedding(o)) add(piece.format, piece.outs, fused.ins(o));
                      }
                      if (o.norm) bytes += padded(fused.ins(o) * 4);
-                     if (fused.bounded(o)) bytes += padded(4);
+                     if (fused.bounded(o)) bytes += padded(sizeof(RowLengths));
                      if (o.post_norm) bytes += padded(fused.outs(o) * 4);
                      if (fused.has_bias(o)) bytes += padded(fused.outs(o) * 4);
                    },

@@ -18,15 +18,4 @@ struct ExpandLaunch {
 // Rounds what decode() of the format gives to the nearest number of `type`. Any GPU from sm_75 on.
 void launch_expand_q(const ExpandLaunch& launch, Stream stream);
 
-// How long the longest row of a matrix is, its columns times `weight`.
-struct LongestRowLaunch {
-  DType format;       // a block format
-  const void* tiles;  // as above
-  int64_t outs, ins;
-  const float* weight;  // [ins]
-  float* longest;       // is raised to it, from 0 on
-};
-// Numbers are rounded to bf16.
-void launch_longest_row(const LongestRowLaunch& launch, Stream stream);
-
 }  // namespace skald::cuda
