@@ -291,7 +291,9 @@ __device__ inline void attend(const AttentionLaunch& a, const Ring<kDim>& ring, 
       wait_for_turn(warpgroup);
       wgmma_fence();
       start_scores<T, kDim>(score, own_q, keys);
-      start_output<T, kDim>(out, weights, ring.wait(item));
+      const uint32_t values = ring.wait(item);
+      wgmma_fence();
+      start_output<T, kDim>(out, weights, values);
       give_turn(1 - warpgroup);
       wgmma_wait<1>();
       ring.release(item + 1);
