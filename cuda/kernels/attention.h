@@ -28,6 +28,7 @@ std::string_view kernel_name(AttentionKernel kernel);
 // Rows of different sequences, each the last of its sequence. Norms and rotates q and k, appends k
 // and v, attends.
 void launch_attention_decode(const AttentionLaunch& launch, Stream stream);
+// Whether it can leave f16 rows for a product in place of `out`: 16 columns are of one head.
 bool attention_leaves_rows(AttentionCode code, const AttentionSpec& spec);
 // The depth that a step is divided for whose deepest row has so many tokens, itself included: one
 // of a few, so that few graphs are captured, and by nothing else, so that no result depends on what

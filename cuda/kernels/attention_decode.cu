@@ -363,6 +363,7 @@ AttentionCode attention_code(DType type) {
 
 void launch_attention_decode(const AttentionLaunch& a, Stream stream) {
   check_attention(a);
+  check(!a.leaves.memory || attention_leaves_rows(a.code, a.spec), "heads that can be left");
   if (a.rows == 0) return;
   if (attention_kernel(a.code, a.spec, true) == AttentionKernel::Plain) {
     launch_rope_append(a, stream);

@@ -25,14 +25,14 @@ cudaDataType_t data_type(DType type) {
   }
 }
 
-// One product's description and the algorithms that cuBLASLt thinks best for it. A kernel is loaded
-// when it is first launched; one for which there was no memory then will never work again, but
-// another one may.
+// One product's description and the algorithms that cuBLASLt thinks best for it, in its order but
+// for runs_cooler(). A kernel is loaded when it is first launched; one for which there was no
+// memory then will never work again, but another one may.
 struct Plan {
   cublasLtMatmulDesc_t operation = nullptr;
   cublasLtMatrixLayout_t weight = nullptr, in = nullptr, out = nullptr;
   cublasLtMatmulPreference_t preference = nullptr;
-  std::vector<cublasLtMatmulAlgo_t> algorithms;  // best first; the first is used
+  std::vector<cublasLtMatmulAlgo_t> algorithms;  // the first is used
   bool loaded = false;                           // it has been launched
 
   Plan() = default;

@@ -278,6 +278,10 @@ void launch_gemm_q_sm90(const LinearLaunch& a, int multiprocessors, Stream strea
         "a product that can leave activations for the next");
   check(!a.leaves.memory || (a.epilogue == Epilogue::Gated && a.takes_handed && a.outs % 512 == 0),
         "a gated product that can leave activations for the next");
+  check(!a.leaves.memory || a.leaves.tile_rows == gemm_q_tile_rows(a.rows),
+        "activations that are left for a product of the same rows");
+  check(!a.takes_left || !(a.norm_weight || a.takes_handed || a.first_piece || a.next_piece),
+        "a product by itself and without norm takes what is left for it");
   GemmQPlan plan = {};
   const Room room = {multiprocessors, a.share, a.room ? *a.room : cluster_room()};
   tiles::dispatch(a.format, [&](auto f) { plan = make_plan<decltype(f)>(a, room); });

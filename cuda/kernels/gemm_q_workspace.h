@@ -17,10 +17,11 @@ inline constexpr int kRowSumBytes = 32;
 
 // From the memory's beginning: f16 [row_tiles, cols / 64, tile_rows, 64] with each row's 16-byte
 // units swapped as wgmma.cuh says; then of each row for every 256 columns the sums of 32, as the
-// f16 next to each and what is left, [row_tiles, cols / 256, tile_rows, 16], swapped too; then a
-// float a row, with which results are to be multiplied. Columns are filled up with zeros. Of each
-// 16, the first 8 are columns 0, 1, 4, 5, 8, 9, 12, 13: a lane's four columns of weights are its
-// two pairs of a product. The others are divided by kOddColumns.
+// f16 next to each and what is left (of rows that are left by the kernel ahead: the sums of the
+// first and of the second 16), [row_tiles, cols / 256, tile_rows, 16], swapped too; then a float a
+// row, with which results are to be multiplied. Columns are filled up with zeros. Of each 16, the
+// first 8 are columns 0, 1, 4, 5, 8, 9, 12, 13: a lane's four columns of weights are its two pairs
+// of a product. The others are divided by kOddColumns.
 //
 // What one product leaves for the next has two more: a float a row, the factor of its last norm;
 // and of each 32 columns the sum of their squares, [rows, cols / 32].

@@ -9,8 +9,8 @@
 // they bring into shared memory as digits. Codes are multiplied as bytes with these, exactly
 // (digit_product.cuh), sums of 16 or 32 products by scales that are whole numbers too; others are
 // applied in float32. A finisher warp adds up what the consumers leave of 16 weight rows and writes
-// results, while they are at the next: nowhere does a block meet after its start. The order of
-// every sum is fixed.
+// results, while they are at the next: after its start a block meets nowhere, but that two teams
+// meet once when the activations are there. The order of every sum is fixed.
 #include "cuda/kernels/built_for.h"
 #include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/device/gemv_q.cuh"

@@ -60,13 +60,13 @@ struct AttentionLaunch {
   float norm_eps = 0;
   AttentionCode code;  // attention_code(type)
   bool dependent;      // programmatic dependent launch: starts before the kernel ahead has finished
+  int multiprocessors;  // of the device; for decode, and for prompts on sm_90a
 
   // Decode only.
-  int depth;            // no row has more tokens; with rows, fixes the grid
-  int multiprocessors;  // of the device; prefill on sm_90a needs it too
-  float* workspace;     // attention_workspace_floats() floats
-  int* tickets;         // attention_tickets() integers, zero before and after each launch
-  LeftRows leaves;      // where attention_leaves_rows(): in place of `out`
+  int depth;         // no row has more tokens; with rows, fixes the grid
+  float* workspace;  // attention_workspace_floats() floats
+  int* tickets;      // attention_tickets() integers, zero before and after each launch
+  LeftRows leaves;   // where attention_leaves_rows(): in place of `out`
 
   // Prefill only, and not of code Plain: from build_attention_tiles(), on the device.
   const AttentionTile* tiles;

@@ -84,8 +84,9 @@ bool supports_gemv_q_pair_sm90(const LinearLaunch& a, const LinearLaunch& b,
 void launch_gemv_q_pair_sm90(const LinearLaunch& a, const LinearLaunch& b, int multiprocessors,
                              Stream stream);
 
-// And up to 256 rows. Two kernels: activations become f16 in the workspace,
-// which all launches of a stream may share.
+// And up to 256 rows. Two kernels: activations become f16 in the workspace, which all launches of a
+// stream may share. With takes_left one, and the workspace is nobody else's from the kernel that
+// leaves on.
 bool has_gemm_q_sm90(int compute_capability);  // for any product
 bool supports_gemm_q_sm90(const LinearLaunch& launch, int compute_capability);
 void launch_gemm_q_sm90(const LinearLaunch& launch, int multiprocessors, Stream stream);

@@ -31,8 +31,10 @@ struct OneRow {
   static_assert(kWarpParts<F> % 2 == 0 && kSumParts % 2 == 0);
   static_assert(kWholeScales || Planes<F>::kUp == 0);
   // Of all that minimums are multiplied by, what is not in the scale.
-  static constexpr float kMinUnit = kTaken == TakenOff::HalfMins ? Bytes::kRatio / kNumberSumUnit
-                                                                 : Bytes::kRatio << Planes<F>::kUp;
+  static constexpr float kMinUnit = kTaken == TakenOff::HalfMins
+                                        ? Bytes::kRatio / kNumberSumUnit
+                                        : (Bytes::kRatio << Planes<F>::kUp) * Part::kSumUnit;
+  static_assert(kTaken != TakenOff::ByteScales || Part::kSumUnit == 1);
 
   struct Weights {
     Bytes codes;

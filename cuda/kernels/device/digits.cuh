@@ -1,7 +1,7 @@
 // One activation row as gemv_q_sm90 multiplies it with codes that are bytes: whole numbers of 18
 // bits and a sign, with a power of two for every 256, each as three digits of 8 bits from -128 on.
-// Products of bytes and their sums are exact, so all that is rounded is the number: by 2^-18 of the
-// largest of the 256 at most.
+// Products of bytes and their sums are exact, so all that is rounded is the number, by 2^-18 of the
+// largest of the 256 at most, and of sums for minimums the last bit.
 //
 // The columns of a product's right side are digits: columns 0 to 3 of one half of a part, 4 to 7 of
 // the other, so that a lane gets two digits of what it has the scales of.
@@ -56,6 +56,9 @@ struct DigitPart {
   // the blocks' sums' and, where these are four, the scale.
   static constexpr int kSideAt = kZerosAt + kZeros;
   static constexpr int kOwn = kBlocks / 2;  // blocks of a lane
+  // What the last digit of a block's sum counts. Three digits end at 127 * 65793, 32 numbers of
+  // 2^18 are more; half of these are not, which costs half of the last bit of one number.
+  static constexpr int kSumUnit = kBlocks == 4 ? 2 : 1;
   static constexpr bool kBegins = kTakenOff<F> == TakenOff::AtBegin;
   static constexpr int kSide = kBegins ? kOwn * 8 : kSumDigits<F> ? 8 : 4;
   // The scale, the same for both parts of 256 columns.
@@ -180,7 +183,8 @@ class DigitStore {
     uint32_t bytes[kSums];
 #pragma unroll
     for (int i = 0; i < kSums; ++i) {
-      bytes[i] = ((static_cast<uint32_t>(sums[i] + kHalfRanges) ^ kHalfRanges) >> (t_ * 8)) & 255;
+      const int sum = (sums[i] + Part::kSumUnit - 1) >> (Part::kSumUnit - 1);
+      bytes[i] = ((static_cast<uint32_t>(sum + kHalfRanges) ^ kHalfRanges) >> (t_ * 8)) & 255;
     }
     char* at = side + t_ * Part::kSide + unit_ * kSums;
     if (t_ == kDigits) return;

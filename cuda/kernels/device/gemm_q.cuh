@@ -1,8 +1,9 @@
 // The kernel of gemm_q_sm90 for kRows activation rows a block. Warp w of a block has the tile's
 // w-th group of 16 weight rows: four of them are the 64 rows of a warpgroup's product, of which
 // each lane makes its weights from codes in registers. One more warpgroup fetches weights and
-// activations into rings. The blocks of a cluster have a share of the columns each, and add up
-// their sums in the end in the order of the shares, each block for some of the rows.
+// activations into rings, and finds the norms of rows that were handed over. The blocks of a
+// cluster have a share of the columns each, and add up their sums in the end in the order of the
+// shares, each block for some of the rows.
 //
 // A warp's instructions are what limits it: 160 for a part of a tile in Q4_K, and while products
 // run, which keep registers' ports busy, others advance at a quarter of their speed.
@@ -124,7 +125,7 @@ __device__ void fetch_activations(const LinearLaunch& a, const GemmQPlan& plan,
   }
 }
 
-// With what each row's sums are to be multiplied; both by the warps that multiply.
+// With what each row's sums are to be multiplied; by the warps that multiply.
 template <int kRows>
 __device__ void load_scales(const LinearLaunch& a, const GemmQPlan& plan, const GemmShare& share,
                             float* scales) {
@@ -295,6 +296,7 @@ __global__ void __launch_bounds__((kMostGroups + kFetchWarps) * 32, 1)
     if (a.takes_handed) {
       if (!a.next_piece) wait_for_kernel_ahead();
       norm_scales<kRows>(a, plan, share, scales);
+      __syncwarp();
       asm volatile("bar.arrive 1, %0;" ::"r"((plan.warps + kFetchWarps) * 32) : "memory");
     }
   } else {

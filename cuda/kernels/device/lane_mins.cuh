@@ -1,5 +1,5 @@
-// A lane's minimums as single numbers, indexed as LaneScales::scale() is: LaneScales::mins() has
-// them for other rows and blocks, as a product wants them.
+// A lane's minimums as single numbers, indexed as LaneScales::scale() is. Apart from the scales,
+// since most who want these do not want them, or as products want them (own_scales.cuh).
 #pragma once
 
 #include "cuda/kernels/device/tile_lane.cuh"

@@ -1,8 +1,8 @@
-// Brings a row's activations into shared memory as digits. Each warp brings what it will multiply,
-// multiplied by the norm's weights alone where they are to be normalized; the finisher multiplies
-// by what all have in common.
+// Brings a row's activations into shared memory as digits, multiplied by the norm's weights alone
+// where they are to be normalized; the finisher multiplies by what all have in common. A warp of a
+// single team brings what it will multiply; two teams share what both will.
 //
-// A warp is alone on its scheduler and waits for each answer, and where it is for the first time
+// A scheduler has a warp or two, which wait for each answer, and where a warp is for the first time
 // its instructions come at one in four cycles. So little stands between the end of the kernel ahead
 // and the digits: copies in the background bring numbers as they are, and a loop without branches,
 // which has gone around once before with whatever was there, makes digits of them.

@@ -10,8 +10,6 @@
 
 namespace skald::cuda {
 
-inline constexpr float kCodeUnit = 1.0f / (1 << 24);
-
 __device__ inline float low_half(uint32_t both) {
   return __half2float(__ushort_as_half(static_cast<unsigned short>(both & 0xffff)));
 }
@@ -175,7 +173,7 @@ struct LaneTable {
 
 // LaneScales<S>: of the block of kCols columns `b` of the part, for row lane / 4 (half 0) and the
 // eighth after it. A weight is row(half) * scale(b, half) * number - row_min(half) * minimum.
-// mins() gives the minimums as a fragment, times kMinUnit.
+// Minimums are LaneMins' (lane_mins.cuh).
 template <class S>
 struct LaneScales;
 
@@ -196,18 +194,7 @@ struct LaneScales<tiles::F16Scales<Block>> : NoRowScales {
 };
 
 template <class Block>
-struct LaneScales<tiles::F16Pairs<Block>> : LaneScales<tiles::F16Scales<Block>> {
-  static constexpr float kMinUnit = 1;
-  uint2 two;
-  __device__ void load(const char* part, int lane) {
-    LaneScales<tiles::F16Scales<Block>>::load(part, lane);
-    two = load8(part + tiles::F16Pairs<Block>::kMinsAt + lane / 4 * 16 + lane % 2 * 8);
-  }
-  __device__ void mins(uint32_t (&rows)[2]) const {
-    rows[0] = two.x;
-    rows[1] = two.y;
-  }
-};
+struct LaneScales<tiles::F16Pairs<Block>> : LaneScales<tiles::F16Scales<Block>> {};
 
 template <>
 struct LaneScales<tiles::ExponentScales> : NoRowScales {
@@ -225,7 +212,6 @@ struct RowScales {
 };
 
 struct RowScalesMins {
-  static constexpr float kMinUnit = kCodeUnit;
   uint2 rows;
   __device__ void load_rows(const char* record, int lane) { rows = load8(record + lane / 4 * 8); }
   __device__ float row(int half) const { return low_half(half ? rows.y : rows.x); }
@@ -235,15 +221,10 @@ struct RowScalesMins {
 template <class Block>
 struct LaneScales<tiles::BytePairs<Block>> : RowScalesMins {
   uint2 w;
-  uint32_t four;
-  __device__ void load(const char* part, int lane) {
-    w = load8(part + lane / 4 * 8);
-    four = load4(part + tiles::BytePairs<Block>::kMinsAt + lane / 4 * 8 + lane % 2 * 4);
-  }
+  __device__ void load(const char* part, int lane) { w = load8(part + lane / 4 * 8); }
   __device__ float scale(int b, int half) const {
     return static_cast<float>((b / 2 ? w.y : w.x) >> (tiles::byte_place(b % 2, half) * 8) & 255);
   }
-  __device__ void mins(uint32_t (&rows)[2]) const { spread_bytes(four, rows[0], rows[1]); }
 };
 
 // A byte for each of eight blocks and both rows.
@@ -261,16 +242,9 @@ struct SixteenBytes {
 template <class Block>
 struct LaneScales<tiles::FourBitPairs<Block>> : RowScalesMins {
   SixteenBytes bytes;
-  uint32_t four;  // of blocks 2 * (lane % 4) and the next
-  __device__ void load(const char* part, int lane) {
-    bytes.w = load16(part + lane / 4 * 16);
-    four = load4(part + lane / 4 * 16 + lane % 4 * 4);
-  }
+  __device__ void load(const char* part, int lane) { bytes.w = load16(part + lane / 4 * 16); }
   __device__ float scale(int b, int half) const {
     return static_cast<float>(bytes.at(b, half) & 15);
-  }
-  __device__ void mins(uint32_t (&rows)[2]) const {
-    spread_bytes(four >> 4 & 0x0f0f0f0f, rows[0], rows[1]);
   }
 };
 

@@ -66,21 +66,9 @@ __device__ inline void fence_for_products() {
       "+f"(d[i + 6]), "+f"(d[i + 7])
 #define SKALD_SUMS_32 SKALD_SUMS_8(0), SKALD_SUMS_8(8), SKALD_SUMS_8(16), SKALD_SUMS_8(24)
 
-// d[64, 64] = a[64, 16] · b[64, 16]ᵀ, or += when `add`; both in shared memory, rows along the
+// d[64, 128] = a[64, 16] · b[128, 16]ᵀ, or += when `add`; both in shared memory, rows along the
 // output.
-#define SKALD_WGMMA_SHARED(TYPE)                                                          \
-  asm volatile(                                                                           \
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"                                        \
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32." TYPE "." TYPE                         \
-      " "                                                                                 \
-      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "           \
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, " \
-      "%32, %33, p, 1, 1, 0, 0;\n}"                                                       \
-      : SKALD_SUMS_32                                                                     \
-      : "l"(a), "l"(b), "r"(static_cast<int>(add)))
-
-// d[64, 128] = a[64, 16] · b[128, 16]ᵀ; as above.
-#define SKALD_WGMMA_SHARED_128(TYPE)                                                          \
+#define SKALD_WGMMA_SHARED(TYPE)                                                              \
   asm volatile(                                                                               \
       "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"                                            \
       "wgmma.mma_async.sync.aligned.m64n128k16.f32." TYPE "." TYPE                            \
@@ -132,17 +120,11 @@ __device__ inline void fence_for_products() {
                  SKALD_SUMS_8(56)                                                                  \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
 
-__device__ inline void wgmma(Half, float (&d)[32], uint64_t a, uint64_t b, bool add) {
+__device__ inline void wgmma(Half, float (&d)[64], uint64_t a, uint64_t b, bool add) {
   SKALD_WGMMA_SHARED("f16");
 }
-__device__ inline void wgmma(Bf16, float (&d)[32], uint64_t a, uint64_t b, bool add) {
-  SKALD_WGMMA_SHARED("bf16");
-}
-__device__ inline void wgmma(Half, float (&d)[64], uint64_t a, uint64_t b, bool add) {
-  SKALD_WGMMA_SHARED_128("f16");
-}
 __device__ inline void wgmma(Bf16, float (&d)[64], uint64_t a, uint64_t b, bool add) {
-  SKALD_WGMMA_SHARED_128("bf16");
+  SKALD_WGMMA_SHARED("bf16");
 }
 __device__ inline void wgmma(Half, float (&d)[32], const uint32_t (&a)[4], uint64_t b) {
   SKALD_WGMMA_64("f16", "1");
@@ -177,7 +159,6 @@ __device__ inline void wgmma_rows(Bf16, float (&d)[64], const uint32_t (&a)[4], 
 }
 
 #undef SKALD_WGMMA_SHARED
-#undef SKALD_WGMMA_SHARED_128
 #undef SKALD_WGMMA_8
 #undef SKALD_WGMMA_16
 #undef SKALD_WGMMA_32

@@ -1,0 +1,59 @@
+// One quantized row by digits, with activations that are all alike: of 32 numbers just below a
+// power of two the sum, by which minimums are multiplied, is the largest that there is.
+#include <bit>
+#include <vector>
+
+#include "cuda/check.h"
+#include "cuda/kernels/linear.h"
+#include "tests/catch.h"
+#include "tests/cuda/random_tiles.h"
+#include "tests/cuda/relative_error.h"
+
+namespace skald::test {
+namespace {
+
+using cuda::DeviceMemory;
+
+TEST_CASE("a quantized row of equal activations is what the plain kernel gives", "[small]") {
+  constexpr int64_t kOuts = 80, kIns = 512;
+  cudaDeviceProp device = {};
+  SKALD_CUDA(cudaGetDeviceProperties(&device, 0));
+  const DType format = GENERATE(DType::Q4_0, DType::Q4_1, DType::Q5_1, DType::Q2_K, DType::Q4_K,
+                                DType::Q5_K, DType::Q6_K);
+  const float activation = GENERATE(0.99609375f, -0.99609375f, 1.0f, -1.0f);  // bf16's below 1
+  INFO(name(format) << ", activations of " << activation);
+  std::mt19937 random(3);
+  const DeviceMemory weight = random_tiles(format, kOuts, kIns, random);
+  const auto bits = static_cast<uint16_t>(std::bit_cast<uint32_t>(activation) >> 16);
+  const DeviceMemory in = on_device(std::vector<uint16_t>(kIns, bits));
+  const DeviceMemory ticket = on_device(std::vector<unsigned>(1));
+  DeviceMemory out(kOuts * 4, "a test");
+  SKALD_CUDA(cudaDeviceSynchronize());
+
+  cuda::LinearLaunch launch = {};
+  launch.type = DType::BF16;
+  launch.format = format;
+  launch.weight = weight.as<void>();
+  launch.outs = kOuts;
+  launch.ins = kIns;
+  launch.rows = 1;
+  launch.in = in.as<void>();
+  launch.out = out.as<void>();
+  launch.out_stride = kOuts;
+  launch.epilogue = cuda::Epilogue::Floats;
+  launch.ticket = ticket.as<unsigned>();
+  const auto results = [&] {
+    std::vector<float> numbers(kOuts);
+    SKALD_CUDA(cudaDeviceSynchronize());
+    SKALD_CUDA(cudaMemcpy(numbers.data(), out.as<void>(), kOuts * 4, cudaMemcpyDeviceToHost));
+    return numbers;
+  };
+  if (!supports_gemv_q_sm90(launch, device.major * 10 + device.minor)) return;
+  launch_gemv_plain(launch, nullptr);
+  const std::vector<float> expected = results();
+  launch_gemv_q_sm90(launch, device.multiProcessorCount, nullptr);
+  CHECK(relative_error(results(), expected) < 1e-3);
+}
+
+}  // namespace
+}  // namespace skald::test
