@@ -39,8 +39,8 @@ void LoadedModel::find_bounds() {
     if (longest == kNoBound) continue;
     const float most =
         longest * std::sqrt(static_cast<float>(fused_.ins(linear))) + bounded.most_bias;
-    op.bound = linear.epilogue == Epilogue::Gated ? most * most : most;
-    if (linear.epilogue != Epilogue::Gated) ops_[bounded.op + 1].bound = most;
+    const bool gated = linear.epilogue == Epilogue::Gated;
+    (gated ? op : ops_[bounded.op + 1]).bound = gated ? most * most : most;
   }
 }
 

@@ -24,8 +24,8 @@ struct LoadedOp {
   const float* norm = nullptr;  // FusedLinear
   const float* bias = nullptr;
   const float* post_norm = nullptr;
-  // FusedLinear with a bound (FusedProgram::bounded()): no value that attention reads, or no gated
-  // result, is larger. 0: not known. FusedAttention: of its values.
+  // No gated result of a FusedLinear, or value that a FusedAttention reads, is larger
+  // (FusedProgram::bounded()). 0: not known.
   float bound = 0;
   const float *q_norm = nullptr, *k_norm = nullptr;  // FusedAttention
   size_t first_ticket = 0;                           // of the program's pieces
