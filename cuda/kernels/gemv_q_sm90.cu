@@ -9,8 +9,9 @@
 // they bring into shared memory as digits. Codes are multiplied as bytes with these, exactly
 // (digit_product.cuh), sums of 16 or 32 products by scales that are whole numbers too; others are
 // applied in float32. A finisher warp adds up what the consumers leave of 16 weight rows and writes
-// results, while they are at the next: after its start a block meets nowhere, but that two teams
-// meet once when the activations are there. The order of every sum is fixed.
+// results, while they are at the next; before that it asks for what comes behind the ring into the
+// L2 cache. After its start a block meets nowhere, but that two teams meet once when the
+// activations are there. The order of every sum is fixed.
 #include "cuda/kernels/built_for.h"
 #include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/device/gemv_q.cuh"
@@ -56,7 +57,7 @@ void launch_gemv_q_sm90(const LinearLaunch& a, int multiprocessors, Stream strea
   check(a.ticket, "gemv_q_sm90 has a ticket");
   tiles::dispatch(a.format, [&](auto f) {
     using F = decltype(f);
-    is_small(a) ? launch<F, Bf16, kMostTeams>(a, multiprocessors, stream)
+    is_small(a) ? launch<F, Bf16, kSmallTeams<F>>(a, multiprocessors, stream)
                 : launch<F, Bf16, kUsualTeams<F>>(a, multiprocessors, stream);
   });
 }

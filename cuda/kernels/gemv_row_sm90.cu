@@ -148,7 +148,7 @@ struct Finish {
     if (a.epilogue == Epilogue::Gated) {
       const float gate = sum_of(2 * lane, bias[0]), up = sum_of(2 * lane + 1, bias[1]);
       static_cast<T*>(a.out)[int64_t{group} * (kTileRows / 2) + lane] =
-          from_float<T>(activate(gate, a.activation) * up);
+          from_float<T>(activate_briefly(gate, a.activation) * up);
       return;
     }
     const float sum = sum_of(lane, bias[0]);

@@ -103,7 +103,7 @@ struct Finish {
       return sum;
     };
     if (a.epilogue == Epilogue::Gated) {
-      const float value = activate(sum_of(0), a.activation) * sum_of(1);
+      const float value = activate_briefly(sum_of(0), a.activation) * sum_of(1);
       static_cast<T*>(a.out)[row * a.out_stride + (first + weight_row) / 2] = from_float<T>(value);
       return;
     }

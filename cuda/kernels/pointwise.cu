@@ -22,9 +22,8 @@ __global__ void embed(EmbedLaunch a) {
   wait_for_kernel_ahead();
   let_next_kernel_start();
   const T* row = static_cast<const T*>(a.weight) + a.tokens[blockIdx.x] * a.dim;
-  for (int64_t i = threadIdx.x; i < a.dim; i += kThreads) {
-    a.x[blockIdx.x * a.dim + i] = a.scale * to_float(row[i]);
-  }
+  const int64_t i = int64_t{blockIdx.y} * kThreads + threadIdx.x;
+  if (i < a.dim) a.x[blockIdx.x * a.dim + i] = a.scale * to_float(row[i]);
 }
 
 // kCount: numbers in one access; divides dim. A thread keeps its first kKept accesses in registers,
@@ -194,7 +193,8 @@ __global__ void read_bytes(const uint4* data, int64_t words, unsigned* sums) {
 
 void launch_embed(const EmbedLaunch& a, Stream stream) {
   dispatch(a.type, [&](auto type) {
-    launch_kernel(embed<decltype(type)>, {dim3(a.rows), kThreads, 0, a.dependent}, stream, a);
+    launch_kernel(embed<decltype(type)>,
+                  {dim3(a.rows, blocks_for(a.dim)), kThreads, 0, a.dependent}, stream, a);
   });
 }
 

@@ -1,6 +1,7 @@
 // Packing: one thread a word of 8 codes or a few scales, gathered by the same functions as on the
 // host (tile_pack.h); bytes in and out once, far faster than the link that they come by. Embedding:
-// a few rows a step.
+// a few rows a step, a thread a number, since one that makes several makes them one after the
+// other.
 #include "cuda/kernels/tiles.h"
 
 #include "cuda/kernels/device/launch.cuh"
@@ -34,11 +35,11 @@ __global__ void embed_q(EmbedLaunch a) {
   const int64_t row = a.tokens[blockIdx.x], records = (a.dim + F::kRecordCols - 1) / F::kRecordCols;
   const auto* group = static_cast<const std::byte*>(a.weight) +
                       row / tiles::kRows * records * int64_t{F::kRecordBytes};
-  for (int i = threadIdx.x; i < a.dim; i += kThreads) {
-    a.x[blockIdx.x * a.dim + i] =
-        a.scale * F::value(group + i / F::kRecordCols * int64_t{F::kRecordBytes},
-                           static_cast<int>(row % tiles::kRows), i % F::kRecordCols);
-  }
+  const int i = static_cast<int>(blockIdx.y) * kThreads + static_cast<int>(threadIdx.x);
+  if (i >= a.dim) return;
+  a.x[blockIdx.x * a.dim + i] =
+      a.scale * F::value(group + i / F::kRecordCols * int64_t{F::kRecordBytes},
+                         static_cast<int>(row % tiles::kRows), i % F::kRecordCols);
 }
 
 }  // namespace
@@ -57,8 +58,10 @@ void launch_pack_tiles(const PackLaunch& a, Stream stream) {
 }
 
 void launch_embed_q(const EmbedLaunch& a, Stream stream) {
+  const auto blocks = static_cast<unsigned>((a.dim + kThreads - 1) / kThreads);
   const bool known = tiles::dispatch(a.type, [&](auto f) {
-    launch_kernel(embed_q<decltype(f)>, {dim3(a.rows), kThreads, 0, a.dependent}, stream, a);
+    launch_kernel(embed_q<decltype(f)>, {dim3(a.rows, blocks), kThreads, 0, a.dependent}, stream,
+                  a);
   });
   check(known, "launch_embed() has the plain types");
 }

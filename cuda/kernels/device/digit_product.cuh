@@ -15,7 +15,7 @@ namespace skald::cuda {
 
 // A lane has sums of weight rows lane / 4 and the eighth after it, of half of a part's blocks and,
 // by turns, of the lower two digits or of the highest.
-template <class F>
+template <class F, int kTeams>
 struct OneRow {
   using Part = DigitPart<F>;
   using Bytes = LaneBytesOf<F>;
@@ -23,13 +23,22 @@ struct OneRow {
   static constexpr int kOwn = Part::kOwn;
   static constexpr bool kHalves = Part::kBlocks == 8;  // blocks are halves of units
   static constexpr bool kTable = F::kTable != tiles::Table::None;
-  static constexpr bool kWholeScales = F::Scales::kRecordBytes > 0;
+  static constexpr bool kWhole = kWholeScales<F>;
   static constexpr TakenOff kTaken = kTakenOff<F>;
+  static constexpr int kAddends = kWhole ? 2 : 1;  // to a block's sum, or to each of two digits'
+  // Lanes whose columns are of the other half multiply zeros. Either they keep them, and load
+  // nothing, or they load them. The former spares shared memory a quarter of what it does, which
+  // is what holds up codes of 4 bits. Q8_0 in one team, Q5_0 and MXFP4 are 1, 1 and 7 % faster with
+  // the latter: measured, not explained.
+  static constexpr bool kKeepsZeros =
+      !kHalves && !kTable && Bytes::kPlanes == 1 && (Bytes::kRatio > 1 || kTeams > 1);
+  // Inputs of two parts by turns, not each part's anew: 1 % for blocks of 16.
+  static constexpr bool kKeepsInputs = kHalves || kKeepsZeros;
   // Whose sums are multiplied together: up to 16 blocks'.
   static constexpr int kSumParts = std::min(16 / Part::kBlocks, kWarpParts<F>);
   static constexpr int kStep = kTileParts<F> * Part::kBytes;
   static_assert(kWarpParts<F> % 2 == 0 && kSumParts % 2 == 0);
-  static_assert(kWholeScales || Planes<F>::kUp == 0);
+  static_assert(kWhole || Planes<F>::kUp == 0);
   // Of all that minimums are multiplied by, what is not in the scale.
   static constexpr float kMinUnit = kTaken == TakenOff::HalfMins
                                         ? Bytes::kRatio / kNumberSumUnit
@@ -63,8 +72,12 @@ struct OneRow {
     const char* first = a.digits + first_part * Part::kBytes;
     const int t = lane % 4, digit = min(lane / 4 % 4, kDigits - 1);
     const int at = digit * 64 + t * 16;
-    left = held_pointer(first + (kHalves || lane < 16 ? at : Part::kZerosAt));
-    if (!kHalves) right = held_pointer(first + (lane < 16 ? Part::kZerosAt : Part::kHalf + at));
+    if constexpr (kKeepsInputs) {
+      left = held_pointer(first + at + (kHalves || lane < 16 ? 0 : Part::kHalf));
+    } else {
+      left = held_pointer(first + (lane < 16 ? at : Part::kZerosAt));
+      right = held_pointer(first + (lane < 16 ? Part::kZerosAt : Part::kHalf + at));
+    }
     first_record = first_part / F::kParts * F::kRecordBytes;
     if constexpr (kSumDigits<F>) {
       const int part = t * 4 / Part::kBlocks % kSumParts;
@@ -109,21 +122,28 @@ struct OneRow {
   // What the i-th part of the tile is multiplied by, to be asked for before other loads are. `at`:
   // kStep for each tile before it.
   struct Inputs {
-    uint4 left, right;  // of units 0 and 1, 2 and 3
+    uint4 left = {}, right = {};  // of units 0 and 1, 2 and 3
     uint32_t sums;
-    uint2 begin[kOwn][2];  // of both rows, the same
+    int added[kOwn][kAddends];
     float scale, sum_scale;
   };
   __device__ void load(Inputs& in, int at, int i) const {
-    in.left = load16(left + at + i * Part::kBytes);
-    in.right = load16((kHalves ? left + Part::kHalf : right) + at + i * Part::kBytes);
+    const char* digits = left + at + i * Part::kBytes;
+    if constexpr (kKeepsZeros) {
+      load16_if(lane < 16, digits, in.left);
+      load16_if(lane >= 16, digits, in.right);
+    } else {
+      in.left = load16(digits);
+      in.right = load16(kHalves ? digits + Part::kHalf : right + at + i * Part::kBytes);
+    }
     if (i % 2) in.scale = __uint_as_float(load4(scale + at + i * Part::kBytes));
-    if constexpr (kTaken == TakenOff::AtBegin) {
+    if constexpr (kTaken == TakenOff::AddedOn) {
+      const char* added = side + at + i * Part::kBytes;
 #pragma unroll
-      for (int own = 0; own < kOwn; ++own) {
-        const char* begin = side + at + i * Part::kBytes + own * 8;
-        in.begin[own][0] = load_two(begin);
-        in.begin[own][1] = load_two_again(begin);
+      for (int two = 0; two < kOwn * kAddends / 2; ++two) {
+        const uint2 both = load8(added + two * 8);
+        in.added[two * 2 / kAddends][0] = static_cast<int>(both.x);
+        in.added[(two * 2 + 1) / kAddends][kAddends - 1] = static_cast<int>(both.y);
       }
     } else if constexpr (kTaken == TakenOff::HalfMins) {
       in.sums = load4(side + at + i * Part::kBytes);
@@ -144,7 +164,7 @@ struct OneRow {
     for (int own = 0; own < kOwn; ++own) {
       int planes[2][4];
       multiply_block(planes, weights.codes, in, own);
-      add_block(planes, weights.scales, own);
+      add_block(planes, weights.scales, in, own);
     }
     if constexpr (kTaken == TakenOff::HalfMins) {
       mma8(Half(), mins, weights.scales.mins.x, weights.scales.mins.y, in.sums);
@@ -183,36 +203,35 @@ struct OneRow {
         int(&sum)[4] = planes[kTable ? 0 : plane];
         if (unit >= kOwn || (kTable && plane)) {
           mma_bytes<kTable>(sum, rows, numbers[0], numbers[1], sum);
-        } else if (kTaken == TakenOff::AtBegin && plane == 0) {
-          const uint2(&begin)[2] = in.begin[own];
-          const int rows_begin[4] = {static_cast<int>(begin[0].x), static_cast<int>(begin[0].y),
-                                     static_cast<int>(begin[1].x), static_cast<int>(begin[1].y)};
-          mma_bytes<kTable>(sum, rows, numbers[0], numbers[1], rows_begin);
         } else {
           mma_bytes<kTable>(sum, rows, numbers[0], numbers[1], {0, 0, 0, 0});
         }
       }
     }
   }
-  __device__ void add_block(const int (&planes)[2][4], const Scales& scales, int own) {
+  __device__ void add_block(const int (&planes)[2][4], const Scales& scales, const Inputs& in,
+                            int own) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       int digits[2];
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         digits[i] = planes[0][half * 2 + i];
+        if constexpr (kTaken == TakenOff::AddedOn && kWhole) digits[i] += in.added[own][i];
         if (!kTable && Bytes::kPlanes == 2) {
           const int upper = planes[1][half * 2 + i];
           digits[i] = kHalves ? digits[i] * Planes<F>::low(own) + upper * Planes<F>::high(own)
                               : digits[i] + upper * high[kHalves ? 0 : own];
         }
       }
-      if constexpr (kWholeScales) {
+      if constexpr (kWhole) {
         const int number = scales.number(own, half) * (kHalves ? Planes<F>::both(own) : 1);
         whole[half][0] += number * digits[0];
         whole[half][1] += number * digits[1];
       } else {
-        const auto sum = static_cast<float>(digits[1] * second + digits[0]);
+        int both = digits[1] * second + digits[0];
+        if constexpr (kTaken == TakenOff::AddedOn) both += in.added[own][0];
+        const auto sum = static_cast<float>(both);
         sums[half] = fmaf(scales.scale(own, half), sum, sums[half]);
       }
     }
@@ -244,7 +263,7 @@ struct OneRow {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float& total = totals[half];
-      if constexpr (kWholeScales) {
+      if constexpr (kWhole) {
         const float sum = fmaf(static_cast<float>(whole[half][1]), static_cast<float>(second),
                                static_cast<float>(whole[half][0]));
         total = fmaf(scale * weights.rows.scale(half), sum, total);

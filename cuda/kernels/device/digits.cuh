@@ -21,7 +21,7 @@ inline constexpr int kHalfRanges = 0x808080;
 // How what is to be taken off codes is taken off their sums.
 enum class TakenOff : uint8_t {
   Nothing,     // of what a table gives
-  AtBegin,     // an offset: sums begin at less
+  AddedOn,     // an offset: by what is added to a block's sum
   HalfMins,    // minimums in f16, by a product with the numbers' sums
   ByteMins,    // minimums in bytes, by a product with the digits of these
   ByteScales,  // an offset of all codes, by the same product with the blocks' scales
@@ -35,10 +35,14 @@ inline constexpr TakenOff kTakenOff = F::kTable != tiles::Table::None        ? T
                                       : F::kHasMin&& F::Scales::kRecordBytes ? TakenOff::ByteMins
                                       : F::kHasMin                           ? TakenOff::HalfMins
                                       : HasByteScales<typename F::Scales>()  ? TakenOff::ByteScales
-                                                                             : TakenOff::AtBegin;
+                                                                             : TakenOff::AddedOn;
 template <class F>
 inline constexpr bool kSumDigits =
     kTakenOff<F> == TakenOff::ByteMins || kTakenOff<F> == TakenOff::ByteScales;
+
+// Whether sums are multiplied by whole numbers, and each digit's stays a number of its own.
+template <class F>
+inline constexpr bool kWholeScales = F::Scales::kRecordBytes > 0;
 
 // Where a part's numbers lie in shared memory.
 template <class F>
@@ -50,25 +54,27 @@ struct DigitPart {
   // 16 bytes of zeros, for the lanes whose columns are of the other half.
   static constexpr int kZerosAt = 2 * kHalf;
   static constexpr int kZeros = kBlocks == 4 ? 16 : 0;
-  // AtBegin: [lane % 4, the lane's block] what sums of its two digits begin at; in place of a
-  // fourth digit is the scale. HalfMins: for each lane % 4 four bytes of sums of the numbers times
-  // kNumberSumUnit, as f16, next ones first, then what is left. Else for each digit eight bytes,
-  // the blocks' sums' and, where these are four, the scale.
+  // AddedOn: [lane % 4, the lane's block] what is added to the sum of its two digits, one number
+  // or, with whole scales, one each; in place of a fourth digit's is the scale then. HalfMins: for
+  // each lane % 4 four bytes of sums of the numbers times kNumberSumUnit, as f16, next ones first,
+  // then what is left. Else for each digit eight bytes, the blocks' sums' and, where these are
+  // four, the scale.
   static constexpr int kSideAt = kZerosAt + kZeros;
   static constexpr int kOwn = kBlocks / 2;  // blocks of a lane
   // What the last digit of a block's sum counts. Three digits end at 127 * 65793, 32 numbers of
   // 2^18 are more; half of these are not, which costs half of the last bit of one number.
   static constexpr int kSumUnit = kBlocks == 4 ? 2 : 1;
-  static constexpr bool kBegins = kTakenOff<F> == TakenOff::AtBegin;
-  static constexpr int kSide = kBegins ? kOwn * 8 : kSumDigits<F> ? 8 : 4;
+  static constexpr bool kAdds = kTakenOff<F> == TakenOff::AddedOn;
+  static constexpr int kAdded = kWholeScales<F> ? 8 : 4;  // bytes, of a block
+  static constexpr int kSide = kAdds ? kOwn * kAdded : kSumDigits<F> ? 8 : 4;
   // The scale, the same for both parts of 256 columns.
-  static constexpr int kScaleAt = kSideAt + (kBegins          ? kSide + 4
+  static constexpr int kScaleAt = kSideAt + (kAdds ? (kWholeScales<F> ? kSide + 4 : 4 * kSide)
                                              : !kSumDigits<F> ? 16
                                              : kBlocks == 4   ? 4
                                                               : kDigits * 8);
   // As many as 128 floats have, which lie there before they become digits.
   static constexpr int kBytes = 512;
-  static_assert(kScaleAt + 4 <= kBytes && kSideAt + (kBegins ? 4 * kSide : 0) <= kBytes);
+  static_assert(kScaleAt + 4 <= kBytes && kSideAt + (kAdds ? 4 * kSide : 0) <= kBytes);
 };
 inline constexpr float kNumberSumUnit = 1.0f / 1024;
 
@@ -99,8 +105,8 @@ class DigitStore {
   int digits_ = static_cast<int>(held_number(unit_ / 2 * Part::kHalf + t_ * 16 + unit_ % 2 * 8));
   // Of the lane that stores it, a sum's place: which lanes have its block, and as which of theirs.
   int block_half_ = kSums == 1 ? unit_ / 2 : t_ / 2, own_ = kSums == 1 ? unit_ % 2 : unit_;
-  int begin_ = static_cast<int>(
-      held_number(Part::kSideAt + (block_half_ * 2 + t_ % 2) * Part::kSide + own_ * 8));
+  int added_ = static_cast<int>(
+      held_number(Part::kSideAt + (block_half_ * 2 + t_ % 2) * Part::kSide + own_ * Part::kAdded));
   int off_ = F::kOffset * kRatio << Bytes::shift(0, own_);
 
  public:
@@ -128,7 +134,7 @@ class DigitStore {
     if (Part::kZeros && unit_ == 0) *reinterpret_cast<float*>(part + Part::kZerosAt + t_ * 4) = 0;
     if constexpr (kSumDigits<F> && kSums == 1) {
       if (t_ < kDigits) *reinterpret_cast<float*>(part + Part::kScaleAt + t_ * Part::kSide) = scale;
-    } else if constexpr (!Part::kBegins) {
+    } else if constexpr (!Part::kAdds || !kWholeScales<F>) {
       *reinterpret_cast<float*>(part + Part::kScaleAt) = scale;
     }
     if constexpr (kTakenOff<F> != TakenOff::Nothing) store_sums(part, n, scale);
@@ -170,8 +176,8 @@ class DigitStore {
 #pragma unroll
       for (int& sum : sums) sum += __shfl_xor_sync(~0u, sum, offset);
     }
-    if constexpr (Part::kBegins) {
-      store_begin(part, t_ / 2 ? sums[kSums - 1] : sums[0], scale);
+    if constexpr (Part::kAdds) {
+      store_added(part, t_ / 2 ? sums[kSums - 1] : sums[0], scale);
     } else if constexpr (kSumDigits<F>) {
       store_sum_digits(part + Part::kSideAt, sums);
     } else {
@@ -202,12 +208,16 @@ class DigitStore {
     const int at = (unit_ / 2 + t_ * 2) * Part::kSide + unit_ % 2 * 2;
     if (t_ < 2) *reinterpret_cast<__half*>(side + at) = t_ ? rest : next;
   }
-  // Lanes with an odd t store the highest digit and the scale.
-  __device__ void store_begin(char* part, int sum, float scale) const {
-    const auto begin = [&](int digit) { return __int_as_float(-off_ * digit); };
-    const float first = begin(t_ % 2 ? sum >> 16 : sum & 255);
-    const float second = t_ % 2 ? scale : begin(sum >> 8 & 255);
-    store_if(kSums == 2 || t_ < 2, part + begin_, first, second);
+  // Lanes with an odd t store the highest digit's and, with whole scales, the scale.
+  __device__ void store_added(char* part, int sum, float scale) const {
+    const bool stores = kSums == 2 || t_ < 2;
+    if constexpr (kWholeScales<F>) {
+      const int first = -off_ * (t_ % 2 ? sum >> 16 : sum & 255);
+      const int second = t_ % 2 ? __float_as_int(scale) : -off_ * (sum >> 8 & 255);
+      store_if(stores, part + added_, first, second);
+    } else {
+      store_if(stores, part + added_, -off_ * (t_ % 2 ? sum >> 16 : sum & 0xffff));
+    }
   }
 };
 

@@ -81,7 +81,8 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
     if (lane >= tiles::kRows || !inside) continue;
     if (gated) {
       if (lane % 2 == 0) {
-        static_cast<T*>(a.out)[weight / 2] = from_float<T>(activate(sum, a.activation) * up);
+        static_cast<T*>(a.out)[weight / 2] =
+            from_float<T>(activate_briefly(sum, a.activation) * up);
       }
     } else if (a.epilogue == Epilogue::Store) {
       static_cast<T*>(a.out)[weight] = from_float<T>(sum);
@@ -96,14 +97,15 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
 template <class F, int kTeams>
 __device__ void consume(const Layout& layout, const char* ring, const Slots& slots,
                         const Sets& sets, const Activations& activations) {
-  using Weights = typename OneRow<F>::Weights;
+  using Product = OneRow<F, kTeams>;
+  using Weights = typename Product::Weights;
   constexpr int kParts = kWarpParts<F>;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int team = static_cast<int>(threadIdx.x) / 32 / kWarps;
   const int warp = static_cast<int>(threadIdx.x) / 32 % kWarps;
   const char* held_slots = held_pointer(&slots);
   const uint32_t drained = held_address(sets.drained), ready = held_address(sets.ready);
-  OneRow<F> product(activations, warp * kParts);
+  Product product(activations, warp * kParts);
   Turn turn, next_turn, set;
   const char *first_slot = held_pointer(ring), *slot = first_slot;
   int tile = 0, end = layout.chunk_tiles;  // of the group, and of its tiles that are added up
@@ -147,10 +149,12 @@ __device__ void consume(const Layout& layout, const char* ring, const Slots& slo
       end = min(end + layout.chunk_tiles, layout.tiles);
     }
   };
+  typename Product::Inputs inputs[2];
   // The i-th part of a tile, while the next is under way.
   const auto multiply = [&](int i, const Weights& now, Weights& next) {
-    typename OneRow<F>::Inputs in;
-    product.load(in, tile * OneRow<F>::kStep, i);
+    typename Product::Inputs now_in;
+    typename Product::Inputs& in = Product::kKeepsInputs ? inputs[i % 2] : now_in;
+    product.load(in, tile * Product::kStep, i);
     if (i + 1 < kParts) {
       load(next, i + 1);
       if (i + 2 == kParts) ask_for_next();
@@ -195,18 +199,25 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
     const unsigned set = threadIdx.x - kMostSlots;
     barrier_init(&own.ready[set], kGemvQConsumers<kTeams>);
     barrier_init(&own.drained[set], 32);
+    if (set == 0) barrier_init(&own.slots.filled, 1);
   }
   clear_ends(layout, shared);
   __syncthreads();
-  let_next_kernel_start();
+  if (!a.starts_next_late) let_next_kernel_start();
 
   if (threadIdx.x >= kGemvQConsumers<kTeams> + 32) {
-    fetch(a, layout, shared, own.slots, own.sequence);
+    layout.tiles_ahead > 0 ? fetch<true>(a, layout, shared, own.slots, own.sequence)
+                           : fetch<false>(a, layout, shared, own.slots, own.sequence);
     return;
   }
   const Sets sets = {reinterpret_cast<float*>(shared + layout.partials_at), own.sequence, own.ready,
                      own.drained};
   if (threadIdx.x >= kGemvQConsumers<kTeams>) {
+    if (layout.tiles_ahead > 0) {
+      barrier_wait(&own.slots.filled, 0);
+      if (elect_lane()) prefetch_tiles(a, layout);
+      __syncwarp();
+    }
     wait_for_kernel_ahead();
     finish<T, kTeams>(a, layout, sets, own.squares);
     return;
@@ -214,6 +225,7 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
   const Activations activations = {layout.parts, shared + layout.activations_at, own.squares};
   a.norm_weight ? StageOne<F, T, true, kTeams>(a, activations).run()
                 : StageOne<F, T, false, kTeams>(a, activations).run();
+  if (a.starts_next_late) let_next_kernel_start();
   // A warp of a single team multiplies what it has brought itself.
   kTeams == 1 ? __syncwarp() : named_barrier<1, kGemvQConsumers<kTeams>>();
   consume<F, kTeams>(layout, shared, own.slots, sets, activations);

@@ -114,24 +114,37 @@ __device__ inline uint2 load_two(const char* from) {
                : "r"(shared_address(from)));
   return two;
 }
-// The same when what is loaded once already is to be in other registers too.
-__device__ inline uint2 load_two_again(const char* from) {
-  uint2 two;
-  asm volatile("ld.volatile.shared.v2.u32 {%0, %1}, [%2];"
-               : "=r"(two.x), "=r"(two.y)
-               : "r"(shared_address(from)));
-  return two;
+// Where `takes`, without a branch; other lanes keep what they have. Of memory that nobody writes
+// from the address's making on: the compiler may move it.
+__device__ inline void load16_if(bool takes, const char* from, uint4& to) {
+  asm("{\n"
+      ".reg .pred takes;\n"
+      "setp.ne.u32 takes, %4, 0;\n"
+      "@takes ld.shared.v4.u32 {%0, %1, %2, %3}, [%5];\n"
+      "}"
+      : "+r"(to.x), "+r"(to.y), "+r"(to.z), "+r"(to.w)
+      : "r"(static_cast<uint32_t>(takes)), "r"(shared_address(from)));
 }
 
 // To shared memory where `valid`, without a branch around the store.
-__device__ inline void store_if(bool valid, void* to, float first, float second) {
+__device__ inline void store_if(bool valid, void* to, int number) {
   asm volatile(
       "{\n"
       ".reg .pred valid;\n"
       "setp.ne.u32 valid, %0, 0;\n"
-      "@valid st.shared.v2.f32 [%1], {%2, %3};\n"
+      "@valid st.shared.u32 [%1], %2;\n"
       "}" ::"r"(static_cast<uint32_t>(valid)),
-      "r"(shared_address(to)), "f"(first), "f"(second)
+      "r"(shared_address(to)), "r"(number)
+      : "memory");
+}
+__device__ inline void store_if(bool valid, void* to, int first, int second) {
+  asm volatile(
+      "{\n"
+      ".reg .pred valid;\n"
+      "setp.ne.u32 valid, %0, 0;\n"
+      "@valid st.shared.v2.u32 [%1], {%2, %3};\n"
+      "}" ::"r"(static_cast<uint32_t>(valid)),
+      "r"(shared_address(to)), "r"(first), "r"(second)
       : "memory");
 }
 
@@ -202,6 +215,10 @@ __device__ inline void bulk_copy(void* shared, const void* global, uint32_t byte
       "[%0], [%1], %2, [%3], %4;" ::"r"(shared_address(shared)),
       "l"(global), "r"(bytes), "r"(shared_address(barrier)), "l"(policy)
       : "memory");
+}
+
+__device__ inline void prefetch_bulk(const void* global, uint32_t bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(global), "r"(bytes) : "memory");
 }
 
 __device__ inline void prefetch_l2(const void* global) {

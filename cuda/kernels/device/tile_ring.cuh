@@ -51,6 +51,7 @@ struct Layout {
   int groups;               // of rows, of the matrix
   int own;                  // groups that are a block's from the beginning
   bool drawn;               // others go to who comes first
+  int tiles_ahead;          // that are asked into the L2 cache
 };
 
 // The groups of a block, one after the other: every so many'th as there are blocks, then what the
@@ -86,6 +87,11 @@ struct TileGroups {
   }
 };
 
+// Tiles beyond the ring that are asked into the L2 cache behind it: the memory would idle until
+// activations are there. More of them, or earlier ones, delay what others wait for, and any do in a
+// small model; products that two teams multiply do not wait for the memory.
+inline constexpr int kTilesAhead = 2;
+
 // Sums of more columns than kChunkParts have are added to the output by chunks of so many.
 inline constexpr int kChunkParts = 64;
 
@@ -113,6 +119,7 @@ Layout layout_for(const LinearLaunch& a, int blocks, int teams) {
   layout.drawn = each >= kFewGroups;
   layout.own = layout.drawn ? each * 3 / 4 : (layout.groups + blocks - 1) / blocks;
 
+  layout.tiles_ahead = teams > 1 || is_small(a) ? 0 : kTilesAhead;
   layout.set_floats = teams * kWarps * kPartialRow;
   const int partials = kSets * layout.set_floats * 4;
   // Of a tile's parts that are not there something is read, and not used.
@@ -131,12 +138,20 @@ Layout layout_for(const LinearLaunch& a, int blocks, int teams) {
   return layout;
 }
 
+__device__ inline const char* tile_address(const LinearLaunch& a, const Layout& layout, int group,
+                                           int record) {
+  return static_cast<const char*>(a.weight) +
+         (int64_t{group} * layout.records + record) * layout.record_bytes;
+}
+
 // What belongs to the ring's slots: one address and a few constants for a consumer.
 struct Slots {
   uint64_t full[kMostSlots], empty[kMostSlots];
   // Where there is no tile, how many sets of partial sums the consumers are to have left in the
   // end: those of all groups, and one more. Else zero.
   int64_t sets[kMostSlots];
+  // With tiles_ahead: passed when copies into all slots are under way, or no more will be.
+  uint64_t filled;
 };
 // The groups that a block multiplies, one after the other, kNoMore in the end. The producer is
 // ahead of the consumers by as many tiles as there are slots, these of the finisher by kSets.
@@ -158,16 +173,33 @@ __device__ inline void clear_ends(const Layout& layout, char* ring) {
   shared_writes_before_copies();
 }
 
-// For one warp; one lane issues all copies, always the same.
-__device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* ring, Slots& at,
-                             int* sequence) {
+// The first tiles for which the ring has no room, of the groups that are the block's from the
+// beginning. For one lane, not the producer's: what that one does besides is waited for.
+__device__ inline void prefetch_tiles(const LinearLaunch& a, const Layout& layout) {
+#pragma unroll 1
+  for (int i = layout.slots; i < layout.slots + layout.tiles_ahead; ++i) {
+    const int group = TileGroups::own(layout, i / layout.tiles);
+    if (group == kNoMore) return;
+    const int record = i % layout.tiles * layout.tile_records;
+    const int records = min(layout.tile_records, layout.records - record);
+    prefetch_bulk(tile_address(a, layout, group, record),
+                  static_cast<uint32_t>(records * layout.record_bytes));
+  }
+}
+
+// For one warp; one lane issues all copies, always the same. kAhead: where there are tiles_ahead.
+template <bool kAhead>
+__device__ void fetch(const LinearLaunch& a, const Layout& layout, char* ring, Slots& at,
+                      int* sequence) {
   const uint64_t policy = evict_first_policy();
-  const char* weight = static_cast<const char*>(a.weight);
-  const int64_t group_bytes = int64_t{layout.records} * layout.record_bytes;
   Turn turn;
   TileGroups groups;
   const auto wait_until_empty = [&] {
     if (turn.lap > 0) barrier_wait(&at.empty[turn.slot], (turn.lap - 1) & 1);
+  };
+  const auto just_filled = [&] { return turn.lap == 1 && turn.slot == 0; };
+  const auto tell_filled = [&] {
+    if (kAhead && elect_lane()) barrier_arrive(&at.filled);
   };
   int count = 0;
   for (;; ++count) {
@@ -176,19 +208,20 @@ __device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* 
          record += layout.tile_records, turn.next(layout.slots)) {
       const int records = min(layout.tile_records, layout.records - record);
       const uint32_t bytes = static_cast<uint32_t>(records * layout.record_bytes);
+      if (just_filled()) tell_filled();
       wait_until_empty();
       if (elect_lane()) {
         sequence[count % kGroupsAhead] = group;
         at.sets[turn.slot] = 0;
         barrier_expect_bytes(&at.full[turn.slot], bytes);
-        bulk_copy(ring + turn.slot * layout.slot_bytes,
-                  weight + group * group_bytes + int64_t{record} * layout.record_bytes, bytes,
-                  &at.full[turn.slot], policy);
+        bulk_copy(ring + turn.slot * layout.slot_bytes, tile_address(a, layout, group, record),
+                  bytes, &at.full[turn.slot], policy);
       }
       __syncwarp();
     }
     if (group == kNoMore) break;
   }
+  if (turn.lap == 0 || just_filled()) tell_filled();
   // One for each team.
   for (int team = 0; team < layout.teams; ++team, turn.next(layout.slots)) {
     wait_until_empty();
