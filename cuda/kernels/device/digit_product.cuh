@@ -32,7 +32,8 @@ struct OneRow {
   // the latter: measured, not explained.
   static constexpr bool kKeepsZeros =
       !kHalves && !kTable && Bytes::kPlanes == 1 && (Bytes::kRatio > 1 || kTeams > 1);
-  // Inputs of two parts by turns, not each part's anew: 1 % for blocks of 16.
+  // Zeros stay where they are, so inputs are two sets by turns; also of blocks of 16, which are no
+  // slower so.
   static constexpr bool kKeepsInputs = kHalves || kKeepsZeros;
   // Whose sums are multiplied together: up to 16 blocks'.
   static constexpr int kSumParts = std::min(16 / Part::kBlocks, kWarpParts<F>);
