@@ -101,9 +101,6 @@ void Products::run(const LoadedOp& op, const FusedLinear& linear, const Rows& ro
     launch.in = rows.in;
     launch.dependent = rows.dependent;
     launch.paired = rows.dependent && paired_;
-    launch.starts_next_late =
-        matrix_bytes(launch.format, launch.outs, launch.ins) <= kMostBytesBeforeLateStart &&
-        rows.next && std::holds_alternative<FusedAttention>(rows.next->fused->op);
     const LinearSteps own = linear_steps(launch, s_.gpu);
     kernels.push_back(own.kernel);
     steps.norm_before |= own.norm_before;
@@ -112,6 +109,9 @@ void Products::run(const LoadedOp& op, const FusedLinear& linear, const Rows& ro
   }
   hand_over(launches, kernels, op, rows);
   join_pieces(launches, kernels);
+  if (rows.next && std::holds_alternative<FusedAttention>(rows.next->fused->op)) {
+    start_attention_late(launches, kernels);
+  }
 
   if (steps.norm_before) {
     void* const normed = act(linear.norm->out);
@@ -240,14 +240,27 @@ void Products::finish(const LoadedOp& op, const FusedLinear& linear, const Rows&
   }
 }
 
+bool Products::are_one_kernel(const std::vector<LinearLaunch>& launches,
+                              const std::vector<LinearKernel>& kernels) const {
+  return launches.size() == 2 && kernels[0] == LinearKernel::GemvQSm90 &&
+         kernels[1] == LinearKernel::GemvQSm90 &&
+         supports_gemv_q_pair_sm90(launches[0], launches[1], s_.gpu.compute_capability);
+}
+
+void Products::start_attention_late(std::vector<LinearLaunch>& launches,
+                                    const std::vector<LinearKernel>& kernels) const {
+  int64_t bytes = 0;
+  for (const LinearLaunch& launch : launches) {
+    bytes += matrix_bytes(launch.format, launch.outs, launch.ins);
+  }
+  if (bytes > kMostBytesBeforeLateStart) return;
+  launches.back().starts_next_late = true;
+  if (are_one_kernel(launches, kernels)) launches.front().starts_next_late = true;
+}
+
 void Products::multiply(const std::vector<LinearLaunch>& launches,
                         const std::vector<LinearKernel>& kernels) {
-  const auto one_kernel = [&] {
-    return launches.size() == 2 && kernels[0] == LinearKernel::GemvQSm90 &&
-           kernels[1] == LinearKernel::GemvQSm90 &&
-           supports_gemv_q_pair_sm90(launches[0], launches[1], s_.gpu.compute_capability);
-  };
-  if (one_kernel()) {
+  if (are_one_kernel(launches, kernels)) {
     return launch_gemv_q_pair_sm90(launches[0], launches[1], s_.gpu.multiprocessors, stream_);
   }
   for (size_t i = 0; i < launches.size(); ++i) multiply(launches[i], kernels[i]);

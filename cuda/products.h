@@ -43,6 +43,10 @@ class Products {
   void hand_over(std::vector<LinearLaunch>& launches, const std::vector<LinearKernel>& kernels,
                  const LoadedOp& op, const Rows& rows);
   const FusedLinear* takes_handed(const LoadedOp& op, const FusedLinear& from, int rows) const;
+  bool are_one_kernel(const std::vector<LinearLaunch>& launches,
+                      const std::vector<LinearKernel>& kernels) const;
+  void start_attention_late(std::vector<LinearLaunch>& launches,
+                            const std::vector<LinearKernel>& kernels) const;
   void multiply(const std::vector<LinearLaunch>& launches,
                 const std::vector<LinearKernel>& kernels);
   void multiply(const LinearLaunch& launch, LinearKernel kernel);

@@ -65,7 +65,8 @@ struct LinearLaunch {
   // and no sum is split: so a row's result does not depend on how many stand beside it.
   bool pinned = false;
   bool dependent = false;  // starts before the kernel ahead has finished, and waits for it inside
-  // gemv_q_sm90: the kernel behind it starts when this one's activations are staged, not before.
+  // gemv_q_sm90: the kernel behind it starts when a warp of each block has staged its activations,
+  // not before.
   bool starts_next_late = false;
   // gemv_sm90 of one row: blocks so small that those of the next kernel are beside them. For chains
   // of kernels that are all like that; better where a kernel takes a few microseconds.

@@ -25,13 +25,14 @@ struct OneRow {
   static constexpr bool kTable = F::kTable != tiles::Table::None;
   static constexpr bool kWhole = kWholeScales<F>;
   static constexpr TakenOff kTaken = kTakenOff<F>;
-  static constexpr int kAddends = kWhole ? 2 : 1;  // to a block's sum, or to each of two digits'
+  static constexpr int kAddends =
+      kWhole ? 2 : 1;  // to each of two digits' sums, or to both together
   // Lanes whose columns are of the other half multiply zeros. Either they keep them, and load
   // nothing, or they load them. The former spares shared memory a quarter of what it does, which
-  // is what holds up codes of 4 bits. Q8_0 in one team, Q5_0 and MXFP4 are 1, 1 and 7 % faster with
-  // the latter: measured, not explained.
+  // is what holds up codes of 4 bits. Q8_0 in one team, and of two planes Q5_0 and MXFP4, are 1, 1
+  // and 7 % faster with the latter: measured, not explained.
   static constexpr bool kKeepsZeros =
-      !kHalves && !kTable && Bytes::kPlanes == 1 && (Bytes::kRatio > 1 || kTeams > 1);
+      !kHalves && Bytes::kPlanes == 1 && (Bytes::kRatio > 1 || kTeams > 1);
   // Zeros stay where they are, so inputs are two sets by turns; also of blocks of 16, which are no
   // slower so.
   static constexpr bool kKeepsInputs = kHalves || kKeepsZeros;

@@ -51,7 +51,7 @@ struct DigitPart {
   // [half of the units, digit, lane % 4] 16 bytes: of two units what stands beside LaneBytes'
   // `first` and `second`, in 4 bytes each.
   static constexpr int kHalf = kDigits * 64;
-  // 16 bytes of zeros, for the lanes whose columns are of the other half.
+  // 16 bytes of zeros, for the lanes whose columns are of the other half, where these load them.
   static constexpr int kZerosAt = 2 * kHalf;
   static constexpr int kZeros = kBlocks == 4 ? 16 : 0;
   // AddedOn: [lane % 4, the lane's block] what is added to the sum of its two digits, one number
@@ -65,8 +65,8 @@ struct DigitPart {
   // 2^18 are more; half of these are not, which costs half of the last bit of one number.
   static constexpr int kSumUnit = kBlocks == 4 ? 2 : 1;
   static constexpr bool kAdds = kTakenOff<F> == TakenOff::AddedOn;
-  static constexpr int kAdded = kWholeScales<F> ? 8 : 4;  // bytes, of a block
-  static constexpr int kSide = kAdds ? kOwn * kAdded : kSumDigits<F> ? 8 : 4;
+  static constexpr int kAddedBytes = kWholeScales<F> ? 8 : 4;  // of a block
+  static constexpr int kSide = kAdds ? kOwn * kAddedBytes : kSumDigits<F> ? 8 : 4;
   // The scale, the same for both parts of 256 columns.
   static constexpr int kScaleAt = kSideAt + (kAdds ? (kWholeScales<F> ? kSide + 4 : 4 * kSide)
                                              : !kSumDigits<F> ? 16
@@ -105,8 +105,8 @@ class DigitStore {
   int digits_ = static_cast<int>(held_number(unit_ / 2 * Part::kHalf + t_ * 16 + unit_ % 2 * 8));
   // Of the lane that stores it, a sum's place: which lanes have its block, and as which of theirs.
   int block_half_ = kSums == 1 ? unit_ / 2 : t_ / 2, own_ = kSums == 1 ? unit_ % 2 : unit_;
-  int added_ = static_cast<int>(
-      held_number(Part::kSideAt + (block_half_ * 2 + t_ % 2) * Part::kSide + own_ * Part::kAdded));
+  int added_ = static_cast<int>(held_number(
+      Part::kSideAt + (block_half_ * 2 + t_ % 2) * Part::kSide + own_ * Part::kAddedBytes));
   int off_ = F::kOffset * kRatio << Bytes::shift(0, own_);
 
  public:

@@ -15,8 +15,8 @@ inline constexpr bool kFewInstructions =
     F::kTable == tiles::Table::None&& F::Scales::kCols == 32 && LaneBytesOf<F>::kPlanes == 1;
 template <class F>
 inline constexpr int kUsualTeams = kFewInstructions<F> ? 1 : 2;
-// Of small models: codes of 4 bits, of which a tile is a whole row there, are 5 % faster with one,
-// Q8_0 is 5 % slower.
+// Of small models: codes of 4 bits, of which a tile is a whole row of most matrices there, are 5 %
+// faster with one, Q8_0 is 5 % slower.
 template <class F>
 inline constexpr int kSmallTeams = kFewInstructions<F>&& LaneBytesOf<F>::kRatio > 1 ? 1 : 2;
 inline constexpr int kPartialRow = tiles::kRows;  // floats

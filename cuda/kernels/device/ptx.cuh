@@ -126,7 +126,7 @@ __device__ inline void load16_if(bool takes, const char* from, uint4& to) {
       : "r"(static_cast<uint32_t>(takes)), "r"(shared_address(from)));
 }
 
-// To shared memory where `valid`, without a branch around the store.
+// One word or two to shared memory where `valid`, without a branch around the store.
 __device__ inline void store_if(bool valid, void* to, int number) {
   asm volatile(
       "{\n"
