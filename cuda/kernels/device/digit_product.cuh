@@ -25,8 +25,8 @@ struct OneRow {
   static constexpr bool kTable = F::kTable != tiles::Table::None;
   static constexpr bool kWhole = kWholeScales<F>;
   static constexpr TakenOff kTaken = kTakenOff<F>;
-  static constexpr int kAddends =
-      kWhole ? 2 : 1;  // to each of two digits' sums, or to both together
+  // What is added to a block's sum: to each of two digits', or to both together.
+  static constexpr int kAddends = kWhole ? 2 : 1;
   // Lanes whose columns are of the other half multiply zeros. Either they keep them, and load
   // nothing, or they load them. The former spares shared memory a quarter of what it does, which
   // is what holds up codes of 4 bits. Q8_0 in one team, and of two planes Q5_0 and MXFP4, are 1, 1

@@ -21,7 +21,7 @@ inline constexpr int kHalfRanges = 0x808080;
 // How what is to be taken off codes is taken off their sums.
 enum class TakenOff : uint8_t {
   Nothing,     // of what a table gives
-  AddedOn,     // an offset: by what is added to a block's sum
+  AddedOn,     // an offset, by what is added to a block's sum
   HalfMins,    // minimums in f16, by a product with the numbers' sums
   ByteMins,    // minimums in bytes, by a product with the digits of these
   ByteScales,  // an offset of all codes, by the same product with the blocks' scales

@@ -217,6 +217,7 @@ __device__ inline void bulk_copy(void* shared, const void* global, uint32_t byte
       : "memory");
 }
 
+// Into the L2 cache; both are multiples of 16.
 __device__ inline void prefetch_bulk(const void* global, uint32_t bytes) {
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(global), "r"(bytes) : "memory");
 }
