@@ -61,6 +61,18 @@ constexpr int kBlocks = kWay == Way::Ring  ? std::max(1, 256 / kDim)
                                            : 1;
 constexpr int kStep = kWarps * kStrip;  // tokens between a warp's strips
 
+// As many registers as kBlocks leave a thread, and of few blocks fewer: beside one of gemv_q_sm90
+// with two teams there are 224. Older toolkits know launch bounds alone.
+#if __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1204
+template <int kDim, Way kWay>
+constexpr int kMostRegisters = kWay == Way::Few
+                                   ? 224
+                                   : std::min(255, 65536 / kThreads / kBlocks<kDim, kWay> / 8 * 8);
+#define SKALD_ATTEND_BOUNDS __maxnreg__((kMostRegisters<kDim, kWay>))
+#else
+#define SKALD_ATTEND_BOUNDS __launch_bounds__(kThreads, kBlocks<kDim, kWay>)
+#endif
+
 template <class T, int kDim, bool kExact, Way kWay>
 struct SourceOf {
   using type = StripsInRegisters<T, kDim, kExact, kTogether<kDim, kWay>, kStep>;
@@ -273,8 +285,8 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
 #endif
 
 template <class T, int kDim, bool kExact, Way kWay>
-__global__ void __launch_bounds__(kThreads, kBlocks<kDim, kWay>)
-    attend_decode(const __grid_constant__ AttentionLaunch a, const __grid_constant__ Heads all) {
+__global__ void SKALD_ATTEND_BOUNDS attend_decode(const __grid_constant__ AttentionLaunch a,
+                                                  const __grid_constant__ Heads all) {
 #if SKALD_HAS_MMA
 #if __CUDA_ARCH__ >= 900
   constexpr bool kLaunched = true;

@@ -175,17 +175,18 @@ struct OneRow {
     if (i % 2) end_pair(weights, in.scale);
   }
 
-  // To this warp's partial sums [kPartialRow].
+  // To this warp's partial sums [16 weight rows, lane % 4], from which added_up() has a row's: the
+  // finisher has time for that, where a warp that multiplies would wait for each shuffle.
   __device__ void leave(float* partials) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float& total = totals[half];
-      if (lane % 2) total *= 65536;
-      total += __shfl_xor_sync(~0u, total, 1);
-      total += __shfl_xor_sync(~0u, total, 2);
-      if (lane % 4 == 0) partials[lane / 4 + half * 8] = total;
-      total = 0;
+      partials[lane + half * 32] = totals[half];
+      totals[half] = 0;
     }
+  }
+  // Lanes with an odd number have sums of the highest digit alone.
+  static __device__ float added_up(const float4& row) {
+    return fmaf(row.y + row.w, 65536, row.x + row.z);
   }
 
  private:

@@ -17,21 +17,22 @@ template <int kTeams>
 inline constexpr int kGemvQConsumers = kTeams* kWarps * 32;
 template <int kTeams>
 inline constexpr int kGemvQThreads = kGemvQConsumers<kTeams> + 2 * 32;  // finisher's, producer's
-// A multiprocessor has registers for two blocks, this kernel's and the next one's, and for one of
-// attention beside those of one team.
+// A multiprocessor has registers for two blocks, this kernel's and the next one's, or for one of
+// attention beside one of these, of two teams too: three of their warps on a scheduler, of 96
+// registers, and one of attention's with 224 are all that it has.
 template <int kTeams>
 inline constexpr int kGemvQBlocks = kTeams == 1 ? 3 : 2;
 
 // What passes between consumers and finisher: a ring of sets of partial sums.
 struct Sets {
-  float* partials;  // [kSets, team, warp, kPartialRow]
+  float* partials;  // [layout.sets, team, warp, kPartials]
   int* sequence;    // [kGroupsAhead], from the producer
   uint64_t *ready, *drained;
 };
 
 // Adds up the warps' shares and writes results out. For one warp: a lane has the results of weight
 // row lane % 16, and writes if it is one of the lower.
-template <class T, int kTeams>
+template <class F, class T, int kTeams>
 __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& sets,
                        const float* squares) {
   const int lane = static_cast<int>(threadIdx.x) % 32, weight_row = lane % tiles::kRows;
@@ -59,10 +60,13 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
         if (group == kNoMore) return;
         begin(group);
       }
-      const float* set = sets.partials + turn.slot * layout.set_floats + weight_row;
+      const float* set = sets.partials + turn.slot * layout.set_floats + weight_row * 4;
       float both[2] = {};
 #pragma unroll
-      for (int warp = 0; warp < kTeams * kWarps; ++warp) both[warp % 2] += set[warp * kPartialRow];
+      for (int warp = 0; warp < kTeams * kWarps; ++warp) {
+        const auto& row = *reinterpret_cast<const float4*>(set + warp * kPartials);
+        both[warp % 2] += OneRow<F, kTeams>::added_up(row);
+      }
       // The squares are there when the first sums are.
       if (i == 0 && a.norm_weight) {
         float all = 0;
@@ -71,7 +75,7 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
         norm = rsqrtf(all / static_cast<float>(a.ins) + a.norm_eps);
       }
       barrier_arrive(&sets.drained[turn.slot]);
-      turn.next(kSets);
+      turn.next(layout.sets);
       sum = fmaf(both[0] + both[1], norm, bias);
       if (added) old = fmaf(a.scale, sum, old);
       if (++chunk == layout.chunks) break;
@@ -93,7 +97,9 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
 }
 
 // The tiles of a block that are its team's, by one of its warps. What is to be multiplied next is
-// in registers before a warp multiplies what it has.
+// in registers before a warp multiplies what it has. Where it goes on is the same for all lanes,
+// and asked by votes: from these the compiler knows it, and needs no barriers at which lanes meet
+// again, which took a quarter of a tile's time.
 template <class F, int kTeams>
 __device__ void consume(const Layout& layout, const char* ring, const Slots& slots,
                         const Sets& sets, const Activations& activations) {
@@ -101,7 +107,7 @@ __device__ void consume(const Layout& layout, const char* ring, const Slots& slo
   using Weights = typename Product::Weights;
   constexpr int kParts = kWarpParts<F>;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int team = static_cast<int>(threadIdx.x) / 32 / kWarps;
+  const int team = kTeams == 1 ? 0 : static_cast<int>(threadIdx.x) / 32 / kWarps;
   const int warp = static_cast<int>(threadIdx.x) / 32 % kWarps;
   const char* held_slots = held_pointer(&slots);
   const uint32_t drained = held_address(sets.drained), ready = held_address(sets.ready);
@@ -111,18 +117,18 @@ __device__ void consume(const Layout& layout, const char* ring, const Slots& slo
   int tile = 0, end = layout.chunk_tiles;  // of the group, and of its tiles that are added up
   int left_sets = 0, most_sets = 0;
   // An answer takes as long as a fifth of a part, so it is asked for a part ahead of its use.
-  uint32_t there = 0;
+  uint32_t there = 0, drained_before = 0;
   const auto ask_for_next = [&] {
     next_turn = turn;
     for (int i = 0; i < kTeams; ++i) next_turn.next(layout.slots);
     there = barrier_passed(shared_address(held_slots + next_turn.slot * 8), next_turn.lap & 1);
+    drained_before = barrier_passed(drained + set.slot * 8, (set.lap - 1) & 1);
   };
   const auto enter = [&] {
     const char* at = held_slots + turn.slot * 8;
     barrier_wait_unless(there, shared_address(at), turn.lap & 1);
     slot = first_slot + turn.slot * layout.slot_bytes;
-    // By the lane that says in the end that the slot may be written again.
-    if (lane == 0) most_sets = static_cast<int>(load4(at + offsetof(Slots, sets)));
+    most_sets = static_cast<int>(load4(at + offsetof(Slots, sets)));
   };
   const auto load = [&](Weights& weights, int i) { product.load(weights, slot, i); };
   const auto release = [&] {
@@ -133,20 +139,23 @@ __device__ void consume(const Layout& layout, const char* ring, const Slots& slo
     turn = next_turn;
   };
   const auto leave = [&] {
-    if (set.lap > 0) barrier_wait(drained + set.slot * 8, (set.lap - 1) & 1);
+    // In the first lap nobody waits: the phase before a barrier's first counts as over.
+    barrier_wait_unless(drained_before, drained + set.slot * 8, (set.lap - 1) & 1);
+    drained_before = 0;
     product.leave(sets.partials + set.slot * layout.set_floats +
-                  (tile % kTeams * kWarps + warp) * kPartialRow);
+                  (tile % kTeams * kWarps + warp) * kPartials);
     barrier_arrive(ready + set.slot * 8);
-    set.next(kSets);
+    set.next(layout.sets);
     ++left_sets;
   };
-  // To another tile, maybe beyond groups of which the team has none.
+  // To another tile, maybe beyond groups of which one of two teams has none.
   const auto advance = [&](int tiles) {
     tile += tiles;
-    while (tile >= end) {
+    while (__any_sync(~0u, tile >= end)) {
       leave();
       if (end == layout.tiles) tile -= end, end = 0;
       end = min(end + layout.chunk_tiles, layout.tiles);
+      if (kTeams == 1) break;
     }
   };
   typename Product::Inputs inputs[2];
@@ -171,19 +180,18 @@ __device__ void consume(const Layout& layout, const char* ring, const Slots& slo
   advance(team);
   Weights two[2];
   load(two[0], 0);
-  while (__shfl_sync(~0u, most_sets, 0) == 0) {
+  while (!__any_sync(~0u, most_sets)) {
 #pragma unroll
     for (int i = 0; i < kParts; ++i) multiply(i, two[i % 2], two[(i + 1) % 2]);
     advance(kTeams);
   }
-  most_sets = __shfl_sync(~0u, most_sets, 0);
   while (left_sets < most_sets) leave();
 }
 
 // What a block has in shared memory beside what its layout divides.
 struct GemvQShared {
   Slots slots;
-  uint64_t ready[kSets], drained[kSets];
+  uint64_t ready[kMostSets], drained[kMostSets];
   int sequence[kGroupsAhead];
   float squares[kMostTeams * kWarps];
 };
@@ -195,7 +203,7 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
     barrier_init(&own.slots.full[threadIdx.x], 1);
     barrier_init(&own.slots.empty[threadIdx.x], kWarps);
     barrier_init_fence();
-  } else if (threadIdx.x >= kMostSlots && threadIdx.x < kMostSlots + kSets) {
+  } else if (threadIdx.x >= kMostSlots && threadIdx.x < kMostSlots + kMostSets) {
     const unsigned set = threadIdx.x - kMostSlots;
     barrier_init(&own.ready[set], kGemvQConsumers<kTeams>);
     barrier_init(&own.drained[set], 32);
@@ -219,7 +227,7 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
       __syncwarp();
     }
     wait_for_kernel_ahead();
-    finish<T, kTeams>(a, layout, sets, own.squares);
+    finish<F, T, kTeams>(a, layout, sets, own.squares);
     return;
   }
   const Activations activations = {layout.parts, shared + layout.activations_at, own.squares};

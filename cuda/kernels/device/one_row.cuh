@@ -19,7 +19,7 @@ inline constexpr int kUsualTeams = kFewInstructions<F> ? 1 : 2;
 // faster with one, Q8_0 is 5 % slower.
 template <class F>
 inline constexpr int kSmallTeams = kFewInstructions<F>&& LaneBytesOf<F>::kRatio > 1 ? 1 : 2;
-inline constexpr int kPartialRow = tiles::kRows;  // floats
+inline constexpr int kPartials = tiles::kRows * 4;  // sums that a warp leaves
 
 // What a tile has: so many parts that what is to be done for it besides is done for twice as much,
 // fewer where a ring would have few tiles. A warp has adjacent ones.

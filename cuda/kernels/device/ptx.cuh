@@ -54,20 +54,7 @@ __device__ inline uint32_t barrier_passed(uint32_t barrier, unsigned parity) {
   return passed;
 }
 __device__ inline void barrier_wait_unless(uint32_t passed, uint32_t barrier, unsigned parity) {
-  asm volatile(
-      "{\n"
-      ".reg .pred done;\n"
-      "setp.ne.u32 done, %2, 0;\n"
-      "@done bra finished;\n"
-      "wait:\n"
-      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-      "@done bra finished;\n"
-      "bra wait;\n"
-      "finished:\n"
-      "}" ::"r"(barrier),
-      "r"(parity), "r"(passed)
-      : "memory");
-  __syncwarp();
+  if (!__all_sync(~0u, passed)) barrier_wait(barrier, parity);
 }
 __device__ inline void barrier_wait(uint64_t* barrier, unsigned parity) {
   barrier_wait(shared_address(barrier), parity);

@@ -13,7 +13,7 @@ namespace skald::cuda {
 // Slots are as many for each team, so that what a team waits for comes after what it had: a barrier
 // tells only two phases apart.
 inline constexpr int kFewestSlots = 2, kUsualSlots = 3, kMostSlots = 12;
-inline constexpr int kSets = 4;  // of partial sums
+inline constexpr int kFewestSets = 2, kMostSets = 4;  // of partial sums
 
 // Shared memory of which a multiprocessor has room for two blocks: this kernel's and the next
 // one's, whose ring is full by the time this one ends. What is added to the residual stream, every
@@ -36,7 +36,8 @@ inline BlockBytes block_bytes(const LinearLaunch& a) {
 inline constexpr int kLeastBytes = 76 * 1024, kLeastAddedBytes = 115 * 1024;
 inline constexpr int kMostBlockBytes = 226 * 1024;
 
-// Shared memory: the ring, sets of partial sums, the activations.
+// Shared memory: the ring, sets of partial sums, the activations. Sets are as many as leave the
+// ring its slots.
 struct Layout {
   int teams;                  // of warps that multiply
   int parts;                  // of a row of the matrix
@@ -45,7 +46,7 @@ struct Layout {
   int chunks, chunk_tiles;    // parts of a group that are added up apart
   bool enough;                // shared memory
   int slots, slot_bytes;
-  int set_floats;
+  int sets, set_floats;
   int partials_at, activations_at, bytes;
   int first_block, blocks;  // of the grid, that multiply this matrix
   int groups;               // of rows, of the matrix
@@ -120,11 +121,12 @@ Layout layout_for(const LinearLaunch& a, int blocks, int teams) {
   layout.own = layout.drawn ? each * 3 / 4 : (layout.groups + blocks - 1) / blocks;
 
   layout.tiles_ahead = teams > 1 || is_small(a) ? 0 : kTilesAhead;
-  layout.set_floats = teams * kWarps * kPartialRow;
-  const int partials = kSets * layout.set_floats * 4;
+  layout.set_floats = teams * kWarps * kPartials;
+  const int set_bytes = layout.set_floats * 4;
   // Of a tile's parts that are not there something is read, and not used.
-  const int64_t others = partials + (int64_t{layout.parts} + kStageParts - 1) / kStageParts *
-                                        kStageParts * DigitPart<F>::kBytes;
+  const int64_t digits =
+      (int64_t{layout.parts} + kStageParts - 1) / kStageParts * kStageParts * DigitPart<F>::kBytes;
+  const int64_t others = kFewestSets * set_bytes + digits;
   const int half_bytes = is_added(a) ? block_bytes(a).added : block_bytes(a).half;
   const bool half = others + (kUsualSlots + teams - 1) * layout.slot_bytes <= half_bytes;
   const int64_t room = (half ? half_bytes : kMostBlockBytes) - others;
@@ -132,8 +134,11 @@ Layout layout_for(const LinearLaunch& a, int blocks, int teams) {
   layout.slots = static_cast<int>(std::clamp<int64_t>(slots, 0, kMostSlots));
   layout.enough = layout.slots >= kFewestSlots;
   layout.partials_at = layout.slots * layout.slot_bytes;
-  layout.activations_at = layout.partials_at + partials;
-  const auto used = static_cast<int>(layout.partials_at + others);
+  const int64_t more_sets = (room - layout.partials_at) / set_bytes;
+  layout.sets =
+      static_cast<int>(std::clamp<int64_t>(kFewestSets + more_sets, kFewestSets, kMostSets));
+  layout.activations_at = layout.partials_at + layout.sets * set_bytes;
+  const auto used = static_cast<int>(layout.activations_at + digits);
   layout.bytes = std::max(used, is_added(a) ? kLeastAddedBytes : kLeastBytes);
   return layout;
 }
@@ -154,9 +159,9 @@ struct Slots {
   uint64_t filled;
 };
 // The groups that a block multiplies, one after the other, kNoMore in the end. The producer is
-// ahead of the consumers by as many tiles as there are slots, these of the finisher by kSets.
+// ahead of the consumers by as many tiles as there are slots, these of the finisher by its sets.
 inline constexpr int kGroupsAhead = 32;
-static_assert(kGroupsAhead > kMostSlots + kSets + 2 * kMostTeams);
+static_assert(kGroupsAhead > kMostSlots + kMostSets + 2 * kMostTeams);
 
 // What tiles at the end of a group leave as it is, is multiplied by zeros, and so are to be
 // numbers. For all threads, before any copy.
