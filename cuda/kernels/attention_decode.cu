@@ -127,9 +127,9 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
   const int run_end = min(origin + (run + 1) * run_length, position + 1);
 
   const int units = heads * kDim / 4;
-  const Inbox<kWarps> inbox(dynamic + kWarps * Source::kWarpBytes, units, cluster, rank);
+  const Inbox<kWarps, kDim / 4> inbox(dynamic + kWarps * Source::kWarpBytes, units, cluster, rank);
   const int my_units = max(0, min(inbox.each(), units - rank * inbox.each()));
-  if (threadIdx.x == 0) inbox.expect(cluster * kWarps * my_units);
+  if (threadIdx.x == 0) inbox.expect(my_units);
   cluster_arrive_relaxed();
 
   const DecodeRun<T> tokens = {a, pages, kv_head, head_dim, start, min(run_end, position), run_end};

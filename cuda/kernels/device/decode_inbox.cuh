@@ -22,8 +22,9 @@ __host__ __device__ constexpr int inbox_bytes(int units, int blocks, int parts) 
          units_of_each(units, blocks) * blocks * parts * int{sizeof(float4) + sizeof(float2)};
 }
 
-// kParts: partial results that a block has of a unit, at most.
-template <int kParts>
+// kParts: partial results that a block has of a unit, at most. kHeadUnits: of a head, whose units
+// have their weights in common; they go along with the first one of these in a block's share.
+template <int kParts, int kHeadUnits>
 struct Inbox {
   char* memory;  // inbox_bytes(), dynamic shared memory, aligned to 16
   int shift;     // of `each`
@@ -39,23 +40,29 @@ struct Inbox {
     return ((from * kParts + part) << shift) + (unit & (each() - 1));
   }
 
-  // By one thread; then the cluster must meet before anything is sent.
-  __device__ void expect(int results) const {
+  // By one thread; then the cluster must meet before anything is sent. `units`: of this block's
+  // share.
+  __device__ void expect(int units) const {
 #if __CUDA_ARCH__ >= 900
     if (blocks == 1) return;
     uint64_t* barrier = reinterpret_cast<uint64_t*>(memory);
     barrier_init(barrier, 1);
     barrier_init_fence();
-    barrier_expect_bytes(barrier, results * (sizeof(float4) + sizeof(float2)));
+    const int first = rank << shift;
+    const int heads = units > 0 ? (first + units - 1) / kHeadUnits - first / kHeadUnits + 1 : 0;
+    barrier_expect_bytes(
+        barrier,
+        static_cast<uint32_t>(blocks * kParts * (units * sizeof(float4) + heads * sizeof(float2))));
 #endif
   }
 
   // Of this block, into that of the block that merges the unit.
   __device__ void send(int unit, int part, float4 sum, float2 weights) const {
     const int at = place(rank, part, unit);
+    const bool first = first_of_head(unit) == unit;
     if (blocks == 1) {
       reinterpret_cast<float4*>(memory + kInboxHead)[at] = sum;
-      reinterpret_cast<float2*>(memory + weights_offset())[at] = weights;
+      if (first) reinterpret_cast<float2*>(memory + weights_offset())[at] = weights;
       return;
     }
 #if __CUDA_ARCH__ >= 900
@@ -68,6 +75,7 @@ struct Inbox {
         "[%5];" ::"r"(there + kInboxHead + at * static_cast<int>(sizeof(float4))),
         "f"(sum.x), "f"(sum.y), "f"(sum.z), "f"(sum.w), "r"(there)
         : "memory");
+    if (!first) return;
     asm volatile(
         "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(
             there + weights_offset() + at * static_cast<int>(sizeof(float2))),
@@ -101,10 +109,15 @@ struct Inbox {
     return reinterpret_cast<const float4*>(memory + kInboxHead)[place(from, part, unit)];
   }
   __device__ float2 weights(int from, int part, int unit) const {
-    return reinterpret_cast<const float2*>(memory + weights_offset())[place(from, part, unit)];
+    const int at = place(from, part, first_of_head(unit));
+    return reinterpret_cast<const float2*>(memory + weights_offset())[at];
   }
 
  private:
+  // Of the units of this one's head that are in the same block's share.
+  __device__ int first_of_head(int unit) const {
+    return max(unit - unit % kHeadUnits, unit & ~(each() - 1));
+  }
   __device__ int weights_offset() const {
     return kInboxHead + ((blocks * kParts) << shift) * static_cast<int>(sizeof(float4));
   }
