@@ -78,7 +78,7 @@ class StageOne {
     }
     return weights;
   }
-  // All numbers, each part's at its place.
+  // All numbers, each part's at its place; those of the first turn are there when it returns.
   __device__ void bring() const {
     constexpr int kNumbers = 16 / sizeof(In);
     const In* in = static_cast<const In*>(a_.in);
@@ -98,9 +98,10 @@ class StageOne {
       }
       at += kTeams * kTurn * tiles::kPartCols;
       to += kTeams * kTurn * kPart;
+      if (turn == team_) commit_copies();
     }
     commit_copies();
-    wait_for_copies<0>();
+    wait_for_copies<1>();
     __syncwarp();
   }
   __device__ void convert(char* part, const Norms& weights, float& sum) const {
@@ -144,6 +145,8 @@ class StageOne {
         bring();
         sum = 0;
       } else {
+        wait_for_copies<0>();
+        __syncwarp();
         part += kTeams * kTurn * kPart;
         if constexpr (kNormed) now = next, next = norms(turn + kTeams);
       }
