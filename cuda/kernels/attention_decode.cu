@@ -202,7 +202,7 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
   // By all lanes, so many of which have a unit; each is adjacent to the next.
   const auto write_out = [&](int unit, bool valid, const Partial& p, int lanes) {
     const int head = unit / (kDim / 4), dim = unit % (kDim / 4) * 4;
-    const float share = 1 / p.all;
+    const float share = __fdividef(1, p.all);
     const float x[4] = {p.sum.x * share, p.sum.y * share, p.sum.z * share, p.sum.w * share};
     valid = valid && lane % lanes == 0 && dim < head_dim;
     if (a.leaves.memory) {
@@ -240,9 +240,7 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
       }
 #pragma unroll
       for (int i = 0; i < kWarps; ++i) {
-        if (weights[i].x > -INFINITY) {
-          p.add_scaled(sums[i], weights[i].y, exp2f(weights[i].x - p.highest));
-        }
+        p.add_scaled(sums[i], weights[i].y, Partial::factor(weights[i].x, p.highest));
       }
     }
     p.add_lanes(cluster);

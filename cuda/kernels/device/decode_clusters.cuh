@@ -32,7 +32,7 @@ __device__ void add_clusters(Partial& p, const float* parts, int unit, int first
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
       if (at + i * step < clusters)
-        p.add_scaled(sums[i], weights[i].y, exp2f(weights[i].x - higher));
+        p.add_scaled(sums[i], weights[i].y, Partial::factor(weights[i].x, higher));
     }
   }
 }

@@ -122,13 +122,13 @@ __device__ inline void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kGroups) : "memory");
 }
 
+#endif
+
 // 2^x; denormal results become zero.
 __device__ inline float exp2_fast(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
-
-#endif
 
 }  // namespace skald::cuda

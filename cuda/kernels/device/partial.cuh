@@ -1,6 +1,7 @@
 // Softmax over some of the tokens, and how two such results become one.
 #pragma once
 
+#include "cuda/kernels/device/mma.cuh"
 #include "cuda/kernels/device/number.cuh"
 
 namespace skald::cuda {
@@ -16,8 +17,13 @@ struct Partial {
     sum.x *= factor, sum.y *= factor, sum.z *= factor, sum.w *= factor;
     all *= factor;
   }
+  // What sums with this highest score are multiplied by, to have `higher`: zero where there is none.
+  // Without a branch: a block goes through this once, so every instruction is waited for.
+  static __device__ float factor(float highest, float higher) {
+    return exp2_fast(highest - (higher == -INFINITY ? 0 : higher));
+  }
   __device__ void raise(float higher) {
-    scale(highest == -INFINITY ? 0 : exp2f(highest - higher));
+    scale(factor(highest, higher));
     highest = higher;
   }
   __device__ void add(Partial other) {
