@@ -160,6 +160,8 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
     attended.weigh(scores, token, start, run_end, scale, s.softcap);
 #pragma unroll
     for (int i = 0; i < kStrips; ++i) {
+      // Short texts have one strip, and instructions that come once take as long as any.
+      if (i > 0 && token + i * kStep >= run_end) break;
       const uint32_t weights0 = transpose(pack(T(), scores[i][0], scores[i][1]));
       const uint32_t weights1 = transpose(pack(T(), scores[i][2], scores[i][3]));
 #pragma unroll
@@ -182,8 +184,10 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
       const int unit = ((2 * c + h) * kDim + 64 * j + 8 * g) / 4;
       const float2 weight = {attended.maximum[h], attended.total[h]};
       const auto& out = attended.out[j];
-      inbox.send(unit, warp, {out[0][h], out[0][2 + h], out[1][h], out[1][2 + h]}, weight);
-      inbox.send(unit + 1, warp, {out[2][h], out[2][2 + h], out[3][h], out[3][2 + h]}, weight);
+      inbox.send(unit, warp,
+                 {{out[0][h], out[0][2 + h], out[1][h], out[1][2 + h]},
+                  {out[2][h], out[2][2 + h], out[3][h], out[3][2 + h]}},
+                 weight);
     }
   }
   if (has_new && first_head == 0) {
@@ -196,7 +200,7 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
   // as there are blocks.
   const int lanes_shift = 31 - __clz(cluster), part = lane & (cluster - 1);
   const int64_t pair = int64_t{row} * gridDim.y + blockIdx.y;
-  float* parts = a.workspace + pair * (runs / cluster) * kPartFloats * kDim;
+  float* parts = a.workspace + pair * (runs >> lanes_shift) * kPartFloats * kDim;
   T* row_out =
       static_cast<T*>(a.out) + (int64_t{row} * s.heads + kv_head * group + first_head) * head_dim;
   // By all lanes, so many of which have a unit; each is adjacent to the next.

@@ -56,12 +56,13 @@ struct Inbox {
 #endif
   }
 
-  // Of this block, into that of the block that merges the unit.
-  __device__ void send(int unit, int part, float4 sum, float2 weights) const {
+  // Of this block, into that of the block that merges the unit, an even one, and the next.
+  __device__ void send(int unit, int part, const float4 (&sums)[2], float2 weights) const {
     const int at = place(rank, part, unit);
     const bool first = first_of_head(unit) == unit;
     if (blocks == 1) {
-      reinterpret_cast<float4*>(memory + kInboxHead)[at] = sum;
+      reinterpret_cast<float4*>(memory + kInboxHead)[at] = sums[0];
+      reinterpret_cast<float4*>(memory + kInboxHead)[at + 1] = sums[1];
       if (first) reinterpret_cast<float2*>(memory + weights_offset())[at] = weights;
       return;
     }
@@ -70,11 +71,16 @@ struct Inbox {
     asm("mapa.shared::cluster.u32 %0, %1, %2;"
         : "=r"(there)
         : "r"(shared_address(memory)), "r"(unit >> shift));
-    asm volatile(
-        "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, "
-        "[%5];" ::"r"(there + kInboxHead + at * static_cast<int>(sizeof(float4))),
-        "f"(sum.x), "f"(sum.y), "f"(sum.z), "f"(sum.w), "r"(there)
-        : "memory");
+    const uint32_t to = there + kInboxHead + at * static_cast<int>(sizeof(float4));
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const float4& sum = sums[i];
+      asm volatile(
+          "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, "
+          "[%5];" ::"r"(to + i * static_cast<int>(sizeof(float4))),
+          "f"(sum.x), "f"(sum.y), "f"(sum.z), "f"(sum.w), "r"(there)
+          : "memory");
+    }
     if (!first) return;
     asm volatile(
         "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(

@@ -17,8 +17,8 @@ struct Partial {
     sum.x *= factor, sum.y *= factor, sum.z *= factor, sum.w *= factor;
     all *= factor;
   }
-  // What sums with this highest score are multiplied by, to have `higher`: zero where there is none.
-  // Without a branch: a block goes through this once, so every instruction is waited for.
+  // What sums with this highest score are multiplied by, to have `higher`: zero where there is
+  // none. Without a branch: a block goes through this once, so every instruction is waited for.
   static __device__ float factor(float highest, float higher) {
     return exp2_fast(highest - (higher == -INFINITY ? 0 : higher));
   }

@@ -14,7 +14,7 @@ inline constexpr float kLog2E = 1.4426950408889634f;
 // what counts in an exponent. The GPU's own tanh is faster and 2^11 times as rough.
 __device__ inline float soft_capped(float score, float softcap) {
   const float most = softcap * kLog2E;
-  return most - __fdividef(2 * most, 1 + exp2_fast(score * (2 / softcap)));
+  return most - __fdividef(2 * most, 1 + exp2_fast(score * __fdividef(2, softcap)));
 }
 
 #endif
