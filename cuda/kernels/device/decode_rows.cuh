@@ -2,6 +2,8 @@
 // token, that one's key and value, normed and rotated as the launch asks.
 #pragma once
 
+#include <climits>
+
 #include "cuda/kernels/attention_split.h"
 #include "cuda/kernels/device/kv_page.cuh"
 #include "cuda/kernels/device/math.cuh"
@@ -28,7 +30,7 @@ struct DecodeRows {
   float norms[2][kDim];                        // weights for queries, for keys
   float squares[kTileHeads + 2][kPairs / 32];  // of each vector, in parts
 
-  int places_found;  // what nobody reads
+  int places_found;  // nobody reads it
 
   // Where the numbers of a thread's pairs lie in qkv; -1: they are zeros.
   struct Places {
@@ -65,8 +67,8 @@ struct DecodeRows {
       all ^= places.first[u] ^ places.second[u];
     }
     // So that they are found now: what nothing needs before the wait the compiler moves behind it,
-    // where these 150 instructions would be waited for.
-    *const_cast<volatile int*>(&places_found) = all;
+    // where these 150 instructions would be waited for. No places add up to this.
+    if (all == INT_MAX) *const_cast<volatile int*>(&places_found) = all;
     __syncthreads();
     return places;
   }

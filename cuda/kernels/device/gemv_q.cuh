@@ -99,10 +99,11 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
 // The tiles of a block that are its team's, by one of its warps. What is to be multiplied next is
 // in registers before a warp multiplies what it has. Where it goes on is the same for all lanes,
 // and asked by votes: from these the compiler knows it, and needs no barriers at which lanes meet
-// again, which took a quarter of a tile's time.
-template <class F, int kTeams>
+// again, which took a quarter of a tile's time. `stage` brings the activations; whatever can be
+// done before is done before, since instructions that come once take four times as long as others.
+template <class F, int kTeams, class Stage>
 __device__ void consume(const Layout& layout, const char* ring, const Slots& slots,
-                        const Sets& sets, const Activations& activations) {
+                        const Sets& sets, const Activations& activations, const Stage& stage) {
   using Product = OneRow<F, kTeams>;
   using Weights = typename Product::Weights;
   constexpr int kParts = kWarpParts<F>;
@@ -177,9 +178,10 @@ __device__ void consume(const Layout& layout, const char* ring, const Slots& slo
 
   if (team > 0) turn.next(layout.slots);
   enter();
-  advance(team);
   Weights two[2];
   load(two[0], 0);
+  stage();
+  if (kTeams > 1) advance(team);
   while (!__any_sync(~0u, most_sets)) {
 #pragma unroll
     for (int i = 0; i < kParts; ++i) multiply(i, two[i % 2], two[(i + 1) % 2]);
@@ -231,12 +233,14 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
     return;
   }
   const Activations activations = {layout.parts, shared + layout.activations_at, own.squares};
-  a.norm_weight ? StageOne<F, T, true, kTeams>(a, activations).run()
-                : StageOne<F, T, false, kTeams>(a, activations).run();
-  if (a.starts_next_late) let_next_kernel_start();
-  // A warp of a single team multiplies what it has brought itself.
-  kTeams == 1 ? __syncwarp() : named_barrier<1, kGemvQConsumers<kTeams>>();
-  consume<F, kTeams>(layout, shared, own.slots, sets, activations);
+  const auto stage = [&] {
+    a.norm_weight ? StageOne<F, T, true, kTeams>(a, activations).run()
+                  : StageOne<F, T, false, kTeams>(a, activations).run();
+    if (a.starts_next_late) let_next_kernel_start();
+    // A warp of a single team multiplies what it has brought itself.
+    kTeams == 1 ? __syncwarp() : named_barrier<1, kGemvQConsumers<kTeams>>();
+  };
+  consume<F, kTeams>(layout, shared, own.slots, sets, activations, stage);
 }
 
 }  // namespace skald::cuda
