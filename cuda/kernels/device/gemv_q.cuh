@@ -129,7 +129,8 @@ __device__ void consume(const Layout& layout, const char* ring, const Slots& slo
     const char* at = held_slots + turn.slot * 8;
     barrier_wait_unless(there, shared_address(at), turn.lap & 1);
     slot = first_slot + turn.slot * layout.slot_bytes;
-    most_sets = static_cast<int>(load4(at + offsetof(Slots, sets)));
+    // By the lane that says in the end that the slot may be written again; a vote tells the others.
+    if (lane == 0) most_sets = static_cast<int>(load4(at + offsetof(Slots, sets)));
   };
   const auto load = [&](Weights& weights, int i) { product.load(weights, slot, i); };
   const auto release = [&] {
@@ -187,6 +188,7 @@ __device__ void consume(const Layout& layout, const char* ring, const Slots& slo
     for (int i = 0; i < kParts; ++i) multiply(i, two[i % 2], two[(i + 1) % 2]);
     advance(kTeams);
   }
+  most_sets = __shfl_sync(~0u, most_sets, 0);
   while (left_sets < most_sets) leave();
 }
 
