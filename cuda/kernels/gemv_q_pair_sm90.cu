@@ -11,7 +11,7 @@
 namespace skald::cuda {
 namespace {
 
-// It is what comes before attention, which finds registers beside one team's blocks.
+// With two, models of 8B and 1B in Q4_K_M are 1 and 4 % slower.
 constexpr int kPairTeams = 1;
 
 template <class F, class G, class T>

@@ -8,7 +8,8 @@ namespace skald::cuda {
 
 // Warps that multiply, a team: one for each scheduler, since what is to be done for a tile besides
 // is done by each. Two teams take turns at tiles: where one waits for an answer or a product, the
-// other has something to do. But two blocks of two teams leave attention no registers.
+// other has something to do. But two blocks of two teams leave attention no registers, and codes of
+// 4 bits are 1 % slower with two.
 inline constexpr int kWarps = 4, kMostTeams = 2;
 template <class F>
 inline constexpr bool kFewInstructions =
