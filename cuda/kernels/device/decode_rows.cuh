@@ -67,7 +67,7 @@ struct DecodeRows {
       all ^= places.first[u] ^ places.second[u];
     }
     // So that they are found now: what nothing needs before the wait the compiler moves behind it,
-    // where these 150 instructions would be waited for. No places add up to this.
+    // where these 150 instructions would be waited for. No places make it this.
     if (all == INT_MAX) *const_cast<volatile int*>(&places_found) = all;
     __syncthreads();
     return places;

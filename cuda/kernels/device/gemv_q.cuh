@@ -182,6 +182,7 @@ __device__ void consume(const Layout& layout, const char* ring, const Slots& slo
   Weights two[2];
   load(two[0], 0);
   stage();
+  product.staged();
   if (kTeams > 1) advance(team);
   while (!__any_sync(~0u, most_sets)) {
 #pragma unroll

@@ -1,5 +1,5 @@
-// Warp-level matrix products of 16-bit numbers with float sums, and what feeds them. All need
-// sm_80; on less, kernels that use them must not be launched (attention_has_tensor_cores).
+// Warp-level matrix products of 16-bit numbers with float sums, and what feeds them. All but
+// exp2_fast() need sm_80; on less, kernels that use them must not be launched.
 #pragma once
 
 #include <cstdint>
