@@ -21,7 +21,6 @@ namespace skald::cuda {
 
 inline constexpr int kGemmMostSlots = 16;
 
-inline constexpr int kMostGroups = 16;
 inline constexpr int kFetchWarps = 4, kWeightWarps = kFetchWarps - 1;  // the last: activations
 // Registers of a thread: as few as the launch of all may have, then more for those that multiply.
 inline constexpr int kFetchRegisters = 32, kMultiplyRegisters = 112;

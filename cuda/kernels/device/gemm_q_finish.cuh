@@ -13,6 +13,8 @@
 
 namespace skald::cuda {
 
+inline constexpr int kMostGroups = 16;  // of a block
+
 // What a block takes at a time: 256 columns, of weights of 8 bits 128.
 template <class F>
 inline constexpr int kStepRecords = F::Codes::kBytes < 2048 ? 2 / F::kParts : 1;
@@ -127,6 +129,7 @@ struct Finish {
 
   // The first item's were loaded before.
   __device__ void run(float* sums, int pitch) {
+    if (a.leaves.memory) return leave(sums, pitch);
     constexpr int kTogether = 4;
     const int warp = static_cast<int>(threadIdx.x) / 32;
 #pragma unroll 1
@@ -161,26 +164,52 @@ struct Finish {
       if (a.epilogue == Epilogue::Gated) {
         x.x = activate_briefly(x.x, a.activation) * x.y;
         x.y = activate_briefly(x.z, a.activation) * x.w;
-        if (a.leaves.memory) {
-          leave(at, x.x, x.y);
-          continue;
-        }
       }
       store_results(a, first_row + at.row, at.out, at.count, x);
       if (a.next_norm_weight) hand_over(at, x);
     }
   }
 
-  // Two gated results of a row. Eight lanes have 16 columns.
-  __device__ void leave(const Place& at, float first, float second) const {
+  // Gated results for the next product: a lane makes eight, of a row by a group of weight rows, so
+  // that none waits for another's but once, and no two lanes meet in a bank.
+  __device__ void leave(float* sums, int pitch) const {
+    constexpr int kTogether = kRows < 16 ? kRows : 16;  // rows of a warp's lanes
+    constexpr int kGroups = 32 / kTogether, kColumns = tiles::kRows / 2;
     const LeftTile to(a.leaves, share.row_tile);
-    const auto row = static_cast<unsigned>(at.row), col = static_cast<unsigned>(at.out / 2);
-    float sum = to.put(first, second, row, col);
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int end = rows * (rank + 1) / plan.splits;
+#pragma unroll 1
+    for (int item = static_cast<int>(threadIdx.x) / 32;; item += plan.warps) {
+      const int first_of_all = first + item / (kMostGroups / kGroups) * kTogether;
+      if (first_of_all >= end) break;
+      const int row = first_of_all + lane % kTogether;
+      const int group = item % (kMostGroups / kGroups) * kGroups + lane / kTogether;
+      const bool valid = row < end && group < share.groups;
+      float x[tiles::kRows] = {};
+#pragma unroll 1
+      for (int block = 0; valid && block < plan.splits; ++block) {
+        const float* from = of_block(sums, block) + row * pitch + group * tiles::kRows;
 #pragma unroll
-    for (int offset = 1; offset < 8; offset *= 2) {
-      sum += __shfl_xor_sync(0xffu << (threadIdx.x & 24), sum, offset);
+        for (int i = 0; i < tiles::kRows; i += 4) {
+          const float4 four = *reinterpret_cast<const float4*>(from + i);
+          x[i] += four.x, x[i + 1] += four.y, x[i + 2] += four.z, x[i + 3] += four.w;
+        }
+      }
+      const int64_t out = int64_t{share.first_group + group} * tiles::kRows;
+      if (a.bias && valid) {
+#pragma unroll
+        for (int i = 0; i < tiles::kRows; ++i) x[i] += a.bias[out + i];
+      }
+      float gated[kColumns];
+#pragma unroll
+      for (int i = 0; i < kColumns; ++i) {
+        gated[i] = activate_briefly(x[2 * i] * a.scale, a.activation) * (x[2 * i + 1] * a.scale);
+      }
+      const auto at_row = static_cast<unsigned>(row), col = static_cast<unsigned>(out / 2);
+      float sum = valid ? to.put(gated, at_row, col) : 0;
+      sum += __shfl_xor_sync(~0u, sum, kTogether);
+      if (valid && col % 16 == 0) to.put_sum(sum, at_row, col);
     }
-    if (col % 16 == 0) to.put_sum(sum, row, col);
   }
 
   // Four of a row's results times the weights of the next product's norm. What the row's norm is

@@ -77,6 +77,13 @@ struct RowTile {
     put_pair(pairs[0], row, col);
     put_pair(pairs[1], row, col + 2);
   }
+  // Eight.
+  __device__ void put_eight(const uint32_t (&pairs)[4], unsigned row, unsigned col) const {
+    char* to = values + ((col / 64 * tile_rows + row) * 128 + col % 16);
+    const unsigned unit = col % 64 / 16 * 2;
+    *reinterpret_cast<uint2*>(to + ((unit ^ row % 8) * 16)) = {pairs[0], pairs[2]};
+    *reinterpret_cast<uint2*>(to + (((unit + 1) ^ row % 8) * 16)) = {pairs[1], pairs[3]};
+  }
 
   // The sum of the 32 columns from `col` on.
   __device__ void put_sum(float sum, unsigned row, unsigned col) const {
@@ -114,6 +121,21 @@ struct LeftTile {
     const uint32_t pair = pack(Half(), first * by, second * by);
     tile.put_pair(pair, row, col);
     return (low_half(pair) + high_half(pair)) * (col % 4 ? odd : 1);
+  }
+  // Eight columns, from a multiple of eight on.
+  __device__ float put(const float (&x)[8], unsigned row, unsigned col) const {
+    const float odd_up = quotient_of_powers(up, odd);
+    uint32_t pairs[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float by = i % 2 ? odd_up : up;
+      pairs[i] = pack(Half(), x[2 * i] * by, x[2 * i + 1] * by);
+    }
+    tile.put_eight(pairs, row, col);
+    return (low_half(pairs[0]) + high_half(pairs[0])) + (low_half(pairs[2]) + high_half(pairs[2])) +
+           ((low_half(pairs[1]) + high_half(pairs[1])) +
+            (low_half(pairs[3]) + high_half(pairs[3]))) *
+               odd;
   }
   // Once for each 16 columns; with the first, what makes results of the row's products.
   __device__ void put_sum(float sum, unsigned row, unsigned col) const {
