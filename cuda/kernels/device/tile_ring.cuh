@@ -90,7 +90,7 @@ struct TileGroups {
 
 // Tiles beyond the ring that are asked into the L2 cache behind it: the memory would idle until
 // activations are there. More of them, or earlier ones, delay what others wait for, and any do in a
-// small model; products that two teams multiply do not wait for the memory.
+// small model or a pair; products that two teams multiply do not wait for the memory.
 inline constexpr int kTilesAhead = 2;
 
 // Sums of more columns than kChunkParts have are added to the output by chunks of so many.
