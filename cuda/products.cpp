@@ -24,6 +24,11 @@ constexpr int64_t kMostPairedBytes = 100 << 20;
 // where that gains up to 4 %, and 27 MB in Q8_0, where it loses 0.5 %.
 constexpr int64_t kMostBytesBeforeLateStart = 24 << 20;
 
+// Of more rows products gain more from larger blocks than from starting beside attention.
+constexpr int kMostRowsBesideAttention = 32;
+
+bool is_attention(const FusedOp& op) { return std::holds_alternative<FusedAttention>(op.op); }
+
 bool pairs_blocks(const FusedProgram& fused) {
   for (const FusedOp& op : fused.ops) {
     const auto* linear = std::get_if<FusedLinear>(&op.op);
@@ -94,6 +99,8 @@ void Products::run(const LoadedOp& op, const FusedLinear& linear, const Rows& ro
   const std::vector<Piece> pieces = fused.pieces(linear);
   const bool apart = linear.epilogue == Epilogue::Gated && pieces.size() > 1;
   std::vector<LinearLaunch> launches = this->launches(op, linear, rows.count);
+  const bool before_attention = rows.next && is_attention(*rows.next->fused);
+  const bool behind_attention = op.fused != fused.ops.data() && is_attention(op.fused[-1]);
   std::vector<LinearKernel> kernels;
   LinearSteps steps = {};
   steps.gate_after = apart;
@@ -101,6 +108,8 @@ void Products::run(const LoadedOp& op, const FusedLinear& linear, const Rows& ro
     launch.in = rows.in;
     launch.dependent = rows.dependent;
     launch.paired = rows.dependent && paired_;
+    launch.beside_attention = rows.dependent && rows.count <= kMostRowsBesideAttention &&
+                              (before_attention || behind_attention);
     const LinearSteps own = linear_steps(launch, s_.gpu);
     kernels.push_back(own.kernel);
     steps.norm_before |= own.norm_before;
@@ -108,10 +117,8 @@ void Products::run(const LoadedOp& op, const FusedLinear& linear, const Rows& ro
     steps.bias_after |= own.bias_after;
   }
   hand_over(launches, kernels, op, rows);
-  join_pieces(launches, kernels);
-  if (rows.next && std::holds_alternative<FusedAttention>(rows.next->fused->op)) {
-    start_attention_late(launches, kernels);
-  }
+  if (!are_one_kernel(launches, kernels)) join_pieces(launches, kernels);
+  if (before_attention) start_attention_late(launches, kernels);
 
   if (steps.norm_before) {
     void* const normed = act(linear.norm->out);
@@ -242,9 +249,11 @@ void Products::finish(const LoadedOp& op, const FusedLinear& linear, const Rows&
 
 bool Products::are_one_kernel(const std::vector<LinearLaunch>& launches,
                               const std::vector<LinearKernel>& kernels) const {
-  return launches.size() == 2 && kernels[0] == LinearKernel::GemvQSm90 &&
-         kernels[1] == LinearKernel::GemvQSm90 &&
-         supports_gemv_q_pair_sm90(launches[0], launches[1], s_.gpu.compute_capability);
+  if (launches.size() != 2 || kernels[0] != kernels[1]) return false;
+  const auto supports = kernels[0] == LinearKernel::GemvQSm90   ? supports_gemv_q_pair_sm90
+                        : kernels[0] == LinearKernel::GemmQSm90 ? supports_gemm_q_pair_sm90
+                                                                : nullptr;
+  return supports && supports(launches[0], launches[1], s_.gpu.compute_capability);
 }
 
 void Products::start_attention_late(std::vector<LinearLaunch>& launches,
@@ -261,7 +270,9 @@ void Products::start_attention_late(std::vector<LinearLaunch>& launches,
 void Products::multiply(const std::vector<LinearLaunch>& launches,
                         const std::vector<LinearKernel>& kernels) {
   if (are_one_kernel(launches, kernels)) {
-    return launch_gemv_q_pair_sm90(launches[0], launches[1], s_.gpu.multiprocessors, stream_);
+    const auto launch =
+        kernels[0] == LinearKernel::GemvQSm90 ? launch_gemv_q_pair_sm90 : launch_gemm_q_pair_sm90;
+    return launch(launches[0], launches[1], s_.gpu.multiprocessors, stream_);
   }
   for (size_t i = 0; i < launches.size(); ++i) multiply(launches[i], kernels[i]);
 }

@@ -47,26 +47,31 @@ struct Heads {
 };
 
 // How strips come: into registers, into more of them where a step reads so little that one block a
-// multiprocessor is enough, or, on sm_90, through a ring that bulk copies fill. The latter two are
-// for heads of exactly kDim.
-enum class Way { Registers, Few, Ring };
+// multiprocessor is enough, or, on sm_90, through a ring that bulk copies fill. WideRing is for so
+// few blocks that each can have a multiprocessor, beside one of gemm_q_sm90: it takes more than
+// half of the memory, so that no two are on one while others idle. The latter three are for heads
+// of exactly kDim.
+enum class Way { Registers, Few, Ring, WideRing };
 
 // Strips that a warp takes at once; and blocks of which a multiprocessor then has room.
 template <int kDim, Way kWay>
-constexpr int kTogether = kDim <= 64 || (kWay != Way::Registers && kDim <= 128) ? 2 : 1;
+constexpr int kTogether = kWay == Way::WideRing                                   ? 3
+                          : kDim <= 64 || (kWay != Way::Registers && kDim <= 128) ? 2
+                                                                                  : 1;
 template <int kDim, Way kWay>
-constexpr int kBlocks = kWay == Way::Ring  ? std::max(1, 256 / kDim)
+constexpr int kBlocks = kWay >= Way::Ring  ? std::max(1, 256 / kDim)
                         : kWay == Way::Few ? kResident - 1
                         : kDim <= 128      ? kResident
                                            : 1;
 constexpr int kStep = kWarps * kStrip;  // tokens between a warp's strips
 
-// As many registers as kBlocks leave a thread, and of few blocks fewer: beside one of gemv_q_sm90
-// with two teams there are 224. Older toolkits know launch bounds alone.
+// As many registers as kBlocks leave a thread, or fewer: beside one of gemv_q_sm90 with two teams
+// there are 224, beside one of gemm_q_sm90 128. Older toolkits know launch bounds alone.
 #if __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1204
 template <int kDim, Way kWay>
-constexpr int kMostRegisters = kWay == Way::Few
-                                   ? 224
+constexpr int kMostRegisters = kWay == Way::Few ? 224
+                               : (kWay >= Way::Ring && kDim <= 128)
+                                   ? 128
                                    : std::min(255, 65536 / kThreads / kBlocks<kDim, kWay> / 8 * 8);
 #define SKALD_ATTEND_BOUNDS __maxnreg__((kMostRegisters<kDim, kWay>))
 #else
@@ -81,6 +86,22 @@ template <class T, int kDim>
 struct SourceOf<T, kDim, true, Way::Ring> {
   using type = StripsInRing<T, kDim, kTogether<kDim, Way::Ring>, kStep>;
 };
+template <class T, int kDim>
+struct SourceOf<T, kDim, true, Way::WideRing> {
+  using type = StripsInRing<T, kDim, kTogether<kDim, Way::WideRing>, kStep>;
+};
+
+// WideRing: of heads of 128 dimensions, whose other shared memory is 4.25 KB; and of so few heads
+// that what they merge leaves room for the ring.
+constexpr int kWideDim = 128, kWideHeads = 4, kWideBytes = 109 * 1024;
+
+bool has_wide_ring(const AttentionLaunch& a) {
+  const AttentionSpec& s = a.spec;
+  const Split split =
+      split_for(a.rows, s, a.depth, {a.multiprocessors, kBlocks<kWideDim, Way::WideRing>, true});
+  return a.leaves.memory && s.heads / s.kv_heads <= kWideHeads &&
+         int64_t{split.runs} * s.kv_heads * a.rows <= a.multiprocessors;
+}
 
 #if SKALD_HAS_MMA
 
@@ -322,10 +343,11 @@ void launch_decode(const AttentionLaunch& a, Stream stream) {
     return kRingBytes + inbox_bytes(heads * kDim / 4, cluster, kWarps);
   };
   const auto kernel = attend_decode<T, kDim, kExact, kWay>;
-  config.dynamicSmemBytes =
-      bytes(std::min(a.spec.heads / a.spec.kv_heads, kTileHeads), split.cluster);
+  int dynamic = bytes(std::min(a.spec.heads / a.spec.kv_heads, kTileHeads), split.cluster);
+  if (kWay == Way::WideRing) dynamic = std::max(dynamic, kWideBytes);
+  config.dynamicSmemBytes = static_cast<size_t>(dynamic);
   SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  bytes(kTileHeads, kMaxCluster)));
+                                  std::max(dynamic, bytes(kTileHeads, kMaxCluster))));
   ask_for_all_shared(kernel);
   config.attrs = clusters ? attributes : attributes + 1;
   config.numAttrs = (clusters ? 1 : 0) + (a.dependent ? 1 : 0);
@@ -344,6 +366,9 @@ void launch_decode(const AttentionLaunch& a, Stream stream) {
         int64_t{a.rows} * seen_tokens(a.spec, a.depth) * a.spec.kv_heads * kDim * 2 * sizeof(T);
     const bool small = kDim <= 64 && a.rows <= 4;
     if (a.code == AttentionCode::Wgmma && bytes >= (small ? kRingFromSmall : kRingFrom)) {
+      if constexpr (kDim == kWideDim) {
+        if (has_wide_ring(a)) return launch_decode<T, kDim, true, Way::WideRing>(a, stream);
+      }
       return launch_decode<T, kDim, true, Way::Ring>(a, stream);
     }
     if constexpr (kDim == 128) {

@@ -12,6 +12,7 @@ struct GemmQPlan {
   int row_tiles;        // blocks beside each other with the same weights
   int groups;           // of 16 weight rows, in all
   int tile_groups;      // of a block, one a warp
+  int tiles;            // of so many groups
   int splits;           // blocks of a cluster: each has a share of the columns
   int records;          // of a group
   int steps;            // of a group, of 128 or 256 columns
@@ -24,11 +25,33 @@ struct GemmQPlan {
   int activation_slots, weight_slots, pitch, slot_bytes, slot_sums_at, bytes;
 };
 
+// What a product has of the GPU.
+struct GemmQRoom {
+  int multiprocessors;
+  ClusterRoom clusters;
+  double share = 1;  // of all
+};
+
+// gemm_q_plan.cu: how a product, or a pair, is done soonest. No bytes: it fits no block.
+GemmQPlan plan_gemm_q(const LinearLaunch& launch, const GemmQRoom& room);
+struct GemmQPair {
+  LinearLaunch a, b;
+  GemmQPlan plan, b_plan;
+};
+GemmQPair plan_gemm_q_pair(const LinearLaunch& a, const LinearLaunch& b, const GemmQRoom& room);
+float odd_columns(DType format);  // kOddColumns
+
 // One of 8, 16, 32, 64 and 128 each, for plan.tile_rows; in files of their own.
 void launch_gemm_q_8(const LinearLaunch& launch, const GemmQPlan& plan, Stream stream);
 void launch_gemm_q_16(const LinearLaunch& launch, const GemmQPlan& plan, Stream stream);
 void launch_gemm_q_32(const LinearLaunch& launch, const GemmQPlan& plan, Stream stream);
 void launch_gemm_q_64(const LinearLaunch& launch, const GemmQPlan& plan, Stream stream);
 void launch_gemm_q_128(const LinearLaunch& launch, const GemmQPlan& plan, Stream stream);
+// Pairs of tiles/pairs.h that share activations; of more rows nothing waits for a second launch.
+inline constexpr int kGemmQPairRows = 64;
+void launch_gemm_q_pair_8(const GemmQPair& pair, Stream stream);
+void launch_gemm_q_pair_16(const GemmQPair& pair, Stream stream);
+void launch_gemm_q_pair_32(const GemmQPair& pair, Stream stream);
+void launch_gemm_q_pair_64(const GemmQPair& pair, Stream stream);
 
 }  // namespace skald::cuda

@@ -3,7 +3,7 @@
 // row, sums are float32 (device/gemm_q.cuh). Floors: the weights' bytes at the memory's speed, and
 // 2 * outs * ins * rows operations at that of dense f16 products.
 //
-// Here: what prepares activations, and the choice of how much a block does.
+// Here: what prepares activations, and the launches. How much a block does: gemm_q_plan.cu.
 #include <algorithm>
 #include <cmath>
 
@@ -14,14 +14,12 @@
 #include "cuda/kernels/device/mma.cuh"
 #include "cuda/kernels/gemm_q.h"
 #include "cuda/kernels/gemm_q_workspace.h"
-#include "cuda/kernels/tiles/formats.h"
+#include "cuda/kernels/tiles/pairs.h"
 
 namespace skald::cuda {
 namespace {
 
 constexpr int kMostThreads = 1024;  // of a row
-constexpr int kMostBytes = 226 * 1024;
-constexpr int kAlign = 1024;
 
 template <class T>
 __device__ void load_sixteen(const T* from, float (&x)[16]) {
@@ -143,91 +141,13 @@ __global__ void __launch_bounds__(kMostThreads)
   }
 }
 
-__global__ void whole_multiprocessor() {}  // is never launched
-
-// What fits beside the ring of activations; false where two slots do not.
-template <class F>
-bool fill(GemmQPlan& plan) {
-  const int chunk = std::min(kStepCols<F> * plan.tile_rows * 2, 16384);
-  plan.warps = (plan.tile_groups + 3) / 4 * 4;
-  constexpr int kBytes = kStepRecords<F> * F::kRecordBytes;
-  // A record that is no multiple of 128 bytes begins anywhere in a line.
-  plan.pitch = (kBytes + (F::kRecordBytes % 128 ? 127 + 128 - 16 : 127)) / 128 * 128;
-  plan.slot_sums_at = (plan.tile_groups * plan.pitch + 255) / 256 * 256;
-  plan.slot_bytes = plan.slot_sums_at + (kSumsApart<F> ? plan.tile_rows * kRowSumBytes : 0);
-  plan.activation_slots = std::clamp(49152 / chunk, 3, kGemmMostSlots);
-  const int left = kMostBytes - kAlign - plan.activation_slots * chunk;
-  plan.weight_slots = std::min(left / plan.slot_bytes, kGemmMostSlots);
-  const int rings = plan.activation_slots * chunk + plan.weight_slots * plan.slot_bytes;
-  const int sums = plan.tile_rows * (plan.tile_groups * tiles::kRows + 4) * 4;
-  plan.bytes = std::max(rings, sums) + kAlign;
-  return plan.weight_slots >= 2 && plan.bytes <= kMostBytes;
-}
-
-// What a product has of the GPU.
-struct Room {
-  int multiprocessors;
-  double share;  // of all
-  ClusterRoom clusters;
-
-  int clusters_of(int blocks) const {
-    // Where all of them are needed, what is left of the kernel ahead makes the last one wait.
-    const double all = blocks == 1 ? multiprocessors : 0.95 * clusters.of[blocks];
-    return std::max(1, static_cast<int>(all * share));
-  }
-};
-
-// Cycles that a product takes, by time stamps of Q4_K: to compare plans. A warp needs so many for
-// a part of a tile by itself, and adds so many to those of each other in its quarter of a
-// multiprocessor.
-template <class F>
-double cost(const GemmQPlan& plan, const Room& room) {
-  const int at_once = room.clusters_of(plan.splits);
-  const int tiles = (plan.groups + plan.tile_groups - 1) / plan.tile_groups * plan.row_tiles;
-  const int waves = (tiles + at_once - 1) / at_once;
-  const int steps = (plan.steps + plan.splits - 1) / plan.splits;
-  const double parts = steps * kStepParts<F>;
-  const double loop = parts * (290 + (60 + 5.2 * plan.tile_rows) * (plan.warps / 4));
-  // What one multiprocessor, and what all of them can read.
-  const double bytes = double{kStepRecords<F>} * F::kRecordBytes * steps * plan.tile_groups;
-  const int blocks = std::min(tiles, at_once) * plan.splits;
-  const double memory = std::max(bytes / 25, bytes * blocks / (17.0 * room.multiprocessors));
-  const int of_warp =
-      (plan.tile_rows / plan.splits * (plan.tile_groups > 8 ? 2 : 1) + plan.warps - 1) / plan.warps;
-  const double end = 1000.0 * of_warp + (plan.splits > 1 ? 600 + 800 * plan.splits : 0);
-  return waves * (3000 + std::max(loop, memory) + end);
-}
-
-template <class F>
-GemmQPlan make_plan(const LinearLaunch& a, const Room& room) {
-  GemmQPlan plan = {}, best = {};
-  plan.tile_rows = gemm_q_tile_rows(a.rows);
-  plan.row_tiles = (a.rows + plan.tile_rows - 1) / plan.tile_rows;
-  plan.groups = static_cast<int>((a.outs + tiles::kRows - 1) / tiles::kRows);
-  plan.records = static_cast<int>((a.ins + F::kRecordCols - 1) / F::kRecordCols);
-  plan.steps = (plan.records + kStepRecords<F> - 1) / kStepRecords<F>;
-  plan.at = GemmQPlaces(a.rows, a.ins);
-  plan.next_at = GemmQPlaces(a.rows, a.outs);
-  double least = 0;
-  for (plan.splits = 1; plan.splits <= std::min(kMostCluster, plan.steps); ++plan.splits) {
-    for (plan.tile_groups = 1; plan.tile_groups <= kMostGroups; ++plan.tile_groups) {
-      // Sums of 32 columns, of gated ones of 16, are of one block.
-      if ((a.next_norm_weight || a.leaves.memory) && plan.tile_groups % 2 > 0) continue;
-      if (!fill<F>(plan)) continue;
-      const double cycles = cost<F>(plan, room);
-      // Of equals, those of fewer blocks, which read activations less often.
-      if (best.bytes > 0 && cycles > least) continue;
-      best = plan;
-      least = cycles;
-    }
-  }
-  return best;
-}
-
-float odd_columns(DType format) {
-  float columns = 0;
-  tiles::dispatch(format, [&](auto f) { columns = kOddColumns<decltype(f)>; });
-  return columns;
+void prepare(const LinearLaunch& a, const GemmQPlan& plan, Stream stream) {
+  if (a.takes_handed || a.takes_left) return;
+  const int row_threads = static_cast<int>(std::min<int64_t>(plan.at.cols / 16, kMostThreads));
+  launch_kernel(
+      gemm_q_prepare,
+      {dim3(plan.row_tiles * plan.tile_rows), (row_threads + 31) / 32 * 32, 0, a.dependent}, stream,
+      a, plan, odd_columns(a.format));
 }
 
 }  // namespace
@@ -252,26 +172,6 @@ LeftRows gemm_q_left_rows(const LinearLaunch& a, float bound) {
           std::ldexp(1.0f, 14 - std::ilogb(bound)), odd_columns(a.format)};
 }
 
-ClusterRoom cluster_room() {
-  ClusterRoom room;
-  const auto kernel = whole_multiprocessor;
-  SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostBytes));
-  for (int blocks = 1; blocks <= kMostCluster; ++blocks) {
-    cudaLaunchAttribute cluster = {};
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim.x = static_cast<unsigned>(blocks);
-    cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(static_cast<unsigned>(blocks));
-    config.blockDim = dim3(128);
-    config.dynamicSmemBytes = kMostBytes;
-    config.attrs = &cluster;
-    config.numAttrs = 1;
-    SKALD_CUDA(cudaOccupancyMaxActiveClusters(&room.of[blocks], kernel, &config));
-  }
-  return room;
-}
-
 void launch_gemm_q_sm90(const LinearLaunch& a, int multiprocessors, Stream stream) {
   check(a.workspace, "gemm_q_sm90 has a workspace");
   check(!a.next_norm_weight || (a.epilogue == Epilogue::AddTo && a.handed && a.outs % 256 == 0),
@@ -282,18 +182,10 @@ void launch_gemm_q_sm90(const LinearLaunch& a, int multiprocessors, Stream strea
         "activations that are left for a product of the same rows");
   check(!a.takes_left || !(a.norm_weight || a.takes_handed || a.first_piece || a.next_piece),
         "a product by itself and without norm takes what is left for it");
-  GemmQPlan plan = {};
-  const Room room = {multiprocessors, a.share, a.room ? *a.room : cluster_room()};
-  tiles::dispatch(a.format, [&](auto f) { plan = make_plan<decltype(f)>(a, room); });
+  const GemmQPlan plan =
+      plan_gemm_q(a, {multiprocessors, a.room ? *a.room : cluster_room(), a.share});
   check(plan.bytes > 0, "a product that fits no block");
-  if (a.next_norm_weight) plan.next_odd = odd_columns(a.next_format);
-  const int row_threads = static_cast<int>(std::min<int64_t>(plan.at.cols / 16, kMostThreads));
-  if (!a.next_piece && !a.takes_handed && !a.takes_left) {
-    launch_kernel(
-        gemm_q_prepare,
-        {dim3(plan.row_tiles * plan.tile_rows), (row_threads + 31) / 32 * 32, 0, a.dependent},
-        stream, a, plan, odd_columns(a.format));
-  }
+  if (!a.next_piece) prepare(a, plan, stream);
   if (plan.tile_rows == 8) {
     launch_gemm_q_8(a, plan, stream);
   } else if (plan.tile_rows == 16) {
@@ -304,6 +196,41 @@ void launch_gemm_q_sm90(const LinearLaunch& a, int multiprocessors, Stream strea
     launch_gemm_q_64(a, plan, stream);
   } else {
     launch_gemm_q_128(a, plan, stream);
+  }
+}
+
+bool supports_gemm_q_pair_sm90(const LinearLaunch& a, const LinearLaunch& b,
+                               int compute_capability) {
+  const auto alone = [&](const LinearLaunch& launch) {
+    return supports_gemm_q_sm90(launch, compute_capability) && launch.epilogue == Epilogue::Store &&
+           !launch.takes_left;
+  };
+  return alone(a) && alone(b) && a.rows <= kGemmQPairRows &&
+         gemm_q_shares_activations(a.format, b.format) &&
+         (tiles::dispatch_pair(a.format, b.format, [](auto) {}) ||
+          tiles::dispatch_pair(b.format, a.format, [](auto) {}));
+}
+
+void launch_gemm_q_pair_sm90(const LinearLaunch& a, const LinearLaunch& b, int multiprocessors,
+                             Stream stream) {
+  check(a.workspace && a.workspace == b.workspace, "a pair has one workspace");
+  check(a.rows == b.rows && a.ins == b.ins && a.takes_handed == b.takes_handed,
+        "a pair has the same activations");
+  if (!tiles::dispatch_pair(a.format, b.format, [](auto) {})) {
+    return launch_gemm_q_pair_sm90(b, a, multiprocessors, stream);
+  }
+  const GemmQPair pair =
+      plan_gemm_q_pair(a, b, {multiprocessors, a.room ? *a.room : cluster_room()});
+  check(pair.plan.bytes > 0, "a pair that fits blocks");
+  prepare(a, pair.plan, stream);
+  if (pair.plan.tile_rows == 8) {
+    launch_gemm_q_pair_8(pair, stream);
+  } else if (pair.plan.tile_rows == 16) {
+    launch_gemm_q_pair_16(pair, stream);
+  } else if (pair.plan.tile_rows == 32) {
+    launch_gemm_q_pair_32(pair, stream);
+  } else {
+    launch_gemm_q_pair_64(pair, stream);
   }
 }
 

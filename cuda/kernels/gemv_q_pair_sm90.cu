@@ -7,6 +7,7 @@
 #include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/device/gemv_q.cuh"
 #include "cuda/kernels/linear.h"
+#include "cuda/kernels/tiles/pairs.h"
 
 namespace skald::cuda {
 namespace {
@@ -27,34 +28,6 @@ __global__ void __launch_bounds__(kGemvQThreads<kPairTeams>, kGemvQBlocks<kPairT
     run_gemv_q<G, T, kPairTeams>(b, b_layout, shared, own);
   }
 #endif
-}
-
-// What mixed files have for queries and keys beside values, in either order.
-template <class F, class G>
-struct Pair {};
-template <class Fn, class... Pairs>
-bool dispatch_pairs(DType first, DType second, const Fn& fn, Pairs... pairs) {
-  bool found = false;
-  const auto is = [](DType type, auto format) {
-    bool same = false;
-    tiles::dispatch(type, [&](auto f) { same = std::is_same_v<decltype(f), decltype(format)>; });
-    return same;
-  };
-  const auto try_pair = [&]<class F, class G>(Pair<F, G> pair) {
-    if (found || !is(first, F()) || !is(second, G())) return;
-    found = true;
-    fn(pair);
-  };
-  (try_pair(pairs), ...);
-  return found;
-}
-template <class Fn>
-bool dispatch_pair(DType first, DType second, const Fn& fn) {
-  using namespace tiles;
-  return dispatch_pairs(first, second, fn, Pair<Q4_K, Q6_K>(), Pair<Q5_K, Q6_K>(),
-                        Pair<Q4_K, Q5_K>(), Pair<Q3_K, Q5_K>(), Pair<Q3_K, Q4_K>(),
-                        Pair<Q2_K, Q4_K>(), Pair<Q2_K, Q3_K>(), Pair<IQ4_XS, Q5_K>(),
-                        Pair<IQ4_NL, Q5_K>());
 }
 
 // Without tiles that are asked into the L2 cache: attention starts beside a pair's second half, and
@@ -105,8 +78,8 @@ void launch(const LinearLaunch& a, const LinearLaunch& b, int multiprocessors, S
 
 bool supports_gemv_q_pair_sm90(const LinearLaunch& a, const LinearLaunch& b,
                                int compute_capability) {
-  const bool known = dispatch_pair(a.format, b.format, [](auto) {}) ||
-                     dispatch_pair(b.format, a.format, [](auto) {});
+  const bool known = tiles::dispatch_pair(a.format, b.format, [](auto) {}) ||
+                     tiles::dispatch_pair(b.format, a.format, [](auto) {});
   const auto fits = [&](const LinearLaunch& launch) {
     return supports_gemv_q_sm90(launch, compute_capability) && pair_layout(launch, 1).enough;
   };
@@ -117,9 +90,10 @@ void launch_gemv_q_pair_sm90(const LinearLaunch& a, const LinearLaunch& b, int m
                              Stream stream) {
   check(a.ticket && b.ticket && a.rows == b.rows, "a pair has tickets, and the same rows");
   const auto run = [&](const LinearLaunch& first, const LinearLaunch& second) {
-    return dispatch_pair(first.format, second.format, [&]<class F, class G>(Pair<F, G>) {
-      launch<F, G, Bf16>(first, second, multiprocessors, stream);
-    });
+    return tiles::dispatch_pair(first.format, second.format,
+                                [&]<class F, class G>(tiles::Pair<F, G>) {
+                                  launch<F, G, Bf16>(first, second, multiprocessors, stream);
+                                });
   };
   check(run(a, b) || run(b, a), "a pair of formats has a kernel");
 }

@@ -68,6 +68,9 @@ struct LinearLaunch {
   // gemv_q_sm90: the kernel behind it starts when a warp of each block has staged its activations,
   // not before.
   bool starts_next_late = false;
+  // gemm_q_sm90: the kernel ahead or behind is attention_decode, of which a block is to have room
+  // beside each of this one's.
+  bool beside_attention = false;
   // gemv_sm90 of one row: blocks so small that those of the next kernel are beside them. For chains
   // of kernels that are all like that; better where a kernel takes a few microseconds.
   bool paired = false;
@@ -93,6 +96,12 @@ void launch_gemv_q_pair_sm90(const LinearLaunch& a, const LinearLaunch& b, int m
 bool has_gemm_q_sm90(int compute_capability);  // for any product
 bool supports_gemm_q_sm90(const LinearLaunch& launch, int compute_capability);
 void launch_gemm_q_sm90(const LinearLaunch& launch, int multiprocessors, Stream stream);
+// Two of these as one launch, of the same activations by matrices of unlike formats, both to be
+// stored: for the pairs of formats that models mix, and up to 64 rows.
+bool supports_gemm_q_pair_sm90(const LinearLaunch& a, const LinearLaunch& b,
+                               int compute_capability);
+void launch_gemm_q_pair_sm90(const LinearLaunch& a, const LinearLaunch& b, int multiprocessors,
+                             Stream stream);
 // Whether launches may be pieces of one product.
 bool gemm_q_shares_activations(DType format, DType other);
 // For a kernel that leaves what this launch takes, none of it above `bound`; no memory where that

@@ -9,6 +9,7 @@
 // run, which keep registers' ports busy, others advance at a quarter of their speed.
 #pragma once
 
+#include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/device/gemm_q_finish.cuh"
 #include "cuda/kernels/device/gemm_q_rows.cuh"
 #include "cuda/kernels/device/lane_weights.cuh"
@@ -259,15 +260,19 @@ __device__ void multiply(float (&sums)[kRows / 2], const GemmQPlan& plan, const 
   wgmma_wait<0>();
 }
 
-#endif
+template <int kRows>
+struct GemmQShared {
+  uint64_t barriers[4][kGemmMostSlots];
+  float scales[kRows];
+};
 
+// One block's part: of weight rows the `tile`-th tile.
 template <class F, int kRows>
-__global__ void __launch_bounds__((kMostGroups + kFetchWarps) * 32, 1)
-    gemm_q_sm90(__grid_constant__ const LinearLaunch a, __grid_constant__ const GemmQPlan plan) {
-#if SKALD_HAS_WGMMA
+__device__ __forceinline__ void run_gemm_q(const LinearLaunch& a, const GemmQPlan& plan, int tile,
+                                           GemmQShared<kRows>& own) {
   extern __shared__ char dynamic[];
-  __shared__ __align__(8) uint64_t barriers[4][kGemmMostSlots];
-  __shared__ float scales[kRows];
+  auto& barriers = own.barriers;
+  auto& scales = own.scales;
   char* shared = dynamic + (1024 - shared_address(dynamic) % 1024) % 1024;
   const GemmRing activations = {shared, barriers[0], barriers[1]};
   const GemmRing weights = {shared + plan.activation_slots * kChunkBytes<F, kRows>, barriers[2],
@@ -283,8 +288,9 @@ __global__ void __launch_bounds__((kMostGroups + kFetchWarps) * 32, 1)
   // The next piece finds the activations ready when it starts, and ends after this one.
   if (!a.first_piece) let_next_kernel_start();
 
-  const GemmShare share(F(), plan);
+  const GemmShare share(F(), plan, tile);
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  if (warp >= plan.warps + kFetchWarps) return;  // of a pair's other matrix
   if (warp >= plan.warps) {
     set_registers_down<kFetchRegisters>();
     if (warp < plan.warps + kWeightWarps) {
@@ -329,6 +335,18 @@ __global__ void __launch_bounds__((kMostGroups + kFetchWarps) * 32, 1)
     }
     if (a.next_piece) wait_for_kernel_ahead();
   }
+}
+
+#endif
+
+inline constexpr int kGemmQThreads = (kMostGroups + kFetchWarps) * 32;
+
+template <class F, int kRows>
+__global__ void __launch_bounds__(kGemmQThreads, 1)
+    gemm_q_sm90(__grid_constant__ const LinearLaunch a, __grid_constant__ const GemmQPlan plan) {
+#if SKALD_HAS_WGMMA
+  __shared__ GemmQShared<kRows> own;
+  run_gemm_q<F>(a, plan, static_cast<int>(blockIdx.z), own);
 #endif
 }
 
@@ -339,9 +357,9 @@ void launch_gemm_q(const LinearLaunch& a, const GemmQPlan& plan, Stream stream) 
     const auto kernel = gemm_q_sm90<F, kRows>;
     SKALD_CUDA(
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, plan.bytes));
-    const int tiles = (plan.groups + plan.tile_groups - 1) / plan.tile_groups;
+    ask_for_all_shared(kernel);
     launch_kernel(kernel,
-                  {dim3(plan.splits, plan.row_tiles, tiles), (plan.warps + kFetchWarps) * 32,
+                  {dim3(plan.splits, plan.row_tiles, plan.tiles), (plan.warps + kFetchWarps) * 32,
                    static_cast<size_t>(plan.bytes), a.dependent, plan.splits},
                   stream, a, plan);
   });

@@ -31,8 +31,8 @@ struct GemmShare {
   int row_tile;
   int first_step, steps, parts;
   template <class F>
-  __device__ GemmShare(F, const GemmQPlan& plan)
-      : first_group(static_cast<int>(blockIdx.z) * plan.tile_groups),
+  __device__ GemmShare(F, const GemmQPlan& plan, int tile)
+      : first_group(tile * plan.tile_groups),
         groups(min(plan.tile_groups, plan.groups - first_group)),
         row_tile(static_cast<int>(blockIdx.y)),
         first_step(plan.steps * static_cast<int>(blockIdx.x) / plan.splits),

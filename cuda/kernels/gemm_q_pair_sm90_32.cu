@@ -1,0 +1,9 @@
+#include "cuda/kernels/device/gemm_q_pair.cuh"
+
+namespace skald::cuda {
+
+void launch_gemm_q_pair_32(const GemmQPair& pair, Stream stream) {
+  launch_gemm_q_pair<32>(pair, stream);
+}
+
+}  // namespace skald::cuda

@@ -1,0 +1,9 @@
+#include "cuda/kernels/device/gemm_q_pair.cuh"
+
+namespace skald::cuda {
+
+void launch_gemm_q_pair_64(const GemmQPair& pair, Stream stream) {
+  launch_gemm_q_pair<64>(pair, stream);
+}
+
+}  // namespace skald::cuda

@@ -1,0 +1,203 @@
+// How much a block of gemm_q_sm90 does: by what products cost, which time stamps have shown, and by
+// what of a GPU is free at a time.
+#include <algorithm>
+
+#include "cuda/check.h"
+#include "cuda/kernels/device/gemm_q.cuh"
+#include "cuda/kernels/gemm_q.h"
+#include "cuda/kernels/tiles/pairs.h"
+
+namespace skald::cuda {
+namespace {
+
+constexpr int kMostBytes = 226 * 1024;
+constexpr int kAlign = 1024;
+constexpr int kMostPairWaves = 16;
+
+// Groups of a block, for its registers, and bytes.
+struct Limits {
+  int groups = kMostGroups, bytes = kMostBytes;
+};
+
+// Beside attention half of a multiprocessor's memory, less what is not dynamic; and of its
+// registers what 128 threads of attention leave, with 128 of a thread, or of few rows, which come
+// straight into registers, with 224.
+constexpr int kFewRows = 4;
+Limits limits_of(const LinearLaunch& a) {
+  if (!a.beside_attention) return {};
+  return {a.rows <= kFewRows ? 8 : 12, 112 * 1024};
+}
+
+__global__ void whole_multiprocessor() {}  // is never launched
+
+// What fits beside the ring of activations; false where two slots do not.
+template <class F>
+bool fill(GemmQPlan& plan, int most_bytes) {
+  const int chunk = std::min(kStepCols<F> * plan.tile_rows * 2, 16384);
+  plan.warps = (plan.tile_groups + 3) / 4 * 4;
+  constexpr int kBytes = kStepRecords<F> * F::kRecordBytes;
+  // A record that is no multiple of 128 bytes begins anywhere in a line.
+  plan.pitch = (kBytes + (F::kRecordBytes % 128 ? 127 + 128 - 16 : 127)) / 128 * 128;
+  plan.slot_sums_at = (plan.tile_groups * plan.pitch + 255) / 256 * 256;
+  plan.slot_bytes = plan.slot_sums_at + (kSumsApart<F> ? plan.tile_rows * kRowSumBytes : 0);
+  const int steps = (plan.steps + plan.splits - 1) / plan.splits;
+  const int chunks = steps * (kStepCols<F> * plan.tile_rows * 2 / chunk);
+  plan.activation_slots = std::clamp(std::min(49152 / chunk, chunks), 3, kGemmMostSlots);
+  const int left = most_bytes - kAlign - plan.activation_slots * chunk;
+  plan.weight_slots = std::min(left / plan.slot_bytes, kGemmMostSlots);
+  const int rings = plan.activation_slots * chunk + plan.weight_slots * plan.slot_bytes;
+  const int sums = plan.tile_rows * (plan.tile_groups * tiles::kRows + 4) * 4;
+  plan.bytes = std::max(rings, sums) + kAlign;
+  return plan.weight_slots >= 2 && plan.bytes <= most_bytes;
+}
+
+int clusters_of(int blocks, const GemmQRoom& room) {
+  // Where all of them are needed, what is left of the kernel ahead makes the last one wait.
+  const double all = blocks == 1 ? room.multiprocessors : 0.95 * room.clusters.of[blocks];
+  return std::max(1, static_cast<int>(all * room.share));
+}
+
+// Cycles that a product takes with so many clusters at once, by time stamps of Q4_K: to compare
+// plans. A warp needs so many for a part of a tile by itself, and adds so many to those of each
+// other in its quarter of a multiprocessor.
+template <class F>
+double cost(const GemmQPlan& plan, const GemmQRoom& room, int at_once, double work = 1) {
+  const int tiles = plan.tiles * plan.row_tiles;
+  const int waves = (tiles + at_once - 1) / at_once;
+  const int steps = (plan.steps + plan.splits - 1) / plan.splits;
+  const double parts = steps * kStepParts<F>;
+  const double loop = work * parts * (290 + (60 + 5.2 * plan.tile_rows) * (plan.warps / 4));
+  // What one multiprocessor, and what all of them can read.
+  const double bytes = double{kStepRecords<F>} * F::kRecordBytes * steps * plan.tile_groups;
+  const int blocks = std::min(tiles, at_once) * plan.splits;
+  const double memory =
+      std::max(bytes / 25, bytes * blocks / (17.0 * room.multiprocessors * room.share));
+  const int of_warp =
+      (plan.tile_rows / plan.splits * (plan.tile_groups > 8 ? 2 : 1) + plan.warps - 1) / plan.warps;
+  const double end = 1000.0 * of_warp + (plan.splits > 1 ? 600 + 800 * plan.splits : 0);
+  return waves * (3000 + std::max(loop, memory) + end);
+}
+
+// What all plans of a product have in common.
+template <class F>
+GemmQPlan begin_plan(const LinearLaunch& a) {
+  GemmQPlan plan = {};
+  plan.tile_rows = gemm_q_tile_rows(a.rows);
+  plan.row_tiles = (a.rows + plan.tile_rows - 1) / plan.tile_rows;
+  plan.groups = static_cast<int>((a.outs + tiles::kRows - 1) / tiles::kRows);
+  plan.records = static_cast<int>((a.ins + F::kRecordCols - 1) / F::kRecordCols);
+  plan.steps = (plan.records + kStepRecords<F> - 1) / kStepRecords<F>;
+  plan.at = GemmQPlaces(a.rows, a.ins);
+  plan.next_at = GemmQPlaces(a.rows, a.outs);
+  if (a.next_norm_weight) plan.next_odd = odd_columns(a.next_format);
+  return plan;
+}
+
+template <class F>
+bool divide(GemmQPlan& plan, int splits, int tile_groups, const Limits& limits) {
+  if (tile_groups > limits.groups || splits > std::min(kMostCluster, plan.steps)) return false;
+  plan.splits = splits;
+  plan.tile_groups = tile_groups;
+  plan.tiles = (plan.groups + tile_groups - 1) / tile_groups;
+  return fill<F>(plan, limits.bytes);
+}
+
+template <class F>
+GemmQPlan make_plan(const LinearLaunch& a, const GemmQRoom& room) {
+  const Limits limits = limits_of(a);
+  GemmQPlan plan = begin_plan<F>(a), best = {};
+  double least = 0;
+  for (int splits = 1; splits <= kMostCluster; ++splits) {
+    for (int groups = 1; groups <= kMostGroups; ++groups) {
+      // Sums of 32 columns, of gated ones of 16, are of one block.
+      if ((a.next_norm_weight || a.leaves.memory) && groups % 2 > 0) continue;
+      if (!divide<F>(plan, splits, groups, limits)) continue;
+      const double cycles = cost<F>(plan, room, clusters_of(splits, room));
+      // Of equals, those of fewer blocks, which read activations less often.
+      if (best.bytes > 0 && cycles > least) continue;
+      best = plan;
+      least = cycles;
+    }
+  }
+  return best;
+}
+
+// A part in Q6_K takes 1.5 times as long as one in Q4_K.
+template <class F>
+constexpr double part_work = double{F::kRecordBytes} / F::kParts /
+                             (double{tiles::Q4_K::kRecordBytes} / tiles::Q4_K::kParts);
+
+// As few waves of blocks as there can be, of which each matrix has what lets both end soonest.
+template <class F, class G>
+void make_pair_plans(GemmQPair& pair, const GemmQRoom& whole) {
+  const Limits limits = limits_of(pair.a);
+  GemmQPlan plan = begin_plan<F>(pair.a), other = begin_plan<G>(pair.b);
+  GemmQRoom room = whole, other_room = whole;
+  room.share = double{F::kRecordBytes} * plan.records * plan.groups;
+  other_room.share = double{G::kRecordBytes} * other.records * other.groups;
+  const double bytes = room.share + other_room.share;
+  room.share /= bytes, other_room.share /= bytes;
+  double least = 0;
+  for (int waves = 1; pair.plan.bytes == 0 && waves <= kMostPairWaves; ++waves) {
+    for (int splits = 1; splits <= kMostCluster; ++splits) {
+      const int clusters = waves * clusters_of(splits, whole);
+      for (int own = 1; own < clusters; ++own) {
+        const int rest = clusters - own;
+        if (!divide<F>(plan, splits, (plan.groups + own - 1) / own, limits) ||
+            !divide<G>(other, splits, (other.groups + rest - 1) / rest, limits)) {
+          continue;
+        }
+        const double cycles = std::max(cost<F>(plan, room, plan.tiles, part_work<F>),
+                                       cost<G>(other, other_room, other.tiles, part_work<G>));
+        if (pair.plan.bytes > 0 && cycles > least) continue;
+        pair.plan = plan;
+        pair.b_plan = other;
+        least = cycles;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+GemmQPlan plan_gemm_q(const LinearLaunch& launch, const GemmQRoom& room) {
+  GemmQPlan plan = {};
+  tiles::dispatch(launch.format, [&](auto f) { plan = make_plan<decltype(f)>(launch, room); });
+  return plan;
+}
+
+GemmQPair plan_gemm_q_pair(const LinearLaunch& a, const LinearLaunch& b, const GemmQRoom& room) {
+  GemmQPair pair = {a, b, {}, {}};
+  tiles::dispatch_pair(a.format, b.format, [&]<class F, class G>(tiles::Pair<F, G>) {
+    make_pair_plans<F, G>(pair, room);
+  });
+  return pair;
+}
+
+float odd_columns(DType format) {
+  float columns = 0;
+  tiles::dispatch(format, [&](auto f) { columns = kOddColumns<decltype(f)>; });
+  return columns;
+}
+
+ClusterRoom cluster_room() {
+  ClusterRoom room;
+  const auto kernel = whole_multiprocessor;
+  SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostBytes));
+  for (int blocks = 1; blocks <= kMostCluster; ++blocks) {
+    cudaLaunchAttribute cluster = {};
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim.x = static_cast<unsigned>(blocks);
+    cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(static_cast<unsigned>(blocks));
+    config.blockDim = dim3(128);
+    config.dynamicSmemBytes = kMostBytes;
+    config.attrs = &cluster;
+    config.numAttrs = 1;
+    SKALD_CUDA(cudaOccupancyMaxActiveClusters(&room.of[blocks], kernel, &config));
+  }
+  return room;
+}
+
+}  // namespace skald::cuda
