@@ -1,6 +1,6 @@
 // How fast products of one quantized row are by themselves: of an 8B model's shapes, one after the
 // other in a graph as in a decode step, each with weights that no cache has. Not part of a usual
-// run: skald_gpu_tests "products of one quantized row, alone".
+// run: skald_gpu_tests "products of one quantized row alone".
 #include <algorithm>
 #include <bit>
 #include <cstdio>
@@ -73,7 +73,7 @@ double seconds_each(cudaStream_t stream, int count, const Fn& launch) {
 
 }  // namespace
 
-TEST_CASE("products of one quantized row, alone", "[.speed]") {
+TEST_CASE("products of one quantized row alone", "[.speed]") {
   constexpr int64_t kPool = int64_t{3} << 30;
   constexpr int kLaunches = 24;
   cudaDeviceProp device = {};
