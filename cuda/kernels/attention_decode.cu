@@ -32,6 +32,7 @@
 #include "cuda/kernels/device/decode_strip.cuh"
 #include "cuda/kernels/device/gemm_q_rows.cuh"
 #include "cuda/kernels/device/launch.cuh"
+#include "cuda/kernels/gemm_q_workspace.h"
 
 namespace skald::cuda {
 namespace {
@@ -91,9 +92,12 @@ struct SourceOf<T, kDim, true, Way::WideRing> {
   using type = StripsInRing<T, kDim, kTogether<kDim, Way::WideRing>, kStep>;
 };
 
-// WideRing: of heads of 128 dimensions, whose other shared memory is 4.25 KB; and of so few heads
-// that what they merge leaves room for the ring.
+// WideRing: of heads of 128 dimensions, and of so few heads that what they merge leaves room for
+// the ring. Beside the dynamic memory a block has its own variables and 1 KB of CUDA's.
 constexpr int kWideDim = 128, kWideHeads = 4, kWideBytes = 109 * 1024;
+constexpr int kOwnBytes = 4352 + 1024, kProductsOwnBytes = 640 + 1024, kSm90Bytes = 228 * 1024;
+static_assert(2 * (kWideBytes + kOwnBytes) > kSm90Bytes);
+static_assert(kWideBytes + kOwnBytes + kBytesBesideAttention + kProductsOwnBytes <= kSm90Bytes);
 
 bool has_wide_ring(const AttentionLaunch& a) {
   const AttentionSpec& s = a.spec;

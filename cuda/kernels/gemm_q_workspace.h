@@ -8,6 +8,9 @@ namespace skald::cuda {
 
 inline constexpr int kGemmQMostRows = 256;
 
+// Dynamic shared memory of a block beside which one of attention_decode has room.
+inline constexpr int kBytesBesideAttention = 112 * 1024;
+
 inline int gemm_q_tile_rows(int rows) {
   return rows <= 8 ? 8 : rows <= 16 ? 16 : rows <= 32 ? 32 : rows <= 64 ? 64 : 128;
 }

@@ -68,8 +68,8 @@ struct LinearLaunch {
   // gemv_q_sm90: the kernel behind it starts when a warp of each block has staged its activations,
   // not before.
   bool starts_next_late = false;
-  // gemm_q_sm90: the kernel ahead or behind is attention_decode, of which a block is to have room
-  // beside each of this one's.
+  // gemm_q_sm90: the kernel ahead or behind is attention's, of whose decode kernel a block is to
+  // have room beside each of this one's.
   bool beside_attention = false;
   // gemv_sm90 of one row: blocks so small that those of the next kernel are beside them. For chains
   // of kernels that are all like that; better where a kernel takes a few microseconds.

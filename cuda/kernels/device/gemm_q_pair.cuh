@@ -1,5 +1,5 @@
 // Two products of the same rows with matrices of unlike formats, as one launch of gemm_q_sm90's
-// blocks: each has a tile of one of the matrices. A launch of its own begins 3 us after the other.
+// blocks: each has a tile of one of the matrices. A launch of its own begins 4 us after the other.
 #pragma once
 
 #include <algorithm>
