@@ -42,6 +42,19 @@ bool pairs_blocks(const FusedProgram& fused) {
   return true;
 }
 
+// Those of the first product that is a pair.
+std::optional<std::pair<DType, DType>> mixed_formats(const FusedProgram& fused) {
+  for (const FusedOp& op : fused.ops) {
+    const auto* linear = std::get_if<FusedLinear>(&op.op);
+    if (!linear) continue;
+    const std::vector<Piece> pieces = fused.pieces(*linear);
+    if (pieces.size() == 2 && has_gemv_q_pair_sm90(pieces[0].format, pieces[1].format)) {
+      return std::pair(pieces[0].format, pieces[1].format);
+    }
+  }
+  return std::nullopt;
+}
+
 // How many pieces, from the first on, gemm_q_sm90 multiplies by the same activations.
 size_t alike(const std::vector<LinearLaunch>& launches, const std::vector<LinearKernel>& kernels) {
   size_t count = 0;
@@ -73,6 +86,7 @@ void join_pieces(std::vector<LinearLaunch>& launches, const std::vector<LinearKe
 Products::Products(const Setting& setting, Stream stream)
     : s_(setting),
       paired_(pairs_blocks(setting.fused)),
+      mixed_(mixed_formats(setting.fused)),
       room_(has_gemm_q_sm90(setting.gpu.compute_capability) ? cluster_room() : ClusterRoom()),
       stream_(stream),
       expanded_(s_.sizes.expanded, "16-bit rows of weights"),
@@ -282,6 +296,10 @@ void Products::multiply(const LinearLaunch& launch, LinearKernel kernel) {
     case LinearKernel::GemvSm90:
       return launch_gemv_sm90(launch, s_.gpu.multiprocessors, stream_);
     case LinearKernel::GemvQSm90:
+      if (mixed_ && (launch.format == mixed_->first || launch.format == mixed_->second)) {
+        const DType other = launch.format == mixed_->first ? mixed_->second : mixed_->first;
+        return launch_gemv_q_of_pair_sm90(launch, other, s_.gpu.multiprocessors, stream_);
+      }
       return launch_gemv_q_sm90(launch, s_.gpu.multiprocessors, stream_);
     case LinearKernel::GemmQSm90:
       return launch_gemm_q_sm90(launch, s_.gpu.multiprocessors, stream_);

@@ -2,6 +2,9 @@
 // only products need. One a executor, on its stream and device; run() enqueues and never waits.
 #pragma once
 
+#include <optional>
+#include <utility>
+
 #include "cuda/kernels/linear.h"
 #include "cuda/linear_steps.h"
 #include "cuda/loaded_model.h"
@@ -54,7 +57,8 @@ class Products {
   void finish(const LoadedOp& op, const FusedLinear& linear, const Rows& rows, void* out);
 
   Setting s_;
-  bool paired_;  // LinearLaunch's, of one row
+  bool paired_;                                   // LinearLaunch's, of one row
+  std::optional<std::pair<DType, DType>> mixed_;  // formats that gemv_q_sm90 has as a pair
   ClusterRoom room_;
   Stream stream_;
   GemmCublas gemm_;

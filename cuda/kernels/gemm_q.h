@@ -7,6 +7,9 @@
 
 namespace skald::cuda {
 
+// So many bits of one over the splits are right for numbers below 2^16.
+inline constexpr int kInverseBits = 19;
+
 struct GemmQPlan {
   int tile_rows;        // activation rows of a block: 8, 16, 32, 64 or 128
   int row_tiles;        // blocks beside each other with the same weights
@@ -14,6 +17,8 @@ struct GemmQPlan {
   int tile_groups;      // of a block, one a warp
   int tiles;            // of so many groups
   int splits;           // blocks of a cluster: each has a share of the columns
+  unsigned inverse;     // of splits, for share_begin()
+  float column_share;   // one over the columns
   int records;          // of a group
   int steps;            // of a group, of 128 or 256 columns
   GemmQPlaces at;       // of activations

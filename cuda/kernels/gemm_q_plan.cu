@@ -86,6 +86,7 @@ GemmQPlan begin_plan(const LinearLaunch& a) {
   plan.row_tiles = (a.rows + plan.tile_rows - 1) / plan.tile_rows;
   plan.groups = static_cast<int>((a.outs + tiles::kRows - 1) / tiles::kRows);
   plan.records = static_cast<int>((a.ins + F::kRecordCols - 1) / F::kRecordCols);
+  plan.column_share = 1 / static_cast<float>(a.ins);
   plan.steps = (plan.records + kStepRecords<F> - 1) / kStepRecords<F>;
   plan.at = GemmQPlaces(a.rows, a.ins);
   plan.next_at = GemmQPlaces(a.rows, a.outs);
@@ -97,6 +98,8 @@ template <class F>
 bool divide(GemmQPlan& plan, int splits, int tile_groups, const Limits& limits) {
   if (tile_groups > limits.groups || splits > std::min(kMostCluster, plan.steps)) return false;
   plan.splits = splits;
+  plan.inverse =
+      ((1u << kInverseBits) + static_cast<unsigned>(splits) - 1) / static_cast<unsigned>(splits);
   plan.tile_groups = tile_groups;
   plan.tiles = (plan.groups + tile_groups - 1) / tile_groups;
   return fill<F>(plan, limits.bytes);

@@ -65,8 +65,8 @@ struct LinearLaunch {
   // and no sum is split: so a row's result does not depend on how many stand beside it.
   bool pinned = false;
   bool dependent = false;  // starts before the kernel ahead has finished, and waits for it inside
-  // gemv_q_sm90: the kernel behind it starts when a warp of each block has staged its activations,
-  // not before.
+  // gemv_q_sm90: the kernel behind it starts when each block has the first of its activations, not
+  // before.
   bool starts_next_late = false;
   // gemm_q_sm90: the kernel ahead or behind is attention's, of whose decode kernel a block is to
   // have room beside each of this one's.
@@ -85,10 +85,15 @@ bool supports_gemv_q_sm90(const LinearLaunch& launch, int compute_capability);
 void launch_gemv_q_sm90(const LinearLaunch& launch, int multiprocessors, Stream stream);
 // Two of these as one kernel: of the same activations, by matrices of unlike formats, for the pairs
 // of formats that models mix. Each launch has a ticket of its own.
+bool has_gemv_q_pair_sm90(DType a, DType b);
 bool supports_gemv_q_pair_sm90(const LinearLaunch& a, const LinearLaunch& b,
                                int compute_capability);
 void launch_gemv_q_pair_sm90(const LinearLaunch& a, const LinearLaunch& b, int multiprocessors,
                              Stream stream);
+// One alone by the kernel of its format's pair with another: a model that mixes the two has less
+// code then, which is slow where it comes anew.
+void launch_gemv_q_of_pair_sm90(const LinearLaunch& launch, DType other, int multiprocessors,
+                                Stream stream);
 
 // And up to 256 rows. Two kernels: activations become f16 in the workspace, which all launches of a
 // stream may share. With takes_left one, and the workspace is nobody else's from the kernel that

@@ -15,7 +15,7 @@ namespace skald::cuda {
 
 // A lane has sums of weight rows lane / 4 and the eighth after it, of half of a part's blocks and,
 // by turns, of the lower two digits or of the highest.
-template <class F, int kTeams>
+template <class F>
 struct OneRow {
   using Part = DigitPart<F>;
   using Bytes = LaneBytesOf<F>;
@@ -29,10 +29,9 @@ struct OneRow {
   static constexpr int kAddends = kWhole ? 2 : 1;
   // Lanes whose columns are of the other half multiply zeros. Either they keep them, and load
   // nothing, or they load them. The former spares shared memory a quarter of what it does, which
-  // is what holds up codes of 4 bits. Q8_0 in one team, and of two planes Q5_0 and MXFP4, are 1, 1
-  // and 7 % faster with the latter: measured, not explained.
-  static constexpr bool kKeepsZeros =
-      !kHalves && Bytes::kPlanes == 1 && (Bytes::kRatio > 1 || kTeams > 1);
+  // is what holds up codes of 4 bits. Q8_0, and of two planes Q5_0 and MXFP4, are 1, 1 and 7 %
+  // faster with the latter: measured, not explained.
+  static constexpr bool kKeepsZeros = !kHalves && Bytes::kPlanes == 1 && Bytes::kRatio > 1;
   // Zeros stay where they are, so inputs are two sets by turns; also of blocks of 16, which are no
   // slower so.
   static constexpr bool kKeepsInputs = kHalves || kKeepsZeros;

@@ -160,7 +160,7 @@ __device__ void norm_scales(const LinearLaunch& a, const GemmQPlan& plan, const 
     sum += __shfl_xor_sync(~0u, sum, 1);
     sum += __shfl_xor_sync(~0u, sum, 2);
     if (lane % 4 > 0 || row >= count) continue;
-    const float norm = rsqrtf(sum / static_cast<float>(a.ins) + a.norm_eps);
+    const float norm = rsqrtf(fmaf(sum, plan.column_share, a.norm_eps));
     scales[row] = __ldcg(reinterpret_cast<const float*>(memory + plan.at.scales) + at) * norm;
     const bool tells = !a.next_piece && blockIdx.x == 0 && blockIdx.z == 0;
     if (tells) reinterpret_cast<float*>(memory + plan.at.norms)[at] = norm;
@@ -277,13 +277,13 @@ __device__ __forceinline__ void run_gemm_q(const LinearLaunch& a, const GemmQPla
   const GemmRing activations = {shared, barriers[0], barriers[1]};
   const GemmRing weights = {shared + plan.activation_slots * kChunkBytes<F, kRows>, barriers[2],
                             barriers[3]};
-  if (threadIdx.x < kGemmMostSlots) {
-    barrier_init(&activations.full[threadIdx.x], 1);
-    barrier_init(&activations.empty[threadIdx.x], plan.warps);
-    barrier_init(&weights.full[threadIdx.x], kWeightWarps + (kSumsApart<F> ? 1 : 0));
-    barrier_init(&weights.empty[threadIdx.x], plan.warps);
-    barrier_init_fence();
-  }
+  init_barriers(plan.activation_slots + plan.weight_slots, [&](int i) {
+    const bool weight = i >= plan.activation_slots;
+    const GemmRing& ring = weight ? weights : activations;
+    const int slot = weight ? i - plan.activation_slots : i;
+    barrier_init(&ring.full[slot], weight ? kWeightWarps + (kSumsApart<F> ? 1 : 0) : 1);
+    barrier_init(&ring.empty[slot], plan.warps);
+  });
   __syncthreads();
   // The next piece finds the activations ready when it starts, and ends after this one.
   if (!a.first_piece) let_next_kernel_start();

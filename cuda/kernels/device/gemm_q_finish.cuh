@@ -25,6 +25,12 @@ inline constexpr int kStepCols = kStepRecords<F>* F::kRecordCols;
 
 #if SKALD_HAS_WGMMA
 
+// Where the share of block `rank` of a cluster begins: count * rank / splits, without a division,
+// which takes 25 instructions and the code for them. Of products below 2^16.
+__device__ inline int share_begin(const GemmQPlan& plan, int count, int rank) {
+  return static_cast<int>(static_cast<unsigned>(count * rank) * plan.inverse >> kInverseBits);
+}
+
 // What a block does.
 struct GemmShare {
   int first_group, groups;  // of weight rows
@@ -35,8 +41,8 @@ struct GemmShare {
       : first_group(tile * plan.tile_groups),
         groups(min(plan.tile_groups, plan.groups - first_group)),
         row_tile(static_cast<int>(blockIdx.y)),
-        first_step(plan.steps * static_cast<int>(blockIdx.x) / plan.splits),
-        steps(plan.steps * (static_cast<int>(blockIdx.x) + 1) / plan.splits - first_step),
+        first_step(share_begin(plan, plan.steps, static_cast<int>(blockIdx.x))),
+        steps(share_begin(plan, plan.steps, static_cast<int>(blockIdx.x) + 1) - first_step),
         parts(min(steps * kStepParts<F>, plan.records * F::kParts - first_step * kStepParts<F>)) {}
 };
 
@@ -86,9 +92,9 @@ struct Finish {
   const GemmQPlan& plan;
   const GemmShare& share;
   int rank = static_cast<int>(blockIdx.x), first_row = share.row_tile * kRows;
-  int rows = min(kRows, a.rows - first_row), first = rows * rank / plan.splits;
+  int rows = min(kRows, a.rows - first_row), first = share_begin(plan, rows, rank);
   bool two = share.groups > 8;  // times 128 weight rows
-  int items = (rows * (rank + 1) / plan.splits - first) << two;
+  int items = (share_begin(plan, rows, rank + 1) - first) << two;
   float4 old = {};
   float4 next_weight = {};
   float last_norm = 0;
@@ -177,7 +183,7 @@ struct Finish {
     constexpr int kGroups = 32 / kTogether, kColumns = tiles::kRows / 2;
     const LeftTile to(a.leaves, share.row_tile);
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int end = rows * (rank + 1) / plan.splits;
+    const int end = share_begin(plan, rows, rank + 1);
 #pragma unroll 1
     for (int item = static_cast<int>(threadIdx.x) / 32;; item += plan.warps) {
       const int first_of_all = first + item / (kMostGroups / kGroups) * kTogether;

@@ -13,26 +13,23 @@
 
 namespace skald::cuda {
 
-template <int kTeams>
-inline constexpr int kGemvQConsumers = kTeams* kWarps * 32;
-template <int kTeams>
-inline constexpr int kGemvQThreads = kGemvQConsumers<kTeams> + 2 * 32;  // finisher's, producer's
+inline constexpr int kGemvQConsumers = kWarps * 32, kGemvQStagers = kWarps * 32;
+inline constexpr int kGemvQThreads = kGemvQConsumers + kGemvQStagers + 2 * 32;
 // A multiprocessor has registers for two blocks, this kernel's and the next one's, or for one of
-// attention beside one of these, of two teams too: three of their warps on a scheduler, of 96
-// registers, and one of attention's with 224 are all that it has.
-template <int kTeams>
-inline constexpr int kGemvQBlocks = kTeams == 1 ? 3 : 2;
+// attention beside one of these: three of their warps on a scheduler, of 96 registers, and one of
+// attention's with 224 are all that it has.
+inline constexpr int kGemvQBlocks = 2;
 
 // What passes between consumers and finisher: a ring of sets of partial sums.
 struct Sets {
-  float* partials;  // [layout.sets, team, warp, kPartials]
+  float* partials;  // [layout.sets, warp, kPartials]
   int* sequence;    // [kGroupsAhead], from the producer
   uint64_t *ready, *drained;
 };
 
 // Adds up the warps' shares and writes results out. For one warp: a lane has the results of weight
 // row lane % 16, and writes if it is one of the lower.
-template <class F, class T, int kTeams>
+template <class F, class T>
 __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& sets,
                        const float* squares) {
   const int lane = static_cast<int>(threadIdx.x) % 32, weight_row = lane % tiles::kRows;
@@ -63,16 +60,16 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
       const float* set = sets.partials + turn.slot * layout.set_floats + weight_row * 4;
       float both[2] = {};
 #pragma unroll
-      for (int warp = 0; warp < kTeams * kWarps; ++warp) {
+      for (int warp = 0; warp < kWarps; ++warp) {
         const auto& row = *reinterpret_cast<const float4*>(set + warp * kPartials);
-        both[warp % 2] += OneRow<F, kTeams>::added_up(row);
+        both[warp % 2] += OneRow<F>::added_up(row);
       }
       // The squares are there when the first sums are.
       if (i == 0 && a.norm_weight) {
         float all = 0;
 #pragma unroll
-        for (int warp = 0; warp < kTeams * kWarps; ++warp) all += squares[warp];
-        norm = rsqrtf(all / static_cast<float>(a.ins) + a.norm_eps);
+        for (int warp = 0; warp < kWarps; ++warp) all += squares[warp];
+        norm = rsqrtf(fmaf(all, layout.column_share, a.norm_eps));
       }
       barrier_arrive(&sets.drained[turn.slot]);
       turn.next(layout.sets);
@@ -96,32 +93,30 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
   }
 }
 
-// The tiles of a block that are its team's, by one of its warps. What is to be multiplied next is
-// in registers before a warp multiplies what it has. Where it goes on is the same for all lanes,
-// and asked by votes: from these the compiler knows it, and needs no barriers at which lanes meet
-// again, which took a quarter of a tile's time. `stage` brings the activations; whatever can be
-// done before is done before, since instructions that come once take four times as long as others.
-template <class F, int kTeams, class Stage>
+// The tiles of a block, by one of the warps that multiply. What is to be multiplied next is in
+// registers before a warp multiplies what it has. Where it goes on is the same for all lanes, and
+// asked by votes: from these the compiler knows it, and needs no barriers at which lanes meet
+// again, which took a quarter of a tile's time. wait_for(turn) returns when those activations are
+// there; that tiles have to be asked for turns is seldom, and nothing in the loop without.
+template <class F, class WaitFor>
 __device__ void consume(const Layout& layout, const char* ring, const Slots& slots,
-                        const Sets& sets, const Activations& activations, const Stage& stage) {
-  using Product = OneRow<F, kTeams>;
+                        const Sets& sets, const Activations& activations, const WaitFor& wait_for) {
+  using Product = OneRow<F>;
   using Weights = typename Product::Weights;
   constexpr int kParts = kWarpParts<F>;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int team = kTeams == 1 ? 0 : static_cast<int>(threadIdx.x) / 32 / kWarps;
-  const int warp = static_cast<int>(threadIdx.x) / 32 % kWarps;
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const char* held_slots = held_pointer(&slots);
   const uint32_t drained = held_address(sets.drained), ready = held_address(sets.ready);
   Product product(activations, warp * kParts);
   Turn turn, next_turn, set;
   const char *first_slot = held_pointer(ring), *slot = first_slot;
   int tile = 0, end = layout.chunk_tiles;  // of the group, and of its tiles that are added up
-  int left_sets = 0, most_sets = 0;
+  int left_sets = 0, word = 0;
   // An answer takes as long as a fifth of a part, so it is asked for a part ahead of its use.
   uint32_t there = 0, drained_before = 0;
   const auto ask_for_next = [&] {
     next_turn = turn;
-    for (int i = 0; i < kTeams; ++i) next_turn.next(layout.slots);
+    next_turn.next(layout.slots);
     there = barrier_passed(shared_address(held_slots + next_turn.slot * 8), next_turn.lap & 1);
     drained_before = barrier_passed(drained + set.slot * 8, (set.lap - 1) & 1);
   };
@@ -130,7 +125,7 @@ __device__ void consume(const Layout& layout, const char* ring, const Slots& slo
     barrier_wait_unless(there, shared_address(at), turn.lap & 1);
     slot = first_slot + turn.slot * layout.slot_bytes;
     // By the lane that says in the end that the slot may be written again; a vote tells the others.
-    if (lane == 0) most_sets = static_cast<int>(load4(at + offsetof(Slots, sets)));
+    if (lane == 0) word = static_cast<int>(load4(at + offsetof(Slots, word)));
   };
   const auto load = [&](Weights& weights, int i) { product.load(weights, slot, i); };
   const auto release = [&] {
@@ -144,21 +139,17 @@ __device__ void consume(const Layout& layout, const char* ring, const Slots& slo
     // In the first lap nobody waits: the phase before a barrier's first counts as over.
     barrier_wait_unless(drained_before, drained + set.slot * 8, (set.lap - 1) & 1);
     drained_before = 0;
-    product.leave(sets.partials + set.slot * layout.set_floats +
-                  (tile % kTeams * kWarps + warp) * kPartials);
+    product.leave(sets.partials + set.slot * layout.set_floats + warp * kPartials);
     barrier_arrive(ready + set.slot * 8);
     set.next(layout.sets);
     ++left_sets;
   };
-  // To another tile, maybe beyond groups of which one of two teams has none.
-  const auto advance = [&](int tiles) {
-    tile += tiles;
-    while (__any_sync(~0u, tile >= end)) {
-      leave();
-      if (end == layout.tiles) tile -= end, end = 0;
-      end = min(end + layout.chunk_tiles, layout.tiles);
-      if (kTeams == 1) break;
-    }
+  const auto advance = [&] {
+    ++tile;
+    if (!__any_sync(~0u, tile >= end)) return;
+    leave();
+    if (end == layout.tiles) tile = end = 0;
+    end = min(end + layout.chunk_tiles, layout.tiles);
   };
   typename Product::Inputs inputs[2];
   // The i-th part of a tile, while the next is under way.
@@ -177,73 +168,75 @@ __device__ void consume(const Layout& layout, const char* ring, const Slots& slo
     product.multiply(now, in, i);
   };
 
-  if (team > 0) turn.next(layout.slots);
   enter();
   Weights two[2];
   load(two[0], 0);
-  stage();
-  product.staged();
-  if (kTeams > 1) advance(team);
-  while (!__any_sync(~0u, most_sets)) {
+  for (;;) {
+    while (!__any_sync(~0u, word)) {
 #pragma unroll
-    for (int i = 0; i < kParts; ++i) multiply(i, two[i % 2], two[(i + 1) % 2]);
-    advance(kTeams);
+      for (int i = 0; i < kParts; ++i) multiply(i, two[i % 2], two[(i + 1) % 2]);
+      advance();
+    }
+    word = __shfl_sync(~0u, word, 0);
+    if (word > 0) break;
+    wait_for(-1 - word);
+    product.staged();
+    word = 0;
   }
-  most_sets = __shfl_sync(~0u, most_sets, 0);
-  while (left_sets < most_sets) leave();
+  while (left_sets < word) leave();
 }
 
 // What a block has in shared memory beside what its layout divides.
 struct GemvQShared {
   Slots slots;
   uint64_t ready[kMostSets], drained[kMostSets];
+  uint64_t staged[kMostTurns];
   int sequence[kGroupsAhead];
-  float squares[kMostTeams * kWarps];
+  float squares[kWarps];
 };
 
-template <class F, class T, int kTeams>
+template <class F, class T>
 __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& layout,
                                            char* shared, GemvQShared& own) {
-  if (threadIdx.x < layout.slots) {
-    barrier_init(&own.slots.full[threadIdx.x], 1);
-    barrier_init(&own.slots.empty[threadIdx.x], kWarps);
-    barrier_init_fence();
-  } else if (threadIdx.x >= kMostSlots && threadIdx.x < kMostSlots + kMostSets) {
-    const unsigned set = threadIdx.x - kMostSlots;
-    barrier_init(&own.ready[set], kGemvQConsumers<kTeams>);
-    barrier_init(&own.drained[set], 32);
-    if (set == 0) barrier_init(&own.slots.filled, 1);
-  }
+  init_barriers(max(max(layout.slots, layout.sets), layout.turns), [&](int i) {
+    if (i < layout.slots) {
+      barrier_init(&own.slots.full[i], 1);
+      barrier_init(&own.slots.empty[i], kWarps);
+    }
+    if (i < layout.sets) {
+      barrier_init(&own.ready[i], kGemvQConsumers);
+      barrier_init(&own.drained[i], 32);
+    }
+    if (i < layout.turns) barrier_init(&own.staged[i], kGemvQStagers);
+  });
   clear_ends(layout, shared);
   __syncthreads();
   if (!a.starts_next_late) let_next_kernel_start();
 
-  if (threadIdx.x >= kGemvQConsumers<kTeams> + 32) {
-    layout.tiles_ahead > 0 ? fetch<true>(a, layout, shared, own.slots, own.sequence)
-                           : fetch<false>(a, layout, shared, own.slots, own.sequence);
+  constexpr unsigned kFirstFinisher = kGemvQConsumers + kGemvQStagers;
+  if (threadIdx.x >= kFirstFinisher + 32) {
+    fetch(a, layout, shared, own.slots, own.sequence);
     return;
   }
   const Sets sets = {reinterpret_cast<float*>(shared + layout.partials_at), own.sequence, own.ready,
                      own.drained};
-  if (threadIdx.x >= kGemvQConsumers<kTeams>) {
-    if (layout.tiles_ahead > 0) {
-      barrier_wait(&own.slots.filled, 0);
-      if (elect_lane()) prefetch_tiles(a, layout);
-      __syncwarp();
-    }
+  if (threadIdx.x >= kFirstFinisher) {
     wait_for_kernel_ahead();
-    finish<F, T, kTeams>(a, layout, sets, own.squares);
+    finish<F, T>(a, layout, sets, own.squares);
     return;
   }
-  const Activations activations = {layout.parts, shared + layout.activations_at, own.squares};
-  const auto stage = [&] {
-    a.norm_weight ? StageOne<F, T, true, kTeams>(a, activations).run()
-                  : StageOne<F, T, false, kTeams>(a, activations).run();
-    if (a.starts_next_late) let_next_kernel_start();
-    // A warp of a single team multiplies what it has brought itself.
-    kTeams == 1 ? __syncwarp() : named_barrier<1, kGemvQConsumers<kTeams>>();
-  };
-  consume<F, kTeams>(layout, shared, own.slots, sets, activations, stage);
+  const Activations activations = {layout.turns, shared + layout.activations_at, own.squares};
+  if (threadIdx.x >= kGemvQConsumers) {
+    const auto tell = [&](int turn) {
+      if (a.starts_next_late) let_next_kernel_start();
+      barrier_arrive(&own.staged[turn]);
+    };
+    a.norm_weight ? StageOne<F, T, true>(a, activations).run(tell)
+                  : StageOne<F, T, false>(a, activations).run(tell);
+    return;
+  }
+  consume<F>(layout, shared, own.slots, sets, activations,
+             [&](int turn) { barrier_wait(&own.staged[turn], 0); });
 }
 
 }  // namespace skald::cuda

@@ -6,20 +6,9 @@
 
 namespace skald::cuda {
 
-// Warps that multiply, a team: one for each scheduler, since what is to be done for a tile besides
-// is done by each. Two teams take turns at tiles: where one waits for an answer or a product, the
-// other has something to do. But two blocks of two teams leave attention no registers, and codes of
-// 4 bits are 1 % slower with two.
-inline constexpr int kWarps = 4, kMostTeams = 2;
-template <class F>
-inline constexpr bool kFewInstructions =
-    F::kTable == tiles::Table::None&& F::Scales::kCols == 32 && LaneBytesOf<F>::kPlanes == 1;
-template <class F>
-inline constexpr int kUsualTeams = kFewInstructions<F> ? 1 : 2;
-// Of small models: codes of 4 bits, of which a tile is a whole row of most matrices there, are 5 %
-// faster with one, Q8_0 is 5 % slower.
-template <class F>
-inline constexpr int kSmallTeams = kFewInstructions<F>&& LaneBytesOf<F>::kRatio > 1 ? 1 : 2;
+// Warps that multiply: one for each scheduler, since what is to be done for a tile besides is done
+// by each. As many beside them bring the activations (stage_one.cuh).
+inline constexpr int kWarps = 4;
 inline constexpr int kPartials = tiles::kRows * 4;  // sums that a warp leaves
 
 // What a tile has: so many parts that what is to be done for it besides is done for twice as much,
@@ -28,14 +17,15 @@ template <class F>
 inline constexpr int kTileParts = F::kRecordBytes / F::kParts > 1500 ? 8 : 16;
 template <class F>
 inline constexpr int kWarpParts = kTileParts<F> / kWarps;
-// Parts that the warps bring at a time, of a tile or of two.
-inline constexpr int kStageParts = 16;
+// Parts that become digits at a time, a turn: those of a tile or of two. The last turn is of a row
+// whose digits are more than shared memory has.
+inline constexpr int kStageParts = 16, kMostTurns = 32;
 
 // The row in shared memory.
 struct Activations {
-  int parts;
+  int turns;
   char* digits;    // DigitPart of each part
-  float* squares;  // [team, warp], of what comes to be normalized
+  float* squares;  // [warp], of what comes to be normalized
 };
 
 }  // namespace skald::cuda

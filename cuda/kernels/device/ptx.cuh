@@ -23,6 +23,21 @@ __device__ inline void barrier_init_fence() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
+// For all threads of a block, which meet before any of the barriers is used: make(i) for each of
+// `count` barriers, by a lane of one warp or another. Lanes of one warp would make theirs one after
+// the other, each with a fence: 64 took more than a microsecond.
+template <class Make>
+__device__ void init_barriers(int count, const Make& make) {
+  if (threadIdx.x % 32 == 0) {
+#pragma unroll 1
+    for (int i = static_cast<int>(threadIdx.x) / 32; i < count;
+         i += static_cast<int>(blockDim.x) / 32) {
+      make(i);
+    }
+    barrier_init_fence();
+  }
+}
+
 // For whole warps, which go on together: lanes may leave the loop apart, and the matrix
 // instructions that follow are undefined for part of a warp.
 __device__ inline void barrier_wait(uint32_t barrier, unsigned parity) {
@@ -204,10 +219,6 @@ __device__ inline void bulk_copy(void* shared, const void* global, uint32_t byte
       : "memory");
 }
 
-// Into the L2 cache; both are multiples of 16.
-__device__ inline void prefetch_bulk(const void* global, uint32_t bytes) {
-  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(global), "r"(bytes) : "memory");
-}
 
 __device__ inline void prefetch_l2(const void* global) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(global));

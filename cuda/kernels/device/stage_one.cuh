@@ -1,11 +1,11 @@
 // Brings a row's activations into shared memory as digits, multiplied by the norm's weights alone
-// where they are to be normalized; the finisher multiplies by what all have in common. A warp of a
-// single team brings what it will multiply; two teams share what both will.
+// where they are to be normalized; the finisher multiplies by what all have in common. Warps of
+// their own do this, turn by turn of kStageParts parts, while others multiply what is there.
 //
-// A scheduler has a warp or two, which wait for each answer, and where a warp is for the first time
-// its instructions come at one in four cycles. So little stands between the end of the kernel ahead
-// and the digits: copies in the background bring numbers as they are, and a loop without branches,
-// which has gone around once before with whatever was there, makes digits of them.
+// A scheduler has few warps, which wait for each answer, and where a warp is for the first time its
+// instructions come at one in four cycles. So little stands between the end of the kernel ahead and
+// the first digits: copies in the background bring numbers as they are, and a loop without
+// branches, which has gone around once before with whatever was there, makes digits of them.
 #pragma once
 
 #include "cuda/kernels/device/launch.cuh"
@@ -35,15 +35,14 @@ __device__ inline void load_four(float4& four, const Bf16* at) {
           __uint_as_float(bits.y << 16), __uint_as_float(bits.y & 0xffff0000)};
 }
 
-template <class F, class T, bool kNormed, int kTeams>
+template <class F, class T, bool kNormed>
 class StageOne {
-  static constexpr int kTogether = 2;  // items, each two parts, of a turn of the loop
+  static constexpr int kTogether = 2;  // items, each two parts, of a turn
   static constexpr int kEach = kWarpParts<F>;
   static constexpr int kPart = DigitPart<F>::kBytes;
   // From one item of a warp to the next, in parts: its tile's or the next tile's.
   static constexpr int kApart = kEach == 4 ? 2 : kTileParts<F>;
-  static constexpr int kTurn = kStageParts;  // parts of a turn of the loop, of all warps
-  static_assert(kEach == 4 ? kTileParts<F> == kTurn : kTileParts<F> * 2 == kTurn);
+  static_assert(kEach == 4 ? kTileParts<F> == kStageParts : kTileParts<F> * 2 == kStageParts);
   using In = std::conditional_t<kNormed, float, T>;
   static constexpr int kChunks = tiles::kPartCols * sizeof(In) / 256;  // 16 bytes, of a lane
 
@@ -51,10 +50,8 @@ class StageOne {
   const Activations& to_;
   int lane_ = static_cast<int>(threadIdx.x) % 32,
       warp_ = static_cast<int>(threadIdx.x) / 32 % kWarps;
-  int team_ = static_cast<int>(threadIdx.x) / 32 / kWarps;  // has every second turn
-  int first_ = warp_ * kEach + lane_ / 16;                  // this lane's part of the first item
-  char* part_ = const_cast<char*>(held_pointer(to_.digits + (first_ + team_ * kTurn) * kPart));
-  int turns_ = (to_.parts + kTurn - 1) / kTurn;
+  int first_ = warp_ * kEach + lane_ / 16;  // this lane's part of the first item
+  char* part_ = const_cast<char*>(held_pointer(to_.digits + first_ * kPart));
   // A lane's columns of a part: these four and those 16 further.
   int column_ = lane_ % 16 / 4 * 32 + lane_ % 4 * 4;
   DigitStore<F> digits_;
@@ -68,7 +65,7 @@ class StageOne {
     for (int i = 0; i < kTogether; ++i) {
 #pragma unroll
       for (int n = 0; n < 2; ++n) {
-        const int part = first_ + turn * kTurn + i * kApart;
+        const int part = first_ + turn * kStageParts + i * kApart;
         const int at = part * tiles::kPartCols + column_ + 16 * n;
         weights.x[i][n] = {};
         if (at < a_.ins) {
@@ -83,9 +80,9 @@ class StageOne {
     constexpr int kNumbers = 16 / sizeof(In);
     const In* in = static_cast<const In*>(a_.in);
     char* to = part_ + lane_ % 16 * 16;
-    int at = (first_ + team_ * kTurn) * tiles::kPartCols + lane_ % 16 * kNumbers;
+    int at = first_ * tiles::kPartCols + lane_ % 16 * kNumbers;
 #pragma unroll 1
-    for (int turn = team_; turn < turns_; turn += kTeams) {
+    for (int turn = 0; turn < to_.turns; ++turn) {
 #pragma unroll
       for (int i = 0; i < kTogether; ++i) {
 #pragma unroll
@@ -96,9 +93,9 @@ class StageOne {
                      valid);
         }
       }
-      at += kTeams * kTurn * tiles::kPartCols;
-      to += kTeams * kTurn * kPart;
-      if (turn == team_) commit_copies();
+      at += kStageParts * tiles::kPartCols;
+      to += kStageParts * kPart;
+      if (turn == 0) commit_copies();
     }
     commit_copies();
     wait_for_copies<1>();
@@ -130,30 +127,35 @@ class StageOne {
  public:
   __device__ StageOne(const LinearLaunch& a, const Activations& to) : a_(a), to_(to) {}
 
-  __device__ void run() const {
+  // Calls told(turn) as soon as that turn is there.
+  template <class Told>
+  __device__ void run(const Told& told) const {
     Norms now, next;
-    if constexpr (kNormed) now = norms(team_), next = norms(team_ + kTeams);
+    if constexpr (kNormed) now = norms(0), next = norms(1);
     char* part = part_;
     float sum = 0;
+    int turn = -1;
 #pragma unroll 1
-    for (int turn = team_ - kTeams; team_ < turns_;) {
+    for (;;) {
       convert(part, now, sum);
-      turn += kTeams;
-      if (turn >= turns_) break;
-      if (turn == team_) {
+      if (++turn == to_.turns) break;
+      if (turn == 0) {
         wait_for_kernel_ahead();
         bring();
         sum = 0;
       } else {
+        told(turn - 1);
         wait_for_copies<0>();
         __syncwarp();
-        part += kTeams * kTurn * kPart;
-        if constexpr (kNormed) now = next, next = norms(turn + kTeams);
+        part += kStageParts * kPart;
+        if constexpr (kNormed) now = next, next = norms(turn + 1);
       }
     }
-    if (!kNormed) return;
-    sum = warp_sum(sum);
-    if (lane_ == 0) to_.squares[team_ * kWarps + warp_] = sum;
+    if constexpr (kNormed) {
+      sum = warp_sum(sum);
+      if (lane_ == 0) to_.squares[warp_] = sum;
+    }
+    told(turn - 1);
   }
 };
 

@@ -10,8 +10,6 @@
 
 namespace skald::cuda {
 
-// Slots are as many for each team, so that what a team waits for comes after what it had: a barrier
-// tells only two phases apart.
 inline constexpr int kFewestSlots = 2, kUsualSlots = 3, kMostSlots = 12;
 inline constexpr int kFewestSets = 2, kMostSets = 4;  // of partial sums
 
@@ -39,10 +37,12 @@ inline constexpr int kMostBlockBytes = 226 * 1024;
 // Shared memory: the ring, sets of partial sums, the activations. Sets are as many as leave the
 // ring its slots.
 struct Layout {
-  int teams;                  // of warps that multiply
   int parts;                  // of a row of the matrix
   int records, record_bytes;  // of a group of rows
   int tile_records, tiles;    // of a group, whose last tile may have fewer
+  int end_at;                 // where that one ends, in bytes; 0 where it has all
+  int turns, turn_shift;      // of the activations; a turn is of 2^turn_shift tiles
+  float column_share;         // one over the columns
   int chunks, chunk_tiles;    // parts of a group that are added up apart
   bool enough;                // shared memory
   int slots, slot_bytes;
@@ -52,7 +52,6 @@ struct Layout {
   int groups;               // of rows, of the matrix
   int own;                  // groups that are a block's from the beginning
   bool drawn;               // others go to who comes first
-  int tiles_ahead;          // that are asked into the L2 cache
 };
 
 // The groups of a block, one after the other: every so many'th as there are blocks, then what the
@@ -88,26 +87,24 @@ struct TileGroups {
   }
 };
 
-// Tiles beyond the ring that are asked into the L2 cache behind it: the memory would idle until
-// activations are there. More of them, or earlier ones, delay what others wait for, and any do in a
-// small model or a pair; products that two teams multiply do not wait for the memory.
-inline constexpr int kTilesAhead = 2;
-
 // Sums of more columns than kChunkParts have are added to the output by chunks of so many.
 inline constexpr int kChunkParts = 64;
 
 template <class F>
-Layout layout_for(const LinearLaunch& a, int blocks, int teams) {
+Layout layout_for(const LinearLaunch& a, int blocks) {
   constexpr int kTileCols = kTileParts<F> * tiles::kPartCols;
   Layout layout;
-  layout.teams = teams;
   layout.records = static_cast<int>((a.ins + F::kRecordCols - 1) / F::kRecordCols);
   layout.parts = layout.records * F::kParts;
   layout.record_bytes = F::kRecordBytes;
   layout.tile_records = kTileCols / F::kRecordCols;
   layout.tiles = (layout.records + layout.tile_records - 1) / layout.tile_records;
+  layout.end_at = layout.records % layout.tile_records * layout.record_bytes;
+  layout.turns = (layout.parts + kStageParts - 1) / kStageParts;
+  layout.turn_shift = kTileParts<F> == kStageParts ? 0 : 1;
+  layout.column_share = 1 / static_cast<float>(a.ins);
   layout.chunk_tiles = layout.tiles;
-  if (a.epilogue == Epilogue::AddTo) {
+  if (a.epilogue == Epilogue::AddTo && !a.norm_weight) {
     layout.chunk_tiles = std::min(layout.tiles, kChunkParts / kTileParts<F>);
   }
   layout.chunks = (layout.tiles + layout.chunk_tiles - 1) / layout.chunk_tiles;
@@ -120,19 +117,16 @@ Layout layout_for(const LinearLaunch& a, int blocks, int teams) {
   layout.drawn = each >= kFewGroups;
   layout.own = layout.drawn ? each * 3 / 4 : (layout.groups + blocks - 1) / blocks;
 
-  layout.tiles_ahead = teams > 1 || is_small(a) ? 0 : kTilesAhead;
-  layout.set_floats = teams * kWarps * kPartials;
+  layout.set_floats = kWarps * kPartials;
   const int set_bytes = layout.set_floats * 4;
   // Of a tile's parts that are not there something is read, and not used.
-  const int64_t digits =
-      (int64_t{layout.parts} + kStageParts - 1) / kStageParts * kStageParts * DigitPart<F>::kBytes;
+  const int64_t digits = int64_t{layout.turns} * kStageParts * DigitPart<F>::kBytes;
   const int64_t others = kFewestSets * set_bytes + digits;
   const int half_bytes = is_added(a) ? block_bytes(a).added : block_bytes(a).half;
-  const bool half = others + (kUsualSlots + teams - 1) * layout.slot_bytes <= half_bytes;
+  const bool half = others + kUsualSlots * layout.slot_bytes <= half_bytes;
   const int64_t room = (half ? half_bytes : kMostBlockBytes) - others;
-  const int64_t slots = room / layout.slot_bytes / teams * teams;
-  layout.slots = static_cast<int>(std::clamp<int64_t>(slots, 0, kMostSlots));
-  layout.enough = layout.slots >= kFewestSlots;
+  layout.slots = static_cast<int>(std::clamp<int64_t>(room / layout.slot_bytes, 0, kMostSlots));
+  layout.enough = layout.slots >= kFewestSlots && layout.turns <= kMostTurns;
   layout.partials_at = layout.slots * layout.slot_bytes;
   const int64_t more_sets = (room - layout.partials_at) / set_bytes;
   layout.sets =
@@ -152,25 +146,25 @@ __device__ inline const char* tile_address(const LinearLaunch& a, const Layout& 
 // What belongs to the ring's slots: one address and a few constants for a consumer.
 struct Slots {
   uint64_t full[kMostSlots], empty[kMostSlots];
-  // Where there is no tile, how many sets of partial sums the consumers are to have left in the
-  // end: those of all groups, and one more. Else zero.
-  int64_t sets[kMostSlots];
-  // With tiles_ahead: passed when copies into all slots are under way, or no more will be.
-  uint64_t filled;
+  // What consumers are to know of a tile: 0, nothing; below, that turn -1 - word of the activations
+  // is to be there. Above there is no tile, and they are to have left so many sets of partial sums
+  // in the end: those of all groups, and one more.
+  int64_t word[kMostSlots];
 };
 // The groups that a block multiplies, one after the other, kNoMore in the end. The producer is
 // ahead of the consumers by as many tiles as there are slots, these of the finisher by its sets.
 inline constexpr int kGroupsAhead = 32;
-static_assert(kGroupsAhead > kMostSlots + kMostSets + 2 * kMostTeams);
+static_assert(kGroupsAhead > kMostSlots + kMostSets + 2);
 
 // What tiles at the end of a group leave as it is, is multiplied by zeros, and so are to be
 // numbers. For all threads, before any copy.
 __device__ inline void clear_ends(const Layout& layout, char* ring) {
-  const int used = layout.records % layout.tile_records * layout.record_bytes;
-  if (used == 0) return;
+  if (layout.end_at == 0) return;
+#pragma unroll 1
   for (int slot = 0; slot < layout.slots; ++slot) {
     char* at = ring + slot * layout.slot_bytes;
-    for (int i = used + static_cast<int>(threadIdx.x) * 16; i < layout.slot_bytes;
+#pragma unroll 1
+    for (int i = layout.end_at + static_cast<int>(threadIdx.x) * 16; i < layout.slot_bytes;
          i += static_cast<int>(blockDim.x) * 16) {
       *reinterpret_cast<uint4*>(at + i) = {};
     }
@@ -178,46 +172,27 @@ __device__ inline void clear_ends(const Layout& layout, char* ring) {
   shared_writes_before_copies();
 }
 
-// The first tiles for which the ring has no room, of the groups that are the block's from the
-// beginning. For one lane, not the producer's: what that one does besides is waited for.
-__device__ inline void prefetch_tiles(const LinearLaunch& a, const Layout& layout) {
-#pragma unroll 1
-  for (int i = layout.slots; i < layout.slots + layout.tiles_ahead; ++i) {
-    const int group = TileGroups::own(layout, i / layout.tiles);
-    if (group == kNoMore) return;
-    const int record = i % layout.tiles * layout.tile_records;
-    const int records = min(layout.tile_records, layout.records - record);
-    prefetch_bulk(tile_address(a, layout, group, record),
-                  static_cast<uint32_t>(records * layout.record_bytes));
-  }
-}
-
-// For one warp; one lane issues all copies, always the same. kAhead: where there are tiles_ahead.
-template <bool kAhead>
-__device__ void fetch(const LinearLaunch& a, const Layout& layout, char* ring, Slots& at,
-                      int* sequence) {
+// For one warp; one lane issues all copies, always the same.
+__device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* ring, Slots& at,
+                             int* sequence) {
   const uint64_t policy = evict_first_policy();
   Turn turn;
   TileGroups groups;
   const auto wait_until_empty = [&] {
     if (turn.lap > 0) barrier_wait(&at.empty[turn.slot], (turn.lap - 1) & 1);
   };
-  const auto just_filled = [&] { return turn.lap == 1 && turn.slot == 0; };
-  const auto tell_filled = [&] {
-    if (kAhead && elect_lane()) barrier_arrive(&at.filled);
-  };
   int count = 0;
   for (;; ++count) {
     const int group = groups.next(a, layout);
+    int tile = 0;
     for (int record = 0; group != kNoMore && record < layout.records;
-         record += layout.tile_records, turn.next(layout.slots)) {
+         record += layout.tile_records, turn.next(layout.slots), ++tile) {
       const int records = min(layout.tile_records, layout.records - record);
       const uint32_t bytes = static_cast<uint32_t>(records * layout.record_bytes);
-      if (just_filled()) tell_filled();
       wait_until_empty();
       if (elect_lane()) {
         sequence[count % kGroupsAhead] = group;
-        at.sets[turn.slot] = 0;
+        at.word[turn.slot] = count == 0 ? -1 - (tile >> layout.turn_shift) : 0;
         barrier_expect_bytes(&at.full[turn.slot], bytes);
         bulk_copy(ring + turn.slot * layout.slot_bytes, tile_address(a, layout, group, record),
                   bytes, &at.full[turn.slot], policy);
@@ -226,16 +201,11 @@ __device__ void fetch(const LinearLaunch& a, const Layout& layout, char* ring, S
     }
     if (group == kNoMore) break;
   }
-  if (turn.lap == 0 || just_filled()) tell_filled();
-  // One for each team.
-  for (int team = 0; team < layout.teams; ++team, turn.next(layout.slots)) {
-    wait_until_empty();
-    if (elect_lane()) {
-      sequence[count % kGroupsAhead] = kNoMore;
-      at.sets[turn.slot] = count * layout.chunks + 1;
-      barrier_arrive(&at.full[turn.slot]);
-    }
-    __syncwarp();
+  wait_until_empty();
+  if (elect_lane()) {
+    sequence[count % kGroupsAhead] = kNoMore;
+    at.word[turn.slot] = count * layout.chunks + 1;
+    barrier_arrive(&at.full[turn.slot]);
   }
 }
 

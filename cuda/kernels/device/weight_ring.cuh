@@ -30,10 +30,10 @@ struct Ring {
 
   // For the whole block, which must meet before anything else.
   __device__ void init(int slots, int warps) {
-    if (static_cast<int>(threadIdx.x) >= slots) return;
-    barrier_init(&full[threadIdx.x], 1);
-    barrier_init(&empty[threadIdx.x], warps);
-    barrier_init_fence();
+    init_barriers(slots, [&](int i) {
+      barrier_init(&full[i], 1);
+      barrier_init(&empty[i], warps);
+    });
   }
 };
 
