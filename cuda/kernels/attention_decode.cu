@@ -66,8 +66,8 @@ constexpr int kBlocks = kWay >= Way::Ring  ? std::max(1, 256 / kDim)
                                            : 1;
 constexpr int kStep = kWarps * kStrip;  // tokens between a warp's strips
 
-// As many registers as kBlocks leave a thread, or fewer: beside one of gemv_q_sm90 with two teams
-// there are 224, beside one of gemm_q_sm90 128. Older toolkits know launch bounds alone.
+// As many registers as kBlocks leave a thread, or fewer: beside one block of gemv_q_sm90 there are
+// 224, beside one of gemm_q_sm90 128. Older toolkits know launch bounds alone.
 #if __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1204
 template <int kDim, Way kWay>
 constexpr int kMostRegisters = kWay == Way::Few ? 224

@@ -26,7 +26,7 @@ inline constexpr int kStepCols = kStepRecords<F>* F::kRecordCols;
 #if SKALD_HAS_WGMMA
 
 // Where the share of block `rank` of a cluster begins: count * rank / splits, without a division,
-// which takes 25 instructions and the code for them. Of products below 2^16.
+// which takes 25 instructions and the code for them. What kInverseBits are enough for.
 __device__ inline int share_begin(const GemmQPlan& plan, int count, int rank) {
   return static_cast<int>(static_cast<unsigned>(count * rank) * plan.inverse >> kInverseBits);
 }

@@ -54,6 +54,7 @@ __device__ inline void barrier_wait(uint32_t barrier, unsigned parity) {
       : "memory");
   __syncwarp();
 }
+
 // Whether there is nothing to wait for, asked long before its answer is needed.
 __device__ inline uint32_t barrier_passed(uint32_t barrier, unsigned parity) {
   uint32_t passed;
@@ -218,7 +219,6 @@ __device__ inline void bulk_copy(void* shared, const void* global, uint32_t byte
       "l"(global), "r"(bytes), "r"(shared_address(barrier)), "l"(policy)
       : "memory");
 }
-
 
 __device__ inline void prefetch_l2(const void* global) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(global));
