@@ -58,7 +58,8 @@ class Products {
 
   Setting s_;
   bool paired_;                                   // LinearLaunch's, of one row
-  std::optional<std::pair<DType, DType>> mixed_;  // formats that gemv_q_sm90 has as a pair
+  // Formats of the first product that gemv_q_sm90 has as a pair: others of one row take its kernel.
+  std::optional<std::pair<DType, DType>> mixed_;
   ClusterRoom room_;
   Stream stream_;
   GemmCublas gemm_;

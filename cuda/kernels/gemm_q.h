@@ -10,7 +10,7 @@ namespace skald::cuda {
 // So many bits of one over the splits are right for products below 2^16, and leave room in 32 bits
 // for counts below 2^13: of steps of 128 columns and more, so of so many columns.
 inline constexpr int kInverseBits = 19;
-inline constexpr int64_t kGemmQMostIns = int64_t{128} << (32 - kInverseBits);
+inline constexpr int64_t kGemmQMostIns = 128 * ((int64_t{1} << (32 - kInverseBits)) - 1);
 
 struct GemmQPlan {
   int tile_rows;        // activation rows of a block: 8, 16, 32, 64 or 128

@@ -156,7 +156,7 @@ bool has_gemm_q_sm90(int compute_capability) { return kHasSm90a && compute_capab
 
 bool supports_gemm_q_sm90(const LinearLaunch& a, int compute_capability) {
   if (!has_gemm_q_sm90(compute_capability) || a.rows > kGemmQMostRows) return false;
-  if (info(a.format).block_elems == 1 || a.ins >= kGemmQMostIns) return false;
+  if (info(a.format).block_elems == 1 || a.ins > kGemmQMostIns) return false;
   if (a.type != DType::BF16 && a.type != DType::F16) return false;
   return a.epilogue != Epilogue::Gated || a.outs % 2 == 0;
 }

@@ -12,9 +12,9 @@
 // writes results, while they are at the next. After its start a block meets nowhere. The order of
 // every sum is fixed.
 //
-// A step of a model of 8B has 160 such kernels of 5 to 20 us, one after the other. So what a block
-// does once is to be little: no division, no barrier more than it needs, and code that others of
-// the step have in the instruction cache already.
+// A step of an 8B model has 129 such kernels, four a layer and the head, most of 4 to 18 us, one
+// after the other. So what a block does once is to be little: no division, no barrier more than it
+// needs, and code that others of the step have in the instruction cache already.
 #include "cuda/kernels/built_for.h"
 #include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/device/gemv_q.cuh"

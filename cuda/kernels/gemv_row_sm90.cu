@@ -66,7 +66,7 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
   const int alone = beside ? kBesideAttentionBytes : kBlockBytes;
   layout.slots = slots(!a.paired ? alone : gated ? kGatedBytes : kPairedBytes);
   if (layout.slots < kFewestSlots) layout.slots = slots(kMostBlockBytes);
-  layout.slots = std::clamp(layout.slots, 0, kMostSlots);
+  layout.slots = std::clamp(layout.slots, 0, kMostRingSlots);
   layout.sets_at = layout.slots * kSlotBytes;
   layout.activations_at = layout.sets_at + sets;
   layout.bytes = layout.sets_at + others;

@@ -58,7 +58,7 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
   const int64_t others = partials + int64_t{a.rows} * layout.activation_row * 2;
   const bool usual = others + kFewestSlots * kSlotBytes <= kBlockBytes;
   const int64_t slots = ((usual ? kBlockBytes : kMostBlockBytes) - others) / kSlotBytes;
-  layout.slots = static_cast<int>(std::clamp<int64_t>(slots, 0, kMostSlots));
+  layout.slots = static_cast<int>(std::clamp<int64_t>(slots, 0, kMostRingSlots));
   layout.partials_at = layout.slots * kSlotBytes;
   layout.activations_at = layout.partials_at + partials;
   layout.bytes = static_cast<int>(layout.partials_at + others);

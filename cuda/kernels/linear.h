@@ -1,5 +1,5 @@
-// Products with a weight matrix, on the three ways that there are: gemv_sm90 reads weights at the
-// memory's speed for a few rows, gemm_cublas is for many, gemv_plain runs everything else and is
+// Products with a weight matrix: gemv_sm90 and gemv_q_sm90 read weights at the memory's speed for a
+// few rows, gemm_q_sm90 is for more, gemm_cublas for many; gemv_plain runs everything else and is
 // the reference. cuda/select.h says which one a case gets.
 #pragma once
 
@@ -40,7 +40,8 @@ struct LinearLaunch {
   Epilogue epilogue;
   float scale = 1;  // AddTo: of what is added
   Activation activation = Activation::Silu;
-  unsigned* ticket = nullptr;  // gemv_sm90: an integer of this launch's own, zero before and after
+  // gemv_sm90, gemv_q_sm90: an integer of this launch's own, zero before and after.
+  unsigned* ticket = nullptr;
   const void* copy = nullptr;  // [outs, ins] of `type`, of a block format: where there is one
   void* workspace = nullptr;   // gemm_q_sm90: gemm_q_workspace.h says how much; 128-byte aligned
   // gemm_q_sm90: launches that follow one another multiply the same activations by other weights.
@@ -65,8 +66,8 @@ struct LinearLaunch {
   // and no sum is split: so a row's result does not depend on how many stand beside it.
   bool pinned = false;
   bool dependent = false;  // starts before the kernel ahead has finished, and waits for it inside
-  // gemv_q_sm90: the kernel behind it starts when each block has the first of its activations, not
-  // before.
+  // gemv_q_sm90: the kernel behind it starts when a warp of each block has brought its share of the
+  // first activations, not before.
   bool starts_next_late = false;
   // gemm_q_sm90: the kernel ahead or behind is attention's, of whose decode kernel a block is to
   // have room beside each of this one's.

@@ -140,6 +140,13 @@ std::vector<ProductCase> device_block_cases(Extent extent) {
       c.activations = DType::BF16;
       cases.push_back(c);
     }
+    // One normed row, brought in three turns of 2048 columns and in four.
+    for (int64_t ins : {5120, 8192}) {
+      ProductCase c{format.type, 66, ins, 1, ins == 8192 ? Ending::Gated : Ending::Store};
+      c.norm = true;
+      c.activations = DType::BF16;
+      cases.push_back(c);
+    }
   }
   return cases;
 }

@@ -179,6 +179,59 @@ void check_pair(DType first, int64_t first_outs, int times) {
   }
 }
 
+// A matrix of `format` by its own kernel and by that of its pair with another: results of the
+// endings that a mixed model's other products have.
+void check_one(DType format, DType other, int64_t outs, int64_t ins, cuda::Epilogue epilogue) {
+  cudaDeviceProp device = {};
+  SKALD_CUDA(cudaGetDeviceProperties(&device, 0));
+  std::mt19937 random(2);
+  const bool gated = epilogue == cuda::Epilogue::Gated;
+  const DeviceMemory weight = random_tiles(format, outs, ins, random);
+  const DeviceMemory in = random_bytes(ins * 4, random);  // as floats, or the first half as bf16
+  const DeviceMemory norm = random_bytes(ins * 4, random);
+  const DeviceMemory ticket = on_device(std::vector<unsigned>(1));
+  SKALD_CUDA(cudaDeviceSynchronize());
+
+  cuda::LinearLaunch launch = {};
+  launch.type = DType::BF16;
+  launch.format = format;
+  launch.weight = weight.as<void>();
+  launch.outs = outs;
+  launch.ins = ins;
+  launch.rows = 1;
+  launch.in = in.as<void>();
+  if (gated) launch.norm_weight = norm.as<float>();
+  launch.norm_eps = 1e-5f;
+  launch.out_stride = gated ? outs / 2 : outs;
+  launch.epilogue = epilogue;
+  launch.ticket = ticket.as<unsigned>();
+  const bool supported = supports_gemv_q_sm90(launch, device.major * 10 + device.minor);
+  if (device.major == 9) REQUIRE(supported);
+  if (!supported) return;
+
+  const auto run = [&](By by) {
+    const DeviceMemory out = on_device(std::vector<float>(static_cast<size_t>(outs), 1.0f));
+    launch.out = out.as<void>();
+    SKALD_CUDA(cudaDeviceSynchronize());
+    if (by == By::Pairs) {
+      launch_gemv_q_of_pair_sm90(launch, other, device.multiProcessorCount, nullptr);
+    } else {
+      launch_gemv_q_sm90(launch, device.multiProcessorCount, nullptr);
+    }
+    SKALD_CUDA(cudaDeviceSynchronize());
+    std::vector<uint16_t> halves(static_cast<size_t>(gated ? outs / 2 : 0));
+    std::vector<float> floats(static_cast<size_t>(gated ? 0 : outs));
+    void* const to = gated ? static_cast<void*>(halves.data()) : floats.data();
+    const size_t bytes = halves.size() * 2 + floats.size() * 4;
+    SKALD_CUDA(cudaMemcpy(to, out.as<void>(), bytes, cudaMemcpyDeviceToHost));
+    return gated ? as_floats(halves) : floats;
+  };
+  const std::vector<float> own = run(By::Own), pairs = run(By::Pairs);
+  INFO(name(format) << " of a pair with " << name(other) << ", " << outs << " x " << ins);
+  CHECK(relative_error(pairs, own) < 2e-4);
+  CHECK(run(By::Pairs) == pairs);
+}
+
 }  // namespace
 
 TEST_CASE("pieces of a product beside one another, or as one, give what they give apart") {
@@ -201,6 +254,16 @@ TEST_CASE("a pair's kernel gives what its formats' own give, of both matrices an
   const DType first = GENERATE(DType::Q4_K, DType::Q6_K, DType::Q3_K);
   check_pair(first, 1200, 3);
   check_pair(first, 17000, 1);  // so many that blocks draw them
+}
+
+TEST_CASE("a pair's kernel gives what a matrix's own gives whatever the ending") {
+  for (const auto& [format, other] :
+       {std::pair(DType::Q4_K, DType::Q6_K), std::pair(DType::Q6_K, DType::Q4_K)}) {
+    check_one(format, other, 272, 14336, cuda::Epilogue::AddTo);
+    check_one(format, other, 528, 4096, cuda::Epilogue::Gated);
+    check_one(format, other, 17000, 4096, cuda::Epilogue::Logits);
+    check_one(format, other, 5, 4096, cuda::Epilogue::AddTo);
+  }
 }
 
 TEST_CASE("a small pair of unlike formats as one launch", "[small]") {

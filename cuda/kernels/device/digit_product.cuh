@@ -30,7 +30,7 @@ struct OneRow {
   // Lanes whose columns are of the other half multiply zeros. Either they keep them, and load
   // nothing, or they load them. The former spares shared memory a quarter of what it does, which
   // is what holds up codes of 4 bits. Q8_0, and of two planes Q5_0 and MXFP4, are 1, 1 and 7 %
-  // faster with the latter: measured, not explained.
+  // faster with the latter: measured when these warps still brought the activations, not explained.
   static constexpr bool kKeepsZeros = !kHalves && Bytes::kPlanes == 1 && Bytes::kRatio > 1;
   // Zeros stay where they are, so inputs are two sets by turns; also of blocks of 16, which are no
   // slower so.
@@ -102,8 +102,8 @@ struct OneRow {
       }
     }
   }
-  // To be said when the activations are staged: load16_if() reads what nobody writes from the
-  // address's making on, so it is made anew, which costs nothing.
+  // To be said each time more activations have been staged: load16_if() reads what nobody writes
+  // from the address's making on, so it is made anew, which costs nothing.
   __device__ void staged() {
     if constexpr (kKeepsZeros) {
       uint32_t address = shared_address(left);

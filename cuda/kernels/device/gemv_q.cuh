@@ -96,8 +96,9 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
 // The tiles of a block, by one of the warps that multiply. What is to be multiplied next is in
 // registers before a warp multiplies what it has. Where it goes on is the same for all lanes, and
 // asked by votes: from these the compiler knows it, and needs no barriers at which lanes meet
-// again, which took a quarter of a tile's time. wait_for(turn) returns when those activations are
-// there; that tiles have to be asked for turns is seldom, and nothing in the loop without.
+// again, which took a quarter of a tile's time. wait_for(turn) returns when that turn of the
+// activations is there. Only tiles of a block's first group ask for one, so the loop over tiles is
+// left for that, and has nothing of it inside.
 template <class F, class WaitFor>
 __device__ void consume(const Layout& layout, const char* ring, const Slots& slots,
                         const Sets& sets, const Activations& activations, const WaitFor& wait_for) {

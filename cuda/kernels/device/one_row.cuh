@@ -17,8 +17,8 @@ template <class F>
 inline constexpr int kTileParts = F::kRecordBytes / F::kParts > 1500 ? 8 : 16;
 template <class F>
 inline constexpr int kWarpParts = kTileParts<F> / kWarps;
-// Parts that become digits at a time, a turn: those of a tile or of two. The last turn is of a row
-// whose digits are more than shared memory has.
+// Parts that become digits at a time, a turn: those of a tile or of two. Digits of so many turns
+// are more than shared memory has.
 inline constexpr int kStageParts = 16, kMostTurns = 32;
 
 // The row in shared memory.

@@ -23,9 +23,9 @@ __device__ inline void barrier_init_fence() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// For all threads of a block, which meet before any of the barriers is used: make(i) for each of
-// `count` barriers, by a lane of one warp or another. Lanes of one warp would make theirs one after
-// the other, each with a fence: 64 took more than a microsecond.
+// For all threads of a block, which meet before any of the barriers is used: make(i), which makes a
+// barrier or a few, for each i below `count`, by a lane of one warp or another. Lanes of one warp
+// would make theirs one after the other, each with a fence: 64 took more than a microsecond.
 template <class Make>
 __device__ void init_barriers(int count, const Make& make) {
   if (threadIdx.x % 32 == 0) {

@@ -127,7 +127,7 @@ class StageOne {
  public:
   __device__ StageOne(const LinearLaunch& a, const Activations& to) : a_(a), to_(to) {}
 
-  // Calls told(turn) as soon as that turn is there.
+  // Each lane calls told(turn) as soon as its warp's share of that turn is there.
   template <class Told>
   __device__ void run(const Told& told) const {
     Norms now, next;

@@ -87,7 +87,8 @@ struct TileGroups {
   }
 };
 
-// Sums of more columns than kChunkParts have are added to the output by chunks of so many.
+// AddTo: sums of more columns than kChunkParts have are added to the output by chunks of so many.
+// Not of a normed row, whose norm is known when the last turn of its activations is there.
 inline constexpr int kChunkParts = 64;
 
 template <class F>
@@ -119,7 +120,7 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
 
   layout.set_floats = kWarps * kPartials;
   const int set_bytes = layout.set_floats * 4;
-  // Of a tile's parts that are not there something is read, and not used.
+  // Whole turns: of the last tile the parts beyond the row are multiplied too, by zeros.
   const int64_t digits = int64_t{layout.turns} * kStageParts * DigitPart<F>::kBytes;
   const int64_t others = kFewestSets * set_bytes + digits;
   const int half_bytes = is_added(a) ? block_bytes(a).added : block_bytes(a).half;

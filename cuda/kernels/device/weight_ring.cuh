@@ -20,13 +20,13 @@ inline constexpr int kTileCols = 1024;
 inline constexpr int kStep = 64;  // columns that a warp takes at a time
 inline constexpr int kRowBytes = kTileCols * 2;
 inline constexpr int kSlotBytes = kTileRows * kRowBytes;
-inline constexpr int kMostSlots = 10;
+inline constexpr int kMostRingSlots = 10;
 
 // In static shared memory.
 struct Ring {
-  alignas(8) uint64_t full[kMostSlots];
-  uint64_t empty[kMostSlots];  // completed by one arrival of each warp that multiplies
-  int group_at[kMostSlots];    // of kTileRows weight rows, or kNoMore
+  alignas(8) uint64_t full[kMostRingSlots];
+  uint64_t empty[kMostRingSlots];  // completed by one arrival of each warp that multiplies
+  int group_at[kMostRingSlots];    // of kTileRows weight rows, or kNoMore
 
   // For the whole block, which must meet before anything else.
   __device__ void init(int slots, int warps) {
