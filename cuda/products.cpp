@@ -20,8 +20,8 @@ namespace {
 constexpr int64_t kMostPairedBytes = 100 << 20;
 
 // Attention's blocks run through so much code once that beside them activations take twice as long
-// to stage, so they start when the first of these are there. An 8B model's q, k and v have 14 to 20 MB in 4 to 6 bits,
-// where that gains up to 4 %, and 27 MB in Q8_0, where it loses 0.5 %.
+// to stage, so they start when the first of these are there. An 8B model's q, k and v have 14 to 20
+// MB in 4 to 6 bits, where that gains up to 4 %, and 27 MB in Q8_0, where it loses 0.5 %.
 constexpr int64_t kMostBytesBeforeLateStart = 24 << 20;
 
 // Of more rows products gain more from larger blocks than from starting beside attention.

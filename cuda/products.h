@@ -57,7 +57,7 @@ class Products {
   void finish(const LoadedOp& op, const FusedLinear& linear, const Rows& rows, void* out);
 
   Setting s_;
-  bool paired_;                                   // LinearLaunch's, of one row
+  bool paired_;  // LinearLaunch's, of one row
   // Formats of the first product that gemv_q_sm90 has as a pair: others of one row take its kernel.
   std::optional<std::pair<DType, DType>> mixed_;
   ClusterRoom room_;
