@@ -11,6 +11,7 @@ namespace skald::cuda {
 // for counts below 2^13: of steps of 128 columns and more, so of so many columns.
 inline constexpr int kInverseBits = 19;
 inline constexpr int64_t kGemmQMostIns = 128 * ((int64_t{1} << (32 - kInverseBits)) - 1);
+static_assert(kGemmQMostIns / 128 << kInverseBits <= UINT32_MAX);
 
 struct GemmQPlan {
   int tile_rows;        // activation rows of a block: 8, 16, 32, 64 or 128
