@@ -94,10 +94,8 @@ Products::Products(const Setting& setting, Stream stream)
       handed_(s_.sizes.handed, "activations"),
       pairs_(s_.sizes.pairs, "activations"),
       tickets_(s_.sizes.product_tickets, "the step's table") {
-  SKALD_CUDA(
-      cudaMemsetAsync(tickets_.as<void>(), 0, static_cast<size_t>(tickets_.bytes()), stream));
-  // A tile's rows beyond a step's are multiplied too.
-  for (DeviceMemory* memory : {&handed_, &workspace_}) {
+  // Of activations since a tile's rows beyond a step's are multiplied too.
+  for (DeviceMemory* memory : {&tickets_, &handed_, &workspace_}) {
     SKALD_CUDA(
         cudaMemsetAsync(memory->as<void>(), 0, static_cast<size_t>(memory->bytes()), stream));
   }
@@ -133,6 +131,7 @@ void Products::run(const LoadedOp& op, const FusedLinear& linear, const Rows& ro
   hand_over(launches, kernels, op, rows);
   if (!are_one_kernel(launches, kernels)) join_pieces(launches, kernels);
   if (before_attention) start_attention_late(launches, kernels);
+  tell_next(launches, kernels, op, rows);
 
   if (steps.norm_before) {
     void* const normed = act(linear.norm->out);
@@ -268,6 +267,35 @@ bool Products::are_one_kernel(const std::vector<LinearLaunch>& launches,
                         : kernels[0] == LinearKernel::GemmQSm90 ? supports_gemm_q_pair_sm90
                                                                 : nullptr;
   return supports && supports(launches[0], launches[1], s_.gpu.compute_capability);
+}
+
+bool Products::is_one_gemv_q(const std::vector<LinearLaunch>& launches,
+                             const std::vector<LinearKernel>& kernels) const {
+  return kernels[0] == LinearKernel::GemvQSm90 &&
+         (launches.size() == 1 || are_one_kernel(launches, kernels));
+}
+
+// Gate and up tell down, whose ring is filled long before they end. Of the products behind o and
+// down none gains from that.
+void Products::tell_next(std::vector<LinearLaunch>& launches,
+                         const std::vector<LinearKernel>& kernels, const LoadedOp& op,
+                         const Rows& rows) {
+  const auto& linear = std::get<FusedLinear>(op.fused->op);
+  unsigned* const told = tickets_.as<unsigned>() + tickets_.bytes() / sizeof(unsigned) - 1;
+  if (std::exchange(told_, nullptr) == &linear) {
+    for (LinearLaunch& launch : launches) launch.heeds = told;
+  }
+  if (!rows.dependent || !rows.next || linear.epilogue != Epilogue::Gated) return;
+  const auto* next = std::get_if<FusedLinear>(&rows.next->fused->op);
+  if (!next || next->norm || next->in != linear.out) return;
+  const std::vector<LinearLaunch> heeding = this->launches(*rows.next, *next, rows.count);
+  std::vector<LinearKernel> heeding_kernels;
+  for (const LinearLaunch& launch : heeding) {
+    heeding_kernels.push_back(select_linear(launch, s_.gpu));
+  }
+  if (!is_one_gemv_q(launches, kernels) || !is_one_gemv_q(heeding, heeding_kernels)) return;
+  for (LinearLaunch& launch : launches) launch.tells = told;
+  told_ = next;
 }
 
 void Products::start_attention_late(std::vector<LinearLaunch>& launches,

@@ -48,6 +48,10 @@ class Products {
   const FusedLinear* takes_handed(const LoadedOp& op, const FusedLinear& from, int rows) const;
   bool are_one_kernel(const std::vector<LinearLaunch>& launches,
                       const std::vector<LinearKernel>& kernels) const;
+  void tell_next(std::vector<LinearLaunch>& launches, const std::vector<LinearKernel>& kernels,
+                 const LoadedOp& op, const Rows& rows);
+  bool is_one_gemv_q(const std::vector<LinearLaunch>& launches,
+                     const std::vector<LinearKernel>& kernels) const;
   void start_attention_late(std::vector<LinearLaunch>& launches,
                             const std::vector<LinearKernel>& kernels) const;
   void multiply(const std::vector<LinearLaunch>& launches,
@@ -67,10 +71,11 @@ class Products {
   DeviceMemory workspace_;    // of gemm_q_sm90
   DeviceMemory handed_;       // from one of its products to the next
   DeviceMemory pairs_;        // gate and up before the activation
-  DeviceMemory tickets_;      // of each piece: which of its rows are still to be computed
+  DeviceMemory tickets_;      // of each piece; behind them LinearLaunch::tells
   bool norms_known_ = false;  // of this step's rows, in handed_
   const FusedLinear* handed_to_ = nullptr;  // whose activations are in handed_
   const FusedLinear* left_to_ = nullptr;    // and in workspace_
+  const FusedLinear* told_ = nullptr;       // what heeds the product before
 };
 
 }  // namespace skald::cuda

@@ -200,7 +200,7 @@ Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
     attention = std::max(attention, floats * 4);
     tickets = std::max(tickets, attention_tickets(graph_rows, spec) * 4);
   }
-  product_tickets = pieces_of_products(fused) * int64_t{sizeof(unsigned)};
+  product_tickets = (pieces_of_products(fused) + 1) * int64_t{sizeof(unsigned)};
   step = step_layout(fused, options);
 }
 

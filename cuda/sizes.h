@@ -85,7 +85,7 @@ struct Sizes {
   ExpertSizes experts;
   int64_t logits = 0;  // [logit_rows, vocab]
   int64_t attention = 0, tickets = 0;
-  int64_t product_tickets = 0;  // one integer for each piece of a product
+  int64_t product_tickets = 0;  // one integer for each piece of a product, and one
   int64_t sampling = 0;         // for logit_rows
   int64_t scored = 0;           // [logit_rows, dim], float
   int64_t scoring = 0;          // lists and sums for all rows

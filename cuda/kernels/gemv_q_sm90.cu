@@ -2,15 +2,16 @@
 // once.
 //
 // As many blocks as multiprocessors, small enough for two on each: while a kernel runs, the next
-// one's blocks are there already and fill their rings. A producer warp fetches tiles of 16 weight
-// rows x 1024 or 2048 columns, one bulk copy each, without waiting for the kernel ahead. Four warps
-// bring the activations into shared memory as digits, a turn of columns after the other, and go.
-// Four others multiply what is there on the tensor cores, 128 columns of the 16 weight rows at a
-// time; of a tile each has columns of its own. Codes are multiplied as bytes with the digits,
-// exactly (digit_product.cuh), sums of 16 or 32 products by scales that are whole numbers too;
-// others are applied in float32. A finisher warp adds up what they leave of 16 weight rows and
-// writes results, while they are at the next. After its start a block meets nowhere. The order of
-// every sum is fixed.
+// one's blocks are there already and fill their rings, all but a tile of these late where that
+// would slow down what is needed earlier (LinearLaunch::heeds). A producer, one lane of a warp,
+// fetches tiles of 16 weight rows x 1024 or 2048 columns, one bulk copy each, without waiting for
+// the kernel ahead. Four warps bring the activations into shared memory as digits, a turn of
+// columns after the other, and go. Four others multiply what is there on the tensor cores, 128
+// columns of the 16 weight rows at a time; of a tile each has columns of its own. Codes are
+// multiplied as bytes with the digits, exactly (digit_product.cuh), sums of 16 or 32 products by
+// scales that are whole numbers too; others are applied in float32. A finisher warp adds up what
+// they leave of 16 weight rows and writes results, while they are at the next. After its start a
+// block meets nowhere. The order of every sum is fixed.
 //
 // A step of an 8B model has 129 such kernels, four a layer and the head, most of 4 to 18 us, one
 // after the other. So what a block does once is to be little: no division, no barrier more than it

@@ -72,6 +72,11 @@ struct LinearLaunch {
   // gemm_q_sm90: the kernel ahead or behind is attention's, of whose decode kernel a block is to
   // have room beside each of this one's.
   bool beside_attention = false;
+  // gemv_q_sm90: of two launches, one behind the other, the first tells and the second heeds: an
+  // integer of theirs, zero before and after. There the blocks of the first count who has asked for
+  // all of its weights. Until most have, these of the second leave most of their rings empty: what
+  // they took of the memory's bandwidth, a kernel would lack that is needed earlier.
+  unsigned *tells = nullptr, *heeds = nullptr;
   // gemv_sm90 of one row: blocks so small that those of the next kernel are beside them. For chains
   // of kernels that are all like that; better where a kernel takes a few microseconds.
   bool paired = false;

@@ -96,9 +96,10 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
 // The tiles of a block, by one of the warps that multiply. What is to be multiplied next is in
 // registers before a warp multiplies what it has. Where it goes on is the same for all lanes, and
 // asked by votes: from these the compiler knows it, and needs no barriers at which lanes meet
-// again, which took a quarter of a tile's time. wait_for(turn) returns when that turn of the
-// activations is there. Only tiles of a block's first group ask for one, so the loop over tiles is
-// left for that, and has nothing of it inside.
+// again, which took a quarter of a tile's time. One vote a tile asks for all that is rare: sums to
+// leave, activations to wait for, the end. With two the compiler puts a YIELD between them, which
+// took up to a tenth of a tile's time. wait_for(turn) returns when that turn of the activations is
+// there; only tiles of a block's first group ask for one.
 template <class F, class WaitFor>
 __device__ void consume(const Layout& layout, const char* ring, const Slots& slots,
                         const Sets& sets, const Activations& activations, const WaitFor& wait_for) {
@@ -145,13 +146,6 @@ __device__ void consume(const Layout& layout, const char* ring, const Slots& slo
     set.next(layout.sets);
     ++left_sets;
   };
-  const auto advance = [&] {
-    ++tile;
-    if (!__any_sync(~0u, tile >= end)) return;
-    leave();
-    if (end == layout.tiles) tile = end = 0;
-    end = min(end + layout.chunk_tiles, layout.tiles);
-  };
   typename Product::Inputs inputs[2];
   // The i-th part of a tile, while the next is under way.
   const auto multiply = [&](int i, const Weights& now, Weights& next) {
@@ -172,17 +166,23 @@ __device__ void consume(const Layout& layout, const char* ring, const Slots& slo
   enter();
   Weights two[2];
   load(two[0], 0);
-  for (;;) {
-    while (!__any_sync(~0u, word)) {
-#pragma unroll
-      for (int i = 0; i < kParts; ++i) multiply(i, two[i % 2], two[(i + 1) % 2]);
-      advance();
+  for (;; ++tile) {
+    if (__any_sync(~0u, tile >= end || word)) {
+      if (tile >= end) {
+        leave();
+        if (end == layout.tiles) tile = end = 0;
+        end = min(end + layout.chunk_tiles, layout.tiles);
+      }
+      word = __shfl_sync(~0u, word, 0);
+      if (word > 0) break;
+      if (word < 0) {
+        wait_for(-1 - word);
+        product.staged();
+        word = 0;
+      }
     }
-    word = __shfl_sync(~0u, word, 0);
-    if (word > 0) break;
-    wait_for(-1 - word);
-    product.staged();
-    word = 0;
+#pragma unroll
+    for (int i = 0; i < kParts; ++i) multiply(i, two[i % 2], two[(i + 1) % 2]);
   }
   while (left_sets < word) leave();
 }
@@ -216,7 +216,8 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
 
   constexpr unsigned kFirstFinisher = kGemvQConsumers + kGemvQStagers;
   if (threadIdx.x >= kFirstFinisher + 32) {
-    fetch(a, layout, shared, own.slots, own.sequence);
+    const uint32_t staged = shared_address(&own.staged[0]);
+    if (elect_lane()) fetch(a, layout, shared, own.slots, own.sequence, staged);
     return;
   }
   const Sets sets = {reinterpret_cast<float*>(shared + layout.partials_at), own.sequence, own.ready,

@@ -38,9 +38,8 @@ __device__ void init_barriers(int count, const Make& make) {
   }
 }
 
-// For whole warps, which go on together: lanes may leave the loop apart, and the matrix
-// instructions that follow are undefined for part of a warp.
-__device__ inline void barrier_wait(uint32_t barrier, unsigned parity) {
+// For one lane, or whichever are there.
+__device__ inline void lane_waits(uint32_t barrier, unsigned parity) {
   asm volatile(
       "{\n"
       ".reg .pred done;\n"
@@ -52,6 +51,14 @@ __device__ inline void barrier_wait(uint32_t barrier, unsigned parity) {
       "}" ::"r"(barrier),
       "r"(parity)
       : "memory");
+}
+__device__ inline void lane_waits(uint64_t* barrier, unsigned parity) {
+  lane_waits(shared_address(barrier), parity);
+}
+// For whole warps, which go on together: lanes may leave the loop apart, and the matrix
+// instructions that follow are undefined for part of a warp.
+__device__ inline void barrier_wait(uint32_t barrier, unsigned parity) {
+  lane_waits(barrier, parity);
   __syncwarp();
 }
 
@@ -149,6 +156,22 @@ __device__ inline void store_if(bool valid, void* to, int first, int second) {
       "}" ::"r"(static_cast<uint32_t>(valid)),
       "r"(shared_address(to)), "r"(first), "r"(second)
       : "memory");
+}
+
+// Of global memory that other blocks change meanwhile; nothing else is ordered by these.
+__device__ inline int load_relaxed(const unsigned* from) {
+  int number;
+  asm volatile("ld.relaxed.gpu.global.s32 %0, [%1];" : "=r"(number) : "l"(from) : "memory");
+  return number;
+}
+// For one lane: of atomicAdd() the compiler would ask which lanes are there, and add up for these.
+__device__ inline unsigned lane_adds(unsigned* to, int number) {
+  unsigned before;
+  asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], %2;"
+               : "=r"(before)
+               : "l"(to), "r"(number)
+               : "memory");
+  return before;
 }
 
 __device__ inline void barrier_expect_bytes(uint64_t* barrier, uint32_t bytes) {

@@ -60,30 +60,35 @@ struct Layout {
 // come would take them all.
 struct TileGroups {
   int taken = 0;
-  unsigned ticket = 0;  // in lane 0, asked for one group ahead of its use
+  unsigned ticket = 0;  // asked for one group ahead of its use
 
   __device__ static int own(const Layout& layout, int i) {
     const int group = static_cast<int>(blockIdx.x) - layout.first_block + i * layout.blocks;
     return i < layout.own && group < layout.groups ? group : kNoMore;
   }
-  // For whole warps.
+  // For one thread.
   __device__ int next(const LinearLaunch& a, const Layout& layout) {
     const int shared = layout.own * layout.blocks;
     int group = own(layout, taken);
     if (taken >= layout.own && layout.drawn) {
-      const int drawn = static_cast<int>(__shfl_sync(~0u, ticket, 0));
+      const int drawn = needed_now(ticket);
       group = shared + drawn;
       if (group >= layout.groups) {
         // Each block draws one that is too high. The last of these leaves the ticket as it was.
         const int last = layout.groups - shared + layout.blocks - 1;
-        if (drawn == last && threadIdx.x % 32 == 0) *a.ticket = 0;
+        if (drawn == last) *a.ticket = 0;
         return kNoMore;
       }
     }
-    if (++taken >= layout.own && layout.drawn && threadIdx.x % 32 == 0) {
-      ticket = atomicAdd(a.ticket, 1u);
-    }
+    if (++taken >= layout.own && layout.drawn) ticket = lane_adds(a.ticket, 1);
     return group;
+  }
+
+ private:
+  // The compiler would move it to a uniform register, and wait for it, as soon as it is asked for.
+  __device__ static int needed_now(unsigned ticket) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    return static_cast<int>(__shfl_sync(__activemask(), ticket, lane));
   }
 };
 
@@ -138,12 +143,6 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
   return layout;
 }
 
-__device__ inline const char* tile_address(const LinearLaunch& a, const Layout& layout, int group,
-                                           int record) {
-  return static_cast<const char*>(a.weight) +
-         (int64_t{group} * layout.records + record) * layout.record_bytes;
-}
-
 // What belongs to the ring's slots: one address and a few constants for a consumer.
 struct Slots {
   uint64_t full[kMostSlots], empty[kMostSlots];
@@ -173,41 +172,46 @@ __device__ inline void clear_ends(const Layout& layout, char* ring) {
   shared_writes_before_copies();
 }
 
-// For one warp; one lane issues all copies, always the same.
+// LinearLaunch::heeds. Until three quarters of the blocks ahead have told, or the kernel ahead has
+// ended: the barrier is of activations that were waited for.
+__device__ inline void wait_until_told(const unsigned* told, uint32_t staged) {
+  const int most = static_cast<int>(gridDim.x) * 3 / 4;
+  while (load_relaxed(told) < most && !barrier_passed(staged, 0)) continue;
+}
+
+// For one lane, and with as little as possible from a slot's release to its next copy: what of a
+// ring is empty meanwhile does not come from memory. `staged`: a barrier that is passed when the
+// first activations are there.
 __device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* ring, Slots& at,
-                             int* sequence) {
+                             int* sequence, uint32_t staged) {
   const uint64_t policy = evict_first_policy();
+  const int tile_bytes = layout.tile_records * layout.record_bytes;
+  const int64_t group_bytes = int64_t{layout.records} * layout.record_bytes;
   Turn turn;
   TileGroups groups;
-  const auto wait_until_empty = [&] {
-    if (turn.lap > 0) barrier_wait(&at.empty[turn.slot], (turn.lap - 1) & 1);
-  };
+  // In the first lap nobody waits: the phase before a barrier's first counts as over.
+  const auto wait_until_empty = [&] { lane_waits(&at.empty[turn.slot], (turn.lap - 1) & 1); };
   int count = 0;
-  for (;; ++count) {
-    const int group = groups.next(a, layout);
-    int tile = 0;
-    for (int record = 0; group != kNoMore && record < layout.records;
-         record += layout.tile_records, turn.next(layout.slots), ++tile) {
-      const int records = min(layout.tile_records, layout.records - record);
-      const uint32_t bytes = static_cast<uint32_t>(records * layout.record_bytes);
+  for (int group; (group = groups.next(a, layout)) != kNoMore; ++count) {
+    sequence[count % kGroupsAhead] = group;
+    const char* from = static_cast<const char*>(a.weight) + group * group_bytes;
+#pragma unroll 1
+    for (int tile = 0; tile < layout.tiles; ++tile, turn.next(layout.slots), from += tile_bytes) {
+      const bool whole = layout.end_at == 0 || tile + 1 < layout.tiles;
+      const auto bytes = static_cast<uint32_t>(whole ? tile_bytes : layout.end_at);
       wait_until_empty();
-      if (elect_lane()) {
-        sequence[count % kGroupsAhead] = group;
-        at.word[turn.slot] = count == 0 ? -1 - (tile >> layout.turn_shift) : 0;
-        barrier_expect_bytes(&at.full[turn.slot], bytes);
-        bulk_copy(ring + turn.slot * layout.slot_bytes, tile_address(a, layout, group, record),
-                  bytes, &at.full[turn.slot], policy);
-      }
-      __syncwarp();
+      if (a.heeds && count == 0 && tile == 1) wait_until_told(a.heeds, staged);
+      at.word[turn.slot] = count == 0 ? -1 - (tile >> layout.turn_shift) : 0;
+      barrier_expect_bytes(&at.full[turn.slot], bytes);
+      bulk_copy(ring + turn.slot * layout.slot_bytes, from, bytes, &at.full[turn.slot], policy);
     }
-    if (group == kNoMore) break;
   }
+  if (a.tells) lane_adds(a.tells, 1);
   wait_until_empty();
-  if (elect_lane()) {
-    sequence[count % kGroupsAhead] = kNoMore;
-    at.word[turn.slot] = count * layout.chunks + 1;
-    barrier_arrive(&at.full[turn.slot]);
-  }
+  sequence[count % kGroupsAhead] = kNoMore;
+  at.word[turn.slot] = count * layout.chunks + 1;
+  barrier_arrive(&at.full[turn.slot]);
+  if (a.heeds) lane_adds(a.heeds, -1);
 }
 
 }  // namespace skald::cuda

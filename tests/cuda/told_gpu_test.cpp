@@ -1,0 +1,110 @@
+// A product of one quantized row that heeds the one ahead of it (LinearLaunch::tells) gives what it
+// gives without, bit for bit, and leaves nothing behind for the next two.
+#include <vector>
+
+#include "cuda/check.h"
+#include "cuda/handles.h"
+#include "cuda/kernels/linear.h"
+#include "cuda/memory.h"
+#include "tests/catch.h"
+#include "tests/cuda/random_tiles.h"
+
+namespace skald::test {
+namespace {
+
+using cuda::DeviceMemory;
+
+enum class Told { No, Yes, Never };  // Never: the second heeds, but the first does not tell
+
+template <class T>
+std::vector<T> to_host(const DeviceMemory& memory) {
+  std::vector<T> numbers(static_cast<size_t>(memory.bytes()) / sizeof(T));
+  SKALD_CUDA(cudaMemcpy(numbers.data(), memory.as<void>(), numbers.size() * sizeof(T),
+                        cudaMemcpyDeviceToHost));
+  return numbers;
+}
+
+// Gate and up of [2 * inner, dim], then down of [dim, inner], some layers of it.
+void check_told(DType format, int64_t dim, int64_t inner, int layers) {
+  cudaDeviceProp device = {};
+  SKALD_CUDA(cudaGetDeviceProperties(&device, 0));
+  std::mt19937 random(3);
+  const DeviceMemory gate_up = random_tiles(format, 2 * inner, dim, random);
+  const DeviceMemory down = random_tiles(format, dim, inner, random);
+  const DeviceMemory norm = on_device(std::vector<float>(static_cast<size_t>(dim), 0.5f));
+  const DeviceMemory tickets = on_device(std::vector<unsigned>(2));
+  const DeviceMemory told_word = on_device(std::vector<unsigned>(1));
+  const DeviceMemory gated(inner * 2, "a test");
+  const cuda::StreamOwner stream;
+  bool supported = true;
+
+  const auto run = [&](Told told) {
+    const DeviceMemory x = on_device(std::vector<float>(static_cast<size_t>(dim), 1.0f));
+    SKALD_CUDA(cudaDeviceSynchronize());
+    for (int layer = 0; layer < layers; ++layer) {
+      cuda::LinearLaunch launch = {};
+      launch.type = DType::BF16;
+      launch.format = format;
+      launch.rows = 1;
+      launch.dependent = true;
+      cuda::LinearLaunch next = launch;
+
+      launch.weight = gate_up.as<void>();
+      launch.outs = 2 * inner;
+      launch.ins = dim;
+      launch.in = x.as<void>();
+      launch.norm_weight = norm.as<float>();
+      launch.norm_eps = 1e-5f;
+      launch.out = gated.as<void>();
+      launch.out_stride = inner;
+      launch.epilogue = cuda::Epilogue::Gated;
+      launch.ticket = tickets.as<unsigned>();
+      if (told == Told::Yes) launch.tells = told_word.as<unsigned>();
+
+      next.weight = down.as<void>();
+      next.outs = next.out_stride = dim;
+      next.ins = inner;
+      next.in = gated.as<void>();
+      next.out = x.as<void>();
+      next.epilogue = cuda::Epilogue::AddTo;
+      next.scale = 1e-3f;
+      next.ticket = tickets.as<unsigned>() + 1;
+      if (told != Told::No) next.heeds = told_word.as<unsigned>();
+
+      const int capability = device.major * 10 + device.minor;
+      supported =
+          supports_gemv_q_sm90(launch, capability) && supports_gemv_q_sm90(next, capability);
+      if (!supported) return std::vector<float>();
+      launch_gemv_q_sm90(launch, device.multiProcessorCount, stream);
+      launch_gemv_q_sm90(next, device.multiProcessorCount, stream);
+    }
+    SKALD_CUDA(cudaStreamSynchronize(stream));
+    return to_host<float>(x);
+  };
+  const std::vector<float> apart = run(Told::No);
+  if (device.major == 9) REQUIRE(supported);
+  if (!supported) return;
+  CHECK(apart != std::vector<float>(static_cast<size_t>(dim), 1.0f));
+  for (int i = 0; i < 3; ++i) {
+    CHECK(run(Told::Yes) == apart);
+    CHECK(to_host<unsigned>(told_word) == std::vector<unsigned>(1));
+  }
+  CHECK(run(Told::Never) == apart);
+}
+
+}  // namespace
+
+TEST_CASE("a product that heeds the one ahead gives what it gives without") {
+  check_told(DType::Q4_0, 4096, 14336, 4);
+  check_told(DType::Q6_K, 2048, 8192, 8);
+  check_told(DType::Q8_0, 4096, 4096, 8);
+  check_told(DType::Q4_K, 256, 14336, 8);  // blocks without weights
+  check_told(DType::Q5_0, 288, 160, 8);
+}
+
+TEST_CASE("a small product that heeds the one ahead", "[small]") {
+  check_told(DType::Q4_K, 512, 1024, 2);
+  check_told(DType::Q8_0, 2560, 512, 2);
+}
+
+}  // namespace skald::test
