@@ -67,12 +67,12 @@ class Products {
   ClusterRoom room_;
   Stream stream_;
   GemmCublas gemm_;
-  DeviceMemory expanded_;     // rows of a quantized matrix in 16 bits
-  DeviceMemory workspace_;    // of gemm_q_sm90
-  DeviceMemory handed_;       // from one of its products to the next
-  DeviceMemory pairs_;        // gate and up before the activation
-  DeviceMemory tickets_;      // of each piece; behind them LinearLaunch::tells
-  bool norms_known_ = false;  // of this step's rows, in handed_
+  DeviceMemory expanded_;                   // rows of a quantized matrix in 16 bits
+  DeviceMemory workspace_;                  // of gemm_q_sm90
+  DeviceMemory handed_;                     // from one of its products to the next
+  DeviceMemory pairs_;                      // gate and up before the activation
+  DeviceMemory tickets_;                    // of each piece; behind them LinearLaunch::tells
+  bool norms_known_ = false;                // of this step's rows, in handed_
   const FusedLinear* handed_to_ = nullptr;  // whose activations are in handed_
   const FusedLinear* left_to_ = nullptr;    // and in workspace_
   const FusedLinear* told_ = nullptr;       // what heeds the product before
