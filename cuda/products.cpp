@@ -94,7 +94,7 @@ Products::Products(const Setting& setting, Stream stream)
       handed_(s_.sizes.handed, "activations"),
       pairs_(s_.sizes.pairs, "activations"),
       tickets_(s_.sizes.product_tickets, "the step's table") {
-  // Of activations since a tile's rows beyond a step's are multiplied too.
+  // Activations too: a tile's rows beyond a step's are multiplied as well.
   for (DeviceMemory* memory : {&tickets_, &handed_, &workspace_}) {
     SKALD_CUDA(
         cudaMemsetAsync(memory->as<void>(), 0, static_cast<size_t>(memory->bytes()), stream));
@@ -221,15 +221,19 @@ void Products::hand_over(std::vector<LinearLaunch>& launches,
   }
 }
 
+std::vector<LinearKernel> Products::selected(const std::vector<LinearLaunch>& launches) const {
+  std::vector<LinearKernel> kernels;
+  for (const LinearLaunch& launch : launches) kernels.push_back(select_linear(launch, s_.gpu));
+  return kernels;
+}
+
 // The op as a product that takes what `from` leaves.
 const FusedLinear* Products::takes_handed(const LoadedOp& op, const FusedLinear& from,
                                           int rows) const {
   const auto* linear = std::get_if<FusedLinear>(&op.fused->op);
   if (!linear || !linear->norm || linear->in != from.out || from.post_norm) return nullptr;
-  std::vector<LinearLaunch> launches = this->launches(op, *linear, rows);
-  std::vector<LinearKernel> kernels;
-  for (const LinearLaunch& launch : launches) kernels.push_back(select_linear(launch, s_.gpu));
-  return alike(launches, kernels) == launches.size() ? linear : nullptr;
+  const std::vector<LinearLaunch> launches = this->launches(op, *linear, rows);
+  return alike(launches, selected(launches)) == launches.size() ? linear : nullptr;
 }
 
 LeftRows Products::left_for(const LoadedOp* op, ActId from, float bound, int rows) {
@@ -289,11 +293,7 @@ void Products::tell_next(std::vector<LinearLaunch>& launches,
   const auto* next = std::get_if<FusedLinear>(&rows.next->fused->op);
   if (!next || next->norm || next->in != linear.out) return;
   const std::vector<LinearLaunch> heeding = this->launches(*rows.next, *next, rows.count);
-  std::vector<LinearKernel> heeding_kernels;
-  for (const LinearLaunch& launch : heeding) {
-    heeding_kernels.push_back(select_linear(launch, s_.gpu));
-  }
-  if (!is_one_gemv_q(launches, kernels) || !is_one_gemv_q(heeding, heeding_kernels)) return;
+  if (!is_one_gemv_q(launches, kernels) || !is_one_gemv_q(heeding, selected(heeding))) return;
   for (LinearLaunch& launch : launches) launch.tells = told;
   told_ = next;
 }

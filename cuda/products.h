@@ -43,6 +43,7 @@ class Products {
     return s_.acts[static_cast<size_t>(id)].as<T>();
   }
   std::vector<LinearLaunch> launches(const LoadedOp& op, const FusedLinear& linear, int rows) const;
+  std::vector<LinearKernel> selected(const std::vector<LinearLaunch>& launches) const;
   void hand_over(std::vector<LinearLaunch>& launches, const std::vector<LinearKernel>& kernels,
                  const LoadedOp& op, const Rows& rows);
   const FusedLinear* takes_handed(const LoadedOp& op, const FusedLinear& from, int rows) const;
