@@ -102,7 +102,7 @@ struct OneRow {
       }
     }
   }
-  // To be said each time more activations have been staged: load16_if() reads what nobody writes
+  // To be said when more activations may have been staged: load16_if() reads what nobody writes
   // from the address's making on, so it is made anew, which costs nothing.
   __device__ void staged() {
     if constexpr (kKeepsZeros) {

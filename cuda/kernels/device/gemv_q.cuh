@@ -93,100 +93,6 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
   }
 }
 
-// The tiles of a block, by one of the warps that multiply. What is to be multiplied next is in
-// registers before a warp multiplies what it has. Where it goes on is the same for all lanes, and
-// asked by votes: from these the compiler knows it, and needs no barriers at which lanes meet
-// again, which took a quarter of a tile's time. One vote a tile asks for all that is rare: sums to
-// leave, activations to wait for, the end. With two the compiler puts a YIELD between them, which
-// took up to a tenth of a tile's time. wait_for(turn) returns when that turn of the activations is
-// there; only tiles of a block's first group ask for one.
-template <class F, class WaitFor>
-__device__ void consume(const Layout& layout, const char* ring, const Slots& slots,
-                        const Sets& sets, const Activations& activations, const WaitFor& wait_for) {
-  using Product = OneRow<F>;
-  using Weights = typename Product::Weights;
-  constexpr int kParts = kWarpParts<F>;
-  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-  const char* held_slots = held_pointer(&slots);
-  const uint32_t drained = held_address(sets.drained), ready = held_address(sets.ready);
-  Product product(activations, warp * kParts);
-  Turn turn, next_turn, set;
-  const char *first_slot = held_pointer(ring), *slot = first_slot;
-  int tile = 0, end = layout.chunk_tiles;  // of the group, and of its tiles that are added up
-  int left_sets = 0, word = 0;
-  // An answer takes as long as a fifth of a part, so it is asked for a part ahead of its use.
-  uint32_t there = 0, drained_before = 0;
-  const auto ask_for_next = [&] {
-    next_turn = turn;
-    next_turn.next(layout.slots);
-    there = barrier_passed(shared_address(held_slots + next_turn.slot * 8), next_turn.lap & 1);
-    drained_before = barrier_passed(drained + set.slot * 8, (set.lap - 1) & 1);
-  };
-  const auto enter = [&] {
-    const char* at = held_slots + turn.slot * 8;
-    barrier_wait_unless(there, shared_address(at), turn.lap & 1);
-    slot = first_slot + turn.slot * layout.slot_bytes;
-    // By the lane that says in the end that the slot may be written again; a vote tells the others.
-    if (lane == 0) word = static_cast<int>(load4(at + offsetof(Slots, word)));
-  };
-  const auto load = [&](Weights& weights, int i) { product.load(weights, slot, i); };
-  const auto release = [&] {
-    __syncwarp();
-    if (lane == 0) {
-      barrier_arrive(shared_address(held_slots + turn.slot * 8 + offsetof(Slots, empty)));
-    }
-    turn = next_turn;
-  };
-  const auto leave = [&] {
-    // In the first lap nobody waits: the phase before a barrier's first counts as over.
-    barrier_wait_unless(drained_before, drained + set.slot * 8, (set.lap - 1) & 1);
-    drained_before = 0;
-    product.leave(sets.partials + set.slot * layout.set_floats + warp * kPartials);
-    barrier_arrive(ready + set.slot * 8);
-    set.next(layout.sets);
-    ++left_sets;
-  };
-  typename Product::Inputs inputs[2];
-  // The i-th part of a tile, while the next is under way.
-  const auto multiply = [&](int i, const Weights& now, Weights& next) {
-    typename Product::Inputs now_in;
-    typename Product::Inputs& in = Product::kKeepsInputs ? inputs[i % 2] : now_in;
-    product.load(in, tile * Product::kStep, i);
-    if (i + 1 < kParts) {
-      load(next, i + 1);
-      if (i + 2 == kParts) ask_for_next();
-    } else {
-      release();
-      enter();
-      load(next, 0);
-    }
-    product.multiply(now, in, i);
-  };
-
-  enter();
-  Weights two[2];
-  load(two[0], 0);
-  for (;; ++tile) {
-    if (__any_sync(~0u, tile >= end || word)) {
-      if (tile >= end) {
-        leave();
-        if (end == layout.tiles) tile = end = 0;
-        end = min(end + layout.chunk_tiles, layout.tiles);
-      }
-      word = __shfl_sync(~0u, word, 0);
-      if (word > 0) break;
-      if (word < 0) {
-        wait_for(-1 - word);
-        product.staged();
-        word = 0;
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < kParts; ++i) multiply(i, two[i % 2], two[(i + 1) % 2]);
-  }
-  while (left_sets < word) leave();
-}
-
 // What a block has in shared memory beside what its layout divides.
 struct GemvQShared {
   Slots slots;
@@ -195,6 +101,110 @@ struct GemvQShared {
   int sequence[kGroupsAhead];
   float squares[kWarps];
 };
+
+// The tiles of a block, by one of the warps that multiply. What is to be multiplied next is in
+// registers before a warp multiplies what it has. Where it goes on is the same for all lanes, as
+// the compiler is to know, or it has lanes meet again and again, which took a quarter of a tile's
+// time: so tiles are counted by numbers of the launch, and what is not known there is asked by
+// votes.
+template <class F>
+__device__ void consume(const Layout& layout, const char* ring, const GemvQShared& own,
+                        float* partials, const Activations& activations) {
+  using Product = OneRow<F>;
+  using Weights = typename Product::Weights;
+  constexpr int kParts = kWarpParts<F>;
+  // Inputs come a part ahead too, but for codes of two planes, which leave no registers for them.
+  constexpr bool kAhead = Product::kTable || Product::Bytes::kPlanes == 1;
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const char* held_own = held_pointer(&own);  // one register for all of its members
+  const auto barrier = [&](size_t member, int i) {
+    return shared_address(held_own + member + i * sizeof(uint64_t));
+  };
+  constexpr size_t kFull = offsetof(GemvQShared, slots.full);
+  constexpr size_t kEmpty = offsetof(GemvQShared, slots.empty);
+  constexpr size_t kEnd = offsetof(GemvQShared, slots.end);
+  constexpr size_t kStaged = offsetof(GemvQShared, staged);
+  constexpr size_t kReady = offsetof(GemvQShared, ready), kDrained = offsetof(GemvQShared, drained);
+  Product product(activations, warp * kParts);
+  Turn turn, next_turn;
+  // A turn too, but in one register: its slot, and whether the lap before it was odd.
+  constexpr unsigned kAfterOdd = 256;
+  unsigned set = kAfterOdd;
+  const char *first_slot = held_pointer(ring), *slot = first_slot;
+  int at = 0, next_at = 0;  // of a tile's columns: Product::kStep for each tile before it
+  const auto staged_barrier = [&](int of) {
+    constexpr unsigned kTurnBytes = kStageParts * DigitPart<F>::kBytes;
+    return barrier(kStaged, static_cast<int>(static_cast<unsigned>(of) / kTurnBytes));
+  };
+  // An answer takes as long as a fifth of a part, so it is asked for a part ahead of its use.
+  uint32_t there = 0;
+  const auto ask_for_next = [&] {
+    next_turn = turn;
+    next_turn.next(layout.slots);
+    next_at = at + Product::kStep;
+    if (next_at == layout.row_bytes) next_at = 0;
+    there = barrier_passed(barrier(kFull, next_turn.slot), next_turn.lap & 1) &
+            barrier_passed(staged_barrier(next_at), 0);
+  };
+  const auto enter = [&] {
+    if (!__all_sync(~0u, there)) {
+      barrier_wait(barrier(kFull, turn.slot), turn.lap & 1);
+      barrier_wait(staged_barrier(at), 0);
+    }
+    product.staged();
+    slot = first_slot + turn.slot * layout.slot_bytes;
+  };
+  const auto release = [&] {
+    __syncwarp();
+    if (lane == 0) barrier_arrive(barrier(kEmpty, turn.slot));
+    turn = next_turn;
+    at = next_at;
+  };
+  const auto leave = [&] {
+    const auto of = static_cast<int>(set % kAfterOdd);
+    // In the first lap nobody waits: the phase before a barrier's first counts as over.
+    barrier_wait(barrier(kDrained, of), set / kAfterOdd);
+    product.leave(partials + of * layout.set_floats + warp * kPartials);
+    barrier_arrive(barrier(kReady, of));
+    set = of + 1 == layout.sets ? (set ^ kAfterOdd) & kAfterOdd : set + 1;
+  };
+  Weights two[2];
+  typename Product::Inputs inputs[2];
+  // The i-th part of a tile, while the next is under way.
+  const auto multiply = [&](int i) {
+    Weights &now = two[i % 2], &next = two[(i + 1) % 2];
+    if (!kAhead) product.load(inputs[i % 2], at, i);
+    if (i + 1 < kParts) {
+      if (kAhead) product.load(inputs[(i + 1) % 2], at, i + 1);
+      product.load(next, slot, i + 1);
+      if (i + 2 == kParts) ask_for_next();
+    } else {
+      release();
+      enter();
+      if (kAhead) product.load(inputs[0], at, 0);
+      product.load(next, slot, 0);
+    }
+    product.multiply(now, inputs[i % 2], i);
+  };
+
+  barrier_wait(barrier(kFull, 0), 0);
+  product.load(two[0], slot, 0);
+  barrier_wait(staged_barrier(0), 0);
+  product.staged();
+  if (kAhead) product.load(inputs[0], 0, 0);
+  const auto ended = [&] { return load4(held_own + kEnd + turn.slot * sizeof(int64_t)); };
+  for (uint32_t no_more = ended(); !__any_sync(~0u, no_more != 0);) {
+    int left = min(layout.chunk_tiles, (layout.row_bytes - at) / Product::kStep);
+#pragma unroll 1
+    do {
+#pragma unroll
+      for (int i = 0; i < kParts; ++i) multiply(i);
+    } while (--left > 0);
+    no_more = ended();
+    leave();
+  }
+  leave();  // by which the finisher learns that there are no more
+}
 
 template <class F, class T>
 __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& layout,
@@ -237,8 +247,7 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
                   : StageOne<F, T, false>(a, activations).run(tell);
     return;
   }
-  consume<F>(layout, shared, own.slots, sets, activations,
-             [&](int turn) { barrier_wait(&own.staged[turn], 0); });
+  consume<F>(layout, shared, own, sets.partials, activations);
 }
 
 }  // namespace skald::cuda

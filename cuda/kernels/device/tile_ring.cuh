@@ -41,7 +41,8 @@ struct Layout {
   int records, record_bytes;  // of a group of rows
   int tile_records, tiles;    // of a group, whose last tile may have fewer
   int end_at;                 // where that one ends, in bytes; 0 where it has all
-  int turns, turn_shift;      // of the activations; a turn is of 2^turn_shift tiles
+  int turns;                  // of the activations
+  int row_bytes;              // of their digits, of whole tiles
   float column_share;         // one over the columns
   int chunks, chunk_tiles;    // parts of a group that are added up apart
   bool enough;                // shared memory
@@ -107,7 +108,7 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
   layout.tiles = (layout.records + layout.tile_records - 1) / layout.tile_records;
   layout.end_at = layout.records % layout.tile_records * layout.record_bytes;
   layout.turns = (layout.parts + kStageParts - 1) / kStageParts;
-  layout.turn_shift = kTileParts<F> == kStageParts ? 0 : 1;
+  layout.row_bytes = layout.tiles * kTileParts<F> * DigitPart<F>::kBytes;
   layout.column_share = 1 / static_cast<float>(a.ins);
   layout.chunk_tiles = layout.tiles;
   if (a.epilogue == Epilogue::AddTo && !a.norm_weight) {
@@ -146,10 +147,7 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
 // What belongs to the ring's slots: one address and a few constants for a consumer.
 struct Slots {
   uint64_t full[kMostSlots], empty[kMostSlots];
-  // What consumers are to know of a tile: 0, nothing; below, that turn -1 - word of the activations
-  // is to be there. Above there is no tile, and they are to have left so many sets of partial sums
-  // in the end: those of all groups, and one more.
-  int64_t word[kMostSlots];
+  int64_t end[kMostSlots];  // not 0: there is no tile any more
 };
 // The groups that a block multiplies, one after the other, kNoMore in the end. The producer is
 // ahead of the consumers by as many tiles as there are slots, these of the finisher by its sets.
@@ -201,7 +199,7 @@ __device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* 
       const auto bytes = static_cast<uint32_t>(whole ? tile_bytes : layout.end_at);
       wait_until_empty();
       if (a.heeds && count == 0 && tile == 1) wait_until_told(a.heeds, staged);
-      at.word[turn.slot] = count == 0 ? -1 - (tile >> layout.turn_shift) : 0;
+      at.end[turn.slot] = 0;
       barrier_expect_bytes(&at.full[turn.slot], bytes);
       bulk_copy(ring + turn.slot * layout.slot_bytes, from, bytes, &at.full[turn.slot], policy);
     }
@@ -209,7 +207,7 @@ __device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* 
   if (a.tells) lane_adds(a.tells, 1);
   wait_until_empty();
   sequence[count % kGroupsAhead] = kNoMore;
-  at.word[turn.slot] = count * layout.chunks + 1;
+  at.end[turn.slot] = 1;
   barrier_arrive(&at.full[turn.slot]);
   if (a.heeds) lane_adds(a.heeds, -1);
 }
