@@ -18,9 +18,11 @@ struct GemmQPlan {
   int row_tiles;        // blocks beside each other with the same weights
   int groups;           // of 16 weight rows, in all
   int tile_groups;      // of a block, one a warp
-  int tiles;            // of so many groups
+  int tiles;            // of so many groups,
+  int wide_tiles;       // of which those after so many
+  int less;             // have so many groups fewer
   int splits;           // blocks of a cluster: each has a share of the columns
-  unsigned inverse;     // of splits, for share_begin()
+  unsigned inverse;     // of splits, for divide_by_splits()
   float column_share;   // one over the columns
   int records;          // of a group
   int steps;            // of a group, of 128 or 256 columns

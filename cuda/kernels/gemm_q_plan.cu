@@ -46,7 +46,8 @@ bool fill(GemmQPlan& plan, int most_bytes) {
   const int left = most_bytes - kAlign - plan.activation_slots * chunk;
   plan.weight_slots = std::min(left / plan.slot_bytes, kGemmMostSlots);
   const int rings = plan.activation_slots * chunk + plan.weight_slots * plan.slot_bytes;
-  const int sums = plan.tile_rows * (plan.tile_groups * tiles::kRows + 4) * 4;
+  const int sent = plan.tile_rows <= kMostRowsSent ? plan.tile_rows + plan.splits - 1 : 0;
+  const int sums = (plan.tile_rows + sent) * (plan.tile_groups * tiles::kRows + 4) * 4;
   plan.bytes = std::max(rings, sums) + kAlign;
   return plan.weight_slots >= 2 && plan.bytes <= most_bytes;
 }
@@ -101,8 +102,23 @@ bool divide(GemmQPlan& plan, int splits, int tile_groups, const Limits& limits) 
   plan.inverse =
       ((1u << kInverseBits) + static_cast<unsigned>(splits) - 1) / static_cast<unsigned>(splits);
   plan.tile_groups = tile_groups;
+  plan.less = 0;
   plan.tiles = (plan.groups + tile_groups - 1) / tile_groups;
   return fill<F>(plan, limits.bytes);
+}
+
+// Blocks for all multiprocessors, of which the first have a warpgroup's groups more: these start
+// while the kernel ahead still runs, and have rings full of weights when the others start.
+void even_out(GemmQPlan& plan, int at_once) {
+  constexpr int kLess = 4, kFewest = 8;
+  const int narrow = plan.tile_groups - kLess;
+  if (plan.splits > 1 || plan.row_tiles > 1 || narrow < kFewest) return;
+  const int places = (plan.tiles + at_once - 1) / at_once * at_once;
+  const int wide = (plan.groups - places * narrow + kLess - 1) / kLess;
+  if (wide < 0 || wide >= plan.tiles) return;
+  plan.wide_tiles = wide;
+  plan.less = kLess;
+  plan.tiles = wide + (plan.groups - wide * plan.tile_groups + narrow - 1) / narrow;
 }
 
 template <class F>
@@ -122,6 +138,7 @@ GemmQPlan make_plan(const LinearLaunch& a, const GemmQRoom& room) {
       least = cycles;
     }
   }
+  if (best.bytes > 0) even_out(best, clusters_of(1, room));
   return best;
 }
 

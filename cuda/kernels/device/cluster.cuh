@@ -68,6 +68,22 @@ __device__ inline void send_word(uint64_t* here, uint64_t word, uint64_t* barrie
 #endif
 }
 
+// And four floats, aligned to 16 bytes.
+__device__ inline void send_four(float* here, const float4& four, uint64_t* barrier, int rank) {
+#if __CUDA_ARCH__ >= 900
+  uint32_t to, there;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(shared_address(here)), "r"(rank));
+  asm("mapa.shared::cluster.u32 %0, %1, %2;"
+      : "=r"(there)
+      : "r"(shared_address(barrier)), "r"(rank));
+  asm volatile(
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, "
+      "[%5];" ::"r"(to),
+      "f"(four.x), "f"(four.y), "f"(four.z), "f"(four.w), "r"(there)
+      : "memory");
+#endif
+}
+
 // For whole warps: what this block's barrier expects has come.
 __device__ inline void receive(uint64_t* barrier, unsigned parity) {
 #if __CUDA_ARCH__ >= 900

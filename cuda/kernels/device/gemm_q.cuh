@@ -263,6 +263,7 @@ __device__ void multiply(float (&sums)[kRows / 2], const GemmQPlan& plan, const 
 template <int kRows>
 struct GemmQShared {
   uint64_t barriers[4][kGemmMostSlots];
+  uint64_t inbox;  // of sums that other blocks of the cluster send
   float scales[kRows];
 };
 
@@ -277,20 +278,22 @@ __device__ __forceinline__ void run_gemm_q(const LinearLaunch& a, const GemmQPla
   const GemmRing activations = {shared, barriers[0], barriers[1]};
   const GemmRing weights = {shared + plan.activation_slots * kChunkBytes<F, kRows>, barriers[2],
                             barriers[3]};
+  const GemmShare share(F(), plan, tile);
   init_barriers(plan.activation_slots + plan.weight_slots, [&](int i) {
     const bool weight = i >= plan.activation_slots;
     const GemmRing& ring = weight ? weights : activations;
     const int slot = weight ? i - plan.activation_slots : i;
     barrier_init(&ring.full[slot], weight ? kWeightWarps + (kSumsApart<F> ? 1 : 0) : 1);
-    barrier_init(&ring.empty[slot], plan.warps);
+    barrier_init(&ring.empty[slot], share.warps);
+    if (i == 0) barrier_init(&own.inbox, 1);
   });
   __syncthreads();
   // The next piece finds the activations ready when it starts, and ends after this one.
   if (!a.first_piece) let_next_kernel_start();
 
-  const GemmShare share(F(), plan, tile);
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  if (warp >= plan.warps + kFetchWarps) return;  // of a pair's other matrix
+  if (warp >= plan.warps + kFetchWarps) return;          // of a pair's other matrix
+  if (warp >= share.warps && warp < plan.warps) return;  // of wider tiles
   if (warp >= plan.warps) {
     set_registers_down<kFetchRegisters>();
     if (warp < plan.warps + kWeightWarps) {
@@ -302,7 +305,7 @@ __device__ __forceinline__ void run_gemm_q(const LinearLaunch& a, const GemmQPla
       if (!a.next_piece) wait_for_kernel_ahead();
       norm_scales<kRows>(a, plan, share, scales);
       __syncwarp();
-      asm volatile("bar.arrive 1, %0;" ::"r"((plan.warps + kFetchWarps) * 32) : "memory");
+      asm volatile("bar.arrive 1, %0;" ::"r"((share.warps + kFetchWarps) * 32) : "memory");
     }
   } else {
     set_registers_up<kMultiplyRegisters>();
@@ -310,26 +313,35 @@ __device__ __forceinline__ void run_gemm_q(const LinearLaunch& a, const GemmQPla
     if (!a.takes_handed) load_scales<kRows>(a, plan, share, scales);
     float sums[kRows / 2];
     multiply<F, kRows>(sums, plan, share, weights, activations);
-    // Four floats more, so that no two lanes meet in a bank.
-    const int pitch = plan.tile_groups * tiles::kRows + 4;
-    float* to = reinterpret_cast<float*>(shared);
+    Finish<kRows> rest{a, plan, share, reinterpret_cast<float*>(shared),
+                       plan.tile_groups * tiles::kRows + 4};
+    if (rest.is_sent() && threadIdx.x == 0) rest.expect(&own.inbox);
     // All have read the rings, and scales are there.
-    const int meeting = plan.warps + (a.takes_handed ? kFetchWarps : 0);
+    const int meeting = share.warps + (a.takes_handed ? kFetchWarps : 0);
     asm volatile("bar.sync 1, %0;" ::"r"(meeting * 32) : "memory");
+    if (rest.is_sent()) cluster_arrive_relaxed();
     if (warp < share.groups) {
-      float* mine = to + lane % 4 * 2 * pitch + warp * tiles::kRows + lane / 4;
+      float* mine = rest.sums + lane % 4 * 2 * rest.pitch + warp * tiles::kRows + lane / 4;
 #pragma unroll
       for (int i = 0; i < kRows / 2; ++i) {
         const int row = i / 4 * 8 + i % 2;
-        mine[row * pitch + i % 4 / 2 * 8] = sums[i] * scales[row + lane % 4 * 2];
+        mine[row * rest.pitch + i % 4 / 2 * 8] = sums[i] * scales[row + lane % 4 * 2];
       }
     }
-    Finish<kRows> rest{a, plan, share};
-    cluster_arrive();
-    rest.load_old(warp);
-    cluster_wait();
-    rest.run(to, pitch);
-    if (plan.splits > 1) {
+    if (rest.is_sent()) {
+      // Of all warps that multiply, and then of all blocks, whose memory may be written now.
+      asm volatile("bar.sync 2, %0;" ::"r"(share.warps * 32) : "memory");
+      rest.load_old(warp);
+      cluster_wait();
+      rest.send(&own.inbox);
+      receive(&own.inbox, 0);
+    } else {
+      cluster_arrive();
+      rest.load_old(warp);
+      cluster_wait();
+    }
+    rest.run();
+    if (plan.splits > 1 && !rest.is_sent()) {
       cluster_arrive_relaxed();  // nobody leaves while others read
       cluster_wait();
     }

@@ -23,23 +23,34 @@ inline constexpr int kStepParts = kStepRecords<F>* F::kParts;
 template <class F>
 inline constexpr int kStepCols = kStepRecords<F>* F::kRecordCols;
 
+// Each block of a cluster finishes every so many'th row: it adds up what all of them have of these.
+// Up to so many rows they send it there; of more, for which that is no faster, it reads in theirs.
+inline constexpr int kMostRowsSent = 8;
+
 #if SKALD_HAS_WGMMA
 
-// Where the share of block `rank` of a cluster begins: count * rank / splits, without a division,
-// which takes 25 instructions and the code for them. What kInverseBits are enough for.
+// By the blocks of a cluster, without a division, which takes 25 instructions and the code for
+// them. What kInverseBits are enough for.
+__device__ inline int divide_by_splits(const GemmQPlan& plan, int count) {
+  return static_cast<int>(static_cast<unsigned>(count) * plan.inverse >> kInverseBits);
+}
+// Where the share of block `rank` begins.
 __device__ inline int share_begin(const GemmQPlan& plan, int count, int rank) {
-  return static_cast<int>(static_cast<unsigned>(count * rank) * plan.inverse >> kInverseBits);
+  return divide_by_splits(plan, count * rank);
 }
 
 // What a block does.
 struct GemmShare {
   int first_group, groups;  // of weight rows
+  int warps;                // that multiply: whole warpgroups
   int row_tile;
   int first_step, steps, parts;
   template <class F>
   __device__ GemmShare(F, const GemmQPlan& plan, int tile)
-      : first_group(tile * plan.tile_groups),
-        groups(min(plan.tile_groups, plan.groups - first_group)),
+      : first_group(tile * plan.tile_groups - max(tile - plan.wide_tiles, 0) * plan.less),
+        groups(min(plan.tile_groups - (tile >= plan.wide_tiles ? plan.less : 0),
+                   plan.groups - first_group)),
+        warps((groups + 3) / 4 * 4),
         row_tile(static_cast<int>(blockIdx.y)),
         first_step(share_begin(plan, plan.steps, static_cast<int>(blockIdx.x))),
         steps(share_begin(plan, plan.steps, static_cast<int>(blockIdx.x) + 1) - first_step),
@@ -84,31 +95,63 @@ __device__ inline void store_results(const LinearLaunch& a, int64_t row, int64_t
   }
 }
 
-// The cluster's sums lie in its blocks' shared memory, [kRows, pitch] each, of which each block
-// adds up some rows. A warp takes 128 weight rows of an activation row at a time.
+// A block's own sums lie in shared memory, [kRows, pitch]; behind them is what it is sent, [block,
+// own row, pitch]. A warp takes 128 weight rows of an activation row at a time.
 template <int kRows>
 struct Finish {
   const LinearLaunch& a;
   const GemmQPlan& plan;
   const GemmShare& share;
+  float* sums;
+  int pitch;  // of a row: four floats more than weight rows, so that no two lanes meet in a bank
   int rank = static_cast<int>(blockIdx.x), first_row = share.row_tile * kRows;
-  int rows = min(kRows, a.rows - first_row), first = share_begin(plan, rows, rank);
+  int rows = min(kRows, a.rows - first_row);
+  int most_own = divide_by_splits(plan, rows + plan.splits - 1);  // rows of a block, at most
+  int own_rows = divide_by_splits(plan, rows - rank + plan.splits - 1);
   bool two = share.groups > 8;  // times 128 weight rows
-  int items = (share_begin(plan, rows, rank + 1) - first) << two;
   float4 old = {};
   float4 next_weight = {};
   float last_norm = 0;
 
+  __device__ int own_row(int i) const { return rank + i * plan.splits; }
+  __device__ float* sent_by(int from, int i) const {
+    return sums + (kRows + from * most_own + i) * pitch;
+  }
+  __device__ bool is_sent() const { return kRows <= kMostRowsSent && plan.splits > 1; }
+  // What block `from` has of this block's i-th row.
+  __device__ const float* sums_of(int from, int i) const {
+    return is_sent() ? sent_by(from, i) : of_block(sums, from) + own_row(i) * pitch;
+  }
+  // By one thread, before the cluster meets: what send() of all blocks will send.
+  __device__ void expect(uint64_t* inbox) const {
+    barrier_expect_bytes(inbox, static_cast<uint32_t>(plan.splits * own_rows * share.groups *
+                                                      (tiles::kRows * sizeof(float))));
+  }
+  // By all warps that multiply, when the cluster has met and the block's sums are there.
+  __device__ void send(uint64_t* inbox) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll 1
+    for (int row = static_cast<int>(threadIdx.x) / 32; row < rows; row += share.warps) {
+      const int i = divide_by_splits(plan, row), to = row - i * plan.splits;
+#pragma unroll 1
+      for (int out = lane * 4; out < share.groups * tiles::kRows; out += 32 * 4) {
+        const float4 four = *reinterpret_cast<const float4*>(sums + row * pitch + out);
+        send_four(sent_by(rank, i) + out, four, inbox, to);
+      }
+    }
+  }
+
   struct Place {
-    int row, four, count;
+    int i, row, four, count;
     int64_t out;
   };
   __device__ Place place(int item) const {
     const int four = (two ? item % 2 * 32 : 0) + static_cast<int>(threadIdx.x) % 32;
+    const int i = item >> two;
     const int64_t out = int64_t{share.first_group} * tiles::kRows + four * 4;
     const int left = static_cast<int>(min(int64_t{4}, a.outs - out));
-    const bool valid = item < items && four < share.groups * (tiles::kRows / 4);
-    return {first + (item >> two), four, valid ? left : 0, out};
+    const bool valid = i < own_rows && four < share.groups * (tiles::kRows / 4);
+    return {i, own_row(i), valid ? four : 0, valid ? left : 0, out};
   }
 
   // What results are added to, of the item to come.
@@ -134,18 +177,17 @@ struct Finish {
   }
 
   // The first item's were loaded before.
-  __device__ void run(float* sums, int pitch) {
-    if (a.leaves.memory) return leave(sums, pitch);
+  __device__ void run() {
+    if (a.leaves.memory) return leave();
     constexpr int kTogether = 4;
     const int warp = static_cast<int>(threadIdx.x) / 32;
 #pragma unroll 1
-    for (int item = warp; item < items; item += plan.warps) {
+    for (int item = warp; item < own_rows << two; item += share.warps) {
       if (item != warp) load_old(item);
       const Place at = place(item);
-      if (at.count <= 0) continue;
       float4 bias = {};
       if (a.bias) {
-        bias.x = a.bias[at.out];
+        if (at.count > 0) bias.x = a.bias[at.out];
         if (at.count > 1) bias.y = a.bias[at.out + 1];
         if (at.count > 2) bias.z = a.bias[at.out + 2];
         if (at.count > 3) bias.w = a.bias[at.out + 3];
@@ -155,11 +197,10 @@ struct Finish {
       for (int block = 0; block < plan.splits; block += kTogether) {
         float4 part[kTogether];
 #pragma unroll
-        for (int i = 0; i < kTogether; ++i) {
-          part[i] = {};
-          if (block + i < plan.splits) {
-            part[i] = *reinterpret_cast<const float4*>(of_block(sums, block + i) + at.row * pitch +
-                                                       at.four * 4);
+        for (int k = 0; k < kTogether; ++k) {
+          part[k] = {};
+          if (block + k < plan.splits) {
+            part[k] = *reinterpret_cast<const float4*>(sums_of(block + k, at.i) + at.four * 4);
           }
         }
 #pragma unroll
@@ -171,49 +212,55 @@ struct Finish {
         x.x = activate_briefly(x.x, a.activation) * x.y;
         x.y = activate_briefly(x.z, a.activation) * x.w;
       }
-      store_results(a, first_row + at.row, at.out, at.count, x);
+      if (at.count > 0) store_results(a, first_row + at.row, at.out, at.count, x);
       if (a.next_norm_weight) hand_over(at, x);
     }
   }
 
-  // Gated results for the next product: a lane makes eight, of a row by a group of weight rows, so
-  // that none waits for another's but once, and no two lanes meet in a bank.
-  __device__ void leave(float* sums, int pitch) const {
-    constexpr int kTogether = kRows < 16 ? kRows : 16;  // rows of a warp's lanes
-    constexpr int kGroups = 32 / kTogether, kColumns = tiles::kRows / 2;
+  // Gated results for the next product. A lane makes eight, of a row by a group of weight rows, so
+  // that none waits for another's but once; of few rows two, so that all warps have some.
+  __device__ void leave() const {
+    constexpr int kColumns = tiles::kRows / 2, kEach = kRows == 8 ? 2 : kColumns;
+    constexpr int kLanes = kColumns / kEach;        // of a group
+    constexpr int kTogether = kRows == 8 ? 4 : 16;  // rows of a warp's lanes
+    constexpr int kGroups = 32 / kTogether / kLanes;
+    static_assert(kGroups == 2);  // as many as have a sum together
     const LeftTile to(a.leaves, share.row_tile);
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int end = share_begin(plan, rows, rank + 1);
+    const int part = lane / kTogether % kLanes * kEach;
 #pragma unroll 1
-    for (int item = static_cast<int>(threadIdx.x) / 32;; item += plan.warps) {
-      const int first_of_all = first + item / (kMostGroups / kGroups) * kTogether;
-      if (first_of_all >= end) break;
-      const int row = first_of_all + lane % kTogether;
-      const int group = item % (kMostGroups / kGroups) * kGroups + lane / kTogether;
-      const bool valid = row < end && group < share.groups;
-      float x[tiles::kRows] = {};
+    for (int item = static_cast<int>(threadIdx.x) / 32;; item += share.warps) {
+      const int first_of_all = item / (kMostGroups / kGroups) * kTogether;
+      if (first_of_all >= own_rows) break;
+      const int own = first_of_all + lane % kTogether, row = own_row(own);
+      const int group = item % (kMostGroups / kGroups) * kGroups + lane / (kTogether * kLanes);
+      const bool valid = own < own_rows && group < share.groups;
+      float x[2 * kEach] = {};
 #pragma unroll 1
       for (int block = 0; valid && block < plan.splits; ++block) {
-        const float* from = of_block(sums, block) + row * pitch + group * tiles::kRows;
+        const float* from = sums_of(block, own) + group * tiles::kRows + 2 * part;
 #pragma unroll
-        for (int i = 0; i < tiles::kRows; i += 4) {
+        for (int i = 0; i < 2 * kEach; i += 4) {
           const float4 four = *reinterpret_cast<const float4*>(from + i);
           x[i] += four.x, x[i + 1] += four.y, x[i + 2] += four.z, x[i + 3] += four.w;
         }
       }
-      const int64_t out = int64_t{share.first_group + group} * tiles::kRows;
+      const int64_t out = int64_t{share.first_group + group} * tiles::kRows + 2 * part;
       if (a.bias && valid) {
 #pragma unroll
-        for (int i = 0; i < tiles::kRows; ++i) x[i] += a.bias[out + i];
+        for (int i = 0; i < 2 * kEach; ++i) x[i] += a.bias[out + i];
       }
-      float gated[kColumns];
+      float gated[kEach];
 #pragma unroll
-      for (int i = 0; i < kColumns; ++i) {
+      for (int i = 0; i < kEach; ++i) {
         gated[i] = activate_briefly(x[2 * i] * a.scale, a.activation) * (x[2 * i + 1] * a.scale);
       }
       const auto at_row = static_cast<unsigned>(row), col = static_cast<unsigned>(out / 2);
       float sum = valid ? to.put(gated, at_row, col) : 0;
-      sum += __shfl_xor_sync(~0u, sum, kTogether);
+#pragma unroll
+      for (int offset = kTogether; offset < 32; offset *= 2) {
+        sum += __shfl_xor_sync(~0u, sum, offset);
+      }
       if (valid && col % 16 == 0) to.put_sum(sum, at_row, col);
     }
   }
@@ -224,29 +271,32 @@ struct Finish {
   __device__ void hand_over(const Place& at, const float4& x) const {
     char* const memory = static_cast<char*>(a.handed);
     const GemmQPlaces& places = plan.next_at;
-    const int64_t row = first_row + at.row;
-    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const auto row = static_cast<unsigned>(at.row), col = static_cast<unsigned>(at.out);
     const int exponent = static_cast<int>(__float_as_uint(last_norm) >> 23 & 255);
     const float up = __uint_as_float(static_cast<uint32_t>(min(max(exponent, 64), 190) - 3) << 23);
-    const float odd_up = up / plan.next_odd;
+    const float odd_up = quotient_of_powers(up, plan.next_odd);
     const uint32_t pairs[] = {
         pack(Half(), x.x * next_weight.x * up, x.y * next_weight.y * up),
         pack(Half(), x.z * next_weight.z * odd_up, x.w * next_weight.w * odd_up)};
     const RowTile tile(memory, places, kRows, share.row_tile);
-    tile.put_four(pairs, at.row, at.out);
     float sum = low_half(pairs[0]) + high_half(pairs[0]) +
                 (low_half(pairs[1]) + high_half(pairs[1])) * plan.next_odd;
     float squares = x.x * x.x + x.y * x.y + (x.z * x.z + x.w * x.w);
 #pragma unroll
     for (int offset = 1; offset < 8; offset *= 2) {
-      sum += __shfl_xor_sync(0xffu << (lane & 24), sum, offset);
-      squares += __shfl_xor_sync(0xffu << (lane & 24), squares, offset);
+      sum += __shfl_xor_sync(~0u, sum, offset);
+      squares += __shfl_xor_sync(~0u, squares, offset);
     }
-    if (lane % 8 > 0) return;
-    tile.put_sum(sum, at.row, at.out);
-    reinterpret_cast<float*>(memory + places.squares)[row * (places.cols / 32) + at.out / 32] =
+    if (at.count <= 0) return;
+    tile.put_four(pairs, row, col);
+    if (threadIdx.x % 8 > 0) return;
+    tile.put_sum(sum, row, col);
+    const unsigned sums_of_row = static_cast<unsigned>(places.cols) / 32;
+    reinterpret_cast<float*>(memory + places.squares)[(first_row + row) * sums_of_row + col / 32] =
         squares;
-    if (at.out == 0) reinterpret_cast<float*>(memory + places.scales)[row] = 1 / up;
+    if (col == 0) {
+      reinterpret_cast<float*>(memory + places.scales)[first_row + row] = quotient_of_powers(1, up);
+    }
   }
 };
 

@@ -122,6 +122,9 @@ struct LeftTile {
     tile.put_pair(pair, row, col);
     return (low_half(pair) + high_half(pair)) * (col % 4 ? odd : 1);
   }
+  __device__ float put(const float (&x)[2], unsigned row, unsigned col) const {
+    return put(x[0], x[1], row, col);
+  }
   // Eight columns, from a multiple of eight on.
   __device__ float put(const float (&x)[8], unsigned row, unsigned col) const {
     const float odd_up = quotient_of_powers(up, odd);
