@@ -52,34 +52,33 @@ __device__ inline T* of_block(T* shared, int rank) {
 #endif
 }
 
+// The same as an address for instructions that are told of the cluster (from sm_90 on).
+__device__ inline uint32_t address_in(const void* shared, int rank) {
+  uint32_t there;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;"
+      : "=r"(there)
+      : "r"(shared_address(shared)), "r"(rank));
+  return there;
+}
+
 // A word from a register into block `rank`, to where it is here; that block's `barrier` counts its
 // bytes. Below sm_90 nothing.
 __device__ inline void send_word(uint64_t* here, uint64_t word, uint64_t* barrier, int rank) {
 #if __CUDA_ARCH__ >= 900
-  uint32_t to, there;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(shared_address(here)), "r"(rank));
-  asm("mapa.shared::cluster.u32 %0, %1, %2;"
-      : "=r"(there)
-      : "r"(shared_address(barrier)), "r"(rank));
-  asm volatile(
-      "st.async.shared::cluster.mbarrier::complete_tx::bytes.u64 [%0], %1, [%2];" ::"r"(to),
-      "l"(word), "r"(there)
-      : "memory");
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.u64 [%0], %1, [%2];" ::"r"(
+                   address_in(here, rank)),
+               "l"(word), "r"(address_in(barrier, rank))
+               : "memory");
 #endif
 }
 
 // And four floats, aligned to 16 bytes.
 __device__ inline void send_four(float* here, const float4& four, uint64_t* barrier, int rank) {
 #if __CUDA_ARCH__ >= 900
-  uint32_t to, there;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(shared_address(here)), "r"(rank));
-  asm("mapa.shared::cluster.u32 %0, %1, %2;"
-      : "=r"(there)
-      : "r"(shared_address(barrier)), "r"(rank));
   asm volatile(
       "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, "
-      "[%5];" ::"r"(to),
-      "f"(four.x), "f"(four.y), "f"(four.z), "f"(four.w), "r"(there)
+      "[%5];" ::"r"(address_in(here, rank)),
+      "f"(four.x), "f"(four.y), "f"(four.z), "f"(four.w), "r"(address_in(barrier, rank))
       : "memory");
 #endif
 }
