@@ -95,7 +95,7 @@ struct SourceOf<T, kDim, true, Way::WideRing> {
 // WideRing: of heads of 128 dimensions, and of so few heads that what they merge leaves room for
 // the ring. Beside the dynamic memory a block has its own variables and 1 KB of CUDA's.
 constexpr int kWideDim = 128, kWideHeads = 4, kWideBytes = 109 * 1024;
-constexpr int kOwnBytes = 4352 + 1024, kProductsOwnBytes = 640 + 1024, kSm90Bytes = 228 * 1024;
+constexpr int kOwnBytes = 4352 + 1024, kProductsOwnBytes = 656 + 1024, kSm90Bytes = 228 * 1024;
 static_assert(2 * (kWideBytes + kOwnBytes) > kSm90Bytes);
 static_assert(kWideBytes + kOwnBytes + kBytesBesideAttention + kProductsOwnBytes <= kSm90Bytes);
 
