@@ -1,6 +1,6 @@
 // How fast products of one quantized row are by themselves: of an 8B model's shapes, one after the
-// other in a graph as in a decode step, each with weights that no cache has. Not part of a usual
-// run: skald_gpu_tests "products of one quantized row alone".
+// other in a graph as in a decode step, each with weights that no cache has and heeding the one
+// ahead. Not part of a usual run: skald_gpu_tests "products of one quantized row alone".
 #include <algorithm>
 #include <bit>
 #include <cstdio>
@@ -89,6 +89,7 @@ TEST_CASE("products of one quantized row alone", "[.speed]") {
     narrow.push_back(static_cast<uint16_t>(std::bit_cast<uint32_t>(number) >> 16));
   const DeviceMemory in = on_device(numbers), narrow_in = on_device(narrow);
   const DeviceMemory tickets = on_device(std::vector<unsigned>(kLaunches));
+  const DeviceMemory told = on_device(std::vector<unsigned>(kLaunches));
   const DeviceMemory out = on_device(std::vector<float>(128256));
   const cuda::StreamOwner stream;
   std::printf("%% of %.2f TB/s\n", bandwidth * 1e-12);
@@ -114,6 +115,9 @@ TEST_CASE("products of one quantized row alone", "[.speed]") {
       const double seconds = seconds_each(stream, kLaunches, [&](int i) {
         product.weight = weights.as<std::byte>() + i % matrices * apart;
         product.ticket = tickets.as<unsigned>() + i;
+        // All of a graph are alike: the first heeds what the last told, which nobody waits for.
+        product.heeds = told.as<unsigned>() + i;
+        product.tells = told.as<unsigned>() + (i + 1) % kLaunches;
         launch_gemv_q_sm90(product, device.multiProcessorCount, stream);
       });
       const double share = static_cast<double>(bytes) / seconds / bandwidth;

@@ -38,6 +38,7 @@ struct OneRow {
   // Whose sums are multiplied together: up to 16 blocks'.
   static constexpr int kSumParts = std::min(16 / Part::kBlocks, kWarpParts<F>);
   static constexpr int kStep = kTileParts<F> * Part::kBytes;
+  using Factors = SumFactors<typename F::Scales>;
   static_assert(kWarpParts<F> % 2 == 0 && kSumParts % 2 == 0);
   static_assert(kWhole || Planes<F>::kUp == 0);
   // Of all that minimums are multiplied by, what is not in the scale.
@@ -50,13 +51,15 @@ struct OneRow {
     Bytes codes;
     Scales scales;
     typename Scales::Rows rows;
-    SumFactors<typename F::Scales> sum_factors;
+    Factors sum_factors;
     OwnRowsMins sum_rows;
   };
 
   const char *left, *right, *side, *scale;  // this lane's, of the first part
   int lane;
-  int first_record, sum_record, sum_part;  // of the warp's parts, and where the lane's sums are of
+  // Of the warp's first part in a tile: where the lane's codes, scales and so on lie.
+  int codes_at, scales_at, mins_at, rows_at, sum_factors_at, sum_rows_at;
+  typename Scales::Places places;
   uint32_t own_bytes;         // a mask: of both blocks' numbers, where these are halves of units
   uint32_t own_sums;          // a mask: all, where sums of the lane's blocks count in its column
   int second;                 // what the second digit counts
@@ -68,7 +71,8 @@ struct OneRow {
   // A warp has kWarpParts of each tile from `first_part` on.
   __device__ OneRow(const Activations& a, int first_part)
       : lane(static_cast<int>(threadIdx.x) % 32),
-        own_bytes(lane / 16 ? 0xff00ff00 : 0x00ff00ff),
+        places(lane),
+        own_bytes(held_number(lane / 16 ? 0xff00ff00 : 0x00ff00ff)),
         second(static_cast<int>(held_number(lane % 2 ? 0 : 256))) {
     const char* first = a.digits + first_part * Part::kBytes;
     const int t = lane % 4, digit = min(lane / 4 % 4, kDigits - 1);
@@ -79,12 +83,24 @@ struct OneRow {
       left = held_pointer(first + (lane < 16 ? at : Part::kZerosAt));
       right = held_pointer(first + (lane < 16 ? Part::kZerosAt : Part::kHalf + at));
     }
-    first_record = first_part / F::kParts * F::kRecordBytes;
+    const int first_record = first_part / F::kParts * F::kRecordBytes;
+    const auto held_at = [](int at) {
+      return static_cast<int>(held_number(static_cast<uint32_t>(at)));
+    };
+    scales_at = held_at(first_record + F::kScalesAt + Scales::offset(lane));
+    if constexpr (kTaken == TakenOff::HalfMins) {
+      mins_at = held_at(first_record + F::kScalesAt + Scales::mins_offset(lane));
+    }
+    rows_at = held_at(first_record + F::kRowsAt + Scales::Rows::offset(lane));
+    codes_at = first_record;
     if constexpr (kSumDigits<F>) {
       const int part = t * 4 / Part::kBlocks % kSumParts;
-      own_sums = lane / 16 == t / 2 && t * 4 < kSumParts * Part::kBlocks ? ~0u : 0;
-      sum_record = first_record + part / F::kParts * F::kRecordBytes;
-      sum_part = F::kScalesAt + part % F::kParts * F::Scales::kPartBytes;
+      own_sums =
+          held_number(lane / 16 == t / 2 && t * 4 < kSumParts * Part::kBlocks ? ~0u : 0);
+      const int sum_record = first_record + part / F::kParts * F::kRecordBytes;
+      const int sum_part = F::kScalesAt + part % F::kParts * F::Scales::kPartBytes;
+      sum_factors_at = held_at(sum_record + sum_part + Factors::offset(lane));
+      sum_rows_at = held_at(sum_record + F::kRowsAt + OwnRowsMins::offset(lane));
       side =
           first + part * Part::kBytes + Part::kSideAt + digit * Part::kSide + t * 4 % Part::kBlocks;
       side = held_pointer(side);
@@ -113,19 +129,22 @@ struct OneRow {
   }
   // The i-th of the warp's parts of the tile at `slot`.
   __device__ void load(Weights& weights, const char* slot, int i) const {
-    const char* record = slot + first_record + i / F::kParts * F::kRecordBytes;
+    slot += i / F::kParts * F::kRecordBytes;
     const int part = i % F::kParts;
-    weights.codes.load(record + part * F::Codes::kBytes, lane);
-    weights.scales.load(record + F::kScalesAt + part * F::Scales::kPartBytes, lane, lane % 4 / 2);
+    weights.codes.load(slot + codes_at + part * F::Codes::kBytes, lane);
+    weights.scales.load(slot + scales_at + part * F::Scales::kPartBytes);
+    if constexpr (kTaken == TakenOff::HalfMins) {
+      weights.scales.load_mins(slot + mins_at + part * F::Scales::kPartBytes);
+    }
     if constexpr (kTable) {
       weights.codes.first_low = table[0], weights.codes.first_high = table[1];
     }
-    if (i % 2) weights.rows.load(record + F::kRowsAt, lane);
+    if (i % 2) weights.rows.load(slot + rows_at);
     if (kSumDigits<F> && (i + 1) % kSumParts == 0) {
-      constexpr int kRecords = kSumParts / F::kParts;
-      const char* of_sums = slot + sum_record + i / kSumParts * kRecords * F::kRecordBytes;
-      weights.sum_factors.load(of_sums + sum_part, lane);
-      if (kTaken == TakenOff::ByteMins) weights.sum_rows.load(of_sums + F::kRowsAt, lane);
+      // Of all of their parts, this one's record is the last.
+      constexpr int kBack = (kSumParts - 1) / F::kParts * F::kRecordBytes;
+      weights.sum_factors.load(slot - kBack + sum_factors_at);
+      if (kTaken == TakenOff::ByteMins) weights.sum_rows.load(slot - kBack + sum_rows_at);
     }
   }
 
@@ -236,7 +255,7 @@ struct OneRow {
         }
       }
       if constexpr (kWhole) {
-        const int number = scales.number(own, half) * (kHalves ? Planes<F>::both(own) : 1);
+        const int number = scales.number(own, half, places) * (kHalves ? Planes<F>::both(own) : 1);
         whole[half][0] += number * digits[0];
         whole[half][1] += number * digits[1];
       } else {
@@ -250,7 +269,7 @@ struct OneRow {
   // Minimums or offsets of 16 blocks.
   __device__ void multiply_sums(const Weights& weights, const Inputs& in) {
     if constexpr (kSumDigits<F>) {
-      const SumFactors<typename F::Scales>& factors = weights.sum_factors;
+      const Factors& factors = weights.sum_factors;
       int products[4];
       constexpr bool kSigned = kTaken == TakenOff::ByteScales;
       mma16_bytes<kSigned>(products, factors.row(0), factors.row(1), in.sums & own_sums);

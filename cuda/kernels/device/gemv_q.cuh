@@ -37,7 +37,7 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
   float norm = 1;
   Turn turn;
   for (int i = 0;; ++i) {
-    float bias = 0, old = 0, sum = 0;
+    float bias = 0, old = 0;
     int64_t weight = 0;
     bool inside = false;
     const auto begin = [&](int group) {
@@ -50,34 +50,29 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
     // A block's own groups are known before they come.
     const int own = TileGroups::own(layout, i);
     if (own != kNoMore) begin(own);
-    for (int chunk = 0;;) {
-      barrier_wait(&sets.ready[turn.slot], turn.lap & 1);
-      if (own == kNoMore && chunk == 0) {
-        const int group = sets.sequence[i % kGroupsAhead];
-        if (group == kNoMore) return;
-        begin(group);
-      }
-      const float* set = sets.partials + turn.slot * layout.set_floats + weight_row * 4;
-      float both[2] = {};
-#pragma unroll
-      for (int warp = 0; warp < kWarps; ++warp) {
-        const auto& row = *reinterpret_cast<const float4*>(set + warp * kPartials);
-        both[warp % 2] += OneRow<F>::added_up(row);
-      }
-      // The squares are there when the first sums are.
-      if (i == 0 && a.norm_weight) {
-        float all = 0;
-#pragma unroll
-        for (int warp = 0; warp < kWarps; ++warp) all += squares[warp];
-        norm = rsqrtf(fmaf(all, layout.column_share, a.norm_eps));
-      }
-      barrier_arrive(&sets.drained[turn.slot]);
-      turn.next(layout.sets);
-      sum = fmaf(both[0] + both[1], norm, bias);
-      if (added) old = fmaf(a.scale, sum, old);
-      if (++chunk == layout.chunks) break;
-      bias = 0;
+    barrier_wait(&sets.ready[turn.slot], turn.lap & 1);
+    if (own == kNoMore) {
+      const int group = sets.sequence[i % kGroupsAhead];
+      if (group == kNoMore) return;
+      begin(group);
     }
+    const float* set = sets.partials + turn.slot * layout.set_floats + weight_row * 4;
+    float both[2] = {};
+#pragma unroll
+    for (int warp = 0; warp < kWarps; ++warp) {
+      const auto& row = *reinterpret_cast<const float4*>(set + warp * kPartials);
+      both[warp % 2] += OneRow<F>::added_up(row);
+    }
+    // The squares are there when the first sums are.
+    if (i == 0 && a.norm_weight) {
+      float all = 0;
+#pragma unroll
+      for (int warp = 0; warp < kWarps; ++warp) all += squares[warp];
+      norm = rsqrtf(fmaf(all, layout.column_share, a.norm_eps));
+    }
+    barrier_arrive(&sets.drained[turn.slot]);
+    turn.next(layout.sets);
+    const float sum = fmaf(both[0] + both[1], norm, bias);
     const float up = gated ? __shfl_down_sync(~0u, sum, 1) : 0;
     if (lane >= tiles::kRows || !inside) continue;
     if (gated) {
@@ -88,7 +83,7 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
     } else if (a.epilogue == Epilogue::Store) {
       static_cast<T*>(a.out)[weight] = from_float<T>(sum);
     } else {
-      static_cast<float*>(a.out)[weight] = added ? old : a.scale * sum;
+      static_cast<float*>(a.out)[weight] = added ? fmaf(a.scale, sum, old) : a.scale * sum;
     }
   }
 }
@@ -194,7 +189,7 @@ __device__ void consume(const Layout& layout, const char* ring, const GemvQShare
   if (kAhead) product.load(inputs[0], 0, 0);
   const auto ended = [&] { return load4(held_own + kEnd + turn.slot * sizeof(int64_t)); };
   for (uint32_t no_more = ended(); !__any_sync(~0u, no_more != 0);) {
-    int left = min(layout.chunk_tiles, (layout.row_bytes - at) / Product::kStep);
+    int left = layout.tiles;
 #pragma unroll 1
     do {
 #pragma unroll

@@ -44,7 +44,6 @@ struct Layout {
   int turns;                  // of the activations
   int row_bytes;              // of their digits, of whole tiles
   float column_share;         // one over the columns
-  int chunks, chunk_tiles;    // parts of a group that are added up apart
   bool enough;                // shared memory
   int slots, slot_bytes;
   int sets, set_floats;
@@ -93,10 +92,6 @@ struct TileGroups {
   }
 };
 
-// AddTo: sums of more columns than kChunkParts have are added to the output by chunks of so many.
-// Not of a normed row, whose norm is known when the last turn of its activations is there.
-inline constexpr int kChunkParts = 64;
-
 template <class F>
 Layout layout_for(const LinearLaunch& a, int blocks) {
   constexpr int kTileCols = kTileParts<F> * tiles::kPartCols;
@@ -110,11 +105,6 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
   layout.turns = (layout.parts + kStageParts - 1) / kStageParts;
   layout.row_bytes = layout.tiles * kTileParts<F> * DigitPart<F>::kBytes;
   layout.column_share = 1 / static_cast<float>(a.ins);
-  layout.chunk_tiles = layout.tiles;
-  if (a.epilogue == Epilogue::AddTo && !a.norm_weight) {
-    layout.chunk_tiles = std::min(layout.tiles, kChunkParts / kTileParts<F>);
-  }
-  layout.chunks = (layout.tiles + layout.chunk_tiles - 1) / layout.chunk_tiles;
   layout.slot_bytes = (layout.tile_records * F::kRecordBytes + 127) / 128 * 128;
   layout.first_block = 0;
   layout.blocks = blocks;
