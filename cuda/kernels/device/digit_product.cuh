@@ -56,9 +56,10 @@ struct OneRow {
   };
 
   const char *left, *right, *side, *scale;  // this lane's, of the first part
+  const char *left_now, *right_now, *side_now, *scale_now;  // and of the tile's first
   int lane;
   // Of the warp's first part in a tile: where the lane's codes, scales and so on lie.
-  int codes_at, scales_at, mins_at, rows_at, sum_factors_at, sum_rows_at;
+  int codes_at, high_codes_at, scales_at, mins_at, rows_at, sum_factors_at, sum_rows_at;
   typename Scales::Places places;
   uint32_t own_bytes;         // a mask: of both blocks' numbers, where these are halves of units
   uint32_t own_sums;          // a mask: all, where sums of the lane's blocks count in its column
@@ -92,7 +93,11 @@ struct OneRow {
       mins_at = held_at(first_record + F::kScalesAt + Scales::mins_offset(lane));
     }
     rows_at = held_at(first_record + F::kRowsAt + Scales::Rows::offset(lane));
-    codes_at = first_record;
+    codes_at = held_at(first_record + Bytes::offset(0, lane));
+    high_codes_at = codes_at + Bytes::offset(1, 0);
+    if constexpr (Bytes::kLanesDiffer) {
+      high_codes_at = held_at(first_record + Bytes::offset(1, lane));
+    }
     if constexpr (kSumDigits<F>) {
       const int part = t * 4 / Part::kBlocks % kSumParts;
       own_sums =
@@ -118,20 +123,25 @@ struct OneRow {
       }
     }
   }
-  // To be said when more activations may have been staged: load16_if() reads what nobody writes
-  // from the address's making on, so it is made anew, which costs nothing.
-  __device__ void staged() {
+  // Of a tile whose digits are there, `at` from the first tile's on: load16_if() reads what nobody
+  // writes from the address's making on, so it is made anew.
+  __device__ void begin(int at) {
+    left_now = left + at;
     if constexpr (kKeepsZeros) {
-      uint32_t address = shared_address(left);
+      uint32_t address = shared_address(left_now);
       asm volatile("" : "+r"(address) : : "memory");
-      left = static_cast<const char*>(__cvta_shared_to_generic(address));
+      left_now = static_cast<const char*>(__cvta_shared_to_generic(address));
     }
+    if constexpr (!kKeepsInputs) right_now = right + at;
+    side_now = side + at;
+    scale_now = scale + at;
   }
   // The i-th of the warp's parts of the tile at `slot`.
   __device__ void load(Weights& weights, const char* slot, int i) const {
     slot += i / F::kParts * F::kRecordBytes;
     const int part = i % F::kParts;
-    weights.codes.load(slot + codes_at + part * F::Codes::kBytes, lane);
+    weights.codes.load(slot + codes_at + part * F::Codes::kBytes,
+                       slot + high_codes_at + part * F::Codes::kBytes);
     weights.scales.load(slot + scales_at + part * F::Scales::kPartBytes);
     if constexpr (kTaken == TakenOff::HalfMins) {
       weights.scales.load_mins(slot + mins_at + part * F::Scales::kPartBytes);
@@ -148,26 +158,25 @@ struct OneRow {
     }
   }
 
-  // What the i-th part of the tile is multiplied by, to be asked for before other loads are. `at`:
-  // kStep for each tile before it.
+  // What the i-th part of the tile is multiplied by, to be asked for before other loads are.
   struct Inputs {
     uint4 left = {}, right = {};  // of units 0 and 1, 2 and 3
     uint32_t sums;
     int added[kOwn][kAddends];
     float scale, sum_scale;
   };
-  __device__ void load(Inputs& in, int at, int i) const {
-    const char* digits = left + at + i * Part::kBytes;
+  __device__ void load(Inputs& in, int i) const {
+    const char* digits = left_now + i * Part::kBytes;
     if constexpr (kKeepsZeros) {
       load16_if(lane < 16, digits, in.left);
       load16_if(lane >= 16, digits, in.right);
     } else {
       in.left = load16(digits);
-      in.right = load16(kHalves ? digits + Part::kHalf : right + at + i * Part::kBytes);
+      in.right = load16(kHalves ? digits + Part::kHalf : right_now + i * Part::kBytes);
     }
-    if (i % 2) in.scale = __uint_as_float(load4(scale + at + i * Part::kBytes));
+    if (i % 2) in.scale = __uint_as_float(load4(scale_now + i * Part::kBytes));
     if constexpr (kTaken == TakenOff::AddedOn) {
-      const char* added = side + at + i * Part::kBytes;
+      const char* added = side_now + i * Part::kBytes;
 #pragma unroll
       for (int two = 0; two < kOwn * kAddends / 2; ++two) {
         const uint2 both = load8(added + two * 8);
@@ -175,14 +184,14 @@ struct OneRow {
         in.added[(two * 2 + 1) / kAddends][kAddends - 1] = static_cast<int>(both.y);
       }
     } else if constexpr (kTaken == TakenOff::HalfMins) {
-      in.sums = load4(side + at + i * Part::kBytes);
+      in.sums = load4(side_now + i * Part::kBytes);
     } else if (kSumDigits<F> && (i + 1) % kSumParts == 0) {
       const int first = i + 1 - kSumParts;
       if constexpr (kHalves) {
-        in.sums = load4(side + at + first * Part::kBytes);
+        in.sums = load4(side_now + first * Part::kBytes);
         in.sum_scale = in.scale;
       } else {
-        const uint2 both = load8(side + at + first * Part::kBytes);
+        const uint2 both = load8(side_now + first * Part::kBytes);
         in.sums = both.x, in.sum_scale = __uint_as_float(both.y);
       }
     }

@@ -146,7 +146,7 @@ __device__ void consume(const Layout& layout, const char* ring, const GemvQShare
       barrier_wait(barrier(kFull, turn.slot), turn.lap & 1);
       barrier_wait(staged_barrier(at), 0);
     }
-    product.staged();
+    product.begin(at);
     slot = first_slot + turn.slot * layout.slot_bytes;
   };
   const auto release = [&] {
@@ -168,15 +168,15 @@ __device__ void consume(const Layout& layout, const char* ring, const GemvQShare
   // The i-th part of a tile, while the next is under way.
   const auto multiply = [&](int i) {
     Weights &now = two[i % 2], &next = two[(i + 1) % 2];
-    if (!kAhead) product.load(inputs[i % 2], at, i);
+    if (!kAhead) product.load(inputs[i % 2], i);
     if (i + 1 < kParts) {
-      if (kAhead) product.load(inputs[(i + 1) % 2], at, i + 1);
+      if (kAhead) product.load(inputs[(i + 1) % 2], i + 1);
       product.load(next, slot, i + 1);
       if (i + 2 == kParts) ask_for_next();
     } else {
       release();
       enter();
-      if (kAhead) product.load(inputs[0], at, 0);
+      if (kAhead) product.load(inputs[0], 0);
       product.load(next, slot, 0);
     }
     product.multiply(now, inputs[i % 2], i);
@@ -185,8 +185,8 @@ __device__ void consume(const Layout& layout, const char* ring, const GemvQShare
   barrier_wait(barrier(kFull, 0), 0);
   product.load(two[0], slot, 0);
   barrier_wait(staged_barrier(0), 0);
-  product.staged();
-  if (kAhead) product.load(inputs[0], 0, 0);
+  product.begin(0);
+  if (kAhead) product.load(inputs[0], 0);
   const auto ended = [&] { return load4(held_own + kEnd + turn.slot * sizeof(int64_t)); };
   for (uint32_t no_more = ended(); !__any_sync(~0u, no_more != 0);) {
     int left = layout.tiles;

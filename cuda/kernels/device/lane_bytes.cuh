@@ -14,7 +14,8 @@
 
 namespace skald::cuda {
 
-// bytes(): of a plane. shift(plane, unit): bits by which its codes are too far up. kHighBit: what a
+// offset(plane, lane): where a lane's codes of a plane lie in a part; load() takes both planes' places,
+// of one plane the first. kLanesDiffer: their distance is not the same for all lanes. bytes(): of a plane. shift(plane, unit): bits by which its codes are too far up. kHighBit: what a
 // one in plane 1 counts.
 template <class C>
 struct LaneBytes;
@@ -31,11 +32,13 @@ __device__ inline void two_of_byte(uint32_t word, int shift, uint32_t& first, ui
 template <int kFirstBit>
 struct LaneBytes<tiles::Codes1<tiles::FourBits<kFirstBit>>> {
   static constexpr int kRatio = 16, kPlanes = 1, kHighBit = 0;
+  static constexpr bool kLanesDiffer = false;
   uint2 w[tiles::kUnits];  // of both rows: `first` as it is to lie in registers
-  __device__ void load(const char* at, int lane) {
+  __device__ static int offset(int, int lane) { return lane * 16; }
+  __device__ void load(const char* at, const char* = nullptr) {
 #pragma unroll
     for (int unit = 0; unit < tiles::kUnits; ++unit) {
-      w[unit] = load_two(at + unit / 2 * 512 + lane * 16 + unit % 2 * 8);
+      w[unit] = load_two(at + unit / 2 * 512 + unit % 2 * 8);
     }
   }
   SKALD_HD static constexpr int shift(int, int) { return 0; }
@@ -47,8 +50,10 @@ struct LaneBytes<tiles::Codes1<tiles::FourBits<kFirstBit>>> {
 template <int kFirstBit>
 struct LaneBytes<tiles::Codes1<tiles::TwoBits<kFirstBit>>> {
   static constexpr int kRatio = 4, kPlanes = 1, kHighBit = 0;
+  static constexpr bool kLanesDiffer = false;
   LaneCodes<tiles::TwoBits<kFirstBit>> low;
-  __device__ void load(const char* at, int lane) { low.load(at, lane); }
+  __device__ static int offset(int, int lane) { return lane * 16; }
+  __device__ void load(const char* at, const char* = nullptr) { low.load(at, 0); }
   SKALD_HD static constexpr int shift(int, int unit) { return tiles::pairs_at<2>(unit % 2 * 2, 2); }
   __device__ void bytes(int, int unit, int half, uint32_t& first, uint32_t& second) const {
     two_of_byte<2, 2>(low.word(unit, half), shift(0, unit), first, second);
@@ -60,12 +65,16 @@ struct LaneBytes<tiles::Codes2<Low, High, kBits>> {
   using LowBytes = LaneBytes<tiles::Codes1<Low>>;
   static constexpr int kRatio = 1 << kBits, kPlanes = 2, kHighBit = 1 << kBits;
   static constexpr int kHighBits = High::kBytes * 8 / (tiles::kRows * tiles::kPartCols);
+  static constexpr bool kLanesDiffer = kHighBits != 2;
   static_assert(LowBytes::kRatio == kRatio && High::kApart == kBits);
   LowBytes low;
   LaneCodes<High> high;
-  __device__ void load(const char* at, int lane) {
-    low.load(at, lane);
-    high.load(at + Low::kBytes, lane);
+  __device__ static int offset(int plane, int lane) {
+    return plane ? Low::kBytes + lane * (High::kBytes / 32) : LowBytes::offset(0, lane);
+  }
+  __device__ void load(const char* at, const char* high_at) {
+    low.load(at);
+    high.load(high_at, 0);
   }
   SKALD_HD static constexpr int shift(int plane, int unit) {
     constexpr int kUnits = 4 / kHighBits;  // of a word
@@ -80,8 +89,10 @@ struct LaneBytes<tiles::Codes2<Low, High, kBits>> {
 template <>
 struct LaneBytes<tiles::EightBits> {
   static constexpr int kRatio = 1, kPlanes = 1, kHighBit = 0;
+  static constexpr bool kLanesDiffer = false;
   LaneCodes<tiles::EightBits> low;
-  __device__ void load(const char* at, int lane) { low.load(at, lane); }
+  __device__ static int offset(int, int lane) { return lane * 16; }
+  __device__ void load(const char* at, const char* = nullptr) { low.load(at, 0); }
   SKALD_HD static constexpr int shift(int, int) { return 0; }
   __device__ void bytes(int, int unit, int half, uint32_t& first, uint32_t& second) const {
     const uint4& four = low.w[unit];
@@ -97,9 +108,11 @@ struct LaneBytes<tiles::EightBits> {
 template <tiles::Table kTable>
 struct TableBytes {
   static constexpr int kRatio = 1, kPlanes = 2, kHighBit = 1;
+  static constexpr bool kLanesDiffer = false;
   LaneCodes<tiles::FourBits<>> codes;
   uint32_t first_low = entries(0), first_high = entries(8);  // may be held in registers
-  __device__ void load(const char* at, int lane) { codes.load(at, lane); }
+  __device__ static int offset(int, int lane) { return lane * 16; }
+  __device__ void load(const char* at, const char* = nullptr) { codes.load(at, 0); }
   SKALD_HD static constexpr int shift(int, int) { return 0; }
   SKALD_HD static constexpr int entry(int code) {
     const int own = tiles::table_number<kTable>(code),

@@ -112,12 +112,11 @@ struct OwnScales<tiles::SixBitScales32<Block>> {
 template <bool kSigned>
 struct OwnBytes {
   struct Places {
-    uint32_t of_half[2];
-    __device__ explicit Places(int lane) {
-      for (int half = 0; half < 2; ++half) {
-        const int i = half * 2 + lane % 4 / 2;
-        of_half[half] = held_number(kSigned ? signed_place(i) : unsigned_place(i));
-      }
+    uint32_t first;
+    __device__ explicit Places(int lane)
+        : first(held_number(kSigned ? signed_place(lane % 4 / 2) : unsigned_place(lane % 4 / 2))) {}
+    __device__ uint32_t of_half(int half) const {
+      return first + half * (kSigned ? signed_place(2) - signed_place(0) : 2);
     }
   };
   uint4 w;
@@ -133,7 +132,7 @@ struct OwnScales<tiles::FourBitPairs<Block>> : OwnBytes<false> {
   using Rows = OwnRowsMins;
   using typename OwnBytes<false>::Places;
   __device__ int number(int i, int half, const Places& places) const {
-    return byte_at(four(i) & 0x0f0f0f0f, places.of_half[half]);
+    return byte_at(four(i) & 0x0f0f0f0f, places.of_half(half));
   }
 };
 
@@ -142,7 +141,7 @@ struct OwnScales<tiles::ByteScales<Block>> : OwnBytes<true> {
   using Rows = OwnRows;
   using typename OwnBytes<true>::Places;
   __device__ int number(int i, int half, const Places& places) const {
-    return byte_at(four(i), places.of_half[half]);
+    return byte_at(four(i), places.of_half(half));
   }
 };
 
@@ -150,12 +149,9 @@ template <class Block>
 struct OwnScales<tiles::SixBitScales16<Block>> {
   using Rows = OwnRows;
   struct Places {
-    uint32_t of_half[2];
-    __device__ explicit Places(int lane) {
-      for (int half = 0; half < 2; ++half) {
-        of_half[half] = held_number((half * 2 + lane % 4 / 2) * 6);
-      }
-    }
+    uint32_t first;
+    __device__ explicit Places(int lane) : first(held_number(lane % 4 / 2 * 6)) {}
+    __device__ uint32_t of_half(int half) const { return first + half * 12; }
   };
   uint32_t w[3];
   __device__ static int offset(int lane) { return lane / 4 * 12; }
@@ -167,7 +163,7 @@ struct OwnScales<tiles::SixBitScales16<Block>> {
   __device__ int number(int i, int half, const Places& places) const {
     const int word = i * 24 / 32, bit = i * 24 % 32;
     const uint32_t fields = __funnelshift_r(w[word], w[min(word + 1, 2)], bit);
-    return static_cast<int>(fields >> places.of_half[half] & 63) - 32;
+    return static_cast<int>(fields >> places.of_half(half) & 63) - 32;
   }
 };
 
