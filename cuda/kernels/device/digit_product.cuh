@@ -55,8 +55,14 @@ struct OneRow {
     OwnRowsMins sum_rows;
   };
 
-  const char *left, *right, *side, *scale;  // this lane's, of the first part
-  const char *left_now, *right_now, *side_now, *scale_now;  // and of the tile's first
+  // What this lane reads of digits: of the first part, and of a tile's first part where there are
+  // registers for that, else where the tile's digits are.
+  struct Pointers {
+    const char *left, *right, *side, *scale;
+  };
+  static constexpr bool kKeepsPointers = Bytes::kPlanes == 1 || kTaken != TakenOff::ByteMins;
+  Pointers first, kept;
+  int tile_at = 0;
   int lane;
   // Of the warp's first part in a tile: where the lane's codes, scales and so on lie.
   int codes_at, high_codes_at, scales_at, mins_at, rows_at, sum_factors_at, sum_rows_at;
@@ -75,14 +81,14 @@ struct OneRow {
         places(lane),
         own_bytes(held_number(lane / 16 ? 0xff00ff00 : 0x00ff00ff)),
         second(static_cast<int>(held_number(lane % 2 ? 0 : 256))) {
-    const char* first = a.digits + first_part * Part::kBytes;
+    const char* digits = a.digits + first_part * Part::kBytes;
     const int t = lane % 4, digit = min(lane / 4 % 4, kDigits - 1);
     const int at = digit * 64 + t * 16;
     if constexpr (kKeepsInputs) {
-      left = held_pointer(first + at + (kHalves || lane < 16 ? 0 : Part::kHalf));
+      first.left = held_pointer(digits + at + (kHalves || lane < 16 ? 0 : Part::kHalf));
     } else {
-      left = held_pointer(first + (lane < 16 ? at : Part::kZerosAt));
-      right = held_pointer(first + (lane < 16 ? Part::kZerosAt : Part::kHalf + at));
+      first.left = held_pointer(digits + (lane < 16 ? at : Part::kZerosAt));
+      first.right = held_pointer(digits + (lane < 16 ? Part::kZerosAt : Part::kHalf + at));
     }
     const int first_record = first_part / F::kParts * F::kRecordBytes;
     const auto held_at = [](int at) {
@@ -100,19 +106,18 @@ struct OneRow {
     }
     if constexpr (kSumDigits<F>) {
       const int part = t * 4 / Part::kBlocks % kSumParts;
-      own_sums =
-          held_number(lane / 16 == t / 2 && t * 4 < kSumParts * Part::kBlocks ? ~0u : 0);
+      own_sums = lane / 16 == t / 2 && t * 4 < kSumParts * Part::kBlocks ? ~0u : 0;
+      if (kKeepsPointers) own_sums = held_number(own_sums);
       const int sum_record = first_record + part / F::kParts * F::kRecordBytes;
       const int sum_part = F::kScalesAt + part % F::kParts * F::Scales::kPartBytes;
       sum_factors_at = held_at(sum_record + sum_part + Factors::offset(lane));
       sum_rows_at = held_at(sum_record + F::kRowsAt + OwnRowsMins::offset(lane));
-      side =
-          first + part * Part::kBytes + Part::kSideAt + digit * Part::kSide + t * 4 % Part::kBlocks;
-      side = held_pointer(side);
+      first.side = held_pointer(digits + part * Part::kBytes + Part::kSideAt + digit * Part::kSide +
+                                t * 4 % Part::kBlocks);
     } else {
-      side = held_pointer(first + Part::kSideAt + t * Part::kSide);
+      first.side = held_pointer(digits + Part::kSideAt + t * Part::kSide);
     }
-    scale = held_pointer(first + Part::kScaleAt);
+    first.scale = held_pointer(digits + Part::kScaleAt);
     if constexpr (kTable) {
       table[0] = held_number(Bytes::entries(0));
       table[1] = held_number(Bytes::entries(8));
@@ -126,16 +131,15 @@ struct OneRow {
   // Of a tile whose digits are there, `at` from the first tile's on: load16_if() reads what nobody
   // writes from the address's making on, so it is made anew.
   __device__ void begin(int at) {
-    left_now = left + at;
+    tile_at = at;
+    if constexpr (kKeepsPointers) kept = pointers_at(at);
     if constexpr (kKeepsZeros) {
-      uint32_t address = shared_address(left_now);
+      uint32_t address = shared_address(kept.left);
       asm volatile("" : "+r"(address) : : "memory");
-      left_now = static_cast<const char*>(__cvta_shared_to_generic(address));
+      kept.left = static_cast<const char*>(__cvta_shared_to_generic(address));
     }
-    if constexpr (!kKeepsInputs) right_now = right + at;
-    side_now = side + at;
-    scale_now = scale + at;
   }
+  static_assert(kKeepsPointers || !kKeepsZeros);
   // The i-th of the warp's parts of the tile at `slot`.
   __device__ void load(Weights& weights, const char* slot, int i) const {
     slot += i / F::kParts * F::kRecordBytes;
@@ -166,17 +170,18 @@ struct OneRow {
     float scale, sum_scale;
   };
   __device__ void load(Inputs& in, int i) const {
-    const char* digits = left_now + i * Part::kBytes;
+    const Pointers from = kKeepsPointers ? kept : pointers_at(tile_at);
+    const char* digits = from.left + i * Part::kBytes;
     if constexpr (kKeepsZeros) {
       load16_if(lane < 16, digits, in.left);
       load16_if(lane >= 16, digits, in.right);
     } else {
       in.left = load16(digits);
-      in.right = load16(kHalves ? digits + Part::kHalf : right_now + i * Part::kBytes);
+      in.right = load16(kHalves ? digits + Part::kHalf : from.right + i * Part::kBytes);
     }
-    if (i % 2) in.scale = __uint_as_float(load4(scale_now + i * Part::kBytes));
+    if (i % 2) in.scale = __uint_as_float(load4(from.scale + i * Part::kBytes));
     if constexpr (kTaken == TakenOff::AddedOn) {
-      const char* added = side_now + i * Part::kBytes;
+      const char* added = from.side + i * Part::kBytes;
 #pragma unroll
       for (int two = 0; two < kOwn * kAddends / 2; ++two) {
         const uint2 both = load8(added + two * 8);
@@ -184,14 +189,14 @@ struct OneRow {
         in.added[(two * 2 + 1) / kAddends][kAddends - 1] = static_cast<int>(both.y);
       }
     } else if constexpr (kTaken == TakenOff::HalfMins) {
-      in.sums = load4(side_now + i * Part::kBytes);
+      in.sums = load4(from.side + i * Part::kBytes);
     } else if (kSumDigits<F> && (i + 1) % kSumParts == 0) {
       const int first = i + 1 - kSumParts;
       if constexpr (kHalves) {
-        in.sums = load4(side_now + first * Part::kBytes);
+        in.sums = load4(from.side + first * Part::kBytes);
         in.sum_scale = in.scale;
       } else {
-        const uint2 both = load8(side_now + first * Part::kBytes);
+        const uint2 both = load8(from.side + first * Part::kBytes);
         in.sums = both.x, in.sum_scale = __uint_as_float(both.y);
       }
     }
@@ -226,6 +231,11 @@ struct OneRow {
   }
 
  private:
+  __device__ Pointers pointers_at(int at) const {
+    Pointers pointers = {first.left + at, first.right, first.side + at, first.scale + at};
+    if constexpr (!kKeepsInputs) pointers.right += at;
+    return pointers;
+  }
   // The sums of a lane's block.
   __device__ void multiply_block(int (&planes)[2][4], const Bytes& codes, const Inputs& in,
                                  int own) const {

@@ -44,6 +44,12 @@ inline constexpr bool kSumDigits =
 template <class F>
 inline constexpr bool kWholeScales = F::Scales::kRecordBytes > 0;
 
+// What is to be multiplied to what OwnScales gives.
+template <class S>
+inline constexpr float kScaleUnit = 1;
+template <>
+inline constexpr float kScaleUnit<tiles::ExponentScales> = 0.5f;
+
 // Where a part's numbers lie in shared memory.
 template <class F>
 struct DigitPart {
@@ -118,7 +124,7 @@ class DigitStore {
     const int found = static_cast<int>(bits >> 23), exponent = min(max(found, 40), 254);
     const float up = __int_as_float((254 + kNumberBits - 1 - exponent) * (1 << 23));
     float scale = __int_as_float((exponent - kNumberBits + 1) * (1 << 23)) *
-                  (1.0f / (kRatio << Planes<F>::kUp));
+                  (kScaleUnit<typename F::Scales> / (kRatio << Planes<F>::kUp));
     // Infinity and NaN are found among the logits.
     if (found == 255) scale = __int_as_float(0x7fffffff);
     int n[8];

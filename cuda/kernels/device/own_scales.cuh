@@ -68,10 +68,11 @@ struct OwnScales<tiles::ExponentScales> {
   uint32_t w;
   __device__ static int offset(int lane) { return lane / 4 * 8 + lane % 4 / 2 * 4; }
   __device__ void load(const char* at) { w = load4(at); }
-  // mxfp4_scale(): of small exponents, which are subnormal, the bits are the larger of these two.
+  // Twice mxfp4_scale(), see kScaleUnit: the exponents of two blocks, as bf16, of each row. The
+  // smallest, whose numbers are below 2^-124, gives nothing.
   __device__ float scale(int i, int half) const {
-    const int exponent = static_cast<int>(__byte_perm(w, 0, 0x4440 + i * 2 + half));
-    return __int_as_float(max((exponent - 1) * (1 << 23), (exponent + 1) * (1 << 21)));
+    const uint32_t both = half ? w >> 1 & 0x7f807f80 : (w & 0x00ff00ff) << 7;
+    return __uint_as_float(i ? both & 0xffff0000 : both << 16);
   }
 };
 
@@ -148,22 +149,25 @@ struct OwnScales<tiles::ByteScales<Block>> : OwnBytes<true> {
 template <class Block>
 struct OwnScales<tiles::SixBitScales16<Block>> {
   using Rows = OwnRows;
+  // By how much fields are to be moved up to have one's sign in a word's highest bit.
   struct Places {
     uint32_t first;
-    __device__ explicit Places(int lane) : first(held_number(lane % 4 / 2 * 6)) {}
-    __device__ uint32_t of_half(int half) const { return first + half * 12; }
+    __device__ explicit Places(int lane) : first(held_number(26 - lane % 4 / 2 * 6)) {}
+    __device__ uint32_t of_half(int half) const { return first - half * 12; }
   };
   uint32_t w[3];
   __device__ static int offset(int lane) { return lane / 4 * 12; }
+  // A number from 0 to 63 less 32 is its six bits with a sign, once the highest is inverted.
   __device__ void load(const char* at) {
+    constexpr uint32_t kSigns[3] = {0x20820820, 0x08208208, 0x82082082};
 #pragma unroll
-    for (int i = 0; i < 3; ++i) w[i] = load4(at + i * 4);
+    for (int i = 0; i < 3; ++i) w[i] = load4(at + i * 4) ^ kSigns[i];
   }
   // Fields 4 * i to 4 * i + 3 are blocks 2 * i and the next of both rows.
   __device__ int number(int i, int half, const Places& places) const {
     const int word = i * 24 / 32, bit = i * 24 % 32;
     const uint32_t fields = __funnelshift_r(w[word], w[min(word + 1, 2)], bit);
-    return static_cast<int>(fields >> places.of_half(half) & 63) - 32;
+    return static_cast<int>(fields << places.of_half(half)) >> 26;
   }
 };
 
