@@ -60,7 +60,7 @@ struct OneRow {
   struct Pointers {
     const char *left, *right, *side, *scale;
   };
-  static constexpr bool kKeepsPointers = Bytes::kPlanes == 1 || kTaken != TakenOff::ByteMins;
+  static constexpr bool kKeepsPointers = kTaken != TakenOff::ByteMins || Bytes::kPlanes == 1;
   Pointers first, kept;
   int tile_at = 0;
   int lane;
@@ -91,15 +91,16 @@ struct OneRow {
       first.right = held_pointer(digits + (lane < 16 ? Part::kZerosAt : Part::kHalf + at));
     }
     const int first_record = first_part / F::kParts * F::kRecordBytes;
-    const auto held_at = [](int at) {
-      return static_cast<int>(held_number(static_cast<uint32_t>(at)));
+    // What the compiler keeps, or what it may find anew.
+    const auto held_at = [](int at, bool holds = true) {
+      return holds ? static_cast<int>(held_number(static_cast<uint32_t>(at))) : at;
     };
     scales_at = held_at(first_record + F::kScalesAt + Scales::offset(lane));
     if constexpr (kTaken == TakenOff::HalfMins) {
       mins_at = held_at(first_record + F::kScalesAt + Scales::mins_offset(lane));
     }
     rows_at = held_at(first_record + F::kRowsAt + Scales::Rows::offset(lane));
-    codes_at = held_at(first_record + Bytes::offset(0, lane));
+    codes_at = held_at(first_record + Bytes::offset(0, lane), kKeepsPointers);
     high_codes_at = codes_at + Bytes::offset(1, 0);
     if constexpr (Bytes::kLanesDiffer) {
       high_codes_at = held_at(first_record + Bytes::offset(1, lane));
@@ -111,7 +112,8 @@ struct OneRow {
       const int sum_record = first_record + part / F::kParts * F::kRecordBytes;
       const int sum_part = F::kScalesAt + part % F::kParts * F::Scales::kPartBytes;
       sum_factors_at = held_at(sum_record + sum_part + Factors::offset(lane));
-      sum_rows_at = held_at(sum_record + F::kRowsAt + OwnRowsMins::offset(lane));
+      sum_rows_at =
+          held_at(sum_record + F::kRowsAt + OwnRowsMins::offset(lane), kKeepsPointers);
       first.side = held_pointer(digits + part * Part::kBytes + Part::kSideAt + digit * Part::kSide +
                                 t * 4 % Part::kBlocks);
     } else {
