@@ -133,7 +133,7 @@ std::vector<ProductCase> device_block_cases(Extent extent) {
     for (int rows = 1; rows <= 8; ++rows) add_rows(136, 2304, rows);
     add_rows(8200, 2048, 1);  // more groups of rows than any GPU has multiprocessors
     add_rows(20000, 512, 1);  // so many that some go to the block that comes first
-    // Sums of so many columns are added up by chunks.
+    // Rows of many columns.
     for (int rows : {1, 3, 8}) {
       ProductCase c{format.type, 66, 14336, rows, Ending::Add};
       c.bias = rows == 8;

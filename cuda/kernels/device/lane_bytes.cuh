@@ -14,11 +14,18 @@
 
 namespace skald::cuda {
 
-// offset(plane, lane): where a lane's codes of a plane lie in a part; load() takes both planes' places,
-// of one plane the first. kLanesDiffer: their distance is not the same for all lanes. bytes(): of a plane. shift(plane, unit): bits by which its codes are too far up. kHighBit: what a
+// offset(plane, lane): where a lane's codes of a plane lie in a part; load() takes both planes'
+// places, of one plane the first. kLanesDiffer: their distance is not the same for all lanes.
+// bytes(): of a plane. shift(plane, unit): bits by which its codes are too far up. kHighBit: what a
 // one in plane 1 counts.
 template <class C>
 struct LaneBytes;
+
+// Where a lane has 16 bytes.
+struct SixteenOfLane {
+  static constexpr bool kLanesDiffer = false;
+  __device__ static int offset(int, int lane) { return lane * 16; }
+};
 
 // A plane of codes of kBits, of which `kApart` bits further there is another, in one of a word's
 // units.
@@ -30,11 +37,9 @@ __device__ inline void two_of_byte(uint32_t word, int shift, uint32_t& first, ui
 }
 
 template <int kFirstBit>
-struct LaneBytes<tiles::Codes1<tiles::FourBits<kFirstBit>>> {
+struct LaneBytes<tiles::Codes1<tiles::FourBits<kFirstBit>>> : SixteenOfLane {
   static constexpr int kRatio = 16, kPlanes = 1, kHighBit = 0;
-  static constexpr bool kLanesDiffer = false;
   uint2 w[tiles::kUnits];  // of both rows: `first` as it is to lie in registers
-  __device__ static int offset(int, int lane) { return lane * 16; }
   __device__ void load(const char* at, const char* = nullptr) {
 #pragma unroll
     for (int unit = 0; unit < tiles::kUnits; ++unit) {
@@ -48,11 +53,9 @@ struct LaneBytes<tiles::Codes1<tiles::FourBits<kFirstBit>>> {
 };
 
 template <int kFirstBit>
-struct LaneBytes<tiles::Codes1<tiles::TwoBits<kFirstBit>>> {
+struct LaneBytes<tiles::Codes1<tiles::TwoBits<kFirstBit>>> : SixteenOfLane {
   static constexpr int kRatio = 4, kPlanes = 1, kHighBit = 0;
-  static constexpr bool kLanesDiffer = false;
   LaneCodes<tiles::TwoBits<kFirstBit>> low;
-  __device__ static int offset(int, int lane) { return lane * 16; }
   __device__ void load(const char* at, const char* = nullptr) { low.load(at, 0); }
   SKALD_HD static constexpr int shift(int, int unit) { return tiles::pairs_at<2>(unit % 2 * 2, 2); }
   __device__ void bytes(int, int unit, int half, uint32_t& first, uint32_t& second) const {
@@ -87,11 +90,9 @@ struct LaneBytes<tiles::Codes2<Low, High, kBits>> {
 };
 
 template <>
-struct LaneBytes<tiles::EightBits> {
+struct LaneBytes<tiles::EightBits> : SixteenOfLane {
   static constexpr int kRatio = 1, kPlanes = 1, kHighBit = 0;
-  static constexpr bool kLanesDiffer = false;
   LaneCodes<tiles::EightBits> low;
-  __device__ static int offset(int, int lane) { return lane * 16; }
   __device__ void load(const char* at, const char* = nullptr) { low.load(at, 0); }
   SKALD_HD static constexpr int shift(int, int) { return 0; }
   __device__ void bytes(int, int unit, int half, uint32_t& first, uint32_t& second) const {
@@ -106,12 +107,10 @@ struct LaneBytes<tiles::EightBits> {
 // number is not, the sign of the one there is found eight times: nothing, or minus one, which the
 // other one's entry makes good.
 template <tiles::Table kTable>
-struct TableBytes {
+struct TableBytes : SixteenOfLane {
   static constexpr int kRatio = 1, kPlanes = 2, kHighBit = 1;
-  static constexpr bool kLanesDiffer = false;
   LaneCodes<tiles::FourBits<>> codes;
   uint32_t first_low = entries(0), first_high = entries(8);  // may be held in registers
-  __device__ static int offset(int, int lane) { return lane * 16; }
   __device__ void load(const char* at, const char* = nullptr) { codes.load(at, 0); }
   SKALD_HD static constexpr int shift(int, int) { return 0; }
   SKALD_HD static constexpr int entry(int code) {

@@ -69,7 +69,7 @@ struct OwnScales<tiles::ExponentScales> {
   __device__ static int offset(int lane) { return lane / 4 * 8 + lane % 4 / 2 * 4; }
   __device__ void load(const char* at) { w = load4(at); }
   // Twice mxfp4_scale(), see kScaleUnit: the exponents of two blocks, as bf16, of each row. The
-  // smallest, whose numbers are below 2^-124, gives nothing.
+  // smallest, whose numbers are below 2^-124, gives nothing, and 255, no number, infinity.
   __device__ float scale(int i, int half) const {
     const uint32_t both = half ? w >> 1 & 0x7f807f80 : (w & 0x00ff00ff) << 7;
     return __uint_as_float(i ? both & 0xffff0000 : both << 16);
@@ -190,9 +190,7 @@ struct FourOfRows {
 };
 template <class Block>
 struct SumFactors<tiles::BytePairs<Block>> : FourOfRows {
-  __device__ static int offset(int lane) {
-    return tiles::BytePairs<Block>::kMinsAt + lane / 4 * 8;
-  }
+  __device__ static int offset(int lane) { return tiles::BytePairs<Block>::kMinsAt + lane / 4 * 8; }
 };
 template <class Block>
 struct SumFactors<tiles::FourBitPairs<Block>> : FourOfRows {
