@@ -157,9 +157,17 @@ struct OwnScales<tiles::SixBitScales16<Block>> {
   };
   uint32_t w[3];
   __device__ static int offset(int lane) { return lane / 4 * 12; }
-  // A number from 0 to 63 less 32 is its six bits with a sign, once the highest is inverted.
+  // The highest bit of each field in a word: inverted, a number from 0 to 63 becomes one 32 less,
+  // in six bits with a sign.
+  SKALD_HD static constexpr uint32_t signs(int word) {
+    uint32_t bits = 0;
+    for (int bit = 5; bit < 96; bit += 6) {
+      if (bit / 32 == word) bits |= 1u << bit % 32;
+    }
+    return bits;
+  }
   __device__ void load(const char* at) {
-    constexpr uint32_t kSigns[3] = {0x20820820, 0x08208208, 0x82082082};
+    constexpr uint32_t kSigns[3] = {signs(0), signs(1), signs(2)};
 #pragma unroll
     for (int i = 0; i < 3; ++i) w[i] = load4(at + i * 4) ^ kSigns[i];
   }
