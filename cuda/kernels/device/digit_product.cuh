@@ -21,17 +21,18 @@ struct OneRow {
   using Bytes = LaneBytesOf<F>;
   using Scales = OwnScales<typename F::Scales>;
   static constexpr int kOwn = Part::kOwn;
-  static constexpr bool kHalves = Part::kBlocks == 8;  // blocks are halves of units
+  static constexpr bool kBy16 = Bytes::kBy16;
+  // Blocks are halves of units and lie in the same words.
+  static constexpr bool kHalves = Part::kBlocks == 8 && !kBy16;
   static constexpr bool kTable = F::kTable != tiles::Table::None;
   static constexpr bool kWhole = kWholeScales<F>;
   static constexpr TakenOff kTaken = kTakenOff<F>;
-  // What is added to a block's sum: to each of two digits', or to both together.
-  static constexpr int kAddends = kWhole ? 2 : 1;
   // Lanes whose columns are of the other half multiply zeros. Either they keep them, and load
   // nothing, or they load them. The former spares shared memory a quarter of what it does, which
   // is what holds up codes of 4 bits. Q8_0, and of two planes Q5_0 and MXFP4, are 1, 1 and 7 %
   // faster with the latter: measured when these warps still brought the activations, not explained.
-  static constexpr bool kKeepsZeros = !kHalves && Bytes::kPlanes == 1 && Bytes::kRatio > 1;
+  static constexpr bool kKeepsZeros =
+      kBy16 || (!kHalves && Bytes::kPlanes == 1 && Bytes::kRatio > 1);
   // Zeros stay where they are, so inputs are two sets by turns; also of blocks of 16, which are no
   // slower so.
   static constexpr bool kKeepsInputs = kHalves || kKeepsZeros;
@@ -63,17 +64,20 @@ struct OneRow {
   // Not of Q5_K, which has no registers for them, nor of Q8_0, which is 0.5 % slower with them in
   // small models.
   static constexpr bool kKeepsPointers =
-      Bytes::kPlanes == 1 ? Bytes::kRatio > 1 : kTaken != TakenOff::ByteMins;
+      kBy16 || (Bytes::kPlanes == 1 ? Bytes::kRatio > 1 : kTaken != TakenOff::ByteMins);
   Pointers base, kept;
   int tile_at = 0;
   int lane;
   // Of the warp's first part in a tile: where the lane's codes, scales and so on lie.
   int codes_at, high_codes_at, scales_at, mins_at, rows_at, sum_factors_at, sum_rows_at;
   typename Scales::Places places;
-  uint32_t own_bytes;         // a mask: of both blocks' numbers, where these are halves of units
+  uint32_t own_bytes;         // kHalves, a mask: of both blocks' numbers
   uint32_t own_sums;          // a mask: all, where sums of the lane's blocks count in its column
   int second;                 // what the second digit counts
   int high[kHalves ? 1 : 2];  // and a one in plane 1 of a lane's blocks
+  // By 16: a lane's sums are this times too large, where it has last blocks of units.
+  int times;
+  float by_times;  // one over it
   uint32_t table[2];
   float totals[2] = {}, sums[2] = {}, mins[4] = {};
   int whole[2][2] = {};  // sums of both rows, of both digits
@@ -83,7 +87,13 @@ struct OneRow {
       : lane(static_cast<int>(threadIdx.x) % 32),
         places(lane),
         own_bytes(held_number(lane / 16 ? 0xff00ff00 : 0x00ff00ff)),
-        second(static_cast<int>(held_number(lane % 2 ? 0 : 256))) {
+        second(static_cast<int>(held_number(lane % 2 ? 0 : 256))),
+        times(1),
+        by_times(1) {
+    if constexpr (kBy16) {
+      times = static_cast<int>(held_number(lane % 4 / 2 ? Bytes::kSecondTimes : 1));
+      by_times = __uint_as_float(held_number(__float_as_uint(1.0f / static_cast<float>(times))));
+    }
     const char* digits = a.digits + first_part * Part::kBytes;
     const int t = lane % 4, digit = min(lane / 4 % 4, kDigits - 1);
     const int at = digit * 64 + t * 16;
@@ -170,7 +180,7 @@ struct OneRow {
   struct Inputs {
     uint4 left = {}, right = {};  // of units 0 and 1, 2 and 3
     uint32_t sums;
-    int added[kOwn][kAddends];
+    int added[kOwn];
     float scale, sum_scale;
   };
   __device__ void load(Inputs& in, int i) const {
@@ -185,18 +195,14 @@ struct OneRow {
     }
     if (i % 2) in.scale = __uint_as_float(load4(from.scale + i * Part::kBytes));
     if constexpr (kTaken == TakenOff::AddedOn) {
-      const char* added = from.side + i * Part::kBytes;
-#pragma unroll
-      for (int two = 0; two < kOwn * kAddends / 2; ++two) {
-        const uint2 both = load8(added + two * 8);
-        in.added[two * 2 / kAddends][0] = static_cast<int>(both.x);
-        in.added[(two * 2 + 1) / kAddends][kAddends - 1] = static_cast<int>(both.y);
-      }
+      const uint2 both = load8(from.side + i * Part::kBytes);
+      in.added[0] = static_cast<int>(both.x);
+      in.added[1] = static_cast<int>(both.y);
     } else if constexpr (kTaken == TakenOff::HalfMins) {
       in.sums = load4(from.side + i * Part::kBytes);
     } else if (kSumDigits<F> && (i + 1) % kSumParts == 0) {
       const int first = i + 1 - kSumParts;
-      if constexpr (kHalves) {
+      if constexpr (Part::kBlocks == 8) {
         in.sums = load4(from.side + first * Part::kBytes);
         in.sum_scale = in.scale;
       } else {
@@ -243,6 +249,21 @@ struct OneRow {
   // The sums of a lane's block.
   __device__ void multiply_block(int (&planes)[2][4], const Bytes& codes, const Inputs& in,
                                  int own) const {
+    if constexpr (kBy16) {
+      const uint4 &left = in.left, &right = in.right;
+      const uint32_t first[4] = {left.x, left.y, left.z, left.w};
+      const uint32_t last[4] = {right.x, right.y, right.z, right.w};
+      int(&sum)[4] = planes[0];
+      mma16_bytes<false>(sum, codes.of_16(own, 0, 0), codes.of_16(own, 0, 1), first[own],
+                         {0, 0, 0, 0});
+      mma16_bytes<false>(sum, codes.of_16(own, 1, 0), codes.of_16(own, 1, 1), last[own], sum);
+      return;
+    } else {
+      multiply_units(planes, codes, in, own);
+    }
+  }
+  __device__ void multiply_units(int (&planes)[2][4], const Bytes& codes, const Inputs& in,
+                                 int own) const {
 #pragma unroll
     for (int unit = own; unit < tiles::kUnits; unit += kOwn) {
       const uint4& four = unit / 2 ? in.right : in.left;
@@ -270,7 +291,6 @@ struct OneRow {
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         digits[i] = planes[0][half * 2 + i];
-        if constexpr (kTaken == TakenOff::AddedOn && kWhole) digits[i] += in.added[own][i];
         if (!kTable && Bytes::kPlanes == 2) {
           const int upper = planes[1][half * 2 + i];
           digits[i] = kHalves ? digits[i] * Planes<F>::low(own) + upper * Planes<F>::high(own)
@@ -278,12 +298,13 @@ struct OneRow {
         }
       }
       if constexpr (kWhole) {
-        const int number = scales.number(own, half, places) * (kHalves ? Planes<F>::both(own) : 1);
+        const int number = scales.number(own, half, places,
+                                         Part::kBlocks == 8 ? Planes<F>::both(own) : 1);
         whole[half][0] += number * digits[0];
         whole[half][1] += number * digits[1];
       } else {
         int both = digits[1] * second + digits[0];
-        if constexpr (kTaken == TakenOff::AddedOn) both += in.added[own][0];
+        if constexpr (kTaken == TakenOff::AddedOn) both += in.added[own];
         const auto sum = static_cast<float>(both);
         sums[half] = fmaf(scales.scale(own, half), sum, sums[half]);
       }
@@ -295,14 +316,15 @@ struct OneRow {
       const Factors& factors = weights.sum_factors;
       int products[4];
       constexpr bool kSigned = kTaken == TakenOff::ByteScales;
-      mma16_bytes<kSigned>(products, factors.row(0), factors.row(1), in.sums & own_sums);
+      mma16_bytes<kSigned>(products, factors.row(0), factors.row(1), in.sums & own_sums,
+                           {0, 0, 0, 0});
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int(&two)[2] = {products[half * 2], products[half * 2 + 1]};
         if constexpr (kTaken == TakenOff::ByteScales) {
-          constexpr int kOff = F::kOffset * Bytes::kRatio << Planes<F>::kUp;
-          whole[half][0] -= kOff * two[0];
-          whole[half][1] -= kOff * two[1];
+          const int off = -(F::kOffset * Bytes::kRatio << Planes<F>::kUp) * times;
+          whole[half][0] += off * two[0];
+          whole[half][1] += off * two[1];
         } else {
           const auto sum = static_cast<float>(two[1] * second + two[0]);
           totals[half] =
@@ -313,6 +335,7 @@ struct OneRow {
   }
   // Of 256 columns, which have scales in common.
   __device__ void end_pair(const Weights& weights, float scale) {
+    if constexpr (kBy16) scale *= by_times;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float& total = totals[half];

@@ -55,13 +55,12 @@ template <class F>
 struct DigitPart {
   static constexpr int kBlocks = tiles::kPartCols / F::Scales::kCols;
   // [half of the units, digit, lane % 4] 16 bytes: of two units what stands beside LaneBytes'
-  // `first` and `second`, in 4 bytes each.
+  // `first` and `second`, in 4 bytes each. By 16: [first or second, digit, lane % 4] of four units.
   static constexpr int kHalf = kDigits * 64;
   // 16 bytes of zeros, for the lanes whose columns are of the other half, where these load them.
   static constexpr int kZerosAt = 2 * kHalf;
   static constexpr int kZeros = kBlocks == 4 ? 16 : 0;
-  // AddedOn: [lane % 4, the lane's block] what is added to the sum of its two digits, one number
-  // or, with whole scales, one each; in place of a fourth digit's is the scale then. HalfMins: for
+  // AddedOn: [lane % 4, the lane's block] what is added to the sum of its two digits. HalfMins: for
   // each lane % 4 four bytes of sums of the numbers times kNumberSumUnit, as f16, next ones first,
   // then what is left. Else for each digit eight bytes, the blocks' sums' and, where these are
   // four, the scale.
@@ -71,10 +70,10 @@ struct DigitPart {
   // 2^18 are more; half of these are not, which costs half of the last bit of one number.
   static constexpr int kSumUnit = kBlocks == 4 ? 2 : 1;
   static constexpr bool kAdds = kTakenOff<F> == TakenOff::AddedOn;
-  static constexpr int kAddedBytes = kWholeScales<F> ? 8 : 4;  // of a block
-  static constexpr int kSide = kAdds ? kOwn * kAddedBytes : kSumDigits<F> ? 8 : 4;
+  static constexpr int kSide = kAdds ? kOwn * 4 : kSumDigits<F> ? 8 : 4;
+  static_assert(!kAdds || (kBlocks == 4 && !kWholeScales<F>));
   // The scale, the same for both parts of 256 columns.
-  static constexpr int kScaleAt = kSideAt + (kAdds ? (kWholeScales<F> ? kSide + 4 : 4 * kSide)
+  static constexpr int kScaleAt = kSideAt + (kAdds            ? 4 * kSide
                                              : !kSumDigits<F> ? 16
                                              : kBlocks == 4   ? 4
                                                               : kDigits * 8);
@@ -108,12 +107,11 @@ class DigitStore {
   // Held, or the compiler finds them again and again.
   int lane_ = static_cast<int>(held_number(threadIdx.x % 32));
   int unit_ = lane_ / 4 % 4, t_ = lane_ % 4;
-  int digits_ = static_cast<int>(held_number(unit_ / 2 * Part::kHalf + t_ * 16 + unit_ % 2 * 8));
-  // Of the lane that stores it, a sum's place: which lanes have its block, and as which of theirs.
-  int block_half_ = kSums == 1 ? unit_ / 2 : t_ / 2, own_ = kSums == 1 ? unit_ % 2 : unit_;
-  int added_ = static_cast<int>(held_number(
-      Part::kSideAt + (block_half_ * 2 + t_ % 2) * Part::kSide + own_ * Part::kAddedBytes));
-  int off_ = F::kOffset * kRatio << Bytes::shift(0, own_);
+  int digits_ = static_cast<int>(held_number(
+      t_ * 16 + (Bytes::kBy16 ? unit_ * 4 : unit_ / 2 * Part::kHalf + unit_ % 2 * 8)));
+  // AddedOn, of the lane that stores it.
+  int added_ = static_cast<int>(
+      held_number(Part::kSideAt + (unit_ / 2 * 2 + t_ % 2) * Part::kSide + unit_ % 2 * 4));
 
  public:
   // Part of x[0], columns 4 * t, and x[1]. `bits`: of a number in whose power of two the part is to
@@ -140,16 +138,17 @@ class DigitStore {
     if (Part::kZeros && unit_ == 0) *reinterpret_cast<float*>(part + Part::kZerosAt + t_ * 4) = 0;
     if constexpr (kSumDigits<F> && kSums == 1) {
       if (t_ < kDigits) *reinterpret_cast<float*>(part + Part::kScaleAt + t_ * Part::kSide) = scale;
-    } else if constexpr (!Part::kAdds || !kWholeScales<F>) {
+    } else {
       *reinterpret_cast<float*>(part + Part::kScaleAt) = scale;
     }
-    if constexpr (kTakenOff<F> != TakenOff::Nothing) store_sums(part, n, scale);
+    if constexpr (kTakenOff<F> != TakenOff::Nothing) store_sums(part, n);
   }
 
  private:
   __device__ static void store_digits(char* at, const int (&n)[8]) {
-    constexpr bool kTable = F::kTable != tiles::Table::None;
-    constexpr int kOrder[4] = {0, kTable ? 2 : 1, kTable ? 1 : 2, 3};
+    // By 16 and in tables every second byte is of the same pair.
+    constexpr bool kByTurns = Bytes::kBy16 || F::kTable != tiles::Table::None;
+    constexpr int kOrder[4] = {0, kByTurns ? 2 : 1, kByTurns ? 1 : 2, 3};
     uint32_t first[4], second[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -167,10 +166,15 @@ class DigitStore {
     to_digits(second, digits[1]);
 #pragma unroll
     for (int d = 0; d < kDigits; ++d) {
-      *reinterpret_cast<uint2*>(at + d * 64) = {digits[0][d], digits[1][d]};
+      if constexpr (Bytes::kBy16) {
+        *reinterpret_cast<uint32_t*>(at + d * 64) = digits[0][d];
+        *reinterpret_cast<uint32_t*>(at + d * 64 + Part::kHalf) = digits[1][d];
+      } else {
+        *reinterpret_cast<uint2*>(at + d * 64) = {digits[0][d], digits[1][d]};
+      }
     }
   }
-  __device__ void store_sums(char* part, const int (&n)[8], float scale) const {
+  __device__ void store_sums(char* part, const int (&n)[8]) const {
     int sums[kSums];
 #pragma unroll
     for (int i = 0; i < kSums; ++i) {
@@ -183,7 +187,7 @@ class DigitStore {
       for (int& sum : sums) sum += __shfl_xor_sync(~0u, sum, offset);
     }
     if constexpr (Part::kAdds) {
-      store_added(part, t_ / 2 ? sums[kSums - 1] : sums[0], scale);
+      store_added(part, sums[0]);
     } else if constexpr (kSumDigits<F>) {
       store_sum_digits(part + Part::kSideAt, sums);
     } else {
@@ -214,16 +218,10 @@ class DigitStore {
     const int at = (unit_ / 2 + t_ * 2) * Part::kSide + unit_ % 2 * 2;
     if (t_ < 2) *reinterpret_cast<__half*>(side + at) = t_ ? rest : next;
   }
-  // Lanes with an odd t store the highest digit's and, with whole scales, the scale.
-  __device__ void store_added(char* part, int sum, float scale) const {
-    const bool stores = kSums == 2 || t_ < 2;
-    if constexpr (kWholeScales<F>) {
-      const int first = -off_ * (t_ % 2 ? sum >> 16 : sum & 255);
-      const int second = t_ % 2 ? __float_as_int(scale) : -off_ * (sum >> 8 & 255);
-      store_if(stores, part + added_, first, second);
-    } else {
-      store_if(stores, part + added_, -off_ * (t_ % 2 ? sum >> 16 : sum & 0xffff));
-    }
+  // Lanes 1 of four store the highest digit's.
+  __device__ void store_added(char* part, int sum) const {
+    constexpr int kOff = F::kOffset * kRatio;
+    store_if(t_ < 2, part + added_, -kOff * (t_ % 2 ? sum >> 16 : sum & 0xffff));
   }
 };
 

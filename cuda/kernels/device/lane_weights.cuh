@@ -32,32 +32,26 @@ __device__ inline __half2 twice(__half2 two, int i) {
 __device__ inline __half2 twice(uint32_t two, int i) { return twice(as_half2(two), i); }
 
 // half_pairs(): LaneCodes::pairs() with kThousands in each number.
-template <int kFirstBit>
-__device__ void half_pairs(const LaneCodes<tiles::Codes1<tiles::FourBits<kFirstBit>>>& codes,
-                           int unit, int half, int m, uint32_t (&pairs)[2]) {
-  const uint32_t word = codes.low.word(unit, half) >> (8 * m);
-  pairs[0] = masked(word, 0x000f000f, kThousands);
-  pairs[1] = masked(word, 0x00f000f0, kThousands);
+template <class Plane>
+__device__ void half_pairs(const LaneCodes<tiles::Codes1<Plane>>& codes, int unit, int half, int m,
+                           uint32_t (&pairs)[2]) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    pairs[i] =
+        masked(codes.low.shifted(unit, half, 2 * m + i), codes.low.pair_mask(i), kThousands);
+  }
 }
-template <int kFirstBit>
-__device__ void half_pairs(const LaneCodes<tiles::Codes1<tiles::TwoBits<kFirstBit>>>& codes,
-                           int unit, int half, int m, uint32_t (&pairs)[2]) {
-  const uint32_t word = codes.low.word(unit, half) >> (unit % 2 * 4 + 8 * m);
-  pairs[0] = masked(word, 0x00030003, kThousands);
-  pairs[1] = masked(word, 0x000c000c, kThousands);
-}
-
 template <class Low, class High, int kBits>
 __device__ void half_pairs(const LaneCodes<tiles::Codes2<Low, High, kBits>>& codes, int unit,
                            int half, int m, uint32_t (&pairs)[2]) {
-  constexpr bool kFour = Low::kOddScale == 16;
   constexpr uint32_t kUpper = LaneCodes<High>::kMask;
-  const uint32_t word = codes.low.word(unit, half) >> (kFour ? 8 * m : unit % 2 * 4 + 8 * m);
+  const uint32_t word = codes.low.shifted(unit, half, 2 * m);
   const uint32_t upper = codes.high.moved(unit, half, m);
-  pairs[0] =
-      masked(word, kFour ? 0x000f000f : 0x00030003, masked(upper, kUpper << kBits, kThousands));
-  pairs[1] = masked(word, kFour ? 0x00f000f0 : 0x000c000c,
-                    masked(upper, kUpper << (2 * kBits), kThousands));
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    pairs[i] =
+        masked(word, codes.low.pair_mask(i), masked(upper, kUpper << ((i + 1) * kBits), kThousands));
+  }
 }
 
 // Bytes.
@@ -231,20 +225,6 @@ struct HalfScales<tiles::ByteScales<Block>> : HalfRowScales {
 };
 
 template <class Block>
-struct HalfScales<tiles::SixBitScales16<Block>> : HalfRowScales {
-  SixBitFields fields;
-  __device__ void load(const char* part, const char* rows, int lane) {
-    load_rows(rows, lane);
-    fields.load(part + lane / 4 * 12);
-  }
-  __device__ __half2 scale(int b, int half) const {
-    const int first = tiles::six_bit_field(b / 2 * 2, half);
-    const uint32_t two = static_cast<uint32_t>(fields.at(first) | fields.at(first + 1) << 16);
-    return twice(__hmul2(less(two | kThousands, 32), row(half)), b % 2);
-  }
-};
-
-template <class Block>
 struct HalfScales<tiles::SixBitScales32<Block>> : HalfRowScales {
   uint2 w;
   __device__ void load(const char* part, const char* rows, int lane) {
@@ -293,7 +273,7 @@ struct LaneWeights {
           a[half + 2 * p] =
               as_bits(__hfma2(as_half2(pairs[p]), twice(factors[i], n), twice(thousands[i], n)));
         } else if constexpr (F::kHasMin) {
-          const __half2 number = p == 0 ? less(pairs[0], 0)
+          const __half2 number = p == 0 || kOdd == 1 ? less(pairs[p], 0)
                                         : __hfma2(as_half2(pairs[1]), __float2half2_rn(1.0f / kOdd),
                                                   __float2half2_rn(-1024.0f / kOdd));
           a[half + 2 * p] =

@@ -92,7 +92,7 @@ struct OwnScales<tiles::BytePairs<Block>> {
   uint32_t four;
   __device__ static int offset(int lane) { return lane / 4 * 8 + lane % 4 / 2 * 4; }
   __device__ void load(const char* at) { four = load4(at); }
-  __device__ int number(int i, int half, const Places&) const {
+  __device__ int number(int i, int half, const Places&, int) const {
     return byte_at(four, unsigned_place(tiles::byte_place(i, half)));
   }
 };
@@ -104,7 +104,7 @@ struct OwnScales<tiles::SixBitScales32<Block>> {
   uint32_t four;
   __device__ static int offset(int lane) { return lane / 4 * 8 + lane % 4 / 2 * 4; }
   __device__ void load(const char* at) { four = load4(at); }
-  __device__ int number(int i, int half, const Places&) const {
+  __device__ int number(int i, int half, const Places&, int) const {
     return byte_at(less_32(four), signed_place(tiles::byte_place(i, half)));
   }
 };
@@ -132,8 +132,11 @@ template <class Block>
 struct OwnScales<tiles::FourBitPairs<Block>> : OwnBytes<false> {
   using Rows = OwnRowsMins;
   using typename OwnBytes<false>::Places;
-  __device__ int number(int i, int half, const Places& places) const {
-    return byte_at(four(i) & 0x0f0f0f0f, places.of_half(half));
+  // Times 16 costs one instruction for both rows this way.
+  __device__ int number(int i, int half, const Places& places, int times) const {
+    const uint32_t numbers =
+        times == 16 ? four(i) << 4 & 0xf0f0f0f0 : (four(i) & 0x0f0f0f0f) * times;
+    return byte_at(numbers, places.of_half(half));
   }
 };
 
@@ -141,41 +144,8 @@ template <class Block>
 struct OwnScales<tiles::ByteScales<Block>> : OwnBytes<true> {
   using Rows = OwnRows;
   using typename OwnBytes<true>::Places;
-  __device__ int number(int i, int half, const Places& places) const {
-    return byte_at(four(i), places.of_half(half));
-  }
-};
-
-template <class Block>
-struct OwnScales<tiles::SixBitScales16<Block>> {
-  using Rows = OwnRows;
-  // By how much fields are to be moved up to have one's sign in a word's highest bit.
-  struct Places {
-    uint32_t first;
-    __device__ explicit Places(int lane) : first(held_number(26 - lane % 4 / 2 * 6)) {}
-    __device__ uint32_t of_half(int half) const { return first - half * 12; }
-  };
-  uint32_t w[3];
-  __device__ static int offset(int lane) { return lane / 4 * 12; }
-  // The highest bit of each field in a word: inverted, a number from 0 to 63 becomes one 32 less,
-  // in six bits with a sign.
-  SKALD_HD static constexpr uint32_t signs(int word) {
-    uint32_t bits = 0;
-    for (int bit = 5; bit < 96; bit += 6) {
-      if (bit / 32 == word) bits |= 1u << bit % 32;
-    }
-    return bits;
-  }
-  __device__ void load(const char* at) {
-    constexpr uint32_t kSigns[3] = {signs(0), signs(1), signs(2)};
-#pragma unroll
-    for (int i = 0; i < 3; ++i) w[i] = load4(at + i * 4) ^ kSigns[i];
-  }
-  // Fields 4 * i to 4 * i + 3 are blocks 2 * i and the next of both rows.
-  __device__ int number(int i, int half, const Places& places) const {
-    const int word = i * 24 / 32, bit = i * 24 % 32;
-    const uint32_t fields = __funnelshift_r(w[word], w[min(word + 1, 2)], bit);
-    return static_cast<int>(fields << places.of_half(half)) >> 26;
+  __device__ int number(int i, int half, const Places& places, int times) const {
+    return byte_at(four(i), places.of_half(half)) * times;
   }
 };
 

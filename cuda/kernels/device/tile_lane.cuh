@@ -29,6 +29,7 @@ __device__ inline uint32_t move(uint32_t word, int from, int to) {
 template <class C>
 struct LaneCodes;
 
+// Of one plane: the p-th pair of a unit is pair_mask(p) of shifted(unit, half, p).
 template <int kFirstBit>
 struct LaneCodes<tiles::FourBits<kFirstBit>> {
   uint4 w[2];
@@ -40,10 +41,52 @@ struct LaneCodes<tiles::FourBits<kFirstBit>> {
     const uint4& both = w[unit / 2];
     return unit % 2 ? (half ? both.w : both.z) : (half ? both.y : both.x);
   }
-  __device__ uint32_t pair(int unit, int half, int p) const {
-    const uint32_t two = word(unit, half) >> (p / 2 * 8);
-    return two & (p % 2 ? 0x00f000f0 : 0x000f000f);
+  __device__ uint32_t shifted(int unit, int half, int p) const {
+    return word(unit, half) >> (p / 2 * 8);
   }
+  SKALD_HD static constexpr uint32_t pair_mask(int p) { return p % 2 ? 0x00f000f0 : 0x000f000f; }
+};
+
+// Bits of a unit's first (m = 0) or last 16 columns: kMask << shift(unit, m) of each byte.
+template <>
+struct LaneCodes<tiles::TwoBitsBy16> {
+  static constexpr uint32_t kMask = 3;
+  uint4 w;
+  __device__ void load(const char* codes, int lane) { w = load16(codes + lane * 16); }
+  __device__ uint32_t word(int unit, int half) const {
+    return half ? (unit / 2 ? w.w : w.z) : (unit / 2 ? w.y : w.x);
+  }
+  SKALD_HD static constexpr int shift(int unit, int m) { return unit % 2 * 4 + m * 2; }
+  __device__ uint32_t shifted(int unit, int half, int p) const {
+    return word(unit, half) >> (shift(unit, p / 2) + p % 2 * 8);
+  }
+  SKALD_HD static constexpr uint32_t pair_mask(int) { return kMask * 0x00010001; }
+};
+
+template <>
+struct LaneCodes<tiles::ThreeBitsBy16> {
+  static constexpr uint32_t kMask = 7;
+  uint32_t w[tiles::kUnits][2];
+  __device__ void load(const char* codes, int lane) {
+    load(codes + lane * 16, codes + tiles::ThreeBitsBy16::kUnit2At + lane * 8);
+  }
+  __device__ void load(const char* units_0_1, const char* unit_2) {
+    const uint4 four = load16(units_0_1);
+    const uint2 two = load8(unit_2);
+    w[0][0] = four.x, w[0][1] = four.y, w[1][0] = four.z, w[1][1] = four.w;
+    w[2][0] = two.x, w[2][1] = two.y;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      w[3][half] = (w[0][half] >> 6 & 0x03030303) | (w[1][half] >> 4 & 0x0c0c0c0c) |
+                   (w[2][half] >> 2 & 0x30303030);
+    }
+  }
+  __device__ uint32_t word(int unit, int half) const { return w[unit][half]; }
+  SKALD_HD static constexpr int shift(int, int m) { return m * 3; }
+  __device__ uint32_t shifted(int unit, int half, int p) const {
+    return word(unit, half) >> (shift(unit, p / 2) + p % 2 * 8);
+  }
+  SKALD_HD static constexpr uint32_t pair_mask(int) { return kMask * 0x00010001; }
 };
 
 template <int kFirstBit>
@@ -52,10 +95,6 @@ struct LaneCodes<tiles::TwoBits<kFirstBit>> {
   __device__ void load(const char* codes, int lane) { w = load16(codes + lane * 16); }
   __device__ uint32_t word(int unit, int half) const {
     return half ? (unit / 2 ? w.w : w.z) : (unit / 2 ? w.y : w.x);
-  }
-  __device__ uint32_t pair(int unit, int half, int p) const {
-    const uint32_t two = word(unit, half) >> (unit % 2 * 4 + p / 2 * 8);
-    return two & (p % 2 ? 0x000c000c : 0x00030003);
   }
   static constexpr uint32_t kMask = 0x00030003;
   // High bits of a code: pairs 2 * m and the next, moved to their places among other bits.
@@ -80,8 +119,8 @@ struct LaneCodes<tiles::Codes1<Plane>> {
   LaneCodes<Plane> low;
   __device__ void load(const char* codes, int lane) { low.load(codes, lane); }
   __device__ void pairs(int unit, int half, int m, uint32_t& first, uint32_t& second) const {
-    first = low.pair(unit, half, 2 * m);
-    second = low.pair(unit, half, 2 * m + 1);
+    first = low.shifted(unit, half, 2 * m) & low.pair_mask(0);
+    second = low.shifted(unit, half, 2 * m + 1) & low.pair_mask(1);
   }
 };
 
@@ -97,8 +136,9 @@ struct LaneCodes<tiles::Codes2<Low, High, kBits>> {
     static_assert(Low::kOddScale == 1 << High::kApart && kBits == High::kApart);
     const uint32_t both = high.moved(unit, half, m);
     constexpr uint32_t kMask = LaneCodes<High>::kMask;
-    first = low.pair(unit, half, 2 * m) | (both & kMask << kBits);
-    second = low.pair(unit, half, 2 * m + 1) | (both & kMask << (2 * kBits));
+    const uint32_t lower = low.shifted(unit, half, 2 * m);
+    first = (lower & low.pair_mask(0)) | (both & kMask << kBits);
+    second = (lower & low.pair_mask(1)) | (both & kMask << (2 * kBits));
   }
 };
 
@@ -254,30 +294,6 @@ struct LaneScales<tiles::ByteScales<Block>> : RowScales {
   __device__ void load(const char* part, int lane) { bytes.w = load16(part + lane / 4 * 16); }
   __device__ float scale(int b, int half) const {
     return static_cast<float>(static_cast<int8_t>(bytes.at(b, half)));
-  }
-};
-
-// Six bits of three words; `field` is known when this is compiled.
-struct SixBitFields {
-  uint32_t w[3];
-  __device__ void load(const char* at) {
-#pragma unroll
-    for (int i = 0; i < 3; ++i) w[i] = load4(at + i * 4);
-  }
-  __device__ int at(int field) const {
-    const int word = field * 6 / 32, bit = field * 6 % 32;
-    const uint32_t next = word < 2 ? w[word + 1] : 0;
-    return static_cast<int>((bit <= 26 ? w[word] >> bit : __funnelshift_r(w[word], next, bit)) &
-                            63);
-  }
-};
-
-template <class Block>
-struct LaneScales<tiles::SixBitScales16<Block>> : RowScales {
-  SixBitFields fields;
-  __device__ void load(const char* part, int lane) { fields.load(part + lane / 4 * 12); }
-  __device__ float scale(int b, int half) const {
-    return static_cast<float>(fields.at(tiles::six_bit_field(b, half)) - 32);
   }
 };
 

@@ -1,7 +1,7 @@
 // The codes of a part, 16 rows x 128 columns, in the order of a warp's lanes (tiles/layout.h), for
 // each number of bits. word() packs: it makes the i-th 32-bit word of a part from code(row, col).
-// at() reads one code back. Of a code's bits the low four or two lie in one plane, the rest in
-// another behind it, so that all accesses of a lane are 4, 8 or 16 bytes.
+// at() reads one code back. Of five or six bits the low four lie in one plane, the rest in another
+// behind it, so that all accesses of a lane are 4, 8 or 16 bytes.
 #pragma once
 
 #include <cstring>
@@ -88,11 +88,10 @@ SKALD_HD int shift_of(const CodePlace& p, int apart) {
   return pairs_at<kBits>(k, apart) + p.pair % 2 * apart + p.i * 16;
 }
 
-// Two bits: 16 bytes a lane, two units a word.
-template <int kFirstBit = 0>
+// Two upper bits: 16 bytes a lane, two units a word.
+template <int kFirstBit>
 struct TwoBits {
-  static constexpr int kBytes = 512, kOddScale = 4;
-  static constexpr int kApart = kFirstBit > 0 ? kFirstBit : 2;
+  static constexpr int kBytes = 512, kApart = kFirstBit;
   template <class Code>
   SKALD_HD static uint32_t word(const Code& code, int i) {
     return units_word<2>(code, i / 4, i % 2 * 2, i / 2 % 2, kFirstBit, kApart);
@@ -103,7 +102,7 @@ struct TwoBits {
   }
 };
 
-// One bit: 8 bytes a lane, four units a word.
+// One upper bit: 8 bytes a lane, four units a word.
 template <int kFirstBit>
 struct OneBit {
   static constexpr int kBytes = 256, kApart = kFirstBit;
@@ -113,6 +112,73 @@ struct OneBit {
   }
   SKALD_HD static int at(const std::byte* plane, const CodePlace& p) {
     return load_word(plane, p.lane * 2 + p.half) >> shift_of<1>(p, kApart) & 1;
+  }
+};
+
+// Two or three bits, where 16 columns have a scale. A byte has a code of each of several 16 columns,
+// so that what a mask leaves of a word is of the same 16: of these the n-th byte has pair n % 2's
+// code n / 2. Six or four bits of a byte are a unit's, those of its first 16 columns below.
+template <int kBits, class Code>
+SKALD_HD uint32_t unit_bits(const Code& code, const LaneWord& at, int n) {
+  uint32_t bits = 0;
+  for (int m = 0; m < 2; ++m) {
+    bits |= static_cast<uint32_t>(code(at.row, at.col(m * 2 + n % 2, n / 2))) << (m * kBits);
+  }
+  return bits;
+}
+SKALD_HD inline uint32_t byte_of(uint32_t word, const CodePlace& p) {
+  return word >> ((p.pair % 2 + p.i * 2) * 8) & 255;
+}
+
+// Two bits: 16 bytes a lane, two units a word.
+struct TwoBitsBy16 {
+  static constexpr int kBytes = 512, kOddScale = 1;
+  template <class Code>
+  SKALD_HD static uint32_t word(const Code& code, int i) {
+    uint32_t word = 0;
+    for (int n = 0; n < 4; ++n) {
+      for (int k = 0; k < 2; ++k) {
+        word |= unit_bits<2>(code, {i / 4, i % 2 * 2 + k, i / 2 % 2}, n) << (n * 8 + k * 4);
+      }
+    }
+    return word;
+  }
+  SKALD_HD static int at(const std::byte* plane, const CodePlace& p) {
+    const uint32_t word = load_word(plane, p.lane * 4 + p.half * 2 + p.unit / 2);
+    return byte_of(word, p) >> (p.unit % 2 * 4 + p.pair / 2 * 2) & 3;
+  }
+};
+
+// Three bits: of both rows of units 0 and 1 16 bytes a lane, then of unit 2 8. Two bits of a byte
+// are left, in which these three units have the six of unit 3.
+struct ThreeBitsBy16 {
+  static constexpr int kBytes = 768, kOddScale = 1, kLast = 3;
+  static constexpr int kUnit2At = 512;
+  SKALD_HD static constexpr int word_at(int lane, int unit, int half) {
+    return unit < 2 ? lane * 4 + unit * 2 + half : kUnit2At / 4 + lane * 2 + half;
+  }
+  template <class Code>
+  SKALD_HD static uint32_t word(const Code& code, int i) {
+    const int unit = i < kUnit2At / 4 ? i % 4 / 2 : 2;
+    const int lane = unit < 2 ? i / 4 : (i - kUnit2At / 4) / 2;
+    uint32_t word = 0;
+    for (int n = 0; n < 4; ++n) {
+      const uint32_t last = unit_bits<3>(code, {lane, kLast, i % 2}, n);
+      const uint32_t bits = unit_bits<3>(code, {lane, unit, i % 2}, n) | last >> (unit * 2) << 6;
+      word |= (bits & 255) << (n * 8);
+    }
+    return word;
+  }
+  SKALD_HD static int at(const std::byte* plane, const CodePlace& p) {
+    uint32_t bits = 0;
+    if (p.unit < kLast) {
+      bits = byte_of(load_word(plane, word_at(p.lane, p.unit, p.half)), p);
+    } else {
+      for (int unit = 0; unit < kLast; ++unit) {
+        bits |= byte_of(load_word(plane, word_at(p.lane, unit, p.half)), p) >> 6 << (unit * 2);
+      }
+    }
+    return bits >> (p.pair / 2 * 3) & 7;
   }
 };
 

@@ -5,6 +5,7 @@
 #include "engine/dtype.h"
 #include "engine/quant/iq4_nl.h"
 #include "engine/quant/q2_k.h"
+#include "engine/quant/q3_k.h"
 #include "engine/quant/q4_0.h"
 #include "engine/quant/q4_1.h"
 #include "engine/quant/q4_k.h"
@@ -85,9 +86,8 @@ using Q4_1 = Format<BlockQ4_1, Codes1<FourBits<>>, F16Pairs<BlockQ4_1>, 0, true>
 using Codes5 = Codes2<FourBits<>, OneBit<4>, 4>;
 using Q5_0 = Format<BlockQ5_0, Codes5, F16Scales<BlockQ5_0>, 16, false>;
 using Q5_1 = Format<BlockQ5_1, Codes5, F16Pairs<BlockQ5_1>, 0, true>;
-using Q2_K = Format<BlockQ2_K, Codes1<TwoBits<>>, FourBitPairs<BlockQ2_K>, 0, true>;
-using Q3_K =
-    Format<BlockQ3_K, Codes2<TwoBits<>, OneBit<2>, 2>, SixBitScales16<BlockQ3_K>, 4, false>;
+using Q2_K = Format<BlockQ2_K, Codes1<TwoBitsBy16>, FourBitPairs<BlockQ2_K>, 0, true>;
+using Q3_K = Format<BlockQ3_K, Codes1<ThreeBitsBy16>, ByteScales<BlockQ3_K>, 4, false>;
 using Q4_K = Format<BlockQ4_K, Codes1<FourBits<>>, BytePairs<BlockQ4_K>, 0, true>;
 using Q5_K = Format<BlockQ5_K, Codes5, BytePairs<BlockQ5_K>, 0, true>;
 using Q6_K = Format<BlockQ6_K, Codes2<FourBits<>, TwoBits<4>, 4>, ByteScales<BlockQ6_K>, 32, false>;

@@ -11,6 +11,7 @@
 #include "engine/quant/mxfp4.h"
 #include "engine/quant/q3_k.h"
 #include "engine/quant/q4_k_scales.h"
+#include "engine/quant/q6_k.h"
 
 namespace skald::tiles {
 
@@ -182,7 +183,12 @@ struct FourBitPairs : RowScaleMin<Block> {
   }
 };
 
-// Q6_K: a signed byte for 16 columns, 16 bytes of a lane pair.
+// What a block has for its i-th 16 columns.
+SKALD_HD inline int byte_scale(const BlockQ6_K& block, int i) { return block.scales[i]; }
+SKALD_HD inline int byte_scale(const BlockQ3_K& block, int i) { return q3_k_scale(block, i) - 32; }
+
+// Q6_K, Q3_K: a signed byte for 16 columns, 16 bytes of a lane pair. Three numbers of Q3_K's six
+// bits would be in four bytes; to unpack them took a tenth of all its instructions.
 template <class Block>
 struct ByteScales : RowScale<Block> {
   static constexpr int kCols = 16, kPartBytes = 128;
@@ -193,41 +199,14 @@ struct ByteScales : RowScale<Block> {
       const BytePlace at(i / 4, i % 4, n);
       const Block* block = source(at.row, 0);
       if (!block) continue;
-      word |= uint32_t{static_cast<uint8_t>(block->scales[part * 8 + at.block])} << (8 * n);
+      const int scale = byte_scale(*block, part * 8 + at.block);
+      word |= uint32_t{static_cast<uint8_t>(scale)} << (8 * n);
     }
     return word;
   }
   SKALD_HD static float number(const std::byte* part, const std::byte* record, int row, int col,
                                int q) {
     const auto scale = static_cast<int8_t>(part[row % 8 * 16 + byte_place(col / 16, row / 8)]);
-    return RowScale<Block>::row_scale(record, row) * scale * q;
-  }
-};
-
-// Which of a lane pair's fields has the scale of block b, row g (half 0) or g + 8: those of two
-// blocks are adjacent.
-SKALD_HD constexpr int six_bit_field(int b, int half) { return b / 2 * 4 + half * 2 + b % 2; }
-
-// Q3_K: six bits for 16 columns, 32 more than the scale. 12 bytes: 8 of row g, 8 of row g + 8.
-template <class Block>
-struct SixBitScales16 : RowScale<Block> {
-  static constexpr int kCols = 16, kPartBytes = 96;
-  template <class Source>
-  SKALD_HD static uint32_t part_word(const Source& source, int part, int i) {
-    uint32_t word = 0;
-    for (int bit = 0; bit < 32; ++bit) {
-      const int at = i % 3 * 32 + bit, field = at / 6;
-      const Block* block = source(i / 3 + field / 2 % 2 * 8, 0);
-      if (!block) continue;
-      const int value = q3_k_scale(*block, part * 8 + field / 4 * 2 + field % 2);
-      word |= (static_cast<uint32_t>(value) >> (at % 6) & 1) << bit;
-    }
-    return word;
-  }
-  SKALD_HD static float number(const std::byte* part, const std::byte* record, int row, int col,
-                               int q) {
-    const int field = six_bit_field(col / 16, row / 8);
-    const int scale = static_cast<int>(load_bits(part + row % 8 * 12, field * 6, 6)) - 32;
     return RowScale<Block>::row_scale(record, row) * scale * q;
   }
 };
