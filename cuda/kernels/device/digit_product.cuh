@@ -1,7 +1,8 @@
 // The product of parts of a tile, 16 weight rows x 128 columns each, with one activation row, by
 // one warp: codes are bytes (lane_bytes.cuh), the activations digits (digits.cuh), sums of a block
 // whole numbers. So are their products with the blocks' scales where these are whole numbers too,
-// for 256 columns: two digits' sums are below 2^31 then, in Q6_K at most 1.4e9.
+// for 256 columns: two digits' sums are below 2^31 then, in Q6_K at most 1.4e9. Formats whose codes
+// lie by 16 columns have a product of their own, by16_product.cuh.
 #pragma once
 
 #include <algorithm>
@@ -21,9 +22,7 @@ struct OneRow {
   using Bytes = LaneBytesOf<F>;
   using Scales = OwnScales<typename F::Scales>;
   static constexpr int kOwn = Part::kOwn;
-  static constexpr bool kBy16 = Bytes::kBy16;
-  // Blocks are halves of units and lie in the same words.
-  static constexpr bool kHalves = Part::kBlocks == 8 && !kBy16;
+  static constexpr bool kHalves = Part::kBlocks == 8;  // blocks are halves of units
   static constexpr bool kTable = F::kTable != tiles::Table::None;
   static constexpr bool kWhole = kWholeScales<F>;
   static constexpr TakenOff kTaken = kTakenOff<F>;
@@ -31,14 +30,16 @@ struct OneRow {
   // nothing, or they load them. The former spares shared memory a quarter of what it does, which
   // is what holds up codes of 4 bits. Q8_0, and of two planes Q5_0 and MXFP4, are 1, 1 and 7 %
   // faster with the latter: measured when these warps still brought the activations, not explained.
-  static constexpr bool kKeepsZeros =
-      kBy16 || (!kHalves && Bytes::kPlanes == 1 && Bytes::kRatio > 1);
+  static constexpr bool kKeepsZeros = !kHalves && Bytes::kPlanes == 1 && Bytes::kRatio > 1;
   // Zeros stay where they are, so inputs are two sets by turns; also of blocks of 16, which are no
   // slower so.
   static constexpr bool kKeepsInputs = kHalves || kKeepsZeros;
   // Whose sums are multiplied together: up to 16 blocks'.
   static constexpr int kSumParts = std::min(16 / Part::kBlocks, kWarpParts<F>);
-  static constexpr int kStep = kTileParts<F> * Part::kBytes;
+  // Inputs are asked for a part ahead of their use, but for codes of two planes, which leave no
+  // registers for them.
+  static constexpr bool kLoadsAhead = kTable || Bytes::kPlanes == 1;
+  static constexpr int kStep = kTileParts<F> * kDigitPartBytes;
   using Factors = SumFactors<typename F::Scales>;
   static_assert(kWarpParts<F> % 2 == 0 && kSumParts % 2 == 0);
   static_assert(kWhole || Planes<F>::kUp == 0);
@@ -64,20 +65,17 @@ struct OneRow {
   // Not of Q5_K, which has no registers for them, nor of Q8_0, which is 0.5 % slower with them in
   // small models.
   static constexpr bool kKeepsPointers =
-      kBy16 || (Bytes::kPlanes == 1 ? Bytes::kRatio > 1 : kTaken != TakenOff::ByteMins);
+      Bytes::kPlanes == 1 ? Bytes::kRatio > 1 : kTaken != TakenOff::ByteMins;
   Pointers base, kept;
   int tile_at = 0;
   int lane;
   // Of the warp's first part in a tile: where the lane's codes, scales and so on lie.
   int codes_at, high_codes_at, scales_at, mins_at, rows_at, sum_factors_at, sum_rows_at;
   typename Scales::Places places;
-  uint32_t own_bytes;         // kHalves, a mask: of both blocks' numbers
+  uint32_t own_bytes;         // a mask: of both blocks' numbers, where these are halves of units
   uint32_t own_sums;          // a mask: all, where sums of the lane's blocks count in its column
   int second;                 // what the second digit counts
   int high[kHalves ? 1 : 2];  // and a one in plane 1 of a lane's blocks
-  // By 16: a lane's sums are this times too large, where it has last blocks of units.
-  int times;
-  float by_times;  // one over it
   uint32_t table[2];
   float totals[2] = {}, sums[2] = {}, mins[4] = {};
   int whole[2][2] = {};  // sums of both rows, of both digits
@@ -87,14 +85,8 @@ struct OneRow {
       : lane(static_cast<int>(threadIdx.x) % 32),
         places(lane),
         own_bytes(held_number(lane / 16 ? 0xff00ff00 : 0x00ff00ff)),
-        second(static_cast<int>(held_number(lane % 2 ? 0 : 256))),
-        times(1),
-        by_times(1) {
-    if constexpr (kBy16) {
-      times = static_cast<int>(held_number(lane % 4 / 2 ? Bytes::kSecondTimes : 1));
-      by_times = __uint_as_float(held_number(__float_as_uint(1.0f / static_cast<float>(times))));
-    }
-    const char* digits = a.digits + first_part * Part::kBytes;
+        second(static_cast<int>(held_number(lane % 2 ? 0 : 256))) {
+    const char* digits = a.digits + first_part * kDigitPartBytes;
     const int t = lane % 4, digit = min(lane / 4 % 4, kDigits - 1);
     const int at = digit * 64 + t * 16;
     if constexpr (kKeepsInputs) {
@@ -126,8 +118,8 @@ struct OneRow {
       const int sum_part = F::kScalesAt + part % F::kParts * F::Scales::kPartBytes;
       sum_factors_at = held_at(sum_record + sum_part + Factors::offset(lane));
       sum_rows_at = held_at(sum_record + F::kRowsAt + OwnRowsMins::offset(lane), kKeepsPointers);
-      base.side = held_pointer(digits + part * Part::kBytes + Part::kSideAt + digit * Part::kSide +
-                               t * 4 % Part::kBlocks);
+      base.side = held_pointer(digits + part * kDigitPartBytes + Part::kSideAt +
+                               digit * Part::kSide + t * 4 % Part::kBlocks);
     } else {
       base.side = held_pointer(digits + Part::kSideAt + t * Part::kSide);
     }
@@ -142,16 +134,11 @@ struct OneRow {
       }
     }
   }
-  // Of a tile whose digits are there, `at` from the first tile's on: load16_if() reads what nobody
-  // writes from the address's making on, so it is made anew.
+  // Of a tile whose digits are there, `at` from the first tile's on.
   __device__ void begin(int at) {
     tile_at = at;
     if constexpr (kKeepsPointers) kept = pointers_at(at);
-    if constexpr (kKeepsZeros) {
-      uint32_t address = shared_address(kept.left);
-      asm volatile("" : "+r"(address) : : "memory");
-      kept.left = static_cast<const char*>(__cvta_shared_to_generic(address));
-    }
+    if constexpr (kKeepsZeros) kept.left = made_anew(kept.left);
   }
   static_assert(kKeepsPointers || !kKeepsZeros);
   // The i-th of the warp's parts of the tile at `slot`.
@@ -185,28 +172,28 @@ struct OneRow {
   };
   __device__ void load(Inputs& in, int i) const {
     const Pointers from = kKeepsPointers ? kept : pointers_at(tile_at);
-    const char* digits = from.left + i * Part::kBytes;
+    const char* digits = from.left + i * kDigitPartBytes;
     if constexpr (kKeepsZeros) {
       load16_if(lane < 16, digits, in.left);
       load16_if(lane >= 16, digits, in.right);
     } else {
       in.left = load16(digits);
-      in.right = load16(kHalves ? digits + Part::kHalf : from.right + i * Part::kBytes);
+      in.right = load16(kHalves ? digits + Part::kHalf : from.right + i * kDigitPartBytes);
     }
-    if (i % 2) in.scale = __uint_as_float(load4(from.scale + i * Part::kBytes));
+    if (i % 2) in.scale = __uint_as_float(load4(from.scale + i * kDigitPartBytes));
     if constexpr (kTaken == TakenOff::AddedOn) {
-      const uint2 both = load8(from.side + i * Part::kBytes);
+      const uint2 both = load8(from.side + i * kDigitPartBytes);
       in.added[0] = static_cast<int>(both.x);
       in.added[1] = static_cast<int>(both.y);
     } else if constexpr (kTaken == TakenOff::HalfMins) {
-      in.sums = load4(from.side + i * Part::kBytes);
+      in.sums = load4(from.side + i * kDigitPartBytes);
     } else if (kSumDigits<F> && (i + 1) % kSumParts == 0) {
       const int first = i + 1 - kSumParts;
-      if constexpr (Part::kBlocks == 8) {
-        in.sums = load4(from.side + first * Part::kBytes);
+      if constexpr (kHalves) {
+        in.sums = load4(from.side + first * kDigitPartBytes);
         in.sum_scale = in.scale;
       } else {
-        const uint2 both = load8(from.side + first * Part::kBytes);
+        const uint2 both = load8(from.side + first * kDigitPartBytes);
         in.sums = both.x, in.sum_scale = __uint_as_float(both.y);
       }
     }
@@ -249,21 +236,6 @@ struct OneRow {
   // The sums of a lane's block.
   __device__ void multiply_block(int (&planes)[2][4], const Bytes& codes, const Inputs& in,
                                  int own) const {
-    if constexpr (kBy16) {
-      const uint4 &left = in.left, &right = in.right;
-      const uint32_t first[4] = {left.x, left.y, left.z, left.w};
-      const uint32_t last[4] = {right.x, right.y, right.z, right.w};
-      int(&sum)[4] = planes[0];
-      mma16_bytes<false>(sum, codes.of_16(own, 0, 0), codes.of_16(own, 0, 1), first[own],
-                         {0, 0, 0, 0});
-      mma16_bytes<false>(sum, codes.of_16(own, 1, 0), codes.of_16(own, 1, 1), last[own], sum);
-      return;
-    } else {
-      multiply_units(planes, codes, in, own);
-    }
-  }
-  __device__ void multiply_units(int (&planes)[2][4], const Bytes& codes, const Inputs& in,
-                                 int own) const {
 #pragma unroll
     for (int unit = own; unit < tiles::kUnits; unit += kOwn) {
       const uint4& four = unit / 2 ? in.right : in.left;
@@ -298,8 +270,7 @@ struct OneRow {
         }
       }
       if constexpr (kWhole) {
-        const int number = scales.number(own, half, places,
-                                         Part::kBlocks == 8 ? Planes<F>::both(own) : 1);
+        const int number = scales.number(own, half, places) * (kHalves ? Planes<F>::both(own) : 1);
         whole[half][0] += number * digits[0];
         whole[half][1] += number * digits[1];
       } else {
@@ -316,15 +287,14 @@ struct OneRow {
       const Factors& factors = weights.sum_factors;
       int products[4];
       constexpr bool kSigned = kTaken == TakenOff::ByteScales;
-      mma16_bytes<kSigned>(products, factors.row(0), factors.row(1), in.sums & own_sums,
-                           {0, 0, 0, 0});
+      mma16_bytes<kSigned>(products, factors.row(0), factors.row(1), in.sums & own_sums);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int(&two)[2] = {products[half * 2], products[half * 2 + 1]};
         if constexpr (kTaken == TakenOff::ByteScales) {
-          const int off = -(F::kOffset * Bytes::kRatio << Planes<F>::kUp) * times;
-          whole[half][0] += off * two[0];
-          whole[half][1] += off * two[1];
+          constexpr int kOff = F::kOffset * Bytes::kRatio << Planes<F>::kUp;
+          whole[half][0] -= kOff * two[0];
+          whole[half][1] -= kOff * two[1];
         } else {
           const auto sum = static_cast<float>(two[1] * second + two[0]);
           totals[half] =
@@ -335,7 +305,6 @@ struct OneRow {
   }
   // Of 256 columns, which have scales in common.
   __device__ void end_pair(const Weights& weights, float scale) {
-    if constexpr (kBy16) scale *= by_times;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float& total = totals[half];

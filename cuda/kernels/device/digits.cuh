@@ -8,6 +8,7 @@
 #pragma once
 
 #include "cuda/kernels/device/lane_bytes.cuh"
+#include "cuda/kernels/device/one_row.cuh"
 
 namespace skald::cuda {
 
@@ -55,7 +56,7 @@ template <class F>
 struct DigitPart {
   static constexpr int kBlocks = tiles::kPartCols / F::Scales::kCols;
   // [half of the units, digit, lane % 4] 16 bytes: of two units what stands beside LaneBytes'
-  // `first` and `second`, in 4 bytes each. By 16: [first or second, digit, lane % 4] of four units.
+  // `first` and `second`, in 4 bytes each.
   static constexpr int kHalf = kDigits * 64;
   // 16 bytes of zeros, for the lanes whose columns are of the other half, where these load them.
   static constexpr int kZerosAt = 2 * kHalf;
@@ -77,15 +78,37 @@ struct DigitPart {
                                              : !kSumDigits<F> ? 16
                                              : kBlocks == 4   ? 4
                                                               : kDigits * 8);
-  // As many as 128 floats have, which lie there before they become digits.
-  static constexpr int kBytes = 512;
-  static_assert(kScaleAt + 4 <= kBytes && kSideAt + (kAdds ? 4 * kSide : 0) <= kBytes);
+  static_assert(kScaleAt + 4 <= kDigitPartBytes);
 };
 inline constexpr float kNumberSumUnit = 1.0f / 1024;
 
+// By what numbers are to be multiplied that become whole ones of so many bits, and these to be what
+// they were. `bits`: of a number in whose power of two they are to be.
+struct NumberScale {
+  float up, down;
+  __device__ NumberScale(unsigned bits, int number_bits) {
+    // 2^e <= most < 2^(e + 1): e + 127 are the upper bits. What is too small for its scale to be a
+    // float is zero beside any other number.
+    const int found = static_cast<int>(bits >> 23), exponent = min(max(found, 40), 254);
+    up = __int_as_float((254 + number_bits - 1 - exponent) * (1 << 23));
+    down = __int_as_float((exponent - number_bits + 1) * (1 << 23));
+    // Infinity and NaN are found among the logits.
+    if (found >= 255) down = __int_as_float(0x7fffffff);
+  }
+};
+__device__ inline void to_numbers(const float4& x, float up, int (&n)[4]) {
+  const float four[4] = {x.x, x.y, x.z, x.w};
+#pragma unroll
+  for (int i = 0; i < 4; ++i) n[i] = __float_as_int(fmaf(four[i], up, kMagic)) - kMagicBits;
+}
+
+inline constexpr uint32_t kZeroOfEach = 0x80808080;
+// Digit i of a number, as a byte.
+__device__ inline uint32_t digit_of(int number, int i) {
+  return ((static_cast<uint32_t>(number + kHalfRanges) ^ kHalfRanges) >> (i * 8)) & 255;
+}
 // Four numbers' digits, in the order of `first` and `second`.
 __device__ inline void to_digits(const uint32_t (&numbers)[4], uint32_t (&digits)[kDigits]) {
-  constexpr uint32_t kZeroOfEach = 0x80808080;
   const uint32_t low = __byte_perm(numbers[0], numbers[1], 0x5140);
   const uint32_t more = __byte_perm(numbers[2], numbers[3], 0x5140);
   const uint32_t high = __byte_perm(numbers[0], numbers[1], 0x0062);
@@ -107,8 +130,7 @@ class DigitStore {
   // Held, or the compiler finds them again and again.
   int lane_ = static_cast<int>(held_number(threadIdx.x % 32));
   int unit_ = lane_ / 4 % 4, t_ = lane_ % 4;
-  int digits_ = static_cast<int>(held_number(
-      t_ * 16 + (Bytes::kBy16 ? unit_ * 4 : unit_ / 2 * Part::kHalf + unit_ % 2 * 8)));
+  int digits_ = static_cast<int>(held_number(unit_ / 2 * Part::kHalf + t_ * 16 + unit_ % 2 * 8));
   // AddedOn, of the lane that stores it.
   int added_ = static_cast<int>(
       held_number(Part::kSideAt + (unit_ / 2 * 2 + t_ % 2) * Part::kSide + unit_ % 2 * 4));
@@ -117,23 +139,12 @@ class DigitStore {
   // Part of x[0], columns 4 * t, and x[1]. `bits`: of a number in whose power of two the part is to
   // be, no smaller than any of its own.
   __device__ void store(char* part, const float4 (&x)[2], unsigned bits) const {
-    // 2^e <= most < 2^(e + 1) becomes 2^17: e + 127 are the upper bits. What is too small for its
-    // scale to be a float is zero beside any other number.
-    const int found = static_cast<int>(bits >> 23), exponent = min(max(found, 40), 254);
-    const float up = __int_as_float((254 + kNumberBits - 1 - exponent) * (1 << 23));
-    float scale = __int_as_float((exponent - kNumberBits + 1) * (1 << 23)) *
-                  (kScaleUnit<typename F::Scales> / (kRatio << Planes<F>::kUp));
-    // Infinity and NaN are found among the logits.
-    if (found == 255) scale = __int_as_float(0x7fffffff);
-    int n[8];
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const float four[4] = {x[i].x, x[i].y, x[i].z, x[i].w};
-#pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        n[4 * i + k] = __float_as_int(fmaf(four[k], up, kMagic)) - kMagicBits;
-      }
-    }
+    const NumberScale numbers(bits, kNumberBits);
+    const float scale =
+        numbers.down * (kScaleUnit<typename F::Scales> / (kRatio << Planes<F>::kUp));
+    int n[2][4];
+    to_numbers(x[0], numbers.up, n[0]);
+    to_numbers(x[1], numbers.up, n[1]);
     store_digits(part + digits_, n);
     if (Part::kZeros && unit_ == 0) *reinterpret_cast<float*>(part + Part::kZerosAt + t_ * 4) = 0;
     if constexpr (kSumDigits<F> && kSums == 1) {
@@ -145,18 +156,17 @@ class DigitStore {
   }
 
  private:
-  __device__ static void store_digits(char* at, const int (&n)[8]) {
-    // By 16 and in tables every second byte is of the same pair.
-    constexpr bool kByTurns = Bytes::kBy16 || F::kTable != tiles::Table::None;
-    constexpr int kOrder[4] = {0, kByTurns ? 2 : 1, kByTurns ? 1 : 2, 3};
+  __device__ static void store_digits(char* at, const int (&n)[2][4]) {
+    constexpr bool kTable = F::kTable != tiles::Table::None;
+    constexpr int kOrder[4] = {0, kTable ? 2 : 1, kTable ? 1 : 2, 3};
     uint32_t first[4], second[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       if constexpr (kRatio == 1) {
-        first[i] = static_cast<uint32_t>(n[kOrder[i]] + kHalfRanges);
-        second[i] = static_cast<uint32_t>(n[4 + kOrder[i]] + kHalfRanges);
+        first[i] = static_cast<uint32_t>(n[0][kOrder[i]] + kHalfRanges);
+        second[i] = static_cast<uint32_t>(n[1][kOrder[i]] + kHalfRanges);
       } else {
-        const int low = n[i % 2 * 4 + i / 2], high = n[i % 2 * 4 + i / 2 + 2];
+        const int low = n[i % 2][i / 2], high = n[i % 2][i / 2 + 2];
         first[i] = static_cast<uint32_t>(high + kHalfRanges);
         second[i] = static_cast<uint32_t>(low * kRatio + (kHalfRanges - high));
       }
@@ -166,20 +176,15 @@ class DigitStore {
     to_digits(second, digits[1]);
 #pragma unroll
     for (int d = 0; d < kDigits; ++d) {
-      if constexpr (Bytes::kBy16) {
-        *reinterpret_cast<uint32_t*>(at + d * 64) = digits[0][d];
-        *reinterpret_cast<uint32_t*>(at + d * 64 + Part::kHalf) = digits[1][d];
-      } else {
-        *reinterpret_cast<uint2*>(at + d * 64) = {digits[0][d], digits[1][d]};
-      }
+      *reinterpret_cast<uint2*>(at + d * 64) = {digits[0][d], digits[1][d]};
     }
   }
-  __device__ void store_sums(char* part, const int (&n)[8]) const {
+  __device__ void store_sums(char* part, const int (&n)[2][4]) const {
     int sums[kSums];
 #pragma unroll
     for (int i = 0; i < kSums; ++i) {
-      sums[i] = (n[4 * i] + n[4 * i + 1]) + (n[4 * i + 2] + n[4 * i + 3]);
-      if (kSums == 1) sums[i] += (n[4] + n[5]) + (n[6] + n[7]);
+      sums[i] = (n[i][0] + n[i][1]) + (n[i][2] + n[i][3]);
+      if (kSums == 1) sums[i] += (n[1][0] + n[1][1]) + (n[1][2] + n[1][3]);
     }
 #pragma unroll
     for (int offset = 1; offset < 4; offset *= 2) {
@@ -200,7 +205,7 @@ class DigitStore {
 #pragma unroll
     for (int i = 0; i < kSums; ++i) {
       const int sum = (sums[i] + Part::kSumUnit - 1) >> (Part::kSumUnit - 1);
-      bytes[i] = ((static_cast<uint32_t>(sum + kHalfRanges) ^ kHalfRanges) >> (t_ * 8)) & 255;
+      bytes[i] = digit_of(sum, t_);
     }
     char* at = side + t_ * Part::kSide + unit_ * kSums;
     if (t_ == kDigits) return;
@@ -218,7 +223,7 @@ class DigitStore {
     const int at = (unit_ / 2 + t_ * 2) * Part::kSide + unit_ % 2 * 2;
     if (t_ < 2) *reinterpret_cast<__half*>(side + at) = t_ ? rest : next;
   }
-  // Lanes 1 of four store the highest digit's.
+  // Of lanes with t of 0 and 1 the latter stores the highest digit's.
   __device__ void store_added(char* part, int sum) const {
     constexpr int kOff = F::kOffset * kRatio;
     store_if(t_ < 2, part + added_, -kOff * (t_ % 2 ? sum >> 16 : sum & 0xffff));

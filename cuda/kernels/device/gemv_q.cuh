@@ -2,6 +2,7 @@
 // between them. Also for kernels whose blocks are not all alike.
 #pragma once
 
+#include "cuda/kernels/device/by16_product.cuh"
 #include "cuda/kernels/device/digit_product.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
@@ -19,6 +20,9 @@ inline constexpr int kGemvQThreads = kGemvQConsumers + kGemvQStagers + 2 * 32;
 // attention beside one of these: three of their warps on a scheduler, of 96 registers, and one of
 // attention's with 224 are all that it has.
 inline constexpr int kGemvQBlocks = 2;
+
+template <class F>
+using RowProductOf = std::conditional_t<kBy16<F>, By16Row<F>, OneRow<F>>;
 
 // What passes between consumers and finisher: a ring of sets of partial sums.
 struct Sets {
@@ -61,7 +65,7 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
 #pragma unroll
     for (int warp = 0; warp < kWarps; ++warp) {
       const auto& row = *reinterpret_cast<const float4*>(set + warp * kPartials);
-      both[warp % 2] += OneRow<F>::added_up(row);
+      both[warp % 2] += RowProductOf<F>::added_up(row);
     }
     // The squares are there when the first sums are.
     if (i == 0 && a.norm_weight) {
@@ -105,11 +109,9 @@ struct GemvQShared {
 template <class F>
 __device__ void consume(const Layout& layout, const char* ring, const GemvQShared& own,
                         float* partials, const Activations& activations) {
-  using Product = OneRow<F>;
+  using Product = RowProductOf<F>;
   using Weights = typename Product::Weights;
   constexpr int kParts = kWarpParts<F>;
-  // Inputs come a part ahead too, but for codes of two planes, which leave no registers for them.
-  constexpr bool kAhead = Product::kTable || Product::Bytes::kPlanes == 1;
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const char* held_own = held_pointer(&own);  // one register for all of its members
   const auto barrier = [&](size_t member, int i) {
@@ -128,7 +130,7 @@ __device__ void consume(const Layout& layout, const char* ring, const GemvQShare
   const char *first_slot = held_pointer(ring), *slot = first_slot;
   int at = 0, next_at = 0;  // of a tile's columns: Product::kStep for each tile before it
   const auto staged_barrier = [&](int of) {
-    constexpr unsigned kTurnBytes = kStageParts * DigitPart<F>::kBytes;
+    constexpr unsigned kTurnBytes = kStageParts * kDigitPartBytes;
     return barrier(kStaged, static_cast<int>(static_cast<unsigned>(of) / kTurnBytes));
   };
   // An answer takes as long as a fifth of a part, so it is asked for a part ahead of its use.
@@ -168,15 +170,15 @@ __device__ void consume(const Layout& layout, const char* ring, const GemvQShare
   // The i-th part of a tile, while the next is under way.
   const auto multiply = [&](int i) {
     Weights &now = two[i % 2], &next = two[(i + 1) % 2];
-    if (!kAhead) product.load(inputs[i % 2], i);
+    if (!Product::kLoadsAhead) product.load(inputs[i % 2], i);
     if (i + 1 < kParts) {
-      if (kAhead) product.load(inputs[(i + 1) % 2], i + 1);
+      if (Product::kLoadsAhead) product.load(inputs[(i + 1) % 2], i + 1);
       product.load(next, slot, i + 1);
       if (i + 2 == kParts) ask_for_next();
     } else {
       release();
       enter();
-      if (kAhead) product.load(inputs[0], 0);
+      if (Product::kLoadsAhead) product.load(inputs[0], 0);
       product.load(next, slot, 0);
     }
     product.multiply(now, inputs[i % 2], i);
@@ -186,7 +188,7 @@ __device__ void consume(const Layout& layout, const char* ring, const GemvQShare
   product.load(two[0], slot, 0);
   barrier_wait(staged_barrier(0), 0);
   product.begin(0);
-  if (kAhead) product.load(inputs[0], 0);
+  if (Product::kLoadsAhead) product.load(inputs[0], 0);
   const auto ended = [&] { return load4(held_own + kEnd + turn.slot * sizeof(int64_t)); };
   for (uint32_t no_more = ended(); !__any_sync(~0u, no_more != 0);) {
     int left = layout.tiles;

@@ -1,5 +1,5 @@
 // The codes of a lane's part as bytes, as gemv_q_sm90 multiplies them for one row: most by masks
-// alone, some by nothing at all. A lane has four bytes of a row twice for each unit of 32 columns,
+// alone, some by nothing at all. (Those that lie by 16 columns: by16_product.cuh.) A lane has four bytes of a row twice for each unit of 32 columns,
 // `first` and `second`.
 //
 // Where a code has a byte of its own, `first` is of the unit's first 16 columns, `second` of its
@@ -8,9 +8,6 @@
 //   first * N_high + second * (kRatio * N_low - N_high) = kRatio * (high * N_high + low * N_low),
 // and what stands beside `first` and `second` is made of the activations just once (digits.cuh).
 // High bits of codes are bytes of the same kind, a plane of their own.
-//
-// Codes of blocks of 16 columns that lie by 16 (By16Bytes) are single ones, `first` of the unit's
-// first 16 columns and `second`, a power of two too large, of its last.
 #pragma once
 
 #include "cuda/kernels/device/tile_lane.cuh"
@@ -20,13 +17,13 @@ namespace skald::cuda {
 // offset(plane, lane): where a lane's codes of a plane lie in a part; load() takes both planes'
 // places, of one plane the first. kLanesDiffer: their distance is not the same for all lanes.
 // bytes(): of a plane. shift(plane, unit): bits by which its codes are too far up. kHighBit: what a
-// one in plane 1 counts. kBy16: no bytes() but of_16().
+// one in plane 1 counts.
 template <class C>
 struct LaneBytes;
 
 // Where a lane has 16 bytes.
 struct SixteenOfLane {
-  static constexpr bool kLanesDiffer = false, kBy16 = false;
+  static constexpr bool kLanesDiffer = false;
   __device__ static int offset(int, int lane) { return lane * 16; }
 };
 
@@ -55,40 +52,9 @@ struct LaneBytes<tiles::Codes1<tiles::FourBits<kFirstBit>>> : SixteenOfLane {
   }
 };
 
-template <class Plane>
-struct By16Bytes {
-  static constexpr bool kBy16 = true;
-  static constexpr int kRatio = 1, kPlanes = 1, kHighBit = 0;
-  using Codes = LaneCodes<Plane>;
-  static constexpr int kSecondTimes = 1 << (Codes::shift(0, 1) - Codes::shift(0, 0));
-  Codes codes;
-  SKALD_HD static constexpr int shift(int, int unit) { return Codes::shift(unit, 0); }
-  // Of a unit's first (m = 0) or last 16 columns.
-  __device__ uint32_t of_16(int unit, int m, int half) const {
-    return codes.word(unit, half) & Codes::kMask * 0x01010101u << Codes::shift(unit, m);
-  }
-};
-
-template <>
-struct LaneBytes<tiles::Codes1<tiles::TwoBitsBy16>> : By16Bytes<tiles::TwoBitsBy16> {
-  static constexpr bool kLanesDiffer = false;
-  __device__ static int offset(int, int lane) { return lane * 16; }
-  __device__ void load(const char* at, const char* = nullptr) { codes.load(at, 0); }
-};
-
-template <>
-struct LaneBytes<tiles::Codes1<tiles::ThreeBitsBy16>> : By16Bytes<tiles::ThreeBitsBy16> {
-  static constexpr bool kLanesDiffer = true;
-  __device__ static int offset(int plane, int lane) {
-    return plane ? tiles::ThreeBitsBy16::kUnit2At + lane * 8 : lane * 16;
-  }
-  __device__ void load(const char* at, const char* unit_2) { codes.load(at, unit_2); }
-};
-
 template <class Low, class High, int kBits>
 struct LaneBytes<tiles::Codes2<Low, High, kBits>> {
   using LowBytes = LaneBytes<tiles::Codes1<Low>>;
-  static constexpr bool kBy16 = false;
   static constexpr int kRatio = 1 << kBits, kPlanes = 2, kHighBit = 1 << kBits;
   static constexpr int kHighBits = High::kBytes * 8 / (tiles::kRows * tiles::kPartCols);
   static constexpr bool kLanesDiffer = kHighBits != 2;

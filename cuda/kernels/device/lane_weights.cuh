@@ -37,8 +37,7 @@ __device__ void half_pairs(const LaneCodes<tiles::Codes1<Plane>>& codes, int uni
                            uint32_t (&pairs)[2]) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    pairs[i] =
-        masked(codes.low.shifted(unit, half, 2 * m + i), codes.low.pair_mask(i), kThousands);
+    pairs[i] = masked(codes.low.shifted(unit, half, 2 * m + i), codes.low.pair_mask(i), kThousands);
   }
 }
 template <class Low, class High, int kBits>
@@ -49,8 +48,8 @@ __device__ void half_pairs(const LaneCodes<tiles::Codes2<Low, High, kBits>>& cod
   const uint32_t upper = codes.high.moved(unit, half, m);
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    pairs[i] =
-        masked(word, codes.low.pair_mask(i), masked(upper, kUpper << ((i + 1) * kBits), kThousands));
+    pairs[i] = masked(word, codes.low.pair_mask(i),
+                      masked(upper, kUpper << ((i + 1) * kBits), kThousands));
   }
 }
 
@@ -273,9 +272,10 @@ struct LaneWeights {
           a[half + 2 * p] =
               as_bits(__hfma2(as_half2(pairs[p]), twice(factors[i], n), twice(thousands[i], n)));
         } else if constexpr (F::kHasMin) {
-          const __half2 number = p == 0 || kOdd == 1 ? less(pairs[p], 0)
-                                        : __hfma2(as_half2(pairs[1]), __float2half2_rn(1.0f / kOdd),
-                                                  __float2half2_rn(-1024.0f / kOdd));
+          const __half2 number = p == 0 || kOdd == 1
+                                     ? less(pairs[p], 0)
+                                     : __hfma2(as_half2(pairs[1]), __float2half2_rn(1.0f / kOdd),
+                                               __float2half2_rn(-1024.0f / kOdd));
           a[half + 2 * p] =
               as_bits(__hfma2(number, scales.scale(b, half), scales.minus_min(b, half)));
         } else {

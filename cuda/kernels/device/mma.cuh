@@ -72,15 +72,14 @@ __device__ inline void mma_bytes(int (&d)[4], const uint32_t (&a)[4], uint32_t b
   }
 #undef SKALD_MMA_BYTES
 }
-// The same of a[16, 16] · b[16, 8].
+// The same of a[16, 16] · b[16, 8] alone.
 template <bool kSigned>
-__device__ inline void mma16_bytes(int (&d)[4], uint32_t a0, uint32_t a1, uint32_t b,
-                                   const int (&c)[4]) {
-#define SKALD_MMA16_BYTES(type)                               \
-  asm("mma.sync.aligned.m16n8k16.row.col.s32." type           \
-      ".s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%7,%8,%9,%10};" \
-      : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])        \
-      : "r"(a0), "r"(a1), "r"(b), "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]))
+__device__ inline void mma16_bytes(int (&d)[4], uint32_t a0, uint32_t a1, uint32_t b) {
+#define SKALD_MMA16_BYTES(type)                              \
+  asm("mma.sync.aligned.m16n8k16.row.col.s32." type          \
+      ".s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%7,%7,%7,%7};" \
+      : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])       \
+      : "r"(a0), "r"(a1), "r"(b), "r"(0))
   if constexpr (kSigned) {
     SKALD_MMA16_BYTES("s8");
   } else {

@@ -1,8 +1,8 @@
 // How gemv_q_sm90 divides a row among the warps of a block, and the row in shared memory.
 #pragma once
 
-#include "cuda/kernels/device/digits.cuh"
 #include "cuda/kernels/linear.h"
+#include "cuda/kernels/tiles/formats.h"
 
 namespace skald::cuda {
 
@@ -21,10 +21,14 @@ inline constexpr int kWarpParts = kTileParts<F> / kWarps;
 // are more than shared memory has.
 inline constexpr int kStageParts = 16, kMostTurns = 32;
 
+// A part of the row there: as many bytes as 128 floats have, which lie in them before they become
+// digits.
+inline constexpr int kDigitPartBytes = 512;
+
 // The row in shared memory.
 struct Activations {
   int turns;
-  char* digits;    // DigitPart of each part
+  char* digits;    // [part] kDigitPartBytes
   float* squares;  // [warp], of what comes to be normalized
 };
 

@@ -92,7 +92,7 @@ struct OwnScales<tiles::BytePairs<Block>> {
   uint32_t four;
   __device__ static int offset(int lane) { return lane / 4 * 8 + lane % 4 / 2 * 4; }
   __device__ void load(const char* at) { four = load4(at); }
-  __device__ int number(int i, int half, const Places&, int) const {
+  __device__ int number(int i, int half, const Places&) const {
     return byte_at(four, unsigned_place(tiles::byte_place(i, half)));
   }
 };
@@ -104,48 +104,52 @@ struct OwnScales<tiles::SixBitScales32<Block>> {
   uint32_t four;
   __device__ static int offset(int lane) { return lane / 4 * 8 + lane % 4 / 2 * 4; }
   __device__ void load(const char* at) { four = load4(at); }
-  __device__ int number(int i, int half, const Places&, int) const {
+  __device__ int number(int i, int half, const Places&) const {
     return byte_at(less_32(four), signed_place(tiles::byte_place(i, half)));
   }
 };
 
 // Of blocks of 16 columns: i-th of a lane's four, in bytes of 16.
-template <bool kSigned>
-struct OwnBytes {
+template <class Block>
+struct OwnScales<tiles::ByteScales<Block>> {
+  using Rows = OwnRows;
   struct Places {
     uint32_t first;
-    __device__ explicit Places(int lane)
-        : first(held_number(kSigned ? signed_place(lane % 4 / 2) : unsigned_place(lane % 4 / 2))) {}
+    __device__ explicit Places(int lane) : first(held_number(signed_place(lane % 4 / 2))) {}
     __device__ uint32_t of_half(int half) const {
-      return first + half * (kSigned ? signed_place(2) - signed_place(0) : 2);
+      return first + half * (signed_place(2) - signed_place(0));
     }
   };
   uint4 w;
   __device__ static int offset(int lane) { return lane / 4 * 16; }
   __device__ void load(const char* at) { w = load16(at); }
-  __device__ uint32_t four(int i) const {
-    return i / 2 ? (i % 2 ? w.w : w.z) : (i % 2 ? w.y : w.x);
+  __device__ int number(int i, int half, const Places& places) const {
+    const uint32_t four = i / 2 ? (i % 2 ? w.w : w.z) : (i % 2 ? w.y : w.x);
+    return byte_at(four, places.of_half(half));
   }
 };
 
+// Where a lane has the sums of both blocks of unit lane % 4, and of both rows: of the unit's first
+// (m = 0) or last 16 columns.
+template <class S>
+struct UnitScales;
+struct FourOfUnit {
+  uint32_t four;
+  __device__ static int offset(int lane) { return lane / 4 * 16 + lane % 4 * 4; }
+  __device__ void load(const char* at) { four = load4(at); }
+};
 template <class Block>
-struct OwnScales<tiles::FourBitPairs<Block>> : OwnBytes<false> {
+struct UnitScales<tiles::FourBitPairs<Block>> : FourOfUnit {
   using Rows = OwnRowsMins;
-  using typename OwnBytes<false>::Places;
-  // Times 16 costs one instruction for both rows this way.
-  __device__ int number(int i, int half, const Places& places, int times) const {
-    const uint32_t numbers =
-        times == 16 ? four(i) << 4 & 0xf0f0f0f0 : (four(i) & 0x0f0f0f0f) * times;
-    return byte_at(numbers, places.of_half(half));
+  __device__ int number(int m, int half) const {
+    return byte_at(four & 0x0f0f0f0f, unsigned_place(tiles::byte_place(m, half)));
   }
 };
-
 template <class Block>
-struct OwnScales<tiles::ByteScales<Block>> : OwnBytes<true> {
+struct UnitScales<tiles::ByteScales<Block>> : FourOfUnit {
   using Rows = OwnRows;
-  using typename OwnBytes<true>::Places;
-  __device__ int number(int i, int half, const Places& places, int times) const {
-    return byte_at(four(i), places.of_half(half)) * times;
+  __device__ int number(int m, int half) const {
+    return byte_at(four, signed_place(tiles::byte_place(m, half)));
   }
 };
 

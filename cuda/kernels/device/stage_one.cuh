@@ -8,6 +8,7 @@
 // branches, which has gone around once before with whatever was there, makes digits of them.
 #pragma once
 
+#include "cuda/kernels/device/by16_digits.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/mma.cuh"
@@ -39,7 +40,7 @@ template <class F, class T, bool kNormed>
 class StageOne {
   static constexpr int kTogether = 2;  // items, each two parts, of a turn
   static constexpr int kEach = kWarpParts<F>;
-  static constexpr int kPart = DigitPart<F>::kBytes;
+  static constexpr int kPart = kDigitPartBytes;
   // From one item of a warp to the next, in parts: its tile's or the next tile's.
   static constexpr int kApart = kEach == 4 ? 2 : kTileParts<F>;
   static_assert(kEach == 4 ? kTileParts<F> == kStageParts : kTileParts<F> * 2 == kStageParts);
@@ -54,7 +55,7 @@ class StageOne {
   char* part_ = const_cast<char*>(held_pointer(to_.digits + first_ * kPart));
   // A lane's columns of a part: these four and those 16 further.
   int column_ = lane_ % 16 / 4 * 32 + lane_ % 4 * 4;
-  DigitStore<F> digits_;
+  DigitStoreOf<F> digits_;
 
   struct Norms {
     float4 x[kTogether][2];

@@ -47,18 +47,18 @@ struct LaneCodes<tiles::FourBits<kFirstBit>> {
   SKALD_HD static constexpr uint32_t pair_mask(int p) { return p % 2 ? 0x00f000f0 : 0x000f000f; }
 };
 
-// Bits of a unit's first (m = 0) or last 16 columns: kMask << shift(unit, m) of each byte.
+// By 16: word(unit, m, half) has a unit's first (m = 0) or last 16 columns, kMask of each byte when
+// moved down by the plane's shift(unit).
 template <>
 struct LaneCodes<tiles::TwoBitsBy16> {
   static constexpr uint32_t kMask = 3;
   uint4 w;
   __device__ void load(const char* codes, int lane) { w = load16(codes + lane * 16); }
-  __device__ uint32_t word(int unit, int half) const {
-    return half ? (unit / 2 ? w.w : w.z) : (unit / 2 ? w.y : w.x);
+  __device__ uint32_t word(int, int m, int half) const {
+    return m ? (half ? w.w : w.z) : (half ? w.y : w.x);
   }
-  SKALD_HD static constexpr int shift(int unit, int m) { return unit % 2 * 4 + m * 2; }
   __device__ uint32_t shifted(int unit, int half, int p) const {
-    return word(unit, half) >> (shift(unit, p / 2) + p % 2 * 8);
+    return word(unit, p / 2, half) >> (tiles::TwoBitsBy16::shift(unit) + p % 2 * 8);
   }
   SKALD_HD static constexpr uint32_t pair_mask(int) { return kMask * 0x00010001; }
 };
@@ -66,13 +66,13 @@ struct LaneCodes<tiles::TwoBitsBy16> {
 template <>
 struct LaneCodes<tiles::ThreeBitsBy16> {
   static constexpr uint32_t kMask = 7;
-  uint32_t w[tiles::kUnits][2];
+  uint32_t w[4][2];
   __device__ void load(const char* codes, int lane) {
-    load(codes + lane * 16, codes + tiles::ThreeBitsBy16::kUnit2At + lane * 8);
+    load(codes + lane * 16, codes + tiles::ThreeBitsBy16::kSecondAt + lane * 8);
   }
-  __device__ void load(const char* units_0_1, const char* unit_2) {
-    const uint4 four = load16(units_0_1);
-    const uint2 two = load8(unit_2);
+  __device__ void load(const char* first, const char* second) {
+    const uint4 four = load16(first);
+    const uint2 two = load8(second);
     w[0][0] = four.x, w[0][1] = four.y, w[1][0] = four.z, w[1][1] = four.w;
     w[2][0] = two.x, w[2][1] = two.y;
 #pragma unroll
@@ -81,10 +81,9 @@ struct LaneCodes<tiles::ThreeBitsBy16> {
                    (w[2][half] >> 2 & 0x30303030);
     }
   }
-  __device__ uint32_t word(int unit, int half) const { return w[unit][half]; }
-  SKALD_HD static constexpr int shift(int, int m) { return m * 3; }
+  __device__ uint32_t word(int unit, int m, int half) const { return w[unit / 2 * 2 + m][half]; }
   __device__ uint32_t shifted(int unit, int half, int p) const {
-    return word(unit, half) >> (shift(unit, p / 2) + p % 2 * 8);
+    return word(unit, p / 2, half) >> (tiles::ThreeBitsBy16::shift(unit) + p % 2 * 8);
   }
   SKALD_HD static constexpr uint32_t pair_mask(int) { return kMask * 0x00010001; }
 };

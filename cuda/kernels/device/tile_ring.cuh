@@ -103,7 +103,7 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
   layout.tiles = (layout.records + layout.tile_records - 1) / layout.tile_records;
   layout.end_at = layout.records % layout.tile_records * layout.record_bytes;
   layout.turns = (layout.parts + kStageParts - 1) / kStageParts;
-  layout.row_bytes = layout.tiles * kTileParts<F> * DigitPart<F>::kBytes;
+  layout.row_bytes = layout.tiles * kTileParts<F> * kDigitPartBytes;
   layout.column_share = 1 / static_cast<float>(a.ins);
   layout.slot_bytes = (layout.tile_records * F::kRecordBytes + 127) / 128 * 128;
   layout.first_block = 0;
@@ -117,7 +117,7 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
   layout.set_floats = kWarps * kPartials;
   const int set_bytes = layout.set_floats * 4;
   // Whole turns: of the last tile the parts beyond the row are multiplied too, by zeros.
-  const int64_t digits = int64_t{layout.turns} * kStageParts * DigitPart<F>::kBytes;
+  const int64_t digits = int64_t{layout.turns} * kStageParts * kDigitPartBytes;
   const int64_t others = kFewestSets * set_bytes + digits;
   const int half_bytes = is_added(a) ? block_bytes(a).added : block_bytes(a).half;
   const bool half = others + kUsualSlots * layout.slot_bytes <= half_bytes;

@@ -115,70 +115,78 @@ struct OneBit {
   }
 };
 
-// Two or three bits, where 16 columns have a scale. A byte has a code of each of several 16 columns,
-// so that what a mask leaves of a word is of the same 16: of these the n-th byte has pair n % 2's
-// code n / 2. Six or four bits of a byte are a unit's, those of its first 16 columns below.
-template <int kBits, class Code>
-SKALD_HD uint32_t unit_bits(const Code& code, const LaneWord& at, int n) {
-  uint32_t bits = 0;
-  for (int m = 0; m < 2; ++m) {
-    bits |= static_cast<uint32_t>(code(at.row, at.col(m * 2 + n % 2, n / 2))) << (m * kBits);
+// Two or three bits, where 16 columns have a scale: a word is of the first (m = 0) or last 16
+// columns of several units. Its n-th byte has pair n % 2's code n / 2 of each of these, so that
+// what a mask leaves of the word is of one block.
+struct CodesOf16 {
+  int lane, m, half;
+  template <class Code>
+  SKALD_HD uint32_t operator()(const Code& code, int unit, int n) const {
+    const LaneWord at(lane, unit, half);
+    return static_cast<uint32_t>(code(at.row, at.col(m * 2 + n % 2, n / 2)));
   }
-  return bits;
-}
+};
 SKALD_HD inline uint32_t byte_of(uint32_t word, const CodePlace& p) {
   return word >> ((p.pair % 2 + p.i * 2) * 8) & 255;
 }
 
-// Two bits: 16 bytes a lane, two units a word.
+// Two bits: 16 bytes a lane, all units in a word.
 struct TwoBitsBy16 {
   static constexpr int kBytes = 512, kOddScale = 1;
+  SKALD_HD static constexpr int shift(int unit) { return unit * 2; }
   template <class Code>
   SKALD_HD static uint32_t word(const Code& code, int i) {
+    const CodesOf16 codes = {i / 4, i / 2 % 2, i % 2};
     uint32_t word = 0;
     for (int n = 0; n < 4; ++n) {
-      for (int k = 0; k < 2; ++k) {
-        word |= unit_bits<2>(code, {i / 4, i % 2 * 2 + k, i / 2 % 2}, n) << (n * 8 + k * 4);
+      for (int unit = 0; unit < kUnits; ++unit) {
+        word |= codes(code, unit, n) << (n * 8 + shift(unit));
       }
     }
     return word;
   }
   SKALD_HD static int at(const std::byte* plane, const CodePlace& p) {
-    const uint32_t word = load_word(plane, p.lane * 4 + p.half * 2 + p.unit / 2);
-    return byte_of(word, p) >> (p.unit % 2 * 4 + p.pair / 2 * 2) & 3;
+    return byte_of(load_word(plane, p.lane * 4 + p.pair / 2 * 2 + p.half), p) >> shift(p.unit) & 3;
   }
 };
 
-// Three bits: of both rows of units 0 and 1 16 bytes a lane, then of unit 2 8. Two bits of a byte
-// are left, in which these three units have the six of unit 3.
+// Three bits: two units in a word. Words k of both rows are those of units 0 and 1, first and last
+// columns, 16 bytes a lane; then of units 2 and 3 the first, 8 bytes. Of the last columns there the
+// six bits of a byte are in what these leave of theirs, two in word k's from bit 2 k on.
 struct ThreeBitsBy16 {
-  static constexpr int kBytes = 768, kOddScale = 1, kLast = 3;
-  static constexpr int kUnit2At = 512;
-  SKALD_HD static constexpr int word_at(int lane, int unit, int half) {
-    return unit < 2 ? lane * 4 + unit * 2 + half : kUnit2At / 4 + lane * 2 + half;
+  static constexpr int kBytes = 768, kOddScale = 1;
+  static constexpr int kSecondAt = 512, kLast = 3;
+  SKALD_HD static constexpr int shift(int unit) { return unit % 2 * 3; }
+  SKALD_HD static constexpr int word_at(int lane, int k, int half) {
+    return k < 2 ? lane * 4 + k * 2 + half : kSecondAt / 4 + lane * 2 + half;
   }
   template <class Code>
   SKALD_HD static uint32_t word(const Code& code, int i) {
-    const int unit = i < kUnit2At / 4 ? i % 4 / 2 : 2;
-    const int lane = unit < 2 ? i / 4 : (i - kUnit2At / 4) / 2;
+    const int k = i < kSecondAt / 4 ? i % 4 / 2 : 2;
+    const int lane = k < 2 ? i / 4 : (i - kSecondAt / 4) / 2;
+    const CodesOf16 codes = {lane, k % 2, i % 2}, last = {lane, kLast % 2, i % 2};
     uint32_t word = 0;
     for (int n = 0; n < 4; ++n) {
-      const uint32_t last = unit_bits<3>(code, {lane, kLast, i % 2}, n);
-      const uint32_t bits = unit_bits<3>(code, {lane, unit, i % 2}, n) | last >> (unit * 2) << 6;
-      word |= (bits & 255) << (n * 8);
+      uint32_t bits = 0, last_bits = 0;
+      for (int u = 0; u < 2; ++u) {
+        bits |= codes(code, k / 2 * 2 + u, n) << shift(u);
+        last_bits |= last(code, kLast / 2 * 2 + u, n) << shift(u);
+      }
+      word |= (bits | (last_bits >> (k * 2) & 3) << 6) << (n * 8);
     }
     return word;
   }
   SKALD_HD static int at(const std::byte* plane, const CodePlace& p) {
+    const int k = p.unit / 2 * 2 + p.pair / 2;
     uint32_t bits = 0;
-    if (p.unit < kLast) {
-      bits = byte_of(load_word(plane, word_at(p.lane, p.unit, p.half)), p);
+    if (k < kLast) {
+      bits = byte_of(load_word(plane, word_at(p.lane, k, p.half)), p);
     } else {
-      for (int unit = 0; unit < kLast; ++unit) {
-        bits |= byte_of(load_word(plane, word_at(p.lane, unit, p.half)), p) >> 6 << (unit * 2);
+      for (int i = 0; i < kLast; ++i) {
+        bits |= byte_of(load_word(plane, word_at(p.lane, i, p.half)), p) >> 6 << (i * 2);
       }
     }
-    return bits >> (p.pair / 2 * 3) & 7;
+    return bits >> shift(p.unit) & 7;
   }
 };
 

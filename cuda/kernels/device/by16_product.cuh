@@ -1,0 +1,162 @@
+// The product of parts of a tile with one activation row, as digit_product.cuh has it, for codes
+// that lie by 16 columns: a mask leaves four codes of one block in a word, and of a matrix
+// product's columns each block has two, so what follows it is half as much as with three digits.
+#pragma once
+
+#include "cuda/kernels/device/by16_digits.cuh"
+#include "cuda/kernels/device/mma.cuh"
+#include "cuda/kernels/device/own_scales.cuh"
+
+namespace skald::cuda {
+
+// A lane has sums of weight rows lane / 4 and the eighth after it, of unit lane % 4's two blocks.
+template <class F>
+struct By16Row {
+  using Plane = typename F::Codes::Low;
+  using Codes = LaneCodes<Plane>;
+  using Scales = UnitScales<typename F::Scales>;
+  using Factors = SumFactors<typename F::Scales>;
+  static constexpr bool kLoadsAhead = true;
+  static constexpr bool kTwoPlaces = std::is_same_v<Plane, tiles::ThreeBitsBy16>;
+  static constexpr int kStep = kTileParts<F> * kDigitPartBytes;
+  static_assert(F::kParts == 2 && kWarpParts<F> % 2 == 0);
+
+  struct Weights {
+    Codes codes;
+    Scales scales;
+    typename Scales::Rows rows;
+    Factors sum_factors;
+  };
+
+  int lane;
+  // Of the warp's first part in a tile: where the lane's codes, scales and so on lie.
+  int codes_at, second_codes_at, scales_at, rows_at, sum_factors_at;
+  const char *base, *kept;  // the lane's digits of the first part, and of a tile's first part
+  float own_unit;           // sums are of codes that lie further up in the byte of some units
+  float sum_unit;           // what a lane's sums of sums count, which are to be taken off
+  float totals[2] = {};
+  int whole[2][2] = {};  // sums of both rows, of both digits: below 2^25 each
+
+  // A warp has kWarpParts of each tile from `first_part` on.
+  __device__ By16Row(const Activations& a, int first_part)
+      : lane(static_cast<int>(threadIdx.x) % 32) {
+    const auto held = [](int at) {
+      return static_cast<int>(held_number(static_cast<uint32_t>(at)));
+    };
+    const int t = lane % 4, first_record = first_part / F::kParts * F::kRecordBytes;
+    codes_at = held(first_record + lane * 16);
+    if constexpr (kTwoPlaces) second_codes_at = held(first_record + Plane::kSecondAt + lane * 8);
+    scales_at = held(first_record + F::kScalesAt + Scales::offset(lane));
+    rows_at = held(first_record + F::kRowsAt + Scales::Rows::offset(lane));
+    sum_factors_at =
+        held(first_record + F::kScalesAt + t / 2 * F::Scales::kPartBytes + Factors::offset(lane));
+    base = held_pointer(a.digits + first_part * kDigitPartBytes + lane * 4);
+    kept = base;
+    own_unit = __uint_as_float(held_number((127 - Plane::shift(t)) << 23));
+    const float off = F::kHasMin ? -1 : -F::kOffset;
+    sum_unit = __uint_as_float(held_number(__float_as_uint(t == 1 ? 65536 * off : off)));
+  }
+  // Of a tile whose digits are there, `at` from the first tile's on.
+  __device__ void begin(int at) { kept = made_anew(base + at); }
+
+  // The i-th of the warp's parts of the tile at `slot`.
+  __device__ void load(Weights& weights, const char* slot, int i) const {
+    slot += i / F::kParts * F::kRecordBytes;
+    const int part = i % F::kParts;
+    const char* codes = slot + codes_at + part * Plane::kBytes;
+    if constexpr (kTwoPlaces) {
+      weights.codes.load(codes, slot + second_codes_at + part * Plane::kBytes);
+    } else {
+      weights.codes.load(codes, 0);
+    }
+    weights.scales.load(slot + scales_at + part * F::Scales::kPartBytes);
+    if (i % 2) {
+      weights.rows.load(slot + rows_at);
+      weights.sum_factors.load(slot + sum_factors_at);
+    }
+  }
+
+  // What the i-th part of the tile is multiplied by, to be asked for before other loads are. Of a
+  // unit's numbers eight lanes have some, the others zeros, which stay.
+  struct Inputs {
+    uint32_t numbers[2][tiles::kUnits] = {};
+    uint32_t sums;
+    float scale;
+  };
+  __device__ void load(Inputs& in, int i) const {
+    const char* digits = kept + i * kDigitPartBytes;
+#pragma unroll
+    for (int m = 0; m < 2; ++m) {
+#pragma unroll
+      for (int unit = 0; unit < tiles::kUnits; ++unit) {
+        load4_if(lane / 8 == unit, digits + m * By16Part::kLastAt, in.numbers[m][unit]);
+      }
+    }
+    if (i % 2) {
+      in.sums = load4(digits - kDigitPartBytes + By16Part::kSumsAt);
+      in.scale = __uint_as_float(load4(digits + By16Part::kScaleAt));
+    }
+  }
+
+  __device__ void multiply(const Weights& weights, const Inputs& in, int i) {
+#pragma unroll
+    for (int m = 0; m < 2; ++m) {
+      int sum[4] = {};
+#pragma unroll
+      for (int unit = 0; unit < tiles::kUnits; unit += 2) {
+        uint32_t rows[4];
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          const int own = unit + k / 2;
+          rows[k] = weights.codes.word(own, m, k % 2) & Codes::kMask * 0x01010101u
+                                                            << Plane::shift(own);
+        }
+        mma_bytes<false>(sum, rows, in.numbers[m][unit], in.numbers[m][unit + 1], sum);
+      }
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int number = weights.scales.number(m, half);
+        whole[half][0] += number * sum[half * 2];
+        whole[half][1] += number * sum[half * 2 + 1];
+      }
+    }
+    if (i % 2) end_pair(weights, in);
+  }
+
+  // To this warp's partial sums [16 weight rows, lane % 4], from which added_up() has a row's.
+  __device__ void leave(float* partials) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      partials[lane + half * 32] = totals[half];
+      totals[half] = 0;
+    }
+  }
+  static __device__ float added_up(const float4& row) { return (row.x + row.y) + (row.z + row.w); }
+
+ private:
+  // Of 256 columns, which have scales in common: the sums, and less what minimums or the codes'
+  // offset make of the activations' sums, a product with these sums' digits.
+  __device__ void end_pair(const Weights& weights, const Inputs& in) {
+    constexpr bool kSigned = !F::kHasMin;
+    int products[4];
+    mma16_bytes<kSigned>(products, weights.sum_factors.row(0), weights.sum_factors.row(1),
+                         lane < 4 * By16Part::kSumDigits ? in.sums : 0);
+    const float scale = in.scale * own_unit, sum_scale = in.scale * sum_unit;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float sum =
+          fmaf(static_cast<float>(whole[half][1]), 256, static_cast<float>(whole[half][0]));
+      whole[half][0] = whole[half][1] = 0;
+      const auto off = static_cast<float>(products[half * 2 + 1] * 256 + products[half * 2]);
+      float& total = totals[half];
+      if constexpr (F::kHasMin) {
+        total = fmaf(weights.rows.scale(half), scale * sum, total);
+        total = fmaf(weights.rows.min(half), sum_scale * off, total);
+      } else {
+        total = fmaf(weights.rows.scale(half), fmaf(sum_scale, off, scale * sum), total);
+      }
+    }
+  }
+};
+
+}  // namespace skald::cuda
