@@ -1,6 +1,8 @@
 // One quantized row by digits, with activations that are all alike: of 32 numbers just below a
-// power of two the sum, by which minimums are multiplied, is the largest that there is.
+// power of two the sum, by which minimums are multiplied, is the largest that there is; and there
+// two digits end.
 #include <bit>
+#include <cmath>
 #include <vector>
 
 #include "cuda/check.h"
@@ -14,18 +16,29 @@ namespace {
 
 using cuda::DeviceMemory;
 
+struct Given {
+  float activation;
+  bool normed;  // which makes it 1 or -1
+};
+
 TEST_CASE("a quantized row of equal activations is what the plain kernel gives", "[small]") {
   constexpr int64_t kOuts = 80, kIns = 512;
   cudaDeviceProp device = {};
   SKALD_CUDA(cudaGetDeviceProperties(&device, 0));
-  const DType format = GENERATE(DType::Q4_0, DType::Q4_1, DType::Q5_1, DType::Q2_K, DType::Q4_K,
-                                DType::Q5_K, DType::Q6_K);
-  const float activation = GENERATE(0.99609375f, -0.99609375f, 1.0f, -1.0f);  // bf16's below 1
-  INFO(name(format) << ", activations of " << activation);
+  const DType format = GENERATE(DType::Q4_0, DType::Q4_1, DType::Q5_1, DType::Q2_K, DType::Q3_K,
+                                DType::Q4_K, DType::Q5_K, DType::Q6_K);
+  const Given given =
+      GENERATE(Given{0.99609375f, false}, Given{-0.99609375f, false},  // bf16's last
+               Given{1, false}, Given{-1, false}, Given{0.99999f, true}, Given{0.998f, true},
+               Given{-0.998f, true}, Given{0.9961f, true});
+  INFO(name(format) << ", activations of " << given.activation);
   std::mt19937 random(3);
   const DeviceMemory weight = random_tiles(format, kOuts, kIns, random);
-  const auto bits = static_cast<uint16_t>(std::bit_cast<uint32_t>(activation) >> 16);
+  const float plain = given.normed ? std::copysign(1.0f, given.activation) : given.activation;
+  const auto bits = static_cast<uint16_t>(std::bit_cast<uint32_t>(plain) >> 16);
   const DeviceMemory in = on_device(std::vector<uint16_t>(kIns, bits));
+  const DeviceMemory normed_in = on_device(std::vector<float>(kIns, given.activation));
+  const DeviceMemory norm_weight = on_device(std::vector<float>(kIns, 1.0f));
   const DeviceMemory ticket = on_device(std::vector<unsigned>(1));
   DeviceMemory out(kOuts * 4, "a test");
   SKALD_CUDA(cudaDeviceSynchronize());
@@ -51,6 +64,10 @@ TEST_CASE("a quantized row of equal activations is what the plain kernel gives",
   if (!supports_gemv_q_sm90(launch, device.major * 10 + device.minor)) return;
   launch_gemv_plain(launch, nullptr);
   const std::vector<float> expected = results();
+  if (given.normed) {
+    launch.in = normed_in.as<void>();
+    launch.norm_weight = norm_weight.as<float>();
+  }
   launch_gemv_q_sm90(launch, device.multiProcessorCount, nullptr);
   CHECK(relative_error(results(), expected) < 1e-3);
 }

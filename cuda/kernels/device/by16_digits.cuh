@@ -1,8 +1,8 @@
 // One activation row as gemv_q_sm90 multiplies it with codes that lie by 16 columns, of two or
-// three bits: as digits.cuh says, but whole numbers of 15 bits and a sign, in two digits. So what
-// is rounded is a number by 2^-15 of the largest of 256 at most, one of bf16 not at all unless it
-// is smaller than that by 2^7. The eight columns of a product's right side are the digits of four
-// blocks, of units 0 to 3: a lane gets both digits of its own.
+// three bits: as digits.cuh says, but whole numbers of 15 bits and a sign, in two digits. So a
+// number is rounded by 2^-15 of the largest of 256 at most, one of bf16 not at all unless it is
+// smaller than that by 2^6. The eight columns of a product's right side are the digits of units 0
+// to 3: a lane gets both digits of unit lane % 4.
 #pragma once
 
 #include "cuda/kernels/device/digits.cuh"
@@ -18,44 +18,49 @@ inline constexpr bool kCodesBy16<tiles::Codes1<tiles::ThreeBitsBy16>> = true;
 template <class F>
 inline constexpr bool kBy16 = kCodesBy16<typename F::Codes>;
 
-// Where a part's numbers lie in shared memory. Each is at 4 * lane of its place for the lane that
+// Where a part's numbers lie in shared memory. Each is at 8 * lane of its place for the lane that
 // multiplies it, so that one address does for all.
 struct By16Part {
-  // [unit, digit, lane % 4] the first 16 columns' four of a lane, and behind these the last 16's.
-  static constexpr int kLastAt = 128;
+  // [unit, digit, lane % 4] the first 16 columns' four of a lane, and beside them the last 16's.
+  static constexpr int kLaneBytes = 8;
   // Of both parts of 256 columns, in the first of these: [digit, part, half of the units] four
   // blocks' sums, a byte each; of no lane but the first twelve.
   static constexpr int kSumsAt = 256, kSumDigits = 3;
-  static constexpr int kScaleAt = 384;  // for each lane
-  static_assert(kScaleAt + 128 <= kDigitPartBytes);
+  static constexpr int kScaleAt = 260;  // for each lane
+  static_assert(kSumsAt + 32 * kLaneBytes <= kDigitPartBytes);
 };
 
 class By16DigitStore {
   int lane_ = static_cast<int>(held_number(threadIdx.x % 32));
-  int t_ = lane_ % 4;
-  int digits_ = static_cast<int>(held_number(lane_ / 4 % 4 * 32 + t_ * 4));
-  // Where lanes with t of 0 to 2 store a digit of their unit's sums. Parts are by pairs of a warp's
-  // half each, their sums with the first.
-  int sums_ = static_cast<int>(held_number(By16Part::kSumsAt + t_ * 16 + lane_ / 16 * 8 +
-                                           lane_ / 4 % 4 * 2 - lane_ / 16 * kDigitPartBytes));
+  int unit_ = lane_ / 4 % 4, t_ = lane_ % 4;
+  int digits_ = static_cast<int>(held_number((unit_ * 8 + t_) * By16Part::kLaneBytes));
+  // Where lanes with t of 0 to 2 store a digit of their unit's sums. Half a warp has the first part
+  // of 256 columns, with which the sums of both are.
+  int sums_ =
+      static_cast<int>(held_number(By16Part::kSumsAt + t_ * 32 + (lane_ / 16 * 2 + unit_ / 2) * 8 +
+                                   unit_ % 2 * 2 - lane_ / 16 * kDigitPartBytes));
 
  public:
   // As DigitStore::store() does.
   __device__ void store(char* part, const float4 (&x)[2], unsigned bits) const {
-    // What would be 32640 or more of 2^15 has no two digits, and becomes one of 2^14.
-    const NumberScale scale(bits + 0x10200, 15);
+    // Two digits end at 32639, so what would be more becomes a number of one bit less.
+    constexpr unsigned kBeyond = 0x10200;
+    const NumberScale scale(bits + kBeyond, 15);
     int n[2][4], sums[2];
+    uint32_t digits[2][2];
 #pragma unroll
     for (int m = 0; m < 2; ++m) {
       to_numbers(x[m], scale.up, n[m]);
       // Every second byte is of the same pair (tiles/codes.h).
       const uint32_t first = __byte_perm(n[m][0] + kHalfRanges, n[m][2] + kHalfRanges, 0x5140);
       const uint32_t second = __byte_perm(n[m][1] + kHalfRanges, n[m][3] + kHalfRanges, 0x5140);
-      auto* to = reinterpret_cast<uint32_t*>(part + digits_ + m * By16Part::kLastAt);
-      to[0] = __byte_perm(first, second, 0x5410) ^ kZeroOfEach;
-      to[4] = __byte_perm(first, second, 0x7632) ^ kZeroOfEach;
+      digits[0][m] = __byte_perm(first, second, 0x5410) ^ kZeroOfEach;
+      digits[1][m] = __byte_perm(first, second, 0x7632) ^ kZeroOfEach;
       sums[m] = (n[m][0] + n[m][1]) + (n[m][2] + n[m][3]);
     }
+    auto* to = reinterpret_cast<uint2*>(part + digits_);  // [digit, lane % 4]
+    to[0] = {digits[0][0], digits[0][1]};
+    to[4] = {digits[1][0], digits[1][1]};
 #pragma unroll
     for (int offset = 1; offset < 4; offset *= 2) {
 #pragma unroll
@@ -65,8 +70,9 @@ class By16DigitStore {
       *reinterpret_cast<uint16_t*>(part + sums_) =
           static_cast<uint16_t>(digit_of(sums[0], t_) | digit_of(sums[1], t_) << 8);
     }
-    *reinterpret_cast<float2*>(part + By16Part::kScaleAt + lane_ % 16 * 8) = {scale.down,
-                                                                              scale.down};
+    char* scales = part + By16Part::kScaleAt + lane_ % 16 * By16Part::kLaneBytes;
+    *reinterpret_cast<float*>(scales) = scale.down;
+    *reinterpret_cast<float*>(scales + 16 * By16Part::kLaneBytes) = scale.down;
   }
 };
 

@@ -9,14 +9,15 @@
 
 namespace skald::cuda {
 
-// A lane has sums of weight rows lane / 4 and the eighth after it, of unit lane % 4's two blocks.
+// A lane has sums of weight rows lane / 4 and the eighth after it, of unit lane % 4's two blocks:
+// of its first (m = 0) and last 16 columns.
 template <class F>
 struct By16Row {
   using Plane = typename F::Codes::Low;
   using Codes = LaneCodes<Plane>;
   using Scales = UnitScales<typename F::Scales>;
   using Factors = SumFactors<typename F::Scales>;
-  static constexpr bool kLoadsAhead = true;
+  static constexpr bool kLoadsAhead = true, kAsksForSet = false;
   static constexpr bool kTwoPlaces = std::is_same_v<Plane, tiles::ThreeBitsBy16>;
   static constexpr int kStep = kTileParts<F> * kDigitPartBytes;
   static_assert(F::kParts == 2 && kWarpParts<F> % 2 == 0);
@@ -31,9 +32,10 @@ struct By16Row {
   int lane;
   // Of the warp's first part in a tile: where the lane's codes, scales and so on lie.
   int codes_at, second_codes_at, scales_at, rows_at, sum_factors_at;
-  const char *base, *kept;  // the lane's digits of the first part, and of a tile's first part
-  float own_unit;           // sums are of codes that lie further up in the byte of some units
-  float sum_unit;           // what a lane's sums of sums count, which are to be taken off
+  const char *base, *kept;         // the lane's digits of the first part, and of a tile's first
+  uint32_t is_own[tiles::kUnits];  // 1 where they are of this unit, else 0
+  float own_unit;                  // what a code counts that lies as far up as those of its sums
+  float sum_unit;                  // what sums of activations count that are to be taken off
   float totals[2] = {};
   int whole[2][2] = {};  // sums of both rows, of both digits: below 2^25 each
 
@@ -50,14 +52,16 @@ struct By16Row {
     rows_at = held(first_record + F::kRowsAt + Scales::Rows::offset(lane));
     sum_factors_at =
         held(first_record + F::kScalesAt + t / 2 * F::Scales::kPartBytes + Factors::offset(lane));
-    base = held_pointer(a.digits + first_part * kDigitPartBytes + lane * 4);
+    base = held_pointer(a.digits + first_part * kDigitPartBytes + lane * By16Part::kLaneBytes);
     kept = base;
+    for (int unit = 0; unit < tiles::kUnits; ++unit) is_own[unit] = held_number(lane / 8 == unit);
     own_unit = __uint_as_float(held_number((127 - Plane::shift(t)) << 23));
+    // Lanes with t of 0 have two digits, with 1 the third.
     const float off = F::kHasMin ? -1 : -F::kOffset;
     sum_unit = __uint_as_float(held_number(__float_as_uint(t == 1 ? 65536 * off : off)));
   }
   // Of a tile whose digits are there, `at` from the first tile's on.
-  __device__ void begin(int at) { kept = made_anew(base + at); }
+  __device__ void begin(int at) { kept = base + at; }
 
   // The i-th of the warp's parts of the tile at `slot`.
   __device__ void load(Weights& weights, const char* slot, int i) const {
@@ -76,22 +80,15 @@ struct By16Row {
     }
   }
 
-  // What the i-th part of the tile is multiplied by, to be asked for before other loads are. Of a
-  // unit's numbers eight lanes have some, the others zeros, which stay.
+  // What the i-th part of the tile is multiplied by, to be asked for before other loads are.
   struct Inputs {
-    uint32_t numbers[2][tiles::kUnits] = {};
+    uint2 own;  // of the first and last columns of unit lane / 8, four numbers' digits
     uint32_t sums;
     float scale;
   };
   __device__ void load(Inputs& in, int i) const {
     const char* digits = kept + i * kDigitPartBytes;
-#pragma unroll
-    for (int m = 0; m < 2; ++m) {
-#pragma unroll
-      for (int unit = 0; unit < tiles::kUnits; ++unit) {
-        load4_if(lane / 8 == unit, digits + m * By16Part::kLastAt, in.numbers[m][unit]);
-      }
-    }
+    in.own = load8(digits);
     if (i % 2) {
       in.sums = load4(digits - kDigitPartBytes + By16Part::kSumsAt);
       in.scale = __uint_as_float(load4(digits + By16Part::kScaleAt));
@@ -99,6 +96,14 @@ struct By16Row {
   }
 
   __device__ void multiply(const Weights& weights, const Inputs& in, int i) {
+    // Zeros for other units, by products: masks and choices are what the loop has too many of, and
+    // loads by eight lanes each took 3 % of Q2_K's step.
+    uint32_t numbers[2][tiles::kUnits];
+#pragma unroll
+    for (int unit = 0; unit < tiles::kUnits; ++unit) {
+      numbers[0][unit] = in.own.x * is_own[unit];
+      numbers[1][unit] = in.own.y * is_own[unit];
+    }
 #pragma unroll
     for (int m = 0; m < 2; ++m) {
       int sum[4] = {};
@@ -111,7 +116,7 @@ struct By16Row {
           rows[k] = weights.codes.word(own, m, k % 2) & Codes::kMask * 0x01010101u
                                                             << Plane::shift(own);
         }
-        mma_bytes<false>(sum, rows, in.numbers[m][unit], in.numbers[m][unit + 1], sum);
+        mma_bytes<false>(sum, rows, numbers[m][unit], numbers[m][unit + 1], sum);
       }
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
@@ -134,8 +139,8 @@ struct By16Row {
   static __device__ float added_up(const float4& row) { return (row.x + row.y) + (row.z + row.w); }
 
  private:
-  // Of 256 columns, which have scales in common: the sums, and less what minimums or the codes'
-  // offset make of the activations' sums, a product with these sums' digits.
+  // Of 256 columns, which have scales in common: the sums, less what minimums or the codes' offset
+  // make of the activations' sums, a product with these sums' digits.
   __device__ void end_pair(const Weights& weights, const Inputs& in) {
     constexpr bool kSigned = !F::kHasMin;
     int products[4];

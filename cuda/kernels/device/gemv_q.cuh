@@ -133,6 +133,9 @@ __device__ void consume(const Layout& layout, const char* ring, const GemvQShare
     constexpr unsigned kTurnBytes = kStageParts * kDigitPartBytes;
     return barrier(kStaged, static_cast<int>(static_cast<unsigned>(of) / kTurnBytes));
   };
+  // Whether the finisher has drained the set that a group is left to. In the first lap it has: the
+  // phase before a barrier's first counts as over.
+  const auto drained_barrier = [&] { return barrier(kDrained, static_cast<int>(set % kAfterOdd)); };
   // An answer takes as long as a fifth of a part, so it is asked for a part ahead of its use.
   uint32_t there = 0;
   const auto ask_for_next = [&] {
@@ -142,11 +145,13 @@ __device__ void consume(const Layout& layout, const char* ring, const GemvQShare
     if (next_at == layout.row_bytes) next_at = 0;
     there = barrier_passed(barrier(kFull, next_turn.slot), next_turn.lap & 1) &
             barrier_passed(staged_barrier(next_at), 0);
+    if (Product::kAsksForSet) there &= barrier_passed(drained_barrier(), set / kAfterOdd);
   };
   const auto enter = [&] {
     if (!__all_sync(~0u, there)) {
       barrier_wait(barrier(kFull, turn.slot), turn.lap & 1);
       barrier_wait(staged_barrier(at), 0);
+      if (Product::kAsksForSet) barrier_wait(drained_barrier(), set / kAfterOdd);
     }
     product.begin(at);
     slot = first_slot + turn.slot * layout.slot_bytes;
@@ -159,8 +164,7 @@ __device__ void consume(const Layout& layout, const char* ring, const GemvQShare
   };
   const auto leave = [&] {
     const auto of = static_cast<int>(set % kAfterOdd);
-    // In the first lap nobody waits: the phase before a barrier's first counts as over.
-    barrier_wait(barrier(kDrained, of), set / kAfterOdd);
+    if (!Product::kAsksForSet) barrier_wait(drained_barrier(), set / kAfterOdd);
     product.leave(partials + of * layout.set_floats + warp * kPartials);
     barrier_arrive(barrier(kReady, of));
     set = of + 1 == layout.sets ? (set ^ kAfterOdd) & kAfterOdd : set + 1;
@@ -200,6 +204,7 @@ __device__ void consume(const Layout& layout, const char* ring, const GemvQShare
     no_more = ended();
     leave();
   }
+  if (Product::kAsksForSet) barrier_wait(drained_barrier(), set / kAfterOdd);
   leave();  // by which the finisher learns that there are no more
 }
 

@@ -1,6 +1,6 @@
 // The codes of a lane's part as bytes, as gemv_q_sm90 multiplies them for one row: most by masks
-// alone, some by nothing at all. (Those that lie by 16 columns: by16_product.cuh.) A lane has four bytes of a row twice for each unit of 32 columns,
-// `first` and `second`.
+// alone, some by nothing at all. (Those that lie by 16 columns: by16_product.cuh.) A lane has four
+// bytes of a row twice for each unit of 32 columns, `first` and `second`.
 //
 // Where a code has a byte of its own, `first` is of the unit's first 16 columns, `second` of its
 // last. Where a byte has two, low + kRatio * high, `first` is that byte and `second` the low code

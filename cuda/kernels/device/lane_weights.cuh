@@ -224,14 +224,15 @@ struct HalfScales<tiles::ByteScales<Block>> : HalfRowScales {
 };
 
 template <class Block>
-struct HalfScales<tiles::SixBitScales32<Block>> : HalfRowScales {
-  uint2 w;
+struct HalfScales<tiles::ByteScales32<Block>> : HalfRowScales {
+  uint2 w;  // with 128 added, too
   __device__ void load(const char* part, const char* rows, int lane) {
     load_rows(rows, lane);
     w = load8(part + lane / 4 * 8);
+    w.x ^= 0x80808080, w.y ^= 0x80808080;
   }
   __device__ __half2 scale(int b, int half) const {
-    return twice(__hmul2(two_bytes(b / 2 ? w.y : w.x, half * 2, 32), row(half)), b % 2);
+    return twice(__hmul2(two_bytes(b / 2 ? w.y : w.x, half * 2, 128), row(half)), b % 2);
   }
 };
 

@@ -82,8 +82,6 @@ SKALD_HD constexpr uint32_t signed_place(int i) { return 0x8880 + i * 0x1111; }
 __device__ inline int byte_at(uint32_t four, uint32_t place) {
   return static_cast<int>(choose_bytes(four, 0, place));
 }
-// Four numbers from 0 to 63, each less 32, as signed bytes.
-__device__ inline uint32_t less_32(uint32_t four) { return (four + 0x60606060) ^ 0x80808080; }
 
 template <class Block>
 struct OwnScales<tiles::BytePairs<Block>> {
@@ -98,14 +96,14 @@ struct OwnScales<tiles::BytePairs<Block>> {
 };
 
 template <class Block>
-struct OwnScales<tiles::SixBitScales32<Block>> {
+struct OwnScales<tiles::ByteScales32<Block>> {
   using Rows = OwnRows;
   using Places = NoPlaces;
   uint32_t four;
   __device__ static int offset(int lane) { return lane / 4 * 8 + lane % 4 / 2 * 4; }
   __device__ void load(const char* at) { four = load4(at); }
   __device__ int number(int i, int half, const Places&) const {
-    return byte_at(less_32(four), signed_place(tiles::byte_place(i, half)));
+    return byte_at(four, signed_place(tiles::byte_place(i, half)));
   }
 };
 

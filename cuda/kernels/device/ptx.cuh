@@ -124,14 +124,8 @@ __device__ inline uint2 load_two(const char* from) {
                : "r"(shared_address(from)));
   return two;
 }
-// A pointer into shared memory of which the compiler does not know that it was there before.
-__device__ inline const char* made_anew(const char* from) {
-  uint32_t address = shared_address(from);
-  asm volatile("" : "+r"(address) : : "memory");
-  return static_cast<const char*>(__cvta_shared_to_generic(address));
-}
 // Where `takes`, without a branch; other lanes keep what they have. Of memory that nobody writes
-// from the address's making on (made_anew()): the compiler may move it.
+// from the address's making on: the compiler may move it.
 __device__ inline void load16_if(bool takes, const char* from, uint4& to) {
   asm("{\n"
       ".reg .pred takes;\n"
@@ -139,16 +133,6 @@ __device__ inline void load16_if(bool takes, const char* from, uint4& to) {
       "@takes ld.shared.v4.u32 {%0, %1, %2, %3}, [%5];\n"
       "}"
       : "+r"(to.x), "+r"(to.y), "+r"(to.z), "+r"(to.w)
-      : "r"(static_cast<uint32_t>(takes)), "r"(shared_address(from)));
-}
-
-__device__ inline void load4_if(bool takes, const char* from, uint32_t& to) {
-  asm("{\n"
-      ".reg .pred takes;\n"
-      "setp.ne.u32 takes, %1, 0;\n"
-      "@takes ld.shared.u32 %0, [%2];\n"
-      "}"
-      : "+r"(to)
       : "r"(static_cast<uint32_t>(takes)), "r"(shared_address(from)));
 }
 

@@ -297,13 +297,13 @@ struct LaneScales<tiles::ByteScales<Block>> : RowScales {
 };
 
 template <class Block>
-struct LaneScales<tiles::SixBitScales32<Block>> : RowScales {
+struct LaneScales<tiles::ByteScales32<Block>> : RowScales {
   uint2 w;
   __device__ void load(const char* part, int lane) { w = load8(part + lane / 4 * 8); }
   __device__ float scale(int b, int half) const {
     const uint32_t four = b / 2 ? w.y : w.x;
-    return static_cast<float>(static_cast<int>(four >> (tiles::byte_place(b % 2, half) * 8) & 255) -
-                              32);
+    return static_cast<float>(
+        static_cast<int8_t>(four >> (tiles::byte_place(b % 2, half) * 8) & 255));
   }
 };
 

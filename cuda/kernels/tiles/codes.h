@@ -150,9 +150,10 @@ struct TwoBitsBy16 {
   }
 };
 
-// Three bits: two units in a word. Words k of both rows are those of units 0 and 1, first and last
-// columns, 16 bytes a lane; then of units 2 and 3 the first, 8 bytes. Of the last columns there the
-// six bits of a byte are in what these leave of theirs, two in word k's from bit 2 k on.
+// Three bits: two units in a word, in six bits of a byte. Words k of both rows are those of units 0
+// and 1, first and last columns, 16 bytes a lane; then of units 2 and 3 the first, 8 bytes. Of the
+// last columns there the six bits are in the two that the other words leave, from bit 2 k on in
+// word k.
 struct ThreeBitsBy16 {
   static constexpr int kBytes = 768, kOddScale = 1;
   static constexpr int kSecondAt = 512, kLast = 3;

@@ -92,7 +92,7 @@ using Q4_K = Format<BlockQ4_K, Codes1<FourBits<>>, BytePairs<BlockQ4_K>, 0, true
 using Q5_K = Format<BlockQ5_K, Codes5, BytePairs<BlockQ5_K>, 0, true>;
 using Q6_K = Format<BlockQ6_K, Codes2<FourBits<>, TwoBits<4>, 4>, ByteScales<BlockQ6_K>, 32, false>;
 using IQ4_NL = Format<BlockIQ4_NL, TableCodes, F16Scales<BlockIQ4_NL>, 128, false, Table::Iq4>;
-using IQ4_XS = Format<BlockIQ4_XS, TableCodes, SixBitScales32<BlockIQ4_XS>, 128, false, Table::Iq4>;
+using IQ4_XS = Format<BlockIQ4_XS, TableCodes, ByteScales32<BlockIQ4_XS>, 128, false, Table::Iq4>;
 using MXFP4 = Format<BlockMXFP4, TableCodes, ExponentScales, 12, false, Table::Mxfp4>;
 
 // Calls fn with a value of the format's type; false for a type that is no block format.

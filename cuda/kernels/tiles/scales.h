@@ -187,8 +187,8 @@ struct FourBitPairs : RowScaleMin<Block> {
 SKALD_HD inline int byte_scale(const BlockQ6_K& block, int i) { return block.scales[i]; }
 SKALD_HD inline int byte_scale(const BlockQ3_K& block, int i) { return q3_k_scale(block, i) - 32; }
 
-// Q6_K, Q3_K: a signed byte for 16 columns, 16 bytes of a lane pair. Three numbers of Q3_K's six
-// bits would be in four bytes; to unpack them took a tenth of all its instructions.
+// Q6_K, Q3_K: a signed byte for 16 columns, 16 bytes of a lane pair. Unpacking the six bits that
+// Q3_K's have took a seventh of all its instructions.
 template <class Block>
 struct ByteScales : RowScale<Block> {
   static constexpr int kCols = 16, kPartBytes = 128;
@@ -211,9 +211,9 @@ struct ByteScales : RowScale<Block> {
   }
 };
 
-// IQ4_XS: six bits for 32 columns, 32 more than the scale, in bytes: 8 of a lane pair.
+// IQ4_XS: a signed byte for 32 columns, 8 bytes of a lane pair.
 template <class Block>
-struct SixBitScales32 : RowScale<Block> {
+struct ByteScales32 : RowScale<Block> {
   static constexpr int kCols = 32, kPartBytes = 64;
   template <class Source>
   SKALD_HD static uint32_t part_word(const Source& source, int part, int i) {
@@ -222,13 +222,14 @@ struct SixBitScales32 : RowScale<Block> {
       const BytePlace at(i / 2, i % 2, n);
       const Block* block = source(at.row, 0);
       if (!block) continue;
-      word |= static_cast<uint32_t>(iq4_xs_scale(*block, part * kUnits + at.block)) << (8 * n);
+      const int scale = iq4_xs_scale(*block, part * kUnits + at.block) - 32;
+      word |= uint32_t{static_cast<uint8_t>(scale)} << (8 * n);
     }
     return word;
   }
   SKALD_HD static float number(const std::byte* part, const std::byte* record, int row, int col,
                                int q) {
-    const int scale = static_cast<int>(part[row % 8 * 8 + byte_place(col / 32, row / 8)]) - 32;
+    const auto scale = static_cast<int8_t>(part[row % 8 * 8 + byte_place(col / 32, row / 8)]);
     return RowScale<Block>::row_scale(record, row) * scale * q;
   }
 };
