@@ -58,9 +58,9 @@ struct LaneCodes<tiles::TwoBitsBy16> {
     return m ? (half ? w.w : w.z) : (half ? w.y : w.x);
   }
   __device__ uint32_t shifted(int unit, int half, int p) const {
-    return word(unit, p / 2, half) >> (tiles::TwoBitsBy16::shift(unit) + p % 2 * 8);
+    return word(unit, p / 2, half) >> tiles::TwoBitsBy16::shift(unit);
   }
-  SKALD_HD static constexpr uint32_t pair_mask(int) { return kMask * 0x00010001; }
+  SKALD_HD static constexpr uint32_t pair_mask(int p) { return kMask * 0x00010001 << p % 2 * 8; }
 };
 
 template <>

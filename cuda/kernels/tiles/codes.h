@@ -132,7 +132,7 @@ SKALD_HD inline uint32_t byte_of(uint32_t word, const CodePlace& p) {
 
 // Two bits: 16 bytes a lane, all units in a word.
 struct TwoBitsBy16 {
-  static constexpr int kBytes = 512, kOddScale = 1;
+  static constexpr int kBytes = 512, kOddScale = 256;
   SKALD_HD static constexpr int shift(int unit) { return unit * 2; }
   template <class Code>
   SKALD_HD static uint32_t word(const Code& code, int i) {
