@@ -273,10 +273,9 @@ struct LaneWeights {
           a[half + 2 * p] =
               as_bits(__hfma2(as_half2(pairs[p]), twice(factors[i], n), twice(thousands[i], n)));
         } else if constexpr (F::kHasMin) {
-          const __half2 number = p == 0 || kOdd == 1
-                                     ? less(pairs[p], 0)
-                                     : __hfma2(as_half2(pairs[1]), __float2half2_rn(1.0f / kOdd),
-                                               __float2half2_rn(-1024.0f / kOdd));
+          const __half2 number = p == 0 ? less(pairs[0], 0)
+                                        : __hfma2(as_half2(pairs[1]), __float2half2_rn(1.0f / kOdd),
+                                                  __float2half2_rn(-1024.0f / kOdd));
           a[half + 2 * p] =
               as_bits(__hfma2(number, scales.scale(b, half), scales.minus_min(b, half)));
         } else {
