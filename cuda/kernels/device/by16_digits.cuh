@@ -43,9 +43,12 @@ class By16DigitStore {
  public:
   // As DigitStore::store() does.
   __device__ void store(char* part, const float4 (&x)[2], unsigned bits) const {
-    // Two digits end at 32639, so what would be more becomes a number of one bit less.
-    constexpr unsigned kBeyond = 0x10200;
-    const NumberScale scale(bits + kBeyond, 15);
+    // Two digits end at 32639, so a largest number that would be more has one bit less: its power
+    // of two is taken as the next where its upper bits are all ones (32640), or would be once
+    // rounded.
+    constexpr unsigned kUpToNext = 0x10000 + 0x200;
+    constexpr int kBits = 15;
+    const NumberScale scale(bits + kUpToNext, kBits);
     int n[2][4], sums[2];
     uint32_t digits[2][2];
 #pragma unroll

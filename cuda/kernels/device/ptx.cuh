@@ -136,7 +136,7 @@ __device__ inline void load16_if(bool takes, const char* from, uint4& to) {
       : "r"(static_cast<uint32_t>(takes)), "r"(shared_address(from)));
 }
 
-// One word or two to shared memory where `valid`, without a branch around the store.
+// One word to shared memory where `valid`, without a branch around the store.
 __device__ inline void store_if(bool valid, void* to, int number) {
   asm volatile(
       "{\n"
@@ -145,16 +145,6 @@ __device__ inline void store_if(bool valid, void* to, int number) {
       "@valid st.shared.u32 [%1], %2;\n"
       "}" ::"r"(static_cast<uint32_t>(valid)),
       "r"(shared_address(to)), "r"(number)
-      : "memory");
-}
-__device__ inline void store_if(bool valid, void* to, int first, int second) {
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.u32 valid, %0, 0;\n"
-      "@valid st.shared.v2.u32 [%1], {%2, %3};\n"
-      "}" ::"r"(static_cast<uint32_t>(valid)),
-      "r"(shared_address(to)), "r"(first), "r"(second)
       : "memory");
 }
 
