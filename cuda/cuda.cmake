@@ -15,7 +15,7 @@ if(SKALD_CUDA AND CMAKE_CUDA_COMPILER)
     message(FATAL_ERROR "skald: CUDA ${CUDAToolkit_VERSION} found, 12.0 or newer needed; load a newer one or "
                         "configure with -DSKALD_CUDA=OFF")
   endif()
-  file(GLOB cuda_sources CONFIGURE_DEPENDS cuda/*.cpp cuda/selftest/*.cpp cuda/kernels/*.cpp cuda/kernels/*.cu)
+  file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS cuda/*.cpp cuda/*.cu)
   list(FILTER cuda_sources EXCLUDE REGEX "no_cuda.cpp$")
   add_library(skald_cuda STATIC ${cuda_sources})
   # CMake 3.25 does not know that nvcc 13 takes C++20, so the option is given by hand.
