@@ -14,9 +14,9 @@
 #include "app/output.h"
 #include "app/plan_report.h"
 #include "app/signals.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "engine/cpu/machine.h"
-#include "engine/error.h"
-#include "engine/printable.h"
 
 namespace skald {
 namespace {

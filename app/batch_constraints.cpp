@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "app/json_schema.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald {
 std::unique_ptr<TokenFilter> BatchConstraints::filter(const std::string& response_format,

@@ -7,9 +7,9 @@
 
 #include "app/batch_progress.h"
 #include "app/signals.h"
-#include "engine/error.h"
-#include "engine/printable.h"
-#include "engine/size_text.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
+#include "engine/base/size_text.h"
 
 namespace skald {
 namespace {

@@ -1,8 +1,8 @@
 #include "app/batch_flags.h"
 
 #include "app/json_number.h"
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 
 namespace skald {
 namespace {

@@ -1,7 +1,7 @@
 #include "app/batch_input.h"
 
-#include "engine/error.h"
-#include "engine/sha256.h"
+#include "engine/base/error.h"
+#include "engine/base/sha256.h"
 
 namespace skald {
 

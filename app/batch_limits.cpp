@@ -4,8 +4,8 @@
 #include <functional>
 #include <optional>
 
+#include "engine/base/error.h"
 #include "engine/cpu/executor.h"
-#include "engine/error.h"
 #include "engine/kv_pages.h"
 
 namespace skald {

@@ -3,8 +3,8 @@
 #include "app/input.h"
 #include "app/open_template.h"
 #include "app/tokenizer_hash.h"
-#include "engine/error.h"
-#include "engine/sha256.h"
+#include "engine/base/error.h"
+#include "engine/base/sha256.h"
 #include "models/fingerprint.h"
 
 namespace skald {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "app/jsonl_results.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tokenizer/chat_encode.h"
 
 namespace skald {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald {
 namespace {

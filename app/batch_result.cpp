@@ -1,7 +1,7 @@
 #include "app/batch_result.h"
 
 #include "app/batch_logprobs.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald {
 namespace {

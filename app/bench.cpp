@@ -13,7 +13,7 @@
 #include "app/open.h"
 #include "app/output.h"
 #include "app/signals.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "models/random.h"
 
 namespace skald {

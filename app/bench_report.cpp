@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <numeric>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald {
 namespace {

@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "app/signals.h"
-#include "engine/rng.h"
+#include "engine/base/rng.h"
 
 namespace skald {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "app/atomic_file.h"
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 
 namespace skald {
 namespace {

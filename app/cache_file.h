@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/sha256.h"
 #include "engine/session.h"
-#include "engine/sha256.h"
 
 namespace skald {
 

@@ -11,9 +11,9 @@
 #include "app/input.h"
 #include "app/terminal.h"
 #include "app/transcript.h"
-#include "engine/error.h"
-#include "engine/printable.h"
-#include "engine/size_text.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
+#include "engine/base/size_text.h"
 #include "tokenizer/utf8.h"
 
 namespace skald {

@@ -1,7 +1,7 @@
 #include "app/chat_flags.h"
 
 #include "app/help.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald {
 

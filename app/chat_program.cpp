@@ -10,7 +10,7 @@
 #include "app/chat_commands.h"
 #include "app/constraint.h"
 #include "app/signals.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald {
 namespace {

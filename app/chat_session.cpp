@@ -2,8 +2,8 @@
 
 #include "app/cache_file.h"
 #include "app/transcript.h"
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 
 namespace skald {
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "app/dialogue.h"
-#include "engine/sha256.h"
+#include "engine/base/sha256.h"
 
 namespace skald {
 

@@ -12,8 +12,8 @@
 #include "app/help.h"
 #include "app/man_page.h"
 #include "app/output.h"
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 
 namespace skald {
 namespace {

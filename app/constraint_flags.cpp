@@ -5,10 +5,10 @@
 #include "app/help.h"
 #include "app/input.h"
 #include "app/json_schema.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "engine/grammar/gbnf.h"
 #include "engine/grammar/regex.h"
-#include "engine/printable.h"
 
 namespace skald {
 

@@ -12,9 +12,9 @@
 #include "app/doctor_findings.h"
 #include "app/loading.h"
 #include "app/plan_report.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "engine/cpu/executor.h"
-#include "engine/error.h"
-#include "engine/printable.h"
 
 namespace skald {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "app/thinking.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tokenizer/chat_encode.h"
 #include "tokenizer/common_text.h"
 

@@ -16,8 +16,8 @@
 #include "app/open.h"
 #include "app/output.h"
 #include "app/table.h"
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 
 namespace skald {
 namespace {

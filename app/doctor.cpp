@@ -7,8 +7,8 @@
 #include "app/help.h"
 #include "app/output.h"
 #include "app/signals.h"
+#include "engine/base/error.h"
 #include "engine/cpu/executor.h"
-#include "engine/error.h"
 
 namespace skald {
 namespace {

@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "engine/base/error.h"
 #include "engine/cpu/machine.h"
-#include "engine/error.h"
 
 namespace skald {
 namespace {

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <cstdio>
 
-#include "engine/error.h"
-#include "engine/printable.h"
-#include "engine/size_text.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
+#include "engine/base/size_text.h"
 
 namespace skald {
 namespace {

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <set>
 
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "models/open.h"
 
 namespace skald {

@@ -1,7 +1,7 @@
 #include "app/gguf_bpe.h"
 
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "tokenizer/tokenizer.h"
 
 namespace skald {

@@ -4,8 +4,8 @@
 
 #include "app/open.h"
 #include "app/open_template.h"
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "models/memory_file.h"
 #include "tokenizer/gguf_tokens.h"
 #include "tokenizer/tokenizer_json.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <sstream>
 
-#include "engine/printable.h"
+#include "engine/base/printable.h"
 
 namespace skald {
 namespace {

@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "app/signals.h"
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "tokenizer/utf8.h"
 
 namespace skald {

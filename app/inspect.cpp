@@ -11,8 +11,8 @@
 #include "app/open_template.h"
 #include "app/output.h"
 #include "app/table.h"
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "models/gguf.h"
 
 namespace skald {

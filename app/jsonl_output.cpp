@@ -9,8 +9,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 
 namespace skald {
 namespace {

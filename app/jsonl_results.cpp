@@ -6,8 +6,8 @@
 #include "app/json.h"
 #include "app/jsonl_reader.h"
 #include "app/signals.h"
-#include "engine/error.h"
-#include "engine/sha256.h"
+#include "engine/base/error.h"
+#include "engine/base/sha256.h"
 
 namespace skald {
 namespace {

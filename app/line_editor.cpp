@@ -15,7 +15,7 @@
 #include "app/line_source.h"
 #include "app/output.h"
 #include "app/signals.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tokenizer/utf8.h"
 
 namespace skald {

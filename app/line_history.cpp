@@ -11,8 +11,8 @@
 #include <span>
 
 #include "app/atomic_file.h"
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "tokenizer/utf8.h"
 
 namespace skald {

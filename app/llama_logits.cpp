@@ -11,7 +11,7 @@
 #include "app/base_file.h"
 #include "app/output_file.h"
 #include "app/stored_rows.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald {
 namespace {

@@ -13,8 +13,8 @@
 #include "app/progress_bar.h"
 #include "app/signals.h"
 #include "app/terminal.h"
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "models/quantized.h"
 
 namespace skald {

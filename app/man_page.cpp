@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tokenizer/utf8.h"
 
 namespace skald {

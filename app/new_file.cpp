@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <system_error>
 
-#include "engine/error.h"
-#include "engine/printable.h"
-#include "engine/size_text.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
+#include "engine/base/size_text.h"
 
 namespace skald {
 namespace {

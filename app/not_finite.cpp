@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "app/op_label.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald {
 

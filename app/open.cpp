@@ -5,8 +5,8 @@
 #include "app/find_model.h"
 #include "app/help.h"
 #include "app/memory_flags.h"
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "models/quantized.h"
 #include "models/random.h"
 

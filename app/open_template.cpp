@@ -2,8 +2,8 @@
 
 #include "app/input.h"
 #include "app/open.h"
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "models/gguf.h"
 
 namespace skald {

@@ -3,8 +3,8 @@
 
 #include "app/gguf_bpe.h"
 #include "app/open.h"
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "models/gguf.h"
 #include "models/hf_config.h"
 #include "tokenizer/hf_tokenizer.h"

@@ -15,7 +15,7 @@
 #include "app/ppl_report.h"
 #include "app/ppl_run.h"
 #include "app/signals.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald {
 namespace {

@@ -9,9 +9,9 @@
 #include "app/open.h"
 #include "app/output.h"
 #include "app/plan_report.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "engine/cpu/executor.h"
-#include "engine/error.h"
-#include "engine/printable.h"
 #include "models/random.h"
 
 namespace skald {

@@ -1,7 +1,7 @@
 #include "app/ppl_chunks.h"
 
 #include "app/text_cut.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "app/not_finite.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "app/signals.h"
 #include "app/tokenizer_hash.h"
-#include "engine/error.h"
-#include "engine/printable.h"
-#include "engine/sha256.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
+#include "engine/base/sha256.h"
 #include "models/fingerprint.h"
 
 namespace skald {

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "app/jsonl_reader.h"
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 
 namespace skald {
 namespace {

@@ -1,6 +1,6 @@
 #include "app/ppl_record.h"
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald {
 namespace {

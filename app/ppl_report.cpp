@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <numbers>
 
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 
 namespace skald {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "app/ppl_group.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald {
 

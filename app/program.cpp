@@ -11,8 +11,8 @@
 #include "app/help.h"
 #include "app/output.h"
 #include "app/signals.h"
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 
 namespace skald {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "app/output.h"
-#include "engine/printable.h"
+#include "engine/base/printable.h"
 
 namespace skald {
 

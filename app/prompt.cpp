@@ -8,7 +8,7 @@
 #include "app/help.h"
 #include "app/input.h"
 #include "app/output.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tokenizer/utf8.h"
 
 namespace skald {

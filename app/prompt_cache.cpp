@@ -4,8 +4,8 @@
 #include <cstdio>
 
 #include "app/atomic_file.h"
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "models/fingerprint.h"
 
 namespace skald {

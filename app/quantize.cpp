@@ -12,8 +12,8 @@
 #include "app/progress_bar.h"
 #include "app/quantize_plan.h"
 #include "app/signals.h"
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 
 namespace skald {
 namespace {

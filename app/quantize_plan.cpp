@@ -8,8 +8,8 @@
 #include "app/gguf_tokenizer.h"
 #include "app/json.h"
 #include "app/table.h"
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "tokenizer/regex.h"
 
 namespace skald {

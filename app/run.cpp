@@ -26,8 +26,8 @@
 #include "app/sampling_flags.h"
 #include "app/signals.h"
 #include "app/text_output.h"
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "tokenizer/chat_encode.h"
 
 namespace skald {

@@ -3,8 +3,8 @@
 #include <cstdio>
 
 #include "app/json.h"
-#include "engine/error.h"
-#include "engine/size_text.h"
+#include "engine/base/error.h"
+#include "engine/base/size_text.h"
 #include "tokenizer/utf8.h"
 
 namespace skald {

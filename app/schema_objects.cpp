@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "app/schema_compiler.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "engine/grammar/matcher.h"
-#include "engine/printable.h"
 
 namespace skald {
 

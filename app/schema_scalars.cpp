@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "app/schema_compiler.h"
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 
 namespace skald {
 

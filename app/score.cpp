@@ -17,8 +17,8 @@
 #include "app/score_round.h"
 #include "app/signals.h"
 #include "app/tokenizer_hash.h"
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "models/fingerprint.h"
 
 namespace skald {

@@ -1,7 +1,7 @@
 #include "app/score_line.h"
 
 #include "app/batch_fields.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "app/not_finite.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/windows.h"
 
 namespace skald {

@@ -17,9 +17,9 @@
 #include "app/signals.h"
 #include "app/table.h"
 #include "cuda/cuda.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "engine/cpu/kernels.h"
-#include "engine/error.h"
-#include "engine/printable.h"
 #include "engine/selftest/cpu.h"
 #include "engine/session.h"
 

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <string_view>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald {
 namespace {

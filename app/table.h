@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/size_text.h"
+#include "engine/base/size_text.h"
 
 namespace skald {
 

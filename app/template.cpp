@@ -10,8 +10,8 @@
 #include "app/open.h"
 #include "app/open_template.h"
 #include "app/output.h"
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "tokenizer/chat_encode.h"
 
 namespace skald {

@@ -9,8 +9,8 @@
 #include <cstring>
 
 #include "app/input.h"
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "tokenizer/utf8.h"
 
 namespace skald {

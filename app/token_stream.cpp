@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "app/text_cut.h"
-#include "engine/error.h"
-#include "engine/sha256.h"
+#include "engine/base/error.h"
+#include "engine/base/sha256.h"
 
 namespace skald {
 namespace {

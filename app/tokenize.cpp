@@ -13,8 +13,8 @@
 #include "app/output.h"
 #include "app/signals.h"
 #include "app/tokenize_check.h"
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 
 namespace skald {
 namespace {

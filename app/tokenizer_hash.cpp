@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/sha256.h"
+#include "engine/base/sha256.h"
 
 namespace skald {
 namespace {

@@ -1,8 +1,8 @@
 #include "app/transcript.h"
 
 #include "app/json.h"
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 
 namespace skald {
 namespace {

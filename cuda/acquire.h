@@ -5,7 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include "cuda/faults.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald::cuda {
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald::cuda {
 

@@ -4,7 +4,7 @@
 #include "cuda/architectures.h"
 #include "cuda/check.h"
 #include "cuda/cuda.h"
-#include "engine/printable.h"
+#include "engine/base/printable.h"
 
 namespace skald::cuda {
 namespace {

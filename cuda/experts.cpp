@@ -2,7 +2,7 @@
 
 #include "cuda/check.h"
 #include "cuda/kernels/pointwise.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald::cuda {
 

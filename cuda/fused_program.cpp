@@ -6,7 +6,7 @@
 
 #include "cuda/kernels/attention.h"
 #include "cuda/tile_pack.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald::cuda {
 namespace {

@@ -7,8 +7,8 @@
 #include "cuda/kernels/attention.h"
 #include "cuda/linear_steps.h"
 #include "cuda/plan.h"
-#include "engine/error.h"
-#include "engine/overloaded.h"
+#include "engine/base/error.h"
+#include "engine/base/overloaded.h"
 
 namespace skald::cuda {
 namespace {

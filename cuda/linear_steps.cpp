@@ -1,6 +1,6 @@
 #include "cuda/linear_steps.h"
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald::cuda {
 

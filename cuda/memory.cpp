@@ -1,7 +1,7 @@
 #include "cuda/memory.h"
 
 #include "cuda/acquire.h"
-#include "engine/size_text.h"
+#include "engine/base/size_text.h"
 
 namespace skald::cuda {
 

@@ -1,6 +1,6 @@
 // Stands in for the CUDA backend where no CUDA toolkit was found at build time.
 #include "cuda/cuda.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald::cuda {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "cuda/kernels/attention.h"
 #include "cuda/kernels/gemm_cublas.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald::cuda {
 namespace {

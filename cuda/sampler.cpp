@@ -8,8 +8,8 @@
 
 #include "cuda/check.h"
 #include "cuda/kernels/built_for.h"
-#include "engine/error.h"
-#include "engine/rng.h"
+#include "engine/base/error.h"
+#include "engine/base/rng.h"
 #include "engine/token_weight.h"
 
 namespace skald::cuda {

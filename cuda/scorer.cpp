@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "cuda/check.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald::cuda {
 namespace {

@@ -9,8 +9,8 @@
 #include "cuda/kernels/sample.h"
 #include "cuda/kernels/score.h"
 #include "cuda/kernels/tiles/layout.h"
+#include "engine/base/overloaded.h"
 #include "engine/kv_pages.h"
-#include "engine/overloaded.h"
 
 namespace skald::cuda {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "cuda/memory.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald::cuda {
 

@@ -6,7 +6,7 @@
 #include "cuda/kernels/attention.h"
 #include "cuda/kernels/pointwise.h"
 #include "cuda/kernels/tiles.h"
-#include "engine/overloaded.h"
+#include "engine/base/overloaded.h"
 
 namespace skald::cuda {
 

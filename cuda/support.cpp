@@ -1,7 +1,7 @@
 // Which models the kernels can run; told by what fuses them.
 #include "cuda/cuda.h"
 #include "cuda/fused_program.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald::cuda {
 

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "cuda/kernels/tiles/formats.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald::cuda {
 

@@ -10,8 +10,8 @@
 #include "cuda/kernels/tiles/layout.h"
 #include "cuda/sizes.h"
 #include "cuda/tile_pack.h"
+#include "engine/base/error.h"
 #include "engine/cpu/machine.h"
-#include "engine/error.h"
 #include "engine/quant/unfit.h"
 
 namespace skald::cuda {

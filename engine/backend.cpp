@@ -1,6 +1,6 @@
 #include "engine/backend.h"
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald {
 

@@ -5,9 +5,9 @@
 #include <cctype>
 #include <cstring>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
+#include "engine/base/half.h"
 #include "engine/quant/encode.h"
-#include "engine/quant/half.h"
 #include "engine/quant/iq4_nl.h"
 #include "engine/quant/iq4_xs.h"
 #include "engine/quant/mxfp4.h"

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
+#include "engine/base/size_text.h"
 #include "engine/kv_pages.h"
-#include "engine/size_text.h"
 
 namespace skald {
 namespace {

@@ -1,7 +1,7 @@
 #include "engine/program.h"
 
-#include "engine/error.h"
-#include "engine/overloaded.h"
+#include "engine/base/error.h"
+#include "engine/base/overloaded.h"
 
 namespace skald {
 namespace {

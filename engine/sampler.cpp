@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/error.h"
-#include "engine/exp.h"
-#include "engine/rng.h"
+#include "engine/base/error.h"
+#include "engine/base/exp.h"
+#include "engine/base/rng.h"
 #include "engine/token_weight.h"
 
 namespace skald {

@@ -3,9 +3,10 @@
 // The chain is llama.cpp's default one, as far as it is here: what a grammar allows, logit bias,
 // penalties, top-k, typical, top-p, min-p, temperature, draw. Each stage sees what the one before
 // left, renormalized, and at least one token always survives. The draw reads one number of
-// engine/rng.h, keyed by (seed, request, position), and inverts the cumulative distribution over
-// the survivors, most probable first, ties by lower id, in the exact sums of engine/token_weight.h:
-// the same logits give the same token on any machine, whatever runs beside it, and on a GPU.
+// engine/base/rng.h, keyed by (seed, request, position), and inverts the cumulative distribution
+// over the survivors, most probable first, ties by lower id, in the exact sums of
+// engine/token_weight.h: the same logits give the same token on any machine, whatever runs beside
+// it, and on a GPU.
 #pragma once
 
 #include <cstdint>

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/step_choice.h"
 
 namespace skald {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/error.h"
-#include "engine/exp.h"
+#include "engine/base/error.h"
+#include "engine/base/exp.h"
 
 namespace skald {
 namespace {

@@ -1,6 +1,6 @@
 #include "engine/step.h"
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald {
 

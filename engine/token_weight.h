@@ -8,8 +8,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "engine/exp.h"
-#include "engine/quant/half.h"
+#include "engine/base/exp.h"
+#include "engine/base/half.h"
 
 namespace skald {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald {
 namespace {

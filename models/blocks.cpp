@@ -1,6 +1,6 @@
 #include "models/blocks.h"
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald {
 namespace {

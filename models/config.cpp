@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "models/gguf.h"
 #include "models/hf_config.h"
 

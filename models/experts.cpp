@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "models/gguf.h"
 #include "models/gguf_export.h"
 #include "models/hf_config.h"

@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "models/blocks.h"
 #include "models/config.h"
 #include "models/families.h"

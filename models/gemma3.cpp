@@ -1,6 +1,6 @@
 // Gemma 3, its text part: Gemma 2's layers with norms of each head's query and key instead of caps,
 // five layers with a window to each without, and a rope of their own for those with one.
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "models/config.h"
 #include "models/families.h"
 #include "models/gemma.h"

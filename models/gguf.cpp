@@ -6,9 +6,9 @@
 #include <cstdio>
 #include <optional>
 
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "engine/dtype.h"
-#include "engine/error.h"
-#include "engine/printable.h"
 #include "models/gguf_cursor.h"
 
 namespace skald {

@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald {
 

@@ -4,8 +4,8 @@
 #include <limits>
 #include <sstream>
 
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "models/gguf_cursor.h"
 
 namespace skald {

@@ -2,7 +2,7 @@
 // to the residual stream, and logits.
 #include <cmath>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "models/config.h"
 #include "models/families.h"
 #include "models/gguf.h"

@@ -2,7 +2,7 @@
 // Mistral and Mixtral are of them too.
 #include "models/llama.h"
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "models/blocks.h"
 #include "models/config.h"
 #include "models/experts.h"

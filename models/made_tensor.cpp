@@ -4,9 +4,9 @@
 #include <atomic>
 #include <cstring>
 
+#include "engine/base/error.h"
 #include "engine/cpu/machine.h"
 #include "engine/cpu/thread_pool.h"
-#include "engine/error.h"
 #include "engine/quant/unfit.h"
 #include "models/mapped_file.h"
 

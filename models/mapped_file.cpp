@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <system_error>
 
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 
 namespace skald {
 namespace {

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <system_error>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald {
 namespace {

@@ -3,7 +3,7 @@
 // encoder, whose tensors are not needed.
 #include <algorithm>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "models/config.h"
 #include "models/families.h"
 #include "models/gguf.h"

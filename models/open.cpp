@@ -4,8 +4,8 @@
 #include <fstream>
 #include <vector>
 
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "models/family.h"
 #include "models/gguf.h"
 #include "models/hf_config.h"

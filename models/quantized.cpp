@@ -5,12 +5,12 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/buffer.h"
+#include "engine/base/buffer.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
+#include "engine/base/size_text.h"
 #include "engine/cpu/machine.h"
-#include "engine/error.h"
-#include "engine/printable.h"
 #include "engine/quant/unfit.h"
-#include "engine/size_text.h"
 #include "models/made_tensor.h"
 
 namespace skald {

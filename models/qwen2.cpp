@@ -1,5 +1,5 @@
 // Qwen1.5, Qwen2 and Qwen2.5: Llama's layers with biases of q, k and v, whatever the files say.
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "models/config.h"
 #include "models/families.h"
 #include "models/gguf.h"

@@ -1,5 +1,5 @@
 // Qwen3: Llama's layers with a norm of each head's query and key.
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "models/config.h"
 #include "models/families.h"
 #include "models/gguf.h"

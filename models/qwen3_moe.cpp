@@ -2,7 +2,7 @@
 // but those that a configuration names.
 #include <algorithm>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "models/config.h"
 #include "models/experts.h"
 #include "models/families.h"

@@ -6,13 +6,13 @@
 #include <cstring>
 #include <span>
 
-#include "engine/buffer.h"
+#include "engine/base/buffer.h"
+#include "engine/base/error.h"
+#include "engine/base/half.h"
+#include "engine/base/rng.h"
+#include "engine/base/size_text.h"
 #include "engine/cpu/machine.h"
 #include "engine/cpu/thread_pool.h"
-#include "engine/error.h"
-#include "engine/quant/half.h"
-#include "engine/rng.h"
-#include "engine/size_text.h"
 #include "models/random_shapes.h"
 #include "models/rope.h"
 #include "models/windows.h"

@@ -6,9 +6,9 @@
 #include <map>
 #include <set>
 
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "engine/dtype.h"
-#include "engine/error.h"
-#include "engine/printable.h"
 #include "models/safetensors_json.h"
 
 namespace skald {

@@ -1,5 +1,5 @@
 // SmolLM3: Llama's layers, of which every fourth has no rope.
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "models/config.h"
 #include "models/families.h"
 #include "models/gguf.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald::test {
 

@@ -14,7 +14,7 @@
 #include <functional>
 #include <string>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tests/catch.h"
 
 namespace skald::test {

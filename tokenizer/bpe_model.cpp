@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "tokenizer/byte_alphabet.h"
 #include "tokenizer/sentencepiece_model.h"
 #include "tokenizer/utf8.h"

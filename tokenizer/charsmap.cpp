@@ -3,7 +3,7 @@
 #include <cstring>
 #include <vector>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tokenizer/sentencepiece_model.h"
 
 // The normalizer's rules: a 4-byte length, a trie of that many bytes, then the replacement texts,

@@ -1,8 +1,8 @@
 // Where a Hugging Face folder keeps its chat template and the texts of its special tokens.
 #include <fstream>
 
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "tokenizer/chat_template.h"
 
 namespace skald {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "tokenizer/pre_tokenizer.h"
 #include "tokenizer/tokenizer_json.h"
 

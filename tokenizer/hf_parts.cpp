@@ -1,7 +1,7 @@
 #include "tokenizer/hf_parts.h"
 
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 
 namespace skald {
 namespace {

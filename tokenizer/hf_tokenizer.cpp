@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "tokenizer/hf_parts.h"
 #include "tokenizer/sentencepiece_model.h"
 #include "tokenizer/tokenizer_json.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <unordered_set>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tokenizer/utf8.h"
 
 namespace skald {

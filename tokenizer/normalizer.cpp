@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tokenizer/utf8.h"
 
 namespace skald {

@@ -3,8 +3,8 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "tokenizer/utf8.h"
 
 namespace skald {

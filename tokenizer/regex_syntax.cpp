@@ -1,8 +1,8 @@
 #include <array>
 #include <utility>
 
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "tokenizer/regex.h"
 #include "tokenizer/utf8.h"
 

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tokenizer/library_vocabulary.h"
 #include "tokenizer/piece_merger.h"
 #include "tokenizer/sentencepiece_model.h"

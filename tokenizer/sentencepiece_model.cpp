@@ -5,7 +5,7 @@
 #include <fstream>
 #include <unordered_set>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tokenizer/sentencepiece.h"
 
 namespace skald {

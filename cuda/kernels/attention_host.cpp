@@ -5,7 +5,7 @@
 #include "cuda/kernels/attention.h"
 #include "cuda/kernels/attention_split.h"
 #include "cuda/kernels/built_for.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/kv_pages.h"
 
 namespace skald::cuda {

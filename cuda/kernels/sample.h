@@ -4,7 +4,7 @@
 #pragma once
 
 #include "cuda/kernels/launch.h"
-#include "engine/quant/half.h"
+#include "engine/base/half.h"
 
 namespace skald::cuda {
 

@@ -6,7 +6,7 @@
 #include <cfloat>
 
 #include "cuda/kernels/device/launch.cuh"
-#include "engine/exp.h"
+#include "engine/base/exp.h"
 
 namespace skald::cuda {
 namespace {

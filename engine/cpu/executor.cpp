@@ -4,11 +4,11 @@
 #include <chrono>
 #include <cstring>
 
-#include "engine/buffer.h"
+#include "engine/base/buffer.h"
+#include "engine/base/error.h"
 #include "engine/cpu/kernels.h"
 #include "engine/cpu/plan.h"
 #include "engine/cpu/simd.h"
-#include "engine/error.h"
 #include "engine/step.h"
 
 namespace skald::cpu {

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <limits>
 
+#include "engine/base/half.h"
 #include "engine/cpu/fast_targets.h"
 #include "engine/kv_pages.h"
-#include "engine/quant/half.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/cpu/fast_attention.cpp"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/base/error.h"
 #include "engine/cpu/fast_share.h"
-#include "engine/error.h"
 
 namespace skald::cpu {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/buffer.h"
+#include "engine/base/buffer.h"
 #include "engine/cpu/fast_linear.h"
 #include "engine/cpu/fast_pointwise.h"
 #include "engine/cpu/kernels.h"

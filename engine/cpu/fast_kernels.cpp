@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "engine/buffer.h"
+#include "engine/base/buffer.h"
 #include "engine/cpu/fast_attention.h"
 #include "engine/cpu/fast_experts.h"
 #include "engine/cpu/fast_linear.h"

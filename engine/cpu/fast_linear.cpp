@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/base/error.h"
 #include "engine/cpu/fast_experts.h"
 #include "engine/dtype.h"
-#include "engine/error.h"
 
 namespace skald::cpu {
 namespace {

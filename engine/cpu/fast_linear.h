@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/buffer.h"
+#include "engine/base/buffer.h"
 #include "engine/cpu/fast_linear_float.h"
 #include "engine/cpu/fast_linear_int8.h"
 #include "engine/cpu/kernels.h"

@@ -6,9 +6,9 @@
 #include <numeric>
 #include <vector>
 
+#include "engine/base/half.h"
 #include "engine/cpu/kernels.h"
 #include "engine/kv_pages.h"
-#include "engine/quant/half.h"
 
 namespace skald::cpu {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <system_error>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald::cpu {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/grammar/analysis.h"
 #include "engine/grammar/utf8_ranges.h"
 

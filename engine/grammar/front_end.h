@@ -4,10 +4,10 @@
 #include <string>
 #include <string_view>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "engine/grammar/rules.h"
 #include "engine/grammar/utf8_ranges.h"
-#include "engine/printable.h"
 
 namespace skald::grammar {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald::grammar {
 namespace {

@@ -10,8 +10,8 @@
 //       even, for bounds below 2^22; not a number becomes `lowest`, so that it can be made an int
 #pragma once
 
+#include "engine/base/half.h"
 #include "engine/quant/fit.h"
-#include "engine/quant/half.h"
 
 #ifdef __CUDACC__
 #define SKALD_HD_INLINE __host__ __device__ __forceinline__

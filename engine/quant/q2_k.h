@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "engine/quant/half.h"
+#include "engine/base/half.h"
 
 namespace skald {
 

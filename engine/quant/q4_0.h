@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "engine/quant/half.h"
+#include "engine/base/half.h"
 
 namespace skald {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "engine/quant/half.h"
+#include "engine/base/half.h"
 #include "engine/quant/q4_k_scales.h"
 
 namespace skald {

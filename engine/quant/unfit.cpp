@@ -4,8 +4,8 @@
 #include <cfloat>
 #include <cmath>
 
-#include "engine/error.h"
-#include "engine/printable.h"
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "engine/quant/encode.h"
 
 namespace skald {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald::selftest {
 namespace {

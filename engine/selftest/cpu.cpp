@@ -5,8 +5,8 @@
 #include <cstring>
 #include <limits>
 
+#include "engine/base/error.h"
 #include "engine/cpu/kernels.h"
-#include "engine/error.h"
 #include "engine/kv_pages.h"
 #include "engine/selftest/data.h"
 #include "engine/selftest/scores.h"

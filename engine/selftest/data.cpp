@@ -6,8 +6,8 @@
 #include <limits>
 #include <random>
 
-#include "engine/error.h"
-#include "engine/quant/half.h"
+#include "engine/base/error.h"
+#include "engine/base/half.h"
 #include "engine/selftest/random_blocks.h"
 
 namespace skald::selftest {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "engine/error.h"
-#include "engine/rng.h"
+#include "engine/base/error.h"
+#include "engine/base/rng.h"
 
 namespace skald::selftest {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "engine/quant/half.h"
+#include "engine/base/half.h"
 
 namespace skald::selftest {
 

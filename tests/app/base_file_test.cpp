@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "engine/rng.h"
+#include "engine/base/rng.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 #include "tests/temp_folder.h"

@@ -3,7 +3,7 @@
 #include "app/json.h"
 #include "app/json_schema.h"
 #include "app/open.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/grammar/gbnf.h"
 #include "engine/grammar/regex.h"
 #include "tests/app/models.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/rng.h"
+#include "engine/base/rng.h"
 #include "tests/catch.h"
 
 namespace skald::test {

@@ -1,7 +1,7 @@
 #include "app/json_schema.h"
 
 #include "app/schema_parts.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tests/app/schema_validator.h"
 #include "tests/catch.h"
 #include "tests/engine/grammar/grammar_tools.h"

@@ -1,7 +1,7 @@
 // Random schemas, and what a model without a mind writes by them.
 #include "app/constraint.h"
 #include "app/json_schema.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tests/app/schema_validator.h"
 #include "tests/catch.h"
 #include "tests/engine/grammar/grammar_tools.h"

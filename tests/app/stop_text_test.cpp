@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tests/catch.h"
 
 namespace skald::test {

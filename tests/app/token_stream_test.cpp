@@ -2,7 +2,7 @@
 
 #include "app/open.h"
 #include "app/text_cut.h"
-#include "engine/rng.h"
+#include "engine/base/rng.h"
 #include "tests/app/models.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"

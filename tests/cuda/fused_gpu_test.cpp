@@ -5,8 +5,8 @@
 #include <map>
 
 #include "cuda/cuda.h"
+#include "engine/base/error.h"
 #include "engine/cpu/executor.h"
-#include "engine/error.h"
 #include "tests/catch.h"
 #include "tests/cuda/relative_error.h"
 #include "tests/cuda/switches.h"

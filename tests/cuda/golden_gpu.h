@@ -8,7 +8,7 @@
 #include <map>
 
 #include "cuda/cuda.h"
-#include "engine/quant/half.h"
+#include "engine/base/half.h"
 #include "engine/session.h"
 #include "tests/catch.h"
 #include "tests/golden.h"

@@ -11,7 +11,7 @@
 #include "cuda/kernels/gemm_q_workspace.h"
 #include "cuda/kernels/linear.h"
 #include "cuda/memory.h"
-#include "engine/quant/half.h"
+#include "engine/base/half.h"
 #include "tests/catch.h"
 #include "tests/cuda/random_tiles.h"
 #include "tests/cuda/relative_error.h"

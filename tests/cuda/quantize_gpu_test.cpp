@@ -9,7 +9,7 @@
 #include "cuda/handles.h"
 #include "cuda/kernels/quantize.h"
 #include "cuda/memory.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/quant/encode.h"
 #include "tests/catch.h"
 

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "cuda/cuda.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tests/catch.h"
 #include "tests/cuda/relative_error.h"
 #include "tests/cuda/switches.h"

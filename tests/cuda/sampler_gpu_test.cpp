@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "cuda/cuda.h"
-#include "engine/error.h"
-#include "engine/rng.h"
+#include "engine/base/error.h"
+#include "engine/base/rng.h"
 #include "tests/catch.h"
 
 namespace skald::cuda {

@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "cuda/cuda.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/windows.h"
 #include "models/random.h"
 #include "tests/catch.h"

@@ -10,7 +10,7 @@
 #include "cuda/kernels/tiles.h"
 #include "cuda/memory.h"
 #include "cuda/tile_pack.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/selftest/random_blocks.h"
 #include "tests/catch.h"
 

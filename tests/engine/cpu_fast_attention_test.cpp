@@ -6,9 +6,9 @@
 #include <random>
 #include <vector>
 
+#include "engine/base/half.h"
 #include "engine/cpu/kernels.h"
 #include "engine/kv_pages.h"
-#include "engine/quant/half.h"
 #include "tests/catch.h"
 #include "tests/engine/cpu_targets.h"
 #include "tests/engine/random_weights.h"

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "engine/quant/half.h"
+#include "engine/base/half.h"
 #include "tests/catch.h"
 
 using namespace skald;

@@ -2,8 +2,8 @@
 
 #include <string>
 
+#include "engine/base/size_text.h"
 #include "engine/kv_pages.h"
-#include "engine/size_text.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/half.h"
+#include "engine/base/rng.h"
 #include "engine/dtype.h"
 #include "engine/model.h"
-#include "engine/quant/half.h"
-#include "engine/rng.h"
 #include "models/families.h"
 #include "models/rope.h"
 

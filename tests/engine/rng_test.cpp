@@ -1,4 +1,4 @@
-#include "engine/rng.h"
+#include "engine/base/rng.h"
 
 #include <array>
 #include <bit>

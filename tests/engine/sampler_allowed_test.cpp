@@ -1,7 +1,7 @@
 // SampleContext::allowed: some tokens alone may be picked.
 #include <cmath>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/sampler.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/rng.h"
+#include "engine/base/rng.h"
 #include "engine/sampler.h"
 #include "tests/catch.h"
 #include "tests/engine/sampler_reference.h"

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/error.h"
-#include "engine/exp.h"
-#include "engine/rng.h"
+#include "engine/base/error.h"
+#include "engine/base/exp.h"
+#include "engine/base/rng.h"
 #include "tests/catch.h"
 #include "tests/engine/sampler_reference.h"
 

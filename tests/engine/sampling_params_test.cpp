@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tests/catch.h"
 
 namespace skald {

@@ -4,8 +4,8 @@
 #include <limits>
 #include <vector>
 
+#include "engine/base/rng.h"
 #include "engine/cpu/executor.h"
-#include "engine/rng.h"
 #include "tests/catch.h"
 #include "tests/engine/random_llama.h"
 

@@ -1,4 +1,4 @@
-#include "engine/sha256.h"
+#include "engine/base/sha256.h"
 
 #include "tests/catch.h"
 #include "tests/sha256.h"

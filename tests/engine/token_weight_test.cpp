@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "engine/rng.h"
+#include "engine/base/rng.h"
 #include "tests/catch.h"
 
 namespace skald {

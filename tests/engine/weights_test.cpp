@@ -1,5 +1,5 @@
 #include "engine/weights.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 

@@ -1,6 +1,6 @@
 // A config.json: its syntax, what the family that it names reads in it, and the frequencies of its
 // longest context.
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "models/family.h"
 #include "models/hf_config.h"
 #include "tests/fuzz/driver.h"

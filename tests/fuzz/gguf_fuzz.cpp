@@ -1,5 +1,5 @@
 // A GGUF file: its metadata and tensor list, the family's configuration and program.
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "models/open.h"
 #include "tests/fuzz/driver.h"
 #include "tests/fuzz/memory_file.h"

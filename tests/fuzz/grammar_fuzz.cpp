@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "app/json_schema.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/grammar/gbnf.h"
 #include "engine/grammar/matcher.h"
 #include "engine/grammar/regex.h"

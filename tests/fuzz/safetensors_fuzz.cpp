@@ -1,5 +1,5 @@
 // A safetensors file: its header, and every tensor's first and last byte.
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "models/safetensors.h"
 #include "tests/fuzz/driver.h"
 #include "tests/fuzz/memory_file.h"

@@ -1,7 +1,7 @@
 // A tokenizer.model: parsed, checked, rewritten for the library, then used once.
 #include <string_view>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tests/fuzz/driver.h"
 #include "tokenizer/sentencepiece.h"
 

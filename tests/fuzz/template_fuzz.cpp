@@ -2,7 +2,7 @@
 // after it, which then sees that JSON as its messages.
 #include <string_view>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tests/fuzz/driver.h"
 #include "tokenizer/jinja/template.h"
 

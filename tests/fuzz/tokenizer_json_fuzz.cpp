@@ -1,7 +1,7 @@
 // A tokenizer.json: parsed, its patterns compiled, then used once.
 #include <string_view>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tests/fuzz/driver.h"
 #include "tokenizer/hf_tokenizer.h"
 

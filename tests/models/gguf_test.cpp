@@ -4,7 +4,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 #include "tests/gguf_writer.h"

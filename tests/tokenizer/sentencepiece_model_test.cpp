@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tests/tokenizer/tokenizer_data.h"
 
 using namespace skald;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tests/tokenizer/tokenizer_data.h"
 
 using namespace skald;

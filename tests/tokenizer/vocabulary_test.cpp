@@ -2,7 +2,7 @@
 #include <cstring>
 #include <limits>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tests/tokenizer/tokenizer_data.h"
 #include "tokenizer/library_vocabulary.h"
 

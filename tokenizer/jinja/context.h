@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tokenizer/jinja/value.h"
 
 namespace skald::jinja {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engine/printable.h"
+#include "engine/base/printable.h"
 
 namespace skald::jinja {
 namespace {

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cstdlib>
 
-#include "engine/printable.h"
+#include "engine/base/printable.h"
 #include "tokenizer/jinja/expression_parser.h"
 
 namespace skald::jinja {

@@ -2,7 +2,7 @@
 // difference between a number that is too large and one that is not.
 #include <nlohmann/json.hpp>
 
-#include "engine/printable.h"
+#include "engine/base/printable.h"
 #include "tokenizer/jinja/template.h"
 
 namespace skald::jinja {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "engine/printable.h"
+#include "engine/base/printable.h"
 #include "tokenizer/jinja/unicode.h"
 
 namespace skald::jinja {

@@ -2,7 +2,7 @@
 
 #include <initializer_list>
 
-#include "engine/printable.h"
+#include "engine/base/printable.h"
 #include "tokenizer/jinja/expression_parser.h"
 #include "tokenizer/utf8.h"
 

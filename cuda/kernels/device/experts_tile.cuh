@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "cuda/kernels/experts.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald::cuda {
 

@@ -4,8 +4,8 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include "engine/base/error.h"
 #include "engine/dtype.h"
-#include "engine/error.h"
 
 namespace skald::cuda {
 

@@ -1,11 +1,11 @@
-#include "engine/buffer.h"
+#include "engine/base/buffer.h"
 
 #include <sys/mman.h>
 
 #include <cerrno>
 #include <cstring>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace skald {
 

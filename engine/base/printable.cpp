@@ -1,4 +1,4 @@
-#include "engine/printable.h"
+#include "engine/base/printable.h"
 
 #include <algorithm>
 #include <cstdint>

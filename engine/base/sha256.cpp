@@ -1,4 +1,4 @@
-#include "engine/sha256.h"
+#include "engine/base/sha256.h"
 
 #include <algorithm>
 #include <bit>

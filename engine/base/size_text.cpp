@@ -1,4 +1,4 @@
-#include "engine/size_text.h"
+#include "engine/base/size_text.h"
 
 #include <cstdio>
 
