@@ -6,7 +6,7 @@
 
 #include "engine/base/error.h"
 #include "engine/cpu/executor.h"
-#include "engine/kv_pages.h"
+#include "engine/memory/kv_pages.h"
 
 namespace skald {
 namespace {

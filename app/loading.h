@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/memory_plan.h"
+#include "engine/memory/memory_plan.h"
 #include "engine/model.h"
 
 namespace skald {

@@ -8,7 +8,7 @@
 
 #include "app/json.h"
 #include "cuda/cuda.h"
-#include "engine/memory_plan.h"
+#include "engine/memory/memory_plan.h"
 
 namespace skald {
 

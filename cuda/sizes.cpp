@@ -10,7 +10,7 @@
 #include "cuda/kernels/score.h"
 #include "cuda/kernels/tiles/layout.h"
 #include "engine/base/overloaded.h"
-#include "engine/kv_pages.h"
+#include "engine/memory/kv_pages.h"
 
 namespace skald::cuda {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "cuda/fused_program.h"
 #include "cuda/kernels/launch.h"
-#include "engine/memory_plan.h"
+#include "engine/memory/memory_plan.h"
 
 namespace skald::cuda {
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <unordered_set>
 
-#include "engine/prefix_index.h"
+#include "engine/memory/prefix_index.h"
 #include "engine/scheduled_text.h"
 
 namespace skald {

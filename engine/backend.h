@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/kv_pages.h"
-#include "engine/memory_plan.h"
+#include "engine/memory/kv_pages.h"
+#include "engine/memory/memory_plan.h"
 #include "engine/model.h"
 #include "engine/sampler.h"
 #include "engine/score.h"

@@ -4,7 +4,7 @@
 // (engine/admission.h). Where the cache runs dry the youngest text gives its pages back and is
 // computed again later: its tokens stay the same, since nothing that a text gets depends on its
 // neighbours. A prompt that begins like another one waits for its pages instead of computing them
-// too (engine/prefix_index.h). Borrows the executor, which must outlive it. Not thread-safe.
+// too (engine/memory/prefix_index.h). Borrows the executor, which must outlive it. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 #include "engine/admission.h"
 #include "engine/backend.h"
 #include "engine/generation.h"
-#include "engine/prefix_index.h"
+#include "engine/memory/prefix_index.h"
 #include "engine/scheduled_text.h"
 #include "engine/step_picks.h"
 

@@ -6,7 +6,7 @@
 #include "cuda/kernels/attention_split.h"
 #include "cuda/kernels/built_for.h"
 #include "engine/base/error.h"
-#include "engine/kv_pages.h"
+#include "engine/memory/kv_pages.h"
 
 namespace skald::cuda {
 

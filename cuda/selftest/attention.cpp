@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "cuda/selftest/run.h"
-#include "engine/kv_pages.h"
+#include "engine/memory/kv_pages.h"
 
 namespace skald::cuda {
 namespace {

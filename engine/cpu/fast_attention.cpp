@@ -6,7 +6,7 @@
 
 #include "engine/base/half.h"
 #include "engine/cpu/fast_targets.h"
-#include "engine/kv_pages.h"
+#include "engine/memory/kv_pages.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/cpu/fast_attention.cpp"

@@ -12,7 +12,7 @@
 #include "engine/cpu/fast_share.h"
 #include "engine/cpu/kernels.h"
 #include "engine/cpu/thread_pool.h"
-#include "engine/kv_pages.h"
+#include "engine/memory/kv_pages.h"
 
 namespace skald::cpu {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "engine/memory_plan.h"
+#include "engine/memory/memory_plan.h"
 
 namespace skald::cpu {
 

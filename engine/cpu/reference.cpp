@@ -8,7 +8,7 @@
 
 #include "engine/base/half.h"
 #include "engine/cpu/kernels.h"
-#include "engine/kv_pages.h"
+#include "engine/memory/kv_pages.h"
 
 namespace skald::cpu {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "engine/base/error.h"
 #include "engine/cpu/kernels.h"
-#include "engine/kv_pages.h"
+#include "engine/memory/kv_pages.h"
 #include "engine/selftest/data.h"
 #include "engine/selftest/scores.h"
 

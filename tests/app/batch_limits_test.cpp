@@ -1,6 +1,6 @@
 #include "app/batch_limits.h"
 
-#include "engine/kv_pages.h"
+#include "engine/memory/kv_pages.h"
 #include "models/open.h"
 #include "tests/app/models.h"
 #include "tests/catch.h"

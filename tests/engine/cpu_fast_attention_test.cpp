@@ -8,7 +8,7 @@
 
 #include "engine/base/half.h"
 #include "engine/cpu/kernels.h"
-#include "engine/kv_pages.h"
+#include "engine/memory/kv_pages.h"
 #include "tests/catch.h"
 #include "tests/engine/cpu_targets.h"
 #include "tests/engine/random_weights.h"

@@ -1,4 +1,4 @@
-#include "engine/kv_pages.h"
+#include "engine/memory/kv_pages.h"
 
 #include <vector>
 

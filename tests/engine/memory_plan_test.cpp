@@ -1,9 +1,9 @@
-#include "engine/memory_plan.h"
+#include "engine/memory/memory_plan.h"
 
 #include <string>
 
 #include "engine/base/size_text.h"
-#include "engine/kv_pages.h"
+#include "engine/memory/kv_pages.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 

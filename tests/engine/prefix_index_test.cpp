@@ -1,4 +1,4 @@
-#include "engine/prefix_index.h"
+#include "engine/memory/prefix_index.h"
 
 #include "tests/catch.h"
 #include "tests/engine/random_llama.h"

@@ -4,7 +4,7 @@
 
 #include "cuda/kernels/device/number.cuh"
 #include "cuda/kernels/launch.h"
-#include "engine/kv_pages.h"
+#include "engine/memory/kv_pages.h"
 
 namespace skald::cuda {
 

@@ -1,10 +1,10 @@
-#include "engine/memory_plan.h"
+#include "engine/memory/memory_plan.h"
 
 #include <algorithm>
 
 #include "engine/base/error.h"
 #include "engine/base/size_text.h"
-#include "engine/kv_pages.h"
+#include "engine/memory/kv_pages.h"
 
 namespace skald {
 namespace {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/kv_pages.h"
+#include "engine/memory/kv_pages.h"
 
 namespace skald {
 
