@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/backend.h"
-#include "engine/windows.h"
+#include "engine/perplexity/windows.h"
 
 namespace skald {
 

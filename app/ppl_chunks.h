@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "app/documents.h"
-#include "app/ppl_protocol.h"
 #include "app/token_stream.h"
-#include "engine/windows.h"
+#include "engine/perplexity/protocol.h"
+#include "engine/perplexity/windows.h"
 
 namespace skald {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "app/open.h"
-#include "app/ppl_protocol.h"
+#include "engine/perplexity/protocol.h"
 
 namespace skald {
 

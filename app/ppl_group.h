@@ -2,7 +2,7 @@
 #pragma once
 
 #include "app/ppl_run.h"
-#include "engine/windows.h"
+#include "engine/perplexity/windows.h"
 
 namespace skald {
 

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "app/histogram.h"
 #include "app/json.h"
-#include "app/ppl_protocol.h"
-#include "app/ppl_sums.h"
+#include "engine/perplexity/histogram.h"
+#include "engine/perplexity/protocol.h"
+#include "engine/perplexity/sums.h"
 
 namespace skald {
 

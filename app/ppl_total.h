@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "app/histogram.h"
 #include "app/ppl_record.h"
+#include "engine/perplexity/histogram.h"
 
 namespace skald {
 

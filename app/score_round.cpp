@@ -5,7 +5,7 @@
 
 #include "app/not_finite.h"
 #include "engine/base/error.h"
-#include "engine/windows.h"
+#include "engine/perplexity/windows.h"
 
 namespace skald {
 

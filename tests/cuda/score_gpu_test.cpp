@@ -5,7 +5,7 @@
 
 #include "cuda/cuda.h"
 #include "engine/cpu/executor.h"
-#include "engine/windows.h"
+#include "engine/perplexity/windows.h"
 #include "models/open.h"
 #include "tests/catch.h"
 #include "tests/cuda/switches.h"

@@ -1,4 +1,4 @@
-#include "app/ppl_protocol.h"
+#include "engine/perplexity/protocol.h"
 
 #include <algorithm>
 #include <charconv>

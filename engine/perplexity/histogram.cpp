@@ -1,4 +1,4 @@
-#include "app/histogram.h"
+#include "engine/perplexity/histogram.h"
 
 #include <bit>
 #include <cmath>

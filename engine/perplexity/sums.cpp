@@ -1,4 +1,4 @@
-#include "app/ppl_sums.h"
+#include "engine/perplexity/sums.h"
 
 #include <algorithm>
 #include <cmath>

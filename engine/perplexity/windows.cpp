@@ -1,4 +1,4 @@
-#include "engine/windows.h"
+#include "engine/perplexity/windows.h"
 
 #include <algorithm>
 #include <vector>
