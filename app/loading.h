@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "engine/memory/memory_plan.h"
-#include "engine/model.h"
+#include "engine/program/model.h"
 
 namespace skald {
 

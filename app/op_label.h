@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "engine/program.h"
+#include "engine/program/program.h"
 
 namespace skald {
 

@@ -8,7 +8,7 @@
 #include "cuda/kernels/launch.h"
 #include "cuda/memory.h"
 #include "cuda/sizes.h"
-#include "engine/program.h"
+#include "engine/program/program.h"
 
 namespace skald::cuda {
 

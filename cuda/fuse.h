@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "engine/program.h"
+#include "engine/program/program.h"
 
 namespace skald::cuda {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cuda/fuse.h"
-#include "engine/program.h"
+#include "engine/program/program.h"
 
 namespace skald::cuda {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "engine/tensor.h"
+#include "engine/program/tensor.h"
 
 namespace skald::cuda {
 

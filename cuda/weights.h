@@ -15,7 +15,7 @@
 #include "cuda/memory.h"
 #include "cuda/sizes.h"
 #include "engine/cpu/thread_pool.h"
-#include "engine/program.h"
+#include "engine/program/program.h"
 
 namespace skald::cuda {
 

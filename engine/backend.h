@@ -14,7 +14,7 @@
 
 #include "engine/memory/kv_pages.h"
 #include "engine/memory/memory_plan.h"
-#include "engine/model.h"
+#include "engine/program/model.h"
 #include "engine/sampler.h"
 #include "engine/score.h"
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "engine/model.h"
+#include "engine/program/model.h"
 
 namespace skald {
 

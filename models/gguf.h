@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/weights.h"
+#include "engine/program/weights.h"
 #include "models/gguf_metadata.h"
 #include "models/mapped_file.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/tensor.h"
+#include "engine/program/tensor.h"
 
 namespace skald {
 

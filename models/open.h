@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/model.h"
+#include "engine/program/model.h"
 
 namespace skald {
 

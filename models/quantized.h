@@ -2,7 +2,7 @@
 // files of that name. Norms and biases stay where they are.
 #pragma once
 
-#include "engine/model.h"
+#include "engine/program/model.h"
 #include "models/quant_mix.h"
 
 namespace skald {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/model.h"
+#include "engine/program/model.h"
 
 namespace skald {
 

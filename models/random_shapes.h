@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "engine/model.h"
+#include "engine/program/model.h"
 #include "models/families.h"
 
 namespace skald {

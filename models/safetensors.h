@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/weights.h"
+#include "engine/program/weights.h"
 #include "models/mapped_file.h"
 
 namespace skald {

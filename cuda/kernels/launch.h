@@ -11,7 +11,7 @@
 
 #include "cuda/kernels/gemm_q_workspace.h"
 #include "engine/dtype.h"
-#include "engine/program.h"
+#include "engine/program/program.h"
 
 struct CUstream_st;
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/program.h"
+#include "engine/program/program.h"
 
 namespace skald::cpu {
 

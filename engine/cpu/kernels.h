@@ -9,8 +9,8 @@
 #include <span>
 #include <string>
 
-#include "engine/program.h"
-#include "engine/tensor.h"
+#include "engine/program/program.h"
+#include "engine/program/tensor.h"
 
 namespace skald::cpu {
 

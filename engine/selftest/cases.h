@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/dtype.h"
-#include "engine/program.h"
+#include "engine/program/program.h"
 
 namespace skald::selftest {
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "engine/program/tensor.h"
 #include "engine/selftest/cases.h"
-#include "engine/tensor.h"
 
 namespace skald::selftest {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/program.h"
+#include "engine/program/program.h"
 #include "engine/selftest/data.h"
 
 namespace skald::selftest {

@@ -1,4 +1,4 @@
-#include "engine/program.h"
+#include "engine/program/program.h"
 
 #include "tests/catch.h"
 #include "tests/engine/random_llama.h"

@@ -11,7 +11,7 @@
 #include "engine/base/half.h"
 #include "engine/base/rng.h"
 #include "engine/dtype.h"
-#include "engine/model.h"
+#include "engine/program/model.h"
 #include "models/families.h"
 #include "models/rope.h"
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "engine/dtype.h"
+#include "engine/program/tensor.h"
 #include "engine/selftest/random_blocks.h"
-#include "engine/tensor.h"
 
 namespace skald::test {
 

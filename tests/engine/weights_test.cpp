@@ -1,4 +1,4 @@
-#include "engine/weights.h"
+#include "engine/program/weights.h"
 #include "engine/base/error.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"

@@ -1,7 +1,7 @@
 // Sums over a warp and a block, and the gated activations.
 #pragma once
 
-#include "engine/program.h"
+#include "engine/program/program.h"
 
 namespace skald::cuda {
 

@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/tensor.h"
+#include "engine/program/tensor.h"
 
 namespace skald {
 

@@ -10,8 +10,8 @@
 #include <variant>
 #include <vector>
 
-#include "engine/tensor.h"
-#include "engine/weights.h"
+#include "engine/program/tensor.h"
+#include "engine/program/weights.h"
 
 namespace skald {
 

@@ -1,4 +1,4 @@
-#include "engine/program.h"
+#include "engine/program/program.h"
 
 #include "engine/base/error.h"
 #include "engine/base/overloaded.h"

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/program.h"
-#include "engine/weights.h"
+#include "engine/program/program.h"
+#include "engine/program/weights.h"
 
 namespace skald {
 

@@ -1,4 +1,4 @@
-#include "engine/weights.h"
+#include "engine/program/weights.h"
 
 #include <cstring>
 
