@@ -8,7 +8,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "engine/dtype.h"
+#include "engine/quant/dtype.h"
 #include "models/gguf_cursor.h"
 
 namespace skald {

@@ -9,7 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "engine/dtype.h"
+#include "engine/quant/dtype.h"
 #include "models/gguf_metadata.h"
 
 namespace skald {

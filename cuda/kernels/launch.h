@@ -10,8 +10,8 @@
 #include <cstdint>
 
 #include "cuda/kernels/gemm_q_workspace.h"
-#include "engine/dtype.h"
 #include "engine/program/program.h"
+#include "engine/quant/dtype.h"
 
 struct CUstream_st;
 

@@ -10,7 +10,7 @@
 
 #include "cuda/check.h"
 #include "cuda/memory.h"
-#include "engine/dtype.h"
+#include "engine/quant/dtype.h"
 #include "engine/selftest/data.h"
 
 namespace skald::cuda {

@@ -5,7 +5,7 @@
 
 #include "engine/base/error.h"
 #include "engine/cpu/fast_experts.h"
-#include "engine/dtype.h"
+#include "engine/quant/dtype.h"
 
 namespace skald::cpu {
 namespace {

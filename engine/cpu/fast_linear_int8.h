@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/dtype.h"
+#include "engine/quant/dtype.h"
 
 namespace skald::cpu {
 

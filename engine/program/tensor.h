@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/dtype.h"
+#include "engine/quant/dtype.h"
 
 namespace skald {
 

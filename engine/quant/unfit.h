@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/dtype.h"
+#include "engine/quant/dtype.h"
 
 namespace skald {
 

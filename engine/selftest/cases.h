@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/dtype.h"
 #include "engine/program/program.h"
+#include "engine/quant/dtype.h"
 
 namespace skald::selftest {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/dtype.h"
+#include "engine/quant/dtype.h"
 #include "engine/selftest/cases.h"
 
 namespace skald::selftest {

@@ -13,7 +13,7 @@
 #include "cuda/kernels/linear.h"
 #include "cuda/memory.h"
 #include "cuda/tile_pack.h"
-#include "engine/dtype.h"
+#include "engine/quant/dtype.h"
 #include "tests/catch.h"
 #include "tests/cuda/random_tiles.h"
 

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/dtype.h"
+#include "engine/quant/dtype.h"
 #include "tests/catch.h"
 
 using namespace skald;

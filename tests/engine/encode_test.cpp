@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "engine/dtype.h"
+#include "engine/quant/dtype.h"
 #include "engine/quant/encode.h"
 #include "engine/quant/host_fit.h"
 #include "tests/catch.h"

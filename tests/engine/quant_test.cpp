@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/dtype.h"
+#include "engine/quant/dtype.h"
 #include "tests/catch.h"
 #include "tests/paths.h"
 #include "tests/temp_folder.h"

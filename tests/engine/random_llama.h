@@ -10,8 +10,8 @@
 
 #include "engine/base/half.h"
 #include "engine/base/rng.h"
-#include "engine/dtype.h"
 #include "engine/program/model.h"
+#include "engine/quant/dtype.h"
 #include "models/families.h"
 #include "models/rope.h"
 

@@ -9,8 +9,8 @@
 #include <random>
 #include <vector>
 
-#include "engine/dtype.h"
 #include "engine/program/tensor.h"
+#include "engine/quant/dtype.h"
 #include "engine/selftest/random_blocks.h"
 
 namespace skald::test {

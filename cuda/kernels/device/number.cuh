@@ -5,7 +5,7 @@
 #include <cuda_fp16.h>
 
 #include "engine/base/error.h"
-#include "engine/dtype.h"
+#include "engine/quant/dtype.h"
 
 namespace skald::cuda {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cuda/kernels/tiles/scales.h"
-#include "engine/dtype.h"
+#include "engine/quant/dtype.h"
 #include "engine/quant/iq4_nl.h"
 #include "engine/quant/q2_k.h"
 #include "engine/quant/q3_k.h"

@@ -1,4 +1,4 @@
-#include "engine/dtype.h"
+#include "engine/quant/dtype.h"
 
 #include <algorithm>
 #include <bit>
