@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "app/json.h"
-#include "engine/sampling_params.h"
+#include "engine/sampling/sampling_params.h"
 
 namespace skald {
 

@@ -6,7 +6,7 @@
 
 #include "app/score_line.h"
 #include "engine/backend.h"
-#include "engine/score.h"
+#include "engine/sampling/score.h"
 
 namespace skald {
 

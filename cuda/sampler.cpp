@@ -10,7 +10,7 @@
 #include "cuda/kernels/built_for.h"
 #include "engine/base/error.h"
 #include "engine/base/rng.h"
-#include "engine/token_weight.h"
+#include "engine/sampling/token_weight.h"
 
 namespace skald::cuda {
 namespace {

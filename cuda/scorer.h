@@ -9,7 +9,7 @@
 
 #include "cuda/kernels/score.h"
 #include "cuda/memory.h"
-#include "engine/score.h"
+#include "engine/sampling/score.h"
 
 namespace skald::cuda {
 

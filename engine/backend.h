@@ -15,8 +15,8 @@
 #include "engine/memory/kv_pages.h"
 #include "engine/memory/memory_plan.h"
 #include "engine/program/model.h"
-#include "engine/sampler.h"
-#include "engine/score.h"
+#include "engine/sampling/sampler.h"
+#include "engine/sampling/score.h"
 
 namespace skald {
 

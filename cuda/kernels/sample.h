@@ -1,6 +1,6 @@
-// Picks a token from each row of logits, as engine/sampler.h says and with the same result. What
-// the device cannot do with the same bits (logarithms, random numbers) the host does before and
-// after: it sends u and log(min_p), and turns logits and totals into log-probabilities.
+// Picks a token from each row of logits, as engine/sampling/sampler.h says and with the same
+// result. What the device cannot do with the same bits (logarithms, random numbers) the host does
+// before and after: it sends u and log(min_p), and turns logits and totals into log-probabilities.
 #pragma once
 
 #include "cuda/kernels/launch.h"

@@ -14,7 +14,8 @@ namespace {
 constexpr int kThreads = 512;
 constexpr int kWarps = kThreads / 32;
 
-// As in engine/score.cpp: the difference times a weight of 0 must be 0 for a masked token too.
+// As in engine/sampling/score.cpp: the difference times a weight of 0 must be 0 for a masked token
+// too.
 constexpr float kNoWeight = -200;
 
 struct Best {

@@ -1,6 +1,6 @@
-// What rows of logits say of a target token each, as engine/score.h defines it: sums on the device,
-// a few numbers a row, whose logarithms the host takes. A row's sums have one order, whatever rows
-// stand beside it.
+// What rows of logits say of a target token each, as engine/sampling/score.h defines it: sums on
+// the device, a few numbers a row, whose logarithms the host takes. A row's sums have one order,
+// whatever rows stand beside it.
 #pragma once
 
 #include "cuda/kernels/launch.h"

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/score.h"
+#include "engine/sampling/score.h"
 
 namespace skald {
 

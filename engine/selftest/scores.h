@@ -1,5 +1,5 @@
-// The cases of what perplexity and scoring ask of rows of logits (engine/score.h): vocabularies of
-// any size, equal logits, masked tokens, and rows that hold what is no number.
+// The cases of what perplexity and scoring ask of rows of logits (engine/sampling/score.h):
+// vocabularies of any size, equal logits, masked tokens, and rows that hold what is no number.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/score.h"
+#include "engine/sampling/score.h"
 #include "engine/selftest/cases.h"
 
 namespace skald::selftest {

@@ -1,5 +1,5 @@
-// Executor::score() and compare() on the GPU against engine/score.h over the same logits, and
-// against the CPU's executor.
+// Executor::score() and compare() on the GPU against engine/sampling/score.h over the same logits,
+// and against the CPU's executor.
 #include <algorithm>
 #include <cmath>
 

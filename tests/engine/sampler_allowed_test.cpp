@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "engine/base/error.h"
-#include "engine/sampler.h"
+#include "engine/sampling/sampler.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 

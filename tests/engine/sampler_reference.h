@@ -1,5 +1,5 @@
 // The sampling chain a second time, by sorting everything in double precision: slow, and written
-// from the description in engine/sampler.h alone.
+// from the description in engine/sampling/sampler.h alone.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/sampler.h"
+#include "engine/sampling/sampler.h"
 
 namespace skald::test {
 

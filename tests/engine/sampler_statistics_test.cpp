@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/base/rng.h"
-#include "engine/sampler.h"
+#include "engine/sampling/sampler.h"
 #include "tests/catch.h"
 #include "tests/engine/sampler_reference.h"
 #include "tests/statistics.h"

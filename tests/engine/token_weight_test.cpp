@@ -1,4 +1,4 @@
-#include "engine/token_weight.h"
+#include "engine/sampling/token_weight.h"
 
 #include <cmath>
 

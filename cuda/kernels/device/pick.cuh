@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "cuda/kernels/sample.h"
-#include "engine/token_weight.h"
+#include "engine/sampling/token_weight.h"
 
 namespace skald::cuda {
 

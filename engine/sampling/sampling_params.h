@@ -1,4 +1,5 @@
-// What a request may say about sampling. engine/sampler.h says in which order the stages apply.
+// What a request may say about sampling. engine/sampling/sampler.h says in which order the stages
+// apply.
 #pragma once
 
 #include <cstdint>

@@ -5,8 +5,8 @@
 // left, renormalized, and at least one token always survives. The draw reads one number of
 // engine/base/rng.h, keyed by (seed, request, position), and inverts the cumulative distribution
 // over the survivors, most probable first, ties by lower id, in the exact sums of
-// engine/token_weight.h: the same logits give the same token on any machine, whatever runs beside
-// it, and on a GPU.
+// engine/sampling/token_weight.h: the same logits give the same token on any machine, whatever runs
+// beside it, and on a GPU.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/sampling_params.h"
+#include "engine/sampling/sampling_params.h"
 
 namespace skald {
 

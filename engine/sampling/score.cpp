@@ -1,4 +1,4 @@
-#include "engine/score.h"
+#include "engine/sampling/score.h"
 
 #include <algorithm>
 #include <cmath>

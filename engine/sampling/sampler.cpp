@@ -1,4 +1,4 @@
-#include "engine/sampler.h"
+#include "engine/sampling/sampler.h"
 
 #include <algorithm>
 #include <cfloat>
@@ -8,7 +8,7 @@
 #include "engine/base/error.h"
 #include "engine/base/exp.h"
 #include "engine/base/rng.h"
-#include "engine/token_weight.h"
+#include "engine/sampling/token_weight.h"
 
 namespace skald {
 

@@ -1,4 +1,4 @@
-#include "engine/sampling_params.h"
+#include "engine/sampling/sampling_params.h"
 
 #include <algorithm>
 #include <cmath>
