@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "app/constraint.h"
-#include "engine/generation.h"
+#include "engine/schedule/generation.h"
 #include "tokenizer/tokenizer.h"
 
 namespace skald {

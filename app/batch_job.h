@@ -12,7 +12,7 @@
 
 #include "app/batch_request.h"
 #include "app/sample_text.h"
-#include "engine/generation.h"
+#include "engine/schedule/generation.h"
 
 namespace skald {
 

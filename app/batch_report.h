@@ -6,7 +6,7 @@
 
 #include "app/batch_progress.h"
 #include "app/json.h"
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 
 namespace skald {
 

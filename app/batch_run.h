@@ -11,7 +11,7 @@
 #include "app/batch_result.h"
 #include "app/jsonl_writer.h"
 #include "engine/backend.h"
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 
 namespace skald {
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "engine/base/sha256.h"
-#include "engine/session.h"
+#include "engine/schedule/session.h"
 
 namespace skald {
 

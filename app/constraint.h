@@ -17,8 +17,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/generation.h"
 #include "engine/grammar/matcher.h"
+#include "engine/schedule/generation.h"
 #include "tokenizer/text_stream.h"
 
 namespace skald {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "app/generate.h"
-#include "engine/session.h"
+#include "engine/schedule/session.h"
 #include "tokenizer/chat_template.h"
 
 namespace skald {

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/generation.h"
-#include "engine/session.h"
+#include "engine/schedule/generation.h"
+#include "engine/schedule/session.h"
 #include "tokenizer/text_stream.h"
 
 namespace skald {

@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "app/stop_text.h"
-#include "engine/generation.h"
+#include "engine/schedule/generation.h"
 #include "tokenizer/text_stream.h"
 
 namespace skald {

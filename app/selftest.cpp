@@ -20,8 +20,8 @@
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/cpu/kernels.h"
+#include "engine/schedule/session.h"
 #include "engine/selftest/cpu.h"
-#include "engine/session.h"
 
 namespace skald {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "engine/backend.h"
-#include "engine/session.h"
+#include "engine/schedule/session.h"
 #include "tests/catch.h"
 #include "tests/golden.h"
 

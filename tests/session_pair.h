@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "engine/session.h"
+#include "engine/schedule/session.h"
 #include "tests/catch.h"
 #include "tests/engine/random_llama.h"
 

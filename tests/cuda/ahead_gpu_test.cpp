@@ -4,7 +4,7 @@
 
 #include "cuda/cuda.h"
 #include "cuda/faults.h"
-#include "engine/session.h"
+#include "engine/schedule/session.h"
 #include "models/open.h"
 #include "tests/catch.h"
 #include "tests/cuda/switches.h"

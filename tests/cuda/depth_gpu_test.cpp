@@ -7,7 +7,7 @@
 #include "cuda/cuda.h"
 #include "cuda/kernels/attention.h"
 #include "engine/cpu/executor.h"
-#include "engine/session.h"
+#include "engine/schedule/session.h"
 #include "tests/catch.h"
 #include "tests/cuda/relative_error.h"
 #include "tests/cuda/switches.h"

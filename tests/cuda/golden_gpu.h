@@ -9,7 +9,7 @@
 
 #include "cuda/cuda.h"
 #include "engine/base/half.h"
-#include "engine/session.h"
+#include "engine/schedule/session.h"
 #include "tests/catch.h"
 #include "tests/golden.h"
 #include "tests/safetensors_writer.h"

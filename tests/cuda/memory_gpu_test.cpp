@@ -8,7 +8,7 @@
 
 #include "cuda/cuda.h"
 #include "cuda/faults.h"
-#include "engine/session.h"
+#include "engine/schedule/session.h"
 #include "models/open.h"
 #include "models/quantized.h"
 #include "tests/catch.h"

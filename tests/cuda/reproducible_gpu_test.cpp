@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "cuda/cuda.h"
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 #include "tests/catch.h"
 #include "tests/cuda/switches.h"
 #include "tests/engine/random_llama.h"

@@ -1,11 +1,11 @@
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 
 #include <cmath>
 #include <limits>
 #include <map>
 
 #include "engine/cpu/executor.h"
-#include "engine/session.h"
+#include "engine/schedule/session.h"
 #include "tests/catch.h"
 #include "tests/engine/random_llama.h"
 #include "tests/engine/wrapped_executor.h"

@@ -1,4 +1,4 @@
-#include "engine/session.h"
+#include "engine/schedule/session.h"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "app/open.h"
-#include "engine/session.h"
+#include "engine/schedule/session.h"
 #include "tests/catch.h"
 #include "tests/golden.h"
 #include "tests/temp_folder.h"

@@ -8,7 +8,7 @@
 #include <unordered_set>
 
 #include "engine/memory/prefix_index.h"
-#include "engine/scheduled_text.h"
+#include "engine/schedule/scheduled_text.h"
 
 namespace skald {
 

@@ -1,10 +1,11 @@
 // Runs many texts on one executor, as many at a time as its cache holds: each step mixes one row of
 // every text that is being written with parts of prompts that are being read
-// (engine/step_choice.h). Texts begin in the order in which they were added, as they fit
-// (engine/admission.h). Where the cache runs dry the youngest text gives its pages back and is
-// computed again later: its tokens stay the same, since nothing that a text gets depends on its
-// neighbours. A prompt that begins like another one waits for its pages instead of computing them
-// too (engine/memory/prefix_index.h). Borrows the executor, which must outlive it. Not thread-safe.
+// (engine/schedule/step_choice.h). Texts begin in the order in which they were added, as they fit
+// (engine/schedule/admission.h). Where the cache runs dry the youngest text gives its pages back
+// and is computed again later: its tokens stay the same, since nothing that a text gets depends on
+// its neighbours. A prompt that begins like another one waits for its pages instead of computing
+// them too (engine/memory/prefix_index.h). Borrows the executor, which must outlive it. Not
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +13,12 @@
 #include <string>
 #include <vector>
 
-#include "engine/admission.h"
 #include "engine/backend.h"
-#include "engine/generation.h"
 #include "engine/memory/prefix_index.h"
-#include "engine/scheduled_text.h"
-#include "engine/step_picks.h"
+#include "engine/schedule/admission.h"
+#include "engine/schedule/generation.h"
+#include "engine/schedule/scheduled_text.h"
+#include "engine/schedule/step_picks.h"
 
 namespace skald {
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/scheduled_text.h"
-#include "engine/step_picks.h"
+#include "engine/schedule/scheduled_text.h"
+#include "engine/schedule/step_picks.h"
 
 namespace skald {
 

@@ -1,11 +1,11 @@
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "engine/base/error.h"
-#include "engine/step_choice.h"
+#include "engine/schedule/step_choice.h"
 
 namespace skald {
 namespace {

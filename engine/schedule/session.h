@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/backend.h"
-#include "engine/generation.h"
+#include "engine/schedule/generation.h"
 
 namespace skald {
 

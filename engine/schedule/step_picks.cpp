@@ -1,4 +1,4 @@
-#include "engine/step_picks.h"
+#include "engine/schedule/step_picks.h"
 
 #include <limits>
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/backend.h"
-#include "engine/scheduled_text.h"
+#include "engine/schedule/scheduled_text.h"
 
 namespace skald {
 

@@ -1,4 +1,4 @@
-#include "engine/step_choice.h"
+#include "engine/schedule/step_choice.h"
 
 #include <algorithm>
 
