@@ -8,7 +8,7 @@
 #include "app/batch_input.h"
 #include "app/batch_limits.h"
 #include "app/batch_prepare.h"
-#include "engine/backend.h"
+#include "engine/step/backend.h"
 
 namespace skald {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "app/device.h"
-#include "engine/backend.h"
+#include "engine/step/backend.h"
 
 namespace skald {
 

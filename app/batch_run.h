@@ -10,8 +10,8 @@
 #include "app/batch_progress.h"
 #include "app/batch_result.h"
 #include "app/jsonl_writer.h"
-#include "engine/backend.h"
 #include "engine/schedule/scheduler.h"
+#include "engine/step/backend.h"
 
 namespace skald {
 

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/backend.h"
 #include "engine/perplexity/windows.h"
+#include "engine/step/backend.h"
 
 namespace skald {
 

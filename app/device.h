@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cuda/cuda.h"
-#include "engine/backend.h"
+#include "engine/step/backend.h"
 
 namespace skald {
 

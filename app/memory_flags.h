@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cuda/cuda.h"
-#include "engine/backend.h"
+#include "engine/step/backend.h"
 
 namespace skald {
 

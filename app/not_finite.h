@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "engine/backend.h"
+#include "engine/step/backend.h"
 
 namespace skald {
 

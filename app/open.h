@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "app/device.h"
-#include "engine/backend.h"
 #include "engine/cpu/executor.h"
+#include "engine/step/backend.h"
 #include "models/open.h"
 #include "tokenizer/tokenizer.h"
 

@@ -10,7 +10,7 @@
 #include "app/base_file.h"
 #include "app/ppl_chunks.h"
 #include "app/ppl_record.h"
-#include "engine/backend.h"
+#include "engine/step/backend.h"
 
 namespace skald {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "app/score_line.h"
-#include "engine/backend.h"
 #include "engine/sampling/score.h"
+#include "engine/step/backend.h"
 
 namespace skald {
 

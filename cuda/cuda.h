@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/backend.h"
 #include "engine/selftest/report.h"
+#include "engine/step/backend.h"
 
 namespace skald::cuda {
 

@@ -20,7 +20,7 @@
 #include "cuda/spare_memory.h"
 #include "cuda/step_clock.h"
 #include "cuda/step_ops.h"
-#include "engine/step.h"
+#include "engine/step/step.h"
 
 namespace skald::cuda {
 namespace {

@@ -11,7 +11,7 @@
 #include "cuda/handles.h"
 #include "cuda/kernels/sample.h"
 #include "cuda/memory.h"
-#include "engine/backend.h"
+#include "engine/step/backend.h"
 
 namespace skald::cuda {
 

@@ -8,7 +8,7 @@
 #include "cuda/kernels/sample.h"
 #include "cuda/memory.h"
 #include "cuda/sizes.h"
-#include "engine/step.h"
+#include "engine/step/step.h"
 
 namespace skald::cuda {
 

@@ -2,7 +2,7 @@
 // another: what is asked of it must be the same as without.
 #pragma once
 
-#include "engine/step.h"
+#include "engine/step/step.h"
 #include "tests/engine/wrapped_executor.h"
 
 namespace skald::test {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/backend.h"
 #include "engine/schedule/session.h"
+#include "engine/step/backend.h"
 #include "tests/catch.h"
 #include "tests/golden.h"
 

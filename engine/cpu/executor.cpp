@@ -9,7 +9,7 @@
 #include "engine/cpu/kernels.h"
 #include "engine/cpu/plan.h"
 #include "engine/cpu/simd.h"
-#include "engine/step.h"
+#include "engine/step/step.h"
 
 namespace skald::cpu {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "engine/backend.h"
 #include "engine/cpu/machine.h"
+#include "engine/step/backend.h"
 
 namespace skald::cpu {
 

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "engine/backend.h"
 #include "engine/cpu/kernels.h"
+#include "engine/step/backend.h"
 
 namespace skald::cpu {
 

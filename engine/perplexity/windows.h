@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/backend.h"
+#include "engine/step/backend.h"
 
 namespace skald {
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "engine/backend.h"
 #include "engine/schedule/generation.h"
+#include "engine/step/backend.h"
 
 namespace skald {
 

@@ -13,12 +13,12 @@
 #include <string>
 #include <vector>
 
-#include "engine/backend.h"
 #include "engine/memory/prefix_index.h"
 #include "engine/schedule/admission.h"
 #include "engine/schedule/generation.h"
 #include "engine/schedule/scheduled_text.h"
 #include "engine/schedule/step_picks.h"
+#include "engine/step/backend.h"
 
 namespace skald {
 

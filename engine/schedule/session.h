@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/backend.h"
 #include "engine/schedule/generation.h"
+#include "engine/step/backend.h"
 
 namespace skald {
 

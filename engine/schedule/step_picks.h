@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/backend.h"
 #include "engine/schedule/scheduled_text.h"
+#include "engine/step/backend.h"
 
 namespace skald {
 

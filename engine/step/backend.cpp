@@ -1,4 +1,4 @@
-#include "engine/backend.h"
+#include "engine/step/backend.h"
 
 #include "engine/base/error.h"
 

@@ -1,4 +1,4 @@
-#include "engine/step.h"
+#include "engine/step/step.h"
 
 #include "engine/base/error.h"
 

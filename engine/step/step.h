@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "engine/backend.h"
+#include "engine/step/backend.h"
 
 namespace skald {
 
