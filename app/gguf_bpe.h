@@ -2,7 +2,7 @@
 #pragma once
 
 #include "models/gguf.h"
-#include "tokenizer/bpe.h"
+#include "tokenizer/bpe/bpe.h"
 
 namespace skald {
 

@@ -5,7 +5,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "tokenizer/pre_tokenizer.h"
+#include "tokenizer/bpe/pre_tokenizer.h"
 #include "tokenizer/tokenizer_json.h"
 
 namespace skald {

@@ -1,7 +1,7 @@
 // The parts of a tokenizer.json, each from its JSON into the BpeVocabulary. For hf_tokenizer.cpp.
 #pragma once
 
-#include "tokenizer/bpe.h"
+#include "tokenizer/bpe/bpe.h"
 #include "tokenizer/json_value.h"
 
 namespace skald {

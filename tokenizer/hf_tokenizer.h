@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/bpe.h"
+#include "tokenizer/bpe/bpe.h"
 #include "tokenizer/tokenizer.h"
 
 namespace skald {

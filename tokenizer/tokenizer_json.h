@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "tokenizer/bpe.h"
+#include "tokenizer/bpe/bpe.h"
 #include "tokenizer/json_value.h"
 
 namespace skald {

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "tokenizer/bpe/pre_tokenizer.h"
 #include "tokenizer/normalizer.h"
-#include "tokenizer/pre_tokenizer.h"
 #include "tokenizer/tokenizer.h"
 
 namespace skald {

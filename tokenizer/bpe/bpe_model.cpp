@@ -1,10 +1,10 @@
-#include "tokenizer/bpe_model.h"
+#include "tokenizer/bpe/bpe_model.h"
 
 #include <algorithm>
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "tokenizer/byte_alphabet.h"
+#include "tokenizer/bpe/byte_alphabet.h"
 #include "tokenizer/sentencepiece_model.h"
 #include "tokenizer/utf8.h"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/bpe.h"
+#include "tokenizer/bpe/bpe.h"
 #include "tokenizer/regex.h"
 #include "tokenizer/special_matcher.h"
 

@@ -1,4 +1,4 @@
-#include "tokenizer/pre_tokenizer.h"
+#include "tokenizer/bpe/pre_tokenizer.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "tokenizer/added_tokens.h"
+#include "tokenizer/bpe/added_tokens.h"
 
 #include <utf8proc.h>
 

@@ -1,13 +1,13 @@
-#include "tokenizer/bpe.h"
+#include "tokenizer/bpe/bpe.h"
 
 #include <algorithm>
 #include <unordered_map>
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "tokenizer/added_tokens.h"
-#include "tokenizer/bpe_model.h"
-#include "tokenizer/byte_alphabet.h"
+#include "tokenizer/bpe/added_tokens.h"
+#include "tokenizer/bpe/bpe_model.h"
+#include "tokenizer/bpe/byte_alphabet.h"
 #include "tokenizer/sentencepiece_model.h"
 #include "tokenizer/text_ends.h"
 #include "tokenizer/turn_ends.h"

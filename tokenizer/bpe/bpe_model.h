@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tokenizer/bpe.h"
+#include "tokenizer/bpe/bpe.h"
 #include "tokenizer/merges.h"
 
 namespace skald {

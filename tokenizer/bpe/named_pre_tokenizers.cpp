@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <array>
 
-#include "tokenizer/pre_tokenizer.h"
+#include "tokenizer/bpe/pre_tokenizer.h"
 
 // What a GGUF means by the name in tokenizer.ggml.pre: the rules of the tokenizer.json that the
 // file was made from.
