@@ -8,7 +8,7 @@
 
 #include "app/json.h"
 #include "app/open.h"
-#include "tokenizer/chat_template.h"
+#include "tokenizer/chat/chat_template.h"
 
 namespace skald {
 

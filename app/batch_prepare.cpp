@@ -5,7 +5,7 @@
 
 #include "app/jsonl_results.h"
 #include "engine/base/error.h"
-#include "tokenizer/chat_encode.h"
+#include "tokenizer/chat/chat_encode.h"
 
 namespace skald {
 namespace {

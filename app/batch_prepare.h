@@ -12,7 +12,7 @@
 
 #include "app/batch_constraints.h"
 #include "app/batch_job.h"
-#include "tokenizer/chat_template.h"
+#include "tokenizer/chat/chat_template.h"
 #include "tokenizer/tokenizer.h"
 
 namespace skald {

@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "tokenizer/chat_template.h"
+#include "tokenizer/chat/chat_template.h"
 
 namespace skald {
 

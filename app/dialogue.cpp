@@ -5,7 +5,7 @@
 
 #include "app/thinking.h"
 #include "engine/base/error.h"
-#include "tokenizer/chat_encode.h"
+#include "tokenizer/chat/chat_encode.h"
 #include "tokenizer/common_text.h"
 
 namespace skald {

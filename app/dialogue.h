@@ -16,7 +16,7 @@
 
 #include "app/generate.h"
 #include "engine/schedule/session.h"
-#include "tokenizer/chat_template.h"
+#include "tokenizer/chat/chat_template.h"
 
 namespace skald {
 

@@ -7,9 +7,9 @@
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "models/memory_file.h"
+#include "tokenizer/chat/turn_ends.h"
 #include "tokenizer/gguf_tokens.h"
 #include "tokenizer/tokenizer_json.h"
-#include "tokenizer/turn_ends.h"
 
 namespace skald {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "models/open.h"
-#include "tokenizer/chat_template.h"
+#include "tokenizer/chat/chat_template.h"
 
 namespace skald {
 

@@ -7,9 +7,9 @@
 #include "engine/base/printable.h"
 #include "models/gguf.h"
 #include "models/hf_config.h"
+#include "tokenizer/chat/turn_ends.h"
 #include "tokenizer/hf_tokenizer.h"
 #include "tokenizer/sentencepiece.h"
-#include "tokenizer/turn_ends.h"
 
 namespace skald {
 namespace {

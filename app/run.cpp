@@ -28,7 +28,7 @@
 #include "app/text_output.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "tokenizer/chat_encode.h"
+#include "tokenizer/chat/chat_encode.h"
 
 namespace skald {
 namespace {

@@ -12,7 +12,7 @@
 #include "app/output.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "tokenizer/chat_encode.h"
+#include "tokenizer/chat/chat_encode.h"
 
 namespace skald {
 namespace {

@@ -8,9 +8,9 @@
 #include "tokenizer/bpe/added_tokens.h"
 #include "tokenizer/bpe/bpe_model.h"
 #include "tokenizer/bpe/byte_alphabet.h"
+#include "tokenizer/chat/turn_ends.h"
 #include "tokenizer/sentencepiece_model.h"
 #include "tokenizer/text_ends.h"
-#include "tokenizer/turn_ends.h"
 #include "tokenizer/utf8.h"
 
 namespace skald {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tokenizer/chat_template.h"
+#include "tokenizer/chat/chat_template.h"
 #include "tokenizer/tokenizer.h"
 
 namespace skald {

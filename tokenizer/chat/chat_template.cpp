@@ -1,4 +1,4 @@
-#include "tokenizer/chat_template.h"
+#include "tokenizer/chat/chat_template.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "tokenizer/chat_encode.h"
+#include "tokenizer/chat/chat_encode.h"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "tokenizer/chat_template.h"
+#include "tokenizer/chat/chat_template.h"
 
 namespace skald {
 namespace {

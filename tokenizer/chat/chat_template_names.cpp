@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "tokenizer/chat_template.h"
+#include "tokenizer/chat/chat_template.h"
 
 namespace skald {
 namespace {
