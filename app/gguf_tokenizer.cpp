@@ -8,8 +8,8 @@
 #include "engine/base/printable.h"
 #include "models/memory_file.h"
 #include "tokenizer/chat/turn_ends.h"
-#include "tokenizer/gguf_tokens.h"
-#include "tokenizer/tokenizer_json.h"
+#include "tokenizer/files/gguf_tokens.h"
+#include "tokenizer/files/tokenizer_json.h"
 
 namespace skald {
 namespace {

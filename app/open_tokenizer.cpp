@@ -8,7 +8,7 @@
 #include "models/gguf.h"
 #include "models/hf_config.h"
 #include "tokenizer/chat/turn_ends.h"
-#include "tokenizer/hf_tokenizer.h"
+#include "tokenizer/files/hf_tokenizer.h"
 #include "tokenizer/sentencepiece.h"
 
 namespace skald {

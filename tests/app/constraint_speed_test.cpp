@@ -10,7 +10,7 @@
 #include "tests/catch.h"
 #include "tests/engine/grammar/grammar_tools.h"
 #include "tests/paths.h"
-#include "tokenizer/hf_tokenizer.h"
+#include "tokenizer/files/hf_tokenizer.h"
 
 namespace skald::test {
 namespace {

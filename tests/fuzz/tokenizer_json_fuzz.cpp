@@ -3,7 +3,7 @@
 
 #include "engine/base/error.h"
 #include "tests/fuzz/driver.h"
-#include "tokenizer/hf_tokenizer.h"
+#include "tokenizer/files/hf_tokenizer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace skald;

@@ -1,5 +1,5 @@
 // Tokenizers of folders in the words of a GGUF.
-#include "tokenizer/gguf_tokens.h"
+#include "tokenizer/files/gguf_tokens.h"
 #include "tests/error_text.h"
 #include "tests/tokenizer/hf_data.h"
 #include "tests/tokenizer/tokenizer_data.h"

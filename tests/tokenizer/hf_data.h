@@ -5,7 +5,7 @@
 #include <string>
 
 #include "tests/tokenizer/tokenizer_data.h"
-#include "tokenizer/hf_tokenizer.h"
+#include "tokenizer/files/hf_tokenizer.h"
 
 namespace skald::test {
 

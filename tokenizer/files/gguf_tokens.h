@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/hf_tokenizer.h"
+#include "tokenizer/files/hf_tokenizer.h"
 #include "tokenizer/sentencepiece.h"
 #include "tokenizer/tokenizer.h"
 

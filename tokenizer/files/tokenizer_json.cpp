@@ -1,4 +1,4 @@
-#include "tokenizer/tokenizer_json.h"
+#include "tokenizer/files/tokenizer_json.h"
 
 #include <fstream>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-#include "tokenizer/hf_parts.h"
+#include "tokenizer/files/hf_parts.h"
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"

@@ -1,4 +1,4 @@
-#include "tokenizer/gguf_tokens.h"
+#include "tokenizer/files/gguf_tokens.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -6,7 +6,7 @@
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "tokenizer/bpe/pre_tokenizer.h"
-#include "tokenizer/tokenizer_json.h"
+#include "tokenizer/files/tokenizer_json.h"
 
 namespace skald {
 namespace {

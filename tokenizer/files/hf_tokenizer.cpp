@@ -1,13 +1,13 @@
-#include "tokenizer/hf_tokenizer.h"
+#include "tokenizer/files/hf_tokenizer.h"
 
 #include <algorithm>
 #include <unordered_map>
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "tokenizer/hf_parts.h"
+#include "tokenizer/files/hf_parts.h"
+#include "tokenizer/files/tokenizer_json.h"
 #include "tokenizer/sentencepiece_model.h"
-#include "tokenizer/tokenizer_json.h"
 
 namespace skald {
 namespace {
