@@ -9,7 +9,7 @@
 #include "models/hf_config.h"
 #include "tokenizer/chat/turn_ends.h"
 #include "tokenizer/files/hf_tokenizer.h"
-#include "tokenizer/sentencepiece.h"
+#include "tokenizer/sentencepiece/sentencepiece.h"
 
 namespace skald {
 namespace {

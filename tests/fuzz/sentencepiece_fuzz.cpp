@@ -3,7 +3,7 @@
 
 #include "engine/base/error.h"
 #include "tests/fuzz/driver.h"
-#include "tokenizer/sentencepiece.h"
+#include "tokenizer/sentencepiece/sentencepiece.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace skald;

@@ -1,4 +1,4 @@
-#include "tokenizer/sentencepiece_model.h"
+#include "tokenizer/sentencepiece/sentencepiece_model.h"
 
 #include <bit>
 

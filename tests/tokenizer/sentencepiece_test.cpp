@@ -1,4 +1,4 @@
-#include "tokenizer/sentencepiece.h"
+#include "tokenizer/sentencepiece/sentencepiece.h"
 
 #include <sentencepiece_processor.h>
 

@@ -12,7 +12,7 @@
 
 #include "tests/catch.h"
 #include "tests/paths.h"
-#include "tokenizer/sentencepiece.h"
+#include "tokenizer/sentencepiece/sentencepiece.h"
 
 namespace skald::test {
 

@@ -4,7 +4,7 @@
 
 #include "engine/base/error.h"
 #include "tests/tokenizer/tokenizer_data.h"
-#include "tokenizer/library_vocabulary.h"
+#include "tokenizer/sentencepiece/library_vocabulary.h"
 
 using namespace skald;
 using namespace skald::test;

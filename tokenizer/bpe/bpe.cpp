@@ -9,7 +9,7 @@
 #include "tokenizer/bpe/bpe_model.h"
 #include "tokenizer/bpe/byte_alphabet.h"
 #include "tokenizer/chat/turn_ends.h"
-#include "tokenizer/sentencepiece_model.h"
+#include "tokenizer/sentencepiece/sentencepiece_model.h"
 #include "tokenizer/text_ends.h"
 #include "tokenizer/utf8.h"
 

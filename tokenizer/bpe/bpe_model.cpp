@@ -5,7 +5,7 @@
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "tokenizer/bpe/byte_alphabet.h"
-#include "tokenizer/sentencepiece_model.h"
+#include "tokenizer/sentencepiece/sentencepiece_model.h"
 #include "tokenizer/utf8.h"
 
 namespace skald {

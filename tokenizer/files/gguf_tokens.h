@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tokenizer/files/hf_tokenizer.h"
-#include "tokenizer/sentencepiece.h"
+#include "tokenizer/sentencepiece/sentencepiece.h"
 #include "tokenizer/tokenizer.h"
 
 namespace skald {

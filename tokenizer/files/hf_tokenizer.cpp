@@ -7,7 +7,7 @@
 #include "engine/base/printable.h"
 #include "tokenizer/files/hf_parts.h"
 #include "tokenizer/files/tokenizer_json.h"
-#include "tokenizer/sentencepiece_model.h"
+#include "tokenizer/sentencepiece/sentencepiece_model.h"
 
 namespace skald {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "tokenizer/sentencepiece_model.h"
+#include "tokenizer/sentencepiece/sentencepiece_model.h"
 
 namespace skald {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/base/error.h"
-#include "tokenizer/sentencepiece_model.h"
+#include "tokenizer/sentencepiece/sentencepiece_model.h"
 
 // The normalizer's rules: a 4-byte length, a trie of that many bytes, then the replacement texts,
 // each ended by a zero byte. The trie is a double array: a unit is 32 bits, child c of unit i lies

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "tokenizer/merges.h"
-#include "tokenizer/sentencepiece_model.h"
+#include "tokenizer/sentencepiece/sentencepiece_model.h"
 #include "tokenizer/special_matcher.h"
 
 namespace skald {

@@ -1,7 +1,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "tokenizer/sentencepiece_model.h"
+#include "tokenizer/sentencepiece/sentencepiece_model.h"
 
 namespace skald {
 namespace {

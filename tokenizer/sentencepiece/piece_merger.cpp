@@ -1,4 +1,4 @@
-#include "tokenizer/piece_merger.h"
+#include "tokenizer/sentencepiece/piece_merger.h"
 
 #include <algorithm>
 

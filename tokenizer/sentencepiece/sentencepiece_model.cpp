@@ -1,4 +1,4 @@
-#include "tokenizer/sentencepiece_model.h"
+#include "tokenizer/sentencepiece/sentencepiece_model.h"
 
 #include <bit>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <unordered_set>
 
 #include "engine/base/error.h"
-#include "tokenizer/sentencepiece.h"
+#include "tokenizer/sentencepiece/sentencepiece.h"
 
 namespace skald {
 namespace {

@@ -1,4 +1,4 @@
-#include "tokenizer/sentencepiece.h"
+#include "tokenizer/sentencepiece/sentencepiece.h"
 
 #include <sentencepiece_processor.h>
 
@@ -8,9 +8,9 @@
 #include <unordered_map>
 
 #include "engine/base/error.h"
-#include "tokenizer/library_vocabulary.h"
-#include "tokenizer/piece_merger.h"
-#include "tokenizer/sentencepiece_model.h"
+#include "tokenizer/sentencepiece/library_vocabulary.h"
+#include "tokenizer/sentencepiece/piece_merger.h"
+#include "tokenizer/sentencepiece/sentencepiece_model.h"
 #include "tokenizer/special_matcher.h"
 #include "tokenizer/text_ends.h"
 #include "tokenizer/utf8.h"

@@ -1,8 +1,8 @@
 // From a Vocabulary as a file gives it to what the sentencepiece library can be trusted with.
 #pragma once
 
-#include "tokenizer/sentencepiece.h"
-#include "tokenizer/sentencepiece_model.h"
+#include "tokenizer/sentencepiece/sentencepiece.h"
+#include "tokenizer/sentencepiece/sentencepiece_model.h"
 
 namespace skald {
 

@@ -1,4 +1,4 @@
-#include "tokenizer/library_vocabulary.h"
+#include "tokenizer/sentencepiece/library_vocabulary.h"
 
 #include <algorithm>
 #include <array>
