@@ -12,7 +12,7 @@
 
 #include "app/constraint.h"
 #include "engine/schedule/generation.h"
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/text/tokenizer.h"
 
 namespace skald {
 

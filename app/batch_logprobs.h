@@ -4,7 +4,7 @@
 
 #include "app/batch_job.h"
 #include "app/json.h"
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/text/tokenizer.h"
 
 namespace skald {
 

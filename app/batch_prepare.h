@@ -13,7 +13,7 @@
 #include "app/batch_constraints.h"
 #include "app/batch_job.h"
 #include "tokenizer/chat/chat_template.h"
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/text/tokenizer.h"
 
 namespace skald {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "app/batch_job.h"
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/text/tokenizer.h"
 
 namespace skald {
 

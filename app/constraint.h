@@ -19,7 +19,7 @@
 
 #include "engine/grammar/matcher.h"
 #include "engine/schedule/generation.h"
-#include "tokenizer/text_stream.h"
+#include "tokenizer/text/text_stream.h"
 
 namespace skald {
 

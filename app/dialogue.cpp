@@ -6,7 +6,7 @@
 #include "app/thinking.h"
 #include "engine/base/error.h"
 #include "tokenizer/chat/chat_encode.h"
-#include "tokenizer/common_text.h"
+#include "tokenizer/text/common_text.h"
 
 namespace skald {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "engine/schedule/generation.h"
 #include "engine/schedule/session.h"
-#include "tokenizer/text_stream.h"
+#include "tokenizer/text/text_stream.h"
 
 namespace skald {
 

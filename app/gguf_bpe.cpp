@@ -2,7 +2,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/text/tokenizer.h"
 
 namespace skald {
 namespace {

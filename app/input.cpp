@@ -15,7 +15,7 @@
 #include "app/signals.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/text/utf8.h"
 
 namespace skald {
 namespace {

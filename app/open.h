@@ -11,7 +11,7 @@
 #include "engine/cpu/executor.h"
 #include "engine/step/backend.h"
 #include "models/open.h"
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/text/tokenizer.h"
 
 namespace skald {
 

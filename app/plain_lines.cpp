@@ -8,7 +8,7 @@
 #include "app/output.h"
 #include "app/signals.h"
 #include "engine/base/error.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/text/utf8.h"
 
 namespace skald {
 namespace {

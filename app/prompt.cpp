@@ -9,7 +9,7 @@
 #include "app/input.h"
 #include "app/output.h"
 #include "engine/base/error.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/text/utf8.h"
 
 namespace skald {
 namespace {

@@ -10,7 +10,7 @@
 #include "app/table.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "tokenizer/regex.h"
+#include "tokenizer/text/regex.h"
 
 namespace skald {
 namespace {

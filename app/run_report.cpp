@@ -5,7 +5,7 @@
 #include "app/json.h"
 #include "engine/base/error.h"
 #include "engine/base/size_text.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/text/utf8.h"
 
 namespace skald {
 namespace {

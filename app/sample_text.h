@@ -11,7 +11,7 @@
 
 #include "app/stop_text.h"
 #include "engine/schedule/generation.h"
-#include "tokenizer/text_stream.h"
+#include "tokenizer/text/text_stream.h"
 
 namespace skald {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "app/batch_request.h"
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/text/tokenizer.h"
 
 namespace skald {
 

@@ -13,7 +13,7 @@
 #include <cwchar>
 
 #include "app/signals.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/text/utf8.h"
 
 namespace skald {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/text/tokenizer.h"
 
 namespace skald {
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "app/text_file.h"
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/text/tokenizer.h"
 
 namespace skald {
 

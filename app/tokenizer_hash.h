@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/text/tokenizer.h"
 
 namespace skald {
 

@@ -13,7 +13,7 @@
 #include "tests/process.h"
 #include "tests/temp_folder.h"
 #include "tests/tokenizer/tokenizer_data.h"
-#include "tokenizer/text_stream.h"
+#include "tokenizer/text/text_stream.h"
 
 namespace skald::test {
 namespace {

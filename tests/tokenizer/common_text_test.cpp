@@ -1,4 +1,4 @@
-#include "tokenizer/common_text.h"
+#include "tokenizer/text/common_text.h"
 
 #include "app/open.h"
 #include "tests/app/models.h"

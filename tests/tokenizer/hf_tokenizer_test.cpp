@@ -2,8 +2,8 @@
 #include "tests/error_text.h"
 #include "tests/temp_folder.h"
 #include "tests/tokenizer/hf_data.h"
-#include "tokenizer/text_stream.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/text/text_stream.h"
+#include "tokenizer/text/utf8.h"
 
 namespace skald::test {
 namespace {

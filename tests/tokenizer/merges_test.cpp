@@ -1,4 +1,4 @@
-#include "tokenizer/merges.h"
+#include "tokenizer/text/merges.h"
 
 #include <random>
 

@@ -1,4 +1,4 @@
-#include "tokenizer/regex.h"
+#include "tokenizer/text/regex.h"
 
 #include "tests/catch.h"
 #include "tests/error_text.h"

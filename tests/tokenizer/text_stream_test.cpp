@@ -1,9 +1,9 @@
-#include "tokenizer/text_stream.h"
+#include "tokenizer/text/text_stream.h"
 
 #include <sentencepiece_processor.h>
 
 #include "tests/tokenizer/tokenizer_data.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/text/utf8.h"
 
 using namespace skald;
 using namespace skald::test;

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "tokenizer/bpe/bpe.h"
-#include "tokenizer/regex.h"
-#include "tokenizer/special_matcher.h"
+#include "tokenizer/text/regex.h"
+#include "tokenizer/text/special_matcher.h"
 
 namespace skald {
 

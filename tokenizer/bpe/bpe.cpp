@@ -10,8 +10,8 @@
 #include "tokenizer/bpe/byte_alphabet.h"
 #include "tokenizer/chat/turn_ends.h"
 #include "tokenizer/sentencepiece/sentencepiece_model.h"
-#include "tokenizer/text_ends.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/text/text_ends.h"
+#include "tokenizer/text/utf8.h"
 
 namespace skald {
 namespace {

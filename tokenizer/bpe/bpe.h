@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "tokenizer/bpe/pre_tokenizer.h"
-#include "tokenizer/normalizer.h"
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/text/normalizer.h"
+#include "tokenizer/text/tokenizer.h"
 
 namespace skald {
 

@@ -6,7 +6,7 @@
 #include "engine/base/printable.h"
 #include "tokenizer/bpe/byte_alphabet.h"
 #include "tokenizer/sentencepiece/sentencepiece_model.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/text/utf8.h"
 
 namespace skald {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tokenizer/bpe/bpe.h"
-#include "tokenizer/merges.h"
+#include "tokenizer/text/merges.h"
 
 namespace skald {
 

@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "tokenizer/regex.h"
+#include "tokenizer/text/regex.h"
 
 namespace skald {
 

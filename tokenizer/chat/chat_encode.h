@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tokenizer/chat/chat_template.h"
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/text/tokenizer.h"
 
 namespace skald {
 

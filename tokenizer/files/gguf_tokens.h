@@ -11,7 +11,7 @@
 
 #include "tokenizer/files/hf_tokenizer.h"
 #include "tokenizer/sentencepiece/sentencepiece.h"
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/text/tokenizer.h"
 
 namespace skald {
 

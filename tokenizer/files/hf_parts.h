@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tokenizer/bpe/bpe.h"
-#include "tokenizer/json_value.h"
+#include "tokenizer/text/json_value.h"
 
 namespace skald {
 

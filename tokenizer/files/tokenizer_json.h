@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tokenizer/bpe/bpe.h"
-#include "tokenizer/json_value.h"
+#include "tokenizer/text/json_value.h"
 
 namespace skald {
 

@@ -6,7 +6,7 @@
 #include "tokenizer/jinja/methods.h"
 #include "tokenizer/jinja/operators.h"
 #include "tokenizer/jinja/print.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/text/utf8.h"
 
 namespace skald::jinja {
 namespace {

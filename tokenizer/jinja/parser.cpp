@@ -4,7 +4,7 @@
 
 #include "engine/base/printable.h"
 #include "tokenizer/jinja/expression_parser.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/text/utf8.h"
 
 namespace skald::jinja {
 namespace {

@@ -7,7 +7,7 @@
 #include <unordered_set>
 
 #include "engine/base/error.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/text/utf8.h"
 
 namespace skald {
 namespace {

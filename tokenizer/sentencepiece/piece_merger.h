@@ -11,9 +11,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tokenizer/merges.h"
 #include "tokenizer/sentencepiece/sentencepiece_model.h"
-#include "tokenizer/special_matcher.h"
+#include "tokenizer/text/merges.h"
+#include "tokenizer/text/special_matcher.h"
 
 namespace skald {
 

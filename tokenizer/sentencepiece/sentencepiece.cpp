@@ -11,9 +11,9 @@
 #include "tokenizer/sentencepiece/library_vocabulary.h"
 #include "tokenizer/sentencepiece/piece_merger.h"
 #include "tokenizer/sentencepiece/sentencepiece_model.h"
-#include "tokenizer/special_matcher.h"
-#include "tokenizer/text_ends.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/text/special_matcher.h"
+#include "tokenizer/text/text_ends.h"
+#include "tokenizer/text/utf8.h"
 
 namespace skald {
 namespace {

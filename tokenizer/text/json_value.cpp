@@ -1,4 +1,4 @@
-#include "tokenizer/json_value.h"
+#include "tokenizer/text/json_value.h"
 
 #include <algorithm>
 

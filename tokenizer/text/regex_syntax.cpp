@@ -3,8 +3,8 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "tokenizer/regex.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/text/regex.h"
+#include "tokenizer/text/utf8.h"
 
 // Oniguruma's syntax, as far as tokenizers use it, in PCRE2's words. Known to differ: \s and \w
 // (other characters), \h and \v (other meanings), {n,m}+ (not possessive), nested classes, script

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/text/tokenizer.h"
 
 namespace skald {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/text/tokenizer.h"
 
 namespace skald {
 

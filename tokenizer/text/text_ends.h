@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/text/tokenizer.h"
 
 namespace skald {
 

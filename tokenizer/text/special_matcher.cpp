@@ -1,4 +1,4 @@
-#include "tokenizer/special_matcher.h"
+#include "tokenizer/text/special_matcher.h"
 
 #include <algorithm>
 

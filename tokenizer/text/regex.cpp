@@ -1,11 +1,11 @@
-#include "tokenizer/regex.h"
+#include "tokenizer/text/regex.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/text/utf8.h"
 
 namespace skald {
 namespace {

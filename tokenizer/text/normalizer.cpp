@@ -1,11 +1,11 @@
-#include "tokenizer/normalizer.h"
+#include "tokenizer/text/normalizer.h"
 
 #include <utf8proc.h>
 
 #include <algorithm>
 
 #include "engine/base/error.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/text/utf8.h"
 
 namespace skald {
 namespace {

@@ -1,8 +1,8 @@
-#include "tokenizer/text_stream.h"
+#include "tokenizer/text/text_stream.h"
 
 #include <optional>
 
-#include "tokenizer/utf8.h"
+#include "tokenizer/text/utf8.h"
 
 namespace skald {
 
