@@ -15,7 +15,7 @@
 #include "app/terminal.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "models/quantized.h"
+#include "models/convert/quantized.h"
 
 namespace skald {
 namespace {

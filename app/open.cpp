@@ -7,7 +7,7 @@
 #include "app/memory_flags.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "models/quantized.h"
+#include "models/convert/quantized.h"
 #include "models/random.h"
 
 namespace skald {

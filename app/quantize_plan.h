@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "models/gguf_export.h"
-#include "models/quant_mix.h"
+#include "models/convert/gguf_export.h"
+#include "models/convert/quant_mix.h"
 
 namespace skald {
 

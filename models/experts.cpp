@@ -5,8 +5,8 @@
 #include <string>
 
 #include "engine/base/error.h"
+#include "models/convert/gguf_export.h"
 #include "models/gguf.h"
-#include "models/gguf_export.h"
 #include "models/hf_config.h"
 
 namespace skald {

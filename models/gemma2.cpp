@@ -1,9 +1,9 @@
 // Gemma 2: norms around each half of a layer, soft caps, and a window in every other layer.
 #include "models/config.h"
+#include "models/convert/gguf_export.h"
 #include "models/families.h"
 #include "models/gemma.h"
 #include "models/gguf.h"
-#include "models/gguf_export.h"
 #include "models/hf_config.h"
 #include "models/windows.h"
 

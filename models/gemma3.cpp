@@ -2,10 +2,10 @@
 // five layers with a window to each without, and a rope of their own for those with one.
 #include "engine/base/error.h"
 #include "models/config.h"
+#include "models/convert/gguf_export.h"
 #include "models/families.h"
 #include "models/gemma.h"
 #include "models/gguf.h"
-#include "models/gguf_export.h"
 #include "models/hf_config.h"
 #include "models/names.h"
 #include "models/windows.h"

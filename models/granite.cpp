@@ -4,9 +4,9 @@
 
 #include "engine/base/error.h"
 #include "models/config.h"
+#include "models/convert/gguf_export.h"
 #include "models/families.h"
 #include "models/gguf.h"
-#include "models/gguf_export.h"
 #include "models/hf_config.h"
 #include "models/llama.h"
 

@@ -5,10 +5,10 @@
 #include "engine/base/error.h"
 #include "models/blocks.h"
 #include "models/config.h"
+#include "models/convert/gguf_export.h"
 #include "models/experts.h"
 #include "models/families.h"
 #include "models/gguf.h"
-#include "models/gguf_export.h"
 #include "models/hf_config.h"
 #include "models/names.h"
 

@@ -1,8 +1,8 @@
 // Mixtral: Mistral's layers with experts for feed-forwards. In GGUF it is a Llama.
 #include "models/config.h"
+#include "models/convert/gguf_export.h"
 #include "models/experts.h"
 #include "models/families.h"
-#include "models/gguf_export.h"
 #include "models/hf_config.h"
 #include "models/llama.h"
 #include "models/names.h"

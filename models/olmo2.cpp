@@ -3,9 +3,9 @@
 // stretches the rope of the fourth alone; in GGUF both have one name.
 #include "models/blocks.h"
 #include "models/config.h"
+#include "models/convert/gguf_export.h"
 #include "models/families.h"
 #include "models/gguf.h"
-#include "models/gguf_export.h"
 #include "models/hf_config.h"
 #include "models/names.h"
 #include "models/windows.h"

@@ -1,9 +1,9 @@
 // Qwen3: Llama's layers with a norm of each head's query and key.
 #include "engine/base/error.h"
 #include "models/config.h"
+#include "models/convert/gguf_export.h"
 #include "models/families.h"
 #include "models/gguf.h"
-#include "models/gguf_export.h"
 #include "models/hf_config.h"
 #include "models/llama.h"
 #include "models/windows.h"

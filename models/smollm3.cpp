@@ -1,9 +1,9 @@
 // SmolLM3: Llama's layers, of which every fourth has no rope.
 #include "engine/base/error.h"
 #include "models/config.h"
+#include "models/convert/gguf_export.h"
 #include "models/families.h"
 #include "models/gguf.h"
-#include "models/gguf_export.h"
 #include "models/hf_config.h"
 #include "models/llama.h"
 

@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "cuda/cuda.h"
+#include "models/convert/quantized.h"
 #include "models/open.h"
-#include "models/quantized.h"
 #include "tests/catch.h"
 #include "tests/cuda/golden_gpu.h"
 #include "tests/cuda/switches.h"

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <map>
 
-#include "models/gguf_export.h"
+#include "models/convert/gguf_export.h"
+#include "models/convert/quantized.h"
 #include "models/names.h"
-#include "models/quantized.h"
 #include "tests/family_golden.h"
 #include "tests/gguf_writer.h"
 

@@ -4,9 +4,9 @@
 #include <fstream>
 
 #include "engine/cpu/executor.h"
+#include "models/convert/gguf_export.h"
+#include "models/convert/quantized.h"
 #include "models/gguf.h"
-#include "models/gguf_export.h"
-#include "models/quantized.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 #include "tests/golden.h"

@@ -1,4 +1,4 @@
-#include "models/quant_mix.h"
+#include "models/convert/quant_mix.h"
 
 #include "tests/catch.h"
 #include "tests/error_text.h"

@@ -1,5 +1,5 @@
 // A model that is to be quantized while it is loaded: described first, then made.
-#include "models/quantized.h"
+#include "models/convert/quantized.h"
 
 #include <algorithm>
 #include <random>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "engine/program/model.h"
-#include "models/quant_mix.h"
+#include "models/convert/quant_mix.h"
 
 namespace skald {
 

@@ -1,4 +1,4 @@
-#include "models/quant_mix.h"
+#include "models/convert/quant_mix.h"
 
 #include <algorithm>
 #include <cctype>

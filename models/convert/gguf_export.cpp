@@ -1,4 +1,4 @@
-#include "models/gguf_export.h"
+#include "models/convert/gguf_export.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,11 +8,11 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
+#include "models/convert/quant_mix.h"
 #include "models/family.h"
 #include "models/gguf.h"
 #include "models/hf_config.h"
 #include "models/memory_file.h"
-#include "models/quant_mix.h"
 #include "models/windows.h"
 
 namespace skald {

@@ -1,4 +1,4 @@
-#include "models/quantized.h"
+#include "models/convert/quantized.h"
 
 #include <algorithm>
 #include <memory>
