@@ -6,7 +6,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "models/family.h"
+#include "models/families/family.h"
 #include "models/gguf.h"
 #include "models/hf_config.h"
 #include "models/safetensors.h"

@@ -13,9 +13,9 @@
 #include "engine/base/size_text.h"
 #include "engine/cpu/machine.h"
 #include "engine/cpu/thread_pool.h"
+#include "models/families/rope.h"
+#include "models/families/windows.h"
 #include "models/random_shapes.h"
-#include "models/rope.h"
-#include "models/windows.h"
 
 namespace skald {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "engine/program/model.h"
-#include "models/families.h"
+#include "models/families/families.h"
 
 namespace skald {
 

@@ -9,11 +9,11 @@
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "models/convert/quant_mix.h"
-#include "models/family.h"
+#include "models/families/family.h"
+#include "models/families/windows.h"
 #include "models/gguf.h"
 #include "models/hf_config.h"
 #include "models/memory_file.h"
-#include "models/windows.h"
 
 namespace skald {
 namespace {

@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "models/families/rope.h"
 #include "models/gguf_head.h"
 #include "models/made_tensor.h"
 #include "models/open.h"
-#include "models/rope.h"
 
 namespace skald {
 

@@ -12,8 +12,8 @@
 #include "engine/base/rng.h"
 #include "engine/program/model.h"
 #include "engine/quant/dtype.h"
-#include "models/families.h"
-#include "models/rope.h"
+#include "models/families/families.h"
+#include "models/families/rope.h"
 
 namespace skald::test {
 

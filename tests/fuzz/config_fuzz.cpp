@@ -1,7 +1,7 @@
 // A config.json: its syntax, what the family that it names reads in it, and the frequencies of its
 // longest context.
 #include "engine/base/error.h"
-#include "models/family.h"
+#include "models/families/family.h"
 #include "models/hf_config.h"
 #include "tests/fuzz/driver.h"
 #include "tests/fuzz/memory_file.h"

@@ -1,5 +1,5 @@
 // Metadata of a GGUF that other programs write in several ways.
-#include "models/config.h"
+#include "models/families/config.h"
 
 #include "models/gguf.h"
 #include "tests/catch.h"

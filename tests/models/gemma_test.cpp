@@ -1,7 +1,7 @@
 // Gemma 1, 2 and 3: tiny models against transformers, and what their configurations leave out.
 #include <cmath>
 
-#include "models/families.h"
+#include "models/families/families.h"
 #include "models/hf_config.h"
 #include "tests/family_golden.h"
 

@@ -3,12 +3,12 @@
 #include <cmath>
 
 #include "engine/base/error.h"
-#include "models/config.h"
 #include "models/convert/gguf_export.h"
-#include "models/families.h"
+#include "models/families/config.h"
+#include "models/families/families.h"
+#include "models/families/llama.h"
 #include "models/gguf.h"
 #include "models/hf_config.h"
-#include "models/llama.h"
 
 namespace skald {
 namespace {

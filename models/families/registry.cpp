@@ -1,6 +1,6 @@
 #include "engine/base/error.h"
-#include "models/families.h"
-#include "models/family.h"
+#include "models/families/families.h"
+#include "models/families/family.h"
 
 namespace skald {
 namespace {

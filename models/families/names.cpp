@@ -1,4 +1,4 @@
-#include "models/names.h"
+#include "models/families/names.h"
 
 #include <charconv>
 

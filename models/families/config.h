@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/program/model.h"
-#include "models/rope.h"
+#include "models/families/rope.h"
 
 namespace skald {
 

@@ -1,18 +1,18 @@
 // Gemma 1, and what its successors share with it.
-#include "models/gemma.h"
+#include "models/families/gemma.h"
 
 #include <cmath>
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "models/blocks.h"
-#include "models/config.h"
 #include "models/convert/gguf_export.h"
-#include "models/families.h"
+#include "models/families/blocks.h"
+#include "models/families/config.h"
+#include "models/families/families.h"
+#include "models/families/llama.h"
+#include "models/families/names.h"
 #include "models/gguf.h"
 #include "models/hf_config.h"
-#include "models/llama.h"
-#include "models/names.h"
 
 namespace skald {
 namespace {

@@ -1,4 +1,4 @@
-#include "models/experts.h"
+#include "models/families/experts.h"
 
 #include <charconv>
 #include <map>

@@ -1,11 +1,11 @@
 // Gemma 2: norms around each half of a layer, soft caps, and a window in every other layer.
-#include "models/config.h"
 #include "models/convert/gguf_export.h"
-#include "models/families.h"
-#include "models/gemma.h"
+#include "models/families/config.h"
+#include "models/families/families.h"
+#include "models/families/gemma.h"
+#include "models/families/windows.h"
 #include "models/gguf.h"
 #include "models/hf_config.h"
-#include "models/windows.h"
 
 namespace skald {
 namespace {

@@ -1,4 +1,4 @@
-#include "models/blocks.h"
+#include "models/families/blocks.h"
 
 #include "engine/base/error.h"
 

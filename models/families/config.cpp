@@ -1,4 +1,4 @@
-#include "models/config.h"
+#include "models/families/config.h"
 
 #include <algorithm>
 #include <cmath>

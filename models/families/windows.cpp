@@ -1,11 +1,11 @@
-#include "models/windows.h"
+#include "models/families/windows.h"
 
 #include <cmath>
 
 #include "engine/base/error.h"
-#include "models/config.h"
+#include "models/families/config.h"
+#include "models/families/rope.h"
 #include "models/gguf.h"
-#include "models/rope.h"
 
 namespace skald {
 namespace {

@@ -1,12 +1,12 @@
 // Qwen3: Llama's layers with a norm of each head's query and key.
 #include "engine/base/error.h"
-#include "models/config.h"
 #include "models/convert/gguf_export.h"
-#include "models/families.h"
+#include "models/families/config.h"
+#include "models/families/families.h"
+#include "models/families/llama.h"
+#include "models/families/windows.h"
 #include "models/gguf.h"
 #include "models/hf_config.h"
-#include "models/llama.h"
-#include "models/windows.h"
 
 namespace skald {
 namespace {

@@ -1,6 +1,6 @@
 // Which layers of a model attend within a window, and by which rope those rotate, where
 // configurations say more than one window for all or a list of the layers' types. (That list is
-// read_layer_windows' in models/config.h.)
+// read_layer_windows' in models/families/config.h.)
 #pragma once
 
 #include <cstdint>

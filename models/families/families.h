@@ -1,7 +1,7 @@
 // The families that there are; each is defined in the file of its name.
 #pragma once
 
-#include "models/family.h"
+#include "models/families/family.h"
 
 namespace skald {
 

@@ -1,12 +1,12 @@
-// Where model files keep what models/rope.h is about.
+// Where model files keep what models/families/rope.h is about.
 #include <algorithm>
 #include <cmath>
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
+#include "models/families/rope.h"
 #include "models/gguf.h"
 #include "models/hf_config.h"
-#include "models/rope.h"
 
 namespace skald {
 namespace {

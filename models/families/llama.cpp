@@ -1,16 +1,16 @@
 // Llama 1, 2, 3.x and all that share its layers: TinyLlama, OpenLLaMA, CodeLlama, SmolLM2. In GGUF
 // Mistral and Mixtral are of them too.
-#include "models/llama.h"
+#include "models/families/llama.h"
 
 #include "engine/base/error.h"
-#include "models/blocks.h"
-#include "models/config.h"
 #include "models/convert/gguf_export.h"
-#include "models/experts.h"
-#include "models/families.h"
+#include "models/families/blocks.h"
+#include "models/families/config.h"
+#include "models/families/experts.h"
+#include "models/families/families.h"
+#include "models/families/names.h"
 #include "models/gguf.h"
 #include "models/hf_config.h"
-#include "models/names.h"
 
 namespace skald {
 namespace {

@@ -3,14 +3,14 @@
 #include <algorithm>
 
 #include "engine/base/error.h"
-#include "models/config.h"
 #include "models/convert/gguf_export.h"
-#include "models/experts.h"
-#include "models/families.h"
+#include "models/families/config.h"
+#include "models/families/experts.h"
+#include "models/families/families.h"
+#include "models/families/llama.h"
+#include "models/families/names.h"
 #include "models/gguf.h"
 #include "models/hf_config.h"
-#include "models/llama.h"
-#include "models/names.h"
 
 namespace skald {
 namespace {

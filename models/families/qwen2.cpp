@@ -1,12 +1,12 @@
 // Qwen1.5, Qwen2 and Qwen2.5: Llama's layers with biases of q, k and v, whatever the files say.
 #include "engine/base/error.h"
-#include "models/config.h"
 #include "models/convert/gguf_export.h"
-#include "models/families.h"
+#include "models/families/config.h"
+#include "models/families/families.h"
+#include "models/families/llama.h"
+#include "models/families/windows.h"
 #include "models/gguf.h"
 #include "models/hf_config.h"
-#include "models/llama.h"
-#include "models/windows.h"
 
 namespace skald {
 namespace {

@@ -1,14 +1,14 @@
 // Gemma 3, its text part: Gemma 2's layers with norms of each head's query and key instead of caps,
 // five layers with a window to each without, and a rope of their own for those with one.
 #include "engine/base/error.h"
-#include "models/config.h"
 #include "models/convert/gguf_export.h"
-#include "models/families.h"
-#include "models/gemma.h"
+#include "models/families/config.h"
+#include "models/families/families.h"
+#include "models/families/gemma.h"
+#include "models/families/names.h"
+#include "models/families/windows.h"
 #include "models/gguf.h"
 #include "models/hf_config.h"
-#include "models/names.h"
-#include "models/windows.h"
 
 namespace skald {
 namespace {
