@@ -1,7 +1,7 @@
 // A GGUF's byte-level BPE (tokenizer.ggml.model = "gpt2").
 #pragma once
 
-#include "models/gguf.h"
+#include "models/files/gguf.h"
 #include "tokenizer/bpe/bpe.h"
 
 namespace skald {

@@ -6,7 +6,7 @@
 #include "app/open_template.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "models/memory_file.h"
+#include "models/files/memory_file.h"
 #include "tokenizer/chat/turn_ends.h"
 #include "tokenizer/files/gguf_tokens.h"
 #include "tokenizer/files/tokenizer_json.h"

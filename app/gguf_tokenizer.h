@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "models/gguf_head.h"
+#include "models/files/gguf_head.h"
 #include "models/open.h"
 
 namespace skald {

@@ -13,7 +13,7 @@
 #include "app/table.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "models/gguf.h"
+#include "models/files/gguf.h"
 
 namespace skald {
 namespace {

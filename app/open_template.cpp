@@ -4,7 +4,7 @@
 #include "app/open.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "models/gguf.h"
+#include "models/files/gguf.h"
 
 namespace skald {
 namespace {

@@ -8,7 +8,7 @@
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/base/sha256.h"
-#include "models/gguf.h"
+#include "models/files/gguf.h"
 
 namespace skald {
 namespace {

@@ -7,9 +7,9 @@
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "models/families/family.h"
-#include "models/gguf.h"
-#include "models/hf_config.h"
-#include "models/safetensors.h"
+#include "models/files/gguf.h"
+#include "models/files/hf_config.h"
+#include "models/files/safetensors.h"
 
 namespace skald {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "engine/cpu/executor.h"
-#include "models/gguf.h"
+#include "models/files/gguf.h"
 #include "models/open.h"
 #include "tests/error_text.h"
 #include "tests/golden_check.h"

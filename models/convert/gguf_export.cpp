@@ -11,9 +11,9 @@
 #include "models/convert/quant_mix.h"
 #include "models/families/family.h"
 #include "models/families/windows.h"
-#include "models/gguf.h"
-#include "models/hf_config.h"
-#include "models/memory_file.h"
+#include "models/files/gguf.h"
+#include "models/files/hf_config.h"
+#include "models/files/memory_file.h"
 
 namespace skald {
 namespace {

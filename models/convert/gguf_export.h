@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "models/families/rope.h"
-#include "models/gguf_head.h"
-#include "models/made_tensor.h"
+#include "models/files/gguf_head.h"
+#include "models/files/made_tensor.h"
 #include "models/open.h"
 
 namespace skald {

@@ -11,7 +11,7 @@
 #include "engine/base/size_text.h"
 #include "engine/cpu/machine.h"
 #include "engine/quant/unfit.h"
-#include "models/made_tensor.h"
+#include "models/files/made_tensor.h"
 
 namespace skald {
 namespace {

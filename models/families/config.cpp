@@ -6,8 +6,8 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "models/gguf.h"
-#include "models/hf_config.h"
+#include "models/files/gguf.h"
+#include "models/files/hf_config.h"
 
 namespace skald {
 namespace {

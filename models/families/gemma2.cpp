@@ -4,8 +4,8 @@
 #include "models/families/families.h"
 #include "models/families/gemma.h"
 #include "models/families/windows.h"
-#include "models/gguf.h"
-#include "models/hf_config.h"
+#include "models/files/gguf.h"
+#include "models/files/hf_config.h"
 
 namespace skald {
 namespace {

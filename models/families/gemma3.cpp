@@ -7,8 +7,8 @@
 #include "models/families/gemma.h"
 #include "models/families/names.h"
 #include "models/families/windows.h"
-#include "models/gguf.h"
-#include "models/hf_config.h"
+#include "models/files/gguf.h"
+#include "models/files/hf_config.h"
 
 namespace skald {
 namespace {

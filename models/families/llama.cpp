@@ -9,8 +9,8 @@
 #include "models/families/experts.h"
 #include "models/families/families.h"
 #include "models/families/names.h"
-#include "models/gguf.h"
-#include "models/hf_config.h"
+#include "models/files/gguf.h"
+#include "models/files/hf_config.h"
 
 namespace skald {
 namespace {

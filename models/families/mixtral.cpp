@@ -5,7 +5,7 @@
 #include "models/families/families.h"
 #include "models/families/llama.h"
 #include "models/families/names.h"
-#include "models/hf_config.h"
+#include "models/files/hf_config.h"
 
 namespace skald {
 namespace {

@@ -5,7 +5,7 @@
 #include "engine/base/error.h"
 #include "models/families/config.h"
 #include "models/families/rope.h"
-#include "models/gguf.h"
+#include "models/files/gguf.h"
 
 namespace skald {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "models/hf_config.h"
+#include "models/files/hf_config.h"
 
 namespace skald {
 

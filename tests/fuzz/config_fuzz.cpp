@@ -2,7 +2,7 @@
 // longest context.
 #include "engine/base/error.h"
 #include "models/families/family.h"
-#include "models/hf_config.h"
+#include "models/files/hf_config.h"
 #include "tests/fuzz/driver.h"
 #include "tests/fuzz/memory_file.h"
 

@@ -1,6 +1,6 @@
 // A safetensors file: its header, and every tensor's first and last byte.
 #include "engine/base/error.h"
-#include "models/safetensors.h"
+#include "models/files/safetensors.h"
 #include "tests/fuzz/driver.h"
 #include "tests/fuzz/memory_file.h"
 

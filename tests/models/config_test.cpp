@@ -1,7 +1,7 @@
 // Metadata of a GGUF that other programs write in several ways.
 #include "models/families/config.h"
 
-#include "models/gguf.h"
+#include "models/files/gguf.h"
 #include "tests/catch.h"
 #include "tests/gguf_writer.h"
 #include "tests/temp_folder.h"

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "models/gguf.h"
+#include "models/files/gguf.h"
 #include "tests/app/models.h"
 #include "tests/catch.h"
 

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "models/families/families.h"
-#include "models/hf_config.h"
+#include "models/files/hf_config.h"
 #include "tests/family_golden.h"
 
 namespace skald::test {

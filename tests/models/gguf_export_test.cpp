@@ -6,7 +6,7 @@
 #include "engine/cpu/executor.h"
 #include "models/convert/gguf_export.h"
 #include "models/convert/quantized.h"
-#include "models/gguf.h"
+#include "models/files/gguf.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 #include "tests/golden.h"

@@ -1,6 +1,6 @@
 #include <limits>
 
-#include "models/gguf.h"
+#include "models/files/gguf.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 #include "tests/gguf_writer.h"

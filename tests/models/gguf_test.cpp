@@ -1,4 +1,4 @@
-#include "models/gguf.h"
+#include "models/files/gguf.h"
 
 #include <chrono>
 #include <limits>

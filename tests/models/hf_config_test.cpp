@@ -1,4 +1,4 @@
-#include "models/hf_config.h"
+#include "models/files/hf_config.h"
 
 #include "tests/catch.h"
 #include "tests/error_text.h"

@@ -1,7 +1,7 @@
 // What is Llama's own: names, windows, biases, and how its files are read.
 #include "engine/cpu/executor.h"
 #include "models/families/families.h"
-#include "models/gguf.h"
+#include "models/files/gguf.h"
 #include "models/open.h"
 #include "tests/app/models.h"
 #include "tests/catch.h"

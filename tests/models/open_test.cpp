@@ -1,6 +1,6 @@
 #include "models/open.h"
 
-#include "models/gguf.h"
+#include "models/files/gguf.h"
 #include "tests/app/models.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"

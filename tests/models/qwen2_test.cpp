@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "engine/cpu/executor.h"
-#include "models/gguf.h"
+#include "models/files/gguf.h"
 #include "models/open.h"
 #include "tests/app/models.h"
 #include "tests/catch.h"

@@ -4,8 +4,8 @@
 #include <bit>
 #include <cmath>
 
-#include "models/gguf.h"
-#include "models/hf_config.h"
+#include "models/files/gguf.h"
+#include "models/files/hf_config.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 #include "tests/gguf_writer.h"

@@ -1,4 +1,4 @@
-#include "models/safetensors.h"
+#include "models/files/safetensors.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 #include "tests/hostile.h"

@@ -1,4 +1,4 @@
-#include "models/safetensors.h"
+#include "models/files/safetensors.h"
 
 #include <cstring>
 

@@ -1,4 +1,4 @@
-#include "models/hf_config.h"
+#include "models/files/hf_config.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "models/gguf_metadata.h"
+#include "models/files/gguf_metadata.h"
 
 #include <cmath>
 #include <limits>
@@ -6,7 +6,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "models/gguf_cursor.h"
+#include "models/files/gguf_cursor.h"
 
 namespace skald {
 namespace {

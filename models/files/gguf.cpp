@@ -1,4 +1,4 @@
-#include "models/gguf.h"
+#include "models/files/gguf.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/quant/dtype.h"
-#include "models/gguf_cursor.h"
+#include "models/files/gguf_cursor.h"
 
 namespace skald {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "engine/program/weights.h"
-#include "models/mapped_file.h"
+#include "models/files/mapped_file.h"
 
 namespace skald {
 

@@ -1,4 +1,4 @@
-#include "models/made_tensor.h"
+#include "models/files/made_tensor.h"
 
 #include <algorithm>
 #include <atomic>
@@ -8,7 +8,7 @@
 #include "engine/cpu/machine.h"
 #include "engine/cpu/thread_pool.h"
 #include "engine/quant/unfit.h"
-#include "models/mapped_file.h"
+#include "models/files/mapped_file.h"
 
 namespace skald {
 namespace {

@@ -1,4 +1,4 @@
-#include "models/mapped_file.h"
+#include "models/files/mapped_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-#include "models/gguf_head.h"
+#include "models/files/gguf_head.h"
 
 #include <cstring>
 

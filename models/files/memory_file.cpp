@@ -1,4 +1,4 @@
-#include "models/memory_file.h"
+#include "models/files/memory_file.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

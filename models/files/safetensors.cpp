@@ -1,4 +1,4 @@
-#include "models/safetensors.h"
+#include "models/files/safetensors.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,7 +9,7 @@
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/quant/dtype.h"
-#include "models/safetensors_json.h"
+#include "models/files/safetensors_json.h"
 
 namespace skald {
 namespace {

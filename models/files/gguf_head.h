@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/quant/dtype.h"
-#include "models/gguf_metadata.h"
+#include "models/files/gguf_metadata.h"
 
 namespace skald {
 

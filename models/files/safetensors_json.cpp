@@ -1,4 +1,4 @@
-#include "models/safetensors_json.h"
+#include "models/files/safetensors_json.h"
 
 #include <nlohmann/json.hpp>
 #include <set>

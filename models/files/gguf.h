@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "engine/program/weights.h"
-#include "models/gguf_metadata.h"
-#include "models/mapped_file.h"
+#include "models/files/gguf_metadata.h"
+#include "models/files/mapped_file.h"
 
 namespace skald {
 
