@@ -14,7 +14,7 @@
 #include "app/output.h"
 #include "app/signals.h"
 #include "engine/base/error.h"
-#include "models/random.h"
+#include "models/random/random.h"
 
 namespace skald {
 namespace {

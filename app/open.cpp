@@ -8,7 +8,7 @@
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "models/convert/quantized.h"
-#include "models/random.h"
+#include "models/random/random.h"
 
 namespace skald {
 

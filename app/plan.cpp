@@ -12,7 +12,7 @@
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/cpu/executor.h"
-#include "models/random.h"
+#include "models/random/random.h"
 
 namespace skald {
 namespace {

@@ -5,7 +5,7 @@
 #include "cuda/kernels/attention.h"
 #include "cuda/kernels/attention_split.h"
 #include "cuda/sizes.h"
-#include "models/random.h"
+#include "models/random/random.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 

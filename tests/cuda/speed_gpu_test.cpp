@@ -6,7 +6,7 @@
 #include "cuda/cuda.h"
 #include "engine/base/error.h"
 #include "engine/perplexity/windows.h"
-#include "models/random.h"
+#include "models/random/random.h"
 #include "tests/catch.h"
 #include "tests/engine/random_llama.h"
 

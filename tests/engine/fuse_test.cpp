@@ -3,7 +3,7 @@
 #include "cuda/cuda.h"
 #include "cuda/fused_program.h"
 #include "cuda/sizes.h"
-#include "models/random.h"
+#include "models/random/random.h"
 #include "tests/catch.h"
 #include "tests/engine/random_llama.h"
 #include "tests/error_text.h"

@@ -1,4 +1,4 @@
-#include "models/random.h"
+#include "models/random/random.h"
 
 #include <cmath>
 

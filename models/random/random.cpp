@@ -1,4 +1,4 @@
-#include "models/random.h"
+#include "models/random/random.h"
 
 #include <algorithm>
 #include <atomic>
@@ -15,7 +15,7 @@
 #include "engine/cpu/thread_pool.h"
 #include "models/families/rope.h"
 #include "models/families/windows.h"
-#include "models/random_shapes.h"
+#include "models/random/random_shapes.h"
 
 namespace skald {
 namespace {
