@@ -2,10 +2,10 @@
 
 #include "app/input.h"
 #include "app/open_template.h"
-#include "app/tokenizer_hash.h"
 #include "engine/base/error.h"
 #include "engine/base/sha256.h"
 #include "models/fingerprint.h"
+#include "models/text/tokenizer_hash.h"
 
 namespace skald {
 namespace {

@@ -4,11 +4,11 @@
 #include <map>
 
 #include "app/signals.h"
-#include "app/tokenizer_hash.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/base/sha256.h"
 #include "models/fingerprint.h"
+#include "models/text/tokenizer_hash.h"
 
 namespace skald {
 namespace {

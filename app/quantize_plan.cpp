@@ -5,11 +5,11 @@
 #include <cstdio>
 #include <map>
 
-#include "app/gguf_tokenizer.h"
 #include "app/json.h"
 #include "app/table.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
+#include "models/text/gguf_tokenizer.h"
 #include "tokenizer/text/regex.h"
 
 namespace skald {

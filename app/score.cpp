@@ -16,10 +16,10 @@
 #include "app/plan_report.h"
 #include "app/score_round.h"
 #include "app/signals.h"
-#include "app/tokenizer_hash.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "models/fingerprint.h"
+#include "models/text/tokenizer_hash.h"
 
 namespace skald {
 namespace {

@@ -1,4 +1,4 @@
-#include "app/tokenizer_hash.h"
+#include "models/text/tokenizer_hash.h"
 
 #include "app/open.h"
 #include "tests/app/models.h"

@@ -1,12 +1,12 @@
 // Finds a model's tokenizer: in its GGUF, or in the files beside its config.json.
 #include <algorithm>
 
-#include "app/gguf_bpe.h"
 #include "app/open.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "models/files/gguf.h"
 #include "models/files/hf_config.h"
+#include "models/text/gguf_bpe.h"
 #include "tokenizer/chat/turn_ends.h"
 #include "tokenizer/files/hf_tokenizer.h"
 #include "tokenizer/sentencepiece/sentencepiece.h"

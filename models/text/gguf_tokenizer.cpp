@@ -1,4 +1,4 @@
-#include "app/gguf_tokenizer.h"
+#include "models/text/gguf_tokenizer.h"
 
 #include <algorithm>
 

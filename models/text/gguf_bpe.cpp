@@ -1,4 +1,4 @@
-#include "app/gguf_bpe.h"
+#include "models/text/gguf_bpe.h"
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
