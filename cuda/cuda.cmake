@@ -41,14 +41,14 @@ if(SKALD_CUDA AND CMAKE_CUDA_COMPILER)
     endif()
   endforeach()
   list(JOIN held " " held)
-  set_source_files_properties(cuda/device.cpp PROPERTIES COMPILE_DEFINITIONS
+  set_source_files_properties(cuda/gpu/device.cpp PROPERTIES COMPILE_DEFINITIONS
     "SKALD_CUDA_ARCHITECTURES=\"${held}\";SKALD_CUDA_TOOLKIT=\"${CUDAToolkit_VERSION}\"")
   target_link_libraries(skald_cuda PRIVATE CUDA::cudart_static CUDA::cublasLt)
   message(STATUS "skald: CUDA ${CUDAToolkit_VERSION} found, building for the GPU and the CPU")
 else()
   # Memory can be planned for a GPU anywhere, as if for a build with all kernels.
   add_library(skald_cuda STATIC cuda/no_cuda.cpp cuda/plan.cpp cuda/sizes.cpp cuda/fused_program.cpp
-                                cuda/fuse.cpp cuda/faults.cpp cuda/support.cpp cuda/tile_pack.cpp
+                                cuda/fuse.cpp cuda/gpu/faults.cpp cuda/support.cpp cuda/tile_pack.cpp
                                 cuda/kernels/attention_host.cpp)
   target_compile_definitions(skald_cuda PRIVATE SKALD_HAS_SM90A)
   if(SKALD_CUDA)

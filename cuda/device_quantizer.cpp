@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "cuda/check.h"
+#include "cuda/gpu/check.h"
 #include "cuda/kernels/quantize.h"
 #include "engine/quant/unfit.h"
 

@@ -4,9 +4,9 @@
 
 #include <vector>
 
-#include "cuda/handles.h"
+#include "cuda/gpu/handles.h"
+#include "cuda/gpu/memory.h"
 #include "cuda/kernels/launch.h"
-#include "cuda/memory.h"
 #include "cuda/sizes.h"
 #include "engine/program/program.h"
 

@@ -4,21 +4,21 @@
 #include <optional>
 #include <utility>
 
-#include "cuda/check.h"
 #include "cuda/cuda.h"
 #include "cuda/fused_program.h"
-#include "cuda/graphs.h"
-#include "cuda/handles.h"
+#include "cuda/gpu/check.h"
+#include "cuda/gpu/graphs.h"
+#include "cuda/gpu/handles.h"
+#include "cuda/gpu/memory.h"
+#include "cuda/gpu/spare_memory.h"
+#include "cuda/gpu/step_clock.h"
 #include "cuda/kernels/attention.h"
 #include "cuda/kernels/built_for.h"
 #include "cuda/kernels/pointwise.h"
 #include "cuda/loaded_model.h"
-#include "cuda/memory.h"
 #include "cuda/plan.h"
 #include "cuda/sampler.h"
 #include "cuda/scorer.h"
-#include "cuda/spare_memory.h"
-#include "cuda/step_clock.h"
 #include "cuda/step_ops.h"
 #include "engine/step/step.h"
 

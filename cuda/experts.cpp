@@ -1,6 +1,6 @@
 #include "cuda/experts.h"
 
-#include "cuda/check.h"
+#include "cuda/gpu/check.h"
 #include "cuda/kernels/pointwise.h"
 #include "engine/base/error.h"
 

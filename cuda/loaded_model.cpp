@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "cuda/check.h"
+#include "cuda/gpu/check.h"
 #include "cuda/kernels/row_lengths.h"
 #include "cuda/kernels/tiles/layout.h"
 

@@ -1,11 +1,11 @@
 // Speeds of a GPU's memory and of its link to the host.
 #include <algorithm>
 
-#include "cuda/acquire.h"
-#include "cuda/check.h"
 #include "cuda/cuda.h"
+#include "cuda/gpu/acquire.h"
+#include "cuda/gpu/check.h"
+#include "cuda/gpu/memory.h"
 #include "cuda/kernels/pointwise.h"
-#include "cuda/memory.h"
 
 namespace skald::cuda {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cuda/check.h"
+#include "cuda/gpu/check.h"
 #include "cuda/kernels/expand_q.h"
 #include "cuda/kernels/pointwise.h"
 #include "cuda/kernels/tiles/layout.h"

@@ -5,10 +5,10 @@
 #include <optional>
 #include <utility>
 
+#include "cuda/gpu/memory.h"
 #include "cuda/kernels/linear.h"
 #include "cuda/linear_steps.h"
 #include "cuda/loaded_model.h"
-#include "cuda/memory.h"
 
 namespace skald::cuda {
 

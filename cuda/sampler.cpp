@@ -6,7 +6,7 @@
 #include <limits>
 #include <thread>
 
-#include "cuda/check.h"
+#include "cuda/gpu/check.h"
 #include "cuda/kernels/built_for.h"
 #include "engine/base/error.h"
 #include "engine/base/rng.h"

@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
-#include "cuda/handles.h"
+#include "cuda/gpu/handles.h"
+#include "cuda/gpu/memory.h"
 #include "cuda/kernels/sample.h"
-#include "cuda/memory.h"
 #include "engine/step/backend.h"
 
 namespace skald::cuda {

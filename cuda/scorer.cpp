@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "cuda/check.h"
+#include "cuda/gpu/check.h"
 #include "engine/base/error.h"
 
 namespace skald::cuda {

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "cuda/gpu/memory.h"
 #include "cuda/kernels/score.h"
-#include "cuda/memory.h"
 #include "engine/sampling/score.h"
 
 namespace skald::cuda {

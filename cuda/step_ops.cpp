@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cuda/check.h"
+#include "cuda/gpu/check.h"
 #include "cuda/kernels/attention.h"
 #include "cuda/kernels/pointwise.h"
 #include "cuda/kernels/tiles.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cuda/check.h"
+#include "cuda/gpu/check.h"
 #include "cuda/kernels/attention.h"
 
 namespace skald::cuda {

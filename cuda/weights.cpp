@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "cuda/check.h"
+#include "cuda/gpu/check.h"
 #include "cuda/kernels/expand_q.h"
 #include "cuda/kernels/tiles.h"
 #include "cuda/kernels/tiles/layout.h"

@@ -5,11 +5,11 @@
 #include <tuple>
 #include <vector>
 
-#include "cuda/acquire.h"
-#include "cuda/check.h"
+#include "cuda/gpu/acquire.h"
+#include "cuda/gpu/check.h"
+#include "cuda/gpu/memory.h"
 #include "cuda/kernels/gemm_cublas.h"
 #include "cuda/kernels/linear.h"
-#include "cuda/memory.h"
 
 namespace skald::cuda {
 namespace {

@@ -2,7 +2,7 @@
 // what of a GPU is free at a time.
 #include <algorithm>
 
-#include "cuda/check.h"
+#include "cuda/gpu/check.h"
 #include "cuda/kernels/device/gemm_q.cuh"
 #include "cuda/kernels/gemm_q.h"
 #include "cuda/kernels/tiles/pairs.h"

@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "cuda/check.h"
-#include "cuda/memory.h"
+#include "cuda/gpu/check.h"
+#include "cuda/gpu/memory.h"
 #include "engine/quant/dtype.h"
 #include "engine/selftest/data.h"
 

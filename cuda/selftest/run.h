@@ -2,7 +2,7 @@
 // scores.cpp, experts.cpp. run.cpp walks the list.
 #pragma once
 
-#include "cuda/handles.h"
+#include "cuda/gpu/handles.h"
 #include "cuda/kernels/linear.h"
 #include "cuda/select.h"
 #include "cuda/selftest/buffers.h"

@@ -1,7 +1,7 @@
 // The choice of a device, from its parts; and what the program says where there is no GPU.
 #include "app/device.h"
 
-#include "cuda/architectures.h"
+#include "cuda/gpu/architectures.h"
 #include "tests/app/models.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"

@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "cuda/cuda.h"
-#include "cuda/faults.h"
+#include "cuda/gpu/faults.h"
 #include "engine/schedule/session.h"
 #include "models/open.h"
 #include "tests/catch.h"

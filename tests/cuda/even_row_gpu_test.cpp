@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "cuda/check.h"
+#include "cuda/gpu/check.h"
 #include "cuda/kernels/linear.h"
 #include "tests/catch.h"
 #include "tests/cuda/random_tiles.h"

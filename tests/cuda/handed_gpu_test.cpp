@@ -5,12 +5,12 @@
 #include <cstring>
 #include <vector>
 
-#include "cuda/check.h"
 #include "cuda/cuda.h"
-#include "cuda/handles.h"
+#include "cuda/gpu/check.h"
+#include "cuda/gpu/handles.h"
+#include "cuda/gpu/memory.h"
 #include "cuda/kernels/gemm_q_workspace.h"
 #include "cuda/kernels/linear.h"
-#include "cuda/memory.h"
 #include "engine/base/half.h"
 #include "tests/catch.h"
 #include "tests/cuda/random_tiles.h"

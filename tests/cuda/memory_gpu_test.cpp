@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "cuda/cuda.h"
-#include "cuda/faults.h"
+#include "cuda/gpu/faults.h"
 #include "engine/schedule/session.h"
 #include "models/convert/quantized.h"
 #include "models/open.h"

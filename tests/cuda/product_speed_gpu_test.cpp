@@ -7,11 +7,11 @@
 #include <random>
 #include <vector>
 
-#include "cuda/check.h"
 #include "cuda/cuda.h"
-#include "cuda/handles.h"
+#include "cuda/gpu/check.h"
+#include "cuda/gpu/handles.h"
+#include "cuda/gpu/memory.h"
 #include "cuda/kernels/linear.h"
-#include "cuda/memory.h"
 #include "cuda/tile_pack.h"
 #include "engine/quant/dtype.h"
 #include "tests/catch.h"

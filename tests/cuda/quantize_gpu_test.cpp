@@ -5,10 +5,10 @@
 #include <random>
 #include <vector>
 
-#include "cuda/check.h"
-#include "cuda/handles.h"
+#include "cuda/gpu/check.h"
+#include "cuda/gpu/handles.h"
+#include "cuda/gpu/memory.h"
 #include "cuda/kernels/quantize.h"
-#include "cuda/memory.h"
 #include "engine/base/error.h"
 #include "engine/quant/encode.h"
 #include "tests/catch.h"

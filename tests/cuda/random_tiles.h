@@ -5,8 +5,8 @@
 #include <random>
 #include <vector>
 
-#include "cuda/check.h"
-#include "cuda/memory.h"
+#include "cuda/gpu/check.h"
+#include "cuda/gpu/memory.h"
 #include "cuda/tile_pack.h"
 #include "engine/selftest/random_blocks.h"
 

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "cuda/check.h"
+#include "cuda/gpu/check.h"
 #include "cuda/kernels/expand_q.h"
 #include "cuda/kernels/row_lengths.h"
 #include "tests/catch.h"

@@ -5,10 +5,10 @@
 #include <thread>
 #include <vector>
 
-#include "cuda/check.h"
-#include "cuda/handles.h"
+#include "cuda/gpu/check.h"
+#include "cuda/gpu/handles.h"
+#include "cuda/gpu/memory.h"
 #include "cuda/kernels/tiles.h"
-#include "cuda/memory.h"
 #include "cuda/tile_pack.h"
 #include "engine/base/error.h"
 #include "engine/selftest/random_blocks.h"

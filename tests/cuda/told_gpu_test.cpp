@@ -2,10 +2,10 @@
 // gives without, bit for bit, and leaves nothing behind for the next two.
 #include <vector>
 
-#include "cuda/check.h"
-#include "cuda/handles.h"
+#include "cuda/gpu/check.h"
+#include "cuda/gpu/handles.h"
+#include "cuda/gpu/memory.h"
 #include "cuda/kernels/linear.h"
-#include "cuda/memory.h"
 #include "tests/catch.h"
 #include "tests/cuda/random_tiles.h"
 

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <random>
 
-#include "cuda/check.h"
 #include "cuda/fused_program.h"
+#include "cuda/gpu/check.h"
 #include "cuda/tile_pack.h"
 #include "tests/catch.h"
 

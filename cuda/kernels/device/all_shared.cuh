@@ -3,7 +3,7 @@
 // divided anew.
 #pragma once
 
-#include "cuda/check.h"
+#include "cuda/gpu/check.h"
 
 namespace skald::cuda {
 

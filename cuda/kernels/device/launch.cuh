@@ -2,7 +2,7 @@
 // kernel ahead still runs, and wait for its results at wait_for_kernel_ahead().
 #pragma once
 
-#include "cuda/check.h"
+#include "cuda/gpu/check.h"
 #include "cuda/kernels/device/delay.cuh"
 #include "cuda/kernels/launch.h"
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "cuda/memory.h"
+#include "cuda/gpu/memory.h"
 #include "engine/base/error.h"
 
 namespace skald::cuda {

@@ -1,7 +1,7 @@
 // Owners of a CUDA stream and event, so that a constructor that throws leaves nothing behind.
 #pragma once
 
-#include "cuda/acquire.h"
+#include "cuda/gpu/acquire.h"
 
 namespace skald::cuda {
 

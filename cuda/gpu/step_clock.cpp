@@ -1,6 +1,6 @@
-#include "cuda/step_clock.h"
+#include "cuda/gpu/step_clock.h"
 
-#include "cuda/check.h"
+#include "cuda/gpu/check.h"
 
 namespace skald::cuda {
 

@@ -1,5 +1,5 @@
-// A way for tests to run out of GPU memory at any moment; cuda/acquire.h asks. Nothing else sets
-// it, and without a test it costs a comparison for each allocation.
+// A way for tests to run out of GPU memory at any moment; cuda/gpu/acquire.h asks. Nothing else
+// sets it, and without a test it costs a comparison for each allocation.
 #pragma once
 
 namespace skald::cuda {

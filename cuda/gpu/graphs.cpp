@@ -1,7 +1,7 @@
-#include "cuda/graphs.h"
+#include "cuda/gpu/graphs.h"
 
-#include "cuda/acquire.h"
-#include "cuda/check.h"
+#include "cuda/gpu/acquire.h"
+#include "cuda/gpu/check.h"
 
 namespace skald::cuda {
 namespace {

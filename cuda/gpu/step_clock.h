@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#include "cuda/handles.h"
+#include "cuda/gpu/handles.h"
 
 namespace skald::cuda {
 

@@ -4,7 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "cuda/faults.h"
+#include "cuda/gpu/faults.h"
 #include "engine/base/error.h"
 
 namespace skald::cuda {

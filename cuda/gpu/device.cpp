@@ -1,9 +1,9 @@
 
 #include <thread>
 
-#include "cuda/architectures.h"
-#include "cuda/check.h"
 #include "cuda/cuda.h"
+#include "cuda/gpu/architectures.h"
+#include "cuda/gpu/check.h"
 #include "engine/base/printable.h"
 
 namespace skald::cuda {

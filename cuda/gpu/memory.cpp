@@ -1,6 +1,6 @@
-#include "cuda/memory.h"
+#include "cuda/gpu/memory.h"
 
-#include "cuda/acquire.h"
+#include "cuda/gpu/acquire.h"
 #include "engine/base/size_text.h"
 
 namespace skald::cuda {

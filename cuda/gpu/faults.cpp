@@ -1,4 +1,4 @@
-#include "cuda/faults.h"
+#include "cuda/gpu/faults.h"
 
 namespace skald::cuda {
 namespace {
