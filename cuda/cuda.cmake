@@ -49,7 +49,7 @@ else()
   # Memory can be planned for a GPU anywhere, as if for a build with all kernels.
   add_library(skald_cuda STATIC cuda/no_cuda.cpp cuda/plan.cpp cuda/sizes.cpp cuda/fused_program.cpp
                                 cuda/fuse.cpp cuda/gpu/faults.cpp cuda/support.cpp cuda/tile_pack.cpp
-                                cuda/kernels/attention_host.cpp)
+                                cuda/kernels/attention/attention_host.cpp)
   target_compile_definitions(skald_cuda PRIVATE SKALD_HAS_SM90A)
   if(SKALD_CUDA)
     message(STATUS "skald: no CUDA toolkit (nvcc) found, building for the CPU alone")

@@ -12,7 +12,7 @@
 #include "cuda/gpu/memory.h"
 #include "cuda/gpu/spare_memory.h"
 #include "cuda/gpu/step_clock.h"
-#include "cuda/kernels/attention.h"
+#include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/built_for.h"
 #include "cuda/kernels/pointwise.h"
 #include "cuda/loaded_model.h"

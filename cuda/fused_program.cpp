@@ -4,7 +4,7 @@
 #include <optional>
 #include <set>
 
-#include "cuda/kernels/attention.h"
+#include "cuda/kernels/attention/attention.h"
 #include "cuda/tile_pack.h"
 #include "engine/base/error.h"
 

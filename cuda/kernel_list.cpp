@@ -4,7 +4,7 @@
 
 #include "cuda/cuda.h"
 #include "cuda/experts.h"
-#include "cuda/kernels/attention.h"
+#include "cuda/kernels/attention/attention.h"
 #include "cuda/linear_steps.h"
 #include "cuda/plan.h"
 #include "engine/base/error.h"

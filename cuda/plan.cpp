@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cuda/kernels/attention.h"
+#include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/gemm_cublas.h"
 #include "engine/base/error.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cuda/kernels/attention.h"
+#include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/experts.h"
 #include "cuda/kernels/gemm_q_workspace.h"
 #include "cuda/kernels/row_lengths.h"

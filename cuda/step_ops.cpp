@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cuda/gpu/check.h"
-#include "cuda/kernels/attention.h"
+#include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/pointwise.h"
 #include "cuda/kernels/tiles.h"
 #include "engine/base/overloaded.h"

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "cuda/gpu/check.h"
-#include "cuda/kernels/attention.h"
+#include "cuda/kernels/attention/attention.h"
 
 namespace skald::cuda {
 

@@ -1,4 +1,4 @@
-#include "cuda/kernels/attention.h"
+#include "cuda/kernels/attention/attention.h"
 
 #include <algorithm>
 #include <numeric>

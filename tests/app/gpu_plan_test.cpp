@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "cuda/cuda.h"
-#include "cuda/kernels/attention.h"
-#include "cuda/kernels/attention_split.h"
+#include "cuda/kernels/attention/attention.h"
+#include "cuda/kernels/attention/attention_split.h"
 #include "cuda/sizes.h"
 #include "models/random/random.h"
 #include "tests/catch.h"

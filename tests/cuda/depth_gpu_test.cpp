@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "cuda/cuda.h"
-#include "cuda/kernels/attention.h"
+#include "cuda/kernels/attention/attention.h"
 #include "engine/cpu/executor.h"
 #include "engine/schedule/session.h"
 #include "tests/catch.h"

@@ -6,8 +6,8 @@
 // for a bank, which at the memory's speed keeps shared memory busy for half of the time.
 #pragma once
 
-#include "cuda/kernels/attention_split.h"
-#include "cuda/kernels/device/decode_run.cuh"
+#include "cuda/kernels/attention/attention_split.h"
+#include "cuda/kernels/attention/decode_run.cuh"
 #include "cuda/kernels/device/ptx.cuh"
 
 namespace skald::cuda {

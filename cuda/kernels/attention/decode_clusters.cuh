@@ -1,8 +1,8 @@
 // What the clusters of a row's runs have left in decode attention's workspace, merged.
 #pragma once
 
-#include "cuda/kernels/attention_split.h"
-#include "cuda/kernels/device/partial.cuh"
+#include "cuda/kernels/attention/attention_split.h"
+#include "cuda/kernels/attention/partial.cuh"
 
 namespace skald::cuda {
 

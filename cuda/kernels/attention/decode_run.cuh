@@ -1,7 +1,7 @@
 // Where the warps of an attention_decode block find their part of a row's cached tokens.
 #pragma once
 
-#include "cuda/kernels/device/kv_page.cuh"
+#include "cuda/kernels/attention/kv_page.cuh"
 
 namespace skald::cuda {
 

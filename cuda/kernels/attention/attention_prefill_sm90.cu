@@ -9,12 +9,12 @@
 // tensor map cannot do.
 #include <algorithm>
 
-#include "cuda/kernels/attention.h"
+#include "cuda/kernels/attention/attention.h"
+#include "cuda/kernels/attention/kv_page.cuh"
+#include "cuda/kernels/attention/softcap.cuh"
 #include "cuda/kernels/built_for.h"
-#include "cuda/kernels/device/kv_page.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/mma.cuh"
-#include "cuda/kernels/device/softcap.cuh"
 #include "cuda/kernels/device/wgmma.cuh"
 
 namespace skald::cuda {

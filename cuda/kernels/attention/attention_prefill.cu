@@ -11,12 +11,12 @@
 // tiles with the most work start first.
 #include <limits>
 
-#include "cuda/kernels/attention.h"
-#include "cuda/kernels/attention_split.h"
-#include "cuda/kernels/device/kv_page.cuh"
+#include "cuda/kernels/attention/attention.h"
+#include "cuda/kernels/attention/attention_split.h"
+#include "cuda/kernels/attention/kv_page.cuh"
+#include "cuda/kernels/attention/softcap.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/mma.cuh"
-#include "cuda/kernels/device/softcap.cuh"
 
 namespace skald::cuda {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "cuda/kernels/attention.h"
+#include "cuda/kernels/attention/attention.h"
 
 namespace skald::cuda {
 

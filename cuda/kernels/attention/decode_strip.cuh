@@ -6,8 +6,8 @@
 // decode_ring.cuh has the other way to do this.
 #pragma once
 
-#include "cuda/kernels/attention_split.h"
-#include "cuda/kernels/device/decode_run.cuh"
+#include "cuda/kernels/attention/attention_split.h"
+#include "cuda/kernels/attention/decode_run.cuh"
 #include "cuda/kernels/device/mma.cuh"
 
 namespace skald::cuda {

@@ -3,9 +3,9 @@
 // heads the 8 columns. Lane = 4 * g + c.
 #pragma once
 
-#include "cuda/kernels/attention_split.h"
+#include "cuda/kernels/attention/attention_split.h"
+#include "cuda/kernels/attention/softcap.cuh"
 #include "cuda/kernels/device/mma.cuh"
-#include "cuda/kernels/device/softcap.cuh"
 
 namespace skald::cuda {
 

@@ -2,8 +2,8 @@
 // No CUDA here, so that plans can be made without a GPU.
 #include <algorithm>
 
-#include "cuda/kernels/attention.h"
-#include "cuda/kernels/attention_split.h"
+#include "cuda/kernels/attention/attention.h"
+#include "cuda/kernels/attention/attention_split.h"
 #include "cuda/kernels/built_for.h"
 #include "engine/base/error.h"
 #include "engine/memory/kv_pages.h"

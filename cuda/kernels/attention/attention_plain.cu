@@ -5,8 +5,8 @@
 // attend_plain: one block a row and query head, whose warps take keys in turn, a lane every 32nd
 // dimension. It reads the cache once a query head and uses no matrix units: for float32 and old
 // GPUs.
-#include "cuda/kernels/attention.h"
-#include "cuda/kernels/device/kv_page.cuh"
+#include "cuda/kernels/attention/attention.h"
+#include "cuda/kernels/attention/kv_page.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 

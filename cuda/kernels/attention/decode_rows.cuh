@@ -4,8 +4,8 @@
 
 #include <climits>
 
-#include "cuda/kernels/attention_split.h"
-#include "cuda/kernels/device/kv_page.cuh"
+#include "cuda/kernels/attention/attention_split.h"
+#include "cuda/kernels/attention/kv_page.cuh"
 #include "cuda/kernels/device/math.cuh"
 
 namespace skald::cuda {
