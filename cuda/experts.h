@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "cuda/kernels/experts.h"
+#include "cuda/kernels/experts/experts.h"
 #include "cuda/products.h"
 
 namespace skald::cuda {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cuda/kernels/attention/attention.h"
-#include "cuda/kernels/experts.h"
+#include "cuda/kernels/experts/experts.h"
 #include "cuda/kernels/gemm_q_workspace.h"
 #include "cuda/kernels/row_lengths.h"
 #include "cuda/kernels/sample.h"

@@ -4,9 +4,9 @@
 //
 // A block has 16 weight rows of every chosen expert; a warp has a slice of the columns, as one of
 // experts_few has, of one expert after the other.
-#include "cuda/kernels/device/experts_tile.cuh"
-#include "cuda/kernels/device/experts_weights.cuh"
 #include "cuda/kernels/device/launch.cuh"
+#include "cuda/kernels/experts/experts_tile.cuh"
+#include "cuda/kernels/experts/experts_weights.cuh"
 
 namespace skald::cuda {
 namespace {

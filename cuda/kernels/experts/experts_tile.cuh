@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cuda/kernels/experts.h"
+#include "cuda/kernels/experts/experts.h"
 #include "engine/base/error.h"
 
 namespace skald::cuda {

@@ -4,10 +4,10 @@
 // 128 rows each, a third fetches both sides into a ring of slots of 64 columns. Its copies are
 // cp.async: places' rows are scattered, and the products want rows swizzled.
 #include "cuda/kernels/built_for.h"
-#include "cuda/kernels/device/experts_tile.cuh"
-#include "cuda/kernels/device/experts_weights.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/wgmma.cuh"
+#include "cuda/kernels/experts/experts_tile.cuh"
+#include "cuda/kernels/experts/experts_weights.cuh"
 
 namespace skald::cuda {
 namespace {

@@ -5,10 +5,10 @@
 // left side of the products, and the next 16 columns become bf16 while the last are multiplied.
 // Four more warps fetch activations into a ring, in the order in which lanes have the columns of
 // tiles: of each 16, the pairs 0, 2, 4, 6 and then 1, 3, 5, 7.
-#include "cuda/kernels/device/experts_tile.cuh"
-#include "cuda/kernels/device/experts_weights.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/wgmma.cuh"
+#include "cuda/kernels/experts/experts_tile.cuh"
+#include "cuda/kernels/experts/experts_weights.cuh"
 
 namespace skald::cuda {
 namespace {

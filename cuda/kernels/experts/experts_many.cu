@@ -4,9 +4,9 @@
 // asynchronous copies into a ring in shared memory, 128 columns a slot; each of the eight warps
 // has 16 weight rows, which it fetches from memory straight into registers, a slot ahead. Blocks
 // with the same weights are neighbours in the grid, so that these come from the L2 cache.
-#include "cuda/kernels/device/experts_tile.cuh"
-#include "cuda/kernels/device/experts_weights.cuh"
 #include "cuda/kernels/device/launch.cuh"
+#include "cuda/kernels/experts/experts_tile.cuh"
+#include "cuda/kernels/experts/experts_weights.cuh"
 
 namespace skald::cuda {
 namespace {

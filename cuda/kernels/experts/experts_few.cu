@@ -6,9 +6,9 @@
 // group or of the next one, is on its way straight from memory into the registers of the matrix
 // instruction. Slices meet in shared memory. The order of every sum is the same for any number of
 // places.
-#include "cuda/kernels/device/experts_tile.cuh"
-#include "cuda/kernels/device/experts_weights.cuh"
 #include "cuda/kernels/device/launch.cuh"
+#include "cuda/kernels/experts/experts_tile.cuh"
+#include "cuda/kernels/experts/experts_weights.cuh"
 
 namespace skald::cuda {
 namespace {

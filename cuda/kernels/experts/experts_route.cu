@@ -6,11 +6,11 @@
 // every 256th access, then over each 32 threads, then over these; a product's by 32 lanes.
 #include <type_traits>
 
-#include "cuda/kernels/device/float_access.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/number.cuh"
-#include "cuda/kernels/experts.h"
+#include "cuda/kernels/experts/experts.h"
+#include "cuda/kernels/experts/float_access.cuh"
 
 namespace skald::cuda {
 namespace {

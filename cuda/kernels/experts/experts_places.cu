@@ -1,10 +1,10 @@
 // What happens to choices between the router and the products, and to products after them. Sorting
 // reads all choices once or twice for each expert, which for the most rows that a step has is some
 // megabytes from the L2 cache; the sum reads `used` rows of floats for each row.
-#include "cuda/kernels/device/float_access.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
-#include "cuda/kernels/experts.h"
+#include "cuda/kernels/experts/experts.h"
+#include "cuda/kernels/experts/float_access.cuh"
 
 namespace skald::cuda {
 namespace {

@@ -6,7 +6,7 @@
 #include "cuda/kernels/device/lane_mins.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/mma.cuh"
-#include "cuda/kernels/experts.h"
+#include "cuda/kernels/experts/experts.h"
 
 namespace skald::cuda {
 

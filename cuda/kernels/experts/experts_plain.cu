@@ -1,7 +1,7 @@
 // experts_plain: as gemv_plain, one warp an output row (two for a gated pair) of up to kPlainRows
 // places of one expert.
-#include "cuda/kernels/device/experts_tile.cuh"
 #include "cuda/kernels/device/gemv_plain.cuh"
+#include "cuda/kernels/experts/experts_tile.cuh"
 #include "cuda/kernels/tiles/formats.h"
 
 namespace skald::cuda {
