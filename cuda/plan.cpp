@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cuda/kernels/attention/attention.h"
-#include "cuda/kernels/gemm_cublas.h"
+#include "cuda/kernels/gemm/gemm_cublas.h"
 #include "engine/base/error.h"
 
 namespace skald::cuda {

@@ -8,7 +8,7 @@
 #include "cuda/gpu/acquire.h"
 #include "cuda/gpu/check.h"
 #include "cuda/gpu/memory.h"
-#include "cuda/kernels/gemm_cublas.h"
+#include "cuda/kernels/gemm/gemm_cublas.h"
 #include "cuda/kernels/linear.h"
 
 namespace skald::cuda {
