@@ -4,7 +4,7 @@
 
 #include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/experts/experts.h"
-#include "cuda/kernels/gemm_q_workspace.h"
+#include "cuda/kernels/gemm_q/gemm_q_workspace.h"
 #include "cuda/kernels/row_lengths.h"
 #include "cuda/kernels/sample.h"
 #include "cuda/kernels/score.h"

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "cuda/kernels/gemm_q_workspace.h"
+#include "cuda/kernels/gemm_q/gemm_q_workspace.h"
 #include "engine/program/program.h"
 #include "engine/quant/dtype.h"
 

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "cuda/fuse.h"
-#include "cuda/kernels/gemm_q_workspace.h"
+#include "cuda/kernels/gemm_q/gemm_q_workspace.h"
 #include "cuda/kernels/launch.h"
 
 namespace skald::cuda {

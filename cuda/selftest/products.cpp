@@ -1,4 +1,4 @@
-#include "cuda/kernels/gemm_q_workspace.h"
+#include "cuda/kernels/gemm_q/gemm_q_workspace.h"
 #include "cuda/kernels/linear.h"
 #include "cuda/kernels/pointwise.h"
 #include "cuda/linear_steps.h"

@@ -9,7 +9,7 @@
 #include "cuda/gpu/check.h"
 #include "cuda/gpu/handles.h"
 #include "cuda/gpu/memory.h"
-#include "cuda/kernels/gemm_q_workspace.h"
+#include "cuda/kernels/gemm_q/gemm_q_workspace.h"
 #include "cuda/kernels/linear.h"
 #include "engine/base/half.h"
 #include "tests/catch.h"

@@ -32,7 +32,7 @@
 #include "cuda/kernels/device/cluster.cuh"
 #include "cuda/kernels/device/gemm_q_rows.cuh"
 #include "cuda/kernels/device/launch.cuh"
-#include "cuda/kernels/gemm_q_workspace.h"
+#include "cuda/kernels/gemm_q/gemm_q_workspace.h"
 
 namespace skald::cuda {
 namespace {

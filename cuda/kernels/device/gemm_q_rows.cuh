@@ -4,7 +4,7 @@
 
 #include "cuda/kernels/device/lane_weights.cuh"
 #include "cuda/kernels/device/mma.cuh"
-#include "cuda/kernels/gemm_q_workspace.h"
+#include "cuda/kernels/gemm_q/gemm_q_workspace.h"
 
 namespace skald::cuda {
 

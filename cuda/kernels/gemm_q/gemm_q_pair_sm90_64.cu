@@ -1,4 +1,4 @@
-#include "cuda/kernels/device/gemm_q_pair.cuh"
+#include "cuda/kernels/gemm_q/gemm_q_pair.cuh"
 
 namespace skald::cuda {
 

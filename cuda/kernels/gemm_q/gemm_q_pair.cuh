@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cuda/kernels/device/gemm_q.cuh"
+#include "cuda/kernels/gemm_q/gemm_q.cuh"
 #include "cuda/kernels/tiles/pairs.h"
 
 namespace skald::cuda {

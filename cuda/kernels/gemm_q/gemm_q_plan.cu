@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "cuda/gpu/check.h"
-#include "cuda/kernels/device/gemm_q.cuh"
-#include "cuda/kernels/gemm_q.h"
+#include "cuda/kernels/gemm_q/gemm_q.cuh"
+#include "cuda/kernels/gemm_q/gemm_q.h"
 #include "cuda/kernels/tiles/pairs.h"
 
 namespace skald::cuda {

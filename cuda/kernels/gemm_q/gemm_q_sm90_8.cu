@@ -1,4 +1,4 @@
-#include "cuda/kernels/device/gemm_q.cuh"
+#include "cuda/kernels/gemm_q/gemm_q.cuh"
 
 namespace skald::cuda {
 

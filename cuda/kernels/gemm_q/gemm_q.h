@@ -2,7 +2,7 @@
 // what others call).
 #pragma once
 
-#include "cuda/kernels/gemm_q_workspace.h"
+#include "cuda/kernels/gemm_q/gemm_q_workspace.h"
 #include "cuda/kernels/linear.h"
 
 namespace skald::cuda {

@@ -8,12 +8,12 @@
 #include <cmath>
 
 #include "cuda/kernels/built_for.h"
-#include "cuda/kernels/device/gemm_q.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/mma.cuh"
-#include "cuda/kernels/gemm_q.h"
-#include "cuda/kernels/gemm_q_workspace.h"
+#include "cuda/kernels/gemm_q/gemm_q.cuh"
+#include "cuda/kernels/gemm_q/gemm_q.h"
+#include "cuda/kernels/gemm_q/gemm_q_workspace.h"
 #include "cuda/kernels/tiles/pairs.h"
 
 namespace skald::cuda {

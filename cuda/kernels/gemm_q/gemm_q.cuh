@@ -10,13 +10,13 @@
 #pragma once
 
 #include "cuda/kernels/device/all_shared.cuh"
-#include "cuda/kernels/device/gemm_q_finish.cuh"
 #include "cuda/kernels/device/gemm_q_rows.cuh"
 #include "cuda/kernels/device/lane_weights.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/shares.cuh"
 #include "cuda/kernels/device/wgmma.cuh"
-#include "cuda/kernels/gemm_q_workspace.h"
+#include "cuda/kernels/gemm_q/gemm_q_finish.cuh"
+#include "cuda/kernels/gemm_q/gemm_q_workspace.h"
 
 namespace skald::cuda {
 

@@ -8,7 +8,7 @@
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/mma.cuh"
 #include "cuda/kernels/device/wgmma.cuh"
-#include "cuda/kernels/gemm_q.h"
+#include "cuda/kernels/gemm_q/gemm_q.h"
 #include "cuda/kernels/tiles/formats.h"
 
 namespace skald::cuda {
