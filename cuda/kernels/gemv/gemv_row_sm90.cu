@@ -8,17 +8,17 @@
 //
 // Warps do not wait for each other between groups of 8 weight rows: each leaves its share of the
 // sums and goes on, and they take turns at waiting for all shares and finishing a group.
-#include "cuda/kernels/gemv_row_sm90.h"
+#include "cuda/kernels/gemv/gemv_row_sm90.h"
 
 #include <algorithm>
 
-#include "cuda/kernels/device/activations.cuh"
 #include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/mma.cuh"
 #include "cuda/kernels/device/number.cuh"
-#include "cuda/kernels/device/weight_ring.cuh"
+#include "cuda/kernels/gemv/activations.cuh"
+#include "cuda/kernels/gemv/weight_ring.cuh"
 
 namespace skald::cuda {
 namespace {

@@ -13,7 +13,6 @@
 #include <algorithm>
 
 #include "cuda/kernels/built_for.h"
-#include "cuda/kernels/device/activations.cuh"
 #include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
@@ -21,8 +20,9 @@
 #include "cuda/kernels/device/number.cuh"
 #include "cuda/kernels/device/ptx.cuh"
 #include "cuda/kernels/device/shares.cuh"
-#include "cuda/kernels/device/weight_ring.cuh"
-#include "cuda/kernels/gemv_row_sm90.h"
+#include "cuda/kernels/gemv/activations.cuh"
+#include "cuda/kernels/gemv/gemv_row_sm90.h"
+#include "cuda/kernels/gemv/weight_ring.cuh"
 #include "cuda/kernels/linear.h"
 
 namespace skald::cuda {
