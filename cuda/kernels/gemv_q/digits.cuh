@@ -7,8 +7,8 @@
 // the other, so that a lane gets two digits of what it has the scales of.
 #pragma once
 
-#include "cuda/kernels/device/lane_bytes.cuh"
-#include "cuda/kernels/device/one_row.cuh"
+#include "cuda/kernels/gemv_q/lane_bytes.cuh"
+#include "cuda/kernels/gemv_q/one_row.cuh"
 
 namespace skald::cuda {
 

@@ -2,14 +2,14 @@
 // between them. Also for kernels whose blocks are not all alike.
 #pragma once
 
-#include "cuda/kernels/device/by16_product.cuh"
-#include "cuda/kernels/device/digit_product.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/number.cuh"
 #include "cuda/kernels/device/ptx.cuh"
-#include "cuda/kernels/device/stage_one.cuh"
-#include "cuda/kernels/device/tile_ring.cuh"
+#include "cuda/kernels/gemv_q/by16_product.cuh"
+#include "cuda/kernels/gemv_q/digit_product.cuh"
+#include "cuda/kernels/gemv_q/stage_one.cuh"
+#include "cuda/kernels/gemv_q/tile_ring.cuh"
 #include "cuda/kernels/linear.h"
 
 namespace skald::cuda {

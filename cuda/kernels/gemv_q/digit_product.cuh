@@ -7,10 +7,10 @@
 
 #include <algorithm>
 
-#include "cuda/kernels/device/digits.cuh"
 #include "cuda/kernels/device/mma.cuh"
-#include "cuda/kernels/device/one_row.cuh"
-#include "cuda/kernels/device/own_scales.cuh"
+#include "cuda/kernels/gemv_q/digits.cuh"
+#include "cuda/kernels/gemv_q/one_row.cuh"
+#include "cuda/kernels/gemv_q/own_scales.cuh"
 
 namespace skald::cuda {
 

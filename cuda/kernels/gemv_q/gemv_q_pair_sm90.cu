@@ -5,7 +5,7 @@
 
 #include "cuda/kernels/built_for.h"
 #include "cuda/kernels/device/all_shared.cuh"
-#include "cuda/kernels/device/gemv_q.cuh"
+#include "cuda/kernels/gemv_q/gemv_q.cuh"
 #include "cuda/kernels/linear.h"
 #include "cuda/kernels/tiles/pairs.h"
 

@@ -3,9 +3,9 @@
 // product's columns each block has two, so what follows it is half as much as with three digits.
 #pragma once
 
-#include "cuda/kernels/device/by16_digits.cuh"
 #include "cuda/kernels/device/mma.cuh"
-#include "cuda/kernels/device/own_scales.cuh"
+#include "cuda/kernels/gemv_q/by16_digits.cuh"
+#include "cuda/kernels/gemv_q/own_scales.cuh"
 
 namespace skald::cuda {
 

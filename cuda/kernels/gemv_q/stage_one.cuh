@@ -8,11 +8,11 @@
 // branches, which has gone around once before with whatever was there, makes digits of them.
 #pragma once
 
-#include "cuda/kernels/device/by16_digits.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/mma.cuh"
-#include "cuda/kernels/device/one_row.cuh"
+#include "cuda/kernels/gemv_q/by16_digits.cuh"
+#include "cuda/kernels/gemv_q/one_row.cuh"
 
 namespace skald::cuda {
 

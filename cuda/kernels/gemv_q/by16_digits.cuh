@@ -5,7 +5,7 @@
 // to 3: a lane gets both digits of unit lane % 4.
 #pragma once
 
-#include "cuda/kernels/device/digits.cuh"
+#include "cuda/kernels/gemv_q/digits.cuh"
 
 namespace skald::cuda {
 

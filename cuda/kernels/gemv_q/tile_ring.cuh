@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "cuda/kernels/device/one_row.cuh"
 #include "cuda/kernels/device/ptx.cuh"
 #include "cuda/kernels/device/shares.cuh"
+#include "cuda/kernels/gemv_q/one_row.cuh"
 #include "cuda/kernels/linear.h"
 
 namespace skald::cuda {

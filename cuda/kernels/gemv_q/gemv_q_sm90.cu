@@ -18,7 +18,7 @@
 // needs, and code that others of the step have in the instruction cache already.
 #include "cuda/kernels/built_for.h"
 #include "cuda/kernels/device/all_shared.cuh"
-#include "cuda/kernels/device/gemv_q.cuh"
+#include "cuda/kernels/gemv_q/gemv_q.cuh"
 #include "cuda/kernels/linear.h"
 
 namespace skald::cuda {
