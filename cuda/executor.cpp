@@ -14,7 +14,7 @@
 #include "cuda/gpu/step_clock.h"
 #include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/built_for.h"
-#include "cuda/kernels/pointwise.h"
+#include "cuda/kernels/pointwise/pointwise.h"
 #include "cuda/loaded_model.h"
 #include "cuda/plan.h"
 #include "cuda/sampler.h"

@@ -1,7 +1,7 @@
 #include "cuda/experts.h"
 
 #include "cuda/gpu/check.h"
-#include "cuda/kernels/pointwise.h"
+#include "cuda/kernels/pointwise/pointwise.h"
 #include "engine/base/error.h"
 
 namespace skald::cuda {

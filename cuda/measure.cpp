@@ -5,7 +5,7 @@
 #include "cuda/gpu/acquire.h"
 #include "cuda/gpu/check.h"
 #include "cuda/gpu/memory.h"
-#include "cuda/kernels/pointwise.h"
+#include "cuda/kernels/pointwise/pointwise.h"
 
 namespace skald::cuda {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "cuda/gpu/check.h"
 #include "cuda/kernels/expand_q.h"
-#include "cuda/kernels/pointwise.h"
+#include "cuda/kernels/pointwise/pointwise.h"
 #include "cuda/kernels/tiles/layout.h"
 
 namespace skald::cuda {

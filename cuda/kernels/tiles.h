@@ -2,7 +2,7 @@
 // row at a time as an embedding. Any GPU from sm_75 on.
 #pragma once
 
-#include "cuda/kernels/pointwise.h"
+#include "cuda/kernels/pointwise/pointwise.h"
 
 namespace skald::cuda {
 

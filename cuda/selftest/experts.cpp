@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "cuda/experts.h"
-#include "cuda/kernels/pointwise.h"
+#include "cuda/kernels/pointwise/pointwise.h"
 #include "cuda/selftest/run.h"
 #include "cuda/tile_pack.h"
 

@@ -1,4 +1,4 @@
-#include "cuda/kernels/pointwise.h"
+#include "cuda/kernels/pointwise/pointwise.h"
 
 #include <algorithm>
 

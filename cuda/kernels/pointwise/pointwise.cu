@@ -1,6 +1,6 @@
 // Each reads its input once and writes its output once: bytes over bandwidth, except for one row,
 // where the launch is the cost.
-#include "cuda/kernels/pointwise.h"
+#include "cuda/kernels/pointwise/pointwise.h"
 
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"

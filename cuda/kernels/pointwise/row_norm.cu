@@ -5,7 +5,7 @@
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/number.cuh"
-#include "cuda/kernels/pointwise.h"
+#include "cuda/kernels/pointwise/pointwise.h"
 
 namespace skald::cuda {
 namespace {
