@@ -10,7 +10,7 @@
 
 #include "cuda/gpu/handles.h"
 #include "cuda/gpu/memory.h"
-#include "cuda/kernels/sample.h"
+#include "cuda/kernels/sample/sample.h"
 #include "engine/step/backend.h"
 
 namespace skald::cuda {

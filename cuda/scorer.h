@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cuda/gpu/memory.h"
-#include "cuda/kernels/score.h"
+#include "cuda/kernels/sample/score.h"
 #include "engine/sampling/score.h"
 
 namespace skald::cuda {

@@ -6,7 +6,7 @@
 
 #include "cuda/gpu/handles.h"
 #include "cuda/gpu/memory.h"
-#include "cuda/kernels/sample.h"
+#include "cuda/kernels/sample/sample.h"
 #include "cuda/sizes.h"
 #include "engine/step/step.h"
 

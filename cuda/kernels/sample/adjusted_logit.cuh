@@ -3,7 +3,7 @@
 
 #include <cfloat>
 
-#include "cuda/kernels/sample.h"
+#include "cuda/kernels/sample/sample.h"
 
 namespace skald::cuda {
 

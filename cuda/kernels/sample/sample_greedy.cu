@@ -6,9 +6,9 @@
 
 #include "cuda/kernels/device/cluster.cuh"
 #include "cuda/kernels/device/launch.cuh"
-#include "cuda/kernels/device/pick.cuh"
 #include "cuda/kernels/device/ptx.cuh"
-#include "cuda/kernels/sample.h"
+#include "cuda/kernels/sample/pick.cuh"
+#include "cuda/kernels/sample/sample.h"
 
 namespace skald::cuda {
 namespace {

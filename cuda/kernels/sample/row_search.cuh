@@ -7,7 +7,7 @@
 
 #include <cfloat>
 
-#include "cuda/kernels/device/row_blocks.cuh"
+#include "cuda/kernels/sample/row_blocks.cuh"
 
 namespace skald::cuda {
 

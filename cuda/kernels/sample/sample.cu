@@ -5,13 +5,13 @@
 // tokens (nearly all do) is followed by one histogram, whose bins rank the tokens roughly; those
 // above the cut go to block 0, which sorts them, cuts and draws. Otherwise each cut, and then the
 // draw, is a search for the token at which a sum over the ranking reaches a goal.
-#include "cuda/kernels/sample.h"
+#include "cuda/kernels/sample/sample.h"
 
 #include <cfloat>
 
-#include "cuda/kernels/device/adjusted_logit.cuh"
 #include "cuda/kernels/device/launch.cuh"
-#include "cuda/kernels/device/row_search.cuh"
+#include "cuda/kernels/sample/adjusted_logit.cuh"
+#include "cuda/kernels/sample/row_search.cuh"
 
 namespace skald::cuda {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "cuda/kernels/sample.h"
+#include "cuda/kernels/sample/sample.h"
 #include "engine/sampling/token_weight.h"
 
 namespace skald::cuda {

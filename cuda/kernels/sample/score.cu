@@ -1,7 +1,7 @@
 // Floor: each row read once, 0.5 MB of 128256 floats. It is read twice, the second time mostly from
 // memory again: the largest logit first, then the sums. Beside the product that makes the row, 1 in
 // 10 of the time at most. One block a row, so that the order of a row's sums is always the same.
-#include "cuda/kernels/score.h"
+#include "cuda/kernels/sample/score.h"
 
 #include <cfloat>
 

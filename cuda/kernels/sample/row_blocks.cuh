@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "cuda/kernels/device/cluster.cuh"
-#include "cuda/kernels/device/pick.cuh"
 #include "cuda/kernels/device/ptx.cuh"
+#include "cuda/kernels/sample/pick.cuh"
 
 namespace skald::cuda {
 

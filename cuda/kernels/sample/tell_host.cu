@@ -1,6 +1,6 @@
 // Some 200 bytes a result, over the link to the host.
 #include "cuda/kernels/device/launch.cuh"
-#include "cuda/kernels/sample.h"
+#include "cuda/kernels/sample/sample.h"
 
 namespace skald::cuda {
 namespace {
