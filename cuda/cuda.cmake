@@ -29,7 +29,7 @@ if(SKALD_CUDA AND CMAKE_CUDA_COMPILER)
     target_compile_definitions(skald_cuda PRIVATE SKALD_CUDA_DELAYS)
   endif()
   # Embeddings are what decode() gives to the last bit, and blocks what encode() gives.
-  set_source_files_properties(cuda/kernels/tiles.cu cuda/kernels/quantize.cu PROPERTIES COMPILE_OPTIONS
+  set_source_files_properties(cuda/kernels/tiles/tiles.cu cuda/kernels/tiles/quantize.cu PROPERTIES COMPILE_OPTIONS
                               --fmad=false)
   # What the binary holds, for `skald doctor` and the choice of a device.
   set(held "${CMAKE_CUDA_ARCHITECTURES}")

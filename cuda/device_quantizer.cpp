@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "cuda/gpu/check.h"
-#include "cuda/kernels/quantize.h"
+#include "cuda/kernels/tiles/quantize.h"
 #include "engine/quant/unfit.h"
 
 namespace skald::cuda {

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "cuda/gpu/check.h"
-#include "cuda/kernels/row_lengths.h"
 #include "cuda/kernels/tiles/layout.h"
+#include "cuda/kernels/tiles/row_lengths.h"
 
 namespace skald::cuda {
 

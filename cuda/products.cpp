@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "cuda/gpu/check.h"
-#include "cuda/kernels/expand_q.h"
 #include "cuda/kernels/pointwise/pointwise.h"
+#include "cuda/kernels/tiles/expand_q.h"
 #include "cuda/kernels/tiles/layout.h"
 
 namespace skald::cuda {

@@ -5,10 +5,10 @@
 #include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/experts/experts.h"
 #include "cuda/kernels/gemm_q/gemm_q_workspace.h"
-#include "cuda/kernels/row_lengths.h"
 #include "cuda/kernels/sample/sample.h"
 #include "cuda/kernels/sample/score.h"
 #include "cuda/kernels/tiles/layout.h"
+#include "cuda/kernels/tiles/row_lengths.h"
 #include "engine/base/overloaded.h"
 #include "engine/memory/kv_pages.h"
 

@@ -5,7 +5,7 @@
 #include "cuda/gpu/check.h"
 #include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/pointwise/pointwise.h"
-#include "cuda/kernels/tiles.h"
+#include "cuda/kernels/tiles/tiles.h"
 #include "engine/base/overloaded.h"
 
 namespace skald::cuda {

@@ -5,9 +5,9 @@
 #include <cstring>
 
 #include "cuda/gpu/check.h"
-#include "cuda/kernels/expand_q.h"
-#include "cuda/kernels/tiles.h"
+#include "cuda/kernels/tiles/expand_q.h"
 #include "cuda/kernels/tiles/layout.h"
+#include "cuda/kernels/tiles/tiles.h"
 #include "cuda/sizes.h"
 #include "cuda/tile_pack.h"
 #include "engine/base/error.h"

@@ -8,7 +8,7 @@
 #include "cuda/gpu/check.h"
 #include "cuda/gpu/handles.h"
 #include "cuda/gpu/memory.h"
-#include "cuda/kernels/quantize.h"
+#include "cuda/kernels/tiles/quantize.h"
 #include "engine/base/error.h"
 #include "engine/quant/encode.h"
 #include "tests/catch.h"

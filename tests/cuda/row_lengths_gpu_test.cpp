@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "cuda/gpu/check.h"
-#include "cuda/kernels/expand_q.h"
-#include "cuda/kernels/row_lengths.h"
+#include "cuda/kernels/tiles/expand_q.h"
+#include "cuda/kernels/tiles/row_lengths.h"
 #include "tests/catch.h"
 #include "tests/cuda/random_tiles.h"
 

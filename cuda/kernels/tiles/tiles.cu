@@ -2,7 +2,7 @@
 // host (tile_pack.h); bytes in and out once, far faster than the link that they come by. Embedding:
 // a few rows a step, a thread a number, since one that makes several makes them one after the
 // other.
-#include "cuda/kernels/tiles.h"
+#include "cuda/kernels/tiles/tiles.h"
 
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/tiles/formats.h"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cuda/kernels/device/number.cuh"
-#include "cuda/kernels/quantize.h"
+#include "cuda/kernels/tiles/quantize.h"
 #include "engine/quant/encode.h"
 #include "engine/quant/fit_search.h"
 

@@ -2,10 +2,10 @@
 // any other; a block of 256 is 8 or 16 neighbouring threads, which exchange their groups' sums in
 // shared memory. The search is all that costs: some 700 instructions for a weight of Q4_K, which
 // takes an H200 three quarters of the time in which the weight arrives.
-#include "cuda/kernels/quantize.h"
+#include "cuda/kernels/tiles/quantize.h"
 
 #include "cuda/kernels/device/launch.cuh"
-#include "cuda/kernels/device/quantize.cuh"
+#include "cuda/kernels/tiles/quantize.cuh"
 #include "engine/quant/code_bytes.h"
 #include "engine/quant/grids.h"
 #include "engine/quant/k_search.h"

@@ -1,4 +1,4 @@
-#include "cuda/kernels/row_lengths.h"
+#include "cuda/kernels/tiles/row_lengths.h"
 
 #include <cmath>
 

@@ -1,7 +1,7 @@
 // Reads 0.3 to 1.1 bytes and writes 2 for each weight, at the memory's speed. One warp 16 rows x
 // 128 columns, as its lanes hold them for products: four columns of each 16, so that two lanes
 // together make 16 bytes of each half of 32 columns.
-#include "cuda/kernels/expand_q.h"
+#include "cuda/kernels/tiles/expand_q.h"
 
 #include "cuda/kernels/device/lane_numbers.cuh"
 #include "cuda/kernels/device/launch.cuh"
