@@ -15,7 +15,7 @@
 #include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/built_for.h"
 #include "cuda/kernels/pointwise/pointwise.h"
-#include "cuda/loaded_model.h"
+#include "cuda/load/loaded_model.h"
 #include "cuda/plan.h"
 #include "cuda/sampler.h"
 #include "cuda/scorer.h"

@@ -27,7 +27,7 @@ constexpr int64_t kMostScoredBytes = 512 << 20;
 // A step may have this many sequences even where the cache was made for fewer.
 constexpr int64_t kFewestSequences = 64;
 
-// As cuda/weights.h packs them.
+// As cuda/load/weights.h packs them.
 int64_t weight_bytes(const FusedProgram& fused) {
   int64_t bytes = 0;
   const auto add = [&](DType format, int64_t outs, int64_t ins) {

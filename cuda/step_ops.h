@@ -6,7 +6,7 @@
 
 #include "cuda/cuda.h"
 #include "cuda/experts.h"
-#include "cuda/loaded_model.h"
+#include "cuda/load/loaded_model.h"
 #include "cuda/products.h"
 #include "cuda/step_table.h"
 

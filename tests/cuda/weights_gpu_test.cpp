@@ -1,5 +1,5 @@
 // Matrices that are joined from weights of several kinds: there already, or to be made of floats.
-#include "cuda/weights.h"
+#include "cuda/load/weights.h"
 
 #include <cstring>
 #include <random>

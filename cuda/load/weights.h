@@ -9,10 +9,10 @@
 #include <span>
 #include <vector>
 
-#include "cuda/device_quantizer.h"
 #include "cuda/gpu/handles.h"
 #include "cuda/gpu/memory.h"
 #include "cuda/kernels/launch.h"
+#include "cuda/load/device_quantizer.h"
 #include "cuda/sizes.h"
 #include "engine/cpu/thread_pool.h"
 #include "engine/program/program.h"

@@ -1,4 +1,4 @@
-#include "cuda/device_quantizer.h"
+#include "cuda/load/device_quantizer.h"
 
 #include <optional>
 

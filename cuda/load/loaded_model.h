@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cuda/fused_program.h"
+#include "cuda/load/weights.h"
 #include "cuda/sizes.h"
-#include "cuda/weights.h"
 
 namespace skald::cuda {
 

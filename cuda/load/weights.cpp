@@ -1,4 +1,4 @@
-#include "cuda/weights.h"
+#include "cuda/load/weights.h"
 
 #include <algorithm>
 #include <atomic>

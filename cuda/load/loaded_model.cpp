@@ -1,4 +1,4 @@
-#include "cuda/loaded_model.h"
+#include "cuda/load/loaded_model.h"
 
 #include <cmath>
 
