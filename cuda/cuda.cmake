@@ -47,8 +47,8 @@ if(SKALD_CUDA AND CMAKE_CUDA_COMPILER)
   message(STATUS "skald: CUDA ${CUDAToolkit_VERSION} found, building for the GPU and the CPU")
 else()
   # Memory can be planned for a GPU anywhere, as if for a build with all kernels.
-  add_library(skald_cuda STATIC cuda/no_cuda.cpp cuda/plan.cpp cuda/sizes.cpp cuda/fused_program.cpp
-                                cuda/fuse.cpp cuda/gpu/faults.cpp cuda/support.cpp cuda/tile_pack.cpp
+  add_library(skald_cuda STATIC cuda/no_cuda.cpp cuda/plan/plan.cpp cuda/plan/sizes.cpp cuda/plan/fused_program.cpp
+                                cuda/plan/fuse.cpp cuda/gpu/faults.cpp cuda/plan/support.cpp cuda/plan/tile_pack.cpp
                                 cuda/kernels/attention/attention_host.cpp)
   target_compile_definitions(skald_cuda PRIVATE SKALD_HAS_SM90A)
   if(SKALD_CUDA)

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "cuda/cuda.h"
-#include "cuda/fused_program.h"
 #include "cuda/gpu/check.h"
 #include "cuda/gpu/graphs.h"
 #include "cuda/gpu/handles.h"
@@ -16,7 +15,8 @@
 #include "cuda/kernels/built_for.h"
 #include "cuda/kernels/pointwise/pointwise.h"
 #include "cuda/load/loaded_model.h"
-#include "cuda/plan.h"
+#include "cuda/plan/fused_program.h"
+#include "cuda/plan/plan.h"
 #include "cuda/sampler.h"
 #include "cuda/scorer.h"
 #include "cuda/step_ops.h"

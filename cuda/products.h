@@ -7,8 +7,8 @@
 
 #include "cuda/gpu/memory.h"
 #include "cuda/kernels/linear.h"
-#include "cuda/linear_steps.h"
 #include "cuda/load/loaded_model.h"
+#include "cuda/plan/linear_steps.h"
 
 namespace skald::cuda {
 

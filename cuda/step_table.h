@@ -7,7 +7,7 @@
 #include "cuda/gpu/handles.h"
 #include "cuda/gpu/memory.h"
 #include "cuda/kernels/sample/sample.h"
-#include "cuda/sizes.h"
+#include "cuda/plan/sizes.h"
 #include "engine/step/step.h"
 
 namespace skald::cuda {

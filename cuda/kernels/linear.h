@@ -1,15 +1,15 @@
 // Products with a weight matrix: gemv_sm90 and gemv_q_sm90 read weights at the memory's speed for a
 // few rows, gemm_q_sm90 is for more, gemm_cublas for many; gemv_plain runs everything else and is
-// the reference. cuda/select.h says which one a case gets.
+// the reference. cuda/plan/select.h says which one a case gets.
 #pragma once
 
 #include <cublasLt.h>
 
 #include <memory>
 
-#include "cuda/fuse.h"
 #include "cuda/kernels/gemm_q/gemm_q_workspace.h"
 #include "cuda/kernels/launch.h"
+#include "cuda/plan/fuse.h"
 
 namespace skald::cuda {
 

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "cuda/fused_program.h"
 #include "cuda/load/weights.h"
-#include "cuda/sizes.h"
+#include "cuda/plan/fused_program.h"
+#include "cuda/plan/sizes.h"
 
 namespace skald::cuda {
 

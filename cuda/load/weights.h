@@ -13,7 +13,7 @@
 #include "cuda/gpu/memory.h"
 #include "cuda/kernels/launch.h"
 #include "cuda/load/device_quantizer.h"
-#include "cuda/sizes.h"
+#include "cuda/plan/sizes.h"
 #include "engine/cpu/thread_pool.h"
 #include "engine/program/program.h"
 

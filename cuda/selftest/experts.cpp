@@ -4,8 +4,8 @@
 
 #include "cuda/experts.h"
 #include "cuda/kernels/pointwise/pointwise.h"
+#include "cuda/plan/tile_pack.h"
 #include "cuda/selftest/run.h"
-#include "cuda/tile_pack.h"
 
 namespace skald::cuda {
 namespace {

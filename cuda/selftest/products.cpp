@@ -1,9 +1,9 @@
 #include "cuda/kernels/gemm_q/gemm_q_workspace.h"
 #include "cuda/kernels/linear.h"
 #include "cuda/kernels/pointwise/pointwise.h"
-#include "cuda/linear_steps.h"
+#include "cuda/plan/linear_steps.h"
+#include "cuda/plan/tile_pack.h"
 #include "cuda/selftest/run.h"
-#include "cuda/tile_pack.h"
 
 namespace skald::cuda {
 namespace {

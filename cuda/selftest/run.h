@@ -4,7 +4,7 @@
 
 #include "cuda/gpu/handles.h"
 #include "cuda/kernels/linear.h"
-#include "cuda/select.h"
+#include "cuda/plan/select.h"
 #include "cuda/selftest/buffers.h"
 #include "engine/selftest/experts.h"
 #include "engine/selftest/report.h"

@@ -4,7 +4,7 @@
 #include "cuda/cuda.h"
 #include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/attention/attention_split.h"
-#include "cuda/sizes.h"
+#include "cuda/plan/sizes.h"
 #include "models/random/random.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"

@@ -12,7 +12,7 @@
 #include "cuda/gpu/handles.h"
 #include "cuda/gpu/memory.h"
 #include "cuda/kernels/linear.h"
-#include "cuda/tile_pack.h"
+#include "cuda/plan/tile_pack.h"
 #include "engine/quant/dtype.h"
 #include "tests/catch.h"
 #include "tests/cuda/random_tiles.h"

@@ -7,7 +7,7 @@
 
 #include "cuda/gpu/check.h"
 #include "cuda/gpu/memory.h"
-#include "cuda/tile_pack.h"
+#include "cuda/plan/tile_pack.h"
 #include "engine/selftest/random_blocks.h"
 
 namespace skald::test {

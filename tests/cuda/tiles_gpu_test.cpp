@@ -9,7 +9,7 @@
 #include "cuda/gpu/handles.h"
 #include "cuda/gpu/memory.h"
 #include "cuda/kernels/tiles/tiles.h"
-#include "cuda/tile_pack.h"
+#include "cuda/plan/tile_pack.h"
 #include "engine/base/error.h"
 #include "engine/selftest/random_blocks.h"
 #include "tests/catch.h"

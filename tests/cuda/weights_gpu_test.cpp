@@ -4,9 +4,9 @@
 #include <cstring>
 #include <random>
 
-#include "cuda/fused_program.h"
 #include "cuda/gpu/check.h"
-#include "cuda/tile_pack.h"
+#include "cuda/plan/fused_program.h"
+#include "cuda/plan/tile_pack.h"
 #include "tests/catch.h"
 
 namespace skald::test {

@@ -1,8 +1,8 @@
 // What CUDA's peephole makes of the families' programs, and what follows for buffers and kernels.
 // No GPU is needed.
 #include "cuda/cuda.h"
-#include "cuda/fused_program.h"
-#include "cuda/sizes.h"
+#include "cuda/plan/fused_program.h"
+#include "cuda/plan/sizes.h"
 #include "models/random/random.h"
 #include "tests/catch.h"
 #include "tests/engine/random_llama.h"

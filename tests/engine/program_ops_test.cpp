@@ -2,7 +2,7 @@
 // formulas; and that CUDA says where it has no kernel for them.
 #include <cmath>
 
-#include "cuda/fused_program.h"
+#include "cuda/plan/fused_program.h"
 #include "engine/cpu/executor.h"
 #include "tests/catch.h"
 #include "tests/engine/random_llama.h"

@@ -1,4 +1,4 @@
-#include "cuda/fuse.h"
+#include "cuda/plan/fuse.h"
 
 #include <algorithm>
 

@@ -1,11 +1,11 @@
-#include "cuda/fused_program.h"
+#include "cuda/plan/fused_program.h"
 
 #include <algorithm>
 #include <optional>
 #include <set>
 
 #include "cuda/kernels/attention/attention.h"
-#include "cuda/tile_pack.h"
+#include "cuda/plan/tile_pack.h"
 #include "engine/base/error.h"
 
 namespace skald::cuda {

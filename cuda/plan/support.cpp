@@ -1,6 +1,6 @@
 // Which models the kernels can run; told by what fuses them.
 #include "cuda/cuda.h"
-#include "cuda/fused_program.h"
+#include "cuda/plan/fused_program.h"
 #include "engine/base/error.h"
 
 namespace skald::cuda {

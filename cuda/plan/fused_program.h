@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "cuda/fuse.h"
+#include "cuda/plan/fuse.h"
 #include "engine/program/program.h"
 
 namespace skald::cuda {

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "cuda/fused_program.h"
 #include "cuda/kernels/launch.h"
+#include "cuda/plan/fused_program.h"
 #include "engine/memory/memory_plan.h"
 
 namespace skald::cuda {

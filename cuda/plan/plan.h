@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cuda/cuda.h"
-#include "cuda/sizes.h"
+#include "cuda/plan/sizes.h"
 
 namespace skald::cuda {
 

@@ -1,4 +1,4 @@
-#include "cuda/plan.h"
+#include "cuda/plan/plan.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "cuda/select.h"
+#include "cuda/plan/select.h"
 
 namespace skald::cuda {
 namespace {

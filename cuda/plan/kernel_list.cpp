@@ -5,8 +5,8 @@
 #include "cuda/cuda.h"
 #include "cuda/experts.h"
 #include "cuda/kernels/attention/attention.h"
-#include "cuda/linear_steps.h"
-#include "cuda/plan.h"
+#include "cuda/plan/linear_steps.h"
+#include "cuda/plan/plan.h"
 #include "engine/base/error.h"
 #include "engine/base/overloaded.h"
 

@@ -1,4 +1,4 @@
-#include "cuda/tile_pack.h"
+#include "cuda/plan/tile_pack.h"
 
 #include <cstring>
 

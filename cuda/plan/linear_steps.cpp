@@ -1,4 +1,4 @@
-#include "cuda/linear_steps.h"
+#include "cuda/plan/linear_steps.h"
 
 #include "engine/base/error.h"
 

@@ -1,4 +1,4 @@
-#include "cuda/sizes.h"
+#include "cuda/plan/sizes.h"
 
 #include <algorithm>
 

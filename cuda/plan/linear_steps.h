@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "cuda/fused_program.h"
-#include "cuda/select.h"
+#include "cuda/plan/fused_program.h"
+#include "cuda/plan/select.h"
 
 namespace skald::cuda {
 
