@@ -2,9 +2,9 @@
 
 #include <cstring>
 
-#include "cuda/experts.h"
 #include "cuda/kernels/pointwise/pointwise.h"
 #include "cuda/plan/tile_pack.h"
+#include "cuda/run/experts.h"
 #include "cuda/selftest/run.h"
 
 namespace skald::cuda {

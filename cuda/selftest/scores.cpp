@@ -1,6 +1,6 @@
 #include "engine/selftest/scores.h"
 
-#include "cuda/scorer.h"
+#include "cuda/run/scorer.h"
 #include "cuda/selftest/run.h"
 
 namespace skald::cuda {

@@ -1,5 +1,5 @@
 // DeviceSampler picks what Sampler picks: the same token, and log-probabilities to the last bit.
-#include "cuda/sampler.h"
+#include "cuda/run/sampler.h"
 
 #include <algorithm>
 #include <cmath>

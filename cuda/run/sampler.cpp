@@ -1,4 +1,4 @@
-#include "cuda/sampler.h"
+#include "cuda/run/sampler.h"
 
 #include <algorithm>
 #include <atomic>

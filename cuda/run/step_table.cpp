@@ -1,4 +1,4 @@
-#include "cuda/step_table.h"
+#include "cuda/run/step_table.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "cuda/experts.h"
+#include "cuda/run/experts.h"
 
 #include "cuda/gpu/check.h"
 #include "cuda/kernels/pointwise/pointwise.h"

@@ -1,4 +1,4 @@
-#include "cuda/scorer.h"
+#include "cuda/run/scorer.h"
 
 #include <algorithm>
 #include <cmath>

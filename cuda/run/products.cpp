@@ -1,4 +1,4 @@
-#include "cuda/products.h"
+#include "cuda/run/products.h"
 
 #include <algorithm>
 #include <utility>

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cuda/kernels/experts/experts.h"
-#include "cuda/products.h"
+#include "cuda/run/products.h"
 
 namespace skald::cuda {
 

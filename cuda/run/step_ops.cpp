@@ -1,4 +1,4 @@
-#include "cuda/step_ops.h"
+#include "cuda/run/step_ops.h"
 
 #include <algorithm>
 

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "cuda/cuda.h"
-#include "cuda/experts.h"
 #include "cuda/load/loaded_model.h"
-#include "cuda/products.h"
-#include "cuda/step_table.h"
+#include "cuda/run/experts.h"
+#include "cuda/run/products.h"
+#include "cuda/run/step_table.h"
 
 namespace skald::cuda {
 

@@ -17,9 +17,9 @@
 #include "cuda/load/loaded_model.h"
 #include "cuda/plan/fused_program.h"
 #include "cuda/plan/plan.h"
-#include "cuda/sampler.h"
-#include "cuda/scorer.h"
-#include "cuda/step_ops.h"
+#include "cuda/run/sampler.h"
+#include "cuda/run/scorer.h"
+#include "cuda/run/step_ops.h"
 #include "engine/step/step.h"
 
 namespace skald::cuda {
