@@ -3,14 +3,14 @@
 #include <cstdio>
 #include <deque>
 
-#include "app/batch_input.h"
-#include "app/batch_limits.h"
-#include "app/batch_progress.h"
+#include "app/batch/input.h"
+#include "app/batch/limits.h"
+#include "app/batch/manifest.h"
+#include "app/batch/progress.h"
 #include "app/commands.h"
 #include "app/help.h"
 #include "app/json.h"
 #include "app/jsonl_writer.h"
-#include "app/manifest.h"
 #include "app/open.h"
 #include "app/output.h"
 #include "app/plan_report.h"

@@ -1,6 +1,6 @@
 #include "app/score_line.h"
 
-#include "app/batch_fields.h"
+#include "app/batch/fields.h"
 #include "engine/base/error.h"
 
 namespace skald {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "app/batch_request.h"
+#include "app/batch/request.h"
 #include "tokenizer/text/tokenizer.h"
 
 namespace skald {

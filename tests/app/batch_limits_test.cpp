@@ -1,4 +1,4 @@
-#include "app/batch_limits.h"
+#include "app/batch/limits.h"
 
 #include "engine/memory/kv_pages.h"
 #include "models/open.h"

@@ -1,8 +1,8 @@
-#include "app/batch_progress.h"
+#include "app/batch/progress.h"
 
 #include <thread>
 
-#include "app/bounded_queue.h"
+#include "app/batch/bounded_queue.h"
 #include "tests/catch.h"
 
 namespace skald::test {

@@ -1,4 +1,4 @@
-#include "app/batch_request.h"
+#include "app/batch/request.h"
 
 #include "tests/catch.h"
 #include "tests/error_text.h"

@@ -1,10 +1,10 @@
 // The threads of a batch with several devices, which are CPU executors here, and with one that
 // fails.
-#include "app/batch_run.h"
+#include "app/batch/run.h"
 
 #include <climits>
 
-#include "app/batch_model.h"
+#include "app/batch/model.h"
 #include "engine/cpu/executor.h"
 #include "tests/app/models.h"
 #include "tests/catch.h"

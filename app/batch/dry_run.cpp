@@ -1,11 +1,11 @@
-#include "app/batch_dry_run.h"
+#include "app/batch/dry_run.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <vector>
 
-#include "app/batch_progress.h"
+#include "app/batch/progress.h"
 #include "app/signals.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"

@@ -1,8 +1,8 @@
-#include "app/batch_finish.h"
+#include "app/batch/finish.h"
 
 #include <utility>
 
-#include "app/batch_run.h"
+#include "app/batch/run.h"
 
 namespace skald {
 namespace {

@@ -1,9 +1,9 @@
-#include "app/batch_fields.h"
+#include "app/batch/fields.h"
 
 #include <cmath>
 #include <limits>
 
-#include "app/batch_request.h"
+#include "app/batch/request.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 

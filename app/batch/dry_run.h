@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "app/batch_input.h"
-#include "app/batch_limits.h"
-#include "app/batch_prepare.h"
+#include "app/batch/input.h"
+#include "app/batch/limits.h"
+#include "app/batch/prepare.h"
 #include "engine/step/backend.h"
 
 namespace skald {

@@ -1,8 +1,8 @@
-#include "app/batch_request.h"
+#include "app/batch/request.h"
 
 #include <charconv>
 
-#include "app/batch_fields.h"
+#include "app/batch/fields.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 

@@ -1,4 +1,4 @@
-#include "app/batch_flags.h"
+#include "app/batch/flags.h"
 
 #include "app/json_number.h"
 #include "engine/base/error.h"

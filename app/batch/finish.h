@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "app/batch_job.h"
+#include "app/batch/job.h"
 
 namespace skald {
 

@@ -1,4 +1,4 @@
-#include "app/batch_prepare.h"
+#include "app/batch/prepare.h"
 
 #include <algorithm>
 #include <cmath>

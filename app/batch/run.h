@@ -5,10 +5,10 @@
 
 #include <span>
 
-#include "app/batch_input.h"
-#include "app/batch_prepare.h"
-#include "app/batch_progress.h"
-#include "app/batch_result.h"
+#include "app/batch/input.h"
+#include "app/batch/prepare.h"
+#include "app/batch/progress.h"
+#include "app/batch/result.h"
 #include "app/jsonl_writer.h"
 #include "engine/schedule/scheduler.h"
 #include "engine/step/backend.h"

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "app/batch_job.h"
+#include "app/batch/job.h"
 #include "tokenizer/text/tokenizer.h"
 
 namespace skald {

@@ -1,7 +1,7 @@
 // What a line of a batch asks for, in any of its forms: OpenAI's batch format ("custom_id",
 // "method", "url", "body") for /v1/chat/completions and /v1/completions, or the fields of a body
 // alone with an optional "id". Reading it needs no model; what the model has to say about it is
-// checked in app/batch_prepare.h.
+// checked in app/batch/prepare.h.
 #pragma once
 
 #include <cstdint>

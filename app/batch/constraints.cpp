@@ -1,4 +1,4 @@
-#include "app/batch_constraints.h"
+#include "app/batch/constraints.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "app/batch_limits.h"
+#include "app/batch/limits.h"
 
 #include <algorithm>
 #include <functional>

@@ -1,4 +1,4 @@
-#include "app/manifest.h"
+#include "app/batch/manifest.h"
 
 #include <cstdio>
 #include <ctime>

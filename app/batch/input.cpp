@@ -1,4 +1,4 @@
-#include "app/batch_input.h"
+#include "app/batch/input.h"
 
 #include "engine/base/error.h"
 #include "engine/base/sha256.h"

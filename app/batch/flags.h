@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "app/batch_prepare.h"
+#include "app/batch/prepare.h"
 #include "app/help.h"
 #include "app/json.h"
 #include "app/jsonl_reader.h"

@@ -10,8 +10,8 @@
 
 #include <mutex>
 
-#include "app/batch_constraints.h"
-#include "app/batch_job.h"
+#include "app/batch/constraints.h"
+#include "app/batch/job.h"
 #include "tokenizer/chat/chat_template.h"
 #include "tokenizer/text/tokenizer.h"
 

@@ -1,4 +1,4 @@
-#include "app/batch_logprobs.h"
+#include "app/batch/logprobs.h"
 
 #include <string>
 

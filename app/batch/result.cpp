@@ -1,6 +1,6 @@
-#include "app/batch_result.h"
+#include "app/batch/result.h"
 
-#include "app/batch_logprobs.h"
+#include "app/batch/logprobs.h"
 #include "engine/base/error.h"
 
 namespace skald {

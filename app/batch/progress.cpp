@@ -1,4 +1,4 @@
-#include "app/batch_progress.h"
+#include "app/batch/progress.h"
 
 #include <algorithm>
 #include <cmath>

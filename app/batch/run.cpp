@@ -1,4 +1,4 @@
-#include "app/batch_run.h"
+#include "app/batch/run.h"
 
 #include <atomic>
 #include <chrono>
@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "app/batch_finish.h"
-#include "app/bounded_queue.h"
+#include "app/batch/bounded_queue.h"
+#include "app/batch/finish.h"
 #include "app/signals.h"
 
 namespace skald {

@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include "app/batch_progress.h"
+#include "app/batch/progress.h"
 #include "app/json.h"
 #include "engine/schedule/scheduler.h"
 

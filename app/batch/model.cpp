@@ -1,4 +1,4 @@
-#include "app/batch_model.h"
+#include "app/batch/model.h"
 
 #include "app/input.h"
 #include "app/open_template.h"

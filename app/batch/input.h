@@ -12,7 +12,7 @@
 #include <string>
 #include <unordered_set>
 
-#include "app/batch_job.h"
+#include "app/batch/job.h"
 #include "app/jsonl_reader.h"
 #include "app/jsonl_writer.h"
 

@@ -1,4 +1,4 @@
-#include "app/sample_text.h"
+#include "app/batch/sample_text.h"
 
 #include <algorithm>
 #include <utility>

@@ -2,7 +2,7 @@
 // for chats.
 #pragma once
 
-#include "app/batch_job.h"
+#include "app/batch/job.h"
 #include "app/json.h"
 #include "tokenizer/text/tokenizer.h"
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "app/batch_request.h"
-#include "app/sample_text.h"
+#include "app/batch/request.h"
+#include "app/batch/sample_text.h"
 #include "engine/schedule/generation.h"
 
 namespace skald {

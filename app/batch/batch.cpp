@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "app/batch_dry_run.h"
-#include "app/batch_flags.h"
-#include "app/batch_limits.h"
-#include "app/batch_model.h"
-#include "app/batch_report.h"
-#include "app/batch_run.h"
+#include "app/batch/dry_run.h"
+#include "app/batch/flags.h"
+#include "app/batch/limits.h"
+#include "app/batch/manifest.h"
+#include "app/batch/model.h"
+#include "app/batch/report.h"
+#include "app/batch/run.h"
 #include "app/commands.h"
-#include "app/manifest.h"
 #include "app/output.h"
 #include "app/plan_report.h"
 #include "app/signals.h"
