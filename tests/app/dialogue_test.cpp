@@ -1,4 +1,4 @@
-#include "app/dialogue.h"
+#include "app/chat/dialogue.h"
 
 #include <cmath>
 

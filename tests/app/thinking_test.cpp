@@ -1,4 +1,4 @@
-#include "app/thinking.h"
+#include "app/chat/thinking.h"
 
 #include "tests/catch.h"
 

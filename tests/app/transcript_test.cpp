@@ -1,4 +1,4 @@
-#include "app/transcript.h"
+#include "app/chat/transcript.h"
 
 #include "tests/catch.h"
 #include "tests/error_text.h"

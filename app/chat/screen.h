@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
+#include "app/chat/thinking.h"
 #include "app/output.h"
 #include "app/terminal.h"
-#include "app/thinking.h"
 
 namespace skald {
 

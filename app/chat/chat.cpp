@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "app/atomic_file.h"
+#include "app/chat/program.h"
 #include "app/chat_flags.h"
-#include "app/chat_program.h"
 #include "app/commands.h"
 #include "app/constraint.h"
 #include "app/constraint_flags.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "app/dialogue.h"
+#include "app/chat/dialogue.h"
 
 namespace skald {
 

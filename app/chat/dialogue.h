@@ -1,5 +1,5 @@
 // A dialogue with a model: its messages, and the session that holds them as tokens. No terminal
-// and no files: app/chat.cpp is the program around it.
+// and no files: app/chat/chat.cpp is the program around it.
 //
 // The messages are what counts. Before each answer they are rendered by the model's template and
 // compared with what the cache holds: the cache keeps the longest beginning that says the same, the

@@ -1,4 +1,4 @@
-#include "app/transcript.h"
+#include "app/chat/transcript.h"
 
 #include "app/json.h"
 #include "engine/base/error.h"

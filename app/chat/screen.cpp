@@ -1,4 +1,4 @@
-#include "app/chat_screen.h"
+#include "app/chat/screen.h"
 
 #include <cstdio>
 

@@ -1,7 +1,7 @@
-#include "app/chat_session.h"
+#include "app/chat/session.h"
 
 #include "app/cache_file.h"
-#include "app/transcript.h"
+#include "app/chat/transcript.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 

@@ -1,9 +1,9 @@
-#include "app/dialogue.h"
+#include "app/chat/dialogue.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "app/thinking.h"
+#include "app/chat/thinking.h"
 #include "engine/base/error.h"
 #include "tokenizer/chat/chat_encode.h"
 #include "tokenizer/text/common_text.h"

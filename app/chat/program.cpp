@@ -1,4 +1,4 @@
-#include "app/chat_program.h"
+#include "app/chat/program.h"
 
 #include <signal.h>
 
@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "app/chat_commands.h"
+#include "app/chat/commands.h"
 #include "app/constraint.h"
 #include "app/signals.h"
 #include "engine/base/error.h"

@@ -1,4 +1,4 @@
-#include "app/chat_commands.h"
+#include "app/chat/commands.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "app/atomic_file.h"
-#include "app/chat_program.h"
+#include "app/chat/program.h"
+#include "app/chat/transcript.h"
 #include "app/input.h"
 #include "app/terminal.h"
-#include "app/transcript.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/base/size_text.h"

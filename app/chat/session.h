@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-#include "app/dialogue.h"
+#include "app/chat/dialogue.h"
 #include "engine/base/sha256.h"
 
 namespace skald {

@@ -1,4 +1,4 @@
-#include "app/chat_settings.h"
+#include "app/chat/settings.h"
 
 #include <algorithm>
 #include <random>

@@ -1,6 +1,6 @@
 // skald chat between its flags and its parts: takes messages and commands in turn, has the dialogue
 // answered and shown, and keeps the session's file up to date. What the commands
-// (app/chat_commands.h) act on.
+// (app/chat/commands.h) act on.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "app/chat_screen.h"
-#include "app/chat_session.h"
-#include "app/chat_settings.h"
-#include "app/dialogue.h"
+#include "app/chat/dialogue.h"
+#include "app/chat/screen.h"
+#include "app/chat/session.h"
+#include "app/chat/settings.h"
 #include "app/line_source.h"
 #include "engine/grammar/masks.h"
 
