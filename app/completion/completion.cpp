@@ -5,12 +5,12 @@
 #include <filesystem>
 #include <fstream>
 
-#include "app/command_line.h"
 #include "app/commands.h"
-#include "app/completion_scripts.h"
+#include "app/completion/command_line.h"
+#include "app/completion/completion_scripts.h"
+#include "app/completion/man_page.h"
 #include "app/find_model.h"
 #include "app/help.h"
-#include "app/man_page.h"
 #include "app/output.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"

@@ -1,4 +1,4 @@
-#include "app/command_line.h"
+#include "app/completion/command_line.h"
 
 #include <algorithm>
 #include <sstream>

@@ -1,4 +1,4 @@
-#include "app/completion_scripts.h"
+#include "app/completion/completion_scripts.h"
 
 #include <algorithm>
 #include <string_view>

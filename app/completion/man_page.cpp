@@ -1,4 +1,4 @@
-#include "app/man_page.h"
+#include "app/completion/man_page.h"
 
 #include <algorithm>
 #include <cctype>
