@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "app/doctor_findings.h"
+#include "app/doctor/findings.h"
 #include "app/loading.h"
 #include "app/plan_report.h"
 #include "engine/base/error.h"

@@ -1,5 +1,5 @@
 // Each thing that can be wrong with a machine, from facts made by hand.
-#include "app/doctor_findings.h"
+#include "app/doctor/findings.h"
 
 #include "tests/catch.h"
 #include "tests/error_text.h"

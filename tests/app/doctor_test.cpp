@@ -3,7 +3,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "app/doctor_facts.h"
+#include "app/doctor/facts.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 #include "tests/process.h"

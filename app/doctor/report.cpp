@@ -1,4 +1,4 @@
-#include "app/doctor_report.h"
+#include "app/doctor/report.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "app/doctor_facts.h"
+#include "app/doctor/facts.h"
 
 namespace skald {
 

@@ -1,4 +1,4 @@
-#include "app/doctor_findings.h"
+#include "app/doctor/findings.h"
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "app/commands.h"
-#include "app/doctor_report.h"
+#include "app/doctor/report.h"
 #include "app/help.h"
 #include "app/output.h"
 #include "app/signals.h"

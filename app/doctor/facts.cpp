@@ -1,4 +1,4 @@
-#include "app/doctor_facts.h"
+#include "app/doctor/facts.h"
 
 #include <fcntl.h>
 #include <sched.h>

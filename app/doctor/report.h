@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "app/doctor_facts.h"
-#include "app/doctor_findings.h"
+#include "app/doctor/facts.h"
+#include "app/doctor/findings.h"
 #include "app/json.h"
 
 namespace skald {
