@@ -9,10 +9,10 @@
 #include "app/bench_steps.h"
 #include "app/commands.h"
 #include "app/device.h"
+#include "app/files/signals.h"
 #include "app/help.h"
 #include "app/open.h"
 #include "app/output.h"
-#include "app/signals.h"
 #include "engine/base/error.h"
 #include "models/random/random.h"
 

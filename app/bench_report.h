@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "app/json.h"
+#include "app/files/json.h"
 #include "app/table.h"
 
 namespace skald {

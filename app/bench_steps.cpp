@@ -4,7 +4,7 @@
 #include <limits>
 #include <variant>
 
-#include "app/signals.h"
+#include "app/files/signals.h"
 #include "engine/base/rng.h"
 
 namespace skald {

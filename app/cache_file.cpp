@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "app/atomic_file.h"
+#include "app/files/atomic_file.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 

@@ -2,8 +2,8 @@
 
 #include <cstdio>
 
+#include "app/files/input.h"
 #include "app/help.h"
-#include "app/input.h"
 #include "app/json_schema.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"

@@ -8,9 +8,9 @@
 
 #include "app/commands.h"
 #include "app/device.h"
+#include "app/files/input.h"
+#include "app/files/json.h"
 #include "app/help.h"
-#include "app/input.h"
-#include "app/json.h"
 #include "app/loading.h"
 #include "app/op_label.h"
 #include "app/open.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "app/json.h"
+#include "app/files/json.h"
 #include "engine/base/error.h"
 #include "engine/base/sha256.h"
 #include "tokenizer/text/utf8.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "app/text_file.h"
+#include "app/files/text_file.h"
 
 namespace skald {
 

@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "app/commands.h"
+#include "app/files/json.h"
 #include "app/help.h"
-#include "app/json.h"
 #include "app/open.h"
 #include "app/open_template.h"
 #include "app/output.h"

@@ -12,9 +12,9 @@
 #include <initializer_list>
 #include <utility>
 
+#include "app/files/signals.h"
 #include "app/line_source.h"
 #include "app/output.h"
-#include "app/signals.h"
 #include "engine/base/error.h"
 #include "tokenizer/text/utf8.h"
 

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <span>
 
-#include "app/atomic_file.h"
+#include "app/files/atomic_file.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "tokenizer/text/utf8.h"

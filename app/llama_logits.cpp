@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "app/base_file.h"
-#include "app/output_file.h"
+#include "app/files/output_file.h"
 #include "app/stored_rows.h"
 #include "engine/base/error.h"
 

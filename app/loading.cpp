@@ -9,9 +9,9 @@
 #include <optional>
 #include <vector>
 
+#include "app/files/signals.h"
 #include "app/output.h"
 #include "app/progress_bar.h"
-#include "app/signals.h"
 #include "app/terminal.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"

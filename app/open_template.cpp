@@ -1,6 +1,6 @@
 #include "app/open_template.h"
 
-#include "app/input.h"
+#include "app/files/input.h"
 #include "app/open.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"

@@ -5,16 +5,16 @@
 #include <filesystem>
 
 #include "app/commands.h"
+#include "app/files/output_file.h"
+#include "app/files/signals.h"
 #include "app/help.h"
 #include "app/output.h"
-#include "app/output_file.h"
 #include "app/ppl_job.h"
 #include "app/ppl_log.h"
 #include "app/ppl_plot.h"
 #include "app/ppl_progress.h"
 #include "app/ppl_report.h"
 #include "app/ppl_run.h"
-#include "app/signals.h"
 #include "engine/base/error.h"
 
 namespace skald {

@@ -4,9 +4,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "app/files/signals.h"
 #include "app/line_source.h"
 #include "app/output.h"
-#include "app/signals.h"
 #include "engine/base/error.h"
 #include "tokenizer/text/utf8.h"
 

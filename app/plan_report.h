@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "app/json.h"
+#include "app/files/json.h"
 #include "cuda/cuda.h"
 #include "engine/memory/memory_plan.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "app/signals.h"
+#include "app/files/signals.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/base/sha256.h"

@@ -4,7 +4,7 @@
 #include <limits>
 #include <optional>
 
-#include "app/jsonl_reader.h"
+#include "app/files/jsonl_reader.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "app/jsonl_output.h"
+#include "app/files/jsonl_output.h"
 #include "app/ppl_total.h"
 
 namespace skald {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "app/json.h"
+#include "app/files/json.h"
 #include "app/ppl_total.h"
 
 namespace skald {

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "app/commands.h"
+#include "app/files/signals.h"
 #include "app/help.h"
 #include "app/output.h"
-#include "app/signals.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 

@@ -5,8 +5,8 @@
 
 #include <cstdio>
 
+#include "app/files/input.h"
 #include "app/help.h"
-#include "app/input.h"
 #include "app/output.h"
 #include "engine/base/error.h"
 #include "tokenizer/text/utf8.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "app/atomic_file.h"
+#include "app/files/atomic_file.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "models/fingerprint.h"

@@ -5,13 +5,13 @@
 #include <cstdio>
 
 #include "app/commands.h"
+#include "app/files/new_file.h"
+#include "app/files/signals.h"
 #include "app/help.h"
-#include "app/new_file.h"
 #include "app/open.h"
 #include "app/output.h"
 #include "app/progress_bar.h"
 #include "app/quantize_plan.h"
-#include "app/signals.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <map>
 
-#include "app/json.h"
+#include "app/files/json.h"
 #include "app/table.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"

@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "app/json.h"
+#include "app/files/json.h"
 #include "engine/base/error.h"
 #include "engine/base/size_text.h"
 #include "tokenizer/text/utf8.h"

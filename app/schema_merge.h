@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "app/json.h"
+#include "app/files/json.h"
 
 namespace skald {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "app/json.h"
+#include "app/files/json.h"
 #include "engine/grammar/regex.h"
 #include "engine/grammar/rules.h"
 

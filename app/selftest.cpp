@@ -10,11 +10,11 @@
 
 #include "app/commands.h"
 #include "app/device.h"
+#include "app/files/json.h"
+#include "app/files/signals.h"
 #include "app/help.h"
-#include "app/json.h"
 #include "app/open.h"
 #include "app/output.h"
-#include "app/signals.h"
 #include "app/table.h"
 #include "cuda/cuda.h"
 #include "engine/base/error.h"

@@ -3,10 +3,10 @@
 
 #include "app/chat_flags.h"
 #include "app/commands.h"
+#include "app/files/input.h"
+#include "app/files/json.h"
 #include "app/find_model.h"
 #include "app/help.h"
-#include "app/input.h"
-#include "app/json.h"
 #include "app/open.h"
 #include "app/open_template.h"
 #include "app/output.h"

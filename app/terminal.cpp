@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <cwchar>
 
-#include "app/signals.h"
+#include "app/files/signals.h"
 #include "tokenizer/text/utf8.h"
 
 namespace skald {

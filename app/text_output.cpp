@@ -3,8 +3,8 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "app/input.h"
-#include "app/signals.h"
+#include "app/files/input.h"
+#include "app/files/signals.h"
 
 namespace skald {
 namespace {

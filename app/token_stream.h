@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "app/text_file.h"
+#include "app/files/text_file.h"
 #include "tokenizer/text/tokenizer.h"
 
 namespace skald {

@@ -5,13 +5,13 @@
 #include <iostream>
 
 #include "app/commands.h"
+#include "app/files/input.h"
+#include "app/files/json.h"
+#include "app/files/signals.h"
 #include "app/find_model.h"
 #include "app/help.h"
-#include "app/input.h"
-#include "app/json.h"
 #include "app/open.h"
 #include "app/output.h"
-#include "app/signals.h"
 #include "app/tokenize_check.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"

@@ -4,9 +4,9 @@
 #include <fstream>
 #include <iostream>
 
-#include "app/json.h"
+#include "app/files/json.h"
+#include "app/files/signals.h"
 #include "app/output.h"
-#include "app/signals.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "app/batch/progress.h"
-#include "app/signals.h"
+#include "app/files/signals.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/base/size_text.h"

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "app/json.h"
+#include "app/files/json.h"
 
 namespace skald {
 

@@ -1,6 +1,6 @@
 #include "app/batch/flags.h"
 
-#include "app/json_number.h"
+#include "app/files/json_number.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "app/batch/prepare.h"
+#include "app/files/json.h"
+#include "app/files/jsonl_reader.h"
 #include "app/help.h"
-#include "app/json.h"
-#include "app/jsonl_reader.h"
 #include "app/open.h"
 #include "app/sampling_flags.h"
 

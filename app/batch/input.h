@@ -13,8 +13,8 @@
 #include <unordered_set>
 
 #include "app/batch/job.h"
-#include "app/jsonl_reader.h"
-#include "app/jsonl_writer.h"
+#include "app/files/jsonl_reader.h"
+#include "app/files/jsonl_writer.h"
 
 namespace skald {
 

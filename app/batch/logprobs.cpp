@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "app/json_number.h"
+#include "app/files/json_number.h"
 
 namespace skald {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "app/batch/job.h"
-#include "app/json.h"
+#include "app/files/json.h"
 #include "tokenizer/text/tokenizer.h"
 
 namespace skald {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "app/json.h"
+#include "app/files/json.h"
 
 namespace skald {
 

@@ -1,6 +1,6 @@
 #include "app/batch/model.h"
 
-#include "app/input.h"
+#include "app/files/input.h"
 #include "app/open_template.h"
 #include "engine/base/error.h"
 #include "engine/base/sha256.h"

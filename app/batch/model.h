@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "app/json.h"
+#include "app/files/json.h"
 #include "app/open.h"
 #include "tokenizer/chat/chat_template.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/jsonl_results.h"
+#include "app/files/jsonl_results.h"
 #include "engine/base/error.h"
 #include "tokenizer/chat/chat_encode.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "app/batch/progress.h"
-#include "app/json.h"
+#include "app/files/json.h"
 #include "engine/schedule/scheduler.h"
 
 namespace skald {

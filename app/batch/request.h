@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "app/json.h"
+#include "app/files/json.h"
 #include "engine/sampling/sampling_params.h"
 
 namespace skald {

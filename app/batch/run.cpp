@@ -11,7 +11,7 @@
 
 #include "app/batch/bounded_queue.h"
 #include "app/batch/finish.h"
-#include "app/signals.h"
+#include "app/files/signals.h"
 
 namespace skald {
 namespace {

@@ -9,7 +9,7 @@
 #include "app/batch/prepare.h"
 #include "app/batch/progress.h"
 #include "app/batch/result.h"
-#include "app/jsonl_writer.h"
+#include "app/files/jsonl_writer.h"
 #include "engine/schedule/scheduler.h"
 #include "engine/step/backend.h"
 

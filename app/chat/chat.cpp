@@ -4,13 +4,13 @@
 #include <memory>
 #include <optional>
 
-#include "app/atomic_file.h"
 #include "app/chat/program.h"
 #include "app/chat_flags.h"
 #include "app/commands.h"
 #include "app/constraint.h"
 #include "app/constraint_flags.h"
 #include "app/device.h"
+#include "app/files/atomic_file.h"
 #include "app/help.h"
 #include "app/open.h"
 #include "app/open_template.h"

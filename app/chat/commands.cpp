@@ -6,10 +6,10 @@
 #include <sstream>
 #include <vector>
 
-#include "app/atomic_file.h"
 #include "app/chat/program.h"
 #include "app/chat/transcript.h"
-#include "app/input.h"
+#include "app/files/atomic_file.h"
+#include "app/files/input.h"
 #include "app/terminal.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"

@@ -9,7 +9,7 @@
 
 #include "app/chat/commands.h"
 #include "app/constraint.h"
-#include "app/signals.h"
+#include "app/files/signals.h"
 #include "engine/base/error.h"
 
 namespace skald {

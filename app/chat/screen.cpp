@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "app/input.h"
+#include "app/files/input.h"
 
 namespace skald {
 namespace {

@@ -1,6 +1,6 @@
 #include "app/chat/transcript.h"
 
-#include "app/json.h"
+#include "app/files/json.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 

@@ -4,9 +4,9 @@
 
 #include "app/commands.h"
 #include "app/doctor/report.h"
+#include "app/files/signals.h"
 #include "app/help.h"
 #include "app/output.h"
-#include "app/signals.h"
 #include "engine/base/error.h"
 #include "engine/cpu/executor.h"
 

@@ -6,7 +6,7 @@
 
 #include "app/doctor/facts.h"
 #include "app/doctor/findings.h"
-#include "app/json.h"
+#include "app/files/json.h"
 
 namespace skald {
 

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "app/json.h"
+#include "app/files/json.h"
 #include "tests/app/models.h"
 #include "tests/process.h"
 #include "tests/temp_folder.h"

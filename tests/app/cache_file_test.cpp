@@ -2,7 +2,7 @@
 
 #include <sys/stat.h>
 
-#include "app/atomic_file.h"
+#include "app/files/atomic_file.h"
 #include "engine/cpu/executor.h"
 #include "tests/catch.h"
 #include "tests/engine/random_llama.h"

@@ -1,6 +1,6 @@
 #include "app/constraint.h"
 
-#include "app/json.h"
+#include "app/files/json.h"
 #include "app/json_schema.h"
 #include "app/open.h"
 #include "engine/base/error.h"

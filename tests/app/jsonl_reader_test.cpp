@@ -1,4 +1,4 @@
-#include "app/jsonl_reader.h"
+#include "app/files/jsonl_reader.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-#include "app/jsonl_writer.h"
+#include "app/files/jsonl_writer.h"
 
 #include <signal.h>
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-#include "app/jsonl_output.h"
+#include "app/files/jsonl_output.h"
 
 #include <fcntl.h>
 #include <poll.h>

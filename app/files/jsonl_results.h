@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "app/jsonl_output.h"
+#include "app/files/jsonl_output.h"
 
 namespace skald {
 

@@ -1,4 +1,4 @@
-#include "app/new_file.h"
+#include "app/files/new_file.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "app/json.h"
+#include "app/files/json.h"
 
 namespace skald {
 

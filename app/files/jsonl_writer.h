@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "app/jsonl_output.h"
-#include "app/jsonl_results.h"
+#include "app/files/jsonl_output.h"
+#include "app/files/jsonl_results.h"
 
 namespace skald {
 

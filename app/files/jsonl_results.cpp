@@ -1,11 +1,11 @@
-#include "app/jsonl_results.h"
+#include "app/files/jsonl_results.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "app/json.h"
-#include "app/jsonl_reader.h"
-#include "app/signals.h"
+#include "app/files/json.h"
+#include "app/files/jsonl_reader.h"
+#include "app/files/signals.h"
 #include "engine/base/error.h"
 #include "engine/base/sha256.h"
 

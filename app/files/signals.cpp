@@ -1,4 +1,4 @@
-#include "app/signals.h"
+#include "app/files/signals.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-#include "app/input.h"
+#include "app/files/input.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -12,7 +12,7 @@
 #include <cstring>
 #include <utility>
 
-#include "app/signals.h"
+#include "app/files/signals.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "tokenizer/text/utf8.h"

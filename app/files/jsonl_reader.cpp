@@ -1,4 +1,4 @@
-#include "app/jsonl_reader.h"
+#include "app/files/jsonl_reader.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -10,7 +10,7 @@
 #include <charconv>
 #include <cstring>
 
-#include "app/signals.h"
+#include "app/files/signals.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 

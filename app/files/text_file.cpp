@@ -1,4 +1,4 @@
-#include "app/text_file.h"
+#include "app/files/text_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "app/input.h"
+#include "app/files/input.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "tokenizer/text/utf8.h"
