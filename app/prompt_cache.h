@@ -9,7 +9,7 @@
 #include <optional>
 #include <span>
 
-#include "app/cache_file.h"
+#include "app/generate/cache_file.h"
 #include "models/open.h"
 
 namespace skald {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "app/generate.h"
+#include "app/generate/generate.h"
 
 namespace skald {
 

@@ -1,11 +1,11 @@
 // skald template: messages as the prompt that a model's chat template makes of them.
 #include <CLI/CLI.hpp>
 
-#include "app/chat_flags.h"
 #include "app/commands.h"
 #include "app/files/input.h"
 #include "app/files/json.h"
 #include "app/find_model.h"
+#include "app/generate/chat_flags.h"
 #include "app/help.h"
 #include "app/open.h"
 #include "app/open_template.h"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "app/constraint.h"
+#include "app/generate/constraint.h"
 #include "engine/schedule/generation.h"
 #include "tokenizer/text/tokenizer.h"
 

@@ -8,9 +8,9 @@
 #include "app/batch/prepare.h"
 #include "app/files/json.h"
 #include "app/files/jsonl_reader.h"
+#include "app/generate/sampling_flags.h"
 #include "app/help.h"
 #include "app/open.h"
-#include "app/sampling_flags.h"
 
 namespace skald {
 

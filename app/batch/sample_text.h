@@ -9,7 +9,7 @@
 
 #include <optional>
 
-#include "app/stop_text.h"
+#include "app/generate/stop_text.h"
 #include "engine/schedule/generation.h"
 #include "tokenizer/text/text_stream.h"
 

@@ -5,12 +5,12 @@
 #include <optional>
 
 #include "app/chat/program.h"
-#include "app/chat_flags.h"
 #include "app/commands.h"
-#include "app/constraint.h"
-#include "app/constraint_flags.h"
 #include "app/device.h"
 #include "app/files/atomic_file.h"
+#include "app/generate/chat_flags.h"
+#include "app/generate/constraint.h"
+#include "app/generate/constraint_flags.h"
 #include "app/help.h"
 #include "app/open.h"
 #include "app/open_template.h"

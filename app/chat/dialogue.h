@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "app/generate.h"
+#include "app/generate/generate.h"
 #include "engine/schedule/session.h"
 #include "tokenizer/chat/chat_template.h"
 

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "app/chat/commands.h"
-#include "app/constraint.h"
 #include "app/files/signals.h"
+#include "app/generate/constraint.h"
 #include "engine/base/error.h"
 
 namespace skald {

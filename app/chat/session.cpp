@@ -1,7 +1,7 @@
 #include "app/chat/session.h"
 
-#include "app/cache_file.h"
 #include "app/chat/transcript.h"
+#include "app/generate/cache_file.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 

@@ -1,6 +1,6 @@
 // A dialogue that goes on another day: its messages, and the cache that was computed for them, in
-// one file (app/cache_file.h). The messages always come back; the cache does where model, settings
-// and machine are the ones that it was computed with.
+// one file (app/generate/cache_file.h). The messages always come back; the cache does where model,
+// settings and machine are the ones that it was computed with.
 #pragma once
 
 #include <cstdint>

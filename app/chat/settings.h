@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "app/sampling_flags.h"
+#include "app/generate/sampling_flags.h"
 
 namespace skald {
 

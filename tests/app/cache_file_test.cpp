@@ -1,4 +1,4 @@
-#include "app/cache_file.h"
+#include "app/generate/cache_file.h"
 
 #include <sys/stat.h>
 

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <cstdio>
 
-#include "app/constraint.h"
+#include "app/generate/constraint.h"
 #include "app/json_schema.h"
 #include "engine/grammar/gbnf.h"
 #include "engine/grammar/regex.h"

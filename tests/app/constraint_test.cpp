@@ -1,4 +1,4 @@
-#include "app/constraint.h"
+#include "app/generate/constraint.h"
 
 #include "app/files/json.h"
 #include "app/json_schema.h"

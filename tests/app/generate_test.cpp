@@ -1,4 +1,4 @@
-#include "app/generate.h"
+#include "app/generate/generate.h"
 
 #include "app/open.h"
 #include "tests/app/models.h"

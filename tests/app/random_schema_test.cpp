@@ -1,5 +1,5 @@
 // Random schemas, and what a model without a mind writes by them.
-#include "app/constraint.h"
+#include "app/generate/constraint.h"
 #include "app/json_schema.h"
 #include "engine/base/error.h"
 #include "tests/app/schema_validator.h"

@@ -1,4 +1,4 @@
-#include "app/stop_text.h"
+#include "app/generate/stop_text.h"
 
 #include <random>
 

@@ -1,4 +1,4 @@
-#include "app/constraint.h"
+#include "app/generate/constraint.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "app/chat_flags.h"
+#include "app/generate/chat_flags.h"
 
 #include "app/help.h"
 #include "engine/base/error.h"

@@ -1,4 +1,4 @@
-#include "app/sampling_flags.h"
+#include "app/generate/sampling_flags.h"
 
 #include <cfloat>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include "app/constraint_flags.h"
+#include "app/generate/constraint_flags.h"
 
 #include <cstdio>
 

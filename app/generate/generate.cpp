@@ -1,8 +1,8 @@
-#include "app/generate.h"
+#include "app/generate/generate.h"
 
 #include <algorithm>
 
-#include "app/stop_text.h"
+#include "app/generate/stop_text.h"
 
 namespace skald {
 namespace {

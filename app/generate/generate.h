@@ -22,7 +22,7 @@ std::string_view name(FinishReason reason);  // "stop", "length", "context", "in
 
 struct GenerateOptions {
   std::span<const int32_t> stop_ids;  // end the text; have no text of their own
-  std::vector<std::string> stops;     // app/stop_text.h
+  std::vector<std::string> stops;     // app/generate/stop_text.h
   int64_t most_tokens = -1;           // -1: no limit
   TextStream::Begin begin = TextStream::Begin::Continuation;
 
