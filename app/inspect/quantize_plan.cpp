@@ -1,4 +1,4 @@
-#include "app/quantize_plan.h"
+#include "app/inspect/quantize_plan.h"
 
 #include <algorithm>
 #include <cctype>

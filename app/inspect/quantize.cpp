@@ -8,10 +8,10 @@
 #include "app/files/new_file.h"
 #include "app/files/signals.h"
 #include "app/help.h"
+#include "app/inspect/quantize_plan.h"
 #include "app/open.h"
 #include "app/output.h"
 #include "app/progress_bar.h"
-#include "app/quantize_plan.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 

@@ -1,4 +1,4 @@
-#include "app/tokenize_check.h"
+#include "app/inspect/tokenize_check.h"
 
 #include <algorithm>
 #include <fstream>

@@ -10,9 +10,9 @@
 #include "app/files/signals.h"
 #include "app/find_model.h"
 #include "app/help.h"
+#include "app/inspect/tokenize_check.h"
 #include "app/open.h"
 #include "app/output.h"
-#include "app/tokenize_check.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 
