@@ -1,4 +1,4 @@
-#include "app/bench_steps.h"
+#include "app/measure/bench_steps.h"
 
 #include <algorithm>
 #include <limits>

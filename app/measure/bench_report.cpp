@@ -1,4 +1,4 @@
-#include "app/bench_report.h"
+#include "app/measure/bench_report.h"
 
 #include <cmath>
 #include <cstdio>

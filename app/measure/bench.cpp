@@ -5,12 +5,12 @@
 #include <chrono>
 #include <cstdio>
 
-#include "app/bench_report.h"
-#include "app/bench_steps.h"
 #include "app/commands.h"
 #include "app/device.h"
 #include "app/files/signals.h"
 #include "app/help.h"
+#include "app/measure/bench_report.h"
+#include "app/measure/bench_steps.h"
 #include "app/open.h"
 #include "app/output.h"
 #include "engine/base/error.h"
