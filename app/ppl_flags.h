@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "app/open.h"
+#include "app/model/open.h"
 #include "engine/perplexity/protocol.h"
 
 namespace skald {

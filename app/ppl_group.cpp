@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "app/not_finite.h"
+#include "app/model/not_finite.h"
 #include "engine/base/error.h"
 
 namespace skald {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/not_finite.h"
+#include "app/model/not_finite.h"
 #include "engine/base/error.h"
 #include "engine/perplexity/windows.h"
 

@@ -10,7 +10,7 @@
 #include "app/files/jsonl_reader.h"
 #include "app/generate/sampling_flags.h"
 #include "app/help.h"
-#include "app/open.h"
+#include "app/model/open.h"
 
 namespace skald {
 

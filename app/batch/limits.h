@@ -2,7 +2,7 @@
 // user says, and for the rest what the memory plan gives.
 #pragma once
 
-#include "app/device.h"
+#include "app/model/device.h"
 #include "engine/step/backend.h"
 
 namespace skald {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "app/files/json.h"
-#include "app/open.h"
+#include "app/model/open.h"
 #include "tokenizer/chat/chat_template.h"
 
 namespace skald {

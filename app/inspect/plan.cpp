@@ -3,12 +3,12 @@
 #include <CLI/CLI.hpp>
 
 #include "app/commands.h"
-#include "app/device.h"
 #include "app/help.h"
-#include "app/memory_flags.h"
-#include "app/open.h"
+#include "app/model/device.h"
+#include "app/model/memory_flags.h"
+#include "app/model/open.h"
+#include "app/model/plan_report.h"
 #include "app/output.h"
-#include "app/plan_report.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/cpu/executor.h"

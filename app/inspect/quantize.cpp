@@ -9,7 +9,7 @@
 #include "app/files/signals.h"
 #include "app/help.h"
 #include "app/inspect/quantize_plan.h"
-#include "app/open.h"
+#include "app/model/open.h"
 #include "app/output.h"
 #include "app/progress_bar.h"
 #include "engine/base/error.h"

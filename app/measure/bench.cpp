@@ -6,12 +6,12 @@
 #include <cstdio>
 
 #include "app/commands.h"
-#include "app/device.h"
 #include "app/files/signals.h"
 #include "app/help.h"
 #include "app/measure/bench_report.h"
 #include "app/measure/bench_steps.h"
-#include "app/open.h"
+#include "app/model/device.h"
+#include "app/model/open.h"
 #include "app/output.h"
 #include "engine/base/error.h"
 #include "models/random/random.h"

@@ -7,13 +7,13 @@
 #include <cstdio>
 
 #include "app/commands.h"
-#include "app/device.h"
 #include "app/files/input.h"
 #include "app/files/json.h"
 #include "app/help.h"
-#include "app/loading.h"
-#include "app/op_label.h"
-#include "app/open.h"
+#include "app/model/device.h"
+#include "app/model/loading.h"
+#include "app/model/op_label.h"
+#include "app/model/open.h"
 #include "app/output.h"
 #include "app/table.h"
 #include "engine/base/error.h"

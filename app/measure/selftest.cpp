@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "app/commands.h"
-#include "app/device.h"
 #include "app/files/json.h"
 #include "app/files/signals.h"
 #include "app/help.h"
-#include "app/open.h"
+#include "app/model/device.h"
+#include "app/model/open.h"
 #include "app/output.h"
 #include "app/table.h"
 #include "cuda/cuda.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "app/open.h"
-#include "app/open_template.h"
+#include "app/model/open.h"
+#include "app/model/open_template.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "models/files/memory_file.h"

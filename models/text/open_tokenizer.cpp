@@ -1,7 +1,7 @@
 // Finds a model's tokenizer: in its GGUF, or in the files beside its config.json.
 #include <algorithm>
 
-#include "app/open.h"
+#include "app/model/open.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "models/files/gguf.h"

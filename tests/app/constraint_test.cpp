@@ -2,7 +2,7 @@
 
 #include "app/files/json.h"
 #include "app/json_schema.h"
-#include "app/open.h"
+#include "app/model/open.h"
 #include "engine/base/error.h"
 #include "engine/grammar/gbnf.h"
 #include "engine/grammar/regex.h"

@@ -1,5 +1,5 @@
 // The choice of a device, from its parts; and what the program says where there is no GPU.
-#include "app/device.h"
+#include "app/model/device.h"
 
 #include "cuda/gpu/architectures.h"
 #include "tests/app/models.h"

@@ -1,6 +1,6 @@
 #include "app/generate/generate.h"
 
-#include "app/open.h"
+#include "app/model/open.h"
 #include "tests/app/models.h"
 #include "tests/catch.h"
 

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "app/open.h"
+#include "app/model/open.h"
 #include "tests/app/models.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"

@@ -1,7 +1,7 @@
 // skald plan, and the flags that cap memory.
 #include <nlohmann/json.hpp>
 
-#include "app/memory_flags.h"
+#include "app/model/memory_flags.h"
 #include "tests/app/models.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"

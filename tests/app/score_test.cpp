@@ -2,7 +2,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "app/open.h"
+#include "app/model/open.h"
 #include "app/score_line.h"
 #include "app/score_round.h"
 #include "engine/cpu/executor.h"

@@ -1,6 +1,6 @@
 #include "app/token_stream.h"
 
-#include "app/open.h"
+#include "app/model/open.h"
 #include "app/text_cut.h"
 #include "engine/base/rng.h"
 #include "tests/app/models.h"

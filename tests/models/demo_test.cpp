@@ -3,7 +3,7 @@
 #include <cmath>
 #include <set>
 
-#include "app/open.h"
+#include "app/model/open.h"
 #include "engine/schedule/session.h"
 #include "tests/catch.h"
 #include "tests/golden.h"

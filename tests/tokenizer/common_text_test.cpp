@@ -1,6 +1,6 @@
 #include "tokenizer/text/common_text.h"
 
-#include "app/open.h"
+#include "app/model/open.h"
 #include "tests/app/models.h"
 #include "tests/catch.h"
 

@@ -1,10 +1,10 @@
-#include "app/not_finite.h"
+#include "app/model/not_finite.h"
 
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
-#include "app/op_label.h"
+#include "app/model/op_label.h"
 #include "engine/base/error.h"
 
 namespace skald {

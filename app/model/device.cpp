@@ -1,4 +1,4 @@
-#include "app/device.h"
+#include "app/model/device.h"
 
 #include <algorithm>
 #include <charconv>
@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "app/doctor/findings.h"
-#include "app/loading.h"
-#include "app/plan_report.h"
+#include "app/model/loading.h"
+#include "app/model/plan_report.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/cpu/executor.h"

@@ -1,4 +1,4 @@
-#include "app/find_model.h"
+#include "app/model/find_model.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "app/loading.h"
+#include "app/model/loading.h"
 
 #include <sys/ioctl.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-#include "app/plan_report.h"
+#include "app/model/plan_report.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "app/memory_flags.h"
+#include "app/model/memory_flags.h"
 
 #include <charconv>
 #include <cmath>

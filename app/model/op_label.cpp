@@ -1,4 +1,4 @@
-#include "app/op_label.h"
+#include "app/model/op_label.h"
 
 #include <charconv>
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "app/device.h"
+#include "app/model/device.h"
 #include "engine/cpu/executor.h"
 #include "engine/step/backend.h"
 #include "models/open.h"

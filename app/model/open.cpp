@@ -1,10 +1,10 @@
-#include "app/open.h"
+#include "app/model/open.h"
 
 #include <algorithm>
 
-#include "app/find_model.h"
 #include "app/help.h"
-#include "app/memory_flags.h"
+#include "app/model/find_model.h"
+#include "app/model/memory_flags.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "models/convert/quantized.h"

@@ -1,7 +1,7 @@
-#include "app/open_template.h"
+#include "app/model/open_template.h"
 
 #include "app/files/input.h"
-#include "app/open.h"
+#include "app/model/open.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "models/files/gguf.h"
