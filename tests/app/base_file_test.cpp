@@ -1,4 +1,4 @@
-#include "app/base_file.h"
+#include "app/perplexity/base_file.h"
 
 #include <cmath>
 #include <cstring>

@@ -1,8 +1,8 @@
-#include "app/ppl_run.h"
+#include "app/perplexity/run.h"
 
 #include <cmath>
 
-#include "app/ppl_total.h"
+#include "app/perplexity/total.h"
 #include "engine/cpu/executor.h"
 #include "models/open.h"
 #include "tests/catch.h"

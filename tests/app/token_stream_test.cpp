@@ -1,7 +1,7 @@
-#include "app/token_stream.h"
+#include "app/perplexity/token_stream.h"
 
 #include "app/model/open.h"
-#include "app/text_cut.h"
+#include "app/perplexity/text_cut.h"
 #include "engine/base/rng.h"
 #include "tests/app/models.h"
 #include "tests/catch.h"

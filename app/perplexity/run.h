@@ -7,9 +7,9 @@
 #include <optional>
 #include <vector>
 
-#include "app/base_file.h"
-#include "app/ppl_chunks.h"
-#include "app/ppl_record.h"
+#include "app/perplexity/base_file.h"
+#include "app/perplexity/chunks.h"
+#include "app/perplexity/record.h"
 #include "engine/step/backend.h"
 
 namespace skald {

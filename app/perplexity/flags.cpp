@@ -1,4 +1,4 @@
-#include "app/ppl_flags.h"
+#include "app/perplexity/flags.h"
 
 #include <charconv>
 

@@ -9,12 +9,12 @@
 #include "app/files/signals.h"
 #include "app/help.h"
 #include "app/output.h"
-#include "app/ppl_job.h"
-#include "app/ppl_log.h"
-#include "app/ppl_plot.h"
-#include "app/ppl_progress.h"
-#include "app/ppl_report.h"
-#include "app/ppl_run.h"
+#include "app/perplexity/job.h"
+#include "app/perplexity/log.h"
+#include "app/perplexity/plot.h"
+#include "app/perplexity/progress.h"
+#include "app/perplexity/report.h"
+#include "app/perplexity/run.h"
 #include "engine/base/error.h"
 
 namespace skald {

@@ -1,4 +1,4 @@
-#include "app/ppl_group.h"
+#include "app/perplexity/group.h"
 
 #include <cmath>
 

@@ -1,7 +1,7 @@
 // Chunks of a perplexity run that are computed together, in as few steps as they fit into.
 #pragma once
 
-#include "app/ppl_run.h"
+#include "app/perplexity/run.h"
 #include "engine/perplexity/windows.h"
 
 namespace skald {

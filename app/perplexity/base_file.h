@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "app/ppl_record.h"
+#include "app/perplexity/record.h"
 
 namespace skald {
 

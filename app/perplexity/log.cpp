@@ -1,4 +1,4 @@
-#include "app/ppl_log.h"
+#include "app/perplexity/log.h"
 
 #include <algorithm>
 #include <limits>

@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "app/documents.h"
-#include "app/token_stream.h"
+#include "app/perplexity/documents.h"
+#include "app/perplexity/token_stream.h"
 #include "engine/perplexity/protocol.h"
 #include "engine/perplexity/windows.h"
 

@@ -1,4 +1,4 @@
-#include "app/ppl_progress.h"
+#include "app/perplexity/progress.h"
 
 #include <cstdio>
 

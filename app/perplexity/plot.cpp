@@ -1,4 +1,4 @@
-#include "app/ppl_plot.h"
+#include "app/perplexity/plot.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "app/documents.h"
+#include "app/perplexity/documents.h"
 
 #include <algorithm>
 

@@ -5,12 +5,12 @@
 #include <memory>
 #include <optional>
 
-#include "app/base_file.h"
-#include "app/ppl_chunks.h"
-#include "app/ppl_flags.h"
-#include "app/ppl_progress.h"
-#include "app/ppl_record.h"
-#include "app/ppl_run.h"
+#include "app/perplexity/base_file.h"
+#include "app/perplexity/chunks.h"
+#include "app/perplexity/flags.h"
+#include "app/perplexity/progress.h"
+#include "app/perplexity/record.h"
+#include "app/perplexity/run.h"
 
 namespace skald {
 

@@ -1,4 +1,4 @@
-#include "app/ppl_run.h"
+#include "app/perplexity/run.h"
 
 #include <atomic>
 #include <exception>
@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "app/ppl_group.h"
+#include "app/perplexity/group.h"
 #include "engine/base/error.h"
 
 namespace skald {

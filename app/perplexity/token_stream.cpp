@@ -1,8 +1,8 @@
-#include "app/token_stream.h"
+#include "app/perplexity/token_stream.h"
 
 #include <algorithm>
 
-#include "app/text_cut.h"
+#include "app/perplexity/text_cut.h"
 #include "engine/base/error.h"
 #include "engine/base/sha256.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "app/files/json.h"
-#include "app/ppl_total.h"
+#include "app/perplexity/total.h"
 
 namespace skald {
 

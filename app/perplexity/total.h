@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "app/ppl_record.h"
+#include "app/perplexity/record.h"
 #include "engine/perplexity/histogram.h"
 
 namespace skald {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "app/ppl_total.h"
+#include "app/perplexity/total.h"
 
 namespace skald {
 

@@ -1,4 +1,4 @@
-#include "app/ppl_job.h"
+#include "app/perplexity/job.h"
 
 #include <algorithm>
 #include <map>

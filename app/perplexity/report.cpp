@@ -1,4 +1,4 @@
-#include "app/ppl_report.h"
+#include "app/perplexity/report.h"
 
 #include <cmath>
 #include <cstdio>

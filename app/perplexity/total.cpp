@@ -1,4 +1,4 @@
-#include "app/ppl_total.h"
+#include "app/perplexity/total.h"
 
 #include <cmath>
 

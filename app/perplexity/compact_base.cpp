@@ -16,9 +16,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "app/base_file.h"
 #include "app/files/output_file.h"
-#include "app/stored_rows.h"
+#include "app/perplexity/base_file.h"
+#include "app/perplexity/stored_rows.h"
 #include "engine/base/error.h"
 
 namespace skald {

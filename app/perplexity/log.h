@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "app/files/jsonl_output.h"
-#include "app/ppl_total.h"
+#include "app/perplexity/total.h"
 
 namespace skald {
 

@@ -1,4 +1,4 @@
-#include "app/ppl_record.h"
+#include "app/perplexity/record.h"
 
 #include "engine/base/error.h"
 

@@ -1,4 +1,4 @@
-#include "app/stored_rows.h"
+#include "app/perplexity/stored_rows.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
-#include "app/ppl_chunks.h"
+#include "app/perplexity/chunks.h"
 
-#include "app/text_cut.h"
+#include "app/perplexity/text_cut.h"
 #include "engine/base/error.h"
 
 namespace skald {

@@ -1,4 +1,4 @@
-#include "app/text_cut.h"
+#include "app/perplexity/text_cut.h"
 
 #include <algorithm>
 
