@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <optional>
 
-#include "app/commands.h"
 #include "app/files/input.h"
 #include "app/files/json.h"
 #include "app/files/signals.h"
@@ -16,12 +15,13 @@
 #include "app/generate/constraint_flags.h"
 #include "app/generate/generate.h"
 #include "app/generate/sampling_flags.h"
-#include "app/help.h"
 #include "app/model/device.h"
 #include "app/model/find_model.h"
 #include "app/model/open.h"
 #include "app/model/open_template.h"
 #include "app/output.h"
+#include "app/program/commands.h"
+#include "app/program/help.h"
 #include "app/prompt.h"
 #include "app/prompt_cache.h"
 #include "app/run_report.h"

@@ -9,8 +9,8 @@
 #include "app/files/json.h"
 #include "app/files/jsonl_reader.h"
 #include "app/generate/sampling_flags.h"
-#include "app/help.h"
 #include "app/model/open.h"
+#include "app/program/help.h"
 
 namespace skald {
 

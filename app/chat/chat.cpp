@@ -5,16 +5,16 @@
 #include <optional>
 
 #include "app/chat/program.h"
-#include "app/commands.h"
 #include "app/files/atomic_file.h"
 #include "app/generate/chat_flags.h"
 #include "app/generate/constraint.h"
 #include "app/generate/constraint_flags.h"
-#include "app/help.h"
 #include "app/model/device.h"
 #include "app/model/open.h"
 #include "app/model/open_template.h"
 #include "app/output.h"
+#include "app/program/commands.h"
+#include "app/program/help.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "models/fingerprint.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <random>
 
-#include "app/help.h"
+#include "app/program/help.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 

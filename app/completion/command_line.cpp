@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "app/help.h"
+#include "app/program/help.h"
 
 namespace skald {
 namespace {

@@ -5,13 +5,13 @@
 #include <filesystem>
 #include <fstream>
 
-#include "app/commands.h"
 #include "app/completion/command_line.h"
 #include "app/completion/completion_scripts.h"
 #include "app/completion/man_page.h"
-#include "app/help.h"
 #include "app/model/find_model.h"
 #include "app/output.h"
+#include "app/program/commands.h"
+#include "app/program/help.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 

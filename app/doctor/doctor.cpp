@@ -2,11 +2,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "app/commands.h"
 #include "app/doctor/report.h"
 #include "app/files/signals.h"
-#include "app/help.h"
 #include "app/output.h"
+#include "app/program/commands.h"
+#include "app/program/help.h"
 #include "engine/base/error.h"
 #include "engine/cpu/executor.h"
 

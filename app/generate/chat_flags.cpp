@@ -1,6 +1,6 @@
 #include "app/generate/chat_flags.h"
 
-#include "app/help.h"
+#include "app/program/help.h"
 #include "engine/base/error.h"
 
 namespace skald {

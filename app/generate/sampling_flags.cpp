@@ -6,7 +6,7 @@
 #include <limits>
 #include <random>
 
-#include "app/help.h"
+#include "app/program/help.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 

@@ -4,12 +4,12 @@
 #include <map>
 #include <numeric>
 
-#include "app/commands.h"
 #include "app/files/json.h"
-#include "app/help.h"
 #include "app/model/open.h"
 #include "app/model/open_template.h"
 #include "app/output.h"
+#include "app/program/commands.h"
+#include "app/program/help.h"
 #include "app/table.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"

@@ -2,13 +2,13 @@
 // loaded; and which kernels a GPU would run it with.
 #include <CLI/CLI.hpp>
 
-#include "app/commands.h"
-#include "app/help.h"
 #include "app/model/device.h"
 #include "app/model/memory_flags.h"
 #include "app/model/open.h"
 #include "app/model/plan_report.h"
 #include "app/output.h"
+#include "app/program/commands.h"
+#include "app/program/help.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/cpu/executor.h"

@@ -4,13 +4,13 @@
 #include <chrono>
 #include <cstdio>
 
-#include "app/commands.h"
 #include "app/files/new_file.h"
 #include "app/files/signals.h"
-#include "app/help.h"
 #include "app/inspect/quantize_plan.h"
 #include "app/model/open.h"
 #include "app/output.h"
+#include "app/program/commands.h"
+#include "app/program/help.h"
 #include "app/progress_bar.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"

@@ -1,15 +1,15 @@
 // skald template: messages as the prompt that a model's chat template makes of them.
 #include <CLI/CLI.hpp>
 
-#include "app/commands.h"
 #include "app/files/input.h"
 #include "app/files/json.h"
 #include "app/generate/chat_flags.h"
-#include "app/help.h"
 #include "app/model/find_model.h"
 #include "app/model/open.h"
 #include "app/model/open_template.h"
 #include "app/output.h"
+#include "app/program/commands.h"
+#include "app/program/help.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "tokenizer/chat/chat_encode.h"

@@ -4,15 +4,15 @@
 #include <cstdio>
 #include <iostream>
 
-#include "app/commands.h"
 #include "app/files/input.h"
 #include "app/files/json.h"
 #include "app/files/signals.h"
-#include "app/help.h"
 #include "app/inspect/tokenize_check.h"
 #include "app/model/find_model.h"
 #include "app/model/open.h"
 #include "app/output.h"
+#include "app/program/commands.h"
+#include "app/program/help.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 

@@ -5,14 +5,14 @@
 #include <chrono>
 #include <cstdio>
 
-#include "app/commands.h"
 #include "app/files/signals.h"
-#include "app/help.h"
 #include "app/measure/bench_report.h"
 #include "app/measure/bench_steps.h"
 #include "app/model/device.h"
 #include "app/model/open.h"
 #include "app/output.h"
+#include "app/program/commands.h"
+#include "app/program/help.h"
 #include "engine/base/error.h"
 #include "models/random/random.h"
 

@@ -6,15 +6,15 @@
 #include <cmath>
 #include <cstdio>
 
-#include "app/commands.h"
 #include "app/files/input.h"
 #include "app/files/json.h"
-#include "app/help.h"
 #include "app/model/device.h"
 #include "app/model/loading.h"
 #include "app/model/op_label.h"
 #include "app/model/open.h"
 #include "app/output.h"
+#include "app/program/commands.h"
+#include "app/program/help.h"
 #include "app/table.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"

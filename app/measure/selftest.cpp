@@ -8,13 +8,13 @@
 #include <cstdio>
 #include <utility>
 
-#include "app/commands.h"
 #include "app/files/json.h"
 #include "app/files/signals.h"
-#include "app/help.h"
 #include "app/model/device.h"
 #include "app/model/open.h"
 #include "app/output.h"
+#include "app/program/commands.h"
+#include "app/program/help.h"
 #include "app/table.h"
 #include "cuda/cuda.h"
 #include "engine/base/error.h"

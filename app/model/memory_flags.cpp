@@ -4,7 +4,7 @@
 #include <cmath>
 #include <optional>
 
-#include "app/help.h"
+#include "app/program/help.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 

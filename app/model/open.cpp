@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "app/help.h"
 #include "app/model/find_model.h"
 #include "app/model/memory_flags.h"
+#include "app/program/help.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "models/convert/quantized.h"

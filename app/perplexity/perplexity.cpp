@@ -4,10 +4,8 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "app/commands.h"
 #include "app/files/output_file.h"
 #include "app/files/signals.h"
-#include "app/help.h"
 #include "app/output.h"
 #include "app/perplexity/job.h"
 #include "app/perplexity/log.h"
@@ -15,6 +13,8 @@
 #include "app/perplexity/progress.h"
 #include "app/perplexity/report.h"
 #include "app/perplexity/run.h"
+#include "app/program/commands.h"
+#include "app/program/help.h"
 #include "engine/base/error.h"
 
 namespace skald {

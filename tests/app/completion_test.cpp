@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <sstream>
 
-#include "app/commands.h"
+#include "app/program/commands.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 #include "tests/process.h"

@@ -7,10 +7,10 @@
 #include <new>
 #include <utility>
 
-#include "app/commands.h"
 #include "app/files/signals.h"
-#include "app/help.h"
 #include "app/output.h"
+#include "app/program/commands.h"
+#include "app/program/help.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 

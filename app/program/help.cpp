@@ -1,4 +1,4 @@
-#include "app/help.h"
+#include "app/program/help.h"
 
 #include <algorithm>
 #include <charconv>
