@@ -1,4 +1,4 @@
-#include "app/prompt.h"
+#include "app/run/prompt.h"
 
 #include <fcntl.h>
 #include <unistd.h>

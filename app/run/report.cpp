@@ -1,4 +1,4 @@
-#include "app/run_report.h"
+#include "app/run/report.h"
 
 #include <cstdio>
 

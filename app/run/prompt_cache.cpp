@@ -1,4 +1,4 @@
-#include "app/prompt_cache.h"
+#include "app/run/prompt_cache.h"
 
 #include <algorithm>
 #include <cstdio>
