@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "app/json_schema.h"
+#include "app/schema/json_schema.h"
 #include "engine/base/error.h"
 
 namespace skald {

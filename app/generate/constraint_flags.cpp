@@ -3,8 +3,8 @@
 #include <cstdio>
 
 #include "app/files/input.h"
-#include "app/json_schema.h"
 #include "app/program/help.h"
+#include "app/schema/json_schema.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/grammar/gbnf.h"

@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "app/generate/constraint.h"
-#include "app/json_schema.h"
+#include "app/schema/json_schema.h"
 #include "engine/grammar/gbnf.h"
 #include "engine/grammar/regex.h"
 #include "tests/catch.h"

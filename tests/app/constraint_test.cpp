@@ -1,8 +1,8 @@
 #include "app/generate/constraint.h"
 
 #include "app/files/json.h"
-#include "app/json_schema.h"
 #include "app/model/open.h"
+#include "app/schema/json_schema.h"
 #include "engine/base/error.h"
 #include "engine/grammar/gbnf.h"
 #include "engine/grammar/regex.h"

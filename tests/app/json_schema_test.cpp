@@ -1,6 +1,6 @@
-#include "app/json_schema.h"
+#include "app/schema/json_schema.h"
 
-#include "app/schema_parts.h"
+#include "app/schema/parts.h"
 #include "engine/base/error.h"
 #include "tests/app/schema_validator.h"
 #include "tests/catch.h"

@@ -1,6 +1,6 @@
 // Random schemas, and what a model without a mind writes by them.
 #include "app/generate/constraint.h"
-#include "app/json_schema.h"
+#include "app/schema/json_schema.h"
 #include "engine/base/error.h"
 #include "tests/app/schema_validator.h"
 #include "tests/catch.h"

@@ -1,5 +1,5 @@
-// Whether a JSON value is valid by a schema: the part of JSON Schema that app/json_schema.h knows,
-// written a second time, over values instead of texts. Keywords that are not here throw.
+// Whether a JSON value is valid by a schema: the part of JSON Schema that app/schema/json_schema.h
+// knows, written a second time, over values instead of texts. Keywords that are not here throw.
 #pragma once
 
 #include <cmath>

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "app/json_schema.h"
+#include "app/schema/json_schema.h"
 #include "engine/base/error.h"
 #include "engine/grammar/gbnf.h"
 #include "engine/grammar/matcher.h"

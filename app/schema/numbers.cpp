@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <map>
 
-#include "app/schema_parts.h"
+#include "app/schema/parts.h"
 
 namespace skald {
 

@@ -1,9 +1,9 @@
-#include "app/json_schema.h"
+#include "app/schema/json_schema.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "app/schema_compiler.h"
+#include "app/schema/compiler.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/grammar/matcher.h"

@@ -1,7 +1,7 @@
 // Objects and arrays of a schema.
 #include <algorithm>
 
-#include "app/schema_compiler.h"
+#include "app/schema/compiler.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/grammar/matcher.h"

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "app/json_schema.h"
-#include "app/schema_merge.h"
-#include "app/schema_parts.h"
+#include "app/schema/json_schema.h"
+#include "app/schema/merge.h"
+#include "app/schema/parts.h"
 
 namespace skald {
 

@@ -1,4 +1,4 @@
-#include "app/schema_merge.h"
+#include "app/schema/merge.h"
 
 #include <algorithm>
 #include <charconv>

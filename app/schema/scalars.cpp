@@ -1,7 +1,7 @@
 // Strings and numbers of a schema.
 #include <algorithm>
 
-#include "app/schema_compiler.h"
+#include "app/schema/compiler.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 

@@ -1,4 +1,4 @@
-#include "app/schema_parts.h"
+#include "app/schema/parts.h"
 
 namespace skald {
 namespace {
