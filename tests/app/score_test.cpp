@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "app/model/open.h"
-#include "app/score_line.h"
-#include "app/score_round.h"
+#include "app/score/line.h"
+#include "app/score/round.h"
 #include "engine/cpu/executor.h"
 #include "tests/app/models.h"
 #include "tests/catch.h"

@@ -1,4 +1,4 @@
-#include "app/score_line.h"
+#include "app/score/line.h"
 
 #include "app/batch/fields.h"
 #include "engine/base/error.h"

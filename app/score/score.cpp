@@ -15,7 +15,7 @@
 #include "app/output.h"
 #include "app/program/commands.h"
 #include "app/program/help.h"
-#include "app/score_round.h"
+#include "app/score/round.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "models/fingerprint.h"

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "app/score_line.h"
+#include "app/score/line.h"
 #include "engine/sampling/score.h"
 #include "engine/step/backend.h"
 

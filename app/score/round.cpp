@@ -1,4 +1,4 @@
-#include "app/score_round.h"
+#include "app/score/round.h"
 
 #include <algorithm>
 #include <cmath>
