@@ -10,7 +10,7 @@
 #include "app/chat/transcript.h"
 #include "app/files/atomic_file.h"
 #include "app/files/input.h"
-#include "app/terminal.h"
+#include "app/terminal/terminal.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/base/size_text.h"

@@ -12,7 +12,7 @@
 #include "app/chat/screen.h"
 #include "app/chat/session.h"
 #include "app/chat/settings.h"
-#include "app/line_source.h"
+#include "app/terminal/line_source.h"
 #include "engine/grammar/masks.h"
 
 namespace skald {

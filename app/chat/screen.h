@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "app/chat/thinking.h"
-#include "app/output.h"
-#include "app/terminal.h"
+#include "app/terminal/output.h"
+#include "app/terminal/terminal.h"
 
 namespace skald {
 

@@ -9,9 +9,9 @@
 #include "app/completion/completion_scripts.h"
 #include "app/completion/man_page.h"
 #include "app/model/find_model.h"
-#include "app/output.h"
 #include "app/program/commands.h"
 #include "app/program/help.h"
+#include "app/terminal/output.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 

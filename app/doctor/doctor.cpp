@@ -4,9 +4,9 @@
 
 #include "app/doctor/report.h"
 #include "app/files/signals.h"
-#include "app/output.h"
 #include "app/program/commands.h"
 #include "app/program/help.h"
+#include "app/terminal/output.h"
 #include "engine/base/error.h"
 #include "engine/cpu/executor.h"
 

@@ -8,10 +8,10 @@
 #include "app/files/signals.h"
 #include "app/inspect/quantize_plan.h"
 #include "app/model/open.h"
-#include "app/output.h"
 #include "app/program/commands.h"
 #include "app/program/help.h"
-#include "app/progress_bar.h"
+#include "app/terminal/output.h"
+#include "app/terminal/progress.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 

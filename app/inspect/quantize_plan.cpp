@@ -6,7 +6,7 @@
 #include <map>
 
 #include "app/files/json.h"
-#include "app/table.h"
+#include "app/terminal/table.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "models/text/gguf_tokenizer.h"

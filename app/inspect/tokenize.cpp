@@ -10,9 +10,9 @@
 #include "app/inspect/tokenize_check.h"
 #include "app/model/find_model.h"
 #include "app/model/open.h"
-#include "app/output.h"
 #include "app/program/commands.h"
 #include "app/program/help.h"
+#include "app/terminal/output.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 

@@ -6,7 +6,7 @@
 
 #include "app/files/json.h"
 #include "app/files/signals.h"
-#include "app/output.h"
+#include "app/terminal/output.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 

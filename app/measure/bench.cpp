@@ -10,9 +10,9 @@
 #include "app/measure/bench_steps.h"
 #include "app/model/device.h"
 #include "app/model/open.h"
-#include "app/output.h"
 #include "app/program/commands.h"
 #include "app/program/help.h"
+#include "app/terminal/output.h"
 #include "engine/base/error.h"
 #include "models/random/random.h"
 

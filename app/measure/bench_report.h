@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "app/files/json.h"
-#include "app/table.h"
+#include "app/terminal/table.h"
 
 namespace skald {
 

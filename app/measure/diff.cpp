@@ -12,10 +12,10 @@
 #include "app/model/loading.h"
 #include "app/model/op_label.h"
 #include "app/model/open.h"
-#include "app/output.h"
 #include "app/program/commands.h"
 #include "app/program/help.h"
-#include "app/table.h"
+#include "app/terminal/output.h"
+#include "app/terminal/table.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 

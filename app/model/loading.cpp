@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "app/files/signals.h"
-#include "app/output.h"
-#include "app/progress_bar.h"
-#include "app/terminal.h"
+#include "app/terminal/output.h"
+#include "app/terminal/progress.h"
+#include "app/terminal/terminal.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "models/convert/quantized.h"

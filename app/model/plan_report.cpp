@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "app/table.h"
+#include "app/terminal/table.h"
 #include "engine/base/error.h"
 
 namespace skald {

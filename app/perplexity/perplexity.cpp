@@ -6,7 +6,6 @@
 
 #include "app/files/output_file.h"
 #include "app/files/signals.h"
-#include "app/output.h"
 #include "app/perplexity/job.h"
 #include "app/perplexity/log.h"
 #include "app/perplexity/plot.h"
@@ -15,6 +14,7 @@
 #include "app/perplexity/run.h"
 #include "app/program/commands.h"
 #include "app/program/help.h"
+#include "app/terminal/output.h"
 #include "engine/base/error.h"
 
 namespace skald {

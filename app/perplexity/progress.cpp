@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "app/output.h"
+#include "app/terminal/output.h"
 
 namespace skald {
 

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "app/files/signals.h"
-#include "app/output.h"
 #include "app/program/commands.h"
 #include "app/program/help.h"
+#include "app/terminal/output.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 

@@ -6,8 +6,8 @@
 #include <cstdio>
 
 #include "app/files/input.h"
-#include "app/output.h"
 #include "app/program/help.h"
+#include "app/terminal/output.h"
 #include "engine/base/error.h"
 #include "tokenizer/text/utf8.h"
 

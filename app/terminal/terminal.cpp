@@ -1,4 +1,4 @@
-#include "app/terminal.h"
+#include "app/terminal/terminal.h"
 
 #include <langinfo.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-#include "app/line_history.h"
+#include "app/terminal/line_history.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

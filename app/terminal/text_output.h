@@ -4,8 +4,8 @@
 
 #include <string_view>
 
-#include "app/output.h"
-#include "app/terminal.h"
+#include "app/terminal/output.h"
+#include "app/terminal/terminal.h"
 
 namespace skald {
 

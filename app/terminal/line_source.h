@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "app/line_history.h"
-#include "app/terminal.h"
+#include "app/terminal/line_history.h"
+#include "app/terminal/terminal.h"
 
 namespace skald {
 

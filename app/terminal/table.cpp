@@ -1,4 +1,4 @@
-#include "app/table.h"
+#include "app/terminal/table.h"
 
 #include <algorithm>
 #include <cctype>

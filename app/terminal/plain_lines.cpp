@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "app/files/signals.h"
-#include "app/line_source.h"
-#include "app/output.h"
+#include "app/terminal/line_source.h"
+#include "app/terminal/output.h"
 #include "engine/base/error.h"
 #include "tokenizer/text/utf8.h"
 

@@ -1,9 +1,9 @@
-#include "app/progress_bar.h"
+#include "app/terminal/progress.h"
 
 #include <cstdio>
 #include <string>
 
-#include "app/output.h"
+#include "app/terminal/output.h"
 #include "engine/base/printable.h"
 
 namespace skald {

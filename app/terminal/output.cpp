@@ -1,4 +1,4 @@
-#include "app/output.h"
+#include "app/terminal/output.h"
 
 #include <fcntl.h>
 #include <poll.h>

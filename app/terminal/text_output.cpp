@@ -1,4 +1,4 @@
-#include "app/text_output.h"
+#include "app/terminal/text_output.h"
 
 #include <signal.h>
 #include <unistd.h>
