@@ -2,7 +2,7 @@
 
 #include "app/schema/parts.h"
 #include "engine/base/error.h"
-#include "tests/app/schema_validator.h"
+#include "tests/app/schema/schema_validator.h"
 #include "tests/catch.h"
 #include "tests/engine/grammar/grammar_tools.h"
 #include "tests/error_text.h"

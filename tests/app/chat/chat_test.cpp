@@ -3,7 +3,7 @@
 #include <regex>
 #include <sstream>
 
-#include "tests/app/chat_models.h"
+#include "tests/app/chat/models.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 

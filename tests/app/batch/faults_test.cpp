@@ -1,7 +1,7 @@
 // skald batch against kills, full disks, closed pipes and hostile inputs.
 #include <random>
 
-#include "tests/app/batch_files.h"
+#include "tests/app/batch/files.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 #include "tests/hostile.h"

@@ -1,7 +1,7 @@
 // skald batch: what goes in and what comes out.
 #include <map>
 
-#include "tests/app/batch_files.h"
+#include "tests/app/batch/files.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 

@@ -1,7 +1,7 @@
 // scripts/slurm: an input that several tasks share gives the output of a single one.
 #include <stdlib.h>
 
-#include "tests/app/batch_files.h"
+#include "tests/app/batch/files.h"
 #include "tests/catch.h"
 
 namespace skald::test {

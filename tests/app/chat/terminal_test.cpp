@@ -1,5 +1,5 @@
 // skald chat as a person meets it: on a terminal.
-#include "tests/app/chat_models.h"
+#include "tests/app/chat/models.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 #include "tests/pty.h"

@@ -2,7 +2,7 @@
 #include "app/generate/constraint.h"
 #include "app/schema/json_schema.h"
 #include "engine/base/error.h"
-#include "tests/app/schema_validator.h"
+#include "tests/app/schema/schema_validator.h"
 #include "tests/catch.h"
 #include "tests/engine/grammar/grammar_tools.h"
 
