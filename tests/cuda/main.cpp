@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "cuda/cuda.h"
-#include "tests/cuda/switches.h"
+#include "tests/cuda/kernels/switches.h"
 
 int main(int argc, char** argv) {
   const skald::cuda::Devices found = skald::cuda::list_devices();

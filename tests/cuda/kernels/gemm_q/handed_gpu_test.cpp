@@ -13,9 +13,9 @@
 #include "cuda/kernels/linear.h"
 #include "engine/base/half.h"
 #include "tests/catch.h"
-#include "tests/cuda/random_tiles.h"
-#include "tests/cuda/relative_error.h"
-#include "tests/cuda/switches.h"
+#include "tests/cuda/kernels/random_tiles.h"
+#include "tests/cuda/kernels/relative_error.h"
+#include "tests/cuda/kernels/switches.h"
 #include "tests/engine/random_llama.h"
 
 namespace skald::test {

@@ -8,8 +8,8 @@
 #include "cuda/gpu/check.h"
 #include "cuda/kernels/linear.h"
 #include "tests/catch.h"
-#include "tests/cuda/random_tiles.h"
-#include "tests/cuda/relative_error.h"
+#include "tests/cuda/kernels/random_tiles.h"
+#include "tests/cuda/kernels/relative_error.h"
 
 namespace skald::test {
 namespace {

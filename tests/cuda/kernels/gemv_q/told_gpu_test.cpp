@@ -7,7 +7,7 @@
 #include "cuda/gpu/memory.h"
 #include "cuda/kernels/linear.h"
 #include "tests/catch.h"
-#include "tests/cuda/random_tiles.h"
+#include "tests/cuda/kernels/random_tiles.h"
 
 namespace skald::test {
 namespace {

@@ -10,8 +10,8 @@
 #include "cuda/kernels/gemm_q/gemm_q_workspace.h"
 #include "cuda/kernels/linear.h"
 #include "tests/catch.h"
-#include "tests/cuda/random_tiles.h"
-#include "tests/cuda/relative_error.h"
+#include "tests/cuda/kernels/random_tiles.h"
+#include "tests/cuda/kernels/relative_error.h"
 
 namespace skald::test {
 namespace {

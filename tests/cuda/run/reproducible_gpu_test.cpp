@@ -7,7 +7,7 @@
 #include "cuda/cuda.h"
 #include "engine/schedule/scheduler.h"
 #include "tests/catch.h"
-#include "tests/cuda/switches.h"
+#include "tests/cuda/kernels/switches.h"
 #include "tests/engine/random_llama.h"
 
 namespace skald::test {

@@ -1,8 +1,8 @@
 // The tiny models of all families (tests/family_golden.h) on the GPU: with their own f16 weights,
 // and with the same numbers as float32, where logits must agree closely; also as older GPUs run
 // them.
-#include "tests/cuda/golden_gpu.h"
-#include "tests/cuda/switches.h"
+#include "tests/cuda/kernels/switches.h"
+#include "tests/cuda/run/golden_gpu.h"
 #include "tests/family_golden.h"
 
 namespace skald::test {

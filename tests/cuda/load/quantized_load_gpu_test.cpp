@@ -7,8 +7,8 @@
 #include "models/convert/quantized.h"
 #include "models/open.h"
 #include "tests/catch.h"
-#include "tests/cuda/golden_gpu.h"
-#include "tests/cuda/switches.h"
+#include "tests/cuda/kernels/switches.h"
+#include "tests/cuda/run/golden_gpu.h"
 #include "tests/error_text.h"
 #include "tests/temp_folder.h"
 

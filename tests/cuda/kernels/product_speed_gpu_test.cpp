@@ -15,7 +15,7 @@
 #include "cuda/plan/tile_pack.h"
 #include "engine/quant/dtype.h"
 #include "tests/catch.h"
-#include "tests/cuda/random_tiles.h"
+#include "tests/cuda/kernels/random_tiles.h"
 
 namespace skald::test {
 namespace {

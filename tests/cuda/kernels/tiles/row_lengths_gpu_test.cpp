@@ -8,7 +8,7 @@
 #include "cuda/kernels/tiles/expand_q.h"
 #include "cuda/kernels/tiles/row_lengths.h"
 #include "tests/catch.h"
-#include "tests/cuda/random_tiles.h"
+#include "tests/cuda/kernels/random_tiles.h"
 
 namespace skald::test {
 namespace {

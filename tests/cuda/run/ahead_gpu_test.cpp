@@ -7,7 +7,7 @@
 #include "engine/schedule/session.h"
 #include "models/open.h"
 #include "tests/catch.h"
-#include "tests/cuda/switches.h"
+#include "tests/cuda/kernels/switches.h"
 #include "tests/engine/random_llama.h"
 #include "tests/error_text.h"
 #include "tests/golden.h"

@@ -8,7 +8,7 @@
 #include "engine/perplexity/windows.h"
 #include "models/open.h"
 #include "tests/catch.h"
-#include "tests/cuda/switches.h"
+#include "tests/cuda/kernels/switches.h"
 #include "tests/engine/random_llama.h"
 #include "tests/golden.h"
 

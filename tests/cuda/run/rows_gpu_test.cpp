@@ -8,8 +8,8 @@
 #include "cuda/cuda.h"
 #include "engine/base/error.h"
 #include "tests/catch.h"
-#include "tests/cuda/relative_error.h"
-#include "tests/cuda/switches.h"
+#include "tests/cuda/kernels/relative_error.h"
+#include "tests/cuda/kernels/switches.h"
 #include "tests/engine/random_llama.h"
 
 namespace skald::test {

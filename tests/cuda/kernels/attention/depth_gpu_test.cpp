@@ -9,8 +9,8 @@
 #include "engine/cpu/executor.h"
 #include "engine/schedule/session.h"
 #include "tests/catch.h"
-#include "tests/cuda/relative_error.h"
-#include "tests/cuda/switches.h"
+#include "tests/cuda/kernels/relative_error.h"
+#include "tests/cuda/kernels/switches.h"
 #include "tests/engine/random_llama.h"
 #include "tests/session_pair.h"
 
