@@ -10,7 +10,7 @@
 #include "engine/cpu/kernels.h"
 #include "engine/memory/kv_pages.h"
 #include "tests/catch.h"
-#include "tests/engine/cpu_targets.h"
+#include "tests/engine/cpu/targets.h"
 #include "tests/engine/random_weights.h"
 
 using namespace skald;

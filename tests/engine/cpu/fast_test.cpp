@@ -5,7 +5,7 @@
 
 #include "engine/cpu/kernels.h"
 #include "tests/catch.h"
-#include "tests/engine/cpu_targets.h"
+#include "tests/engine/cpu/targets.h"
 #include "tests/engine/random_weights.h"
 
 using namespace skald;

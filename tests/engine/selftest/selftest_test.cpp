@@ -6,7 +6,7 @@
 
 #include "engine/selftest/data.h"
 #include "tests/catch.h"
-#include "tests/engine/cpu_targets.h"
+#include "tests/engine/cpu/targets.h"
 
 using namespace skald;
 using namespace skald::selftest;

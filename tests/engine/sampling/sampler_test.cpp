@@ -10,7 +10,7 @@
 #include "engine/base/exp.h"
 #include "engine/base/rng.h"
 #include "tests/catch.h"
-#include "tests/engine/sampler_reference.h"
+#include "tests/engine/sampling/sampler_reference.h"
 
 namespace skald {
 namespace {

@@ -6,7 +6,7 @@
 #include "engine/base/rng.h"
 #include "engine/sampling/sampler.h"
 #include "tests/catch.h"
-#include "tests/engine/sampler_reference.h"
+#include "tests/engine/sampling/sampler_reference.h"
 #include "tests/statistics.h"
 
 namespace skald {

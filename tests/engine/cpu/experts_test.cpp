@@ -10,7 +10,7 @@
 #include "engine/cpu/executor.h"
 #include "engine/cpu/fast_experts.h"
 #include "tests/catch.h"
-#include "tests/engine/cpu_targets.h"
+#include "tests/engine/cpu/targets.h"
 #include "tests/engine/random_llama.h"
 #include "tests/engine/random_weights.h"
 #include "tests/error_text.h"
