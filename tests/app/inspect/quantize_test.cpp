@@ -3,9 +3,9 @@
 #include <thread>
 
 #include "models/open.h"
-#include "tests/app/bpe_models.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
+#include "tests/models/text/bpe_models.h"
 #include "tests/process.h"
 
 namespace skald::test {

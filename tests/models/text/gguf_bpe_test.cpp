@@ -1,7 +1,7 @@
 // Models with a byte-level BPE, by the program itself.
-#include "tests/app/bpe_models.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
+#include "tests/models/text/bpe_models.h"
 #include "tests/process.h"
 
 namespace skald::test {
