@@ -2,7 +2,7 @@
 #include "tests/error_text.h"
 #include "tests/hostile.h"
 #include "tests/temp_folder.h"
-#include "tests/tokenizer/hf_data.h"
+#include "tests/tokenizer/files/hf_data.h"
 
 namespace skald::test {
 namespace {

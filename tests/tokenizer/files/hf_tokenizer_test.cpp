@@ -1,7 +1,7 @@
 // tokenizer.json against what Hugging Face's tokenizers makes of the same file.
 #include "tests/error_text.h"
 #include "tests/temp_folder.h"
-#include "tests/tokenizer/hf_data.h"
+#include "tests/tokenizer/files/hf_data.h"
 #include "tokenizer/text/text_stream.h"
 #include "tokenizer/text/utf8.h"
 

@@ -1,7 +1,7 @@
 // Tokenizers of folders in the words of a GGUF.
 #include "tokenizer/files/gguf_tokens.h"
 #include "tests/error_text.h"
-#include "tests/tokenizer/hf_data.h"
+#include "tests/tokenizer/files/hf_data.h"
 #include "tests/tokenizer/tokenizer_data.h"
 
 namespace skald::test {
