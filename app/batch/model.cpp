@@ -1,7 +1,7 @@
 #include "app/batch/model.h"
 
 #include "app/files/input.h"
-#include "app/model/open_template.h"
+#include "app/model/chat_template.h"
 #include "engine/base/error.h"
 #include "engine/base/sha256.h"
 #include "models/fingerprint.h"

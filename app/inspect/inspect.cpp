@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "app/files/json.h"
+#include "app/model/chat_template.h"
 #include "app/model/open.h"
-#include "app/model/open_template.h"
 #include "app/program/commands.h"
 #include "app/program/help.h"
 #include "app/terminal/output.h"

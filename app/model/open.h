@@ -1,4 +1,4 @@
-// From flags to a model, its tokenizer and an executor: shared by the commands.
+// From flags to a model and an executor: shared by the commands.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,7 +11,7 @@
 #include "engine/cpu/executor.h"
 #include "engine/step/backend.h"
 #include "models/open.h"
-#include "tokenizer/text/tokenizer.h"
+#include "models/text/open_tokenizer.h"
 
 namespace skald {
 
@@ -39,18 +39,5 @@ OpenedModel open_model(const ModelFlags& flags);
 
 // A context beyond what the model was trained for makes noise; that is an Error.
 void check_context(const ModelFlags& flags, const ModelConfig& config);
-
-struct ModelTokenizer {
-  std::unique_ptr<Tokenizer> tokenizer;
-  std::vector<int32_t> stop_ids;  // tokens that end a text: EOS, and others that the files name
-};
-
-ModelTokenizer open_tokenizer(const OpenedModel& opened);
-
-// The same, or no tokenizer where the model's files hold none at all: prompts are then ids.
-ModelTokenizer open_tokenizer_if_any(const OpenedModel& opened);
-
-// A tokenizer by the path of a model or of a tokenizer.model alone.
-std::unique_ptr<Tokenizer> open_tokenizer(const std::filesystem::path& model_or_file);
 
 }  // namespace skald

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "engine/base/error.h"
-#include "models/convert/gguf_export.h"
+#include "models/families/gguf_fields.h"
 #include "models/files/gguf.h"
 #include "models/files/hf_config.h"
 

@@ -25,7 +25,7 @@ struct Family {
   // Hugging Face's tensor name in GGUF's spelling; empty: not needed.
   std::string (*canonical_name)(std::string_view hf_name);
   Program (*build)(const ModelConfig&, const WeightFile&);
-  // Completes what a GGUF of a Hugging Face folder holds, see gguf_export.h; nullptr: skald writes
+  // Completes what a GGUF of a Hugging Face folder holds, see gguf_fields.h; nullptr: skald writes
   // none.
   void (*to_gguf)(const HfConfig&, const ModelConfig&, GgufExport&) = nullptr;
 };

@@ -5,10 +5,10 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "models/convert/gguf_export.h"
 #include "models/families/blocks.h"
 #include "models/families/config.h"
 #include "models/families/families.h"
+#include "models/families/gguf_fields.h"
 #include "models/families/llama.h"
 #include "models/families/names.h"
 #include "models/files/gguf.h"

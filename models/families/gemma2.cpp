@@ -1,8 +1,8 @@
 // Gemma 2: norms around each half of a layer, soft caps, and a window in every other layer.
-#include "models/convert/gguf_export.h"
 #include "models/families/config.h"
 #include "models/families/families.h"
 #include "models/families/gemma.h"
+#include "models/families/gguf_fields.h"
 #include "models/families/windows.h"
 #include "models/files/gguf.h"
 #include "models/files/hf_config.h"

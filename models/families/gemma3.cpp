@@ -1,10 +1,10 @@
 // Gemma 3, its text part: Gemma 2's layers with norms of each head's query and key instead of caps,
 // five layers with a window to each without, and a rope of their own for those with one.
 #include "engine/base/error.h"
-#include "models/convert/gguf_export.h"
 #include "models/families/config.h"
 #include "models/families/families.h"
 #include "models/families/gemma.h"
+#include "models/families/gguf_fields.h"
 #include "models/families/names.h"
 #include "models/families/windows.h"
 #include "models/files/gguf.h"

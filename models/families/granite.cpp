@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "engine/base/error.h"
-#include "models/convert/gguf_export.h"
 #include "models/families/config.h"
 #include "models/families/families.h"
+#include "models/families/gguf_fields.h"
 #include "models/families/llama.h"
 #include "models/files/gguf.h"
 #include "models/files/hf_config.h"

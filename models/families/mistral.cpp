@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "engine/base/error.h"
-#include "models/convert/gguf_export.h"
 #include "models/families/config.h"
 #include "models/families/families.h"
+#include "models/families/gguf_fields.h"
 #include "models/families/llama.h"
 #include "models/families/names.h"
 #include "models/files/gguf.h"

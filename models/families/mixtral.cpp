@@ -1,8 +1,8 @@
 // Mixtral: Mistral's layers with experts for feed-forwards. In GGUF it is a Llama.
-#include "models/convert/gguf_export.h"
 #include "models/families/config.h"
 #include "models/families/experts.h"
 #include "models/families/families.h"
+#include "models/families/gguf_fields.h"
 #include "models/families/llama.h"
 #include "models/families/names.h"
 #include "models/files/hf_config.h"

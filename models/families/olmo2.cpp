@@ -1,10 +1,10 @@
 // OLMo 2: norms stand after each half of a layer, not before, and one norm is of all of a token's
 // queries together, another of its keys. OLMo 3 has windows besides, in three of four layers, and
 // stretches the rope of the fourth alone; in GGUF both have one name.
-#include "models/convert/gguf_export.h"
 #include "models/families/blocks.h"
 #include "models/families/config.h"
 #include "models/families/families.h"
+#include "models/families/gguf_fields.h"
 #include "models/families/names.h"
 #include "models/families/windows.h"
 #include "models/files/gguf.h"

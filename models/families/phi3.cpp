@@ -1,8 +1,8 @@
 // Phi-3, Phi-3.5, Phi-4 and Phi-4-mini: Llama's layers with fused matrices, windows, and rotation
 // stretched by longrope, in Phi-4-mini of a part of each head.
-#include "models/convert/gguf_export.h"
 #include "models/families/config.h"
 #include "models/families/families.h"
+#include "models/families/gguf_fields.h"
 #include "models/families/llama.h"
 #include "models/files/gguf.h"
 #include "models/files/hf_config.h"

@@ -1,8 +1,8 @@
 // Qwen1.5, Qwen2 and Qwen2.5: Llama's layers with biases of q, k and v, whatever the files say.
 #include "engine/base/error.h"
-#include "models/convert/gguf_export.h"
 #include "models/families/config.h"
 #include "models/families/families.h"
+#include "models/families/gguf_fields.h"
 #include "models/families/llama.h"
 #include "models/families/windows.h"
 #include "models/files/gguf.h"

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "app/model/open.h"
-#include "app/model/open_template.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "models/files/memory_file.h"
+#include "models/text/chat_templates.h"
+#include "models/text/open_tokenizer.h"
 #include "tokenizer/chat/turn_ends.h"
 #include "tokenizer/files/gguf_tokens.h"
 #include "tokenizer/files/tokenizer_json.h"

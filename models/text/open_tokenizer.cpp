@@ -1,7 +1,7 @@
-// Finds a model's tokenizer: in its GGUF, or in the files beside its config.json.
+#include "models/text/open_tokenizer.h"
+
 #include <algorithm>
 
-#include "app/model/open.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "models/files/gguf.h"

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
+#include "app/model/chat_template.h"
 #include "app/model/open.h"
-#include "app/model/open_template.h"
 #include "tests/app/models.h"
 #include "tests/catch.h"
 #include "tests/counting_executor.h"

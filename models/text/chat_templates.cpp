@@ -1,10 +1,9 @@
-#include "app/model/open_template.h"
+#include "models/text/chat_templates.h"
 
-#include "app/files/input.h"
-#include "app/model/open.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "models/files/gguf.h"
+#include "models/text/open_tokenizer.h"
 
 namespace skald {
 namespace {
@@ -49,6 +48,8 @@ fs::path folder_of(const fs::path& model) {
 
 bool has_gguf(const fs::path& model) { return fs::is_regular_file(model) && is_gguf(model); }
 
+}  // namespace
+
 SpecialTexts special_texts(const fs::path& model) {
   if (has_gguf(model)) return gguf_special_texts(open_gguf(model)->metadata());
   SpecialTexts special = read_special_texts(folder_of(model));
@@ -65,27 +66,6 @@ SpecialTexts special_texts(const fs::path& model) {
   }
   return special;
 }
-
-std::string names_text() {
-  std::string text;
-  for (std::string_view name : builtin_template_names()) {
-    text += concat(text.empty() ? "" : ", ", name);
-  }
-  return text;
-}
-
-std::vector<NamedTemplate> chosen_template(const std::string& chosen) {
-  if (auto named = builtin_template(chosen)) return {*std::move(named)};
-  std::error_code error;
-  if (!fs::exists(chosen, error)) {
-    fail(Exit::Usage, "--chat-template: '", printable(chosen),
-         "' is neither a file nor a name; names are ", names_text());
-  }
-  // read_text() drops a newline at the end, and so does Jinja: one of them would be too many.
-  return {{"default", printable(chosen), read_text(chosen) + "\n"}};
-}
-
-}  // namespace
 
 std::string_view template_kind(std::string_view text) {
   constexpr std::pair<std::string_view, std::string_view> kMarks[] = {
@@ -115,17 +95,6 @@ std::vector<NamedTemplate> find_chat_templates(const fs::path& model) {
   }
   if (has_gguf(model)) return gguf_templates(open_gguf(model)->metadata());
   return read_chat_templates(folder_of(model));
-}
-
-ChatTemplate open_chat_template(const fs::path& model, const std::string& chosen) {
-  std::vector<NamedTemplate> templates =
-      chosen.empty() ? find_chat_templates(model) : chosen_template(chosen);
-  if (templates.empty()) {
-    fail(Exit::Model, printable(model.string()),
-         ": the model has no chat template; name one with --chat-template FILE or NAME (",
-         names_text(), ")");
-  }
-  return ChatTemplate(std::move(templates), special_texts(model));
 }
 
 }  // namespace skald

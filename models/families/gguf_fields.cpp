@@ -1,0 +1,97 @@
+#include "models/families/gguf_fields.h"
+
+#include <string>
+#include <utility>
+
+#include "engine/base/error.h"
+#include "models/families/windows.h"
+
+namespace skald {
+namespace {
+
+void add_values(const char* name, std::vector<float> values, GgufExport& out) {
+  MadeTensor tensor;
+  tensor.name = name;
+  tensor.shape = {static_cast<int64_t>(values.size())};
+  tensor.values = std::move(values);
+  out.tensors.push_back(std::move(tensor));
+}
+
+void put_rope(const ModelConfig& c, const CommonExport& common, const std::string& prefix,
+              GgufExport& out) {
+  const RopeConfig& rope = common.rope;
+  const RopeScaling& scaling = rope.scaling;
+  GgufHead& head = out.head;
+  head.put_f32(prefix + "freq_base", rope.base);
+  head.put_u32(prefix + "dimension_count", rope.dims);
+  const std::string key = prefix + "scaling.";
+  if (scaling.type == "linear" || scaling.type == "yarn") {
+    head.put_text(key + "type", scaling.type);
+    head.put_f32(key + "factor", scaling.factor);
+  }
+  if (scaling.type == "yarn" || scaling.type == "longrope") {
+    head.put_u32(key + "original_context_length", static_cast<int64_t>(scaling.original_context));
+  }
+  if (scaling.type == "yarn") {
+    head.put_f32(key + "yarn_beta_fast", scaling.beta_fast);
+    head.put_f32(key + "yarn_beta_slow", scaling.beta_slow);
+    head.put_f32(key + "yarn_attn_factor", scaling.attention_factor);
+  } else if (scaling.type == "longrope") {
+    head.put_f32(key + "attn_factor", scaling.attention_factor);
+    add_values("rope_factors_long.weight", scaling.long_factor, out);
+    add_values("rope_factors_short.weight", scaling.short_factor, out);
+  } else if (scaling.type == "llama3" && common.rope_freqs) {
+    std::vector<float> divisors = rope_frequencies(rope.base, rope.dims, {});
+    for (size_t i = 0; i < divisors.size(); ++i) divisors[i] /= c.rope.inv_freq[i];
+    add_values("rope_freqs.weight", std::move(divisors), out);
+  }
+}
+
+}  // namespace
+
+void put_common(const ModelConfig& c, const CommonExport& common, GgufExport& out) {
+  GgufHead& head = out.head;
+  head.put_text("general.architecture", common.architecture);
+  head.put_text("general.type", "model");
+  const std::string prefix = concat(common.architecture, ".");
+  head.put_u32(prefix + "block_count", c.layers);
+  head.put_u32(prefix + "context_length", c.context);
+  head.put_u32(prefix + "embedding_length", c.dim);
+  head.put_u32(prefix + "feed_forward_length", c.ffn_dim);
+  head.put_u32(prefix + "attention.head_count", c.heads);
+  head.put_u32(prefix + "attention.head_count_kv", c.kv_heads);
+  head.put_u32(prefix + "attention.key_length", c.head_dim);
+  head.put_u32(prefix + "attention.value_length", c.head_dim);
+  head.put_f32(prefix + "attention.layer_norm_rms_epsilon", c.norm_eps);
+  head.put_u32(prefix + "vocab_size", c.vocab);
+  if (c.window > 0) head.put_u32(prefix + "attention.sliding_window", c.window);
+  put_rope(c, common, prefix + "rope.", out);
+}
+
+void put_window_period(const ModelConfig& c, std::string_view architecture, int usual,
+                       GgufExport& out) {
+  const auto is = [&](int period) {
+    return c.windows == windows_by_period(c.layers, c.window, period);
+  };
+  if (c.windows.empty() || is(usual)) return;
+  for (int period = 1; period <= c.layers; ++period) {
+    if (!is(period)) continue;
+    out.head.put_u32(concat(architecture, ".attention.sliding_window_pattern"), period);
+    return;
+  }
+}
+
+void interleave_heads(const ModelConfig& c, GgufExport& out) {
+  for (MadeTensor& tensor : out.tensors) {
+    if (tensor.name.find(".attn_q.") != std::string::npos) tensor.interleaved_heads = c.heads;
+    if (tensor.name.find(".attn_k.") != std::string::npos) tensor.interleaved_heads = c.kv_heads;
+  }
+}
+
+void complete_norms(const ModelConfig& c, GgufExport& out) {
+  for (MadeTensor& tensor : out.tensors) {
+    if (tensor.name.ends_with("_norm.weight")) tensor.added = c.norm_plus;
+  }
+}
+
+}  // namespace skald

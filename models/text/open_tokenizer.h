@@ -1,0 +1,27 @@
+// Opens a model's tokenizer: from its GGUF, or from the files beside its config.json.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "models/open.h"
+#include "tokenizer/text/tokenizer.h"
+
+namespace skald {
+
+struct ModelTokenizer {
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::vector<int32_t> stop_ids;  // tokens that end a text: EOS, and others that the files name
+};
+
+ModelTokenizer open_tokenizer(const OpenedModel& opened);
+
+// The same, or no tokenizer where the model's files hold none at all: prompts are then ids.
+ModelTokenizer open_tokenizer_if_any(const OpenedModel& opened);
+
+// A tokenizer by the path of a model or of a tokenizer.model alone.
+std::unique_ptr<Tokenizer> open_tokenizer(const std::filesystem::path& model_or_file);
+
+}  // namespace skald
