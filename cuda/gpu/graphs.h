@@ -8,7 +8,7 @@
 #include <functional>
 #include <map>
 
-#include "cuda/kernels/launch.h"
+#include "cuda/gpu/stream.h"
 
 namespace skald::cuda {
 

@@ -9,15 +9,12 @@
 
 #include <cstdint>
 
+#include "cuda/gpu/stream.h"
 #include "cuda/kernels/gemm_q/gemm_q_workspace.h"
-#include "engine/program/program.h"
+#include "engine/program/specs.h"
 #include "engine/quant/dtype.h"
 
-struct CUstream_st;
-
 namespace skald::cuda {
-
-using Stream = CUstream_st*;
 
 // The rows of one step. Arrays have room for the most rows and sequences of the executor.
 struct StepTable {

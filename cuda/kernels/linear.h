@@ -7,9 +7,9 @@
 
 #include <memory>
 
+#include "cuda/kernels/epilogue.h"
 #include "cuda/kernels/gemm_q/gemm_q_workspace.h"
 #include "cuda/kernels/launch.h"
-#include "cuda/plan/fuse.h"
 
 namespace skald::cuda {
 

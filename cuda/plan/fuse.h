@@ -6,17 +6,10 @@
 #include <variant>
 #include <vector>
 
+#include "cuda/kernels/epilogue.h"
 #include "engine/program/program.h"
 
 namespace skald::cuda {
-
-enum class Epilogue {
-  Store,   // out = W · in
-  AddTo,   // out += scale * W · in, on the residual stream
-  Gated,   // out = activation(gate · in) * (up · in); parts are gate, up
-  Floats,  // out = W · in, float32
-  Logits,  // of the wanted rows, float32
-};
 
 // [norm], then one product with the rows of all parts, then the epilogue. With a post_norm, which
 // AddTo alone may have, the product is normed before it is added.

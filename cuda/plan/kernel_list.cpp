@@ -4,9 +4,9 @@
 
 #include "cuda/cuda.h"
 #include "cuda/kernels/attention/attention.h"
+#include "cuda/plan/experts_steps.h"
 #include "cuda/plan/linear_steps.h"
 #include "cuda/plan/plan.h"
-#include "cuda/run/experts.h"
 #include "engine/base/error.h"
 #include "engine/base/overloaded.h"
 

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "engine/program/specs.h"
 #include "engine/program/tensor.h"
 #include "engine/program/weights.h"
 
@@ -17,18 +18,6 @@ namespace skald {
 
 enum class ActId : int32_t {};
 enum class WeightId : int32_t { None = -1 };
-enum class Activation : uint8_t { Silu, GeluTanh };
-
-struct AttentionSpec {
-  int heads = 0;
-  int kv_heads = 0;  // divides heads; query head h reads kv head h / (heads / kv_heads)
-  int head_dim = 0;
-  float scale = 1;
-  int window = 0;     // a query sees keys at positions > its own - window; 0: all before it
-  float softcap = 0;  // a score s becomes softcap * tanh(s / softcap) before the mask; 0: stays
-
-  bool operator==(const AttentionSpec&) const = default;
-};
 
 // Rotation of pairs of a head's first 2 * inv_freq.size() dimensions by position * inv_freq[i].
 // Half-split pairs are (i, i + n/2), as Hugging Face lays heads out; interleaved ones are
@@ -84,16 +73,6 @@ struct GatedAct {
   ActId out, gate, up;
   Activation activation;
 };
-// How rows are shared out: a row goes to the `used` experts whose router logits are largest.
-struct ExpertsSpec {
-  int count = 0;
-  int used = 0;
-  bool normalized = false;  // the weights of those that are used add up to 1
-  Activation activation = Activation::Silu;
-
-  bool operator==(const ExpertsSpec&) const = default;
-};
-
 // A gated feed-forward of experts: out is the sum of weight[e] * y[e] over a row's experts, in the
 // order of their numbers; y[e] = down[e] · (activation(gate[e] · in) * (up[e] · in)), and weight is
 // the softmax of router · in over all experts, then divided by the sum of those used if normalized.

@@ -1,7 +1,7 @@
 // Sums over a warp and a block, and the gated activations.
 #pragma once
 
-#include "engine/program/program.h"
+#include "engine/program/specs.h"
 
 namespace skald::cuda {
 

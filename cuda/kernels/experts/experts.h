@@ -10,8 +10,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "cuda/kernels/epilogue.h"
 #include "cuda/kernels/launch.h"
-#include "cuda/plan/fuse.h"
 
 namespace skald::cuda {
 
