@@ -1,6 +1,6 @@
-// For decode kernels whose blocks stand beside those of others on a multiprocessor: all ask for all
-// of its memory as shared memory, else a kernel waits until the multiprocessor is empty and can be
-// divided anew.
+// For decode kernels, whose blocks share a multiprocessor with blocks of the next kernel. Each of
+// these kernels asks for the largest shared-memory carve-out. A kernel with another carve-out would
+// wait until the multiprocessor is empty and can be divided anew.
 #pragma once
 
 #include "cuda/gpu/check.h"

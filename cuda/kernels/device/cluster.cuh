@@ -1,5 +1,5 @@
-// Blocks of a cluster (sm_90): how many, waiting for each other, using each other's shared
-// memory. Below sm_90 each block is a cluster of its own.
+// Thread block clusters (sm_90): their size, their barrier, and access to the shared memory of
+// another block. Below sm_90 each block is a cluster of its own.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ __device__ inline int cluster_blocks() {
 #endif
 }
 
-// After the wait, all threads of the cluster have arrived, and what they wrote before is visible.
+// The cluster's barrier. After cluster_wait() all threads of the cluster have arrived, and what
+// they wrote before cluster_arrive() is visible.
 __device__ inline void cluster_arrive() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.release;" ::: "memory");
@@ -26,7 +27,8 @@ __device__ inline void cluster_arrive() {
   __syncthreads();
 #endif
 }
-// Says that what this thread reads of the others it has read: a release would wait for its writes.
+// An arrival of a thread that has only read from other blocks. cluster_arrive() would wait for the
+// thread's own writes.
 __device__ inline void cluster_arrive_relaxed() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
@@ -40,7 +42,7 @@ __device__ inline void cluster_wait() {
 #endif
 }
 
-// The same shared variable in block `rank` of the cluster.
+// The address of the same shared variable in block `rank` of the cluster.
 template <class T>
 __device__ inline T* of_block(T* shared, int rank) {
 #if __CUDA_ARCH__ >= 900
@@ -52,7 +54,7 @@ __device__ inline T* of_block(T* shared, int rank) {
 #endif
 }
 
-// The same as an address for instructions that are told of the cluster (from sm_90 on).
+// The same as a 32-bit address for PTX instructions on the cluster's shared memory (sm_90).
 __device__ inline uint32_t address_in(const void* shared, int rank) {
   uint32_t there;
   asm("mapa.shared::cluster.u32 %0, %1, %2;"
@@ -61,8 +63,8 @@ __device__ inline uint32_t address_in(const void* shared, int rank) {
   return there;
 }
 
-// A word from a register into block `rank`, to where it is here; that block's `barrier` counts its
-// bytes. Below sm_90 nothing.
+// Stores a word from a register to the place of `here` in block `rank`. That block's `barrier`
+// counts the bytes. Does nothing below sm_90.
 __device__ inline void send_word(uint64_t* here, uint64_t word, uint64_t* barrier, int rank) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.u64 [%0], %1, [%2];" ::"r"(
@@ -72,7 +74,7 @@ __device__ inline void send_word(uint64_t* here, uint64_t word, uint64_t* barrie
 #endif
 }
 
-// And four floats, aligned to 16 bytes.
+// The same for four floats. The address is a multiple of 16 bytes.
 __device__ inline void send_four(float* here, const float4& four, uint64_t* barrier, int rank) {
 #if __CUDA_ARCH__ >= 900
   asm volatile(
@@ -83,7 +85,7 @@ __device__ inline void send_four(float* here, const float4& four, uint64_t* barr
 #endif
 }
 
-// For whole warps: what this block's barrier expects has come.
+// Waits, as a whole warp, until the bytes that this block's barrier expects have arrived.
 __device__ inline void receive(uint64_t* barrier, unsigned parity) {
 #if __CUDA_ARCH__ >= 900
   asm volatile(

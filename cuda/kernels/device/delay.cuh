@@ -1,5 +1,5 @@
-// Nothing, unless skald is built with -DSKALD_CUDA_DELAYS=ON: then now and then a warp sleeps where
-// kernels, warps and copies meet, so that what is ordered by luck alone shows in the tests.
+// Does nothing, unless skald is built with -DSKALD_CUDA_DELAYS=ON. Then a warp sleeps now and then
+// where kernels, warps and copies synchronize, so that a missing wait shows in the tests.
 #pragma once
 
 namespace skald::cuda {

@@ -1,5 +1,6 @@
-// Activations as gemm_q_sm90 multiplies them (gemm_q_workspace.h): f16 with a power of two for each
-// row, and sums of 32 columns.
+// Writes activations in the form that gemm_q_sm90 multiplies (gemm_q_workspace.h): f16 with a power
+// of two for each row, and sums of 32 or 16 columns. Used by gemm_q, and by the kernels that store
+// their results in this form for it.
 #pragma once
 
 #include "cuda/kernels/device/lane_weights.cuh"
@@ -8,8 +9,9 @@
 
 namespace skald::cuda {
 
-// 2^e <= most < 2^(e + 1) becomes 2^14, by `up`. What is smaller than 2^-111 is zero. Infinity and
-// NaN stay what they are and are found among the logits.
+// The powers of two for a row whose largest magnitude is `most`: `most` times `up` is at least 2^14
+// and below 2^15. A `most` below 2^-111 gets the powers of 2^-111. Infinity and NaN stay what they
+// are and are found among the logits.
 struct RowScale {
   float up, down;
   __device__ explicit RowScale(float most) {
@@ -19,7 +21,7 @@ struct RowScale {
   }
 };
 
-// Sixteen columns of a row, those of odd pairs divided by `odd`.
+// Sixteen columns of a row in f16. Columns 2 and 3 of each four (odd pairs) are divided by `odd`.
 struct Sixteen {
   uint32_t pairs[8];
   __device__ Sixteen(const float (&x)[16], float up, float odd) {
@@ -41,13 +43,13 @@ struct Sixteen {
   }
 };
 
-// Of powers of two, exactly, and by one instruction where a division takes ten.
+// power / by for powers of two: exact, and one instruction where a division takes ten.
 __device__ inline float quotient_of_powers(float power, float by) {
   constexpr int kOne = 0x3f800000;
   return __int_as_float(__float_as_int(power) - __float_as_int(by) + kOne);
 }
 
-// Where a tile of `tile_rows` rows has its numbers and its sums.
+// One tile of `tile_rows` activation rows in the workspace: its numbers and its sums.
 struct RowTile {
   char *values, *sums;
   unsigned tile_rows;
@@ -66,18 +68,18 @@ struct RowTile {
                                                                      x.pairs[5], x.pairs[7]};
   }
 
-  // Two columns of an even number.
+  // Stores columns `col`, an even number, and col + 1.
   __device__ void put_pair(uint32_t pair, unsigned row, unsigned col) const {
     char* to = values + ((col / 64 * tile_rows + row) * 128 + col % 16 / 4 * 4);
     const unsigned unit = col % 64 / 16 * 2 + col % 4 / 2;
     *reinterpret_cast<uint32_t*>(to + ((unit ^ row % 8) * 16)) = pair;
   }
-  // Four columns.
+  // Stores four columns, from a multiple of four on.
   __device__ void put_four(const uint32_t (&pairs)[2], unsigned row, unsigned col) const {
     put_pair(pairs[0], row, col);
     put_pair(pairs[1], row, col + 2);
   }
-  // Eight.
+  // Stores eight columns, from a multiple of eight on.
   __device__ void put_eight(const uint32_t (&pairs)[4], unsigned row, unsigned col) const {
     char* to = values + ((col / 64 * tile_rows + row) * 128 + col % 16);
     const unsigned unit = col % 64 / 16 * 2;
@@ -85,7 +87,8 @@ struct RowTile {
     *reinterpret_cast<uint2*>(to + (((unit + 1) ^ row % 8) * 16)) = {pairs[1], pairs[3]};
   }
 
-  // The sum of the 32 columns from `col` on.
+  // Stores the sum of the 32 columns from `col` on: the nearest f16, and a second f16 for the
+  // difference.
   __device__ void put_sum(float sum, unsigned row, unsigned col) const {
     sum *= kHalfSumUnit;
     char* to = sums + ((col / 256 * tile_rows + row) * kRowSumBytes + col % 256 / 32 * 2);
@@ -94,8 +97,8 @@ struct RowTile {
     *reinterpret_cast<__half*>(to + first_unit) = next;
     *reinterpret_cast<__half*>(to + (first_unit ^ 16)) = __float2half_rn(sum - __half2float(next));
   }
-  // The sum of the 16 columns from `col` on. Both halves of 32 are multiplied by the same, so that
-  // their sums may stand where else the next f16 and what is left do.
+  // Stores the sum of the 16 columns from `col` on. Both halves of 32 columns are multiplied by the
+  // same minimum, so their two sums may lie where put_sum() stores the f16 and the difference.
   __device__ void put_half_sum(float sum, unsigned row, unsigned col) const {
     char* to = sums + ((col / 256 * tile_rows + row) * kRowSumBytes + col % 256 / 32 * 2);
     const unsigned unit = row / 4 % 2 ^ col % 32 / 16;
@@ -103,8 +106,9 @@ struct RowTile {
   }
 };
 
-// Rows that are left for a product. Sixteen columns are put by the lanes that have them together:
-// each returns the sum of its own, and one of them puts that of all.
+// A tile of activations that a kernel stores for the next product. The lanes that hold 16 columns
+// together call put(), which returns the sum of the lane's own columns; one of these lanes calls
+// put_sum() with the sum of all 16.
 struct LeftTile {
   RowTile tile;
   float *scales, up, odd;
@@ -115,7 +119,7 @@ struct LeftTile {
         up(a.up),
         odd(a.odd) {}
 
-  // Columns `col` and the next, of an even number.
+  // Stores columns `col`, an even number, and col + 1.
   __device__ float put(float first, float second, unsigned row, unsigned col) const {
     const float by = col % 4 ? quotient_of_powers(up, odd) : up;
     const uint32_t pair = pack(Half(), first * by, second * by);
@@ -125,7 +129,7 @@ struct LeftTile {
   __device__ float put(const float (&x)[2], unsigned row, unsigned col) const {
     return put(x[0], x[1], row, col);
   }
-  // Eight columns, from a multiple of eight on.
+  // Stores eight columns, from a multiple of eight on.
   __device__ float put(const float (&x)[8], unsigned row, unsigned col) const {
     const float odd_up = quotient_of_powers(up, odd);
     uint32_t pairs[4];
@@ -140,7 +144,8 @@ struct LeftTile {
             (low_half(pairs[3]) + high_half(pairs[3]))) *
                odd;
   }
-  // Once for each 16 columns; with the first, what makes results of the row's products.
+  // Once for each 16 columns. With column 0 it also stores the factor that results of the row are
+  // multiplied by.
   __device__ void put_sum(float sum, unsigned row, unsigned col) const {
     tile.put_half_sum(sum, row, col);
     if (col == 0) scales[row] = quotient_of_powers(1, up);

@@ -1,6 +1,6 @@
-// out = W · in for a few rows, on any GPU, any type and any size. One warp an output row (two for a
-// gated pair's gate and up), weights read once for all rows of a group of kPlainRows. The reference
-// for the faster ones. W gives the number at a row and a column of the matrix.
+// out = W · in for a few rows, on any GPU, for any type and any size: the reference for the faster
+// kernels. One warp makes an output row (for a gated pair, gate and up). It reads each weight once
+// for a group of kPlainRows activation rows. W is a functor: the weight at a row and a column.
 #pragma once
 
 #include "cuda/kernels/device/launch.cuh"
@@ -62,7 +62,7 @@ __global__ void gemv_plain(LinearLaunch a) {
   }
 }
 
-// W is made of the launch, in the kernel.
+// The kernel constructs W from the launch.
 template <class T, class W>
 void launch_plain(const LinearLaunch& a, Stream stream) {
   const int64_t outs = a.epilogue == Epilogue::Gated ? a.outs / 2 : a.outs;

@@ -1,5 +1,5 @@
-// A lane's minimums as single numbers, indexed as LaneScales::scale() is. Apart from the scales,
-// since most who want these do not want them, or as products want them (own_scales.cuh).
+// A lane's minimums as floats, indexed like LaneScales::scale(). They are not part of LaneScales:
+// most of its users need no minimums, or need them as an operand of a product (own_scales.cuh).
 #pragma once
 
 #include "cuda/kernels/device/tile_lane.cuh"

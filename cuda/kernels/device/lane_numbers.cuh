@@ -1,11 +1,11 @@
-// The weights of a lane's part of a tile as plain 16-bit numbers, for kernels of any GPU.
+// A lane's weights of a part as plain 16-bit numbers, on any GPU.
 #pragma once
 
 #include "cuda/kernels/device/lane_mins.cuh"
 
 namespace skald::cuda {
 
-// mma.cuh's pack() asks for sm_80.
+// Like pack() of mma.cuh, which needs sm_80.
 __device__ inline uint32_t two(Half, float low, float high) {
   const __half2 both = __floats2half2_rn(low, high);
   return *reinterpret_cast<const uint32_t*>(&both);
@@ -15,7 +15,7 @@ __device__ inline uint32_t two(Bf16, float low, float high) {
          uint32_t{__bfloat16_as_ushort(__float2bfloat16_rn(high))} << 16;
 }
 
-// What stands in a lane's part, in float32 with decode()'s operations in its order.
+// A lane's weights of a part in float32, computed with decode()'s operations in its order.
 template <class F>
 struct LaneNumbers {
   LanePart<F> part;
@@ -29,7 +29,8 @@ struct LaneNumbers {
     }
   }
 
-  // Columns 16 * m + 4 * (lane % 4) and the next three, of a unit, row lane / 4 + 8 * half.
+  // The weights of columns 16 * m + 4 * (lane % 4) and the next three of a unit, in row lane / 4 +
+  // 8 * half.
   template <class T>
   __device__ uint2 four(T, int unit, int half, int m) const {
     const int b = F::Scales::kCols == 16 ? unit * 2 + m : unit;

@@ -1,5 +1,6 @@
-// A lane's weights of a part of a tile as f16 numbers, in the order of a product's left operand:
-// code times scale, less the minimum, each step rounded to f16 once. tile_lane.cuh has the codes.
+// A lane's weights of a part as f16 numbers, in the order of the left operand of wgmma: code times
+// scale, minus the minimum, each step rounded to f16 once. Used by gemm_q_sm90. tile_lane.cuh has
+// the codes.
 #pragma once
 
 #include "cuda/kernels/device/tile_lane.cuh"
@@ -9,29 +10,32 @@ namespace skald::cuda {
 __device__ inline __half2 as_half2(uint32_t bits) { return *reinterpret_cast<__half2*>(&bits); }
 __device__ inline uint32_t as_bits(__half2 both) { return *reinterpret_cast<uint32_t*>(&both); }
 
-// Whole numbers below 1024 become f16 by their bits in one of 1024, `kThousands` twice.
+// An integer below 1024 in the low bits of the f16 number 1024 makes 1024 + the integer. kThousands
+// is 1024 twice. less() subtracts 1024 + number.
 inline constexpr uint32_t kThousands = 0x64006400;
 __device__ inline __half2 less(uint32_t thousands, float number) {
   return __hsub2(as_half2(thousands), __float2half2_rn(1024 + number));
 }
-// Bytes `first` of a word and the next.
+// Bytes `first` and first + 1 of a word, less `number`, in f16.
 __device__ inline __half2 two_bytes(uint32_t word, int first, float number) {
   return less(__byte_perm(word, 0x64, 0x4140 + first * 0x0101), number);
 }
-// (word & mask) | with: the compiler makes two instructions of it where both are known to it.
+// (word & mask) | with as one instruction. The compiler makes two where mask and with are
+// constants.
 __device__ inline uint32_t masked(uint32_t word, uint32_t mask, uint32_t with) {
   uint32_t result;
   asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(result) : "r"(word), "r"(mask), "r"(with));
   return result;
 }
 
-// Number 0 or 1 of two, twice; costs nothing before a product.
+// Element i of a pair, in both halves. The multiplication that uses it selects the half, so it
+// takes no instruction.
 __device__ inline __half2 twice(__half2 two, int i) {
   return i ? __high2half2(two) : __low2half2(two);
 }
 __device__ inline __half2 twice(uint32_t two, int i) { return twice(as_half2(two), i); }
 
-// half_pairs(): LaneCodes::pairs() with kThousands in each number.
+// LaneCodes::pairs(), with each code in the low bits of the f16 number 1024.
 template <class Plane>
 __device__ void half_pairs(const LaneCodes<tiles::Codes1<Plane>>& codes, int unit, int half, int m,
                            uint32_t (&pairs)[2]) {
@@ -53,7 +57,7 @@ __device__ void half_pairs(const LaneCodes<tiles::Codes2<Low, High, kBits>>& cod
   }
 }
 
-// Bytes.
+// The same for codes of one byte.
 __device__ inline void half_bytes(uint32_t bytes, uint32_t (&pairs)[2]) {
   pairs[0] = __byte_perm(bytes, 0x64, 0x4140);
   pairs[1] = __byte_perm(bytes, 0x64, 0x4342);
@@ -70,18 +74,21 @@ __device__ void half_pairs(const LaneTable<kTable, kOffset>& codes, int unit, in
   pairs[0] |= kThousands, pairs[1] |= kThousands;
 }
 
-// Formats of which a weight in a product is code times scale alone: what is to be taken off, a
-// minimum or an offset of all codes, is a product of its own, with sums of 32 activations.
+// Formats with kSumsApart: a weight in the product is code times scale alone. The minimum, or the
+// offset of all codes, is multiplied by sums of 32 activations in a product of its own.
 template <class F>
 inline constexpr bool kSumsApart =
     F::Scales::kCols == 32 && F::Codes::kOddScale == 16 && F::kTable == tiles::Table::None;
+// Sums of activations are stored times this, so that 32 activations below 2^15 cannot overflow f16.
 inline constexpr float kHalfSumUnit = 1.0f / 64;
 
-// By what columns 2 and 3 of each 4 are to be divided: their weights come out multiplied by it.
+// Columns 2 and 3 of each four come out of fragment() multiplied by kOddColumns. The activations of
+// these columns are divided by it.
 template <class F>
 inline constexpr int kOddColumns = F::kHasMin && !kSumsApart<F> ? 1 : F::Codes::kOddScale;
 
-// HalfScales<S>: scale() of LaneScales with row() in it, and minus_min(), each twice.
+// HalfScales<S>: LaneScales in f16. scale() includes row(), minus_min() is the negative minimum,
+// and each number is in both halves.
 template <class S>
 struct HalfScales;
 
@@ -92,7 +99,7 @@ struct HalfScales<tiles::F16Scales<Block>> {
     w = load16(part + lane / 4 * 16);
   }
   __device__ __half2 scale(int b, int half) const { return twice(two(b), half); }
-  // All eight, two at a time: scale(b, half) is number(b, half) of two(at(b, half)).
+  // The eight scales in four pairs: scale(b, half) is element number(b, half) of two(at(b, half)).
   __device__ __half2 two(int i) const {
     return as_half2(i / 2 ? (i % 2 ? w.w : w.z) : (i % 2 ? w.y : w.x));
   }
@@ -107,7 +114,7 @@ template <>
 struct HalfScales<tiles::ExponentScales> {
   LaneScales<tiles::ExponentScales> scales;
   __device__ void load(const char* part, const char*, int lane) { scales.load(part, lane); }
-  // Below 2^-24 zero, from 2^16 on infinite.
+  // Scales below 2^-24 become zero, scales from 2^16 on infinite.
   __device__ __half2 scale(int b, int half) const {
     return __float2half2_rn(scales.scale(b, half));
   }
@@ -143,8 +150,9 @@ struct HalfScales<tiles::BytePairs<Block>> : HalfRowScalesMins {
   __device__ static constexpr int number(int b, int) { return b % 2; }
 };
 
-// What is to be taken off weights of 256 columns, as a left operand: rows lane / 4 and + 8, blocks
-// 2 * (lane % 4) and the next, in units of kHalfSumUnit. `part` is the lane's: (lane % 4) / 2.
+// What is subtracted from the weights of 256 columns, as the left operand of a product: rows lane /
+// 4 and lane / 4 + 8, blocks 2 * (lane % 4) and the next, in units of kHalfSumUnit. `part` is the
+// part that has the lane's blocks: part (lane % 4) / 2 of the two.
 template <class F, class S>
 struct HalfMins;
 
@@ -187,7 +195,7 @@ struct HalfMins<F, tiles::BytePairs<Block>> {
   }
 };
 
-// The word that has the bytes of block b.
+// The word that holds the bytes of block b.
 __device__ inline uint32_t word_of(const uint4& w, int b) {
   return b / 4 ? (b / 2 % 2 ? w.w : w.z) : (b / 2 % 2 ? w.y : w.x);
 }
@@ -211,7 +219,7 @@ struct HalfScales<tiles::FourBitPairs<Block>> : HalfRowScalesMins {
 
 template <class Block>
 struct HalfScales<tiles::ByteScales<Block>> : HalfRowScales {
-  uint4 w;  // with 128 added, so that bytes are not signed
+  uint4 w;  // with 128 added to each byte, so that bytes are unsigned
   __device__ void load(const char* part, const char* rows, int lane) {
     load_rows(rows, lane);
     w = load16(part + lane / 4 * 16);
@@ -225,7 +233,7 @@ struct HalfScales<tiles::ByteScales<Block>> : HalfRowScales {
 
 template <class Block>
 struct HalfScales<tiles::ByteScales32<Block>> : HalfRowScales {
-  uint2 w;  // with 128 added, too
+  uint2 w;  // with 128 added to each byte, so that bytes are unsigned
   __device__ void load(const char* part, const char* rows, int lane) {
     load_rows(rows, lane);
     w = load8(part + lane / 4 * 8);
@@ -236,13 +244,13 @@ struct HalfScales<tiles::ByteScales32<Block>> : HalfRowScales {
   }
 };
 
-// All of one part of format F.
+// A lane's weights of one part of format F.
 template <class F>
 struct LaneWeights {
   static constexpr int kOdd = F::Codes::kOddScale;
   LaneCodesOf<F> codes;
   HalfScales<typename F::Scales> scales;
-  // Scales, and what they make of the thousands.
+  // The scales, and the scales times -1024.
   __half2 factors[kSumsApart<F> ? 4 : 1], thousands[kSumsApart<F> ? 4 : 1];
 
   __device__ void load(const char* record, int part, int lane) {
@@ -257,8 +265,9 @@ struct LaneWeights {
     }
   }
 
-  // Of 16 columns (m of unit): rows lane / 4, + 8, and the same again; of columns 4 * (lane % 4) on
-  // the first two, then the other two, times kOddColumns.
+  // The left operand for 16 columns (half m of a unit). a[0] and a[1]: rows lane / 4 and + 8,
+  // columns 4 * (lane % 4) and the next. a[2] and a[3]: the same rows, the two columns behind
+  // these, times kOddColumns.
   __device__ void fragment(int unit, int m, uint32_t (&a)[4]) const {
     const int b = F::Scales::kCols == 16 ? unit * 2 + m : unit;
 #pragma unroll
@@ -286,7 +295,8 @@ struct LaneWeights {
     }
   }
 
-  // See HalfMins; `parts` of the two parts from `record` on are there.
+  // The operand of HalfMins for the two parts from `record` on. Only the first `parts` of them
+  // exist.
   __device__ static void mins(uint32_t (&mins)[2], const char* record, int parts, int lane) {
     const int part = lane % 4 / 2;
     const char* mine = record + part / F::kParts * F::kRecordBytes;

@@ -1,18 +1,18 @@
-// Sums over a warp and a block, and the gated activations.
+// Sums over a warp and over a block, and the activation functions of gated products.
 #pragma once
 
 #include "engine/program/specs.h"
 
 namespace skald::cuda {
 
-// Every lane gets the sum; the order is fixed.
+// Every lane gets the sum. The order of the additions is fixed.
 __device__ inline float warp_sum(float x) {
   for (int offset = 16; offset > 0; offset /= 2) x += __shfl_xor_sync(~0u, x, offset);
   return x;
 }
 
-// Every thread of kThreads gets the sum. `shared` has kThreads / 32 floats, free again after the
-// next barrier.
+// Every thread of kThreads gets the sum. `shared` has kThreads / 32 floats, which may be used again
+// after the next barrier.
 template <int kThreads>
 __device__ float block_sum(float x, float* shared) {
   x = warp_sum(x);
@@ -29,7 +29,7 @@ __device__ inline float activate(float x, Activation activation) {
   return 0.5f * x * (1 + tanhf(kSqrt2OverPi * (x + 0.044715f * x * x * x)));
 }
 
-// The same without digits that 16 bits do not have, in a third of the instructions.
+// activate() to the precision of 16 bits, in a third of the instructions.
 __device__ inline float activate_briefly(float x, Activation activation) {
   const float y = activation == Activation::Silu ? x : x * (1.5957691f + 0.07135482f * x * x);
   return __fdividef(x, 1 + __expf(-y));

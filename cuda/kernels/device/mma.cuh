@@ -1,5 +1,5 @@
-// Warp-level matrix products of 16-bit numbers with float sums, and what feeds them. All but
-// exp2_fast() need sm_80; on less, kernels that use them must not be launched.
+// Products of a warp (mma.sync) of 16-bit numbers with float sums, and the loads that feed them.
+// All but exp2_fast() need sm_80; kernels that use them must not be launched on older GPUs.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +27,9 @@ __device__ inline uint32_t pack(Bf16, float low, float high) {
 
 #if SKALD_HAS_MMA
 
-// d[16, 8] += a[16, 16] · b[16, 8]. With g = lane / 4 and c = lane % 4: a holds rows g, g + 8, g, g
-// + 8 at columns 2c, 2c, 2c + 8, 2c + 8 and the next; b rows 2c and 2c + 8 and the next at column
-// g; d columns 2c and 2c + 1 of row g, then of row g + 8.
+// d[16, 8] += a[16, 16] · b[16, 8]. Let g = lane / 4 and c = lane % 4. Each register of a and b
+// holds two neighbours. a: rows g, g + 8, g, g + 8 at columns 2c, 2c, 2c + 8, 2c + 8. b: rows 2c
+// and 2c + 8 at column g. d: columns 2c and 2c + 1 of row g, then of row g + 8.
 __device__ inline void mma(Half, float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
@@ -45,7 +45,7 @@ __device__ inline void mma(Bf16, float (&d)[4], const uint32_t (&a)[4], uint32_t
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// The same for a[16, 8] · b[8, 8]: columns and rows 2c and the next alone.
+// The same for a[16, 8] · b[8, 8]: a at columns 2c of rows g and g + 8, b at rows 2c.
 __device__ inline void mma8(Half, float (&d)[4], uint32_t a0, uint32_t a1, uint32_t b) {
   asm volatile(
       "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
@@ -54,8 +54,9 @@ __device__ inline void mma8(Half, float (&d)[4], uint32_t a0, uint32_t a1, uint3
       : "r"(a0), "r"(a1), "r"(b));
 }
 
-// d[16, 8] = c + a[16, 32] · b[32, 8] of whole numbers: a from 0 on or `kSigned`, and b signed. A
-// register has four columns from 4c on where those above have two from 2c, and those 16 further.
+// d[16, 8] = c + a[16, 32] · b[32, 8] for bytes. a is unsigned, or signed if kSigned; b is signed.
+// A register holds four columns: from 4c on where mma() has two from 2c on, and from 4c + 16 on
+// where mma() has two from 2c + 8 on.
 template <bool kSigned>
 __device__ inline void mma_bytes(int (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1,
                                  const int (&c)[4]) {
@@ -72,7 +73,7 @@ __device__ inline void mma_bytes(int (&d)[4], const uint32_t (&a)[4], uint32_t b
   }
 #undef SKALD_MMA_BYTES
 }
-// The same of a[16, 16] · b[16, 8] alone.
+// The same for a[16, 16] · b[16, 8], with c = 0.
 template <bool kSigned>
 __device__ inline void mma16_bytes(int (&d)[4], uint32_t a0, uint32_t a1, uint32_t b) {
 #define SKALD_MMA16_BYTES(type)                              \
@@ -88,7 +89,8 @@ __device__ inline void mma16_bytes(int (&d)[4], uint32_t a0, uint32_t a1, uint32
 #undef SKALD_MMA16_BYTES
 }
 
-// Four 8x8 matrices; lane i gives the address of row i % 8 of matrix i / 8.
+// Loads four 8x8 matrices from shared memory. Lane i gives the address of row i % 8 of matrix i /
+// 8.
 __device__ inline void load_matrices(uint32_t (&r)[4], uint32_t address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -102,21 +104,23 @@ __device__ inline void load_matrices_transposed(uint32_t (&r)[4], uint32_t addre
                : "memory");
 }
 
-// An 8x8 matrix across the warp's registers: row lane / 4, columns 2 * (lane % 4) and the next.
+// Transposes an 8x8 matrix that lies across the warp's registers: lane l has row l / 4, columns 2 *
+// (l % 4) and the next.
 __device__ inline uint32_t transpose(uint32_t x) {
   uint32_t y;
   asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(y) : "r"(x));
   return y;
 }
 
-// 16 bytes to shared memory in the background; zeros, and nothing read, when not `valid`.
+// Copies 16 bytes to shared memory in the background. If not `valid`, it writes zeros and reads
+// nothing.
 __device__ inline void copy_async(uint32_t to, const void* from, bool valid) {
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
                "r"(valid ? 16 : 0)
                : "memory");
 }
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Until at most kGroups of the committed groups are under way.
+// Waits until at most kGroups of the committed groups are still under way.
 template <int kGroups>
 __device__ inline void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kGroups) : "memory");

@@ -1,4 +1,5 @@
-// The activation types, to float and back, and the switch from a DType to one of them.
+// The activation types, their conversion to float and back, and the switch from a DType to one of
+// them.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -22,7 +23,7 @@ template <>
 __device__ inline float from_float<float>(float x) {
   return x;
 }
-// Beyond f16's range an activation would become infinite and poison all that follows.
+// Clamped to f16's range: one infinite activation would spoil all later results of the row.
 template <>
 __device__ inline Half from_float<Half>(float x) {
   return __float2half_rn(fminf(fmaxf(x, -65504.0f), 65504.0f));
@@ -32,7 +33,7 @@ __device__ inline Bf16 from_float<Bf16>(float x) {
   return __float2bfloat16_rn(x);
 }
 
-// What one access to memory moves.
+// kCount numbers that one memory access moves.
 template <class T, int kCount>
 struct alignas(sizeof(T) * kCount) Pack {
   T x[kCount];

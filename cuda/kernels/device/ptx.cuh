@@ -1,6 +1,6 @@
-// Thin names for the PTX that CUDA C++ has no functions for: barriers in shared memory that bulk
-// copies complete on, bulk copies themselves, matrix fragments (sm_80), bits and bytes (any).
-// Others from sm_90 on.
+// Names for PTX instructions that CUDA C++ has no functions for: barriers in shared memory
+// (mbarrier), bulk copies that complete on them, loads, stores, and operations on bits and bytes.
+// Barriers, bulk copies and elect_lane() need sm_90; the others run on any GPU.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,15 @@ __device__ inline void barrier_init(uint64_t* barrier, int arrivals) {
                "r"(arrivals));
 }
 
-// Makes barrier_init visible to the copy engine.
+// Makes barrier_init() visible to the copy engine.
 __device__ inline void barrier_init_fence() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// For all threads of a block, which meet before any of the barriers is used: make(i), which makes a
-// barrier or a few, for each i below `count`, by a lane of one warp or another. Lanes of one warp
-// would make theirs one after the other, each with a fence: 64 took more than a microsecond.
+// Calls make(i), which initializes one barrier or a few, for each i below `count`. All threads of
+// the block call it, and the block synchronizes before it uses any of the barriers. The first lane
+// of each warp makes a share: lanes of one warp would make theirs one after the other, each with a
+// fence, and 64 of these took more than a microsecond.
 template <class Make>
 __device__ void init_barriers(int count, const Make& make) {
   if (threadIdx.x % 32 == 0) {
@@ -38,7 +39,7 @@ __device__ void init_barriers(int count, const Make& make) {
   }
 }
 
-// For one lane, or whichever are there.
+// For one lane, or for whichever lanes are active.
 __device__ inline void lane_waits(uint32_t barrier, unsigned parity) {
   asm volatile(
       "{\n"
@@ -55,14 +56,15 @@ __device__ inline void lane_waits(uint32_t barrier, unsigned parity) {
 __device__ inline void lane_waits(uint64_t* barrier, unsigned parity) {
   lane_waits(shared_address(barrier), parity);
 }
-// For whole warps, which go on together: lanes may leave the loop apart, and the matrix
-// instructions that follow are undefined for part of a warp.
+// For whole warps. The warp converges behind the loop: lanes may leave it one by one, and matrix
+// instructions that follow need the whole warp.
 __device__ inline void barrier_wait(uint32_t barrier, unsigned parity) {
   lane_waits(barrier, parity);
   __syncwarp();
 }
 
-// Whether there is nothing to wait for, asked long before its answer is needed.
+// Whether the barrier's phase has completed, without waiting. Asked long before the answer is
+// needed.
 __device__ inline uint32_t barrier_passed(uint32_t barrier, unsigned parity) {
   uint32_t passed;
   asm volatile(
@@ -91,7 +93,8 @@ __device__ inline void barrier_arrive(uint64_t* barrier) {
   barrier_arrive(shared_address(barrier));
 }
 
-// What the compiler keeps in a register: it would rather make it anew at each use. For whole warps.
+// Keeps a value in a register: the compiler would compute it anew at each use. For whole warps,
+// with the same value in all lanes.
 __device__ inline uint32_t held_address(const void* p) {
   return __shfl_sync(~0u, shared_address(p), 0);
 }
@@ -109,14 +112,14 @@ __device__ inline uint32_t held_number(uint32_t x) {
   return y;
 }
 
-// And each lane its own.
+// The same for a pointer that differs from lane to lane.
 __device__ inline const char* held_pointer(const void* p) {
   const uint32_t address = __shfl_sync(~0u, shared_address(p), static_cast<int>(threadIdx.x) % 32);
   return static_cast<const char*>(__cvta_shared_to_generic(address));
 }
 
-// From shared memory into two registers: the compiler would ask for two neighbours in one, and then
-// move what is to lie beside something else.
+// Loads 8 bytes of shared memory into two registers. The compiler would join two such loads into
+// one of 16 bytes, and then move registers to where a product wants them.
 __device__ inline uint2 load_two(const char* from) {
   uint2 two;
   asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];"
@@ -124,8 +127,8 @@ __device__ inline uint2 load_two(const char* from) {
                : "r"(shared_address(from)));
   return two;
 }
-// Where `takes`, without a branch; other lanes keep what they have. Of memory that nobody writes
-// from the address's making on: the compiler may move it.
+// Loads 16 bytes if `takes`, without a branch; else `to` keeps its value. Nobody may write the
+// memory after `from` is computed, since the compiler may move the load.
 __device__ inline void load16_if(bool takes, const char* from, uint4& to) {
   asm("{\n"
       ".reg .pred takes;\n"
@@ -136,7 +139,7 @@ __device__ inline void load16_if(bool takes, const char* from, uint4& to) {
       : "r"(static_cast<uint32_t>(takes)), "r"(shared_address(from)));
 }
 
-// One word to shared memory where `valid`, without a branch around the store.
+// Stores one word to shared memory if `valid`, without a branch.
 __device__ inline void store_if(bool valid, void* to, int number) {
   asm volatile(
       "{\n"
@@ -148,13 +151,14 @@ __device__ inline void store_if(bool valid, void* to, int number) {
       : "memory");
 }
 
-// Of global memory that other blocks change meanwhile; nothing else is ordered by these.
+// Reads global memory that other blocks change at the same time. Orders no other access.
 __device__ inline int load_relaxed(const unsigned* from) {
   int number;
   asm volatile("ld.relaxed.gpu.global.s32 %0, [%1];" : "=r"(number) : "l"(from) : "memory");
   return number;
 }
-// For one lane: of atomicAdd() the compiler would ask which lanes are there, and add up for these.
+// atomicAdd() for one lane. The compiler's own asks which lanes are active and adds up their
+// numbers.
 __device__ inline unsigned lane_adds(unsigned* to, int number) {
   unsigned before;
   asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], %2;"
@@ -171,26 +175,26 @@ __device__ inline void barrier_expect_bytes(uint64_t* barrier, uint32_t bytes) {
       : "memory");
 }
 
-// What this thread has written to shared memory is before what bulk copies write there after it.
+// Orders what this thread has written to shared memory before later bulk copies to the same place.
 __device__ inline void shared_writes_before_copies() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// The first kThreads threads of a block meet.
+// The kThreads threads that call it wait for each other. kId is the number of the hardware barrier.
 template <int kId, int kThreads>
 __device__ void named_barrier() {
   asm volatile("bar.sync %0, %1;" ::"n"(kId), "n"(kThreads) : "memory");
 }
 
-// prmt: four bytes of a and b, each chosen by four bits, of which the highest asks for its sign
-// eight times instead.
+// prmt: four bytes out of a and b. Four bits of `which` choose each byte. If the highest of the
+// four is set, the result has the chosen byte's sign bit eight times.
 __device__ inline uint32_t choose_bytes(uint32_t a, uint32_t b, uint32_t which) {
   uint32_t bytes;
   asm("prmt.b32 %0, %1, %2, %3;" : "=r"(bytes) : "r"(a), "r"(b), "r"(which));
   return bytes;
 }
 
-// (a ^ b) & mask in one instruction, where the compiler would share a ^ b between two.
+// (a ^ b) & mask as one instruction. The compiler would compute a ^ b once for two uses.
 __device__ inline uint32_t exclusive_or(uint32_t a, uint32_t b, uint32_t mask) {
   uint32_t bits;
   asm("lop3.b32 %0, %1, %2, %3, 0x28;" : "=r"(bits) : "r"(a), "r"(b), "r"(mask));
@@ -210,7 +214,7 @@ __device__ inline bool elect_lane() {
   return elected != 0;
 }
 
-// For data that is read once: the L2 gives it up first.
+// For data that is read once: the L2 cache evicts it first.
 __device__ inline uint64_t evict_first_policy() {
   uint64_t policy;
   asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
@@ -223,7 +227,8 @@ __device__ inline uint64_t evict_normal_policy() {
   return policy;
 }
 
-// Both addresses and bytes are multiples of 16.
+// Copies global to shared memory; `barrier` counts the bytes. Both addresses and `bytes` are
+// multiples of 16.
 __device__ inline void bulk_copy(void* shared, const void* global, uint32_t bytes,
                                  uint64_t* barrier, uint64_t policy) {
   asm volatile(

@@ -1,12 +1,12 @@
-// How the blocks of a matrix-vector product divide its weight rows, and where they are in their
-// ring of tiles.
+// How the blocks of a matrix-vector product share its weight rows, and a place in the ring of
+// tiles. Used by gemv and gemv_q.
 #pragma once
 
 #include "cuda/kernels/linear.h"
 
 namespace skald::cuda {
 
-// A place in the ring, and how often it was passed.
+// A slot of the ring, and how often the ring has been passed.
 struct Turn {
   int slot = 0;
   unsigned lap = 0;
@@ -18,24 +18,25 @@ struct Turn {
   }
 };
 
-// Groups of weight rows that are every block's from the beginning; the others go to who comes
-// first. Some multiprocessors get a tenth more of the memory's bandwidth than others; where a block
-// has few groups, one is too much to hand over.
+// How many groups of weight rows belong to each block from the start. The other groups go to
+// whichever block asks first, since some multiprocessors get a tenth more of the memory's bandwidth
+// than others. A block with few groups shares none: one group is too much to give away.
 inline int groups_of_each(int groups, int blocks) {
   constexpr int kFewGroups = 8;
   const int each = groups / blocks;
   return each < kFewGroups ? each : each * 3 / 4;
 }
 
-// What consumers are told in place of a group when there is none.
+// In place of a group's number: there are no more groups.
 inline constexpr int kNoMore = -1;
 
-// The groups that a block multiplies, one after the other: its own, then what the ticket gives.
+// The groups that a block multiplies, one after the other: its own, then those that it draws from
+// the ticket.
 struct Groups {
   int taken = 0;
-  unsigned ticket = 0;  // in lane 0, asked for one group ahead of its use
+  unsigned ticket = 0;  // in lane 0, drawn one group ahead of its use
 
-  // For whole warps. The layout knows how many `groups` there are, and `groups_each`.
+  // For whole warps. `layout` has the number of `groups` and `groups_each`.
   template <class Layout>
   __device__ int next(const LinearLaunch& a, const Layout& layout) {
     const int own = layout.groups_each, shared = own * static_cast<int>(gridDim.x);
@@ -45,7 +46,8 @@ struct Groups {
       const int drawn = static_cast<int>(__shfl_sync(~0u, ticket, 0));
       group = shared + drawn;
       if (group >= layout.groups) {
-        // Each block draws one that is too high. The last of these leaves the ticket as it was.
+        // Each block draws one number that is too high. The block that draws the last one sets the
+        // ticket back to zero.
         const int last = layout.groups - shared + static_cast<int>(gridDim.x) - 1;
         if (drawn == last && threadIdx.x % 32 == 0) *a.ticket = 0;
         return kNoMore;

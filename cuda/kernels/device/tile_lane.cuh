@@ -1,5 +1,6 @@
-// What one lane of a warp has of a part of a tile: codes as matrix fragments, scales as floats.
-// Codes become the f16 numbers code * 2^-24 by masks and byte moves alone.
+// What one lane of a warp holds of a part of a tile: codes as fragments of a matrix product, scales
+// as floats. Masks and byte moves alone turn codes into the f16 numbers code * 2^-24. Used by
+// gemv_q, gemm_q, experts and tiles.
 #pragma once
 
 #include <type_traits>
@@ -24,12 +25,13 @@ __device__ inline uint32_t move(uint32_t word, int from, int to) {
   return from >= to ? word >> (from - to) : word << (to - from);
 }
 
-// LaneCodes<C>::pairs() gives the two pairs of a row (half 0: lane / 4, half 1: + 8) for 16 columns
-// (m of unit): the fragment's registers half and half + 2.
+// LaneCodes<C>::pairs() gives a row's two pairs of codes in 16 columns (half m of a unit):
+// registers `half` and half + 2 of the fragment. half 0 is row lane / 4, half 1 is row lane / 4 +
+// 8.
 template <class C>
 struct LaneCodes;
 
-// Of one plane: the p-th pair of a unit is pair_mask(p) of shifted(unit, half, p).
+// Planes of four bits: pair_mask(p) keeps the p-th pair of a unit in shifted(unit, half, p).
 template <int kFirstBit>
 struct LaneCodes<tiles::FourBits<kFirstBit>> {
   uint4 w[2];
@@ -47,8 +49,8 @@ struct LaneCodes<tiles::FourBits<kFirstBit>> {
   SKALD_HD static constexpr uint32_t pair_mask(int p) { return p % 2 ? 0x00f000f0 : 0x000f000f; }
 };
 
-// By 16: word(unit, m, half) has a unit's first (m = 0) or last 16 columns, kMask of each byte when
-// moved down by the plane's shift(unit).
+// Planes by 16 columns: word(unit, m, half) has a unit's first (m = 0) or last 16 columns. Moved
+// down by the plane's shift(unit), they are the kMask bits of each byte.
 template <>
 struct LaneCodes<tiles::TwoBitsBy16> {
   static constexpr uint32_t kMask = 3;
@@ -96,7 +98,7 @@ struct LaneCodes<tiles::TwoBits<kFirstBit>> {
     return half ? (unit / 2 ? w.w : w.z) : (unit / 2 ? w.y : w.x);
   }
   static constexpr uint32_t kMask = 0x00030003;
-  // High bits of a code: pairs 2 * m and the next, moved to their places among other bits.
+  // The upper bits of pairs 2 * m and the next, moved to their places above the low bits.
   __device__ uint32_t moved(int unit, int half, int m) const {
     return move(word(unit, half), tiles::pairs_at<2>(unit % 2 * 2 + m, kFirstBit), kFirstBit);
   }
@@ -141,7 +143,7 @@ struct LaneCodes<tiles::Codes2<Low, High, kBits>> {
   }
 };
 
-// Four bytes to two pairs.
+// Spreads four bytes over two pairs.
 __device__ inline void spread_bytes(uint32_t bytes, uint32_t& first, uint32_t& second) {
   first = __byte_perm(bytes, 0, 0x4140);
   second = __byte_perm(bytes, 0, 0x4342);
@@ -160,10 +162,14 @@ struct LaneCodes<tiles::EightBits> {
   }
 };
 
-// Codes that are looked up: kTable's numbers plus kOffset, as bytes. Each code is looked up twice,
-// among the first eight numbers and among the last eight. Where its own is not, it gets the sign of
-// the number there, eight times: none among the last eight, which are inverted where they are
-// negative, and among the first the sign of its own number. So the exclusive or of both is right.
+// Codes that index a table: gives kTable's numbers plus kOffset, as bytes. One byte permutation
+// (prmt) finds one of eight numbers, so each code is looked up twice: `low` among the first eight
+// numbers, `high` among the last eight. The exclusive or of both is the number:
+// - For a code below 8, `low` is the number. `high` is the sign of one of the last eight entries,
+//   which is zero: entries from 128 on are stored inverted there.
+// - For a code from 8 on, `high` is the entry, inverted if the number is 128 or more. `low` is the
+//   sign of the entry 8 before, in all bits. Both numbers have the same sign (signs_agree()), so
+//   `low` inverts `high` back.
 template <tiles::Table kTable, int kOffset>
 struct LaneTable {
   LaneCodes<tiles::FourBits<>> codes;
@@ -194,7 +200,7 @@ struct LaneTable {
     first = exclusive_or(low, high, 0x00ff00ff);
     second = exclusive_or(low, high, 0xff00ff00) >> 8;
   }
-  // The numbers of a word's four lower codes.
+  // The numbers of the four lower codes of a word.
   __device__ uint32_t four(uint32_t at) const {
     uint32_t low, high;
     choose(at, low, high);
@@ -210,9 +216,9 @@ struct LaneTable {
   }
 };
 
-// LaneScales<S>: of the block of kCols columns `b` of the part, for row lane / 4 (half 0) and the
-// eighth after it. A weight is row(half) * scale(b, half) * number - row_min(half) * minimum.
-// Minimums are LaneMins' (lane_mins.cuh).
+// LaneScales<S>: scales as floats. scale(b, half) is for block `b` (of kCols columns) of the part
+// and row lane / 4 (half 0) or lane / 4 + 8 (half 1). A weight is row(half) * scale(b, half) *
+// number - row_min(half) * minimum. LaneMins (lane_mins.cuh) has the minimums.
 template <class S>
 struct LaneScales;
 
@@ -266,10 +272,10 @@ struct LaneScales<tiles::BytePairs<Block>> : RowScalesMins {
   }
 };
 
-// A byte for each of eight blocks and both rows.
+// One byte for each of eight blocks and both rows.
 struct SixteenBytes {
   uint4 w;
-  // Of blocks 2 * pair and the next.
+  // The word of blocks 2 * pair and the next.
   __device__ uint32_t four(int pair) const {
     return pair / 2 ? (pair % 2 ? w.w : w.z) : (pair % 2 ? w.y : w.x);
   }
@@ -312,7 +318,7 @@ using LaneCodesOf =
     std::conditional_t<F::kTable == tiles::Table::None, LaneCodes<typename F::Codes>,
                        LaneTable<F::kTable, F::kOffset>>;
 
-// All that a lane has of one part of format F.
+// What a lane holds of one part of format F.
 template <class F>
 struct LanePart {
   LaneCodesOf<F> codes;

@@ -1,7 +1,8 @@
-// The codes of a part, 16 rows x 128 columns, in the order of a warp's lanes (tiles/layout.h), for
-// each number of bits. word() packs: it makes the i-th 32-bit word of a part from code(row, col).
-// at() reads one code back. Of five or six bits the low four lie in one plane, the rest in another
-// behind it, so that all accesses of a lane are 4, 8 or 16 bytes.
+// How the codes of one part (16 rows x 128 columns) lie in memory, for each number of bits a code.
+// The order is that of a warp's lanes (tiles/layout.h). A plane's word() packs: it makes the i-th
+// 32-bit word of the part from code(row, col). Its at() reads one code back. Formats of five or six
+// bits have two planes: the low four bits, then the rest. So each access of a lane is 4, 8 or 16
+// bytes.
 #pragma once
 
 #include <cstring>
@@ -16,7 +17,8 @@ SKALD_HD inline uint32_t load_word(const std::byte* plane, int i) {
   return word;
 }
 
-// Bits [first, first + kBits) of four pairs, of which the first of each is in the low half.
+// Packs bits [first, first + kBits) of a lane's four pairs of codes. A pair's first code goes to
+// the low 16 bits of the word, its second code to the high 16 bits.
 template <int kBits, class Code>
 SKALD_HD uint32_t pairs_word(const Code& code, const LaneWord& at, int first) {
   uint32_t word = 0;
@@ -40,10 +42,11 @@ struct CodePlace {
         i(col % 2) {}
 };
 
-// kOddScale: with what the codes of odd pairs come out multiplied when a lane masks them in place
-// instead of moving them; the activations are divided by it.
+// kOddScale, in each plane: a lane masks the codes of pairs 1 and 3 in place instead of shifting
+// them, so they come out multiplied by kOddScale. The activations of these columns are divided by
+// it.
 
-// Four bits: of each 64 columns, 16 bytes a lane.
+// Four bits a code: 16 bytes a lane for each 64 columns.
 template <int kFirstBit = 0>
 struct FourBits {
   static constexpr int kBytes = 1024, kOddScale = 16;
@@ -57,11 +60,11 @@ struct FourBits {
   }
 };
 
-// Of a word that has pairs of several units, kBits of each: where those of the k-th two pairs
-// begin, k / 2 the unit and k % 2 the 16 columns, of which the second pair is `apart` bits further.
-// Both are in the byte in which FourBits has the same columns, so that what masks a byte's two low
-// codes masks the bits above them; and as far apart as there, so that one shift brings both pairs
-// to their place above the low bits.
+// Upper bits of several units share a word. pairs_at() is the bit at which the upper bits of 16
+// columns begin: k / 2 is the unit, k % 2 the half of its columns. Their second pair lies `apart`
+// bits higher. Both pairs lie in the byte in which FourBits has the low bits of the same columns,
+// and as far apart as there. So one mask fits both planes, and one shift moves both pairs above the
+// low bits.
 template <int kBits>
 SKALD_HD constexpr int pairs_at(int k, int apart) {
   const int unit = k / 2, units = apart / kBits;
@@ -88,7 +91,7 @@ SKALD_HD int shift_of(const CodePlace& p, int apart) {
   return pairs_at<kBits>(k, apart) + p.pair % 2 * apart + p.i * 16;
 }
 
-// Two upper bits: 16 bytes a lane, two units a word.
+// Two upper bits a code: 16 bytes a lane; a word has two units.
 template <int kFirstBit>
 struct TwoBits {
   static constexpr int kBytes = 512, kApart = kFirstBit;
@@ -102,7 +105,7 @@ struct TwoBits {
   }
 };
 
-// One upper bit: 8 bytes a lane, four units a word.
+// One upper bit a code: 8 bytes a lane; a word has four units.
 template <int kFirstBit>
 struct OneBit {
   static constexpr int kBytes = 256, kApart = kFirstBit;
@@ -115,9 +118,10 @@ struct OneBit {
   }
 };
 
-// Two or three bits, where 16 columns have a scale: a word is of the first (m = 0) or last 16
-// columns of several units. Its n-th byte has pair n % 2's code n / 2 of each of these, so that
-// what a mask leaves of the word is of one block.
+// Codes of two or three bits, in formats with a scale for each 16 columns. A word has the first (m
+// = 0) or the last (m = 1) 16 columns of several units. Byte n of the word has code n / 2 of pair n
+// % 2 of each of these units. So a mask that keeps the same bits of each byte leaves codes of a
+// single block of 16 columns.
 struct CodesOf16 {
   int lane, m, half;
   template <class Code>
@@ -130,7 +134,7 @@ SKALD_HD inline uint32_t byte_of(uint32_t word, const CodePlace& p) {
   return word >> ((p.pair % 2 + p.i * 2) * 8) & 255;
 }
 
-// Two bits: 16 bytes a lane, all units in a word.
+// Two bits a code: 16 bytes a lane; a word has all four units.
 struct TwoBitsBy16 {
   static constexpr int kBytes = 512, kOddScale = 256;
   SKALD_HD static constexpr int shift(int unit) { return unit * 2; }
@@ -150,10 +154,10 @@ struct TwoBitsBy16 {
   }
 };
 
-// Three bits: two units in a word, in six bits of a byte. Words k of both rows are those of units 0
-// and 1, first and last columns, 16 bytes a lane; then of units 2 and 3 the first, 8 bytes. Of the
-// last columns there the six bits are in the two that the other words leave, from bit 2 k on in
-// word k.
+// Three bits a code: a word has two units, in the low six bits of each byte. Word k has units k / 2
+// * 2 and the next, half k % 2 of their columns. Words 0 and 1 of both rows come first, 16 bytes a
+// lane; word 2 of both rows follows, 8 bytes a lane. Word 3 has no place of its own: word k = 0 to
+// 2 holds bits 2 k and 2 k + 1 of its bytes, in the top two bits of each byte.
 struct ThreeBitsBy16 {
   static constexpr int kBytes = 768, kOddScale = 1;
   static constexpr int kSecondAt = 512, kLast = 3;
@@ -191,7 +195,7 @@ struct ThreeBitsBy16 {
   }
 };
 
-// Codes of one plane.
+// Codes in one plane.
 template <class Plane>
 struct Codes1 {
   using Low = Plane;
@@ -205,7 +209,7 @@ struct Codes1 {
   }
 };
 
-// And of two: kBits in the first.
+// Codes in two planes: the low kBits bits in the first, the rest in the second.
 template <class LowPlane, class HighPlane, int kBits>
 struct Codes2 {
   using Low = LowPlane;
@@ -223,9 +227,9 @@ struct Codes2 {
   }
 };
 
-// Four bits that stand for other numbers. A table is looked up for four codes at a time, so these
-// are adjacent: the low half of a word is for the unit's first 16 columns. What comes out are bytes
-// of two pairs, of which every second one is of the same pair.
+// Four-bit codes that index a table. A lane looks up four codes at a time, which must be adjacent:
+// the low half of a word has the unit's first 16 columns. The lookup gives four bytes: bytes 0 and
+// 2 are one pair, bytes 1 and 3 the other.
 struct TableCodes {
   static constexpr int kBytes = 1024, kOddScale = 1;
   SKALD_HD static constexpr int place(int pair, int i) {
@@ -247,8 +251,8 @@ struct TableCodes {
   }
 };
 
-// Eight bits: of each unit 16 bytes a lane, of both rows 8 for the first 16 columns, then 8 for the
-// others.
+// Eight bits a code: 16 bytes a lane for each unit. The first 8 bytes are the first 16 columns of
+// both rows, the others the last 16 columns.
 struct EightBits {
   static constexpr int kBytes = 2048, kOddScale = 1;
   template <class Code>

@@ -1,6 +1,7 @@
-// Reads 0.3 to 1.1 bytes and writes 2 for each weight, at the memory's speed. One warp 16 rows x
-// 128 columns, as its lanes hold them for products: four columns of each 16, so that two lanes
-// together make 16 bytes of each half of 32 columns.
+// Writes rows of a quantized matrix as 16-bit numbers, which cuBLAS then multiplies. Reads 0.3 to
+// 1.1 bytes and writes 2 bytes a weight, at the memory's speed. A warp expands one part (16 rows x
+// 128 columns) in the lane order that products use, where a lane has four columns of each 16. So
+// two lanes together make the 16 bytes of one store.
 #include "cuda/kernels/tiles/expand_q.h"
 
 #include "cuda/kernels/device/lane_numbers.cuh"
@@ -31,7 +32,8 @@ __global__ void __launch_bounds__(kWarps * 32) expand_q(__grid_constant__ const 
   for (int unit = 0; unit < tiles::kUnits; ++unit) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      // Lane 2 i of a row ends with columns 8 i to 8 i + 7, lane 2 i + 1 with those 16 further.
+      // After the exchange the even lane 2 i of a row has columns 8 i to 8 i + 7, and the odd lane
+      // 2 i + 1 has the eight columns that lie 16 further.
       const uint2 near = numbers.four(T(), unit, half, 0), far = numbers.four(T(), unit, half, 1);
       const uint2 send = odd ? near : far;
       const uint2 got = {__shfl_xor_sync(~0u, send.x, 1), __shfl_xor_sync(~0u, send.y, 1)};

@@ -1,4 +1,5 @@
-// Each block format as a record: which codes, which scales, and what is subtracted from a code.
+// The layout of each block format: its codes, its scales, and the offset that is subtracted from a
+// code.
 #pragma once
 
 #include "cuda/kernels/tiles/scales.h"
@@ -19,13 +20,13 @@ namespace skald::tiles {
 
 enum class Table : uint8_t { None, Iq4, Mxfp4 };
 
-// Codes of a table are kept with bits 2 and 3 exchanged, and that once more is the code. So numbers
-// that are on the same side of zero in IQ4 differ in bit 3 (LaneTable).
+// Codes of a table are stored with bits 2 and 3 exchanged; table_code() converts either way. Two
+// IQ4 numbers whose stored codes differ in bit 3 alone have the same sign, which LaneTable needs.
 SKALD_HD constexpr int table_code(int code) {
   return (code & 3) | (code & 4) << 1 | (code & 8) >> 1;
 }
 
-// What the kept code of a table stands for.
+// The number that a stored code of a table stands for.
 template <Table kTable>
 SKALD_HD constexpr int table_number(int kept) {
   const int code = table_code(kept);
@@ -34,8 +35,8 @@ SKALD_HD constexpr int table_number(int kept) {
   return code < 8 ? magnitude : -magnitude;
 }
 
-// kOff is subtracted from codes; numbers of a table have it added before they are multiplied, for
-// codes are unsigned.
+// kOff is subtracted from a code. The numbers of a table get kOff added before they are multiplied,
+// since the product takes unsigned bytes.
 template <class B, class C, class S, int kOff, bool kMin, Table kTab = Table::None>
 struct Format {
   using Block = B;
@@ -51,7 +52,8 @@ struct Format {
   static constexpr int kRecordBytes = kRowsAt + S::kRecordBytes;
   static_assert(kRecordBytes % 16 == 0);
 
-  // The i-th word of a record. source(row, block): of the record's 16 rows and its blocks.
+  // The i-th word of a record. source(row, block) gives a block of the record: row 0 to 15, and
+  // `block` counted from the record's first.
   template <class Source>
   SKALD_HD static uint32_t word(const Source& source, int i) {
     constexpr int kCodeWords = C::kBytes / 4, kScaleWords = S::kPartBytes / 4;
@@ -95,7 +97,7 @@ using IQ4_NL = Format<BlockIQ4_NL, TableCodes, F16Scales<BlockIQ4_NL>, 128, fals
 using IQ4_XS = Format<BlockIQ4_XS, TableCodes, ByteScales32<BlockIQ4_XS>, 128, false, Table::Iq4>;
 using MXFP4 = Format<BlockMXFP4, TableCodes, ExponentScales, 12, false, Table::Mxfp4>;
 
-// Calls fn with a value of the format's type; false for a type that is no block format.
+// Calls fn with a value of the format's type. Returns false if `type` is no block format.
 template <class Fn>
 bool dispatch(DType type, const Fn& fn) {
   switch (type) {

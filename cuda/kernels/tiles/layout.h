@@ -1,13 +1,13 @@
-// How a quantized matrix lies in GPU memory, made for gemv_q_sm90. Groups of 16 rows, one after the
-// other; a group is a row of records, each of 128 or 256 columns; ends are padded with zeros. Of a
-// record, 128 columns are a part: what one warp multiplies at a time.
+// How a quantized matrix lies in GPU memory. A matrix is a list of groups of 16 rows. A group is a
+// list of records of 128 or 256 columns; the last record and the last group are padded with zeros.
+// A record is one or two parts of 128 columns: what one warp multiplies at a time. A part is four
+// units of 32 columns.
 //
-// Numbers are kept as unsigned codes and multiplied as they are, by tensor cores: a code's bits are
-// those of the f16 number code * 2^-24. Scales and offsets are applied to sums of products. So no
-// weight is ever rounded.
+// Weights are kept as unsigned codes. gemv_q and experts_few multiply the codes themselves and
+// apply scales and offsets to sums of products, so they round no weight.
 //
-// In a part, lane l holds the codes that mma.m16n8k16 wants from it: rows l / 4 and l / 4 + 8, and
-// of every 16 columns the four from 4 * (l % 4) on. 32 columns are a unit: 8 codes of each row.
+// Lane l of a warp holds the codes that mma.m16n8k16 wants from it: rows l / 4 and l / 4 + 8, and
+// in each 16 columns the four from 4 * (l % 4) on. That makes 8 codes of each row in a unit.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,13 @@ inline constexpr int kRows = 16;
 inline constexpr int kPartCols = 128;
 inline constexpr int kUnits = kPartCols / 32;
 
-// Which codes a lane's word has: four pairs, of which the first two are for the unit's first 16
-// columns. The two of a pair are neighbours.
+// The codes of a lane's word: four pairs, each of two neighbouring columns. The first two pairs are
+// for the unit's first 16 columns.
 struct LaneWord {
-  int row;    // of the group
-  int unit;   // of the part
-  int first;  // column of the unit, of the first pair; the second pair is 2 further, the next 16
+  int row;   // in the group
+  int unit;  // in the part
+  // column in the unit of pair 0; pair 1 is 2 columns further, pairs 2 and 3 are 16 further
+  int first;
 
   SKALD_HD LaneWord(int lane, int unit, int half)
       : row(lane / 4 + 8 * half), unit(unit), first(lane % 4 * 4) {}

@@ -1,5 +1,5 @@
-// The pairs of formats for which one kernel multiplies two matrices: what mixed files have for
-// queries and keys beside values.
+// The pairs of formats for which one kernel multiplies two matrices: the formats that mixed model
+// files use for queries and keys and for values.
 #pragma once
 
 #include <type_traits>
@@ -28,7 +28,7 @@ bool dispatch_pairs(DType first, DType second, const Fn& fn, Pairs... pairs) {
   return found;
 }
 
-// Calls fn with the pair of the formats' types; false where there is none in this order.
+// Calls fn with the pair of the formats' types. Returns false if no pair has them in this order.
 template <class Fn>
 bool dispatch_pair(DType first, DType second, const Fn& fn) {
   return dispatch_pairs(first, second, fn, Pair<Q4_K, Q6_K>(), Pair<Q5_K, Q6_K>(),

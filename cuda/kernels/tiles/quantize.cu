@@ -1,7 +1,8 @@
-// A thread holds a group of 32 (Q6_K: 16) weights in registers, and so searches without a word to
-// any other; a block of 256 is 8 or 16 neighbouring threads, which exchange their groups' sums in
-// shared memory. The search is all that costs: some 700 instructions for a weight of Q4_K, which
-// takes an H200 three quarters of the time in which the weight arrives.
+// Quantizes floats to block formats. A thread holds a group of 32 weights (16 for Q6_K) in
+// registers and searches for its scale alone. A block of 256 weights is made by 8 threads (16 for
+// Q6_K), which exchange their groups' sums in shared memory. The search is the whole cost: some 700
+// instructions a weight for Q4_K. On an H200 that is three quarters of the time in which the weight
+// arrives over the link.
 #include "cuda/kernels/tiles/quantize.h"
 
 #include "cuda/kernels/device/launch.cuh"
@@ -15,7 +16,7 @@ namespace {
 
 constexpr int kThreads = 128;
 
-// w = scale * q.
+// Fits w = scale * q.
 template <class Block>
 __device__ __forceinline__ void fit(const DeviceGroup<32>& w, const ScaleGrid& grid, Block& out,
                                     uint8_t* codes) {
@@ -24,7 +25,7 @@ __device__ __forceinline__ void fit(const DeviceGroup<32>& w, const ScaleGrid& g
                         PutCodes{codes, static_cast<int>(-grid.lowest)});
 }
 
-// w = scale * q + min.
+// Fits w = scale * q + min.
 template <class Block>
 __device__ __forceinline__ void fit(const DeviceGroup<32>& w, const RangeGrid& grid, Block& out,
                                     uint8_t* codes) {
@@ -35,7 +36,7 @@ __device__ __forceinline__ void fit(const DeviceGroup<32>& w, const RangeGrid& g
                         PutCodes{codes, 0});
 }
 
-// One thread a block of 32.
+// One thread makes one block of 32 weights.
 template <class Block>
 __global__ void __launch_bounds__(kThreads) quantize_32(QuantizeLaunch a, int64_t blocks) {
   __shared__ Block made[kThreads];
@@ -60,7 +61,7 @@ __global__ void __launch_bounds__(kThreads) quantize_32(QuantizeLaunch a, int64_
   write_blocks<Block, kThreads>(made, count, static_cast<Block*>(a.blocks) + first);
 }
 
-// What the threads of a block of 256 tell one another.
+// What the threads of a block of 256 weights exchange.
 struct RangeTeam {
   static constexpr int kThreads = search::RangeFactors::kGroups;
   RangeFit fits[kThreads];
@@ -77,9 +78,10 @@ struct ScaleTeam {
   uint8_t codes[256];
 };
 
-// Fits factors and groups in turns, as fit_block() of engine/quant/encode_k.cpp: choose(factors)
-// makes a group, tell(group, factors) puts its terms where next(factors) finds those of all. The
-// teams of a warp stay together, for what a warp waits for is all of it.
+// Fits the factors of the block and the scales of its groups in turns, as fit_block() of
+// engine/quant/encode_k.cpp does. choose(factors) fits a group, tell(group, factors) stores the
+// group's terms, and next(factors) reads the terms of all groups. All teams of a warp go through
+// the same rounds, since __syncwarp() waits for the whole warp.
 template <class Team, class Factors, class Group, class Choose, class Tell, class Next>
 __device__ __forceinline__ void in_turns(Team& team, int g, Factors& factors, Group& group,
                                          const Choose& choose, const Tell& tell, const Next& next) {
@@ -106,7 +108,7 @@ __device__ __forceinline__ void in_turns(Team& team, int g, Factors& factors, Gr
   __syncwarp();
 }
 
-// Q4_K and Q5_K: eight threads a block.
+// Q4_K and Q5_K: eight threads make one block of 256 weights.
 template <class Block>
 __global__ void __launch_bounds__(kThreads) quantize_ranges(QuantizeLaunch a, int64_t blocks) {
   using Team = RangeTeam;
@@ -118,7 +120,7 @@ __global__ void __launch_bounds__(kThreads) quantize_ranges(QuantizeLaunch a, in
   Block& out = made[threadIdx.x / kTeam];
   const int g = threadIdx.x % kTeam;
   const int64_t first = int64_t{blockIdx.x} * kTeams;
-  // Threads beyond the last block do it once more.
+  // Threads beyond the last block repeat the last block.
   const int64_t index = min(first + threadIdx.x / kTeam, blocks - 1);
   const DeviceGroup<32> w = load_group<32>(a, index * 256 + g * 32);
   const RangeFit fit = search::fit_range(w, kGrid);
@@ -153,7 +155,7 @@ __global__ void __launch_bounds__(kThreads) quantize_ranges(QuantizeLaunch a, in
   write_blocks<Block, kThreads>(made, count, static_cast<Block*>(a.blocks) + first);
 }
 
-// Sixteen threads a block.
+// Q6_K: sixteen threads make one block of 256 weights.
 __global__ void __launch_bounds__(kThreads) quantize_q6_k(QuantizeLaunch a, int64_t blocks) {
   constexpr int kTeam = ScaleTeam::kThreads, kTeams = kThreads / kTeam;
   constexpr ScaleGrid kGrid = grid_of<BlockQ6_K>();
@@ -190,7 +192,8 @@ __global__ void __launch_bounds__(kThreads) quantize_q6_k(QuantizeLaunch a, int6
   write_blocks<BlockQ6_K, kThreads>(made, count, static_cast<BlockQ6_K*>(a.blocks) + first);
 }
 
-// The kernel of a format and the blocks that a block of threads makes; nullptr: there is none.
+// A format's kernel, and how many blocks of weights a thread block makes. nullptr if the format has
+// no kernel.
 struct Quantizer {
   void (*kernel)(QuantizeLaunch, int64_t) = nullptr;
   int blocks = 0;

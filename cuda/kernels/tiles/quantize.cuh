@@ -1,5 +1,5 @@
-// A thread's group of weights for engine/quant/fit_search.h, and what the kernels of quantize.cu
-// share.
+// What the kernels of quantize.cu share: a thread's group of weights in the form that
+// engine/quant/fit_search.h wants, and loads and stores.
 #pragma once
 
 #include "cuda/kernels/device/number.cuh"
@@ -9,7 +9,7 @@
 
 namespace skald::cuda {
 
-// Eight floats of one thread.
+// Eight floats in one thread's registers.
 struct Eight {
   float x[8] = {};
 
@@ -76,7 +76,8 @@ __device__ __forceinline__ void load_weights(const T* from, DeviceGroup<kCount>&
   }
 }
 
-// The group from weight `first` on; tells of weights that do not fit.
+// Loads the group that begins at weight `first`. If the format cannot hold a weight, a.unfit gets
+// the number of its row.
 template <int kCount>
 __device__ __forceinline__ DeviceGroup<kCount> load_group(const QuantizeLaunch& a, int64_t first) {
   DeviceGroup<kCount> group;
@@ -96,7 +97,7 @@ __device__ __forceinline__ DeviceGroup<kCount> load_group(const QuantizeLaunch& 
   return group;
 }
 
-// put() of search::round_to_grid(): codes as bytes.
+// The put() argument of search::round_to_grid(): stores codes as bytes.
 struct PutCodes {
   uint8_t* codes;
   int offset;
@@ -107,7 +108,7 @@ struct PutCodes {
   }
 };
 
-// Neighbouring blocks from shared to global memory, by all threads of a block.
+// Copies neighbouring blocks from shared to global memory. All threads of the block take part.
 template <class Block, int kThreads>
 __device__ __forceinline__ void write_blocks(const Block* made, int count, Block* to) {
   static_assert(sizeof(Block) % 2 == 0 && alignof(Block) == 2);

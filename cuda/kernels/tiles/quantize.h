@@ -1,12 +1,12 @@
-// Blocks of weights, made on the GPU: the same as encode_row() makes, bit for bit
-// (engine/quant/fit_search.h has the search for both). Any GPU from sm_75 on.
+// Makes block formats on the GPU, with the same bytes as encode_row() on the CPU: both compile the
+// search in engine/quant/fit_search.h. Any GPU from sm_75 on.
 #pragma once
 
 #include "cuda/kernels/launch.h"
 
 namespace skald::cuda {
 
-// Whether a format has a kernel: all have that are made at all (DTypeInfo::encode_row).
+// Whether a format has a kernel. Every format with a DTypeInfo::encode_row has one.
 bool can_quantize(DType to);
 
 struct QuantizeLaunch {
@@ -14,8 +14,8 @@ struct QuantizeLaunch {
   const void* weights;  // [rows, cols]
   void* blocks;         // [rows, cols]
   int64_t rows, cols;
-  // Becomes the least of itself and first_row + r of rows with a weight that does not fit
-  // (first_unfit()), whose block has no meaning.
+  // Lowered to first_row + r for each row r with a weight that the format cannot hold
+  // (first_unfit()). The blocks of such a row have no meaning.
   unsigned long long* unfit;
   unsigned long long first_row;
 };

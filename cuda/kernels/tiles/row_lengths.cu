@@ -1,3 +1,5 @@
+// Finds how long the rows of a quantized matrix are (row_lengths.h): reads the matrix once, at
+// loading.
 #include "cuda/kernels/tiles/row_lengths.h"
 
 #include <cmath>
@@ -10,7 +12,7 @@ namespace {
 
 constexpr int kWarps = 8;
 
-// A warp has 16 rows.
+// One warp measures 16 rows.
 template <class F>
 __global__ void __launch_bounds__(kWarps * 32)
     row_lengths(__grid_constant__ const RowLengthsLaunch a) {
@@ -67,7 +69,7 @@ float longest_row(const RowLengths& lengths) {
     if (lengths[i] > 0) longest = i;
     rows += lengths[i];
   }
-  int usual = 0;  // the median's
+  int usual = 0;  // exponent of the median
   for (int64_t shorter = lengths[0]; 2 * shorter < rows; shorter += lengths[usual]) ++usual;
   if (longest == kInfinite || longest - usual > kMostApart) return kNoBound;
   return std::ldexp(1.0f, longest + 1 - 127);

@@ -1,5 +1,6 @@
-// How long a quantized matrix's rows are, from which follows how large their products with a normed
-// row may be: known before anything is computed, so that such products can be left in 16 bits.
+// The lengths of a quantized matrix's rows, found at loading. The longest row bounds the product of
+// every row with a normed activation row. So a kernel can store such products in f16 with a power
+// of two that is known beforehand.
 #pragma once
 
 #include <array>
@@ -9,21 +10,21 @@
 
 namespace skald::cuda {
 
-// Rows by the exponent bits of their length as a float.
+// How many rows have a length with these exponent bits as a float.
 using RowLengths = std::array<int32_t, 256>;
 
 struct RowLengthsLaunch {
   DType format;       // a block format
   const void* tiles;  // the whole matrix (kernels/tiles/layout.h)
   int64_t outs, ins;
-  const float* weight;  // [ins], that columns are multiplied by
-  int32_t* lengths;     // [256], RowLengths that grow by the matrix's rows
+  const float* weight;  // [ins]; column i is multiplied by weight[i]
+  int32_t* lengths;     // [256], RowLengths; each row of the matrix adds one
 };
-// Numbers are rounded to bf16.
+// Weights are rounded to bf16 before they are squared.
 void launch_row_lengths(const RowLengthsLaunch& launch, Stream stream);
 
-// What no row is longer than, a power of two. None where a row is so much longer than usual ones
-// that numbers of f16's range would have too few bits for what these give: 16 times, or infinitely.
+// A power of two that no row is longer than. kNoBound if the longest row is infinite or more than
+// 16 times longer than the median: f16 would keep too few bits of usual results then.
 inline constexpr float kNoBound = 0;
 float longest_row(const RowLengths& lengths);
 

@@ -1,9 +1,10 @@
-// The scales of a record: of each part, kPartBytes, sorted by the row pairs g, g + 8 that a lane
-// has to do with; then what a whole record shares. word() packs and number() gives a weight from
-// its code, with the same operations in the same order as decode() in engine/quant.
+// How the scales of a record lie in memory. Each part has kPartBytes, sorted by row pair: rows g
+// and g + 8, which the same lanes multiply. What the whole record shares follows in kRecordBytes.
+// part_word() and record_word() pack. number() makes a weight from its code with the operations of
+// decode() in engine/quant, in the same order.
 //
-// Source: source(row, block) is a `const Block*`, or null beyond the matrix. A block is what the
-// format has, so several parts may be of one or several blocks of one part.
+// source(row, block) is a `const Block*`, or null beyond the matrix. A Block is what the format
+// has, so a part may be half of one block or hold several.
 #pragma once
 
 #include "cuda/kernels/tiles/codes.h"
@@ -26,7 +27,7 @@ SKALD_HD inline uint16_t load_f16(const std::byte* at) {
   return static_cast<uint16_t>(load_bits(at, 0, 16));
 }
 
-// One f16 for 32 columns. A lane pair's 16 bytes: of each unit, row g and row g + 8.
+// One f16 scale for 32 columns. 16 bytes a row pair: for each unit row g, then row g + 8.
 template <class Block>
 struct F16Scales {
   static constexpr int kCols = 32, kPartBytes = 128, kRecordBytes = 0;
@@ -44,11 +45,11 @@ struct F16Scales {
   }
 };
 
-// Minimums are the left side of a product with sums of activations: lane l has those of rows l / 4
-// and l / 4 + 8, of blocks 2 * (l % 2) and the next.
+// Minimums lie as the left operand of a product with sums of activations: lane l has those of rows
+// l / 4 and l / 4 + 8, for blocks 2 * (l % 2) and the next.
 
-// An f16 scale and minimum for 32 columns. The scales as in F16Scales; then, for each lane pair and
-// two blocks, the minimums of row g, then of g + 8.
+// An f16 scale and an f16 minimum for 32 columns. The scales lie as in F16Scales. Behind them, for
+// each row pair and each two blocks: both minimums of row g, then both of row g + 8.
 template <class Block>
 struct F16Pairs {
   static constexpr int kCols = 32, kMinsAt = 128, kPartBytes = 256, kRecordBytes = 0;
@@ -72,7 +73,7 @@ struct F16Pairs {
   }
 };
 
-// An exponent for 32 columns. 8 bytes: of each unit, row g and row g + 8.
+// One exponent byte for 32 columns. 8 bytes a row pair: for each unit row g, then row g + 8.
 struct ExponentScales {
   static constexpr int kCols = 32, kPartBytes = 64, kRecordBytes = 0;
   template <class Source>
@@ -93,7 +94,7 @@ struct ExponentScales {
   }
 };
 
-// The f16 scale of 256 columns of each row: of g, then of g + 8.
+// One f16 scale for 256 columns: row g, then row g + 8.
 template <class Block>
 struct RowScale {
   static constexpr int kRecordBytes = 32;
@@ -107,7 +108,7 @@ struct RowScale {
   }
 };
 
-// The f16 scale and minimum of 256 columns: both of g, then both of g + 8.
+// An f16 scale and an f16 minimum for 256 columns: both of row g, then both of row g + 8.
 template <class Block>
 struct RowScaleMin {
   static constexpr int kRecordBytes = 64;
@@ -124,16 +125,18 @@ struct RowScaleMin {
   }
 };
 
-// Bytes are words of two blocks: two of row g, then two of row g + 8. Byte n of word i is of:
+// Scales of one byte lie in words of two blocks: two bytes of row g, then two of row g + 8.
+// BytePlace is the row and the block of byte n of word i.
 struct BytePlace {
   int row, block;
   SKALD_HD BytePlace(int g, int i, int n) : row(g + n / 2 * 8), block(i * 2 + n % 2) {}
 };
-// And where it lies, in bytes of one lane pair.
+// Where the byte of block b lies among the bytes of its row pair.
 SKALD_HD constexpr int byte_place(int b, int half) { return b / 2 * 4 + half * 2 + b % 2; }
 
-// Q4_K, Q5_K: a scale and a minimum for 32 columns, as bytes: unpacking six bits of each would cost
-// a third of all instructions. Of each lane pair 8 scales; then of each 8 minimums.
+// Q4_K, Q5_K: a scale and a minimum for 32 columns. A block of the format has six bits of each;
+// here each is a byte, since unpacking took a third of a product's instructions. 8 scales a row
+// pair; behind the scales of all row pairs, 8 minimums a row pair.
 template <class Block>
 struct BytePairs : RowScaleMin<Block> {
   static constexpr int kCols = 32, kMinsAt = 64, kPartBytes = 128;
@@ -161,7 +164,7 @@ struct BytePairs : RowScaleMin<Block> {
   }
 };
 
-// Q2_K: four bits of scale and of minimum for 16 columns, 16 bytes of a lane pair.
+// Q2_K: a byte for 16 columns, four bits of scale and four of minimum. 16 bytes a row pair.
 template <class Block>
 struct FourBitPairs : RowScaleMin<Block> {
   static constexpr int kCols = 16, kPartBytes = 128;
@@ -183,12 +186,12 @@ struct FourBitPairs : RowScaleMin<Block> {
   }
 };
 
-// What a block has for its i-th 16 columns.
+// The signed scale of a block's i-th 16 columns.
 SKALD_HD inline int byte_scale(const BlockQ6_K& block, int i) { return block.scales[i]; }
 SKALD_HD inline int byte_scale(const BlockQ3_K& block, int i) { return q3_k_scale(block, i) - 32; }
 
-// Q6_K, Q3_K: a signed byte for 16 columns, 16 bytes of a lane pair. Unpacking the six bits that
-// Q3_K's have took a seventh of all its instructions.
+// Q6_K, Q3_K: a signed byte for 16 columns, 16 bytes a row pair. A block of Q3_K has six bits for
+// it; unpacking these took a seventh of a product's instructions.
 template <class Block>
 struct ByteScales : RowScale<Block> {
   static constexpr int kCols = 16, kPartBytes = 128;
@@ -211,7 +214,7 @@ struct ByteScales : RowScale<Block> {
   }
 };
 
-// IQ4_XS: a signed byte for 32 columns, 8 bytes of a lane pair.
+// IQ4_XS: a signed byte for 32 columns, 8 bytes a row pair.
 template <class Block>
 struct ByteScales32 : RowScale<Block> {
   static constexpr int kCols = 32, kPartBytes = 64;

@@ -1,5 +1,5 @@
-// Quantized matrices in the layout of kernels/tiles/layout.h: made from rows of blocks, and read a
-// row at a time as an embedding. Any GPU from sm_75 on.
+// Quantized matrices in the layout of tiles/layout.h: packed from rows of blocks, and read a row at
+// a time as an embedding. Any GPU from sm_75 on.
 #pragma once
 
 #include "cuda/kernels/pointwise/pointwise.h"
