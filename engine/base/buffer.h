@@ -1,5 +1,6 @@
-// Owning memory, aligned to a page and zero at first. The system hands out its pages as they are
-// touched, so a cache for a long context costs nothing until it is filled. Moves, never copies.
+// Owning memory, page-aligned and zero-filled. The system provides a page only when the page is
+// first touched, so a cache for a long context costs nothing until tokens fill it. A Buffer moves
+// and never copies.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,7 @@ namespace skald {
 class Buffer {
  public:
   Buffer() = default;
-  Buffer(int64_t bytes, const char* purpose);  // throws Error(Exit::Memory), naming the purpose
+  Buffer(int64_t bytes, const char* purpose);  // throws Error(Exit::Memory) that names the purpose
   Buffer(Buffer&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
   Buffer& operator=(Buffer&& other) noexcept {

@@ -1,6 +1,6 @@
-// Errors, in two kinds. The user or the machine is wrong: throw Error, with one line that says
-// what, where, expected and found, and what to do; main() catches it once and exits with its code.
-// We are wrong: check(), which input can never reach.
+// Two kinds of errors. If the user or the machine is wrong, throw Error: one line that says what,
+// where, expected and found, and what to do. main() catches it and exits with its code. If skald is
+// wrong, call check(): no input may ever make a check() fail.
 #pragma once
 
 #include <source_location>
@@ -12,13 +12,13 @@
 
 namespace skald {
 
-// What scripts may rely on; README.md documents the same list.
+// Exit codes that scripts may rely on; README.md documents the same list.
 enum class Exit : int {
   Done = 0,
   Failed = 1,
   Usage = 2,
   Model = 3,          // the model cannot be read
-  Memory = 4,         // it does not fit in memory
+  Memory = 4,         // the model does not fit in memory
   SomeLines = 5,      // finished, but some lines failed
   Interrupted = 130,  // Ctrl-C
   Closed = 141,       // the reader of stdout went away
@@ -33,7 +33,7 @@ class Error : public std::runtime_error {
   Exit code_;
 };
 
-// Joins anything that can be streamed: concat("expected ", 3, " rows").
+// Concatenates anything that can be streamed: concat("expected ", 3, " rows").
 template <class... Parts>
 std::string concat(Parts&&... parts) {
   std::ostringstream out;
@@ -46,7 +46,7 @@ template <class... Parts>
   throw Error(code, concat(std::forward<Parts>(parts)...));
 }
 
-// A broken promise inside skald itself; prints the place and aborts.
+// For a broken invariant inside skald itself: prints the place and aborts.
 [[noreturn]] void check_failed(const char* what, const std::source_location& where);
 
 inline void check(bool holds, const char* what,
@@ -54,8 +54,8 @@ inline void check(bool holds, const char* what,
   if (!holds) check_failed(what, where);
 }
 
-// The candidate nearest to `word` by edit distance, or "" when none is near: "did you mean
-// 'bench'?"
+// The candidate nearest to `word` by edit distance, or "" when none is near. For messages such as
+// "did you mean 'bench'?"
 template <class Candidates>
 std::string_view nearest(std::string_view word, const Candidates& candidates);
 
@@ -64,7 +64,7 @@ int edit_distance(std::string_view a, std::string_view b);
 template <class Candidates>
 std::string_view nearest(std::string_view word, const Candidates& candidates) {
   std::string_view best;
-  int best_distance = static_cast<int>(word.size()) / 3 + 2;  // further away is no typo
+  int best_distance = static_cast<int>(word.size()) / 3 + 2;  // more edits are no typo
   for (std::string_view candidate : candidates) {
     const int distance = edit_distance(word, candidate);
     if (distance < best_distance) {

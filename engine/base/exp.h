@@ -1,5 +1,5 @@
-// e^x for probabilities: the same bits on every CPU, library and GPU, which libm's exp does not
-// promise, and plain enough that compilers vectorize loops over it.
+// e^x for probabilities, with the same bits on every CPU, library and GPU. libm's exp does not
+// promise that. Compilers can vectorize loops over this function.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace skald {
 
-// A product that the device compiler may not fuse with the addition after it. (Hosts compile with
-// -ffp-contract=off.)
+// A product that the device compiler may not fuse with a following addition. (Host code is compiled
+// with -ffp-contract=off.)
 SKALD_HD inline float unfused_product(float a, float b) {
 #ifdef __CUDA_ARCH__
   return __fmul_rn(a, b);
@@ -18,17 +18,17 @@ SKALD_HD inline float unfused_product(float a, float b) {
 #endif
 }
 
-// x <= 0, not NaN. Within 1.5e-7 of e^x, relative; exactly 1 at 0; exactly 0 below -87, where
-// float's normal numbers end.
+// Expects x <= 0 and not NaN. The relative error is below 1.5e-7. The result is exactly 1 at 0, and
+// exactly 0 below -87, where float's normal numbers end.
 SKALD_HD inline float exp_nonpositive(float x) {
   // e^x = 2^k * e^r with |r| <= ln(2)/2. Adding 1.5 * 2^23 rounds to an integer, which then lies in
   // the low bits of the sum.
   constexpr float kRound = 12582912.0f;
   const float sum = unfused_product(x, 1.44269504f) + kRound;
   const float k = sum - kRound;
-  // ln(2) in two parts, the first so short that k times it is exact.
+  // ln(2) in two parts. The first part has so few bits that k times it is exact.
   const float r = (x - unfused_product(k, 0.693359375f)) - unfused_product(k, -2.12194440e-4f);
-  float series = 1.0f / 5040;  // of e^r; the first term left out is below 6e-9
+  float series = 1.0f / 5040;  // Taylor series of e^r; the first omitted term is below 6e-9
   series = unfused_product(series, r) + 1.0f / 720;
   series = unfused_product(series, r) + 1.0f / 120;
   series = unfused_product(series, r) + 1.0f / 24;

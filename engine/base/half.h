@@ -1,5 +1,5 @@
-// Bit-exact conversions of 16-bit floats, on the host and on the device, without hardware support:
-// the reference that faster conversions are tested against.
+// Bit-exact conversions of 16-bit floats, on the host and on the device, without hardware support.
+// Faster conversions are tested against these.
 #pragma once
 
 #include <bit>

@@ -1,4 +1,4 @@
-// Several lambdas as one visitor of a std::variant.
+// Combines several lambdas into one visitor of a std::variant.
 #pragma once
 
 namespace skald {

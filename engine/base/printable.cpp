@@ -20,7 +20,7 @@ size_t printable_length(std::string_view text) {
   }
   const bool overlong = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
   const bool surrogate = code >= 0xd800 && code < 0xe000;
-  const bool control = code < 0xa0;  // C1: a terminal may read 0x9b as ESC [
+  const bool control = code < 0xa0;  // C1 control characters: a terminal may read 0x9b as ESC [
   const bool bidi = (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
                     code == 0x2028 || code == 0x2029;  // reorders or breaks the line
   return overlong || surrogate || control || bidi || code > 0x10ffff ? 0 : length;

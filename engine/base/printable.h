@@ -1,6 +1,6 @@
-// Text from a file or a user, made fit for a terminal and for a one-line message: control
-// characters (which could move the cursor or set the title) and invalid UTF-8 become \x1b, long
-// text is cut.
+// Makes text from a file or a user safe for a terminal and for a one-line message. Control
+// characters (which could move the cursor or set the title) and invalid UTF-8 become \x1b and the
+// like; long text is cut.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace skald {
 
-// At most about max_bytes of `text`, cut between characters; "..." tells that something is missing.
+// Returns about max_bytes of `text` at most, cut between characters. "..." marks a cut.
 std::string printable(std::string_view text, size_t max_bytes = 200);
 
 }  // namespace skald

@@ -1,6 +1,6 @@
-// Random numbers without state: a draw is a function of (seed, request, position, draw), so a
-// request's samples depend neither on its neighbours nor on the order of the calls, and the device
-// can compute the same bits. The generator is Philox4x32-10 of Salmon, Moraes, Dror and Shaw,
+// Random numbers without state. A draw is a function of (seed, request, position, draw), so a
+// request's samples depend neither on other requests nor on the order of calls, and the device
+// computes the same bits. The generator is Philox4x32-10 of Salmon, Moraes, Dror and Shaw,
 // "Parallel random numbers: as easy as 1, 2, 3" (2011).
 #pragma once
 
@@ -14,7 +14,7 @@ struct RandomWords {
   uint32_t word[4];
 };
 
-// `counter` encrypted under the 64-bit `key`: ten rounds of multiply, swap and exclusive or.
+// Encrypts `counter` with the 64-bit `key` in ten rounds of multiply, swap and exclusive or.
 SKALD_HD inline RandomWords philox4x32_10(RandomWords counter, uint64_t key) {
   uint32_t key0 = static_cast<uint32_t>(key);
   uint32_t key1 = static_cast<uint32_t>(key >> 32);
@@ -31,11 +31,11 @@ SKALD_HD inline RandomWords philox4x32_10(RandomWords counter, uint64_t key) {
   return counter;
 }
 
-// Position and draw share 64 bits of the counter.
+// Position and draw share 64 bits of the counter: 48 for the position, 16 for the draw.
 inline constexpr int64_t kMaxRandomPosition = (int64_t{1} << 48) - 1;
 
-// 128 independent bits; 0 <= position <= kMaxRandomPosition. `draw` numbers the draws that one
-// position needs.
+// 128 independent bits, for 0 <= position <= kMaxRandomPosition. A position that needs several
+// draws numbers them with `draw`.
 SKALD_HD inline RandomWords random_words(uint64_t seed, uint64_t request, int64_t position,
                                          uint16_t draw = 0) {
   const uint64_t place = static_cast<uint64_t>(position) | uint64_t{draw} << 48;
@@ -44,7 +44,7 @@ SKALD_HD inline RandomWords random_words(uint64_t seed, uint64_t request, int64_
                        seed);
 }
 
-// A multiple of 2^-53 in [0, 1).
+// A uniform number in [0, 1), a multiple of 2^-53.
 SKALD_HD inline double uniform(uint64_t seed, uint64_t request, int64_t position,
                                uint16_t draw = 0) {
   const RandomWords random = random_words(seed, request, position, draw);

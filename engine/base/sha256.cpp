@@ -21,14 +21,16 @@ constexpr std::array<uint64_t, kCount> first_primes() {
   return primes;
 }
 
-// The standard's constants: the first 32 bits of the fractions of the primes' square or cube roots.
+// The standard's constants: the first 32 bits of the fractional parts of the primes' square roots
+// (power 2) or cube roots (power 3).
 template <size_t kCount>
 constexpr std::array<uint32_t, kCount> root_fractions(int power) {
   __extension__ using Wide = unsigned __int128;
   std::array<uint32_t, kCount> fractions = {};
   const auto primes = first_primes<kCount>();
   for (size_t i = 0; i < kCount; ++i) {
-    // The largest integer whose power is no more than prime * 2^(32 * power): root * 2^32, cut.
+    // floor(prime^(1/power) * 2^32): the largest integer whose power is at most prime * 2^(32 *
+    // power).
     uint64_t root = 0;
     for (int bit = 37; bit >= 0; --bit) {
       const uint64_t trial = root | uint64_t{1} << bit;

@@ -1,5 +1,5 @@
-// SHA-256 (FIPS 180-4), of bytes as they come: what names a model, a tokenizer or a text in a
-// result. Portable code, some 300 MB/s on one core.
+// SHA-256 (FIPS 180-4) over bytes that arrive in pieces. Results name models, tokenizers and texts
+// by this hash. Portable code, about 300 MB/s on one core.
 #pragma once
 
 #include <array>
@@ -19,11 +19,12 @@ class Sha256 {
   Sha256& add(std::span<const std::byte> bytes);
   Sha256& add(std::string_view bytes) { return add(std::as_bytes(std::span(bytes))); }
 
-  // For hashes over several things: a length goes first, so that "ab" + "c" is not "a" + "bc".
+  // For a hash over several fields: adds the length first, so that "ab" + "c" differs from "a" +
+  // "bc".
   Sha256& add_field(std::string_view bytes);
   Sha256& add_number(uint64_t number);  // 8 bytes, little-endian
 
-  // Of all that was added so far; more may follow.
+  // The hash of all bytes added so far. More bytes may be added afterwards.
   Digest digest() const;
   std::string hex() const;  // 64 digits, lower case
 
@@ -31,7 +32,7 @@ class Sha256 {
   void add_block(const uint8_t* block);  // [64]
 
   std::array<uint32_t, 8> state_;
-  std::array<uint8_t, 64> pending_ = {};  // the first bytes_ % 64 of it
+  std::array<uint8_t, 64> pending_ = {};  // bytes after the last whole block: bytes_ % 64 of them
   uint64_t bytes_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Bytes as people read them.
+// Byte counts in units that people read.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ PagePool::PagePool(int64_t pages) : owners_(static_cast<size_t>(pages), 0) {
 
 int32_t PagePool::take() {
   if (free_.empty()) {
-    fail(Exit::Memory, "the cache is full: all ", size(), " pages of ", kPageTokens,
+    fail(Exit::Memory, "the KV cache is full: all ", size(), " pages of ", kPageTokens,
          " tokens are in use; ask for a larger context with -c");
   }
   const int32_t page = free_.back();
@@ -79,7 +79,7 @@ int64_t Sequence::missing_pages(int64_t tokens) const {
 std::optional<Sequence::PageCopy> Sequence::extend(int64_t tokens) {
   const int64_t missing = missing_pages(tokens);
   if (pool_->free_pages() < missing) {
-    fail(Exit::Memory, "the cache is full: ", pool_->free_pages(), " of ", pool_->size(),
+    fail(Exit::Memory, "the KV cache is full: ", pool_->free_pages(), " of ", pool_->size(),
          " pages of ", kPageTokens, " tokens are free, ", missing,
          " are needed; ask for a larger context with -c");
   }

@@ -15,7 +15,7 @@ int64_t sum(const std::vector<MemoryPart>& parts, bool with_mapped) {
   return bytes;
 }
 
-// The largest context up to `limit` whose parts fit: `limit` itself, or whole pages.
+// The largest context up to `limit` whose parts fit: `limit` itself, or a whole number of pages.
 int64_t largest_context(const PlanRequest& request, int64_t available, int64_t limit,
                         bool with_mapped) {
   const auto fits = [&](int64_t context) {
@@ -47,7 +47,7 @@ MemoryPlan make_plan(const PlanRequest& request) {
   plan.model_context = request.model_context;
   plan.sequences = request.sequences;
   const int64_t limit = std::max(request.context, request.model_context);
-  // Weights that are mapped should stay in memory too, if they can.
+  // The mapped weights should stay in memory too, if possible.
   plan.most_context = largest_context(request, plan.available, limit, true);
   if (plan.most_context == 0) {
     plan.most_context = largest_context(request, plan.available, limit, false);
@@ -84,7 +84,7 @@ void check_fits(const MemoryPlan& plan, std::string_view device) {
   fail(Exit::Memory, device, " does not hold this model with a context of ", plan.context,
        plan.sequences > 1 ? concat(" for each of ", plan.sequences, " sequences") : "", ": ",
        size_text(plan.needed() - plan.mapped()), " are needed (", parts, "), ",
-       size_text(plan.available), " can be had", "; ", most);
+       size_text(plan.available), " are available; ", most);
 }
 
 }  // namespace skald

@@ -1,6 +1,6 @@
-// What a model takes of a device's memory, added up before anything is loaded or allocated. A
-// backend names the parts that a context needs; here the context is chosen where nobody asked for
-// one, and what does not fit is refused. Arithmetic alone: the device need not be there.
+// Adds up the memory that a model needs on a device, before anything is loaded or allocated. A
+// backend lists the parts for a given context length. This file chooses the context if the user did
+// not ask for one, and refuses what does not fit. It is arithmetic only: the device need not exist.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace skald {
 
-// The most that may be taken: bytes, or a share of the device's memory, or (both 0) all of it.
+// The most memory that skald may use: a number of bytes, a share of the device's memory, or (both
+// 0) all of it.
 struct MemoryCap {
   int64_t bytes = 0;
   double share = 0;
@@ -21,8 +22,8 @@ struct MemoryCap {
 struct MemoryPart {
   std::string_view name;
   int64_t bytes = 0;
-  // Pages of a file, which the system drops and reads again where memory is short: slow, but not an
-  // error.
+  // Pages of a mapped file. When memory is short, the system drops and rereads them: that is slow,
+  // but no error.
   bool mapped = false;
 };
 
@@ -31,27 +32,28 @@ struct DeviceMemorySize {
 };
 
 struct MemoryPlan {
-  // Memory: the model's own does not fit. Short: a longer one would rotate all positions otherwise.
+  // Who decided the context. Asked: the user. Model: it is the model's own. Memory: the model's own
+  // does not fit. Short: a longer one would change the rotation of every position (ModelConfig).
   enum class ContextBy { Asked, Model, Memory, Short };
 
   DeviceMemorySize device;
-  int64_t available = 0;  // may be taken: what is free, or less by a cap
+  int64_t available = 0;  // bytes that may be used: the free ones, or fewer by a cap
   std::vector<MemoryPart> parts;
-  int64_t context = 0;  // tokens of each sequence
+  int64_t context = 0;  // tokens for each sequence
   ContextBy context_by = ContextBy::Asked;
   int64_t model_context = 0;
-  // The largest that fits, up to the model's own or what was asked for; 0: none. Beside the mapped
-  // weights, unless these alone are too much.
+  // The largest context that fits, up to the model's own or the requested one, whichever is larger;
+  // 0: none fits. Mapped weights count as needed, unless they leave no room for any context.
   int64_t most_context = 0;
   int sequences = 1;
 
-  int64_t needed() const;  // all parts
-  int64_t mapped() const;  // of them, those that need not fit
+  int64_t needed() const;  // sum of all parts
+  int64_t mapped() const;  // sum of the mapped parts, which need not fit
   bool fits() const { return needed() - mapped() <= available; }
 };
 
-// a * b of what is not negative, or the most that parts are counted up to: a model's file may name
-// any context.
+// a * b for non-negative numbers, limited to 2^59: a model file may claim any context, and sums of
+// several parts must not overflow.
 inline int64_t bytes_product(int64_t a, int64_t b) {
   constexpr int64_t kMost = int64_t{1} << 59;
   int64_t product = 0;
@@ -61,18 +63,18 @@ inline int64_t bytes_product(int64_t a, int64_t b) {
 struct PlanRequest {
   int64_t context = 0;  // 0: the short one or else the model's own, or what fits
   int64_t model_context = 0;
-  int64_t short_context = 0;  // ModelConfig's
-  int64_t tokens = 0;         // that will be there, where that is known: RunOptions'
+  int64_t short_context = 0;  // ModelConfig::short_context
+  int64_t tokens = 0;         // RunOptions::tokens: a known lower bound on a sequence's length
   int sequences = 1;
   DeviceMemorySize device;
   MemoryCap cap;
-  std::function<std::vector<MemoryPart>(int64_t context)> parts;  // none shrinks as context grows
+  std::function<std::vector<MemoryPart>(int64_t context)> parts;  // never shrinks as context grows
 };
 
 MemoryPlan make_plan(const PlanRequest& request);
 
-// Throws Error(Exit::Memory) with the numbers and the largest context that fits. `device` is for
-// the message: "the GPU".
+// Throws Error(Exit::Memory) with the numbers and the largest context that fits. `device` names the
+// device in the message: "the GPU".
 void check_fits(const MemoryPlan& plan, std::string_view device);
 
 }  // namespace skald

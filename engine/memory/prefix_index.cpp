@@ -21,7 +21,7 @@ std::vector<uint64_t> page_hashes(std::span<const int32_t> tokens) {
       hash = (hash ^ static_cast<uint32_t>(token)) * 0xD6E8FEB86659FD93u;
       hash ^= hash >> 32;
     }
-    hashes[i] = hash | 1;  // 0 says: no page
+    hashes[i] = hash | 1;  // 0 means "no page"
   }
   return hashes;
 }
@@ -34,7 +34,7 @@ void PrefixIndex::clear() {
   leaves_.clear();
 }
 
-// Two beginnings may have one hash; the tokens decide.
+// Different prefixes may have the same hash, so the tokens are compared too.
 PrefixIndex::Node* PrefixIndex::find(uint64_t hash, uint64_t before,
                                      std::span<const int32_t> page_tokens) {
   const auto found = nodes_.find(hash);
@@ -79,7 +79,7 @@ void PrefixIndex::insert(std::span<const int32_t> tokens, std::span<const uint64
     }
     Node node{.before = before, .page = sequence.pages()[i], .used = clock_};
     std::copy_n(page_of(tokens, i).begin(), kPageTokens, node.tokens.begin());
-    if (!nodes_.emplace(hashes[i], node).second) return;  // the hash is another beginning's
+    if (!nodes_.emplace(hashes[i], node).second) return;  // the hash belongs to another prefix
     pool_.share(node.page);
     leaves_.insert({clock_, hashes[i]});
     if (before == 0) continue;
@@ -90,7 +90,7 @@ void PrefixIndex::insert(std::span<const int32_t> tokens, std::span<const uint64
 
 bool PrefixIndex::release_one() {
   for (const auto& leaf : leaves_) {
-    const auto [used, hash] = leaf;  // a copy: the entry goes
+    const auto [used, hash] = leaf;  // a copy, because the entry is erased
     const Node node = nodes_.at(hash);
     if (pool_.shared(node.page)) continue;
     leaves_.erase({used, hash});
@@ -104,8 +104,9 @@ bool PrefixIndex::release_one() {
   return false;
 }
 
-// Nearly: two sequences that computed the same pages side by side hold one copy each, of which the
-// index knows one; a page after it then keeps its page, idle as it is.
+// The count is approximate. If two sequences computed the same page side by side, each holds a copy
+// and the index knows only one. A later page of the other sequence then keeps its predecessor in
+// the index, although that predecessor counts as idle.
 int64_t PrefixIndex::idle_pages() const {
   return std::count_if(nodes_.begin(), nodes_.end(),
                        [&](const auto& entry) { return !pool_.shared(entry.second.page); });

@@ -1,7 +1,7 @@
-// Cache pages of prompts that were computed, found again by the tokens in them: a prompt that
-// begins like an earlier one goes on from its pages. The index owns a share of each page, so that a
-// page outlives the sequence that filled it, until somebody needs the room. The PagePool must
-// outlive the index. Not thread-safe.
+// Finds cache pages of earlier prompts by their tokens, so that a prompt with the same beginning
+// reuses the pages instead of computing them. The index is an owner of each page: a page outlives
+// the sequence that filled it, until its room is needed. The PagePool must outlive the index. Not
+// thread-safe.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace skald {
 
-// A hash for each whole page of a prompt, over it and all pages before.
+// One hash for each whole page of a prompt; each covers the page and all pages before it.
 std::vector<uint64_t> page_hashes(std::span<const int32_t> tokens);
 
 class PrefixIndex {
@@ -26,31 +26,31 @@ class PrefixIndex {
   PrefixIndex(const PrefixIndex&) = delete;
   PrefixIndex& operator=(const PrefixIndex&) = delete;
 
-  // The longest known beginning of `tokens`, of at most `most` whole pages. `hashes` are those of
-  // the tokens.
+  // A new sequence with the longest known prefix of `tokens`, of at most `most` whole pages.
+  // `hashes` is page_hashes(tokens).
   Sequence share(std::span<const int32_t> tokens, std::span<const uint64_t> hashes, int64_t most);
 
-  // Remembers the first `pages` whole pages of a sequence that holds `tokens`.
+  // Adds the first `pages` whole pages of a sequence that holds `tokens`.
   void insert(std::span<const int32_t> tokens, std::span<const uint64_t> hashes, int64_t pages,
               const Sequence& sequence);
 
-  // Frees the page that was shared longest ago, of those that nobody else holds; false: all are
-  // held.
+  // Frees the least recently used page without other owners. Returns false if every page has
+  // another owner.
   bool release_one();
 
-  void clear();  // forgets all pages, whoever holds them
+  void clear();  // gives up all pages, even those with other owners
 
-  int64_t idle_pages() const;  // that release_one() would free, one after the other
+  int64_t idle_pages() const;  // about how many pages repeated release_one() would free
   int64_t pages() const { return static_cast<int64_t>(nodes_.size()); }
 
  private:
-  // A page and the one before it: the known prompts are a tree.
+  // A page and its predecessor: the known prompts form a tree.
   struct Node {
-    uint64_t before = 0;  // hash of the page before; 0: none
+    uint64_t before = 0;  // hash of the preceding page; 0: none
     std::array<int32_t, kPageTokens> tokens;
     int32_t page = 0;
     int children = 0;
-    uint64_t used = 0;
+    uint64_t used = 0;  // clock_ of the last use
   };
 
   Node* find(uint64_t hash, uint64_t before, std::span<const int32_t> page_tokens);

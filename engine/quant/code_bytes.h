@@ -1,5 +1,6 @@
-// How the codes of a block lie in its bytes: what the readers of q4_0.h and its like undo. code(i)
-// is that of weight i, unsigned; each function gives the i-th byte.
+// Packs the codes of a block into its bytes: the inverse of the code() functions in q4_0.h and the
+// other format headers. The argument `code(i)` gives the unsigned code of weight i. Each function
+// returns the i-th byte of a field.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +9,14 @@
 
 namespace skald {
 
-// Two weights a byte: pairs that are `run` apart, in runs of that length.
+// Two 4-bit codes a byte. The pair lies kRun weights apart: each 2 * kRun weights fill kRun bytes.
 template <int kRun, class Code>
 SKALD_HD uint8_t nibble_byte(const Code& code, int i) {
   const int low = i / kRun * 2 * kRun + i % kRun;
   return static_cast<uint8_t>((code(low) & 15) | (code(low + kRun) & 15) << 4);
 }
 
-// Bit 4 of eight weights that are `kStep` apart, from `first` on.
+// Bit 4 of the codes of eight weights that lie `kStep` apart, the first of them at `first`.
 template <int kStep, class Code>
 SKALD_HD uint8_t fifth_bits(const Code& code, int first) {
   int bits = 0;
@@ -23,7 +24,7 @@ SKALD_HD uint8_t fifth_bits(const Code& code, int first) {
   return static_cast<uint8_t>(bits);
 }
 
-// Q6_K's two high bits.
+// Bits 4 and 5 of Q6_K's codes, four weights a byte.
 template <class Code>
 SKALD_HD uint8_t high_pairs(const Code& code, int i) {
   const int first = i / 32 * 128 + i % 32;
@@ -32,7 +33,7 @@ SKALD_HD uint8_t high_pairs(const Code& code, int i) {
   return static_cast<uint8_t>(bits);
 }
 
-// The twelve bytes of q4_k_scales.h, of s(g) and m(g).
+// Byte i of the twelve that hold the scales s(g) and minimums m(g); see q4_k_scales.h.
 template <class S, class M>
 SKALD_HD uint8_t q4_k_scale_byte(const S& s, const M& m, int i) {
   const int g = i % 4;

@@ -19,7 +19,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "weight files are little-endian");
 
-// The plain formats as blocks of one weight, so that all rows are decoded by one loop.
+// The plain formats as blocks of one weight, so that one loop decodes every format.
 struct OneF32 {
   static constexpr int kElems = 1;
   float value;
@@ -42,7 +42,7 @@ void encode(const float* w, OneBF16& out) { out.bits = f32_to_bf16(*w); }
 template <class Block>
 void decode_row(const std::byte* row, float* out, int64_t elems) {
   for (int64_t start = 0; start < elems; start += Block::kElems) {
-    Block block;  // a copy, for a row in a file may be unaligned
+    Block block;  // copied because a row in a file may be unaligned
     std::memcpy(&block, row, sizeof(Block));
     row += sizeof(Block);
     for (int i = 0; i < Block::kElems; ++i) out[start + i] = decode(block, i);

@@ -1,5 +1,5 @@
-// The one table of number formats. Everything that a format means outside its own header in
-// engine/quant (name, block size, file ids, decoding) is read from here.
+// The one table of number formats. All code outside engine/quant reads from this table what a
+// format means: name, block size, file ids, decoding and encoding.
 #pragma once
 
 #include <cstddef>
@@ -31,14 +31,14 @@ enum class DType : uint8_t {
 
 struct DTypeInfo {
   DType type;
-  std::string_view name;         // as GGUF writes it: "Q4_K"
-  std::string_view safetensors;  // its name there; empty when that format does not have it
+  std::string_view name;         // GGUF's spelling: "Q4_K"
+  std::string_view safetensors;  // safetensors' spelling; empty: safetensors lacks the format
   int block_elems;
   int block_bytes;
   int gguf_id;
-  // elems % block_elems == 0
+  // Decodes a row; elems % block_elems == 0.
   void (*decode_row)(const std::byte* row, float* out, int64_t elems);
-  // nullptr: skald does not make this format. Not for numbers that are not finite; see encode.h.
+  // Encodes a row of finite numbers; see encode.h. nullptr: skald cannot encode this format.
   void (*encode_row)(const float* in, std::byte* row, int64_t elems);
 };
 
@@ -46,11 +46,11 @@ const DTypeInfo& info(DType type);
 std::span<const DTypeInfo> all_dtypes();
 inline std::string_view name(DType type) { return info(type).name; }
 
-std::optional<DType> dtype_from_name(std::string_view name);  // any case
+std::optional<DType> dtype_from_name(std::string_view name);  // upper or lower case
 std::optional<DType> dtype_from_gguf_id(uint32_t id);
 std::optional<DType> dtype_from_safetensors(std::string_view name);
 
-// Bytes of one row; elems must be a multiple of the format's block_elems.
+// Bytes of one row. `elems` must be a multiple of the format's block_elems.
 int64_t row_bytes(DType type, int64_t elems);
 
 }  // namespace skald

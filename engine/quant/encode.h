@@ -1,7 +1,7 @@
-// Makes blocks of weights: for each format the values with the least squared error that a search
-// of moderate length finds (fit.h). The weights must be finite and at most kLargestWeight in size;
-// any other give a valid block of no meaning. The same weights give the same block, on every
-// machine.
+// Quantizes weights: each function writes one block with the least squared error that a search of
+// moderate length finds (fit.h). The weights must be finite and at most kLargestWeight in
+// magnitude. Other weights give a valid block of no meaning. The same weights give the same block
+// on every machine.
 #pragma once
 
 #include "engine/quant/q4_0.h"
@@ -15,7 +15,7 @@
 
 namespace skald {
 
-// What an f16 holds, and with it every format that has f16 scales.
+// The largest f16, and so the bound for every format with f16 scales.
 inline constexpr float kLargestWeight = 65504;
 
 // w has Block::kElems weights.

@@ -1,4 +1,4 @@
-// The formats with 32 weights to a block and one scale.
+// Encoders of the formats with blocks of 32 weights.
 #include "engine/quant/code_bytes.h"
 #include "engine/quant/encode.h"
 #include "engine/quant/grids.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kElems = 32;
 
-// Codes are q + offset.
+// The stored code of weight i is q[i] + offset.
 struct Codes {
   float q[kElems];
   int offset;
@@ -24,7 +24,7 @@ void put_fifth_bits(const Codes& codes, uint8_t* out) {
   for (int i = 0; i < kElems / 8; ++i) out[i] = fifth_bits<1>(codes, 8 * i);
 }
 
-// w = scale * q with q from grid.lowest on.
+// w = scale * q, with q from grid.lowest to grid.highest.
 Codes encode_signed(const float* w, const ScaleGrid& grid, uint16_t& scale) {
   Codes codes;
   codes.offset = static_cast<int>(-grid.lowest);
@@ -33,7 +33,7 @@ Codes encode_signed(const float* w, const ScaleGrid& grid, uint16_t& scale) {
   return codes;
 }
 
-// w = scale * q + min with q from 0 on.
+// w = scale * q + min, with q from 0 to grid.highest.
 Codes encode_range(const float* w, const RangeGrid& grid, uint16_t& scale, uint16_t& min) {
   Codes codes;
   codes.offset = 0;

@@ -1,4 +1,4 @@
-// The formats with 256 weights to a block, as k_search.h finds them.
+// Encoders of the formats with blocks of 256 weights. k_search.h has the search.
 #include <algorithm>
 
 #include "engine/quant/code_bytes.h"
@@ -17,7 +17,7 @@ using search::ScaleGroup;
 
 constexpr int kElems = 256;
 
-// Q4_K and Q5_K before packing.
+// A block of Q4_K or Q5_K before packing.
 struct RangeBlock {
   RangeFactors factors;
   RangeGroup groups[RangeFactors::kGroups];
@@ -57,7 +57,7 @@ void put(const RangeBlock& b, Block& out) {
   for (int i = 0; i < kElems / 2; ++i) out.q[i] = nibble_byte<32>(code, i);
 }
 
-// Q6_K before packing.
+// A block of Q6_K before packing.
 struct ScaleBlock {
   ScaleFactor factor;
   ScaleGroup groups[ScaleFactor::kGroups];

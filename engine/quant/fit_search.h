@@ -1,13 +1,14 @@
-// The searches of fit.h on one group of weights, for the host and for a thread of a GPU, which
-// differ in how they hold eight floats. Both make the same bits: every sum has eight parts, added
-// up in one order, and nothing is contracted (-ffp-contract=off, --fmad=false).
+// The searches of fit.h on one group of weights, shared by the host and a GPU thread. The two
+// differ only in how they hold eight floats, and they produce the same bits: every sum has eight
+// partial sums that are added in one fixed order, and nothing is contracted (-ffp-contract=off,
+// --fmad=false).
 //
-// A Group has kElems weights and the type Vec of eight floats, which has the usual operators:
-//   void load(i, v)                   eight of them
-//   float at(i)                       one
+// A Group has kElems weights and a type Vec of eight floats with the usual operators:
+//   void load(i, v)                   loads the i-th eight weights
+//   float at(i)                       weight i
 //   float sum(v)                      ((v0 + v4) + (v1 + v5)) + ((v2 + v6) + (v3 + v7))
-//   void to_grid(v, lowest, highest)  the nearest whole numbers in [lowest, highest], ties to
-//       even, for bounds below 2^22; not a number becomes `lowest`, so that it can be made an int
+//   void to_grid(v, lowest, highest)  rounds to the nearest whole numbers in [lowest, highest],
+//       ties to even, for bounds below 2^22; NaN becomes `lowest`, so that the result fits an int
 #pragma once
 
 #include "engine/base/half.h"
@@ -28,7 +29,7 @@ SKALD_HD_INLINE float magnitude(float x) { return bits_to_f32(f32_to_bits(x) & 0
 SKALD_HD_INLINE float smaller(float a, float b) { return b < a ? b : a; }
 SKALD_HD_INLINE float larger(float a, float b) { return a < b ? b : a; }
 
-// Of the numbers q of the grid that are nearest to (w - min) * inverse.
+// Sums over a group, where q is the grid's number nearest to (w - min) * inverse.
 struct GridSums {
   float q, qq, wq;
 };
@@ -50,7 +51,7 @@ SKALD_HD_INLINE GridSums grid_sums(const Group& w, float inverse, float min, flo
   return {Group::sum(qs), Group::sum(qq), Group::sum(wq)};
 }
 
-// The same with a minimum of 0, without the sum of q.
+// The same with a minimum of 0; the sum of q is not computed.
 template <class Group>
 SKALD_HD_INLINE GridSums scale_sums(const Group& w, float inverse, float lowest, float highest) {
   using Vec = typename Group::Vec;
@@ -66,10 +67,10 @@ SKALD_HD_INLINE GridSums scale_sums(const Group& w, float inverse, float lowest,
   return {0, Group::sum(qq), Group::sum(wq)};
 }
 
-// Of a fit, the factor that takes a weight to the grid.
+// The factor that maps a weight to the grid.
 SKALD_HD_INLINE float inverse_of(float scale) { return scale == 0 ? 0 : 1 / scale; }
 
-// The sum of the squared errors; put(i, v) gets the grid's numbers of the i-th Vec.
+// Returns the sum of the squared errors. put(i, v) receives the grid's numbers of the i-th Vec.
 template <class Group, class Put>
 SKALD_HD_INLINE float round_to_grid(const Group& w, RangeFit fit, float lowest, float highest,
                                     const Put& put) {
@@ -131,7 +132,7 @@ SKALD_HD_INLINE float fit_scale(const Group& w, const ScaleGrid& grid) {
   return static_cast<float>(best.scale);
 }
 
-// The scale and minimum for given q, and by how much they lower the sum of squares.
+// The best scale and minimum for given q, and how much they reduce the sum of squared errors.
 struct RangeSolution {
   double scale = 0, min = 0, gain = -1;
 };
@@ -188,7 +189,7 @@ SKALD_HD_INLINE RangeFit fit_range(const Group& w, const RangeGrid& grid) {
   RangeSolution best;
   for (int i = 0; i < grid.tries; ++i) {
     const float steps = grid.highest - grid.first + static_cast<float>(i) * grid.step;
-    // Where the range is cut, it is cut at both ends.
+    // A candidate that cuts the range cuts it equally at both ends.
     const float cut = larger(0, 0.5f * (steps - grid.highest)) * range / steps;
     const float min = grid.min_below_zero && smallest == 0 ? smallest : smallest + cut;
     improve(best, w, w_sum, grid, steps / range, min);

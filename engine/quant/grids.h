@@ -1,4 +1,4 @@
-// The grid that each format with an encoder is fitted to.
+// The search grid of each format that has an encoder.
 #pragma once
 
 #include "engine/quant/fit.h"

@@ -7,13 +7,13 @@
 namespace skald {
 namespace {
 
-// The compiler makes of a vector what the CPU has; the eight parts of a sum, and so its rounding,
-// are the same everywhere.
+// The compiler maps this vector type to the CPU's registers. The eight partial sums of a sum, and
+// so its rounding, are the same on every CPU.
 using search::kLanes;
 using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
 
-// One version for every x86-64 and one for AVX2, chosen at start. The resolvers run before a
-// sanitizer is ready.
+// One version for every x86-64 and one for AVX2, chosen at program start. Sanitizer builds use a
+// single version: the code that chooses runs before a sanitizer is ready.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define SKALD_CLONES __attribute__((target_clones("avx2", "default")))
@@ -43,7 +43,7 @@ struct HostGroup {
 using Group16 = HostGroup<16>;
 using Group32 = HostGroup<32>;
 
-// put() of search::round_to_grid().
+// The `put` argument of search::round_to_grid(): stores the grid's numbers.
 struct Store {
   float* q;
   SKALD_HD_INLINE void operator()(int i, const Lanes& v) const {

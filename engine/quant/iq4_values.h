@@ -1,6 +1,6 @@
-// The sixteen values of IQ4_NL and IQ4_XS, denser near zero as weights are: -127 -104 -83 -65 -49
-// -35 -22 -10 1 13 25 38 53 69 89 113. Eight bytes to a constant, for host and device alike: a
-// table in memory would need one copy for each.
+// The sixteen values of IQ4_NL and IQ4_XS: -127 -104 -83 -65 -49 -35 -22 -10 1 13 25 38 53 69 89
+// 113. They are denser near zero, as weights are. Two constants of eight bytes serve host and
+// device; a table in memory would need a copy for each.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,7 @@ struct BlockIQ4_XS {
 };
 static_assert(sizeof(BlockIQ4_XS) == 136);
 
-// s + 32 of group g.
+// The stored s[g], 0 to 63; the group's scale is s[g] - 32.
 SKALD_HD inline int iq4_xs_scale(const BlockIQ4_XS& b, int g) {
   const int low = (b.scales_low[g / 2] >> (g % 2 * 4)) & 15;
   const int high = (b.scales_high >> (g * 2)) & 3;

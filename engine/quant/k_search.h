@@ -1,7 +1,8 @@
-// Blocks of groups, whose own scales (and minimums) are small whole numbers times a common factor:
-// first each group is fitted for itself (fit_search.h), then the factors and the whole numbers are
-// fitted to each other in turns, which wins back most of what rounding a group's scale to six bits
-// costs. For the host and the GPU alike; sums go over a block's groups in their order.
+// Encodes blocks of groups (K formats). Each group's scale (and minimum) is a small whole number
+// times a factor common to the block. First each group is fitted alone (fit_search.h). Then factors
+// and whole numbers are fitted to each other in turns, which regains most of the accuracy lost by
+// rounding a group's scale to six bits. Host and GPU share this code; sums go over a block's groups
+// in order.
 #pragma once
 
 #include <cmath>
@@ -11,9 +12,10 @@
 
 namespace skald::search {
 
-inline constexpr int kRounds = 2;  // of fitting factors and groups to each other
+inline constexpr int kRounds = 2;  // rounds of refitting factors and whole numbers
 
-// As f16, and not 0 where it was more: a group would vanish.
+// Converts a factor to f16. A nonzero factor stays nonzero; otherwise the whole block would become
+// 0.
 SKALD_HD_INLINE uint16_t factor_bits(double value) {
   const uint16_t bits = f32_to_f16(static_cast<float>(value));
   if ((bits & 0x7fff) != 0 || value == 0) return bits;
@@ -25,7 +27,7 @@ SKALD_HD_INLINE int to_whole(double value, int lowest, int highest) {
   return value < highest ? static_cast<int>(::lround(value)) : highest;
 }
 
-// Q4_K and Q5_K: w = scale * s * q - min * m, with s and m of a group of 32.
+// Q4_K and Q5_K: w = scale * s * q - min * m, with one s and one m for each group of 32.
 struct RangeFactors {
   static constexpr int kGroups = 8, kGroupElems = 32, kMost = 63;
   uint16_t scale = 0, min = 0;  // f16 bits
@@ -50,7 +52,8 @@ SKALD_HD_INLINE RangeFactors first_factors(const RangeFit* fits) {
   return {factor_bits(scale / RangeFactors::kMost), factor_bits(min / RangeFactors::kMost)};
 }
 
-// The best s and m for given factors, looking around what the group's fit asks for.
+// The best s and m for given factors: tries the rounded ratios of fit to factors, and their
+// neighbours.
 template <class Group>
 SKALD_HD_INLINE RangeGroup choose_group(const Group& w, RangeFit fit, RangeFactors factors,
                                         float highest) {
@@ -69,7 +72,7 @@ SKALD_HD_INLINE RangeGroup choose_group(const Group& w, RangeFit fit, RangeFacto
   return best;
 }
 
-// A group's part in the normal equations of w ≈ scale * a - min * b, a = s * q and b = m.
+// One group's terms in the normal equations of w ≈ scale * a - min * b, with a = s * q and b = m.
 struct RangeTerms {
   double aa, ab, bb, wa, wb;
 };
@@ -84,7 +87,7 @@ SKALD_HD_INLINE RangeTerms terms(const Group& w, RangeGroup group, RangeFactors 
           m * weight_sum(w)};
 }
 
-// The factors that fit best with all whole numbers as they are.
+// The best factors for unchanged whole numbers.
 SKALD_HD_INLINE RangeFactors next_factors(RangeFactors factors, const RangeTerms* groups) {
   double aa = 0, ab = 0, bb = 0, wa = 0, wb = 0;
   for (int g = 0; g < RangeFactors::kGroups; ++g) {
@@ -105,7 +108,7 @@ SKALD_HD_INLINE RangeFactors next_factors(RangeFactors factors, const RangeTerms
   return factors;
 }
 
-// Q6_K: w = scale * s * q, with s of a group of 16.
+// Q6_K: w = scale * s * q, with one s for each group of 16.
 struct ScaleFactor {
   static constexpr int kGroups = 16, kGroupElems = 16;
   uint16_t scale = 0;  // f16 bits
@@ -143,7 +146,7 @@ SKALD_HD_INLINE ScaleGroup choose_group(const Group& w, float fit, ScaleFactor f
   return best;
 }
 
-// A group's part in scale = wa / aa, the least squares of w ≈ scale * a with a = s * q.
+// One group's terms in scale = wa / aa, the least-squares solution of w ≈ scale * a with a = s * q.
 struct ScaleTerms {
   double aa, wa;
 };
@@ -167,7 +170,6 @@ SKALD_HD_INLINE ScaleFactor next_factor(ScaleFactor factor, const ScaleTerms* gr
   return factor;
 }
 
-// The sum of groups' errors.
 template <class Group>
 SKALD_HD_INLINE double block_error(const Group* groups, int count) {
   double error = 0;

@@ -18,7 +18,7 @@ struct BlockQ3_K {
 };
 static_assert(sizeof(BlockQ3_K) == 110);
 
-// s + 32 of group g.
+// The stored s[g], 0 to 63; the group's scale is s[g] - 32.
 SKALD_HD inline int q3_k_scale(const BlockQ3_K& b, int g) {
   const int low = (b.scales[g % 8] >> (g / 8 * 4)) & 15;
   const int high = (b.scales[8 + g % 4] >> (g / 4 * 2)) & 3;

@@ -10,7 +10,7 @@ namespace skald {
 struct BlockQ5_0 {
   static constexpr int kElems = 32;
   uint16_t scale;   // f16 bits
-  uint8_t high[4];  // bit i % 8 of byte i / 8 is bit 4 of q[i]; bytes, for the block has no padding
+  uint8_t high[4];  // bit i % 8 of byte i / 8: bit 4 of q[i]; not a uint32_t, which would be padded
   uint8_t q[16];    // low nibbles: weights 0-15; high nibbles: 16-31
 };
 static_assert(sizeof(BlockQ5_0) == 22);

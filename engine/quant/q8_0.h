@@ -14,7 +14,7 @@ struct BlockQ8_0 {
 };
 static_assert(sizeof(BlockQ8_0) == 34);
 
-// Unsigned: q + 128.
+// Unsigned code: q + 128.
 SKALD_HD inline int code(const BlockQ8_0& b, int i) { return b.q[i] + 128; }
 
 SKALD_HD inline float decode(const BlockQ8_0& b, int i) { return f16_to_f32(b.scale) * b.q[i]; }

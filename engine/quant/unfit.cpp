@@ -18,7 +18,7 @@ int64_t first_unfit(const float* weights, int64_t count, DType type) {
   const float largest = largest_weight(type);
   const float* end = weights + count;
   const float* at = std::find_if(weights, end, [&](float w) {
-    return !(std::fabs(w) <= largest);  // true for what is not a number
+    return !(std::fabs(w) <= largest);  // the negation is also true for NaN
   });
   return at == end ? -1 : at - weights;
 }
@@ -26,7 +26,8 @@ int64_t first_unfit(const float* weights, int64_t count, DType type) {
 void fail_unfit(const std::string& file, const std::string& tensor, int64_t row, float weight,
                 DType type) {
   fail(Exit::Model, file, ": tensor '", printable(tensor), "' holds ", weight, " in row ", row,
-       ", which ", name(type), " cannot hold (at most ", largest_weight(type), " in size)");
+       ", which ", name(type), " cannot hold (at most ", largest_weight(type),
+       " in magnitude); the file is damaged, or convert it to a wider format");
 }
 
 }  // namespace skald

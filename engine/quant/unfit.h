@@ -1,5 +1,5 @@
-// Weights that a format cannot hold: infinite, not a number, or too large. Whoever makes weights
-// looks for them, and says the same of them.
+// Detects weights that a format cannot hold: infinite, NaN, or too large. All code that makes
+// weights uses this check and this message.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,13 @@
 
 namespace skald {
 
+// The largest magnitude that the format holds.
 float largest_weight(DType type);
 
-// The first of them that does not fit; -1: all fit.
+// The index of the first weight that does not fit; -1: all fit.
 int64_t first_unfit(const float* weights, int64_t count, DType type);
 
-// Throws Error(Exit::Model) for a weight of that row of a tensor.
+// Throws Error(Exit::Model) about `weight` in row `row` of a tensor.
 [[noreturn]] void fail_unfit(const std::string& file, const std::string& tensor, int64_t row,
                              float weight, DType type);
 

@@ -189,7 +189,7 @@ TEST_CASE("an error leaves every sequence of the step as it was") {
   } cases[] = {
       {bad, Exit::Failed, "token id 300 is outside of the model's vocabulary of 300"},
       {negative, Exit::Failed, "token id -1 is outside"},
-      {pages, Exit::Memory, "the cache is full"},
+      {pages, Exit::Memory, "the KV cache is full"},
   };
   for (const auto& [tokens, code, says] : cases) {
     const SeqRows step[] = {{&a, good, Want::LastRow}, {&b, tokens, Want::LastRow}};

@@ -136,7 +136,7 @@ TEST_CASE("where the cache has no free page the text goes on as far as without r
                     while (true) session.next();
                   },
                   Exit::Memory),
-              "the cache is full"));
+              "the KV cache is full"));
     return session.tokens();
   };
   const auto plain = small_executor(2, 256);
