@@ -1,5 +1,5 @@
-// The CPU backend: walks a Program with the kernels of engine/cpu/kernels.h. Weights are read in
-// place from the model's mapping, which the executor keeps alive.
+// The CPU backend: runs a Program's ops with the kernels of engine/cpu/kernels.h. Weights are read
+// in place from the model's mapping, which the executor keeps alive.
 #pragma once
 
 #include <memory>
@@ -11,14 +11,14 @@ namespace skald::cpu {
 
 enum class KernelSet { Fast, Reference };
 
-// What an executor would take of this machine's memory.
+// The memory that an executor would need on this machine.
 MemoryPlan plan_memory(const Model& model, const RunOptions& options);
 
 std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options,
                                         KernelSet kernels = KernelSet::Fast);
 
-// Bytes per second that `threads` threads read from memory larger than any cache: the best of a few
-// passes, since other work on the machine can only lower it.
+// Bytes per second that `threads` threads read from memory larger than any cache. The best of a few
+// passes: other work on the machine can only lower the result.
 double measure_read_bandwidth(int threads);
 
 }  // namespace skald::cpu

@@ -25,15 +25,15 @@ constexpr int64_t kMaxLanes = 16;
 
 int64_t padded(int64_t head_dim) { return (head_dim + kMaxLanes - 1) / kMaxLanes * kMaxLanes; }
 
-// What a tile needs beside its arguments, cut from one piece of memory. Vectors may read up to
-// kMaxLanes floats past a row of keys or values.
+// The workspace of one tile, a single block of memory divided into arrays. Vector loads may read up
+// to kMaxLanes floats past a row of keys or values.
 struct Workspace {
-  float* rows;    // [kPageTokens, head_dim]: keys as they lie in the page
+  float* rows;    // [kPageTokens, head_dim]: keys as in the page
   float* values;  // [kPageTokens, head_dim]
   float* keys;    // [padded, kPageTokens]: keys transposed
   float* scores;  // [group, kPageTokens], then probabilities
-  float* out;     // [kAttentionRows, group, padded]: sums so far
-  float* best;    // [kAttentionRows, group]: largest score so far
+  float* out;     // [kAttentionRows, group, padded]: unnormalized output so far
+  float* best;    // [kAttentionRows, group]: maximum score so far
   float* total;   // [kAttentionRows, group]: sum of probabilities so far
 
   static int64_t page_floats(int64_t head_dim) {
@@ -66,15 +66,17 @@ HWY_BEFORE_NAMESPACE();
 namespace skald::cpu::HWY_NAMESPACE {
 namespace {
 
-constexpr int kVectors = HWY_CAP_GE512 ? 4 : 2;  // a tile of 4 heads fits the registers
+// Chosen so that a tile of 4 heads fits the registers
+constexpr int kVectors = HWY_CAP_GE512 ? 4 : 2;
 constexpr int kMaxHeads = 4;
 
-// Keys of one row's page that it may see: [from, to) within the page.
+// The keys of a page that a row attends to: [from, to) within the page.
 struct Visible {
   int64_t from, to;
 };
 
-// scores[h][j] = q[h] · key j, for kVectors * kLanes keys a block; only blocks with visible keys.
+// scores[h][j] = q[h] · key j. Works on blocks of kVectors * kLanes keys and skips blocks without
+// visible keys.
 template <int heads>
 HWY_INLINE void score(const float* q, int64_t head_dim, const float* keys, Visible visible,
                       float* scores) {
@@ -102,7 +104,7 @@ HWY_INLINE void score(const float* q, int64_t head_dim, const float* keys, Visib
   }
 }
 
-// A function of its own: inlined into soften(), g++ 12 at -O3 for AVX-512 makes wrong code of it.
+// Not inlined: g++ 12 at -O3 for AVX-512 generates wrong code if this is inlined into soften().
 HWY_NOINLINE void cap_scores(float* scores, float scale, float cap) {
   const DF d;
   for (int64_t j = 0; j < kPageTokens; j += kLanes) {
@@ -111,8 +113,8 @@ HWY_NOINLINE void cap_scores(float* scores, float scale, float cap) {
   }
 }
 
-// Turns a page's scores into probabilities relative to the largest score so far, and returns the
-// factor for what was summed before.
+// Turns a page's scores into probabilities relative to the maximum score so far. Returns the factor
+// that rescales the sums of earlier pages.
 HWY_INLINE float soften(float* scores, float scale, Visible visible, float& best, float& total) {
   const DF d;
   const VF from = hn::Set(d, static_cast<float>(visible.from));
@@ -142,7 +144,8 @@ HWY_INLINE float soften(float* scores, float scale, Visible visible, float& best
   return factor;
 }
 
-// out[h] = out[h] * factor[h] + sum over visible j of p[h][j] * value j; `vectors` of a row's.
+// out[h] = out[h] * factor[h] + sum over visible j of p[h][j] * value j, for `vectors` vectors of a
+// row.
 template <int heads, int vectors>
 HWY_INLINE void weigh(const float* values, int64_t head_dim, const float* p, const float* factor,
                       Visible visible, float* out, int64_t out_stride) {
@@ -166,7 +169,7 @@ HWY_INLINE void weigh(const float* values, int64_t head_dim, const float* p, con
   }
 }
 
-// One row's `heads` query heads against the page in the workspace.
+// Attends `heads` query heads of one row to the page in the workspace.
 template <int heads>
 HWY_NOINLINE void attend_page(const AttentionSpec& spec, const float* q, Visible visible,
                               const Workspace& w, int64_t state) {
@@ -211,7 +214,7 @@ void to_f32(const std::byte* from, bool f16, float* to, int64_t count) {
   }
 }
 
-// Tokens [from, to) of a page into the workspace, keys transposed.
+// Loads tokens [from, to) of a page into the workspace; keys are transposed.
 void load_page(const AttentionArgs& a, int32_t page, int64_t kv_head, Visible tokens,
                const Workspace& w) {
   const int64_t head_dim = a.spec.head_dim;
@@ -222,7 +225,8 @@ void load_page(const AttentionArgs& a, int32_t page, int64_t kv_head, Visible to
   const int64_t skip = tokens.from * head_dim, count = (tokens.to - tokens.from) * head_dim;
   to_f32(keys + skip * element, a.cache.f16, w.rows + skip, count);
   to_f32(values + skip * element, a.cache.f16, w.values + skip, count);
-  // Lanes of tokens outside hold whatever was there; nothing mixes lanes before they are masked.
+  // Lanes of tokens outside [from, to) hold old values. That is harmless: lanes are masked before
+  // they are combined.
   const auto* bytes = reinterpret_cast<const std::byte*>(w.rows);
   const int64_t row_bytes = head_dim * static_cast<int64_t>(sizeof(float));
   for (int64_t j = tokens.from / kLanes * kLanes; j < tokens.to; j += kLanes) {

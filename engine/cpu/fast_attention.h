@@ -1,6 +1,6 @@
-// Attention of a few rows over a paged cache, for one thread. Softmax goes page by page, with pages
-// at fixed positions, so a row's result depends on nothing but its own position. Rows of one tile
-// share the converted keys and values; all query heads of a key head do.
+// Attention of a few rows over a paged KV cache, on one thread. Softmax runs page by page, and
+// pages begin at fixed positions, so the result of a row depends only on its own position. The rows
+// of a tile and all query heads of a KV head share the converted keys and values.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace skald::cpu {
 
 struct AttentionTile {
   const AttentionArgs* args;
-  int64_t first_row, rows;  // of one sequence, positions one apart
+  int64_t first_row, rows;  // rows of one sequence at consecutive positions
   int64_t kv_head;
 };
 
@@ -21,7 +21,7 @@ struct AttentionKernels {
   void (*to_f16)(const float* from, uint16_t* to, int64_t count);
 };
 
-inline constexpr int64_t kAttentionRows = 16;  // of a tile, at most
+inline constexpr int64_t kAttentionRows = 16;  // most rows of a tile
 int64_t attention_scratch_floats(const AttentionSpec& spec);
 
 const AttentionKernels& attention_kernels();

@@ -1,5 +1,5 @@
-// Integer products of unsigned weights and int8 activations, with what the instruction set offers.
-// Once per instruction set.
+// Dot products of unsigned 8-bit weights and int8 activations, with the best instructions of each
+// instruction set. Included once per instruction set.
 #if defined(SKALD_CPU_FAST_DOT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SKALD_CPU_FAST_DOT_INL_H_
 #undef SKALD_CPU_FAST_DOT_INL_H_
@@ -15,16 +15,16 @@ HWY_BEFORE_NAMESPACE();
 namespace skald::cpu::HWY_NAMESPACE {
 namespace {
 
-// Four products and their sum, in each lane: a weight dword's unsigned bytes times four activations
-// that all lanes share. Split weights are prepared once for all rows.
+// Adds four products to each lane: the four unsigned weight bytes of the lane times four
+// activations that all lanes share. split() prepares weights once for all rows.
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
-constexpr int64_t kUnit = 4;  // bytes: the activations as they are
+constexpr int64_t kUnit = 4;  // bytes of four activations: int8
 
 struct SplitWeights {
   VU bytes;
 };
 HWY_INLINE SplitWeights split(VU four) { return {four}; }
-// Highway has no such product yet, and g++ does not fold the broadcast into it.
+// Inline assembly: Highway lacks this instruction, and g++ does not fold the broadcast into it.
 HWY_INLINE VI add_products(VI sum, const SplitWeights& w, const std::byte* x) {
   asm("vpdpbusd %2%{1to16%}, %1, %0"
       : "+v"(sum.raw)
@@ -32,7 +32,7 @@ HWY_INLINE VI add_products(VI sum, const SplitWeights& w, const std::byte* x) {
   return sum;
 }
 #else
-constexpr int64_t kUnit = 8;  // bytes: as int16, activations 0 and 2, then 1 and 3
+constexpr int64_t kUnit = 8;  // bytes of four activations: int16, in the order 0, 2, 1, 3
 
 using D16 = hn::Repartition<int16_t, DU>;
 struct SplitWeights {
@@ -47,9 +47,10 @@ HWY_INLINE SplitWeights split(VU four) {
 HWY_INLINE VI add_pairs(VI sum, hn::Vec<D16> w, hn::Vec<D16> x) {
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128
   VI unused = hn::Zero(DI());
-  return hn::ReorderWidenMulAccumulate(DI(), w, x, sum, unused);  // adds pairs of neighbours here
+  // Adds neighbouring pairs on these targets
+  return hn::ReorderWidenMulAccumulate(DI(), w, x, sum, unused);
 #else
-  // At most 255 * 127: fits int16.
+  // At most 255 * 127, which fits int16.
   const VI products = hn::BitCast(DI(), hn::Mul(w, x));
   const VI low = hn::ShiftRight<16>(hn::ShiftLeft<16>(products));
   return hn::Add(sum, hn::Add(low, hn::ShiftRight<16>(products)));

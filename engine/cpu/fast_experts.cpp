@@ -17,7 +17,7 @@ int64_t places(const KernelOptions& options) { return options.max_rows * options
 
 void choose_experts(const float* logits, const ExpertsSpec& spec, int32_t* experts,
                     float* weights) {
-  // The chosen ones from best to worst; a later one of the same logit stays behind.
+  // Sorted insertion, best expert first; of equal logits the earlier expert stays in front.
   int have = 0;
   for (int32_t e = 0; e < spec.count; ++e) {
     int at = have;
@@ -42,7 +42,7 @@ void choose_experts(const float* logits, const ExpertsSpec& spec, int32_t* exper
 }
 
 int64_t expert_rows(const KernelOptions& options) {
-  constexpr int64_t kEnough = 128;  // for a few sequences' next tokens
+  constexpr int64_t kEnough = 128;  // enough for decode steps of a few sequences
   return std::max(options.max_rows, std::min(places(options), kEnough));
 }
 
@@ -84,7 +84,7 @@ void FastExperts::run(const ExpertsArgs& args) {
   const int count = args.spec.count;
   check(args.rows <= options_.max_rows && count <= size.count && args.spec.used <= size.used &&
             args.router.cols <= size.dim && args.gate->view.rows <= size.ffn_dim,
-        "experts are within the limits that their workspace was made for");
+        "experts fit the workspace");
   route(args);
   sort(args);
   const auto begin = [&](int expert) { return begins_[static_cast<size_t>(expert)]; };
@@ -99,7 +99,7 @@ void FastExperts::route(const ExpertsArgs& args) {
   const ExpertsSpec& spec = args.spec;
   float* logits = logits_.as<float>();
   linear_.run_float({args.router, nullptr, args.in, logits, args.rows});
-  // An exponential costs about as much as 16 sums.
+  // An exponential takes about as long as 16 additions.
   share_rows(pool_, args.rows, int64_t{spec.count} * 16, [&](int64_t r) {
     choose_experts(logits + r * spec.count, spec, chosen_.data() + r * spec.used,
                    weights_.data() + r * spec.used);
@@ -162,7 +162,7 @@ void FastExperts::multiply(const ExpertsArgs& args, int first, int end) {
   linear_.run(products_, gate, rows);
 }
 
-// Of places [from, to), which are in x_: to the rows that they belong to.
+// Adds the outputs of places [from, to), which are in x_, to the rows that the places belong to.
 void FastExperts::add_up(const ExpertsArgs& args, int64_t from, int64_t to) {
   const int64_t dim = args.router.cols, used = args.spec.used;
   share_rows(pool_, args.rows, dim * used, [&](int64_t r) {

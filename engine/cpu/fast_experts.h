@@ -1,7 +1,7 @@
-// Routed experts on the thread pool. A step's rows are sorted by expert and those of an expert
-// multiplied together, so that a chosen expert's weights are read once and others not at all. What
-// a row gets depends on nothing but the row: its experts' results are added in the order of their
-// numbers, whoever else is there.
+// Routed experts on the thread pool. The rows of a step are sorted by expert, and the rows of an
+// expert are multiplied together: the weights of a chosen expert are read once, those of other
+// experts not at all. The result of a row does not depend on other rows: the outputs of its experts
+// are added in the order of the expert numbers.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@
 
 namespace skald::cpu {
 
-// A row's experts, in the order of their numbers, and their weights: [used] each. Where logits are
-// equal the lower number comes first; logits that are not numbers choose some.
+// Chooses `used` experts for a row: their numbers in ascending order, and their weights. Of equal
+// logits, the lower number wins. NaN logits give an arbitrary valid choice.
 void choose_experts(const float* logits, const ExpertsSpec& spec, int32_t* experts, float* weights);
 
-// Rows that are computed at a time: a row counts once for each of its experts. Never less than
-// options.max_rows, so that all of an expert's are among them.
+// The rows of the experts' workspace, where a row counts once for each of its experts. At least
+// options.max_rows, so that all rows of one expert fit.
 int64_t expert_rows(const KernelOptions& options);
-int64_t experts_bytes(const KernelOptions& options);  // of its workspace
+int64_t experts_bytes(const KernelOptions& options);  // bytes of the workspace
 
 class FastExperts {
  public:
@@ -33,13 +33,13 @@ class FastExperts {
  private:
   void route(const ExpertsArgs& args);
   void sort(const ExpertsArgs& args);
-  // Experts [first, end), whose rows fit in the workspace.
+  // Computes experts [first, end), whose rows must fit the workspace.
   void compute(const ExpertsArgs& args, int first, int end);
   void multiply(const ExpertsArgs& args, int first, int end);
   void add_up(const ExpertsArgs& args, int64_t from, int64_t to);
 
   const KernelOptions options_;
-  const int64_t most_;  // expert_rows()
+  const int64_t most_;  // rows of the workspace: expert_rows()
   ThreadPool& pool_;
   FastLinear& linear_;
   const PointwiseKernels& pointwise_;
@@ -47,11 +47,11 @@ class FastExperts {
   Buffer logits_;                // [max_rows, count]
   std::vector<int32_t> chosen_;  // [rows, used]
   std::vector<float> weights_;   // [rows, used]
-  std::vector<int64_t> places_;  // [rows, used]: of each choice, among all sorted by expert
-  std::vector<int64_t> begins_;  // [count + 1]: of an expert's places
-  std::vector<int64_t> next_;    // [count]: while sorting
-  std::vector<int32_t> row_of_;  // [rows * used]: of each place
-  Buffer x_;                     // [most_, dim]: inputs of the places at hand, then their results
+  std::vector<int64_t> places_;  // [rows, used]: index of each choice in the order sorted by expert
+  std::vector<int64_t> begins_;  // [count + 1]: where an expert's places begin
+  std::vector<int64_t> next_;    // [count]: scratch of sort()
+  std::vector<int32_t> row_of_;  // [rows * used]: the row of each place
+  Buffer x_;                     // [most_, dim]: inputs of the current places, then their outputs
   Buffer gate_, up_;             // [most_, ffn_dim]
   std::vector<LinearArgs> products_;
 };

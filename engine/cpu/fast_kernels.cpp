@@ -1,4 +1,4 @@
-// The fast CPU kernels: SIMD, chosen for this CPU at run time, on a pool of threads.
+// The fast CPU kernels: SIMD for this CPU, chosen at run time, on a pool of threads.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -56,7 +56,7 @@ class FastKernels final : public Kernels {
   void attention(const AttentionArgs& a) override {
     const AttentionSpec& s = a.spec;
     const int64_t floats = attention_scratch_floats(s);
-    if (floats > scratch_floats_) {  // the first call of a model
+    if (floats > scratch_floats_) {  // first call for this model
       scratch_ = Buffer(floats * pool_.threads() * int64_t{sizeof(float)}, "attention's workspace");
       scratch_floats_ = floats;
     }
@@ -126,8 +126,8 @@ class FastKernels final : public Kernels {
     share_range(pool_, count, fn);
   }
 
-  // Cosines and sines of one spec at a call's positions. Kept from call to call: all layers of a
-  // step rotate q and k by the same angles.
+  // Cosines and sines of one RopeSpec for the positions of a call. They are kept between calls
+  // because all layers of a step rotate q and k by the same angles.
   struct Rotations {
     std::vector<float> inv_freq;
     float scale = 1;
@@ -136,7 +136,7 @@ class FastKernels final : public Kernels {
   };
 
   Rotations& rotations_of(const RopeSpec& spec) {
-    constexpr size_t kMost = 4;  // a model has one or two
+    constexpr size_t kMost = 4;  // a model has one or two specs
     for (Rotations& one : rotations_) {
       if (one.inv_freq == spec.inv_freq && one.scale == spec.scale) return one;
     }
@@ -153,9 +153,10 @@ class FastKernels final : public Kernels {
       table.positions.assign(positions.begin(), positions.end());
       table.cos.resize(static_cast<size_t>(a.rows * pairs));
       table.sin.resize(static_cast<size_t>(a.rows * pairs));
-      each(a.rows, pairs * 32, [&](int64_t r) {  // a sine costs about as much as 32 sums
+      each(a.rows, pairs * 32, [&](int64_t r) {  // a sine takes about as long as 32 additions
         for (int64_t i = 0; i < pairs; ++i) {
-          // The product is float32, as in Hugging Face: at long positions its rounding shows.
+          // The product is computed in float32, as in Hugging Face: at long positions the rounding
+          // matters.
           const float angle = static_cast<float>(positions[static_cast<size_t>(r)]) *
                               table.inv_freq[static_cast<size_t>(i)];
           table.cos[static_cast<size_t>(r * pairs + i)] = std::cos(angle) * table.scale;
@@ -171,7 +172,7 @@ class FastKernels final : public Kernels {
     const int64_t position = a.at[r].position;
     std::byte* page = a.cache.data + a.at[r].pages[static_cast<size_t>(position / kPageTokens)] *
                                          a.cache.page_stride;
-    for (int64_t h = 0; h < 2 * a.spec.kv_heads; ++h) {  // keys, then values
+    for (int64_t h = 0; h < 2 * a.spec.kv_heads; ++h) {  // keys first, then values
       const float* from = h < a.spec.kv_heads ? a.k + (r * a.spec.kv_heads + h) * head_dim
                                               : a.v + ((r - 1) * a.spec.kv_heads + h) * head_dim;
       std::byte* to = page + (h * kPageTokens + position % kPageTokens) * head_dim * element;
@@ -207,7 +208,7 @@ class FastKernels final : public Kernels {
   int64_t scratch_floats_ = 0;
   std::vector<AttentionTile> tiles_;
 
-  std::vector<Rotations> rotations_;  // of the last few specs
+  std::vector<Rotations> rotations_;  // the most recent specs
 };
 
 }  // namespace

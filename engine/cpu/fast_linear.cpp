@@ -10,28 +10,29 @@
 namespace skald::cpu {
 namespace {
 
-// Weights that were converted for many rows to share: a good part of a core's second-level cache.
+// The size of a panel: converted weights that all rows of a call share. It fills a good part of a
+// core's L2 cache.
 constexpr int64_t kPanelFloats = 128 * 1024;
-// Up to this many rows, int8 weights are unpacked into the first-level cache, a range of columns at
-// a time; more rows share a panel of all columns.
+// Up to this many rows, int8 weights are unpacked into the L1 cache, one range of columns at a
+// time. With more rows, a panel of all columns is unpacked.
 constexpr int64_t kFewRows = 16;
 constexpr int64_t kFewColumns = 256;
-// How far ahead of their use int8 weights are fetched, in groups of lanes rows.
+// How far ahead int8 weights are prefetched, in groups of `lanes` weight rows.
 constexpr int64_t kGroupsAhead = 2;
-// Enough that others can take over from a thread that lost its core for a while.
+// Small chunks let other threads take over the work of a thread that lost its core for a while.
 constexpr int64_t kChunksPerThread = 8;
 
 bool is_float(DType type) {
   return type == DType::F32 || type == DType::F16 || type == DType::BF16;
 }
 
-// The planes of int8 activations in one piece of memory, sized for the smallest blocks.
+// Bytes of the int8 activations (Int8Rows) of a product, an upper bound over all block formats.
 int64_t quantized_bytes(int64_t rows, int64_t k, int64_t unit) {
   const int64_t blocks = rows * (k / kInt8Block + 1);
   return blocks * (kInt8Block / 4 * unit + 4 + 2 * 4 + 2 * 4);
 }
 
-// The same from a row on.
+// The same planes, starting at row `row`.
 Int8Rows rows_from(Int8Rows planes, int64_t row, const Int8Format& format, int64_t unit) {
   planes.x += row * planes.k / 4 * unit;
   planes.scale += row * planes.k / kInt8Block;
@@ -65,8 +66,8 @@ FastLinear::FastLinear(const KernelOptions& options, ThreadPool& pool)
       float_(float_kernels()),
       int8_(int8_kernels()),
       shares_(static_cast<size_t>(pool.threads())) {
-  // A panel, and beside it what a product carries from one range of columns to the next, or the
-  // last rows of an int8 weight.
+  // Besides the panel, a thread needs room for the partial sums between two ranges of columns, and
+  // for the last weight rows of an int8 product.
   const int64_t carried = std::max(float_.sums_floats(kPanelFloats / float_.depth),
                                    (2 * kFewRows + max_cols_ / 2) * int8_.lanes);
   for (int t = 0; t < pool.threads(); ++t) {
@@ -84,8 +85,7 @@ int64_t FastLinear::panel_floats() const {
 
 void FastLinear::run(std::span<const LinearArgs> products, const float* in, int64_t rows) {
   const TensorView& weight = products.front().weight;
-  check(rows <= max_rows_ && weight.cols <= max_cols_,
-        "a product is within the limits that its workspace was made for");
+  check(rows <= max_rows_ && weight.cols <= max_cols_, "a product fits the workspace");
   const Int8Format* format = exact_ ? nullptr : int8_.find(weight.type);
   if (format) {
     run_int8(products, in, rows, *format);
@@ -209,7 +209,7 @@ void FastLinear::int8_outputs(const LinearArgs& args, Int8Product p, int64_t fir
     p.bias = args.bias ? args.bias + o : nullptr;
     p.out = args.out + o;
     const bool has_tail = p.outs % lanes != 0;
-    if (has_tail) {  // rows past the last are whatever was there; their lanes are not stored
+    if (has_tail) {  // the rest of `tail` holds old values; its lanes are not stored
       const int64_t full = (p.groups - 1) * lanes;
       std::memcpy(tail, weight.row(o + full),
                   static_cast<size_t>((p.outs - full) * weight.row_bytes));

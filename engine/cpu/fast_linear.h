@@ -1,5 +1,5 @@
-// Matrix products on the thread pool: picks the kernels for a weight's format and splits output
-// rows over the threads. Sums over k are never split, so results do not depend on the split.
+// Matrix products on the thread pool. Chooses the kernels for a weight's format and splits output
+// rows over the threads. A sum over k is never split, so results do not depend on the split.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace skald::cpu {
 
-// The most rows of any product's input: of a call's, or of experts'.
+// The most input rows of any product: a step's rows, or the rows of the experts.
 int64_t product_rows(const KernelOptions& options);
 
 class FastLinear {
@@ -23,23 +23,23 @@ class FastLinear {
   FastLinear(const KernelOptions& options, ThreadPool& pool);
 
   void run(const LinearArgs& args) { run({&args, 1}, args.in, args.rows); }
-  // Several products at one go, as experts have them: of weights that are alike in format and shape
-  // with rows of `in`, [rows, in_dim], in which each product's own input lies.
+  // Runs several products together, for routed experts. All weights have the same format and shape.
+  // `in`, [rows, in_dim], contains the input of each product.
   void run(std::span<const LinearArgs> products, const float* in, int64_t rows);
-  // With activations in float32, whatever the weight's format.
+  // The same with float32 activations, whatever the weight's format.
   void run_float(const LinearArgs& args) { run_float({&args, 1}); }
 
  private:
   void run_float(std::span<const LinearArgs> products);
   void run_int8(std::span<const LinearArgs> products, const float* in, int64_t rows,
                 const Int8Format& format);
-  // Outputs [first, first + outs) of all rows, on one thread.
+  // Computes outputs [first, first + outs) of all rows, on one thread.
   void float_outputs(const LinearArgs& args, int64_t first, int64_t outs, float* scratch) const;
   void int8_outputs(const LinearArgs& args, Int8Product product, int64_t first, int64_t outs,
                     float* scratch) const;
-  // Splits the outputs of all products into a share for each thread, in multiples of `unit`; each
-  // thread then takes chunks of its own share, so that what it fetches ahead is its own, and of
-  // others' when done. fn(product, its first output, outputs, scratch).
+  // Splits the outputs of all products into one share for each thread, in multiples of `unit`. Each
+  // thread takes chunks of its own share first, so that it uses what it prefetched, and then chunks
+  // of other shares. Calls fn(product, first output, outputs, scratch).
   void share_out(std::span<const LinearArgs> products, int64_t unit);
   template <class Fn>
   void take_chunks(int thread, std::span<const LinearArgs> products, const Fn& fn);
@@ -55,11 +55,11 @@ class FastLinear {
   ThreadPool& pool_;
   const FloatKernels& float_;
   const Int8Kernels& int8_;
-  std::vector<Buffer> scratch_;  // one a thread
-  Buffer quantized_;             // a call's activations as int8
-  std::vector<Share> shares_;    // one a thread
-  int64_t chunk_ = 0;            // of outputs
-  int64_t padded_ = 0;  // a product's outputs, up to whole units: how the shares count them
+  std::vector<Buffer> scratch_;  // one for each thread
+  Buffer quantized_;             // int8 activations of a call
+  std::vector<Share> shares_;    // one for each thread
+  int64_t chunk_ = 0;            // outputs of a chunk
+  int64_t padded_ = 0;           // outputs of a product, rounded up to whole units
 };
 
 }  // namespace skald::cpu

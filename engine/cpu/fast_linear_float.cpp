@@ -17,9 +17,9 @@ HWY_BEFORE_NAMESPACE();
 namespace skald::cpu::HWY_NAMESPACE {
 namespace {
 
-constexpr int kWeights = 4;                   // weight rows of a tile
-constexpr int kRows = HWY_CAP_GE512 ? 6 : 3;  // rows of x of a full tile
-constexpr int64_t kDepth = 1024;              // of k at a time, so that a tile's x stays in L1
+constexpr int kWeights = 4;                   // weight rows in a tile
+constexpr int kRows = HWY_CAP_GE512 ? 6 : 3;  // rows of x in a full tile
+constexpr int64_t kDepth = 1024;  // columns per sweep, so that a tile's x stays in the L1 cache
 
 struct LoadF32 {
   using Element = float;
@@ -39,13 +39,13 @@ struct LoadBF16 {
   }
 };
 
-// A tile's part of a product: k from `from` to `to`.
+// One tile of a product: kWeights weight rows, for k from `from` to `to`.
 struct Tile {
   const std::byte* w[kWeights];
   const float* x;
   int64_t x_stride;
   int64_t from, to;
-  int64_t ahead;  // bytes from a weight row to the one that the next tile has in its place
+  int64_t ahead;  // byte distance to the same weight row of the next tile
 };
 
 template <class W, int rows>
@@ -58,8 +58,8 @@ HWY_INLINE void multiply(const Tile& t, VF (&sum)[rows][kWeights]) {
     VF x[rows];
     for (int r = 0; r < rows; ++r) x[r] = hn::LoadU(DF(), t.x + r * t.x_stride + k);
     for (int i = 0; i < kWeights; ++i) {
-      // A single row of x waits for memory, and a weight row is about a page long, where the CPU's
-      // own prefetching ends.
+      // With a single row of x, the loop waits for memory. A weight row is about a page long, and
+      // the CPU's own prefetching stops at page ends.
       if constexpr (rows == 1) {
         __builtin_prefetch(reinterpret_cast<const std::byte*>(w[i] + k) + t.ahead, 0, 2);
       }
@@ -83,7 +83,7 @@ HWY_INLINE void multiply(const Tile& t, VF (&sum)[rows][kWeights]) {
   }
 }
 
-// Rows row to row + rows, all outs, k from `from` to `to`.
+// Computes rows [row, row + rows) and all outs, for k from `from` to `to`.
 template <class W, int rows>
 HWY_NOINLINE void sweep(const FloatProduct& p, int64_t row, int64_t from, int64_t to) {
   const DF d;

@@ -1,7 +1,6 @@
-// Products with weights that are floats: F32, F16 or BF16 rows as they lie in the file, or rows of
-// any format that were decoded before. Every output is one vector accumulator over k and one fixed
-// sum of its lanes, whatever the number of rows: that makes results independent of how a call is
-// split.
+// Products with float weights: F32, F16 or BF16 rows as in the file, or rows of another format that
+// were decoded before. Every output is one vector accumulator over k and one fixed sum of its
+// lanes, whatever the number of rows. Therefore results do not depend on how a call is split.
 #pragma once
 
 #include <cstddef>
@@ -21,15 +20,15 @@ struct FloatProduct {
   float* out;          // [rows, outs]
   int64_t out_stride;  // floats
   int64_t outs, rows, k;
-  float* sums;  // workspace of sums_floats(outs); nullptr: all of k at one go
+  float* sums;  // workspace of sums_floats(outs) floats; nullptr: all of k in one sweep
 };
 
 struct FloatKernels {
   void (*product)(const FloatProduct& p);
   void (*convert)(DType type, const std::byte* from, float* to, int64_t count);  // F16, BF16
   int64_t (*sums_floats)(int64_t outs);
-  int64_t tile_rows;  // of x that share one read of the weights
-  int64_t depth;      // of k at a time, where sums are given
+  int64_t tile_rows;  // rows of x that share one read of the weights
+  int64_t depth;      // columns per sweep if `sums` is given
 };
 
 const FloatKernels& float_kernels();

@@ -21,12 +21,13 @@ HWY_BEFORE_NAMESPACE();
 namespace skald::cpu::HWY_NAMESPACE {
 namespace {
 
-// A tile: rows of activations times groups of kLanes outputs, as the registers allow.
+// A tile is kRows rows of activations times kGroups groups of kLanes outputs; the sizes fit the
+// registers.
 constexpr int kRows = HWY_CAP_GE512 ? 6 : 4;
 constexpr int kGroups = HWY_CAP_GE512 && kUnit == 4 ? 2 : 1;
 
-// x = scale * q, |q| <= 127. Writes q and returns scale. A block with infinities or NaN gets scale
-// NaN: they must reach the logits, where they are reported.
+// Quantizes x = scale * q with |q| <= 127; writes q and returns the scale. A block with infinities
+// or NaN gets scale NaN, so that the logits become NaN and the error is reported.
 HWY_INLINE float quantize_block(const float* in, int8_t (&q)[kInt8Block]) {
   const DF d;
   VF largest = hn::Zero(d), zero = hn::Zero(d);
@@ -37,7 +38,7 @@ HWY_INLINE float quantize_block(const float* in, int8_t (&q)[kInt8Block]) {
   }
   const float amax = hn::GetLane(hn::MaxOfLanes(d, largest));
   const float invalid = hn::GetLane(hn::SumOfLanes(d, zero));  // 0 or NaN
-  // Below, 127 / amax would overflow; such a block is as good as zero.
+  // For a smaller amax, 127 / amax would overflow. Such a block is rounded to zero.
   const bool tiny = !(amax > 1e-30f) || invalid != 0;
   const VF inverse = hn::Set(d, tiny ? 0.0f : 127.0f / amax);
   const hn::Rebind<int8_t, DF> d8;
@@ -63,7 +64,8 @@ HWY_INLINE void store_units(const int8_t (&q)[kInt8Block], std::byte* to) {
   }
 }
 
-// Block b of in, counted through all rows. All planes are dense, so that rows need no attention.
+// Quantizes blocks [from, end), numbered through all rows. All planes are dense, so row boundaries
+// do not matter.
 void quantize(const float* in, const Int8Format& format, const Int8Rows& to, int64_t from,
               int64_t end) {
   const int64_t subs = kInt8Block / format.sub_block;
@@ -81,10 +83,10 @@ void quantize(const float* in, const Int8Format& format, const Int8Rows& to, int
   }
 }
 
-// `groups` * kLanes outputs of `rows` rows; pointers at the first column.
+// `groups` * kLanes outputs of `rows` rows; the pointers point to the first column.
 struct Tile {
   PackedWeights w[kGroups];
-  Int8Rows x;  // of the first row
+  Int8Rows x;  // starts at the first row
   int64_t count;
 };
 
@@ -134,7 +136,7 @@ HWY_INLINE void multiply(const Tile& t, VF (&sum)[groups][rows]) {
   }
 }
 
-// Rows row to row + rows, groups group to group + groups.
+// Computes rows [row, row + rows) and groups [group, group + groups).
 template <int rows, int groups, int sub_block, bool has_min>
 HWY_NOINLINE void tile(const Int8Product& p, int64_t row, int64_t group) {
   const DF d;
@@ -208,13 +210,14 @@ void unpack(const BlockRows& rows, int64_t k, int64_t count, const PackedWeights
   }
 }
 
-// Takes a block's weights in Writer's stead and multiplies them by one row of activations at once:
-// the same sums in the same order as multiply(), without the way through memory.
+// A sink for unpacked weights, used in place of Writer: multiplies a block at once by one row of
+// activations. It makes the same sums in the same order as multiply(), but does not store the
+// weights.
 template <int elems, int sub_block>
 struct Multiplier {
   VI dot[elems / sub_block];
   VF sum;
-  Int8Rows x;  // at the block
+  Int8Rows x;  // starts at the current block
   int scales, mins;
 
   HWY_INLINE void begin() {

@@ -18,8 +18,7 @@ HWY_BEFORE_NAMESPACE();
 namespace skald::cpu::HWY_NAMESPACE {
 namespace {
 
-// Calls body(from, to) with `lanes` floats at a time; the last, shorter ones go through a padded
-// copy.
+// Calls body(i, n) for each n = kLanes floats from index i on; n is smaller in the last call.
 template <class Body>
 HWY_INLINE void for_each_vector(int64_t count, const Body& body) {
   int64_t i = 0;
@@ -45,7 +44,7 @@ void rms_norm(const float* in, const float* weight, float* out, int64_t dim, flo
   const DF d;
   const hn::Repartition<double, DF> dd;
   const hn::Half<DF> half;
-  auto low = hn::Zero(dd), high = hn::Zero(dd);  // in double: sums stay exact to float32's last bit
+  auto low = hn::Zero(dd), high = hn::Zero(dd);  // summed in double: exact to float32's last bit
   for_each_vector(dim, [&](int64_t i, int n) HWY_ATTR {
     const VF v = load_some(in + i, n);
     const auto a = hn::PromoteTo(dd, hn::LowerHalf(half, v));
@@ -62,7 +61,7 @@ void rms_norm(const float* in, const float* weight, float* out, int64_t dim, flo
   });
 }
 
-// x / (1 + e^-x). Where e^-x is infinite the quotient is -0, the limit.
+// x / (1 + e^-x). If e^-x is infinite, the quotient is -0, which is the limit.
 HWY_INLINE VF silu(VF x) { return hn::Div(x, hn::Add(hn::Set(DF(), 1.0f), exp_lanes(hn::Neg(x)))); }
 
 // x/2 * (1 + tanh(u)) is x / (1 + e^(-2u)); u = sqrt(2/pi) * (x + 0.044715 x^3).

@@ -1,4 +1,4 @@
-// The ops that are not matrix products: single rows and ranges of them, for one thread.
+// The ops that are not matrix products, on single rows or ranges, for one thread.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace skald::cpu {
 
-// The rotations of one call, [rows, pairs] each.
+// Cosines and sines of one call, [rows, pairs] each.
 struct RotationTable {
   const float* cos;
   const float* sin;
-  int64_t pairs;  // of a head
+  int64_t pairs;  // rotated pairs of a head
   bool interleaved;
 };
 

@@ -1,4 +1,4 @@
-// Work on rows and ranges, shared out over the threads where there is enough of it.
+// Distributes work on rows and ranges over the threads if there is enough of it.
 #pragma once
 
 #include <algorithm>
@@ -8,10 +8,10 @@
 
 namespace skald::cpu {
 
-// Floats; below, waking the other threads costs more than it saves.
+// In floats. For less work, waking the other threads costs more than it saves.
 inline constexpr int64_t kSmallWork = 16 * 1024;
 
-// fn(row) for all rows of `cols` floats.
+// Calls fn(row) for each row of `cols` floats.
 template <class Fn>
 void share_rows(ThreadPool& pool, int64_t rows, int64_t cols, const Fn& fn) {
   if (rows * cols <= kSmallWork) {
@@ -23,7 +23,7 @@ void share_rows(ThreadPool& pool, int64_t rows, int64_t cols, const Fn& fn) {
   });
 }
 
-// fn(from, count) for ranges of a long vector, each from a multiple of a cache line.
+// Calls fn(from, count) for ranges of a long vector; each range starts at a cache line.
 template <class Fn>
 void share_range(ThreadPool& pool, int64_t count, const Fn& fn) {
   if (count <= kSmallWork) return fn(0, count);

@@ -1,5 +1,5 @@
-// Vector helpers that several SIMD files share. Included once per instruction set, through
-// hwy/foreach_target.h, hence the odd guard.
+// Vector helpers of several SIMD files. Included once per instruction set through
+// hwy/foreach_target.h, hence the unusual include guard.
 #if defined(SKALD_CPU_FAST_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SKALD_CPU_FAST_SIMD_INL_H_
 #undef SKALD_CPU_FAST_SIMD_INL_H_
@@ -12,8 +12,9 @@
 #include <cstddef>
 #include <cstdint>
 
-// Before a loop over arrays of vectors: only where it is unrolled do they stay in registers. Not
-// for the oldest instruction sets, which have too few of them anyway: it takes long to compile.
+// For loops over arrays of vectors, which stay in registers only if the loop is unrolled. Not used
+// for the oldest instruction sets: they have too few registers anyway, and unrolling takes long to
+// compile.
 #undef SKALD_UNROLL
 #if HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SSE4
 #define SKALD_UNROLL
@@ -35,10 +36,11 @@ using VI = hn::Vec<DI>;
 using VU = hn::Vec<DU>;
 constexpr int kLanes = static_cast<int>(hn::MaxLanes(DF()));
 
-// Has float16 conversions in hardware, which round to nearest even as they should.
+// Whether float16 conversions are done in hardware, rounding to nearest even.
 constexpr bool kHardwareF16 = HWY_TARGET == HWY_NEON || (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2);
 
-// The sum of a's lanes in lane 0, of b's in lane 1, and so on: one fixed order of additions.
+// sum_four(): lane 0 of the result is the sum of a's lanes, lane 1 the sum of b's, and so on, in
+// one fixed order of additions.
 HWY_INLINE hn::Vec<hn::Full128<float>> sum_lanes(hn::Vec<hn::Full128<float>> v) { return v; }
 #if HWY_CAP_GE256
 HWY_INLINE hn::Vec<hn::Full128<float>> sum_lanes(hn::Vec<hn::Full256<float>> v) {
@@ -63,7 +65,7 @@ HWY_INLINE float sum_one(VF v) {
   return hn::GetLane(sum_four(v, zero, zero, zero));
 }
 
-// Sixteen bytes of each of as many rows as a vector has 128-bit parts.
+// Loads 16 bytes from each of several rows, one row for each 128-bit part of a vector.
 template <class D>
 HWY_INLINE hn::Vec<D> load_parts(D d, const std::byte* p, int64_t stride) {
   constexpr int64_t kRows = static_cast<int64_t>(sizeof(hn::TFromD<D>) * hn::MaxLanes(D())) / 16;
@@ -71,7 +73,8 @@ HWY_INLINE hn::Vec<D> load_parts(D d, const std::byte* p, int64_t stride) {
     return hn::LoadU(d, reinterpret_cast<const hn::TFromD<D>*>(p));
 #if HWY_CAP_GE512 && HWY_ARCH_X86
   } else if constexpr (kRows == 4) {
-    // Inserts from memory take either vector port; those from registers, which Combine makes, one.
+    // An insert from memory can use two vector ports. Combine would insert from registers, which
+    // can use one.
     const auto part = [&](int64_t i) {
       return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + i * stride));
     };
@@ -87,9 +90,9 @@ HWY_INLINE hn::Vec<D> load_parts(D d, const std::byte* p, int64_t stride) {
   }
 }
 
-// Reads 16 bytes of each of kLanes rows: lane r of out[j] is dword j of row r.
+// Reads 16 bytes from each of kLanes rows: lane r of out[j] is dword j of row r.
 HWY_INLINE void load_transposed(const std::byte* p, int64_t stride, VU (&out)[4]) {
-  // Keeps the compiler from holding a pointer to each row, in vector registers for want of others.
+  // Keeps the compiler from holding one pointer per row in vector registers.
   asm("" : "+r"(p));
   const DU d;
   const VU a = load_parts(d, p, 4 * stride);
@@ -104,7 +107,7 @@ HWY_INLINE void load_transposed(const std::byte* p, int64_t stride, VU (&out)[4]
   out[3] = hn::InterleaveUpper(d, ac_high, be_high);
 }
 
-// The float16 in each lane's low half.
+// Converts the float16 in the low half of each lane.
 HWY_INLINE VF f16_lanes(VU bits) {
   const hn::Rebind<uint16_t, DF> d16;
   const hn::Rebind<hwy::float16_t, DF> dhalf;
@@ -112,13 +115,14 @@ HWY_INLINE VF f16_lanes(VU bits) {
   return hn::PromoteTo(DF(), hn::BitCast(dhalf, hn::TruncateTo(d16, low)));
 }
 
-// e^x within 2 units in the last place; 0 below the normal numbers, infinity above them, NaN for
+// e^x within 2 units in the last place. 0 below the normal numbers, infinity above them, NaN for
 // NaN.
 HWY_INLINE VF exp_lanes(VF x) {
   const DF d;
   const DI di;
-  // e^x = 2^k * e^r with |r| <= ln(2)/2; ln(2) in two parts, the first so short that k times it is
-  // exact. NaN passes Min and Max on some CPUs only, so it is put back at the end.
+  // e^x = 2^k * e^r with |r| <= ln(2)/2. ln(2) is split in two parts; the first has so few bits
+  // that k times it is exact. Only some CPUs pass NaN through Min and Max, so NaN is restored at
+  // the end.
   const VF bounded = hn::Min(hn::Max(x, hn::Set(d, -104.0f)), hn::Set(d, 89.0f));
   const VF k = hn::Round(hn::Mul(bounded, hn::Set(d, 1.44269504f)));
   VF r = hn::NegMulAdd(k, hn::Set(d, 0.693359375f), bounded);
@@ -130,7 +134,7 @@ HWY_INLINE VF exp_lanes(VF x) {
   series = hn::MulAdd(series, r, hn::Set(d, 1.0f / 6));
   series = hn::MulAdd(series, r, hn::Set(d, 0.5f));
   series = hn::MulAdd(hn::Mul(r, r), series, hn::Add(r, hn::Set(d, 1.0f)));
-  // k is -150 to 128: 2^k in two factors, since 2^128 is no float.
+  // k is between -150 and 128. 2^k is a product of two factors because 2^128 is not a float.
   const VI whole = hn::ConvertTo(di, k);
   const VI half = hn::ShiftRight<1>(whole);
   const auto power = [&](VI n) HWY_ATTR {
@@ -144,8 +148,8 @@ HWY_INLINE VF exp_lanes(VF x) {
 HWY_INLINE VF tanh_lanes(VF x) {
   const DF d;
   const VF size = hn::Abs(x), square = hn::Mul(x, x), one = hn::Set(d, 1.0f);
-  // Near 0, 1 - 2 / (e^2x + 1) would lose the digits that the 1 takes. A fit to tanh(x) / x there,
-  // whose error is 4e-9.
+  // Near 0, 1 - 2 / (e^2x + 1) loses precision. There a polynomial approximates tanh(x) / x with an
+  // error of 4e-9.
   VF series = hn::Set(d, -0.005717045f);
   series = hn::MulAdd(series, square, hn::Set(d, 0.020650586f));
   series = hn::MulAdd(series, square, hn::Set(d, -0.0537434965f));

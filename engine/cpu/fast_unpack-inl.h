@@ -1,5 +1,6 @@
-// Unpacking of block formats, for kLanes rows at once: 16 bytes of each row are transposed so that
-// a lane belongs to a row, then shifts and masks split the bytes. Once per instruction set.
+// Unpacks block formats for kLanes weight rows at once: 16 bytes of each row are transposed so that
+// each lane belongs to one row, then shifts and masks separate the codes. Included once per
+// instruction set.
 #if defined(SKALD_CPU_FAST_UNPACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SKALD_CPU_FAST_UNPACK_INL_H_
 #undef SKALD_CPU_FAST_UNPACK_INL_H_
@@ -23,18 +24,19 @@ HWY_BEFORE_NAMESPACE();
 namespace skald::cpu::HWY_NAMESPACE {
 namespace {
 
-// The lanes' rows of weight blocks.
+// The blocks of kLanes weight rows at one column.
 struct Rows {
   const std::byte* p;
   int64_t stride;
-  const std::byte* ahead;  // of kLanes blocks that are read later
+  const std::byte* ahead;  // start of kLanes blocks that are read later, for prefetching
 
   HWY_INLINE VU dword(int64_t offset) const {
     const VI rows = hn::Mul(hn::Iota(DI(), 0), hn::Set(DI(), static_cast<int32_t>(stride)));
     return hn::GatherOffset(DU(), reinterpret_cast<const uint32_t*>(p + offset), rows);
   }
   HWY_INLINE void dwords(int64_t offset, VU (&out)[4]) const {
-    // As many bytes as this reads. A few at a time: the core can only wait for a dozen or so lines.
+    // Prefetches as many bytes as this function reads. A few lines at a time, because a core tracks
+    // only about a dozen outstanding lines.
     for (int64_t i = 0; i <= 16 * kLanes; i += 64)
       __builtin_prefetch(ahead + offset * kLanes + i, 0, 2);
     load_transposed(p + offset, stride, out);
@@ -48,7 +50,7 @@ HWY_INLINE VF low_f16(VU v) { return f16_lanes(v); }
 HWY_INLINE VF high_f16(VU v) { return f16_lanes(hn::ShiftRight<16>(v)); }
 HWY_INLINE VF to_float(VU v) { return hn::ConvertTo(DF(), hn::BitCast(DI(), v)); }
 
-// Takes a block's weights, and for each of its sub-blocks, in order, a scale and then a min.
+// A sink: stores a block's weights, and for each sub-block, in order, a scale and then a min.
 struct Writer {
   uint8_t* u;
   float* scale;
@@ -67,7 +69,8 @@ struct Writer {
   }
 };
 
-// 16 bytes of nibbles: columns 0 to 15 low, 16 to 31 high. `change` adds what the nibbles lack.
+// Unpacks 16 bytes of nibbles: low nibbles are columns 0 to 15, high nibbles 16 to 31. `change`
+// completes the codes, for example by a fifth bit.
 template <class Sink, class Change>
 HWY_INLINE void unpack_nibbles(const Rows& rows, int64_t offset, Sink& w, int64_t column,
                                const Change& change) {
@@ -117,7 +120,7 @@ struct UnpackQ4_1 {
   }
 };
 
-// Bits 4j to 4j + 3 of each lane become bit 4 of its bytes.
+// Bits 4j to 4j + 3 of each lane become bit 4 of the lane's four bytes.
 HWY_INLINE VU fifth_bits(VU bits, int j) {
   const VU four = hn::And(hn::ShiftRightSame(bits, 4 * j), hn::Set(DU(), 15));
   const VU spread = hn::Or(hn::Or(four, hn::ShiftLeft<7>(four)),
@@ -151,13 +154,13 @@ struct UnpackQ5_1 {
   }
 };
 
-// Each byte's low four bits choose one of 16 bytes.
+// Table lookup: the low four bits of each byte select one of 16 bytes.
 HWY_INLINE VU choose(const uint8_t (&table)[16], VU index) {
   const hn::Repartition<uint8_t, DU> d8;
   return hn::BitCast(DU(), hn::TableLookupBytes(hn::LoadDup128(d8, table), hn::BitCast(d8, index)));
 }
 
-// The formats' values plus their offset.
+// The value tables of the formats, plus the format's offset.
 alignas(16) constexpr uint8_t kIq4Values[16] = {1,   24,  45,  63,  79,  93,  106, 118,
                                                 129, 141, 153, 166, 181, 197, 217, 241};
 alignas(16) constexpr uint8_t kMxfp4Values[16] = {12, 13, 14, 15, 16, 18, 20, 24,
@@ -179,7 +182,7 @@ struct UnpackMxfp4 {
   template <class Sink>
   static HWY_INLINE void block(const Rows& rows, Sink& w) {
     unpack_nibbles(rows, 1, w, 0, [](VU v, int) HWY_ATTR { return choose(kMxfp4Values, v); });
-    // 2^(e - 128); for e = 0 and 1 that is no normal number.
+    // 2^(e - 128); for e = 0 and 1 the result is subnormal.
     const VU e = hn::And(rows.dword(0), hn::Set(DU(), 255));
     const VU normal = hn::ShiftLeft<23>(hn::Sub(e, hn::Set(DU(), 1)));
     const VU small = hn::IfThenElse(hn::Eq(e, hn::Zero(DU())), hn::Set(DU(), 0x00200000u),

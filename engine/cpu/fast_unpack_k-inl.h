@@ -1,4 +1,5 @@
-// Unpacking of formats with blocks of 256, see fast_unpack-inl.h. Once per instruction set.
+// Unpacks the formats with blocks of 256 weights; see fast_unpack-inl.h. Included once per
+// instruction set.
 #if defined(SKALD_CPU_FAST_UNPACK_K_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SKALD_CPU_FAST_UNPACK_K_INL_H_
 #undef SKALD_CPU_FAST_UNPACK_K_INL_H_
@@ -47,16 +48,15 @@ HWY_INLINE VU byte(VU v) {
   return hn::And(hn::ShiftRight<8 * i>(v), hn::Set(DU(), 255));
 }
 
-// A sub-block's scale, then its min: the order that sinks rely on.
+// Puts a sub-block's scale, then its min: sinks rely on this order.
 template <int i, class Sink>
 HWY_INLINE void put_factors(Sink& w, VF d, VU scales, VF min, VU mins) {
   w.put_scale(hn::Mul(d, to_float(byte<i>(scales))));
   w.put_min(hn::Mul(min, to_float(byte<i>(mins))));
 }
 
-// Scales and mins of Q4_K and Q5_K, from the block's first 16 bytes: d, dmin, then 6 bits each of
-// eight scales s and eight mins m. Bytes 0-3: s[0..3], 4-7: m[0..3], with the top two bits of each
-// s[4..7] and m[4..7]; bytes 8-11: their low four, s low and m high.
+// Unpacks the scales and mins of Q4_K and Q5_K from the first 16 bytes of a block: scale and min as
+// f16, then the 12 bytes that engine/quant/q4_k_scales.h describes.
 template <class Sink>
 HWY_INLINE void unpack_k_scales(const Rows& rows, Sink& w) {
   VU head[4];
@@ -226,11 +226,10 @@ struct UnpackQ3K {
         }
       }
     }
-    // 16 scales of 6 bits, plus 32: low nibbles in bytes 0-7, high nibbles of the same for the
-    // second eight, two top bits of four scales each in bytes 8-11.
+    // The 12 scale bytes of engine/quant/q3_k.h hold s[g], 0 to 63; the group's scale is s[g] - 32.
     VU packed[4];  // the last three of bytes 92 to 107
     rows.dwords(92, packed);
-    const VF d = high_f16(rows.dword(106));
+    const VF d = high_f16(rows.dword(106));  // bytes 92 to 107; the scales are in the last twelve
     SKALD_UNROLL
     for (int four = 0; four < 4; ++four) {
       const VU source = packed[1 + four % 2];

@@ -1,7 +1,8 @@
-// The arithmetic of the CPU backend: one function an op, over plain float32 rows. Two
-// implementations: reference_kernels() are loops to be checked against the formulas, fast_kernels()
-// are SIMD on a thread pool. Both promise: a row's result does not depend on the other rows of the
-// call, on how rows are split into calls, or on the number of threads, down to the last bit.
+// The arithmetic of the CPU backend: one function for each op, on float32 rows. There are two
+// implementations: reference_kernels() are plain loops that can be checked against the formulas;
+// fast_kernels() use SIMD and a thread pool. Both promise that the result of a row is the same, to
+// the last bit, whatever the other rows of the call, the split of rows into calls, and the number
+// of threads.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@ struct EmbedArgs {
 struct RmsNormArgs {
   const float* in;      // [rows, dim]
   const float* weight;  // [dim]
-  float* out;           // [rows, dim]; may be in
+  float* out;           // [rows, dim]; may be `in`
   int64_t rows, dim;
   float eps;
 };
@@ -46,8 +47,8 @@ struct RopeArgs {
   int heads, head_dim;
 };
 
-// The cache of one layer: page p starts at data + p * page_stride and holds keys, then values, each
-// [kv_heads, kPageTokens, head_dim] of float32 or float16.
+// The KV cache of one layer. Page p starts at data + p * page_stride and holds keys, then values,
+// each [kv_heads, kPageTokens, head_dim] of float32 or float16.
 struct KvCacheView {
   std::byte* data;
   int64_t page_stride;  // bytes
@@ -55,13 +56,13 @@ struct KvCacheView {
 };
 
 struct AttentionRow {
-  std::span<const int32_t> pages;  // of its sequence
-  int64_t position;                // of this row in its sequence
+  std::span<const int32_t> pages;  // pages of the row's sequence
+  int64_t position;                // position of the row in its sequence
 };
 
 struct AttentionArgs {
   const float* q;          // [rows, heads * head_dim]
-  const float* k;          // [rows, kv_heads * head_dim], appended to the cache first
+  const float* k;          // [rows, kv_heads * head_dim]; appended to the cache before attention
   const float* v;          // [rows, kv_heads * head_dim]
   float* out;              // [rows, heads * head_dim]
   const AttentionRow* at;  // [rows]; a sequence's rows are adjacent and in order
@@ -73,7 +74,7 @@ struct AttentionArgs {
 struct GatedActArgs {
   const float* gate;  // [count]
   const float* up;    // [count]
-  float* out;         // [count]; may be gate or up
+  float* out;         // [count]; may be `gate` or `up`
   int64_t count;
   Activation activation;
 };
@@ -84,7 +85,7 @@ struct ExpertsArgs {
   const Weight* up;    // [count] of [ffn_dim, dim]
   const Weight* down;  // [count] of [dim, ffn_dim]
   const float* in;     // [rows, dim]
-  float* out;          // [rows, dim]; not in
+  float* out;          // [rows, dim]; must not be `in`
   int64_t rows;
   ExpertsSpec spec;
 };
@@ -93,10 +94,10 @@ struct AddArgs {
   float* x;        // [count]
   const float* y;  // [count]
   int64_t count;
-  float scale = 1;  // of y
+  float scale = 1;  // scales y
 };
 
-// x = softcap * tanh(scale * x / softcap), or scale * x where softcap is 0.
+// x = softcap * tanh(scale * x / softcap); if softcap is 0, x = scale * x.
 struct CapArgs {
   float* x;  // [count]
   int64_t count;
@@ -115,21 +116,22 @@ class Kernels {
   virtual void experts(const ExpertsArgs& args) = 0;
   virtual void add(const AddArgs& args) = 0;  // x += scale * y
   virtual void cap(const CapArgs& args) = 0;
-  // Sums bytes as fast as the same threads can read them: the yardstick for `skald bench`.
+  // Sums all bytes as fast as the threads can read them. `skald bench` measures the memory
+  // bandwidth with this function.
   virtual uint64_t read_all(std::span<const std::byte> bytes) = 0;
   virtual std::string description() const = 0;  // "AVX3_DL, 2 threads"
 };
 
-// The largest of a program's Experts; all 0 where it has none.
+// The largest sizes among a program's Experts ops; all 0 if there are none.
 struct ExpertsSize {
   int64_t count = 0, used = 0, dim = 0, ffn_dim = 0;
 };
 
 struct KernelOptions {
-  bool exact = false;  // fast kernels: no int8 activations for block formats
+  bool exact = false;  // true: fast_kernels() keep float32 activations for block formats
   int threads = 1;
-  int64_t max_rows = 1;  // of any call
-  int64_t max_cols = 1;  // of any linear's input
+  int64_t max_rows = 1;  // most rows of any call
+  int64_t max_cols = 1;  // most input columns of any linear()
   ExpertsSize experts = {};
 };
 

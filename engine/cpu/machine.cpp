@@ -14,7 +14,7 @@ namespace {
 
 const std::filesystem::path kCgroups = "/sys/fs/cgroup";
 
-// Of this process, relative to kCgroups: the line "0::/path".
+// The cgroup of this process, relative to kCgroups: the line "0::/path".
 std::filesystem::path own_cgroup() {
   std::ifstream file("/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
@@ -30,7 +30,7 @@ int available_threads() {
   CPU_ZERO(&allowed);
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
   int threads = std::max(1, CPU_COUNT(&allowed));
-  // A container may be given less time than it sees cores: "quota period", or "max period".
+  // A container may have less CPU time than cores. The file holds "quota period" or "max period".
   std::ifstream limit(kCgroups / "cpu.max");
   double quota = 0, period = 0;
   if (limit >> quota >> period && quota > 0 && period > 0) {
@@ -44,7 +44,7 @@ int64_t cgroup_memory_limit(const std::filesystem::path& root, const std::filesy
   std::filesystem::path folder = root;
   const auto look = [&] {
     std::ifstream file(folder / "memory.max");
-    int64_t limit = 0;  // stays 0 where the file says "max"
+    int64_t limit = 0;  // stays 0 if the file says "max"
     if (file >> limit && limit > 0) least = least > 0 ? std::min(least, limit) : limit;
   };
   look();
@@ -63,7 +63,8 @@ DeviceMemorySize machine_memory() {
   if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY) {
     total = std::min(total, static_cast<int64_t>(std::min<rlim_t>(space.rlim_cur, INT64_MAX)));
   }
-  constexpr int64_t kShareOfOthers = 16;  // of the system, and of this program beside its buffers
+  // Reserved for the system, and for this program beside its buffers
+  constexpr int64_t kShareOfOthers = 16;
   return {total, total - total / kShareOfOthers};
 }
 

@@ -1,5 +1,4 @@
-// What this process may use of the machine: cores and memory, with the limits of a container or of
-// a batch system counted in.
+// The cores and memory that this process may use, including limits of a container or batch system.
 #pragma once
 
 #include <filesystem>
@@ -10,12 +9,12 @@ namespace skald::cpu {
 
 int available_threads();
 
-// `total` is the least of the machine's memory, the limits of the cgroups that the process is in,
-// and of its address space (ulimit -v). `free` is all of it but for what every system needs: memory
-// that others use now counts as free, since most of that is a cache that gives way.
+// `total` is the smallest of the machine's memory, the limits of the process's cgroups, and its
+// address space (ulimit -v). `free` is `total` minus a reserve for the system. Memory in use by
+// other programs counts as free, because most of it is cache that the system can drop.
 DeviceMemorySize machine_memory();
 
-// The least memory.max of the cgroup `path` below `root` and of those above it; 0: no limit.
+// The smallest memory.max of the cgroup `path` below `root` and its ancestors; 0: no limit.
 int64_t cgroup_memory_limit(const std::filesystem::path& root, const std::filesystem::path& path);
 
 }  // namespace skald::cpu

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kFloat = sizeof(float);
 
-// Norms and biases, which are decoded.
+// Bytes of norms and biases, which are decoded to float32.
 int64_t vector_bytes(const Program& program) {
   int64_t bytes = 0;
   for (const Weight& weight : program.weights) {
@@ -21,8 +21,8 @@ int64_t vector_bytes(const Program& program) {
   return bytes;
 }
 
-// What the kernels keep beside it, from above: a panel for each thread, activations as int8 with
-// their scales, attention's scores, and experts' rows.
+// An upper bound on the workspace of the kernels: a panel for each thread, int8 activations with
+// their scales, attention's scratch, and the rows of experts.
 int64_t kernel_bytes(const Program& program, const RunOptions& run_options) {
   constexpr int64_t kPanelBytes = 2 << 20, kBytesPerColumn = 128, kBytesPerInt8 = 4;
   const KernelOptions options = kernel_options(program, run_options);
@@ -69,7 +69,7 @@ PageLayout::PageLayout(const Program& program, bool exact) {
 MemoryPlan plan_memory(const Model& model, const Program& program, const RunOptions& options) {
   const int64_t page = PageLayout(program, options.exact).bytes;
   const int64_t hidden = program.act(std::get<Logits>(program.ops.back()).in).cols;
-  int64_t cols = hidden;  // of the wanted rows, which are kept
+  int64_t cols = hidden;  // columns kept for rows with logits, plus all activations
   for (const ActSpec& act : program.acts) cols += act.cols;
   const std::vector<MemoryPart> fixed = {
       {"weights", model.weights->bytes(), model.weights->mapped()},

@@ -1,4 +1,4 @@
-// How the CPU backend will use the machine's memory: arithmetic on a Program.
+// How the CPU backend will use the machine's memory, computed from a Program.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace skald::cpu {
 
-// The bytes of a cache page, all layers in it, and where each layer begins.
+// The bytes of a cache page with all layers, and where each layer begins.
 struct PageLayout {
   PageLayout(const Program& program, bool exact);
 
@@ -16,11 +16,11 @@ struct PageLayout {
   std::vector<int64_t> offsets;
 };
 
-// Logits are computed this many rows at a time as they are asked for: rows x vocabulary in one
-// piece would be gigabytes, while fewer rows would read the head's weights more often.
+// Logits are computed this many rows at a time, on demand. All rows x vocabulary at once could take
+// gigabytes; fewer rows at a time would read the head's weights more often.
 inline constexpr int64_t kLogitRows = 16;
 
-// What a program's kernels must be made for.
+// The sizes that a program's kernels must support.
 KernelOptions kernel_options(const Program& program, const RunOptions& options);
 
 MemoryPlan plan_memory(const Model& model, const Program& program, const RunOptions& options);

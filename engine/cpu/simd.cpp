@@ -1,7 +1,7 @@
 #include "engine/cpu/simd.h"
 
 #include "engine/cpu/fast_targets.h"
-// After the choice of targets.
+// Must come after fast_targets.h.
 #include <hwy/highway.h>
 
 namespace skald::cpu {

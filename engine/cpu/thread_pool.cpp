@@ -9,8 +9,8 @@
 namespace skald::cpu {
 namespace {
 
-// Longer than the gaps between a step's ops; short enough that a waiting thread does not take a
-// core from others for long. A pause is 10 to 140 cycles, depending on the CPU.
+// Long enough to bridge the gaps between the ops of a step, short enough not to keep a core from
+// other programs. A pause takes 10 to 140 cycles, depending on the CPU.
 constexpr int kSpins = 500;
 
 // Returns once `counter` is no longer `old`.

@@ -1,6 +1,6 @@
-// A fixed set of threads that run one function together. The caller is thread 0; the others spin
-// for some microseconds after a job, since the next one usually follows at once, and then sleep.
-// One caller at a time.
+// A fixed set of threads that run one function together. The caller is thread 0. After a job the
+// other threads spin for some microseconds, because the next job usually follows at once, and then
+// sleep. Only one thread may call run() at a time.
 #pragma once
 
 #include <atomic>
@@ -19,13 +19,13 @@ class ThreadPool {
 
   int threads() const { return threads_; }
 
-  // fn(thread, threads) on every thread at once; returns when all are done. fn must not throw.
+  // Calls fn(thread, threads) on every thread and returns when all are done. fn must not throw.
   template <class Fn>
   void run(const Fn& fn) {
     start({&call<Fn>, &fn});
   }
 
-  // Inside fn only: returns when all threads have called it. What they wrote before is then
+  // Callable inside fn only. Returns when all threads have called it; their earlier writes are then
   // visible.
   void barrier();
 
@@ -40,13 +40,13 @@ class ThreadPool {
   }
 
   void start(Job job);
-  void stop();  // ends and joins the workers that there are
+  void stop();  // ends and joins the workers
   void work(int thread);
 
   const int threads_;
   Job job_{};
   bool stop_ = false;
-  // Counters that threads wait on, each on a cache line of its own.
+  // Atomic counters that threads wait on, each on its own cache line.
   alignas(64) std::atomic<uint32_t> started_{0};     // jobs so far
   alignas(64) std::atomic<uint32_t> unfinished_{0};  // threads still in the job
   alignas(64) std::atomic<uint32_t> arrived_{0};     // threads at the barrier

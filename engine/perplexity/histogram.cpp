@@ -8,14 +8,15 @@
 namespace skald {
 namespace {
 
-constexpr int kDropped = 13;  // bits at the end of a float32
+constexpr int kDropped = 13;  // trailing bits of a float32 that are not counted
 constexpr uint32_t kSign = 0x80000000u;
 
 }  // namespace
 
 Histogram::Bin Histogram::bin(double value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(static_cast<float>(value) + 0.0f);  // no -0
-  // Floats as integers in the floats' order: negative ones run backwards.
+  // + 0.0f turns -0 into 0
+  const uint32_t bits = std::bit_cast<uint32_t>(static_cast<float>(value) + 0.0f);
+  // Maps floats to integers in the same order. The bits of negative floats are inverted.
   return (bits & kSign ? ~bits : bits | kSign) >> kDropped;
 }
 
@@ -27,7 +28,7 @@ double Histogram::middle(Bin bin) {
 
 double Histogram::percentile(double percent) const {
   check(total_ > 0, "a histogram has values");
-  // Between the values of ranks n and n + 1, as NumPy and llama.cpp interpolate.
+  // Interpolates between the values of neighbouring ranks, as NumPy and llama.cpp do.
   const double place = percent / 100 * static_cast<double>(total_ - 1);
   const int64_t rank = static_cast<int64_t>(place);
   const auto value_at = [&](int64_t wanted) {

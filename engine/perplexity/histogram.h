@@ -1,5 +1,5 @@
-// Percentiles of any number of values in 4 MB: values are counted by the first 19 bits of their
-// float32, which tells numbers apart that differ by 0.1 %.
+// Percentiles of any number of values in 4 MB. Values are counted by the leading 19 bits of their
+// float32, which distinguishes values that differ by 0.1 % or more.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ class Histogram {
  public:
   using Bin = uint32_t;
 
-  static Bin bin(double value);   // larger values have larger bins
-  static double middle(Bin bin);  // of its values
+  static Bin bin(double value);   // monotonic: a larger value never has a smaller bin
+  static double middle(Bin bin);  // the middle of the bin's values
   static constexpr Bin kBins = 1 << 19;
 
   void add(Bin bin) { ++counts_[bin], ++total_; }

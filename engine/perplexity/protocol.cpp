@@ -65,8 +65,9 @@ PplSettings parse_protocol(const std::string& text) {
            " scores nothing; expected ", candidate.least_context, " or more");
     }
     if (settings.stride > settings.context) {
-      fail(Exit::Usage, "--protocol ", text, ": a stride longer than the window of ",
-           settings.context, " would leave tokens out");
+      fail(Exit::Usage, "--protocol ", text, ": the stride of ", settings.stride,
+           " is longer than the window of ", settings.context,
+           ", so tokens would be skipped; take a stride of at most ", settings.context);
     }
     return settings;
   }
@@ -97,13 +98,14 @@ ChunkPlace chunk_place(const PplSettings& settings, int64_t tokens, int64_t chun
       return {chunk * context, context, 1, false};
     case PplProtocol::HuggingFace: {
       const int64_t first = chunk * settings.stride;
-      const int64_t seen = chunk == 0 ? 0 : context - settings.stride;  // by the window before
+      // Tokens that the window before has scored
+      const int64_t seen = chunk == 0 ? 0 : context - settings.stride;
       return {first, std::min(context, tokens - first), std::max<int64_t>(seen, 1), false};
     }
     case PplProtocol::Documents:
       break;
   }
-  check(false, "documents have windows of their own");
+  check(false, "Documents uses document_window()");
   return {};
 }
 
@@ -112,11 +114,11 @@ int64_t document_windows(int64_t context, int64_t tokens) {
 }
 
 ChunkPlace document_window(int64_t context, int64_t tokens, int64_t window) {
-  const int64_t done = window * context;                  // scored before
-  const int64_t last = std::min(done + context, tokens);  // of the document's tokens
+  const int64_t done = window * context;  // document tokens scored by the windows before
+  const int64_t last = std::min(done + context, tokens);  // end of the window in document tokens
   const bool whole = last - done == context;
-  // With the prefix in front, document token i is token i + 1. A full window sees one token before
-  // its first target; the last, shorter one as many as fit.
+  // The prefix token comes first, so document token i has index i + 1. A full window sees one token
+  // before its first target. The shorter last window sees as many as fit.
   const int64_t first = whole ? done : std::max<int64_t>(last - context, 0);
   return {first, last + 1 - first, done + 1 - first, false};
 }

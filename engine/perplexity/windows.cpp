@@ -10,11 +10,11 @@ namespace {
 
 struct Active {
   size_t window;
-  int64_t done = 0;                 // rows that were run
-  std::vector<Sequence> sequences;  // one an executor
+  int64_t done = 0;                 // computed rows
+  std::vector<Sequence> sequences;  // one for each executor
 };
 
-// Of a window's rows in a step.
+// The rows of one window in a step.
 struct Part {
   Active* active;
   int64_t count;
@@ -51,7 +51,7 @@ std::vector<Sequence> run_prefixes(Executor& executor,
       const auto part = left.first(std::min(left.size(), room));
       if (!part.empty()) step.push_back({&sequences[next], part, Want::Nothing});
       room -= part.size();
-      if (part.size() < left.size()) break;  // goes on in the next step
+      if (part.size() < left.size()) break;  // continues in the next step
       ++next;
     }
     if (!step.empty()) executor.run(step);
@@ -65,8 +65,10 @@ bool run_windows(std::span<Executor* const> executors, std::span<const TokenWind
   for (const Executor* executor : executors) most_rows = std::min(most_rows, executor->max_rows());
   std::vector<Active> actives;
   for (size_t i = 0; i < windows.size(); ++i) {
-    check(windows[i].rows() >= 1 && windows[i].scored_from >= 1, "a window has rows");
-    check(!windows[i].before || executors.size() == 1, "a window goes on on one executor");
+    check(windows[i].rows() >= 1 && windows[i].scored_from >= 1,
+          "a window has at least one row and a scored_from of at least 1");
+    check(!windows[i].before || executors.size() == 1,
+          "TokenWindow::before belongs to one executor");
     Active& active = actives.emplace_back(Active{i, 0, {}});
     for (Executor* executor : executors) {
       const Sequence* before = windows[i].before;

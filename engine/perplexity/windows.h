@@ -1,6 +1,6 @@
-// Runs windows of text on an executor, many in a step, for perplexity and scoring. A window's rows
-// see its own tokens alone; a window that is longer than a step takes several. Which windows share
-// a step changes no result.
+// Runs windows of tokens on an executor, several in a step, for perplexity and scoring. The rows of
+// a window attend only to its own tokens. A window that is longer than a step takes several steps.
+// Results do not depend on which windows share a step.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,10 @@
 
 namespace skald {
 
-// Its tokens from `scored_from` on (at least 1) are targets: each is predicted from all before it.
-// The last token is a target only, so that a window takes tokens.size() - 1 rows. `before` is what
-// comes before the first token and was computed already; the window works on a fork of it.
+// The tokens from index `scored_from` (at least 1) on are targets: each is predicted from all
+// tokens before it. The last token is only a target, so a window takes tokens.size() - 1 rows.
+// `before` holds tokens before the first one that are already computed; the window works on a fork
+// of it.
 struct TokenWindow {
   std::span<const int32_t> tokens;
   int64_t scored_from = 1;
@@ -23,26 +24,26 @@ struct TokenWindow {
   int64_t rows() const { return static_cast<int64_t>(tokens.size()) - 1; }
 };
 
-// A wanted row of a step.
+// A row of a step whose logits were computed.
 struct WindowRow {
   size_t window = 0;
-  int64_t position = 0;  // of the target in the window
-  int32_t target = -1;   // -1: before scored_from
+  int64_t position = 0;  // index of the target token in the window
+  int32_t target = -1;   // -1: the target is before scored_from
 };
 
-// Called after each step that has targets: Executor::score(), compare() or logits() may be asked
-// for the rows. Windows come in order, and positions in a window. False stops.
+// Called after each step with targets; it may ask the executors for score(), compare() or logits()
+// of the rows. Windows come in order, and so do positions inside a window. Return false to stop.
 using OnRows = std::function<bool(std::span<const WindowRow> rows)>;
 
-// How many of the windows, from the first, fit into one step; at least 1.
+// How many windows, counted from the first, fit into one step; at least 1.
 size_t windows_in_step(const Executor& executor, std::span<const TokenWindow> windows);
 
-// The texts' sequences, none of whose rows is wanted, for TokenWindow::before.
+// Computes the texts without any logits; returns their sequences for TokenWindow::before.
 std::vector<Sequence> run_prefixes(Executor& executor,
                                    std::span<const std::span<const int32_t>> texts);
 
-// Every executor runs every step; of several, no window has a `before`. False when `on_rows`
-// stopped it.
+// Every executor runs every step. With several executors, no window may have a `before`. Returns
+// false if `on_rows` stopped the run.
 bool run_windows(std::span<Executor* const> executors, std::span<const TokenWindow> windows,
                  const OnRows& on_rows);
 

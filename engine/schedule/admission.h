@@ -1,5 +1,6 @@
-// The line of texts that wait for room in the cache. The oldest go first; where one does not fit
-// yet, or another is just computing how it begins, younger ones may pass, but only so many.
+// The queue of samples that wait for room in the KV cache. The oldest goes first. A younger sample
+// may overtake one that does not fit yet, or one whose prefix another sample is just computing, but
+// only a limited number of times.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 #include <unordered_set>
 
 #include "engine/memory/prefix_index.h"
-#include "engine/schedule/scheduled_text.h"
+#include "engine/schedule/scheduled_sample.h"
 
 namespace skald {
 
@@ -17,31 +18,31 @@ class Admission {
   Admission(PagePool& pool, PrefixIndex& prefixes, int64_t context)
       : pool_(pool), prefixes_(prefixes), context_(context) {}
 
-  void add(std::unique_ptr<ScheduledText> text);  // to its place by age
-  ScheduledTexts take_cancelled();
+  void add(std::unique_ptr<ScheduledSample> sample);  // inserts the sample by age
+  ScheduledSamples take_cancelled();
 
-  // Moves what fits to `running`, until those are `most`. Returns how many tokens it did not have
-  // to compute because they are shared.
-  int64_t admit(ScheduledTexts& running, int64_t most);
+  // Moves samples that fit to `running`, until `running` has `most` samples. Returns the number of
+  // their tokens that need no computation because their pages are shared.
+  int64_t admit(ScheduledSamples& running, int64_t most);
 
   int64_t size() const { return static_cast<int64_t>(line_.size()); }
 
  private:
   enum class Fit { Yes, Later, NoRoom };
 
-  void note_pages_in_the_making(const ScheduledTexts& running);
-  Fit try_to_begin(ScheduledText& text, const ScheduledTexts& running);
-  bool begin_beside_sibling(ScheduledText& text, const ScheduledTexts& running, bool& wait);
-  void share_prefix(ScheduledText& text);
-  int64_t promised_pages(const ScheduledTexts& running) const;
-  bool has_room(const ScheduledText& text) const;
+  void note_pages_in_the_making(const ScheduledSamples& running);
+  Fit try_to_begin(ScheduledSample& sample, const ScheduledSamples& running);
+  bool begin_beside_sibling(ScheduledSample& sample, const ScheduledSamples& running, bool& wait);
+  void share_prefix(ScheduledSample& sample);
+  int64_t promised_pages(const ScheduledSamples& running) const;
+  bool has_room(const ScheduledSample& sample) const;
 
   PagePool& pool_;
   PrefixIndex& prefixes_;
   int64_t context_;
-  std::deque<std::unique_ptr<ScheduledText>> line_;  // by age
-  std::unordered_set<uint64_t> in_the_making_;       // pages that running texts will compute
-  int64_t promised_ = 0;                             // pages that running texts still lack
+  std::deque<std::unique_ptr<ScheduledSample>> line_;  // by age
+  std::unordered_set<uint64_t> in_the_making_;  // hashes of pages that running samples will compute
+  int64_t promised_ = 0;                        // pages that running samples still need
 };
 
 }  // namespace skald

@@ -1,5 +1,5 @@
-// What a Scheduler is asked for, and what it says about it: one prompt, and one or several texts
-// that go on from it.
+// The input and output of a Scheduler: a Generation is one prompt and one or several samples that
+// continue it.
 #pragma once
 
 #include <atomic>
@@ -13,40 +13,41 @@
 
 namespace skald {
 
-// Which tokens one text may take next, where a grammar says so. Its errors end the text alone.
+// The tokens that one sample may take next, if a grammar restricts them. An Error thrown here ends
+// only this sample.
 class TokenFilter {
  public:
   virtual ~TokenFilter() = default;
-  virtual std::span<const uint64_t> allowed() = 0;  // as SampleContext::allowed
-  virtual void accept(int32_t token) = 0;           // the token that was picked
-  virtual bool finished() const = 0;                // nothing may follow: the text ends
+  virtual std::span<const uint64_t> allowed() = 0;  // see SampleContext::allowed
+  virtual void accept(int32_t token) = 0;           // called with each picked token
+  virtual bool finished() const = 0;                // true: nothing may follow, the sample ends
 };
 
-// Lives until the events of all its samples' ends were taken.
+// Must live until the End events of all its samples have been processed.
 struct Generation {
-  std::vector<int32_t> prompt;     // at least one token, all of them of the vocabulary
-  std::vector<uint64_t> streams;   // of random numbers (SampleContext::request), one a sample
-  int64_t max_tokens = 0;          // of each sample; 0: only the prompt is computed
+  std::vector<int32_t> prompt;     // at least one token; all are in the vocabulary
+  std::vector<uint64_t> streams;   // SampleContext::request of each sample
+  int64_t max_tokens = 0;          // limit for each sample; 0: only compute the prompt
   SamplingParams params;           // validated
-  std::span<const int32_t> stops;  // tokens that end a text
-  bool score_prompt = false;       // log-probabilities of the prompt's tokens too
-  std::vector<std::unique_ptr<TokenFilter>> filters;  // one a sample, or none
+  std::span<const int32_t> stops;  // tokens that end a sample
+  bool score_prompt = false;       // also report log-probabilities of the prompt's tokens
+  std::vector<std::unique_ptr<TokenFilter>> filters;  // one for each sample, or empty
 
-  // Set by any thread: the sample ends with the next step. One for each sample.
+  // One flag for each sample. Any thread may set it; the sample ends with the next step.
   std::unique_ptr<std::atomic<bool>[]> cancelled;
 
   int samples() const { return static_cast<int>(streams.size()); }
 };
 
 enum class Ending : uint8_t {
-  Stop,       // by a token of `stops`, which was the last, or by its filter
-  Length,     // after max_tokens
-  Context,    // nothing more has room in it
-  Cancelled,  // as was asked for
+  Stop,       // a token of `stops`, which is the last token, or the filter
+  Length,     // max_tokens reached
+  Context,    // the context is full
+  Cancelled,  // `cancelled` was set
   Failed,     // `problem` says why
 };
 
-// Of one sample the events come in order; the prompt's tokens come with the first sample.
+// The events of one sample come in order. The prompt's tokens come with the first sample.
 struct GenerationEvent {
   enum class Kind : uint8_t { PromptToken, Token, End };
 
@@ -54,7 +55,7 @@ struct GenerationEvent {
   int sample;
   Kind kind;
   Ending ending = Ending::Stop;
-  Picked picked = {};  // of a PromptToken: the token that is there, from the second on
+  Picked picked = {};  // PromptToken: a token of the prompt, from the second on
   std::string problem = {};
 };
 

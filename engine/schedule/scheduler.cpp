@@ -10,7 +10,7 @@
 namespace skald {
 namespace {
 
-// Adds the time that it lives.
+// Adds its own lifetime to `seconds`.
 class Stopwatch {
  public:
   explicit Stopwatch(double& seconds) : seconds_(seconds) {}
@@ -41,23 +41,23 @@ void Scheduler::add(Generation& generation) {
   check(generation.samples() > 0, "a generation has samples");
   const std::vector<uint64_t> hashes = page_hashes(generation.prompt);
   const bool scores = generation.score_prompt && length > 1;
-  for (int sample = 0; sample < generation.samples(); ++sample) {
-    auto text = std::make_unique<ScheduledText>(ScheduledText{
-        &generation, sample, added_++, generation.prompt, hashes, executor_.new_sequence()});
-    const bool nothing_to_do = generation.max_tokens == 0 && !(scores && sample == 0);
+  for (int index = 0; index < generation.samples(); ++index) {
+    auto sample = std::make_unique<ScheduledSample>(ScheduledSample{
+        &generation, index, added_++, generation.prompt, hashes, executor_.new_sequence()});
+    const bool nothing_to_do = generation.max_tokens == 0 && !(scores && index == 0);
     if (nothing_to_do) {
-      done_.push_back(std::move(text));
+      done_.push_back(std::move(sample));
     } else {
-      text->tokens.reserve(
+      sample->tokens.reserve(
           static_cast<size_t>(std::min(length + generation.max_tokens, executor_.context()) + 1));
-      admission_.add(std::move(text));
+      admission_.add(std::move(sample));
     }
   }
 }
 
 std::span<GenerationEvent> Scheduler::step() {
   events_.clear();
-  for (const auto& text : std::exchange(done_, {})) end(*text, Ending::Length);
+  for (const auto& sample : std::exchange(done_, {})) end(*sample, Ending::Length);
   drop_cancelled();
   counts_.shared_tokens += admission_.admit(running_, limits_.sequences);
   choose_rows(running_, limits_.rows, parts_);
@@ -65,9 +65,9 @@ std::span<GenerationEvent> Scheduler::step() {
   if (!parts_.empty() && run()) {
     remember_prefixes();
     for (StepPick& pick : pick()) deliver(pick);
-    // A prompt that is only scored ends without a token.
-    for (const auto& text : running_) {
-      if (!text->ended && text->pending() == 0) end(*text, Ending::Length);
+    // A prompt that is only scored ends without a new token.
+    for (const auto& sample : running_) {
+      if (!sample->ended && sample->pending() == 0) end(*sample, Ending::Length);
     }
   }
   remove_ended();
@@ -75,51 +75,51 @@ std::span<GenerationEvent> Scheduler::step() {
 }
 
 void Scheduler::drop_cancelled() {
-  for (const auto& text : admission_.take_cancelled()) end(*text, Ending::Cancelled);
-  for (const auto& text : running_) {
-    if (text->cancelled()) end(*text, Ending::Cancelled);
+  for (const auto& sample : admission_.take_cancelled()) end(*sample, Ending::Cancelled);
+  for (const auto& sample : running_) {
+    if (sample->cancelled()) end(*sample, Ending::Cancelled);
   }
   remove_ended();
 }
 
-// The oldest texts get their pages first; the youngest give theirs.
+// Pages for the step, for the oldest samples first; the youngest samples are preempted if needed.
 void Scheduler::make_room() {
   int64_t taken = 0;
   for (StepPicks::Rows& part : parts_) {
-    if (part.count == 0) continue;  // it was preempted for an older one
-    const int64_t pages = part.text->sequence.missing_pages(part.count);
-    if (make_room(*part.text, taken + pages)) taken += pages;
+    if (part.count == 0) continue;  // preempted for an older sample
+    const int64_t pages = part.sample->sequence.missing_pages(part.count);
+    if (make_room(*part.sample, taken + pages)) taken += pages;
   }
   std::erase_if(parts_, [](const StepPicks::Rows& part) { return part.count == 0; });
 }
 
-// False: the text itself was preempted.
-bool Scheduler::make_room(const ScheduledText& text, int64_t pages) {
+// Returns false if the sample itself was preempted.
+bool Scheduler::make_room(const ScheduledSample& sample, int64_t pages) {
   const PagePool& pool = executor_.pages();
   while (pool.free_pages() < pages) {
     if (prefixes_.release_one()) continue;
-    ScheduledText& youngest = *running_.back();
+    ScheduledSample& youngest = *running_.back();
     const bool alone = running_.size() == 1;
     if (alone && prefixes_.pages() > 0) {
       prefixes_.clear();
       continue;
     }
-    check(!alone, "the cache holds one text in full");
-    const bool itself = &youngest == &text;
+    check(!alone, "the cache holds one sample at full length");
+    const bool itself = &youngest == &sample;
     preempt(youngest);
     if (itself) return false;
   }
   return true;
 }
 
-void Scheduler::preempt(ScheduledText& text) {
+void Scheduler::preempt(ScheduledSample& sample) {
   ++counts_.preemptions;
   for (StepPicks::Rows& part : parts_) {
-    if (part.text == &text) part.count = 0;
+    if (part.sample == &sample) part.count = 0;
   }
-  text.sequence.truncate(0);
+  sample.sequence.truncate(0);
   const auto place = std::find_if(running_.begin(), running_.end(),
-                                  [&](const auto& other) { return other.get() == &text; });
+                                  [&](const auto& other) { return other.get() == &sample; });
   admission_.add(std::move(*place));
   running_.erase(place);
 }
@@ -128,9 +128,9 @@ bool Scheduler::run() {
   rows_.clear();
   for (const StepPicks::Rows& part : parts_) {
     const auto tokens =
-        std::span(part.text->tokens)
+        std::span(part.sample->tokens)
             .subspan(static_cast<size_t>(part.first), static_cast<size_t>(part.count));
-    rows_.push_back({&part.text->sequence, tokens, part.want});
+    rows_.push_back({&part.sample->sequence, tokens, part.want});
     counts_.computed_tokens += part.count;
   }
   const Stopwatch stopwatch(counts_.busy_seconds);
@@ -151,13 +151,13 @@ std::span<StepPick> Scheduler::pick() {
     return picks_.pick(executor_, parts_);
   } catch (const Error& error) {
     if (error.code() != Exit::Memory) throw;
-    for (const StepPicks::Rows& part : parts_) part.text->sequence.truncate(part.first);
+    for (const StepPicks::Rows& part : parts_) part.sample->sequence.truncate(part.first);
     lower_load(error.what());
     return {};
   }
 }
 
-// The device had no memory for the step: the next ones are smaller.
+// Called when the device ran out of memory in a step: the next steps are smaller.
 void Scheduler::lower_load(const std::string& problem) {
   ++counts_.lowered;
   if (running_.size() == 1 && limits_.rows == 1) {
@@ -171,68 +171,72 @@ void Scheduler::lower_load(const std::string& problem) {
 
 void Scheduler::remember_prefixes() {
   for (const StepPicks::Rows& part : parts_) {
-    const ScheduledText& text = *part.text;
-    const int64_t whole = static_cast<int64_t>(text.hashes.size());
+    const ScheduledSample& sample = *part.sample;
+    const int64_t whole = static_cast<int64_t>(sample.hashes.size());
     const int64_t before = std::min(part.first / kPageTokens, whole);
-    const int64_t now = std::min(text.sequence.length() / kPageTokens, whole);
-    if (now > before) prefixes_.insert(text.tokens, text.hashes, now, text.sequence);
+    const int64_t now = std::min(sample.sequence.length() / kPageTokens, whole);
+    if (now > before) prefixes_.insert(sample.tokens, sample.hashes, now, sample.sequence);
   }
 }
 
 void Scheduler::deliver(StepPick& pick) {
-  ScheduledText& text = *pick.text;
-  if (text.ended) return;
+  ScheduledSample& sample = *pick.sample;
+  if (sample.ended) return;
   if (!pick.problem.empty()) {
-    end(text, Ending::Failed, std::move(pick.problem));
+    end(sample, Ending::Failed, std::move(pick.problem));
   } else if (pick.of_prompt) {
-    ++text.scored;
-    events_.push_back({text.generation, text.sample, GenerationEvent::Kind::PromptToken,
+    ++sample.scored;
+    events_.push_back({sample.generation, sample.index, GenerationEvent::Kind::PromptToken,
                        Ending::Stop, std::move(pick.picked)});
   } else {
-    deliver_next(text, std::move(pick.picked));
+    deliver_next(sample, std::move(pick.picked));
   }
 }
 
-void Scheduler::deliver_next(ScheduledText& text, Picked picked) {
-  const Generation& generation = *text.generation;
+void Scheduler::deliver_next(ScheduledSample& sample, Picked picked) {
+  const Generation& generation = *sample.generation;
   const int32_t token = picked.token;
   ++counts_.new_tokens;
-  text.tokens.push_back(token);
-  events_.push_back({text.generation, text.sample, GenerationEvent::Kind::Token, Ending::Stop,
+  sample.tokens.push_back(token);
+  events_.push_back({sample.generation, sample.index, GenerationEvent::Kind::Token, Ending::Stop,
                      std::move(picked)});
   const auto& stops = generation.stops;
   if (std::find(stops.begin(), stops.end(), token) != stops.end()) {
-    end(text, Ending::Stop);
+    end(sample, Ending::Stop);
     return;
   }
   if (!generation.filters.empty()) {
-    TokenFilter& filter = *generation.filters[static_cast<size_t>(text.sample)];
+    TokenFilter& filter = *generation.filters[static_cast<size_t>(sample.index)];
     try {
       filter.accept(token);
     } catch (const Error& error) {
-      end(text, Ending::Failed, error.what());
+      end(sample, Ending::Failed, error.what());
       return;
     }
     if (filter.finished()) {
-      end(text, Ending::Stop);
+      end(sample, Ending::Stop);
       return;
     }
   }
-  if (text.length() - text.prompt_length() >= generation.max_tokens) {
-    end(text, Ending::Length);
-  } else if (text.length() >= executor_.context()) {
-    end(text, Ending::Context);
+  if (sample.length() - sample.prompt_length() >= generation.max_tokens) {
+    end(sample, Ending::Length);
+  } else if (sample.length() >= executor_.context()) {
+    end(sample, Ending::Context);
   }
 }
 
-void Scheduler::end(ScheduledText& text, Ending ending, std::string problem) {
-  text.ended = true;
-  events_.push_back(
-      {text.generation, text.sample, GenerationEvent::Kind::End, ending, {}, std::move(problem)});
+void Scheduler::end(ScheduledSample& sample, Ending ending, std::string problem) {
+  sample.ended = true;
+  events_.push_back({sample.generation,
+                     sample.index,
+                     GenerationEvent::Kind::End,
+                     ending,
+                     {},
+                     std::move(problem)});
 }
 
 void Scheduler::remove_ended() {
-  std::erase_if(running_, [](const auto& text) { return text->ended; });
+  std::erase_if(running_, [](const auto& sample) { return sample->ended; });
 }
 
 }  // namespace skald

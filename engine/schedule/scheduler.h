@@ -1,11 +1,11 @@
-// Runs many texts on one executor, as many at a time as its cache holds: each step mixes one row of
-// every text that is being written with parts of prompts that are being read
-// (engine/schedule/step_choice.h). Texts begin in the order in which they were added, as they fit
-// (engine/schedule/admission.h). Where the cache runs dry the youngest text gives its pages back
-// and is computed again later: its tokens stay the same, since nothing that a text gets depends on
-// its neighbours. A prompt that begins like another one waits for its pages instead of computing
-// them too (engine/memory/prefix_index.h). Borrows the executor, which must outlive it. Not
-// thread-safe.
+// Runs many samples on one executor, as many at a time as the KV cache holds. Each step mixes one
+// row of every sample in decode with parts of prompts in prefill (engine/schedule/step_choice.h).
+// Samples start in order of arrival, as room permits (engine/schedule/admission.h).
+// When the cache is full, the youngest sample is preempted: its pages are freed and its tokens are
+// computed again later. Preemption changes no token, because a sample's result does not depend on
+// the other samples. A prompt that shares a prefix with a running prompt waits for the pages
+// instead of computing them too (engine/memory/prefix_index.h).
+// Borrows the executor, which must outlive the scheduler. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -16,33 +16,34 @@
 #include "engine/memory/prefix_index.h"
 #include "engine/schedule/admission.h"
 #include "engine/schedule/generation.h"
-#include "engine/schedule/scheduled_text.h"
+#include "engine/schedule/scheduled_sample.h"
 #include "engine/schedule/step_picks.h"
 #include "engine/step/backend.h"
 
 namespace skald {
 
 struct SchedulerLimits {
-  int64_t sequences = 1;  // at a time
-  int64_t rows = 0;       // of a step; 0: the executor's
+  int64_t sequences = 1;  // samples that run at the same time
+  int64_t rows = 0;       // rows of a step; 0: the executor's max_rows()
 };
 
 struct SchedulerCounts {
   int64_t steps = 0;
   int64_t computed_tokens = 0;  // rows of all steps
-  int64_t shared_tokens = 0;    // that another text had computed
-  int64_t new_tokens = 0;       // picked
-  int64_t preemptions = 0;      // texts that gave their pages back
-  int64_t lowered = 0;          // times that the device's memory ran out
-  double busy_seconds = 0;      // in the executor
-  double device_seconds = 0;    // Executor::device_seconds(); the scheduler leaves it at 0
+  int64_t shared_tokens = 0;    // tokens whose pages another sample had computed
+  int64_t new_tokens = 0;       // picked tokens
+  int64_t preemptions = 0;      // samples whose pages were freed for older ones
+  int64_t lowered = 0;          // how often the device ran out of memory and the load was reduced
+  double busy_seconds = 0;      // time spent in the executor
+  double device_seconds = 0;    // Executor::device_seconds(); filled in by the caller
 };
 
 class Scheduler {
  public:
   Scheduler(Executor& executor, SchedulerLimits limits);
 
-  // The prompt must fit the executor's context. The generation must live until its ends were told.
+  // The prompt must fit the executor's context. The generation must live until the End events of
+  // all its samples have been processed.
   void add(Generation& generation);
 
   bool idle() const { return running_.empty() && waiting() == 0; }
@@ -51,22 +52,22 @@ class Scheduler {
   const SchedulerLimits& limits() const { return limits_; }
   const SchedulerCounts& counts() const { return counts_; }
 
-  // One step. What it says is valid until the next call. An Error is the executor's and about no
-  // text in particular; the texts are then as they were.
+  // Runs one step and returns its events, which are valid until the next call. An Error concerns
+  // the executor, not a sample; the samples are then unchanged.
   std::span<GenerationEvent> step();
 
  private:
   void drop_cancelled();
   void make_room();
-  bool make_room(const ScheduledText& text, int64_t pages);
-  void preempt(ScheduledText& text);
+  bool make_room(const ScheduledSample& sample, int64_t pages);
+  void preempt(ScheduledSample& sample);
   bool run();
   std::span<StepPick> pick();
   void lower_load(const std::string& problem);
   void remember_prefixes();
   void deliver(StepPick& pick);
-  void deliver_next(ScheduledText& text, Picked picked);
-  void end(ScheduledText& text, Ending ending, std::string problem = "");
+  void deliver_next(ScheduledSample& sample, Picked picked);
+  void end(ScheduledSample& sample, Ending ending, std::string problem = "");
   void remove_ended();
 
   Executor& executor_;
@@ -76,10 +77,10 @@ class Scheduler {
   StepPicks picks_;
   SchedulerCounts counts_;
   int64_t added_ = 0;
-  ScheduledTexts running_;  // by age
-  ScheduledTexts done_;     // that need no step, and whose end is to be told
+  ScheduledSamples running_;  // by age
+  ScheduledSamples done_;     // need no step; their End event is due
 
-  // Of the step; kept for their memory.
+  // Buffers of one step; members only to reuse their memory.
   std::vector<StepPicks::Rows> parts_;
   std::vector<SeqRows> rows_;
   std::vector<GenerationEvent> events_;

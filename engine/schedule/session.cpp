@@ -14,7 +14,7 @@ Session::Session(Executor& executor, SamplingParams params, uint64_t request)
 
 void Session::feed(std::span<const int32_t> tokens) {
   if (tokens.empty()) return;
-  drop_ahead();
+  drop_early_step();
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
 }
 
@@ -27,17 +27,19 @@ bool Session::compute_part() {
   return true;
 }
 
-// What follows is then computed in the same steps as if none had been begun.
-void Session::drop_ahead() {
-  if (ahead_ != 0) sequence_.truncate(sequence_.length() - 1);
-  ahead_ = 0;
+// Drops the token of the step that was started early. New tokens are then computed in the same
+// steps as if no step had been started.
+void Session::drop_early_step() {
+  if (early_step_ != 0) sequence_.truncate(sequence_.length() - 1);
+  early_step_ = 0;
 }
 
 void Session::compute() {
   while (compute_part()) {
   }
   check(!tokens_.empty(), "a session is fed before its next token");
-  // The last token's logits are what is picked from; a truncated or restored session lacks them.
+  // next() picks from the last token's logits. A truncated or restored session does not have them,
+  // so its last token is computed again.
   sequence_.truncate(std::min(sequence_.length(), std::ssize(tokens_) - 1));
   const auto pending = std::span(tokens_).subspan(static_cast<size_t>(sequence_.length()));
   const SeqRows rows{&sequence_, pending, Want::LastRow};
@@ -45,13 +47,13 @@ void Session::compute() {
 }
 
 Picked Session::next(TokenFilter* filter, bool last) {
-  // Another session's step may have come between.
-  const bool under_way = ahead_ != 0 && ahead_ == executor_->last_step();
+  // Between the two calls another session may have run a step on the executor.
+  const bool under_way = early_step_ != 0 && early_step_ == executor_->last_step();
   if (!under_way) {
-    drop_ahead();
+    drop_early_step();
     compute();
   }
-  ahead_ = 0;
+  early_step_ = 0;
   SampleContext context{request_, std::ssize(tokens_), tokens_};
   if (filter) context.allowed = filter->allowed();
   const PickRequest request{&params_, context};
@@ -59,7 +61,7 @@ Picked Session::next(TokenFilter* filter, bool last) {
   Sequence* const sequence = &sequence_;
   Picks picks = last ? Picks{executor_->pick({&request, 1})}
                      : executor_->pick_and_run({&request, 1}, {&sequence, 1});
-  ahead_ = picks.step;
+  early_step_ = picks.step;
   tokens_.push_back(picks.picked.front().token);
   return std::move(picks.picked.front());
 }
@@ -67,7 +69,7 @@ Picked Session::next(TokenFilter* filter, bool last) {
 void Session::truncate(int64_t length) {
   check(length >= 0 && length <= static_cast<int64_t>(tokens_.size()),
         "a session is truncated to a part of itself");
-  if (length < std::ssize(tokens_)) drop_ahead();
+  if (length < std::ssize(tokens_)) drop_early_step();
   tokens_.resize(static_cast<size_t>(length));
   sequence_.truncate(std::min(length, sequence_.length()));
 }
@@ -78,13 +80,13 @@ void Session::set_sampling(SamplingParams params, uint64_t request) {
 }
 
 void Session::read_page(int64_t index, std::span<std::byte> bytes) const {
-  check(index >= 0 && index < pages_for(computed()), "a page that is read is in use");
+  check(index >= 0 && index < pages_for(computed()), "the page to be read is in use");
   executor_->read_page(sequence_.pages()[static_cast<size_t>(index)], bytes);
 }
 
 void Session::restore(std::span<const int32_t> tokens, const LoadPage& load) {
   check(tokens_.empty() && computed() == 0, "a session is empty before it is restored");
-  check(std::ssize(tokens) <= executor_->context(), "what is restored fits the context");
+  check(std::ssize(tokens) <= executor_->context(), "restored tokens fit the context");
   Sequence sequence = executor_->new_sequence();
   sequence.extend(std::ssize(tokens));
   std::vector<std::byte> bytes(static_cast<size_t>(executor_->page_bytes()));

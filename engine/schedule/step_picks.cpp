@@ -16,7 +16,8 @@ std::span<StepPick> StepPicks::pick(Executor& executor, std::span<const Rows> st
                                   : rows.want == Want::LastRow ? 1
                                                                : 0);
   }
-  if (known_.size() < wanted) known_.resize(wanted);  // requests point into it
+  // Resized once, because requests point to elements
+  if (known_.size() < wanted) known_.resize(wanted);
   for (const Rows& rows : step) add(rows);
   if (requests_.empty()) return {};
   try {
@@ -30,36 +31,37 @@ std::span<StepPick> StepPicks::pick(Executor& executor, std::span<const Rows> st
 }
 
 void StepPicks::add(const Rows& rows) {
-  ScheduledText& text = *rows.text;
+  ScheduledSample& sample = *rows.sample;
   if (rows.want == Want::EveryRow) {
     for (int64_t i = 0; i < rows.count; ++i) {
       const int64_t position = rows.first + i;
-      position + 1 < text.length() ? add_known(text, position) : add_next(text);
+      position + 1 < sample.length() ? add_known(sample, position) : add_next(sample);
     }
   } else if (rows.want == Want::LastRow) {
-    add_next(text);
+    add_next(sample);
   }
 }
 
-// Log-probabilities are the model's own whatever the settings; these make the token sure.
-void StepPicks::add_known(ScheduledText& text, int64_t position) {
-  const int32_t token = text.tokens[static_cast<size_t>(position + 1)];
+// Settings that force the known token. The reported log-probabilities do not depend on the
+// settings.
+void StepPicks::add_known(ScheduledSample& sample, int64_t position) {
+  const int32_t token = sample.tokens[static_cast<size_t>(position + 1)];
   SamplingParams& params = known_[known_count_++];
   params.temperature = 0;
-  params.top_logprobs = text.generation->params.top_logprobs;
+  params.top_logprobs = sample.generation->params.top_logprobs;
   params.logit_bias.assign(1, {token, std::numeric_limits<float>::infinity()});
   requests_.push_back({&params, {0, position + 1, {}, {}}});
-  picks_.push_back({&text, true, {}, ""});
+  picks_.push_back({&sample, true, {}, ""});
 }
 
-void StepPicks::add_next(ScheduledText& text) {
-  Generation& generation = *text.generation;
-  const size_t sample = static_cast<size_t>(text.sample);
-  SampleContext context{generation.streams[sample], text.length(), text.tokens, {}};
-  StepPick pick{&text, false, {}, ""};
+void StepPicks::add_next(ScheduledSample& sample) {
+  Generation& generation = *sample.generation;
+  const size_t index = static_cast<size_t>(sample.index);
+  SampleContext context{generation.streams[index], sample.length(), sample.tokens, {}};
+  StepPick pick{&sample, false, {}, ""};
   if (!generation.filters.empty()) {
     try {
-      context.allowed = generation.filters[sample]->allowed();
+      context.allowed = generation.filters[index]->allowed();
     } catch (const Error& error) {
       pick.problem = error.what();
     }

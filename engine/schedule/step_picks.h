@@ -1,5 +1,5 @@
-// The tokens of a step's wanted rows: of texts that are being written the next one, of prompts that
-// are scored the one that is there. A row that fails spoils no other.
+// Picks the tokens of a step's logits rows: the next token of a sample, or the known next token of
+// a prompt whose log-probabilities were asked for. A row that fails does not affect the others.
 #pragma once
 
 #include <cstdint>
@@ -7,38 +7,39 @@
 #include <string>
 #include <vector>
 
-#include "engine/schedule/scheduled_text.h"
+#include "engine/schedule/scheduled_sample.h"
 #include "engine/step/backend.h"
 
 namespace skald {
 
 struct StepPick {
-  ScheduledText* text;
-  bool of_prompt;  // the token was known, and is token text->scored + 1
+  ScheduledSample* sample;
+  bool of_prompt;  // true: the token is prompt token sample->scored + 1
   Picked picked;
-  std::string problem;  // why there is none
+  std::string problem;  // why no token was picked; empty: none
 };
 
 class StepPicks {
  public:
-  // The rows of the step that was run, in its order, before its sequence was extended by them.
+  // The rows of the last step, in its order. `first` is the sequence's length before the step.
   struct Rows {
-    ScheduledText* text;
+    ScheduledSample* sample;
     int64_t first, count;  // positions
     Want want;
   };
 
-  // Valid until the next call. Throws Error(Exit::Memory) alone, and can be called again then.
+  // The result is valid until the next call. Throws only Error(Exit::Memory), and may then be
+  // called again.
   std::span<StepPick> pick(Executor& executor, std::span<const Rows> step);
 
  private:
   void add(const Rows& rows);
-  void add_known(ScheduledText& text, int64_t position);
-  void add_next(ScheduledText& text);
+  void add_known(ScheduledSample& sample, int64_t position);
+  void add_next(ScheduledSample& sample);
   void pick_one_by_one(Executor& executor);
 
   Sampler sampler_;
-  std::vector<SamplingParams> known_;  // settings that force a token, reused from step to step
+  std::vector<SamplingParams> known_;  // settings that force one token; kept to reuse their memory
   size_t known_count_ = 0;
   std::vector<PickRequest> requests_;
   std::vector<StepPick> picks_;

@@ -25,7 +25,7 @@ TEST_CASE("protocols are read from their names and print as they were named") {
     CAPTURE(name);
     CHECK(has(refusal(name), "expected llama.cpp"));
   }
-  CHECK(has(refusal("hf:8:9"), "would leave tokens out"));
+  CHECK(has(refusal("hf:8:9"), "tokens would be skipped"));
   CHECK(has(refusal("llama.cpp:2"), "scores nothing"));
 }
 

@@ -1,0 +1,50 @@
+// The state of one sample of a Generation inside a Scheduler: its tokens, and how many of them are
+// in the KV cache.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/schedule/generation.h"
+#include "engine/step/backend.h"
+
+namespace skald {
+
+struct ScheduledSample {
+  Generation* generation;
+  int index;                     // of the generation's samples
+  int64_t age;                   // order of arrival among all samples; the oldest has the smallest
+  std::vector<int32_t> tokens;   // the prompt's tokens, then the picked ones
+  std::vector<uint64_t> hashes;  // page_hashes() of the prompt
+  Sequence sequence;             // cache of a prefix of `tokens`
+  int64_t scored = 0;            // prompt tokens reported as PromptToken events
+  int passed = 0;                // younger samples that overtook this one in the queue
+  bool ended = false;
+
+  int64_t prompt_length() const { return static_cast<int64_t>(generation->prompt.size()); }
+  int64_t length() const { return static_cast<int64_t>(tokens.size()); }
+
+  // How many tokens will be computed: all, or all but the last if no token may follow it.
+  int64_t goal() const { return length() - (generation->max_tokens == 0 ? 1 : 0); }
+  int64_t pending() const { return goal() - sequence.length(); }
+  bool in_prefill() const { return pending() > 1; }  // else in decode: one row a step
+  bool unscored() const {
+    return generation->score_prompt && index == 0 && scored < prompt_length() - 1;
+  }
+
+  bool cancelled() const {
+    return generation->cancelled && generation->cancelled[index].load(std::memory_order_relaxed);
+  }
+
+  // Pages still needed for the present tokens and, if the context allows, one more token.
+  int64_t missing_pages(int64_t context) const {
+    const int64_t whole = sequence.length() / kPageTokens;  // a page in use may have to be copied
+    return std::max<int64_t>(pages_for(std::min(length() + 1, context)) - whole, 0);
+  }
+};
+
+using ScheduledSamples = std::vector<std::unique_ptr<ScheduledSample>>;
+
+}  // namespace skald
