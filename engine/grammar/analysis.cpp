@@ -9,8 +9,8 @@ namespace {
 
 using Kind = Node::Kind;
 
-// A rule of this weight or less is copied to where it is called, so that no stack is needed for it.
-// Heavier ones are worth their call: masks are kept for the rule, not for each of its callers.
+// A rule of at most this weight is built in place at each call, so it needs no stack. A heavier
+// rule is called: its masks are then cached once for the rule instead of once for each caller.
 constexpr size_t kLightWeight = 12;
 
 class Analyser {
@@ -65,7 +65,7 @@ class Analyser {
     for (NodeId part : node.parts) reach_calls(part, todo);
   }
 
-  // Callees tend to come after their callers, so most grammars are settled by one pass.
+  // Callees usually come after their callers, so one pass is enough for most grammars.
   void close() {
     for (bool changed = true; changed;) {
       changed = false;
@@ -118,13 +118,13 @@ class Analyser {
     for (RuleId rule : order_) {
       if (ends_[index(rule)]) continue;
       fail(Exit::Usage, rules_.name(cause(rule)),
-           " can never end: each way through it leads back to it, or to something that nothing "
-           "matches; give it a choice that ends");
+           " can never end: each alternative leads back to the rule or to something that nothing "
+           "matches; add an alternative that ends");
     }
   }
 
-  // Of a rule that cannot end, the one that keeps it from that: where a way through it comes back
-  // to a rule, or to nothing.
+  // Finds why a rule cannot end: follows a part that cannot end until it leads back to a rule
+  // already seen, or to a node that matches nothing.
   RuleId cause(RuleId rule) const {
     std::vector<bool> seen(rules_.size());
     seen[index(rule)] = true;
@@ -145,7 +145,7 @@ class Analyser {
     }
   }
 
-  // The calls of a rule, all and those that may come first. Returns whether `id` may be empty.
+  // Collects all calls of a rule, and those that may come first. Returns whether `id` may be empty.
   bool collect(NodeId id, bool first, RuleId rule, size_t& weight) {
     const Node& node = rules_.node(id);
     if (!a_.can_end[index(id)]) return false;
@@ -178,8 +178,8 @@ class Analyser {
     return a_.nullable[index(id)];
   }
 
-  // Takes rules away that call none of those left, until nothing changes: what remains is on a
-  // cycle of calls or leads to one.
+  // Repeatedly removes rules that call no remaining rule. The remaining rules are on a cycle of
+  // calls or lead to one.
   static std::vector<bool> leading_to_cycles(const std::vector<std::vector<RuleId>>& calls) {
     std::vector<std::vector<size_t>> callers(calls.size());
     std::vector<size_t> open(calls.size()), done;
@@ -225,7 +225,7 @@ class Analyser {
   const Rules& rules_;
   Analysis a_;
   std::vector<RuleId> order_;               // rules that the root reaches
-  std::vector<size_t> weights_;             // of them, about their states
+  std::vector<size_t> weights_;             // approximate number of states of each rule
   std::vector<bool> ends_, empty_, fills_;  // of rules
   std::vector<std::vector<RuleId>> calls_, left_;
 };

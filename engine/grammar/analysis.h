@@ -1,4 +1,4 @@
-// What has to be known of a grammar before an automaton is made of it.
+// Properties of a grammar's nodes and rules that the automaton's builder needs.
 #pragma once
 
 #include <string>
@@ -9,18 +9,19 @@
 namespace skald::grammar {
 
 struct Analysis {
-  // Of nodes.
-  std::vector<bool> can_end;   // some text of bytes is derived from it
-  std::vector<bool> nullable;  // the empty text is
-  std::vector<bool> fills;     // a text that is not empty is
-  // Of rules.
-  std::vector<bool> reached;         // from the root
-  std::vector<bool> copied;          // small or called once, and free of recursion: no call needed
-  std::vector<bool> left_recursive;  // may begin with itself, or stands between such rules
+  // For each node:
+  std::vector<bool> can_end;   // matches some finite string
+  std::vector<bool> nullable;  // matches the empty string
+  std::vector<bool> fills;     // matches some non-empty string
+  // For each rule:
+  std::vector<bool> reached;  // reachable from the root
+  // Built in place instead of called: small or used once, and not recursive
+  std::vector<bool> copied;
+  std::vector<bool> left_recursive;  // may begin with itself, or lies on a path between such rules
 };
 
-// Throws Error(Exit::Usage) when the root cannot end, or (without rules.drop_endless) any rule that
-// it needs.
+// Throws Error(Exit::Usage) if the root cannot end. Unless rules.drop_endless is set, the same
+// holds for every rule that the root needs.
 Analysis analyse(const Rules& rules);
 
 }  // namespace skald::grammar

@@ -14,8 +14,9 @@ using Kind = Node::Kind;
 using Edges = std::vector<std::vector<Edge>>;
 
 constexpr size_t kMostStates = size_t{1} << 19;
-constexpr uint32_t kFewCopies = 16;         // so many are made one by one
-constexpr uint32_t kMostEmptyCopies = 256;  // of a part that may be empty: each is tried at once
+constexpr uint32_t kFewCopies = 16;  // up to this number, copies are built one by one
+// Limit if the part may be empty, because all copies are tried at once
+constexpr uint32_t kMostEmptyCopies = 256;
 constexpr int kMostBuildDepth = 4000;
 
 [[noreturn]] void fail_too_large(const std::string& name) {
@@ -88,7 +89,7 @@ class Builder {
     out_.nullable_[index(rule)] = nullable(body);
   }
 
-  // Puts a node between `from` and the state that is returned.
+  // Builds a node after state `from`; returns the state after the node.
   State build(NodeId id, State from) {
     const Node& node = rules_.node(id);
     ++depth_;
@@ -130,7 +131,7 @@ class Builder {
       return build(rules_.body(rule), from);
     }
     const NodeId body = rules_.body(rule);
-    if (!analysis_.fills[static_cast<size_t>(body)]) return from;  // the empty text alone
+    if (!analysis_.fills[static_cast<size_t>(body)]) return from;  // matches only the empty string
     need(rule);
     const State to = add_state();
     add_edge(from, {Edge::Kind::Call, 0, 0, index(rule), to});
@@ -140,7 +141,7 @@ class Builder {
 
   State build_class(const CharClass& chars, State from) {
     const State to = add_state();
-    // tails[n]: n more bytes, whatever they are, end the character.
+    // tails[n]: the state from which any n continuation bytes complete the character.
     std::array<State, 4> tails = {to, kNoState, kNoState, kNoState};
     const auto tail = [&](int bytes) {
       for (int n = 1; n <= bytes; ++n) {
@@ -151,7 +152,7 @@ class Builder {
       return tails[bytes];
     };
     for (const Utf8Range& range : utf8_ranges(chars)) {
-      int fixed = range.length;  // bytes before those that may be anything
+      int fixed = range.length;  // leading bytes with a restricted range
       while (fixed > 1 && range.bytes[fixed - 1] == ByteRange{0x80, 0xBF}) --fixed;
       State at = from;
       for (int i = 0; i < fixed; ++i) {
@@ -165,12 +166,12 @@ class Builder {
 
   State build_repeat(const Node& node, State from) {
     const NodeId part = node.parts[0];
-    if (!can_end(part)) return from;  // least is 0 then
+    if (!can_end(part)) return from;  // `least` is 0 here
     const uint32_t least = nullable(part) ? 0 : node.least;
     const uint32_t most = node.most == kUnbounded ? least : node.most;
     if (nullable(part) && most > kMostEmptyCopies) {
       fail(Exit::Usage, rules_.name(rule_), " repeats a part that may be empty ", most,
-           " times; at most ", kMostEmptyCopies, ", or any number");
+           " times; expected at most ", kMostEmptyCopies, ", or no upper limit");
     }
     const State at = build_copies(part, least, most, from);
     if (node.most != kUnbounded) return at;
@@ -234,9 +235,9 @@ class Builder {
     }
   }
 
-  // Paull's way: the rules that may begin with each other get an order; a call of an earlier one is
-  // replaced by what that begins with, and a call of itself by a loop from the end:
-  // a ::= a x | y is a ::= y x*.
+  // Paull's algorithm. The rules that may begin with each other get an order. A leading call of an
+  // earlier rule is replaced by what that rule begins with, and a leading call of the rule itself
+  // by a loop from the rule's end: a ::= a x | y becomes a ::= y x*.
   void remove_left_recursion() {
     std::vector<uint32_t> group;
     for (RuleId rule : needed_) {
@@ -263,7 +264,7 @@ class Builder {
     }
   }
 
-  // Appends the edges by which `rule` begins, to copies of its states that end in `to`.
+  // Copies the states of `rule` so that they end in `to`; appends the edges by which it begins.
   void copy_rule(uint32_t rule, State to, std::vector<Edge>& begins) {
     std::unordered_map<State, State> copies;
     std::vector<State> todo;
@@ -340,11 +341,11 @@ class Builder {
   const Rules& rules_;
   const Analysis analysis_;
   Automaton& out_;
-  Edges* space_ = nullptr;  // where states go: the automaton, or the one copy of a Repeated
-  RuleId rule_ = {};        // that is built
+  Edges* space_ = nullptr;  // where states are added: the automaton, or one copy of a Repeated
+  RuleId rule_ = {};        // the rule being built
   int depth_ = 0;
   State next_copies_ = kCopies;
-  std::vector<RuleId> needed_;  // that are called, not copied
+  std::vector<RuleId> needed_;  // rules that are called, not built in place
   std::unordered_map<uint32_t, State> begins_;
   std::vector<State> ends_;
   State outer_end_ = 0;
@@ -364,7 +365,7 @@ State Automaton::representative(State state, uint32_t bytes) const {
   const Repeated& r = repeated(state);
   if (r.may_be_empty) return state;
   const uint64_t copy = (state - r.base) / r.stride;
-  const uint64_t reach = copy + bytes + 1;  // of the copies that end within so many bytes, the last
+  const uint64_t reach = copy + bytes + 1;  // the last copy that can end within `bytes` bytes
   uint64_t same = copy;
   if (reach < r.least) {
     same = 0;

@@ -1,13 +1,13 @@
-// A grammar as a machine over bytes: states with edges that take a byte of a range, call a rule, or
-// take nothing. A call edge goes on at its target when the called rule has ended; who runs it keeps
-// a stack (stacks.h). Immutable once made.
+// A grammar as an automaton over bytes. States have edges that take a byte of a range, call a rule,
+// or take nothing. A call edge continues at its target when the called rule has ended; the caller
+// keeps the stack (stacks.h). Immutable once made.
 //
-// Every state can still reach its rule's end, and every rule ends: who is in a state always has a
-// way on. A call can take a text, and never takes the empty one: beside the edge of a rule that may
-// be empty stands an edge that takes nothing. No rule begins with a call of itself, at any distance
-// (left recursion is rewritten), so the rules that can begin at one place have an order.
+// Every state can reach its rule's end, and every rule ends, so there are no dead ends. A call
+// never takes the empty string: if the rule may be empty, an edge that takes nothing stands beside
+// the call edge. Left recursion is rewritten, so no rule begins with a call of itself, directly or
+// through other rules. Therefore the rules that can begin at one place have an order.
 //
-// x{3,5000} is stored once: its copies are states by number alone.
+// A repetition such as x{3,5000} is stored once; its copies exist only as state numbers.
 #pragma once
 
 #include <array>
@@ -32,13 +32,14 @@ struct Edge {
   State target;
 };
 
-// Copy i of `copies` has the states base + i * stride ... : state 0 is its begin, `end` its end.
+// Copy i of `copies` has the states base + i * stride and following. State 0 of a copy is its
+// begin, state `end` its end.
 struct Repeated {
   State base = 0;
   uint32_t stride = 0, copies = 0, least = 0;
   uint32_t end = 0;
-  bool may_be_empty = false;             // a copy may take nothing
-  State after = 0;                       // where it goes on when `least` copies are done
+  bool may_be_empty = false;             // a copy may match the empty string
+  State after = 0;                       // the next state once `least` copies are done
   std::vector<std::vector<Edge>> edges;  // [stride], targets within the copy
 };
 
@@ -46,14 +47,14 @@ class Automaton {
  public:
   explicit Automaton(const Rules& rules);
 
-  State begin() const { return begin_; }  // outside all rules, before the root
+  State begin() const { return begin_; }  // the initial state, outside all rules
   size_t rules() const { return starts_.size(); }
   size_t states() const { return edges_.size(); }
 
-  // The edges, none of them Empty, by which a rule begins.
+  // The edges by which a rule begins; none of them is Empty.
   std::span<const Edge> start(uint32_t rule) const { return starts_[rule]; }
   bool nullable(uint32_t rule) const { return nullable_[rule]; }
-  // A rule comes before all that it may begin with.
+  // A rule has a lower order than every rule that it may begin with.
   uint32_t order(uint32_t rule) const { return order_[rule]; }
 
   bool is_end(State state) const { return state < kCopies && ends_[state]; }
@@ -76,11 +77,11 @@ class Automaton {
     if (copy + 1 >= r.least) visit(Edge{Edge::Kind::Empty, 0, 0, 0, r.after});
   }
 
-  // The first state that behaves the same for the next `bytes` bytes, but for what follows its
+  // The first state that behaves the same for the next `bytes` bytes, except for what follows its
   // rule.
   State representative(State state, uint32_t bytes) const;
 
-  // Bytes that no edge tells apart have the same class.
+  // Bytes that all edges treat alike have the same class.
   const std::array<uint8_t, 256>& byte_class() const { return byte_class_; }
   int byte_classes() const { return byte_classes_; }
 

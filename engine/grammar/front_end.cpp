@@ -24,7 +24,8 @@ bool Cursor::take(std::string_view word) {
 
 char32_t Cursor::character() {
   char32_t c = 0;
-  if (!decode_utf8(text_, at_, c)) fail_here(done() ? "ends too early" : "is no valid UTF-8");
+  if (!decode_utf8(text_, at_, c))
+    fail_here(done() ? "unexpected end of the text" : "not valid UTF-8");
   return c;
 }
 
@@ -37,7 +38,7 @@ char32_t Cursor::hex(int digits) {
     ++at_;
   }
   if (value > kLastCodePoint || (value >= 0xD800 && value <= 0xDFFF)) {
-    fail_here("there is no such character");
+    fail_here("no such character; expected a Unicode code point that is no surrogate");
   }
   return value;
 }
@@ -48,7 +49,7 @@ uint32_t Cursor::number(uint32_t most) {
   uint64_t value = 0;
   for (; is_digit(peek()); ++at_) {
     value = value * 10 + static_cast<uint64_t>(peek() - '0');
-    if (value > most) fail_at(begin, concat("the number is too large, at most ", most));
+    if (value > most) fail_at(begin, concat("the number is too large; expected at most ", most));
   }
   return static_cast<uint32_t>(value);
 }

@@ -1,4 +1,4 @@
-// What the parsers of grammars share: a place in a text and messages that name it.
+// Shared by the grammar parsers: a position in a text, and messages that name the position.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace skald::grammar {
 
-inline constexpr int kMostGroups = 200;  // inside each other
+inline constexpr int kMostGroups = 200;  // nesting limit
 
 class Cursor {
  public:
-  // `source` is what messages call the text: "grammar.gbnf", "--regex".
+  // `source` is the name of the text in messages: "grammar.gbnf", "--regex".
   Cursor(std::string_view text, std::string source) : text_(text), source_(std::move(source)) {}
 
   bool done() const { return at_ >= text_.size(); }
@@ -23,11 +23,11 @@ class Cursor {
     return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
   }
   bool starts(std::string_view word) const { return text_.substr(at_).starts_with(word); }
-  bool take(std::string_view word);  // false where it does not stand here
+  bool take(std::string_view word);  // false: `word` does not come next
   void skip(size_t bytes) { at_ += bytes; }
-  char32_t character();            // the next one
-  char32_t hex(int digits);        // exactly so many hexadecimal digits
-  uint32_t number(uint32_t most);  // decimal
+  char32_t character();            // takes the next one
+  char32_t hex(int digits);        // takes exactly `digits` hexadecimal digits
+  uint32_t number(uint32_t most);  // takes a decimal number
   size_t at() const { return at_; }
   void go_to(size_t at) { at_ = at; }
   std::string_view between(size_t from, size_t to) const { return text_.substr(from, to - from); }
@@ -44,7 +44,7 @@ class Cursor {
   mutable size_t counted_to_ = 0, lines_ = 0;  // newlines before counted_to_, for place()
 };
 
-// "{2}", "{2,}" or "{2,5}", if that is what stands here.
+// Takes "{2}", "{2,}" or "{2,5}" if one comes next.
 bool take_counts(Cursor& cursor, uint32_t& least, uint32_t& most);
 
 }  // namespace skald::grammar

@@ -26,7 +26,7 @@ class GbnfParser {
     }
     const auto root = rules_.find("root");
     if (root == rules_.end()) {
-      fail(Exit::Usage, source_, ": there is no rule 'root', with which the text begins");
+      fail(Exit::Usage, source_, ": there is no rule 'root'; add one, it describes the whole text");
     }
     grammar_.root = root->second.id;
     return std::move(grammar_);
@@ -61,7 +61,8 @@ class GbnfParser {
     return std::string(cursor_.between(begin, cursor_.at()));
   }
 
-  // A rule gets its message's name where it is defined, so uses before that know only the number.
+  // A rule is named in messages by its definition. Until the definition is parsed, only the name is
+  // known.
   RuleId rule_named(const std::string& name, size_t at) {
     const auto [found, is_new] = rules_.try_emplace(name);
     if (is_new) found->second = {grammar_.add(concat(source_, ": rule '", name, "'")), at};
@@ -73,7 +74,7 @@ class GbnfParser {
     const std::string name = parse_name();
     const RuleId rule = rule_named(name, begin);
     if (grammar_.is_defined(rule)) {
-      cursor_.fail_at(begin, "the rule '" + printable(name, 60) + "' is there twice");
+      cursor_.fail_at(begin, "the rule '" + printable(name, 60) + "' is defined twice");
     }
     skip_space(false);
     if (!cursor_.take("::=")) cursor_.fail_here("expected ::= after the name of a rule");
@@ -81,8 +82,8 @@ class GbnfParser {
     skip_space(true);
     const NodeId body = parse_choice(0);
     if (!cursor_.done() && cursor_.peek() != '\n' && cursor_.peek() != '\r') {
-      cursor_.fail_here(cursor_.peek() == ')' ? "a ) without its ("
-                                              : "expected the end of the line, or | or a text");
+      cursor_.fail_here(cursor_.peek() == ')' ? "unmatched )"
+                                              : "expected the end of the line, | or a string");
     }
     grammar_.define(rule, body);
   }
@@ -99,7 +100,7 @@ class GbnfParser {
     return grammar_.choice(std::move(choices));
   }
 
-  // Over the end of a line, when the next one begins with |.
+  // Skips to the next line if that line begins with |.
   void skip_to_bar() {
     const size_t here = cursor_.at();
     skip_space(true);
@@ -127,7 +128,7 @@ class GbnfParser {
     if (cursor_.take(".")) return grammar_.one_of(any_char());
     if (cursor_.take("(")) {
       if (groups >= kMostGroups) {
-        cursor_.fail_at(begin, concat("more than ", kMostGroups, " brackets inside each other"));
+        cursor_.fail_at(begin, concat("more than ", kMostGroups, " nested brackets"));
       }
       const NodeId inner = parse_choice(groups + 1);
       if (!cursor_.take(")")) cursor_.fail_at(begin, "this ( is never closed");
@@ -139,12 +140,12 @@ class GbnfParser {
     }
     const char c = cursor_.peek();
     if (c == '*' || c == '+' || c == '?' || c == '{') {
-      cursor_.fail_here("there is nothing before it that could be repeated");
+      cursor_.fail_here("nothing before it to repeat");
     }
     if (c == '<' || c == '!') {
-      cursor_.fail_here("tokens by name or number are not supported; write their text");
+      cursor_.fail_here("tokens by name or number are not supported; write their characters");
     }
-    cursor_.fail_here("expected a text in quotes, a class in [], a rule or a (");
+    cursor_.fail_here("expected a string in quotes, a class in [], a rule or a (");
   }
 
   NodeId parse_repeats(NodeId part) {
@@ -188,7 +189,7 @@ class GbnfParser {
       chars.push_back({first, last});
     }
     chars = negated ? complement(chars) : normalized(std::move(chars));
-    if (chars.empty()) cursor_.fail_at(begin, "this class holds no character");
+    if (chars.empty()) cursor_.fail_at(begin, "this class contains no character");
     return grammar_.one_of(std::move(chars));
   }
 
@@ -220,7 +221,7 @@ class GbnfParser {
         return static_cast<unsigned char>(c);
       default:
         cursor_.fail_at(cursor_.at() - 2,
-                        "unknown escape; there are \\n \\r \\t \\\\ \\\" \\[ \\] \\xHH \\uHHHH");
+                        "unknown escape; expected \\n \\r \\t \\\\ \\\" \\[ \\] \\xHH \\uHHHH");
     }
   }
 

@@ -3,10 +3,10 @@
 //   root ::= "yes" | "no" [ \t\n]* number?     # a comment
 //   number ::= [0-9]{1,3} ("." [0-9]+)? .
 //
-// A rule is a name (letters, digits, - and _), ::= and choices; it goes on in the next line after
-// ::= or |, inside brackets, and where that line begins with |. In texts and classes \n \r \t \\ \"
-// \[ \] \xHH \uHHHH \UHHHHHHHH stand for characters; "." is any character, also a newline.
-// The rule "root" is the whole text. A rule may begin with itself.
+// A rule is a name (letters, digits, - and _), ::= and alternatives. It continues on the next line
+// after ::= or |, inside brackets, and if the next line begins with |. In strings and classes, the
+// escapes \n \r \t \\ \" \[ \] \xHH \uHHHH \UHHHHHHHH stand for characters. "." is any character,
+// including a newline. The rule "root" describes the whole text. A rule may begin with itself.
 #pragma once
 
 #include <string>

@@ -7,7 +7,7 @@
 namespace skald::grammar {
 namespace {
 
-// Where so many points of the trie depend on what is below, a walk of the whole is cheaper.
+// With more escapes than this, walking the whole trie is cheaper than caching them.
 constexpr size_t kManyEscapes = 4096;
 
 }  // namespace
@@ -65,7 +65,8 @@ bool Masks::plain_step(SetId set, SetId& next) {
   };
   const auto after = [&](int lead) { return stacks_.step(set, static_cast<uint8_t>(lead)); };
   const SetId e2 = after(0xE2), e280 = stacks_.step(e2, 0x80);
-  // The well-formed UTF-8 of all plain characters, by first byte; E2 80 A8 and A9 are line breaks.
+  // The well-formed UTF-8 of all plain characters by first byte. E2 80 A8 and A9 are line breaks
+  // and therefore not plain.
   return same(set, 0x20, 0x21, 0) && same(set, 0x23, 0x5B, 0) && same(set, 0x5D, 0x7E, 0) &&
          same(set, 0xC2, 0xDF, 1) && same(after(0xE0), 0xA0, 0xBF, 1) && same(set, 0xE1, 0xE1, 2) &&
          same(e280, 0x80, 0xA7, 0) && same(e280, 0xAA, 0xBF, 0) && same(e2, 0x81, 0xBF, 1) &&

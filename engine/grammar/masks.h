@@ -1,12 +1,12 @@
-// Which tokens may come next, for the places of one grammar and the tokens of one vocabulary.
+// Token masks: which tokens may come next, for one grammar and one vocabulary.
 //
-// What a place allows depends little on what lies below it on the stack: only tokens that end the
-// rule and go on. So masks are kept by the place over holes (stacks.h), with the points of the trie
-// where a hole comes to its turn; a mask for a whole stack is put together from that and from a
-// walk of what is below those points, and kept too. All caches are bounded.
+// What a place in the grammar allows depends little on the lower part of its stack: only tokens
+// that end the current rule and continue after it depend on it. Therefore a "local" mask is cached
+// for the place over holes (stacks.h), together with its escapes: the trie nodes at which the rule
+// can end and a hole takes over. The mask for a whole stack is combined from the local mask and
+// from a walk below its escapes, and is cached too. All caches are bounded.
 //
-// One object serves all texts that are written by the same grammar. Not thread-safe but for
-// Matcher, which holds its mutex.
+// One object serves all sequences with the same grammar. Not thread-safe; Matcher locks mutex().
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,9 @@
 namespace skald::grammar {
 
 struct MaskLimits {
-  size_t mask_bytes = size_t{32} << 20;   // kept masks
-  size_t stack_bytes = size_t{96} << 20;  // sets and steps, before those not in use are forgotten
+  size_t mask_bytes = size_t{32} << 20;  // limit of cached masks
+  // Limit of sets and steps; beyond it, unused ones are dropped
+  size_t stack_bytes = size_t{96} << 20;
 };
 
 class Masks {
@@ -35,27 +36,28 @@ class Masks {
   const Vocabulary& vocabulary() const { return *vocabulary_; }
   Stacks& stacks() { return stacks_; }
 
-  // Valid until the next call for this object. May throw the Errors of Stacks::step().
+  // The mask of `set`, valid until the next call on this object. Throws the Errors of
+  // Stacks::step().
   std::span<const uint64_t> mask(SetId set);
 
   std::mutex& mutex() { return mutex_; }
 
-  // A text in progress: its set stays valid through the calls here. Both are for Matcher.
+  // Registers the set of a sequence in progress, which keeps the set alive. For Matcher only.
   void hold(SetId* set) { held_.insert(set); }
   void release(SetId* set) { held_.erase(set); }
-  // Gives memory back when there is too much; between tokens.
+  // Frees memory beyond the limits. Called between tokens; for Matcher only.
   void tidy();
 
   size_t bytes() const;
 
  private:
   struct Escape {
-    uint32_t hole, node;  // after the bytes down to this node, the hole has its turn
+    uint32_t hole, node;  // at `node` the rule can end and `hole` takes over
     auto operator<=>(const Escape&) const = default;
   };
   struct Local {
     TokenMask mask;
-    const Trie* trie = nullptr;  // that the nodes are of; none: too many escapes, nothing is kept
+    const Trie* trie = nullptr;  // the trie of the nodes; nullptr: too many escapes, not cached
     std::vector<Escape> escapes;
   };
   struct Ahead {
@@ -66,13 +68,15 @@ class Masks {
   };
 
   const Local& local(SetId set);
-  // Adds the tokens of nodes [begin, end) that `set` allows, when the text has come to the node
-  // above them; `depth` is the depth of that node.
+  // Adds to `mask` the tokens of nodes [begin, end) that `set` allows. `set` is the place after the
+  // bytes of the node above them, which has depth `depth`.
   void walk(const Trie& trie, uint32_t begin, uint32_t end, uint32_t depth, SetId set,
             TokenMask& mask, std::vector<Escape>& escapes);
-  // How many plain characters can surely come, if after those either all or none can; -1: not so.
+  // The number of plain characters that are certain to be possible, if each position allows all or
+  // no plain characters; -1 otherwise.
   int plain_ahead(SetId set);
-  // Where all plain characters lead, kDead when none is possible; nothing when they differ.
+  // The set that every plain character leads to (kDead: none is possible). Returns false if plain
+  // characters lead to different sets.
   bool plain_step(SetId set, SetId& next);
   bool same_step(SetId set, int first, int last, int more, SetId& next, bool& known);
 
@@ -83,7 +87,7 @@ class Masks {
   std::unordered_map<SetId, TokenMask> masks_;
   std::set<SetId*> held_;
   std::mutex mutex_;
-  std::vector<SetId> path_;  // of walk()
+  std::vector<SetId> path_;  // scratch of walk()
 };
 
 }  // namespace skald::grammar

@@ -1,7 +1,8 @@
-// A text that is being written by a grammar: what may come next, and whether it may end. Owns its
-// place alone; the Masks are shared by the texts of one grammar and live as long as any of them.
-// One thread at a time for one Matcher; those of the same Masks may be on different threads. What
-// has been accepted always has a way to an end, as far as the vocabulary can write its bytes.
+// The state of one sequence in its grammar: which tokens may come next, and whether the text may
+// end. A Matcher owns only its state; the Masks are shared by all sequences of a grammar and live
+// as long as any of them. One Matcher is for one thread at a time; Matchers with the same Masks may
+// be on different threads. Every accepted text can be completed, provided the vocabulary can write
+// the missing bytes.
 #pragma once
 
 #include <cstdint>
@@ -20,21 +21,22 @@ class Matcher {
   Matcher(const Matcher&);
   Matcher& operator=(const Matcher&) = delete;
 
-  // The tokens that may come next; end tokens where may_end(). Valid until the next call here.
+  // The tokens that may come next, including end tokens if may_end(). Valid until the next call on
+  // this object.
   std::span<const uint64_t> mask();
 
-  // Takes a token, or text. False, and nothing has changed, when the grammar does not allow it. An
-  // end token is taken where may_end(), and changes nothing.
+  // Takes a token, or bytes. Returns false, and changes nothing, if the grammar does not allow
+  // them. An end token is accepted if may_end(), and changes nothing.
   bool accept(int32_t token);
   bool accept(std::string_view bytes);
 
   bool may_end() const;
-  bool finished() const;  // nothing but the end may come
+  bool finished() const;  // only an end token may come
 
  private:
   std::shared_ptr<Masks> masks_;
   SetId set_;
-  TokenMask mask_;  // of the last mask(); copies begin without
+  TokenMask mask_;  // of the last mask() call; not copied
 };
 
 }  // namespace skald::grammar

@@ -42,7 +42,7 @@ class RegexParser {
 
   Regex parse() {
     Regex result = parse_choice(0);
-    if (!cursor_.done()) cursor_.fail_here("a ) without its (");
+    if (!cursor_.done()) cursor_.fail_here("unmatched )");
     return result;
   }
 
@@ -67,7 +67,7 @@ class RegexParser {
       if (groups == 0 && cursor_.peek() == '$') {
         cursor_.skip(1);
         end = true;
-        if (!ends_choice()) cursor_.fail_here("nothing can follow $");
+        if (!ends_choice()) cursor_.fail_here("nothing may follow $");
       } else {
         parts.push_back(parse_repeats(parse_part(groups)));
       }
@@ -111,11 +111,11 @@ class RegexParser {
       case '*':
       case '+':
       case '?':
-        cursor_.fail_here("there is nothing before it that could be repeated");
+        cursor_.fail_here("nothing before it to repeat");
       case '^':
       case '$':
         cursor_.fail_at(begin, groups > 0 ? "^ and $ are not supported in a group"
-                                          : "^ stands only at the begin, $ at the end");
+                                          : "^ may stand only at the begin, $ only at the end");
       default:
         return one_of(cursor_.character());
     }
@@ -125,7 +125,7 @@ class RegexParser {
     const size_t begin = cursor_.at();
     cursor_.skip(1);
     if (groups >= kMostGroups) {
-      cursor_.fail_at(begin, concat("more than ", kMostGroups, " groups inside each other"));
+      cursor_.fail_at(begin, concat("more than ", kMostGroups, " nested groups"));
     }
     if (cursor_.take("?") && !cursor_.take(":")) {
       cursor_.take("P");
@@ -165,7 +165,7 @@ class RegexParser {
           return c.size() == 1 && c[0].first == c[0].last;
         };
         if (!single(first) || !single(last)) {
-          cursor_.fail_at(at, "a range goes from one character to one character");
+          cursor_.fail_at(at, "a range must go from one character to one character");
         }
         if (last[0].first < first[0].first) {
           cursor_.fail_at(at, "the range ends before it begins");
@@ -176,7 +176,7 @@ class RegexParser {
     }
     chars = negated ? complement(chars) : normalized(std::move(chars));
     if (chars.empty()) {
-      cursor_.fail_at(begin, "this class holds no character; ] in a class is written \\]");
+      cursor_.fail_at(begin, "this class contains no character; ] in a class is written \\]");
     }
     return one_of(std::move(chars));
   }
@@ -235,7 +235,7 @@ class RegexParser {
     }
     if (c >= '1' && c <= '9') cursor_.fail_at(begin, "references to groups are not supported");
     if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {
-      cursor_.fail_at(begin, "unknown escape");
+      cursor_.fail_at(begin, "unknown escape: this letter has no meaning after a backslash");
     }
     return one(static_cast<unsigned char>(c));
   }
@@ -260,7 +260,7 @@ uint64_t multiply(uint64_t a, uint64_t b) {
 uint64_t count_of(uint32_t n) { return n == kUnbounded ? UINT64_MAX : n; }
 uint32_t to_count(uint64_t n) { return static_cast<uint32_t>(std::min<uint64_t>(n, kUnbounded)); }
 
-// The one part of a sequence whose length is not fixed takes what the others leave.
+// The single part of variable length takes the length that the other parts leave over.
 std::optional<Regex> sequence_with_length(const Regex& regex, uint64_t least, uint64_t most) {
   uint64_t fixed = 0;
   size_t open = regex.parts.size();

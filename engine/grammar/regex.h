@@ -1,12 +1,11 @@
-// Regular expressions as rules. The subset that says which texts there are, and nothing else:
+// Regular expressions as grammar rules. Only constructs that describe a set of texts are supported:
 //
 //   a  \.  .  [a-z_]  [^"]  \d \w \s \D \W \S  \n \r \t \f \v \0 \xHH \uHHHH \u{H}
-//   (x)  (?:x)  (?<name>x)  x|y  x*  x+  x?  x{3}  x{3,}  x{3,5}, and the lazy x*? which is the
-//   same
+//   (x)  (?:x)  (?<name>x)  x|y  x*  x+  x?  x{3}  x{3,}  x{3,5}
 //
-// \d, \w and \s are ASCII's; "." is any character but a line break. ^ and $ stand at the begin and
-// end of a choice that is in no group. Lookaround, references, word borders, flags, possessive
-// repetitions and \p are Errors.
+// The lazy x*? means the same as x*. \d, \w and \s are those of ASCII; "." is any character but a
+// line break. ^ and $ may stand at the begin and end of a top-level alternative. Lookaround,
+// references, word borders, flags, possessive repetitions and \p are Errors.
 #pragma once
 
 #include <functional>
@@ -19,7 +18,7 @@
 
 namespace skald::grammar {
 
-// What an expression says, before it is rules: its lengths can be asked for and limited.
+// A parsed expression, before it becomes rules. Its lengths can be computed and restricted.
 struct Regex {
   enum class Kind : uint8_t { Class, Sequence, Choice, Repeat };
   Kind kind = Kind::Sequence;
@@ -29,28 +28,28 @@ struct Regex {
 };
 
 enum class RegexMatch : uint8_t {
-  Whole,     // the text is what the expression says
-  Anywhere,  // it contains that, unless ^ and $ say more: JSON schema's patterns
-  Begin,     // the same, but it begins with that
+  Whole,     // the text is a match
+  Anywhere,  // the text contains a match; ^ and $ restrict the place (JSON schema's patterns)
+  Begin,     // as Anywhere, but the match is at the begin
 };
 
-// Throws Error(Exit::Usage) with the place in `source`.
+// Throws Error(Exit::Usage) with the position in `source`.
 Regex parse_regex(std::string_view text, const std::string& source, RegexMatch match);
 
 struct RegexLength {
-  uint64_t least, most;  // characters; UINT64_MAX: any number
+  uint64_t least, most;  // in characters; UINT64_MAX: unbounded
 };
 RegexLength length_of(const Regex& regex);
 
-// The same expression for texts of these lengths only; nothing where that is not one repetition
-// more or less. An empty Choice where no text is left.
+// The same expression restricted to texts of least to most characters. nullopt if the expression is
+// not essentially one repetition. An empty Choice if no text remains.
 std::optional<Regex> with_length(const Regex& regex, uint64_t least, uint64_t most);
 
-// How characters are written in the text: as they are, or with escapes.
+// Writes characters of the expression into the text: unchanged, or escaped as in a JSON string.
 using WriteChars = std::function<NodeId(Rules&, const CharClass&)>;
 NodeId add_regex(Rules& rules, const Regex& regex, const WriteChars& write);
 
-// All of it, for a whole text.
+// Parses an expression that must match the whole text, and makes it the root rule.
 Rules regex_rules(std::string_view text, const std::string& source);
 
 }  // namespace skald::grammar

@@ -95,12 +95,12 @@ NodeId Rules::body(RuleId rule) const {
 
 NodeId Rules::add_node(Node node) {
   if (nodes_.size() >= kMostNodes) {
-    fail(Exit::Usage, "the grammar is too large: more than ", kMostNodes, " parts");
+    fail(Exit::Usage, "the grammar is too large: more than ", kMostNodes, " nodes");
   }
   int depth = 0;
   for (NodeId part : node.parts) depth = std::max<int>(depth, this->node(part).depth);
   if (depth >= kMostDepth) {
-    fail(Exit::Usage, "the grammar nests too deep: more than ", kMostDepth, " groups");
+    fail(Exit::Usage, "the grammar nests too deep: more than ", kMostDepth, " levels");
   }
   node.depth = static_cast<uint16_t>(depth + 1);
   nodes_.push_back(std::move(node));
@@ -129,12 +129,12 @@ NodeId Rules::repeat(NodeId part, uint32_t least, uint32_t most) {
   check(least <= most, "bounds of a repetition");
   if (least > kMostRepeats || (most != kUnbounded && most > kMostRepeats)) {
     fail(Exit::Usage, "the grammar repeats a part ", least > kMostRepeats ? least : most,
-         " times; at most ", kMostRepeats);
+         " times; expected at most ", kMostRepeats);
   }
   if (most == 0) return empty();
   if (least == 1 && most == 1) return part;
-  // (x{0,3}){2,5} is x{0,15}, and (x+)* is x*: without this they are slow, as there are many ways
-  // to count.
+  // (x{0,3}){2,5} becomes x{0,15}, and (x+)* becomes x*. Nested repetitions are slow otherwise,
+  // because there are many ways to count.
   const Node inner = node(part);
   if (inner.kind == Node::Kind::Repeat) {
     const bool from_0 = inner.least == 0, plus = inner.least == 1 && inner.most == kUnbounded;

@@ -1,7 +1,7 @@
-// A grammar as its front ends (gbnf.h, regex.h, JSON schemas in app/) write it: rules over texts,
-// character classes, sequences, choices, repetitions and calls of rules. Nodes are made bottom up
-// and belong to their Rules; automaton.h turns them into something that runs.
-// Sizes are bounded: a grammar beyond them is Error(Exit::Usage).
+// A grammar as its front ends write it (gbnf.h, regex.h, the JSON schemas in app/): rules made of
+// strings, character classes, sequences, alternatives, repetitions and calls of rules. Nodes are
+// made bottom-up and belong to their Rules; automaton.h turns them into an automaton. Sizes are
+// bounded: a larger grammar is an Error(Exit::Usage).
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ inline constexpr char32_t kLastCodePoint = 0x10FFFF;
 inline constexpr uint32_t kUnbounded = UINT32_MAX;
 inline constexpr uint32_t kMostRepeats = 1u << 24;
 
-// Sorted, without overlaps, and without surrogates, which no UTF-8 holds.
+// Sorted, without overlaps and without surrogates, which UTF-8 cannot contain.
 CharClass normalized(CharClass ranges);
 CharClass complement(const CharClass& ranges);
 CharClass intersection(const CharClass& a, const CharClass& b);
@@ -34,7 +34,7 @@ enum class RuleId : uint32_t {};
 struct Node {
   enum class Kind : uint8_t { Text, Class, Sequence, Choice, Repeat, Call };
   Kind kind;
-  uint16_t depth;                  // of nodes below, itself included
+  uint16_t depth;                  // depth of the tree, including this node
   uint32_t least = 0, most = 0;    // Repeat
   RuleId rule = {};                // Call
   std::string text = {};           // Text: bytes
@@ -44,16 +44,16 @@ struct Node {
 
 class Rules {
  public:
-  // A rule's name is what messages call it: "rule 'list' (line 3)". Its body comes by define().
+  // Adds a rule without a body; define() sets it. Messages use the name: "rule 'list' (line 3)".
   RuleId add(std::string name);
   void rename(RuleId rule, std::string name);
   void define(RuleId rule, NodeId body);
 
   NodeId text(std::string_view bytes);
-  NodeId one_of(CharClass chars);  // an empty class: nothing matches
+  NodeId one_of(CharClass chars);  // an empty class matches nothing
   NodeId sequence(std::vector<NodeId> parts);
-  NodeId choice(std::vector<NodeId> parts);                   // of none: nothing matches
-  NodeId repeat(NodeId part, uint32_t least, uint32_t most);  // kUnbounded: any number
+  NodeId choice(std::vector<NodeId> parts);                   // an empty list matches nothing
+  NodeId repeat(NodeId part, uint32_t least, uint32_t most);  // most = kUnbounded: no upper limit
   NodeId call(RuleId rule);
   NodeId maybe(NodeId part) { return repeat(part, 0, 1); }
   NodeId empty() { return text(""); }
@@ -66,7 +66,8 @@ class Rules {
   bool is_defined(RuleId rule) const { return rules_[static_cast<size_t>(rule)].defined; }
 
   RuleId root = {};
-  // A rule that can never end: drop the choices that need it, instead of an Error.
+  // What to do about a rule that can never end: true: drop the alternatives that need it; false:
+  // Error.
   bool drop_endless = false;
 
  private:

@@ -8,7 +8,7 @@
 namespace skald::grammar {
 namespace {
 
-constexpr size_t kMostItems = size_t{1} << 14;  // of one set
+constexpr size_t kMostItems = size_t{1} << 14;  // limit of one set
 constexpr size_t kMostSets = size_t{1} << 21;
 constexpr uint32_t kMostNesting = 10'000;
 constexpr size_t kMostStepBytes = size_t{48} << 20;
@@ -93,7 +93,7 @@ SetId Stacks::make(std::span<const Item> items) {
     if (stays) made_.push_back(item);
     if (made_.size() > kMostItems) {
       fail(Exit::Failed, "the grammar is too ambiguous: its text can be read in more than ",
-           kMostItems, " ways at one place");
+           kMostItems, " ways at one place; simplify the grammar");
     }
   }
   std::sort(made_.begin(), made_.end());
@@ -133,7 +133,9 @@ SetId Stacks::add_set(std::span<const Item> sorted) {
     fail(Exit::Failed, "the text nests more than ", kMostNesting, " rules of its grammar");
   }
   if (sets_.size() >= kMostSets || items_.size() + sorted.size() >= kNone) {
-    fail(Exit::Failed, "the grammar is too ambiguous: one token can be read in too many ways");
+    fail(Exit::Failed,
+         "the grammar is too ambiguous: one token can be read in too many ways; simplify the "
+         "grammar");
   }
   items_.insert(items_.end(), sorted.begin(), sorted.end());
   sets_.push_back(set);
@@ -159,10 +161,11 @@ void Stacks::add_caller(uint32_t rule, const Item& item) {
   callers_[rule].push_back(item);
 }
 
-// The bytes that an item can take, its own and those of the rules that it calls. All callers of a
-// rule at this place share one set, which the rule's items stand on.
+// Finds the bytes that the items of a set can take, by their own edges and by those of called
+// rules. All callers of a rule at this place share one set below the rule's items.
 void Stacks::find_edges(SetId set) {
-  for (const auto& [order, rule] : called_) callers_[rule].clear();  // left by an Error
+  // Left over if an Error was thrown
+  for (const auto& [order, rule] : called_) callers_[rule].clear();
   called_.clear();
   const std::span<const Item> own = items(set);
   from_.assign(own.begin(), own.end());
@@ -181,7 +184,7 @@ void Stacks::find_edges(SetId set) {
   while (!called_.empty()) {
     const uint32_t rule = called_.front().second;
     SetId below = make(callers_[rule]);
-    // A call at the end of a rule over a leaf goes on with the leaf itself.
+    // A call at the end of a rule over a leaf continues with the leaf itself.
     if (const std::span<const Item> item = items(below); item.size() == 1 && only_ended(below)) {
       below = item[0].below;
     }
@@ -240,7 +243,7 @@ SetId Stacks::over_holes(SetId set, uint32_t bytes, std::vector<SetId>& below) {
 void Stacks::collect(std::span<SetId* const> roots) {
   std::vector<bool> live(sets_.size());
   for (const SetId* root : roots) live[*root] = true;
-  // What is below a set was made before it.
+  // A set has a higher number than all sets below it.
   for (SetId id = static_cast<SetId>(sets_.size()) - 1; id > kBottom; --id) {
     if (!live[id]) continue;
     for (const Item& item : items(id)) live[item.below] = true;
@@ -265,7 +268,7 @@ void Stacks::collect(std::span<SetId* const> roots) {
   for (Set& set : sets_) set.row = set.edges = kNone;
   rows_.clear();
   edges_.clear();
-  // Numbers keep their order, so items are still sorted.
+  // The numbers keep their order, so items are still sorted.
   table_.assign(1024, kDead);
   grow_table();
   for (SetId* root : roots) *root = moved[*root];

@@ -1,13 +1,13 @@
-// Where a text may stand in a grammar: sets of (state, what it goes on with when its rule ends),
-// which are sets again. Equal sets are one number, so comparing them is cheap, and a step by a byte
-// is computed once and remembered. This is a deterministic automaton made while it runs; a grammar
-// that is ambiguous gets larger sets, not more of them.
+// The state of a text in a grammar: sets of items. An item is an automaton state and the set to
+// continue with when the state's rule ends. Equal sets have the same number, so comparison is
+// cheap, and each step by one byte is computed once and cached. Together this is a deterministic
+// automaton that is built on demand; an ambiguous grammar gets larger sets, not more of them.
 //
-// The leaves below all sets are `bottom`, under the root rule, and "holes", which stand for sets
-// that are not known: masks.h computes with holes what is the same over any of them.
+// The lowest sets are leaves: `bottom`, which lies under the root rule, and "holes", which stand
+// for unknown sets. masks.h uses holes to compute what is the same over any lower set.
 //
-// Not thread-safe. Sets live until collect(). Memory of remembered steps is bounded; it is given
-// back at any time and computed again.
+// Not thread-safe. Sets live until collect(). The memory for cached steps is bounded; steps may be
+// dropped at any time and are then computed again.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@
 namespace skald::grammar {
 
 using SetId = uint32_t;
-inline constexpr SetId kDead = 0;  // nothing is possible
+inline constexpr SetId kDead = 0;  // no continuation is possible
 inline constexpr int kHoles = 32;
 inline constexpr SetId kBottom = kHoles + 1;
 constexpr SetId hole(int i) { return static_cast<SetId>(1 + i); }
 constexpr bool is_leaf(SetId set) { return set <= kBottom; }
 
-// An item of state kEnded has ended the rule above a leaf: the text goes on with what is there.
+// The state of an item whose rule has ended above a leaf: the text continues with the leaf.
 inline constexpr State kEnded = kNoState;
 
 struct Item {
@@ -43,9 +43,9 @@ class Stacks {
 
   const Automaton& automaton() const { return *automaton_; }
 
-  SetId start();  // before the text
-  // Never throws but for a grammar that is too ambiguous, or a text that nests too deep:
-  // Error(Exit::Failed).
+  SetId start();  // the set before the first byte
+  // The set after one byte. Throws Error(Exit::Failed) for a grammar that is too ambiguous or a
+  // text that nests too deep.
   SetId step(SetId set, uint8_t byte) { return step_class(set, automaton_->byte_class()[byte]); }
   SetId step_class(SetId set, uint8_t byte_class) {
     const uint32_t row = sets_[set].row;
@@ -59,22 +59,22 @@ class Stacks {
   std::span<const Item> items(SetId set) const {
     return {items_.data() + sets_[set].begin, sets_[set].count};
   }
-  bool may_end(SetId set) const { return sets_[set].ends_bottom; }    // the text may end here
-  bool leaves_hole(SetId set) const { return sets_[set].ends_hole; }  // a hole's turn may be now
-  bool only_ended(SetId set) const { return sets_[set].only_ended; }  // nothing else goes on
+  bool may_end(SetId set) const { return sets_[set].ends_bottom; }  // the text may end here
+  // The rule may end here and a hole takes over
+  bool leaves_hole(SetId set) const { return sets_[set].ends_hole; }
+  bool only_ended(SetId set) const { return sets_[set].only_ended; }  // every item has ended
   bool finished(SetId set) const { return may_end(set) && only_ended(set); }
 
-  // The set with holes in the place of what is below its items, states replaced by their
-  // representatives for texts of up to `bytes`; below[i] is what hole(i) stands for. kDead when
-  // there are not enough holes.
+  // The same set with holes in place of the sets below its items, and with states replaced by their
+  // representatives for texts of up to `bytes` bytes. below[i] is the set that hole(i) stands for.
+  // Returns kDead if there are too few holes.
   SetId over_holes(SetId set, uint32_t bytes, std::vector<SetId>& below);
 
-  // A set of these items, in normal form: states reached by Empty edges are in it instead of those
-  // that have no other, and where a rule may have ended, the items below.
+  // The set of these items in normal form: states that have only Empty edges are replaced by the
+  // targets; if a rule may end, the items below are included.
   SetId make(std::span<const Item> items);
 
-  // Forgets all sets but those in `roots` and what is below them; changes roots to their new
-  // numbers.
+  // Drops all sets except `roots` and the sets below them. Updates roots to the new numbers.
   void collect(std::span<SetId* const> roots);
   size_t sets() const { return sets_.size(); }
   size_t bytes() const;
@@ -83,9 +83,9 @@ class Stacks {
   static constexpr uint32_t kNone = UINT32_MAX;
 
   struct Set {
-    uint32_t begin = 0, count = 0;           // of items_
-    uint32_t row = kNone;                    // of rows_: next sets by byte class
-    uint32_t edges = kNone, edge_count = 0;  // of edges_
+    uint32_t begin = 0, count = 0;           // into items_
+    uint32_t row = kNone;                    // into rows_: next sets by byte class
+    uint32_t edges = kNone, edge_count = 0;  // into edges_
     uint32_t depth = 0;
     bool ends_bottom = false, ends_hole = false, only_ended = false;
   };
@@ -108,14 +108,14 @@ class Stacks {
   bool first_visit(const Item& item);
 
   std::shared_ptr<const Automaton> automaton_;
-  std::vector<uint8_t> class_byte_;  // a byte of each class
+  std::vector<uint8_t> class_byte_;  // one byte of each class
   std::vector<Set> sets_;
   std::vector<Item> items_;
   std::vector<uint32_t> rows_;
   std::vector<OutEdge> edges_;
-  std::vector<SetId> table_;  // hash table of sets, linear probing; kDead: free
+  std::vector<SetId> table_;  // hash table of sets with linear probing; kDead: free
 
-  // Scratch.
+  // Scratch memory.
   std::vector<Item> todo_, made_, from_;
   std::vector<Visit> visits_;  // hash table of the items seen in this round
   uint32_t round_ = 0;

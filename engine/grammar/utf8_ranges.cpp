@@ -5,8 +5,9 @@
 namespace skald::grammar {
 namespace {
 
-// Splits until the bytes after the first that differs run over all values: then the ranges of the
-// single bytes say the same as the range of the character. first and last have the same length.
+// Splits [first, last] until, in each part, all bytes after the first differing byte run over all
+// values. Then independent byte ranges describe the part exactly. `first` and `last` have UTF-8 of
+// the same length.
 void split(char32_t first, char32_t last, std::vector<Utf8Range>& out) {
   uint8_t low[4], high[4];
   const int length = encode_utf8(first, low);
@@ -90,7 +91,7 @@ bool decode_utf8(std::string_view text, size_t& at, char32_t& c) {
     if ((byte(at + i) & 0xC0) != 0x80) return false;
     c = c << 6 | (byte(at + i) & 0x3F);
   }
-  uint8_t again[4];  // longer than needed, a surrogate, or too large?
+  uint8_t again[4];  // overlong, a surrogate, or too large?
   if (encode_utf8(c, again) != length || c > kLastCodePoint || (c >= 0xD800 && c <= 0xDFFF)) {
     return false;
   }

@@ -1,4 +1,4 @@
-// Ranges of code points as ranges of UTF-8 bytes.
+// Converts ranges of code points to ranges of UTF-8 bytes.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ struct ByteRange {
   bool operator==(const ByteRange&) const = default;
 };
 
-// One to four bytes, each from its range: the UTF-8 of some characters, and nothing else.
+// One to four bytes, each from a range. Matches the UTF-8 of some characters and nothing else.
 struct Utf8Range {
   int length = 0;
   std::array<ByteRange, 4> bytes = {};
@@ -21,10 +21,11 @@ struct Utf8Range {
 
 std::vector<Utf8Range> utf8_ranges(const CharClass& normalized_chars);
 
-int encode_utf8(char32_t c, uint8_t bytes[4]);  // returns how many
+int encode_utf8(char32_t c, uint8_t bytes[4]);  // returns the number of bytes
 void append_utf8(char32_t c, std::string& text);
 
-// The code point at text[at], which must be valid UTF-8 there (tells so); moves `at` behind it.
+// Reads the code point at text[at] and moves `at` behind it. Returns false if there is no valid
+// UTF-8.
 bool decode_utf8(std::string_view text, size_t& at, char32_t& c);
 
 }  // namespace skald::grammar

@@ -8,15 +8,15 @@
 namespace skald::grammar {
 namespace {
 
-constexpr size_t kLongestToken = 4096;  // bytes; longer ones are no words, and are never allowed
+constexpr size_t kLongestToken = 4096;  // bytes; longer tokens are never allowed
 constexpr size_t kMostBytes = size_t{1} << 30;
-constexpr int kLongestPlain = 64;  // characters; longer plain tokens are walked like the others
+constexpr int kLongestPlain = 64;  // characters; longer plain tokens are treated like others
 
-// ids: sorted by their bytes.
+// `ids` are sorted by their bytes.
 Trie make_trie(const Vocabulary& vocabulary, std::span<const int32_t> ids) {
   Trie trie;
   trie.tokens.assign(ids.begin(), ids.end());
-  std::vector<uint32_t> open;  // nodes from the root to the last one
+  std::vector<uint32_t> open;  // nodes on the path to the last one
   std::string_view before;
   const auto close_to = [&](size_t depth) {
     for (; open.size() > depth; open.pop_back()) {
@@ -38,8 +38,8 @@ Trie make_trie(const Vocabulary& vocabulary, std::span<const int32_t> ids) {
   close_to(0);
   const auto count = static_cast<uint32_t>(trie.nodes.size());
   trie.nodes.push_back({count, static_cast<uint32_t>(ids.size()), 0, 0});
-  // A node without a token of its own begins where the next one does; one with tokens has them
-  // before those of its children, which start at a later token.
+  // A node without tokens of its own starts where the next node starts. A node with tokens starts
+  // before its children, because sorted order puts shorter tokens first.
   for (size_t i = count; i-- > 0;) {
     TrieNode& node = trie.nodes[i];
     if (vocabulary.bytes(trie.tokens[node.first_token]).size() > node.depth) {
@@ -51,7 +51,7 @@ Trie make_trie(const Vocabulary& vocabulary, std::span<const int32_t> ids) {
 
 void sort_by_bytes(const Vocabulary& vocabulary, std::vector<int32_t>& ids) {
   struct Key {
-    uint64_t head;  // the first bytes, which decide most comparisons
+    uint64_t head;  // the first 8 bytes, which decide most comparisons
     int32_t id;
   };
   std::vector<Key> keys;
@@ -94,7 +94,7 @@ Vocabulary::Vocabulary(std::span<const std::string_view> bytes, std::span<const 
     if (token.size() <= kLongestToken) text_.insert(text_.end(), token.begin(), token.end());
     if (text_.size() > kMostBytes) {
       fail(Exit::Model, "the vocabulary's text is larger than ", kMostBytes,
-           " bytes, which a grammar cannot be asked about");
+           " bytes, too large for a grammar");
     }
     offsets_.push_back(static_cast<uint32_t>(text_.size()));
   }

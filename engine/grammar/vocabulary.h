@@ -1,10 +1,11 @@
-// The tokens of a model as bytes, sorted into tries, so that one walk asks a grammar about all that
-// share their first bytes. Immutable once made; made once a model (some tens of milliseconds for
-// 128 thousand tokens) and shared by all grammars.
+// A model's tokens as bytes, sorted into tries, so that one walk checks all tokens with a common
+// prefix. Immutable. Made once for a model (some tens of milliseconds for 128 thousand tokens) and
+// shared by all grammars.
 //
-// "Plain" tokens are whole characters that every JSON string may hold: no control character, no
-// line break, no quote, no backslash, no part of a character. Most of a vocabulary is plain, and
-// inside a string all of them are allowed at once, by their number of characters.
+// "Plain" tokens consist of whole characters that every JSON string may contain: no control
+// characters, line breaks, quotes, backslashes or parts of characters. Most of a vocabulary is
+// plain. Inside a string, all plain tokens of up to a number of characters are allowed at once,
+// without a walk.
 #pragma once
 
 #include <cstdint>
@@ -17,40 +18,40 @@ namespace skald::grammar {
 using TokenMask = std::vector<uint64_t>;  // bit i % 64 of word i / 64: token i
 
 struct TrieNode {
-  uint32_t end;          // the node after all below this one
-  uint32_t first_token;  // of Trie::tokens; those of the next node begin where these end
+  uint32_t end;          // index after all nodes below this one
+  uint32_t first_token;  // into Trie::tokens; ends at the first_token of the next node
   uint16_t depth;        // bytes from the root, at least 1
   uint8_t byte;
 };
 
-// Nodes in the order of a walk: a node, then what is below it.
+// Nodes in depth-first order.
 struct Trie {
-  std::vector<TrieNode> nodes;  // and one beyond the last
+  std::vector<TrieNode> nodes;  // with one extra node at the end
   std::vector<int32_t> tokens;
 
   size_t size() const { return nodes.size() - 1; }
 };
 
-// What a plain character is, and whether text is made of them: its characters, or -1.
+// Whether a character is plain; and the number of characters of a text, or -1 if it is not plain.
 bool is_plain(char32_t c);
 int plain_length(std::string_view text);
 
 class Vocabulary {
  public:
-  // bytes[id]: what the token writes; "": it is never allowed (control tokens). Tokens in `ends`
-  // are allowed where the text may end. The bytes are copied.
+  // bytes[id] is the text of a token; "" is never allowed (control tokens). Tokens in `ends` are
+  // allowed where the text may end. The bytes are copied.
   Vocabulary(std::span<const std::string_view> bytes, std::span<const int32_t> ends);
 
   size_t size() const { return offsets_.size() - 1; }
-  size_t words() const { return (size() + 63) / 64; }  // of a mask
-  std::string_view bytes(int32_t id) const;            // "" for ids outside it
+  size_t words() const { return (size() + 63) / 64; }  // size of a mask
+  std::string_view bytes(int32_t id) const;            // "" for ids outside the vocabulary
   std::span<const int32_t> ends() const { return ends_; }
   bool is_end(int32_t id) const;
 
   const Trie& all() const { return all_; }
   const Trie& not_plain() const { return not_plain_; }
   int longest_plain() const { return static_cast<int>(plain_.size()); }  // characters
-  // The plain tokens of up to so many characters, 1 to longest_plain().
+  // The plain tokens of at most `characters` characters, for 1 to longest_plain().
   const TokenMask& plain(int characters) const { return plain_[characters - 1]; }
   uint32_t longest_token() const { return longest_token_; }  // bytes
 

@@ -10,8 +10,8 @@ namespace {
 
 constexpr DType kTypes[] = {DType::F32, DType::F16, DType::BF16};
 
-// One after the other, over and over: so that each setting meets many others without a case for
-// every combination. Cycles have lengths without a common divisor.
+// Repeats a list of values without end. Several cycles whose lengths have no common divisor combine
+// each setting with many others, without a case for every combination.
 template <class T>
 class Cycle {
  public:
@@ -61,18 +61,19 @@ std::vector<ProductCase> product_cases(Extent extent) {
       for (int r : all_rows) add({type, 136, 1088, r, ending});
     }
     if (extent == Extent::Small) continue;
-    // So many tiles that a ring of them goes round several times.
+    // Enough tiles that a ring of tile buffers is reused several times.
     add({type, 8200, 2112, 3, Ending::Store, true, true});
     add({type, 1064, 14336, 1, Ending::Add});
     if (type == DType::F32) continue;
-    // gemv_sm90: many groups of rows for each block, some of which go to who comes first;
+    // gemv_sm90: many groups of rows for each block; some groups are taken dynamically by the first
+    // free block.
     add({type, 10003, 192, 2, Ending::Store, true});
     add({type, 20000, 64, 9, Ending::Logits});
-    // all rows' activations in more shared memory than usual;
+    // The activations of all rows need more shared memory than usual.
     add({type, 136, 4096, 12, Ending::Store, false, true});
     add({type, 136, 4096, 16, Ending::Add});
     add({type, 64, 14336, 5, Ending::Gated});
-    // norms of rows that are longer than what its threads keep in registers.
+    // Normed rows that are too long for the registers of the kernel's threads.
     add({type, 66, 5120, 1, Ending::Store, true});
     add({type, 66, 5120, 3, Ending::Gated, true});
     add({type, 66, 8192, 1, Ending::Gated, true});
@@ -100,7 +101,7 @@ std::vector<ProductCase> block_product_cases(Extent extent) {
 
 std::vector<ProductCase> device_block_cases(Extent extent) {
   std::vector<ProductCase> cases;
-  // One row has a kernel of its own.
+  // The value 1 is frequent because a single row has its own kernel.
   Cycle<int> few_rows({1, 2, 1, 3, 1, 4, 1, 5, 1, 6, 1, 7, 1, 8, 1});
   std::vector<int> more_rows = {9, 16, 17, 32, 33, 64, 65, 128, 130, 256};
   if (extent == Extent::Small) more_rows = {33};
@@ -121,7 +122,8 @@ std::vector<ProductCase> device_block_cases(Extent extent) {
       cases.push_back(c);
     };
     const auto add = [&](int64_t outs, int64_t ins) { add_rows(outs, ins, few_rows.next()); };
-    // One block, less than a warp's columns, several blocks of warps, and ends of all of them.
+    // One block, fewer columns than a warp covers, several blocks for each warp, and remainders of
+    // all of these.
     for (int64_t blocks : {1, 3, 9, 33}) {
       for (int64_t outs : {2, 31, 50, 258}) {
         if (extent == Extent::Small && (blocks != 9 || outs > 50)) continue;
@@ -132,7 +134,8 @@ std::vector<ProductCase> device_block_cases(Extent extent) {
     if (extent == Extent::Small) continue;
     for (int rows = 1; rows <= 8; ++rows) add_rows(136, 2304, rows);
     add_rows(8200, 2048, 1);  // more groups of rows than any GPU has multiprocessors
-    add_rows(20000, 512, 1);  // so many that some go to the block that comes first
+    // Enough groups that some are taken dynamically by the first free block
+    add_rows(20000, 512, 1);
     // Rows of many columns.
     for (int rows : {1, 3, 8}) {
       ProductCase c{format.type, 66, 14336, rows, Ending::Add};
@@ -140,7 +143,7 @@ std::vector<ProductCase> device_block_cases(Extent extent) {
       c.activations = DType::BF16;
       cases.push_back(c);
     }
-    // One normed row, brought in three turns of 2048 columns and in four.
+    // One normed row, loaded in three or four rounds of 2048 columns.
     for (int64_t ins : {5120, 8192}) {
       ProductCase c{format.type, 66, ins, 1, ins == 8192 ? Ending::Gated : Ending::Store};
       c.norm = true;
@@ -162,7 +165,7 @@ std::vector<AttentionCase> attention_cases(Extent extent) {
                             Rotates::Interleaved, Rotates::None});
   std::vector<int> dims = {16, 48, 64, 80, 96, 100, 128, 192, 256};
   std::vector<std::vector<Part>> steps = {
-      // One row each: decode.
+      // One row for each sequence: decode.
       {{0, 1}},
       {{1, 1}},
       {{31, 1}},
@@ -172,7 +175,7 @@ std::vector<AttentionCase> attention_cases(Extent extent) {
       {{511, 1}},
       {{4097, 1}},
       {{65, 1}, {0, 1}, {511, 1}, {33, 1}, {128, 1}},
-      // Several rows: prefill, and both in one step.
+      // Several rows for a sequence: prefill, also together with decode in one step.
       {{0, 31}},
       {{0, 130}},
       {{63, 2}},
@@ -203,7 +206,7 @@ std::vector<AttentionCase> attention_cases(Extent extent) {
         cases.push_back(std::move(c));
       }
     }
-    // Scores are about 1: the caps bend them a little, and nearly all of them.
+    // Scores are about 1, so one cap bends them slightly and the other one strongly.
     Cycle<float> caps({30, 0.5f});
     for (int dim : dims) {
       for (const std::vector<Part>& parts : {steps.front(), steps.back()}) {

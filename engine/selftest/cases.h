@@ -1,6 +1,6 @@
-// The one list of cases that every kernel must get right, on the CPU and on GPUs: awkward sizes,
-// every epilogue, head size and mask. Data for a case are made by data.h; who runs a case says
-// which of its kernels take it.
+// The one list of test cases for every kernel, on the CPU and on GPUs: awkward sizes, every
+// epilogue, head size and mask. data.h makes the data of a case. The code that runs the cases
+// decides which kernels support a case.
 #pragma once
 
 #include <string>
@@ -16,12 +16,12 @@ enum class Extent : uint8_t {
   Full,
 };
 
-// What becomes of a product.
+// What the epilogue does with a product.
 enum class Ending : uint8_t {
   Store,
-  Add,     // to the residual stream
+  Add,     // add to the residual stream
   Gated,   // activation(row 2 i) * row 2 i + 1
-  Logits,  // stored as float32
+  Logits,  // store as float32
 };
 
 struct ProductCase {
@@ -29,16 +29,16 @@ struct ProductCase {
   int64_t outs, ins;
   int rows;
   Ending ending;
-  bool norm = false, bias = false;  // norm: of the input, first
+  bool norm = false, bias = false;  // norm: the input is normed first
   Activation activation = Activation::Silu;
-  DType activations = DType::F32;  // block formats: of what goes in and comes out
-  float scale = 1;                 // Add: of what is added
+  DType activations = DType::F32;  // block formats: type of input and output
+  float scale = 1;                 // Add: factor of the product
 
-  // The type of what goes in and comes out.
+  // The type of input and output.
   DType in_type() const { return info(type).block_elems > 1 ? activations : type; }
 };
 
-// Rows of one sequence in a step, and the tokens that its cache holds before.
+// The rows of one sequence in a step, and the tokens in its cache before the step.
 struct Part {
   int before, rows;
 };
@@ -49,12 +49,12 @@ struct AttentionCase {
   int rope_pairs;
   bool interleaved;
   std::vector<Part> parts;
-  bool head_norm = false;  // of each query and key, before it rotates
-  float rope_scale = 1;    // of cosines and sines
+  bool head_norm = false;  // norm queries and keys before rotation
+  float rope_scale = 1;    // factor of cosines and sines
 
   int rows() const;
   bool one_row_each() const;
-  int longest() const;  // tokens of the longest sequence, after the step
+  int longest() const;  // tokens of the longest sequence after the step
 };
 
 enum class Pointwise : uint8_t {
@@ -63,11 +63,11 @@ enum class Pointwise : uint8_t {
   Gate,
   AddBias,
   Gather,
-  // What few families need.
+  // Used by few families.
   ScaledEmbed,
   ScaledAdd,
   Cap,
-  PostNorm,  // a scaled norm is added
+  PostNorm,  // adds a scaled norm
   QkNorm,    // in place
 };
 
@@ -78,17 +78,17 @@ struct PointwiseCase {
   int64_t cols;
 };
 
-// Of the types that activations have: f32, f16, bf16.
+// Cases for the types of activations: f32, f16, bf16.
 std::vector<ProductCase> product_cases(Extent extent);
 std::vector<AttentionCase> attention_cases(Extent extent);
 std::vector<PointwiseCase> pointwise_cases(Extent extent);
 
-// Of all block formats; their activations are float32.
+// Cases for all block formats, with float32 activations.
 std::vector<ProductCase> block_product_cases(Extent extent);
-// The same for GPUs: bf16 activations, all endings.
+// Cases for all block formats on GPUs, with bf16 activations and all endings.
 std::vector<ProductCase> device_block_cases(Extent extent);
 
-// For messages: "bf16 [258, 1024] x 17 rows, norm, bias, gated".
+// Text for messages: "bf16 [258, 1024] x 17 rows, norm, bias, gated".
 std::string label(const ProductCase& c);
 std::string label(const AttentionCase& c);
 std::string label(const PointwiseCase& c);

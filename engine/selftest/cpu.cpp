@@ -15,13 +15,13 @@ namespace skald::selftest {
 namespace {
 
 constexpr float kPoison = std::numeric_limits<float>::quiet_NaN();
-constexpr size_t kGuard = 64;  // numbers behind an output that must stay as they are
+constexpr size_t kGuard = 64;  // poisoned numbers behind an output that must stay unchanged
 
 std::vector<float> poisoned(int64_t count) {
   return std::vector<float>(static_cast<size_t>(count) + kGuard, kPoison);
 }
 
-// Cuts the guard off; false when it was written to.
+// Removes the guard. Returns false if a kernel wrote to it.
 bool take_guard(std::vector<float>& values) {
   bool untouched = true;
   for (size_t i = values.size() - kGuard; i < values.size(); ++i) {
@@ -64,8 +64,9 @@ class CpuTest {
       kernels_->add({x.data(), out.data(), static_cast<int64_t>(x.size()), c.scale});
       out = std::move(x);
     }
-    // Activations are float32 whatever the weights are, but the fast kernels round them to int8 for
-    // block formats: in steps of a 127th of a block's largest, which is 0.0055 of them on average.
+    // Activations are float32 for any weights, but for block formats the fast kernels round them to
+    // int8. The rounding step is 1/127 of a block's maximum, which gives a mean relative error of
+    // 0.0055.
     const bool int8 = fast_ && info(c.type).block_elems > 1;
     const double numbers = static_cast<double>(c.rows * std::min(c.outs, c.ins / 8));
     const double int8_bound = 8e-3 * (1 + 4 / std::sqrt(std::max(1.0, numbers)));
@@ -78,7 +79,7 @@ class CpuTest {
     const AttentionSpec& s = c.spec;
     const bool f16 = c.type == DType::F16;
     const int64_t element = f16 ? 2 : 4, slot = int64_t{kPageTokens} * s.head_dim;
-    int64_t pages = 1;  // page 0 belongs to nobody
+    int64_t pages = 1;  // page 0 belongs to no sequence
     std::vector<std::vector<int32_t>> tables;
     for (const Part& part : c.parts) {
       tables.emplace_back();
@@ -142,7 +143,8 @@ class CpuTest {
   }
 
   void run(const PointwiseCase& c, uint64_t seed) {
-    if (c.op == Pointwise::AddBias || c.op == Pointwise::Gather) return;  // parts of others here
+    // On the CPU these are parts of other ops
+    if (c.op == Pointwise::AddBias || c.op == Pointwise::Gather) return;
     const PointwiseData data = make_data(c, seed);
     std::vector<float> out = poisoned(c.rows * c.cols);
     const bool in_place = c.op == Pointwise::ScaledAdd || c.op == Pointwise::Cap ||
@@ -183,7 +185,7 @@ class CpuTest {
     add(Sort::Pointwise, c, c.type, data.expected.error(out), bound, untouched);
   }
 
-  // The same code with any set of kernels.
+  // Scoring is the same code for any set of kernels.
   void run(const ScoreCase& c, uint64_t seed) {
     const ScoreData data = make_data(c, seed);
     std::vector<RowComparison> found;
@@ -202,7 +204,7 @@ class CpuTest {
   template <class Case>
   void add(Sort sort, const Case& c, DType type, double error, double bound, bool untouched) {
     report_.add(sort, c,
-                {name_, type, error, bound, true, untouched ? "" : "it wrote beyond its output"});
+                {name_, type, error, bound, true, untouched ? "" : "wrote beyond its output"});
   }
 
   std::unique_ptr<cpu::Kernels> kernels_;

@@ -1,5 +1,5 @@
-// The cases on the CPU's kernels: the fast ones, or the reference itself, against the same formulas
-// in double precision.
+// Runs the cases on the CPU's fast or reference kernels and compares with the formulas in double
+// precision.
 #pragma once
 
 #include "engine/cpu/executor.h"

@@ -13,7 +13,8 @@
 namespace skald::selftest {
 namespace {
 
-// Numbers near a normal distribution: fast, since cases need hundreds of millions.
+// Numbers with a nearly normal distribution. The generator is fast because cases need hundreds of
+// millions of numbers.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15u + 1) {}
@@ -43,15 +44,16 @@ class Random {
   uint64_t state_;
 };
 
-// Of `roundings` numbers one after the other, each off by half a unit on average; the few numbers
-// of a small case may all be unlucky. Sums in float32 have a share of their own.
+// The error of `numbers` results after `roundings` successive roundings, each by half a unit on
+// average. The term 3 / sqrt(numbers) allows for chance in small cases. `sums` is the error of
+// float32 sums.
 double rounding_bound(DType type, double roundings, double numbers, double sums) {
   const double each = 0.5 * unit_roundoff(type) * std::sqrt(roundings);
   return sums + each * (1 + 3 / std::sqrt(numbers));
 }
 
-// Float32 sums of up to some ten thousand products: in plain loops, and on matrix units, which cut
-// off where others round.
+// The error of float32 sums of up to about ten thousand products. Matrix units truncate where plain
+// loops round, so their bound is larger.
 double sums_bound(DType type) { return type == DType::F16 || type == DType::BF16 ? 2e-5 : 3e-6; }
 
 double activate(double x, Activation activation) {
@@ -83,7 +85,8 @@ void norm_head(double* head, const std::vector<float>& weight) {
 
 }  // namespace
 
-// In as many sums as a compiler keeps in vectors: half of a self-test's time is spent here.
+// Uses as many partial sums as a compiler keeps in vectors, because half of a self-test's time is
+// spent here.
 Dot dot(const float* weights, const double* in, size_t count) {
   constexpr size_t kLanes = 16;
   double values[kLanes] = {}, squares[kLanes] = {};
@@ -193,15 +196,16 @@ ProductData make_data(const ProductCase& c, uint64_t seed) {
     }
   }
   data.expected.size = std::sqrt(squares);
-  // Gated: gate and up may each be stored before they are combined, and a slope may be steep.
+  // Gated: gate and up may each be rounded before they are combined, and the activation's slope may
+  // be steep.
   const bool rounded = c.ending == Ending::Store || gated;
   const double roundings =
       (c.norm ? 1 : 0) + (rounded ? 1 : 0) + (c.bias && rounded ? 1 : 0) + (gated ? 4 : 0);
-  // All results share the errors of normed activations; weights of one block may share an offset,
-  // so that what its activations are off by counts as one number.
+  // All results share the errors of the normed activations. The weights of a block may share an
+  // offset, so an activation's error counts once per block.
   const double normed = static_cast<double>(c.ins * c.rows) / info(c.type).block_elems;
-  // As many numbers of one size as would scatter like these: a row whose blocks have large scales
-  // counts for more than others.
+  // The effective count of results: a row whose blocks have large scales contributes more than
+  // others.
   const double alike = squares * squares / fourth_powers;
   const double numbers = std::min(alike, c.norm ? normed : 1e9);
   data.expected.bound = rounding_bound(c.in_type(), roundings, numbers, sums_bound(c.in_type()));
@@ -220,7 +224,8 @@ AttentionData make_data(const AttentionCase& c, uint64_t seed) {
   }
   data.qkv = random.normals(int64_t{c.rows()} * static_cast<int64_t>(all * dim), c.type);
   if (c.head_norm) {
-    // Scores stay below some units: what rounding does to the weights of keys grows with them.
+    // Keeps scores below a few units, because the effect of rounded scores on the probabilities
+    // grows with the scores.
     data.q_norm = random.normals(s.head_dim, 0.7f);
     data.k_norm = random.normals(s.head_dim, 0.7f);
   }
@@ -240,7 +245,7 @@ AttentionData make_data(const AttentionCase& c, uint64_t seed) {
       for (size_t h = 0; h < heads + kv_heads; ++h) {
         if (c.head_norm) norm_head(q + h * dim, h < heads ? data.q_norm : data.k_norm);
         for (size_t i = 0; i < data.inv_freq.size(); ++i) {
-          // The product is float32, as Hugging Face has it.
+          // The product is float32, as in Hugging Face.
           const double angle = static_cast<float>(position) * data.inv_freq[i];
           double& x = q[h * dim + (c.interleaved ? 2 * i : i)];
           double& y = q[h * dim + (c.interleaved ? 2 * i + 1 : i + data.inv_freq.size())];
@@ -294,7 +299,7 @@ AttentionData make_data(const AttentionCase& c, uint64_t seed) {
   data.out.size = std::sqrt(out_squares);
   data.new_keys.size = std::sqrt(key_squares);
   const double count = static_cast<double>(data.out.values.size());
-  // Rounded: rotated queries and keys, the weights, the result.
+  // Four roundings: rotated queries, rotated keys, probabilities, result.
   data.out.bound = rounding_bound(c.type, 4, count, 4e-6);
   data.new_keys.bound = rounding_bound(c.type, 1, static_cast<double>(data.new_keys.values.size()),
                                        c.head_norm ? 1e-6 : 4e-7);

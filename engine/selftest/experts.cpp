@@ -14,7 +14,7 @@ class Numbers {
  public:
   explicit Numbers(uint64_t seed) : seed_(seed) {}
   double next() { return uniform(seed_, 0, count_++, 0); }
-  // Of a deviation near 1.
+  // A number with a standard deviation near 1.
   float spread() { return static_cast<float>(3.4 * next() - 1.7); }
 
  private:
@@ -45,7 +45,7 @@ std::vector<float> decoded(const TensorView& matrix) {
 struct Choice {
   std::vector<int32_t> experts;
   std::vector<double> weights;
-  bool clear = true;  // no rounding of logits would change it
+  bool clear = true;  // true: rounded logits give the same choice
 };
 
 Choice choose(const std::vector<double>& logits, const ExpertsSpec& spec) {
@@ -111,7 +111,7 @@ std::vector<ExpertsCase> experts_cases(Extent extent) {
   for (const DType type : kPlain) {
     for (const int rows : {1, 2, 3, 7, 8, 9, 17, 65, 150}) {
       add({type, {8, 2}, 128, 224, rows});
-      add({type, {5, 3}, 60, 44, rows});  // no fast kernel takes it
+      add({type, {5, 3}, 60, 44, rows});  // no fast kernel supports these sizes
       add({type, {33, 1}, 96, 32, rows});
     }
     for (const int rows : {1, 5, 64, 130}) add({type, {128, 8}, 128, 64, rows});
@@ -120,9 +120,9 @@ std::vector<ExpertsCase> experts_cases(Extent extent) {
       add({type, {16, 1}, 64, 96, rows, Taste::OneForAll});
       add({type, {16, 4}, 64, 96, rows, Taste::Ties});
     }
-    add({type, {4, 4}, 33, 7, 5});      // all experts, odd sizes
-    add({type, {1, 1}, 32, 32, 11});    // one expert
-    add({type, {300, 5}, 64, 32, 40});  // more experts than the choice has registers for
+    add({type, {4, 4}, 33, 7, 5});      // all experts chosen, odd sizes
+    add({type, {1, 1}, 32, 32, 11});    // a single expert
+    add({type, {300, 5}, 64, 32, 40});  // more experts than the router kernel has registers for
     add({type, {3, 2}, 1056, 2080, 1});
     add({type, {3, 2}, 2080, 1056, 5});
   }
@@ -199,10 +199,11 @@ ExpertsData make_data(const ExpertsCase& c, uint64_t seed) {
     }
   }
   data.expected.size = std::sqrt(squares);
-  // Rounded: normed activations, gate and up where they are apart, the gated ones; and weights of a
-  // block format. A slope may be steep, and the few numbers of a small case unlucky.
+  // Roundings: normed activations; gate and up if they are separate; the gated product; the weights
+  // of block formats. The activation's slope may be steep, and small cases need an allowance for
+  // chance.
   const double unit = unit_roundoff(c.activations());
-  // Those of a block may share an offset, so that what its activations are off by counts as one.
+  // The weights of a block may share an offset, so an activation's error counts once per block.
   const double results = static_cast<double>(c.rows * std::min(c.dim, c.ffn_dim));
   const double few = std::sqrt(results / info(c.type).block_elems);
   const double sums = c.activations() == DType::F32 ? 3e-6 : 2e-5;

@@ -1,6 +1,6 @@
-// The cases of routed experts on GPUs: few and many rows, experts that nobody and that everybody
-// chooses, equal logits, sizes that no fast kernel takes; and what they come to in double
-// precision, from the norm to the sum on the residual stream.
+// The cases of routed experts on GPUs: few and many rows, experts that no row or every row chooses,
+// equal logits, sizes that no fast kernel supports. Results in double precision cover the whole
+// block, from the norm to the addition to the residual stream.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 namespace skald::selftest {
 
 enum class Taste : uint8_t {
-  Various,
-  OneForAll,  // one expert is every row's best
-  Ties,       // two experts each have equal logits
+  Various,    // random logits
+  OneForAll,  // every row prefers the same expert
+  Ties,       // experts have equal logits in pairs
 };
 
 struct ExpertsCase {
@@ -24,9 +24,9 @@ struct ExpertsCase {
   int64_t dim, ffn_dim;
   int rows;
   Taste taste = Taste::Various;
-  bool apart = false;  // up has a format of its own, Q8_0
+  bool apart = false;  // true: up has another format than gate, Q8_0
 
-  // Of activations: block formats have bf16.
+  // The type of activations: bf16 for block formats.
   DType activations() const { return info(type).block_elems > 1 ? DType::BF16 : type; }
   DType up_type() const { return apart ? DType::Q8_0 : type; }
 };
@@ -37,9 +37,9 @@ struct ExpertsData {
   std::vector<float> x;                     // [rows, dim], the residual stream before
   std::vector<float> norm_weight;           // [dim]
   std::vector<float> router;                // [count, dim]
-  std::vector<ProductData> gate, up, down;  // of each expert; the weights alone
+  std::vector<ProductData> gate, up, down;  // of each expert; only the weights are used
   std::vector<int32_t> chosen;              // [rows, used]
-  Expected expected;                        // [rows, dim]: x + kScale * the experts' sum
+  Expected expected;                        // [rows, dim]: x + kScale * sum of the experts
 };
 ExpertsData make_data(const ExpertsCase& c, uint64_t seed);
 

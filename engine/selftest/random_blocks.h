@@ -1,4 +1,4 @@
-// Blocks of any format from random bits: with scales that keep the numbers near one.
+// Turns random bits into valid blocks of any format, with scales that keep the weights near one.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace skald::selftest {
 
-// `block` holds random bits, info(type).block_bytes of them.
+// `block` holds info(type).block_bytes random bytes; only the scales are replaced.
 void set_scales(DType type, std::byte* block, std::mt19937& random);
 
 }  // namespace skald::selftest

@@ -16,7 +16,7 @@ void Report::add_line(Sort sort, const std::string& label, const Result& result)
   }
   ++line->cases;
   line->selected += result.selected ? 1 : 0;
-  // Bounds differ from case to case, and may be zero.
+  // Compares relative to each case's own bound, which may be zero.
   const auto beyond = [](double error, double bound) {
     return error == 0 ? 0 : error / (bound + 1e-300);
   };

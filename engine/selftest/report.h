@@ -1,5 +1,5 @@
-// What came of the cases: one line for each kernel and type. Whoever runs cases adds results; the
-// app and the tests read the lines.
+// The results of the cases, one line for each kernel and type. The code that runs the cases adds
+// results; the app and the tests read the lines.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@ struct Request {
   Extent extent = Extent::Full;
   uint64_t seed = 1;
   bool products = true, attention = true, pointwise = true, scores = true;
-  bool experts = true;  // on a GPU
+  bool experts = true;  // run on GPUs only
 };
 
 struct Result {
   std::string_view kernel;
   DType type;
   double error, bound;
-  bool selected = false;  // the kernel that a model's op of this case would get
-  std::string problem;    // what else is wrong: "wrote beyond its output"
+  bool selected = false;  // true: the kernel that the planner would choose for this case
+  std::string problem;    // another fault: "wrote beyond its output"
   bool good() const { return error <= bound && problem.empty(); }
 };
 
@@ -35,8 +35,8 @@ struct Line {
   std::string kernel;
   DType type;
   int cases = 0, selected = 0, failed = 0;
-  double error = 0, bound = 0;  // of the case that came nearest to its bound, or furthest beyond
-  std::string worst;            // its label
+  double error = 0, bound = 0;  // of the case with the largest error / bound
+  std::string worst;            // label of that case
 };
 
 class Report {
@@ -46,7 +46,7 @@ class Report {
     add_line(sort, label(c), result);
   }
   std::span<const Line> lines() const { return lines_; }
-  std::span<const std::string> failures() const { return failures_; }  // the first few, in words
+  std::span<const std::string> failures() const { return failures_; }  // the first few, as text
   int cases() const;
   int failed() const;
 

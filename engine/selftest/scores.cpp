@@ -13,7 +13,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// What is special about a row; they take turns.
+// The kinds of rows, used in turn.
 enum class Kind { Plain, Ties, Masked, Certain, MaskedTarget, HasNan, HasInfinity, AllMasked };
 constexpr int kKinds = 8;
 
@@ -82,7 +82,7 @@ double expected_divergence(std::span<const float> row, std::span<const float> ba
   return static_cast<double>(sum);
 }
 
-// Of two numbers, where equal infinities and NaN are no difference.
+// The difference of two numbers; equal infinities and two NaNs count as equal.
 double difference(double a, double b) {
   if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
   const double d = std::fabs(a - b);
@@ -116,7 +116,7 @@ ScoreData make_data(const ScoreCase& c, uint64_t seed) {
     const auto target = static_cast<int32_t>(uniform(seed, 1, r) * static_cast<double>(c.vocab));
     data.targets.push_back(target);
     fill(row(data.logits), static_cast<Kind>(r % kKinds), target, seed, 2 * r + 2);
-    // Of some rows the base is nearly the same, as a model beside itself in fewer bits.
+    // For some rows the base is nearly equal to the model, like the same model in fewer bits.
     fill(row(data.base), static_cast<Kind>(r / 2 % kKinds), target, seed, 2 * r + (r % 3 ? 2 : 3));
     data.expected.push_back({expected_score(row(data.logits), target),
                              expected_score(row(data.base), target),
@@ -134,7 +134,7 @@ ScoreCheck check_scores(const ScoreData& data, std::span<const RowComparison> fo
         std::max({result.error, difference(a.score, b.score), difference(a.base, b.base)});
     const bool ranks = a.score.top == b.score.top && a.score.rank == b.score.rank &&
                        a.base.top == b.base.top && a.base.rank == b.base.rank;
-    if (!ranks) result.problem = concat("row ", r, ": another token is the best, or another rank");
+    if (!ranks) result.problem = concat("row ", r, ": wrong top token or wrong rank");
     if (difference(a.divergence, b.divergence) > 1e-9) {
       result.problem =
           concat("row ", r, ": divergence ", a.divergence, " where ", b.divergence, " is right");

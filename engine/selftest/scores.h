@@ -1,5 +1,5 @@
-// The cases of what perplexity and scoring ask of rows of logits (engine/sampling/score.h):
-// vocabularies of any size, equal logits, masked tokens, and rows that hold what is no number.
+// The cases of scoring rows of logits (engine/sampling/score.h): vocabularies of any size, equal
+// logits, masked tokens, and rows that contain NaN or infinity.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,10 @@ struct ScoreData {
 };
 ScoreData make_data(const ScoreCase& c, uint64_t seed);
 
-// Of log-probabilities and entropies, weights in float32 explain so much.
+// The error of log-probabilities and entropies that float32 weights explain.
 inline constexpr double kScoreBound = 1e-6;
 
-// The largest difference of a log-probability or entropy, and what else is wrong, or "".
+// The largest error of a log-probability or entropy, and another fault or "".
 struct ScoreCheck {
   double error = 0;
   std::string problem;

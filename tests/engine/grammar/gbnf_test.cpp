@@ -130,28 +130,28 @@ TEST_CASE("what is no grammar is an error with line and column") {
       {"root ::= \"a\nb\"\n", "line 1, column 10: this \" is never closed"},
       {"root ::= [a-\n", "line 1, column 10: this [ is never closed"},
       {"root ::= [z-a]\n", "line 1, column 11: the range ends before it begins"},
-      {"root ::= []\n", "holds no character"},
+      {"root ::= []\n", "contains no character"},
       {"root ::= (\"a\"\n", "line 1, column 10: this ( is never closed"},
-      {"root ::= \"a\")\n", "line 1, column 13: a ) without its ("},
+      {"root ::= \"a\")\n", "line 1, column 13: unmatched )"},
       {"root ::= *\n", "nothing before it"},
       {"root ::= \"a\"{3,2}\n", "at least 3 and at most 2"},
       {"root ::= \"a\"{x}\n", "expected {2}, {2,} or {2,5}"},
-      {"root ::= \"a\"{99999999999}\n", "too large"},
+      {"root ::= \"a\"{99999999999}\n", "the number is too large"},
       {"root ::= \"\\q\"\n", "unknown escape"},
       {"root ::= \"\\xZ1\"\n", "expected 2 hexadecimal digits"},
       {"root ::= \"\\uD800\"\n", "no such character"},
-      {"root ::= \"\xFF\"\n", "no valid UTF-8"},
+      {"root ::= \"\xFF\"\n", "not valid UTF-8"},
       {"root = \"a\"\n", "expected ::="},
       {"root ::= <think>\n", "tokens by name"},
-      {"root ::= \"a\"\nroot ::= \"b\"\n", "line 2, column 1: the rule 'root' is there twice"},
-      {"root ::= \"a\" ; \"b\"\n", "expected a text in quotes"},
+      {"root ::= \"a\"\nroot ::= \"b\"\n", "line 2, column 1: the rule 'root' is defined twice"},
+      {"root ::= \"a\" ; \"b\"\n", "expected a string in quotes"},
   };
   for (const auto& c : cases) {
     CAPTURE(c.text);
     CHECK(has(error_text([&] { parse_gbnf(c.text, "g"); }, Exit::Usage), c.says));
   }
   std::string deep = "root ::= " + std::string(100'000, '(');
-  CHECK(has(error_text([&] { parse_gbnf(deep, "g"); }, Exit::Usage), "200 brackets"));
+  CHECK(has(error_text([&] { parse_gbnf(deep, "g"); }, Exit::Usage), "200 nested brackets"));
 }
 
 }  // namespace

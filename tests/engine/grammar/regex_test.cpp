@@ -71,26 +71,26 @@ TEST_CASE("what an expression cannot say here is an error with its place") {
       {"a**", "repetition of a repetition"},
       {"*a", "nothing before it"},
       {"(a", "never closed"},
-      {"a)", "a ) without its ("},
+      {"a)", "unmatched )"},
       {"[a", "never closed"},
-      {"[]", "holds no character"},
+      {"[]", "contains no character"},
       {"[b-a]", "ends before"},
-      {"[\\d-z]", "from one character"},
-      {"a^b", "^ stands only"},
-      {"a$b", "nothing can follow $"},
+      {"[\\d-z]", "must go from one character"},
+      {"a^b", "^ may stand only"},
+      {"a$b", "nothing may follow $"},
       {"(^a)", "not supported in a group"},
       {"\\", "nothing follows"},
       {"\\y", "unknown escape"},
       {"a{3,2}", "at least 3"},
       {"[[:alpha:]]", "by name"},
-      {"\xC3", "no valid UTF-8"},
+      {"\xC3", "not valid UTF-8"},
   };
   for (const auto& c : cases) {
     CAPTURE(c.text);
     CHECK(has(error_text([&] { regex_rules(c.text, "--regex"); }, Exit::Usage), c.says));
   }
   CHECK(has(error_text([&] { regex_rules(std::string(10'000, '('), "r"); }, Exit::Usage),
-            "200 groups"));
+            "200 nested groups"));
 }
 
 TEST_CASE("an expression limited in length says the same texts, of those lengths") {
