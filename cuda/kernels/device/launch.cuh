@@ -1,5 +1,5 @@
-// Launching with or without programmatic dependence: a dependent kernel's blocks start while the
-// kernel ahead still runs, and wait for its results at wait_for_kernel_ahead().
+// Kernel launches, with or without programmatic dependent launch. The blocks of a dependent kernel
+// start while the kernel ahead still runs; they wait for its results in wait_for_kernel_ahead().
 #pragma once
 
 #include "cuda/gpu/check.h"
@@ -8,6 +8,7 @@
 
 namespace skald::cuda {
 
+// Waits until the kernel ahead has ended and its writes are visible.
 __device__ inline void wait_for_kernel_ahead() {
 #if __CUDA_ARCH__ >= 900
   cudaGridDependencySynchronize();
@@ -15,6 +16,7 @@ __device__ inline void wait_for_kernel_ahead() {
   random_delay();
 }
 
+// The next dependent kernel may start once every block of this one has called this or has ended.
 __device__ inline void let_next_kernel_start() {
 #if __CUDA_ARCH__ >= 900
   cudaTriggerProgrammaticLaunchCompletion();

@@ -1,9 +1,9 @@
-// Products of a warpgroup (4 warps) on sm_90a: asynchronous, operands in shared memory with rows of
-// 128 bytes whose 16-byte units trade places with the row's low bits (unit ^= row % 8), bases
-// aligned to 1024. Lanes hold sums, and a left operand in registers, as mma() in mma.cuh does: warp
-// w has rows 16 w to 16 w + 15.
+// Products of a warpgroup (4 warps) on sm_90a. They run asynchronously. Operands in shared memory
+// have rows of 128 bytes, at bases aligned to 1024 bytes; the 16-byte unit u of a row lies at place
+// u ^ row % 8. Sums, and a left operand in registers, lie in the lanes as for mma() in mma.cuh;
+// warp w has rows 16 w to 16 w + 15.
 //
-// Between wgmma_fence() and the wait for the group, nothing may touch the registers involved.
+// Between wgmma_fence() and the wait for the group nothing may touch the registers involved.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,16 @@ namespace skald::cuda {
 
 #if SKALD_HAS_WGMMA
 
-// Where an operand starts. `step`: bytes between groups of 8 rows; `jump`: bytes between groups of
-// 64 columns, for an operand whose rows run along the sum.
+// The descriptor of an operand. `step`: bytes between groups of 8 rows. `jump`: bytes between
+// groups of 64 columns, for an operand whose rows run along the sum.
 __device__ constexpr uint64_t matrix_descriptor(uint32_t address, uint32_t step, uint32_t jump) {
   constexpr uint64_t kSwizzle128 = uint64_t{1} << 62;
   return kSwizzle128 | uint64_t{step >> 4} << 32 | uint64_t{jump >> 4} << 16 |
          (address & 0x3ffff) >> 4;
 }
 
-// The same of 16 columns alone, in rows of 32 bytes whose two units trade places where row / 4 is
-// odd; bases aligned to 256.
+// The descriptor of 16 columns in rows of 32 bytes, at bases aligned to 256 bytes. The two 16-byte
+// units of a row trade places where row / 4 is odd.
 __device__ constexpr uint64_t narrow_matrix_descriptor(uint32_t address, uint32_t step) {
   constexpr uint64_t kSwizzle32 = uint64_t{3} << 62;
   return kSwizzle32 | uint64_t{step >> 4} << 32 | (address & 0x3ffff) >> 4;
@@ -39,13 +39,14 @@ __device__ inline void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" 
 __device__ inline void wgmma_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-// Until at most kGroups of the committed groups run.
+// Waits until at most kGroups of the committed groups still run.
 template <int kGroups>
 __device__ inline void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
 }
 
-// A warpgroup's registers for each thread, a multiple of 8; what goes down leaves room to go up.
+// Changes the registers of each thread of a warpgroup to kCount, a multiple of 8. What some
+// warpgroups give back others can take.
 template <int kCount>
 __device__ inline void set_registers_down() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
@@ -55,7 +56,7 @@ __device__ inline void set_registers_up() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
 }
 
-// What ordinary stores and cp.async wrote, made visible to products.
+// Makes what ordinary stores and cp.async have written visible to wgmma.
 __device__ inline void fence_for_products() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
@@ -66,8 +67,8 @@ __device__ inline void fence_for_products() {
       "+f"(d[i + 6]), "+f"(d[i + 7])
 #define SKALD_SUMS_32 SKALD_SUMS_8(0), SKALD_SUMS_8(8), SKALD_SUMS_8(16), SKALD_SUMS_8(24)
 
-// d[64, 128] = a[64, 16] · b[128, 16]ᵀ, or += when `add`; both in shared memory, rows along the
-// output.
+// d[64, 128] = a[64, 16] · b[128, 16]ᵀ, or += if `add`. Both operands are in shared memory, with
+// rows along the output.
 #define SKALD_WGMMA_SHARED(TYPE)                                                              \
   asm volatile(                                                                               \
       "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"                                            \
@@ -81,8 +82,8 @@ __device__ inline void fence_for_products() {
       : SKALD_SUMS_32, SKALD_SUMS_8(32), SKALD_SUMS_8(40), SKALD_SUMS_8(48), SKALD_SUMS_8(56) \
       : "l"(a), "l"(b), "r"(static_cast<int>(add)))
 
-// d[64, n] += a[64, 16] · b; a in registers, b in shared memory. ALONG 1: b[16, n], rows along the
-// sum; 0: b[n, 16]ᵀ, rows along the output.
+// d[64, n] += a[64, 16] · b, with a in registers and b in shared memory. ALONG is 1 for b[16, n],
+// with rows along the sum, and 0 for b[n, 16]ᵀ, with rows along the output.
 #define SKALD_WGMMA_8(TYPE, ALONG)                                            \
   asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32." TYPE "." TYPE     \
                " {%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, 1, 1, 1, " ALONG ";" \

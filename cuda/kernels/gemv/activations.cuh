@@ -1,6 +1,6 @@
-// Brings a product's activation rows into shared memory as 16-bit numbers, normalized on the way
-// where the launch asks for it. For the kConsumers first threads of a block, which call together
-// and meet before they read the rows.
+// Brings the activation rows of gemv_sm90 into shared memory as 16-bit numbers, normed on the way
+// if the launch has norm weights. The first kConsumers threads of a block call these functions
+// together, and synchronize before they read the rows.
 #pragma once
 
 #include "cuda/kernels/device/launch.cuh"
@@ -52,16 +52,17 @@ __device__ void store_normed(T* row, int at, float4 x, float4 weight, float scal
   reinterpret_cast<uint2*>(row)[at] = {pack(T(), x.x * scale * weight.x, x.y * scale * weight.y),
                                        pack(T(), x.z * scale * weight.z, x.w * scale * weight.w)};
 }
-// `share`: one over the length.
+// `share`: one over the number of columns.
 __device__ inline float norm_scale(const LinearLaunch& a, float sum, float share) {
   return rsqrtf(sum * share + a.norm_eps);
 }
 
-// A row's squares are added up as if by kConsumers threads, each every kConsumers-th float4, then
-// over each 32 threads, then over these sums.
+// A row's squares are added in the order that gemv_row_sm90 has with kConsumers threads: each
+// thread adds every kConsumers-th float4, then each warp the sums of its 32 threads, then the sums
+// of the warps are added. So one row and several rows are normed alike.
 //
-// A row by one warp, kEach float4 of a lane for each of its sum's parts on their way at once. A row
-// of up to 2048 is read once.
+// Here one warp norms a whole row and plays the kConsumerWarps warps, with kEach float4 of each in
+// flight. It reads a row of up to 2048 columns once.
 template <class T>
 __device__ void norm_rows(const LinearLaunch& a, T* activations, int row_stride) {
   constexpr int kLine = 128 / sizeof(float), kEach = 2, kChunk = kEach * kConsumers;

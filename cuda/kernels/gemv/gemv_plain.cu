@@ -1,3 +1,4 @@
+// gemv_plain for weights in f32, f16 and bf16. gemv_q_plain.cu has block formats.
 #include "cuda/kernels/device/gemv_plain.cuh"
 
 namespace skald::cuda {

@@ -1,13 +1,15 @@
-// gemv_sm90 of one row: the same sums in the same order, with fewer instructions, which are what a
-// short kernel's time is made of: a warp issues one every five cycles or so.
+// gemv_sm90 for one row: the same sums in the same order, with fewer instructions. The time of a
+// short kernel is mostly that of its instructions: a warp issues one in about five cycles.
 //
-// Weights are the large side of the tensor cores' products, as they lie in memory: of a lane's 8
-// adjacent columns, 0, 1, 4 and 5 are the operand's row g, the others its row g + 8. Activations
-// are the small side, staged in the same order: columns 0 and 1 of the result belong to those two
-// rows with one half of a step, columns 2 and 3 with the other half. The other columns are unused.
+// The weights are the large operand (16 rows) of the tensor cores' product, in the order in which
+// they lie in memory. A lane loads 8 adjacent columns of a weight row: columns 0, 1, 4 and 5 are
+// the operand's row g, the other four its row g + 8. The activation row is the small operand,
+// staged in the same order. Columns 0 and 1 of the result belong to those two rows in one half of a
+// step, columns 2 and 3 in the other half. The other columns of the result are unused.
 //
-// Warps do not wait for each other between groups of 8 weight rows: each leaves its share of the
-// sums and goes on, and they take turns at waiting for all shares and finishing a group.
+// Warps do not wait for each other between groups of 8 weight rows. Each stores its share of a
+// group's sums and goes on to the next group. They take turns at finishing: one warp waits for all
+// shares of a group and writes its results.
 #include "cuda/kernels/gemv/gemv_row_sm90.h"
 
 #include <algorithm>
@@ -26,29 +28,32 @@ namespace {
 constexpr int kThreads = kConsumers + 32;
 constexpr int kFewestSlots = 4;
 
-// Alone on its multiprocessor.
+// Shared memory of a block that has its multiprocessor to itself.
 constexpr int kBlockBytes = 160 * 1024;
 constexpr int kMostBlockBytes = 226 * 1024;
-// Alone but for a block of attention_decode with its ring: the products before and after attention.
+// Shared memory of the products before and after attention: a block of attention_decode with its
+// ring fits beside one of theirs.
 constexpr int kBesideAttentionBytes = 142 * 1024;
-// Paired: beside a block of attention_decode there is room for two, so that a block starts where
-// that of the kernel before the one ahead has ended, and its ring is full when its turn comes. That
-// each kernel has one block on each multiprocessor is so as long as it was so before. Gated
-// products have more than half of the shared memory, which makes it so again: no two are together.
+// Paired kernels (LinearLaunch::paired): two blocks fit on a multiprocessor beside one of
+// attention_decode. A block starts where a block of the kernel before the one ahead has ended, so
+// its ring is full when its turn comes. The blocks of a kernel lie one to a multiprocessor only if
+// those of the kernels before did. Gated products restore that placement once a layer: they take
+// more than half of the shared memory, so no two of their blocks share a multiprocessor.
 constexpr int kPairedBytes = 105 * 1024, kGatedBytes = 120 * 1024, kFewestGatedBytes = 115 * 1024;
 
-// What the warps leave of a group, [kTileRows, kConsumerWarps] floats. A warp that finishes waits
-// for a group at least every kConsumerWarps groups, so none is further ahead than twice that.
+// The warps' shares of a group's sums, [kTileRows, kConsumerWarps] floats. A warp waits for the
+// others at least once in kConsumerWarps groups, so none is ahead by more than twice that.
 constexpr int kSets = 2 * kConsumerWarps;
 constexpr int kSetFloats = kTileRows * kConsumerWarps;
 
-// Shared memory: the ring, the sets, the activations.
+// Shared memory: the ring, the sets of shares, the activations.
 struct Layout {
-  int slots, steps;  // the latter of a group
+  int slots, steps;  // slots of the ring; steps of kStep columns in a row
   int sets_at, activations_at, bytes;
   int groups;      // of kTileRows weight rows
-  int own;         // groups that are each block's from the beginning
-  bool by_ticket;  // the others go to who comes first; else one each, as far as they go
+  int own;  // groups that belong to each block from the start
+  // the other groups go to whichever block asks first; else one to each block, while any are left
+  bool by_ticket;
 };
 
 Layout layout_for(const LinearLaunch& a, int blocks) {
@@ -60,7 +65,8 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
   const int sets = kSets * kSetFloats * 4, others = sets + static_cast<int>(a.ins) * 2;
   const bool gated = a.epilogue == Epilogue::Gated;
   const auto slots = [&](int bytes) { return (bytes - others) / kSlotBytes; };
-  // A product that adds to the residual stream is that after attention, or has a much wider input.
+  // Products before attention store their results. The product after attention adds to the residual
+  // stream; so does the down projection, whose input is much wider.
   const bool beside =
       a.epilogue == Epilogue::Store || (a.epilogue == Epilogue::AddTo && a.ins < 2 * a.outs);
   const int alone = beside ? kBesideAttentionBytes : kBlockBytes;
@@ -75,10 +81,10 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
 }
 
 // The groups that a block multiplies. Tickets are drawn two groups ahead of their use: under load
-// an answer takes as long as a group.
+// the answer takes as long as a group.
 struct RowGroups {
   int taken = 0;
-  unsigned ticket = 0;  // in lanes 0 and 1, which take turns
+  unsigned ticket = 0;  // in lanes 0 and 1 by turns
 
   // For whole warps.
   template <class AnyLayout>
@@ -93,7 +99,8 @@ struct RowGroups {
       group = extra == 0 ? shared + block : layout.groups;
     }
     if (group >= layout.groups) {
-      // Each block draws two that are too high. The last of these leaves the ticket as it was.
+      // Each block draws two numbers that are too high. The block that draws the last one sets the
+      // ticket back to zero.
       const int last = layout.groups - shared + 2 * blocks - 1;
       if (layout.by_ticket && lane < 2 && static_cast<int>(ticket) == last) *a.ticket = 0;
       return kNoMore;
@@ -103,7 +110,7 @@ struct RowGroups {
     return group;
   }
 
-  // The i-th, where it does not depend on a ticket; else kNoMore.
+  // The i-th group, or kNoMore if it depends on a ticket.
   template <class AnyLayout>
   static __device__ int known(const AnyLayout& layout, int i) {
     const int block = static_cast<int>(blockIdx.x);
@@ -113,8 +120,8 @@ struct RowGroups {
   }
 };
 
-// A lane's one result of 8 weight rows, or of 4 gates, and what is added to it: fetched long
-// before.
+// A lane's one result of a group (8 weight rows, or 4 gated pairs). begin() loads what is added to
+// it, long before write() needs it.
 template <class T>
 struct Finish {
   float bias[2] = {0, 0}, old = 0;
@@ -161,8 +168,8 @@ struct Finish {
   }
 };
 
-// How activations are staged, in bytes: a column that is a multiple of 4 and the next one lie at
-// place_of(), the two after them kOtherRow further.
+// Where activations are staged, in bytes: columns 4 i and 4 i + 1 at place_of(4 i), the next two
+// columns kOtherRow further.
 template <class T>
 struct Staged {
   static constexpr int kOtherRow = 32;
@@ -171,7 +178,7 @@ struct Staged {
   }
 };
 
-// Both ways in are for the kConsumers first threads, and after the wait for the kernel ahead.
+// For the first kConsumers threads, after the wait for the kernel ahead.
 template <class T>
 __device__ void stage_row(const LinearLaunch& a, char* activations) {
   constexpr int kInFlight = 8;
@@ -195,10 +202,11 @@ __device__ void stage_row(const LinearLaunch& a, char* activations) {
   }
 }
 
-// Waits by itself: norm weights come before that.
+// For the first kConsumers threads. Waits for the kernel ahead itself, after it has loaded the
+// norm's weights.
 template <class T>
 __device__ void stage_normed_row(const LinearLaunch& a, char* activations, float* scratch) {
-  constexpr int kKept = 4;  // of a thread's float4: all of a row of up to 4096
+  constexpr int kKept = 4;  // float4 that a thread keeps: all of a row of up to 4096 columns
   const float* in = static_cast<const float*>(a.in);
   const int count = static_cast<int>(a.ins / 4), mine = static_cast<int>(threadIdx.x);
   float4 x[kKept], weight[kKept];
@@ -243,20 +251,21 @@ __device__ void stage_normed_row(const LinearLaunch& a, char* activations, float
   }
 }
 
-// 8 weight rows by 32 columns.
+// Multiplies 8 weight rows by 32 columns.
 template <class T>
 __device__ void multiply(float (&sums)[4], uint4 weights, uint2 in) {
   mma(T(), sums, {weights.x, weights.y, weights.z, weights.w}, in.x, in.y);
 }
 
-// `finish` has begun where `begun`: this warp's first group is known.
+// `begun`: finish.begin() was called already, since this warp's first group is known.
 template <class T>
 __device__ void consume(const LinearLaunch& a, const Layout& layout, const char* tiles, Ring& ring,
                         float* sets, const char* activations, Finish<T> finish, bool begun) {
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int g = lane / 4, c = lane % 4;
-  // In bytes, of this lane's 8 columns: where its weight row begins a step, and the way from there
-  // to the other half; the same for activations, which lanes 16 and on have once more.
+  // Byte offsets of this lane's 8 columns. `begin`: the lane's weight row in the first half of a
+  // step; `other`: from there to the other half. `row` and `other_in`: the same for activations,
+  // which lanes 16 to 31 load a second time.
   const int begin = g * kRowBytes + warp * 128 + c * 16 + g % 2 * 64;
   const int other = g % 2 ? -64 : 64;
   const int half = g % 4 / 2;
@@ -264,12 +273,14 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
       activations + warp * 128 + half * 64 + g % 2 * Staged<T>::kOtherRow + c * 8;
   const int other_in = half ? -64 : 64;
   constexpr int kTileSteps = kTileCols / kStep;
-  constexpr int kFirstBarrier = 2;             // of kConsumerWarps, one a group
-  constexpr int kNext = kConsumerWarps * 128;  // from a warp's first step of a tile to its second
+  constexpr int kFirstBarrier = 2;  // the first of kConsumerWarps barriers, one a group by turns
+  // bytes from a warp's first step of a tile to its second
+  constexpr int kNext = kConsumerWarps * 128;
   Turn turn;
   for (int count = 0;; ++count) {
     const char* in_at = row;
-    int steps = layout.steps - warp;  // this warp's, and those of the others in between
+    // in the row, from this warp's next step on, with those of the other warps
+    int steps = layout.steps - warp;
     uint2 in[4];
     const auto load_in = [&] {
       const int far = steps > kConsumerWarps ? kNext : 0;
@@ -278,7 +289,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
       in[2] = *reinterpret_cast<const uint2*>(in_at + far);
       in[3] = *reinterpret_cast<const uint2*>(in_at + far + other_in);
     };
-    // Activations come while the warp waits for weights.
+    // The activations arrive while the warp waits for weights.
     if (steps > 0) load_in();
     barrier_wait(&ring.full[turn.slot], turn.lap & 1);
     const int group = ring.group_at[turn.slot];
@@ -310,7 +321,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
       if (steps > 0) load_in();
       barrier_wait(&ring.full[turn.slot], turn.lap & 1);
     }
-    // Even weight rows are in columns 0 and 1 of the result, odd ones in columns 2 and 3.
+    // Results of even weight rows are in columns 0 and 1, those of odd rows in columns 2 and 3.
     float* set = sets + count % kSets * kSetFloats;
     if (c == g % 2) set[g * kConsumerWarps + warp] = sums[0] + sums[3];
     const int id = kFirstBarrier + count % kConsumerWarps;
@@ -323,7 +334,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
   }
 }
 
-// So few registers that two blocks and one of attention_decode fit.
+// Few enough registers that two blocks and one of attention_decode fit.
 template <class T>
 __global__ void __launch_bounds__(kThreads + 32, 3)
     gemv_row(__grid_constant__ const LinearLaunch a, __grid_constant__ const Layout layout) {

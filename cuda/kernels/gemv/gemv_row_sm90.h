@@ -1,11 +1,11 @@
-// gemv_sm90's kernel for one row (cuda/kernels/linear.h has the launcher for any number).
+// gemv_sm90's kernel for one row. cuda/kernels/linear.h has the launcher for any number of rows.
 #pragma once
 
 #include "cuda/kernels/linear.h"
 
 namespace skald::cuda {
 
-bool gemv_row_sm90_fits(const LinearLaunch& launch);  // into a block's shared memory
+bool gemv_row_sm90_fits(const LinearLaunch& launch);  // whether it fits a block's shared memory
 void launch_gemv_row_sm90(const LinearLaunch& launch, int multiprocessors, Stream stream);
 
 }  // namespace skald::cuda

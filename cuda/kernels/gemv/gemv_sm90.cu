@@ -1,15 +1,16 @@
-// out = W · in for 2 to 16 rows, at the memory's speed: outs * ins * 2 bytes, read once. One row is
-// gemv_row_sm90's.
+// out = W · in for 2 to 16 rows and 16-bit weights. The floor is the memory's speed: outs * ins * 2
+// bytes, read once. gemv_row_sm90.cu has the kernel for one row.
 //
-// One block a multiprocessor. A producer warp fetches weights (device/weight_ring.cuh). Eight
-// consumer warps take turns at the tile's 64-column steps and multiply on the tensor cores, where
-// the activation rows are the large side and the 8 weight rows the small one, so that up to 8 rows
-// cost no more than one. Their partial sums meet in shared memory after every 8 weight rows. The
-// order of every sum is fixed and the same for any number of rows, also one. Which block computes
-// which rows is not, and does not matter.
+// One block a multiprocessor. A producer warp fetches weights into a ring (weight_ring.cuh). Eight
+// consumer warps take turns at the 64-column steps of a tile and multiply on the tensor cores. The
+// activation rows are the large operand and the 8 weight rows the small one, so up to 8 rows cost
+// no more than one. After each group of 8 weight rows the partial sums of the warps are added in
+// shared memory. The order of every sum is fixed, and the same for any number of rows, also for
+// one. Which block computes which group varies, and changes no result.
 //
-// A product's 16 activation rows are 8 rows twice, of each half's columns of a step, and of its
-// sums those are taken where weights and activations belong to the same columns.
+// The 16 rows of the large operand are 8 activation rows twice: at the columns of a step's first
+// half and at those of its second half. Only those results count whose weights and activations have
+// the same columns.
 #include <algorithm>
 
 #include "cuda/kernels/built_for.h"
@@ -32,20 +33,22 @@ constexpr int kMostRows = 16;
 constexpr int kThreads = kConsumers + 32;
 constexpr int kFewestSlots = 4;
 
-// More than half of a multiprocessor's shared memory, so that no two blocks share one while another
-// has none; and so little that a block or two of attention_decode fit beside it.
+// More than half of a multiprocessor's shared memory, so that no multiprocessor has two blocks
+// while another has none. Little enough that a block or two of attention_decode fit beside it.
 constexpr int kBlockBytes = 160 * 1024;
 constexpr int kMostBlockBytes = 226 * 1024;
 
-// Shared memory: the ring, two sets of partial sums, then the activations. Of these a row starts 64
-// bytes further than a multiple of 128, so that two rows' reads fall into different banks.
+// Shared memory: the ring, two sets of partial sums, the activations. A row of activations starts
+// 64 bytes beyond a multiple of 128, so that reads of two rows use different banks.
 struct Layout {
   int slots;
   int partial_rows;
-  int partials_at, activations_at, activation_row;  // the last in 16-bit numbers
+  // activation_row: from a row to the next, in 16-bit numbers
+  int partials_at, activations_at, activation_row;
   int bytes;
   int groups;       // of kTileRows weight rows
-  int groups_each;  // that are every block's from the beginning; the others go to who comes first
+  // that belong to each block from the start; the others go to whichever asks first
+  int groups_each;
 };
 
 Layout layout_for(const LinearLaunch& a, int blocks) {
@@ -65,10 +68,10 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
   return layout;
 }
 
-// Where a thread's one result of 8 weight rows goes, and what is added to it. Fetched while the
+// A thread's one result of a group of 8 weight rows. What is added to it is loaded while the
 // products are still being computed.
 struct Finish {
-  int row, weight_row;  // of the step; of the 8, for Gated of the gate
+  int row, weight_row;  // row of the step; row of the group, for Gated that of the gate
   bool mine;
   float bias[2] = {0, 0}, old = 0;
 
@@ -89,7 +92,7 @@ struct Finish {
     }
   }
 
-  // Adds up the warps' shares and writes the result out.
+  // Adds up the warps' partial sums and writes the result.
   template <class T>
   __device__ void write(const LinearLaunch& a, int64_t first, const float* partials,
                         int rows) const {
@@ -116,12 +119,13 @@ struct Finish {
   }
 };
 
-// Activation rows 8 i + lane / 4 at the columns of one step that are this lane's, of both halves.
+// Activation row 8 i + lane / 4 at this lane's columns of a step, in both halves.
 struct Halves {
   uint4 first, second;
 };
 
-// One step: 64 columns of 8 weight rows. Which columns share a product is as gemv_row_sm90 has it.
+// Multiplies one step: 64 columns of 8 weight rows. The products have their columns in the order of
+// gemv_row_sm90.
 template <class T>
 __device__ void multiply_step(float (&sums)[2][4], uint4 weights, uint4 other, const Halves& in) {
   const uint4 &x = in.first, &y = in.second;
@@ -131,20 +135,20 @@ __device__ void multiply_step(float (&sums)[2][4], uint4 weights, uint4 other, c
   mma(T(), sums[1], {y.y, x.y, y.w, x.w}, other.y, other.w);
 }
 
-// kSets: 8 activation rows each.
+// kSets: sets of 8 activation rows.
 template <class T, int kSets>
 __device__ void consume(const LinearLaunch& a, const Layout& layout, const char* tiles, Ring& ring,
                         float* partials, const T* activations) {
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int weight_row = lane / 4, part = lane % 4 * 16;
-  // In bytes, of this lane's 8 columns: where its weight row begins a step, and the way from there
-  // to the other half.
+  // Byte offsets of this lane's 8 columns. `begin`: the lane's weight row in the first half of a
+  // step; `other`: from there to the other half.
   const int begin = weight_row * kRowBytes + part + weight_row % 2 * 64;
   const int other = weight_row % 2 ? -64 : 64;
   const char* rows[kSets];
 #pragma unroll
   for (int i = 0; i < kSets; ++i) {
-    // Lanes without a row of their own take the last one's: their results go nowhere.
+    // A lane beyond the last row reads the last row. Nobody writes its results.
     const int row = min(8 * i + lane / 4, a.rows - 1);
     rows[i] = reinterpret_cast<const char*>(activations + row * layout.activation_row) + part;
   }
@@ -180,8 +184,9 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
       __syncwarp();
       if (lane == 0) barrier_arrive(&ring.empty[turn.slot]);
     }
-    // Lane's sums are of activation row lane / 4 and weight rows 2 * (lane % 4) and the next: the
-    // even one with the first 8 rows of the product, the odd one with the other 8.
+    // The lane's sums are for activation row lane / 4 and weight rows 2 * (lane % 4) and the next.
+    // Those of the even weight row are in the operand's first 8 rows, those of the odd one in its
+    // last 8.
     float* set_of_sums = partials + (count & 1) * partial_floats;
 #pragma unroll
     for (int set = 0; set < kSets; ++set) {

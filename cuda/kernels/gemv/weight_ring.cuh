@@ -1,12 +1,12 @@
-// How gemv_sm90's weights come: a warp of a block fetches tiles of 8 weight rows by bulk copies
-// into a ring in shared memory, without waiting for the kernel ahead, since weights never depend
-// on it. The other warps multiply.
+// The ring through which weights reach the warps of gemv_sm90. A producer warp fetches tiles of 8
+// weight rows into shared memory by bulk copies. It does not wait for the kernel ahead, since
+// weights do not depend on it.
 //
-// Bulk copies reach the memory's speed only where they fill whole 128-byte lines of shared memory.
-// So all rows of a tile start at the same bank, and reading the same columns of 8 rows would take 8
-// times as long. Instead even and odd weight rows are half a step apart: in the first half of a
-// step the even ones multiply columns 0-31 and the odd ones columns 32-63, in the second half the
-// other way round.
+// Bulk copies reach the memory's speed only if they fill whole 128-byte lines of shared memory. So
+// all rows of a tile start at the same bank, and to read the same columns of 8 rows would take 8
+// times as long. Therefore even and odd weight rows are half a step apart: in the first half of a
+// step even rows multiply columns 0-31 and odd rows columns 32-63, in the second half the other way
+// round.
 #pragma once
 
 #include "cuda/kernels/device/ptx.cuh"
@@ -26,9 +26,9 @@ inline constexpr int kMostRingSlots = 10;
 struct Ring {
   alignas(8) uint64_t full[kMostRingSlots];
   uint64_t empty[kMostRingSlots];  // completed by one arrival of each warp that multiplies
-  int group_at[kMostRingSlots];    // of kTileRows weight rows, or kNoMore
+  int group_at[kMostRingSlots];  // the slot's group of kTileRows weight rows, or kNoMore
 
-  // For the whole block, which must meet before anything else.
+  // For the whole block, which synchronizes before it uses the ring.
   __device__ void init(int slots, int warps) {
     init_barriers(slots, [&](int i) {
       barrier_init(&full[i], 1);
@@ -37,8 +37,9 @@ struct Ring {
   }
 };
 
-// For one warp. One lane issues all copies: it has to be the same for the compiler to see that a
-// copy's operands are uniform, else each takes a loop over the lanes that costs more than the copy.
+// For the producer warp. One lane issues all copies, always the same one: only then does the
+// compiler see that a copy's operands are uniform. Else each copy takes a loop over the lanes,
+// which costs more than the copy.
 template <class T, class Groups, class Layout>
 __device__ void fetch_weights(const LinearLaunch& a, const Layout& layout, Groups groups,
                               char* tiles, Ring& ring) {

@@ -1,8 +1,8 @@
-// One activation row as gemv_q_sm90 multiplies it with codes that lie by 16 columns, of two or
-// three bits: as digits.cuh says, but whole numbers of 15 bits and a sign, in two digits. So a
-// number is rounded by 2^-15 of the largest of 256 at most, one of bf16 not at all unless it is
-// smaller than that by 2^6. The eight columns of a product's right side are the digits of units 0
-// to 3: a lane gets both digits of unit lane % 4.
+// The activation row of gemv_q_sm90 in digits, for formats whose codes lie by 16 columns (Q2_K,
+// Q3_K). As in digits.cuh, but an integer has 15 bits and a sign, in two digits. An activation is
+// rounded by at most 2^-15 of the largest of 256. One in bf16 is exact, unless it is smaller than
+// that largest by 2^6. The eight columns of a product's right operand are the two digits of units 0
+// to 3; a lane gets both digits of unit lane % 4.
 #pragma once
 
 #include "cuda/kernels/gemv_q/digits.cuh"
@@ -18,15 +18,16 @@ inline constexpr bool kCodesBy16<tiles::Codes1<tiles::ThreeBitsBy16>> = true;
 template <class F>
 inline constexpr bool kBy16 = kCodesBy16<typename F::Codes>;
 
-// Where a part's numbers lie in shared memory. Each is at 8 * lane of its place for the lane that
-// multiplies it, so that one address does for all.
+// Where a part's digits lie in shared memory. Each lane has its own at 8 * lane from a place, so
+// one address serves all places.
 struct By16Part {
-  // [unit, digit, lane % 4] the first 16 columns' four of a lane, and beside them the last 16's.
+  // [unit, digit, lane % 4] four of the unit's first 16 columns, and beside them four of its last
+  // 16.
   static constexpr int kLaneBytes = 8;
-  // Of both parts of 256 columns, in the first of these: [digit, part, half of the units] four
-  // blocks' sums, a byte each; of no lane but the first twelve.
+  // Sums for both parts of 256 columns, stored with the first of the two: [digit, part, half of the
+  // units] the sums of four blocks, one byte each. Only lanes 0 to 11 have any.
   static constexpr int kSumsAt = 256, kSumDigits = 3;
-  static constexpr int kScaleAt = 260;  // for each lane
+  static constexpr int kScaleAt = 260;  // the scale, once for each lane
   static_assert(kSumsAt + 32 * kLaneBytes <= kDigitPartBytes);
 };
 
@@ -34,18 +35,17 @@ class By16DigitStore {
   int lane_ = static_cast<int>(held_number(threadIdx.x % 32));
   int unit_ = lane_ / 4 % 4, t_ = lane_ % 4;
   int digits_ = static_cast<int>(held_number((unit_ * 8 + t_) * By16Part::kLaneBytes));
-  // Where lanes with t of 0 to 2 store a digit of their unit's sums. Half a warp has the first part
-  // of 256 columns, with which the sums of both are.
+  // Where lanes with t = 0 to 2 store a digit of their unit's sums. Lanes 16 to 31 have the second
+  // part of 256 columns, whose sums are stored with the first part.
   int sums_ =
       static_cast<int>(held_number(By16Part::kSumsAt + t_ * 32 + (lane_ / 16 * 2 + unit_ / 2) * 8 +
                                    unit_ % 2 * 2 - lane_ / 16 * kDigitPartBytes));
 
  public:
-  // As DigitStore::store() does.
+  // See DigitStore::store().
   __device__ void store(char* part, const float4 (&x)[2], unsigned bits) const {
-    // Two digits end at 32639, so a largest number that would be more has one bit less: its power
-    // of two is taken as the next where its upper bits are all ones (32640), or would be once
-    // rounded.
+    // Two digits reach 32639. So the scale leaves the largest number one bit less if its upper bits
+    // are all ones (32640 and more), or would be after rounding.
     constexpr unsigned kUpToNext = 0x10000 + 0x200;
     constexpr int kBits = 15;
     const NumberScale scale(bits + kUpToNext, kBits);
@@ -54,7 +54,7 @@ class By16DigitStore {
 #pragma unroll
     for (int m = 0; m < 2; ++m) {
       to_numbers(x[m], scale.up, n[m]);
-      // Every second byte is of the same pair (tiles/codes.h).
+      // Byte n has column n / 2 of pair n % 2, as the codes have (tiles/codes.h).
       const uint32_t first = __byte_perm(n[m][0] + kHalfRanges, n[m][2] + kHalfRanges, 0x5140);
       const uint32_t second = __byte_perm(n[m][1] + kHalfRanges, n[m][3] + kHalfRanges, 0x5140);
       digits[0][m] = __byte_perm(first, second, 0x5410) ^ kZeroOfEach;

@@ -1,6 +1,7 @@
-// The product of parts of a tile with one activation row, as digit_product.cuh has it, for codes
-// that lie by 16 columns: a mask leaves four codes of one block in a word, and of a matrix
-// product's columns each block has two, so what follows it is half as much as with three digits.
+// Multiplies parts of a tile by one activation row, for formats whose codes lie by 16 columns. A
+// mask leaves four codes of one block in a word. Two of the eight columns of a matrix product
+// belong to one block, so the work on a product's results is half of that with three digits
+// (digit_product.cuh).
 #pragma once
 
 #include "cuda/kernels/device/mma.cuh"
@@ -9,8 +10,8 @@
 
 namespace skald::cuda {
 
-// A lane has sums of weight rows lane / 4 and the eighth after it, of unit lane % 4's two blocks:
-// of its first (m = 0) and last 16 columns.
+// A lane has sums of weight rows lane / 4 and lane / 4 + 8, for both blocks of unit lane % 4: the
+// unit's first (m = 0) and its last 16 columns.
 template <class F>
 struct By16Row {
   using Plane = typename F::Codes::Low;
@@ -30,16 +31,17 @@ struct By16Row {
   };
 
   int lane;
-  // Of the warp's first part in a tile: where the lane's codes, scales and so on lie.
+  // Where the lane's codes, scales and so on lie in a tile, for the warp's first part.
   int codes_at, second_codes_at, scales_at, rows_at, sum_factors_at;
-  const char *base, *kept;         // the lane's digits of the first part, and of a tile's first
-  uint32_t is_own[tiles::kUnits];  // 1 where they are of this unit, else 0
-  float own_unit;                  // what a code counts that lies as far up as those of its sums
-  float sum_unit;                  // what sums of activations count that are to be taken off
+  // the lane's digits: of the row's first part, and of a tile's first part
+  const char *base, *kept;
+  uint32_t is_own[tiles::kUnits];  // 1 if the lane loads digits of this unit, else 0
+  float own_unit;                  // 2^-shift: the sums are of codes that lie `shift` bits too high
+  float sum_unit;                  // factor of the sums of activations that are subtracted
   float totals[2] = {};
-  int whole[2][2] = {};  // sums of both rows, of both digits: below 2^25 each
+  int whole[2][2] = {};  // sums of both rows, for both digits: each below 2^25
 
-  // A warp has kWarpParts of each tile from `first_part` on.
+  // The warp has kWarpParts parts of each tile, from `first_part` on.
   __device__ By16Row(const Activations& a, int first_part)
       : lane(static_cast<int>(threadIdx.x) % 32) {
     const auto held = [](int at) {
@@ -56,14 +58,14 @@ struct By16Row {
     kept = base;
     for (int unit = 0; unit < tiles::kUnits; ++unit) is_own[unit] = held_number(lane / 8 == unit);
     own_unit = __uint_as_float(held_number((127 - Plane::shift(t)) << 23));
-    // Lanes with t of 0 have two digits, with 1 the third.
+    // Lanes with t = 0 have two digits of the sums, lanes with t = 1 the third.
     const float off = F::kHasMin ? -1 : -F::kOffset;
     sum_unit = __uint_as_float(held_number(__float_as_uint(t == 1 ? 65536 * off : off)));
   }
-  // Of a tile whose digits are there, `at` from the first tile's on.
+  // Begins a tile whose digits are staged, `at` bytes beyond those of the row's first tile.
   __device__ void begin(int at) { kept = base + at; }
 
-  // The i-th of the warp's parts of the tile at `slot`.
+  // Loads the i-th of the warp's parts of the tile at `slot`.
   __device__ void load(Weights& weights, const char* slot, int i) const {
     slot += i / F::kParts * F::kRecordBytes;
     const int part = i % F::kParts;
@@ -80,9 +82,9 @@ struct By16Row {
     }
   }
 
-  // What the i-th part of the tile is multiplied by, to be asked for before other loads are.
+  // What the i-th part of a tile is multiplied by. Loaded before any other load is issued.
   struct Inputs {
-    uint2 own;  // of the first and last columns of unit lane / 8, four numbers' digits
+    uint2 own;  // digits of four first and four last columns of unit lane / 8
     uint32_t sums;
     float scale;
   };
@@ -96,8 +98,8 @@ struct By16Row {
   }
 
   __device__ void multiply(const Weights& weights, const Inputs& in, int i) {
-    // Zeros for other units, by products: masks and choices are what the loop has too many of, and
-    // loads by eight lanes each took 3 % of Q2_K's step.
+    // Multiplications make the digits of other units zero. The loop has too many masks and selects
+    // already, and loads by eight lanes each took 3 % of a step in Q2_K.
     uint32_t numbers[2][tiles::kUnits];
 #pragma unroll
     for (int unit = 0; unit < tiles::kUnits; ++unit) {
@@ -128,8 +130,9 @@ struct By16Row {
     if (i % 2) end_pair(weights, in);
   }
 
-  // To this warp's partial sums [16 weight rows, lane % 4], from which added_up() has a row's.
-  __device__ void leave(float* partials) {
+  // Stores this warp's partial sums [16 weight rows, lane % 4]. added_up() makes a row's sum of
+  // them.
+  __device__ void store_partials(float* partials) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       partials[lane + half * 32] = totals[half];
@@ -139,8 +142,9 @@ struct By16Row {
   static __device__ float added_up(const float4& row) { return (row.x + row.y) + (row.z + row.w); }
 
  private:
-  // Of 256 columns, which have scales in common: the sums, less what minimums or the codes' offset
-  // make of the activations' sums, a product with these sums' digits.
+  // Ends 256 columns, which share scales: adds their sums to the totals, and subtracts what the
+  // minimums or the offset of all codes make of the sums of activations. That is a product with the
+  // digits of these sums.
   __device__ void end_pair(const Weights& weights, const Inputs& in) {
     constexpr bool kSigned = !F::kHasMin;
     int products[4];

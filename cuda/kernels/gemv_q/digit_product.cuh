@@ -1,8 +1,8 @@
-// The product of parts of a tile, 16 weight rows x 128 columns each, with one activation row, by
-// one warp: codes are bytes (lane_bytes.cuh), the activations digits (digits.cuh), sums of a block
-// whole numbers. So are their products with the blocks' scales where these are whole numbers too,
-// for 256 columns: two digits' sums are below 2^31 then, in Q6_K at most 1.4e9. Formats whose codes
-// lie by 16 columns have a product of their own, by16_product.cuh.
+// Multiplies parts of a tile, 16 weight rows x 128 columns each, by one activation row; for one
+// warp. Codes are bytes (lane_bytes.cuh) and activations are digits (digits.cuh), so the sums of a
+// block are exact integers. If the blocks' scales are integers too, their products with the sums
+// are added as integers over 256 columns: the sums of two digits stay below 2^31 (1.4e9 at most, in
+// Q6_K). by16_product.cuh has the formats whose codes lie by 16 columns.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace skald::cuda {
 
-// A lane has sums of weight rows lane / 4 and the eighth after it, of half of a part's blocks and,
-// by turns, of the lower two digits or of the highest.
+// A lane has sums of weight rows lane / 4 and lane / 4 + 8, for half of a part's blocks. Even lanes
+// have the lower two digits, odd lanes the highest digit.
 template <class F>
 struct OneRow {
   using Part = DigitPart<F>;
@@ -26,28 +26,29 @@ struct OneRow {
   static constexpr bool kTable = F::kTable != tiles::Table::None;
   static constexpr bool kWhole = kWholeScales<F>;
   static constexpr TakenOff kTaken = kTakenOff<F>;
-  // Lanes whose columns are of the other half multiply zeros. Either they keep them, and load
-  // nothing, or they load them. The former spares shared memory a quarter of what it does, which
-  // is what holds up codes of 4 bits. Q8_0, and of two planes Q5_0 and MXFP4, are 1, 1 and 7 %
-  // faster with the latter: measured when these warps still brought the activations, not explained.
+  // A lane whose columns belong to the other half multiplies zeros. It keeps zeros in registers and
+  // loads nothing, or it loads zeros. To keep them spares shared memory a quarter of its work, and
+  // shared memory is what limits formats of 4 bits. To load them is 1 % faster for Q8_0 and Q5_0
+  // and 7 % for MXFP4, for an unknown reason; this was measured when these warps still staged the
+  // activations.
   static constexpr bool kKeepsZeros = !kHalves && Bytes::kPlanes == 1 && Bytes::kRatio > 1;
-  // Zeros stay where they are, so inputs are two sets by turns; also of blocks of 16, which are no
-  // slower so.
+  // A lane that loads no zeros needs no second pointer (Pointers::right). Where blocks have 16
+  // columns, a mask makes the zeros.
   static constexpr bool kKeepsInputs = kHalves || kKeepsZeros;
-  // Whose sums are multiplied together: up to 16 blocks'.
+  // Parts whose sums of activations are multiplied in one product: up to 16 blocks.
   static constexpr int kSumParts = std::min(16 / Part::kBlocks, kWarpParts<F>);
-  // Inputs are asked for a part ahead of their use, but for codes of two planes, which leave no
-  // registers for them.
+  // Inputs are loaded a part ahead of their use, except for codes in two planes, which leave no
+  // registers for that.
   static constexpr bool kLoadsAhead = kTable || Bytes::kPlanes == 1;
-  // Whether a tile asks, with what else it asks for the next, if its group's set of sums is free.
-  // Tables are 0 to 2 % faster so than when it is asked at a group's end, all others 0.3 to 3
-  // slower.
+  // Whether the warp asks if its set of partial sums is free together with what else it asks for
+  // the next tile. Formats with a table are up to 2 % faster than if it asked at a group's end; all
+  // others are 0.3 to 3 % slower.
   static constexpr bool kAsksForSet = kTable;
   static constexpr int kStep = kTileParts<F> * kDigitPartBytes;
   using Factors = SumFactors<typename F::Scales>;
   static_assert(kWarpParts<F> % 2 == 0 && kSumParts % 2 == 0);
   static_assert(kWhole || Planes<F>::kUp == 0);
-  // Of all that minimums are multiplied by, what is not in the scale.
+  // The factor of the minimums' products that the scale does not contain.
   static constexpr float kMinUnit = kTaken == TakenOff::HalfMins
                                         ? Bytes::kRatio / kNumberSumUnit
                                         : (Bytes::kRatio << Planes<F>::kUp) * Part::kSumUnit;
@@ -61,30 +62,30 @@ struct OneRow {
     OwnRowsMins sum_rows;
   };
 
-  // What this lane reads of digits: of the first part, and of a tile's first part where there are
-  // registers for that, else where the tile's digits are.
+  // Where this lane reads digits: `base` for the row's first part, `kept` for a tile's first part.
+  // Formats without registers for `kept` compute it from tile_at at each use.
   struct Pointers {
     const char *left, *right, *side, *scale;
   };
-  // Not of Q5_K, which has no registers for them, nor of Q8_0, which is 0.5 % slower with them in
-  // small models.
+  // Q5_K has no registers for them, and Q8_0 is 0.5 % slower with them in small models.
   static constexpr bool kKeepsPointers =
       Bytes::kPlanes == 1 ? Bytes::kRatio > 1 : kTaken != TakenOff::ByteMins;
   Pointers base, kept;
   int tile_at = 0;
   int lane;
-  // Of the warp's first part in a tile: where the lane's codes, scales and so on lie.
+  // Where the lane's codes, scales and so on lie in a tile, for the warp's first part.
   int codes_at, high_codes_at, scales_at, mins_at, rows_at, sum_factors_at, sum_rows_at;
   typename Scales::Places places;
-  uint32_t own_bytes;         // a mask: of both blocks' numbers, where these are halves of units
-  uint32_t own_sums;          // a mask: all, where sums of the lane's blocks count in its column
-  int second;                 // what the second digit counts
-  int high[kHalves ? 1 : 2];  // and a one in plane 1 of a lane's blocks
+  // mask of the bytes that belong to the lane's blocks, where a block is half of a unit
+  uint32_t own_bytes;
+  uint32_t own_sums;  // mask: all ones if sums of the lane's blocks count in its column, else zero
+  int second;         // what the second digit counts: 256, in odd lanes 0
+  int high[kHalves ? 1 : 2];  // what a one in plane 1 counts, for each of the lane's blocks
   uint32_t table[2];
   float totals[2] = {}, sums[2] = {}, mins[4] = {};
-  int whole[2][2] = {};  // sums of both rows, of both digits
+  int whole[2][2] = {};  // sums of both rows, for both digits
 
-  // A warp has kWarpParts of each tile from `first_part` on.
+  // The warp has kWarpParts parts of each tile, from `first_part` on.
   __device__ OneRow(const Activations& a, int first_part)
       : lane(static_cast<int>(threadIdx.x) % 32),
         places(lane),
@@ -100,7 +101,7 @@ struct OneRow {
       base.right = held_pointer(digits + (lane < 16 ? Part::kZerosAt : Part::kHalf + at));
     }
     const int first_record = first_part / F::kParts * F::kRecordBytes;
-    // What the compiler keeps, or what it may find anew.
+    // Keeps a number in a register, or lets the compiler compute it at each use.
     const auto held_at = [](int at, bool holds = true) {
       return holds ? static_cast<int>(held_number(static_cast<uint32_t>(at))) : at;
     };
@@ -138,8 +139,9 @@ struct OneRow {
       }
     }
   }
-  // Of a tile whose digits are there, `at` from the first tile's on: load16_if() reads what nobody
-  // writes from the address's making on, so it is made anew.
+  // Begins a tile whose digits are staged, `at` bytes beyond those of the row's first tile.
+  // load16_if() wants memory that nobody writes after the address is computed, so the address is
+  // computed anew here.
   __device__ void begin(int at) {
     tile_at = at;
     if constexpr (kKeepsPointers) kept = pointers_at(at);
@@ -150,7 +152,7 @@ struct OneRow {
     }
   }
   static_assert(kKeepsPointers || !kKeepsZeros);
-  // The i-th of the warp's parts of the tile at `slot`.
+  // Loads the i-th of the warp's parts of the tile at `slot`.
   __device__ void load(Weights& weights, const char* slot, int i) const {
     slot += i / F::kParts * F::kRecordBytes;
     const int part = i % F::kParts;
@@ -165,16 +167,16 @@ struct OneRow {
     }
     if (i % 2) weights.rows.load(slot + rows_at);
     if (kSumDigits<F> && (i + 1) % kSumParts == 0) {
-      // Of all of their parts, this one's record is the last.
+      // `slot` is the last record of these parts; kBack leads to the first.
       constexpr int kBack = (kSumParts - 1) / F::kParts * F::kRecordBytes;
       weights.sum_factors.load(slot - kBack + sum_factors_at);
       if (kTaken == TakenOff::ByteMins) weights.sum_rows.load(slot - kBack + sum_rows_at);
     }
   }
 
-  // What the i-th part of the tile is multiplied by, to be asked for before other loads are.
+  // What the i-th part of a tile is multiplied by. Loaded before any other load is issued.
   struct Inputs {
-    uint4 left = {}, right = {};  // of units 0 and 1, 2 and 3
+    uint4 left = {}, right = {};  // digits of units 0 and 1, and of units 2 and 3
     uint32_t sums;
     int added[kOwn];
     float scale, sum_scale;
@@ -222,16 +224,16 @@ struct OneRow {
     if (i % 2) end_pair(weights, in.scale);
   }
 
-  // To this warp's partial sums [16 weight rows, lane % 4], from which added_up() has a row's: the
-  // finisher has time for that, where a warp that multiplies would wait for each shuffle.
-  __device__ void leave(float* partials) {
+  // Stores this warp's partial sums [16 weight rows, lane % 4]. added_up() makes a row's sum of
+  // them: the finisher has time for that, while a consumer would wait for each shuffle.
+  __device__ void store_partials(float* partials) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       partials[lane + half * 32] = totals[half];
       totals[half] = 0;
     }
   }
-  // Lanes with an odd number have sums of the highest digit alone.
+  // Odd lanes have sums of the highest digit alone.
   static __device__ float added_up(const float4& row) {
     return fmaf(row.y + row.w, 65536, row.x + row.z);
   }
@@ -242,7 +244,7 @@ struct OneRow {
     if constexpr (!kKeepsInputs) pointers.right += at;
     return pointers;
   }
-  // The sums of a lane's block.
+  // Computes the sums of one of the lane's blocks.
   __device__ void multiply_block(int (&planes)[2][4], const Bytes& codes, const Inputs& in,
                                  int own) const {
 #pragma unroll
@@ -290,7 +292,7 @@ struct OneRow {
       }
     }
   }
-  // Minimums or offsets of 16 blocks.
+  // Subtracts the minimums or offsets of 16 blocks.
   __device__ void multiply_sums(const Weights& weights, const Inputs& in) {
     if constexpr (kSumDigits<F>) {
       const Factors& factors = weights.sum_factors;
@@ -312,7 +314,7 @@ struct OneRow {
       }
     }
   }
-  // Of 256 columns, which have scales in common.
+  // Ends 256 columns, which share scales: adds their sums to the totals.
   __device__ void end_pair(const Weights& weights, float scale) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {

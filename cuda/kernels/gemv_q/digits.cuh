@@ -1,10 +1,11 @@
-// One activation row as gemv_q_sm90 multiplies it with codes that are bytes: whole numbers of 18
-// bits and a sign, with a power of two for every 256, each as three digits of 8 bits from -128 on.
-// Products of bytes and their sums are exact, so all that is rounded is the number, by 2^-18 of the
-// largest of the 256 at most, and of sums for minimums the last bit.
+// The activation row of gemv_q_sm90 in digits. An activation becomes an integer of 18 bits and a
+// sign, with one power of two for each 256 columns. The integer is three digits, each a byte from
+// -128 on. Products of bytes and their sums are exact. So nothing is rounded but the activation, by
+// at most 2^-18 of the largest of 256, and the last bit of the sums that minimums are multiplied
+// by.
 //
-// The columns of a product's right side are digits: columns 0 to 3 of one half of a part, 4 to 7 of
-// the other, so that a lane gets two digits of what it has the scales of.
+// The columns of a product's right operand are digits: columns 0 to 3 for one half of a part,
+// columns 4 to 7 for the other half. So a lane gets two digits of the blocks whose scales it holds.
 #pragma once
 
 #include "cuda/kernels/gemv_q/lane_bytes.cuh"
@@ -13,19 +14,19 @@
 namespace skald::cuda {
 
 inline constexpr int kDigits = 3, kNumberBits = 18;
-// A float that is a whole number from -2^22 to 2^22 larger than this one has it in its bits.
+// kMagic plus an integer from -2^22 to 2^22 is a float that has the integer in its low bits.
 inline constexpr float kMagic = 12582912;
 inline constexpr int kMagicBits = 0x4b400000;
-// Added to a number, it makes its digits bytes: half a byte's range for each.
+// Added to an integer, it turns the three signed digits into unsigned bytes.
 inline constexpr int kHalfRanges = 0x808080;
 
-// How what is to be taken off codes is taken off their sums.
+// How the offset or the minimums of a format are subtracted from the sums of products.
 enum class TakenOff : uint8_t {
-  Nothing,     // of what a table gives
-  AddedOn,     // an offset, by what is added to a block's sum
-  HalfMins,    // minimums in f16, by a product with the numbers' sums
-  ByteMins,    // minimums in bytes, by a product with the digits of these
-  ByteScales,  // an offset of all codes, by the same product with the blocks' scales
+  Nothing,     // a table gives the numbers themselves
+  AddedOn,     // an offset: a number is added to each block's sum
+  HalfMins,    // minimums in f16: a product with the sums of activations in f16
+  ByteMins,    // minimums in bytes: a product with the digits of these sums
+  ByteScales,  // an offset of all codes: the same product, with the blocks' scales
 };
 template <class S>
 struct HasByteScales : std::false_type {};
@@ -41,34 +42,35 @@ template <class F>
 inline constexpr bool kSumDigits =
     kTakenOff<F> == TakenOff::ByteMins || kTakenOff<F> == TakenOff::ByteScales;
 
-// Whether sums are multiplied by whole numbers, and each digit's stays a number of its own.
+// Whether the blocks' scales are integers. The sums of each digit then stay apart.
 template <class F>
 inline constexpr bool kWholeScales = F::Scales::kRecordBytes > 0;
 
-// What is to be multiplied to what OwnScales gives.
+// What the scales that OwnScales gives are to be multiplied by.
 template <class S>
 inline constexpr float kScaleUnit = 1;
 template <>
 inline constexpr float kScaleUnit<tiles::ExponentScales> = 0.5f;
 
-// Where a part's numbers lie in shared memory.
+// Where a part's digits lie in shared memory.
 template <class F>
 struct DigitPart {
   static constexpr int kBlocks = tiles::kPartCols / F::Scales::kCols;
-  // [half of the units, digit, lane % 4] 16 bytes: of two units what stands beside LaneBytes'
-  // `first` and `second`, in 4 bytes each.
+  // [half of the units, digit, lane % 4] 16 bytes: for each of two units, the digits that `first`
+  // and `second` of LaneBytes are multiplied by, in 4 bytes each.
   static constexpr int kHalf = kDigits * 64;
-  // 16 bytes of zeros, for the lanes whose columns are of the other half, where these load them.
+  // 16 bytes of zeros, if lanes whose columns belong to the other half load them.
   static constexpr int kZerosAt = 2 * kHalf;
   static constexpr int kZeros = kBlocks == 4 ? 16 : 0;
-  // AddedOn: [lane % 4, the lane's block] what is added to the sum of its two digits. HalfMins: for
-  // each lane % 4 four bytes of sums of the numbers times kNumberSumUnit, as f16, next ones first,
-  // then what is left. Else for each digit eight bytes, the blocks' sums' and, where these are
-  // four, the scale.
+  // AddedOn: [lane % 4, the lane's block] what is added to the sum of the lane's two digits.
+  // HalfMins: for each lane % 4 four bytes, sums of the integers times kNumberSumUnit: the nearest
+  // f16 for 0 and 1, the rest for 2 and 3. Else: for each digit eight bytes, the digits of the
+  // blocks' sums and, if there are four blocks, the scale.
   static constexpr int kSideAt = kZerosAt + kZeros;
   static constexpr int kOwn = kBlocks / 2;  // blocks of a lane
-  // What the last digit of a block's sum counts. Three digits end at 127 * 65793, 32 numbers of
-  // 2^18 are more; half of these are not, which costs half of the last bit of one number.
+  // What the lowest digit of a block's sum counts. Three digits reach 127 * 65793. A sum of 32
+  // integers below 2^18 can be more, half of it cannot. Halving costs half of the last bit of one
+  // activation.
   static constexpr int kSumUnit = kBlocks == 4 ? 2 : 1;
   static constexpr bool kAdds = kTakenOff<F> == TakenOff::AddedOn;
   static constexpr int kSide = kAdds ? kOwn * 4 : kSumDigits<F> ? 8 : 4;
@@ -82,13 +84,14 @@ struct DigitPart {
 };
 inline constexpr float kNumberSumUnit = 1.0f / 1024;
 
-// By what numbers are to be multiplied that become whole ones of so many bits, and these to be what
-// they were. `bits`: of a number in whose power of two they are to be.
+// The factors that turn floats into integers of number_bits bits and back. `bits`: a float, as
+// bits, whose power of two the integers have as their highest.
 struct NumberScale {
   float up, down;
   __device__ NumberScale(unsigned bits, int number_bits) {
-    // 2^e <= most < 2^(e + 1): e + 127 are the upper bits. What is too small for its scale to be a
-    // float is zero beside any other number.
+    // If 2^e <= most < 2^(e + 1), the upper bits of `most` are e + 127. Powers below 2^-87 are
+    // taken as 2^-87, so that both factors are floats: so small an activation is zero beside any
+    // other.
     const int found = static_cast<int>(bits >> 23), exponent = min(max(found, 40), 254);
     up = __int_as_float((254 + number_bits - 1 - exponent) * (1 << 23));
     down = __int_as_float((exponent - number_bits + 1) * (1 << 23));
@@ -103,11 +106,11 @@ __device__ inline void to_numbers(const float4& x, float up, int (&n)[4]) {
 }
 
 inline constexpr uint32_t kZeroOfEach = 0x80808080;
-// Digit i of a number, as a byte.
+// Digit i of an integer, as a byte.
 __device__ inline uint32_t digit_of(int number, int i) {
   return ((static_cast<uint32_t>(number + kHalfRanges) ^ kHalfRanges) >> (i * 8)) & 255;
 }
-// Four numbers' digits, in the order of `first` and `second`.
+// The digits of four integers, in the order of `first` and `second`.
 __device__ inline void to_digits(const uint32_t (&numbers)[4], uint32_t (&digits)[kDigits]) {
   const uint32_t low = __byte_perm(numbers[0], numbers[1], 0x5140);
   const uint32_t more = __byte_perm(numbers[2], numbers[3], 0x5140);
@@ -118,26 +121,27 @@ __device__ inline void to_digits(const uint32_t (&numbers)[4], uint32_t (&digits
   digits[2] = __byte_perm(high, higher, 0x5410) ^ kZeroOfEach;
 }
 
-// Makes digits of a lane's eight columns of a unit, columns 4 * t and 16 further with t = lane % 4,
-// and stores them, without a branch: what it takes is a large part of what a product waits for.
+// Makes digits of a lane's eight columns of a unit and stores them. With t = lane % 4 these are
+// four columns from 4 * t on, and four that lie 16 further. There is no branch: every product waits
+// for this code before its first tile.
 template <class F>
 class DigitStore {
   using Part = DigitPart<F>;
   using Bytes = LaneBytesOf<F>;
   static constexpr int kRatio = Bytes::kRatio;
-  static constexpr int kSums = Part::kBlocks / tiles::kUnits;  // of a unit
+  static constexpr int kSums = Part::kBlocks / tiles::kUnits;  // in a unit
 
-  // Held, or the compiler finds them again and again.
+  // Kept in registers: the compiler would compute them again and again.
   int lane_ = static_cast<int>(held_number(threadIdx.x % 32));
   int unit_ = lane_ / 4 % 4, t_ = lane_ % 4;
   int digits_ = static_cast<int>(held_number(unit_ / 2 * Part::kHalf + t_ * 16 + unit_ % 2 * 8));
-  // AddedOn, of the lane that stores it.
+  // AddedOn: where the lane stores its number.
   int added_ = static_cast<int>(
       held_number(Part::kSideAt + (unit_ / 2 * 2 + t_ % 2) * Part::kSide + unit_ % 2 * 4));
 
  public:
-  // Part of x[0], columns 4 * t, and x[1]. `bits`: of a number in whose power of two the part is to
-  // be, no smaller than any of its own.
+  // Stores x[0], columns from 4 * t on, and x[1] of a part. `bits`: a float, as bits, that no
+  // activation of the part exceeds; the part gets its power of two.
   __device__ void store(char* part, const float4 (&x)[2], unsigned bits) const {
     const NumberScale numbers(bits, kNumberBits);
     const float scale =
@@ -199,7 +203,7 @@ class DigitStore {
       store_half_sum(part + Part::kSideAt, sums[0]);
     }
   }
-  // A digit by each lane but the last.
+  // Each of the first three lanes of four stores a digit.
   __device__ void store_sum_digits(char* side, const int (&sums)[kSums]) const {
     uint32_t bytes[kSums];
 #pragma unroll
@@ -215,15 +219,16 @@ class DigitStore {
       *reinterpret_cast<uint16_t*>(at) = static_cast<uint16_t>(bytes[0] | bytes[kSums - 1] << 8);
     }
   }
-  // Lanes with t of 0 and 1 store next and rest.
+  // The lane with t = 0 stores the nearest f16, the lane with t = 1 the rest.
   __device__ void store_half_sum(char* side, int numbers) const {
     const float sum = static_cast<float>(numbers) * kNumberSumUnit;
     const __half next = __float2half_rn(sum), rest = __float2half_rn(sum - __half2float(next));
-    // Words of lanes 0 and 1, and what is left in those of lanes 2 and 3.
+    // Words 0 and 1 have the nearest f16, words 2 and 3 the rest.
     const int at = (unit_ / 2 + t_ * 2) * Part::kSide + unit_ % 2 * 2;
     if (t_ < 2) *reinterpret_cast<__half*>(side + at) = t_ ? rest : next;
   }
-  // Of lanes with t of 0 and 1 the latter stores the highest digit's.
+  // The lane with t = 0 stores the number for the lower two digits, the lane with t = 1 that for
+  // the highest digit.
   __device__ void store_added(char* part, int sum) const {
     constexpr int kOff = F::kOffset * kRatio;
     store_if(t_ < 2, part + added_, -kOff * (t_ % 2 ? sum >> 16 : sum & 0xffff));

@@ -1,5 +1,5 @@
-// A block of gemv_q_sm90 (gemv_q_sm90.cu says how it works): who its warps are and what passes
-// between them. Also for kernels whose blocks are not all alike.
+// A block of gemv_q_sm90: its warps, and what passes between them. gemv_q_sm90.cu says how it works
+// as a whole. gemv_q_pair_sm90.cu has two kinds of such blocks in one grid.
 #pragma once
 
 #include "cuda/kernels/device/launch.cuh"
@@ -17,8 +17,8 @@ namespace skald::cuda {
 inline constexpr int kGemvQConsumers = kWarps * 32, kGemvQStagers = kWarps * 32;
 inline constexpr int kGemvQThreads = kGemvQConsumers + kGemvQStagers + 2 * 32;
 // A multiprocessor has registers for two blocks, this kernel's and the next one's, or for one of
-// attention beside one of these: three of their warps on a scheduler, of 96 registers, and one of
-// attention's with 224 are all that it has.
+// them and one of attention: three warps of 96 registers and one of attention's with 224 fill a
+// scheduler.
 inline constexpr int kGemvQBlocks = 2;
 
 template <class F>
@@ -27,12 +27,12 @@ using RowProductOf = std::conditional_t<kBy16<F>, By16Row<F>, OneRow<F>>;
 // What passes between consumers and finisher: a ring of sets of partial sums.
 struct Sets {
   float* partials;  // [layout.sets, warp, kPartials]
-  int* sequence;    // [kGroupsAhead], from the producer
+  int* sequence;    // [kGroupsAhead] group numbers from the producer
   uint64_t *ready, *drained;
 };
 
-// Adds up the warps' shares and writes results out. For one warp: a lane has the results of weight
-// row lane % 16, and writes if it is one of the lower.
+// The finisher warp: adds up the partial sums of the consumers and writes results. A lane has the
+// result of weight row lane % 16; lanes 0 to 15 write.
 template <class F, class T>
 __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& sets,
                        const float* squares) {
@@ -51,7 +51,7 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
       if (a.bias) bias = __ldg(a.bias + weight);
       if (added) old = __ldcg(static_cast<const float*>(a.out) + weight);
     };
-    // A block's own groups are known before they come.
+    // The block's own groups are known before their sums arrive.
     const int own = TileGroups::own(layout, i);
     if (own != kNoMore) begin(own);
     barrier_wait(&sets.ready[turn.slot], turn.lap & 1);
@@ -67,7 +67,7 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
       const auto& row = *reinterpret_cast<const float4*>(set + warp * kPartials);
       both[warp % 2] += RowProductOf<F>::added_up(row);
     }
-    // The squares are there when the first sums are.
+    // The squares are complete when the first sums are.
     if (i == 0 && a.norm_weight) {
       float all = 0;
 #pragma unroll
@@ -92,7 +92,7 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
   }
 }
 
-// What a block has in shared memory beside what its layout divides.
+// A block's static shared memory. Layout divides the dynamic part.
 struct GemvQShared {
   Slots slots;
   uint64_t ready[kMostSets], drained[kMostSets];
@@ -101,11 +101,10 @@ struct GemvQShared {
   float squares[kWarps];
 };
 
-// The tiles of a block, by one of the warps that multiply. What is to be multiplied next is in
-// registers before a warp multiplies what it has. Where it goes on is the same for all lanes, as
-// the compiler is to know, or it has lanes meet again and again, which took a quarter of a tile's
-// time: so tiles are counted by numbers of the launch, and what is not known there is asked by
-// votes.
+// A consumer warp: multiplies its share of each of the block's tiles. The weights of the next part
+// are in registers before the warp multiplies the part that it has. The compiler must see that all
+// lanes take the same branches. Else it lets them converge again and again, which took a quarter of
+// a tile's time. So tiles are counted by numbers of the launch, and all other questions are votes.
 template <class F>
 __device__ void consume(const Layout& layout, const char* ring, const GemvQShared& own,
                         float* partials, const Activations& activations) {
@@ -124,19 +123,19 @@ __device__ void consume(const Layout& layout, const char* ring, const GemvQShare
   constexpr size_t kReady = offsetof(GemvQShared, ready), kDrained = offsetof(GemvQShared, drained);
   Product product(activations, warp * kParts);
   Turn turn, next_turn;
-  // A turn too, but in one register: its slot, and whether the lap before it was odd.
+  // Like a Turn, but in one register: the slot, and kAfterOdd if the lap before was odd.
   constexpr unsigned kAfterOdd = 256;
   unsigned set = kAfterOdd;
   const char *first_slot = held_pointer(ring), *slot = first_slot;
-  int at = 0, next_at = 0;  // of a tile's columns: Product::kStep for each tile before it
+  int at = 0, next_at = 0;  // where a tile's digits begin: Product::kStep for each tile before it
   const auto staged_barrier = [&](int of) {
     constexpr unsigned kTurnBytes = kStageParts * kDigitPartBytes;
     return barrier(kStaged, static_cast<int>(static_cast<unsigned>(of) / kTurnBytes));
   };
-  // Whether the finisher has drained the set that a group is left to. In the first lap it has: the
-  // phase before a barrier's first counts as over.
+  // The barrier that the finisher arrives at when it has drained the set of this group. In the
+  // first lap it counts as passed: the phase before a barrier's first is over.
   const auto drained_barrier = [&] { return barrier(kDrained, static_cast<int>(set % kAfterOdd)); };
-  // An answer takes as long as a fifth of a part, so it is asked for a part ahead of its use.
+  // The answer takes a fifth of a part's time, so the warp asks a part ahead of its use.
   uint32_t there = 0;
   const auto ask_for_next = [&] {
     next_turn = turn;
@@ -162,16 +161,16 @@ __device__ void consume(const Layout& layout, const char* ring, const GemvQShare
     turn = next_turn;
     at = next_at;
   };
-  const auto leave = [&] {
+  const auto end_group = [&] {
     const auto of = static_cast<int>(set % kAfterOdd);
     if (!Product::kAsksForSet) barrier_wait(drained_barrier(), set / kAfterOdd);
-    product.leave(partials + of * layout.set_floats + warp * kPartials);
+    product.store_partials(partials + of * layout.set_floats + warp * kPartials);
     barrier_arrive(barrier(kReady, of));
     set = of + 1 == layout.sets ? (set ^ kAfterOdd) & kAfterOdd : set + 1;
   };
   Weights two[2];
   typename Product::Inputs inputs[2];
-  // The i-th part of a tile, while the next is under way.
+  // Multiplies the i-th part of a tile while the next part is on its way.
   const auto multiply = [&](int i) {
     Weights &now = two[i % 2], &next = two[(i + 1) % 2];
     if (!Product::kLoadsAhead) product.load(inputs[i % 2], i);
@@ -202,10 +201,10 @@ __device__ void consume(const Layout& layout, const char* ring, const GemvQShare
       for (int i = 0; i < kParts; ++i) multiply(i);
     } while (--left > 0);
     no_more = ended();
-    leave();
+    end_group();
   }
   if (Product::kAsksForSet) barrier_wait(drained_barrier(), set / kAfterOdd);
-  leave();  // by which the finisher learns that there are no more
+  end_group();  // tells the finisher that there are no more groups
 }
 
 template <class F, class T>
@@ -241,12 +240,12 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
   }
   const Activations activations = {layout.turns, shared + layout.activations_at, own.squares};
   if (threadIdx.x >= kGemvQConsumers) {
-    const auto tell = [&](int turn) {
+    const auto staged = [&](int turn) {
       if (a.starts_next_late) let_next_kernel_start();
       barrier_arrive(&own.staged[turn]);
     };
-    a.norm_weight ? StageOne<F, T, true>(a, activations).run(tell)
-                  : StageOne<F, T, false>(a, activations).run(tell);
+    a.norm_weight ? StageOne<F, T, true>(a, activations).run(staged)
+                  : StageOne<F, T, false>(a, activations).run(staged);
     return;
   }
   consume<F>(layout, shared, own, sets.partials, activations);

@@ -1,6 +1,7 @@
-// Two products of the same row with matrices of unlike formats, as one launch of
-// gemv_q_sm90's blocks: each multiplies one of the matrices, and of the blocks each matrix has as
-// many as let both end at about the same time. Or one product alone, in a model that has pairs.
+// Two products of the same activation row with matrices of unlike formats, in one launch. A block
+// is one of gemv_q_sm90's and multiplies one of the matrices. Each matrix has so many blocks that
+// both products end at about the same time. In a model that mixes two formats the same kernel also
+// runs single products, so that a step has less code.
 #include <algorithm>
 
 #include "cuda/kernels/built_for.h"
@@ -33,7 +34,8 @@ Layout layout_of(const LinearLaunch& a, int blocks) {
   return layout;
 }
 
-// The first's blocks, of so many, that let the two end soonest by the bytes of a block.
+// How many of `blocks` blocks the first matrix gets so that both end soonest, by the bytes of a
+// block.
 int first_blocks(const LinearLaunch& a, const LinearLaunch& b, int blocks) {
   const auto bytes = [](const Layout& layout, int among) {
     return int64_t{(layout.groups + among - 1) / among} * layout.records * layout.record_bytes;
@@ -48,7 +50,7 @@ int first_blocks(const LinearLaunch& a, const LinearLaunch& b, int blocks) {
   return best;
 }
 
-// Of the kernel's two products one may have no blocks.
+// One of the two products may have no blocks.
 template <class F, class G, class T>
 void launch(const LinearLaunch& a, const Layout& layout, const LinearLaunch& b,
             const Layout& b_layout, Stream stream) {

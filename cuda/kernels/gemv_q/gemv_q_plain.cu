@@ -1,4 +1,4 @@
-// gemv_plain of tiles: every number is put together from its bytes, as the format says.
+// gemv_plain for block formats: each weight is made from its bytes by the format's own operations.
 #include "cuda/kernels/device/gemv_plain.cuh"
 #include "cuda/kernels/tiles/formats.h"
 

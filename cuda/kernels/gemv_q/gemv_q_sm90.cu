@@ -1,21 +1,28 @@
-// out = W · in for one row and a quantized W, at the memory's speed: its records (tiles/), read
-// once.
+// out = W · in for one row and a quantized W. The floor is the memory's speed: the records of W
+// (tiles/), read once.
 //
-// As many blocks as multiprocessors, small enough for two on each: while a kernel runs, the next
-// one's blocks are there already and fill their rings, all but a tile of these late where that
-// would slow down what is needed earlier (LinearLaunch::heeds). A producer, one lane of a warp,
-// fetches tiles of 16 weight rows x 1024 or 2048 columns, one bulk copy each, without waiting for
-// the kernel ahead. Four warps bring the activations into shared memory as digits, a turn of
-// columns after the other, and go. Four others multiply what is there on the tensor cores, 128
-// columns of the 16 weight rows at a time; of a tile each has columns of its own. Codes are
-// multiplied as bytes with the digits, exactly (digit_product.cuh), sums of 16 or 32 products by
-// scales that are whole numbers too; others are applied in float32. A finisher warp adds up what
-// they leave of 16 weight rows and writes results, while they are at the next. After its start a
-// block meets nowhere. The order of every sum is fixed.
+// There are as many blocks as multiprocessors, and two fit on each. While a kernel runs, the next
+// kernel's blocks start beside it and fill their rings. If their fetching would slow down a kernel
+// whose weights are needed earlier, they fetch one tile and fill the rest of the ring late
+// (LinearLaunch::heeds).
+//
+// The warps of a block:
+// - A producer, one lane of a warp, fetches tiles of 16 weight rows x 1024 or 2048 columns, one
+//   bulk copy each. It does not wait for the kernel ahead.
+// - Four stagers bring the activations into shared memory as digits, one turn of columns after the
+//   other, and exit.
+// - Four consumers multiply on the tensor cores, 128 columns of the 16 weight rows at a time; each
+//   has its own columns of a tile. They multiply codes, as bytes, by digits, exactly
+//   (digit_product.cuh). They multiply sums of 16 or 32 products by the blocks' scales: as integers
+//   if the scales are, else in float32.
+// - A finisher adds up the consumers' partial sums of 16 weight rows and writes results, while the
+//   consumers are at the next rows.
+//
+// After its start a block has no barrier for all of its threads. The order of every sum is fixed.
 //
 // A step of an 8B model has 129 such kernels, four a layer and the head, most of 4 to 18 us, one
-// after the other. So what a block does once is to be little: no division, no barrier more than it
-// needs, and code that others of the step have in the instruction cache already.
+// after the other. So a block must do little that it does once: no division, no barrier more than
+// it needs, and code that other kernels of the step have in the instruction cache already.
 #include "cuda/kernels/built_for.h"
 #include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/gemv_q/gemv_q.cuh"

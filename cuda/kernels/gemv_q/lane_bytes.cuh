@@ -1,34 +1,34 @@
-// The codes of a lane's part as bytes, as gemv_q_sm90 multiplies them for one row: most by masks
-// alone, some by nothing at all. (Those that lie by 16 columns: by16_product.cuh.) A lane has four
-// bytes of a row twice for each unit of 32 columns, `first` and `second`.
+// The codes of a lane's part as bytes, for gemv_q_sm90. Most formats need masks alone, some nothing
+// at all. (by16_product.cuh has codes that lie by 16 columns.) For each unit of 32 columns a lane
+// has two words of a row, of four bytes each: `first` and `second`.
 //
-// Where a code has a byte of its own, `first` is of the unit's first 16 columns, `second` of its
-// last. Where a byte has two, low + kRatio * high, `first` is that byte and `second` the low code
-// again. Then of numbers N
-//   first * N_high + second * (kRatio * N_low - N_high) = kRatio * (high * N_high + low * N_low),
-// and what stands beside `first` and `second` is made of the activations just once (digits.cuh).
-// High bits of codes are bytes of the same kind, a plane of their own.
+// If a code has a byte of its own, `first` has the unit's first 16 columns and `second` its last
+// 16. If a byte has two codes, low + kRatio * high, then `first` is that byte and `second` the low
+// code again. With integers N
+//   first * N_high + second * (kRatio * N_low - N_high) = kRatio * (high * N_high + low * N_low).
+// The factors of `first` and `second` are made of the activations just once (digits.cuh). The upper
+// bits of codes are bytes of the same kind, in a plane of their own.
 #pragma once
 
 #include "cuda/kernels/device/tile_lane.cuh"
 
 namespace skald::cuda {
 
-// offset(plane, lane): where a lane's codes of a plane lie in a part; load() takes both planes'
-// places, of one plane the first. kLanesDiffer: their distance is not the same for all lanes.
-// bytes(): of a plane. shift(plane, unit): bits by which its codes are too far up. kHighBit: what a
-// one in plane 1 counts.
+// LaneBytes<C>: offset(plane, lane) is where a lane's codes of a plane lie in a part. load() takes
+// the places of both planes, or of the only one. kLanesDiffer: the distance of the two planes is
+// not the same for all lanes. bytes() gives `first` and `second` of a plane. shift(plane, unit):
+// how many bits the plane's codes lie too high. kHighBit: what a one in plane 1 counts.
 template <class C>
 struct LaneBytes;
 
-// Where a lane has 16 bytes.
+// For planes of which a lane has 16 bytes.
 struct SixteenOfLane {
   static constexpr bool kLanesDiffer = false;
   __device__ static int offset(int, int lane) { return lane * 16; }
 };
 
-// A plane of codes of kBits, of which `kApart` bits further there is another, in one of a word's
-// units.
+// The bytes of one unit in a word with codes of kBits. A byte's high code lies `kApart` bits above
+// its low code.
 template <int kBits, int kApart>
 __device__ inline void two_of_byte(uint32_t word, int shift, uint32_t& first, uint32_t& second) {
   constexpr uint32_t kLow = ((1u << kBits) - 1) * 0x01010101u;
@@ -39,7 +39,7 @@ __device__ inline void two_of_byte(uint32_t word, int shift, uint32_t& first, ui
 template <int kFirstBit>
 struct LaneBytes<tiles::Codes1<tiles::FourBits<kFirstBit>>> : SixteenOfLane {
   static constexpr int kRatio = 16, kPlanes = 1, kHighBit = 0;
-  uint2 w[tiles::kUnits];  // of both rows: `first` as it is to lie in registers
+  uint2 w[tiles::kUnits];  // of both rows; `first` is in the register that the product wants
   __device__ void load(const char* at, const char* = nullptr) {
 #pragma unroll
     for (int unit = 0; unit < tiles::kUnits; ++unit) {
@@ -69,7 +69,7 @@ struct LaneBytes<tiles::Codes2<Low, High, kBits>> {
     high.load(high_at, 0);
   }
   SKALD_HD static constexpr int shift(int plane, int unit) {
-    constexpr int kUnits = 4 / kHighBits;  // of a word
+    constexpr int kUnits = 4 / kHighBits;  // in a word
     return plane ? tiles::pairs_at<kHighBits>(unit % kUnits * 2, kBits) : LowBytes::shift(0, unit);
   }
   __device__ void bytes(int plane, int unit, int half, uint32_t& first, uint32_t& second) const {
@@ -91,10 +91,10 @@ struct LaneBytes<tiles::EightBits> : SixteenOfLane {
   }
 };
 
-// The numbers of a table, as signed bytes. Each code is looked up twice, among the first eight
-// numbers and among the last, and the products of what is found are added up. Where a code's own
-// number is not, the sign of the one there is found eight times: nothing, or minus one, which the
-// other one's entry makes good.
+// The numbers of a table, as signed bytes. One byte permutation finds one of eight numbers, so each
+// code is looked up twice: among the first eight (plane 0) and among the last eight (plane 1). The
+// products of both are added. The lookup that does not have the code's number gives the sign of
+// another entry, 0 or -1. The entry that the other lookup gives corrects for that.
 template <tiles::Table kTable>
 struct TableBytes : SixteenOfLane {
   static constexpr int kRatio = 1, kPlanes = 2, kHighBit = 1;
@@ -138,8 +138,8 @@ template <class F>
 using LaneBytesOf = std::conditional_t<F::kTable == tiles::Table::None,
                                        LaneBytes<typename F::Codes>, TableBytes<F::kTable>>;
 
-// Powers of two: by what the sums of a unit's planes are to be multiplied to be added up, and the
-// result to be in the unit of all, 2^-kUp.
+// Powers of two: low() and high() are factors of the sums of a unit's two planes, after which the
+// sums can be added. both() brings the result to the unit that all columns share, 2^-kUp.
 template <class F>
 struct Planes {
   using Bytes = LaneBytesOf<F>;

@@ -6,30 +6,30 @@
 
 namespace skald::cuda {
 
-// Warps that multiply: one for each scheduler, since what is to be done for a tile besides is done
-// by each. As many beside them bring the activations (stage_one.cuh).
+// Warps that multiply: one for each scheduler, since each repeats the work that a tile needs once.
+// As many warps beside them bring the activations (stage_one.cuh).
 inline constexpr int kWarps = 4;
-inline constexpr int kPartials = tiles::kRows * 4;  // sums that a warp leaves
+inline constexpr int kPartials = tiles::kRows * 4;  // partial sums that a warp stores
 
-// What a tile has: so many parts that what is to be done for it besides is done for twice as much,
-// fewer where a ring would have few tiles. A warp has adjacent ones.
+// Parts of a tile. 16 parts halve what the work that a tile needs once costs for each part. Formats
+// with large parts have 8, else the ring would have few tiles. A warp has adjacent parts.
 template <class F>
 inline constexpr int kTileParts = F::kRecordBytes / F::kParts > 1500 ? 8 : 16;
 template <class F>
 inline constexpr int kWarpParts = kTileParts<F> / kWarps;
-// Parts that become digits at a time, a turn: those of a tile or of two. Digits of so many turns
-// are more than shared memory has.
+// Parts that become digits at a time, a turn: those of one tile or of two. The digits of kMostTurns
+// turns are more than shared memory has.
 inline constexpr int kStageParts = 16, kMostTurns = 32;
 
-// A part of the row there: as many bytes as 128 floats have, which lie in them before they become
-// digits.
+// Bytes of a part's digits: as many as 128 floats, since the activations lie in the same place
+// before they become digits.
 inline constexpr int kDigitPartBytes = 512;
 
 // The row in shared memory.
 struct Activations {
   int turns;
-  char* digits;    // [part] kDigitPartBytes
-  float* squares;  // [warp], of what comes to be normalized
+  char* digits;    // kDigitPartBytes for each part
+  float* squares;  // for each warp, of its share of a row that is to be normed
 };
 
 }  // namespace skald::cuda

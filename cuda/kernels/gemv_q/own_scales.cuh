@@ -1,18 +1,18 @@
-// What a lane of gemv_q_sm90's product of one row has of scales: of the blocks of a part whose sums
-// it has, of rows, and what is multiplied with sums of activations. With side = lane % 4 / 2: of
-// blocks of 32 columns the two from 2 * side on, of blocks of 16 every second one from `side` on;
-// rows lane / 4 (half 0) and the eighth after it. Blocks' scales are floats, scale(), or whole
-// numbers, number(), where a row has a float for 256 columns besides.
+// The scales that a lane of gemv_q_sm90 holds: of the blocks whose sums it has, of rows, and those
+// that sums of activations are multiplied by. With side = lane % 4 / 2 a lane has two blocks of 32
+// columns, from 2 * side on, or every second block of 16 columns, from `side` on; and rows lane / 4
+// (half 0) and lane / 4 + 8 (half 1). A block's scale is a float, scale(), or an integer, number(),
+// in formats that also have a float for 256 columns of a row.
 //
-// Each says at what offset() a lane's numbers lie, and loads them from there: offsets are found
-// once, and held.
+// offset() is where a lane's numbers lie in a part or record, and load() loads them from there. The
+// caller computes offsets once and keeps them in registers.
 #pragma once
 
 #include "cuda/kernels/device/tile_lane.cuh"
 
 namespace skald::cuda {
 
-// What rows have for 256 columns.
+// What a row has for 256 columns.
 struct NoRows {
   __device__ static int offset(int) { return 0; }
   __device__ void load(const char*) {}
@@ -31,7 +31,7 @@ struct OwnRowsMins {
   __device__ float min(int half) const { return high_half(half ? rows.y : rows.x); }
 };
 
-// What a lane holds to tell its numbers from others.
+// What a lane keeps to find its own bytes in a word.
 struct NoPlaces {
   __device__ explicit NoPlaces(int) {}
 };
@@ -54,7 +54,7 @@ struct OwnScales<tiles::F16Scales<Block>> {
 
 template <class Block>
 struct OwnScales<tiles::F16Pairs<Block>> : OwnScales<tiles::F16Scales<Block>> {
-  uint2 mins;  // of both rows, as the left side of a product
+  uint2 mins;  // of both rows, as the left operand of a product
   __device__ static int mins_offset(int lane) {
     return tiles::F16Pairs<Block>::kMinsAt + lane / 4 * 16 + lane % 2 * 8;
   }
@@ -68,15 +68,16 @@ struct OwnScales<tiles::ExponentScales> {
   uint32_t w;
   __device__ static int offset(int lane) { return lane / 4 * 8 + lane % 4 / 2 * 4; }
   __device__ void load(const char* at) { w = load4(at); }
-  // Twice mxfp4_scale(), see kScaleUnit: the exponents of two blocks, as bf16, of each row. The
-  // smallest, whose numbers are below 2^-124, gives nothing, and 255, no number, infinity.
+  // Twice mxfp4_scale() (see kScaleUnit): the exponents of two blocks of each row, read as bf16.
+  // The smallest exponent, for numbers below 2^-124, gives zero; 255, which is no number, gives
+  // infinity.
   __device__ float scale(int i, int half) const {
     const uint32_t both = half ? w >> 1 & 0x7f807f80 : (w & 0x00ff00ff) << 7;
     return __uint_as_float(i ? both & 0xffff0000 : both << 16);
   }
 };
 
-// Byte i of four: what chooses it.
+// Selects byte i of four for choose_bytes(), extended by zeros or by its sign.
 SKALD_HD constexpr uint32_t unsigned_place(int i) { return 0x4440 + i; }
 SKALD_HD constexpr uint32_t signed_place(int i) { return 0x8880 + i * 0x1111; }
 __device__ inline int byte_at(uint32_t four, uint32_t place) {
@@ -107,7 +108,7 @@ struct OwnScales<tiles::ByteScales32<Block>> {
   }
 };
 
-// Of blocks of 16 columns: i-th of a lane's four, in bytes of 16.
+// Blocks of 16 columns: number() is the scale of the lane's i-th block of four.
 template <class Block>
 struct OwnScales<tiles::ByteScales<Block>> {
   using Rows = OwnRows;
@@ -127,8 +128,8 @@ struct OwnScales<tiles::ByteScales<Block>> {
   }
 };
 
-// Where a lane has the sums of both blocks of unit lane % 4, and of both rows: of the unit's first
-// (m = 0) or last 16 columns.
+// Scales for lanes that have the sums of both blocks of unit lane % 4 in both rows: m is 0 for the
+// unit's first 16 columns, 1 for its last 16.
 template <class S>
 struct UnitScales;
 struct FourOfUnit {
@@ -151,13 +152,14 @@ struct UnitScales<tiles::ByteScales<Block>> : FourOfUnit {
   }
 };
 
-// What is multiplied with sums of activations, by 16 blocks: the lane's four, of both rows.
+// What sums of activations are multiplied by, for 16 blocks: the lane's four blocks in both rows.
 template <class S>
 struct SumFactors {
   __device__ static int offset(int) { return 0; }
   __device__ void load(const char*) {}
 };
-// `eight`: bytes of two blocks of row lane / 4, of the eighth after it, and of the next two blocks.
+// `eight`: bytes of two blocks in row lane / 4 and in row lane / 4 + 8, then the same of the next
+// two blocks.
 struct FourOfRows {
   uint32_t rows[2];
   __device__ void load(const char* eight) {

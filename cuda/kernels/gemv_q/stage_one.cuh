@@ -1,11 +1,13 @@
-// Brings a row's activations into shared memory as digits, multiplied by the norm's weights alone
-// where they are to be normalized; the finisher multiplies by what all have in common. Warps of
-// their own do this, turn by turn of kStageParts parts, while others multiply what is there.
+// Brings the activation row into shared memory as digits. If the row is to be normed, only the
+// norm's weights are multiplied in here; the finisher multiplies results by the factor that all
+// columns share. The stager warps do this, one turn of kStageParts parts after the other, while the
+// consumers multiply what is there.
 //
-// A scheduler has few warps, which wait for each answer, and where a warp is for the first time its
-// instructions come at one in four cycles. So little stands between the end of the kernel ahead and
-// the first digits: copies in the background bring numbers as they are, and a loop without
-// branches, which has gone around once before with whatever was there, makes digits of them.
+// A scheduler has few warps to hide latency, and code that runs for the first time issues one
+// instruction in about four cycles. So little stands between the end of the kernel ahead and the
+// first digits. Copies in the background bring the numbers as they are. A loop without branches
+// makes digits of them. It goes around once before the wait, with whatever shared memory holds, so
+// that its code is in the instruction cache.
 #pragma once
 
 #include "cuda/kernels/device/launch.cuh"
@@ -38,14 +40,14 @@ __device__ inline void load_four(float4& four, const Bf16* at) {
 
 template <class F, class T, bool kNormed>
 class StageOne {
-  static constexpr int kTogether = 2;  // items, each two parts, of a turn
+  static constexpr int kTogether = 2;  // items of a turn, each two parts
   static constexpr int kEach = kWarpParts<F>;
   static constexpr int kPart = kDigitPartBytes;
-  // From one item of a warp to the next, in parts: its tile's or the next tile's.
+  // From one item of a warp to the next, in parts: in the same tile or in the next tile.
   static constexpr int kApart = kEach == 4 ? 2 : kTileParts<F>;
   static_assert(kEach == 4 ? kTileParts<F> == kStageParts : kTileParts<F> * 2 == kStageParts);
   using In = std::conditional_t<kNormed, float, T>;
-  static constexpr int kChunks = tiles::kPartCols * sizeof(In) / 256;  // 16 bytes, of a lane
+  static constexpr int kChunks = tiles::kPartCols * sizeof(In) / 256;  // of 16 bytes, for each lane
 
   const LinearLaunch& a_;
   const Activations& to_;
@@ -53,7 +55,7 @@ class StageOne {
       warp_ = static_cast<int>(threadIdx.x) / 32 % kWarps;
   int first_ = warp_ * kEach + lane_ / 16;  // this lane's part of the first item
   char* part_ = const_cast<char*>(held_pointer(to_.digits + first_ * kPart));
-  // A lane's columns of a part: these four and those 16 further.
+  // A lane's columns of a part: four from here on, and four that lie 16 further.
   int column_ = lane_ % 16 / 4 * 32 + lane_ % 4 * 4;
   DigitStoreOf<F> digits_;
 
@@ -76,7 +78,8 @@ class StageOne {
     }
     return weights;
   }
-  // All numbers, each part's at its place; those of the first turn are there when it returns.
+  // Starts copies of all activations, each part to its place. Those of the first turn have arrived
+  // when it returns.
   __device__ void bring() const {
     constexpr int kNumbers = 16 / sizeof(In);
     const In* in = static_cast<const In*>(a_.in);
@@ -116,7 +119,7 @@ class StageOne {
           x[i][n] = times(x[i][n], weights.x[i][n]);
         }
       }
-      // Floats that are not negative are in the order of their bits.
+      // Floats that are not negative are ordered like their bits.
       bits[i] = __reduce_max_sync(~0u, __float_as_uint(fmaxf(largest(x[i][0]), largest(x[i][1]))));
     }
     __syncwarp();
@@ -128,9 +131,9 @@ class StageOne {
  public:
   __device__ StageOne(const LinearLaunch& a, const Activations& to) : a_(a), to_(to) {}
 
-  // Each lane calls told(turn) as soon as its warp's share of that turn is there.
-  template <class Told>
-  __device__ void run(const Told& told) const {
+  // Each lane calls staged(turn) as soon as its warp's share of that turn is there.
+  template <class Staged>
+  __device__ void run(const Staged& staged) const {
     Norms now, next;
     if constexpr (kNormed) now = norms(0), next = norms(1);
     char* part = part_;
@@ -145,7 +148,7 @@ class StageOne {
         bring();
         sum = 0;
       } else {
-        told(turn - 1);
+        staged(turn - 1);
         wait_for_copies<0>();
         __syncwarp();
         part += kStageParts * kPart;
@@ -156,7 +159,7 @@ class StageOne {
       sum = warp_sum(sum);
       if (lane_ == 0) to_.squares[warp_] = sum;
     }
-    told(turn - 1);
+    staged(turn - 1);
   }
 };
 

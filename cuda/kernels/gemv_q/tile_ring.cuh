@@ -1,4 +1,4 @@
-// How gemv_q_sm90 divides its shared memory, and the warp that fetches tiles.
+// How gemv_q_sm90 divides its shared memory, and its producer.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,14 @@ namespace skald::cuda {
 inline constexpr int kFewestSlots = 2, kUsualSlots = 3, kMostSlots = 12;
 inline constexpr int kFewestSets = 2, kMostSets = 4;  // of partial sums
 
-// Shared memory of which a multiprocessor has room for two blocks: this kernel's and the next
-// one's, whose ring is full by the time this one ends. What is added to the residual stream, every
-// second product of a chain, has more than half of it, so that no two blocks of a kernel are
-// together. They were: beside a block of attention there are no registers for two of these, so
-// those of the product after it went to other multiprocessors, two on many. It has the longer rows
-// too: of wide models so much longer that their digits take a third of it. Where rows need more,
-// the next kernel waits.
+// Shared memory of a block, so that two fit on a multiprocessor: this kernel's and the next one's,
+// whose ring is full by the time this one ends. `added` is for products that are added to the
+// residual stream, every second one of a chain. It is more than half of a multiprocessor's memory,
+// so that no two blocks of such a kernel share one. Without that they did: a multiprocessor has no
+// registers for two of these blocks beside one of attention, so the blocks of the product after
+// attention went to other multiprocessors, two to many of them. Products that are added also have
+// the longer rows, whose digits take a third of `added` in wide models. If a row needs more, a
+// block takes a whole multiprocessor, and the next kernel waits.
 struct BlockBytes {
   int half, added;
 };
@@ -30,37 +31,38 @@ inline bool is_small(const LinearLaunch& a) { return (is_added(a) ? a.outs : a.i
 inline BlockBytes block_bytes(const LinearLaunch& a) {
   return is_small(a) ? BlockBytes{105 * 1024, 118 * 1024} : BlockBytes{92 * 1024, 132 * 1024};
 }
-// And not for three, of which two might be this kernel's while another multiprocessor has none.
+// At least so much that three blocks do not fit: two of them could be this kernel's while another
+// multiprocessor has none.
 inline constexpr int kLeastBytes = 76 * 1024, kLeastAddedBytes = 115 * 1024;
 inline constexpr int kMostBlockBytes = 226 * 1024;
 
-// Shared memory: the ring, sets of partial sums, the activations. Sets are as many as leave the
-// ring its slots.
+// Shared memory: the ring, sets of partial sums, the activations. There are as many sets as leave
+// the ring its slots.
 struct Layout {
   int parts;                  // of a row of the matrix
-  int records, record_bytes;  // of a group of rows
-  int tile_records, tiles;    // of a group, whose last tile may have fewer
-  int end_at;                 // where that one ends, in bytes; 0 where it has all
+  int records, record_bytes;  // of a group of 16 weight rows
+  int tile_records, tiles;    // of a group; the last tile may have fewer records
+  int end_at;                 // bytes of a group's last tile; 0 if it has all of its records
   int turns;                  // of the activations
-  int row_bytes;              // of their digits, of whole tiles
+  int row_bytes;              // bytes of the digits of a row, in whole tiles
   float column_share;         // one over the columns
-  bool enough;                // shared memory
+  bool enough;                // whether shared memory suffices
   int slots, slot_bytes;
   int sets, set_floats;
   int partials_at, activations_at, bytes;
-  int first_block, blocks;  // of the grid, that multiply this matrix
-  int groups;               // of rows, of the matrix
-  int own;                  // groups that are a block's from the beginning
-  bool drawn;               // others go to who comes first
+  int first_block, blocks;  // the part of the grid that multiplies this matrix
+  int groups;               // of 16 weight rows, in the matrix
+  int own;                  // groups that belong to each block from the start
+  bool drawn;               // whether the other groups go to whichever block asks first
 };
 
-// The groups of a block, one after the other: every so many'th as there are blocks, then what the
-// ticket gives. Some multiprocessors get a tenth more of the memory's bandwidth than others; but
-// rings are filled long before anything is multiplied, so where a block has few groups the first to
-// come would take them all.
+// The groups of a block, one after the other: every layout.blocks-th one, then those that it draws
+// from the ticket. Drawing helps because some multiprocessors get a tenth more of the memory's
+// bandwidth than others. But rings fill long before anything is multiplied: if blocks had few
+// groups, the first ones to start would draw them all.
 struct TileGroups {
   int taken = 0;
-  unsigned ticket = 0;  // asked for one group ahead of its use
+  unsigned ticket = 0;  // drawn one group ahead of its use
 
   __device__ static int own(const Layout& layout, int i) {
     const int group = static_cast<int>(blockIdx.x) - layout.first_block + i * layout.blocks;
@@ -74,7 +76,8 @@ struct TileGroups {
       const int drawn = needed_now(ticket);
       group = shared + drawn;
       if (group >= layout.groups) {
-        // Each block draws one that is too high. The last of these leaves the ticket as it was.
+        // Each block draws one number that is too high. The block that draws the last one sets the
+        // ticket back to zero.
         const int last = layout.groups - shared + layout.blocks - 1;
         if (drawn == last) *a.ticket = 0;
         return kNoMore;
@@ -85,7 +88,8 @@ struct TileGroups {
   }
 
  private:
-  // The compiler would move it to a uniform register, and wait for it, as soon as it is asked for.
+  // Keeps the ticket out of uniform registers. The compiler would move it to one as soon as it is
+  // drawn, and wait for the answer there.
   __device__ static int needed_now(unsigned ticket) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     return static_cast<int>(__shfl_sync(__activemask(), ticket, lane));
@@ -116,7 +120,7 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
 
   layout.set_floats = kWarps * kPartials;
   const int set_bytes = layout.set_floats * 4;
-  // Whole turns: of the last tile the parts beyond the row are multiplied too, by zeros.
+  // Whole turns: parts of the last tile beyond the row are multiplied too, by zeros.
   const int64_t digits = int64_t{layout.turns} * kStageParts * kDigitPartBytes;
   const int64_t others = kFewestSets * set_bytes + digits;
   const int half_bytes = is_added(a) ? block_bytes(a).added : block_bytes(a).half;
@@ -134,18 +138,19 @@ Layout layout_for(const LinearLaunch& a, int blocks) {
   return layout;
 }
 
-// What belongs to the ring's slots: one address and a few constants for a consumer.
+// What belongs to the ring's slots: in one struct, so that a consumer needs one address.
 struct Slots {
   uint64_t full[kMostSlots], empty[kMostSlots];
-  int64_t end[kMostSlots];  // not 0: there is no tile any more
+  int64_t end[kMostSlots];  // not 0: there are no more tiles
 };
-// The groups that a block multiplies, one after the other, kNoMore in the end. The producer is
-// ahead of the consumers by as many tiles as there are slots, these of the finisher by its sets.
+// How many group numbers are kept for the finisher. The producer is ahead of the consumers by the
+// slots of the ring at most, and these are ahead of the finisher by its sets. The last number is
+// kNoMore.
 inline constexpr int kGroupsAhead = 32;
 static_assert(kGroupsAhead > kMostSlots + kMostSets + 2);
 
-// What tiles at the end of a group leave as it is, is multiplied by zeros, and so are to be
-// numbers. For all threads, before any copy.
+// Zeros the places of the ring that a group's last tile does not fill. They are multiplied by
+// zeros, so they must hold numbers. For all threads, before any copy.
 __device__ inline void clear_ends(const Layout& layout, char* ring) {
   if (layout.end_at == 0) return;
 #pragma unroll 1
@@ -160,16 +165,17 @@ __device__ inline void clear_ends(const Layout& layout, char* ring) {
   shared_writes_before_copies();
 }
 
-// LinearLaunch::heeds. Until three quarters of the blocks ahead have told, or the kernel ahead has
-// ended: the barrier is of activations that were waited for.
+// For LinearLaunch::heeds. Waits until three quarters of the blocks ahead have asked for all of
+// their tiles, or until the kernel ahead has ended: `staged` is the barrier of activations that
+// come after that.
 __device__ inline void wait_until_told(const unsigned* told, uint32_t staged) {
   const int most = static_cast<int>(gridDim.x) * 3 / 4;
   while (load_relaxed(told) < most && !barrier_passed(staged, 0)) continue;
 }
 
-// For one lane, and with as little as possible from a slot's release to its next copy: what of a
-// ring is empty meanwhile does not come from memory. `staged`: a barrier that is passed when the
-// first activations are there.
+// The producer, for one lane. Few instructions stand between a slot's release and its next copy:
+// meanwhile that slot brings nothing from memory. `staged`: a barrier that is passed when the first
+// activations are there.
 __device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* ring, Slots& at,
                              int* sequence, uint32_t staged) {
   const uint64_t policy = evict_first_policy();
@@ -177,7 +183,7 @@ __device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* 
   const int64_t group_bytes = int64_t{layout.records} * layout.record_bytes;
   Turn turn;
   TileGroups groups;
-  // In the first lap nobody waits: the phase before a barrier's first counts as over.
+  // In the first lap nobody waits: the phase before a barrier's first is over.
   const auto wait_until_empty = [&] { lane_waits(&at.empty[turn.slot], (turn.lap - 1) & 1); };
   int count = 0;
   for (int group; (group = groups.next(a, layout)) != kNoMore; ++count) {
