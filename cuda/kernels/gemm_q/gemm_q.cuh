@@ -1,12 +1,13 @@
-// The kernel of gemm_q_sm90 for kRows activation rows a block. Warp w of a block has the tile's
-// w-th group of 16 weight rows: four of them are the 64 rows of a warpgroup's product, of which
-// each lane makes its weights from codes in registers. One more warpgroup fetches weights and
-// activations into rings, and finds the norms of rows that were handed over. The blocks of a
-// cluster have a share of the columns each, and add up their sums in the end in the order of the
-// shares, each block for some of the rows.
+// The kernel of gemm_q_sm90, for kRows activation rows a block.
 //
-// A warp's instructions are what limits it: 160 for a part of a tile in Q4_K, and while products
-// run, which keep registers' ports busy, others advance at a quarter of their speed.
+// Warp w of a block has the tile's w-th group of 16 weight rows. Four such warps are a warpgroup,
+// whose products have 64 weight rows; each lane makes its weights from codes, in registers. One
+// more warpgroup fetches weights and activations into rings. It also finds the norms of rows that
+// the product ahead has stored before they were normed. The blocks of a cluster divide the columns.
+// In the end they add up their sums in the order of the blocks, each block for some of the rows.
+//
+// A warp is limited by its instructions: 160 for a part of a tile in Q4_K. While products run, they
+// keep the ports of the registers busy, and other instructions advance at a quarter of their speed.
 #pragma once
 
 #include "cuda/kernels/device/all_shared.cuh"
@@ -22,13 +23,14 @@ namespace skald::cuda {
 
 inline constexpr int kGemmMostSlots = 16;
 
-inline constexpr int kFetchWarps = 4, kWeightWarps = kFetchWarps - 1;  // the last: activations
-// Registers of a thread: as few as the launch of all may have, then more for those that multiply.
+inline constexpr int kFetchWarps = 4, kWeightWarps = kFetchWarps - 1;  // the last one: activations
+// Registers of a thread: the warps that fetch give back what the warps that multiply take.
 inline constexpr int kFetchRegisters = 32, kMultiplyRegisters = 112;
 
 #if SKALD_HAS_WGMMA
 
-// Columns of activations in a slot of their ring: 16 KB, or as many as a slot of weights has.
+// Columns of activations in a slot of their ring: 16 KB of them, or no more than a slot of weights
+// has.
 template <class F, int kRows>
 inline constexpr int kChunkCols = kStepCols<F> < 8192 / kRows ? kStepCols<F> : 8192 / kRows;
 template <class F, int kRows>
@@ -40,14 +42,15 @@ struct GemmRing {
 };
 
 // Where a group's weights begin in their place in a slot: as far into a line of 128 bytes as in
-// memory, or else a copy would make two lines of each. `record`: counted from the matrix's first.
+// memory, since otherwise a copy would write two lines for each that it reads. `record` is counted
+// from the matrix's first.
 template <class F>
 __device__ int line_offset(unsigned record) {
   return static_cast<int>(record * F::kRecordBytes % 128);
 }
 
-// Several warps, of which each takes every kWeightWarps-th group: one alone could issue copies no
-// faster than memory brings them.
+// One of several warps, each of which fetches every kWeightWarps-th group: a single warp could not
+// issue copies as fast as memory brings them.
 template <class F>
 __device__ void fetch_weights(const LinearLaunch& a, const GemmQPlan& plan, const GemmShare& share,
                               const GemmRing& ring, int warp) {
@@ -80,7 +83,7 @@ __device__ void fetch_weights(const LinearLaunch& a, const GemmQPlan& plan, cons
   }
 }
 
-// And the sums of activations into the slots of weights.
+// The warp that fetches activations. Sums of activations go into the slots of the weights.
 template <class F, int kRows>
 __device__ void fetch_activations(const LinearLaunch& a, const GemmQPlan& plan,
                                   const GemmShare& share, const GemmRing& weights,
@@ -125,7 +128,7 @@ __device__ void fetch_activations(const LinearLaunch& a, const GemmQPlan& plan,
   }
 }
 
-// With what each row's sums are to be multiplied; by the warps that multiply.
+// Loads the factors that each row's sums are multiplied by. For the warps that multiply.
 template <int kRows>
 __device__ void load_scales(const LinearLaunch& a, const GemmQPlan& plan, const GemmShare& share,
                             float* scales) {
@@ -136,8 +139,9 @@ __device__ void load_scales(const LinearLaunch& a, const GemmQPlan& plan, const 
   }
 }
 
-// And of rows that the product ahead has left, which are not normed yet. By the warps that fetch,
-// once all is on its way: the rings have enough for as long as that takes.
+// The same for rows that the product ahead has stored before they were normed: finds their norms.
+// For the warps that fetch, once they have issued all copies: the rings hold enough for as long as
+// this takes.
 template <int kRows>
 __device__ void norm_scales(const LinearLaunch& a, const GemmQPlan& plan, const GemmShare& share,
                             float* scales) {
@@ -146,7 +150,7 @@ __device__ void norm_scales(const LinearLaunch& a, const GemmQPlan& plan, const 
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int first_row = share.row_tile * kRows, count = min(kRows, a.rows - first_row);
   const int fours = static_cast<int>(plan.at.cols / 128);
-  // Four lanes a row.
+  // Four lanes have a row.
 #pragma unroll 1
   for (int row = warp * 8 + lane / 4; row - lane / 4 < count; row += kFetchWarps * 8) {
     const int64_t at = first_row + min(row, count - 1);
@@ -167,26 +171,26 @@ __device__ void norm_scales(const LinearLaunch& a, const GemmQPlan& plan, const 
   }
 }
 
-// The compiler is to keep x in a register: it would rather make it anew at each use.
+// Keeps x in a register: the compiler would compute it anew at each use.
 __device__ inline int held(int x) {
   asm volatile("" : "+r"(x));
   return x;
 }
 
-// sums[16 of this warp's 64 weight rows, kRows] over the block's share of the columns.
+// sums[16 of the warpgroup's 64 weight rows, kRows], over the block's share of the columns.
 template <class F, int kRows>
 __device__ void multiply(float (&sums)[kRows / 2], const GemmQPlan& plan, const GemmShare& share,
                          const GemmRing& weights, const GemmRing& activations) {
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  // Warps without a group compute what nobody reads.
+  // A warp without a group repeats the last one; nobody reads its results.
   const int group = min(warp, share.groups - 1);
   constexpr uint64_t kRowsDescriptor = matrix_descriptor(0, 1024, 0);
   constexpr uint64_t kSumsDescriptor = narrow_matrix_descriptor(0, 256);
   constexpr int kChunk = kChunkCols<F, kRows>, kBatch = kRows <= 32 ? 4 : kRows == 64 ? 2 : 1;
   constexpr int kBatchCols = kBatch * 16;
-  // While one batch is multiplied the next becomes f16.
+  // While one batch is multiplied, the next becomes f16.
   uint32_t a[2][kBatch][4];
-  // One register for all: the kernel has them in this order.
+  // One register for the addresses of all barriers: the kernel has them in this order.
   const uint32_t full = held_address(activations.full);
   const uint32_t empty = full + kGemmMostSlots * 8, weights_full = full + kGemmMostSlots * 16;
   const uint32_t weights_empty = full + kGemmMostSlots * 24;
@@ -196,7 +200,7 @@ __device__ void multiply(float (&sums)[kRows / 2], const GemmQPlan& plan, const 
   unsigned record = static_cast<unsigned>(share.first_group + group) * plan.records +
                     share.first_step * kStepRecords<F>;
   Turn weight_turn, turn;
-  int done = -1;  // the slot of activations that nothing reads once the batch ahead is multiplied
+  int done = -1;  // the slot of activations that is free once the batch ahead is multiplied
   uint64_t rows = 0;
 #pragma unroll
   for (int i = 0; i < kRows / 2; ++i) sums[i] = 0;
@@ -232,8 +236,8 @@ __device__ void multiply(float (&sums)[kRows / 2], const GemmQPlan& plan, const 
         }
         if (at_chunk == 0) {
           barrier_wait(full + turn.slot * 8, turn.lap & 1);
-          // The same in all lanes, as the compiler is to know: of a descriptor the half that
-          // changes.
+          // The shuffle shows the compiler that this half of the descriptor is the same in all
+          // lanes.
           rows = kRowsDescriptor |
                  __shfl_sync(~0u, first_rows + turn.slot * (kChunkBytes<F, kRows> >> 4), 0);
         }
@@ -263,11 +267,11 @@ __device__ void multiply(float (&sums)[kRows / 2], const GemmQPlan& plan, const 
 template <int kRows>
 struct GemmQShared {
   uint64_t barriers[4][kGemmMostSlots];
-  uint64_t inbox;  // of sums that other blocks of the cluster send
+  uint64_t inbox;  // counts the sums that other blocks of the cluster send
   float scales[kRows];
 };
 
-// One block's part: of weight rows the `tile`-th tile.
+// The work of one block: the `tile`-th tile of weight rows.
 template <class F, int kRows>
 __device__ __forceinline__ void run_gemm_q(const LinearLaunch& a, const GemmQPlan& plan, int tile,
                                            GemmQShared<kRows>& own) {
@@ -288,12 +292,13 @@ __device__ __forceinline__ void run_gemm_q(const LinearLaunch& a, const GemmQPla
     if (i == 0) barrier_init(&own.inbox, 1);
   });
   __syncthreads();
-  // The next piece finds the activations ready when it starts, and ends after this one.
+  // A first piece lets the next piece start later, in fetch_activations(): that one then finds the
+  // activations ready, and ends after this one.
   if (!a.first_piece) let_next_kernel_start();
 
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  if (warp >= plan.warps + kFetchWarps) return;          // of a pair's other matrix
-  if (warp >= share.warps && warp < plan.warps) return;  // of wider tiles
+  if (warp >= plan.warps + kFetchWarps) return;          // of the other matrix of a pair
+  if (warp >= share.warps && warp < plan.warps) return;  // of a wider tile
   if (warp >= plan.warps) {
     set_registers_down<kFetchRegisters>();
     if (warp < plan.warps + kWeightWarps) {
@@ -316,7 +321,7 @@ __device__ __forceinline__ void run_gemm_q(const LinearLaunch& a, const GemmQPla
     Finish<kRows> rest{a, plan, share, reinterpret_cast<float*>(shared),
                        plan.tile_groups * tiles::kRows + 4};
     if (rest.is_sent() && threadIdx.x == 0) rest.expect(&own.inbox);
-    // All have read the rings, and scales are there.
+    // All warps have read the rings, and the scales are there.
     const int meeting = share.warps + (a.takes_handed ? kFetchWarps : 0);
     asm volatile("bar.sync 1, %0;" ::"r"(meeting * 32) : "memory");
     if (rest.is_sent()) cluster_arrive_relaxed();
@@ -329,7 +334,8 @@ __device__ __forceinline__ void run_gemm_q(const LinearLaunch& a, const GemmQPla
       }
     }
     if (rest.is_sent()) {
-      // Of all warps that multiply, and then of all blocks, whose memory may be written now.
+      // All warps that multiply have stored their sums. After cluster_wait() the memory of all
+      // blocks may be written.
       asm volatile("bar.sync 2, %0;" ::"r"(share.warps * 32) : "memory");
       rest.load_old(warp);
       cluster_wait();
@@ -342,7 +348,7 @@ __device__ __forceinline__ void run_gemm_q(const LinearLaunch& a, const GemmQPla
     }
     rest.run();
     if (plan.splits > 1 && !rest.is_sent()) {
-      cluster_arrive_relaxed();  // nobody leaves while others read
+      cluster_arrive_relaxed();  // no block exits while others read its sums
       cluster_wait();
     }
     if (a.next_piece) wait_for_kernel_ahead();

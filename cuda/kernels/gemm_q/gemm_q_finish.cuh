@@ -1,5 +1,5 @@
-// What a block of gemm_q_sm90 has to do, and the end of it: sums of the cluster's blocks become
-// results.
+// The share of one block of gemm_q_sm90, and its epilogue, which makes results of the sums of a
+// cluster's blocks.
 #pragma once
 
 #include "cuda/kernels/device/cluster.cuh"
@@ -13,9 +13,9 @@
 
 namespace skald::cuda {
 
-inline constexpr int kMostGroups = 16;  // of a block
+inline constexpr int kMostGroups = 16;  // groups of a block
 
-// What a block takes at a time: 256 columns, of weights of 8 bits 128.
+// A step, which a block takes at a time: 256 columns, or 128 of weights of 8 bits.
 template <class F>
 inline constexpr int kStepRecords = F::Codes::kBytes < 2048 ? 2 / F::kParts : 1;
 template <class F>
@@ -23,25 +23,26 @@ inline constexpr int kStepParts = kStepRecords<F>* F::kParts;
 template <class F>
 inline constexpr int kStepCols = kStepRecords<F>* F::kRecordCols;
 
-// Each block of a cluster finishes every so many'th row: it adds up what all of them have of these.
-// Up to so many rows they send it there; of more, for which that is no faster, it reads in theirs.
+// Each block of a cluster finishes every splits-th row: it adds up the sums that all blocks have
+// for that row. Up to kMostRowsSent rows the other blocks send their sums; with more rows that is
+// no faster, and the block reads theirs.
 inline constexpr int kMostRowsSent = 8;
 
 #if SKALD_HAS_WGMMA
 
-// By the blocks of a cluster, without a division, which takes 25 instructions and the code for
-// them. What kInverseBits are enough for.
+// count / splits, without a division, which takes 25 instructions and the code for them.
+// kInverseBits bounds `count`.
 __device__ inline int divide_by_splits(const GemmQPlan& plan, int count) {
   return static_cast<int>(static_cast<unsigned>(count) * plan.inverse >> kInverseBits);
 }
-// Where the share of block `rank` begins.
+// The first of the share of block `rank`, when `count` are divided among the blocks of a cluster.
 __device__ inline int share_begin(const GemmQPlan& plan, int count, int rank) {
   return divide_by_splits(plan, count * rank);
 }
 
-// What a block does.
+// What one block computes.
 struct GemmShare {
-  int first_group, groups;  // of weight rows
+  int first_group, groups;  // of 16 weight rows
   int warps;                // that multiply: whole warpgroups
   int row_tile;
   int first_step, steps, parts;
@@ -57,7 +58,7 @@ struct GemmShare {
         parts(min(steps * kStepParts<F>, plan.records * F::kParts - first_step * kStepParts<F>)) {}
 };
 
-// The code of this part runs once in a block: it is to be short, for it comes from memory.
+// The code from here on runs once in a block. It should be short, since it comes from memory.
 
 __device__ inline uint32_t two_numbers(DType type, float low, float high) {
   return type == DType::BF16 ? pack(Bf16(), low, high)
@@ -65,7 +66,7 @@ __device__ inline uint32_t two_numbers(DType type, float low, float high) {
                                     fminf(fmaxf(high, -65504.0f), 65504.0f));
 }
 
-// `count` of the bytes' numbers to `to`, in one access where that is possible.
+// Stores the first `count` words of `bytes` to `to`, in one access if possible.
 template <class Word, class Bytes>
 __device__ void store_words(Word* to, const Bytes& bytes, int count) {
   constexpr int kMost = sizeof(Bytes) / sizeof(Word);
@@ -79,8 +80,8 @@ __device__ void store_words(Word* to, const Bytes& bytes, int count) {
   }
 }
 
-// Results of up to four weight rows from `out` on, of gated ones the two that they make; x has room
-// for what is not stored.
+// Stores results of up to four weight rows from `out` on. Gated rows make two results of four sums,
+// the first two of x.
 __device__ inline void store_results(const LinearLaunch& a, int64_t row, int64_t out, int count,
                                      float4 x) {
   const int64_t first = row * a.out_stride;
@@ -95,20 +96,22 @@ __device__ inline void store_results(const LinearLaunch& a, int64_t row, int64_t
   }
 }
 
-// A block's own sums lie in shared memory, [kRows, pitch]; behind them is what it is sent, [block,
-// own row, pitch]. A warp takes 128 weight rows of an activation row at a time.
+// The epilogue of a block. Its own sums lie in shared memory, [kRows, pitch]. Behind them lie the
+// sums that were sent to it, [block, own row, pitch]. A warp takes 128 weight rows of an activation
+// row at a time: an item.
 template <int kRows>
 struct Finish {
   const LinearLaunch& a;
   const GemmQPlan& plan;
   const GemmShare& share;
   float* sums;
-  int pitch;  // of a row: four floats more than weight rows, so that no two lanes meet in a bank
+  int pitch;  // floats of a row: four more than weight rows, so that no two lanes use one bank
   int rank = static_cast<int>(blockIdx.x), first_row = share.row_tile * kRows;
   int rows = min(kRows, a.rows - first_row);
-  int most_own = divide_by_splits(plan, rows + plan.splits - 1);  // rows of a block, at most
+  // the most rows that a block finishes
+  int most_own = divide_by_splits(plan, rows + plan.splits - 1);
   int own_rows = divide_by_splits(plan, rows - rank + plan.splits - 1);
-  bool two = share.groups > 8;  // times 128 weight rows
+  bool two = share.groups > 8;  // whether a row has two items of 128 weight rows
   float4 old = {};
   float4 next_weight = {};
   float last_norm = 0;
@@ -118,16 +121,16 @@ struct Finish {
     return sums + (kRows + from * most_own + i) * pitch;
   }
   __device__ bool is_sent() const { return kRows <= kMostRowsSent && plan.splits > 1; }
-  // What block `from` has of this block's i-th row.
+  // The sums that block `from` has for this block's i-th row.
   __device__ const float* sums_of(int from, int i) const {
     return is_sent() ? sent_by(from, i) : of_block(sums, from) + own_row(i) * pitch;
   }
-  // By one thread, before the cluster meets: what send() of all blocks will send.
+  // For one thread, before the cluster synchronizes: how many bytes send() of all blocks will send.
   __device__ void expect(uint64_t* inbox) const {
     barrier_expect_bytes(inbox, static_cast<uint32_t>(plan.splits * own_rows * share.groups *
                                                       (tiles::kRows * sizeof(float))));
   }
-  // By all warps that multiply, when the cluster has met and the block's sums are there.
+  // For all warps that multiply, once the cluster has synchronized and the block's sums are stored.
   __device__ void send(uint64_t* inbox) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll 1
@@ -154,7 +157,7 @@ struct Finish {
     return {i, own_row(i), valid ? four : 0, valid ? left : 0, out};
   }
 
-  // What results are added to, of the item to come.
+  // Loads what the results of an item are added to, ahead of the item.
   __device__ void load_old(int item) {
     if (a.epilogue != Epilogue::AddTo) return;
     const Place at = place(item);
@@ -176,7 +179,7 @@ struct Finish {
     if (at.count > 3) old.w = __ldcg(from + 3);
   }
 
-  // The first item's were loaded before.
+  // Finishes all items. What the first item is added to was loaded before.
   __device__ void run() {
     if (a.leaves.memory) return leave();
     constexpr int kTogether = 4;
@@ -217,14 +220,15 @@ struct Finish {
     }
   }
 
-  // Gated results for the next product. A lane makes eight, of a row by a group of weight rows, so
-  // that none waits for another's but once; of few rows two, so that all warps have some.
+  // Stores gated results as activations of the next product. A lane makes eight results of a row
+  // from one group of weight rows, so that it waits for other lanes only once. With few rows it
+  // makes two, so that all warps have work.
   __device__ void leave() const {
     constexpr int kColumns = tiles::kRows / 2, kEach = kRows == 8 ? 2 : kColumns;
-    constexpr int kLanes = kColumns / kEach;        // of a group
-    constexpr int kTogether = kRows == 8 ? 4 : 16;  // rows of a warp's lanes
+    constexpr int kLanes = kColumns / kEach;        // lanes of a group
+    constexpr int kTogether = kRows == 8 ? 4 : 16;  // rows in a warp
     constexpr int kGroups = 32 / kTogether / kLanes;
-    static_assert(kGroups == 2);  // as many as have a sum together
+    static_assert(kGroups == 2);  // as many groups as have a sum together
     const LeftTile to(a.leaves, share.row_tile);
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int part = lane / kTogether % kLanes * kEach;
@@ -265,9 +269,9 @@ struct Finish {
     }
   }
 
-  // Four of a row's results times the weights of the next product's norm. What the row's norm is
-  // now nobody knows yet, so a power of two near the one before brings numbers into f16's range:
-  // such a row may grow to 2^19 times its size. Eight lanes have 32 columns.
+  // Stores four of a row's results, times the weights of the next product's norm, as activations of
+  // that product. The row's norm is not known yet. So a power of two near its last norm brings the
+  // numbers into f16's range; the row may grow to 2^19 times its size. Eight lanes have 32 columns.
   __device__ void hand_over(const Place& at, const float4& x) const {
     char* const memory = static_cast<char*>(a.handed);
     const GemmQPlaces& places = plan.next_at;

@@ -1,5 +1,6 @@
-// Two products of the same rows with matrices of unlike formats, as one launch of gemm_q_sm90's
-// blocks: each has a tile of one of the matrices. A launch of its own begins 4 us after the other.
+// Two products of the same rows with matrices of unlike formats, in one launch. Each block is one
+// of gemm_q_sm90's, with a tile of one of the matrices. As a second launch, the other product would
+// begin 4 us later.
 #pragma once
 
 #include <algorithm>

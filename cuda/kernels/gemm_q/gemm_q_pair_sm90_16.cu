@@ -1,3 +1,4 @@
+// gemm_q_pair_sm90 for 16 activation rows: in a file of its own, so that sizes compile in parallel.
 #include "cuda/kernels/gemm_q/gemm_q_pair.cuh"
 
 namespace skald::cuda {

@@ -1,5 +1,5 @@
-// How much a block of gemm_q_sm90 does: by what products cost, which time stamps have shown, and by
-// what of a GPU is free at a time.
+// Chooses how much each block of gemm_q_sm90 does, by what products cost (time stamps showed it)
+// and by how many blocks the GPU runs at a time.
 #include <algorithm>
 
 #include "cuda/gpu/check.h"
@@ -14,14 +14,15 @@ constexpr int kMostBytes = 226 * 1024;
 constexpr int kAlign = 1024;
 constexpr int kMostPairWaves = 16;
 
-// Groups of a block, for its registers, and bytes.
+// The most groups of a block, which its registers allow, and its most bytes.
 struct Limits {
   int groups = kMostGroups, bytes = kMostBytes;
 };
 
-// Of a multiprocessor's registers attention's 128 threads take 128 each, or where strips come
-// straight into registers 224. Which of the two depends on the bytes that attention reads, here for
-// simplicity on rows: from 5 on most models' cache has enough of them.
+// Attention's 128 threads take 128 of a multiprocessor's registers each, or 224 if strips are
+// loaded straight into registers. Which of the two depends on the bytes that attention reads, here
+// for simplicity on the rows: from 5 rows on the cache of most models has enough bytes for the
+// ring.
 constexpr int kRowsInRegisters = 4;
 Limits limits_of(const LinearLaunch& a) {
   if (!a.beside_attention) return {};
@@ -30,13 +31,13 @@ Limits limits_of(const LinearLaunch& a) {
 
 __global__ void whole_multiprocessor() {}  // is never launched
 
-// What fits beside the ring of activations; false where two slots do not.
+// Fills in the slots that fit beside the ring of activations. False if fewer than two do.
 template <class F>
 bool fill(GemmQPlan& plan, int most_bytes) {
   const int chunk = std::min(kStepCols<F> * plan.tile_rows * 2, 16384);
   plan.warps = (plan.tile_groups + 3) / 4 * 4;
   constexpr int kBytes = kStepRecords<F> * F::kRecordBytes;
-  // A record that is no multiple of 128 bytes begins anywhere in a line.
+  // A record whose size is no multiple of 128 bytes begins anywhere in a line.
   plan.pitch = (kBytes + (F::kRecordBytes % 128 ? 127 + 128 - 16 : 127)) / 128 * 128;
   plan.slot_sums_at = (plan.tile_groups * plan.pitch + 255) / 256 * 256;
   plan.slot_bytes = plan.slot_sums_at + (kSumsApart<F> ? plan.tile_rows * kRowSumBytes : 0);
@@ -53,14 +54,15 @@ bool fill(GemmQPlan& plan, int most_bytes) {
 }
 
 int clusters_of(int blocks, const GemmQRoom& room) {
-  // Where all of them are needed, what is left of the kernel ahead makes the last one wait.
+  // A twentieth is spared: if all clusters were needed, the last one would wait for what is left of
+  // the kernel ahead.
   const double all = blocks == 1 ? room.multiprocessors : 0.95 * room.clusters.of[blocks];
   return std::max(1, static_cast<int>(all * room.share));
 }
 
-// Cycles that a product takes with so many clusters at once, by time stamps of Q4_K: to compare
-// plans. A warp needs so many for a part of a tile by itself, and adds so many to those of each
-// other in its quarter of a multiprocessor.
+// Estimates a product's cycles with `at_once` clusters at a time, from time stamps of Q4_K, to
+// compare plans. A part of a tile takes a warp 290 cycles by itself, and 60 + 5.2 * rows for each
+// warp in its quarter of a multiprocessor.
 template <class F>
 double cost(const GemmQPlan& plan, const GemmQRoom& room, int at_once, double work = 1) {
   const int tiles = plan.tiles * plan.row_tiles;
@@ -68,7 +70,7 @@ double cost(const GemmQPlan& plan, const GemmQRoom& room, int at_once, double wo
   const int steps = (plan.steps + plan.splits - 1) / plan.splits;
   const double parts = steps * kStepParts<F>;
   const double loop = work * parts * (290 + (60 + 5.2 * plan.tile_rows) * (plan.warps / 4));
-  // What one multiprocessor, and what all of them can read.
+  // What one multiprocessor can read, and what all of them can.
   const double bytes = double{kStepRecords<F>} * F::kRecordBytes * steps * plan.tile_groups;
   const int blocks = std::min(tiles, at_once) * plan.splits;
   const double memory =
@@ -107,8 +109,9 @@ bool divide(GemmQPlan& plan, int splits, int tile_groups, const Limits& limits) 
   return fill<F>(plan, limits.bytes);
 }
 
-// Blocks for all multiprocessors, of which the first have a warpgroup's groups more: these start
-// while the kernel ahead still runs, and have rings full of weights when the others start.
+// Makes blocks for all multiprocessors; the first ones have a warpgroup's groups more than the
+// others. The first ones start while the kernel ahead still runs, and have rings full of weights
+// when the others start.
 void even_out(GemmQPlan& plan, int at_once) {
   constexpr int kLess = 4, kFewest = 8;
   const int narrow = plan.tile_groups - kLess;
@@ -128,11 +131,12 @@ GemmQPlan make_plan(const LinearLaunch& a, const GemmQRoom& room) {
   double least = 0;
   for (int splits = 1; splits <= kMostCluster; ++splits) {
     for (int groups = 1; groups <= kMostGroups; ++groups) {
-      // Sums of 32 columns, of gated ones of 16, are of one block.
+      // Sums of activations are of 32 columns, those of gated results of 16: they must lie in one
+      // block.
       if ((a.next_norm_weight || a.leaves.memory) && groups % 2 > 0) continue;
       if (!divide<F>(plan, splits, groups, limits)) continue;
       const double cycles = cost<F>(plan, room, clusters_of(splits, room));
-      // Of equals, those of fewer blocks, which read activations less often.
+      // Among equals the plan with fewer blocks, which read activations less often.
       if (best.bytes > 0 && cycles > least) continue;
       best = plan;
       least = cycles;
@@ -142,12 +146,13 @@ GemmQPlan make_plan(const LinearLaunch& a, const GemmQRoom& room) {
   return best;
 }
 
-// How long a part takes, of one in Q4_K: by time stamps Q6_K 1.5 times, by bytes 1.4.
+// How long a part takes, compared with Q4_K, by its bytes. For Q6_K that is 1.4; time stamps show
+// 1.5.
 template <class F>
 constexpr double part_work = double{F::kRecordBytes} / F::kParts /
                              (double{tiles::Q4_K::kRecordBytes} / tiles::Q4_K::kParts);
 
-// As few waves of blocks as there can be, of which each matrix has what lets both end soonest.
+// As few waves of blocks as possible. The blocks are divided so that both matrices end soonest.
 template <class F, class G>
 void make_pair_plans(GemmQPair& pair, const GemmQRoom& whole) {
   const Limits limits = limits_of(pair.a);

@@ -1,9 +1,10 @@
-// out = W · in for up to 256 rows and a quantized W, on Hopper's warpgroup products: weights become
-// f16 numbers in registers, activations lie in shared memory as f16 with a power of two for each
-// row, sums are float32 (device/gemm_q.cuh). Floors: the weights' bytes at the memory's speed, and
-// 2 * outs * ins * rows operations at that of dense f16 products.
+// out = W · in for up to 256 rows and a quantized W, with Hopper's warpgroup products. Weights
+// become f16 in registers. Activations lie in shared memory as f16, with a power of two for each
+// row. Sums are float32 (gemm_q.cuh). Floors: the weights' bytes at the memory's speed, and 2 *
+// outs * ins * rows operations at the rate of dense f16 products.
 //
-// Here: what prepares activations, and the launches. How much a block does: gemm_q_plan.cu.
+// This file has the kernel that prepares activations, and the launches. gemm_q_plan.cu decides how
+// much a block does.
 #include <algorithm>
 #include <cmath>
 
@@ -35,7 +36,7 @@ __device__ inline void load_sixteen(const float* from, float (&x)[16]) {
   }
 }
 
-// Sixteen columns of a row, times the norm's weight, and the sum of their squares without it.
+// Sixteen columns of a row, times the norm's weights, and the sum of their squares before that.
 struct Columns {
   float x[16] = {};
   float squares = 0;
@@ -63,8 +64,8 @@ struct Columns {
   }
 };
 
-// The sum and the maximum of a block's threads, for all of them, in the same order for any number
-// of rows. What both need of each other's time they share.
+// The sum and the maximum over a block's threads, for all of them, in the same order for any number
+// of rows. Each hides the other's latency.
 struct SumMax {
   float sum, most;
   __device__ void over_warp() {
@@ -86,8 +87,8 @@ struct SumMax {
   }
 };
 
-// One block a row; rows beyond the step's become zeros. A thread has 16 columns, of very long rows
-// more, which it reads twice.
+// Prepares activations: one block a row; rows beyond the step's become zeros. A thread has 16
+// columns, and more of very long rows, which it then reads twice.
 __global__ void __launch_bounds__(kMostThreads)
     gemm_q_prepare(__grid_constant__ const LinearLaunch a, __grid_constant__ const GemmQPlan plan,
                    float odd) {
@@ -126,11 +127,12 @@ __global__ void __launch_bounds__(kMostThreads)
       if (col < ins) mine.load(a, row, col, weight);
     }
 #pragma unroll
-    for (float& x : mine.x) x *= norm;  // by itself, for all factors together may be too much
+    // by itself, since the product of all factors may leave float's range
+    for (float& x : mine.x) x *= norm;
     const Sixteen numbers(mine.x, scale.up, odd);
     to.put(numbers, tile_row, col);
     float sum = numbers.sum(odd);
-    // Sixteen threads have 256 columns, so all of them are here.
+    // Sixteen threads have 256 columns, so the lanes of this shuffle are all active.
     sum += __shfl_xor_sync(0xffffu << (threadIdx.x & 16), sum, 1);
     if (threadIdx.x % 2 == 0) to.put_sum(sum, tile_row, col);
   }

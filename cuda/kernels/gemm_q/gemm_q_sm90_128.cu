@@ -1,3 +1,4 @@
+// gemm_q_sm90 for 128 activation rows: in a file of its own, so that sizes compile in parallel.
 #include "cuda/kernels/gemm_q/gemm_q.cuh"
 
 namespace skald::cuda {

@@ -1,5 +1,5 @@
-// Where gemm_q_sm90 has activations before it multiplies them, and how much memory that is:
-// arithmetic alone, for plans.
+// Where the activations of gemm_q_sm90 lie before they are multiplied, and how many bytes that
+// takes. Arithmetic alone, for memory plans.
 #pragma once
 
 #include <cstdint>
@@ -8,26 +8,28 @@ namespace skald::cuda {
 
 inline constexpr int kGemmQMostRows = 256;
 
-// Dynamic shared memory of a block beside which one of attention_decode has room.
+// Dynamic shared memory of a block, so that one of attention_decode has room beside it.
 inline constexpr int kBytesBesideAttention = 112 * 1024;
 
 inline int gemm_q_tile_rows(int rows) {
   return rows <= 8 ? 8 : rows <= 16 ? 16 : rows <= 32 ? 32 : rows <= 64 ? 64 : 128;
 }
 
-// Of each row for every 256 columns: eight sums, each of two f16.
+// The sums of a row for 256 columns: eight sums, two f16 each.
 inline constexpr int kRowSumBytes = 32;
 
-// From the memory's beginning: f16 [row_tiles, cols / 64, tile_rows, 64] with each row's 16-byte
-// units swapped as wgmma.cuh says; then of each row for every 256 columns the sums of 32, as the
-// f16 next to each and what is left (of rows that are left by the kernel ahead: the sums of the
-// first and of the second 16), [row_tiles, cols / 256, tile_rows, 16], swapped too; then a float a
-// row, with which results are to be multiplied. Columns are filled up with zeros. Of each 16, the
-// first 8 are columns 0, 1, 4, 5, 8, 9, 12, 13: a lane's four columns of weights are its two pairs
-// of a product. The others are divided by kOddColumns.
+// The memory of activations, from its beginning:
+// - f16 [row_tiles, cols / 64, tile_rows, 64], with the 16-byte units of each row swapped as
+//   wgmma.cuh says. Columns are padded with zeros. Of each 16 columns the first 8 are 0, 1, 4, 5,
+//   8, 9, 12, 13: a lane's four columns of weights are its two pairs of a product. The other 8 are
+//   divided by kOddColumns.
+// - [row_tiles, cols / 256, tile_rows, 16] sums of 32 columns, each the nearest f16 and the
+//   difference; swapped too. If the kernel ahead has stored the activations (LeftRows): the sums of
+//   the first 16 and of the second 16 of these columns.
+// - a float a row, which results are multiplied by.
 //
-// What one product leaves for the next has two more: a float a row, the factor of its last norm;
-// and of each 32 columns the sum of their squares, [rows, cols / 32].
+// If one product stores activations for the next, two more: a float a row, the factor of its last
+// norm; and [rows, cols / 32] sums of the squares of 32 columns.
 struct GemmQPlaces {
   int64_t cols;  // a multiple of 256
   int64_t sums, scales, norms, squares, end;
@@ -44,11 +46,11 @@ struct GemmQPlaces {
   }
 };
 
-// Where the kernel ahead of a product leaves that one's activations in its workspace, so that
-// nothing has to prepare them. What the kernel computes is bounded, and all rows are multiplied by
-// one power of two that keeps the bound below 2^15: no f16 can overflow.
+// Where the kernel ahead of a product stores that product's activations, in its workspace, so that
+// no kernel has to prepare them. All rows are multiplied by one power of two, which brings a bound
+// on the kernel's results below 2^15, so that no f16 overflows.
 struct LeftRows {
-  char* memory = nullptr;  // none: nothing is left
+  char* memory = nullptr;  // null: no activations are stored
   GemmQPlaces at;
   int tile_rows = 0;
   float up = 1;   // the power of two
