@@ -1,11 +1,11 @@
-// experts_few: products of chosen experts with up to 8 places each, at best at the memory's speed:
-// the bytes of the chosen experts' matrices, each read once.
+// experts_few: products of chosen experts with up to 8 places each. The floor is the memory's
+// speed: the bytes of the chosen experts' matrices, each read once.
 //
-// One block a multiprocessor, which takes one group of 16 weight rows after the other, whichever
-// expert's they are. Its 16 warps have slices of the columns; what a warp multiplies next, of this
-// group or of the next one, is on its way straight from memory into the registers of the matrix
-// instruction. Slices meet in shared memory. The order of every sum is the same for any number of
-// places.
+// One block a multiprocessor takes one group of 16 weight rows after the other, whichever expert
+// they belong to. Its 16 warps have slices of the columns. While a warp multiplies a part, its next
+// part, of this group or of the next one, is on its way from memory straight into registers. The
+// sums of the slices are added in shared memory. The order of every sum is the same for any number
+// of places.
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/experts/experts_tile.cuh"
 #include "cuda/kernels/experts/experts_weights.cuh"
@@ -15,21 +15,21 @@ namespace {
 
 constexpr int kThreads = 512;
 constexpr int kPlaces = 8;
-// What a block keeps in lists of its own.
+// Bounds of the lists that a block keeps in shared memory.
 constexpr int kMostChoices = 1024, kMostTiles = kMostChoices / kPlaces + kMostChoices;
 
 #if SKALD_HAS_MMA
 
 constexpr int kWarps = kThreads / 32;
-constexpr int kPartialRow = 20;  // floats: 16, and no bank twice
+constexpr int kPartialRow = 20;  // floats: 16, and padding so that no bank is used twice
 
 struct Lists {
   ExpertTile tiles[kMostTiles];
-  int rows_of[kMostChoices];  // where a place's activations lie
-  int count;                  // of tiles
+  int rows_of[kMostChoices];  // the input row of each place
+  int count;                  // number of tiles
 };
 
-// For the first warp.
+// Lists the tiles of all experts. For the first warp.
 __device__ inline void list_tiles(const Routing& r, Lists& lists) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   if (r.rows == 1) {
@@ -83,15 +83,16 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
   __syncthreads();
 
-  // A unit is a group of weight rows for one tile; a block takes `together` at a time.
+  // A unit is a group of weight rows with one tile of places. A block takes `together` units at a
+  // time.
   const int units = lists.count * groups, stride = static_cast<int>(gridDim.x) * together;
   const int first_unit = static_cast<int>(blockIdx.x) * together;
   const auto load = [&](PartAndInput<Part>& to, int unit, int i) {
-    unit = min(unit + warp / slices, units - 1);  // beyond the last: that one again
+    unit = min(unit + warp / slices, units - 1);  // beyond the last unit: the last one again
     const ExpertTile tile = lists.tiles[unit / groups];
     typename Part::Rows rows;
     rows.set(a, tile.expert, int64_t{unit % groups} * tiles::kRows);
-    // Lanes without a place of their own take the last one's: their results go nowhere.
+    // A lane without a place of its own reads the last place. Its results are not stored.
     const int64_t row = lists.rows_of[tile.first + min(g, tile.rows - 1)];
     to.load(rows, static_cast<const T*>(a.in) + row * a.ins, a.ins, slice + i * slices);
   };
@@ -113,7 +114,8 @@ __global__ void __launch_bounds__(kThreads, 1)
     }
 #pragma unroll
     for (int i = 0; i < 4; ++i) partials[set][warp][2 * c + i % 2][g + i / 2 * 8] = sums[i];
-    // Who writes to the same set again has met all others since they read it.
+    // Two sets are enough: a warp that writes to this set again has passed the next unit's barrier,
+    // and all warps have read this set before that one.
     __syncthreads();
     const int step = a.epilogue == Epilogue::Gated ? 2 : 1, results = tiles::kRows / step;
     for (int i = threadIdx.x; i < together * kPlaces * results; i += kThreads) {

@@ -1,9 +1,10 @@
-// experts_many: products of chosen experts with many places each, on the matrix units of sm_80.
+// experts_many: products of chosen experts with many places each, on the tensor cores of sm_80.
 //
-// A block has 128 weight rows of one expert and up to 64 of its places. Activations come by
-// asynchronous copies into a ring in shared memory, 128 columns a slot; each of the eight warps
-// has 16 weight rows, which it fetches from memory straight into registers, a slot ahead. Blocks
-// with the same weights are neighbours in the grid, so that these come from the L2 cache.
+// A block has 128 weight rows of one expert and up to 64 of its places. Asynchronous copies bring
+// activations into a ring in shared memory, 128 columns a slot. Each of the eight warps has 16
+// weight rows, which it loads from memory straight into registers, a slot ahead. Blocks with the
+// same weights are neighbours in the grid, so that the L2 cache has the weights for all but the
+// first.
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/experts/experts_tile.cuh"
 #include "cuda/kernels/experts/experts_weights.cuh"
@@ -17,7 +18,7 @@ constexpr int kPlaces = 64;
 constexpr int kSlots = 3;
 constexpr int kUnitBytes = kUnitCols * 2, kSetBytes = kPlaces * kUnitBytes;
 constexpr int kSlotBytes = kPartUnits * kSetBytes;
-constexpr int kSumsRow = kRows + 4;  // floats: no two lanes meet in a bank
+constexpr int kSumsRow = kRows + 4;  // floats: padded so that no two lanes use one bank
 constexpr int kSharedBytes = kSlots * kSlotBytes;
 static_assert(kPlaces * kSumsRow * 4 <= kSharedBytes);
 
@@ -31,8 +32,8 @@ __device__ inline void copy_8_bytes(uint32_t to, const void* from, bool valid) {
                : "memory");
 }
 
-// One part of all places: of each 32 columns a row of 64 bytes, in the order in which lanes of
-// load_unit() have them. `rows`: where the places' activations lie.
+// Copies one part of all places into a slot: for each 32 columns a row of 64 bytes, in the order in
+// which load_unit() gives lanes their columns. `rows`: the input rows of the places.
 template <class Part>
 __device__ void stage(const ExpertsLaunch& a, const int* rows, int part, uint32_t slot) {
   using T = typename Part::Number;
@@ -88,7 +89,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   const ExpertTile& tile = block.tile;
   if (tile.rows == 0) return;
   const int64_t first = int64_t{block.rows} * kRows;
-  // Places beyond the tile are its last one again.
+  // Places beyond the tile repeat its last one.
   if (threadIdx.x < kPlaces) {
     const int place = tile.first + min(static_cast<int>(threadIdx.x), tile.rows - 1);
     rows_of[threadIdx.x] = static_cast<int>(input_row(a, place));
@@ -110,7 +111,7 @@ __global__ void __launch_bounds__(kThreads, 2)
 #pragma unroll 2
   for (int part = 0; part < parts; ++part) {
     wait_for_copies<kSlots - 2>();
-    __syncthreads();  // all have their copies, and have left the slot that comes next
+    __syncthreads();  // all copies have arrived, and all warps have read the slot to be filled next
     fetch(part + kSlots - 1);
     next.load(rows, part + 1);
     multiply(sums, weights, ring + part % kSlots * kSlotBytes);

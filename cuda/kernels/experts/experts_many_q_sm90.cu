@@ -1,10 +1,10 @@
-// experts_many for block formats, with Hopper's warpgroup products.
+// experts_many_sm90 for block formats: weights become bf16 in registers.
 //
 // A block has 128 weight rows of one expert and up to 128 of its places. Each of eight warps makes
-// its 16 weight rows bf16 in registers, from tiles that it fetches 128 columns ahead; these are the
-// left side of the products, and the next 16 columns become bf16 while the last are multiplied.
-// Four more warps fetch activations into a ring, in the order in which lanes have the columns of
-// tiles: of each 16, the pairs 0, 2, 4, 6 and then 1, 3, 5, 7.
+// bf16 weights of its 16 rows, from tiles that it loads 128 columns ahead. These are the left
+// operand of the products, and the next 16 columns become bf16 while the last ones are multiplied.
+// Four more warps fetch activations into a ring. They store the pairs of each 16 columns in the
+// order in which lanes have the columns of tiles: 0, 2, 4, 6, 1, 3, 5, 7.
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/wgmma.cuh"
 #include "cuda/kernels/experts/experts_tile.cuh"
@@ -13,19 +13,19 @@
 namespace skald::cuda {
 namespace {
 
-constexpr int kGroups = 2;  // of 128 threads, beside the one that fetches
+constexpr int kGroups = 2;  // of 128 threads that multiply, beside the one that fetches
 constexpr int kMultiplying = kGroups * 128, kThreads = kMultiplying + 128;
 constexpr int kPlaces = 128, kRows = kGroups * 64;
 constexpr int kCols = 64, kRowBytes = kCols * 2;
 constexpr int kSlotBytes = kPlaces * kRowBytes;
 constexpr int kSlots = 5;
-constexpr int kSumsRow = kRows + 4;  // floats: no two lanes meet in a bank
+constexpr int kSumsRow = kRows + 4;  // floats: padded so that no two lanes use one bank
 constexpr int kSharedBytes = kSlots * kSlotBytes + 1024;
 static_assert(kPlaces * kSumsRow * 4 <= kSlots * kSlotBytes);
 
 #if SKALD_HAS_WGMMA
 
-constexpr int kLag = 2;  // slots that are under way before the oldest is waited for
+constexpr int kLag = 2;  // slots that may be under way before the oldest is waited for
 
 __device__ inline void copy_4_bytes(uint32_t to, const void* from, bool valid) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from),
@@ -33,11 +33,12 @@ __device__ inline void copy_4_bytes(uint32_t to, const void* from, bool valid) {
                : "memory");
 }
 
-// For one of four warps, which has 32 places; a lane copies the same pair of columns of each.
+// One of the four warps that fetch; it has 32 places. A lane copies the same pair of columns of
+// each place.
 __device__ inline void fetch(const ExpertsLaunch& a, const ExpertTile& tile, int warp,
                              uint32_t ring, uint64_t* full, uint64_t* empty) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  // Places beyond the tile are its last one again.
+  // Places beyond the tile repeat its last one.
   const int place = tile.first + min(warp * 32 + lane, tile.rows - 1);
   const int row_of_lane = static_cast<int>(input_row(a, place));
   const int pair = lane % 8, at = lane / 8 * 8 + pair % 2 * 4 + pair / 2;
@@ -129,7 +130,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     now = next;
   }
   wgmma_wait<0>();
-  named_barrier<1, kMultiplying>();  // all have left the ring
+  named_barrier<1, kMultiplying>();  // all warps have read the ring
 
   float* to = reinterpret_cast<float*>(shared);
   const int g = lane / 4, c = lane % 4;

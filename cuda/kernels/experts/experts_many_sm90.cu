@@ -1,8 +1,8 @@
-// experts_many with Hopper's warpgroup products, for matrices of 16-bit numbers.
+// experts_many with Hopper's warpgroup products, for weights of 16 bits.
 //
-// A block has 256 weight rows of one expert and up to 128 of its places: two warpgroups multiply
-// 128 rows each, a third fetches both sides into a ring of slots of 64 columns. Its copies are
-// cp.async: places' rows are scattered, and the products want rows swizzled.
+// A block has 256 weight rows of one expert and up to 128 of its places. Two warpgroups multiply
+// 128 rows each. A third fetches weights and activations into a ring with slots of 64 columns. It
+// copies by cp.async, because the places' rows are scattered and the products want swizzled rows.
 #include "cuda/kernels/built_for.h"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/wgmma.cuh"
@@ -12,22 +12,22 @@
 namespace skald::cuda {
 namespace {
 
-constexpr int kGroups = 2;  // of 128 threads, beside the one that fetches
+constexpr int kGroups = 2;  // of 128 threads that multiply, beside the one that fetches
 constexpr int kMultiplying = kGroups * 128, kThreads = kMultiplying + 128;
 constexpr int kPlaces = 128, kRows = kGroups * 128;
 constexpr int kCols = 64, kRowBytes = kCols * 2;
 constexpr int kWeightBytes = kRows * kRowBytes, kSlotBytes = kWeightBytes + kPlaces * kRowBytes;
 constexpr int kSlots = 4;
-constexpr int kSumsRow = kRows + 4;  // floats: no two lanes meet in a bank
+constexpr int kSumsRow = kRows + 4;  // floats: padded so that no two lanes use one bank
 constexpr int kSharedBytes = kSlots * kSlotBytes + 1024;
 static_assert(kPlaces * kSumsRow * 4 <= kSlots * kSlotBytes);
 
 #if SKALD_HAS_WGMMA
 
-constexpr int kLag = 2;  // slots that are under way before the oldest is waited for
+constexpr int kLag = 2;  // slots that may be under way before the oldest is waited for
 
-// For the 128 threads that fetch, of which `thread` is one; each has the same 16 bytes of every
-// 16th row. What lies beyond the matrix becomes zeros.
+// For the 128 threads that fetch; `thread` is one of them. Each copies the same 16 bytes of every
+// 16th row. Beyond the matrix it stores zeros.
 template <class T>
 __device__ void fetch(const ExpertsLaunch& a, const ExpertTile& tile, int64_t first, int thread,
                       uint32_t ring, uint64_t* full, uint64_t* empty) {
@@ -41,7 +41,7 @@ __device__ void fetch(const ExpertsLaunch& a, const ExpertTile& tile, int64_t fi
   const T* in[kPlaces / kStep];
 #pragma unroll
   for (int i = 0; i < kPlaces / kStep; ++i) {
-    // Places beyond the tile are its last one again.
+    // Places beyond the tile repeat its last one.
     const int place = tile.first + min(row + i * kStep, tile.rows - 1);
     in[i] = static_cast<const T*>(a.in) + input_row(a, place) * a.ins + eight * kEight;
   }
@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     return;
   }
 
-  float sums[2][kPlaces / 2];  // 64 weight rows each
+  float sums[2][kPlaces / 2];  // of 64 weight rows each
 #pragma unroll
   for (int i = 0; i < kPlaces; ++i) sums[i / (kPlaces / 2)][i % (kPlaces / 2)] = 0;
   const int slots = static_cast<int>((a.ins + kCols - 1) / kCols);
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     }
   }
   wgmma_wait<0>();
-  named_barrier<1, kMultiplying>();  // all have left the ring
+  named_barrier<1, kMultiplying>();  // all warps have read the ring
 
   float* to = reinterpret_cast<float*>(shared);
   const int g = lane / 4, c = lane % 4;

@@ -1,9 +1,10 @@
-// experts_one: experts_few and combine together, for one row: the down products of all its experts
-// and their sum on the residual stream, to the bit what the two would give. A kernel less in the
-// chain of a decode step, and blocks that have more to read.
+// experts_one: experts_few and combine in one kernel, for one row. It makes the down products of
+// all the row's experts and adds their weighted sum to the residual stream, with the bits that the
+// two kernels would give. A decode step has one kernel less in its chain, and blocks have more to
+// read.
 //
-// A block has 16 weight rows of every chosen expert; a warp has a slice of the columns, as one of
-// experts_few has, of one expert after the other.
+// A block has 16 weight rows of every chosen expert. A warp has a slice of the columns, as in
+// experts_few, for one expert after the other.
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/experts/experts_tile.cuh"
 #include "cuda/kernels/experts/experts_weights.cuh"
@@ -12,7 +13,7 @@ namespace skald::cuda {
 namespace {
 
 constexpr int kThreads = 512;
-constexpr int kMostUsed = 32;  // a lane each
+constexpr int kMostUsed = 32;  // one lane for each
 static_assert(kMostUsed * tiles::kRows <= kThreads);
 
 template <class Part>
@@ -29,7 +30,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   wait_for_kernel_ahead();
 
   const int chosen = lane < used ? __ldcg(a.routing.chosen + lane) : 0;
-  // Every slice has parts, for there are no more slices than these.
+  // There are no more slices than parts, so every slice has a part.
   const int each = (parts - slice + slices - 1) / slices;
   const int experts = first_expert < used ? (used - first_expert + together - 1) / together : 0;
   const int steps = each * experts;

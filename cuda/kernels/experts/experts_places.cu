@@ -1,6 +1,6 @@
-// What happens to choices between the router and the products, and to products after them. Sorting
-// reads all choices once or twice for each expert, which for the most rows that a step has is some
-// megabytes from the L2 cache; the sum reads `used` rows of floats for each row.
+// What happens to choices between the router and the products (sort_choices), and to the products'
+// results (combine). Sorting reads all choices once or twice for each expert, at most some
+// megabytes from the L2 cache. combine reads `used` rows of floats for each row.
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/experts/experts.h"
@@ -12,7 +12,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kSortThreads = 512, kSortEach = 8;
 
-// Block e finds the places of expert e: after all choices of lower ones, in the order of rows.
+// Block e finds the places of expert e: behind those of all lower experts, in the order of rows.
 __global__ void __launch_bounds__(kSortThreads) sort_choices(Routing r) {
   constexpr int kSortWarps = kSortThreads / 32;
   __shared__ float scratch[kSortWarps];
@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(kSortThreads) sort_choices(Routing r) {
   for (int i = threadIdx.x; i < choices; i += kSortThreads) {
     lower += __ldcg(r.chosen + i) < expert ? 1 : 0;
   }
-  // Whole numbers below 2^24, so no sum rounds.
+  // Integers below 2^24, so no float sum rounds.
   int place = static_cast<int>(block_sum<kSortThreads>(static_cast<float>(lower), scratch));
   if (threadIdx.x == 0) {
     r.begins[expert] = place;
@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(kSortThreads) sort_choices(Routing r) {
       const int other = __shfl_up_sync(~0u, sum, offset);
       if (lane >= offset) sum += other;
     }
-    __syncthreads();  // all have read the last counts
+    __syncthreads();  // all warps have read the last counts
     if (lane == 31) counts[warp] = sum;
     __syncthreads();
     int all = 0, at = place + sum - __popc(mine);

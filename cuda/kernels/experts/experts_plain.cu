@@ -1,5 +1,5 @@
-// experts_plain: as gemv_plain, one warp an output row (two for a gated pair) of up to kPlainRows
-// places of one expert.
+// experts_plain: the reference. As in gemv_plain a warp makes one output row (for a gated pair,
+// gate and up), here for up to kPlainRows places of one expert.
 #include "cuda/kernels/device/gemv_plain.cuh"
 #include "cuda/kernels/experts/experts_tile.cuh"
 #include "cuda/kernels/tiles/formats.h"
@@ -74,7 +74,7 @@ __global__ void experts_plain(ExpertsLaunch a) {
   }
 }
 
-// One grid holds so many blocks of output rows.
+// The most output rows that one grid can have.
 constexpr int64_t kMostOuts = int64_t{65535} * kPlainWarps;
 
 template <class T, class W>

@@ -1,9 +1,11 @@
-// The router. For one row the bytes of its matrix, 1 MB for 128 experts of a 2048-wide model, and
-// the chain of norm, product and choice; for many rows the products, in float32. A block has some
-// rows and some experts; the last block of its rows chooses.
+// The router: norms rows, multiplies them by the router's matrix in float32, and chooses experts.
+// One row costs the bytes of the matrix, 1 MB for 128 experts of a 2048-wide model, and the chain
+// of norm, product and choice. Many rows cost the products. A block has some rows and some experts.
+// The last block of some rows to end chooses for them.
 //
-// Sums have one order for any number of rows: a norm's squares are added up by 256 threads, each
-// every 256th access, then over each 32 threads, then over these; a product's by 32 lanes.
+// Sums have one order for any number of rows. A norm's squares are added as by 256 threads: each
+// adds every 256th access, then each 32 threads add theirs, then these sums are added. A product is
+// added by 32 lanes.
 #include <type_traits>
 
 #include "cuda/kernels/device/launch.cuh"
@@ -16,10 +18,10 @@ namespace skald::cuda {
 namespace {
 
 constexpr int kThreads = 256, kWarps = kThreads / 32;
-// Columns of a row that are in shared memory at a time.
+// Columns of the rows that are in shared memory at a time.
 template <int kRows>
 constexpr int kChunkOf = kRows > 8 ? 512 : 1024;
-constexpr int kFewRows = 4;  // that have blocks of their own
+constexpr int kFewRows = 4;  // each has blocks of its own
 static_assert(kFewRows <= kRouteRows);
 
 template <int kVec>
@@ -28,9 +30,10 @@ __device__ void add_products(float& sum, const Pack<float, kVec>& a, const Pack<
   for (int i = 0; i < kVec; ++i) sum = fmaf(a.x[i], b.x[i], sum);
 }
 
-// What orders logits: of equal ones the lower expert is higher. No two of a row are the same.
+// A key that orders logits: NaN is lowest, and of equal logits that of the lower expert is higher.
+// No two keys of a row are equal.
 __device__ inline uint64_t key_of(float logit, int expert) {
-  const uint32_t bits = __float_as_uint(logit + 0.0f);  // one zero
+  const uint32_t bits = __float_as_uint(logit + 0.0f);  // -0 becomes 0
   uint32_t high = bits >> 31 ? ~bits : bits | 0x80000000u;
   if (isnan(logit)) high = 0;
   return uint64_t{high} << 32 | ~static_cast<uint32_t>(expert);
@@ -56,9 +59,11 @@ __device__ inline uint64_t warp_max(uint64_t key) {
 #endif
 }
 
-// For a warp. The used-th best is found one after the other, then all from there on are taken.
+// Chooses a row's experts. For one warp: it finds the best key, the next one, and so on to the
+// used-th, and then takes all keys from that one on.
 __device__ void choose(const RouteLaunch& a, int row) {
-  constexpr int kKept = 8;  // of a lane in registers, for 256 experts; others are read again
+  // keys that a lane keeps in registers, enough for 256 experts; it reads others again
+  constexpr int kKept = 8;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const Routing& r = a.routing;
   const float* logits = a.logits + int64_t{row} * r.count;
@@ -103,8 +108,9 @@ __device__ void choose(const RouteLaunch& a, int row) {
   });
 }
 
-// kRows: of a block; kEach: experts of a warp; kVec: numbers of an access, which divides dim. The
-// router's numbers are fetched a turn or two ahead, and at first before the kernel ahead is done.
+// kRows: rows of a block. kEach: experts of a warp. kVec: numbers of an access; divides dim. The
+// router's numbers are loaded a turn or two ahead, and the first ones before the wait for the
+// kernel ahead.
 template <class T, int kRows, int kEach, int kVec>
 __global__ void __launch_bounds__(kThreads, 2) route(__grid_constant__ const RouteLaunch a) {
   using Some = Pack<float, kVec>;
@@ -119,7 +125,7 @@ __global__ void __launch_bounds__(kThreads, 2) route(__grid_constant__ const Rou
   const int64_t accesses = a.dim / kVec;
   const float* x = a.x + first_row * a.dim;
   let_next_kernel_start();
-  constexpr int kTurn = kRows == 1 ? 8 : kEach == 1 ? 4 : 1;  // accesses of a lane
+  constexpr int kTurn = kRows == 1 ? 8 : kEach == 1 ? 4 : 1;  // accesses of a lane in a turn
   Some now[kTurn][kEach], next[kTurn][kEach];
   const auto fetch = [&](Some(&to)[kTurn][kEach], int64_t turn) {
 #pragma unroll
@@ -174,7 +180,7 @@ __global__ void __launch_bounds__(kThreads, 2) route(__grid_constant__ const Rou
     const int count = static_cast<int>(min(int64_t{kChunk}, a.dim - col)) / kVec;
     for (int at = threadIdx.x; at < count; at += kThreads) {
       const Some weight = load<kVec>(a.norm_weight + col, at);
-      constexpr int kAtOnce = kRows < 4 ? kRows : 4;  // loads that are under way together
+      constexpr int kAtOnce = kRows < 4 ? kRows : 4;  // loads under way together
 #pragma unroll 1
       for (int first = 0; first < rows; first += kAtOnce) {
         Some some[kAtOnce];
@@ -202,7 +208,7 @@ __global__ void __launch_bounds__(kThreads, 2) route(__grid_constant__ const Rou
       }
     }
     __syncthreads();
-    constexpr int kTurns = kChunk / kVec / 32 / kTurn;  // of a chunk
+    constexpr int kTurns = kChunk / kVec / 32 / kTurn;  // turns of a chunk
 #pragma unroll 1
     for (int turn = 0; turn < kTurns; ++turn) {
 #pragma unroll
@@ -257,7 +263,7 @@ unsigned parts(int64_t count, int64_t each) {
 }  // namespace
 
 void launch_route(const RouteLaunch& a, Stream stream) {
-  constexpr int kSomeRows = 128;  // up to which experts are spread over more blocks
+  constexpr int kSomeRows = 128;  // up to so many rows, experts are spread over more blocks
   constexpr int kManyRows = 2 * kRouteRows;
   constexpr int kFew = 1, kMany = 4;  // experts of a warp
   const bool few = a.routing.rows <= kFewRows, some = a.routing.rows <= kSomeRows;

@@ -1,5 +1,6 @@
-// Which expert and which of its places a block computes. Grids are made for the most tiles that
-// there can be, since only the device knows how many there are; the others leave at once.
+// Which expert, and which of its places, a block computes. Only the device knows how many tiles
+// there are, so grids are made for the most that are possible, and blocks without a tile exit at
+// once.
 #pragma once
 
 #include <algorithm>
@@ -10,22 +11,23 @@
 namespace skald::cuda {
 
 struct ExpertTile {
-  int expert, first, rows;  // the first place; no rows: nothing to do
+  int expert, first, rows;  // first: the tile's first place; rows: 0 if there is nothing to do
 };
 
-// Most tiles of up to `rows` places of one expert.
+// The most tiles of up to `rows` places of one expert.
 inline int expert_tiles(const Routing& routing, int rows) {
   const int choices = routing.choices();
   if (routing.rows == 1) return choices;
   return choices / rows + std::min(routing.count, choices);
 }
 
-// For a whole warp, after the wait for the kernel ahead. kRows: places of a tile.
+// Finds the `tile`-th tile. For a whole warp, after the wait for the kernel ahead. kRows: places of
+// a tile.
 template <int kRows>
 __device__ ExpertTile find_tile(const Routing& routing, int tile) {
   if (routing.rows == 1) return {__ldcg(routing.chosen + tile), tile, 1};
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  constexpr int kAhead = 4;  // of 32 experts each, whose places are read together
+  constexpr int kAhead = 4;  // sets of 32 experts whose places are read together
   int firsts[kAhead], ends[kAhead];
 #pragma unroll
   for (int i = 0; i < kAhead; ++i) {
@@ -65,8 +67,8 @@ __device__ ExpertTile find_tile(const Routing& routing, int tile) {
   return {0, 0, 0};
 }
 
-// A tile and one of the blocks of weight rows that its places are multiplied with. An expert's
-// tiles that take the same weights are neighbours, then come its next weights.
+// A tile, and the block of weight rows that its places are multiplied by. In the grid an expert's
+// tiles with the same weights are neighbours; then come the expert's next weights.
 struct ExpertBlock {
   ExpertTile tile;
   int rows;  // which block of weight rows
@@ -81,12 +83,12 @@ inline unsigned expert_blocks(const ExpertsLaunch& a, int places, int rows) {
   return static_cast<unsigned>(blocks);
 }
 
-// As find_tile(), for a grid of expert_blocks().
+// Like find_tile(), for a grid of expert_blocks().
 template <int kPlaces>
 __device__ ExpertBlock find_block(const Routing& routing, unsigned block, int row_blocks) {
   const ExpertTile tile = find_tile<kPlaces>(routing, static_cast<int>(block) / row_blocks);
   if (tile.rows == 0 || routing.rows == 1) return {tile, static_cast<int>(block) % row_blocks};
-  // Among the expert's own: its first block is that of its first tile.
+  // Counts blocks within the expert: its first block is that of its first tile.
   const int begin = __ldcg(routing.begins + tile.expert);
   const int end = __ldcg(routing.begins + tile.expert + 1);
   const int tiles = (end - begin + kPlaces - 1) / kPlaces;
@@ -96,7 +98,7 @@ __device__ ExpertBlock find_block(const Routing& routing, unsigned block, int ro
   return {{tile.expert, first, min(kPlaces, end - first)}, own / tiles};
 }
 
-// Where the numbers lie that a place multiplies.
+// The row of `in` that a place multiplies.
 __device__ inline int64_t input_row(const ExpertsLaunch& a, int place) {
   if (a.by_place) return place;
   return a.routing.rows == 1 ? 0 : __ldcg(a.routing.row_of + place);

@@ -1,6 +1,6 @@
-// A warp's 16 weight rows x 128 columns of an expert's matrix, from memory straight into the
+// A warp's 16 weight rows x 128 columns of an expert's matrix, loaded from memory straight into the
 // registers of mma() (mma.cuh), and the activations in the same order of columns. Loads and
-// products are apart, so that the next part is on its way while this one is multiplied.
+// products are separate, so that the next part is on its way while this one is multiplied.
 #pragma once
 
 #include "cuda/kernels/device/lane_mins.cuh"
@@ -13,14 +13,14 @@ namespace skald::cuda {
 inline constexpr int kPartCols = tiles::kPartCols, kUnitCols = 32;
 inline constexpr int kPartUnits = kPartCols / kUnitCols;
 
-// Rows of 16-bit numbers. Of each 32 columns lane 4 g + c has 8: from 8 c on.
+// Rows of 16-bit numbers. In each 32 columns lane 4 g + c has 8, from 8 c on.
 template <class T>
 struct PlainPart {
   using Number = T;
-  static constexpr bool kInterleaved = false;  // as the activations' columns are
+  static constexpr bool kInterleaved = false;  // how the columns of activations lie
   uint4 w[kPartUnits][2];                      // rows g and g + 8
 
-  // Of the 16 rows from `first` on; those beyond the matrix are its last.
+  // The 16 rows from `first` on. Rows beyond the matrix repeat its last one.
   struct Rows {
     const T* row[2];
     int64_t ins;
@@ -50,7 +50,7 @@ struct PlainPart {
     }
   }
 
-  // m: the first or the second 16 columns of a unit, as the lanes count them.
+  // m: the first or the second 16 columns of a unit, in the order of the lanes.
   __device__ void fragment(int unit, int m, uint32_t (&a)[4]) const {
     const uint4 &x = w[unit][0], &y = w[unit][1];
     if (m == 0) {
@@ -60,7 +60,7 @@ struct PlainPart {
     }
   }
 
-  // sums += of the part with `x`, which load_unit() gave.
+  // Adds the product of the part with `x`, from load_unit(), to sums.
   __device__ void multiply(float (&sums)[4], const uint4 (&x)[kPartUnits]) const {
 #if SKALD_HAS_MMA
 #pragma unroll
@@ -87,8 +87,8 @@ struct NoPartMins {
   __device__ void load(const char*, int, int) {}
 };
 
-// Tiles of a block format. Of each 32 columns lane 4 g + c has 4 from 4 c on, and the 4 that are 16
-// further. A fragment() is of weights, rounded to bf16; multiply() rounds none.
+// Tiles of a block format. In each 32 columns lane 4 g + c has 4, from 4 c on, and the 4 that are
+// 16 further. fragment() gives weights rounded to bf16. multiply() rounds no weight.
 template <class F>
 struct TilePart {
   using Number = Bf16;
@@ -102,7 +102,7 @@ struct TilePart {
     __device__ void set(const ExpertsLaunch& a, int expert, int64_t first) {
       const int records = static_cast<int>((a.ins + F::kRecordCols - 1) / F::kRecordCols);
       parts = records * F::kParts;
-      // Beyond the matrix: its last rows.
+      // Rows beyond the matrix repeat its last ones.
       const int64_t last = (a.outs - 1) / tiles::kRows;
       group = static_cast<const char*>(a.weight) + expert * a.stride +
               min(first / tiles::kRows, last) * records * F::kRecordBytes;
@@ -118,7 +118,7 @@ struct TilePart {
 
   __device__ void fragment(int unit, int m, uint32_t (&a)[4]) const {
     const int b = F::Scales::kCols == 16 ? unit * 2 + m : unit;
-    // A whole number below 2^23 by its bits in the float that is so much larger.
+    // An integer below 2^23 in the low bits of the float 2^23 makes 2^23 + the integer.
     constexpr uint32_t kBias = 0x4b000000;
     constexpr float kOdd = F::Codes::kOddScale;
 #pragma unroll
@@ -140,7 +140,7 @@ struct TilePart {
     }
   }
 
-  // Codes less their offset: whole numbers, which bf16 has exactly.
+  // Codes minus their offset: integers, which bf16 has exactly.
   __device__ void numbers(int unit, int m, uint32_t (&a)[4]) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -155,7 +155,7 @@ struct TilePart {
           a[half + 2 * p] =
               pack(Bf16(), __uint_as_float(__byte_perm(pairs[p], kBias, 0x7610)) - kLess,
                    __uint_as_float(__byte_perm(pairs[p], kBias, 0x7632)) - kLess);
-        } else {  // below 128, by their bits in the bf16 number that is so much larger
+        } else {  // below 128: the low bits of the bf16 number 128
           const uint32_t biased = pairs[p] | 0x43004300;
           const __nv_bfloat162 both = __hsub2(*reinterpret_cast<const __nv_bfloat162*>(&biased),
                                               __float2bfloat162_rn(128.0f + F::kOffset));
@@ -165,11 +165,11 @@ struct TilePart {
     }
   }
 
-  // sums += of the part with `x`, which load_unit() gave. Scales are applied to sums of a block's
-  // products, minimums to sums of its activations.
+  // Adds the product of the part with `x`, from load_unit(), to sums. Scales multiply sums of a
+  // block's products, minimums multiply sums of its activations.
   __device__ void multiply(float (&sums)[4], const uint4 (&x)[kPartUnits]) const {
 #if SKALD_HAS_MMA
-    constexpr bool kWhole = F::Scales::kCols == 32;  // units have one scale
+    constexpr bool kWhole = F::Scales::kCols == 32;  // a unit has one scale
     constexpr uint32_t kOnes[4] = {0x3f803f80, 0x3f803f80, 0x3f803f80, 0x3f803f80};
 #pragma unroll
     for (int unit = 0; unit < kPartUnits; ++unit) {
@@ -199,7 +199,7 @@ struct TilePart {
   }
 };
 
-// One lane's activations of a unit: the first two registers for its first 16 columns.
+// A lane's activations of a unit. The first two registers are for its first 16 columns.
 template <class Part>
 __device__ uint4 load_unit(const typename Part::Number* unit) {
   const int c = static_cast<int>(threadIdx.x) % 4;
@@ -212,10 +212,10 @@ __device__ uint4 load_unit(const typename Part::Number* unit) {
   }
 }
 
-// The columns of a matrix are cut in so many slices, each a sum of its own, and every so many-th
-// part is a slice's: by the number of columns alone, so that sums have one order. A block has a
-// warp for each slice of some groups of weight rows; where parts are few, three of them are worth a
-// warp.
+// The columns of a matrix are divided into slices, each with a sum of its own. Slice i has part i
+// and every slices-th part after it. The number of slices depends on the columns alone, so that
+// sums have one order. A block has a warp for each slice of one or more groups of weight rows.
+// Short rows have fewer slices, since a warp is worth at least three parts.
 inline constexpr int kMostSlices = 16;
 __host__ __device__ constexpr int slices_of(int parts) {
   return parts >= 16 ? kMostSlices : parts >= 12 ? 4 : parts >= 6 ? 2 : 1;
@@ -224,7 +224,7 @@ __host__ __device__ constexpr int parts_of(int64_t ins) {
   return static_cast<int>((ins + kPartCols - 1) / kPartCols);
 }
 
-// A part with what it is multiplied with.
+// A part, and the activations that it is multiplied by.
 template <class Part>
 struct PartAndInput {
   using T = typename Part::Number;
@@ -244,7 +244,7 @@ struct PartAndInput {
   __device__ void multiply(float (&sums)[4]) const { weights.multiply(sums, x); }
 };
 
-// A result of one weight row, or of a gated pair's gate and up.
+// Stores the result of one weight row, or of a gated pair's gate and up.
 template <class T>
 __device__ void store_result(const ExpertsLaunch& a, int64_t place, int64_t out, float sum,
                              float up) {
@@ -258,8 +258,8 @@ __device__ void store_result(const ExpertsLaunch& a, int64_t place, int64_t out,
   }
 }
 
-// Whether the kernels made of these take a launch: rows that begin at multiples of 16 bytes and
-// have whole units, on a GPU with 16-bit products.
+// Whether the kernels made of these parts can run a launch. They want rows that begin at multiples
+// of 16 bytes and have whole units, and a GPU with products of 16-bit numbers.
 inline bool suits_parts(const ExpertsLaunch& a, int compute_capability) {
   const bool block = info(a.format).block_elems > 1;
   const bool types = block ? a.type == DType::BF16
@@ -268,7 +268,7 @@ inline bool suits_parts(const ExpertsLaunch& a, int compute_capability) {
          (a.epilogue != Epilogue::Gated || a.outs % 2 == 0);
 }
 
-// Calls fn with a null pointer to the part's type that the launch wants.
+// Calls fn with a null pointer to the type of part that the launch needs.
 template <class Fn>
 void dispatch_parts(const ExpertsLaunch& a, const Fn& fn) {
   if (a.format == DType::F16) return fn(static_cast<PlainPart<Half>*>(nullptr));

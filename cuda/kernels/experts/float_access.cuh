@@ -1,5 +1,5 @@
-// Rows of floats, one or four numbers at a time, past the L1 cache, where numbers from before the
-// kernel ahead ran may lie.
+// Loads from rows of floats, one or four numbers at a time. They bypass the L1 cache, which may
+// hold numbers from before the kernel ahead ran.
 #pragma once
 
 #include "cuda/kernels/device/number.cuh"
