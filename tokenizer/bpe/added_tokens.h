@@ -1,6 +1,6 @@
 // Finds the added tokens of a BPE tokenizer in a text, as Hugging Face's tokenizers does: the
-// leftmost, of those the longest, with the white space that a token takes along. add() all, then
-// finish(); split() may then be called by any number of threads.
+// leftmost match, of several the longest, including the white space that a token absorbs. Call
+// add() for all tokens, then finish(); after that any number of threads may call split().
 #pragma once
 
 #include <deque>
@@ -16,18 +16,18 @@ namespace skald {
 
 class AddedTokens {
  public:
-  void add(AddedToken token);  // looked for as token.text
+  void add(AddedToken token);  // matches token.text
   void finish() { matcher_.finish(); }
 
   struct Part {
     Span span;
     int32_t id;  // -1: text between tokens
   };
-  // Without parse_special the text of special tokens stays text. Nothing for an empty text.
+  // Without parse_special, special tokens are not matched. An empty text has no parts.
   std::vector<Part> split(std::string_view text, bool parse_special) const;
 
  private:
-  std::deque<AddedToken> tokens_;  // the matcher refers to their texts, and gives their indices
+  std::deque<AddedToken> tokens_;  // the matcher borrows their texts and returns their indices
   SpecialMatcher matcher_;
 };
 

@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kMostTextBytes = size_t{256} << 20;
 constexpr size_t kMostVocabularyBytes = size_t{256} << 20;
 
-// Gives each added token its place among the pieces.
+// Puts each added token into `pieces` at its id.
 void place_added(BpeVocabulary& v) {
   for (AddedToken& token : v.added) {
     if (token.id < 0 || static_cast<size_t>(token.id) >= kMaxPieces) {
@@ -143,7 +143,7 @@ class Bpe final : public Tokenizer {
       if (byte) tokens_[id].kind = TokenKind::Byte;
     }
     for (AddedToken& added : v_.added) {
-      // A single character is text before all else; as control it would be lost from texts.
+      // A one-character token is ordinary text; as a control token, it would vanish from texts.
       if (utf8_length(added.text) == added.text.size()) added.special = false;
       if (added.text.empty()) continue;
       if (ends_turn(added.text)) added.special = true;
@@ -162,7 +162,7 @@ class Bpe final : public Tokenizer {
       } else if (token.bytes.empty()) {
         token.bytes = text_of(token.kind, v_.pieces[id]);
       }
-      // A control token between the halves of a character does not part them.
+      // A control token between two parts of a character does not separate them.
       token.joins = v_.byte_level ? token.bytes.empty() || !utf8_valid(token.bytes)
                                   : !utf8_valid(token.bytes);
     }
@@ -171,7 +171,7 @@ class Bpe final : public Tokenizer {
     }
   }
 
-  // A token that is looked for in the normalized text also reads as it is found there.
+  // A token that is matched in the normalized text also decodes to the normalized text.
   void find_added() {
     for (const AddedToken& added : v_.added) {
       if (!added.normalized || v_.normalizer.empty()) {

@@ -11,9 +11,9 @@
 namespace skald {
 namespace {
 
-constexpr size_t kMostKnownBytes = 64;    // longer words seldom come again
-constexpr size_t kMostKnown = 64 << 10;   // words, which bounds the memory
-constexpr size_t kMostBytes = INT32_MAX;  // of a word: the Merger counts so far
+constexpr size_t kMostKnownBytes = 64;    // longer words seldom repeat
+constexpr size_t kMostKnown = 64 << 10;   // limit on cached words, which bounds the memory
+constexpr size_t kMostBytes = INT32_MAX;  // limit on a word, because the Merger uses int32_t
 
 }  // namespace
 
@@ -58,7 +58,8 @@ void BpeModel::add_merges(const BpeVocabulary& v,
   };
   merges_.reserve(v.merges.size());
   const bool all_bytes = std::find(byte_ids_.begin(), byte_ids_.end(), -1) == byte_ids_.end();
-  has_seams_ = byte_fallback_ && all_bytes;  // else characters may vanish, or fuse to one unknown
+  // Otherwise unknown characters may vanish or merge into one unknown token
+  has_seams_ = byte_fallback_ && all_bytes;
   if (has_seams_) joined_ = std::make_unique<std::bitset<kSeams>>();
   std::string whole;
   for (size_t rank = 0; rank < v.merges.size(); ++rank) {
@@ -74,7 +75,7 @@ void BpeModel::add_merges(const BpeVocabulary& v,
     }
     const std::string_view before = std::string_view(left).substr(last);
     const std::string_view after = std::string_view(right).substr(0, utf8_length(right));
-    // Pieces of which the text has not the characters.
+    // Pieces that contain bytes or unknown characters, so their text is not known.
     const bool strange = byte_of_piece(left) >= 0 || byte_of_piece(right) >= 0 || l == unk_ ||
                          r == unk_ || utf8_length(before) != before.size() || after.empty();
     if (strange) {
@@ -85,7 +86,7 @@ void BpeModel::add_merges(const BpeVocabulary& v,
   }
 }
 
-// The length of the part up to the first place that no merge crosses.
+// The length of `part` up to the first place that no merge can cross.
 size_t BpeModel::first_word(std::string_view part) const {
   size_t at = utf8_length(part);
   char32_t before = utf8_code_point(part.substr(0, at));
@@ -143,8 +144,8 @@ void BpeModel::symbols(std::string_view word, std::vector<int32_t>& tokens) cons
   }
 }
 
-// Where the vocabulary lacks a byte and has no unknown token, the byte is lost, as in the
-// reference; so with characters below.
+// If the vocabulary lacks a byte and has no unknown token, the byte is dropped, as in Hugging
+// Face's tokenizers. The same holds for characters below.
 void BpeModel::byte_symbols(std::string_view word, std::vector<int32_t>& tokens) const {
   bool unknown = false;
   for (const char c : word) {
@@ -159,7 +160,7 @@ void BpeModel::byte_symbols(std::string_view word, std::vector<int32_t>& tokens)
 }
 
 void BpeModel::character_symbols(std::string_view word, std::vector<int32_t>& tokens) const {
-  bool pending = false;  // an unknown character, which the next one may still join
+  bool pending = false;  // an unknown character that the next one may join
   while (!word.empty()) {
     const std::string_view character = word.substr(0, utf8_length(word));
     word.remove_prefix(character.size());
@@ -172,7 +173,7 @@ void BpeModel::character_symbols(std::string_view word, std::vector<int32_t>& to
     }
     const auto has_byte = [&](char c) { return byte_ids_[static_cast<uint8_t>(c)] >= 0; };
     if (byte_fallback_ && std::all_of(character.begin(), character.end(), has_byte)) {
-      // In front of an unknown one that is pending, in the reference too.
+      // These come before a pending unknown token, as in Hugging Face's tokenizers.
       for (const char c : character) tokens.push_back(byte_ids_[static_cast<uint8_t>(c)]);
     } else if (unk_ >= 0) {
       if (pending && !fuse_unk_) tokens.push_back(unk_);

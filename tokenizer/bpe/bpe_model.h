@@ -1,5 +1,5 @@
-// The middle of a BPE tokenizer: one part of a text, already normalized and cut out, to ids.
-// Immutable once made; an Encoder is one thread's working memory for it.
+// The BPE step of a tokenizer: converts one pre-tokenized part of a text to ids. Immutable once
+// made; an Encoder is the working memory of one thread.
 #pragma once
 
 #include <bitset>
@@ -20,7 +20,8 @@ class BpeModel {
   };
 
  public:
-  // ids: from piece to id, those that a text may become. control[id]: no text becomes it.
+  // `ids` maps pieces to ids, for pieces that text may become. control[id]: never produced from
+  // text.
   BpeModel(const BpeVocabulary& vocabulary,
            const std::unordered_map<std::string_view, int32_t>& ids,
            const std::vector<bool>& control);
@@ -32,14 +33,14 @@ class BpeModel {
 
    private:
     struct Known {
-      size_t begin, count;  // of known_ids_
+      size_t begin, count;  // range of known_ids_
     };
     void append_word(std::string_view word, std::vector<int32_t>& ids);
 
     const BpeModel& model_;
     Merger merger_;
     std::vector<int32_t> tokens_;
-    // Words come again and again.
+    // A cache of words, because words repeat often.
     std::unordered_map<std::string, Known, Hash, std::equal_to<>> known_;
     std::vector<int32_t> known_ids_;
   };
@@ -53,7 +54,8 @@ class BpeModel {
   void character_symbols(std::string_view word, std::vector<int32_t>& tokens) const;
   size_t first_word(std::string_view part) const;
 
-  // Which two characters stand side by side in a merge, by hash: a few more than do.
+  // A hashed set of character pairs that are neighbours in some merge; hash collisions only add
+  // pairs.
   static constexpr size_t kSeams = size_t{1} << 18;
   static size_t seam(char32_t left, char32_t right) {
     return (left * 0x9E3779B1u ^ right * 0x85EBCA6Bu) >> 14;
@@ -61,13 +63,13 @@ class BpeModel {
 
   bool byte_level_, byte_fallback_, fuse_unk_;
   int32_t unk_;
-  std::vector<int32_t> byte_ids_;  // of each byte, -1: none
+  std::vector<int32_t> byte_ids_;  // of each byte; -1: none
   std::unordered_map<char32_t, int32_t> character_ids_;
   std::unordered_map<std::string, int32_t, Hash, std::equal_to<>>
       whole_;  // by bytes of text; only with ignore_merges
   Merges merges_;
-  // A part may be cut into words where no merge can cross, which a long text without white space
-  // rules needs. False: it may not.
+  // true: a part may be cut into words at places that no merge can cross. This keeps long texts
+  // fast if the tokenizer has no rules for white space.
   bool has_seams_ = false;
   std::unique_ptr<std::bitset<kSeams>> joined_;
 };

@@ -1,5 +1,6 @@
-// How byte-level BPE writes bytes in its files: each as one printable character. Bytes that have a
-// printable character in Latin-1 keep it, the 68 others are U+0100 and up: " the" is "Ġthe".
+// The byte alphabet of byte-level BPE: each byte is written as one printable character. Bytes that
+// are printable in Latin-1 stand for themselves; the other 68 are U+0100 and following. " the" is
+// written "Ġthe".
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,8 @@ namespace skald {
 char32_t byte_character(uint8_t byte);
 int byte_of_character(char32_t character);  // -1: not in the alphabet
 
-// Appends the bytes that `piece` writes; false (and nothing appended) where it has a character that
-// is not in the alphabet, or is no UTF-8.
+// Appends the bytes that `piece` stands for. Returns false and appends nothing if `piece` is not
+// valid UTF-8 or contains a character outside the alphabet.
 bool append_bytes_of(std::string_view piece, std::string& bytes);
 
 }  // namespace skald

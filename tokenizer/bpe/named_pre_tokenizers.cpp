@@ -3,8 +3,8 @@
 
 #include "tokenizer/bpe/pre_tokenizer.h"
 
-// What a GGUF means by the name in tokenizer.ggml.pre: the rules of the tokenizer.json that the
-// file was made from.
+// The names in a GGUF's tokenizer.ggml.pre, and the rules of the tokenizer.json that such a file
+// was made from.
 namespace skald {
 namespace {
 
@@ -18,7 +18,7 @@ constexpr std::string_view kDigitPattern = R"(\p{N})";
 
 struct Known {
   std::string_view name;
-  std::array<std::string_view, 2> patterns;  // one after the other; "": none
+  std::array<std::string_view, 2> patterns;  // applied in order; "": none
   bool nfc = false, ignore_merges = false, add_bos = false;
 };
 

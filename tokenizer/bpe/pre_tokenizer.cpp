@@ -10,7 +10,7 @@ struct Piece {
   bool match;
 };
 
-// Matches and what lies between them, in order; nothing empty.
+// Splits a part into matches and the text between them, in order, without empty pieces.
 void pieces_of(const PreTokenizer::Split& rule, Span part, const std::vector<Span>& matches,
                std::vector<Piece>& pieces) {
   pieces.clear();
@@ -26,10 +26,10 @@ void pieces_of(const PreTokenizer::Split& rule, Span part, const std::vector<Spa
   put(from, part.end, false);
 }
 
-// Adds the parts that the rule makes of the pieces of one part.
+// Appends the parts that `behavior` makes of the pieces of one part.
 void join(SplitBehavior behavior, const std::vector<Piece>& pieces, std::vector<Span>& parts) {
   const size_t first = parts.size();
-  bool before = false;  // whether the piece before was a match
+  bool before = false;  // whether the previous piece was a match
   for (size_t i = 0; i < pieces.size(); ++i) {
     const auto& [span, match] = pieces[i];
     bool extend = false;
@@ -44,7 +44,7 @@ void join(SplitBehavior behavior, const std::vector<Piece>& pieces, std::vector<
       case SplitBehavior::MergedWithPrevious:
         extend = match && !before;
         break;
-      // Of neighbouring matches only the last one goes to what follows.
+      // Of neighbouring matches only the last one is merged with the next piece.
       case SplitBehavior::MergedWithNext:
         extend = before && !match;
         break;

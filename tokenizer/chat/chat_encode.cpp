@@ -8,8 +8,9 @@ namespace {
 using jinja::Dict;
 using jinja::Value;
 
-// Around a control token's text in a message, from rendering to encoding: two characters for
-// private use, which no text should have; where one has them, they are dropped.
+// Marks put around a control token's name in a message between rendering and encoding: two
+// private-use characters that texts should not contain. They are removed from messages that contain
+// them.
 constexpr std::string_view kBegin = "\U000f0000", kEnd = "\U000f0001";
 
 class Marker {
@@ -20,14 +21,14 @@ class Marker {
         texts_.push_back(tokenizer.piece(id));
       }
     }
-    // The longest that fits is the one that is meant.
+    // Longest first, so that the longest match is found.
     std::sort(texts_.begin(), texts_.end(),
               [](std::string_view a, std::string_view b) { return a.size() > b.size(); });
     for (std::string_view text : texts_) first_[static_cast<unsigned char>(text[0])] = true;
     first_[static_cast<unsigned char>(kBegin[0])] = true;
   }
 
-  // The same value with every control token's text in it marked.
+  // Returns the same value with every control token's name marked.
   Value mark(const Value& value) const {
     if (const jinja::Text* text = value.as_text()) {
       std::string marked = mark_text(text->bytes);
@@ -77,10 +78,10 @@ class Marker {
   }
 
   std::vector<std::string_view> texts_;
-  bool first_[256] = {};  // bytes that a control token's text begins with
+  bool first_[256] = {};  // first bytes of control tokens' names
 };
 
-// Ids of the pieces of one prompt, put together.
+// Collects the ids of the parts of one prompt.
 class Pieces {
  public:
   explicit Pieces(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
@@ -125,13 +126,13 @@ std::vector<int32_t> encode_chat(const Tokenizer& tokenizer, const ChatTemplate&
   const std::string prompt = chat.render(marked, options);
   Pieces pieces(tokenizer);
   std::string_view rest = prompt;
-  bool text_of_message = false;  // inside of marks
+  bool text_of_message = false;  // between marks
   while (!rest.empty()) {
     const size_t begin = rest.find(kBegin), end = rest.find(kEnd);
     const size_t at = std::min({begin, end, rest.size()});
     pieces.add(rest.substr(0, at), !text_of_message);
     if (at == rest.size()) break;
-    // A template may have cut a marked text in two; a lone mark only separates.
+    // A template may have split a marked text, so a single mark only separates two texts.
     const size_t next_end = rest.find(kEnd, at + 1), next_begin = rest.find(kBegin, at + 1);
     text_of_message = at == begin && next_end < next_begin;
     rest.remove_prefix(at + kBegin.size());

@@ -1,6 +1,6 @@
-// The ids of a conversation. What the template writes as control tokens becomes control tokens;
-// the same text inside a message stays text, so that nobody can end a turn or speak for another
-// role by writing "</s>" into a message.
+// Encodes a conversation. Control tokens that the template writes become control tokens. The same
+// text inside a message remains text, so nobody can end a turn or speak for another role by writing
+// "</s>" into a message.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace skald {
 
-// Begins with BOS where the tokenizer asks for it or the template writes it, once in either case.
+// Begins with one BOS if the tokenizer adds it or the template writes it.
 std::vector<int32_t> encode_chat(const Tokenizer& tokenizer, const ChatTemplate& chat,
                                  const Conversation& conversation,
                                  const jinja::RenderOptions& options = {});

@@ -15,14 +15,14 @@ bool is_list(const Value& value) {
   return value.as_sequence() && value.as_sequence()->kind == jinja::SequenceKind::List;
 }
 
-// The dict with one entry replaced, or added.
+// Returns the dict with one entry replaced or added.
 Value with(const Dict& dict, std::string_view key, Value value) {
   Dict changed = dict;
   changed.set(key, std::move(value));
   return Value::dict(std::move(changed));
 }
 
-// The list with each element changed; the same list where `change` changes none.
+// Returns the list with each element changed, or the same list if `change` changes none.
 template <class Change>
 Value each(const Value& list, const Change& change) {
   std::vector<Value> items;
@@ -40,12 +40,12 @@ std::optional<Value> object_of(const Value& text) {
   try {
     Value value = jinja::from_json(text.as_text()->bytes, "arguments");
     if (value.as_dict()) return value;
-  } catch (const Error&) {  // no JSON: left as it is
+  } catch (const Error&) {  // not JSON: the value stays as it is
   }
   return std::nullopt;
 }
 
-// {"function": {"name": …, "arguments": "{\"x\": 1}"}} with the arguments as a dict.
+// Changes {"function": {"name": …, "arguments": "{\"x\": 1}"}} so that the arguments are a dict.
 std::optional<Value> with_arguments(const Value& call) {
   const Dict* dict = call.as_dict();
   const Value* function = dict ? dict->find("function") : nullptr;
@@ -64,7 +64,7 @@ std::optional<Value> with_call_arguments(const Value& message) {
   return with(*message.as_dict(), "tool_calls", std::move(changed));
 }
 
-// One text out of a list of parts of type "text".
+// Joins a list of parts of type "text" to one string.
 std::optional<Value> with_joined_parts(const Value& message) {
   const Value* content = message.as_dict()->find("content");
   if (!content || !is_list(*content)) return std::nullopt;
@@ -73,7 +73,7 @@ std::optional<Value> with_joined_parts(const Value& message) {
     const Dict* dict = part.as_dict();
     const Value* text = dict ? dict->find("text") : nullptr;
     if (!text || !text->as_text()) {
-      fail(Exit::Failed, "the chat template takes only texts, and a message has other parts");
+      fail(Exit::Failed, "the chat template supports only text, but a message has other parts");
     }
     if (&part != content->as_sequence()->items.data()) all += '\n';
     all += text->as_text()->bytes;
@@ -99,7 +99,8 @@ void check_messages(const Value& messages, std::string_view name) {
       fail(Exit::Usage, name, ": message ", number, ": expected an object with a \"role\"");
     }
   }
-  if (number == 0) fail(Exit::Usage, name, ": has no messages");
+  if (number == 0)
+    fail(Exit::Usage, name, ": the list of messages is empty; expected at least one");
 }
 
 const NamedTemplate* find(const std::vector<NamedTemplate>& all, std::string_view name) {
@@ -186,7 +187,7 @@ std::string ChatTemplate::render_one(const jinja::Template& chosen,
   return chosen.render(variables, options);
 }
 
-// Whether a content in parts comes out as its text, and not as what Python would print for a list.
+// Whether the template prints a content in parts as text, not as Python would print a list.
 bool ChatTemplate::takes_parts(const jinja::Template& chosen) const {
   constexpr std::string_view kProbe = "a text to find again";
   Dict part, message;
@@ -218,7 +219,7 @@ std::string ChatTemplate::render(const Conversation& conversation,
   try {
     return render_one(chosen, parsed, options);
   } catch (const Error&) {
-    // A few templates want the arguments as a text.
+    // A few templates expect the arguments as a string.
     return render_one(chosen, given, options);
   }
 }

@@ -1,9 +1,9 @@
-// From messages to a prompt, by the chat template that a model brings, that the user has in a file,
-// or that skald has under a name. A ChatTemplate is immutable: any number of threads may use it.
+// Renders messages to a prompt with a chat template: the model's own, one from a user's file, or
+// one built into skald. A ChatTemplate is immutable: any number of threads may use it.
 //
-// Renders as transformers does, with what callers of other programs rely on besides: arguments of a
-// tool call may be JSON in a text, as OpenAI's clients send them, and contents in parts are joined
-// for a template that only knows texts.
+// Renders as transformers does, plus what other programs support: arguments of a tool call may be
+// JSON in a string, as OpenAI's clients send them, and contents in parts are joined for a template
+// that supports only strings.
 #pragma once
 
 #include <filesystem>
@@ -22,7 +22,7 @@ struct NamedTemplate {
   std::string text;
 };
 
-// The texts of special tokens as templates use them; unset: the template sees no such variable.
+// The texts of special tokens for templates. Unset: the template sees no such variable.
 struct SpecialTexts {
   std::optional<std::string> bos, eos, unk, pad;
 };
@@ -34,22 +34,22 @@ struct Conversation {
   bool generation_prompt = true;
 };
 
-// A list of messages, or {"messages": [...], "tools": [...], "documents": [...],
-// "chat_template_kwargs": {...}}. Throws Error(Exit::Usage) with `name` for anything else.
+// Reads a list of messages, or {"messages": [...], "tools": [...], "documents": [...],
+// "chat_template_kwargs": {...}}. Throws Error(Exit::Usage) that begins with `name` otherwise.
 Conversation read_conversation(std::string_view json, std::string_view name);
 jinja::Value read_tools(std::string_view json, std::string_view name);
 
 class ChatTemplate {
  public:
-  // Of several templates "default" is used, and "tool_use" for a conversation with tools. Throws
-  // Error(Exit::Model) where one cannot be parsed.
+  // Of several templates "default" is used, or "tool_use" for a conversation with tools. Throws
+  // Error(Exit::Model) if a template cannot be parsed.
   ChatTemplate(std::vector<NamedTemplate> templates, SpecialTexts special);
 
-  // Throws Error(Exit::Failed) with the line where the template refuses the messages.
+  // Throws Error(Exit::Failed) with the template's line if the template refuses the messages.
   std::string render(const Conversation& conversation,
                      const jinja::RenderOptions& options = {}) const;
 
-  const std::string& source() const { return source_; }  // of the default
+  const std::string& source() const { return source_; }  // source of the default template
 
  private:
   std::string render_one(const jinja::Template& chosen, const Conversation& conversation,
@@ -62,12 +62,13 @@ class ChatTemplate {
   std::optional<jinja::Template> for_tools_;
 };
 
-// The templates of a Hugging Face folder: chat_template.jinja, "chat_template" of
-// tokenizer_config.json (a text or a list of named ones), chat_template.json. Empty: it has none.
+// Reads the templates of a Hugging Face folder: chat_template.jinja, "chat_template" of
+// tokenizer_config.json (a string or a list of named ones), chat_template.json. Empty if it has
+// none.
 std::vector<NamedTemplate> read_chat_templates(const std::filesystem::path& folder);
 SpecialTexts read_special_texts(const std::filesystem::path& folder);
 
-// Those that skald has under a name.
+// Templates built into skald.
 std::vector<std::string_view> builtin_template_names();
 std::optional<NamedTemplate> builtin_template(std::string_view name);
 

@@ -1,4 +1,4 @@
-// Where a Hugging Face folder keeps its chat template and the texts of its special tokens.
+// Reads chat templates and the texts of special tokens from the files of a Hugging Face folder.
 #include <fstream>
 
 #include "engine/base/error.h"
@@ -12,17 +12,18 @@ namespace fs = std::filesystem;
 using jinja::Dict;
 using jinja::Value;
 
-// The largest in use are lists of a few thousand added tokens.
+// The largest files in use are lists of a few thousand added tokens.
 constexpr uintmax_t kMostBytes = 64 << 20;
 
 std::optional<std::string> read_if_there(const fs::path& file) {
   std::error_code error;
   if (!fs::exists(file, error)) return std::nullopt;
   const std::string name = printable(file.string());
-  if (!fs::is_regular_file(file, error)) fail(Exit::Model, name, ": is no file");
+  if (!fs::is_regular_file(file, error)) fail(Exit::Model, name, ": is not a file");
   const uintmax_t size = fs::file_size(file, error);
   if (error) fail(Exit::Model, name, ": cannot be read: ", error.message());
-  if (size > kMostBytes) fail(Exit::Model, name, ": is ", size, " bytes long, too much to read");
+  if (size > kMostBytes)
+    fail(Exit::Model, name, ": is ", size, " bytes long; expected at most ", kMostBytes, " bytes");
   std::string text(size, '\0');
   std::ifstream in(file, std::ios::binary);
   if (!in.read(text.data(), static_cast<std::streamsize>(size))) {
@@ -31,7 +32,7 @@ std::optional<std::string> read_if_there(const fs::path& file) {
   return text;
 }
 
-// An object in a file of the folder; empty where there is no such file.
+// Reads an object from a file of the folder; empty if the file does not exist.
 Dict read_object(const fs::path& file) {
   const auto text = read_if_there(file);
   if (!text) return {};
@@ -41,14 +42,15 @@ Dict read_object(const fs::path& file) {
   return *value.as_dict();
 }
 
-// "chat_template": a text, or a list of {"name": …, "template": …}.
+// Reads "chat_template": a string, or a list of {"name": …, "template": …}.
 std::vector<NamedTemplate> templates_in(const Dict& object, const std::string& source) {
   const Value* given = object.find("chat_template");
   if (!given || given->is_none()) return {};
   if (given->as_text()) return {{"default", source, given->as_text()->bytes}};
   std::vector<NamedTemplate> all;
   const auto refuse = [&] {
-    fail(Exit::Model, source, ": \"chat_template\" is neither a text nor a list of named ones");
+    fail(Exit::Model, source,
+         ": \"chat_template\" is neither a string nor a list of named templates");
   };
   if (!given->as_sequence()) refuse();
   for (const Value& one : given->as_sequence()->items) {
@@ -78,12 +80,12 @@ std::vector<NamedTemplate> read_chat_templates(const fs::path& folder) {
 
 SpecialTexts read_special_texts(const fs::path& folder) {
   SpecialTexts special;
-  // The second is older, and has what the first may leave out.
+  // special_tokens_map.json is older and has what tokenizer_config.json may omit.
   for (const char* file : {"tokenizer_config.json", "special_tokens_map.json"}) {
     const Dict object = read_object(folder / file);
     const auto set = [&](std::optional<std::string>& text, std::string_view key) {
       const Value* given = object.find(key);
-      // A text, or an object that describes the token.
+      // A string, or an object that describes the token.
       if (given && given->as_dict()) given = given->as_dict()->find("content");
       if (!text && given && given->as_text()) text = given->as_text()->bytes;
     };

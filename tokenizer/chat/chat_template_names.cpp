@@ -1,5 +1,6 @@
-// Chat templates under a name, for models whose files have none. Each writes what the models of its
-// family were trained on; where those take no system message, it goes before the first user's.
+// Built-in chat templates for models whose files have none. Each writes the format that the models
+// of its family were trained on. If a format has no system message, the system message goes before
+// the first user message.
 #include <algorithm>
 #include <iterator>
 
@@ -12,7 +13,8 @@ struct Named {
   std::string_view name, text;
 };
 
-// A system message as `system`, and the rest as `turns`, for the families without a role for it.
+// For families without a system role: separates the system message (`system`) from the rest
+// (`turns`).
 #define SKALD_SYSTEM_FIRST                          \
   "{% if messages[0].role == 'system' %}"           \
   "{% set system = messages[0].content | trim %}"   \

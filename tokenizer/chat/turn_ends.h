@@ -1,5 +1,5 @@
-// Tokens by which chat models end a turn. Files do not always say that they stop generation; they
-// always do, and no user's text may become one.
+// Tokens with which chat models end a turn. They always stop generation, even if a model's files do
+// not say so, and no user's text may become one of them.
 #pragma once
 
 #include <algorithm>

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int32_t kUnused = static_cast<int32_t>(TokenKind::Unused);
 
-// Pieces and types; a place without a token gets a name that no text can have as one.
+// Pieces and types. An id without a token gets a placeholder name.
 GgufTokens tokens_of(const Tokenizer& tokenizer, std::string_view model) {
   GgufTokens out;
   out.model = model;
@@ -25,7 +25,7 @@ GgufTokens tokens_of(const Tokenizer& tokenizer, std::string_view model) {
   return out;
 }
 
-// The patterns by which texts are cut, one after the other; nullopt: not by patterns alone.
+// The patterns of the pre-tokenizer in order; nullopt if it does not consist of patterns alone.
 std::optional<std::vector<std::string>> cutting_patterns(const JsonPlace& json) {
   const std::string& type = json["type"].text();
   if (type == "Sequence") {
@@ -51,18 +51,18 @@ std::optional<std::vector<std::string>> cutting_patterns(const JsonPlace& json) 
   return std::vector<std::string>{json["pattern"]["Regex"].text()};
 }
 
-// In which order SentencePiece would merge, so that it merges in the order of the list.
+// Scores with which SentencePiece merges in the order of the merge list.
 std::vector<float> scores_of_merges(const BpeVocabulary& v,
                                     const std::vector<std::string>& pieces) {
   std::unordered_map<std::string, size_t> rank;
   rank.reserve(v.merges.size());
   for (size_t i = 0; i < v.merges.size(); ++i) {
-    rank.emplace(v.merges[i].left + v.merges[i].right, i);  // the first one counts
+    rank.emplace(v.merges[i].left + v.merges[i].right, i);  // the first of equal merges counts
   }
   std::vector<float> scores;
   for (const std::string& piece : pieces) {
     const auto found = rank.find(piece);
-    // Below all merges, and as far as a float still counts.
+    // Pieces that no merge makes rank below all merges.
     const size_t place = found == rank.end() ? v.merges.size() : found->second;
     scores.push_back(-static_cast<float>(place));
   }
@@ -76,7 +76,7 @@ std::vector<float> scores_of(const Vocabulary& v) {
   return scores;
 }
 
-// Whether texts get a space in front.
+// Whether the tokenizer adds a space before a text.
 bool puts_prefix(const Tokenizer& tokenizer) {
   const std::vector<int32_t> ids = tokenizer.encode("a", {.add_bos = false, .add_eos = false});
   return !ids.empty() && tokenizer.piece(ids.front()).starts_with("\xE2\x96\x81");
@@ -88,7 +88,7 @@ GgufTokens gguf_tokens(const Vocabulary& v, const Tokenizer& tokenizer) {
   if (v.unigram || !v.charsmap.empty()) {
     fail(Exit::Model, v.source, ": is a SentencePiece model ",
          v.unigram ? "of the kind unigram" : "with normalization rules",
-         ", which skald cannot write into a GGUF");
+         ", which skald cannot write into a GGUF; quantize from a GGUF of the model instead");
   }
   GgufTokens out = tokens_of(tokenizer, "llama");
   out.scores = scores_of(v);
@@ -113,7 +113,7 @@ GgufTokens gguf_tokens(const HfTokenizerFiles& files, const Tokenizer& tokenizer
       out.pre = pre_tokenizer_name(*patterns, nfc, v->ignore_merges);
     }
     if (out.pre.empty()) {
-      fail(Exit::Model, source, ": cuts and normalizes texts by rules for which GGUF has no name");
+      fail(Exit::Model, source, ": its pre-tokenizer and normalizer have no name in GGUF");
     }
     for (const BpeVocabulary::Merge& merge : v->merges) {
       out.merges.push_back(merge.left + " " + merge.right);

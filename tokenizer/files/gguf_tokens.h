@@ -1,6 +1,6 @@
-// A Hugging Face folder's tokenizer in the arrays that a GGUF has for it: SentencePiece as "llama"
-// with a score for each piece, byte-level BPE as "gpt2" with its merges and the name of its rules
-// for cutting texts. What a GGUF cannot say is an Error(Exit::Model).
+// Converts the tokenizer of a Hugging Face folder to the arrays of a GGUF: SentencePiece as "llama"
+// with a score for each piece, byte-level BPE as "gpt2" with its merges and the name of its
+// pre-tokenizer. Throws Error(Exit::Model) if GGUF cannot express the tokenizer.
 #pragma once
 
 #include <cstdint>
@@ -17,31 +17,31 @@ namespace skald {
 
 struct GgufTokens {
   std::string_view model;  // "llama" or "gpt2"
-  std::string_view pre;    // of gpt2
+  std::string_view pre;    // gpt2 only
   std::vector<std::string> pieces;
-  std::vector<int32_t> types;       // TokenKind's numbers
-  std::vector<float> scores;        // of llama
-  std::vector<std::string> merges;  // of gpt2: "a b"
-  // Of llama.
+  std::vector<int32_t> types;       // values of TokenKind
+  std::vector<float> scores;        // llama only
+  std::vector<std::string> merges;  // gpt2 only: "a b"
+  // llama only.
   bool add_space_prefix = true, remove_extra_whitespaces = false, legacy = true;
 };
 
-// `tokenizer` is what skald makes of the same files, and says what each token is.
+// `tokenizer` is skald's tokenizer of the same files; it provides the kind of each token.
 GgufTokens gguf_tokens(const Vocabulary& vocabulary, const Tokenizer& tokenizer);
 
-// Of a tokenizer.json's text and what lies beside it. A SentencePiece model as BPE with byte
-// fallback takes its scores from the tokenizer.model beside it, where there is one, else from the
-// order of its merges.
+// The text of a tokenizer.json and the files beside it. A SentencePiece model that is stored as BPE
+// with byte fallback takes its scores from the tokenizer.model beside it, or else from the order of
+// its merges.
 struct HfTokenizerFiles {
   std::string_view json;
-  std::string source;  // of json, for messages
+  std::string source;  // name of the json file, for messages
   HfTokenizerConfig config;
   std::optional<Vocabulary> model;
 };
 GgufTokens gguf_tokens(const HfTokenizerFiles& files, const Tokenizer& tokenizer);
 
-// A model's embedding may have more rows than there are tokens, and a GGUF has a token for each:
-// the rest are unused ones. Tokens that have no row are dropped.
+// Adapts the tokens to the rows of the embedding, because a GGUF has one token for each row: adds
+// unused tokens, or drops tokens without a row.
 void fit_to_rows(GgufTokens& tokens, int64_t rows);
 
 }  // namespace skald

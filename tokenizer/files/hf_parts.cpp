@@ -27,7 +27,7 @@ PreTokenizer::Metaspace read_metaspace(const JsonPlace& json) {
   json.know_only({"type", "replacement", "prepend_scheme", "split", "str_rep", "add_prefix_space"});
   PreTokenizer::Metaspace out;
   out.symbol = json.text_or("replacement", out.symbol);
-  // Before there were schemes there was a flag.
+  // Old files have a flag instead of a scheme.
   const bool prefix = json.boolean_or("add_prefix_space", true);
   const std::string scheme = json.text_or("prepend_scheme", prefix ? "always" : "never");
   if (scheme == "never") {
@@ -40,7 +40,7 @@ PreTokenizer::Metaspace read_metaspace(const JsonPlace& json) {
   return out;
 }
 
-// Returns whether this was a ByteLevel, after which nothing may follow.
+// `byte_level` becomes true for a ByteLevel step, after which no step may follow.
 void read_pre_tokenizer_step(const JsonPlace& json, PreTokenizer& out, bool& byte_level) {
   const std::string& type = json["type"].text();
   if (byte_level) {
@@ -92,7 +92,7 @@ void read_strip(const JsonPlace& json, BpeDecoder& out) {
   const int64_t start = json["start"].integer();
   if (json["content"].text() != " " || start < 0 || start > 1 || json["stop"].integer() != 0) {
     fail(Exit::Model, json.where(),
-         ": strips other than one space from a text's start, which "
+         ": strips something other than one space from the start of a text, which "
          "skald does not support");
   }
   out.strip_space = out.strip_space || start == 1;
@@ -113,7 +113,7 @@ void read_decoder_step(const JsonPlace& json, BpeDecoder& out, bool& byte_level)
     out.space = json["pattern"]["String"].text();
     if (json["content"].text() != " " || out.space.empty()) {
       fail(Exit::Model, json.where(),
-           ": replaces a text by other than a space, which skald does "
+           ": replaces a text by something other than a space, which skald does "
            "not support");
     }
   } else if (type == "ByteFallback") {
@@ -147,7 +147,7 @@ HfTemplate read_template(const JsonPlace& json) {
            "not support");
     }
     const std::string& name = item["SpecialToken"]["id"].text();
-    // The id inside the template; it has a list of tokens of its own.
+    // The name inside the template; the template's special_tokens maps it to tokens.
     const JsonPlace tokens = json["special_tokens"][name]["tokens"];
     const auto list = tokens.is_null() ? std::vector<JsonPlace>{} : tokens.elements();
     if (list.size() > 1) {
@@ -211,7 +211,7 @@ HfTemplate read_hf_post_processor(const JsonPlace& json) {
   if (json.is_null()) return {};
   const std::string& type = json["type"].text();
   if (type == "TemplateProcessing") return read_template(json);
-  if (type == "ByteLevel") return {};  // about offsets only
+  if (type == "ByteLevel") return {};  // affects offsets only
   if (type != "Sequence") unknown_hf_part(json, type);
   HfTemplate out;
   for (const JsonPlace& step : json["processors"].elements()) {

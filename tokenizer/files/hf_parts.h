@@ -1,4 +1,4 @@
-// The parts of a tokenizer.json, each from its JSON into the BpeVocabulary. For hf_tokenizer.cpp.
+// Reads the parts of a tokenizer.json into a BpeVocabulary. For hf_tokenizer.cpp.
 #pragma once
 
 #include "tokenizer/bpe/bpe.h"
@@ -8,13 +8,13 @@ namespace skald {
 
 void read_hf_normalizer(const JsonPlace& json, Normalizer& out);
 
-// Returns whether the parts' bytes are what is merged (a ByteLevel is there).
+// Returns true if BPE merges bytes (the pre-tokenizer contains ByteLevel).
 bool read_hf_pre_tokenizer(const JsonPlace& json, PreTokenizer& out);
 
-// Returns whether it is the byte-level one.
+// Returns true for the byte-level decoder.
 bool read_hf_decoder(const JsonPlace& json, BpeDecoder& out);
 
-// The tokens that a template puts around a text, by name; "" for none.
+// The names of the tokens that a template puts before and after a text; "": none.
 struct HfTemplate {
   std::string before, after;
 };

@@ -12,7 +12,7 @@
 namespace skald {
 namespace {
 
-// The ids of a file, before there is memory for so many.
+// Checks an id from a file before memory is allocated for it.
 int32_t checked_id(int64_t id, std::string_view text, const std::string& source) {
   if (id < 0 || id >= static_cast<int64_t>(kMaxPieces)) {
     fail(Exit::Model, source, ": token '", printable(text, 40), "' has the id ", id,
@@ -34,7 +34,7 @@ void place_vocab(const TokenizerJson& file, BpeVocabulary& v) {
     const auto [same, is_new] = seen.emplace(piece, id);
     if (!is_new) {
       fail(Exit::Model, v.source, ": token '", printable(piece, 40),
-           "' is there twice, with the ids ", same->second, " and ", id);
+           "' occurs twice, with the ids ", same->second, " and ", id);
     }
     if (taken[id]) {
       fail(Exit::Model, v.source, ": tokens '", printable(v.pieces[id], 40), "' and '",
@@ -85,7 +85,8 @@ int32_t find_token(const BpeVocabulary& v, std::string_view text) {
   return found == v.pieces.end() ? -1 : static_cast<int32_t>(found - v.pieces.begin());
 }
 
-// The files' wish for tokens around a text: tokenizer_config.json's flags win over the template.
+// The special tokens around a text. The flags of tokenizer_config.json have priority over the
+// template.
 void set_special(const HfTokenizerConfig& config, const HfTemplate& around,
                  const std::string& unk_token, BpeVocabulary& v) {
   const auto need = [&](const std::string& text, std::string_view what) {
@@ -108,7 +109,7 @@ void set_special(const HfTokenizerConfig& config, const HfTemplate& around,
   if (config.add_eos.value_or(false)) need(config.eos, "eos_token");
 }
 
-// A token as a text or, with its flags, as an object.
+// A token is a string, or an object with flags.
 std::string token_text(const JsonPlace& json) {
   if (json.is_null()) return "";
   return json.is_object() ? json["content"].text() : json.text();
@@ -138,9 +139,9 @@ std::optional<BpeVocabulary> parse_hf_tokenizer(std::string_view text, const std
   TokenizerJson file = parse_tokenizer_json(text, source);
   const JsonPlace json(file.root, source);
   const JsonPlace model = json["model"];
-  // Old files do not name it.
+  // Old files have no type.
   if (model.text_or("type", file.merges.empty() ? "" : "BPE") != "BPE") return std::nullopt;
-  // truncation and padding are about batches; whoever loads the file sets them anew.
+  // truncation and padding concern batches; every program that loads the file sets them itself.
   json.know_only({"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
                   "post_processor", "decoder", "model"});
   BpeVocabulary v;
@@ -152,7 +153,8 @@ std::optional<BpeVocabulary> parse_hf_tokenizer(std::string_view text, const std
   read_hf_normalizer(json["normalizer"], v.normalizer);
   v.byte_level = read_hf_pre_tokenizer(json["pre_tokenizer"], v.pre_tokenizer);
   if (read_hf_decoder(json["decoder"], v.decoder) != v.byte_level) {
-    fail(Exit::Model, source, ": of pre_tokenizer and decoder only one is byte-level");
+    fail(Exit::Model, source,
+         ": only one of pre_tokenizer and decoder is byte-level; expected both or neither");
   }
   v.legacy = config.legacy.value_or(true);
   set_special(config, read_hf_post_processor(json["post_processor"]),

@@ -1,6 +1,6 @@
-// A Hugging Face tokenizer.json (and the tokenizer_config.json beside it): BPE tokenizers with
-// their normalizer, pre-tokenizer, decoder, post-processor and added tokens. What in it would
-// change ids or text and is not known is an Error that names it, never ignored.
+// Reads a Hugging Face tokenizer.json (and the tokenizer_config.json beside it): BPE tokenizers
+// with normalizer, pre-tokenizer, decoder, post-processor and added tokens. An unknown setting that
+// could change ids or text is an Error that names it; it is never ignored.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace skald {
 
-// What tokenizer_config.json says; the tokens as their texts, "" where it names none.
+// Settings of tokenizer_config.json. Tokens are given by their texts; "": not set.
 struct HfTokenizerConfig {
   std::optional<bool> add_bos, add_eos, legacy;
   std::string bos, eos, unk, pad;
@@ -24,12 +24,12 @@ struct HfTokenizerConfig {
 
 HfTokenizerConfig parse_hf_tokenizer_config(std::string_view json, const std::string& source);
 
-// nullopt: the file holds another kind of model (Unigram, WordPiece, ...).
+// nullopt: the file contains another kind of model (Unigram, WordPiece, ...).
 std::optional<BpeVocabulary> parse_hf_tokenizer(std::string_view json, const std::string& source,
                                                 const HfTokenizerConfig& config = {});
 
-// With the tokenizer_config.json in the same folder, if there is one. ends: as in BpeVocabulary.
-// nullptr: as above.
+// Also reads the tokenizer_config.json in the same folder, if present. `ends`: see BpeVocabulary.
+// nullptr: another kind of model.
 std::unique_ptr<Tokenizer> open_hf_tokenizer(const std::filesystem::path& tokenizer_json,
                                              std::vector<int32_t> ends = {});
 

@@ -10,12 +10,12 @@
 namespace skald {
 namespace {
 
-constexpr uintmax_t kMostFileBytes = 256 << 20;  // Gemma's has 34 MB
+constexpr uintmax_t kMostFileBytes = 256 << 20;  // Gemma's file has 34 MB
 constexpr size_t kMostDepth = 64;
-constexpr size_t kMostValues = size_t{1} << 20;  // in the tree
+constexpr size_t kMostValues = size_t{1} << 20;  // limit of the tree
 constexpr size_t kMostMerges = size_t{1} << 22;
 
-// Called by the parser for everything that it meets.
+// Receives the parser's events.
 class Handler {
  public:
   using number_integer_t = int64_t;
@@ -56,7 +56,7 @@ class Handler {
   bool start_object(size_t) {
     if (in_ != In::Tree) refuse_here();
     if (is_in_model("vocab")) {
-      if (seen_vocab_) fail(Exit::Model, source_, ": model: 'vocab' is there twice");
+      if (seen_vocab_) fail(Exit::Model, source_, ": model: 'vocab' occurs twice");
       in_ = In::Vocab;
       return seen_vocab_ = true;
     }
@@ -65,7 +65,7 @@ class Handler {
 
   bool start_array(size_t) {
     if (in_ == In::Merges && !pair_open_) return pair_open_ = true;
-    // Another kind of model's: of no use, and long.
+    // The array belongs to another kind of model and may be long, so it is skipped.
     if (in_ == In::Skipped || is_in_model("vocab")) {
       in_ = In::Skipped;
       if (++skipped_depth_ > kMostDepth) fail(Exit::Model, source_, ": is nested too deeply");
@@ -73,7 +73,7 @@ class Handler {
     }
     if (in_ != In::Tree) refuse_here();
     if (is_in_model("merges")) {
-      if (seen_merges_) fail(Exit::Model, source_, ": model: 'merges' is there twice");
+      if (seen_merges_) fail(Exit::Model, source_, ": model: 'merges' occurs twice");
       in_ = In::Merges;
       return seen_merges_ = true;
     }
@@ -129,7 +129,7 @@ class Handler {
   bool value(Value&& v) {
     if (in_ == In::Vocab) {
       if constexpr (std::is_same_v<std::decay_t<Value>, int64_t>) {
-        // Before the vector follows what a file says.
+        // Checked here so that a file cannot make the vector grow without bound.
         if (out_.vocab.size() > kMaxPieces) {
           fail(Exit::Model, source_, ": more than ", kMaxPieces, " tokens");
         }
@@ -158,7 +158,7 @@ class Handler {
     return std::get<JsonValue::Object>(container).emplace_back(key_, std::move(made)).second;
   }
 
-  // What is open stays in place: nothing is added beside it before it is closed.
+  // Pointers to open containers stay valid: nothing is added beside one before it is closed.
   template <class Container>
   bool open(Container container) {
     if (open_.size() >= kMostDepth) fail(Exit::Model, source_, ": is nested too deeply");
@@ -183,7 +183,7 @@ class Handler {
 
   TokenizerJson& out_;
   const std::string& source_;
-  std::vector<std::pair<std::string, JsonValue*>> open_;  // with the key of each
+  std::vector<std::pair<std::string, JsonValue*>> open_;  // open containers and their keys
   std::string key_;
   size_t values_ = 0, skipped_depth_ = 0;
   In in_ = In::Tree;
@@ -204,7 +204,7 @@ TokenizerJson parse_tokenizer_json(std::string_view json, const std::string& sou
 std::string read_json_file(const std::filesystem::path& file) {
   const std::string source = printable(file.string());
   std::error_code error;
-  if (!std::filesystem::is_regular_file(file, error)) fail(Exit::Model, source, ": is no file");
+  if (!std::filesystem::is_regular_file(file, error)) fail(Exit::Model, source, ": is not a file");
   const uintmax_t size = std::filesystem::file_size(file, error);
   if (error) fail(Exit::Model, source, ": cannot be read: ", error.message());
   if (size > kMostFileBytes) {

@@ -6,22 +6,22 @@
 #include "engine/base/error.h"
 #include "tokenizer/sentencepiece/sentencepiece_model.h"
 
-// The normalizer's rules: a 4-byte length, a trie of that many bytes, then the replacement texts,
-// each ended by a zero byte. The trie is a double array: a unit is 32 bits, child c of unit i lies
-// at i ^ offset(i) ^ c, and is one if its label is c; a unit with a leaf has its value (the
-// replacement's place) where child 0 would be.
+// Format of the normalizer's rules: a 4-byte length, a trie of that many bytes, then the
+// replacement texts, each ended by a zero byte. The trie is a double array of 32-bit units. Child c
+// of unit i is at i ^ offset(i) ^ c, and exists if the label there is c. A unit with a leaf has its
+// value (the offset of the replacement) at the place of child 0.
 namespace skald {
 namespace {
 
 constexpr size_t kMaxUnits = size_t{1} << 20;
-constexpr int kMaxRulesOnPath = 32;  // the library's array of matches has as many places
+constexpr int kMaxRulesOnPath = 32;  // the library's array of matches has as many entries
 
 bool has_leaf(uint32_t unit) { return unit >> 8 & 1; }
 uint32_t value(uint32_t unit) { return unit & 0x7FFFFFFF; }
 uint32_t label(uint32_t unit) { return unit & 0x800000FF; }
 uint32_t offset(uint32_t unit) { return unit >> 10 << ((unit & 0x200) >> 6); }
 
-// Walks all that any text could reach.
+// Visits every unit that some text could reach.
 class TrieCheck {
  public:
   TrieCheck(std::vector<uint32_t> units, size_t texts_size)
@@ -78,7 +78,7 @@ class TrieCheck {
 
   std::vector<uint32_t> units_;
   size_t texts_size_;
-  std::vector<int> rules_;  // most rules on a way down from a unit that is done
+  std::vector<int> rules_;  // most rules on a path down from a finished unit
   std::vector<Step> path_;
   std::string fault_;
 };

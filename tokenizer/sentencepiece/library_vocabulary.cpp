@@ -13,9 +13,9 @@ namespace skald {
 namespace {
 
 constexpr size_t kMaxVocabularyBytes = size_t{256} << 20;
-constexpr size_t kMaxNested = 60;  // the library's array of matches has 64 places
+constexpr size_t kMaxNested = 60;  // the library's array of matches has 64 entries
 
-// A piece in a message: short, and unable to steer a terminal.
+// A piece for a message: shortened, without control characters.
 std::string quoted(std::string_view piece) {
   std::string out = "'";
   for (const char c : piece.substr(0, 40)) {
@@ -83,8 +83,8 @@ void complete_types(Vocabulary& v) {
            " is marked as a byte, expected <0x00> to <0xFF>");
     }
   }
-  // The types win over the id that a file names as unknown: taking a normal piece for it would lose
-  // one.
+  // Types have priority over the id that a file names as unknown, because treating a normal piece
+  // as unknown would lose that piece.
   const int32_t unknown = static_cast<int32_t>(TokenKind::Unknown);
   if (v.unk < 0 || v.types[v.unk] != unknown) {
     const auto found = std::find(v.types.begin(), v.types.end(), unknown);
@@ -92,7 +92,8 @@ void complete_types(Vocabulary& v) {
   }
 }
 
-// The library finds user-defined pieces by their beginnings and has room for 64 that nest.
+// The library searches user-defined pieces by common prefix, and supports at most 64 nested
+// prefixes.
 void check_nesting(const Vocabulary& v, std::vector<std::string_view> user_defined) {
   std::sort(user_defined.begin(), user_defined.end());
   std::vector<std::string_view> open;
@@ -139,15 +140,15 @@ LibraryModel library_vocabulary(Vocabulary& v) {
   for (size_t id = 0; id < v.pieces.size(); ++id) {
     const std::string& piece = v.pieces[id];
     const TokenKind kind = static_cast<TokenKind>(v.types[id]);
-    // What no text may become: a control piece under a name that, being no UTF-8, no text can have.
+    // A placeholder that no text can become: a control piece whose name is not valid UTF-8.
     LibraryModel::Piece made = {concat("\xFF", id), v.scores[id], TokenKind::Control};
     if (static_cast<int32_t>(id) == v.unk) {
       made.kind = TokenKind::Unknown;
     } else if (kind == TokenKind::Byte) {
       if (byte_fallback && names.insert(piece).second) made = {piece, v.scores[id], kind};
     } else if (kind != TokenKind::Control && kind != TokenKind::Unknown) {
-      // The library's tries end a piece at a zero byte, and take <0x41> for the byte whatever its
-      // type.
+      // The library's tries end a piece at a zero byte. It also treats <0x41> as a byte whatever
+      // the piece's type is.
       const bool in_trie = v.unigram || kind == TokenKind::UserDefined;
       const bool matchable = !piece.empty() && utf8_valid(piece) &&
                              !(in_trie && piece.find('\0') != piece.npos) &&
@@ -160,7 +161,7 @@ LibraryModel library_vocabulary(Vocabulary& v) {
     out.pieces.push_back(std::move(made));
   }
   check_nesting(v, user_defined);
-  // The library demands an unknown piece; with a piece for each byte it never comes up.
+  // The library requires an unknown piece. With a piece for each byte it is never produced.
   if (v.unk < 0) out.pieces.push_back({"\xFFunk", 0, TokenKind::Unknown});
   return out;
 }

@@ -1,4 +1,4 @@
-// From a Vocabulary as a file gives it to what the sentencepiece library can be trusted with.
+// Converts a Vocabulary from a file to a LibraryModel that is safe for the sentencepiece library.
 #pragma once
 
 #include "tokenizer/sentencepiece/sentencepiece.h"
@@ -6,8 +6,8 @@
 
 namespace skald {
 
-// Checks the vocabulary and completes it in place: types and scores are there for every piece, unk
-// is known. The library's pieces have the same ids; one may come behind them.
+// Checks the vocabulary and completes it in place: afterwards each piece has a type and a score,
+// and unk is set. The pieces of the result have the same ids; one extra piece may follow them.
 LibraryModel library_vocabulary(Vocabulary& vocabulary);
 
 }  // namespace skald

@@ -43,7 +43,7 @@ void PieceMerger::add_symbols() {
   }
 }
 
-// Any two symbols that make a piece together may become it.
+// Two symbols may be merged if together they are a piece.
 void PieceMerger::add_merges() {
   std::vector<float> scores;
   for (const LibraryModel::Piece& piece : model_.pieces) scores.push_back(piece.score);
@@ -80,7 +80,7 @@ bool PieceMerger::append(std::string_view text, std::vector<int32_t>& ids) const
     if (found != symbols_.end()) {
       symbols.push_back(found->second);
     } else {
-      put_bytes(character, symbols);  // which merge with nothing
+      put_bytes(character, symbols);  // bytes never merge
     }
   }
   Merger(merges_).merge(symbols);

@@ -1,7 +1,8 @@
-// What the sentencepiece library makes of a long text, by our own merges: the library's queue takes
-// half a second for a megabyte, up to two where no place is to cut the text. Only for vocabularies
-// and texts where the result is the same by construction: BPE, all bytes as fallback, no unused
-// pieces, nothing normalized, no user-defined piece in the text. Immutable; any number of threads.
+// A faster replacement of the sentencepiece library for long texts. The library takes half a second
+// for a megabyte, and up to two seconds if the text has no place to cut. Used only if the result is
+// the same by construction: BPE with byte fallback for all bytes, no unused pieces, no
+// normalization, and no user-defined piece in the text. Immutable; any number of threads may use
+// it.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +20,10 @@ namespace skald {
 
 class PieceMerger {
  public:
-  static std::unique_ptr<PieceMerger> make(LibraryModel model);  // nullptr: not for this one
+  // Nullptr: the vocabulary does not qualify
+  static std::unique_ptr<PieceMerger> make(LibraryModel model);
 
-  // text: as the library's normalizer leaves it. False where the library has to do it.
+  // `text` is the output of as_library_sees(). Returns false if the text must go to the library.
   bool append(std::string_view text, std::vector<int32_t>& ids) const;
 
  private:
@@ -31,15 +33,15 @@ class PieceMerger {
 
   LibraryModel model_;
   SpecialMatcher user_defined_;
-  // Pieces, and behind them the characters of pieces that are none themselves.
+  // All pieces, followed by characters of pieces that are not pieces themselves.
   std::unordered_map<std::string_view, int32_t> symbols_;
-  std::vector<std::string_view> characters_;  // by symbol, from the number of pieces on
+  // Characters of symbols, counted from the number of pieces on
+  std::vector<std::string_view> characters_;
   std::vector<int32_t> byte_ids_;
   Merges merges_;  // ranked by score
 };
 
-// A text as the library normalizes it where there are no rules: spaces become U+2581, invalid bytes
-// U+FFFD.
+// The text as the library normalizes it without rules: spaces become U+2581, invalid bytes U+FFFD.
 std::string as_library_sees(std::string_view text);
 
 }  // namespace skald

@@ -20,12 +20,12 @@ namespace {
 
 constexpr std::string_view kSpaceSymbol = "\xE2\x96\x81";  // U+2581, a space inside pieces
 constexpr size_t kChunkBytes = size_t{64} << 10;
-// The library takes 100 to 230 bytes of memory for a byte of text, 0.5 to 2 s for a megabyte.
+// The library needs 100 to 230 bytes of memory for a byte of text, and 0.5 to 2 s for a megabyte.
 constexpr size_t kMaxChunkBytes = size_t{16} << 20;
 
-// Where a long text may be cut without changing a token: between two characters that stand side by
-// side in no piece, so that no merge can cross. Kept by bytes (the last of one character, the first
-// of the next), which forbids a few more places than necessary and takes 8 KB.
+// The places where a long text may be cut without changing a token: between two characters that are
+// not neighbours in any piece, so no merge can cross. Stored by bytes (the last of one character,
+// the first of the next), which takes 8 KB and forbids a few places more than necessary.
 class Seams {
  public:
   void forbid_inside(std::string_view piece) {
@@ -35,7 +35,7 @@ class Seams {
     }
   }
 
-  // The length of the first part of text: all of it, or at least kChunkBytes up to a seam.
+  // The length of the first part of text: the whole text, or at least kChunkBytes up to a cut.
   size_t first_part(std::string_view text) const {
     if (text.size() <= kChunkBytes) return text.size();
     for (size_t end = 0; end < text.size();) {
@@ -51,7 +51,7 @@ class Seams {
   }
 
  private:
-  // As the library sees them: spaces as U+2581, an invalid byte as U+FFFD.
+  // As the library sees them: a space as U+2581, an invalid byte as U+FFFD.
   static std::string_view seen(std::string_view s) {
     if (s[0] == ' ') return kSpaceSymbol;
     const size_t length = utf8_length(s);
@@ -74,7 +74,7 @@ class SentencePiece final : public Tokenizer {
     if (in_parts_) {
       for (const LibraryModel::Piece& piece : model.pieces) {
         if (piece.kind == TokenKind::Byte) continue;  // no text is merged into "<0x00>"
-        seams_.forbid_inside(piece.name);             // stops at once at a name that is no UTF-8
+        seams_.forbid_inside(piece.name);  // returns at once if the name is not valid UTF-8
       }
     } else if (model.add_dummy_prefix) {
       starting_ = load(model);
@@ -189,7 +189,7 @@ class SentencePiece final : public Tokenizer {
          ": the sentencepiece library refuses the vocabulary: ", refusal);
   }
 
-  // Where nothing but merges happens in the library, the prefix is put and long texts are cut here.
+  // If in_parts_, the library only merges; the prefix is added and long texts are cut here.
   void append_text(std::string_view text, bool prefix, std::vector<int32_t>& ids) const {
     if (text.empty()) return;
     if (!in_parts_) return append_by(prefix ? *starting_ : *continuing_, text, ids);
@@ -221,13 +221,13 @@ class SentencePiece final : public Tokenizer {
                  std::vector<int32_t>& ids) const {
     if (text.size() > kMaxChunkBytes) {
       fail(Exit::Failed, "a text of ", text.size(),
-           " bytes without a place to cut it is too long to tokenize (at most ", kMaxChunkBytes,
-           ")");
+           " bytes without a place to cut it is too long to tokenize; expected at most ",
+           kMaxChunkBytes, " bytes");
     }
     std::vector<int> part;
     const auto status = library.Encode(text, &part);
     if (!status.ok()) fail(Exit::Failed, vocabulary_.source, ": tokenizing: ", status.message());
-    // Neighbouring unknown characters make one unknown token, also across a cut.
+    // Neighbouring unknown characters become one unknown token, also across a cut.
     const bool joins = !byte_fallback_ && !ids.empty() && !part.empty() &&
                        ids.back() == special_.unk && part.front() == special_.unk;
     ids.insert(ids.end(), part.begin() + joins, part.end());
@@ -241,9 +241,9 @@ class SentencePiece final : public Tokenizer {
   bool byte_fallback_ = false;
   bool in_parts_ = false;
   Seams seams_;
-  Library starting_;    // puts the prefix; only where !in_parts_
-  Library continuing_;  // puts none
-  // For long texts; made when the first one comes.
+  Library starting_;    // adds the prefix; used if !in_parts_
+  Library continuing_;  // adds no prefix
+  // For long texts; created on first use.
   mutable std::once_flag merger_made_;
   mutable std::unique_ptr<PieceMerger> merger_;
 };

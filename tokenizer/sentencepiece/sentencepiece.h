@@ -1,7 +1,7 @@
-// SentencePiece tokenizers (Llama 1 and 2, Mistral, Gemma, Phi-3, TinyLlama), by the sentencepiece
-// library. Whether the vocabulary comes from a tokenizer.model or from a GGUF, it is checked here,
-// written anew and only then given to the library, which trusts what it loads: a stranger's file
-// never reaches it. Throws Error(Exit::Model) for what cannot be a vocabulary.
+// SentencePiece tokenizers (Llama 1 and 2, Mistral, Gemma, Phi-3, TinyLlama), using the
+// sentencepiece library. The library trusts the files that it loads. Therefore a vocabulary from a
+// tokenizer.model or a GGUF is checked here and written anew; the library never sees an untrusted
+// file. Throws Error(Exit::Model) for an invalid vocabulary.
 #pragma once
 
 #include <cstdint>
@@ -15,33 +15,33 @@
 
 namespace skald {
 
-// The parts of a tokenizer as its file gives them, unchecked. Pieces may repeat, be empty or hold
-// any bytes: such a piece keeps its id and its text, only no text becomes it (of equal pieces the
-// first one is used).
+// The parts of a tokenizer as read from a file, unchecked. Pieces may repeat, be empty or contain
+// any bytes. Such a piece keeps its id and can be decoded, but no text is encoded to it (of equal
+// pieces the first one is used).
 struct Vocabulary {
   std::string source = "vocabulary";  // for messages: "model.gguf"
-  bool unigram = false;               // else BPE
+  bool unigram = false;               // false: BPE
   std::vector<std::string> pieces;
   std::vector<float> scores;   // empty: earlier pieces score higher
-  std::vector<int32_t> types;  // TokenKind's numbers, 0 is 1; empty: guessed from the ids and names
+  std::vector<int32_t> types;  // values of TokenKind, 0 means 1; empty: guessed from ids and names
   int32_t bos = -1, eos = -1, unk = -1, pad = -1;
   bool add_bos = true, add_eos = false;
-  bool add_space_prefix = true;  // " " goes before a text
+  bool add_space_prefix = true;  // " " is added before a text
   bool remove_extra_whitespaces = false;
-  // With parse_special: whether the text after a special token gets the prefix as well, not only a
-  // text's start ("legacy" in tokenizer_config.json).
+  // With parse_special: the text after a special token also gets the prefix, not only the start of
+  // a text ("legacy" in tokenizer_config.json).
   bool legacy = true;
   std::string charsmap;  // the normalizer's compiled rules; most Llama-like models have none
-  std::string unk_surface = " \xE2\x81\x87 ";  // what the unknown token reads as: " ⁇ "
+  std::string unk_surface = " \xE2\x81\x87 ";  // decoded text of the unknown token: " ⁇ "
 };
 
-// What tokenizer_config.json says beside a tokenizer.model; unset: the defaults above.
+// Settings of tokenizer_config.json beside a tokenizer.model. Unset: the defaults of Vocabulary.
 struct SentencePieceSettings {
   std::optional<bool> add_bos = {}, add_eos = {}, legacy = {};
 };
 
-// The vocabulary of a tokenizer.model, for a caller who adds to it (a chat model's added tokens go
-// to the end of pieces, as control or user-defined) before make_sentencepiece().
+// Reads the vocabulary of a tokenizer.model. The caller may add to it before make_sentencepiece():
+// a chat model's added tokens are appended to pieces as control or user-defined tokens.
 Vocabulary read_sentencepiece(const std::filesystem::path& model);
 Vocabulary parse_sentencepiece(std::string_view bytes, const std::string& source);
 

@@ -11,15 +11,15 @@
 namespace skald {
 namespace {
 
-// Protocol buffers: a message is a list of fields; a field is a varint tag (number * 8 + wire type)
+// Protocol buffers: a message is a list of fields. A field is a varint tag (number * 8 + wire type)
 // and a value: a varint, 8 bytes, 4 bytes, or a varint length and as many bytes.
 enum Wire : uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
 struct Field {
   uint32_t number;
   Wire wire;
-  uint64_t value;          // of kVarint and kFixed32
-  std::string_view bytes;  // of kBytes
+  uint64_t value;          // kVarint and kFixed32
+  std::string_view bytes;  // kBytes
 };
 
 class Reader {
@@ -102,7 +102,7 @@ class Reader {
   const std::string& source_;
 };
 
-// What the reader learns beside the vocabulary. Names and defaults are those of the format.
+// Properties of the file that are not part of a Vocabulary. Names and defaults are the format's.
 struct Header {
   uint64_t model_type = 1;
   bool byte_fallback = false, space_as_suffix = false, escape_whitespaces = true;
@@ -175,7 +175,8 @@ void refuse_denormalizer(Reader reader, const std::string& source) {
   }
 }
 
-// A file, unlike a GGUF's arrays, was written by the library, which never writes what this refuses.
+// Stricter than for a GGUF's arrays: a tokenizer.model was written by the library, which never
+// writes what this refuses.
 void check_pieces(const Reader& reader, const Header& header, Vocabulary& out) {
   std::unordered_set<std::string_view> seen;
   std::vector<bool> byte_seen(256);
@@ -212,7 +213,7 @@ void check_pieces(const Reader& reader, const Header& header, Vocabulary& out) {
 Vocabulary parse_sentencepiece(std::string_view bytes, const std::string& source) {
   Vocabulary out;
   out.source = source;
-  out.remove_extra_whitespaces = true;  // the format's default, not ours
+  out.remove_extra_whitespaces = true;  // the format's default differs from ours
   Header header;
   Reader reader(bytes, source);
   for (Field field; reader.next(field);) {
@@ -236,7 +237,7 @@ Vocabulary parse_sentencepiece(std::string_view bytes, const std::string& source
 }
 
 Vocabulary read_sentencepiece(const std::filesystem::path& model) {
-  constexpr uintmax_t kMaxFileBytes = 64 << 20;  // a vocabulary of 256,000 pieces has 4 MB
+  constexpr uintmax_t kMaxFileBytes = 64 << 20;  // a vocabulary of 256,000 pieces takes 4 MB
   std::error_code error;
   if (!std::filesystem::is_regular_file(model, error)) {
     fail(Exit::Model, model.string(), ": not a file; expected a SentencePiece tokenizer.model");

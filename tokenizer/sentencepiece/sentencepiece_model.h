@@ -1,6 +1,5 @@
-// The file format of sentencepiece, a protocol buffer (sentencepiece_model.proto). Reading it is
-// parse_sentencepiece() in sentencepiece.h; this is for the parts between the reader and the
-// library.
+// The file format of sentencepiece, a protocol buffer (sentencepiece_model.proto).
+// parse_sentencepiece() in sentencepiece.h reads it. This header has what reader and writer share.
 #pragma once
 
 #include <string>
@@ -11,8 +10,8 @@
 
 namespace skald {
 
-// What the library is told. Unlike Vocabulary everything in it holds: names are unique and not
-// empty, one piece is Unknown, byte_fallback comes with 256 Byte pieces.
+// The checked input of the library. Names are unique and not empty, exactly one piece is Unknown,
+// and with byte_fallback there are 256 Byte pieces.
 struct LibraryModel {
   struct Piece {
     std::string name;
@@ -26,11 +25,11 @@ struct LibraryModel {
 
 std::string serialize(const LibraryModel& model);
 
-// The value of "<0x00>" to "<0xFF>", exactly so written; -1 for anything else.
+// The value of "<0x00>" to "<0xFF>", in exactly this spelling; -1 otherwise.
 int byte_of_piece(std::string_view piece);
 
-// Why the normalizer's compiled rules cannot be trusted, or "". The library follows offsets in them
-// unchecked and reads past fixed arrays when too many rules share a beginning.
+// Why the normalizer's compiled rules are unsafe, or "". The library follows their offsets
+// unchecked, and reads past fixed arrays if too many rules share a prefix.
 std::string charsmap_fault(std::string_view charsmap);
 
 inline constexpr size_t kMaxPieces = size_t{1} << 20;

@@ -7,15 +7,16 @@ namespace skald {
 CommonText common_text(const Tokenizer& tokenizer, std::span<const int32_t> a,
                        std::span<const int32_t> b) {
   CommonText at, common;
-  std::string_view rest_a, rest_b;  // of the tokens before `at`, what the other side lacks
+  // Text of tokens before `at` that the other list has not matched yet
+  std::string_view rest_a, rest_b;
   while (true) {
     if (rest_a.empty() && rest_b.empty()) {
       common = at;
       while (at.a < a.size() && at.b < b.size() && a[at.a] == b[at.b]) ++at.a, ++at.b;
       if (at.a != common.a) continue;
     }
-    // The side that is behind takes its next token. One without text, such as a control token, can
-    // only be equal to itself.
+    // The list that is behind takes its next token. A token without text, such as a control token,
+    // equals only itself.
     if (rest_a.empty()) {
       if (at.a == a.size()) return common;
       rest_a = tokenizer.piece_bytes(a[at.a++]);

@@ -1,5 +1,6 @@
-// How far two lists of ids say the same. Ids may differ where texts do not: what a model wrote
-// token by token is often not how a tokenizer would cut the same text.
+// Compares two lists of ids by the text that they stand for. Equal texts may have different ids:
+// the tokens that a model generated are often not the tokens that a tokenizer makes of the same
+// text.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +12,11 @@
 namespace skald {
 
 struct CommonText {
-  size_t a = 0, b = 0;  // the first a ids of one and the first b of the other are the same text
+  // The first a ids of one list and the first b of the other are the same text
+  size_t a = 0, b = 0;
 };
 
-// The longest beginnings that are the same text, byte for byte and control token for control token.
+// The longest common prefix as text: byte by byte, and control token by control token.
 CommonText common_text(const Tokenizer& tokenizer, std::span<const int32_t> a,
                        std::span<const int32_t> b);
 

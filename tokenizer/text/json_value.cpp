@@ -10,7 +10,7 @@ namespace {
 
 const JsonValue kNull;
 
-// The last member of this name counts, as with other readers.
+// The last member with this name, as in other JSON readers.
 const JsonValue* find(const JsonValue& value, std::string_view key) {
   const auto* object = std::get_if<JsonValue::Object>(&value.value);
   if (!object) return nullptr;
@@ -72,7 +72,7 @@ std::vector<std::pair<std::string_view, JsonPlace>> JsonPlace::members() const {
 
 const std::string& JsonPlace::text() const {
   const auto* text = std::get_if<std::string>(&value_->value);
-  if (!text) expected("a text");
+  if (!text) expected("a string");
   return *text;
 }
 
@@ -99,7 +99,7 @@ std::string JsonPlace::text_or(std::string_view key, std::string_view otherwise)
 void JsonPlace::know_only(std::initializer_list<std::string_view> keys) const {
   for (const auto& [key, member] : members()) {
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
-      fail(Exit::Model, where_, ": has '", printable(key, 60), "', which skald does not know");
+      fail(Exit::Model, where_, ": has '", printable(key, 60), "', which skald does not support");
     }
   }
 }

@@ -1,5 +1,5 @@
-// A small JSON tree that says where a value was and what was expected there: for the JSON files of
-// Hugging Face tokenizers. Text, depth and number of values are bounded.
+// A small JSON tree for the JSON files of Hugging Face tokenizers. Error messages name the place of
+// a value and what was expected there. String lengths, depth and number of values are bounded.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct JsonValue {
   bool is_object() const { return std::holds_alternative<Object>(value); }
 };
 
-// One value and its place in the file, for messages: "tokenizer.json: pre_tokenizer: behavior".
-// Borrows the tree. Lookups throw Error(Exit::Model) for another type than asked for.
+// A value and its place in the file, for messages such as "tokenizer.json: pre_tokenizer:
+// behavior". Borrows the tree. Lookups throw Error(Exit::Model) if the value has another type.
 class JsonPlace {
  public:
   JsonPlace(const JsonValue& value, std::string where) : value_(&value), where_(std::move(where)) {}
@@ -32,10 +32,11 @@ class JsonPlace {
   bool is_text() const { return value_->is_text(); }
   bool is_object() const { return value_->is_object(); }
 
-  // Of an object: a member that is not null, or of an absent one a null value.
+  // Members of an object. has(): the member exists and is not null. operator[]: an absent member is
+  // a null value.
   bool has(std::string_view key) const;
   JsonPlace operator[](std::string_view key) const;
-  std::vector<JsonPlace> elements() const;  // of an array
+  std::vector<JsonPlace> elements() const;  // elements of an array
   std::vector<std::pair<std::string_view, JsonPlace>> members() const;
 
   const std::string& text() const;
@@ -44,7 +45,8 @@ class JsonPlace {
   bool boolean_or(std::string_view key, bool otherwise) const;
   std::string text_or(std::string_view key, std::string_view otherwise) const;
 
-  // An Error for a member of another name: it might change the result.
+  // Throws an Error if the object has a member with another name: unknown members could change the
+  // result.
   void know_only(std::initializer_list<std::string_view> keys) const;
 
  private:

@@ -5,8 +5,8 @@
 namespace skald {
 namespace {
 
-constexpr size_t kShort = 48;  // tokens up to which a search for each merge is faster than queues
-constexpr size_t kKeptPlaces = 4096;  // memory for more is given back
+constexpr size_t kShort = 48;         // up to so many tokens, a search for each merge is faster
+constexpr size_t kKeptPlaces = 4096;  // larger buffers are freed
 
 }  // namespace
 
@@ -70,7 +70,7 @@ void Merger::merge(std::vector<int32_t>& tokens) {
 }
 
 void Merger::merge_short(std::vector<int32_t>& tokens) const {
-  Merges::Merge pairs[kShort];  // pairs[i]: of tokens i and i + 1
+  Merges::Merge pairs[kShort];  // pairs[i]: merge of tokens i and i + 1
   size_t size = tokens.size();
   for (size_t i = 0; i + 1 < size; ++i) pairs[i] = merges_.find(tokens[i], tokens[i + 1]);
   while (size > 1) {
@@ -104,7 +104,7 @@ void Merger::merge_long(std::vector<int32_t>& ids) {
   while (!ranks_.empty()) {
     const uint32_t rank = ranks_.top();
     const size_t at = static_cast<size_t>(places_of_rank_[rank]);
-    // A merge may bring up a pair of a lower rank, which is then the next one.
+    // A merge may create a pair of a lower rank, which is then processed next.
     while (ranks_.top() == rank && !places_[at].empty()) merge_at(places_[at].take(), rank, ids);
     if (ranks_.top() != rank) continue;
     ranks_.pop();
@@ -134,8 +134,8 @@ void Merger::add(int32_t left, const std::vector<int32_t>& ids) {
 }
 
 void Merger::merge_at(int32_t left, uint32_t rank, std::vector<int32_t>& ids) {
-  // The pair that was seen here may be gone by now: ids is -1 where a token went into the one
-  // before.
+  // The pair may have changed since it was added. ids[i] is -1 if token i was merged into its left
+  // neighbour.
   const int32_t right = after_[left];
   if (ids[left] < 0 || right < 0) return;
   const Merges::Merge merge = merges_.find(ids[left], ids[right]);

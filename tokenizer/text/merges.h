@@ -1,6 +1,6 @@
-// The merges of a BPE: which neighbouring pair becomes which token, lower ranks first.
-// Merges is filled once and then read by any number of threads; a Merger holds one thread's working
-// memory and borrows the Merges.
+// The merges of a BPE tokenizer: which pair of neighbouring tokens becomes which token; lower ranks
+// merge first. Merges is filled once and may then be read by any number of threads. A Merger holds
+// the working memory of one thread and borrows the Merges.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ class Merges {
   };
   static constexpr uint32_t kNone = UINT32_MAX;
 
-  // Of a pair that is added twice the last rank counts. Ranks are counted from 0: a Merger takes
-  // memory for each number up to the highest.
+  // If a pair is added twice, the last rank counts. Ranks start at 0; a Merger uses memory
+  // proportional to the highest rank.
   void add(int32_t left, int32_t right, Merge merge);
   void reserve(size_t count);
 
@@ -30,7 +30,7 @@ class Merges {
       if (entry.left == left && entry.right == right) return entry.merge;
     }
   }
-  uint32_t ranks() const { return ranks_; }  // all ranks are below
+  uint32_t ranks() const { return ranks_; }  // one more than the highest rank
 
  private:
   struct Entry {
@@ -45,7 +45,8 @@ class Merges {
   }
   void resize(size_t size);
 
-  std::vector<Entry> table_ = std::vector<Entry>(16);  // a power of two, two thirds full at most
+  // The size is a power of two; at most two thirds are used
+  std::vector<Entry> table_ = std::vector<Entry>(16);
   size_t mask_ = 15, used_ = 0;
   uint32_t ranks_ = 0;
 };
@@ -53,17 +54,17 @@ class Merges {
 template <class Value>
 using LowestFirst = std::priority_queue<Value, std::vector<Value>, std::greater<>>;
 
-// Again and again the pair of the lowest rank becomes one token, of equal ranks the leftmost pair.
-// The time is proportional to the list whatever it holds: a short one is searched for each merge,
-// a long one is walked from left to right rank by rank, which a cache likes better than a queue.
+// Repeatedly merges the pair of the lowest rank; of equal ranks the leftmost pair. The time is
+// proportional to the number of tokens. A short list is searched for each merge. A long list is
+// processed rank by rank from left to right, which uses caches better than one priority queue.
 class Merger {
  public:
   explicit Merger(const Merges& merges) : merges_(merges) {}
   void merge(std::vector<int32_t>& tokens);  // in place; at most 2^31 - 1 tokens
 
  private:
-  // Where the pairs of one rank begin, lowest first. They come almost always in rising order; only
-  // those that do not cost a heap.
+  // The places where pairs of one rank begin, taken lowest first. Places are nearly always added in
+  // ascending order; only the others go into a heap.
   class Places {
    public:
     void add(int32_t place);
@@ -84,10 +85,10 @@ class Merger {
 
   const Merges& merges_;
   std::vector<int32_t> before_, after_;  // neighbours of each token; -1: none
-  LowestFirst<uint32_t> ranks_;          // those that have places
+  LowestFirst<uint32_t> ranks_;          // ranks that have places
   std::vector<int32_t> places_of_rank_;  // index into places_, or -1
   std::vector<Places> places_;
-  std::vector<int32_t> free_;  // of places_
+  std::vector<int32_t> free_;  // unused indices into places_
 };
 
 }  // namespace skald

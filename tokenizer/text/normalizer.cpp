@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMostBytes = size_t{1} << 30;
 
-// Nothing below U+0300 changes in NFC.
+// Characters below U+0300 are unchanged in NFC.
 bool is_surely_nfc(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return static_cast<uint8_t>(c) < 0xCC; });
@@ -23,8 +23,8 @@ bool is_ascii(std::string_view text) {
                      [](char c) { return static_cast<uint8_t>(c) < 0x80; });
 }
 
-// Combining marks in their canonical order. The library would do that too, but takes quadratic
-// time for a long run of them.
+// Sorts runs of combining marks into canonical order. The library would take quadratic time for a
+// long run.
 void sort_marks(std::vector<int32_t>& characters) {
   const auto mark_class = [](int32_t c) { return utf8proc_get_property(c)->combining_class; };
   for (auto at = characters.begin(); at != characters.end();) {
@@ -54,7 +54,7 @@ struct Apply {
     Regex::Search(step.pattern).find_all(text, matches);
     if (matches.empty()) return;
     if (matches.size() * step.by.size() > kMostBytes) {
-      fail(Exit::Failed, "a text of ", text.size(), " bytes grows past ", kMostBytes,
+      fail(Exit::Failed, "a text of ", text.size(), " bytes would exceed ", kMostBytes,
            " bytes in the tokenizer's normalization");
     }
     std::string out;

@@ -1,5 +1,5 @@
-// What a tokenizer.json asks to be done to a text before anything else: Unicode normalization,
-// a prefix, replacements. Immutable once filled; any number of threads may use it.
+// The normalization steps of a tokenizer.json, applied to a text before anything else: Unicode
+// normalization, a prefix, replacements. Immutable once filled; any number of threads may use it.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace skald {
 
 enum class UnicodeForm { Nfc, Nfd, Nfkc, Nfkd };
 
-// Of valid UTF-8. The time is proportional to the text, but for sorting runs of combining marks.
+// Expects valid UTF-8. Takes linear time, except for sorting runs of combining marks.
 std::string unicode_normalized(std::string_view text, UnicodeForm form);
 
 class Normalizer {
@@ -30,7 +30,7 @@ class Normalizer {
   void add(Step step);
   bool empty() const { return steps_.empty(); }
 
-  // prefix: whether Prepend applies here.
+  // `prefix`: whether Prepend steps apply.
   std::string apply(std::string text, bool prefix) const;
 
  private:

@@ -30,7 +30,7 @@ struct Regex::Compiled {
            const std::string& file)
       : pattern(as_written), source(file) {
     if (text.size() > kMostPatternBytes) {
-      fail(Exit::Model, source, ": a pattern of ", text.size(), " bytes (at most ",
+      fail(Exit::Model, source, ": a pattern has ", text.size(), " bytes (at most ",
            kMostPatternBytes, ")");
     }
     pcre2_compile_context* limits = pcre2_compile_context_create(nullptr);
@@ -44,7 +44,8 @@ struct Regex::Compiled {
                          limits);
     pcre2_compile_context_free(limits);
     if (!code) fail(Exit::Model, source, ": ", quoted(), ": ", message(error));
-    pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // where there is no JIT: slower, and the same
+    // Without a JIT compiler matching is slower but equal
+    pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
   }
   ~Compiled() { pcre2_code_free(code); }
 
@@ -87,7 +88,8 @@ struct Regex::Search::Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  // Compiled patterns have 32 KB to begin with; more is made only for those that need it.
+  // Matching starts with PCRE2's own stack of 32 KB. A larger stack is created only if a match
+  // needs it.
   bool add_stack() {
     if (stack) return false;
     stack = pcre2_jit_stack_create(64 << 10, kMostStackBytes, nullptr);

@@ -1,8 +1,8 @@
-// Regular expressions of tokenizer files, by PCRE2. The files mean Oniguruma's syntax and Unicode
-// classes; what PCRE2 reads differently is rewritten, and what cannot be is refused by name. A
-// stranger's pattern gets bounded memory and bounded work for each match: running into a bound is
-// an Error(Exit::Model), as are patterns that PCRE2 refuses. Compiled once, used by any number of
-// threads.
+// Regular expressions of tokenizer files, executed by PCRE2. The files use Oniguruma's syntax and
+// Unicode classes. Syntax that PCRE2 reads differently is rewritten; a construct that cannot be
+// rewritten is an Error that names it. Memory and work of each match are bounded, because patterns
+// come from untrusted files. Exceeding a bound is an Error(Exit::Model), as is a pattern that PCRE2
+// refuses. A Regex is compiled once and may be used by any number of threads.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,20 @@
 namespace skald {
 
 struct Span {
-  uint32_t begin, end;  // bytes of a text
+  uint32_t begin, end;  // byte offsets in a text
 };
 
 class Regex {
  public:
-  Regex(std::string_view pattern, const std::string& source);  // source: for messages
+  // Source: the file's name in messages
+  Regex(std::string_view pattern, const std::string& source);
   ~Regex();
   Regex(Regex&&) noexcept;
   Regex& operator=(Regex&&) noexcept;
 
   static Regex literal(std::string_view text, const std::string& source);
 
-  // One thread's working memory for searches; borrows the Regex.
+  // Working memory of one thread for searches; borrows the Regex.
   class Search {
    public:
     explicit Search(const Regex& regex);
@@ -34,8 +35,8 @@ class Regex {
     Search(const Search&) = delete;
     Search& operator=(const Search&) = delete;
 
-    // All matches from left to right. An empty one counts except where the one before ended. text
-    // is valid UTF-8, shorter than 4 GB.
+    // Finds all matches from left to right. An empty match directly after the previous match is
+    // skipped. `text` must be valid UTF-8 and shorter than 4 GB.
     void find_all(std::string_view text, std::vector<Span>& matches);
 
    private:
@@ -49,7 +50,7 @@ class Regex {
   std::unique_ptr<Compiled> compiled_;
 };
 
-// The pattern as PCRE2 has to read it; for Regex, and for tests.
+// Translates a pattern into PCRE2's syntax; for Regex and for tests.
 std::string to_pcre2(std::string_view oniguruma, const std::string& source);
 
 }  // namespace skald

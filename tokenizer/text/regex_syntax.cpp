@@ -6,13 +6,13 @@
 #include "tokenizer/text/regex.h"
 #include "tokenizer/text/utf8.h"
 
-// Oniguruma's syntax, as far as tokenizers use it, in PCRE2's words. Known to differ: \s and \w
-// (other characters), \h and \v (other meanings), {n,m}+ (not possessive), nested classes, script
-// names (without extensions), \u and ^ $ (always at lines).
+// Translates Oniguruma's syntax, as far as tokenizers use it, to PCRE2's. Known differences: \s and
+// \w (other characters), \h and \v (other meanings), {n,m}+ (not possessive), nested classes,
+// script names (without extensions), \u, and ^ $ (always at line boundaries).
 namespace skald {
 namespace {
 
-// White_Space; PCRE2's \s has U+180E too.
+// Unicode's White_Space. PCRE2's \s also contains U+180E.
 constexpr std::string_view kSpaces =
     R"(\t-\r\x20\x85\xa0\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
 constexpr std::string_view kWordParts = R"(\p{L}\p{M}\p{Nd}\p{Pc})";
@@ -77,7 +77,7 @@ class Translation {
     at_ += count;
   }
 
-  // A class, written where one is open or where none is.
+  // Writes a character class, inside or outside of brackets.
   void put_class(std::string_view parts, bool negated) {
     if (!in_class_) return replace(2, concat(negated ? "[^" : "[", parts, "]"));
     if (negated) refuse(concat("\\", peek(1), "] in a class"));
@@ -150,7 +150,7 @@ class Translation {
     replace(close + 1, concat(negated ? "\\P{" : "\\p{", known, "}"));
   }
 
-  // \uHHHH, \xHH and \x{H...}.
+  // Handles \uHHHH, \xHH and \x{H...}.
   void code_point(size_t digits) {
     std::string_view number = rest().substr(2);
     size_t length = 2;
@@ -161,7 +161,7 @@ class Translation {
       number = number.substr(0, digits);
       length += digits;
       if (number.size() != digits) refuse(rest());
-      // There it means a byte, which may be a part of a character.
+      // \xHH from 80 on means a byte, which may be a part of a character.
       if (digits == 2 && number[0] >= '8') refuse(rest().substr(0, length));
     }
     if (number.empty() || number.size() > 6) refuse(rest().substr(0, length));
@@ -194,7 +194,8 @@ class Translation {
     refuse(rest().substr(0, 4));
   }
 
-  // {n}, {n,} and {n,m}; a + behind repeats all of it, where PCRE2 reads a possessive one.
+  // Handles {n}, {n,} and {n,m}. A following + repeats the whole in Oniguruma, but is possessive in
+  // PCRE2, so it is refused.
   void repeat() {
     size_t length = 1;
     while (is_digit(peek(length))) ++length;

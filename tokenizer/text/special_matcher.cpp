@@ -15,7 +15,8 @@ void SpecialMatcher::finish() { std::sort(entries_.begin(), entries_.end()); }
 SpecialMatcher::Match SpecialMatcher::find(std::string_view text) const {
   for (size_t at = 0; at < text.size(); ++at) {
     if (!first_bytes_[static_cast<uint8_t>(text[at])]) continue;
-    // [low, high) are the entries that agree with the text so far; the first of them may end here.
+    // [low, high) are the entries that begin with the characters read so far. The first of them may
+    // end here.
     auto low = entries_.begin(), high = entries_.end();
     Match best = {at, 0, -1};
     for (size_t depth = 0; at + depth < text.size(); ++depth) {

@@ -1,5 +1,6 @@
-// Finds texts of special tokens in a text: the leftmost, and of those the longest. add() all, then
-// finish(); find() may then be called by any number of threads. The texts must outlive the matcher.
+// Finds special tokens in a text: the leftmost match, and of several the longest. Call add() for
+// all tokens, then finish(); after that any number of threads may call find(). The token texts must
+// outlive the matcher.
 #pragma once
 
 #include <bitset>
@@ -13,8 +14,8 @@ namespace skald {
 class SpecialMatcher {
  public:
   struct Match {
-    size_t at, length;
-    int32_t id;  // -1: there is none, and `at` is the end of the text
+    size_t at, length;  // id -1: no match, and `at` is the end of the text
+    int32_t id;
   };
 
   void add(std::string_view text, int32_t id);  // of equal texts the first counts; "" never matches

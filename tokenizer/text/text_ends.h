@@ -1,5 +1,5 @@
-// The one rule for what goes around a text's ids: BOS and EOS as the model's files or the caller
-// say, and never a second BOS.
+// Adds BOS and EOS around the ids of a text as the model's files or the caller request, but never a
+// second BOS.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace skald {
 
-// `append(ids)` adds the text's own ids.
+// `append(ids)` appends the text's own ids.
 template <class Append>
 std::vector<int32_t> with_ends(const SpecialTokens& special, const EncodeOptions& options,
                                Append append) {
@@ -17,7 +17,7 @@ std::vector<int32_t> with_ends(const SpecialTokens& special, const EncodeOptions
   const bool has_bos = options.add_bos.value_or(special.add_bos) && special.bos >= 0;
   if (has_bos) ids.push_back(special.bos);
   append(ids);
-  // A text that brings its own, as chat templates do, gets no second one.
+  // A text that already begins with BOS, as chat templates write it, gets no second one.
   if (has_bos && options.parse_special && ids.size() > 1 && ids[1] == ids[0]) {
     ids.erase(ids.begin());
   }

@@ -5,9 +5,9 @@
 namespace skald {
 namespace {
 
-// What a first byte promises: how long the character is and which second bytes it may have. The
-// narrower ranges rule out overlong forms (E0, F0), surrogates (ED) and what lies past U+10FFFF
-// (F4).
+// What the first byte of a character determines: the length of the character and the range of the
+// second byte. Narrower ranges exclude overlong forms (E0, F0), surrogates (ED) and code points
+// above U+10FFFF (F4).
 struct Lead {
   size_t length;
   uint8_t second_low, second_high;
@@ -26,7 +26,7 @@ Lead lead_of(uint8_t byte) {
   return {0, 0, 0};
 }
 
-// Whether the bytes of s from the second to the end of the character, or of s, are allowed there.
+// Whether all bytes after the first, up to the end of the character or of s, are in range.
 bool rest_fits(std::string_view s, const Lead& lead) {
   for (size_t i = 1; i < s.size() && i < lead.length; ++i) {
     const uint8_t byte = static_cast<uint8_t>(s[i]);

@@ -99,7 +99,7 @@ TEST_CASE("contents in parts are joined for a template that knows only texts") {
                          R"([{"role": "user", "content": [{"type": "image"}]}])");
                 },
                 Exit::Failed),
-            "takes only texts"));
+            "supports only text"));
 }
 
 TEST_CASE("arguments of tool calls may be JSON in a text") {

@@ -31,7 +31,7 @@ TEST_CASE("byte-level rules get the name that GGUF has for them") {
   CHECK(has(error_text([&] { pre_of(json); }), "tokenizer.json: cuts and normalizes texts"));
   json["pre_tokenizer"]["add_prefix_space"] = false;
   json["normalizer"] = {{"type", "NFKC"}};
-  CHECK(has(error_text([&] { pre_of(json); }), "for which GGUF has no name"));
+  CHECK(has(error_text([&] { pre_of(json); }), "have no name in GGUF"));
 }
 
 TEST_CASE("published tokenizers get the names that their GGUFs have") {

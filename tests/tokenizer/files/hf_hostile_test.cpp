@@ -18,7 +18,7 @@ TEST_CASE("what is not known in a tokenizer.json is named, never ignored") {
     return refusal(json);
   };
   const auto step = [&](const char* text) { return changed("/pre_tokenizer", Json::parse(text)); };
-  CHECK(has(changed("/surprise", 1), "has 'surprise', which skald does not know"));
+  CHECK(has(changed("/surprise", 1), "has 'surprise', which skald does not support"));
   CHECK(has(changed("/model/surprise", 1), "model: has 'surprise'"));
   CHECK(has(changed("/model/dropout", 0.1), "model: dropout"));
   CHECK(has(changed("/model/end_of_word_suffix", "</w>"), "end_of_word_suffix: '</w>'"));
@@ -26,10 +26,10 @@ TEST_CASE("what is not known in a tokenizer.json is named, never ignored") {
   CHECK(has(changed("/model/unk_token", "<nope>"), "unk_token '<nope>' is not in the vocabulary"));
   CHECK(has(changed("/model/fuse_unk", 1), "model: fuse_unk: is 1, expected true or false"));
   CHECK(has(changed("/normalizer", {{"type", "Lowercase"}}), "normalizer: 'Lowercase'"));
-  CHECK(has(changed("/normalizer", 5), "normalizer: type: is null, expected a text"));
+  CHECK(has(changed("/normalizer", 5), "normalizer: type: is null, expected a string"));
   CHECK(has(changed("/decoder", nullptr), "decoder: is null"));
   CHECK(has(changed("/decoder", {{"type", "CTC"}}), "decoder: 'CTC'"));
-  CHECK(has(changed("/decoder", {{"type", "Fuse"}}), "only one is byte-level"));
+  CHECK(has(changed("/decoder", {{"type", "Fuse"}}), "only one of pre_tokenizer and decoder is byte-level"));
   CHECK(has(changed("/post_processor", {{"type", "BertProcessing"}}), "'BertProcessing'"));
   CHECK(has(step(R"({"type": "UnicodeScripts"})"), "pre_tokenizer: 'UnicodeScripts'"));
   CHECK(has(step(R"({"type": "ByteLevel", "more": 1})"), "pre_tokenizer: has 'more'"));
@@ -63,7 +63,7 @@ TEST_CASE("ids, tokens and merges that contradict each other are refused") {
     return error_text([&] { make_bpe(std::move(*parse_hf_tokenizer(made, "test"))); });
   };
   CHECK(vocab(R"({"a": 0, "b": 1})") == "");
-  CHECK(has(vocab(R"({"a": 0, "a": 1})"), "token 'a' is there twice, with the ids 0 and 1"));
+  CHECK(has(vocab(R"({"a": 0, "a": 1})"), "token 'a' occurs twice, with the ids 0 and 1"));
   CHECK(has(vocab(R"({"a": 0, "b": 0})"), "tokens 'a' and 'b' have the same id 0"));
   CHECK(has(vocab(R"({"a": 1048576})"), "token 'a' has the id 1048576, expected 0 to 1048575"));
   CHECK(has(vocab(R"({"a": 18446744073709551615})"), "'a' has no whole number as its id"));
