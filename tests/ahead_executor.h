@@ -1,5 +1,5 @@
-// An executor that begins the next step with each pick, as a GPU does, and leaves the work to
-// another: what is asked of it must be the same as without.
+// An executor that starts the next step together with each pick, as a GPU does. A wrapped executor
+// does the work. Results must be the same as without this class.
 #pragma once
 
 #include "engine/step/step.h"
@@ -11,8 +11,8 @@ class AheadExecutor final : public WrappedExecutor {
  public:
   using WrappedExecutor::WrappedExecutor;
 
-  int64_t ahead = 0;     // steps that were begun with a pick
-  bool refuses = false;  // as where nothing is prepared for them
+  int64_t ahead = 0;     // steps that were started together with a pick
+  bool refuses = false;  // starts no step with a pick, like a backend that has not prepared one
 
   int64_t run(Step step) override {
     ++steps_;

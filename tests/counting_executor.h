@@ -1,4 +1,4 @@
-// An executor that counts the rows that it is asked to compute, and leaves the work to another.
+// Counts the rows that it is asked to compute. A wrapped executor does the work.
 #pragma once
 
 #include "tests/engine/wrapped_executor.h"

@@ -1,4 +1,4 @@
-// What an Error says, for tests that compare messages.
+// The message of a thrown Error, for tests that check messages.
 #pragma once
 
 #include <functional>

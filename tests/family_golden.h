@@ -1,5 +1,6 @@
-// The tiny models in tests/data/families, from scripts/make_goldens.py: each as a Hugging Face
-// folder with changes to its configuration, as a GGUF, and against what transformers makes of it.
+// The tiny models in tests/data/families, written by scripts/make_goldens.py. Each can be opened as
+// a Hugging Face folder whose config.json a test changes, or as a GGUF. The expected logits are
+// those of transformers.
 #pragma once
 
 #include <cstring>
@@ -21,7 +22,8 @@ using Json = nlohmann::json;
 inline fs::path families() { return data_dir() / "families"; }
 inline fs::path golden_folder(const std::string& name) { return families() / name; }
 
-// Its configuration, changed, and the weights that it shares with others.
+// Copies the model's config.json with `changes` ("erase" removes a key) and its weights, which
+// several models share, into a new folder.
 inline fs::path write_folder(const TempFolder& temp, const std::string& name,
                              const Json& changes = Json::object()) {
   const fs::path folder = temp.path() / "m";
@@ -53,7 +55,7 @@ inline std::string refusal(const std::string& name, const Json& changes) {
   return error_text([&] { config_of(name, changes); });
 }
 
-// Of every text of a golden.
+// Checks the logits, and the greedy tokens where the golden has some, for every text of a golden.
 inline void check_model(const Model& model, const std::string& name, cpu::KernelSet kernels) {
   const Json texts = read_json(golden_folder(name) / "golden.json").at("texts");
   REQUIRE(!texts.empty());
@@ -64,15 +66,15 @@ inline void check_model(const Model& model, const std::string& name, cpu::Kernel
     RunOptions options;
     options.exact = true;
     options.context = golden["context"].get<int64_t>();
-    options.rows = 20;  // in chunks
+    options.rows = 20;  // the text is longer, so that it is computed in chunks
     const auto executor = cpu::make_executor(model, options, kernels);
     check_logits(*executor, json, golden_folder(name) / (text + ".npy"));
     if (golden.contains("greedy_ids")) check_greedy(*executor, golden);
   }
 }
 
-// A safetensors file whose tensors have the names of a text model beside a vision part: of old
-// "language_model.model.", in newer files "model.language_model.".
+// Renames a safetensors file's tensors as in models with a vision part: older files begin text
+// tensors with "language_model.model.", newer ones with "model.language_model.".
 inline std::string as_text_part(const std::string& weights, bool newer) {
   uint64_t header_bytes = 0;
   std::memcpy(&header_bytes, weights.data(), sizeof header_bytes);

@@ -1,5 +1,5 @@
-// Builds GGUF files in memory, right or deliberately wrong: every number in the file can be set to
-// something that does not belong there.
+// Builds GGUF files in memory, valid or deliberately damaged: every number in the file can be set
+// to a wrong value.
 #pragma once
 
 #include <cstdint>
@@ -28,14 +28,14 @@ struct GgufWriter {
     std::vector<uint64_t> dims;  // innermost first, as in the file
     uint32_t type = 0;
     std::string data;
-    std::optional<uint64_t> offset = {};  // where it says that it is, when that is not where it is
+    std::optional<uint64_t> offset = {};  // what the file says; the data stays in its place
     std::optional<uint32_t> n_dims = {};
   };
 
   std::string magic = "GGUF";
   uint32_t version = 3;
-  std::optional<uint64_t> n_tensors, n_entries;  // in place of the true counts
-  uint64_t alignment = 32;                       // that the writer uses, whatever the file says
+  std::optional<uint64_t> n_tensors, n_entries;  // written instead of the true counts
+  uint64_t alignment = 32;                       // of the data, whatever the file says
   std::vector<std::string> entries;              // raw: key, type, value
   std::vector<Tensor> tensors;
 
@@ -57,7 +57,7 @@ struct GgufWriter {
     array(key, 8, texts.size(), elements);
   }
 
-  // Everything before the data, not padded.
+  // Everything before the tensor data, without padding.
   std::string head() const {
     std::string out = magic + raw(version) + raw<uint64_t>(n_tensors.value_or(tensors.size())) +
                       raw<uint64_t>(n_entries.value_or(entries.size()));

@@ -1,5 +1,5 @@
-// Models with known answers: folders with golden.json and logits.npy beside the weights, as
-// scripts/make_goldens.py writes them.
+// Models with known answers: folders with golden.json and logits.npy beside the weights, written by
+// scripts/make_goldens.py.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct Matrix {
   const float* row(int64_t r) const { return values.data() + r * cols; }
 };
 
-// NumPy's format 1.0 with little-endian float32 in C order, two dimensions.
+// Reads NumPy's format 1.0: a matrix of little-endian float32 in C order.
 inline Matrix read_npy(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   char magic[8] = {};
@@ -49,8 +49,8 @@ inline Matrix read_npy(const std::filesystem::path& file) {
   return matrix;
 }
 
-// From the repository's own data, else from the larger collection beside a checkout; empty where
-// neither has it, which is said on stderr.
+// The golden's folder in tests/data, else in ../shared. Empty where neither has it; a line on
+// stderr then says so.
 inline std::filesystem::path find_golden(const std::string& name) {
   const std::filesystem::path own = data_dir() / "goldens" / name;
   if (std::filesystem::exists(own)) return own;

@@ -1,5 +1,5 @@
-// Runs a model over a golden's text and compares logits, mean negative log-likelihood and greedy
-// tokens with what Hugging Face transformers found in float32.
+// Runs a model over a golden's text. Compares logits, mean negative log-likelihood and greedy
+// tokens with those of Hugging Face transformers in float32.
 #pragma once
 
 #include <algorithm>
@@ -13,10 +13,11 @@
 namespace skald::test {
 
 inline constexpr double kLogitTolerance = 1e-4;
-inline constexpr double kClearMargin =
-    1e-3;  // a smaller gap between best and second may fall either way
+// Where the best logit leads the second by less, rounding may decide which token is greedy.
+inline constexpr double kClearMargin = 1e-3;
 
-// All tokens' logits would be large for long texts: `visit(position, logits)` sees each row once.
+// Calls `visit(position, logits)` once for each token, because all logits of a long text together
+// would need too much memory.
 template <class Visit>
 void for_each_logits(Executor& executor, const std::vector<int32_t>& ids, Visit visit) {
   Sequence sequence = executor.new_sequence();
@@ -41,7 +42,7 @@ inline double largest_difference(std::span<const float> logits, const float* exp
   double largest = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
     const double difference = std::fabs(double{logits[i]} - expected[i]);
-    if (!(difference <= largest)) largest = difference;  // NaN too
+    if (!(difference <= largest)) largest = difference;  // true for NaN too
   }
   return largest;
 }

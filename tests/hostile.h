@@ -1,6 +1,6 @@
-// Opens many damaged files in a child process with little memory to spare: each must either load or
-// end in one clear Error. A crash, another exception or an allocation that follows a number in the
-// file ends the child, and the test says at which file.
+// Opens many damaged files in a child process that may use little memory. Each file must load or
+// end in one clear Error. A crash, another exception, or an allocation of a size that the file
+// claims ends the child, and the test names the file.
 #pragma once
 
 #include <sys/mman.h>
@@ -19,7 +19,7 @@
 
 namespace skald::test {
 
-// Sanitizers reserve terabytes of address space, so there the memory cannot be limited.
+// Sanitizers reserve terabytes of address space, so that a limit would stop them at once.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kLimitMemory = false;
 #else
@@ -35,8 +35,8 @@ inline void limit_memory_growth(uint64_t bytes) {
   if (::setrlimit(RLIMIT_AS, &both) != 0) std::abort();
 }
 
-// True when `open` (for case i) loaded, false after an Error of the right kind; anything else
-// throws.
+// True when `open` succeeds, false when it throws an Error with Exit::Model and a readable message.
+// Throws in every other case.
 inline bool loads_or_refuses(const std::function<void()>& open) {
   try {
     open();

@@ -1,6 +1,6 @@
-// Runs the built program as a user's shell does and gives back all that it did. A time limit ends
-// one that hangs; a test then sees the signal instead of an exit code. GPUs are hidden from it, so
-// that the default device is the CPU on every machine; those have tests of their own.
+// Runs the built program as a shell does and returns its output and exit code. A time limit kills a
+// program that hangs. GPUs are hidden from the program, so that the default device is the CPU on
+// every machine; tests/cuda tests GPUs.
 #pragma once
 
 #include <fcntl.h>
@@ -25,23 +25,23 @@ namespace skald::test {
 
 struct Outcome {
   std::string out, err;
-  int code = -1;   // of exit(); -1 when a signal ended it
-  int signal = 0;  // that ended it; SIGKILL after the time limit
+  int code = -1;   // exit code; -1 when a signal ended the program
+  int signal = 0;  // the signal that ended the program; SIGKILL after the time limit
 };
 
 struct Invocation {
   std::vector<std::string> arguments;
   std::string input;
-  std::vector<std::pair<std::string, std::string>> environment = {};  // added
-  std::string out_file = {};       // stdout goes there instead: "/dev/full"
-  bool no_out = false;             // stdout is closed
-  bool no_in = false;              // stdin is closed
-  bool input_stays_open = false;   // after `input`: nobody ends it
-  size_t read_at_most = SIZE_MAX;  // bytes of stdout, then the pipe is closed
+  std::vector<std::pair<std::string, std::string>> environment = {};  // added to the environment
+  std::string out_file = {};       // takes stdout instead of a pipe, for example "/dev/full"
+  bool no_out = false;             // starts with stdout closed
+  bool no_in = false;              // starts with stdin closed
+  bool input_stays_open = false;   // stdin does not end after `input`
+  size_t read_at_most = SIZE_MAX;  // bytes of stdout; then the test closes the pipe
   double seconds = 60;
-  uint64_t address_space = 0;  // bytes, at most; 0: no limit
-  uint64_t file_size = 0;      // that it may write; 0: no limit
-  // Sent, one after the other, each time that more output is seen.
+  uint64_t address_space = 0;  // limit in bytes; 0: none
+  uint64_t file_size = 0;      // limit in bytes of a file that the program writes; 0: none
+  // The first signal is sent at the first output, the next when more output comes, and so on.
   std::vector<int> signals = {};
 };
 
@@ -57,7 +57,7 @@ inline void write_all(int fd, std::string_view bytes) {
   std::vector<char*> argv{const_cast<char*>("skald")};
   for (const std::string& a : invocation.arguments) argv.push_back(const_cast<char*>(a.c_str()));
   argv.push_back(nullptr);
-  // Not the user's models, colours and language.
+  // Settings of the user who runs the tests must not change results.
   for (const char* name : {"NO_COLOR", "SKALD_MODELS", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE",
                            "HF_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "LC_CTYPE"}) {
     ::unsetenv(name);
@@ -98,7 +98,7 @@ inline Outcome run_program(const Invocation& invocation) {
     exec_program(invocation);
   }
   ::close(in[0]), ::close(out[1]), ::close(err[1]);
-  // A writer of its own: a child that prints before it reads would block both.
+  // Another process writes the input: a program that prints before it reads would block this one.
   const pid_t writer = ::fork();
   if (writer == 0) {
     ::close(out[0]), ::close(err[0]);

@@ -1,6 +1,6 @@
 // Runs the built program on a pseudo-terminal, as a person meets it: stdin, stdout and stderr are
-// the terminal. "\x03" is Ctrl-C, "\x04" Ctrl-D; what the terminal shows, keys included, has "\r\n"
-// for line ends.
+// the terminal. Type "\x03" for Ctrl-C, "\x04" for Ctrl-D. The terminal's output contains the typed
+// keys, and its lines end in "\r\n".
 #pragma once
 
 #include <stdlib.h>
@@ -11,10 +11,10 @@
 
 namespace skald::test {
 
-// A dialogue: type, wait for what shall appear, type again. Ends the program when it goes.
+// A dialogue: type keys, wait for output, type again. The destructor kills the program.
 class Terminal {
  public:
-  // Of the invocation: arguments, environment and seconds, after which the program is killed.
+  // Uses the invocation's arguments, environment and time limit alone.
   explicit Terminal(const Invocation& invocation, int columns = 80, int rows = 24)
       : limit_(invocation.seconds) {
     fd_ = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -39,7 +39,7 @@ class Terminal {
 
   void type(std::string_view keys) { write_all(fd_, keys); }
 
-  // Whether `text` appears, after what earlier calls waited for.
+  // True once `text` appears behind the text of the last successful wait.
   bool wait_for(std::string_view text, double seconds = 20) {
     const auto end = Clock::now() + std::chrono::duration<double>(seconds);
     while (true) {
@@ -53,13 +53,13 @@ class Terminal {
     }
   }
 
-  void resize(int columns, int rows = 24) {  // the program gets SIGWINCH
+  void resize(int columns, int rows = 24) {  // sends SIGWINCH to the program
     const winsize size = {static_cast<unsigned short>(rows), static_cast<unsigned short>(columns),
                           0, 0};
     ::ioctl(fd_, TIOCSWINSZ, &size);
   }
 
-  termios mode() const {  // what the program has made of it, also after its end
+  termios mode() const {  // the terminal's settings, also after the program's end
     termios mode = {};
     ::tcgetattr(fd_, &mode);
     return mode;
@@ -68,7 +68,7 @@ class Terminal {
   const std::string& shown() const { return shown_; }
   pid_t process() const { return child_; }
 
-  // Waits for the program's end. Outcome::out is all that was shown.
+  // Waits for the program's end. Outcome::out is everything that the terminal showed.
   Outcome finish() {
     while (!closed_) read_some();
     Outcome outcome;
@@ -102,7 +102,7 @@ class Terminal {
   bool closed_ = false;
 };
 
-// One go: `keys` are typed after a moment.
+// Runs the program once; types `keys` after 0.3 seconds.
 inline Outcome run_on_terminal(const std::vector<std::string>& arguments, int columns = 80,
                                const std::string& keys = "", double seconds = 60) {
   Invocation invocation{arguments, ""};

@@ -1,4 +1,4 @@
-// Builds a safetensors file in memory from its header's text, right or wrong.
+// Builds a safetensors file in memory from the text of its header, valid or not.
 #pragma once
 
 #include <cstdint>

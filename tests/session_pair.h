@@ -1,5 +1,6 @@
-// Two sessions that get the same of everything, of which one never runs ahead of its picks: tokens,
-// log-probabilities and what counts as computed must stay the same. Borrows both executors.
+// Two sessions that get the same calls. The executor of one starts the next step together with each
+// pick, the other's never does. Tokens, log-probabilities and the count of computed tokens must
+// agree. Borrows both executors.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +18,7 @@ inline void check_same(const Picked& picked, const Picked& expected) {
   REQUIRE(picked.top == expected.top);
 }
 
-// Allows every token but those that the last one's number rules out.
+// Forbids a few tokens, chosen by the last accepted token.
 class Sieve final : public TokenFilter {
  public:
   std::span<const uint64_t> allowed() override {
@@ -56,9 +57,9 @@ struct SessionPair {
 
 using Roll = std::function<uint64_t(uint64_t sides)>;
 
-// 300 times a token, or something that may come between two picks. `other` is asked first with one
-// of six numbers, and says whether it has done something of its own.
-inline void mix_everything(SessionPair& pair, int64_t long_text,
+// Makes 300 random steps: picks a token, or does something else that may happen between two picks.
+// `other` gets a number from 1 to 5 first, and returns whether it did something itself.
+inline void mix_everything(SessionPair& pair, int64_t longest,
                            const std::function<bool(uint64_t, const Roll&)>& other) {
   uint64_t dice = 1;
   const Roll roll = [&](uint64_t sides) {
@@ -73,7 +74,7 @@ inline void mix_everything(SessionPair& pair, int64_t long_text,
     if (what == 0) {
       const auto keep = static_cast<int64_t>(1 + roll(static_cast<uint64_t>(length)));
       pair.both([&](Session& s) { s.truncate(keep); });
-    } else if (what == 1 && length <= long_text) {
+    } else if (what == 1 && length <= longest) {
       const std::vector<int32_t> more = random_tokens(static_cast<int64_t>(roll(30)), roll(100));
       pair.both([&](Session& s) { s.feed(more); });
     } else if (what == 2) {

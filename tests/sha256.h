@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4), to compare large results with goldens of 32 bytes.
+// SHA-256 (FIPS 180-4): large results are compared with goldens of 32 bytes.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ namespace skald::test {
 
 namespace sha256_detail {
 
-// The first 32 bits of the fraction of the root of the n-th prime: the standard's constants.
+// The first 32 bits of the fractional parts of the primes' roots: the constants of the standard.
 inline std::array<uint32_t, 64> prime_roots(bool cubic, size_t count) {
   std::array<uint32_t, 64> out = {};
   size_t n = 0;

@@ -1,5 +1,5 @@
-// Goodness of fit for tests that draw: Pearson's chi-square with its p-value. Draws are functions
-// of fixed seeds, so a test that passes once always passes.
+// Goodness of fit for tests with random draws: Pearson's chi-square test. Draws come from fixed
+// seeds, so a test that passes once always passes.
 #pragma once
 
 #include <cmath>
@@ -8,8 +8,8 @@
 
 namespace skald::test {
 
-// Q(a, x), the upper incomplete gamma function over Gamma(a): a series below x = a + 1, Lentz's
-// continued fraction above.
+// Q(a, x), the upper incomplete gamma function divided by Gamma(a): a series for x < a + 1, else
+// Lentz's continued fraction.
 inline double upper_gamma(double a, double x) {
   if (x <= 0) return 1;
   const double scale = std::exp(a * std::log(x) - x - std::lgamma(a));
@@ -41,8 +41,8 @@ inline double chi_square_p_value(double statistic, double degrees_of_freedom) {
   return upper_gamma(degrees_of_freedom / 2, statistic / 2);
 }
 
-// The p-value of the counts under the probabilities (which sum to 1). Cells that expect fewer than
-// five draws are pooled; a draw where nothing is expected gives 0.
+// The p-value of the counts under the probabilities, which sum to 1. Cells that expect fewer than
+// five draws are pooled. A draw of probability 0 makes the result 0.
 inline double goodness_of_fit(std::span<const int64_t> counts,
                               std::span<const double> probabilities) {
   double draws = 0;
@@ -70,7 +70,7 @@ inline double goodness_of_fit(std::span<const int64_t> counts,
   return cells > 1 ? chi_square_p_value(statistic, cells - 1) : 1;
 }
 
-// Neither a bad fit nor one too good for chance.
+// True for neither a bad fit nor a fit too good for chance.
 inline bool plausible(double p_value) { return p_value > 1e-6 && p_value <= 1 - 1e-6; }
 
 }  // namespace skald::test

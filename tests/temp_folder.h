@@ -1,4 +1,4 @@
-// A folder of its own for one test, removed with all that is in it.
+// A temporary folder for one test. The destructor removes the folder and its files.
 #pragma once
 
 #include <stdlib.h>
@@ -27,8 +27,8 @@ class TempFolder {
 
   const std::filesystem::path& path() const { return path_; }
 
-  // Replaces the file `name` in the folder by a new one: some file systems flush one that is
-  // emptied and written again to the disk, which makes thousands of writes slow.
+  // Removes an old file of this name first: some file systems flush a truncated file to the disk,
+  // which makes thousands of writes slow.
   std::filesystem::path write(const std::string& name, std::string_view bytes) const {
     const auto path = path_ / name;
     std::filesystem::remove(path);

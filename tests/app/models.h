@@ -1,5 +1,5 @@
 // Models for tests of the program: small GGUFs with a vocabulary of bytes and a few words, and
-// Hugging Face folders put together from the goldens and a tokenizer of ours.
+// Hugging Face folders made of a golden's weights and a tokenizer from tests/data.
 #pragma once
 
 #include <filesystem>
@@ -13,15 +13,15 @@ namespace skald::test {
 
 inline std::string small_gguf() { return (data_dir() / "gguf" / "kq256.q8_0.gguf").string(); }
 
-// A vocabulary of 512, of which tokenizer.model's first pieces are bytes: token id = byte + 3.
+// The tokenizer's first pieces, after three control tokens, are the 256 bytes: token id = byte + 3.
 inline constexpr int kFirstByteToken = 3;
 
-// What a hand-made one-layer model is like: every weight 0 but for the norms, so that all logits
-// are equal and --logit-bias alone decides.
+// A one-layer model whose weights are 0, norms excepted: all logits are equal, so that --logit-bias
+// alone decides which token follows.
 struct FlatModel {
   uint32_t context = 512;
   float embedding = 0;
-  std::string extra_piece = "x";  // of the last token, id 259
+  std::string extra_piece = "x";  // the text of the last token, id 259
   bool extra_is_control = false;
   std::string chat_template = {};  // none
 };
@@ -76,7 +76,7 @@ inline std::string flat_gguf(const FlatModel& model) {
   return w.file();
 }
 
-// The golden's weights and the tokenizer of tests/data/tokenizer, in one folder.
+// Makes a folder with the golden's weights and the tokenizer of tests/data/tokenizer.
 inline void make_folder(const std::filesystem::path& folder, const std::string& golden) {
   namespace fs = std::filesystem;
   fs::create_directories(folder);

@@ -1,4 +1,4 @@
-// What inspect, bench and diff print, for people and for programs.
+// The output of inspect, bench and diff, as text and as JSON.
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -40,7 +40,7 @@ TEST_CASE("inspect describes a GGUF and a folder") {
   CHECK(has(output({"inspect", folder}), "scaling llama3"));
 }
 
-TEST_CASE("inspect's JSON has everything") {
+TEST_CASE("inspect's JSON has every field") {
   for (const std::string& path : {small_gguf(), (data_dir() / "goldens" / "llama-mha").string()}) {
     const Json report = Json::parse(output({"inspect", path, "--json"}));
     check_keys(report, {"path", "format", "family", "parameters", "bytes", "config", "tokenizer",
@@ -120,8 +120,9 @@ double mean_seconds(const Json& row) {
   return sum / static_cast<double>(row["seconds"].size());
 }
 
-TEST_CASE("bench decodes several sequences at once, after each depth, beside prompts of one") {
-  // More sequences than rows of a prompt's step, and than rows whose logits are computed at once.
+TEST_CASE("bench decodes several sequences at once, at each depth and beside single sequences") {
+  // 40 sequences are more than the rows of a step (32), and more than the rows whose logits are
+  // computed at once.
   const Json report =
       Json::parse(output({"bench", "-m", small_gguf(), "-p", "8", "-n", "4,2", "-d", "0,70", "-b",
                           "1,3,40", "--rows", "32", "-r", "2", "--json"}));
@@ -165,7 +166,7 @@ TEST_CASE("bench's tables name the number of sequences") {
   CHECK(has(with("--markdown"), "| tg4 b3 |"));
 }
 
-TEST_CASE("bench says when its sequences do not fit into memory") {
+TEST_CASE("bench refuses more sequences than fit into memory") {
   const Outcome outcome =
       skald({"bench", "-m", small_gguf(), "-p", "0", "-n", "1", "-d", "16777215", "-b", "1,1024"});
   CHECK(outcome.code == 4);
@@ -173,7 +174,7 @@ TEST_CASE("bench says when its sequences do not fit into memory") {
   CHECK(has(outcome.err, "a context of 16777216 for each of 1024 sequences"));
 }
 
-TEST_CASE("bench measures random weights of a published shape") {
+TEST_CASE("bench measures a published shape with random weights") {
   const Json report = Json::parse(output({"bench", "--shape", "smollm2-135m", "--type", "q4_0",
                                           "-p", "8", "-n", "4", "-d", "3", "-r", "2", "--json"}));
   CHECK(report["model"] == "smollm2-135m q4_0");
@@ -181,7 +182,7 @@ TEST_CASE("bench measures random weights of a published shape") {
   check_bench(report);
 }
 
-TEST_CASE("bench names the shapes and types that there are") {
+TEST_CASE("an unknown shape or type is answered with the known ones") {
   const Outcome shape = skald({"bench", "--shape", "llama-9", "--type", "f16"});
   CHECK(shape.code == 2);
   CHECK(has(shape.err, "unknown shape 'llama-9'; these are: smollm2-135m, tinyllama-1.1b, "));
@@ -190,7 +191,7 @@ TEST_CASE("bench names the shapes and types that there are") {
   CHECK(has(type.err, "unknown type 'q9'; these are: f32, f16, "));
 }
 
-TEST_CASE("diff finds the exact settings equal to the reference") {
+TEST_CASE("diff finds no difference between the reference and the exact settings") {
   TempFolder folder;
   for (const char* golden : {"llama-mha", "llama3-gqa-tied-ropescale", "mistral-swa-headdim64"}) {
     const auto path = folder.path() / golden;
@@ -207,7 +208,9 @@ TEST_CASE("diff finds the exact settings equal to the reference") {
   }
 }
 
-TEST_CASE("diff with bit-equal settings shows nothing, and names the first op that differs") {
+TEST_CASE(
+    "diff of equal settings finds nothing; of other settings, diff names the first op that "
+    "differs") {
   const std::string same = output({"diff", "-m", small_gguf(), "-a", "cpu,threads=1", "-b",
                                    "cpu,threads=2,rows=3", "--tolerance", "0"});
   CHECK(has(same, "no buffer differs by more than 0.00e+00"));
@@ -217,7 +220,7 @@ TEST_CASE("diff with bit-equal settings shows nothing, and names the first op th
   CHECK(has(output({"diff", "-m", small_gguf()}), "no buffer differs by more than 5.00e-02"));
 }
 
-TEST_CASE("diff's settings are checked before anything is read") {
+TEST_CASE("diff checks its settings before it reads the model") {
   for (const char* setting :
        {"", "foo", "exact", "cpu,", "cpu,,exact", "cpu,threads=0", "cpu,threads=1025",
         "cpu,threads=x", "cpu,rows=99999999999", "cpu,rows=-1", "reference;exact", "cpu,cpu"}) {

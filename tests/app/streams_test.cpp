@@ -1,4 +1,4 @@
-// Pipes, signals and terminals around skald run.
+// skald run with pipes, signals and terminals.
 #include "tests/app/models.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
@@ -8,7 +8,8 @@
 namespace skald::test {
 namespace {
 
-// Talks until it is stopped: a context of 262144 tokens takes long to fill.
+// Arguments for a run that prints until it is stopped: filling a context of 262144 tokens takes
+// long.
 std::vector<std::string> endless(const TempFolder& folder) {
   FlatModel model;
   model.context = 1 << 18;
@@ -16,7 +17,7 @@ std::vector<std::string> endless(const TempFolder& folder) {
   return {"run", "-m", path, "a", "-l", "259+9", "--temp", "0", "-t", "1", "--ignore-eos"};
 }
 
-TEST_CASE("a reader that goes away ends the program quietly with 141") {
+TEST_CASE("when the reader of stdout goes away, the program ends quietly with 141") {
   TempFolder folder;
   Invocation invocation{endless(folder), ""};
   invocation.read_at_most = 10;
@@ -26,7 +27,7 @@ TEST_CASE("a reader that goes away ends the program quietly with 141") {
   CHECK(outcome.out.substr(0, 10) == "xxxxxxxxxx");
 }
 
-TEST_CASE("stdout that is full or closed is an error") {
+TEST_CASE("a full or closed stdout is an error") {
   for (const bool closed : {false, true}) {
     Invocation invocation{{"run", "-m", small_gguf(), "-p", "Once", "-n", "5"}, ""};
     invocation.no_out = closed;
@@ -41,7 +42,7 @@ TEST_CASE("stdout that is full or closed is an error") {
   CHECK(run_program(help).code == 1);
 }
 
-TEST_CASE("the first Ctrl-C keeps the text so far, SIGTERM too") {
+TEST_CASE("the first Ctrl-C or SIGTERM ends the program and keeps the text so far") {
   TempFolder folder;
   for (const auto& [signal, code] : {std::pair(SIGINT, 130), std::pair(SIGTERM, 143)}) {
     Invocation invocation{endless(folder), ""};
@@ -63,10 +64,10 @@ TEST_CASE("Ctrl-C ends a long prompt between its chunks") {
   invocation.signals = {SIGINT};
   const Outcome outcome = run_program(invocation);
   CHECK(outcome.code == 130);
-  CHECK(outcome.out.size() == 30000);  // the prompt, and no token after it
+  CHECK(outcome.out.size() == 30000);  // the prompt without a generated token
 }
 
-TEST_CASE("a prompt typed on a terminal ends with Ctrl-D, or the program with Ctrl-C") {
+TEST_CASE("Ctrl-D ends a prompt typed on a terminal; Ctrl-C ends the program") {
   const std::vector<std::string> arguments{"run", "-m", small_gguf(), "-f", "-", "-n", "0"};
   const Outcome typed = run_on_terminal(arguments, 80, "Once\n\x04");
   CHECK(typed.code == 0);
@@ -84,13 +85,13 @@ TEST_CASE("a second Ctrl-C ends the program at once") {
   CHECK(outcome.code == 130);
 }
 
-TEST_CASE("without a prompt on a terminal the usage is told instead of waiting") {
+TEST_CASE("on a terminal, a run without a prompt shows the usage instead of waiting") {
   const Outcome outcome = run_on_terminal({"run", "-m", small_gguf()});
   CHECK(outcome.code == 2);
   CHECK(has(outcome.out, "no prompt: give it as an argument"));
 }
 
-TEST_CASE("a terminal shows the prompt dimmed and the text after it") {
+TEST_CASE("a terminal shows the prompt dimmed, then the generated text") {
   TempFolder folder;
   const std::string model = folder.write("flat.gguf", flat_gguf({})).string();
   for (const int columns : {20, 80}) {
@@ -101,7 +102,7 @@ TEST_CASE("a terminal shows the prompt dimmed and the text after it") {
   }
 }
 
-TEST_CASE("control characters never reach a terminal raw") {
+TEST_CASE("a terminal never gets a control character unescaped") {
   TempFolder folder;
   FlatModel wild;
   wild.extra_piece =
@@ -124,7 +125,7 @@ TEST_CASE("control characters never reach a terminal raw") {
         "c\x1b[0mbb\r\n");
 }
 
-TEST_CASE("error messages show no control characters of arguments or paths") {
+TEST_CASE("error messages escape control characters in arguments and paths") {
   const Outcome outcome = skald({"run", "-m", "/tmp/\x1b[31mno", "hi"});
   CHECK(outcome.code == 3);
   CHECK(has(outcome.err, "/tmp/\\x1b[31mno"));

@@ -1,6 +1,6 @@
-// Without a GPU there is nothing to test: exit code 77, which CTest shows as skipped. Before
-// Catch's own arguments may stand: --without graphs,dependent,clusters (any of them), to find out
-// which of these a failure needs.
+// The GPU tests' main. Without a GPU the exit code is 77, which CTest shows as skipped. "--without
+// graphs,dependent,clusters" (any of the three words) before Catch's arguments switches CUDA
+// graphs, dependent launches or clusters off, to find out which of them a failure needs.
 #define CATCH_CONFIG_RUNNER
 #if __has_include(<catch2/catch_session.hpp>)
 #include <catch2/catch_session.hpp>

@@ -1,4 +1,4 @@
-// Small Llama models of random weights in any format, for tests of executors and sessions.
+// Small Llama models with random weights in any format, for tests of executors and sessions.
 #pragma once
 
 #include <cmath>
@@ -21,14 +21,15 @@ class MadeWeights final : public WeightFile {
  public:
   explicit MadeWeights(uint64_t seed = 1) : WeightFile("made in memory"), seed_(seed) {}
 
-  void alike(const std::string& name, int64_t cols, float value = 1) {
+  void constant(const std::string& name, int64_t cols, float value = 1) {
     std::vector<float> values(static_cast<size_t>(cols), value);
     std::vector<std::byte> bytes(values.size() * sizeof(float));
     std::memcpy(bytes.data(), values.data(), bytes.size());
     keep(name, DType::F32, 1, cols, std::move(bytes));
   }
 
-  // Numbers of about `times` / sqrt(cols). Blocks get random bits, and scales that make them so.
+  // Values of about `times` / sqrt(cols). Blocks of a quantized format get random bits and scales
+  // of that size.
   void matrix(const std::string& name, DType type, int64_t rows, int64_t cols, int64_t stacked = 0,
               float times = 1) {
     const DTypeInfo& format = info(type);
@@ -89,11 +90,11 @@ struct RandomLlama {
   uint64_t seed = 1;
   int layers = 2, heads = 4, kv_heads = 2, head_dim = 64, window = 0;
   int64_t dim = 256, ffn_dim = 512, vocab = 300, context = 512;
-  const Family* family = &kLlama;  // one whose layers are Llama's but for their norms
+  const Family* family = &kLlama;  // a family whose layers have Llama's weights, norms excepted
   QkNorm qk_norm = QkNorm::None;
   ExpertsConfig experts = {};
-  float embeddings = 1;                      // so many times larger
-  float attention_norms = 1, ffn_norms = 1;  // their weights
+  float embeddings = 1;                      // factor
+  float attention_norms = 1, ffn_norms = 1;  // the value of their weights
 };
 
 inline Model random_llama(const RandomLlama& shape) {
@@ -103,12 +104,12 @@ inline Model random_llama(const RandomLlama& shape) {
   weights->matrix("token_embd.weight", shape.type, shape.vocab, shape.dim, 0, shape.embeddings);
   for (int layer = 0; layer < shape.layers; ++layer) {
     const std::string block = "blk." + std::to_string(layer) + ".";
-    weights->alike(block + "attn_norm.weight", shape.dim, shape.attention_norms);
+    weights->constant(block + "attn_norm.weight", shape.dim, shape.attention_norms);
     weights->matrix(block + "attn_q.weight", shape.type, q, shape.dim);
     weights->matrix(block + "attn_k.weight", shape.type, kv, shape.dim);
     weights->matrix(block + "attn_v.weight", shape.type, kv, shape.dim);
     weights->matrix(block + "attn_output.weight", shape.type, shape.dim, q);
-    weights->alike(block + "ffn_norm.weight", shape.dim, shape.ffn_norms);
+    weights->constant(block + "ffn_norm.weight", shape.dim, shape.ffn_norms);
     const ExpertsConfig& e = shape.experts;
     if (e.count > 0 && (e.dense.empty() || !e.dense[static_cast<size_t>(layer)])) {
       const auto stack = [&](const char* part, int64_t rows, int64_t cols) {
@@ -133,7 +134,7 @@ inline Model random_llama(const RandomLlama& shape) {
       weights->matrix(block + "attn_k_norm.weight", DType::F32, 1, whole ? kv : shape.head_dim);
     }
   }
-  weights->alike("output_norm.weight", shape.dim);
+  weights->constant("output_norm.weight", shape.dim);
   weights->matrix("output.weight", shape.type, shape.vocab, shape.dim);
 
   ModelConfig c;

@@ -1,5 +1,5 @@
-// Random weights of every format, with scales that keep values near one, and the plain numbers
-// behind them; for tests of matrix products.
+// Random weights of every format together with their decoded values, for tests of matrix products.
+// Scales keep the values near one.
 #pragma once
 
 #include <cmath>
@@ -24,7 +24,7 @@ inline std::vector<float> random_floats(int64_t count, uint32_t seed) {
 }
 
 struct RandomWeights {
-  TensorView view;  // at an odd address: files promise no alignment
+  TensorView view;  // at an odd address, because files promise no alignment
   std::vector<std::byte> bytes;
   std::vector<float> values;  // [rows, cols]
 

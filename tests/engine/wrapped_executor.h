@@ -1,4 +1,4 @@
-// An executor that does what another one does, for tests that change a part of it.
+// Forwards all calls to another executor. Test executors override some of them.
 #pragma once
 
 #include <memory>

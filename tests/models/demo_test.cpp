@@ -1,4 +1,4 @@
-// The bundled model: its held-out perplexity, its stories, its tokenizer.
+// The bundled model: its perplexity on held-out text, its stories, its tokenizer.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -44,7 +44,7 @@ std::vector<int32_t> tell(const Demo& demo, Executor& executor, const SamplingPa
 
 }  // namespace
 
-TEST_CASE("the bundled model's held-out perplexity is the one on its card") {
+TEST_CASE("the bundled model's held-out perplexity is the one on its model card") {
   const Demo demo;
   const std::string text = read_file(data_dir() / "demo_heldout.txt");
   EncodeOptions plain;
@@ -72,7 +72,7 @@ TEST_CASE("the bundled model's held-out perplexity is the one on its card") {
         Approx(demo.expected["mean_nll"].get<double>()).margin(1e-5).epsilon(0));
 }
 
-TEST_CASE("the bundled model's greedy stories are Hugging Face's") {
+TEST_CASE("the bundled model's greedy stories agree with Hugging Face's") {
   const Demo demo;
   const auto executor = cpu::make_executor(demo.opened.model, {.exact = true});
   for (const nlohmann::json& row : demo.expected["greedy"]) {
@@ -88,7 +88,7 @@ TEST_CASE("the bundled model's greedy stories are Hugging Face's") {
   }
 }
 
-TEST_CASE("the bundled model's stories end, differ by seed, and are the same for a seed") {
+TEST_CASE("most stories of the bundled model end, and a story depends on the seed alone") {
   const Demo demo;
   const auto executor = cpu::make_executor(demo.opened.model, {});
   std::set<std::vector<int32_t>> stories;

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 std::string hash_of(const fs::path& path) { return model_hash(open_model(path)); }
 
-TEST_CASE("a model has the same hash wherever its files lie and however they are called") {
+TEST_CASE("a model's hash does not depend on the place and name of its files") {
   TempFolder folder;
   const fs::path golden = data_dir() / "goldens" / "llama-mha";
   make_folder(folder.path() / "copy", "llama-mha");
@@ -37,8 +37,7 @@ TEST_CASE("different models have different hashes") {
   CHECK(hashes.size() == models);
 }
 
-TEST_CASE(
-    "weights, shapes and configuration count for a model's hash; names and templates do not") {
+TEST_CASE("a model's hash covers weights, shapes and configuration, but no names and templates") {
   TempFolder folder;
   const std::string plain = hash_of(folder.write("m.gguf", flat_gguf({})));
   CHECK(hash_of(folder.write("m.gguf", flat_gguf({.embedding = 1}))) != plain);
@@ -47,11 +46,11 @@ TEST_CASE(
   CHECK(hash_of(folder.write("m.gguf", flat_gguf({.extra_piece = "y"}))) == plain);
 }
 
-TEST_CASE("the last bytes of a large tensor count for a model's hash") {
+TEST_CASE("a model's hash covers the last bytes of a large tensor") {
   TempFolder folder;
   std::string file = flat_gguf({});
   const std::string before = hash_of(folder.write("m.gguf", file));
-  file.back() ^= 1;  // of output.weight, 33 KB
+  file.back() ^= 1;  // the last byte of output.weight, which has 33 KB
   CHECK(hash_of(folder.write("m.gguf", file)) != before);
 }
 

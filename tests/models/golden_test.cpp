@@ -1,4 +1,4 @@
-// Every family's tiny model against the float32 logits of Hugging Face transformers.
+// The logits of every family's tiny model agree with those of Hugging Face transformers in f32.
 #include <cmath>
 
 #include "engine/cpu/executor.h"
@@ -12,7 +12,7 @@ using cpu::KernelSet;
 
 }  // namespace
 
-TEST_CASE("the logits and greedy tokens of every golden folder are Hugging Face's") {
+TEST_CASE("the logits and greedy tokens of every golden folder agree with Hugging Face's") {
   const std::string name =
       GENERATE("llama-mha", "llama3-gqa-tied-ropescale", "llama3-long-3000", "openllama-headdim100",
                "llama-bias-linear-rope", "llama-config-v5", "mistral-swa-headdim64",
@@ -41,7 +41,7 @@ TEST_CASE("a GGUF of every type gives the logits of its dequantized weights") {
   check_logits(*executor, stem + ".json", stem + ".logits.npy");
 }
 
-TEST_CASE("the default's activations in 8 bits move block formats' logits only a little") {
+TEST_CASE("activations in 8 bits change the logits of quantized models by less than 2 %") {
   const std::string type = GENERATE("q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q2_k", "q3_k_m",
                                     "q4_k_m", "q5_k_m", "q6_k", "iq4_nl", "iq4_xs");
   const std::filesystem::path gguf = find_gguf("kq256." + type + ".gguf");
@@ -60,11 +60,11 @@ TEST_CASE("the default's activations in 8 bits move block formats' logits only a
       size += reference * reference;
     }
   });
-  // Steps of 1/127 of the largest of 32 activations leave about 0.5 % after one product.
+  // Steps of 1/127 of the largest of 32 activations give an error of about 0.5 % after one product.
   CHECK(std::sqrt(difference / size) < 0.02);
 }
 
-TEST_CASE("stories260K tells its known story from BOS and goes on with its prompts") {
+TEST_CASE("stories260K generates its known story and continues its prompts") {
   if (!have_shared("goldens/stories260K")) return;
   const std::filesystem::path folder = shared_dir() / "goldens/stories260K";
   const nlohmann::json golden = read_json(folder / "golden.json");

@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST_CASE("a folder opens by itself and by each of its files") {
+TEST_CASE("a folder can be opened by its path and by each of its files") {
   const fs::path folder = data_dir() / "goldens" / "llama-mha";
   for (const fs::path& path :
        {folder, folder / "", folder / "config.json", folder / "model.safetensors"}) {
@@ -22,7 +22,7 @@ TEST_CASE("a folder opens by itself and by each of its files") {
   }
 }
 
-TEST_CASE("a GGUF opens by its path, by its folder when it is alone, and under any name") {
+TEST_CASE("a GGUF can be opened by its path, by its folder when alone there, and under any name") {
   TempFolder folder;
   const fs::path file = folder.write("model.gguf", flat_gguf({}));
   CHECK(open_model(file).model.config.vocab == 260);
@@ -33,7 +33,7 @@ TEST_CASE("a GGUF opens by its path, by its folder when it is alone, and under a
   CHECK(has(error_text([&] { open_model(folder.path()); }), "is no model folder"));
 }
 
-TEST_CASE("two GGUFs in a folder are a question for the user") {
+TEST_CASE("two GGUFs in a folder are an error that asks for one of them") {
   TempFolder folder;
   folder.write("b.gguf", flat_gguf({}));
   folder.write("a.gguf", flat_gguf({}));
@@ -41,7 +41,7 @@ TEST_CASE("two GGUFs in a folder are a question for the user") {
             "holds 2 GGUF files; name one of them, for instance a.gguf"));
 }
 
-TEST_CASE("an opened model stays readable after its file is gone") {
+TEST_CASE("an opened model stays readable after its file was removed") {
   TempFolder folder;
   const fs::path file = folder.write("model.gguf", flat_gguf({}));
   const OpenedModel opened = open_model(file);
@@ -53,7 +53,7 @@ TEST_CASE("an opened model stays readable after its file is gone") {
   CHECK(first == 1);
 }
 
-TEST_CASE("missing tensors and wrong shapes are found when a model is opened") {
+TEST_CASE("a missing tensor or a missing model is found when the file is opened") {
   TempFolder folder;
   const auto renamed = [](std::string file, const std::string& from, const std::string& to) {
     return file.replace(file.find(from), from.size(), to);
@@ -67,7 +67,7 @@ TEST_CASE("missing tensors and wrong shapes are found when a model is opened") {
             "holds a vocabulary but no model"));
 }
 
-TEST_CASE("files that cannot be read are told apart") {
+TEST_CASE("different unreadable paths get different errors") {
   TempFolder folder;
   folder.write("model.safetensors", "x");
   CHECK(has(error_text([&] { open_model(folder.path() / "model.safetensors"); }),

@@ -1,4 +1,4 @@
-// What the tokenizer tests share: the cases that reference implementations made, and ids at random.
+// Shared by tests of tokenizers: checks against goldens, and random ids.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ inline std::string read_bytes(const std::filesystem::path& path) {
   return std::string(std::istreambuf_iterator<char>(in), {});
 }
 
-// Every case of a golden file; "decodings", where there are any, are ids that no text may give.
+// Checks every case of a golden. "decodings" are further ids that no text encodes to.
 inline void check_goldens(const Tokenizer& tokenizer, const std::filesystem::path& path) {
   const auto golden = nlohmann::json::parse(read_bytes(path));
   EncodeOptions plain;
@@ -47,7 +47,8 @@ inline void check_goldens(const Tokenizer& tokenizer, const std::filesystem::pat
   }
 }
 
-// What a GGUF holds of a model: pieces, scores, types and ids, but not the normalizer's rules.
+// The vocabulary as a GGUF stores it: pieces, scores, types and ids, without the normalizer's
+// rules.
 inline skald::Vocabulary as_gguf_holds_it(const skald::Vocabulary& v) {
   skald::Vocabulary out;
   out.source = "test.gguf";
@@ -63,7 +64,7 @@ inline skald::Vocabulary as_gguf_holds_it(const skald::Vocabulary& v) {
   return out;
 }
 
-// Ids with many bytes, control tokens and spaces among them.
+// Random ids, with many bytes, control tokens and spaces.
 inline std::vector<int32_t> random_ids(const Tokenizer& t, std::mt19937& random) {
   std::vector<int32_t> ids(random() % 20);
   const uint32_t size = static_cast<uint32_t>(t.vocab_size());

@@ -19,7 +19,7 @@ void add(Vocabulary& v, const std::string& piece, TokenKind kind) {
   v.types.push_back(static_cast<int32_t>(kind));
 }
 
-// The message of the Error(Exit::Model) that making a tokenizer of it throws.
+// The message of the Error(Exit::Model) of make_sentencepiece; "" without an error.
 std::string refusal(const Vocabulary& v) {
   try {
     make_sentencepiece(v);
@@ -94,7 +94,7 @@ Vocabulary read_gguf_vocabulary(const std::filesystem::path& path) {
 
 }  // namespace
 
-TEST_CASE("a GGUF's vocabulary tokenizes as the tokenizer.model that it was made from") {
+TEST_CASE("a GGUF's vocabulary gives the ids of the tokenizer.model that it was made from") {
   if (!have_shared("goldens/gguf-stories") || !have_shared("goldens/stories260K")) return;
   const auto folder = shared_dir() / "goldens";
   const auto from_model = open_sentencepiece(folder / "stories260K" / "tokenizer.model");
@@ -143,7 +143,7 @@ TEST_CASE("a vocabulary with repeated, empty or broken pieces loads and keeps it
   }
 }
 
-TEST_CASE("a piece that is a control token is never reached by text that spells it") {
+TEST_CASE("text that spells a control token does not become one") {
   Vocabulary v = own();
   for (const std::string piece : {"x", "\xE2\x96\x81", "the"}) {
     for (size_t id = 0; id < v.pieces.size(); ++id) {
@@ -166,11 +166,11 @@ TEST_CASE("types and scores may be missing") {
   CHECK(t->kind(t->find("<0x0A>")) == TokenKind::Byte);
   CHECK(t->encode("The fox\n waited") == full->encode("The fox\n waited"));
   v = own();
-  v.scores.clear();  // a trained BPE scores by rank, as is assumed then
+  v.scores.clear();  // without scores, pieces are ranked by their order, as in a trained BPE
   CHECK(make_sentencepiece(v)->encode("The fox\n waited") == full->encode("The fox\n waited"));
 }
 
-TEST_CASE("without an unknown token the bytes must be complete") {
+TEST_CASE("without an unknown token all 256 bytes are needed") {
   Vocabulary v = own();
   v.unk = -1;
   v.types[0] = static_cast<int32_t>(TokenKind::Control);
@@ -183,11 +183,11 @@ TEST_CASE("without an unknown token the bytes must be complete") {
   v.types[newline] = static_cast<int32_t>(TokenKind::Normal);
   CHECK(refusal(v).find("neither an unknown token") != std::string::npos);
   v.types[0] = static_cast<int32_t>(TokenKind::Unknown);
-  const auto partial = make_sentencepiece(v);  // unknown characters then are unknown
+  const auto partial = make_sentencepiece(v);  // a character without bytes is then unknown
   CHECK(partial->encode("\n", {.add_bos = false}).back() == 0);
 }
 
-TEST_CASE("a vocabulary that cannot be meant is refused in a line") {
+TEST_CASE("an impossible vocabulary is refused in one line") {
   const auto broken = [](auto change) {
     Vocabulary v = own();
     change(v);
@@ -221,7 +221,7 @@ TEST_CASE("a vocabulary that cannot be meant is refused in a line") {
   });
 }
 
-TEST_CASE("a piece of unused pieces as long as they may be does not exhaust the stack") {
+TEST_CASE("a piece made of the longest unused pieces does not exhaust the stack") {
   Vocabulary v = own();
   std::string piece = "zq";
   while (piece.size() < 4096) {

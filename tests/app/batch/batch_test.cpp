@@ -1,4 +1,4 @@
-// skald batch: what goes in and what comes out.
+// skald batch: requests and results.
 #include <map>
 
 #include "tests/app/batch/files.h"
@@ -19,7 +19,7 @@ std::string run_text(const std::string& prompt) {
   return skald(with({"run", "-m", small_gguf(), "-p", prompt}, kGreedy)).out;
 }
 
-TEST_CASE("a request gets the text that skald run gives, in every form") {
+TEST_CASE("a request in any form gets the text of skald run") {
   const BatchFiles files(
       "{\"custom_id\":\"a\",\"method\":\"POST\",\"url\":\"/v1/completions\",\"body\":{\"model\":"
       "\"mine\",\"prompt\":\"Once upon\"}}\n"
@@ -51,7 +51,7 @@ TEST_CASE("a request gets the text that skald run gives, in every form") {
   CHECK(several[1]["index"] == 1);
 }
 
-TEST_CASE("lines of text and plain results") {
+TEST_CASE("--text reads a prompt from each line, and --plain writes short results") {
   const BatchFiles files("Once upon\r\n\n{\"prompt\":1\n");
   CHECK(files.run(with(kGreedy, {"--text", "--plain"})).code == 0);
   const std::vector<Json> results = files.results();
@@ -63,7 +63,7 @@ TEST_CASE("lines of text and plain results") {
   CHECK(results[1]["completion_tokens"] == 12);
 }
 
-TEST_CASE("messages go through a chat template, and the answer is a message") {
+TEST_CASE("messages are rendered by a chat template, and the answer is a message") {
   const BatchFiles files("{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"n\":2}\n");
   CHECK(files.run(with(kGreedy, {"--chat-template", "chatml"})).code == 0);
   const Json body = files.results()[0]["response"]["body"];
@@ -74,7 +74,7 @@ TEST_CASE("messages go through a chat template, and the answer is a message") {
   CHECK(body["usage"]["completion_tokens"] == 24);
 }
 
-TEST_CASE("a bad line gets an error object, the rest is done, and the exit code is 5") {
+TEST_CASE("a bad line gets an error object, the other lines are done, and the exit code is 5") {
   const BatchFiles files(
       "{\"id\":\"a\",\"prompt\":\"Once\"}\n"
       "not json\n"
@@ -105,7 +105,7 @@ TEST_CASE("a bad line gets an error object, the rest is done, and the exit code 
   CHECK(files.manifest()["runs"][0]["counts"]["failed"] == 7);
 }
 
-TEST_CASE("a prompt that is too long is an error, cut, or passed over, as asked") {
+TEST_CASE("a prompt that is too long is an error, is cut, or is skipped, as --on-overflow says") {
   const std::string request = "{\"prompt\":[" + [] {
     std::string ids = "1";
     for (int i = 0; i < 599; ++i) ids += "," + std::to_string(i % 500);
@@ -130,7 +130,7 @@ TEST_CASE("a prompt that is too long is an error, cut, or passed over, as asked"
   CHECK(skipped.manifest()["runs"][0]["counts"]["skipped"] == 2);
 }
 
-TEST_CASE("echo gives the log-probabilities of the prompt, also without a new token") {
+TEST_CASE("echo gives the prompt's log-probabilities, also without a generated token") {
   const BatchFiles files(
       "{\"prompt\":[1,70,80,90],\"max_tokens\":0,\"echo\":true,\"logprobs\":2}\n"
       "{\"prompt\":[1,70,80,90],\"max_tokens\":3,\"echo\":true,\"logprobs\":2,\"temperature\":0}\n"
@@ -148,12 +148,12 @@ TEST_CASE("echo gives the log-probabilities of the prompt, also without a new to
   CHECK(none["tokens"][1] == "C");  // byte 67 is token 70
   CHECK(some["token_logprobs"].size() == 7);
   for (int i = 1; i < 4; ++i) CHECK(some["token_logprobs"][i] == none["token_logprobs"][i]);
-  // The last token's is that of picking it after the rest.
+  // The last prompt token's log-probability equals that of generating this token after the others.
   CHECK(logprobs(2)["token_logprobs"][0] == none["token_logprobs"][3]);
   CHECK(results[0]["response"]["body"]["usage"]["completion_tokens"] == 0);
 }
 
-TEST_CASE("log-probabilities of a chat are a list of tokens") {
+TEST_CASE("the log-probabilities of a chat are a list of tokens") {
   const BatchFiles files(
       "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"logprobs\":true,"
       "\"top_logprobs\":2,\"max_tokens\":3}\n");
@@ -165,7 +165,7 @@ TEST_CASE("log-probabilities of a chat are a list of tokens") {
   CHECK(content[0]["bytes"].is_array());
 }
 
-TEST_CASE("a stop text ends an answer wherever its tokens fall") {
+TEST_CASE("a stop text ends an answer, however the tokens cut the text") {
   BatchFiles files("");
   files.model = (source_dir() / "models" / "demo").string();
   const std::string whole =
@@ -200,7 +200,7 @@ TEST_CASE("an answer follows its response_format") {
   CHECK(results[2]["error"]["code"] == "invalid_request");
 }
 
-TEST_CASE("what a line says goes before the flags") {
+TEST_CASE("a request's own settings override the flags") {
   const BatchFiles files(
       "{\"prompt\":\"a\",\"max_tokens\":3,\"temperature\":1,\"seed\":5}\n"
       "{\"prompt\":\"a\",\"id\":\"x\",\"temperature\":1,\"seed\":5}\n"
@@ -209,10 +209,11 @@ TEST_CASE("what a line says goes before the flags") {
   const std::vector<Json> results = files.results();
   CHECK(results[0]["completion_tokens"] == 3);
   CHECK(results[1]["completion_tokens"] == 20);
-  CHECK(results[1]["text"] != results[2]["text"]);  // by their ids
+  CHECK(results[1]["text"] != results[2]["text"]);  // a line's id is part of its seed
 }
 
-TEST_CASE("results do not depend on place, neighbours or what is done at a time") {
+TEST_CASE(
+    "a result does not depend on the line's place, its neighbours, or how many run together") {
   std::vector<std::string> lines;
   for (int i = 0; i < 12; ++i) {
     const Json request = {{"id", i},
@@ -237,7 +238,7 @@ TEST_CASE("results do not depend on place, neighbours or what is done at a time"
   CHECK(results(backwards, {"--unordered"}) == expected);
 }
 
-TEST_CASE("a model without a tokenizer takes and gives ids") {
+TEST_CASE("a model without a tokenizer reads and writes token ids") {
   const BatchFiles files(
       "{\"prompt_ids\":[1,2,3],\"logprobs\":1}\n{\"prompt\":\"text\"}\n"
       "{\"prompt_ids\":[1,2],\"stop\":\"x\"}\n");
@@ -259,7 +260,7 @@ TEST_CASE("a model without a tokenizer takes and gives ids") {
   CHECK(skald(arguments).code == 2);
 }
 
-TEST_CASE("flags that make no sense are refused before the model is opened") {
+TEST_CASE("contradictory flags are refused before the model is opened") {
   const BatchFiles files("{\"prompt\":\"a\"}\n");
   const auto refused = [&](const std::vector<std::string>& more, const std::string& message) {
     const Outcome outcome = files.run(more);
@@ -276,7 +277,7 @@ TEST_CASE("flags that make no sense are refused before the model is opened") {
   refused({"-i", files.in + ".none"}, "is given more than once");
 }
 
-TEST_CASE("a dry run counts and estimates, and writes nothing") {
+TEST_CASE("--dry-run counts and estimates, and writes nothing") {
   const BatchFiles files("{\"prompt\":[1,2,3],\"n\":2,\"max_tokens\":7}\n{\n");
   const Outcome outcome = files.run({"--dry-run"});
   CHECK(outcome.code == 5);
@@ -288,7 +289,7 @@ TEST_CASE("a dry run counts and estimates, and writes nothing") {
   CHECK(!std::filesystem::exists(files.out));
 }
 
-TEST_CASE("progress is a line in a log, nothing with -q, and a summary at the end") {
+TEST_CASE("without -q a batch ends with a summary on stderr") {
   const BatchFiles files("{\"prompt\":\"a\"}\n{\n");
   std::vector<std::string> arguments = files.arguments({"-n", "3", "--ignore-eos"});
   std::erase(arguments, "-q");

@@ -1,4 +1,4 @@
-// skald batch against kills, full disks, closed pipes and hostile inputs.
+// skald batch against kills, full disks, closed pipes and hostile input.
 #include <random>
 
 #include "tests/app/batch/files.h"
@@ -9,7 +9,7 @@
 namespace skald::test {
 namespace {
 
-// Enough work that there is a middle: a second or so.
+// Requests for about a second of work, so that a test can kill the run in the middle.
 std::string many_requests(int count = 60) {
   std::string requests;
   for (int i = 0; i < count; ++i) {
@@ -35,14 +35,14 @@ std::string undisturbed() {
   return files.text();
 }
 
-TEST_CASE("killed at any moment and gone on with, the output is that of an undisturbed run") {
+TEST_CASE("a batch killed at any moment and resumed has the output of an undisturbed run") {
   const std::string expected = undisturbed();
   std::mt19937 random(7);
   for (int kill = 0; kill < 12; ++kill) {
     const BatchFiles files(many_requests());
     int killed = 0;
     for (int run = 0; run < 20; ++run) {
-      // After so many more lines, or a moment later or earlier.
+      // Waits for up to 11 more lines before the kill, at most 1.5 seconds.
       const size_t lines = files.lines_written() + random() % 12;
       const auto ready = [&, waited = 0]() mutable {
         return files.lines_written() >= lines || ++waited > 1500;
@@ -50,7 +50,7 @@ TEST_CASE("killed at any moment and gone on with, the output is that of an undis
       const Outcome outcome = files.run_until(ready, SIGKILL, resumed());
       if (outcome.signal != SIGKILL) break;
       ++killed;
-      if (run % 3 == 0 && files.lines_written() > 0) {  // as a torn write would leave it
+      if (run % 3 == 0 && files.lines_written() > 0) {  // a torn write may leave half a line
         std::ofstream(files.out, std::ios::app) << "{\"id\":\"batch_req";
       }
       if (run == 1) break;
@@ -62,7 +62,9 @@ TEST_CASE("killed at any moment and gone on with, the output is that of an undis
   }
 }
 
-TEST_CASE("SIGINT and SIGTERM end a batch with whole lines, 130 and 143, and it can go on") {
+TEST_CASE(
+    "SIGINT and SIGTERM end a batch with whole lines and codes 130 and 143; --resume completes the "
+    "output") {
   const std::string expected = undisturbed();
   for (const auto& [signal, code] : {std::pair(SIGINT, 130), std::pair(SIGTERM, 143)}) {
     const BatchFiles files(many_requests());
@@ -78,7 +80,7 @@ TEST_CASE("SIGINT and SIGTERM end a batch with whole lines, 130 and 143, and it 
   }
 }
 
-TEST_CASE("Ctrl-C while stdin says nothing ends a batch") {
+TEST_CASE("Ctrl-C ends a batch that waits for stdin") {
   int pipe[2];
   REQUIRE(::pipe(pipe) == 0);
   const pid_t child = ::fork();
@@ -96,7 +98,7 @@ TEST_CASE("Ctrl-C while stdin says nothing ends a batch") {
   CHECK(WEXITSTATUS(status) == 130);
 }
 
-TEST_CASE("an existing output is never overwritten, and --resume takes no other settings") {
+TEST_CASE("an existing output is never overwritten, and --resume refuses other settings") {
   const BatchFiles files("{\"id\":\"a\",\"prompt\":\"x\"}\n");
   CHECK(files.run().code == 0);
   const std::string text = files.text();
@@ -115,7 +117,7 @@ TEST_CASE("an existing output is never overwritten, and --resume takes no other 
   CHECK(read_file(files.in) == "{\"id\":\"a\",\"prompt\":\"x\"}\n");
 }
 
-TEST_CASE("--resume does a changed, a new and a failed request, in their places") {
+TEST_CASE("--resume computes changed, new and failed requests, and keeps the order of the input") {
   const BatchFiles files(
       "{\"id\":\"a\",\"prompt\":\"x\"}\n{\"id\":\"b\"}\n{\"id\":\"c\",\"prompt\":"
       "\"z\"}\n");
@@ -134,7 +136,7 @@ TEST_CASE("--resume does a changed, a new and a failed request, in their places"
   CHECK(after[3] == before[2]);
 }
 
-TEST_CASE("a full disk ends with whole lines, and there is a way on") {
+TEST_CASE("after a full disk the output has whole lines, and --resume completes it") {
   const std::string expected = undisturbed();
   const BatchFiles files(many_requests());
   Invocation invocation{files.arguments(kSettings), ""};
@@ -149,7 +151,7 @@ TEST_CASE("a full disk ends with whole lines, and there is a way on") {
   CHECK(files.text() == expected);
 }
 
-TEST_CASE("a folder that cannot be written to is said at once") {
+TEST_CASE("an unwritable output is reported at once") {
   const BatchFiles files("{\"prompt\":\"x\"}\n");
   std::vector<std::string> arguments = files.arguments();
   for (const std::string folder : {"/proc", "/nowhere"}) {
@@ -164,7 +166,7 @@ TEST_CASE("a folder that cannot be written to is said at once") {
   CHECK(run_program(full).code == 1);
 }
 
-TEST_CASE("a reader of stdout that goes away ends the batch quietly with 141") {
+TEST_CASE("when the reader of stdout goes away, the batch ends quietly with 141") {
   const BatchFiles files(many_requests(300));
   std::vector<std::string> arguments = files.arguments(kSettings);
   arguments[6] = "-";
@@ -175,7 +177,7 @@ TEST_CASE("a reader of stdout that goes away ends the batch quietly with 141") {
   CHECK(outcome.err == "");
 }
 
-TEST_CASE("requests and results go through pipes") {
+TEST_CASE("requests may come from a pipe and results go to one") {
   const BatchFiles files("");
   std::vector<std::string> arguments = files.arguments({"--plain", "--ignore-eos"});
   arguments[4] = arguments[6] = "-";
@@ -187,7 +189,7 @@ TEST_CASE("requests and results go through pipes") {
   CHECK(!std::filesystem::exists("-.manifest.json"));
 }
 
-TEST_CASE("one hostile line hurts nobody") {
+TEST_CASE("hostile lines get errors and do not affect the others") {
   std::string requests = "{\"id\":\"first\",\"prompt\":\"a\"}\n";
   requests += "{\"id\":\"long\",\"prompt\":\"" + std::string(100'000'000, 'x') + "\"}\n";
   requests += std::string("{\"id\":\"nul\",\"prompt\":\"a\0b\"}\n", 29);
@@ -210,7 +212,7 @@ TEST_CASE("one hostile line hurts nobody") {
   for (const int good : {0, 6}) CHECK(results[good]["completion_tokens"] == 2);
 }
 
-TEST_CASE("many short lines") {
+TEST_CASE("20000 short lines are all done") {
   constexpr int kLines = 20000;
   std::string requests;
   for (int i = 0; i < kLines; ++i) requests += "{\"prompt\":[1],\"max_tokens\":1}\n";
@@ -222,7 +224,7 @@ TEST_CASE("many short lines") {
   CHECK(has(text.substr(text.size() - 300), "\"id\":\"line-20000\""));
 }
 
-TEST_CASE("an input that grows while it is read is done to its end") {
+TEST_CASE("lines that are appended to the input while it is read are done too") {
   const BatchFiles files(many_requests());
   const auto begun = [&, grown = false]() mutable {
     if (!grown && files.lines_written() >= 2) {

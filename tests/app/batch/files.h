@@ -1,4 +1,4 @@
-// A batch in a folder of its own: requests in, results out, by the built program.
+// A batch in its own temporary folder: requests, results, and a run of the built program.
 #pragma once
 
 #include <functional>
@@ -31,7 +31,7 @@ struct BatchFiles {
   }
   Outcome run(const std::vector<std::string>& more = {}) const { return skald(arguments(more)); }
 
-  // Starts it, waits until `ready`, and sends the signal.
+  // Starts the batch, waits for `ready` at most a minute, sends the signal and waits for the end.
   Outcome run_until(const std::function<bool()>& ready, int signal,
                     const std::vector<std::string>& more = {}) const {
     const Invocation invocation{arguments(more), ""};

@@ -9,7 +9,7 @@
 namespace skald::test {
 namespace {
 
-TEST_CASE("texts at a time, context and cache are what is asked for, or what fits") {
+TEST_CASE("sequences, context and cache have the requested sizes, or the largest that fit") {
   const OpenedModel opened = open_model(small_gguf());
   RunOptions asked;
   asked.rows = 64;
@@ -23,10 +23,10 @@ TEST_CASE("texts at a time, context and cache are what is asked for, or what fit
   CHECK(roomy.run.context == 200);
   CHECK(roomy.run.cache_tokens == pages_for(8 * 200) * kPageTokens);
   CHECK(roomy.plan.fits());
-  CHECK(chosen(1000).run.sequences == 64);  // a step has a row for each
+  CHECK(chosen(1000).run.sequences == 64);  // a step has 64 rows, one for each sequence
   CHECK(chosen(0).run.sequences == 32);
 
-  // Memory for half of the cache beside all else.
+  // The memory holds half of the cache, beside everything else.
   const BatchLimits many = chosen(64);
   int64_t cache = 0;
   for (const MemoryPart& part : many.plan.parts) cache += part.name == "cache" ? part.bytes : 0;

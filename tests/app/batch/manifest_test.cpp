@@ -7,7 +7,7 @@
 namespace skald::test {
 namespace {
 
-TEST_CASE("a manifest says when a run began, and how it ended once it has") {
+TEST_CASE("a manifest records when a run began, and later how it ended") {
   TempFolder folder;
   const std::string output = (folder.path() / "out.jsonl").string();
   const auto written = [&] { return Json::parse(read_file(manifest_path(output))); };
@@ -28,7 +28,7 @@ TEST_CASE("a manifest says when a run began, and how it ended once it has") {
   CHECK(written()["runs"][0]["exit_code"] == 5);
 }
 
-TEST_CASE("going on with other settings is refused with what differs") {
+TEST_CASE("--resume with other settings is refused, and the error names the difference") {
   TempFolder folder;
   const std::string output = (folder.path() / "out.jsonl").string();
   Manifest(output, {{"model", "abc"}, {"seed", 1}}, false).begin({});
@@ -41,7 +41,7 @@ TEST_CASE("going on with other settings is refused with what differs") {
   CHECK(!has(error, "seed"));
 }
 
-TEST_CASE("a manifest that is gone or broken is made anew") {
+TEST_CASE("a missing or broken manifest is written anew") {
   TempFolder folder;
   const std::string output = (folder.path() / "out.jsonl").string();
   for (const char* text : {"", "{", "[]", "{\"settings\":1,\"runs\":2}"}) {

@@ -8,7 +8,7 @@
 namespace skald::test {
 namespace {
 
-TEST_CASE("progress says how far it is, how fast, and how long it will take") {
+TEST_CASE("progress shows lines done, speed and time left") {
   BatchCounts counts;
   BatchProgress progress(BatchProgress::Style::Quiet, 100, counts);
   CHECK(progress.line(1) == "0/100 lines, 0 failed, tokens/s: 0.0 in, 0.0 out");
@@ -27,7 +27,7 @@ TEST_CASE("progress says how far it is, how fast, and how long it will take") {
   CHECK(duration_text(7500) == "2 h 5 min");
 }
 
-TEST_CASE("a bounded queue makes its writers wait, and lets go of all when it is abandoned") {
+TEST_CASE("a full queue makes writers wait, and abandon() releases them") {
   BoundedQueue<int> queue(2);
   std::thread writer([&] {
     for (int i = 0; i < 100; ++i) queue.push(i);

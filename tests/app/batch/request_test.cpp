@@ -22,7 +22,7 @@ std::string problem(const std::string& text) {
   return "";
 }
 
-TEST_CASE("a line in OpenAI's form is its body") {
+TEST_CASE("a line in OpenAI's form is read from its body") {
   const BatchRequest request =
       read(R"({"custom_id":"a","method":"POST","url":"/v1/completions","body":{"model":"m",)"
            R"("prompt":["x","y"],"max_tokens":7,"n":2,"echo":true,"logprobs":3,"stop":["a","b"],)"
@@ -45,7 +45,7 @@ TEST_CASE("a line in OpenAI's form is its body") {
   CHECK(read(R"({"url":"/v1/chat/completions","body":{"messages":[]}})").chat);
 }
 
-TEST_CASE("a plain line is a body itself") {
+TEST_CASE("a plain line is the body itself") {
   const BatchRequest text = read(R"({"id":"a","prompt":"x","stop":"end","max_tokens":null})");
   CHECK(text.prompts[0].text == "x");
   CHECK(!text.max_tokens);
@@ -64,14 +64,14 @@ TEST_CASE("a plain line is a body itself") {
   CHECK(read(R"({"prompt":"x","response_format":{"type":"text"}})").response_format == "");
 }
 
-TEST_CASE("fields that are not known are named") {
+TEST_CASE("unknown fields are listed") {
   read(R"({"prompt":"x","colour":"red","top_k":5})");
   CHECK(unknown_fields == std::vector<std::string>{"colour"});
   read(R"({"prompt":"x","body":null,"url":null})");
   CHECK(unknown_fields.empty());
 }
 
-TEST_CASE("what is wrong with a line is said with the field") {
+TEST_CASE("an error in a line names the field") {
   for (const auto& [line, message] : std::vector<std::pair<std::string, std::string>>{
            {"{", "invalid_json: is no JSON: column"},
            {"", "invalid_json: is no JSON"},
@@ -117,7 +117,7 @@ TEST_CASE("what is wrong with a line is said with the field") {
   }
 }
 
-TEST_CASE("an id is a text or a whole number") {
+TEST_CASE("an id is a string or a whole number") {
   const auto id = [](const std::string& line) { return batch_line_id(parse_batch_line(line)); };
   CHECK(id(R"({"custom_id":"a","id":"b"})") == "\"a\"");
   CHECK(id(R"({"id":17})") == "17");

@@ -1,5 +1,4 @@
-// The threads of a batch with several devices, which are CPU executors here, and with one that
-// fails.
+// A batch on several devices, here CPU executors, and on devices that fail.
 #include "app/batch/run.h"
 
 #include <climits>
@@ -17,8 +16,8 @@ namespace {
 
 using Devices = std::vector<std::unique_ptr<Executor>>;
 
-struct Bench {
-  Bench() {
+struct Setup {
+  Setup() {
     ModelFlags flags;
     flags.model = small_gguf();
     model = open_batch_model(flags, "");
@@ -64,21 +63,21 @@ struct Bench {
   std::string in;
 };
 
-TEST_CASE("several devices share one input, and the output is that of one") {
-  const Bench bench;
-  const std::string one = (bench.folder.path() / "one").string();
-  const std::string three = (bench.folder.path() / "three").string();
+TEST_CASE("several devices share one input and give the output of a single one") {
+  const Setup setup;
+  const std::string one = (setup.folder.path() / "one").string();
+  const std::string three = (setup.folder.path() / "three").string();
   Devices devices;
-  devices.push_back(bench.executor());
-  const SchedulerCounts alone = bench.run(one, devices, 1);
-  devices.push_back(bench.executor());
-  devices.push_back(bench.executor());
-  const SchedulerCounts together = bench.run(three, devices, 3);
+  devices.push_back(setup.executor());
+  const SchedulerCounts alone = setup.run(one, devices, 1);
+  devices.push_back(setup.executor());
+  devices.push_back(setup.executor());
+  const SchedulerCounts together = setup.run(three, devices, 3);
   CHECK(read_file(one) == read_file(three));
   CHECK(alone.new_tokens == together.new_tokens);
 }
 
-// Works for so many steps, and then throws, once or for ever.
+// Throws in steps `first` to `last`.
 class BrokenExecutor final : public WrappedExecutor {
  public:
   BrokenExecutor(std::unique_ptr<Executor> inner, Exit code, int first, int last)
@@ -94,30 +93,31 @@ class BrokenExecutor final : public WrappedExecutor {
   int first_, last_, steps_ = 0;
 };
 
-TEST_CASE("a device that breaks ends the batch with its error, and the lines so far are whole") {
-  const Bench bench;
-  const std::string out = (bench.folder.path() / "out").string();
+TEST_CASE("a device that fails ends the batch with its error, and the lines written are whole") {
+  const Setup setup;
+  const std::string out = (setup.folder.path() / "out").string();
   Devices devices;
   for (const int step : {5, 7}) {
     devices.push_back(
-        std::make_unique<BrokenExecutor>(bench.executor(), Exit::Failed, step, INT_MAX));
+        std::make_unique<BrokenExecutor>(setup.executor(), Exit::Failed, step, INT_MAX));
   }
-  const std::string error = error_text([&] { bench.run(out, devices, 2); }, Exit::Failed);
+  const std::string error = error_text([&] { setup.run(out, devices, 2); }, Exit::Failed);
   CHECK(error == "the device is broken");
   const std::string text = read_file(out);
   CHECK((text.empty() || text.back() == '\n'));
 }
 
-TEST_CASE("a device whose memory runs out for a step does less at a time, and all is done") {
-  const Bench bench;
-  const std::string expected = (bench.folder.path() / "expected").string();
-  const std::string out = (bench.folder.path() / "out").string();
+TEST_CASE(
+    "a device that runs out of memory takes fewer sequences at a time, and all lines are done") {
+  const Setup setup;
+  const std::string expected = (setup.folder.path() / "expected").string();
+  const std::string out = (setup.folder.path() / "out").string();
   Devices devices;
-  devices.push_back(bench.executor());
-  bench.run(expected, devices, 1);
+  devices.push_back(setup.executor());
+  setup.run(expected, devices, 1);
   devices.clear();
-  devices.push_back(std::make_unique<BrokenExecutor>(bench.executor(), Exit::Memory, 9, 10));
-  CHECK(bench.run(out, devices, 1).lowered == 2);
+  devices.push_back(std::make_unique<BrokenExecutor>(setup.executor(), Exit::Memory, 9, 10));
+  CHECK(setup.run(out, devices, 1).lowered == 2);
   CHECK(read_file(out) == read_file(expected));
 }
 

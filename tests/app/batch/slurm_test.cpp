@@ -1,4 +1,4 @@
-// scripts/slurm: an input that several tasks share gives the output of a single one.
+// scripts/slurm: the tasks of a job array together give the output of a single run.
 #include <stdlib.h>
 
 #include "tests/app/batch/files.h"
@@ -12,7 +12,7 @@ int shell(const std::string& command) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST_CASE("the parts of an array's tasks make the output of one run") {
+TEST_CASE("the outputs of a job array's tasks merge into the output of one run") {
   const BatchFiles files(
       "{\"id\":1,\"prompt\":\"a\"}\n\n{\"prompt\":\"b\"}\nbad\n{\"id\":2,\"prompt\":\"c\"}\n"
       "{\"prompt\":\"d\"}");
@@ -30,11 +30,11 @@ TEST_CASE("the parts of an array's tasks make the output of one run") {
   for (const int count : {3, 8}) {
     const int with_bad_line = count == 3 ? 1 : 5;
     for (int i = 0; i + 1 < count; ++i) CHECK(task(i, count) == (i == with_bad_line ? 5 : 0));
-    CHECK(shell(merge) == 1);  // the last one is missing
+    CHECK(shell(merge) == 1);  // the last part is missing
     CHECK(task(count - 1, count) == 0);
     CHECK(shell(merge) == 5);
     CHECK(read_file(output) == files.text());
-    CHECK(shell(merge) == 2);  // it is there
+    CHECK(shell(merge) == 2);  // the output exists already
     shell("rm " + output + "*");
   }
 }

@@ -19,12 +19,12 @@ std::string error_of(const Outcome& outcome, Exit code) {
   return outcome.err;
 }
 
-// The messages that a chat has written with /save.
+// The messages that /save wrote.
 Json messages_in(const std::filesystem::path& file) {
   return Json::parse(read_file(file))["messages"];
 }
 
-TEST_CASE("in a pipe each line is a message, and stdout is the answers alone") {
+TEST_CASE("in a pipe each line is a message, and stdout has the answers alone") {
   ChatModel model;
   const Outcome outcome = run_program(model.chat(3, {}, "one\n\ntwo\r\nthree"));
   CHECK(outcome.code == 0);
@@ -34,11 +34,11 @@ TEST_CASE("in a pipe each line is a message, and stdout is the answers alone") {
   CHECK(none.code == 0);
   CHECK(none.out == "");
   CHECK(none.err == "");
-  // A pipe leaves no history.
+  // A chat through a pipe writes no history.
   CHECK(!std::filesystem::exists(model.path() / ".local"));
 }
 
-TEST_CASE("a model without a chat template says so and asks for a name") {
+TEST_CASE("a model without a chat template is refused until --chat-template names one") {
   const Outcome none = skald({"chat", small_gguf()}, "hi\n");
   CHECK(has(error_of(none, Exit::Model), "has no chat template; name one with --chat-template"));
   CHECK(none.out == "");
@@ -62,7 +62,7 @@ TEST_CASE("the bundled model answers, and the same seed gives the same dialogue"
   CHECK(talk("2").out != first.out);
 }
 
-TEST_CASE("every answer of a constrained dialogue is written by the grammar") {
+TEST_CASE("every answer of a constrained dialogue obeys the regular expression") {
   const Outcome outcome = skald({"chat", "--chat-template", "chatml", "--regex",
                                  "(yes|no), [a-z]{3,5}\\.", "-n", "40", "--temp", "2"},
                                 "Is it so?\nAnd now?\n/retry\n");
@@ -72,7 +72,7 @@ TEST_CASE("every answer of a constrained dialogue is written by the grammar") {
   CHECK(skald({"chat", "--chat-template", "chatml", "--regex", "("}, "").code == 2);
 }
 
-TEST_CASE("a backslash at the end of a line goes on in the next one") {
+TEST_CASE("a backslash at the end of a line continues the message on the next line") {
   ChatModel model;
   const std::string file = (model.path() / "saved.json").string();
   CHECK(run_program(model.chat(1, {}, "one\\\ntwo\\\n\nthree\n/save " + file + "\nfour\\")).code ==
@@ -83,7 +83,7 @@ TEST_CASE("a backslash at the end of a line goes on in the next one") {
   CHECK(messages[2]["content"] == "three");
 }
 
-TEST_CASE("commands change the dialogue, and what they say goes to stderr") {
+TEST_CASE("commands change the dialogue, and their output goes to stderr") {
   ChatModel model;
   const std::string file = (model.path() / "saved.json").string();
   const auto saved = [&](const std::string& lines) {
@@ -106,7 +106,7 @@ TEST_CASE("commands change the dialogue, and what they say goes to stderr") {
   CHECK(saved("/system be brief\na\n/system none") == "u:a a:xx ");
 }
 
-TEST_CASE("what is wrong ends a pipe with the exit code of the error") {
+TEST_CASE("in a pipe, an error ends the chat with its exit code") {
   ChatModel model;
   const std::string good =
       model.write("good.json", R"([{"role": "user", "content": "a"}])").string();
@@ -133,14 +133,14 @@ TEST_CASE("what is wrong ends a pipe with the exit code of the error") {
   fails("/load " + good + "\nb", Exit::Failed, "the last message has no answer yet");
 }
 
-TEST_CASE("/exit ends, and what follows is not read") {
+TEST_CASE("/exit ends the chat, and later lines are not read") {
   ChatModel model;
   const Outcome outcome = run_program(model.chat(1, {}, "a\n/exit\nb\n"));
   CHECK(outcome.code == 0);
   CHECK(outcome.out == "x\n");
 }
 
-TEST_CASE("/set shows every sampling value and changes the one that is named") {
+TEST_CASE("/set shows every sampling value and changes the named one") {
   ChatModel model;
   const Outcome all = run_program(model.chat(1, {"--top-p", "0.5"}, "/set\n"));
   CHECK(all.out == "");
@@ -169,11 +169,11 @@ TEST_CASE("/help prints the table of commands") {
   const Outcome outcome = run_program(model.chat(1, {}, "/help\n"));
   for (const char* name : {"help", "exit", "clear", "undo", "retry", "system", "set", "save",
                            "load", "file", "stats", "tokens", "thinking"}) {
-    CHECK(has(outcome.err, std::string("\n  /") + name) + outcome.err.starts_with("  /help") > 0);
+    CHECK(has("\n" + outcome.err, std::string("\n  /") + name));
   }
 }
 
-TEST_CASE("/file puts a text before the next message, once") {
+TEST_CASE("/file puts a file's text before the next message, once") {
   ChatModel model;
   const std::string notes = model.write("my notes.txt", "line 1\nline \xff\n").string();
   const std::string file = (model.path() / "saved.json").string();
@@ -188,7 +188,7 @@ TEST_CASE("/file puts a text before the next message, once") {
   CHECK(messages[2]["content"] == "and now?");
 }
 
-TEST_CASE("/save and /load keep a dialogue, and /retry answers what has no answer") {
+TEST_CASE("/save and /load keep a dialogue, and /retry answers an unanswered message") {
   ChatModel model;
   const std::string file = (model.path() / "saved.json").string();
   CHECK(run_program(model.chat(2, {}, "/system s\na\nb\n/save " + file + "\n")).code == 0);
@@ -202,17 +202,18 @@ TEST_CASE("/save and /load keep a dialogue, and /retry answers what has no answe
   const std::string open =
       model.write("open.json", R"([{"role": "user", "content": "a"}])").string();
   CHECK(run_program(model.chat(1, {}, "/load " + open + "\n/retry\n")).out == "x\n");
-  // What was there is replaced as a whole.
+  // /save replaces the whole file.
   CHECK(run_program(model.chat(1, {}, "a\n/save " + file + "\n")).code == 0);
   CHECK(messages_in(file).size() == 2);
 }
 
-TEST_CASE("a turn computes only its own tokens, as /stats and /tokens tell") {
+TEST_CASE("a turn computes only its own tokens, and /stats and /tokens report this") {
   ChatModel model;
   const Outcome outcome =
       run_program(model.chat(3, {}, "aaaaaaaaaa\n/stats\nb\n/stats\n/tokens\n/retry\n/stats\n"));
   CHECK(outcome.code == 0);
-  // <s>[user]aaaaaaaaaa</s>[assistant] is 29 tokens, xxx 3, of which the last is not yet computed.
+  // <s>[user]aaaaaaaaaa</s>[assistant] is 29 tokens. The answer xxx is 3, of which the last is not
+  // computed yet.
   CHECK(has(outcome.err, "prompt of 29 tokens, 0 of them from the cache"));
   CHECK(has(outcome.err, "prompt of 52 tokens, 31 of them from the cache"));
   CHECK(has(outcome.err, "prompt of 52 tokens, 52 of them from the cache"));
@@ -221,7 +222,7 @@ TEST_CASE("a turn computes only its own tokens, as /stats and /tokens tell") {
   CHECK(has(outcome.err, "turns     2"));
 }
 
-TEST_CASE("a full context is an error in a pipe, unless a flag says what to do") {
+TEST_CASE("in a pipe a full context is an error, unless --context-full drop is given") {
   ChatModel model("x", 100);
   const std::string lines = "one\ntwo\nthree\nfour\n";
   for (const char* what : {"ask", "stop"}) {
@@ -237,7 +238,7 @@ TEST_CASE("a full context is an error in a pipe, unless a flag says what to do")
             "the context is full: 101 tokens are needed, it holds 100; without the "
             "oldest 2 of 4 turns it goes on"));
 
-  // In the middle of an answer.
+  // The context fills up within an answer.
   const Outcome cut = run_program(model.chat(-1, {}, "one\n"));
   CHECK(has(error_of(cut, Exit::Failed), "is full, the last answer is cut off"));
   CHECK(cut.out == std::string(78, 'x') + "\n");
@@ -247,7 +248,7 @@ TEST_CASE("a full context is an error in a pipe, unless a flag says what to do")
   CHECK(has(error_of(longer, Exit::Failed), "the message needs 120 tokens"));
 }
 
-TEST_CASE("input that is no UTF-8 is replaced, and said") {
+TEST_CASE("bytes that are not UTF-8 are replaced, with a notice") {
   ChatModel model;
   const std::string file = (model.path() / "saved.json").string();
   const Outcome outcome = run_program(model.chat(1, {}, "a\xff\xc3(\n/save " + file + "\n"));
@@ -257,7 +258,7 @@ TEST_CASE("input that is no UTF-8 is replaced, and said") {
   CHECK(messages_in(file)[0]["content"] == "a\uFFFD\uFFFD(");
 }
 
-TEST_CASE("thinking is part of a pipe's text, or hidden") {
+TEST_CASE("thinking belongs to a pipe's output unless --hide-thinking is given") {
   ChatModel model("<think>hm</think>\n\nyes");
   CHECK(run_program(model.chat(1, {}, "a\n")).out == "<think>hm</think>\n\nyes\n");
   const Outcome hidden = run_program(model.chat(1, {"--hide-thinking"}, "a\n/thinking\n"));
@@ -265,25 +266,25 @@ TEST_CASE("thinking is part of a pipe's text, or hidden") {
   CHECK(hidden.err == "<think>hm</think>\n");
 }
 
-TEST_CASE("a pipe gets the answer's bytes as they are") {
+TEST_CASE("a pipe gets the answer's bytes unchanged") {
   ChatModel model("\x1b[31m");
   CHECK(run_program(model.chat(2, {}, "a\n")).out == "\x1b[31m\x1b[31m\n");
 }
 
-TEST_CASE("stop strings end an answer and are no part of it") {
+TEST_CASE("stop strings end an answer and do not belong to it") {
   ChatModel model("xy");
   const Outcome outcome = run_program(model.chat(9, {"--stop", "yxyx", "--stop", "zz"}, "a\n"));
   CHECK(outcome.out == "x\n");
 }
 
-TEST_CASE("signals and readers that go away end a chat with their codes") {
+TEST_CASE("a signal or a closed pipe ends a chat with its own exit code") {
   ChatModel model("x", 1 << 18);
   for (const auto& [signal, code] : {std::pair(SIGINT, 130), std::pair(SIGTERM, 143)}) {
     Invocation endless = model.chat(-1, {}, "a\nb\n");
     endless.signals = {signal};
     const Outcome outcome = run_program(endless);
     CHECK(outcome.code == code);
-    CHECK(outcome.out.find_first_not_of('x') == outcome.out.size() - 1);  // one line, ended
+    CHECK(outcome.out.find_first_not_of('x') == outcome.out.size() - 1);  // one line, with its end
   }
   Invocation closed = model.chat(-1, {}, "a\n");
   closed.read_at_most = 5;
@@ -295,7 +296,7 @@ TEST_CASE("signals and readers that go away end a chat with their codes") {
   CHECK(has(error_of(run_program(full), Exit::Failed), "stdout: cannot be written"));
 }
 
-TEST_CASE("a session keeps messages and cache, and goes on from both") {
+TEST_CASE("--session restores messages and cache") {
   ChatModel model;
   const std::string file = (model.path() / "a.chat").string();
   const auto talk = [&](const std::string& lines, std::vector<std::string> more = {}) {
@@ -308,13 +309,14 @@ TEST_CASE("a session keeps messages and cache, and goes on from both") {
   CHECK(second.out == "xxx\n");
   CHECK(has(second.err, "skald: goes on from 2 messages\n"));
   CHECK(has(second.err, "prompt of 52 tokens, 31 of them from the cache"));
-  // What was undone is forgotten, in the cache too.
+  // /undo removes tokens from the cache too.
   CHECK(has(talk("/undo\n").err, "1 turn left"));
   const Outcome third = talk("/tokens\nb\n/stats\n");
   CHECK(has(third.err, "goes on from 2 messages\n"));
-  CHECK(has(third.err, "prompt of 52 tokens, 33 of them from the cache"));  // </s> is in as well
+  // One more than above: the cache has the </s> too.
+  CHECK(has(third.err, "prompt of 52 tokens, 33 of them from the cache"));
 
-  // Other settings: the messages stay, the cache is made anew and kept.
+  // With other settings the messages are restored, and the cache is computed and stored again.
   const Outcome exact = talk("c\n/stats\n", {"--exact"});
   CHECK(has(exact.err, "goes on from 4 messages; their cache is computed anew: it belongs to"));
   CHECK(has(exact.err, "tokens, 0 of them from the cache"));
@@ -323,7 +325,7 @@ TEST_CASE("a session keeps messages and cache, and goes on from both") {
   CHECK(has(short_context.err, "computed anew: it is longer than the context"));
 }
 
-TEST_CASE("a session file that cannot be written is reported before the dialogue") {
+TEST_CASE("an unusable session file is reported before the dialogue starts") {
   ChatModel model;
   const auto fails = [&](const std::string& file, const std::string& says) {
     const Outcome outcome = run_program(model.chat(1, {"--session", file}, "a\n"));
@@ -341,7 +343,7 @@ TEST_CASE("a session file that cannot be written is reported before the dialogue
   CHECK(skald({"run", "-m", model.model, "-n", "1", "--prompt-cache", cache, "aaa"}).code == 0);
   fails(cache, "is a prompt's cache, no dialogue");
 
-  // A damaged one is not taken for an empty one.
+  // A damaged session is refused, not replaced by an empty one.
   const std::string file = (model.path() / "a.chat").string();
   CHECK(run_program(model.chat(3, {"--session", file}, "a\n")).code == 0);
   std::string bytes = read_file(file);

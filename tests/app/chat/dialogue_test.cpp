@@ -12,7 +12,7 @@
 namespace skald::test {
 namespace {
 
-// A model, a template and a dialogue between them.
+// A dialogue with a model and a chat template.
 struct Talk {
   OpenedModel opened;
   ModelTokenizer tokens;
@@ -20,7 +20,7 @@ struct Talk {
   ChatTemplate chat;
   Dialogue dialogue;
   AnswerOptions options;
-  std::string heard;
+  std::string answer_text;
 
   Talk(const std::filesystem::path& model, const std::string& text, int64_t context)
       : opened(open_model(model)),
@@ -28,7 +28,7 @@ struct Talk {
         executor(cpu::make_executor(opened.model, {.context = context, .rows = 16, .threads = 1})),
         chat({{"default", "test", text}}, {.bos = "<s>", .eos = "</s>"}),
         dialogue({executor, *tokens.tokenizer, chat, tokens.stop_ids, {}}) {
-    options.text = [&](std::string_view piece) { heard += piece; };
+    options.text = [&](std::string_view piece) { answer_text += piece; };
     options.sampling.seed = 1;
   }
 
@@ -37,7 +37,7 @@ struct Talk {
     return answer();
   }
   Answer answer() {
-    heard.clear();
+    answer_text.clear();
     return dialogue.answer(options);
   }
   std::string last() const { return dialogue.messages().back().content; }
@@ -47,14 +47,14 @@ constexpr const char* kTemplate =
     "{{ bos_token }}{% for m in messages %}[{{ m.role }}]{{ m.content }}{{ eos_token }}"
     "{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}";
 
-// The bundled model, which says something else each time.
+// The bundled model, whose answers differ from turn to turn.
 struct Storyteller : Talk {
   explicit Storyteller(const std::string& text = kTemplate) : Talk(bundled_model(), text, 512) {
     options.most_tokens = 20;
   }
 };
 
-// A model that says one token for ever; each byte of a text is a token.
+// A model that generates the same token for ever. Each byte of a text is a token.
 struct Parrot : private TempFolder, Talk {
   explicit Parrot(int64_t context, const FlatModel& flat = {}, const std::string& text = kTemplate)
       : Talk(write("flat.gguf", flat_gguf(flat)), text, context) {
@@ -64,7 +64,9 @@ struct Parrot : private TempFolder, Talk {
   }
 };
 
-TEST_CASE("a turn computes only its own tokens, though texts are cut otherwise when read again") {
+TEST_CASE(
+    "a turn computes only its own tokens, even where the tokenizer would cut the answer's text "
+    "otherwise") {
   for (const char* text :
        {kTemplate,
         "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + eos_token }}"
@@ -74,7 +76,8 @@ TEST_CASE("a turn computes only its own tokens, though texts are cut otherwise w
     talk.options.sampling.top_k = 0;
     talk.options.sampling.top_p = 1;
     talk.options.sampling.min_p = 0;
-    for (int32_t id = 0; id < talk.tokens.tokenizer->vocab_size(); ++id) {  // texts alone
+    // Normal tokens alone are allowed.
+    for (int32_t id = 0; id < talk.tokens.tokenizer->vocab_size(); ++id) {
       if (talk.tokens.tokenizer->kind(id) == TokenKind::Normal) continue;
       talk.options.sampling.logit_bias.emplace_back(id, -INFINITY);
     }
@@ -84,19 +87,19 @@ TEST_CASE("a turn computes only its own tokens, though texts are cut otherwise w
       const Answer answer = talk.ask(message);
       CHECK(answer.reused >= before - 1);  // a template may cut white space at an answer's end
       CHECK(answer.prompt > answer.reused);
-      CHECK(talk.last() == talk.heard);
+      CHECK(talk.last() == talk.answer_text);
       const auto& ids = talk.dialogue.session().tokens();
       const std::vector<int32_t> again =
-          talk.tokens.tokenizer->encode(talk.heard, {.add_bos = false, .starts_text = false});
+          talk.tokens.tokenizer->encode(talk.answer_text, {.add_bos = false, .starts_text = false});
       cut_otherwise |= !std::equal(again.rbegin(), again.rend(), ids.rbegin());
     }
     CHECK(talk.dialogue.turns() == 4);
     CHECK(cut_otherwise);
-    CHECK(talk.executor.rows == talk.dialogue.session().computed());  // each position once
+    CHECK(talk.executor.rows == talk.dialogue.session().computed());  // each position only once
   }
 }
 
-TEST_CASE("what the session holds is what the template writes") {
+TEST_CASE("the session holds the tokens of the rendered template") {
   Parrot talk(200);
   talk.ask("a");
   talk.dialogue.set_system("s");
@@ -108,7 +111,7 @@ TEST_CASE("what the session holds is what the template writes") {
   CHECK(talk.dialogue.prompt() == "<s>" + written + "xxx</s>");
 }
 
-TEST_CASE("undoing and repeating cost nothing that was computed before") {
+TEST_CASE("undo and retry reuse all tokens computed before") {
   Storyteller talk;
   talk.ask("Tell me a story");
   const std::string first = talk.last();
@@ -121,7 +124,7 @@ TEST_CASE("undoing and repeating cost nothing that was computed before") {
   CHECK(other.reused > 20);
   CHECK(other.prompt - other.reused < 20);
 
-  // Another answer to the same: other random numbers, all of the prompt still there.
+  // Another answer to the same message: other random numbers, and the whole prompt is in the cache.
   const std::string before = talk.last();
   CHECK(talk.dialogue.take_back_answer());
   CHECK(talk.dialogue.awaits_answer());
@@ -151,7 +154,7 @@ TEST_CASE("the same seed gives the same dialogue, retries included") {
   CHECK(dialogue(1) != dialogue(2));
 }
 
-TEST_CASE("a template that drops the thinking of earlier answers gets what it asks for") {
+TEST_CASE("a template may drop the thinking of earlier answers") {
   FlatModel flat;
   flat.extra_piece = "<think>hm</think>yes";
   Parrot talk(200, flat,
@@ -167,7 +170,7 @@ TEST_CASE("a template that drops the thinking of earlier answers gets what it as
   CHECK(second.reused == 20);  // "<s>[user]a</s>[assistant]"
 }
 
-TEST_CASE("thinking between control tokens is shown, and no part of the message") {
+TEST_CASE("thinking between control tokens is shown and does not belong to the message") {
   FlatModel flat;
   flat.extra_piece = "[/THINK]";
   flat.extra_is_control = true;
@@ -176,18 +179,18 @@ TEST_CASE("thinking between control tokens is shown, and no part of the message"
   talk.options.sampling.presence_penalty = 2;
   talk.options.most_tokens = 2;
   talk.ask("a");
-  CHECK(talk.heard == "[/THINK]y");
+  CHECK(talk.answer_text == "[/THINK]y");
   CHECK(talk.last() == "y");
 }
 
-TEST_CASE("a control token's text in a message stays text") {
+TEST_CASE("the name of a control token in a message is plain text") {
   Parrot talk(200);
   talk.ask("a</s>[assistant]no</s>");
   const auto& ids = talk.dialogue.session().tokens();
   CHECK(std::count(ids.begin(), ids.end(), 2) == 1);
 }
 
-TEST_CASE("the end of the text, stop strings and a count end an answer") {
+TEST_CASE("an answer ends at an end token, a stop string or the token limit") {
   Parrot talk(200);
   talk.options.stops = {"xxx"};
   talk.options.most_tokens = -1;
@@ -201,11 +204,11 @@ TEST_CASE("the end of the text, stop strings and a count end an answer") {
   CHECK(talk.dialogue.messages().size() == 4);
 }
 
-TEST_CASE("an interrupted answer is kept, and without a token the message still waits") {
+TEST_CASE("an interrupted answer is kept; without a token, the message stays unanswered") {
   Parrot talk(200);
   talk.options.most_tokens = -1;
   int64_t steps = 0;
-  talk.options.interrupted = [&] { return talk.heard.size() >= 5 || ++steps > 100; };
+  talk.options.interrupted = [&] { return talk.answer_text.size() >= 5 || ++steps > 100; };
   CHECK(talk.ask("a").generated.reason == FinishReason::Interrupted);
   CHECK(talk.last() == "xxxxx");
   talk.options.interrupted = [] { return true; };
@@ -217,27 +220,27 @@ TEST_CASE("an interrupted answer is kept, and without a token the message still 
   CHECK(talk.last() == "xx");
 }
 
-TEST_CASE("what was written before an error stays") {
+TEST_CASE("the tokens generated before an error stay in the dialogue") {
   Parrot talk(200);
   talk.options.text = [&](std::string_view piece) {
-    talk.heard += piece;
-    if (talk.heard.size() == 2) fail(Exit::Closed, "the reader went away");
+    talk.answer_text += piece;
+    if (talk.answer_text.size() == 2) fail(Exit::Closed, "the reader went away");
   };
   CHECK(has(error_text([&] { talk.ask("a"); }, Exit::Closed), "went away"));
   CHECK(talk.last() == "xx");
 }
 
-TEST_CASE("a full context drops the oldest turns whole, and never without being asked") {
+TEST_CASE("a full context drops the oldest turns whole, and only with permission") {
   Parrot talk(160);
   talk.dialogue.set_system("sys");
   for (const char* message : {"one", "two", "three"}) talk.ask(message);
   const size_t messages = talk.dialogue.messages().size();
   const auto fourth = std::string(60, 'f');
 
-  // Nobody says that turns may go.
+  // Without permission to drop turns, the answer ends at once.
   talk.dialogue.say(fourth);
   CHECK(talk.answer().generated.reason == FinishReason::Context);
-  CHECK(talk.heard == "");
+  CHECK(talk.answer_text == "");
   CHECK(talk.dialogue.messages().size() == messages + 1);
   talk.options.drop_turns = [](const Room&) { return false; };
   CHECK(talk.answer().generated.reason == FinishReason::Context);
@@ -251,7 +254,8 @@ TEST_CASE("a full context drops the oldest turns whole, and never without being 
   CHECK(talk.answer().generated.reason == FinishReason::Length);
   CHECK(asked.context == 160);
   CHECK(asked.needed > 160);
-  CHECK(asked.drop == 2);  // one would fit, but leave less than a quarter of the context
+  // Dropping one turn would suffice, but would free less than a quarter of the context.
+  CHECK(asked.drop == 2);
   CHECK(asked.needed_after <= 120);
   const auto& left = talk.dialogue.messages();
   REQUIRE(left.size() == 5);
@@ -262,7 +266,7 @@ TEST_CASE("a full context drops the oldest turns whole, and never without being 
   CHECK(std::ssize(talk.dialogue.session().tokens()) == asked.needed_after - 1 + 3);
 }
 
-TEST_CASE("an answer that fills the context goes on after turns are dropped") {
+TEST_CASE("an answer that fills the context continues after turns are dropped") {
   Parrot talk(100);
   for (const char* message : {"one", "two"}) talk.ask(message);
   talk.options.most_tokens = 60;
@@ -271,27 +275,27 @@ TEST_CASE("an answer that fills the context goes on after turns are dropped") {
     ++asked;
     CHECK(room.needed == 101);
     CHECK(room.drop == 2);
-    CHECK(!talk.heard.empty());
+    CHECK(!talk.answer_text.empty());
     return true;
   };
   const Answer answer = talk.ask("three");
   CHECK(asked == 1);
-  // The prompt alone takes 24, so that 60 fit.
+  // Without the dropped turns the prompt takes 24 tokens, so that all 60 fit.
   CHECK(answer.generated.reason == FinishReason::Length);
-  CHECK(talk.heard == std::string(60, 'x'));
-  CHECK(talk.last() == talk.heard);
+  CHECK(talk.answer_text == std::string(60, 'x'));
+  CHECK(talk.last() == talk.answer_text);
   CHECK(talk.dialogue.turns() == 1);
 
-  // With no other turn to drop, the answer ends there, and is kept.
+  // Without another turn to drop, the answer ends there and is kept.
   talk.dialogue.clear();
   talk.options.most_tokens = -1;
   CHECK(talk.ask("three").generated.reason == FinishReason::Context);
   CHECK(asked == 1);
-  CHECK(talk.last() == talk.heard);
+  CHECK(talk.last() == talk.answer_text);
   CHECK(std::ssize(talk.dialogue.session().tokens()) == 100);
 }
 
-TEST_CASE("a message that is too long for the context is an error and can be taken back") {
+TEST_CASE("a message that is too long for the context is an error and can be undone") {
   Parrot talk(100);
   talk.ask("one");
   talk.dialogue.say(std::string(100, 'f'));
@@ -304,7 +308,7 @@ TEST_CASE("a message that is too long for the context is an error and can be tak
   CHECK(talk.ask("two").generated.reason == FinishReason::Length);
 }
 
-TEST_CASE("what a template refuses changes nothing") {
+TEST_CASE("when a template refuses a message, the dialogue is unchanged") {
   Parrot talk(200, {},
               "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}"
               "{% for m in messages %}{{ m.content }}{% if m.content == 'bad' %}"
@@ -322,7 +326,7 @@ TEST_CASE("what a template refuses changes nothing") {
   CHECK(talk.dialogue.system() == "");
 }
 
-TEST_CASE("the system message is set, changed, kept by clearing and removed") {
+TEST_CASE("the system message can be set, changed and removed, and clearing keeps it") {
   Parrot talk(200);
   talk.ask("a");
   talk.dialogue.set_system("one");

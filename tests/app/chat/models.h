@@ -1,4 +1,4 @@
-// Models for tests of skald chat: small, with a chat template, and saying what a test wants.
+// A small model for tests of skald chat, with a chat template and answers that a test chooses.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace skald::test {
 
-// Says `piece` for ever; each byte of a text is a token.
+// Generates `piece` for ever. Each byte of a text is a token.
 struct ChatModel : TempFolder {
   explicit ChatModel(const std::string& piece = "x", uint32_t context = 512) {
     FlatModel flat;
@@ -21,7 +21,7 @@ struct ChatModel : TempFolder {
     model = write("flat.gguf", flat_gguf(flat)).string();
   }
 
-  // A chat whose answers have `count` tokens; history and settings are the folder's.
+  // Arguments for a chat with answers of `count` tokens. History and settings lie in this folder.
   Invocation chat(int count, std::vector<std::string> more = {}, const std::string& input = "") {
     std::vector<std::string> arguments{
         "chat", model, "--temp", "0", "-l", "259+5", "-n", std::to_string(count), "-t", "1"};

@@ -1,4 +1,4 @@
-// skald chat as a person meets it: on a terminal.
+// skald chat on a terminal.
 #include "tests/app/chat/models.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
@@ -12,13 +12,13 @@ bool is_cooked(const Terminal& terminal) {
   return (flags & ECHO) && (flags & ICANON) && (flags & ISIG);
 }
 
-// The mode changes just after the prompt has been drawn.
+// Waits for raw mode, which begins just after the prompt has been drawn.
 bool becomes_raw(const Terminal& terminal) {
   for (int i = 0; i < 500 && is_cooked(terminal); ++i) ::usleep(10000);
   return !is_cooked(terminal);
 }
 
-// Ends with Ctrl-D; all that was shown.
+// Ends the chat with Ctrl-D. Returns everything that the terminal showed.
 std::string end(Terminal& terminal) {
   terminal.type("\x04");
   const Outcome outcome = terminal.finish();
@@ -28,7 +28,7 @@ std::string end(Terminal& terminal) {
   return outcome.out;
 }
 
-TEST_CASE("a person is greeted, sees prompts and answers, and ends with Ctrl-D") {
+TEST_CASE("a chat greets, shows prompts and answers, and ends with /exit") {
   ChatModel model;
   Terminal terminal(model.chat(3));
   CHECK(terminal.wait_for("context of 512 tokens"));
@@ -44,7 +44,7 @@ TEST_CASE("a person is greeted, sees prompts and answers, and ends with Ctrl-D")
   CHECK(is_cooked(terminal));
 }
 
-TEST_CASE("lines are edited, and history is kept between sessions") {
+TEST_CASE("lines can be edited, and the history outlives the program") {
   ChatModel model;
   {
     Terminal terminal(model.chat(1));
@@ -81,7 +81,7 @@ TEST_CASE("lines are edited, and history is kept between sessions") {
   CHECK(!has(read_file(history), "private"));
 }
 
-TEST_CASE("a history that cannot be kept is said and stops nothing") {
+TEST_CASE("an unwritable history is reported and stops nothing") {
   ChatModel model;
   model.write("state", "a file, no folder");
   Terminal terminal(with(model.chat(1), "XDG_STATE_HOME", (model.path() / "state").string()));
@@ -91,7 +91,7 @@ TEST_CASE("a history that cannot be kept is said and stops nothing") {
   CHECK(has(end(terminal), "the history is not kept: "));
 }
 
-TEST_CASE("pasted text is one message, whatever lines it has") {
+TEST_CASE("pasted lines are one message") {
   ChatModel model;
   const std::string file = (model.path() / "saved.json").string();
   Terminal terminal(model.chat(1));
@@ -106,7 +106,7 @@ TEST_CASE("pasted text is one message, whatever lines it has") {
   CHECK(has(read_file(file), R"("see: one\ntwo\n/exit\nä!")"));
 }
 
-TEST_CASE("Ctrl-C clears a line, and stops an answer, which is kept") {
+TEST_CASE("Ctrl-C clears a line, or stops an answer and keeps its text") {
   ChatModel model("x", 1 << 18);
   Terminal terminal(model.chat(-1));
   CHECK(terminal.wait_for("> "));
@@ -130,7 +130,7 @@ TEST_CASE("Ctrl-C clears a line, and stops an answer, which is kept") {
   end(terminal);
 }
 
-TEST_CASE("before a first token the message is taken back") {
+TEST_CASE("Ctrl-C before the first token takes the message back") {
   ChatModel model("x", 1 << 18);
   Terminal terminal(model.chat(-1, {"--rows", "1"}));
   CHECK(terminal.wait_for("> "));
@@ -147,7 +147,7 @@ TEST_CASE("before a first token the message is taken back") {
   end(terminal);
 }
 
-TEST_CASE("mistakes are said and forgotten") {
+TEST_CASE("on a terminal, an error is reported and the chat continues") {
   ChatModel model;
   Terminal terminal(model.chat(1));
   CHECK(terminal.wait_for("> "));
@@ -196,7 +196,7 @@ TEST_CASE("a full context asks whether to drop the oldest turns or to stop") {
   end(terminal);
 }
 
-TEST_CASE("thinking is dimmed, or folded and shown when asked for") {
+TEST_CASE("thinking is dimmed, or hidden until /thinking shows it") {
   ChatModel model("<think>hm</think>\n\nyes");
   const auto shown = [&](const Invocation& invocation, const std::string& lines) {
     Terminal terminal(invocation);
@@ -221,7 +221,9 @@ TEST_CASE("thinking is dimmed, or folded and shown when asked for") {
   end(terminal);
 }
 
-TEST_CASE("control characters of an answer never reach the terminal raw, unless asked for") {
+TEST_CASE(
+    "a terminal never gets an answer's control characters unescaped, unless --raw-output is "
+    "given") {
   ChatModel model("\x1b]0;title\x07");
   Terminal terminal(model.chat(1));
   CHECK(terminal.wait_for("> "));
@@ -235,7 +237,7 @@ TEST_CASE("control characters of an answer never reach the terminal raw, unless 
   end(raw);
 }
 
-TEST_CASE("typed bytes that are no UTF-8 are replaced, and said") {
+TEST_CASE("typed bytes that are not UTF-8 are replaced, with a notice") {
   ChatModel model;
   const std::string file = (model.path() / "saved.json").string();
   Terminal terminal(model.chat(1));
@@ -249,7 +251,7 @@ TEST_CASE("typed bytes that are no UTF-8 are replaced, and said") {
   CHECK(has(read_file(file), "a\uFFFD\uFFFD\uFFFD b"));
 }
 
-TEST_CASE("a narrow window, and one that changes, work") {
+TEST_CASE("a chat works in a narrow window and in one that changes its width") {
   ChatModel model;
   Terminal terminal(model.chat(30), 20);
   CHECK(terminal.wait_for("> "));
@@ -262,7 +264,7 @@ TEST_CASE("a narrow window, and one that changes, work") {
   terminal.type("now it ");
   CHECK(terminal.wait_for("now it "));
   terminal.resize(100);
-  CHECK(terminal.wait_for("> now it "));  // drawn anew
+  CHECK(terminal.wait_for("> now it "));  // the line is drawn again
   terminal.type("is wide\r");
   CHECK(terminal.wait_for(std::string(30, 'x')));
   const std::string all = end(terminal);
@@ -276,7 +278,7 @@ TEST_CASE("a narrow window, and one that changes, work") {
   CHECK(longest <= 20);
 }
 
-TEST_CASE("a terminal that can do nothing still has prompts and answers") {
+TEST_CASE("a dumb terminal gets prompts and answers without escape sequences") {
   ChatModel model("<think>hm</think>yes");
   for (const char* term : {"dumb", ""}) {
     Terminal terminal(with(model.chat(1), "TERM", term));
@@ -295,7 +297,7 @@ TEST_CASE("a terminal that can do nothing still has prompts and answers") {
   }
 }
 
-TEST_CASE("a terminal without UTF-8 gets what it can show") {
+TEST_CASE("a terminal without UTF-8 gets escapes for other characters") {
   ChatModel model("\xc3\xa4\xf0\x9f\x98\x80");
   const std::string file = (model.path() / "saved.json").string();
   Terminal terminal(with(model.chat(1), "LC_ALL", "C"));
@@ -307,10 +309,10 @@ TEST_CASE("a terminal without UTF-8 gets what it can show") {
   terminal.type("/save " + file + "\r");
   CHECK(terminal.wait_for("4 messages are in"));
   end(terminal);
-  CHECK(has(read_file(file), "\xc3\xb6"));  // the file is UTF-8 all the same
+  CHECK(has(read_file(file), "\xc3\xb6"));  // the file is UTF-8 on every terminal
 }
 
-TEST_CASE("the terminal is given back however the program ends") {
+TEST_CASE("the terminal's mode is restored however the program ends") {
   ChatModel model("x", 1 << 18);
   for (const int signal : {SIGTERM, SIGHUP, SIGQUIT, SIGSEGV, SIGABRT}) {
     CAPTURE(signal);
@@ -335,7 +337,7 @@ TEST_CASE("the terminal is given back however the program ends") {
       CHECK(is_cooked(terminal));
     }
   }
-  // Two signals in one step: the second ends the program at once.
+  // When two signals arrive together, the second ends the program at once.
   Terminal terminal(model.chat(-1));
   CHECK(terminal.wait_for("> "));
   terminal.type("a\r");
@@ -349,7 +351,7 @@ TEST_CASE("the terminal is given back however the program ends") {
   CHECK(is_cooked(terminal));
 }
 
-TEST_CASE("Ctrl-Z gives the terminal to the shell, and coming back draws the line") {
+TEST_CASE("Ctrl-Z restores the terminal's mode, and continuing draws the line again") {
   ChatModel model;
   Terminal terminal(model.chat(1));
   CHECK(terminal.wait_for("> "));
@@ -368,7 +370,7 @@ TEST_CASE("Ctrl-Z gives the terminal to the shell, and coming back draws the lin
   end(terminal);
 }
 
-TEST_CASE("a session's messages outlive a program that is killed") {
+TEST_CASE("a session's messages survive the kill of the program") {
   ChatModel model;
   const std::string file = (model.path() / "a.chat").string();
   {
@@ -386,7 +388,7 @@ TEST_CASE("a session's messages outlive a program that is killed") {
   end(terminal);
 }
 
-TEST_CASE("keys typed while an answer is written are not shown, and wait for the next line") {
+TEST_CASE("keys typed during an answer are not shown and go to the next line") {
   ChatModel model("x", 1 << 18);
   Terminal terminal(model.chat(4000));
   CHECK(terminal.wait_for("> "));

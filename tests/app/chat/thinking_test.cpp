@@ -5,7 +5,7 @@
 namespace skald::test {
 namespace {
 
-// Neighbouring parts of one kind as one: "[thinking]answer".
+// Marks thinking with brackets, however many parts it comes in: "[thinking]answer".
 std::string parts_of(const std::string& text, size_t step, const std::string& prompt = "") {
   ThinkingSplitter splitter(prompt);
   std::string shown, all;
@@ -24,7 +24,7 @@ std::string parts_of(const std::string& text, size_t step, const std::string& pr
   return shown + (inside ? "]" : "");
 }
 
-TEST_CASE("thinking is what stands between tags at the beginning, wherever the pieces break") {
+TEST_CASE("thinking stands between tags at the beginning, however the text is cut into pieces") {
   const struct {
     const char *text, *parts;
   } cases[] = {
@@ -51,13 +51,13 @@ TEST_CASE("thinking is what stands between tags at the beginning, wherever the p
   }
 }
 
-TEST_CASE("a template that opens the thinking is understood") {
+TEST_CASE("a template may open the thinking") {
   CHECK(parts_of("a</think>b", 1, "<|assistant|><think>\n") == "[a</think>]b");
   CHECK(parts_of("a</think>b", 1, "<|assistant|><think>\n\n</think>\n\n") == "a</think>b");
   CHECK(parts_of("a</think>b", 1, "what does <think> mean?<|assistant|>") == "a</think>b");
 }
 
-TEST_CASE("an answer is put out at once, and thinking but for what may be its end") {
+TEST_CASE("an answer is returned at once, thinking up to a possible beginning of its end tag") {
   ThinkingSplitter splitter;
   CHECK(splitter.feed("<thi").empty());
   CHECK(splitter.feed("nk>a").size() == 2);

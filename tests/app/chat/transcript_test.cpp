@@ -6,7 +6,7 @@
 namespace skald::test {
 namespace {
 
-TEST_CASE("a dialogue's messages come back from JSON as they were") {
+TEST_CASE("a transcript read back has the same messages") {
   const std::vector<Message> messages{
       {"system", "Be \"brief\".\n"}, {"user", "\u00e4\t\\"}, {"assistant", ""}};
   const std::string json = transcript(messages);
@@ -22,7 +22,7 @@ TEST_CASE("a dialogue's messages come back from JSON as they were") {
   CHECK(read_transcript(transcript({}), "x").empty());
 }
 
-TEST_CASE("what is no dialogue is refused in one line that names the file") {
+TEST_CASE("a file without a dialogue is refused in one line that names the file") {
   const std::pair<const char*, const char*> cases[] = {
       {"{", "f: is not valid JSON"},
       {"3", "f: expected a list of messages"},

@@ -1,4 +1,4 @@
-// Shell completion and manual pages: made by the program, tried in the shells that are there.
+// Shell completion and manual pages. Scripts are tried in the shells that are installed.
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace skald::test {
 namespace {
 
-// What a shell prints for a script in `file`; its exit code in `code`.
+// The output of a shell command; its exit code in `code`.
 std::string shell(const std::string& command, int* code = nullptr) {
   std::FILE* pipe = ::popen(command.c_str(), "r");
   std::string text;
@@ -25,14 +25,14 @@ std::string shell(const std::string& command, int* code = nullptr) {
   return text;
 }
 
-bool there_is(const char* program) {
+bool is_installed(const char* program) {
   int code = 0;
   shell(concat("command -v ", program), &code);
   if (code != 0) std::printf("skipped: there is no %s\n", program);
   return code == 0;
 }
 
-// The flags in a help text: all words that begin a line's left column.
+// The flags in the left column of a help text.
 std::vector<std::string> flags_of(const std::string& help) {
   std::vector<std::string> flags;
   std::istringstream lines(help);
@@ -56,7 +56,7 @@ struct BashCompletion {
     folder.write("$(touch ran).gguf", "x");
   }
 
-  // What is offered for the last word.
+  // The completions of the last word.
   std::vector<std::string> offered(const std::vector<std::string>& words) const {
     std::string list;
     for (const std::string& word : words) list += "'" + word + "' ";
@@ -79,7 +79,7 @@ bool offers(const std::vector<std::string>& all, const std::string& word) {
 }
 
 TEST_CASE("bash completes commands, flags, models and files") {
-  if (!there_is("bash")) return;
+  if (!is_installed("bash")) return;
   const BashCompletion bash;
   const auto commands = bash.offered({"skald", ""});
   for (const Command& command : kCommands) CHECK(offers(commands, std::string(command.name)));
@@ -101,26 +101,26 @@ TEST_CASE("bash completes commands, flags, models and files") {
   CHECK(!offers(bash.offered({"skald", "inspect", "--"}), "--temp"));
 }
 
-TEST_CASE("completing runs nothing that a file's name asks for") {
-  if (!there_is("bash")) return;
+TEST_CASE("completion never executes a file name") {
+  if (!is_installed("bash")) return;
   const BashCompletion bash;
   CHECK(offers(bash.offered({"skald", "run", "-m", ""}), "$(touch ran)"));
   CHECK(!std::filesystem::exists(bash.folder.path() / "ran"));
 }
 
-TEST_CASE("the scripts of zsh and fish are accepted by their shells") {
+TEST_CASE("zsh and fish accept the syntax of their scripts") {
   TempFolder folder;
   for (const char* name : {"zsh", "fish"}) {
     const std::string file = folder.write(name, skald({"completion", name}).out).string();
-    if (!there_is(name)) continue;
+    if (!is_installed(name)) continue;
     int code = -1;
     CHECK(shell(concat(name, " -n ", file, " 2>&1"), &code) == "");
     CHECK(code == 0);
   }
 }
 
-TEST_CASE("fish completes commands, flags and the few words that a flag takes") {
-  if (!there_is("fish")) return;
+TEST_CASE("fish completes commands, flags and a flag's fixed values") {
+  if (!is_installed("fish")) return;
   TempFolder folder;
   const std::string file = folder.write("skald.fish", skald({"completion", "fish"}).out).string();
   const auto offered = [&](const std::string& line) {
@@ -131,7 +131,7 @@ TEST_CASE("fish completes commands, flags and the few words that a flag takes") 
   CHECK(has(offered("skald plan --prefill-copy "), "off"));
 }
 
-TEST_CASE("scripts and manual pages know every command and flag that the help knows") {
+TEST_CASE("scripts and manual pages have every command and flag of the help") {
   const std::string bash = skald({"completion", "bash"}).out;
   const std::string zsh = skald({"completion", "zsh"}).out;
   const std::string fish = skald({"completion", "fish"}).out;
@@ -159,7 +159,7 @@ TEST_CASE("scripts and manual pages know every command and flag that the help kn
 }
 
 TEST_CASE("groff formats the manual pages without a warning") {
-  if (!there_is("groff")) return;
+  if (!is_installed("groff")) return;
   TempFolder folder;
   CHECK(skald({"man", "-o", folder.path().string()}).code == 0);
   int pages = 0;
@@ -175,7 +175,7 @@ TEST_CASE("groff formats the manual pages without a warning") {
   CHECK(pages == 1 + static_cast<int>(std::size(kCommands)));
 }
 
-TEST_CASE("an installation's completion files lie where shells look for them") {
+TEST_CASE("completion -o puts each shell's file where the shell looks for it") {
   TempFolder folder;
   CHECK(skald({"completion", "-o", folder.path().string()}).out == "");
   for (const char* file : {"bash-completion/completions/skald", "zsh/site-functions/_skald",
@@ -184,7 +184,7 @@ TEST_CASE("an installation's completion files lie where shells look for them") {
   }
 }
 
-TEST_CASE("completion and man refuse what they do not know") {
+TEST_CASE("wrong arguments of completion and man are refused") {
   CHECK(has(skald({"completion"}).err, "give either a shell (bash, zsh, fish) or -o"));
   CHECK(skald({"completion", "bash", "-o", "x"}).code == 2);
   CHECK(has(skald({"completion", "csh"}).err, "'csh': expected bash, zsh, fish or models"));

@@ -1,4 +1,5 @@
-// Facts read from a folder that looks like a machine, and what the command prints.
+// Facts read from a folder that imitates a machine's /sys, /proc and /dev; and the output of
+// `doctor`.
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -37,7 +38,7 @@ Facts gather(const fs::path& root, const Variables& variables = {}) {
   return facts;
 }
 
-TEST_CASE("an empty machine has no facts but is no error") {
+TEST_CASE("a machine without any files has no facts and is no error") {
   const TempFolder folder;
   const Facts f = gather(folder.path());
   CHECK(f.pci_gpus == 0);
@@ -56,8 +57,8 @@ TEST_CASE("GPUs and drivers are found in /sys, /proc and /dev") {
   const TempFolder folder;
   const fs::path& root = folder.path();
   put_pci(root, "0000:01:00.0", "0x10de", "0x030200");
-  put_pci(root, "0000:01:00.1", "0x10de", "0x040300");  // the card's sound
-  put_pci(root, "0000:02:00.0", "0x8086", "0x030000");  // another maker's
+  put_pci(root, "0000:01:00.1", "0x10de", "0x040300");  // the card's audio device
+  put_pci(root, "0000:02:00.0", "0x8086", "0x030000");  // another vendor's GPU
   put_pci(root, "0000:03:00.0", "0x10de", "0x030000");
   put(root / "proc/driver/nvidia/version",
       "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 2023\nGCC "
@@ -83,7 +84,7 @@ TEST_CASE("the open kernel module's version is read too") {
   CHECK(gather(folder.path()).kernel_driver == "580.82.07");
 }
 
-TEST_CASE("containers are known by their files and variables") {
+TEST_CASE("a container is recognized by its files and variables") {
   const TempFolder docker, podman, pod, plain;
   put(docker.path() / ".dockerenv");
   put(podman.path() / "run/.containerenv");
@@ -107,7 +108,7 @@ TEST_CASE("a Slurm job and its GPUs are read from the environment") {
   CHECK(gather(folder.path()).slurm_host);
 }
 
-TEST_CASE("limits of control groups are read along the path, version 2 and 1") {
+TEST_CASE("limits of control groups are the lowest along the path, in version 2 and version 1") {
   const TempFolder two, one;
   for (const TempFolder* folder : {&two, &one}) {
     put(folder->path() / "proc/meminfo", "MemTotal:  67108864 kB\nMemAvailable: 33554432 kB\n");
@@ -134,7 +135,7 @@ TEST_CASE("limits of control groups are read along the path, version 2 and 1") {
   CHECK(g.cgroup_memory_bytes == int64_t{4} << 30);
 }
 
-TEST_CASE("doctor prints what people and programs want to know") {
+TEST_CASE("doctor reports the machine as text and as JSON") {
   const Outcome text = skald({"doctor", "--quick"});
   CHECK(text.code == 0);  // the tests hide all GPUs
   CHECK(text.err == "");
@@ -163,7 +164,7 @@ TEST_CASE("doctor prints what people and programs want to know") {
   }
 }
 
-TEST_CASE("doctor says which variable hides the GPUs, and which Slurm job has none") {
+TEST_CASE("doctor names the variable that hides the GPUs, and the Slurm job without GPUs") {
   const Outcome hidden = skald({"doctor", "--quick"});
   CHECK(has(hidden.out, "note: CUDA_VISIBLE_DEVICES is '', which hides all GPUs\n  unset it"));
   const Outcome job = run_program({{"doctor", "--quick"}, "", {{"SLURM_JOB_ID", "99"}}});
@@ -173,8 +174,8 @@ TEST_CASE("doctor says which variable hides the GPUs, and which Slurm job has no
 
 TEST_CASE("doctor measures the CPU's memory") {
   const Json json = Json::parse(skald({"doctor", "--json"}).out);
-  const bool told = has(json["findings"].dump(), "could not be measured");
-  CHECK((told || json["cpu"]["read_bytes_per_second"] > 1e8));
+  const bool unmeasurable = has(json["findings"].dump(), "could not be measured");
+  CHECK((unmeasurable || json["cpu"]["read_bytes_per_second"] > 1e8));
 }
 
 }  // namespace

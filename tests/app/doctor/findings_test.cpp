@@ -1,4 +1,4 @@
-// Each thing that can be wrong with a machine, from facts made by hand.
+// Findings for each fault that a machine can have. The facts are written by hand.
 #include "app/doctor/findings.h"
 
 #include "tests/catch.h"
@@ -17,7 +17,7 @@ cuda::DeviceInfo good_gpu() {
   return gpu;
 }
 
-// A bare machine with a GPU, its driver, and a skald built with CUDA 13.0.
+// A machine outside containers and Slurm, with a GPU, its driver, and a skald built with CUDA 13.0.
 Facts good_machine() {
   Facts f;
   f.cuda = {true, "13.0.88", "75-virtual 80-real 90a-real", 13000, 13000, 1, "", ""};
@@ -39,7 +39,7 @@ Facts without_gpus(const std::string& error, const std::string& problem = "CUDA'
   return f;
 }
 
-// A machine without any GPU or driver, for the CPU.
+// A machine without GPU and driver.
 Facts cpu_machine() {
   Facts f = without_gpus("cudaErrorInsufficientDriver");
   f.pci_gpus = f.device_nodes = 0;
@@ -59,7 +59,7 @@ void check_only(const Facts& facts, Severity severity, const std::string& what,
   CHECK(has(findings[0].advice, advice));
 }
 
-TEST_CASE("a machine whose GPU works has no findings, wherever it runs") {
+TEST_CASE("a machine whose GPU works has no findings, in a container and in Slurm too") {
   CHECK(judge(good_machine()).empty());
   Facts f = good_machine();
   f.container = "docker";
@@ -70,13 +70,13 @@ TEST_CASE("a machine whose GPU works has no findings, wherever it runs") {
   CHECK(usable_gpu(f) == 0);
 }
 
-TEST_CASE("a machine without a GPU gets a note and no more") {
+TEST_CASE("a machine without a GPU gets a note only") {
   check_only(cpu_machine(), Severity::Note, "no NVIDIA GPU", "runs on the CPU");
   CHECK(usable_gpu(cpu_machine()) == -1);
   CHECK(!expects_gpu(cpu_machine()));
 }
 
-TEST_CASE("a build without CUDA is a problem only beside a GPU") {
+TEST_CASE("a build without CUDA is a problem only in a machine with a GPU") {
   Facts f = cpu_machine();
   f.cuda = {};
   check_only(f, Severity::Note, "built without CUDA", "build again");
@@ -84,7 +84,7 @@ TEST_CASE("a build without CUDA is a problem only beside a GPU") {
   check_only(f, Severity::Problem, "an NVIDIA GPU is in this machine", "toolkit");
 }
 
-TEST_CASE("an old driver is named with both versions and three ways out") {
+TEST_CASE("an old driver is reported with both versions and three remedies") {
   Facts f = without_gpus("cudaErrorInsufficientDriver");
   f.cuda.driver_version = 12020;
   f.kernel_driver = "535.104.05";
@@ -94,12 +94,12 @@ TEST_CASE("an old driver is named with both versions and three ways out") {
   CHECK(has(judge(f)[0].advice, "with a toolkit of CUDA 12"));
   f.cuda.driver_version = 11080;
   CHECK(!has(judge(f)[0].advice, "build skald"));
-  f.container = "docker";  // the same from inside
+  f.container = "docker";  // the same driver, seen from inside a container
   f.device_nodes = 0;
   check_only(f, Severity::Problem, "is too old", "newer driver");
 }
 
-TEST_CASE("what CUDA itself tells about drivers is put into words") {
+TEST_CASE("CUDA's own errors about drivers get an explanation and advice") {
   check_only(without_gpus("cudaErrorSystemDriverMismatch"), Severity::Problem, "different versions",
              "reboot");
   check_only(without_gpus("cudaErrorCompatNotSupportedOnDevice"), Severity::Problem, "cuda-compat",
@@ -111,7 +111,7 @@ TEST_CASE("what CUDA itself tells about drivers is put into words") {
              Severity::Problem, "CUDA does not start: unknown error", "dmesg");
 }
 
-TEST_CASE("a container without GPU devices is told how to start") {
+TEST_CASE("advice for a container without GPU devices is how to start it with them") {
   Facts f = without_gpus("cudaErrorInsufficientDriver");
   f.cuda.driver_version = 0;
   f.container = "docker";
@@ -128,7 +128,9 @@ TEST_CASE("a container without GPU devices is told how to start") {
   check_only(none, Severity::Note, "in this container", "if the host has a GPU, start");
 }
 
-TEST_CASE("a container with devices but without the driver's library needs the toolkit") {
+TEST_CASE(
+    "in a container with devices but without libcuda.so.1, the advice is NVIDIA's container "
+    "toolkit") {
   Facts f = without_gpus("cudaErrorInsufficientDriver");
   f.cuda.driver_version = 0;
   f.container = "docker";
@@ -137,7 +139,7 @@ TEST_CASE("a container with devices but without the driver's library needs the t
   check_only(f, Severity::Problem, "libcuda.so.1", "libcuda1");
 }
 
-TEST_CASE("a Slurm job without GPUs is told to ask for one") {
+TEST_CASE("advice for a Slurm job without GPUs is to request one") {
   Facts f = without_gpus("cudaErrorNoDevice");
   f.slurm_job = "4711";
   check_only(f, Severity::Problem, "Slurm job (4711) was given no GPUs", "--gres=gpu:1");
@@ -163,7 +165,7 @@ TEST_CASE("a login node is recognized, and a compute node is not taken for one")
   check_only(closed, Severity::Problem, "login node", "srun");
 }
 
-TEST_CASE("GPUs hidden on purpose are a note, and nobody is warned in a run") {
+TEST_CASE("GPUs hidden on purpose are a note, and skald does not expect a GPU then") {
   for (const char* list : {"", " ", "-1", "NoDevFiles"}) {
     Facts f = without_gpus("cudaErrorNoDevice");
     f.visible_devices = list;
@@ -173,7 +175,8 @@ TEST_CASE("GPUs hidden on purpose are a note, and nobody is warned in a run") {
   CHECK(expects_gpu(good_machine()));
 }
 
-TEST_CASE("a CUDA_VISIBLE_DEVICES that names no GPU is told what there is") {
+TEST_CASE(
+    "for a CUDA_VISIBLE_DEVICES that names no GPU, the advice lists the GPUs of the machine") {
   Facts f = without_gpus("cudaErrorNoDevice");
   f.visible_devices = "7";
   f.pci_gpus = f.device_nodes = 4;
@@ -184,7 +187,7 @@ TEST_CASE("a CUDA_VISIBLE_DEVICES that names no GPU is told what there is") {
   check_only(half, Severity::Warning, "CUDA shows 1", "nvidia-smi -L");
 }
 
-TEST_CASE("a machine without a driver, or with half of one, is told what is missing") {
+TEST_CASE("a missing driver, or a missing part of it, is named") {
   Facts f = cpu_machine();
   f.pci_gpus = 1;
   check_only(f, Severity::Problem, "no NVIDIA driver is loaded", "modprobe nvidia");
@@ -201,7 +204,8 @@ TEST_CASE("a machine without a driver, or with half of one, is told what is miss
   check_only(uvm, Severity::Problem, "nvidia_uvm", "modprobe");
 }
 
-TEST_CASE("a GPU that is not served says which architecture to build for") {
+TEST_CASE(
+    "for a GPU that the build does not support, the advice names the architecture to build for") {
   Facts f = good_machine();
   f.gpus[0].compute_capability = 61;
   f.gpus[0].code = cuda::Code::None;
@@ -217,7 +221,7 @@ TEST_CASE("a GPU that is not served says which architecture to build for") {
              "ComputeCache");
 }
 
-TEST_CASE("a busy or closed GPU is named") {
+TEST_CASE("a busy or unavailable GPU is reported with the cause") {
   Facts f = good_machine();
   f.gpus[0].problem = "CUDA does not start on it";
   f.gpus[0].error = "cudaErrorDevicesUnavailable";
@@ -233,16 +237,16 @@ TEST_CASE("a busy or closed GPU is named") {
   check_only(f, Severity::Problem, "CUDA does not start on it", "reset");
 }
 
-TEST_CASE("memory that others hold is a warning, CUDA's own is not") {
+TEST_CASE("GPU memory in use is a warning, unless CUDA itself may use that much") {
   Facts f = good_machine();
   f.gpus[0].free_bytes = int64_t{100} << 30;
   check_only(f, Severity::Warning, "40.00 GiB of its 140.00 GiB are in use", "nvidia-smi");
-  f.gpus[0].total_bytes = int64_t{8} << 30;  // a small GPU: 0.9 GiB may be CUDA's
+  f.gpus[0].total_bytes = int64_t{8} << 30;  // a small GPU; CUDA itself may use 0.9 GiB
   f.gpus[0].free_bytes = (int64_t{7} << 30) + (int64_t{100} << 20);
   CHECK(judge(f).empty());
 }
 
-TEST_CASE("one broken GPU does not hide the next, and comes first among the findings") {
+TEST_CASE("one broken GPU does not hide the next, and problems come before warnings") {
   Facts f = good_machine();
   f.gpus.push_back(good_gpu());
   f.gpus[1].index = 1;
@@ -256,7 +260,7 @@ TEST_CASE("one broken GPU does not hide the next, and comes first among the find
   CHECK(findings[1].severity == Severity::Warning);
 }
 
-TEST_CASE("a CPU quota below the threads that skald takes is a warning with the right -t") {
+TEST_CASE("a CPU quota below the number of skald's threads is a warning that names the right -t") {
   Facts f = good_machine();
   f.cgroup_cpus = 2.5;
   check_only(f, Severity::Warning, "16 CPU threads, but the control group allows the time of 2.5",
@@ -268,7 +272,7 @@ TEST_CASE("a CPU quota below the threads that skald takes is a warning with the 
   check_only(f, Severity::Warning, "EMU128", "AVX2");
 }
 
-TEST_CASE("what a finding quotes has no control characters") {
+TEST_CASE("a finding escapes control characters in quoted text") {
   Facts f = without_gpus("cudaErrorNoDevice");
   f.visible_devices = "\x1b[31m";
   const Finding finding = judge(f).front();

@@ -24,7 +24,9 @@ Lines read_lines(const std::string& path, LineRange range = {}) {
   return lines;
 }
 
-TEST_CASE("line ends of Unix and Windows, a byte order mark, blank lines, and no end at the end") {
+TEST_CASE(
+    "a JSONL file may have Unix or Windows line ends, a byte order mark, blank lines and an "
+    "unended last line") {
   TempFolder folder;
   const std::string file =
       folder.write("in.jsonl", "\xef\xbb\xbf{\"a\":1}\r\n\n  \t\r\n{}\nlast").string();
@@ -35,14 +37,14 @@ TEST_CASE("line ends of Unix and Windows, a byte order mark, blank lines, and no
   CHECK(read_lines(folder.write("middle", "a\n\xef\xbb\xbf").string()).size() == 2);
 }
 
-TEST_CASE("a NUL byte is a byte of its line") {
+TEST_CASE("a NUL byte belongs to its line") {
   TempFolder folder;
   const std::string file = folder.write("in", std::string("a\0b\n\0\nc", 7)).string();
   CHECK(read_lines(file) ==
         Lines{{1, std::string("a\0b", 3)}, {2, std::string("\0", 1)}, {3, "c"}});
 }
 
-TEST_CASE("a range of lines counts blank ones, as editors do") {
+TEST_CASE("a range of lines counts blank lines, as editors do") {
   TempFolder folder;
   const std::string file = folder.write("in", "1\n\n3\n4\n5\n").string();
   CHECK(read_lines(file, {2, 4}) == Lines{{3, "3"}, {4, "4"}});
@@ -58,7 +60,8 @@ TEST_CASE("a range of lines counts blank ones, as editors do") {
   }
 }
 
-TEST_CASE("a line that is too long is passed over but for its beginning, and the next is whole") {
+TEST_CASE(
+    "of a line that is too long only the beginning is kept, and the next line is read whole") {
   TempFolder folder;
   const std::string file =
       folder.write("in", "first\n" + std::string(100'000'000, 'x') + "\nlast\n").string();
@@ -79,7 +82,7 @@ TEST_CASE("a line that is too long is passed over but for its beginning, and the
   CHECK(after.ru_maxrss - before.ru_maxrss < 20'000);  // KiB
 }
 
-TEST_CASE("an input that grows is read to the end that it then has") {
+TEST_CASE("lines that are appended while the file is read are read too") {
   TempFolder folder;
   const std::string file = folder.write("in", "1\n2\n").string();
   JsonlReader reader(file);
@@ -96,7 +99,7 @@ TEST_CASE("an input that grows is read to the end that it then has") {
   CHECK(reader.size() == 6);
 }
 
-TEST_CASE("what cannot be read says why") {
+TEST_CASE("a missing file and a folder are refused with the reason") {
   TempFolder folder;
   const std::string missing = (folder.path() / "none").string();
   CHECK(has(error_text([&] { JsonlReader reader(missing); }, Exit::Usage), "cannot be opened"));

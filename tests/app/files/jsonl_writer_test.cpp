@@ -28,7 +28,7 @@ struct Output {
   JsonlWriterOptions resume() const { return {.path = path, .resume = true}; }
 };
 
-TEST_CASE("results are written in order, or as they come") {
+TEST_CASE("results are written in the order of the requests, or as they come") {
   Output out;
   {
     JsonlWriter writer(out.fresh());
@@ -52,7 +52,7 @@ TEST_CASE("results are written in order, or as they come") {
   CHECK(other.text() == result("b") + "\n" + result("a") + "\n");
 }
 
-TEST_CASE("an output that is there is refused, even an empty one, and never touched") {
+TEST_CASE("an existing output, even an empty one, is refused and left unchanged") {
   Output out;
   for (const std::string text : {"", "mine\n"}) {
     out.set(text);
@@ -62,14 +62,14 @@ TEST_CASE("an output that is there is refused, even an empty one, and never touc
   }
 }
 
-TEST_CASE("two writers of one file: the second is refused") {
+TEST_CASE("a second writer of the same file is refused") {
   Output out;
   JsonlWriter first(out.resume());
   CHECK(has(error_text([&] { JsonlWriter writer(out.resume()); }, Exit::Usage),
             "another skald is writing to it"));
 }
 
-TEST_CASE("going on: what is done keeps its line, a torn last line is cut, the rest follows") {
+TEST_CASE("--resume keeps finished results, cuts a torn last line and appends the rest") {
   const std::string a = result("a"), b = result("b"), c = result("c");
   for (size_t torn = 0; torn <= b.size(); ++torn) {
     Output out;
@@ -85,13 +85,13 @@ TEST_CASE("going on: what is done keeps its line, a torn last line is cut, the r
     writer.finish();
     CHECK(out.text() == a + "\n" + b + "\n" + c + "\n");
   }
-  Output zeros;  // as a machine that went down may leave them
+  Output zeros;  // a machine that lost power may leave zeros
   zeros.set(a + "\n" + std::string(100, '\0'));
   JsonlWriter writer(zeros.resume());
   CHECK(zeros.text() == a + "\n");
 }
 
-TEST_CASE("going on with a file that is not there begins it") {
+TEST_CASE("--resume without an earlier output starts a new one") {
   Output out;
   JsonlWriter writer(out.resume());
   CHECK(writer.earlier() == 0);
@@ -100,7 +100,7 @@ TEST_CASE("going on with a file that is not there begins it") {
   CHECK(out.text() == result("a") + "\n");
 }
 
-TEST_CASE("a changed request is done again, and its old result leaves the file at the end") {
+TEST_CASE("a changed request is computed again, and finish() removes its old result") {
   for (const bool in_order : {true, false}) {
     Output out;
     out.set(result("a") + "\n" + result("b", "old", 100000) + "\n" + result("c") + "\n");
@@ -121,7 +121,7 @@ TEST_CASE("a changed request is done again, and its old result leaves the file a
   }
 }
 
-TEST_CASE("an id twice in the output, as a kill before the end leaves it: the later one counts") {
+TEST_CASE("when an id stands twice in the output, as after a kill, the later result counts") {
   Output out;
   out.set(result("a", "old") + "\n" + result("b") + "\n" + result("a") + "\n");
   JsonlWriter writer(out.resume());
@@ -131,7 +131,8 @@ TEST_CASE("an id twice in the output, as a kill before the end leaves it: the la
   CHECK(out.text() == result("a") + "\n" + result("b") + "\n");
 }
 
-TEST_CASE("a run that ends early writes what it holds, and the next one puts it in order") {
+TEST_CASE(
+    "a run that ends early writes the results it holds, and the next run puts them in order") {
   Output out;
   {
     JsonlWriter writer(out.fresh());
@@ -152,7 +153,7 @@ TEST_CASE("a run that ends early writes what it holds, and the next one puts it 
                           result("d") + "\n");
 }
 
-TEST_CASE("results whose requests are gone stay, behind the others") {
+TEST_CASE("results whose requests no longer exist move behind the others") {
   Output out;
   out.set(result("gone") + "\n" + result("b") + "\n" + result("a") + "\n");
   JsonlWriter writer(out.resume());
@@ -162,7 +163,7 @@ TEST_CASE("results whose requests are gone stay, behind the others") {
   CHECK(out.text() == result("a") + "\n" + result("b") + "\n" + result("gone") + "\n");
 }
 
-TEST_CASE("a file of something else is refused and not changed") {
+TEST_CASE("a file without skald's results is refused and left unchanged") {
   Output out;
   for (const std::string text : {"hello\nworld\n", "hello", "{\"id\":\"a\"}\n", "[1]\n",
                                  "{\"id\":null,\"request_hash\":\"h\"}\n", "\n\nx"}) {
@@ -174,7 +175,7 @@ TEST_CASE("a file of something else is refused and not changed") {
   }
 }
 
-TEST_CASE("what a result is called") {
+TEST_CASE("a result's name is its id and request hash, of the outermost object alone") {
   const auto name = result_name(
       "{\"id\":\"batch_req_1\",\"custom_id\":\"a\\u0041\",\"response\":{\"id\":[1,{\"x\":2}],"
       "\"request_hash\":\"no\"},\"request_hash\":\"yes\",\"error\":null}");
@@ -186,7 +187,7 @@ TEST_CASE("what a result is called") {
   CHECK(!result_name("{\"id\":\"a\",\"request_hash\":\"h\""));
 }
 
-TEST_CASE("a full disk leaves whole lines and says how to go on") {
+TEST_CASE("a full disk leaves whole lines, and the error says so") {
   Output out;
   rlimit old = {};
   ::getrlimit(RLIMIT_FSIZE, &old);
@@ -204,7 +205,7 @@ TEST_CASE("a full disk leaves whole lines and says how to go on") {
   ::signal(SIGXFSZ, SIG_DFL);
 }
 
-TEST_CASE("a folder that is not there, or no file, cannot be an output to go on with") {
+TEST_CASE("a missing folder, a device and stdout cannot be resumed") {
   Output out;
   CHECK(has(error_text([&] { JsonlWriter writer({out.path + "/x/y"}); }, Exit::Usage),
             "cannot be written"));

@@ -53,7 +53,7 @@ struct Saved {
   }
 };
 
-TEST_CASE("a cache file gives back tokens, note and cache, or a beginning of them") {
+TEST_CASE("from a cache file a session restores all tokens or a beginning of them") {
   const Saved saved;
   auto file = CacheFile::open(saved.path);
   REQUIRE(file);
@@ -66,7 +66,9 @@ TEST_CASE("a cache file gives back tokens, note and cache, or a beginning of the
   }
 }
 
-TEST_CASE("a cache file is its user's alone and replaces the one before, also behind a link") {
+TEST_CASE(
+    "a cache file is readable by its user alone and replaces the earlier file, also through a "
+    "link") {
   const Saved saved;
   struct stat status = {};
   ::stat(saved.path.c_str(), &status);
@@ -82,14 +84,14 @@ TEST_CASE("a cache file is its user's alone and replaces the one before, also be
   CHECK(std::distance(std::filesystem::directory_iterator(saved.folder.path()), {}) == 2);
 }
 
-TEST_CASE("the key differs by model, precision and who computes") {
+TEST_CASE("the key differs between models and between precisions") {
   const auto fast = small_executor(), exact = small_executor(true);
   CHECK(cache_key("a", *fast) == cache_key("a", *small_executor()));
   CHECK(cache_key("a", *fast) != cache_key("b", *fast));
   CHECK(cache_key("a", *fast) != cache_key("a", *exact));
 }
 
-TEST_CASE("no cache file and an empty one are the same, and a foreign file is left alone") {
+TEST_CASE("a missing cache file equals an empty one, and a foreign file is refused") {
   TempFolder folder;
   CHECK(!CacheFile::open(folder.path() / "none"));
   CHECK(!CacheFile::open(folder.write("empty", "")));
@@ -129,7 +131,7 @@ TEST_CASE("a cache file with any byte changed or missing is never used") {
   CHECK(!used(good.substr(0, good.size() - 1)));
 }
 
-TEST_CASE("numbers of a cache file that are far too large are damage, not memory") {
+TEST_CASE("absurd sizes in a cache file are reported as damage; no memory is allocated for them") {
   const Saved saved;
   std::string bytes = read_file(saved.path);
   for (const size_t at : {8, 48, 56, 64}) {
@@ -155,7 +157,8 @@ TEST_CASE("an atomic file that is not committed leaves what was there") {
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
 }
 
-TEST_CASE("a key tells contexts apart where they choose how positions rotate") {
+TEST_CASE(
+    "the key differs between contexts where the context's length decides how positions rotate") {
   TempFolder temp;
   const auto key = [&](const char* name, int64_t context) {
     RunOptions options;

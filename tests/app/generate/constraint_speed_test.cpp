@@ -1,4 +1,5 @@
-// What masks cost on a published vocabulary: hidden, for `skald_tests "[speed]"`.
+// Prints the time that masks need for a published vocabulary. Runs only with `skald_tests
+// "[speed]"`.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -24,10 +25,10 @@ double ms_since(Clock::time_point start) {
 struct Case {
   const char* name;
   grammar::Rules rules;
-  std::string text;  // what a model writes
+  std::string text;  // that a model generates under the rules
 };
 
-// Masks for each token of the text, as the tokenizer cuts it.
+// Measures the mask before each token of the text.
 void measure(const Case& c, const Tokenizer& tokenizer,
              const std::shared_ptr<const grammar::Vocabulary>& vocabulary) {
   const std::vector<int32_t> ids = tokenizer.encode(c.text, {.add_bos = false, .add_eos = false});
@@ -70,7 +71,7 @@ void measure(const Case& c, const Tokenizer& tokenizer,
   line("next texts", again);
 }
 
-TEST_CASE("masks for the vocabulary of Llama 3, timed", "[.][speed]") {
+TEST_CASE("time of the masks for Llama 3's vocabulary", "[.][speed]") {
   if (!have_shared("tokenizers/llama3-tokenizer.json")) return;
   const auto tokenizer = open_hf_tokenizer(shared_dir() / "tokenizers" / "llama3-tokenizer.json");
   const int32_t stop = tokenizer->find("<|end_of_text|>");

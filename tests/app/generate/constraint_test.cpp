@@ -21,7 +21,8 @@ namespace {
 using grammar::parse_gbnf;
 using grammar::regex_rules;
 
-// Ids that any mask allows, until the text may end; the text as it would be printed.
+// Picks random allowed tokens until the text may end. Returns the printed text, and the ids in
+// `ids`.
 std::string write(const grammar::Rules& rules, const Tokenizer& tokenizer, TextStream::Begin begin,
                   uint64_t seed, std::vector<int32_t>& ids) {
   const int32_t stop = tokenizer.special().eos;
@@ -60,7 +61,9 @@ std::vector<std::unique_ptr<Tokenizer>> some_tokenizers() {
   return list;
 }
 
-TEST_CASE("what is printed is what the grammar says, with every tokenizer and at every begin") {
+TEST_CASE(
+    "the printed text obeys the grammar, with every tokenizer, at the start of a text and in a "
+    "continuation") {
   const grammar::Rules expression = regex_rules("(yes|no|日本é)( (a|b){1,3})?\\n", "r");
   const grammar::Rules spaced = regex_rules(" (yes|no) ?\\.", "r");
   const grammar::Rules schema = json_schema_rules(Json::parse(R"({"type": "object", "properties":
@@ -78,7 +81,7 @@ TEST_CASE("what is printed is what the grammar says, with every tokenizer and at
           std::string text;
           try {
             text = write(*rules, *tokenizer, begin, seed, ids);
-          } catch (const Error& error) {  // a character came, and the next one has no token
+          } catch (const Error& error) {  // the tokenizer has no token for the next character
             CAPTURE(tokenizer->name(), error.what());
             CHECK(!writes_everything);
             continue;
@@ -93,7 +96,7 @@ TEST_CASE("what is printed is what the grammar says, with every tokenizer and at
   }
 }
 
-TEST_CASE("a vocabulary that cannot write what must come is an error") {
+TEST_CASE("where no token can continue the text, the constraint is an error") {
   const auto tokenizer = open_sentencepiece(tokenizer_data("unigram.model"));
   const auto vocabulary = make_vocabulary({"a", "b"});
   Constraint constraint(constraint_masks(regex_rules("ac", "r"), vocabulary), *tokenizer,
@@ -103,7 +106,7 @@ TEST_CASE("a vocabulary that cannot write what must come is an error") {
   CHECK(has(error_text([&] { constraint.allowed(); }, Exit::Failed), "no token of this model"));
 }
 
-TEST_CASE("skald run writes by a schema, an expression, a grammar") {
+TEST_CASE("skald run obeys a schema, a regular expression, a grammar") {
   const std::string schema =
       R"({"type":"object","properties":{"name":{"type":"string","maxLength":8},)"
       R"("age":{"type":"integer","minimum":1,"maximum":99}},"required":["name","age"]})";
@@ -134,7 +137,7 @@ TEST_CASE("skald run writes by a schema, an expression, a grammar") {
   CHECK(has(report.out, "\"stop\""));
 }
 
-TEST_CASE("what a constraint of skald run has wrong is said in one line with exit code 2") {
+TEST_CASE("a wrong constraint of skald run is reported in one line with exit code 2") {
   const struct {
     std::vector<std::string> arguments;
     const char* says;
@@ -163,7 +166,7 @@ TEST_CASE("what a constraint of skald run has wrong is said in one line with exi
   CHECK(has(note.err, "oneOf forbids"));
 }
 
-TEST_CASE("a batch's response_format is kept by each line") {
+TEST_CASE("each line of a batch obeys its own response_format") {
   const std::string lines =
       R"({"id":"a","prompt":"x","max_tokens":300,"temperature":1.5,"seed":4,"n":2,"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"object","properties":{"k":{"enum":["p","q"]}},"required":["k"]}}}})"
       "\n"

@@ -23,7 +23,8 @@ Result in_pieces(const Strings& stops, const Strings& pieces) {
   return result;
 }
 
-// The rule as it is written: the first place where a stop string is complete, there the longest.
+// The rule, written independently: the stop string that is complete first ends the text; of two
+// that end at the same place, the longer.
 Result by_rule(const Strings& stops, const std::string& text) {
   for (size_t end = 1; end <= text.size(); ++end) {
     const std::string before = text.substr(0, end);
@@ -36,7 +37,7 @@ Result by_rule(const Strings& stops, const std::string& text) {
   return {text, ""};
 }
 
-TEST_CASE("a stop string ends the text wherever the borders of the pieces fall") {
+TEST_CASE("a stop string ends the text, however the text is cut into pieces") {
   const std::string text = "one two END three";
   for (size_t first = 0; first <= text.size(); ++first) {
     for (size_t second = first; second <= text.size(); ++second) {
@@ -49,14 +50,14 @@ TEST_CASE("a stop string ends the text wherever the borders of the pieces fall")
   }
 }
 
-TEST_CASE("only what may belong to a stop string is held back") {
+TEST_CASE("only text that may belong to a stop string is held back") {
   StopText stop_text({"\n\nUser:", "###"});
   CHECK(stop_text.feed("Hi") == "Hi");
   CHECK(stop_text.feed(" #") == " ");
   CHECK(stop_text.feed("#") == "");
   CHECK(stop_text.feed(" x\n") == "## x");
   CHECK(stop_text.feed("\n") == "");
-  CHECK(stop_text.feed("\n") == "\n");  // the second of three newlines may be the first of two
+  CHECK(stop_text.feed("\n") == "\n");  // the last two of three newlines may begin the stop string
   CHECK(stop_text.feed("User") == "");
   CHECK(!stop_text.found());
   CHECK(stop_text.feed(": what") == "");
@@ -66,14 +67,14 @@ TEST_CASE("only what may belong to a stop string is held back") {
   CHECK(stop_text.flush() == "");
 }
 
-TEST_CASE("what was held back comes out at the end") {
+TEST_CASE("flush returns the text held back") {
   StopText stop_text({"END"});
   CHECK(stop_text.feed("the EN") == "the ");
   CHECK(stop_text.flush() == "EN");
   CHECK(stop_text.flush() == "");
 }
 
-TEST_CASE("without stop strings the text passes as it is") {
+TEST_CASE("without stop strings the text passes unchanged") {
   StopText stop_text({});
   CHECK(stop_text.feed("any\n") == "any\n");
   CHECK(stop_text.flush() == "");
@@ -82,7 +83,9 @@ TEST_CASE("without stop strings the text passes as it is") {
 
 TEST_CASE("an empty stop string is an error") { CHECK_THROWS_AS(StopText({"a", ""}), Error); }
 
-TEST_CASE("of several stop strings the first that is complete counts, and of two the longer") {
+TEST_CASE(
+    "of several stop strings the first complete one ends the text; of two that end together, the "
+    "longer") {
   CHECK(in_pieces({"abcd", "bc"}, {"xabcd"}).text == "xa");
   CHECK(in_pieces({"abc", "bc"}, {"xabc"}).text == "x");
   CHECK(in_pieces({"bc", "abc"}, {"xa", "bc"}).stop == "abc");
@@ -90,7 +93,7 @@ TEST_CASE("of several stop strings the first that is complete counts, and of two
   CHECK(in_pieces({"aab"}, {"aaaab"}).text == "aa");
 }
 
-TEST_CASE("stop texts follow the rule on random texts, in any pieces") {
+TEST_CASE("on random texts, cut at random, the stop text follows the rule") {
   std::mt19937 random(7);
   const auto some = [&](size_t most, int letters) {
     std::string text(random() % most + 1, ' ');
@@ -116,7 +119,7 @@ TEST_CASE("stop texts follow the rule on random texts, in any pieces") {
   }
 }
 
-TEST_CASE("long stop strings that almost match cost linear time") {
+TEST_CASE("the cost of long stop strings that almost match is linear in the text") {
   const Strings stops{std::string(100000, 'a') + "b", std::string(90000, 'a') + "c"};
   StopText stop_text(stops);
   std::string out;

@@ -1,4 +1,4 @@
-// skald plan, and the flags that cap memory.
+// skald plan, and the flags that limit memory.
 #include <nlohmann/json.hpp>
 
 #include "app/model/memory_flags.h"
@@ -31,7 +31,7 @@ int64_t part(const Json& plan, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("sizes are read with their unit and nothing else") {
+TEST_CASE("a size is a number with a unit and nothing else") {
   const struct {
     const char* text;
     int64_t bytes;
@@ -57,7 +57,7 @@ TEST_CASE("sizes are read with their unit and nothing else") {
   }
 }
 
-TEST_CASE("a cap is a size or a percentage") {
+TEST_CASE("a limit is a size or a percentage") {
   CHECK(parse_memory_cap("12G").bytes == int64_t{12} << 30);
   CHECK(parse_memory_cap("12G").share == 0);
   CHECK(parse_memory_cap("80%").share == 0.8);
@@ -70,7 +70,7 @@ TEST_CASE("a cap is a size or a percentage") {
   }
 }
 
-TEST_CASE("GPUs and limits on them are read strictly") {
+TEST_CASE("a wrong --gpu or --arch-limit is refused") {
   CHECK(parse_arch_limit("sm_75") == 75);
   CHECK(parse_arch_limit("sm_90") == 90);
   for (const char* bad : {"", "75", "sm_", "sm_70", "sm_86", "sm_90a", "SM_80", "sm_080 "}) {
@@ -90,7 +90,7 @@ TEST_CASE("GPUs and limits on them are read strictly") {
   }
 }
 
-TEST_CASE("plan tells parts, context and whether it fits, as text and as JSON") {
+TEST_CASE("plan shows parts, context and whether the model fits, as text and as JSON") {
   const Outcome outcome = skald({"plan", small_gguf()});
   CHECK(outcome.code == 0);
   CHECK(outcome.err == "");
@@ -111,7 +111,7 @@ TEST_CASE("plan tells parts, context and whether it fits, as text and as JSON") 
   CHECK(plan["needed_bytes"] == sum);
   CHECK(plan["mapped_bytes"] == part(plan, "weights"));
   CHECK(!plan.contains("kernels"));
-  // A second layer of arithmetic: one layer, 2 KV heads... by what 64 tokens more take.
+  // The cache grows in proportion to context and sequences.
   const Json two = plan_json({small_gguf(), "-c", "128", "--sequences", "3"});
   CHECK(two["context_by"] == "asked");
   CHECK(part(two, "cache") * 512 == part(plan, "cache") * 128 * 3);
@@ -119,7 +119,7 @@ TEST_CASE("plan tells parts, context and whether it fits, as text and as JSON") 
   CHECK(part(exact, "cache") == 2 * part(plan, "cache"));
 }
 
-TEST_CASE("plan of what does not fit prints the plan and ends with exit code 4") {
+TEST_CASE("plan prints what does not fit, and ends with exit code 4") {
   const Outcome outcome =
       skald({"plan", "--shape", "llama-3.1-8b", "--type", "q8_0", "-c", "131072", "--vram", "1G"});
   CHECK(outcome.code == 4);
@@ -132,7 +132,7 @@ TEST_CASE("plan of what does not fit prints the plan and ends with exit code 4")
   CHECK(plan["available_bytes"] == int64_t{1} << 30);
 }
 
-TEST_CASE("a plan of absurd sizes is still a plan that does not fit") {
+TEST_CASE("absurd sizes give a plan that does not fit, without overflow") {
   FlatModel model;
   model.context = 1u << 31;
   TempFolder folder;
@@ -144,7 +144,7 @@ TEST_CASE("a plan of absurd sizes is still a plan that does not fit") {
   CHECK(plan_json({path, "--sequences", "65536", "--rows", "65536"})["fits"] == true);
 }
 
-TEST_CASE("a GPU that is not here can be planned for") {
+TEST_CASE("--gpu plans for a GPU of another machine") {
   const std::vector<std::string> shape = {"--shape", "llama-3.1-8b", "--type", "bf16"};
   const auto with = [&](std::vector<std::string> more) {
     more.insert(more.begin(), shape.begin(), shape.end());
@@ -153,7 +153,7 @@ TEST_CASE("a GPU that is not here can be planned for") {
   const Json h200 = plan_json(with({"--gpu", "sm_90:132:141G"}));
   CHECK(h200["context"] == 131072);
   CHECK(h200["mapped_bytes"] == 0);
-  // 2 * 8 heads * 128 * 2 bytes * 32 layers a token.
+  // Bytes of a token: 2 (keys, values) * 8 heads * 128 * 2 bytes * 32 layers.
   CHECK(part(h200, "cache") == int64_t{131072} * 131072);
   CHECK(part(h200, "weights") / 1e9 == Approx(16.06).epsilon(0.001));
   for (const char* name : {"attention", "step table", "cuBLAS", "CUDA itself", "spare", "logits"}) {
@@ -181,12 +181,14 @@ TEST_CASE("a GPU that is not here can be planned for") {
   CHECK(has(none.err, "not even a context of 64 fits"));
 }
 
-TEST_CASE("a plan for quantized weights has room to compute many rows in 16 bits") {
+TEST_CASE(
+    "on a GPU with room for it, the plan has a 16-bit copy of quantized weights for prefill") {
   const auto plan = [](const std::string& memory, const std::string& copy) {
     return plan_json({"--shape", "llama-3.1-8b", "--type", "q4_k_m", "--gpu", "sm_90:132:" + memory,
                       "-c", "8192", "--rows", "2048", "--prefill-copy", copy});
   };
-  // All matrices but the embedding, or rows of one at a time.
+  // The copy has all matrices, the embedding excepted. Without it, one matrix at a time is
+  // expanded.
   const int64_t all = int64_t{2} * (8030261248 - int64_t{128256} * 4096 - 65 * 4096);
   const int64_t one = int64_t{2} * 28672 * 4096;
   for (const auto& [memory, copy, copied] : {std::tuple{"141G", "auto", true},
@@ -197,7 +199,7 @@ TEST_CASE("a plan for quantized weights has room to compute many rows in 16 bits
     const Json json = plan(memory, copy);
     CHECK(part(json, "weights") / 1e9 == Approx(4.9).epsilon(0.03));
     CHECK(part(json, "16-bit copy") == (copied ? all : -1));
-    CHECK(part(json, "16-bit rows") >= (copied ? -1 : one));
+    if (!copied) CHECK(part(json, "16-bit rows") >= one);
   }
   const Json plain = plan_json({"--shape", "llama-3.2-1b", "--type", "bf16", "--gpu",
                                 "sm_90:132:141G", "--prefill-copy", "on"});
@@ -207,7 +209,7 @@ TEST_CASE("a plan for quantized weights has room to compute many rows in 16 bits
   CHECK(has(bad.err, "--prefill-copy"));
 }
 
-TEST_CASE("kernels are listed by rows where this build has any") {
+TEST_CASE("--kernels lists kernels by rows in a build with CUDA") {
   const std::vector<std::string> arguments = {"plan",           "--shape",   "llama-3.2-1b",
                                               "--type",         "bf16",      "--gpu",
                                               "sm_90:132:141G", "--kernels", "--json"};
@@ -242,7 +244,7 @@ TEST_CASE("kernels are listed by rows where this build has any") {
   CHECK(!has(text("sm_75"), "attention_decode"));
 }
 
-TEST_CASE("flags of plan that make no sense are refused") {
+TEST_CASE("contradictory flags of plan are refused") {
   const struct {
     std::vector<std::string> arguments;
     const char* says;
@@ -270,7 +272,7 @@ TEST_CASE("flags of plan that make no sense are refused") {
   }
 }
 
-TEST_CASE("run and bench stay below a cap, and say which context they took") {
+TEST_CASE("run and bench stay below a limit, and run says when the context is shorter") {
   FlatModel model;
   model.context = 1 << 20;
   TempFolder folder;

@@ -1,4 +1,4 @@
-// skald quantize and --type, by the program itself.
+// skald quantize, and --type of other commands.
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -51,7 +51,7 @@ void check_refused(const std::vector<std::string>& arguments, int code, const st
   CHECK(outcome.err.find('\n') == outcome.err.size() - 1);
 }
 
-TEST_CASE("the bundled model as a GGUF tells its story and tokenizes as the folder does") {
+TEST_CASE("the bundled model as a GGUF generates the same text and the same ids") {
   TempFolder folder;
   const std::string f32 = (folder.path() / "f32.gguf").string();
   CHECK(has(output({"quantize", demo(), f32, "--type", "f32"}), "32.00 bits a weight"));
@@ -76,7 +76,7 @@ TEST_CASE("the bundled model as a GGUF tells its story and tokenizes as the fold
   }
 }
 
-TEST_CASE("every type is written as announced, and read") {
+TEST_CASE("every type is written as --dry-run announces, and can be read") {
   TempFolder folder;
   for (const char* type : {"f16", "bf16", "q8_0", "q6_k", "q5_k_m", "q5_k_s", "q5_1", "q5_0",
                            "q4_k_m", "q4_k_s", "q4_1", "q4_0"}) {
@@ -101,7 +101,7 @@ TEST_CASE("every type is written as announced, and read") {
   }
 }
 
-TEST_CASE("the file is the same made by one thread and by three") {
+TEST_CASE("the file does not depend on the number of threads") {
   TempFolder folder;
   std::string files[2];
   for (int i = 0; i < 2; ++i) {
@@ -112,7 +112,7 @@ TEST_CASE("the file is the same made by one thread and by three") {
   CHECK(files[0] == files[1]);
 }
 
-TEST_CASE("from a GGUF comes what comes from the folder that it was made of") {
+TEST_CASE("quantizing a GGUF equals quantizing the folder that the GGUF was made of") {
   TempFolder folder;
   const auto path = [&](const char* name) { return (folder.path() / name).string(); };
   output({"quantize", demo(), path("f16.gguf"), "--type", "f16"});
@@ -127,13 +127,13 @@ TEST_CASE("from a GGUF comes what comes from the folder that it was made of") {
   }
 }
 
-TEST_CASE("a byte-level BPE goes into the GGUF") {
+TEST_CASE("a byte-level BPE is stored in the GGUF") {
   TempFolder temp;
   const fs::path folder = temp.path() / "model";
   const std::string golden = "llama-mha";
   make_folder(folder, golden);
   fs::remove(folder / "tokenizer.model");
-  Json json = byte_tokenizer();  // of which the model has fewer rows
+  Json json = byte_tokenizer();  // cut below to the 512 rows of the model
   Json vocabulary = Json::object(), merges = Json::array();
   for (const auto& [piece, id] : json["model"]["vocab"].items()) {
     if (id.get<int>() < 500) vocabulary[piece] = id;
@@ -160,7 +160,7 @@ TEST_CASE("a byte-level BPE goes into the GGUF") {
   CHECK(seen["chat_templates"][0]["name"] == "default");
 }
 
-TEST_CASE("a --tensor-type chooses formats by pattern, the first that fits") {
+TEST_CASE("--tensor-type chooses formats by pattern, and the first match counts") {
   const Json plan = Json::parse(
       output({"quantize", demo(), "--type", "q4_0", "--dry-run", "--json", "--tensor-type",
               "blk\\.[01]\\.ffn_up=q8_0", "--tensor-type", "ffn_up=f16"}));
@@ -186,17 +186,17 @@ TEST_CASE("a --tensor-type chooses formats by pattern, the first that fits") {
   check_refused(with("(=q8_0"), 2, "--tensor-type");
 }
 
-TEST_CASE("quantized weights are made anew only where that is asked for") {
+TEST_CASE("quantized weights are quantized again only with --requantize") {
   TempFolder folder;
   const std::string out = (folder.path() / "out.gguf").string();
   check_refused({small_gguf(), out, "--type", "q4_0"}, 2, "is Q8_0 already");
-  output({"quantize", small_gguf(), out, "--type", "q8_0"});  // changes nothing
+  output({"quantize", small_gguf(), out, "--type", "q8_0"});  // copies the weights unchanged
   CHECK(output({"run", "-m", out, "--temp", "0", "-n", "20", "-p", "a"}) ==
         output({"run", "-m", small_gguf(), "--temp", "0", "-n", "20", "-p", "a"}));
   output({"quantize", small_gguf(), out, "--type", "q4_0", "--requantize", "--force"});
 }
 
-TEST_CASE("what is there already is not replaced without --force, and never the model itself") {
+TEST_CASE("an existing file is replaced only with --force, and never the model itself") {
   TempFolder folder;
   const std::string out = folder.write("out.gguf", "precious").string();
   check_refused({demo(), out, "--type", "q8_0"}, 2, "is there already; --force");
@@ -213,7 +213,7 @@ TEST_CASE("what is there already is not replaced without --force, and never the 
   check_refused({demo(), "/dev/full", "--type", "q8_0", "--force"}, 2, "is no file");
 }
 
-TEST_CASE("without disk space, or where files may not be so large, nothing is left behind") {
+TEST_CASE("without disk space nothing is left behind") {
   TempFolder folder;
   const std::string out = (folder.path() / "out.gguf").string();
   const std::string f16 = (folder.path() / "f16.gguf").string();
@@ -232,9 +232,8 @@ TEST_CASE("without disk space, or where files may not be so large, nothing is le
   }
 }
 
-TEST_CASE("a run that is killed or interrupted leaves nothing that looks like a model") {
+TEST_CASE("a killed or interrupted run leaves no file that looks like a model") {
   TempFolder folder;
-  // Large enough that it is still at it: the bundled model's weights again and again.
   for (const int signal : {SIGKILL, SIGINT}) {
     const std::string out = (folder.path() / concat("out", signal, ".gguf")).string();
     const pid_t child = ::fork();
@@ -267,7 +266,7 @@ TEST_CASE("a run that is killed or interrupted leaves nothing that looks like a 
   }
 }
 
-TEST_CASE("wrong use of quantize is named") {
+TEST_CASE("wrong arguments of quantize are named") {
   check_refused({}, 2, "no model given");
   check_refused({demo()}, 2, "no file given to write");
   check_refused({demo(), "out.gguf"}, 2, "no --type given");
@@ -280,8 +279,7 @@ TEST_CASE("wrong use of quantize is named") {
                 "cannot write into a GGUF");
 }
 
-TEST_CASE(
-    "with --type a run quantizes while loading: what comes out is the quantized file's text") {
+TEST_CASE("a run with --type generates the text of the quantized file") {
   TempFolder folder;
   const std::string out = (folder.path() / "out.gguf").string();
   for (const char* type : {"q8_0", "q4_k_m"}) {

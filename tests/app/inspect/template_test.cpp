@@ -21,7 +21,7 @@ std::string output(const std::vector<std::string>& arguments, const std::string&
   return outcome.out;
 }
 
-// A GGUF of one layer with a vocabulary of bytes, and a chat template.
+// A GGUF of one layer with a vocabulary of bytes and a chat template.
 std::string gguf_with_template(const TempFolder& folder) {
   FlatModel model;
   model.chat_template =
@@ -30,7 +30,7 @@ std::string gguf_with_template(const TempFolder& folder) {
   return folder.write("model.gguf", flat_gguf(model)).string();
 }
 
-TEST_CASE("the prompt comes out byte for byte, with the beginning of an answer or without") {
+TEST_CASE("the rendered prompt is exact, with or without the beginning of an answer") {
   TempFolder folder;
   const std::string file = folder.write("m.json", kMessages).string();
   const std::string model = (data_dir() / "gguf" / "kq256.q8_0.gguf").string();
@@ -72,24 +72,26 @@ TEST_CASE("a model's own template is used, and inspect shows it") {
   CHECK(has(output({"inspect", hf}), "chat        chatml in chat_template.jinja, "));
 }
 
-TEST_CASE("ids: the template's control tokens are tokens, those in a message are text") {
+TEST_CASE("control tokens of the template become tokens, those in a message stay text") {
   TempFolder folder;
   const std::string file = folder.write("m.json", kMessages).string();
   const std::string model = gguf_with_template(folder);
   const Json report = Json::parse(output({"template", model, "-i", file, "--json"}));
   const std::vector<int> ids = report["ids"];
   CHECK(report["prompt"] == "<s>[system] Be brief.</s>[user] Hi </s> you</s>[assistant]");
-  CHECK(std::count(ids.begin(), ids.end(), 1) == 1);  // <s>, though the tokenizer adds one as well
+  // One <s>, although the tokenizer adds one too.
+  CHECK(std::count(ids.begin(), ids.end(), 1) == 1);
   CHECK(ids.front() == 1);
-  CHECK(std::count(ids.begin(), ids.end(), 2) == 2);  // </s> of the two turns, not of the message
-  // Every other token is a byte of the prompt.
+  // The </s> of the two turns, not that of the message.
+  CHECK(std::count(ids.begin(), ids.end(), 2) == 2);
+  // Every other token is one byte of the prompt.
   std::string text;
   for (int id : ids) {
     text += id == 1   ? "<s>"
             : id == 2 ? "</s>"
                       : std::string(1, static_cast<char>(id - kFirstByteToken));
   }
-  constexpr std::string_view kSpace = "\u2581";  // as SentencePiece writes it
+  constexpr std::string_view kSpace = "\u2581";  // SentencePiece's sign for a space
   for (size_t at; (at = text.find(kSpace)) != std::string::npos;) {
     text.replace(at, kSpace.size(), " ");
   }
@@ -98,13 +100,13 @@ TEST_CASE("ids: the template's control tokens are tokens, those in a message are
   for (int id : ids) line += std::to_string(id) + " ";
   line.back() = '\n';
   CHECK(output({"template", model, "-i", file, "--ids"}) == line);
-  // A template without BOS gets the one that the tokenizer adds.
+  // The template chatml has no BOS, so that the tokenizer adds one.
   const std::string chatml =
       output({"template", model, "-i", file, "--ids", "--chat-template", "chatml"});
   CHECK(chatml.starts_with("1 "));
 }
 
-TEST_CASE("what is wrong with template, messages or flags is said in one line") {
+TEST_CASE("an error in template, messages or flags is reported in one line") {
   TempFolder folder;
   const std::string model = small_gguf();
   const std::string file = folder.write("m.json", kMessages).string();

@@ -23,7 +23,7 @@ std::string output(const std::vector<std::string>& arguments, const std::string&
   return outcome.out;
 }
 
-TEST_CASE("text comes from the argument, -p, -f or stdin; ids from any kind of model") {
+TEST_CASE("the text may be an argument, -p, -f or stdin, and the model any with a tokenizer") {
   TempFolder folder;
   const std::string file = folder.write("text", "Once upon\n").string();
   CHECK(output({"tokenize", small_gguf(), "Once upon"}) == "1 403 407\n");
@@ -43,13 +43,13 @@ TEST_CASE("text comes from the argument, -p, -f or stdin; ids from any kind of m
   CHECK(output({"tokenize", path + "/tokenizer.model", "a b"}) == ids);
 }
 
-TEST_CASE("control tokens are read in the text only when asked for") {
+TEST_CASE("control tokens in the text are recognized only with --special") {
   const std::string plain = output({"tokenize", small_gguf(), "</s>", "--no-bos"});
   CHECK(plain != "2\n");
   CHECK(has(" " + output({"tokenize", small_gguf(), "</s>", "--no-bos", "--special"}), " 2\n"));
 }
 
-TEST_CASE("decoding gives the text back") {
+TEST_CASE("--decode gives the text back") {
   for (const std::string text : {"Once upon a time", "  spaces  ", "tab\tand\nline", "ä€😀"}) {
     const std::string ids = output({"tokenize", bpe(), text});
     CHECK(output({"tokenize", bpe(), "--decode", ids}) == text + "\n");
@@ -59,7 +59,7 @@ TEST_CASE("decoding gives the text back") {
   CHECK(output({"tokenize", small_gguf(), "--decode", ""}) == "\n");
 }
 
-TEST_CASE("ids that are none are refused") {
+TEST_CASE("wrong ids are refused") {
   for (const char* ids :
        {"abc", "1 x", "[1,2]x", "1.5", "512", "-1", "99999999999", "99999999999999999999"}) {
     const Outcome outcome =
@@ -70,7 +70,7 @@ TEST_CASE("ids that are none are refused") {
   }
 }
 
-TEST_CASE("lines of JSON go through one by one, and a bad one hurts no other") {
+TEST_CASE("--jsonl treats each line alone, and a bad line does not affect the others") {
   const std::string input =
       "\"Once\"\n"
       "not json\n"
@@ -94,7 +94,7 @@ TEST_CASE("lines of JSON go through one by one, and a bad one hurts no other") {
   CHECK(has(outcome.err, "skald: line 2: not valid JSON\nskald: line 4: "));
 }
 
-TEST_CASE("lines of JSON decode too, with the same care") {
+TEST_CASE("--jsonl --decode treats each line alone") {
   const std::string input =
       "[1,403,407]\n[]\n[1,1.5]\n[99999999999]\n[-1]\n[18446744073709551615]\n"
       "[512]\n\"a\"\n[403]\n";
@@ -110,12 +110,12 @@ TEST_CASE("lines of JSON decode too, with the same care") {
   CHECK(results[8] == "Once");
 }
 
-TEST_CASE("all lines good means exit code 0") {
+TEST_CASE("the exit code is 0 when all lines are good") {
   CHECK(output({"tokenize", small_gguf(), "--jsonl"}, "\"a\"\n\n\"b\"\n").size() > 2);
   CHECK(output({"tokenize", small_gguf(), "--jsonl"}, "") == "");
 }
 
-TEST_CASE("a pipe or a device is no tokenizer") {
+TEST_CASE("a pipe or a device is refused as a tokenizer") {
   TempFolder folder;
   const std::string fifo = (folder.path() / "fifo").string();
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);

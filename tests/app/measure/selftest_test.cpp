@@ -3,7 +3,7 @@
 #include "tests/catch.h"
 #include "tests/process.h"
 
-TEST_CASE("skald selftest finds the CPU right, as a table and as JSON") {
+TEST_CASE("skald selftest passes on the CPU, and reports as text and as JSON") {
   const auto text = skald::test::skald({"selftest", "--device", "cpu"});
   CHECK(text.code == 0);
   CHECK(text.err.empty());
@@ -20,7 +20,7 @@ TEST_CASE("skald selftest finds the CPU right, as a table and as JSON") {
   CHECK(report["failures"].empty());
 }
 
-TEST_CASE("skald selftest says which values it does not take") {
+TEST_CASE("skald selftest refuses wrong values and names the right ones") {
   const auto limit = skald::test::skald({"selftest", "--device", "cpu", "--arch-limit", "sm_75"});
   CHECK(limit.code == 2);
   CHECK(limit.err.find("--arch-limit is for GPUs") != std::string::npos);

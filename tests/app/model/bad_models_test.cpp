@@ -22,7 +22,7 @@ void check_no_model(const std::string& path, const std::string& says) {
   }
 }
 
-TEST_CASE("what is no model ends with exit code 3 and says why") {
+TEST_CASE("a path without a model ends with exit code 3 and the reason") {
   TempFolder folder;
   const std::string base = folder.path().string();
   std::filesystem::create_directory(folder.path() / "empty");
@@ -52,7 +52,7 @@ TEST_CASE("what is no model ends with exit code 3 and says why") {
   check_no_model("/dev/zero", "is neither a file nor a folder");
 }
 
-TEST_CASE("a config.json that is broken, absurd or of another kind is told by key") {
+TEST_CASE("an error in config.json names the key and the expected value") {
   TempFolder folder;
   make_folder(folder.path() / "model", "llama-mha");
   const std::string model = (folder.path() / "model").string();

@@ -1,4 +1,4 @@
-// The choice of a device, from its parts; and what the program says where there is no GPU.
+// The choice of a device, function by function; and the program's behaviour without a GPU.
 #include "app/model/device.h"
 
 #include "cuda/gpu/architectures.h"
@@ -31,7 +31,7 @@ TEST_CASE("device names are auto, cpu, cuda and cuda:N, and nothing else") {
   CHECK(has(error_text([] { parse_device({"cpu", true}); }, Exit::Usage), "contradict"));
 }
 
-TEST_CASE("auto takes a usable GPU without a word") {
+TEST_CASE("auto takes a usable GPU and prints nothing") {
   const Decision decision = decide(kAuto, "", {2, true, "", ""});
   CHECK(decision.device.cuda);
   CHECK(decision.device.index == 2);
@@ -40,7 +40,7 @@ TEST_CASE("auto takes a usable GPU without a word") {
   CHECK(decide(kRequired, "", {0, true, "", ""}).device.cuda);
 }
 
-TEST_CASE("auto takes the CPU and says so only where a GPU would be expected to work") {
+TEST_CASE("auto takes the CPU, and says so only where a GPU was expected to work") {
   const Decision silent = decide(kAuto, "", {-1, false, "no NVIDIA GPU is in this machine", "x"});
   CHECK(!silent.device.cuda);
   CHECK(silent.notice == "");
@@ -51,11 +51,11 @@ TEST_CASE("auto takes the CPU and says so only where a GPU would be expected to 
   CHECK(!quantized.device.cuda);
   CHECK(quantized.notice == "using the CPU: no kernel for Q4_0");
   CHECK(decide(kAuto, "no kernel for Q4_0", {-1, false, "", ""}).notice == "");
-  // A model that a GPU cannot run stays on the CPU even where one is ready.
+  // A model that GPUs cannot run stays on the CPU, even beside a usable GPU.
   CHECK(!decide(kAuto, "no kernel for Q4_0", {0, true, "", ""}).device.cuda);
 }
 
-TEST_CASE("a required GPU that cannot be had is an error with the reason") {
+TEST_CASE("a required GPU that cannot be used is an error with the reason") {
   const auto refusal = [](const std::string& cpu_reason, const GpuOutlook& gpus) {
     return error_text([&] { decide(kRequired, cpu_reason, gpus); }, Exit::Failed);
   };
@@ -66,7 +66,7 @@ TEST_CASE("a required GPU that cannot be had is an error with the reason") {
         "--require-gpu: no kernel for Q4_0; leave it out to run on the CPU");
 }
 
-TEST_CASE("a device that was named is never replaced") {
+TEST_CASE("a device named by the user is never replaced") {
   const Device named = {.cuda = true, .index = 1};
   const Decision decision = decide(named, "no kernel for Q4_0", {-1, true, "broken", ""});
   CHECK(decision.device.cuda);
@@ -75,15 +75,15 @@ TEST_CASE("a device that was named is never replaced") {
   CHECK(!decide({}, "", {0, true, "", ""}).device.cuda);
 }
 
-TEST_CASE("a binary serves a GPU by machine code, by PTX or not at all") {
+TEST_CASE("a build runs on a GPU by machine code, by PTX or not at all") {
   const std::string ours = "75-virtual 80-real 90a-real";
   CHECK(code_for(ours, 70) == Code::None);
   CHECK(code_for(ours, 75) == Code::Ptx);
   CHECK(code_for(ours, 80) == Code::Native);
-  CHECK(code_for(ours, 86) == Code::Native);  // 8.0's code runs on all of 8.x
+  CHECK(code_for(ours, 86) == Code::Native);  // code for 8.0 runs on all of 8.x
   CHECK(code_for(ours, 89) == Code::Native);
   CHECK(code_for(ours, 90) == Code::Native);
-  CHECK(code_for(ours, 100) == Code::Ptx);  // 9.0a's code runs on 9.0 alone
+  CHECK(code_for(ours, 100) == Code::Ptx);  // code for 9.0a runs on 9.0 alone
   CHECK(code_for(ours, 120) == Code::Ptx);
   CHECK(code_for("86", 86) == Code::Native);
   CHECK(code_for("86", 80) == Code::None);
@@ -103,7 +103,7 @@ std::vector<std::string> short_run(const std::vector<std::string>& more) {
   return arguments;
 }
 
-TEST_CASE("without a GPU auto is the CPU, silently") {
+TEST_CASE("without a GPU, auto takes the CPU and prints nothing") {
   const Outcome by_default = skald(short_run({}));
   CHECK(by_default.code == 0);
   CHECK(by_default.err == "");
@@ -114,7 +114,7 @@ TEST_CASE("without a GPU auto is the CPU, silently") {
   CHECK(has(skald(short_run({"--stats"})).err, "cpu ("));
 }
 
-TEST_CASE("without a GPU --require-gpu and --device cuda fail with a reason") {
+TEST_CASE("without a GPU, --require-gpu and --device cuda fail with a reason") {
   for (const char* command : {"run", "bench"}) {
     for (const std::vector<std::string>& device :
          {std::vector<std::string>{"--require-gpu"}, {"--device", "cuda"}}) {
@@ -133,7 +133,7 @@ TEST_CASE("without a GPU --require-gpu and --device cuda fail with a reason") {
   CHECK(skald(short_run({"--device", "gpu"})).code == 2);
 }
 
-TEST_CASE("diff takes a GPU as a side and fails without one") {
+TEST_CASE("diff accepts a GPU as a side, and fails without one") {
   const Outcome outcome = skald({"diff", "-m", small_gguf(), "-a", "cpu", "-b", "cuda,rows=1"});
   CHECK(outcome.code == 1);
   CHECK(has(outcome.err, "--device cuda: "));

@@ -17,7 +17,7 @@ void put(const fs::path& file, std::string_view text) {
   std::ofstream(file, std::ios::binary) << text;
 }
 
-// Places with models in each; ModelPlaces as an environment would give them.
+// Folders with models, and the ModelPlaces that an environment would name.
 struct World {
   TempFolder folder;
   ModelPlaces places;
@@ -50,14 +50,14 @@ struct World {
     put(places.hub / ("models--" + name) / "snapshots" / commit / file, "{}");
   }
 
-  // Relative to the root; "" where nothing is found.
+  // The path found, relative to the root; "" where nothing is found.
   std::string find(const std::string& name) const {
     const auto found = find_by_name(name, places);
     return found ? fs::relative(*found, folder.path()).string() : "";
   }
 };
 
-TEST_CASE("a model's name is looked for in each place, the first counts") {
+TEST_CASE("a model's name is searched in each place in turn, and the first match counts") {
   const World world;
   CHECK(world.find("story") == "first/story.gguf");
   CHECK(world.find("story.gguf") == "first/story.gguf");
@@ -67,7 +67,7 @@ TEST_CASE("a model's name is looked for in each place, the first counts") {
   CHECK(world.find("") == "");
 }
 
-TEST_CASE("names of Hugging Face's cache are found with owner or without") {
+TEST_CASE("a name in Hugging Face's cache is found with or without its owner") {
   const World world;
   const std::string llama = "hub/models--acme--llama-1b/snapshots/";
   CHECK(world.find("acme/llama-1b") == llama + "bbb");
@@ -92,7 +92,7 @@ TEST_CASE("a name that two owners use is an error that names both") {
   CHECK(has(text, "twin: several models are called so: acme/twin, other/twin"));
 }
 
-TEST_CASE("a name never leads out of the places") {
+TEST_CASE("a name never leads out of the searched folders") {
   const World world;
   put(world.folder.path() / "secret.gguf", "x");
   put(world.folder.path() / "hub/models--acme--evil/refs/main", "../../../..");
@@ -104,7 +104,7 @@ TEST_CASE("a name never leads out of the places") {
   }
 }
 
-TEST_CASE("the names of all places are listed, each once") {
+TEST_CASE("the names of all places are listed once each") {
   const World world;
   const std::vector<std::string> names = model_names(world.places);
   for (const char* name : {"acme/llama-1b", "fable", "gpt2", "story", "tale"}) {
@@ -120,7 +120,7 @@ Outcome in_world(const World& world, std::vector<std::string> arguments) {
   return run_program(invocation);
 }
 
-TEST_CASE("commands take a model's name where they take a path") {
+TEST_CASE("commands accept a model's name instead of a path") {
   const World world;
   fs::copy_file(small_gguf(), world.folder.path() / "second/small.gguf");
   const std::string text = skald({"run", "-m", small_gguf(), "Hi", "-n", "5", "--temp", "0"}).out;
@@ -134,14 +134,14 @@ TEST_CASE("commands take a model's name where they take a path") {
   CHECK(out({"run", "-m", "small", "Hi", "-n", "5", "--temp", "0"}) == text);
   CHECK(out({"run", "small", "Hi", "-n", "5", "--temp", "0"}) == text);
   CHECK(out({"run", "small", "-p", "Hi", "-n", "5", "--temp", "0"}) == text);
-  // Beside -m the name is a prompt.
+  // After -m, "small" is the prompt.
   CHECK(out({"run", "-m", small_gguf(), "small", "-n", "0", "--echo"}) == "small");
   CHECK(has(out({"inspect", "small"}), "small.gguf"));
   CHECK(out({"tokenize", "small", "Hi"}) == skald({"tokenize", small_gguf(), "Hi"}).out);
   CHECK(has(out({"completion", "models"}), "acme/llama-1b\n"));
 }
 
-TEST_CASE("a model that is nowhere is an error with the places and the nearest name") {
+TEST_CASE("for an unknown model, the error lists the searched places and the nearest name") {
   const World world;
   const Outcome outcome = in_world(world, {"run", "-m", "acme/lama-1b", "Hi"});
   CHECK(outcome.code == 3);
@@ -154,7 +154,7 @@ TEST_CASE("a model that is nowhere is an error with the places and the nearest n
   CHECK(in_world(world, {"tokenize", "nowhere", "Hi"}).code == 3);
 }
 
-TEST_CASE("caches are where the environment says, or below the home folder") {
+TEST_CASE("the cache folders follow the environment, else lie below the home folder") {
   TempFolder home;
   put(home.path() / ".cache/skald/mine.gguf", "x");
   put(home.path() / ".cache/huggingface/hub/models--a--b/snapshots/1/config.json", "{}");

@@ -12,7 +12,7 @@
 namespace skald::test {
 namespace {
 
-TEST_CASE("a loading bar fits its terminal, with less on a narrow one") {
+TEST_CASE("a loading bar fits its terminal and shows less on a narrow one") {
   const auto text = [](int columns) {
     return loading_text("model.gguf", 2'000'000'000, 4'000'000'000, columns);
   };
@@ -28,7 +28,7 @@ TEST_CASE("a loading bar fits its terminal, with less on a narrow one") {
   CHECK(!has(loading_text("\x1b[31m", 1, 10, 80), "\x1b"));
 }
 
-// What a bar leaves on a terminal that is its stderr.
+// The output of a loading bar whose stderr is a terminal.
 std::string shown(std::chrono::milliseconds patience, const char* term) {
   const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
   ::grantpt(terminal), ::unlockpt(terminal);
@@ -56,7 +56,7 @@ std::string shown(std::chrono::milliseconds patience, const char* term) {
   return text;
 }
 
-TEST_CASE("a loading bar shows nothing at first, is not drawn for every call, and is wiped away") {
+TEST_CASE("a loading bar waits before it appears, is drawn rarely, and is wiped at the end") {
   const std::string text = shown(std::chrono::milliseconds(0), "xterm");
   CHECK(has(text, "\r\x1b[Kmodel [##########"));
   CHECK(text.substr(text.size() - 4) == "\r\x1b[K");

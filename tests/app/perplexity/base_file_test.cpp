@@ -32,7 +32,7 @@ PplHeading heading() {
   return h;
 }
 
-TEST_CASE("llama.cpp's file of logits reads as it was written, to its 16 bits") {
+TEST_CASE("llama.cpp's file of logits read back agrees to 16 bits") {
   TempFolder folder;
   const std::string path = (folder.path() / "base.kld").string();
   std::vector<int32_t> ids(3 * 8);
@@ -79,7 +79,7 @@ TEST_CASE("a row of llama.cpp's file has the layout that llama-perplexity reads"
   uint16_t steps[4];
   std::memcpy(scale, bytes.data() + 32, sizeof scale);
   std::memcpy(steps, bytes.data() + 40, sizeof steps);
-  // From 16 below the best, whatever lies lower.
+  // The range is 16 below the best logit; lower logits become its lowest value.
   CHECK(scale[0] == Approx(16 / 65535.0));
   CHECK(scale[1] == Approx(-16 - std::log(1 + std::exp(-2.0))));
   CHECK(steps[1] == 65535);
@@ -87,7 +87,9 @@ TEST_CASE("a row of llama.cpp's file has the layout that llama-perplexity reads"
   CHECK(steps[0] == std::lround(14 / 16.0 * 65535));
 }
 
-TEST_CASE("a compact base's divergence and its slack hold the true value between them") {
+TEST_CASE(
+    "the true divergence lies between a compact base's divergence and that divergence plus its "
+    "slack") {
   TempFolder folder;
   for (const int top : {1, 10, 100, 300, 301, 1000}) {
     for (const double spread : {4.0, 30.0}) {
@@ -117,7 +119,7 @@ TEST_CASE("a compact base's divergence and its slack hold the true value between
   }
 }
 
-TEST_CASE("a damaged base file is an Error, whatever its numbers say") {
+TEST_CASE("a damaged base file is an Error, never a crash") {
   TempFolder folder;
   const std::string path = (folder.path() / "base").string();
   const std::vector<int32_t> ids(24);

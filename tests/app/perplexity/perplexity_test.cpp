@@ -1,4 +1,4 @@
-// skald perplexity as a program: its numbers, its files, what it refuses.
+// skald perplexity: its numbers, its files, its errors.
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -50,7 +50,7 @@ std::vector<Json> lines_of(const std::filesystem::path& file) {
   return lines;
 }
 
-TEST_CASE("a perplexity says all that it takes to compare it") {
+TEST_CASE("a perplexity is reported with everything that a comparison needs") {
   const Json json = result_of({"-f", story(), "--chunks", "6"});
   CHECK(json["protocol"] == "llama.cpp:512");
   CHECK(json["context"] == 512);
@@ -82,8 +82,9 @@ TEST_CASE("a perplexity says all that it takes to compare it") {
   CHECK(exact["perplexity"]["value"].get<double>() == Approx(value).epsilon(2e-3));
 }
 
-// By scripts/perplexity_transformers.py: transformers 5.17, float32, the first 8000 bytes.
-TEST_CASE("hf and gptq give what Hugging Face transformers gives on the bundled model") {
+// Expected values by scripts/perplexity_transformers.py: transformers 5.17, float32, the first 8000
+// bytes.
+TEST_CASE("protocols hf and gptq agree with Hugging Face transformers on the bundled model") {
   TempFolder folder;
   const std::string text = folder.write("t.txt", read_file(story()).substr(0, 8000)).string();
   const struct {
@@ -105,7 +106,7 @@ TEST_CASE("hf and gptq give what Hugging Face transformers gives on the bundled 
   }
 }
 
-TEST_CASE("llama.cpp's values for a trained model and two texts") {
+TEST_CASE("perplexities of a trained model agree with llama.cpp's on two texts") {
   if (!have_shared("goldens/gguf-stories") || !have_shared("text")) return;
   const struct {
     const char *text, *context;
@@ -126,7 +127,7 @@ TEST_CASE("llama.cpp's values for a trained model and two texts") {
   }
 }
 
-TEST_CASE("documents are scored one by one, by words, bytes and bits") {
+TEST_CASE("protocol doc scores each document, by words, bytes and bits") {
   TempFolder folder;
   const std::string lines =
       folder.write("docs.jsonl", "{\"text\": \"Once upon a time\\nthere was\"}\n\n\"The end.\"\n")
@@ -148,7 +149,7 @@ TEST_CASE("documents are scored one by one, by words, bytes and bits") {
   check_refused({"-f", lines, "--protocol", "doc"}, 1, "line 2: expected a JSON string");
 }
 
-TEST_CASE("a run in parts ends in the digits of one run, whatever the threads and rows") {
+TEST_CASE("parts of a run merge into the digits of a single run, with any threads and rows") {
   TempFolder folder;
   const auto file = [&](const char* name) { return (folder.path() / name).string(); };
   const Arguments text{"-f", story(), "--protocol", "llama.cpp:128", "--chunks"};
@@ -177,7 +178,7 @@ TEST_CASE("a run in parts ends in the digits of one run, whatever the threads an
   check_refused({"--merge", story()}, 1, "line 1 is not of a perplexity run");
 }
 
-TEST_CASE("a run that was killed goes on from its checkpoint, to the same digits") {
+TEST_CASE("a killed run continues from its checkpoint and ends with the same digits") {
   TempFolder folder;
   const auto file = [&](const char* name) { return (folder.path() / name).string(); };
   const Arguments run{"-f",       story(), "--protocol", "llama.cpp:64",
@@ -192,7 +193,7 @@ TEST_CASE("a run that was killed goes on from its checkpoint, to the same digits
     killed.seconds = seconds;
     run_program(killed);
   }
-  // As a machine that goes down leaves it: the last line torn.
+  // A machine that lost power may leave a torn last line.
   if (std::filesystem::exists(file("c.jsonl"))) {
     std::string kept = read_file(file("c.jsonl"));
     if (kept.size() > 3000)
@@ -202,7 +203,7 @@ TEST_CASE("a run that was killed goes on from its checkpoint, to the same digits
   CHECK(end["perplexity"] == whole["perplexity"]);
   CHECK(end["nll"] == whole["nll"]);
   CHECK(lines_of(file("c.jsonl")).size() == 61);
-  CHECK(result_of(resumed)["nll"] == whole["nll"]);  // nothing is left to do
+  CHECK(result_of(resumed)["nll"] == whole["nll"]);  // everything is in the checkpoint already
   CHECK(result_of({"--merge", file("c.jsonl")})["nll"] == whole["nll"]);
 
   Arguments other = resumed;
@@ -216,7 +217,7 @@ TEST_CASE("a run that was killed goes on from its checkpoint, to the same digits
   CHECK(read_file(file("c.jsonl")) == "precious\n");
 }
 
-TEST_CASE("each token's line has its log-probability, rank and entropy, and they add up") {
+TEST_CASE("--tokens writes log-probability, rank and entropy of each token, and they add up") {
   TempFolder folder;
   const std::string tokens = (folder.path() / "t.jsonl").string();
   const Json json = result_of(
@@ -227,7 +228,8 @@ TEST_CASE("each token's line has its log-probability, rank and entropy, and they
   for (const Json& line : lines) {
     nll -= line["logprob"].get<double>();
     CHECK(line["entropy"].get<double>() >= 0);
-    if (line["rank"] == 0) CHECK(line["logprob"].get<double>() > -7.7);  // of 2048 the likeliest
+    // The likeliest of 2048 has at least 1 / 2048.
+    if (line["rank"] == 0) CHECK(line["logprob"].get<double>() > -7.7);
   }
   CHECK(nll == Approx(json["nll"]["value"].get<double>() * 3 * 63));
   CHECK(lines[63]["chunk"] == 1);
@@ -236,7 +238,7 @@ TEST_CASE("each token's line has its log-probability, rank and entropy, and they
   CHECK(lines[63]["id"] == ids[65]);
 }
 
-TEST_CASE("--llama-format prints llama-perplexity's lines") {
+TEST_CASE("--llama-format prints the lines of llama-perplexity") {
   const Outcome outcome =
       perplexity({"-f", story(), "-c", "128", "--chunks", "3", "--llama-format"});
   CHECK(outcome.code == 0);
@@ -251,7 +253,9 @@ TEST_CASE("--llama-format prints llama-perplexity's lines") {
   CHECK(has(outcome.err, "perplexity: calculating perplexity over 3 chunks, n_ctx=128"));
 }
 
-TEST_CASE("two models are compared, by a model, by llama.cpp's file and by a compact one") {
+TEST_CASE(
+    "a model is compared with another model, with llama.cpp's file of logits and with a compact "
+    "file") {
   TempFolder folder;
   const auto file = [&](const char* name) { return (folder.path() / name).string(); };
   const std::string model = small_gguf(),
@@ -273,7 +277,8 @@ TEST_CASE("two models are compared, by a model, by llama.cpp's file and by a com
   CHECK(c["base_perplexity"] == result_of(with({model}))["perplexity"]);
   CHECK(c["ratio"]["value"].get<double>() == Approx(direct["perplexity"]["value"].get<double>() /
                                                     c["base_perplexity"]["value"].get<double>()));
-  CHECK(c["ln_ratio"]["error"].get<double>() < direct["nll"]["error"].get<double>());  // paired
+  // Paired values vary less.
+  CHECK(c["ln_ratio"]["error"].get<double>() < direct["nll"]["error"].get<double>());
 
   result_of(with({model, "--save-logits", file("base.kld")}));
   result_of(with({model, "--save-base", file("base.skl"), "--base-top", "100"}));
@@ -287,7 +292,7 @@ TEST_CASE("two models are compared, by a model, by llama.cpp's file and by a com
     CHECK(by_file["ln_ratio"]["value"].get<double>() ==
           Approx(c["ln_ratio"]["value"].get<double>()).margin(2e-4));
   }
-  // llama.cpp's file holds the text too.
+  // llama.cpp's file contains the tokens too.
   const Json alone = result_of({other, "--base", file("base.kld")});
   CHECK(alone["scored_tokens"] == 4 * 31);
   result_of({model, "--base", file("base.kld"), "--save-logits", file("again.kld")});
@@ -332,7 +337,7 @@ TEST_CASE("what cannot be measured is refused in one line") {
   for (const char* range : {"5:5", "7:5", "0:9999", "-1:3", "a:b", "9999", "0", "3:4:5", ":"}) {
     CAPTURE(range);
     const Outcome outcome = perplexity({"-f", story(), std::string("--chunks=") + range});
-    if (std::string_view(range) == ":") continue;  // all of them
+    if (std::string_view(range) == ":") continue;  // all chunks, which is valid
     CHECK(outcome.code == 2);
     CHECK(has(outcome.err, "expected A:B with 0 <= A < B <= "));
   }
@@ -341,7 +346,7 @@ TEST_CASE("what cannot be measured is refused in one line") {
   check_refused({"-f", story(), "--jsonl", "/nowhere/x"}, 2, "cannot be written");
 }
 
-TEST_CASE("a full disk is an Error for every file that a run writes") {
+TEST_CASE("a full disk is an error for every output file") {
   const Arguments run{"-f", story(), "--protocol", "gptq:64", "--chunks", "2"};
   for (const char* flag : {"--jsonl", "--tokens", "--plot", "--save-base"}) {
     Arguments all = run;
@@ -355,7 +360,7 @@ TEST_CASE("a full disk is an Error for every file that a run writes") {
   CHECK(run_program(full).code == 1);
 }
 
-TEST_CASE("a text comes from stdin too, and a plot is an SVG of it") {
+TEST_CASE("the text may come from stdin, and --plot writes an SVG") {
   TempFolder folder;
   const std::string plot = (folder.path() / "p.svg").string();
   const Outcome outcome = skald({"perplexity", "-f", "-", "--protocol", "gptq:64", "--plot", plot,
@@ -371,7 +376,7 @@ TEST_CASE("a text comes from stdin too, and a plot is an SVG of it") {
   CHECK(circles == Json::parse(outcome.out)["chunks"].get<size_t>());
 }
 
-TEST_CASE("a terminal shows how far a run is; Ctrl-C ends it with what to do") {
+TEST_CASE("a terminal shows progress and time left") {
   TempFolder folder;
   const Outcome outcome =
       run_on_terminal({"perplexity", "--device", "cpu", "-f", story(), "--protocol", "llama.cpp:32",

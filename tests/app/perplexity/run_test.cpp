@@ -25,7 +25,7 @@ PplTotal total_of(PplRun run, const PplSettings& settings, int64_t tokens) {
   return total;
 }
 
-TEST_CASE("the mean negative log-likelihood of every golden is Hugging Face's, to 1e-5") {
+TEST_CASE("the mean negative log-likelihood of every golden agrees with Hugging Face's to 1e-5") {
   const std::string name =
       GENERATE("llama-mha", "llama3-gqa-tied-ropescale", "llama3-long-3000", "openllama-headdim100",
                "llama-bias-linear-rope", "mistral-swa-headdim64", "qwen2-bias-tied", "kq256");
@@ -48,7 +48,7 @@ TEST_CASE("the mean negative log-likelihood of every golden is Hugging Face's, t
   CHECK(std::fabs(total.sums().mean().value - golden["mean_nll"].get<double>()) <= 1e-5);
 }
 
-TEST_CASE("chunks give the same bits whatever shares a step, with any threads") {
+TEST_CASE("a chunk's sums do not depend on the chunks in the same step, nor on threads") {
   const Model model = random_llama({});
   const std::vector<int32_t> ids = random_tokens(700, 4);
   for (const char* protocol : {"llama.cpp:64", "gptq:50"}) {
@@ -72,7 +72,9 @@ TEST_CASE("chunks give the same bits whatever shares a step, with any threads") 
   }
 }
 
-TEST_CASE("a model beside itself has no divergence; files of it say nearly the same") {
+TEST_CASE(
+    "a model compared with itself has no divergence, and a comparison by file is close to the "
+    "direct one") {
   const Model model = random_llama({}), other = random_llama({.seed = 2});
   const std::vector<int32_t> ids = random_tokens(260, 4);
   const PplSettings settings = parse_protocol("llama.cpp:64");
@@ -126,7 +128,7 @@ TEST_CASE("a model beside itself has no divergence; files of it say nearly the s
   CHECK(by_rows.divergence + by_rows.slack >= divergence * (1 - 1e-5));
   CHECK(by_rows.base.nll == Approx(base_nll).epsilon(1e-6));
 
-  // From the third chunk on: the file's rows are found by their number.
+  // From the third chunk on: the file's rows are found by number.
   run.first = 2;
   run.base_row = 2 * 31;
   const ComparisonSums later = *total_of(run, settings, 260).comparison();
@@ -136,7 +138,7 @@ TEST_CASE("a model beside itself has no divergence; files of it say nearly the s
         Approx(total_of(run, settings, 260).comparison()->base.nll).epsilon(1e-6));
 }
 
-TEST_CASE("NaN and infinity stop a run, with the chunk, the token and the layer") {
+TEST_CASE("NaN ends a run, and the error names chunk, token and layer") {
   for (const auto& [name, says] :
        {std::pair("blk.1.ffn_down.weight", "layer 1 (linear blk.1.ffn_down.weight)"),
         std::pair("blk.0.attn_norm.weight", "layer 0 (rms_norm blk.0.attn_norm.weight)"),
@@ -149,7 +151,7 @@ TEST_CASE("NaN and infinity stop a run, with the chunk, the token and the layer"
     std::memcpy(const_cast<std::byte*>(tensor->view.row(tensor->view.rows - 1)), &bad, sizeof bad);
     std::vector<int32_t> ids = random_tokens(200, 4);
     for (int32_t& id : ids) id = std::min(id, 298);
-    ids[150] = 299;  // the embedding's last row, in the third chunk
+    ids[150] = 299;  // the embedding's last row, used in the third chunk
     const bool late = std::string_view(name) == "token_embd.weight";
     const auto executor = cpu::make_executor(model, {.context = 50, .sequences = 4, .rows = 200});
     const auto chunks = id_chunks(parse_protocol("gptq:50"), ids, {});
@@ -166,7 +168,7 @@ TEST_CASE("NaN and infinity stop a run, with the chunk, the token and the layer"
   }
 }
 
-TEST_CASE("a run that is stopped has given whole chunks alone") {
+TEST_CASE("a stopped run has delivered whole chunks only") {
   const Model model = random_llama({});
   const std::vector<int32_t> ids = random_tokens(500, 4);
   const auto chunks = id_chunks(parse_protocol("gptq:50"), ids, {});
@@ -182,16 +184,17 @@ TEST_CASE("a run that is stopped has given whole chunks alone") {
   };
   run.go_on = [&] { return ++asked < 12; };
   CHECK(!run_perplexity(run));
-  CHECK(given == 3);  // three steps and a question after each chunk
+  // A chunk takes three steps; go_on is asked before each step and after each chunk.
+  CHECK(given == 3);
 }
 
-TEST_CASE("several devices share the chunks, and results come in the order of the text") {
+TEST_CASE("several devices share the chunks, and results arrive in the order of the text") {
   const Model model = random_llama({});
   const std::vector<int32_t> ids = random_tokens(1500, 4);
   const PplSettings settings = parse_protocol("gptq:50");
   const auto chunks = id_chunks(settings, ids, {});
   std::vector<std::unique_ptr<Executor>> executors;
-  // Of different speed: some take two chunks in a step, some many steps for one.
+  // The executors differ in speed: one takes two chunks in a step, others many steps for one chunk.
   for (const int rows : {100, 20, 7}) {
     executors.push_back(cpu::make_executor(
         model, {.context = 50, .sequences = rows > 50 ? 2 : 1, .rows = rows, .threads = 1}));
@@ -206,7 +209,7 @@ TEST_CASE("several devices share the chunks, and results come in the order of th
   const std::vector<int64_t> expected_places = std::exchange(places, {});
   REQUIRE(expected_places.size() == 30 * 49);
   for (size_t i = 1; i < 3; ++i) run.devices.push_back({executors[i].get()});
-  const PplSums sums = total_of(run, settings, 1500).sums();  // PplTotal takes chunks in order
+  const PplSums sums = total_of(run, settings, 1500).sums();  // PplTotal requires chunks in order
   CHECK(sums.nll == expected.nll);
   CHECK(sums.tokens == expected.tokens);
   CHECK(places == expected_places);

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Words, numbers, signs, runs of blanks and of letters, characters of up to four bytes.
+// Words, numbers, signs, runs of blanks and letters, and characters of one to four bytes.
 std::string odd_text(size_t bytes, uint64_t seed) {
   const std::string_view parts[] = {
       "the ",   "old ",  "kings", "\n",       "\n\n", " ",
@@ -38,7 +38,7 @@ const fs::path kTokenizers[] = {data_dir() / "tokenizer" / "unigram.model",
                                 data_dir() / "tokenizer" / "bpe.model",
                                 data_dir() / "tokenizer" / "byte.tokenizer.json"};
 
-TEST_CASE("a text that is cut into parts has the ids of the whole") {
+TEST_CASE("a text tokenized in parts has the ids of the whole text") {
   TempFolder folder;
   int cut_tokenizers = 0;
   for (const fs::path& path : kTokenizers) {
@@ -57,7 +57,7 @@ TEST_CASE("a text that is cut into parts has the ids of the whole") {
         CHECK(cut.parts() > 10);
         CHECK(all_ids(cut) == expected);
         CHECK(cut.sha256() == whole.sha256());
-        // From any place, in any order.
+        // Reads from several places in any order.
         for (const int64_t first : {cut.count() - 40, int64_t{0}, cut.count() / 2}) {
           std::vector<int32_t> some(40);
           cut.read(first, some);
@@ -72,7 +72,7 @@ TEST_CASE("a text that is cut into parts has the ids of the whole") {
   CHECK(cut_tokenizers >= 6);
 }
 
-TEST_CASE("a published tokenizer gives the ids of the whole for a real text in parts") {
+TEST_CASE("a published tokenizer gives a real text in parts the ids of the whole text") {
   if (!have_shared("text/shakespeare.txt") || !have_shared("tokenizers")) return;
   const TextFile file((shared_dir() / "text" / "shakespeare.txt").string());
   const std::string text = file.read(0, file.size());
@@ -85,7 +85,7 @@ TEST_CASE("a published tokenizer gives the ids of the whole for a real text in p
   }
 }
 
-TEST_CASE("one newline at the end is dropped where the protocol drops it") {
+TEST_CASE("a protocol may drop one newline at the end") {
   TempFolder folder;
   const auto tokenizer = open_tokenizer(kTokenizers[1]);
   const TextFile file(folder.write("text.txt", "one two\n\n").string());
@@ -95,7 +95,7 @@ TEST_CASE("one newline at the end is dropped where the protocol drops it") {
   CHECK(dropped.sha256() == sha256_hex("one two\n\n"));
 }
 
-TEST_CASE("what is no text is refused with the place") {
+TEST_CASE("a file that is not text is refused with the place of the bad byte") {
   TempFolder folder;
   const auto tokenizer = open_tokenizer(kTokenizers[1]);
   const auto message = [&](const std::string& bytes) {

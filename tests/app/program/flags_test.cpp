@@ -22,7 +22,7 @@ void check_refused(const std::vector<std::string>& arguments, const std::string&
 
 const char* const kNoNumbers[] = {"1e400", "nan", "inf", "", "0x10", "abc", " 5", "5 ", "1,5"};
 
-TEST_CASE("numeric flags of run refuse what is no number for them and name the flag") {
+TEST_CASE("numeric flags of run refuse invalid values and name the flag") {
   const std::string model = small_gguf();
   const struct {
     const char* flag;
@@ -62,11 +62,11 @@ TEST_CASE("numeric flags of run refuse what is no number for them and name the f
   }
 }
 
-TEST_CASE("numeric flags of bench and diff refuse what is no number for them") {
+TEST_CASE("numeric flags of bench and diff refuse invalid values") {
   const std::string model = small_gguf();
   for (const char* flag : {"--n-prompt", "--n-gen", "--n-depth", "--sequences", "--repetitions"}) {
     for (const char* value : kNoNumbers) {
-      if (std::string(value) == "1,5") continue;  // a list
+      if (std::string(value) == "1,5") continue;  // a valid list
       check_refused({"bench", "-m", model, std::string(flag) + "=" + value}, flag);
     }
     check_refused({"bench", "-m", model, std::string(flag) + "=-1"}, flag);
@@ -83,7 +83,7 @@ TEST_CASE("numeric flags of bench and diff refuse what is no number for them") {
   check_refused({"diff", "-m", model, "--tolerance", "-1"}, "--tolerance");
 }
 
-TEST_CASE("a number with a leading 0 is decimal") {
+TEST_CASE("a number with a leading 0 is decimal, not octal") {
   const std::string model = small_gguf();
   const auto text = [&](const char* count) {
     return skald({"run", "-m", model, "-p", "hi", "--temp", "0", "--ignore-eos", "-n", count}).out;
@@ -120,7 +120,7 @@ TEST_CASE("flags that contradict each other are refused") {
   check_refused({"tokenize", model, "1", "--decode", "--count"}, "--decode");
 }
 
-TEST_CASE("an empty path is a mistake of a script and not the bundled model or stdin") {
+TEST_CASE("an empty path is an error, never the bundled model or stdin") {
   check_refused({"run", "-m", "", "hi"}, "--model");
   check_refused({"run", "-m", small_gguf(), "-f", ""}, "--file");
   check_refused({"inspect", ""}, "is empty");
@@ -128,7 +128,7 @@ TEST_CASE("an empty path is a mistake of a script and not the bundled model or s
   check_refused({"bench", "-m", ""}, "--model");
 }
 
-TEST_CASE("logit biases are checked") {
+TEST_CASE("a wrong --logit-bias is refused") {
   const std::string model = small_gguf();
   for (const char* bias :
        {"", "abc", "5", "-5", "5+", "5+x", "5+nan", "x+1", "512+1", "5+1,6+1", "99999999999+1"}) {

@@ -8,14 +8,14 @@
 namespace skald::test {
 namespace {
 
-// Columns: bytes that do not begin a UTF-8 character take none.
+// Columns on a terminal: the second and later bytes of a UTF-8 character take none.
 size_t columns(const std::string& line) {
   size_t count = 0;
   for (const char c : line) count += (static_cast<unsigned char>(c) & 0xc0) != 0x80;
   return count;
 }
 
-TEST_CASE("every help fits two screens and shows examples") {
+TEST_CASE("every help text fits two screens and shows examples") {
   std::vector<std::string> commands{""};
   for (const Command& command : kCommands) commands.emplace_back(command.name);
   for (const std::string& command : commands) {
@@ -37,12 +37,12 @@ TEST_CASE("every help fits two screens and shows examples") {
   }
 }
 
-TEST_CASE("the list of commands says in one line each what they do") {
+TEST_CASE("the list of commands describes each command in one line") {
   const std::string help = skald({"--help"}).out;
   for (const Command& command : kCommands) {
     const size_t at = help.find("\n  " + std::string(command.name) + " ");
     REQUIRE(at != std::string::npos);
-    // The next line is no rest of this one.
+    // The next line does not continue this one.
     CHECK(help.substr(help.find('\n', at + 1), 4) != "\n   ");
   }
 }
@@ -56,7 +56,8 @@ TEST_CASE("no arguments, help and -h all show help") {
   CHECK(skald({"--version"}).out.substr(0, 6) == "skald ");
 }
 
-TEST_CASE("what is misspelled is corrected in one line with exit code 2") {
+TEST_CASE(
+    "an unknown or misspelled command or flag gets one line, exit code 2 and the nearest name") {
   const struct {
     std::vector<std::string> arguments;
     const char* says;

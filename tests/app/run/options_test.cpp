@@ -1,5 +1,4 @@
-// What skald run does beside going on with a text: contexts from a pipe, chat templates, stop
-// strings, reports.
+// Options of skald run: text from a pipe, chat templates, stop strings, reports.
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -14,12 +13,12 @@ namespace {
 using Arguments = std::vector<std::string>;
 using Json = nlohmann::json;
 
-// A model that says "xy" for ever, or what a bias picks.
-struct Talker {
+// A model that generates "xy" for ever, or the token that a bias chooses.
+struct XyModel {
   TempFolder folder;
   std::string model;
 
-  explicit Talker(FlatModel flat = {}) {
+  explicit XyModel(FlatModel flat = {}) {
     flat.extra_piece = "xy";
     model = folder.write("flat.gguf", flat_gguf(flat)).string();
   }
@@ -47,14 +46,14 @@ constexpr const char* kTemplate =
     "{% for m in messages %}[{{ m.role }}] {{ m.content }}{% endfor %}"
     "{% if mood %}({{ mood }}){% endif %}[assistant]";
 
-TEST_CASE("what comes through a pipe beside a prompt goes after it") {
-  const Talker talker;
+TEST_CASE("text from a pipe is appended to the prompt") {
+  const XyModel model;
   TempFolder folder;
   const std::string file = folder.write("prompt.txt", "Sum up:\n").string();
   const auto prompt = [&](const Arguments& more, const std::string& input) {
     Arguments all{"-n", "0"};
     all.insert(all.end(), more.begin(), more.end());
-    return talker.report(all, input)["prompt"];
+    return model.report(all, input)["prompt"];
   };
   CHECK(prompt({"Sum up:"}, "a text\n") == "Sum up:\n\na text");
   CHECK(prompt({"-p", "Sum up:"}, "a\nb") == "Sum up:\n\na\nb");
@@ -62,26 +61,26 @@ TEST_CASE("what comes through a pipe beside a prompt goes after it") {
   CHECK(prompt({"Sum up:"}, "") == "Sum up:");
   CHECK(prompt({"Sum up:"}, "\n") == "Sum up:");
   CHECK(prompt({""}, "a text") == "a text");
-  // Escapes are for what was typed.
+  // -e applies to the typed prompt alone.
   CHECK(prompt({"-e", "a\\tb"}, "c\\td") == "a\tb\n\nc\\td");
   CHECK(prompt({"-f", "-"}, "alone") == "alone");
 }
 
-TEST_CASE("a stdin that is closed adds nothing, and is no prompt") {
-  const Talker talker;
-  Invocation invocation{talker.arguments({"a", "-n", "1"}), ""};
+TEST_CASE("a closed stdin adds nothing to a prompt and does not replace one") {
+  const XyModel model;
+  Invocation invocation{model.arguments({"a", "-n", "1"}), ""};
   invocation.no_in = true;
   CHECK(run_program(invocation).out == "xy");
-  invocation.arguments = talker.arguments({"-n", "1"});
+  invocation.arguments = model.arguments({"-n", "1"});
   const Outcome outcome = run_program(invocation);
   CHECK(outcome.code == 2);
   CHECK(has(outcome.err, "no prompt"));
 }
 
-TEST_CASE("a stdin that never ends is waited for with a hint") {
-  const Talker talker;
+TEST_CASE("while stdin stays open, a hint says what skald waits for") {
+  const XyModel model;
   for (const Arguments& more : {Arguments{"a"}, Arguments{}}) {
-    Invocation invocation{talker.arguments(more), "some text"};
+    Invocation invocation{model.arguments(more), "some text"};
     invocation.input_stays_open = true;
     invocation.seconds = 4;
     const Outcome outcome = run_program(invocation);
@@ -94,11 +93,11 @@ TEST_CASE("a stdin that never ends is waited for with a hint") {
 TEST_CASE("--chat renders the prompt through the model's template") {
   FlatModel flat;
   flat.chat_template = kTemplate;
-  const Talker talker(flat);
+  const XyModel model(flat);
   const auto prompt = [&](const Arguments& more, const std::string& input = "") {
     Arguments all{"-n", "1"};
     all.insert(all.end(), more.begin(), more.end());
-    return talker.report(all, input)["prompt"];
+    return model.report(all, input)["prompt"];
   };
   CHECK(prompt({"Hi"}) == "Hi");
   CHECK(prompt({"Hi", "--raw"}) == "Hi");
@@ -112,22 +111,22 @@ TEST_CASE("--chat renders the prompt through the model's template") {
         "[user] Hi(good)[assistant]");
   CHECK(prompt({"Hi", "--chat-template", "chatml"}) ==
         "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
-  CHECK(talker.run({"Hi", "--chat", "-n", "1"}).out == "xy");
+  CHECK(model.run({"Hi", "--chat", "-n", "1"}).out == "xy");
 }
 
-TEST_CASE("--chat with a model that has no template says what to do") {
-  const Talker talker;
-  const Outcome outcome = talker.run({"Hi", "--chat"});
+TEST_CASE("--chat with a model without a template advises --chat-template") {
+  const XyModel model;
+  const Outcome outcome = model.run({"Hi", "--chat"});
   CHECK(outcome.code == 3);
   CHECK(has(outcome.err, "no chat template; name one with --chat-template"));
 }
 
-TEST_CASE("--stop ends the text before the stop string, wherever the tokens end") {
-  const Talker talker;
+TEST_CASE("--stop ends the text before the stop string, which need not end at a token's end") {
+  const XyModel model;
   const auto text = [&](const Arguments& more) {
     Arguments all(more);
     all.push_back("a");
-    const Outcome outcome = talker.run(all);
+    const Outcome outcome = model.run(all);
     CHECK(outcome.code == 0);
     CHECK(outcome.err == "");
     return outcome.out;
@@ -139,12 +138,12 @@ TEST_CASE("--stop ends the text before the stop string, wherever the tokens end"
   CHECK(text({"--stop", "yy", "-n", "2"}) == "xyxy");
   CHECK(text({"--stop", "yyz", "-n", "3"}) == "xyxyxy");
   CHECK(text({"-e", "--stop", "\\x79x"}) == "x");
-  CHECK(talker.run({"a", "--stop", "y\xff", "-n", "2"}).out == "xyxy");
+  CHECK(model.run({"a", "--stop", "y\xff", "-n", "2"}).out == "xyxy");
 }
 
-TEST_CASE("--json is one object with text, ids, reason and timings") {
-  const Talker talker;
-  Json report = talker.report({"a", "-n", "3", "-s", "7"});
+TEST_CASE("--json prints one object with text, ids, reason and timings") {
+  const XyModel model;
+  Json report = model.report({"a", "-n", "3", "-s", "7"});
   CHECK(report["text"] == "xyxyxy");
   CHECK(report["ids"] == Json({259, 259, 259}));
   CHECK(report["finish_reason"] == "length");
@@ -153,40 +152,41 @@ TEST_CASE("--json is one object with text, ids, reason and timings") {
   CHECK(report["prompt"] == "a");
   CHECK(report["prompt_tokens"] == 2);
   CHECK(report["cached_tokens"] == 0);
-  CHECK(report["model"] == talker.model);
+  CHECK(report["model"] == model.model);
   CHECK(has(report["device"].get<std::string>(), "cpu"));
   CHECK(report["memory_bytes"] > 1000);
   CHECK(report["timings"]["first_token_seconds"] > report["timings"]["prompt_seconds"]);
   CHECK(report["timings"]["tokens_per_second"] > 0);
   CHECK(!report.contains("logprobs"));
 
-  report = talker.report({"a", "--stop", "yx"});
+  report = model.report({"a", "--stop", "yx"});
   CHECK(report["text"] == "x");
   CHECK(report["finish_reason"] == "stop");
   CHECK(report["stop"] == "yx");
-  report = talker.report({"a", "-l", "2+9"});
+  report = model.report({"a", "-l", "2+9"});
   CHECK(report["text"] == "");
   CHECK(report["finish_reason"] == "stop");
   CHECK(report["ids"] == Json({2}));
-  report = talker.report({"a", "-n", "0"});
+  report = model.report({"a", "-n", "0"});
   CHECK(report["ids"] == Json::array());
   CHECK(!report["timings"].contains("first_token_seconds"));
-  report = talker.report({"a", "-n", "1"});
+  report = model.report({"a", "-n", "1"});
   CHECK(!report["timings"].contains("tokens_per_second"));
 }
 
-TEST_CASE("a report of a full context says so") {
-  const Talker talker;
-  const Outcome outcome = talker.run({"a", "--json", "-c", "6"});
+TEST_CASE("a report says that the context is full") {
+  const XyModel model;
+  const Outcome outcome = model.run({"a", "--json", "-c", "6"});
   CHECK(outcome.code == 0);
   CHECK(Json::parse(outcome.out)["finish_reason"] == "context");
   CHECK(has(outcome.err, "the context is full (6)"));
 }
 
-TEST_CASE("--logprobs adds each token's log-probability and the best beside it") {
-  const Talker talker;
-  // All logits are 0 but for the bias, and log-probabilities are the model's own: ln(1/260).
-  const Json report = talker.report({"a", "-n", "2", "--logprobs", "3"});
+TEST_CASE("--logprobs adds the log-probability of each token and of the best tokens") {
+  const XyModel model;
+  // All logits are 0, the bias excepted. Log-probabilities are computed without the bias:
+  // ln(1/260).
+  const Json report = model.report({"a", "-n", "2", "--logprobs", "3"});
   REQUIRE(report["logprobs"].size() == 2);
   const Json& first = report["logprobs"][0];
   CHECK(first["id"] == 259);
@@ -195,20 +195,20 @@ TEST_CASE("--logprobs adds each token's log-probability and the best beside it")
   REQUIRE(first["top"].size() == 3);
   CHECK(first["top"][0]["id"] == 0);
   CHECK(first["top"][1]["token"] == "<s>");
-  const Json plain = talker.report({"a", "-n", "1", "--logprobs", "0"});
+  const Json plain = model.report({"a", "-n", "1", "--logprobs", "0"});
   CHECK(plain["logprobs"][0]["top"] == Json::array());
-  // A byte that is part of a character.
+  // A token that is one byte of a longer character.
   const std::string bias = std::to_string(kFirstByteToken + 0xc3) + "+9";
-  const Json byte = talker.report({"a", "-n", "1", "-l", bias, "--logprobs", "0"});
+  const Json byte = model.report({"a", "-n", "1", "-l", bias, "--logprobs", "0"});
   CHECK(byte["logprobs"][0]["token"] == "\xEF\xBF\xBD");
   CHECK(byte["logprobs"][0]["bytes"] == Json({0xc3}));
 }
 
-TEST_CASE("a report has no control character, which a terminal would obey") {
+TEST_CASE("a report escapes control characters, which a terminal would obey") {
   FlatModel flat;
-  const Talker talker(flat);
+  const XyModel model(flat);
   const std::string del = std::to_string(kFirstByteToken + 0x7f) + "+9";
-  const Outcome outcome = talker.run({"a\xc2\x9b\x1b", "-n", "2", "-l", del, "--json"});
+  const Outcome outcome = model.run({"a\xc2\x9b\x1b", "-n", "2", "-l", del, "--json"});
   CHECK(has(outcome.out, "\"text\":\"\\u007f\\u007f\""));
   CHECK(has(outcome.out, "\"prompt\":\"a\\u009b\\u001b\""));
   CHECK(Json::parse(outcome.out)["text"] == "\x7f\x7f");

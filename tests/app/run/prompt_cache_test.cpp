@@ -1,4 +1,4 @@
-// skald run --prompt-cache: never stale, never in the way.
+// skald run --prompt-cache: the cache never changes the text, and a bad cache file is never used.
 #include <nlohmann/json.hpp>
 
 #include "tests/app/models.h"
@@ -27,7 +27,7 @@ struct Cached {
   }
 };
 
-// The text must be that of a run without a cache, whatever the file holds.
+// Checks that the text is that of a run without a cache.
 Json report(const Outcome& outcome, const std::string& prompt, const Arguments& more = {}) {
   CAPTURE(outcome.err);
   CHECK(outcome.code == 0);
@@ -38,21 +38,22 @@ Json report(const Outcome& outcome, const std::string& prompt, const Arguments& 
   return json;
 }
 
-TEST_CASE("a prompt cache gives the same text, and computes only what is new") {
+TEST_CASE("a prompt cache changes no text and saves the computing of known tokens") {
   const Cached cached;
   Json first = report(cached.run(kStory), kStory);
   CHECK(first["cached_tokens"] == 0);
   const int64_t tokens = first["prompt_tokens"];
   const std::string file = read_file(cached.path);
 
-  // The same again: all but the last token, and nothing is written.
+  // For the same prompt, all tokens but the last are in the cache, and nothing is written.
   CHECK(report(cached.run(kStory), kStory)["cached_tokens"] == tokens - 1);
   CHECK(read_file(cached.path) == file);
-  // A beginning of it is in the file too, and does not make it shorter.
+  // A beginning of the prompt is in the cache too, and does not shorten the file.
   const std::string beginning = kStory.substr(0, 33);
   const Json part = report(cached.run(beginning), beginning);
   CHECK(part["cached_tokens"].get<int64_t>() >= part["prompt_tokens"].get<int64_t>() - 2);
-  // Another end: the common tokens are used, then the file holds the new prompt.
+  // For a prompt with another end, the common tokens are reused, and the file then holds the new
+  // prompt.
   const std::string other = kStory.substr(0, 33) + " And a bear, who was old and kind, came by";
   const Json changed = report(cached.run(other), other);
   CHECK(changed["cached_tokens"] > 5);
@@ -61,7 +62,7 @@ TEST_CASE("a prompt cache gives the same text, and computes only what is new") {
   CHECK(again["cached_tokens"].get<int64_t>() == again["prompt_tokens"].get<int64_t>() - 1);
 }
 
-TEST_CASE("a prompt cache is of a model, its precision and its weights") {
+TEST_CASE("a prompt cache is used only for the same weights at the same precision") {
   const Cached cached;
   report(cached.run(kStory), kStory);
   const std::string says =
@@ -70,11 +71,11 @@ TEST_CASE("a prompt cache is of a model, its precision and its weights") {
   Outcome exact = cached.run(kStory, {"--exact"});
   CHECK(report(exact, kStory, {"--exact"})["cached_tokens"] == 0);
   CHECK(has(exact.err, says));
-  // It was replaced.
+  // The file now belongs to the exact settings.
   exact = cached.run(kStory, {"--exact"});
   CHECK(report(exact, kStory, {"--exact"})["cached_tokens"] > 0);
   CHECK(exact.err == "");
-  // One weight of the same model at the same path.
+  // A model that differs in one weight.
   std::string bytes = read_file(small_gguf());
   bytes[bytes.size() - 100] = static_cast<char>(bytes[bytes.size() - 100] ^ 1);
   const std::string model = cached.folder.write("model.gguf", bytes).string();
@@ -84,14 +85,14 @@ TEST_CASE("a prompt cache is of a model, its precision and its weights") {
   CHECK(has(changed.err, says));
 }
 
-TEST_CASE("threads and rows use the same prompt cache") {
+TEST_CASE("the prompt cache does not depend on threads and rows") {
   const Cached cached;
   report(cached.run(kStory, {"-t", "2"}), kStory);
   const Json other = report(cached.run(kStory, {"-t", "1", "--rows", "3"}), kStory);
   CHECK(other["cached_tokens"].get<int64_t>() == other["prompt_tokens"].get<int64_t>() - 1);
 }
 
-TEST_CASE("a damaged prompt cache is told and replaced") {
+TEST_CASE("a damaged prompt cache is reported and replaced") {
   const Cached cached;
   report(cached.run(kStory), kStory);
   const std::string good = read_file(cached.path);
@@ -108,7 +109,7 @@ TEST_CASE("a damaged prompt cache is told and replaced") {
   }
 }
 
-TEST_CASE("a file that is no prompt cache is an error and stays as it was") {
+TEST_CASE("a foreign file given as prompt cache is an error and stays unchanged") {
   const Cached cached;
   cached.folder.write("cache", "my only copy of something");
   const Outcome outcome = cached.run(kStory);
@@ -118,7 +119,7 @@ TEST_CASE("a file that is no prompt cache is an error and stays as it was") {
   CHECK(read_file(cached.path) == "my only copy of something");
 }
 
-TEST_CASE("a saved conversation is no place for a prompt cache, but may serve as one") {
+TEST_CASE("a saved conversation is not overwritten by a prompt cache, but can be read as one") {
   const Cached cached;
   const Outcome chat = skald({"chat", small_gguf(), "--chat-template", "chatml", "-n", "8",
                               "--temp", "0", "--session", cached.path},
@@ -136,7 +137,7 @@ TEST_CASE("a saved conversation is no place for a prompt cache, but may serve as
   CHECK(read_file(cached.path) == saved);
 }
 
-TEST_CASE("a prompt cache that cannot be written is told before anything is computed") {
+TEST_CASE("an unwritable prompt cache is reported before anything is computed") {
   Cached cached;
   cached.path = (cached.folder.path() / "none" / "cache").string();
   const Outcome outcome = cached.run(kStory);
@@ -144,7 +145,7 @@ TEST_CASE("a prompt cache that cannot be written is told before anything is comp
   CHECK(has(outcome.err, "cannot be written: No such file or directory"));
 }
 
-TEST_CASE("--prompt-cache-ro uses the file and leaves it alone") {
+TEST_CASE("--prompt-cache-ro reads the file and never writes it") {
   const Cached cached;
   Outcome outcome = cached.run(kStory, {"--prompt-cache-ro"});
   CHECK(outcome.code == 0);
@@ -158,7 +159,7 @@ TEST_CASE("--prompt-cache-ro uses the file and leaves it alone") {
   CHECK(read_file(cached.path) == file);
 }
 
-TEST_CASE("-n 0 fills a prompt cache, and an empty file is a new one") {
+TEST_CASE("-n 0 fills a prompt cache, and an empty file counts as a new one") {
   const Cached cached;
   cached.folder.write("cache", "");
   const Outcome filled = cached.run(kStory);
@@ -172,7 +173,7 @@ TEST_CASE("-n 0 fills a prompt cache, and an empty file is a new one") {
   CHECK(json["cached_tokens"].get<int64_t>() == json["prompt_tokens"].get<int64_t>() - 1);
 }
 
-TEST_CASE("a reader that goes away leaves the prompt's cache") {
+TEST_CASE("the prompt cache is written even if the reader of stdout goes away") {
   const Cached cached;
   Invocation invocation{
       {"run", "-m", small_gguf(), kStory, "--ignore-eos", "--prompt-cache", cached.path}, ""};

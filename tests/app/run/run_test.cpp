@@ -22,7 +22,7 @@ std::string text_of(const Arguments& more, const std::string& input = "") {
   return outcome.out;
 }
 
-TEST_CASE("a prompt is the argument, -p, -f, -f - or stdin, and all give the same text") {
+TEST_CASE("a prompt given as an argument, with -p, with -f or through stdin gives the same text") {
   TempFolder folder;
   const std::string file = folder.write("prompt.txt", "Once upon\n").string();
   const std::string text = text_of({"Once upon"});
@@ -39,7 +39,7 @@ TEST_CASE("a prompt is the argument, -p, -f, -f - or stdin, and all give the sam
   CHECK(model_first.out == text);
 }
 
-TEST_CASE("a prompt is taken as it is, whatever characters it begins with") {
+TEST_CASE("a prompt may begin with any character") {
   for (const char* prompt :
        {"[a, b]", "[INST] hi [/INST]", "[]", "a,b", "{}", "bench", "run", "\"a\"", "'a'", "a=b",
         "@f", "- item", "-hello", "--help", "%s", "/a", "!", "\\n", "  two  "}) {
@@ -65,7 +65,7 @@ TEST_CASE("the bundled model tells a story without any flag") {
   CHECK(skald({"diff"}).code == 0);
 }
 
-TEST_CASE("a prompt may be empty, binary, or not UTF-8") {
+TEST_CASE("a prompt may be empty or binary") {
   const std::string empty = text_of({""});
   CHECK(text_of({"-p", ""}) == empty);
   CHECK(text_of({}, "") == empty);
@@ -74,7 +74,7 @@ TEST_CASE("a prompt may be empty, binary, or not UTF-8") {
   CHECK(text_of({}, std::string("a\0b", 3)) != text_of({"a"}));
 }
 
-TEST_CASE("bytes that are no UTF-8 are replaced, which is said, and change nothing else") {
+TEST_CASE("bytes that are not UTF-8 are replaced, with a notice") {
   const std::string replaced = text_of({}, "a\xEF\xBF\xBD\xEF\xBF\xBD b");
   const Outcome outcome = skald(greedy({}), "a\xff\xfe b");
   CHECK(outcome.code == 0);
@@ -88,7 +88,7 @@ TEST_CASE("bytes that are no UTF-8 are replaced, which is said, and change nothi
   CHECK(skald(greedy({}), all).code == 0);
 }
 
-TEST_CASE("an escape that is none is an error") {
+TEST_CASE("an unknown escape is an error") {
   for (const char* prompt : {"a\\q", "a\\", "\\x4", "\\xzz"}) {
     const Outcome outcome = skald(greedy({"-e", prompt}));
     CHECK(outcome.code == 2);
@@ -96,7 +96,7 @@ TEST_CASE("an escape that is none is an error") {
   }
 }
 
-TEST_CASE("stdout in a pipe is the new text alone, and --stats goes to stderr") {
+TEST_CASE("stdout in a pipe has the new text alone, and --stats goes to stderr") {
   const std::string text = text_of({"Once"});
   const Outcome stats = skald(greedy({"Once", "--stats"}));
   CHECK(stats.out == text);
@@ -109,7 +109,7 @@ TEST_CASE("stdout in a pipe is the new text alone, and --stats goes to stderr") 
   CHECK(text_of({"Once", "--echo"}) == "Once" + text);
 }
 
-TEST_CASE("the same seed gives the same text and another seed another text") {
+TEST_CASE("the same seed gives the same text, another seed another text") {
   const auto with_seed = [](const char* seed) {
     return skald({"run", "-m", small_gguf(), "-p", "Once", "-n", "30", "-s", seed}).out;
   };
@@ -118,7 +118,7 @@ TEST_CASE("the same seed gives the same text and another seed another text") {
   CHECK(with_seed("-1") != with_seed("-1"));
 }
 
-TEST_CASE("threads and rows change no letter") {
+TEST_CASE("the text does not depend on threads and rows") {
   const std::string text = text_of({"Once upon a time there was", "-t", "1"});
   for (const char* threads : {"2", "8"}) {
     CHECK(text_of({"Once upon a time there was", "-t", threads}) == text);
@@ -128,13 +128,13 @@ TEST_CASE("threads and rows change no letter") {
   }
 }
 
-TEST_CASE("-n 0 computes nothing and a prompt that fills the context is allowed with it") {
+TEST_CASE("-n 0 generates nothing, and the prompt may then fill the context") {
   CHECK(skald({"run", "-m", small_gguf(), "-p", "Once", "-n", "0"}).out == "");
   CHECK(skald({"run", "-m", small_gguf(), "-p", "", "-c", "1", "-n", "0"}).code == 0);
   CHECK(skald({"run", "-m", small_gguf(), "-p", "Once", "-c", "2", "-n", "0"}).code == 0);
 }
 
-TEST_CASE("a prompt longer than the context is an error with both numbers") {
+TEST_CASE("a prompt longer than the context is an error that gives both lengths") {
   const Outcome exact = skald({"run", "-m", small_gguf(), "-p", "Once", "-c", "2", "-n", "1"});
   CHECK(exact.code == 1);
   CHECK(has(exact.err,
@@ -148,7 +148,7 @@ TEST_CASE("a prompt longer than the context is an error with both numbers") {
   CHECK(has(model.err, "but the context holds 512; shorten it\n"));
 }
 
-TEST_CASE("a context that fills up before the asked number of tokens is told") {
+TEST_CASE("a context that fills up before the requested number of tokens is reported") {
   for (const char* count : {"-1", "100"}) {
     const Outcome outcome =
         skald({"run", "-m", small_gguf(), "-p", "Once", "-c", "12", "-n", count, "--ignore-eos"});
@@ -160,7 +160,7 @@ TEST_CASE("a context that fills up before the asked number of tokens is told") {
   CHECK(exact.err == "");
 }
 
-TEST_CASE("text ends at the end token unless it is ignored") {
+TEST_CASE("the text ends at the end token, unless --ignore-eos is given") {
   TempFolder folder;
   const std::string model = folder.write("flat.gguf", flat_gguf({})).string();
   const Outcome ended = skald({"run", "-m", model, "a", "-n", "5", "-l", "2+5", "--temp", "0"});
@@ -171,7 +171,7 @@ TEST_CASE("text ends at the end token unless it is ignored") {
   CHECK(ignored.out == "xxxxx");
 }
 
-TEST_CASE("control characters in a pipe are passed on byte for byte") {
+TEST_CASE("a pipe gets control characters unchanged, and U+FFFD for broken UTF-8") {
   TempFolder folder;
   const std::string model = folder.write("flat.gguf", flat_gguf({})).string();
   const std::string escape = std::to_string(kFirstByteToken + 0x1b) + "+5";
@@ -182,7 +182,7 @@ TEST_CASE("control characters in a pipe are passed on byte for byte") {
         "\xEF\xBF\xBD\xEF\xBF\xBD");
 }
 
-TEST_CASE("weights that are not a number give an error that says so") {
+TEST_CASE("weights that are NaN give an error that says so") {
   TempFolder folder;
   FlatModel broken;
   broken.embedding = NAN;
@@ -193,7 +193,7 @@ TEST_CASE("weights that are not a number give an error that says so") {
   CHECK(outcome.err.find('\n') == outcome.err.size() - 1);
 }
 
-TEST_CASE("a Hugging Face folder runs, by itself or by one of its files") {
+TEST_CASE("a Hugging Face model can be named by its folder or by one of its files") {
   TempFolder folder;
   make_folder(folder.path() / "model", "llama-mha");
   const auto run = [&](const std::string& path) {

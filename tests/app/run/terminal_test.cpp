@@ -1,4 +1,4 @@
-// skald run on a terminal, and what a terminal gets to see.
+// skald run on a terminal.
 #include "tests/app/models.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
@@ -30,7 +30,7 @@ std::string shown(Invocation invocation,
   return outcome.out;
 }
 
-TEST_CASE("colours are off with NO_COLOR and on a dumb terminal, the prompt is still shown") {
+TEST_CASE("colours are off with NO_COLOR and on a dumb terminal; the prompt is shown either way") {
   const Model model;
   const Invocation run = model.run({"Hi ", "-n", "2"});
   CHECK(shown(run) == "\x1b[2mHi \x1b[0mxx\r\n");
@@ -40,7 +40,7 @@ TEST_CASE("colours are off with NO_COLOR and on a dumb terminal, the prompt is s
   CHECK(shown(run, {{"TERM", ""}}) == "Hi xx\r\n");
 }
 
-TEST_CASE("--raw-output sends control characters to a terminal as they are") {
+TEST_CASE("--raw-output sends control characters to a terminal unchanged") {
   FlatModel flat;
   flat.extra_piece = "\x1b[1mx";
   const Model model(flat);
@@ -48,7 +48,7 @@ TEST_CASE("--raw-output sends control characters to a terminal as they are") {
   CHECK(shown(model.run({"a", "-n", "1", "--raw-output"})) == "\x1b[2ma\x1b[0m\x1b[1mx\r\n");
 }
 
-TEST_CASE("a terminal without UTF-8 gets characters that it lacks as escapes") {
+TEST_CASE("a terminal without UTF-8 gets escapes for characters outside its set") {
   FlatModel flat;
   flat.extra_piece = "\xc3\xa9\xe4\xbd\xa0";
   const Model model(flat);
@@ -58,14 +58,14 @@ TEST_CASE("a terminal without UTF-8 gets characters that it lacks as escapes") {
   CHECK(has(shown(run, {{"LC_ALL", ""}, {"LANG", ""}}), "\xc3\xa9"));
 }
 
-TEST_CASE("--chat on a terminal shows the message, and the answer below it") {
+TEST_CASE("--chat on a terminal shows the message and, below it, the answer") {
   FlatModel flat;
   flat.chat_template = "<{{ messages[0].content }}>";
   const Model model(flat);
   CHECK(shown(model.run({"Hi", "--chat", "-n", "2"})) == "\x1b[2mHi\x1b[0m\r\n\r\nxx\r\n");
 }
 
-TEST_CASE("a chat model that is given a text to go on with says how it is asked") {
+TEST_CASE("a chat model run without --chat prints a hint on a terminal") {
   FlatModel flat;
   flat.chat_template = "<{{ messages[0].content }}>";
   const Model model(flat);
@@ -76,14 +76,14 @@ TEST_CASE("a chat model that is given a text to go on with says how it is asked"
   CHECK(skald(model.run({"Hi", "-n", "1"}).arguments).err == "");
 }
 
-TEST_CASE("--stats ends with one line below the text") {
+TEST_CASE("--stats prints one line below the text") {
   const Model model;
   const std::string out = shown(model.run({"Hi", "-n", "3", "--stats"}));
   CHECK(has(out, "xxx\r\n3 prompt tokens, first token after "));
   CHECK(out.find('\n', out.find("prompt tokens")) == out.size() - 1);
 }
 
-TEST_CASE("Ctrl-C on a terminal keeps the text, with its line ended and the mode as it was") {
+TEST_CASE("Ctrl-C on a terminal ends the line and restores the terminal's mode") {
   FlatModel flat;
   flat.context = 1 << 18;
   const Model model(flat);
@@ -101,7 +101,7 @@ TEST_CASE("Ctrl-C on a terminal keeps the text, with its line ended and the mode
   CHECK(after.c_oflag == before.c_oflag);
 }
 
-TEST_CASE("a window that changes does not disturb the text") {
+TEST_CASE("a change of the window's size does not disturb the text") {
   FlatModel flat;
   flat.context = 1 << 18;
   const Model model(flat);

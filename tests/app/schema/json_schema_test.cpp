@@ -124,7 +124,7 @@ const SchemaCase kCases[] = {
     {R"({"type": "array"})", {"[]", "[1,[2]]"}, {"{}"}},
 };
 
-TEST_CASE("schemas take the texts that they should, and no others") {
+TEST_CASE("a schema accepts every valid text and no invalid one") {
   for (const SchemaCase& c : kCases) {
     CAPTURE(c.schema);
     const grammar::Rules rules = rules_of(c.schema);
@@ -139,7 +139,7 @@ TEST_CASE("schemas take the texts that they should, and no others") {
   }
 }
 
-TEST_CASE("integers between bounds are exactly those") {
+TEST_CASE("a schema with bounds accepts exactly the integers between them") {
   Random random(1);
   size_t count = 0;
   for (int i = 0; i < 150; ++i) {
@@ -166,7 +166,7 @@ TEST_CASE("integers between bounds are exactly those") {
   CHECK(count > 50'000);
 }
 
-TEST_CASE("numbers between bounds with fractions are exactly those") {
+TEST_CASE("a schema with bounds accepts exactly the fractions between them") {
   Random random(2);
   size_t count = 0;
   const double steps[] = {0.5, 0.25, 0.125, 1, 0.001, 3.7};
@@ -194,7 +194,7 @@ TEST_CASE("numbers between bounds with fractions are exactly those") {
     }
     for (const std::string& text : texts) {
       const double x = std::stod(text);
-      if (x == 0 && text[0] == '-') continue;  // equal to 0, but written only without its sign
+      if (x == 0 && text[0] == '-') continue;  // "-0" is refused, although it equals 0
       if (text.find('e') != std::string::npos) continue;
       const bool within = (open_low ? x > low : x >= low) && (open_high ? x < high : x <= high);
       grammar::Matcher matcher = start;
@@ -209,7 +209,7 @@ TEST_CASE("numbers between bounds with fractions are exactly those") {
   CHECK(count > 1000);
 }
 
-TEST_CASE("what a schema says and skald does not know is an error that names the place") {
+TEST_CASE("an unsupported or wrong part of a schema is an error that names its place") {
   const struct {
     const char* schema;
     const char* says;
@@ -263,7 +263,8 @@ TEST_CASE("what a schema says and skald does not know is an error that names the
             "nests more than 200 deep"));
 }
 
-TEST_CASE("oneOf is kept where types or constants keep it, and said where they do not") {
+TEST_CASE(
+    "oneOf is enforced where types or constants tell the choices apart; elsewhere a note says so") {
   const auto notes = [](const char* schema) {
     return json_schema_rules(parse_user_json(schema, "s"), "s").notes;
   };
@@ -276,7 +277,7 @@ TEST_CASE("oneOf is kept where types or constants keep it, and said where they d
   CHECK(has(said[0], "s: #/oneOf: choices 0 and 1 may both hold"));
 }
 
-TEST_CASE("a request's response_format is text, an object or a schema") {
+TEST_CASE("a request's response_format is text, any object, or a schema") {
   const auto rules = [](const char* text) {
     return response_format_rules(parse_user_json(text, "f"), "f");
   };

@@ -1,5 +1,6 @@
-// Whether a JSON value is valid by a schema: the part of JSON Schema that app/schema/json_schema.h
-// knows, written a second time, over values instead of texts. Keywords that are not here throw.
+// Decides whether a JSON value is valid by a schema. Covers the part of JSON Schema that
+// app/schema/json_schema.h supports, written independently: over values instead of texts. Unknown
+// formats throw.
 #pragma once
 
 #include <cmath>
@@ -50,7 +51,8 @@ class SchemaValidator {
     };
     if (keyword == "$ref") {
       const Value& target = root_.at(Value::json_pointer(rule.get<std::string>().substr(1)));
-      // A schema that leads to itself without a step into the value allows nothing more by that.
+      // A reference that leads back to itself without a step into the value never makes the value
+      // valid.
       const auto [place, fresh] = open_.emplace(&target, &value);
       const bool holds = fresh && valid(target, value);
       if (fresh) open_.erase(place);
@@ -88,10 +90,10 @@ class SchemaValidator {
       const bool named = schema.contains("properties") && schema["properties"].contains(name);
       bool patterned = false;
       if (schema.contains("patternProperties")) {
-        for (const auto& [pattern, its] : schema["patternProperties"].items()) {
+        for (const auto& [pattern, expected] : schema["patternProperties"].items()) {
           if (!std::regex_search(name, std::regex(pattern))) continue;
           patterned = true;
-          if (keyword == "patternProperties" && !valid(its, member)) return false;
+          if (keyword == "patternProperties" && !valid(expected, member)) return false;
         }
       }
       if (keyword == "properties" && named && !valid(rule[name], member)) return false;

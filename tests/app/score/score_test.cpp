@@ -1,4 +1,4 @@
-// skald score: continuations after contexts, in lines.
+// skald score: the log-probabilities of continuations, a line of JSON each.
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -43,7 +43,8 @@ std::string problem(const char* line, const ScoreOptions& options) {
   return "";
 }
 
-TEST_CASE("texts that share contexts score as they do alone, to the last bit") {
+TEST_CASE(
+    "a text that shares its context with others has bit for bit the scores that it has alone") {
   const Model model = random_llama({});
   std::vector<ScoreText> texts;
   const std::vector<int32_t> context = random_tokens(90, 1);
@@ -81,7 +82,7 @@ TEST_CASE("texts that share contexts score as they do alone, to the last bit") {
   }
 }
 
-TEST_CASE("a round takes as many texts as the cache holds, and any one") {
+TEST_CASE("a round takes as many texts as the cache holds, and at least one") {
   const Model model = random_llama({});
   const auto executor = cpu::make_executor(model, {.context = 128, .sequences = 1, .rows = 64});
   ScoreText full, small;
@@ -97,7 +98,7 @@ TEST_CASE("a round takes as many texts as the cache holds, and any one") {
   CHECK(round.run().front().size() == 6);
 }
 
-TEST_CASE("a line's texts become ids as lm-evaluation-harness makes them") {
+TEST_CASE("context and continuation become ids as in lm-evaluation-harness") {
   const auto tokenizer = open_tokenizer(bundled_model());
   const ScoreOptions options{tokenizer.get(), 2048, 512};
   std::vector<std::string> unknown;
@@ -125,7 +126,7 @@ TEST_CASE("a line's texts become ids as lm-evaluation-harness makes them") {
   CHECK(ids.bytes == std::ssize(tokenizer->piece_bytes(7)));
 }
 
-TEST_CASE("a bad line says what is wrong with it") {
+TEST_CASE("the error of a bad line names the cause") {
   const auto tokenizer = open_tokenizer(bundled_model());
   const ScoreOptions options{tokenizer.get(), 2048, 8};
   for (const auto& [line, says] : {
@@ -157,7 +158,7 @@ TEST_CASE("a bad line says what is wrong with it") {
             "the continuation alone is too long"));
 }
 
-TEST_CASE("lines in, results out in their order; bad lines get an error and exit code 5") {
+TEST_CASE("results keep the order of the lines, and bad lines get an error and exit code 5") {
   Files files;
   files.folder.write("in.jsonl", R"({"id": "a", "context": "Once upon a", "continuation": " time"})"
                                  "\n"
@@ -190,7 +191,7 @@ TEST_CASE("lines in, results out in their order; bad lines get an error and exit
   const Json manifest = Json::parse(read_file(files.out + ".manifest.json"));
   CHECK(manifest["settings"]["model"].get<std::string>().size() == 64);
 
-  // Nothing is overwritten; --resume goes on.
+  // An existing output is refused; --resume continues it.
   CHECK(files.run().code == 2);
   const std::string whole = read_file(files.out);
   files.folder.write("out.jsonl", std::string_view(whole).substr(0, whole.find('\n') + 30));
@@ -201,7 +202,7 @@ TEST_CASE("lines in, results out in their order; bad lines get an error and exit
   CHECK(has(other.err, "no_bos"));
 }
 
-TEST_CASE("score reads a pipe and writes one, and refuses what it cannot do") {
+TEST_CASE("score reads from a pipe, writes to one, and refuses what it cannot do") {
   const Outcome piped =
       skald({"score", "--device", "cpu"}, R"({"context": "Once upon a", "continuation": " time"})");
   CHECK(piped.code == 0);

@@ -9,7 +9,7 @@ namespace {
 
 using Entries = std::vector<std::string>;
 
-TEST_CASE("a history is kept in a file, lines and backslashes in entries too") {
+TEST_CASE("a file keeps the history; entries may hold line ends and backslashes") {
   TempFolder folder;
   const auto file = folder.path() / "a" / "b" / "history";
   const Entries entries{"one", "two\nlines\n", "C:\\new \\\\", "\u00e4", "one"};
@@ -21,7 +21,7 @@ TEST_CASE("a history is kept in a file, lines and backslashes in entries too") {
   CHECK(first.problem() == "");
   CHECK(LineHistory(file).entries() == entries);
   CHECK(read_file(file) == "one\ntwo\\nlines\\n\nC:\\\\new \\\\\\\\\n\u00e4\none\n");
-  // Dialogues side by side.
+  // Two dialogues at the same time append to one history.
   LineHistory second(file);
   first.add("of the first");
   second.add("of the second");
@@ -40,7 +40,7 @@ TEST_CASE("a long history is cut to its newest entries") {
   CHECK(read_file(file).size() < lines.size());
 }
 
-TEST_CASE("a history that cannot be used is a problem that can be told, not an error") {
+TEST_CASE("an unusable history file is a reported problem, not an error") {
   TempFolder folder;
   LineHistory folder_instead(folder.path());
   CHECK(has(folder_instead.problem(), "is no regular file"));
@@ -52,7 +52,7 @@ TEST_CASE("a history that cannot be used is a problem that can be told, not an e
   LineHistory none{{}};
   none.add("a");
   CHECK(none.problem() == "");
-  // Bytes that are no text, and a line without its end.
+  // Bytes that are not UTF-8, and a last line without its end.
   const auto odd = folder.write("odd", "a\xff\n\\\nb\\");
   CHECK(LineHistory(odd).entries() == Entries{"a\uFFFD", "\\", "b\\"});
 }

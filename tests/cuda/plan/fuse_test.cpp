@@ -1,5 +1,5 @@
-// What CUDA's peephole makes of the families' programs, and what follows for buffers and kernels.
-// No GPU is needed.
+// How the CUDA planner fuses the ops of each family's program, and which buffers and kernels
+// follow. Needs no GPU.
 #include "cuda/cuda.h"
 #include "cuda/plan/fused_program.h"
 #include "cuda/plan/sizes.h"
@@ -36,7 +36,7 @@ cuda::DeviceInfo hopper() {
   return gpu;
 }
 
-// Of a step of so many rows, one line a use.
+// The kernels of a step of `rows` rows, a line for each use.
 std::string kernels(const Model& model, int rows) {
   std::string text;
   RunOptions options;
@@ -50,7 +50,7 @@ std::string kernels(const Model& model, int rows) {
 
 }  // namespace
 
-TEST_CASE("norms of heads are a part of attention") {
+TEST_CASE("norms of query and key heads are fused into attention") {
   const cuda::FusedProgram fused = fused_family(kLlama, QkNorm::Heads);
   CHECK(fused.ops.size() == 1 + 2 * 5 + 1);
   for (const cuda::FusedAttention& op : ops_of<cuda::FusedAttention>(fused)) {
@@ -62,7 +62,7 @@ TEST_CASE("norms of heads are a part of attention") {
   }
 }
 
-TEST_CASE("a norm of a product is a part of it, and the product is kept in float32") {
+TEST_CASE("a norm after a product is fused into the product, whose result is f32") {
   const cuda::FusedProgram fused = fused_family(kGemma2, QkNorm::None);
   CHECK(fused.ops.size() == 1 + 2 * 5 + 1);
   int post_norms = 0;
@@ -79,7 +79,8 @@ TEST_CASE("a norm of a product is a part of it, and the product is kept in float
   CHECK(fused.cols(fused.copy) == 0);
 }
 
-TEST_CASE("where no norm stands before a product it gets a copy of the residual stream") {
+TEST_CASE(
+    "a product without a norm before it reads a copy of the residual stream in the weights' type") {
   const cuda::FusedProgram fused = fused_family(kOlmo2, QkNorm::Whole);
   std::vector<std::string> copies;
   for (const cuda::FusedLinear& op : ops_of<cuda::FusedLinear>(fused)) {
@@ -87,7 +88,8 @@ TEST_CASE("where no norm stands before a product it gets a copy of the residual 
     const bool takes = op.in == fused.copy;
     CHECK(takes == (op.epilogue == cuda::Epilogue::Gated || op.parts.size() == 3));
   }
-  // Queries, keys and values; what attention adds; gate and up; down. The last before a norm.
+  // The products of a layer in order: query, key and value; attention output; gate and up; down.
+  // The last product is the logits, after a norm.
   CHECK(copies ==
         std::vector<std::string>{"makes", "leaves", "", "leaves", "", "leaves", "", "", ""});
   CHECK(fused.cols(fused.copy) == 256);
@@ -97,7 +99,7 @@ TEST_CASE("where no norm stands before a product it gets a copy of the residual 
   }
 }
 
-TEST_CASE("scales and caps go with the ops that have them") {
+TEST_CASE("scales and caps are stored in the fused ops") {
   Model model = random_llama({});
   model.config.embedding_scale = 3;
   model.config.residual_scale = 0.5f;
@@ -113,7 +115,7 @@ TEST_CASE("scales and caps go with the ops that have them") {
   CHECK(fused.head().softcap == 30);
 }
 
-TEST_CASE("a layer of experts is one op, with its norm and the sum on the residual stream") {
+TEST_CASE("a layer of experts is a single op, with its norm and its sum") {
   RandomLlama shape;
   shape.type = DType::BF16;
   shape.layers = 3;
@@ -121,7 +123,7 @@ TEST_CASE("a layer of experts is one op, with its norm and the sum on the residu
   Model model = random_llama(shape);
   model.config.residual_scale = 0.5f;
   const cuda::FusedProgram fused = cuda::fuse_program(model.program());
-  CHECK(fused.type == DType::BF16);  // though routers are float32
+  CHECK(fused.type == DType::BF16);  // although routers are f32
   CHECK(fused.ops.size() == 1 + 2 * 4 + 5 + 1);
   for (const cuda::FusedExperts& op : ops_of<cuda::FusedExperts>(fused)) {
     CHECK(op.out == fused.hidden);
@@ -134,7 +136,7 @@ TEST_CASE("a layer of experts is one op, with its norm and the sum on the residu
   }
 }
 
-TEST_CASE("gate and up of different formats are two stacks") {
+TEST_CASE("gate and up of different formats become two stacks") {
   const Model model = shape_model("qwen3-30b-a3b", "q4_k_m");
   Program program = model.program();
   for (const Op& op : program.ops) {
@@ -149,7 +151,7 @@ TEST_CASE("gate and up of different formats are two stacks") {
   CHECK((stacks[0].format == DType::Q4_K && stacks[1].format == DType::Q6_K));
 }
 
-TEST_CASE("buffers of experts have rows for every place") {
+TEST_CASE("the experts' buffers have a row for each expert that a token uses") {
   const Model model = shape_model("qwen3-30b-a3b", "bf16");
   cuda::SizeOptions options;
   options.rows = 64;
@@ -166,13 +168,13 @@ TEST_CASE("buffers of experts have rows for every place") {
   CHECK(dense.experts.lists() + dense.experts.rows() == 0);
 }
 
-TEST_CASE("lists of kernels name those of the families' own ops") {
+TEST_CASE("the list of kernels names those of each family's own ops") {
   const Model gemma = shape_model("gemma-2-2b", "bf16");
   std::string one, many;
   try {
     one = kernels(gemma, 1);
     many = kernels(gemma, 512);
-  } catch (const Error& error) {  // there is no list without a toolkit
+  } catch (const Error& error) {  // a build without CUDA has no list
     CHECK(has(error.what(), "built without CUDA"));
     return;
   }
@@ -202,7 +204,7 @@ TEST_CASE("lists of kernels name those of the families' own ops") {
   CHECK(has(olmo, "qk_norm + attention_decode\n"));
 }
 
-TEST_CASE("weights of the families' own norms are counted") {
+TEST_CASE("the weights of a family's own norms are counted") {
   for (const Family* family : {&kLlama, &kGemma2}) {
     RandomLlama shape;
     shape.family = family;

@@ -1,4 +1,4 @@
-// Plans for a GPU by arithmetic: none is needed here.
+// Memory plans for GPUs. Needs no GPU.
 #include <algorithm>
 
 #include "cuda/cuda.h"
@@ -31,7 +31,7 @@ cuda::SizeOptions some_sizes() {
 
 }  // namespace
 
-TEST_CASE("buffers of the GPU are sized by the model's shape") {
+TEST_CASE("the buffers' sizes follow from the model's shape") {
   const Model model = shape_model("llama-3.2-1b", "bf16");
   const cuda::FusedProgram fused = cuda::fuse_program(model.program());
   CHECK(fused.type == DType::BF16);
@@ -40,7 +40,7 @@ TEST_CASE("buffers of the GPU are sized by the model's shape") {
   cuda::SizeOptions options = some_sizes();
   options.sequences = 3;
   const cuda::Sizes sizes(fused, options);
-  // Keys and values of 8 heads of 64, 16 layers, 64 tokens.
+  // Keys and values of 8 heads of 64 in f16, for 16 layers and 64 tokens.
   CHECK(sizes.page == int64_t{2} * 8 * 64 * 2 * 16 * 64);
   CHECK(sizes.pages == 64 * 3);
   CHECK(sizes.kv_offsets.size() == 16);
@@ -52,12 +52,12 @@ TEST_CASE("buffers of the GPU are sized by the model's shape") {
   CHECK(sizes.logits == int64_t{64} * 128256 * 4);
   CHECK(sizes.acts[static_cast<size_t>(fused.hidden)] == int64_t{512} * 2048 * 4);
   CHECK(sizes.acts[static_cast<size_t>(fused.qkv)] == int64_t{512} * (32 + 2 * 8) * 64 * 2);
-  // The head shares the embedding: the file's bytes, the norms as they are, and some padding.
+  // The head shares the embedding's weights: the bytes of the file and some padding.
   CHECK(sizes.weights >= model.weights->bytes());
   CHECK(sizes.weights <= model.weights->bytes() + 256 * 200);
 }
 
-TEST_CASE("logits are kept for the rows of a decode step, and for no more than have a graph") {
+TEST_CASE("a decode step has logits for every row, up to the largest step with a graph") {
   const cuda::FusedProgram fused = cuda::fuse_program(shape_model("smollm2-135m", "f16").program());
   const auto rows = [&](int sequences, int64_t rows_in_step) {
     cuda::SizeOptions options = some_sizes();
@@ -73,7 +73,7 @@ TEST_CASE("logits are kept for the rows of a decode step, and for no more than h
   CHECK(rows(1000, 32) == std::pair(int64_t{256}, 32));
 }
 
-TEST_CASE("texts that are scored have logits of more rows, in memory that no context changes") {
+TEST_CASE("scoring has logits for more rows, within 512 MiB and independent of the context") {
   const auto sizes = [](const char* shape, int64_t rows) {
     cuda::SizeOptions options = some_sizes();
     options.rows = rows;
@@ -98,7 +98,7 @@ TEST_CASE("texts that are scored have logits of more rows, in memory that no con
   CHECK(others < int64_t{4'000'000'000});
 }
 
-TEST_CASE("lists of a step lie one after the other and never overlap") {
+TEST_CASE("the lists of a step do not overlap") {
   const cuda::FusedProgram fused = cuda::fuse_program(shape_model("mistral-7b", "f16").program());
   for (const int64_t rows : {1, 7, 512, 65536}) {
     for (const int sequences : {1, 64, 1000}) {
@@ -122,13 +122,14 @@ TEST_CASE("lists of a step lie one after the other and never overlap") {
   }
 }
 
-TEST_CASE("where layers differ in attention the largest counts, and each gets tiles of its own") {
+TEST_CASE("layers with different attention share the largest buffers, and each has its own tiles") {
   cuda::FusedProgram fused = cuda::fuse_program(shape_model("llama-3.2-1b", "bf16").program());
   const cuda::SizeOptions options = some_sizes();
   const cuda::Sizes one(fused, options);
   AttentionSpec wide = fused.specs[0];
   wide.head_dim = 256;
-  fused.specs.insert(fused.specs.begin(), wide);  // not the last
+  // First in the list, so that the largest is not the last.
+  fused.specs.insert(fused.specs.begin(), wide);
   const cuda::Sizes two(fused, options);
   CHECK(two.attention == 4 * one.attention);
   CHECK(two.tickets == one.tickets);
@@ -138,7 +139,7 @@ TEST_CASE("where layers differ in attention the largest counts, and each gets ti
   CHECK(fused.spec_index(wide) == 0);
 }
 
-TEST_CASE("tiles of a step are within their bound for any mix of sequences") {
+TEST_CASE("a step has at most the bounded number of tiles, for any mix of sequences") {
   AttentionSpec spec;
   spec.heads = 32;
   spec.kv_heads = 8;
@@ -167,7 +168,7 @@ TEST_CASE("tiles of a step are within their bound for any mix of sequences") {
   }
 }
 
-TEST_CASE("tiles that are cut by page have rows of one page, and all rows") {
+TEST_CASE("tiles cut by page cover each row once and stay within a page") {
   AttentionSpec spec;
   spec.heads = 32;
   spec.kv_heads = 8;
@@ -192,7 +193,7 @@ TEST_CASE("tiles that are cut by page have rows of one page, and all rows") {
   }
 }
 
-TEST_CASE("no part of a GPU plan shrinks as the context grows") {
+TEST_CASE("no part of a GPU's plan shrinks as the context grows") {
   const Model model = shape_model("llama-3.1-8b", "bf16");
   std::vector<MemoryPart> before;
   for (int64_t context = 64; context <= 131072; context += 64 * 61) {
@@ -208,7 +209,7 @@ TEST_CASE("no part of a GPU plan shrinks as the context grows") {
   }
 }
 
-TEST_CASE("a limit on the architecture never raises what a GPU can do") {
+TEST_CASE("the attention code follows from the type and the architecture") {
   const auto code = cuda::attention_code_of;
   CHECK(code(DType::F32, 90) == cuda::AttentionCode::Plain);
   CHECK(code(DType::BF16, 75) == cuda::AttentionCode::Plain);
@@ -218,7 +219,7 @@ TEST_CASE("a limit on the architecture never raises what a GPU can do") {
   CHECK(code(DType::F16, 100) == cuda::AttentionCode::Mma);
 }
 
-TEST_CASE("positions beyond 32 bits are refused for a GPU") {
+TEST_CASE("a context beyond 32 bits is refused on a GPU") {
   RunOptions options;
   options.context = int64_t{1} << 31;
   const Model model = shape_model("smollm2-135m", "f16");
@@ -226,7 +227,7 @@ TEST_CASE("positions beyond 32 bits are refused for a GPU") {
             "-c 2147483648"));
 }
 
-TEST_CASE("steps are as long as memory and the cache allow, where nobody says how long") {
+TEST_CASE("by default a step is as long as memory and cache allow") {
   const Model model = shape_model("llama-3.1-8b", "bf16");
   const auto rows = [&](int64_t gibibytes, int64_t context, int sequences, int64_t cap) {
     RunOptions options;
@@ -242,7 +243,7 @@ TEST_CASE("steps are as long as memory and the cache allow, where nobody says ho
   CHECK(rows(141, 500, 4, 0) == 2048);
   CHECK(rows(17, 0, 1, 0) < 8192);
   CHECK(rows(141, 0, 1, int64_t{17} << 30) == rows(17, 0, 1, 0));
-  CHECK(rows(8, 0, 1, 0) == 512);  // which does not fit either, and is said elsewhere
+  CHECK(rows(8, 0, 1, 0) == 512);  // does not fit either; make_plan reports it
 }
 
 }  // namespace skald::test

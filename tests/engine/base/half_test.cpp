@@ -11,7 +11,7 @@ namespace {
 
 bool is_f16_nan(uint32_t bits) { return (bits & 0x7fff) > 0x7c00; }
 
-// The value that IEEE 754 gives the bits, from powers of two.
+// The value that IEEE 754 defines for the bits, computed with powers of two.
 double f16_value(uint32_t bits) {
   const int exponent = static_cast<int>(bits >> 10 & 31);
   const double fraction = bits & 1023;
@@ -23,7 +23,7 @@ double f16_value(uint32_t bits) {
 
 }  // namespace
 
-TEST_CASE("all 65536 f16 values have the value of the standard and survive the way back") {
+TEST_CASE("all 65536 f16 values convert to the standard's value in f32 and back to the same bits") {
   int wrong_value = 0, wrong_bits = 0;
   for (uint32_t bits = 0; bits < 65536; ++bits) {
     const float value = f16_to_f32(static_cast<uint16_t>(bits));
@@ -41,10 +41,11 @@ TEST_CASE("all 65536 f16 values have the value of the standard and survive the w
 
 TEST_CASE("f32 to f16 rounds to the nearest, ties to even") {
   int wrong = 0;
-  for (uint32_t bits = 0; bits < 0x7bff; ++bits) {  // between each finite value and the next
+  // Between each pair of neighbouring finite values.
+  for (uint32_t bits = 0; bits < 0x7bff; ++bits) {
     const auto low = static_cast<float>(f16_value(bits));
     const auto high = static_cast<float>(f16_value(bits + 1));
-    const float middle = (low + high) / 2;  // exact: float32 has 13 bits more
+    const float middle = (low + high) / 2;  // exact, because f32 has 13 more bits of fraction
     const uint32_t even = bits & 1 ? bits + 1 : bits;
     wrong += f32_to_f16(middle) != even;
     wrong += f32_to_f16(-middle) != (even | 0x8000);
@@ -52,14 +53,14 @@ TEST_CASE("f32 to f16 rounds to the nearest, ties to even") {
     wrong += f32_to_f16(std::nextafter(middle, high)) != bits + 1;
   }
   CHECK(wrong == 0);
-  CHECK(f32_to_f16(65519.996f) == 0x7bff);  // the largest that is not yet infinity
+  CHECK(f32_to_f16(65519.996f) == 0x7bff);  // the largest value that rounds to a finite one
   CHECK(f32_to_f16(65520.0f) == 0x7c00);
   CHECK(f32_to_f16(-1e30f) == 0xfc00);
   CHECK(f32_to_f16(std::numeric_limits<float>::denorm_min()) == 0);
   CHECK(f32_to_f16(-0.0f) == 0x8000);
 }
 
-TEST_CASE("all 65536 bf16 values survive the way to f32 and back") {
+TEST_CASE("all 65536 bf16 values convert to f32 and back to the same bits") {
   int wrong = 0;
   for (uint32_t bits = 0; bits < 65536; ++bits) {
     const float value = bf16_to_f32(static_cast<uint16_t>(bits));

@@ -19,7 +19,7 @@ bool same(const RandomWords& a, const std::array<uint32_t, 4>& b) {
   return a.word[0] == b[0] && a.word[1] == b[1] && a.word[2] == b[2] && a.word[3] == b[3];
 }
 
-// P-value of pairs (cell(i), cell(i + 1)) that should be uniform over 16 x 16.
+// The p-value of pairs (number(2i), number(2i + 1)), which should be uniform over 16 x 16 cells.
 double pair_p_value(int pairs, const std::function<double(int)>& number) {
   std::vector<int64_t> counts(256);
   for (int i = 0; i < pairs; ++i) {
@@ -32,7 +32,7 @@ double pair_p_value(int pairs, const std::function<double(int)>& number) {
 
 }  // namespace
 
-TEST_CASE("Philox4x32-10 gives its authors' known answers") {
+TEST_CASE("Philox4x32-10 gives the known answers of its authors") {
   CHECK(same(philox4x32_10({{0, 0, 0, 0}}, 0), {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   const uint32_t ones = 0xffffffff;
   CHECK(same(philox4x32_10({{ones, ones, ones, ones}}, ~uint64_t{0}),
@@ -41,7 +41,7 @@ TEST_CASE("Philox4x32-10 gives its authors' known answers") {
              {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
-TEST_CASE("every bit of seed, request, position and draw reaches the generator") {
+TEST_CASE("every bit of seed, request, position and draw changes the random number") {
   CHECK(same(random_words(0x299f31d0a4093822, 0x0370734413198a2e, 0x08d3243f6a88, 0x85a3),
              {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
   std::set<double> seen{uniform(0, 0, 0, 0)};
@@ -59,7 +59,7 @@ TEST_CASE("uniform numbers are the upper 53 bits of the first two words") {
   CHECK(uniform(0, 0, 0) == static_cast<double>(bits >> 11) / 9007199254740992.0);
 }
 
-TEST_CASE("uniform numbers lie in [0, 1) and fill it evenly") {
+TEST_CASE("uniform numbers lie in [0, 1) and fill the range evenly") {
   std::vector<int64_t> counts(1000);
   for (int i = 0; i < 300000; ++i) {
     const double u = uniform(7, 1, i);
@@ -69,7 +69,8 @@ TEST_CASE("uniform numbers lie in [0, 1) and fill it evenly") {
   CHECK(plausible(goodness_of_fit(counts, std::vector<double>(1000, 1e-3))));
 }
 
-TEST_CASE("each of the 128 bits is set half of the time, and no two bits agree more often") {
+TEST_CASE(
+    "each of the 128 bits is set half of the time and equals its neighbour half of the time") {
   constexpr int kDraws = 40000;
   std::vector<std::array<uint64_t, 2>> draws(kDraws);
   for (int i = 0; i < kDraws; ++i) {
@@ -79,7 +80,7 @@ TEST_CASE("each of the 128 bits is set half of the time, and no two bits agree m
   const std::array<double, 2> even{0.5, 0.5};
   for (int bit = 0; bit < 128; ++bit) {
     int64_t set = 0;
-    int64_t agrees = 0;  // with its right neighbour
+    int64_t agrees = 0;  // with the next bit
     const int next = (bit + 1) % 128;
     for (const auto& draw : draws) {
       const int value = draw[bit / 64] >> (bit % 64) & 1;
@@ -91,7 +92,7 @@ TEST_CASE("each of the 128 bits is set half of the time, and no two bits agree m
   }
 }
 
-TEST_CASE("neighbouring positions, requests, draws and seeds are independent") {
+TEST_CASE("numbers of neighbouring positions, requests, draws and seeds are independent") {
   constexpr int kPairs = 200000;
   CHECK(plausible(pair_p_value(kPairs, [](int i) { return uniform(1, 1, i); })));
   CHECK(plausible(pair_p_value(kPairs, [](int i) { return uniform(1, i, 1); })));
@@ -101,7 +102,7 @@ TEST_CASE("neighbouring positions, requests, draws and seeds are independent") {
   CHECK(plausible(pair_p_value(kPairs, [](int i) { return uniform(1, i % 2, i / 2); })));
 }
 
-TEST_CASE("changing one bit of the counter changes half of the bits") {
+TEST_CASE("changing one bit of the counter changes half of the output bits") {
   int64_t changed = 0;
   constexpr int kTrials = 2000;
   for (int i = 0; i < kTrials; ++i) {
@@ -114,7 +115,7 @@ TEST_CASE("changing one bit of the counter changes half of the bits") {
                         std::array<double, 2>{0.5, 0.5}) > 1e-6);
 }
 
-TEST_CASE("the chi-square helper agrees with printed tables") {
+TEST_CASE("chi-square p-values agree with printed tables") {
   CHECK(test::chi_square_p_value(3.841458821, 1) == Approx(0.05).epsilon(1e-6));
   CHECK(test::chi_square_p_value(18.30703805, 10) == Approx(0.05).epsilon(1e-6));
   CHECK(test::chi_square_p_value(149.4492528, 100) == Approx(0.001).epsilon(1e-6));

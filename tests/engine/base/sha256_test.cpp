@@ -6,7 +6,7 @@
 namespace skald {
 namespace {
 
-TEST_CASE("SHA-256 of the standard's examples") {
+TEST_CASE("SHA-256 gives the digests of the standard's examples") {
   CHECK(sha256_hex("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   CHECK(sha256_hex("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   CHECK(sha256_hex("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq") ==
@@ -17,7 +17,7 @@ TEST_CASE("SHA-256 of the standard's examples") {
       "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1");
 }
 
-TEST_CASE("SHA-256 of a million letters, added in pieces of any size") {
+TEST_CASE("SHA-256 of a million letters does not depend on the size of the pieces added") {
   const std::string letters(1000, 'a');
   for (const size_t piece : {1, 63, 64, 65, 127, 999}) {
     Sha256 hash;
@@ -29,7 +29,7 @@ TEST_CASE("SHA-256 of a million letters, added in pieces of any size") {
   }
 }
 
-TEST_CASE("SHA-256 of every length around a block, beside another implementation") {
+TEST_CASE("SHA-256 agrees with another implementation at every length from 0 to 199") {
   std::string text;
   for (int length = 0; length < 200; ++length) {
     CHECK(sha256_hex(text) == test::sha256_hex(text));
@@ -37,14 +37,14 @@ TEST_CASE("SHA-256 of every length around a block, beside another implementation
   }
 }
 
-TEST_CASE("a digest can be asked for and bytes added after it") {
+TEST_CASE("more bytes may be added after a digest was read") {
   Sha256 hash;
   hash.add("ab");
   CHECK(hash.hex() == sha256_hex("ab"));
   CHECK(hash.add("c").hex() == sha256_hex("abc"));
 }
 
-TEST_CASE("fields keep their borders") {
+TEST_CASE("the border between two fields changes the digest") {
   CHECK(Sha256().add_field("ab").add_field("c").hex() !=
         Sha256().add_field("a").add_field("bc").hex());
   CHECK(Sha256().add_number(0x0807060504030201).hex() ==

@@ -27,7 +27,7 @@ Row last_logits(Executor& executor, int64_t row = 0) {
   return {logits.begin(), logits.end()};
 }
 
-// Feeds `tokens` in chunks and gives the logits of the last one.
+// Computes `tokens` in chunks. Returns the logits of the last token.
 Row feed(Executor& executor, Sequence& sequence, std::span<const int32_t> tokens,
          size_t chunk = 256) {
   while (!tokens.empty()) {
@@ -62,9 +62,9 @@ std::vector<Case> cases() {
   return all;
 }
 
-// Threads beyond the machine's cores make every op wait for its scheduler, so that only the tests
-// that are about threads use many, and for few steps.
-TEST_CASE("logits have the same bits for any number of threads and any chunks of a prompt") {
+// Where threads outnumber cores, every op waits for the operating system's scheduler. Only tests
+// about threads use many threads, and for few steps.
+TEST_CASE("logits have the same bits with any number of threads and any chunks of the prompt") {
   const Tokens prompt = random_tokens(150, 1);
   for (const auto& [type, exact] : cases()) {
     CAPTURE(name(type), exact);
@@ -85,7 +85,7 @@ TEST_CASE("logits have the same bits for any number of threads and any chunks of
   }
 }
 
-TEST_CASE("a sequence's logits do not depend on its neighbours in a step") {
+TEST_CASE("a sequence's logits do not depend on the sequences in the same step") {
   for (const auto& [type, exact] : cases()) {
     CAPTURE(name(type), exact);
     const Model model = random_llama({.type = type, .layers = 1});
@@ -112,7 +112,7 @@ TEST_CASE("a sequence's logits do not depend on its neighbours in a step") {
   }
 }
 
-TEST_CASE("wanted rows keep the order of the step, whoever wants them") {
+TEST_CASE("logits stand in the order of the step's parts") {
   const auto executor = cpu::make_executor(random_llama({}), options(2, true, 3));
   const Tokens a = random_tokens(20, 1), b = random_tokens(5, 2), c = random_tokens(3, 3);
   std::vector<Row> expected;
@@ -125,13 +125,13 @@ TEST_CASE("wanted rows keep the order of the step, whoever wants them") {
   const SeqRows step[] = {
       {&sa, a, Want::EveryRow}, {&sb, b, Want::Nothing}, {&sc, c, Want::LastRow}};
   REQUIRE(executor->run(step) == 21);
-  for (int64_t row : {20, 0, 7, 19, 20, 3}) {  // in any order, again and again
+  for (int64_t row : {20, 0, 7, 19, 20, 3}) {  // in any order, and repeatedly
     CAPTURE(row);
     CHECK(same_bits(last_logits(*executor, row), expected[static_cast<size_t>(row)]));
   }
 }
 
-TEST_CASE("forks go on alone, and both sides are as if computed from the start") {
+TEST_CASE("a fork and its original continue independently, each as if computed from the start") {
   for (const bool exact : {false, true}) {
     const auto executor =
         cpu::make_executor(random_llama({.type = DType::Q8_0}), options(1, exact, 4));
@@ -143,7 +143,7 @@ TEST_CASE("forks go on alone, and both sides are as if computed from the start")
       Sequence b = a.fork();
       const int64_t free_pages = executor->pages().free_pages();
       Tokens text_a = prefix, text_b = prefix;
-      // In turns, so that a write into a shared page would show.
+      // The two take turns, so that a write into a shared page would change the other.
       for (int i = 0; i < 4; ++i) {
         const Tokens more_a = random_tokens(9, 10 + uint64_t(i)),
                      more_b = random_tokens(7, 20 + uint64_t(i));
@@ -160,7 +160,7 @@ TEST_CASE("forks go on alone, and both sides are as if computed from the start")
   }
 }
 
-TEST_CASE("a truncated sequence goes on as if the rest had never been") {
+TEST_CASE("a truncated sequence continues as if the removed tokens had never been") {
   const auto executor = cpu::make_executor(random_llama({.window = 40}), options(1, false, 2));
   const Tokens text = random_tokens(140, 1), other = random_tokens(30, 2);
   for (const int64_t keep : {0, 1, 64, 65, 127, 128}) {
@@ -173,7 +173,7 @@ TEST_CASE("a truncated sequence goes on as if the rest had never been") {
   }
 }
 
-TEST_CASE("an error leaves every sequence of the step as it was") {
+TEST_CASE("an error leaves every sequence of the step unchanged") {
   RunOptions small = options(1, true, 1);
   small.context = 100;  // two pages
   const auto executor = cpu::make_executor(random_llama({}), small);
@@ -215,7 +215,7 @@ TEST_CASE("an error leaves every sequence of the step as it was") {
   CHECK(same_bits(after, fresh_logits(*executor, all)));
 }
 
-TEST_CASE("executors of two models in one process do not disturb each other") {
+TEST_CASE("executors in one process do not disturb each other") {
   const Model first = random_llama({.type = DType::Q4_0, .seed = 1});
   const Model second = random_llama({.type = DType::F16, .seed = 2, .layers = 3});
   const Tokens text = random_tokens(10, 1);
@@ -237,7 +237,7 @@ TEST_CASE("executors of two models in one process do not disturb each other") {
   CHECK(same_bits(last[2], expected[0]));
 }
 
-TEST_CASE("an executor keeps its weights alive and tells its sizes") {
+TEST_CASE("an executor keeps its weights alive and reports its sizes") {
   std::unique_ptr<Executor> executor;
   {
     const Model model = random_llama({});
@@ -246,7 +246,8 @@ TEST_CASE("an executor keeps its weights alive and tells its sizes") {
   CHECK(std::isfinite(fresh_logits(*executor, {1, 2, 3})[0]));
   CHECK(executor->context() == 512);
   CHECK(executor->max_rows() == 256);
-  CHECK(executor->cache_bytes_per_token() == 2 * 2 * 2 * 64 * 2);  // layers, k and v, heads, f16
+  // Layers * (keys, values) * heads * head_dim * bytes of f16.
+  CHECK(executor->cache_bytes_per_token() == 2 * 2 * 2 * 64 * 2);
   CHECK(executor->bytes_allocated() > 512 * executor->cache_bytes_per_token());
   const auto exact = cpu::make_executor(random_llama({}), options(1, true));
   CHECK(exact->cache_bytes_per_token() == 2 * executor->cache_bytes_per_token());

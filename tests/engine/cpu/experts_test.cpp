@@ -1,5 +1,5 @@
-// Routed experts: who is chosen, what becomes of a row against the formula in every format, and
-// that it depends on nothing but the row.
+// Routed experts: which experts a row chooses, the result against the formula in every format, and
+// its independence of other rows and of threads.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -34,7 +34,7 @@ Choice choose(const std::vector<float>& logits, int used, bool normalized) {
   return choice;
 }
 
-// What one call of the kernels is about, and the plain numbers of its weights.
+// The arguments of a call of the experts kernel, with the decoded values of the weights.
 struct Layer {
   ExpertsSpec spec;
   int64_t dim, ffn_dim;
@@ -118,7 +118,7 @@ struct Layer {
   }
 };
 
-// Rows whose router logits are a few apart, so that rounding does not change who is chosen.
+// Rows whose router logits lie far enough apart that rounding does not change the choice.
 std::vector<float> rows_for(const Layer& layer, int64_t rows, uint32_t seed) {
   std::vector<float> in = random_floats(rows * layer.dim, seed);
   for (float& x : in) x *= 0.5f;
@@ -127,7 +127,7 @@ std::vector<float> rows_for(const Layer& layer, int64_t rows, uint32_t seed) {
 
 }  // namespace
 
-TEST_CASE("the experts with the largest logits are chosen, in the order of their numbers") {
+TEST_CASE("the experts with the largest logits are chosen, sorted by number") {
   const std::vector<float> logits = {0.5f, 3, -1, 2, 3, 1};
   for (const bool normalized : {false, true}) {
     const Choice choice = choose(logits, 3, normalized);
@@ -142,14 +142,14 @@ TEST_CASE("the experts with the largest logits are chosen, in the order of their
   }
   CHECK(choose(logits, 6, false).experts == std::vector<int32_t>{0, 1, 2, 3, 4, 5});
   CHECK(choose({7}, 1, false).weights == std::vector<float>{1});
-  // Of equal ones the first; huge ones do not overflow.
+  // Of equal logits the first is chosen. Huge logits do not overflow.
   CHECK(choose({1, 1, 1, 1}, 2, true).experts == std::vector<int32_t>{0, 1});
   const Choice huge = choose({-3e38f, 3e38f, 3e38f}, 2, false);
   CHECK(huge.experts == std::vector<int32_t>{1, 2});
   CHECK(huge.weights == std::vector<float>{0.5f, 0.5f});
 }
 
-TEST_CASE("random logits choose the same as sorting them does") {
+TEST_CASE("random logits choose the experts that sorting finds") {
   for (uint32_t seed = 0; seed < 200; ++seed) {
     const int count = 1 + static_cast<int>(seed * 7 % 130);
     const int used = 1 + static_cast<int>(seed * 5) % count;
@@ -165,7 +165,7 @@ TEST_CASE("random logits choose the same as sorting them does") {
   }
 }
 
-TEST_CASE("logits that are not numbers choose experts that there are, each once") {
+TEST_CASE("NaN and infinite logits choose valid experts, each once") {
   for (const std::vector<float>& logits :
        {std::vector<float>{kNan, kNan, kNan, kNan}, {1, kNan, 2, kNan}, {kNan, 1, INFINITY, 3}}) {
     for (int used = 1; used <= 4; ++used) {
@@ -197,7 +197,7 @@ TEST_CASE("experts of every format agree with double precision") {
   });
 }
 
-TEST_CASE("the reference kernels compute experts as the formula says") {
+TEST_CASE("the reference kernels agree with the formula in double precision") {
   for (const bool normalized : {false, true}) {
     for (const DType type : {DType::F16, DType::Q6_K}) {
       const Layer layer({3, 2, normalized}, type, DType::Q8_0, 256, 256);
@@ -223,8 +223,8 @@ TEST_CASE("gate and up may have different formats") {
   }
 }
 
-// 300 rows of 7 experts each are more than are computed at a time.
-TEST_CASE("a row's experts have the same bits in any call and with any number of threads") {
+// 300 rows of 7 experts each are more than the kernel computes at a time.
+TEST_CASE("a row's result has the same bits in any call and with any number of threads") {
   constexpr int64_t kRows = 300, kDim = 256;
   for (const DType type : {DType::F32, DType::BF16, DType::Q8_0, DType::Q4_K}) {
     const Layer layer({16, 7, true}, type, type, kDim, kDim);
@@ -250,7 +250,7 @@ TEST_CASE("a row's experts have the same bits in any call and with any number of
   }
 }
 
-TEST_CASE("experts that no row has chosen are not read") {
+TEST_CASE("experts that no row chose are not read") {
   Layer layer({6, 2, true}, DType::F32, DType::F32, 32, 16);
   std::vector<float> in(3 * 32, 1.0f);
   std::vector<float> router(6 * 32);
@@ -267,7 +267,7 @@ TEST_CASE("experts that no row has chosen are not read") {
   CHECK(std::isfinite(before[0]));
 }
 
-TEST_CASE("a model of experts has the same logits in any chunks and beside any neighbours") {
+TEST_CASE("a model with experts has the same logits in any chunks and beside any other sequences") {
   const auto logits = [](Executor& executor, int64_t row) {
     const auto all = executor.logits(row);
     return std::vector<float>(all.begin(), all.end());
@@ -301,7 +301,7 @@ TEST_CASE("a model of experts has the same logits in any chunks and beside any n
   }
 }
 
-TEST_CASE("a decode step reads as many experts as a token has") {
+TEST_CASE("the bytes read in a decode step count the experts of one token") {
   const Model model = random_llama({.layers = 1, .experts = {8, 3, 64, true, {}}});
   const auto bytes = [&](const char* tensor) { return model.weights->find(tensor)->view.bytes(); };
   const int64_t stacks = bytes("blk.0.ffn_gate_exps.weight") + bytes("blk.0.ffn_up_exps.weight") +
@@ -310,7 +310,7 @@ TEST_CASE("a decode step reads as many experts as a token has") {
   CHECK(model.program().weight_bytes() == all - stacks / 8 * 5);
 }
 
-TEST_CASE("the plan counts experts' rows, of which a step has several for each token") {
+TEST_CASE("the memory plan counts the rows of experts, several for each token") {
   const auto workspace = [](const ExpertsConfig& experts) {
     const Model model = random_llama({.experts = experts});
     RunOptions options;

@@ -20,7 +20,7 @@ using skald::test::random_floats;
 
 namespace {
 
-// A layer's cache of scattered pages, all undefined numbers at first, and what was fed to it.
+// A layer's queries, keys and values, and a cache of scattered pages that holds NaN at first.
 class Layer {
  public:
   Layer(AttentionSpec spec, bool f16, int64_t tokens) : spec_(spec), f16_(f16), tokens_(tokens) {
@@ -31,10 +31,10 @@ class Layer {
     q_ = random_floats(tokens * spec.heads * spec.head_dim, 1);
     k_ = random_floats(tokens * spec.kv_heads * spec.head_dim, 2);
     v_ = random_floats(tokens * spec.kv_heads * spec.head_dim, 3);
-    for (float& q : q_) q *= 2;  // far from uniform probabilities
+    for (float& q : q_) q *= 2;  // makes the probabilities far from uniform
   }
 
-  // Tokens [from, from + count), in one call.
+  // Computes tokens from `from` to `from + count - 1` in one call.
   std::vector<float> attend(Kernels& kernels, int64_t from, int64_t count) {
     std::vector<AttentionRow> rows;
     for (int64_t t = from; t < from + count; ++t) rows.push_back({pages_, t});
@@ -68,7 +68,7 @@ class Layer {
           double dot = 0;
           for (int64_t i = 0; i < spec_.head_dim; ++i) {
             dot += double{q_[t * q_cols() + h * spec_.head_dim + i]} *
-                   kept(k_[s * kv_cols() + kv + i]);
+                   rounded(k_[s * kv_cols() + kv + i]);
           }
           p.push_back(dot * spec_.scale);
           if (spec_.softcap != 0) {
@@ -81,7 +81,7 @@ class Layer {
         for (int64_t i = 0; i < spec_.head_dim; ++i) {
           double sum = 0;
           for (int64_t s = first; s <= t; ++s)
-            sum += p[s - first] * kept(v_[s * kv_cols() + kv + i]);
+            sum += p[s - first] * rounded(v_[s * kv_cols() + kv + i]);
           out.push_back(sum / total);
         }
       }
@@ -95,7 +95,7 @@ class Layer {
 
  private:
   int64_t kv_cols() const { return int64_t{spec_.kv_heads} * spec_.head_dim; }
-  double kept(float x) const { return f16_ ? f16_to_f32(f32_to_f16(x)) : x; }
+  double rounded(float x) const { return f16_ ? f16_to_f32(f32_to_f16(x)) : x; }
 
   AttentionSpec spec_;
   bool f16_;
@@ -113,7 +113,7 @@ const AttentionSpec kSpecs[] = {spec_of(4, 1, 64, 0),    spec_of(6, 2, 100, 0),
                                 spec_of(3, 3, 128, 70),  spec_of(7, 1, 256, 0),
                                 spec_of(10, 2, 8, 5),    spec_of(2, 2, 33, 1),
                                 spec_of(4, 2, 48, 0, 3), spec_of(3, 1, 256, 70, 50)};
-constexpr int64_t kTokens = 150;  // two page borders
+constexpr int64_t kTokens = 150;  // spans three pages
 
 std::vector<float> in_parts(Layer& layer, Kernels& kernels, const std::vector<int64_t>& parts) {
   std::vector<float> out;
@@ -129,18 +129,18 @@ std::vector<float> in_parts(Layer& layer, Kernels& kernels, const std::vector<in
 
 }  // namespace
 
-TEST_CASE("fast attention agrees with double precision and never touches unused cache") {
+TEST_CASE("fast attention agrees with double precision and reads only written parts of the cache") {
   for_each_target([] {
     for (const AttentionSpec& spec : kSpecs) {
       for (bool f16 : {false, true}) {
-        Layer layer(spec, f16, kTokens);  // NaN wherever nothing was appended
+        Layer layer(spec, f16, kTokens);  // unwritten parts are NaN
         const auto kernels = fast_kernels({false, 2, kTokens, 1});
         const std::vector<float> out = layer.attend(*kernels, 0, kTokens);
         const std::vector<double> expected = layer.expected();
         double worst = 0;
         for (size_t i = 0; i < out.size(); ++i) {
           const double d = std::abs(out[i] - expected[i]);
-          worst = d <= worst ? worst : d;  // takes NaN over
+          worst = d <= worst ? worst : d;  // true for NaN too
         }
         INFO("head_dim " << spec.head_dim << " window " << spec.window << " f16 " << f16);
         CHECK(worst < 1e-5);
@@ -149,7 +149,7 @@ TEST_CASE("fast attention agrees with double precision and never touches unused 
   });
 }
 
-TEST_CASE("fast attention has the same bits for any chunks and any number of threads") {
+TEST_CASE("fast attention has the same bits with any chunks and any number of threads") {
   for_each_target([] {
     for (const AttentionSpec& spec : kSpecs) {
       for (bool f16 : {false, true}) {
@@ -171,7 +171,7 @@ TEST_CASE("fast attention has the same bits for any chunks and any number of thr
   });
 }
 
-TEST_CASE("fast attention never touches positions that left the window") {
+TEST_CASE("fast attention does not read positions before the window") {
   for_each_target([] {
     for (int window : {1, 5, 64, 70}) {
       const AttentionSpec spec = spec_of(4, 2, 64, window);
@@ -191,11 +191,11 @@ TEST_CASE("fast attention never touches positions that left the window") {
   });
 }
 
-TEST_CASE("rows of several sequences in one call do not see each other") {
+TEST_CASE("rows of several sequences in one call do not affect each other") {
   for_each_target([] {
     const AttentionSpec spec = spec_of(4, 2, 64, 0);
     const auto kernels = fast_kernels({false, 2, 100, 1});
-    // Two sequences on pages of one cache, the second 70 tokens ahead of the first.
+    // Two sequences on pages of one cache; the second has 70 tokens more.
     constexpr int64_t kAhead = 70, kRows = 20, kQ = 256, kKv = 128;
     const std::vector<float> q = random_floats(100 * kQ, 1), k = random_floats(100 * kKv, 2),
                              v = random_floats(100 * kKv, 3);
@@ -225,13 +225,13 @@ TEST_CASE("rows of several sequences in one call do not see each other") {
   });
 }
 
-TEST_CASE("keys and values round to float16 as the reference does") {
+TEST_CASE("keys and values round to f16 as in the reference") {
   for_each_target([] {
     const AttentionSpec spec = spec_of(1, 1, 100, 0);
     std::vector<float> k(100), v(100, 1.0f), q(100), out(100);
     std::mt19937 random(1);
     for (int repeat = 0; repeat < 200; ++repeat) {
-      for (float& x : k) {  // any exponent that float16 has, ties among them
+      for (float& x : k) {  // any exponent of f16, and ties
         x = std::ldexp(
             static_cast<float>(random() % 8192) + 0.5f * static_cast<float>(random() % 2),
             static_cast<int>(random() % 44) - 40);
@@ -243,9 +243,9 @@ TEST_CASE("keys and values round to float16 as the reference does") {
       fast_kernels({})->attention({q.data(), k.data(), v.data(), out.data(), &row, 1,
                                    KvCacheView{cache.data(), 0, true}, spec});
       for (size_t i = 0; i < k.size(); ++i) {
-        uint16_t kept;
-        std::memcpy(&kept, cache.data() + (3 * 100 + i) * 2, 2);
-        if (kept != f32_to_f16(k[i])) FAIL(k[i] << " became " << f16_to_f32(kept));
+        uint16_t rounded;
+        std::memcpy(&rounded, cache.data() + (3 * 100 + i) * 2, 2);
+        if (rounded != f32_to_f16(k[i])) FAIL(k[i] << " became " << f16_to_f32(rounded));
       }
     }
   });

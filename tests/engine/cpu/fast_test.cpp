@@ -31,7 +31,8 @@ std::vector<float> multiply(Kernels& kernels, const TensorView& weight, const fl
   return out;
 }
 
-// ‖out - w · x - bias‖ over the norm that the products would have if their signs were random.
+// The norm of (out - w · x - bias), divided by the norm that the products would have with random
+// signs.
 double product_error(const RandomWeights& w, const std::vector<float>& bias,
                      const std::vector<float>& in, int64_t rows, const std::vector<float>& out) {
   double difference = 0, size = 0;
@@ -75,8 +76,8 @@ TEST_CASE("fast products of every format agree with double precision at awkward 
                   multiply(*kernels, w.view, bias.data(), in.data(), rows);
               INFO(format.name << " exact " << exact << " cols " << cols << " outs " << outs
                                << " rows " << rows);
-              // int8 activations: in steps of a 127th of a block's largest value, which is about 2
-              // sigma, so 0.0055 on average; single outputs scatter.
+              // Activations in int8 have steps of 1/127 of a block's largest value, which is about
+              // 2 sigma: an error of 0.0055 on average. Single outputs scatter around it.
               const bool int8 = !exact && format.block_elems > 1;
               const double bound = 6.5e-3 * (1 + 3 / std::sqrt(static_cast<double>(rows * outs)));
               CHECK(product_error(w, bias, in, rows, out) < (int8 ? bound : 1e-6));
@@ -118,7 +119,7 @@ TEST_CASE("a row's product has the same bits in any call and with any number of 
   });
 }
 
-TEST_CASE("infinite and undefined activations reach the result of int8 products") {
+TEST_CASE("infinite and NaN activations reach the result of int8 products") {
   for_each_target([] {
     const RandomWeights w(DType::Q8_0, 5, 64, 1);
     const auto kernels = make(1, 3, 64);
@@ -132,7 +133,7 @@ TEST_CASE("infinite and undefined activations reach the result of int8 products"
   });
 }
 
-TEST_CASE("the fast norm is within a rounding or two of double precision") {
+TEST_CASE("the fast norm agrees with double precision to two roundings") {
   for_each_target([] {
     for (int64_t dim : {1, 31, 33, 64, 2048, 16384}) {
       constexpr int64_t kRows = 3;
@@ -156,7 +157,7 @@ TEST_CASE("the fast norm is within a rounding or two of double precision") {
   });
 }
 
-TEST_CASE("fast activations are accurate from -100 to 100 and beyond") {
+TEST_CASE("fast activation functions are accurate from -100 to 100 and at extremes") {
   for_each_target([] {
     std::vector<float> gate;
     for (int i = -40000; i <= 40000; ++i) gate.push_back(static_cast<float>(i) / 400);
@@ -172,7 +173,7 @@ TEST_CASE("fast activations are accurate from -100 to 100 and beyond") {
         const double u = 0.7978845608028654 * (x + 0.044715 * x * x * x);
         const double slope = activation == Activation::Silu ? x : 2 * u;
         const double expected = x / (1 + std::exp(-slope)) * up[i];
-        // Its argument's rounding is magnified by e^: a few units for each of |slope|.
+        // exp magnifies the rounding of its argument: a few units for each unit of |slope|.
         const double bound = (4e-7 + 2e-7 * std::abs(slope)) * std::abs(expected) + 1e-36;
         if (!(std::abs(out[i] - expected) <= bound))
           FAIL("at " << x << ": " << out[i] << ", " << expected);
@@ -184,7 +185,7 @@ TEST_CASE("fast activations are accurate from -100 to 100 and beyond") {
   });
 }
 
-TEST_CASE("fast soft caps are within a few roundings of tanh at any size") {
+TEST_CASE("fast soft caps agree with tanh to a few roundings at any size") {
   for_each_target([] {
     std::vector<float> in;
     for (int i = -40000; i <= 40000; ++i) in.push_back(static_cast<float>(i) / 200);
@@ -209,7 +210,7 @@ TEST_CASE("fast soft caps are within a few roundings of tanh at any size") {
   });
 }
 
-TEST_CASE("fast rotations are those of the formula, for both layouts and partial heads") {
+TEST_CASE("fast rotations agree with the reference, in both layouts and for partial heads") {
   for_each_target([] {
     constexpr int64_t kRows = 5;
     constexpr int kHeads = 3;
@@ -227,7 +228,7 @@ TEST_CASE("fast rotations are those of the formula, for both layouts and partial
           }
           const std::vector<float> in = random_floats(kRows * kHeads * head_dim, 3);
           const auto kernels = make(2, kRows, 1);
-          for (int repeat = 0; repeat < 2; ++repeat) {  // the second time from the kept table
+          for (int repeat = 0; repeat < 2; ++repeat) {  // the second time from the cached table
             std::vector<float> x = in, expected = in;
             kernels->rope({x.data(), positions.data(), &spec, kRows, kHeads, head_dim});
             reference_kernels({})->rope(
@@ -247,7 +248,7 @@ TEST_CASE("fast rotations are those of the formula, for both layouts and partial
   });
 }
 
-TEST_CASE("fast rotations by several specs in turns do not mix them up") {
+TEST_CASE("fast rotations by several specs in turn use the right table each time") {
   for_each_target([] {
     constexpr int kHeadDim = 64;
     const std::vector<int64_t> positions = {7, 8, 900};
@@ -274,7 +275,7 @@ TEST_CASE("fast rotations by several specs in turns do not mix them up") {
   });
 }
 
-TEST_CASE("fast sums, rows of embeddings and byte sums are exact") {
+TEST_CASE("fast sums, embeddings and byte sums are exact") {
   for_each_target([] {
     const auto kernels = make(2, 64, 1);
     for (int64_t count : {1, 31, 33, 100000}) {

@@ -5,7 +5,7 @@
 
 namespace skald::test {
 
-TEST_CASE("the least limit of a cgroup and of those above it counts") {
+TEST_CASE("the memory limit is the lowest of a control group and its parents") {
   TempFolder folder;
   namespace fs = std::filesystem;
   const fs::path root = folder.path() / "cgroup";
@@ -18,13 +18,13 @@ TEST_CASE("the least limit of a cgroup and of those above it counts") {
   folder.write("cgroup/job/step/memory.max", "1048576\n");
   CHECK(cpu::cgroup_memory_limit(root, "job/step") == 1048576);
   CHECK(cpu::cgroup_memory_limit(root, "job") == 8589934592);
-  // In a container the group is the root of what is mounted.
+  // In a container the own group is the root of the mounted tree.
   folder.write("cgroup/memory.max", "4096\n");
   CHECK(cpu::cgroup_memory_limit(root, "") == 4096);
   CHECK(cpu::cgroup_memory_limit(root, "not/there") == 4096);
 }
 
-TEST_CASE("this machine has memory and threads") {
+TEST_CASE("this machine has memory and at least one thread") {
   const DeviceMemorySize memory = cpu::machine_memory();
   CHECK(memory.total > 0);
   CHECK(memory.free > 0);

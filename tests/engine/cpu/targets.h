@@ -1,4 +1,4 @@
-// Runs a test once for each instruction set that this CPU has and the fast kernels were built for.
+// Runs a test once for each instruction set that this CPU has and the fast kernels are built for.
 #pragma once
 
 #include <hwy/targets.h>

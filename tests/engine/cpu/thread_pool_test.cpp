@@ -14,7 +14,8 @@ TEST_CASE("every thread of a pool runs the function once") {
   for (int threads : {1, 2, 3, 8}) {
     ThreadPool pool(threads);
     REQUIRE(pool.threads() == threads);
-    std::vector<int> calls(static_cast<size_t>(threads));  // each written by its own thread
+    // Each entry is written by its own thread.
+    std::vector<int> calls(static_cast<size_t>(threads));
     std::vector<int> counts(static_cast<size_t>(threads));
     constexpr int kJobs = 2000;
     for (int job = 0; job < kJobs; ++job) {
@@ -28,7 +29,7 @@ TEST_CASE("every thread of a pool runs the function once") {
   }
 }
 
-TEST_CASE("a pool wakes up after it has slept") {
+TEST_CASE("a pool works after its threads have slept") {
   ThreadPool pool(4);
   for (int i = 0; i < 3; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -38,7 +39,7 @@ TEST_CASE("a pool wakes up after it has slept") {
   }
 }
 
-TEST_CASE("after a barrier every thread sees what all wrote before it") {
+TEST_CASE("after a barrier every thread sees what the others wrote before it") {
   for (int threads : {1, 2, 8}) {
     ThreadPool pool(threads);
     std::vector<int> written(static_cast<size_t>(threads));
@@ -59,12 +60,12 @@ TEST_CASE("after a barrier every thread sees what all wrote before it") {
   }
 }
 
-TEST_CASE("threads that cannot be started are an error, not the end of the program") {
+TEST_CASE("a thread that cannot be started is an Error") {
   if (!skald::test::kLimitMemory) return;
   const pid_t child = fork();
   if (child == 0) {
-    skald::test::limit_memory_growth(uint64_t{256}
-                                     << 20);  // 8 MiB of stack each: far too little for 900
+    constexpr uint64_t kBytes = 256 << 20;  // far too little for 900 stacks of 8 MiB
+    skald::test::limit_memory_growth(kBytes);
     try {
       ThreadPool pool(900);
       _exit(1);
@@ -78,7 +79,7 @@ TEST_CASE("threads that cannot be started are an error, not the end of the progr
   CHECK(WEXITSTATUS(status) == 0);
 }
 
-TEST_CASE("pools are independent and end while idle") {
+TEST_CASE("pools are independent and can be destroyed while idle") {
   for (int i = 0; i < 20; ++i) {
     ThreadPool a(3), b(2);
     std::atomic<int> calls{0};

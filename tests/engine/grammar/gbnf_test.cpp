@@ -84,7 +84,7 @@ castle ::= "O-O" "-O"?
      {"a"}},
 };
 
-TEST_CASE("sample grammars take what they say and nothing else") {
+TEST_CASE("a sample grammar accepts every text of its language and no other") {
   for (const Sample& sample : kSamples) {
     CAPTURE(sample.name);
     const Rules rules = parse_gbnf(sample.grammar, "sample");
@@ -99,7 +99,9 @@ TEST_CASE("sample grammars take what they say and nothing else") {
   }
 }
 
-TEST_CASE("texts by sample grammars are written over tokens that cut through everything") {
+TEST_CASE(
+    "random texts generated under a sample grammar belong to its language, even with tokens that "
+    "span rules") {
   const auto vocabulary = byte_vocabulary({"{\"", "\":", "\",\"", " [", "1.", ". e", "4 e", "e4 ",
                                            "\n- ", "=1\n", "ab", "}}", "\xE6\x97", "\xA5", "é\""});
   for (const Sample& sample : kSamples) {
@@ -119,7 +121,7 @@ TEST_CASE("texts by sample grammars are written over tokens that cut through eve
   }
 }
 
-TEST_CASE("what is no grammar is an error with line and column") {
+TEST_CASE("an error in a grammar is reported with line and column") {
   const struct {
     const char* text;
     const char* says;

@@ -1,5 +1,5 @@
-// For tests of grammars: small vocabularies, random texts by a grammar, masks by brute force, and
-// a recognizer that knows nothing of automata.
+// Tools for tests of grammars: small vocabularies, random texts under a grammar, masks by trying
+// every token, and a recognizer without an automaton.
 #pragma once
 
 #include <map>
@@ -31,7 +31,7 @@ inline std::shared_ptr<Vocabulary> make_vocabulary(const std::vector<std::string
   return std::make_shared<Vocabulary>(views, ends);
 }
 
-// All bytes, then `more` and the end token, which is the last.
+// The 256 bytes, then `more`, then the end token.
 inline std::vector<std::string> byte_tokens(std::vector<std::string> more = {}) {
   std::vector<std::string> tokens;
   for (int byte = 0; byte < 256; ++byte) tokens.emplace_back(1, static_cast<char>(byte));
@@ -55,7 +55,7 @@ inline bool has_bit(std::span<const uint64_t> mask, int32_t token) {
   return mask[static_cast<size_t>(token) / 64] >> (token % 64) & 1;
 }
 
-// Whether the text can stand at the begin of one by the grammar, and whether it is one.
+// Whether the grammar has a text that begins so, and whether the text is complete.
 struct Reading {
   bool alive, whole;
 };
@@ -66,7 +66,7 @@ inline Reading read(const Rules& rules, std::string_view text) {
   return {true, matcher.may_end()};
 }
 
-// The first token whose bit is not what trying the token says, or -1.
+// The first token whose bit differs from the result of trying the token, or -1.
 inline int32_t wrong_bit(const Vocabulary& vocabulary, Matcher& matcher) {
   const std::span<const uint64_t> view = matcher.mask();
   const std::vector<uint64_t> mask(view.begin(), view.end());
@@ -77,13 +77,13 @@ inline int32_t wrong_bit(const Vocabulary& vocabulary, Matcher& matcher) {
   return -1;
 }
 
-// A model without a mind: picks among the allowed tokens, and ends where it can with some
-// probability, in any case soon after `length` bytes when shorter ways lead there.
+// Stands for a model: picks random allowed tokens. Ends where the grammar allows an end, after more
+// than `length` bytes for sure.
 struct Writer {
   Random random;
   size_t length = 60;
 
-  // Empty when a step had no token at all.
+  // False when no token was allowed, or the text became too long.
   bool write(Matcher matcher, const Vocabulary& vocabulary, std::string& text) {
     text.clear();
     for (int step = 0; step < 20000 && text.size() < 20 * length + 400 && !matcher.finished();
@@ -108,7 +108,7 @@ struct Writer {
     return matcher.may_end();
   }
 
-  // Tokens that close something, as far as a test's writer can know: `"`, brackets, else any.
+  // Prefers tokens that close something: quotes, brackets, line ends.
   int32_t nearest_to_end(const Matcher&, const Vocabulary& vocabulary,
                          const std::vector<int32_t>& allowed) {
     std::vector<int32_t> closing;
@@ -122,7 +122,8 @@ struct Writer {
   }
 };
 
-// Where parts of a grammar can end, by trying all ways until nothing new comes: slow and plain.
+// Decides whether a text belongs to a grammar by trying all ways until no new end is found. Slow,
+// but simple enough to trust.
 class SlowReader {
  public:
   SlowReader(const Rules& rules, std::string_view text) : rules_(rules), text_(text) {}

@@ -15,7 +15,7 @@ using grammar::regex_rules;
 
 const char* const kLetters[] = {"a", "b", "é", "日"};
 
-// All texts of up to `length` of the letters.
+// All texts of up to `length` letters.
 std::vector<std::string> all_texts(int length) {
   std::vector<std::string> texts{""};
   size_t begin = 0;
@@ -29,7 +29,7 @@ std::vector<std::string> all_texts(int length) {
   return texts;
 }
 
-TEST_CASE("random grammars take the texts that a slow reader takes, and no others") {
+TEST_CASE("the matcher and a slow recognizer agree on random grammars") {
   const std::vector<std::string> texts = all_texts(4);
   size_t taken = 0, refused = 0;
   for (uint64_t seed = 0; seed < 250; ++seed) {
@@ -46,7 +46,8 @@ TEST_CASE("random grammars take the texts that a slow reader takes, and no other
   CHECK(refused > 2000);
 }
 
-// Texts of one to five letters, and all bytes of the letters alone.
+// The single bytes of the letters, and 60 tokens of up to five letters, some cut within a
+// character.
 std::vector<std::string> random_tokens(Random& random) {
   std::vector<std::string> tokens{""};
   for (const char* letter : kLetters) {
@@ -62,14 +63,14 @@ std::vector<std::string> random_tokens(Random& random) {
   return tokens;
 }
 
-TEST_CASE("a mask holds the tokens that can be taken, and no others") {
+TEST_CASE("a mask has exactly the tokens that the matcher accepts") {
   size_t steps = 0;
   for (uint64_t seed = 0; seed < 220; ++seed) {
     Random random(seed);
     const RandomGrammar grammar(1000 + seed, 1 + seed % 5);
     const std::vector<std::string> tokens = random_tokens(random);
     const auto vocabulary = make_vocabulary(tokens, {0});
-    // In some runs there is hardly any memory: caches come and go.
+    // Every third run has almost no memory, so that cached masks are dropped and computed again.
     const grammar::MaskLimits tight = {1000, 20'000};
     Matcher matcher(
         make_masks(grammar.rules(), vocabulary, seed % 3 ? grammar::MaskLimits{} : tight));
@@ -94,7 +95,7 @@ TEST_CASE("a mask holds the tokens that can be taken, and no others") {
   CHECK(steps > 1000);
 }
 
-TEST_CASE("what a mask allows is the begin of a text that the slow reader takes") {
+TEST_CASE("a text generated token by token under the masks belongs to the grammar") {
   const auto vocabulary =
       make_vocabulary({"", "a", "b", "\xC3", "\xA9", "\xE6\x97", "\xA5", "aé"}, {0});
   size_t whole = 0;
@@ -104,7 +105,7 @@ TEST_CASE("what a mask allows is the begin of a text that the slow reader takes"
     Writer writer{Random(seed), 3};
     std::string text;
     CAPTURE(seed, text);
-    if (!writer.write(Matcher(masks), *vocabulary, text)) continue;  // too long for a mind so small
+    if (!writer.write(Matcher(masks), *vocabulary, text)) continue;  // the text became too long
     if (text.size() > 40) continue;
     ++whole;
     if (!SlowReader(grammar.rules(), text).whole()) {
@@ -115,7 +116,7 @@ TEST_CASE("what a mask allows is the begin of a text that the slow reader takes"
   CHECK(whole > 200);
 }
 
-TEST_CASE("several texts by one grammar do not disturb each other") {
+TEST_CASE("matchers that share their masks do not disturb each other") {
   const auto vocabulary = byte_vocabulary({"[[", "]]", "],", "[x"});
   const Rules rules = parse_gbnf("root ::= \"[\" (root (\",\" root)*)? \"]\" | \"x\"\n", "g");
   const auto masks = make_masks(rules, vocabulary, {4000, 30'000});
@@ -141,7 +142,7 @@ TEST_CASE("several texts by one grammar do not disturb each other") {
   }
 }
 
-TEST_CASE("a rule that begins with itself is read as it is meant") {
+TEST_CASE("a left-recursive rule is matched") {
   const Rules direct = parse_gbnf("root ::= root \"+\" n | n\nn ::= [0-9]+\n", "g");
   CHECK(read(direct, "1+22+3").whole);
   CHECK(read(direct, "1+").alive);
@@ -159,7 +160,7 @@ TEST_CASE("a rule that begins with itself is read as it is meant") {
   CHECK(read(parse_gbnf("root ::= root | \"x\"\n", "g"), "x").whole);
 }
 
-TEST_CASE("a rule that cannot end is an error that names it") {
+TEST_CASE("a rule without an end is an error that names the rule") {
   const auto said = [](const char* text) {
     return error_text([&] { Automaton(parse_gbnf(text, "my.gbnf")); }, Exit::Usage);
   };
@@ -169,7 +170,7 @@ TEST_CASE("a rule that cannot end is an error that names it") {
   CHECK(said("root ::= \"x\"\nunused ::= unused\n") == "");
 }
 
-TEST_CASE("repetitions by the thousand are counted exactly, and small") {
+TEST_CASE("a repetition with large bounds is counted exactly by an automaton of few states") {
   for (const auto& [least, most] : {std::pair{0, 5000}, {3000, 3000}, {17, 4096}}) {
     const std::string text = "x[ab]{" + std::to_string(least) + "," + std::to_string(most) + "}y";
     const Rules rules = regex_rules(text, "r");
@@ -185,7 +186,7 @@ TEST_CASE("repetitions by the thousand are counted exactly, and small") {
   }
 }
 
-TEST_CASE("masks near the bounds of a repetition are right, and those between are one") {
+TEST_CASE("masks inside a repetition and at both of its bounds are right") {
   const auto vocabulary =
       byte_vocabulary({"ab", "abc", "aaaa", "bbbbbbbb", "a\"", "ab\"", "é", "éé", "aé", "a\"b"});
   const Rules rules = regex_rules("\"[^\"]{40,60}\"", "r");
@@ -203,7 +204,7 @@ TEST_CASE("masks near the bounds of a repetition are right, and those between ar
   CHECK(matcher.finished());
 }
 
-TEST_CASE("a token may span many rules, and characters come in parts") {
+TEST_CASE("a token may span several rules or end within a character") {
   const auto vocabulary =
       byte_vocabulary({"{\"a\":[1,2],\"b\":", "\xE6\x97", "\xA5!", "日本", "}}"});
   const Rules rules = parse_gbnf(
@@ -230,7 +231,7 @@ TEST_CASE("a token may span many rules, and characters come in parts") {
   CHECK(matcher.finished());
 }
 
-TEST_CASE("end tokens are allowed where the text may end, and nowhere else") {
+TEST_CASE("end tokens are allowed exactly where the text may end") {
   const auto vocabulary = make_vocabulary({"</s>", "a", "b", "<|end|>"}, {0, 3});
   Matcher matcher(make_masks(parse_gbnf("root ::= \"a\" \"b\"?\n", "g"), vocabulary));
   CHECK(matcher.mask()[0] == 0b0010);
@@ -247,7 +248,7 @@ TEST_CASE("end tokens are allowed where the text may end, and nowhere else") {
   CHECK(matcher.accept(0));
 }
 
-TEST_CASE("memory is bounded: long texts, deep ones and ambiguous ones") {
+TEST_CASE("memory stays bounded for long, deep and ambiguous texts") {
   const auto vocabulary = byte_vocabulary({"[[[[", "aaaa"});
   const auto masks = make_masks(parse_gbnf("root ::= \"[\" root? \"]\" root? | [a-z]+\n", "g"),
                                 vocabulary, {100'000, 1'000'000});
@@ -272,9 +273,9 @@ TEST_CASE("memory is bounded: long texts, deep ones and ambiguous ones") {
   const std::string message =
       error_text([&] { deep.accept(std::string(20'000, '[')); }, Exit::Failed);
   CHECK(has(message, "nests more than 10000"));
-  CHECK(deep.accept("x"));  // as before the Error
+  CHECK(deep.accept("x"));  // the matcher is as before the Error
 
-  // A list in either direction needs no stack.
+  // Recursion at the end of a rule needs no stack.
   Matcher list(make_masks(parse_gbnf("root ::= \"a\" root | \"b\"\n", "g"), vocabulary));
   for (int i = 0; i < 100; ++i) REQUIRE(list.accept(std::string(1000, 'a')));
   REQUIRE(list.accept("b"));

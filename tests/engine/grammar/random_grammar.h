@@ -1,4 +1,4 @@
-// Random grammars over few characters: small, recursive in every way, ambiguous.
+// Random grammars over few characters: small, recursive and ambiguous.
 #pragma once
 
 #include "tests/engine/grammar/grammar_tools.h"
@@ -10,7 +10,7 @@ class RandomGrammar {
   RandomGrammar(uint64_t seed, size_t rules) : random_(seed) {
     for (size_t i = 0; i < rules; ++i) rules_.add("rule " + std::to_string(i));
     for (size_t i = 0; i < rules; ++i) {
-      // The first choice ends, so that every rule does.
+      // The first choice is not recursive, so that every rule can end.
       rules_.define(static_cast<grammar::RuleId>(i), rules_.choice({leaf(), node(3), node(2)}));
     }
   }

@@ -14,7 +14,7 @@ using grammar::Regex;
 using grammar::regex_rules;
 using grammar::RegexMatch;
 
-TEST_CASE("expressions match whole texts as std::regex does") {
+TEST_CASE("regular expressions match the same texts as std::regex") {
   const char* const expressions[] = {
       "abc",          "a|b|cd",       "(a|b)*c",   "a{2,3}b?", "[a-c]+[^a-c]", "\\d+\\.\\d*",
       "\\w+\\s\\w+",  "(?:ab){2}",    "a.c",       "a*?b+?",   "^ab$",         "^a|b$",
@@ -44,19 +44,19 @@ TEST_CASE("expressions match whole texts as std::regex does") {
   CHECK(matched > 300);
 }
 
-TEST_CASE("classes and dots know whole characters") {
+TEST_CASE("classes and dots match whole characters") {
   CHECK(read(regex_rules("[^a]", "r"), "日").whole);
   CHECK(!read(regex_rules("[^日]", "r"), "日").alive);
   CHECK(read(regex_rules("[à-ü]{2}", "r"), "éñ").whole);
   CHECK(read(regex_rules(".", "r"), "\xF0\x9F\x98\x80").whole);
   CHECK(!read(regex_rules(".", "r"), "\n").alive);
-  CHECK(!read(regex_rules("[^a]", "r"), "\xED\xA0\x80").alive);  // a surrogate
+  CHECK(!read(regex_rules("[^a]", "r"), "\xED\xA0\x80").alive);  // half of a surrogate pair
   CHECK(!read(regex_rules("[^a]", "r"), "\xC0\x80").alive);
   CHECK(read(regex_rules("\\u{1F600}\\x{e9}", "r"), "\xF0\x9F\x98\x80\xC3\xA9").whole);
   CHECK(read(regex_rules("(?<year>\\d{4})-(?P<m>\\d\\d)", "r"), "2024-12").whole);
 }
 
-TEST_CASE("what an expression cannot say here is an error with its place") {
+TEST_CASE("an unsupported part of an expression is an error that gives its column") {
   const struct {
     const char* text;
     const char* says;
@@ -93,7 +93,7 @@ TEST_CASE("what an expression cannot say here is an error with its place") {
             "200 nested groups"));
 }
 
-TEST_CASE("an expression limited in length says the same texts, of those lengths") {
+TEST_CASE("an expression with a length limit matches the same texts within the limit") {
   const char* const expressions[] = {"[ab]*", "a[ab]+b", "(ab)*", "a|b{2,9}|[ab]{3}",
                                      "aa",    "(a|b)*b"};
   for (const char* expression : expressions) {
@@ -117,7 +117,7 @@ TEST_CASE("an expression limited in length says the same texts, of those lengths
             bool whole = false;
             try {
               whole = read(rules, text).whole;
-            } catch (const Error&) {  // no text is left
+            } catch (const Error&) {  // no text fits the limit
             }
             if (whole != expected) REQUIRE(whole == expected);
           }

@@ -15,7 +15,7 @@ std::vector<int32_t> pages_of(const Sequence& sequence) {
   return {sequence.pages().begin(), sequence.pages().end()};
 }
 
-TEST_CASE("a sequence takes a page for each 64 tokens and gives them back") {
+TEST_CASE("a sequence takes a page for each 64 tokens and frees its pages") {
   PagePool pool(4);
   {
     Sequence s(pool);
@@ -39,7 +39,7 @@ TEST_CASE("a sequence takes a page for each 64 tokens and gives them back") {
   CHECK(pool.free_pages() == 4);
 }
 
-TEST_CASE("a pool that runs dry is an error that changes nothing") {
+TEST_CASE("an empty pool is an error that changes nothing") {
   PagePool pool(2);
   Sequence s(pool);
   s.extend(70);
@@ -68,11 +68,11 @@ TEST_CASE("a fork shares pages until one side writes") {
   CHECK(a.pages()[0] == b.pages()[0]);
   CHECK(a.pages()[1] != b.pages()[1]);
   CHECK(pool.free_pages() == 1);
-  CHECK(!a.extend(1));  // nobody else has its page any more
+  CHECK(!a.extend(1));  // no other sequence has its page any more
   CHECK(!b.extend(1));
 }
 
-TEST_CASE("full pages of a fork are never copied") {
+TEST_CASE("a fork's full pages are never copied") {
   PagePool pool(3);
   Sequence a(pool);
   a.extend(64);
@@ -83,7 +83,7 @@ TEST_CASE("full pages of a fork are never copied") {
   CHECK(a.pages()[1] != b.pages()[1]);
 }
 
-TEST_CASE("a copy on write that finds no page is an error that changes nothing") {
+TEST_CASE("a copy on write without a free page is an error that changes nothing") {
   PagePool pool(1);
   Sequence a(pool);
   a.extend(10);
@@ -95,7 +95,7 @@ TEST_CASE("a copy on write that finds no page is an error that changes nothing")
   CHECK(!b.extend(1));
 }
 
-TEST_CASE("a page is free once all forks have let go of it") {
+TEST_CASE("a page is free when the last fork has released it") {
   PagePool pool(2);
   Sequence a(pool);
   a.extend(65);
@@ -112,7 +112,7 @@ TEST_CASE("a page is free once all forks have let go of it") {
   CHECK(pool.free_pages() == 2);
 }
 
-TEST_CASE("a fork that was cut inside a shared page copies it before it goes on") {
+TEST_CASE("a fork truncated inside a shared page copies the page before it writes") {
   PagePool pool(4);
   Sequence a(pool);
   a.extend(100);
@@ -124,7 +124,7 @@ TEST_CASE("a fork that was cut inside a shared page copies it before it goes on"
   CHECK(b.length() == 35);
 }
 
-TEST_CASE("moving a sequence keeps the count of pages right") {
+TEST_CASE("moving a sequence keeps the count of free pages right") {
   PagePool pool(4);
   Sequence a(pool);
   a.extend(70);
@@ -140,7 +140,7 @@ TEST_CASE("moving a sequence keeps the count of pages right") {
   CHECK(pool.free_pages() == 2);
 }
 
-TEST_CASE("a sequence knows how many pages it is going to take") {
+TEST_CASE("missing_pages says how many pages an extension takes") {
   PagePool pool(8);
   Sequence sequence(pool);
   const auto takes = [&](int64_t tokens) {
@@ -155,7 +155,7 @@ TEST_CASE("a sequence knows how many pages it is going to take") {
   CHECK(takes(1) == 0);
   CHECK(takes(1) == 1);
   const Sequence fork = sequence.fork();
-  CHECK(takes(1) == 1);  // of its own, since the other holds the half page too
+  CHECK(takes(1) == 1);  // a copy, because the fork holds the partly filled page too
   CHECK(takes(1) == 0);
   CHECK(takes(62) == 1);
 }

@@ -10,7 +10,7 @@
 namespace skald::test {
 namespace {
 
-// 1000 bytes of weights, and 10 for every token of the cache's pages.
+// 1000 bytes of weights, and 10 bytes for each token in the cache's pages.
 PlanRequest simple_request(int64_t free, bool mapped = false) {
   PlanRequest request;
   request.model_context = 1000;
@@ -23,7 +23,7 @@ PlanRequest simple_request(int64_t free, bool mapped = false) {
 
 }  // namespace
 
-TEST_CASE("without a wish the context is the model's own where it fits") {
+TEST_CASE("without -c the context is the model's own, where it fits") {
   const MemoryPlan plan = make_plan(simple_request(1000 + 1024 * 10));
   CHECK(plan.context == 1000);
   CHECK(plan.context_by == MemoryPlan::ContextBy::Model);
@@ -32,7 +32,7 @@ TEST_CASE("without a wish the context is the model's own where it fits") {
   CHECK(plan.needed() == 1000 + 1024 * 10);
 }
 
-TEST_CASE("without a wish the context is whole pages of what fits where the model's own does not") {
+TEST_CASE("without -c a context that does not fit is reduced to whole pages") {
   for (const int64_t pages : {1, 2, 9, 15}) {
     for (const int64_t spare : {0, 1, 639}) {
       const MemoryPlan plan = make_plan(simple_request(1000 + pages * 640 + spare));
@@ -45,7 +45,7 @@ TEST_CASE("without a wish the context is whole pages of what fits where the mode
   }
 }
 
-TEST_CASE("a model's short context is taken where nobody asks for another") {
+TEST_CASE("without -c a model's short context is used, unless the prompt is longer") {
   PlanRequest request = simple_request(1000 + 1024 * 10);
   request.short_context = 100;
   MemoryPlan plan = make_plan(request);
@@ -69,8 +69,7 @@ TEST_CASE("a model's short context is taken where nobody asks for another") {
   CHECK(plan.context_by == MemoryPlan::ContextBy::Memory);
 }
 
-TEST_CASE(
-    "a context that was asked for is kept, and refused with the numbers where it does not fit") {
+TEST_CASE("a requested context is kept, and refused with all numbers where it does not fit") {
   PlanRequest request = simple_request(1000 + 3 * 640 + 100);
   request.context = 192;
   CHECK(make_plan(request).fits());
@@ -89,7 +88,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("weights that do not fit leave no context, and the error says so") {
+TEST_CASE("weights that do not fit leave no room for a context, and the error says so") {
   const MemoryPlan plan = make_plan(simple_request(1000 + 639));
   CHECK(plan.most_context == 0);
   CHECK(!plan.fits());
@@ -97,7 +96,8 @@ TEST_CASE("weights that do not fit leave no context, and the error says so") {
   CHECK(has(message, "not even a context of 64 fits"));
 }
 
-TEST_CASE("mapped weights need not fit, but stay in memory as long as that leaves a context") {
+TEST_CASE(
+    "mapped weights need not fit, but the plan keeps them in memory where a context still fits") {
   const MemoryPlan beside = make_plan(simple_request(1000 + 2 * 640, true));
   CHECK(beside.context == 128);
   PlanRequest asked = simple_request(1000 + 2 * 640, true);
@@ -112,7 +112,7 @@ TEST_CASE("mapped weights need not fit, but stay in memory as long as that leave
   CHECK(!make_plan(asked).fits());
 }
 
-TEST_CASE("a cap counts in bytes or as a share of the whole device, and never adds memory") {
+TEST_CASE("a limit is a number of bytes or a share of the device, and never adds memory") {
   PlanRequest request = simple_request(10000);
   request.cap.bytes = 5000;
   CHECK(make_plan(request).available == 5000);
@@ -124,7 +124,7 @@ TEST_CASE("a cap counts in bytes or as a share of the whole device, and never ad
   CHECK(make_plan(request).available == 10000);
 }
 
-TEST_CASE("the largest context is the same by bisection as by trying each") {
+TEST_CASE("bisection finds the same largest context as trying each") {
   for (int64_t free = 900; free < 13000; free += 97) {
     const PlanRequest request = simple_request(free);
     int64_t most = 0;
@@ -138,14 +138,14 @@ TEST_CASE("the largest context is the same by bisection as by trying each") {
   }
 }
 
-TEST_CASE("products that are too large stay large") {
+TEST_CASE("products that overflow become a huge number") {
   CHECK(bytes_product(3, 5) == 15);
   CHECK(bytes_product(0, INT64_MAX) == 0);
   CHECK(bytes_product(int64_t{1} << 40, int64_t{1} << 40) == int64_t{1} << 59);
   CHECK(bytes_product(int64_t{1} << 31, int64_t{1} << 31) == int64_t{1} << 59);
 }
 
-TEST_CASE("sizes are told in three digits or so") {
+TEST_CASE("sizes print with up to two decimals") {
   CHECK(size_text(0) == "0.0 KiB");
   CHECK(size_text(3072) == "3.0 KiB");
   CHECK(size_text(5 << 20) == "5.0 MiB");

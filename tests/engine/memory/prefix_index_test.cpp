@@ -29,7 +29,7 @@ Tokens joined(const Tokens& a, const Tokens& b) {
   return all;
 }
 
-TEST_CASE("a prompt shares the whole pages of what it begins with") {
+TEST_CASE("a prompt shares the whole pages of a common beginning") {
   PagePool pool(20);
   PrefixIndex index(pool);
   const Tokens beginning = random_tokens(130, 1);
@@ -48,7 +48,7 @@ TEST_CASE("a prompt shares the whole pages of what it begins with") {
   CHECK(none.length() == 0);
 }
 
-TEST_CASE("pages are kept while anybody holds them, and the longest unused go first") {
+TEST_CASE("pages in use are kept, and of the others the longest unused are released first") {
   PagePool pool(20);
   PrefixIndex index(pool);
   {
@@ -69,7 +69,7 @@ TEST_CASE("pages are kept while anybody holds them, and the longest unused go fi
     const Sequence used = index.share(a, page_hashes(a), 100);
     CHECK(used.length() == 128);
     CHECK(index.idle_pages() == 1);
-    CHECK(index.release_one());  // b's own page
+    CHECK(index.release_one());  // releases the page that only b used
     CHECK(!index.release_one());
   }
   CHECK(index.release_one());
@@ -78,7 +78,7 @@ TEST_CASE("pages are kept while anybody holds them, and the longest unused go fi
   CHECK(pool.free_pages() == 20);
 }
 
-TEST_CASE("forgetting all gives the pages back") {
+TEST_CASE("clear() frees all pages") {
   PagePool pool(4);
   PrefixIndex index(pool);
   const Prompt a(pool, random_tokens(128, 1));
@@ -88,7 +88,7 @@ TEST_CASE("forgetting all gives the pages back") {
   CHECK(!pool.shared(a.sequence.pages()[0]));
 }
 
-TEST_CASE("a sequence of shared pages begins after them and writes to none of them") {
+TEST_CASE("a sequence that starts with shared pages never writes to them") {
   PagePool pool(4);
   Sequence owner(pool);
   owner.extend(64);

@@ -9,7 +9,7 @@
 namespace skald::test {
 namespace {
 
-TEST_CASE("larger values have larger bins, and a bin's middle is near its values") {
+TEST_CASE("bins are ordered, and a bin's middle lies within 0.05 % of its values") {
   double last = -1e30;
   for (const double x : {-1e9, -1.0, -0.5, -1e-6, 0.0, 1e-9, 1e-6, 0.3, 0.5, 1.0, 22.0, 1e9}) {
     CAPTURE(x);
@@ -21,7 +21,7 @@ TEST_CASE("larger values have larger bins, and a bin's middle is near its values
   CHECK(Histogram::bin(-0.0) == Histogram::bin(0.0));
 }
 
-TEST_CASE("percentiles are those of the sorted values, to 0.1 %") {
+TEST_CASE("percentiles agree with those of the sorted values to 0.1 %") {
   std::vector<double> values;
   Histogram histogram;
   for (int64_t i = 0; i < 1001; ++i) {

@@ -14,7 +14,7 @@ std::string refusal(const std::string& text) {
   return error_text([&] { parse_protocol(text); }, Exit::Usage);
 }
 
-TEST_CASE("protocols are read from their names and print as they were named") {
+TEST_CASE("a protocol prints the name that it was read from") {
   for (const char* name :
        {"llama.cpp", "llama.cpp:512", "hf:1024:512", "gptq:2048", "doc", "doc:64"}) {
     CHECK(parse_protocol(name).name() == name);
@@ -29,7 +29,7 @@ TEST_CASE("protocols are read from their names and print as they were named") {
   CHECK(has(refusal("llama.cpp:2"), "scores nothing"));
 }
 
-TEST_CASE("llama.cpp: chunks of the context, the second half scored, BOS first, the rest dropped") {
+TEST_CASE("protocol llama.cpp scores the second half of each whole chunk and puts BOS first") {
   const PplSettings settings = parse_protocol("llama.cpp:512");
   CHECK(chunk_count(settings, 1024) == 2);
   CHECK(chunk_count(settings, 2047) == 3);
@@ -42,7 +42,7 @@ TEST_CASE("llama.cpp: chunks of the context, the second half scored, BOS first, 
             "the text has 1023 tokens, but llama.cpp:512 needs 1024"));
 }
 
-TEST_CASE("gptq: disjoint windows, all but the first token scored") {
+TEST_CASE("protocol gptq scores all tokens but the first of disjoint windows") {
   const PplSettings settings = parse_protocol("gptq:10");
   CHECK(chunk_count(settings, 39) == 3);
   const ChunkPlace place = chunk_place(settings, 39, 1);
@@ -53,7 +53,7 @@ TEST_CASE("gptq: disjoint windows, all but the first token scored") {
   CHECK(has(error_text([&] { chunk_count(settings, 9); }, Exit::Failed), "needs 10"));
 }
 
-TEST_CASE("hf: every token but the first is scored once, with as much before it as fits") {
+TEST_CASE("protocol hf scores every token but the first once, with the longest context that fits") {
   for (const auto& [context, stride] : {std::pair(8, 3), std::pair(8, 7), std::pair(5, 1)}) {
     const PplSettings settings = parse_protocol(concat("hf:", context, ":", stride));
     for (int64_t tokens = 2; tokens < 40; ++tokens) {
@@ -76,14 +76,14 @@ TEST_CASE("hf: every token but the first is scored once, with as much before it 
   }
 }
 
-TEST_CASE("a document's windows score each token once, and its last window is full") {
+TEST_CASE("the windows of a document score each token once, and the last window is full") {
   for (int64_t context = 1; context < 9; ++context) {
     for (int64_t tokens = 0; tokens < 30; ++tokens) {
       CAPTURE(context, tokens);
       std::vector<int64_t> scored;
       for (int64_t w = 0; w < document_windows(context, tokens); ++w) {
         const ChunkPlace place = document_window(context, tokens, w);
-        // One more than the rows, since the last token is only a target.
+        // A window has one more token than rows: the last token is only a target.
         CHECK(place.length <= context + 1);
         if (tokens >= context) CHECK(place.length == context + 1);
         for (int64_t i = place.scored_from; i < place.length; ++i)

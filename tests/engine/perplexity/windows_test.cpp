@@ -44,10 +44,11 @@ Scores scores_of(Executor& executor, const std::vector<std::vector<int32_t>>& al
   return scores;
 }
 
-TEST_CASE("windows that share steps score as they do alone, whatever a step's length") {
+TEST_CASE(
+    "a window's scores depend neither on the windows in the same step nor on the step's size") {
   const Model model = random_llama({});
   const auto all = texts(model.config.vocab);
-  // Each text by itself, token by token.
+  // The expected scores: each text alone, a token a step.
   Scores expected;
   const auto alone = cpu::make_executor(model, {.rows = 1});
   for (size_t w = 0; w < all.size(); ++w) {
@@ -70,7 +71,7 @@ TEST_CASE("windows that share steps score as they do alone, whatever a step's le
     REQUIRE(scores.size() == expected.size());
     for (const auto& [key, score] : expected) {
       const TokenScore& other = scores.at(key);
-      CHECK(other.logprob == score.logprob);  // to the last bit
+      CHECK(other.logprob == score.logprob);  // bit for bit
       CHECK(other.entropy == score.entropy);
       CHECK(other.rank == score.rank);
       CHECK(other.top == score.top);
@@ -79,7 +80,7 @@ TEST_CASE("windows that share steps score as they do alone, whatever a step's le
   }
 }
 
-TEST_CASE("windows stop when they are told to, and give their pages back") {
+TEST_CASE("run_windows stops when the callback asks for it, and frees all pages") {
   const Model model = random_llama({});
   const auto all = texts(model.config.vocab);
   const auto executor = cpu::make_executor(model, {.sequences = 5, .rows = 16});
@@ -92,16 +93,16 @@ TEST_CASE("windows stop when they are told to, and give their pages back") {
   CHECK(executor->pages().free_pages() == executor->pages().size());
 }
 
-TEST_CASE("as many windows share a step as it has rows, and as there are sequences") {
+TEST_CASE("a step has as many windows as its rows and the sequences allow") {
   const Model model = random_llama({});
-  const auto all = texts(model.config.vocab);  // of 39, 1, 8, 69 and 30 rows
+  const auto all = texts(model.config.vocab);  // 39, 1, 8, 69 and 30 rows
   std::vector<TokenWindow> windows;
   for (const auto& text : all) windows.push_back({text});
   const auto count = [&](int64_t rows, int sequences) {
     return windows_in_step(*cpu::make_executor(model, {.sequences = sequences, .rows = rows}),
                            windows);
   };
-  CHECK(count(10, 5) == 1);  // the first takes several steps
+  CHECK(count(10, 5) == 1);  // the first window takes several steps
   CHECK(count(39, 5) == 1);
   CHECK(count(48, 5) == 3);
   CHECK(count(48, 2) == 2);

@@ -1,5 +1,5 @@
-// What single ops of a Program make of their input, on both of the CPU's kernel sets, against the
-// formulas; and that CUDA says where it has no kernel for them.
+// The outputs of single ops of a Program agree with their formulas, on both kernel sets of the CPU.
+// CUDA reports an op that it has no kernel for.
 #include <cmath>
 
 #include "cuda/plan/fused_program.h"
@@ -14,10 +14,10 @@ namespace {
 constexpr int kHeads = 3, kHeadDim = 20, kDim = kHeads * kHeadDim, kVocab = 33;
 constexpr float kEps = 1e-5f;
 
-// A program of one op between an embedding and logits of which nothing is asked.
-using Adds = void (*)(ProgramBuilder&, ActId x);
+// Builds a program of one op between an embedding and logits.
+using AddOp = void (*)(ProgramBuilder&, ActId x);
 
-template <Adds adds>
+template <AddOp adds>
 Program build(const ModelConfig&, const WeightFile& file) {
   ProgramBuilder b(file);
   const ActId x = b.act("x", kDim);
@@ -45,7 +45,7 @@ Model model_of(Program (*build)(const ModelConfig&, const WeightFile&)) {
 
 constexpr int32_t kTokens[] = {5, 0, 32, 7};
 
-// The outputs of all ops, the logits last.
+// The outputs of all ops; the last is that of the logits.
 std::vector<std::vector<float>> outputs(const Model& model, cpu::KernelSet kernels) {
   const auto executor = cpu::make_executor(model, {.exact = true}, kernels);
   std::vector<std::vector<float>> all(executor->program().ops.size());
@@ -85,7 +85,7 @@ void rotate_scaled(ProgramBuilder& b, ActId x) {
 
 }  // namespace
 
-TEST_CASE("a head norm is the norm of each head, with the weight's missing 1 added") {
+TEST_CASE("HeadNorm normalizes each head and multiplies by 1 + weight") {
   const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
   const Model model = model_of(build<norm_heads>);
   const auto all = outputs(model, kernels);
@@ -101,7 +101,7 @@ TEST_CASE("a head norm is the norm of each head, with the weight's missing 1 add
   }
 }
 
-TEST_CASE("a norm in place is that of whole rows, with the weight's missing 1 added") {
+TEST_CASE("RmsNorm in place normalizes whole rows and multiplies by 1 + weight") {
   const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
   const Model model = model_of(build<norm_all>);
   const auto all = outputs(model, kernels);
@@ -116,7 +116,7 @@ TEST_CASE("a norm in place is that of whole rows, with the weight's missing 1 ad
   }
 }
 
-TEST_CASE("embeddings, sums and logits are scaled, and logits capped") {
+TEST_CASE("Embed, Add and Logits scale, and Logits caps") {
   const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
   const auto plain = outputs(model_of(build<add_scaled>), kernels);
   for (size_t i = 0; i < plain[0].size(); ++i) check_near(plain[1][i], 1.25 * plain[0][i]);
@@ -135,7 +135,7 @@ TEST_CASE("embeddings, sums and logits are scaled, and logits capped") {
   }
 }
 
-TEST_CASE("a rotation's scale is of cosines and sines, so of the rotated dimensions alone") {
+TEST_CASE("Rope's scale applies to the rotated dimensions alone") {
   const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
   const auto all = outputs(model_of(build<rotate_scaled>), kernels);
   for (size_t row = 0; row < std::size(kTokens); ++row) {
@@ -153,14 +153,14 @@ TEST_CASE("a rotation's scale is of cosines and sines, so of the rotated dimensi
   }
 }
 
-TEST_CASE("a head norm's weight is read in every step") {
+TEST_CASE("the bytes read in a decode step include a head norm's weight") {
   const Model model = model_of(build<norm_heads>);
   const int64_t head = model.weights->find("head")->view.bytes();
   CHECK(model.program().weight_bytes() == kDim * 4 + kHeadDim * 4 + head);
   CHECK(op_name(model.program().ops[1]) == "head_norm");
 }
 
-TEST_CASE("CUDA says which op it has no kernel for where it stands") {
+TEST_CASE("CUDA names an op that it has no kernel for") {
   const auto refusal = [](Program (*build)(const ModelConfig&, const WeightFile&)) {
     return error_text([&] { cuda::fuse_program(model_of(build).program()); }, Exit::Failed);
   };

@@ -7,7 +7,7 @@
 namespace skald::test {
 namespace {
 
-TEST_CASE("a builder finds weights by name and checks their shape") {
+TEST_CASE("a builder finds weights by name and checks their shapes") {
   MadeWeights file;
   file.matrix("w", DType::F32, 3, 4);
   file.alike("norm", 4);
@@ -22,7 +22,7 @@ TEST_CASE("a builder finds weights by name and checks their shape") {
   CHECK(has(error_text([&] { builder.optional_weight("norm", 1, 5); }), "is [4], expected [5]"));
 }
 
-TEST_CASE("every op has a name, and all but the logits an output") {
+TEST_CASE("every op has a name, and every op but Logits an output") {
   const Program program = random_llama({.layers = 1}).program();
   std::string names;
   for (const Op& op : program.ops) {
@@ -36,7 +36,7 @@ TEST_CASE("every op has a name, and all but the logits an output") {
   CHECK(program.kv.size() == 1);
 }
 
-TEST_CASE("a decode step reads all weights but the embedding, of which it reads a row") {
+TEST_CASE("a decode step reads all weights and a single row of the embedding") {
   const Model model = random_llama({.layers = 1});
   const int64_t embedding = model.weights->find("token_embd.weight")->view.bytes();
   CHECK(model.program().weight_bytes() == model.weights->bytes() - embedding + 256 * 4);

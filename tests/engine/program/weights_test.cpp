@@ -20,7 +20,7 @@ class SomeWeights : public WeightFile {
 
 }  // namespace
 
-TEST_CASE("a WeightFile finds its tensors by name and knows their size") {
+TEST_CASE("a WeightFile finds tensors by name and sums their sizes") {
   SomeWeights weights;
   weights.put("a", 2, 64);
   weights.put("b", 1, 32);
@@ -32,7 +32,7 @@ TEST_CASE("a WeightFile finds its tensors by name and knows their size") {
   CHECK(weights.bytes() == 5 * 34);
 }
 
-TEST_CASE("a tensor name twice is an error that names it") {
+TEST_CASE("a tensor name that occurs twice is an error") {
   SomeWeights weights;
   weights.put("a", 1, 32);
   const std::string message = test::error_text([&] { weights.put("a", 1, 32); });

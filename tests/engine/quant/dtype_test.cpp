@@ -7,7 +7,7 @@
 
 using namespace skald;
 
-TEST_CASE("the table has the sizes and ids that the file formats fix") {
+TEST_CASE("formats have the sizes and ids that the file formats define") {
   struct Row {
     DType type;
     const char* name;
@@ -46,7 +46,7 @@ TEST_CASE("the table has the sizes and ids that the file formats fix") {
   }
 }
 
-TEST_CASE("formats are found by name in any case, and only whole names") {
+TEST_CASE("formats are found by their whole names in any case") {
   CHECK(dtype_from_name("q4_k") == DType::Q4_K);
   CHECK(dtype_from_name("Iq4_Xs") == DType::IQ4_XS);
   CHECK(!dtype_from_name("Q4"));
@@ -54,7 +54,7 @@ TEST_CASE("formats are found by name in any case, and only whole names") {
   CHECK(!dtype_from_name(""));
 }
 
-TEST_CASE("safetensors knows three of the formats") {
+TEST_CASE("safetensors has three of the formats") {
   CHECK(dtype_from_safetensors("F32") == DType::F32);
   CHECK(dtype_from_safetensors("F16") == DType::F16);
   CHECK(dtype_from_safetensors("BF16") == DType::BF16);
@@ -63,13 +63,13 @@ TEST_CASE("safetensors knows three of the formats") {
   CHECK(!dtype_from_safetensors("F8_E4M3"));
 }
 
-TEST_CASE("ids that no format has are not found") {
+TEST_CASE("unknown ids are not found") {
   for (uint32_t id : {4u, 5u, 9u, 16u, 31u, 38u, 43u, 0x80000000u, 0xffffffffu}) {
     CHECK(!dtype_from_gguf_id(id));
   }
 }
 
-TEST_CASE("a row of several blocks is decoded block by block, also from an odd address") {
+TEST_CASE("a row is decoded block by block, also at an odd address") {
   for (const DTypeInfo& format : all_dtypes()) {
     INFO(format.name);
     const int blocks = 3;

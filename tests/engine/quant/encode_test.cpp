@@ -1,4 +1,4 @@
-// Making blocks: how much a format loses, and what must hold for any weights.
+// Quantizing: the error of each format, and properties that hold for any weights.
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -64,8 +64,8 @@ Weights gaussian(size_t count, uint32_t seed) {
   return random_weights(count, seed, [&](std::mt19937& random) { return normal(random); });
 }
 
-// What a simple way loses: the scale from the largest weight (or from smallest and largest), and
-// rounding.
+// The error of the simplest method: a scale from the largest weight, or from smallest and largest,
+// then rounding.
 double simple_error(const DTypeInfo& format, const Weights& w) {
   const bool range = format.type == DType::Q4_1 || format.type == DType::Q5_1;
   const bool eight = format.type == DType::Q8_0;
@@ -92,7 +92,7 @@ double simple_error(const DTypeInfo& format, const Weights& w) {
 
 }  // namespace
 
-TEST_CASE("the formats that skald can make are those that it says") {
+TEST_CASE("the list of formats that skald can write is complete") {
   std::string made;
   for (const DTypeInfo& format : all_dtypes()) {
     if (format.encode_row) made += std::string(format.name) + " ";
@@ -100,7 +100,7 @@ TEST_CASE("the formats that skald can make are those that it says") {
   CHECK(made == "F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 Q4_K Q5_K Q6_K ");
 }
 
-TEST_CASE("blocks of 32 lose less than the scale of the largest weight would") {
+TEST_CASE("blocks of 32 have a smaller error than the scale of the largest weight gives") {
   for (const DTypeInfo* format : block_formats()) {
     if (format->block_elems != 32) continue;
     INFO(format->name);
@@ -118,9 +118,9 @@ TEST_CASE("blocks of 32 lose less than the scale of the largest weight would") {
   }
 }
 
-// Measured on a million weights, beside ggml's on the same (README.md has the ratios). The bounds
-// leave room for fewer.
-TEST_CASE("every format's error on Gaussian weights is what it was measured to be") {
+// Measured on a million weights; README.md compares the values with ggml's. The bounds allow for
+// the smaller sample here.
+TEST_CASE("every format's error on Gaussian weights stays at the measured value") {
   const struct {
     DType type;
     double error;  // mean square, relative to the weights'
@@ -134,11 +134,11 @@ TEST_CASE("every format's error on Gaussian weights is what it was measured to b
   }
 }
 
-TEST_CASE("what a block holds exactly is found again with hardly an error") {
+TEST_CASE("values that a block can hold exactly are quantized almost without error") {
   std::mt19937 random(11);
   for (const DTypeInfo* format : block_formats()) {
     INFO(format->name);
-    // Valid blocks from made ones: of Gaussian weights, whose grids are used to their ends.
+    // Representable values: decoded blocks of Gaussian weights, which use the grid to its ends.
     double error = 0, size = 0;
     for (uint32_t seed = 0; seed < 64; ++seed) {
       const Weights w = decoded(*format, encoded(*format, gaussian(1024, seed)));
@@ -151,7 +151,7 @@ TEST_CASE("what a block holds exactly is found again with hardly an error") {
   }
 }
 
-TEST_CASE("zeros stay zeros, and one weight among zeros is kept") {
+TEST_CASE("zeros stay zeros, and a single weight among zeros is kept") {
   for (const DTypeInfo* format : block_formats()) {
     INFO(format->name);
     CHECK(squares(decoded(*format, encoded(*format, Weights(512)))) == 0);
@@ -166,25 +166,25 @@ TEST_CASE("zeros stay zeros, and one weight among zeros is kept") {
   }
 }
 
-TEST_CASE("weights of all sizes are kept as well as f16 scales allow") {
+TEST_CASE("weights of any size keep the accuracy that f16 scales allow") {
   for (const DTypeInfo* format : block_formats()) {
     const double usual = squared_error(*format, gaussian(4096, 2)) / squares(gaussian(4096, 2));
-    for (double size : {1e-4, 1e-3, 1.0, 1e3, 1e4}) {  // of the largest
+    for (double size : {1e-4, 1e-3, 1.0, 1e3, 1e4}) {  // the largest weight
       Weights w = gaussian(4096, 2);
       for (float& x : w) x = static_cast<float>(x / 0.02 * size / 4);
       CAPTURE(format->name, size);
-      // Scales of small weights are small numbers of f16, which have fewer digits.
+      // Small weights have scales below f16's normal range, with fewer digits.
       const double most = size < 1e-3 ? 7 : size < 1 ? 2 : 1.1;
       CHECK(squared_error(*format, w) / squares(w) < most * usual);
     }
-    // Far below what the scales can say the result is small, whatever else.
+    // Weights far below the smallest scale give small results at least.
     Weights w = gaussian(4096, 2);
     for (float& x : w) x *= 1e-6f;
     for (float x : decoded(*format, encoded(*format, w))) CHECK(std::fabs(x) < 1e-5f);
   }
 }
 
-TEST_CASE("a constant is kept, below and above zero") {
+TEST_CASE("a constant is kept, above and below zero") {
   for (const DTypeInfo* format : block_formats()) {
     for (float value : {0.5f, -0.5f}) {
       const Weights w(512, value);
@@ -208,7 +208,7 @@ TEST_CASE("weights that are no numbers give some block and no crash") {
   }
 }
 
-TEST_CASE("a row is encoded block by block, wherever it lies in memory") {
+TEST_CASE("a row is encoded block by block, also at an odd address") {
   const Weights w = gaussian(1024, 13);
   for (const DTypeInfo& format : all_dtypes()) {
     if (!format.encode_row) continue;
@@ -223,7 +223,7 @@ TEST_CASE("a row is encoded block by block, wherever it lies in memory") {
   }
 }
 
-TEST_CASE("a fitted scale is the best of all scales, but for a little") {
+TEST_CASE("a fitted scale has an error within 1 % of the best scale's") {
   constexpr ScaleGrid kGrid = {-8, 7, 1.2f, 0.2f, 16};
   double fitted = 0, best_of_all = 0;
   for (uint32_t seed = 0; seed < 50; ++seed) {

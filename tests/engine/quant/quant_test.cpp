@@ -18,11 +18,11 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-// A second decoder, in double and written from the layouts the slow way: it unpacks a block into
-// lists and multiplies them. All products of these formats are exact in float32, so the only
-// rounding is that of the last subtraction, and both must agree to the bit.
+// An independent decoder in double precision, written from the layouts for clarity: it unpacks a
+// block into lists and multiplies them. All products in these formats are exact in f32, so that
+// only the last addition rounds, and both decoders must agree bit for bit.
 struct Unpacked {
-  std::vector<double> scale, quant, min;  // one an element
+  std::vector<double> scale, quant, min;  // one for each element
   double value(size_t i) const {
     const double product = scale[i] * quant[i];
     return min.empty() ? product : product + min[i];  // "+ 0.0" would make -0 positive
@@ -38,7 +38,7 @@ double f16(const Bytes& b, size_t at) {
   return bits & 0x8000 ? -value : value;
 }
 
-// 2 * bytes numbers: all low nibbles of a run of `run` bytes, then all high ones, run after run.
+// 2 * bytes numbers. Each run of `run` bytes gives its low nibbles, then its high ones.
 std::vector<int> nibbles(const Bytes& b, size_t at, size_t bytes, size_t run) {
   std::vector<int> out;
   for (size_t start = 0; start < bytes; start += run) {
@@ -48,8 +48,8 @@ std::vector<int> nibbles(const Bytes& b, size_t at, size_t bytes, size_t run) {
   return out;
 }
 
-// 4 * bytes numbers of two bits: all lowest pairs of a run of 32 bytes, then the next, run after
-// run.
+// 4 * bytes numbers of two bits. Each run of 32 bytes gives its lowest pairs of bits, then the next
+// pairs.
 std::vector<int> pairs(const Bytes& b, size_t at, size_t bytes) {
   std::vector<int> out;
   for (size_t start = 0; start < bytes; start += 32) {
@@ -60,7 +60,7 @@ std::vector<int> pairs(const Bytes& b, size_t at, size_t bytes) {
   return out;
 }
 
-// 256 bits: bit 0 of 32 bytes, then bit 1 of them, ...
+// 256 bits: bit 0 of each of 32 bytes, then bit 1 of each, up to bit 7.
 std::vector<int> bit_planes(const Bytes& b, size_t at) {
   std::vector<int> out;
   for (int bit = 0; bit < 8; ++bit) {
@@ -192,7 +192,7 @@ bool same_bits(float a, float b) {
          (std::isnan(a) && std::isnan(b));
 }
 
-// Elements of one block where the two decoders differ.
+// The number of elements in which the two decoders differ.
 int differences(DType type, const Bytes& block) {
   const DTypeInfo& format = info(type);
   std::vector<float> out(format.block_elems);
@@ -240,12 +240,12 @@ TEST_CASE("every format decodes the reference's blocks to the same bits") {
   check_goldens(test::data_dir() / "blocks");
 }
 
-TEST_CASE("every format decodes the whole collection of reference blocks to the same bits") {
+TEST_CASE("every format decodes the large collection of reference blocks to the same bits") {
   if (!test::have_shared("goldens/blocks")) return;
   check_goldens(test::shared_dir() / "goldens" / "blocks");
 }
 
-TEST_CASE("every bit of a block means what the layout says") {
+TEST_CASE("every single bit of a block has the meaning that the layout defines") {
   std::mt19937 random(7);
   for (const DTypeInfo& format : all_dtypes()) {
     if (is_plain(format.type)) continue;
@@ -265,7 +265,8 @@ TEST_CASE("every bit of a block means what the layout says") {
   }
 }
 
-TEST_CASE("every format agrees with the slow decoder on random blocks and every kind of scale") {
+TEST_CASE(
+    "every format agrees with the independent decoder on random blocks and all kinds of scales") {
   std::mt19937 random(11);
   const std::vector<uint16_t> kScales = {0x0000, 0x8000, 0x0001, 0x8001, 0x03ff, 0x0400, 0x3c00,
                                          0xbc00, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00};
@@ -279,7 +280,7 @@ TEST_CASE("every format agrees with the slow decoder on random blocks and every 
       different += differences(format.type, block);
     }
     const auto bytes = static_cast<size_t>(format.block_bytes);
-    // Scales lie at the start or the end of a block, at most two of them.
+    // A block has its scales, at most two, at the start or the end.
     for (const size_t at : {size_t{0}, size_t{2}, bytes - 4, bytes - 2}) {
       for (uint16_t scale : kScales) {
         Bytes block(format.block_bytes);

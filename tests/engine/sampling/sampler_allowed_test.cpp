@@ -1,4 +1,4 @@
-// SampleContext::allowed: some tokens alone may be picked.
+// SampleContext::allowed restricts the pick to some tokens.
 #include <cmath>
 
 #include "engine/base/error.h"
@@ -38,7 +38,7 @@ SamplingParams settings(int which) {
   return params;
 }
 
-TEST_CASE("only allowed tokens are picked, whatever the settings") {
+TEST_CASE("only allowed tokens are picked, with any settings") {
   const std::vector<int32_t> history = {1, 3, 65, 3};
   for (int which = 0; which < 200; ++which) {
     Setup s(200);
@@ -51,7 +51,7 @@ TEST_CASE("only allowed tokens are picked, whatever the settings") {
          sampler.distribution(s.logits, params, {7, which, history, s.allowed})) {
       CHECK(s.is_allowed(id));
     }
-    // What is reported is the model's own, allowed or not.
+    // The reported log-probabilities are those of the model, without the restriction.
     Sampler free;
     SamplingParams forced = params;
     forced.logit_bias = {{picked.token, INFINITY}};
@@ -61,7 +61,7 @@ TEST_CASE("only allowed tokens are picked, whatever the settings") {
   }
 }
 
-TEST_CASE("allowing all changes nothing, and the greedy pick is the best that is allowed") {
+TEST_CASE("allowing all tokens changes nothing, and the greedy pick is the best allowed token") {
   Setup s(130);
   for (size_t i = 0; i < 130; ++i) s.allow(i);
   for (int which = 0; which < 60; ++which) {
@@ -78,7 +78,7 @@ TEST_CASE("allowing all changes nothing, and the greedy pick is the best that is
         (few.logits[129] > few.logits[best] ? 129 : best));
 }
 
-TEST_CASE("a mask that is shorter than the logits forbids the rest; a longer one is cut") {
+TEST_CASE("a mask shorter than the logits forbids the rest, and a longer one is cut") {
   Setup s(200);
   s.allow(2);
   const std::span<const uint64_t> shorter = std::span(s.allowed).first(1);
@@ -93,7 +93,7 @@ TEST_CASE("a mask that is shorter than the logits forbids the rest; a longer one
   CHECK(has(said, "all that the grammar allows"));
 }
 
-TEST_CASE("where the model or the bias rules out all that is allowed, it is an error") {
+TEST_CASE("when model or bias ban every allowed token, the pick is an error") {
   Setup s(100);
   s.allow(9);
   SamplingParams banned;

@@ -1,5 +1,5 @@
-// The sampling chain a second time, by sorting everything in double precision: slow, and written
-// from the description in engine/sampling/sampler.h alone.
+// An independent sampling chain that sorts everything in double precision: slow, and written from
+// the description in engine/sampling/sampler.h alone.
 #pragma once
 
 #include <algorithm>
@@ -67,7 +67,7 @@ inline std::vector<ReferenceToken> reference_adjusted(std::span<const float> log
   return tokens;
 }
 
-// Survivors and probabilities, best first.
+// The surviving tokens and their probabilities, best first.
 inline std::vector<std::pair<int32_t, double>> reference_distribution(
     std::span<const float> logits, const SamplingParams& params,
     std::span<const int32_t> history = {}) {
@@ -88,7 +88,7 @@ inline std::vector<std::pair<int32_t, double>> reference_distribution(
     for (size_t i = 0; i < p.size(); ++i) {
       order.emplace_back(std::abs(-std::log(p[i]) - entropy), i);
     }
-    // Equally likely tokens differ by rounding only; rank decides there.
+    // Equally likely tokens differ by rounding alone; their rank decides.
     std::stable_sort(order.begin(), order.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first - 1e-12; });
     std::vector<ReferenceToken> kept;
@@ -121,7 +121,7 @@ inline std::vector<std::pair<int32_t, double>> reference_distribution(
   return result;
 }
 
-// No filter, no penalty: the model's own distribution.
+// Without filters and penalties: the model's own distribution.
 inline SamplingParams plain_sampling() {
   SamplingParams params;
   params.temperature = 1;

@@ -1,4 +1,4 @@
-// Does pick() draw from the distribution that it should, at any vocabulary and setting?
+// Checks that pick() draws from the right distribution, with any vocabulary and settings.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -69,7 +69,7 @@ TEST_CASE("draws follow the temperature") {
   }
 }
 
-TEST_CASE("draws follow what each filter leaves") {
+TEST_CASE("draws follow the distribution that each filter leaves") {
   const std::vector<float> logits = random_logits(100, 2.0f, 4);
   SamplingParams params = plain_sampling();
   params.temperature = 0.9f;
@@ -118,7 +118,7 @@ TEST_CASE("draws at neighbouring positions and requests are independent") {
   CHECK(plausible(pair_p_value(across)));
 }
 
-TEST_CASE("survivors and probabilities agree with the sorted reference for random settings") {
+TEST_CASE("survivors and probabilities agree with the sorting reference for random settings") {
   Sampler sampler;
   constexpr int kCases = 3000;
   for (int trial = 0; trial < kCases; ++trial) {
@@ -163,7 +163,7 @@ TEST_CASE("survivors and probabilities agree with the sorted reference for rando
       REQUIRE(std::abs(got[i].second - expected[i].second) <= 1e-5 * expected[i].second + 1e-12);
     }
 
-    // pick() inverts the cumulative distribution at the number of its (seed, request, position).
+    // pick() inverts the cumulative distribution at the random number of (seed, request, position).
     const double u = uniform(params.seed, 8, trial);
     const int32_t token = sampler.pick(logits, params, {8, trial, history}).token;
     double below = 0;
@@ -177,7 +177,7 @@ TEST_CASE("survivors and probabilities agree with the sorted reference for rando
   }
 }
 
-TEST_CASE("large vocabularies keep the same survivors as the sorted reference") {
+TEST_CASE("with a large vocabulary the survivors agree with the sorting reference") {
   Sampler sampler;
   for (float spread : {0.01f, 0.5f, 3.0f}) {
     const std::vector<float> logits = random_logits(40000, spread, 12);

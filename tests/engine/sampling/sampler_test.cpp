@@ -57,7 +57,8 @@ Ids typical(const std::vector<float>& logits, float share) {
   return survivors(logits, with([=](SamplingParams& p) { p.typical_p = share; }));
 }
 
-// The logit that a token ends with, seen through the odds against a token that nothing touches.
+// The logit of a token after all changes, computed from the odds against a token that nothing
+// changes.
 double logit_after(float logit, const SamplingParams& params, const Ids& history) {
   Sampler sampler;
   const std::vector<float> logits = {logit, 0};
@@ -86,7 +87,7 @@ int32_t greedy(const std::vector<float>& logits, SamplingParams params = {},
 
 }  // namespace
 
-TEST_CASE("exp_nonpositive is close to exp, exact at 0 and zero far below") {
+TEST_CASE("exp_nonpositive agrees with exp to 1.5e-7, is exact at 0 and zero below -87") {
   double worst = 0;
   for (int i = 0; i <= 870000; ++i) {
     const float x = -1e-4f * static_cast<float>(i);
@@ -101,7 +102,7 @@ TEST_CASE("exp_nonpositive is close to exp, exact at 0 and zero far below") {
   for (float x : {-87.01f, -200.0f, -1e30f, -kInf}) CHECK(exp_nonpositive(x) == 0);
 }
 
-TEST_CASE("top-k keeps the k best, ties by lower id") {
+TEST_CASE("top-k keeps the k best tokens, the lower id first among equals") {
   const std::vector<float> logits = {1, 5, 3, 5, 2, 3};
   CHECK(top_k(logits, 1) == Ids{1});
   CHECK(top_k(logits, 2) == Ids{1, 3});
@@ -115,8 +116,8 @@ TEST_CASE("top-k keeps the k best, ties by lower id") {
   CHECK(top_k(std::vector<float>(500, 2.0f), 3) == Ids{0, 1, 2});
 }
 
-TEST_CASE("top-p keeps the fewest best tokens that hold the share") {
-  // Equal logits weigh exactly 1, so these shares lie exactly on the edge.
+TEST_CASE("top-p keeps the fewest best tokens that have the share") {
+  // Equal logits have a weight of exactly 1, so that these shares lie exactly on a border.
   const std::vector<float> equal(4, -3.0f);
   CHECK(top_p(equal, 0.25f) == Ids{0});
   CHECK(top_p(equal, 0.5f) == Ids{0, 1});
@@ -139,12 +140,13 @@ TEST_CASE("min-p keeps tokens by their probability relative to the best") {
   CHECK(min_p(logits, 0.29f) == Ids{1, 3, 2});
   CHECK(min_p(logits, 0.19f) == Ids{1, 3, 2, 0});
   CHECK(min_p({2, 7, 7, 1}, 1) == Ids{1, 2});
-  const std::vector<float> edge = {0, std::log(0.5f), -9};  // which belongs to the survivors
+  // The second token lies exactly on the border and survives.
+  const std::vector<float> edge = {0, std::log(0.5f), -9};
   CHECK(min_p(edge, 0.5f) == Ids{0, 1});
   CHECK(survivors(edge, with([](SamplingParams& p) { p.top_k = 2, p.min_p = 0.5f; })) == Ids{0, 1});
 }
 
-TEST_CASE("typical keeps what surprises about as much as expected") {
+TEST_CASE("typical keeps the tokens whose surprise is closest to the entropy") {
   // Entropy 1.28 nats; surprises 0.69, 1.39, 2.30, 3.00, 3.00: the second token is most typical.
   const std::vector<float> logits = logs({0.5f, 0.25f, 0.1f, 0.075f, 0.075f});
   CHECK(typical(logits, 0.2f) == Ids{1});
@@ -152,24 +154,24 @@ TEST_CASE("typical keeps what surprises about as much as expected") {
   CHECK(typical(logits, 0.76f) == Ids{0, 1, 2});
   CHECK(typical(logits, 0.86f) == Ids{0, 1, 2, 3});
   CHECK(typical(logits, 0.99f) == Ids{0, 1, 2, 3, 4});
-  // All equally typical: unlike top-p, the share must be exceeded.
+  // All tokens are equally typical. Unlike in top-p, the share must be exceeded.
   const std::vector<float> equal(4, 1.0f);
   CHECK(typical(equal, 0.5f) == Ids{0, 1, 2});
   CHECK(typical(equal, 0.49f) == Ids{0, 1});
   CHECK(typical(equal, 0.75f) == Ids{0, 1, 2, 3});
 }
 
-TEST_CASE("each filter sees what the one before left, renormalized") {
+TEST_CASE("each filter renormalizes the probabilities that the filter before left") {
   const std::vector<float> logits = logs({0.4f, 0.3f, 0.2f, 0.1f});
-  // 0.4 is 0.57 of the two best, but not half of all.
+  // 0.4 is 0.57 of the two best together, but less than half of all.
   CHECK(survivors(logits, with([](SamplingParams& p) { p.top_k = 2, p.top_p = 0.55f; })) == Ids{0});
   CHECK(top_p(logits, 0.55f) == Ids{0, 1});
-  // Typical drops the best token, and min-p then measures against the best survivor.
+  // Typical drops the best token; min-p then compares with the best survivor.
   const std::vector<float> peaked = logs({0.4f, 0.12f, 0.12f, 0.12f, 0.12f, 0.12f});
   CHECK(typical(peaked, 0.3f) == Ids{1, 2, 3});
   CHECK(survivors(peaked, with([](SamplingParams& p) { p.typical_p = 0.3f, p.min_p = 0.9f; })) ==
         Ids{1, 2, 3});
-  // Filters look at temperature 1, so even a hot draw has the same survivors.
+  // Filters use temperature 1, so that a high temperature changes no survivor.
   CHECK(survivors(logits, with([](SamplingParams& p) { p.temperature = 9, p.min_p = 0.6f; })) ==
         Ids{0, 1});
   // Bias and penalties come before the filters.
@@ -180,7 +182,7 @@ TEST_CASE("each filter sees what the one before left, renormalized") {
                   {0}) == Ids{1});
 }
 
-TEST_CASE("one token always survives") {
+TEST_CASE("at least one token always survives") {
   const auto strict = [](SamplingParams& p) {
     p.top_k = 1, p.top_p = 1e-38f, p.min_p = 1, p.typical_p = 1e-38f, p.temperature = 1e-45f;
   };
@@ -191,7 +193,7 @@ TEST_CASE("one token always survives") {
   CHECK(survivors({3e38f, -3e38f}, with([](SamplingParams& p) { p.typical_p = 0.5f; })) == Ids{0});
 }
 
-TEST_CASE("masked tokens are never picked") {
+TEST_CASE("a token with logit -inf is never picked") {
   const std::vector<float> logits = {-kInf, 1, -kInf, 2};
   CHECK(survivors(logits, plain_sampling()) == Ids{3, 1});
   CHECK(top_k(logits, 3) == Ids{3, 1});
@@ -202,7 +204,7 @@ TEST_CASE("masked tokens are never picked") {
   CHECK(survivors(logits, with(bias), {0, 2}) == Ids{3, 1});
 }
 
-TEST_CASE("penalties change logits as documented") {
+TEST_CASE("penalties change logits by their formulas") {
   const auto repeat = with([](SamplingParams& p) { p.repeat_penalty = 2; });
   CHECK(logit_after(3, repeat, {0}) == Approx(1.5));
   CHECK(logit_after(3, repeat, {0, 0, 0}) == Approx(1.5));
@@ -221,10 +223,10 @@ TEST_CASE("penalties change logits as documented") {
   CHECK(logit_after(3, all, {0, 0}) == Approx(4));
 }
 
-TEST_CASE("penalties look at the last repeat_last_n tokens") {
+TEST_CASE("penalties count the last repeat_last_n tokens") {
   auto params = with([](SamplingParams& p) { p.frequency_penalty = 1; });
   Ids history(100, 0);                     // 100 zeros, then two other tokens
-  history.insert(history.end(), {7, -1});  // which have no logit here
+  history.insert(history.end(), {7, -1});  // two other tokens, without a logit here
   params.logit_bias = {{0, -130.0f}};
   CHECK(logit_after(200, params, history) == Approx(200 - 130 - 62));
   params.logit_bias = {{0, -195.0f}};
@@ -253,7 +255,7 @@ TEST_CASE("an infinite bias bans or forces a token") {
   CHECK(greedy(logits, with([](SamplingParams& p) { p.logit_bias = {{1, kInf}}; })) == 1);
 }
 
-TEST_CASE("adjustments that overflow stay finite") {
+TEST_CASE("changes that overflow stay finite") {
   const std::vector<float> logits = {3e38f, -3e38f, 1};
   const auto extreme = with([](SamplingParams& p) {
     p.logit_bias = {{0, 3e38f}, {1, -3e38f}}, p.repeat_penalty = 1e-38f;
@@ -263,11 +265,11 @@ TEST_CASE("adjustments that overflow stay finite") {
   CHECK(survivors(logits, extreme, {0, 1, 1}).size() == 3);
 }
 
-TEST_CASE("temperature 0 picks the best token, ties by lowest id") {
+TEST_CASE("temperature 0 picks the best token, the lowest id among equals") {
   CHECK(greedy({1, 3, 2, 3}) == 1);
   CHECK(greedy({-kInf, -5, -kInf}) == 1);
   CHECK(greedy(std::vector<float>(77, -0.5f)) == 0);
-  // Typical alone could drop the best token; greedy does not ask it.
+  // Typical could drop the best token, but a greedy pick skips the filters.
   const auto params = with([](SamplingParams& p) { p.typical_p = 0.3f; });
   CHECK(greedy(logs({0.12f, 0.4f, 0.12f, 0.12f, 0.12f, 0.12f}), params) == 1);
   CHECK(greedy({1, 3, 2}, with([](SamplingParams& p) { p.repeat_penalty = 2; }), {1}) == 2);
@@ -279,7 +281,7 @@ TEST_CASE("temperature 0 picks the best token, ties by lowest id") {
   }
 }
 
-TEST_CASE("log-probabilities are the model's own") {
+TEST_CASE("reported log-probabilities are the model's own") {
   const std::vector<float> logits = logs({0.1f, 0.5f, 0.15f, 0.25f});
   SamplingParams params;
   params.temperature = 0;
@@ -301,7 +303,7 @@ TEST_CASE("log-probabilities are the model's own") {
   params = SamplingParams();
   params.top_logprobs = 3;
   const Picked& masked = sampler.pick(std::vector<float>{2, -kInf, 2}, params, {});
-  REQUIRE(masked.top.size() == 2);  // a masked token has no log-probability
+  REQUIRE(masked.top.size() == 2);  // a token with logit -inf has no log-probability
   CHECK(masked.top[0].first == 0);
   CHECK(masked.top[1].first == 2);
   CHECK(masked.logprob == Approx(std::log(0.5)).epsilon(1e-6));
@@ -329,7 +331,7 @@ TEST_CASE("a pick depends on seed, request and position, and on nothing else") {
   for (int p = kPositions - 1; p >= 0; --p) {
     for (int r = kRequests - 1; r >= 0; --r) {
       const SampleContext context{static_cast<uint64_t>(r), p, {}};
-      // Other work in between leaves no trace.
+      // Other picks in between change nothing.
       SamplingParams noise = SamplingParams();
       noise.frequency_penalty = 1;
       const Ids history = {p, r, p};
@@ -341,12 +343,12 @@ TEST_CASE("a pick depends on seed, request and position, and on nothing else") {
       differs_by_request += r > 0 && forward[r][p] != forward[r - 1][p];
     }
   }
-  CHECK(differs_by_seed > 950);  // of 1000; about 4 would agree by chance
+  CHECK(differs_by_seed > 950);  // of 1000; about 4 agree by chance
   CHECK(differs_by_request > 900);
 }
 
-TEST_CASE("the first tokens of a known stream stay what they are") {
-  // Seeds that users noted down must keep their meaning.
+TEST_CASE("a known seed keeps giving the same first tokens") {
+  // Users keep seeds in their notes.
   std::vector<float> logits(100);
   for (int i = 0; i < 100; ++i) logits[i] = 0.03125f * static_cast<float>(i * 37 % 100);
   SamplingParams params;
@@ -357,7 +359,7 @@ TEST_CASE("the first tokens of a known stream stay what they are") {
   CHECK(tokens == Ids{24, 16, 86, 13, 29, 89, 94, 70});
 }
 
-TEST_CASE("logits that are not finite are an error that says so") {
+TEST_CASE("NaN and infinite logits are an error that gives their number and place") {
   std::vector<float> logits(100, 1.0f);
   logits[98] = NAN;
   CHECK(pick_error(logits) ==

@@ -14,7 +14,7 @@ namespace {
 
 constexpr float kInf = INFINITY;
 
-// What validate() says to the defaults with one change, for a vocabulary of 100.
+// The message of validate() for the defaults with one change, and a vocabulary of 100.
 std::string invalid(const std::function<void(SamplingParams&)>& change) {
   SamplingParams params;
   change(params);
@@ -29,7 +29,7 @@ std::string invalid(const std::function<void(SamplingParams&)>& change) {
 
 }  // namespace
 
-TEST_CASE("validate names the bad parameter, what it expected and what it found") {
+TEST_CASE("validate() names the wrong parameter, what it expected and what it found") {
   CHECK_NOTHROW(validate(SamplingParams(), 100));
   CHECK(invalid([](SamplingParams& p) { p.temperature = -1; }) ==
         "temperature: expected a finite number, 0 or more, found -1");

@@ -26,7 +26,7 @@ double exact_logprob(const std::vector<float>& row, size_t target) {
   return row[target] - std::log(sum);
 }
 
-TEST_CASE("a row's score is the softmax's, for any length of vocabulary") {
+TEST_CASE("a row's score agrees with the softmax, for any vocabulary") {
   for (const size_t vocab : {1, 2, 7, 8, 9, 33, 1000, 32000}) {
     const std::vector<float> row = random_row(vocab, vocab);
     const size_t target = vocab / 2;
@@ -37,7 +37,7 @@ TEST_CASE("a row's score is the softmax's, for any length of vocabulary") {
       entropy -= std::exp(exact_logprob(row, i)) * exact_logprob(row, i);
       if (row[i] > row[top]) top = i;
       before += row[i] > row[target];
-      if (vocab > 1000) break;  // the sum over all for each would take a minute
+      if (vocab > 1000) break;  // the sum over all tokens for each token would take a minute
     }
     CAPTURE(vocab);
     CHECK(score.logprob == Approx(exact_logprob(row, target)).margin(2e-7));
@@ -49,7 +49,7 @@ TEST_CASE("a row's score is the softmax's, for any length of vocabulary") {
   }
 }
 
-TEST_CASE("equal logits rank by their ids") {
+TEST_CASE("tokens with equal logits are ranked by id") {
   const std::vector<float> row(5, 1.0f);
   for (int32_t id = 0; id < 5; ++id) CHECK(score_row(row, id).rank == id);
   CHECK(score_row(row, 3).top == 0);
@@ -57,7 +57,7 @@ TEST_CASE("equal logits rank by their ids") {
   CHECK(score_row(row, 3).entropy == Approx(std::log(5.0)).margin(1e-6));
 }
 
-TEST_CASE("a masked token has no weight; NaN and infinity make a row's score NaN") {
+TEST_CASE("a logit of -inf has no weight; NaN and +inf make the score NaN") {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   std::vector<float> row = {1, 2, -kInfinity, 0};
   CHECK(score_row(row, 1).logprob ==
@@ -75,7 +75,8 @@ TEST_CASE("a masked token has no weight; NaN and infinity make a row's score NaN
   CHECK(std::isnan(score_row(std::vector<float>(4, -kInfinity), 0).logprob));
 }
 
-TEST_CASE("the divergence of a row from itself is zero, and from another what the formula says") {
+TEST_CASE(
+    "the divergence of a row from itself is zero, and from another row agrees with the formula") {
   const std::vector<float> a = random_row(500, 1), b = random_row(500, 2);
   CHECK(compare_rows(a, a, 7).divergence == 0);
   double expected = 0;
@@ -92,7 +93,7 @@ TEST_CASE("a divergence of a millionth is not lost in rounding") {
   const std::vector<float> a = random_row(32000, 3);
   std::vector<float> b = a;
   for (size_t i = 0; i < b.size(); ++i) b[i] += i % 2 ? 1e-3f : -1e-3f;
-  // Of a change d of every logit, half up and half down: d²/2 to first order.
+  // When half of the logits change by +d and half by -d, the divergence is d²/2 to first order.
   CHECK(compare_rows(b, a, 0).divergence == Approx(5e-7).epsilon(0.05));
 }
 

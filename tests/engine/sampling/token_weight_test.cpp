@@ -7,7 +7,7 @@
 
 namespace skald {
 
-TEST_CASE("weights are counted in units of 2^-44, to the nearest, ties to even") {
+TEST_CASE("weights are counted in units of 2^-44, rounded to the nearest, ties to even") {
   CHECK(weight_units(0) == 0);
   CHECK(weight_units(1) == uint64_t{1} << 44);
   CHECK(weight_units(0x1p-44f) == 1);
@@ -22,7 +22,7 @@ TEST_CASE("weights are counted in units of 2^-44, to the nearest, ties to even")
   }
 }
 
-TEST_CASE("a draw and a nucleus never ask for more than the total") {
+TEST_CASE("drawn_weight and nucleus_weight never exceed the total") {
   constexpr double kMostU = 1 - 0x1p-53;
   const float most_share = std::nextafter(1.0f, 0.0f);
   for (int i = 0; i < 100000; ++i) {

@@ -17,18 +17,18 @@ namespace {
 using Tokens = std::vector<int32_t>;
 constexpr int64_t kVocab = 60;
 
-struct Machine {
+struct Limits {
   int64_t rows = 32, context = 400, cache_tokens = 0;
   int sequences = 4;
 };
 
-std::unique_ptr<Executor> small_executor(const Machine& machine) {
+std::unique_ptr<Executor> small_executor(const Limits& limits) {
   RunOptions options;
   options.threads = 1;
-  options.rows = machine.rows;
-  options.context = machine.context;
-  options.sequences = machine.sequences;
-  options.cache_tokens = machine.cache_tokens;
+  options.rows = limits.rows;
+  options.context = limits.context;
+  options.sequences = limits.sequences;
+  options.cache_tokens = limits.cache_tokens;
   RandomLlama shape;
   shape.type = DType::Q8_0;
   shape.layers = 1;
@@ -39,7 +39,7 @@ std::unique_ptr<Executor> small_executor(const Machine& machine) {
   return cpu::make_executor(random_llama(shape), options);
 }
 
-struct Asked {
+struct Request {
   Tokens prompt;
   int64_t max_tokens = 12;
   float temperature = 1;
@@ -47,16 +47,17 @@ struct Asked {
   bool score = false;
 };
 
-Generation make_generation(const Asked& asked, uint64_t stream) {
+Generation make_generation(const Request& request, uint64_t stream) {
   Generation generation;
-  generation.prompt = asked.prompt;
-  generation.max_tokens = asked.max_tokens;
-  generation.params.temperature = asked.temperature;
+  generation.prompt = request.prompt;
+  generation.max_tokens = request.max_tokens;
+  generation.params.temperature = request.temperature;
   generation.params.seed = 5;
   generation.params.top_logprobs = 2;
-  generation.score_prompt = asked.score;
-  for (int s = 0; s < asked.samples; ++s) generation.streams.push_back(100 * stream + s);
-  generation.cancelled = std::make_unique<std::atomic<bool>[]>(static_cast<size_t>(asked.samples));
+  generation.score_prompt = request.score;
+  for (int s = 0; s < request.samples; ++s) generation.streams.push_back(100 * stream + s);
+  generation.cancelled =
+      std::make_unique<std::atomic<bool>[]>(static_cast<size_t>(request.samples));
   return generation;
 }
 
@@ -72,8 +73,8 @@ struct Result {
 using Results = std::map<std::pair<size_t, int>, Result>;
 
 struct Batch {
-  explicit Batch(const std::vector<Asked>& asked) {
-    for (const Asked& one : asked) all.push_back(make_generation(one, all.size()));
+  explicit Batch(const std::vector<Request>& requests) {
+    for (const Request& one : requests) all.push_back(make_generation(one, all.size()));
   }
 
   size_t index(const Generation* generation) const {
@@ -110,41 +111,42 @@ struct Batch {
   Results results;
 };
 
-// Each alone, by a Session.
-Tokens alone(const Asked& asked, uint64_t stream, int sample = 0) {
+// The tokens that a Session generates for the request alone.
+Tokens alone(const Request& request, uint64_t stream, int sample = 0) {
   const auto executor = small_executor({.rows = 400, .sequences = 1});
-  Generation generation = make_generation(asked, stream);
+  Generation generation = make_generation(request, stream);
   Session session(*executor, generation.params, generation.streams[static_cast<size_t>(sample)]);
-  session.feed(asked.prompt);
+  session.feed(request.prompt);
   Tokens tokens;
-  for (int64_t i = 0; i < asked.max_tokens && !session.full(); ++i) {
+  for (int64_t i = 0; i < request.max_tokens && !session.full(); ++i) {
     tokens.push_back(session.next().token);
   }
   return tokens;
 }
 
-std::vector<Asked> mixed_prompts() {
-  std::vector<Asked> asked;
+std::vector<Request> mixed_prompts() {
+  std::vector<Request> requests;
   for (const int64_t length : {1, 5, 200, 64, 65, 31, 128, 3, 90, 17}) {
-    asked.push_back({random_tokens(length, static_cast<uint64_t>(length), kVocab)});
-    asked.back().temperature = length % 2 ? 1.0f : 0.0f;
+    requests.push_back({random_tokens(length, static_cast<uint64_t>(length), kVocab)});
+    requests.back().temperature = length % 2 ? 1.0f : 0.0f;
   }
-  return asked;
+  return requests;
 }
 
-TEST_CASE("every text is what it is alone, whatever the rows, the sequences and the cache") {
-  const std::vector<Asked> asked = mixed_prompts();
+TEST_CASE(
+    "a sequence gets the tokens that it gets alone, with any rows, any sequences and any cache") {
+  const std::vector<Request> requests = mixed_prompts();
   std::vector<Tokens> expected;
-  for (size_t i = 0; i < asked.size(); ++i) expected.push_back(alone(asked[i], i));
-  for (const Machine machine :
-       {Machine{.rows = 32, .sequences = 1}, Machine{.rows = 8},
-        Machine{.rows = 400, .sequences = 16}, Machine{.cache_tokens = 400, .sequences = 10}}) {
-    CAPTURE(machine.rows, machine.sequences, machine.cache_tokens);
-    const auto executor = small_executor(machine);
-    Scheduler scheduler(*executor, {.sequences = machine.sequences});
-    Batch batch(asked);
+  for (size_t i = 0; i < requests.size(); ++i) expected.push_back(alone(requests[i], i));
+  for (const Limits limits :
+       {Limits{.rows = 32, .sequences = 1}, Limits{.rows = 8}, Limits{.rows = 400, .sequences = 16},
+        Limits{.cache_tokens = 400, .sequences = 10}}) {
+    CAPTURE(limits.rows, limits.sequences, limits.cache_tokens);
+    const auto executor = small_executor(limits);
+    Scheduler scheduler(*executor, {.sequences = limits.sequences});
+    Batch batch(requests);
     const Results& results = batch.run(scheduler);
-    for (size_t i = 0; i < asked.size(); ++i) {
+    for (size_t i = 0; i < requests.size(); ++i) {
       CAPTURE(i);
       CHECK(results.at({i, 0}).tokens == expected[i]);
       CHECK(results.at({i, 0}).ending == Ending::Length);
@@ -153,27 +155,28 @@ TEST_CASE("every text is what it is alone, whatever the rows, the sequences and 
   }
 }
 
-TEST_CASE("where the cache runs dry texts are computed again, and stay the same") {
-  std::vector<Asked> asked;
+TEST_CASE(
+    "when the cache is full, sequences are preempted and computed again with the same tokens") {
+  std::vector<Request> requests;
   for (uint64_t i = 0; i < 6; ++i) {
-    asked.push_back({random_tokens(20, i, kVocab), 150});
-    asked.back().samples = i == 3 ? 2 : 1;
-    asked.back().score = i == 4;
+    requests.push_back({random_tokens(20, i, kVocab), 150});
+    requests.back().samples = i == 3 ? 2 : 1;
+    requests.back().score = i == 4;
   }
   const auto executor = small_executor({.context = 200, .cache_tokens = 320, .sequences = 8});
   Scheduler scheduler(*executor, {.sequences = 8});
-  Batch batch(asked);
+  Batch batch(requests);
   const Results& results = batch.run(scheduler);
   CHECK(scheduler.counts().preemptions > 0);
-  for (size_t i = 0; i < asked.size(); ++i) {
-    for (int s = 0; s < asked[i].samples; ++s) {
-      CHECK(results.at({i, s}).tokens == alone(asked[i], i, s));
+  for (size_t i = 0; i < requests.size(); ++i) {
+    for (int s = 0; s < requests[i].samples; ++s) {
+      CHECK(results.at({i, s}).tokens == alone(requests[i], i, s));
     }
   }
   CHECK(results.at({4, 0}).prompt.size() == 19);
 }
 
-TEST_CASE("all pages come back but those that are kept for prompts alike") {
+TEST_CASE("all pages are freed, except those kept for prompts with the same beginning") {
   const auto executor = small_executor({.sequences = 4});
   const int64_t all = executor->pages().size();
   {
@@ -185,50 +188,50 @@ TEST_CASE("all pages come back but those that are kept for prompts alike") {
   CHECK(executor->pages().free_pages() == all);
 }
 
-TEST_CASE("what prompts begin with alike is computed once, also when they come together") {
+TEST_CASE("a common beginning of prompts is computed once, also when the prompts arrive together") {
   const Tokens beginning = random_tokens(150, 1, kVocab);
-  std::vector<Asked> asked;
+  std::vector<Request> requests;
   for (uint64_t i = 0; i < 6; ++i) {
     Tokens prompt = beginning;
     for (int32_t token : random_tokens(10, 10 + i, kVocab)) prompt.push_back(token);
-    asked.push_back({prompt, 3});
+    requests.push_back({prompt, 3});
   }
-  asked.push_back({beginning, 3});
-  asked.push_back({Tokens(beginning.begin(), beginning.begin() + 128), 3});
+  requests.push_back({beginning, 3});
+  requests.push_back({Tokens(beginning.begin(), beginning.begin() + 128), 3});
   const auto executor = small_executor({.sequences = 8});
   Scheduler scheduler(*executor, {.sequences = 8});
-  Batch batch(asked);
+  Batch batch(requests);
   const Results& results = batch.run(scheduler);
-  for (size_t i = 0; i < asked.size(); ++i) {
-    CHECK(results.at({i, 0}).tokens == alone(asked[i], i));
+  for (size_t i = 0; i < requests.size(); ++i) {
+    CHECK(results.at({i, 0}).tokens == alone(requests[i], i));
   }
   CHECK(scheduler.counts().shared_tokens == 6 * 128 + 64);  // the last token is always computed
   const int64_t computed = 150 + 10 + 5 * (32) + 22 + 64 + 8 * 2;
   CHECK(scheduler.counts().computed_tokens == computed);
 }
 
-TEST_CASE("several samples of one prompt compute it once and differ") {
-  const Asked asked{random_tokens(100, 1, kVocab), 10, 1.0f, 5};
+TEST_CASE("several samples of one prompt compute the prompt once, and differ") {
+  const Request request{random_tokens(100, 1, kVocab), 10, 1.0f, 5};
   const auto executor = small_executor({.sequences = 8});
   Scheduler scheduler(*executor, {.sequences = 8});
-  Batch batch({asked});
+  Batch batch({request});
   const Results& results = batch.run(scheduler);
-  for (int s = 0; s < 5; ++s) CHECK(results.at({0, s}).tokens == alone(asked, 0, s));
+  for (int s = 0; s < 5; ++s) CHECK(results.at({0, s}).tokens == alone(request, 0, s));
   CHECK(results.at({0, 0}).tokens != results.at({0, 1}).tokens);
   CHECK(scheduler.counts().shared_tokens == 4 * 99);
 }
 
-TEST_CASE("the tokens of a prompt are scored as its logits say, whatever the chunks") {
-  const Asked asked{random_tokens(150, 3, kVocab), 2, 0.0f, 1, true};
+TEST_CASE("the log-probabilities of a prompt's tokens follow from its logits, in any chunks") {
+  const Request request{random_tokens(150, 3, kVocab), 2, 0.0f, 1, true};
   const auto reference = small_executor({.rows = 400, .sequences = 1});
   Sequence sequence = reference->new_sequence();
-  const SeqRows all{&sequence, asked.prompt, Want::EveryRow};
+  const SeqRows all{&sequence, request.prompt, Want::EveryRow};
   reference->run({&all, 1});
   for (const int64_t rows : {400, 32, 7}) {
     const auto executor = small_executor({.rows = rows});
     Scheduler scheduler(*executor, {.sequences = 4});
-    // Another one begins alike, which must not spare the rows that are to be scored.
-    Batch batch({{asked.prompt, 5}, asked, {asked.prompt, 0, 0.0f, 1, true}});
+    // Another prompt has the same beginning; rows to be scored must be computed all the same.
+    Batch batch({{request.prompt, 5}, request, {request.prompt, 0, 0.0f, 1, true}});
     const Results& results = batch.run(scheduler);
     for (const size_t which : {1u, 2u}) {
       const Result& result = results.at({which, 0});
@@ -237,7 +240,7 @@ TEST_CASE("the tokens of a prompt are scored as its logits say, whatever the chu
         const auto logits = reference->logits(static_cast<int64_t>(i));
         double sum = 0;
         for (float logit : logits) sum += std::exp(double{logit});
-        const int32_t token = asked.prompt[i + 1];
+        const int32_t token = request.prompt[i + 1];
         CHECK(result.prompt[i].token == token);
         CHECK(result.prompt[i].logprob ==
               Approx(logits[static_cast<size_t>(token)] - std::log(sum)).margin(1e-5));
@@ -245,13 +248,13 @@ TEST_CASE("the tokens of a prompt are scored as its logits say, whatever the chu
         CHECK(result.prompt[i].top[0].second >= result.prompt[i].logprob);
       }
     }
-    CHECK(results.at({1, 0}).tokens == alone({asked.prompt, 2, 0.0f}, 1));
+    CHECK(results.at({1, 0}).tokens == alone({request.prompt, 2, 0.0f}, 1));
     CHECK(results.at({2, 0}).tokens.empty());
     CHECK(results.at({2, 0}).ending == Ending::Length);
   }
 }
 
-TEST_CASE("what needs no step ends at once") {
+TEST_CASE("a request that needs no step ends at once") {
   const auto executor = small_executor({});
   Scheduler scheduler(*executor, {.sequences = 2});
   Batch batch({{{1, 2, 3}, 0}, {{1}, 0, 1.0f, 2, true}});
@@ -260,15 +263,15 @@ TEST_CASE("what needs no step ends at once") {
   CHECK(scheduler.counts().steps == 0);
 }
 
-TEST_CASE("a text ends by a stop token, and where the context is full") {
-  const Asked asked{random_tokens(10, 1, kVocab), 1000};
-  const Tokens whole = alone(asked, 0);
+TEST_CASE("a sequence ends at a stop token, and when the context is full") {
+  const Request request{random_tokens(10, 1, kVocab), 1000};
+  const Tokens whole = alone(request, 0);
   const Tokens stops{whole[6]};
   const size_t at =
       static_cast<size_t>(std::find(whole.begin(), whole.end(), stops[0]) - whole.begin());
   const auto executor = small_executor({});
   Scheduler scheduler(*executor, {.sequences = 2});
-  Batch batch({asked, asked});
+  Batch batch({request, request});
   batch.all[1].streams = batch.all[0].streams;
   batch.all[0].stops = stops;
   const Results& results = batch.run(scheduler);
@@ -279,7 +282,7 @@ TEST_CASE("a text ends by a stop token, and where the context is full") {
   CHECK(whole.size() == 390);
 }
 
-TEST_CASE("a cancelled text ends with the next step, running or waiting") {
+TEST_CASE("a cancelled sequence ends with the next step, whether running or waiting") {
   const auto executor = small_executor({});
   Scheduler scheduler(*executor, {.sequences = 1});
   Batch batch({{random_tokens(5, 1, kVocab), 100},
@@ -297,32 +300,32 @@ TEST_CASE("a cancelled text ends with the next step, running or waiting") {
   CHECK(batch.results.at({2, 0}).tokens.empty());
 }
 
-TEST_CASE("a long prompt neither holds up short ones nor waits for them") {
-  std::vector<Asked> asked{{random_tokens(390, 1, kVocab), 1}};
-  for (uint64_t i = 0; i < 20; ++i) asked.push_back({random_tokens(8, 10 + i, kVocab), 2});
+TEST_CASE("a long prompt neither delays short ones nor waits for them") {
+  std::vector<Request> requests{{random_tokens(390, 1, kVocab), 1}};
+  for (uint64_t i = 0; i < 20; ++i) requests.push_back({random_tokens(8, 10 + i, kVocab), 2});
   const auto executor = small_executor({.rows = 32, .sequences = 4});
   Scheduler scheduler(*executor, {.sequences = 4});
-  Batch batch(asked);
+  Batch batch(requests);
   const Results& results = batch.run(scheduler);
   CHECK(results.at({0, 0}).end_step <= 390 / 16);
   CHECK(results.at({1, 0}).end_step <= 3);
   for (size_t i = 1; i <= 20; ++i) CHECK(results.at({i, 0}).end_step < 390 / 16);
 }
 
-TEST_CASE("a text that does not fit lets others pass, but not for ever") {
-  std::vector<Asked> asked;
+TEST_CASE("others may overtake a sequence that does not fit, but not for ever") {
+  std::vector<Request> requests;
   const auto add_short = [&](uint64_t i) {
-    asked.push_back({random_tokens(60, 10 + i, kVocab), 3});
+    requests.push_back({random_tokens(60, 10 + i, kVocab), 3});
   };
   for (uint64_t i = 0; i < 3; ++i) add_short(i);
-  asked.push_back({random_tokens(380, 1, kVocab), 1});
+  requests.push_back({random_tokens(380, 1, kVocab), 1});
   for (uint64_t i = 3; i < 100; ++i) add_short(i);
   const auto executor = small_executor({.rows = 400, .cache_tokens = 448, .sequences = 8});
   Scheduler scheduler(*executor, {.sequences = 8});
-  Batch batch(asked);
+  Batch batch(requests);
   const Results& results = batch.run(scheduler);
   int before = 0;
-  for (size_t i = 4; i < asked.size(); ++i) {
+  for (size_t i = 4; i < requests.size(); ++i) {
     before += results.at({i, 0}).end_step < results.at({3, 0}).end_step;
   }
   CHECK(before > 0);
@@ -330,7 +333,7 @@ TEST_CASE("a text that does not fit lets others pass, but not for ever") {
   CHECK(scheduler.counts().preemptions == 0);
 }
 
-// A NaN among the logits of one text, known by its last token.
+// Puts a NaN into the logits of one sequence, recognized by its last token.
 class NanExecutor final : public WrappedExecutor {
  public:
   using WrappedExecutor::WrappedExecutor;
@@ -356,18 +359,18 @@ class NanExecutor final : public WrappedExecutor {
   std::vector<float> bad_;
 };
 
-TEST_CASE("a logit that is no number ends its text alone") {
-  std::vector<Asked> asked = mixed_prompts();
-  asked[3].prompt.back() = kVocab - 1;
-  for (Asked& one : asked) one.temperature = 0;
+TEST_CASE("a NaN logit ends its own sequence alone") {
+  std::vector<Request> requests = mixed_prompts();
+  requests[3].prompt.back() = kVocab - 1;
+  for (Request& one : requests) one.temperature = 0;
   NanExecutor executor(small_executor({.sequences = 10}));
   Scheduler scheduler(executor, {.sequences = 10});
-  Batch batch(asked);
+  Batch batch(requests);
   for (Generation& generation : batch.all) {
     generation.params.logit_bias = {{kVocab - 1, -std::numeric_limits<float>::infinity()}};
   }
   const Results& results = batch.run(scheduler);
-  for (size_t i = 0; i < asked.size(); ++i) {
+  for (size_t i = 0; i < requests.size(); ++i) {
     const Result& result = results.at({i, 0});
     CHECK(result.ending == (i == 3 ? Ending::Failed : Ending::Length));
     CHECK(result.tokens.size() == (i == 3 ? 0 : 12));
@@ -375,7 +378,7 @@ TEST_CASE("a logit that is no number ends its text alone") {
   CHECK(has(results.at({3, 0}).problem, "logit"));
 }
 
-// Has memory for so many rows of a step, or for so many picks.
+// Has memory for a limited number of rows in a step, and of picks.
 class FullExecutor final : public WrappedExecutor {
  public:
   FullExecutor(std::unique_ptr<Executor> inner, size_t most, size_t most_picks)
@@ -398,33 +401,33 @@ class FullExecutor final : public WrappedExecutor {
 };
 
 void check_lowered(size_t most_rows, size_t most_picks) {
-  const std::vector<Asked> asked = mixed_prompts();
+  const std::vector<Request> requests = mixed_prompts();
   FullExecutor executor(small_executor({.sequences = 10}), most_rows, most_picks);
   Scheduler scheduler(executor, {.sequences = 10});
-  Batch batch(asked);
+  Batch batch(requests);
   const Results& results = batch.run(scheduler);
   CHECK(scheduler.counts().lowered > 0);
-  for (size_t i = 0; i < asked.size(); ++i) {
-    CHECK(results.at({i, 0}).tokens == alone(asked[i], i));
+  for (size_t i = 0; i < requests.size(); ++i) {
+    CHECK(results.at({i, 0}).tokens == alone(requests[i], i));
   }
 }
 
-TEST_CASE("where memory runs out while tokens are picked the step is done again by parts") {
+TEST_CASE("when memory runs out while tokens are picked, the picks are repeated in parts") {
   for (const size_t most : {3u, 1u}) check_lowered(1000, most);
 }
 
-TEST_CASE("where the device's memory runs out the load is lowered and all goes on") {
+TEST_CASE("when the device's memory runs out, steps become smaller and all sequences finish") {
   for (const size_t most : {11u, 3u, 1u}) check_lowered(most, 1000);
-  const std::vector<Asked> asked = mixed_prompts();
+  const std::vector<Request> requests = mixed_prompts();
   FullExecutor none(small_executor({}), 0, 0);
   Scheduler scheduler(none, {.sequences = 4});
-  Batch batch({asked[0], asked[1]});
+  Batch batch({requests[0], requests[1]});
   const Results& results = batch.run(scheduler);
   CHECK(results.at({0, 0}).ending == Ending::Failed);
   CHECK(has(results.at({1, 0}).problem, "no memory"));
 }
 
-// Allows one token, the next one higher each time; none after `most`.
+// Allows a single token, the next number each time. Fails after `most`.
 class Counting final : public TokenFilter {
  public:
   explicit Counting(int32_t most) : most_(most) {}
@@ -441,7 +444,7 @@ class Counting final : public TokenFilter {
   uint64_t bits_ = 0;
 };
 
-TEST_CASE("a filter decides about its own text") {
+TEST_CASE("a filter affects its own sequence alone") {
   const auto executor = small_executor({});
   Scheduler scheduler(*executor, {.sequences = 4});
   Batch batch({{{5, 6}, 8}, {{5, 6}, 8}, {{5, 6}, 8}, {{5, 6}, 50}});

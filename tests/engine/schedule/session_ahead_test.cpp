@@ -1,4 +1,5 @@
-// A session on an executor that runs ahead of its picks does what one on any other does.
+// A session whose executor starts the next step together with each pick gives the same tokens as a
+// session on any other executor.
 #include "engine/cpu/executor.h"
 #include "tests/ahead_executor.h"
 #include "tests/error_text.h"
@@ -40,7 +41,7 @@ struct Pair : Executors, SessionPair {
 
 }  // namespace
 
-TEST_CASE("a session that runs ahead picks the same tokens, whatever the settings") {
+TEST_CASE("starting steps with picks gives the same tokens, with any sampling settings") {
   Pair pair;
   SamplingParams params;
   params.seed = 5;
@@ -59,18 +60,18 @@ TEST_CASE("a session that runs ahead picks the same tokens, whatever the setting
   CHECK(pair.ahead_executor.ahead == 40);
 }
 
-TEST_CASE("a filter is asked after the token before, also by a session that runs ahead") {
+TEST_CASE("a filter knows the token before, even if the next step starts with the pick") {
   Pair pair;
   Sieve a, b;
   pair.both([&](Session& s) { s.feed(random_tokens(20, 1)); });
   pair.next(60, &a, &b);
 }
 
-TEST_CASE("whatever happens between two picks, running ahead changes nothing") {
+TEST_CASE("starting steps with picks changes nothing, whatever happens between two picks") {
   Pair pair;
   mix_everything(pair, 150, [&](uint64_t what, const Roll& roll) {
     const int64_t pages = pages_for(pair.plain.computed());
-    if (what == 1 && pages > 1) {  // but the last, the rest of which is anything
+    if (what == 1 && pages > 1) {  // not the last page, whose unused rest is undefined
       const auto index = static_cast<int64_t>(roll(static_cast<uint64_t>(pages - 1)));
       CHECK(page(pair.plain, *pair.plain_executor, index) ==
             page(pair.ahead, pair.ahead_executor, index));
@@ -82,7 +83,7 @@ TEST_CASE("whatever happens between two picks, running ahead changes nothing") {
   CHECK(pair.ahead_executor.ahead > 50);
 }
 
-TEST_CASE("no step is begun beyond the context, nor after the last token that is wanted") {
+TEST_CASE("no step is started beyond the context, nor after the last token") {
   AheadExecutor executor = ahead_executor();
   Session session(executor, {});
   session.feed(random_tokens(197, 1));
@@ -99,7 +100,7 @@ TEST_CASE("no step is begun beyond the context, nor after the last token that is
   CHECK(has(error_text([&] { session.next(); }, Exit::Failed), "the context holds 200"));
 }
 
-TEST_CASE("sessions of an executor that runs ahead take turns without mixing") {
+TEST_CASE("sessions on an executor that starts steps with picks take turns without mixing") {
   const auto text_of = [](Executor& executor, uint64_t request) {
     SamplingParams params;
     params.seed = 7;
@@ -110,7 +111,7 @@ TEST_CASE("sessions of an executor that runs ahead take turns without mixing") {
   const auto plain = small_executor(3);
   AheadExecutor executor = ahead_executor(3);
   std::vector<Tokens> expected;
-  std::vector<Session> sessions;  // which move
+  std::vector<Session> sessions;  // sessions are movable
   for (uint64_t r = 0; r < 3; ++r) {
     Session session = text_of(*plain, r);
     for (int i = 0; i < 20; ++i) session.next();
@@ -124,8 +125,10 @@ TEST_CASE("sessions of an executor that runs ahead take turns without mixing") {
   CHECK(executor.ahead == 60);
 }
 
-TEST_CASE("where the cache has no free page the text goes on as far as without running ahead") {
-  // Pages for 256 tokens, 64 of which another text holds.
+TEST_CASE(
+    "when the cache has no free page, a session generates as many tokens as without starting steps "
+    "early") {
+  // Pages for 256 tokens, some of which another sequence holds.
   const auto tokens_until_full = [](Executor& executor) {
     Sequence other = executor.new_sequence();
     other.extend(100);
@@ -145,7 +148,7 @@ TEST_CASE("where the cache has no free page the text goes on as far as without r
   CHECK(executor.pages().free_pages() == executor.pages().size());
 }
 
-TEST_CASE("a filter that fails leaves a session that goes on") {
+TEST_CASE("after a filter failed, the session continues") {
   struct Failing final : TokenFilter {
     std::span<const uint64_t> allowed() override { fail(Exit::Failed, "no token"); }
     void accept(int32_t) override {}

@@ -33,7 +33,7 @@ Tokens generate(Session& session, int count) {
   return tokens;
 }
 
-TEST_CASE("the same seed and request draw the same tokens, whatever the rows of a step") {
+TEST_CASE("the same seed and request draw the same tokens, with any rows in a step") {
   const Tokens prompt = random_tokens(50, 1);
   const auto generated = [&](int64_t rows, uint64_t seed, uint64_t request) {
     const auto executor = small_executor(rows);
@@ -66,7 +66,7 @@ TEST_CASE("truncating a session and feeding again gives the same tokens") {
   }
 }
 
-TEST_CASE("feeding bit by bit is the same as feeding at once") {
+TEST_CASE("feeding in parts equals feeding at once") {
   const auto executor = small_executor(16, 2);
   const Tokens prompt = random_tokens(45, 1);
   Session at_once(*executor, seeded(1)), in_parts(*executor, seeded(1));
@@ -91,13 +91,13 @@ TEST_CASE("a prompt can be computed part by part") {
   CHECK(!parts.compute_part());
 }
 
-TEST_CASE("a session is full at the context, and pushed beyond it gives an error") {
+TEST_CASE("a session is full at the context's length, and a further token is an error") {
   const auto executor = small_executor();
   Session session(*executor, seeded(1));
   session.feed(random_tokens(190, 1));
   while (!session.full()) session.next();
   CHECK(session.tokens().size() == 200);
-  session.next();  // the last position is computed, its token has no place any more
+  session.next();  // computes the last position; its token has no position any more
   CHECK(has(error_text([&] { session.next(); }, Exit::Failed), "the context holds 200"));
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("sessions of one executor take turns without mixing") {
   for (int r = 0; r < 3; ++r) CHECK(mixed[r] == alone[r]);
 }
 
-// Allows the token after the last one that it was told of.
+// Allows only the token after the last accepted one.
 class Next final : public TokenFilter {
  public:
   std::span<const uint64_t> allowed() override {
@@ -137,7 +137,7 @@ class Next final : public TokenFilter {
   uint64_t bits_ = 0;
 };
 
-TEST_CASE("a session picks what its filter allows") {
+TEST_CASE("a session picks the token that its filter allows") {
   const auto executor = small_executor();
   Session session(*executor, seeded(1));
   session.feed(random_tokens(20, 1));
@@ -149,7 +149,7 @@ TEST_CASE("a session picks what its filter allows") {
   }
 }
 
-// All pages of a session's cache.
+// The bytes of all pages of a session's cache.
 std::vector<std::vector<std::byte>> pages_of(const Session& session, const Executor& executor) {
   std::vector<std::vector<std::byte>> pages;
   for (int64_t i = 0; i < pages_for(session.computed()); ++i) {
@@ -159,7 +159,7 @@ std::vector<std::vector<std::byte>> pages_of(const Session& session, const Execu
   return pages;
 }
 
-TEST_CASE("a session restored from pages goes on as the one that computed them") {
+TEST_CASE("a session restored from pages continues like the session that computed them") {
   const Tokens prompt = random_tokens(150, 1);
   const auto executor = small_executor();
   Session first(*executor, seeded(5));
@@ -168,7 +168,7 @@ TEST_CASE("a session restored from pages goes on as the one that computed them")
   CHECK(first.computed() == 169);
   const auto pages = pages_of(first, *executor);
   CHECK(pages.size() == 3);
-  // Any beginning of the text, also one that ends inside a page.
+  // Restores several beginnings of the sequence; some end inside a page.
   for (const int64_t length : {1, 63, 64, 65, 128, 149}) {
     CAPTURE(length);
     const auto other = small_executor();
@@ -185,7 +185,7 @@ TEST_CASE("a session restored from pages goes on as the one that computed them")
   }
 }
 
-TEST_CASE("other pages give other tokens, so that restoring is seen to use them") {
+TEST_CASE("a session restored from other pages gives other tokens, so the pages are really used") {
   const Tokens prompt = random_tokens(100, 1);
   const auto executor = small_executor();
   const auto tokens = [&](std::byte fill) {
@@ -198,7 +198,7 @@ TEST_CASE("other pages give other tokens, so that restoring is seen to use them"
   CHECK(tokens(std::byte{0}) != tokens(std::byte{0x31}));
 }
 
-TEST_CASE("a restore that fails leaves an empty session and takes no pages") {
+TEST_CASE("a failed restore leaves an empty session and takes no pages") {
   const auto executor = small_executor();
   const int64_t free = executor->pages().free_pages();
   Session session(*executor, seeded(1));
@@ -213,7 +213,7 @@ TEST_CASE("a restore that fails leaves an empty session and takes no pages") {
   CHECK(generate(session, 3).size() == 3);
 }
 
-TEST_CASE("what a page means depends on the precision and on who computes") {
+TEST_CASE("the format of a page depends on precision and kernel set") {
   const Model model = random_llama({.layers = 1});
   RunOptions options;
   options.threads = 1;

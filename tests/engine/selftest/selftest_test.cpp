@@ -11,8 +11,7 @@
 using namespace skald;
 using namespace skald::selftest;
 
-TEST_CASE(
-    "the list of op cases is right on the CPU's reference and on every fast instruction set") {
+TEST_CASE("all op cases pass on the CPU's reference kernels and on every fast instruction set") {
   Report reference;
   test_cpu({}, cpu::KernelSet::Reference, 1, reference);
   for (const std::string& failure : reference.failures()) UNSCOPED_INFO(failure);
@@ -26,7 +25,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("the bounds of op cases tell a wrong result from a rounded one") {
+TEST_CASE("the bounds of op cases separate wrong results from rounded ones") {
   for (DType type : {DType::F32, DType::F16, DType::BF16}) {
     const ProductCase c{type, 33, 64, 5, Ending::Store};
     const ProductData data = make_data(c, 9);
@@ -34,19 +33,19 @@ TEST_CASE("the bounds of op cases tell a wrong result from a rounded one") {
     CHECK(data.expected.error(out) < data.expected.bound / 10);
     std::vector<float> rounded = decode(type, encode(type, out));
     CHECK(data.expected.error(rounded) <= data.expected.bound);
-    // One result of 165 that lacks a 20th of its size, or is not there at all.
+    // One of 165 values is off by 0.2, or NaN.
     std::vector<float> wrong = rounded;
     wrong[100] += 0.2f;
     CHECK(data.expected.error(wrong) > data.expected.bound);
     wrong[100] = std::numeric_limits<float>::quiet_NaN();
     CHECK(std::isinf(data.expected.error(wrong)));
-    // The rows of others.
+    // The rows are in the wrong order.
     std::rotate(rounded.begin(), rounded.begin() + 33, rounded.end());
     CHECK(data.expected.error(rounded) > 0.5);
   }
 }
 
-TEST_CASE("a report counts by kernel and type and keeps the worst case in words") {
+TEST_CASE("a report counts cases by kernel and type, and describes the worst") {
   Report report;
   const PointwiseCase a{Pointwise::Norm, DType::F16, 3, 33}, b{Pointwise::Gate, DType::F16, 1, 1};
   report.add(Sort::Pointwise, a, {"fast", DType::F16, 1e-4, 1e-3, true, ""});
@@ -64,7 +63,7 @@ TEST_CASE("a report counts by kernel and type and keeps the worst case in words"
   CHECK(report.failures()[1] == "slow: F16 gate, 1 rows of 1: it wrote beyond its output");
 }
 
-TEST_CASE("other seeds are other numbers of the same case") {
+TEST_CASE("another seed gives other numbers of the same distribution") {
   const ProductCase c{DType::BF16, 8, 32, 2, Ending::Gated, true, true};
   CHECK(make_data(c, 1).in == make_data(c, 1).in);
   CHECK(make_data(c, 1).in != make_data(c, 2).in);

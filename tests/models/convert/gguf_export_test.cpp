@@ -1,4 +1,4 @@
-// A Hugging Face folder's weights and configuration as a GGUF: read back, they compute the same.
+// A Hugging Face folder exported as a GGUF and read back computes the same.
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -15,7 +15,7 @@
 namespace skald::test {
 namespace {
 
-// Every tensor that has more than one row as `type`, the rest as the export has them.
+// The exported file. Tensors with more than one row get `type`, the others keep the export's type.
 std::string gguf_bytes(const OpenedModel& opened, DType type, int64_t slice = 7) {
   GgufExport out = export_gguf(opened);
   for (MadeTensor& tensor : out.tensors) {
@@ -79,14 +79,14 @@ void check_same_model(const std::filesystem::path& folder) {
   const OpenedModel opened = open_model(folder);
   TempFolder temp;
   const OpenedModel back = open_model(temp.write("m.gguf", gguf_bytes(opened, DType::F32)));
-  // The order of sums alone differs where heads are laid out differently.
+  // The results differ by rounding alone: other layouts of heads sum in another order.
   CHECK(relative_distance(logits_of(opened.model, kIds, true), logits_of(back.model, kIds, true)) <
         1e-5);
 }
 
 }  // namespace
 
-TEST_CASE("a folder's GGUF in float32 computes what the folder does") {
+TEST_CASE("a folder's GGUF in f32 computes the logits of the folder") {
   const std::string name =
       GENERATE("llama-mha", "llama3-gqa-tied-ropescale", "openllama-headdim100",
                "llama-bias-linear-rope", "llama-config-v5", "mistral-swa-headdim64",
@@ -97,7 +97,8 @@ TEST_CASE("a folder's GGUF in float32 computes what the folder does") {
   check_same_model(folder);
 }
 
-TEST_CASE("the same of more families and rope scalings") {
+TEST_CASE(
+    "a folder's GGUF computes the logits of the folder, for more families and rope scalings") {
   const std::string name =
       GENERATE("nemo", "yarn", "granite", "smollm3", "longrope", "qwen3", "olmo2", "olmo3", "gemma",
                "gemma2", "gemma3", "mixtral", "qwen3moe");
@@ -106,8 +107,9 @@ TEST_CASE("the same of more families and rope scalings") {
   check_same_model(family_folder(temp, name));
 }
 
-// A GGUF of Gemma 2 means the head's dimension, and this golden has another number.
-TEST_CASE("a Gemma 2's GGUF computes what the folder does where it can say its scale") {
+// GGUF has no key for the scale of scores: readers derive it from the head's dimension, and this
+// golden has another scale.
+TEST_CASE("a Gemma 2 exports when its scale is the one that readers derive") {
   const std::filesystem::path golden = find_golden("gemma2-softcap");
   if (golden.empty()) return;
   TempFolder temp;
@@ -121,7 +123,7 @@ TEST_CASE("a Gemma 2's GGUF computes what the folder does where it can say its s
   check_same_model(temp.path());
 }
 
-TEST_CASE("what a GGUF cannot say of a model is an error") {
+TEST_CASE("a model with a property that GGUF cannot express is refused") {
   TempFolder temp;
   const auto refusal = [&](const char* name) {
     const OpenedModel opened = open_model(family_folder(temp, name));
@@ -132,7 +134,7 @@ TEST_CASE("what a GGUF cannot say of a model is an error") {
   CHECK(has(refusal("dynamic"), "of the architecture 'llama' cannot say this model's"));
 }
 
-TEST_CASE("quantized while loading is the same model as quantized into a file") {
+TEST_CASE("a model quantized while loading equals the same model quantized into a file") {
   const std::string name = GENERATE("llama-mha", "qwen2-bias-tied", "kq256");
   const std::filesystem::path folder = find_golden(name);
   if (folder.empty()) return;
@@ -157,14 +159,15 @@ TEST_CASE("quantized while loading is the same model as quantized into a file") 
   }
 }
 
-TEST_CASE("weights that are quantized already are not quantized while loading") {
+TEST_CASE("loading does not quantize weights that are quantized already") {
   const OpenedModel opened = open_model(data_dir() / "gguf" / "kq256.q8_0.gguf");
   CHECK(has(error_text([&] { quantized_model(opened.model, find_quant_mix("q4_0")); }, Exit::Usage),
             "is Q8_0 already"));
-  made_model(quantized_model(opened.model, find_quant_mix("q8_0")), {});  // which changes nothing
+  // The same format, which changes nothing.
+  made_model(quantized_model(opened.model, find_quant_mix("q8_0")), {});
 }
 
-TEST_CASE("a GGUF's metadata and tensors are taken over as they are") {
+TEST_CASE("a GGUF's metadata and tensors are exported unchanged") {
   const OpenedModel opened = open_model(data_dir() / "gguf" / "kq256.q4_k_m.gguf");
   const GgufExport out = export_gguf(opened);
   size_t kept = 0;
@@ -180,7 +183,7 @@ TEST_CASE("a GGUF's metadata and tensors are taken over as they are") {
   for (const MadeTensor& tensor : out.tensors) CHECK(tensor.copied());
 }
 
-TEST_CASE("a head says what was put into it") {
+TEST_CASE("a GGUF head read back has the values put into it") {
   GgufHead head;
   head.put_text("general.architecture", "llama");
   head.put_u32("a.number", 4294967295);
@@ -218,7 +221,7 @@ TEST_CASE("a head says what was put into it") {
   CHECK(places[1].offset == places[0].offset + 224);
 }
 
-TEST_CASE("a tensor is the same made by any number of threads, in slices of any size") {
+TEST_CASE("a tensor does not depend on the number of threads and the size of slices") {
   std::vector<float> weights(77 * 96);
   for (size_t i = 0; i < weights.size(); ++i)
     weights[i] = std::sin(static_cast<float>(i * i % 977));
@@ -237,7 +240,7 @@ TEST_CASE("a tensor is the same made by any number of threads, in slices of any 
     }
     CHECK(whole == parts);
 
-    MadeTensor stack = tensor;  // the same of seven that lie apart, the last first
+    MadeTensor stack = tensor;  // the same rows as a stack of seven parts in reverse order
     stack.shape = {7, 11, 96};
     for (int64_t i = 6; i >= 0; --i) {
       stack.stack.push_back({tensor.source.row(i * 11), DType::F32, 11, 96, 384});
@@ -255,7 +258,8 @@ TEST_CASE("a tensor is the same made by any number of threads, in slices of any 
   }
 }
 
-TEST_CASE("heads go from halves to pairs, rows of weights and elements of biases") {
+TEST_CASE(
+    "heads are permuted from halves to pairs, in the rows of weights and the elements of biases") {
   std::vector<float> rows(12);
   for (size_t i = 0; i < 12; ++i) rows[i] = static_cast<float>(i);
   const std::vector<float> expected = {0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11};  // two heads of six
@@ -275,7 +279,7 @@ TEST_CASE("heads go from halves to pairs, rows of weights and elements of biases
   CHECK(out == expected);
 }
 
-TEST_CASE("weights that a format cannot hold are an error with tensor and row") {
+TEST_CASE("a weight that the format cannot hold is an error that names tensor and row") {
   std::vector<float> weights(64 * 5, 0.5f);
   weights[3 * 64 + 9] = 70000;
   MadeTensor tensor;

@@ -11,7 +11,7 @@ std::string type_of(std::string_view mix, const std::string& tensor, int64_t col
   return std::string(name(choose_type(find_quant_mix(mix), model, tensor, cols).type));
 }
 
-// A letter for each layer: 4, 5, 6 for Q4_K, Q5_K, Q6_K.
+// A digit for each layer: 4, 5, 6 for Q4_K, Q5_K, Q6_K.
 std::string layers(std::string_view mix, const std::string& part, MixedModel model) {
   std::string out;
   for (int i = 0; i < model.layers; ++i) {
@@ -22,7 +22,7 @@ std::string layers(std::string_view mix, const std::string& part, MixedModel mod
 
 }  // namespace
 
-TEST_CASE("a mix gives the output and some layers more bits") {
+TEST_CASE("a mix gives more bits to the output and to some layers") {
   CHECK(type_of("q4_k_m", "token_embd.weight") == "Q4_K");
   CHECK(type_of("q4_k_m", "output.weight") == "Q6_K");
   CHECK(type_of("q4_k_m", "token_embd.weight", 4096, {32, true, false}) == "Q6_K");
@@ -34,7 +34,7 @@ TEST_CASE("a mix gives the output and some layers more bits") {
   for (const char* part : {"attn_q", "attn_k", "attn_output", "ffn_gate", "ffn_up"}) {
     CHECK(layers("q4_k_m", part, {32, false, false}) == std::string(32, '4'));
   }
-  // The first and last eighth, and every third between.
+  // More bits for the first eighth of the layers, the last eighth, and every third layer between.
   const std::string medium =
       "6666"
       "446446446446446446446446"
@@ -49,7 +49,7 @@ TEST_CASE("the small mix gives five bits to the first layers") {
   CHECK(layers("q5_k_s", "ffn_down", {16, false, false}) == std::string(16, '5'));
 }
 
-TEST_CASE("values of large models with few of them get five bits") {
+TEST_CASE("attn_v gets five bits in large models with few key heads") {
   ModelConfig c;
   c.architecture = "llama";
   c.layers = 80;
@@ -66,7 +66,9 @@ TEST_CASE("values of large models with few of them get five bits") {
   CHECK_FALSE(mixed_model(c).small_values);
 }
 
-TEST_CASE("experts get what a feed-forward gets, and the attention of eight of them more") {
+TEST_CASE(
+    "experts get the formats of a feed-forward, and attention beside eight experts gets more "
+    "bits") {
   const MixedModel eight{32, false, false, true}, more{32, false, false, false};
   for (const char* part : {"ffn_down", "ffn_down_exps", "ffn_down.7"}) {
     CHECK(layers("q4_k_m", part, eight) == layers("q4_k_m", "ffn_down", {32, false, false}));
@@ -91,7 +93,7 @@ TEST_CASE("experts get what a feed-forward gets, and the attention of eight of t
   CHECK_FALSE(mixed_model(c).small_attention);
 }
 
-TEST_CASE("rows that are no whole blocks get another format") {
+TEST_CASE("rows that are not whole blocks get another format") {
   CHECK(type_of("q4_k_m", "blk.9.ffn_up.weight", 320) == "Q5_0");
   CHECK(type_of("q5_k_m", "blk.9.ffn_up.weight", 320) == "Q5_1");
   CHECK(type_of("q6_k", "blk.9.ffn_up.weight", 320) == "Q8_0");
@@ -104,7 +106,7 @@ TEST_CASE("rows that are no whole blocks get another format") {
   CHECK_FALSE(choose_type(mix, {32, false, false}, "blk.9.ffn_up.weight", 512).other_rows);
 }
 
-TEST_CASE("a wish comes before the rules, but for rows") {
+TEST_CASE("a user's choice overrides the rules, unless the rows do not fit") {
   const TypeWish wish = [](std::string_view name) -> std::optional<DType> {
     if (name == "output.weight") return DType::Q4_K;
     return std::nullopt;
@@ -115,7 +117,7 @@ TEST_CASE("a wish comes before the rules, but for rows") {
   CHECK(choose_type(mix, {2, false, false}, "token_embd.weight", 64, wish).type == DType::Q8_0);
 }
 
-TEST_CASE("vectors, norms and biases keep their precision") {
+TEST_CASE("vectors, norms, biases and routers are not quantized") {
   CHECK(is_quantizable("blk.0.attn_q.weight", 64, 2));
   CHECK(is_quantizable("blk.0.ffn_up_exps.weight", 64, 3));
   CHECK_FALSE(is_quantizable("blk.0.attn_q.bias", 64, 2));
@@ -124,7 +126,7 @@ TEST_CASE("vectors, norms and biases keep their precision") {
   CHECK_FALSE(is_quantizable("blk.0.ffn_gate_inp.weight", 8, 2));
 }
 
-TEST_CASE("an unknown type is an error that names those that there are") {
+TEST_CASE("an unknown type is an error that lists the known ones") {
   const std::string text = error_text([] { find_quant_mix("q4_x"); }, Exit::Usage);
   CHECK(has(text, "'q4_x'"));
   CHECK(has(text, "q4_k_m"));

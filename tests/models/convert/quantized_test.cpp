@@ -1,4 +1,4 @@
-// A model that is to be quantized while it is loaded: described first, then made.
+// Quantizing while loading: the model is described first, the weights are made later.
 #include "models/convert/quantized.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ OpenedModel described(const OpenedModel& opened, const char* type) {
 
 }  // namespace
 
-TEST_CASE("a quantized model is described without its weights, and made once") {
+TEST_CASE("a quantized model is described without its weights, and its weights are made once") {
   const OpenedModel opened = open_model(find_golden("llama-mha"));
   const Model model = described(opened, "q4_k_m").model;
   const Tensor& up = *model.weights->find("blk.0.ffn_up.weight");
@@ -31,7 +31,7 @@ TEST_CASE("a quantized model is described without its weights, and made once") {
   CHECK(up.source.data == source.view.data);
   CHECK(info(up.view.type).block_elems > 1);
   CHECK(up.view.bytes() < source.view.bytes());
-  // Norms are as they were.
+  // Norms keep their format.
   CHECK(model.weights->find("output_norm.weight")->source.data == nullptr);
   for (const Weight& weight : model.program().weights) {
     const Tensor& tensor = *model.weights->find(weight.name);
@@ -45,7 +45,7 @@ TEST_CASE("a quantized model is described without its weights, and made once") {
   for (const Tensor& tensor : made.weights->tensors()) CHECK_FALSE(tensor.source.data);
 }
 
-TEST_CASE("bytes of a weight that is not made are those that it will have") {
+TEST_CASE("reading a part of a weight that is not made yet gives the bytes of the made weight") {
   const OpenedModel opened = open_model(find_golden("llama-mha"));
   std::mt19937 random(3);
   for (const char* type : {"f32", "f16", "q8_0", "q4_0", "q4_k_m", "q5_k_s"}) {
@@ -80,14 +80,14 @@ TEST_CASE("a quantized model has the same hash before and after its weights are 
   }
 }
 
-TEST_CASE("a weight that the format cannot hold is an error that says where it is") {
+TEST_CASE("a weight that the format cannot hold is an error that names tensor and row") {
   const OpenedModel opened = open_model(find_golden("llama-mha"));
   const Tensor& tensor = *opened.model.weights->find("blk.0.ffn_up.weight");
   const int64_t offset = 3 * tensor.view.row_bytes;
   TempFolder temp;
   const std::filesystem::path folder = find_golden("llama-mha");
   std::string file = read_file(folder / "model.safetensors");
-  // Row 3 begins with an infinite one.
+  // Makes the first weight of row 3 infinite.
   const std::string row(reinterpret_cast<const char*>(tensor.view.data + offset),
                         static_cast<size_t>(tensor.view.row_bytes));
   const size_t at = file.find(row);
@@ -102,7 +102,8 @@ TEST_CASE("a weight that the format cannot hold is an error that says where it i
   const Model model = described(open_model(temp.path()), "q8_0").model;
   const std::string text = error_text([&] { made_model(model, {}); }, Exit::Model);
   CHECK(has(text, "tensor 'blk.0.ffn_up.weight' holds inf in row 3, which Q8_0 cannot hold"));
-  CHECK(error_text([&] { made_model(model, {}); }, Exit::Model) == text);  // not half made
+  // The same error again, so nothing was half made.
+  CHECK(error_text([&] { made_model(model, {}); }, Exit::Model) == text);
 }
 
 }  // namespace skald::test

@@ -1,4 +1,4 @@
-// Metadata of a GGUF that other programs write in several ways.
+// GGUF metadata that programs write in different ways.
 #include "models/families/config.h"
 
 #include "models/files/gguf.h"
@@ -9,7 +9,7 @@
 namespace skald::test {
 namespace {
 
-// The configuration of a file with the keys that every model has, and those that `add` writes.
+// The configuration of a file that has the required keys and those that `add` writes.
 template <class Add>
 ModelConfig config_with(Add add) {
   GgufWriter w;
@@ -25,7 +25,7 @@ ModelConfig config_with(Add add) {
   return read_common_gguf(*open_gguf(folder.write("model.gguf", w.file())));
 }
 
-TEST_CASE("a window beyond any text is a large window, not a negative one") {
+TEST_CASE("a window beyond INT32_MAX is a large window, not a negative one") {
   CHECK(config_with([](GgufWriter&) {}).window == 0);
   CHECK(config_with([](GgufWriter& w) { w.u32("llama.attention.sliding_window", 4096); }).window ==
         4096);
@@ -34,7 +34,7 @@ TEST_CASE("a window beyond any text is a large window, not a negative one") {
         }).window == INT32_MAX);
 }
 
-TEST_CASE("rope scaling of type none ignores a factor, and a factor of 0 is 1") {
+TEST_CASE("rope scaling of type none ignores the factor, and a factor of 0 means 1") {
   const auto plain = config_with([](GgufWriter&) {}).rope.inv_freq;
   const auto scaled = [](const char* type, float factor) {
     return config_with([&](GgufWriter& w) {

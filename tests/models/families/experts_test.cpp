@@ -1,5 +1,5 @@
-// Mixtral and Qwen3's mixtures of experts: folders and GGUFs, with stacks of experts and with
-// single ones, against transformers; and what is wrong with files that are.
+// Mixtral and Qwen3-MoE: folders and GGUFs, with stacked and with single experts, against
+// transformers; and errors in their files.
 #include <cmath>
 #include <map>
 
@@ -14,12 +14,11 @@ namespace {
 
 constexpr char kMoe[] = "qwen3moe", kDense[] = "qwen3moe-dense";
 
-// The GGUF of a folder, changed before it is written: stacks are cut up where `single`.
+// Changes to a GGUF. `single` cuts stacks of experts into single tensors.
 struct Changes {
   bool single = false;
-  std::map<std::string, uint32_t> numbers =
-      {};                    // keys to put in place of the file's; 1 << 31: none
-  std::string renamed = {};  // this tensor is called x
+  std::map<std::string, uint32_t> numbers = {};  // replace the file's keys; 1 << 31 removes a key
+  std::string renamed = {};                      // gets the name x
 };
 
 std::string gguf_of(const OpenedModel& opened, const Changes& changes) {
@@ -68,7 +67,7 @@ std::string gguf_refusal(const Changes& changes) {
 
 }  // namespace
 
-TEST_CASE("tiny mixtures of experts give transformers' logits and greedy tokens") {
+TEST_CASE("tiny mixtures of experts agree with transformers' logits and greedy tokens") {
   const std::string name = GENERATE("mixtral", "qwen3moe", "qwen3moe-dense");
   const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
   TempFolder temp;
@@ -77,7 +76,7 @@ TEST_CASE("tiny mixtures of experts give transformers' logits and greedy tokens"
   check_model(folder.model, name, kernels);
 }
 
-TEST_CASE("a Mixtral's logits and greedy tokens are Hugging Face's") {
+TEST_CASE("a Mixtral agrees with Hugging Face's logits and greedy tokens") {
   const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
   const fs::path folder = find_golden("mixtral-moe");
   if (folder.empty()) return;
@@ -87,7 +86,8 @@ TEST_CASE("a Mixtral's logits and greedy tokens are Hugging Face's") {
   check_greedy(*executor, read_json(folder / "golden.json"));
 }
 
-TEST_CASE("a GGUF gives the same, with stacked experts and with single ones as older files have") {
+TEST_CASE(
+    "a GGUF gives the same logits with stacked experts and with single ones, as in older files") {
   const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
   TempFolder temp;
   const OpenedModel gguf = open_model(write_gguf(temp, kMoe));
@@ -99,7 +99,7 @@ TEST_CASE("a GGUF gives the same, with stacked experts and with single ones as o
   check_model(single.model, kMoe, kernels);
 }
 
-TEST_CASE("a stack's experts follow each other in its memory") {
+TEST_CASE("the experts of a stack lie one after the other in memory") {
   TempFolder temp;
   const Model model = open_model(write_gguf(temp, kMoe)).model;
   const Program program = model.program();
@@ -120,7 +120,7 @@ TEST_CASE("a stack's experts follow each other in its memory") {
   CHECK(layers == 2);
 }
 
-TEST_CASE("tensors of experts are known by their names in both families") {
+TEST_CASE("Hugging Face's tensor names of experts are recognized in both families") {
   TempFolder temp;
   for (const char* name : {"mixtral", kMoe}) {
     const Model model = open_model(write_folder(temp, name)).model;
@@ -144,7 +144,7 @@ TEST_CASE("tensors of experts are known by their names in both families") {
   }
 }
 
-TEST_CASE("what configurations of experts leave out is as transformers has it") {
+TEST_CASE("omitted keys of a mixture's configuration have transformers' defaults") {
   const ModelConfig c = config_of(kMoe);
   CHECK(c.experts.count == 4);
   CHECK(c.experts.used == 2);
@@ -153,7 +153,7 @@ TEST_CASE("what configurations of experts leave out is as transformers has it") 
   CHECK(c.experts.dense.empty());
   CHECK(c.qk_norm == QkNorm::Heads);
   CHECK(!config_of(kMoe, {{"norm_topk_prob", "erase"}}).experts.normalized);
-  // transformers 5 writes the other name.
+  // transformers 5 uses the other key.
   CHECK(config_of(kMoe, {{"num_experts", "erase"}, {"num_local_experts", 4}}).experts.count == 4);
   CHECK(has(refusal(kMoe, {{"num_experts", "erase"}}), "is [4, 16], expected [128, 16]"));
   CHECK(has(refusal(kMoe, {{"moe_intermediate_size", "erase"}}), "expected [768, 16]"));
@@ -174,7 +174,7 @@ TEST_CASE("what configurations of experts leave out is as transformers has it") 
   CHECK(has(refusal("mixtral", {{"num_local_experts", "erase"}}), "expected [8, 16]"));
 }
 
-TEST_CASE("every so many layers have experts, but for those that are listed") {
+TEST_CASE("every decoder_sparse_step-th layer has experts, except the listed ones") {
   const auto dense = [](const Json& changes) {
     Json all{{"num_hidden_layers", 6}};
     all.update(changes);
@@ -183,7 +183,7 @@ TEST_CASE("every so many layers have experts, but for those that are listed") {
       open_model(write_folder(temp, kMoe, all));
     });
   };
-  // Layer 1 has experts in the file, and a step of 3 gives it none.
+  // Layer 1 has experts in the file, but none with a step of 3.
   CHECK(has(dense({{"decoder_sparse_step", 3}}), "tensor 'blk.0.ffn_gate.weight' is missing"));
   CHECK(has(dense({{"mlp_only_layers", {1}}}), "tensor 'blk.1.ffn_gate.weight' is missing"));
   CHECK(has(dense({{"mlp_only_layers", nullptr}}), "tensor 'blk.2.attn_norm.weight' is missing"));
@@ -192,7 +192,7 @@ TEST_CASE("every so many layers have experts, but for those that are listed") {
   CHECK(has(dense({{"mlp_only_layers", {1.5}}}), "'mlp_only_layers' is [1.5]"));
 }
 
-TEST_CASE("a configuration that no mixture can have is told by key") {
+TEST_CASE("an impossible configuration of experts is an error that names the key") {
   for (const char* name : {kMoe, "mixtral"}) {
     const char* key = name == kMoe ? "num_experts" : "num_local_experts";
     CHECK(
@@ -208,7 +208,9 @@ TEST_CASE("a configuration that no mixture can have is told by key") {
             "tensor 'blk.0.ffn_gate.0.weight' is [8, 16], expected [9, 16]"));
 }
 
-TEST_CASE("a folder that lacks one expert, or has it in another type, is told by tensor") {
+TEST_CASE(
+    "a folder that lacks an expert, or has one of another type, is an error that names the "
+    "tensor") {
   TempFolder temp;
   const fs::path folder = write_folder(temp, kMoe);
   const std::string weights = read_file(folder / "model.safetensors");
@@ -234,7 +236,7 @@ TEST_CASE("a folder that lacks one expert, or has it in another type, is told by
           "tensor 'blk.1.ffn_up.2.weight' is BF16, expected F16 as the layer's first expert has"));
 }
 
-TEST_CASE("a GGUF whose experts are not as it says is told by key or tensor") {
+TEST_CASE("a GGUF whose experts contradict its keys is an error that names the key or tensor") {
   const auto number = [](const char* key, uint32_t value) {
     return gguf_refusal({.numbers = {{concat("qwen3moe.", key), value}}});
   };
@@ -265,7 +267,7 @@ TEST_CASE("a GGUF whose experts are not as it says is told by key or tensor") {
             "tensor 'blk.1.ffn_down.3.weight' is missing (expected [16, 8])"));
 }
 
-TEST_CASE("a Llama's GGUF may have experts, and none by saying 0") {
+TEST_CASE("a Mixtral exports to a Llama GGUF with stacked experts") {
   TempFolder temp;
   const OpenedModel opened = open_model(write_folder(temp, "mixtral"));
   GgufExport out = export_gguf(opened);
@@ -284,12 +286,12 @@ TEST_CASE("a Llama's GGUF may have experts, and none by saying 0") {
   CHECK(!out.head.has("llama.expert_feed_forward_length"));
 }
 
-TEST_CASE("quantized while loading, experts are what the mix makes of their layer") {
+TEST_CASE("quantizing while loading gives experts the formats of the mix") {
   TempFolder temp;
   const OpenedModel opened = open_model(write_folder(temp, kMoe));
   const QuantMix& mix = find_quant_mix("q8_0");
   const Model model = made_model(quantized_model(opened.model, mix), {.threads = 2});
-  // Rows of 8 and 16 are no whole blocks; the router stays as it is.
+  // Rows of 8 and 16 are not whole blocks. The router is not quantized.
   CHECK(model.weights->find("blk.0.ffn_gate.1.weight")->view.type == DType::F16);
   CHECK(model.weights->find("blk.0.ffn_gate_inp.weight")->view.data ==
         opened.model.weights->find("blk.0.ffn_gate_inp.weight")->view.data);

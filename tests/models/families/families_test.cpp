@@ -1,11 +1,11 @@
-// Tiny models of families and rope scalings, from scripts/make_goldens.py: as Hugging Face folders
-// and as GGUFs, against transformers.
+// Tiny models of families and rope scalings, written by scripts/make_goldens.py. Hugging Face
+// folders and GGUFs agree with transformers.
 #include "tests/family_golden.h"
 
 namespace skald::test {
 namespace {
 
-TEST_CASE("tiny models of more families give transformers' logits and greedy tokens") {
+TEST_CASE("tiny models of more families agree with transformers' logits and greedy tokens") {
   const std::string name =
       GENERATE("nemo", "ministral", "yarn", "dynamic", "granite", "smollm3", "longrope");
   const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
@@ -13,7 +13,7 @@ TEST_CASE("tiny models of more families give transformers' logits and greedy tok
   check_model(open_model(write_folder(temp, name)).model, name, kernels);
 }
 
-TEST_CASE("their GGUFs give the same") {
+TEST_CASE("the GGUFs of these models agree with transformers too") {
   const std::string name = GENERATE("nemo", "yarn", "granite", "smollm3", "longrope");
   const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
   TempFolder temp;
@@ -25,7 +25,7 @@ TEST_CASE("their GGUFs give the same") {
   check_model(gguf.model, name, kernels);
 }
 
-TEST_CASE("a text that asks for no context gets the one whose rotations are the short ones") {
+TEST_CASE("without -c a model with two sets of rotations gets the context of the short ones") {
   TempFolder temp;
   for (const char* name : {"longrope", "dynamic"}) {
     CAPTURE(name);
@@ -47,7 +47,7 @@ TEST_CASE("a text that asks for no context gets the one whose rotations are the 
   CHECK(cpu::make_executor(model, {})->plan().context_by == MemoryPlan::ContextBy::Model);
 }
 
-TEST_CASE("Phi-3 shares out the rows of its fused matrices") {
+TEST_CASE("Phi-3's fused matrices are split by rows") {
   TempFolder temp;
   const Model model = open_model(write_folder(temp, "longrope")).model;
   const Program program = model.program();
@@ -59,7 +59,7 @@ TEST_CASE("Phi-3 shares out the rows of its fused matrices") {
     rows += weight.view.rows;
   }
   CHECK(rows == whole.rows);
-  CHECK(program.ropes[0].inv_freq.size() == 6);  // of 16 / 2
+  CHECK(program.ropes[0].inv_freq.size() == 6);  // of 8
   CHECK(model.config.window == 21);
   CHECK(model.config.tied);
   CHECK(has(refusal("longrope", {{"num_key_value_heads", 2}}),
@@ -68,12 +68,12 @@ TEST_CASE("Phi-3 shares out the rows of its fused matrices") {
       has(refusal("longrope", {{"intermediate_size", 16}}), "'blk.0.ffn_gate.weight' is missing"));
 }
 
-TEST_CASE("what Phi-3's configuration leaves out is as transformers has it") {
+TEST_CASE("omitted keys of Phi-3's configuration have transformers' defaults") {
   const ModelConfig c = config_of("longrope", {{"original_max_position_embeddings", "erase"},
                                                {"rms_norm_eps", "erase"},
                                                {"sliding_window", nullptr},
                                                {"attention_bias", true}});
-  CHECK(c.short_context == 128);  // 4096, of which the model has 128
+  CHECK(c.short_context == 128);  // the default is 4096, but the model has only 128
   CHECK(c.norm_eps == 1e-5f);
   CHECK(c.window == 0);
   CHECK(!c.attention_bias);
@@ -84,7 +84,7 @@ TEST_CASE("what Phi-3's configuration leaves out is as transformers has it") {
             "with scaling 'longrope' gives no usable rotations"));
 }
 
-TEST_CASE("Granite's multipliers are read, and none is 0 or endless") {
+TEST_CASE("Granite's multipliers are read, and must be finite and more than 0") {
   const ModelConfig c = config_of("granite");
   CHECK(c.embedding_scale == 3.5f);
   CHECK(c.attention_scale == 0.17f);
@@ -106,7 +106,7 @@ TEST_CASE("Granite's multipliers are read, and none is 0 or endless") {
   }
 }
 
-TEST_CASE("SmolLM3's layers without rope are listed or every so many") {
+TEST_CASE("SmolLM3's layers without rope are listed, or every n-th") {
   const auto unrotated = [](const Json& changes) {
     const ModelConfig c = config_of("smollm3", changes);
     std::vector<int> layers;
@@ -131,7 +131,7 @@ TEST_CASE("SmolLM3's layers without rope are listed or every so many") {
         std::vector<int>{0, 0, 0, 9});
 }
 
-TEST_CASE("Mistral's windows are of all layers, Ministral's of those that it names") {
+TEST_CASE("Mistral's window applies to all layers, Ministral's to the named ones") {
   const Json all{"sliding_attention", "sliding_attention", "sliding_attention",
                  "sliding_attention"};
   CHECK(config_of("ministral").windows == std::vector<int>{9, 0, 9, 9});
@@ -147,12 +147,12 @@ TEST_CASE("Mistral's windows are of all layers, Ministral's of those that it nam
             "'layer_types' has 1 values"));
   CHECK(
       has(refusal("ministral", {{"layer_types", {"a", "b", "c", "d"}}}), "'layer_types' has 'a'"));
-  // transformers gives it no biases, whatever the configuration says.
+  // transformers gives Mistral no biases, even if the configuration asks for them.
   CHECK(!config_of("nemo", {{"attention_bias", true}}).attention_bias);
 }
 
-// The same model as the text part of one with a vision encoder.
-TEST_CASE("a Mistral 3 is its text part") {
+// Wraps the model as the text part of a model with a vision encoder.
+TEST_CASE("a Mistral 3 loads as its text part") {
   TempFolder temp;
   const fs::path folder = write_folder(temp, "nemo");
   Json text = read_json(folder / "config.json");

@@ -1,4 +1,4 @@
-// Gemma 1, 2 and 3: tiny models against transformers, and what their configurations leave out.
+// Gemma 1, 2 and 3: tiny models against transformers, and the defaults of their configurations.
 #include <cmath>
 
 #include "models/families/families.h"
@@ -8,7 +8,7 @@
 namespace skald::test {
 namespace {
 
-TEST_CASE("tiny Gemmas give transformers' logits and greedy tokens") {
+TEST_CASE("tiny Gemmas agree with transformers' logits and greedy tokens") {
   const std::string name = GENERATE("gemma", "gemma2", "gemma3");
   const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
   TempFolder temp;
@@ -20,7 +20,9 @@ TEST_CASE("tiny Gemmas give transformers' logits and greedy tokens") {
   check_model(gguf.model, name, kernels);
 }
 
-TEST_CASE("a Gemma's embeddings are scaled in float32 and its norms lack a 1 in folders alone") {
+TEST_CASE(
+    "a Gemma scales its embeddings, and 1 is added to its norms' weights in folders but not in "
+    "GGUFs") {
   for (const std::string name : {"gemma", "gemma2", "gemma3"}) {
     CAPTURE(name);
     TempFolder temp;
@@ -29,7 +31,7 @@ TEST_CASE("a Gemma's embeddings are scaled in float32 and its norms lack a 1 in 
     CHECK(folder.norm_plus == 1);
     CHECK(gguf.norm_plus == 0);
     for (const ModelConfig& c : {folder, gguf}) {
-      CHECK(c.embedding_scale == 4);  // of a width of 16
+      CHECK(c.embedding_scale == 4);  // the square root of the width, 16
       CHECK(c.activation == Activation::GeluTanh);
       CHECK(c.tied);
       CHECK(!c.rope.interleaved);
@@ -42,7 +44,7 @@ TEST_CASE("a Gemma's embeddings are scaled in float32 and its norms lack a 1 in 
   }
 }
 
-TEST_CASE("a Gemma's activation is the approximate GELU, under any name it was given") {
+TEST_CASE("a Gemma's activation is the approximate GELU, under each of its names") {
   for (const char* name : {"gelu", "gelu_pytorch_tanh"}) {
     const Json changes{{"hidden_act", name}, {"hidden_activation", "erase"}};
     CHECK(config_of("gemma", changes).activation == Activation::GeluTanh);
@@ -53,8 +55,8 @@ TEST_CASE("a Gemma's activation is the approximate GELU, under any name it was g
   CHECK(has(refusal("gemma2", {{"hidden_activation", "relu"}}), "activation 'relu'"));
 }
 
-TEST_CASE("what a Gemma's configuration does not mention is as transformers has it") {
-  // The weights do not fit heads of 256: the message says what was expected.
+TEST_CASE("omitted keys of a Gemma's configuration have transformers' defaults") {
+  // The weights do not fit the default head dimension of 256, so the message shows it.
   CHECK(has(refusal("gemma", {{"head_dim", "erase"}}), "expected [512, 16]"));
   const ModelConfig c = config_of("gemma2", {{"query_pre_attn_scalar", "erase"},
                                              {"sliding_window", "erase"},
@@ -71,7 +73,7 @@ TEST_CASE("what a Gemma's configuration does not mention is as transformers has 
   CHECK(config_of("gemma").attention_scale == 0);
 }
 
-TEST_CASE("Gemma 2's caps can be left out, and its windows be listed") {
+TEST_CASE("Gemma 2 may have no caps, and may list its windows") {
   const ModelConfig c = config_of(
       "gemma2", {{"attn_logit_softcapping", nullptr},
                  {"final_logit_softcapping", nullptr},
@@ -92,7 +94,7 @@ TEST_CASE("Gemma 2's caps can be left out, and its windows be listed") {
             "'use_bidirectional_attention' is true"));
 }
 
-TEST_CASE("Gemma 3's layers rotate by two ropes, in either spelling of the configuration") {
+TEST_CASE("Gemma 3 has two ropes, in the old and in the new form of the configuration") {
   const ModelConfig old = config_of("gemma3");
   CHECK(old.windows == std::vector<int>{7, 7, 0, 7});
   CHECK(old.rope_base == 1000000);
@@ -116,7 +118,7 @@ TEST_CASE("Gemma 3's layers rotate by two ropes, in either spelling of the confi
   CHECK(now.rope_base == old.rope_base);
   CHECK(now.rope.inv_freq == old.rope.inv_freq);
   CHECK(now.window_rope.inv_freq == old.window_rope.inv_freq);
-  // Bases that are not said.
+  // The defaults of the bases.
   const Json plain{{"rope_type", "default"}};
   const ModelConfig silent = config_of("gemma3", spelled_newly(plain, plain));
   CHECK(silent.rope_base == 1000000);
@@ -131,7 +133,7 @@ TEST_CASE("Gemma 3's layers rotate by two ropes, in either spelling of the confi
   }
 }
 
-TEST_CASE("every sixth layer of a Gemma 3 has no window, unless the file says otherwise") {
+TEST_CASE("every sixth layer of a Gemma 3 has no window, unless the configuration says otherwise") {
   CHECK(config_of("gemma3", {{"sliding_window_pattern", "erase"}}).windows ==
         std::vector<int>{7, 7, 7, 7});
   CHECK(config_of("gemma3", {{"sliding_window_pattern", 1}}).windows ==
@@ -143,7 +145,8 @@ TEST_CASE("every sixth layer of a Gemma 3 has no window, unless the file says ot
   CHECK(config_of("gemma3", {{"final_logit_softcapping", 30.0}}).logit_softcap == 30);
 }
 
-TEST_CASE("a Gemma 3 with a vision part is its text part, most of whose configuration is unsaid") {
+TEST_CASE(
+    "a Gemma 3 with a vision part loads as its text part, whose configuration omits most keys") {
   TempFolder temp;
   const fs::path folder = write_folder(temp, "gemma3");
   Json text = read_json(folder / "config.json");
@@ -155,7 +158,7 @@ TEST_CASE("a Gemma 3 with a vision part is its text part, most of whose configur
     CHECK(opened.model.config.architecture == "gemma3");
     check_model(opened.model, "gemma3", cpu::KernelSet::Fast);
   }
-  // As gemma-3-4b-it has it.
+  // The text_config of gemma-3-4b-it.
   text = {{"model_type", "gemma3_text"},
           {"hidden_size", 2560},
           {"intermediate_size", 10240},
@@ -183,8 +186,9 @@ TEST_CASE("a Gemma 3 with a vision part is its text part, most of whose configur
   CHECK(has(error_text([&] { open_model(folder); }), "quantized by another tool"));
 }
 
-// GGUF has no key for the scale of scores, but the largest models have one of their own.
-TEST_CASE("a Gemma GGUF of the largest size has the scale that this size is known for") {
+// GGUF has no key for the scale of scores. The largest models have another scale than the rest, and
+// are recognized by their number of layers.
+TEST_CASE("a GGUF of the largest Gemma gets the known scale of this size") {
   struct Size {
     const char* name;
     uint32_t layers;

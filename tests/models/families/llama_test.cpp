@@ -1,4 +1,4 @@
-// What is Llama's own: names, windows, biases, and how its files are read.
+// Llama: tensor names, windows, biases, and its GGUF metadata.
 #include "engine/cpu/executor.h"
 #include "models/families/families.h"
 #include "models/files/gguf.h"
@@ -11,7 +11,7 @@
 namespace skald::test {
 namespace {
 
-TEST_CASE("Hugging Face's tensor names have one spelling each") {
+TEST_CASE("Hugging Face's tensor names are mapped to GGUF's, and unknown names to nothing") {
   CHECK(kLlama.canonical_name("model.embed_tokens.weight") == "token_embd.weight");
   CHECK(kLlama.canonical_name("lm_head.weight") == "output.weight");
   CHECK(kLlama.canonical_name("model.layers.12.self_attn.o_proj.weight") ==
@@ -41,7 +41,7 @@ ModelConfig config_with(const std::string& golden, const std::string& key,
   return open_model(folder.path() / "m").model.config;
 }
 
-TEST_CASE("mistral's window is 4096 where unsaid and none where null") {
+TEST_CASE("Mistral's window is 4096 by default and none when null") {
   const std::string golden = "mistral-swa-headdim64";
   CHECK(config_with(golden, "sliding_window", 100).window == 100);
   CHECK(config_with(golden, "sliding_window", nullptr).window == 0);
@@ -50,7 +50,7 @@ TEST_CASE("mistral's window is 4096 where unsaid and none where null") {
   CHECK(error_text([&] { config_with(golden, "sliding_window", -1); }) != "");
 }
 
-TEST_CASE("the head's dimension need not be the width over the heads") {
+TEST_CASE("the head's dimension may differ from width / heads") {
   const ModelConfig c = open_model(data_dir() / "goldens" / "mistral-swa-headdim64").model.config;
   CHECK(c.head_dim == 64);
   CHECK(c.rope.inv_freq.size() == 32);
@@ -70,7 +70,7 @@ TEST_CASE("biases and tied heads follow the configuration") {
       "'output.weight' is missing"));
 }
 
-TEST_CASE("a GGUF's heads are interleaved and its metadata is checked") {
+TEST_CASE("a GGUF's heads are interleaved, and wrong metadata is refused") {
   TempFolder folder;
   CHECK(open_model(data_dir() / "gguf" / "kq256.q8_0.gguf").model.config.rope.interleaved);
   const std::string good = flat_gguf({});

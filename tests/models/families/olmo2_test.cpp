@@ -1,10 +1,10 @@
-// OLMo 2 and 3: norms after each half of a layer, and of whole queries and keys.
+// OLMo 2 and 3: norms after attention and feed-forward, and norms of whole queries and keys.
 #include "tests/family_golden.h"
 
 namespace skald::test {
 namespace {
 
-TEST_CASE("tiny OLMos give transformers' logits and greedy tokens, as folder and as GGUF") {
+TEST_CASE("tiny OLMos agree with transformers' logits and greedy tokens, as folder and as GGUF") {
   const std::string name = GENERATE("olmo2", "olmo3");
   const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
   TempFolder temp;
@@ -18,7 +18,7 @@ TEST_CASE("tiny OLMos give transformers' logits and greedy tokens, as folder and
   }
 }
 
-TEST_CASE("OLMo 2 norms whole queries and keys, and what it adds") {
+TEST_CASE("OLMo 2 normalizes queries, keys, and the outputs of attention and feed-forward") {
   TempFolder temp;
   const Program program = open_model(write_folder(temp, "olmo2")).model.program();
   std::string order;
@@ -34,7 +34,7 @@ TEST_CASE("OLMo 2 norms whole queries and keys, and what it adds") {
         "blk.1.post_ffw_norm.weight add output_norm.weight ");
 }
 
-TEST_CASE("what OLMo 2's configuration leaves out is as transformers has it") {
+TEST_CASE("omitted keys of OLMo 2's configuration have transformers' defaults") {
   const ModelConfig c =
       config_of("olmo2", {{"rms_norm_eps", "erase"}, {"rope_theta", "erase"}, {"mlp_bias", true}});
   CHECK(c.norm_eps == 1e-5f);
@@ -44,8 +44,7 @@ TEST_CASE("what OLMo 2's configuration leaves out is as transformers has it") {
             "tensor 'blk.0.attn_k.weight' is [8, 16], expected [16, 16]"));
 }
 
-TEST_CASE(
-    "OLMo 3 has windows in three of four layers, and stretches the rope of the fourth alone") {
+TEST_CASE("OLMo 3 has windows in three of four layers, and scales the rope of the fourth only") {
   const ModelConfig c = config_of("olmo3");
   CHECK(c.windows == std::vector<int>{7, 0});
   CHECK(c.rope_scaling == "yarn");

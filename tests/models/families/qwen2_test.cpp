@@ -1,4 +1,4 @@
-// What is Qwen2's own: its biases, its windows, and a GGUF without the permutation of Llama's.
+// Qwen2: biases, windows, and a GGUF without Llama's permutation of heads.
 #include <cstring>
 #include <vector>
 
@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A Llama with all biases, called Qwen2, which has no place for those of the output and the MLP.
+// A Llama with all biases, renamed Qwen2. Qwen2 ignores the biases of output and MLP.
 fs::path write_folder(const TempFolder& temp,
                       const nlohmann::json& changes = nlohmann::json::object(),
                       const std::string& golden = "llama-bias-linear-rope") {
@@ -37,7 +37,8 @@ uint32_t gguf_type(DType type) {
   return 30;
 }
 
-// As converters write it: vectors in float32, nothing permuted, no key about biases or a tied head.
+// A GGUF as converters write it: vectors in f32, no permutation, no keys about biases or a tied
+// head.
 GgufWriter gguf_of(const Model& model) {
   const ModelConfig& c = model.config;
   GgufWriter w;
@@ -103,7 +104,7 @@ TEST_CASE("a Qwen2 GGUF gives the logits of its Hugging Face folder") {
   CHECK(logits_of(gguf.model, kernels) == logits_of(hf.model, kernels));
 }
 
-TEST_CASE("Qwen2 has biases of q, k and v, and no others") {
+TEST_CASE("Qwen2 has biases of query, key and value, and no others") {
   TempFolder temp;
   for (const bool said : {false, true}) {
     const Model model =
@@ -121,7 +122,7 @@ TEST_CASE("Qwen2 has biases of q, k and v, and no others") {
       "tensor 'blk.0.attn_q.bias' is missing"));
 }
 
-TEST_CASE("Qwen2's windows count where the configuration uses them") {
+TEST_CASE("Qwen2's windows apply only where the configuration uses them") {
   TempFolder temp;
   using Windows = std::vector<int>;
   const auto windows = [&](const nlohmann::json& changes) {
@@ -137,7 +138,7 @@ TEST_CASE("Qwen2's windows count where the configuration uses them") {
   CHECK(windows({{"sliding_window", 32}, {"max_window_layers", 0}}) == Windows{0, 0});
   CHECK(windows(with({{"sliding_window", 32}, {"max_window_layers", 2}})) == Windows{0, 0});
   CHECK(windows(with({{"sliding_window", 32}, {"max_window_layers", 1}})) == Windows{0, 32});
-  CHECK(windows(with({{"sliding_window", 32}})) == Windows{0, 0});  // from layer 28 on
+  CHECK(windows(with({{"sliding_window", 32}})) == Windows{0, 0});  // by default from layer 28 on
   CHECK(windows(with({{"max_window_layers", 0}})) == Windows{4096, 4096});
   CHECK(windows(with({{"sliding_window", nullptr}, {"max_window_layers", 0}})) == Windows{0, 0});
   CHECK(windows(with({{"sliding_window", 32},
@@ -164,7 +165,7 @@ TEST_CASE("Qwen2's windows count where the configuration uses them") {
   }
 }
 
-TEST_CASE("a Qwen2 GGUF with what would change the result unseen is refused") {
+TEST_CASE("a Qwen2 GGUF with an unsupported property that would change the result is refused") {
   TempFolder temp;
   const Model model = open_model(write_folder(temp)).model;
   const auto open = [&](const auto& change) {

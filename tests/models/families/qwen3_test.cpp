@@ -1,10 +1,11 @@
-// Qwen3: its norms of single heads, and windows where a configuration uses them.
+// Qwen3: norms of single heads, and windows where the configuration uses them.
 #include "tests/family_golden.h"
 
 namespace skald::test {
 namespace {
 
-TEST_CASE("a tiny Qwen3 gives transformers' logits and greedy tokens, as folder and as GGUF") {
+TEST_CASE(
+    "a tiny Qwen3 agrees with transformers' logits and greedy tokens, as folder and as GGUF") {
   const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
   TempFolder temp;
   const OpenedModel folder = open_model(write_folder(temp, "qwen3"));
@@ -19,7 +20,7 @@ TEST_CASE("a tiny Qwen3 gives transformers' logits and greedy tokens, as folder 
   }
 }
 
-TEST_CASE("a tiny Qwen3 with a window in its last layer gives transformers' logits") {
+TEST_CASE("a tiny Qwen3 with a window in its last layer agrees with transformers' logits") {
   const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
   TempFolder temp;
   const Model model = open_model(write_folder(temp, "qwen3-window")).model;
@@ -27,7 +28,7 @@ TEST_CASE("a tiny Qwen3 with a window in its last layer gives transformers' logi
   check_model(model, "qwen3-window", kernels);
 }
 
-TEST_CASE("Qwen3's windows count where the configuration uses them") {
+TEST_CASE("Qwen3's windows apply only where the configuration uses them") {
   const Json used{{"use_sliding_window", true}, {"sliding_window", 9}};
   const auto with = [&](Json changes) {
     changes.update(used);
@@ -36,7 +37,7 @@ TEST_CASE("Qwen3's windows count where the configuration uses them") {
   CHECK(config_of("qwen3", {{"sliding_window", 9}}).windows.empty());
   CHECK(config_of("qwen3", {{"sliding_window", 9}}).window == 0);
   CHECK(config_of("qwen3", with({{"max_window_layers", 1}})).windows == std::vector<int>{0, 9});
-  CHECK(config_of("qwen3", used).windows == std::vector<int>{0, 0});  // from layer 28 on
+  CHECK(config_of("qwen3", used).windows == std::vector<int>{0, 0});  // by default from layer 28 on
   CHECK(config_of("qwen3", with({{"layer_types", {"sliding_attention", "full_attention"}}}))
             .windows == std::vector<int>{9, 0});
   CHECK(has(refusal("qwen3", {{"layer_types", {"sliding_attention", "full_attention"}}}),

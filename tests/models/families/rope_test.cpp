@@ -23,7 +23,7 @@ RopeConfig read(const std::string& text, const HfRopeDefaults& defaults = {},
   return read_hf_rope(HfConfig::read(folder.write("config.json", text)), head_dim, defaults);
 }
 
-// A GGUF of the architecture "a" with rope's keys and tensors alone.
+// Reads rope from a GGUF of the architecture "a" that has no other keys.
 RopeConfig read(const GgufWriter& writer, int head_dim = kHeadDim) {
   TempFolder folder;
   GgufWriter w = writer;
@@ -38,7 +38,7 @@ GgufWriter::Tensor floats(const std::string& name, const std::vector<float>& val
   return {name, {values.size()}, 0, data};
 }
 
-// How the families in question read it.
+// The defaults that this family's reader uses.
 HfRopeDefaults defaults_of(const std::string& model_type) {
   HfRopeDefaults defaults;
   if (model_type == "phi3") {
@@ -48,7 +48,7 @@ HfRopeDefaults defaults_of(const std::string& model_type) {
   return defaults;
 }
 
-TEST_CASE("frequencies and their factor are transformers' to the last bit") {
+TEST_CASE("frequencies and scale agree with transformers' bit for bit") {
   const nlohmann::json file = read_json(data_dir() / "rope" / "cases.json");
   for (const nlohmann::json& c : file["cases"]) {
     const nlohmann::json& config = c["config"];
@@ -83,7 +83,7 @@ TEST_CASE("frequencies fall from 1 by powers of the base") {
   CHECK(rope_frequencies(10000, 8, linear)[1] == f[1] / 4);
 }
 
-TEST_CASE("llama3's scaling keeps short waves, stretches long ones and blends between") {
+TEST_CASE("llama3's scaling keeps short waves, stretches long waves and blends between") {
   const RopeScaling scaling{"llama3", 8, 1, 4, 8192};
   const auto plain = rope_frequencies(500000, 128, {});
   const auto scaled = rope_frequencies(500000, 128, scaling);
@@ -105,7 +105,7 @@ TEST_CASE("llama3's scaling keeps short waves, stretches long ones and blends be
   CHECK((kept > 20 && stretched > 20 && blended > 2));
 }
 
-TEST_CASE("both spellings of the configuration mean the same") {
+TEST_CASE("both forms of the configuration are read alike") {
   CHECK(read("{}").base == 10000);
   CHECK(read(R"({"rope_theta": 5e5})").base == 5e5);
   CHECK(read(R"({"rope_theta": 1, "rope_parameters": {"rope_theta": 5e5}})").base == 5e5);
@@ -121,7 +121,7 @@ TEST_CASE("both spellings of the configuration mean the same") {
   CHECK(read(R"({"rope_parameters": {"rope_type": "default"}})").scaling.type == "none");
 }
 
-TEST_CASE("what would change the result in an unknown way is an error") {
+TEST_CASE("unknown or wrong values that would change the result are errors") {
   const struct {
     const char* text;
     const char* says;
@@ -184,7 +184,7 @@ TEST_CASE("what would change the result in an unknown way is an error") {
   }
 }
 
-TEST_CASE("a stretched model's context is what it was stretched to") {
+TEST_CASE("a scaled model's context follows from the scaling") {
   const auto stretched = [](const char* text) { return read(text).stretched(512); };
   CHECK(stretched(R"({"max_position_embeddings": 512})") == 512);
   CHECK(stretched(R"({"max_position_embeddings": 512,
@@ -214,7 +214,7 @@ TEST_CASE("only longrope and dynamic depend on the context") {
   CHECK(spec.by_context(65)[0] == spec.inv_freq[0] / 2);
 }
 
-TEST_CASE("a GGUF says the same in its own words") {
+TEST_CASE("a GGUF's rope keys are read like those of a configuration") {
   GgufWriter plain;
   CHECK(read(plain).scaling.type == "none");
   CHECK(read(plain).base == 10000);
@@ -270,7 +270,7 @@ TEST_CASE("a GGUF says the same in its own words") {
   CHECK(rope.spec().inv_freq[3] == read(plain).spec().inv_freq[3] / 8);
 }
 
-TEST_CASE("a GGUF's scaling that cannot be meant is an error") {
+TEST_CASE("a GGUF with wrong rope scaling is an error") {
   const auto says = [](const auto& change) {
     GgufWriter w;
     change(w);

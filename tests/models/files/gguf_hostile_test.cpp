@@ -15,13 +15,13 @@ using test::TempFolder;
 
 namespace {
 
-// Sizes and counts at the edges where 32 and 64 bits, signed and unsigned, wrap.
+// Sizes and counts where signed and unsigned numbers of 32 and 64 bits overflow.
 const std::vector<uint64_t> kEdges = {
     (1ull << 31) - 1, 1ull << 31,       (1ull << 32) - 1, 1ull << 32, 1ull << 40, 1ull << 61,
     1ull << 62,       (1ull << 63) - 1, 1ull << 63,       ~0ull - 31, ~0ull - 7,  ~0ull,
 };
 
-// A few KB with everything that a head can have.
+// A few KB with every kind of entry that a head can have.
 GgufWriter good() {
   GgufWriter w;
   w.text("general.architecture", "llama");
@@ -38,7 +38,7 @@ GgufWriter good() {
   return w;
 }
 
-// Opens the file and uses all that it says: every lookup, every byte of every tensor.
+// Opens the file and uses everything: every lookup, and every row of every tensor.
 void open_and_use(const std::filesystem::path& path) {
   const auto file = open_gguf(path);
   const GgufMetadata& m = file->metadata();
@@ -64,7 +64,7 @@ void open_and_use(const std::filesystem::path& path) {
 struct BadFile {
   std::string what;
   std::string bytes;
-  std::string message;  // a part of it
+  std::string message;  // the message must contain this
 };
 
 struct BadFiles {
@@ -218,7 +218,7 @@ void add_bad_tensors(BadFiles& bad) {
 
 }  // namespace
 
-TEST_CASE("handcrafted bad GGUF files are refused, with the reason") {
+TEST_CASE("every handcrafted bad GGUF is refused with the reason") {
   BadFiles bad;
   add_bad_heads(bad);
   add_bad_metadata(bad);
@@ -239,9 +239,9 @@ TEST_CASE("handcrafted bad GGUF files are refused, with the reason") {
   CHECK(result.loaded == 0);
 }
 
-TEST_CASE("a GGUF cut anywhere is refused, unless only the last padding is missing") {
+TEST_CASE("a GGUF cut anywhere is refused, unless only the padding at the end is missing") {
   const std::string whole = good().file();
-  const size_t used = whole.size() - 16;  // the last tensor has 144 bytes of its 160
+  const size_t used = whole.size() - 16;  // the last tensor has 144 bytes of data and 16 of padding
   const TempFolder folder;
   const auto result = test::open_in_child(static_cast<int>(whole.size()), [&](int size) {
     open_and_use(folder.write("cut.gguf", std::string_view(whole).substr(0, size)));
@@ -261,7 +261,7 @@ TEST_CASE("a GGUF with any bit of its head flipped loads or is refused") {
   CHECK(result.refused > bits / 3);
 }
 
-TEST_CASE("a large GGUF full of the smallest entries needs memory in proportion to its size") {
+TEST_CASE("a GGUF with very many small entries needs memory in proportion to its size") {
   GgufWriter w;
   for (int i = 0; i < 60000; ++i) w.entry(std::to_string(i), 0, "x");
   for (int i = 0; i < 8000; ++i) w.tensors.push_back({concat("t", i), {1}, 0, "1234"});

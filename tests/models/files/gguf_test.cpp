@@ -29,7 +29,7 @@ std::string sha256_of_floats(const TensorView& view) {
   return test::sha256_hex({reinterpret_cast<const char*>(out.data()), out.size() * sizeof(float)});
 }
 
-// NAME.gguf against the hashes in NAME.json; returns how many tensors were compared.
+// Compares NAME.gguf with the hashes in NAME.json. Returns the number of tensors compared.
 size_t check_against_goldens(const std::filesystem::path& path) {
   INFO(path.filename().string());
   const auto file = open_gguf(path);
@@ -93,27 +93,18 @@ GgufWriter small_model() {
 
 }  // namespace
 
-TEST_CASE("SHA-256 is the standard's") {
-  CHECK(test::sha256_hex("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-  CHECK(test::sha256_hex("abc") ==
-        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  CHECK(test::sha256_hex(std::string(1000, 'a')) ==
-        "41edece42d63e8d9bf515a9ba6932e1c20cbc9f5a5d134645adb5db1b9737ea3");
-}
-
-TEST_CASE("every tensor of the golden GGUF files decodes to the reference's floats") {
+TEST_CASE("every tensor of the golden GGUF files decodes to the reference's values") {
   CHECK(check_folder(test::data_dir() / "gguf") == 8);
 }
 
-TEST_CASE("every tensor of all shared GGUF files decodes to the reference's floats") {
+TEST_CASE("every tensor of all shared GGUF files decodes to the reference's values") {
   if (!test::have_shared("goldens/gguf")) return;
   CHECK(check_folder(test::shared_dir() / "goldens" / "gguf") >= 12);
   if (!test::have_shared("goldens/gguf-stories")) return;
   CHECK(check_folder(test::shared_dir() / "goldens" / "gguf-stories") == 2);
 }
 
-TEST_CASE(
-    "a GGUF tensor has its shape outermost first, its rows flattened and its bytes in place") {
+TEST_CASE("a GGUF tensor has its outermost dimension first, and its view flattens the rows") {
   const TempFolder folder;
   const auto file = open_gguf(folder.write("m.gguf", small_model().file()));
   REQUIRE(file->tensors().size() == 2);
@@ -135,7 +126,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "GGUF version 2, another alignment, gaps between tensors and no tensors at all are fine") {
+    "GGUF version 2, another alignment, gaps between tensors and a file without tensors are "
+    "valid") {
   const TempFolder folder;
   GgufWriter w = small_model();
   w.version = 2;
@@ -152,10 +144,10 @@ TEST_CASE(
   CHECK(file->find("b")->view.row(5)[67] == std::byte{3});
 
   w.tensors.clear();
-  CHECK(open_gguf(folder.write("m.gguf", w.head()))->tensors().empty());  // not even padded
+  CHECK(open_gguf(folder.write("m.gguf", w.head()))->tensors().empty());  // without padding
 }
 
-TEST_CASE("metadata of every type is read, in the file's order") {
+TEST_CASE("metadata of every type is read in the order of the file") {
   const TempFolder folder;
   const auto file = open_gguf(folder.write("m.gguf", one_of_each_type().file()));
   const GgufMetadata& m = file->metadata();
@@ -187,7 +179,7 @@ TEST_CASE("metadata of every type is read, in the file's order") {
   CHECK(m.values()[19].key == "nothing");
 }
 
-TEST_CASE("metadata is shown on one line, cut, and harmless to a terminal") {
+TEST_CASE("a metadata value prints on one line, shortened and with control characters escaped") {
   const TempFolder folder;
   GgufWriter w = one_of_each_type();
   w.text("long", std::string(1000, 'x'));
@@ -208,7 +200,7 @@ TEST_CASE("metadata is shown on one line, cut, and harmless to a terminal") {
   CHECK(file->metadata().find("u8")->type_text() == "u8");
 }
 
-TEST_CASE("a lookup of the wrong type or of a missing key says so") {
+TEST_CASE("a lookup of the wrong type or of a missing key is an error that says so") {
   const TempFolder folder;
   const auto file = open_gguf(folder.write("m.gguf", one_of_each_type().file()));
   const GgufMetadata& m = file->metadata();
@@ -227,7 +219,7 @@ TEST_CASE("a lookup of the wrong type or of a missing key says so") {
   CHECK(has(error_text([&] { m.ints("large"); }), "expected integers below 2^63"));
 }
 
-TEST_CASE("an array of every element type is refused where another is expected") {
+TEST_CASE("an array of the wrong element type is refused") {
   const TempFolder folder;
   const size_t kBytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 0, 8, 8, 8};
   GgufWriter w;
@@ -249,7 +241,7 @@ TEST_CASE("an array of every element type is refused where another is expected")
 
 namespace {
 
-// Part `no` of `count`, with the tensors that it gets.
+// Part `no` of `count`, with the named tensors.
 GgufWriter part(uint16_t no, uint16_t count, int total, std::vector<std::string> names) {
   GgufWriter w;
   if (no == 0) w.text("general.architecture", "llama");
@@ -279,7 +271,7 @@ TEST_CASE("any part of a split GGUF opens all parts") {
   }
 }
 
-TEST_CASE("a split GGUF that does not belong together is refused") {
+TEST_CASE("parts that do not belong together are refused") {
   const TempFolder folder;
   const auto open = [&](const char* name) {
     return error_text([&] { open_gguf(folder.path() / name); });
@@ -302,13 +294,13 @@ TEST_CASE("a split GGUF that does not belong together is refused") {
   CHECK(has(open("m-00001-of-00009.gguf"), "one of 2 parts"));
 }
 
-TEST_CASE("a whole GGUF may have a name like a part's") {
+TEST_CASE("a whole GGUF may have a name like that of a part") {
   const TempFolder folder;
   CHECK(open_gguf(folder.write("m-00001-of-00002.gguf", small_model().file()))->tensors().size() ==
         2);
 }
 
-TEST_CASE("a 16 GB GGUF with a vocabulary of 128 thousand opens without reading its data") {
+TEST_CASE("a GGUF of 16 GB with 128000 tokens opens without reading its data") {
   GgufWriter w;
   std::vector<std::string> pieces;
   for (int i = 0; i < 128000; ++i) pieces.push_back(concat("piece", i));
@@ -330,5 +322,6 @@ TEST_CASE("a 16 GB GGUF with a vocabulary of 128 thousand opens without reading 
   const std::chrono::duration<double, std::milli> opened = std::chrono::steady_clock::now() - start;
   CHECK(file->bytes() > 15'000'000'000);
   CHECK(file->metadata().strings("tokenizer.ggml.tokens").back() == "piece127999");
-  CHECK(opened.count() < 500);  // about 1; the rest is for sanitizers and busy machines
+  // Takes about 1 ms; the bound allows for sanitizers and busy machines.
+  CHECK(opened.count() < 500);
 }

@@ -14,7 +14,7 @@ struct ConfigFile {
   TempFolder folder;
 };
 
-TEST_CASE("values are looked up with their type and bounds") {
+TEST_CASE("a value is looked up with its type and bounds") {
   const HfConfig config =
       ConfigFile(R"({"i": 5, "f": 1e-6, "whole": 3.0, "b": true, "s": "text", "n": null,
                      "o": {"inner": 7}, "list": [1, 2], "big": 1e300, "neg": -3})")
@@ -50,7 +50,7 @@ TEST_CASE("values are looked up with their type and bounds") {
   CHECK(has(says([&] { config.object("o").integer("x", 0, 1); }), "config.json: o: 'x'"));
 }
 
-TEST_CASE("lists of ids are whole numbers that fit") {
+TEST_CASE("a list of ids must be whole numbers that fit") {
   for (const char* text :
        {R"({"x": [1, "a"]})", R"({"x": "a"})", R"({"x": 1.5})", R"({"x": [18446744073709551615]})",
         R"({"x": {"a": 1}})", R"({"x": true})"}) {
@@ -60,7 +60,7 @@ TEST_CASE("lists of ids are whole numbers that fit") {
   }
 }
 
-TEST_CASE("numbers at the edge of 64 bits are no surprise") {
+TEST_CASE("numbers beyond 64 bits are refused") {
   for (const char* text : {R"({"x": 9223372036854775808})", R"({"x": 18446744073709551615})",
                            R"({"x": 9.3e18})", R"({"x": -9223372036854775809})"}) {
     CAPTURE(text);
@@ -69,7 +69,7 @@ TEST_CASE("numbers at the edge of 64 bits are no surprise") {
   }
 }
 
-TEST_CASE("what is no JSON object is refused with a short message") {
+TEST_CASE("a file that is not a JSON object is refused with a short message") {
   const std::string deep = R"({"a":)" + std::string(100000, '[');
   for (const std::string& text :
        {std::string(), std::string("{"), std::string("[]"), std::string("5"), std::string("{} x"),
@@ -84,7 +84,7 @@ TEST_CASE("what is no JSON object is refused with a short message") {
   CHECK(has(error_text([] { HfConfig::read("/nothing/config.json"); }), "cannot be read"));
 }
 
-TEST_CASE("long or wild values do not flood or take over a message") {
+TEST_CASE("a message shortens long values and escapes control characters") {
   const std::string wild = R"({"x": ")" + std::string(1000000, 'y') + R"(", "e": "\u001b[2J"})";
   const ConfigFile file(wild);
   CHECK(error_text([&] { file.read().number("x"); }).size() < 1000);

@@ -32,7 +32,7 @@ TEST_CASE("a mapped file has the file's bytes, also through a symbolic link") {
   }
 }
 
-TEST_CASE("what is no regular file with something in it is refused, without waiting for it") {
+TEST_CASE("folders, empty files, pipes and devices are refused at once") {
   const TempFolder folder;
   CHECK(has(refusal(folder.path() / "absent"), "absent: cannot be opened: No such file"));
   CHECK(has(refusal(folder.path()), ": is a folder, expected a file"));
@@ -45,7 +45,7 @@ TEST_CASE("what is no regular file with something in it is refused, without wait
   CHECK(has(refusal(folder.path() / "new\nline"), "new\\x0aline: cannot be opened"));
 }
 
-TEST_CASE("a file that changes after it was mapped is noticed") {
+TEST_CASE("a change of a mapped file is detected") {
   const TempFolder folder;
   const auto path = folder.write("f", std::string(10000, 'x'));
   const MappedFile file(path);

@@ -26,7 +26,7 @@ void open_and_use(const std::filesystem::path& path) {
   }
 }
 
-// A header's entry.
+// An entry of a header.
 std::string entry(const std::string& name, const std::string& dtype, const std::string& shape,
                   const std::string& offsets) {
   return '"' + name + R"(":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" +
@@ -52,7 +52,7 @@ struct BadFile {
   std::string message;
 };
 
-// Headers for 16 bytes of data.
+// Bad headers, each before 16 bytes of data.
 struct BadFiles {
   std::vector<BadFile> list;
   void add(const std::string& what, const std::string& json, const std::string& message) {
@@ -68,7 +68,7 @@ void add_bad_lengths(BadFiles& bad) {
     bad.list.push_back({concat("header of ", edge), safetensors(edge, "{}", ""),
                         concat("header has ", edge, " bytes")});
   }
-  for (uint64_t below = 1; below <= 8; ++below) {  // where 8 + length wraps to 0 ... 7
+  for (uint64_t below = 1; below <= 8; ++below) {  // 8 + length wraps around to 0 ... 7
     bad.list.push_back({"header that wraps", safetensors(~uint64_t{0} - below + 1, "{}", ""),
                         "but only 2 follow"});
   }
@@ -186,7 +186,7 @@ void add_bad_entries(BadFiles& bad) {
 
 }  // namespace
 
-TEST_CASE("handcrafted bad safetensors files are refused, with the reason") {
+TEST_CASE("every handcrafted bad safetensors file is refused with the reason") {
   BadFiles bad;
   add_bad_lengths(bad);
   add_bad_json(bad);
@@ -213,7 +213,7 @@ TEST_CASE("a safetensors file cut anywhere is refused") {
   const auto result = test::open_in_child(static_cast<int>(whole.size()) + 1, [&](int size) {
     open_and_use(folder.write("cut.safetensors", std::string_view(whole).substr(0, size)));
   });
-  CHECK(result.loaded == 1);  // the whole
+  CHECK(result.loaded == 1);  // only the whole file
   const auto longer = folder.write("longer.safetensors", whole + "x");
   CHECK(test::error_text([&] { open_and_use(longer); }) != "");
 }

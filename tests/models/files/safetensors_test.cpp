@@ -37,7 +37,7 @@ std::string small() {
 
 }  // namespace
 
-TEST_CASE("a safetensors file gives its tensors as views, in the order of the data") {
+TEST_CASE("a safetensors file has its tensors as views, in the order of the data") {
   const TempFolder folder;
   const auto path = folder.write("model.safetensors", small());
   for (const auto& named : {path, folder.path()}) {
@@ -64,7 +64,7 @@ TEST_CASE("a safetensors file gives its tensors as views, in the order of the da
   }
 }
 
-TEST_CASE("tensors are renamed, and unwanted ones ignored whatever their type") {
+TEST_CASE("tensors are renamed, and tensors without a new name are ignored, of any type") {
   const TempFolder folder;
   const auto path = folder.write("x.safetensors", safetensors(R"({
       "keep": {"dtype": "F16", "shape": [1], "data_offsets": [0, 2]},
@@ -85,7 +85,7 @@ TEST_CASE("tensors are renamed, and unwanted ones ignored whatever their type") 
             "y.safetensors: tensor 'same' occurs twice"));
 }
 
-TEST_CASE("a wanted tensor without elements is refused, a scalar is a row of one") {
+TEST_CASE("a wanted tensor without elements is refused, and a scalar is a row of one element") {
   const TempFolder folder;
   const auto empty = folder.write(
       "m.safetensors",
@@ -99,7 +99,7 @@ TEST_CASE("a wanted tensor without elements is refused, a scalar is a row of one
   CHECK(file->find("s")->shape == std::vector<int64_t>{1});
 }
 
-TEST_CASE("a safetensors file without tensors is fine") {
+TEST_CASE("a safetensors file may have no tensors") {
   const TempFolder folder;
   CHECK(open_safetensors(folder.write("m.safetensors", safetensors("{}", "")), as_is)
             ->tensors()
@@ -118,7 +118,7 @@ constexpr const char* kIndex = "model.safetensors.index.json";
 
 }  // namespace
 
-TEST_CASE("shards are found through the index, also when they are symbolic links") {
+TEST_CASE("shards are found through the index, also through symbolic links") {
   const TempFolder blobs, folder;
   std::filesystem::create_symlink(blobs.write("0123abcd", one("a")),
                                   folder.path() / "model-00001-of-00002.safetensors");
@@ -143,10 +143,10 @@ TEST_CASE("shards that do not agree with the index are refused") {
   folder.write("2.safetensors", one("a"));
   CHECK(has(message(), "2.safetensors: tensor 'a' is in 1.safetensors too"));
   folder.write("1.safetensors", one("b"));
-  CHECK(has(message(), "1.safetensors: tensor 'a' should be here"));  // exchanged
+  CHECK(has(message(), "1.safetensors: tensor 'a' should be here"));  // exchanged names
 }
 
-TEST_CASE("an index that points out of its folder or is no index is refused") {
+TEST_CASE("an index that is broken or points out of its folder is refused") {
   const TempFolder folder;
   const auto message = [&](const std::string& json) {
     folder.write(kIndex, json);

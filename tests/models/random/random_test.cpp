@@ -9,9 +9,9 @@
 namespace skald::test {
 namespace {
 
-TEST_CASE("every type makes a model whose logits are finite and of a sensible size") {
+TEST_CASE("random weights of every type give finite logits of a reasonable size") {
   for (std::string_view type : random_types()) {
-    if (type == "f32") continue;  // half a gigabyte
+    if (type == "f32") continue;  // would take half a gigabyte
     CAPTURE(type);
     const Model model = random_model("smollm2-135m", type);
     RunOptions options;
@@ -35,7 +35,7 @@ TEST_CASE("every type makes a model whose logits are finite and of a sensible si
   }
 }
 
-TEST_CASE("a shape's parameters are those of the published model") {
+TEST_CASE("a shape has the parameters of the published model") {
   const Model model = random_model("smollm2-135m", "q8_0");
   int64_t parameters = 0;
   for (const Tensor& tensor : model.weights->tensors()) {
@@ -46,7 +46,7 @@ TEST_CASE("a shape's parameters are those of the published model") {
   CHECK(model.config.tied);
 }
 
-TEST_CASE("shapes of every family have the published number of parameters and a program") {
+TEST_CASE("shapes of every family have the published number of parameters and build a program") {
   const struct {
     const char* shape;
     int64_t parameters;
@@ -72,7 +72,7 @@ TEST_CASE("shapes of every family have the published number of parameters and a 
   }
 }
 
-TEST_CASE("unknown shapes and types list what there is") {
+TEST_CASE("an unknown shape or type is an error that lists the known ones") {
   CHECK(has(error_text([] { random_model("x", "f16"); }, Exit::Usage),
             "unknown shape 'x'; these are: smollm2-135m, "));
   CHECK(has(error_text([] { random_model("smollm2-135m", "F16"); }, Exit::Usage),

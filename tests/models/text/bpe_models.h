@@ -1,5 +1,5 @@
-// Models with a byte-level BPE for tests of the program: the vocabulary of tests/data/tokenizer
-// with a one-layer model whose weights are 0, as a GGUF and as a Hugging Face folder.
+// Models with a byte-level BPE tokenizer, for tests of the program. A one-layer model with weights
+// of 0 and the vocabulary of tests/data/tokenizer, as a GGUF.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,7 +12,7 @@ inline nlohmann::json byte_tokenizer() {
   return nlohmann::json::parse(read_file(data_dir() / "tokenizer" / "byte.tokenizer.json"));
 }
 
-// What a GGUF says of a byte-level BPE.
+// The keys of a byte-level BPE in a GGUF.
 struct GgufBpe {
   std::string pre = "llama-bpe";
   std::vector<std::string> pieces, merges;

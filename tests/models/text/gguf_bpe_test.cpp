@@ -1,4 +1,4 @@
-// Models with a byte-level BPE, by the program itself.
+// Models with a byte-level BPE tokenizer, tested through the program.
 #include "tests/catch.h"
 #include "tests/error_text.h"
 #include "tests/models/text/bpe_models.h"
@@ -24,7 +24,7 @@ std::string lines_of(const Json& variant, const Json& texts) {
   return out;
 }
 
-TEST_CASE("a GGUF's named rules give the ids of the tokenizer.json that they stand for") {
+TEST_CASE("a GGUF that names its rules gives the ids of the tokenizer.json with these rules") {
   const Json golden = Json::parse(read_file(data_dir() / "tokenizer" / "hf.golden.json"));
   TempFolder folder;
   int checked = 0;
@@ -44,7 +44,7 @@ TEST_CASE("a GGUF's named rules give the ids of the tokenizer.json that they sta
   CHECK(checked == 3);
 }
 
-TEST_CASE("--check says which ids differ, and its exit code tells a script") {
+TEST_CASE("tokenize --check reports differing ids, and its exit code says whether there are any") {
   TempFolder folder;
   const std::string json = (data_dir() / "tokenizer" / "byte.tokenizer.json").string();
   const auto check = [&](const std::string& lines, int code) {
@@ -73,7 +73,7 @@ TEST_CASE("--check says which ids differ, and its exit code tells a script") {
   CHECK(skald({"tokenize", json, "--check", "/nowhere", "text"}).code == 2);
 }
 
-TEST_CASE("a model with a byte-level BPE runs, and prints whole characters") {
+TEST_CASE("a model with a byte-level BPE generates text") {
   TempFolder folder;
   GgufBpe bpe = gguf_bpe_of(byte_tokenizer());
   const std::string model = folder.write("model.gguf", bpe_gguf(bpe)).string();
@@ -88,14 +88,15 @@ TEST_CASE("a model with a byte-level BPE runs, and prints whole characters") {
   CHECK(has(info, "stop 0 <|endoftext|>"));
 }
 
-TEST_CASE("a Hugging Face folder with a tokenizer.json runs; tokenizer.json goes first") {
+TEST_CASE(
+    "a Hugging Face folder runs with its tokenizer.json, which has priority over tokenizer.model") {
   TempFolder folder;
   make_folder(folder.path() / "model", "llama-mha");
   const std::string model = (folder.path() / "model").string();
   const std::string before = output({"tokenize", model, "the fox"});
   std::filesystem::copy_file(data_dir() / "tokenizer" / "spm.tokenizer.json",
                              folder.path() / "model" / "tokenizer.json");
-  // As trained it has no decoder.
+  // This file has no decoder.
   const Outcome refused = skald({"run", "-m", model, "-p", "the fox", "-n", "3"});
   CHECK(refused.code == 3);
   CHECK(has(refused.err, "tokenizer.json: decoder: is null"));
@@ -108,14 +109,14 @@ TEST_CASE("a Hugging Face folder with a tokenizer.json runs; tokenizer.json goes
   CHECK(ids.starts_with("1 "));
   CHECK(output({"tokenize", model + "/tokenizer.json", "the fox"}) == ids);
   CHECK(output({"run", "-m", model, "-p", "the fox", "-n", "5", "--temp", "0"}).size() > 0);
-  // Another kind of tokenizer.json leaves the word to tokenizer.model.
+  // With another kind of tokenizer.json, tokenizer.model is used.
   folder.write("model/tokenizer.json", R"({"model": {"type": "Unigram", "vocab": [["a", 0.0]]}})");
   CHECK(output({"tokenize", model, "the fox", "--no-bos"}).size() > 1);
   std::filesystem::remove(folder.path() / "model" / "tokenizer.model");
   CHECK(has(skald({"tokenize", model, "x"}).err, "is no BPE, and there is no tokenizer.model"));
 }
 
-TEST_CASE("a GGUF's BPE that cannot be used is refused in one line") {
+TEST_CASE("an unusable BPE in a GGUF is refused in one line") {
   TempFolder folder;
   const auto refusal = [&](const std::function<void(GgufBpe&)>& change) {
     GgufBpe bpe = gguf_bpe_of(byte_tokenizer());
@@ -132,7 +133,7 @@ TEST_CASE("a GGUF's BPE that cannot be used is refused in one line") {
   CHECK(has(refusal([](GgufBpe& b) { b.merges[3] = "a zzz"; }), "merge 3, 'a' and 'zzz'"));
   CHECK(has(refusal([](GgufBpe& b) { b.types.pop_back(); }), "999 token types for 1000 tokens"));
   CHECK(has(refusal([](GgufBpe& b) { b.eos = 1000; }), "the eos token is 1000"));
-  // Files of good makers have these.
+  // Repeated and empty pieces occur in published files.
   CHECK(refusal([](GgufBpe& b) {
           b.pieces[900] = b.pieces[899] = "same";
           b.merges.clear();

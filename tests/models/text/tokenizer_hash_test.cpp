@@ -11,7 +11,7 @@ namespace fs = std::filesystem;
 
 std::string hash_of(const fs::path& path) { return tokenizer_hash(*open_tokenizer(path)); }
 
-TEST_CASE("a tokenizer's hash is the same from any path, and another for another vocabulary") {
+TEST_CASE("a tokenizer's hash depends on its vocabulary, not on its path") {
   TempFolder folder;
   const fs::path model = data_dir() / "tokenizer" / "unigram.model";
   make_folder(folder.path() / "model", "llama-mha");
@@ -23,7 +23,7 @@ TEST_CASE("a tokenizer's hash is the same from any path, and another for another
   CHECK(hash_of(folder.write("c.gguf", flat_gguf({.extra_piece = "y"}))) != flat);
 }
 
-TEST_CASE("a tokenizer's hash is the same from a GGUF and from a folder") {
+TEST_CASE("a tokenizer has the same hash in a GGUF and in a folder") {
   if (!have_shared("goldens/gguf-stories")) return;
   const fs::path goldens = shared_dir() / "goldens";
   CHECK(hash_of(goldens / "gguf-stories" / "stories260K.f32.gguf") ==

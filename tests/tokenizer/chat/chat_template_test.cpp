@@ -24,7 +24,7 @@ std::string builtin(std::string_view name, bool generation_prompt = true) {
   return render(builtin_template(name)->text, kTalk, generation_prompt);
 }
 
-TEST_CASE("the templates under a name write what their models know") {
+TEST_CASE("the built-in templates render as their models expect") {
   CHECK(builtin("chatml") ==
         "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
         "<|im_start|>assistant\nHello!<|im_end|>\n<|im_start|>user\nBye<|im_end|>\n"
@@ -62,7 +62,7 @@ TEST_CASE("the templates under a name write what their models know") {
   CHECK(!builtin_template("nosuch"));
 }
 
-TEST_CASE("conversations are lists of messages, or objects with tools and variables") {
+TEST_CASE("a conversation is a list of messages, or an object with tools and variables") {
   const std::string text =
       "{{ messages | length }}{{ tools }}{{ documents }}{{ thinking }}{{ bos_token }}"
       "{{ unk_token is defined }}{{ add_generation_prompt }}";
@@ -84,7 +84,7 @@ TEST_CASE("conversations are lists of messages, or objects with tools and variab
         "t.json: expected a list of tools");
 }
 
-TEST_CASE("contents in parts are joined for a template that knows only texts") {
+TEST_CASE("contents in parts are joined for a template that expects strings") {
   constexpr const char* kParts =
       R"([{"role": "user", "content": [{"type": "text", "text": "a"},
                                        {"type": "text", "text": "b"}]}])";
@@ -102,7 +102,7 @@ TEST_CASE("contents in parts are joined for a template that knows only texts") {
             "supports only text"));
 }
 
-TEST_CASE("arguments of tool calls may be JSON in a text") {
+TEST_CASE("the arguments of a tool call may be a string of JSON") {
   constexpr const char* kCall =
       R"([{"role": "assistant", "content": null, "tool_calls": [
            {"function": {"name": "f", "arguments": "{\"x\": [1, 2.0]}"}}]}])";
@@ -112,12 +112,12 @@ TEST_CASE("arguments of tool calls may be JSON in a text") {
   CHECK(render("{{ 'a' + " + get + " }}", kCall) == "a{\"x\": [1, 2.0]}");
 }
 
-TEST_CASE("a template that refuses the messages says so, with its line") {
+TEST_CASE("a template that refuses the messages is an error that gives the line") {
   CHECK(error_text([] { render("a\n{{ raise_exception('no ' + 'system') }}", kTalk); },
                    Exit::Failed) == "here: line 2: the template refuses these messages: no system");
 }
 
-TEST_CASE("of several templates the one for tools is used where there are tools") {
+TEST_CASE("with tools, the template named tool_use is chosen") {
   const ChatTemplate chat({{"rag", "r", "R"}, {"default", "d", "D"}, {"tool_use", "t", "T"}}, {});
   CHECK(chat.source() == "d");
   CHECK(chat.render(read_conversation(kTalk, "m")) == "D");
@@ -126,7 +126,7 @@ TEST_CASE("of several templates the one for tools is used where there are tools"
   CHECK(chat.render(tools) == "T");
 }
 
-TEST_CASE("templates and special texts are found in a model's folder") {
+TEST_CASE("templates and special tokens' texts are found in a model's folder") {
   TempFolder folder;
   CHECK(read_chat_templates(folder.path()).empty());
   CHECK(!read_special_texts(folder.path()).bos);

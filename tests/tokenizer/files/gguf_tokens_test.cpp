@@ -1,4 +1,4 @@
-// Tokenizers of folders in the words of a GGUF.
+// The tokenizers of folders, converted to GGUF's arrays.
 #include "tokenizer/files/gguf_tokens.h"
 #include "tests/error_text.h"
 #include "tests/tokenizer/files/hf_data.h"
@@ -19,7 +19,7 @@ std::string pre_of(const nlohmann::json& json) {
 
 }  // namespace
 
-TEST_CASE("byte-level rules get the name that GGUF has for them") {
+TEST_CASE("byte-level rules get GGUF's name for them") {
   auto json = nlohmann::json::parse(read_bytes(tokenizer_data("byte.tokenizer.json")));
   CHECK(pre_of(json) == "dbrx");  // Llama 3's pattern
   json["model"]["ignore_merges"] = true;
@@ -56,7 +56,7 @@ TEST_CASE("a byte-level BPE keeps pieces, merges and kinds") {
   CHECK(tokens.types[5] == static_cast<int32_t>(TokenKind::Normal));
 }
 
-TEST_CASE("a SentencePiece model gives the same ids from a GGUF's arrays") {
+TEST_CASE("a SentencePiece model gives the same ids from GGUF's arrays") {
   const Vocabulary v = read_sentencepiece(tokenizer_data("bpe.model"));
   const auto tokenizer = make_sentencepiece(v);
   const GgufTokens tokens = gguf_tokens(v, *tokenizer);
@@ -73,7 +73,7 @@ TEST_CASE("a SentencePiece model gives the same ids from a GGUF's arrays") {
   check_goldens(*make_sentencepiece(back), tokenizer_data("bpe.golden.json"));
 }
 
-TEST_CASE("merges of a BPE with byte fallback become scores that merge in their order") {
+TEST_CASE("the merges of a BPE with byte fallback become scores that merge in the same order") {
   auto json = nlohmann::json::parse(read_bytes(tokenizer_data("spm.tokenizer.json")));
   json["normalizer"] = {
       {"type", "Sequence"},
@@ -104,7 +104,7 @@ TEST_CASE("merges of a BPE with byte fallback become scores that merge in their 
   }
 }
 
-TEST_CASE("tokens are as many as the embedding has rows") {
+TEST_CASE("there are as many tokens as the embedding has rows") {
   GgufTokens tokens;
   tokens.pieces = {"a", "b"};
   tokens.types = {1, 1};
@@ -117,7 +117,7 @@ TEST_CASE("tokens are as many as the embedding has rows") {
   CHECK(tokens.pieces == std::vector<std::string>{"a"});
 }
 
-TEST_CASE("what a GGUF cannot say of a tokenizer is an error") {
+TEST_CASE("a tokenizer that GGUF cannot express is refused") {
   const Vocabulary v = read_sentencepiece(tokenizer_data("unigram.model"));
   CHECK(has(error_text([&] { gguf_tokens(v, *make_sentencepiece(v)); }), "of the kind unigram"));
 }

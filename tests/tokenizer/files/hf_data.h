@@ -1,4 +1,4 @@
-// The tokenizer.json files of the tests, and variants of them.
+// The tokenizer.json files of tests/data, and variants of them.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@ namespace skald::test {
 
 using Json = nlohmann::json;
 
-// base: "byte" or "spm".
+// `base` is "byte" or "spm".
 inline Json hf_json(const std::string& base) {
   return Json::parse(read_bytes(tokenizer_data(base + ".tokenizer.json")));
 }

@@ -1,4 +1,4 @@
-// tokenizer.json files that are wrong, strange or hostile: each ends in one line that says where.
+// Wrong, unknown or hostile tokenizer.json files: each is refused in one line that says where.
 #include "tests/error_text.h"
 #include "tests/hostile.h"
 #include "tests/temp_folder.h"
@@ -11,7 +11,7 @@ std::string refusal(const Json& json) {
   return error_text([&] { make_hf(json); });
 }
 
-TEST_CASE("what is not known in a tokenizer.json is named, never ignored") {
+TEST_CASE("an unknown part of a tokenizer.json is named, never ignored") {
   const auto changed = [](const char* path, const Json& value) {
     Json json = hf_json("byte");
     json[Json::json_pointer(path)] = value;
@@ -44,7 +44,7 @@ TEST_CASE("what is not known in a tokenizer.json is named, never ignored") {
   CHECK(has(changed("/added_tokens/0/colour", "red"), "added_tokens: 0: has 'colour'"));
 }
 
-TEST_CASE("a tokenizer.json of another kind is no BPE, which is for the caller to judge") {
+TEST_CASE("a tokenizer.json of another kind is reported as no BPE") {
   const char* unigram = R"({"model": {"type": "Unigram", "unk_id": 0, "vocab": [["a", -1.0]]},
                             "normalizer": {"type": "Precompiled"}})";
   CHECK(!parse_hf_tokenizer(unigram, "test"));
@@ -52,7 +52,7 @@ TEST_CASE("a tokenizer.json of another kind is no BPE, which is for the caller t
   CHECK(!parse_hf_tokenizer(R"({"model": {"vocab": {"a": 0}}})", "test"));
 }
 
-TEST_CASE("ids, tokens and merges that contradict each other are refused") {
+TEST_CASE("contradicting ids, tokens and merges are refused") {
   const auto vocab = [](const char* text) {
     Json json = hf_json("byte");
     json["model"]["merges"] = Json::array();
@@ -84,7 +84,7 @@ TEST_CASE("ids, tokens and merges that contradict each other are refused") {
   CHECK(has(refusal(json), "'#a' is not in the vocabulary"));
 }
 
-TEST_CASE("deep, cut, binary and huge JSON ends in one line") {
+TEST_CASE("deep, cut, binary or huge JSON is refused in one line") {
   const std::string whole = hf_json("byte").dump();
   std::vector<std::string> files = {
       "",
@@ -109,7 +109,7 @@ TEST_CASE("deep, cut, binary and huge JSON ends in one line") {
   CHECK(result.refused > 200);
 }
 
-TEST_CASE("any byte changed in a tokenizer.json loads or is refused") {
+TEST_CASE("a tokenizer.json with random bytes changed loads or is refused") {
   const std::string whole = hf_json("spm").dump();
   const HostileResult result = open_in_child(1500, [&](int i) {
     std::mt19937 random(static_cast<uint32_t>(i));

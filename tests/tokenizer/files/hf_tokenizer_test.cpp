@@ -1,4 +1,4 @@
-// tokenizer.json against what Hugging Face's tokenizers makes of the same file.
+// tokenizer.json files give the ids of Hugging Face's tokenizers library.
 #include "tests/error_text.h"
 #include "tests/temp_folder.h"
 #include "tests/tokenizer/files/hf_data.h"
@@ -30,7 +30,7 @@ TEST_CASE("every rule of a tokenizer.json gives the reference's ids and texts") 
   }
 }
 
-TEST_CASE("the collection's byte-level BPEs give the reference's ids and texts") {
+TEST_CASE("the shared byte-level BPEs give the reference's ids and texts") {
   for (const std::string name : {"bpe-gpt2-1k", "bpe-llama3-1k", "bpe-qwen2-1k", "llama3"}) {
     const std::string file = "tokenizers/" + name + "-tokenizer.json";
     if (!have_shared(file)) return;
@@ -51,7 +51,7 @@ TEST_CASE("the collection's byte-level BPEs give the reference's ids and texts")
 
 TEST_CASE("a user's text never becomes a control token") {
   Json json = hf_json("byte");
-  // By flag, by name, and as the token that ends a text; a plain added token stays one.
+  // Control tokens by flag, by name, and as end token. A plain added token is no control token.
   json["added_tokens"].push_back({{"id", 1000}, {"content", "<|eot_id|>"}, {"special", false}});
   json["added_tokens"].push_back({{"id", 1001}, {"content", "[STOP]"}, {"special", false}});
   json["added_tokens"].push_back({{"id", 1002}, {"content", "[EOS]"}, {"special", false}});
@@ -71,7 +71,7 @@ TEST_CASE("a user's text never becomes a control token") {
   CHECK(tokenizer->decode(Ids{2, 1000, 1003}) == "<think>");
 }
 
-TEST_CASE("a merge or a whole word that is a control token does not make one") {
+TEST_CASE("neither a merge nor a whole word becomes a control token") {
   Json json = hf_json("byte");
   const int32_t the = json["model"]["vocab"]["\u0120the"];
   json["added_tokens"].push_back({{"id", the}, {"content", "\u0120the"}, {"special", true}});
@@ -91,7 +91,7 @@ TEST_CASE("a single character that is marked special stays text") {
   CHECK(tokenizer->decode(tokenizer->encode("hey!", bare(false))) == "hey!");
 }
 
-TEST_CASE("tokens around a text come from the template, and the configuration wins") {
+TEST_CASE("BOS and EOS follow the template, and the configuration overrides it") {
   Json json = hf_json("spm");
   const auto flags = [&](const HfTokenizerConfig& config) {
     const auto tokenizer = make_hf(json, config);
@@ -118,14 +118,14 @@ TEST_CASE("tokens around a text come from the template, and the configuration wi
   CHECK(flags({}) == std::pair(true, false));
   const auto tokenizer = make_hf(json);
   CHECK(tokenizer->special().bos == 1);
-  // A text that begins with BOS gets no second one.
+  // A text that begins with BOS gets no second BOS.
   EncodeOptions special;
   special.parse_special = true;
   CHECK(tokenizer->encode("<s>a", special) == tokenizer->encode("a", {}));
   CHECK(tokenizer->encode("<s>a", {}).size() > 4);
 }
 
-TEST_CASE("tokenizer_config.json is read with its tokens as texts or as objects") {
+TEST_CASE("the tokens in tokenizer_config.json may be strings or objects") {
   const HfTokenizerConfig config = parse_hf_tokenizer_config(
       R"({"bos_token": {"content": "<s>", "lstrip": false}, "eos_token": "</s>", "pad_token": null,
           "add_bos_token": true, "legacy": false, "added_tokens_decoder": {"0": {"content": "a"}}})",
@@ -138,7 +138,7 @@ TEST_CASE("tokenizer_config.json is read with its tokens as texts or as objects"
   CHECK(config.legacy == false);
 }
 
-TEST_CASE("without legacy only a text's start gets the space") {
+TEST_CASE("without legacy, only the start of a text gets a space") {
   Json json = hf_json("spm");
   json["normalizer"] = Json::parse(R"({"type": "Sequence", "normalizers": [
       {"type": "Prepend", "prepend": "▁"},
@@ -161,7 +161,7 @@ TEST_CASE("without legacy only a text's start gets the space") {
   CHECK(pieces(true, false) == "fox</s>▁fox");
 }
 
-TEST_CASE("merges are read in both spellings") {
+TEST_CASE("merges are read in both forms") {
   const auto paired = make_hf(hf_json("byte"));
   Json json = hf_json("byte");
   for (Json& merge : json["model"]["merges"]) {
@@ -173,7 +173,7 @@ TEST_CASE("merges are read in both spellings") {
   CHECK(spaced->encode(text, bare(false)) == paired->encode(text, bare(false)));
 }
 
-TEST_CASE("bytes that are no UTF-8 are read as U+FFFD") {
+TEST_CASE("bytes that are not UTF-8 are read as U+FFFD") {
   const auto tokenizer = make_hf(hf_json("byte"));
   for (const std::string bytes : {"a\xFF\xFE", "\xE2\x96", "\xED\xA0\x80", "x\xF4\x90\x80\x80y"}) {
     const Ids ids = tokenizer->encode(bytes, bare(false));
@@ -182,7 +182,7 @@ TEST_CASE("bytes that are no UTF-8 are read as U+FFFD") {
   }
 }
 
-TEST_CASE("a stream of any ids is what decoding them at once gives, and always UTF-8") {
+TEST_CASE("streaming ids gives the text of decoding them together, always in UTF-8") {
   std::mt19937 random(3);
   for (const std::string base : {"byte", "spm"}) {
     Json json = hf_json(base);
@@ -203,7 +203,8 @@ TEST_CASE("a stream of any ids is what decoding them at once gives, and always U
   }
 }
 
-TEST_CASE("a broken character is one U+FFFD, and a control token does not part its bytes") {
+TEST_CASE(
+    "a broken character is one U+FFFD, and a control token inside a character does not break it") {
   const auto tokenizer = make_hf(hf_json("byte"));
   const auto bytes = [&](std::string_view text) {
     Ids ids;

@@ -1,4 +1,4 @@
-// Templates of our own against what Jinja2 made of them (scripts/make_jinja_cases.py).
+// Templates give the output of Jinja2. The cases are written by scripts/make_jinja_cases.py.
 #include <nlohmann/json.hpp>
 
 #include "tests/catch.h"
@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The moment at which the expected outputs were made: Friday, 26 July 2024, 13:05.
+// The time at which the expected outputs were made: Friday, 26 July 2024, 13:05.
 std::tm july() {
   std::tm now = {};
   now.tm_year = 124, now.tm_mon = 6, now.tm_mday = 26, now.tm_hour = 13, now.tm_min = 5;
@@ -20,7 +20,7 @@ std::tm july() {
   return now;
 }
 
-// What a case gives: its output, or a line that begins with "refused" or "failed".
+// The output of a case, or a line that begins with "refused" or "failed".
 std::string result_of(const Json& row) {
   try {
     const jinja::Template parsed("case", row["template"].get<std::string>());
@@ -33,7 +33,7 @@ std::string result_of(const Json& row) {
   }
 }
 
-TEST_CASE("templates give what Jinja2 gives, and fail where it fails") {
+TEST_CASE("templates give Jinja2's output, and fail where Jinja2 fails") {
   int cases = 0;
   for (const auto& file : std::filesystem::directory_iterator(data_dir() / "jinja")) {
     for (const Json& row : Json::parse(read_file(file.path()))) {

@@ -1,4 +1,4 @@
-// Templates that were written to break whoever runs them. Each must end soon, in one clear line.
+// Hostile templates: each must end soon, in one clear line.
 #include <chrono>
 
 #include "tests/catch.h"
@@ -14,7 +14,7 @@ std::string repeated(const std::string& part, int times) {
   return all;
 }
 
-// What the run says; "" when it ends well.
+// The error of the run; "" without an error.
 std::string run(const std::string& text, const jinja::Limits& limits = {}) {
   jinja::RenderOptions options;
   options.limits = limits;
@@ -27,7 +27,7 @@ std::string parse(const std::string& text) {
 
 const jinja::Limits kSmall = {100'000, 1'000'000, 64'000'000, 600};
 
-TEST_CASE("endless work ends at the limit on steps, with its line") {
+TEST_CASE("endless work stops at the limit of steps, and the error gives the line") {
   CHECK(run("\n{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}") ==
         "t: line 2: the template takes more than 20000000 steps; it may loop without end");
   for (const char* text : {
@@ -44,7 +44,7 @@ TEST_CASE("endless work ends at the limit on steps, with its line") {
   }
 }
 
-TEST_CASE("a text or a list that is too large is refused before it is made") {
+TEST_CASE("a text or list that is too large is refused before it is made") {
   CHECK(has(run("{{ 'x' * 9000000000 }}"), "a text of more than 67108864 bytes"));
   CHECK(has(run("{{ [1] * 9000000000 }}"), "bytes of memory"));
   CHECK(has(run("{{ [1, 2, 3] * 9223372036854775807 }}"), "bytes of memory"));
@@ -66,7 +66,7 @@ TEST_CASE("a text or a list that is too large is refused before it is made") {
             "bytes of memory"));
 }
 
-TEST_CASE("shared lists do not blow up when printed, compared or written as JSON") {
+TEST_CASE("lists that share parts do not blow up when printed, compared or written as JSON") {
   const std::string bomb =
       "{% set ns = namespace(a=[1, 1], b=[1, 1]) %}{% for i in range(60) %}"
       "{% set ns.a = [ns.a, ns.a] %}{% set ns.b = [ns.b, ns.b] %}{% endfor %}";
@@ -78,7 +78,7 @@ TEST_CASE("shared lists do not blow up when printed, compared or written as JSON
   }
 }
 
-TEST_CASE("values that lie too deep in each other are refused") {
+TEST_CASE("values nested too deeply are refused") {
   CHECK(has(run("{% set ns = namespace(a=[]) %}{% for i in range(99999) %}"
                 "{% set ns.a = [ns.a] %}{% endfor %}"),
             "deep in each other"));
@@ -92,7 +92,7 @@ TEST_CASE("values that lie too deep in each other are refused") {
   CHECK(has(error_text([&] { jinja::from_json(deep, "j"); }, Exit::Usage), "deep in each other"));
 }
 
-TEST_CASE("what holds itself can be made, printed and is freed") {
+TEST_CASE("a value that contains itself can be made and is freed") {
   CHECK(run("{% set ns = namespace() %}{% set ns.self = ns %}{% set ns.l = [ns] %}"
             "{% macro m() %}{{ ns.self.self.l | length }}{% endmacro %}{% set ns.m = m %}{{ m() "
             "}}") == "");
@@ -101,7 +101,7 @@ TEST_CASE("what holds itself can be made, printed and is freed") {
             "{{ ns.l.index }}{{ ns.l.last }}{{ ns.l.nextitem }}") == "");
 }
 
-TEST_CASE("a macro that calls itself without end is stopped") {
+TEST_CASE("endless recursion of macros is stopped") {
   CHECK(has(run("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}"), "a macro may call itself"));
   CHECK(has(run("{% macro m() %}{% call m() %}{% endcall %}{{ caller }}{% endmacro %}{{ m() }}"),
             "a macro may call itself"));
@@ -110,7 +110,7 @@ TEST_CASE("a macro that calls itself without end is stopped") {
             "a macro may call itself"));
 }
 
-TEST_CASE("a template that is nested too deeply is refused") {
+TEST_CASE("a template nested too deeply is refused") {
   constexpr std::pair<const char*, const char*> kPairs[] = {
       {"(", ")"},    {"[", "]"}, {"{1:", "}"}, {"a[", "]"},         {"a(", ")"},
       {"a|b(", ")"}, {"-", ""},  {"not ", ""}, {"a if b else ", ""}};
@@ -130,13 +130,13 @@ TEST_CASE("a template that is nested too deeply is refused") {
     CHECK(has(parse(repeated(part, 20'000)), "nested more than 200 deep"));
   }
   CHECK(parse("{% for " + repeated("(", 50'000)) != "");
-  // Long is not deep.
+  // Long chains are not deep.
   CHECK(run("{{ 1 " + repeated("~ 1 ", 5'000) + "}}") == "");
   CHECK(run("{% if 0 %}" + repeated("{% elif 0 %}", 5'000) + "{% endif %}") == "");
   CHECK(run("{{ " + repeated("1 if 0 else ", 40) + "1 }}") == "");
 }
 
-TEST_CASE("a template that is no text or is too long is refused") {
+TEST_CASE("a template that is not UTF-8 or too long is refused") {
   CHECK(parse("\xff\xfe") == "t: is not valid UTF-8");
   CHECK(has(parse(std::string(2 << 20, 'x')), "at most 1048576"));
   CHECK(parse(std::string("a\0b", 3)) == "");
@@ -162,7 +162,7 @@ TEST_CASE("numbers beyond 64 bits are refused") {
   CHECK(has(json("{\"a\": \"\xff\"}"), "not valid JSON at byte"));
 }
 
-TEST_CASE("nothing but data can be reached") {
+TEST_CASE("templates can reach data only, neither files nor the interpreter") {
   for (const char* text :
        {"{{ ''.__class__.__mro__ }}", "{{ messages.__init__.__globals__ }}",
         "{{ namespace.__init__ }}{{ namespace.__init__.x }}", "{{ range.__self__.x }}",

@@ -10,7 +10,7 @@ using namespace skald::test;
 
 namespace {
 
-// Loads a damaged model and, where that works, uses it. True when it was refused, cleanly.
+// True when the model is refused with an Error. A model that loads is used.
 bool refused(const std::string& bytes) {
   try {
     const auto t = make_sentencepiece(parse_sentencepiece(bytes, "test.model"));
@@ -27,7 +27,7 @@ bool refused(const std::string& bytes) {
 
 std::string model_bytes(const std::string& name) { return read_bytes(tokenizer_data(name)); }
 
-// A model by the rules, to break in one place.
+// A valid model, for tests that break one rule.
 LibraryModel small() {
   LibraryModel model = {{}, false, false, true, false, ""};
   model.pieces = {{"<unk>", 0, TokenKind::Unknown},
@@ -39,7 +39,7 @@ LibraryModel small() {
 
 bool refused(const LibraryModel& model) { return refused(serialize(model)); }
 
-// A field that holds bytes, as the format writes it.
+// A length-delimited field in protobuf's format.
 std::string field(uint32_t number, const std::string& bytes) {
   REQUIRE(bytes.size() < 128);
   std::string out;
@@ -61,14 +61,14 @@ std::string charsmap_of(const std::vector<uint32_t>& units, const std::string& t
 
 }  // namespace
 
-TEST_CASE("a model cut short anywhere is refused or still a model") {
+TEST_CASE("a model cut anywhere is refused or still a model") {
   for (const std::string name : {"bpe.model", "unigram.model"}) {
     const std::string bytes = model_bytes(name);
     int works = 0;
     for (size_t size = 0; size < bytes.size(); ++size) {
       if (!refused(bytes.substr(0, size))) ++works;
     }
-    // A cut between two pieces, before the header, leaves a whole proto; all others are seen.
+    // A cut between two pieces before the header leaves a valid protobuf; other cuts are detected.
     CHECK(works < 600);
   }
 }
@@ -77,8 +77,8 @@ TEST_CASE("a model with a flipped bit is refused or still a model") {
   for (const std::string name : {"bpe.model", "unigram.model"}) {
     const std::string good = model_bytes(name);
     REQUIRE_FALSE(refused(good));
-    // The first pieces, then the header (trainer and normalizer), which comes behind the last of
-    // them.
+    // Flips bits in the first pieces and in the header (trainer and normalizer), which follows the
+    // last piece.
     const size_t header = name == "bpe.model" ? 8353 : 2478;
     REQUIRE(good[header] == '\x12');
     std::vector<size_t> places;
@@ -93,11 +93,11 @@ TEST_CASE("a model with a flipped bit is refused or still a model") {
         if (!refused(bytes)) ++works;
       }
     }
-    CHECK(works > 0);  // many header fields only say how the model was trained
+    CHECK(works > 0);  // many header fields only record how the model was trained
   }
 }
 
-TEST_CASE("random bytes are no model") {
+TEST_CASE("random bytes are refused") {
   std::mt19937 random(2);
   for (int round = 0; round < 3000; ++round) {
     std::string bytes(random() % 200, '\0');
@@ -140,7 +140,7 @@ TEST_CASE("a model that breaks a rule of the format is refused") {
   CHECK(refused(good + std::string("\x02\x00", 2)));  // field 0
 }
 
-TEST_CASE("a file that is none is refused") {
+TEST_CASE("a missing file, a folder and a device are refused") {
   for (const auto& path :
        {data_dir() / "no-such.model", data_dir(), std::filesystem::path("/dev/zero")}) {
     try {
@@ -152,9 +152,9 @@ TEST_CASE("a file that is none is refused") {
   }
 }
 
-TEST_CASE("normalization rules that point astray are refused") {
-  // unit 0, the root, has its children around 256 (offset 1 << 8): 'a' is unit 256 ^ 'a', a leaf
-  // whose value lies at the unit's own base.
+TEST_CASE("normalization rules that point outside their table are refused") {
+  // Unit 0 is the root; its children lie around unit 256 (offset 1 << 8). The child for 'a' is unit
+  // 256 ^ 'a', a leaf whose value lies at the unit's own base.
   std::vector<uint32_t> units(768, 0x80000000u);
   const uint32_t a = 256 ^ 'a';
   units[0] = 256u << 10;
@@ -180,13 +180,13 @@ TEST_CASE("normalization rules that point astray are refused") {
   CHECK(fault([](auto& u) { u[0] = 0xFFFFFE00u; }).find("outside") != std::string::npos);
   CHECK(fault([&](auto& u) { u[a] = (a ^ 4096u) << 10 | 'a'; }).find("outside") !=
         std::string::npos);
-  // 'a' leads to its own children again: any run of it would be followed without end.
+  // 'a' leads to its own children again, so that a run of 'a' would never end.
   CHECK(fault([&](auto& u) { u[a] = (a ^ 256u) << 10 | 'a'; }).find("loop") != std::string::npos);
 }
 
-TEST_CASE("more rules with one beginning than the library has room for are refused") {
+TEST_CASE("more rules with a common beginning than the library has room for are refused") {
   const auto chain = [](uint32_t length) {
-    // Unit k's children lie around 256 * (k + 1); each 'a' is a rule and leads on.
+    // The children of unit k lie around 256 * (k + 1). Each 'a' is a rule and has children.
     std::vector<uint32_t> units(256 * (length + 2), 0x80000000u);
     units[0] = 256u << 10;
     for (uint32_t k = 1; k <= length; ++k) {

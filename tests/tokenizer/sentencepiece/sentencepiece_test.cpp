@@ -33,7 +33,7 @@ std::vector<int32_t> joined(std::initializer_list<std::vector<int32_t>> parts) {
   return all;
 }
 
-// The library itself, as the reference for texts that no golden file holds.
+// The SentencePiece library, as the reference for texts without a golden.
 class Reference {
  public:
   explicit Reference(const std::filesystem::path& model) {
@@ -46,7 +46,7 @@ class Reference {
   sentencepiece::SentencePieceProcessor library_;
 };
 
-// A text long enough to be cut, with all sorts of places to cut it.
+// A text that is long enough to be tokenized in parts, with many kinds of places to cut.
 std::string long_text(size_t bytes, uint32_t seed) {
   std::mt19937 random(seed);
   const std::vector<std::string> parts = {
@@ -61,7 +61,7 @@ std::string long_text(size_t bytes, uint32_t seed) {
 
 }  // namespace
 
-TEST_CASE("our own SentencePiece models give the reference's ids and texts") {
+TEST_CASE("the SentencePiece models of tests/data give the reference's ids and texts") {
   for (const std::string name : {"bpe", "unigram"}) {
     const auto tokenizer = open_sentencepiece(tokenizer_data(name + ".model"));
     check_goldens(*tokenizer, tokenizer_data(name + ".golden.json"));
@@ -102,7 +102,7 @@ TEST_CASE("published SentencePiece models give the reference's ids and texts") {
   }
 }
 
-TEST_CASE("texts long enough to be cut give the ids of the whole") {
+TEST_CASE("a text tokenized in parts has the ids of the whole") {
   for (const std::string name : {"bpe", "unigram"}) {
     const auto model = tokenizer_data(name + ".model");
     const auto tokenizer = open_sentencepiece(model);
@@ -123,7 +123,7 @@ TEST_CASE("texts long enough to be cut give the ids of the whole") {
   }
 }
 
-TEST_CASE("long texts without a place to cut them give the library's ids") {
+TEST_CASE("a long text without a place to cut has the library's ids") {
   std::vector<std::filesystem::path> models = {tokenizer_data("bpe.model")};
   if (have_shared("tokenizers/llama2-tokenizer.model")) {
     for (const char* name : {"llama2", "mistral-v3"}) {
@@ -148,8 +148,8 @@ TEST_CASE("long texts without a place to cut them give the library's ids") {
 TEST_CASE("a text that would take all memory is refused") {
   const auto tokenizer = open_sentencepiece(tokenizer_data("bpe.model"));
   try {
-    tokenizer->encode(
-        std::string(17 << 20, ' '));  // spaces make pieces with spaces: no place to cut
+    // Pieces may contain spaces, so that there is no place to cut.
+    tokenizer->encode(std::string(17 << 20, ' '));
     FAIL("tokenized");
   } catch (const Error& error) {
     CHECK(error.code() == Exit::Failed);
@@ -167,7 +167,7 @@ TEST_CASE("unknown characters side by side are one token, also across a cut") {
   CHECK(tokenizer->decode(std::vector<int32_t>{2, 1, 0, 1}) == "a \u2047 a");
 }
 
-TEST_CASE("any bytes can be tokenized, as the library does it") {
+TEST_CASE("any bytes get the library's ids") {
   for (const std::string name : {"bpe", "unigram"}) {
     const auto model = tokenizer_data(name + ".model");
     const auto tokenizer = open_sentencepiece(model);
@@ -186,7 +186,7 @@ TEST_CASE("any bytes can be tokenized, as the library does it") {
   }
 }
 
-TEST_CASE("ten megabytes of one character take seconds, not hours") {
+TEST_CASE("ten megabytes of one character are tokenized within a minute") {
   const auto tokenizer = open_sentencepiece(tokenizer_data("bpe.model"));
   for (const std::string unit : {"a", " "}) {
     std::string text;
@@ -200,7 +200,7 @@ TEST_CASE("ten megabytes of one character take seconds, not hours") {
   }
 }
 
-TEST_CASE("begin and end tokens come as the files ask, or as the caller does") {
+TEST_CASE("BOS and EOS are added as the model says, unless the caller says otherwise") {
   const auto model = tokenizer_data("bpe.model");
   const auto tokenizer = open_sentencepiece(model);
   const SpecialTokens& special = tokenizer->special();
@@ -224,7 +224,7 @@ TEST_CASE("begin and end tokens come as the files ask, or as the caller does") {
   CHECK(make_sentencepiece(without)->encode("the fox") == plain);
 }
 
-TEST_CASE("text becomes control tokens only where the caller parses them") {
+TEST_CASE("text becomes a control token only when the caller asks for it") {
   const auto tokenizer = open_sentencepiece(tokenizer_data("bpe.model"));
   const int32_t inst = tokenizer->find("[INST]"), end = tokenizer->find("<|end|>");
   const int32_t tool = tokenizer->find("<tool>");
@@ -239,12 +239,12 @@ TEST_CASE("text becomes control tokens only where the caller parses them") {
   }
   CHECK(ids_of(*tokenizer, "<s>[INST]<|end|><unk>", true) == std::vector<int32_t>{1, inst, end, 0});
   CHECK(ids_of(*tokenizer, "[INS", true) == ids_of(*tokenizer, "[INS"));
-  // User-defined tokens are found in any text, as the reference does it.
+  // User-defined tokens are found in any text, as in the reference.
   const auto ids = ids_of(*tokenizer, "x<tool>");
   CHECK(std::count(ids.begin(), ids.end(), tool) == 1);
 }
 
-TEST_CASE("legacy decides whether text after a special token gets the space prefix") {
+TEST_CASE("legacy decides whether text after a control token gets a space") {
   const auto model = tokenizer_data("bpe.model");
   const std::string text = "the fox[INST]the fox<tool> the fox[/INST]";
   for (const bool legacy : {true, false}) {
@@ -261,7 +261,7 @@ TEST_CASE("legacy decides whether text after a special token gets the space pref
     CHECK(ids_of(*t, text, true) == expected);
     CHECK(ids_of(*t, "<s>the fox", true) == joined({{1}, inner("the fox")}));
   }
-  // A text that continues another is what a model without the prefix makes of it.
+  // A text that continues another equals the text of a model without the prefix.
   Vocabulary v = as_gguf_holds_it(read_sentencepiece(model));
   v.add_space_prefix = false;
   const auto bare = make_sentencepiece(v);
@@ -271,7 +271,7 @@ TEST_CASE("legacy decides whether text after a special token gets the space pref
   }
 }
 
-TEST_CASE("the longest of the leftmost special tokens is taken") {
+TEST_CASE("of the control tokens at the leftmost place, the longest is taken") {
   Vocabulary v = as_gguf_holds_it(read_sentencepiece(tokenizer_data("bpe.model")));
   const int32_t first = static_cast<int32_t>(v.pieces.size());
   for (const char* piece : {"[A", "[A]", "[A][B]", "]["}) {

@@ -9,7 +9,7 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-TEST_CASE("texts are compared by bytes, not by how they are cut into tokens") {
+TEST_CASE("common_text compares texts by bytes, however they are cut into tokens") {
   const auto tokenizer = open_tokenizer(bundled_model());
   const EncodeOptions plain{.add_bos = false, .starts_text = false};
   const auto cut = [&](std::initializer_list<const char*> parts) {
@@ -27,7 +27,7 @@ TEST_CASE("texts are compared by bytes, not by how they are cut into tokens") {
   CHECK(same.a == whole.size());
   CHECK(same.b == parts.size());
 
-  // The end of the shorter one has to be the end of a token of the other.
+  // The common part ends at the end of a token in both.
   const Ids longer = cut({"Once upon a time there was a", " fox"});
   const CommonText beginning = common_text(*tokenizer, longer, parts);
   CHECK(tokenizer->decode(std::span(longer).first(beginning.a)) ==
@@ -42,7 +42,7 @@ TEST_CASE("texts are compared by bytes, not by how they are cut into tokens") {
   CHECK(common_text(*tokenizer, whole, {}).b == 0);
 }
 
-TEST_CASE("a control token is the same only as itself") {
+TEST_CASE("a control token equals only itself") {
   const auto tokenizer = open_tokenizer(bundled_model());
   const EncodeOptions plain{.add_bos = false, .starts_text = false};
   const int32_t bos = tokenizer->special().bos, eos = tokenizer->special().eos;
@@ -57,7 +57,7 @@ TEST_CASE("a control token is the same only as itself") {
   CHECK(common_text(*tokenizer, same, control).a == same.size());
   same[before] = bos;
   CHECK(common_text(*tokenizer, same, control).a == before);
-  // Ids outside of the vocabulary have no text, and are no reason to stop comparing.
+  // Ids outside of the vocabulary have no text, and the comparison continues after them.
   const Ids odd{bos, 100000, eos};
   CHECK(common_text(*tokenizer, odd, odd).a == 3);
 }

@@ -9,7 +9,7 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-// The definition, word by word.
+// The definition, step by step.
 Ids merged_slowly(const Merges& merges, Ids ids) {
   while (true) {
     size_t best = 0;
@@ -27,7 +27,7 @@ Ids merged_slowly(const Merges& merges, Ids ids) {
   }
 }
 
-TEST_CASE("long and short lists merge as the definition says") {
+TEST_CASE("lists of any length merge as defined") {
   std::mt19937 random(1);
   for (int round = 0; round < 300; ++round) {
     Merges merges;
@@ -37,7 +37,7 @@ TEST_CASE("long and short lists merge as the definition says") {
       const int32_t left = static_cast<int32_t>(random() % static_cast<uint32_t>(next));
       const int32_t right = static_cast<int32_t>(random() % static_cast<uint32_t>(next));
       if (merges.find(left, right).rank != Merges::kNone) continue;
-      // Ranks in any order, and some that several pairs share, as equal scores do.
+      // Ranks in random order. Some pairs share a rank, as with equal scores.
       merges.add(left, right, {static_cast<uint32_t>(random() % 30), next++});
     }
     Merger merger(merges);
@@ -52,7 +52,7 @@ TEST_CASE("long and short lists merge as the definition says") {
   }
 }
 
-TEST_CASE("of a pair that is added twice the last rank counts") {
+TEST_CASE("a pair that is added twice has the last rank") {
   Merges merges;
   merges.add(1, 2, {5, 3});
   merges.add(1, 2, {4, 7});
@@ -62,7 +62,7 @@ TEST_CASE("of a pair that is added twice the last rank counts") {
   for (int32_t i = 0; i < 1000; ++i) CHECK(merges.find(i, i + 1000).id == i);
 }
 
-TEST_CASE("millions of the same token are merged in linear time") {
+TEST_CASE("millions of equal tokens are merged in linear time") {
   Merges merges;
   for (int32_t level = 0; level < 6; ++level) merges.add(level, level, {9u - level, level + 1});
   Merger merger(merges);

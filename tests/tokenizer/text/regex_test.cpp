@@ -17,7 +17,7 @@ std::vector<std::string> matches(std::string_view pattern, std::string_view text
 
 using Texts = std::vector<std::string>;
 
-TEST_CASE("classes are those that Oniguruma means") {
+TEST_CASE("character classes are Oniguruma's") {
   CHECK(matches("\\s", "a\u180e \u3000\u0085") == Texts{" ", "\u3000", "\u0085"});
   CHECK(matches("[^\\sa]", "a\u180e b") == Texts{"\u180e", "b"});
   CHECK(matches("\\w+", "e\u0301_a\u203fb \u2460") == Texts{"e\u0301_a\u203fb"});
@@ -29,13 +29,13 @@ TEST_CASE("classes are those that Oniguruma means") {
   CHECK(matches("^.|.$", "ab\ncd") == Texts{"a", "b", "c", "d"});
 }
 
-TEST_CASE("empty matches count except where the one before ended") {
+TEST_CASE("an empty match counts, except where the match before ended") {
   CHECK(matches("x*", "axb").size() == 3);  // at 0, "x", and at the end
   CHECK(matches("", "é").size() == 2);
   CHECK(matches("$", "").size() == 1);
 }
 
-TEST_CASE("a literal is taken as it is") {
+TEST_CASE("a literal has no special characters") {
   const Regex regex = Regex::literal("a.▁[\\", "test");
   std::vector<Span> spans;
   Regex::Search(regex).find_all("abc a.▁[\\ ", spans);
@@ -43,7 +43,7 @@ TEST_CASE("a literal is taken as it is") {
   CHECK(spans[0].begin == 4);
 }
 
-TEST_CASE("what the two syntaxes do not share is refused by name") {
+TEST_CASE("syntax that Oniguruma and PCRE2 do not share is refused") {
   for (const char* pattern :
        {"\\h",    "\\b",     "\\1",     "[a[b]]", "[a&&b]", "[[:alpha:]]", "[\\S]", "(?<n>a)",
         "(?m:.)", "(*UTF)a", "a{2,3}+", "a{2}?",  "a{,3}",  "\\x80",       "\\p{L", "\\p{ L}",
@@ -60,14 +60,14 @@ TEST_CASE("what the two syntaxes do not share is refused by name") {
   CHECK(has(error_text([&] { Regex("\xff", "test"); }), "not UTF-8"));
 }
 
-TEST_CASE("a pattern that would search forever ends in one line") {
+TEST_CASE("a pattern with endless backtracking is an error in one line") {
   const std::string text(100, 'a');
   const std::string problem = error_text([&] { matches("(?:a+)+[bd]", text + "c"); });
   CHECK(has(problem, "on a text of 101 bytes: "));
   CHECK(has(error_text([&] { matches("(?:a|b|ab)*c", std::string(20 << 20, 'a')); }), "bytes: "));
 }
 
-TEST_CASE("a long text of one kind takes little stack and linear time") {
+TEST_CASE("a long text of one kind needs little stack and linear time") {
   const char* pattern =
       R"([^\r\n\p{L}\p{N}]?[\p{Lu}]*[\p{Ll}\p{M}]+|\p{L}+|\s*[\r\n]+|\s+(?!\S)|\s+|.)";
   for (const std::string part : {"a", "A", " ", "\n", "1", "é", "\u0301", "🚀"}) {

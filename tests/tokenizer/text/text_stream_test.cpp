@@ -23,7 +23,7 @@ std::string streamed(const Tokenizer& t, const std::vector<int32_t>& ids, TextSt
 
 }  // namespace
 
-TEST_CASE("a stream of any ids gives what decoding them at once gives") {
+TEST_CASE("streaming ids gives the text of decoding them together") {
   std::mt19937 random(4);
   for (const std::string name : {"bpe", "unigram"}) {
     const auto model = tokenizer_data(name + ".model");
@@ -38,7 +38,7 @@ TEST_CASE("a stream of any ids gives what decoding them at once gives") {
       const std::string text = library.DecodeIds(ids);
       CHECK(t->decode(ids) == text);
       CHECK(streamed(*t, ids, TextStream::Begin::Text) == text);
-      // Going on from a text: the text of both less the text of the first.
+      // A continuation is the text of both together, less the text of the first.
       std::vector<int32_t> longer = {word};
       longer.insert(longer.end(), ids.begin(), ids.end());
       CHECK(lead + streamed(*t, ids, TextStream::Begin::Continuation) == library.DecodeIds(longer));
@@ -46,7 +46,7 @@ TEST_CASE("a stream of any ids gives what decoding them at once gives") {
   }
 }
 
-TEST_CASE("a character comes out with its last byte and not before") {
+TEST_CASE("a character appears with its last byte and not before") {
   const auto t = open_sentencepiece(tokenizer_data("bpe.model"));
   TextStream stream(*t);
   const auto feed = [&](const char* piece) { return stream.feed(t->find(piece)); };
@@ -64,13 +64,13 @@ TEST_CASE("a character comes out with its last byte and not before") {
   CHECK(feed("<0xFF>") == "\uFFFD");
   CHECK(feed("<0xEF>") == "");
   CHECK(feed("<0xBF>") == "");
-  CHECK(feed("<0xBD>") == "\uFFFD");  // a replacement character that the model wrote itself
+  CHECK(feed("<0xBD>") == "\uFFFD");  // U+FFFD, encoded by the model itself
   CHECK(feed("<0xC3>") == "");
   CHECK(stream.flush() == "\uFFFD");
   CHECK(stream.flush() == "");
 }
 
-TEST_CASE("only a stream that starts a text drops the space before it") {
+TEST_CASE("only a stream that starts a text drops the first space") {
   const auto t = open_sentencepiece(tokenizer_data("bpe.model"));
   const auto ids = t->encode("the fox", {.add_bos = true});
   CHECK(streamed(*t, ids, TextStream::Begin::Text) == "the fox");
@@ -81,7 +81,7 @@ TEST_CASE("only a stream that starts a text drops the space before it") {
   CHECK(streamed(*bare, ids, TextStream::Begin::Text) == " the fox");
 }
 
-TEST_CASE("UTF-8 is told from what only resembles it") {
+TEST_CASE("UTF-8 is distinguished from similar bytes") {
   for (const std::string good : {"a", "\x7F", "é", "\u07FF", "\u0800", "\uD7FF", "\uE000", "\uFFFF",
                                  "\U00010000", "\U0010FFFF"}) {
     CHECK(utf8_length(good) == good.size());
