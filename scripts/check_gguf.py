@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Reads a GGUF that skald wrote with the Python package gguf, as an independent witness.
+"""Checks a GGUF that skald wrote, with the Python package gguf as an independent reader.
 
     check_gguf.py FILE [SOURCE.gguf]
 
-Says what is in FILE and checks what readers rely on. With SOURCE, a GGUF of the same model in 16 or
-32 bits (skald quantize FOLDER SOURCE.gguf --type f32), it also decodes every tensor and shows how
-much each format lost. Needs: pip install gguf
+Prints the contents of FILE and checks the properties that readers rely on. With SOURCE, a GGUF of
+the same model in 16 or 32 bits (skald quantize FOLDER SOURCE.gguf --type f32), also decodes every
+tensor and prints the error of each format. Needs: pip install gguf
 """
 import sys
 from collections import defaultdict
@@ -13,7 +13,8 @@ from collections import defaultdict
 import gguf
 import numpy as np
 
-# The most that a format may lose of a tensor's norm: trained weights lose about two thirds of it.
+# The largest error allowed for a format, relative to a tensor's norm. Trained weights have about two
+# thirds of it.
 BOUNDS = {"F32": 0, "F16": 1e-3, "BF16": 5e-3, "Q8_0": 0.01, "Q6_K": 0.03, "Q5_K": 0.06, "Q5_1": 0.06,
           "Q5_0": 0.06, "Q4_K": 0.12, "Q4_1": 0.12, "Q4_0": 0.13}
 
@@ -47,7 +48,7 @@ def main():
     reader = gguf.GGUFReader(sys.argv[1])
     tensors = {t.name: t for t in reader.tensors}
     place = reader.tensors[0].data_offset
-    for t in reader.tensors:  # each begins where the one before ends, as llama.cpp demands
+    for t in reader.tensors:  # each starts where the one before ends, as llama.cpp requires
         if t.data_offset != place:
             fail(f"{t.name} is at {t.data_offset}, expected {place}")
         place += -(-int(t.n_bytes) // reader.alignment) * reader.alignment

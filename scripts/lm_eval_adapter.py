@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Runs lm-evaluation-harness with skald as its model: all of lm_eval's command line, and the model "skald".
+"""Runs lm-evaluation-harness with skald as its model: lm_eval's command line plus the model "skald".
 
     pip install lm_eval
     scripts/lm_eval_adapter.py run --model skald --tasks arc_easy \\
         --model_args pretrained=model.gguf,exact=True,program=build/cpu/skald
 
-Log-likelihoods go through `skald score`, rolling ones (perplexity tasks) through `skald perplexity
+Log-likelihoods are computed by `skald score`, rolling ones (perplexity tasks) by `skald perplexity
 --protocol doc`. Tasks that generate text are refused: use lm_eval's local-completions or `skald batch`.
-Texts become ids as lm_eval's own Hugging Face backend makes them; add_bos=False leaves BOS out. What is
-longer than the context loses its beginning, as there. Torch is not needed for it, but lm_eval imports it.
+Texts become ids as in lm_eval's own Hugging Face backend; add_bos=False omits BOS. A text longer than
+the context loses its beginning, as in that backend. The adapter itself needs no torch, but lm_eval
+imports it.
 """
 import json
 import subprocess
@@ -30,7 +31,7 @@ class SkaldLM(LM):
                  batch_size=None, max_batch_size=None, **_):
         super().__init__()
         self.model, self.program, self.add_bos = pretrained, program, yes(add_bos)
-        # lm_eval names devices its own way; its default means that it leaves the choice.
+        # lm_eval has names for devices that skald does not have; skald then chooses the device.
         device = device if str(device).startswith(("cpu", "cuda")) else "auto"
         self.common = ["-t", str(threads), "--device", device] + (["--exact"] if yes(exact) else [])
 

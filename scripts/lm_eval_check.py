@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Compares skald in lm-evaluation-harness with the harness' own transformers backend, on the bundled model.
+"""Compares skald in lm-evaluation-harness with the harness's own transformers backend, on the bundled model.
 
     scripts/lm_eval_check.py PROGRAM [QUESTIONS]    # needs lm_eval, torch, transformers, sentencepiece
 
-The tasks are made of tests/data/demo_heldout.txt: which of four sentences goes on a story (the right one
-is its own, the others are from other stories), and the stories' rolling log-likelihood. Fails where an
-accuracy differs at all, or a perplexity by more than 1e-4. Rolling texts are compared without BOS: with it,
-lm_eval 0.4.13 puts BOS before a text twice and scores the second one, which skald does not.
+The tasks are made from tests/data/demo_heldout.txt: choose the sentence that continues a story (the others
+are from other stories), and the stories' rolling log-likelihood. Fails if an accuracy differs at all, or a
+perplexity by more than 1e-4. Rolling texts are compared without BOS: lm_eval 0.4.13 puts BOS before a text
+twice and scores the second one, skald does not.
 """
 import json
 import math
@@ -60,7 +60,7 @@ def make_tasks(folder, questions):
             at = draw.randrange(2, len(sentences[own]) - 1)
             others = draw.sample([i for i in range(len(sentences)) if i != own], 3)
             choices = [" " + sentences[own][at]] + [" " + draw.choice(sentences[i]) for i in others]
-            # Shuffled words of the right answer make the harder ones.
+            # The words of the right answer, shuffled, make a harder wrong answer.
             words = sentences[own][at].split()
             draw.shuffle(words)
             choices[3] = " " + " ".join(words)

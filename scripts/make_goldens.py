@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes tests/data/families: tiny models of families and rope scalings, and what Hugging Face
-transformers makes of them in float32.
+"""Writes tests/data/families: tiny models of families and rope scalings, and the results of Hugging Face
+transformers in float32.
 
-A folder NAME has config.json as its publisher would write it, and for each text NAME.json with the
-ids, their mean negative log-likelihood, greedy tokens with their margins, and NAME.npy with some
-rows of logits. Random weights are shared: golden.json's "weights" names a safetensors file beside
-the folders. Where "gguf" is set, NAME/head.gguf is the head of a GGUF, written by the gguf package,
-and the file that it names holds the data that follow.
+The folder of a model has config.json as its publisher writes it, and golden.json, which names its
+texts. TEXT.json has the ids of a text, their mean negative log-likelihood, and greedy tokens with
+their margins; TEXT.npy has some rows of logits. Models share random weights: "weights" in golden.json
+names a safetensors file beside the folders. Where golden.json has "gguf", head.gguf is the head of a
+GGUF, written by the gguf package; "gguf" names the file with its tensor data.
 
   pip install torch transformers gguf && scripts/make_goldens.py [NAME...]
 """
@@ -26,7 +26,7 @@ from safetensors.torch import save_file
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "tests" / "data" / "families"
 VOCAB = 48
-PLAIN = {  # heads that do not add up to the width, as in Mistral Nemo
+PLAIN = {  # the heads' dimensions do not add up to the width, as in Mistral Nemo
     "vocab_size": VOCAB,
     "hidden_size": 24,
     "intermediate_size": 24,
@@ -86,8 +86,8 @@ def small(name, **more):
     return {"architectures": [name + "ForCausalLM"], "model_type": name.lower(), **SMALL, **more}
 
 
-# Of each text: how many tokens, for which context, and how many greedy tokens follow its beginning.
-# A context of 0 is the model's own.
+# For each text: its number of tokens, the context (0: the model's own), the length of the prompt for
+# greedy tokens, and the number of greedy tokens.
 TEXT = {"text": (48, 0, 8, 16)}
 CASES = {
     "nemo": dict(
@@ -123,8 +123,8 @@ CASES = {
             "llama", max_position_embeddings=32, rope_theta=10000.0, rope_scaling={"type": "dynamic", "factor": 3.0}
         ),
         weights="plain",
-        # Beyond the original context transformers rotates each new token otherwise, but not the
-        # cached ones before it: its greedy tokens are of no fixed context.
+        # Beyond the original context transformers changes the rotation with each new token, but not
+        # that of cached tokens. No fixed context gives the same greedy tokens.
         texts={"short": (32, 0, 8, 16), "long": (64, 64, 0, 0)},
     ),
     "granite": dict(
@@ -307,11 +307,11 @@ CASES = {
     ),
 }
 
-PERMUTED = {"llama", "granite", "smollm3"}  # GGUF's names of architectures that rotate neighbours
+PERMUTED = {"llama", "granite", "smollm3"}  # architectures for which GGUF stores heads interleaved
 
 
 def norms_of(c, layer):
-    """The norms of a layer and their sizes, input_layernorm first."""
+    """The norms of a layer with their sizes, in the order of the layer."""
     dim, kind = c["hidden_size"], c["model_type"]
     name = f"model.layers.{layer}."
     norms = {} if kind.startswith("olmo") else {name + "input_layernorm.weight": dim}
@@ -329,7 +329,7 @@ def norms_of(c, layer):
 
 
 def experts_of(c, layer):
-    """The number of a layer's experts, their size and names; 0: it has a plain feed-forward."""
+    """A layer's number of experts (0: a plain feed-forward), their size, the router's name and the parts' names."""
     if c["model_type"] == "mixtral":
         names = "block_sparse_moe.experts.{}.w1 block_sparse_moe.experts.{}.w3 block_sparse_moe.experts.{}.w2"
         return c["num_local_experts"], c["intermediate_size"], "block_sparse_moe.gate", names.split()
@@ -340,7 +340,7 @@ def experts_of(c, layer):
 
 
 def random_weights(c):
-    """float16, and large enough that scores and logits are far from uniform."""
+    """Random weights in float16, so large that attention scores and logits are far from uniform."""
     generator = torch.Generator().manual_seed(20)
     fused = c["model_type"] == "phi3"
     usual = 0 if c["model_type"].startswith("gemma") else 1  # Gemma adds the 1 itself
@@ -354,12 +354,12 @@ def random_weights(c):
     dim, ffn = c["hidden_size"], c["intermediate_size"]
     head = c.get("head_dim", dim // c["num_attention_heads"])
     q, kv = c["num_attention_heads"] * head, c["num_key_value_heads"] * head
-    # Gemma makes them larger itself.
+    # Gemma scales its embeddings itself.
     weights = {"model.embed_tokens.weight": matrix(c["vocab_size"], dim, 4 if usual else 1.5)}
     for layer in range(c["num_hidden_layers"]):
         name = f"model.layers.{layer}."
         for norm_name, size in norms_of(c, layer).items():
-            # What a layer adds must outweigh the embedding, or the best token is always the last.
+            # A layer's output must outweigh the embedding; else the best token is always the last one.
             weights[norm_name] = norm(size, more=0 if usual else 2 * ("post_" in norm_name))
         experts, expert_ffn, router, parts = experts_of(c, layer)
         if experts:
@@ -367,7 +367,7 @@ def random_weights(c):
         for expert in range(experts):
             gate, up, down = (f"{name}{part.format(expert)}.weight" for part in parts)
             weights[gate], weights[up] = matrix(expert_ffn, dim), matrix(expert_ffn, dim)
-            weights[down] = matrix(dim, expert_ffn, 4)  # of which a part counts
+            weights[down] = matrix(dim, expert_ffn, 4)  # larger, because the router weights experts by less than 1
         if fused:
             weights[name + "self_attn.qkv_proj.weight"] = matrix(q + 2 * kv, dim)
             weights[name + "mlp.gate_up_proj.weight"] = matrix(2 * ffn, dim)
@@ -410,13 +410,13 @@ def describe(model, tokens, context, prompt, count):
 
 
 def permuted(weight, heads):
-    """The rows of q and k as GGUF orders them where rope turns neighbours."""
+    """The rows of query or key weights in GGUF's order for interleaved heads."""
     rows, cols = weight.shape
     return weight.reshape(heads, 2, rows // heads // 2, cols).swapaxes(1, 2).reshape(rows, cols)
 
 
 def stacked(c, weights):
-    """The same with each layer's experts in one tensor, as GGUF has them and calls them."""
+    """The weights with each layer's experts stacked in one tensor, under GGUF's names."""
     weights = dict(weights)
     for layer in range(c["num_hidden_layers"]):
         experts, _, _, parts = experts_of(c, layer)

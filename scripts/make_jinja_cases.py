@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes tests/data/jinja/*.json: templates of our own (scripts/jinja/cases.py), their variables,
-and what Jinja2 makes of them under the settings of transformers. Needs jinja2 (pip install
-jinja2==3.1.6); the tests need only what it writes."""
+"""Writes tests/data/jinja/*.json: the templates of scripts/jinja/cases.py, their variables, and Jinja2's
+output with the settings of transformers. Needs jinja2 (pip install jinja2==3.1.6); the tests need
+only the written files."""
 
 import datetime
 import json
@@ -18,7 +18,7 @@ TARGET = pathlib.Path(__file__).resolve().parent.parent / "tests" / "data" / "ji
 
 
 class Generation(jinja2.ext.Extension):
-    """{% generation %}: its body, in a scope of its own."""
+    """{% generation %} renders its body in a scope of its own."""
 
     tags = {"generation"}
 
@@ -59,7 +59,7 @@ def expected(env, template, variables):
         parsed = env.from_string(template)
     except jinja2.TemplateSyntaxError as problem:
         return {"syntax_error": str(problem.message)}
-    except SyntaxError as problem:  # of Python's own compiler
+    except SyntaxError as problem:  # from Python's own compiler
         return {"syntax_error": str(problem)}
     try:
         return {"output": parsed.render(**variables)}

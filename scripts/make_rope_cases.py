@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes tests/data/rope/cases.json: rotation frequencies as Hugging Face transformers computes them.
+"""Writes tests/data/rope/cases.json: rotation frequencies computed by Hugging Face transformers.
 
-Each case is a configuration as config.json holds it, how many tokens are rotated, and what the
-model's rotary embedding then has: inv_freq in float32 and the factor on cosines and sines.
+Each case has a configuration as in config.json, the number of tokens, and the resulting values of the
+model's rotary embedding: inv_freq in float32 and the factor on cosines and sines.
 
-PyTorch's vector units (AVX2, AVX-512) take powers that are now and then one unit in the last place
-off; its plain code rounds them correctly, on every machine alike. That is the reference here.
+PyTorch's code for AVX2 and AVX-512 computes some powers with an error of one unit in the last place.
+Its plain code rounds correctly on every machine and is the reference here.
 
   pip install torch transformers && scripts/make_rope_cases.py   # made with transformers 5.17.0
 """
@@ -25,7 +25,7 @@ HEADS = {"hidden_size": 256, "num_attention_heads": 4, "num_hidden_layers": 2}
 
 
 def ramp(pairs, first, last):
-    """Factors as longrope has them: rising, with no pattern in their digits."""
+    """Factors like those of longrope: rising, without a pattern in their digits."""
     return [round(first + (last - first) * (i / pairs) ** 1.7 + 0.013 * math.sin(i), 4) for i in range(pairs)]
 
 
@@ -98,7 +98,7 @@ CASES = [
 def rotary(config, tokens):
     kind = {"llama": "Llama", "phi3": "Phi3"}[config["model_type"]]
     module = importlib.import_module(f"transformers.models.{config['model_type']}.modeling_{config['model_type']}")
-    # A copy: transformers writes its standard form into the dictionaries that it is given.
+    # A copy, because transformers changes the dictionaries that it gets.
     copied = json.loads(json.dumps(config))
     copied.pop("model_type")
     parsed = transformers.AutoConfig.for_model(config["model_type"], **copied)
@@ -118,7 +118,7 @@ def main():
                     "config": config,
                     "tokens": tokens,
                     "scale": float(embedding.attention_scaling),
-                    # nine digits name a float32
+                    # nine digits determine a float32
                     "inv_freq": [float(f"{x:.9g}") for x in embedding.inv_freq.tolist()],
                 }
             )

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What skald's perplexity protocols give with Hugging Face transformers: plain loops to compare with.
+"""Computes skald's perplexity protocols with Hugging Face transformers, in plain loops, for comparison.
 
     scripts/perplexity_transformers.py MODEL_FOLDER TEXT hf:CTX:STRIDE|gptq:CTX|doc:CTX
 
-Float32 on the CPU. Prints JSON: perplexity (of all scored tokens), tokens, and for hf also the value with
-the weights of the transformers page on perplexity. Needs torch and transformers (and sentencepiece where
-the tokenizer does).
+Float32 on the CPU. Prints JSON: the perplexity of all scored tokens, the number of tokens, and for hf also
+the value with the weights of the transformers page on perplexity. Needs torch and transformers (and
+sentencepiece if the tokenizer needs it).
 """
 import json
 import math
@@ -16,7 +16,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 
 def window_nlls(model, ids, scored):
-    """-log p of the last `scored` of ids."""
+    """The values -log p of the last `scored` ids."""
     with torch.no_grad():
         logits = model(torch.tensor([ids[:-1]])).logits[0].double()
     logprobs = torch.log_softmax(logits, dim=-1)
@@ -47,7 +47,7 @@ def hf(model, ids, context, stride):
 
 
 def doc(model, ids, context, prefix):
-    """As lm-evaluation-harness: get_rolling_token_windows with context_len 1, made disjoint."""
+    """As in lm-evaluation-harness: get_rolling_token_windows with context_len 1, made disjoint."""
     nlls, done = [], 0
     while done < len(ids):
         scored = min(len(ids) - done, context)

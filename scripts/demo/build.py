@@ -1,4 +1,4 @@
-"""Make the demo model from nothing: stories, tokenizer, weights, model folder and checks.
+"""Make the demo model from scratch: stories, tokenizer, weights, model folder and checks.
 
     python3 scripts/demo/build.py --out models/demo --tests tests/data --work /tmp/skald-demo
 """
@@ -26,7 +26,7 @@ GREEDY_PROMPTS = ("Once upon a time", "One morning", "Lily had a", "The old fox"
 
 
 def write_test_data(folder, stories, model_folder):
-    """The held-out file and the numbers that a test of another implementation can pin."""
+    """Write the held-out text and the numbers that other implementations must reproduce."""
     text = "\n\n".join(stories) + "\n"
     (folder / "demo_heldout.txt").write_text(text)
     model, tokenizer = load(model_folder), check.load_tokenizer(model_folder)

@@ -1,4 +1,4 @@
-"""Measure a model folder: held-out perplexity, pinned greedy continuations, samples, shared n-grams."""
+"""Measure a model folder: held-out perplexity, greedy continuations, samples, n-grams shared with the corpus."""
 
 import numpy as np
 import sentencepiece
@@ -16,7 +16,7 @@ def load_tokenizer(folder):
 
 @torch.no_grad()
 def sequence_nll(model, ids):
-    """Sum of the negative log-likelihoods of ids[1:], and how many they are."""
+    """The sum of the negative log-likelihoods of ids[1:], and their number."""
     device = next(model.parameters()).device
     logits = model(torch.tensor([ids[:-1]], device=device))[0]
     logp = torch.log_softmax(logits, -1).double()
@@ -24,20 +24,20 @@ def sequence_nll(model, ids):
 
 
 def windows_of(tokenizer, text, length=256):
-    """The ids of a whole text in disjoint windows, each of them after a BOS of its own."""
+    """The ids of a whole text in disjoint windows, each after its own BOS."""
     ids = tokenizer.encode(text)
     return [[BOS, *ids[at:at + length - 1]] for at in range(0, len(ids), length - 1)]
 
 
 def mean_nll(model, sequences):
-    """Mean negative log-likelihood per scored token over some sequences, and the number of tokens."""
+    """The mean negative log-likelihood of the scored tokens of all sequences, and their number."""
     total, count = map(sum, zip(*(sequence_nll(model, ids) for ids in sequences)))
     return total / count, count
 
 
 @torch.no_grad()
 def greedy(model, tokenizer, prompt, steps):
-    """Greedy continuation: ids and the gap between the best and the second logit at each step."""
+    """The greedy continuation: ids, and the difference of the best and the second logit at each step."""
     device = next(model.parameters()).device
     prompt_ids = [BOS, *tokenizer.encode(prompt)]
     ids, margins = list(prompt_ids), []
@@ -53,7 +53,7 @@ def greedy(model, tokenizer, prompt, steps):
 
 @torch.no_grad()
 def sample(model, tokenizer, prompts, seed, temperature=0.8, top_k=40, top_p=0.95, limit=500):
-    """One story per prompt. Returns the texts and whether each ended by itself."""
+    """Sample a story for each prompt. Returns the texts, and for each whether it ended by itself."""
     device = next(model.parameters()).device
     random = torch.Generator(device).manual_seed(seed)
     rows = [[BOS, *tokenizer.encode(p)] for p in prompts]
@@ -78,7 +78,7 @@ def sample(model, tokenizer, prompts, seed, temperature=0.8, top_k=40, top_p=0.9
 
 
 def _grams(rows, n, device):
-    """A hash for every run of n words inside each row, and the row of each run."""
+    """A hash for every sequence of n words within a row, and the row of each."""
     flat = torch.from_numpy(np.concatenate(rows)).to(device)
     row = torch.repeat_interleave(
         torch.arange(len(rows), device=device), torch.tensor([len(r) for r in rows], device=device))
@@ -86,14 +86,14 @@ def _grams(rows, n, device):
         return flat[:0], row[:0]
     count = len(flat) - n + 1
     value = torch.zeros(count, dtype=torch.int64, device=device)
-    for i in range(n):  # wraps around at 64 bits
+    for i in range(n):  # overflow at 64 bits is intended
         value = value * 6364136223846793005 + (flat[i:i + count] + 1442695040888963407)
     inside = row[:count] == row[n - 1:]
     return value[inside], row[:count][inside]
 
 
 def shared_grams(corpus_words, texts, sizes, device):
-    """For each n: the share of the texts' n-grams that the corpus holds; and each text's longest such n."""
+    """For each n, the share of the texts' n-grams that occur in the corpus; for each text, the largest such n."""
     rows = [word_hashes(t) for t in texts]
     longest = np.zeros(len(texts), dtype=int)
     shares = {}

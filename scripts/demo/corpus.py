@@ -1,4 +1,4 @@
-"""Write the corpus: many stories as text shards, and held-out stories that are in none of them."""
+"""Write the corpus: stories in text shards, and held-out stories that occur in none of the shards."""
 
 import multiprocessing
 import pathlib
@@ -31,7 +31,7 @@ def write_corpus(folder, count, workers):
 
 
 def held_out(count, seen):
-    """Stories from seeds of their own, without those that the training corpus happens to hold."""
+    """Stories with other seeds, without those that occur in the training corpus by chance."""
     stories, seed = [], HELD_OUT_SEED
     while len(stories) < count:
         story = tell(seed)

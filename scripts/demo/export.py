@@ -43,7 +43,7 @@ def _write(path, values):
 
 
 def load(folder, device="cpu", dtype=torch.float32):
-    """The stored weights in a model of a wider type."""
+    """Load the stored weights into a model of another type, for example float32."""
     values = json.loads((folder / "config.json").read_text())
     config = Config(**{name: values[name] for name in Config.__dataclass_fields__})
     model = Llama(config)

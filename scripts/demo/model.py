@@ -93,7 +93,7 @@ class Layer(nn.Module):
 
 
 class Llama(nn.Module):
-    """Next-token logits; the output matrix is the embedding itself."""
+    """The logits of the next token. The output matrix is the embedding."""
 
     def __init__(self, config):
         super().__init__()

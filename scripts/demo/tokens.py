@@ -1,4 +1,4 @@
-"""Train the tokenizer, turn shards into token ids, and pack whole stories into windows."""
+"""Train the tokenizer, encode shards as token ids, and pack whole stories into windows."""
 
 import multiprocessing
 import re
@@ -14,7 +14,7 @@ _WORD = re.compile(r"\w+|[^\w\s]")
 
 
 def train_tokenizer(shards, prefix, vocab_size, threads):
-    """A byte-fallback BPE model over the paragraphs of some shards."""
+    """Train a BPE model with byte fallback on the paragraphs of some shards."""
     paragraphs = [line for shard in shards for story in read_shard(shard) for line in story.split("\n")]
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(paragraphs), model_prefix=str(prefix), model_type="bpe",
@@ -24,7 +24,7 @@ def train_tokenizer(shards, prefix, vocab_size, threads):
 
 
 def word_hashes(text):
-    """One number per word or mark, for counting shared word sequences."""
+    """A number for each word or punctuation mark, for counting shared word sequences."""
     return np.array([zlib.crc32(w.encode()) for w in _WORD.findall(text)], dtype=np.int64)
 
 
@@ -48,9 +48,9 @@ def encode_shards(shards, model, workers):
 
 
 def running_text(shards, model, length):
-    """Stories one after the other with blank lines between them, cut anywhere: windows of BOS and text.
+    """Windows of BOS and text, cut anywhere from stories joined by blank lines.
 
-    A few of these let the model read plain text files as well as single stories.
+    Some of these windows teach the model to read plain text files as well as single stories.
     """
     tokenizer = sentencepiece.SentencePieceProcessor(model_file=str(model))
     windows = []
@@ -64,7 +64,7 @@ def running_text(shards, model, length):
 
 
 def pack(stories, length):
-    """Best fit of whole stories into windows of a length; the rest of a window is -1.
+    """Pack whole stories into windows by best fit; unused places are -1.
 
     No story is cut, every window starts with BOS, and each story ends with EOS.
     """
@@ -72,7 +72,7 @@ def pack(stories, length):
     for index, story in enumerate(stories):
         if len(story) <= length:
             buckets[len(story)].append(index)
-    fits = list(range(length + 1))  # fits[n]: where to look for the longest story of at most n
+    fits = list(range(length + 1))  # fits[n]: where to find the longest story of at most n tokens
 
     def longest(room):
         path = []

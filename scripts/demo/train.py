@@ -10,7 +10,7 @@ from model import Llama
 
 
 def _schedule(step, steps, warmup=200, floor=0.02):
-    """Linear warm-up, then a cosine down to a small part of the full rate."""
+    """The learning rate: a linear warm-up, then a cosine down to a small part of the full rate."""
     if step < warmup:
         return (step + 1) / warmup
     return floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, steps - warmup)))

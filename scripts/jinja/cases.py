@@ -1,5 +1,5 @@
-"""Small templates of our own, one construct each, by subject. A case is a template, or a template
-with its variables; what it must give is whatever Jinja2 gives (make_jinja_cases.py)."""
+"""Small templates written for the tests, sorted by subject; each line tests one construct. A case is a
+template, or a template with its variables. make_jinja_cases.py adds the expected output: Jinja2's."""
 
 MESSAGES = {
     "messages": [

@@ -1,1 +1,1 @@
-"""A generator of little stories: plots, a cast, words and ways to tell them."""
+"""A generator of short stories: plots, a cast, words, and ways to tell a story."""

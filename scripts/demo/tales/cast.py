@@ -40,11 +40,11 @@ class Species:
     home: str
     food: str
     skills: frozenset
-    size: int  # 1 tiny, 2 small, 3 middling, 4 big
+    size: int  # 1 tiny, 2 small, 3 medium, 4 big
 
 
 def _at(home):
-    """A home with its preposition: 'in' unless it has one."""
+    """A home with its preposition; the default is 'in'."""
     return home if home.split()[0] in ("on", "at", "under") else "in " + home
 
 
@@ -134,7 +134,7 @@ VOICES = {
     "horse": "snorted", "donkey": "snorted", "hippo": "grunted", "badger": "grunted",
     "seal": "barked", "penguin": "squawked", "dolphin": "clicked", "crab": "grumbled"}
 
-JOBS = {  # noun: (gender or "", tools of the trade, where they work)
+JOBS = {  # noun: (gender or "", tools of the trade, place of work)
     "baker": ("", "rolling pin", "in the bakery"),
     "fisherman": ("m", "nets", "by the harbour"),
     "clockmaker": ("", "tiny tools", "in a shop full of ticking clocks"),
@@ -159,12 +159,12 @@ JOBS = {  # noun: (gender or "", tools of the trade, where they work)
 
 
 class Character:
-    """Someone in a story. Its attributes are what {slot.attr} in a template can ask for."""
+    """A character of a story. Templates use its attributes as {slot.attr}."""
 
     def __init__(self, rng, noun, gender, name="", adjective="", species=None, prefix=""):
         self.rng, self.noun, self.gender, self.name = rng, noun, gender, name
         self.adjective, self.species, self.prefix = adjective, species, prefix
-        self.unique = True  # False when somebody else in the story is of the same kind
+        self.unique = True  # False when another character of the story is of the same kind
         self.call = name  # how others address this character
         self.he, self.him, self.his, self.himself = (
             ("she", "her", "her", "herself") if gender == "f" else ("he", "him", "his", "himself"))
@@ -179,7 +179,7 @@ class Character:
 
     @property
     def the(self):
-        """The kind, where that is clear: the girl."""
+        """The kind, if only one character is of this kind, for example 'the girl'; else the name."""
         return self.name if self.prefix or not self.unique else f"the {self.noun}"
 
     @property
@@ -188,7 +188,7 @@ class Character:
 
     @property
     def ref(self):
-        """A name or, now and then, the kind: Lily, the girl."""
+        """The name, or sometimes the kind: 'Lily' or 'the girl'."""
         if self.name:
             plain = self.prefix or not self.unique or self.rng.random() < 0.75
             return self.name if plain else f"the {self.noun}"
@@ -208,7 +208,7 @@ class Character:
 
     @property
     def home_again(self):
-        """The home once it is known: 'in the hollow oak'."""
+        """The home after its first mention: 'in the hollow oak'."""
         return re.sub(r"^(\w+) an? ", r"\1 the ", self.home)
 
     @property
@@ -217,7 +217,7 @@ class Character:
 
     @property
     def hello(self):
-        """How a stranger would call this character in speech."""
+        """How a stranger addresses this character."""
         return self.name if self.name and not self.prefix else f"{self.adjective} {self.noun}".strip()
 
     def __str__(self):

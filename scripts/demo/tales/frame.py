@@ -32,7 +32,7 @@ TRAITS = {
         "{h.he} could [hide in a flour barrel|fit inside a suitcase|walk under the table without ducking], and often did.",),
 }
 
-QUIRKS = (  # a detail for the opening and a look back at it for the end
+QUIRKS = (  # (a detail for the opening, a sentence about it for the end)
     ("{h.he} [always wore|never took off] [a red hat|a yellow hat|a green scarf|a blue coat with brass buttons].", "[That night|When bedtime came], {h.he} [hung up {h.his} things|folded everything neatly] without being told."),
     ("{h.he} had a cat named [Plum|Soot|Mustard|Button|Pickle] who [followed {h.him} everywhere|slept on {h.his} feet|was very fond of fish].", "Even the cat seemed [pleased|to smile|to purr a little louder that evening]."),
     ("{h.he} kept [a diary|a small notebook] in which {h.he} wrote [down everything new|one thing every day|about each day].", "[That evening|Before bed], {h.he} wrote in {h.his} notebook: \"[Today was a good day|Best day so far|Today I learned something|A day to remember].\""),
@@ -49,7 +49,7 @@ ANIMAL_QUIRKS = (
 )
 
 
-LANDS = {  # where animals live: at first, and once it is known
+LANDS = {  # where animals live: (at the first mention, at later ones)
     "wood": (("in a deep green forest", "in the forest"), ("in the old forest", "in the old forest"),
              ("in the hazel wood", "in the wood"), ("in a quiet wood", "in the wood"),
              ("in a forest at the foot of the mountains", "in the forest"), ("deep in the forest", "in the forest")),
@@ -67,12 +67,12 @@ LANDS = {  # where animals live: at first, and once it is known
 
 
 def _may_date(w):
-    """Whether the opening may already say that it was morning."""
+    """Whether the opening may name the morning."""
     return w.dated and not w.timed and w.time in ("", "morning") and w.chance(0.2)
 
 
 def opening(w, thing=False):
-    """Tell who the story is about, and perhaps where and what they are like."""
+    """Introduce the main character, and perhaps the place and a trait."""
     h = w.slots["h"]
     if h.species:
         _open_animal(w, thing)
@@ -223,7 +223,7 @@ def _quirk(w, quirks):
 
 
 def scene(w, probability=0.5):
-    """Perhaps a small scene on the way."""
+    """Tell a small scene on the way, or nothing."""
     if not w.chance(probability):
         return
     h = w.slots["h"]
@@ -247,7 +247,7 @@ def scene(w, probability=0.5):
 
 
 def close(w, moral="", topic="", *own):
-    """End the story: some of a feeling, a lesson, an evening and a look back."""
+    """End the story with some of these: a feeling, a lesson, an evening, a look back."""
     if topic:
         w.slots["topic"] = topic
     h = w.slots["h"]

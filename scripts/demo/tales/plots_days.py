@@ -1,4 +1,4 @@
-"""Small days with a turn in them: a runaway hat, an echo, a loose tooth, an old tree."""
+"""Stories of ordinary days with a surprise: a runaway hat, an echo, a loose tooth, an old tree."""
 
 from .frame import close, opening, scene
 

@@ -1,4 +1,4 @@
-"""More animals, the sea and the snow, and small things that have stories of their own."""
+"""Stories of more animals, of the sea and the snow, and of small things."""
 
 from . import things
 from .frame import close, opening, scene

@@ -1,4 +1,4 @@
-"""Stories of animals: help given and paid back, tricks, boasts and small worries."""
+"""Stories of animals: help and thanks, tricks, boasts and small worries."""
 
 from .frame import close, opening
 

@@ -1,4 +1,4 @@
-"""Spoken words and what goes around them."""
+"""Spoken words, with the phrases that introduce and follow them."""
 
 from .cast import VOICES
 
@@ -47,7 +47,7 @@ NO_HANDS = {"clapped": "laughed", "folded {his} arms": "frowned", "stamped one f
 
 
 def spoken(world, who, words, tone):
-    """One of several ways to write that who says the words."""
+    """Writes that `who` says the words, in one of several ways."""
     speaker = world.slots[who]
     name = speaker.ref
     pronoun = world.focus == who and world.chance(0.65)
@@ -82,7 +82,7 @@ def spoken(world, who, words, tone):
 
 
 def _split(words):
-    """The first sentence and the others."""
+    """The first sentence and the rest."""
     for i, mark in enumerate(words[:-1]):
         if mark in ".!?" and words[i + 1] == " ":
             return words[:i + 1], words[i + 2:]

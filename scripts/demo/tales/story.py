@@ -8,7 +8,7 @@ from .world import World
 
 PLOTS = plots_days.PLOTS + plots_home.PLOTS + plots_town.PLOTS + plots_wood.PLOTS + plots_wonder.PLOTS + plots_small.PLOTS
 
-# Plots that speak of 'one day' themselves, so that their opening may name the morning instead.
+# Plots whose text says 'one day' itself, so that the opening may name the morning instead.
 DATED = {plot for plot in PLOTS if any("{day}" in str(c) for c in plot.__code__.co_consts)}
 
 
@@ -21,6 +21,6 @@ def tell(seed):
         world.dated = plot in DATED
         try:
             plot(world)
-        except LookupError:  # the cast does not fit this place: begin again
+        except LookupError:  # no character fits this place: start again
             continue
         return vary(rng, world.text())

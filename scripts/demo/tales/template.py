@@ -5,8 +5,8 @@
     {slot.attr}  an attribute of that value, for example {h.his}
     <list>       a random word of a named word list, different each time if possible
 
-Sentence starts, spoken sentences and a/an are put right afterwards by tidy(), so the
-templates can be written in lower case with a plain "a" everywhere.
+tidy() corrects the starts of sentences, spoken sentences and a/an afterwards, so that templates
+can be written in lower case with "a" everywhere.
 """
 
 import functools
@@ -79,12 +79,12 @@ _SPOKEN = re.compile(r'((?:^|[ \n])")([a-z])')
 
 
 def _quote_end(match):
-    """A full stop goes inside the quotes, and no second one after ? or !"""
+    """Moves a full stop inside the quotes, and removes one after ? or !"""
     return match[1] + ("" if match[1] in ".!?" else ".") + '"'
 
 
 def tidy(text):
-    """Put spaces, a/an and capital letters right."""
+    """Correct spaces, a/an and capital letters."""
     text = _SPACES.sub(" ", text.strip())
     text = _BEFORE_MARK.sub(r"\1", text)
     text = _QUOTE_END.sub(_quote_end, text)

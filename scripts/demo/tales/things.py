@@ -1,4 +1,4 @@
-"""Things to own and places to go, with what is needed to speak of them."""
+"""Things to own and places to go, with the words to speak of them."""
 
 TOYS = {  # noun: (adjectives, what its owner did with it)
     "kite": ("red|blue|yellow|paper|long-tailed", "flew it whenever the wind blew"),

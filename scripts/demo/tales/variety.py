@@ -1,7 +1,7 @@
-"""Small changes of wording over a finished story, so that the same plot is rarely told in the same words.
+"""Changes the wording of a finished story, so that the same plot is rarely told in the same words.
 
-Each line is a group of phrases that can stand for one another in these stories. A story keeps
-one habit for contractions and for the names of neighbours; the other phrases vary freely.
+Each line is a group of phrases that can replace one another in these stories. Within a story the use
+of contractions and of neighbours' names stays the same; the other phrases vary freely.
 """
 
 import re
@@ -179,7 +179,7 @@ _START_PATTERN = _pattern(_STARTS, r"(?<=[.!] )")
 
 
 def _describe(rng):
-    """Gives a noun an adjective the first time that it is spoken of, or not at all."""
+    """Gives a noun an adjective at its first mention, or not at all."""
     met = set()
 
     def replace(match):
@@ -192,7 +192,7 @@ def _describe(rng):
 
 
 def vary(rng, text):
-    """Reword a story here and there."""
+    """Replaces some of a story's phrases."""
     def other(table):
         return lambda match: rng.choice(table[match[1]])
 

@@ -1,4 +1,4 @@
-"""The state of one story: who and what is in it, and the sentences told so far."""
+"""The state of one story: its characters and things, and its sentences so far."""
 
 import re
 
@@ -18,7 +18,7 @@ ADULT_ADJECTIVES = ("old", "kind", "young", "busy", "cheerful", "quiet", "poor",
 
 
 def _may_join(told):
-    """Whether another clause about the same one can follow after 'and'."""
+    """Whether another clause with the same subject can follow after 'and'."""
     return len(told) < 60 and told.endswith(".") and not any(mark in told[:-1] for mark in '.!?":') and " and " not in told
 
 
@@ -27,14 +27,14 @@ class World:
         self.rng = rng
         self.slots = {}
         self.names = set()
-        self.used = set()  # words and options that were told already
+        self.used = set()  # words and options that occurred already
         self.paragraphs = [[]]
-        self.echoes = []  # sentences that the ending may use to look back at the opening
+        self.echoes = []  # sentences for the ending that refer to the opening
         self.time = ""  # morning, afternoon, evening or night, once known
-        self.dated = False  # whether the opening may set the time of day
+        self.dated = False  # whether the opening may name the time of day
         self.timed = False  # True once the story has left 'once upon a time' for one day
         self.biome = "town"
-        self.focus = ""  # the slot whose pronoun would be understood now
+        self.focus = ""  # the slot that a pronoun refers to now
 
     # Random choices.
 
@@ -45,7 +45,7 @@ class World:
         return self.rng.random() < probability
 
     def word(self, name):
-        """A word of a list, avoiding those that the story used already."""
+        """A word of a list, if possible one that the story has not used."""
         options = LISTS[name]
         for _ in range(4):
             option = self.pick(options)
@@ -64,7 +64,7 @@ class World:
         return expand(text, self) if "{" in text else text
 
     def set(self, slot, *options):
-        """Fix one of some phrases for the whole story."""
+        """Chooses one of the phrases for the whole story."""
         self.slots[slot] = expand(self.pick(options), self)
         return self.slots[slot]
 
@@ -83,7 +83,7 @@ class World:
         return character
 
     def _other_gender(self):
-        """A gender, mostly not the hero's, so that pronouns stay clear."""
+        """A gender, mostly not the main character's, so that pronouns stay clear."""
         hero = self.slots.get("h")
         if hero is None or self.chance(0.2):
             return self.pick("fm")
@@ -96,7 +96,7 @@ class World:
         return self._join(slot, cast.Character(self.rng, noun, gender, name, self.pick(CHILD_ADJECTIVES)))
 
     def animal(self, slot="h", noun="", skill="", sizes=(1, 2, 3, 4), biome="", named=0.6, without="", gender=""):
-        """An animal, of the story's biome if that can be, with a wanted skill or size."""
+        """An animal with the given skill or size, of the story's biome if possible."""
         if slot == "h" and not noun:
             self.biome = biome or self.pick(("wood", "wood", "wood", "wood", "farm", "farm", "pond", "savanna"))
         taken = {c.noun for c in self.slots.values() if isinstance(c, cast.Character)}
@@ -136,7 +136,7 @@ class World:
         return self._join(slot, character)
 
     def elder(self, slot="m", of="h", relations=("mother", "father", "grandmother", "grandfather")):
-        """A relative of a character, told of as 'her mother' and so on."""
+        """A relative of a character, called 'her mother' and so on."""
         relation, gender, call = self.pick([e for e in ELDERS if e[0] in relations])
         character = cast.Character(
             self.rng, relation, gender, f"{self.slots[of].his} {relation}", prefix="own")
@@ -164,7 +164,7 @@ class World:
     # Telling.
 
     def day(self):
-        """'One sunny morning,' the first time, then something that stays on that day."""
+        """'One sunny morning,' at first, later a phrase for the same day."""
         if not self.timed:
             self.timed = True
             self.time = self.time or self.pick(("morning", "morning", "morning", "afternoon", "evening", ""))
@@ -177,7 +177,7 @@ class World:
         return f"that {self.time},"
 
     def t(self, *templates):
-        """Tell one of some sentences. The one it is about is not named twice in a row too often."""
+        """Tells one of the sentences. Rarely names its subject twice in a row."""
         template = self.pick(templates)
         if self.focus and template.startswith("{%s} " % self.focus) and self.chance(0.6):
             template = template.replace("{%s}" % self.focus, "{%s.he}" % self.focus, 1)
@@ -204,13 +204,13 @@ class World:
         self.focus = ""
 
     def say(self, who, text, tone="say"):
-        """Let a character speak; tone picks the verbs and gestures around the words."""
+        """Lets a character speak. `tone` chooses the verbs and gestures around the words."""
         words = tidy(expand(text, self))
         self.paragraphs[-1].append(speech.spoken(self, who, words, tone))
         self.focus = who
 
     def _look_at(self, template):
-        """Note whom the last sentence was about, if a pronoun for them would be clear."""
+        """Stores the subject of the last sentence, if a pronoun for it is clear."""
         seen = [s for s in _SLOT.findall(template) if isinstance(self.slots.get(s), cast.Character)]
         if not seen or template.count("{%s.his} {" % seen[0]):
             self.focus = ""

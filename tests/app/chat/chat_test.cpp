@@ -248,7 +248,7 @@ TEST_CASE("in a pipe a full context is an error, unless --context-full drop is g
   CHECK(has(error_of(longer, Exit::Failed), "the message needs 120 tokens"));
 }
 
-TEST_CASE("bytes that are not UTF-8 are replaced, with a notice") {
+TEST_CASE("bytes in a chat that are not UTF-8 are replaced, with a notice") {
   ChatModel model;
   const std::string file = (model.path() / "saved.json").string();
   const Outcome outcome = run_program(model.chat(1, {}, "a\xff\xc3(\n/save " + file + "\n"));

@@ -74,7 +74,7 @@ TEST_CASE("a prompt may be empty or binary") {
   CHECK(text_of({}, std::string("a\0b", 3)) != text_of({"a"}));
 }
 
-TEST_CASE("bytes that are not UTF-8 are replaced, with a notice") {
+TEST_CASE("bytes in a prompt that are not UTF-8 are replaced, with a notice") {
   const std::string replaced = text_of({}, "a\xEF\xBF\xBD\xEF\xBF\xBD b");
   const Outcome outcome = skald(greedy({}), "a\xff\xfe b");
   CHECK(outcome.code == 0);

@@ -80,7 +80,8 @@ TEST_CASE("a quantized model has the same hash before and after its weights are 
   }
 }
 
-TEST_CASE("a weight that the format cannot hold is an error that names tensor and row") {
+TEST_CASE(
+    "while loading, a weight that the format cannot hold is an error that names tensor and row") {
   const OpenedModel opened = open_model(find_golden("llama-mha"));
   const Tensor& tensor = *opened.model.weights->find("blk.0.ffn_up.weight");
   const int64_t offset = 3 * tensor.view.row_bytes;

@@ -60,7 +60,7 @@ TEST_CASE("a list of ids must be whole numbers that fit") {
   }
 }
 
-TEST_CASE("numbers beyond 64 bits are refused") {
+TEST_CASE("a configuration with numbers beyond 64 bits is refused") {
   for (const char* text : {R"({"x": 9223372036854775808})", R"({"x": 18446744073709551615})",
                            R"({"x": 9.3e18})", R"({"x": -9223372036854775809})"}) {
     CAPTURE(text);

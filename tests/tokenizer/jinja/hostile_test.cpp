@@ -142,7 +142,7 @@ TEST_CASE("a template that is not UTF-8 or too long is refused") {
   CHECK(parse(std::string("a\0b", 3)) == "");
 }
 
-TEST_CASE("numbers beyond 64 bits are refused") {
+TEST_CASE("a template with numbers beyond 64 bits is refused") {
   CHECK(has(parse("{{ 9223372036854775808 }}"), "too large"));
   for (const char* text :
        {"{{ 9223372036854775807 + 1 }}", "{{ 9223372036854775807 * 2 }}", "{{ 2 ** 64 }}",
