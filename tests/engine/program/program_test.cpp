@@ -10,7 +10,7 @@ namespace {
 TEST_CASE("a builder finds weights by name and checks their shapes") {
   MadeWeights file;
   file.matrix("w", DType::F32, 3, 4);
-  file.alike("norm", 4);
+  file.constant("norm", 4);
   ProgramBuilder builder(file);
   CHECK(builder.weight("w", 3, 4) != WeightId::None);
   CHECK(builder.optional_weight("none", 1, 1) == WeightId::None);
