@@ -1,5 +1,5 @@
-"""Trains the two small SentencePiece models of the tests on text made here, and writes what the
-library makes of many texts. Needs spm_train and the Python package sentencepiece; run it in this folder.
+"""Trains the two small SentencePiece models of the tests on a generated text, and writes the library's ids for
+many texts. Needs spm_train and the Python package sentencepiece; run it in this folder.
 """
 
 import random, json, subprocess, sentencepiece as spm

@@ -1,6 +1,6 @@
-"""Writes what Hugging Face's tokenizers makes of texts, with many rules for cutting and normalizing around two
-vocabularies: byte.tokenizer.json, which is there, and spm.tokenizer.json, which is trained here. Needs the Python
-package tokenizers; run it in this folder.
+"""Writes the ids that Hugging Face's tokenizers gives to texts, with many rules for cutting and normalizing and two
+vocabularies: byte.tokenizer.json, which must exist, and spm.tokenizer.json, which this script trains. Needs the
+Python package tokenizers; run it in this folder.
 """
 
 import json, random
