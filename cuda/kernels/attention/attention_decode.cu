@@ -1,22 +1,21 @@
 // Decode attention: rotation, append and attention for rows of different sequences, in one kernel.
 //
-// Must move: each sequence's keys and values once, context * kv_heads * head_dim * 2 numbers. At
-// short contexts that is under a microsecond and the chain of dependent instructions is the cost,
-// so whatever can be found out before the kernel ahead has ended is, and a warp takes 32 tokens at
-// once where its registers hold them.
+// Floor: each sequence's keys and values read once, context * kv_heads * head_dim * 2 numbers. At
+// short contexts that takes less than a microsecond, and the chain of dependent instructions is the
+// cost. So the kernel computes before its wait whatever does not depend on the kernel ahead, and a
+// warp takes 32 tokens at once if its registers hold them.
 //
-// Split: a block takes up to kTileHeads query heads of one KV head and a run of the row's tokens;
-// the number of runs is fixed by the launch (graphs replay it), their length follows from the
-// position, and clusters left without a run exit. A warp takes strips of 16 tokens from memory into
-// the registers of matrix products (device/decode_attend.cuh), straight (device/decode_strip.cuh)
-// or, where there is much to read, through a ring (device/decode_ring.cuh). Which dimension or
-// token is which in a product's sum is free, so lanes load 16 adjacent bytes. Strips are fetched
-// before the wait for the kernel ahead. The new token does not come through the cache: the last
-// run's block puts it into its strip.
+// Split: a block takes up to kTileHeads query heads of one KV head and a run of the row's tokens.
+// The launch fixes the number of runs, since graphs replay it. The position fixes their length, and
+// clusters without a run exit. A warp brings strips of 16 tokens into the registers of matrix
+// products (decode_attend.cuh): straight from memory (decode_strip.cuh) or, if there is much to
+// read, through a ring (decode_ring.cuh). The order of dimensions and tokens in a product's sum is
+// free, so lanes load 16 adjacent bytes. Strips are fetched before the wait for the kernel ahead.
+// The new token does not come through the cache: the block of the last run puts it into its strip.
 //
-// Merging, always in the same order: all warps of a cluster by device/decode_inbox.cuh, each block
-// its share of the output; clusters through the workspace, where the block that finishes its share
-// last merges it.
+// Merging, always in the same order: the warps of a cluster send their results to its blocks
+// (decode_inbox.cuh), and each block merges a share of the output. Clusters merge through the
+// workspace: the block that is the last to finish its share merges it.
 #include <algorithm>
 #include <cstdint>
 
@@ -40,21 +39,22 @@ namespace {
 constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * 32;
 
-// Found on the host, since divisions take long.
+// Computed on the host, since divisions take long.
 struct Heads {
   int group;    // query heads that read one KV head
-  int tiles;    // of these
+  int tiles;    // tiles of these
   int min_run;  // tokens
 };
 
-// How strips come: into registers, into more of them where a step reads so little that one block a
-// multiprocessor is enough, or, on sm_90, through a ring that bulk copies fill. WideRing is for so
-// few blocks that each can have a multiprocessor, beside one of gemm_q_sm90: it takes more than
-// half of the memory, so that no two are on one while others idle. The latter three are for heads
-// of exactly kDim.
+// How strips come. Registers: loaded into registers. Few: into more registers, for steps that read
+// so little that they need few blocks. Ring: on sm_90, through a ring that bulk copies fill.
+// WideRing: for so few blocks that each can have a multiprocessor, beside a block of gemm_q_sm90;
+// it takes more than half of the memory, so that no two blocks share a multiprocessor while others
+// idle. All but Registers are for heads of exactly kDim dimensions.
 enum class Way { Registers, Few, Ring, WideRing };
 
-// Strips that a warp takes at once; and blocks of which a multiprocessor then has room.
+// kTogether: strips that a warp takes at once. kBlocks: blocks for which a multiprocessor then has
+// room.
 template <int kDim, Way kWay>
 constexpr int kTogether = kWay == Way::WideRing                                   ? 3
                           : kDim <= 64 || (kWay != Way::Registers && kDim <= 128) ? 2
@@ -64,10 +64,11 @@ constexpr int kBlocks = kWay >= Way::Ring  ? std::max(1, 256 / kDim)
                         : kWay == Way::Few ? kResident - 1
                         : kDim <= 128      ? kResident
                                            : 1;
-constexpr int kStep = kWarps * kStrip;  // tokens between a warp's strips
+constexpr int kStep = kWarps * kStrip;  // tokens from a warp's strip to its next
 
-// As many registers as kBlocks leave a thread, or fewer: beside one block of gemv_q_sm90 there are
-// 224, beside one of gemm_q_sm90 128. Older toolkits know launch bounds alone.
+// The most registers of a thread: as many as kBlocks allow, or fewer, to fit beside a block of
+// another kernel: 224 beside gemv_q_sm90, 128 beside gemm_q_sm90. Toolkits before 12.4 know launch
+// bounds alone.
 #if __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1204
 template <int kDim, Way kWay>
 constexpr int kMostRegisters = kWay == Way::Few ? 224
@@ -92,8 +93,9 @@ struct SourceOf<T, kDim, true, Way::WideRing> {
   using type = StripsInRing<T, kDim, kTogether<kDim, Way::WideRing>, kStep>;
 };
 
-// WideRing: of heads of 128 dimensions, and of so few heads that what they merge leaves room for
-// the ring. Beside the dynamic memory a block has its own variables and 1 KB of CUDA's.
+// WideRing is for heads of 128 dimensions, and for groups of so few heads that the memory for
+// merging leaves room for the ring. Beside its dynamic memory a block has static variables and 1 KB
+// that CUDA takes.
 constexpr int kWideDim = 128, kWideHeads = 4, kWideBytes = 109 * 1024;
 constexpr int kOwnBytes = 4352 + 1024, kProductsOwnBytes = 656 + 1024, kSm90Bytes = 228 * 1024;
 static_assert(2 * (kWideBytes + kOwnBytes) > kSm90Bytes);
@@ -109,7 +111,7 @@ bool has_wide_ring(const AttentionLaunch& a) {
 
 #if SKALD_HAS_MMA
 
-constexpr int kMostMergers = 8;  // lanes that merge a unit, 4 dimensions of a head
+constexpr int kMostMergers = 8;  // lanes that merge a unit, which is 4 dimensions of a head
 
 template <class T, int kDim, class Source>
 struct Shared {
@@ -138,8 +140,8 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
   const int start = window_start(s, position), origin = start / kStrip * kStrip;
   const int cluster = cluster_blocks(), rank = run % cluster;
   const int length = position + 1 - origin;
-  // Merging clusters costs more than one strip more for each warp, and blocks without clusters that
-  // have fewer than min_run tokens more than longer runs of the others.
+  // To merge clusters costs more than one more strip for each warp. Without clusters, blocks with
+  // fewer than min_run tokens cost more than longer runs of the others.
   const int used = cluster == 1                         ? max(1, min(runs, length / all.min_run))
                    : length <= cluster * kOneClusterRun ? cluster
                                                         : runs;
@@ -185,7 +187,8 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
     attended.weigh(scores, token, start, run_end, scale, s.softcap);
 #pragma unroll
     for (int i = 0; i < kStrips; ++i) {
-      // Short texts have one strip, and instructions that come once take as long as any.
+      // A short sequence has one strip. The others' instructions would cost time, though they do
+      // nothing.
       if (i > 0 && token + i * kStep >= run_end) break;
       const uint32_t weights0 = transpose(pack(T(), scores[i][0], scores[i][1]));
       const uint32_t weights1 = transpose(pack(T(), scores[i][2], scores[i][3]));
@@ -221,14 +224,14 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
   }
   inbox.wait();
 
-  // The cluster's result, of which this block merges its share: each unit by as many adjacent lanes
-  // as there are blocks.
+  // The cluster's result, of which this block merges its share. As many adjacent lanes merge a unit
+  // as the cluster has blocks.
   const int lanes_shift = 31 - __clz(cluster), part = lane & (cluster - 1);
   const int64_t pair = int64_t{row} * gridDim.y + blockIdx.y;
   float* parts = a.workspace + pair * (runs >> lanes_shift) * kPartFloats * kDim;
   T* row_out =
       static_cast<T*>(a.out) + (int64_t{row} * s.heads + kv_head * group + first_head) * head_dim;
-  // By all lanes, so many of which have a unit; each is adjacent to the next.
+  // For all lanes together: `lanes` adjacent lanes have a unit, and the next ones the next unit.
   const auto write_out = [&](int unit, bool valid, const Partial& p, int lanes) {
     const int head = unit / (kDim / 4), dim = unit % (kDim / 4) * 4;
     const float share = __fdividef(1, p.all);
@@ -285,14 +288,14 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
     __threadfence();
     __syncthreads();
     if (threadIdx.x == 0) {
-      // Back to zero with the last of them.
+      // The last cluster sets the ticket back to zero.
       unsigned* ticket = reinterpret_cast<unsigned*>(a.tickets) + pair * kMaxCluster + rank;
       shared.ticket = static_cast<int>(atomicInc(ticket, static_cast<unsigned>(clusters - 1)));
     }
     __syncthreads();
     if (shared.ticket == clusters - 1) {
       __threadfence();
-      // As many lanes a unit as let all units be merged at once, or one.
+      // As many lanes for each unit as let all units be merged at once, or one.
       int lanes = kMostMergers;
       while (lanes > 1 && my_units * lanes > kThreads) lanes /= 2;
       for (int first = 0; first < my_units; first += kThreads / lanes) {
@@ -363,8 +366,8 @@ void launch_decode(const AttentionLaunch& a, Stream stream) {
 template <class T, int kDim, bool kExact>
 void launch_decode(const AttentionLaunch& a, Stream stream) {
   if constexpr (kExact) {
-    // Rings leave no room beside them for blocks of the kernels before and after, which costs more
-    // than they gain where a step reads little: for few rows of small models, up to 12288 tokens.
+    // Rings leave no room beside them for blocks of the kernels before and after. That costs more
+    // than it gains if a step reads little: for few rows of small models, up to 12288 tokens.
     constexpr int64_t kRingFrom = 24 << 20, kRingFromSmall = 64 << 20;
     const int64_t bytes =
         int64_t{a.rows} * seen_tokens(a.spec, a.depth) * a.spec.kv_heads * kDim * 2 * sizeof(T);

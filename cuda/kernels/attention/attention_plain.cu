@@ -1,10 +1,12 @@
-// rope_append: one block a row; reads qkv once and writes q, k and v once, so bytes over bandwidth.
+// rope_append: rotates queries and keys, and appends keys and values to the cache. One block a row.
+// It reads qkv once and writes q, k and v once, so its time is bytes over bandwidth.
 //
-// norm_rope_append: the same with a norm of each head first, a warp a head, which reads it twice.
+// norm_rope_append: the same, with a norm of each head first. One warp a head, which reads it
+// twice.
 //
-// attend_plain: one block a row and query head, whose warps take keys in turn, a lane every 32nd
-// dimension. It reads the cache once a query head and uses no matrix units: for float32 and old
-// GPUs.
+// attend_plain: attention for float32 and old GPUs, without matrix products. One block for each row
+// and query head; its warps take keys in turn, a lane every 32nd dimension. It reads the cache once
+// for each query head.
 #include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/attention/kv_page.cuh"
 #include "cuda/kernels/device/launch.cuh"
@@ -66,7 +68,7 @@ __global__ void __launch_bounds__(kRopeThreads) rope_append(AttentionLaunch a) {
     *reinterpret_cast<Some*>(to + at_y) = y;
   }
 
-  // What does not rotate: the values, and the rest of the keys.
+  // What does not rotate: the values, and the other dimensions of the keys.
   const int packs = head_dim / kCount, rotated = 2 * units;
   for (int u = threadIdx.x; u < s.kv_heads * packs; u += kRopeThreads) {
     const int head = u / packs, i = u % packs;
@@ -77,8 +79,7 @@ __global__ void __launch_bounds__(kRopeThreads) rope_append(AttentionLaunch a) {
   }
 }
 
-// kCount: numbers in one access, two of them in an interleaved pair; divides rope_pairs and
-// head_dim.
+// kCount: numbers in one access; 2 make an interleaved pair. Divides rope_pairs and head_dim.
 template <class T, int kCount>
 __global__ void __launch_bounds__(kRopeThreads) norm_rope_append(AttentionLaunch a) {
   using Some = Pack<T, kCount>;

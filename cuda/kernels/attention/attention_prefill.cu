@@ -1,14 +1,15 @@
-// Prefill attention over the paged cache: online softmax, never a score in memory.
+// Prefill attention over the paged cache, for sm_80. Online softmax: no score goes to memory.
 //
-// Operations: 4 * head_dim for each query head, row and key that the row sees. Must move: q and the
-// output once, and a sequence's keys and values once for each tile of its queries, mostly from L2.
+// Floor: 4 * head_dim operations for each query head, row and key that the row sees. Bytes: q and
+// the output once, and a sequence's keys and values once for each tile of its queries, mostly from
+// the L2 cache.
 //
 // Split: a block takes one KV head and one tile of rows, with all query heads that read that KV
-// head: the tile's queries are numbered row-major (row, head). Key tiles are pages. Pages beyond
-// the tile's last row or before its first window are skipped, others masked only where a mask cuts
-// them. Scores that are capped have kernels of their own, since the cap takes registers. While
-// scores are computed the page's values arrive, and while the output is, the next page's keys. The
-// tiles with the most work start first.
+// head. The tile's queries are numbered row-major (row, head). A tile of keys is a page. Pages
+// beyond the tile's last row or before its first window are skipped, and a page is masked only if a
+// mask cuts it. Capped scores have kernels of their own, since the cap takes registers. The page's
+// values arrive while scores are computed, the next page's keys while the output is. The tiles with
+// the most work start first.
 #include <limits>
 
 #include "cuda/kernels/attention/attention.h"
@@ -26,15 +27,15 @@ constexpr int kThreads = kWarps * 32;
 
 #if SKALD_HAS_MMA
 
-// Rows of kDim 16-bit numbers in shared memory; groups of 8 numbers trade places so that 8 rows'
-// same group lie in different banks.
+// The address of 8 numbers in rows of kDim 16-bit numbers in shared memory. Groups of 8 numbers
+// trade places, so that the same group of 8 rows lies in different banks.
 template <int kDim>
 __device__ inline uint32_t place(uint32_t base, int row, int eight) {
   return base + row * (kDim * 2) + ((eight ^ (row & 7)) << 4);
 }
 
-// Row i from at(i) to place(base, i, ·); rows from `end` on and numbers from head_dim on become
-// zero. In the background where head_dim allows; `shared` is what `base` addresses.
+// Copies row i from at(i) to place(base, i, ·), in the background if head_dim allows. Rows from
+// `end` on and numbers from head_dim on become zero. `shared` is what `base` addresses.
 template <int kDim, bool kExact, class T, class RowAt>
 __device__ inline void fetch(uint32_t base, char* shared, int rows, int end, int head_dim,
                              RowAt at) {
@@ -61,7 +62,7 @@ template <class T, int kDim, bool kExact, bool kCapped>
 __global__ void __launch_bounds__(kThreads)
     attend_prefill(const __grid_constant__ AttentionLaunch a) {
 #if SKALD_HAS_MMA
-  constexpr int kBlocks = kQueriesPerWarp<kDim> / 16;  // of 16 queries, of a warp
+  constexpr int kBlocks = kQueriesPerWarp<kDim> / 16;  // blocks of 16 queries in a warp
   constexpr int kQueries = kWarps * kBlocks * 16;
   constexpr int kRowBytes = kDim * 2;
   extern __shared__ __align__(128) char shared[];
@@ -102,7 +103,7 @@ __global__ void __launch_bounds__(kThreads)
   fetch_page(k_at, shared_k, first_page, 0);
   commit_copies();
 
-  // The position of each of this lane's queries; those beyond the tile see no key.
+  // The positions of this lane's queries. Queries beyond the tile see no key.
   int position[kBlocks][2];
 #pragma unroll
   for (int b = 0; b < kBlocks; ++b) {
@@ -200,7 +201,7 @@ __global__ void __launch_bounds__(kThreads)
         }
         higher = fmaxf(higher, __shfl_xor_sync(~0u, higher, 1));
         higher = fmaxf(higher, __shfl_xor_sync(~0u, higher, 2));
-        // A query may see nothing yet: then any finite number serves.
+        // A query may have seen no key yet. Then any finite shift serves.
         const float shift = higher == -INFINITY ? 0 : higher * scale;
         const float keep = exp2_fast(maximum[b][h] * scale - shift);
         maximum[b][h] = higher;

@@ -1,12 +1,11 @@
-// Prefill attention with Hopper's warpgroup products; what it computes is what attention_prefill.cu
-// says.
+// Prefill attention with Hopper's warpgroup products. attention_prefill.cu says what it computes.
 //
-// Split: a block for each multiprocessor, which takes one tile of 128 queries after the other. Two
-// of its warpgroups have 64 queries each, and one fetches keys and values, 128 tokens of either at
-// a time, into a ring of slots, also those of the next tile while this one ends. The two take turns
-// at products: while one multiplies, the other computes its softmax. The ring's copies are
-// cp.async: pages are scattered, and the products want rows swizzled, which bulk copies without a
-// tensor map cannot do.
+// Split: a block for each multiprocessor takes one tile of 128 queries after the other. Two of its
+// warpgroups have 64 queries each. A third fetches keys and values into a ring of slots, 128 tokens
+// of either at a time, and goes on to the next tile while this one ends. The two take turns at
+// products: while one multiplies, the other computes its softmax. The ring is filled by cp.async,
+// because pages are scattered and the products want swizzled rows. Bulk copies cannot swizzle
+// without a tensor map.
 #include <algorithm>
 
 #include "cuda/kernels/attention/attention.h"
@@ -20,10 +19,11 @@
 namespace skald::cuda {
 namespace {
 
-constexpr int kGroups = 2;  // of 128 threads, beside the one that fetches
+constexpr int kGroups = 2;  // of 128 threads that compute, beside the one that fetches
 constexpr int kThreads = kGroups * 128 + 128;
 constexpr int kBlockTokens = 2 * kPageTokens;
-constexpr int kSlots = 6;  // of the ring; keys of kBlockTokens are an item, their values the next
+// of the ring. Keys of kBlockTokens tokens are an item, their values the next
+constexpr int kSlots = 6;
 static_assert(kWgmmaQueries == kGroups * 64 && kWgmmaQueries == kBlockTokens);
 
 template <int kDim>
@@ -34,26 +34,27 @@ constexpr int kSharedBytes = (1 + kSlots) * kItemBytes<kDim> + 1024;  // queries
 #if SKALD_HAS_WGMMA
 
 // Items that the fetching warpgroup has under way before it waits for the oldest. A warpgroup that
-// waits for keys still holds the values before: these and what is under way must leave a slot.
+// waits for keys still holds the values before. These and what is under way must leave a free slot.
 constexpr int kLag = 2;
 static_assert(kLag + 2 <= kSlots);
 constexpr int kRowBytes = 128;  // 64 dimensions; larger heads are several such matrices
 constexpr int kGroupRows = 8 * kRowBytes;
 constexpr int kMatrixBytes = kBlockTokens * kRowBytes;
-// A thread's, of 168 at launch: kGroups * kRegisters + kFetchRegisters = 3 * 168.
+// Registers of a thread, of 168 at launch: kGroups * kRegisters + kFetchRegisters = 3 * 168.
 constexpr int kRegisters = 224, kFetchRegisters = 56;
 
-// Unit `eight` (16 bytes) of a row.
+// The address of unit `eight` (16 bytes) of a row.
 __device__ inline uint32_t place(uint32_t base, int row, int eight) {
   return base + eight / 8 * kMatrixBytes + row * kRowBytes + (((eight ^ row) & 7) << 4);
 }
 
-// A tile and a KV head.
+// What a block takes at a time: a tile and a KV head.
 struct Work {
-  int row, rows = 0;  // 0: there is none
+  int row, rows = 0;  // rows: 0 if there is no more work
   int kv_head, first_position, last_position, first_block, end_block;
 
-  // The next of this block. The largest come first: taken there and back, all get about the same.
+  // The block's next work. The largest tiles come first. Blocks take them in one order and then in
+  // the reverse order, so that all get about the same.
   __device__ Work(const AttentionLaunch& a, int& round) {
     const int blocks = static_cast<int>(gridDim.x), block = static_cast<int>(blockIdx.x);
     while (rows == 0) {
@@ -72,7 +73,7 @@ struct Work {
   }
 };
 
-// Items go round it; each warpgroup counts them.
+// The ring of items. Each warpgroup counts the items by itself.
 template <int kDim>
 struct Ring {
   uint32_t slots;
@@ -88,7 +89,7 @@ struct Ring {
   }
 };
 
-// What the fetching warpgroup does.
+// The fetching warpgroup.
 template <class T, int kDim>
 __device__ inline void fetch(const AttentionLaunch& a, const Ring<kDim>& ring, Work work,
                              int round) {
@@ -116,7 +117,7 @@ __device__ inline void fetch(const AttentionLaunch& a, const Ring<kDim>& ring, W
         const int page = pages[min(2 * block + half, last_page)];
         from[half] = page_keys<T>(a, page, work.kv_head) + thread * 8;
       }
-      // Of this thread's rows, those from here on have no token.
+      // This thread's rows from `end` on have no token.
       const int end = work.last_position + 1 - block * kBlockTokens - first_row;
       for (int values = 0; values < 2; ++values) {
         if (item >= kSlots) barrier_wait(&ring.empty[item % kSlots], (item / kSlots - 1) & 1);
@@ -139,10 +140,10 @@ __device__ inline void fetch(const AttentionLaunch& a, const Ring<kDim>& ring, W
 
 struct Softmax {
   float maximum[2] = {-INFINITY, -INFINITY};
-  float total[2] = {0, 0};  // of this lane's keys only
-  float keep[2];            // what the output so far is to be multiplied by
+  float total[2] = {0, 0};  // over this lane's keys alone
+  float keep[2];            // the factor of the output so far
 
-  // Scores become weights.
+  // Makes weights of scores.
   __device__ void update(float (&score)[64], float scale) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
@@ -153,7 +154,7 @@ struct Softmax {
       }
       higher = fmaxf(higher, __shfl_xor_sync(~0u, higher, 1));
       higher = fmaxf(higher, __shfl_xor_sync(~0u, higher, 2));
-      // A query may see nothing yet: then any finite number serves.
+      // A query may have seen no key yet. Then any finite shift serves.
       const float finite = higher == -INFINITY ? 0 : higher, shift = finite * scale;
       keep[h] = exp2_fast((maximum[h] - finite) * scale);
       maximum[h] = higher;
@@ -175,7 +176,7 @@ __device__ inline void pack_weights(uint32_t (&weights)[8][4], const float (&sco
   for (int i = 0; i < 32; ++i) weights[i / 4][i % 4] = pack(T(), score[2 * i], score[2 * i + 1]);
 }
 
-// Scores of a warpgroup's queries with a block's keys; ends in the background.
+// Starts the products of a warpgroup's queries and a block's keys. They end in the background.
 template <class T, int kDim>
 __device__ inline void start_scores(float (&score)[64], uint32_t q_at, uint32_t k_at) {
 #pragma unroll
@@ -198,12 +199,13 @@ __device__ inline void start_output(float (&out)[kDim / 2], const uint32_t (&wei
   wgmma_commit();
 }
 
-// Named barriers: 0 is __syncthreads(), 1 and 2 are a warpgroup's own, 3 and 4 its turn.
+// Named barriers: 0 is __syncthreads(), 1 and 2 belong to a warpgroup each, 3 and 4 are their
+// turns.
 __device__ inline void meet(int warpgroup) {
   asm volatile("bar.sync %0, 128;" ::"r"(1 + warpgroup) : "memory");
 }
-// A warpgroup waits once for each time that the other gives, and neither gives twice before the
-// other has waited.
+// A warpgroup waits once for each turn that the other gives. Neither gives a second turn before the
+// other has waited for the first.
 __device__ inline void wait_for_turn(int warpgroup) {
   asm volatile("bar.sync %0, 256;" ::"r"(1 + kGroups + warpgroup) : "memory");
 }
@@ -211,7 +213,7 @@ __device__ inline void give_turn(int warpgroup) {
   asm volatile("bar.arrive %0, 256;" ::"r"(1 + kGroups + warpgroup) : "memory");
 }
 
-// Starts to copy a warpgroup's queries.
+// Starts the copies of a warpgroup's queries.
 template <class T, int kDim>
 __device__ inline void fetch_queries(const AttentionLaunch& a, const Work& work, int first,
                                      uint32_t to) {
@@ -229,7 +231,7 @@ __device__ inline void fetch_queries(const AttentionLaunch& a, const Work& work,
   commit_copies();
 }
 
-// What a warpgroup does that computes. Of its queries from `first` on a lane has two, 8 apart.
+// A warpgroup that computes. Among its queries from `first` on a lane has two, 8 apart.
 template <class T, int kDim>
 __device__ inline void attend(const AttentionLaunch& a, const Ring<kDim>& ring, uint32_t q_at,
                               Work work, int round) {
@@ -239,13 +241,13 @@ __device__ inline void attend(const AttentionLaunch& a, const Ring<kDim>& ring, 
   const int first_query = first + threadIdx.x % 128 / 32 * 16 + lane / 4;
   const uint32_t own_q = q_at + first * kRowBytes;
   const float given_scale = s.scale * kLog2E;
-  const float scale = s.softcap == 0 ? given_scale : 1;  // of scores that are capped: done
+  const float scale = s.softcap == 0 ? given_scale : 1;  // capped scores have it already
   if (work.rows > 0) fetch_queries<T, kDim>(a, work, first, own_q);
   if (warpgroup == 1) give_turn(0);
   int item = 0;
   while (work.rows > 0) {
     const Work next(a, round);
-    // Those beyond the tile see no key.
+    // Queries beyond the tile see no key.
     int position[2];
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
@@ -285,7 +287,7 @@ __device__ inline void attend(const AttentionLaunch& a, const Ring<kDim>& ring, 
     cap_and_mask(score, work.first_block);
     softmax.update(score, scale);
     pack_weights<T>(weights, score);
-    // `item`: the values of the block whose weights are ready.
+    // From here on `item` is the values of the block whose weights are ready.
     for (int block = work.first_block + 1; block < work.end_block; ++block, item += 2) {
       const uint32_t keys = ring.wait(item + 1);
       wait_for_turn(warpgroup);
@@ -310,7 +312,7 @@ __device__ inline void attend(const AttentionLaunch& a, const Ring<kDim>& ring, 
     const uint32_t last_values = ring.wait(item);
     wgmma_fence();
     start_output<T, kDim>(out, weights, last_values);
-    meet(warpgroup);  // nobody needs this tile's queries any more
+    meet(warpgroup);  // no warp needs this tile's queries any more
     if (next.rows > 0) fetch_queries<T, kDim>(a, next, first, own_q);
     wgmma_wait<0>();
     ring.release(item++);
@@ -334,7 +336,7 @@ __device__ inline void attend(const AttentionLaunch& a, const Ring<kDim>& ring, 
     }
     work = next;
   }
-  if (warpgroup == 0) wait_for_turn(0);  // given once more than needed
+  if (warpgroup == 0) wait_for_turn(0);  // the last turn was given without need
 }
 
 #endif
@@ -380,7 +382,7 @@ void launch_wgmma(const AttentionLaunch& a, Stream stream) {
 
 }  // namespace
 
-// The code for sm_90a holds the kernel, and other GPUs cannot load it.
+// Only the code for sm_90a holds the kernel, and other GPUs cannot load that code.
 bool attention_has_wgmma() {
   cudaFuncAttributes code;
   SKALD_CUDA(cudaFuncGetAttributes(&code, attend_wgmma<Half, 128>));

@@ -1,5 +1,5 @@
-// How attention divides a step's work into blocks, for the kernels and for what is planned and
-// prepared on the host; attention_decode.cu and attention_prefill.cu say what a block does.
+// How attention divides a step's work among blocks: for the kernels, and for plans and preparations
+// on the host. attention_decode.cu and attention_prefill.cu say what a block does.
 #pragma once
 
 #include <algorithm>
@@ -11,15 +11,16 @@ namespace skald::cuda {
 
 // ---- Decode ----
 
-inline constexpr int kStrip = 16;           // tokens that a warp takes at a time
-inline constexpr int kRunUnit = 64;         // tokens; a run's length is a multiple
-inline constexpr int kTileHeads = 8;        // query heads of a block
-inline constexpr int kMaxCluster = 8;       // blocks
-inline constexpr int kResident = 3;         // blocks of a multiprocessor: registers allow no more
-inline constexpr int kMostResident = 4;     // of those with a ring in shared memory
-inline constexpr int kOneClusterRun = 128;  // tokens; runs may grow so far to stay in one cluster
+inline constexpr int kStrip = 16;      // tokens that a warp takes at a time
+inline constexpr int kRunUnit = 64;    // tokens; a run's length is a multiple of it
+inline constexpr int kTileHeads = 8;   // query heads of a block
+inline constexpr int kMaxCluster = 8;  // blocks
+inline constexpr int kResident = 3;    // blocks of a multiprocessor; its registers allow no more
+// blocks of a multiprocessor that have a ring in shared memory
+inline constexpr int kMostResident = 4;
+inline constexpr int kOneClusterRun = 128;  // tokens; runs may grow to it to stay in one cluster
 
-// What decode_depth() gives: powers of kDepthFactor times the first.
+// decode_depth() gives kLeastDepth times a power of kDepthFactor.
 inline constexpr int64_t kLeastDepth = int64_t{kMaxCluster} * kOneClusterRun, kDepthFactor = 4;
 inline constexpr int64_t kMostDepth = (int64_t{1} << 31) - kRunUnit;
 
@@ -27,17 +28,18 @@ inline int head_tiles(const AttentionSpec& s) {
   return (s.heads / s.kv_heads + kTileHeads - 1) / kTileHeads;
 }
 
-// What one cluster leaves for merging, for each dimension of padded heads: of each head and 4
-// dimensions 4 sums, a maximum and a total.
+// What one cluster stores for merging, for each dimension of a padded head: 4 sums, a maximum and a
+// total for each head and 4 dimensions.
 inline constexpr int kPartFloats = kTileHeads / 4 * 6;
 
-// Of a text of `depth`, at most, and a little more where a window begins in the middle of a strip.
+// The most tokens that a row sees in a sequence of `depth` tokens. A window may begin in the middle
+// of a strip, which adds a strip.
 inline int seen_tokens(const AttentionSpec& s, int depth) {
   return s.window > 0 ? std::min(depth, s.window + kStrip) : depth;
 }
 
 struct Split {
-  int runs;     // of a (row, head tile) pair's tokens; a multiple of cluster
+  int runs;     // of the tokens of a (row, head tile) pair; a multiple of cluster
   int cluster;  // blocks
   int min_run;  // tokens
 };
@@ -46,13 +48,13 @@ struct Split {
 struct DecodeDevice {
   int multiprocessors;
   int resident;   // blocks of a multiprocessor
-  bool clusters;  // there are
+  bool clusters;  // whether the GPU has them
 };
 
 // While the pairs leave room on the device: one wave of blocks, with a tenth to spare, since
-// clusters do not fill every corner. Beyond: runs so long that the waves they take cost least,
-// where a wave costs what so many more tokens of each run would. In both, enough runs that a long
-// sequence among short ones does not hold up the rest.
+// clusters do not fill every corner. Beyond that: the number of runs whose waves cost least. A wave
+// costs as much as kWaveTokens more tokens in each run. In both cases there are enough runs that a
+// long sequence among short ones does not hold up the rest.
 inline Split split_for(int rows, const AttentionSpec& s, int depth, const DecodeDevice& gpu) {
   constexpr int kWaveTokens = 170, kMergeTokens = 100;
   const int pairs = rows * s.kv_heads * head_tiles(s);
@@ -65,7 +67,7 @@ inline Split split_for(int rows, const AttentionSpec& s, int depth, const Decode
     while (gpu.clusters && split.cluster < kMaxCluster && 2 * split.cluster <= useful) {
       split.cluster *= 2;
     }
-    // No more than will have work: blocks that only end cost too.
+    // No more runs than will have work: blocks that only exit cost time too.
     if (gpu.clusters && context <= split.cluster * kOneClusterRun) split.runs = split.cluster;
   } else {
     split.min_run = 32 * kRunUnit;

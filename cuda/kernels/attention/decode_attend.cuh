@@ -1,6 +1,6 @@
-// Softmax over the tokens that a warp of attention_decode takes, and what it makes of their values:
-// scores as K · Qᵀ, output as Vᵀ · Pᵀ, so that tokens and dimensions fill the 16 rows of mma() and
-// heads the 8 columns. Lane = 4 * g + c.
+// Softmax over the tokens of a warp of attention_decode, and the weighted sum of their values.
+// Scores are K · Qᵀ and output is Vᵀ · Pᵀ, so that tokens or dimensions fill the 16 rows of mma()
+// and heads its 8 columns. Lane = 4 * g + c.
 #pragma once
 
 #include "cuda/kernels/attention/attention_split.h"
@@ -17,13 +17,13 @@ __device__ inline uint32_t word(const uint4& x, int i) {
 
 template <class T, int kDim, int kStrips, int kStep>
 struct Attended {
-  // Of heads 2 c and 2 c + 1; the total of this lane's tokens only.
+  // Heads 2 c and 2 c + 1. The total is over this lane's tokens alone.
   float maximum[2] = {-INFINITY, -INFINITY}, total[2] = {0, 0};
   // [j][e]: dimensions 64 j + 8 g + 2 e and the next, two heads each
   float out[kDim / 64][4][4] = {};
 
-  // `q`: head g, dimensions 32 j + 8 c and the next 7. Of a strip's tokens g, g, g + 8, g + 8 for
-  // heads 2 c, 2 c + 1.
+  // Scores of a strip's tokens g, g, g + 8, g + 8 with heads 2 c, 2 c + 1, 2 c, 2 c + 1. `q`: head
+  // g, dimensions 32 j + 8 c and the next 7.
   static __device__ void score(float (&scores)[4], const uint4 (&k)[kDim / 32][2],
                                const uint4 (&q)[kDim / 32]) {
 #pragma unroll
@@ -34,7 +34,8 @@ struct Attended {
     }
   }
 
-  // Scores of strips at `token` and on become weights; only tokens [start, end) have one.
+  // Makes weights of the scores of the strips from `token` on. Tokens outside [start, end) have no
+  // weight.
   __device__ void weigh(float (&scores)[kStrips][4], int token, int start, int end, float scale,
                         float softcap) {
     const int g = threadIdx.x % 32 / 4;
@@ -90,7 +91,8 @@ struct Attended {
     }
   }
 
-  // `v`: tokens 2 c, 2 c + 1, 2 c + 8, 2 c + 9, dimensions 64 j + 8 g and the next 7.
+  // Adds a strip's values, times their weights. `v`: tokens 2 c, 2 c + 1, 2 c + 8, 2 c + 9,
+  // dimensions 64 j + 8 g and the next 7.
   __device__ void add_values(int j, const uint4 (&v)[4], uint32_t weights0, uint32_t weights1) {
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
@@ -103,7 +105,7 @@ struct Attended {
     }
   }
 
-  // Totals of all lanes' tokens.
+  // Makes the totals those of all lanes' tokens.
   __device__ void finish() {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {

@@ -1,4 +1,4 @@
-// What the clusters of a row's runs have left in decode attention's workspace, merged.
+// Merges what the clusters of a row's runs have stored in the workspace of decode attention.
 #pragma once
 
 #include "cuda/kernels/attention/attention_split.h"
@@ -6,7 +6,7 @@
 
 namespace skald::cuda {
 
-// Every `step`-th cluster's part of a unit, several on their way at once.
+// Adds every `step`-th cluster's part of a unit, with several loads under way at once.
 template <int kDim>
 __device__ void add_clusters(Partial& p, const float* parts, int unit, int first, int step,
                              int clusters) {

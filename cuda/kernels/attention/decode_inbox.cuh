@@ -1,6 +1,7 @@
-// How the blocks of a cluster merge their partial results of decode attention: each sends what it
-// has to the block that merges it, straight from registers into that one's shared memory, and waits
-// only for what it is sent itself. A block that is a cluster of its own stores and meets.
+// How the blocks of a cluster merge their partial results of decode attention. Each block sends its
+// results straight from registers into the shared memory of the block that merges them, and waits
+// only for what is sent to itself. A block that is a cluster of its own stores its results and
+// synchronizes.
 #pragma once
 
 #include "cuda/kernels/device/cluster.cuh"
@@ -8,8 +9,8 @@
 
 namespace skald::cuda {
 
-// A unit is 4 dimensions of a head. A block merges `each` of them, a power of two from 4 on, since
-// 16 dimensions may be left together; the last blocks may have fewer or none.
+// A unit is 4 dimensions of a head. A block merges `each` units, a power of two from 4 on, since
+// the output may be stored 16 dimensions at a time. The last blocks may have fewer units or none.
 inline constexpr int kFewestUnitsShift = 2;
 inline constexpr int kInboxHead = 16;  // bytes before the first sum
 __host__ __device__ constexpr int units_of_each(int units, int blocks) {
@@ -22,12 +23,13 @@ __host__ __device__ constexpr int inbox_bytes(int units, int blocks, int parts) 
          units_of_each(units, blocks) * blocks * parts * int{sizeof(float4) + sizeof(float2)};
 }
 
-// kParts: partial results that a block has of a unit, at most. kHeadUnits: of a head, whose units
-// have their weights in common; they go along with the first one of these in a block's share.
+// kParts: the most partial results that a block has of a unit. kHeadUnits: units of a head. A
+// head's units have the same weights, which are sent with the first of its units in a block's
+// share.
 template <int kParts, int kHeadUnits>
 struct Inbox {
   char* memory;  // inbox_bytes(), dynamic shared memory, aligned to 16
-  int shift;     // of `each`
+  int shift;     // log2 of each()
   int blocks, rank;
 
   __device__ Inbox(char* inbox, int units, int cluster, int own_rank)
@@ -40,8 +42,8 @@ struct Inbox {
     return ((from * kParts + part) << shift) + (unit & (each() - 1));
   }
 
-  // By one thread; then the cluster must meet before anything is sent. `units`: of this block's
-  // share.
+  // For one thread. The cluster must synchronize before anything is sent. `units`: those of this
+  // block's share.
   __device__ void expect(int units) const {
 #if __CUDA_ARCH__ >= 900
     if (blocks == 1) return;
@@ -56,7 +58,8 @@ struct Inbox {
 #endif
   }
 
-  // Of this block, into that of the block that merges the unit, an even one, and the next.
+  // Sends this block's sums of `unit`, an even number, and of the next unit to the block that
+  // merges them.
   __device__ void send(int unit, int part, const float4 (&sums)[2], float2 weights) const {
     const int at = place(rank, part, unit);
     const bool first = first_of_head(unit) == unit;
@@ -90,7 +93,7 @@ struct Inbox {
 #endif
   }
 
-  // For all threads: what expect() named has come.
+  // For all threads: waits until what expect() announced has arrived.
   __device__ void wait() const {
     if (blocks == 1) {
       __syncthreads();
@@ -120,7 +123,7 @@ struct Inbox {
   }
 
  private:
-  // Of the units of this one's head that are in the same block's share.
+  // The first unit of this unit's head in the same block's share.
   __device__ int first_of_head(int unit) const {
     return max(unit - unit % kHeadUnits, unit & ~(each() - 1));
   }

@@ -1,9 +1,9 @@
-// Strips as in decode_strip.cuh, that come to each warp's own ring in shared memory by bulk copies
-// (sm_90): many more bytes on their way than registers hold, and than the L1 cache has room for
+// Strips as in decode_strip.cuh, but each warp has a ring in shared memory that bulk copies fill
+// (sm_90). So many more bytes are under way than registers hold, or than the L1 cache has room for
 // when decode kernels have all of its memory as shared memory.
 //
-// Rows of tokens lie as in memory. Reading them has conflicts of two (keys) and four (values) lanes
-// for a bank, which at the memory's speed keeps shared memory busy for half of the time.
+// The rows of tokens lie as in memory. Reads have bank conflicts of two lanes (keys) and of four
+// (values). At the memory's speed that keeps shared memory busy for half of the time.
 #pragma once
 
 #include "cuda/kernels/attention/attention_split.h"
@@ -23,12 +23,12 @@ struct StripsInRing {
   };
 
   const DecodeRun<T>& run;
-  int token;  // the turn's first
+  int token;  // the first of the turn
   char* data;
   Barriers* barriers;
   uint64_t policy;
   unsigned lap = 0;
-  int page[kStrips];  // of the turn to fetch next; in lane 0
+  int page[kStrips];  // pages of the turn to fetch next; in lane 0
 
   // `memory`: kWarpBytes, aligned to 128.
   __device__ StripsInRing(const DecodeRun<T>& tokens, int first, char* memory, Barriers* own)
@@ -96,7 +96,7 @@ struct StripsInRing {
 #pragma unroll
     for (int i = 0; i < kStrips; ++i) page[i] = run.page_at(first + i * kStep);
   }
-  // Keys (0) or values (1) of the turn that begins at `first`; by lane 0.
+  // Fetches the keys (0) or values (1) of the turn that begins at `first`. For lane 0.
   __device__ void fetch(int which, int first) const {
     if (first >= run.cached_end) return;
     uint64_t* barrier = which == 0 ? &barriers->keys : &barriers->values;

@@ -1,5 +1,5 @@
-// What a block of attention_decode takes from the step's row: its queries and, where it has the new
-// token, that one's key and value, normed and rotated as the launch asks.
+// What a block of attention_decode takes from the step's row: its queries and, if the block has the
+// new token, the new key and value. They are normed and rotated as the launch asks.
 #pragma once
 
 #include <climits>
@@ -13,31 +13,31 @@ namespace skald::cuda {
 struct DecodeBlock {
   int row, kv_head;
   int group;              // query heads that read the KV head
-  int first_head, heads;  // of these
+  int first_head, heads;  // the block's, in the group
   int head_dim;           // at most kDim
-  bool has_new;           // the new token
+  bool has_new;           // whether the block has the new token
 };
 
-// In shared memory; for all kThreads threads of a block together.
+// In shared memory. All kThreads threads of a block call each function together.
 template <class T, int kDim, int kThreads>
 struct DecodeRows {
   static constexpr int kKey = kTileHeads, kValue = kTileHeads + 1;
   static constexpr int kPairs = kDim / 2;
   static constexpr int kUnits = ((kTileHeads + 2) * kPairs + kThreads - 1) / kThreads;
 
-  alignas(16) T x[kTileHeads + 2][kDim];  // queries, zeros where there is none; new key, new value
+  alignas(16) T x[kTileHeads + 2][kDim];  // queries, with zeros beyond them; new key; new value
   Rotation rotations[kPairs];
   float norms[2][kDim];                        // weights for queries, for keys
-  float squares[kTileHeads + 2][kPairs / 32];  // of each vector, in parts
+  float squares[kTileHeads + 2][kPairs / 32];  // sums of squares of each vector, in parts
 
-  int places_found;  // nobody reads it
+  int places_found;  // see prepare(); nobody reads it
 
-  // Where the numbers of a thread's pairs lie in qkv; -1: they are zeros.
+  // Where the numbers of a thread's pairs lie in qkv; -1 stands for zeros.
   struct Places {
     int first[kUnits], second[kUnits];
   };
 
-  // What does not depend on the kernel ahead. Complete for all threads when it returns.
+  // Does what does not depend on the kernel ahead. Synchronizes the block before it returns.
   __device__ Places prepare(const AttentionLaunch& a, const DecodeBlock& b, int position) {
     for (int i = threadIdx.x; i < a.rope_pairs; i += kThreads) {
       rotations[i] = rotation(a, position, i);
@@ -66,17 +66,17 @@ struct DecodeRows {
       places.second[u] = real ? start + at.y : -1;
       all ^= places.first[u] ^ places.second[u];
     }
-    // So that they are found now: what nothing needs before the wait the compiler moves behind it,
-    // where these 150 instructions would be waited for. No places make it this.
+    // Makes the compiler compute the places here. It moves whatever nothing needs before the wait
+    // behind it, where the block would wait for these 150 instructions. `all` never has this value.
     if (all == INT_MAX) *const_cast<volatile int*>(&places_found) = all;
     __syncthreads();
     return places;
   }
 
-  // Complete for all threads when it returns.
+  // Loads, norms and rotates. Synchronizes the block before it returns.
   __device__ void fill(const AttentionLaunch& a, const DecodeBlock& b, const Places& places) {
     const T* rows = static_cast<const T*>(a.qkv);
-    // All of a thread's numbers are on their way before the first is used.
+    // All of a thread's loads are under way before the first number is used.
     T first[kUnits], second[kUnits];
 #pragma unroll
     for (int u = 0; u < kUnits; ++u) {
@@ -87,7 +87,7 @@ struct DecodeRows {
       }
     }
     if (a.q_norm) {
-      // A warp's numbers are of one vector.
+      // A warp's numbers belong to one vector.
 #pragma unroll
       for (int u = 0; u < kUnits; ++u) {
         const float p = to_float(first[u]), q = to_float(second[u]);
@@ -123,7 +123,8 @@ struct DecodeRows {
     __syncthreads();
   }
 
-  // Into what a warp has of a strip (decode_strip.cuh), where the new token is the strip's `at`-th.
+  // Puts the new key into what a warp has of a strip (decode_strip.cuh), if the new token is the
+  // strip's `at`-th. put_value() does the same for the value.
   __device__ void put_key(uint4 (&k)[kDim / 32][2], int at) const {
     if (at < 0 || at >= kStrip) return;
     const int g = threadIdx.x % 32 / 4, c = threadIdx.x % 4;
@@ -146,7 +147,7 @@ struct DecodeRows {
     }
   }
 
-  // The new key and value into the cache; `slot` is where the key belongs.
+  // Stores the new key and value in the cache. `slot` is the place of the key.
   __device__ void store_new(const AttentionLaunch& a, const DecodeBlock& b, T* slot) const {
 #pragma unroll 1
     for (int i = threadIdx.x; i < b.head_dim; i += kThreads) {
@@ -156,7 +157,8 @@ struct DecodeRows {
   }
 
  private:
-  // A thread's u-th pair: of the block's queries, then of the new key and value where it has them.
+  // A thread's u-th pair belongs to one of the block's queries or, if the block has the new token,
+  // to the new key or value.
   static __device__ int vector_of(int u, const DecodeBlock& b) {
     const int vector = (static_cast<int>(threadIdx.x) + u * kThreads) / kPairs;
     if (vector < b.heads) return vector;

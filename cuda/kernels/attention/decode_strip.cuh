@@ -1,9 +1,9 @@
-// 16 tokens' keys and values, from memory straight into the registers of mma() (mma.cuh). Lane = 4
-// * g + c.
+// Strips: the keys and values of 16 tokens, loaded from memory straight into the registers of mma()
+// (mma.cuh). Lane = 4 * g + c.
 //
-// A warp of attention_decode takes kStrips of them in a turn, kStep tokens apart. It asks for a
-// turn's keys, says next_keys(), and the same for values; what comes next is then on its way.
-// decode_ring.cuh has the other way to do this.
+// A warp of attention_decode takes kStrips strips in a turn, kStep tokens apart. It asks for a
+// turn's keys by keys(), then calls next_keys(), which starts to load those of the next turn.
+// Values work the same way. decode_ring.cuh has the same functions for a ring.
 #pragma once
 
 #include "cuda/kernels/attention/attention_split.h"
@@ -19,10 +19,10 @@ struct StripsInRegisters {
   struct Barriers {};
 
   const DecodeRun<T>& run;
-  int token;  // the turn's first
+  int token;  // the first of the turn
   uint4 k[kStrips][kDim / 32][2];
   uint4 v[kStrips][kDim / 64][4];
-  int page[kStrips];  // of the next turn
+  int page[kStrips];  // pages of the next turn
 
   __device__ StripsInRegisters(const DecodeRun<T>& tokens, int first, char*, Barriers*)
       : run(tokens), token(first) {
@@ -36,8 +36,8 @@ struct StripsInRegisters {
     }
   }
 
-  // Here, or in the caller's registers if need be. [j][i]: token g + 8 i of the strip, dimensions
-  // 32 j + 8 c and the next 7.
+  // These registers; a ring returns the caller's. [j][i]: token g + 8 i of the strip, dimensions 32
+  // j + 8 c and the next 7.
   using Keys = uint4[kDim / 32][2];
   __device__ Keys& keys(int strip, Keys&) { return k[strip]; }
   __device__ void next_keys() {
@@ -47,8 +47,8 @@ struct StripsInRegisters {
       if (at < run.cached_end) load_keys(i, at, run.keys_at(at, page[i]));
     }
   }
-  // [i]: token 2 c + i % 2 + 8 (i / 2) of the strip, dimensions 64 j + 8 g and the next 7; zeros,
-  // or another token's, where it is not in the cache.
+  // [i]: token 2 c + i % 2 + 8 (i / 2) of the strip, dimensions 64 j + 8 g and the next 7. A token
+  // that is not in the cache has zeros, or the values of another token.
   using Values = uint4[4];
   __device__ Values& values(int strip, int j, Values&) { return v[strip][j]; }
   __device__ void next_values() {

@@ -1,5 +1,5 @@
-// Where a token's keys and values lie in a paged cache, rotation of pairs, and 8-number loads that
-// mind the end of a head.
+// Where a token's keys and values lie in a paged cache, the rotation of pairs, and loads of 8
+// numbers that stop at the end of a head.
 #pragma once
 
 #include "cuda/kernels/device/number.cuh"
@@ -8,7 +8,7 @@
 
 namespace skald::cuda {
 
-// Keys of one KV head in one page, [kPageTokens, head_dim].
+// The keys of one KV head in one page, [kPageTokens, head_dim].
 template <class T>
 __device__ inline T* page_keys(const AttentionLaunch& a, int page, int kv_head) {
   return reinterpret_cast<T*>(static_cast<char*>(a.cache.data) + page * a.cache.page_stride) +
@@ -32,7 +32,7 @@ struct Rotation {
   float cos, sin;
 };
 
-// The product is rounded to float before anything else, as on the CPU.
+// position * inv_freq is rounded to float before anything else, as on the CPU.
 __device__ inline Rotation rotation(const AttentionLaunch& a, int position, int pair) {
   Rotation r;
   sincosf(__fmul_rn(static_cast<float>(position), a.inv_freq[pair]), &r.sin, &r.cos);
@@ -52,8 +52,8 @@ __device__ inline RopePair rope_pair(int i, int pairs, bool interleaved) {
   return {first ? i : i - pairs, first ? i + pairs : i - pairs, first};
 }
 
-// Elements [dim, dim + 8) of a head of 16-bit numbers; zeros beyond head_dim or when not `valid`.
-// kExact: dim + 8 <= head_dim, and rows are 16-byte aligned. Else rows are 4-byte aligned.
+// Loads elements [dim, dim + 8) of a head of 16-bit numbers; zeros beyond head_dim or if not
+// `valid`. kExact: dim + 8 <= head_dim, and rows are 16-byte aligned. Else rows are 4-byte aligned.
 template <bool kExact, class T>
 __device__ inline uint4 load8(const T* head, int dim, int head_dim, bool valid) {
   uint4 x = {0, 0, 0, 0};

@@ -1,4 +1,4 @@
-// Softmax over some of the tokens, and how two such results become one.
+// The softmax-weighted sum over some of the tokens, and how two such results are merged.
 #pragma once
 
 #include "cuda/kernels/device/mma.cuh"
@@ -6,8 +6,8 @@
 
 namespace skald::cuda {
 
-// Sums over some tokens for 4 dimensions of a head: of weights 2^(score - highest) times values,
-// and of the weights.
+// Sums over some tokens for 4 dimensions of a head. `all` is the sum of the weights 2^(score -
+// highest), `sum` that of the weights times values.
 struct Partial {
   float4 sum = {0, 0, 0, 0};
   float highest = -INFINITY;
@@ -17,8 +17,8 @@ struct Partial {
     sum.x *= factor, sum.y *= factor, sum.z *= factor, sum.w *= factor;
     all *= factor;
   }
-  // What sums with this highest score are multiplied by, to have `higher`: zero where there is
-  // none. Without a branch: a block goes through this once, so every instruction is waited for.
+  // The factor that brings sums with this highest score to the highest score `higher`; zero if they
+  // have no score. There is no branch: a block runs this once, and waits for every instruction.
   static __device__ float factor(float highest, float higher) {
     return exp2_fast(highest - (higher == -INFINITY ? 0 : higher));
   }
@@ -38,7 +38,7 @@ struct Partial {
     sum.z += other.z * factor, sum.w += other.w * factor;
     all += other_all * factor;
   }
-  // With adjacent lanes, `lanes` together, a power of two up to 8.
+  // Merges the results of `lanes` adjacent lanes, a power of two up to 8.
   __device__ void add_lanes(int lanes) {
     float higher = highest;
 #pragma unroll

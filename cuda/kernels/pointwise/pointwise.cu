@@ -1,5 +1,5 @@
-// Each reads its input once and writes its output once: bytes over bandwidth, except for one row,
-// where the launch is the cost.
+// The small kernels between products and attention. Each reads its input once and writes its output
+// once, so its time is bytes over bandwidth. For one row it is the launch.
 #include "cuda/kernels/pointwise/pointwise.h"
 
 #include "cuda/kernels/device/launch.cuh"
@@ -17,8 +17,8 @@ unsigned blocks_for(int64_t count) {
 
 template <class T>
 __global__ void embed(EmbedLaunch a) {
-  // The kernels that follow read the step's table before they wait, and who writes the tokens
-  // writes that too.
+  // The kernels behind this one read the step's table before their wait. The kernel ahead writes
+  // that table with the tokens, so they may start only after this wait.
   wait_for_kernel_ahead();
   let_next_kernel_start();
   const T* row = static_cast<const T*>(a.weight) + a.tokens[blockIdx.x] * a.dim;
@@ -27,7 +27,7 @@ __global__ void embed(EmbedLaunch a) {
 }
 
 // kCount: numbers in one access; divides dim. A thread keeps its first kKept accesses in registers,
-// all of a row of up to 4096 numbers, so that x is read once.
+// which is all of a row of up to 4096 numbers, so that x is read once.
 template <class T, int kCount>
 __global__ void rms_norm(NormLaunch a) {
   constexpr int kKept = 4;
@@ -65,15 +65,16 @@ __global__ void rms_norm(NormLaunch a) {
   for (int64_t i = threadIdx.x + kKept * kThreads; i < count; i += kThreads) store(i, x[i]);
 }
 
-// To the digits that T has.
+// The activation function, as precise as T.
 template <class T>
 __device__ inline float activate_for(float x, Activation activation) {
   return sizeof(T) == 2 ? activate_briefly(x, activation) : activate(x, activation);
 }
 
-constexpr int kGateAccesses = 2;  // of a thread, on their way together
+constexpr int kGateAccesses = 2;  // of a thread, under way together
 
-// Blocks of a row of so many accesses. Whole blocks, so that no thread divides by cols.
+// Blocks for a row of so many accesses. Each row has whole blocks, so that no thread divides by
+// cols.
 __host__ __device__ inline unsigned gate_blocks(int64_t accesses) {
   constexpr int kEach = kGateAccesses * kThreads;
   return static_cast<unsigned>((accesses + kEach - 1) / kEach);
@@ -100,7 +101,7 @@ __global__ void gate(GateLaunch a) {
     }
     return pairs;
   };
-  // Of gate: number j at step * j; of up the same, `apart` further.
+  // The bias of gate number j is at step * j, that of up is `apart` further.
   const int64_t step = a.alternate ? 2 : 1, apart = a.alternate ? 1 : a.cols;
   const auto store = [&](int64_t i, const Pairs& pairs) {
     Some result;

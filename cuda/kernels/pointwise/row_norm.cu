@@ -1,7 +1,7 @@
-// Norms of rows that some families have beside those of rms_norm: of a product before it is added
-// to the residual stream, and of a row's queries and keys. One block a row, or part of one: bytes
-// over bandwidth for many rows, the chain of wait, load, sum and store for few. What fits of a row
-// is kept in registers, so that it is read once.
+// Norms of rows that some model families have beside rms_norm: post_norm norms a product before it
+// is added to the residual stream, qk_norm norms a row's queries and keys. One block a row, or one
+// for its queries and one for its keys. Many rows take bytes over bandwidth, few rows the chain of
+// wait, load, sum and store. What fits of a row stays in registers, so that it is read once.
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/number.cuh"
@@ -13,7 +13,7 @@ namespace {
 constexpr int kThreads = 512;
 constexpr int kKept = 4;  // accesses of a thread: all of a row of up to 8192 numbers
 
-// Past the L1 cache, where numbers from before the kernel ahead ran may lie.
+// Loads past the L1 cache, which may hold numbers from before the kernel ahead ran.
 template <int kCount, class T>
 __device__ Pack<float, kCount> load(const T* row, int64_t at) {
   Pack<T, kCount> some;

@@ -1,4 +1,5 @@
-// A logit after bias and penalties: in doubles, rounded once for each, as the CPU's Sampler does.
+// A logit after bias and penalties: computed in doubles and rounded once for each, as in the CPU's
+// Sampler.
 #pragma once
 
 #include <cfloat>
@@ -7,13 +8,13 @@
 
 namespace skald::cuda {
 
-// Masked and banned tokens stay so; sums that leave the range of floats stay finite.
+// Masked and banned tokens stay -inf. Sums beyond the range of floats stay finite.
 __device__ inline float finite_logit(double value, float before) {
   if (before < -FLT_MAX || value < -DBL_MAX) return -INFINITY;
   return static_cast<float>(fmin(fmax(value, -double{FLT_MAX}), double{FLT_MAX}));
 }
 
-// The products are not fused with the additions, as on the CPU.
+// Products are not fused with additions, as on the CPU.
 __device__ inline float penalized_logit(float logit, int count, const SampleRow& settings) {
   if (count == 0) return logit;
   const double repeat = settings.repeat_penalty;

@@ -1,4 +1,4 @@
-// What all samplers share: the ranking of tokens, and the end of a pick.
+// What all samplers share: how tokens are ranked, and the end of a pick.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace skald::cuda {
 
-// Ranks tokens: the larger key first, equal logits by lower id. Below kMostWeighedTokens an id
-// takes 20 bits. 0 is no token.
+// A key ranks a token: a better token has a larger key, and of equal logits that with the lower id
+// is better. Ids are below kMostWeighedTokens and take 20 bits. 0 is no token.
 inline constexpr int kIdBits = 20;
 inline constexpr uint64_t kIdMask = (uint64_t{1} << kIdBits) - 1;
 inline constexpr uint64_t kBadKey = (uint64_t{1} << (32 + kIdBits)) - 1;  // above every token's
@@ -27,7 +27,7 @@ __device__ inline float logit_of_key(uint64_t key) {
   return bits_to_f32(order >> 31 ? order & 0x7fffffffu : ~order);
 }
 
-// Every lane gets the best. Keys have 32 + kIdBits bits.
+// Every lane gets the best key. Keys have 32 + kIdBits bits.
 __device__ inline uint64_t warp_best(uint64_t key) {
 #if __CUDA_ARCH__ >= 800
   const auto logit = static_cast<uint32_t>(key >> kIdBits);
@@ -48,8 +48,8 @@ __device__ inline uint64_t warp_sum(uint64_t value) {
   return value;
 }
 
-// By one thread, when all else of the row's result is written and nobody reads its settings any
-// more; `next` is theirs.
+// Ends a row's pick. For one thread, once all else of the row's result is written and no thread
+// reads the row's settings any more. `next` is a copy of these settings' member.
 __device__ inline void end_pick(const SampleLaunch& a, int row, const NextRow& next,
                                 SampleStatus status, int token) {
   if (a.next.tokens) {

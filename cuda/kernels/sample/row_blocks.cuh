@@ -1,6 +1,6 @@
-// The blocks of a cluster that share a row of logits: each has a slice of it. They agree on sums,
-// on the best token, and on the place in a histogram where a sum is reached. Sums are of integers,
-// so the result does not depend on who adds what.
+// The blocks of a cluster that share a row of logits; each has a slice of the row. They compute
+// sums, the best token, and the bin of a histogram at which a sum is reached. Sums are of integers,
+// so their order does not matter.
 #pragma once
 
 #include <cstdint>
@@ -16,31 +16,32 @@ inline constexpr int kRowWarps = kRowThreads / 32;
 inline constexpr int kMostRowBlocks = 8;  // the largest portable cluster
 inline constexpr int kBins = 2048;
 inline constexpr int kMostListed = 4096;
-inline constexpr int kMostFew = kRowThreads;  // that are sorted by counting
+inline constexpr int kMostFew = kRowThreads;  // the most that are sorted by counting
 
 struct Crossing {
-  int bin;          // where the sum reaches the goal; kBins: it never does
+  int bin;          // the bin at which the sum reaches the goal; kBins: it never does
   uint64_t before;  // the sum of all bins before it
 };
 
-// What every warp of every block told every block, once or again: it is sent straight from
-// registers and waited for by its bytes, without a meeting.
+// The words that every warp of every block has sent to this block. Warps send them straight from
+// registers, and a barrier counts their bytes, so that no cluster barrier is needed.
 struct RowInbox {
   uint64_t words[kMostRowBlocks * kRowWarps];  // by block and warp
   alignas(8) uint64_t barrier;
 };
 
-// A block's shared memory, before its slice of the row.
+// A block's shared memory, in front of its slice of the row.
 struct RowShared {
-  uint32_t low[kBins], high[kBins];  // a histogram; 64-bit additions are slow in shared memory
-  uint64_t list[kMostListed];        // block 0: keys of candidates
+  // a histogram in two halves: shared memory is slow at 64-bit additions
+  uint32_t low[kBins], high[kBins];
+  uint64_t list[kMostListed];  // block 0: keys of candidates
   uint64_t warps[kRowThreads / 32];
-  uint64_t parts[2][kMostRowBlocks];  // what each block brought to the last two exchanges
+  uint64_t parts[2][kMostRowBlocks];  // what each block sent in the last two exchanges
   uint64_t answer;
   Crossing crossing;
   int listed_crossing;
   RowInbox bests, totals;
-  int few[2];  // block 0: how many were to be listed by list_few(), the first time and the second
+  int few[2];  // block 0: how many keys list_few() got, in its first use and in its second
   uint64_t least_few;
 };
 
@@ -59,7 +60,7 @@ __device__ inline uint64_t warp_inclusive_sum(uint64_t value) {
 
 __device__ inline Sum block_sum(uint64_t value, RowShared& shared) {
   const uint64_t inclusive = warp_inclusive_sum(value);
-  __syncthreads();  // all have read what the last use left in shared.warps
+  __syncthreads();  // all threads have read shared.warps of the last use
   if (threadIdx.x % 32 == 31) shared.warps[threadIdx.x / 32] = inclusive;
   __syncthreads();
   const uint64_t warps = warp_inclusive_sum(shared.warps[threadIdx.x % 32]);
@@ -70,8 +71,8 @@ __device__ inline Sum block_sum(uint64_t value, RowShared& shared) {
 
 class RowBlocks {
  public:
-  // All blocks of the cluster must have started before the first exchange, so each says that it
-  // has here, and the first exchange waits.
+  // Each block arrives at the cluster's barrier here, and the first exchange waits for it: no block
+  // may write to the memory of another one that has not started.
   __device__ RowBlocks(RowShared& shared, int rank, int blocks)
       : shared_(shared), rank_(rank), blocks_(blocks) {
 #if __CUDA_ARCH__ >= 900
@@ -90,11 +91,11 @@ class RowBlocks {
   __device__ bool leads() const { return rank_ == 0; }
   __device__ int threads() const { return blocks_ * kRowThreads; }
 
-  // The following are for all threads of all blocks together, and give all the same result.
+  // All threads of all blocks call each of the following together, and all get the same result.
 
   __device__ uint64_t best(uint64_t key) {
     if (bests_ > 0) {
-      meet();  // all have read what they were told before
+      meet();  // all have read the words of the last call
 #if __CUDA_ARCH__ >= 900
       if (blocks_ > 1 && threadIdx.x == 0) expect(shared_.bests);
 #endif
@@ -110,8 +111,8 @@ class RowBlocks {
     return warp_best(best);
   }
 
-  // What so many of the warps that told their best do not exceed; 0 where they are hardly more than
-  // that.
+  // The `place`-th best of the best keys of the warps, so that at least `place` tokens rank there
+  // or above. 0 unless there are about twice as many warps.
   __device__ uint64_t best_of_warps(int place) {
     const int warps = blocks_ * kRowWarps;
     if (again_) {
@@ -124,14 +125,14 @@ class RowBlocks {
       const uint64_t mine = shared_.bests.words[threadIdx.x];
       int better = 0;
       for (int i = 0; i < warps; ++i) better += shared_.bests.words[i] > mine;
-      // Keys are equal only where a warp has no token left.
+      // Two keys are equal only if two warps have no token left.
       if (better == place - 1) shared_.least_few = mine;
     }
     __syncthreads();
     return shared_.least_few;
   }
 
-  // A sum over all that may be waited for later. Once.
+  // Begins a sum over all threads, for which total() waits. May be used once.
   __device__ void tell_total(uint64_t value) {
     tell_all(shared_.totals, skald::cuda::warp_sum(value));
   }
@@ -144,7 +145,7 @@ class RowBlocks {
     return skald::cuda::warp_sum(sum);
   }
 
-  // `before` counts this thread's predecessors in all blocks.
+  // `before` is the sum over this thread's predecessors in all blocks.
   __device__ Sum sum(uint64_t value) {
     const Sum block = block_sum(value, shared_);
     const uint64_t* parts = exchange(block.total);
@@ -156,7 +157,7 @@ class RowBlocks {
     return sum;
   }
 
-  // For the histogram that begins with clear().
+  // Begins a histogram.
   __device__ void clear() {
     for (int i = threadIdx.x; i < kBins; i += kRowThreads) shared_.low[i] = shared_.high[i] = 0;
     __syncthreads();
@@ -164,7 +165,7 @@ class RowBlocks {
 
   __device__ void add_one(int bin) { atomicAdd(&shared_.low[bin], 1u); }
 
-  // All low halves first: the additions overlap.
+  // Adds to the histogram. All low halves come first, so that the additions overlap.
   __device__ void add(const int (&bins)[4], const uint64_t (&values)[4]) {
     uint32_t carry[4];
 #pragma unroll
@@ -179,10 +180,10 @@ class RowBlocks {
     }
   }
 
-  // The first bin that brings the sum over all blocks' bins to `goal` > 0.
+  // The first bin at which the sum over all blocks' bins reaches `goal` > 0.
   __device__ Crossing reach(uint64_t goal) {
     meet();
-    // Each block adds up a part of the bins, each thread two of them.
+    // Each block adds up a share of the bins, each thread two of them.
     const int bins = kBins / blocks_;
     const int bin = rank_ * bins + 2 * static_cast<int>(threadIdx.x);
     uint64_t first = 0, second = 0;
@@ -205,8 +206,8 @@ class RowBlocks {
     return here.total < goal ? Crossing{kBins, here.total} : shared_.crossing;
   }
 
-  // To block 0's list, in any order. few() says how many they were, of which kMostFew at most are
-  // there. Twice.
+  // Appends a key to block 0's list, in any order. few() is the number of keys appended, of which
+  // the list has kMostFew at most. Both may be used twice.
   __device__ void list_few(uint64_t key) {
     const int place = atomicAdd(of_block(&shared_.few[fews_], 0), 1);
     if (place < kMostFew) of_block(shared_.list, 0)[place] = key;
@@ -214,28 +215,28 @@ class RowBlocks {
   __device__ int few() {
     meet();
     const int count = *of_block(&shared_.few[fews_++], 0);
-    meet();  // block 0 has not ended when it is read
+    meet();  // block 0 does not exit before all have read it
     return count;
   }
 
-  // To block 0's list, which the others may read again after the next meeting.
+  // Stores a key in block 0's list. The others may read it after the next barrier.
   __device__ void list(uint64_t place, uint64_t key) { of_block(shared_.list, 0)[place] = key; }
 
-  // From one thread to all blocks, after the next meeting.
+  // Sends an answer from one thread to all blocks. They have it after the next barrier.
   __device__ void tell(uint64_t answer) {
     for (int i = 0; i < blocks_; ++i) *of_block(&shared_.answer, i) = answer;
   }
   __device__ uint64_t answer() const { return shared_.answer; }
 
-  // What any thread wrote before is visible to all after.
+  // The cluster's barrier. What any thread wrote before is visible to all after it.
   __device__ void meet() {
     cluster_arrive();
     cluster_wait();
   }
 
  private:
-  // Every block's value. Two buffers take turns: who writes to one has met all others since they
-  // read it.
+  // Every block's value. There are two buffers by turns: a block that writes to one has passed a
+  // barrier since all have read it.
   __device__ const uint64_t* exchange(uint64_t value) {
     turn_ ^= 1;
     uint64_t* parts = shared_.parts[turn_];
@@ -252,7 +253,7 @@ class RowBlocks {
 #endif
   }
 
-  // A warp's word, to every block.
+  // Sends a word of each warp to every block.
   __device__ void tell_all(RowInbox& inbox, uint64_t word) {
     const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
     uint64_t* const place = &inbox.words[rank_ * kRowWarps + warp];
@@ -274,9 +275,9 @@ class RowBlocks {
   RowShared& shared_;
   int rank_, blocks_;
   int turn_ = 0;
-  unsigned bests_ = 0;  // times that best() was called,
-  int fews_ = 0;        // and few()
-  bool again_ = false;  // best_of_warps() was called
+  unsigned bests_ = 0;  // calls of best()
+  int fews_ = 0;        // calls of few()
+  bool again_ = false;  // whether best_of_warps() was called
 };
 
 }  // namespace skald::cuda

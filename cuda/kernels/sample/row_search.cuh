@@ -1,8 +1,8 @@
-// A row of logits in the slices of its blocks: sums over its tokens, and searches for the token at
-// which a sum over the ranking, best first, reaches a goal.
+// Searches in a row of logits whose slices lie in the blocks of a cluster: sums over its tokens,
+// and the token at which a sum over the ranking, best first, reaches a goal.
 //
-// A search begins with a histogram whose bins rank the tokens roughly, then sorts the tokens of the
-// bin in question. Only where logits are so alike that these are too many, it goes digit by digit.
+// A search begins with a histogram whose bins rank the tokens roughly, and then sorts the tokens of
+// the bin in question. If logits are so alike that these are too many, it searches digit by digit.
 #pragma once
 
 #include <cfloat>
@@ -13,21 +13,22 @@ namespace skald::cuda {
 
 inline constexpr uint64_t kAny = 1;  // below every token's key
 
-// What a sum over tokens adds.
+// What a sum adds for each token.
 struct Measure {
-  bool weights;       // their weights at the temperature; else 1 for each
+  bool weights;       // the tokens' weights at the temperature; else 1 for each
   float temperature;  // used if weights
 };
 inline constexpr Measure kCount = {false, 1};
 
-// Which tokens: those of a range of bins, and at least as good as `least`.
+// Which tokens: those in a range of bins that rank at `least` or above.
 struct Head {
   int first_bin, last_bin;
   uint64_t least;
 };
 
-// Ranks by the distance from the best logit, 64 bins for each power of two: a row of any spread
-// fills many bins. Equal logits share one, and better ones are never in a later bin.
+// Ranks tokens by their distance from the best logit, 64 bins for each power of two, so that a row
+// of any spread fills many bins. Equal logits share a bin, and a better logit is never in a later
+// bin.
 __device__ inline int rough_bin(float logit, float best) {
   // Distances below 2^-20 are in bin 0, from 2^12 in the last.
   constexpr int kFirst = (127 - 20) << 6;
@@ -35,8 +36,8 @@ __device__ inline int rough_bin(float logit, float best) {
   return min(max(bin, 0), kBins - 1);
 }
 
-// Of the list in block 0, by all its threads: the first place, best first, where the sum reaches
-// goal(total); `count` if it never does.
+// For all threads of block 0. In its sorted list: the first place at which the sum reaches
+// goal(total), or `count` if it never does.
 template <class Goal>
 __device__ int reach_in_list(RowShared& shared, int count, Measure measure, float best, Goal goal) {
   constexpr int kEach = kMostListed / kRowThreads;
@@ -69,7 +70,8 @@ __device__ int reach_in_list(RowShared& shared, int count, Measure measure, floa
   return place;
 }
 
-// Best first: a bitonic network, which for the usual 50 candidates is 21 short steps.
+// Sorts block 0's list, best first, by a bitonic network: 21 short steps for the usual 50
+// candidates.
 __device__ inline void sort_list(RowShared& shared, int count) {
   int size = 1;
   while (size < count) size *= 2;
@@ -90,7 +92,7 @@ __device__ inline void sort_list(RowShared& shared, int count) {
   }
 }
 
-// Best first, of up to kMostFew: each thread finds the place of one.
+// Sorts a list of up to kMostFew keys, best first: each thread finds the place of one key.
 __device__ inline void sort_few(RowShared& shared, int count) {
   const bool any = static_cast<int>(threadIdx.x) < count;
   const uint64_t mine = any ? shared.list[threadIdx.x] : 0;
@@ -105,20 +107,21 @@ __device__ inline void sort_few(RowShared& shared, int count) {
 template <bool kInShared>
 class RowSearch {
  public:
-  // x: [count], this block's slice of the row, whose first token is `begin`; in shared memory count
-  // is a multiple of 4 and x aligned to 16 bytes. What is there beside tokens is -inf.
+  // x: [count], this block's slice of the row, whose first token is `begin`. In shared memory count
+  // is a multiple of 4 and x is aligned to 16 bytes. Places without a token hold -inf.
   __device__ RowSearch(RowShared& shared, int rank, int blocks, float* x, int begin, int count)
       : shared_(shared), blocks_(shared, rank, blocks), x_(x), begin_(begin), count_(count) {}
 
   __device__ RowBlocks& blocks() { return blocks_; }
 
-  // Before the following: the best token of the row, which weighs 1, and of each() of this thread.
+  // To be called before the following. `best` is the key of the row's best token, which weighs 1;
+  // `mine` is the best key among this thread's tokens.
   __device__ void set_best(uint64_t best, uint64_t mine) {
     best_ = logit_of_key(best);
     mine_ = mine;
   }
 
-  // Fn(logit, id) for this thread's tokens.
+  // Calls fn(logit, id) for each of this thread's tokens.
   template <class Fn>
   __device__ void each(Fn fn) {
     each_four([&](const float(&logits)[4], int id) {
@@ -127,7 +130,7 @@ class RowSearch {
     });
   }
 
-  // Begins the sum of all weights, which blocks().total() waits for.
+  // Begins the sum of all weights, for which blocks().total() waits.
   __device__ void tell_total() {
     uint64_t sum = 0;
     each([&](float logit, int) { sum += value_of(logit, {true, 1}); });
@@ -144,7 +147,7 @@ class RowSearch {
     return blocks_.sum(sum).total;
   }
 
-  // The rough bin where the sum reaches the goal.
+  // The rough bin at which the sum reaches the goal.
   __device__ Crossing reach_roughly(Measure measure, uint64_t goal) {
     blocks_.clear();
     each_four([&](const float(&logits)[4], int) {
@@ -160,14 +163,14 @@ class RowSearch {
     return blocks_.reach(goal);
   }
 
-  // How many tokens the head has. They are in block 0's list then, unless they are too many.
+  // The number of tokens in the head. Unless they are too many, block 0's list has them then.
   __device__ int list(const Head& head) {
     const auto in_head = [&](float logit, int id) {
       if (logit < -FLT_MAX) return false;
       const int bin = rough_bin(logit, best_);
       return bin >= head.first_bin && bin <= head.last_bin && rank_key(logit, id) >= head.least;
     };
-    // Most threads have none: their best is not good enough.
+    // Most threads have no token in it: their best is not good enough.
     const bool any = mine_ >= head.least && rough_bin(logit_of_key(mine_), best_) <= head.last_bin;
     uint64_t mine = 0;
     if (any) each([&](float logit, int id) { mine += in_head(logit, id); });
@@ -182,7 +185,7 @@ class RowSearch {
     return static_cast<int>(sum.total);
   }
 
-  // The `count` best, in block 0's list, sorted, and perhaps some more.
+  // Puts the `count` best tokens, and perhaps some more, into block 0's list, sorted.
   __device__ int list_best(int count) {
     const uint64_t least = blocks_.best_of_warps(count);
     if (least > 0) {
@@ -199,8 +202,8 @@ class RowSearch {
     }
     const uint64_t goal = static_cast<uint64_t>(count);
     Crossing crossing = {kBins, 0};
-    // Where the bests of threads are many enough, so are the tokens. A small part of the threads
-    // has few tokens more than that.
+    // If the bests of enough threads are in the upper bins, so are enough tokens. And if `count` is
+    // small beside the number of threads, these bins have few tokens more.
     if (count <= blocks_.threads() / 8) {
       blocks_.clear();
       const float logit = logit_of_key(mine_);
@@ -214,8 +217,8 @@ class RowSearch {
     return listed;
   }
 
-  // The token at which the sum reaches the goal, with what reach_roughly() said; 0 if it never
-  // does.
+  // The token at which the sum reaches the goal, or 0 if it never does. `crossing` is what
+  // reach_roughly() gave.
   __device__ uint64_t reach(const Crossing& crossing, Measure measure, uint64_t goal) {
     if (crossing.bin == kBins) return 0;
     const int listed = list({crossing.bin, crossing.bin, kAny});
@@ -231,7 +234,7 @@ class RowSearch {
   }
 
  private:
-  // Fn(logits of four tokens, the first id); some may be no tokens, but -inf.
+  // Calls fn(logits of four tokens, the first id). Places without a token give -inf.
   template <class Fn>
   __device__ void each_four(Fn fn) {
 #pragma unroll 1
@@ -248,17 +251,17 @@ class RowSearch {
     }
   }
 
-  // 0 if masked.
+  // What a token adds; 0 if it is masked.
   __device__ uint64_t value_of(float logit, Measure measure) const {
     if (!measure.weights) return logit < -FLT_MAX ? 0 : 1;
     const float distance = logit - best_;
-    // A division by 1 changes nothing and takes as long as any.
+    // A division by 1 changes nothing and takes as long as any other.
     return weight_units(
         exp_nonpositive(measure.temperature == 1 ? distance : distance / measure.temperature));
   }
 
-  // reach() where the list is too short: digit by digit of the key. Slow where logits are alike,
-  // because all then add to few bins.
+  // reach() for more tokens than the list can hold: digit by digit of the key. Slow if logits are
+  // alike, because all tokens then add to few bins.
   __device__ uint64_t reach_by_digits(Measure measure, uint64_t goal) {
     uint64_t known = 0;
     int shift = 32 + kIdBits;

@@ -1,10 +1,11 @@
-// Floor: the row read once from L2 or memory, and a launch; 128256 floats are 0.5 MB.
+// Picks tokens by any settings. Floor: the row read once from L2 or memory (128256 floats are 0.5
+// MB), and a launch.
 //
 // A cluster has a row in its shared memory, so that everything after the first pass is fast: the
-// best token, the model's total weight, bias and penalties, then the draw. A filter that leaves few
-// tokens (nearly all do) is followed by one histogram, whose bins rank the tokens roughly; those
-// above the cut go to block 0, which sorts them, cuts and draws. Otherwise each cut, and then the
-// draw, is a search for the token at which a sum over the ranking reaches a goal.
+// best token, the model's total weight, bias and penalties, then the draw. Nearly every filter
+// leaves few tokens. Then one histogram ranks the tokens roughly, and those above the cut go to
+// block 0, which sorts them, cuts and draws. Otherwise each cut, and then the draw, is a search for
+// the token at which a sum over the ranking reaches a goal.
 #include "cuda/kernels/sample/sample.h"
 
 #include <cfloat>
@@ -16,7 +17,7 @@
 namespace skald::cuda {
 namespace {
 
-// A block's shared memory, before its slice of the row.
+// A block's shared memory, in front of its slice of the row.
 struct alignas(16) SampleShared {
   RowShared row;
   SampleRow settings;
@@ -55,7 +56,7 @@ class RowSampler {
     if (settings_.top_tokens > 0) report_top(result);
     int token = 0;
     const SampleStatus status = choose(token);
-    const uint64_t total = row_.blocks().total();  // no block ends before it was told
+    const uint64_t total = row_.blocks().total();  // no block exits before its total has arrived
     if (status != SampleStatus::Picked) return report(status);
     report(result, token, model_best, total);
   }
@@ -79,7 +80,8 @@ class RowSampler {
 
   // ---- The row ----
 
-  // Into shared memory, in fours where the rows are aligned to them. Settings come meanwhile.
+  // Loads the row into shared memory, four numbers at a time if rows are aligned for that. The
+  // settings arrive meanwhile.
   __device__ void load(const SampleRow& row) {
     constexpr int kWords = sizeof(SampleRow) / sizeof(uint32_t);
     static_assert(sizeof(SampleRow) % sizeof(uint32_t) == 0 && kWords <= kRowThreads);
@@ -116,7 +118,7 @@ class RowSampler {
     agree_on(best);
   }
 
-  // Of one thread's tokens.
+  // The best of one thread's tokens.
   struct Best {
     float logit = -INFINITY;
     int id = 0;
@@ -141,9 +143,9 @@ class RowSampler {
     row_.set_best(best_key_, mine);
   }
 
-  // Leaves what the mask allows.
+  // Gives -inf to all tokens that the mask does not allow.
   __device__ void forbid() {
-    __syncthreads();  // all have read the row as it was
+    __syncthreads();  // all threads have read the row as it was
     for (int i = threadIdx.x; i < min(count_, vocab_ - begin_); i += kRowThreads) {
       const int id = begin_ + i;
       if (!(__ldg(mask_ + id / 64) >> (id % 64) & 1)) x_[i] = -INFINITY;
@@ -152,7 +154,7 @@ class RowSampler {
     find_best();
   }
 
-  // Bias and penalties. Each thread remembers one logit, for restore().
+  // Applies bias and penalties. Each thread keeps one logit for restore().
   __device__ void adjust() {
     const int entry = threadIdx.x;
     static_assert(kMostAdjustments <= kRowThreads);
@@ -178,20 +180,20 @@ class RowSampler {
 
   __device__ void restore() {
     if (kInShared || settings_.adjustments == 0) return;
-    __syncthreads();  // all have read the changed row
+    __syncthreads();  // all threads have read the changed row
     if (changed_ >= 0) x_[changed_] = was_;
     __syncthreads();
   }
 
   // ---- The draw ----
 
-  // What top-p keeps of the whole row: the weight, 0 if it is not known, and where it is reached.
+  // What top-p keeps of the whole row: its weight (0: not known), and where that weight is reached.
   struct Nucleus {
     uint64_t weight;
     Crossing end;
   };
 
-  // All blocks run this; the result is block 0's.
+  // All blocks call this. Only the result of block 0 counts.
   __device__ uint64_t draw() {
     const bool top_k = settings_.top_k > 0, top_p = settings_.top_p < 1;
     const float floor = fmaxf(best_ + settings_.log_min_p, -FLT_MAX);
@@ -216,10 +218,10 @@ class RowSampler {
     return draw_from_all(floor, nucleus);
   }
 
-  // What the tokens of at least this logit rank at or above.
+  // The lowest key that a token with this logit could have.
   __device__ static uint64_t lowest_key(float floor) { return rank_key(floor, kIdMask); }
 
-  // nucleus: how much top-p keeps; 0: to be found from the list.
+  // nucleus: the weight that top-p keeps; 0: it follows from the list.
   __device__ uint64_t draw_from_list(int count, float floor, uint64_t nucleus) {
     if (!row_.blocks().leads()) return 0;
     if (settings_.top_p < 1) {
@@ -228,7 +230,7 @@ class RowSampler {
       });
       count = min(count, place + 1);
     }
-    if (settings_.top_k > 0) {  // else the list has none below the floor
+    if (settings_.top_k > 0) {  // else the list has no token below the floor
       uint64_t above = 0;
       for (int place = threadIdx.x; place < count; place += kRowThreads) {
         above += shared_.list[place] >= lowest_key(floor);
@@ -241,8 +243,8 @@ class RowSampler {
     return shared_.list[place];
   }
 
-  // Cuts by top-k and by top-p, each at the last token that it keeps; the token drawn is the last
-  // cut of the same kind.
+  // Cuts by top-k and by top-p, each at the last token that it keeps. The draw is one more such
+  // cut: the last token that it keeps is the one drawn.
   __device__ uint64_t draw_from_all(float floor, const Nucleus& nucleus) {
     uint64_t last = kAny;
     enum { TopK, TopP, Draw };
@@ -260,7 +262,7 @@ class RowSampler {
                              : nucleus_weight(settings_.top_p, total);
       }
       const Crossing end = known ? nucleus.end : row_.reach_roughly(measure, goal);
-      last = max_key(last, row_.reach(end, measure, goal));  // 0: top-k would keep more than all
+      last = max_key(last, row_.reach(end, measure, goal));  // 0: top-k keeps more than there are
     }
     return last;
   }
@@ -269,7 +271,7 @@ class RowSampler {
 
   // ---- Results ----
 
-  // All blocks have met since they read settings.
+  // All blocks have passed a barrier since they read the settings.
   __device__ void end(SampleStatus status, int token) {
     end_pick(launch_, index_, settings_.next, status, token);
   }
@@ -283,7 +285,7 @@ class RowSampler {
     if (!row_.blocks().leads() || threadIdx.x != 0) return;
     result.token = token;
     const float best_logit = logit_of_key(best);
-    // A zero may have a sign, which its key has not.
+    // A zero may have a sign, which its key does not have.
     const bool known = token == id_of_key(best) && best_logit != 0;
     result.logit = known ? best_logit : raw_[token];
     result.best = best_logit;
@@ -326,14 +328,14 @@ class RowSampler {
   int index_;
   SampleRow& settings_;  // in shared memory
   RowShared& shared_;
-  float* raw_;                 // [vocab], the row as the launch has it
-  int vocab_, count_, begin_;  // this block's slice of it,
-  float* x_;                   // [count_], and that slice adjusted
+  float* raw_;                 // [vocab], the row in the launch's memory
+  int vocab_, count_, begin_;  // count_ tokens from begin_ on are this block's slice,
+  float* x_;                   // [count_], the slice with its adjustments
   RowSearch<kInShared> row_;
   const uint64_t* mask_;  // [mask_words(vocab)], if settings_.masked
   const TokenAdjustment* adjustments_;
-  int changed_ = -1;  // which of x_ this thread adjusted,
-  float was_ = 0;     // and what it was
+  int changed_ = -1;  // which of x_ this thread changed,
+  float was_ = 0;     // and its value before
   uint64_t best_key_ = 0;
   float best_ = 0;  // the largest logit
 };
@@ -347,7 +349,7 @@ __global__ void __launch_bounds__(kRowThreads) sample(const __grid_constant__ Sa
 
 }  // namespace
 
-// As many blocks a row as fill the GPU once: more would have to take turns, and meet often.
+// As many blocks a row as fill the GPU once. With more, clusters would have to wait for a place.
 SampleShape sample_shape(int64_t vocab, int rows, const SampleGpu& gpu) {
   int blocks = gpu.most_blocks;
   while (blocks > 1 && int64_t{rows} * blocks > gpu.multiprocessors) blocks /= 2;

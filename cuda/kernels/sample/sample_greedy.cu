@@ -1,7 +1,7 @@
-// The best token of each row, where every row wants just that. Floor as in sample.cu.
+// The best token of each row, for launches whose rows all ask for just that. Floor as in sample.cu.
 //
-// A cluster has a row in its registers, so that it is read once. Every warp sends its best logit
-// straight to all blocks, then its part of the total weight to the one that reports.
+// A cluster has a row in its registers, so that it is read once. Every warp sends its best key to
+// all blocks, and then its part of the total weight to the block that reports.
 #include <cfloat>
 
 #include "cuda/kernels/device/cluster.cuh"
@@ -13,25 +13,25 @@
 namespace skald::cuda {
 namespace {
 
-// The largest cluster there is, of small blocks, each of which finds room beside others.
+// The largest cluster that there is, of blocks so small that each finds room beside others.
 constexpr int kBlocks = 16, kThreads = 512, kWarps = kThreads / 32;
 constexpr int kFew = 4, kMany = 8;  // float4 of a thread
 
-// What every warp of the cluster sent.
+// What every warp of the cluster has sent.
 struct Words {
   uint64_t of_warp[kBlocks * kWarps];
   alignas(8) uint64_t barrier;
 };
 
 struct GreedyShared {
-  Words bests, totals;  // the latter of block 0
+  Words bests, totals;  // totals: of block 0
   int bad, first_bad;   // of block 0
 };
 
 template <int kFours>
 struct RowPart {
-  float x[4 * kFours];  // -inf beside tokens
-  int first;            // token; kThreads float4 on lie the next four
+  float x[4 * kFours];  // -inf in places without a token
+  int first;            // the thread's first token; its next four lie kThreads float4 further
 
   __device__ RowPart(const float* row, int vocab) {
     const int each = (vocab + 4 * kBlocks - 1) / (4 * kBlocks);  // float4 of a block
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(kThreads) sample_greedy(const __grid_constant_
   if (lane == 0) send_word(total_place, weight, &shared.totals.barrier, 0);
   if (block > 0 || warp > 0) return;
   const int token = id_of_key(best);
-  // A zero may have a sign, which its key has not.
+  // A zero may have a sign, which its key does not have.
   const float logit = best_logit != 0 ? best_logit : logits[token];
   receive(&shared.totals.barrier, 0);
   uint64_t total = 0;

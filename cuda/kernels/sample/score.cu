@@ -1,6 +1,7 @@
-// Floor: each row read once, 0.5 MB of 128256 floats. It is read twice, the second time mostly from
-// memory again: the largest logit first, then the sums. Beside the product that makes the row, 1 in
-// 10 of the time at most. One block a row, so that the order of a row's sums is always the same.
+// The sums by which tokens of a row are scored. Floor: each row read once, 0.5 MB for 128256
+// floats. A row is read twice, the second time mostly from memory again: for the largest logit,
+// then for the sums. That is at most a tenth of the time of the product that makes the row. One
+// block a row, so that the order of a row's sums is always the same.
 #include "cuda/kernels/sample/score.h"
 
 #include <cfloat>
@@ -14,8 +15,8 @@ namespace {
 constexpr int kThreads = 512;
 constexpr int kWarps = kThreads / 32;
 
-// As in engine/sampling/score.cpp: the difference times a weight of 0 must be 0 for a masked token
-// too.
+// As in engine/sampling/score.cpp: the difference of a masked token is bounded, so that its product
+// with a weight of 0 is 0.
 constexpr float kNoWeight = -200;
 
 struct Best {
@@ -31,12 +32,12 @@ __device__ T shuffle(T x, int offset) {
   return __shfl_xor_sync(~0u, x, offset);
 }
 
-// Every thread gets what all threads' values make together, joined in one order.
+// Every thread gets all threads' values joined, always in the same order.
 template <class T, class Join>
 __device__ T join_block(T mine, const Join& join) {
   __shared__ T of_warps[kWarps];
   for (int offset = 16; offset > 0; offset /= 2) mine = join(mine, shuffle(mine, offset));
-  __syncthreads();  // all have read what the last use left
+  __syncthreads();  // all threads have read of_warps of the last use
   if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = mine;
   __syncthreads();
   T all = of_warps[0];
@@ -49,7 +50,8 @@ __device__ T sum_block(T mine) {
   return join_block(mine, [](T a, T b) { return a + b; });
 }
 
-// In fours where the rows are aligned to them. Each thread meets its tokens in ascending order.
+// Calls fn(logit, id) for the thread's tokens in ascending order, four at a time if rows are
+// aligned for that.
 template <class Fn>
 __device__ void each(const float* row, int vocab, const Fn& fn) {
   if (vocab % 4 != 0) {
