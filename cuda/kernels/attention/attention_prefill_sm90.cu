@@ -201,7 +201,7 @@ __device__ inline void start_output(float (&out)[kDim / 2], const uint32_t (&wei
 
 // Named barriers: 0 is __syncthreads(), 1 and 2 belong to a warpgroup each, 3 and 4 are their
 // turns.
-__device__ inline void meet(int warpgroup) {
+__device__ inline void synchronize(int warpgroup) {
   asm volatile("bar.sync %0, 128;" ::"r"(1 + warpgroup) : "memory");
 }
 // A warpgroup waits once for each turn that the other gives. Neither gives a second turn before the
@@ -272,7 +272,7 @@ __device__ inline void attend(const AttentionLaunch& a, const Ring<kDim>& ring, 
     };
     wait_for_copies<0>();
     fence_for_products();
-    meet(warpgroup);
+    synchronize(warpgroup);
 
     Softmax softmax;
     float out[kDim / 2], score[64];
@@ -312,7 +312,7 @@ __device__ inline void attend(const AttentionLaunch& a, const Ring<kDim>& ring, 
     const uint32_t last_values = ring.wait(item);
     wgmma_fence();
     start_output<T, kDim>(out, weights, last_values);
-    meet(warpgroup);  // no warp needs this tile's queries any more
+    synchronize(warpgroup);  // no warp needs this tile's queries any more
     if (next.rows > 0) fetch_queries<T, kDim>(a, next, first, own_q);
     wgmma_wait<0>();
     ring.release(item++);

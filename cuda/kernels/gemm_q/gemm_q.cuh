@@ -166,8 +166,8 @@ __device__ void norm_scales(const LinearLaunch& a, const GemmQPlan& plan, const 
     if (lane % 4 > 0 || row >= count) continue;
     const float norm = rsqrtf(fmaf(sum, plan.column_share, a.norm_eps));
     scales[row] = __ldcg(reinterpret_cast<const float*>(memory + plan.at.scales) + at) * norm;
-    const bool tells = !a.next_piece && blockIdx.x == 0 && blockIdx.z == 0;
-    if (tells) reinterpret_cast<float*>(memory + plan.at.norms)[at] = norm;
+    const bool stores_norm = !a.next_piece && blockIdx.x == 0 && blockIdx.z == 0;
+    if (stores_norm) reinterpret_cast<float*>(memory + plan.at.norms)[at] = norm;
   }
 }
 
@@ -322,8 +322,8 @@ __device__ __forceinline__ void run_gemm_q(const LinearLaunch& a, const GemmQPla
                        plan.tile_groups * tiles::kRows + 4};
     if (rest.is_sent() && threadIdx.x == 0) rest.expect(&own.inbox);
     // All warps have read the rings, and the scales are there.
-    const int meeting = share.warps + (a.takes_handed ? kFetchWarps : 0);
-    asm volatile("bar.sync 1, %0;" ::"r"(meeting * 32) : "memory");
+    const int threads = share.warps + (a.takes_handed ? kFetchWarps : 0);
+    asm volatile("bar.sync 1, %0;" ::"r"(threads * 32) : "memory");
     if (rest.is_sent()) cluster_arrive_relaxed();
     if (warp < share.groups) {
       float* mine = rest.sums + lane % 4 * 2 * rest.pitch + warp * tiles::kRows + lane / 4;

@@ -15,7 +15,7 @@ namespace skald::cuda {
 inline constexpr int kConsumers = 256;
 inline constexpr int kConsumerWarps = kConsumers / 32;
 
-__device__ inline void consumers_meet() {
+__device__ inline void consumers_synchronize() {
   asm volatile("bar.sync 1, %0;" ::"n"(kConsumers) : "memory");
 }
 

@@ -50,8 +50,8 @@ constexpr int kSetFloats = kTileRows * kConsumerWarps;
 struct Layout {
   int slots, steps;  // slots of the ring; steps of kStep columns in a row
   int sets_at, activations_at, bytes;
-  int groups;      // of kTileRows weight rows
-  int own;  // groups that belong to each block from the start
+  int groups;  // of kTileRows weight rows
+  int own;     // groups that belong to each block from the start
   // the other groups go to whichever block asks first; else one to each block, while any are left
   bool by_ticket;
 };
@@ -229,7 +229,7 @@ __device__ void stage_normed_row(const LinearLaunch& a, char* activations, float
   }
   sum = warp_sum(sum);
   if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = sum;
-  consumers_meet();
+  consumers_synchronize();
   sum = 0;
 #pragma unroll
   for (int warp = 0; warp < kConsumerWarps; ++warp) sum += scratch[warp];
@@ -361,7 +361,7 @@ __global__ void __launch_bounds__(kThreads + 32, 3)
     if (begun) finish.begin(a, first);
     stage_row<T>(a, activations);
   }
-  consumers_meet();
+  consumers_synchronize();
   consume<T>(a, layout, shared, ring, reinterpret_cast<float*>(shared + layout.sets_at),
              activations, finish, begun);
 #endif

@@ -46,7 +46,7 @@ struct Layout {
   // activation_row: from a row to the next, in 16-bit numbers
   int partials_at, activations_at, activation_row;
   int bytes;
-  int groups;       // of kTileRows weight rows
+  int groups;  // of kTileRows weight rows
   // that belong to each block from the start; the others go to whichever asks first
   int groups_each;
 };
@@ -195,7 +195,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
       reinterpret_cast<float2*>(set_of_sums)[row * kTileRows / 2 + lane % 4] = {
           sum[0][0] + sum[1][0], sum[0][3] + sum[1][3]};
     }
-    consumers_meet();
+    consumers_synchronize();
     finish.write<T>(a, first_row, set_of_sums, layout.partial_rows);
   }
 }
@@ -220,7 +220,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   } else {
     norm_rows(a, activations, layout.activation_row);
   }
-  consumers_meet();
+  consumers_synchronize();
   float* partials = reinterpret_cast<float*>(shared + layout.partials_at);
   if (a.rows <= 8) {
     consume<T, 1>(a, layout, shared, ring, partials, activations);

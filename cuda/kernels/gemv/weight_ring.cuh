@@ -26,7 +26,7 @@ inline constexpr int kMostRingSlots = 10;
 struct Ring {
   alignas(8) uint64_t full[kMostRingSlots];
   uint64_t empty[kMostRingSlots];  // completed by one arrival of each warp that multiplies
-  int group_at[kMostRingSlots];  // the slot's group of kTileRows weight rows, or kNoMore
+  int group_at[kMostRingSlots];    // the slot's group of kTileRows weight rows, or kNoMore
 
   // For the whole block, which synchronizes before it uses the ring.
   __device__ void init(int slots, int warps) {

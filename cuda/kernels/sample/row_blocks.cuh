@@ -95,14 +95,14 @@ class RowBlocks {
 
   __device__ uint64_t best(uint64_t key) {
     if (bests_ > 0) {
-      meet();  // all have read the words of the last call
+      synchronize();  // all have read the words of the last call
 #if __CUDA_ARCH__ >= 900
       if (blocks_ > 1 && threadIdx.x == 0) expect(shared_.bests);
 #endif
     } else {
       cluster_wait();
     }
-    tell_all(shared_.bests, warp_best(key));
+    send_to_all(shared_.bests, warp_best(key));
     wait(shared_.bests, bests_++ & 1);
     uint64_t best = 0;
     for (int i = static_cast<int>(threadIdx.x) % 32; i < blocks_ * kRowWarps; i += 32) {
@@ -117,7 +117,7 @@ class RowBlocks {
     const int warps = blocks_ * kRowWarps;
     if (again_) {
       if (threadIdx.x == 0) shared_.least_few = 0;
-      meet();  // block 0 has read its list
+      synchronize();  // block 0 has read its list
     }
     again_ = true;
     if (2 * place > warps + kRowWarps / 2) return 0;
@@ -133,8 +133,8 @@ class RowBlocks {
   }
 
   // Begins a sum over all threads, for which total() waits. May be used once.
-  __device__ void tell_total(uint64_t value) {
-    tell_all(shared_.totals, skald::cuda::warp_sum(value));
+  __device__ void send_total(uint64_t value) {
+    send_to_all(shared_.totals, skald::cuda::warp_sum(value));
   }
   __device__ uint64_t total() {
     wait(shared_.totals, 0);
@@ -182,7 +182,7 @@ class RowBlocks {
 
   // The first bin at which the sum over all blocks' bins reaches `goal` > 0.
   __device__ Crossing reach(uint64_t goal) {
-    meet();
+    synchronize();
     // Each block adds up a share of the bins, each thread two of them.
     const int bins = kBins / blocks_;
     const int bin = rank_ * bins + 2 * static_cast<int>(threadIdx.x);
@@ -202,7 +202,7 @@ class RowBlocks {
                                  in_first ? here.before : here.before + first};
       for (int i = 0; i < blocks_; ++i) *of_block(&shared_.crossing, i) = crossing;
     }
-    meet();
+    synchronize();
     return here.total < goal ? Crossing{kBins, here.total} : shared_.crossing;
   }
 
@@ -213,9 +213,9 @@ class RowBlocks {
     if (place < kMostFew) of_block(shared_.list, 0)[place] = key;
   }
   __device__ int few() {
-    meet();
+    synchronize();
     const int count = *of_block(&shared_.few[fews_++], 0);
-    meet();  // block 0 does not exit before all have read it
+    synchronize();  // block 0 does not exit before all have read it
     return count;
   }
 
@@ -223,13 +223,13 @@ class RowBlocks {
   __device__ void list(uint64_t place, uint64_t key) { of_block(shared_.list, 0)[place] = key; }
 
   // Sends an answer from one thread to all blocks. They have it after the next barrier.
-  __device__ void tell(uint64_t answer) {
+  __device__ void send_answer(uint64_t answer) {
     for (int i = 0; i < blocks_; ++i) *of_block(&shared_.answer, i) = answer;
   }
   __device__ uint64_t answer() const { return shared_.answer; }
 
   // The cluster's barrier. What any thread wrote before is visible to all after it.
-  __device__ void meet() {
+  __device__ void synchronize() {
     cluster_arrive();
     cluster_wait();
   }
@@ -243,7 +243,7 @@ class RowBlocks {
     if (static_cast<int>(threadIdx.x) < blocks_) {
       of_block(parts, static_cast<int>(threadIdx.x))[rank_] = value;
     }
-    meet();
+    synchronize();
     return parts;
   }
 
@@ -254,7 +254,7 @@ class RowBlocks {
   }
 
   // Sends a word of each warp to every block.
-  __device__ void tell_all(RowInbox& inbox, uint64_t word) {
+  __device__ void send_to_all(RowInbox& inbox, uint64_t word) {
     const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
     uint64_t* const place = &inbox.words[rank_ * kRowWarps + warp];
     if (blocks_ == 1) {

@@ -131,10 +131,10 @@ class RowSearch {
   }
 
   // Begins the sum of all weights, for which blocks().total() waits.
-  __device__ void tell_total() {
+  __device__ void send_total() {
     uint64_t sum = 0;
     each([&](float logit, int) { sum += value_of(logit, {true, 1}); });
-    blocks_.tell_total(sum);
+    blocks_.send_total(sum);
   }
 
   // The weight of tokens that rank at or above `least`.
@@ -181,7 +181,7 @@ class RowSearch {
         if (in_head(logit, id)) blocks_.list(place++, rank_key(logit, id));
       });
     }
-    blocks_.meet();
+    blocks_.synchronize();
     return static_cast<int>(sum.total);
   }
 
@@ -227,9 +227,9 @@ class RowSearch {
       sort_list(shared_, listed);
       const int place = reach_in_list(shared_, listed, measure, best_,
                                       [&](uint64_t) { return goal - crossing.before; });
-      if (threadIdx.x == 0) blocks_.tell(shared_.list[place]);
+      if (threadIdx.x == 0) blocks_.send_answer(shared_.list[place]);
     }
-    blocks_.meet();
+    blocks_.synchronize();
     return blocks_.answer();
   }
 

@@ -52,7 +52,7 @@ class RowSampler {
     if (best_key_ == kBadKey) return report_bad(result);
     if (best_ < -FLT_MAX) return report(SampleStatus::AllMasked);
     const uint64_t model_best = best_key_;
-    row_.tell_total();
+    row_.send_total();
     if (settings_.top_tokens > 0) report_top(result);
     int token = 0;
     const SampleStatus status = choose(token);
