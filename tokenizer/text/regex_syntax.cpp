@@ -6,9 +6,10 @@
 #include "tokenizer/text/regex.h"
 #include "tokenizer/text/utf8.h"
 
-// Translates Oniguruma's syntax, as far as tokenizers use it, to PCRE2's. Known differences: \s and
-// \w (other characters), \h and \v (other meanings), {n,m}+ (not possessive), nested classes,
-// script names (without extensions), \u, and ^ $ (always at line boundaries).
+// Translates Oniguruma's syntax, as far as tokenizers use it, to PCRE2's. Known differences: \s, \w
+// and \b (other characters), && in classes (PCRE2 has none), \h and \v (other meanings), {n,m}+
+// (not possessive), nested classes, script names (without extensions), \u, and ^ $ (always at line
+// boundaries).
 namespace skald {
 namespace {
 
@@ -26,14 +27,17 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kLongName
      {"Other", "C"},
      {"Decimal_Number", "Nd"}}};
 
+constexpr int kMostIntersections = 8;
+
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; }
 bool is_hex(char c) { return is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f'); }
 
 class Translation {
  public:
-  Translation(std::string_view pattern, const std::string& source)
-      : pattern_(pattern), source_(source) {}
+  // depth: how many classes with && are around the pattern.
+  Translation(std::string_view pattern, const std::string& source, int depth = 0)
+      : pattern_(pattern), source_(source), depth_(depth) {}
 
   std::string run() {
     while (!at_end()) {
@@ -84,9 +88,23 @@ class Translation {
     replace(2, parts);
   }
 
+  // A word's beginning or end, or, negated, any other place.
+  void put_word_border(bool negated) {
+    if (in_class_) refuse(concat("\\", peek(1), "] in a class"));
+    const std::string before = concat("(?<=[", kWordParts, "])");
+    const std::string not_before = concat("(?<![", kWordParts, "])");
+    const std::string after = concat("(?=[", kWordParts, "])");
+    const std::string not_after = concat("(?![", kWordParts, "])");
+    replace(2, concat("(?:", before, negated ? after : not_after, "|", not_before,
+                      negated ? not_after : after, ")"));
+  }
+
   void escape() {
     const char c = peek(1);
     switch (c) {
+      case 'b':
+      case 'B':
+        return put_word_border(c == 'B');
       case 's':
       case 'S':
         return put_class(kSpaces, c == 'S');
@@ -174,8 +192,47 @@ class Translation {
   void begin_class() {
     const size_t length = peek(1) == '^' ? 2 : 1;
     if (peek(length) == ']') refuse(rest().substr(0, length + 1));
+    if (const Intersection both = intersection(length); both.end > 0) {
+      if (length == 2) refuse("&& in a negated class");
+      const std::string_view left = rest().substr(length, both.ampersands - length);
+      const std::string_view right =
+          rest().substr(both.ampersands + 2, both.end - both.ampersands - 2);
+      const bool is_class = right.starts_with('[') && right.ends_with(']');
+      return replace(both.end + 1,
+                     concat("(?:(?=", translated(is_class ? right : concat("[", right, "]")), ")",
+                            translated(concat("[", left, "]")), ")"));
+    }
     copy(length);
     in_class_ = true;
+  }
+
+  // Where a class has its first && outside inner classes, and where the class ends; end is 0 where
+  // the class has none.
+  struct Intersection {
+    size_t ampersands = 0, end = 0;
+  };
+  Intersection intersection(size_t from) const {
+    Intersection found;
+    size_t depth = 0;
+    for (size_t i = from; peek(i) != '\0'; ++i) {
+      if (peek(i) == '\\') {
+        ++i;
+      } else if (peek(i) == '[') {
+        ++depth;
+      } else if (peek(i) == ']') {
+        if (depth == 0) return found.ampersands > 0 ? Intersection{found.ampersands, i} : found;
+        --depth;
+      } else if (depth == 0 && found.ampersands == 0 && peek(i) == '&' && peek(i + 1) == '&') {
+        found.ampersands = i;
+      }
+    }
+    return {};
+  }
+
+  std::string translated(std::string_view part) const {
+    if (part == "[]" || part == "[^]") refuse("&& with nothing beside it");
+    if (depth_ == kMostIntersections) refuse("&& in && in && ...");
+    return Translation(part, source_, depth_ + 1).run();
   }
 
   void class_character(char c) {
@@ -212,6 +269,7 @@ class Translation {
 
   std::string_view pattern_;
   const std::string& source_;
+  int depth_;
   std::string out_;
   size_t at_ = 0;
   bool in_class_ = false;

@@ -43,11 +43,21 @@ TEST_CASE("a literal has no special characters") {
   CHECK(spans[0].begin == 4);
 }
 
+TEST_CASE("words end where Oniguruma says, and classes can be intersected") {
+  CHECK(matches("\\b.", "ab _c-\u203fd") == Texts{"a", " ", "_", "-", "\u203f"});
+  CHECK(matches("\\Bb", "ab b bb") == Texts{"b", "b"});
+  CHECK(matches("[a-z&&[^aeiou]]+", "strength aeb") == Texts{"str", "ngth", "b"});
+  CHECK(matches("[\\p{L}&&a-f&&[^c]]", "abcdef\u00e9g") == Texts{"a", "b", "d", "e", "f"});
+  std::string deep = "b";
+  for (int i = 0; i < 20; ++i) deep = "[a&&" + deep + "]";
+  CHECK(has(error_text([&] { Regex(deep, "test"); }), "which skald does not support"));
+}
+
 TEST_CASE("syntax that Oniguruma and PCRE2 do not share is refused") {
   for (const char* pattern :
-       {"\\h",    "\\b",     "\\1",     "[a[b]]", "[a&&b]", "[[:alpha:]]", "[\\S]", "(?<n>a)",
-        "(?m:.)", "(*UTF)a", "a{2,3}+", "a{2}?",  "a{,3}",  "\\x80",       "\\p{L", "\\p{ L}",
-        "\\",     "[a",      "\\C",     "\\K",    "(?i)a",  "[]a]"}) {
+       {"\\h",     "[\\b]",  "\\1",     "[a[b]]",  "[^a&&b]", "[a&&]", "[[:alpha:]]", "[\\S]",
+        "(?<n>a)", "(?m:.)", "(*UTF)a", "a{2,3}+", "a{2}?",   "a{,3}", "\\x80",       "\\p{L",
+        "\\p{ L}", "\\",     "[a",      "\\C",     "\\K",     "(?i)a", "[]a]"}) {
     CAPTURE(pattern);
     CHECK(has(error_text([&] { Regex(pattern, "test"); }), "which skald does not support"));
   }
