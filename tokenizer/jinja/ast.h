@@ -1,6 +1,6 @@
-// A parsed template: statements that print, and expressions that have a value. Immutable; names
-// are interned, so that two are equal when their addresses are. How deep it is nested is bounded
-// by the parser, so that recursion over it is.
+// A parsed template: statements, which print, and expressions, which have a value. Immutable. Names
+// are interned, so equal names have equal addresses. The parser limits the nesting depth, which
+// also limits recursion over the tree.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +54,7 @@ struct AttributeExpr {  // object.name
 struct ItemExpr {  // object[key]
   ExprPtr object, key;
 };
-struct SliceExpr {  // object[start:stop:step], each of which may be missing
+struct SliceExpr {  // object[start:stop:step]; each may be missing
   ExprPtr object, start, stop, step;
 };
 struct CallExpr {
@@ -105,7 +105,7 @@ struct CompareExpr {  // a < b < c
   ExprPtr first;
   std::vector<std::pair<CompareOp, ExprPtr>> rest;
 };
-struct ConditionalExpr {  // value if test else otherwise, which may be missing
+struct ConditionalExpr {  // value if test else otherwise; otherwise may be missing
   ExprPtr value, test, otherwise;
 };
 
@@ -118,11 +118,11 @@ struct Expr {
       node;
 };
 
-// What a value is assigned to: a name, an attribute of a namespace, or several of these.
+// The left side of an assignment: a name, an attribute of a namespace, or several targets.
 struct Target {
   Name name = nullptr;
-  std::string attribute;        // of the namespace `name`; empty: the name itself
-  std::vector<Target> several;  // name is nullptr
+  std::string attribute;        // attribute of the namespace `name`; empty: the name itself
+  std::vector<Target> several;  // if not empty, `name` is nullptr
 };
 
 struct Statement;
@@ -147,8 +147,8 @@ struct Set {
   Target target;
   ExprPtr value;
 };
-// The text that body prints is the variable `text` in a scope of its own, and `value` is made
-// from it there.
+// {% set x %}…{% endset %}: the printed body is stored in the variable `text` in a scope of its
+// own; `value` is computed there.
 struct SetBlock {
   Target target;
   Name text;
@@ -170,9 +170,9 @@ struct Scope {  // {% generation %}
 struct Callable {  // a macro, or the body of {% call %}
   std::string name;
   std::vector<Name> parameters;
-  std::vector<ExprPtr> defaults;  // of the last parameters
+  std::vector<ExprPtr> defaults;  // for the last parameters
   Block body;
-  Name varargs = nullptr, kwargs = nullptr, caller = nullptr;  // those that the body mentions
+  Name varargs = nullptr, kwargs = nullptr, caller = nullptr;  // nullptr: not used in the body
 };
 struct Macro {
   Name name;

@@ -9,8 +9,8 @@ void Context::out_of_steps() const {
 }
 
 void Context::too_deep() const {
-  fail("calls or blocks lie more than ", limits_.depth,
-       " deep in each other; a macro may call itself without end");
+  fail("calls or blocks are nested more than ", limits_.depth,
+       " deep; a macro may call itself without end");
 }
 
 Context::~Context() {
@@ -25,7 +25,7 @@ Value Context::keep(std::shared_ptr<Object> object) {
 
 void Context::check_text(size_t bytes) const {
   if (bytes > limits_.output) {
-    fail("a text of more than ", limits_.output, " bytes; the template makes too much");
+    fail("a string of more than ", limits_.output, " bytes; the template's output is limited");
   }
 }
 
@@ -61,7 +61,7 @@ Value Context::list(std::vector<Value> items, SequenceKind kind) {
   int depth = 0;
   for (const Value& item : items) depth = std::max(depth, item.depth());
   if (depth >= kMostValueDepth) {
-    fail("lists lie more than ", kMostValueDepth, " deep in each other");
+    fail("lists are nested more than ", kMostValueDepth, " deep");
   }
   Held held = hold(sizeof(Sequence) + items.size() * sizeof(Value));
   return std::shared_ptr<const Sequence>(
@@ -71,7 +71,7 @@ Value Context::list(std::vector<Value> items, SequenceKind kind) {
 Value Context::dict(Dict dict) {
   spend(1 + dict.size());
   if (dict.depth() > kMostValueDepth) {
-    fail("dicts lie more than ", kMostValueDepth, " deep in each other");
+    fail("dicts are nested more than ", kMostValueDepth, " deep");
   }
   dict.hold(hold(sizeof(Dict) + dict.size() * 4 * sizeof(Value)));
   return Value::dict(std::move(dict));
@@ -139,7 +139,7 @@ const std::string& Bound::string(size_t i) const {
   const Text* text = need(i).as_text();
   if (!text) {
     context_.fail(function_, "(): '", parameters_[i], "' is a ", need(i).type_name(),
-                  ", expected a text");
+                  ", expected a string");
   }
   return text->bytes;
 }

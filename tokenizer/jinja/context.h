@@ -1,6 +1,6 @@
-// One run of a template, as seen by operators, filters and functions: where it is, what it may
-// still use, and how it makes values. Its limits keep a hostile template from using up time, stack
-// or memory; each that is reached is an Error with the line. Outlives every value that it made.
+// The state of one rendering for operators, filters and functions: current line, used resources,
+// and creation of values. The limits keep a hostile template from exhausting time, stack or memory;
+// exceeding a limit is an Error with the line. Must outlive every value that it created.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@
 namespace skald::jinja {
 
 struct Limits {
-  uint64_t steps = 20'000'000;       // evaluations, and for texts one step per 128 bytes
-  size_t output = size_t{64} << 20;  // bytes, also of any one text
+  uint64_t steps = 20'000'000;       // evaluations; one step also covers 128 bytes of text
+  size_t output = size_t{64} << 20;  // bytes of the output, and of each string
   size_t memory = size_t{512} << 20;
-  int depth = 600;  // of evaluations in each other: a macro that calls itself takes about ten
+  int depth = 600;  // nested evaluations; one level of macro recursion takes about ten
 };
 
 class Context {
@@ -31,7 +31,7 @@ class Context {
   Context& operator=(const Context&) = delete;
   ~Context();
 
-  // Every Error of a run: "chat template: line 3: why".
+  // All Errors of a rendering: "chat template: line 3: why".
   template <class... Parts>
   [[noreturn]] void fail(Parts&&... why) const {
     skald::fail(Exit::Failed, source_, ": line ", line, ": ", std::forward<Parts>(why)...);
@@ -42,19 +42,20 @@ class Context {
     used_ += steps;
   }
   void spend_bytes(size_t bytes) { spend(1 + bytes / 128); }
-  void check_text(size_t bytes) const;  // may a text be this long? Ask before it is made.
+  // Throws if a string of this length is too long; call before creating it
+  void check_text(size_t bytes) const;
   void check_items(size_t items) const;
 
   Value text(std::string bytes, bool safe = false);
-  Value like(const Value& source, std::string bytes);  // as safe as the text `source`
+  Value like(const Value& source, std::string bytes);  // with the safe flag of `source`
   Value list(std::vector<Value> items, SequenceKind kind = SequenceKind::List);
   Value dict(Dict dict);
   Value pair(Value first, Value second);
-  Held hold(size_t bytes);  // of an object
-  // Keeps an object that may come to hold itself, and releases it in the end.
+  Held hold(size_t bytes);  // accounts the memory of an object
+  // Keeps an object that may contain itself, and releases it at the end.
   Value keep(std::shared_ptr<Object> object);
 
-  // One level of recursion for as long as it lives.
+  // Counts one level of recursion during its lifetime.
   class Level {
    public:
     explicit Level(Context& context) : context_(context) {
@@ -85,8 +86,8 @@ class Context {
   std::vector<std::shared_ptr<Object>> kept_;
 };
 
-// Arguments of a call by the names of the parameters, as Python sorts them; a Context's Error for
-// one too many, an unknown name, or one given twice.
+// The arguments of a call, assigned to the parameters as in Python. Throws the Context's Error for
+// an extra argument, an unknown name, or an argument given twice.
 class Bound {
  public:
   Bound(Context& context, std::string_view function,
@@ -97,8 +98,8 @@ class Bound {
   Value or_else(size_t i, Value otherwise) const;
   int64_t integer(size_t i, int64_t otherwise) const;
   bool flag(size_t i, bool otherwise) const;
-  const std::string& string(size_t i) const;           // must be there, and a text
-  const std::string* optional_string(size_t i) const;  // nullptr: not given, or none
+  const std::string& string(size_t i) const;           // must be a string
+  const std::string* optional_string(size_t i) const;  // nullptr: missing or none
 
  private:
   Context& context_;

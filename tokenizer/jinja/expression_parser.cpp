@@ -1,4 +1,4 @@
-// How operators join the parts of an expression, from the loosest to the tightest.
+// The operators of expressions, from the lowest precedence to the highest.
 #include "tokenizer/jinja/expression_parser.h"
 
 #include <algorithm>

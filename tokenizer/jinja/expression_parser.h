@@ -1,4 +1,4 @@
-// Expressions of a template; the parser of statements builds on it.
+// Parses the expressions of a template. The statement parser derives from this class.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ class ExpressionParser {
       : source_(source), names_(names), tokens_(std::move(tokens)) {}
 
  protected:
-  // Counts one level for as long as it lives.
+  // Counts one level of nesting during its lifetime.
   class Nested {
    public:
     explicit Nested(ExpressionParser& parser) : parser_(parser) {
@@ -39,7 +39,7 @@ class ExpressionParser {
   bool is_op(std::string_view op) const { return is(TokenType::Operator) && token().text == op; }
   bool skip_name(std::string_view name);
   bool skip_op(std::string_view op);
-  Token expect_name(std::string_view name = {});  // empty: any
+  Token expect_name(std::string_view name = {});  // empty: any name
   void expect_op(std::string_view op);
   [[noreturn]] void unexpected(std::string_view expected) const;
   [[noreturn]] void too_deep(int line) const;
@@ -51,14 +51,15 @@ class ExpressionParser {
   }
 
   ExprPtr expression(bool conditional = true);
-  // a, b, c: a tuple; a: just that. end: a name that ends it, as "recursive" does.
+  // Parses `a, b, c` as a tuple and `a` as a single value. `end` is a name that ends the tuple,
+  // such as "recursive".
   ExprPtr tuple(bool conditional = true, std::string_view end = {}, bool parentheses = false);
   CallArguments call_arguments(int& depth);
   ExprPtr filters(ExprPtr input, bool starts_with_name);
   Target target(bool with_namespace, std::string_view end = {});
-  Name plain_name();  // one that can be assigned to
+  Name plain_name();  // a name that may be assigned to
 
-  // A name in an expression; who parses a macro wants to know.
+  // Called for each name in an expression; the macro parser uses it.
   virtual void mention(Name) {}
   virtual ~ExpressionParser() = default;
 
@@ -87,7 +88,7 @@ class ExpressionParser {
   bool ends_tuple(std::string_view end) const;
   Target one_target(bool with_namespace);
 
-  std::vector<Token> tokens_;  // the last is End
+  std::vector<Token> tokens_;  // the last token is End
   size_t at_ = 0;
   int nesting_ = 0;
 };

@@ -1,4 +1,4 @@
-// The parts that an expression's operators join: values, subscripts, calls, filters, tests.
+// The operands of expressions: literals, subscripts, calls, filters, tests.
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>

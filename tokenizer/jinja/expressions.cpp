@@ -1,4 +1,4 @@
-// The half of the interpreter that makes values.
+// The part of the interpreter that evaluates expressions.
 #include "tokenizer/jinja/filters.h"
 #include "tokenizer/jinja/globals.h"
 #include "tokenizer/jinja/interpreter.h"
@@ -78,7 +78,7 @@ Arguments Interpreter::arguments_of(const CallArguments& given) {
     const Value more = evaluate(*given.more_named);
     if (!more.as_dict()) context_.fail("'**' needs a dict, found a ", more.type_name());
     for (const Dict::Entry& entry : more.as_dict()->entries()) {
-      if (!entry.key.as_text()) context_.fail("'**' needs texts as keys");
+      if (!entry.key.as_text()) context_.fail("'**' needs strings as keys");
       arguments.named.emplace_back(entry.key.as_text()->bytes, entry.value);
       context_.spend(1);
     }

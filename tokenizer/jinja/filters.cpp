@@ -1,4 +1,4 @@
-// The table of filters, and those that call others or tests by name.
+// The table of filters, and the filters that call others by name.
 #include "tokenizer/jinja/filters.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace skald::jinja {
 namespace {
 
-// The arguments after the first n, for the filter or test that the first names.
+// The arguments after the first n, for the filter or test that the first arguments name.
 Arguments rest_of(const Arguments& arguments, size_t n) {
   const auto begin = arguments.positional.begin() + static_cast<std::ptrdiff_t>(n);
   return {{begin, arguments.positional.end()}, arguments.named};
@@ -17,13 +17,13 @@ Arguments rest_of(const Arguments& arguments, size_t n) {
 
 const std::string& name_in(Context& context, const Arguments& arguments, size_t i) {
   const Text* name = arguments.positional[i].as_text();
-  if (!name) context.fail("a filter or test must be named by a text");
+  if (!name) context.fail("the name of a filter or test must be a string");
   return name->bytes;
 }
 
 Value map(Context& context, const Value& input, const Arguments& arguments) {
   std::vector<Value> results;
-  // Nothing to go over, even where it is none or 0.
+  // A false input, such as none or 0, gives an empty result.
   if (!input.truthy()) return context.list({}, SequenceKind::Iterator);
   const Value all = to_sequence(context, input);
   const auto& items = all.as_sequence()->items;
@@ -44,7 +44,7 @@ Value map(Context& context, const Value& input, const Arguments& arguments) {
 
 template <bool by_attribute, bool wanted>
 Value select(Context& context, const Value& input, const Arguments& arguments) {
-  const size_t test = by_attribute ? 1 : 0;  // its place among the arguments
+  const size_t test = by_attribute ? 1 : 0;  // index of the test's name
   if (arguments.positional.size() < test) context.fail("selectattr needs an attribute");
   std::vector<Value> kept;
   if (!input.truthy()) return context.list({}, SequenceKind::Iterator);
@@ -64,7 +64,7 @@ Value select(Context& context, const Value& input, const Arguments& arguments) {
 Value attribute(Context& context, const Value& input, const Arguments& arguments) {
   const Bound bound(context, "attr", {"name"}, arguments);
   const std::string& name = bound.string(0);
-  // Only true attributes: for a dict its methods, not its keys.
+  // Only attributes: for a dict its methods, not its keys.
   if (!input.as_dict()) return get_attribute(context, input, name);
   return Value::undefined(concat("'dict object' has no attribute '", name, "'"));
 }

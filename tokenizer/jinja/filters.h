@@ -1,5 +1,5 @@
-// Jinja's filters and tests, and transformers' own tojson. By name, as map() and select() also call
-// them.
+// Jinja's filters and tests, and transformers' own tojson, called by name. map() and select() also
+// call them by name.
 #pragma once
 
 #include <span>
@@ -15,7 +15,7 @@ Value apply_filter(Context& context, std::string_view name, const Value& input,
 bool apply_test(Context& context, std::string_view name, const Value& input,
                 const Arguments& arguments);
 
-// The rest is for the files that make up the table.
+// The following is for the files that define the filters.
 using FilterFunction = Value (*)(Context& context, const Value& input, const Arguments& arguments);
 struct NamedFilter {
   std::string_view name;
@@ -26,9 +26,9 @@ std::span<const NamedFilter> sequence_filters();
 std::span<const NamedFilter> selection_filters();
 bool is_filter(std::string_view name);
 
-// "a.b.0" or a number as the path to a part of an item; each path of "a,b" gives one of a tuple.
+// The part of `item` at `path`: "a.b.0" or a number. A path with commas, "a,b", gives a tuple.
 Value attribute_path(Context& context, const Value& item, const Value& path);
-// The key that sort, unique, min and others compare by.
+// The key by which sort, unique, min and others compare.
 class SortKey {
  public:
   SortKey(Context& context, const Value* attribute, bool case_sensitive, bool several = false)

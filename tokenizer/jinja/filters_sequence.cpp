@@ -1,4 +1,4 @@
-// Filters over lists and dicts.
+// Filters on lists and dicts.
 #include <algorithm>
 #include <unordered_set>
 
@@ -68,7 +68,7 @@ Value items(Context& context, const Value& input, const Arguments& arguments) {
   const Bound none(context, "items", {}, arguments);
   if (input.is_undefined()) return context.list({}, SequenceKind::Iterator);
   const Dict* dict = input.as_dict();
-  if (!dict) context.fail("items: a ", input.type_name(), " is no dict");
+  if (!dict) context.fail("items: a ", input.type_name(), " is not a dict");
   context.check_items(dict->size());
   std::vector<Value> pairs;
   for (const Dict::Entry& entry : dict->entries()) {
@@ -100,7 +100,7 @@ struct Keyed {
   Value item;
 };
 
-// Stable, also in reverse, as Python's sorted().
+// Stable also in reverse, as Python's sorted().
 Value sorted(Context& context, std::vector<Keyed> all, bool reverse) {
   if (reverse) std::reverse(all.begin(), all.end());
   std::stable_sort(all.begin(), all.end(),
@@ -132,9 +132,9 @@ Value sort(Context& context, const Value& input, const Arguments& arguments) {
 Value dictsort(Context& context, const Value& input, const Arguments& arguments) {
   const Bound bound(context, "dictsort", {"case_sensitive", "by", "reverse"}, arguments);
   const Dict* dict = input.as_dict();
-  if (!dict) context.fail("dictsort: a ", input.type_name(), " is no dict");
+  if (!dict) context.fail("dictsort: a ", input.type_name(), " is not a dict");
   const std::string by = bound.has(1) ? bound.string(1) : "key";
-  if (by != "key" && by != "value") context.fail("dictsort: by is 'key' or 'value'");
+  if (by != "key" && by != "value") context.fail("dictsort: 'by' must be 'key' or 'value'");
   const SortKey key(context, nullptr, bound.flag(0, false));
   context.check_items(4 * dict->size());
   std::vector<Keyed> pairs;
@@ -154,7 +154,7 @@ Value unique(Context& context, const Value& input, const Arguments& arguments) {
     context.spend(1);
     if (seen.find(one.key)) continue;
     if (!seen.set(one.key, None{})) {
-      context.fail("unique: a ", one.key.type_name(), " cannot be compared so");
+      context.fail("unique: a ", one.key.type_name(), " cannot be a key");
     }
     kept.push_back(std::move(one.item));
   }
@@ -180,7 +180,7 @@ Value sum(Context& context, const Value& input, const Arguments& arguments) {
   const Bound bound(context, "sum", {"attribute", "start"}, arguments);
   const Value* attribute = attribute_of(bound, 0);
   Value total = bound.or_else(1, int64_t{0});
-  if (total.as_text()) context.fail("sum: cannot add texts; use join");
+  if (total.as_text()) context.fail("sum: cannot add strings; use join");
   const Value all = to_sequence(context, input);
   for (const Value& item : all.as_sequence()->items) {
     const Value one = attribute ? attribute_path(context, item, *attribute) : item;
@@ -193,7 +193,7 @@ Value sum(Context& context, const Value& input, const Arguments& arguments) {
 Value batch(Context& context, const Value& input, const Arguments& arguments) {
   const Bound bound(context, "batch", {"linecount", "fill_with"}, arguments);
   const int64_t size = bound.integer(0, 0);
-  if (size < 1) context.fail("batch: a line of ", size);
+  if (size < 1) context.fail("batch: the line length must be at least 1, found ", size);
   const Value all = to_sequence(context, input);
   std::vector<Value> lines, line;
   const auto flush = [&] { lines.push_back(context.list(std::exchange(line, {}))); };
@@ -214,7 +214,7 @@ Value batch(Context& context, const Value& input, const Arguments& arguments) {
 Value slices(Context& context, const Value& input, const Arguments& arguments) {
   const Bound bound(context, "slice", {"slices", "fill_with"}, arguments);
   const int64_t count = bound.integer(0, 0);
-  if (count < 1) context.fail("slice: ", count, " parts");
+  if (count < 1) context.fail("slice: the number of parts must be at least 1, found ", count);
   context.check_items(static_cast<size_t>(count));
   context.spend(static_cast<uint64_t>(count));
   const Value all = to_sequence(context, input);

@@ -1,4 +1,4 @@
-// Filters that make texts and numbers.
+// Filters that return strings and numbers.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -12,7 +12,7 @@
 namespace skald::jinja {
 namespace {
 
-// The input as a text; one that is a text already stays as safe as it is.
+// The input as a string. A string keeps its `safe` flag.
 Value soft(Context& context, const Value& input) {
   return input.as_text() ? input : context.text(to_text(context, input));
 }
@@ -76,7 +76,7 @@ Value forceescape(Context& context, const Value& input, const Arguments& argumen
 
 Value indent(Context& context, const Value& input, const Arguments& arguments) {
   const Bound bound(context, "indent", {"width", "first", "blank"}, arguments);
-  if (!input.as_text()) context.fail("indent: a ", input.type_name(), " is no text");
+  if (!input.as_text()) context.fail("indent: a ", input.type_name(), " is not a string");
   const bool blank = bound.flag(2, false);
   std::string by;
   if (bound.has(0) && bound.need(0).as_text()) {
@@ -168,7 +168,7 @@ Value tojson(Context& context, const Value& input, const Arguments& arguments) {
     const Sequence* both = bound.need(2).as_sequence();
     if (!both || both->items.size() != 2 || !both->items[0].as_text() ||
         !both->items[1].as_text()) {
-      context.fail("tojson: separators must be two texts");
+      context.fail("tojson: separators must be two strings");
     }
     style.item_separator = bytes(both->items[0]);
     style.key_separator = bytes(both->items[1]);
@@ -176,7 +176,7 @@ Value tojson(Context& context, const Value& input, const Arguments& arguments) {
   return context.text(to_json(context, input, style));
 }
 
-// As Python's int() and float() read a text: spaces around it, underscores between digits.
+// Reads numbers as Python's int() and float() do: spaces around, underscores between digits.
 std::optional<std::string> number_text(std::string_view text) {
   std::string out;
   text = strip(text);
@@ -260,7 +260,7 @@ Value abs_filter(Context& context, const Value& input, const Arguments& argument
   if (const auto whole = input.as_int()) {
     return *whole < 0 ? unary(context, UnaryOp::Minus, *whole) : Value(*whole);
   }
-  if (!input.as_number()) context.fail("abs: a ", input.type_name(), " is no number");
+  if (!input.as_number()) context.fail("abs: a ", input.type_name(), " is not a number");
   return std::fabs(*input.as_number());
 }
 
@@ -268,13 +268,13 @@ Value round_filter(Context& context, const Value& input, const Arguments& argume
   const Bound bound(context, "round", {"precision", "method"}, arguments);
   const std::string method = bound.has(1) ? bound.string(1) : "common";
   need_defined(context, input);
-  if (!input.as_number()) context.fail("round: a ", input.type_name(), " is no number");
+  if (!input.as_number()) context.fail("round: a ", input.type_name(), " is not a number");
   const int64_t precision = std::clamp<int64_t>(bound.integer(0, 0), -300, 300);
   const double value = *input.as_number();
   const double scale = std::pow(10.0, static_cast<double>(precision));
   if (method == "ceil") return std::ceil(value * scale) / scale;
   if (method == "floor") return std::floor(value * scale) / scale;
-  if (method != "common") context.fail("round: the method is common, ceil or floor");
+  if (method != "common") context.fail("round: the method must be common, ceil or floor");
   if (input.as_int() && precision >= 0) return *input.as_int();
   if (!std::isfinite(value)) return value;
   if (precision < 0) {
@@ -282,7 +282,7 @@ Value round_filter(Context& context, const Value& input, const Arguments& argume
     if (input.as_int()) return static_cast<int64_t>(rounded);
     return rounded;
   }
-  char buffer[700];  // 309 digits, a point and 300 more
+  char buffer[700];  // 309 digits, a point and 300 digits
   std::snprintf(buffer, sizeof buffer, "%.*f", static_cast<int>(precision), value);
   return std::strtod(buffer, nullptr);
 }

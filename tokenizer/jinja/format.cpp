@@ -1,4 +1,4 @@
-// "%s and %d" % (a, b), and "{} and {:>4}".format(a, b).
+// Python's formatting: "%s and %d" % (a, b), and "{} and {:>4}".format(a, b).
 #include <cmath>
 #include <cstdio>
 
@@ -28,7 +28,7 @@ void pad(std::string& out, const std::string& text, const Spec& spec) {
   for (size_t i = before; i < missing; ++i) out += spec.fill;
 }
 
-// A number with its sign, and zeros between sign and digits where asked for.
+// Writes a number with its sign, and with zeros between sign and digits if requested.
 void pad_number(std::string& out, std::string digits, bool negative, const Spec& spec) {
   std::string sign = negative ? "-" : spec.plus ? "+" : spec.space ? " " : "";
   if (spec.zero && !spec.left) {
@@ -87,7 +87,7 @@ int read_number(Context& context, std::string_view format, size_t& at) {
   int value = 0;
   for (; at < format.size() && format[at] >= '0' && format[at] <= '9'; ++at) {
     value = 10 * value + (format[at] - '0');
-    if (value > kMostWidth) context.fail("a format with a width of more than ", kMostWidth);
+    if (value > kMostWidth) context.fail("the format's width is larger than ", kMostWidth);
   }
   return value;
 }
@@ -111,7 +111,7 @@ void format_one(Context& context, std::string& out, const Value& value, const Sp
     case 'i':
     case 'u': {
       const double number = need_number(context, value, spec.type);
-      if (!(std::fabs(number) < 0x1p63)) context.fail("%d: the number is too large");
+      if (!(std::fabs(number) < 0x1p63)) context.fail("%d: the number does not fit in 64 bits");
       return format_integer(out, value.as_int().value_or(static_cast<int64_t>(number)), spec);
     }
     case 'x':
@@ -131,7 +131,7 @@ void format_one(Context& context, std::string& out, const Value& value, const Sp
       if (const Text* text = value.as_text(); text && characters(text->bytes) == 1) {
         return pad(out, text->bytes, spec);
       }
-      context.fail("%c needs a text of one character");
+      context.fail("%c needs a string of one character");
     default:
       context.fail("unknown format character '", spec.type, "'");
   }
@@ -222,7 +222,8 @@ class PercentFormatter {
     if (at_ >= format_.size() || format_[at_] != '*') return read_number(context_, format_, at_);
     ++at_;
     const auto width = take().as_int();
-    if (!width || std::abs(*width) > kMostWidth) context_.fail("a format with a wrong width");
+    if (!width || std::abs(*width) > kMostWidth)
+      context_.fail("the format's width is not a number or too large");
     if (*width < 0) left = true;
     return static_cast<int>(std::abs(*width));
   }
@@ -236,7 +237,7 @@ class PercentFormatter {
   std::string out_;
 };
 
-// What stands behind the colon in {name:>8.2f}.
+// Parses the part after the colon in {name:>8.2f}.
 Spec read_spec(Context& context, std::string_view text, const Value& value) {
   Spec spec;
   const bool number = value.as_number().has_value();

@@ -11,8 +11,8 @@
 namespace skald::jinja {
 namespace {
 
-constexpr size_t kMostAttributes = 10'000;  // of a namespace; each is looked for in a row
-constexpr int64_t kMostRange = 100'000;     // as Jinja's sandbox has it
+constexpr size_t kMostAttributes = 10'000;  // of a namespace; lookup is linear
+constexpr int64_t kMostRange = 100'000;     // the limit of Jinja's sandbox
 
 Value range(Context& context, const Value&, const Arguments& arguments) {
   const Bound bound(context, "range", {"start", "stop", "step"}, arguments);
@@ -33,14 +33,14 @@ Value range(Context& context, const Value&, const Arguments& arguments) {
   return context.list(std::move(items), SequenceKind::Range);
 }
 
-// dict(a=1), dict({...}, b=2), dict([[key, value], ...])
+// Implements dict(a=1), dict({...}, b=2), dict([[key, value], ...]).
 Dict make_dict(Context& context, const Arguments& arguments) {
   Dict dict;
   const auto set = [&](const Value& key, const Value& value) {
     context.spend(1);
     if (!dict.set(key, value)) context.fail("a ", key.type_name(), " cannot be a key");
   };
-  if (arguments.positional.size() > 1) context.fail("dict() takes one argument and names");
+  if (arguments.positional.size() > 1) context.fail("dict() takes at most one positional argument");
   if (!arguments.positional.empty()) {
     const Value& from = arguments.positional[0];
     if (const Dict* other = from.as_dict()) {
@@ -67,7 +67,7 @@ Value make_namespace(Context& context, const Value&, const Arguments& arguments)
   const Dict attributes = make_dict(context, arguments);
   auto made = std::make_shared<Namespace>(context.hold(sizeof(Namespace) + 64));
   for (const Dict::Entry& entry : attributes.entries()) {
-    if (!entry.key.as_text()) context.fail("namespace(): attributes are named by texts");
+    if (!entry.key.as_text()) context.fail("namespace(): the names of attributes must be strings");
     made->set(context, entry.key.as_text()->bytes, entry.value);
   }
   return context.keep(std::move(made));
@@ -90,7 +90,7 @@ Value strftime_now(Context& context, const Value&, const Arguments& arguments) {
   return context.text(std::move(out));
 }
 
-// joiner(", ") prints nothing the first time that it is called, and then its text.
+// joiner(", ") prints nothing on its first call, and its string on later calls.
 struct Joiner : Object {
   explicit Joiner(Value separator_) : separator(std::move(separator_)) {}
   std::string_view type_name() const override { return "Joiner"; }
@@ -142,7 +142,7 @@ std::optional<Value> Cycler::attribute(Context&, std::string_view name) {
 }
 
 Value cycler(Context& context, const Value&, const Arguments& arguments) {
-  if (arguments.positional.empty()) context.fail("cycler() needs something to go round");
+  if (arguments.positional.empty()) context.fail("cycler() needs at least one argument");
   return std::shared_ptr<Object>(std::make_shared<Cycler>(context.list(arguments.positional)));
 }
 
@@ -188,7 +188,7 @@ std::string Namespace::print(Context& context) {
 
 void Namespace::set(Context& context, std::string_view name, Value value) {
   if (name.starts_with('_')) {
-    context.fail("attributes of a namespace cannot begin with '_', as '", name, "' does");
+    context.fail("a namespace's attribute cannot begin with '_': '", name, "'");
   }
   context.spend(attributes_.size() / 16);
   for (auto& [key, old] : attributes_) {

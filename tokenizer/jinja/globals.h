@@ -1,5 +1,5 @@
-// What a template may use without being given it: range, namespace, dict, joiner, cycler, and
-// transformers' raise_exception and strftime_now.
+// Names that every template can use: range, namespace, dict, joiner, cycler, and transformers'
+// raise_exception and strftime_now.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ namespace skald::jinja {
 
 std::optional<Value> find_global(Context& context, std::string_view name);
 
-// The one thing that a template can change.
+// The only mutable value of a template.
 class Namespace : public Object {
  public:
   explicit Namespace(Held held) : held_(std::move(held)) {}

@@ -1,4 +1,4 @@
-// The half of the interpreter that prints.
+// The part of the interpreter that runs statements.
 #include "tokenizer/jinja/interpreter.h"
 
 #include <algorithm>
@@ -29,7 +29,8 @@ class MacroObject : public Object {
  private:
   Interpreter& interpreter_;
   std::shared_ptr<const Callable> callable_;
-  std::shared_ptr<Interpreter::Frame> frame_;  // that it was defined in, and may hold it
+  // The frame of the definition, which may contain this object
+  std::shared_ptr<Interpreter::Frame> frame_;
   Held held_;
 };
 
@@ -164,7 +165,7 @@ void Interpreter::assign(const Target& target, const Value& value) {
     auto* found = dynamic_cast<Namespace*>(space.as_object());
     if (!found) {
       context_.fail("cannot set '", target.attribute, "' of '", *target.name,
-                    "', which is no namespace");
+                    "', which is not a namespace");
     }
     return found->set(context_, target.attribute, value);
   }
@@ -219,7 +220,7 @@ Interpreter::Flow Interpreter::run(const Scope& scope) {
 }
 
 Value Interpreter::make_macro(std::shared_ptr<const Callable> callable) {
-  // The frame that it keeps alive counts too.
+  // The frame that the macro keeps alive counts too.
   Held held = context_.hold(sizeof(MacroObject) + sizeof(Frame) + 16 * sizeof(Value));
   return context_.keep(std::make_shared<MacroObject>(*this, std::move(callable), std::move(held)));
 }
@@ -240,7 +241,7 @@ Interpreter::Flow Interpreter::run(const CallBlock& block) {
 
 Value Interpreter::call_macro(const Callable& callable, const std::shared_ptr<Frame>& frame,
                               const Arguments& arguments) {
-  if (!frame) context_.fail("the macro '", callable.name, "' is called after its end");
+  if (!frame) context_.fail("the macro '", callable.name, "' is called after its scope has ended");
   const size_t count = callable.parameters.size();
   context_.spend(1 + count * arguments.named.size() / 16);
   const auto given = [&](size_t i) -> const Value* {
@@ -274,7 +275,7 @@ Value Interpreter::call_macro(const Callable& callable, const std::shared_ptr<Fr
   }
 
   const Inside inside(*this, frame);
-  // In their order, since a default may use the arguments before it.
+  // In order, because a default may use the arguments before it.
   const size_t first_default = count - callable.defaults.size();
   for (size_t i = 0; i < count; ++i) {
     Value value;

@@ -1,5 +1,5 @@
-// Runs a parsed template once. Tree, variables and Context outlive it. Every evaluation counts as a
-// step and as a level of depth, so that neither an endless loop nor an endless recursion gets far.
+// Runs a parsed template once. Tree, variables and Context must outlive it. Each evaluation counts
+// as a step and as a level of depth, so endless loops and endless recursion end with an Error.
 #pragma once
 
 #include <memory>
@@ -22,15 +22,15 @@ class Interpreter {
  private:
   friend class MacroObject;
 
-  // The variables of one scope: a loop's turn, a macro's call, a block.
+  // The variables of one scope: an iteration of a loop, a call of a macro, a block.
   struct Frame {
     std::shared_ptr<Frame> parent;
     std::vector<std::pair<Name, Value>> variables;
 
-    const Value* find(Name name, Context& context) const;  // here and outwards
-    void set(Name name, Value value);                      // here
+    const Value* find(Name name, Context& context) const;  // in this frame or an outer one
+    void set(Name name, Value value);                      // in this frame
   };
-  // Makes another frame the current one for as long as it lives.
+  // Makes another frame the current one during its lifetime.
   class Inside;
 
   enum class Flow { Next, Break, Continue };
@@ -51,7 +51,7 @@ class Interpreter {
   Flow run(const Continue&) { return Flow::Continue; }
 
   void write(std::string_view text);
-  // What a block prints, as a text; its flow (a break in it) goes to `flow`.
+  // What a block prints, as a string. If the block contains a break, `flow` says so.
   std::string capture(const Block& block, Flow& flow);
   void assign(const Target& target, const Value& value);
 
@@ -60,7 +60,7 @@ class Interpreter {
   Value make_macro(std::shared_ptr<const Callable> callable);
 
   Value evaluate(const Expr& expr);
-  Value evaluate_or_none(const ExprPtr& expr);  // None where there is none
+  Value evaluate_or_none(const ExprPtr& expr);  // None if expr is nullptr
   Value value_of(const ConstantExpr& expr) { return expr.value; }
   Value value_of(const NameExpr& expr) { return look_up(expr.name); }
   Value value_of(const ListExpr& expr);

@@ -1,5 +1,5 @@
-// JSON read straight into values, by events: a tree of the JSON library's own would lose the
-// difference between a number that is too large and one that is not.
+// Reads JSON from parser events directly into values. The JSON library's own tree would lose
+// whether a number is too large.
 #include <nlohmann/json.hpp>
 
 #include "engine/base/printable.h"
@@ -59,8 +59,8 @@ class Builder : public Json::json_sax_t {
 
   bool open(bool object) {
     if (open_.size() + 1 >= static_cast<size_t>(kMostValueDepth)) {
-      fail(reading_.code, name_, ": lists and objects lie more than ", kMostValueDepth,
-           " deep in each other");
+      fail(reading_.code, name_, ": lists and objects are nested more than ", kMostValueDepth,
+           " deep");
     }
     open_.push_back({object, "", {}, {}});
     return true;

@@ -25,7 +25,7 @@ std::string with_newlines(std::string_view text) {
       if (i + 1 < text.size() && text[i + 1] == '\n') ++i;
     }
   }
-  if (out.ends_with('\n')) out.pop_back();  // as Jinja drops a file's last newline
+  if (out.ends_with('\n')) out.pop_back();  // Jinja drops the last newline of a file
   return out;
 }
 
@@ -53,7 +53,7 @@ class Lexer {
     if (bytes > 0) line_starts_ = text_[at_ - 1] == '\n';
   }
 
-  // Text up to the next tag, then that tag.
+  // Takes the text up to the next tag, and the tag.
   void root() {
     size_t tag = at_;
     while (true) {
@@ -83,7 +83,7 @@ class Lexer {
     return c == '-' || c == '+' ? c : ' ';
   }
 
-  // Text before a tag, without the spaces that the tag takes away.
+  // Emits the text before a tag, without the whitespace that the tag removes.
   void data(size_t end, char sign, bool block) {
     std::string_view text = std::string_view(text_).substr(at_, end - at_);
     if (sign == '-') {
@@ -100,7 +100,8 @@ class Lexer {
 
   void skip_spaces() { advance(rest().size() - strip_left(rest()).size()); }
 
-  // The end of a tag, when it is here: "+%}", "-%}" with the spaces after it, "%}" with a newline.
+  // Takes the end of a tag if it is here: "+%}", "-%}" with the spaces after it, or "%}" with a
+  // newline.
   bool end_of_tag(std::string_view end, bool trims) {
     if (here("-") && rest().substr(1).starts_with(end)) {
       advance(1 + end.size());
@@ -123,7 +124,7 @@ class Lexer {
     }
   }
 
-  // {% raw %} to {% endraw %}, when it begins here.
+  // Takes {% raw %} to {% endraw %} if it begins here.
   bool raw() {
     const size_t begin = at_;
     const bool line_starts = line_starts_;
@@ -162,7 +163,7 @@ class Lexer {
   }
 
   void inside(std::string_view end, TokenType end_type) {
-    std::string open;  // brackets, each as the one that closes it
+    std::string open;  // the closing brackets of all open brackets
     const int begin = line_;
     while (true) {
       skip_spaces();
@@ -194,7 +195,7 @@ class Lexer {
     advance(size);
   }
 
-  // Digits with single underscores between them, from `at`; the end.
+  // The end of digits from `at` on, with single underscores between them.
   template <class IsDigit>
   size_t digits(size_t at, IsDigit is) const {
     size_t end = at;
@@ -240,7 +241,8 @@ class Lexer {
         if (end > first) return take(TokenType::Integer, end - at_);
       }
     }
-    const bool zero = text_[at_] == '0';  // 007 is two numbers, as a decimal may not begin so
+    // 007 is two numbers: a decimal number has no leading zero
+    const bool zero = text_[at_] == '0';
     take(TokenType::Integer,
          digits(at_, [&](char c) { return zero ? c == '0' : is_digit(c); }) - at_);
   }
@@ -254,7 +256,7 @@ class Lexer {
     advance(end + 1 - at_);
   }
 
-  // As Python reads the inside of quotes.
+  // Interprets the inside of quotes as Python does.
   std::string unescape(std::string_view s) const {
     constexpr std::string_view kNames = "\\'\"abfnrtv";
     constexpr std::string_view kMeanings = "\\'\"\a\b\f\n\r\t\v";
@@ -264,7 +266,8 @@ class Lexer {
         out += s[i];
         continue;
       }
-      const char kind = s[++i];  // there is one: a backslash before the quote would have taken it
+      // Exists: a backslash before the closing quote would have escaped it
+      const char kind = s[++i];
       if (const size_t known = kNames.find(kind); known != std::string_view::npos) {
         out += kMeanings[known];
       } else if (kind == 'x' || kind == 'u' || kind == 'U') {
@@ -279,7 +282,7 @@ class Lexer {
         append_code(out, s.substr(i), count, 8);
         i += count - 1;
       } else if (kind == 'N') {
-        source_.refuse(line_, "\\N{...} in a text is not supported; write the character");
+        source_.refuse(line_, "\\N{...} in a string is not supported; write the character");
       } else if (kind != '\n') {  // a backslash at the end of a line joins lines
         out += '\\';
         out += kind;
@@ -334,7 +337,7 @@ class Lexer {
   std::vector<Token> tokens_;
   size_t at_ = 0;
   int line_ = 1;
-  bool line_starts_ = true;  // the last byte taken was a newline, or none was taken yet
+  bool line_starts_ = true;  // true: at the start of the text, or after a newline
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// A template's text in tokens. Whitespace around tags goes away here, as transformers has it: a
-// newline after a block tag (trim_blocks), spaces before one on its line (lstrip_blocks), and
-// whatever "-" and "+" in a tag say.
+// Splits a template's text into tokens. Whitespace around tags is removed here, with the settings
+// of transformers: a newline after a block tag (trim_blocks), spaces before a block tag on its line
+// (lstrip_blocks), and the effect of "-" and "+" in tags.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +29,10 @@ enum class TokenType : uint8_t {
 struct Token {
   TokenType type;
   int line;
-  std::string text;  // of a String without quotes and escapes; newlines in it are \n
+  std::string text;  // String: without quotes and escapes, with \n as newline
 };
 
-// A place in a template, for the Error that refuses it.
+// The name of a template and its Errors during parsing.
 struct Source {
   std::string name;
 

@@ -5,10 +5,10 @@
 namespace skald::jinja {
 namespace {
 
-// loop.cycle(a, b): one after the other, turn by turn.
+// loop.cycle(a, b): returns its arguments in turn, one for each iteration.
 Value cycle(Context& context, const Value& self, const Arguments& arguments) {
   const auto& choices = arguments.positional;
-  if (choices.empty()) context.fail("loop.cycle() needs something to go round");
+  if (choices.empty()) context.fail("loop.cycle() needs at least one argument");
   const int64_t turn = *self.as_object()->attribute(context, "index0")->as_int();
   return choices[static_cast<size_t>(turn) % choices.size()];
 }

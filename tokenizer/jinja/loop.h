@@ -1,5 +1,5 @@
-// `loop` inside {% for %}: goes over a sequence, and knows what came before and what comes next. A
-// filter of the loop is asked as late as possible, since the body may change what it says.
+// `loop` inside {% for %}: iterates over a sequence, with access to the previous and next element.
+// The loop's filter is evaluated as late as possible, because the body may change its result.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ class Loop : public Object, public std::enable_shared_from_this<Loop> {
 
   bool advance();  // to the next element; false past the last
   const Value& current() const { return *current_; }
-  void finish();  // the loop is over: asks no filter any more
+  void finish();  // after the loop: the filter is not evaluated any more
 
   std::string_view type_name() const override { return "LoopContext"; }
   int depth() const override { return source_.depth() + 1; }
@@ -34,7 +34,7 @@ class Loop : public Object, public std::enable_shared_from_this<Loop> {
 
   Value source_;
   Filter filter_;
-  size_t at_ = 0;  // in source_, of the next element to ask for
+  size_t at_ = 0;  // index in source_ of the next element to filter
   std::optional<Value> previous_, current_, next_;
   int64_t index0_ = -1;
   std::optional<int64_t> length_;

@@ -25,7 +25,7 @@ Value texts(Context& context, const Value& self, const std::vector<std::string_v
   return context.list(std::move(items));
 }
 
-// A method without arguments that makes a text of a text.
+// A method without arguments that maps a string to a string.
 template <std::string (*change)(std::string_view)>
 Value changed(Context& context, const Value& self, const Arguments& arguments) {
   const Bound none(context, "a method of texts", {}, arguments);
@@ -42,7 +42,7 @@ Value stripped(Context& context, const Value& self, const Arguments& arguments) 
 Value split_by(Context& context, const Value& self, const Arguments& arguments, bool from_right) {
   const Bound bound(context, from_right ? "rsplit" : "split", {"sep", "maxsplit"}, arguments);
   const std::string* separator = bound.optional_string(0);
-  if (separator && separator->empty()) context.fail("split() by an empty text");
+  if (separator && separator->empty()) context.fail("split() by an empty string");
   context.spend_bytes(4 * bytes(self).size());
   const int64_t most = bound.integer(1, -1);
   return texts(context, self,
@@ -67,7 +67,7 @@ Value splitlines(Context& context, const Value& self, const Arguments& arguments
 Value partition(Context& context, const Value& self, const Arguments& arguments, bool from_right) {
   const Bound bound(context, "partition", {"sep"}, arguments);
   const std::string& separator = bound.string(0);
-  if (separator.empty()) context.fail("partition() by an empty text");
+  if (separator.empty()) context.fail("partition() by an empty string");
   const std::string_view all = bytes(self);
   const size_t at = from_right ? all.rfind(separator) : all.find(separator);
   std::array<std::string_view, 3> parts = {all, "", ""};
@@ -89,10 +89,10 @@ Value rpartition_method(Context& context, const Value& self, const Arguments& ar
   return partition(context, self, arguments, true);
 }
 
-// The part of self that [start, end), in characters, means.
+// The part of self at characters [start, end).
 struct Range {
   size_t begin, end;   // bytes
-  bool empty = false;  // start lies past the end: not even "" is found there
+  bool empty = false;  // start is past the end: not even "" is found
 };
 
 Range range_of(Context& context, const std::string& all, const Bound& bound, size_t first) {
@@ -120,7 +120,7 @@ Value starts_or_ends(Context& context, const Value& self, const Arguments& argum
   const Sequence* several = bound.need(0).as_sequence();
   if (!several || several->kind != SequenceKind::Tuple) return matches(bound.string(0));
   for (const Value& one : several->items) {
-    if (!one.as_text()) context.fail(name, "() needs texts, found a ", one.type_name());
+    if (!one.as_text()) context.fail(name, "() needs strings, found a ", one.type_name());
     if (matches(one.as_text()->bytes)) return true;
   }
   return false;
@@ -140,7 +140,7 @@ int64_t find_in(Context& context, const Value& self, const Arguments& arguments,
 template <bool last, bool must>
 Value find_method(Context& context, const Value& self, const Arguments& arguments) {
   const int64_t at = find_in(context, self, arguments, last);
-  if (must && at < 0) context.fail("index(): the text is not there");
+  if (must && at < 0) context.fail("index(): the string was not found");
   return at;
 }
 
@@ -172,7 +172,7 @@ Value join_method(Context& context, const Value& self, const Arguments& argument
   bool first = true;
   for (const Value& item : all.as_sequence()->items) {
     const Text* text = item.as_text();
-    if (!text) context.fail("join() needs texts, found a ", item.type_name());
+    if (!text) context.fail("join() needs strings, found a ", item.type_name());
     if (!first) out += bytes(self);
     first = false;
     out += text->bytes;
@@ -197,12 +197,12 @@ template <Side side>
 Value justify(Context& context, const Value& self, const Arguments& arguments) {
   const Bound bound(context, "ljust", {"width", "fillchar"}, arguments);
   const std::string fill = bound.has(1) ? bound.string(1) : " ";
-  if (characters(fill) != 1) context.fail("the character to fill with must be one");
+  if (characters(fill) != 1) context.fail("the fill character must be a single character");
   const int64_t missing =
       std::max<int64_t>(bound.integer(0, 0) - static_cast<int64_t>(characters(bytes(self))), 0);
   const int64_t width = bound.integer(0, 0);
   int64_t before = side == Side::Left ? 0 : missing;
-  // As Python does it: an odd space goes left where the width is odd.
+  // As in Python: an odd space goes left if the width is odd.
   if (side == Side::Center) before = missing / 2 + (missing & width & 1);
   context.check_text(static_cast<size_t>(missing));
   std::string out;

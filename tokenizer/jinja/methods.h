@@ -1,4 +1,4 @@
-// Methods of texts, dicts and lists: those of Python that change nothing.
+// Python's methods of strings, dicts and lists that do not modify the object.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace skald::jinja {
 
-// A function or a method as a value.
+// A function or method as a value.
 using Function = Value (*)(Context& context, const Value& self, const Arguments& arguments);
 
 struct FunctionObject : Object {
@@ -24,11 +24,11 @@ struct FunctionObject : Object {
 
   std::string_view name;
   Function function;
-  Value self;  // None for a function
+  Value self;  // None: a function
 };
 
-// nullopt: its type has no such method. A method that would change the object (append, pop) is an
-// undefined value that says so, as in transformers.
+// nullopt: the type has no such method. A method that would modify the object (append, pop) gives
+// an undefined value whose message says so, as in transformers.
 std::optional<Value> find_method(Context& context, const Value& object, std::string_view name);
 
 }  // namespace skald::jinja

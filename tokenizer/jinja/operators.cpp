@@ -62,7 +62,7 @@ Value integers(Context& context, BinaryOp op, int64_t a, int64_t b) {
   }
   if (b == 0) context.fail("division by zero");
   if (op == BinaryOp::Divide) return static_cast<double>(a) / static_cast<double>(b);
-  if (b == -1) {  // the one quotient that may not fit, and a trap in hardware
+  if (b == -1) {  // the only quotient that may overflow, which traps in hardware
     if (op == BinaryOp::Modulo) return int64_t{0};
     if (__builtin_sub_overflow(int64_t{0}, a, &result)) overflow(context);
     return result;
@@ -82,7 +82,7 @@ Value floats(Context& context, BinaryOp op, double a, double b) {
       return a * b;
     case BinaryOp::Power:
       if (a == 0 && b < 0) context.fail("0 to a negative power");
-      if (a < 0 && std::floor(b) != b) context.fail("a root of a negative number");
+      if (a < 0 && std::floor(b) != b) context.fail("a fractional power of a negative number");
       return std::pow(a, b);
     default:
       break;
@@ -166,7 +166,7 @@ bool less(Context& context, const Value& a, const Value& b) {
     if (a.as_int() && b.as_int()) return *a.as_int() < *b.as_int();
     return *x < *y;
   }
-  // Bytes of UTF-8 have the order of the characters.
+  // UTF-8 bytes have the order of the code points.
   if (const Text* x = a.as_text(), *y = b.as_text(); x && y) return x->bytes < y->bytes;
   const Sequence *x = a.as_sequence(), *y = b.as_sequence();
   if (x && y && x->kind == y->kind &&
@@ -181,7 +181,7 @@ bool less(Context& context, const Value& a, const Value& b) {
   }
   need_defined(context, a);
   need_defined(context, b);
-  context.fail("'<' has no meaning between ", a.type_name(), " and ", b.type_name());
+  context.fail("'<' is not supported between ", a.type_name(), " and ", b.type_name());
 }
 
 bool compare(Context& context, CompareOp op, const Value& a, const Value& b) {
@@ -210,7 +210,8 @@ bool compare(Context& context, CompareOp op, const Value& a, const Value& b) {
 bool contains(Context& context, const Value& container, const Value& item) {
   if (const Text* text = container.as_text()) {
     const Text* part = item.as_text();
-    if (!part) context.fail("'in' of a text needs a text on its left, found ", item.type_name());
+    if (!part)
+      context.fail("'in' of a string needs a string on its left, found ", item.type_name());
     context.spend_bytes(text->bytes.size());
     return text->bytes.find(part->bytes) != std::string::npos;
   }
@@ -247,7 +248,8 @@ Value binary(Context& context, BinaryOp op, const Value& a, const Value& b) {
   if (op == BinaryOp::Multiply && can_repeat(b) && a.as_int()) {
     return repeat(context, b, *a.as_int());
   }
-  context.fail("'", symbol(op), "' has no meaning between ", a.type_name(), " and ", b.type_name());
+  context.fail("'", symbol(op), "' is not supported between ", a.type_name(), " and ",
+               b.type_name());
 }
 
 Value unary(Context& context, UnaryOp op, const Value& a) {
@@ -258,7 +260,7 @@ Value unary(Context& context, UnaryOp op, const Value& a) {
     return integers(context, BinaryOp::Subtract, 0, *i);
   }
   if (const auto* d = a.get<double>()) return op == UnaryOp::Plus ? *d : -*d;
-  context.fail("a sign before a ", a.type_name());
+  context.fail("a sign is not supported before a ", a.type_name());
 }
 
 std::string replace_text(Context& context, std::string_view text, std::string_view what,

@@ -9,7 +9,7 @@
 namespace skald::jinja {
 namespace {
 
-// Published templates have at most some 40 kilobytes.
+// Published templates have up to about 40 kilobytes.
 constexpr size_t kMostBytes = size_t{1} << 20;
 
 using Ends = std::initializer_list<std::string_view>;
@@ -21,7 +21,7 @@ class Parser : public ExpressionParser {
   Block whole() { return block({}, 0, ""); }
 
  private:
-  // Statements up to a tag of `ends`, which stays the current token.
+  // Parses statements up to a tag in `ends`, which stays the current token.
   Block block(Ends ends, int begin, std::string_view opened) {
     const Nested nested(*this);
     Block body;
@@ -60,7 +60,7 @@ class Parser : public ExpressionParser {
     next();
   }
 
-  // The body of a tag up to its end tag, which is taken but for its %}.
+  // Parses the body of a tag and its end tag, except the final %}.
   Block body_until(Ends ends, int begin, std::string_view opened) {
     skip_op(":");
     end_of_tag();
@@ -134,7 +134,7 @@ class Parser : public ExpressionParser {
     }
   }
 
-  // The variable that a block's text is in; no template can write this name.
+  // The variable that holds a block's text. No template can write this name.
   Name block_text() { return names_.intern("(text)"); }
   ExprPtr block_value(int line, bool starts_with_name) {
     return filters(make(line, 1, NameExpr{block_text()}), starts_with_name);
@@ -219,16 +219,16 @@ class Parser : public ExpressionParser {
     return {std::move(call), std::move(callable)};
   }
 
-  int loops_ = 0;                // around the current token, inside the innermost callable
-  std::vector<Callable*> open_;  // around the current token
+  int loops_ = 0;                // loops around the current token, inside the innermost macro
+  std::vector<Callable*> open_;  // macros around the current token
 };
 
 }  // namespace
 
 Tree parse(std::string_view text, const Source& source) {
   if (text.size() > kMostBytes) {
-    fail(Exit::Model, source.name, ": is ", text.size(), " bytes long, at most ", kMostBytes,
-         " can be read");
+    fail(Exit::Model, source.name, ": is ", text.size(), " bytes long; expected at most ",
+         kMostBytes);
   }
   if (!utf8_valid(text)) fail(Exit::Model, source.name, ": is not valid UTF-8");
   Tree tree;

@@ -1,5 +1,5 @@
-// From tokens to a tree. Refuses what Jinja refuses, names tags that skald does not have, and lets
-// nothing lie in each other deeper than kMostNesting.
+// Parses tokens to a tree. Refuses what Jinja refuses and tags that skald does not support (the
+// message names the tag), and limits nesting to kMostNesting.
 #pragma once
 
 #include <string_view>

@@ -191,7 +191,7 @@ class JsonPrinter {
     for (const Dict::Entry& entry : dict.entries()) entries.push_back(&entry);
     if (style_.sort_keys) {
       for (const Dict::Entry* entry : entries) {
-        if (!entry->key.as_text()) context_.fail("tojson: only texts as keys can be sorted");
+        if (!entry->key.as_text()) context_.fail("tojson: sort_keys needs strings as keys");
       }
       std::stable_sort(entries.begin(), entries.end(), [](const auto* a, const auto* b) {
         return a->key.as_text()->bytes < b->key.as_text()->bytes;
@@ -203,7 +203,8 @@ class JsonPrinter {
     for (const Dict::Entry* entry : entries) {
       separate(first);
       const Text* name = entry->key.as_text();
-      if (!name && entry->key.as_sequence()) context_.fail("tojson: a tuple is no key in JSON");
+      if (!name && entry->key.as_sequence())
+        context_.fail("tojson: a tuple cannot be a key in JSON");
       append_string(name ? name->bytes : scalar(entry->key));
       out += style_.key_separator;
       print(entry->value);
@@ -266,7 +267,7 @@ std::string float_text(double value) {
   std::string digits(1, all[0]);
   if (e > 1) digits += all.substr(2, e - 2);
   const int count = static_cast<int>(digits.size());
-  // Where Python changes to the form with an exponent.
+  // Python switches to the exponent form here.
   if (exponent < -4 || exponent >= 16) {
     std::string power = std::to_string(std::abs(exponent));
     if (power.size() < 2) power.insert(0, "0");

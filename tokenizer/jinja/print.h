@@ -1,6 +1,6 @@
-// Values as text, to the letter as Python prints them: str(), repr(), json.dumps() and "%" with a
-// tuple. What they make may be much larger than the value (shared lists are printed each time), so
-// all of them count against the limits.
+// Values as strings, exactly as Python prints them: str(), repr(), json.dumps() and "%". The result
+// may be much larger than the value (shared lists are printed each time), so all functions count
+// against the limits.
 #pragma once
 
 #include <string>
@@ -18,15 +18,16 @@ std::string repr(Context& context, const Value& value);
 
 struct JsonStyle {
   bool ensure_ascii = false, sort_keys = false;
-  bool lines = false;  // one element a line
-  std::string indent;  // of each level, with lines
+  bool lines = false;  // one element on each line
+  std::string indent;  // for each level, with `lines`
   std::string item_separator = ", ", key_separator = ": ";
 };
 std::string to_json(Context& context, const Value& value, const JsonStyle& style);
 
-// format % arguments: a tuple gives one each, a dict by name, anything else is the only one.
+// format % arguments. A tuple provides one argument for each place, a dict named arguments; any
+// other value is the only argument.
 std::string percent_format(Context& context, std::string_view format, const Value& arguments);
-// "{} {0} {name:>8}".format(...)
+// Python's "{} {0} {name:>8}".format(...)
 std::string brace_format(Context& context, std::string_view format, const Arguments& arguments);
 
 }  // namespace skald::jinja

@@ -1,4 +1,4 @@
-// How Jinja finds attributes, elements and slices, and what a loop goes over.
+// Lookup of attributes, elements and slices, and the elements of a loop.
 #include <algorithm>
 
 #include "tokenizer/jinja/methods.h"
@@ -11,7 +11,7 @@ namespace {
 std::optional<int64_t> position(Context& context, const Value& value) {
   if (value.is_none()) return std::nullopt;
   const auto whole = value.as_int();
-  if (!whole) context.fail("a slice by a ", value.type_name(), ", expected whole numbers");
+  if (!whole) context.fail("a slice index is a ", value.type_name(), ", expected whole numbers");
   return whole;
 }
 
@@ -67,7 +67,7 @@ Value slice(Context& context, const Value& object, const Value& start, const Val
   const Sequence* sequence = object.as_sequence();
   const bool numbered =
       sequence && sequence->kind != SequenceKind::View && sequence->kind != SequenceKind::Iterator;
-  if (!text && !numbered) context.fail("a ", object.type_name(), " has no slices");
+  if (!text && !numbered) context.fail("a ", object.type_name(), " cannot be sliced");
   std::vector<std::string_view> parts;
   if (text) {
     context.spend_bytes(8 * text->bytes.size());
@@ -81,7 +81,7 @@ Value slice(Context& context, const Value& object, const Value& start, const Val
   const auto bound = [&](const Value& value, int64_t otherwise) {
     const auto given = position(context, value);
     if (!given) return otherwise;
-    // A number below -size is as good as -size - 1.
+    // A number below -size has the same effect as -size - 1.
     const int64_t at = *given < 0 ? std::max(*given, -size - 1) + size : *given;
     return std::clamp(at, least, most);
   };
@@ -135,7 +135,7 @@ Value to_sequence(Context& context, const Value& value) {
       items.push_back(context.text(std::string(c)));
     }
   } else if (!value.is_undefined()) {
-    context.fail("a ", value.type_name(), " cannot be gone over");
+    context.fail("a ", value.type_name(), " is not iterable");
   }
   return context.list(std::move(items));
 }

@@ -1,7 +1,8 @@
-// A chat template: parsed once, rendered as often as one likes, by any number of threads. Behaves
-// as Jinja2 does under the settings of transformers (trim_blocks, lstrip_blocks, its tojson,
-// raise_exception and strftime_now, break and continue, generation blocks), or says why not: a
-// template runs inside limits, has no way to anything but its variables, and cannot change those.
+// A chat template: parsed once, rendered any number of times by any number of threads. It behaves
+// as Jinja2 with the settings of transformers (trim_blocks, lstrip_blocks, its tojson,
+// raise_exception and strftime_now, break and continue, generation blocks), or throws an Error that
+// says why not. A template runs within limits, can access only its variables, and cannot change
+// them.
 #pragma once
 
 #include <ctime>
@@ -19,12 +20,12 @@ struct Tree;
 
 struct RenderOptions {
   Limits limits = {};
-  std::optional<std::tm> now = {};  // what strftime_now() sees; unset: the clock
+  std::optional<std::tm> now = {};  // result of strftime_now(); unset: the clock
 };
 
 class Template {
  public:
-  // name: of the source, for messages. Throws Error(Exit::Model) with the line.
+  // `name` names the source in messages. Throws Error(Exit::Model) with the line.
   Template(std::string name, std::string_view text);
   ~Template();
   Template(Template&&) noexcept;
@@ -39,12 +40,12 @@ class Template {
 };
 
 struct JsonReading {
-  Exit code = Exit::Usage;   // of the Error that refuses it
-  bool round_large = false;  // a whole number beyond 64 bits becomes a float, not an Error
+  Exit code = Exit::Usage;   // code of the Error
+  bool round_large = false;  // true: an integer beyond 64 bits becomes a float; false: an Error
 };
 
-// JSON as a value: keys keep their order, whole numbers stay whole. An Error with `name`: no valid
-// JSON, nested too deeply, a whole number beyond 64 bits.
+// Converts JSON to a value; keys keep their order and integers stay integers. Throws an Error that
+// begins with `name` for invalid JSON, too deep nesting, or an integer beyond 64 bits.
 Value from_json(std::string_view text, std::string_view name, const JsonReading& reading = {});
 
 }  // namespace skald::jinja

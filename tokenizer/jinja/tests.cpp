@@ -1,4 +1,4 @@
-// What may stand after "is".
+// Jinja's tests: the names that may follow "is".
 #include <algorithm>
 
 #include "tokenizer/jinja/filters.h"
@@ -9,7 +9,7 @@
 namespace skald::jinja {
 namespace {
 
-// `other` is the argument of a test that takes one.
+// `other` is the argument, for tests with one.
 using TestFunction = bool (*)(Context& context, const Value& value, const Value& other);
 
 struct Test {
@@ -22,7 +22,7 @@ bool is_iterable(const Value& value) {
   return value.as_sequence() || value.as_dict() || value.as_text() || value.is_undefined();
 }
 
-// It has a length and elements by number or key.
+// Whether the value has a length and elements by number or key.
 bool is_sequence(const Value& value) {
   const Sequence* sequence = value.as_sequence();
   if (!sequence) return value.as_dict() || value.as_text() || value.is_undefined();

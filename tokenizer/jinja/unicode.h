@@ -1,6 +1,6 @@
-// Python's methods of texts, on UTF-8: they count in characters, and know the spaces and cases of
-// all scripts. Every text that comes in is valid UTF-8, and so is every one that goes out. Case is
-// changed character by character; the one longer mapping is that of the German sharp s.
+// Python's string methods on UTF-8. They count characters, and know the spaces and letter cases of
+// all scripts. All inputs and results are valid UTF-8. Case is changed character by character; the
+// only mapping to several characters is that of the German sharp s.
 #pragma once
 
 #include <cstddef>
@@ -12,21 +12,21 @@
 namespace skald::jinja {
 
 size_t characters(std::string_view s);
-// Where character n begins; the size of s past the end.
+// The byte offset of character n; the size of s if n is past the end.
 size_t byte_of(std::string_view s, size_t n);
 std::vector<std::string_view> split_characters(std::string_view s);
-char32_t first_character(std::string_view s);  // of a text that is not empty
+char32_t first_character(std::string_view s);  // s must not be empty
 void append_character(std::string& s, char32_t c);
 
 bool is_space(char32_t c);
 
-// chars nullptr: spaces.
+// chars == nullptr: strips spaces.
 std::string_view strip_left(std::string_view s, const std::string* chars = nullptr);
 std::string_view strip_right(std::string_view s, const std::string* chars = nullptr);
 std::string_view strip(std::string_view s, const std::string* chars = nullptr);
 
-// At separator, which is not empty; at runs of spaces when it is nullptr. most: of cuts; below 0
-// all.
+// Splits at `separator`, which is not empty; nullptr: at runs of spaces. `most` is the maximum
+// number of cuts; below 0: no limit.
 std::vector<std::string_view> split(std::string_view s, const std::string* separator, int64_t most);
 std::vector<std::string_view> split_from_right(std::string_view s, const std::string* separator,
                                                int64_t most);
@@ -39,10 +39,10 @@ std::string title(std::string_view s);
 std::string swap_case(std::string_view s);
 
 enum class CharacterClass { Alpha, Digit, Alnum, Space };
-bool all_are(std::string_view s, CharacterClass what);  // false for an empty text
+bool all_are(std::string_view s, CharacterClass what);  // false for an empty string
 bool is_lower(std::string_view s);
 bool is_upper(std::string_view s);
 
-bool is_printable(char32_t c);  // repr() shows others by their number
+bool is_printable(char32_t c);  // repr() shows other characters by their number
 
 }  // namespace skald::jinja

@@ -9,10 +9,10 @@
 namespace skald::jinja {
 namespace {
 
-constexpr size_t kIndexFrom = 12;  // entries; fewer are found faster one by one
+constexpr size_t kIndexFrom = 12;  // entries; smaller dicts are searched linearly
 
-// Equal for equal keys, and for no others; nullopt for what cannot be a key. Keys that are tuples
-// are only as deep as values are.
+// A string that is equal for equal keys and different for others; nullopt if the value cannot be a
+// key. The recursion over tuples is bounded by the depth of values.
 std::optional<std::string> canonical(const Value& key) {
   if (const Text* text = key.as_text()) return "s" + text->bytes;
   if (const auto number = key.as_number()) {

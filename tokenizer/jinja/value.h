@@ -1,7 +1,7 @@
-// What a template computes with: Python's values, as far as Jinja shows them. A Value is small and
-// cheap to copy; texts, lists and dicts are shared and never change once made, so that no list can
-// contain itself and depth() bounds every recursion over a value. Only a Namespace changes, and
-// whoever makes one calls release() on it in the end.
+// The values of templates: Python's types, as far as Jinja exposes them. A Value is small and cheap
+// to copy. Strings, lists and dicts are shared and immutable, so no list can contain itself, and
+// depth() bounds every recursion over a value. Only a Namespace is mutable; its creator must call
+// release() at the end.
 #pragma once
 
 #include <concepts>
@@ -25,10 +25,10 @@ struct Object;
 struct Sequence;
 struct Text;
 
-// How deep lists and dicts may lie in each other, in what is read and in what a template makes.
+// How deep lists and dicts may be nested, in input and in values that a template creates.
 inline constexpr int kMostValueDepth = 128;
 
-// Memory that counts against a template's limit for as long as this lives.
+// Memory that counts against a template's limit during the lifetime of this object.
 class Held {
  public:
   Held() = default;
@@ -46,8 +46,8 @@ class Held {
 
 struct None {};
 
-// A name, attribute or element that is not there. It prints as nothing; most other uses are errors
-// that say `why`.
+// A missing name, attribute or element. It prints as nothing; most other uses throw an Error with
+// the message `why`.
 struct Undefined {
   std::shared_ptr<const std::string> why;
 };
@@ -56,15 +56,15 @@ enum class SequenceKind : uint8_t {
   List,
   Tuple,
   Range,
-  View,      // d.keys(), d.values(), d.items(): no elements by number
-  Iterator,  // what map, select and others return: true even when empty, can be gone over once
+  View,      // d.keys(), d.values(), d.items(): no access by index
+  Iterator,  // result of map, select and others: truthy even if empty, iterated once
 };
 
 class Value {
  public:
   Value() : Value(None{}) {}
   Value(None) : data_(None{}) {}
-  template <std::same_as<bool> B>  // a pointer is none
+  template <std::same_as<bool> B>  // does not accept pointers
   Value(B b) : data_(b) {}
   Value(int64_t i) : data_(i) {}
   Value(double d) : data_(d) {}
@@ -74,8 +74,8 @@ class Value {
   Value(std::shared_ptr<const Dict> d) : data_(std::move(d)) {}
   Value(std::shared_ptr<Object> o) : data_(std::move(o)) {}
 
-  // Without a limit on memory: for what is read before a template runs. While it runs, Context
-  // makes them.
+  // Values without a memory limit, for input that is read before a template runs. While a template
+  // runs, Context creates the values.
   static Value text(std::string utf8);
   static Value list(std::vector<Value> items);
   static Value dict(Dict dict);
@@ -87,18 +87,18 @@ class Value {
   }
   bool is_undefined() const { return get<Undefined>() != nullptr; }
   bool is_none() const { return get<None>() != nullptr; }
-  const Text* as_text() const;          // nullptr when it is none; so the others
-  const Sequence* as_sequence() const;  // of any kind
+  const Text* as_text() const;  // nullptr if the value has another type; same for the next ones
+  const Sequence* as_sequence() const;  // any SequenceKind
   const Dict* as_dict() const;
   Object* as_object() const;
 
-  // The number that a whole number or a bool is; nullopt for others.
+  // The number that an integer or bool stands for; nullopt for other types.
   std::optional<int64_t> as_int() const;
-  std::optional<double> as_number() const;  // also of a float
+  std::optional<double> as_number() const;  // also for a float
 
   bool truthy() const;
   int depth() const;                       // 0 for numbers and texts
-  std::string_view type_name() const;      // as Python says it: "str", "NoneType"
+  std::string_view type_name() const;      // Python's name: "str", "NoneType"
   bool is_same(const Value& other) const;  // Python's `is`
 
  private:
@@ -110,7 +110,7 @@ class Value {
 
 struct Text {
   std::string bytes;  // valid UTF-8
-  bool safe = false;  // went through `escape` or `safe`: what is added to it gets escaped
+  bool safe = false;  // result of `escape` or `safe`: strings added to it are escaped
   Held held = {};
 };
 
@@ -119,10 +119,10 @@ struct Sequence {
   std::vector<Value> items;
   int depth = 1;
   Held held = {};
-  mutable bool used = false;  // an Iterator that was gone over
+  mutable bool used = false;  // an Iterator that was iterated
 };
 
-// Keeps the order in which keys came. Keys are equal as in Python: 1, 1.0 and True are one key.
+// Keeps the insertion order. Keys are equal as in Python: 1, 1.0 and True are one key.
 class Dict {
  public:
   struct Entry {
@@ -130,21 +130,21 @@ class Dict {
   };
   const std::vector<Entry>& entries() const { return entries_; }
   size_t size() const { return entries_.size(); }
-  const Value* find(std::string_view key) const;  // nullptr when there is none
+  const Value* find(std::string_view key) const;  // nullptr: no such key
   const Value* find(const Value& key) const;
-  bool set(Value key, Value value);  // false: such a key cannot be (a list, a dict)
+  bool set(Value key, Value value);  // false: the key's type is not allowed (a list, a dict)
   void set(std::string_view key, Value value);
   int depth() const { return depth_; }
   void hold(Held held) { held_ = std::make_shared<const Held>(std::move(held)); }
 
  private:
   std::vector<Entry> entries_;
-  std::unordered_map<std::string, size_t> index_;  // of a large one, by canonical key
+  std::unordered_map<std::string, size_t> index_;  // only for large dicts; by canonical key
   int depth_ = 1;
   std::shared_ptr<const Held> held_;
 };
 
-// Whatever is no plain data: namespaces, macros, functions, methods, `loop`.
+// Values other than plain data: namespaces, macros, functions, methods, `loop`.
 struct Object {
   virtual ~Object() = default;
   virtual std::string_view type_name() const = 0;
@@ -153,7 +153,7 @@ struct Object {
   virtual Value call(Context& context, const Arguments& arguments);
   virtual std::optional<Value> attribute(Context& context, std::string_view name);
   virtual std::string print(Context& context);
-  virtual void release() {}  // lets go of what may hold this object in turn
+  virtual void release() {}  // drops references that may lead back to this object
 };
 
 struct Arguments {
