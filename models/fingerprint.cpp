@@ -57,7 +57,7 @@ void add_tensor(Sha256& hash, const WeightFile& weights, const Tensor& tensor) {
   };
   if (bytes <= kWhole) return add(0, bytes);
   for (int64_t i = 0; i < kPieces; ++i) {
-    // bytes / 15 * i would leave out the end; bytes * i may be more than 64 bits hold.
+    // bytes / 15 * i would miss the end, and bytes * i may overflow 64 bits.
     const int64_t room = bytes - kPieceBytes;
     const int64_t at = room / (kPieces - 1) * i + room % (kPieces - 1) * i / (kPieces - 1);
     add(at, kPieceBytes);

@@ -21,7 +21,7 @@ OpenedModel open_gguf_model(const fs::path& file) {
   const Family& family =
       family_for_gguf(gguf->metadata().text("general.architecture"), gguf->path());
   OpenedModel opened{{family.from_gguf(*gguf), gguf, family.build}, file, gguf, family.name};
-  opened.model.program();  // so that missing tensors and wrong shapes are found here
+  opened.model.program();  // finds missing tensors and wrong shapes now
   return opened;
 }
 
@@ -51,7 +51,7 @@ OpenedModel open_folder(const fs::path& folder) {
          printable(ggufs.front().filename().string()));
   }
   fail(Exit::Model, printable(folder.string()),
-       ": is no model folder: expected config.json with *.safetensors, or a *.gguf");
+       ": is not a model folder; expected config.json with *.safetensors, or a *.gguf");
 }
 
 }  // namespace
@@ -62,7 +62,8 @@ std::string similar_entry(const fs::path& path) {
   std::vector<std::string> names;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
-    if (name != path.filename().string()) names.push_back(name);  // a link to nowhere
+    // The path itself exists if it is a dangling link
+    if (name != path.filename().string()) names.push_back(name);
   }
   std::vector<std::string_view> views(names.begin(), names.end());
   const std::string_view best = nearest(path.filename().string(), views);
@@ -94,10 +95,11 @@ OpenedModel open_model(const fs::path& path) {
                             path.filename() == "model.safetensors.index.json";
   if (hugging_face && fs::exists(folder / "config.json")) return open_hf_folder(folder);
   if (path.extension() == ".safetensors") {
-    fail(Exit::Model, name, ": config.json must lie beside it, and does not");
+    fail(Exit::Model, name, ": there is no config.json beside it; open the model's folder");
   }
   if (path.extension() == ".gguf") return open_gguf_model(path);  // says what is wrong with it
-  fail(Exit::Model, name, ": is no model: expected a GGUF file or a Hugging Face folder");
+  // Throws an Error that says what is wrong
+  fail(Exit::Model, name, ": is not a model; expected a GGUF file or a Hugging Face folder");
 }
 
 }  // namespace skald

@@ -1,5 +1,6 @@
-// Opens a model by the path of a Hugging Face folder, of one of its files, or of a GGUF (any part
-// of a split one). Reads and checks heads only; weights stay in the mapping until they are used.
+// Opens a model from the path of a Hugging Face folder, of one of its files, or of a GGUF (any part
+// of a split one). Only headers are read and checked; weights stay in the mapping until they are
+// used.
 #pragma once
 
 #include <filesystem>
@@ -15,17 +16,17 @@ class GgufFile;
 
 struct OpenedModel {
   Model model;
-  std::filesystem::path path;            // of the folder, or of the GGUF
+  std::filesystem::path path;            // the folder or the GGUF
   std::shared_ptr<const GgufFile> gguf;  // nullptr for a Hugging Face folder
   std::string_view family;
 };
 
 OpenedModel open_model(const std::filesystem::path& path);  // throws Error(Exit::Model)
 
-// "did you mean" for a path that does not exist: an entry of the same folder with nearly the same
-// name; empty: there is none.
+// For "did you mean": the entry of the same folder with the most similar name; empty: none is
+// similar.
 std::string similar_entry(const std::filesystem::path& path);
 
-bool is_gguf(const std::filesystem::path& file);  // by its first bytes
+bool is_gguf(const std::filesystem::path& file);  // detected by its first bytes
 
 }  // namespace skald

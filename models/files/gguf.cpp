@@ -15,12 +15,12 @@ namespace skald {
 namespace {
 
 constexpr uint64_t kDefaultAlignment = 32;
-constexpr uint64_t kMaxAlignment = 2 << 20;  // a huge page; more would only be an attack
-constexpr uint64_t kMaxTensors = 1 << 20;    // large mixtures of experts have some thousand
+constexpr uint64_t kMaxAlignment = 2 << 20;  // a huge page; a larger value would be an attack
+constexpr uint64_t kMaxTensors = 1 << 20;    // large mixtures of experts have some thousand tensors
 constexpr size_t kMaxNameBytes = 64;         // the format's limit
 constexpr uint32_t kMaxDims = 4;
 
-// Types of the format that skald does not read, by id; named in the message.
+// Types of the format that skald does not support, for messages.
 struct ForeignType {
   uint32_t id;
   std::string_view name;
@@ -56,7 +56,7 @@ struct TensorInfo {
   uint64_t bytes = 0;
 };
 
-// One file: its metadata, and its tensors, not yet part of a WeightFile.
+// One file: its metadata, and its tensors before they are added to the WeightFile.
 struct Part {
   std::unique_ptr<MappedFile> file;
   GgufMetadata metadata;
@@ -68,7 +68,7 @@ uint32_t read_version(GgufCursor& cursor, const std::string& path) {
   const auto magic = cursor.read<std::array<char, 4>>("the magic word");
   if (std::string_view(magic.data(), 4) != "GGUF") {
     fail(Exit::Model, path, ": starts with '", printable({magic.data(), 4}),
-         "', expected 'GGUF'; it is no GGUF file");
+         "', expected 'GGUF'; it is not a GGUF file");
   }
   const auto version = cursor.read<uint32_t>("the version");
   if (version != 0 && (version & 0xffff) == 0) {
@@ -107,7 +107,7 @@ TensorInfo read_tensor_info(GgufCursor& cursor, uint64_t alignment, const std::s
   tensor.shape.resize(n_dims);
   uint64_t elems = 1;
   bool fits = true;
-  for (uint32_t i = n_dims; i-- > 0;) {  // the file has the innermost first
+  for (uint32_t i = n_dims; i-- > 0;) {  // the file lists the innermost dimension first
     tensor.shape[i] = cursor.read<int64_t>("a tensor's dimension");
     if (tensor.shape[i] < 1) refuse("has a dimension of ", tensor.shape[i], ", expected 1 or more");
     if (__builtin_mul_overflow(elems, static_cast<uint64_t>(tensor.shape[i]), &elems)) fits = false;
@@ -172,7 +172,7 @@ Part read_part(const std::filesystem::path& path) {
   metadata.parse(cursor, n_entries);
   const uint64_t alignment = read_alignment(metadata, shown);
 
-  constexpr uint64_t kSmallestInfo = 8 + 1 + 4 + 8 + 4 + 8;  // one letter, one dimension
+  constexpr uint64_t kSmallestInfo = 8 + 1 + 4 + 8 + 4 + 8;  // a one-byte name, one dimension
   cursor.check_count(n_tensors, kSmallestInfo, "tensors");
   if (n_tensors > kMaxTensors) {
     fail(Exit::Model, shown, ": has ", n_tensors, " tensors, more than the ", kMaxTensors,
@@ -199,7 +199,7 @@ Part read_part(const std::filesystem::path& path) {
   return {std::move(file), std::move(metadata), version, std::move(tensors)};
 }
 
-// PREFIX-00002-of-00003.gguf, taken apart.
+// The components of PREFIX-00002-of-00003.gguf.
 struct SplitName {
   std::string prefix;
   uint64_t number;  // from 1

@@ -1,7 +1,7 @@
-// Opens GGUF files, versions 2 and 3, whole or split into parts. Opening reads and checks only the
-// head (a few milliseconds); tensors are views into the mapping. Every count, size and offset is
-// compared with the bytes that are there before it is used, so a damaged or hostile file is an
-// Error.
+// Opens GGUF files, versions 2 and 3, as a single file or as the parts of a split model. Opening
+// reads and checks only the head (a few milliseconds); tensors are views into the mapped file.
+// Every count, size and offset is checked against the file's size before use, so a damaged or
+// hostile file gives an Error.
 #pragma once
 
 #include <filesystem>
@@ -28,7 +28,8 @@ class GgufFile : public WeightFile {
   uint32_t version_ = 0;
 };
 
-// Any part of a split model opens all of it. A file without tensors (only a vocabulary) is fine.
+// Opens the whole model from any part of a split model. A file without tensors (only a vocabulary)
+// is accepted.
 std::shared_ptr<const GgufFile> open_gguf(const std::filesystem::path& path);
 
 }  // namespace skald

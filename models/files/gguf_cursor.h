@@ -1,5 +1,6 @@
-// Reads numbers and strings from the head of a GGUF file, one after the other, and never past its
-// end: the one place where the file's lengths are trusted, after comparing them with what is left.
+// Reads numbers and strings in sequence from the head of a GGUF file, and never past its end. This
+// is the only code that uses lengths from the file, after checking them against the remaining
+// bytes.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,7 @@ class GgufCursor {
     return number;
   }
 
-  // A string in the file: u64 length, then the bytes, with no end mark.
+  // A string in the file: a u64 length and the bytes, without a terminator.
   std::string_view read_string(const char* what) {
     const auto length = read<uint64_t>(what);
     const auto bytes = take(length, what);
@@ -43,7 +44,7 @@ class GgufCursor {
     return taken;
   }
 
-  // For a count of things of at least smallest_bytes each, before anything is allocated for them.
+  // Checks a count of items of at least smallest_bytes each, before memory is allocated for them.
   void check_count(uint64_t count, uint64_t smallest_bytes, const char* what) const {
     if (count > left() / smallest_bytes) {
       fail(Exit::Model, path_, ": says that it has ", count, " ", what, ", but only ", left(),

@@ -7,7 +7,7 @@
 namespace skald {
 namespace {
 
-constexpr int64_t kAlignment = 32;  // what files mean that do not say
+constexpr int64_t kAlignment = 32;  // the format's default, which need not be written
 
 int64_t padded(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 

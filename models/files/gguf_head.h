@@ -1,5 +1,5 @@
-// The head of a GGUF file to be written: entries in the order in which they are put, then tensors,
-// whose data follow each other in the same order. text() is everything before the data.
+// The head of a GGUF file to be written: metadata entries in the order of the put calls, then
+// tensors. The tensors' data follow in the same order. text() is everything before the data.
 #pragma once
 
 #include <cstdint>
@@ -16,27 +16,27 @@ namespace skald {
 
 class GgufHead {
  public:
-  // A key is put once.
-  void put_u32(std::string_view key, int64_t value);  // that fits; check()ed
+  // Each key may be put only once.
+  void put_u32(std::string_view key, int64_t value);  // the value must fit (check()ed)
   void put_f32(std::string_view key, double value);
   void put_bool(std::string_view key, bool value);
   void put_text(std::string_view key, std::string_view text);
   void put_texts(std::string_view key, std::span<const std::string> texts);
   void put_floats(std::string_view key, std::span<const float> values);
   void put_ints(std::string_view key, std::span<const int32_t> values);
-  void put(const GgufValue& value);  // as another file has it
+  void put(const GgufValue& value);  // copies a value of another file
   bool has(std::string_view key) const { return keys_.contains(std::string(key)); }
 
-  // A tensor's shape is outermost first; its rows are whole blocks of the type.
+  // `shape` is outermost first. A row must be a whole number of the type's blocks.
   void add_tensor(std::string_view name, std::span<const int64_t> shape, DType type);
 
   struct Place {
     int64_t offset;  // in the file
     int64_t bytes;
   };
-  std::string text() const;           // padded to where the data begin
-  std::vector<Place> places() const;  // of the tensors
-  int64_t file_bytes() const;         // of all; data are padded too
+  std::string text() const;           // padded to the start of the data
+  std::vector<Place> places() const;  // of the tensors, in order
+  int64_t file_bytes() const;         // size of the whole file, including padding
 
  private:
   void begin(std::string_view key, GgufType type);
@@ -46,7 +46,7 @@ class GgufHead {
   void append_text(std::string_view text);
 
   struct TensorInfo {
-    std::string info;  // but for the offset
+    std::string info;  // without the offset
     int64_t bytes;
   };
   std::string unpadded_text() const;

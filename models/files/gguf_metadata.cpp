@@ -11,12 +11,13 @@
 namespace skald {
 namespace {
 
-constexpr uint64_t kMaxKeys = 65536;  // a model has about 40; the index of more is a memory bomb
+// A model has about 40; an index of many more would exhaust memory
+constexpr uint64_t kMaxKeys = 65536;
 constexpr uint64_t kMaxKeyBytes = 65535;  // the format's limit
 
 struct TypeRow {
   std::string_view name;
-  uint64_t bytes;  // of one element in the file; of a string, the least that it can have
+  uint64_t bytes;  // size of an element in the file; minimum size of a string
 };
 constexpr TypeRow kTypes[] = {{"u8", 1},  {"i8", 1},  {"u16", 2},  {"i16", 2},    {"u32", 4},
                               {"i32", 4}, {"f32", 4}, {"bool", 1}, {"string", 8}, {"array", 12},
@@ -31,7 +32,7 @@ Number load(std::span<const std::byte> bytes, uint64_t index = 0) {
   return number;
 }
 
-// Calls use(number) with element `index` in its own type; false where it is no number.
+// Calls use(number) with element `index` in its own type. Returns false if it is not a number.
 template <class Use>
 bool visit_number(const GgufValue& value, uint64_t index, Use&& use) {
   switch (value.element) {
@@ -75,7 +76,7 @@ bool is_integer(GgufType type) {
          type != GgufType::String && type != GgufType::Array;
 }
 
-// Walks the strings of an array whose lengths were checked when the file was opened.
+// Iterates over the strings of an array. Their lengths were checked when the file was opened.
 class StringWalker {
  public:
   explicit StringWalker(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -168,7 +169,7 @@ GgufValue GgufMetadata::parse_value(GgufCursor& cursor, std::string_view key) co
     value.count = cursor.read<uint64_t>("an array length");
     if (value.element == GgufType::Array) {
       fail(Exit::Model, path_, ": metadata key '", printable(key),
-           "' is an array of arrays, which skald does not read");
+           "' is an array of arrays, which skald does not support");
     }
     cursor.check_count(value.count, row(value.element).bytes, "array elements");
   }

@@ -1,7 +1,7 @@
-// The key-value part of a GGUF file. Keys, texts and arrays stay in the mapped file and are only
-// viewed, so a vocabulary of 128 thousand pieces costs nothing until it is asked for; all views
-// live as long as the GgufFile. Lookups check the type: a missing key or a value of another type is
-// an Error that names file, key, type found and type expected.
+// The key-value part of a GGUF file. Keys, texts and arrays stay in the mapped file as views, so a
+// vocabulary of 128 thousand pieces costs nothing until it is read. All views live as long as the
+// GgufFile. Lookups check the type: a missing key or a wrong type is an Error that names file, key,
+// type found and type expected.
 #pragma once
 
 #include <cstdint>
@@ -28,21 +28,21 @@ enum class GgufType : uint32_t {
   Array,
   U64,
   I64,
-  F64,  // the ids in the file
+  F64,  // values as in the file
 };
 
-std::string_view type_name(GgufType type);  // as in "u32", "string", "array"
+std::string_view type_name(GgufType type);  // "u32", "string", "array"
 
 struct GgufValue {
   std::string_view key;
   GgufType type;
-  GgufType element;                  // an array's element type; otherwise as type
-  uint64_t count;                    // an array's elements; otherwise 1
+  GgufType element;                  // element type of an array; otherwise equal to `type`
+  uint64_t count;                    // elements of an array; otherwise 1
   std::span<const std::byte> bytes;  // number: its bytes; string: its text; array: all elements
 
   bool is_array() const { return type == GgufType::Array; }
   std::string type_text() const;                        // "u32", "array of 512 strings"
-  std::string short_text(size_t max_bytes = 72) const;  // fit for a terminal, on one line
+  std::string short_text(size_t max_bytes = 72) const;  // on one line, printable on a terminal
 };
 
 class GgufMetadata {
@@ -50,18 +50,18 @@ class GgufMetadata {
   explicit GgufMetadata(std::string path) : path_(std::move(path)) {}  // path: for messages
   void parse(GgufCursor& cursor, uint64_t count);
 
-  const GgufValue* find(std::string_view key) const;             // nullptr when there is none
+  const GgufValue* find(std::string_view key) const;             // nullptr: no such key
   std::span<const GgufValue> values() const { return values_; }  // in the file's order
 
   uint64_t uint(std::string_view key) const;  // any integer type, not negative
   uint64_t uint_or(std::string_view key, uint64_t otherwise) const;
-  double number(std::string_view key) const;  // any integer or float
+  double number(std::string_view key) const;  // any integer or float type
   double number_or(std::string_view key, double otherwise) const;
   bool boolean_or(std::string_view key, bool otherwise) const;
   std::string_view text(std::string_view key) const;
   std::string_view text_or(std::string_view key, std::string_view otherwise) const;
 
-  // Arrays; the key must be there. ints takes every integer type, floats f32 and f64.
+  // Arrays; the key must exist. ints() accepts every integer type, floats() f32 and f64.
   std::vector<std::string_view> strings(std::string_view key) const;
   std::vector<float> floats(std::string_view key) const;
   std::vector<int64_t> ints(std::string_view key) const;

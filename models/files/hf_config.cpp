@@ -13,11 +13,11 @@ namespace skald {
 
 namespace {
 
-// A configuration is a few kilobytes; past this it is something else.
+// A configuration has a few kilobytes; a larger file is something else.
 constexpr uintmax_t kMostBytes = 16 << 20;
 constexpr int kMostDepth = 64;
 
-// A value for a message: on one line, and no longer than a line.
+// A value for a message, shortened to one line.
 std::string shown(const nlohmann::json& value) { return printable(value.dump(), 80); }
 
 bool fits_int64(const nlohmann::json& value) {
@@ -40,7 +40,8 @@ HfConfig HfConfig::read(const std::filesystem::path& file) {
   const uintmax_t size = std::filesystem::file_size(file, error);
   if (error) fail(Exit::Model, file.string(), ": cannot be read: ", error.message());
   if (size > kMostBytes) {
-    fail(Exit::Model, file.string(), ": is ", size, " bytes, too large for a configuration");
+    fail(Exit::Model, file.string(), ": is ", size, " bytes; expected a configuration of at most ",
+         kMostBytes, " bytes");
   }
   std::ifstream in(file, std::ios::binary);
   auto json = std::make_shared<Json>();
@@ -106,10 +107,10 @@ bool HfConfig::boolean_or(std::string_view key, bool otherwise) const {
 }
 
 std::string HfConfig::text(std::string_view key) const {
-  if (!has(key)) fail(Exit::Model, where_, ": '", key, "' is missing (expected a text)");
+  if (!has(key)) fail(Exit::Model, where_, ": '", key, "' is missing (expected a string)");
   const nlohmann::json& value = *json_->value.find(key);
   if (!value.is_string()) {
-    fail(Exit::Model, where_, ": '", key, "' is ", shown(value), ", expected a text");
+    fail(Exit::Model, where_, ": '", key, "' is ", shown(value), ", expected a string");
   }
   return value.get<std::string>();
 }
@@ -121,7 +122,7 @@ std::string HfConfig::text_or(std::string_view key, std::string_view otherwise) 
 HfConfig HfConfig::object(std::string_view key) const {
   const auto found = json_->value.find(key);
   if (found == json_->value.end() || !found->is_object()) {
-    fail(Exit::Model, where_, ": '", key, "' is missing or no object");
+    fail(Exit::Model, where_, ": '", key, "' is missing or not an object");
   }
   return HfConfig(std::make_shared<Json>(Json{*found}), concat(where_, ": ", key));
 }
@@ -159,7 +160,7 @@ std::vector<std::string> HfConfig::texts(std::string_view key) const {
   const nlohmann::json& value = *json_->value.find(key);
   const auto is_text = [](const nlohmann::json& element) { return element.is_string(); };
   if (!value.is_array() || !std::all_of(value.begin(), value.end(), is_text)) {
-    fail(Exit::Model, where_, ": '", key, "' is ", shown(value), ", expected a list of texts");
+    fail(Exit::Model, where_, ": '", key, "' is ", shown(value), ", expected a list of strings");
   }
   return value.get<std::vector<std::string>>();
 }

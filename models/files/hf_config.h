@@ -1,5 +1,5 @@
-// A config.json as Hugging Face writes it, in the spelling of transformers 4.x and 5.x. Lookups
-// name file, key, expected and found when the value has another type or lies out of range.
+// A config.json of Hugging Face, as transformers 4.x and 5.x write it. If a value has the wrong
+// type or is out of range, the Error names file, key, expected and found.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class HfConfig {
   static HfConfig read(const std::filesystem::path& file);  // throws Error(Exit::Model)
 
   bool mentions(std::string_view key) const;
-  bool has(std::string_view key) const;  // mentions it, and it is not null
+  bool has(std::string_view key) const;  // mentions it, and the value is not null
   int64_t integer(std::string_view key, int64_t least, int64_t most) const;
   int64_t integer_or(std::string_view key, int64_t otherwise, int64_t least, int64_t most) const;
   double number(std::string_view key) const;
@@ -27,11 +27,13 @@ class HfConfig {
   std::string text(std::string_view key) const;
   std::string text_or(std::string_view key, std::string_view otherwise) const;
   HfConfig object(std::string_view key) const;
-  HfConfig with(std::string_view key, const HfConfig& object) const;  // a copy where key is that
-  // A copy where keys that are not mentioned are those of a JSON object: what the class that reads
-  // the configuration in Hugging Face's library has where a file is silent.
+  // A copy with one object replaced
+  HfConfig with(std::string_view key, const HfConfig& object) const;
+  // A copy in which missing keys are taken from a JSON object: the defaults of the class that reads
+  // this configuration in Hugging Face's library.
   HfConfig with_defaults(std::string_view json) const;
-  std::vector<int64_t> integers(std::string_view key) const;  // one number counts as a list of one
+  // A single number counts as a list of one
+  std::vector<int64_t> integers(std::string_view key) const;
   std::vector<std::string> texts(std::string_view key) const;
   std::vector<float> floats(std::string_view key) const;
   std::vector<std::string> keys() const;

@@ -13,7 +13,8 @@
 namespace skald {
 namespace {
 
-// Where row (or element) `to` of interleaved heads comes from, of `count` in all.
+// The source index of row (or element) `to` of interleaved heads; `count` is the number of all
+// rows.
 int64_t halves_index(int64_t to, int64_t count, int heads) {
   const int64_t head_dim = count / heads;
   const int64_t i = to % head_dim;
@@ -66,7 +67,7 @@ void TensorMaker::make(const MadeTensor& tensor, int64_t first, int64_t rows, st
   const bool element_order = tensor.interleaved_heads > 0 && tensor.rows() == 1;
   const bool copied = tensor.copied() && !element_order;
   check(copied || format.encode_row != nullptr, "a tensor is made in a format that has an encoder");
-  constexpr int64_t kPieceElems = 1 << 16;  // that a thread takes at a time
+  constexpr int64_t kPieceElems = 1 << 16;  // elements that a thread takes at a time
   const int64_t piece = std::max<int64_t>(1, kPieceElems / cols);
   std::vector<std::vector<float>> floats(static_cast<size_t>(pool_->threads()));
   if (!copied) {

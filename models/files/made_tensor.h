@@ -1,6 +1,6 @@
-// Tensors that are made from a model's: in another format, and where two file kinds lay one out
-// differently, in another order. Made a slice of rows at a time, so that a slice is all that need
-// be in memory.
+// Tensors that are computed from a model's tensors: in another format, or with rows in another
+// order where two file formats differ. They are made in slices of rows, so only a slice needs to be
+// in memory.
 #pragma once
 
 #include <algorithm>
@@ -16,17 +16,17 @@ namespace skald {
 struct MadeTensor {
   std::string name;
   std::vector<int64_t> shape;  // outermost first
-  DType type = DType::F32;     // that it is to have; one with an encoder, or the source's own
-  TensorView source;           // borrowed; of no data where `values` are the tensor
+  DType type = DType::F32;     // target format: one with an encoder, or the source's format
+  TensorView source;           // borrowed; without data if `values` is used
   std::vector<float> values = {};
-  // Where tensors that lie apart are stacked: all of them, alike in format and shape; source is the
-  // first.
+  // For tensors that the source keeps separately and the target stacks: all of them, equal in
+  // format and shape; `source` is the first.
   std::vector<TensorView> stack = {};
-  // Rows (of a bias: elements) of each of so many heads go from the order of Hugging Face, whose
-  // rotated pairs are (i, i + n/2), to (2i, 2i + 1). 0: as they are.
+  // For each of so many heads, rows (of a bias: elements) are reordered from Hugging Face's layout,
+  // in which rotated pairs are (i, i + n/2), to pairs (2i, 2i + 1). 0: not reordered.
   int interleaved_heads = 0;
-  float added = 0;        // to each weight
-  std::string file = {};  // of the source, for messages
+  float added = 0;        // added to each weight
+  std::string file = {};  // file of the source, for messages
 
   int64_t rows() const {
     if (!values.empty()) return 1;
@@ -39,9 +39,9 @@ struct MadeTensor {
     return stack.empty() ? source.row(row)
                          : stack[static_cast<size_t>(row / source.rows)].row(row % source.rows);
   }
-  // Has the system drop the pages of `rows` rows of a mapped source.
+  // Lets the system drop the mapped pages of `rows` source rows.
   void drop_source(int64_t first, int64_t rows) const;
-  // Whether its bytes are the source's.
+  // Whether the bytes are equal to the source's (except for their order).
   bool copied() const { return values.empty() && source.type == type && added == 0; }
 };
 
@@ -49,14 +49,14 @@ namespace cpu {
 class ThreadPool;
 }
 
-// Has the threads. The result does not depend on their number.
+// Makes tensors on its own threads. The result does not depend on the number of threads.
 class TensorMaker {
  public:
-  explicit TensorMaker(int threads);  // 0: all
+  explicit TensorMaker(int threads);  // 0: all cores
   ~TensorMaker();
 
-  // `rows` rows from `first` on. Throws Error(Exit::Model) for weights that the format cannot hold:
-  // infinite, not a number, or too large.
+  // Makes `rows` rows from row `first` on. Throws Error(Exit::Model) if the format cannot hold a
+  // weight: infinite, NaN, or too large.
   void make(const MadeTensor& tensor, int64_t first, int64_t rows, std::byte* out);
 
  private:

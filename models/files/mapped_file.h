@@ -1,11 +1,11 @@
-// A regular file, mapped read-only for as long as the MappedFile lives. Nothing is read before it
-// is touched, so a 16 GB file opens at once.
+// A regular file, mapped read-only for the lifetime of the MappedFile. Pages are read when they are
+// first touched, so a 16 GB file opens at once.
 //
-// A file that another program truncates while it is mapped ends this process with SIGBUS on the
-// next touch of the lost pages; no check can exclude that (reading 16 GB into memory first would).
-// What can be caught is the usual case, a download or copy still going on: call check_whole()
-// before a long phase that reads the weights, and it throws a clear error when size or time of
-// change differ from those at opening.
+// If another program truncates the file while it is mapped, touching a lost page ends this process
+// with SIGBUS. No check can exclude that, except reading the whole file into memory first.
+// check_whole() catches the usual case, a download or copy that is still running: call it before a
+// long phase that reads the weights. It throws an Error if the size or the modification time has
+// changed since opening.
 #pragma once
 
 #include <cstddef>
@@ -18,14 +18,15 @@ namespace skald {
 
 class MappedFile {
  public:
-  // Refuses what is no regular file (folder, pipe, device) and what is empty.
+  // Throws Error(Exit::Model) for anything but a regular file (a folder, pipe or device), and for
+  // an empty file.
   explicit MappedFile(const std::filesystem::path& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
   std::span<const std::byte> bytes() const { return bytes_; }
-  const std::string& path() const { return path_; }  // fit to print
+  const std::string& path() const { return path_; }  // printable
 
   void check_whole() const;
 
@@ -33,11 +34,11 @@ class MappedFile {
   std::string path_;
   int fd_ = -1;
   std::span<const std::byte> bytes_;
-  int64_t changed_ns_ = 0;  // time of the last change of contents, at opening
+  int64_t changed_ns_ = 0;  // modification time at opening
 };
 
-// Gives back the memory that pages of a mapping take, for what is read once from end to end: when
-// they are touched again they are read again. Of whole pages inside the range alone.
+// Frees the memory of a mapping's pages, for data that is read once from end to end. A later access
+// reads the pages again. Only whole pages inside the range are dropped.
 void drop_pages(std::span<const std::byte> mapped);
 
 }  // namespace skald

@@ -12,7 +12,7 @@ namespace skald {
 namespace {
 
 [[noreturn]] void fail_by_system() {
-  fail(Exit::Failed, "a file in memory, to check what is to be written: ",
+  fail(Exit::Failed, "cannot create a file in memory to check the output: ",
        std::generic_category().message(errno));
 }
 

@@ -1,4 +1,4 @@
-// A file that is on no disk, for readers that take a path. Gone with the object.
+// A file in memory only, for readers that need a path. It is deleted with the object.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace skald {
 
 class MemoryFile {
  public:
-  // Of so many bytes, which begin with `head` and are 0 after it.
+  // A file of `bytes` bytes: `head`, followed by zeros.
   MemoryFile(std::string_view head, int64_t bytes);
   ~MemoryFile();
   MemoryFile(const MemoryFile&) = delete;

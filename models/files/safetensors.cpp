@@ -33,7 +33,7 @@ std::string shape_text(const std::vector<uint64_t>& shape) {
   return out + "]";
 }
 
-// Bytes of all elements; an Error where type or product is impossible.
+// The size of a tensor. Throws an Error if its type is unknown or its size impossible.
 uint64_t tensor_bytes(const SafetensorsEntry& entry, const std::string& path) {
   const auto row = std::find_if(std::begin(kAllTypes), std::end(kAllTypes),
                                 [&](const DTypeBits& type) { return type.name == entry.dtype; });
@@ -46,12 +46,12 @@ uint64_t tensor_bytes(const SafetensorsEntry& entry, const std::string& path) {
   for (uint64_t dim : entry.shape) fits = fits && !__builtin_mul_overflow(bits, dim, &bits);
   if (!fits || bits % 8 != 0) {
     fail(Exit::Model, path, ": tensor '", printable(entry.name), "' is ", entry.dtype, " ",
-         shape_text(entry.shape), ", which is no possible number of bytes; the file is damaged");
+         shape_text(entry.shape), ", an impossible number of bytes; the file is damaged");
   }
   return bits / 8;
 }
 
-// Sorts the entries by place and checks that they cover the data exactly.
+// Sorts the entries by position and checks that they cover the data exactly.
 void check_places(std::vector<SafetensorsEntry>& entries, uint64_t data_bytes,
                   const std::string& path) {
   std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
@@ -79,6 +79,7 @@ void check_places(std::vector<SafetensorsEntry>& entries, uint64_t data_bytes,
     place = entry.end;
   }
   if (place != data_bytes) {
+    // By position
     fail(Exit::Model, path, ": has ", data_bytes, " bytes of data, but its tensors need ", place,
          "; the file is damaged");
   }
@@ -137,8 +138,8 @@ Tensor make_tensor(const SafetensorsEntry& entry, std::string name, std::span<co
   return tensor;
 }
 
-// A shard's name comes from the index, which may be hostile: it must stay inside the folder. That a
-// plain name is a symbolic link is fine; Hugging Face's cache consists of them.
+// A shard's name comes from the index, which may be hostile, so it must stay inside the folder. The
+// name may be a symbolic link: Hugging Face's cache consists of them.
 void check_shard_name(const std::string& name, const std::string& index) {
   constexpr std::string_view kSuffix = ".safetensors";
   if (name.find('/') != std::string::npos || name.find('\0') != std::string::npos ||
@@ -162,11 +163,11 @@ std::map<std::string, std::string> read_index(const std::filesystem::path& path)
 
 struct Layout {
   std::vector<std::filesystem::path> files;
-  std::map<std::string, std::string> weight_map;  // empty without an index
+  std::map<std::string, std::string> weight_map;  // empty if there is no index
 };
 
 Layout find_files(const std::filesystem::path& path) {
-  std::error_code ignored;  // what cannot be examined fails with its reason when it is opened
+  std::error_code ignored;  // a path that cannot be examined fails when it is opened
   if (!std::filesystem::is_directory(path, ignored)) return {{path}, {}};
   const auto single = path / "model.safetensors";
   if (std::filesystem::exists(single, ignored)) return {{single}, {}};
@@ -190,7 +191,7 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& folder_or_file,
                                  const TensorRename& rename)
     : WeightFile(folder_or_file.string()) {
   const Layout layout = find_files(folder_or_file);
-  std::map<std::string, std::string> found;  // tensor to file name; with an index only
+  std::map<std::string, std::string> found;  // tensor to file name; only with an index
   for (const std::filesystem::path& path : layout.files) {
     files_.push_back(std::make_unique<MappedFile>(path));
     const std::string& shown = files_.back()->path();
@@ -199,7 +200,7 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& folder_or_file,
       if (!layout.weight_map.empty() &&
           !found.emplace(entry.name, path.filename().string()).second) {
         fail(Exit::Model, shown, ": tensor '", printable(entry.name), "' is in ",
-             printable(found[entry.name]), " too; the shards are not of one model");
+             printable(found[entry.name]), " too; the shards belong to different models");
       }
       std::string name = rename(entry.name);
       if (!name.empty()) add(make_tensor(entry, std::move(name), header.data, shown));

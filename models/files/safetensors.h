@@ -1,7 +1,7 @@
-// Opens safetensors: a folder with model.safetensors, or with model.safetensors.index.json and its
-// shards, or one .safetensors file. Tensors are views into the mapped files, which live as long as
-// the SafetensorsFile; opening reads only the heads, and strictly: no holes, no overlaps, no bytes
-// after the last tensor, no duplicate names.
+// Opens safetensors: a folder with model.safetensors, a folder with model.safetensors.index.json
+// and its shards, or one .safetensors file. Tensors are views into the mapped files, which live as
+// long as the SafetensorsFile. Opening reads only the headers and checks them strictly: no holes,
+// no overlaps, no bytes after the last tensor, no duplicate names.
 #pragma once
 
 #include <filesystem>
@@ -16,8 +16,8 @@
 
 namespace skald {
 
-// From the file's tensor name to skald's; an empty result means that the tensor is not wanted, and
-// then its type does not matter either.
+// Maps the file's tensor names to skald's. An empty result means that the tensor is not needed; its
+// type is then not checked.
 using TensorRename = std::function<std::string(std::string_view)>;
 
 class SafetensorsFile : public WeightFile {

@@ -11,11 +11,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr size_t kMaxDims = 64;  // as many as PyTorch can have
-constexpr int kMaxDepth = 32;    // of what is skipped; the index in use has depth 2
+constexpr size_t kMaxDims = 64;  // PyTorch's limit
+constexpr int kMaxDepth = 32;    // of skipped values; indexes in use have depth 2
 constexpr std::string_view kMetadata = "__metadata__";
 
-// Refuses every value; a handler overrides what its text may contain.
+// Refuses every value. Derived handlers override what their text may contain.
 class StrictHandler : public Json::json_sax_t {
  public:
   StrictHandler(std::string_view what, const std::string& path) : what_(what), path_(path) {}
@@ -32,7 +32,7 @@ class StrictHandler : public Json::json_sax_t {
   bool start_object(size_t) override { return unexpected("an object"); }
   bool start_array(size_t) override { return unexpected("an array"); }
   bool parse_error(size_t position, const std::string&, const Json::exception&) override {
-    refuse("is no valid JSON at byte ", position);
+    refuse("is not valid JSON at byte ", position);
   }
 
  protected:
@@ -226,9 +226,9 @@ class IndexHandler : public StrictHandler {
 
 void parse(std::string_view json, const std::string& path, std::string_view what,
            StrictHandler& handler) {
-  // A zero byte ends the text for nlohmann's parser, and would hide whatever follows.
+  // nlohmann's parser treats a zero byte as the end of the text and would ignore the rest.
   if (json.empty() || json[0] != '{' || json.find('\0') != std::string_view::npos) {
-    fail(Exit::Model, path, ": the ", what, " is no JSON object; the file is damaged");
+    fail(Exit::Model, path, ": the ", what, " is not a JSON object; the file is damaged");
   }
   Json::sax_parse(json.begin(), json.end(), &handler);
 }

@@ -40,7 +40,7 @@ SpecialTexts gguf_special_texts(const GgufMetadata& metadata) {
   return special;
 }
 
-// Of a model or one of its files.
+// The folder of a model or of one of its files.
 fs::path folder_of(const fs::path& model) {
   if (fs::is_directory(model)) return model;
   return model.has_parent_path() ? model.parent_path() : fs::path(".");
@@ -54,7 +54,7 @@ SpecialTexts special_texts(const fs::path& model) {
   if (has_gguf(model)) return gguf_special_texts(open_gguf(model)->metadata());
   SpecialTexts special = read_special_texts(folder_of(model));
   if (special.bos && special.eos) return special;
-  try {  // A tokenizer.model alone knows them too.
+  try {  // a tokenizer.model also knows them
     const auto tokenizer = open_tokenizer(model);
     const SpecialTokens& ids = tokenizer->special();
     const auto set = [&](std::optional<std::string>& text, int32_t id) {
@@ -62,7 +62,7 @@ SpecialTexts special_texts(const fs::path& model) {
     };
     set(special.bos, ids.bos);
     set(special.eos, ids.eos);
-  } catch (const Error&) {  // No tokenizer: the template goes without.
+  } catch (const Error&) {  // without a tokenizer, the template runs without them
   }
   return special;
 }

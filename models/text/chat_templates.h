@@ -1,4 +1,4 @@
-// The chat templates in a model's own files, and the texts of its special tokens, which templates
+// Finds the chat templates in a model's files, and the texts of special tokens that templates
 // print.
 #pragma once
 
@@ -10,12 +10,12 @@
 
 namespace skald {
 
-// Empty when the model has none.
+// Empty if the model has none.
 std::vector<NamedTemplate> find_chat_templates(const std::filesystem::path& model);
 
 SpecialTexts special_texts(const std::filesystem::path& model);
 
-// The form of prompt that a template writes, by what its text contains: "chatml", "llama3".
+// The prompt format of a template, recognized by its text: "chatml", "llama3".
 std::string_view template_kind(std::string_view text);
 
 }  // namespace skald

@@ -25,14 +25,16 @@ BpeVocabulary::Merge parse_merge(std::string_view text, size_t rank, const std::
 void set_rules(const GgufFile& file, BpeVocabulary& v) {
   const std::string_view pre = file.metadata().text_or("tokenizer.ggml.pre", "");
   if (pre.empty()) {
-    fail(Exit::Model, file.path(),
-         ": tokenizer.ggml.pre is missing, so that it is not known how "
-         "to cut texts; convert the model again with a newer converter");
+    fail(
+        Exit::Model, file.path(),
+        ": tokenizer.ggml.pre is missing, so the pre-tokenizer is unknown; convert the model again "
+        "with a newer converter");
   }
   auto named = named_pre_tokenizer(pre, file.path());
   if (!named) {
     fail(Exit::Model, file.path(), ": tokenizer.ggml.pre is '", printable(pre, 40),
-         "', which skald does not know; the model's Hugging Face folder has the rules themselves");
+         "', which skald does not support; use the model's Hugging Face folder, which contains the "
+         "rules");
   }
   v.pre_tokenizer = std::move(named->rules);
   v.ignore_merges = named->ignore_merges;

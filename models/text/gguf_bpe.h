@@ -1,4 +1,4 @@
-// A GGUF's byte-level BPE (tokenizer.ggml.model = "gpt2").
+// Reads the byte-level BPE of a GGUF (tokenizer.ggml.model = "gpt2").
 #pragma once
 
 #include "models/files/gguf.h"

@@ -49,7 +49,8 @@ void put_special_ids(const ModelTokenizer& tokens, int64_t rows, GgufHead& head,
   put("padding", special.pad);
   head.put_bool("tokenizer.ggml.add_bos_token", special.add_bos);
   head.put_bool("tokenizer.ggml.add_eos_token", special.add_eos);
-  // Beside eos two more can be named, and those that every reader knows by their text need not be.
+  // GGUF can name two stop tokens beside eos. Tokens that every reader knows by their text need no
+  // entry.
   std::string_view keys[] = {"eot", "eom"};
   size_t used = 0;
   for (const int32_t id : tokens.stop_ids) {
@@ -70,15 +71,15 @@ void put_templates(const fs::path& folder, GgufHead& head) {
     const bool main = one.name == "default";
     const std::string key =
         concat("tokenizer.chat_template", main ? "" : ".", main ? "" : one.name);
-    if (head.has(key)) continue;  // a folder may have it in two files
+    if (head.has(key)) continue;  // a folder may contain it in two files
     head.put_text(key, one.text);
     if (!main) names.push_back(one.name);
   }
   if (!names.empty()) head.put_texts("tokenizer.chat_templates", names);
 }
 
-// Texts that bring out what differs between tokenizers: spaces, lines, digits, case, scripts,
-// combining marks, symbols, code, long words.
+// Texts that show differences between tokenizers: spaces, lines, digits, case, scripts, combining
+// marks, symbols, code, long words.
 constexpr std::string_view kTexts[] = {
     "Once upon a time, there was a little girl.",
     "  two  spaces   and\ttabs \t and a trailing space ",

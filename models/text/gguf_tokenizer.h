@@ -1,5 +1,5 @@
-// Writes the tokenizer and the chat templates of a Hugging Face folder into a GGUF's head, and
-// reads them back to see that texts get the same tokens.
+// Writes the tokenizer and the chat templates of a Hugging Face folder into the head of a GGUF, and
+// reads them back to check that texts get the same tokens.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace skald {
 
-// Returns what a user should know: what the file cannot say. Throws Error(Exit::Model) where a text
-// would get other tokens. The head has its architecture and no tensors yet.
+// Returns notes for the user about what a GGUF cannot express. Throws Error(Exit::Model) if a text
+// would get other tokens. `head` must contain the architecture, and no tensors yet.
 std::vector<std::string> put_tokenizer(const OpenedModel& folder, GgufHead& head);
 
 }  // namespace skald

@@ -38,7 +38,7 @@ Vocabulary gguf_vocabulary(const GgufFile& file) {
   v.eos = token_id(metadata, "tokenizer.ggml.eos_token_id");
   v.unk = token_id(metadata, "tokenizer.ggml.unknown_token_id");
   v.pad = token_id(metadata, "tokenizer.ggml.padding_token_id");
-  // What the format means where a file says nothing.
+  // The format's defaults.
   if (!metadata.find("tokenizer.ggml.bos_token_id")) v.bos = 1;
   if (!metadata.find("tokenizer.ggml.eos_token_id")) v.eos = 2;
   if (!metadata.find("tokenizer.ggml.unknown_token_id")) v.unk = 0;
@@ -47,7 +47,7 @@ Vocabulary gguf_vocabulary(const GgufFile& file) {
   v.add_space_prefix = metadata.boolean_or("tokenizer.ggml.add_space_prefix", true);
   v.remove_extra_whitespaces =
       metadata.boolean_or("tokenizer.ggml.remove_extra_whitespaces", false);
-  v.legacy = metadata.boolean_or("tokenizer.skald.legacy", v.legacy);  // skald quantize writes it
+  v.legacy = metadata.boolean_or("tokenizer.skald.legacy", v.legacy);  // written by skald quantize
   return v;
 }
 
@@ -76,7 +76,7 @@ std::unique_ptr<Tokenizer> gguf_tokenizer(const GgufFile& file) {
   const std::string_view kind = file.metadata().text_or("tokenizer.ggml.model", "");
   if (kind == "llama") return make_sentencepiece(gguf_vocabulary(file));
   if (kind == "gpt2") return make_bpe(gguf_bpe(file));
-  if (kind.empty()) fail(Exit::Model, file.path(), ": has no tokenizer inside");
+  if (kind.empty()) fail(Exit::Model, file.path(), ": contains no tokenizer");
   fail(Exit::Model, file.path(), ": tokenizer kind '", printable(kind),
        "' is not supported; skald reads SentencePiece ('llama') and byte-level BPE ('gpt2')");
 }
@@ -94,7 +94,7 @@ std::unique_ptr<Tokenizer> sentencepiece_tokenizer(const fs::path& model) {
   return open_sentencepiece(model, settings);
 }
 
-// Of two files tokenizer.json, which has the tokens that a chat model was given later.
+// tokenizer.json has priority over tokenizer.model, because it contains the tokens added for chat.
 std::unique_ptr<Tokenizer> folder_tokenizer(const fs::path& folder) {
   const fs::path json = folder / "tokenizer.json", model = folder / "tokenizer.model";
   const bool has_model = fs::exists(model);
@@ -104,7 +104,7 @@ std::unique_ptr<Tokenizer> folder_tokenizer(const fs::path& folder) {
     if (auto tokenizer = open_hf_tokenizer(json, ends)) return tokenizer;
     if (!has_model) {
       fail(Exit::Model, printable(json.string()),
-           ": is no BPE, and there is no tokenizer.model beside it");
+           ": is not a BPE tokenizer; expected one, or a tokenizer.model beside it");
     }
   }
   if (!has_model) {
@@ -133,7 +133,7 @@ ModelTokenizer open_tokenizer(const OpenedModel& opened) {
 }
 
 ModelTokenizer open_tokenizer_if_any(const OpenedModel& opened) {
-  constexpr std::string_view kNone = "no_vocab";  // as GGUFs say that they have none
+  constexpr std::string_view kNone = "no_vocab";  // GGUF's name for "no tokenizer"
   const bool any = opened.gguf
                        ? opened.gguf->metadata().text_or("tokenizer.ggml.model", kNone) != kNone
                        : fs::exists(opened.path / "tokenizer.json") ||
@@ -167,7 +167,8 @@ std::unique_ptr<Tokenizer> open_tokenizer(const fs::path& path) {
   }
   if (path.extension() != ".json") return open_sentencepiece(path);
   auto tokenizer = open_hf_tokenizer(path);
-  if (!tokenizer) fail(Exit::Model, name, ": is no BPE, the only kind that skald reads as JSON");
+  if (!tokenizer)
+    fail(Exit::Model, name, ": is not a BPE tokenizer, the only kind that skald supports as JSON");
   return tokenizer;
 }
 

@@ -1,4 +1,4 @@
-// Opens a model's tokenizer: from its GGUF, or from the files beside its config.json.
+// Opens a model's tokenizer, from its GGUF or from the files beside its config.json.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,11 @@ struct ModelTokenizer {
 
 ModelTokenizer open_tokenizer(const OpenedModel& opened);
 
-// The same, or no tokenizer where the model's files hold none at all: prompts are then ids.
+// Like open_tokenizer(), but without an Error if the model has no tokenizer; prompts are then token
+// ids.
 ModelTokenizer open_tokenizer_if_any(const OpenedModel& opened);
 
-// A tokenizer by the path of a model or of a tokenizer.model alone.
+// Opens a tokenizer from the path of a model or of a tokenizer file.
 std::unique_ptr<Tokenizer> open_tokenizer(const std::filesystem::path& model_or_file);
 
 }  // namespace skald

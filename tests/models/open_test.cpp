@@ -30,7 +30,7 @@ TEST_CASE("a GGUF can be opened by its path, by its folder when alone there, and
   CHECK(open_model(folder.path()).gguf);
   fs::rename(file, folder.path() / "model.bin");
   CHECK(open_model(folder.path() / "model.bin").gguf);
-  CHECK(has(error_text([&] { open_model(folder.path()); }), "is no model folder"));
+  CHECK(has(error_text([&] { open_model(folder.path()); }), "is not a model folder"));
 }
 
 TEST_CASE("two GGUFs in a folder are an error that asks for one of them") {
@@ -71,7 +71,7 @@ TEST_CASE("different unreadable paths get different errors") {
   TempFolder folder;
   folder.write("model.safetensors", "x");
   CHECK(has(error_text([&] { open_model(folder.path() / "model.safetensors"); }),
-            "config.json must lie beside it"));
+            "there is no config.json beside it"));
   CHECK(has(error_text([&] { open_model(folder.path() / "model.safetensor"); }),
             "did you mean 'model.safetensors'?"));
   CHECK(has(error_text([&] { open_model(folder.path() / "nothing like it"); }),

@@ -40,13 +40,13 @@ TEST_CASE("a path without a model ends with exit code 3 and the reason") {
 
   check_no_model(base + "/nothing", "there is no such file or folder");
   check_no_model(base + "/text.guf", "did you mean 'text.gguf'?");
-  check_no_model(base + "/empty", "is no model folder");
+  check_no_model(base + "/empty", "is not a model folder");
   check_no_model(base + "/two", "holds 2 GGUF files");
-  check_no_model(base + "/zero", "is no model");
+  check_no_model(base + "/zero", "is not a model");
   check_no_model(base + "/zero.gguf", "is empty");
   check_no_model(base + "/text.gguf", "expected 'GGUF'");
-  check_no_model(base + "/text", "is no model");
-  check_no_model(base + "/lonely.safetensors", "config.json must lie beside it");
+  check_no_model(base + "/text", "is not a model");
+  check_no_model(base + "/lonely.safetensors", "there is no config.json beside it");
   check_no_model(base + "/cut.gguf", "cut.gguf: ");
   check_no_model(base + "/fifo", "is neither a file nor a folder");
   check_no_model("/dev/zero", "is neither a file nor a folder");

@@ -309,7 +309,7 @@ TEST_CASE(
                 1, "is of another measurement: texts with SHA-256");
   check_refused(with({"--base", model}), 1, "the models' vocabularies differ: 2048 and 512 tokens");
   check_refused(with({"--base", file("base.kld")}), 1, "the vocabularies differ");
-  check_refused(with({other, "--base", folder.path().string()}), 3, "is no model folder");
+  check_refused(with({other, "--base", folder.path().string()}), 3, "is not a model folder");
 }
 
 TEST_CASE("what cannot be measured is refused in one line") {

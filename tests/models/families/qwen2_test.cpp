@@ -154,7 +154,7 @@ TEST_CASE("Qwen2's windows apply only where the configuration uses them") {
       {{{"layer_types", {"full_attention", "linear_attention"}}},
        "'layer_types' has 'linear_attention'"},
       {{{"layer_types", "full_attention"}}, "'layer_types' is \"full_attention\", expected a list"},
-      {{{"layer_types", {"full_attention", 1}}}, "expected a list of texts"},
+      {{{"layer_types", {"full_attention", 1}}}, "expected a list of strings"},
       {{{"use_sliding_window", 1}}, "'use_sliding_window' is 1, expected true or false"},
       {{{"rope_scaling", {{"type", "ntk"}, {"factor", 4}}}}, "rope type 'ntk' is not supported"},
   };

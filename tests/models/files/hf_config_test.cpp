@@ -45,8 +45,8 @@ TEST_CASE("a value is looked up with its type and bounds") {
   CHECK(has(says([&] { config.integer("s", 0, 4); }), "'s' is \"text\""));
   CHECK(has(says([&] { config.number("s"); }), "expected a number"));
   CHECK(has(says([&] { config.boolean_or("i", true); }), "expected true or false"));
-  CHECK(has(says([&] { config.text("i"); }), "expected a text"));
-  CHECK(has(says([&] { config.object("i"); }), "'i' is missing or no object"));
+  CHECK(has(says([&] { config.text("i"); }), "expected a string"));
+  CHECK(has(says([&] { config.object("i"); }), "'i' is missing or not an object"));
   CHECK(has(says([&] { config.object("o").integer("x", 0, 1); }), "config.json: o: 'x'"));
 }
 

@@ -63,7 +63,7 @@ struct BadFiles {
 void add_bad_lengths(BadFiles& bad) {
   bad.list.push_back({"seven bytes", "1234567", "has only 7 bytes"});
   bad.list.push_back({"a text", "this is a text, no safetensors file", "says that its header has"});
-  bad.list.push_back({"no header", safetensors(0, "", ""), "is no JSON object"});
+  bad.list.push_back({"no header", safetensors(0, "", ""), "is not a JSON object"});
   for (uint64_t edge : kEdges) {
     bad.list.push_back({concat("header of ", edge), safetensors(edge, "{}", ""),
                         concat("header has ", edge, " bytes")});
@@ -73,20 +73,21 @@ void add_bad_lengths(BadFiles& bad) {
                         "but only 2 follow"});
   }
   bad.list.push_back({"header one too long", safetensors(3, "{}", ""), "but only 2 follow"});
-  bad.list.push_back({"header one too short", safetensors(1, "{}", ""), "no valid JSON"});
+  bad.list.push_back({"header one too short", safetensors(1, "{}", ""), "not valid JSON"});
 }
 
 void add_bad_json(BadFiles& bad) {
   const std::string fine = entry("a", "F32", "[4]", "[0,16]");
-  bad.add("an array", "[]", "is no JSON object");
-  bad.add("a space first", " {}", "is no JSON object");
-  bad.add("a byte order mark", "\xef\xbb\xbf{}", "is no JSON object");
-  bad.add("cut", "{" + fine, "no valid JSON");
-  bad.add("two objects", header({fine}) + "{}", "no valid JSON");
-  bad.add("bytes after a zero", header({fine}) + std::string(1, '\0') + "x", "is no JSON object");
-  bad.add("a comment", "{/**/" + fine + "}", "no valid JSON");
-  bad.add("trailing comma", "{" + fine + ",}", "no valid JSON");
-  bad.add("nested objects", concat("{\"a\":", std::string(100000, '{')), "no valid JSON");
+  bad.add("an array", "[]", "is not a JSON object");
+  bad.add("a space first", " {}", "is not a JSON object");
+  bad.add("a byte order mark", "\xef\xbb\xbf{}", "is not a JSON object");
+  bad.add("cut", "{" + fine, "not valid JSON");
+  bad.add("two objects", header({fine}) + "{}", "not valid JSON");
+  bad.add("bytes after a zero", header({fine}) + std::string(1, '\0') + "x",
+          "is not a JSON object");
+  bad.add("a comment", "{/**/" + fine + "}", "not valid JSON");
+  bad.add("trailing comma", "{" + fine + ",}", "not valid JSON");
+  bad.add("nested objects", concat("{\"a\":", std::string(100000, '{')), "not valid JSON");
   std::string deep = "{";
   for (int i = 0; i < 100000; ++i) deep += "\"a\":{";
   bad.add("deeply nested objects", deep, "an object in the wrong place");
@@ -94,12 +95,12 @@ void add_bad_json(BadFiles& bad) {
           "an array in the wrong place");
   bad.add("deep shape", header({entry("a", "F32", std::string(100000, '['), "[0,16]")}),
           "an array in the wrong place");
-  bad.add("lone surrogate", header({entry("\\ud800", "F32", "[4]", "[0,16]")}), "no valid JSON");
+  bad.add("lone surrogate", header({entry("\\ud800", "F32", "[4]", "[0,16]")}), "not valid JSON");
   bad.add("low surrogate first", header({entry("\\udc00x", "F32", "[4]", "[0,16]")}),
-          "no valid JSON");
-  bad.add("invalid UTF-8", header({entry("\xff", "F32", "[4]", "[0,16]")}), "no valid JSON");
-  bad.add("overlong UTF-8", header({entry("\xc0\xaf", "F32", "[4]", "[0,16]")}), "no valid JSON");
-  bad.add("control character", header({entry("a\nb", "F32", "[4]", "[0,16]")}), "no valid JSON");
+          "not valid JSON");
+  bad.add("invalid UTF-8", header({entry("\xff", "F32", "[4]", "[0,16]")}), "not valid JSON");
+  bad.add("overlong UTF-8", header({entry("\xc0\xaf", "F32", "[4]", "[0,16]")}), "not valid JSON");
+  bad.add("control character", header({entry("a\nb", "F32", "[4]", "[0,16]")}), "not valid JSON");
   bad.add("duplicate tensor", header({fine, fine}), "names 'a' twice");
   bad.add("duplicate tensor, escaped", header({fine, entry("\\u0061", "F32", "[4]", "[0,16]")}),
           "names 'a' twice");
@@ -156,12 +157,12 @@ void add_bad_entries(BadFiles& bad) {
   tensor("F32", "[3]", "[0,16]", "needs 12 bytes, but its data_offsets give 16");
   tensor("F32", "[1000000,1000000]", "[0,16]", "but its data_offsets give 16");
   tensor("F16", "[4]", "[0,16]", "needs 8 bytes");
-  tensor("F4", "[3]", "[0,16]", "no possible number of bytes");
-  tensor("F6_E2M3", "[5]", "[0,16]", "no possible number of bytes");
-  tensor("F32", "[4294967296,4294967296]", "[0,16]", "no possible number of bytes");
-  tensor("F32", "[4611686018427387904,4]", "[0,16]", "no possible number of bytes");
-  tensor("F32", "[2305843009213693952,8]", "[0,16]", "no possible number of bytes");
-  tensor("F32", "[1152921504606846980]", "[0,16]", "no possible number of bytes");
+  tensor("F4", "[3]", "[0,16]", "an impossible number of bytes");
+  tensor("F6_E2M3", "[5]", "[0,16]", "an impossible number of bytes");
+  tensor("F32", "[4294967296,4294967296]", "[0,16]", "an impossible number of bytes");
+  tensor("F32", "[4611686018427387904,4]", "[0,16]", "an impossible number of bytes");
+  tensor("F32", "[2305843009213693952,8]", "[0,16]", "an impossible number of bytes");
+  tensor("F32", "[1152921504606846980]", "[0,16]", "an impossible number of bytes");
   tensor("U8", "[2305843009213693952,0,8]", "[0,16]", "");
   for (uint64_t edge : kEdges) {
     tensor("F32", concat("[", edge, "]"), "[0,16]", "");

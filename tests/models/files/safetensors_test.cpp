@@ -158,10 +158,10 @@ TEST_CASE("an index that is broken or points out of its folder is refused") {
     INFO(name);
     CHECK(has(message(index_json(concat("\"a\": \"", name, "\""))), "expected a plain name"));
   }
-  CHECK(has(message("[]"), "index is no JSON object"));
+  CHECK(has(message("[]"), "index is not a JSON object"));
   CHECK(has(message("{}"), "has no weight_map"));
-  CHECK(has(message("{"), "no valid JSON"));
-  CHECK(has(message(R"({"weight_map": {}} x)"), "no valid JSON"));
+  CHECK(has(message("{"), "not valid JSON"));
+  CHECK(has(message(R"({"weight_map": {}} x)"), "not valid JSON"));
   CHECK(has(message(R"({"weight_map": []})"), "an array in the wrong place"));
   CHECK(has(message(R"({"weight_map": 5})"), "a number in the wrong place"));
   CHECK(has(message(R"({"weight_map": {"a": null}})"), "null in the wrong place (a)"));
@@ -170,7 +170,7 @@ TEST_CASE("an index that is broken or points out of its folder is refused") {
             "names 'a' twice"));
   CHECK(has(message(R"({"weight_map": {}, "weight_map": {}})"), "'weight_map' twice"));
   CHECK(has(message(R"({"metadata": )" + std::string(100000, '[')), "nested too deeply"));
-  CHECK(has(message(R"({"weight_map": {"\ud800": "x.safetensors"}})"), "no valid JSON"));
+  CHECK(has(message(R"({"weight_map": {"\ud800": "x.safetensors"}})"), "not valid JSON"));
 }
 
 TEST_CASE("all shared checkpoints open") {

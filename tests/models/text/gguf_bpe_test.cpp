@@ -113,7 +113,8 @@ TEST_CASE(
   folder.write("model/tokenizer.json", R"({"model": {"type": "Unigram", "vocab": [["a", 0.0]]}})");
   CHECK(output({"tokenize", model, "the fox", "--no-bos"}).size() > 1);
   std::filesystem::remove(folder.path() / "model" / "tokenizer.model");
-  CHECK(has(skald({"tokenize", model, "x"}).err, "is no BPE, and there is no tokenizer.model"));
+  CHECK(has(skald({"tokenize", model, "x"}).err,
+            "is not a BPE tokenizer; expected one, or a tokenizer.model beside it"));
 }
 
 TEST_CASE("an unusable BPE in a GGUF is refused in one line") {
