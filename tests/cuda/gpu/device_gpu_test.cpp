@@ -1,4 +1,4 @@
-// What CUDA tells about GPUs, and their speeds.
+// What CUDA says about GPUs, and their speeds.
 #include <cstdio>
 
 #include "cuda/cuda.h"

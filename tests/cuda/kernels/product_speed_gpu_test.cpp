@@ -1,6 +1,7 @@
-// How fast products of one quantized row are by themselves: of an 8B model's shapes, one after the
-// other in a graph as in a decode step, each with weights that no cache has and heeding the one
-// ahead. Not part of a usual run: skald_gpu_tests "products of one quantized row alone".
+// How fast products of one quantized row are by themselves, in the shapes of an 8B model: one after
+// the other in a graph, as in a decode step. Each reads weights that no cache has, and delays its
+// fetching for the product ahead. Not part of a usual run: skald_gpu_tests "products of one
+// quantized row alone".
 #include <algorithm>
 #include <bit>
 #include <cstdio>
@@ -31,7 +32,7 @@ constexpr Shape kShapes[] = {{"head", 128256, 4096, cuda::Epilogue::Logits},
                              {"gate and up", 28672, 4096, cuda::Epilogue::Gated},
                              {"down", 4096, 14336, cuda::Epilogue::AddTo}};
 
-// Bits of which any f16 is a small number, as many times as they fit.
+// Random bits of which any f16 is a small number, repeated until the memory is full.
 DeviceMemory random_weights(int64_t bytes) {
   constexpr int64_t kOnce = 16 << 20;
   std::mt19937 random(1);
@@ -46,7 +47,7 @@ DeviceMemory random_weights(int64_t bytes) {
   return memory;
 }
 
-// Seconds of each of `count` launches, of the fastest of some runs.
+// Seconds for each of `count` launches in a graph, in the fastest of some runs.
 template <class Fn>
 double seconds_each(cudaStream_t stream, int count, const Fn& launch) {
   SKALD_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
@@ -115,7 +116,8 @@ TEST_CASE("products of one quantized row alone", "[.speed]") {
       const double seconds = seconds_each(stream, kLaunches, [&](int i) {
         product.weight = weights.as<std::byte>() + i % matrices * apart;
         product.ticket = tickets.as<unsigned>() + i;
-        // All of a graph are alike: the first heeds what the last told, which nobody waits for.
+        // All launches of the graph are alike. The first waits for the count of the last one, of
+        // the run before, which has long ended.
         product.heeds = told.as<unsigned>() + i;
         product.tells = told.as<unsigned>() + (i + 1) % kLaunches;
         launch_gemv_q_sm90(product, device.multiProcessorCount, stream);

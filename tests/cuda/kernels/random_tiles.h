@@ -1,4 +1,4 @@
-// Matrices of a block format from random bits, packed on the GPU as its kernels read them.
+// Matrices of a block format, made of random bits and packed as the GPU's kernels read them.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// How far results are from a reference, in relation to how large that is.
+// How far results are from a reference, relative to the reference's size.
 #pragma once
 
 #include <cmath>

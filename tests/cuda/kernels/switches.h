@@ -1,4 +1,4 @@
-// What the test program was told to leave out: skald_gpu_tests --without graphs,dependent,clusters
+// What the option --without leaves out: skald_gpu_tests --without graphs,dependent,clusters
 #pragma once
 
 #include "cuda/cuda.h"

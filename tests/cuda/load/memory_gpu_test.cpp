@@ -1,5 +1,5 @@
-// Running out of GPU memory at any moment is an Error, leaves nothing behind, and the next attempt
-// works; the plan knows of every byte that is allocated. Tests that count free bytes are [alone]:
+// Running out of GPU memory at any moment is an Error, leaks nothing, and the next attempt works.
+// The plan contains every byte that is allocated. Tests that count free bytes are tagged [alone]:
 // no other program may use the GPU meanwhile.
 #include <algorithm>
 #include <cmath>
@@ -22,7 +22,7 @@ namespace {
 OpenedModel small_model() { return open_model(find_golden("llama3-gqa-tied-ropescale")); }
 OpenedModel small_quantized_model() { return open_model(find_gguf("kq256.q4_k_m.gguf")); }
 
-// Of weights that the GPU quantizes while it loads them.
+// The demo model, with weights that the GPU quantizes while it loads them.
 OpenedModel small_model_to_quantize() {
   OpenedModel opened = open_model(source_dir() / "models" / "demo");
   opened.model = quantized_model(opened.model, find_quant_mix("q4_k_m"));
@@ -44,7 +44,7 @@ Model any_small_model() {
 
 int64_t free_bytes() { return cuda::list_devices().devices.at(0).free_bytes; }
 
-// A prompt and enough tokens that the decode step is run, captured and launched as a graph.
+// A prompt and so many tokens that the decode step is run, captured, and launched as a graph.
 std::vector<int32_t> short_text(Executor& executor) {
   Session session(executor, SamplingParams{.temperature = 0});
   session.feed(std::vector<int32_t>{1, 5, 9, 12, 3, 7, 20, 33, 4});
@@ -65,7 +65,7 @@ TEST_CASE("running out of memory at any moment is an error or made good, and lea
           "[alone]") {
   const Model model = any_small_model();
   const std::vector<int32_t> expected = short_text(*cuda::make_executor(model, small_options(), 0));
-  // Once more, so that what CUDA keeps from the first time is there.
+  // Once more, so that memory which CUDA keeps after the first time is counted in `before`.
   CHECK(short_text(*cuda::make_executor(model, small_options(), 0)) == expected);
   const int64_t before = free_bytes();
   int n = 1;
@@ -107,7 +107,7 @@ TEST_CASE("a step that fails leaves its sequences as they were, and can be repea
   executor->run({&first, 1});
   const std::vector<int32_t> next{7};
   const SeqRows step{&sequence, next, Want::LastRow};
-  executor->run({&step, 1});  // the first of its size runs without a graph
+  executor->run({&step, 1});  // the first step of its size runs without a graph
   const auto logits = executor->logits(0);
   const std::vector<float> at_3(logits.begin(), logits.end());
   sequence.truncate(3);
@@ -121,7 +121,7 @@ TEST_CASE("a step that fails leaves its sequences as they were, and can be repea
     CHECK(std::vector<float>(again.begin(), again.end()) == at_3);
   };
   {
-    cuda::FailingAcquisition failing(1);  // one row's graph, for which memory is held back
+    cuda::FailingAcquisition failing(1);  // one row's graph, for which memory was set aside
     executor->run({&step, 1});
     CHECK(failing.happened());
   }
@@ -129,7 +129,8 @@ TEST_CASE("a step that fails leaves its sequences as they were, and can be repea
   expect_at_3();
   sequence.truncate(3);
   {
-    cuda::FailingAcquisition failing(1);  // the graph of two, for which there is none left
+    // the graph of two rows, for which no memory was set aside
+    cuda::FailingAcquisition failing(1);
     CHECK_THROWS_AS(executor->run(two), Error);
     CHECK(failing.happened());
   }
@@ -157,7 +158,7 @@ TEST_CASE("an executor takes what its plan says", "[alone]") {
       }
       std::printf("planned %lld KiB, taken %lld KiB\n", static_cast<long long>(planned >> 10),
                   static_cast<long long>(taken >> 10));
-      // CUDA hands out memory in pieces of 2 MiB.
+      // CUDA allocates in units of 2 MiB.
       CHECK(taken <= planned + (int64_t{64} << 20));
       CHECK(planned <= taken + (int64_t{8} << 20));
     }
@@ -177,7 +178,7 @@ TEST_CASE("no more memory is taken while weights are quantized and loaded than i
   std::printf("planned %lld KiB, at most %lld KiB taken while loading\n",
               static_cast<long long>(executor->plan().needed() >> 10),
               static_cast<long long>(most >> 10));
-  CHECK(most > int64_t{64} << 20);  // buffers of floats
+  CHECK(most > int64_t{64} << 20);  // the buffers of floats were seen
   CHECK(most <= executor->plan().needed());
 }
 
@@ -199,7 +200,7 @@ TEST_CASE("a context that does not fit the GPU is refused before anything is all
 
   RunOptions capped;
   capped.context = opened.model.config.context;
-  capped.memory.bytes = int64_t{600} << 20;  // less than weights, cache and CUDA itself
+  capped.memory.bytes = int64_t{600} << 20;  // less than weights, cache and CUDA itself take
   capped.sequences = 4096;
   CHECK_THROWS_AS(cuda::make_executor(opened.model, capped, 0), Error);
   capped.context = 0;
@@ -221,7 +222,8 @@ TEST_CASE("a limit on the architecture changes the kernels and hardly the logits
     Sequence sequence = executor->new_sequence();
     const std::vector<int32_t> prompt{1, 5, 9, 12, 3, 7, 20, 33, 4};
     std::vector<float> logits;
-    // The prompt at once, then tokens one by one: run as they are, captured, and as a graph.
+    // The prompt at once, then tokens one by one: the step is run, captured, and launched as a
+    // graph.
     for (size_t at = 0, count = 6; at < prompt.size(); at += count, count = 1) {
       const SeqRows rows{&sequence, std::span(prompt).subspan(at, count), Want::LastRow};
       executor->run({&rows, 1});

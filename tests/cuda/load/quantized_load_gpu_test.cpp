@@ -1,5 +1,5 @@
-// Models that are quantized while a GPU loads them compute, bit for bit, what those compute whose
-// weights were quantized on the host.
+// A model that is quantized while a GPU loads it computes, bit for bit, what the model computes
+// whose weights the host has quantized.
 #include <cmath>
 #include <filesystem>
 
@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// In two steps, and token by token.
+// The logits of every row: the tokens in two steps, then one by one.
 std::vector<std::map<int64_t, std::vector<float>>> logits_of(const Model& model,
                                                              RunOptions options = {}) {
   std::vector<int32_t> ids = {1, 45, 101, 7, 300, 2, 99, 511, 17, 250, 33, 8, 400, 64, 5, 123};
@@ -26,7 +26,7 @@ std::vector<std::map<int64_t, std::vector<float>>> logits_of(const Model& model,
   return {run_text(*executor, ids, 12), run_text(*executor, ids, 1)};
 }
 
-// Its first tensor of that name with one weight changed.
+// Writes the folder's model, with one weight of the tensor `name` changed.
 void write_with(const TempFolder& temp, const fs::path& folder, const std::string& name,
                 int64_t row, float value) {
   const OpenedModel opened = open_model(folder);

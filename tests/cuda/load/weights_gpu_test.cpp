@@ -1,4 +1,5 @@
-// Matrices that are joined from weights of several kinds: there already, or to be made of floats.
+// Matrices that are joined from weights of several kinds: blocks that the file has, and floats that
+// become blocks while they are loaded.
 #include "cuda/load/weights.h"
 
 #include <cstring>
@@ -26,8 +27,8 @@ std::vector<float> decoded(DType type, const Bytes& bytes, int64_t count) {
   return values;
 }
 
-// A weight of `cols` columns that is to be `type`: made of `source`, or there where that is the
-// same.
+// A weight of `cols` columns in type `type`: made of `source`, or as the file has it if both are
+// the same.
 struct Part {
   DType type, source;
   int64_t rows;
@@ -43,7 +44,7 @@ struct Part {
     const TensorView there = {data.data(), source, rows, cols, row_bytes(source, cols)};
     (type == source ? weight.view : weight.source) = there;
   }
-  // What the host makes of it.
+  // The blocks that the host makes of it.
   Bytes made() const {
     return type == source ? data : encoded(type, decoded(source, data, rows * weight.view.cols));
   }
@@ -63,7 +64,7 @@ void check_matrix(DType format, std::vector<Part> parts, int64_t cols, bool alte
     joined.parts.push_back(part.weight);
     made.push_back(part.made());
   }
-  // Row by row, as a matrix of `format` in plain rows.
+  // The expected matrix, row by row, as plain rows of `format`.
   Bytes expected;
   for (int64_t row = 0; row < outs; ++row) {
     const cuda::JoinedRows::Place place = joined.at(row);
@@ -98,13 +99,14 @@ TEST_CASE("a matrix is the same whether its parts are there or made while loadin
   constexpr DType kBf16 = DType::BF16, kF16 = DType::F16, kF32 = DType::F32, kQ4 = DType::Q4_K;
   const bool alternate = GENERATE(false, true);
   CAPTURE(alternate);
-  // All on the GPU; of unlike floats; one there already, for which all are made on the host.
+  // All parts are made on the GPU; of floats of two types; and one part is there already, so that
+  // the host makes the others.
   check_matrix(kQ4, {{kQ4, kBf16, 24}, {kQ4, kBf16, 24}}, 512, alternate);
   check_matrix(kQ4, {{kQ4, kBf16, 24}, {kQ4, kF32, 24}}, 2048, alternate);
   check_matrix(DType::Q8_0,
                {{DType::Q8_0, DType::Q8_0, 20}, {DType::Q8_0, kF16, 20}, {DType::Q8_0, kF32, 20}},
                1056, alternate);
-  // Numbers that go through f16 lose what it cannot hold, and only then become bf16.
+  // Numbers that go through f16 lose what f16 cannot hold, and then become bf16.
   check_matrix(kBf16, {{kF16, kBf16, 9}, {kBf16, kBf16, 9}, {kBf16, kF32, 9}}, 33, alternate);
 }
 

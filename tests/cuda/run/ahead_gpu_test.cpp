@@ -1,5 +1,5 @@
-// Steps that a GPU begins with the pick of their tokens, before the host knows these, give what
-// steps one after the other give, to the last bit.
+// A GPU may begin the next step with the pick of its tokens, before the host knows them. Such steps
+// give what steps one after the other give, to the last bit.
 #include <cstdio>
 
 #include "cuda/cuda.h"
@@ -140,7 +140,8 @@ TEST_CASE("without memory for the graph of steps that run ahead the text is writ
   for (int i = 0; i < 3; ++i) {
     const int64_t before = pair.ahead_executor->last_step();
     const Picked expected = pair.plain.next(nullptr, true);
-    cuda::FailingAcquisition failing(i == 0 ? 2 : 1);  // the first makes the step's own graph
+    // the first call also makes the step's own graph
+    cuda::FailingAcquisition failing(i == 0 ? 2 : 1);
     check_same(pair.ahead.next(), expected);
     if (!switches().graphs) continue;
     CHECK(failing.happened());
@@ -160,7 +161,7 @@ TEST_CASE("texts of one executor that runs ahead take turns without mixing") {
   };
   const auto plain = small_executor(model, 256, 4), ahead = small_executor(model, 256, 4);
   std::vector<Tokens> expected;
-  std::vector<Session> sessions;  // which move
+  std::vector<Session> sessions;  // sessions move in memory
   for (uint64_t r = 0; r < 3; ++r) {
     Session session = text_of(*plain, r);
     for (int i = 0; i < 40; ++i) session.next(nullptr, true);
@@ -175,8 +176,8 @@ TEST_CASE("texts of one executor that runs ahead take turns without mixing") {
   for (size_t r = 0; r < 3; ++r) CHECK(sessions[r].tokens() == expected[r]);
 }
 
-// Rows of a step go on together: after a step of prompts, over the end of a page, and where a half
-// page is shared with another sequence.
+// Rows of a step are continued together: after a step of prompts, over the end of a page, and while
+// one half of a page is shared with another sequence.
 TEST_CASE("several sequences run ahead together", "[small][cublas][long]") {
   const Model model = small_model();
   constexpr size_t kTexts = 5;
@@ -220,7 +221,7 @@ TEST_CASE("several sequences run ahead together", "[small][cublas][long]") {
     if (begun) {
       for (Sequence& sequence : texts.sequences) sequence.truncate(sequence.length() - 1);
     }
-    // The other half of the fork is as it was.
+    // The other sequence of the fork is as it was.
     const Tokens one{texts.tokens[1][static_cast<size_t>(fork->length())]};
     const SeqRows last{&*fork, one, Want::LastRow};
     texts.executor->run({&last, 1});

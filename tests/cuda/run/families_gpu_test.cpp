@@ -1,6 +1,6 @@
 // The tiny models of all families (tests/family_golden.h) on the GPU: with their own f16 weights,
-// and with the same numbers as float32, where logits must agree closely; also as older GPUs run
-// them.
+// and with the same numbers as float32, where logits must agree closely; and with the kernels of
+// older GPUs.
 #include "tests/cuda/kernels/switches.h"
 #include "tests/cuda/run/golden_gpu.h"
 #include "tests/family_golden.h"
@@ -12,7 +12,7 @@ TEST_CASE("tiny models of all families predict on the GPU what Hugging Face pred
       "gemma3", "olmo2", "olmo3", "qwen3", "qwen3-window", "mixtral", "qwen3moe", "qwen3moe-dense");
   const bool floats = GENERATE(true, false);
   const int limit = GENERATE(0, 80, 75);
-  if (floats && limit == 80) return;  // float32 has one way alone
+  if (floats && limit == 80) return;  // float32 has the same kernels there
   TempFolder temp;
   const fs::path folder = write_folder(temp, name);
   if (floats) temp.write("m/model.safetensors", as_floats(read_file(folder / "model.safetensors")));

@@ -1,5 +1,5 @@
-// Fused ops on the GPU against the CPU's reference, which does one op after the other: every buffer
-// that the GPU writes, after the op that writes it.
+// Fused ops on the GPU, compared with the CPU's reference, which runs one op after the other: every
+// buffer that the GPU writes, after the op that writes it.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -23,7 +23,8 @@ struct Rows {
   int64_t tokens;
 };
 
-// A prompt; one token of it; two sequences together; both, one token each; a long and a short part.
+// A prompt; one token of it; two sequences together; one token of each; a long and a short part;
+// one token.
 const std::vector<std::vector<Rows>> kSteps = {
     {{0, 33}}, {{0, 1}}, {{0, 5}, {1, 31}}, {{0, 1}, {1, 1}}, {{1, 70}, {0, 1}}, {{1, 1}},
 };
@@ -47,7 +48,7 @@ Outputs record(Executor& executor) {
       step.push_back({&sequences[kSteps[step_number][i].sequence], tokens[i], Want::LastRow});
     }
     const int64_t wanted = executor.run(step);
-    // Recorded here: the CPU shows its observer several rows at once.
+    // Recorded here, because the CPU shows its observer several rows at once.
     std::vector<float> logits;
     for (int64_t row = 0; row < wanted; ++row) {
       const auto values = executor.logits(row);
@@ -81,8 +82,8 @@ void compare(const RandomLlama& shape, const Model& model) {
                  << op_name(gpu->program().ops[place.second]));
     CHECK(error <= bound);
   }
-  // Of each layer the residual twice, attention and the gated activation, which experts keep to
-  // themselves; the embedding and logits.
+  // Each layer shows the residual stream twice, attention, and the gated activation, which experts
+  // do not show; and there are the embedding and the logits.
   const int each = shape.experts.count > 0 ? 3 : 4;
   CHECK(got.size() >= kSteps.size() * static_cast<size_t>(2 + each * shape.layers));
   std::printf("%s, heads of %d, window %d: largest error of a buffer %.1e, bound %.1e\n",
@@ -162,7 +163,7 @@ TEST_CASE(
   }
 }
 
-// In 16 bits a router may choose others than in float32, so there all experts are used.
+// In 16 bits a router may choose other experts than in float32, so in 16 bits all experts are used.
 TEST_CASE("routed experts write what the ops one by one write") {
   RandomLlama shape;
   shape.type = GENERATE(DType::F32, DType::F16, DType::BF16);

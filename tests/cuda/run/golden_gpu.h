@@ -1,5 +1,5 @@
-// A GPU's logits and greedy tokens of a golden's text, against what Hugging Face transformers found
-// in float32.
+// A GPU's logits and greedy tokens for a golden's tokens, compared with what Hugging Face
+// transformers found in float32.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace skald::test {
 
-// A safetensors file of 16-bit numbers with the same ones as float32.
+// A copy of a safetensors file of 16-bit numbers, with the same numbers as float32.
 inline std::string as_floats(const std::string& file) {
   uint64_t header_bytes = 0;
   std::memcpy(&header_bytes, file.data(), sizeof header_bytes);
@@ -57,7 +57,7 @@ inline double divergence(const std::vector<double>& p, const std::vector<double>
   return sum;
 }
 
-// Rows of logits by position, the text fed `chunk` tokens a step.
+// Rows of logits by position; the tokens are fed `chunk` a step.
 inline std::map<int64_t, std::vector<float>> run_text(Executor& executor,
                                                       const std::vector<int32_t>& ids,
                                                       size_t chunk) {
@@ -84,14 +84,15 @@ inline std::vector<int32_t> continue_text(Executor& executor, const std::vector<
   return ids;
 }
 
-// Logits as such where the GPU computes in float32, else the predictions' divergence.
+// Compares the logits if the GPU computes in float32 (`exact`), else the divergence of the
+// predictions.
 inline void check_golden(Executor& executor, const nlohmann::json& golden, const Matrix& expected,
                          bool exact, const std::string& name) {
   const auto ids = golden["input_ids"].get<std::vector<int32_t>>();
   std::vector<int64_t> rows(static_cast<size_t>(expected.rows));
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<int64_t>(i);
   if (golden.contains("logit_rows")) rows = golden["logit_rows"].get<std::vector<int64_t>>();
-  // All at once, in pieces, and (short texts) one token after the other through the decode path.
+  // All tokens at once, in pieces, and (if they are few) one by one through the decode path.
   for (const size_t chunk : {size_t{512}, size_t{7}, size_t{1}}) {
     if (chunk < 512 && ids.size() > 500) continue;
     CAPTURE(name, chunk);
@@ -116,7 +117,7 @@ inline void check_golden(Executor& executor, const nlohmann::json& golden, const
   if (!golden.contains("greedy_ids")) return;
   const auto greedy = golden["greedy_ids"].get<std::vector<int32_t>>();
   const auto margins = golden["greedy_margins"].get<std::vector<double>>();
-  // 16-bit activations move logits by a few hundredths.
+  // Activations of 16 bits move logits by a few hundredths.
   const double clear_margin = exact ? 1e-3 : 0.05;
   const size_t clear = static_cast<size_t>(
       std::find_if(margins.begin(), margins.end(), [&](double m) { return m < clear_margin; }) -

@@ -1,5 +1,6 @@
-// The golden models on the GPU, in the numbers of their own weights: 16-bit models by the
-// divergence of their predictions, float32 ones by their logits; and the same texts as the CPU.
+// The golden models on the GPU, in the type of their own weights. 16-bit models are compared by the
+// divergence of their predictions, float32 models by their logits; both write the same tokens as
+// the CPU.
 #include <filesystem>
 
 #include "models/open.h"
@@ -28,8 +29,8 @@ TEST_CASE("golden models on the GPU predict what Hugging Face predicts") {
                golden["weights_dtype"] == "fp32", name);
 }
 
-// A router's choice may be as close as 16-bit activations are coarse, and then other experts
-// answer: so all rows are checked in float32, and in 16 bits all but a few.
+// Two experts may be so close that activations of 16 bits change a router's choice, and then other
+// experts answer. So all rows are checked in float32, and in 16 bits all but a few.
 TEST_CASE("a golden mixture of experts on the GPU predicts what Hugging Face predicts") {
   const std::filesystem::path folder = find_golden("mixtral-moe");
   if (folder.empty()) return;
@@ -66,7 +67,7 @@ TEST_CASE("a golden mixture of experts on the GPU predicts what Hugging Face pre
   }
 }
 
-// As the reference text of a GGUF's dequantized weights; with and without 16-bit copies.
+// Compared with the dequantized weights of the GGUF; with and without 16-bit copies for prompts.
 TEST_CASE("a GGUF of every type predicts on the GPU what its dequantized weights do") {
   const std::string type = GENERATE("f16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q2_k", "q3_k_m",
                                     "q4_k_m", "q5_k_m", "q6_k", "iq4_nl", "iq4_xs");

@@ -1,5 +1,5 @@
 // Every kernel on the list of cases (engine/selftest/cases.h), not only the one that would be
-// selected, and as an older GPU would run them.
+// selected; and the kernels that an older GPU would run.
 #include <algorithm>
 #include <cstdio>
 

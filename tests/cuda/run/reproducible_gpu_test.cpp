@@ -1,4 +1,4 @@
-// RunOptions::reproducible on the GPU: a text has the same bits alone and among others, in any
+// RunOptions::reproducible on the GPU: a sequence has the same bits alone and among others, in any
 // order, however many run at a time, and where it was computed twice because memory ran out.
 #include <algorithm>
 #include <cstdio>
@@ -13,7 +13,7 @@
 namespace skald::test {
 namespace {
 
-// What a text got: tokens and log-probabilities, of its prompt first.
+// The tokens of a sequence and their log-probabilities, those of its prompt first.
 struct Result {
   std::vector<int32_t> tokens;
   std::vector<double> logprobs;
@@ -75,13 +75,13 @@ void check_settings(const RandomLlama& shape) {
   for (const int64_t length : {1, 2, 5, 17, 63, 64, 65, 100, 129, 200, 33, 48, 49, 150}) {
     prompts.push_back(random_tokens(length, prompts.size(), shape.vocab));
   }
-  // Two that begin alike share pages.
+  // Two prompts that begin alike share pages.
   prompts.push_back(prompts[9]);
   prompts.back().resize(180);
   std::vector<Result> alone;
   int64_t preemptions = 0;
   for (size_t i = 0; i < prompts.size(); ++i) {
-    // One text, at the place that gives it its settings.
+    // The sequence alone, at the place that gives it its settings.
     std::vector<std::vector<int32_t>> one(i + 1, {3});
     one.back() = prompts[i];
     alone.push_back(results_of(model, one, {1, 512}, preemptions).back());
@@ -98,7 +98,7 @@ void check_settings(const RandomLlama& shape) {
       REQUIRE(together[i].logprobs == alone[i].logprobs);
     }
   }
-  CHECK(preemptions > 0);  // in a small cache
+  CHECK(preemptions > 0);  // the small cache ran out
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // A row of a decode step has the same bits whatever rows stand beside it: every sum of a kernel has
-// one order for any number of rows, and texts this short are not split. So any difference is a race
-// or a row that reads what is not its own. Quantized products have one kernel for one row, and one
-// for more: what these make of a row is compared within a bound.
+// one order for any number of rows, and sequences this short are not split. So any difference is a
+// race, or a row that reads numbers of another. Quantized products have one kernel for one row and
+// another for more: their results for a row are compared within a bound.
 #include <cmath>
 #include <cstring>
 
@@ -18,12 +18,13 @@ namespace {
 struct Amount {
   int repetitions;
   size_t texts = 16, length = 24;
-  size_t twins = 1;  // a text alone is so many rows, all the same
+  size_t twins = 1;  // rows with the same tokens, when a sequence runs alone
 };
 
-using Logits = std::vector<std::vector<float>>;  // one a token
+using Logits = std::vector<std::vector<float>>;  // one row for each token
 
-// Tokens one by one through the decode path, by so many rows, of which the last is returned.
+// The tokens one by one through the decode path, in `twins` equal rows. Returns the last row's
+// logits.
 Logits run_alone(Executor& executor, const std::vector<int32_t>& text, size_t twins) {
   Logits logits;
   std::vector<Sequence> sequences;
@@ -40,14 +41,14 @@ Logits run_alone(Executor& executor, const std::vector<int32_t>& text, size_t tw
   return logits;
 }
 
-// Of the token at which they are furthest apart, in relation to how large its logits are.
+// The largest distance of two tokens' logits, relative to their size.
 double distance(const Logits& a, const Logits& b) {
   double most = 0;
   for (size_t at = 0; at < a.size(); ++at) most = std::max(most, relative_error(a[at], b[at]));
   return most;
 }
 
-// "" or what differs.
+// What differs; empty if nothing does.
 std::string difference(std::span<const float> a, std::span<const float> b) {
   if (std::memcmp(a.data(), b.data(), a.size_bytes()) == 0) return "";
   double largest = 0;
@@ -69,9 +70,9 @@ void check_rows(const RandomLlama& shape, const Amount& amount) {
   for (size_t t = 0; t < amount.texts; ++t) {
     texts.push_back(random_tokens(static_cast<int64_t>(amount.length), 100 + t, shape.vocab));
     alone.push_back(run_alone(*executor, texts.back(), amount.twins));
-    // One row's kernel may choose other experts, where two are nearly alike.
+    // The kernel for one row may choose other experts, if two are nearly alike.
     if (amount.twins == 1 || shape.experts.count > 0) continue;
-    // Activations in bf16 are off by 2^-9, several times a layer.
+    // Activations in bf16 are rounded by 2^-9, several times a layer.
     const double apart = distance(alone.back(), run_alone(*executor, texts.back(), 1));
     CHECK(apart < 2e-2);
   }
@@ -137,7 +138,7 @@ TEST_CASE("rows of one decode step of a wider model have the bits that each has 
   check_rows(shape, {60});
 }
 
-// 2 to 8 rows are one tile's.
+// 2 to 8 rows fill one tile.
 TEST_CASE("rows of one decode step of a quantized model have the bits that each has alone") {
   RandomLlama shape;
   shape.type = GENERATE(DType::Q8_0, DType::Q4_0, DType::Q4_K, DType::Q6_K);

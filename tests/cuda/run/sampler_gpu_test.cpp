@@ -18,7 +18,7 @@ namespace {
 constexpr float kInf = INFINITY;
 constexpr int64_t kMostRows = 130;
 
-// A stream of random numbers that a failing case can be repeated from.
+// Random numbers from a seed, so that a failing case can be repeated.
 class Dice {
  public:
   explicit Dice(uint64_t seed) : seed_(seed) {}
@@ -69,7 +69,7 @@ SamplingParams random_params(int vocab, Dice& dice) {
   params.repeat_last_n = dice.whole(0, 100);
   for (int i = dice.chance(0.2) ? dice.whole(1, 20) : 0; i > 0; --i) {
     const int id = dice.whole(0, vocab - 1);
-    const bool ban = dice.chance(0.1) && id < vocab - 1;  // one token is always left
+    const bool ban = dice.chance(0.1) && id < vocab - 1;  // one token always remains
     params.logit_bias.emplace_back(id, ban ? -kInf : static_cast<float>(dice.from(-5, 5)));
   }
   if (dice.chance(0.1)) params.logit_bias = {{vocab - 1, kInf}};
@@ -84,7 +84,7 @@ struct Batch {
   PinnedMemory memory;
   std::vector<SamplingParams> params;
   std::vector<std::vector<int32_t>> histories;
-  std::vector<std::vector<uint64_t>> masks;  // what a grammar allows; empty: all
+  std::vector<std::vector<uint64_t>> masks;  // what a grammar allows; empty: all tokens
   std::vector<PickRequest> requests;
 
   Batch(int64_t vocab, int64_t rows)
@@ -106,7 +106,7 @@ struct Batch {
   }
 };
 
-// Of half the tokens or of few; the last one is always allowed.
+// Allows half of the tokens or few. The last token is always allowed.
 std::vector<uint64_t> random_mask(int vocab, Dice& dice) {
   const bool few = dice.chance(0.5);
   std::vector<uint64_t> mask(static_cast<size_t>(mask_words(vocab)));
@@ -115,7 +115,7 @@ std::vector<uint64_t> random_mask(int vocab, Dice& dice) {
     word = few && dice.chance(0.98) ? 0 : bits() | (dice.chance(0.3) ? bits() << 32 : 0);
   }
   mask.back() |= uint64_t{1} << ((vocab - 1) % 64);
-  if (dice.chance(0.2)) mask.push_back(~uint64_t{0});  // beyond the vocabulary
+  if (dice.chance(0.2)) mask.push_back(~uint64_t{0});  // bits beyond the vocabulary
   return mask;
 }
 
@@ -126,7 +126,7 @@ Batch random_batch(int vocab, int64_t rows, uint64_t seed) {
     fill(batch.row(i), static_cast<Kind>((i + static_cast<int64_t>(seed)) % kKinds), dice);
     batch.params[i] = random_params(vocab, dice);
     for (int n = dice.whole(0, 150); n > 0; --n) {
-      batch.histories[i].push_back(dice.whole(-1, vocab));  // some have no logit
+      batch.histories[i].push_back(dice.whole(-1, vocab));  // some ids have no logit
     }
     if (dice.chance(0.3)) batch.masks[i] = random_mask(vocab, dice);
   }
@@ -136,7 +136,7 @@ Batch random_batch(int vocab, int64_t rows, uint64_t seed) {
 
 SampleGpu usual() { return sample_gpu(list_devices().devices.front().compute_capability); }
 
-// GPUs on which a row is spread in each of the ways, whatever this one would choose.
+// Descriptions of GPUs that make a row be spread in each of the possible ways.
 std::vector<SampleGpu> each_way() {
   std::vector<SampleGpu> ways = {usual(), {1, 1, 0}, {1, 1, usual().most_shared_bytes}};
   for (int blocks = 2; blocks <= usual().most_blocks; blocks *= 2) {
@@ -182,7 +182,7 @@ void check_batch(const Batch& batch, const SampleGpu& gpu) {
     CHECK(picked[i].top == expected.top);
     FAIL("the device picked otherwise");
   }
-  // Adjusted logits may have been changed for a while.
+  // The kernel may change adjusted logits for a while, but must restore them.
   CHECK(std::memcmp(before.data(), batch.memory.as<float>(), before.size() * 4) == 0);
 }
 
@@ -238,7 +238,7 @@ TEST_CASE("the device picks what the CPU picks: 130 rows of 128256 tokens") {
   check_batch(batch, usual());
 }
 
-// These have a kernel of their own where there are clusters: up to 262144 tokens, in two sizes.
+// These rows have a kernel of their own on GPUs with clusters: up to 262144 tokens, in two sizes.
 TEST_CASE("the device picks what the CPU picks: rows that are all greedy") {
   const auto [vocab, rows] = GENERATE(table<int, int64_t>({{1, 3},
                                                            {31, 130},
@@ -256,7 +256,7 @@ TEST_CASE("the device picks what the CPU picks: rows that are all greedy") {
     for (int64_t i = 0; i < rows; ++i) {
       fill(batch.row(i), static_cast<Kind>((static_cast<uint64_t>(i) + seed) % kKinds), dice);
       batch.params[i].temperature = 0;
-      batch.params[i].top_k = i % 2 ? 40 : 0;  // which changes nothing
+      batch.params[i].top_k = i % 2 ? 40 : 0;  // changes nothing
     }
     batch.make_requests(seed);
     CHECK(DeviceSampler(vocab, kMostRows, usual()).all_greedy(batch.requests) ==
@@ -331,7 +331,7 @@ TEST_CASE("the device reports logits that nothing can be picked from as the CPU 
     }
     SECTION("all that is allowed masked") {
       batch.row(1)[70] = batch.row(1)[3] = -kInf;
-      batch.masks[1] = {uint64_t{1} << 3, uint64_t{1} << 6};  // and no word for the others
+      batch.masks[1] = {uint64_t{1} << 3, uint64_t{1} << 6};  // and no word for the other tokens
       batch.make_requests(1);
       CHECK(error_of(batch, gpu) ==
             "no token to pick: all that the grammar allows here have logits of -inf");
@@ -389,9 +389,9 @@ TEST_CASE("settings that the device leaves to the CPU") {
   CHECK(on_device([](SamplingParams& p) { p.logit_bias = {{0, kInf}}, p.typical_p = 0.5f; }));
   CHECK_FALSE(on_device([](SamplingParams& p) { p.logit_bias.assign(1025, {0, 1.0f}); }));
 
-  // Rows of both sorts in one call.
+  // Rows with and without such settings in one call.
   Batch batch = random_batch(1000, 40, 5);
-  for (auto& mask : batch.masks) mask.clear();  // one might forbid the token that is forced
+  for (auto& mask : batch.masks) mask.clear();  // a mask might forbid the forced token
   batch.make_requests(5);
   for (int64_t i = 0; i < batch.count; i += 3) {
     batch.params[i].typical_p = 0.7f;

@@ -1,4 +1,4 @@
-// Speeds that no command shows, of the 8B shape in bf16 with random weights; not part of a usual
+// Speeds that no command shows, in the 8B shape in bf16 with random weights. Not part of a usual
 // run: skald_gpu_tests "[.speed]".
 #include <chrono>
 #include <cstdio>
@@ -29,7 +29,7 @@ std::unique_ptr<Executor> large_executor(bool reproducible) {
   return cuda::make_executor(large_model(), options, 0);
 }
 
-// Tokens per second, the better of two.
+// Tokens per second, the better of two runs.
 double rate(int64_t tokens, const std::function<void()>& work) {
   work();
   double best = 0;

@@ -1,5 +1,5 @@
-// Decode attention is divided by the depth of a step's deepest text, in classes that each have
-// graphs of their own (decode_depth()): texts that grow from one class into the next.
+// Decode attention is divided by the depth of a step's deepest sequence, in classes that each have
+// graphs of their own (decode_depth()). In these tests sequences grow from one class into the next.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -48,7 +48,7 @@ void feed(Executor& executor, Sequence& sequence, std::span<const int32_t> token
   }
 }
 
-// Of a step with the next token of each text.
+// The logits of a step with the next token of each sequence.
 std::vector<std::vector<float>> step(Executor& executor, std::span<Sequence> sequences,
                                      std::span<const Tokens> texts) {
   std::vector<SeqRows> rows;
@@ -69,7 +69,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-constexpr int64_t kBorders[] = {1024, 4096};  // the deepest of a class
+constexpr int64_t kBorders[] = {1024, 4096};  // the deepest of each class
 
 }  // namespace
 
@@ -96,7 +96,7 @@ TEST_CASE("a text that runs ahead over the end of a class of depths stays the sa
   const int64_t before = ahead->last_step();
   pair.next(10);
   if (switches().graphs) CHECK(ahead->last_step() == before + 10);
-  // Back into the class before, whose graphs are still there, and over its end once more.
+  // Back into the class before, whose graphs still exist, and over its end once more.
   pair.both([&](Session& s) { s.truncate(border - 4); });
   pair.next(12);
 }

@@ -1,5 +1,5 @@
-// A product so large that gemm_q_sm90 gives some of its blocks fewer weight rows than others gives
-// what the same rows give in products of their own, of which none is that large.
+// In a large product gemm_q_sm90 gives some of its blocks fewer weight rows than others. Such a
+// product is compared with products of slices of its weight rows, none of which is that large.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -21,7 +21,7 @@ using cuda::DeviceMemory;
 
 constexpr int64_t kIns = 512, kSlice = 2048;
 
-// Results in slices of so many weight rows; what nothing writes is NaN.
+// The results of products of `slice` weight rows each. What nothing writes stays NaN.
 std::vector<float> product(cuda::LinearLaunch launch, int64_t slice, int multiprocessors) {
   const bool gated = launch.epilogue == cuda::Epilogue::Gated;
   const int64_t outs = launch.outs, results = gated ? outs / 2 : outs;
@@ -78,7 +78,7 @@ void check_even(DType format, int64_t outs, cuda::Epilogue epilogue) {
     const bool complete =
         std::none_of(sliced.begin(), sliced.end(), [](float x) { return std::isnan(x); });
     REQUIRE(complete);
-    // NaN where a block has left something out. Else columns may be added up in another order.
+    // What a block leaves out is NaN. Else the sums over columns may have another order.
     CHECK(relative_error(whole, sliced) < 5e-4);
   }
 }

@@ -1,5 +1,5 @@
-// Activations that a kernel leaves for the next product: the same product without them, which
-// prepares them itself, is what they are compared with.
+// Activations that a kernel stores for the next product, compared with those that the product's own
+// kernel prepares.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -26,7 +26,7 @@ using cuda::DeviceMemory;
 constexpr int64_t kDim = 512, kWide = 768;
 constexpr int kSteps = 4;
 
-// Of a row, how far apart in relation to how large.
+// The largest difference of a row, relative to the row's size.
 double difference(const std::vector<float>& a, const std::vector<float>& b, int rows) {
   double most = 0;
   const size_t cols = a.size() / static_cast<size_t>(rows);
@@ -42,8 +42,8 @@ double difference(const std::vector<float>& a, const std::vector<float>& b, int 
   return most;
 }
 
-// Of steps with a row of each sequence, of which the first has a text of `depth` already: all rows'
-// logits.
+// The logits of all rows in steps with one row of each sequence. The first sequence has `depth`
+// tokens before.
 std::vector<float> logits_of(const Model& model, int rows, int64_t depth, bool dependent) {
   RunOptions options;
   options.sequences = rows;
@@ -74,10 +74,10 @@ std::vector<float> logits_of(const Model& model, int rows, int64_t depth, bool d
   return logits;
 }
 
-// Attention leaves rows for o, gated products leave them for down. With the large norms both are
-// beyond what f16 holds; embeddings are larger too, since a row, times the weights of the next
-// norm, may grow to 2^19 times its size at most.
-// One layer, since the next would differ in which token has all of attention.
+// Attention stores activations for o, and gated products store them for down. With the large norms
+// both exceed what f16 holds. Embeddings are larger then too, since a row, times the weights of the
+// next norm, may grow to 2^19 times its size at most. There is one layer: in a second one small
+// differences would change which token attention chooses.
 void check_left(int rows, int64_t depth) {
   RandomLlama shape;
   shape.type = GENERATE(DType::Q4_K, DType::Q8_0);
@@ -92,7 +92,7 @@ void check_left(int rows, int64_t depth) {
   const Model model = random_llama(shape);
   const std::vector<float> left = logits_of(model, rows, depth, true);
   const double apart = relative_error(left, logits_of(model, rows, depth, false));
-  // One of them rounds to bf16 between attention and o, and between gated and down.
+  // One of the two rounds to bf16 between attention and o, and between the gated product and down.
   CHECK(apart < 1e-2);
   const bool same = logits_of(model, rows, depth, true) == left;
   CHECK(same);
@@ -121,7 +121,7 @@ TEST_CASE("a product takes what the one before leaves, rows of all sizes", "[sma
   const DeviceMemory wide = random_tiles(next, kWide, kDim, random);
   std::vector<float> stream_rows(static_cast<size_t>(rows * kDim)), norm(kDim);
   for (int row = 0; row < rows; ++row) {
-    // From 2^-20 to 2^19, and one of zeros.
+    // Sizes from 2^-20 to 2^19, and one row of zeros.
     const float size = row == 3 ? 0 : std::ldexp(1.0f, row * 13 % 40 - 20);
     for (int64_t i = 0; i < kDim; ++i) {
       stream_rows[static_cast<size_t>(row * kDim + i)] = size * normal(random);
@@ -149,7 +149,7 @@ TEST_CASE("a product takes what the one before leaves, rows of all sizes", "[sma
     launch.dependent = true;
     if (!supports_gemm_q_sm90(launch, device.major * 10 + device.minor))
       return std::vector<float>();
-    // The first of the normed products finds nothing there.
+    // The first of the normed products finds no stored activations.
     for (int step = 0; step < kSteps; ++step) {
       cuda::LinearLaunch normed = launch;
       normed.format = next;
@@ -189,7 +189,7 @@ TEST_CASE("a product takes what the one before leaves, rows of all sizes", "[sma
   const std::vector<float> apart = run(false);
   if (apart.empty()) return;
   const std::vector<float> handed = run(true);
-  // Both round activations to f16, one before the norm and the other after it.
+  // Both round activations to f16: one before the norm, the other after it.
   const double most = difference(handed, apart, kSteps * rows);
   std::printf("%4d rows, %s: %.1e apart\n", rows, std::string(name(next)).c_str(), most);
   CHECK(most < 1e-3);

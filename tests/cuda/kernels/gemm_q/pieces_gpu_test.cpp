@@ -1,6 +1,7 @@
-// Pieces of a product of unlike formats. Two may be one launch, whose kernel multiplies one alone
-// too. Else those of gemm_q_sm90 run beside one another: the second neither waits for the kernel
-// ahead nor prepares activations, so this is where it would read too early.
+// Pieces of a product: matrices of unlike formats with the same activations. Two pieces may be one
+// launch, whose kernel also multiplies one piece alone. Otherwise the pieces of gemm_q_sm90 run
+// beside one another. The second neither waits for the kernel ahead nor prepares activations, so
+// these tests would see it read too early.
 #include <bit>
 #include <vector>
 
@@ -22,7 +23,7 @@ constexpr int64_t kIns = 2304;
 
 DeviceMemory random_bytes(int64_t count, std::mt19937& random) {
   std::vector<uint16_t> halves(static_cast<size_t>(count / 2));
-  // As bf16, numbers between 1/4 and 4 of both signs.
+  // As bf16: numbers between 1/4 and 4, of both signs.
   for (uint16_t& half : halves) half = static_cast<uint16_t>(0x3e80 + random() % 0x200);
   for (uint16_t& half : halves) half |= static_cast<uint16_t>(random() % 2 << 15);
   return on_device(halves);
@@ -34,7 +35,7 @@ std::vector<float> as_floats(const std::vector<uint16_t>& bf16) {
   return floats;
 }
 
-// Two products of gemm_q_sm90: one after the other, beside one another, or as one launch.
+// How two products of gemm_q_sm90 run: one after the other, beside one another, or as one launch.
 enum class How { Apart, Beside, Together };
 
 void check_beside(int rows, DType first, DType second, bool small_blocks, int times) {
@@ -54,7 +55,8 @@ void check_beside(int rows, DType first, DType second, bool small_blocks, int ti
   const cuda::StreamOwner stream;
   const auto run = [&](How how) {
     const DeviceMemory out(kSteps * rows * stride * 2, "a test");
-    // Each step has other activations, so that those of the step before would be seen.
+    // Each step has other activations, so that a product that read those of the step before would
+    // show.
     for (int step = 0; step < kSteps; ++step) {
       cuda::LinearLaunch launches[2];
       for (int i = 0; i < 2; ++i) {
@@ -96,8 +98,8 @@ void check_beside(int rows, DType first, DType second, bool small_blocks, int ti
   if (device.major == 9) REQUIRE(!apart.empty());
   const bool pair = second == DType::Q6_K && rows <= 64;
   CHECK(together.empty() == (apart.empty() || !pair));
-  // Columns may be divided among other numbers of blocks, and so added up in another order: here
-  // and there a result rounds the other way.
+  // The columns may be divided among another number of blocks, so that sums have another order:
+  // here and there a result rounds the other way.
   if (!together.empty()) CHECK(relative_error(as_floats(together), as_floats(apart)) < 5e-4);
   for (int i = 0; i < times; ++i) {
     const bool same = run(How::Beside) == apart && run(How::Together) == together;
@@ -105,10 +107,11 @@ void check_beside(int rows, DType first, DType second, bool small_blocks, int ti
   }
 }
 
-// Two products of gemv_q_sm90: each by its own kernel or by the pair's, or as one launch.
+// How two products of gemv_q_sm90 run: each by its own kernel, each by the pair's, or as one
+// launch.
 enum class By { Own, Pairs, OneLaunch };
 
-// Products with matrices of `first` and Q5_K.
+// Products with one matrix of `first` and one of Q5_K.
 void check_pair(DType first, int64_t first_outs, int times) {
   cudaDeviceProp device = {};
   SKALD_CUDA(cudaGetDeviceProperties(&device, 0));
@@ -179,8 +182,8 @@ void check_pair(DType first, int64_t first_outs, int times) {
   }
 }
 
-// A matrix of `format` by its own kernel and by that of its pair with another: results of the
-// endings that a mixed model's other products have.
+// A product with a matrix of `format`, by the format's own kernel and by that of its pair with
+// `other`, for the epilogues that a mixed model's other products have.
 void check_one(DType format, DType other, int64_t outs, int64_t ins, cuda::Epilogue epilogue) {
   cudaDeviceProp device = {};
   SKALD_CUDA(cudaGetDeviceProperties(&device, 0));
@@ -253,7 +256,7 @@ TEST_CASE("two pieces of few rows beside one another", "[small]") {
 TEST_CASE("a pair's kernel gives what its formats' own give, of both matrices and of one") {
   const DType first = GENERATE(DType::Q4_K, DType::Q6_K, DType::Q3_K);
   check_pair(first, 1200, 3);
-  check_pair(first, 17000, 1);  // so many that blocks draw them
+  check_pair(first, 17000, 1);  // so many groups that blocks draw them
 }
 
 TEST_CASE("a pair's kernel gives what a matrix's own gives whatever the ending") {

@@ -1,6 +1,6 @@
-// One quantized row by digits, with activations that are all alike: of 32 numbers just below a
-// power of two the sum, by which minimums are multiplied, is the largest that there is; and there
-// two digits end.
+// A product of one quantized row, in digits, with activations that are all equal. 32 activations
+// just below a power of two have the largest sum that minimums can be multiplied by, and they are
+// where the range of two digits ends.
 #include <bit>
 #include <cmath>
 #include <vector>
@@ -18,7 +18,7 @@ using cuda::DeviceMemory;
 
 struct Given {
   float activation;
-  bool normed;  // which makes it 1 or -1
+  bool normed;  // a norm then makes it 1 or -1
 };
 
 TEST_CASE("a quantized row of equal activations is what the plain kernel gives", "[small]") {
@@ -28,7 +28,7 @@ TEST_CASE("a quantized row of equal activations is what the plain kernel gives",
   const DType format = GENERATE(DType::Q4_0, DType::Q4_1, DType::Q5_1, DType::Q2_K, DType::Q3_K,
                                 DType::Q4_K, DType::Q5_K, DType::Q6_K);
   const Given given =
-      GENERATE(Given{0.99609375f, false}, Given{-0.99609375f, false},  // bf16's last
+      GENERATE(Given{0.99609375f, false}, Given{-0.99609375f, false},  // the last below 1 in bf16
                Given{1, false}, Given{-1, false}, Given{0.99999f, true}, Given{0.998f, true},
                Given{-0.998f, true}, Given{0.9961f, true});
   INFO(name(format) << ", activations of " << given.activation);

@@ -1,5 +1,5 @@
-// A product of one quantized row that heeds the one ahead of it (LinearLaunch::tells) gives what it
-// gives without, bit for bit, and leaves nothing behind for the next two.
+// A product of one quantized row that delays its fetching for the one ahead (LinearLaunch::tells)
+// gives the bits that it gives without delay, and leaves the counter at zero for the next two.
 #include <vector>
 
 #include "cuda/gpu/check.h"
@@ -14,7 +14,8 @@ namespace {
 
 using cuda::DeviceMemory;
 
-enum class Told { No, Yes, Never };  // Never: the second heeds, but the first does not tell
+// Never: the second waits for a count that the first does not make
+enum class Told { No, Yes, Never };
 
 template <class T>
 std::vector<T> to_host(const DeviceMemory& memory) {
@@ -24,7 +25,7 @@ std::vector<T> to_host(const DeviceMemory& memory) {
   return numbers;
 }
 
-// Gate and up of [2 * inner, dim], then down of [dim, inner], some layers of it.
+// Gate and up of [2 * inner, dim], then down of [dim, inner], for some layers.
 void check_told(DType format, int64_t dim, int64_t inner, int layers) {
   cudaDeviceProp device = {};
   SKALD_CUDA(cudaGetDeviceProperties(&device, 0));
@@ -98,7 +99,7 @@ TEST_CASE("a product that heeds the one ahead gives what it gives without") {
   check_told(DType::Q4_0, 4096, 14336, 4);
   check_told(DType::Q6_K, 2048, 8192, 8);
   check_told(DType::Q8_0, 4096, 4096, 8);
-  check_told(DType::Q4_K, 256, 14336, 8);  // blocks without weights
+  check_told(DType::Q4_K, 256, 14336, 8);  // some blocks have no weights
   check_told(DType::Q5_0, 288, 160, 8);
 }
 

@@ -1,4 +1,4 @@
-// Executor::pick() on the GPU against the CPU sampler over the same executor's logits().
+// Executor::pick() on the GPU, compared with the CPU's sampler on the logits of the same executor.
 #include <algorithm>
 #include <vector>
 

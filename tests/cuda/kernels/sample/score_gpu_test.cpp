@@ -1,5 +1,5 @@
-// Executor::score() and compare() on the GPU against engine/sampling/score.h over the same logits,
-// and against the CPU's executor.
+// Executor::score() and compare() on the GPU, compared with engine/sampling/score.h on the same
+// logits and with the CPU's executor.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +15,7 @@
 namespace skald::test {
 namespace {
 
-// A step of one text, every row wanted.
+// A step of one sequence that computes the logits of every row.
 struct Text {
   Sequence sequence;
   std::vector<int32_t> ids;
@@ -27,7 +27,7 @@ struct Text {
   }
 };
 
-// The sums have another order, nothing else.
+// The order of the sums may differ, nothing else.
 void check_same(const TokenScore& a, const TokenScore& b) {
   REQUIRE(std::fabs(a.logprob - b.logprob) <= 1e-11);
   REQUIRE(std::fabs(a.entropy - b.entropy) <= 1e-11);
@@ -74,7 +74,7 @@ double mean_nll(Executor& executor, const std::vector<int32_t>& ids, size_t wind
 }  // namespace
 
 TEST_CASE("rows are scored on the GPU as the CPU scores the same logits", "[small][cublas]") {
-  const int64_t vocab = GENERATE(300, 301);  // read in fours, and one by one
+  const int64_t vocab = GENERATE(300, 301);  // loads of four numbers, and of one
   const Model model = random_llama(bf16_shape(vocab));
   const auto executor = cuda::make_executor(model, {.scores = true}, 0, switches());
   const Text text(*executor, 40, 3, vocab);
@@ -90,7 +90,7 @@ TEST_CASE("rows without a target are left out, and logits() is right before and 
   shape.context = 1024;
   const Model model = random_llama(shape);
   const auto executor = cuda::make_executor(model, {.rows = 1024, .scores = true}, 0, switches());
-  const Text text(*executor, 1000, 5, 3001);  // two parts of the list
+  const Text text(*executor, 1000, 5, 3001);  // so many rows that they are scored in two parts
   std::vector<int32_t> targets = random_tokens(1000, 6, 3001);
   for (size_t i = 0; i < 1000; i += 3) targets[i] = -1;
   const auto row = executor->logits(777);
@@ -104,7 +104,8 @@ TEST_CASE("rows without a target are left out, and logits() is right before and 
       REQUIRE(scores[i].top == -1);
       continue;
     }
-    // Other rows beside it, so perhaps another product: no bits, but the same numbers.
+    // The product may have other rows beside this one and so another kernel: the numbers are the
+    // same, the bits need not be.
     const TokenScore expected = score_row(executor->logits(static_cast<int64_t>(i)), targets[i]);
     REQUIRE(std::fabs(scores[i].logprob - expected.logprob) <= 1e-4);
     REQUIRE(std::fabs(scores[i].entropy - expected.entropy) <= 1e-4);
@@ -203,7 +204,7 @@ TEST_CASE("rows that hold NaN say so, and no other text of the step does") {
   const Program program = model.program();
   const TensorView embedding = program.weight(std::get<Embed>(program.ops.front()).weight).view;
   constexpr int32_t kBroken = 17;
-  auto* row = const_cast<std::byte*>(embedding.row(kBroken));  // it is MadeWeights' own
+  auto* row = const_cast<std::byte*>(embedding.row(kBroken));  // the memory is MadeWeights' own
   reinterpret_cast<uint16_t*>(row)[3] = 0x7fc0;
   const auto executor = cuda::make_executor(model, {.sequences = 2}, 0, switches());
   std::vector<int32_t> ids = random_tokens(60, 3);

@@ -1,4 +1,4 @@
-// Blocks made on the GPU are those of encode_row(), bit for bit: of Gaussian weights, and of all
+// Blocks made on the GPU are those of encode_row(), bit for bit: for Gaussian weights, and for all
 // that is awkward to fit.
 #include <cmath>
 #include <cstring>
@@ -35,7 +35,7 @@ struct Made {
 
 constexpr unsigned long long kNone = ~0ull;
 
-// weights: rows of `from`.
+// weights: rows of type `from`.
 Made make(DType from, DType to, const std::vector<std::byte>& weights, int64_t rows, int64_t cols) {
   const int64_t bytes = rows * row_bytes(to, cols);
   const cuda::StreamOwner stream;
@@ -55,7 +55,7 @@ Made make(DType from, DType to, const std::vector<std::byte>& weights, int64_t r
   return made;
 }
 
-// "" where the GPU makes of the weights, rounded to `from`, what the CPU makes of them.
+// Empty if the GPU makes of the weights, rounded to `from`, what the CPU makes of them.
 std::string problem_of(DType from, DType to, const std::vector<float>& weights, int64_t cols) {
   const int64_t rows = std::ssize(weights) / cols, bytes = row_bytes(to, cols);
   std::vector<std::byte> source(static_cast<size_t>(rows * row_bytes(from, cols)));
@@ -85,7 +85,7 @@ std::vector<float> awkward_weights(int64_t count, std::mt19937& random) {
   std::vector<float> weights;
   while (std::ssize(weights) < count) {
     const unsigned kind = random() % 16, whole = random() % 4;
-    // Of all groups of a block, now and then.
+    // Now and then all groups of a block are of one kind.
     for (int group = 0; group < (whole == 0 ? 8 : 1); ++group) {
       const float size = std::ldexp(1.0f, static_cast<int>(random() % 40) - 30);
       for (int i = 0; i < 32; ++i) {
@@ -158,7 +158,7 @@ TEST_CASE("blocks that the GPU makes are those of the CPU, bit for bit", "[slow]
     CHECK(cuda::can_quantize(to));
     const int64_t elems = info(to).block_elems;
     for (const DType from : kSources) {
-      // Blocks that fill no block of threads.
+      // Two of these numbers of blocks do not fill a block of threads.
       for (const auto& [rows, blocks] : {std::pair{1, 1}, {37, 3}, {64, 32}}) {
         const int64_t cols = blocks * elems;
         std::vector<float> weights(static_cast<size_t>(rows * cols));

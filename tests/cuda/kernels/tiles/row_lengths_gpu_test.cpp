@@ -1,4 +1,5 @@
-// How long rows are said to be, beside the same rows expanded to bf16, and what follows from it.
+// The row lengths that the GPU finds, compared with those of the same rows expanded to bf16; and
+// the bound that follows from them.
 #include <bit>
 #include <cmath>
 #include <cstdlib>

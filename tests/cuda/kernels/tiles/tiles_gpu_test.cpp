@@ -1,5 +1,5 @@
-// Quantized matrices in GPU memory: packed as the host packs them, and every weight bit for bit
-// what decode() makes of its block.
+// Quantized matrices in GPU memory: they are packed as the host packs them, and every weight is,
+// bit for bit, what decode() makes of its block.
 #include <bit>
 #include <cstring>
 #include <thread>
@@ -19,8 +19,8 @@ namespace {
 
 using cuda::DeviceMemory;
 
-// Random blocks, of which the first differ from one another by single bits: each bit of a block is
-// turned over once.
+// Random blocks. The first ones are copies of one block, each with another bit flipped, so that
+// each bit of a block is flipped once.
 std::vector<std::byte> random_rows(DType type, int64_t blocks, std::mt19937& random) {
   const int64_t size = info(type).block_bytes;
   std::vector<std::byte> bytes(static_cast<size_t>(blocks * size));
@@ -39,7 +39,7 @@ std::vector<std::byte> random_rows(DType type, int64_t blocks, std::mt19937& ran
   return bytes;
 }
 
-// Of one matrix; "" where all is right.
+// Checks one matrix. Empty if all is right.
 std::string problem_of(DType type, int64_t outs, int64_t ins, std::mt19937& random) {
   const int64_t elems = info(type).block_elems, row_bytes = skald::row_bytes(type, ins);
   const std::vector<std::byte> blocks = random_rows(type, outs * ins / elems, random);
