@@ -97,8 +97,7 @@ OpenedModel open_model(const fs::path& path) {
   if (path.extension() == ".safetensors") {
     fail(Exit::Model, name, ": there is no config.json beside it; open the model's folder");
   }
-  if (path.extension() == ".gguf") return open_gguf_model(path);  // says what is wrong with it
-  // Throws an Error that says what is wrong
+  if (path.extension() == ".gguf") return open_gguf_model(path);  // its Error says what is wrong
   fail(Exit::Model, name, ": is not a model; expected a GGUF file or a Hugging Face folder");
 }
 
