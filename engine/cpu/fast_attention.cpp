@@ -11,7 +11,8 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/cpu/fast_attention.cpp"
 #include <hwy/foreach_target.h>
-// After foreach_target.h, which includes this file again.
+// These headers must come after foreach_target.h, which includes this file once for each
+// instruction set.
 #include <hwy/highway.h>
 
 #include "engine/cpu/fast_simd-inl.h"

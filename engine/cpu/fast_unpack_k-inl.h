@@ -227,9 +227,9 @@ struct UnpackQ3K {
       }
     }
     // The 12 scale bytes of engine/quant/q3_k.h hold s[g], 0 to 63; the group's scale is s[g] - 32.
-    VU packed[4];  // the last three of bytes 92 to 107
+    VU packed[4];  // bytes 92 to 107; the scales are in the last twelve
     rows.dwords(92, packed);
-    const VF d = high_f16(rows.dword(106));  // bytes 92 to 107; the scales are in the last twelve
+    const VF d = high_f16(rows.dword(106));
     SKALD_UNROLL
     for (int four = 0; four < 4; ++four) {
       const VU source = packed[1 + four % 2];

@@ -154,7 +154,7 @@ void Masks::tidy() {
     locals_.clear();
   }
   if (stacks_.bytes() <= limits_.stack_bytes) return;
-  const std::vector<SetId*> roots(held_.begin(), held_.end());
+  const std::vector<SetId*> roots(roots_.begin(), roots_.end());
   stacks_.collect(roots);
   masks_.clear();
   locals_.clear();

@@ -43,8 +43,8 @@ class Masks {
   std::mutex& mutex() { return mutex_; }
 
   // Registers the set of a sequence in progress, which keeps the set alive. For Matcher only.
-  void hold(SetId* set) { held_.insert(set); }
-  void release(SetId* set) { held_.erase(set); }
+  void add_root(SetId* set) { roots_.insert(set); }
+  void remove_root(SetId* set) { roots_.erase(set); }
   // Frees memory beyond the limits. Called between tokens; for Matcher only.
   void tidy();
 
@@ -85,7 +85,7 @@ class Masks {
   MaskLimits limits_;
   std::unordered_map<SetId, Local> locals_;
   std::unordered_map<SetId, TokenMask> masks_;
-  std::set<SetId*> held_;
+  std::set<SetId*> roots_;
   std::mutex mutex_;
   std::vector<SetId> path_;  // scratch of walk()
 };

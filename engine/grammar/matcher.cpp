@@ -9,18 +9,18 @@ using Lock = std::lock_guard<std::mutex>;
 Matcher::Matcher(std::shared_ptr<Masks> masks) : masks_(std::move(masks)) {
   const Lock lock(masks_->mutex());
   set_ = masks_->stacks().start();
-  masks_->hold(&set_);
+  masks_->add_root(&set_);
 }
 
 Matcher::~Matcher() {
   const Lock lock(masks_->mutex());
-  masks_->release(&set_);
+  masks_->remove_root(&set_);
 }
 
 Matcher::Matcher(const Matcher& other) : masks_(other.masks_) {
   const Lock lock(masks_->mutex());
   set_ = other.set_;
-  masks_->hold(&set_);
+  masks_->add_root(&set_);
 }
 
 std::span<const uint64_t> Matcher::mask() {

@@ -46,7 +46,7 @@ void Scheduler::add(Generation& generation) {
         &generation, index, added_++, generation.prompt, hashes, executor_.new_sequence()});
     const bool nothing_to_do = generation.max_tokens == 0 && !(scores && index == 0);
     if (nothing_to_do) {
-      done_.push_back(std::move(sample));
+      finished_.push_back(std::move(sample));
     } else {
       sample->tokens.reserve(
           static_cast<size_t>(std::min(length + generation.max_tokens, executor_.context()) + 1));
@@ -57,7 +57,7 @@ void Scheduler::add(Generation& generation) {
 
 std::span<GenerationEvent> Scheduler::step() {
   events_.clear();
-  for (const auto& sample : std::exchange(done_, {})) end(*sample, Ending::Length);
+  for (const auto& sample : std::exchange(finished_, {})) end(*sample, Ending::Length);
   drop_cancelled();
   counts_.shared_tokens += admission_.admit(running_, limits_.sequences);
   choose_rows(running_, limits_.rows, parts_);

@@ -47,7 +47,7 @@ class Scheduler {
   void add(Generation& generation);
 
   bool idle() const { return running_.empty() && waiting() == 0; }
-  int64_t waiting() const { return admission_.size() + static_cast<int64_t>(done_.size()); }
+  int64_t waiting() const { return admission_.size() + static_cast<int64_t>(finished_.size()); }
   int64_t running() const { return static_cast<int64_t>(running_.size()); }
   const SchedulerLimits& limits() const { return limits_; }
   const SchedulerCounts& counts() const { return counts_; }
@@ -77,8 +77,8 @@ class Scheduler {
   StepPicks picks_;
   SchedulerCounts counts_;
   int64_t added_ = 0;
-  ScheduledSamples running_;  // by age
-  ScheduledSamples done_;     // need no step; their End event is due
+  ScheduledSamples running_;   // by age
+  ScheduledSamples finished_;  // need no step; their End event is due
 
   // Buffers of one step; members only to reuse their memory.
   std::vector<StepPicks::Rows> parts_;

@@ -9,7 +9,7 @@ namespace skald {
 std::span<StepPick> StepPicks::pick(Executor& executor, std::span<const Rows> step) {
   requests_.clear();
   picks_.clear();
-  known_count_ = 0;
+  forced_count_ = 0;
   size_t wanted = 0;
   for (const Rows& rows : step) {
     wanted += static_cast<size_t>(rows.want == Want::EveryRow  ? rows.count
@@ -17,7 +17,7 @@ std::span<StepPick> StepPicks::pick(Executor& executor, std::span<const Rows> st
                                                                : 0);
   }
   // Resized once, because requests point to elements
-  if (known_.size() < wanted) known_.resize(wanted);
+  if (forced_.size() < wanted) forced_.resize(wanted);
   for (const Rows& rows : step) add(rows);
   if (requests_.empty()) return {};
   try {
@@ -46,7 +46,7 @@ void StepPicks::add(const Rows& rows) {
 // settings.
 void StepPicks::add_known(ScheduledSample& sample, int64_t position) {
   const int32_t token = sample.tokens[static_cast<size_t>(position + 1)];
-  SamplingParams& params = known_[known_count_++];
+  SamplingParams& params = forced_[forced_count_++];
   params.temperature = 0;
   params.top_logprobs = sample.generation->params.top_logprobs;
   params.logit_bias.assign(1, {token, std::numeric_limits<float>::infinity()});

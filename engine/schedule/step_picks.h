@@ -39,8 +39,8 @@ class StepPicks {
   void pick_one_by_one(Executor& executor);
 
   Sampler sampler_;
-  std::vector<SamplingParams> known_;  // settings that force one token; kept to reuse their memory
-  size_t known_count_ = 0;
+  std::vector<SamplingParams> forced_;  // settings that force one token; kept to reuse their memory
+  size_t forced_count_ = 0;
   std::vector<PickRequest> requests_;
   std::vector<StepPick> picks_;
 };

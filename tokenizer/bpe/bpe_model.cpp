@@ -11,9 +11,9 @@
 namespace skald {
 namespace {
 
-constexpr size_t kMostKnownBytes = 64;    // longer words seldom repeat
-constexpr size_t kMostKnown = 64 << 10;   // limit on cached words, which bounds the memory
-constexpr size_t kMostBytes = INT32_MAX;  // limit on a word, because the Merger uses int32_t
+constexpr size_t kMostCachedBytes = 64;        // longer words seldom repeat
+constexpr size_t kMostCachedWords = 64 << 10;  // limit on cached words, which bounds the memory
+constexpr size_t kMostBytes = INT32_MAX;       // limit on a word, because the Merger uses int32_t
 
 }  // namespace
 
@@ -116,11 +116,11 @@ void BpeModel::Encoder::append(std::string_view part, std::vector<int32_t>& ids)
 }
 
 void BpeModel::Encoder::append_word(std::string_view word, std::vector<int32_t>& ids) {
-  const bool keep = word.size() <= kMostKnownBytes;
+  const bool keep = word.size() <= kMostCachedBytes;
   if (keep) {
-    const auto known = known_.find(word);
-    if (known != known_.end()) {
-      const auto from = known_ids_.begin() + static_cast<std::ptrdiff_t>(known->second.begin);
+    const auto known = cached_words_.find(word);
+    if (known != cached_words_.end()) {
+      const auto from = cached_ids_.begin() + static_cast<std::ptrdiff_t>(known->second.begin);
       ids.insert(ids.end(), from, from + static_cast<std::ptrdiff_t>(known->second.count));
       return;
     }
@@ -128,9 +128,9 @@ void BpeModel::Encoder::append_word(std::string_view word, std::vector<int32_t>&
   tokens_.clear();
   model_.symbols(word, tokens_);
   merger_.merge(tokens_);
-  if (keep && known_.size() < kMostKnown) {
-    known_.emplace(word, Known{known_ids_.size(), tokens_.size()});
-    known_ids_.insert(known_ids_.end(), tokens_.begin(), tokens_.end());
+  if (keep && cached_words_.size() < kMostCachedWords) {
+    cached_words_.emplace(word, CachedWord{cached_ids_.size(), tokens_.size()});
+    cached_ids_.insert(cached_ids_.end(), tokens_.begin(), tokens_.end());
   }
   ids.insert(ids.end(), tokens_.begin(), tokens_.end());
 }

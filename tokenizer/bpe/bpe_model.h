@@ -32,8 +32,8 @@ class BpeModel {
     void append(std::string_view part, std::vector<int32_t>& ids);
 
    private:
-    struct Known {
-      size_t begin, count;  // range of known_ids_
+    struct CachedWord {
+      size_t begin, count;  // range of cached_ids_
     };
     void append_word(std::string_view word, std::vector<int32_t>& ids);
 
@@ -41,8 +41,8 @@ class BpeModel {
     Merger merger_;
     std::vector<int32_t> tokens_;
     // A cache of words, because words repeat often.
-    std::unordered_map<std::string, Known, Hash, std::equal_to<>> known_;
-    std::vector<int32_t> known_ids_;
+    std::unordered_map<std::string, CachedWord, Hash, std::equal_to<>> cached_words_;
+    std::vector<int32_t> cached_ids_;
   };
 
  private:

@@ -76,7 +76,7 @@ struct Known {
   bool nfc = false, ignore_merges = false, add_bos = false;
 };
 
-// Of names with the same rules the first is the one that is written.
+// Several names may have the same rules; pre_tokenizer_name() returns the first of them.
 constexpr Known kKnown[] = {
     {"gpt-2", {kGpt2Pattern}},
     {"phi-2", {kGpt2Pattern}},

@@ -14,12 +14,12 @@ void Context::too_deep() const {
 }
 
 Context::~Context() {
-  for (const auto& object : kept_) object->release();
+  for (const auto& object : cyclic_objects_) object->release();
 }
 
 Value Context::keep(std::shared_ptr<Object> object) {
   spend(1);
-  kept_.push_back(object);
+  cyclic_objects_.push_back(object);
   return object;
 }
 
@@ -35,19 +35,19 @@ void Context::check_items(size_t items) const {
   }
 }
 
-Held Context::hold(size_t bytes) {
+MemoryCharge Context::charge(size_t bytes) {
   if (live_ > limits_.memory || bytes > limits_.memory - live_) {
     fail("the template takes more than ", limits_.memory, " bytes of memory");
   }
-  return Held(&live_, bytes);
+  return MemoryCharge(&live_, bytes);
 }
 
 Value Context::text(std::string bytes, bool safe) {
   check_text(bytes.size());
   spend_bytes(bytes.size());
-  Held held = hold(sizeof(Text) + bytes.size());
+  MemoryCharge charged = charge(sizeof(Text) + bytes.size());
   return std::shared_ptr<const Text>(
-      std::make_shared<Text>(Text{std::move(bytes), safe, std::move(held)}));
+      std::make_shared<Text>(Text{std::move(bytes), safe, std::move(charged)}));
 }
 
 Value Context::like(const Value& source, std::string bytes) {
@@ -63,9 +63,9 @@ Value Context::list(std::vector<Value> items, SequenceKind kind) {
   if (depth >= kMostValueDepth) {
     fail("lists are nested more than ", kMostValueDepth, " deep");
   }
-  Held held = hold(sizeof(Sequence) + items.size() * sizeof(Value));
+  MemoryCharge charged = charge(sizeof(Sequence) + items.size() * sizeof(Value));
   return std::shared_ptr<const Sequence>(
-      std::make_shared<Sequence>(Sequence{kind, std::move(items), depth + 1, std::move(held)}));
+      std::make_shared<Sequence>(Sequence{kind, std::move(items), depth + 1, std::move(charged)}));
 }
 
 Value Context::dict(Dict dict) {
@@ -73,7 +73,7 @@ Value Context::dict(Dict dict) {
   if (dict.depth() > kMostValueDepth) {
     fail("dicts are nested more than ", kMostValueDepth, " deep");
   }
-  dict.hold(hold(sizeof(Dict) + dict.size() * 4 * sizeof(Value)));
+  dict.charge(charge(sizeof(Dict) + dict.size() * 4 * sizeof(Value)));
   return Value::dict(std::move(dict));
 }
 

@@ -51,7 +51,7 @@ class Context {
   Value list(std::vector<Value> items, SequenceKind kind = SequenceKind::List);
   Value dict(Dict dict);
   Value pair(Value first, Value second);
-  Held hold(size_t bytes);  // accounts the memory of an object
+  MemoryCharge charge(size_t bytes);  // accounts the memory of an object
   // Keeps an object that may contain itself, and releases it at the end.
   Value keep(std::shared_ptr<Object> object);
 
@@ -83,7 +83,7 @@ class Context {
   uint64_t used_ = 0;
   size_t live_ = 0;
   int depth_ = 0;
-  std::vector<std::shared_ptr<Object>> kept_;
+  std::vector<std::shared_ptr<Object>> cyclic_objects_;
 };
 
 // The arguments of a call, assigned to the parameters as in Python. Throws the Context's Error for

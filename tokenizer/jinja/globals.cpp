@@ -65,7 +65,7 @@ Value dict(Context& context, const Value&, const Arguments& arguments) {
 
 Value make_namespace(Context& context, const Value&, const Arguments& arguments) {
   const Dict attributes = make_dict(context, arguments);
-  auto made = std::make_shared<Namespace>(context.hold(sizeof(Namespace) + 64));
+  auto made = std::make_shared<Namespace>(context.charge(sizeof(Namespace) + 64));
   for (const Dict::Entry& entry : attributes.entries()) {
     if (!entry.key.as_text()) context.fail("namespace(): the names of attributes must be strings");
     made->set(context, entry.key.as_text()->bytes, entry.value);

@@ -18,7 +18,7 @@ std::optional<Value> find_global(Context& context, std::string_view name);
 // The only mutable value of a template.
 class Namespace : public Object {
  public:
-  explicit Namespace(Held held) : held_(std::move(held)) {}
+  explicit Namespace(MemoryCharge charge) : charge_(std::move(charge)) {}
   std::string_view type_name() const override { return "Namespace"; }
   std::optional<Value> attribute(Context& context, std::string_view name) override;
   std::string print(Context& context) override;
@@ -27,7 +27,7 @@ class Namespace : public Object {
 
  private:
   std::vector<std::pair<std::string, Value>> attributes_;
-  Held held_;
+  MemoryCharge charge_;
 };
 
 }  // namespace skald::jinja

@@ -12,11 +12,12 @@ namespace skald::jinja {
 
 class MacroObject : public Object {
  public:
-  MacroObject(Interpreter& interpreter, std::shared_ptr<const Callable> callable, Held held)
+  MacroObject(Interpreter& interpreter, std::shared_ptr<const Callable> callable,
+              MemoryCharge charge)
       : interpreter_(interpreter),
         callable_(std::move(callable)),
         frame_(interpreter.frame_),
-        held_(std::move(held)) {}
+        charge_(std::move(charge)) {}
 
   std::string_view type_name() const override { return "Macro"; }
   bool callable() const override { return true; }
@@ -31,7 +32,7 @@ class MacroObject : public Object {
   std::shared_ptr<const Callable> callable_;
   // The frame of the definition, which may contain this object
   std::shared_ptr<Interpreter::Frame> frame_;
-  Held held_;
+  MemoryCharge charge_;
 };
 
 class Interpreter::Inside {
@@ -221,8 +222,9 @@ Interpreter::Flow Interpreter::run(const Scope& scope) {
 
 Value Interpreter::make_macro(std::shared_ptr<const Callable> callable) {
   // The frame that the macro keeps alive counts too.
-  Held held = context_.hold(sizeof(MacroObject) + sizeof(Frame) + 16 * sizeof(Value));
-  return context_.keep(std::make_shared<MacroObject>(*this, std::move(callable), std::move(held)));
+  MemoryCharge charge = context_.charge(sizeof(MacroObject) + sizeof(Frame) + 16 * sizeof(Value));
+  return context_.keep(
+      std::make_shared<MacroObject>(*this, std::move(callable), std::move(charge)));
 }
 
 Interpreter::Flow Interpreter::run(const Macro& macro) {

@@ -29,13 +29,14 @@ struct Text;
 inline constexpr int kMostValueDepth = 128;
 
 // Memory that counts against a template's limit during the lifetime of this object.
-class Held {
+class MemoryCharge {
  public:
-  Held() = default;
-  Held(size_t* live, size_t bytes) : live_(live), bytes_(bytes) { *live_ += bytes_; }
-  Held(Held&& other) noexcept : live_(std::exchange(other.live_, nullptr)), bytes_(other.bytes_) {}
-  Held& operator=(Held&&) = delete;
-  ~Held() {
+  MemoryCharge() = default;
+  MemoryCharge(size_t* live, size_t bytes) : live_(live), bytes_(bytes) { *live_ += bytes_; }
+  MemoryCharge(MemoryCharge&& other) noexcept
+      : live_(std::exchange(other.live_, nullptr)), bytes_(other.bytes_) {}
+  MemoryCharge& operator=(MemoryCharge&&) = delete;
+  ~MemoryCharge() {
     if (live_) *live_ -= bytes_;
   }
 
@@ -111,14 +112,14 @@ class Value {
 struct Text {
   std::string bytes;  // valid UTF-8
   bool safe = false;  // result of `escape` or `safe`: strings added to it are escaped
-  Held held = {};
+  MemoryCharge charge = {};
 };
 
 struct Sequence {
   SequenceKind kind = SequenceKind::List;
   std::vector<Value> items;
   int depth = 1;
-  Held held = {};
+  MemoryCharge charge = {};
   mutable bool used = false;  // an Iterator that was iterated
 };
 
@@ -135,13 +136,15 @@ class Dict {
   bool set(Value key, Value value);  // false: the key's type is not allowed (a list, a dict)
   void set(std::string_view key, Value value);
   int depth() const { return depth_; }
-  void hold(Held held) { held_ = std::make_shared<const Held>(std::move(held)); }
+  void charge(MemoryCharge charge) {
+    charge_ = std::make_shared<const MemoryCharge>(std::move(charge));
+  }
 
  private:
   std::vector<Entry> entries_;
   std::unordered_map<std::string, size_t> index_;  // only for large dicts; by canonical key
   int depth_ = 1;
-  std::shared_ptr<const Held> held_;
+  std::shared_ptr<const MemoryCharge> charge_;
 };
 
 // Values other than plain data: namespaces, macros, functions, methods, `loop`.

@@ -40,24 +40,25 @@ void Merges::add(int32_t left, int32_t right, Merge merge) {
 }
 
 void Merger::Places::add(int32_t place) {
-  if (rising_.empty() || place > rising_.back()) {
-    rising_.push_back(place);
+  if (ascending_.empty() || place > ascending_.back()) {
+    ascending_.push_back(place);
   } else {
-    late_.push(place);
+    others_.push(place);
   }
 }
 
 int32_t Merger::Places::take() {
-  const bool late = !late_.empty() && (next_ == rising_.size() || late_.top() < rising_[next_]);
-  if (!late) return rising_[next_++];
-  const int32_t place = late_.top();
-  late_.pop();
+  const bool late =
+      !others_.empty() && (next_ == ascending_.size() || others_.top() < ascending_[next_]);
+  if (!late) return ascending_[next_++];
+  const int32_t place = others_.top();
+  others_.pop();
   return place;
 }
 
 void Merger::Places::clear() {
-  if (rising_.capacity() > kKeptPlaces) rising_ = {};
-  rising_.clear();
+  if (ascending_.capacity() > kKeptPlaces) ascending_ = {};
+  ascending_.clear();
   next_ = 0;
 }
 

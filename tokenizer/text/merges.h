@@ -69,13 +69,13 @@ class Merger {
    public:
     void add(int32_t place);
     int32_t take();
-    bool empty() const { return next_ == rising_.size() && late_.empty(); }
+    bool empty() const { return next_ == ascending_.size() && others_.empty(); }
     void clear();
 
    private:
-    std::vector<int32_t> rising_;
+    std::vector<int32_t> ascending_;
     size_t next_ = 0;
-    LowestFirst<int32_t> late_;
+    LowestFirst<int32_t> others_;
   };
 
   void merge_short(std::vector<int32_t>& tokens) const;

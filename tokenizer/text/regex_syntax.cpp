@@ -206,8 +206,8 @@ class Translation {
     in_class_ = true;
   }
 
-  // Where a class has its first && outside inner classes, and where the class ends; end is 0 where
-  // the class has none.
+  // The position of the first && of a class outside inner classes, and the end of the class. end is
+  // 0 if the class has no &&.
   struct Intersection {
     size_t ampersands = 0, end = 0;
   };
