@@ -29,7 +29,7 @@ struct ScheduledSample {
   // How many tokens will be computed: all, or all but the last if no token may follow it.
   int64_t goal() const { return length() - (generation->max_tokens == 0 ? 1 : 0); }
   int64_t pending() const { return goal() - sequence.length(); }
-  bool in_prefill() const { return pending() > 1; }  // else in decode: one row a step
+  bool in_prefill() const { return pending() > 1; }  // false: in decode, one row a step
   bool unscored() const {
     return generation->score_prompt && index == 0 && scored < prompt_length() - 1;
   }

@@ -13,7 +13,7 @@ namespace skald {
 
 namespace {
 
-// A configuration has a few kilobytes; a larger file is something else.
+// Limit on the file. Configurations have a few kilobytes.
 constexpr uintmax_t kMostBytes = 16 << 20;
 constexpr int kMostDepth = 64;
 

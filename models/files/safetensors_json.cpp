@@ -25,9 +25,9 @@ class StrictHandler : public Json::json_sax_t {
   bool number_integer(Json::number_integer_t) override { return unexpected("a negative number"); }
   bool number_unsigned(Json::number_unsigned_t) override { return unexpected("a number"); }
   bool number_float(Json::number_float_t, const Json::string_t&) override {
-    return unexpected("a number that is no integer below 2^64");
+    return unexpected("a number that is not an integer below 2^64");
   }
-  bool string(Json::string_t&) override { return unexpected("a text"); }
+  bool string(Json::string_t&) override { return unexpected("a string"); }
   bool binary(Json::binary_t&) override { return unexpected("binary data"); }
   bool start_object(size_t) override { return unexpected("an object"); }
   bool start_array(size_t) override { return unexpected("an array"); }
@@ -97,7 +97,7 @@ class HeaderHandler : public StrictHandler {
 
   bool string(std::string& text) override {
     if (place_ == Place::Metadata) return true;
-    if (place_ != Place::Entry || field_ != "dtype") unexpected("a text");
+    if (place_ != Place::Entry || field_ != "dtype") unexpected("a string");
     entries_.back().dtype = std::move(text);
     return true;
   }

@@ -209,8 +209,7 @@ CallArguments ExpressionParser::call_arguments(int& depth) {
       ordered = ordered && !arguments.more && arguments.named.empty();
       arguments.positional.push_back(value());
     }
-    if (!ordered)
-      source_.refuse(line, "arguments of a call in an order that Python does not allow");
+    if (!ordered) source_.refuse(line, "the order of a call's arguments is not valid in Python");
     if (!skip_op(",")) break;
   }
   expect_op(")");

@@ -251,7 +251,7 @@ class Lexer {
     const size_t begin = at_ + 1;
     size_t end = begin;
     while (end < text_.size() && text_[end] != quote) end += text_[end] == '\\' ? 2 : 1;
-    if (end >= text_.size()) source_.refuse(line_, "the text has no end (", quote, ")");
+    if (end >= text_.size()) source_.refuse(line_, "the string has no end (", quote, ")");
     add(TokenType::String, unescape(std::string_view(text_).substr(begin, end - begin)));
     advance(end + 1 - at_);
   }
@@ -299,11 +299,11 @@ class Lexer {
       int value = -1;
       if (is_digit(c)) value = c - '0';
       if (low >= 'a' && low <= 'f') value = low - 'a' + 10;
-      if (value < 0) source_.refuse(line_, "a text has a broken escape");
+      if (value < 0) source_.refuse(line_, "a string has an invalid escape");
       code = code * static_cast<char32_t>(base) + static_cast<char32_t>(value);
     }
     if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) {
-      source_.refuse(line_, "a text has an escape that is no character");
+      source_.refuse(line_, "a string has an escape that is not a valid character");
     }
     append_character(out, code);
   }
