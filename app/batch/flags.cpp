@@ -1,6 +1,5 @@
 #include "app/batch/flags.h"
 
-#include "app/files/json_number.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 
@@ -85,12 +84,6 @@ void add_speed_flags(CLI::App& command, BatchFlags& flags) {
       ->group(kChangesOutput);
 }
 
-Json biases_json(const SamplingParams& params) {
-  Json biases = Json::array();
-  for (const auto& [id, bias] : params.logit_bias) biases.push_back({id, concat(bias)});
-  return biases;
-}
-
 }  // namespace
 
 LineRange BatchFlags::range() const {
@@ -113,26 +106,17 @@ void add_batch_flags(CLI::App& command, BatchFlags& flags) {
 }
 
 Json batch_settings(const BatchFlags& flags, const SamplingParams& params) {
-  return {{"max_tokens", flags.max_tokens},
-          {"temperature", float_json(params.temperature)},
-          {"top_k", params.top_k},
-          {"top_p", float_json(params.top_p)},
-          {"min_p", float_json(params.min_p)},
-          {"typical_p", float_json(params.typical_p)},
-          {"repeat_penalty", float_json(params.repeat_penalty)},
-          {"repeat_last_n", params.repeat_last_n},
-          {"presence_penalty", float_json(params.presence_penalty)},
-          {"frequency_penalty", float_json(params.frequency_penalty)},
-          {"logit_bias", biases_json(params)},
-          {"seed", params.seed},
-          {"ignore_eos", flags.ignore_eos},
-          {"special", flags.special},
-          {"on_overflow", flags.on_overflow},
-          {"text", flags.text},
-          {"plain", flags.plain},
-          {"type", flags.model.type},
-          {"exact", flags.model.run.exact},
-          {"reproducible", flags.reproducible}};
+  Json settings = {{"max_tokens", flags.max_tokens}};
+  settings.update(sampling_json(params));
+  settings.update(Json{{"ignore_eos", flags.ignore_eos},
+                       {"special", flags.special},
+                       {"on_overflow", flags.on_overflow},
+                       {"text", flags.text},
+                       {"plain", flags.plain},
+                       {"type", flags.model.type},
+                       {"exact", flags.model.run.exact},
+                       {"reproducible", flags.reproducible}});
+  return settings;
 }
 
 }  // namespace skald

@@ -1,6 +1,7 @@
 #include "app/batch/request.h"
 
 #include <charconv>
+#include <variant>
 
 #include "app/batch/fields.h"
 #include "engine/base/error.h"
@@ -74,32 +75,44 @@ std::vector<std::string> read_stops(const Json& stop) {
   return stops;
 }
 
-void read_logit_bias(const Json& bias, SamplingParams& params) {
-  if (!bias.is_object()) fail_field("logit_bias", "an object of token ids and numbers", bias);
-  for (const auto& [key, value] : bias.items()) {
-    int32_t id = -1;
-    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
-    const bool good = error == std::errc() && end == key.data() + key.size() && id >= 0;
-    if (!good || !value.is_number()) {
-      fail_field("logit_bias", "an object of token ids and numbers", bias);
-    }
-    params.logit_bias.emplace_back(id, value.get<float>());
-  }
-}
+// Reads the field of a row, for each type of parameter.
+struct ReadParameter {
+  BatchFields& fields;
+  SamplingParams& params;
+  const SamplingParameter& row;
+  std::string_view name;  // row.field or row.other_field
 
+  void operator()(int SamplingParams::*member) const {
+    fields.read_integer(name, static_cast<int64_t>(row.range.least),
+                        static_cast<int64_t>(row.range.most), params.*member);
+  }
+  void operator()(float SamplingParams::*member) const { fields.read(name, params.*member); }
+  void operator()(uint64_t SamplingParams::*member) const {
+    fields.read_integer(name, INT64_MIN, INT64_MAX, params.*member);
+  }
+  void operator()(LogitBias SamplingParams::*member) const {
+    constexpr std::string_view kExpected = "an object of token ids and numbers";
+    const Json* biases = fields.find(name);
+    if (!biases) return;
+    if (!biases->is_object()) fail_field(name, kExpected, *biases);
+    for (const auto& [key, value] : biases->items()) {
+      int32_t id = -1;
+      const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+      const bool good = error == std::errc() && end == key.data() + key.size() && id >= 0;
+      if (!good || !value.is_number()) fail_field(name, kExpected, *biases);
+      (params.*member).emplace_back(id, value.get<float>());
+    }
+  }
+};
+
+// The rest, top_logprobs, goes with `logprobs`: read_logprobs().
 void read_sampling(BatchFields& fields, SamplingParams& params) {
-  fields.read("temperature", params.temperature);
-  fields.read_integer("top_k", -1, INT32_MAX, params.top_k);
-  fields.read("top_p", params.top_p);
-  fields.read("min_p", params.min_p);
-  fields.read("typical_p", params.typical_p);
-  fields.read("repeat_penalty", params.repeat_penalty);
-  fields.read("repetition_penalty", params.repeat_penalty);
-  fields.read_integer("repeat_last_n", -1, INT32_MAX, params.repeat_last_n);
-  fields.read("presence_penalty", params.presence_penalty);
-  fields.read("frequency_penalty", params.frequency_penalty);
-  fields.read_integer("seed", INT64_MIN, INT64_MAX, params.seed);
-  if (const Json* bias = fields.find("logit_bias")) read_logit_bias(*bias, params);
+  for (const SamplingParameter& row : sampling_parameters()) {
+    if (row.flags.empty()) continue;
+    for (const std::string_view name : {row.field, row.other_field}) {
+      if (!name.empty()) std::visit(ReadParameter{fields, params, row, name}, row.member);
+    }
+  }
 }
 
 // A number of alternatives for a prompt, yes or no with a number beside it for a chat; either is

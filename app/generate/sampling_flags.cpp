@@ -1,11 +1,10 @@
 #include "app/generate/sampling_flags.h"
 
-#include <cfloat>
 #include <charconv>
-#include <cmath>
-#include <limits>
 #include <random>
+#include <variant>
 
+#include "app/files/json_number.h"
 #include "app/program/help.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -34,47 +33,64 @@ std::pair<int32_t, float> parse_bias(const std::string& text) {
   return {id, bias};
 }
 
-}  // namespace
+Json value_json(int value) { return value; }
+Json value_json(uint64_t value) { return value; }
+Json value_json(float value) { return float_json(value); }
+Json value_json(const LogitBias& biases) {
+  Json json = Json::array();
+  for (const auto& [id, bias] : biases) json.push_back({id, concat(bias)});  // bias: perhaps inf
+  return json;
+}
 
-void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
-  SamplingParams& p = flags.params;
-  auto option = [&](const char* names, auto& value, const char* type, const char* description,
-                    const CLI::Validator& validator) {
-    command.add_option(names, value, description)
+// Adds the flags of a row, for each type of parameter. Values go to `flags`.
+struct AddFlags {
+  CLI::App& command;
+  SamplingFlags& flags;
+  const SamplingParameter& row;
+
+  void operator()(int SamplingParams::*member) const {
+    const NumberRange& range = row.range;
+    add(flags.params.*member, "N",
+        in_range(static_cast<int64_t>(range.least), static_cast<int64_t>(range.most)));
+  }
+
+  void operator()(float SamplingParams::*member) const {
+    // A double may lie within a bound that its nearest float reaches, and the other way round.
+    const auto holds = [range = row.range](double x) {
+      return range.holds(x) && range.holds(static_cast<float>(x));
+    };
+    add(flags.params.*member, "X", number_where(holds, row.range.expected));
+  }
+
+  void operator()(uint64_t SamplingParams::*) const {
+    add(flags.seed, "N", in_range(-1, INT64_MAX));
+  }
+
+  void operator()(LogitBias SamplingParams::*) const {
+    command.add_option(std::string(row.flags), flags.biases, std::string(row.help))
+        ->type_name("ID+X")
+        ->expected(1)
+        ->allow_extra_args(false)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->group(kChangesOutput);
+  }
+
+ private:
+  void add(auto& value, const char* type, const CLI::Validator& validator) const {
+    command.add_option(std::string(row.flags), value, std::string(row.help))
         ->type_name(type)
         ->transform(validator)
         ->capture_default_str()
         ->group(kChangesOutput);
-  };
-  constexpr float kLargest = std::numeric_limits<float>::max();
-  const CLI::Validator count = in_range(-1, INT32_MAX);
-  const CLI::Validator share =
-      number_where([](double x) { return x > 0 && x <= 1; }, "a number above 0 and up to 1");
-  const CLI::Validator share_or_0 =
-      number_where([](double x) { return x >= 0 && x <= 1; }, "a number from 0 to 1");
-  const CLI::Validator at_least_0 =
-      number_where([](double x) { return x >= 0 && x <= kLargest; }, "a finite number, 0 or more");
-  const CLI::Validator above_0 =
-      number_where([](double x) { return x > FLT_MIN && x <= kLargest; }, "a number above 0");
-  const CLI::Validator any =
-      number_where([](double x) { return std::fabs(x) <= kLargest; }, "a finite number");
-  option("-s,--seed", flags.seed, "N", "Seed; -1: another one each time", in_range(-1, INT64_MAX));
-  option("--temp", p.temperature, "X", "Temperature; 0: always the best token", at_least_0);
-  option("--top-k", p.top_k, "N", "Keep the N best tokens; 0: all", count);
-  option("--top-p", p.top_p, "X", "Keep the best that hold X together", share);
-  option("--min-p", p.min_p, "X", "Keep those at least X as likely as the best", share_or_0);
-  option("--typical", p.typical_p, "X", "Keep the typical ones; 1: off", share);
-  option("--repeat-penalty", p.repeat_penalty, "X", "Penalty on repeated tokens; 1: off", above_0);
-  option("--repeat-last-n", p.repeat_last_n, "N", "How far penalties look back; -1: all", count);
-  option("--presence-penalty", p.presence_penalty, "X", "Subtracted once from repeated tokens",
-         any);
-  option("--frequency-penalty", p.frequency_penalty, "X", "Subtracted for each repetition", any);
-  command.add_option("-l,--logit-bias", flags.biases, "Adds to a token's logit, as in 15043-1.5")
-      ->type_name("ID+X")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->group(kChangesOutput);
+  }
+};
+
+}  // namespace
+
+void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
+  for (const SamplingParameter& row : sampling_parameters()) {
+    if (!row.flags.empty()) std::visit(AddFlags{command, flags, row}, row.member);
+  }
 }
 
 SamplingParams sampling_params(const SamplingFlags& flags, int64_t vocab) {
@@ -83,6 +99,16 @@ SamplingParams sampling_params(const SamplingFlags& flags, int64_t vocab) {
   for (const std::string& bias : flags.biases) params.logit_bias.push_back(parse_bias(bias));
   validate(params, vocab);
   return params;
+}
+
+Json sampling_json(const SamplingParams& params) {
+  Json json = Json::object();
+  for (const SamplingParameter& row : sampling_parameters()) {
+    if (row.flags.empty()) continue;
+    const auto to_json = [&](auto member) { return value_json(params.*member); };
+    json[std::string(row.field)] = std::visit(to_json, row.member);
+  }
+  return json;
 }
 
 }  // namespace skald

@@ -1,11 +1,13 @@
-// The flags that say how the next token is picked, spelled as llama.cpp's users know them.
+// The command-line flags of the sampling parameters. They follow from the table in
+// engine/sampling/sampling_params.h; llama.cpp's users know their spelling.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
-#include "engine/sampling/sampler.h"
+#include "app/files/json.h"
+#include "engine/sampling/sampling_params.h"
 
 namespace skald {
 
@@ -17,7 +19,12 @@ struct SamplingFlags {
 
 void add_sampling_flags(CLI::App& command, SamplingFlags& flags);
 
-// Draws a seed where none was given, and checks everything against the vocabulary.
+// Draws a seed where none was given, and checks all values against the vocabulary. Throws
+// Error(Exit::Usage).
 SamplingParams sampling_params(const SamplingFlags& flags, int64_t vocab);
+
+// The values of all parameters that have flags, by their fields' names: the part of a command's
+// settings that --resume compares with those of the runs before.
+Json sampling_json(const SamplingParams& params);
 
 }  // namespace skald

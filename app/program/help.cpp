@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <sstream>
+#include <utility>
 
 #include "engine/base/printable.h"
 
@@ -146,9 +147,9 @@ CLI::Validator in_range(int64_t least, int64_t most) {
       "");
 }
 
-CLI::Validator number_where(bool (*good)(double), const char* expected) {
+CLI::Validator number_where(std::function<bool(double)> good, std::string expected) {
   return CLI::Validator(
-      [=](std::string& text) -> std::string {
+      [good = std::move(good), expected = std::move(expected)](std::string& text) -> std::string {
         double value = 0;
         const char* end = text.data() + text.size();
         const auto [rest, error] = std::from_chars(text.data(), end, value);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,7 +45,7 @@ inline constexpr KnownName kOneDashNames[] = {{"-sys", "--system-prompt"}};
 // What an option's value must be. Numbers are decimal: no 0x10, no nan, no spaces.
 // A whole number, bounds included; for transform(), since it takes leading zeros away.
 CLI::Validator in_range(int64_t least, int64_t most);
-CLI::Validator number_where(bool (*good)(double), const char* expected);  // and finite
+CLI::Validator number_where(std::function<bool(double)> good, std::string expected);  // and finite
 CLI::Validator not_empty();  // a path that a script left empty by mistake means nothing
 
 }  // namespace skald

@@ -34,7 +34,7 @@ void copy_mask(std::span<const uint64_t> allowed, std::span<uint64_t> words) {
 
 bool samples_on_device(const SamplingParams& params) {
   if (params.top_logprobs <= kMostTopTokens && forced_token(params) >= 0) return true;
-  if (params.typical_p < 1 || params.top_logprobs > kMostTopTokens) return false;
+  if (!device_can_sample(params) || params.top_logprobs > kMostTopTokens) return false;
   for (const auto& [id, bias] : params.logit_bias) {
     if (bias == kInfinity) return false;
   }

@@ -16,11 +16,15 @@
 namespace skald::cuda {
 
 // Whether a row with these settings is picked on the device. If not, its logits come to the host
-// and Sampler picks: for typical_p below 1, more than kMostTopTokens top_logprobs, a token forced
-// by bias beside other biases, and penalties or biases that could touch more than kMostAdjustments
-// tokens (an unlimited repeat_last_n with a penalty is one). So do rows whose context allows only
-// some tokens, where a token is forced besides or a GPU's shared memory does not hold a row. That
-// changes speed only: both pick the same.
+// and Sampler picks the same token, more slowly. A row is picked on the host
+//   - where a parameter is set that the table in engine/sampling/sampling_params.cpp gives to the
+//     host alone (device_can_sample());
+//   - for more than kMostTopTokens top_logprobs;
+//   - where a bias forces a token beside other biases;
+//   - where penalties or biases could touch more than kMostAdjustments tokens, as they can with an
+//     unlimited repeat_last_n.
+// A row whose context allows only some tokens is picked on the host if a token is forced besides,
+// or if a GPU's shared memory does not hold a row.
 bool samples_on_device(const SamplingParams& params);
 
 // The current device, used with the kernels of this compute capability.

@@ -1,25 +1,33 @@
-// What a request may say about sampling. engine/sampling/sampler.h says in which order the stages
-// apply.
+// The sampling parameters of a request, and the one table that describes them. From the table
+// follow the command-line flags with their help, chat's /set, the fields of a batch line, the
+// settings that `batch --resume` compares, the checks of validate(), and which requests a GPU may
+// sample. engine/sampling/sampler.h says in which order the parameters apply.
+//
+// A new parameter is a member of SamplingParams, its row in sampling_params.cpp, and its code in
+// sampler.cpp.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace skald {
 
-// Changes the output. Spelled as llama.cpp's users know them.
+using LogitBias = std::vector<std::pair<int32_t, float>>;  // token id, bias
+
 struct SamplingParams {
   float temperature = 0.8f;  // 0: greedy, the best token after bias and penalties (ties: lowest
-                             // id); the filters below are then not asked
+                             // id); the filters below then do not apply
   int top_k = 40;            // keep the k best; 0 or -1: off
   float top_p = 0.95f;       // keep the fewest best tokens that hold this much together; 1: off
   float min_p = 0.05f;       // keep tokens at least this probable relative to the best; 0: off
   float typical_p = 1;       // keep the tokens whose surprise is nearest to the entropy until they
                              // hold more than this together; 1: off
 
-  // Over the last repeat_last_n tokens of the history (-1: all, 0: none), prompt included.
+  // The penalties look at the last repeat_last_n tokens of the history, prompt included (-1: all).
   int repeat_last_n = 64;
   float repeat_penalty = 1;     // divides positive logits, multiplies the others
   float presence_penalty = 0;   // subtracted once
@@ -27,11 +35,49 @@ struct SamplingParams {
 
   // Added to the logits; an id given twice adds up. -inf bans a token. +inf forces it: all tokens
   // without +inf are banned, and the forced ones compete as usual.
-  std::vector<std::pair<int32_t, float>> logit_bias;
+  LogitBias logit_bias;
 
   uint64_t seed = 0;
   int top_logprobs = 0;  // how many of the best tokens to report beside the picked one
 };
+
+struct NumberRange {
+  double least, most;
+  bool above_least;      // `least` itself is not allowed
+  const char* expected;  // for error messages, as "a number from 0 to 1"
+
+  bool holds(double x) const {  // false for NaN
+    return (above_least ? x > least : x >= least) && x <= most;
+  }
+};
+
+// Who can apply a parameter. A request whose Host parameters are not all off is sampled on the
+// host.
+enum class SampledBy { DeviceOrHost, Host };
+
+// A row of the table.
+struct SamplingParameter {
+  // The type of the member is the type of the parameter. uint64_t is a seed, from any integer.
+  using Member = std::variant<int SamplingParams::*, float SamplingParams::*,
+                              uint64_t SamplingParams::*, LogitBias SamplingParams::*>;
+  Member member;
+  std::string_view field;        // in JSON and in messages
+  std::string_view other_field;  // a second name that batch lines may use; "": none
+  std::string_view flags;  // on the command line, as "-s,--seed"; "": only a request can set it
+  NumberRange range;       // of an int or a float
+  double off;              // the value with which the parameter changes nothing; NaN: there is none
+  SampledBy sampled_by;
+  std::string_view help;  // one line, for --help and /set
+};
+
+std::span<const SamplingParameter> sampling_parameters();
+
+// Whether the parameter changes nothing. A list is off when it is empty.
+bool is_off(const SamplingParameter& parameter, const SamplingParams& params);
+
+// Whether every parameter that only the host can apply is off. The device has limits beside: see
+// cuda/run/sampler.h.
+bool device_can_sample(const SamplingParams& params);
 
 // Throws Error(Exit::Usage) that names the parameter, what was expected and what was found.
 void validate(const SamplingParams& params, int64_t vocab);

@@ -11,6 +11,7 @@
 #include "engine/base/error.h"
 #include "engine/base/rng.h"
 #include "tests/catch.h"
+#include "tests/engine/sampling/changed_parameters.h"
 
 namespace skald::cuda {
 namespace {
@@ -399,6 +400,26 @@ TEST_CASE("settings that the device leaves to the CPU") {
     batch.row(i + 1 < batch.count ? i + 1 : i)[7] = 0;
   }
   check_batch(batch, usual());
+}
+
+TEST_CASE("the device applies every sampling parameter, or leaves the row to the host") {
+  constexpr int kVocab = 300;
+  SamplingParams base;
+  base.repeat_penalty = 1.5f;  // else repeat_last_n has no effect
+  for (const SamplingParameter& parameter : sampling_parameters()) {
+    for (const SamplingParams& params : test::changed_parameters(parameter, base)) {
+      CAPTURE(parameter.field);
+      Batch batch(kVocab, 8);
+      Dice dice(23);
+      for (int64_t i = 0; i < batch.count; ++i) {
+        fill(batch.row(i), Kind::NearlyFlat, dice);
+        batch.params[i] = params;
+        batch.histories[i] = {1, 2, 3, 2};
+      }
+      batch.make_requests(10);
+      check_batch(batch, usual());
+    }
+  }
 }
 
 // Short, for tools that slow kernels down a thousand times.

@@ -7,7 +7,10 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "engine/sampling/sampler.h"
 #include "tests/catch.h"
+#include "tests/engine/sampling/changed_parameters.h"
+#include "tests/engine/sampling/sampler_reference.h"
 
 namespace skald {
 namespace {
@@ -25,6 +28,29 @@ std::string invalid(const std::function<void(SamplingParams&)>& change) {
     return error.what();
   }
   return "no error";
+}
+
+// All that a caller sees of the sampler with these parameters.
+struct Observed {
+  std::vector<std::pair<int32_t, double>> distribution;
+  std::vector<int32_t> picked;
+  size_t reported = 0;
+
+  bool operator==(const Observed&) const = default;
+};
+
+Observed observe(const SamplingParams& params) {
+  const std::vector<float> logits{2, 1.5f, 1, 0.5f, 0.25f, 0, -0.5f, -1};
+  const std::vector<int32_t> history{1, 4, 0, 0, 2};
+  Sampler sampler;
+  Observed observed;
+  observed.distribution = sampler.distribution(logits, params, {0, 0, history});
+  for (int64_t position = 0; position < 20; ++position) {
+    const Picked& picked = sampler.pick(logits, params, {0, position, history});
+    observed.picked.push_back(picked.token);
+    observed.reported = picked.top.size();
+  }
+  return observed;
 }
 
 }  // namespace
@@ -76,6 +102,46 @@ TEST_CASE("validate() names the wrong parameter, what it expected and what it fo
   extremes.temperature = 0, extremes.min_p = 1, extremes.top_k = -1;
   extremes.repeat_last_n = -1, extremes.top_logprobs = 100;
   CHECK_NOTHROW(validate(extremes, 100));
+}
+
+TEST_CASE("every sampling parameter changes what the sampler gives") {
+  SamplingParams base = test::plain_sampling();
+  base.repeat_penalty = 1.5f;  // else repeat_last_n has no effect
+  const Observed before = observe(base);
+  for (const SamplingParameter& row : sampling_parameters()) {
+    bool changes = false;
+    for (const SamplingParams& params : test::changed_parameters(row, base)) {
+      CHECK_NOTHROW(validate(params, 8));
+      changes = changes || observe(params) != before;
+    }
+    CAPTURE(row.field);
+    CHECK(changes);
+  }
+}
+
+TEST_CASE("a parameter with any other value than the neutral one is not off") {
+  const SamplingParams base = test::plain_sampling();
+  for (const SamplingParameter& row : sampling_parameters()) {
+    if (!is_off(row, base)) continue;
+    for (const SamplingParams& params : test::changed_parameters(row, base)) {
+      CAPTURE(row.field);
+      CHECK_FALSE(is_off(row, params));
+    }
+  }
+}
+
+TEST_CASE("a request that sets a parameter of the host alone is not sampled on a device") {
+  const SamplingParams base = test::plain_sampling();
+  CHECK(device_can_sample(base));
+  bool host_alone = false;
+  for (const SamplingParameter& row : sampling_parameters()) {
+    for (const SamplingParams& params : test::changed_parameters(row, base)) {
+      CAPTURE(row.field);
+      CHECK(device_can_sample(params) == (row.sampled_by == SampledBy::DeviceOrHost));
+    }
+    host_alone = host_alone || row.sampled_by == SampledBy::Host;
+  }
+  CHECK(host_alone);  // typical_p, at least
 }
 
 }  // namespace skald
