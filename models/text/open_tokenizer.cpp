@@ -22,6 +22,20 @@ int32_t token_id(const GgufMetadata& metadata, std::string_view key) {
   return id > INT32_MAX ? -1 : static_cast<int32_t>(id);
 }
 
+// A GGUF cannot say which tokens take the white space behind them. In Phi-3's tokenizer.json these
+// are all special tokens but three.
+void add_stripping_tokens(const GgufMetadata& metadata, Vocabulary& v) {
+  if (metadata.text_or("general.architecture", "") != "phi3") return;
+  for (size_t id = 0; id < std::min(v.pieces.size(), v.types.size()); ++id) {
+    const std::string& piece = v.pieces[id];
+    const bool special = v.types[id] == static_cast<int32_t>(TokenKind::Control) ||
+                         v.types[id] == static_cast<int32_t>(TokenKind::UserDefined);
+    if (piece == "</s>" || (special && piece != "<s>" && piece != "<|endoftext|>")) {
+      v.strips_right.push_back(static_cast<int32_t>(id));
+    }
+  }
+}
+
 Vocabulary gguf_vocabulary(const GgufFile& file) {
   const GgufMetadata& metadata = file.metadata();
   Vocabulary v;
@@ -47,6 +61,7 @@ Vocabulary gguf_vocabulary(const GgufFile& file) {
   v.add_space_prefix = metadata.boolean_or("tokenizer.ggml.add_space_prefix", true);
   v.remove_extra_whitespaces =
       metadata.boolean_or("tokenizer.ggml.remove_extra_whitespaces", false);
+  add_stripping_tokens(metadata, v);
   v.legacy = metadata.boolean_or("tokenizer.skald.legacy", v.legacy);  // written by skald quantize
   return v;
 }

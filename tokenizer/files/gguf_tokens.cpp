@@ -18,7 +18,11 @@ GgufTokens tokens_of(const Tokenizer& tokenizer, std::string_view model) {
   GgufTokens out;
   out.model = model;
   for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
-    const std::string_view piece = tokenizer.piece(id);
+    std::string_view piece = tokenizer.piece(id);
+    // llama.cpp looks for user-defined tokens in the text as it came, with real spaces.
+    if (model == "llama" && tokenizer.kind(id) == TokenKind::UserDefined) {
+      piece = tokenizer.piece_bytes(id);
+    }
     out.pieces.push_back(piece.empty() ? concat("[PAD", id, "]") : std::string(piece));
     out.types.push_back(piece.empty() ? kUnused : static_cast<int32_t>(tokenizer.kind(id)));
   }

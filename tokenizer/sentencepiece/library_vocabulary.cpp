@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "engine/base/error.h"
+#include "tokenizer/sentencepiece/piece_merger.h"
 #include "tokenizer/text/utf8.h"
 
 namespace skald {
@@ -55,6 +56,9 @@ void check_sizes(const Vocabulary& v) {
            " tokens");
     }
   }
+  for (const int32_t id : v.strips_right) {
+    check(id >= 0 && id < static_cast<int64_t>(count), "strips_right names tokens");
+  }
   if (const std::string fault = charsmap_fault(v.charsmap); !fault.empty()) {
     fail(Exit::Model, v.source, ": damaged normalization rules: ", fault);
   }
@@ -94,10 +98,10 @@ void complete_types(Vocabulary& v) {
 
 // The library searches user-defined pieces by common prefix, and supports at most 64 nested
 // prefixes.
-void check_nesting(const Vocabulary& v, std::vector<std::string_view> user_defined) {
+void check_nesting(const Vocabulary& v, std::vector<std::string> user_defined) {
   std::sort(user_defined.begin(), user_defined.end());
   std::vector<std::string_view> open;
-  for (const std::string_view piece : user_defined) {
+  for (const std::string& piece : user_defined) {
     while (!open.empty() && !piece.starts_with(open.back())) open.pop_back();
     open.push_back(piece);
     if (open.size() > kMaxNested) {
@@ -135,11 +139,14 @@ LibraryModel library_vocabulary(Vocabulary& v) {
 
   LibraryModel out = {
       {}, v.unigram, byte_fallback, v.add_space_prefix, v.remove_extra_whitespaces, v.charsmap};
-  std::unordered_set<std::string_view> names;
-  std::vector<std::string_view> user_defined;
+  std::unordered_set<std::string> names;
+  std::vector<std::string> user_defined;
   for (size_t id = 0; id < v.pieces.size(); ++id) {
-    const std::string& piece = v.pieces[id];
     const TokenKind kind = static_cast<TokenKind>(v.types[id]);
+    // GGUFs of Gemma write user-defined pieces with real spaces, and the library looks for pieces
+    // in a text whose spaces it has replaced.
+    const bool escapes = kind == TokenKind::UserDefined && utf8_valid(v.pieces[id]);
+    const std::string piece = escapes ? as_library_sees(v.pieces[id]) : v.pieces[id];
     // A placeholder that no text can become: a control piece whose name is not valid UTF-8.
     LibraryModel::Piece made = {concat("\xFF", id), v.scores[id], TokenKind::Control};
     if (static_cast<int32_t>(id) == v.unk) {

@@ -93,6 +93,7 @@ class SentencePiece final : public Tokenizer {
         if (match.id < 0) break;
         ids.push_back(match.id);
         text.remove_prefix(match.at + match.length);
+        if (tokens_[match.id].strips_right) text.remove_prefix(white_space_before(text));
         prefix = vocabulary_.legacy;
       }
     });
@@ -124,7 +125,7 @@ class SentencePiece final : public Tokenizer {
   using Library = std::unique_ptr<sentencepiece::SentencePieceProcessor>;
   struct Token {
     TokenKind kind = TokenKind::Unused;
-    bool joins = false, starts_word = false;
+    bool joins = false, starts_word = false, strips_right = false;
     std::string bytes;
   };
 
@@ -151,7 +152,8 @@ class SentencePiece final : public Tokenizer {
       } else if (token.kind != TokenKind::Control) {
         token.bytes = with_spaces(piece);
         token.joins = !utf8_valid(token.bytes);
-        token.starts_word = piece.starts_with(kSpaceSymbol);
+        token.starts_word = piece.starts_with(kSpaceSymbol) ||
+                            (token.kind == TokenKind::UserDefined && piece.starts_with(' '));
       }
       const int32_t id32 = static_cast<int32_t>(id);
       ids_.emplace(piece, id32);
@@ -161,7 +163,19 @@ class SentencePiece final : public Tokenizer {
       }
       tokens_.push_back(std::move(token));
     }
+    for (const int32_t id : v.strips_right) tokens_[static_cast<size_t>(id)].strips_right = true;
     matcher_.finish();
+  }
+
+  // The bytes of white space that a text begins with.
+  static size_t white_space_before(std::string_view text) {
+    size_t bytes = 0;
+    while (bytes < text.size()) {
+      const size_t length = utf8_length(text.substr(bytes));
+      if (length == 0 || !is_white_space(utf8_code_point(text.substr(bytes, length)))) break;
+      bytes += length;
+    }
+    return bytes;
   }
 
   static std::string with_spaces(std::string_view piece) {

@@ -28,7 +28,7 @@ TEST_CASE("byte-level rules get GGUF's name for them") {
   json["model"]["ignore_merges"] = false;
   CHECK(pre_of(json) == "gpt-2");
   json["pre_tokenizer"]["add_prefix_space"] = true;
-  CHECK(has(error_text([&] { pre_of(json); }), "tokenizer.json: cuts and normalizes texts"));
+  CHECK(has(error_text([&] { pre_of(json); }), "tokenizer.json: its pre-tokenizer"));
   json["pre_tokenizer"]["add_prefix_space"] = false;
   json["normalizer"] = {{"type", "NFKC"}};
   CHECK(has(error_text([&] { pre_of(json); }), "have no name in GGUF"));
@@ -102,6 +102,18 @@ TEST_CASE("the merges of a BPE with byte fallback become scores that merge in th
     CAPTURE(sample);
     CHECK(back->encode(sample) == tokenizer->encode(sample));
   }
+}
+
+TEST_CASE("user-defined pieces are written with real spaces, as llama.cpp looks for them") {
+  Vocabulary v = read_sentencepiece(tokenizer_data("bpe.model"));
+  v.pieces.push_back("\xE2\x96\x81\xE2\x96\x81");
+  v.scores.push_back(0);
+  v.types.push_back(static_cast<int32_t>(TokenKind::UserDefined));
+  const auto tokenizer = make_sentencepiece(v);
+  const GgufTokens tokens = gguf_tokens(v, *tokenizer);
+  CHECK(tokens.pieces.back() == "  ");
+  CHECK(tokens.pieces[static_cast<size_t>(tokenizer->find("\xE2\x96\x81the"))] ==
+        "\xE2\x96\x81the");
 }
 
 TEST_CASE("there are as many tokens as the embedding has rows") {

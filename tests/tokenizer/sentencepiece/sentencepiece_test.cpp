@@ -287,6 +287,41 @@ TEST_CASE("of the control tokens at the leftmost place, the longest is taken") {
   CHECK(ids_of(*t, "x][A", true) == joined({ids_of(*t, "x"), {first + 3}, ids_of(*t, "A")}));
 }
 
+TEST_CASE("user-defined pieces with real spaces, as Gemma's GGUFs have them, are found in a text") {
+  const Vocabulary model = as_gguf_holds_it(read_sentencepiece(tokenizer_data("bpe.model")));
+  const auto with_runs = [&](const std::string& space) {
+    Vocabulary v = model;
+    v.add_space_prefix = false;
+    for (const std::string& piece : {space + space, space + space + space + space, "\n" + space}) {
+      v.pieces.push_back(piece);
+      v.scores.push_back(-1000);
+      v.types.push_back(static_cast<int32_t>(TokenKind::UserDefined));
+    }
+    return make_sentencepiece(std::move(v));
+  };
+  const auto by_spaces = with_runs(" "), by_symbols = with_runs("\xE2\x96\x81");
+  const int32_t first = static_cast<int32_t>(model.pieces.size());
+  CHECK(ids_of(*by_spaces, "  ") == std::vector<int32_t>{first});
+  for (const std::string text : {"a  b", "if x:\n    return  1\n  y", "   ", " \n \n  "}) {
+    CAPTURE(text);
+    CHECK(ids_of(*by_spaces, text) == ids_of(*by_symbols, text));
+    CHECK(by_spaces->decode(ids_of(*by_spaces, text)) == text);
+  }
+}
+
+TEST_CASE("a special token that strips takes the white space behind it, where it is parsed") {
+  Vocabulary v = as_gguf_holds_it(read_sentencepiece(tokenizer_data("bpe.model")));
+  v.legacy = false;
+  const auto plain = make_sentencepiece(v);
+  const int32_t inst = plain->find("[INST]"), end = plain->find("[/INST]");
+  v.strips_right = {inst};
+  const auto strips = make_sentencepiece(v);
+  CHECK(ids_of(*strips, "[INST] \n\u00a0\u3000fox[/INST]\n", true) ==
+        joined({{inst}, continued(*plain, "fox"), {end}, continued(*plain, "\n")}));
+  CHECK(ids_of(*strips, "[INST] \n ", true) == std::vector<int32_t>{inst});
+  CHECK(ids_of(*strips, "[INST]\n") == ids_of(*plain, "[INST]\n"));
+}
+
 TEST_CASE("a tokenizer describes its pieces") {
   const auto t = open_sentencepiece(tokenizer_data("bpe.model"));
   CHECK(t->name() == "SentencePiece BPE");
