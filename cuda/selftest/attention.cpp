@@ -1,3 +1,4 @@
+// Self-test of attention: every kernel that supports a case, its output and the cache after it.
 #include "cuda/kernels/attention/attention.h"
 
 #include <algorithm>
@@ -26,7 +27,7 @@ constexpr Variant kVariants[] = {
     {"attention_plain", AttentionCode::Plain, false},
 };
 
-// The best code that is there for what the GPU is taken to be.
+// The best code that this binary has for the compute capability under test.
 AttentionCode best_code(DType type, int compute_capability) {
   return std::min(attention_code(type), attention_code_of(type, compute_capability));
 }
@@ -37,7 +38,8 @@ bool selected(const Variant& v, const AttentionCase& c, AttentionCode best) {
   return kernel != AttentionKernel::Decode || v.code == best;  // with clusters, or without
 }
 
-// The cache as the kernels see it: one of two layers, scattered pages, NaN wherever no token is.
+// The cache as kernels see it: one of two layers, with scattered pages, and NaN in places without a
+// token.
 class Cache {
  public:
   explicit Cache(const AttentionCase& c) : c_(c) {
@@ -47,7 +49,7 @@ class Cache {
     pages_per_sequence_ = static_cast<int>(pages_for(c.longest())) + 2;
     int64_t count = 0;
     for (const Part& part : c.parts) count += pages_for(part.before + part.rows);
-    // Page 0 is nobody's, and stands in the table wherever a sequence has no page.
+    // Page 0 belongs to no sequence. The table has it in entries without a page.
     int64_t step = 7;
     while (std::gcd(step, count) != 1) ++step;
     table_.assign(c.parts.size() * static_cast<size_t>(pages_per_sequence_), 0);
@@ -68,7 +70,7 @@ class Cache {
   const std::vector<int32_t>& table() const { return table_; }
   const std::vector<std::byte>& bytes() const { return bytes_; }
 
-  // Where a token's key lies, or its value: `head` from kv_heads on.
+  // The place of a token's key, or of its value with `head` from kv_heads on.
   size_t place(size_t part, int64_t token, int64_t head) const {
     const size_t entry =
         part * static_cast<size_t>(pages_per_sequence_) + static_cast<size_t>(token / kPageTokens);
@@ -107,7 +109,7 @@ Cache filled_cache(const AttentionCase& c, const AttentionData& data) {
   return cache;
 }
 
-// What is wrong with the cache after the step, or "": new keys and values must be there, and
+// What is wrong with the cache after the step, or "": the new keys and values must be in it, and
 // nothing else may have changed.
 std::string cache_problem(const AttentionCase& c, const AttentionData& data, const Cache& before,
                           std::vector<std::byte> after) {
@@ -190,7 +192,7 @@ void test_attention(const AttentionCase& c, const AttentionData& data, const Tes
     launch.multiprocessors = v.decode ? test.gpu.multiprocessors : kFew;
     TestBuffer workspace, tickets;
     if (v.decode) {
-      // As in a step, and for a depth that splits the text into more runs than it has tokens for.
+      // Split as in a step, or for so large a depth that there are more runs than tokens.
       constexpr int kDeep = 16384;
       launch.depth = c.longest() % 2 == 0 ? decode_depth(c.longest()) : kDeep;
       workspace = buffers.poisoned(

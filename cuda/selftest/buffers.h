@@ -1,6 +1,6 @@
-// Device buffers of one test case. Each stands between guards, and buffers and guards are filled
-// with 0xff bytes, which are NaN in every type: a kernel that reads what is not there gives NaN,
-// one that writes where it must not is found out by intact().
+// Device buffers of one test case. Each lies between guards. Buffers and guards are filled with
+// 0xff bytes, which are NaN in every type: a kernel that reads beyond its data gives NaN, and
+// intact() finds a kernel that writes beyond its buffer.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +22,8 @@ struct TestBuffer {
 
 class TestBuffers {
  public:
-  // With `separate`, each buffer is an allocation that ends where the buffer does, for
-  // compute-sanitizer to see.
+  // With `separate`, each buffer is an allocation that ends where the buffer ends, so that
+  // compute-sanitizer sees accesses beyond it.
   TestBuffers(cudaStream_t stream, bool separate) : stream_(stream), separate_(separate) {
     if (!separate) arena_ = DeviceMemory(kArenaBytes, "the self-test");
   }
@@ -83,7 +83,7 @@ class TestBuffers {
   int64_t guard_after() const { return separate_ ? 0 : kGuardBytes; }
   static int64_t padded(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
-  // Complete when it returns.
+  // The copy is complete when it returns.
   void copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) const {
     if (bytes == 0) return;
     SKALD_CUDA(cudaMemcpyAsync(to, from, bytes, kind, stream_));

@@ -1,3 +1,4 @@
+// Self-test of routed experts: every kernel that supports a case, from the router to the residual sum.
 #include "engine/selftest/experts.h"
 
 #include <cstring>
@@ -55,7 +56,8 @@ struct Layer {
   const selftest::ExpertsData& data;
   const TestGpu& test;
   TestBuffers& buffers;
-  std::vector<std::byte> gate, up, down;  // with gate, up's rows alternate but where it is apart
+  // `gate` alternates its rows with those of up, unless `up` has them.
+  std::vector<std::byte> gate, up, down;
 
   Layer(const selftest::ExpertsCase& of, const selftest::ExpertsData& with, const TestGpu& on,
         TestBuffers& in)
@@ -84,7 +86,7 @@ struct Layer {
     return l;
   }
 
-  // x after the layer, by one kernel; what it chose.
+  // Runs the layer by one kernel. Returns x after it.
   TestBuffer run(ExpertsKernel kernel, const Routing& routing, const TestBuffer& x,
                  std::string& problem) const {
     const DType type = c.activations();

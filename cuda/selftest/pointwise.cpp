@@ -1,3 +1,4 @@
+// Self-test of the small kernels between products and attention.
 #include "cuda/kernels/pointwise/pointwise.h"
 
 #include <algorithm>
@@ -9,7 +10,7 @@ namespace {
 
 using selftest::Pointwise;
 
-// Rows of as many queries, keys and values, all the same.
+// Rows with equal numbers of queries, keys and values, all the same.
 std::vector<std::byte> queries_keys_values(const selftest::PointwiseCase& c,
                                            const selftest::PointwiseData& data) {
   const std::vector<std::byte> in = selftest::encode(c.type, data.in);
@@ -21,7 +22,7 @@ std::vector<std::byte> queries_keys_values(const selftest::PointwiseCase& c,
   return rows;
 }
 
-// Keeps the queries of such rows. Returns what is wrong with the others, or "".
+// Leaves only the queries of such rows. Returns what is wrong with the keys and values, or "".
 std::string take_queries(const selftest::PointwiseCase& c, const selftest::PointwiseData& data,
                          std::vector<std::byte>& rows) {
   const std::vector<std::byte> before = queries_keys_values(c, data);

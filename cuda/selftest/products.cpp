@@ -1,3 +1,4 @@
+// Self-test of products: every kernel that supports a case, with the small kernels around it.
 #include "cuda/kernels/gemm_q/gemm_q_workspace.h"
 #include "cuda/kernels/linear.h"
 #include "cuda/kernels/pointwise/pointwise.h"
@@ -42,11 +43,11 @@ bool takes(LinearKernel kernel, const LinearLaunch& launch, const Gpu& gpu) {
   return false;
 }
 
-// What rounding each weight to f16, twice or three times, adds to an error: the others take weights
-// as they are.
+// The error that rounding each weight to f16, two or three times, adds. Other kernels do not round
+// weights.
 double rounded_weights(LinearKernel kernel) { return kernel == LinearKernel::GemmQSm90 ? 8e-4 : 0; }
 
-// With the small kernels that stand around those which cannot do the whole op.
+// Runs a product, with the small kernels before and after it if its kernel cannot do the whole op.
 void run(LinearKernel kernel, LinearLaunch launch, const TestGpu& test, TestBuffers& buffers) {
   const LinearSteps steps = linear_steps(launch, kernel);
   const int64_t element = info(launch.type).block_bytes;
@@ -91,7 +92,7 @@ void run(LinearKernel kernel, LinearLaunch launch, const TestGpu& test, TestBuff
   }
 }
 
-// As the kernels read it.
+// The weight in the layout that kernels read.
 std::vector<std::byte> packed_weight(const selftest::ProductData& data) {
   if (info(data.weight.type).block_elems == 1) return data.weight_bytes;
   const TensorView& w = data.weight;

@@ -1,3 +1,4 @@
+// Walks the list of cases and runs each on the kernels that support it.
 #include "cuda/selftest/run.h"
 
 #include <algorithm>
@@ -10,8 +11,8 @@
 namespace skald::cuda {
 namespace {
 
-// Calls test(case, data) for one case after the other, while other threads make what comes next:
-// the formula in double precision takes far longer than a kernel.
+// Calls test(case, data) for one case after the other, while other threads make the data of the
+// next cases: the formula in double precision takes far longer than a kernel.
 template <class Case, class Test>
 void with_data(const std::vector<Case>& cases, uint64_t& seed, const Test& test) {
   constexpr size_t kAhead = 12;

@@ -1,5 +1,5 @@
-// One case on each kernel that takes it: products.cpp, attention.cpp, pointwise.cpp,
-// scores.cpp, experts.cpp. run.cpp walks the list.
+// Runs one case on each kernel that supports it: products.cpp, attention.cpp, pointwise.cpp,
+// scores.cpp, experts.cpp. run.cpp walks the list of cases.
 #pragma once
 
 #include "cuda/gpu/handles.h"
@@ -13,7 +13,7 @@
 namespace skald::cuda {
 
 struct TestGpu {
-  Gpu gpu;  // with the compute capability that is to be tested
+  Gpu gpu;  // with the compute capability to be tested
   cudaStream_t stream;
   GemmCublas* gemm;
 };

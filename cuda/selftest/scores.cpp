@@ -1,3 +1,4 @@
+// Self-test of the sums by which rows of logits are scored and compared.
 #include "engine/selftest/scores.h"
 
 #include "cuda/run/scorer.h"
@@ -13,7 +14,7 @@ void test_scores(const selftest::ScoreCase& c, const selftest::ScoreData& data, 
   DeviceScorer scorer(c.vocab, c.rows), base(c.vocab, c.rows);
   scorer.begin(data.targets, test.stream);
   base.begin(data.targets, test.stream);
-  // In two parts, the second with rows that were gathered.
+  // In two parts; the second has rows that were gathered.
   const int half = c.rows / 2;
   for (const auto& [gathered, first, count] :
        {std::tuple(false, 0, half), std::tuple(true, half, c.rows - half)}) {

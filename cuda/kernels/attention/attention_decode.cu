@@ -187,8 +187,8 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
     attended.weigh(scores, token, start, run_end, scale, s.softcap);
 #pragma unroll
     for (int i = 0; i < kStrips; ++i) {
-      // A short sequence has one strip. The others' instructions would cost time, though they do
-      // nothing.
+      // A short sequence has one strip. Skip the instructions for the others, which would cost
+      // time.
       if (i > 0 && token + i * kStep >= run_end) break;
       const uint32_t weights0 = transpose(pack(T(), scores[i][0], scores[i][1]));
       const uint32_t weights1 = transpose(pack(T(), scores[i][2], scores[i][3]));
@@ -231,7 +231,8 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
   float* parts = a.workspace + pair * (runs >> lanes_shift) * kPartFloats * kDim;
   T* row_out =
       static_cast<T*>(a.out) + (int64_t{row} * s.heads + kv_head * group + first_head) * head_dim;
-  // For all lanes together: `lanes` adjacent lanes have a unit, and the next ones the next unit.
+  // Writes one unit of the output. All lanes call it together: `lanes` adjacent lanes hold a unit,
+  // and the next lanes hold the next unit.
   const auto write_out = [&](int unit, bool valid, const Partial& p, int lanes) {
     const int head = unit / (kDim / 4), dim = unit % (kDim / 4) * 4;
     const float share = __fdividef(1, p.all);

@@ -336,7 +336,7 @@ __device__ inline void attend(const AttentionLaunch& a, const Ring<kDim>& ring, 
     }
     work = next;
   }
-  if (warpgroup == 0) wait_for_turn(0);  // the last turn was given without need
+  if (warpgroup == 0) wait_for_turn(0);  // takes the last turn, which nobody needs
 }
 
 #endif

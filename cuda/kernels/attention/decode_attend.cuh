@@ -105,7 +105,7 @@ struct Attended {
     }
   }
 
-  // Makes the totals those of all lanes' tokens.
+  // Adds up the totals over all lanes' tokens.
   __device__ void finish() {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {

@@ -32,7 +32,7 @@ struct DecodeRows {
 
   int places_found;  // see prepare(); nobody reads it
 
-  // Where the numbers of a thread's pairs lie in qkv; -1 stands for zeros.
+  // Indices in qkv of the numbers of a thread's pairs; -1 stands for zeros.
   struct Places {
     int first[kUnits], second[kUnits];
   };
@@ -66,8 +66,8 @@ struct DecodeRows {
       places.second[u] = real ? start + at.y : -1;
       all ^= places.first[u] ^ places.second[u];
     }
-    // Makes the compiler compute the places here. It moves whatever nothing needs before the wait
-    // behind it, where the block would wait for these 150 instructions. `all` never has this value.
+    // Makes the compiler compute the places here. Otherwise it would move the computation behind
+    // the wait, and the block would be 150 instructions slower there. `all` never has this value.
     if (all == INT_MAX) *const_cast<volatile int*>(&places_found) = all;
     __syncthreads();
     return places;

@@ -1,5 +1,5 @@
-// Where a token's keys and values lie in a paged cache, the rotation of pairs, and loads of 8
-// numbers that stop at the end of a head.
+// The addresses of a token's keys and values in a paged cache, the rotation of pairs, and loads of
+// 8 numbers that stop at the end of a head.
 #pragma once
 
 #include "cuda/kernels/device/number.cuh"

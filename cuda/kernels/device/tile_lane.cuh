@@ -49,8 +49,8 @@ struct LaneCodes<tiles::FourBits<kFirstBit>> {
   SKALD_HD static constexpr uint32_t pair_mask(int p) { return p % 2 ? 0x00f000f0 : 0x000f000f; }
 };
 
-// Planes by 16 columns: word(unit, m, half) has a unit's first (m = 0) or last 16 columns. Moved
-// down by the plane's shift(unit), they are the kMask bits of each byte.
+// Planes grouped by 16 columns: word(unit, m, half) has a unit's first (m = 0) or last 16 columns.
+// Shifted right by the plane's shift(unit), they are the kMask bits of each byte.
 template <>
 struct LaneCodes<tiles::TwoBitsBy16> {
   static constexpr uint32_t kMask = 3;

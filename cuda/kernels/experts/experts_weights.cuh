@@ -149,7 +149,7 @@ struct TilePart {
       pairs[1] /= F::Codes::kOddScale;
 #pragma unroll
       for (int p = 0; p < 2; ++p) {
-        if constexpr (F::kOffset == 128) {  // bytes
+        if constexpr (F::kOffset == 128) {  // codes of 8 bits
           constexpr uint32_t kBias = 0x4b000000;
           constexpr float kLess = 8388608.0f + F::kOffset;
           a[half + 2 * p] =

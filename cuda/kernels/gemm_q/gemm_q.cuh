@@ -41,7 +41,7 @@ struct GemmRing {
   uint64_t *full, *empty;
 };
 
-// Where a group's weights begin in their place in a slot: as far into a line of 128 bytes as in
+// The offset of a group's weights from their place in a slot: as far into a line of 128 bytes as in
 // memory, since otherwise a copy would write two lines for each that it reads. `record` is counted
 // from the matrix's first.
 template <class F>
@@ -150,7 +150,7 @@ __device__ void norm_scales(const LinearLaunch& a, const GemmQPlan& plan, const 
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int first_row = share.row_tile * kRows, count = min(kRows, a.rows - first_row);
   const int fours = static_cast<int>(plan.at.cols / 128);
-  // Four lanes have a row.
+  // Four lanes share a row.
 #pragma unroll 1
   for (int row = warp * 8 + lane / 4; row - lane / 4 < count; row += kFetchWarps * 8) {
     const int64_t at = first_row + min(row, count - 1);

@@ -1,5 +1,5 @@
-// The share of one block of gemm_q_sm90, and its epilogue, which makes results of the sums of a
-// cluster's blocks.
+// Which part of a product one block of gemm_q_sm90 computes, and the block's epilogue: it makes
+// results from the sums of all blocks of the cluster.
 #pragma once
 
 #include "cuda/kernels/device/cluster.cuh"
@@ -80,8 +80,8 @@ __device__ void store_words(Word* to, const Bytes& bytes, int count) {
   }
 }
 
-// Stores results of up to four weight rows from `out` on. Gated rows make two results of four sums,
-// the first two of x.
+// Stores results of up to four weight rows from `out` on. For gated rows x holds two results, which
+// four weight rows have made.
 __device__ inline void store_results(const LinearLaunch& a, int64_t row, int64_t out, int count,
                                      float4 x) {
   const int64_t first = row * a.out_stride;
@@ -179,7 +179,7 @@ struct Finish {
     if (at.count > 3) old.w = __ldcg(from + 3);
   }
 
-  // Finishes all items. What the first item is added to was loaded before.
+  // Finishes all items. load_old() was called for the first item before.
   __device__ void run() {
     if (a.leaves.memory) return leave();
     constexpr int kTogether = 4;

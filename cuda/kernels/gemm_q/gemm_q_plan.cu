@@ -31,7 +31,8 @@ Limits limits_of(const LinearLaunch& a) {
 
 __global__ void whole_multiprocessor() {}  // is never launched
 
-// Fills in the slots that fit beside the ring of activations. False if fewer than two do.
+// Completes a plan with the bytes of its rings, within `most_bytes`. False if fewer than two slots
+// of weights fit beside the ring of activations.
 template <class F>
 bool fill(GemmQPlan& plan, int most_bytes) {
   const int chunk = std::min(kStepCols<F> * plan.tile_rows * 2, 16384);

@@ -1,5 +1,5 @@
-// Where the activations of gemm_q_sm90 lie before they are multiplied, and how many bytes that
-// takes. Arithmetic alone, for memory plans.
+// The layout and the size of gemm_q_sm90's activations before they are multiplied. Arithmetic
+// alone, for memory plans.
 #pragma once
 
 #include <cstdint>
@@ -46,9 +46,9 @@ struct GemmQPlaces {
   }
 };
 
-// Where the kernel ahead of a product stores that product's activations, in its workspace, so that
-// no kernel has to prepare them. All rows are multiplied by one power of two, which brings a bound
-// on the kernel's results below 2^15, so that no f16 overflows.
+// The place in a product's workspace where the kernel ahead stores the product's activations, so
+// that no kernel has to prepare them. All rows are multiplied by one power of two, which brings a
+// bound on the kernel's results below 2^15, so that no f16 overflows.
 struct LeftRows {
   char* memory = nullptr;  // null: no activations are stored
   GemmQPlaces at;

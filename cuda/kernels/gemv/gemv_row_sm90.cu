@@ -168,8 +168,8 @@ struct Finish {
   }
 };
 
-// Where activations are staged, in bytes: columns 4 i and 4 i + 1 at place_of(4 i), the next two
-// columns kOtherRow further.
+// The layout of staged activations, in bytes: columns 4 i and 4 i + 1 at place_of(4 i), the next
+// two columns kOtherRow further.
 template <class T>
 struct Staged {
   static constexpr int kOtherRow = 32;
@@ -273,7 +273,8 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
       activations + warp * 128 + half * 64 + g % 2 * Staged<T>::kOtherRow + c * 8;
   const int other_in = half ? -64 : 64;
   constexpr int kTileSteps = kTileCols / kStep;
-  constexpr int kFirstBarrier = 2;  // the first of kConsumerWarps barriers, one a group by turns
+  // the number of the first of kConsumerWarps named barriers, which groups use in turn
+  constexpr int kFirstBarrier = 2;
   // bytes from a warp's first step of a tile to its second
   constexpr int kNext = kConsumerWarps * 128;
   Turn turn;
@@ -334,7 +335,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
   }
 }
 
-// Few enough registers that two blocks and one of attention_decode fit.
+// Few enough registers that two blocks and one of attention_decode fit on a multiprocessor.
 template <class T>
 __global__ void __launch_bounds__(kThreads + 32, 3)
     gemv_row(__grid_constant__ const LinearLaunch a, __grid_constant__ const Layout layout) {

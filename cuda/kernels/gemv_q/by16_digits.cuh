@@ -1,8 +1,9 @@
-// The activation row of gemv_q_sm90 in digits, for formats whose codes lie by 16 columns (Q2_K,
-// Q3_K). As in digits.cuh, but an integer has 15 bits and a sign, in two digits. An activation is
-// rounded by at most 2^-15 of the largest of 256. One in bf16 is exact, unless it is smaller than
-// that largest by 2^6. The eight columns of a product's right operand are the two digits of units 0
-// to 3; a lane gets both digits of unit lane % 4.
+// The activation row of gemv_q_sm90 in digits, for formats whose codes are grouped by 16 columns
+// (Q2_K, Q3_K). As in digits.cuh, but an activation becomes an integer of 15 bits and a sign, in
+// two digits. It is rounded by at most 2^-15 of the largest activation in its 256 columns. A bf16
+// activation is exact, unless it is more than 2^6 times smaller than that largest one. The eight
+// columns of a product's right operand are the two digits of units 0 to 3; a lane gets both digits
+// of unit lane % 4.
 #pragma once
 
 #include "cuda/kernels/gemv_q/digits.cuh"
@@ -18,8 +19,8 @@ inline constexpr bool kCodesBy16<tiles::Codes1<tiles::ThreeBitsBy16>> = true;
 template <class F>
 inline constexpr bool kBy16 = kCodesBy16<typename F::Codes>;
 
-// Where a part's digits lie in shared memory. Each lane has its own at 8 * lane from a place, so
-// one address serves all places.
+// The layout of a part's digits in shared memory. Each lane has its own at 8 * lane from a place,
+// so one address serves all places.
 struct By16Part {
   // [unit, digit, lane % 4] four of the unit's first 16 columns, and beside them four of its last
   // 16.
@@ -35,8 +36,8 @@ class By16DigitStore {
   int lane_ = static_cast<int>(held_number(threadIdx.x % 32));
   int unit_ = lane_ / 4 % 4, t_ = lane_ % 4;
   int digits_ = static_cast<int>(held_number((unit_ * 8 + t_) * By16Part::kLaneBytes));
-  // Where lanes with t = 0 to 2 store a digit of their unit's sums. Lanes 16 to 31 have the second
-  // part of 256 columns, whose sums are stored with the first part.
+  // The offset at which lanes with t = 0 to 2 store a digit of their unit's sums. Lanes 16 to 31
+  // have the second part of 256 columns, whose sums are stored with the first part.
   int sums_ =
       static_cast<int>(held_number(By16Part::kSumsAt + t_ * 32 + (lane_ / 16 * 2 + unit_ / 2) * 8 +
                                    unit_ % 2 * 2 - lane_ / 16 * kDigitPartBytes));

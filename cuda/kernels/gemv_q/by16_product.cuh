@@ -1,6 +1,6 @@
-// Multiplies parts of a tile by one activation row, for formats whose codes lie by 16 columns. A
-// mask leaves four codes of one block in a word. Two of the eight columns of a matrix product
-// belong to one block, so the work on a product's results is half of that with three digits
+// Multiplies parts of a tile by one activation row, for formats whose codes are grouped by 16
+// columns. A mask leaves four codes of one block in a word. Each block takes two of the eight
+// columns of a matrix product, so the work on a product's results is half of that with three digits
 // (digit_product.cuh).
 #pragma once
 
@@ -31,13 +31,13 @@ struct By16Row {
   };
 
   int lane;
-  // Where the lane's codes, scales and so on lie in a tile, for the warp's first part.
+  // Offsets in a tile of the lane's codes, scales and so on, for the warp's first part.
   int codes_at, second_codes_at, scales_at, rows_at, sum_factors_at;
   // the lane's digits: of the row's first part, and of a tile's first part
   const char *base, *kept;
   uint32_t is_own[tiles::kUnits];  // 1 if the lane loads digits of this unit, else 0
   float own_unit;                  // 2^-shift: the sums are of codes that lie `shift` bits too high
-  float sum_unit;                  // factor of the sums of activations that are subtracted
+  float sum_unit;                  // factor of what minimums or the offset subtract
   float totals[2] = {};
   int whole[2][2] = {};  // sums of both rows, for both digits: each below 2^25
 
@@ -98,8 +98,9 @@ struct By16Row {
   }
 
   __device__ void multiply(const Weights& weights, const Inputs& in, int i) {
-    // Multiplications make the digits of other units zero. The loop has too many masks and selects
-    // already, and loads by eight lanes each took 3 % of a step in Q2_K.
+    // The digits of other units must be zero here, and multiplications make them so. Masks or
+    // selects would be slower, since the loop has too many of them already. So were loads by eight
+    // lanes each: 3 % of a step in Q2_K.
     uint32_t numbers[2][tiles::kUnits];
 #pragma unroll
     for (int unit = 0; unit < tiles::kUnits; ++unit) {

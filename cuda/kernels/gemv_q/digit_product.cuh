@@ -1,8 +1,8 @@
 // Multiplies parts of a tile, 16 weight rows x 128 columns each, by one activation row; for one
 // warp. Codes are bytes (lane_bytes.cuh) and activations are digits (digits.cuh), so the sums of a
-// block are exact integers. If the blocks' scales are integers too, their products with the sums
-// are added as integers over 256 columns: the sums of two digits stay below 2^31 (1.4e9 at most, in
-// Q6_K). by16_product.cuh has the formats whose codes lie by 16 columns.
+// block are exact integers. If the blocks' scales are integers too, the scaled sums stay integers
+// over 256 columns; two digits' sums are below 2^31 then, at most 1.4e9 in Q6_K. by16_product.cuh
+// has the formats whose codes are grouped by 16 columns.
 #pragma once
 
 #include <algorithm>
@@ -62,8 +62,8 @@ struct OneRow {
     OwnRowsMins sum_rows;
   };
 
-  // Where this lane reads digits: `base` for the row's first part, `kept` for a tile's first part.
-  // Formats without registers for `kept` compute it from tile_at at each use.
+  // Addresses of this lane's digits: `base` for the row's first part, `kept` for a tile's first
+  // part. Formats without registers for `kept` compute it from tile_at at each use.
   struct Pointers {
     const char *left, *right, *side, *scale;
   };
@@ -73,7 +73,7 @@ struct OneRow {
   Pointers base, kept;
   int tile_at = 0;
   int lane;
-  // Where the lane's codes, scales and so on lie in a tile, for the warp's first part.
+  // Offsets in a tile of the lane's codes, scales and so on, for the warp's first part.
   int codes_at, high_codes_at, scales_at, mins_at, rows_at, sum_factors_at, sum_rows_at;
   typename Scales::Places places;
   // mask of the bytes that belong to the lane's blocks, where a block is half of a unit

@@ -52,7 +52,7 @@ inline constexpr float kScaleUnit = 1;
 template <>
 inline constexpr float kScaleUnit<tiles::ExponentScales> = 0.5f;
 
-// Where a part's digits lie in shared memory.
+// The layout of a part's digits in shared memory.
 template <class F>
 struct DigitPart {
   static constexpr int kBlocks = tiles::kPartCols / F::Scales::kCols;
@@ -84,8 +84,8 @@ struct DigitPart {
 };
 inline constexpr float kNumberSumUnit = 1.0f / 1024;
 
-// The factors that turn floats into integers of number_bits bits and back. `bits`: a float, as
-// bits, whose power of two the integers have as their highest.
+// The factors that turn floats into integers of number_bits bits (`up`) and back (`down`). `bits`
+// is the bits of the largest float; its highest bit becomes the integers' highest bit.
 struct NumberScale {
   float up, down;
   __device__ NumberScale(unsigned bits, int number_bits) {
@@ -140,8 +140,9 @@ class DigitStore {
       held_number(Part::kSideAt + (unit_ / 2 * 2 + t_ % 2) * Part::kSide + unit_ % 2 * 4));
 
  public:
-  // Stores x[0], columns from 4 * t on, and x[1] of a part. `bits`: a float, as bits, that no
-  // activation of the part exceeds; the part gets its power of two.
+  // Stores a lane's eight activations of a part: x[0] from column 4 * t on, x[1] from 16 columns
+  // further. `bits` is the bits of a float that no activation of the part exceeds; its power of two
+  // becomes the part's.
   __device__ void store(char* part, const float4 (&x)[2], unsigned bits) const {
     const NumberScale numbers(bits, kNumberBits);
     const float scale =

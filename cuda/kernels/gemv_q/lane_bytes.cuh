@@ -1,10 +1,10 @@
 // The codes of a lane's part as bytes, for gemv_q_sm90. Most formats need masks alone, some nothing
-// at all. (by16_product.cuh has codes that lie by 16 columns.) For each unit of 32 columns a lane
-// has two words of a row, of four bytes each: `first` and `second`.
+// at all. (by16_product.cuh has codes that are grouped by 16 columns.) For each unit of 32 columns
+// a lane has two words of a row, of four bytes each: `first` and `second`.
 //
 // If a code has a byte of its own, `first` has the unit's first 16 columns and `second` its last
 // 16. If a byte has two codes, low + kRatio * high, then `first` is that byte and `second` the low
-// code again. With integers N
+// code again. With the activations as integers N
 //   first * N_high + second * (kRatio * N_low - N_high) = kRatio * (high * N_high + low * N_low).
 // The factors of `first` and `second` are made of the activations just once (digits.cuh). The upper
 // bits of codes are bytes of the same kind, in a plane of their own.
@@ -21,7 +21,7 @@ namespace skald::cuda {
 template <class C>
 struct LaneBytes;
 
-// For planes of which a lane has 16 bytes.
+// For planes in which each lane has 16 adjacent bytes.
 struct SixteenOfLane {
   static constexpr bool kLanesDiffer = false;
   __device__ static int offset(int, int lane) { return lane * 16; }

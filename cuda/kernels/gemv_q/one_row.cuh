@@ -6,13 +6,13 @@
 
 namespace skald::cuda {
 
-// Warps that multiply: one for each scheduler, since each repeats the work that a tile needs once.
-// As many warps beside them bring the activations (stage_one.cuh).
+// Warps that multiply: one for each scheduler, since each warp repeats a tile's fixed work. As many
+// warps beside them bring the activations (stage_one.cuh).
 inline constexpr int kWarps = 4;
 inline constexpr int kPartials = tiles::kRows * 4;  // partial sums that a warp stores
 
-// Parts of a tile. 16 parts halve what the work that a tile needs once costs for each part. Formats
-// with large parts have 8, else the ring would have few tiles. A warp has adjacent parts.
+// Parts of a tile. Each tile costs some fixed work, so a tile has 16 parts where it can; formats
+// with large parts have 8, so that the ring holds enough tiles. A warp has adjacent parts.
 template <class F>
 inline constexpr int kTileParts = F::kRecordBytes / F::kParts > 1500 ? 8 : 16;
 template <class F>

@@ -158,8 +158,8 @@ struct SumFactors {
   __device__ static int offset(int) { return 0; }
   __device__ void load(const char*) {}
 };
-// `eight`: bytes of two blocks in row lane / 4 and in row lane / 4 + 8, then the same of the next
-// two blocks.
+// `eight` points to the bytes of two blocks in row lane / 4, of the same blocks in row lane / 4 +
+// 8, and then of the next two blocks in both rows.
 struct FourOfRows {
   uint32_t rows[2];
   __device__ void load(const char* eight) {

@@ -43,7 +43,7 @@ struct Layout {
   int records, record_bytes;  // of a group of 16 weight rows
   int tile_records, tiles;    // of a group; the last tile may have fewer records
   int end_at;                 // bytes of a group's last tile; 0 if it has all of its records
-  int turns;                  // of the activations
+  int turns;                  // in which the activations are staged
   int row_bytes;              // bytes of the digits of a row, in whole tiles
   float column_share;         // one over the columns
   bool enough;                // whether shared memory suffices

@@ -114,8 +114,8 @@ class RowSearch {
 
   __device__ RowBlocks& blocks() { return blocks_; }
 
-  // To be called before the following. `best` is the key of the row's best token, which weighs 1;
-  // `mine` is the best key among this thread's tokens.
+  // Must be called before the functions below. `best` is the key of the row's best token, which
+  // weighs 1; `mine` is the best key among this thread's tokens.
   __device__ void set_best(uint64_t best, uint64_t mine) {
     best_ = logit_of_key(best);
     mine_ = mine;

@@ -15,7 +15,8 @@ struct ScoreSums {
   int32_t rank;        // or is all -inf. rank: tokens before the target
 };
 
-// Of some rows of a list. Row i of the launch is row rows[i] of the logits, or i without `rows`.
+// Scores some rows of a list. Row i of the launch is row rows[i] of the logits, or row i without
+// `rows`.
 struct ScoreLaunch {
   const float* logits;  // [.., vocab]
   int64_t vocab;

@@ -5,7 +5,7 @@
 namespace skald::cuda {
 namespace {
 
-// One warp a result. Its first word is its status, which is written last.
+// One warp a result. A result's first word is its status, which is written last.
 __global__ void tell_host(const SampleResult* results, SampleResult* host) {
   constexpr int kWords = sizeof(SampleResult) / sizeof(uint32_t);
   static_assert(sizeof(SampleResult) % sizeof(uint32_t) == 0);

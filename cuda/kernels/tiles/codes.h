@@ -31,7 +31,7 @@ SKALD_HD uint32_t pairs_word(const Code& code, const LaneWord& at, int first) {
   return word;
 }
 
-// Where a code lies: the inverse of LaneWord.
+// The place of a code: the inverse of LaneWord.
 struct CodePlace {
   int lane, unit, half, pair, i;
   SKALD_HD CodePlace(int row, int col)

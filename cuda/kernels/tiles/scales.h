@@ -131,7 +131,7 @@ struct BytePlace {
   int row, block;
   SKALD_HD BytePlace(int g, int i, int n) : row(g + n / 2 * 8), block(i * 2 + n % 2) {}
 };
-// Where the byte of block b lies among the bytes of its row pair.
+// The place of block b's byte among the bytes of its row pair.
 SKALD_HD constexpr int byte_place(int b, int half) { return b / 2 * 4 + half * 2 + b % 2; }
 
 // Q4_K, Q5_K: a scale and a minimum for 32 columns. A block of the format has six bits of each;

@@ -78,7 +78,7 @@ void check_even(DType format, int64_t outs, cuda::Epilogue epilogue) {
     const bool complete =
         std::none_of(sliced.begin(), sliced.end(), [](float x) { return std::isnan(x); });
     REQUIRE(complete);
-    // What a block leaves out is NaN. Else the sums over columns may have another order.
+    // A result that a block left out would be NaN. Other results differ by the order of sums.
     CHECK(relative_error(whole, sliced) < 5e-4);
   }
 }

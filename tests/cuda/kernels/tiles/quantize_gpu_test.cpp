@@ -158,7 +158,7 @@ TEST_CASE("blocks that the GPU makes are those of the CPU, bit for bit", "[slow]
     CHECK(cuda::can_quantize(to));
     const int64_t elems = info(to).block_elems;
     for (const DType from : kSources) {
-      // Two of these numbers of blocks do not fill a block of threads.
+      // The first two matrices do not fill a block of threads.
       for (const auto& [rows, blocks] : {std::pair{1, 1}, {37, 3}, {64, 32}}) {
         const int64_t cols = blocks * elems;
         std::vector<float> weights(static_cast<size_t>(rows * cols));

@@ -51,7 +51,7 @@ TEST_CASE("rows of a quantized matrix are as long as the expanded ones", "[small
 
 TEST_CASE("a row that is much longer than usual ones leaves products without a bound") {
   RowLengths lengths = {};
-  lengths[120] = 50, lengths[124] = 49;  // from 2^-7 and from 2^-3 on
+  lengths[120] = 50, lengths[124] = 49;  // lengths from 2^-7 on, and from 2^-3 on
   CHECK(cuda::longest_row(lengths) == 0.25f);
   SECTION("one more power of two") {
     lengths[125] = 1;
