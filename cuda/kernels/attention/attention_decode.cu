@@ -42,7 +42,7 @@ constexpr int kThreads = kWarps * 32;
 // Computed on the host, since divisions take long.
 struct Heads {
   int group;    // query heads that read one KV head
-  int tiles;    // tiles of these
+  int tiles;    // tiles of kTileHeads of these heads
   int min_run;  // tokens
 };
 

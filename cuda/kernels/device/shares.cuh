@@ -27,7 +27,7 @@ inline int groups_of_each(int groups, int blocks) {
   return each < kFewGroups ? each : each * 3 / 4;
 }
 
-// In place of a group's number: there are no more groups.
+// Stands in place of a group's number if there are no more groups.
 inline constexpr int kNoMore = -1;
 
 // The groups that a block multiplies, one after the other: its own, then those that it draws from

@@ -1,10 +1,11 @@
-// Routed experts: a norm, the router and each row's choice of experts; products of each chosen
-// expert's matrices with the rows that chose it; the sum of what a row's experts gave. Where rows
-// go is found and stays on the device, so that a captured graph of these launches stays valid.
+// Routed experts: the norm, the router and each row's choice of experts; products of each chosen
+// expert's matrices with the rows that chose it; the sum of the results of a row's experts. The
+// device finds which rows go to which expert and keeps it, so that a captured graph of these
+// launches stays valid.
 //
-// A choice is one of a row's experts. All choices of a step, sorted by expert and then by row, are
-// its places: an expert's rows lie behind each other. A row's results do not depend on which other
-// rows there are, to the last bit, as long as the same kernels are launched.
+// A choice is one of a row's experts. The places are all choices of a step, sorted by expert and
+// then by row: an expert's rows lie behind each other. A row's results are the same to the last bit
+// whatever other rows there are, as long as the same kernels are launched.
 #pragma once
 
 #include <algorithm>
@@ -16,24 +17,24 @@
 namespace skald::cuda {
 
 struct Routing {
-  int rows, used, count;  // of the step; the experts of a row, and all
+  int rows, used, count;  // rows of the step; experts of a row; all experts
   int32_t* chosen;        // [rows, used], in the order of their numbers
   float* weights;         // [rows, used]
   int32_t* places;        // [rows, used]
-  int32_t* row_of;        // [rows * used], of each place
+  int32_t* row_of;        // [rows * used] the row of each place
   int32_t* begins;        // [count + 1], an expert's first place
 
   int choices() const { return rows * used; }
 };
 
-// Rows of a block of the router where there are many; of few rows each has a ticket of its own.
+// Rows of a router block if there are many rows. With few rows each row has a ticket of its own.
 inline constexpr int kRouteRows = 8;
 inline int64_t route_tickets(int64_t rows) {
   return std::max<int64_t>(kRouteRows, (rows + kRouteRows - 1) / kRouteRows);
 }
 
-// Norms rows, multiplies them with the router, all in float32, and chooses. What has no number for
-// a logit comes last; of equal ones the lower number comes first.
+// Norms rows, multiplies them by the router's matrix, all in float32, and chooses experts. An
+// expert whose logit is NaN comes last; of equal logits the lower expert comes first.
 struct RouteLaunch {
   DType type;                // of out
   const float* x;            // [rows, dim]
@@ -84,17 +85,16 @@ struct ExpertsLaunch {
   bool dependent;
 };
 
-// For few rows of each expert: reads weights straight into registers, 8 places at a time.
+// For few rows of each expert: loads weights straight into registers, 8 places at a time.
 bool supports_experts_few(const ExpertsLaunch& launch, int compute_capability);
 void launch_experts_few(const ExpertsLaunch& launch, Stream stream);
 
-// For one row: a product with Floats and the sum of its choices, by the bits of
-// launch_experts_few() and launch_combine() one after the other. x: [outs]; the launch's out is not
-// used.
+// For one row: a product with Floats and the sum over the row's choices, with the bits that
+// launch_experts_few() and launch_combine() would give. x: [outs]; the launch's `out` is not used.
 bool supports_experts_one(const ExpertsLaunch& launch, int compute_capability);
 void launch_experts_one(const ExpertsLaunch& launch, float* x, float scale, Stream stream);
 
-// For many: weights are read once for 64 places.
+// For many rows of each expert: weights are read once for 64 places.
 bool supports_experts_many(const ExpertsLaunch& launch, int compute_capability);
 void launch_experts_many(const ExpertsLaunch& launch, Stream stream);
 

@@ -88,7 +88,7 @@ template <int kPlaces>
 __device__ ExpertBlock find_block(const Routing& routing, unsigned block, int row_blocks) {
   const ExpertTile tile = find_tile<kPlaces>(routing, static_cast<int>(block) / row_blocks);
   if (tile.rows == 0 || routing.rows == 1) return {tile, static_cast<int>(block) % row_blocks};
-  // Counts blocks within the expert: its first block is that of its first tile.
+  // The block's number within its expert, counted from the expert's first tile.
   const int begin = __ldcg(routing.begins + tile.expert);
   const int end = __ldcg(routing.begins + tile.expert + 1);
   const int tiles = (end - begin + kPlaces - 1) / kPlaces;

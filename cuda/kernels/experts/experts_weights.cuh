@@ -17,8 +17,9 @@ inline constexpr int kPartUnits = kPartCols / kUnitCols;
 template <class T>
 struct PlainPart {
   using Number = T;
-  static constexpr bool kInterleaved = false;  // how the columns of activations lie
-  uint4 w[kPartUnits][2];                      // rows g and g + 8
+  // whether activations must lie in the column order of tiles
+  static constexpr bool kInterleaved = false;
+  uint4 w[kPartUnits][2];  // rows g and g + 8
 
   // The 16 rows from `first` on. Rows beyond the matrix repeat its last one.
   struct Rows {

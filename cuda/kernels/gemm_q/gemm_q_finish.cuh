@@ -226,7 +226,7 @@ struct Finish {
   __device__ void leave() const {
     constexpr int kColumns = tiles::kRows / 2, kEach = kRows == 8 ? 2 : kColumns;
     constexpr int kLanes = kColumns / kEach;        // lanes of a group
-    constexpr int kTogether = kRows == 8 ? 4 : 16;  // rows in a warp
+    constexpr int kTogether = kRows == 8 ? 4 : 16;  // activation rows that a warp takes at once
     constexpr int kGroups = 32 / kTogether / kLanes;
     static_assert(kGroups == 2);  // as many groups as have a sum together
     const LeftTile to(a.leaves, share.row_tile);

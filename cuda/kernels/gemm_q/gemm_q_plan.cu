@@ -132,8 +132,8 @@ GemmQPlan make_plan(const LinearLaunch& a, const GemmQRoom& room) {
   double least = 0;
   for (int splits = 1; splits <= kMostCluster; ++splits) {
     for (int groups = 1; groups <= kMostGroups; ++groups) {
-      // Sums of activations are of 32 columns, those of gated results of 16: they must lie in one
-      // block.
+      // Sums of activations are over 32 columns, for gated results over 16. A block must have all
+      // columns of a sum, so the number of groups is even.
       if ((a.next_norm_weight || a.leaves.memory) && groups % 2 > 0) continue;
       if (!divide<F>(plan, splits, groups, limits)) continue;
       const double cycles = cost<F>(plan, room, clusters_of(splits, room));

@@ -45,8 +45,9 @@ class By16DigitStore {
  public:
   // See DigitStore::store().
   __device__ void store(char* part, const float4 (&x)[2], unsigned bits) const {
-    // Two digits reach 32639. So the scale leaves the largest number one bit less if its upper bits
-    // are all ones (32640 and more), or would be after rounding.
+    // Two digits reach 32639. An integer of 15 bits exceeds that if the upper bits of its float are
+    // all ones (32640 and more), or would be after rounding. Then the scale goes by the next power
+    // of two, which leaves the integer one bit less.
     constexpr unsigned kUpToNext = 0x10000 + 0x200;
     constexpr int kBits = 15;
     const NumberScale scale(bits + kUpToNext, kBits);

@@ -48,7 +48,7 @@ struct OneRow {
   using Factors = SumFactors<typename F::Scales>;
   static_assert(kWarpParts<F> % 2 == 0 && kSumParts % 2 == 0);
   static_assert(kWhole || Planes<F>::kUp == 0);
-  // The factor of the minimums' products that the scale does not contain.
+  // A factor of the minimums' products, beside the scale.
   static constexpr float kMinUnit = kTaken == TakenOff::HalfMins
                                         ? Bytes::kRatio / kNumberSumUnit
                                         : (Bytes::kRatio << Planes<F>::kUp) * Part::kSumUnit;
@@ -67,7 +67,8 @@ struct OneRow {
   struct Pointers {
     const char *left, *right, *side, *scale;
   };
-  // Q5_K has no registers for them, and Q8_0 is 0.5 % slower with them in small models.
+  // Whether `kept` stays in registers. Q5_K has none for it, and Q8_0 is 0.5 % slower with it in
+  // small models.
   static constexpr bool kKeepsPointers =
       Bytes::kPlanes == 1 ? Bytes::kRatio > 1 : kTaken != TakenOff::ByteMins;
   Pointers base, kept;
@@ -174,7 +175,8 @@ struct OneRow {
     }
   }
 
-  // What the i-th part of a tile is multiplied by. Loaded before any other load is issued.
+  // What the i-th part of a tile is multiplied by. These loads are issued before those of the
+  // weights.
   struct Inputs {
     uint4 left = {}, right = {};  // digits of units 0 and 1, and of units 2 and 3
     uint32_t sums;

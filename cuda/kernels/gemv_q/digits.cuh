@@ -46,7 +46,7 @@ inline constexpr bool kSumDigits =
 template <class F>
 inline constexpr bool kWholeScales = F::Scales::kRecordBytes > 0;
 
-// What the scales that OwnScales gives are to be multiplied by.
+// A factor for the scales of OwnScales<S>.
 template <class S>
 inline constexpr float kScaleUnit = 1;
 template <>

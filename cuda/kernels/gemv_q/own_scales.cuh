@@ -31,7 +31,7 @@ struct OwnRowsMins {
   __device__ float min(int half) const { return high_half(half ? rows.y : rows.x); }
 };
 
-// What a lane keeps to find its own bytes in a word.
+// What a lane keeps in registers to find its own bytes in a word.
 struct NoPlaces {
   __device__ explicit NoPlaces(int) {}
 };

@@ -143,9 +143,9 @@ struct Slots {
   uint64_t full[kMostSlots], empty[kMostSlots];
   int64_t end[kMostSlots];  // not 0: there are no more tiles
 };
-// How many group numbers are kept for the finisher. The producer is ahead of the consumers by the
-// slots of the ring at most, and these are ahead of the finisher by its sets. The last number is
-// kNoMore.
+// The size of the ring of group numbers for the finisher. The producer is ahead of the consumers by
+// no more than the ring's slots, and the consumers are ahead of the finisher by no more than its
+// sets. The last number is kNoMore.
 inline constexpr int kGroupsAhead = 32;
 static_assert(kGroupsAhead > kMostSlots + kMostSets + 2);
 

@@ -1,5 +1,5 @@
-// The small kernels between products and attention. Rows are a grid's x, where there is no limit
-// that a step could reach.
+// The small kernels between products and attention. Rows are the grid's x dimension, whose limit no
+// step can reach.
 #pragma once
 
 #include "cuda/kernels/launch.h"
@@ -30,12 +30,12 @@ struct NormLaunch {
 };
 void launch_rms_norm(const NormLaunch& launch, Stream stream);
 
-// out[row, i] = activation(gate + its bias) * (up + its bias), of in[row, 2 i] and the next, or of
-// in[row, i] and in[row, cols + i]
+// out[row, i] = activation(gate + its bias) * (up + its bias). gate and up are in[row, 2 i] and
+// in[row, 2 i + 1], or in[row, i] and in[row, cols + i].
 struct GateLaunch {
   DType type;
   const void* in;     // [rows, 2 * cols]
-  bool alternate;     // gate and up do, in `in` and `bias`; else all of gate comes first
+  bool alternate;     // gate and up alternate in `in` and `bias`; else all of gate comes first
   const float* bias;  // [2 * cols] or nullptr
   void* out;          // [rows, cols]
   int rows;
@@ -44,7 +44,7 @@ struct GateLaunch {
 };
 void launch_gate(const GateLaunch& launch, Stream stream);
 
-// out[row] += scale * bias; out of `type`, or of float where it is the residual stream
+// out[row] += scale * bias. `out` has `type`: float32 for the residual stream.
 struct BiasLaunch {
   DType type;
   void* out;          // [rows, cols]
@@ -84,7 +84,7 @@ void launch_qk_norm(const QkNormLaunch& launch, Stream stream);
 // to = x, in another type
 void launch_to_type(DType type, const float* x, void* to, int64_t count, Stream stream);
 
-// x = softcap * tanh(scale * x / softcap), or scale * x where softcap is 0
+// x = softcap * tanh(scale * x / softcap), or scale * x if softcap is 0
 struct CapLaunch {
   float* x;
   int64_t count;

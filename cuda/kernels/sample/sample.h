@@ -1,6 +1,6 @@
-// Picks a token from each row of logits, as engine/sampling/sampler.h says and with the same
-// result. What the device cannot do with the same bits (logarithms, random numbers) the host does
-// before and after: it sends u and log(min_p), and turns logits and totals into log-probabilities.
+// Picks a token from each row of logits, with the result of engine/sampling/sampler.h. The host
+// does what the device cannot do with the same bits, logarithms and random numbers: before, it
+// sends u and log(min_p); after, it turns logits and totals into log-probabilities.
 #pragma once
 
 #include "cuda/kernels/launch.h"
@@ -11,18 +11,19 @@ namespace skald::cuda {
 inline constexpr int kMostTopTokens = 20;      // reported beside the picked one
 inline constexpr int kMostAdjustments = 1024;  // biased and penalized tokens of a row
 
-// A token whose logit changes: first the bias is added, then, if it occurs in the history, the
-// penalties apply. Entries of one token are adjacent; each adds its bias, the first has the count.
+// A token whose logit changes. First the bias is added, then the penalties apply if the token
+// occurs in the history. Entries of one token are adjacent: each adds its bias, and the first has
+// the count.
 struct TokenAdjustment {
   int32_t token;
   int32_t count;  // in the history; 0: no penalty
   float bias;     // finite or -inf
 };
 
-// Which tokens a grammar allows, a bit each (SampleContext::allowed).
+// Words of a mask with one bit a token, set if a grammar allows the token (SampleContext::allowed).
 SKALD_HD inline constexpr int64_t mask_words(int64_t vocab) { return (vocab + 63) / 64; }
 
-// What the host knows of a step's row before its token.
+// What the host knows about a row of the next step before its token is picked.
 struct NextRow {
   int32_t position, page;
   int32_t page_entry;  // index into the page table
@@ -32,8 +33,8 @@ struct NextRow {
 struct SampleRow {
   double u;         // the random number, in [0, 1)
   int32_t skipped;  // nothing is picked, and the result stays as it is
-  int32_t masked;   // what may be picked is in the row's mask
-  int32_t forced;   // the token to be picked, whatever the rest says; -1: none
+  int32_t masked;   // only the tokens in the row's mask may be picked
+  int32_t forced;   // the token to be picked, whatever the other settings say; -1: none
   float temperature;
   float top_p;
   float log_min_p;  // -inf: off
@@ -59,7 +60,7 @@ struct TopToken {
 };
 
 struct SampleResult {
-  SampleStatus status;  // written last: a host that sees it may read the rest, and change settings
+  SampleStatus status;  // written last: then the host may read the rest and change the settings
   int32_t token;
   float logit;         // of the token
   float best;          // the largest logit
@@ -70,7 +71,7 @@ struct SampleResult {
   TopToken top[kMostTopTokens];
 };
 
-// Room for so many rows: SampleRow of each, then the mask of each, then the adjustments of each.
+// Bytes for so many rows: a SampleRow of each, then the mask of each, then the adjustments of each.
 inline constexpr int64_t sample_settings_bytes(int64_t rows, int64_t vocab) {
   return rows * (int64_t{sizeof(SampleRow) + kMostAdjustments * sizeof(TokenAdjustment)} +
                  mask_words(vocab) * int64_t{sizeof(uint64_t)});
@@ -79,28 +80,30 @@ inline constexpr int64_t sample_result_bytes(int64_t rows) {
   return rows * int64_t{sizeof(SampleResult)};
 }
 
-// A step's table, to which row i's token goes as sequence i's (0 where there is none to pick).
+// The table of the next step. Row i's token goes there as sequence i's, or 0 if no token was
+// picked.
 struct NextStep {
   int32_t *tokens, *positions, *sequences, *page_table;
 };
 
-// What the rows can be spread over.
+// The parts of a GPU over which rows can be spread.
 struct SampleGpu {
   int most_blocks;  // of a cluster, a power of two up to 8; 1 where there are no clusters
   int multiprocessors;
   int64_t most_shared_bytes;  // of a block
 };
 
-// How a row is spread.
+// How a row is spread over blocks.
 struct SampleShape {
-  int blocks;         // for a row: a cluster
-  bool in_shared;     // they hold it in shared memory; else one block reads it from `logits` again
-                      // and again, and changes adjusted logits there until it is done
-  int64_t row_bytes;  // of shared memory, a block
+  int blocks;  // of a row: a cluster
+  // Whether the blocks hold the row in shared memory. If not, one block reads it from `logits`
+  // again and again, and changes adjusted logits there until it has ended.
+  bool in_shared;
+  int64_t row_bytes;  // of the row, in a block's shared memory
 };
 SampleShape sample_shape(int64_t vocab, int rows, const SampleGpu& gpu);
 
-// How many rows a launch may have so that they are held in shared memory; 0: not one.
+// How many rows a launch may have if they are to stay in shared memory; 0: none.
 int most_rows_in_shared(int64_t vocab, const SampleGpu& gpu);
 
 struct SampleLaunch {
@@ -108,18 +111,19 @@ struct SampleLaunch {
   int64_t vocab;  // at most kMostWeighedTokens
   SampleShape shape;
   int count;
-  const SampleRow* rows;               // [count], masked only where in_shared
+  const SampleRow* rows;               // [count], masked only if shape.in_shared
   const uint64_t* masks;               // [count, mask_words(vocab)]
   const TokenAdjustment* adjustments;  // [count, kMostAdjustments]
-  SampleResult* results;               // [count]; in page-locked memory of the host, or
-  bool tells_host = true;  // not: what follows need not wait until the host can see them
-  NextStep next = {};      // or null
+  SampleResult* results;               // [count]
+  bool tells_host = true;  // whether results are in page-locked memory, where the host reads them
+  NextStep next = {};      // null pointers: there is no next step
+};                         // or null
 };
 void launch_sample(const SampleLaunch& launch, Stream stream);
 
-// The same for rows of temperature 0 that ask for nothing else: no mask, no adjustments, no top
-// tokens, none forced or skipped; whatever the shape. Whether the current GPU, one with clusters,
-// has room for it.
+// launch_sample_greedy() does the same for rows of temperature 0 that ask for nothing else: no
+// mask, adjustments, top tokens, forced or skipped token. It ignores the shape.
+// has_sample_greedy(): whether the current GPU has clusters and room for it.
 bool has_sample_greedy(int64_t vocab);
 void launch_sample_greedy(const SampleLaunch& launch, Stream stream);
 

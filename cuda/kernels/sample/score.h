@@ -1,6 +1,6 @@
-// What rows of logits say of a target token each, as engine/sampling/score.h defines it: sums on
-// the device, a few numbers a row, whose logarithms the host takes. A row's sums have one order,
-// whatever rows stand beside it.
+// Scores of a target token in each row of logits, as engine/sampling/score.h defines them. The
+// device makes sums, a few numbers a row; the host takes their logarithms. A row's sums have one
+// order, whatever rows stand beside it.
 #pragma once
 
 #include "cuda/kernels/launch.h"
@@ -27,8 +27,8 @@ struct ScoreLaunch {
 };
 void launch_score(const ScoreLaunch& launch, Stream stream);
 
-// For the Kullback-Leibler divergence of a row from a base's: exponentials in double, since what
-// the two rows say may differ by less than a float's rounding.
+// For the Kullback-Leibler divergence of a row from a base model's row. Exponentials are in double,
+// since the two rows may differ by less than a float's rounding.
 struct DivergenceSums {
   double weights, base_weights;  // sums of e^(logit - best), of each row
   double shift;                  // sum of e^(base - best of base) * (base - logit)
@@ -46,7 +46,7 @@ struct DivergenceLaunch {
 };
 void launch_divergence(const DivergenceLaunch& launch, Stream stream);
 
-// Lists and sums of so many rows.
+// Bytes of the lists and sums of `rows` rows.
 inline constexpr int64_t score_list_bytes(int64_t rows) { return rows * 2 * 4; }
 inline constexpr int64_t score_sums_bytes(int64_t rows) {
   return rows * int64_t{sizeof(ScoreSums)};

@@ -116,8 +116,8 @@ TEST_CASE("products of one quantized row alone", "[.speed]") {
       const double seconds = seconds_each(stream, kLaunches, [&](int i) {
         product.weight = weights.as<std::byte>() + i % matrices * apart;
         product.ticket = tickets.as<unsigned>() + i;
-        // All launches of the graph are alike. The first waits for the count of the last one, of
-        // the run before, which has long ended.
+        // In each run of the graph the first launch waits for the count of the last launch of the
+        // run before, which has long ended.
         product.heeds = told.as<unsigned>() + i;
         product.tells = told.as<unsigned>() + (i + 1) % kLaunches;
         launch_gemv_q_sm90(product, device.multiProcessorCount, stream);
