@@ -117,7 +117,6 @@ struct SampleLaunch {
   SampleResult* results;               // [count]
   bool tells_host = true;  // whether results are in page-locked memory, where the host reads them
   NextStep next = {};      // null pointers: there is no next step
-};                         // or null
 };
 void launch_sample(const SampleLaunch& launch, Stream stream);
 
