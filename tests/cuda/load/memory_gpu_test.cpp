@@ -61,7 +61,7 @@ RunOptions small_options() {
 
 }  // namespace
 
-TEST_CASE("running out of memory at any moment is an error or made good, and leaves nothing behind",
+TEST_CASE("running out of memory at any moment is an error or is made up for, and leaks nothing",
           "[alone]") {
   const Model model = any_small_model();
   const std::vector<int32_t> expected = short_text(*cuda::make_executor(model, small_options(), 0));

@@ -95,7 +95,7 @@ void check_matrix(DType format, std::vector<Part> parts, int64_t cols, bool alte
 
 }  // namespace
 
-TEST_CASE("a matrix is the same whether its parts are there or made while loading") {
+TEST_CASE("a matrix is the same whether the file has its parts or loading makes them") {
   constexpr DType kBf16 = DType::BF16, kF16 = DType::F16, kF32 = DType::F32, kQ4 = DType::Q4_K;
   const bool alternate = GENERATE(false, true);
   CAPTURE(alternate);

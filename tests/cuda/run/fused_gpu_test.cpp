@@ -103,7 +103,7 @@ RandomLlama shape_of(DType type, const Family& family, QkNorm qk_norm) {
 
 }  // namespace
 
-TEST_CASE("fused ops write what the ops one by one write") {
+TEST_CASE("fused ops write what the single ops write") {
   RandomLlama shape;
   shape.type = GENERATE(DType::F32, DType::F16, DType::BF16);
   shape.head_dim = GENERATE(64, 80, 128);
@@ -111,7 +111,7 @@ TEST_CASE("fused ops write what the ops one by one write") {
   compare(shape);
 }
 
-TEST_CASE("fused ops write what the ops one by one write at awkward sizes") {
+TEST_CASE("fused ops write what the single ops write at awkward sizes") {
   RandomLlama shape;
   shape.type = GENERATE(DType::F32, DType::F16, DType::BF16);
   shape.dim = 100, shape.ffn_dim = 172, shape.vocab = 301, shape.head_dim = 50;
@@ -164,7 +164,7 @@ TEST_CASE(
 }
 
 // In 16 bits a router may choose other experts than in float32, so in 16 bits all experts are used.
-TEST_CASE("routed experts write what the ops one by one write") {
+TEST_CASE("routed experts write what the single ops write") {
   RandomLlama shape;
   shape.type = GENERATE(DType::F32, DType::F16, DType::BF16);
   const bool floats = shape.type == DType::F32;

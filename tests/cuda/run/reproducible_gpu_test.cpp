@@ -103,7 +103,7 @@ void check_settings(const RandomLlama& shape) {
 
 }  // namespace
 
-TEST_CASE("reproducible texts do not depend on their neighbours", "[slow]") {
+TEST_CASE("reproducible sequences do not depend on their neighbours", "[slow]") {
   RandomLlama shape;
   shape.type = GENERATE(DType::BF16, DType::F16, DType::F32, DType::Q4_K, DType::Q8_0);
   shape.vocab = 1000;
@@ -112,14 +112,15 @@ TEST_CASE("reproducible texts do not depend on their neighbours", "[slow]") {
   check_settings(shape);
 }
 
-TEST_CASE("reproducible texts of models with experts do not depend on their neighbours", "[slow]") {
+TEST_CASE("reproducible sequences of models with experts do not depend on their neighbours",
+          "[slow]") {
   RandomLlama shape;
   shape.type = GENERATE(DType::BF16, DType::Q4_K);
   shape.experts = {8, 2, 256, true, {}};
   check_settings(shape);
 }
 
-TEST_CASE("reproducible texts of other shapes do not depend on their neighbours", "[slow]") {
+TEST_CASE("reproducible sequences of other shapes do not depend on their neighbours", "[slow]") {
   RandomLlama shape;
   shape.type = DType::BF16;
   SECTION("heads without a kernel of their own, and a window") {

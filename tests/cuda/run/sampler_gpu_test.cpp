@@ -439,7 +439,7 @@ TEST_CASE("single small rows are picked on the device") {
   check_batch(batch, usual());
 }
 
-TEST_CASE("a row of every sort is picked on the device") {
+TEST_CASE("the device picks from rows of every sort") {
   for (const SampleGpu& gpu : each_way()) {
     Batch batch(3000, 6);
     Dice dice(21);
@@ -457,7 +457,7 @@ TEST_CASE("a row of every sort is picked on the device") {
   }
 }
 
-TEST_CASE("a full list of adjustments is followed on the device") {
+TEST_CASE("the device applies a full list of adjustments") {
   for (const SampleGpu& gpu : each_way()) {
     Batch batch(5000, 4);
     Dice dice(9);

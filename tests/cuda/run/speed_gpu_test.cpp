@@ -101,7 +101,7 @@ TEST_CASE("two models are compared at four tenths of the rate of one, or more", 
   CHECK(two >= 0.4 * one);
 }
 
-TEST_CASE("what reproducible costs", "[.speed]") {
+TEST_CASE("the cost of reproducible runs", "[.speed]") {
   const auto usual = large_executor(false), pinned = large_executor(true);
   const auto show = [](const char* what, double a, double b) {
     std::printf("%s: %.0f tokens/s, reproducible %.0f: %.0f %%\n", what, a, b, 100 * b / a);

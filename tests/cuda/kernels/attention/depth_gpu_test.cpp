@@ -73,14 +73,14 @@ constexpr int64_t kBorders[] = {1024, 4096};  // the deepest of each class
 
 }  // namespace
 
-TEST_CASE("a class of depths ends where the tests below cross from one to the next", "[depth]") {
+TEST_CASE("a depth class ends where the tests below cross into the next", "[depth]") {
   for (const int64_t border : kBorders) {
     CHECK(cuda::decode_depth(border) == border);
     CHECK(cuda::decode_depth(border + 1) == 4 * border);
   }
 }
 
-TEST_CASE("a text that runs ahead over the end of a class of depths stays the same", "[depth]") {
+TEST_CASE("early steps across the end of a depth class give the same tokens", "[depth]") {
   const Model model = deep_model();
   const int64_t border = GENERATE(from_range(std::begin(kBorders), std::end(kBorders)));
   const auto plain = gpu_executor(model, 5120), ahead = gpu_executor(model, 5120);
@@ -101,7 +101,7 @@ TEST_CASE("a text that runs ahead over the end of a class of depths stays the sa
   pair.next(12);
 }
 
-TEST_CASE("what a text gets at a depth depends on nothing that was before or was planned for",
+TEST_CASE("logits at a depth depend neither on earlier sequences nor on the planned context",
           "[depth]") {
   const Model model = deep_model();
   const int64_t border = GENERATE(from_range(std::begin(kBorders), std::end(kBorders)));
@@ -120,7 +120,8 @@ TEST_CASE("what a text gets at a depth depends on nothing that was before or was
   }
 }
 
-TEST_CASE("texts of unlike depths in one step agree with the CPU as the deepest grows", "[depth]") {
+TEST_CASE("sequences of unlike depths in one step agree with the CPU as the deepest grows",
+          "[depth]") {
   RandomLlama shape;
   shape.type = DType::F16;
   shape.context = 2048;
@@ -149,7 +150,7 @@ TEST_CASE("texts of unlike depths in one step agree with the CPU as the deepest 
   }
 }
 
-TEST_CASE("texts of unlike depths run ahead together over the end of a class", "[depth]") {
+TEST_CASE("early steps of sequences of unlike depths cross the end of a depth class", "[depth]") {
   const Model model = deep_model();
   const auto write = [&](bool ahead) {
     const auto executor = gpu_executor(model, 2048, 2);

@@ -243,7 +243,7 @@ TEST_CASE("pieces of a product beside one another, or as one, give what they giv
   check_beside(rows, DType::Q4_K, second, false, 20);
 }
 
-TEST_CASE("pieces whose blocks leave room for attention's") {
+TEST_CASE("pieces whose blocks leave room for a block of attention") {
   const int rows = GENERATE(2, 8, 16, 32);
   check_beside(rows, DType::Q4_K, DType::Q6_K, true, 5);
 }
@@ -259,7 +259,7 @@ TEST_CASE("a pair's kernel gives what its formats' own give, of both matrices an
   check_pair(first, 17000, 1);  // so many groups that blocks draw them
 }
 
-TEST_CASE("a pair's kernel gives what a matrix's own gives whatever the ending") {
+TEST_CASE("a pair's kernel gives what a matrix's own kernel gives, with every epilogue") {
   for (const auto& [format, other] :
        {std::pair(DType::Q4_K, DType::Q6_K), std::pair(DType::Q6_K, DType::Q4_K)}) {
     check_one(format, other, 272, 14336, cuda::Epilogue::AddTo);

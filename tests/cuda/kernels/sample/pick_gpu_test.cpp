@@ -24,7 +24,7 @@ void check_same(const Picked& picked, const Picked& expected) {
 
 }  // namespace
 
-TEST_CASE("a text sampled on the GPU is the one that the CPU samples from its logits") {
+TEST_CASE("tokens sampled on the GPU are those that the CPU samples from its logits") {
   const OpenedModel opened = open_model(find_golden(kModel));
   const auto executor = cuda::make_executor(opened.model, {}, 0);
   SamplingParams params;

@@ -134,7 +134,7 @@ TEST_CASE("a decode step's rows are scored from the logits that its graph made")
   }
 }
 
-TEST_CASE("what the GPU says of a text is what the CPU says, to a thousandth") {
+TEST_CASE("ln(perplexity) on the GPU is that on the CPU to a thousandth") {
   const char* const name = GENERATE("llama3-gqa-tied-ropescale", "llama3-long-3000");
   const std::filesystem::path folder = find_golden(name);
   if (folder.empty()) return;
@@ -188,7 +188,7 @@ TEST_CASE("two models are compared on the GPU as their logits on the host are", 
   CHECK(a->compare(*b, targets)[7].score.top == -1);
 }
 
-TEST_CASE("a model beside one on the CPU is compared too") {
+TEST_CASE("a model on the GPU can be compared with one on the CPU") {
   const Model model = random_llama(bf16_shape(300));
   const auto gpu = cuda::make_executor(model, {}, 0, switches());
   const auto cpu = cpu::make_executor(model, {});
@@ -199,7 +199,7 @@ TEST_CASE("a model beside one on the CPU is compared too") {
   }
 }
 
-TEST_CASE("rows that hold NaN say so, and no other text of the step does") {
+TEST_CASE("rows that hold NaN say so, and no other sequence of the step does") {
   const Model model = random_llama(bf16_shape(300));
   const Program program = model.program();
   const TensorView embedding = program.weight(std::get<Embed>(program.ops.front()).weight).view;

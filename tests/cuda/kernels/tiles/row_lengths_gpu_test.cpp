@@ -49,7 +49,7 @@ TEST_CASE("rows of a quantized matrix are as long as the expanded ones", "[small
   CHECK(apart <= 2);  // one row's length may round to a power of two
 }
 
-TEST_CASE("a row that is much longer than usual ones leaves products without a bound") {
+TEST_CASE("a row much longer than usual ones means that products have no bound") {
   RowLengths lengths = {};
   lengths[120] = 50, lengths[124] = 49;  // lengths from 2^-7 on, and from 2^-3 on
   CHECK(cuda::longest_row(lengths) == 0.25f);

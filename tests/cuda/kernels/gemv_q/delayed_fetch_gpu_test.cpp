@@ -15,7 +15,7 @@ namespace {
 using cuda::DeviceMemory;
 
 // Never: the second waits for a count that the first does not make
-enum class Told { No, Yes, Never };
+enum class Delay { No, Yes, Never };
 
 template <class T>
 std::vector<T> to_host(const DeviceMemory& memory) {
@@ -26,7 +26,7 @@ std::vector<T> to_host(const DeviceMemory& memory) {
 }
 
 // Gate and up of [2 * inner, dim], then down of [dim, inner], for some layers.
-void check_told(DType format, int64_t dim, int64_t inner, int layers) {
+void check_delay(DType format, int64_t dim, int64_t inner, int layers) {
   cudaDeviceProp device = {};
   SKALD_CUDA(cudaGetDeviceProperties(&device, 0));
   std::mt19937 random(3);
@@ -34,12 +34,12 @@ void check_told(DType format, int64_t dim, int64_t inner, int layers) {
   const DeviceMemory down = random_tiles(format, dim, inner, random);
   const DeviceMemory norm = on_device(std::vector<float>(static_cast<size_t>(dim), 0.5f));
   const DeviceMemory tickets = on_device(std::vector<unsigned>(2));
-  const DeviceMemory told_word = on_device(std::vector<unsigned>(1));
+  const DeviceMemory count = on_device(std::vector<unsigned>(1));
   const DeviceMemory gated(inner * 2, "a test");
   const cuda::StreamOwner stream;
   bool supported = true;
 
-  const auto run = [&](Told told) {
+  const auto run = [&](Delay delay) {
     const DeviceMemory x = on_device(std::vector<float>(static_cast<size_t>(dim), 1.0f));
     SKALD_CUDA(cudaDeviceSynchronize());
     for (int layer = 0; layer < layers; ++layer) {
@@ -60,7 +60,7 @@ void check_told(DType format, int64_t dim, int64_t inner, int layers) {
       launch.out_stride = inner;
       launch.epilogue = cuda::Epilogue::Gated;
       launch.ticket = tickets.as<unsigned>();
-      if (told == Told::Yes) launch.tells = told_word.as<unsigned>();
+      if (delay == Delay::Yes) launch.tells = count.as<unsigned>();
 
       next.weight = down.as<void>();
       next.outs = next.out_stride = dim;
@@ -70,7 +70,7 @@ void check_told(DType format, int64_t dim, int64_t inner, int layers) {
       next.epilogue = cuda::Epilogue::AddTo;
       next.scale = 1e-3f;
       next.ticket = tickets.as<unsigned>() + 1;
-      if (told != Told::No) next.heeds = told_word.as<unsigned>();
+      if (delay != Delay::No) next.heeds = count.as<unsigned>();
 
       const int capability = device.major * 10 + device.minor;
       supported =
@@ -82,30 +82,30 @@ void check_told(DType format, int64_t dim, int64_t inner, int layers) {
     SKALD_CUDA(cudaStreamSynchronize(stream));
     return to_host<float>(x);
   };
-  const std::vector<float> apart = run(Told::No);
+  const std::vector<float> apart = run(Delay::No);
   if (device.major == 9) REQUIRE(supported);
   if (!supported) return;
   CHECK(apart != std::vector<float>(static_cast<size_t>(dim), 1.0f));
   for (int i = 0; i < 3; ++i) {
-    CHECK(run(Told::Yes) == apart);
-    CHECK(to_host<unsigned>(told_word) == std::vector<unsigned>(1));
+    CHECK(run(Delay::Yes) == apart);
+    CHECK(to_host<unsigned>(count) == std::vector<unsigned>(1));
   }
-  CHECK(run(Told::Never) == apart);
+  CHECK(run(Delay::Never) == apart);
 }
 
 }  // namespace
 
-TEST_CASE("a product that heeds the one ahead gives what it gives without") {
-  check_told(DType::Q4_0, 4096, 14336, 4);
-  check_told(DType::Q6_K, 2048, 8192, 8);
-  check_told(DType::Q8_0, 4096, 4096, 8);
-  check_told(DType::Q4_K, 256, 14336, 8);  // some blocks have no weights
-  check_told(DType::Q5_0, 288, 160, 8);
+TEST_CASE("a product that delays its fetching for the one ahead gives the same bits") {
+  check_delay(DType::Q4_0, 4096, 14336, 4);
+  check_delay(DType::Q6_K, 2048, 8192, 8);
+  check_delay(DType::Q8_0, 4096, 4096, 8);
+  check_delay(DType::Q4_K, 256, 14336, 8);  // some blocks have no weights
+  check_delay(DType::Q5_0, 288, 160, 8);
 }
 
-TEST_CASE("a small product that heeds the one ahead", "[small]") {
-  check_told(DType::Q4_K, 512, 1024, 2);
-  check_told(DType::Q8_0, 2560, 512, 2);
+TEST_CASE("a small product that delays its fetching for the one ahead", "[small]") {
+  check_delay(DType::Q4_K, 512, 1024, 2);
+  check_delay(DType::Q8_0, 2560, 512, 2);
 }
 
 }  // namespace skald::test

@@ -60,8 +60,7 @@ struct Pair : Executors, SessionPair {
 
 }  // namespace
 
-TEST_CASE("steps that run ahead pick the same tokens, whatever the settings",
-          "[small][cublas][long]") {
+TEST_CASE("early steps pick the same tokens, whatever the settings", "[small][cublas][long]") {
   Pair pair(small_model());
   SamplingParams params;
   params.seed = 5;
@@ -86,7 +85,7 @@ TEST_CASE("steps that run ahead pick the same tokens, whatever the settings",
   }
 }
 
-TEST_CASE("settings that the GPU leaves to the CPU do not run ahead, and mix with those that do") {
+TEST_CASE("settings that stay on the CPU have no early steps, and mix with those that have") {
   Pair pair(random_llama({.type = DType::BF16}));
   pair.both([&](Session& s) { s.feed(random_tokens(20, 1)); });
   for (int i = 0; i < 12; ++i) {
@@ -98,19 +97,19 @@ TEST_CASE("settings that the GPU leaves to the CPU do not run ahead, and mix wit
   }
 }
 
-TEST_CASE("a filter is asked after the token before, also where the next step runs already") {
+TEST_CASE("a filter is asked after the token before it, also while the next step runs") {
   Pair pair(random_llama({.type = DType::BF16}));
   Sieve a, b;
   pair.both([&](Session& s) { s.feed(random_tokens(20, 1)); });
   pair.next(60, &a, &b);
 }
 
-TEST_CASE("whatever happens between two picks on a GPU, running ahead changes nothing") {
+TEST_CASE("whatever happens between two picks on a GPU, early steps change nothing") {
   Pair pair(small_model());
   mix_everything(pair, 200, [](uint64_t, const Roll&) { return false; });
 }
 
-TEST_CASE("a text that runs ahead ends at the context as any other") {
+TEST_CASE("a sequence with early steps ends at the context's end like any other") {
   Pair pair(random_llama({.type = DType::BF16}), 100);
   pair.both([&](Session& s) { s.feed(random_tokens(80, 1)); });
   pair.next(20);
@@ -120,7 +119,7 @@ TEST_CASE("a text that runs ahead ends at the context as any other") {
   CHECK(has(error_text([&] { pair.plain.next(); }, Exit::Failed), "the context holds 100"));
 }
 
-TEST_CASE("a pick that fails on the GPU leaves the text as it was") {
+TEST_CASE("a pick that fails on the GPU leaves the sequence as it was") {
   Pair pair(random_llama({.type = DType::BF16}));
   pair.both([&](Session& s) { s.feed(random_tokens(62, 1)); });
   pair.next(6);
@@ -132,7 +131,7 @@ TEST_CASE("a pick that fails on the GPU leaves the text as it was") {
   pair.next(10);
 }
 
-TEST_CASE("without memory for the graph of steps that run ahead the text is written without") {
+TEST_CASE("without memory for the graph of early steps a sequence goes on without them") {
   const Model model = random_llama({.type = DType::BF16});
   Pair pair(model);
   pair.both([&](Session& s) { s.feed(random_tokens(20, 1)); });
@@ -150,7 +149,7 @@ TEST_CASE("without memory for the graph of steps that run ahead the text is writ
   pair.next(5);
 }
 
-TEST_CASE("texts of one executor that runs ahead take turns without mixing") {
+TEST_CASE("sequences of one executor with early steps take turns without mixing") {
   const Model model = random_llama({.type = DType::BF16});
   const auto text_of = [](Executor& executor, uint64_t request) {
     SamplingParams params;
@@ -178,7 +177,7 @@ TEST_CASE("texts of one executor that runs ahead take turns without mixing") {
 
 // Rows of a step are continued together: after a step of prompts, over the end of a page, and while
 // one half of a page is shared with another sequence.
-TEST_CASE("several sequences run ahead together", "[small][cublas][long]") {
+TEST_CASE("several sequences have early steps together", "[small][cublas][long]") {
   const Model model = small_model();
   constexpr size_t kTexts = 5;
   struct Texts {
@@ -237,7 +236,7 @@ TEST_CASE("several sequences run ahead together", "[small][cublas][long]") {
   if (switches().graphs) CHECK(ahead.ahead == 78);  // the first two steps make a graph
 }
 
-TEST_CASE("what must not run ahead does not") {
+TEST_CASE("steps that must not begin early do not") {
   const Model model = random_llama({.type = DType::BF16});
   RunOptions options;
   options.context = 256;
@@ -255,7 +254,7 @@ TEST_CASE("what must not run ahead does not") {
   CHECK(session.computed() + 1 == static_cast<int64_t>(session.tokens().size()));
 }
 
-TEST_CASE("the clock counts steps that run ahead") {
+TEST_CASE("the clock counts early steps") {
   const auto executor = small_executor(random_llama({.type = DType::BF16}), 1024);
   Session session(*executor, {});
   session.feed(random_tokens(20, 1));

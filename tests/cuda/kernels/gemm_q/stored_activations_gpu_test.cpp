@@ -78,7 +78,7 @@ std::vector<float> logits_of(const Model& model, int rows, int64_t depth, bool d
 // both exceed what f16 holds. Embeddings are larger then too, since a row, times the weights of the
 // next norm, may grow to 2^19 times its size at most. There is one layer: in a second one small
 // differences would change which token attention chooses.
-void check_left(int rows, int64_t depth) {
+void check_stored(int rows, int64_t depth) {
   RandomLlama shape;
   shape.type = GENERATE(DType::Q4_K, DType::Q8_0);
   const bool large = GENERATE(false, true);
@@ -90,26 +90,28 @@ void check_left(int rows, int64_t depth) {
   INFO(name(shape.type) << (large ? ", large" : "") << ", heads of " << shape.head_dim << ", "
                         << rows << " rows, " << depth << " tokens");
   const Model model = random_llama(shape);
-  const std::vector<float> left = logits_of(model, rows, depth, true);
-  const double apart = relative_error(left, logits_of(model, rows, depth, false));
+  const std::vector<float> stored = logits_of(model, rows, depth, true);
+  const double apart = relative_error(stored, logits_of(model, rows, depth, false));
   // One of the two rounds to bf16 between attention and o, and between the gated product and down.
   CHECK(apart < 1e-2);
-  const bool same = logits_of(model, rows, depth, true) == left;
+  const bool same = logits_of(model, rows, depth, true) == stored;
   CHECK(same);
 }
 
 }  // namespace
 
-TEST_CASE("what attention and gated products leave is as exact as what is prepared, of any size",
+TEST_CASE(
+    "activations stored by attention and gated products are as exact as prepared ones, of any size",
+    "[small][long]") {
+  check_stored(GENERATE(3, 17), 0);
+}
+
+TEST_CASE("activations stored by attention are as exact as prepared ones, with long sequences") {
+  check_stored(GENERATE(3, 17), 3000);
+}
+
+TEST_CASE("a product uses the activations that the one before stored, with rows of all sizes",
           "[small][long]") {
-  check_left(GENERATE(3, 17), 0);
-}
-
-TEST_CASE("what attention leaves is as exact as what is prepared, of long texts") {
-  check_left(GENERATE(3, 17), 3000);
-}
-
-TEST_CASE("a product takes what the one before leaves, rows of all sizes", "[small][long]") {
   cudaDeviceProp device = {};
   SKALD_CUDA(cudaGetDeviceProperties(&device, 0));
   const int rows = GENERATE(5, 9, 20, 33, 200);
