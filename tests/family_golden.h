@@ -90,4 +90,18 @@ inline std::string as_text_part(const std::string& weights, bool newer) {
   return safetensors(renamed.dump(), weights.substr(8 + header_bytes));
 }
 
+// Checks the model in `folder` as the text part of a `wrapper`, in both forms of its tensors'
+// names.
+inline void check_as_text_part(const TempFolder& temp, const fs::path& folder,
+                               const std::string& wrapper, const std::string& name) {
+  const Json text = read_json(folder / "config.json");
+  const std::string weights = read_file(folder / "model.safetensors");
+  for (const bool newer : {false, true}) {
+    temp.write("m/model.safetensors", as_text_part(weights, newer));
+    temp.write("m/config.json", Json{{"model_type", wrapper}, {"text_config", text}}.dump());
+    const OpenedModel opened = open_model(folder);
+    check_model(opened.model, name, cpu::KernelSet::Fast);
+  }
+}
+
 }  // namespace skald::test

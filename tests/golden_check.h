@@ -31,6 +31,15 @@ void for_each_logits(Executor& executor, const std::vector<int32_t>& ids, Visit 
   }
 }
 
+// The logits of all tokens, one row after the other.
+inline std::vector<float> all_logits(Executor& executor, const std::vector<int32_t>& ids) {
+  std::vector<float> all;
+  for_each_logits(executor, ids, [&](size_t, std::span<const float> logits) {
+    all.insert(all.end(), logits.begin(), logits.end());
+  });
+  return all;
+}
+
 inline double negative_log_likelihood(std::span<const float> logits, int32_t target) {
   const double best = *std::max_element(logits.begin(), logits.end());
   double sum = 0;

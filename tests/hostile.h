@@ -10,12 +10,17 @@
 
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "engine/base/error.h"
+#include "engine/program/weights.h"
+#include "engine/quant/dtype.h"
 #include "tests/catch.h"
+#include "tests/temp_folder.h"
 
 namespace skald::test {
 
@@ -92,6 +97,43 @@ inline HostileResult open_in_child(int count, const std::function<void(int)>& op
   REQUIRE(status == 0);
   REQUIRE(result.loaded + result.refused == count);
   return {result.loaded, result.refused};
+}
+
+// Sizes and counts where signed and unsigned numbers of 32 and 64 bits overflow.
+inline const std::vector<uint64_t> kSizeEdges = {
+    (1ull << 31) - 1, 1ull << 31,       (1ull << 32) - 1, 1ull << 32, 1ull << 40, 1ull << 61,
+    1ull << 62,       (1ull << 63) - 1, 1ull << 63,       ~0ull - 31, ~0ull - 7,  ~0ull,
+};
+
+// Decodes every row of every tensor, so that each byte is read.
+inline void decode_all(const WeightFile& file) {
+  for (const Tensor& tensor : file.tensors()) {
+    std::vector<float> row(static_cast<size_t>(tensor.view.cols));
+    for (int64_t r = 0; r < tensor.view.rows; ++r) {
+      info(tensor.view.type).decode_row(tensor.view.row(r), row.data(), tensor.view.cols);
+    }
+  }
+}
+
+using OpenFile = std::function<void(const std::filesystem::path&)>;
+
+// Opens the file cut to every length below its own.
+inline HostileResult open_cut(const std::string& whole, const OpenFile& open) {
+  const TempFolder folder;
+  return open_in_child(static_cast<int>(whole.size()), [&](int size) {
+    open(folder.write("cut", std::string_view(whole).substr(0, static_cast<size_t>(size))));
+  });
+}
+
+// Opens the file with each of its first `bits` bits flipped.
+inline HostileResult open_flipped(const std::string& whole, int bits, const OpenFile& open) {
+  const TempFolder folder;
+  return open_in_child(bits, [&](int bit) {
+    std::string flipped = whole;
+    char& byte = flipped[static_cast<size_t>(bit / 8)];
+    byte = static_cast<char>(byte ^ 1 << (bit % 8));
+    open(folder.write("flipped", flipped));
+  });
 }
 
 }  // namespace skald::test

@@ -42,6 +42,12 @@ class TempFolder {
   std::filesystem::path path_;
 };
 
+// Writes a file and makes the folders above it.
+inline void put_file(const std::filesystem::path& path, std::string_view text = "") {
+  std::filesystem::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary) << text;
+}
+
 inline std::string read_file(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) throw std::runtime_error("cannot read " + path.string());

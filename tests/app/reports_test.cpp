@@ -3,21 +3,17 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "tests/app/models.h"
-#include "tests/catch.h"
-#include "tests/error_text.h"
-#include "tests/process.h"
+#include "tests/program_output.h"
+#include "tests/small_models.h"
 
 namespace skald::test {
 namespace {
 
 using Json = nlohmann::json;
 
-std::string output(const std::vector<std::string>& arguments, int code = 0) {
-  const Outcome outcome = skald(arguments);
-  CAPTURE(outcome.err);
-  CHECK(outcome.code == code);
-  return outcome.out;
+std::string output_with(std::vector<std::string> arguments, const std::string& flag) {
+  if (!flag.empty()) arguments.push_back(flag);
+  return output(arguments);
 }
 
 void check_keys(const Json& object, const std::vector<std::string>& keys) {
@@ -79,11 +75,7 @@ void check_bench(const Json& report) {
 TEST_CASE("bench reports the same as JSON, CSV, Markdown and text") {
   const std::vector<std::string> base{"bench", "-m", small_gguf(), "-p", "8", "-n",
                                       "4",     "-d", "3",          "-r", "2"};
-  const auto with = [&](const char* flag) {
-    auto arguments = base;
-    if (*flag) arguments.push_back(flag);
-    return output(arguments);
-  };
+  const auto with = [&](const char* flag) { return output_with(base, flag); };
   check_bench(Json::parse(with("--json")));
 
   std::istringstream csv(with("--csv"));
@@ -157,13 +149,8 @@ TEST_CASE("bench decodes several sequences at once, at each depth and beside sin
 TEST_CASE("bench's tables name the number of sequences") {
   const std::vector<std::string> base{"bench", "-m", small_gguf(), "-p", "0", "-n",
                                       "4",     "-b", "3",          "-r", "1"};
-  const auto with = [&](const char* flag) {
-    auto arguments = base;
-    arguments.push_back(flag);
-    return output(arguments);
-  };
-  CHECK(has(with("--csv"), ",tg4 b3,decode,4,0,3,1,"));
-  CHECK(has(with("--markdown"), "| tg4 b3 |"));
+  CHECK(has(output_with(base, "--csv"), ",tg4 b3,decode,4,0,3,1,"));
+  CHECK(has(output_with(base, "--markdown"), "| tg4 b3 |"));
 }
 
 TEST_CASE("bench refuses more sequences than fit into memory") {
@@ -214,8 +201,8 @@ TEST_CASE(
   const std::string same = output({"diff", "-m", small_gguf(), "-a", "cpu,threads=1", "-b",
                                    "cpu,threads=2,rows=3", "--tolerance", "0"});
   CHECK(has(same, "no buffer differs by more than 0.00e+00"));
-  const std::string other =
-      output({"diff", "-m", small_gguf(), "-a", "cpu,exact", "-b", "cpu", "--tolerance", "0"}, 1);
+  const std::string other = output(
+      {"diff", "-m", small_gguf(), "-a", "cpu,exact", "-b", "cpu", "--tolerance", "0"}, "", 1);
   CHECK(has(other, "\nfirst difference: op 2, linear blk.0.attn_q.weight: buffer 'q' differs by "));
   CHECK(has(output({"diff", "-m", small_gguf()}), "no buffer differs by more than 5.00e-02"));
 }

@@ -1,9 +1,9 @@
 // skald run with pipes, signals and terminals.
-#include "tests/app/models.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 #include "tests/process.h"
 #include "tests/pty.h"
+#include "tests/small_models.h"
 
 namespace skald::test {
 namespace {

@@ -7,6 +7,7 @@
 #include "engine/schedule/session.h"
 #include "tests/catch.h"
 #include "tests/golden.h"
+#include "tests/golden_check.h"
 #include "tests/temp_folder.h"
 
 namespace skald::test {
@@ -17,14 +18,6 @@ struct Demo {
   ModelTokenizer tokens = open_tokenizer(opened);
   nlohmann::json expected = read_json(data_dir() / "demo_heldout.json");
 };
-
-// Natural logarithm of the probability that the logits give to `target`.
-double log_probability(std::span<const float> logits, int32_t target) {
-  const double best = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (float logit : logits) sum += std::exp(logit - best);
-  return logits[static_cast<size_t>(target)] - best - std::log(sum);
-}
 
 std::vector<int32_t> tell(const Demo& demo, Executor& executor, const SamplingParams& params,
                           size_t most) {
@@ -64,7 +57,7 @@ TEST_CASE("the bundled model's held-out perplexity is the one on its model card"
     const SeqRows rows{&sequence, row, Want::EveryRow};
     executor->run({&rows, 1});
     for (size_t i = 0; i + 1 < row.size(); ++i, ++scored) {
-      sum -= log_probability(executor->logits(static_cast<int64_t>(i)), row[i + 1]);
+      sum += negative_log_likelihood(executor->logits(static_cast<int64_t>(i)), row[i + 1]);
     }
   }
   CHECK(scored == demo.expected["tokens_scored"].get<int64_t>());

@@ -3,8 +3,8 @@
 #include <set>
 
 #include "models/files/gguf.h"
-#include "tests/app/models.h"
 #include "tests/catch.h"
+#include "tests/small_models.h"
 
 namespace skald::test {
 namespace {

@@ -1,9 +1,9 @@
 #include "models/open.h"
 
 #include "models/files/gguf.h"
-#include "tests/app/models.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
+#include "tests/small_models.h"
 
 namespace skald::test {
 namespace {

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "engine/base/error.h"
+#include "models/text/open_tokenizer.h"
 #include "tests/tokenizer/tokenizer_data.h"
 #include "tokenizer/sentencepiece/library_vocabulary.h"
 
@@ -30,68 +31,6 @@ std::string refusal(const Vocabulary& v) {
   return "";
 }
 
-// Little-endian numbers and strings out of a GGUF's metadata: as much as this test needs.
-class GgufReader {
- public:
-  explicit GgufReader(std::string bytes) : bytes_(std::move(bytes)) {}
-  template <class T>
-  T number() {
-    T value;
-    REQUIRE(at_ + sizeof(T) <= bytes_.size());
-    std::memcpy(&value, bytes_.data() + at_, sizeof(T));
-    at_ += sizeof(T);
-    return value;
-  }
-  std::string text() {
-    const auto size = number<uint64_t>();
-    REQUIRE(size <= bytes_.size() - at_);
-    at_ += size;
-    return bytes_.substr(at_ - size, size);
-  }
-
- private:
-  std::string bytes_;
-  size_t at_ = 0;
-};
-
-Vocabulary read_gguf_vocabulary(const std::filesystem::path& path) {
-  GgufReader in(read_bytes(path));
-  Vocabulary v;
-  in.number<uint64_t>();  // magic, version
-  in.number<uint64_t>();  // tensors
-  const auto count = in.number<uint64_t>();
-  for (uint64_t i = 0; i < count; ++i) {
-    const std::string key = in.text();
-    const auto type = in.number<uint32_t>();
-    const auto element = type == 9 ? in.number<uint32_t>() : type;
-    const uint64_t size = type == 9 ? in.number<uint64_t>() : 1;
-    for (uint64_t k = 0; k < size; ++k) {
-      if (element == 8) {
-        const std::string value = in.text();
-        if (key == "tokenizer.ggml.tokens") v.pieces.push_back(value);
-      } else if (element == 6) {
-        const auto value = in.number<float>();
-        if (key == "tokenizer.ggml.scores") v.scores.push_back(value);
-      } else if (element == 7) {
-        const bool value = in.number<uint8_t>() != 0;
-        if (key == "tokenizer.ggml.add_bos_token") v.add_bos = value;
-        if (key == "tokenizer.ggml.add_eos_token") v.add_eos = value;
-        if (key == "tokenizer.ggml.add_space_prefix") v.add_space_prefix = value;
-      } else if (element == 10 || element == 11 || element == 12) {
-        in.number<uint64_t>();
-      } else {
-        REQUIRE((element == 4 || element == 5));
-        const auto value = in.number<int32_t>();
-        if (key == "tokenizer.ggml.token_type") v.types.push_back(value);
-        if (key == "tokenizer.ggml.bos_token_id") v.bos = value;
-        if (key == "tokenizer.ggml.eos_token_id") v.eos = value;
-        if (key == "tokenizer.ggml.unknown_token_id") v.unk = value;
-      }
-    }
-  }
-  return v;
-}
-
 }  // namespace
 
 TEST_CASE("a GGUF's vocabulary gives the ids of the tokenizer.model that it was made from") {
@@ -99,7 +38,7 @@ TEST_CASE("a GGUF's vocabulary gives the ids of the tokenizer.model that it was 
   const auto folder = shared_dir() / "goldens";
   const auto from_model = open_sentencepiece(folder / "stories260K" / "tokenizer.model");
   for (const std::string name : {"stories260K.f32.gguf", "stories260K.f16.gguf"}) {
-    const auto from_gguf = make_sentencepiece(read_gguf_vocabulary(folder / "gguf-stories" / name));
+    const auto from_gguf = open_tokenizer(folder / "gguf-stories" / name);
     REQUIRE(from_gguf->vocab_size() == 512);
     CHECK(from_gguf->special().bos == from_model->special().bos);
     const auto golden = nlohmann::json::parse(read_bytes(tokenizer_data("bpe.golden.json")));

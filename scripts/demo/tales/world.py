@@ -32,7 +32,7 @@ class World:
         self.echoes = []  # sentences for the ending that refer to the opening
         self.time = ""  # morning, afternoon, evening or night, once known
         self.dated = False  # whether the opening may name the time of day
-        self.timed = False  # True once the story has left 'once upon a time' for one day
+        self.timed = False  # True once the story has come from 'once upon a time' to a certain day
         self.biome = "town"
         self.focus = ""  # the slot that a pronoun refers to now
 

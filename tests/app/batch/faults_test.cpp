@@ -184,8 +184,8 @@ TEST_CASE("requests may come from a pipe and results go to one") {
   const Outcome outcome =
       skald(arguments, "\xef\xbb\xbf{\"prompt\":\"a\"}\r\n\r\n{\"prompt\":\"b\"}");
   CHECK(outcome.code == 0);
-  REQUIRE(json_lines(outcome.out).size() == 2);
-  CHECK(json_lines(outcome.out)[1]["id"] == "line-3");
+  REQUIRE(json_lines<Json>(outcome.out).size() == 2);
+  CHECK(json_lines<Json>(outcome.out)[1]["id"] == "line-3");
   CHECK(!std::filesystem::exists("-.manifest.json"));
 }
 

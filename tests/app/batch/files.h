@@ -2,24 +2,17 @@
 #pragma once
 
 #include <functional>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "app/files/json.h"
-#include "tests/app/models.h"
+#include "tests/json_lines.h"
 #include "tests/process.h"
+#include "tests/small_models.h"
 #include "tests/temp_folder.h"
 
 namespace skald::test {
-
-inline std::vector<Json> json_lines(const std::string& text) {
-  std::vector<Json> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(Json::parse(line));
-  return lines;
-}
 
 struct BatchFiles {
   explicit BatchFiles(const std::string& requests) { folder.write("in.jsonl", requests); }
@@ -56,7 +49,7 @@ struct BatchFiles {
   }
 
   std::string text() const { return read_file(out); }
-  std::vector<Json> results() const { return json_lines(text()); }
+  std::vector<Json> results() const { return json_lines<Json>(text()); }
   Json manifest() const { return Json::parse(read_file(out + ".manifest.json")); }
   size_t lines_written() const {
     std::error_code error;

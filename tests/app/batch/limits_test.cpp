@@ -2,9 +2,9 @@
 
 #include "engine/memory/kv_pages.h"
 #include "models/open.h"
-#include "tests/app/models.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
+#include "tests/small_models.h"
 
 namespace skald::test {
 namespace {
@@ -26,7 +26,7 @@ TEST_CASE("sequences, context and cache have the requested sizes, or the largest
   CHECK(chosen(1000).run.sequences == 64);  // a step has 64 rows, one for each sequence
   CHECK(chosen(0).run.sequences == 32);
 
-  // The memory holds half of the cache, beside everything else.
+  // Memory for half of the cache, and for everything else.
   const BatchLimits many = chosen(64);
   int64_t cache = 0;
   for (const MemoryPart& part : many.plan.parts) cache += part.name == "cache" ? part.bytes : 0;

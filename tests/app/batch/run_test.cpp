@@ -5,10 +5,10 @@
 
 #include "app/batch/model.h"
 #include "engine/cpu/executor.h"
-#include "tests/app/models.h"
 #include "tests/catch.h"
 #include "tests/engine/wrapped_executor.h"
 #include "tests/error_text.h"
+#include "tests/small_models.h"
 #include "tests/temp_folder.h"
 
 namespace skald::test {

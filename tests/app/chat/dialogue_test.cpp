@@ -4,10 +4,10 @@
 
 #include "app/model/chat_template.h"
 #include "app/model/open.h"
-#include "tests/app/models.h"
+#include "tests/app/chat/counting_executor.h"
 #include "tests/catch.h"
-#include "tests/counting_executor.h"
 #include "tests/error_text.h"
+#include "tests/small_models.h"
 
 namespace skald::test {
 namespace {

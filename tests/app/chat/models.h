@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/app/models.h"
 #include "tests/process.h"
+#include "tests/small_models.h"
 
 namespace skald::test {
 

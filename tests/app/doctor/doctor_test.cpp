@@ -17,15 +17,10 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using Variables = std::map<std::string, std::string>;
 
-void put(const fs::path& path, const std::string& text = "") {
-  fs::create_directories(path.parent_path());
-  std::ofstream(path) << text;
-}
-
 void put_pci(const fs::path& root, const std::string& name, const std::string& vendor,
              const std::string& kind) {
-  put(root / "sys/bus/pci/devices" / name / "vendor", vendor + "\n");
-  put(root / "sys/bus/pci/devices" / name / "class", kind + "\n");
+  put_file(root / "sys/bus/pci/devices" / name / "vendor", vendor + "\n");
+  put_file(root / "sys/bus/pci/devices" / name / "class", kind + "\n");
 }
 
 Facts gather(const fs::path& root, const Variables& variables = {}) {
@@ -60,12 +55,12 @@ TEST_CASE("GPUs and drivers are found in /sys, /proc and /dev") {
   put_pci(root, "0000:01:00.1", "0x10de", "0x040300");  // the card's audio device
   put_pci(root, "0000:02:00.0", "0x8086", "0x030000");  // another vendor's GPU
   put_pci(root, "0000:03:00.0", "0x10de", "0x030000");
-  put(root / "proc/driver/nvidia/version",
-      "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 2023\nGCC "
-      "version:\n");
+  put_file(root / "proc/driver/nvidia/version",
+           "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 2023\nGCC "
+           "version:\n");
   for (const char* node :
        {"nvidia0", "nvidia1", "nvidia10", "nvidiactl", "nvidia-uvm", "nvidia-caps", "null"}) {
-    put(root / "dev" / node);
+    put_file(root / "dev" / node);
   }
   fs::create_directories(root / "sys/module/nvidia_uvm");
   const Facts f = gather(root);
@@ -79,16 +74,16 @@ TEST_CASE("GPUs and drivers are found in /sys, /proc and /dev") {
 
 TEST_CASE("the open kernel module's version is read too") {
   const TempFolder folder;
-  put(folder.path() / "proc/driver/nvidia/version",
-      "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.82.07  Release Build\n");
+  put_file(folder.path() / "proc/driver/nvidia/version",
+           "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.82.07  Release Build\n");
   CHECK(gather(folder.path()).kernel_driver == "580.82.07");
 }
 
 TEST_CASE("a container is recognized by its files and variables") {
   const TempFolder docker, podman, pod, plain;
-  put(docker.path() / ".dockerenv");
-  put(podman.path() / "run/.containerenv");
-  put(pod.path() / "proc/1/cgroup", "0::/kubepods.slice/pod7\n");
+  put_file(docker.path() / ".dockerenv");
+  put_file(podman.path() / "run/.containerenv");
+  put_file(pod.path() / "proc/1/cgroup", "0::/kubepods.slice/pod7\n");
   CHECK(gather(docker.path()).container == "docker");
   CHECK(gather(podman.path()).container == "podman");
   CHECK(gather(pod.path()).container == "kubepods");
@@ -104,32 +99,33 @@ TEST_CASE("a Slurm job and its GPUs are read from the environment") {
   CHECK(gather(folder.path(), {{"SLURM_JOB_ID", "12"}, {"SLURM_JOB_GPUS", "0,1"}}).slurm_gpus);
   CHECK(gather(folder.path(), {{"CUDA_VISIBLE_DEVICES", ""}}).visible_devices == "");
   CHECK(!gather(folder.path()).slurm_host);
-  put(folder.path() / "etc/slurm/slurm.conf");
+  put_file(folder.path() / "etc/slurm/slurm.conf");
   CHECK(gather(folder.path()).slurm_host);
 }
 
 TEST_CASE("limits of control groups are the lowest along the path, in version 2 and version 1") {
   const TempFolder two, one;
   for (const TempFolder* folder : {&two, &one}) {
-    put(folder->path() / "proc/meminfo", "MemTotal:  67108864 kB\nMemAvailable: 33554432 kB\n");
+    put_file(folder->path() / "proc/meminfo",
+             "MemTotal:  67108864 kB\nMemAvailable: 33554432 kB\n");
   }
-  put(two.path() / "proc/self/cgroup", "0::/slurm/job_1/step_0\n");
-  put(two.path() / "sys/fs/cgroup/slurm/job_1/cpu.max", "150000 100000\n");
-  put(two.path() / "sys/fs/cgroup/slurm/job_1/step_0/cpu.max", "max 100000\n");
-  put(two.path() / "sys/fs/cgroup/slurm/job_1/memory.max", "8589934592\n");
-  put(two.path() / "sys/fs/cgroup/slurm/job_1/step_0/memory.max", "max\n");
+  put_file(two.path() / "proc/self/cgroup", "0::/slurm/job_1/step_0\n");
+  put_file(two.path() / "sys/fs/cgroup/slurm/job_1/cpu.max", "150000 100000\n");
+  put_file(two.path() / "sys/fs/cgroup/slurm/job_1/step_0/cpu.max", "max 100000\n");
+  put_file(two.path() / "sys/fs/cgroup/slurm/job_1/memory.max", "8589934592\n");
+  put_file(two.path() / "sys/fs/cgroup/slurm/job_1/step_0/memory.max", "max\n");
   const Facts f = gather(two.path());
   CHECK(f.cgroup_cpus == 1.5);
   CHECK(f.cgroup_memory_bytes == int64_t{8} << 30);
   CHECK(f.memory_bytes == int64_t{64} << 30);
   CHECK(f.available_bytes == int64_t{32} << 30);
 
-  put(one.path() / "proc/self/cgroup", "4:memory:/job\n2:cpu,cpuacct:/job\n");
-  put(one.path() / "sys/fs/cgroup/memory/job/memory.limit_in_bytes", "4294967296\n");
-  put(one.path() / "sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
-  put(one.path() / "sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us", "400000\n");
-  put(one.path() / "sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_period_us", "100000\n");
-  put(one.path() / "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
+  put_file(one.path() / "proc/self/cgroup", "4:memory:/job\n2:cpu,cpuacct:/job\n");
+  put_file(one.path() / "sys/fs/cgroup/memory/job/memory.limit_in_bytes", "4294967296\n");
+  put_file(one.path() / "sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  put_file(one.path() / "sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us", "400000\n");
+  put_file(one.path() / "sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_period_us", "100000\n");
+  put_file(one.path() / "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
   const Facts g = gather(one.path());
   CHECK(g.cgroup_cpus == 4);
   CHECK(g.cgroup_memory_bytes == int64_t{4} << 30);

@@ -175,7 +175,7 @@ TEST_CASE("a file without skald's results is refused and left unchanged") {
   }
 }
 
-TEST_CASE("a result's name is its id and request hash, of the outermost object alone") {
+TEST_CASE("a result is identified by id and request hash, nested objects aside") {
   const auto name = result_name(
       "{\"id\":\"batch_req_1\",\"custom_id\":\"a\\u0041\",\"response\":{\"id\":[1,{\"x\":2}],"
       "\"request_hash\":\"no\"},\"request_hash\":\"yes\",\"error\":null}");

@@ -53,7 +53,7 @@ struct Saved {
   }
 };
 
-TEST_CASE("from a cache file a session restores all tokens or a beginning of them") {
+TEST_CASE("a session restores all tokens of a cache file, or a beginning of them") {
   const Saved saved;
   auto file = CacheFile::open(saved.path);
   REQUIRE(file);
@@ -146,7 +146,7 @@ TEST_CASE("absurd sizes in a cache file are reported as damage; no memory is all
         "is of another version of skald");
 }
 
-TEST_CASE("an atomic file that is not committed leaves what was there") {
+TEST_CASE("an AtomicFile that is not committed leaves the old file unchanged") {
   TempFolder folder;
   const auto path = folder.write("file", "before");
   {

@@ -6,11 +6,9 @@
 #include "engine/base/error.h"
 #include "engine/grammar/gbnf.h"
 #include "engine/grammar/regex.h"
-#include "tests/app/models.h"
-#include "tests/catch.h"
 #include "tests/engine/grammar/grammar_tools.h"
-#include "tests/error_text.h"
-#include "tests/process.h"
+#include "tests/program_output.h"
+#include "tests/small_models.h"
 #include "tests/temp_folder.h"
 #include "tests/tokenizer/tokenizer_data.h"
 #include "tokenizer/text/text_stream.h"
@@ -157,12 +155,7 @@ TEST_CASE("a wrong constraint of skald run is reported in one line with exit cod
   for (const auto& c : cases) {
     std::vector<std::string> arguments{"run", "-p", "x"};
     arguments.insert(arguments.end(), c.arguments.begin(), c.arguments.end());
-    const Outcome outcome = skald(arguments);
-    CAPTURE(outcome.err);
-    CHECK(outcome.code == 2);
-    CHECK(outcome.out == "");
-    CHECK(has(outcome.err, c.says));
-    CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+    check_refused(skald(arguments), 2, c.says);
   }
   const Outcome note = skald({"run", "-j", R"({"oneOf":[{"const":1},{"type":"integer"}]})", "x"});
   CHECK(note.code == 0);

@@ -1,8 +1,8 @@
 #include "app/generate/generate.h"
 
 #include "app/model/open.h"
-#include "tests/app/models.h"
 #include "tests/catch.h"
+#include "tests/small_models.h"
 
 namespace skald::test {
 namespace {

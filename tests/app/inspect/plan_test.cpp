@@ -2,11 +2,9 @@
 #include <nlohmann/json.hpp>
 
 #include "app/model/memory_flags.h"
-#include "tests/app/models.h"
-#include "tests/catch.h"
-#include "tests/error_text.h"
 #include "tests/hostile.h"
-#include "tests/process.h"
+#include "tests/program_output.h"
+#include "tests/small_models.h"
 
 namespace skald::test {
 namespace {
@@ -264,11 +262,7 @@ TEST_CASE("contradictory flags of plan are refused") {
     std::vector<std::string> arguments{"plan"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     if (more[0] == "--kernels") arguments.insert(arguments.end(), {"--device", "cpu"});
-    const Outcome outcome = skald(arguments);
-    CAPTURE(more, outcome.err);
-    CHECK(outcome.code == 2);
-    CHECK(outcome.out == "");
-    CHECK(has(outcome.err, says));
+    check_refused(skald(arguments), 2, says);
   }
 }
 

@@ -3,10 +3,8 @@
 #include <thread>
 
 #include "models/open.h"
-#include "tests/catch.h"
-#include "tests/error_text.h"
-#include "tests/models/text/bpe_models.h"
-#include "tests/process.h"
+#include "tests/bpe_models.h"
+#include "tests/program_output.h"
 
 namespace skald::test {
 namespace {
@@ -21,13 +19,6 @@ Outcome quantize(std::vector<std::string> arguments) {
   return skald(arguments);
 }
 
-std::string output(const std::vector<std::string>& arguments) {
-  const Outcome outcome = skald(arguments);
-  CAPTURE(outcome.err);
-  CHECK(outcome.code == 0);
-  return outcome.out;
-}
-
 std::string story(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--temp", "0", "-n", "40", "-p", "Once upon a time"});
   arguments.insert(arguments.begin(), "run");
@@ -40,15 +31,6 @@ std::vector<std::string> entries(const fs::path& folder) {
     names.push_back(entry.path().filename().string());
   }
   return names;
-}
-
-void check_refused(const std::vector<std::string>& arguments, int code, const std::string& says) {
-  const Outcome outcome = quantize(arguments);
-  CAPTURE(says, outcome.err, outcome.signal);
-  CHECK(outcome.code == code);
-  CHECK(outcome.out == "");
-  CHECK(has(outcome.err, says));
-  CHECK(outcome.err.find('\n') == outcome.err.size() - 1);
 }
 
 TEST_CASE("the bundled model as a GGUF generates the same text and the same ids") {
@@ -180,17 +162,17 @@ TEST_CASE("--tensor-type chooses formats by pattern, and the first match counts"
     arguments.push_back(wish);
     return arguments;
   };
-  check_refused(with("ffn_upp=q8_0"), 2, "'ffn_upp' in its name");
-  check_refused(with("norm=q8_0"), 2, "no tensor whose format can be chosen");
-  check_refused(with("ffn_up"), 2, "expected PATTERN=TYPE");
-  check_refused(with("ffn_up=q2_k"), 2, "the type is none of f32, f16");
-  check_refused(with("(=q8_0"), 2, "--tensor-type");
+  check_refused(quantize(with("ffn_upp=q8_0")), 2, "'ffn_upp' in its name");
+  check_refused(quantize(with("norm=q8_0")), 2, "no tensor whose format can be chosen");
+  check_refused(quantize(with("ffn_up")), 2, "expected PATTERN=TYPE");
+  check_refused(quantize(with("ffn_up=q2_k")), 2, "the type is none of f32, f16");
+  check_refused(quantize(with("(=q8_0")), 2, "--tensor-type");
 }
 
 TEST_CASE("quantized weights are quantized again only with --requantize") {
   TempFolder folder;
   const std::string out = (folder.path() / "out.gguf").string();
-  check_refused({small_gguf(), out, "--type", "q4_0"}, 2, "is Q8_0 already");
+  check_refused(quantize({small_gguf(), out, "--type", "q4_0"}), 2, "is Q8_0 already");
   output({"quantize", small_gguf(), out, "--type", "q8_0"});  // copies the weights unchanged
   CHECK(output({"run", "-m", out, "--temp", "0", "-n", "20", "-p", "a"}) ==
         output({"run", "-m", small_gguf(), "--temp", "0", "-n", "20", "-p", "a"}));
@@ -200,18 +182,19 @@ TEST_CASE("quantized weights are quantized again only with --requantize") {
 TEST_CASE("an existing file is replaced only with --force, and never the model itself") {
   TempFolder folder;
   const std::string out = folder.write("out.gguf", "precious").string();
-  check_refused({demo(), out, "--type", "q8_0"}, 2, "is there already; --force");
+  check_refused(quantize({demo(), out, "--type", "q8_0"}), 2, "is there already; --force");
   CHECK(read_file(out) == "precious");
   output({"quantize", demo(), out, "--type", "q8_0", "--force"});
-  check_refused({out, out, "--type", "q8_0", "--force"}, 2, "is the model itself");
+  check_refused(quantize({out, out, "--type", "q8_0", "--force"}), 2, "is the model itself");
   fs::create_symlink(out, folder.path() / "link.gguf");
-  check_refused({(folder.path() / "link.gguf").string(), out, "--type", "q8_0", "--force"}, 2,
-                "is the model itself");
+  check_refused(
+      quantize({(folder.path() / "link.gguf").string(), out, "--type", "q8_0", "--force"}), 2,
+      "is the model itself");
   make_folder(folder.path() / "model", "llama-mha");
-  check_refused({demo(), (folder.path() / "no" / "out.gguf").string(), "--type", "q8_0"}, 2,
-                "there is no folder");
-  check_refused({demo(), folder.path().string(), "--type", "q8_0"}, 2, "is a folder");
-  check_refused({demo(), "/dev/full", "--type", "q8_0", "--force"}, 2, "is no file");
+  check_refused(quantize({demo(), (folder.path() / "no" / "out.gguf").string(), "--type", "q8_0"}),
+                2, "there is no folder");
+  check_refused(quantize({demo(), folder.path().string(), "--type", "q8_0"}), 2, "is a folder");
+  check_refused(quantize({demo(), "/dev/full", "--type", "q8_0", "--force"}), 2, "is no file");
 }
 
 TEST_CASE("without disk space nothing is left behind") {
@@ -229,7 +212,8 @@ TEST_CASE("without disk space nothing is left behind") {
   CHECK(run_program(limited).code == 1);
   CHECK(entries(folder.path()) == std::vector<std::string>{"f16.gguf"});
   if (::access("/proc/self/mountinfo", R_OK) == 0 && fs::exists("/sys/kernel")) {
-    check_refused({demo(), "/sys/kernel/out.gguf", "--type", "f16"}, 1, "/sys/kernel/out.gguf: ");
+    check_refused(quantize({demo(), "/sys/kernel/out.gguf", "--type", "f16"}), 1,
+                  "/sys/kernel/out.gguf: ");
   }
 }
 
@@ -268,15 +252,17 @@ TEST_CASE("a killed or interrupted run leaves no file that looks like a model") 
 }
 
 TEST_CASE("wrong arguments of quantize are named") {
-  check_refused({}, 2, "no model given");
-  check_refused({demo()}, 2, "no file given to write");
-  check_refused({demo(), "out.gguf"}, 2, "no --type given");
-  check_refused({demo(), "out.gguf", "--type", "q9"}, 2, "unknown type 'q9'; these are: f32");
-  check_refused({demo() + "x", "--type", "q8_0", "--dry-run"}, 3, "there is no such file");
-  check_refused({demo(), "--type", "q8_0", "--dry-run", "-t", "-1"}, 2, "--threads");
+  check_refused(quantize({}), 2, "no model given");
+  check_refused(quantize({demo()}), 2, "no file given to write");
+  check_refused(quantize({demo(), "out.gguf"}), 2, "no --type given");
+  check_refused(quantize({demo(), "out.gguf", "--type", "q9"}), 2,
+                "unknown type 'q9'; these are: f32");
+  check_refused(quantize({demo() + "x", "--type", "q8_0", "--dry-run"}), 3,
+                "there is no such file");
+  check_refused(quantize({demo(), "--type", "q8_0", "--dry-run", "-t", "-1"}), 2, "--threads");
   TempFolder folder;
   make_folder(folder.path() / "model", "llama-mha");
-  check_refused({(folder.path() / "model").string(), "--type", "q8_0", "--dry-run"}, 3,
+  check_refused(quantize({(folder.path() / "model").string(), "--type", "q8_0", "--dry-run"}), 3,
                 "cannot write into a GGUF");
 }
 

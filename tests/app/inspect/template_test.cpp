@@ -1,9 +1,7 @@
 #include <nlohmann/json.hpp>
 
-#include "tests/app/models.h"
-#include "tests/catch.h"
-#include "tests/error_text.h"
-#include "tests/process.h"
+#include "tests/program_output.h"
+#include "tests/small_models.h"
 
 namespace skald::test {
 namespace {
@@ -12,14 +10,6 @@ using Json = nlohmann::json;
 
 constexpr const char* kMessages =
     R"([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi </s> you"}])";
-
-std::string output(const std::vector<std::string>& arguments, const std::string& input = "") {
-  const Outcome outcome = skald(arguments, input);
-  CAPTURE(outcome.err);
-  CHECK(outcome.code == 0);
-  CHECK(outcome.err == "");
-  return outcome.out;
-}
 
 // A GGUF of one layer with a vocabulary of bytes and a chat template.
 std::string gguf_with_template(const TempFolder& folder) {
@@ -42,41 +32,42 @@ TEST_CASE("the rendered prompt is exact, with or without the beginning of an ans
     more.insert(more.begin(), command.begin(), command.end());
     return more;
   };
-  CHECK(output(with({"-i", file})) == prompt + "<|im_start|>assistant\n");
-  CHECK(output(with({"-i", "-"}), kMessages) == prompt + "<|im_start|>assistant\n");
-  CHECK(output(command, kMessages) == prompt + "<|im_start|>assistant\n");
-  CHECK(output(with({"-i", file, "--no-generation-prompt"})) == prompt);
+  CHECK(silent_output(with({"-i", file})) == prompt + "<|im_start|>assistant\n");
+  CHECK(silent_output(with({"-i", "-"}), kMessages) == prompt + "<|im_start|>assistant\n");
+  CHECK(silent_output(command, kMessages) == prompt + "<|im_start|>assistant\n");
+  CHECK(silent_output(with({"-i", file, "--no-generation-prompt"})) == prompt);
 
   const std::string own = folder.write("own.jinja", "{{ tools | tojson }}{{ x }}\n\n").string();
   const std::string tools = folder.write("tools.json", R"([{"name": "f"}])").string();
-  CHECK(output({"template", model, "-i", file, "--chat-template", own, "--tools", tools,
-                "--chat-template-kwargs", R"({"x": "y"})"}) == "[{\"name\": \"f\"}]y\n");
+  CHECK(silent_output({"template", model, "-i", file, "--chat-template", own, "--tools", tools,
+                       "--chat-template-kwargs", R"({"x": "y"})"}) == "[{\"name\": \"f\"}]y\n");
 }
 
 TEST_CASE("a model's own template is used, and inspect shows it") {
   TempFolder folder;
   const std::string file = folder.write("m.json", kMessages).string();
   const std::string model = gguf_with_template(folder);
-  CHECK(output({"template", model, "-i", file}) ==
+  CHECK(silent_output({"template", model, "-i", file}) ==
         "<s>[system] Be brief.</s>[user] Hi </s> you</s>[assistant]");
-  CHECK(has(output({"inspect", model}), "chat        its own in GGUF tokenizer.chat_template"));
-  const Json report = Json::parse(output({"inspect", model, "--json"}));
+  CHECK(has(silent_output({"inspect", model}),
+            "chat        its own in GGUF tokenizer.chat_template"));
+  const Json report = Json::parse(silent_output({"inspect", model, "--json"}));
   CHECK(report["chat_templates"][0]["source"] == "GGUF tokenizer.chat_template");
 
   make_folder(folder.path() / "hf", "llama-mha");
   const std::string hf = (folder.path() / "hf").string();
-  CHECK(has(output({"inspect", hf}), "chat        none"));
+  CHECK(has(silent_output({"inspect", hf}), "chat        none"));
   std::ofstream(folder.path() / "hf" / "chat_template.jinja")
       << "<|im_start|>{{ messages | length }}";
-  CHECK(output({"template", hf, "-i", file}) == "<|im_start|>2");
-  CHECK(has(output({"inspect", hf}), "chat        chatml in chat_template.jinja, "));
+  CHECK(silent_output({"template", hf, "-i", file}) == "<|im_start|>2");
+  CHECK(has(silent_output({"inspect", hf}), "chat        chatml in chat_template.jinja, "));
 }
 
 TEST_CASE("control tokens of the template become tokens, those in a message stay text") {
   TempFolder folder;
   const std::string file = folder.write("m.json", kMessages).string();
   const std::string model = gguf_with_template(folder);
-  const Json report = Json::parse(output({"template", model, "-i", file, "--json"}));
+  const Json report = Json::parse(silent_output({"template", model, "-i", file, "--json"}));
   const std::vector<int> ids = report["ids"];
   CHECK(report["prompt"] == "<s>[system] Be brief.</s>[user] Hi </s> you</s>[assistant]");
   // One <s>, although the tokenizer adds one too.
@@ -99,10 +90,10 @@ TEST_CASE("control tokens of the template become tokens, those in a message stay
   std::string line;
   for (int id : ids) line += std::to_string(id) + " ";
   line.back() = '\n';
-  CHECK(output({"template", model, "-i", file, "--ids"}) == line);
+  CHECK(silent_output({"template", model, "-i", file, "--ids"}) == line);
   // The template chatml has no BOS, so that the tokenizer adds one.
   const std::string chatml =
-      output({"template", model, "-i", file, "--ids", "--chat-template", "chatml"});
+      silent_output({"template", model, "-i", file, "--ids", "--chat-template", "chatml"});
   CHECK(chatml.starts_with("1 "));
 }
 
@@ -113,12 +104,7 @@ TEST_CASE("an error in template, messages or flags is reported in one line") {
   const auto fails = [&](std::vector<std::string> arguments, Exit code, const std::string& part,
                          const std::string& input = kMessages) {
     arguments.insert(arguments.begin(), "template");
-    const Outcome outcome = skald(arguments, input);
-    CAPTURE(outcome.err);
-    CHECK(outcome.code == static_cast<int>(code));
-    CHECK(outcome.out == "");
-    CHECK(has(outcome.err, part));
-    CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+    check_refused(skald(arguments, input), static_cast<int>(code), part);
   };
   fails({model}, Exit::Model, "has no chat template; name one with --chat-template");
   fails({model, "--chat-template", "nosuch"}, Exit::Usage, "neither a file nor a name");

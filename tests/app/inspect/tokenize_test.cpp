@@ -3,10 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/app/models.h"
-#include "tests/catch.h"
-#include "tests/error_text.h"
-#include "tests/process.h"
+#include "tests/json_lines.h"
+#include "tests/program_output.h"
+#include "tests/small_models.h"
 
 namespace skald::test {
 namespace {
@@ -15,48 +14,41 @@ using Json = nlohmann::json;
 
 std::string bpe() { return (data_dir() / "tokenizer" / "bpe.model").string(); }
 
-std::string output(const std::vector<std::string>& arguments, const std::string& input = "") {
-  const Outcome outcome = skald(arguments, input);
-  CAPTURE(outcome.err);
-  CHECK(outcome.code == 0);
-  CHECK(outcome.err == "");
-  return outcome.out;
-}
-
 TEST_CASE("the text may be an argument, -p, -f or stdin, and the model any with a tokenizer") {
   TempFolder folder;
   const std::string file = folder.write("text", "Once upon\n").string();
-  CHECK(output({"tokenize", small_gguf(), "Once upon"}) == "1 403 407\n");
-  CHECK(output({"tokenize", "-m", small_gguf(), "Once upon"}) == "1 403 407\n");
-  CHECK(output({"tokenize", small_gguf(), "-p", "Once upon"}) == "1 403 407\n");
-  CHECK(output({"tokenize", small_gguf(), "-f", file}) == "1 403 407\n");
-  CHECK(output({"tokenize", small_gguf()}, "Once upon\n") == "1 403 407\n");
-  CHECK(output({"tokenize", small_gguf(), "Once upon", "--no-bos"}) == "403 407\n");
-  CHECK(output({"tokenize", small_gguf(), "Once upon", "--count"}) == "3\n");
-  CHECK(output({"tokenize", small_gguf(), "Once", "--pieces"}) == "1\t<s>\n403\t▁Once\n");
-  CHECK(output({"tokenize", small_gguf(), ""}) == "1\n");
+  CHECK(silent_output({"tokenize", small_gguf(), "Once upon"}) == "1 403 407\n");
+  CHECK(silent_output({"tokenize", "-m", small_gguf(), "Once upon"}) == "1 403 407\n");
+  CHECK(silent_output({"tokenize", small_gguf(), "-p", "Once upon"}) == "1 403 407\n");
+  CHECK(silent_output({"tokenize", small_gguf(), "-f", file}) == "1 403 407\n");
+  CHECK(silent_output({"tokenize", small_gguf()}, "Once upon\n") == "1 403 407\n");
+  CHECK(silent_output({"tokenize", small_gguf(), "Once upon", "--no-bos"}) == "403 407\n");
+  CHECK(silent_output({"tokenize", small_gguf(), "Once upon", "--count"}) == "3\n");
+  CHECK(silent_output({"tokenize", small_gguf(), "Once", "--pieces"}) == "1\t<s>\n403\t▁Once\n");
+  CHECK(silent_output({"tokenize", small_gguf(), ""}) == "1\n");
 
   make_folder(folder.path() / "model", "llama-mha");
   const std::string path = (folder.path() / "model").string();
-  const std::string ids = output({"tokenize", path, "a b"});
-  CHECK(output({"tokenize", path + "/config.json", "a b"}) == ids);
-  CHECK(output({"tokenize", path + "/tokenizer.model", "a b"}) == ids);
+  const std::string ids = silent_output({"tokenize", path, "a b"});
+  CHECK(silent_output({"tokenize", path + "/config.json", "a b"}) == ids);
+  CHECK(silent_output({"tokenize", path + "/tokenizer.model", "a b"}) == ids);
 }
 
 TEST_CASE("control tokens in the text are recognized only with --special") {
-  const std::string plain = output({"tokenize", small_gguf(), "</s>", "--no-bos"});
+  const std::string plain = silent_output({"tokenize", small_gguf(), "</s>", "--no-bos"});
   CHECK(plain != "2\n");
-  CHECK(has(" " + output({"tokenize", small_gguf(), "</s>", "--no-bos", "--special"}), " 2\n"));
+  CHECK(has(" " + silent_output({"tokenize", small_gguf(), "</s>", "--no-bos", "--special"}),
+            " 2\n"));
 }
 
 TEST_CASE("--decode gives the text back") {
   for (const std::string text : {"Once upon a time", "  spaces  ", "tab\tand\nline", "ä€😀"}) {
-    const std::string ids = output({"tokenize", bpe(), text});
-    CHECK(output({"tokenize", bpe(), "--decode", ids}) == text + "\n");
-    CHECK(output({"tokenize", bpe(), "--decode"}, ids) == text + "\n");
+    const std::string ids = silent_output({"tokenize", bpe(), text});
+    CHECK(silent_output({"tokenize", bpe(), "--decode", ids}) == text + "\n");
+    CHECK(silent_output({"tokenize", bpe(), "--decode"}, ids) == text + "\n");
   }
-  CHECK(output({"tokenize", small_gguf(), "--decode", "[1, 403,407]"}) == "Once upon\n");
-  CHECK(output({"tokenize", small_gguf(), "--decode", ""}) == "\n");
+  CHECK(silent_output({"tokenize", small_gguf(), "--decode", "[1, 403,407]"}) == "Once upon\n");
+  CHECK(silent_output({"tokenize", small_gguf(), "--decode", ""}) == "\n");
 }
 
 TEST_CASE("wrong ids are refused") {
@@ -81,9 +73,7 @@ TEST_CASE("--jsonl treats each line alone, and a bad line does not affect the ot
       "\"\"";
   const Outcome outcome = skald({"tokenize", small_gguf(), "--jsonl"}, input);
   CHECK(outcome.code == 5);
-  std::istringstream lines(outcome.out);
-  std::vector<Json> results;
-  for (std::string line; std::getline(lines, line);) results.push_back(Json::parse(line));
+  const std::vector<Json> results = json_lines(outcome.out);
   REQUIRE(results.size() == 6);
   CHECK(results[0] == Json({1, 403}));
   CHECK(results[1] == Json({{"error", "not valid JSON"}, {"line", 2}}));
@@ -100,9 +90,7 @@ TEST_CASE("--jsonl --decode treats each line alone") {
       "[512]\n\"a\"\n[403]\n";
   const Outcome outcome = skald({"tokenize", small_gguf(), "--jsonl", "--decode"}, input);
   CHECK(outcome.code == 5);
-  std::istringstream lines(outcome.out);
-  std::vector<Json> results;
-  for (std::string line; std::getline(lines, line);) results.push_back(Json::parse(line));
+  const std::vector<Json> results = json_lines(outcome.out);
   REQUIRE(results.size() == 9);
   CHECK(results[0] == "Once upon");
   CHECK(results[1] == "");
@@ -111,8 +99,8 @@ TEST_CASE("--jsonl --decode treats each line alone") {
 }
 
 TEST_CASE("the exit code is 0 when all lines are good") {
-  CHECK(output({"tokenize", small_gguf(), "--jsonl"}, "\"a\"\n\n\"b\"\n").size() > 2);
-  CHECK(output({"tokenize", small_gguf(), "--jsonl"}, "") == "");
+  CHECK(silent_output({"tokenize", small_gguf(), "--jsonl"}, "\"a\"\n\n\"b\"\n").size() > 2);
+  CHECK(silent_output({"tokenize", small_gguf(), "--jsonl"}, "") == "");
 }
 
 TEST_CASE("a pipe or a device is refused as a tokenizer") {

@@ -2,23 +2,17 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/app/models.h"
-#include "tests/catch.h"
-#include "tests/error_text.h"
 #include "tests/hostile.h"
-#include "tests/process.h"
+#include "tests/program_output.h"
+#include "tests/small_models.h"
 
 namespace skald::test {
 namespace {
 
 void check_no_model(const std::string& path, const std::string& says) {
   for (const char* command : {"run", "inspect", "bench", "diff"}) {
-    const Outcome outcome = skald({command, "-m", path});
-    CAPTURE(command, path, outcome.err);
-    CHECK(outcome.code == 3);
-    CHECK(outcome.out == "");
-    CHECK(has(outcome.err, says));
-    CHECK(outcome.err.find('\n') == outcome.err.size() - 1);
+    CAPTURE(command, path);
+    check_refused(skald({command, "-m", path}), 3, says);
   }
 }
 
@@ -95,11 +89,9 @@ TEST_CASE("an error in config.json names the key and the expected value") {
     folder.write("model/config.json", config);
     const Outcome outcome = skald({"run", "-m", model, "hi", "-n", "1"});
     CAPTURE(config.substr(0, 100), outcome.err);
-    CHECK(outcome.code == 3);
-    CHECK(has(outcome.err, says));
+    check_refused(outcome, 3, says);
     CHECK(!has(outcome.err, "\x1b"));
     CHECK(outcome.err.size() < 700);
-    CHECK(outcome.err.find('\n') == outcome.err.size() - 1);
   }
 }
 

@@ -2,10 +2,10 @@
 #include "app/model/device.h"
 
 #include "cuda/gpu/architectures.h"
-#include "tests/app/models.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 #include "tests/process.h"
+#include "tests/small_models.h"
 
 namespace skald::test {
 namespace {

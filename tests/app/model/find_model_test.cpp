@@ -2,20 +2,16 @@
 
 #include <unistd.h>
 
-#include "tests/app/models.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 #include "tests/process.h"
+#include "tests/small_models.h"
+#include "tests/temp_folder.h"
 
 namespace skald::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-void put(const fs::path& file, std::string_view text) {
-  fs::create_directories(file.parent_path());
-  std::ofstream(file, std::ios::binary) << text;
-}
 
 // Folders with models, and the ModelPlaces that an environment would name.
 struct World {
@@ -27,27 +23,27 @@ struct World {
     places.folders = {root / "first", root / "second"};
     places.hub = root / "hub";
     places.own = root / "own";
-    put(root / "first/story.gguf", "1");
-    put(root / "second/story.gguf", "2");
-    put(root / "second/fable/config.json", "{}");
-    put(root / "own/tale.gguf", "own");
-    put(root / "own/story.gguf", "own");
+    put_file(root / "first/story.gguf", "1");
+    put_file(root / "second/story.gguf", "2");
+    put_file(root / "second/fable/config.json", "{}");
+    put_file(root / "own/tale.gguf", "own");
+    put_file(root / "own/story.gguf", "own");
     hub("acme/llama-1b", "aaa", "config.json");
     hub("acme/llama-1b", "bbb", "config.json");
-    put(root / "hub/models--acme--llama-1b/refs/main", "bbb");
-    put(root / "hub/models--acme--llama-1b/refs/v1", "aaa\n");
+    put_file(root / "hub/models--acme--llama-1b/refs/main", "bbb");
+    put_file(root / "hub/models--acme--llama-1b/refs/v1", "aaa\n");
     hub("acme/twin", "aaa", "x.gguf");
     hub("other/twin", "aaa", "x.gguf");
     hub("acme/no-ref", "old", "y.gguf");
     hub("gpt2", "aaa", "config.json");
-    put(root / "hub/datasets--acme--llama-data/refs/main", "x");
-    put(root / "hub/models--acme--empty/refs/main", "zzz");
+    put_file(root / "hub/datasets--acme--llama-data/refs/main", "x");
+    put_file(root / "hub/models--acme--empty/refs/main", "zzz");
   }
 
   void hub(std::string name, const std::string& commit, const std::string& file) const {
     const size_t slash = name.find('/');
     if (slash != std::string::npos) name.replace(slash, 1, "--");
-    put(places.hub / ("models--" + name) / "snapshots" / commit / file, "{}");
+    put_file(places.hub / ("models--" + name) / "snapshots" / commit / file, "{}");
   }
 
   // The path found, relative to the root; "" where nothing is found.
@@ -94,8 +90,8 @@ TEST_CASE("a name that two owners use is an error that names both") {
 
 TEST_CASE("a name never leads out of the searched folders") {
   const World world;
-  put(world.folder.path() / "secret.gguf", "x");
-  put(world.folder.path() / "hub/models--acme--evil/refs/main", "../../../..");
+  put_file(world.folder.path() / "secret.gguf", "x");
+  put_file(world.folder.path() / "hub/models--acme--evil/refs/main", "../../../..");
   for (const char* name :
        {"../secret", "../secret.gguf", "first/../../secret", "/secret", "./story", "acme/evil",
         "acme/llama-1b@..", "acme/llama-1b@../../../..", "acme/llama-1b/../../x"}) {
@@ -156,8 +152,8 @@ TEST_CASE("for an unknown model, the error lists the searched places and the nea
 
 TEST_CASE("the cache folders follow the environment, else lie below the home folder") {
   TempFolder home;
-  put(home.path() / ".cache/skald/mine.gguf", "x");
-  put(home.path() / ".cache/huggingface/hub/models--a--b/snapshots/1/config.json", "{}");
+  put_file(home.path() / ".cache/skald/mine.gguf", "x");
+  put_file(home.path() / ".cache/huggingface/hub/models--a--b/snapshots/1/config.json", "{}");
   const auto names = [&](std::vector<std::pair<std::string, std::string>> environment) {
     Invocation invocation{{"completion", "models"}, ""};
     invocation.environment = std::move(environment);

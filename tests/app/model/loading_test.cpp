@@ -6,10 +6,10 @@
 
 #include "engine/cpu/executor.h"
 #include "models/open.h"
-#include "tests/app/models.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 #include "tests/pty.h"
+#include "tests/small_models.h"
 #include "tests/temp_folder.h"
 
 namespace skald::test {

@@ -1,15 +1,13 @@
 // skald perplexity: its numbers, its files, its errors.
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "app/model/open.h"
-#include "tests/app/models.h"
-#include "tests/catch.h"
-#include "tests/error_text.h"
-#include "tests/process.h"
+#include "tests/json_lines.h"
+#include "tests/program_output.h"
 #include "tests/pty.h"
 #include "tests/sha256.h"
+#include "tests/small_models.h"
 
 namespace skald::test {
 namespace {
@@ -34,20 +32,8 @@ Json result_of(Arguments more) {
   return Json::parse(outcome.out);
 }
 
-void check_refused(const Arguments& more, int code, const std::string& says) {
-  const Outcome outcome = perplexity(more);
-  CAPTURE(says, outcome.err);
-  CHECK(outcome.code == code);
-  CHECK(outcome.out == "");
-  CHECK(has(outcome.err, says));
-  CHECK(outcome.err.find('\n') == outcome.err.size() - 1);
-}
-
 std::vector<Json> lines_of(const std::filesystem::path& file) {
-  std::vector<Json> lines;
-  std::istringstream in(read_file(file));
-  for (std::string line; std::getline(in, line);) lines.push_back(Json::parse(line));
-  return lines;
+  return json_lines(read_file(file));
 }
 
 TEST_CASE("a perplexity is reported with everything that a comparison needs") {
@@ -146,7 +132,8 @@ TEST_CASE("protocol doc scores each document, by words, bytes and bits") {
   CHECK(both["word_perplexity"].get<double>() == Approx(std::exp(nll / 8)));
   CHECK(both["byte_perplexity"].get<double>() == Approx(std::exp(nll / 34)));
   folder.write("docs.jsonl", "\"fine\"\n{\"txt\": 1}\n");
-  check_refused({"-f", lines, "--protocol", "doc"}, 1, "line 2: expected a JSON string");
+  check_refused(perplexity({"-f", lines, "--protocol", "doc"}), 1,
+                "line 2: expected a JSON string");
 }
 
 TEST_CASE("parts of a run merge into the digits of a single run, with any threads and rows") {
@@ -167,15 +154,16 @@ TEST_CASE("parts of a run merge into the digits of a single run, with any thread
   CHECK(merged["scored_chunks"] == 20);
   CHECK(lines_of(file("whole.jsonl")).size() == 21);
 
-  check_refused({"--merge", file("a.jsonl"), file("a.jsonl")}, 1, "are in another file too");
+  check_refused(perplexity({"--merge", file("a.jsonl"), file("a.jsonl")}), 1,
+                "are in another file too");
   result_of(with({"9:20", "--jsonl", file("c.jsonl")}));
-  check_refused({"--merge", file("a.jsonl"), file("c.jsonl")}, 1,
+  check_refused(perplexity({"--merge", file("a.jsonl"), file("c.jsonl")}), 1,
                 "chunks 7 to 8 are in none of the files");
   result_of(
       {"-f", story(), "--protocol", "gptq:128", "--chunks", "7:8", "--jsonl", file("d.jsonl")});
-  check_refused({"--merge", file("a.jsonl"), file("d.jsonl")}, 1,
+  check_refused(perplexity({"--merge", file("a.jsonl"), file("d.jsonl")}), 1,
                 "is of another measurement: protocols llama.cpp:128 and gptq:128");
-  check_refused({"--merge", story()}, 1, "line 1 is not of a perplexity run");
+  check_refused(perplexity({"--merge", story()}), 1, "line 1 is not of a perplexity run");
 }
 
 TEST_CASE("a killed run continues from its checkpoint and ends with the same digits") {
@@ -208,12 +196,12 @@ TEST_CASE("a killed run continues from its checkpoint and ends with the same dig
 
   Arguments other = resumed;
   other.push_back("--exact");
-  check_refused(other, 2, "is of another measurement: caches of F16 and F32");
+  check_refused(perplexity(other), 2, "is of another measurement: caches of F16 and F32");
   other = resumed;
   other[5] = "10:20";
-  check_refused(other, 2, "chunk 0 is not one that this run has here");
+  check_refused(perplexity(other), 2, "chunk 0 is not one that this run has here");
   folder.write("c.jsonl", "precious\n");
-  check_refused(resumed, 1, "line 1 is not of a perplexity run");
+  check_refused(perplexity(resumed), 1, "line 1 is not of a perplexity run");
   CHECK(read_file(file("c.jsonl")) == "precious\n");
 }
 
@@ -303,13 +291,16 @@ TEST_CASE(
     CHECK(has(report, part));
   }
   const std::string shorter = folder.write("other.txt", read_file(story()).substr(300)).string();
-  check_refused({other, "--base", file("base.kld"), "-f", shorter}, 1, "is of another text: token");
-  check_refused({other, "--base", file("base.skl"), "-f", shorter, "--protocol", "llama.cpp:64",
-                 "--chunks", "4"},
+  check_refused(perplexity({other, "--base", file("base.kld"), "-f", shorter}), 1,
+                "is of another text: token");
+  check_refused(perplexity({other, "--base", file("base.skl"), "-f", shorter, "--protocol",
+                            "llama.cpp:64", "--chunks", "4"}),
                 1, "is of another measurement: texts with SHA-256");
-  check_refused(with({"--base", model}), 1, "the models' vocabularies differ: 2048 and 512 tokens");
-  check_refused(with({"--base", file("base.kld")}), 1, "the vocabularies differ");
-  check_refused(with({other, "--base", folder.path().string()}), 3, "is not a model folder");
+  check_refused(perplexity(with({"--base", model})), 1,
+                "the models' vocabularies differ: 2048 and 512 tokens");
+  check_refused(perplexity(with({"--base", file("base.kld")})), 1, "the vocabularies differ");
+  check_refused(perplexity(with({other, "--base", folder.path().string()})), 3,
+                "is not a model folder");
 }
 
 TEST_CASE("what cannot be measured is refused in one line") {
@@ -322,18 +313,19 @@ TEST_CASE("what cannot be measured is refused in one line") {
                                                               7))
                                  .string();
   const std::string latin = folder.write("latin.txt", "caf\xe9 caf\xe9").string();
-  check_refused({"-f", tiny}, 1, "but llama.cpp:512 needs 1024; take a longer text");
-  check_refused({"-f", empty}, 2, "empty.txt: is empty");
-  check_refused({"-f", binary}, 2, "byte 4 is NUL");
-  check_refused({"-f", latin}, 2, "the bytes from 3 on are no UTF-8");
-  check_refused({"-f", folder.path().string()}, 2, "is a folder");
-  check_refused({"-f", "/nowhere.txt"}, 2, "cannot be opened");
-  check_refused({}, 2, "no text: name a file with -f");
-  check_refused({"-f", story(), "--protocol", "llama.cpp:1024"}, 2,
+  check_refused(perplexity({"-f", tiny}), 1, "but llama.cpp:512 needs 1024; take a longer text");
+  check_refused(perplexity({"-f", empty}), 2, "empty.txt: is empty");
+  check_refused(perplexity({"-f", binary}), 2, "byte 4 is NUL");
+  check_refused(perplexity({"-f", latin}), 2, "the bytes from 3 on are no UTF-8");
+  check_refused(perplexity({"-f", folder.path().string()}), 2, "is a folder");
+  check_refused(perplexity({"-f", "/nowhere.txt"}), 2, "cannot be opened");
+  check_refused(perplexity({}), 2, "no text: name a file with -f");
+  check_refused(perplexity({"-f", story(), "--protocol", "llama.cpp:1024"}), 2,
                 "a context of 1024: the model was trained for 512 tokens");
-  check_refused({"-f", story(), "--protocol", "gptq:64", "-c", "32"}, 2, "name two contexts");
-  check_refused({"-f", story(), "--protocol", "ppl"}, 2, "expected llama.cpp");
-  check_refused({"-f", story(), "-f", tiny}, 2, "only the doc protocol");
+  check_refused(perplexity({"-f", story(), "--protocol", "gptq:64", "-c", "32"}), 2,
+                "name two contexts");
+  check_refused(perplexity({"-f", story(), "--protocol", "ppl"}), 2, "expected llama.cpp");
+  check_refused(perplexity({"-f", story(), "-f", tiny}), 2, "only the doc protocol");
   for (const char* range : {"5:5", "7:5", "0:9999", "-1:3", "a:b", "9999", "0", "3:4:5", ":"}) {
     CAPTURE(range);
     const Outcome outcome = perplexity({"-f", story(), std::string("--chunks=") + range});
@@ -341,9 +333,11 @@ TEST_CASE("what cannot be measured is refused in one line") {
     CHECK(outcome.code == 2);
     CHECK(has(outcome.err, "expected A:B with 0 <= A < B <= "));
   }
-  check_refused({"-f", story(), "--protocol", "gptq:64", "--llama-format"}, 2, "--llama-format");
-  check_refused({"-f", story(), "--checkpoint", "x", "--tokens", "y"}, 2, "would be missing");
-  check_refused({"-f", story(), "--jsonl", "/nowhere/x"}, 2, "cannot be written");
+  check_refused(perplexity({"-f", story(), "--protocol", "gptq:64", "--llama-format"}), 2,
+                "--llama-format");
+  check_refused(perplexity({"-f", story(), "--checkpoint", "x", "--tokens", "y"}), 2,
+                "would be missing");
+  check_refused(perplexity({"-f", story(), "--jsonl", "/nowhere/x"}), 2, "cannot be written");
 }
 
 TEST_CASE("a full disk is an error for every output file") {
@@ -351,7 +345,7 @@ TEST_CASE("a full disk is an error for every output file") {
   for (const char* flag : {"--jsonl", "--tokens", "--plot", "--save-base"}) {
     Arguments all = run;
     all.insert(all.end(), {flag, "/dev/full"});
-    check_refused(all, 1, "/dev/full: cannot be written: No space left on device");
+    check_refused(perplexity(all), 1, "/dev/full: cannot be written: No space left on device");
   }
   Arguments arguments{"perplexity", "--device", "cpu"};
   arguments.insert(arguments.end(), run.begin(), run.end());

@@ -3,10 +3,10 @@
 #include "app/model/open.h"
 #include "app/perplexity/text_cut.h"
 #include "engine/base/rng.h"
-#include "tests/app/models.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 #include "tests/sha256.h"
+#include "tests/small_models.h"
 
 namespace skald::test {
 namespace {

@@ -1,23 +1,14 @@
 #include <climits>
 
-#include "tests/app/models.h"
-#include "tests/catch.h"
-#include "tests/error_text.h"
-#include "tests/process.h"
+#include "tests/program_output.h"
+#include "tests/small_models.h"
 
 namespace skald::test {
 namespace {
 
 void check_refused(const std::vector<std::string>& arguments, const std::string& says = "") {
-  const Outcome outcome = skald(arguments);
-  std::string line;
-  for (const std::string& argument : arguments) line += argument + " ";
-  CAPTURE(line, outcome.err, outcome.signal);
-  CHECK(outcome.code == 2);
-  CHECK(outcome.out == "");
-  CHECK(outcome.err.substr(0, 14) == "skald: error: ");
-  CHECK(outcome.err.find('\n') == outcome.err.size() - 1);
-  CHECK(has(outcome.err, says));
+  CAPTURE(arguments);
+  check_refused(skald(arguments), 2, says);
 }
 
 const char* const kNoNumbers[] = {"1e400", "nan", "inf", "", "0x10", "abc", " 5", "5 ", "1,5"};

@@ -1,9 +1,7 @@
 #include <sstream>
 
 #include "app/program/commands.h"
-#include "tests/catch.h"
-#include "tests/error_text.h"
-#include "tests/process.h"
+#include "tests/program_output.h"
 
 namespace skald::test {
 namespace {
@@ -81,13 +79,7 @@ TEST_CASE(
       {{"run", "\x1b[31m", "a", "\x1b[2J"}, "unexpected argument '\\x1b[2J'"},
   };
   for (const auto& [arguments, says] : cases) {
-    const Outcome outcome = skald(arguments);
-    CAPTURE(says, outcome.err);
-    CHECK(outcome.code == 2);
-    CHECK(outcome.out == "");
-    CHECK(has(outcome.err, says));
-    CHECK(outcome.err.substr(0, 14) == "skald: error: ");
-    CHECK(outcome.err.find('\n') == outcome.err.size() - 1);
+    check_refused(skald(arguments), 2, says);
   }
 }
 

@@ -2,10 +2,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "tests/app/models.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 #include "tests/process.h"
+#include "tests/small_models.h"
 
 namespace skald::test {
 namespace {

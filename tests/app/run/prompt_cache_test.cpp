@@ -1,10 +1,10 @@
 // skald run --prompt-cache: the cache never changes the text, and a bad cache file is never used.
 #include <nlohmann/json.hpp>
 
-#include "tests/app/models.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 #include "tests/process.h"
+#include "tests/small_models.h"
 
 namespace skald::test {
 namespace {

@@ -1,8 +1,8 @@
 // skald run on a terminal.
-#include "tests/app/models.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 #include "tests/pty.h"
+#include "tests/small_models.h"
 
 namespace skald::test {
 namespace {

@@ -6,11 +6,12 @@
 #include "app/score/line.h"
 #include "app/score/round.h"
 #include "engine/cpu/executor.h"
-#include "tests/app/models.h"
 #include "tests/catch.h"
 #include "tests/engine/random_llama.h"
 #include "tests/error_text.h"
+#include "tests/json_lines.h"
 #include "tests/process.h"
+#include "tests/small_models.h"
 
 namespace skald::test {
 namespace {
@@ -25,12 +26,7 @@ struct Files {
     all.insert(all.end(), more.begin(), more.end());
     return skald(all);
   }
-  std::vector<Json> results() const {
-    std::vector<Json> lines;
-    std::istringstream text(read_file(out));
-    for (std::string line; std::getline(text, line);) lines.push_back(Json::parse(line));
-    return lines;
-  }
+  std::vector<Json> results() const { return json_lines<Json>(read_file(out)); }
 };
 
 std::string problem(const char* line, const ScoreOptions& options) {

@@ -1,5 +1,5 @@
-// Repacking loses nothing: every weight of a tile is, bit for bit, what decode() makes of its
-// block.
+// Packing blocks into tiles loses nothing: every weight of a tile equals decode() of its block, bit
+// for bit.
 #include "cuda/kernels/tiles/formats.h"
 
 #include <bit>
@@ -51,7 +51,7 @@ void compare(DType type, int rows, int cols, std::mt19937& random) {
   }
 }
 
-TEST_CASE("every weight of a tile is what its block decodes to", "[tiles]") {
+TEST_CASE("every weight of a tile equals the decoded weight of its block", "[tiles]") {
   std::mt19937 random(7);
   int formats = 0;
   for (const DTypeInfo& each : all_dtypes()) {
@@ -66,7 +66,7 @@ TEST_CASE("every weight of a tile is what its block decodes to", "[tiles]") {
   CHECK(formats == 13);
 }
 
-TEST_CASE("a tile is hardly larger than its blocks", "[tiles]") {
+TEST_CASE("a tile is at most 4 % larger than its blocks", "[tiles]") {
   for (const DTypeInfo& each : all_dtypes()) {
     dispatch(each.type, [&](auto format) {
       using F = decltype(format);

@@ -36,6 +36,14 @@ cuda::DeviceInfo hopper() {
   return gpu;
 }
 
+cuda::Sizes sizes_of(const Model& model) {
+  cuda::SizeOptions options;
+  options.rows = 64;
+  options.context = 512;
+  options.multiprocessors = 132;
+  return cuda::Sizes(cuda::fuse_program(model.program()), options);
+}
+
 // The kernels of a step of `rows` rows, a line for each use.
 std::string kernels(const Model& model, int rows) {
   std::string text;
@@ -153,18 +161,14 @@ TEST_CASE("gate and up of different formats become two stacks") {
 
 TEST_CASE("the experts' buffers have a row for each expert that a token uses") {
   const Model model = shape_model("qwen3-30b-a3b", "bf16");
-  cuda::SizeOptions options;
-  options.rows = 64;
-  options.context = 512;
-  options.multiprocessors = 132;
-  const cuda::Sizes sizes(cuda::fuse_program(model.program()), options);
+  const cuda::Sizes sizes = sizes_of(model);
   CHECK(sizes.weights >= model.weights->bytes());
   CHECK(sizes.weights <= model.weights->bytes() + (1 << 20));
   CHECK(sizes.experts.gated == 64 * 8 * 768 * 2);
   CHECK(sizes.experts.sums == 64 * 8 * 2048 * 4);
   CHECK(sizes.experts.logits == 64 * 128 * 4);
   CHECK(sizes.experts.pairs == 0);
-  const cuda::Sizes dense(cuda::fuse_program(shape_model("qwen3-8b", "bf16").program()), options);
+  const cuda::Sizes dense = sizes_of(shape_model("qwen3-8b", "bf16"));
   CHECK(dense.experts.lists() + dense.experts.rows() == 0);
 }
 
@@ -210,11 +214,7 @@ TEST_CASE("the weights of a family's own norms are counted") {
     shape.family = family;
     shape.qk_norm = QkNorm::Heads;
     const Model model = random_llama(shape);
-    cuda::SizeOptions options;
-    options.rows = 64;
-    options.context = 512;
-    options.multiprocessors = 132;
-    const cuda::Sizes sizes(cuda::fuse_program(model.program()), options);
+    const cuda::Sizes sizes = sizes_of(model);
     CHECK(sizes.weights >= model.weights->bytes());
     CHECK(sizes.weights <= model.weights->bytes() + 256 * 30);
   }

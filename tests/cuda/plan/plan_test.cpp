@@ -140,10 +140,7 @@ TEST_CASE("layers with different attention share the largest buffers, and each h
 }
 
 TEST_CASE("a step has at most the bounded number of tiles, for any mix of sequences") {
-  AttentionSpec spec;
-  spec.heads = 32;
-  spec.kv_heads = 8;
-  spec.head_dim = 128;
+  const AttentionSpec spec = {.heads = 32, .kv_heads = 8, .head_dim = 128};
   for (const auto code : {cuda::AttentionCode::Mma, cuda::AttentionCode::Wgmma}) {
     for (const int each : {1, 2, 31, 32, 33, 48, 100, 512}) {
       std::vector<int32_t> positions, sequences;
@@ -169,10 +166,7 @@ TEST_CASE("a step has at most the bounded number of tiles, for any mix of sequen
 }
 
 TEST_CASE("tiles cut by page cover each row once and stay within a page") {
-  AttentionSpec spec;
-  spec.heads = 32;
-  spec.kv_heads = 8;
-  spec.head_dim = 128;
+  const AttentionSpec spec = {.heads = 32, .kv_heads = 8, .head_dim = 128};
   for (const auto code : {cuda::AttentionCode::Mma, cuda::AttentionCode::Wgmma}) {
     std::vector<int32_t> positions, sequences;
     for (int row = 0; row < 500; ++row) {

@@ -10,9 +10,9 @@
 #include "engine/cpu/executor.h"
 #include "engine/cpu/fast_experts.h"
 #include "tests/catch.h"
+#include "tests/engine/cpu/random_weights.h"
 #include "tests/engine/cpu/targets.h"
 #include "tests/engine/random_llama.h"
-#include "tests/engine/random_weights.h"
 #include "tests/error_text.h"
 
 namespace skald::test {

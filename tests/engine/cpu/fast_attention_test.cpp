@@ -10,8 +10,8 @@
 #include "engine/cpu/kernels.h"
 #include "engine/memory/kv_pages.h"
 #include "tests/catch.h"
+#include "tests/engine/cpu/random_weights.h"
 #include "tests/engine/cpu/targets.h"
-#include "tests/engine/random_weights.h"
 
 using namespace skald;
 using namespace skald::cpu;

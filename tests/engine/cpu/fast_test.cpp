@@ -5,8 +5,8 @@
 
 #include "engine/cpu/kernels.h"
 #include "tests/catch.h"
+#include "tests/engine/cpu/random_weights.h"
 #include "tests/engine/cpu/targets.h"
-#include "tests/engine/random_weights.h"
 
 using namespace skald;
 using namespace skald::cpu;

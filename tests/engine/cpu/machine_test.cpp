@@ -18,7 +18,7 @@ TEST_CASE("the memory limit is the lowest of a control group and its parents") {
   folder.write("cgroup/job/step/memory.max", "1048576\n");
   CHECK(cpu::cgroup_memory_limit(root, "job/step") == 1048576);
   CHECK(cpu::cgroup_memory_limit(root, "job") == 8589934592);
-  // In a container the own group is the root of the mounted tree.
+  // In a container the process's own group is the root of the mounted tree.
   folder.write("cgroup/memory.max", "4096\n");
   CHECK(cpu::cgroup_memory_limit(root, "") == 4096);
   CHECK(cpu::cgroup_memory_limit(root, "not/there") == 4096);

@@ -42,7 +42,7 @@ TEST_CASE("protocol llama.cpp scores the second half of each whole chunk and put
             "the text has 1023 tokens, but llama.cpp:512 needs 1024"));
 }
 
-TEST_CASE("protocol gptq scores all tokens but the first of disjoint windows") {
+TEST_CASE("protocol gptq scores every token of disjoint windows, except each window's first") {
   const PplSettings settings = parse_protocol("gptq:10");
   CHECK(chunk_count(settings, 39) == 3);
   const ChunkPlace place = chunk_place(settings, 39, 1);

@@ -69,6 +69,22 @@ void check_near(float got, double expected) {
   }
 }
 
+// Checks that `out` has each group of weight.size() elements of `in` normalized and multiplied by
+// 1 + weight.
+void check_normalized(const std::vector<float>& in, const std::vector<float>& weight,
+                      const std::vector<float>& out) {
+  REQUIRE(out.size() == in.size());
+  const size_t width = weight.size();
+  for (size_t at = 0; at < in.size(); at += width) {
+    double squares = 0;
+    for (size_t i = 0; i < width; ++i) squares += double{in[at + i]} * in[at + i];
+    const double scale = 1 / std::sqrt(squares / static_cast<double>(width) + kEps);
+    for (size_t i = 0; i < width; ++i) {
+      check_near(out[at + i], in[at + i] * scale * (1 + double{weight[i]}));
+    }
+  }
+}
+
 void norm_heads(ProgramBuilder& b, ActId x) {
   b.add(HeadNorm{x, b.norm_weight("head_norm", kHeadDim, 1), kHeads, kHeadDim, kEps});
 }
@@ -89,31 +105,16 @@ TEST_CASE("HeadNorm normalizes each head and multiplies by 1 + weight") {
   const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
   const Model model = model_of(build<norm_heads>);
   const auto all = outputs(model, kernels);
-  const std::vector<float> weight = values_of(model, "head_norm");
-  REQUIRE(all[1].size() == std::size(kTokens) * kDim);
-  for (size_t head = 0; head < all[1].size(); head += kHeadDim) {
-    double squares = 0;
-    for (size_t i = 0; i < kHeadDim; ++i) squares += double{all[0][head + i]} * all[0][head + i];
-    const double scale = 1 / std::sqrt(squares / kHeadDim + kEps);
-    for (size_t i = 0; i < kHeadDim; ++i) {
-      check_near(all[1][head + i], all[0][head + i] * scale * (1 + double{weight[i]}));
-    }
-  }
+  REQUIRE(all[0].size() == std::size(kTokens) * kDim);
+  check_normalized(all[0], values_of(model, "head_norm"), all[1]);
 }
 
 TEST_CASE("RmsNorm in place normalizes whole rows and multiplies by 1 + weight") {
   const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
   const Model model = model_of(build<norm_all>);
   const auto all = outputs(model, kernels);
-  const std::vector<float> weight = values_of(model, "norm");
-  for (size_t row = 0; row < all[1].size(); row += kDim) {
-    double squares = 0;
-    for (size_t i = 0; i < kDim; ++i) squares += double{all[0][row + i]} * all[0][row + i];
-    const double scale = 1 / std::sqrt(squares / kDim + kEps);
-    for (size_t i = 0; i < kDim; ++i) {
-      check_near(all[1][row + i], all[0][row + i] * scale * (1 + double{weight[i]}));
-    }
-  }
+  REQUIRE(all[0].size() == std::size(kTokens) * kDim);
+  check_normalized(all[0], values_of(model, "norm"), all[1]);
 }
 
 TEST_CASE("Embed, Add and Logits scale, and Logits caps") {

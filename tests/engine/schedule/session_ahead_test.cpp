@@ -1,7 +1,8 @@
 // A session whose executor starts the next step together with each pick gives the same tokens as a
 // session on any other executor.
 #include "engine/cpu/executor.h"
-#include "tests/ahead_executor.h"
+#include "tests/engine/schedule/ahead_executor.h"
+#include "tests/engine/schedule/small_executor.h"
 #include "tests/error_text.h"
 #include "tests/session_pair.h"
 
@@ -10,18 +11,8 @@ namespace {
 
 using Tokens = std::vector<int32_t>;
 
-std::unique_ptr<Executor> small_executor(int sequences = 1, int64_t cache_tokens = 0) {
-  RunOptions options;
-  options.threads = 1;
-  options.rows = 16;
-  options.sequences = sequences;
-  options.context = 200;
-  options.cache_tokens = cache_tokens;
-  return cpu::make_executor(random_llama({.type = DType::Q8_0, .layers = 1}), options);
-}
-
-AheadExecutor ahead_executor(int sequences = 1, int64_t cache_tokens = 0) {
-  return AheadExecutor(small_executor(sequences, cache_tokens));
+AheadExecutor ahead_executor(const SmallExecutor& small = {}) {
+  return AheadExecutor(small_executor(small));
 }
 
 std::vector<std::byte> page(const Session& session, const Executor& executor, int64_t index) {
@@ -41,7 +32,8 @@ struct Pair : Executors, SessionPair {
 
 }  // namespace
 
-TEST_CASE("starting steps with picks gives the same tokens, with any sampling settings") {
+TEST_CASE(
+    "starting the next step with each pick gives the same tokens, with any sampling settings") {
   Pair pair;
   SamplingParams params;
   params.seed = 5;
@@ -67,7 +59,8 @@ TEST_CASE("a filter knows the token before, even if the next step starts with th
   pair.next(60, &a, &b);
 }
 
-TEST_CASE("starting steps with picks changes nothing, whatever happens between two picks") {
+TEST_CASE(
+    "starting the next step with each pick changes nothing, whatever happens between two picks") {
   Pair pair;
   mix_everything(pair, 150, [&](uint64_t what, const Roll& roll) {
     const int64_t pages = pages_for(pair.plain.computed());
@@ -100,7 +93,8 @@ TEST_CASE("no step is started beyond the context, nor after the last token") {
   CHECK(has(error_text([&] { session.next(); }, Exit::Failed), "the context holds 200"));
 }
 
-TEST_CASE("sessions on an executor that starts steps with picks take turns without mixing") {
+TEST_CASE(
+    "sessions on an executor that starts the next step with each pick take turns without mixing") {
   const auto text_of = [](Executor& executor, uint64_t request) {
     SamplingParams params;
     params.seed = 7;
@@ -108,8 +102,8 @@ TEST_CASE("sessions on an executor that starts steps with picks take turns witho
     session.feed(random_tokens(20 + static_cast<int64_t>(request), request));
     return session;
   };
-  const auto plain = small_executor(3);
-  AheadExecutor executor = ahead_executor(3);
+  const auto plain = small_executor({.sequences = 3});
+  AheadExecutor executor = ahead_executor({.sequences = 3});
   std::vector<Tokens> expected;
   std::vector<Session> sessions;  // sessions are movable
   for (uint64_t r = 0; r < 3; ++r) {
@@ -142,8 +136,8 @@ TEST_CASE(
               "the KV cache is full"));
     return session.tokens();
   };
-  const auto plain = small_executor(2, 256);
-  AheadExecutor executor = ahead_executor(2, 256);
+  const auto plain = small_executor({.sequences = 2, .cache_tokens = 256});
+  AheadExecutor executor = ahead_executor({.sequences = 2, .cache_tokens = 256});
   CHECK(tokens_until_full(executor) == tokens_until_full(*plain));
   CHECK(executor.pages().free_pages() == executor.pages().size());
 }

@@ -5,21 +5,13 @@
 #include "engine/cpu/executor.h"
 #include "tests/catch.h"
 #include "tests/engine/random_llama.h"
+#include "tests/engine/schedule/small_executor.h"
 #include "tests/error_text.h"
 
 namespace skald::test {
 namespace {
 
 using Tokens = std::vector<int32_t>;
-
-std::unique_ptr<Executor> small_executor(int64_t rows = 16, int sequences = 1) {
-  RunOptions options;
-  options.threads = 1;
-  options.rows = rows;
-  options.sequences = sequences;
-  options.context = 200;
-  return cpu::make_executor(random_llama({.type = DType::Q8_0, .layers = 1}), options);
-}
 
 SamplingParams seeded(uint64_t seed) {
   SamplingParams params;
@@ -36,7 +28,7 @@ Tokens generate(Session& session, int count) {
 TEST_CASE("the same seed and request draw the same tokens, with any rows in a step") {
   const Tokens prompt = random_tokens(50, 1);
   const auto generated = [&](int64_t rows, uint64_t seed, uint64_t request) {
-    const auto executor = small_executor(rows);
+    const auto executor = small_executor({.rows = rows});
     Session session(*executor, seeded(seed), request);
     session.feed(prompt);
     return generate(session, 20);
@@ -67,7 +59,7 @@ TEST_CASE("truncating a session and feeding again gives the same tokens") {
 }
 
 TEST_CASE("feeding in parts equals feeding at once") {
-  const auto executor = small_executor(16, 2);
+  const auto executor = small_executor({.sequences = 2});
   const Tokens prompt = random_tokens(45, 1);
   Session at_once(*executor, seeded(1)), in_parts(*executor, seeded(1));
   at_once.feed(prompt);
@@ -78,7 +70,7 @@ TEST_CASE("feeding in parts equals feeding at once") {
 }
 
 TEST_CASE("a prompt can be computed part by part") {
-  const auto executor = small_executor(16, 2);
+  const auto executor = small_executor({.sequences = 2});
   const Tokens prompt = random_tokens(40, 1);
   Session whole(*executor, seeded(1)), parts(*executor, seeded(1));
   whole.feed(prompt);
@@ -102,7 +94,7 @@ TEST_CASE("a session is full at the context's length, and a further token is an 
 }
 
 TEST_CASE("sessions of one executor take turns without mixing") {
-  const auto executor = small_executor(16, 3);
+  const auto executor = small_executor({.sequences = 3});
   const auto start = [&](uint64_t request) {
     Session session(*executor, seeded(7), request);
     session.feed(random_tokens(20 + static_cast<int64_t>(request), request));

@@ -9,6 +9,7 @@
 #include "models/files/gguf.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
+#include "tests/family_golden.h"
 #include "tests/golden.h"
 #include "tests/temp_folder.h"
 
@@ -38,29 +39,10 @@ std::string gguf_bytes(const OpenedModel& opened, DType type, int64_t slice = 7)
   return bytes;
 }
 
-// The configuration and weights of tests/data/families/<name>, in a folder.
-std::filesystem::path family_folder(const TempFolder& temp, const std::string& name) {
-  namespace fs = std::filesystem;
-  const fs::path families = data_dir() / "families", folder = temp.path() / name;
-  fs::create_directory(folder);
-  fs::copy_file(families / name / "config.json", folder / "config.json");
-  const std::string weights = read_json(families / name / "golden.json")["weights"];
-  fs::copy_file(families / weights, folder / "model.safetensors");
-  return folder;
-}
-
 std::vector<float> logits_of(const Model& model, std::vector<int32_t> ids, bool exact) {
   for (int32_t& id : ids) id %= static_cast<int32_t>(model.config.vocab);
   const auto executor = cpu::make_executor(model, {.exact = exact, .context = 512});
-  Sequence sequence = executor->new_sequence();
-  const SeqRows rows{&sequence, ids, Want::EveryRow};
-  const int64_t wanted = executor->run({&rows, 1});
-  std::vector<float> all;
-  for (int64_t row = 0; row < wanted; ++row) {
-    const auto logits = executor->logits(row);
-    all.insert(all.end(), logits.begin(), logits.end());
-  }
-  return all;
+  return all_logits(*executor, ids);
 }
 
 double relative_distance(const std::vector<float>& a, const std::vector<float>& b) {
@@ -104,7 +86,7 @@ TEST_CASE(
                "gemma2", "gemma3", "mixtral", "qwen3moe");
   CAPTURE(name);
   TempFolder temp;
-  check_same_model(family_folder(temp, name));
+  check_same_model(write_folder(temp, name));
 }
 
 // GGUF has no key for the scale of scores: readers derive it from the head's dimension, and this
@@ -126,7 +108,7 @@ TEST_CASE("a Gemma 2 exports when its scale is the one that readers derive") {
 TEST_CASE("a model with a property that GGUF cannot express is refused") {
   TempFolder temp;
   const auto refusal = [&](const char* name) {
-    const OpenedModel opened = open_model(family_folder(temp, name));
+    const OpenedModel opened = open_model(write_folder(temp, name));
     return error_text([&] { gguf_bytes(opened, DType::F16); });
   };
   CHECK(has(refusal("ministral"), "cannot say this model's windows"));

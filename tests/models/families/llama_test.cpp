@@ -3,10 +3,10 @@
 #include "models/families/families.h"
 #include "models/files/gguf.h"
 #include "models/open.h"
-#include "tests/app/models.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 #include "tests/golden.h"
+#include "tests/small_models.h"
 
 namespace skald::test {
 namespace {

@@ -5,10 +5,11 @@
 #include "engine/cpu/executor.h"
 #include "models/files/gguf.h"
 #include "models/open.h"
-#include "tests/app/models.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 #include "tests/golden.h"
+#include "tests/golden_check.h"
+#include "tests/small_models.h"
 
 namespace skald::test {
 namespace {
@@ -77,15 +78,7 @@ GgufWriter gguf_of(const Model& model) {
 std::vector<float> logits_of(const Model& model, cpu::KernelSet kernels) {
   const std::vector<int32_t> ids{1, 282, 503, 222, 23, 108, 65, 407, 239, 104, 493, 124};
   const auto executor = cpu::make_executor(model, {.exact = true}, kernels);
-  Sequence sequence = executor->new_sequence();
-  const SeqRows rows{&sequence, ids, Want::EveryRow};
-  std::vector<float> all;
-  const int64_t wanted = executor->run({&rows, 1});
-  for (int64_t row = 0; row < wanted; ++row) {
-    const auto logits = executor->logits(row);
-    all.insert(all.end(), logits.begin(), logits.end());
-  }
-  return all;
+  return all_logits(*executor, ids);
 }
 
 TEST_CASE("a Qwen2 GGUF gives the logits of its Hugging Face folder") {

@@ -15,12 +15,6 @@ using test::TempFolder;
 
 namespace {
 
-// Sizes and counts where signed and unsigned numbers of 32 and 64 bits overflow.
-const std::vector<uint64_t> kEdges = {
-    (1ull << 31) - 1, 1ull << 31,       (1ull << 32) - 1, 1ull << 32, 1ull << 40, 1ull << 61,
-    1ull << 62,       (1ull << 63) - 1, 1ull << 63,       ~0ull - 31, ~0ull - 7,  ~0ull,
-};
-
 // A few KB with every kind of entry that a head can have.
 GgufWriter good() {
   GgufWriter w;
@@ -53,12 +47,7 @@ void open_and_use(const std::filesystem::path& path) {
     test::error_text([&] { m.floats(value.key); });
     test::error_text([&] { m.ints(value.key); });
   }
-  for (const Tensor& tensor : file->tensors()) {
-    std::vector<float> row(tensor.view.cols);
-    for (int64_t r = 0; r < tensor.view.rows; ++r) {
-      info(tensor.view.type).decode_row(tensor.view.row(r), row.data(), tensor.view.cols);
-    }
-  }
+  test::decode_all(*file);
 }
 
 struct BadFile {
@@ -93,7 +82,7 @@ void add_bad_heads(BadFiles& bad) {
                [&](auto& w) { w.version = version; });
   }
   bad.change("big-endian", "big-endian", [](auto& w) { w.version = 3u << 24; });
-  for (uint64_t edge : kEdges) {
+  for (uint64_t edge : test::kSizeEdges) {
     bad.change(concat(edge, " tensors"), concat("has ", edge, " tensors"),
                [&](auto& w) { w.n_tensors = edge; });
     bad.change(concat(edge, " entries"), concat("has ", edge, " metadata entries"),
@@ -105,7 +94,7 @@ void add_bad_heads(BadFiles& bad) {
 }
 
 void add_bad_metadata(BadFiles& bad) {
-  for (uint64_t edge : kEdges) {
+  for (uint64_t edge : test::kSizeEdges) {
     bad.change(concat("a key of ", edge), concat("needs ", edge, " bytes"),
                [&](auto& w) { w.entries.push_back(raw(edge) + "key" + raw(4) + raw(1)); });
     bad.change(concat("a text of ", edge), concat("needs ", edge, " bytes"),
@@ -153,7 +142,7 @@ void add_bad_tensors(BadFiles& bad) {
   const auto tensor = [&](const std::string& what, const std::string& message, auto&& change) {
     bad.change(what, message, [&](GgufWriter& w) { change(w.tensors[0]); });
   };
-  for (uint64_t edge : kEdges) {
+  for (uint64_t edge : test::kSizeEdges) {
     tensor(concat("offset ", edge), "", [&](auto& t) { t.offset = edge; });
     tensor(concat("aligned offset ", edge), "but the file has only",
            [&](auto& t) { t.offset = edge / 32 * 32; });
@@ -242,22 +231,14 @@ TEST_CASE("every handcrafted bad GGUF is refused with the reason") {
 TEST_CASE("a GGUF cut anywhere is refused, unless only the padding at the end is missing") {
   const std::string whole = good().file();
   const size_t used = whole.size() - 16;  // the last tensor has 144 bytes of data and 16 of padding
-  const TempFolder folder;
-  const auto result = test::open_in_child(static_cast<int>(whole.size()), [&](int size) {
-    open_and_use(folder.write("cut.gguf", std::string_view(whole).substr(0, size)));
-  });
+  const auto result = test::open_cut(whole, open_and_use);
   CHECK(result.loaded == static_cast<int>(whole.size() - used));
 }
 
 TEST_CASE("a GGUF with any bit of its head flipped loads or is refused") {
   const std::string whole = good().file();
   const int bits = 8 * static_cast<int>(good().head().size());
-  const TempFolder folder;
-  const auto result = test::open_in_child(bits, [&](int bit) {
-    std::string flipped = whole;
-    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ 1 << (bit % 8));
-    open_and_use(folder.write("flipped.gguf", flipped));
-  });
+  const auto result = test::open_flipped(whole, bits, open_and_use);
   CHECK(result.refused > bits / 3);
 }
 

@@ -11,19 +11,9 @@ using test::TempFolder;
 
 namespace {
 
-const std::vector<uint64_t> kEdges = {
-    (1ull << 31) - 1, 1ull << 31,       (1ull << 32) - 1, 1ull << 32, 1ull << 40, 1ull << 61,
-    1ull << 62,       (1ull << 63) - 1, 1ull << 63,       ~0ull - 31, ~0ull - 7,  ~0ull,
-};
-
 void open_and_use(const std::filesystem::path& path) {
   const auto file = open_safetensors(path, [](std::string_view name) { return std::string(name); });
-  for (const Tensor& tensor : file->tensors()) {
-    std::vector<float> row(tensor.view.cols);
-    for (int64_t r = 0; r < tensor.view.rows; ++r) {
-      info(tensor.view.type).decode_row(tensor.view.row(r), row.data(), tensor.view.cols);
-    }
-  }
+  test::decode_all(*file);
 }
 
 // An entry of a header.
@@ -64,7 +54,7 @@ void add_bad_lengths(BadFiles& bad) {
   bad.list.push_back({"seven bytes", "1234567", "has only 7 bytes"});
   bad.list.push_back({"a text", "this is a text, no safetensors file", "says that its header has"});
   bad.list.push_back({"no header", safetensors(0, "", ""), "is not a JSON object"});
-  for (uint64_t edge : kEdges) {
+  for (uint64_t edge : test::kSizeEdges) {
     bad.list.push_back({concat("header of ", edge), safetensors(edge, "{}", ""),
                         concat("header has ", edge, " bytes")});
   }
@@ -164,7 +154,7 @@ void add_bad_entries(BadFiles& bad) {
   tensor("F32", "[2305843009213693952,8]", "[0,16]", "an impossible number of bytes");
   tensor("F32", "[1152921504606846980]", "[0,16]", "an impossible number of bytes");
   tensor("U8", "[2305843009213693952,0,8]", "[0,16]", "");
-  for (uint64_t edge : kEdges) {
+  for (uint64_t edge : test::kSizeEdges) {
     tensor("F32", concat("[", edge, "]"), "[0,16]", "");
     tensor("BF16", concat("[", edge, ",", edge, "]"), "[0,16]", "");
     tensor("F32", "[4]", concat("[0,", edge, "]"), "but there are 16 bytes");
@@ -211,10 +201,8 @@ TEST_CASE("every handcrafted bad safetensors file is refused with the reason") {
 TEST_CASE("a safetensors file cut anywhere is refused") {
   const std::string whole = good();
   const TempFolder folder;
-  const auto result = test::open_in_child(static_cast<int>(whole.size()) + 1, [&](int size) {
-    open_and_use(folder.write("cut.safetensors", std::string_view(whole).substr(0, size)));
-  });
-  CHECK(result.loaded == 1);  // only the whole file
+  CHECK(test::open_cut(whole, open_and_use).loaded == 0);
+  open_and_use(folder.write("whole.safetensors", whole));
   const auto longer = folder.write("longer.safetensors", whole + "x");
   CHECK(test::error_text([&] { open_and_use(longer); }) != "");
 }
@@ -222,12 +210,7 @@ TEST_CASE("a safetensors file cut anywhere is refused") {
 TEST_CASE("a safetensors file with any bit of its header flipped loads or is refused") {
   const std::string whole = good();
   const int bits = 8 * static_cast<int>(whole.size() - 48);
-  const TempFolder folder;
-  const auto result = test::open_in_child(bits, [&](int bit) {
-    std::string flipped = whole;
-    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ 1 << (bit % 8));
-    open_and_use(folder.write("flipped.safetensors", flipped));
-  });
+  const auto result = test::open_flipped(whole, bits, open_and_use);
   CHECK(result.refused > bits / 2);
 }
 

@@ -1,20 +1,11 @@
 // Models with a byte-level BPE tokenizer, tested through the program.
-#include "tests/catch.h"
-#include "tests/error_text.h"
-#include "tests/models/text/bpe_models.h"
-#include "tests/process.h"
+#include "tests/bpe_models.h"
+#include "tests/program_output.h"
 
 namespace skald::test {
 namespace {
 
 using Json = nlohmann::json;
-
-std::string output(const std::vector<std::string>& arguments) {
-  const Outcome outcome = skald(arguments);
-  CAPTURE(outcome.err);
-  CHECK(outcome.code == 0);
-  return outcome.out;
-}
 
 std::string lines_of(const Json& variant, const Json& texts) {
   std::string out;

@@ -64,7 +64,7 @@ TEST_CASE("a character appears with its last byte and not before") {
   CHECK(feed("<0xFF>") == "\uFFFD");
   CHECK(feed("<0xEF>") == "");
   CHECK(feed("<0xBF>") == "");
-  CHECK(feed("<0xBD>") == "\uFFFD");  // U+FFFD, encoded by the model itself
+  CHECK(feed("<0xBD>") == "\uFFFD");  // the model's own U+FFFD, which replaces nothing
   CHECK(feed("<0xC3>") == "");
   CHECK(stream.flush() == "\uFFFD");
   CHECK(stream.flush() == "");

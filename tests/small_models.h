@@ -26,16 +26,43 @@ struct FlatModel {
   std::string chat_template = {};  // none
 };
 
-inline std::string flat_gguf(const FlatModel& model) {
-  constexpr uint32_t kDim = 32, kVocab = 260;
-  GgufWriter w;
+inline constexpr uint32_t kFlatDim = 32;
+
+// The keys of a Llama of one layer.
+inline void add_flat_keys(GgufWriter& w, uint32_t context) {
   w.text("general.architecture", "llama");
   w.u32("llama.block_count", 1);
-  w.u32("llama.context_length", model.context);
-  w.u32("llama.embedding_length", kDim);
-  w.u32("llama.feed_forward_length", kDim);
+  w.u32("llama.context_length", context);
+  w.u32("llama.embedding_length", kFlatDim);
+  w.u32("llama.feed_forward_length", kFlatDim);
   w.u32("llama.attention.head_count", 1);
   w.f32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
+}
+
+// The weights of a Llama of one layer: norms of 1, the embedding's value, and 0.
+inline void add_flat_weights(GgufWriter& w, uint64_t vocab, float embedding = 0) {
+  const auto tensor = [&](const std::string& name, uint64_t rows, float value) {
+    std::string data;
+    for (uint64_t i = 0; i < rows * kFlatDim; ++i) data += raw(value);
+    std::vector<uint64_t> dims{kFlatDim};
+    if (rows > 1) dims.push_back(rows);
+    w.tensors.push_back({name, dims, 0, data});
+  };
+  tensor("token_embd.weight", vocab, embedding);
+  for (const char* name :
+       {"attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"}) {
+    tensor(std::string("blk.0.") + name + ".weight", kFlatDim, 0);
+  }
+  tensor("blk.0.attn_norm.weight", 1, 1);
+  tensor("blk.0.ffn_norm.weight", 1, 1);
+  tensor("output_norm.weight", 1, 1);
+  tensor("output.weight", vocab, 0);
+}
+
+inline std::string flat_gguf(const FlatModel& model) {
+  constexpr uint32_t kVocab = 260;
+  GgufWriter w;
+  add_flat_keys(w, model.context);
   std::vector<std::string> pieces{"<unk>", "<s>", "</s>"};
   std::string types = raw<int32_t>(2) + raw<int32_t>(3) + raw<int32_t>(3);
   std::string scores = raw(0.0f) + raw(0.0f) + raw(0.0f);
@@ -57,22 +84,7 @@ inline std::string flat_gguf(const FlatModel& model) {
   w.u32("tokenizer.ggml.eos_token_id", 2);
   w.boolean("tokenizer.ggml.add_space_prefix", false);
   if (!model.chat_template.empty()) w.text("tokenizer.chat_template", model.chat_template);
-  const auto tensor = [&](const std::string& name, uint64_t rows, float value) {
-    std::string data;
-    for (uint64_t i = 0; i < rows * kDim; ++i) data += raw(value);
-    w.tensors.push_back(
-        {name, rows == 1 ? std::vector<uint64_t>{kDim} : std::vector<uint64_t>{kDim, rows}, 0,
-         data});
-  };
-  tensor("token_embd.weight", kVocab, model.embedding);
-  for (const char* name :
-       {"attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"}) {
-    tensor(std::string("blk.0.") + name + ".weight", kDim, 0);
-  }
-  tensor("blk.0.attn_norm.weight", 1, 1);
-  tensor("blk.0.ffn_norm.weight", 1, 1);
-  tensor("output_norm.weight", 1, 1);
-  tensor("output.weight", kVocab, 0);
+  add_flat_weights(w, kVocab, model.embedding);
   return w.file();
 }
 

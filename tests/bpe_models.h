@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/app/models.h"
+#include "tests/small_models.h"
 
 namespace skald::test {
 
@@ -34,15 +34,8 @@ inline GgufBpe gguf_bpe_of(const nlohmann::json& json) {
 }
 
 inline std::string bpe_gguf(const GgufBpe& bpe) {
-  constexpr uint32_t kDim = 32;
   GgufWriter w;
-  w.text("general.architecture", "llama");
-  w.u32("llama.block_count", 1);
-  w.u32("llama.context_length", 512);
-  w.u32("llama.embedding_length", kDim);
-  w.u32("llama.feed_forward_length", kDim);
-  w.u32("llama.attention.head_count", 1);
-  w.f32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
+  add_flat_keys(w, 512);
   w.text("tokenizer.ggml.model", "gpt2");
   if (!bpe.pre.empty()) w.text("tokenizer.ggml.pre", bpe.pre);
   w.strings("tokenizer.ggml.tokens", bpe.pieces);
@@ -53,23 +46,7 @@ inline std::string bpe_gguf(const GgufBpe& bpe) {
   if (bpe.bos >= 0) w.i32("tokenizer.ggml.bos_token_id", bpe.bos);
   if (bpe.eos >= 0) w.i32("tokenizer.ggml.eos_token_id", bpe.eos);
   if (bpe.add_bos) w.boolean("tokenizer.ggml.add_bos_token", *bpe.add_bos);
-  const uint64_t vocab = bpe.pieces.size();
-  const auto tensor = [&](const std::string& name, uint64_t rows, float value) {
-    std::string data;
-    for (uint64_t i = 0; i < rows * kDim; ++i) data += raw(value);
-    w.tensors.push_back(
-        {name, rows == 1 ? std::vector<uint64_t>{kDim} : std::vector<uint64_t>{kDim, rows}, 0,
-         data});
-  };
-  tensor("token_embd.weight", vocab, 0);
-  for (const char* name :
-       {"attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"}) {
-    tensor(std::string("blk.0.") + name + ".weight", kDim, 0);
-  }
-  tensor("blk.0.attn_norm.weight", 1, 1);
-  tensor("blk.0.ffn_norm.weight", 1, 1);
-  tensor("output_norm.weight", 1, 1);
-  tensor("output.weight", vocab, 0);
+  add_flat_weights(w, bpe.pieces.size());
   return w.file();
 }
 

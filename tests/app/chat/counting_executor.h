@@ -1,4 +1,4 @@
-// Counts the rows that it is asked to compute. A wrapped executor does the work.
+// Counts the rows that it is asked to compute; another executor computes them.
 #pragma once
 
 #include "tests/engine/wrapped_executor.h"

@@ -1,5 +1,5 @@
-// An executor that starts the next step together with each pick, as a GPU does. A wrapped executor
-// does the work. Results must be the same as without this class.
+// An executor that starts the next step together with each pick, as a GPU does. Another executor
+// computes the steps. Results must be the same as with that executor alone.
 #pragma once
 
 #include "engine/step/step.h"
