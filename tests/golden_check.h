@@ -13,7 +13,7 @@
 namespace skald::test {
 
 inline constexpr double kLogitTolerance = 1e-4;
-// Where the best logit leads the second by less, rounding may decide which token is greedy.
+// With a smaller lead of the best logit over the second, rounding may decide the greedy token.
 inline constexpr double kClearMargin = 1e-3;
 
 // Calls `visit(position, logits)` once for each token, because all logits of a long text together
@@ -51,7 +51,7 @@ inline double largest_difference(std::span<const float> logits, const float* exp
   double largest = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
     const double difference = std::fabs(double{logits[i]} - expected[i]);
-    if (!(difference <= largest)) largest = difference;  // true for NaN too
+    if (!(difference <= largest)) largest = difference;  // keeps NaN
   }
   return largest;
 }
@@ -87,6 +87,7 @@ inline void check_greedy(Executor& executor, const nlohmann::json& golden) {
   const auto margins = golden["greedy_margins"].get<std::vector<double>>();
   Session session(executor, SamplingParams{.temperature = 0});
   session.feed(golden["greedy_prompt_ids"].get<std::vector<int32_t>>());
+  REQUIRE(margins.at(0) >= kClearMargin);
   for (size_t i = 0; i < expected.size() && margins[i] >= kClearMargin; ++i) {
     REQUIRE(session.next().token == expected[i]);
   }

@@ -18,6 +18,12 @@ bool becomes_raw(const Terminal& terminal) {
   return !is_cooked(terminal);
 }
 
+void type_and_expect(Terminal& terminal, const std::string& keys, const std::string& expected) {
+  CAPTURE(keys, expected);
+  terminal.type(keys);
+  CHECK(terminal.wait_for(expected));
+}
+
 // Ends the chat with Ctrl-D. Returns everything that the terminal showed.
 std::string end(Terminal& terminal) {
   terminal.type("\x04");
@@ -34,8 +40,7 @@ TEST_CASE("a chat greets, shows prompts and answers, and ends with /exit") {
   CHECK(terminal.wait_for("context of 512 tokens"));
   CHECK(terminal.wait_for("/help shows the commands"));
   CHECK(terminal.wait_for("> "));
-  terminal.type("hello\r");
-  CHECK(terminal.wait_for("hello"));
+  type_and_expect(terminal, "hello\r", "hello");
   CHECK(terminal.wait_for("xxx\r\n\r\n"));
   CHECK(terminal.wait_for("> "));
   terminal.type("/exit\r");
@@ -51,10 +56,8 @@ TEST_CASE("lines can be edited, and the history outlives the program") {
     CHECK(terminal.wait_for("> "));
     terminal.type("secnd\x1b[D\x1b[Do\r");  // Left, Left, o
     CHECK(terminal.wait_for("x\r\n"));
-    terminal.type("third\\\r");
-    CHECK(terminal.wait_for(". "));
-    terminal.type("line\r");
-    CHECK(terminal.wait_for("x\r\n"));
+    type_and_expect(terminal, "third\\\r", ". ");
+    type_and_expect(terminal, "line\r", "x\r\n");
     end(terminal);
   }
   const auto history = model.path() / ".local/state/skald/history";
@@ -66,17 +69,14 @@ TEST_CASE("lines can be edited, and the history outlives the program") {
     CHECK(terminal.wait_for("> "));
     terminal.type("\x1b[A");  // Up
     CHECK(terminal.wait_for("third"));
-    terminal.type("\x1b[A\x1b[A");
-    CHECK(terminal.wait_for("second"));
-    terminal.type("\r");
-    CHECK(terminal.wait_for("x\r\n"));
+    type_and_expect(terminal, "\x1b[A\x1b[A", "second");
+    type_and_expect(terminal, "\r", "x\r\n");
     end(terminal);
   }
   CHECK(read_file(history) == "second\nthird\\nline\nsecond\n");
   Terminal terminal(model.chat(1, {"--no-history"}));
   CHECK(terminal.wait_for("> "));
-  terminal.type("private\r");
-  CHECK(terminal.wait_for("x\r\n"));
+  type_and_expect(terminal, "private\r", "x\r\n");
   end(terminal);
   CHECK(!has(read_file(history), "private"));
 }
@@ -86,8 +86,7 @@ TEST_CASE("an unwritable history is reported and stops nothing") {
   model.write("state", "a file, no folder");
   Terminal terminal(with(model.chat(1), "XDG_STATE_HOME", (model.path() / "state").string()));
   CHECK(terminal.wait_for("> "));
-  terminal.type("a\r");
-  CHECK(terminal.wait_for("x\r\n"));
+  type_and_expect(terminal, "a\r", "x\r\n");
   CHECK(has(end(terminal), "the history is not kept: "));
 }
 
@@ -97,11 +96,9 @@ TEST_CASE("pasted lines are one message") {
   Terminal terminal(model.chat(1));
   CHECK(terminal.wait_for("\x1b[?2004h"));
   CHECK(terminal.wait_for("> "));
-  terminal.type("see: \x1b[200~one\rtwo\n/exit\r\xc3\xa4\x1b[201~!\r");
-  CHECK(terminal.wait_for("\x1b[?2004l"));
+  type_and_expect(terminal, "see: \x1b[200~one\rtwo\n/exit\r\xc3\xa4\x1b[201~!\r", "\x1b[?2004l");
   CHECK(terminal.wait_for("x\r\n"));
-  terminal.type("/save " + file + "\r");
-  CHECK(terminal.wait_for("2 messages are in"));
+  type_and_expect(terminal, "/save " + file + "\r", "2 messages are in");
   end(terminal);
   CHECK(has(read_file(file), R"("see: one\ntwo\n/exit\nä!")"));
 }
@@ -110,22 +107,15 @@ TEST_CASE("Ctrl-C clears a line, or stops an answer and keeps its text") {
   ChatModel model("x", 1 << 18);
   Terminal terminal(model.chat(-1));
   CHECK(terminal.wait_for("> "));
-  terminal.type("not this");
-  CHECK(terminal.wait_for("not this"));
-  terminal.type("\x03");
-  CHECK(terminal.wait_for("^C\r\n"));
+  type_and_expect(terminal, "not this", "not this");
+  type_and_expect(terminal, "\x03", "^C\r\n");
   CHECK(terminal.wait_for("> "));
-  terminal.type("but this\r");
-  CHECK(terminal.wait_for("xxxxxxxxxx"));
-  terminal.type("\x03");
-  CHECK(terminal.wait_for("[interrupted]"));
+  type_and_expect(terminal, "but this\r", "xxxxxxxxxx");
+  type_and_expect(terminal, "\x03", "[interrupted]");
   CHECK(terminal.wait_for("> "));
-  terminal.type("/tokens\r");
-  CHECK(terminal.wait_for("turns     1"));
-  terminal.type("/retry\r");
-  CHECK(terminal.wait_for("xxxxxxxxxx"));
-  terminal.type("\x03");
-  CHECK(terminal.wait_for("[interrupted]"));
+  type_and_expect(terminal, "/tokens\r", "turns     1");
+  type_and_expect(terminal, "/retry\r", "xxxxxxxxxx");
+  type_and_expect(terminal, "\x03", "[interrupted]");
   CHECK(terminal.wait_for("> "));
   end(terminal);
 }
@@ -135,14 +125,11 @@ TEST_CASE("Ctrl-C before the first token takes the message back") {
   Terminal terminal(model.chat(-1, {"--rows", "1"}));
   CHECK(terminal.wait_for("> "));
   const std::string text = model.write("long.txt", std::string(100000, 'a')).string();
-  terminal.type("/file " + text + "\r");
-  CHECK(terminal.wait_for("100000 tokens"));
+  type_and_expect(terminal, "/file " + text + "\r", "100000 tokens");
   CHECK(terminal.wait_for("> "));
-  terminal.type("what?\r");
-  CHECK(terminal.wait_for("what?"));
+  type_and_expect(terminal, "what?\r", "what?");
   ::usleep(300000);
-  terminal.type("\x03");
-  CHECK(terminal.wait_for("the message is taken back"));
+  type_and_expect(terminal, "\x03", "the message is taken back");
   CHECK(terminal.wait_for("> "));
   end(terminal);
 }
@@ -151,16 +138,11 @@ TEST_CASE("on a terminal, an error is reported and the chat continues") {
   ChatModel model;
   Terminal terminal(model.chat(1));
   CHECK(terminal.wait_for("> "));
-  terminal.type("/hepl\r");
-  CHECK(terminal.wait_for("skald: unknown command '/hepl', did you mean '/help'?"));
-  terminal.type("/load /nonexistent\r");
-  CHECK(terminal.wait_for("cannot be opened"));
-  terminal.type("/set temp x\r");
-  CHECK(terminal.wait_for("expected a finite number"));
-  terminal.type("/undo\r");
-  CHECK(terminal.wait_for("there is nothing to undo"));
-  terminal.type("fine\r");
-  CHECK(terminal.wait_for("x\r\n"));
+  type_and_expect(terminal, "/hepl\r", "skald: unknown command '/hepl', did you mean '/help'?");
+  type_and_expect(terminal, "/load /nonexistent\r", "cannot be opened");
+  type_and_expect(terminal, "/set temp x\r", "expected a finite number");
+  type_and_expect(terminal, "/undo\r", "there is nothing to undo");
+  type_and_expect(terminal, "fine\r", "x\r\n");
   end(terminal);
 }
 
@@ -169,30 +151,23 @@ TEST_CASE("a full context asks whether to drop the oldest turns or to stop") {
   Terminal terminal(model.chat(3));
   for (const char* message : {"one\r", "two\r", "three\r"}) {
     CHECK(terminal.wait_for("> "));
-    terminal.type(message);
-    CHECK(terminal.wait_for("xxx"));
+    type_and_expect(terminal, message, "xxx");
   }
   CHECK(terminal.wait_for("> "));
-  terminal.type("four\r");
-  CHECK(terminal.wait_for("the context is full: 101 tokens are needed, it holds 100. Drop the"));
+  type_and_expect(terminal, "four\r",
+                  "the context is full: 101 tokens are needed, it holds 100. Drop the");
   CHECK(terminal.wait_for("oldest 2 of 4 turns, or stop here?"));
   CHECK(terminal.wait_for("drop or stop? "));
-  terminal.type("what\r");
-  CHECK(terminal.wait_for("drop or stop? "));
-  terminal.type("stop\r");
-  CHECK(terminal.wait_for("the message is taken back: the context is full"));
+  type_and_expect(terminal, "what\r", "drop or stop? ");
+  type_and_expect(terminal, "stop\r", "the message is taken back: the context is full");
   CHECK(terminal.wait_for("> "));
-  terminal.type("/tokens\r");
-  CHECK(terminal.wait_for("turns     3"));
-  terminal.type("four\r");
-  CHECK(terminal.wait_for("drop or stop? "));
-  terminal.type("d\r");
-  CHECK(terminal.wait_for("xxx\r\n"));
+  type_and_expect(terminal, "/tokens\r", "turns     3");
+  type_and_expect(terminal, "four\r", "drop or stop? ");
+  type_and_expect(terminal, "d\r", "xxx\r\n");
   CHECK(terminal.wait_for("> "));
-  terminal.type("/tokens\r");
-  CHECK(terminal.wait_for("turns     2"));
-  terminal.type("/clear\r/set -n -1\rlong\r");
-  CHECK(terminal.wait_for("the answer ends here: the context is full"));
+  type_and_expect(terminal, "/tokens\r", "turns     2");
+  type_and_expect(terminal, "/clear\r/set -n -1\rlong\r",
+                  "the answer ends here: the context is full");
   end(terminal);
 }
 
@@ -201,8 +176,7 @@ TEST_CASE("thinking is dimmed, or hidden until /thinking shows it") {
   const auto shown = [&](const Invocation& invocation, const std::string& lines) {
     Terminal terminal(invocation);
     CHECK(terminal.wait_for("> "));
-    terminal.type(lines);
-    CHECK(terminal.wait_for("yes\r\n"));
+    type_and_expect(terminal, lines, "yes\r\n");
     return end(terminal);
   };
   CHECK(has(shown(model.chat(1), "a\r"), "\x1b[2m<think>hm</think>\x1b[0m\r\n\r\nyes\r\n"));
@@ -214,10 +188,8 @@ TEST_CASE("thinking is dimmed, or hidden until /thinking shows it") {
   CHECK(!has(plain, "\x1b[2m"));
   Terminal terminal(model.chat(1, {"--hide-thinking"}));
   CHECK(terminal.wait_for("> "));
-  terminal.type("a\r");
-  CHECK(terminal.wait_for("yes\r\n"));
-  terminal.type("/thinking\r");
-  CHECK(terminal.wait_for("<think>hm</think>"));
+  type_and_expect(terminal, "a\r", "yes\r\n");
+  type_and_expect(terminal, "/thinking\r", "<think>hm</think>");
   end(terminal);
 }
 
@@ -227,13 +199,11 @@ TEST_CASE(
   ChatModel model("\x1b]0;title\x07");
   Terminal terminal(model.chat(1));
   CHECK(terminal.wait_for("> "));
-  terminal.type("a\r");
-  CHECK(terminal.wait_for("\\x1b]0;title\\x07\r\n"));
+  type_and_expect(terminal, "a\r", "\\x1b]0;title\\x07\r\n");
   CHECK(!has(end(terminal), "\x07"));
   Terminal raw(model.chat(1, {"--raw-output"}));
   CHECK(raw.wait_for("> "));
-  raw.type("a\r");
-  CHECK(raw.wait_for("\x1b]0;title\x07"));
+  type_and_expect(raw, "a\r", "\x1b]0;title\x07");
   end(raw);
 }
 
@@ -242,11 +212,9 @@ TEST_CASE("typed bytes that are not UTF-8 are replaced, with a notice") {
   const std::string file = (model.path() / "saved.json").string();
   Terminal terminal(model.chat(1));
   CHECK(terminal.wait_for("> "));
-  terminal.type("a\xff\xe2\x82 b\r");
-  CHECK(terminal.wait_for("bytes that are no UTF-8 were replaced"));
+  type_and_expect(terminal, "a\xff\xe2\x82 b\r", "bytes that are no UTF-8 were replaced");
   CHECK(terminal.wait_for("x\r\n"));
-  terminal.type("/save " + file + "\r");
-  CHECK(terminal.wait_for("2 messages are in"));
+  type_and_expect(terminal, "/save " + file + "\r", "2 messages are in");
   end(terminal);
   CHECK(has(read_file(file), "a\uFFFD\uFFFD\uFFFD b"));
 }
@@ -255,18 +223,15 @@ TEST_CASE("a chat works in a narrow window and in one that changes its width") {
   ChatModel model;
   Terminal terminal(model.chat(30), 20);
   CHECK(terminal.wait_for("> "));
-  terminal.type("a message that is longer than the window is wide\r");
-  CHECK(terminal.wait_for(std::string(30, 'x')));
+  type_and_expect(terminal, "a message that is longer than the window is wide\r",
+                  std::string(30, 'x'));
   CHECK(terminal.wait_for("> "));
-  terminal.type("/help\r");
-  CHECK(terminal.wait_for("/retry\r\n  Answer the"));
+  type_and_expect(terminal, "/help\r", "/retry\r\n  Answer the");
   CHECK(terminal.wait_for("> "));
-  terminal.type("now it ");
-  CHECK(terminal.wait_for("now it "));
+  type_and_expect(terminal, "now it ", "now it ");
   terminal.resize(100);
   CHECK(terminal.wait_for("> now it "));  // the line is drawn again
-  terminal.type("is wide\r");
-  CHECK(terminal.wait_for(std::string(30, 'x')));
+  type_and_expect(terminal, "is wide\r", std::string(30, 'x'));
   const std::string all = end(terminal);
   size_t longest = 0;
   const size_t help = all.find("/help\r\n  Show"), help_end = all.find("\r\n", all.find("slash"));
@@ -283,15 +248,11 @@ TEST_CASE("a dumb terminal gets prompts and answers without escape sequences") {
   for (const char* term : {"dumb", ""}) {
     Terminal terminal(with(model.chat(1), "TERM", term));
     CHECK(terminal.wait_for("> "));
-    terminal.type("one\\\n");
-    CHECK(terminal.wait_for(". "));
-    terminal.type("two\n");
-    CHECK(terminal.wait_for("<think>hm</think>yes\r\n\r\n> "));
+    type_and_expect(terminal, "one\\\n", ". ");
+    type_and_expect(terminal, "two\n", "<think>hm</think>yes\r\n\r\n> ");
     terminal.type("not this");
-    terminal.type("\x03");
-    CHECK(terminal.wait_for("> "));
-    terminal.type("/tokens\n");
-    CHECK(terminal.wait_for("turns     1"));
+    type_and_expect(terminal, "\x03", "> ");
+    type_and_expect(terminal, "/tokens\n", "turns     1");
     CHECK(terminal.wait_for("> "));
     CHECK(!has(end(terminal), "\x1b"));
   }
@@ -302,12 +263,9 @@ TEST_CASE("a terminal without UTF-8 gets escapes for other characters") {
   const std::string file = (model.path() / "saved.json").string();
   Terminal terminal(with(model.chat(1), "LC_ALL", "C"));
   CHECK(terminal.wait_for("> "));
-  terminal.type("a\r");
-  CHECK(terminal.wait_for("\\u00e4\\U0001f600\r\n"));
-  terminal.type("\xc3\xb6\r");
-  CHECK(terminal.wait_for("\\u00e4\\U0001f600\r\n"));
-  terminal.type("/save " + file + "\r");
-  CHECK(terminal.wait_for("4 messages are in"));
+  type_and_expect(terminal, "a\r", "\\u00e4\\U0001f600\r\n");
+  type_and_expect(terminal, "\xc3\xb6\r", "\\u00e4\\U0001f600\r\n");
+  type_and_expect(terminal, "/save " + file + "\r", "4 messages are in");
   end(terminal);
   CHECK(has(read_file(file), "\xc3\xb6"));  // the file is UTF-8 on every terminal
 }
@@ -320,11 +278,9 @@ TEST_CASE("the terminal's mode is restored however the program ends") {
       Terminal terminal(model.chat(-1));
       CHECK(terminal.wait_for("> "));
       if (answering) {
-        terminal.type("a\r");
-        CHECK(terminal.wait_for("xxxx"));
+        type_and_expect(terminal, "a\r", "xxxx");
       } else {
-        terminal.type("half a line");
-        CHECK(terminal.wait_for("half a line"));
+        type_and_expect(terminal, "half a line", "half a line");
       }
       CHECK(becomes_raw(terminal));
       ::kill(terminal.process(), signal);
@@ -340,8 +296,7 @@ TEST_CASE("the terminal's mode is restored however the program ends") {
   // When two signals arrive together, the second ends the program at once.
   Terminal terminal(model.chat(-1));
   CHECK(terminal.wait_for("> "));
-  terminal.type("a\r");
-  CHECK(terminal.wait_for("xxxx"));
+  type_and_expect(terminal, "a\r", "xxxx");
   ::kill(terminal.process(), SIGSTOP);
   ::kill(terminal.process(), SIGINT);
   ::kill(terminal.process(), SIGTERM);
@@ -356,8 +311,7 @@ TEST_CASE("Ctrl-Z restores the terminal's mode, and continuing draws the line ag
   Terminal terminal(model.chat(1));
   CHECK(terminal.wait_for("> "));
   CHECK(becomes_raw(terminal));
-  terminal.type("half ");
-  CHECK(terminal.wait_for("half "));
+  type_and_expect(terminal, "half ", "half ");
   terminal.type("\x1a");
   int status = 0;
   CHECK(::waitpid(terminal.process(), &status, WUNTRACED) == terminal.process());
@@ -365,8 +319,7 @@ TEST_CASE("Ctrl-Z restores the terminal's mode, and continuing draws the line ag
   CHECK(is_cooked(terminal));
   ::kill(terminal.process(), SIGCONT);
   CHECK(terminal.wait_for("> half "));
-  terminal.type("a line\r");
-  CHECK(terminal.wait_for("x\r\n"));
+  type_and_expect(terminal, "a line\r", "x\r\n");
   end(terminal);
 }
 
@@ -376,8 +329,7 @@ TEST_CASE("a session's messages survive the kill of the program") {
   {
     Terminal terminal(model.chat(1, {"--session", file}));
     CHECK(terminal.wait_for("> "));
-    terminal.type("a\r");
-    CHECK(terminal.wait_for("x\r\n"));
+    type_and_expect(terminal, "a\r", "x\r\n");
     CHECK(terminal.wait_for("> "));
     ::kill(terminal.process(), SIGKILL);
     CHECK(terminal.finish().signal == SIGKILL);
@@ -392,10 +344,8 @@ TEST_CASE("keys typed during an answer are not shown and go to the next line") {
   ChatModel model("x", 1 << 18);
   Terminal terminal(model.chat(4000));
   CHECK(terminal.wait_for("> "));
-  terminal.type("a\r");
-  CHECK(terminal.wait_for("xxxx"));
-  terminal.type(std::string("/tokens") + "\r");
-  CHECK(terminal.wait_for("turns     1"));
+  type_and_expect(terminal, "a\r", "xxxx");
+  type_and_expect(terminal, std::string("/tokens") + "\r", "turns     1");
   const std::string all = end(terminal);
   const size_t answer = all.find("xxxx");
   CHECK(all.substr(answer, 4000).find('/') == std::string::npos);

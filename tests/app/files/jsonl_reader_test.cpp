@@ -61,7 +61,7 @@ TEST_CASE("a range of lines counts blank lines, as editors do") {
 }
 
 TEST_CASE(
-    "of a line that is too long only the beginning is kept, and the next line is read whole") {
+    "only the beginning of a line that is too long is kept, and the next line is read whole") {
   TempFolder folder;
   const std::string file =
       folder.write("in", "first\n" + std::string(100'000'000, 'x') + "\nlast\n").string();

@@ -1,4 +1,4 @@
-// How the CUDA planner fuses the ops of each family's program, and which buffers and kernels
+// Checks how the CUDA planner fuses the ops of each family's program, and which buffers and kernels
 // follow. Needs no GPU.
 #include "cuda/cuda.h"
 #include "cuda/plan/fused_program.h"

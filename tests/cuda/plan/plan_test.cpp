@@ -73,7 +73,7 @@ TEST_CASE("a decode step has logits for every row, up to the largest step with a
   CHECK(rows(1000, 32) == std::pair(int64_t{256}, 32));
 }
 
-TEST_CASE("scoring has logits for more rows, within 512 MiB and independent of the context") {
+TEST_CASE("scoring gets logits for more rows, in at most 512 MiB for any context") {
   const auto sizes = [](const char* shape, int64_t rows) {
     cuda::SizeOptions options = some_sizes();
     options.rows = rows;

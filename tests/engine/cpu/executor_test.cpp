@@ -62,7 +62,7 @@ std::vector<Case> cases() {
   return all;
 }
 
-// Where threads outnumber cores, every op waits for the operating system's scheduler. Only tests
+// With more threads than cores, every op waits for the operating system's scheduler. Only tests
 // about threads use many threads, and for few steps.
 TEST_CASE("logits have the same bits with any number of threads and any chunks of the prompt") {
   const Tokens prompt = random_tokens(150, 1);

@@ -142,7 +142,7 @@ TEST_CASE("the experts with the largest logits are chosen, sorted by number") {
   }
   CHECK(choose(logits, 6, false).experts == std::vector<int32_t>{0, 1, 2, 3, 4, 5});
   CHECK(choose({7}, 1, false).weights == std::vector<float>{1});
-  // Of equal logits the first is chosen. Huge logits do not overflow.
+  // The first of equal logits is chosen. Huge logits do not overflow.
   CHECK(choose({1, 1, 1, 1}, 2, true).experts == std::vector<int32_t>{0, 1});
   const Choice huge = choose({-3e38f, 3e38f, 3e38f}, 2, false);
   CHECK(huge.experts == std::vector<int32_t>{1, 2});

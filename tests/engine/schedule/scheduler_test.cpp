@@ -134,7 +134,8 @@ std::vector<Request> mixed_prompts() {
 }
 
 TEST_CASE(
-    "a sequence gets the tokens that it gets alone, with any rows, any sequences and any cache") {
+    "a sequence gets the tokens that it gets alone, for any number of rows and sequences and any "
+    "size of the cache") {
   const std::vector<Request> requests = mixed_prompts();
   std::vector<Tokens> expected;
   for (size_t i = 0; i < requests.size(); ++i) expected.push_back(alone(requests[i], i));

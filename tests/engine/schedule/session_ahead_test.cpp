@@ -52,7 +52,7 @@ TEST_CASE(
   CHECK(pair.ahead_executor.ahead == 40);
 }
 
-TEST_CASE("a filter knows the token before, even if the next step starts with the pick") {
+TEST_CASE("a filter gets each token before the next pick, even if steps start with picks") {
   Pair pair;
   Sieve a, b;
   pair.both([&](Session& s) { s.feed(random_tokens(20, 1)); });
@@ -122,7 +122,7 @@ TEST_CASE(
 TEST_CASE(
     "when the cache has no free page, a session generates as many tokens as without starting steps "
     "early") {
-  // Pages for 256 tokens, some of which another sequence holds.
+  // The cache has pages for 256 tokens; another sequence uses two of the four pages.
   const auto tokens_until_full = [](Executor& executor) {
     Sequence other = executor.new_sequence();
     other.extend(100);

@@ -118,7 +118,7 @@ TEST_CASE("Gemma 3 has two ropes, in the old and in the new form of the configur
   CHECK(now.rope_base == old.rope_base);
   CHECK(now.rope.inv_freq == old.rope.inv_freq);
   CHECK(now.window_rope.inv_freq == old.window_rope.inv_freq);
-  // The defaults of the bases.
+  // Without rope_theta the defaults apply.
   const Json plain{{"rope_type", "default"}};
   const ModelConfig silent = config_of("gemma3", spelled_newly(plain, plain));
   CHECK(silent.rope_base == 1000000);

@@ -50,7 +50,7 @@ TEST_CASE("a value is looked up with its type and bounds") {
   CHECK(has(says([&] { config.object("o").integer("x", 0, 1); }), "config.json: o: 'x'"));
 }
 
-TEST_CASE("a list of ids must be whole numbers that fit") {
+TEST_CASE("a list of ids must be whole numbers within 64 bits") {
   for (const char* text :
        {R"({"x": [1, "a"]})", R"({"x": "a"})", R"({"x": 1.5})", R"({"x": [18446744073709551615]})",
         R"({"x": {"a": 1}})", R"({"x": true})"}) {
