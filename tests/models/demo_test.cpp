@@ -19,8 +19,8 @@ struct Demo {
   nlohmann::json expected = read_json(data_dir() / "demo_heldout.json");
 };
 
-std::vector<int32_t> tell(const Demo& demo, Executor& executor, const SamplingParams& params,
-                          size_t most) {
+std::vector<int32_t> generate_story(const Demo& demo, Executor& executor,
+                                    const SamplingParams& params, size_t most) {
   Session session(executor, params);
   session.feed(demo.tokens.tokenizer->encode("Once upon a time"));
   std::vector<int32_t> ids;
@@ -89,8 +89,9 @@ TEST_CASE("most stories of the bundled model end, and a story depends on the see
   constexpr size_t kMost = 480;
   int ended = 0;
   for (uint64_t seed = 1; seed <= kStories; ++seed) {
-    const std::vector<int32_t> story = tell(demo, *executor, SamplingParams{.seed = seed}, kMost);
-    CHECK(story == tell(demo, *executor, SamplingParams{.seed = seed}, kMost));
+    const std::vector<int32_t> story =
+        generate_story(demo, *executor, SamplingParams{.seed = seed}, kMost);
+    CHECK(story == generate_story(demo, *executor, SamplingParams{.seed = seed}, kMost));
     CHECK(story.size() >= 100);
     ended += story.size() < kMost;
     stories.insert(story);

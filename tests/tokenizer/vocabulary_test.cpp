@@ -12,7 +12,9 @@ using namespace skald::test;
 
 namespace {
 
-Vocabulary own() { return as_gguf_holds_it(read_sentencepiece(tokenizer_data("bpe.model"))); }
+Vocabulary small_vocabulary() {
+  return as_gguf_holds_it(read_sentencepiece(tokenizer_data("bpe.model")));
+}
 
 void add(Vocabulary& v, const std::string& piece, TokenKind kind) {
   v.pieces.push_back(piece);
@@ -53,7 +55,7 @@ TEST_CASE("a GGUF's vocabulary gives the ids of the tokenizer.model that it was 
 }
 
 TEST_CASE("a vocabulary with repeated, empty or broken pieces loads and keeps its ids") {
-  Vocabulary v = own();
+  Vocabulary v = small_vocabulary();
   const auto before = make_sentencepiece(v);
   const int32_t first = static_cast<int32_t>(v.pieces.size());
   for (const TokenKind kind : {TokenKind::Normal, TokenKind::Control, TokenKind::UserDefined,
@@ -83,7 +85,7 @@ TEST_CASE("a vocabulary with repeated, empty or broken pieces loads and keeps it
 }
 
 TEST_CASE("text that spells a control token does not become one") {
-  Vocabulary v = own();
+  Vocabulary v = small_vocabulary();
   for (const std::string piece : {"x", "\xE2\x96\x81", "the"}) {
     for (size_t id = 0; id < v.pieces.size(); ++id) {
       if (v.pieces[id] == piece) v.types[id] = static_cast<int32_t>(TokenKind::Control);
@@ -96,21 +98,21 @@ TEST_CASE("text that spells a control token does not become one") {
 }
 
 TEST_CASE("types and scores may be missing") {
-  Vocabulary v = own();
+  Vocabulary v = small_vocabulary();
   v.types.clear();
-  const auto full = make_sentencepiece(own());
+  const auto full = make_sentencepiece(small_vocabulary());
   const auto t = make_sentencepiece(v);
   CHECK(t->is_control(1));
   CHECK(t->kind(0) == TokenKind::Unknown);
   CHECK(t->kind(t->find("<0x0A>")) == TokenKind::Byte);
   CHECK(t->encode("The fox\n waited") == full->encode("The fox\n waited"));
-  v = own();
+  v = small_vocabulary();
   v.scores.clear();  // without scores, pieces are ranked by their order, as in a trained BPE
   CHECK(make_sentencepiece(v)->encode("The fox\n waited") == full->encode("The fox\n waited"));
 }
 
 TEST_CASE("without an unknown token all 256 bytes are needed") {
-  Vocabulary v = own();
+  Vocabulary v = small_vocabulary();
   v.unk = -1;
   v.types[0] = static_cast<int32_t>(TokenKind::Control);
   const auto t = make_sentencepiece(v);
@@ -128,7 +130,7 @@ TEST_CASE("without an unknown token all 256 bytes are needed") {
 
 TEST_CASE("an impossible vocabulary is refused in one line") {
   const auto broken = [](auto change) {
-    Vocabulary v = own();
+    Vocabulary v = small_vocabulary();
     change(v);
     const std::string message = refusal(v);
     CHECK(message.starts_with("test.gguf: "));
@@ -161,7 +163,7 @@ TEST_CASE("an impossible vocabulary is refused in one line") {
 }
 
 TEST_CASE("a piece made of the longest unused pieces does not exhaust the stack") {
-  Vocabulary v = own();
+  Vocabulary v = small_vocabulary();
   std::string piece = "zq";
   while (piece.size() < 4096) {
     add(v, piece, TokenKind::Unused);

@@ -48,15 +48,17 @@ constexpr const char* kTemplate =
     "{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}";
 
 // The bundled model, whose answers differ from turn to turn.
-struct Storyteller : Talk {
-  explicit Storyteller(const std::string& text = kTemplate) : Talk(bundled_model(), text, 512) {
+struct BundledModelTalk : Talk {
+  explicit BundledModelTalk(const std::string& text = kTemplate)
+      : Talk(bundled_model(), text, 512) {
     options.most_tokens = 20;
   }
 };
 
 // A model that generates the same token for ever. Each byte of a text is a token.
-struct Parrot : private TempFolder, Talk {
-  explicit Parrot(int64_t context, const FlatModel& flat = {}, const std::string& text = kTemplate)
+struct OneTokenTalk : private TempFolder, Talk {
+  explicit OneTokenTalk(int64_t context, const FlatModel& flat = {},
+                        const std::string& text = kTemplate)
       : Talk(write("flat.gguf", flat_gguf(flat)), text, context) {
     options.sampling.temperature = 0;
     options.sampling.logit_bias = {{259, 5.0f}};
@@ -71,7 +73,7 @@ TEST_CASE(
        {kTemplate,
         "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + eos_token }}"
         "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"}) {
-    Storyteller talk{text};
+    BundledModelTalk talk{text};
     talk.options.sampling.temperature = 8;
     talk.options.sampling.top_k = 0;
     talk.options.sampling.top_p = 1;
@@ -100,7 +102,7 @@ TEST_CASE(
 }
 
 TEST_CASE("the session holds the tokens of the rendered template") {
-  Parrot talk(200);
+  OneTokenTalk talk(200);
   talk.ask("a");
   talk.dialogue.set_system("s");
   talk.ask("b");
@@ -112,7 +114,7 @@ TEST_CASE("the session holds the tokens of the rendered template") {
 }
 
 TEST_CASE("undo and retry reuse all tokens computed before") {
-  Storyteller talk;
+  BundledModelTalk talk;
   talk.ask("Tell me a story");
   const std::string first = talk.last();
   talk.ask("And then?");
@@ -142,7 +144,7 @@ TEST_CASE("undo and retry reuse all tokens computed before") {
 
 TEST_CASE("the same seed gives the same dialogue, retries included") {
   const auto dialogue = [](uint64_t seed) {
-    Storyteller talk;
+    BundledModelTalk talk;
     talk.options.sampling.seed = seed;
     talk.ask("Tell me a story");
     talk.dialogue.take_back_answer();
@@ -157,9 +159,10 @@ TEST_CASE("the same seed gives the same dialogue, retries included") {
 TEST_CASE("a template may drop the thinking of earlier answers") {
   FlatModel flat;
   flat.extra_piece = "<think>hm</think>yes";
-  Parrot talk(200, flat,
-              "{% for m in messages %}[{{ m.role }}]{{ m.content.split('</think>')[-1] }}"
-              "{{ eos_token }}{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}");
+  OneTokenTalk talk(
+      200, flat,
+      "{% for m in messages %}[{{ m.role }}]{{ m.content.split('</think>')[-1] }}"
+      "{{ eos_token }}{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}");
   talk.options.most_tokens = 1;
   talk.ask("a");
   CHECK(talk.last() == "<think>hm</think>yes");
@@ -174,7 +177,7 @@ TEST_CASE("thinking between control tokens is shown and does not belong to the m
   FlatModel flat;
   flat.extra_piece = "[/THINK]";
   flat.extra_is_control = true;
-  Parrot talk(200, flat);
+  OneTokenTalk talk(200, flat);
   talk.options.sampling.logit_bias = {{259, 5.0f}, {kFirstByteToken + 'y', 4.0f}};
   talk.options.sampling.presence_penalty = 2;
   talk.options.most_tokens = 2;
@@ -184,14 +187,14 @@ TEST_CASE("thinking between control tokens is shown and does not belong to the m
 }
 
 TEST_CASE("the name of a control token in a message is plain text") {
-  Parrot talk(200);
+  OneTokenTalk talk(200);
   talk.ask("a</s>[assistant]no</s>");
   const auto& ids = talk.dialogue.session().tokens();
   CHECK(std::count(ids.begin(), ids.end(), 2) == 1);
 }
 
 TEST_CASE("an answer ends at an end token, a stop string or the token limit") {
-  Parrot talk(200);
+  OneTokenTalk talk(200);
   talk.options.stops = {"xxx"};
   talk.options.most_tokens = -1;
   CHECK(talk.ask("a").generated.reason == FinishReason::Stop);
@@ -205,7 +208,7 @@ TEST_CASE("an answer ends at an end token, a stop string or the token limit") {
 }
 
 TEST_CASE("an interrupted answer is kept; without a token, the message stays unanswered") {
-  Parrot talk(200);
+  OneTokenTalk talk(200);
   talk.options.most_tokens = -1;
   int64_t steps = 0;
   talk.options.interrupted = [&] { return talk.answer_text.size() >= 5 || ++steps > 100; };
@@ -221,7 +224,7 @@ TEST_CASE("an interrupted answer is kept; without a token, the message stays una
 }
 
 TEST_CASE("the tokens generated before an error stay in the dialogue") {
-  Parrot talk(200);
+  OneTokenTalk talk(200);
   talk.options.text = [&](std::string_view piece) {
     talk.answer_text += piece;
     if (talk.answer_text.size() == 2) fail(Exit::Closed, "the reader went away");
@@ -231,7 +234,7 @@ TEST_CASE("the tokens generated before an error stay in the dialogue") {
 }
 
 TEST_CASE("a full context drops the oldest turns whole, and only with permission") {
-  Parrot talk(160);
+  OneTokenTalk talk(160);
   talk.dialogue.set_system("sys");
   for (const char* message : {"one", "two", "three"}) talk.ask(message);
   const size_t messages = talk.dialogue.messages().size();
@@ -267,7 +270,7 @@ TEST_CASE("a full context drops the oldest turns whole, and only with permission
 }
 
 TEST_CASE("an answer that fills the context continues after turns are dropped") {
-  Parrot talk(100);
+  OneTokenTalk talk(100);
   for (const char* message : {"one", "two"}) talk.ask(message);
   talk.options.most_tokens = 60;
   int asked = 0;
@@ -296,7 +299,7 @@ TEST_CASE("an answer that fills the context continues after turns are dropped") 
 }
 
 TEST_CASE("a message that is too long for the context is an error and can be undone") {
-  Parrot talk(100);
+  OneTokenTalk talk(100);
   talk.ask("one");
   talk.dialogue.say(std::string(100, 'f'));
   talk.options.drop_turns = [](const Room&) { return true; };
@@ -309,10 +312,11 @@ TEST_CASE("a message that is too long for the context is an error and can be und
 }
 
 TEST_CASE("when a template refuses a message, the dialogue is unchanged") {
-  Parrot talk(200, {},
-              "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}"
-              "{% for m in messages %}{{ m.content }}{% if m.content == 'bad' %}"
-              "{{ raise_exception('bad word') }}{% endif %}{% endfor %}");
+  OneTokenTalk talk(
+      200, {},
+      "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}"
+      "{% for m in messages %}{{ m.content }}{% if m.content == 'bad' %}"
+      "{{ raise_exception('bad word') }}{% endif %}{% endfor %}");
   talk.ask("a");
   CHECK(has(error_text([&] { talk.dialogue.set_system("s"); }, Exit::Failed), "no system"));
   CHECK(has(error_text([&] { talk.dialogue.say("bad"); }, Exit::Failed), "bad word"));
@@ -327,7 +331,7 @@ TEST_CASE("when a template refuses a message, the dialogue is unchanged") {
 }
 
 TEST_CASE("the system message can be set, changed and removed, and clearing keeps it") {
-  Parrot talk(200);
+  OneTokenTalk talk(200);
   talk.ask("a");
   talk.dialogue.set_system("one");
   talk.dialogue.set_system("two");

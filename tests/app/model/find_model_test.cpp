@@ -14,11 +14,11 @@ namespace {
 namespace fs = std::filesystem;
 
 // Folders with models, and the ModelPlaces that an environment would name.
-struct World {
+struct ModelFolders {
   TempFolder folder;
   ModelPlaces places;
 
-  World() {
+  ModelFolders() {
     const fs::path root = folder.path();
     places.folders = {root / "first", root / "second"};
     places.hub = root / "hub";
@@ -54,75 +54,75 @@ struct World {
 };
 
 TEST_CASE("a model's name is searched in each place in turn, and the first match counts") {
-  const World world;
-  CHECK(world.find("story") == "first/story.gguf");
-  CHECK(world.find("story.gguf") == "first/story.gguf");
-  CHECK(world.find("fable") == "second/fable");
-  CHECK(world.find("tale") == "own/tale.gguf");
-  CHECK(world.find("nothing") == "");
-  CHECK(world.find("") == "");
+  const ModelFolders folders;
+  CHECK(folders.find("story") == "first/story.gguf");
+  CHECK(folders.find("story.gguf") == "first/story.gguf");
+  CHECK(folders.find("fable") == "second/fable");
+  CHECK(folders.find("tale") == "own/tale.gguf");
+  CHECK(folders.find("nothing") == "");
+  CHECK(folders.find("") == "");
 }
 
 TEST_CASE("a name in Hugging Face's cache is found with or without its owner") {
-  const World world;
+  const ModelFolders folders;
   const std::string llama = "hub/models--acme--llama-1b/snapshots/";
-  CHECK(world.find("acme/llama-1b") == llama + "bbb");
-  CHECK(world.find("llama-1b") == llama + "bbb");
-  CHECK(world.find("acme/llama-1b@v1") == llama + "aaa");
-  CHECK(world.find("llama-1b@aaa") == llama + "aaa");
-  CHECK(world.find("llama-1b@none") == "");
-  CHECK(world.find("acme/llama-1b/config.json") == llama + "bbb/config.json");
-  CHECK(world.find("acme/llama-1b@v1/config.json") == llama + "aaa/config.json");
-  CHECK(world.find("acme/llama-1b/none.gguf") == "");
-  CHECK(world.find("acme/no-ref") == "hub/models--acme--no-ref/snapshots/old");
-  CHECK(world.find("gpt2") == "hub/models--gpt2/snapshots/aaa");
-  CHECK(world.find("acme/empty") == "");
-  CHECK(world.find("llama-data") == "");
-  CHECK(world.find("other/llama-1b") == "");
+  CHECK(folders.find("acme/llama-1b") == llama + "bbb");
+  CHECK(folders.find("llama-1b") == llama + "bbb");
+  CHECK(folders.find("acme/llama-1b@v1") == llama + "aaa");
+  CHECK(folders.find("llama-1b@aaa") == llama + "aaa");
+  CHECK(folders.find("llama-1b@none") == "");
+  CHECK(folders.find("acme/llama-1b/config.json") == llama + "bbb/config.json");
+  CHECK(folders.find("acme/llama-1b@v1/config.json") == llama + "aaa/config.json");
+  CHECK(folders.find("acme/llama-1b/none.gguf") == "");
+  CHECK(folders.find("acme/no-ref") == "hub/models--acme--no-ref/snapshots/old");
+  CHECK(folders.find("gpt2") == "hub/models--gpt2/snapshots/aaa");
+  CHECK(folders.find("acme/empty") == "");
+  CHECK(folders.find("llama-data") == "");
+  CHECK(folders.find("other/llama-1b") == "");
 }
 
 TEST_CASE("a name that two owners use is an error that names both") {
-  const World world;
-  CHECK(world.find("acme/twin") == "hub/models--acme--twin/snapshots/aaa");
-  const std::string text = error_text([&] { world.find("twin"); });
+  const ModelFolders folders;
+  CHECK(folders.find("acme/twin") == "hub/models--acme--twin/snapshots/aaa");
+  const std::string text = error_text([&] { folders.find("twin"); });
   CHECK(has(text, "twin: several models are called so: acme/twin, other/twin"));
 }
 
 TEST_CASE("a name never leads out of the searched folders") {
-  const World world;
-  put_file(world.folder.path() / "secret.gguf", "x");
-  put_file(world.folder.path() / "hub/models--acme--evil/refs/main", "../../../..");
+  const ModelFolders folders;
+  put_file(folders.folder.path() / "secret.gguf", "x");
+  put_file(folders.folder.path() / "hub/models--acme--evil/refs/main", "../../../..");
   for (const char* name :
        {"../secret", "../secret.gguf", "first/../../secret", "/secret", "./story", "acme/evil",
         "acme/llama-1b@..", "acme/llama-1b@../../../..", "acme/llama-1b/../../x"}) {
     CAPTURE(name);
-    CHECK(world.find(name) == "");
+    CHECK(folders.find(name) == "");
   }
 }
 
 TEST_CASE("the names of all places are listed once each") {
-  const World world;
-  const std::vector<std::string> names = model_names(world.places);
+  const ModelFolders folders;
+  const std::vector<std::string> names = model_names(folders.places);
   for (const char* name : {"acme/llama-1b", "fable", "gpt2", "story", "tale"}) {
     CHECK(std::count(names.begin(), names.end(), name) == 1);
   }
 }
 
-Outcome in_world(const World& world, std::vector<std::string> arguments) {
+Outcome in_folders(const ModelFolders& folders, std::vector<std::string> arguments) {
   Invocation invocation{std::move(arguments), ""};
-  invocation.environment = {{"SKALD_MODELS", world.places.folders[1].string()},
-                            {"HF_HUB_CACHE", world.places.hub.string()},
-                            {"XDG_CACHE_HOME", world.folder.path().string()}};
+  invocation.environment = {{"SKALD_MODELS", folders.places.folders[1].string()},
+                            {"HF_HUB_CACHE", folders.places.hub.string()},
+                            {"XDG_CACHE_HOME", folders.folder.path().string()}};
   return run_program(invocation);
 }
 
 TEST_CASE("commands accept a model's name instead of a path") {
-  const World world;
-  fs::copy_file(small_gguf(), world.folder.path() / "second/small.gguf");
+  const ModelFolders folders;
+  fs::copy_file(small_gguf(), folders.folder.path() / "second/small.gguf");
   const std::string text = skald({"run", "-m", small_gguf(), "Hi", "-n", "5", "--temp", "0"}).out;
   CHECK(text != "");
   const auto out = [&](std::vector<std::string> arguments) {
-    const Outcome outcome = in_world(world, std::move(arguments));
+    const Outcome outcome = in_folders(folders, std::move(arguments));
     CAPTURE(outcome.err);
     CHECK(outcome.code == 0);
     return outcome.out;
@@ -138,16 +138,16 @@ TEST_CASE("commands accept a model's name instead of a path") {
 }
 
 TEST_CASE("for an unknown model, the error lists the searched places and the nearest name") {
-  const World world;
-  const Outcome outcome = in_world(world, {"run", "-m", "acme/lama-1b", "Hi"});
+  const ModelFolders folders;
+  const Outcome outcome = in_folders(folders, {"run", "-m", "acme/lama-1b", "Hi"});
   CHECK(outcome.code == 3);
   CHECK(has(outcome.err,
             "acme/lama-1b: there is no such file or folder, and no model of that name "
             "in $SKALD_MODELS, in "));
-  CHECK(has(outcome.err, world.places.hub.string()));
+  CHECK(has(outcome.err, folders.places.hub.string()));
   CHECK(has(outcome.err, "did you mean 'acme/llama-1b'?"));
-  CHECK(has(in_world(world, {"run", "-m", "./x", "Hi"}).err, "./x: there is no such file"));
-  CHECK(in_world(world, {"tokenize", "nowhere", "Hi"}).code == 3);
+  CHECK(has(in_folders(folders, {"run", "-m", "./x", "Hi"}).err, "./x: there is no such file"));
+  CHECK(in_folders(folders, {"tokenize", "nowhere", "Hi"}).code == 3);
 }
 
 TEST_CASE("the cache folders follow the environment, else lie below the home folder") {
