@@ -22,7 +22,8 @@ namespace {
 constexpr int kGroups = 2;  // of 128 threads that compute, beside the one that fetches
 constexpr int kThreads = kGroups * 128 + 128;
 constexpr int kBlockTokens = 2 * kPageTokens;
-// of the ring. Keys of kBlockTokens tokens are an item, their values the next
+// Slots of the ring. An item fills one: the keys of kBlockTokens tokens, or their values as the
+// next item.
 constexpr int kSlots = 6;
 static_assert(kWgmmaQueries == kGroups * 64 && kWgmmaQueries == kBlockTokens);
 

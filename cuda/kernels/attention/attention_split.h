@@ -16,7 +16,7 @@ inline constexpr int kRunUnit = 64;    // tokens; a run's length is a multiple o
 inline constexpr int kTileHeads = 8;   // query heads of a block
 inline constexpr int kMaxCluster = 8;  // blocks
 inline constexpr int kResident = 3;    // blocks of a multiprocessor; its registers allow no more
-// blocks of a multiprocessor that have a ring in shared memory
+// Blocks of a multiprocessor that have a ring in shared memory.
 inline constexpr int kMostResident = 4;
 inline constexpr int kOneClusterRun = 128;  // tokens; runs may grow to it to stay in one cluster
 
@@ -51,10 +51,10 @@ struct DecodeDevice {
   bool clusters;  // whether the GPU has them
 };
 
-// While the pairs leave room on the device: one wave of blocks, with a tenth to spare, since
-// clusters do not fill every corner. Beyond that: the number of runs whose waves cost least. A wave
-// costs as much as kWaveTokens more tokens in each run. In both cases there are enough runs that a
-// long sequence among short ones does not hold up the rest.
+// If the (row, head tile) pairs leave room on the device: one wave of blocks, with a tenth to
+// spare, since clusters do not fill every corner. If not: the number of runs whose waves cost
+// least, where a wave costs as much as kWaveTokens more tokens in each run. In both cases there are
+// enough runs that a long sequence among short ones does not hold up the rest.
 inline Split split_for(int rows, const AttentionSpec& s, int depth, const DecodeDevice& gpu) {
   constexpr int kWaveTokens = 170, kMergeTokens = 100;
   const int pairs = rows * s.kv_heads * head_tiles(s);

@@ -1,6 +1,6 @@
 // Strips as in decode_strip.cuh, but each warp has a ring in shared memory that bulk copies fill
-// (sm_90). So many more bytes are under way than registers hold, or than the L1 cache has room for
-// when decode kernels have all of its memory as shared memory.
+// (sm_90). That keeps many more bytes in flight than registers can hold, or than the L1 cache has
+// room for when decode kernels take all of its memory as shared memory.
 //
 // The rows of tokens lie as in memory. Reads have bank conflicts of two lanes (keys) and of four
 // (values). At the memory's speed that keeps shared memory busy for half of the time.

@@ -36,8 +36,8 @@ struct StripsInRegisters {
     }
   }
 
-  // These registers; a ring returns the caller's. [j][i]: token g + 8 i of the strip, dimensions 32
-  // j + 8 c and the next 7.
+  // Returns registers of this struct; decode_ring.cuh fills the caller's and returns them. [j][i]:
+  // token g + 8 i of the strip, dimensions 32 j + 8 c and the next 7.
   using Keys = uint4[kDim / 32][2];
   __device__ Keys& keys(int strip, Keys&) { return k[strip]; }
   __device__ void next_keys() {

@@ -1,7 +1,7 @@
 // The router: norms rows, multiplies them by the router's matrix in float32, and chooses experts.
 // One row costs the bytes of the matrix, 1 MB for 128 experts of a 2048-wide model, and the chain
 // of norm, product and choice. Many rows cost the products. A block has some rows and some experts.
-// The last block of some rows to end chooses for them.
+// The last block to end among those with the same rows chooses experts for these.
 //
 // Sums have one order for any number of rows. A norm's squares are added as by 256 threads: each
 // adds every 256th access, then each 32 threads add theirs, then these sums are added. A product is
@@ -62,7 +62,7 @@ __device__ inline uint64_t warp_max(uint64_t key) {
 // Chooses a row's experts. For one warp: it finds the best key, the next one, and so on to the
 // used-th, and then takes all keys from that one on.
 __device__ void choose(const RouteLaunch& a, int row) {
-  // keys that a lane keeps in registers, enough for 256 experts; it reads others again
+  // Keys that a lane keeps in registers: enough for 256 experts. It reads others again.
   constexpr int kKept = 8;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const Routing& r = a.routing;

@@ -17,7 +17,7 @@ inline constexpr int kPartUnits = kPartCols / kUnitCols;
 template <class T>
 struct PlainPart {
   using Number = T;
-  // whether activations must lie in the column order of tiles
+  // Whether activations must lie in the column order of tiles.
   static constexpr bool kInterleaved = false;
   uint4 w[kPartUnits][2];  // rows g and g + 8
 

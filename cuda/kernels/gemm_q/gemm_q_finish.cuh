@@ -35,7 +35,8 @@ inline constexpr int kMostRowsSent = 8;
 __device__ inline int divide_by_splits(const GemmQPlan& plan, int count) {
   return static_cast<int>(static_cast<unsigned>(count) * plan.inverse >> kInverseBits);
 }
-// The first of the share of block `rank`, when `count` are divided among the blocks of a cluster.
+// The first item of block `rank`'s share, if `count` items are divided among the blocks of a
+// cluster.
 __device__ inline int share_begin(const GemmQPlan& plan, int count, int rank) {
   return divide_by_splits(plan, count * rank);
 }
@@ -108,7 +109,7 @@ struct Finish {
   int pitch;  // floats of a row: four more than weight rows, so that no two lanes use one bank
   int rank = static_cast<int>(blockIdx.x), first_row = share.row_tile * kRows;
   int rows = min(kRows, a.rows - first_row);
-  // the most rows that a block finishes
+  // The most rows that a block finishes.
   int most_own = divide_by_splits(plan, rows + plan.splits - 1);
   int own_rows = divide_by_splits(plan, rows - rank + plan.splits - 1);
   bool two = share.groups > 8;  // whether a row has two items of 128 weight rows
@@ -228,7 +229,7 @@ struct Finish {
     constexpr int kLanes = kColumns / kEach;        // lanes of a group
     constexpr int kTogether = kRows == 8 ? 4 : 16;  // activation rows that a warp takes at once
     constexpr int kGroups = 32 / kTogether / kLanes;
-    static_assert(kGroups == 2);  // as many groups as have a sum together
+    static_assert(kGroups == 2);  // as many groups as share a sum of 16 columns
     const LeftTile to(a.leaves, share.row_tile);
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int part = lane / kTogether % kLanes * kEach;

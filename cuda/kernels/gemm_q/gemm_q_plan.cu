@@ -1,5 +1,5 @@
-// Chooses how much each block of gemm_q_sm90 does, by what products cost (time stamps showed it)
-// and by how many blocks the GPU runs at a time.
+// Chooses how much each block of gemm_q_sm90 does, from a cost model that time stamps have given
+// and from the number of blocks that the GPU runs at a time.
 #include <algorithm>
 
 #include "cuda/gpu/check.h"
@@ -55,8 +55,8 @@ bool fill(GemmQPlan& plan, int most_bytes) {
 }
 
 int clusters_of(int blocks, const GemmQRoom& room) {
-  // A twentieth is spared: if all clusters were needed, the last one would wait for what is left of
-  // the kernel ahead.
+  // A twentieth is kept in reserve: if all clusters were needed, the last one would wait for what
+  // is left of the kernel ahead.
   const double all = blocks == 1 ? room.multiprocessors : 0.95 * room.clusters.of[blocks];
   return std::max(1, static_cast<int>(all * room.share));
 }

@@ -127,7 +127,8 @@ __global__ void __launch_bounds__(kMostThreads)
       if (col < ins) mine.load(a, row, col, weight);
     }
 #pragma unroll
-    // by itself, since the product of all factors may leave float's range
+    // The norm is multiplied in separately, since the product of all factors may leave float's
+    // range.
     for (float& x : mine.x) x *= norm;
     const Sixteen numbers(mine.x, scale.up, odd);
     to.put(numbers, tile_row, col);

@@ -52,7 +52,8 @@ struct Layout {
   int sets_at, activations_at, bytes;
   int groups;  // of kTileRows weight rows
   int own;     // groups that belong to each block from the start
-  // the other groups go to whichever block asks first; else one to each block, while any are left
+  // Whether the other groups go to whichever block asks first. If not, each block gets one more
+  // group, while there are any.
   bool by_ticket;
 };
 
@@ -273,14 +274,14 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
       activations + warp * 128 + half * 64 + g % 2 * Staged<T>::kOtherRow + c * 8;
   const int other_in = half ? -64 : 64;
   constexpr int kTileSteps = kTileCols / kStep;
-  // the number of the first of kConsumerWarps named barriers, which groups use in turn
+  // The number of the first of kConsumerWarps named barriers, which groups use in turn.
   constexpr int kFirstBarrier = 2;
-  // bytes from a warp's first step of a tile to its second
+  // Bytes from a warp's first step of a tile to its second.
   constexpr int kNext = kConsumerWarps * 128;
   Turn turn;
   for (int count = 0;; ++count) {
     const char* in_at = row;
-    // in the row, from this warp's next step on, with those of the other warps
+    // The steps of the row from this warp's next one on, with those of the other warps.
     int steps = layout.steps - warp;
     uint2 in[4];
     const auto load_in = [&] {

@@ -43,11 +43,11 @@ constexpr int kMostBlockBytes = 226 * 1024;
 struct Layout {
   int slots;
   int partial_rows;
-  // activation_row: from a row to the next, in 16-bit numbers
+  // activation_row: from one row of activations to the next, in 16-bit numbers.
   int partials_at, activations_at, activation_row;
   int bytes;
   int groups;  // of kTileRows weight rows
-  // that belong to each block from the start; the others go to whichever asks first
+  // Groups that belong to each block from the start; the others go to whichever block asks first.
   int groups_each;
 };
 

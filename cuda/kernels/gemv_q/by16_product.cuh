@@ -33,7 +33,7 @@ struct By16Row {
   int lane;
   // Offsets in a tile of the lane's codes, scales and so on, for the warp's first part.
   int codes_at, second_codes_at, scales_at, rows_at, sum_factors_at;
-  // the lane's digits: of the row's first part, and of a tile's first part
+  // The lane's digits: of the row's first part, and of a tile's first part.
   const char *base, *kept;
   uint32_t is_own[tiles::kUnits];  // 1 if the lane loads digits of this unit, else 0
   float own_unit;                  // 2^-shift: the sums are of codes that lie `shift` bits too high

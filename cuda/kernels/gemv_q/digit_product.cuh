@@ -77,7 +77,7 @@ struct OneRow {
   // Offsets in a tile of the lane's codes, scales and so on, for the warp's first part.
   int codes_at, high_codes_at, scales_at, mins_at, rows_at, sum_factors_at, sum_rows_at;
   typename Scales::Places places;
-  // mask of the bytes that belong to the lane's blocks, where a block is half of a unit
+  // A mask of the bytes that belong to the lane's blocks, if a block is half of a unit.
   uint32_t own_bytes;
   uint32_t own_sums;  // mask: all ones if sums of the lane's blocks count in its column, else zero
   int second;         // what the second digit counts: 256, in odd lanes 0

@@ -1,5 +1,5 @@
 // The small kernels between products and attention. Each reads its input once and writes its output
-// once, so its time is bytes over bandwidth. For one row it is the launch.
+// once. Many rows take bytes over bandwidth; one row takes the time of a launch.
 #include "cuda/kernels/pointwise/pointwise.h"
 
 #include "cuda/kernels/device/launch.cuh"

@@ -32,7 +32,7 @@ struct RowInbox {
 
 // A block's shared memory, in front of its slice of the row.
 struct RowShared {
-  // a histogram in two halves: shared memory is slow at 64-bit additions
+  // A histogram in two halves, since shared memory is slow at 64-bit additions.
   uint32_t low[kBins], high[kBins];
   uint64_t list[kMostListed];  // block 0: keys of candidates
   uint64_t warps[kRowThreads / 32];

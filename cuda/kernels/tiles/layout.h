@@ -25,7 +25,7 @@ inline constexpr int kUnits = kPartCols / 32;
 struct LaneWord {
   int row;   // in the group
   int unit;  // in the part
-  // column in the unit of pair 0; pair 1 is 2 columns further, pairs 2 and 3 are 16 further
+  // Column in the unit of pair 0. Pair 1 is 2 columns further, pairs 2 and 3 are 16 further.
   int first;
 
   SKALD_HD LaneWord(int lane, int unit, int half)

@@ -1,8 +1,8 @@
 // Quantizes floats to block formats. A thread holds a group of 32 weights (16 for Q6_K) in
-// registers and searches for its scale alone. A block of 256 weights is made by 8 threads (16 for
-// Q6_K), which exchange their groups' sums in shared memory. The search is the whole cost: some 700
-// instructions a weight for Q4_K. On an H200 that is three quarters of the time in which the weight
-// arrives over the link.
+// registers and searches for the group's scale without other threads. A block of 256 weights is
+// made by 8 threads (16 for Q6_K), which exchange their groups' sums in shared memory. The search
+// is the whole cost: some 700 instructions a weight for Q4_K. On an H200 that is three quarters of
+// the time in which the weight arrives over the link.
 #include "cuda/kernels/tiles/quantize.h"
 
 #include "cuda/kernels/device/launch.cuh"

@@ -3,8 +3,8 @@
 // part_word() and record_word() pack. number() makes a weight from its code with the operations of
 // decode() in engine/quant, in the same order.
 //
-// source(row, block) is a `const Block*`, or null beyond the matrix. A Block is what the format
-// has, so a part may be half of one block or hold several.
+// source(row, block) is a `const Block*`, or null beyond the matrix. Block is the format's block of
+// 32 or 256 weights, so a part may be half of one block or hold several.
 #pragma once
 
 #include "cuda/kernels/tiles/codes.h"

@@ -129,7 +129,7 @@ TEST_CASE("a step that fails leaves its sequences as they were, and can be repea
   expect_at_3();
   sequence.truncate(3);
   {
-    // the graph of two rows, for which no memory was set aside
+    // The graph of two rows, for which no memory was set aside.
     cuda::FailingAcquisition failing(1);
     CHECK_THROWS_AS(executor->run(two), Error);
     CHECK(failing.happened());

@@ -139,7 +139,7 @@ TEST_CASE("without memory for the graph of early steps a sequence goes on withou
   for (int i = 0; i < 3; ++i) {
     const int64_t before = pair.ahead_executor->last_step();
     const Picked expected = pair.plain.next(nullptr, true);
-    // the first call also makes the step's own graph
+    // The first call also makes the step's own graph.
     cuda::FailingAcquisition failing(i == 0 ? 2 : 1);
     check_same(pair.ahead.next(), expected);
     if (!switches().graphs) continue;
