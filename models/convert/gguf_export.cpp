@@ -25,7 +25,7 @@ MadeTensor as_it_is(const Tensor& tensor) {
           .file = tensor.file};
 }
 
-// What is about the file as it was, or is said anew.
+// Keys that describe the old file, or that are written anew.
 bool is_about_the_file(std::string_view key) {
   return key.starts_with("split.") || key == "general.alignment" || key == "general.file_type" ||
          key == "general.quantization_version";
@@ -50,7 +50,7 @@ GgufExport export_of_folder(const OpenedModel& opened) {
   }
   GgufExport out;
   for (const Tensor& tensor : opened.model.weights->tensors()) {
-    if (c.tied && tensor.name == "output.weight") continue;  // not used
+    if (c.tied && tensor.name == "output.weight") continue;  // the embedding is used instead
     MadeTensor made = as_it_is(tensor);
     if (!is_quantizable(made.name, made.rows(), made.shape.size())) made.type = DType::F32;
     out.tensors.push_back(std::move(made));
@@ -72,7 +72,7 @@ bool same_rope(const RopeSpec& a, const RopeSpec& b) {
                                               b.inv_freq.begin(), b.inv_freq.end(), near);
 }
 
-// The first thing in which two configurations differ that makes other texts; "": none.
+// The first difference of two configurations that changes the output; "": none.
 std::string_view difference(const ModelConfig& a, const ModelConfig& b) {
   if (a.layers != b.layers || a.dim != b.dim || a.ffn_dim != b.ffn_dim || a.vocab != b.vocab) {
     return "sizes";
@@ -117,7 +117,7 @@ GgufExport export_gguf(const OpenedModel& opened) {
 
 void check_export(const OpenedModel& folder, const GgufHead& head,
                   const std::vector<MadeTensor>& tensors) {
-  // All but the weights: those are empty places.
+  // The file without the weights' bytes.
   const MemoryFile file(head.text(), head.file_bytes());
   const std::vector<GgufHead::Place> places = head.places();
   for (size_t i = 0; i < tensors.size(); ++i) {

@@ -1,6 +1,6 @@
-// What a model's GGUF file will hold: its metadata but for the tokenizer's, and its tensors, whose
-// formats are still to be chosen. Of a Hugging Face folder the family says what is particular
-// (Family::to_gguf); a GGUF's own metadata are taken over as they are.
+// Prepares a GGUF of a model: its metadata without the tokenizer's, and its tensors in the formats
+// of the source. For a Hugging Face folder, the family adds its metadata (Family::to_gguf). The
+// metadata of a GGUF are copied.
 #pragma once
 
 #include <vector>
@@ -13,8 +13,8 @@ namespace skald {
 // The model must outlive the result.
 GgufExport export_gguf(const OpenedModel& opened);
 
-// Reads back a head that is complete and throws Error(Exit::Model) where it says another model than
-// the folder does: what a GGUF has no words for is found here, whatever it is.
+// Reads a complete head back and compares it with the folder. Throws Error(Exit::Model) if the
+// model differs, which finds every setting that a GGUF cannot express.
 void check_export(const OpenedModel& folder, const GgufHead& head,
                   const std::vector<MadeTensor>& tensors);
 

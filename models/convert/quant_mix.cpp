@@ -18,7 +18,7 @@ constexpr QuantMix kMixes[] = {
     {"q4_0", DType::Q4_0, 2},
 };
 
-// The layer of "blk.12.attn_v.weight"; -1: none.
+// 12 for "blk.12.attn_v.weight"; -1 for tensors outside the layers.
 int layer_of(std::string_view name) {
   constexpr std::string_view kPrefix = "blk.";
   if (!name.starts_with(kPrefix)) return -1;
@@ -27,7 +27,7 @@ int layer_of(std::string_view name) {
   return layer;
 }
 
-// The first and last eighth, and of the rest every third.
+// True for layers in the first and last eighth, and for every third of the others.
 bool has_more_bits(int layer, int layers) {
   const int eighth = layers / 8;
   return layer < eighth || layer >= 7 * layers / 8 || (layer - eighth) % 3 == 2;
@@ -65,7 +65,7 @@ DType by_rules(const QuantMix& mix, const MixedModel& model, std::string_view na
   return mix.most;
 }
 
-// A format of 32 weights to a block in place of one of 256, and 16 bits in place of that.
+// The fallback format: blocks of 32 weights instead of 256, then 16 bits instead of blocks.
 DType for_rows(DType type, int64_t cols) {
   if (cols % info(type).block_elems == 0) return type;
   if (type == DType::Q2_K || type == DType::Q3_K) type = DType::Q4_0;

@@ -1,6 +1,7 @@
-// Which format each tensor of a model gets. The mixes are those that users of GGUF files know by
-// name ("q4_k_m"): one format for most, more bits for what suffers most (the output, and the values
-// and down projections of some layers), and another where rows are no whole blocks.
+// Chooses the format of each tensor. The mixes are those that users of GGUF files know by name
+// ("q4_k_m"): one format for most tensors, and more bits for the tensors that lose most (the
+// output, and attn_v and ffn_down of some layers). A tensor whose rows are no whole blocks gets
+// another format.
 #pragma once
 
 #include <functional>
@@ -22,27 +23,27 @@ struct QuantMix {
 std::vector<std::string_view> quant_mix_names();
 const QuantMix& find_quant_mix(std::string_view name);  // any case; throws Error(Exit::Usage)
 
-// Of a model, what the mixes go by.
+// The properties of a model that the mixes depend on.
 struct MixedModel {
   int layers = 0;
-  bool tied = false;  // the embedding is the output too
-  // The attn_v of Llama's 70B and Qwen2's 72B is small beside what depends on it.
+  bool tied = false;  // the embedding is also the output
+  // attn_v is small, so more bits for it cost little: Llama 70B, Qwen2 72B.
   bool small_values = false;
-  // The attention of Mixtral is small beside its eight experts.
+  // Attention is small compared with the experts: Mixtral.
   bool small_attention = false;
 };
 MixedModel mixed_model(const ModelConfig& config);
 
-// Whether formats apply to a tensor at all; norms, biases and others stay as precise as they are.
+// True if the tensor is quantized at all. Norms, biases and others keep their precision.
 bool is_quantizable(std::string_view name, int64_t rows, size_t dims);
 
-// What a user wants for a tensor by name, before all rules but the one about rows.
+// A user's format for a tensor, by its name. It overrides the mix, unless rows are no whole blocks.
 using TypeWish = std::function<std::optional<DType>(std::string_view name)>;
 
-// For a quantizable tensor of rows with `cols` weights.
+// The format of a quantizable tensor.
 struct TypeChoice {
   DType type;
-  bool other_rows;  // not as the mix has it, since rows must be whole blocks
+  bool other_rows;  // not the mix's format, because rows must be whole blocks
 };
 TypeChoice choose_type(const QuantMix& mix, const MixedModel& model, std::string_view name,
                        int64_t cols, const TypeWish& wish = {});

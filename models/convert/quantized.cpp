@@ -26,7 +26,7 @@ MadeTensor to_make(const Tensor& tensor) {
           .file = tensor.file};
 }
 
-// Bytes of a row from `from` on; of its blocks none but theirs are made.
+// Makes bytes [from, from + out.size()) of a quantized row. Encodes only the blocks that hold them.
 void make_part(const Tensor& tensor, int64_t row, int64_t from, std::span<std::byte> out) {
   const DTypeInfo &format = info(tensor.view.type), &source = info(tensor.source.type);
   if (&format == &source) {
@@ -78,9 +78,9 @@ class MadeWeights final : public WeightFile {
   void check_whole() const override { source_->check_whole(); }
 
  private:
-  // At `done` bytes from the start of the memory.
+  // Makes a tensor at `done` bytes from the start of memory_.
   void make(TensorMaker& maker, Tensor& tensor, int64_t done, const MakeOptions& options) {
-    constexpr int64_t kSliceBytes = 32 << 20;  // of the source
+    constexpr int64_t kSliceBytes = 32 << 20;  // source bytes converted at a time
     const MadeTensor plan = to_make(tensor);
     tensor.view.data = memory_.data() + done;
     tensor.source = {};
@@ -104,7 +104,7 @@ class QuantizedWeights final : public WeightFile {
       : WeightFile(concat(model.weights->path(), " as ", mix.name)), source_(model.weights) {
     const MixedModel mixed = mixed_model(model.config);
     for (Tensor tensor : source_->tensors()) {
-      if (model.config.tied && tensor.name == "output.weight") continue;  // not used
+      if (model.config.tied && tensor.name == "output.weight") continue;  // the embedding is used
       if (is_quantizable(tensor.name, tensor.view.rows, tensor.shape.size())) {
         describe(tensor, choose_type(mix, mixed, tensor.name, tensor.view.cols).type);
       }
@@ -112,7 +112,7 @@ class QuantizedWeights final : public WeightFile {
     }
   }
 
-  // Will take memory, on whatever device.
+  // The weights will take memory on the CPU and on a GPU.
   bool mapped() const override { return false; }
   void check_whole() const override { source_->check_whole(); }
 

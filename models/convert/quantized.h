@@ -1,5 +1,5 @@
-// A model in another format in memory: made of 16-bit weights while loading, by the same mixes as
-// files of that name. Norms and biases stay where they are.
+// Quantizes a model while it is loaded, with the same mixes as skald quantize. Norms and biases
+// keep their precision.
 #pragma once
 
 #include "engine/program/model.h"
@@ -7,14 +7,14 @@
 
 namespace skald {
 
-// Takes no memory and reads no weights: they are described (Tensor::source), and made by the
-// backend that loads them, or by made_model(). Throws Error(Exit::Usage) for weights that are not
-// floats.
+// Describes the quantized model. Takes no memory and reads no weights: the backend that loads them,
+// or made_model(), makes them from Tensor::source. Throws Error(Exit::Usage) if weights are already
+// quantized.
 Model quantized_model(const Model& model, const QuantMix& mix);
 
-// With all its weights there, as the CPU needs it; where they are, the model itself. Throws
-// Error(Exit::Memory) where they do not fit in this machine, Error(Exit::Model) for weights that a
-// format cannot hold.
+// Makes all described weights in memory, as the CPU needs them. Returns the model itself if nothing
+// is to be made. Throws Error(Exit::Memory) if the weights do not fit in memory, Error(Exit::Model)
+// if the format cannot hold a weight.
 Model made_model(const Model& model, const MakeOptions& options);
 
 }  // namespace skald

@@ -44,13 +44,14 @@ void Blocks::linear(ActId out, ActId in, int layer, std::string_view name, bool 
       Linear{out, in, weight, bias ? builder_.weight(full + ".bias", 1, rows) : WeightId::None});
 }
 
-// Some files hold the matrices of one input as one, row below row; false where this one does not.
+// Handles files that store the matrices of one input as a single fused matrix, row below row.
+// Returns false if this file does not.
 bool Blocks::fused(std::string_view part, int layer, ActId in, std::initializer_list<ActId> outs) {
   const std::string name = layer_name(layer, part);
   int64_t rows = 0, first = 0;
   for (ActId out : outs) rows += builder_.cols(out);
   const Tensor* tensor = file_.find(name + ".weight");
-  // ffn_up is the name of the second matrix and of both together.
+  // ffn_up names the up matrix, or the fused matrix of gate and up.
   if (!tensor || (part == "ffn_up" && tensor->view.rows != rows)) return false;
   if (file_.find(name + ".bias")) {
     fail(Exit::Model, file_.path(), ": tensor '", name, ".bias' is not supported");
@@ -122,7 +123,8 @@ ActId Blocks::routed() {
   return routed_;
 }
 
-// "blk.0.ffn_gate_exps.weight" of all experts, or older files' "blk.0.ffn_gate.7.weight" of one.
+// The weight "blk.0.ffn_gate_exps.weight" of all experts, or "blk.0.ffn_gate.7.weight" of one
+// expert in older files.
 WeightId Blocks::expert_weights(int layer, std::string_view part, int64_t rows, int64_t cols) {
   const std::string name = layer_name(layer, part);
   for (const char* bias : {"_exps.bias", ".0.bias"}) {

@@ -1,6 +1,6 @@
-// The pieces that layers of most families are put together from. A family's builder calls them in
-// its order; the configuration decides about biases, windows, ropes, scales and caps, and weights
-// are asked for by GGUF's names. What a family alone has it adds through builder().
+// Builds the parts of a Program that most families share. A family calls them in the order of its
+// layers. The configuration decides about biases, windows, ropes, scales and caps. Weights are
+// found by their GGUF names. A family adds ops of its own through builder().
 #pragma once
 
 #include <initializer_list>
@@ -16,19 +16,19 @@ class Blocks {
   Blocks(const ModelConfig& config, const WeightFile& file);
 
   ActId x() const { return x_; }  // the residual stream
-  ActId h() const { return h_; }  // what a part of a layer makes before it is added
-  ActId routed();                 // what experts read, which is not h
+  ActId h() const { return h_; }  // the result of a part of a layer, before add()
+  ActId routed();                 // the experts' input; a buffer other than h
   ProgramBuilder& builder() { return builder_; }
 
   void embed();                                                        // x = rows of the embedding
   void norm(ActId out, ActId in, int layer, std::string_view weight);  // "attn_norm"
   void attention(int layer, ActId in);                                 // h = attention of in
   void mlp(int layer, ActId in);                                       // h = feed-forward of in
-  void experts(int layer, ActId in);                                   // h = theirs; in is routed()
-  void add();                                                          // x += h
-  Program finish() &&;                                                 // norm and logits of x
+  void experts(int layer, ActId in);  // h = experts of in = routed()
+  void add();                         // x += h
+  Program finish() &&;                // norm and logits of x
 
-  // out = weight · in + bias, of a layer: name is "attn_q".
+  // out = weight · in + bias, with a layer's weight such as "attn_q".
   void linear(ActId out, ActId in, int layer, std::string_view name, bool bias);
 
  private:
@@ -40,12 +40,12 @@ class Blocks {
   const WeightFile& file_;
   ProgramBuilder builder_;
   ActId x_, h_, q_, k_, v_, attended_;
-  ActId gate_{}, up_{};  // of the first mlp() on
+  ActId gate_{}, up_{};  // made by the first mlp()
   bool has_mlp_ = false;
-  ActId routed_{};  // of the first routed() on
+  ActId routed_{};  // made by the first routed()
   bool has_routed_ = false;
   WeightId embedding_ = WeightId::None;
-  int rope_ = 0, window_rope_ = 0;  // the same where all layers have one
+  int rope_ = 0, window_rope_ = 0;  // equal if layers with a window have no rope of their own
 };
 
 }  // namespace skald

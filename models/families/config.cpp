@@ -41,7 +41,7 @@ Activation hf_activation(const HfConfig& config) {
        "' is not supported; these are: silu, gelu_pytorch_tanh");
 }
 
-// A whole number of GGUF's metadata within bounds.
+// Reads a whole number within bounds from a GGUF's metadata.
 int64_t bounded(const GgufFile& file, const std::string& key, uint64_t value, int64_t least,
                 int64_t most) {
   if (value < static_cast<uint64_t>(least) || value > static_cast<uint64_t>(most)) {
@@ -131,7 +131,7 @@ ModelConfig read_common_gguf(const GgufFile& file) {
     const uint64_t value = metadata.uint_or(prefix + key, static_cast<uint64_t>(otherwise));
     return bounded(file, prefix + key, value, 1, most);
   };
-  // One number for the model, or a list with one a layer, of which only equal ones are supported.
+  // One number, or a list with one number per layer; only lists of equal numbers are supported.
   auto heads = [&](const std::string& key) -> int64_t {
     const GgufValue* value = metadata.find(prefix + key);
     if (!value || !value->is_array()) return integer(key, kMostHeads);

@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kMostExperts = 4096;  // far above every published model
 constexpr int64_t kMostWidth = 1 << 20;
 
-// "blk.3.ffn_gate" of "blk.3.ffn_gate.7.weight", and the 7; -1: it is of no single expert.
+// The parts "blk.3.ffn_gate" and 7 of "blk.3.ffn_gate.7.weight"; -1 for any other name.
 struct SingleName {
   std::string stack;
   int expert = -1;
@@ -42,14 +42,14 @@ SingleName parse_single(std::string_view name) {
 void stack_experts(const ModelConfig& c, GgufExport& out) {
   const int count = c.experts.count;
   std::vector<MadeTensor> tensors;
-  std::map<std::string, size_t> stacks;  // by name, where they are among the tensors
+  std::map<std::string, size_t> stacks;  // name → index in `tensors`
   for (MadeTensor& tensor : out.tensors) {
     const SingleName single = parse_single(tensor.name);
     if (single.expert < 0) {
       tensors.push_back(std::move(tensor));
       continue;
     }
-    if (single.expert >= count) continue;  // which nothing asks for
+    if (single.expert >= count) continue;  // unused
     const auto [found, is_new] = stacks.emplace(single.stack, tensors.size());
     if (is_new) {
       MadeTensor stack = tensor;
@@ -106,7 +106,7 @@ ExpertsConfig read_gguf_experts(const GgufFile& file, int64_t ffn_dim) {
                       kMostWidth);
   e.normalized = metadata.boolean_or(prefix + "expert_weights_norm", true);
 
-  // What other architectures have beside, and these values that change nothing.
+  // Keys of other architectures. The values listed here are those that change nothing.
   struct Unknown {
     const char* key;
     double harmless;

@@ -1,5 +1,5 @@
-// What the families with routed experts share: their configuration's keys in both file kinds, and a
-// GGUF's stacks of what a Hugging Face folder has one by one.
+// Shared by the families with routed experts: reads their configuration from both kinds of files,
+// and stacks the single experts of a Hugging Face folder for a GGUF.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,15 @@ class GgufFile;
 class HfConfig;
 struct GgufExport;
 
-// num_local_experts or num_experts, and num_experts_per_tok.
+// Reads num_local_experts or num_experts, and num_experts_per_tok.
 ExpertsConfig read_hf_experts(const HfConfig& config, int count_unsaid, int used_unsaid);
 
-// <architecture>.expert_*; none where expert_count is 0 or missing. What the keys ask for beyond a
-// softmax and its best experts is an error. ffn_dim: where the file does not say it of experts.
+// Reads <architecture>.expert_*. No experts if expert_count is 0 or missing. Throws if the keys ask
+// for another choice than the best experts of a softmax. `ffn_dim` is used if the file has no width
+// of its own for experts.
 ExpertsConfig read_gguf_experts(const GgufFile& file, int64_t ffn_dim);
 
-// For a family's to_gguf: the keys, and stacks of experts in place of single ones.
+// For Family::to_gguf: adds the keys, and replaces single experts by stacks.
 void export_experts(const ModelConfig& c, std::string_view architecture, GgufExport& out);
 
 }  // namespace skald

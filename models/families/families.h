@@ -1,4 +1,4 @@
-// The families that there are; each is defined in the file of its name.
+// All families. Each is defined in the file of its name.
 #pragma once
 
 #include "models/families/family.h"

@@ -1,6 +1,6 @@
-// A Family is what skald knows of one kind of architecture: how its configuration is read from both
-// file kinds, how its tensors are called, and its Program. One file in models/ each, one line in
-// registry.cpp.
+// A Family describes one kind of architecture: how its configuration is read from config.json and
+// GGUF, how its tensors are named, and how its Program is built. Each family has one file in this
+// folder and one line in registry.cpp.
 #pragma once
 
 #include <span>
@@ -22,11 +22,11 @@ struct Family {
 
   ModelConfig (*from_hf)(const HfConfig&);
   ModelConfig (*from_gguf)(const GgufFile&);
-  // Hugging Face's tensor name in GGUF's spelling; empty: not needed.
+  // Translates a Hugging Face tensor name to GGUF's; empty: the tensor is not needed.
   std::string (*canonical_name)(std::string_view hf_name);
   Program (*build)(const ModelConfig&, const WeightFile&);
-  // Completes what a GGUF of a Hugging Face folder holds, see gguf_fields.h; nullptr: skald writes
-  // none.
+  // Completes the metadata and tensors of a GGUF made of a Hugging Face folder (gguf_fields.h).
+  // nullptr: skald cannot write such a GGUF.
   void (*to_gguf)(const HfConfig&, const ModelConfig&, GgufExport&) = nullptr;
 };
 

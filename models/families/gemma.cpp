@@ -1,4 +1,4 @@
-// Gemma 1, and what its successors share with it.
+// Gemma 1, and the functions that Gemma 2 and 3 share with it.
 #include "models/families/gemma.h"
 
 #include <cmath>
@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view kHfTypes[] = {"gemma"};
 constexpr std::string_view kGgufTypes[] = {"gemma"};
 
-// The first configurations say "gelu" and mean its approximation, as the models were trained.
+// Early configurations say "gelu", but the models were trained with its tanh approximation.
 void check_activation(const HfConfig& config) {
   const char* key = config.has("hidden_activation") ? "hidden_activation" : "hidden_act";
   const std::string name = config.text_or(key, "gelu");
@@ -32,7 +32,7 @@ void check_activation(const HfConfig& config) {
 void set_common(ModelConfig& c) {
   c.activation = Activation::GeluTanh;
   c.mlp_bias = false;
-  // In float32: transformers rounds it to the type that it computes in.
+  // In float32; transformers rounds the scale to its computing type.
   c.embedding_scale = std::sqrt(static_cast<float>(c.dim));
 }
 

@@ -1,6 +1,6 @@
-// What Gemma's generations share: norm weights that hold what is beyond 1, embeddings times the
-// root of their width, a tanh-shaped GELU; and from the second on, norms around each half of a
-// layer.
+// Shared by the generations of Gemma: norm weights are stored minus 1, embeddings are multiplied by
+// the square root of their width, and GELU is its tanh approximation. From Gemma 2 on, norms stand
+// before and after each half of a layer.
 #pragma once
 
 #include <string>
@@ -14,11 +14,12 @@ class HfConfig;
 class GgufFile;
 
 ModelConfig read_gemma_hf(const HfConfig& config);
-ModelConfig read_gemma_gguf(const GgufFile& file);  // where norm weights are whole
+ModelConfig read_gemma_gguf(const GgufFile& file);  // a GGUF's norm weights include the 1
 
-// From the second on: scores are divided by the root of query_pre_attn_scalar.
+// From Gemma 2 on, scores are divided by the square root of query_pre_attn_scalar.
 void read_gemma2_scale(const HfConfig& config, ModelConfig& c);
-// GGUF does not keep it: it is the head's dimension in all but the largest model.
+// A GGUF does not store query_pre_attn_scalar: it is the head dimension in all but the largest
+// model.
 void guess_gemma2_scale(ModelConfig& c, int layers_of_largest);
 float read_softcap(const HfConfig& config, std::string_view key);  // 0: none
 float read_softcap(const GgufFile& file, std::string_view key, double otherwise);

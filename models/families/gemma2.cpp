@@ -1,4 +1,4 @@
-// Gemma 2: norms around each half of a layer, soft caps, and a window in every other layer.
+// Gemma 2: norms before and after each half of a layer, soft caps, a window in every other layer.
 #include "models/families/config.h"
 #include "models/families/families.h"
 #include "models/families/gemma.h"

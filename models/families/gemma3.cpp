@@ -1,5 +1,5 @@
-// Gemma 3, its text part: Gemma 2's layers with norms of each head's query and key instead of caps,
-// five layers with a window to each without, and a rope of their own for those with one.
+// Gemma 3's text part: Gemma 2's layers with norms of each head's query and key instead of caps.
+// Five layers with a window follow one without; layers with a window have a rope of their own.
 #include "engine/base/error.h"
 #include "models/families/config.h"
 #include "models/families/families.h"
@@ -19,7 +19,7 @@ constexpr int kPeriod = 6;
 constexpr int kLayersOf27B = 62;
 constexpr double kWindowBase = 10000;
 
-// Published configurations of the larger models leave most of it out.
+// Published configurations of the larger models omit most keys.
 constexpr std::string_view kDefaults = R"({"model_type": "gemma3_text", "vocab_size": 262208,
     "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
     "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,

@@ -1,5 +1,5 @@
-// What the families share of writing a model as GGUF: a family's to_gguf fills a GgufExport with
-// its metadata and completes its tensors.
+// Shared by the families for writing a model as GGUF: Family::to_gguf fills a GgufExport with
+// metadata and completes its tensors.
 #pragma once
 
 #include <string_view>
@@ -14,26 +14,26 @@ namespace skald {
 
 struct GgufExport {
   GgufHead head;
-  std::vector<MadeTensor> tensors;  // in their source's formats
+  std::vector<MadeTensor> tensors;  // in the formats of the source
 };
 
-// What all architectures have: sizes, heads, norm, window and rope. Rope's scaling "llama3" becomes
-// the tensor rope_freqs, which not all have.
+// Writes the metadata that all architectures have: sizes, heads, norm, window and rope.
 struct CommonExport {
-  std::string_view architecture;  // GGUF's
-  RopeConfig rope;                // as it was read
-  bool rope_freqs = false;
+  std::string_view architecture;  // GGUF's name
+  RopeConfig rope;                // as read from config.json
+  bool rope_freqs = false;  // the architecture may have the tensor rope_freqs (scaling llama3)
 };
 void put_common(const ModelConfig& c, const CommonExport& common, GgufExport& out);
 
-// Where all layers but every so many have the window, and not all but every `usual`: the number.
+// If every n-th layer has no window and n is not `usual`, writes n.
 void put_window_period(const ModelConfig& c, std::string_view architecture, int usual,
                        GgufExport& out);
 
-// Interleaves the heads of all layers' queries and keys.
+// Interleaves the two halves of each head in the queries and keys of all layers, as GGUF's Llama
+// expects.
 void interleave_heads(const ModelConfig& c, GgufExport& out);
 
-// Adds what the folder's norm weights lack.
+// Adds 1 to the norm weights of families whose folders store them minus 1.
 void complete_norms(const ModelConfig& c, GgufExport& out);
 
 }  // namespace skald

@@ -1,5 +1,5 @@
-// Granite 3: Llama's layers with four multipliers, of embeddings, attention scores, what is added
-// to the residual stream, and logits.
+// Granite 3: Llama's layers with four multipliers: for embeddings, attention scores, residual
+// additions and logits.
 #include <cmath>
 
 #include "engine/base/error.h"

@@ -1,5 +1,5 @@
-// Llama 1, 2, 3.x and all that share its layers: TinyLlama, OpenLLaMA, CodeLlama, SmolLM2. In GGUF
-// Mistral and Mixtral are of them too.
+// Llama 1, 2, 3.x and models with the same layers: TinyLlama, OpenLLaMA, CodeLlama, SmolLM2. GGUFs
+// of Mistral and Mixtral also have the architecture "llama".
 #include "models/families/llama.h"
 
 #include "engine/base/error.h"

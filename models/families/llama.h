@@ -1,5 +1,5 @@
-// What families with Llama's layers share: the names of their tensors, and a Program of a norm
-// before each half of a layer, in which the configuration decides about the rest.
+// Shared by families with Llama's layers: tensor names, and a Program with a norm before each half
+// of a layer. The configuration decides about everything else.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace skald {
 
-std::string llama_tensor_name(std::string_view hf_name);  // empty: not needed
+std::string llama_tensor_name(std::string_view hf_name);  // empty: the tensor is not needed
 Program build_llama(const ModelConfig& c, const WeightFile& file);
 
 }  // namespace skald

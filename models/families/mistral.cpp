@@ -1,6 +1,6 @@
-// Mistral, Nemo, Small and Ministral: Llama's layers, with windows in all of them or in some, and
-// heads that need not add up to the model's width. Mistral 3 is their text part beside a vision
-// encoder, whose tensors are not needed.
+// Mistral, Nemo, Small and Ministral: Llama's layers, with windows in all or some of them; the
+// heads' total width may differ from the model's width. Mistral 3 adds a vision encoder, which is
+// ignored.
 #include <algorithm>
 
 #include "engine/base/error.h"
@@ -16,13 +16,13 @@ namespace skald {
 namespace {
 
 constexpr std::string_view kHfTypes[] = {"mistral", "ministral", "mistral3"};
-constexpr std::string_view kGgufTypes[] = {"mistral3"};  // the others are called llama
+constexpr std::string_view kGgufTypes[] = {"mistral3"};  // other GGUFs have "llama"
 
 ModelConfig read_text_model(const HfConfig& config) {
   ModelConfig c = read_common_hf(config);
-  // There are none, whatever the configuration says.
+  // The models have no biases, whatever the configuration says.
   c.attention_bias = c.attention_output_bias = c.mlp_bias = false;
-  // A config that does not mention the window means 4096, one that says null means none.
+  // A missing key means a window of 4096, null means no window.
   const int64_t unsaid = config.mentions("sliding_window") ? 0 : 4096;
   c.window = static_cast<int>(config.integer_or("sliding_window", unsaid, 0, kMostWindow));
   c.windows = read_layer_windows(config, c.layers, c.window);
@@ -61,7 +61,7 @@ std::string text_tensor_name(std::string_view name) {
   return llama_tensor_name(text_model_name(name));
 }
 
-// Its window is no part of what the format says of "llama", but skald reads it there.
+// GGUF's architecture "llama" has no key for a window, but skald reads one there.
 void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
   const bool inside = config.text("model_type") == "mistral3";
   const HfConfig text = inside ? config.object("text_config") : config;

@@ -1,4 +1,4 @@
-// Mixtral: Mistral's layers with experts for feed-forwards. In GGUF it is a Llama.
+// Mixtral: Mistral's layers with experts instead of one feed-forward. GGUFs have "llama".
 #include "models/families/config.h"
 #include "models/families/experts.h"
 #include "models/families/families.h"
@@ -26,7 +26,7 @@ ModelConfig from_hf(const HfConfig& file) {
   const HfConfig config =
       file.with_defaults(R"({"num_key_value_heads": 8, "max_position_embeddings": 131072})");
   ModelConfig c = read_common_hf(config, hf_defaults());
-  // There are none, whatever the configuration says.
+  // The models have no biases, whatever the configuration says.
   c.attention_bias = c.attention_output_bias = c.mlp_bias = false;
   c.window = static_cast<int>(config.integer_or("sliding_window", 0, 0, kMostWindow));
   c.experts = read_hf_experts(config, 8, 2);

@@ -23,7 +23,7 @@ constexpr NamePart kParts[] = {
     {".post_attention_layernorm", "ffn_norm"},
 };
 
-// Takes a number off the front; -1: there is none.
+// Removes a number from the front and returns it; -1: there is none.
 int take_number(std::string_view& text) {
   int number = -1;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -32,7 +32,7 @@ int take_number(std::string_view& text) {
   return number;
 }
 
-// Takes off what layers' names begin with, and gives the number; -1: it is none of a layer.
+// Removes a layer's prefix and returns the layer's number; -1: the name belongs to no layer.
 int take_layer(std::string_view& name) {
   constexpr std::string_view kPrefix = "model.layers.";
   if (!name.starts_with(kPrefix)) return -1;

@@ -1,4 +1,4 @@
-// Tensors have one spelling here, GGUF's; this turns Hugging Face's into it.
+// Translates Hugging Face's tensor names to GGUF's, which skald uses everywhere.
 #pragma once
 
 #include <span>
@@ -8,21 +8,21 @@
 namespace skald {
 
 struct NamePart {
-  std::string_view hf, gguf;  // of a layer: ".self_attn.q_proj", "attn_q"
+  std::string_view hf, gguf;  // a part of a layer: ".self_attn.q_proj", "attn_q"
 };
 
-// "blk.3.attn_q.weight" of "model.layers.3.self_attn.q_proj.weight"; "" of what is not needed.
-// A family's own parts come before those that most have.
+// Translates "model.layers.3.self_attn.q_proj.weight" to "blk.3.attn_q.weight"; "": not needed. The
+// family's `own` parts are tried before the common ones.
 std::string tensor_name(std::string_view hf_name, std::span<const NamePart> own = {});
 
-// The same of a tensor of one expert: "blk.3.ffn_gate.7.weight" of
-// "model.layers.3.mlp.experts.7.gate_proj.weight", where `experts` is ".mlp.experts." and the parts
-// have "gate_proj"; "" of any other name.
+// Translates the name of one expert's tensor: "model.layers.3.mlp.experts.7.gate_proj.weight" to
+// "blk.3.ffn_gate.7.weight", if `experts` is ".mlp.experts." and a part has "gate_proj". "" for any
+// other name.
 std::string expert_tensor_name(std::string_view hf_name, std::string_view experts,
                                std::span<const NamePart> parts);
 
-// "model.layers..." of "language_model.model.layers..." or "model.language_model.layers...", as
-// files with a vision part call the text's tensors; other names stay.
+// Files with a vision part name text tensors "language_model.model.layers..." or
+// "model.language_model.layers..."; returns "model.layers...". Other names stay.
 std::string text_model_name(std::string_view hf_name);
 
 }  // namespace skald

@@ -1,6 +1,6 @@
-// OLMo 2: norms stand after each half of a layer, not before, and one norm is of all of a token's
-// queries together, another of its keys. OLMo 3 has windows besides, in three of four layers, and
-// stretches the rope of the fourth alone; in GGUF both have one name.
+// OLMo 2: norms stand after each half of a layer, not before. One norm covers all of a token's
+// queries, another all of its keys. OLMo 3 also has windows in three of four layers, and scales
+// only the rope of the fourth. GGUFs of both have the same architecture name.
 #include "models/families/blocks.h"
 #include "models/families/config.h"
 #include "models/families/families.h"

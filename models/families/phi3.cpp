@@ -1,5 +1,5 @@
-// Phi-3, Phi-3.5, Phi-4 and Phi-4-mini: Llama's layers with fused matrices, windows, and rotation
-// stretched by longrope, in Phi-4-mini of a part of each head.
+// Phi-3, Phi-3.5, Phi-4 and Phi-4-mini: Llama's layers with fused matrices, windows and rope
+// scaling longrope. Phi-4-mini rotates only a part of each head.
 #include "models/families/config.h"
 #include "models/families/families.h"
 #include "models/families/gguf_fields.h"
@@ -25,7 +25,7 @@ HfDefaults hf_defaults() {
 ModelConfig from_hf(const HfConfig& config) {
   ModelConfig c = read_common_hf(config, hf_defaults());
   c.window = static_cast<int>(config.integer_or("sliding_window", 0, 0, kMostWindow));
-  // There are none, whatever the configuration says.
+  // The models have no biases, whatever the configuration says.
   c.attention_bias = c.attention_output_bias = c.mlp_bias = false;
   return c;
 }

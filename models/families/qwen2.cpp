@@ -1,4 +1,4 @@
-// Qwen1.5, Qwen2 and Qwen2.5: Llama's layers with biases of q, k and v, whatever the files say.
+// Qwen1.5, Qwen2 and Qwen2.5: Llama's layers with biases of q, k and v, which no file mentions.
 #include "engine/base/error.h"
 #include "models/families/config.h"
 #include "models/families/families.h"

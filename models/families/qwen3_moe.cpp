@@ -1,5 +1,5 @@
-// Qwen3's mixtures of experts: Qwen3's attention, and experts for the feed-forwards of all layers
-// but those that a configuration names.
+// Qwen3-MoE: Qwen3's attention, and experts instead of one feed-forward in all layers but those
+// that the configuration lists.
 #include <algorithm>
 
 #include "engine/base/error.h"

@@ -8,15 +8,15 @@
 namespace skald {
 namespace {
 
-// a / tensor, as PyTorch computes it: by a rounded reciprocal.
+// a / by, as PyTorch divides a number by a tensor: with a rounded reciprocal.
 float divide(double a, float by) { return 1 / by * static_cast<float>(a); }
 
 float power(float base, float exponent) {
   return static_cast<float>(std::pow(double{base}, double{exponent}));
 }
 
-// The base that a text of `context` tokens needs for the longest wave to be `factor` times as long
-// as the model's own at most.
+// The base for `context` tokens with scaling "dynamic": it grows with the context, so that the
+// longest wave still covers the context.
 float dynamic_base(double base, int dims, const RopeScaling& scaling, int64_t context) {
   const double original = scaling.original_context;
   if (!(static_cast<double>(context) > original)) return static_cast<float>(base);
@@ -26,12 +26,12 @@ float dynamic_base(double base, int dims, const RopeScaling& scaling, int64_t co
   return static_cast<float>(base) * power(stretch, static_cast<float>(dims / (dims - 2.0)));
 }
 
-// The index of the frequency that makes `turns` turns within the original context.
+// The index of the frequency that turns `turns` times within the original context.
 double yarn_index(double turns, double base, int dims, const RopeScaling& scaling) {
   return dims * std::log(scaling.original_context / (turns * 2 * M_PI)) / (2 * std::log(base));
 }
 
-// Short waves stay, long ones are stretched by the factor, and between them is a ramp.
+// Scaling "yarn": short waves stay, long waves are stretched by the factor, with a ramp between.
 void yarn(double base, int dims, const RopeScaling& scaling, std::vector<float>& powers) {
   double first = yarn_index(scaling.beta_fast, base, dims, scaling);
   double last = yarn_index(scaling.beta_slow, base, dims, scaling);
@@ -73,7 +73,7 @@ std::vector<float> rope_frequencies(double base, int dims, const RopeScaling& sc
   const bool dynamic = scaling.type == "dynamic", longrope = scaling.type == "longrope";
   const float used_base =
       dynamic ? dynamic_base(base, dims, scaling, context) : static_cast<float>(base);
-  // base^(2i / dims), of which the frequencies are reciprocals.
+  // The frequencies are the reciprocals of base^(2i / dims).
   std::vector<float> values(static_cast<size_t>(dims / 2));
   for (size_t i = 0; i < values.size(); ++i) {
     values[i] = power(used_base, static_cast<float>(2 * i) / static_cast<float>(dims));
@@ -104,7 +104,7 @@ int64_t RopeConfig::short_context() const {
 
 int64_t RopeConfig::stretched(int64_t context) const {
   if (scaling.type != "dynamic" && scaling.type != "yarn") return context;
-  constexpr double kMost = 0x1p31;  // as many tokens as a context may have
+  constexpr double kMost = 0x1p31;  // the largest context, in tokens
   const double length = std::min(scaling.factor * scaling.original_context, kMost);
   return std::max(context, static_cast<int64_t>(length));
 }

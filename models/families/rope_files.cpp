@@ -1,4 +1,4 @@
-// Where model files keep what models/families/rope.h is about.
+// Reads rope settings (models/families/rope.h) from config.json and GGUF.
 #include <algorithm>
 #include <cmath>
 
@@ -27,7 +27,7 @@ constexpr std::string_view kKnownKeys[] = {"rope_type",
                                            "short_factor",
                                            "long_factor",
                                            "partial_rotary_factor",
-                                           "finetuned",  // of no effect, as is the next
+                                           "finetuned",  // no effect; nor has the next key
                                            "max_position_embeddings"};
 
 constexpr int64_t kMostTokens = int64_t{1} << 31;
@@ -44,7 +44,7 @@ double positive_or(const HfConfig& config, std::string_view key, double otherwis
   return config.has(key) ? positive(config, key) : otherwise;
 }
 
-// yarn's attention grows with the logarithm of the factor.
+// yarn's attention factor grows with the logarithm of the scaling factor.
 double yarn_attention(double factor, double weight) {
   return factor <= 1 ? 1 : 0.1 * weight * std::log(factor) + 1;
 }
@@ -63,7 +63,7 @@ void read_llama3(const HfConfig& config, RopeScaling& scaling) {
 }
 
 void read_yarn(const HfConfig& config, RopeScaling& scaling) {
-  // 0 means the default here.
+  // 0 means the default.
   if (config.number_or("beta_fast", 0) != 0) scaling.beta_fast = positive(config, "beta_fast");
   if (config.number_or("beta_slow", 0) != 0) scaling.beta_slow = positive(config, "beta_slow");
   if (scaling.beta_fast < scaling.beta_slow) {
@@ -97,7 +97,8 @@ void read_longrope(const HfConfig& config, int dims, RopeScaling& scaling) {
   scaling.attention_factor = longrope_attention(scaling.factor, scaling.original_context);
 }
 
-// The outer configuration holds what is about the whole model: its length, now and originally.
+// `outer` is the model's configuration, which holds the context and the original context; `config`
+// is its rope object.
 RopeScaling read_hf_scaling(const HfConfig& outer, const HfConfig& config, int dims,
                             const HfRopeDefaults& defaults) {
   constexpr std::string_view kOriginal = "original_max_position_embeddings";
@@ -152,7 +153,7 @@ int rotating_dims(const HfConfig& config, int head_dim, double share, bool parti
   return dims;
 }
 
-// One row of numbers, each more than 0; empty where the file has no such tensor.
+// Reads a tensor of dims / 2 positive numbers; empty if the file does not have the tensor.
 std::vector<float> gguf_factors(const GgufFile& file, const std::string& name, int dims) {
   const Tensor* tensor = file.find(name);
   if (!tensor) return {};
@@ -183,11 +184,11 @@ void read_gguf_yarn(const GgufFile& file, const std::string& prefix, RopeScaling
   }
   scaling.beta_fast = number_or("yarn_beta_fast", scaling.beta_fast);
   scaling.beta_slow = number_or("yarn_beta_slow", scaling.beta_slow);
-  // mscale_all_dim, beside an mscale of 1.
+  // The key holds mscale_all_dim; mscale is 1.
   const double all = metadata.number_or(prefix + "scaling.yarn_log_multiplier", 0);
   double attention = yarn_attention(scaling.factor, 1);
   if (all > 0) attention /= yarn_attention(scaling.factor, all);
-  // Hugging Face's attention_factor, where a configuration has one.
+  // The key holds config.json's attention_factor if there was one.
   attention = number_or("yarn_attn_factor", attention);
   scaling.attention_factor = attention * number_or("attn_factor", 1);
 }
@@ -245,7 +246,7 @@ RopeConfig read_gguf_rope(const GgufFile& file, int head_dim) {
 
   scaling.type = metadata.text_or(prefix + "scaling.type", "none");
   const bool is_none = scaling.type == "none" && metadata.find(prefix + "scaling.type");
-  if (!is_none) {  // which counts, whatever the factor says; a factor of 0 says nothing
+  if (!is_none) {  // an explicit "none" ignores the factor; a factor of 0 means none
     const double old_spelling = metadata.number_or(prefix + "scale_linear", 1);
     scaling.factor = metadata.number_or(prefix + "scaling.factor", old_spelling);
     if (scaling.factor == 0) scaling.factor = 1;

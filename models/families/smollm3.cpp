@@ -1,4 +1,4 @@
-// SmolLM3: Llama's layers, of which every fourth has no rope.
+// SmolLM3: Llama's layers; every fourth layer has no rope.
 #include "engine/base/error.h"
 #include "models/families/config.h"
 #include "models/families/families.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kHfTypes[] = {"smollm3"};
 constexpr std::string_view kGgufTypes[] = {"smollm3"};
-constexpr int kInterval = 4;  // GGUF has no key for it
+constexpr int kInterval = 4;  // every fourth layer has no rope; GGUF has no key for this
 
 std::vector<bool> every(int64_t interval, int layers) {
   std::vector<bool> unrotated;

@@ -14,7 +14,7 @@ constexpr const char* kRopes = "rope_parameters";
 constexpr const char* kFull = "full_attention";
 constexpr const char* kWindowed = "sliding_attention";
 
-// Where rope_parameters are of layers by their types.
+// True if rope_parameters has an object per type of layer.
 bool has_both_ropes(const HfConfig& config) {
   if (!config.has(kRopes)) return false;
   const HfConfig both = config.object(kRopes);

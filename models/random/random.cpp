@@ -27,8 +27,8 @@ bool norms_halves_twice(const RandomShape& s) {
   return s.family == &kGemma2 || s.family == &kGemma3;
 }
 
-// A type is one format, or a mix as quantizers make it: `head` for the output (or the embedding
-// that serves as one), `more` for the values and down projections of the layers that suffer most.
+// A type is one format, or a mix as quantizers make it: `head` for the output (or the tied
+// embedding), `more` for attn_v and ffn_down of the layers that lose most.
 struct Mix {
   std::string_view name;
   DType most, more, head;
@@ -74,8 +74,8 @@ bool needs_more_bits(int layer, int layers) {
   return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
 }
 
-// Where a block keeps its f16 scales; random bits there would be infinities. Everything else of a
-// block may be any bits.
+// The positions of the f16 scales in a block. Random bits there could be infinities; all other bits
+// of a block may be random.
 std::span<const int> scale_offsets(DType type) {
   static constexpr int kFirst[] = {0};
   static constexpr int kFirstTwo[] = {0, 2};
@@ -105,7 +105,7 @@ std::span<const int> scale_offsets(DType type) {
   }
 }
 
-// The weights of `type` that a block's scale of 1 makes: roughly their largest size.
+// The approximate largest weight of `type` in a block whose scale is 1.
 float largest_at_scale_one(DType type) {
   switch (type) {
     case DType::Q8_0:
@@ -180,7 +180,7 @@ class RandomWeights final : public WeightFile {
     noise_.clear();
   }
 
-  // Without noise they stand for a file of that shape.
+  // Without `noise`, the weights only stand for a file of that shape.
   bool mapped() const override { return fill_ == Fill::Nothing; }
 
  private:
@@ -188,7 +188,7 @@ class RandomWeights final : public WeightFile {
     std::string name;
     DType type;
     int64_t rows, cols, offset;
-    int64_t stacked;  // matrices, of experts; 0: it is one
+    int64_t stacked;  // number of experts' matrices in the tensor; 0: a single matrix
   };
 
   void plan_experts(const std::string& block, const RandomShape& shape, DType most, DType down) {
@@ -200,7 +200,7 @@ class RandomWeights final : public WeightFile {
   }
 
   void plan(std::string name, DType type, int64_t rows, int64_t cols, int64_t stacked = 0) {
-    // A format whose blocks do not divide a row gives way to one whose do, as quantizers have it.
+    // If rows are no whole blocks of the format, take the fallback format, as quantizers do.
     if (cols % info(type).block_elems != 0) type = cols % 32 == 0 ? DType::Q8_0 : DType::F16;
     planned_.push_back({std::move(name), type, rows, cols, bytes_, stacked});
     bytes_ += (rows * row_bytes(type, cols) + 63) / 64 * 64;
@@ -225,7 +225,7 @@ class RandomWeights final : public WeightFile {
             row_bytes(p.type, p.cols)};
   }
 
-  // By all threads, since most of the time goes into pages that are touched for the first time.
+  // All threads fill the memory, because most time goes into touching pages for the first time.
   void fill_tensors() {
     const auto bytes = [](const Planned& p) { return p.rows * row_bytes(p.type, p.cols); };
     std::sort(planned_.begin(), planned_.end(),
@@ -247,8 +247,8 @@ class RandomWeights final : public WeightFile {
     }
   }
 
-  // Weights of about 1 / sqrt(cols), which keep activations near their size from layer to layer.
-  // Where the noise ends it starts again: it is read from memory all the same.
+  // Weights of about 1 / sqrt(cols) keep the size of activations from layer to layer. The noise is
+  // repeated over the memory; each weight still has memory of its own.
   static void fill_matrix(std::byte* data, const TensorView& view,
                           const std::vector<uint32_t>& noise) {
     const DTypeInfo& format = info(view.type);

@@ -1,5 +1,5 @@
-// Models of a published shape with random weights in memory, so that speed can be measured without
-// a download. Their text is noise.
+// Makes models of a published shape with random weights, so that speed can be measured without a
+// download. Their output is noise.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ std::vector<std::string_view> random_types();   // "f16", "q4_k_m", …
 
 Model random_model(std::string_view shape, std::string_view type);  // throws Error(Exit::Usage)
 
-// The same without memory for the weights, which must not be read: for plans.
+// The same model without memory for its weights, which must not be read. For `skald plan`.
 Model shape_model(std::string_view shape, std::string_view type);
 
 }  // namespace skald

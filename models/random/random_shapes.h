@@ -1,4 +1,4 @@
-// The published shapes that random models can have: what a model's configuration file would say.
+// The published shapes that random models can have: the numbers of their configuration files.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ struct RandomShape {
   int heads, kv_heads, head_dim;
   int64_t vocab, context;
   bool tied;
-  double rope_base, rope_factor;  // llama3 scaling, Gemma 3's: linear; 1: none
+  double rope_base, rope_factor;  // factor of llama3 scaling (Gemma 3: linear); 1: no scaling
   const Family* family = &kLlama;
-  int window = 0, period = 1;  // all layers but every period-th have it
+  int window = 0, period = 1;  // every period-th layer has no window
   ExpertsConfig experts = {};
 };
 
