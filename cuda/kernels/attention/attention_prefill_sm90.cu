@@ -155,7 +155,8 @@ struct Softmax {
       }
       higher = fmaxf(higher, __shfl_xor_sync(~0u, higher, 1));
       higher = fmaxf(higher, __shfl_xor_sync(~0u, higher, 2));
-      // A query may have seen no key yet. Then any finite shift serves.
+      // A query that has seen no key yet has the maximum -infinity, which would give NaN below. All
+      // its scores are -infinity, so 0 in its place gives weights of 0.
       const float finite = higher == -INFINITY ? 0 : higher, shift = finite * scale;
       keep[h] = exp2_fast((maximum[h] - finite) * scale);
       maximum[h] = higher;

@@ -34,8 +34,8 @@ struct Attended {
     }
   }
 
-  // Makes weights of the scores of the strips from `token` on. Tokens outside [start, end) have no
-  // weight.
+  // Replaces scores by softmax weights. The first strip begins with `token`. Tokens outside [start,
+  // end) get the weight 0.
   __device__ void weigh(float (&scores)[kStrips][4], int token, int start, int end, float scale,
                         float softcap) {
     const int g = threadIdx.x % 32 / 4;

@@ -42,8 +42,8 @@ struct Inbox {
     return ((from * kParts + part) << shift) + (unit & (each() - 1));
   }
 
-  // For one thread. The cluster must synchronize before anything is sent. `units`: those of this
-  // block's share.
+  // Prepares the barrier for the bytes that other blocks will send. One thread calls this, and the
+  // cluster synchronizes before any block sends. `units`: how many units are in this block's share.
   __device__ void expect(int units) const {
 #if __CUDA_ARCH__ >= 900
     if (blocks == 1) return;

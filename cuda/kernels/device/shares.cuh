@@ -20,7 +20,8 @@ struct Turn {
 
 // How many groups of weight rows belong to each block from the start. The other groups go to
 // whichever block asks first, since some multiprocessors get a tenth more of the memory's bandwidth
-// than others. A block with few groups shares none: one group is too much to give away.
+// than others. If blocks have few groups, all of them belong to blocks from the start: a group
+// would be too large a part of a block's work to even out so small a difference.
 inline int groups_of_each(int groups, int blocks) {
   constexpr int kFewGroups = 8;
   const int each = groups / blocks;

@@ -110,9 +110,9 @@ bool divide(GemmQPlan& plan, int splits, int tile_groups, const Limits& limits) 
   return fill<F>(plan, limits.bytes);
 }
 
-// Makes blocks for all multiprocessors; the first ones have a warpgroup's groups more than the
-// others. The first ones start while the kernel ahead still runs, and have rings full of weights
-// when the others start.
+// Gives every multiprocessor a block. The blocks of the first multiprocessors have more groups than
+// the others, by the groups of one warpgroup. They start while the kernel ahead still runs, so
+// their rings are full of weights when the other blocks start.
 void even_out(GemmQPlan& plan, int at_once) {
   constexpr int kLess = 4, kFewest = 8;
   const int narrow = plan.tile_groups - kLess;
@@ -137,7 +137,7 @@ GemmQPlan make_plan(const LinearLaunch& a, const GemmQRoom& room) {
       if ((a.next_norm_weight || a.leaves.memory) && groups % 2 > 0) continue;
       if (!divide<F>(plan, splits, groups, limits)) continue;
       const double cycles = cost<F>(plan, room, clusters_of(splits, room));
-      // Among equals the plan with fewer blocks, which read activations less often.
+      // Among plans of equal cost, the one with fewer blocks: those read activations less often.
       if (best.bytes > 0 && cycles > least) continue;
       best = plan;
       least = cycles;

@@ -52,7 +52,7 @@ __device__ void store_normed(T* row, int at, float4 x, float4 weight, float scal
   reinterpret_cast<uint2*>(row)[at] = {pack(T(), x.x * scale * weight.x, x.y * scale * weight.y),
                                        pack(T(), x.z * scale * weight.z, x.w * scale * weight.w)};
 }
-// `share`: one over the number of columns.
+// `share`: 1 / number of columns.
 __device__ inline float norm_scale(const LinearLaunch& a, float sum, float share) {
   return rsqrtf(sum * share + a.norm_eps);
 }

@@ -87,7 +87,7 @@ struct RowGroups {
   int taken = 0;
   unsigned ticket = 0;  // in lanes 0 and 1 by turns
 
-  // For whole warps.
+  // All lanes of a warp must call this together.
   template <class AnyLayout>
   __device__ int next(const LinearLaunch& a, const AnyLayout& layout) {
     const int block = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x);

@@ -22,8 +22,8 @@ inline constexpr bool kBy16 = kCodesBy16<typename F::Codes>;
 // The layout of a part's digits in shared memory. Each lane has its own at 8 * lane from a place,
 // so one address serves all places.
 struct By16Part {
-  // [unit, digit, lane % 4] four of the unit's first 16 columns, and beside them four of its last
-  // 16.
+  // Indexed [unit, digit, lane % 4]: the digits of four of the unit's first 16 columns, and of four
+  // of its last 16.
   static constexpr int kLaneBytes = 8;
   // Sums for both parts of 256 columns, stored with the first of the two: [digit, part, half of the
   // units] the sums of four blocks, one byte each. Only lanes 0 to 11 have any.

@@ -82,8 +82,8 @@ struct By16Row {
     }
   }
 
-  // What the i-th part of a tile is multiplied by. These loads are issued before those of the
-  // weights.
+  // The activations' digits and factors for the i-th part of a tile. These loads are issued before
+  // those of the weights.
   struct Inputs {
     uint2 own;  // digits of four first and four last columns of unit lane / 8
     uint32_t sums;

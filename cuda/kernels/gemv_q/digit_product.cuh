@@ -48,7 +48,7 @@ struct OneRow {
   using Factors = SumFactors<typename F::Scales>;
   static_assert(kWarpParts<F> % 2 == 0 && kSumParts % 2 == 0);
   static_assert(kWhole || Planes<F>::kUp == 0);
-  // A factor of the minimums' products, beside the scale.
+  // The products of the minimums are multiplied by this factor, besides the scale.
   static constexpr float kMinUnit = kTaken == TakenOff::HalfMins
                                         ? Bytes::kRatio / kNumberSumUnit
                                         : (Bytes::kRatio << Planes<F>::kUp) * Part::kSumUnit;
@@ -175,8 +175,8 @@ struct OneRow {
     }
   }
 
-  // What the i-th part of a tile is multiplied by. These loads are issued before those of the
-  // weights.
+  // The activations' digits and factors for the i-th part of a tile. These loads are issued before
+  // those of the weights.
   struct Inputs {
     uint4 left = {}, right = {};  // digits of units 0 and 1, and of units 2 and 3
     uint32_t sums;

@@ -42,7 +42,7 @@ template <class F>
 inline constexpr bool kSumDigits =
     kTakenOff<F> == TakenOff::ByteMins || kTakenOff<F> == TakenOff::ByteScales;
 
-// Whether the blocks' scales are integers. The sums of each digit then stay apart.
+// Whether the blocks' scales are integers. Then the products of each digit are summed separately.
 template <class F>
 inline constexpr bool kWholeScales = F::Scales::kRecordBytes > 0;
 

@@ -150,7 +150,7 @@ inline constexpr int kGroupsAhead = 32;
 static_assert(kGroupsAhead > kMostSlots + kMostSets + 2);
 
 // Zeros the places of the ring that a group's last tile does not fill. They are multiplied by
-// zeros, so they must hold numbers. For all threads, before any copy.
+// zeros, so they must not hold infinities or NaN. All threads call this before the first copy.
 __device__ inline void clear_ends(const Layout& layout, char* ring) {
   if (layout.end_at == 0) return;
 #pragma unroll 1

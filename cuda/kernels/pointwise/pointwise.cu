@@ -73,8 +73,8 @@ __device__ inline float activate_for(float x, Activation activation) {
 
 constexpr int kGateAccesses = 2;  // of a thread, under way together
 
-// Blocks for a row of so many accesses. Each row has whole blocks, so that no thread divides by
-// cols.
+// The number of blocks for a row of `accesses`. No block has parts of two rows, so that no thread
+// divides by cols.
 __host__ __device__ inline unsigned gate_blocks(int64_t accesses) {
   constexpr int kEach = kGateAccesses * kThreads;
   return static_cast<unsigned>((accesses + kEach - 1) / kEach);

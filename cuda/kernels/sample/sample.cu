@@ -334,8 +334,8 @@ class RowSampler {
   RowSearch<kInShared> row_;
   const uint64_t* mask_;  // [mask_words(vocab)], if settings_.masked
   const TokenAdjustment* adjustments_;
-  int changed_ = -1;  // which of x_ this thread changed,
-  float was_ = 0;     // and its value before
+  int changed_ = -1;  // the entry of x_ that this thread changed, or -1,
+  float was_ = 0;     // and that entry's earlier value
   uint64_t best_key_ = 0;
   float best_ = 0;  // the largest logit
 };

@@ -1,7 +1,7 @@
-// Pieces of a product: matrices of unlike formats with the same activations. Two pieces may be one
-// launch, whose kernel also multiplies one piece alone. Otherwise the pieces of gemm_q_sm90 run
-// beside one another. The second neither waits for the kernel ahead nor prepares activations, so
-// these tests would see it read too early.
+// Pieces of a product: matrices of different formats that multiply the same activations. One launch
+// of the paired kernel computes two pieces; it can also compute one piece alone. Without that
+// kernel, launches of gemm_q_sm90 run beside one another. The second of them neither waits for the
+// kernel ahead nor prepares activations, so if it read them too early, these tests would fail.
 #include <bit>
 #include <vector>
 

@@ -92,7 +92,8 @@ void check_stored(int rows, int64_t depth) {
   const Model model = random_llama(shape);
   const std::vector<float> stored = logits_of(model, rows, depth, true);
   const double apart = relative_error(stored, logits_of(model, rows, depth, false));
-  // One of the two rounds to bf16 between attention and o, and between the gated product and down.
+  // Only one of the two ways rounds to bf16 between attention and o, and between the gated product
+  // and down.
   CHECK(apart < 1e-2);
   const bool same = logits_of(model, rows, depth, true) == stored;
   CHECK(same);
