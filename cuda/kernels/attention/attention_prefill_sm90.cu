@@ -35,7 +35,8 @@ constexpr int kSharedBytes = (1 + kSlots) * kItemBytes<kDim> + 1024;  // queries
 #if SKALD_HAS_WGMMA
 
 // Items that the fetching warpgroup has under way before it waits for the oldest. A warpgroup that
-// waits for keys still holds the values before. These and what is under way must leave a free slot.
+// waits for keys still uses the values before them. Besides these two slots and kLag others, one
+// must be free.
 constexpr int kLag = 2;
 static_assert(kLag + 2 <= kSlots);
 constexpr int kRowBytes = 128;  // 64 dimensions; larger heads are several such matrices
@@ -233,7 +234,8 @@ __device__ inline void fetch_queries(const AttentionLaunch& a, const Work& work,
   commit_copies();
 }
 
-// A warpgroup that computes. Among its queries from `first` on a lane has two, 8 apart.
+// The work of a warpgroup that computes, for 64 queries from `first` on. Each lane has two of them,
+// 8 apart.
 template <class T, int kDim>
 __device__ inline void attend(const AttentionLaunch& a, const Ring<kDim>& ring, uint32_t q_at,
                               Work work, int round) {

@@ -10,8 +10,8 @@ namespace skald::cuda {
 __device__ inline __half2 as_half2(uint32_t bits) { return *reinterpret_cast<__half2*>(&bits); }
 __device__ inline uint32_t as_bits(__half2 both) { return *reinterpret_cast<uint32_t*>(&both); }
 
-// An integer below 1024 in the low bits of the f16 number 1024 makes 1024 + the integer. kThousands
-// is 1024 twice. less() subtracts 1024 + number.
+// The f16 number 1024 with an integer below 1024 added to its bits is the number 1024 + integer.
+// kThousands is 1024 in both halves. less() subtracts 1024 + number.
 inline constexpr uint32_t kThousands = 0x64006400;
 __device__ inline __half2 less(uint32_t thousands, float number) {
   return __hsub2(as_half2(thousands), __float2half2_rn(1024 + number));

@@ -112,7 +112,7 @@ __device__ inline uint32_t held_number(uint32_t x) {
   return y;
 }
 
-// The same for a pointer that differs from lane to lane.
+// The same for a pointer into shared memory that differs from lane to lane.
 __device__ inline const char* held_pointer(const void* p) {
   const uint32_t address = __shfl_sync(~0u, shared_address(p), static_cast<int>(threadIdx.x) % 32);
   return static_cast<const char*>(__cvta_shared_to_generic(address));

@@ -265,7 +265,7 @@ unsigned parts(int64_t count, int64_t each) {
 void launch_route(const RouteLaunch& a, Stream stream) {
   constexpr int kSomeRows = 128;  // up to so many rows, experts are spread over more blocks
   constexpr int kManyRows = 2 * kRouteRows;
-  constexpr int kFew = 1, kMany = 4;  // experts of a warp
+  constexpr int kFew = 1, kMany = 4;  // the number of experts that a warp computes
   const bool few = a.routing.rows <= kFewRows, some = a.routing.rows <= kSomeRows;
   const int rows = few ? 1 : some ? kRouteRows : kManyRows;
   const dim3 blocks(parts(a.routing.rows, rows),

@@ -292,8 +292,8 @@ __device__ __forceinline__ void run_gemm_q(const LinearLaunch& a, const GemmQPla
     if (i == 0) barrier_init(&own.inbox, 1);
   });
   __syncthreads();
-  // For the first of two pieces fetch_activations() does this later: the next piece then finds the
-  // activations ready when it starts, and ends after this one.
+  // For the first of two pieces fetch_activations() calls this later. So the kernel of the next
+  // piece finds the activations prepared when it starts, and ends after this kernel.
   if (!a.first_piece) let_next_kernel_start();
 
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;

@@ -15,7 +15,7 @@ namespace skald::cuda {
 
 inline constexpr int kMostGroups = 16;  // groups of a block
 
-// A step, which a block takes at a time: 256 columns, or 128 of weights of 8 bits.
+// A step is what a block multiplies between two waits: 256 columns, or 128 if weights have 8 bits.
 template <class F>
 inline constexpr int kStepRecords = F::Codes::kBytes < 2048 ? 2 / F::kParts : 1;
 template <class F>
@@ -158,7 +158,7 @@ struct Finish {
     return {i, own_row(i), valid ? four : 0, valid ? left : 0, out};
   }
 
-  // Loads what the results of an item are added to, ahead of the item.
+  // Loads the numbers to which an item's results will be added, one item ahead.
   __device__ void load_old(int item) {
     if (a.epilogue != Epilogue::AddTo) return;
     const Place at = place(item);

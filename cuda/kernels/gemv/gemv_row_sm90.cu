@@ -203,8 +203,8 @@ __device__ void stage_row(const LinearLaunch& a, char* activations) {
   }
 }
 
-// For the first kConsumers threads. Waits for the kernel ahead itself, after it has loaded the
-// norm's weights.
+// The first kConsumers threads call this. It loads the norm's weights, and then waits for the
+// kernel ahead.
 template <class T>
 __device__ void stage_normed_row(const LinearLaunch& a, char* activations, float* scratch) {
   constexpr int kKept = 4;  // float4 that a thread keeps: all of a row of up to 4096 columns
@@ -281,7 +281,8 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
   Turn turn;
   for (int count = 0;; ++count) {
     const char* in_at = row;
-    // The steps of the row from this warp's next one on, with those of the other warps.
+    // The steps of the row from this warp's next step to the end, those of the other warps
+    // included.
     int steps = layout.steps - warp;
     uint2 in[4];
     const auto load_in = [&] {

@@ -26,14 +26,14 @@ struct OneRow {
   static constexpr bool kTable = F::kTable != tiles::Table::None;
   static constexpr bool kWhole = kWholeScales<F>;
   static constexpr TakenOff kTaken = kTakenOff<F>;
-  // A lane whose columns belong to the other half multiplies zeros. It keeps zeros in registers and
-  // loads nothing, or it loads zeros. To keep them spares shared memory a quarter of its work, and
-  // shared memory is what limits formats of 4 bits. To load them is 1 % faster for Q8_0 and Q5_0
+  // A lane whose columns belong to the other half multiplies by zeros. It keeps them in registers,
+  // or loads them from shared memory. Keeping them saves a quarter of the reads of shared memory,
+  // whose speed is the limit for formats of 4 bits. Loading them is 1 % faster for Q8_0 and Q5_0
   // and 7 % for MXFP4, for an unknown reason; this was measured when these warps still staged the
   // activations.
   static constexpr bool kKeepsZeros = !kHalves && Bytes::kPlanes == 1 && Bytes::kRatio > 1;
-  // A lane that loads no zeros needs no second pointer (Pointers::right). Where blocks have 16
-  // columns, a mask makes the zeros.
+  // Whether lanes load no zeros; then they need no second pointer (Pointers::right). If blocks have
+  // 16 columns, a mask makes the zeros.
   static constexpr bool kKeepsInputs = kHalves || kKeepsZeros;
   // Parts whose sums of activations are multiplied in one product: up to 16 blocks.
   static constexpr int kSumParts = std::min(16 / Part::kBlocks, kWarpParts<F>);
@@ -80,8 +80,8 @@ struct OneRow {
   // A mask of the bytes that belong to the lane's blocks, if a block is half of a unit.
   uint32_t own_bytes;
   uint32_t own_sums;  // mask: all ones if sums of the lane's blocks count in its column, else zero
-  int second;         // what the second digit counts: 256, in odd lanes 0
-  int high[kHalves ? 1 : 2];  // what a one in plane 1 counts, for each of the lane's blocks
+  int second;         // the factor of the second digit: 256, or 0 in odd lanes
+  int high[kHalves ? 1 : 2];  // the factor of plane 1, for each of the lane's blocks
   uint32_t table[2];
   float totals[2] = {}, sums[2] = {}, mins[4] = {};
   int whole[2][2] = {};  // sums of both rows, for both digits

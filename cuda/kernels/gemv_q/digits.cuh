@@ -46,7 +46,7 @@ inline constexpr bool kSumDigits =
 template <class F>
 inline constexpr bool kWholeScales = F::Scales::kRecordBytes > 0;
 
-// A factor for the scales of OwnScales<S>.
+// The scales that OwnScales<S> gives are multiplied by this.
 template <class S>
 inline constexpr float kScaleUnit = 1;
 template <>
@@ -56,8 +56,8 @@ inline constexpr float kScaleUnit<tiles::ExponentScales> = 0.5f;
 template <class F>
 struct DigitPart {
   static constexpr int kBlocks = tiles::kPartCols / F::Scales::kCols;
-  // [half of the units, digit, lane % 4] 16 bytes: for each of two units, the digits that `first`
-  // and `second` of LaneBytes are multiplied by, in 4 bytes each.
+  // Indexed [half of the units, digit, lane % 4], 16 bytes each: for each of two units, the digits
+  // that `first` and `second` of LaneBytes are multiplied by, in 4 bytes each.
   static constexpr int kHalf = kDigits * 64;
   // 16 bytes of zeros, if lanes whose columns belong to the other half load them.
   static constexpr int kZerosAt = 2 * kHalf;
@@ -204,7 +204,7 @@ class DigitStore {
       store_half_sum(part + Part::kSideAt, sums[0]);
     }
   }
-  // Each of the first three lanes of four stores a digit.
+  // The lanes with t = 0, 1 and 2 store one digit each.
   __device__ void store_sum_digits(char* side, const int (&sums)[kSums]) const {
     uint32_t bytes[kSums];
 #pragma unroll

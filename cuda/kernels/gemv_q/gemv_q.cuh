@@ -135,7 +135,8 @@ __device__ void consume(const Layout& layout, const char* ring, const GemvQShare
   // The barrier that the finisher arrives at when it has drained the set of this group. In the
   // first lap it counts as passed: the phase before a barrier's first is over.
   const auto drained_barrier = [&] { return barrier(kDrained, static_cast<int>(set % kAfterOdd)); };
-  // The answer takes a fifth of a part's time, so the warp asks a part ahead of its use.
+  // The answer of barrier_passed() takes a fifth of the time of a part, so the warp asks one part
+  // ahead.
   uint32_t there = 0;
   const auto ask_for_next = [&] {
     next_turn = turn;

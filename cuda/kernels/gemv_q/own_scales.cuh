@@ -152,7 +152,7 @@ struct UnitScales<tiles::ByteScales<Block>> : FourOfUnit {
   }
 };
 
-// What sums of activations are multiplied by, for 16 blocks: the lane's four blocks in both rows.
+// The factors of the sums of activations of 16 blocks: the lane has four blocks in both rows.
 template <class S>
 struct SumFactors {
   __device__ static int offset(int) { return 0; }

@@ -55,7 +55,7 @@ class StageOne {
       warp_ = static_cast<int>(threadIdx.x) / 32 % kWarps;
   int first_ = warp_ * kEach + lane_ / 16;  // this lane's part of the first item
   char* part_ = const_cast<char*>(held_pointer(to_.digits + first_ * kPart));
-  // A lane's columns of a part: four from here on, and four that lie 16 further.
+  // The lane has eight columns of a part: four from column_ on, and four from column_ + 16 on.
   int column_ = lane_ % 16 / 4 * 32 + lane_ % 4 * 4;
   DigitStoreOf<F> digits_;
 
@@ -131,7 +131,7 @@ class StageOne {
  public:
   __device__ StageOne(const LinearLaunch& a, const Activations& to) : a_(a), to_(to) {}
 
-  // Each lane calls staged(turn) as soon as its warp's share of that turn is there.
+  // Each lane calls staged(turn) as soon as its warp has stored its share of that turn.
   template <class Staged>
   __device__ void run(const Staged& staged) const {
     Norms now, next;

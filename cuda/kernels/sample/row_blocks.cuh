@@ -111,8 +111,8 @@ class RowBlocks {
     return warp_best(best);
   }
 
-  // The `place`-th best of the best keys of the warps, so that at least `place` tokens rank there
-  // or above. 0 unless there are about twice as many warps.
+  // Of the warps' best keys, the one in place `place`: at least `place` tokens have this key or a
+  // better one. 0 if `place` is more than about half the number of warps.
   __device__ uint64_t best_of_warps(int place) {
     const int warps = blocks_ * kRowWarps;
     if (again_) {
@@ -235,8 +235,8 @@ class RowBlocks {
   }
 
  private:
-  // Every block's value. There are two buffers by turns: a block that writes to one has passed a
-  // barrier since all have read it.
+  // Sends a value of each block to all blocks, and gives the values of all. Two buffers alternate,
+  // so a block overwrites one only after a barrier that all blocks reach when they have read it.
   __device__ const uint64_t* exchange(uint64_t value) {
     turn_ ^= 1;
     uint64_t* parts = shared_.parts[turn_];

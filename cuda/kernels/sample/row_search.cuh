@@ -202,8 +202,9 @@ class RowSearch {
     }
     const uint64_t goal = static_cast<uint64_t>(count);
     Crossing crossing = {kBins, 0};
-    // If the bests of enough threads are in the upper bins, so are enough tokens. And if `count` is
-    // small beside the number of threads, these bins have few tokens more.
+    // A sum over the threads' best tokens alone: if `count` of these are in the upper bins, so are
+    // `count` tokens. If `count` is small beside the number of threads, these bins have few tokens
+    // more than `count`.
     if (count <= blocks_.threads() / 8) {
       blocks_.clear();
       const float logit = logit_of_key(mine_);
@@ -251,7 +252,7 @@ class RowSearch {
     }
   }
 
-  // What a token adds; 0 if it is masked.
+  // What a token adds to the sum: 1 or its weight; 0 if it is masked.
   __device__ uint64_t value_of(float logit, Measure measure) const {
     if (!measure.weights) return logit < -FLT_MAX ? 0 : 1;
     const float distance = logit - best_;

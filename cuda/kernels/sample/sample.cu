@@ -221,7 +221,7 @@ class RowSampler {
   // The lowest key that a token with this logit could have.
   __device__ static uint64_t lowest_key(float floor) { return rank_key(floor, kIdMask); }
 
-  // nucleus: the weight that top-p keeps; 0: it follows from the list.
+  // nucleus: the weight that top-p keeps; if 0, it is computed from the list's total.
   __device__ uint64_t draw_from_list(int count, float floor, uint64_t nucleus) {
     if (!row_.blocks().leads()) return 0;
     if (settings_.top_p < 1) {

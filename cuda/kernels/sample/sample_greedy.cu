@@ -24,8 +24,8 @@ struct Words {
 };
 
 struct GreedyShared {
-  Words bests, totals;  // totals: of block 0
-  int bad, first_bad;   // of block 0
+  Words bests, totals;  // only block 0 receives totals
+  int bad, first_bad;   // only block 0's are used
 };
 
 template <int kFours>
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(kThreads) sample_greedy(const __grid_constant_
   if (lane == 0) send_word(total_place, weight, &shared.totals.barrier, 0);
   if (block > 0 || warp > 0) return;
   const int token = id_of_key(best);
-  // A zero may have a sign, which its key does not have.
+  // Keys do not tell -0 from 0, so a zero is read from the logits.
   const float logit = best_logit != 0 ? best_logit : logits[token];
   receive(&shared.totals.barrier, 0);
   uint64_t total = 0;

@@ -152,7 +152,7 @@ TEST_CASE("a product uses the activations that the one before stored, with rows 
     launch.dependent = true;
     if (!supports_gemm_q_sm90(launch, device.major * 10 + device.minor))
       return std::vector<float>();
-    // The first of the normed products finds no stored activations.
+    // In the first step, the normed product has no stored activations and prepares them itself.
     for (int step = 0; step < kSteps; ++step) {
       cuda::LinearLaunch normed = launch;
       normed.format = next;

@@ -79,7 +79,8 @@ std::string problem_of(DType from, DType to, const std::vector<float>& weights, 
                 std::ssize(expected) / size, " differ, the first is ", first);
 }
 
-// Groups of 32 weights of each awkward kind, in any order, so that blocks of 256 mix them.
+// Random weights in groups of 32. Each group is of one of the kinds that are hard to quantize, in
+// random order, so that a block of 256 has several kinds.
 std::vector<float> awkward_weights(int64_t count, std::mt19937& random) {
   std::normal_distribution<float> normal;
   std::vector<float> weights;
