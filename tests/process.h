@@ -41,6 +41,7 @@ struct Invocation {
   double seconds = 60;
   uint64_t address_space = 0;  // limit in bytes; 0: none
   uint64_t file_size = 0;      // limit in bytes of a file that the program writes; 0: none
+  std::string program = {};    // path; empty: the built skald
   // The first signal is sent at the first output, the next when more output comes, and so on.
   std::vector<int> signals = {};
 };
@@ -78,7 +79,9 @@ inline void write_all(int fd, std::string_view bytes) {
     ::setrlimit(RLIMIT_FSIZE, &both);
   }
   ::signal(SIGPIPE, SIG_DFL);
-  ::execv(built_program().c_str(), argv.data());
+  const std::string program =
+      invocation.program.empty() ? built_program().string() : invocation.program;
+  ::execv(program.c_str(), argv.data());
   ::_exit(127);
 }
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "app/program/version.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 
@@ -68,11 +69,11 @@ Manifest::Manifest(const std::string& output, Json settings, bool resume)
     }
     runs = earlier["runs"];
   }
-  json_ = {{"skald", SKALD_VERSION}, {"settings", std::move(settings)}, {"runs", std::move(runs)}};
+  json_ = {{"skald", version()}, {"settings", std::move(settings)}, {"runs", std::move(runs)}};
 }
 
 void Manifest::begin(const Json& run) {
-  Json entry = {{"started", utc_now()}, {"ended", nullptr}, {"skald", SKALD_VERSION}};
+  Json entry = {{"started", utc_now()}, {"ended", nullptr}, {"skald", version()}};
   if (run.is_object()) entry.update(run);
   json_["runs"].push_back(std::move(entry));
   write();

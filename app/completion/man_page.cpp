@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "app/program/version.h"
 #include "engine/base/error.h"
 #include "tokenizer/text/utf8.h"
 
@@ -101,7 +102,7 @@ std::string man_page(const CommandData& command, const std::vector<CommandData>&
   for (char& c : title) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   summary[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(summary[0])));
 
-  std::string text = concat(".TH ", title, " 1 \"\" \"skald ", SKALD_VERSION, "\" \"skald\"\n");
+  std::string text = concat(".TH ", title, " 1 \"\" \"skald ", version(), "\" \"skald\"\n");
   text += concat(".SH NAME\n", name, " \\- ", escaped(summary), "\n.SH SYNOPSIS\n.B skald");
   text += concat(whole ? " \\fICOMMAND\\fR" : " " + escaped(command.name) + "\\fR ",
                  escaped(command.arguments), " [\\fIoptions\\fR]\n.SH DESCRIPTION\n");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "app/program/version.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/base/size_text.h"
@@ -167,7 +168,7 @@ Json cuda_json(const Facts& f) {
 
 std::string to_text(const DoctorReport& report) {
   const Facts& f = report.facts;
-  std::string text = row("skald", "" SKALD_VERSION ", " + std::string(kCompiler));
+  std::string text = row("skald", concat(version(), ", commit ", git_commit(), ", ", kCompiler));
   text += cuda_text(f);
   for (const cuda::DeviceInfo& gpu : f.gpus) text += gpu_text(gpu, speeds_of(report, gpu.index));
   text += cpu_text(f, report.cpu_read);
@@ -198,7 +199,8 @@ Json to_json(const DoctorReport& report) {
               {"simd", f.simd.chosen},
               {"simd_compiled", f.simd.compiled}};
   if (report.cpu_read > 0) cpu["read_bytes_per_second"] = report.cpu_read;
-  return {{"version", SKALD_VERSION},
+  return {{"version", version()},
+          {"commit", git_commit()},
           {"compiler", kCompiler},
           {"device", chosen_device(f)},
           {"cuda", cuda_json(f)},

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "app/files/atomic_file.h"
+#include "app/program/version.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 
@@ -63,7 +64,7 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 
 Sha256::Digest cache_key(std::string_view model, const Executor& executor) {
   Sha256 key;
-  key.add_field("skald cache").add_field(SKALD_VERSION).add_field(model);
+  key.add_field("skald cache").add_field(version()).add_field(model);
   key.add_field(executor.page_format()).add_number(static_cast<uint64_t>(executor.page_bytes()));
   // Keys are kept rotated, in some models by frequencies that the context has chosen.
   for (const RopeSpec& rope : executor.program().ropes) {

@@ -28,7 +28,7 @@ OpenedModel open_as_it_is(const ModelFlags& flags) {
   std::error_code error;
   if (!fs::exists(bundled, error)) {
     fail(Exit::Model, "the bundled model is not at ", printable(bundled.string()),
-         "; install skald again, or name a model with -m");
+         "; copy the folder share with the program, or name a model with -m");
   }
   return open_model(bundled);
 }
@@ -105,10 +105,11 @@ void add_device_flag(CLI::App& command, ModelFlags& flags) {
 
 fs::path bundled_model() {
   std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  const fs::path installed = program.parent_path().parent_path() / "share" / "skald" / "demo";
-  if (!error && fs::exists(installed / "config.json", error)) return installed;
-  return SKALD_DEMO_DIR;
+  const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
+  const fs::path demo = fs::path("share") / "skald" / "demo";
+  // Installed: PREFIX/bin/skald and PREFIX/share. In a build folder share lies beside the program.
+  const fs::path installed = folder.parent_path() / demo, beside = folder / demo;
+  return fs::exists(beside, error) ? beside : installed;
 }
 
 OpenedModel open_model(const ModelFlags& flags) {

@@ -31,7 +31,8 @@ void add_run_flags(CLI::App& command, ModelFlags& flags);
 void add_shape_flags(CLI::App& command, std::string& shape, ModelFlags& flags);
 void add_device_flag(CLI::App& command, ModelFlags& flags);  // and --require-gpu
 
-// Where the bundled model lies: beside an installed program, or in the source tree.
+// The folder of the bundled model, which is found from the place of the running program: in share/
+// beside it (a build folder) or beside its folder (an installation). It may be missing.
 std::filesystem::path bundled_model();
 
 // Weights of another type are made where they are loaded, by make_executor().

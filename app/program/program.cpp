@@ -10,6 +10,7 @@
 #include "app/files/signals.h"
 #include "app/program/commands.h"
 #include "app/program/help.h"
+#include "app/program/version.h"
 #include "app/terminal/output.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -92,7 +93,9 @@ std::string parse_message(const CLI::ParseError& problem) {
 int parse_and_run(std::vector<std::string> arguments) {
   CLI::App program("Runs LLaMA-style language models on this machine.", "skald");
   set_help_style(program);
-  program.set_version_flag("--version", "skald " SKALD_VERSION, "Show the version and exit")
+  program
+      .set_version_flag("--version", concat("skald ", version(), " (", build_kind(), ")"),
+                        "Show version, commit and GPUs, and exit")
       ->group(kOther);
   program.footer(
       "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 model cannot be read, 4 out of memory,\n"

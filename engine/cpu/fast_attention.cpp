@@ -321,10 +321,5 @@ const AttentionKernels* attention_table() {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace skald::cpu {
-HWY_EXPORT(attention_table);
-
-const AttentionKernels& attention_kernels() { return *HWY_DYNAMIC_DISPATCH(attention_table)(); }
-
-}  // namespace skald::cpu
+SKALD_DISPATCH(AttentionKernels, attention)
 #endif

@@ -195,10 +195,5 @@ const FloatKernels* float_table() {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace skald::cpu {
-HWY_EXPORT(float_table);
-
-const FloatKernels& float_kernels() { return *HWY_DYNAMIC_DISPATCH(float_table)(); }
-
-}  // namespace skald::cpu
+SKALD_DISPATCH(FloatKernels, float)
 #endif

@@ -289,10 +289,5 @@ const Int8Kernels* int8_table() {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace skald::cpu {
-HWY_EXPORT(int8_table);
-
-const Int8Kernels& int8_kernels() { return *HWY_DYNAMIC_DISPATCH(int8_table)(); }
-
-}  // namespace skald::cpu
+SKALD_DISPATCH(Int8Kernels, int8)
 #endif

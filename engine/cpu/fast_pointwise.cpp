@@ -148,10 +148,5 @@ const PointwiseKernels* pointwise_table() {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace skald::cpu {
-HWY_EXPORT(pointwise_table);
-
-const PointwiseKernels& pointwise_kernels() { return *HWY_DYNAMIC_DISPATCH(pointwise_table)(); }
-
-}  // namespace skald::cpu
+SKALD_DISPATCH(PointwiseKernels, pointwise)
 #endif

@@ -12,3 +12,12 @@
 #define HWY_DISABLED_TARGETS                                                             \
   (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV | (1LL << 14) | \
    (1LL << 6) | (1LL << 4))
+
+// Ends a SIMD file, inside #if HWY_ONCE. Every instruction set's namespace has a NAME_table(),
+// which returns its functions; this defines `const Kernels& NAME_kernels()`, the table of the best
+// instruction set that the machine has.
+#define SKALD_DISPATCH(Kernels, name)                                               \
+  namespace skald::cpu {                                                            \
+  HWY_EXPORT(name##_table);                                                         \
+  const Kernels& name##_kernels() { return *HWY_DYNAMIC_DISPATCH(name##_table)(); } \
+  } /* namespace skald::cpu */

@@ -386,10 +386,15 @@ void launch_wgmma(const AttentionLaunch& a, Stream stream) {
 
 }  // namespace
 
-// Only the code for sm_90a holds the kernel, and other GPUs cannot load that code.
+// This file is compiled for sm_90a alone. On other GPUs CUDA reports that it has no code for them.
 bool attention_has_wgmma() {
   cudaFuncAttributes code;
-  SKALD_CUDA(cudaFuncGetAttributes(&code, attend_wgmma<Half, 128>));
+  const cudaError_t status = cudaFuncGetAttributes(&code, attend_wgmma<Half, 128>);
+  if (status == cudaErrorInvalidDeviceFunction || status == cudaErrorNoKernelImageForDevice) {
+    cudaGetLastError();
+    return false;
+  }
+  SKALD_CUDA(status);
   return kHasSm90a && code.ptxVersion == 90 && code.binaryVersion == 90;
 }
 
