@@ -50,6 +50,11 @@ void LoadedModel::load(LoadedOp& op, const Embed& embed, Stream stream) {
   op.pieces = {embedding_};
 }
 
+void LoadedModel::load(LoadedOp& op, const Norm& norm, Stream stream) {
+  op.norm = norm_weight(norm.weight, stream);
+  if (norm.bias != WeightId::None) op.norm_bias = norm_weight(norm.bias, stream);
+}
+
 void LoadedModel::load(LoadedOp& op, const FusedLinear& linear, Stream stream) {
   const bool alternate = fused_.alternates(linear);
   const std::span<const WeightId> parts(linear.parts);
@@ -65,7 +70,7 @@ void LoadedModel::load(LoadedOp& op, const FusedLinear& linear, Stream stream) {
   op.first_ticket = tickets_;
   tickets_ += op.pieces.size();
   for (Matrix& matrix : op.pieces) weights_.add_copy(matrix, fused_.type, stream);
-  if (linear.norm) op.norm = norm_weight(linear.norm->weight, stream);
+  if (linear.norm) load(op, *linear.norm, stream);
   if (fused_.bounded(linear)) {
     TensorView zeros;
     zeros.cols = std::tuple_size_v<RowLengths>;

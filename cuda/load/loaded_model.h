@@ -21,7 +21,8 @@ struct LoadedStack {
 struct LoadedOp {
   const FusedOp* fused;
   std::vector<Matrix> pieces;   // Embed: one; FusedLinear: as FusedProgram::pieces()
-  const float* norm = nullptr;  // FusedLinear
+  const float* norm = nullptr;  // Norm, FusedLinear
+  const float* norm_bias = nullptr;
   const float* bias = nullptr;
   const float* post_norm = nullptr;
   // No gated result of a FusedLinear, or value that a FusedAttention reads, is larger
@@ -47,6 +48,7 @@ class LoadedModel {
 
  private:
   void load(LoadedOp& op, const Embed& embed, Stream stream);
+  void load(LoadedOp& op, const Norm& norm, Stream stream);
   void load(LoadedOp& op, const FusedLinear& linear, Stream stream);
   void load(LoadedOp& op, const FusedAttention& attention, Stream stream);
   void load(LoadedOp& op, const FusedExperts& experts, Stream stream);

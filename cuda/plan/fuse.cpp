@@ -16,7 +16,7 @@ class Fuser {
     while (at_ < ops_.size()) {
       if (const auto* embed = get<Embed>(at_)) {
         emit(*embed, 1);
-      } else if (!qkv_attention() && !routed_experts() && !linear_group()) {
+      } else if (!qkv_attention() && !routed_experts() && !linear_group() && !own_norm()) {
         fail(Exit::Failed, "CUDA has no kernel for op ", at_, ", ", op_name(ops_[at_]),
              ", where it stands in this model; use --device cpu");
       }
@@ -36,15 +36,51 @@ class Fuser {
     fused_.push_back({std::move(op), at_ - 1});
   }
 
+  // Whether an op after `last` reads the buffer before an op writes it anew.
+  bool read_after(size_t last, ActId buffer) const {
+    for (size_t i = last + 1; i < ops_.size(); ++i) {
+      const std::vector<ActId> inputs = op_inputs(ops_[i]);
+      if (std::find(inputs.begin(), inputs.end(), buffer) != inputs.end()) return true;
+      const ActId* out = op_output(ops_[i]);
+      if (out && *out == buffer) return false;
+    }
+    return false;
+  }
+
+  // Whether the ops from `first` to `last` may become one that writes only `out`: no later op reads
+  // another buffer that one of them writes.
+  bool absorbs(size_t first, size_t last, ActId out) const {
+    for (size_t i = first; i <= last; ++i) {
+      const ActId* written = op_output(ops_[i]);
+      if (written && *written != out && read_after(last, *written)) return false;
+    }
+    return true;
+  }
+
+  // A norm of the residual stream at `index`, as a fused op can have it.
+  const Norm* stream_norm(size_t index) const {
+    const auto* norm = get<Norm>(index);
+    return norm && norm->in == hidden_ && norm->out != hidden_ ? norm : nullptr;
+  }
+
+  // A norm whose result several ops read, as in layers where attention and feed-forward stand side
+  // by side. It has a kernel of its own and writes its buffer.
+  bool own_norm() {
+    const Norm* norm = stream_norm(at_);
+    if (!norm) return false;
+    emit(*norm, 1);
+    return true;
+  }
+
   // The norms of q and k that stand at `index`, and both are alike.
   std::optional<QkNorm> qk_norm(size_t index, ActId q, ActId k) const {
     const auto *heads_q = get<HeadNorm>(index), *heads_k = get<HeadNorm>(index + 1);
     if (heads_q && heads_k && heads_q->x == q && heads_k->x == k && heads_q->eps == heads_k->eps) {
       return QkNorm{heads_q->weight, heads_k->weight, heads_q->eps, false};
     }
-    const auto *all_q = get<RmsNorm>(index), *all_k = get<RmsNorm>(index + 1);
-    const auto in_place = [](const RmsNorm* norm, ActId x) {
-      return norm && norm->in == x && norm->out == x;
+    const auto *all_q = get<Norm>(index), *all_k = get<Norm>(index + 1);
+    const auto in_place = [](const Norm* norm, ActId x) {
+      return norm && norm->kind == NormKind::Rms && norm->in == x && norm->out == x;
     };
     if (in_place(all_q, q) && in_place(all_k, k) && all_q->eps == all_k->eps) {
       return QkNorm{all_q->weight, all_k->weight, all_q->eps, true};
@@ -54,7 +90,7 @@ class Fuser {
 
   // [norm], q, k, v, [norm q, norm k], [rope q, rope k], attention
   bool qkv_attention() {
-    const auto* norm = get<RmsNorm>(at_);
+    const Norm* norm = stream_norm(at_);
     const size_t first = at_ + (norm ? 1 : 0);
     const Linear* parts[] = {get<Linear>(first), get<Linear>(first + 1), get<Linear>(first + 2)};
     if (!parts[0] || !parts[1] || !parts[2]) return false;
@@ -68,10 +104,11 @@ class Fuser {
     const auto* attention = get<Attention>(next);
     if (!attention || attention->q != q || attention->k != k || attention->v != parts[2]->out ||
         parts[1]->in != in || parts[2]->in != in || (norm && norm->out != in) ||
-        (ropes && rope_q->spec != rope_k->spec)) {
+        (ropes && rope_q->spec != rope_k->spec) || !absorbs(at_, next, attention->out)) {
       return false;
     }
-    FusedLinear linear = product(norm, in);
+    FusedLinear linear;
+    take_input(norm, in, linear);
     linear.out = buffers_.qkv;
     for (const Linear* part : parts) {
       linear.parts.push_back(part->weight);
@@ -87,11 +124,11 @@ class Fuser {
 
   // norm, experts, add
   bool routed_experts() {
-    const auto* norm = get<RmsNorm>(at_);
+    const Norm* norm = stream_norm(at_);
     const auto* experts = get<Experts>(at_ + 1);
     const auto* add = get<Add>(at_ + 2);
-    if (!norm || !experts || !add || norm->in != hidden_ || norm->out != experts->in ||
-        add->x != hidden_ || add->y != experts->out) {
+    if (!norm || norm->kind != NormKind::Rms || !experts || !add || norm->out != experts->in ||
+        add->x != hidden_ || add->y != experts->out || !absorbs(at_, at_ + 2, add->x)) {
       return false;
     }
     emit(FusedExperts{*norm, add->x, experts->router, experts->gate, experts->up, experts->down,
@@ -100,13 +137,12 @@ class Fuser {
     return true;
   }
 
-  // A product of `in`, which the norm makes. The residual stream is float32: without a norm it
-  // takes a copy.
-  FusedLinear product(const RmsNorm* norm, ActId in) {
-    FusedLinear fused;
+  // The product reads `in`, which the norm makes. The residual stream is float32: without a norm
+  // the product reads a copy.
+  void take_input(const Norm* norm, ActId in, FusedLinear& fused) {
     if (norm) fused.norm = *norm;
     fused.in = norm ? norm->in : in;
-    if (fused.norm || in != hidden_) return fused;
+    if (fused.norm || in != hidden_) return;
     fused.in = buffers_.copy;
     auto* before = fused_.empty() ? nullptr : std::get_if<FusedLinear>(&fused_.back().op);
     if (before && before->post_norm) {
@@ -114,16 +150,16 @@ class Fuser {
     } else {
       fused.makes_copy = true;
     }
-    return fused;
   }
 
   // [norm] linear [linear gated_act | [norm] add], or [norm] logits
   bool linear_group() {
-    const auto* norm = get<RmsNorm>(at_);
+    const Norm* norm = stream_norm(at_);
     const size_t first = at_ + (norm ? 1 : 0);
     if (const auto* logits = get<Logits>(first)) {
       if (!norm || norm->out != logits->in) return false;  // their input is float32
-      FusedLinear fused = product(norm, logits->in);
+      FusedLinear fused;
+      take_input(norm, logits->in, fused);
       fused.out = logits->in;
       fused.parts = {logits->weight};
       fused.biases = {WeightId::None};
@@ -135,32 +171,38 @@ class Fuser {
     }
     const auto* linear = get<Linear>(first);
     if (!linear || (norm && norm->out != linear->in)) return false;
-    FusedLinear fused = product(norm, linear->in);
-    fused.out = linear->out;
+    FusedLinear fused;
     fused.parts = {linear->weight};
     fused.biases = {linear->bias};
+    fused.out = linear->out;
+    size_t last = first;
 
     const auto* up = get<Linear>(first + 1);
     const auto* gated = get<GatedAct>(first + 2);
-    const auto* post_norm = get<RmsNorm>(first + 1);
-    const auto* add = get<Add>(first + (post_norm ? 2 : 1));
-    size_t consumed = first + 1 - at_;
-    if (up && up->in == linear->in && gated && gated->gate == linear->out && gated->up == up->out) {
+    const auto* post_norm = get<Norm>(first + 1);
+    const size_t sum = first + (post_norm ? 2 : 1);
+    const auto* add = get<Add>(sum);
+    if (up && up->in == linear->in && gated && gated->gate == linear->out && gated->up == up->out &&
+        absorbs(first, first + 2, gated->out)) {
       fused.parts.push_back(up->weight);
       fused.biases.push_back(up->bias);
       fused.out = gated->out;
       fused.epilogue = Epilogue::Gated;
       fused.activation = gated->activation;
-      consumed += 2;
+      last = first + 2;
     } else if (add && add->x == hidden_ && add->y == (post_norm ? post_norm->out : linear->out) &&
-               (!post_norm || post_norm->in == linear->out)) {
+               (!post_norm || (post_norm->in == linear->out && post_norm->kind == NormKind::Rms)) &&
+               absorbs(first, sum, add->x)) {
       fused.out = add->x;
       fused.epilogue = Epilogue::AddTo;
       fused.scale = add->scale;
       if (post_norm) fused.post_norm = *post_norm;
-      consumed += post_norm ? 2 : 1;
+      last = sum;
     }
-    emit(std::move(fused), consumed);
+    const bool into_stream = fused.out == hidden_ && fused.epilogue != Epilogue::AddTo;
+    if (into_stream || !absorbs(at_, last, fused.out)) return false;
+    take_input(norm, linear->in, fused);
+    emit(std::move(fused), last + 1 - at_);
     return true;
   }
 

@@ -14,20 +14,23 @@ namespace skald::cuda {
 // [norm], then one product with the rows of all parts, then the epilogue. With a post_norm, which
 // AddTo alone may have, the product is normed before it is added.
 struct FusedLinear {
-  std::optional<RmsNorm> norm;
+  std::optional<Norm> norm;
   ActId in;  // what the norm reads, or the product itself
   ActId out;
   std::vector<WeightId> parts;
   std::vector<WeightId> biases;  // one a part, or None
   Epilogue epilogue = Epilogue::Store;
   Activation activation = Activation::Silu;
-  std::optional<RmsNorm> post_norm;
+  std::optional<Norm> post_norm;
   float scale = 1;    // AddTo: of what is added; Logits: of the logits
   float softcap = 0;  // Logits
   // `in` is a copy of the residual stream in the activations' type, which is to be made first, or
   // which the op before has left: that one has a post_norm and leaves_copy.
   bool makes_copy = false, leaves_copy = false;
 
+  // The product's kernels norm the rows that they read. A Layer norm is a kernel before the
+  // product.
+  bool norms_inside() const { return norm && norm->kind == NormKind::Rms; }
   bool caps() const { return epilogue == Epilogue::Logits && (scale != 1 || softcap != 0); }
 };
 
@@ -51,15 +54,17 @@ struct FusedAttention {
 // The norm before the experts, which their router takes in float32 and their products in the
 // activations' type, and what they add to the residual stream: out += scale * their sum.
 struct FusedExperts {
-  RmsNorm norm;
+  Norm norm;
   ActId out;
   WeightId router, gate, up, down;  // as in Experts
   ExpertsSpec spec;
   float scale;
 };
 
+// A Norm is a norm of the residual stream that several ops read: it writes its buffer, in the
+// activations' type.
 struct FusedOp {
-  std::variant<Embed, FusedLinear, FusedAttention, FusedExperts> op;
+  std::variant<Embed, Norm, FusedLinear, FusedAttention, FusedExperts> op;
   size_t last;  // of the program's ops, the last that this one does
 };
 

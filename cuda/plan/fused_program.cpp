@@ -127,7 +127,7 @@ bool FusedProgram::has_bias(const FusedLinear& op) const {
 
 bool FusedProgram::bounded(const FusedLinear& op) const {
   const bool wanted = op.out == qkv || alternates(op);
-  return wanted && op.norm && is_quantized(pieces(op).back().format);
+  return wanted && op.norms_inside() && is_quantized(pieces(op).back().format);
 }
 
 bool FusedProgram::shares_embedding(const FusedLinear& op) const {

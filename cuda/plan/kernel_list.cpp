@@ -84,6 +84,11 @@ class Lister {
         [](int) { return std::string("embed"); });
   }
 
+  void list(const Norm& op) {
+    add(weights_text({op.weight}), concat("[", fused_.cols(op.in), "]"),
+        [&](int) { return std::string(op_name(op)); });
+  }
+
   void list(const FusedLinear& op) {
     const std::vector<Piece> pieces = fused_.pieces(op);
     std::string shape = concat("[", fused_.outs(op), ", ", fused_.ins(op), "]");
@@ -104,7 +109,8 @@ class Lister {
         const std::string steps = steps_text(linear_steps(launch, gpu_), copies_);
         if (!text.ends_with(steps)) text += concat(text.empty() ? "" : ", ", steps);
       }
-      return concat(op.makes_copy ? "to_type + " : "", text,
+      const bool norms_before = op.norm && !op.norms_inside();
+      return concat(op.makes_copy ? "to_type + " : "", norms_before ? "layer_norm + " : "", text,
                     op.epilogue == Epilogue::Gated && pieces.size() > 1 ? " + gate" : "",
                     op.post_norm ? " + post_norm" : "", op.caps() ? " + cap_logits" : "");
     });

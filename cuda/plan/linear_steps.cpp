@@ -26,8 +26,8 @@ LinearLaunch linear_launch(const FusedProgram& fused, const FusedLinear& op, con
   launch.outs = piece.outs;
   launch.ins = fused.ins(op);
   launch.rows = rows;
-  launch.norm_weight = op.norm ? vectors.norm : nullptr;
-  launch.norm_eps = op.norm ? op.norm->eps : 0;
+  launch.norm_weight = op.norms_inside() ? vectors.norm : nullptr;
+  launch.norm_eps = op.norms_inside() ? op.norm->eps : 0;
   const bool has_bias = fused.has_bias(op) && !apart;
   launch.bias = has_bias ? vectors.bias + piece.first_out : nullptr;
   launch.epilogue = apart ? Epilogue::Store : op.post_norm ? Epilogue::Floats : op.epilogue;

@@ -27,6 +27,10 @@ constexpr int64_t kMostScoredBytes = 512 << 20;
 // A step may have this many sequences even where the cache was made for fewer.
 constexpr int64_t kFewestSequences = 64;
 
+int64_t norm_bytes(const FusedProgram& fused, const Norm& norm) {
+  return padded(fused.cols(norm.in) * 4) * (norm.bias == WeightId::None ? 1 : 2);
+}
+
 // As cuda/load/weights.h packs them.
 int64_t weight_bytes(const FusedProgram& fused) {
   int64_t bytes = 0;
@@ -39,11 +43,12 @@ int64_t weight_bytes(const FusedProgram& fused) {
                      const TensorView& view = fused.program.weight(o.weight).view;
                      add(fused.format(o.weight), view.rows, view.cols);
                    },
+                   [&](const Norm& o) { bytes += norm_bytes(fused, o); },
                    [&](const FusedLinear& o) {
                      for (const Piece& piece : fused.pieces(o)) {
                        if (!fused.shares_embedding(o)) add(piece.format, piece.outs, fused.ins(o));
                      }
-                     if (o.norm) bytes += padded(fused.ins(o) * 4);
+                     if (o.norm) bytes += norm_bytes(fused, *o.norm);
                      if (fused.bounded(o)) bytes += padded(sizeof(RowLengths));
                      if (o.post_norm) bytes += padded(fused.outs(o) * 4);
                      if (fused.has_bias(o)) bytes += padded(fused.outs(o) * 4);

@@ -115,6 +115,7 @@ void Products::run(const LoadedOp& op, const FusedLinear& linear, const Rows& ro
   const bool behind_attention = op.fused != fused.ops.data() && is_attention(op.fused[-1]);
   std::vector<LinearKernel> kernels;
   LinearSteps steps = {};
+  steps.norm_before = linear.norm && !linear.norms_inside();
   steps.gate_after = apart;
   for (LinearLaunch& launch : launches) {
     launch.in = rows.in;
@@ -135,9 +136,16 @@ void Products::run(const LoadedOp& op, const FusedLinear& linear, const Rows& ro
 
   if (steps.norm_before) {
     void* const normed = act(linear.norm->out);
-    launch_rms_norm({fused.type, static_cast<const float*>(rows.in), op.norm, normed, rows.count,
-                     fused.ins(linear), linear.norm->eps},
-                    stream_);
+    const auto* in = static_cast<const float*>(rows.in);
+    if (linear.norms_inside()) {
+      launch_rms_norm(
+          {fused.type, in, op.norm, normed, rows.count, fused.ins(linear), linear.norm->eps},
+          stream_);
+    } else {
+      launch_norm({linear.norm->kind, fused.type, in, op.norm, op.norm_bias, normed, rows.count,
+                   fused.ins(linear), linear.norm->eps, rows.dependent},
+                  stream_);
+    }
     for (LinearLaunch& launch : launches) {
       launch.in = normed;
       launch.norm_weight = nullptr;
@@ -201,7 +209,7 @@ void Products::hand_over(std::vector<LinearLaunch>& launches,
     norms_known_ = false;
     return;
   }
-  if (linear.norm) {
+  if (linear.norms_inside()) {
     norms_known_ = rows.next != nullptr;  // until the step ends
     for (LinearLaunch& launch : launches) {
       launch.handed = handed_.as<void>();
@@ -231,7 +239,8 @@ std::vector<LinearKernel> Products::selected(const std::vector<LinearLaunch>& la
 const FusedLinear* Products::takes_handed(const LoadedOp& op, const FusedLinear& from,
                                           int rows) const {
   const auto* linear = std::get_if<FusedLinear>(&op.fused->op);
-  if (!linear || !linear->norm || linear->in != from.out || from.post_norm) return nullptr;
+  if (!linear || !linear->norms_inside() || linear->in != from.out || from.post_norm)
+    return nullptr;
   const std::vector<LinearLaunch> launches = this->launches(op, *linear, rows);
   return alike(launches, selected(launches)) == launches.size() ? linear : nullptr;
 }

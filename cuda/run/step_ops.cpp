@@ -28,6 +28,7 @@ void StepOps::run(const Rows& rows) {
     const LoadedOp* const next = &op == &p_.loaded.head() ? nullptr : &op + 1;
     std::visit(
         Overloaded{[&](const Embed& o) { run_embed(op, o, rows); },
+                   [&](const Norm& o) { run_norm(op, o, rows.count, dependent); },
                    [&](const FusedLinear& o) {
                      if (o.epilogue == Epilogue::Logits && !rows.decode) return;
                      products_.run(op, o,
@@ -52,6 +53,12 @@ void StepOps::run_embed(const LoadedOp& op, const Embed& embed, const Rows& rows
       table.format, table.data,  p_.step.table().tokens,         act<float>(embed.out), rows.count,
       table.ins,    embed.scale, rows.after_pick && s_.dependent};
   (table.format == p_.fused.type ? launch_embed : launch_embed_q)(launch, stream_);
+}
+
+void StepOps::run_norm(const LoadedOp& op, const Norm& norm, int rows, bool dependent) {
+  launch_norm({norm.kind, p_.fused.type, act<float>(norm.in), op.norm, op.norm_bias,
+               act<void>(norm.out), rows, p_.fused.cols(norm.in), norm.eps, dependent},
+              stream_);
 }
 
 void StepOps::run_attention(const LoadedOp& loaded, const FusedAttention& op, const Rows& rows,

@@ -53,6 +53,7 @@ class StepOps {
     return p_.acts[static_cast<size_t>(id)].as<T>();
   }
   void run_embed(const LoadedOp& op, const Embed& embed, const Rows& rows);
+  void run_norm(const LoadedOp& op, const Norm& norm, int rows, bool dependent);
   void run_attention(const LoadedOp& op, const FusedAttention& attention, const Rows& rows,
                      const LoadedOp* next);
   void observe(const FusedOp& op, int rows);

@@ -63,9 +63,11 @@ void test_pointwise(const selftest::PointwiseCase& c, const selftest::PointwiseD
                       c.op == Pointwise::Gather || c.op == Pointwise::PostNorm;
   const DType out_type = floats ? DType::F32 : c.type;
   const TestBuffer out = output(c, data, out_type, buffers);
-  const bool from_floats = c.op == Pointwise::Norm || c.op == Pointwise::PostNorm;
+  const bool from_floats = c.op == Pointwise::Norm || c.op == Pointwise::PostNorm ||
+                           c.op == Pointwise::LayerNorm || c.op == Pointwise::BiasedLayerNorm;
   const TestBuffer in = buffers.holding(from_floats ? DType::F32 : c.type, data.in);
   const auto* weight = reinterpret_cast<const float*>(buffers.holding(data.weight).data);
+  const auto* bias = reinterpret_cast<const float*>(buffers.holding(data.bias).data);
   const auto* picked = reinterpret_cast<const int32_t*>(buffers.holding(data.picked).data);
   const auto* in_floats = reinterpret_cast<const float*>(in.data);
   auto* out_floats = reinterpret_cast<float*>(out.data);
@@ -83,6 +85,14 @@ void test_pointwise(const selftest::PointwiseCase& c, const selftest::PointwiseD
       kernel = "rms_norm";
       launch_rms_norm({c.type, in_floats, weight, out.data, c.rows, c.cols, selftest::kNormEps},
                       test.stream);
+      break;
+    case Pointwise::LayerNorm:
+    case Pointwise::BiasedLayerNorm:
+      kernel = "layer_norm";
+      launch_norm({NormKind::Layer, c.type, in_floats, weight,
+                   c.op == Pointwise::BiasedLayerNorm ? bias : nullptr, out.data, c.rows, c.cols,
+                   selftest::kNormEps},
+                  test.stream);
       break;
     case Pointwise::Gate:
       kernel = "gate";

@@ -125,9 +125,16 @@ class CpuExecutor final : public Executor {
         {program_.weight(op.weight).view, step_.tokens.data(), data(op.out), rows(), op.scale});
   }
 
-  void apply(const RmsNorm& op) {
+  void apply(const Norm& op) {
     const int64_t dim = program_.act(op.in).cols;
-    kernels_->rms_norm({data(op.in), vector(op.weight), data(op.out), rows(), dim, op.eps});
+    const float *in = data(op.in), *weight = vector(op.weight);
+    switch (op.kind) {
+      case NormKind::Rms:
+        return kernels_->rms_norm({in, weight, data(op.out), rows(), dim, op.eps});
+      case NormKind::Layer:
+        return kernels_->layer_norm(
+            {in, weight, vector(op.bias), data(op.out), rows(), dim, op.eps});
+    }
   }
 
   void apply(const HeadNorm& op) {

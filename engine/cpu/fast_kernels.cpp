@@ -42,6 +42,12 @@ class FastKernels final : public Kernels {
     });
   }
 
+  void layer_norm(const LayerNormArgs& a) override {
+    each(a.rows, a.dim, [&](int64_t r) {
+      pointwise_.layer_norm(a.in + r * a.dim, a.weight, a.bias, a.out + r * a.dim, a.dim, a.eps);
+    });
+  }
+
   void linear(const LinearArgs& a) override { linear_.run(a); }
 
   void rope(const RopeArgs& a) override {

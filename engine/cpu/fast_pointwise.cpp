@@ -62,6 +62,46 @@ void rms_norm(const float* in, const float* weight, float* out, int64_t dim, flo
   });
 }
 
+// Both sums are in double, as in rms_norm: a large mean takes no digits from the variance.
+void layer_norm(const float* in, const float* weight, const float* bias, float* out, int64_t dim,
+                float eps) {
+  const DF d;
+  const hn::Repartition<double, DF> dd;
+  const hn::Half<DF> half;
+  const double count = static_cast<double>(dim);
+  auto low = hn::Zero(dd), high = hn::Zero(dd);
+  for_each_vector(dim, [&](int64_t i, int n) HWY_ATTR {
+    const VF v = load_some(in + i, n);
+    low = hn::Add(low, hn::PromoteTo(dd, hn::LowerHalf(half, v)));
+    high = hn::Add(high, hn::PromoteTo(dd, hn::UpperHalf(half, v)));
+  });
+  const double mean = hn::GetLane(hn::SumOfLanes(dd, hn::Add(low, high))) / count;
+  const auto center = hn::Set(dd, mean);
+  const auto square = [&](auto x) HWY_ATTR {
+    const auto apart = hn::Sub(x, center);
+    return hn::Mul(apart, apart);
+  };
+  low = hn::Zero(dd), high = hn::Zero(dd);
+  int64_t i = 0;
+  for (; i + kLanes <= dim; i += kLanes) {
+    const VF v = load_some(in + i, kLanes);
+    low = hn::Add(low, square(hn::PromoteTo(dd, hn::LowerHalf(half, v))));
+    high = hn::Add(high, square(hn::PromoteTo(dd, hn::UpperHalf(half, v))));
+  }
+  double squares = hn::GetLane(hn::SumOfLanes(dd, hn::Add(low, high)));
+  // Padding is no part of a variance.
+  for (; i < dim; ++i) squares += (in[i] - mean) * (in[i] - mean);
+  const VF scale = hn::Set(d, static_cast<float>(1 / std::sqrt(squares / count + double{eps})));
+  // The mean's float and the rest of it: their sum has the digits that the mean alone lacks.
+  const float near_mean = static_cast<float>(mean);
+  const VF first = hn::Set(d, near_mean), rest = hn::Set(d, static_cast<float>(mean - near_mean));
+  for_each_vector(dim, [&](int64_t at, int n) HWY_ATTR {
+    const VF centered = hn::Sub(hn::Sub(load_some(in + at, n), first), rest);
+    const VF normed = hn::Mul(hn::Mul(centered, scale), load_some(weight + at, n));
+    store_some(bias ? hn::Add(normed, load_some(bias + at, n)) : normed, out + at, n);
+  });
+}
+
 // x / (1 + e^-x). If e^-x is infinite, the quotient is -0, which is the limit.
 HWY_INLINE VF silu(VF x) { return hn::Div(x, hn::Add(hn::Set(DF(), 1.0f), exp_lanes(hn::Neg(x)))); }
 
@@ -139,7 +179,7 @@ uint64_t sum_bytes(const std::byte* bytes, int64_t count) {
 
 const PointwiseKernels* pointwise_table() {
   static const PointwiseKernels kTable{
-      rms_norm, gated_act, add, cap, rotate, sum_bytes, hwy::TargetName(HWY_TARGET)};
+      rms_norm, layer_norm, gated_act, add, cap, rotate, sum_bytes, hwy::TargetName(HWY_TARGET)};
   return &kTable;
 }
 

@@ -18,6 +18,9 @@ struct RotationTable {
 
 struct PointwiseKernels {
   void (*rms_norm)(const float* in, const float* weight, float* out, int64_t dim, float eps);
+  // bias may be nullptr
+  void (*layer_norm)(const float* in, const float* weight, const float* bias, float* out,
+                     int64_t dim, float eps);
   void (*gated_act)(Activation activation, const float* gate, const float* up, float* out,
                     int64_t count);
   void (*add)(float* x, const float* y, int64_t count, float scale);

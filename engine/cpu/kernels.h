@@ -31,6 +31,15 @@ struct RmsNormArgs {
   float eps;
 };
 
+struct LayerNormArgs {
+  const float* in;      // [rows, dim]
+  const float* weight;  // [dim]
+  const float* bias;    // [dim] or nullptr
+  float* out;           // [rows, dim]; may be in
+  int64_t rows, dim;
+  float eps;
+};
+
 struct LinearArgs {
   TensorView weight;  // [out_dim, in_dim], any format
   const float* bias;  // [out_dim] or nullptr
@@ -109,6 +118,7 @@ class Kernels {
   virtual ~Kernels() = default;
   virtual void embed(const EmbedArgs& args) = 0;
   virtual void rms_norm(const RmsNormArgs& args) = 0;
+  virtual void layer_norm(const LayerNormArgs& args) = 0;
   virtual void linear(const LinearArgs& args) = 0;
   virtual void rope(const RopeArgs& args) = 0;
   virtual void attention(const AttentionArgs& args) = 0;

@@ -34,6 +34,22 @@ class ReferenceKernels final : public Kernels {
     }
   }
 
+  void layer_norm(const LayerNormArgs& a) override {
+    for (int64_t r = 0; r < a.rows; ++r) {
+      const float* in = a.in + r * a.dim;
+      float* out = a.out + r * a.dim;
+      double sum = 0, squares = 0;
+      for (int64_t i = 0; i < a.dim; ++i) sum += in[i];
+      const double mean = sum / a.dim;
+      for (int64_t i = 0; i < a.dim; ++i) squares += (in[i] - mean) * (in[i] - mean);
+      const double scale = 1 / std::sqrt(squares / a.dim + a.eps);
+      for (int64_t i = 0; i < a.dim; ++i) {
+        out[i] =
+            static_cast<float>((in[i] - mean) * scale * a.weight[i] + (a.bias ? a.bias[i] : 0));
+      }
+    }
+  }
+
   void linear(const LinearArgs& a) override {
     const int64_t outs = a.weight.rows, ins = a.weight.cols;
     weight_row_.resize(static_cast<size_t>(ins));

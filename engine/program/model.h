@@ -39,6 +39,8 @@ struct ModelConfig {
   // so it is what a text gets that does not ask for more. 0: all contexts are alike.
   int64_t short_context = 0;
   float norm_eps = 1e-5f;
+  NormKind norm = NormKind::Rms;  // of the layers, and of the last norm
+  bool norm_bias = false;         // true for Layer norms alone
   Activation activation = Activation::Silu;
   int window = 0;               // of every layer; 0: none
   std::vector<int> windows;     // of each layer, where they differ; else empty

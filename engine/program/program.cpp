@@ -45,28 +45,35 @@ int64_t Program::weight_bytes() const {
 }
 
 std::string_view op_name(const Op& op) {
-  return std::visit(Overloaded{
-                        [](const Embed&) { return "embed"; },
-                        [](const RmsNorm&) { return "rms_norm"; },
-                        [](const HeadNorm&) { return "head_norm"; },
-                        [](const Linear&) { return "linear"; },
-                        [](const Rope&) { return "rope"; },
-                        [](const Attention&) { return "attention"; },
-                        [](const GatedAct&) { return "gated_act"; },
-                        [](const Experts&) { return "experts"; },
-                        [](const Add&) { return "add"; },
-                        [](const Logits&) { return "logits"; },
-                    },
-                    op);
+  return std::visit(
+      Overloaded{
+          [](const Embed&) { return "embed"; },
+          [](const Norm& o) { return o.kind == NormKind::Rms ? "rms_norm" : "layer_norm"; },
+          [](const HeadNorm&) { return "head_norm"; },
+          [](const Linear&) { return "linear"; },
+          [](const Rope&) { return "rope"; },
+          [](const Attention&) { return "attention"; },
+          [](const GatedAct&) { return "gated_act"; },
+          [](const Experts&) { return "experts"; },
+          [](const Add&) { return "add"; },
+          [](const Logits&) { return "logits"; },
+      },
+      op);
 }
 
 const ActId* op_output(const Op& op) {
+  using Out = const ActId*;
   return std::visit(Overloaded{
-                        [](const HeadNorm& o) { return &o.x; },
-                        [](const Rope& o) { return &o.x; },
-                        [](const Add& o) { return &o.x; },
-                        [](const Logits&) -> const ActId* { return nullptr; },
-                        [](const auto& o) { return &o.out; },
+                        [](const Embed& o) -> Out { return &o.out; },
+                        [](const Norm& o) -> Out { return &o.out; },
+                        [](const HeadNorm& o) -> Out { return &o.x; },
+                        [](const Linear& o) -> Out { return &o.out; },
+                        [](const Rope& o) -> Out { return &o.x; },
+                        [](const Attention& o) -> Out { return &o.out; },
+                        [](const GatedAct& o) -> Out { return &o.out; },
+                        [](const Experts& o) -> Out { return &o.out; },
+                        [](const Add& o) -> Out { return &o.x; },
+                        [](const Logits&) -> Out { return nullptr; },
                     },
                     op);
 }
@@ -177,8 +184,10 @@ Program ProgramBuilder::finish() && {
     const bool fits = std::visit(
         Overloaded{
             [&](const Embed& o) { return view(o.weight).cols == cols(o.out); },
-            [&](const RmsNorm& o) {
-              return view(o.weight).cols == cols(o.in) && cols(o.in) == cols(o.out);
+            [&](const Norm& o) {
+              const bool bias_fits = o.bias == WeightId::None ||
+                                     (o.kind == NormKind::Layer && view(o.bias).cols == cols(o.in));
+              return view(o.weight).cols == cols(o.in) && cols(o.in) == cols(o.out) && bias_fits;
             },
             [&](const HeadNorm& o) {
               return view(o.weight).cols == o.head_dim &&

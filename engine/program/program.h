@@ -36,13 +36,16 @@ struct Embed {
   WeightId weight;  // [vocab, dim]
   float scale = 1;
 };
-// out = in / sqrt(mean(in²) + eps) * weight
-struct RmsNorm {
+// Rms: out = in / sqrt(mean(in²) + eps) * weight
+// Layer: out = (in - mean(in)) / sqrt(variance(in) + eps) * weight + bias
+struct Norm {
   ActId out, in;
   WeightId weight;  // [1, dim]
   float eps;
+  NormKind kind = NormKind::Rms;
+  WeightId bias = WeightId::None;  // [1, dim], or None; an Rms norm has none
 };
-// The same of each head by itself, in place.
+// An Rms norm of each head by itself, in place.
 struct HeadNorm {
   ActId x;
   WeightId weight;  // [1, head_dim]
@@ -106,7 +109,7 @@ struct Logits {
 };
 
 using Op =
-    std::variant<Embed, RmsNorm, HeadNorm, Linear, Rope, Attention, GatedAct, Experts, Add, Logits>;
+    std::variant<Embed, Norm, HeadNorm, Linear, Rope, Attention, GatedAct, Experts, Add, Logits>;
 
 struct ActSpec {
   std::string name;
@@ -149,6 +152,8 @@ struct Program {
 std::string_view op_name(const Op& op);
 // The buffer that an op writes; Logits writes none.
 const ActId* op_output(const Op& op);
+// The buffers that an op reads. An op that works in place reads the buffer that it writes.
+std::vector<ActId> op_inputs(const Op& op);
 
 // Collects a Program. Every weight is looked up and its shape checked as it is asked for.
 class ProgramBuilder {

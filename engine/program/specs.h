@@ -6,6 +6,7 @@
 
 namespace skald {
 
+enum class NormKind : uint8_t { Rms, Layer };
 enum class Activation : uint8_t { Silu, GeluTanh };
 
 struct AttentionSpec {

@@ -69,6 +69,8 @@ enum class Pointwise : uint8_t {
   Cap,
   PostNorm,  // adds a scaled norm
   QkNorm,    // in place
+  LayerNorm,
+  BiasedLayerNorm,
 };
 
 struct PointwiseCase {

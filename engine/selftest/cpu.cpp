@@ -168,6 +168,10 @@ class CpuTest {
           {data.in.data(), data.weight.data(), normed.data(), c.rows, c.cols, kNormEps});
       std::copy(data.residual.begin(), data.residual.end(), out.begin());
       kernels_->add({out.data(), normed.data(), c.rows * c.cols, kScale});
+    } else if (c.op == Pointwise::LayerNorm || c.op == Pointwise::BiasedLayerNorm) {
+      kernels_->layer_norm({data.in.data(), data.weight.data(),
+                            data.bias.empty() ? nullptr : data.bias.data(), out.data(), c.rows,
+                            c.cols, kNormEps});
     } else if (c.op == Pointwise::Norm) {
       kernels_->rms_norm(
           {data.in.data(), data.weight.data(), out.data(), c.rows, c.cols, kNormEps});

@@ -314,20 +314,26 @@ PointwiseData make_data(const PointwiseCase& c, uint64_t seed) {
       c.op == Pointwise::Embed || c.op == Pointwise::Gather || c.op == Pointwise::ScaledEmbed;
   const bool gate = c.op == Pointwise::Gate;
   const int64_t in_rows = picks ? PointwiseData::kVocab : c.rows;
-  const bool floats = c.op == Pointwise::Norm || c.op == Pointwise::PostNorm;
+  const bool biased = c.op == Pointwise::BiasedLayerNorm;
+  const bool layer = c.op == Pointwise::LayerNorm || biased;
+  const bool floats = c.op == Pointwise::Norm || c.op == Pointwise::PostNorm || layer;
   const DType in_type = floats ? DType::F32 : c.type;
   data.in = random.normals(in_rows * c.cols * (gate ? 2 : 1), in_type);
   data.weight =
       random.normals(c.op == Pointwise::ScaledAdd ? c.rows * c.cols : c.cols * (gate ? 2 : 1));
   if (c.op == Pointwise::PostNorm) data.residual = random.normals(c.rows * c.cols);
+  if (biased) data.bias = random.normals(c.cols);
+  for (float& x : data.in) x += layer ? 3 : 0;  // so that the mean counts
   data.activation = random.bits() % 2 == 0 ? Activation::Silu : Activation::GeluTanh;
   for (int r = 0; r < c.rows; ++r) {
     data.picked.push_back(static_cast<int32_t>(random.bits() % PointwiseData::kVocab));
   }
   double squares = 0;
   for (size_t r = 0; r < rows; ++r) {
-    double scale = 0;
-    for (size_t i = 0; i < cols; ++i) scale += std::pow(double{data.in[r * cols + i]}, 2);
+    double scale = 0, mean = 0;
+    for (size_t i = 0; i < cols && layer; ++i) mean += data.in[r * cols + i];
+    mean /= static_cast<double>(cols);
+    for (size_t i = 0; i < cols; ++i) scale += std::pow(data.in[r * cols + i] - mean, 2);
     scale = 1 / std::sqrt(scale / static_cast<double>(cols) + double{kNormEps});
     for (size_t i = 0; i < cols; ++i) {
       const size_t at = r * cols + i;
@@ -339,6 +345,10 @@ PointwiseData make_data(const PointwiseCase& c, uint64_t seed) {
           case Pointwise::Norm:
           case Pointwise::QkNorm:
             return data.in[at] * scale * data.weight[i];
+          case Pointwise::LayerNorm:
+            return (data.in[at] - mean) * scale * data.weight[i];
+          case Pointwise::BiasedLayerNorm:
+            return (data.in[at] - mean) * scale * data.weight[i] + data.bias[i];
           case Pointwise::PostNorm:
             return data.residual[at] + double{kScale} * data.in[at] * scale * data.weight[i];
           case Pointwise::Gate:

@@ -62,6 +62,7 @@ struct PointwiseData {
   // [cols] for norms and AddBias; [2 cols] for Gate's bias; [rows, cols] for ScaledAdd's addend.
   std::vector<float> weight;
   std::vector<float> residual;  // PostNorm: [rows, cols] before the addition
+  std::vector<float> bias;      // BiasedLayerNorm: [cols]
   Activation activation = Activation::Silu;
   Expected expected;  // [rows, cols]
 };

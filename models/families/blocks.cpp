@@ -31,9 +31,14 @@ void Blocks::embed() {
 }
 
 void Blocks::norm(ActId out, ActId in, int layer, std::string_view weight) {
-  const std::string name = layer_name(layer, weight) + ".weight";
-  builder_.add(RmsNorm{out, in, builder_.norm_weight(name, config_.dim, config_.norm_plus),
-                       config_.norm_eps});
+  builder_.add(norm_op(out, in, layer_name(layer, weight)));
+}
+
+Norm Blocks::norm_op(ActId out, ActId in, const std::string& name) {
+  const ModelConfig& c = config_;
+  Norm op{out, in, builder_.norm_weight(name + ".weight", c.dim, c.norm_plus), c.norm_eps, c.norm};
+  if (c.norm_bias) op.bias = builder_.weight(name + ".bias", 1, c.dim);
+  return op;
 }
 
 void Blocks::linear(ActId out, ActId in, int layer, std::string_view name, bool bias) {
@@ -74,7 +79,7 @@ void Blocks::qk_norm(ActId act, int heads, int layer, std::string_view weight) {
     builder_.add(HeadNorm{act, id, heads, c.head_dim, c.norm_eps});
   } else if (c.qk_norm == QkNorm::Whole) {
     const WeightId id = builder_.norm_weight(name, builder_.cols(act), c.norm_plus);
-    builder_.add(RmsNorm{act, act, id, c.norm_eps});
+    builder_.add(Norm{act, act, id, c.norm_eps});
   }
 }
 
@@ -103,6 +108,11 @@ void Blocks::attention(int layer, ActId in) {
 }
 
 void Blocks::mlp(int layer, ActId in) {
+  gate(layer, in);
+  down(layer);
+}
+
+void Blocks::gate(int layer, ActId in) {
   const ModelConfig& c = config_;
   if (!has_mlp_) {
     gate_ = builder_.act("gate", c.ffn_dim);
@@ -114,8 +124,9 @@ void Blocks::mlp(int layer, ActId in) {
     linear(up_, in, layer, "ffn_up", c.mlp_bias);
   }
   builder_.add(GatedAct{gate_, gate_, up_, c.activation});
-  linear(h_, gate_, layer, "ffn_down", c.mlp_bias);
 }
+
+void Blocks::down(int layer) { linear(h_, gate_, layer, "ffn_down", config_.mlp_bias); }
 
 ActId Blocks::routed() {
   if (!has_routed_) routed_ = builder_.act("routed", config_.dim);
@@ -152,8 +163,7 @@ void Blocks::add() { builder_.add(Add{x_, h_, config_.residual_scale}); }
 
 Program Blocks::finish() && {
   const ModelConfig& c = config_;
-  const WeightId norm = builder_.norm_weight("output_norm.weight", c.dim, c.norm_plus);
-  builder_.add(RmsNorm{h_, x_, norm, c.norm_eps});
+  builder_.add(norm_op(h_, x_, "output_norm"));
   const WeightId head = c.tied ? embedding_ : builder_.weight("output.weight", c.vocab, c.dim);
   builder_.add(Logits{h_, head, c.logit_scale, c.logit_softcap});
   return std::move(builder_).finish();

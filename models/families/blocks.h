@@ -23,7 +23,9 @@ class Blocks {
   void embed();                                                        // x = rows of the embedding
   void norm(ActId out, ActId in, int layer, std::string_view weight);  // "attn_norm"
   void attention(int layer, ActId in);                                 // h = attention of in
-  void mlp(int layer, ActId in);                                       // h = feed-forward of in
+  void mlp(int layer, ActId in);                                       // gate(), then down()
+  void gate(int layer, ActId in);     // the inner half of the feed-forward of in, kept for down()
+  void down(int layer);               // h = outer half of what gate() has kept
   void experts(int layer, ActId in);  // h = experts of in = routed()
   void add();                         // x += h
   Program finish() &&;                // norm and logits of x
@@ -34,13 +36,14 @@ class Blocks {
  private:
   bool fused(std::string_view name, int layer, ActId in, std::initializer_list<ActId> outs);
   WeightId expert_weights(int layer, std::string_view part, int64_t rows, int64_t cols);
+  Norm norm_op(ActId out, ActId in, const std::string& name);
   void qk_norm(ActId act, int heads, int layer, std::string_view weight);
 
   const ModelConfig& config_;
   const WeightFile& file_;
   ProgramBuilder builder_;
   ActId x_, h_, q_, k_, v_, attended_;
-  ActId gate_{}, up_{};  // made by the first mlp()
+  ActId gate_{}, up_{};  // made by the first gate()
   bool has_mlp_ = false;
   ActId routed_{};  // made by the first routed()
   bool has_routed_ = false;

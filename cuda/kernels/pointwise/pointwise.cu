@@ -29,7 +29,7 @@ __global__ void embed(EmbedLaunch a) {
 // kCount: numbers in one access; divides dim. A thread keeps its first kKept accesses in registers,
 // which is all of a row of up to 4096 numbers, so that x is read once.
 template <class T, int kCount>
-__global__ void rms_norm(NormLaunch a) {
+__global__ void rms_norm(RmsNormLaunch a) {
   constexpr int kKept = 4;
   __shared__ float shared[kThreads / 32];
   const int64_t count = a.dim / kCount;
@@ -199,7 +199,7 @@ void launch_embed(const EmbedLaunch& a, Stream stream) {
   });
 }
 
-void launch_rms_norm(const NormLaunch& a, Stream stream) {
+void launch_rms_norm(const RmsNormLaunch& a, Stream stream) {
   dispatch(a.type, [&](auto type) {
     using T = decltype(type);
     const auto kernel = a.dim % 4 == 0 ? rms_norm<T, 4> : rms_norm<T, 1>;

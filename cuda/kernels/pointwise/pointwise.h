@@ -19,7 +19,8 @@ struct EmbedLaunch {
 };
 void launch_embed(const EmbedLaunch& launch, Stream stream);
 
-struct NormLaunch {
+// out = x / sqrt(mean(x²) + eps) * weight
+struct RmsNormLaunch {
   DType type;           // of out
   const float* x;       // [rows, dim]
   const float* weight;  // [dim]
@@ -28,7 +29,22 @@ struct NormLaunch {
   int64_t dim;
   float eps;
 };
-void launch_rms_norm(const NormLaunch& launch, Stream stream);
+void launch_rms_norm(const RmsNormLaunch& launch, Stream stream);
+
+// A norm of either kind (engine/program/program.h), also as a dependent launch.
+struct NormLaunch {
+  NormKind kind;
+  DType type;           // of out
+  const float* x;       // [rows, dim]
+  const float* weight;  // [dim]
+  const float* bias;    // [dim] or nullptr
+  void* out;            // [rows, dim]; not x
+  int rows;
+  int64_t dim;
+  float eps;
+  bool dependent = false;  // launch.h
+};
+void launch_norm(const NormLaunch& launch, Stream stream);
 
 // out[row, i] = activation(gate + its bias) * (up + its bias). gate and up are in[row, 2 i] and
 // in[row, 2 i + 1], or in[row, i] and in[row, cols + i].

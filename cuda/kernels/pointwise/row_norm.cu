@@ -1,5 +1,6 @@
 // Norms of rows that some model families have beside rms_norm: post_norm norms a product before it
-// is added to the residual stream, qk_norm norms a row's queries and keys. One block a row, or one
+// is added to the residual stream, qk_norm norms a row's queries and keys, norm
+// is for Layer norms and for norms that several ops read. One block a row, or one
 // for its queries and one for its keys. Many rows take bytes over bandwidth, few rows the chain of
 // wait, load, sum and store. What fits of a row stays in registers, so that it is read once.
 #include "cuda/kernels/device/launch.cuh"
@@ -97,6 +98,62 @@ __global__ void __launch_bounds__(kThreads) post_norm(PostNormLaunch a) {
   }
 }
 
+// kCount: numbers in one access; divides dim. The variance is a sum of its own, of the distances
+// from the mean: the mean of squares less the square of the mean would lose its digits.
+template <class T, int kCount>
+__global__ void __launch_bounds__(kThreads) norm(NormLaunch a) {
+  using Some = Pack<float, kCount>;
+  __shared__ float sums[2][kThreads / 32];
+  const int64_t count = a.dim / kCount;
+  const float* x = a.x + blockIdx.x * a.dim;
+  const auto* weight = reinterpret_cast<const Some*>(a.weight);
+  const auto* bias = reinterpret_cast<const Some*>(a.bias);
+  auto* out = reinterpret_cast<Pack<T, kCount>*>(static_cast<T*>(a.out) + blockIdx.x * a.dim);
+  let_next_kernel_start();
+  wait_for_kernel_ahead();
+  Some kept[kKept];
+#pragma unroll
+  for (int k = 0; k < kKept; ++k) {
+    const int64_t i = threadIdx.x + k * kThreads;
+    if (i < count) kept[k] = load<kCount>(x, i);
+  }
+  const auto for_all = [&](const auto& fn) {
+#pragma unroll
+    for (int k = 0; k < kKept; ++k) {
+      const int64_t i = threadIdx.x + k * kThreads;
+      if (i < count) fn(i, kept[k]);
+    }
+    for (int64_t i = threadIdx.x + kKept * kThreads; i < count; i += kThreads) {
+      fn(i, load<kCount>(x, i));
+    }
+  };
+  const float dim = static_cast<float>(a.dim);
+  float center = 0;
+  if (a.kind == NormKind::Layer) {
+    float sum = 0;
+    for_all([&](int64_t, const Some& some) {
+#pragma unroll
+      for (float value : some.x) sum += value;
+    });
+    center = block_sum<kThreads>(sum, sums[0]) / dim;
+  }
+  float sum = 0;
+  for_all([&](int64_t, const Some& some) {
+#pragma unroll
+    for (float value : some.x) sum += (value - center) * (value - center);
+  });
+  const float scale = rsqrtf(block_sum<kThreads>(sum, sums[1]) / dim + a.eps);
+  for_all([&](int64_t i, const Some& some) {
+    const Some factors = weight[i], added = bias ? bias[i] : Some{};
+    Pack<T, kCount> normed;
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) {
+      normed.x[j] = from_float<T>((some.x[j] - center) * scale * factors.x[j] + added.x[j]);
+    }
+    out[i] = normed;
+  });
+}
+
 // Blocks (row, 0) norm queries, blocks (row, 1) keys. kCount divides all numbers of columns.
 template <class T, int kCount>
 __global__ void __launch_bounds__(kThreads) qk_norm(QkNormLaunch a) {
@@ -147,6 +204,14 @@ void launch_post_norm(const PostNormLaunch& a, Stream stream) {
   dispatch(a.type, [&](auto type) {
     using T = decltype(type);
     const auto kernel = a.dim % 4 == 0 ? post_norm<T, 4> : post_norm<T, 1>;
+    launch_kernel(kernel, {dim3(a.rows), kThreads, 0, a.dependent}, stream, a);
+  });
+}
+
+void launch_norm(const NormLaunch& a, Stream stream) {
+  dispatch(a.type, [&](auto type) {
+    using T = decltype(type);
+    const auto kernel = a.dim % 4 == 0 ? norm<T, 4> : norm<T, 1>;
     launch_kernel(kernel, {dim3(a.rows), kThreads, 0, a.dependent}, stream, a);
   });
 }

@@ -3,6 +3,8 @@
 #include "cuda/cuda.h"
 #include "cuda/plan/fused_program.h"
 #include "cuda/plan/sizes.h"
+#include "engine/base/error.h"
+#include "engine/base/overloaded.h"
 #include "models/random/random.h"
 #include "tests/catch.h"
 #include "tests/engine/random_llama.h"
@@ -34,6 +36,67 @@ cuda::DeviceInfo hopper() {
   gpu.multiprocessors = 132;
   gpu.total_bytes = gpu.free_bytes = int64_t{140} << 30;
   return gpu;
+}
+
+constexpr int64_t kDim = 64, kFfn = 128, kVocab = 40;
+
+// The buffers of a hand-made layer, and the products that stand in it.
+struct Layer {
+  explicit Layer(const WeightFile& file) : b(file) {
+    x = b.act("x", kDim), h = b.act("h", kDim), t = b.act("t", kDim);
+    q = b.act("q", kDim), k = b.act("k", kDim), v = b.act("v", kDim);
+    gate = b.act("gate", kFfn), up = b.act("up", kFfn);
+    b.add(Embed{x, b.weight("embedding", kVocab, kDim)});
+  }
+  void norm(NormKind kind = NormKind::Rms) {
+    b.add(Norm{h, x, b.weight("norm", 1, kDim), 1e-5f, kind});
+  }
+  void linear(ActId out, ActId in) {
+    const int64_t rows = b.cols(out), cols = b.cols(in);
+    const WeightId weight = b.weight(concat(rows, " x ", cols), rows, cols);
+    b.add(Linear{out, in, weight, WeightId::None});
+  }
+  void attention(ActId in) {
+    for (ActId out : {q, k, v}) linear(out, in);
+    const AttentionSpec spec{1, 1, static_cast<int>(kDim), 0.125f};
+    b.add(Attention{t, q, k, v, b.kv_layer({1, static_cast<int>(kDim)}), spec});
+  }
+  void gated(ActId in) {
+    linear(gate, in), linear(up, in);
+    b.add(GatedAct{gate, gate, up, Activation::Silu});
+  }
+  Program end(NormKind kind = NormKind::Rms) {
+    norm(kind);
+    b.add(Logits{h, b.weight("embedding", kVocab, kDim)});
+    return std::move(b).finish();
+  }
+
+  ProgramBuilder b;
+  ActId x, h, t, q, k, v, gate, up;
+};
+
+std::shared_ptr<MadeWeights> layer_weights() {
+  auto file = std::make_shared<MadeWeights>();
+  file->matrix("embedding", DType::BF16, kVocab, kDim);
+  file->constant("norm", kDim);
+  file->matrix("64 x 64", DType::BF16, kDim, kDim);
+  file->matrix("128 x 64", DType::BF16, kFfn, kDim);
+  file->matrix("64 x 128", DType::BF16, kDim, kFfn);
+  return file;
+}
+
+// Each op that CUDA makes of a program, and whether a norm is a part of it.
+std::string fused_text(Program program) {
+  std::string text;
+  for (const cuda::FusedOp& op : cuda::fuse_program(std::move(program)).ops) {
+    text += std::visit(
+        Overloaded{[](const Embed&) { return "embed"; }, [](const Norm&) { return " norm"; },
+                   [](const cuda::FusedLinear& o) { return o.norm ? " norm+linear" : " linear"; },
+                   [](const cuda::FusedAttention&) { return " attention"; },
+                   [](const cuda::FusedExperts&) { return " experts"; }},
+        op.op);
+  }
+  return text;
 }
 
 cuda::Sizes sizes_of(const Model& model) {
@@ -104,6 +167,81 @@ TEST_CASE(
   for (const cuda::FusedAttention& op : ops_of<cuda::FusedAttention>(fused)) {
     REQUIRE(op.norm);
     CHECK(op.norm->whole);
+  }
+}
+
+TEST_CASE("a norm that attention and feed-forward both read is computed once and kept") {
+  const auto file = layer_weights();
+  const NormKind kind = GENERATE(NormKind::Rms, NormKind::Layer);
+  Layer layer(*file);
+  layer.norm(kind);
+  layer.gated(layer.h);
+  layer.attention(layer.h);
+  layer.linear(layer.k, layer.t);
+  layer.b.add(Add{layer.x, layer.k});
+  layer.linear(layer.k, layer.gate);
+  layer.b.add(Add{layer.x, layer.k});
+  const Program program = layer.end(kind);
+  CHECK(fused_text(program) == "embed norm linear linear attention linear linear norm+linear");
+
+  const cuda::FusedProgram fused = cuda::fuse_program(program);
+  CHECK(ops_of<Norm>(fused).at(0).out == layer.h);
+  for (const cuda::FusedLinear& op : ops_of<cuda::FusedLinear>(fused)) {
+    CHECK(op.norms_inside() == (op.epilogue == cuda::Epilogue::Logits && kind == NormKind::Rms));
+  }
+  cuda::SizeOptions options;
+  options.rows = 8;
+  options.context = 64;
+  options.multiprocessors = 132;
+  CHECK(cuda::Sizes(fused, options).weights >= program.weight_bytes());
+}
+
+TEST_CASE("a norm that one product alone reads is a part of that product") {
+  const auto file = layer_weights();
+  Layer layer(*file);
+  layer.norm();
+  layer.attention(layer.h);
+  layer.linear(layer.k, layer.t);
+  layer.b.add(Add{layer.x, layer.k});
+  layer.norm();
+  layer.gated(layer.h);
+  layer.linear(layer.k, layer.gate);
+  layer.b.add(Add{layer.x, layer.k});
+  CHECK(fused_text(layer.end()) ==
+        "embed norm+linear attention linear norm+linear linear norm+linear");
+}
+
+TEST_CASE("ops that leave a buffer for a later op are not fused") {
+  const auto file = layer_weights();
+  Layer layer(*file);
+  SECTION("the product that is added is read again") {
+    layer.norm();
+    layer.gated(layer.h);
+    layer.linear(layer.t, layer.gate);
+    layer.b.add(Add{layer.x, layer.t});
+    layer.b.add(Add{layer.x, layer.t});
+    CHECK(has(error_text([&] { cuda::fuse_program(layer.end()); }, Exit::Failed),
+              "no kernel for op 6, add"));
+  }
+  SECTION("the second half of a gated activation is read again") {
+    layer.norm();
+    layer.gated(layer.h);
+    layer.linear(layer.t, layer.up);
+    CHECK(has(error_text([&] { cuda::fuse_program(layer.end()); }, Exit::Failed),
+              "no kernel for op 4, gated_act"));
+  }
+  SECTION("values are read again after attention") {
+    layer.norm();
+    layer.attention(layer.h);
+    layer.linear(layer.t, layer.v);
+    CHECK(has(error_text([&] { cuda::fuse_program(layer.end()); }, Exit::Failed),
+              "no kernel for op 5, attention"));
+  }
+  SECTION("a product is stored in the residual stream, which is float32") {
+    layer.norm();
+    layer.linear(layer.x, layer.h);
+    CHECK(has(error_text([&] { cuda::fuse_program(layer.end()); }, Exit::Failed),
+              "no kernel for op 2, linear"));
   }
 }
 

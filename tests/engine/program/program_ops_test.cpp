@@ -32,6 +32,7 @@ std::shared_ptr<MadeWeights> weights() {
   file->matrix("embedding", DType::F32, kVocab, kDim);
   file->matrix("head", DType::F32, kVocab, kDim);
   file->matrix("norm", DType::F32, 1, kDim);
+  file->matrix("bias", DType::F32, 1, kDim);
   file->matrix("head_norm", DType::F32, 1, kHeadDim);
   return file;
 }
@@ -89,7 +90,12 @@ void norm_heads(ProgramBuilder& b, ActId x) {
   b.add(HeadNorm{x, b.norm_weight("head_norm", kHeadDim, 1), kHeads, kHeadDim, kEps});
 }
 void norm_all(ProgramBuilder& b, ActId x) {
-  b.add(RmsNorm{x, x, b.norm_weight("norm", kDim, 1), kEps});
+  b.add(Norm{x, x, b.norm_weight("norm", kDim, 1), kEps});
+}
+template <bool biased>
+void norm_layer(ProgramBuilder& b, ActId x) {
+  const WeightId bias = biased ? b.weight("bias", 1, kDim) : WeightId::None;
+  b.add(Norm{x, x, b.weight("norm", 1, kDim), kEps, NormKind::Layer, bias});
 }
 void add_scaled(ProgramBuilder& b, ActId x) { b.add(Add{x, x, 0.25f}); }
 void rotate_scaled(ProgramBuilder& b, ActId x) {
@@ -115,6 +121,25 @@ TEST_CASE("RmsNorm in place normalizes whole rows and multiplies by 1 + weight")
   const auto all = outputs(model, kernels);
   REQUIRE(all[0].size() == std::size(kTokens) * kDim);
   check_normalized(all[0], values_of(model, "norm"), all[1]);
+}
+
+TEST_CASE("a layer norm takes a row's mean from it and divides it by its deviation") {
+  const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
+  const bool biased = GENERATE(false, true);
+  const Model model = model_of(biased ? build<norm_layer<true>> : build<norm_layer<false>>);
+  const auto all = outputs(model, kernels);
+  const std::vector<float> weight = values_of(model, "norm"), bias = values_of(model, "bias");
+  for (size_t row = 0; row < all[1].size(); row += kDim) {
+    double mean = 0, squares = 0;
+    for (size_t i = 0; i < kDim; ++i) mean += double{all[0][row + i]} / kDim;
+    for (size_t i = 0; i < kDim; ++i) squares += std::pow(all[0][row + i] - mean, 2);
+    const double scale = 1 / std::sqrt(squares / kDim + kEps);
+    for (size_t i = 0; i < kDim; ++i) {
+      const double normed = (all[0][row + i] - mean) * scale * weight[i];
+      check_near(all[1][row + i], normed + (biased ? bias[i] : 0));
+    }
+  }
+  CHECK(op_name(model.program().ops[1]) == "layer_norm");
 }
 
 TEST_CASE("Embed, Add and Logits scale, and Logits caps") {

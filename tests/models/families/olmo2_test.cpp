@@ -23,7 +23,7 @@ TEST_CASE("OLMo 2 normalizes queries, keys, and the outputs of attention and fee
   const Program program = open_model(write_folder(temp, "olmo2")).model.program();
   std::string order;
   for (const Op& op : program.ops) {
-    const auto* norm = std::get_if<RmsNorm>(&op);
+    const auto* norm = std::get_if<Norm>(&op);
     if (norm) order += program.weight(norm->weight).name + " ";
     if (std::holds_alternative<Add>(op)) order += "add ";
   }
