@@ -58,7 +58,7 @@ bool put_row(const JoinedRows::Place& place, DType format, std::byte* to) {
   // What the GPU quantizes travels as it is, or as float32.
   const bool rounded = made && between.block_elems == 1 && between.type != format;
   if (view.type == format && !rounded) {
-    std::memcpy(to, view.row(place.row), static_cast<size_t>(view.row_bytes));
+    std::memcpy(to, view.row(place.row), static_cast<size_t>(view.own_row_bytes()));
     return true;
   }
   constexpr int64_t kAtOnce = 1024;

@@ -34,7 +34,7 @@ std::vector<std::byte> stacked(std::span<const ProductData> first,
     } else {
       for (int64_t r = 0; r < view.rows; ++r) {
         for (const TensorView& part : {first[e].weight, second[e].weight}) {
-          rows.insert(rows.end(), part.row(r), part.row(r) + part.row_bytes);
+          rows.insert(rows.end(), part.row(r), part.row(r) + part.own_row_bytes());
         }
       }
       view.rows *= 2;

@@ -194,7 +194,7 @@ void FastLinear::run_int8(std::span<const LinearArgs> products, const float* in,
 void FastLinear::int8_outputs(const LinearArgs& args, Int8Product p, int64_t first, int64_t outs,
                               float* scratch) const {
   const TensorView& weight = args.weight;
-  const int64_t cols = weight.cols, lanes = int8_.lanes;
+  const int64_t cols = weight.cols, lanes = int8_.lanes, own_bytes = weight.own_row_bytes();
   const bool few = args.rows <= kFewRows;
   const int64_t range = few ? std::min(kFewColumns, cols) : cols;
   const int64_t group_floats = p.format->packed_floats(range, lanes);
@@ -211,23 +211,26 @@ void FastLinear::int8_outputs(const LinearArgs& args, Int8Product p, int64_t fir
     const bool has_tail = p.outs % lanes != 0;
     if (has_tail) {  // the rest of `tail` holds old values; its lanes are not stored
       const int64_t full = (p.groups - 1) * lanes;
-      std::memcpy(tail, weight.row(o + full),
-                  static_cast<size_t>((p.outs - full) * weight.row_bytes));
+      for (int64_t r = full; r < p.outs; ++r) {
+        std::memcpy(tail + (r - full) * own_bytes, weight.row(o + r),
+                    static_cast<size_t>(own_bytes));
+      }
     }
     if (args.rows == 1) {
       const std::byte* rows = has_tail ? tail : weight.row(o);
-      p.format->multiply_row({rows, weight.row_bytes, weight.row(o + kGroupsAhead * lanes)}, p.x,
-                             carried);
+      const int64_t stride = has_tail ? own_bytes : weight.row_bytes;
+      p.format->multiply_row({rows, stride, weight.row(o + kGroupsAhead * lanes)}, p.x, carried);
       for (int64_t i = 0; i < p.outs; ++i) p.out[i] = carried[i] + (p.bias ? p.bias[i] : 0.0f);
       continue;
     }
     for (p.k = 0; p.k < cols; p.k += p.count) {
       p.count = std::min(range, cols - p.k);
       for (int64_t g = 0; g < p.groups; ++g) {
-        const std::byte* rows = has_tail && g == p.groups - 1 ? tail : weight.row(o + g * lanes);
+        const bool is_tail = has_tail && g == p.groups - 1;
+        const std::byte* rows = is_tail ? tail : weight.row(o + g * lanes);
         float* to = scratch + g * p.format->packed_floats(p.count, lanes);
         const std::byte* ahead = weight.row(o + (g + kGroupsAhead) * lanes);
-        p.format->unpack({rows, weight.row_bytes, ahead}, p.k, p.count,
+        p.format->unpack({rows, is_tail ? own_bytes : weight.row_bytes, ahead}, p.k, p.count,
                          p.format->cut(to, p.count, lanes));
       }
       int8_.product(p);

@@ -27,8 +27,8 @@ int64_t Program::weight_bytes() const {
   };
   for (const Op& op : ops) {
     std::visit(Overloaded{
-                   [&](const Embed& o) { bytes += weight(o.weight).view.row_bytes; },
-                   [&](const RmsNorm& o) { count(o.weight); },
+                   [&](const Embed& o) { bytes += weight(o.weight).view.own_row_bytes(); },
+                   [&](const Norm& o) { count(o.weight), count(o.bias); },
                    [&](const HeadNorm& o) { count(o.weight); },
                    [&](const Linear& o) { count(o.weight), count(o.bias); },
                    [&](const Experts& o) {
@@ -78,10 +78,27 @@ const ActId* op_output(const Op& op) {
                     op);
 }
 
-static TensorView rows_of(TensorView view, int64_t first, int64_t count) {
-  if (view.data) view.data = view.row(first);
-  view.rows = count;
-  return view;
+std::vector<ActId> op_inputs(const Op& op) {
+  using In = std::vector<ActId>;
+  return std::visit(Overloaded{
+                        [](const Embed&) { return In{}; },
+                        [](const Norm& o) { return In{o.in}; },
+                        [](const HeadNorm& o) { return In{o.x}; },
+                        [](const Linear& o) { return In{o.in}; },
+                        [](const Rope& o) { return In{o.x}; },
+                        [](const Attention& o) {
+                          return In{o.q, o.k, o.v};
+                        },
+                        [](const GatedAct& o) {
+                          return In{o.gate, o.up};
+                        },
+                        [](const Experts& o) { return In{o.in}; },
+                        [](const Add& o) {
+                          return In{o.x, o.y};
+                        },
+                        [](const Logits& o) { return In{o.in}; },
+                    },
+                    op);
 }
 
 ActId ProgramBuilder::act(std::string name, int64_t cols) {
@@ -118,12 +135,21 @@ WeightId ProgramBuilder::optional_weight(const std::string& name, int64_t rows, 
 
 WeightId ProgramBuilder::weight_rows(const std::string& name, int64_t rows, int64_t cols,
                                      int64_t first, int64_t count) {
-  check(first >= 0 && count > 0 && first + count <= rows, "rows lie within their weight");
   const WeightId id = weight(name, rows, cols);
   Weight& part = program_.weights.back();
   part.name = concat(name, "[", first, ":", first + count, "]");
-  part.view = rows_of(part.view, first, count);
-  part.source = rows_of(part.source, first, count);
+  part.view = slice_rows(part.view, first, count);
+  if (part.source.data) part.source = slice_rows(part.source, first, count);
+  return id;
+}
+
+WeightId ProgramBuilder::weight_cols(const std::string& name, int64_t rows, int64_t cols,
+                                     int64_t first, int64_t count) {
+  const WeightId id = weight(name, rows, cols);
+  Weight& part = program_.weights.back();
+  part.name = concat(name, "[:, ", first, ":", first + count, "]");
+  part.view = slice_cols(part.view, first, count);
+  if (part.source.data) part.source = slice_cols(part.source, first, count);
   return id;
 }
 
@@ -158,8 +184,10 @@ WeightId ProgramBuilder::expert_weights(const std::string& stack,
          " by the model's configuration");
   }
   for (int e = 0; e < count; ++e) {
-    program_.weights.push_back({concat(stack, "[", e, "]"), rows_of(tensor->view, e * rows, rows),
-                                0, rows_of(tensor->source, e * rows, rows), tensor->file});
+    TensorView source = tensor->source;
+    if (source.data) source = slice_rows(source, e * rows, rows);
+    program_.weights.push_back({concat(stack, "[", e, "]"),
+                                slice_rows(tensor->view, e * rows, rows), 0, source, tensor->file});
   }
   return first;
 }

@@ -168,8 +168,11 @@ class ProgramBuilder {
   // `count` rows, from `first` on, of a weight that several ops share.
   WeightId weight_rows(const std::string& name, int64_t rows, int64_t cols, int64_t first,
                        int64_t count);
-  // `count` matrices, one of each expert: a stack of that name, or else weights of their own,
-  // called as `single` says. The first one's number; the others have the next ones.
+  // The same of columns. A block format is cut at block borders.
+  WeightId weight_cols(const std::string& name, int64_t rows, int64_t cols, int64_t first,
+                       int64_t count);
+  // `count` matrices, one for each expert: the tensor `stack`, or one tensor for each expert, named
+  // by `single`. Returns the first expert's number; the others have the next numbers.
   WeightId expert_weights(const std::string& stack, const std::function<std::string(int)>& single,
                           int count, int64_t rows, int64_t cols);
   int rope(RopeSpec spec);

@@ -110,6 +110,46 @@ TEST_CASE("a matrix is the same whether the file has its parts or loading makes 
   check_matrix(kBf16, {{kF16, kBf16, 9}, {kBf16, kBf16, 9}, {kBf16, kF32, 9}}, 33, alternate);
 }
 
+// Columns of a wider matrix, which are followed by numbers of others: the last ones end with their
+// memory.
+TEST_CASE("columns of a matrix are uploaded as a matrix of their own") {
+  const auto [format, source] =
+      GENERATE(std::pair(DType::BF16, DType::BF16), std::pair(DType::F16, DType::F32),
+               std::pair(DType::Q8_0, DType::Q8_0), std::pair(DType::Q4_K, DType::Q4_K));
+  const int64_t first = GENERATE(int64_t{0}, int64_t{256}, int64_t{512});
+  CAPTURE(name(format), name(source), first);
+  constexpr int64_t kRows = 5000, kWide = 768, kCols = 256;
+  std::mt19937 random(7);
+  Part wide{source, source, kRows};
+  wide.fill(kWide, random);
+  cuda::JoinedRows joined;
+  Weight& part = joined.parts.emplace_back(wide.weight);
+  part.view = slice_cols(part.view, first, kCols);
+  Bytes rows;
+  for (int64_t row = 0; row < kRows; ++row) {
+    const std::byte* from = part.view.row(row);
+    Bytes one(from, from + part.view.own_row_bytes());
+    if (source != format) one = encoded(format, decoded(source, one, kCols));
+    rows.insert(rows.end(), one.begin(), one.end());
+  }
+  const int64_t bytes = cuda::matrix_bytes(format, kRows, kCols);
+  Bytes expected(static_cast<size_t>(bytes));
+  if (info(format).block_elems > 1) {
+    cuda::pack_tiles({rows.data(), format, kRows, kCols, row_bytes(format, kCols)},
+                     expected.data());
+  } else {
+    expected = rows;
+  }
+  const cuda::StreamOwner stream;
+  cuda::Weights weights(cuda::padded(bytes), 0);
+  const cuda::Matrix matrix = weights.upload(joined, format, stream);
+  weights.finish(stream);
+  REQUIRE(matrix.ins == kCols);
+  Bytes got(expected.size());
+  SKALD_CUDA(cudaMemcpy(got.data(), matrix.data, got.size(), cudaMemcpyDeviceToHost));
+  CHECK(got == expected);
+}
+
 TEST_CASE("a matrix of several buffers' size is made while loading") {
   check_matrix(DType::Q4_0, {{DType::Q4_0, DType::F32, 5000}, {DType::Q4_0, DType::F32, 3001}},
                4096, false);
