@@ -30,7 +30,8 @@ if(SKALD_CUDA AND CMAKE_CUDA_COMPILER)
   foreach(library IN ITEMS skald_cuda skald_cuda_sm90)
     # CMake 3.25 does not know that nvcc 13 takes C++20, so the option is given by hand.
     set_target_properties(${library} PROPERTIES CUDA_STANDARD_REQUIRED OFF)
-    target_compile_options(${library} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20>)
+    target_compile_options(${library} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20>
+                                              $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Werror=switch>)
     target_include_directories(${library} PUBLIC ${PROJECT_SOURCE_DIR})
     if("${CMAKE_CUDA_ARCHITECTURES}" MATCHES "90a")
       target_compile_definitions(${library} PRIVATE SKALD_HAS_SM90A)

@@ -22,7 +22,7 @@ int64_t tile_bytes(DType type, int64_t outs, int64_t ins) {
 }
 
 void pack_tile_group(DType type, int64_t ins, const GroupRow& row, std::byte* group) {
-  tiles::dispatch(type, [&](auto format) {
+  const bool known = tiles::dispatch(type, [&](auto format) {
     using F = decltype(format);
     using Block = typename F::Block;
     const Block* rows[tiles::kRows];
@@ -39,6 +39,7 @@ void pack_tile_group(DType type, int64_t ins, const GroupRow& row, std::byte* gr
       group += F::kRecordBytes;
     }
   });
+  check(known, "only block formats are packed in tiles");
 }
 
 void pack_tiles(const TensorView& matrix, std::byte* tiles) {

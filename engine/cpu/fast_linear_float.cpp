@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/base/error.h"
 #include "engine/cpu/fast_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -158,8 +159,22 @@ void product(const FloatProduct& p) {
       return product_of<LoadF16>(p);
     case DType::BF16:
       return product_of<LoadBF16>(p);
-    default:
+    case DType::F32:
       return product_of<LoadF32>(p);
+    case DType::Q8_0:
+    case DType::Q4_0:
+    case DType::Q4_1:
+    case DType::Q5_0:
+    case DType::Q5_1:
+    case DType::Q2_K:
+    case DType::Q3_K:
+    case DType::Q4_K:
+    case DType::Q5_K:
+    case DType::Q6_K:
+    case DType::IQ4_NL:
+    case DType::IQ4_XS:
+    case DType::MXFP4:
+      check(false, "block formats are decoded before this product");
   }
 }
 

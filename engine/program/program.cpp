@@ -37,7 +37,10 @@ int64_t Program::weight_bytes() const {
                        count(o.gate), count(o.up), count(o.down);
                    },
                    [&](const Logits& o) { count(o.weight); },
-                   [](const auto&) {},
+                   [](const Rope&) {},
+                   [](const Attention&) {},
+                   [](const GatedAct&) {},
+                   [](const Add&) {},
                },
                op);
   }

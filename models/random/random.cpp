@@ -100,9 +100,13 @@ std::span<const int> scale_offsets(DType type) {
       return kQ3_K;
     case DType::Q6_K:
       return kQ6_K;
-    default:
+    case DType::F32:
+    case DType::F16:
+    case DType::BF16:
+    case DType::MXFP4:
       return {};
   }
+  fail(Exit::Failed, "unknown format of weights");
 }
 
 // The approximate largest weight of `type` in a block whose scale is 1.
@@ -128,9 +132,13 @@ float largest_at_scale_one(DType type) {
       return 63 * 31;
     case DType::IQ4_XS:
       return 32 * 127;
-    default:
+    case DType::F32:
+    case DType::F16:
+    case DType::BF16:
+    case DType::MXFP4:  // its scales are exponents, which fill_matrix() sets
       return 1;
   }
+  fail(Exit::Failed, "unknown format of weights");
 }
 
 enum class Fill { Noise, Nothing };
@@ -279,12 +287,7 @@ class RandomWeights final : public WeightFile {
   }
 
   static void store(std::byte* to, DType type, float value) {
-    const uint16_t half = type == DType::F16 ? f32_to_f16(value) : f32_to_bf16(value);
-    if (type == DType::F32) {
-      std::memcpy(to, &value, sizeof value);
-    } else {
-      std::memcpy(to, &half, sizeof half);
-    }
+    info(type).encode_row(&value, to, 1);
   }
 
   static constexpr size_t kNoiseWords = 1 << 18;

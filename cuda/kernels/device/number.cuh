@@ -49,7 +49,19 @@ void dispatch(DType type, Fn fn) {
       return fn(Half());
     case DType::BF16:
       return fn(Bf16());
-    default:
+    case DType::Q8_0:
+    case DType::Q4_0:
+    case DType::Q4_1:
+    case DType::Q5_0:
+    case DType::Q5_1:
+    case DType::Q2_K:
+    case DType::Q3_K:
+    case DType::Q4_K:
+    case DType::Q5_K:
+    case DType::Q6_K:
+    case DType::IQ4_NL:
+    case DType::IQ4_XS:
+    case DType::MXFP4:
       check(false, "an activation is f32, f16 or bf16");
   }
 }

@@ -10,6 +10,7 @@
 #include "cuda/gpu/memory.h"
 #include "cuda/kernels/gemm/gemm_cublas.h"
 #include "cuda/kernels/linear.h"
+#include "engine/base/error.h"
 
 namespace skald::cuda {
 namespace {
@@ -20,9 +21,24 @@ cudaDataType_t data_type(DType type) {
       return CUDA_R_16F;
     case DType::BF16:
       return CUDA_R_16BF;
-    default:
+    case DType::F32:
       return CUDA_R_32F;
+    case DType::Q8_0:
+    case DType::Q4_0:
+    case DType::Q4_1:
+    case DType::Q5_0:
+    case DType::Q5_1:
+    case DType::Q2_K:
+    case DType::Q3_K:
+    case DType::Q4_K:
+    case DType::Q5_K:
+    case DType::Q6_K:
+    case DType::IQ4_NL:
+    case DType::IQ4_XS:
+    case DType::MXFP4:
+      break;
   }
+  fail(Exit::Failed, "cuBLAS has no matrices of ", name(type));
 }
 
 // One product's description and the algorithms that cuBLASLt thinks best for it, in its order but

@@ -218,9 +218,17 @@ Quantizer quantizer(DType to) {
       return {quantize_ranges<BlockQ5_K>, kRangeBlocks};
     case DType::Q6_K:
       return {quantize_q6_k, kThreads / search::ScaleFactor::kGroups};
-    default:
+    case DType::F32:
+    case DType::F16:
+    case DType::BF16:
+    case DType::Q2_K:
+    case DType::Q3_K:
+    case DType::IQ4_NL:
+    case DType::IQ4_XS:
+    case DType::MXFP4:
       return {};
   }
+  return {};
 }
 
 }  // namespace
