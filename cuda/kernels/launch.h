@@ -26,7 +26,7 @@ struct StepTable {
 };
 
 // One layer's cache: page p starts at data + p * page_stride bytes and holds keys, then values,
-// each [kv_heads, kPageTokens, head_dim] of the activation type.
+// each [kv_heads, kPageTokens, head_dim] of AttentionLaunch::cache_type.
 struct KvLayerView {
   void* data;
   int64_t page_stride;
@@ -42,9 +42,10 @@ struct AttentionTile {
 enum class AttentionCode : uint8_t { Plain, Mma, Wgmma };
 
 struct AttentionLaunch {
-  DType type;  // of qkv, out and the cache: F16, BF16 or F32
-  void* qkv;   // [rows, (heads + 2 * kv_heads) * head_dim]: q, k and v side by side; q is scratch
-  void* out;   // [rows, heads * head_dim]
+  DType type;        // of qkv and out: F16, BF16 or F32
+  DType cache_type;  // of keys and values in the cache
+  void* qkv;  // [rows, (heads + 2 * kv_heads) * head_dim]: q, k and v side by side; q is scratch
+  void* out;  // [rows, heads * head_dim]
   int rows;
   StepTable step;
   KvLayerView cache;

@@ -158,7 +158,7 @@ FusedProgram fuse_program(Program program) {
       const RopeSpec& rope = fused.program.ropes[static_cast<size_t>(*attention->rope)];
       pairs = static_cast<int>(rope.inv_freq.size());
     }
-    check_attention(fused.type, attention->spec, pairs);
+    check_attention(fused.type, fused.type, attention->spec, pairs);
     if (fused.spec_index(attention->spec) == fused.specs.size()) {
       fused.specs.push_back(attention->spec);
     }

@@ -33,6 +33,10 @@ SizeOptions size_options(const FusedProgram& fused, const RunOptions& options,
   sizes.scores = options.scores;
   sizes.reproducible = options.reproducible;
   sizes.multiprocessors = gpu.multiprocessors;
+  sizes.cache_type = options.cache_type;
+  for (const AttentionSpec& spec : fused.specs) {
+    check_attention(fused.type, options.cache_type.value_or(fused.type), spec, 0);
+  }
   sizes.attention = attention_code_of(fused.type, used_capability(gpu, options));
   return sizes;
 }

@@ -177,9 +177,10 @@ Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
     product = std::max(product, gemm_q_workspace_bytes(most, fused.ins(*linear)));
     if (linear->norm) handed = std::max(handed, gemm_q_handed_bytes(most, fused.ins(*linear)));
   }
+  cache_type = options.cache_type.value_or(fused.type);
   for (const KvLayer& layer : fused.program.kv) {
     kv_offsets.push_back(page);
-    page += 2 * int64_t{layer.kv_heads} * kPageTokens * layer.head_dim * fused.element;
+    page += 2 * int64_t{layer.kv_heads} * row_bytes(cache_type, kPageTokens * layer.head_dim);
   }
   pages = cache_pages(options.context, options.sequences, options.cache_tokens);
   for (size_t i = 0; i < fused.buffers(); ++i) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "cuda/kernels/launch.h"
@@ -33,6 +34,7 @@ struct SizeOptions {
   bool reproducible = false;  // buffers have rows for whole products of kWholeProductRows
   int multiprocessors = 0;
   AttentionCode attention = AttentionCode::Plain;
+  std::optional<DType> cache_type = {};  // that of the activations where it is not given
   bool copies = false;  // 16-bit ones of quantized matrices, for steps of many rows
 };
 
@@ -72,10 +74,11 @@ struct Sizes {
   int graph_rows = 0;      // most rows of a decode step
 
   int64_t weights = 0;
-  int64_t copies = 0;               // of all quantized matrices that are multiplied
-  int64_t expanded = 0;             // rows of one, where there are no copies
-  int64_t product = 0;              // gemm_q_sm90's workspace
-  int64_t handed = 0;               // and what one of its products leaves for the next
+  int64_t copies = 0;    // of all quantized matrices that are multiplied
+  int64_t expanded = 0;  // rows of one, where there are no copies
+  int64_t product = 0;   // gemm_q_sm90's workspace
+  int64_t handed = 0;    // and what one of its products leaves for the next
+  DType cache_type = DType::F32;
   int64_t page = 0;                 // all layers of one cache page
   std::vector<int64_t> kv_offsets;  // of each layer in a page
   int64_t pages = 0;

@@ -109,14 +109,14 @@ class CudaExecutor final : public Executor {
   }
   int64_t logit_rows() const override { return sizes_.logit_rows; }
   int64_t cache_bytes_per_token() const override { return sizes_.page / kPageTokens; }
-  DType cache_type() const override { return fused_.type; }
+  DType cache_type() const override { return sizes_.cache_type; }
 
   std::string description() const override {
     return concat("cuda:", device_.index, " (", device_.name, ", ", name(fused_.type), ")");
   }
 
   std::string page_format() const override {
-    return concat("cuda ", gpu_.compute_capability, " ", name(fused_.type));
+    return concat("cuda ", gpu_.compute_capability, " ", name(sizes_.cache_type));
   }
   int64_t page_bytes() const override { return sizes_.page; }
 

@@ -65,6 +65,7 @@ void StepOps::run_attention(const LoadedOp& loaded, const FusedAttention& op, co
                             const LoadedOp* next) {
   AttentionLaunch launch = {};
   launch.type = p_.fused.type;
+  launch.cache_type = p_.sizes.cache_type;
   launch.qkv = act<void>(op.qkv);
   launch.out = act<void>(op.out);
   launch.rows = rows.count;

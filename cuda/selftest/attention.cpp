@@ -170,7 +170,7 @@ void test_attention(const AttentionCase& c, const AttentionData& data, const Tes
         buffers.poisoned(int64_t{rows} * c.spec.heads * c.spec.head_dim * info(c.type).block_bytes);
     const TestBuffer pages = buffers.holding(cache.bytes());
     AttentionLaunch launch = {};
-    launch.type = c.type;
+    launch.type = launch.cache_type = c.type;
     launch.qkv = qkv.data;
     launch.out = out.data;
     launch.rows = rows;

@@ -29,12 +29,12 @@ class CpuExecutor final : public Executor {
         logits_op_(std::get<Logits>(program_.ops.back())),
         plan_(checked_plan(model, program_, options)),
         max_rows_(options.rows),
-        layout_(program_, options.exact),
+        cache_type_(cpu::cache_type(options)),
+        layout_(program_, cache_type_),
         kernels_(set == KernelSet::Fast ? fast_kernels(kernel_options(program_, options))
                                         : reference_kernels(kernel_options(program_, options))),
-        f16_cache_(!options.exact),
         page_format_(concat("cpu ", set == KernelSet::Fast ? find_simd().chosen : "reference",
-                            f16_cache_ ? " f16" : " f32")),
+                            cache_type_ == DType::F16 ? " f16" : " f32")),
         pool_(cache_pages(plan_.context, options.sequences, options.cache_tokens)),
         step_({max_rows_, plan_.context, program_.vocab()}) {
     program_.bind_context(plan_.context);
@@ -58,7 +58,7 @@ class CpuExecutor final : public Executor {
 
   int64_t logit_rows() const override { return kLogitRows; }
   int64_t cache_bytes_per_token() const override { return layout_.bytes / kPageTokens; }
-  DType cache_type() const override { return f16_cache_ ? DType::F16 : DType::F32; }
+  DType cache_type() const override { return cache_type_; }
 
   std::string page_format() const override { return page_format_; }
   int64_t page_bytes() const override { return layout_.bytes; }
@@ -161,7 +161,7 @@ class CpuExecutor final : public Executor {
     args.at = rows_.data();
     args.rows = rows();
     args.cache = {cache_.data() + layout_.offsets[static_cast<size_t>(op.layer)], layout_.bytes,
-                  f16_cache_};
+                  cache_type_ == DType::F16};
     args.spec = op.spec;
     kernels_->attention(args);
   }
@@ -233,9 +233,9 @@ class CpuExecutor final : public Executor {
   Logits logits_op_;
   MemoryPlan plan_;
   int64_t max_rows_;
+  DType cache_type_;
   PageLayout layout_;
   std::unique_ptr<Kernels> kernels_;
-  bool f16_cache_;
   std::string page_format_;
   PagePool pool_;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/base/error.h"
 #include "engine/cpu/executor.h"
 #include "engine/cpu/fast_attention.h"
 #include "engine/cpu/fast_experts.h"
@@ -58,16 +59,23 @@ KernelOptions kernel_options(const Program& program, const RunOptions& options) 
   return result;
 }
 
-PageLayout::PageLayout(const Program& program, bool exact) {
-  const int64_t element = exact ? 4 : 2;
+DType cache_type(const RunOptions& options) {
+  const DType type = options.cache_type.value_or(options.exact ? DType::F32 : DType::F16);
+  if (type != DType::F32 && type != DType::F16) {
+    fail(Exit::Usage, "the CPU has no cache of ", name(type), "; it has F32 and F16");
+  }
+  return type;
+}
+
+PageLayout::PageLayout(const Program& program, DType cache_type) {
   for (const KvLayer& layer : program.kv) {
     offsets.push_back(bytes);
-    bytes += 2 * int64_t{layer.kv_heads} * kPageTokens * layer.head_dim * element;
+    bytes += 2 * int64_t{layer.kv_heads} * row_bytes(cache_type, kPageTokens * layer.head_dim);
   }
 }
 
 MemoryPlan plan_memory(const Model& model, const Program& program, const RunOptions& options) {
-  const int64_t page = PageLayout(program, options.exact).bytes;
+  const int64_t page = PageLayout(program, cache_type(options)).bytes;
   const int64_t hidden = program.act(std::get<Logits>(program.ops.back()).in).cols;
   int64_t cols = hidden;  // columns kept for rows with logits, plus all activations
   for (const ActSpec& act : program.acts) cols += act.cols;

@@ -8,9 +8,13 @@
 
 namespace skald::cpu {
 
+// What keys and values are stored as: RunOptions::cache_type, else F32 for exact runs and F16.
+// Throws Error where the CPU has no such cache.
+DType cache_type(const RunOptions& options);
+
 // The bytes of a cache page with all layers, and where each layer begins.
 struct PageLayout {
-  PageLayout(const Program& program, bool exact);
+  PageLayout(const Program& program, DType cache_type);
 
   int64_t bytes = 0;
   std::vector<int64_t> offsets;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,9 +27,12 @@ enum class PrefillCopy : uint8_t { Auto, On, Off };
 
 struct RunOptions {
   // These change the output.
-  bool exact = false;  // float32 activations, sums and cache, whatever the weights' format
-  // What a sequence gets does not depend on the others of its steps, nor on where it was cut into
-  // steps, to the last bit. The CPU is always so; a GPU is slower.
+  bool exact = false;  // float32 activations, sums and cache for every format of weights
+  // The type of keys and values in the cache. Empty: the backend's choice. The CPU takes F32 and
+  // F16. A GPU takes only the type of its activations.
+  std::optional<DType> cache_type = {};
+  // A sequence's results do not depend, to the last bit, on other sequences of its steps, nor on
+  // how it was cut into steps. The CPU always works like this; a GPU is slower with it.
   bool reproducible = false;
 
   // These change only speed and memory.

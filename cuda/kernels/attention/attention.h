@@ -65,10 +65,11 @@ void launch_attention_wgmma(const AttentionLaunch& launch, Stream stream);
 // launch_rope_append().
 void launch_attention_plain(const AttentionLaunch& launch, Stream stream);
 
-// Throws an Error that names type and shape if no kernel supports them.
-void check_attention(DType type, const AttentionSpec& spec, int rope_pairs);
+// Throws an Error that names types and shape if no kernel supports them. All kernels take a cache
+// of the activations' type alone.
+void check_attention(DType type, DType cache_type, const AttentionSpec& spec, int rope_pairs);
 inline void check_attention(const AttentionLaunch& a) {
-  check_attention(a.type, a.spec, a.rope_pairs);
+  check_attention(a.type, a.cache_type, a.spec, a.rope_pairs);
 }
 
 }  // namespace skald::cuda

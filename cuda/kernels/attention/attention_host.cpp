@@ -41,7 +41,11 @@ std::string_view kernel_name(AttentionKernel kernel) {
   return "?";
 }
 
-void check_attention(DType type, const AttentionSpec& s, int rope_pairs) {
+void check_attention(DType type, DType cache_type, const AttentionSpec& s, int rope_pairs) {
+  if (cache_type != type) {
+    fail(Exit::Failed, "no CUDA attention for ", name(type), " with a cache of ", name(cache_type),
+         "; the cache has the type of the activations");
+  }
   const bool number = type == DType::F32 || type == DType::F16 || type == DType::BF16;
   const bool heads = s.kv_heads > 0 && s.heads > 0 && s.heads % s.kv_heads == 0;
   const bool group = heads && s.heads / s.kv_heads <= kMaxGroup;
