@@ -164,6 +164,16 @@ class CudaExecutor final : public Executor {
     return result;
   }
 
+  std::span<const float> hidden(int64_t row) override {
+    check(row >= 0 && row < std::ssize(rows_.wanted),
+          "a wanted row's hidden numbers are asked for");
+    if (row < first_hidden_row_ || row >= first_hidden_row_ + hidden_rows_) {
+      spare_.use([&] { fetch_hidden(row); });
+    }
+    const int64_t dim = fused_.cols(fused_.hidden);
+    return {host_hidden_->as<float>() + (row - first_hidden_row_) * dim, static_cast<size_t>(dim)};
+  }
+
   std::vector<Picked> pick(std::span<const PickRequest> requests) override {
     if (observer_) return Executor::pick(requests);  // which shows it the logits
     return spare_.use([&] { return pick_on_device(requests); });
@@ -226,6 +236,7 @@ class CudaExecutor final : public Executor {
 
   void admit(Step step) {
     ++steps_;
+    hidden_rows_ = 0;
     rows_.admit(step, [this](Sequence::PageCopy copy) {
       SKALD_CUDA(cudaMemcpyAsync(page(copy.to), page(copy.from), static_cast<size_t>(sizes_.page),
                                  cudaMemcpyDeviceToDevice, stream_));
@@ -327,6 +338,24 @@ class CudaExecutor final : public Executor {
     computed_logits_ = count;
   }
 
+  // Norms wanted rows from `row` on as the head does, but in float32, and brings them to the host.
+  // The rows of a decode step are all wanted, and lie where the step left them.
+  void fetch_hidden(int64_t row) {
+    SKALD_CUDA(cudaSetDevice(device_.index));
+    const int64_t dim = fused_.cols(fused_.hidden);
+    const auto count = std::min<int64_t>(sizes_.logit_rows, std::ssize(rows_.wanted) - row);
+    const DeviceMemory& rows = decode_ ? acts_[static_cast<size_t>(fused_.hidden)] : wanted_x_;
+    hidden_rows_ = 0;
+    if (!host_hidden_) host_hidden_.emplace(sizes_.scored, "hidden rows");
+    ops_.norm_rows(rows.as<float>() + row * dim, scored_x_.as<float>(), static_cast<int>(count));
+    SKALD_CUDA(cudaMemcpyAsync(host_hidden_->as<void>(), scored_x_.as<void>(),
+                               static_cast<size_t>(count * dim) * sizeof(float),
+                               cudaMemcpyDeviceToHost, stream_));
+    SKALD_CUDA(cudaStreamSynchronize(stream_));
+    first_hidden_row_ = row;
+    hidden_rows_ = count;
+  }
+
   std::vector<Picked> pick_on_device(std::span<const PickRequest> requests) {
     std::vector<Picked> picked;
     picked.reserve(requests.size());
@@ -405,8 +434,10 @@ class CudaExecutor final : public Executor {
   DeviceMemory wanted_x_;  // [wanted, dim], float
   PinnedMemory host_logits_;
   int64_t first_logit_row_ = 0, computed_logits_ = 0;
+  std::optional<PinnedMemory> host_hidden_;  // [logit_rows, dim], float: from the first hidden() on
+  int64_t first_hidden_row_ = 0, hidden_rows_ = 0;
   DeviceSampler sampler_;
-  DeviceMemory scored_x_;  // [logit_rows, dim], float
+  DeviceMemory scored_x_;  // [logit_rows, dim], float: rows to score, or hidden rows
   DeviceScorer scorer_;
   SpareMemory spare_;
 };

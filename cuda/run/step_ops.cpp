@@ -42,6 +42,14 @@ void StepOps::run(const Rows& rows) {
   }
 }
 
+void StepOps::norm_rows(const float* in, float* out, int rows) {
+  const LoadedOp& head = p_.loaded.head();
+  const FusedLinear& linear = p_.fused.head();
+  launch_norm({linear.norm->kind, DType::F32, in, head.norm, head.norm_bias, out, rows,
+               p_.fused.ins(linear), linear.norm->eps},
+              stream_);
+}
+
 void StepOps::run_head(const void* in, int rows, bool decode) {
   products_.run(p_.loaded.head(), p_.fused.head(),
                 {in, rows, p_.logits.as<float>(), decode && s_.dependent});

@@ -44,6 +44,8 @@ class StepOps {
   };
   void run(const Rows& rows);
 
+  // out = the last norm of in, both float [rows, dim]: what the head multiplies.
+  void norm_rows(const float* in, float* out, int rows);
   // logits = head(in), in: [rows, dim]
   void run_head(const void* in, int rows, bool decode);
 

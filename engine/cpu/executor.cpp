@@ -93,6 +93,11 @@ class CpuExecutor final : public Executor {
     return wanted_rows();
   }
 
+  std::span<const float> hidden(int64_t row) override {
+    check(row >= 0 && row < wanted_rows(), "a wanted row's hidden numbers are asked for");
+    return {wanted_.as<float>() + row * hidden_cols(), static_cast<size_t>(hidden_cols())};
+  }
+
   std::span<const float> logits(int64_t row) override {
     check(row >= 0 && row < wanted_rows(), "a wanted row's logits are asked for");
     if (row < first_logit_row_ || row >= first_logit_row_ + logit_rows_) compute_logits(row);

@@ -95,8 +95,11 @@ class Executor {
   // the step's order. On an Error no sequence has changed.
   virtual int64_t run(Step step) = 0;
 
-  // Of the last run's wanted rows. logits() is valid until the next call on the executor.
-  virtual std::span<const float> logits(int64_t row) = 0;                   // [vocab]
+  // The logits of a wanted row of the last step. Valid until the next call on the executor.
+  virtual std::span<const float> logits(int64_t row) = 0;  // [vocab]
+  // The same row after the last norm, in float32: what the head multiplies. [dim], valid until the
+  // next call on the executor.
+  virtual std::span<const float> hidden(int64_t row) = 0;
   virtual std::vector<Picked> pick(std::span<const PickRequest> requests);  // one a wanted row
 
   // pick(), and at once run() of what was picked, so that the device need not wait until its tokens

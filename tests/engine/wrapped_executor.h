@@ -18,6 +18,7 @@ class WrappedExecutor : public Executor {
   PagePool& pages() override { return inner_->pages(); }
   int64_t run(Step step) override { return inner_->run(step); }
   std::span<const float> logits(int64_t row) override { return inner_->logits(row); }
+  std::span<const float> hidden(int64_t row) override { return inner_->hidden(row); }
   int64_t logit_rows() const override { return inner_->logit_rows(); }
   void observe(Observer observer) override { inner_->observe(std::move(observer)); }
   const MemoryPlan& plan() const override { return inner_->plan(); }

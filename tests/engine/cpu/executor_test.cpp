@@ -253,5 +253,68 @@ TEST_CASE("an executor keeps its weights alive and reports its sizes") {
   CHECK(exact->cache_bytes_per_token() == 2 * executor->cache_bytes_per_token());
 }
 
+TEST_CASE("the cache's type is independent of the activations' type") {
+  const Model model = random_llama({});
+  RunOptions run = options(1, true);
+  const auto exact = cpu::make_executor(model, run);
+  run.cache_type = DType::F16;
+  const auto half = cpu::make_executor(model, run);
+  CHECK(exact->cache_type() == DType::F32);
+  CHECK(half->cache_type() == DType::F16);
+  CHECK(2 * half->cache_bytes_per_token() == exact->cache_bytes_per_token());
+  CHECK(2 * half->page_bytes() == exact->page_bytes());
+  CHECK(half->page_format() != exact->page_format());
+  const int64_t pages = cache_pages(half->context(), 1, 0);
+  CHECK(half->plan().needed() == exact->plan().needed() - pages * half->page_bytes());
+
+  // The activations stay float32: keys and values of 11 bits move logits a little, and only where
+  // a token attends to others.
+  const Row expected = fresh_logits(*exact, {1, 2, 3, 4}), got = fresh_logits(*half, {1, 2, 3, 4});
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    difference += std::pow(double{got[i]} - expected[i], 2);
+    size += std::pow(double{expected[i]}, 2);
+  }
+  CHECK(difference > 0);
+  CHECK(std::sqrt(difference / size) < 1e-3);
+
+  run = options(1, false);
+  run.cache_type = DType::F32;
+  CHECK(cpu::make_executor(model, run)->page_bytes() == exact->page_bytes());
+  run.cache_type = DType::BF16;
+  CHECK(has(error_text([&] { cpu::make_executor(model, run); }, Exit::Usage),
+            "the CPU has no cache of BF16; it has F32 and F16"));
+}
+
+TEST_CASE("hidden rows are the wanted rows after the last norm, as the head multiplies them") {
+  const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
+  const Model model = random_llama({});
+  const auto executor = cpu::make_executor(model, options(1, true, 2), kernels);
+  const size_t last_norm = executor->program().ops.size() - 2;
+  Row normed;
+  executor->observe([&](const OpOutput& o) {
+    if (o.op == last_norm) normed.assign(o.values.begin(), o.values.end());
+  });
+  Sequence first = executor->new_sequence(), second = executor->new_sequence();
+  const Tokens a = {4, 5, 6}, b = {7, 8};
+  const SeqRows step[] = {{&first, a, Want::LastRow}, {&second, b, Want::EveryRow}};
+  REQUIRE(executor->run(step) == 3);
+  const TensorView head = model.weights->find("output.weight")->view;
+  const size_t dim = static_cast<size_t>(model.config.dim);
+  for (int64_t row = 0; row < 3; ++row) {
+    const auto hidden = executor->hidden(row);
+    REQUIRE(hidden.size() == dim);
+    CHECK(std::equal(hidden.begin(), hidden.end(), normed.begin() + (row + 2) * model.config.dim));
+    const Row kept(hidden.begin(), hidden.end());
+    const auto logits = executor->logits(row);
+    for (int64_t token : {0, 17, 299}) {
+      const auto* weight = reinterpret_cast<const float*>(head.row(token));
+      double sum = 0;
+      for (size_t i = 0; i < dim; ++i) sum += double{kept[i]} * weight[i];
+      CHECK(logits[static_cast<size_t>(token)] == Approx(sum).margin(1e-5));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace skald::test
