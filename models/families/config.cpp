@@ -6,6 +6,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
+#include "models/families/gguf_fields.h"
 #include "models/files/gguf.h"
 #include "models/files/hf_config.h"
 
@@ -39,6 +40,38 @@ Activation hf_activation(const HfConfig& config) {
   if (name == "gelu_pytorch_tanh") return Activation::GeluTanh;
   fail(Exit::Model, config.where(), ": activation '", name,
        "' is not supported; these are: silu, gelu_pytorch_tanh");
+}
+
+// Keys of one family or another that change the result, with the values that change nothing.
+struct Factor {
+  std::string_view key;
+  double neutral;
+};
+constexpr Factor kFactors[] = {{"logit_scale", 1},           {"logits_scaling", 1},
+                               {"embedding_multiplier", 1},  {"residual_multiplier", 1},
+                               {"attention_multiplier", 0},  {"final_logit_softcapping", 0},
+                               {"attn_logit_softcapping", 0}};
+
+void refuse_unread_factors(const HfConfig& config, std::span<const std::string_view> read) {
+  for (const auto& [key, neutral] : kFactors) {
+    if (std::find(read.begin(), read.end(), key) != read.end()) continue;
+    const double value = config.number_or(key, neutral);
+    if (value == neutral) continue;
+    fail(Exit::Model, config.where(), ": '", key, "' is ", value, "; architecture '",
+         printable(config.text("model_type"), 80), "' has no such factor");
+  }
+}
+
+float hf_norm_eps(const HfConfig& config, const HfDefaults& defaults) {
+  constexpr std::string_view kRms = "rms_norm_eps", kLayer = "layer_norm_eps";
+  const bool layer = defaults.norm == NormKind::Layer;
+  const std::string_view key = layer ? kLayer : kRms, other = layer ? kRms : kLayer;
+  const double eps = config.number_or(key, defaults.norm_eps);
+  if (config.number_or(other, eps) != eps) {
+    fail(Exit::Model, config.where(), ": '", other, "' is ", config.number(other),
+         ", but this architecture's norms have '", key, "', which is ", eps);
+  }
+  return static_cast<float>(eps);
 }
 
 // Reads a whole number within bounds from a GGUF's metadata.
@@ -86,7 +119,9 @@ ModelConfig read_common_hf(const HfConfig& config, const HfDefaults& defaults) {
   c.head_dim = static_cast<int>(config.integer_or("head_dim", c.dim / c.heads, 1, kMostHeadDim));
   c.vocab = config.integer("vocab_size", 1, kMostVocab);
   c.context = config.integer_or("max_position_embeddings", 2048, 1, kMostContext);
-  c.norm_eps = static_cast<float>(config.number_or("rms_norm_eps", defaults.norm_eps));
+  refuse_unread_factors(config, defaults.reads);
+  c.norm = defaults.norm;
+  c.norm_eps = hf_norm_eps(config, defaults);
   c.activation = defaults.activation ? *defaults.activation : hf_activation(config);
   c.tied = config.boolean_or("tie_word_embeddings", defaults.tied);
   c.attention_bias = config.boolean_or("attention_bias", false);
@@ -121,7 +156,7 @@ std::vector<int> read_layer_windows(const HfConfig& config, int layers, int wind
   return windows;
 }
 
-ModelConfig read_common_gguf(const GgufFile& file) {
+ModelConfig read_common_gguf(const GgufFile& file, NormKind norm) {
   const GgufMetadata& metadata = file.metadata();
   const std::string prefix = std::string(metadata.text("general.architecture")) + ".";
   auto integer = [&](const std::string& key, int64_t most) {
@@ -160,7 +195,8 @@ ModelConfig read_common_gguf(const GgufFile& file) {
     fail(Exit::Model, file.path(), ": keys and values of different lengths are not supported");
   }
   c.context = integer_or("context_length", 2048, kMostContext);
-  c.norm_eps = static_cast<float>(metadata.number(prefix + "attention.layer_norm_rms_epsilon"));
+  c.norm = norm;
+  c.norm_eps = static_cast<float>(metadata.number(concat(prefix, gguf_norm_eps(norm))));
   c.window = static_cast<int>(
       std::min<uint64_t>(metadata.uint_or(prefix + "attention.sliding_window", 0), INT32_MAX));
   const Tensor* embedding = file.find("token_embd.weight");

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +20,10 @@ struct HfDefaults {
   bool tied = false;
   std::optional<Activation> activation;  // overrides the file's name for it
   HfRopeDefaults rope;
+  NormKind norm = NormKind::Rms;  // a Layer norm's epsilon is layer_norm_eps, not rms_norm_eps
+  // The factors and caps (kFactors in config.cpp) that the family itself reads. Any other one that
+  // would change the result is an error.
+  std::span<const std::string_view> reads = {};
 };
 
 ModelConfig read_common_hf(const HfConfig& config, const HfDefaults& defaults = {});
@@ -27,6 +32,7 @@ void refuse_quantized(const HfConfig& config);  // throws if another tool quanti
 // if the configuration has no layer_types.
 std::vector<int> read_layer_windows(const HfConfig& config, int layers, int window);
 
-ModelConfig read_common_gguf(const GgufFile& file);  // keys "<general.architecture>.*"
+// Keys "<general.architecture>.*".
+ModelConfig read_common_gguf(const GgufFile& file, NormKind norm = NormKind::Rms);
 
 }  // namespace skald

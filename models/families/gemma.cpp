@@ -55,6 +55,9 @@ ModelConfig read_gemma_hf(const HfConfig& config) {
   HfDefaults defaults;
   defaults.tied = true;
   defaults.activation = Activation::GeluTanh;
+  static constexpr std::string_view kReads[] = {"attn_logit_softcapping",
+                                                "final_logit_softcapping"};
+  defaults.reads = kReads;
   ModelConfig c = read_common_hf(config, defaults);
   set_common(c);
   c.norm_plus = 1;

@@ -62,10 +62,20 @@ void put_common(const ModelConfig& c, const CommonExport& common, GgufExport& ou
   head.put_u32(prefix + "attention.head_count_kv", c.kv_heads);
   head.put_u32(prefix + "attention.key_length", c.head_dim);
   head.put_u32(prefix + "attention.value_length", c.head_dim);
-  head.put_f32(prefix + "attention.layer_norm_rms_epsilon", c.norm_eps);
+  head.put_f32(concat(prefix, gguf_norm_eps(c.norm)), c.norm_eps);
   head.put_u32(prefix + "vocab_size", c.vocab);
   if (c.window > 0) head.put_u32(prefix + "attention.sliding_window", c.window);
   put_rope(c, common, prefix + "rope.", out);
+}
+
+std::string_view gguf_norm_eps(NormKind norm) {
+  switch (norm) {
+    case NormKind::Rms:
+      return "attention.layer_norm_rms_epsilon";
+    case NormKind::Layer:
+      return "attention.layer_norm_epsilon";
+  }
+  fail(Exit::Failed, "unknown kind of norm");
 }
 
 void put_window_period(const ModelConfig& c, std::string_view architecture, int usual,

@@ -25,6 +25,9 @@ struct CommonExport {
 };
 void put_common(const ModelConfig& c, const CommonExport& common, GgufExport& out);
 
+// The key of the norms' epsilon, after "<architecture>.".
+std::string_view gguf_norm_eps(NormKind norm);
+
 // If every n-th layer has no window and n is not `usual`, writes n.
 void put_window_period(const ModelConfig& c, std::string_view architecture, int usual,
                        GgufExport& out);

@@ -24,8 +24,13 @@ float multiplier(double value, std::string_view where, std::string_view key) {
   return multiplier;
 }
 
+constexpr std::string_view kReads[] = {"embedding_multiplier", "attention_multiplier",
+                                       "residual_multiplier", "logits_scaling"};
+
 ModelConfig from_hf(const HfConfig& config) {
-  ModelConfig c = read_common_hf(config);
+  HfDefaults defaults;
+  defaults.reads = kReads;
+  ModelConfig c = read_common_hf(config, defaults);
   const auto read = [&](const char* key) {
     return multiplier(config.number_or(key, 1), config.where(), key);
   };

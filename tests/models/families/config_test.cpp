@@ -3,6 +3,7 @@
 
 #include "models/files/gguf.h"
 #include "tests/catch.h"
+#include "tests/family_golden.h"
 #include "tests/gguf_writer.h"
 #include "tests/temp_folder.h"
 
@@ -48,6 +49,25 @@ TEST_CASE("rope scaling of type none ignores the factor, and a factor of 0 means
   CHECK(scaled("", 1) == plain);
   CHECK(scaled("linear", 4)[1] == plain[1] / 4);
   CHECK(scaled("", 4)[1] == plain[1] / 4);
+}
+
+TEST_CASE("a key of a configuration that would change the result is read or refused") {
+  // Its norms have rms_norm_eps: another epsilon under another name would be lost.
+  CHECK(has(refusal("nemo", {{"layer_norm_eps", 0.25}}), "'layer_norm_eps' is 0.25"));
+  const double eps = config_of("nemo").norm_eps;
+  const double same = read_json(golden_folder("nemo") / "config.json").at("rms_norm_eps");
+  CHECK(config_of("nemo", {{"layer_norm_eps", same}}).norm_eps == static_cast<float>(eps));
+  for (const char* key :
+       {"logit_scale", "logits_scaling", "embedding_multiplier", "residual_multiplier",
+        "attention_multiplier", "final_logit_softcapping", "attn_logit_softcapping"}) {
+    CAPTURE(key);
+    CHECK(has(refusal("nemo", {{key, 0.5}}), concat("'", key, "' is 0.5")));
+    CHECK(config_of("nemo", {{key, nullptr}}).layers > 0);
+  }
+  CHECK(config_of("nemo", {{"logit_scale", 1}}).logit_scale == 1);
+  CHECK(config_of("granite", {{"logits_scaling", 4}}).logit_scale == 0.25f);
+  CHECK(has(refusal("granite", {{"logit_scale", 4}}), "architecture 'granite'"));
+  CHECK(config_of("gemma2", {{"final_logit_softcapping", 7}}).logit_softcap == 7);
 }
 
 }  // namespace
