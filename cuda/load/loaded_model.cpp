@@ -72,11 +72,8 @@ void LoadedModel::load(LoadedOp& op, const FusedLinear& linear, Stream stream) {
   for (Matrix& matrix : op.pieces) weights_.add_copy(matrix, fused_.type, stream);
   if (linear.norm) load(op, *linear.norm, stream);
   if (fused_.bounded(linear)) {
-    TensorView zeros;
-    zeros.cols = std::tuple_size_v<RowLengths>;
     const Matrix& last = op.pieces.back();
-    const float* memory = weights_.upload_floats({&zeros, 1}, false, stream);
-    auto* lengths = reinterpret_cast<int32_t*>(const_cast<float*>(memory));
+    auto* lengths = reinterpret_cast<int32_t*>(weights_.zeros(sizeof(RowLengths), stream));
     launch_row_lengths({last.format, last.data, last.outs, last.ins, op.norm, lengths}, stream);
     bounded_.push_back({ops_.size() - 1, lengths, 0});
   }

@@ -95,6 +95,12 @@ std::byte* Weights::reserve(int64_t bytes) {
   return at;
 }
 
+std::byte* Weights::zeros(int64_t bytes, Stream stream) {
+  std::byte* at = reserve(bytes);
+  SKALD_CUDA(cudaMemsetAsync(at, 0, static_cast<size_t>(bytes), stream));
+  return at;
+}
+
 void Weights::finish(Stream stream) {
   SKALD_CUDA(cudaStreamSynchronize(stream));
   for (PinnedMemory& staging : staging_) staging = {};

@@ -42,6 +42,9 @@ class Weights {
   const float* upload_floats(std::span<const TensorView> parts, bool alternate, Stream stream,
                              float plus = 0);
 
+  // Memory beside the weights, for a kernel to write to: as long-lived, and zero.
+  std::byte* zeros(int64_t bytes, Stream stream);
+
   int64_t used() const { return used_; }
 
   // Waits until everything has arrived and gives the page-locked buffers back. Throws
