@@ -5,6 +5,7 @@
 
 namespace skald {
 
+extern const Family kCohere2;
 extern const Family kGemma;
 extern const Family kGemma2;
 extern const Family kGemma3;

@@ -7,6 +7,7 @@ namespace {
 
 // clang-format off
 const Family* const kFamilies[] = {
+    &kCohere2,
     &kGemma,
     &kGemma2,
     &kGemma3,

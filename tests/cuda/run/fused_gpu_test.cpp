@@ -150,6 +150,18 @@ TEST_CASE(
     model.config.norm_plus = 1;
     compare(shape, model);
   }
+  SECTION("attention and feed-forward side by side, which read one norm") {
+    const RandomLlama shape = shape_of(type, kCohere2, QkNorm::None);
+    Model model = random_llama(shape);
+    ModelConfig& c = model.config;
+    c.norm = GENERATE(NormKind::Layer, NormKind::Rms);
+    c.norm_plus = 1;
+    c.logit_scale = 0.25f;
+    c.rope.interleaved = true;
+    c.windows = {20, 0};
+    c.unrotated = {false, true};
+    compare(shape, model);
+  }
   SECTION("scales of embeddings, residuals and logits, and a layer without rope") {
     const RandomLlama shape = shape_of(type, kLlama, QkNorm::None);
     Model model = random_llama(shape);
