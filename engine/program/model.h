@@ -15,16 +15,17 @@ namespace skald {
 
 enum class QkNorm : uint8_t { None, Heads, Whole };  // of queries and keys, before they rotate
 
-// Layers whose feed-forward is one of experts.
+// Layers whose feed-forward consists of experts.
 struct ExpertsConfig {
-  int count = 0;  // of a layer; 0: there are none
-  int used = 0;   // for a token
+  int count = 0;  // experts of a layer; 0: the model has none
+  int used = 0;   // experts of a token
   int64_t ffn_dim = 0;
-  bool normalized = false;  // ExpertsSpec's
-  std::vector<bool> dense;  // of each layer, whether it has none; empty: all have
+  bool normalized = false;  // as in ExpertsSpec
+  std::vector<bool> dense;  // [layers], true: the layer has no experts; empty: all layers have
 };
 
-// What at least two families share; what one alone needs stays in its file in models/.
+// Properties that at least two families share. What one family alone needs stays in its own file
+// in models/families.
 struct ModelConfig {
   std::string architecture;  // as the file names it: "llama", "mistral"
   int layers = 0;
@@ -35,32 +36,32 @@ struct ModelConfig {
   int head_dim = 0;
   int64_t vocab = 0;
   int64_t context = 0;  // positions that the model was trained for
-  // longrope and dynamic: in a context of more tokens than this every position rotates otherwise,
-  // so it is what a text gets that does not ask for more. 0: all contexts are alike.
+  // longrope and dynamic: a context of more tokens has other frequencies at every position.
+  // Therefore it is the default context. 0: one set of frequencies serves every context.
   int64_t short_context = 0;
   float norm_eps = 1e-5f;
   NormKind norm = NormKind::Rms;  // of the layers, and of the last norm
   bool norm_bias = false;         // true for Layer norms alone
   Activation activation = Activation::Silu;
   int window = 0;               // of every layer; 0: none
-  std::vector<int> windows;     // of each layer, where they differ; else empty
-  std::vector<bool> unrotated;  // of each layer, whether it has no rope; empty: all have
+  std::vector<int> windows;     // [layers], if layers differ; else empty
+  std::vector<bool> unrotated;  // [layers], true: the layer has no rope; empty: all layers have
   bool tied = false;            // the head is the embedding
   bool attention_bias = false;  // of q, k and v
   bool attention_output_bias = false;
   bool mlp_bias = false;
   float embedding_scale = 1;
   float attention_scale = 0;  // 0: 1 / sqrt(head_dim)
-  float residual_scale = 1;   // of what a layer's halves add to the residual stream
+  float residual_scale = 1;   // multiplies what layers add to the residual stream
   float logit_scale = 1;
   float attention_softcap = 0, logit_softcap = 0;  // 0: none
   QkNorm qk_norm = QkNorm::None;
-  float norm_plus = 0;  // what the file's norm weights lack: 1 where they hold what is beyond it
+  float norm_plus = 0;  // to add to the file's norm weights: 1 if the file holds weight - 1
   RopeSpec rope;
-  RopeSpec window_rope;  // of layers with a window, where it has frequencies
+  RopeSpec window_rope;  // of layers with a window; without frequencies, `rope` serves all layers
   float rope_base = 10000;
   float window_rope_base = 0;         // of window_rope
-  std::string rope_scaling = "none";  // for people; its effect is in rope
+  std::string rope_scaling = "none";  // for messages; `rope` contains its effect
   ExpertsConfig experts;
 
   int window_of(int layer) const {

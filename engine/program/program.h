@@ -1,6 +1,6 @@
-// A Program is a model as a flat list of ops over named activation buffers. Ordinary code in
-// models/ builds it once, with every weight bound and its shape checked; a backend walks it. It has
-// no control flow: chunking, sampling and stop rules belong to the session.
+// A Program is a model as a flat list of ops over named activation buffers. Code in models/ builds
+// it once, with every weight bound and its shape checked; a backend walks it. A Program has no
+// control flow: chunking, sampling and stop rules belong to the scheduler.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +19,18 @@ namespace skald {
 enum class ActId : int32_t {};
 enum class WeightId : int32_t { None = -1 };
 
-// Rotation of pairs of a head's first 2 * inv_freq.size() dimensions by position * inv_freq[i].
-// Half-split pairs are (i, i + n/2), as Hugging Face lays heads out; interleaved ones are
-// (2i, 2i + 1), as GGUF does for the llama architecture.
+// Rotates pairs of a head's first n = 2 * inv_freq.size() dimensions by position * inv_freq[i].
+// Half-split pairs are (i, i + n/2): Hugging Face's layout of heads. Interleaved pairs are
+// (2i, 2i + 1): GGUF's layout for the llama architecture.
 struct RopeSpec {
-  std::vector<float> inv_freq;  // of a short context, where they depend on it
+  std::vector<float> inv_freq;  // for a short context, if frequencies depend on the context
   bool interleaved = false;
-  float scale = 1;  // of cosines and sines
-  // The same for a context of so many tokens; empty where they do not depend on it.
+  float scale = 1;  // multiplies cosines and sines
+  // inv_freq for a context of `context` tokens; empty if inv_freq serves every context.
   std::function<std::vector<float>(int64_t context)> by_context = {};
 };
 
-// out = scale * the token's row
+// out = scale * the token's row of the weight
 struct Embed {
   ActId out;
   WeightId weight;  // [vocab, dim]
@@ -77,12 +77,12 @@ struct GatedAct {
   Activation activation;
 };
 // A gated feed-forward of experts: out is the sum of weight[e] * y[e] over a row's experts, in the
-// order of their numbers; y[e] = down[e] · (activation(gate[e] · in) * (up[e] · in)), and weight is
-// the softmax of router · in over all experts, then divided by the sum of those used if normalized.
-// The router's product and all about it are float32, whatever a backend does with matrices.
+// order of their numbers. y[e] = down[e] · (activation(gate[e] · in) * (up[e] · in)). weight is the
+// softmax of router · in over all experts; if normalized, it is divided by the sum over the used
+// experts. Routing is computed in float32 on every backend.
 //
-// gate, up and down are the first expert's; the others' weights have the next numbers. They are
-// alike in format and shape, and lie behind each other where the file stacks them.
+// gate, up and down are the first expert's; the weights of the others have the next numbers. All
+// experts have one format and shape. If the file stacks them, they follow one another in memory.
 struct Experts {
   ActId out, in;      // two buffers
   WeightId router;    // [count, dim]
@@ -99,8 +99,8 @@ struct Add {
   ActId x, y;
   float scale = 1;
 };
-// scale * weight · in, or softcap * tanh(that / softcap) where softcap is not 0. Of the wanted rows
-// only; the last op of a program.
+// z = scale * weight · in, then softcap * tanh(z / softcap) if softcap is not 0. Computed for the
+// wanted rows alone. The last op of every program.
 struct Logits {
   ActId in;
   WeightId weight;  // [vocab, dim]
@@ -119,14 +119,13 @@ struct ActSpec {
 struct Weight {
   std::string name;
   TensorView view;
-  // Added to each number of a norm's weight: Gemma's safetensors hold what it has beyond 1.
+  // Added to each number of a norm's weight: Gemma's safetensors hold weight - 1.
   float plus = 0;
-  // Of the tensor, and cut as `view` is: what it is to be made of (Tensor::source), and where from.
-  TensorView source = {};
-  std::string file = {};
+  TensorView source = {};  // the part of Tensor::source that belongs to `view`
+  std::string file = {};   // for messages
 };
 
-// What a layer's cache holds for one token: kv_heads * head_dim keys, and as many values.
+// A layer's cache holds kv_heads * head_dim keys and as many values for each token.
 struct KvLayer {
   int kv_heads = 0;
   int head_dim = 0;
@@ -141,11 +140,11 @@ struct Program {
 
   const ActSpec& act(ActId id) const { return acts[static_cast<size_t>(id)]; }
   const Weight& weight(WeightId id) const { return weights[static_cast<size_t>(id)]; }
-  // Chooses the frequencies; an executor calls it once, as soon as it knows its context.
+  // Chooses the frequencies of every rope. An executor calls it once, when it knows its context.
   void bind_context(int64_t context);
   int64_t vocab() const;  // rows of the Logits op's weight
-  // That one decode step reads: an embedding counts one row, experts count as far as a row has
-  // them.
+  // The bytes that a decode step of one sequence reads: one row of the embedding, and as many
+  // experts as a row uses.
   int64_t weight_bytes() const;
 };
 
@@ -155,7 +154,7 @@ const ActId* op_output(const Op& op);
 // The buffers that an op reads. An op that works in place reads the buffer that it writes.
 std::vector<ActId> op_inputs(const Op& op);
 
-// Collects a Program. Every weight is looked up and its shape checked as it is asked for.
+// Collects a Program. Each call for a weight looks it up and checks its shape.
 class ProgramBuilder {
  public:
   explicit ProgramBuilder(const WeightFile& file) : file_(file) {}
@@ -165,7 +164,7 @@ class ProgramBuilder {
   WeightId weight(const std::string& name, int64_t rows, int64_t cols);
   WeightId norm_weight(const std::string& name, int64_t cols, float plus = 0);
   WeightId optional_weight(const std::string& name, int64_t rows, int64_t cols);  // or None
-  // `count` rows, from `first` on, of a weight that several ops share.
+  // `count` rows from `first` on, of a weight that several ops share.
   WeightId weight_rows(const std::string& name, int64_t rows, int64_t cols, int64_t first,
                        int64_t count);
   // The same of columns. A block format is cut at block borders.

@@ -1,6 +1,6 @@
-// A WeightFile is where a model's tensors lie: a mapped GGUF, a folder of safetensors, random
-// numbers. Names are GGUF's ("blk.0.attn_q.weight") whatever the file calls them. Immutable once
-// opened; the views stay valid as long as the WeightFile lives.
+// A WeightFile holds a model's tensors: a mapped GGUF, a folder of safetensors, random numbers.
+// Tensors have GGUF's names ("blk.0.attn_q.weight") in every kind of file. A WeightFile never
+// changes; its views are valid as long as it lives.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ struct Tensor {
   std::vector<int64_t> shape;  // outermost first: {out, in}; view flattens all but the last
   TensorView view;
   std::string file;  // for messages
-  // Where it has data: the tensor is not there yet, and is to be made of these floats. view says in
-  // which format, and its data mean nothing.
+  // If it has data, the tensor does not exist yet: a backend makes it from these floats, in the
+  // format of `view`. view.data is unused then.
   TensorView source = {};
 };
 
 struct MakeOptions {
   int threads = 0;  // 0: all
-  // Called after each slice with the bytes that were made, of how many, and what of; may throw.
+  // Called after each slice: bytes made so far, bytes in all, the tensor's name. May throw.
   std::function<void(int64_t bytes, int64_t of, std::string_view tensor)> progress = {};
 };
 
@@ -41,18 +41,19 @@ class WeightFile {
   const std::string& path() const { return path_; }
   int64_t bytes() const;  // of all tensors
 
-  // Whether they are pages of files, which need not all be in memory at a time.
+  // True if tensors are pages of files, which need not all be in memory at a time.
   virtual bool mapped() const { return true; }
 
-  // Throws when a file changed since it was opened, as one still being copied does. Backends call
-  // it before they read the weights.
+  // Throws if a file has changed since it was opened, for example because it is still being copied.
+  // Backends call it before they read the weights.
   virtual void check_whole() const {}
 
-  // The tensor's bytes from `first` on, also of one that is not there yet. Any thread may call it.
+  // Writes the tensor's bytes from `first` on to `out`, also for a tensor that has a source. Any
+  // thread may call it.
   virtual void read(const Tensor& tensor, int64_t first, std::span<std::byte> out) const;
 
-  // The same tensors, all there: made on the host at the first call, and kept for the next ones.
-  // nullptr: they are there already.
+  // The same tensors, all in their formats: made on the host at the first call, and kept for the
+  // next calls. nullptr if no tensor has a source.
   virtual std::shared_ptr<const WeightFile> made(const MakeOptions&) const { return nullptr; }
 
  protected:

@@ -1,6 +1,6 @@
-// An Executor is a model made ready on one device: weights bound, buffers and cache allocated. It
-// runs steps: rows of several sequences at once, which is all that chunked prompts, batches and
-// scoring need. Not thread-safe; several executors in one process are independent.
+// An Executor is a model on one device, with weights, buffers and cache in place. It runs steps:
+// rows of several sequences at once, which chunked prefill, batches and scoring all consist of. One
+// thread at a time may use an executor; several executors in one process are independent.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,9 @@
 
 namespace skald {
 
-// Whether a GPU keeps a 16-bit copy of quantized weights for steps of many rows; without one it
-// makes a part of one at each such step. Auto: where half of the memory stays free.
+// Whether a GPU keeps a 16-bit copy of quantized weights for steps of many rows. Without the copy,
+// each such step expands a part of a matrix at a time. Auto: a copy if half of the memory stays
+// free.
 enum class PrefillCopy : uint8_t { Auto, On, Off };
 
 struct RunOptions {
@@ -36,19 +37,20 @@ struct RunOptions {
   bool reproducible = false;
 
   // These change only speed and memory.
-  // Tokens a sequence may hold; 0: the model's short context, else its own, or what fits.
+  // The most tokens of a sequence. 0: the model's short context if it has one, else its context,
+  // or less if memory is short.
   int64_t context = 0;
-  int64_t tokens = 0;  // that a sequence will have at least: more than a short context rule it out
-  int sequences = 1;   // that exist at a time
-  int64_t cache_tokens = 0;  // of all together, at least a context; 0: a full context for each
-  int64_t rows = 512;        // at most in one step, and at least 1; longer prompts go in chunks
-  bool scores = false;       // whole texts will be scored: room for the logits of more rows
+  int64_t tokens = 0;        // a sequence will have at least so many: more rule a short context out
+  int sequences = 1;         // the most that exist at a time
+  int64_t cache_tokens = 0;  // of all sequences, at least a context; 0: a full context for each
+  int64_t rows = 512;        // the most in one step, at least 1; longer prompts take several steps
+  bool scores = false;       // sequences will be scored: room for the logits of more rows
   int threads = 0;           // 0: one for each core that this process may use
-  MemoryCap memory;          // most to take of the device's
+  MemoryCap memory;          // the most to take of the device's memory
   PrefillCopy prefill_copy = PrefillCopy::Auto;
   int arch_limit = 0;  // GPU kernels for this compute capability (75, 80, 90) at most; 0: the GPU's
 
-  // Called while weights are copied to a GPU; may be empty.
+  // Called while weights are copied to a GPU: bytes so far, bytes in all. May be empty.
   std::function<void(int64_t bytes, int64_t of)> loading = {};
 };
 
@@ -66,13 +68,13 @@ struct PickRequest {
   SampleContext context;
 };
 
-// What pick_and_run() did. `step`: the number of the step that it began; 0: none.
+// The result of pick_and_run().
 struct Picks {
-  std::vector<Picked> picked;  // one a request
-  int64_t step = 0;
+  std::vector<Picked> picked;  // one for each request
+  int64_t step = 0;            // the number of the step that was begun; 0: none
 };
 
-// Sees every buffer as it is written, in the order of ops; for `skald diff`.
+// Receives every buffer as an op writes it, in the order of ops; for `skald diff`.
 struct OpOutput {
   size_t op;  // index into Program::ops
   std::string_view name;
@@ -102,38 +104,39 @@ class Executor {
   virtual std::span<const float> hidden(int64_t row) = 0;
   virtual std::vector<Picked> pick(std::span<const PickRequest> requests);  // one a wanted row
 
-  // pick(), and at once run() of what was picked, so that the device need not wait until its tokens
-  // are read: `sequences` are those of the last run in its order, of each of which one row was
-  // wanted, and each grows by its token. What turns out not to be wanted is dropped by truncating.
-  // Without a step (here always: a CPU gives each token out before it computes the next) it is
-  // pick(). Errors are pick()'s, and then no sequence has changed.
+  // pick(), and at once run() with the picked tokens, so that the device does not wait for the host
+  // to read them. `sequences` are the last step's, in its order, with one wanted row each; each
+  // grows by its token. The caller truncates a sequence that should not have grown. If no step is
+  // begun (the CPU never begins one), this is pick(). Errors are those of pick(), and leave every
+  // sequence as it was.
   virtual Picks pick_and_run(std::span<const PickRequest> requests,
                              std::span<Sequence* const> sequences);
-  // The last step's, where steps have numbers: while it is the one of Picks, the wanted rows are
-  // still those of the sequences.
+  // The number of the last step. While it equals Picks::step, the wanted rows still belong to the
+  // sequences of that pick_and_run().
   virtual int64_t last_step() const { return 0; }
 
-  // How many rows get their logits at once: the one that is asked for, and those after it.
+  // The number of rows whose logits are computed together: the requested one and the next ones.
   virtual int64_t logit_rows() const = 0;
 
-  // What each wanted row says of its target token; a target of -1 leaves its row out. No more than
-  // logit_rows() rows of logits exist at a time, whatever the text's length.
+  // The score of each wanted row's target token; a target of -1 leaves its row out. At most
+  // logit_rows() rows of logits exist at a time.
   virtual std::vector<TokenScore> score(std::span<const int32_t> targets);
-  // The same beside `base`, an executor of the same vocabulary that has run the same step.
+  // Compares the same rows with those of `base`: an executor of the same vocabulary that has run
+  // the same step.
   virtual std::vector<RowComparison> compare(Executor& base, std::span<const int32_t> targets);
 
   virtual void observe(Observer observer) = 0;
-  virtual const MemoryPlan& plan() const = 0;   // by which memory was allocated
+  virtual const MemoryPlan& plan() const = 0;   // what was allocated
   virtual int64_t bytes_allocated() const = 0;  // cache and workspace, beside the weights
   virtual int64_t cache_bytes_per_token() const = 0;
   virtual DType cache_type() const = 0;
-  // That a GPU has computed, as its own clock has it; 0 on the CPU. Waits for what is under way.
+  // The seconds that a GPU has computed, by its own clock; 0 on the CPU. Waits for running kernels.
   virtual double device_seconds() { return 0; }
   virtual std::string description() const = 0;  // "cpu (AVX3_DL, 2 threads)"
 
-  // A cache page's contents, to be kept in a file (Session::read_page()). page_format() names what
-  // the bytes depend on beside the model: an executor of the same model whose format and page size
-  // are equal goes on from them as if it had computed them.
+  // The bytes of a cache page, to keep them in a file (Session::read_page()). page_format() names
+  // what the bytes depend on beside the model: an executor of the same model with an equal format
+  // and page size can continue from them.
   virtual std::string page_format() const = 0;  // "cpu AVX3_DL f16"
   virtual int64_t page_bytes() const = 0;
   virtual void read_page(int32_t page, std::span<std::byte> bytes) = 0;  // [page_bytes()]

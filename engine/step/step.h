@@ -1,4 +1,4 @@
-// The rows of one step as a backend wants them: flat lists, checked, with room made in the
+// The rows of one step as a backend reads them: flat, checked lists. admit() extends the step's
 // sequences.
 #pragma once
 
@@ -14,24 +14,24 @@ struct StepLimits {
   int64_t rows, context, vocab;
 };
 
-// Whether a token more of each has room.
+// Whether each sequence has room for one more token.
 bool have_room(std::span<Sequence* const> sequences, const PagePool& pool, int64_t context);
 
 class StepRows {
  public:
   explicit StepRows(const StepLimits& limits);
 
-  // Extends the step's sequences, calling copy_page for a page that stops being shared. On an Error
-  // no sequence has changed.
+  // Extends the step's sequences. Calls copy_page for each page that a sequence no longer shares.
+  // On an Error every sequence is as it was.
   void admit(Step step, const std::function<void(Sequence::PageCopy)>& copy_page);
 
   int64_t count() const { return static_cast<int64_t>(tokens.size()); }
 
   std::vector<int32_t> tokens;     // [count]
-  std::vector<int64_t> positions;  // [count] in their sequences
+  std::vector<int64_t> positions;  // [count] position of the row in its sequence
   std::vector<int32_t> sequences;  // [count] index into the step
-  std::vector<int32_t> wanted;     // rows whose logits were asked for, in order
-  bool one_row_each = false;       // every sequence has a single row, and it is wanted
+  std::vector<int32_t> wanted;     // the rows that SeqRows::want names, in order
+  bool one_row_each = false;       // every sequence has a single row, which is wanted
 
  private:
   void check_step(Step step) const;
