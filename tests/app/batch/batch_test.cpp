@@ -51,7 +51,7 @@ TEST_CASE("a request in any form gets the text of skald run") {
   CHECK(several[1]["index"] == 1);
 }
 
-TEST_CASE("--text reads a prompt from each line, and --plain writes short results") {
+TEST_CASE("batch --text reads a prompt from each line, and --plain writes short results") {
   const BatchFiles files("Once upon\r\n\n{\"prompt\":1\n");
   CHECK(files.run(with(kGreedy, {"--text", "--plain"})).code == 0);
   const std::vector<Json> results = files.results();
@@ -277,7 +277,7 @@ TEST_CASE("contradictory flags are refused before the model is opened") {
   refused({"-i", files.in + ".none"}, "is given more than once");
 }
 
-TEST_CASE("--dry-run counts and estimates, and writes nothing") {
+TEST_CASE("batch --dry-run counts and estimates, and writes nothing") {
   const BatchFiles files("{\"prompt\":[1,2,3],\"n\":2,\"max_tokens\":7}\n{\n");
   const Outcome outcome = files.run({"--dry-run"});
   CHECK(outcome.code == 5);

@@ -117,7 +117,8 @@ TEST_CASE("an existing output is never overwritten, and --resume refuses other s
   CHECK(read_file(files.in) == "{\"id\":\"a\",\"prompt\":\"x\"}\n");
 }
 
-TEST_CASE("--resume computes changed, new and failed requests, and keeps the order of the input") {
+TEST_CASE(
+    "batch --resume computes changed, new and failed requests, and keeps the order of the input") {
   const BatchFiles files(
       "{\"id\":\"a\",\"prompt\":\"x\"}\n{\"id\":\"b\"}\n{\"id\":\"c\",\"prompt\":"
       "\"z\"}\n");

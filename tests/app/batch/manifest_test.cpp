@@ -28,7 +28,7 @@ TEST_CASE("a manifest records when a run began, and later how it ended") {
   CHECK(written()["runs"][0]["exit_code"] == 5);
 }
 
-TEST_CASE("--resume with other settings is refused, and the error names the difference") {
+TEST_CASE("resuming with other settings is refused, and the error names the difference") {
   TempFolder folder;
   const std::string output = (folder.path() / "out.jsonl").string();
   Manifest(output, {{"model", "abc"}, {"seed", 1}}, false).begin({});

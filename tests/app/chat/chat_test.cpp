@@ -296,7 +296,7 @@ TEST_CASE("a signal or a closed pipe ends a chat with its own exit code") {
   CHECK(has(error_of(run_program(full), Exit::Failed), "stdout: cannot be written"));
 }
 
-TEST_CASE("--session restores messages and cache") {
+TEST_CASE("chat --session restores messages and cache") {
   ChatModel model;
   const std::string file = (model.path() / "a.chat").string();
   const auto talk = [&](const std::string& lines, std::vector<std::string> more = {}) {

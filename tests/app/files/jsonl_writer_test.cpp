@@ -69,7 +69,8 @@ TEST_CASE("a second writer of the same file is refused") {
             "another skald is writing to it"));
 }
 
-TEST_CASE("--resume keeps finished results, cuts a torn last line and appends the rest") {
+TEST_CASE(
+    "with --resume finished results are kept, a torn last line is cut and the rest is appended") {
   const std::string a = result("a"), b = result("b"), c = result("c");
   for (size_t torn = 0; torn <= b.size(); ++torn) {
     Output out;
@@ -91,7 +92,7 @@ TEST_CASE("--resume keeps finished results, cuts a torn last line and appends th
   CHECK(zeros.text() == a + "\n");
 }
 
-TEST_CASE("--resume without an earlier output starts a new one") {
+TEST_CASE("with --resume a missing output is created") {
   Output out;
   JsonlWriter writer(out.resume());
   CHECK(writer.earlier() == 0);

@@ -142,7 +142,7 @@ TEST_CASE("absurd sizes give a plan that does not fit, without overflow") {
   CHECK(plan_json({path, "--sequences", "65536", "--rows", "65536"})["fits"] == true);
 }
 
-TEST_CASE("--gpu plans for a GPU of another machine") {
+TEST_CASE("plan --gpu plans for a GPU of another machine") {
   const std::vector<std::string> shape = {"--shape", "llama-3.1-8b", "--type", "bf16"};
   const auto with = [&](std::vector<std::string> more) {
     more.insert(more.begin(), shape.begin(), shape.end());
@@ -207,7 +207,7 @@ TEST_CASE(
   CHECK(has(bad.err, "--prefill-copy"));
 }
 
-TEST_CASE("--kernels lists kernels by rows in a build with CUDA") {
+TEST_CASE("plan --kernels lists kernels by rows in a build with CUDA") {
   const std::vector<std::string> arguments = {"plan",           "--shape",   "llama-3.2-1b",
                                               "--type",         "bf16",      "--gpu",
                                               "sm_90:132:141G", "--kernels", "--json"};

@@ -143,7 +143,7 @@ TEST_CASE("a byte-level BPE is stored in the GGUF") {
   CHECK(seen["chat_templates"][0]["name"] == "default");
 }
 
-TEST_CASE("--tensor-type chooses formats by pattern, and the first match counts") {
+TEST_CASE("quantize --tensor-type chooses formats by pattern, and the first match counts") {
   const Json plan = Json::parse(
       output({"quantize", demo(), "--type", "q4_0", "--dry-run", "--json", "--tensor-type",
               "blk\\.[01]\\.ffn_up=q8_0", "--tensor-type", "ffn_up=f16"}));

@@ -41,7 +41,7 @@ TEST_CASE("control tokens in the text are recognized only with --special") {
             " 2\n"));
 }
 
-TEST_CASE("--decode gives the text back") {
+TEST_CASE("tokenize --decode gives the text back") {
   for (const std::string text : {"Once upon a time", "  spaces  ", "tab\tand\nline", "ä€😀"}) {
     const std::string ids = silent_output({"tokenize", bpe(), text});
     CHECK(silent_output({"tokenize", bpe(), "--decode", ids}) == text + "\n");
@@ -62,7 +62,7 @@ TEST_CASE("wrong ids are refused") {
   }
 }
 
-TEST_CASE("--jsonl treats each line alone, and a bad line does not affect the others") {
+TEST_CASE("tokenize --jsonl treats each line alone, and a bad line does not affect the others") {
   const std::string input =
       "\"Once\"\n"
       "not json\n"
@@ -84,7 +84,7 @@ TEST_CASE("--jsonl treats each line alone, and a bad line does not affect the ot
   CHECK(has(outcome.err, "skald: line 2: not valid JSON\nskald: line 4: "));
 }
 
-TEST_CASE("--jsonl --decode treats each line alone") {
+TEST_CASE("tokenize --jsonl --decode treats each line alone") {
   const std::string input =
       "[1,403,407]\n[]\n[1,1.5]\n[99999999999]\n[-1]\n[18446744073709551615]\n"
       "[512]\n\"a\"\n[403]\n";

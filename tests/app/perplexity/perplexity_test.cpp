@@ -205,7 +205,8 @@ TEST_CASE("a killed run continues from its checkpoint and ends with the same dig
   CHECK(read_file(file("c.jsonl")) == "precious\n");
 }
 
-TEST_CASE("--tokens writes log-probability, rank and entropy of each token, and they add up") {
+TEST_CASE(
+    "perplexity --tokens writes log-probability, rank and entropy of each token, and they add up") {
   TempFolder folder;
   const std::string tokens = (folder.path() / "t.jsonl").string();
   const Json json = result_of(
@@ -226,7 +227,7 @@ TEST_CASE("--tokens writes log-probability, rank and entropy of each token, and 
   CHECK(lines[63]["id"] == ids[65]);
 }
 
-TEST_CASE("--llama-format prints the lines of llama-perplexity") {
+TEST_CASE("perplexity --llama-format prints the lines of llama-perplexity") {
   const Outcome outcome =
       perplexity({"-f", story(), "-c", "128", "--chunks", "3", "--llama-format"});
   CHECK(outcome.code == 0);

@@ -68,7 +68,7 @@ TEST_CASE("without the bundled model selftest runs, and run says what is missing
   CHECK(has(story.err, "the bundled model is not at "));
 }
 
-TEST_CASE("--version names the version, the commit and what the program can run on") {
+TEST_CASE("skald --version names the version, the commit and what the program can run on") {
   const std::regex line(
       "skald [0-9]+\\.[0-9]+\\.[0-9]+ \\(commit ([0-9a-f]{12}|unknown), "
       "(CPU only|CUDA [0-9.]+ for [0-9a-z -]+)\\)\n");

@@ -90,7 +90,7 @@ TEST_CASE("while stdin stays open, a hint says what skald waits for") {
   }
 }
 
-TEST_CASE("--chat renders the prompt through the model's template") {
+TEST_CASE("run --chat renders the prompt through the model's template") {
   FlatModel flat;
   flat.chat_template = kTemplate;
   const XyModel model(flat);
@@ -114,14 +114,14 @@ TEST_CASE("--chat renders the prompt through the model's template") {
   CHECK(model.run({"Hi", "--chat", "-n", "1"}).out == "xy");
 }
 
-TEST_CASE("--chat with a model without a template advises --chat-template") {
+TEST_CASE("run --chat with a model without a template advises --chat-template") {
   const XyModel model;
   const Outcome outcome = model.run({"Hi", "--chat"});
   CHECK(outcome.code == 3);
   CHECK(has(outcome.err, "no chat template; name one with --chat-template"));
 }
 
-TEST_CASE("--stop ends the text before the stop string, which need not end at a token's end") {
+TEST_CASE("run --stop ends the text before the stop string, which need not end at a token's end") {
   const XyModel model;
   const auto text = [&](const Arguments& more) {
     Arguments all(more);
@@ -141,7 +141,7 @@ TEST_CASE("--stop ends the text before the stop string, which need not end at a 
   CHECK(model.run({"a", "--stop", "y\xff", "-n", "2"}).out == "xyxy");
 }
 
-TEST_CASE("--json prints one object with text, ids, reason and timings") {
+TEST_CASE("run --json prints one object with text, ids, reason and timings") {
   const XyModel model;
   Json report = model.report({"a", "-n", "3", "-s", "7"});
   CHECK(report["text"] == "xyxyxy");
@@ -182,7 +182,7 @@ TEST_CASE("a report says that the context is full") {
   CHECK(has(outcome.err, "the context is full (6)"));
 }
 
-TEST_CASE("--logprobs adds the log-probability of each token and of the best tokens") {
+TEST_CASE("run --logprobs adds the log-probability of each token and of the best tokens") {
   const XyModel model;
   // All logits are 0, the bias excepted. Log-probabilities are computed without the bias:
   // ln(1/260).

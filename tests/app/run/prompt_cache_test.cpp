@@ -145,7 +145,7 @@ TEST_CASE("an unwritable prompt cache is reported before anything is computed") 
   CHECK(has(outcome.err, "cannot be written: No such file or directory"));
 }
 
-TEST_CASE("--prompt-cache-ro reads the file and never writes it") {
+TEST_CASE("run --prompt-cache-ro reads the file and never writes it") {
   const Cached cached;
   Outcome outcome = cached.run(kStory, {"--prompt-cache-ro"});
   CHECK(outcome.code == 0);
@@ -159,7 +159,7 @@ TEST_CASE("--prompt-cache-ro reads the file and never writes it") {
   CHECK(read_file(cached.path) == file);
 }
 
-TEST_CASE("-n 0 fills a prompt cache, and an empty file counts as a new one") {
+TEST_CASE("run -n 0 fills a prompt cache, and an empty file counts as a new one") {
   const Cached cached;
   cached.folder.write("cache", "");
   const Outcome filled = cached.run(kStory);

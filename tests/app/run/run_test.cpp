@@ -122,7 +122,7 @@ TEST_CASE("the text does not depend on threads and rows") {
   }
 }
 
-TEST_CASE("-n 0 generates nothing, and the prompt may then fill the context") {
+TEST_CASE("run -n 0 generates nothing, and the prompt may then fill the context") {
   CHECK(skald({"run", "-m", small_gguf(), "-p", "Once", "-n", "0"}).out == "");
   CHECK(skald({"run", "-m", small_gguf(), "-p", "", "-c", "1", "-n", "0"}).code == 0);
   CHECK(skald({"run", "-m", small_gguf(), "-p", "Once", "-c", "2", "-n", "0"}).code == 0);

@@ -40,7 +40,7 @@ TEST_CASE("colours are off with NO_COLOR and on a dumb terminal; the prompt is s
   CHECK(shown(run, {{"TERM", ""}}) == "Hi xx\r\n");
 }
 
-TEST_CASE("--raw-output sends control characters to a terminal unchanged") {
+TEST_CASE("run --raw-output sends control characters to a terminal unchanged") {
   FlatModel flat;
   flat.extra_piece = "\x1b[1mx";
   const Model model(flat);
@@ -58,7 +58,7 @@ TEST_CASE("a terminal without UTF-8 gets escapes for characters outside its set"
   CHECK(has(shown(run, {{"LC_ALL", ""}, {"LANG", ""}}), "\xc3\xa9"));
 }
 
-TEST_CASE("--chat on a terminal shows the message and, below it, the answer") {
+TEST_CASE("run --chat on a terminal shows the message and, below it, the answer") {
   FlatModel flat;
   flat.chat_template = "<{{ messages[0].content }}>";
   const Model model(flat);
@@ -76,7 +76,7 @@ TEST_CASE("a chat model run without --chat prints a hint on a terminal") {
   CHECK(skald(model.run({"Hi", "-n", "1"}).arguments).err == "");
 }
 
-TEST_CASE("--stats prints one line below the text") {
+TEST_CASE("run --stats prints one line below the text") {
   const Model model;
   const std::string out = shown(model.run({"Hi", "-n", "3", "--stats"}));
   CHECK(has(out, "xxx\r\n3 prompt tokens, first token after "));
@@ -115,7 +115,7 @@ TEST_CASE("a change of the window's size does not disturb the text") {
   CHECK(terminal.finish().code == 130);
 }
 
-TEST_CASE("--json on a terminal shows the report alone") {
+TEST_CASE("run --json on a terminal shows the report alone") {
   const Model model;
   const std::string out = shown(model.run({"Hi", "-n", "1", "--json"}));
   CHECK(out.front() == '{');
