@@ -37,7 +37,7 @@ std::vector<FlagData> describe_flags(const CLI::App& app) {
   return flags;
 }
 
-// Of a footer as add_command() makes it: a line "Examples:", then one a line.
+// Reads the examples from the footer that add_command() makes: "Examples:", then a line for each.
 std::vector<std::string> examples_of(const std::string& footer) {
   std::vector<std::string> examples;
   std::istringstream lines(footer);

@@ -1,4 +1,4 @@
-// The command line as data: what --help prints, for man pages and shell completion.
+// The commands and flags as data, read from CLI11. Man pages and shell completion are made from it.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,25 +8,25 @@
 namespace skald {
 
 struct FlagData {
-  std::vector<std::string> names;  // "-m", "--model"; also those of kOneDashNames
-  std::string value;               // "PATH"; empty: it takes none
+  std::vector<std::string> names;  // "-m", "--model", and the flag's name in kOneDashNames
+  std::string value;               // "PATH"; empty: the flag takes no value
   std::string description, group;
-  std::string preset;  // its default, where that is shown
+  std::string preset;  // the default that --help shows; may be empty
   bool repeatable = false;
 };
 
 struct CommandData {
   std::string name;         // empty: the program itself
-  std::string description;  // lines that belong together
+  std::string description;  // may have several lines
   std::string arguments;    // "[MODEL] [PROMPT]"
   std::vector<std::string> examples;
   std::vector<FlagData> flags;  // in the groups' order
-  std::string footer;           // of the program
+  std::string footer;           // of the program only
 
-  std::string summary() const;  // the description's first sentence, without its end
+  std::string summary() const;  // the description's first sentence, without its full stop
 };
 
-// The program itself first, then its commands.
+// Returns the program itself, then its commands.
 std::vector<CommandData> describe_program(const CLI::App& program);
 
 }  // namespace skald

@@ -1,4 +1,4 @@
-// skald completion and skald man: what an installation has beside the program, made by itself.
+// skald completion and skald man: print shell completion scripts and manual pages, or install them.
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstring>
@@ -32,7 +32,7 @@ void write_file(const fs::path& file, const std::string& text) {
 struct Shell {
   std::string_view name;
   std::string (*script)(const std::vector<CommandData>&);
-  const char* file;  // below share/, where the shell looks for it
+  const char* file;  // below share/, where the shell finds it
 };
 constexpr Shell kShells[] = {{"bash", bash_completion, "bash-completion/completions/skald"},
                              {"zsh", zsh_completion, "zsh/site-functions/_skald"},
@@ -40,7 +40,8 @@ constexpr Shell kShells[] = {{"bash", bash_completion, "bash-completion/completi
 
 int complete(const CLI::App& program, const std::string& shell, const std::string& folder) {
   if (shell.empty() == folder.empty()) {
-    fail(Exit::Usage, "give either a shell (bash, zsh, fish) or -o; see 'skald completion --help'");
+    fail(Exit::Usage,
+         "expected either a shell (bash, zsh, fish) or -o DIR; see 'skald completion --help'");
   }
   if (shell == "models") {
     std::string text;
@@ -63,7 +64,7 @@ int complete(const CLI::App& program, const std::string& shell, const std::strin
 
 int print_manual(const CLI::App& program, const std::string& name, const std::string& folder) {
   if (!name.empty() && !folder.empty()) {
-    fail(Exit::Usage, "-o writes the pages of all commands: name none");
+    fail(Exit::Usage, "-o writes the pages of all commands; leave out '", printable(name), "'");
   }
   const std::vector<CommandData> commands = describe_program(program);
   for (const CommandData& command : commands) {
@@ -97,14 +98,15 @@ std::shared_ptr<WordAndFolder> add_flags(CLI::App& command, const char* word, co
 }  // namespace
 
 void add_completion(CLI::App& program, Action& chosen) {
-  CLI::App* command = add_command(
-      program, "completion",
-      "Prints what shells need to complete commands, flags and models. SHELL is bash, zsh or\n"
-      "fish; for \"models\", the names that -m knows are printed.",
-      {"skald completion bash > ~/.local/share/bash-completion/completions/skald",
-       "source <(skald completion zsh)",
-       "skald completion fish > ~/.config/fish/completions/skald.fish"});
-  const auto flags = add_flags(*command, "[SHELL]", "Write those of all shells below DIR instead");
+  CLI::App* command =
+      add_command(program, "completion",
+                  "Prints a script that completes commands, flags and model names. SHELL is bash, "
+                  "zsh or fish.\n"
+                  "With \"models\" as SHELL, prints the model names that -m accepts.",
+                  {"skald completion bash > ~/.local/share/bash-completion/completions/skald",
+                   "source <(skald completion zsh)",
+                   "skald completion fish > ~/.config/fish/completions/skald.fish"});
+  const auto flags = add_flags(*command, "[SHELL]", "Write the scripts of all shells below DIR");
   command->callback([=, &program, &chosen] {
     chosen = [=, &program] { return complete(program, flags->word, flags->folder); };
   });
@@ -114,7 +116,7 @@ void add_man(CLI::App& program, Action& chosen) {
   CLI::App* command = add_command(
       program, "man", "Prints the manual page of a command or of skald itself, in troff.",
       {"skald man run | man -l -", "skald man -o ~/.local/share/man"});
-  const auto flags = add_flags(*command, "[COMMAND]", "Write all pages below DIR instead");
+  const auto flags = add_flags(*command, "[COMMAND]", "Write all pages below DIR");
   command->callback([=, &program, &chosen] {
     chosen = [=, &program] { return print_manual(program, flags->word, flags->folder); };
   });

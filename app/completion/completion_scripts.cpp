@@ -17,7 +17,7 @@ Kind kind(const std::string& value) {
   return Kind::Other;
 }
 
-// "auto on off" for "WHEN:{auto,on,off}"; empty where a value is not one of a few words.
+// "auto on off" for "WHEN:{auto,on,off}"; empty if the value is not one of a fixed set.
 std::string choices(const std::string& value) {
   const size_t first = value.find('{'), last = value.find('}');
   if (first == value.npos || last == value.npos) return "";
@@ -45,7 +45,7 @@ std::string in_fish_quotes(const std::string& text) {
   return "'" + replaced(replaced(text, "\\", "\\\\"), "'", "\\'") + "'";
 }
 
-// Inside the brackets of zsh's _arguments, and in its lists of words.
+// Escapes a text for the brackets of zsh's _arguments and for its lists of words.
 std::string zsh_text(std::string text) {
   for (const char* special : {"\\", "[", "]", ":"}) {
     text = replaced(text, special, std::string("\\") + special);
@@ -53,11 +53,12 @@ std::string zsh_text(std::string text) {
   return text;
 }
 
-// " -m --model ", so that " $prev " can be looked for.
-std::string names_where(const CommandData& command, bool (*wanted)(Kind)) {
+// The names of the flags whose value is of a kind, as " -m --model ": scripts search it for
+// " $prev ".
+std::string names_where(const CommandData& command, bool (*is_kind)(Kind)) {
   std::string names;
   for (const FlagData& flag : command.flags) {
-    if (!wanted(kind(flag.value))) continue;
+    if (!is_kind(kind(flag.value))) continue;
     for (const std::string& name : flag.names) names += " " + name;
   }
   return names.empty() ? "" : names + " ";
@@ -125,7 +126,7 @@ _skald_files() {
     COMPREPLY+=("${found[@]}")
 }
 _skald_models() {
-    local name  # no compgen -W: it would run what a name has in $( )
+    local name  # not compgen -W, which would execute $( ) in a name
     while IFS= read -r name; do
         [[ $name == "$cur"* ]] && COMPREPLY+=("$name")
     done < <("${COMP_WORDS[0]}" completion models 2> /dev/null)
@@ -192,8 +193,8 @@ std::string bash_completion(const std::vector<CommandData>& commands) {
     }
     text += command.name + " ";
     cases += "    " + command.name + ")\n        flags='" + flags + "'\n";
-    const auto list = [&](const char* name, bool (*wanted)(Kind)) {
-      const std::string names = names_where(command, wanted);
+    const auto list = [&](const char* name, bool (*is_kind)(Kind)) {
+      const std::string names = names_where(command, is_kind);
       if (!names.empty()) cases += std::string("        ") + name + "='" + names + "'\n";
     };
     list("models", [](Kind k) { return k == Kind::Model; });

@@ -1,4 +1,4 @@
-// Scripts by which shells complete skald's command line, made from its options.
+// Makes the completion scripts of bash, zsh and fish from skald's commands and flags.
 #pragma once
 
 #include <string>

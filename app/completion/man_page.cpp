@@ -14,8 +14,8 @@
 namespace skald {
 namespace {
 
-// Text that means nothing to troff and can be copied from the page: - is a minus sign, ' no
-// quotation mark.
+// Escapes a text for troff. Uses characters that can be copied from the page: - stays a minus sign,
+// ' stays an apostrophe.
 std::string escaped(std::string_view text) {
   constexpr std::pair<char, std::string_view> kSpecial[] = {
       {'\\', "\\e"}, {'-', "\\-"}, {'\'', "\\(aq"}, {'`', "\\(ga"}, {'^', "\\(ha"}, {'~', "\\(ti"}};
@@ -39,7 +39,7 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// A line of its own: one that begins with a dot would be a request.
+// One line of text. \& protects a dot at its start, which would begin a troff request.
 std::string line(std::string_view text) {
   return (text.starts_with('.') ? "\\&" : "") + escaped(text) + "\n";
 }
@@ -70,13 +70,13 @@ std::string flags_section(const CommandData& command) {
 constexpr std::string_view kEnvironment = R"(.SH ENVIRONMENT
 .TP
 .B SKALD_MODELS
-Folders, with colons between them, in which models are looked for by name.
+Folders, separated by colons, that are searched for models by name.
 .TP
 .BR HF_HUB_CACHE ", " HF_HOME ", " XDG_CACHE_HOME
-Where Hugging Face\(aqs cache and skald\(aqs own lie, in which models are looked for as well.
+Folders of Hugging Face\(aqs cache and of skald\(aqs cache, which are searched as well.
 .TP
 .B NO_COLOR
-Where it is set, terminals get no colours.
+If it is set, skald prints no colours on a terminal.
 )";
 
 std::string see_also(const CommandData& command, const std::vector<CommandData>& commands) {

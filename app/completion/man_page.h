@@ -1,4 +1,4 @@
-// Manual pages, made from the options: skald(1), and skald-run(1) of each command.
+// Makes manual pages from skald's commands and flags: skald(1), skald-run(1) and so on.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace skald {
 
 std::string man_page_name(const CommandData& command);  // "skald", "skald-run"
 
-// In troff; `commands` are those of describe_program().
+// Returns the page in troff. `commands` is the result of describe_program().
 std::string man_page(const CommandData& command, const std::vector<CommandData>& commands);
 
 }  // namespace skald

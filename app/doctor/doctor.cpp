@@ -1,4 +1,5 @@
-// skald doctor: what this machine offers, what is wrong with it, and what to do about that.
+// skald doctor: reports this machine's GPUs, CPU and memory, what is wrong with them, and what to
+// do about it.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
@@ -17,7 +18,7 @@ struct DoctorFlags {
   bool json = false, quick = false;
 };
 
-// What goes wrong while a speed is measured is a finding like others.
+// Runs a measurement. Its Error becomes a finding.
 template <class Fn>
 void attempt(std::vector<Finding>& findings, const std::string& what, const Fn& measure) {
   if (interrupted_by()) return;
@@ -25,7 +26,7 @@ void attempt(std::vector<Finding>& findings, const std::string& what, const Fn& 
     measure();
   } catch (const Error& error) {
     findings.push_back({Severity::Warning, what + " could not be measured: " + error.what(),
-                        "try again when the machine does less"});
+                        "try again when the machine is less busy"});
   }
 }
 
@@ -36,13 +37,14 @@ void measure_speeds(DoctorReport& report) {
       report.gpu_speeds.push_back({gpu.index, cuda::measure_speeds(gpu.index)});
     });
   }
-  // The measurement takes 1 GiB; a control group ends programs that go beyond its limit.
-  constexpr int64_t kWanted = int64_t{2} << 30;
+  // The measurement takes 1 GiB. A control group kills programs that exceed its limit, so keep a
+  // reserve.
+  constexpr int64_t kNeeded = int64_t{2} << 30;
   const Facts& facts = report.facts;
   const int64_t limit = facts.cgroup_memory_bytes;
   const int64_t room = limit > 0 ? std::min(limit, facts.available_bytes) : facts.available_bytes;
   attempt(report.findings, "the speed of the CPU's memory", [&] {
-    if (room < kWanted) fail(Exit::Memory, "less than 2 GiB are available");
+    if (room < kNeeded) fail(Exit::Memory, "less than 2 GiB are available");
     report.cpu_read = cpu::measure_read_bandwidth(facts.threads);
   });
 }
@@ -63,17 +65,18 @@ int doctor(const DoctorFlags& flags) {
 }  // namespace
 
 void add_doctor(CLI::App& program, Action& chosen) {
-  CLI::App* command = add_command(
-      program, "doctor",
-      "Tells what this machine offers and what is wrong with it. GPUs, drivers, CPU, memory and\n"
-      "their speeds, limits of containers and jobs; for each finding what to do. Exit code 1 when "
-      "a\n"
-      "GPU is there that skald cannot use; 0 otherwise, with a GPU or on the CPU alone.",
-      {"skald doctor", "skald doctor --quick && skald run \"Once upon a time\"",
-       "skald doctor --json | jq .device"});
+  CLI::App* command =
+      add_command(program, "doctor",
+                  "Checks this machine and says what to do about problems. Reports GPUs, drivers, "
+                  "CPU, memory,\n"
+                  "their speeds, and limits of containers and jobs. Exit code 1: the machine has a "
+                  "GPU that skald\n"
+                  "cannot use. Exit code 0: skald can use the GPU, or there is none.",
+                  {"skald doctor", "skald doctor --quick && skald run \"Once upon a time\"",
+                   "skald doctor --json | jq .device"});
   auto flags = std::make_shared<DoctorFlags>();
-  command->add_flag("--quick", flags->quick, "Measure no speeds")->group("Output");
-  command->add_flag("--json", flags->json, "One JSON object")->group("Output");
+  command->add_flag("--quick", flags->quick, "Skip measuring speeds")->group("Output");
+  command->add_flag("--json", flags->json, "Print one JSON object")->group("Output");
   command->callback([=, &chosen] { chosen = [=] { return doctor(*flags); }; });
 }
 

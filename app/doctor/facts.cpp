@@ -29,7 +29,7 @@ std::string first_word(const fs::path& path) {
   return word;
 }
 
-// The first line that begins with `key`, after it and the ':' that follows.
+// Finds the first line that begins with `key` and returns what follows the key and its ':'.
 std::string value_of(const fs::path& path, std::string_view key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -40,10 +40,10 @@ std::string value_of(const fs::path& path, std::string_view key) {
   return "";
 }
 
-int64_t number_or(std::string_view text, int64_t otherwise) {
+int64_t number_or(std::string_view text, int64_t fallback) {
   int64_t value = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && rest != text.data() ? value : otherwise;
+  return error == std::errc() && rest != text.data() ? value : fallback;
 }
 
 // ---- GPUs ----
@@ -59,8 +59,8 @@ int count_pci_gpus(const fs::path& root) {
   return count;
 }
 
-// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.82.07  Wed Aug ...", or "... Open Kernel
-// Module for x86_64  580.82.07 ...": the first word with two numbers around a dot.
+// Returns the first word with two numbers around a dot, from a line such as "NVRM version: NVIDIA
+// UNIX x86_64 Kernel Module  580.82.07  Wed Aug ...".
 std::string kernel_driver_version(const fs::path& root) {
   const std::string line = value_of(root / "proc/driver/nvidia/version", "NVRM version");
   for (size_t at = line.find_first_of("0123456789"); at < line.size();) {
@@ -70,7 +70,7 @@ std::string kernel_driver_version(const fs::path& root) {
     if (word && number.find('.') != std::string::npos) return number;
     at = line.find_first_of("0123456789", end);
   }
-  return line.empty() ? "" : "of an unknown version";
+  return line.empty() ? "" : "unknown";
 }
 
 bool opens(const fs::path& path) {
@@ -134,8 +134,8 @@ void gather_slurm(Facts& facts, const fs::path& root, const Environment& environ
 
 // ---- CPU and memory ----
 
-// The limits of a control group hold for all below it, so each level up to the root counts.
-// Version 2 has "max" or "quota period" in cpu.max, version 1 has two files.
+// Applies the limits of one control group. The limits of all groups up to the root count. cgroup v2
+// has "max" or "quota period" in cpu.max; v1 has two files.
 void apply_limits(Facts& facts, const fs::path& group) {
   double quota = 0, period = 0;
   std::ifstream two(group / "cpu.max");
@@ -148,7 +148,7 @@ void apply_limits(Facts& facts, const fs::path& group) {
   }
   for (const char* name : {"memory.max", "memory.limit_in_bytes"}) {
     const int64_t bytes = number_or(first_word(group / name), 0);
-    const bool limits = bytes > 0 && bytes < facts.memory_bytes;  // version 1 has 2^63 for none
+    const bool limits = bytes > 0 && bytes < facts.memory_bytes;  // in v1, 2^63 means no limit
     const bool tighter = facts.cgroup_memory_bytes == 0 || bytes < facts.cgroup_memory_bytes;
     if (limits && tighter) facts.cgroup_memory_bytes = bytes;
   }
@@ -169,7 +169,7 @@ void gather_cgroup(Facts& facts, const fs::path& root) {
     }
     apply_limits(facts, base);
   }
-  apply_limits(facts, mount);  // inside a container the path above may be the host's
+  apply_limits(facts, mount);  // in a container the paths above may be the host's
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace skald {
 namespace {
 
-constexpr int kLeastCapability = 75;  // what the kernels are written for
+constexpr int kLeastCapability = 75;  // the oldest GPUs that the kernels support
 
 std::string capability_text(int capability) {
   return concat(capability / 10, ".", capability % 10);
@@ -22,7 +22,7 @@ bool gpu_in_machine(const Facts& f) {
          f.cuda.devices > 0;
 }
 
-// What people and Slurm write to keep a program off the GPUs.
+// True if CUDA_VISIBLE_DEVICES hides all GPUs. Slurm writes "NoDevFiles".
 bool hidden(const Facts& f) {
   if (!f.visible_devices) return false;
   const std::string& list = *f.visible_devices;
@@ -36,7 +36,7 @@ int listed_gpus(const std::string& list) {
 constexpr const char* kAskSlurm =
     "ask for one: srun or sbatch with --gres=gpu:1 (on some clusters --gpus=1 or a GPU partition)";
 
-// ---- No GPU at all: the first cause that explains it ----
+// ---- No GPU: find the first cause that explains it ----
 
 Finding hidden_finding(const Facts& f, Severity expected) {
   if (!f.slurm_job.empty()) {
@@ -48,21 +48,22 @@ Finding hidden_finding(const Facts& f, Severity expected) {
   return {
       Severity::Note,
       concat("CUDA_VISIBLE_DEVICES is '", printable(*f.visible_devices), "', which hides all GPUs"),
-      "unset it to use them"};
+      "unset it to use the GPUs"};
 }
 
-// What CUDA's own error tells; an empty text when it tells nothing.
+// The finding that CUDA's error code gives; `what` is empty if the code explains nothing.
 Finding by_error(const Facts& f) {
   const std::string& error = f.cuda.error;
   const std::string kernel =
       f.kernel_driver.empty() ? "" : concat(" (version ", printable(f.kernel_driver), ")");
   if (error == "cudaErrorInsufficientDriver" && f.cuda.driver_version > 0) {
-    // Within a major version older drivers will do. CUDA 11's compiler does not know C++20.
+    // An older driver of the same major version works. A CUDA 11 toolkit is no way out: its
+    // compiler does not support C++20.
     const int driver = f.cuda.driver_version / 1000, runtime = f.cuda.runtime_version / 1000;
     return {
         Severity::Problem,
-        concat("the NVIDIA driver", kernel, " is too old: it knows CUDA ",
-               cuda_version(f.cuda.driver_version), ", and this skald needs ", runtime, ".0"),
+        concat("the NVIDIA driver", kernel, " is too old: it supports CUDA ",
+               cuda_version(f.cuda.driver_version), ", and this skald needs CUDA ", runtime, ".0"),
         concat("install a newer driver, or on a data-center GPU the package cuda-compat-", runtime,
                "-", f.cuda.runtime_version % 1000 / 10, " with its folder in LD_LIBRARY_PATH",
                driver >= 12 ? concat(", or build skald with a toolkit of CUDA ", driver) : "")};
@@ -70,20 +71,20 @@ Finding by_error(const Facts& f) {
   if (error == "cudaErrorSystemDriverMismatch") {
     return {Severity::Problem,
             concat("the NVIDIA driver's library and its kernel module", kernel,
-                   " are of different versions"),
-            "reboot after a driver update, or start the container again"};
+                   " have different versions"),
+            "reboot after a driver update, or restart the container"};
   }
   if (error == "cudaErrorCompatNotSupportedOnDevice") {
     return {Severity::Problem, "the cuda-compat package is loaded on a GPU that does not allow it",
-            "take its folder out of LD_LIBRARY_PATH, and install a newer driver if it is needed"};
+            "remove its folder from LD_LIBRARY_PATH, and install a newer driver if one is needed"};
   }
   if (error == "cudaErrorSystemNotReady") {
-    return {Severity::Problem, "the GPUs are not ready: their NVSwitch fabric is not up",
-            "start nvidia-fabricmanager, in the driver's version"};
+    return {Severity::Problem, "the GPUs are not ready: their NVSwitch fabric is not running",
+            "start nvidia-fabricmanager of the driver's version"};
   }
   if (error == "cudaErrorStubLibrary") {
-    return {Severity::Problem, "libcuda.so is the toolkit's stub and not the driver's library",
-            "take the 'stubs' folder out of LD_LIBRARY_PATH"};
+    return {Severity::Problem, "libcuda.so is the toolkit's stub, not the driver's library",
+            "remove the 'stubs' folder from LD_LIBRARY_PATH"};
   }
   return {Severity::Note, "", ""};
 }
@@ -91,7 +92,7 @@ Finding by_error(const Facts& f) {
 std::string how_to_start(const std::string& container) {
   if (container == "apptainer" || container == "singularity") return "--nv";
   if (container == "podman") return "--device nvidia.com/gpu=all";
-  if (container.starts_with("kube")) return "nvidia.com/gpu: 1 among its resource limits";
+  if (container.starts_with("kube")) return "nvidia.com/gpu: 1 in its resource limits";
   return "--gpus all";
 }
 
@@ -102,22 +103,23 @@ Finding by_container(const Facts& f, Severity expected) {
                  "start the container with ", how_to_start(f.container))};
 }
 
-// The driver, from the hardware up.
+// Checks the driver's layers from the kernel module up to CUDA's needs.
 Finding by_driver(const Facts& f) {
   if (f.kernel_driver.empty()) {
     return {Severity::Problem,
-            concat("an NVIDIA GPU is in this machine, but no NVIDIA driver is loaded",
-                   f.nouveau ? " (nouveau has the GPU)" : ""),
+            concat("this machine has an NVIDIA GPU, but no NVIDIA driver is loaded",
+                   f.nouveau ? " (nouveau uses the GPU)" : ""),
             "install the driver (Debian: nvidia-driver, Ubuntu: ubuntu-drivers install) and "
             "reboot, or load it with modprobe nvidia; with Secure Boot its module must be signed"};
   }
   if (f.device_nodes == 0) {
     return {Severity::Problem, "the NVIDIA driver is loaded, but /dev/nvidia0 is missing",
-            "run nvidia-smi once as root, or nvidia-modprobe, which make it"};
+            "run nvidia-smi once as root, or nvidia-modprobe, to create it"};
   }
   if (!f.nodes_open) {
     return {Severity::Problem, "this user may not open /dev/nvidia*",
-            "join the group that owns them (often video or render); in a job, ask for a GPU"};
+            "add the user to the group that owns them (often video or render); in a job, ask for a "
+            "GPU"};
   }
   if (f.cuda.driver_version == 0) {
     return {Severity::Problem,
@@ -138,25 +140,25 @@ bool driver_broken(const Facts& f) {
          f.cuda.driver_version == 0 || (!f.uvm && f.container.empty());
 }
 
-// ---- GPUs that are there ----
+// ---- GPUs that CUDA shows ----
 
 Finding gpu_problem(const cuda::DeviceInfo& gpu) {
   const std::string where = concat("GPU ", gpu.index, " (", printable(gpu.name), "): ");
   const std::string capability = capability_text(gpu.compute_capability);
   if (gpu.sharing == cuda::Sharing::Prohibited) {
     return {Severity::Problem, where + "its compute mode is 'prohibited'",
-            "sudo nvidia-smi -c DEFAULT allows programs on it"};
+            "run sudo nvidia-smi -c DEFAULT to allow programs on it"};
   }
   if (gpu.error == "cudaErrorDevicesUnavailable") {
     const bool exclusive = gpu.sharing == cuda::Sharing::Exclusive;
     return {Severity::Problem,
-            where + (exclusive ? "another process has it, and its compute mode is 'exclusive'"
+            where + (exclusive ? "another process uses it, and its compute mode is 'exclusive'"
                                : "it is busy or unavailable"),
-            "nvidia-smi shows who uses it; wait, or take another with CUDA_VISIBLE_DEVICES"};
+            "nvidia-smi shows who uses it; wait, or use another GPU with CUDA_VISIBLE_DEVICES"};
   }
   if (gpu.error == "cudaErrorMemoryAllocation") {
     return {Severity::Problem, where + "its memory is full",
-            "nvidia-smi shows who uses it; wait, or take another with CUDA_VISIBLE_DEVICES"};
+            "nvidia-smi shows who uses it; wait, or use another GPU with CUDA_VISIBLE_DEVICES"};
   }
   if (!gpu.error.empty()) {
     return {Severity::Problem, where + gpu.problem,
@@ -166,7 +168,7 @@ Finding gpu_problem(const cuda::DeviceInfo& gpu) {
     return {Severity::Problem,
             concat(where, "compute capability ", capability, " is older than ",
                    capability_text(kLeastCapability), ", which skald's kernels need"),
-            "use the CPU"};
+            "use another GPU, or the CPU"};
   }
   return {Severity::Problem, where + gpu.problem,
           concat("build with -DCMAKE_CUDA_ARCHITECTURES=", gpu.compute_capability,
@@ -177,19 +179,19 @@ void judge_gpu(const cuda::DeviceInfo& gpu, std::vector<Finding>& findings) {
   if (!gpu.problem.empty()) return findings.push_back(gpu_problem(gpu));
   const std::string where = concat("GPU ", gpu.index, " (", printable(gpu.name), "): ");
   if (gpu.code == cuda::Code::Ptx) {
-    findings.push_back(
-        {Severity::Note,
-         concat(where, "this skald holds no machine code for compute capability ",
-                capability_text(gpu.compute_capability), ", so the first start compiles it"),
-         concat("build with -DCMAKE_CUDA_ARCHITECTURES=", gpu.compute_capability,
-                " to save that; later starts find it in ~/.nv/ComputeCache")});
+    findings.push_back({Severity::Note,
+                        concat(where, "this skald has no machine code for compute capability ",
+                               capability_text(gpu.compute_capability),
+                               ", so its first start compiles the kernels"),
+                        concat("build with -DCMAKE_CUDA_ARCHITECTURES=", gpu.compute_capability,
+                               " to avoid that; later starts use ~/.nv/ComputeCache")});
   }
   const int64_t used = gpu.total_bytes - gpu.free_bytes;
   if (used > gpu.total_bytes / 10 && used > int64_t{1} << 30) {  // CUDA itself takes some 0.5 GiB
     findings.push_back({Severity::Warning,
                         concat(where, size_text(used), " of its ", size_text(gpu.total_bytes),
-                               " are in use, by others for the most part"),
-                        "nvidia-smi shows by whom"});
+                               " are in use, mostly by other programs"),
+                        "nvidia-smi shows which programs use it"});
   }
 }
 
@@ -197,16 +199,18 @@ void judge_cpu(const Facts& f, std::vector<Finding>& findings) {
   if (f.cgroup_cpus > 0 && std::ceil(f.cgroup_cpus) < f.threads) {
     char cpus[32];
     std::snprintf(cpus, sizeof cpus, "%.1f", f.cgroup_cpus);
-    findings.push_back({Severity::Warning,
-                        concat("skald would start ", f.threads,
-                               " CPU threads, but the control group allows the time of ", cpus),
-                        concat("give -t ", static_cast<int>(std::ceil(f.cgroup_cpus)))});
+    findings.push_back(
+        {Severity::Warning,
+         concat("skald would start ", f.threads,
+                " CPU threads, but the control group allows the time of ", cpus, " CPUs"),
+         concat("add -t ", static_cast<int>(std::ceil(f.cgroup_cpus)), " to the commands")});
   }
   if (f.simd.slow) {
     findings.push_back({Severity::Warning,
-                        concat("the CPU gets kernels for ", f.simd.chosen,
-                               ", which are several times slower than with wider vectors"),
-                        "use a CPU with AVX2 or NEON; a virtual machine may have to pass it on"});
+                        concat("the CPU runs the kernels for ", f.simd.chosen,
+                               ", which are several times slower than those for wider vectors"),
+                        "use a CPU with AVX2 or NEON; in a virtual machine, expose the host's CPU "
+                        "features"});
   }
 }
 
@@ -232,21 +236,21 @@ Finding why_no_gpu(const Facts& f) {
   if (hidden(f) && f.gpus.empty()) return hidden_finding(f, expected);
   if (!f.cuda.built) {
     return {expected,
-            concat(present ? "an NVIDIA GPU is in this machine, but " : "",
+            concat(present ? "this machine has an NVIDIA GPU, but " : "",
                    "this skald was built without CUDA"),
             "install the CUDA toolkit and build again"};
   }
   if (!f.gpus.empty()) return gpu_problem(f.gpus.front());
-  if (const Finding told = by_error(f); !told.what.empty()) return told;
+  if (const Finding cause = by_error(f); !cause.what.empty()) return cause;
   const bool nothing_open = f.device_nodes == 0 || !f.nodes_open;
   if (!f.container.empty() && f.device_nodes == 0 && !f.wsl) return by_container(f, expected);
   if (!f.slurm_job.empty() && !f.slurm_gpus) {
-    return {expected, concat("this Slurm job (", printable(f.slurm_job), ") was given no GPUs"),
+    return {expected, concat("this Slurm job (", printable(f.slurm_job), ") has no GPUs"),
             kAskSlurm};
   }
   if (f.slurm_host && f.slurm_job.empty() && (!present || nothing_open)) {
-    return {expected, "this looks like a login node of a Slurm cluster, without GPUs for programs",
-            "work in a job: srun --gres=gpu:1 --pty skald doctor"};
+    return {expected, "this looks like a login node of a Slurm cluster, which has no usable GPU",
+            "start a job, such as srun --gres=gpu:1 --pty skald doctor"};
   }
   if (present && !f.wsl && driver_broken(f)) return by_driver(f);
   if (present && f.visible_devices && f.cuda.error == "cudaErrorNoDevice") {
@@ -254,14 +258,14 @@ Finding why_no_gpu(const Facts& f) {
     const std::string range = count > 1 ? concat("some of 0 to ", count - 1) : "0";
     return {Severity::Problem,
             concat("CUDA_VISIBLE_DEVICES is '", printable(*f.visible_devices),
-                   "', which names no GPU here"),
-            concat("unset it, or name ", range, " (nvidia-smi -L lists them)")};
+                   "', which names no GPU of this machine"),
+            concat("unset it, or set it to ", range, " (nvidia-smi -L lists the GPUs)")};
   }
   if (present) {
     return {Severity::Problem, f.cuda.problem,
             "nvidia-smi and dmesg may say more; a reboot often helps"};
   }
-  return {Severity::Note, "no NVIDIA GPU is in this machine", "skald runs on the CPU"};
+  return {Severity::Note, "this machine has no NVIDIA GPU", "skald runs on the CPU"};
 }
 
 std::vector<Finding> judge(const Facts& f) {
@@ -273,8 +277,8 @@ std::vector<Finding> judge(const Facts& f) {
     findings.push_back(
         {Severity::Warning,
          concat("CUDA_VISIBLE_DEVICES is '", printable(*f.visible_devices), "', but CUDA shows ",
-                f.gpus.size(), ": it stops at the first that does not exist"),
-         "correct the list; nvidia-smi -L shows what there is"});
+                f.gpus.size(), ": CUDA stops at the first entry that does not exist"),
+         "correct the list; nvidia-smi -L lists the GPUs"});
   }
   judge_cpu(f, findings);
   std::stable_sort(findings.begin(), findings.end(),

@@ -1,5 +1,5 @@
-// What is wrong with a machine, judged from facts alone: the same facts give the same findings, so
-// that each case can be tested anywhere.
+// Judges the facts about a machine. Findings depend on the facts only, so every case can be tested
+// on any machine.
 #pragma once
 
 #include <string>
@@ -10,25 +10,25 @@
 
 namespace skald {
 
-// Note: worth knowing. Warning: skald runs, but not as well as it could. Problem: a GPU is there
-// that skald cannot use.
+// Note: worth knowing. Warning: skald runs, but slower than it could. Problem: skald cannot use a
+// GPU of this machine.
 enum class Severity { Note, Warning, Problem };
 std::string_view name(Severity severity);
 
 struct Finding {
   Severity severity;
-  std::string what, advice;  // sentences without the capital and the full stop
+  std::string what, advice;  // sentences without capital and full stop
 };
 
 std::vector<Finding> judge(const Facts& facts);
 
-// Why none of the GPUs can be used; facts.gpus may hold those looked at so far. `severity` is
-// Problem where a user would expect one to be used.
+// Says why no GPU can be used. Call it only if no GPU in facts.gpus is usable; the list may be
+// incomplete. The severity is Problem if the machine has a GPU that is not hidden on purpose.
 Finding why_no_gpu(const Facts& facts);
 
-// Whether a GPU is in this machine, as far as can be told without CUDA, and not hidden on purpose.
+// True if the machine seems to have a GPU that is not hidden on purpose. Needs no facts from CUDA.
 bool expects_gpu(const Facts& facts);
 
-int usable_gpu(const Facts& facts);  // the first; -1: none
+int usable_gpu(const Facts& facts);  // index of the first usable GPU; -1: none
 
 }  // namespace skald

@@ -50,8 +50,8 @@ const char* sharing_text(cuda::Sharing sharing) {
   return "default";
 }
 
-// A slice of a GPU has its profile in its name: "NVIDIA A100-SXM4-40GB MIG 1g.5gb".
-bool is_slice(const cuda::DeviceInfo& gpu) { return gpu.name.find(" MIG ") != std::string::npos; }
+// True for a MIG instance, whose name holds its profile: "NVIDIA A100-SXM4-40GB MIG 1g.5gb".
+bool is_mig(const cuda::DeviceInfo& gpu) { return gpu.name.find(" MIG ") != std::string::npos; }
 
 std::string chosen_device(const Facts& facts) {
   const int gpu = usable_gpu(facts);
@@ -71,7 +71,7 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-// A line of the text: what in a column of its own; empty for a line that goes on.
+// One line of the report. `what` is the first column; empty for a continuation line.
 std::string row(const std::string& what, const std::string& text) {
   constexpr size_t kColumn = 11;
   return what + std::string(kColumn - std::min(kColumn, what.size()), ' ') + text + "\n";
@@ -81,7 +81,7 @@ std::string cuda_text(const Facts& f) {
   if (!f.cuda.built) return row("CUDA", "not in this build");
   std::string driver = "no driver";
   if (f.cuda.driver_version > 0) {
-    driver = concat("the driver knows CUDA ", cuda_version(f.cuda.driver_version));
+    driver = concat("the driver supports CUDA ", cuda_version(f.cuda.driver_version));
   }
   if (!f.kernel_driver.empty()) driver += concat(" (version ", printable(f.kernel_driver), ")");
   return row("CUDA", concat("built with ", f.cuda.toolkit, ", runtime ",
@@ -90,13 +90,13 @@ std::string cuda_text(const Facts& f) {
 }
 
 std::string gpu_text(const cuda::DeviceInfo& gpu, const cuda::Speeds* speeds) {
-  const char* const served[] = {"machine code in the binary", "compiled at the first start",
-                                "not in the binary"};
+  const char* const kernels[] = {"machine code in the binary", "kernels compiled at first start",
+                                 "no kernels in the binary"};
   std::string text =
       row(concat("GPU ", gpu.index),
-          concat(printable(gpu.name), is_slice(gpu) ? " (a slice)" : "", ", compute capability ",
+          concat(printable(gpu.name), is_mig(gpu) ? " (MIG instance)" : "", ", compute capability ",
                  gpu.compute_capability / 10, ".", gpu.compute_capability % 10, ": ",
-                 served[static_cast<int>(gpu.code)]));
+                 kernels[static_cast<int>(gpu.code)]));
   text += row("", concat(gpu.multiprocessors, " multiprocessors, ", size_text(gpu.total_bytes),
                          ", ", size_text(gpu.free_bytes), " free", gpu.ecc ? ", ECC" : "",
                          gpu.sharing == cuda::Sharing::Shared
@@ -104,7 +104,7 @@ std::string gpu_text(const cuda::DeviceInfo& gpu, const cuda::Speeds* speeds) {
                              : concat(", compute mode ", sharing_text(gpu.sharing))));
   if (speeds) {
     text += row("", concat("reads ", rate_text(speeds->read), ", copies ", rate_text(speeds->copy),
-                           " (read and written)"));
+                           " (bytes read plus written)"));
     text += row("", concat("from the host ", rate_text(speeds->from_host), ", to the host ",
                            rate_text(speeds->to_host)));
   }
@@ -117,8 +117,8 @@ std::string cpu_text(const Facts& f, double read) {
   std::string text =
       row("CPU",
           concat(f.cpu_name.empty() ? "unknown" : printable(f.cpu_name), ", ", f.cores,
-                 " threads, ", f.allowed_cores, " allowed", limit, "; skald takes ", f.threads)) +
-      row("", concat("kernels for ", f.simd.chosen, ", of ", joined(f.simd.compiled)));
+                 " threads, ", f.allowed_cores, " allowed", limit, "; skald uses ", f.threads)) +
+      row("", concat("kernels for ", f.simd.chosen, "; built for ", joined(f.simd.compiled)));
   if (read > 0) text += row("", "reads " + rate_text(read));
   text += row("memory",
               concat(size_text(f.memory_bytes), ", ", size_text(f.available_bytes), " available",
@@ -140,7 +140,7 @@ Json gpu_json(const cuda::DeviceInfo& gpu, const cuda::Speeds* speeds) {
       {"memory_bytes", gpu.total_bytes},
       {"free_bytes", gpu.free_bytes},
       {"ecc", gpu.ecc},
-      {"mig", is_slice(gpu)},
+      {"mig", is_mig(gpu)},
       {"compute_mode", sharing_text(gpu.sharing)},
       {"usable", gpu.problem.empty()},
       {"problem", or_null(!gpu.problem.empty(), gpu.problem)}};

@@ -1,4 +1,4 @@
-// How `skald doctor` shows what it found: to people as text, to programs as JSON.
+// Prints the report of `skald doctor` as text or JSON.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ struct GpuSpeeds {
 
 struct DoctorReport {
   Facts facts;
-  std::vector<GpuSpeeds> gpu_speeds;  // of the GPUs that were measured
-  double cpu_read = 0;                // bytes per second; 0: not measured
+  std::vector<GpuSpeeds> gpu_speeds;  // of the measured GPUs
+  double cpu_read = 0;                // the CPU's read bandwidth, bytes per second; 0: not measured
   std::vector<Finding> findings;
 };
 

@@ -1,4 +1,4 @@
-// skald inspect: what is in a model's files, without loading them.
+// skald inspect: shows what a model's files contain, without loading the weights.
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <map>
@@ -24,7 +24,7 @@ struct InspectFlags {
   bool json = false, tensors = false, metadata = false;
 };
 
-// The tokenizer, or why there is none: a model can be inspected without.
+// The tokenizer, or the reason why it cannot be opened, which is no error here.
 struct FoundTokenizer {
   ModelTokenizer tokens;
   std::string problem;
@@ -49,7 +49,7 @@ Json templates_json(const OpenedModel& opened) {
   return all;
 }
 
-// "llama3 in tokenizer_config.json, 4614 bytes", of each of them.
+// "llama3 in tokenizer_config.json, 4614 bytes", for each template.
 std::string templates_text(const OpenedModel& opened) {
   std::string text;
   for (const NamedTemplate& one : find_chat_templates(opened.path)) {
@@ -83,7 +83,7 @@ std::vector<int> unrotated_layers(const ModelConfig& c) {
   return layers_where(c, [&](int layer) { return !c.rotates(layer); });
 }
 
-// Without experts.
+// The layers without experts.
 std::vector<int> dense_layers(const ModelConfig& c) {
   return layers_where(c, [&](int layer) { return !c.has_experts(layer); });
 }
@@ -196,7 +196,7 @@ std::string special_text(const Tokenizer& tokenizer, const char* what, int32_t i
   return concat(", ", what, " ", id, " ", printable(tokenizer.piece(id)));
 }
 
-// The tokens that end a text beside eos.
+// The tokens that end a text, without eos.
 std::string stops_text(const ModelTokenizer& tokens) {
   std::string text;
   for (int32_t id : tokens.stop_ids) {
@@ -205,7 +205,7 @@ std::string stops_text(const ModelTokenizer& tokens) {
   return text;
 }
 
-// "in 3 of 4 layers", where it is not all of them.
+// " in 3 of 4 layers"; empty for all layers.
 std::string layers_text(const std::vector<int>& some, int all) {
   return static_cast<int>(some.size()) == all ? ""
                                               : concat(" in ", some.size(), " of ", all, " layers");
@@ -240,12 +240,12 @@ std::string context_text(const ModelConfig& c) {
   const bool short_one = c.short_context > 0 && c.short_context < c.context;
   return concat(c.context, " tokens",
                 short_one ? concat("; ", c.short_context,
-                                   " unless -c asks for more, which rotates all "
-                                   "positions otherwise")
+                                   " by default, because a larger -c changes the rope of all "
+                                   "positions")
                           : "");
 }
 
-// What multiplies, where anything does.
+// The scales that are not at their usual value.
 std::string scales_text(const ModelConfig& c) {
   std::string text;
   const auto add = [&](const char* what, float scale, float usual) {
@@ -253,12 +253,12 @@ std::string scales_text(const ModelConfig& c) {
   };
   add("embeddings", c.embedding_scale, 1);
   add("scores", c.attention_scale, 0);
-  add("what a layer adds", c.residual_scale, 1);
+  add("residuals", c.residual_scale, 1);
   add("logits", c.logit_scale, 1);
   return text.empty() ? "" : concat("\n  scales      ", text);
 }
 
-// What a layer has in place of one feed-forward.
+// The line about mixtures of experts; empty for a model without them.
 std::string experts_text(const ModelConfig& c) {
   const ExpertsConfig& e = c.experts;
   if (e.count == 0) return "";
@@ -266,7 +266,7 @@ std::string experts_text(const ModelConfig& c) {
   return concat("\n  experts     ", e.used, " of ", e.count, " for a token, feed-forward ",
                 e.ffn_dim,
                 dense == 0 ? "" : concat(", in ", c.layers - dense, " of ", c.layers, " layers"),
-                e.normalized ? ", weights add up to 1" : "");
+                e.normalized ? ", weights normalized to 1" : "");
 }
 
 std::string report_text(const OpenedModel& opened, const FoundTokenizer& found,
@@ -318,8 +318,8 @@ std::string report_text(const OpenedModel& opened, const FoundTokenizer& found,
 
 int inspect(InspectFlags& flags) {
   if (!flags.path.empty() && !flags.model.model.empty()) {
-    fail(Exit::Usage, "a model is given twice: '", printable(flags.path), "' and -m ",
-         printable(flags.model.model));
+    fail(Exit::Usage, "the model is given twice: '", printable(flags.path), "' and -m ",
+         printable(flags.model.model), "; give it once");
   }
   if (!flags.path.empty()) flags.model.model = flags.path;
   const OpenedModel opened = open_model(flags.model);
@@ -334,16 +334,15 @@ int inspect(InspectFlags& flags) {
 void add_inspect(CLI::App& program, Action& chosen) {
   CLI::App* command = add_command(
       program, "inspect",
-      "Shows what is in a model. Its configuration, tensors, formats and tokenizer; reads only "
-      "the\n"
-      "heads of its files.",
+      "Shows what is in a model. Prints its configuration, tensors, formats and tokenizer. Reads\n"
+      "only the headers of its files.",
       {"skald inspect model.gguf --tensors", "skald inspect folder/ --json | jq .config"});
   auto flags = std::make_shared<InspectFlags>();
   command->add_option("path", flags->path, "")->option_text("[MODEL]")->check(not_empty());
   add_model_flag(*command, flags->model);
   command->add_flag("--tensors", flags->tensors, "List every tensor")->group("Output");
   command->add_flag("--metadata", flags->metadata, "List a GGUF's metadata")->group("Output");
-  command->add_flag("--json", flags->json, "Everything, as one JSON object")->group("Output");
+  command->add_flag("--json", flags->json, "Print everything as one JSON object")->group("Output");
   command->callback([=, &chosen] { chosen = [=] { return inspect(*flags); }; });
 }
 

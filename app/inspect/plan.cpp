@@ -1,5 +1,5 @@
-// skald plan: what a model will take of a device's memory and whether it fits, before anything is
-// loaded; and which kernels a GPU would run it with.
+// skald plan: says how much memory a model needs on a device and whether it fits, without loading
+// it. With --kernels, lists the kernels that a GPU would use.
 #include <CLI/CLI.hpp>
 
 #include "app/model/device.h"
@@ -29,8 +29,8 @@ constexpr int kSequences[] = {1, 4, 16, 64, 256};
 Model open_or_describe(PlanFlags& flags, std::string& name) {
   ModelFlags& given = flags.model;
   if (!flags.path.empty() && !given.model.empty()) {
-    fail(Exit::Usage, "a model is given twice: '", printable(flags.path), "' and -m ",
-         printable(given.model));
+    fail(Exit::Usage, "the model is given twice: '", printable(flags.path), "' and -m ",
+         printable(given.model), "; give it once");
   }
   if (!flags.path.empty()) given.model = flags.path;
   if (flags.shape.empty()) {
@@ -40,14 +40,14 @@ Model open_or_describe(PlanFlags& flags, std::string& name) {
     return opened.model;
   }
   if (given.type.empty()) {
-    fail(Exit::Usage, "--shape and --type belong together, as in --shape llama-3.2-1b --type bf16");
+    fail(Exit::Usage, "--shape needs --type, as in --shape llama-3.2-1b --type bf16");
   }
   if (!given.model.empty()) fail(Exit::Usage, "give either a model or --shape, not both");
   name = flags.shape + " " + given.type;
   return shape_model(flags.shape, given.type);
 }
 
-// Where the plan is for, and how it is made there.
+// The device that the plan is for: the CPU, a GPU of this machine, or a GPU described by --gpu.
 struct Target {
   bool cuda = false;
   cuda::DeviceInfo gpu;
@@ -74,7 +74,8 @@ Target choose_target(const PlanFlags& flags, const Model& model) {
     return target;
   }
   if (flags.model.run.exact) {
-    fail(Exit::Usage, "--exact is for the CPU; leave --device cuda and --gpu out");
+    fail(Exit::Usage,
+         "--exact runs on the CPU only; leave out --exact, or --device cuda and --gpu");
   }
   target.text = concat(flags.gpu.empty() ? concat("cuda:", target.gpu.index, ", ") : "",
                        printable(target.gpu.name), ", sm_", target.gpu.compute_capability, ", ",
@@ -98,7 +99,7 @@ int plan(PlanFlags& flags) {
   }
   report.memory = target.plan(model, options);
   if (flags.kernels) {
-    if (!target.cuda) fail(Exit::Usage, "--kernels is for a GPU: add --device cuda or --gpu");
+    if (!target.cuda) fail(Exit::Usage, "--kernels needs a GPU; add --device cuda or --gpu");
     report.kernel_rows.assign(std::begin(kKernelRows), std::end(kKernelRows));
     report.kernels = cuda::list_kernels(model, options, target.gpu, kKernelRows);
   }
@@ -117,16 +118,16 @@ int plan(PlanFlags& flags) {
 void add_plan(CLI::App& program, Action& chosen) {
   CLI::App* command = add_command(
       program, "plan",
-      "Says what memory a model takes and whether it fits: without loading it. Exit code 4 when "
-      "it\n"
-      "does not. The GPU need not be there: --gpu describes any.",
+      "Says how much memory a model needs and whether it fits. Loads nothing. Exit code 4: it "
+      "does\n"
+      "not fit. Works for a GPU that this machine does not have: --gpu describes it.",
       {"skald plan model.gguf -c 8192 --sequences 4", "skald plan folder/ --device cuda --kernels",
        "skald plan --shape llama-3.1-70b --type bf16 --gpu sm_90:132:141G --json | jq .fits"});
   auto flags = std::make_shared<PlanFlags>();
   command->add_option("path", flags->path, "")->option_text("[MODEL]")->check(not_empty());
   add_model_flag(*command, flags->model);
   add_shape_flags(*command, flags->shape, flags->model);
-  command->add_option("--sequences", flags->model.run.sequences, "Texts at a time")
+  command->add_option("--sequences", flags->model.run.sequences, "Plan for N sequences at a time")
       ->type_name("N")
       ->transform(in_range(1, kMostSequences))
       ->capture_default_str()
@@ -135,13 +136,12 @@ void add_plan(CLI::App& program, Action& chosen) {
   add_device_flag(*command, flags->model);
   command
       ->add_option("--gpu", flags->gpu,
-                   "A GPU that is not here: architecture, SMs, memory, as sm_90:132:141G")
+                   "Plan for this GPU: architecture, multiprocessors, memory, as in sm_90:132:141G")
       ->type_name("SPEC")
       ->check(not_empty())
       ->group(kChangesSpeed);
-  command->add_flag("--kernels", flags->kernels, "Show which GPU kernels are used")
-      ->group("Output");
-  command->add_flag("--json", flags->json, "One JSON object")->group("Output");
+  command->add_flag("--kernels", flags->kernels, "List the GPU kernel of each op")->group("Output");
+  command->add_flag("--json", flags->json, "Print one JSON object")->group("Output");
   command->callback([=, &chosen] { chosen = [=] { return plan(*flags); }; });
 }
 

@@ -1,4 +1,4 @@
-// skald quantize: a model's folder or GGUF to a GGUF in another format.
+// skald quantize: converts a model folder or a GGUF into a GGUF with other weight formats.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -22,13 +22,12 @@ namespace fs = std::filesystem;
 
 struct QuantizeFlags {
   std::string in, out, type;
-  std::vector<std::string> wishes;
+  std::vector<std::string> overrides;  // --tensor-type
   int threads = 0;
   bool requantize = false, force = false, dry_run = false, tensors = false, json = false;
 };
 
-// What is read and made at a time.
-constexpr int64_t kSliceBytes = 32 << 20;
+constexpr int64_t kSliceBytes = 32 << 20;  // of a tensor, converted at a time
 
 int64_t slice_rows(const MadeTensor& tensor) {
   const int64_t row = std::max(tensor.source.row_bytes, row_bytes(tensor.type, tensor.cols()));
@@ -42,11 +41,11 @@ void check_other_file(const OpenedModel& opened, const fs::path& out) {
   bool any = same(opened.path);
   for (const Tensor& tensor : opened.model.weights->tensors()) any = any || same(tensor.file);
   if (any) {
-    fail(Exit::Usage, printable(out.string()), ": is the model itself; name another file");
+    fail(Exit::Usage, printable(out.string()), ": this is the model itself; choose another file");
   }
 }
 
-// False when interrupted.
+// Returns false if interrupted.
 bool write_tensors(const OpenedModel& opened, const QuantizePlan& plan, int threads,
                    NewFile& file) {
   const bool mapped = opened.model.weights->mapped();
@@ -74,15 +73,19 @@ bool write_tensors(const OpenedModel& opened, const QuantizePlan& plan, int thre
 }
 
 int quantize(const QuantizeFlags& flags) {
-  if (flags.in.empty()) fail(Exit::Usage, "no model given: skald quantize IN OUT --type TYPE");
-  if (flags.out.empty() && !flags.dry_run) {
-    fail(Exit::Usage, "no file given to write: skald quantize IN OUT --type TYPE");
+  if (flags.in.empty()) {
+    fail(Exit::Usage, "no model given; usage: skald quantize IN OUT --type TYPE");
   }
-  if (flags.type.empty()) fail(Exit::Usage, "no --type given, as in --type q4_k_m");
+  if (flags.out.empty() && !flags.dry_run) {
+    fail(Exit::Usage, "no output file given; usage: skald quantize IN OUT --type TYPE");
+  }
+  if (flags.type.empty()) fail(Exit::Usage, "no --type given; add one, such as --type q4_k_m");
   QuantizeSettings settings;
   settings.mix = &find_quant_mix(flags.type);
   settings.requantize = flags.requantize;
-  for (const std::string& text : flags.wishes) settings.wishes.push_back(parse_wish(text));
+  for (const std::string& text : flags.overrides) {
+    settings.overrides.push_back(parse_override(text));
+  }
 
   const OpenedModel opened = open_model(fs::path(flags.in));
   const QuantizePlan plan = plan_quantize(opened, settings);
@@ -95,8 +98,8 @@ int quantize(const QuantizeFlags& flags) {
     opened.model.weights->check_whole();
     NewFile file(flags.out, plan.head.file_bytes(), flags.force);
     if (!write_tensors(opened, plan, flags.threads, file)) return 128 + interrupted_by();
-    opened.model.weights->check_whole();  // nobody changed it on the way
-    // Last: what a killed run leaves is not even by its first bytes a model.
+    opened.model.weights->check_whole();  // the source did not change meanwhile
+    // The head is written last, so that the file of a killed run cannot be read as a model.
     const std::string head = plan.head.text();
     file.write(0, std::as_bytes(std::span(head)));
     file.finish();
@@ -124,39 +127,39 @@ std::string joined(const std::vector<std::string_view>& names) {
 void add_quantize(CLI::App& program, Action& chosen) {
   CLI::App* command = add_command(
       program, "quantize",
-      "Makes a GGUF in another format of a Hugging Face folder or a GGUF. The mixes of formats "
-      "are\n"
-      "those of llama.cpp, which reads the file too. A slice at a time, so that the model need "
-      "not\n"
-      "fit in memory; the file appears when it is complete.",
+      "Converts a model into a GGUF with other weight formats. Reads a Hugging Face folder or a "
+      "GGUF.\n"
+      "The types are llama.cpp's mixes of formats, and llama.cpp reads the file. The model need "
+      "not fit\n"
+      "in memory. OUT appears when it is complete.",
       {"skald quantize folder/ model.Q4_K_M.gguf --type q4_k_m",
        "skald quantize model.F16.gguf model.Q5_0.gguf --type q5_0 --tensor-type ffn_down=q8_0",
        "skald quantize folder/ --type q4_0 --dry-run --json | jq .bytes"});
   auto flags = std::make_shared<QuantizeFlags>();
   command->add_option("in", flags->in, "")->option_text("IN")->check(not_empty());
   command->add_option("out", flags->out, "")->option_text("OUT")->check(not_empty());
-  command->add_option("--type", flags->type, "One of: " + joined(quant_mix_names()))
+  command->add_option("--type", flags->type, "Convert to one of: " + joined(quant_mix_names()))
       ->type_name("TYPE")
       ->group(kChangesOutput);
   command
-      ->add_option("--tensor-type", flags->wishes,
-                   "Another format for tensors that have this regular expression in their name, as "
-                   "in attn_v=q6_k; the first that fits counts")
+      ->add_option("--tensor-type", flags->overrides,
+                   "Use TYPE for tensors whose name contains a match of the regular expression "
+                   "PATTERN, as in attn_v=q6_k; may be repeated, the first match counts")
       ->type_name("PATTERN=TYPE")
       ->take_all()
       ->expected(1)
       ->group(kChangesOutput);
-  command->add_flag("--requantize", flags->requantize, "Start from quantized weights if need be")
+  command->add_flag("--requantize", flags->requantize, "Allow converting quantized weights")
       ->group(kChangesOutput);
-  command->add_option("-t,--threads", flags->threads, "CPU threads; 0: all that it may use")
+  command->add_option("-t,--threads", flags->threads, "CPU threads; 0: all available")
       ->type_name("N")
       ->transform(in_range(0, kMostThreads))
       ->capture_default_str()
       ->group(kChangesSpeed);
-  command->add_flag("--force", flags->force, "Replace OUT if it is there")->group("Output");
-  command->add_flag("--dry-run", flags->dry_run, "Only say what would be written")->group("Output");
+  command->add_flag("--force", flags->force, "Replace OUT if it exists")->group("Output");
+  command->add_flag("--dry-run", flags->dry_run, "Report only, write nothing")->group("Output");
   command->add_flag("--tensors", flags->tensors, "List every tensor")->group("Output");
-  command->add_flag("--json", flags->json, "One JSON object")->group("Output");
+  command->add_flag("--json", flags->json, "Print one JSON object")->group("Output");
   command->callback([=, &chosen] { chosen = [=] { return quantize(*flags); }; });
 }
 

@@ -15,18 +15,18 @@
 namespace skald {
 namespace {
 
-constexpr int kQuantizationVersion = 2;  // of the block formats' layouts, as GGUF counts them
+constexpr int kQuantizationVersion = 2;  // GGUF's version number of the block layouts
 
 bool is_float(DType type) { return info(type).block_elems == 1; }
 
-// The first pattern that is found in a name decides; each must be found in one at least, or it is
-// misspelled.
-class Wishes {
+// The formats that --tensor-type chooses. The first pattern that matches a tensor's name decides.
+// A pattern that matches no tensor is an error, since it is probably misspelled.
+class Overrides {
  public:
-  explicit Wishes(const std::vector<std::pair<std::string, DType>>& wishes) {
-    for (const auto& [pattern, type] : wishes) {
+  explicit Overrides(const std::vector<std::pair<std::string, DType>>& overrides) {
+    for (const auto& [pattern, type] : overrides) {
       try {
-        wishes_.push_back({pattern, Regex(pattern, "--tensor-type"), type, false});
+        overrides_.push_back({pattern, Regex(pattern, "--tensor-type"), type, false});
       } catch (const Error& error) {
         fail(Exit::Usage, error.what());
       }
@@ -35,32 +35,32 @@ class Wishes {
 
   std::optional<DType> find(std::string_view name) {
     std::optional<DType> type;
-    for (Wish& wish : wishes_) {
+    for (Override& one : overrides_) {
       std::vector<Span> matches;
-      Regex::Search(wish.regex).find_all(name, matches);
+      Regex::Search(one.regex).find_all(name, matches);
       if (matches.empty()) continue;
-      wish.used = true;
-      if (!type) type = wish.type;
+      one.used = true;
+      if (!type) type = one.type;
     }
     return type;
   }
 
   void check_used() const {
-    for (const Wish& wish : wishes_) {
-      if (wish.used) continue;
-      fail(Exit::Usage, "--tensor-type: no tensor whose format can be chosen has '",
-           printable(wish.pattern, 60), "' in its name; skald inspect --tensors lists the names");
+    for (const Override& one : overrides_) {
+      if (one.used) continue;
+      fail(Exit::Usage, "--tensor-type '", printable(one.pattern, 60),
+           "': matches no tensor that can be quantized; skald inspect --tensors lists the names");
     }
   }
 
  private:
-  struct Wish {
+  struct Override {
     std::string pattern;
     Regex regex;
     DType type;
     bool used;
   };
-  std::vector<Wish> wishes_;
+  std::vector<Override> overrides_;
 };
 
 std::string lower(std::string_view text) {
@@ -91,7 +91,7 @@ int64_t QuantizePlan::tensor_bytes() const {
   return bytes;
 }
 
-std::pair<std::string, DType> parse_wish(const std::string& text) {
+std::pair<std::string, DType> parse_override(const std::string& text) {
   const size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0) {
     fail(Exit::Usage, "--tensor-type '", printable(text, 60),
@@ -103,7 +103,7 @@ std::pair<std::string, DType> parse_wish(const std::string& text) {
     for (const DTypeInfo& format : all_dtypes()) {
       if (format.encode_row) known += concat(known.empty() ? "" : ", ", lower(format.name));
     }
-    fail(Exit::Usage, "--tensor-type '", printable(text, 60), "': the type is none of ", known);
+    fail(Exit::Usage, "--tensor-type '", printable(text, 60), "': expected a type among ", known);
   }
   return {text.substr(0, equals), *type};
 }
@@ -119,28 +119,29 @@ QuantizePlan plan_quantize(const OpenedModel& opened, const QuantizeSettings& se
   plan.head.put_u32("general.file_type", settings.mix->file_type);
   plan.head.put_u32("general.quantization_version", kQuantizationVersion);
 
-  Wishes wishes(settings.wishes);
-  const auto wish = [&](std::string_view name) { return wishes.find(name); };
+  Overrides overrides(settings.overrides);
+  const auto find_override = [&](std::string_view name) { return overrides.find(name); };
   const MixedModel model = mixed_model(opened.model.config);
   for (MadeTensor& tensor : plan.tensors) {
     plan.parameters += tensor.elements();
     bool other = false;
     if (is_quantizable(tensor.name, tensor.rows(), tensor.shape.size())) {
-      const TypeChoice choice = choose_type(*settings.mix, model, tensor.name, tensor.cols(), wish);
+      const TypeChoice choice =
+          choose_type(*settings.mix, model, tensor.name, tensor.cols(), find_override);
       tensor.type = choice.type;
       other = choice.other_rows;
       if (!settings.requantize && !is_float(tensor.source.type) &&
           tensor.type != tensor.source.type) {
         fail(Exit::Usage, tensor.file, ": tensor '", printable(tensor.name), "' is ",
              name(tensor.source.type),
-             " already, and making it anew loses more; start from the original model, or allow it "
-             "with --requantize");
+             ", and quantizing it again loses more; convert the original model, or allow this with "
+             "--requantize");
       }
     }
     plan.other_rows.push_back(other);
     plan.head.add_tensor(tensor.name, tensor.shape, tensor.type);
   }
-  wishes.check_used();
+  overrides.check_used();
   if (!opened.gguf) check_export(opened, plan.head, plan.tensors);
   return plan;
 }
@@ -174,8 +175,9 @@ std::string to_text(const QuantizePlan& plan, bool tensors) {
   out += to_text(table);
   const auto others = std::count(plan.other_rows.begin(), plan.other_rows.end(), true);
   if (others > 0) {
-    out += concat(others, others == 1 ? " tensor has" : " tensors have",
-                  " another format than the type asks for, since rows must be whole blocks\n");
+    out += concat(others, others == 1 ? " tensor gets" : " tensors get",
+                  " a format with smaller blocks, because the row length is no multiple of the "
+                  "type's block\n");
   }
   char text[160];
   std::snprintf(text, sizeof text, "%s from %s, %.2f bits a weight\n",

@@ -1,5 +1,5 @@
-// What skald quantize is going to write: the head, and each tensor with its format; and reports of
-// it for people and programs.
+// Plans what skald quantize writes: the GGUF's head and the format of each tensor. Reports the plan
+// as text and JSON.
 #pragma once
 
 #include <string>
@@ -13,23 +13,23 @@ namespace skald {
 
 struct QuantizeSettings {
   const QuantMix* mix = nullptr;
-  std::vector<std::pair<std::string, DType>> wishes;  // pattern of a tensor's name, format
-  bool requantize = false;                            // from formats that are not floats too
+  std::vector<std::pair<std::string, DType>> overrides;  // regex for tensor names, format
+  bool requantize = false;                               // allow quantized sources
 };
 
 struct QuantizePlan {
-  std::string name;  // of the mix
+  std::string name;  // the mix's
   GgufHead head;     // complete
   std::vector<MadeTensor> tensors;
-  std::vector<bool> other_rows;    // of each: another format, since rows are no whole blocks
+  std::vector<bool> other_rows;    // per tensor: rows are no whole blocks of the mix's format
   std::vector<std::string> notes;  // for stderr
   int64_t source_bytes = 0, parameters = 0;
 
   int64_t tensor_bytes() const;
 };
 
-// "attn_v=q6_k". Throws Error(Exit::Usage).
-std::pair<std::string, DType> parse_wish(const std::string& text);
+// Parses "attn_v=q6_k". Throws Error(Exit::Usage).
+std::pair<std::string, DType> parse_override(const std::string& text);
 
 QuantizePlan plan_quantize(const OpenedModel& opened, const QuantizeSettings& settings);
 

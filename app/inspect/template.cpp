@@ -1,4 +1,4 @@
-// skald template: messages as the prompt that a model's chat template makes of them.
+// skald template: prints the prompt that a model's chat template makes of a list of messages.
 #include <CLI/CLI.hpp>
 
 #include "app/files/input.h"
@@ -29,7 +29,7 @@ Conversation conversation_of(const TemplateFlags& flags) {
       read_conversation(read_text(file), file == "-" ? "stdin" : printable(file));
   if (!flags.tools.empty()) {
     if (flags.tools == "-" && file == "-") {
-      fail(Exit::Usage, "messages and tools cannot both come from stdin");
+      fail(Exit::Usage, "messages and tools both come from stdin; give a file for one of them");
     }
     conversation.tools = read_tools(read_text(flags.tools), printable(flags.tools));
   }
@@ -41,8 +41,8 @@ Conversation conversation_of(const TemplateFlags& flags) {
 
 int print_prompt(TemplateFlags& flags) {
   if (!flags.path.empty() && !flags.model.empty()) {
-    fail(Exit::Usage, "a model is given twice: '", printable(flags.path), "' and -m ",
-         printable(flags.model));
+    fail(Exit::Usage, "the model is given twice: '", printable(flags.path), "' and -m ",
+         printable(flags.model), "; give it once");
   }
   if (!flags.path.empty()) flags.model = flags.path;
   const std::filesystem::path model =
@@ -73,36 +73,37 @@ int print_prompt(TemplateFlags& flags) {
 void add_template(CLI::App& program, Action& chosen) {
   CLI::App* command = add_command(
       program, "template",
-      "Prints messages as a model's chat template writes them, byte for byte. MODEL is a\n"
-      "model or only the folder of its tokenizer [bundled model]; the messages are a JSON list of\n"
-      "{\"role\": …, \"content\": …}, or an object with \"messages\" and perhaps \"tools\".",
+      "Prints messages as a model's chat template writes them, byte for byte. MODEL is a model or "
+      "a\n"
+      "folder with its tokenizer only [bundled model]. The messages are a JSON list of\n"
+      "{\"role\": …, \"content\": …}, or an object with \"messages\" and optional \"tools\".",
       {"skald template model.gguf -i messages.json",
        "echo '[{\"role\": \"user\", \"content\": \"Hi\"}]' | skald template folder/ --json",
        "skald template model.gguf -i - --chat-template chatml < messages.json"});
   auto flags = std::make_shared<TemplateFlags>();
   command->add_option("path", flags->path, "")->option_text("[MODEL]")->check(not_empty());
-  command->add_option("-m,--model", flags->model, "The same as MODEL")
+  command->add_option("-m,--model", flags->model, "Same as MODEL")
       ->type_name("PATH")
       ->check(not_empty())
       ->group("Input");
-  command->add_option("-i,--input", flags->messages, "The messages; -: from stdin [-]")
+  command->add_option("-i,--input", flags->messages, "Read the messages from FILE; -: stdin [-]")
       ->type_name("FILE")
       ->check(not_empty())
       ->group("Input");
-  command->add_option("--tools", flags->tools, "Tools that the model may call, a JSON list")
+  command->add_option("--tools", flags->tools, "Read tools that the model may call, a JSON list")
       ->type_name("FILE")
       ->check(not_empty())
       ->group("Input");
   add_template_flags(*command, flags->chat);
   command
       ->add_flag("--no-generation-prompt", flags->no_generation_prompt,
-                 "Stop after the last message, without the beginning of an answer")
+                 "End after the last message, without the beginning of an answer")
       ->group(kChangesOutput);
   command
       ->add_flag("--ids", flags->ids,
-                 "Token ids instead; a control token's text inside a message stays text")
+                 "Print token ids; the text of a control token in a message stays text")
       ->group("Output");
-  command->add_flag("--json", flags->json, "Prompt, ids and source, as one JSON object")
+  command->add_flag("--json", flags->json, "Print prompt, ids and source as one JSON object")
       ->group("Output");
   command->callback([=, &chosen] { chosen = [=] { return print_prompt(*flags); }; });
 }

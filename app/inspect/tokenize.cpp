@@ -1,4 +1,4 @@
-// skald tokenize: text to token ids and back, as every other command does it.
+// skald tokenize: converts text to token ids and back, exactly as the other commands do.
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
@@ -39,11 +39,11 @@ std::string ids_text(const std::vector<int32_t>& ids) {
   return text;
 }
 
-// Models pad their embedding beyond the vocabulary, so that decoding takes any id; but one that a
-// user typed and that has no text is a mistake.
+// The tokenizer decodes any id, because models pad their embedding beyond the vocabulary. An id
+// that a user gave must be in the vocabulary.
 void check_id(int64_t id, const Tokenizer& tokenizer) {
   if (id < 0 || id >= tokenizer.vocab_size()) {
-    fail(Exit::Usage, "token id ", id, " is not in the vocabulary, 0 to ",
+    fail(Exit::Usage, "token id ", id, ": expected an id of the vocabulary, 0 to ",
          tokenizer.vocab_size() - 1);
   }
 }
@@ -65,7 +65,7 @@ std::string convert_json(const Json& input, const Tokenizer& tokenizer,
   return dump(tokenizer.decode(ids, flags.special));
 }
 
-// One line in, one line out; a bad line gives an error object, and the rest goes on.
+// Converts stdin line by line. A bad line becomes an error object; the other lines are converted.
 int convert_lines(const Tokenizer& tokenizer, const TokenizeFlags& flags) {
   StandardOutput out;
   std::string line;
@@ -136,20 +136,22 @@ int tokenize(TokenizeFlags& flags, bool text_given) {
   }
   if (words.size() > 1) {  // after -m
     fail(Exit::Usage, "unexpected argument '", printable(words[1]),
-         "'; quote a text that has spaces");
+         "'; put quotes around a text with spaces");
   }
   const int sources = static_cast<int>(!words.empty()) + text_given + !flags.file.empty();
-  if (sources > 1) fail(Exit::Usage, "a text is given twice; use one of: the argument, -p, -f");
+  if (sources > 1) {
+    fail(Exit::Usage, "the text is given more than once; use one of: the argument, -p, -f");
+  }
   if (flags.jsonl && (flags.pieces || flags.count || sources > 0)) {
-    fail(Exit::Usage, "--jsonl reads lines from stdin and takes no text, --pieces or --count");
+    fail(Exit::Usage, "--jsonl reads stdin; leave out the text, --pieces and --count");
   }
   if (flags.decode && (flags.pieces || flags.count)) {
-    fail(Exit::Usage, "--decode prints text and takes no --pieces or --count");
+    fail(Exit::Usage, "--decode prints text; leave out --pieces and --count");
   }
   if (!flags.check.empty() &&
       (flags.jsonl || flags.decode || flags.pieces || flags.count || sources)) {
     fail(Exit::Usage,
-         "--check has its texts in its file and goes with --no-bos and --special only");
+         "--check reads its texts from FILE; leave out all flags but --no-bos and --special");
   }
   const auto tokenizer =
       open_tokenizer(flags.model.empty() ? bundled_model() : find_model(flags.model));
@@ -163,50 +165,51 @@ int tokenize(TokenizeFlags& flags, bool text_given) {
 }  // namespace
 
 void add_tokenize(CLI::App& program, Action& chosen) {
-  CLI::App* command = add_command(
-      program, "tokenize",
-      "Turns text into token ids. MODEL is a model or only a tokenizer.model or tokenizer.json\n"
-      "[bundled model]; the text is the second argument, -p, -f or stdin.",
-      {"skald tokenize model.gguf \"Hello world\" --pieces",
-       "skald tokenize tokenizer.model --jsonl < texts.jsonl > ids.jsonl",
-       "skald tokenize folder/ --decode \"1 15043 3186\""});
+  CLI::App* command =
+      add_command(program, "tokenize",
+                  "Converts text to token ids. MODEL is a model, a tokenizer.model or a "
+                  "tokenizer.json [bundled\n"
+                  "model]. The text is the second argument, -p, -f or stdin.",
+                  {"skald tokenize model.gguf \"Hello world\" --pieces",
+                   "skald tokenize tokenizer.model --jsonl < texts.jsonl > ids.jsonl",
+                   "skald tokenize folder/ --decode \"1 15043 3186\""});
   auto flags = std::make_shared<TokenizeFlags>();
   add_words(*command, flags->words, "MODEL", "TEXT");
-  command->add_option("-m,--model", flags->model, "The same as MODEL")
+  command->add_option("-m,--model", flags->model, "Same as MODEL")
       ->type_name("PATH")
       ->check(not_empty())
       ->group("Input");
-  CLI::Option* text = command->add_option("-p,--prompt", flags->text, "The text")
+  CLI::Option* text = command->add_option("-p,--prompt", flags->text, "Convert TEXT")
                           ->type_name("TEXT")
                           ->group("Input");
-  command->add_option("-f,--file", flags->file, "Read it from a file; -: from stdin")
+  command->add_option("-f,--file", flags->file, "Read the text from FILE; -: from stdin")
       ->type_name("FILE")
       ->check(not_empty())
       ->group("Input");
   command
-      ->add_flag(
-          "--jsonl", flags->jsonl,
-          "A JSON string a line in, an array of ids a line out; blank lines are skipped, and "
-          "a bad line gives {\"error\": …, \"line\": …} and exit code 5 at the end")
+      ->add_flag("--jsonl", flags->jsonl,
+                 "Read a JSON string per line, print an array of ids per line. Skip blank lines. "
+                 "For a bad "
+                 "line, print {\"error\": …, \"line\": …} and exit with 5 at the end")
       ->group("Input");
   command
       ->add_option("--check", flags->check,
-                   "Compare with the ids in a file of lines {\"text\": \"...\", \"ids\": [...]}; "
-                   "exit code 1 if any differ")
+                   "Compare with the ids in FILE, lines of {\"text\": \"...\", \"ids\": [...]}; "
+                   "exit with 1 if any differ")
       ->type_name("FILE")
       ->check(not_empty())
       ->group("Input");
-  command->add_flag("--decode", flags->decode, "From ids back to text; with --jsonl too")
+  command->add_flag("--decode", flags->decode, "Convert ids to text, also with --jsonl")
       ->group(kChangesOutput);
   command->add_flag("--no-bos", flags->no_bos, "Add no begin or end token")->group(kChangesOutput);
   command
       ->add_flag("--special", flags->special,
-                 "Read control tokens such as </s> in the text; with --decode: show them")
+                 "Read control tokens such as </s> in the text; with --decode: print them")
       ->group(kChangesOutput);
   CLI::Option* pieces =
-      command->add_flag("--pieces", flags->pieces, "One line a token: id and piece")
+      command->add_flag("--pieces", flags->pieces, "Print a line per token: id and piece")
           ->group("Output");
-  command->add_flag("--count", flags->count, "Only the number of tokens")
+  command->add_flag("--count", flags->count, "Print only the number of tokens")
       ->excludes(pieces)
       ->group("Output");
   command->callback([=, &chosen] { chosen = [=] { return tokenize(*flags, text->count() > 0); }; });

@@ -76,7 +76,10 @@ int check_ids(const std::string& file, const Tokenizer& tokenizer, const EncodeO
   }
   if (interrupted_by()) return 128 + interrupted_by();
   if (in.bad()) fail(Exit::Failed, printable(file), ": cannot be read");
-  if (texts == 0) fail(Exit::Usage, printable(file), ": has no lines to check");
+  if (texts == 0) {
+    fail(Exit::Usage, printable(file),
+         R"(: has no lines; expected lines of {"text": "...", "ids": [...]})");
+  }
   out.write(concat(texts, " texts, ", differ, " differ\n"));
   return static_cast<int>(differ > 0 ? Exit::Failed : Exit::Done);
 }

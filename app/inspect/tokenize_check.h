@@ -1,4 +1,4 @@
-// skald tokenize --check: ids of a reference, compared with ours.
+// skald tokenize --check: compares skald's token ids with those of another tokenizer.
 #pragma once
 
 #include <string>
@@ -7,8 +7,9 @@
 
 namespace skald {
 
-// file ("-": stdin) has lines {"text": "...", "ids": [...]}; other members are welcome. Prints the
-// first texts whose ids differ and how many do. The exit code: 1 for any.
+// `file` ("-": stdin) has lines {"text": "...", "ids": [...]}; other members are ignored. Prints
+// the first texts whose ids differ and the number of differing texts. Returns exit code 1 if any
+// differ.
 int check_ids(const std::string& file, const Tokenizer& tokenizer, const EncodeOptions& options);
 
 }  // namespace skald

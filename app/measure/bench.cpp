@@ -1,5 +1,5 @@
-// skald bench: tokens per second, and what they are worth on this machine: bytes read per second
-// against the read bandwidth that the same threads reach in the same run.
+// skald bench: measures tokens per second. For decode, also measures bytes read per second as a
+// share of the read bandwidth that the same threads or GPU reach in the same run.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -21,7 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t kScoredTokens = 16384;  // of all texts of a test, where one has fewer
+constexpr int64_t kScoredTokens = 16384;  // of all texts of a --score test, unless one has more
 
 struct BenchFlags {
   ModelFlags model;
@@ -31,7 +31,7 @@ struct BenchFlags {
   bool json = false, csv = false, markdown = false;
 };
 
-// Weights of matrices, each of which costs a multiplication and an addition for every row.
+// Multiply-adds with weight matrices per row.
 double products_per_row(const Program& program) {
   double products = 0;
   const auto count = [&](WeightId id) {
@@ -50,8 +50,8 @@ double products_per_row(const Program& program) {
   return products;
 }
 
-// What is being done, on stderr: a line that is overwritten on a terminal; elsewhere a line each,
-// once it takes so long that somebody might wonder.
+// Prints the current test to stderr. A terminal shows one line that is overwritten. A file or pipe
+// gets a line per test, but only after the first two seconds.
 class Progress {
  public:
   ~Progress() {
@@ -72,7 +72,7 @@ class Progress {
   bool terminal_ = stderr_is_terminal();
 };
 
-// Nothing in `seconds` when it was interrupted before the first repetition ended.
+// BenchResult::seconds is empty if Ctrl-C came before the first repetition ended.
 BenchResult measure(Executor& executor, const BenchCase& test, const BenchFlags& flags,
                     Progress& progress) {
   const int64_t rows = flags.model.run.rows > 0 ? flags.model.run.rows : executor.max_rows();
@@ -89,19 +89,19 @@ BenchResult measure(Executor& executor, const BenchCase& test, const BenchFlags&
     return test.prompt ? feed(executor, first.sequence, first.part(test.depth, tokens), rows, true)
                        : decode(executor, sequences, tokens);
   };
-  auto forget = [&] {
+  auto reset = [&] {
     for (BenchSequence& s : sequences) s.sequence.truncate(test.depth);
   };
-  // Of decode three steps: a GPU's first one runs without a graph, the second one makes it, and the
-  // third one makes that of steps that run ahead.
+  // Decode warms up with three steps. On a GPU the first step runs without a CUDA graph, the second
+  // captures one, and the third captures the graph of pick_and_run().
   const int64_t warm = test.prompt ? test.tokens : 3;
   for (int64_t done = 0; done < warm; done += std::min(warm, test.tokens)) {
-    forget();
+    reset();
     once(std::min(warm, test.tokens));
   }
   for (int i = 0; i < flags.repetitions; ++i) {
     progress.show(concat(test.name(), ": ", i + 1, " of ", flags.repetitions));
-    forget();
+    reset();
     const auto start = Clock::now();
     if (!once(test.tokens)) break;
     result.seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
@@ -118,11 +118,11 @@ BenchResult measure(Executor& executor, const BenchCase& test, const BenchFlags&
   return result;
 }
 
-// Of whole texts: a row less than tokens each, as the last one is a target only.
+// Measures scoring whole texts. A text of N tokens has N - 1 rows: the last token is only a target.
 BenchResult measure_scoring(Executor& executor, const BenchCase& test, const BenchFlags& flags,
                             Progress& progress) {
   BenchResult result{test, {}};
-  // Two steps of them, if they are that short.
+  // As many texts as fill two steps.
   const int64_t count =
       std::clamp<int64_t>(2 * executor.max_rows() / test.tokens, 1, test.sequences);
   result.test.sequences = count;
@@ -157,21 +157,24 @@ std::vector<BenchCase> list_cases(const BenchFlags& flags) {
     }
   }
   for (int64_t tokens : flags.scores) {
-    if (tokens == 1) fail(Exit::Usage, "--score 1: a text's first token is not scored");
+    if (tokens == 1) {
+      fail(Exit::Usage, "--score 1: a text's first token is not scored; expected 0, or 2 or more");
+    }
     if (tokens == 0) continue;
     const int64_t texts = std::max<int64_t>(kScoredTokens / tokens, 1);
     cases.push_back(
         {.prompt = true, .tokens = tokens, .depth = 0, .sequences = texts, .scored = true});
   }
-  if (cases.empty()) fail(Exit::Usage, "nothing to measure: -p, -n and --score are all 0");
+  if (cases.empty()) {
+    fail(Exit::Usage, "nothing to measure: -p, -n and --score are all 0; set one of them");
+  }
   return cases;
 }
 
 Model open_or_make_model(const BenchFlags& flags, std::string& name) {
   if (!flags.shape.empty()) {
     if (flags.model.type.empty()) {
-      fail(Exit::Usage,
-           "--shape and --type belong together, as in --shape llama-3.2-1b --type q8_0");
+      fail(Exit::Usage, "--shape needs --type, as in --shape llama-3.2-1b --type q8_0");
     }
     if (!flags.model.model.empty()) fail(Exit::Usage, "give either -m or --shape, not both");
     name = flags.shape + " " + flags.model.type;
@@ -202,16 +205,17 @@ BenchReport measure_all(const BenchFlags& flags, const std::vector<BenchCase>& c
     }
   }
   if (options.context > 0 && options.context < longest) {
-    fail(Exit::Usage, "-c ", options.context, ": the tests need a context of ", longest);
+    fail(Exit::Usage, "-c ", options.context, ": the tests need a context of ", longest,
+         " tokens; leave -c out, or give at least that");
   }
   options.context = std::max(options.context, longest);
   options.sequences = static_cast<int>(std::max(sequences, together));
-  // Texts that are scored together do not have the longest test's context each.
+  // Texts that are scored together are short: the cache need not hold a whole context for each.
   if (together > 0) {
     const int64_t tokens = std::max(options.context * sequences, 2 * kScoredTokens);
     options.cache_tokens = std::max(tokens, options.context);
   }
-  // --rows divides prompts alone: a step of decode has a row for each sequence.
+  // --rows limits prompts only: a decode step has one row per sequence.
   if (options.rows > 0) options.rows = std::max(options.rows, sequences);
   const Device device = choose_device(asked, model, options);
   const auto start = Clock::now();
@@ -263,14 +267,12 @@ int bench(const BenchFlags& flags) {
 void add_bench(CLI::App& program, Action& chosen) {
   CLI::App* command = add_command(
       program, "bench",
-      "Measures speed, in tokens per second: of prompts of N tokens (pp) and of N tokens one by "
-      "one\n"
-      "(tg), after a depth of others, in one sequence or several at once (b): then of all "
-      "together;\n"
-      "and of whole texts of N tokens that are scored, as perplexity does (sc).\n"
-      "Decode is what run and batch do, greedily: each token is picked, and the next one follows "
-      "it.\n"
-      "Decode is also shown as bytes read, beside what this machine can read.",
+      "Measures speed in tokens per second. The tests are prompts of N tokens (pp), decode of N\n"
+      "tokens (tg), and scoring texts of N tokens as perplexity does (sc). -d puts tokens into "
+      "the\n"
+      "cache before each pp and tg test. -b decodes several sequences in each step; the speed is\n"
+      "then that of all sequences together. Decode is greedy and runs the same steps as run and\n"
+      "batch; its speed is also shown in bytes read, as a share of this device's read bandwidth.",
       {"skald bench -m model.gguf", "skald bench --shape llama-3.2-1b --type q4_0 -p 128,512 -n 64",
        "skald bench -m model.gguf -p 0 -n 64 -d 512 -b 1,8,32",
        "skald bench -m model.gguf --json | jq '.results[].tokens_per_second'"});
@@ -284,23 +286,24 @@ void add_bench(CLI::App& program, Action& chosen) {
         ->group("Measure");
   };
   const CLI::Validator tokens = in_range(0, int64_t{1} << 24);
-  list("-p,--n-prompt", flags->prompts, "Prompt lengths; 0: none [512]")->transform(tokens);
-  list("-n,--n-gen", flags->counts, "Tokens one by one; 0: none [128]")->transform(tokens);
-  list("--score", flags->scores, "Texts of N tokens that are scored; 0: none [0]")
+  list("-p,--n-prompt", flags->prompts, "Compute prompts of N tokens; 0: none [512]")
       ->transform(tokens);
-  list("-d,--n-depth", flags->depths, "Tokens in the cache before [0]")->transform(tokens);
-  list("-b,--sequences", flags->sequences, "Sequences that -n's tokens are added to at once [1]")
+  list("-n,--n-gen", flags->counts, "Decode N tokens; 0: none [128]")->transform(tokens);
+  list("--score", flags->scores, "Score texts of N tokens; 0: none [0]")->transform(tokens);
+  list("-d,--n-depth", flags->depths, "Start with N tokens in the cache [0]")->transform(tokens);
+  list("-b,--sequences", flags->sequences, "Decode N sequences at once [1]")
       ->transform(in_range(1, 1024));
-  command->add_option("-r,--repetitions", flags->repetitions, "Times to repeat each")
+  command->add_option("-r,--repetitions", flags->repetitions, "Run each test N times")
       ->type_name("N")
       ->transform(in_range(1, 10000))
       ->capture_default_str()
       ->group("Measure");
   add_run_flags(*command, flags->model);
   add_device_flag(*command, flags->model);
-  CLI::Option* json = command->add_flag("--json", flags->json, "One JSON object")->group("Output");
-  CLI::Option* csv = command->add_flag("--csv", flags->csv, "CSV")->group("Output");
-  command->add_flag("--markdown", flags->markdown, "A Markdown table")
+  CLI::Option* json =
+      command->add_flag("--json", flags->json, "Print one JSON object")->group("Output");
+  CLI::Option* csv = command->add_flag("--csv", flags->csv, "Print CSV")->group("Output");
+  command->add_flag("--markdown", flags->markdown, "Print a Markdown table")
       ->excludes(json)
       ->excludes(csv)
       ->group("Output");

@@ -29,12 +29,12 @@ std::vector<int32_t> random_tokens(const Executor& executor, int64_t count, uint
 }
 
 bool feed(Executor& executor, Sequence& sequence, std::span<const int32_t> tokens, int64_t rows,
-          bool want_last) {
+          bool last_logits) {
   while (!tokens.empty()) {
     if (interrupted_by()) return false;
     const auto part = tokens.first(std::min(tokens.size(), static_cast<size_t>(rows)));
     tokens = tokens.subspan(part.size());
-    const Want want = want_last && tokens.empty() ? Want::LastRow : Want::Nothing;
+    const Want want = last_logits && tokens.empty() ? Want::LastRow : Want::Nothing;
     const SeqRows step{&sequence, part, want};
     executor.run({&step, 1});
     if (want == Want::LastRow) executor.logits(0);
@@ -43,7 +43,7 @@ bool feed(Executor& executor, Sequence& sequence, std::span<const int32_t> token
 }
 
 bool decode(Executor& executor, std::span<BenchSequence> sequences, int64_t steps) {
-  const bool known = has_experts(executor.program());
+  const bool forced = has_experts(executor.program());
   std::vector<SamplingParams> params(sequences.size(), SamplingParams{.temperature = 0});
   std::vector<int32_t> tokens;
   std::vector<Sequence*> texts;
@@ -60,7 +60,7 @@ bool decode(Executor& executor, std::span<BenchSequence> sequences, int64_t step
     if (picks.step == 0) executor.run(rows);
     for (size_t s = 0; s < rows.size(); ++s) {
       const int64_t length = texts[s]->length();
-      if (known) params[s].logit_bias.assign(1, {sequences[s].part(length, 1).front(), kForced});
+      if (forced) params[s].logit_bias.assign(1, {sequences[s].part(length, 1).front(), kForced});
       requests[s] = {&params[s], {s, length, {}, {}}};
     }
     const bool last = i + 1 == steps;

@@ -1,4 +1,4 @@
-// The steps that skald bench measures. Each function is false when interrupted before its end.
+// The steps that skald bench measures. feed(), decode() and score() return false on Ctrl-C.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ std::vector<int32_t> random_tokens(const Executor& executor, int64_t count, uint
 
 struct BenchSequence {
   Sequence sequence;
-  std::vector<int32_t> tokens;  // that it may come to hold
+  std::vector<int32_t> tokens;  // random ones, to fill the sequence with
 
   BenchSequence(Executor& executor, int64_t count, uint64_t index)
       : sequence(executor.new_sequence()), tokens(random_tokens(executor, count, index)) {}
@@ -24,17 +24,16 @@ struct BenchSequence {
   }
 };
 
-// Appends tokens in steps of at most `rows`; the last row's logits are computed where wanted.
+// Appends tokens in steps of at most `rows`. With `last_logits`, computes the last row's logits.
 bool feed(Executor& executor, Sequence& sequence, std::span<const int32_t> tokens, int64_t rows,
-          bool want_last);
+          bool last_logits);
 
-// A token more of every sequence in each of so many steps, as texts are written: each step's tokens
-// are picked from the logits of the one before, the best ones. With routed experts, which tokens
-// choose, the sequences' own tokens are picked, by settings that make them sure: texts of random
-// weights would become alike and go to few experts.
+// Runs `steps` decode steps, each with one token of every sequence. The token is the best one by
+// the logits of the step before. Models with experts are forced to pick the sequence's random
+// tokens instead: greedy sequences would become alike and use only few experts.
 bool decode(Executor& executor, std::span<BenchSequence> sequences, int64_t steps);
 
-// Whole texts, in as few steps as they fit into.
+// Scores whole texts in as few steps as possible.
 bool score(Executor& executor, std::span<const TokenWindow> windows);
 
 }  // namespace skald

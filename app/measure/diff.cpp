@@ -1,5 +1,5 @@
-// skald diff: the same tokens through two backends or settings, every buffer after every op
-// compared.
+// skald diff: runs the same tokens with two backends or settings and compares every buffer after
+// every op.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
@@ -25,7 +25,7 @@ namespace {
 struct DiffFlags {
   ModelFlags model;
   std::string a = "reference", b = "cpu", prompt = "Once upon a time";
-  double tolerance = -1;  // below 0: by what is compared
+  double tolerance = -1;  // negative: usual_tolerance()
   bool all = false, json = false;
 };
 
@@ -62,8 +62,8 @@ Setting parse_setting(const std::string& text, const RunOptions& defaults) {
                          count(word, "threads=", setting.options.threads, kMostThreads) ||
                          count(word, "rows=", setting.options.rows, kMostRows))) {
       fail(Exit::Usage, "setting '", printable(text), "': '", printable(word),
-           first ? "' is not cpu, reference, cuda or cuda:N, with which a setting begins"
-                 : "' is none of exact, threads=N and rows=N, which may follow a comma");
+           first ? "': expected cpu, reference, cuda or cuda:N first"
+                 : "': expected exact, threads=N or rows=N after a comma");
     }
     if (word == "exact") setting.options.exact = true;
     first = false;
@@ -74,11 +74,11 @@ Setting parse_setting(const std::string& text, const RunOptions& defaults) {
 struct Recorded {
   std::string name;
   int64_t cols = 0;
-  std::vector<float> values;  // [rows, cols], chunk after chunk
+  std::vector<float> values;  // [rows, cols], step after step
 };
 
-// Every op's output for the whole prompt, indexed like Program::ops. Of ops that run as one kernel
-// on a GPU only the last one's is seen.
+// Records every op's output for the whole prompt, indexed like Program::ops. If a GPU runs several
+// ops as one kernel, only the last op has values.
 std::vector<Recorded> record(const Model& model, const Setting& setting,
                              std::span<const int32_t> tokens) {
   const auto executor = setting.device.cuda
@@ -106,7 +106,7 @@ std::vector<Recorded> record(const Model& model, const Setting& setting,
 struct Difference {
   double relative;   // ‖b − a‖ / ‖a‖
   double largest;    // |b − a|
-  int64_t row, col;  // where
+  int64_t row, col;  // of the largest difference
   bool finite;
 };
 
@@ -135,8 +135,8 @@ std::string number(double value) {
   return text;
 }
 
-// What rounding alone may do: float16 in the cache, int8 activations for block formats, or, on a
-// GPU, activations of the weights' own type in every op.
+// The largest difference that rounding alone explains: float16 in the KV cache, int8 activations
+// for block formats on the CPU, activations in the weights' type on a GPU.
 double usual_tolerance(const Setting& a, const Setting& b, const Program& program) {
   if (a.device.cuda != b.device.cuda) {
     const auto has = [&](DType type) {
@@ -163,7 +163,7 @@ int diff(DiffFlags& flags) {
   check_context(flags.model, opened.model.config);
   const auto tokens = open_tokenizer(opened).tokenizer->encode(flags.prompt);
   if (tokens.empty())
-    fail(Exit::Usage, "the prompt is empty, and this model has no token to begin with");
+    fail(Exit::Usage, "the prompt is empty, and this model has no begin token; give a prompt");
   for (Setting* setting : {&setting_a, &setting_b}) {
     int64_t& context = setting->options.context;
     if (context == 0) {
@@ -227,35 +227,37 @@ int diff(DiffFlags& flags) {
 void add_diff(CLI::App& program, Action& chosen) {
   CLI::App* command = add_command(
       program, "diff",
-      "Compares two backends or settings, op by op. Runs a prompt through both, compares every\n"
-      "buffer after every op, and names the first op beyond the tolerance; then exit code 1.",
+      "Compares two backends or settings op by op. Runs a prompt with both, compares every buffer\n"
+      "after every op, and names the first op beyond the tolerance. Exit code 1: there is one.",
       {"skald diff -m model.gguf", "skald diff -a cpu,threads=1 -b cpu,rows=3 --tolerance 0",
        "skald diff -m folder/ -a cpu -b cuda --all"});
   auto flags = std::make_shared<DiffFlags>();
   add_model_flag(*command, flags->model);
-  command->add_option("-p,--prompt", flags->prompt, "The text")
+  command->add_option("-p,--prompt", flags->prompt, "Run this prompt")
       ->type_name("TEXT")
       ->capture_default_str()
       ->group("Compare");
   command
-      ->add_option("-a", flags->a, "cpu, reference, cuda or cuda:N, then ,exact ,threads=N ,rows=N")
+      ->add_option("-a", flags->a,
+                   "First side: cpu, reference, cuda or cuda:N, then ,exact ,threads=N ,rows=N")
       ->type_name("SETTING")
       ->capture_default_str()
       ->group("Compare");
-  command->add_option("-b", flags->b, "The same, for the other side")
+  command->add_option("-b", flags->b, "Second side, written like -a")
       ->type_name("SETTING")
       ->capture_default_str()
       ->group("Compare");
   command
       ->add_option("--tolerance", flags->tolerance,
-                   "Largest relative difference; 0: bit-equal [0.001, or 0.05 where only one side "
-                   "rounds activations to int8; GPU: by type]")
+                   "Allow a relative difference of X; 0: bit-equal [0.001; 0.05 if only one side "
+                   "rounds activations to int8; by weight type if one side is a GPU]")
       ->type_name("X")
       ->check(number_where([](double x) { return x >= 0; }, "a number, 0 or more"))
       ->group("Compare");
   add_run_flags(*command, flags->model);
-  command->add_flag("--all", flags->all, "Show every op, not only those beyond")->group("Output");
-  command->add_flag("--json", flags->json, "Every op, as one JSON object")->group("Output");
+  command->add_flag("--all", flags->all, "Show every op, also those within the tolerance")
+      ->group("Output");
+  command->add_flag("--json", flags->json, "Print every op as one JSON object")->group("Output");
   command->callback([=, &chosen] { chosen = [=] { return diff(*flags); }; });
 }
 

@@ -1,7 +1,6 @@
-// skald selftest: whether this machine computes correctly. It runs every kernel on a list of
-// awkward cases against double precision, then compares the bundled model's text with the CPU's
-// reference kernels. It needs no model: without the bundled one it leaves the comparison of texts
-// out.
+// skald selftest: tests whether this machine computes correctly. Runs every kernel on a list of
+// difficult cases and compares with double precision. Then compares a text of the bundled model
+// with the CPU's reference kernels; without the bundled model, that comparison is left out.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
@@ -36,7 +35,7 @@ struct SelftestFlags {
   bool json = false;
 };
 
-// "sm_75" as 75.
+// 75 for "sm_75" or "75".
 int parse_arch(const std::string& text) {
   int value = 0;
   const std::string_view digits = std::string_view(text).substr(text.starts_with("sm_") ? 3 : 0);
@@ -44,7 +43,8 @@ int parse_arch(const std::string& text) {
   constexpr int kOldest = 75, kNewest = 999;
   if (error != std::errc() || end != digits.data() + digits.size() || value < kOldest ||
       value > kNewest) {
-    fail(Exit::Usage, "--arch-limit '", printable(text), "': expected sm_75, sm_80, sm_90 or such");
+    fail(Exit::Usage, "--arch-limit '", printable(text),
+         "': expected an architecture such as sm_75, sm_80 or sm_90");
   }
   return value;
 }
@@ -53,8 +53,8 @@ cuda::DeviceInfo find_gpu(const Device& device) {
   const cuda::Devices found = cuda::list_devices();
   if (found.devices.empty()) fail(Exit::Failed, "--device cuda: ", found.problem);
   if (device.index >= static_cast<int>(found.devices.size())) {
-    fail(Exit::Usage, "--device cuda:", device.index, ": there are ", found.devices.size(),
-         " GPUs, counted from 0");
+    fail(Exit::Usage, "--device cuda:", device.index,
+         ": there is no such GPU; the last one is cuda:", found.devices.size() - 1);
   }
   const cuda::DeviceInfo& gpu = found.devices[static_cast<size_t>(device.index)];
   if (!gpu.problem.empty()) fail(Exit::Failed, "--device cuda:", device.index, ": ", gpu.problem);
@@ -88,11 +88,12 @@ double margin_between_best(std::span<const float> logits) {
   return best - second;
 }
 
-// Nothing where the bundled model is not installed.
+// Returns nothing if the bundled model is not installed.
 std::optional<TextResult> compare_text(const Device& device, int arch_limit, int threads) {
   if (!std::filesystem::exists(bundled_model())) return std::nullopt;
   constexpr size_t kTokens = 64;
-  // 16-bit activations move logits by some hundredths: nearer than that, either token is right.
+  // 16-bit activations change logits by some hundredths. If the two best logits are closer than
+  // this, either token is correct.
   constexpr double kClearMargin = 0.05;
   const OpenedModel opened = open_model(ModelFlags{});
   const auto prompt = open_tokenizer(opened).tokenizer->encode("Once upon a time");
@@ -122,9 +123,9 @@ std::string text_line(const std::optional<TextResult>& compared) {
   if (!compared) return "the bundled model is not installed: no text was compared";
   const TextResult& text = *compared;
   if (text.same)
-    return concat("the bundled model's text: the reference's, ", text.tokens, " tokens");
-  return concat("the bundled model's text: the reference's for ", text.tokens,
-                " tokens; there its two best tokens are ", text.margin, " apart",
+    return concat("the bundled model's text equals the reference's, ", text.tokens, " tokens");
+  return concat("the bundled model's text equals the reference's for ", text.tokens,
+                " tokens; then the reference's two best logits differ by ", text.margin,
                 text.good ? ", which rounding explains" : "");
 }
 
@@ -138,7 +139,7 @@ int selftest_command(const SelftestFlags& flags) {
   const auto start = std::chrono::steady_clock::now();
   const Device device = device_to_test(flags.device);
   if (!flags.arch_limit.empty() && !device.cuda) {
-    fail(Exit::Usage, "--arch-limit is for GPUs; this tests the CPU");
+    fail(Exit::Usage, "--arch-limit needs a GPU, but this tests the CPU; leave it out");
   }
   const int limit = flags.arch_limit.empty() ? 0 : parse_arch(flags.arch_limit);
   const int threads = flags.threads > 0 ? flags.threads : cpu::available_threads();
@@ -216,31 +217,31 @@ int selftest_command(const SelftestFlags& flags) {
 void add_selftest(CLI::App& program, Action& chosen) {
   CLI::App* command = add_command(
       program, "selftest",
-      "Tests whether this machine computes what it should. Runs in seconds every kernel, not only\n"
-      "those that a model would get, on awkward sizes with fresh random numbers against double\n"
-      "precision, then a text of the bundled model against plain loops. Exit code 1 when anything "
-      "is\n"
-      "wrong.",
+      "Tests whether this machine computes correctly. Takes seconds. Runs every kernel, also "
+      "those\n"
+      "that no model would use here, on difficult sizes with random numbers, and compares with\n"
+      "double precision. Then compares a text of the bundled model with that of plain loops. Exit\n"
+      "code 1: a result is wrong.",
       {"skald selftest", "skald selftest --device cpu", "skald selftest --json | jq .failures"});
   auto flags = std::make_shared<SelftestFlags>();
-  command->add_option("--device", flags->device, "cpu, cuda or cuda:N [a GPU where there is one]")
+  command->add_option("--device", flags->device, "Test cpu, cuda or cuda:N [a GPU if there is one]")
       ->type_name("NAME")
       ->group("Test");
   command
       ->add_option("--arch-limit", flags->arch_limit,
-                   "Test what an older GPU, such as sm_75, would run")
+                   "Test the kernels that an older GPU, such as sm_75, would run")
       ->type_name("SM")
       ->group("Test");
-  command->add_option("--seed", flags->seed, "Of the random numbers")
+  command->add_option("--seed", flags->seed, "Seed of the random numbers")
       ->type_name("N")
       ->capture_default_str()
       ->group("Test");
-  command->add_option("-t,--threads", flags->threads, "CPU threads; 0: all that it may use")
+  command->add_option("-t,--threads", flags->threads, "CPU threads; 0: all available")
       ->type_name("N")
       ->transform(in_range(0, kMostThreads))
       ->capture_default_str()
       ->group("Test");
-  command->add_flag("--json", flags->json, "One JSON object")->group("Output");
+  command->add_flag("--json", flags->json, "Print one JSON object")->group("Output");
   command->callback([=, &chosen] { chosen = [=] { return selftest_command(*flags); }; });
 }
 

@@ -22,9 +22,9 @@ std::vector<NamedTemplate> chosen_template(const std::string& chosen) {
   std::error_code error;
   if (!fs::exists(chosen, error)) {
     fail(Exit::Usage, "--chat-template: '", printable(chosen),
-         "' is neither a file nor a name; names are ", names_text());
+         "' is neither a file nor the name of a built-in template; the names are ", names_text());
   }
-  // read_text() drops a newline at the end, and so does Jinja: one of them would be too many.
+  // read_text() drops one newline at the end and Jinja drops another: put one of them back.
   return {{"default", printable(chosen), read_text(chosen) + "\n"}};
 }
 
@@ -35,7 +35,7 @@ ChatTemplate open_chat_template(const fs::path& model, const std::string& chosen
       chosen.empty() ? find_chat_templates(model) : chosen_template(chosen);
   if (templates.empty()) {
     fail(Exit::Model, printable(model.string()),
-         ": the model has no chat template; name one with --chat-template FILE or NAME (",
+         ": the model has no chat template; choose one with --chat-template FILE or NAME (",
          names_text(), ")");
   }
   return ChatTemplate(std::move(templates), special_texts(model));

@@ -1,4 +1,4 @@
-// The chat template of a command: the model's own, one of a file, or a built-in one by its name.
+// Opens the chat template of a command: the model's own, a file's, or a built-in one.
 #pragma once
 
 #include <filesystem>
@@ -9,8 +9,8 @@
 
 namespace skald {
 
-// chosen: what --chat-template says, a name or a file; empty: the model's own. Throws
-// Error(Exit::Model) where there is none, and says which names there are.
+// `chosen` is the value of --chat-template, a built-in name or a file; empty: the model's own
+// template. Throws Error(Exit::Model) with the built-in names if the model has no template.
 ChatTemplate open_chat_template(const std::filesystem::path& model, const std::string& chosen);
 
 }  // namespace skald

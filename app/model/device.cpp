@@ -19,8 +19,9 @@
 namespace skald {
 namespace {
 
-// The first usable GPU. CUDA is started on no more of them than it takes to find it.
-GpuOutlook find_gpu() {
+// Finds the first usable GPU. Starts CUDA on GPU after GPU only until one is usable, because each
+// start takes time.
+GpuSearch find_gpu() {
   Facts facts;
   facts.cuda = cuda::look_at_system();
   for (int i = 0; i < facts.cuda.devices; ++i) {
@@ -31,17 +32,17 @@ GpuOutlook find_gpu() {
   whole.cuda = facts.cuda;
   whole.gpus = facts.gpus;
   const Finding why = why_no_gpu(whole);
-  // A build for the CPU alone was a choice too, and every run would repeat it.
+  // A program built without CUDA is not missing a GPU: no notice on every run.
   return {-1, why.severity == Severity::Problem && cuda::built(), why.what, why.advice};
 }
 
-// Whether there is one to be missed, without the time that CUDA takes to start.
-GpuOutlook glance_at_gpus() {
+// Says only whether the machine seems to have a GPU. Does not start CUDA, which takes time.
+GpuSearch expect_gpu() {
   return {-1, cuda::built() && expects_gpu(gather_surroundings("/", process_environment)), "", ""};
 }
 
 std::string cpu_reason(const Model& model, const RunOptions& options) {
-  if (options.exact) return "--exact runs on the CPU alone";
+  if (options.exact) return "--exact runs on the CPU only";
   return cuda::built() ? cuda::model_problem(model) : "";
 }
 
@@ -50,7 +51,7 @@ void check_there(const Device& device) {
   if (system.devices == 0) fail(Exit::Failed, "--device cuda: ", system.problem);
   if (device.index >= system.devices) {
     fail(Exit::Usage, "--device cuda:", device.index,
-         ": the last of the visible GPUs is cuda:", system.devices - 1);
+         ": there is no such GPU; the last visible one is cuda:", system.devices - 1);
   }
 }
 
@@ -62,7 +63,7 @@ Device parse_device(const DeviceFlags& flags) {
   if (name == "auto") return {.automatic = true, .required = flags.require_gpu};
   if (name == "cpu") {
     if (flags.require_gpu)
-      fail(Exit::Usage, "--require-gpu and --device cpu contradict each other");
+      fail(Exit::Usage, "--require-gpu and --device cpu contradict each other; leave one out");
     return {};
   }
   if (name == "cuda") return {.cuda = true};
@@ -91,7 +92,7 @@ std::vector<Device> parse_devices(const std::string& names, const DeviceFlags& f
                                    [&](const Device& other) { return other.index == index; });
     if (parsed.ec != std::errc() || parsed.ptr != names.data() + end || index < 0 || known) {
       fail(Exit::Usage, "--devices '", printable(names, 60),
-           "': expected different GPUs by number, as in 0,1,3");
+           "': expected the numbers of different GPUs, such as 0,1,3");
     }
     chosen.push_back({.cuda = true, .index = index});
     begin = end + 1;
@@ -99,23 +100,23 @@ std::vector<Device> parse_devices(const std::string& names, const DeviceFlags& f
   return chosen;
 }
 
-Decision decide(const Device& asked, const std::string& cpu_reason, const GpuOutlook& gpus) {
+Decision decide(const Device& asked, const std::string& cpu_reason, const GpuSearch& gpus) {
   if (!asked.automatic) return {asked, ""};
   if (cpu_reason.empty() && gpus.index >= 0) return {{.cuda = true, .index = gpus.index}, ""};
   const bool model = !cpu_reason.empty();
   const std::string& reason = model ? cpu_reason : gpus.reason;
   if (asked.required) {
     fail(Exit::Failed, "--require-gpu: ", reason, "; ",
-         model ? "leave it out to run on the CPU" : gpus.advice);
+         model ? "leave --require-gpu out to run on the CPU" : gpus.advice);
   }
   if (!gpus.expected) return {{}, ""};
-  return {{}, concat("using the CPU: ", reason, model ? "" : "; skald doctor says what to do")};
+  return {{}, concat("using the CPU: ", reason, model ? "" : "; run skald doctor for advice")};
 }
 
 Device choose_device(const Device& asked, const Model& model, const RunOptions& options) {
   if (!asked.automatic) return asked;
   const std::string reason = cpu_reason(model, options);
-  const Decision decision = decide(asked, reason, reason.empty() ? find_gpu() : glance_at_gpus());
+  const Decision decision = decide(asked, reason, reason.empty() ? find_gpu() : expect_gpu());
   if (!decision.notice.empty()) {
     std::fprintf(stderr, "skald: %s\n", printable(decision.notice, 1000).c_str());
   }
@@ -129,7 +130,7 @@ cuda::DeviceInfo describe_gpu(const Device& device) {
 
 int64_t default_rows(const Model& model, const RunOptions& options, const cuda::DeviceInfo* gpu) {
   const int64_t rows = gpu ? cuda::default_rows(model, options, *gpu) : RunOptions{}.rows;
-  return std::max<int64_t>(rows, options.sequences);  // a step of decode has a row for each
+  return std::max<int64_t>(rows, options.sequences);  // a decode step has a row per sequence
 }
 
 std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& asked_options,
@@ -140,7 +141,9 @@ std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& as
   std::optional<LoadingBar> bar(std::in_place,
                                 std::filesystem::path(model.weights->path()).filename().string());
   if (device.cuda) {
-    if (options.exact) fail(Exit::Usage, "--exact is for the CPU; leave --device cuda out");
+    if (options.exact) {
+      fail(Exit::Usage, "--exact runs on the CPU only; leave out --exact or --device cuda");
+    }
     const cuda::DeviceInfo gpu = describe_gpu(device);
     if (options.rows == 0) options.rows = default_rows(model, options, &gpu);
     options.loading = [&](int64_t bytes, int64_t of) { bar->show(bytes, of); };

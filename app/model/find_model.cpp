@@ -50,7 +50,7 @@ std::vector<fs::path> entries(const fs::path& folder) {
   return all;
 }
 
-// Whether it can only be a path; a name goes below the places, never out of them.
+// True if `name` can only be a path. A model's name may not lead out of the folders searched.
 bool is_path_alone(const std::string& name) {
   if (name.empty() || name.front() == '/' || name.front() == '.' || name.front() == '~')
     return true;
@@ -73,7 +73,8 @@ std::optional<fs::path> in_folder(const fs::path& folder, const std::string& nam
   return {};
 }
 
-// The files of one revision: what refs/ says, or the revision itself; without refs/main the newest.
+// The folder of one revision in a repository of the Hub cache. `revision` is a branch or tag listed
+// in refs/, or a commit; empty: refs/main, or the newest snapshot if refs/main is missing.
 std::optional<fs::path> snapshot(const fs::path& repository, const std::string& revision) {
   const fs::path snapshots = repository / "snapshots";
   std::string commit;
@@ -92,7 +93,7 @@ std::optional<fs::path> snapshot(const fs::path& repository, const std::string& 
   return *newest;
 }
 
-// "owner/name" of a repository's folder; empty where it is none.
+// "owner/name" for the folder "models--owner--name"; empty for other folders.
 std::string hub_name(const fs::path& repository) {
   std::string name = repository.filename().string();
   if (!name.starts_with(kHubPrefix)) return "";
@@ -106,7 +107,7 @@ std::optional<fs::path> in_hub(const fs::path& hub, const std::string& name) {
   const size_t at = name.find('@');
   std::string repository = name.substr(0, at), revision, file;
   if (at != std::string::npos) revision = name.substr(at + 1);
-  // OWNER/NAME/FILE; a file may lie in a folder, and may follow the revision.
+  // OWNER/NAME/FILE or OWNER/NAME@REVISION/FILE; FILE may contain folders.
   std::string& last = at == std::string::npos ? repository : revision;
   size_t slash = last.find('/');
   if (at == std::string::npos && slash != std::string::npos) slash = last.find('/', slash + 1);
@@ -125,8 +126,8 @@ std::optional<fs::path> in_hub(const fs::path& hub, const std::string& name) {
     std::string owners;
     for (const fs::path& folder : found)
       owners += concat(owners.empty() ? "" : ", ", hub_name(folder));
-    fail(Exit::Model, printable(name), ": several models are called so: ", printable(owners),
-         "; name one with its owner");
+    fail(Exit::Model, printable(name), ": several models have this name: ", printable(owners),
+         "; give the name with its owner");
   }
   if (found.empty()) return {};
   const auto files = snapshot(found.front(), revision);
@@ -181,7 +182,7 @@ std::vector<std::string> model_names(const ModelPlaces& places) {
 }
 
 fs::path find_model(const std::string& name) {
-  // A link to nowhere is there as well: opening it says what is wrong.
+  // A broken link counts as existing, so that opening it reports the link.
   std::error_code error;
   if (is_path_alone(name) || fs::exists(fs::symlink_status(name, error))) return name;
   const ModelPlaces places = model_places();
@@ -191,8 +192,7 @@ fs::path find_model(const std::string& name) {
     const std::vector<std::string> names = model_names(places);
     meant = nearest(name, std::vector<std::string_view>(names.begin(), names.end()));
   }
-  fail(Exit::Model, printable(name),
-       ": there is no such file or folder, and no model of that name ",
+  fail(Exit::Model, printable(name), ": there is no such file or folder, and no model of that name ",
        places.folders.empty() ? "" : "in $SKALD_MODELS, ", "in ", printable(places.hub.string()),
        " or ", printable(places.own.string()),
        meant.empty() ? "" : concat("; did you mean '", printable(meant), "'?"));

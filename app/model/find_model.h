@@ -1,7 +1,7 @@
-// Models by name, so that nobody has to type paths. A name is what is behind -m: a path that
-// exists, else NAME or NAME.gguf in the current folder, in a folder of $SKALD_MODELS (several with
-// ':'), in Hugging Face's cache (OWNER/NAME or NAME alone, @REVISION, /FILE of it), or in
-// ~/.cache/skald. The first place that has it counts.
+// Finds a model by the path or name that -m gives. An existing path wins. A name is searched, in
+// this order, as NAME or NAME.gguf in the current folder and in the folders of $SKALD_MODELS
+// (separated by ':'), in Hugging Face's cache (OWNER/NAME or NAME, then @REVISION, then /FILE), and
+// in ~/.cache/skald.
 #pragma once
 
 #include <filesystem>
@@ -13,21 +13,23 @@ namespace skald {
 
 struct ModelPlaces {
   std::vector<std::filesystem::path> folders;  // of $SKALD_MODELS
-  std::filesystem::path hub;                   // of Hugging Face's cache; it need not be there
+  std::filesystem::path hub;                   // Hugging Face's cache; may not exist
   std::filesystem::path own;                   // ~/.cache/skald
 };
 
-ModelPlaces model_places();  // by the environment
+ModelPlaces model_places();  // from the environment variables
 
-// Not: `name` is an existing path. A name that several owners use is Error(Exit::Model).
+// Searches the places only: an existing path outside them is not found. Throws Error(Exit::Model)
+// if several owners in Hugging Face's cache use the name.
 std::optional<std::filesystem::path> find_by_name(const std::string& name,
                                                   const ModelPlaces& places);
 
-// An existing path or a model's name; Error(Exit::Model) with the places and the nearest name where
-// it is neither.
+// Returns an existing path as it is, else searches by name. Throws Error(Exit::Model) with the
+// places searched and the most similar name if nothing is found.
 std::filesystem::path find_model(const std::string& name);
 
-// What find_by_name() would find, sorted; of the current folder only GGUF files and model folders.
+// All names that find_by_name() accepts, sorted. A file or folder counts only if it is a GGUF or a
+// folder with a config.json or a GGUF.
 std::vector<std::string> model_names(const ModelPlaces& places);
 
 }  // namespace skald

@@ -27,7 +27,7 @@ int stderr_columns() {
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
-// The bytes of the tensors, in the order of the files.
+// The bytes of all tensors, sorted by address, which is the order in the files.
 std::vector<Bytes> ranges(const WeightFile& weights) {
   std::vector<Bytes> all;
   for (const Tensor& tensor : weights.tensors()) {
@@ -42,7 +42,7 @@ std::byte* page_start(const std::byte* at) {
   return reinterpret_cast<std::byte*>(reinterpret_cast<uintptr_t>(at) / page * page);
 }
 
-// Of some pages of the ranges, spread evenly: whether all are in memory.
+// Samples pages spread evenly over the ranges. True if all sampled pages are in memory.
 bool seem_resident(const std::vector<Bytes>& all, int64_t bytes) {
   constexpr int64_t kSamples = 256;
   const int64_t step = std::max<int64_t>(bytes / kSamples, 1);
@@ -62,7 +62,7 @@ bool seem_resident(const std::vector<Bytes>& all, int64_t bytes) {
 
 LoadingBar::LoadingBar(std::string label, std::chrono::milliseconds patience)
     : label_(std::move(label)),
-      wanted_(stderr_is_terminal() && !find_terminal_traits().dumb),
+      enabled_(stderr_is_terminal() && !find_terminal_traits().dumb),
       next_(Clock::now() + patience) {}
 
 LoadingBar::~LoadingBar() {
@@ -71,7 +71,7 @@ LoadingBar::~LoadingBar() {
 
 void LoadingBar::show(int64_t bytes, int64_t of) {
   const Clock::time_point now = Clock::now();
-  if (!wanted_ || now < next_ || of <= 0) return;
+  if (!enabled_ || now < next_ || of <= 0) return;
   constexpr std::chrono::milliseconds kPause{100};
   next_ = now + kPause;
   drawn_ = true;
@@ -101,11 +101,11 @@ std::string loading_text(std::string_view label, int64_t bytes, int64_t of, int 
 }
 
 Model make_weights(const Model& model, int threads) {
-  std::optional<ProgressBar> bar;  // which writes to the terminal even if it shows nothing
+  std::optional<ProgressBar> bar;  // made late, because making it already writes to the terminal
   MakeOptions options;
   options.threads = threads;
   options.progress = [&](int64_t bytes, int64_t of, std::string_view tensor) {
-    if (interrupted_by()) fail(Exit::Interrupted, "interrupted while loading the model");
+    if (interrupted_by()) fail(Exit::Interrupted, "interrupted while quantizing the model");
     if (!bar) bar.emplace();
     bar->show(bytes, of, tensor);
   };

@@ -1,5 +1,5 @@
-// What a person sees while a model is read: nothing for half a second, then a bar on stderr, which
-// is wiped away at the end. Only on a terminal that takes escape sequences.
+// Shows progress while a model is read: after half a second, a bar on stderr, which is erased at
+// the end. Shown only on a terminal that understands escape sequences.
 #pragma once
 
 #include <chrono>
@@ -27,20 +27,20 @@ class LoadingBar {
   using Clock = std::chrono::steady_clock;
 
   std::string label_;
-  bool wanted_, drawn_ = false;
+  bool enabled_, drawn_ = false;
   Clock::time_point next_;
 };
 
-// "model.gguf [#####     ]  50 %, 2.0 of 4.0 GB" in fewer than `columns`: narrow terminals get less
-// of it.
+// "model.gguf [#####     ]  50 %, 2.0 of 4.0 GB", shortened to fewer than `columns` characters.
 std::string loading_text(std::string_view label, int64_t bytes, int64_t of, int columns);
 
-// Makes weights that are not there yet (WeightFile::made()) with a bar of its own; until Ctrl-C,
-// which is an Error.
+// Quantizes the weights that --type asks for (WeightFile::made()) and shows a bar of its own.
+// Ctrl-C throws Error(Exit::Interrupted).
 Model make_weights(const Model& model, int threads);
 
-// Reads weights that are not in memory yet, in the order of the file, which is faster than in that
-// of the first step's threads; until Ctrl-C. Weights that would not stay in memory are left alone.
+// Reads mapped weights into memory in file order, which is faster than the page faults of the first
+// step. Does nothing if the weights seem to be in memory already, or would not stay there. Returns
+// early on Ctrl-C.
 void read_weights(const Model& model, const MemoryPlan& plan, LoadingBar& bar);
 
 }  // namespace skald

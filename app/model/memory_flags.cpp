@@ -13,7 +13,7 @@ namespace {
 
 std::string quoted(const std::string& text) { return "'" + printable(text, 60) + "'"; }
 
-// All of the text is one positive decimal number.
+// Parses a text that is one positive decimal number.
 std::optional<double> positive_number(std::string_view text) {
   double value = 0;
   const char* end = text.data() + text.size();
@@ -95,7 +95,7 @@ cuda::DeviceInfo parse_gpu(const std::string& text) {
     }
   }
   fail(Exit::Usage, "--gpu ", quoted(text),
-       ": expected its architecture (sm_75 or newer), multiprocessors and memory, as in "
+       ": expected ARCHITECTURE:MULTIPROCESSORS:MEMORY with sm_75 or newer, such as "
        "sm_90:132:141G");
 }
 
@@ -103,7 +103,7 @@ void add_memory_flags(CLI::App& command, RunOptions& run) {
   command
       .add_option_function<std::string>(
           "--vram", [&run](const std::string& text) { run.memory = parse_memory_cap(text); },
-          "Most memory to take of the device: 12G, 500M, 80%")
+          "Use at most SIZE of the device's memory: 12G, 500M, 80%")
       ->type_name("SIZE")
       ->group(kChangesSpeed);
   command
@@ -114,8 +114,8 @@ void add_memory_flags(CLI::App& command, RunOptions& run) {
                                : text == "off" ? PrefillCopy::Off
                                                : PrefillCopy::Auto;
           },
-          "Keep a 16-bit copy of quantized weights on the GPU, for long prompts: auto (where half "
-          "of the memory stays free), on, off")
+          "Keep a 16-bit copy of quantized weights on the GPU, which speeds up long prompts: auto "
+          "(if half of the memory stays free), on, off [auto]")
       ->check(CLI::IsMember({"auto", "on", "off"}))
       ->type_name("WHEN")
       ->group(kChangesSpeed);
@@ -123,7 +123,7 @@ void add_memory_flags(CLI::App& command, RunOptions& run) {
       .add_option_function<std::string>(
           "--arch-limit",
           [&run](const std::string& text) { run.arch_limit = parse_arch_limit(text); },
-          "GPU kernels for sm_75, sm_80 or sm_90 at most")
+          "Use the GPU kernels of at most sm_75, sm_80 or sm_90")
       ->type_name("ARCH")
       ->group(kChangesSpeed);
 }

@@ -1,4 +1,4 @@
-// Flags about memory and about GPUs that need not be there: --vram, --arch-limit, --gpu.
+// Flags about memory and GPU types: --vram, --prefill-copy, --arch-limit, and parsers for --gpu.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,8 +13,8 @@ int64_t parse_size(const std::string& text, const std::string& flag);  // "12G",
 MemoryCap parse_memory_cap(const std::string& text);                   // a size, or "80%"
 int parse_arch_limit(const std::string& text);                         // "sm_80" -> 80
 
-// A GPU in words: "sm_90:132:141G" is its compute capability, multiprocessors and memory, all of it
-// free.
+// Parses the description of a GPU: compute capability, multiprocessors and memory, which counts as
+// free: "sm_90:132:141G".
 cuda::DeviceInfo parse_gpu(const std::string& text);
 
 void add_memory_flags(CLI::App& command, RunOptions& run);  // --vram, --prefill-copy, --arch-limit

@@ -24,7 +24,7 @@ std::string first_not_finite(Executor& executor, std::span<const int32_t> ids) {
     for (int64_t row = 0; row < wanted && !first; ++row) executor.logits(row);
   }
   executor.observe({});
-  if (!first) return "the model's last rows, and not when it runs again";
+  if (!first) return "the model's last rows, but a second run gave finite numbers";
   const Program& program = executor.program();
   const int layer = op_layer(program, *first);
   return concat(layer >= 0                         ? concat("layer ", layer)

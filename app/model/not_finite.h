@@ -1,4 +1,4 @@
-// Where a model's numbers stop being numbers.
+// Finds the op whose output first holds NaN or infinity.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace skald {
 
-// Runs the ids once more, with an eye on every op, and says where NaN or infinity appears first:
+// Runs the ids again, checks the output of every op, and names the first one with NaN or infinity:
 // "layer 5 (linear blk.5.ffn_down.weight)".
 std::string first_not_finite(Executor& executor, std::span<const int32_t> ids);
 

@@ -7,7 +7,7 @@
 namespace skald {
 namespace {
 
-// The layer that a name such as "blk.12.attn_q.weight" tells, else -1.
+// The layer in a name such as "blk.12.attn_q.weight", else -1.
 int layer_in(std::string_view name) {
   constexpr std::string_view kBlock = "blk.";
   int layer = -1;
@@ -41,7 +41,7 @@ std::string op_label(const Program& program, size_t op) {
 }
 
 int op_layer(const Program& program, size_t op) {
-  // Rotations and additions have no weight: they belong to the op before them.
+  // Rope and Add have no weight: they belong to the layer of the op before them.
   for (size_t i = op + 1; i-- > 0;) {
     if (const auto* attention = std::get_if<Attention>(&program.ops[i])) return attention->layer;
     const std::string_view name = weight_name(program, program.ops[i]);

@@ -1,4 +1,4 @@
-// Ops in words, for messages.
+// Names of ops for messages and tables.
 #pragma once
 
 #include <string>
@@ -8,6 +8,6 @@
 namespace skald {
 
 std::string op_label(const Program& program, size_t op);  // "linear blk.5.ffn_down.weight"
-int op_layer(const Program& program, size_t op);          // -1: before the first or after the last
+int op_layer(const Program& program, size_t op);  // -1: before the first layer or after the last
 
 }  // namespace skald

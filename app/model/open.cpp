@@ -27,8 +27,10 @@ OpenedModel open_as_it_is(const ModelFlags& flags) {
   const fs::path bundled = bundled_model();
   std::error_code error;
   if (!fs::exists(bundled, error)) {
-    fail(Exit::Model, "the bundled model is not at ", printable(bundled.string()),
-         "; copy the folder share with the program, or name a model with -m");
+    fail(
+        Exit::Model, printable(bundled.string()),
+        ": the bundled model is missing; copy the folder share with the program, or choose a model "
+        "with -m");
   }
   return open_model(bundled);
 }
@@ -38,7 +40,7 @@ OpenedModel open_as_it_is(const ModelFlags& flags) {
 void add_model_flag(CLI::App& command, ModelFlags& flags) {
   command
       .add_option("-m,--model", flags.model,
-                  "GGUF file, Hugging Face folder, or a model's name [bundled model]")
+                  "Use this GGUF file, Hugging Face folder or model name [bundled model]")
       ->type_name("PATH")
       ->check(not_empty())
       ->group("Model");
@@ -46,7 +48,7 @@ void add_model_flag(CLI::App& command, ModelFlags& flags) {
 
 void add_run_flags(CLI::App& command, ModelFlags& flags) {
   RunOptions& run = flags.run;
-  command.add_flag("--exact", run.exact, "float32 activations and cache for every weight format")
+  command.add_flag("--exact", run.exact, "Compute in float32, with a float32 KV cache; CPU only")
       ->group(kChangesOutput);
   if (!command.get_option_no_throw("--type")) {
     command
@@ -59,18 +61,19 @@ void add_run_flags(CLI::App& command, ModelFlags& flags) {
   command
       .add_option(
           "-c,--ctx-size", run.context,
-          "Context in tokens; 0: the model's own, or what fits. With rope scaling longrope or "
-          "dynamic it decides how all positions rotate, and 0 is the one before the stretch")
+          "Context in tokens; 0: the model's own, or what fits in memory. With rope scaling "
+          "longrope or dynamic, 0 is the original context, and a larger one changes the output")
       ->type_name("N")
       ->transform(in_range(0, int64_t{1} << 31))
       ->capture_default_str()
       ->group(kChangesSpeed);
-  command.add_option("-t,--threads", run.threads, "CPU threads; 0: all that it may use")
+  command.add_option("-t,--threads", run.threads, "CPU threads; 0: all available")
       ->type_name("N")
       ->transform(in_range(0, kMostThreads))
       ->capture_default_str()
       ->group(kChangesSpeed);
-  command.add_option("--rows", run.rows, "Most prompt tokens in one step; 0: by the device")
+  command
+      .add_option("--rows", run.rows, "Compute at most N prompt tokens in a step; 0: by the device")
       ->type_name("N")
       ->transform(in_range(0, kMostRows))
       ->capture_default_str()
@@ -81,13 +84,13 @@ void add_run_flags(CLI::App& command, ModelFlags& flags) {
 void add_shape_flags(CLI::App& command, std::string& shape, ModelFlags& flags) {
   command
       .add_option("--shape", shape,
-                  "Instead, random weights in the shape of: " + joined(random_shapes()))
+                  "Use random weights in the shape of: " + joined(random_shapes()))
       ->type_name("NAME")
       ->group("Model");
   command
       .add_option("--type", flags.type,
-                  "Their format: " + joined(random_types()) +
-                      "; without --shape, quantize the model's 16-bit weights while loading")
+                  "With --shape: the weights' format, one of " + joined(random_types()) +
+                      ". Without --shape: quantize 16-bit weights while loading")
       ->type_name("TYPE")
       ->group("Model");
 }
@@ -95,11 +98,12 @@ void add_shape_flags(CLI::App& command, std::string& shape, ModelFlags& flags) {
 void add_device_flag(CLI::App& command, ModelFlags& flags) {
   DeviceFlags& device = flags.device;
   command
-      .add_option("--device", device.name, "auto (a GPU where one can be used), cpu, cuda, cuda:N")
+      .add_option("--device", device.name,
+                  "Run on auto (a GPU if one can be used), cpu, cuda, cuda:N")
       ->type_name("NAME")
       ->capture_default_str()
       ->group(kChangesSpeed);
-  command.add_flag("--require-gpu", device.require_gpu, "Fail rather than use the CPU")
+  command.add_flag("--require-gpu", device.require_gpu, "Fail if no GPU can be used")
       ->group(kChangesSpeed);
 }
 
@@ -123,7 +127,7 @@ OpenedModel open_model(const ModelFlags& flags) {
 void check_context(const ModelFlags& flags, const ModelConfig& config) {
   if (flags.run.context > config.context) {
     fail(Exit::Usage, "-c ", flags.run.context, ": the model was trained for ", config.context,
-         " tokens; ask for at most that");
+         " tokens; give at most that");
   }
 }
 

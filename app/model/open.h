@@ -1,4 +1,4 @@
-// From flags to a model and an executor: shared by the commands.
+// Flags that choose a model and how it runs, and opening the model. Shared by the commands.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -18,8 +18,8 @@ namespace skald {
 inline constexpr int64_t kMostThreads = 1024, kMostRows = 65536, kMostSequences = 65536;
 
 struct ModelFlags {
-  std::string model;  // path; empty: the bundled model
-  std::string type;   // that its weights are quantized to while loading; empty: as they are
+  std::string model;  // path or name; empty: the bundled model
+  std::string type;   // quantize the weights to this mix while loading; empty: no
   DeviceFlags device;
   RunOptions run{.rows = 0};  // 0: default_rows()
 };
@@ -27,18 +27,21 @@ struct ModelFlags {
 void add_model_flag(CLI::App& command, ModelFlags& flags);
 // -c, -t, --exact, --type, --rows, --vram, --prefill-copy, --arch-limit
 void add_run_flags(CLI::App& command, ModelFlags& flags);
-// --shape, and a --type that is also for it; before add_run_flags().
+// --shape, and a --type that serves both --shape and models. Call it before add_run_flags(), which
+// then adds no --type.
 void add_shape_flags(CLI::App& command, std::string& shape, ModelFlags& flags);
 void add_device_flag(CLI::App& command, ModelFlags& flags);  // and --require-gpu
 
-// The folder of the bundled model, which is found from the place of the running program: in share/
-// beside it (a build folder) or beside its folder (an installation). It may be missing.
+// The folder of the bundled model, found from the place of the running program: in share/ beside it
+// (a build folder) or beside its folder (an installation). The folder may not exist.
 std::filesystem::path bundled_model();
 
-// Weights of another type are made where they are loaded, by make_executor().
+// Opens the model's files. With --type, the weights are only described here: make_executor()
+// quantizes them.
 OpenedModel open_model(const ModelFlags& flags);
 
-// A context beyond what the model was trained for makes noise; that is an Error.
+// Throws Error(Exit::Usage) if -c is larger than the context the model was trained for, where the
+// output would be noise.
 void check_context(const ModelFlags& flags, const ModelConfig& config);
 
 }  // namespace skald

@@ -9,23 +9,24 @@ namespace skald {
 namespace {
 
 constexpr const char* kWeightsNote =
-    "the weights do not stay in memory beside it: they are read from their file again and again";
+    "the weights do not fit in the free memory: every step reads parts of them from their file";
 
-// A cap does not count here: the system knows nothing of it when it drops a file's pages.
+// --vram does not count here: the system drops a file's pages only when its memory is full.
 bool weights_stay(const MemoryPlan& plan) { return plan.needed() <= plan.device.free; }
 
 std::string context_text(const MemoryPlan& plan) {
   switch (plan.context_by) {
     case MemoryPlan::ContextBy::Asked:
-      return concat(plan.context, " tokens, as asked for");
+      return concat(plan.context, " tokens, set by -c");
     case MemoryPlan::ContextBy::Model:
       return concat(plan.context, " tokens, the model's own");
     case MemoryPlan::ContextBy::Memory:
       if (plan.most_context == 0) return concat("not even ", plan.context, " tokens fit");
-      return concat(plan.context, " tokens, what fits of the model's own ", plan.model_context);
+      return concat(plan.context, " of the model's ", plan.model_context,
+                    " tokens, which is what fits in memory");
     case MemoryPlan::ContextBy::Short:
-      return concat(plan.context, " tokens of the model's own ", plan.model_context,
-                    ", beyond which all positions rotate otherwise");
+      return concat(plan.context, " of the model's ", plan.model_context,
+                    " tokens, because a larger context changes the rope of all positions");
   }
   return "";
 }
@@ -45,14 +46,14 @@ const char* context_by_name(MemoryPlan::ContextBy by) {
 }
 
 std::string fits_text(const MemoryPlan& plan) {
-  if (plan.most_context == 0) return "no, whatever the context";
+  if (plan.most_context == 0) return "no, with any context";
   return concat(plan.fits() ? "yes" : "no", "; the largest context that fits is ",
                 plan.most_context);
 }
 
-// The op and its matrix on one line, then a line for each kernel with the rows that get it.
+// For each op: a line with its matrix, then a line per kernel with the row counts that use it.
 std::string kernels_text(const PlanReport& report) {
-  std::string out = "kernels by rows in a step\n";
+  std::string out = "kernels by number of rows in a step\n";
   for (const cuda::KernelUse& use : report.kernels) {
     out += concat("\n", use.times, " x ", use.ops, "; ", use.weights,
                   use.weights.empty() ? "" : " ", use.shape, "\n");
@@ -77,20 +78,20 @@ std::string to_text(const PlanReport& report) {
       concat("model      ", report.model, ", ", count_text(report.parameters), " parameters\n",
              "device     ", report.device, "\n",  //
              "memory     ", size_text(plan.device.total), ", ", size_text(plan.device.free),
-             " free, ", size_text(plan.available), " to be had\n",  //
-             "context    ", context_text(plan), "\n",               //
-             "sequences  ", plan.sequences, "\n",                   //
+             " free, ", size_text(plan.available), " usable\n",  //
+             "context    ", context_text(plan), "\n",            //
+             "sequences  ", plan.sequences, "\n",                //
              "rows       ", report.rows, " in a step\n\n");
   Table parts{{"part", "size"}, {}};
   for (const MemoryPart& part : plan.parts) {
     parts.rows.push_back(
         {concat(part.name, part.mapped ? " (from the file)" : ""), size_text(part.bytes)});
   }
-  parts.rows.push_back({"together", size_text(plan.needed())});
+  parts.rows.push_back({"total", size_text(plan.needed())});
   out += to_text(parts);
   out += concat("\nfits       ", fits_text(plan), "\n");
   if (plan.fits() && !weights_stay(plan)) out += concat("           ", kWeightsNote, "\n");
-  Table more{{"sequences", "largest context of each"}, {}};
+  Table more{{"sequences", "largest context per sequence"}, {}};
   for (const auto& [sequences, context] : report.by_sequences) {
     more.rows.push_back({concat(sequences), concat(context)});
   }

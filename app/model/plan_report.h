@@ -1,5 +1,5 @@
-// A memory plan in words: a table or JSON for `skald plan`, and lines on stderr for commands that
-// run by it.
+// Prints a memory plan: as a table or JSON for `skald plan`, and as notes on stderr for the
+// commands that run a model.
 #pragma once
 
 #include <string>
@@ -16,15 +16,16 @@ struct PlanReport {
   std::string model, device;
   int64_t parameters = 0, rows = 0;
   MemoryPlan memory;
-  std::vector<std::pair<int, int64_t>> by_sequences;  // and the largest context of each that fits
-  std::vector<int> kernel_rows;
-  std::vector<cuda::KernelUse> kernels;  // where they were asked for
+  std::vector<std::pair<int, int64_t>> by_sequences;  // sequences, largest context that fits
+  std::vector<int> kernel_rows;                       // row counts that `kernels` lists
+  std::vector<cuda::KernelUse> kernels;               // with --kernels
 };
 
 std::string to_text(const PlanReport& report);
 Json to_json(const PlanReport& report);
 
-// What a user should know of a plan that is being followed, a line each; "" when all is as asked.
+// Lines for stderr: a context smaller than the model's, or weights that do not fit in memory. Empty
+// if neither is so.
 std::string plan_notes(const MemoryPlan& plan);
 
 }  // namespace skald

@@ -1,6 +1,6 @@
-// Files that hold what a base model said of a text, row by row, so that others are compared with it
-// without running it again. Two kinds: llama.cpp's (llama_logits.cpp) and skald's compact one
-// (compact_base.cpp).
+// Base files hold a base model's predictions for a text, row by row. Other models are compared with
+// the file without running the base model again. There are two formats: llama.cpp's
+// (llama_logits.cpp) and skald's compact one (compact_base.cpp).
 #pragma once
 
 #include <memory>
@@ -13,13 +13,13 @@
 
 namespace skald {
 
-// A row's comparison with one that was stored with less than all digits.
+// The comparison of a row with a stored row, which holds less than the whole distribution.
 struct StoredComparison {
   RowComparison row;
-  double slack = 0;  // the divergence is at least row.divergence, and at most this much more
+  double slack = 0;  // the divergence is in [row.divergence, row.divergence + slack]
 };
 
-// Rows are counted from 0 over all scored tokens of the file, in the order of the chunks.
+// Reads a base file. Rows are numbered from 0 over all scored tokens, in the order of the chunks.
 class BaseReader {
  public:
   virtual ~BaseReader() = default;
@@ -29,7 +29,7 @@ class BaseReader {
   virtual int64_t chunks() const = 0;
   virtual StoredComparison compare(int64_t row, std::span<const float> logits, int32_t target) = 0;
 
-  // What the file says of its text: ids in chunks (llama.cpp), or a heading (compact).
+  // The file's text: its ids in chunks of context() (llama.cpp), or its heading (compact).
   virtual std::span<const int32_t> ids() const { return {}; }
   virtual int64_t context() const { return 0; }
   virtual std::optional<PplHeading> heading() const { return {}; }
@@ -42,17 +42,17 @@ class BaseWriter {
   virtual void finish() = 0;
 };
 
-// nullptr: it is no base file, but perhaps a model.
+// Returns nullptr if the path is no base file; it may be a model.
 std::unique_ptr<BaseReader> open_base_file(const std::string& path);
 
 struct BaseRange {
   int64_t first = 0, last = 0, vocab = 0;  // chunks [first, last)
 };
 
-// llama.cpp's format has the ids of whole chunks from the first one on.
+// llama.cpp's format. `ids` holds whole chunks, from the text's first one on.
 std::unique_ptr<BaseWriter> write_llama_logits(const std::string& path, int64_t context,
                                                int64_t vocab, std::span<const int32_t> ids);
-// Of each row the `top` most probable tokens.
+// skald's format. Stores the `top` most probable tokens of each row.
 std::unique_ptr<BaseWriter> write_compact_base(const std::string& path, const PplHeading& heading,
                                                const BaseRange& range, int top);
 

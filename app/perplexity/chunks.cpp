@@ -49,8 +49,8 @@ class DocumentChunks final : public ChunkSource {
     prefix_ = special.bos >= 0 ? special.bos : special.eos;
     if (prefix_ < 0) {
       fail(Exit::Failed,
-           "the tokenizer has neither BOS nor EOS, one of which goes before each document; take "
-           "another protocol");
+           "the tokenizer has neither BOS nor EOS, which the doc protocol puts before each "
+           "document; use another protocol");
     }
   }
 

@@ -1,5 +1,5 @@
-// The chunks of a perplexity run, one at a time: their windows with the ids as the model sees them.
-// A chunk is a window of a text or, of documents, all windows of one document.
+// Makes the chunks of a perplexity run, one at a time, with the token ids that the model sees. A
+// chunk is one window of a text, or all windows of one document.
 #pragma once
 
 #include <memory>
@@ -16,12 +16,12 @@ namespace skald {
 struct ChunkWindow {
   std::vector<int32_t> tokens;
   int64_t scored_from = 1;
-  int64_t first = 0;  // place of the first token in the text, or document with its prefix
+  int64_t first = 0;  // position of the first token in the text, or in the document with its prefix
 };
 
 struct ChunkTokens {
   std::vector<ChunkWindow> windows;
-  int64_t bytes = 0, words = 0;  // of a document
+  int64_t bytes = 0, words = 0;  // documents only
 
   int64_t scored() const;
 };
@@ -34,13 +34,13 @@ class ChunkSource {
   virtual int64_t scored(int64_t index) const { return chunk(index).scored(); }
 };
 
-// Each borrows what it is given.
+// The sources keep references to the text, documents and tokenizer, which must outlive them.
 std::unique_ptr<ChunkSource> text_chunks(const PplSettings& settings, const TokenStream& text,
                                          std::optional<int32_t> bos);
 std::unique_ptr<ChunkSource> document_chunks(const PplSettings& settings,
                                              const Documents& documents,
                                              const Tokenizer& tokenizer);
-// Ids that a base file holds, already cut: chunks of settings.context.
+// Chunks of settings.context ids, which come from a base file.
 std::unique_ptr<ChunkSource> id_chunks(const PplSettings& settings, std::vector<int32_t> ids,
                                        std::optional<int32_t> bos);
 

@@ -1,17 +1,20 @@
-// skald's compact base file: of each row the most probable tokens, and what the others weigh
-// together. Some 2 KB a row, where llama.cpp's takes 64 to 256 KB.
+// skald's compact base file. Each row holds the most probable tokens and the total probability of
+// all other tokens. A row takes about 2 KB; llama.cpp's format takes 64 to 256 KB.
 //
-// Little-endian: "SKALDKL1", a uint64 with the length of a JSON object and the object (the heading
-// of the run, chunks [first, last), "vocab", "top"); then, for each scored token: float32
-// log-probabilities [top] from the best on, int32 ids [top], and three float32: the target's
-// log-probability, the probability m of all other tokens together, and the sum of p ln p over them.
+// Layout, little-endian: "SKALDKL1"; a uint64 with the length of a JSON object; the object (the
+// heading of the run, chunks "first" and "last", "vocab", "top"); then one row per scored token.
+// A row: float32 log-probabilities [top], best first; int32 ids [top]; three float32, which are the
+// target's log-probability, the total probability m of all other tokens, and the sum of p ln p over
+// the other tokens.
 //
-// The divergence over the stored tokens is exact. Of the others, sum p ln(p / q) is
-//   at least m ln(m / m_q), m_q being what the compared model gives to them together (the log-sum
-//   inequality), which is the value that is reported,
-//   at most the stored sum of p ln p less the least that sum p ln q can be: no p is above the
-//   smallest stored one, so that the mass lies at worst on the tokens that q finds least likely.
-// The difference of both is the row's slack.
+// Let p be the base model's distribution and q the compared model's. The divergence over the stored
+// tokens is exact. For the other tokens, the sum of p ln(p / q) lies between two bounds:
+//   lower: m ln(m / m_q), where m_q is the total probability that q gives to the other tokens (the
+//   log-sum inequality). This value is reported.
+//   upper: the stored sum of p ln p minus the smallest possible sum of p ln q. No p of the other
+//   tokens exceeds the smallest stored p, so the sum is smallest if the mass m lies on the tokens
+//   that q finds least likely.
+// The row's slack is the upper bound minus the lower bound.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -28,7 +31,7 @@ constexpr std::string_view kMagic = "SKALDKL1";
 constexpr int64_t kMostHeadBytes = 1 << 20;
 
 struct RowTail {
-  float target, mass, sum;  // of p ln p
+  float target, mass, sum;  // target's log-probability; m; sum of p ln p over the other tokens
 };
 
 int64_t row_bytes(int top) { return int64_t{top} * 8 + static_cast<int64_t>(sizeof(RowTail)); }
@@ -72,7 +75,7 @@ class CompactBase final : public BaseReader {
     result.base.top_logprob = logprobs_[0];
     result.base.entropy = -tail.sum;
     const double log_total = log_sum_exp(logits);
-    double rest = 1;  // of the compared model
+    double rest = 1;  // m_q
     rest_.assign(logits.begin(), logits.end());
     for (size_t i = 0; i < ids_.size(); ++i) {
       const auto id = static_cast<size_t>(ids_[i]);
@@ -81,7 +84,7 @@ class CompactBase final : public BaseReader {
       result.divergence += p * (base - logprob);
       result.base.entropy -= p * base;
       rest -= std::exp(logprob);
-      rest_[id] = INFINITY;  // not of the rest: behind all others
+      rest_[id] = INFINITY;  // a stored token: sorts behind the other tokens
     }
     if (tail.mass <= 0 || ids_.size() == logits.size()) return {result, 0};
     const double mass = tail.mass;
@@ -94,7 +97,7 @@ class CompactBase final : public BaseReader {
 
  private:
   [[noreturn]] void refuse() const {
-    fail(Exit::Failed, file_.name(), ": is damaged; write it again with --save-base");
+    fail(Exit::Failed, file_.name(), ": the base file is damaged; write it again with --save-base");
   }
 
   RowTail read_row(int64_t row) {
@@ -106,8 +109,8 @@ class CompactBase final : public BaseReader {
     return tail;
   }
 
-  // The least that sum p ln q can be over the rest, for a mass of which no token has more than the
-  // smallest stored one.
+  // The smallest possible sum of p ln q over the other tokens, if they have the total probability
+  // `mass` and none has more than the smallest stored p.
   double worst_sum(double mass, double log_total) {
     const double most_p = std::exp(double{logprobs_.back()});
     const size_t count = static_cast<size_t>(
@@ -131,7 +134,7 @@ class CompactBase final : public BaseReader {
   int64_t rows_at_ = 0;
   std::vector<float> logprobs_;  // [top]
   std::vector<int32_t> ids_;     // [top]
-  std::vector<float> rest_;      // [vocab]
+  std::vector<float> rest_;      // [vocab], logits of the other tokens; infinity for stored ones
 };
 
 class CompactBaseWriter final : public BaseWriter {

@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kBlock = int64_t{1} << 20;
 constexpr int64_t kMostDocumentBytes = int64_t{256} << 20;
 
-// What \s matches in Python's str.
+// True for the characters that \s matches in Python.
 bool python_space(char32_t c) {
   return (c >= 0x09 && c <= 0x0d) || (c >= 0x1c && c <= 0x20) || c == 0x85 || c == 0xa0 ||
          c == 0x1680 || (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f ||
@@ -45,15 +45,17 @@ Documents::Documents(const std::vector<std::string>& paths) {
     bytes_ += file.size();
   }
   sha256_ = hash.hex();
-  if (places_.empty()) fail(Exit::Usage, files_.front()->name(), ": has no document");
+  if (places_.empty()) {
+    fail(Exit::Usage, files_.front()->name(), ": the file is empty; the doc protocol needs text");
+  }
 }
 
 std::string Documents::text(int64_t document) const {
   const Place& place = places_[static_cast<size_t>(document)];
   const TextFile& file = *files_[place.file];
   if (place.bytes > kMostDocumentBytes) {
-    fail(Exit::Failed, file.name(), ": a document of ", place.bytes, " bytes is too long, at most ",
-         kMostDocumentBytes, "; split it, or take another protocol");
+    fail(Exit::Failed, file.name(), ": a document has ", place.bytes, " bytes, the limit is ",
+         kMostDocumentBytes, "; split it, or use another protocol");
   }
   std::string text = file.read(place.offset, place.bytes);
   file.check_text(text, place.offset);

@@ -1,4 +1,4 @@
-// What `skald perplexity` was asked for.
+// The flags of `skald perplexity`, and the settings that follow from them.
 #pragma once
 
 #include <optional>
@@ -19,13 +19,15 @@ struct PplFlags {
   bool json = false, llama_format = false;
 };
 
-// Throws Error(Exit::Usage) for what cannot go together.
+// Throws Error(Exit::Usage) if flags contradict each other.
 void check_flags(const PplFlags& flags);
 
-// The protocol with the context that it has on this model. Error where the model has less.
-PplSettings settled_protocol(const PplFlags& flags, const ModelConfig& config);
+// The protocol with its context for this model. Throws Error(Exit::Usage) if the context is larger
+// than the model's.
+PplSettings resolve_protocol(const PplFlags& flags, const ModelConfig& config);
 
-// "A:B" are the chunks [A, B), either may be missing; "N" the first N. Error where they are not.
+// Parses --chunks. "A:B" is [A, B), where A or B may be missing; "N" is the first N chunks. Throws
+// Error(Exit::Usage) if the text does not have these chunks.
 ChunkRange parse_chunk_range(const std::string& text, int64_t count);
 
 }  // namespace skald

@@ -26,7 +26,7 @@ bool PplGroup::take(int64_t index) {
   if (device_.base || run_.base_file) result.comparison.emplace();
   const size_t before = windows_.size();
   for (const ChunkWindow& window : tokens.windows) {
-    if (window.scored_from >= std::ssize(window.tokens)) continue;  // a text's last token alone
+    if (window.scored_from >= std::ssize(window.tokens)) continue;  // nothing to score
     windows_.push_back({window.tokens, window.scored_from});
     owners_.push_back({chunks_.size(), window.first});
   }
@@ -43,12 +43,12 @@ bool PplGroup::take(int64_t index) {
 bool PplGroup::compute() {
   std::vector<Executor*> executors{device_.executor};
   if (device_.base) executors.push_back(device_.base);
-  // A document of many windows takes several groups of them.
+  // The windows of one long document may need several steps.
   for (size_t done = 0; done < windows_.size();) {
     const auto left = std::span(windows_).subspan(done);
     const auto part = left.first(windows_in_step(*device_.executor, left));
     const bool whole = run_windows(executors, part, [&](std::span<const WindowRow> rows) {
-      return add(rows, done) && (!run_.go_on || run_.go_on());
+      return add(rows, done) && (!run_.keep_going || run_.keep_going());
     });
     if (failure_) fail_not_finite();
     if (!whole) return false;
@@ -58,11 +58,11 @@ bool PplGroup::compute() {
 }
 
 void PplGroup::deliver() const {
-  for (const PplToken& token : waiting_) run_.on_token(token);
+  for (const PplToken& token : pending_) run_.on_token(token);
   for (const PplChunk& chunk : chunks_) run_.on_chunk(chunk);
 }
 
-// False at NaN or infinity.
+// Returns false at NaN or infinity.
 bool PplGroup::add(std::span<const WindowRow> rows, size_t first_window) {
   std::vector<int32_t> targets;
   for (const WindowRow& row : rows) targets.push_back(row.target);
@@ -112,7 +112,7 @@ void PplGroup::add(PplToken token, PplChunk& chunk) {
   if (run_.devices.size() == 1) {
     run_.on_token(token);
   } else {
-    waiting_.push_back(std::move(token));
+    pending_.push_back(std::move(token));
   }
 }
 
@@ -121,13 +121,16 @@ void PplGroup::fail_not_finite() const {
   const std::string where = concat("chunk ", token.chunk, ", token ", token.place);
   if (base && std::isfinite(token.comparison->row.base.logprob)) {
     fail(Exit::Failed, where,
-         ": the divergence is infinite: the model excludes what the base expects");
+         ": the KL divergence is infinite: the model gives probability 0 to a token that the base "
+         "model expects");
   }
   Executor* executor = base ? device_.base : device_.executor;
-  if (!executor) fail(Exit::Failed, where, ": the base file holds NaN or infinity");
+  if (!executor) {
+    fail(Exit::Failed, where, ": the base file holds NaN or infinity; write it again");
+  }
   const double logprob = base ? token.comparison->row.base.logprob : token.score.logprob;
   fail(Exit::Failed, where, ": the ", base ? "base model" : "model", " gives ",
-       std::isnan(logprob) ? "NaN" : "a probability of 0", "; NaN or infinity first appears in ",
+       std::isnan(logprob) ? "NaN" : "probability 0", "; NaN or infinity first appears in ",
        first_not_finite(*executor, window.tokens.first(static_cast<size_t>(position))));
 }
 

@@ -1,4 +1,4 @@
-// Chunks of a perplexity run that are computed together, in as few steps as they fit into.
+// A group of chunks that are computed together, in as few steps as possible.
 #pragma once
 
 #include "app/perplexity/run.h"
@@ -8,21 +8,22 @@ namespace skald {
 
 class PplGroup {
  public:
-  // Borrows both. base_row: of the run's base file, which goes on from group to group.
+  // All arguments must outlive the group. `base_row` is the next row of the run's base file; all
+  // groups share it.
   PplGroup(const PplRun& run, const PplDevice& device, int64_t& base_row)
       : run_(run), device_(device), base_row_(base_row) {}
 
-  // Takes a chunk if it fits beside those that are there; the first one always does. Looks at the
-  // executor's size and never runs it, so that another group may be computed meanwhile.
+  // Adds a chunk if all chunks still fit in one step; the first chunk is always added. Does not run
+  // the executor, so that another group may be computed at the same time.
   bool take(int64_t index);
 
-  // False when it was stopped: its chunks are then incomplete.
+  // Returns false if it was stopped; the chunks are then incomplete.
   bool compute();
 
   int64_t first() const { return chunks_.front().chunk; }
   int64_t last() const { return chunks_.back().chunk + 1; }
-  // After compute(): calls on_chunk for each chunk, and before that on_token for each token, unless
-  // compute() did.
+  // After compute(): calls on_token for each token, unless compute() did, then on_chunk for each
+  // chunk.
   void deliver() const;
 
  private:
@@ -31,12 +32,12 @@ class PplGroup {
     int64_t first;
   };
 
-  // What made a number NaN or infinite is looked for once the run's sequences are gone.
+  // The first NaN or infinity. Its op is searched later, when the step's sequences are released.
   struct Failure {
     PplToken token;
     TokenWindow window;
     int64_t position;
-    bool base;  // it is the base's
+    bool base;  // the base's number, not the model's
   };
 
   bool add(std::span<const WindowRow> rows, size_t first_window);
@@ -50,7 +51,7 @@ class PplGroup {
   std::vector<ChunkTokens> tokens_;
   std::vector<TokenWindow> windows_;
   std::vector<Owner> owners_;
-  std::vector<PplToken> waiting_;  // for their turn, where several devices compute
+  std::vector<PplToken> pending_;  // for deliver(), if several devices compute
   std::optional<Failure> failure_;
 };
 

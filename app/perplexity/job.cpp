@@ -13,7 +13,7 @@
 namespace skald {
 namespace {
 
-// What most of the weights' bytes are stored as.
+// The format that most of the weights' bytes have.
 std::string_view main_type(const WeightFile& weights) {
   std::map<DType, int64_t> bytes;
   for (const Tensor& tensor : weights.tensors()) bytes[tensor.view.type] += tensor.view.bytes();
@@ -30,7 +30,7 @@ ModelIdentity identity(const OpenedModel& opened,
           std::string(name(executor.cache_type())), device};
 }
 
-// The same pieces under the same ids, and as many logits.
+// Throws unless both models have the same pieces under the same ids.
 void check_vocabularies(const OpenedModel& model, const Tokenizer& tokenizer,
                         const OpenedModel& base) {
   if (model.model.config.vocab != base.model.config.vocab) {
@@ -56,8 +56,8 @@ std::optional<int32_t> bos_of(const Tokenizer& tokenizer) {
 
 PplJob::PplJob(const PplFlags& flags, LiveLine& line) : opened_(open_model(flags.model)) {
   parse_devices(flags.devices,
-                flags.model.device);  // so that a wrong name is said before the text is read
-  heading_.settings = settled_protocol(flags, opened_.model.config);
+                flags.model.device);  // reports a wrong name before the text is read
+  heading_.settings = resolve_protocol(flags, opened_.model.config);
   tokenizer_ = open_tokenizer(opened_).tokenizer;
   heading_.tokenizer_hash = tokenizer_hash(*tokenizer_);
   open_base(flags);
@@ -82,15 +82,16 @@ void PplJob::open_base(const PplFlags& flags) {
   if (flags.base.empty()) return;
   base_file_ = open_base_file(flags.base);
   if (base_file_ && flags.devices.find(',') != std::string::npos) {
-    fail(Exit::Usage, "--devices: the rows of a base file come one after the other; take one ",
-         "device, or a model as --base");
+    fail(Exit::Usage, "--devices: a base file is read in order by one device; name one device, ",
+         "or give a model as --base");
   }
   if (!base_file_) {
     opened_base_ = open_model(std::filesystem::path(flags.base));
     check_vocabularies(opened_, *tokenizer_, *opened_base_);
     if (heading_.settings.context > opened_base_->model.config.context) {
       fail(Exit::Usage, "--base: a context of ", heading_.settings.context,
-           ": the base model was trained for ", opened_base_->model.config.context, " tokens");
+           ": the base model was trained for ", opened_base_->model.config.context,
+           " tokens; choose a protocol with a smaller context");
     }
     return;
   }
@@ -105,7 +106,8 @@ void PplJob::open_base(const PplFlags& flags) {
   const bool asked = flags.protocol != PplFlags{}.protocol || flags.model.run.context > 0;
   if (!llama || (asked && context != heading_.settings.context)) {
     fail(Exit::Failed, "--base: ", base_file_->description(),
-         " is of the protocol llama.cpp:", context, ", not of ", heading_.settings.name());
+         " was made with --protocol llama.cpp:", context, ", this run has --protocol ",
+         heading_.settings.name());
   }
   heading_.settings.context = context;
 }
@@ -114,7 +116,8 @@ void PplJob::open_text(const PplFlags& flags, LiveLine& line) {
   const PplSettings& settings = heading_.settings;
   if (flags.files.empty()) {
     if (!base_file_ || base_file_->ids().empty()) {
-      fail(Exit::Usage, "no text: name a file with -f; only llama.cpp's base files hold one");
+      fail(Exit::Usage,
+           "no text given; give a file with -f (only llama.cpp's base files hold their text)");
     }
     const std::span<const int32_t> ids = base_file_->ids();
     heading_.text = base_file_->description();
@@ -150,7 +153,7 @@ void PplJob::check_base_file() const {
   const int64_t first = base_file_->first_chunk(), last = first + base_file_->chunks();
   if (range_.first < first || range_.last > last) {
     fail(Exit::Failed, "--base: ", base_file_->description(), " has the chunks ", first, ":", last,
-         ", this run needs ", range_.first, ":", range_.last, "; choose with --chunks");
+         ", this run needs ", range_.first, ":", range_.last, "; choose them with --chunks");
   }
   const auto heading = base_file_->heading();
   if (!heading) return;
@@ -159,7 +162,7 @@ void PplJob::check_base_file() const {
   const std::string difference = heading_difference(*heading, same);
   if (!difference.empty()) {
     fail(Exit::Failed, "--base: ", base_file_->description(),
-         " is of another measurement: ", difference);
+         " was made by a different run: ", difference);
   }
 }
 
@@ -170,14 +173,14 @@ void PplJob::check_base_ids() const {
   text_->read(0, own);
   const auto [mine, theirs] = std::mismatch(own.begin(), own.end(), ids.begin());
   if (mine == own.end()) return;
-  fail(Exit::Failed, "--base: ", base_file_->description(), " is of another text: token ",
-       mine - own.begin(), " is ", *theirs, " there and ", *mine, " here");
+  fail(Exit::Failed, "--base: ", base_file_->description(), " was made with another text: token ",
+       mine - own.begin(), " is ", *theirs, " in the file and ", *mine, " in this run");
 }
 
-// Long steps, of many windows: a GPU's products gain by them.
+// Makes the executors. Steps hold many windows, because GEMMs on a GPU are faster with many rows.
 PplJob::Executors PplJob::prepare(const Model& model, const PplFlags& flags) const {
   constexpr int64_t kLongStep = 8192;
-  constexpr int64_t kDocuments = 64;  // in a step
+  constexpr int64_t kDocuments = 64;  // per step
   RunOptions options = flags.model.run;
   const int64_t context = options.context = heading_.settings.context;
   const int64_t most = std::min(range_.last - range_.first, kMostSequences);
@@ -193,7 +196,7 @@ PplJob::Executors PplJob::prepare(const Model& model, const PplFlags& flags) con
   const bool documents = heading_.settings.protocol == PplProtocol::Documents;
   const int64_t together = documents ? std::min(kDocuments, options.rows) : options.rows / context;
   options.sequences = static_cast<int>(std::clamp<int64_t>(together, 1, most));
-  // Short documents share a step, but they do not have a whole context each.
+  // Documents that share a step are short: the cache need not hold a whole context for each.
   if (documents) {
     options.cache_tokens = std::max(context, options.rows + options.sequences * kPageTokens);
   }

@@ -1,5 +1,5 @@
-// A perplexity run with all that it needs: models, text, chunks, heading. Made from the flags
-// before anything is computed, so that what is wrong is said at once.
+// Owns all that a perplexity run needs: models, text, chunks, heading. The constructor opens and
+// checks everything, so that errors are reported before anything is computed.
 #pragma once
 
 #include <memory>
@@ -28,7 +28,7 @@ class PplJob {
   BaseReader* base_file() { return base_file_.get(); }
   int64_t base_row(int64_t chunk) const;  // in the base file
 
-  // The ids of the chunks of the range, as a text in llama.cpp's protocol.
+  // For the llama.cpp protocol: the ids from the text's start to the end of the range.
   std::vector<int32_t> ids() const;
 
  private:
@@ -48,7 +48,7 @@ class PplJob {
   std::unique_ptr<TokenStream> text_;
   std::unique_ptr<Documents> documents_;
   std::unique_ptr<ChunkSource> chunks_;
-  Executors executors_, bases_;  // one a device; bases of a model alone
+  Executors executors_, bases_;  // one per device; `bases_` is empty unless --base is a model
   PplHeading heading_;
   ChunkRange range_;
 };

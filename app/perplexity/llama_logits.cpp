@@ -1,9 +1,10 @@
-// llama.cpp's files of logits, which llama-perplexity writes with --kl-divergence-base. Little-
-// endian: "_logits_", three int32 (context, vocabulary, chunks), the ids of all chunks as int32;
-// then, for each row of a chunk from context / 2 on but the last, two float32 (the step, and the
-// least log-probability) and a uint16 for each token, one more where the vocabulary is odd: its
-// log-probability in steps above the least. What is less likely than e^-16 of the best is written
-// as the least.
+// llama.cpp's file of logits, which llama-perplexity writes with --kl-divergence-base.
+//
+// Layout, little-endian: "_logits_"; three int32 (context, vocabulary, chunks); the ids of all
+// chunks as int32; then the rows. Each chunk has rows for its positions from context / 2 to
+// context - 2. A row: two float32, which are the step and the smallest log-probability; then a
+// uint16 per token, its log-probability in steps above the smallest (one uint16 is added if the
+// vocabulary is odd). Probabilities below e^-16 of the best are stored as the smallest.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -32,17 +33,16 @@ class LlamaLogits final : public BaseReader {
     chunks_ = file_.number<int32_t>(16);
     if (context_ < 3 || vocab_ < 1 || chunks_ < 1) {
       fail(Exit::Failed, file_.name(), ": a context of ", context_, ", ", vocab_, " tokens and ",
-           chunks_, " chunks are no file of logits");
+           chunks_, " chunks are impossible; this is no file of llama.cpp's logits");
     }
-    // Each factor is below 2^31: the products of two do not overflow, and those of three are
-    // compared by division.
+    // Each factor is below 2^31, so a product of two fits in int64. The product of three is avoided
+    // by a division.
     const int64_t ids = context_ * chunks_;
     rows_at_ = kHeadBytes + 4 * ids;
     const int64_t rows = rows_per_chunk(context_) * chunks_;
     if (rows_at_ > file_.size() || (file_.size() - rows_at_) / row_bytes(vocab_) < rows) {
       fail(Exit::Failed, file_.name(), ": has ", file_.size(), " bytes, too few for ", chunks_,
-           " chunks of ", context_, " and ", vocab_,
-           " tokens; was the program that wrote it stopped?");
+           " chunks of ", context_, " and ", vocab_, " tokens; it is incomplete, write it again");
     }
     ids_.resize(static_cast<size_t>(ids));
     file_.read(kHeadBytes, std::as_writable_bytes(std::span(ids_)));
@@ -75,7 +75,7 @@ class LlamaLogits final : public BaseReader {
         result.base.top_logprob = base;
         result.base.top = static_cast<int32_t>(id);
       }
-      if (base <= -kFloor) continue;  // llama.cpp leaves them out too
+      if (base <= -kFloor) continue;  // as llama.cpp does
       const double p = std::exp(base);
       result.divergence += p * (base - (logits[static_cast<size_t>(id)] - log_total));
       result.base.entropy -= p * base;

@@ -56,11 +56,11 @@ int64_t read_ppl_log(const std::string& path, bool torn_end,
     } catch (const Json::exception&) {
       if (torn && torn_end) break;
       fail(Exit::Failed, reader.name(), ": line ", line.number,
-           " is not of a perplexity run; expected a file of --checkpoint or --jsonl");
+           " is no record of a perplexity run; expected a file of --checkpoint or --jsonl");
     } catch (const Error& error) {
       fail(error.code(), reader.name(), ": line ", line.number, ": ", error.what());
     }
-    if (torn && torn_end) break;  // whole as JSON, perhaps; its number might have lost digits
+    if (torn && torn_end) break;  // may parse as JSON, but a number may have lost digits
     whole = end;
   }
   return whole;
@@ -70,7 +70,7 @@ PplTotal merge_ppl_logs(const std::vector<std::string>& paths) {
   std::vector<std::pair<LogHead, std::string>> logs;
   for (const std::string& path : paths) {
     LogHead head = read_head(path);
-    if (head.last < 0) fail(Exit::Failed, printable(path), ": has no chunk");
+    if (head.last < 0) fail(Exit::Failed, printable(path), ": has no chunk; leave the file out");
     logs.emplace_back(std::move(head), path);
   }
   std::sort(logs.begin(), logs.end(),
@@ -79,16 +79,20 @@ PplTotal merge_ppl_logs(const std::vector<std::string>& paths) {
   int64_t next = logs.front().first.first;
   for (const auto& [head, path] : logs) {
     const std::string other = heading_difference(total.heading(), head.heading);
-    if (!other.empty()) fail(Exit::Failed, printable(path), ": is of another measurement: ", other);
+    if (!other.empty()) {
+      fail(Exit::Failed, printable(path), ": was made by a different run: ", other);
+    }
     if (head.first > next) {
-      fail(Exit::Failed, "chunks ", next, " to ", head.first - 1, " are in none of the files");
+      fail(Exit::Failed, "chunks ", next, " to ", head.first - 1,
+           " are in none of the files; add the file that has them");
     }
     if (head.first < next) {
       fail(Exit::Failed, printable(path), ": chunks from ", head.first,
-           " on are in another file too; give each part once");
+           " on are also in another file; give each part once");
     }
     if (head.last >= head.heading.chunks) {
-      fail(Exit::Failed, printable(path), ": has chunk ", head.last, " of ", head.heading.chunks);
+      fail(Exit::Failed, printable(path), ": has chunk ", head.last, ", but its text has only ",
+           head.heading.chunks, " chunks");
     }
     read_ppl_log(
         path, true, [](const PplHeading&) {}, [&](const PplChunk& chunk) { total.add(chunk); });
@@ -102,7 +106,7 @@ PplCheckpoint::PplCheckpoint(const std::string& path, PplTotal& total, ChunkRang
     : output_(path, Existing::GoOn) {
   if (!output_.is_file()) {
     fail(Exit::Usage, "--checkpoint ", output_.name(),
-         ": expected a file, which can be read again");
+         ": expected a regular file, since it is read again");
   }
   int64_t whole = 0;
   if (output_.bytes() > 0) {
@@ -111,13 +115,13 @@ PplCheckpoint::PplCheckpoint(const std::string& path, PplTotal& total, ChunkRang
         [&](const PplHeading& heading) {
           const std::string other = heading_difference(heading, total.heading());
           if (other.empty()) return;
-          fail(Exit::Usage, "is of another measurement: ", other, "; name another file");
+          fail(Exit::Usage, "was made by a different run: ", other, "; choose another file");
         },
         [&](const PplChunk& chunk) {
           const int64_t next = range.first + total.chunks();
           if (chunk.chunk != next || next >= range.last) {
-            fail(Exit::Usage, "chunk ", chunk.chunk, " is not one that this run has here; name ",
-                 "another file for these --chunks");
+            fail(Exit::Usage, "found chunk ", chunk.chunk, ", but this run needs chunk ", next,
+                 " here; choose another file for these --chunks");
           }
           total.add(chunk);
           on_chunk(chunk);

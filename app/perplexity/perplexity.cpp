@@ -1,5 +1,5 @@
-// skald perplexity: how well a model predicts a text, by a named protocol; and how much one differs
-// from another.
+// skald perplexity: measures how well a model predicts a text, by a named protocol, and how much it
+// differs from a base model.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
@@ -16,11 +16,12 @@
 #include "app/program/help.h"
 #include "app/terminal/output.h"
 #include "engine/base/error.h"
+#include "engine/base/printable.h"
 
 namespace skald {
 namespace {
 
-// The files that a run writes beside its result.
+// The optional files of a run: --jsonl, --tokens, --save-logits or --save-base.
 class Outputs {
  public:
   Outputs(const PplFlags& flags, PplJob& job) : tokenizer_(job.tokenizer()) {
@@ -30,8 +31,8 @@ class Outputs {
     const int64_t vocab = job.executor().program().vocab();
     if (!flags.save_logits.empty()) {
       if (job.range().first != 0) {
-        fail(Exit::Usage, "--save-logits: llama.cpp's file begins with the first chunk; take ",
-             "--chunks 0:N");
+        fail(Exit::Usage, "--save-logits: llama.cpp's format begins with the first chunk; give ",
+             "--chunks 0:N, or use --save-base");
       }
       save_ = write_llama_logits(flags.save_logits, job.settings().context, vocab, job.ids());
     } else if (!flags.save_base.empty()) {
@@ -91,7 +92,7 @@ void print_result(const PplFlags& flags, const PplTotal& total) {
   }
 }
 
-// llama-perplexity's lines before the running values.
+// Prints llama-perplexity's first line.
 void print_llama_head(const PplJob& job, const Executor& executor) {
   std::fprintf(stderr,
                "perplexity: calculating perplexity over %lld chunks, n_ctx=%lld, batch_size=%lld, "
@@ -144,16 +145,18 @@ int compute(const PplFlags& flags) {
     pace.done(1, chunk.sums.tokens);
     show(false);
   };
-  run.go_on = [] { return !interrupted_by(); };
+  run.keep_going = [] { return !interrupted_by(); };
   const bool finished = run_perplexity(run);
   line.clear();
   if (!finished) {
     std::fprintf(stderr, "skald: stopped after %lld of %lld chunks%s\n",
                  static_cast<long long>(total.chunks()), static_cast<long long>(last - first),
-                 checkpoint ? "; the same command goes on from there" : "");
+                 checkpoint ? "; run the same command again to continue" : "");
     return 128 + interrupted_by();
   }
-  if (total.sums().tokens == 0) fail(Exit::Failed, "no token of the text is scored");
+  if (total.sums().tokens == 0) {
+    fail(Exit::Failed, "the text is too short: the protocol scores none of its tokens");
+  }
   outputs.finish();
   print_result(flags, total);
   return 0;
@@ -175,17 +178,20 @@ CLI::Option* file_option(CLI::App& command, const char* name, std::string& value
 }
 
 void add_output_flags(CLI::App& command, PplFlags& flags) {
-  command.add_flag("--json", flags.json, "One JSON object")->group("Output");
-  command.add_flag("--llama-format", flags.llama_format, "The lines of llama-perplexity")
+  command.add_flag("--json", flags.json, "Print one JSON object")->group("Output");
+  command.add_flag("--llama-format", flags.llama_format, "Print the lines of llama-perplexity")
       ->group("Output");
-  file_option(command, "--jsonl", flags.jsonl, "Each chunk's sums, a line each");
-  file_option(command, "--tokens", flags.tokens, "Each token: id, text, logprob, rank, entropy");
-  file_option(command, "--plot", flags.plot, "An SVG of the chunks' and the running perplexity");
+  file_option(command, "--jsonl", flags.jsonl, "Write each chunk's sums, a line per chunk");
+  file_option(command, "--tokens", flags.tokens,
+              "Write each token's id, text, logprob, rank and entropy");
+  file_option(command, "--plot", flags.plot, "Draw each chunk's and the running perplexity as SVG");
   file_option(command, "--checkpoint", flags.checkpoint,
-              "Keep each chunk's sums there; a run that was stopped goes on from it");
-  file_option(command, "--save-logits", flags.save_logits, "A base file as llama.cpp has it");
-  file_option(command, "--save-base", flags.save_base, "A compact base file");
-  command.add_option("--base-top", flags.base_top, "Tokens of a row that it keeps whole")
+              "Keep each chunk's sums in FILE; after a stop, continue from it");
+  file_option(command, "--save-logits", flags.save_logits,
+              "Write a base file in llama.cpp's format");
+  file_option(command, "--save-base", flags.save_base, "Write a base file in the compact format");
+  command
+      .add_option("--base-top", flags.base_top, "Keep the N most probable tokens in --save-base")
       ->type_name("N")
       ->transform(in_range(1, 1 << 20))
       ->capture_default_str()
@@ -197,8 +203,8 @@ void add_output_flags(CLI::App& command, PplFlags& flags) {
 void add_perplexity(CLI::App& program, Action& chosen) {
   CLI::App* command = add_command(
       program, "perplexity",
-      "Measures how well a model predicts a text, by a named protocol. Beside --base, how much\n"
-      "it differs from another model too. The README says what the protocols are.",
+      "Measures how well a model predicts a text, by a named protocol. With --base, also measures\n"
+      "how much it differs from a base model. app/perplexity/README.md explains the protocols.",
       {"skald perplexity model.gguf -f wiki.test.raw",
        "skald perplexity model/ -f wiki.test.raw --protocol gptq:2048 --json",
        "skald perplexity q4.gguf --base f16.gguf -f text.txt --jsonl chunks.jsonl",
@@ -208,7 +214,7 @@ void add_perplexity(CLI::App& program, Action& chosen) {
   auto word = std::make_shared<std::string>();
   command->add_option("MODEL", *word, "")->option_text("[MODEL]")->check(not_empty());
   add_model_flag(*command, flags->model);
-  command->add_option("-f,--file", flags->files, "The text; -: stdin")
+  command->add_option("-f,--file", flags->files, "Read the text from FILE; -: stdin")
       ->type_name("FILE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
@@ -216,24 +222,24 @@ void add_perplexity(CLI::App& program, Action& chosen) {
       ->group("Measure");
   command
       ->add_option("--protocol", flags->protocol,
-                   "llama.cpp[:CTX], hf:CTX:STRIDE, gptq:CTX or doc[:CTX]")
+                   "Measure by llama.cpp[:CTX], hf:CTX:STRIDE, gptq:CTX or doc[:CTX]")
       ->type_name("NAME")
       ->capture_default_str()
       ->group("Measure");
-  command->add_option("--chunks", flags->chunks, "Only the chunks [A, B), or the first N")
+  command->add_option("--chunks", flags->chunks, "Measure only chunks A to B-1, or the first N")
       ->type_name("A:B")
       ->check(not_empty())
       ->group("Measure");
-  command->add_option("--base", flags->base, "Compare with this model, or base file")
+  command->add_option("--base", flags->base, "Compare with this model or base file")
       ->type_name("PATH")
       ->check(not_empty())
       ->group("Measure");
-  command->add_option("--merge", flags->merge, "Join the results of runs over parts")
+  command->add_option("--merge", flags->merge, "Merge the --checkpoint or --jsonl files of parts")
       ->type_name("FILES")
       ->check(not_empty())
       ->group("Measure");
   add_run_flags(*command, flags->model);
-  command->add_option("--devices", flags->devices, "Several GPUs, which share the chunks: 0,1,2")
+  command->add_option("--devices", flags->devices, "Share the chunks among GPUs: 0,1,2")
       ->type_name("N,N")
       ->check(not_empty())
       ->group(kChangesSpeed);
@@ -241,7 +247,10 @@ void add_perplexity(CLI::App& program, Action& chosen) {
   add_output_flags(*command, *flags);
   command->callback([=, &chosen] {
     if (!word->empty()) {
-      if (!flags->model.model.empty()) fail(Exit::Usage, "a model is given twice");
+      if (!flags->model.model.empty()) {
+        fail(Exit::Usage, "the model is given twice: '", printable(*word), "' and -m ",
+             printable(flags->model.model), "; give it once");
+      }
       flags->model.model = *word;
     }
     chosen = [=] { return perplexity(*flags); };

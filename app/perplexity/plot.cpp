@@ -11,7 +11,7 @@ namespace skald {
 namespace {
 
 constexpr double kWidth = 900, kHeight = 420, kLeft = 70, kRight = 20, kTop = 50, kBottom = 45;
-constexpr size_t kMostPoints = 2000;  // of more, every n-th is drawn
+constexpr size_t kMostPoints = 2000;  // if there are more, only every n-th is drawn
 
 std::string number(double value, const char* format = "%.1f") {
   char text[40];
@@ -27,7 +27,7 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// Of 1, 2 and 5 times powers of ten, the first of which no more than six fit.
+// The smallest of 1, 2 and 5 times a power of ten that gives at most six ticks.
 double tick_step(double range) {
   const double power = std::pow(10, std::floor(std::log10(std::max(range, 1e-9) / 6)));
   for (const double factor : {1.0, 2.0, 5.0}) {
@@ -88,7 +88,7 @@ std::string plot_svg(const PplTotal& total) {
   }
   if (values.empty()) values = {0, 1};
   std::sort(values.begin(), values.end());
-  // A few chunks far above all others would flatten the rest.
+  // The top 1 % is cut off: a few very high chunks would flatten the rest.
   double low = values.front(), high = values[(values.size() - 1) * 99 / 100];
   const double margin = std::max((high - low) * 0.05, high * 1e-3 + 1e-9);
   low = std::max(low - margin, 0.0);
@@ -123,7 +123,7 @@ std::string plot_svg(const PplTotal& total) {
               concat(printable(heading.model.path, 60), " on ", printable(heading.text, 50))),
       axes.svg(), dots, "</g>\n", line, "\"/>\n",
       text_at((kLeft + kWidth - kRight) / 2, kHeight - 8, "middle",
-              "chunk (dots: each; line: all up to it)"),
+              "chunk (dots: each chunk; line: all chunks so far)"),
       "</svg>\n");
 }
 

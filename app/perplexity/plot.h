@@ -1,4 +1,5 @@
-// A drawing of a perplexity run: a dot for each chunk, a line for the value over all up to it.
+// Draws a perplexity run as SVG: a dot per chunk, and a line for the perplexity of all chunks so
+// far.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The live line of a long run on a terminal's stderr; elsewhere nothing.
+// Shows the progress of a long run in one line of a terminal on stderr. Prints nothing elsewhere.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@ class LiveLine {
   LiveLine& operator=(const LiveLine&) = delete;
 
   bool shown() const { return terminal_; }
-  // Replaces the line; not more than ten times a second, unless it is the last.
+  // Replaces the line, at most ten times a second. `last` is always shown.
   void show(const std::string& text, bool last = false);
   void clear();
 
@@ -25,7 +25,7 @@ class LiveLine {
   Clock::time_point next_ = Clock::now();
 };
 
-// How fast a run goes and when it ends.
+// Measures a run's speed and estimates the time left.
 class Pace {
  public:
   explicit Pace(int64_t all) : all_(all) {}

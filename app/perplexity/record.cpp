@@ -60,9 +60,13 @@ ComparisonSums read_comparison(const Json& json) {
 
 std::vector<Histogram::Bin> read_bins(const Json& json, int64_t tokens) {
   auto bins = json.get<std::vector<Histogram::Bin>>();
-  if (std::ssize(bins) != tokens) fail(Exit::Failed, "a list of bins is not a number a token");
+  if (std::ssize(bins) != tokens) {
+    fail(Exit::Failed, "expected a bin per token, ", tokens, ", found ", bins.size());
+  }
   for (const Histogram::Bin bin : bins) {
-    if (bin >= Histogram::kBins) fail(Exit::Failed, "bin ", bin, " is none");
+    if (bin >= Histogram::kBins) {
+      fail(Exit::Failed, "expected bins below ", Histogram::kBins, ", found ", bin);
+    }
   }
   return bins;
 }
@@ -92,7 +96,7 @@ Json to_json(const PplHeading& heading) {
 
 PplHeading read_heading(const Json& json) {
   if (json.at("skald").get<std::string>() != kVersion) {
-    fail(Exit::Failed, "the first line is not of skald's ", kVersion);
+    fail(Exit::Failed, "the first line is no heading of skald's format '", kVersion, "'");
   }
   PplHeading heading;
   heading.settings = parse_protocol(json.at("protocol").get<std::string>());
@@ -106,7 +110,7 @@ PplHeading read_heading(const Json& json) {
   heading.model = read_identity(json.at("model"));
   if (json.contains("base")) heading.base = read_identity(json.at("base"));
   if (heading.chunks < 1 || heading.settings.context < 1 || heading.text_tokens < 0) {
-    fail(Exit::Failed, "the first line has impossible numbers");
+    fail(Exit::Failed, "the first line has impossible chunks, context or text tokens");
   }
   return heading;
 }
@@ -158,7 +162,7 @@ std::string heading_difference(const PplHeading& a, const PplHeading& b) {
   const std::string model = identity_difference(a.model, b.model);
   if (!model.empty() || !a.base) return model;
   const std::string base = identity_difference(*a.base, *b.base);
-  return base.empty() ? "" : "as the base: " + base;
+  return base.empty() ? "" : "base " + base;
 }
 
 }  // namespace skald

@@ -1,6 +1,6 @@
-// The records of a perplexity run: what was measured, and what each chunk gave. As JSON lines they
-// are what --jsonl writes, what --checkpoint goes on from and what --merge joins: a heading, then a
-// line a chunk. Doubles are written with all their digits.
+// The records of a perplexity run as JSON lines: a heading, which says what is measured, then a
+// line per chunk. --jsonl and --checkpoint write them, --merge reads them. Doubles are written with
+// all digits, so that a merged result equals that of one run.
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@ struct ModelIdentity {
 
 struct PplHeading {
   PplSettings settings;
-  int64_t chunks = 0;  // of the whole text; of `doc`: documents
+  int64_t chunks = 0;  // of the whole text; for `doc`, the number of documents
   int64_t text_tokens = 0, text_bytes = 0;
   std::string text, corpus_hash, tokenizer_hash;
   ModelIdentity model;
@@ -31,20 +31,21 @@ struct PplHeading {
 struct PplChunk {
   int64_t chunk = 0;
   PplSums sums;
-  int64_t bytes = 0, words = 0;  // of a document
+  int64_t bytes = 0, words = 0;  // documents only
   std::optional<ComparisonSums> comparison;
-  // Of each token, for percentiles: its divergence, and the difference of probabilities.
+  // A bin per token, for percentiles: of its divergence, and of its difference in probability.
   std::vector<Histogram::Bin> divergences, probabilities;
 };
 
 Json to_json(const PplHeading& heading);
 Json to_json(const PplChunk& chunk);
 
-// Throw nlohmann::json::exception, or Error with a reason, for what was not written by to_json().
+// Read what to_json() wrote. Throw nlohmann::json::exception or Error for anything else.
 PplHeading read_heading(const Json& json);
 PplChunk read_chunk(const Json& json);
 
-// Why two headings are not of one measurement: "" where they are. The device may differ.
+// The difference that makes two runs incomparable, in words; "" if there is none. The device may
+// differ.
 std::string heading_difference(const PplHeading& a, const PplHeading& b);
 
 }  // namespace skald

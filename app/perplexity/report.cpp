@@ -27,7 +27,7 @@ std::string row(const std::string& name, const std::string& value) {
   return name + std::string(kColumn > name.size() ? kColumn - name.size() : 1, ' ') + value + "\n";
 }
 
-// How a protocol reads its text, in words.
+// Describes a protocol in words.
 std::string meaning(const PplSettings& settings) {
   const int64_t context = settings.context;
   switch (settings.protocol) {
@@ -35,7 +35,7 @@ std::string meaning(const PplSettings& settings) {
       return concat("chunks of ", context, ", BOS first, tokens ", context / 2 + 1, " to ",
                     context - 1, " scored");
     case PplProtocol::HuggingFace:
-      return concat("windows of ", context, ", each ", settings.stride, " further");
+      return concat("windows of ", context, ", moved by ", settings.stride);
     case PplProtocol::Gptq:
       return concat("disjoint windows of ", context, ", all tokens but the first scored");
     case PplProtocol::Documents:
@@ -108,7 +108,7 @@ std::string comparison_text(const PplTotal& total) {
                               number(100 * c.correlation, "%.2f") + " %)");
   out += row("ratio", plus_minus(c.ratio, "%.6f"));
   out += row("KL divergence", plus_minus(c.divergence, "%.6f") +
-                                  (c.slack > 0 ? "  (the base file allows up to " +
+                                  (c.slack > 0 ? "  (lower bound; the exact value is at most " +
                                                      number(c.slack, "%.6f") + " more)"
                                                : ""));
   out += row("  largest", number(total.comparison()->largest_divergence, "%.6f"));
@@ -168,16 +168,16 @@ std::string to_text(const PplTotal& total) {
   const Estimate mean = total.sums().mean();
   std::string out;
   out += row("perplexity", plus_minus(total.sums().perplexity(), "%.6f"));
-  out += row("nats a token", plus_minus(mean, "%.6f"));
-  out += row("bits a token", number(mean.value / std::numbers::ln2, "%.6f"));
+  out += row("nats per token", plus_minus(mean, "%.6f"));
+  out += row("bits per token", number(mean.value / std::numbers::ln2, "%.6f"));
   if (heading.settings.protocol == PplProtocol::HuggingFace) {
-    out += row("as the page weights", number(total.page_perplexity(), "%.6f"));
+    out += row("weighted like HF's page", number(total.page_perplexity(), "%.6f"));
   }
   if (heading.settings.protocol == PplProtocol::Documents) {
     const DocumentRates rates = rates_of(total);
     out += row("word perplexity", number(rates.word_perplexity, "%.6f"));
     out += row("byte perplexity", number(rates.byte_perplexity, "%.6f"));
-    out += row("bits a byte", number(rates.bits_per_byte, "%.6f"));
+    out += row("bits per byte", number(rates.bits_per_byte, "%.6f"));
   }
   out += "\n";
   out += row("protocol", concat(heading.settings.name(), ": ", meaning(heading.settings)));

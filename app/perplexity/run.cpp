@@ -24,7 +24,7 @@ class Runner {
 
   bool run() {
     const bool alone = run_.devices.size() == 1;
-    check(alone || (!run_.base_file && !run_.save), "one device alone reads or writes files");
+    check(alone || (!run_.base_file && !run_.save), "only a single device uses base files");
     if (alone) {
       work(run_.devices.front());
     } else {
@@ -58,12 +58,12 @@ class Runner {
         return;
       }
       deliver(std::move(group));
-      if (run_.go_on && !run_.go_on()) stopped_ = true;
+      if (run_.keep_going && !run_.keep_going()) stopped_ = true;
       group = ahead.get();
     }
   }
 
-  // The next chunks, as many as fit together; nothing when there are no more.
+  // The next chunks, as many as fit in a group; nullptr if there are no more.
   Group take(const PplDevice& device) {
     const std::lock_guard lock(source_mutex_);
     if (next_ == run_.last) return nullptr;
@@ -72,7 +72,8 @@ class Runner {
     return group;
   }
 
-  // In the order of the text: a group waits for those before it, which other devices compute.
+  // Delivers groups in the order of the text: a group waits until all groups before it are
+  // computed.
   void deliver(Group group) {
     const std::lock_guard lock(results_mutex_);
     const int64_t first = group->first();
@@ -93,10 +94,10 @@ class Runner {
 
   std::mutex results_mutex_;
   std::map<int64_t, Group> computed_;  // by first chunk
-  int64_t delivered_;                  // chunks before it
+  int64_t delivered_;                  // the next chunk to deliver
   std::exception_ptr error_;
 
-  int64_t base_row_;  // for the one device that reads a file
+  int64_t base_row_;  // the next row of the base file
 };
 
 }  // namespace

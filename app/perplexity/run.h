@@ -1,6 +1,6 @@
-// Runs chunks of a text through a model, several in a step, and gives each chunk's result, in
-// order; while a device computes, the next chunks are made ready. Several devices share the chunks.
-// Beside the model a base: another executor or a file of what one said.
+// Runs the chunks of a text through a model, several per step, and delivers their results in order.
+// While a device computes, the next chunks are prepared. Several devices share the chunks. The
+// model may be compared with a base model or a base file.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ namespace skald {
 // A scored token.
 struct PplToken {
   int64_t chunk = 0;
-  int64_t place = 0;  // in the text
+  int64_t place = 0;  // position in the text
   int32_t id = 0;
   TokenScore score;
   std::optional<StoredComparison> comparison;
@@ -25,28 +25,30 @@ struct PplToken {
 
 struct PplDevice {
   Executor* executor = nullptr;
-  Executor* base = nullptr;  // none, or one on each device
+  Executor* base = nullptr;  // the base model's; all devices have one, or none has
 };
 
 struct PplRun {
   std::vector<PplDevice> devices;
-  const ChunkSource* chunks = nullptr;  // asked by one thread at a time
-  int64_t first = 0, last = 0;          // of the chunks: [first, last)
+  const ChunkSource* chunks = nullptr;  // used by one thread at a time
+  int64_t first = 0, last = 0;          // compute chunks [first, last)
 
-  // Of one device, and without another base.
+  // Only with a single device that has no base executor.
   BaseReader* base_file = nullptr;
-  int64_t base_row = 0;  // in the file, of the first chunk's first token
+  int64_t base_row = 0;  // the file's row for the first scored token of chunk `first`
 
-  BaseWriter* save = nullptr;  // of one device
+  BaseWriter* save = nullptr;  // only with a single device
 
-  // One call at a time, in the order of the text; of several devices from any of their threads.
-  std::function<void(const PplToken&)> on_token;  // none: not asked for
+  // Called in the order of the text, one call at a time, from any device's thread.
+  std::function<void(const PplToken&)> on_token;  // may be empty
   std::function<void(const PplChunk&)> on_chunk;
-  // Asked after each step, by each device's thread; false ends the run after a whole chunk.
-  std::function<bool()> go_on;
+  // Called after each step by each device's thread. Returning false ends the run; chunks that are
+  // complete are delivered.
+  std::function<bool()> keep_going;
 };
 
-// False when go_on ended it. NaN and infinity are an Error that names chunk, token and layer.
+// Returns false if keep_going ended the run. Throws Error(Exit::Failed) with chunk, token and layer
+// at NaN or infinity.
 bool run_perplexity(const PplRun& run);
 
 }  // namespace skald

@@ -25,15 +25,15 @@ StoredRows::~StoredRows() { close(fd_); }
 
 void StoredRows::read(int64_t offset, std::span<std::byte> bytes) const {
   if (offset < 0 || offset > size_ || std::ssize(bytes) > size_ - offset) {
-    fail(Exit::Failed, name_, ": ends at byte ", size_, ", but more is needed at ", offset,
-         "; it was not written to the end");
+    fail(Exit::Failed, name_, ": ends at byte ", size_, ", but ", bytes.size(),
+         " bytes are needed at ", offset, "; it is incomplete, write it again");
   }
   while (!bytes.empty()) {
     const ssize_t count = pread(fd_, bytes.data(), bytes.size(), offset);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) {
       fail(Exit::Failed, name_,
-           ": cannot be read: ", count < 0 ? std::strerror(errno) : "it ended");
+           ": cannot be read: ", count < 0 ? std::strerror(errno) : "it was truncated meanwhile");
     }
     bytes = bytes.subspan(static_cast<size_t>(count));
     offset += count;

@@ -1,5 +1,5 @@
-// A file with rows of one size after a head, as base files have it. Nothing is believed of it: a
-// file that ends too early is an Error.
+// Random access to a base file: a head, then rows of one size. Every read is checked: a file that
+// ends too early is an Error.
 #pragma once
 
 #include <cstdint>

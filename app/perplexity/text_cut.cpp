@@ -5,8 +5,8 @@
 namespace skald {
 namespace {
 
-constexpr size_t kSide = 256;
-constexpr int kMostTries = 100;  // of each kind of place
+constexpr size_t kSide = 256;    // bytes compared on each side of a cut
+constexpr int kMostTries = 100;  // for each kind of place
 
 bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
 bool blank(char c) { return c == ' ' || c == '\n'; }
@@ -39,10 +39,10 @@ size_t cut_text(std::string_view text, const Tokenizer& tokenizer) {
   const auto word_ends = [&](size_t at) { return blank(text[at]) && letter(text[at - 1]); };
   const auto before_blank = [&](size_t at) { return blank(text[at]) && !blank(text[at - 1]); };
   const auto anywhere = [&](size_t at) { return begins_character(text[at]); };
-  const auto find = [&](const auto& wanted) -> size_t {
+  const auto find = [&](const auto& is_place) -> size_t {
     int tries = 0;
     for (size_t at = text.size() - kSide; at > 0 && tries < kMostTries; --at) {
-      if (wanted(at) && (++tries, safe_cut(text, at, tokenizer))) return at;
+      if (is_place(at) && (++tries, safe_cut(text, at, tokenizer))) return at;
     }
     return 0;
   };

@@ -1,4 +1,4 @@
-// Where a long text can be cut so that its parts, tokenized one by one, give the ids of the whole.
+// Cuts a long text so that its parts, tokenized one by one, give the ids of the whole text.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +8,14 @@
 
 namespace skald {
 
-// For a part of a text that another part goes before or after.
+// Options for a part from the middle of a text: no BOS, no EOS, no prefix of a text's start.
 EncodeOptions inside_text();
 
-// The length of a first part of `text`, as long as possible; 0 where no place was found. It is a
-// place before a blank after a letter, else before any blank, else between any two characters, at
-// which the tokenizer gives the same ids for the 256 bytes on each side whether they are cut or
-// not. Merges and patterns that look further than that are not known in any published tokenizer,
-// but nothing excludes them: a text of up to kWholeTextBytes is never cut (token_stream.h).
+// Returns the length of a first part of `text`, as long as possible; 0 if there is no place to cut.
+// At a place to cut, the tokenizer gives the same ids for the 256 bytes on each side, cut or not.
+// Places between a letter and a blank are tried first, then before any blank, then between any two
+// characters. A tokenizer could depend on more than 256 bytes; no published one is known to.
+// Therefore a text of up to kWholeTextBytes is never cut (token_stream.h).
 size_t cut_text(std::string_view text, const Tokenizer& tokenizer);
 
 }  // namespace skald

@@ -19,8 +19,8 @@ TokenStream::TokenStream(const TextFile& file, const Tokenizer& tokenizer,
     : file_(&file), tokenizer_(&tokenizer), options_(options) {
   const bool whole = file.size() <= options.whole_bytes;
   Sha256 hash;
-  std::string pending;  // read, and in no part yet
-  int64_t offset = 0;   // of pending
+  std::string pending;  // bytes that are read but in no part yet
+  int64_t offset = 0;   // of `pending` in the file
   for (int64_t at = 0; at < file.size();) {
     const std::string block = file.read(at, options.part_bytes);
     at += std::ssize(block);
@@ -34,8 +34,8 @@ TokenStream::TokenStream(const TextFile& file, const Tokenizer& tokenizer,
       offset += static_cast<int64_t>(cut);
       pending.erase(0, cut);
     } else if (!whole && std::ssize(pending) > options.whole_bytes + 2 * options.part_bytes) {
-      fail(Exit::Failed, file.name(), ": has no place at byte ", offset,
-           " where this tokenizer's text could be cut; split the file");
+      fail(Exit::Failed, file.name(), ": after byte ", offset,
+           ", there is no place where the text can be cut for this tokenizer; split the file");
     }
     if (progress && !progress(at)) fail(Exit::Interrupted, "interrupted while reading the text");
   }
@@ -68,11 +68,11 @@ const std::vector<int32_t>& TokenStream::ids(size_t part) const {
   std::vector<int32_t> ids = encode(file_->read(p.offset, p.bytes), part);
   const int64_t next = part + 1 < parts_.size() ? parts_[part + 1].first : count_;
   if (std::ssize(ids) != next - p.first) {
-    fail(Exit::Failed, file_->name(), ": was changed while it was read; start again");
+    fail(Exit::Failed, file_->name(), ": changed while it was read; run the command again");
   }
   kept_ids_ += std::ssize(ids);
   const auto place = kept_.emplace(part, std::move(ids)).first;
-  // Texts are read forwards: what lies before goes first, else the furthest after.
+  // Texts are read forwards, so the parts before this one are dropped first, then the last ones.
   while (kept_ids_ > kMostKeptIds && kept_.size() > 1) {
     const auto out = kept_.begin() == place ? std::prev(kept_.end()) : kept_.begin();
     kept_ids_ -= std::ssize(out->second);

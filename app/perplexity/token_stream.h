@@ -1,11 +1,9 @@
-// The tokens of a text of any size, in the order of the text and as often as they are asked for.
-// The text is read and tokenized once from start to end, which gives the number of tokens and the
-// text's SHA-256; of a long one not all ids are kept, and parts are tokenized again as they are
-// needed. Memory: some 64 MiB of ids, whatever the text's length.
+// Gives access to the tokens of a text of any size. The constructor reads and tokenizes the text
+// once, which gives the number of tokens and the text's SHA-256. At most about 64 MiB of ids are
+// kept in memory; other parts are tokenized again when they are read.
 //
-// A text of more than kWholeTextBytes is tokenized in parts (text_cut.h); one of a tokenizer that
-// allows no cut (SentencePiece that drops blanks, for instance) may have as much as the tokenizer
-// takes at once.
+// A text of more than kWholeTextBytes is tokenized in parts (text_cut.h). It is an Error if the
+// tokenizer allows no cut, such as a SentencePiece model that drops blanks.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +20,16 @@ namespace skald {
 inline constexpr int64_t kWholeTextBytes = int64_t{32} << 20;
 
 struct TokenStreamOptions {
-  bool drop_last_newline = false;  // one, if the text ends with it
-  bool add_bos = true;             // where the tokenizer does
+  bool drop_last_newline = false;  // drop one newline at the end of the text
+  bool add_bos = true;             // if the tokenizer adds BOS; false: never
   int64_t whole_bytes = kWholeTextBytes;
   int64_t part_bytes = int64_t{1} << 20;
 };
 
 class TokenStream {
  public:
-  // Borrows both. `progress` is called with the bytes that were read; false stops with an Error.
+  // `file` and `tokenizer` must outlive the stream. `progress` is called with the number of bytes
+  // read so far; if it returns false, the constructor throws Error(Exit::Interrupted).
   TokenStream(const TextFile& file, const Tokenizer& tokenizer, const TokenStreamOptions& options,
               const std::function<bool(int64_t bytes)>& progress = {});
 
@@ -45,7 +44,7 @@ class TokenStream {
  private:
   struct Part {
     int64_t offset, bytes;  // in the file
-    int64_t first;          // token
+    int64_t first;          // index of the first token
   };
 
   std::vector<int32_t> encode(std::string_view text, size_t part) const;
@@ -58,7 +57,7 @@ class TokenStream {
   std::string sha256_;
   int64_t count_ = 0;
   std::vector<Part> parts_;
-  mutable std::map<size_t, std::vector<int32_t>> kept_;  // by part
+  mutable std::map<size_t, std::vector<int32_t>> kept_;  // ids by part
   mutable int64_t kept_ids_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// The result of a perplexity run, gathered chunk by chunk in their order.
+// The result of a perplexity run. Chunks are added in order.
 #pragma once
 
 #include <optional>
@@ -22,18 +22,19 @@ class PplTotal {
   int64_t first() const { return first_; }  // chunks [first, first + chunks)
   bool whole() const { return count_ == heading_.chunks; }
 
-  // Of documents.
+  // For the doc protocol only.
   int64_t words() const { return words_; }
   int64_t bytes() const { return bytes_; }
 
-  // As Hugging Face's page weights windows: each by one less than its labels. Of hf alone.
+  // For the hf protocol only: the value by the formula on Hugging Face's page on perplexity, which
+  // weights each window by one less than the number of its labels.
   double page_perplexity() const;
 
   const std::optional<ComparisonSums>& comparison() const { return comparison_; }
   const Histogram& divergences() const { return *divergences_; }
   const Histogram& probabilities() const { return *probabilities_; }
 
-  // For a plot: each chunk's perplexity and that of all up to it.
+  // For a plot: the chunk's perplexity, and the perplexity of all chunks so far.
   struct Point {
     double chunk, running;
   };

@@ -1,6 +1,6 @@
-// The commands of the skald program. Each adds itself and its options to the command line; when it
-// is the one that was asked for, it sets `chosen` to what there is to do, which returns an exit
-// code.
+// The commands of the skald program. Each add_*() declares one command and its options. Parsing
+// the command line then sets `chosen` to the action of the command that was given; the action
+// returns an exit code. A new command needs a declaration and a row in kCommands.
 #pragma once
 
 #include <functional>
@@ -57,7 +57,7 @@ inline constexpr Command kCommands[] = {
     {"man", add_man},
 };
 
-// The whole program but for main(): parses, runs, reports errors, returns the exit code.
+// Parses the arguments, runs the command and reports errors on stderr. Returns the exit code.
 int run_program(const std::vector<std::string>& arguments);
 
 }  // namespace skald

@@ -12,9 +12,9 @@ namespace skald {
 namespace {
 
 constexpr size_t kDescriptionColumn = 30;
-constexpr size_t kWidth = 100;  // of a line of help, at most
+constexpr size_t kWidth = 100;  // longest line
 
-// Breaks a text between words; lines after the first begin at the description's column.
+// Wraps a text at kWidth; lines after the first begin at kDescriptionColumn.
 std::string wrapped(const std::string& text) {
   std::istringstream words(text);
   std::string out, word;
@@ -98,7 +98,7 @@ void set_help_style(CLI::App& app) {
 
 std::vector<std::string> help_groups(const CLI::App& app) {
   std::vector<std::string> groups = app.get_groups();
-  std::erase(groups, "");  // of what is hidden
+  std::erase(groups, "");  // the group of hidden options
   std::stable_partition(groups.begin(), groups.end(),
                         [](const std::string& group) { return group != kOther; });
   return groups;

@@ -1,4 +1,4 @@
-// From the argument list to a command, and from an Error to one line and an exit code.
+// Finds and runs the command of an argument list. Turns an Error into one line and an exit code.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
@@ -18,7 +18,7 @@
 namespace skald {
 namespace {
 
-// On one line, and without control characters that a file or a path may have put in.
+// Prints one line. printable() escapes control characters, which may come from a file or a path.
 int report(Exit code, std::string_view message) {
   constexpr size_t kMostBytes = 4000;
   std::fprintf(stderr, "skald: error: %s\n", printable(message, kMostBytes).c_str());
@@ -39,12 +39,12 @@ std::vector<std::string> long_flags(const CLI::App& command) {
   return flags;
 }
 
-// The flag that was probably meant: one that begins so, else the one with the fewest letters
-// changed.
+// The flag that a misspelled flag probably stands for: the first flag that begins with `typed`,
+// else the flag with the fewest changed letters.
 std::string meant_flag(const std::string& typed, const std::vector<std::string>& flags) {
-  constexpr size_t kTelling = 4;  // "--to" says more than "--t"
+  constexpr size_t kShortestPrefix = 4;  // "--to"; shorter prefixes fit too many flags
   for (const std::string& flag : flags) {
-    if (typed.size() >= kTelling && flag.starts_with(typed)) return flag;
+    if (typed.size() >= kShortestPrefix && flag.starts_with(typed)) return flag;
   }
   const std::vector<std::string_view> views(flags.begin(), flags.end());
   return std::string(nearest(typed, views));
@@ -56,14 +56,14 @@ std::string meant_flag(const std::string& typed, const std::vector<std::string>&
   const std::string meant = flag && command ? meant_flag(typed, long_flags(*command)) : "";
   fail(Exit::Usage, flag ? "unknown flag '" : "unexpected argument '", printable(typed), "'",
        meant.empty() ? "" : concat(", did you mean '", meant, "'?"),
-       flag ? "; see 'skald " : "; quote a text that has spaces, and see 'skald ",
+       flag ? "; see 'skald " : "; put quotes around a text with spaces, and see 'skald ",
        command && command->get_parent() ? command->get_name() + " " : "", "--help'");
 }
 
-// Users of llama.cpp know flags such as -ngl, which would otherwise be read as -n with the value
-// "gl"; the few that are here get their own names, the others are unknown. Numbers may touch their
-// flag (-n5), words may not; the value of a flag may be anything.
-void settle_long_names_with_one_dash(std::vector<std::string>& arguments, const CLI::App* command) {
+// Replaces flags of kOneDashNames by their long names and rejects all others such as -ngl, which
+// CLI11 would read as -n with the value "gl". A number may follow its flag directly (-n5), a word
+// may not. The value of a flag is not touched.
+void replace_one_dash_names(std::vector<std::string>& arguments, const CLI::App* command) {
   const auto letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
   bool value = false;
   for (std::string& a : arguments) {
@@ -78,7 +78,7 @@ void settle_long_names_with_one_dash(std::vector<std::string>& arguments, const 
   }
 }
 
-// What CLI11 says in its own words, in ours.
+// Rewords the messages of CLI11 that users would not understand.
 std::string parse_message(const CLI::ParseError& problem) {
   const std::string text = printable(problem.what(), 400);
   const std::string name = text.substr(0, text.find(':'));
@@ -99,8 +99,9 @@ int parse_and_run(std::vector<std::string> arguments) {
       ->group(kOther);
   program.footer(
       "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 model cannot be read, 4 out of memory,\n"
-      "5 some lines failed, 130 interrupted, 141 the reader of stdout went away.");
-  program.require_subcommand(0, 1);  // so that the prompt "bench" is a prompt
+      "5 some lines failed, 130 interrupted, 141 the reader of stdout closed it.");
+  // At most one command: CLI11 then reads the prompt "bench" of `skald run bench` as a word.
+  program.require_subcommand(0, 1);
   Action chosen;
   for (const Command& command : kCommands) command.add(program, chosen);
 
@@ -119,9 +120,9 @@ int parse_and_run(std::vector<std::string> arguments) {
 
   const auto is_first = [&](const CLI::App* command) { return command->get_name() == first; };
   const auto found = std::as_const(program).get_subcommands(is_first);
-  settle_long_names_with_one_dash(arguments, found.empty() ? &program : found.front());
+  replace_one_dash_names(arguments, found.empty() ? &program : found.front());
 
-  std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes the last argument first
   try {
     program.parse(arguments);
   } catch (const CLI::ExtrasError&) {

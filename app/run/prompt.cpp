@@ -14,13 +14,12 @@
 namespace skald {
 namespace {
 
-// Neither a terminal nor closed, nor open for writing alone, as nohup leaves it.
+// True if stdin is a pipe or a file that can be read. (nohup opens stdin for writing only.)
 bool stdin_has_text() {
   const int flags = fcntl(STDIN_FILENO, F_GETFL);
   return flags >= 0 && (flags & O_ACCMODE) != O_WRONLY && !stdin_is_terminal();
 }
 
-// An empty line between what is asked and what it is about.
 std::string with_context(const std::string& prompt, const std::string& context) {
   if (context.empty()) return prompt;
   return prompt.empty() ? context : prompt + "\n\n" + context;
@@ -31,27 +30,31 @@ std::string with_context(const std::string& prompt, const std::string& context) 
 void add_prompt_flags(CLI::App& command, PromptFlags& flags) {
   flags.option = command
                      .add_option("-p,--prompt", flags.text,
-                                 "The prompt; what comes through a pipe goes after it")
+                                 "Use this prompt; text from a pipe is appended to it")
                      ->type_name("TEXT")
                      ->group("Prompt");
-  command.add_option("-f,--file", flags.file, "Read it from a file; -: from stdin")
+  command.add_option("-f,--file", flags.file, "Read the prompt from FILE; -: from stdin")
       ->type_name("FILE")
       ->check(not_empty())
       ->group("Prompt");
-  command.add_flag("-e,--escape", flags.escapes, "Read \\n, \\t, \\\\ and \\xHH in it")
+  command
+      .add_flag("-e,--escape", flags.escapes,
+                "Replace the escapes \\n, \\t, \\\\ and \\xHH in the prompt, --stop and -sys")
       ->group("Prompt");
 }
 
 std::string read_prompt(const PromptFlags& flags, const std::vector<std::string>& words) {
   const bool by_option = flags.option->count() > 0;
   const int sources = static_cast<int>(!words.empty()) + by_option + !flags.file.empty();
-  if (sources > 1) fail(Exit::Usage, "a prompt is given twice; use one of: the argument, -p, -f");
+  if (sources > 1) {
+    fail(Exit::Usage, "the prompt is given more than once; use one of: the argument, -p, -f");
+  }
   const auto unescaped = [&](const std::string& text) {
     return flags.escapes ? unescape(text) : text;
   };
   if (flags.file == "-" || (sources == 0 && stdin_has_text())) return unescaped(read_text("-"));
   if (sources == 0) {
-    fail(Exit::Usage, "no prompt: give it as an argument, with -p or -f, or through a pipe");
+    fail(Exit::Usage, "no prompt given; pass one as an argument, with -p or -f, or through a pipe");
   }
   const std::string prompt = unescaped(!words.empty() ? words[0]
                                        : by_option    ? flags.text

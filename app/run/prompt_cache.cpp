@@ -18,26 +18,26 @@ PromptCache::PromptCache(const PromptCacheFlags& flags, const OpenedModel& opene
       file_(CacheFile::open(flags.path)) {
   if (!flags_.read_only) check_writable(flags_.path);
   if (!file_) {
-    if (flags_.read_only) tell("is not there or empty");
+    if (flags_.read_only) warn("is missing or empty");
     return;
   }
   if (!file_->note().empty() && !flags_.read_only) {
     fail(Exit::Failed, printable(flags_.path),
-         ": holds a conversation of skald chat, which would be lost; name another file, or only "
-         "read it, with --prompt-cache-ro");
+         ": the file is a saved conversation of skald chat, which would be overwritten; name "
+         "another file, or add --prompt-cache-ro to only read it");
   }
   if (!file_->problem().empty()) {
-    tell(file_->problem());
+    warn(file_->problem());
   } else if (file_->key() != key_) {
-    tell("is of another model, other settings or another kind of machine");
+    warn("was made with another model, other settings or another kind of machine");
   } else {
     return;
   }
   file_.reset();
 }
 
-void PromptCache::tell(std::string_view problem) const {
-  std::fprintf(stderr, "skald: --prompt-cache %s: %.*s; the whole prompt is computed\n",
+void PromptCache::warn(std::string_view problem) const {
+  std::fprintf(stderr, "skald: --prompt-cache: %s %.*s; computing the whole prompt\n",
                printable(flags_.path).c_str(), static_cast<int>(problem.size()), problem.data());
 }
 
@@ -50,7 +50,7 @@ int64_t PromptCache::feed(Session& session, std::span<const int32_t> prompt) {
              prompt.begin();
     used = std::min(known_, prompt_ - 1);
     if (!file_->restore(session, used, executor_)) {
-      tell("is damaged");
+      warn("is damaged");
       known_ = used = 0;
     }
   }

@@ -1,7 +1,7 @@
-// --prompt-cache FILE: the cache of a prompt, kept for the next run that begins with the same
-// tokens. What another model, other settings or another kind of machine computed, and what is
-// damaged, is told on stderr, not used, and replaced; a file that is no such cache is an error, and
-// so is writing to a saved conversation.
+// --prompt-cache FILE: keeps the KV cache of a prompt for the next run whose prompt begins with
+// the same tokens. A file that is damaged, or that was made with another model, other settings or
+// another kind of machine, causes a warning on stderr and is replaced. Any other kind of file is an
+// error, and so is writing to a saved conversation.
 #pragma once
 
 #include <cstdint>
@@ -15,32 +15,32 @@
 namespace skald {
 
 struct PromptCacheFlags {
-  std::string path;        // empty: none
-  bool read_only = false;  // never written
+  std::string path;        // empty: no cache file
+  bool read_only = false;  // --prompt-cache-ro
 };
 
 class PromptCache {
  public:
-  // Throws Error(Exit::Failed) where the file is a foreign one or could not be written.
+  // Throws Error(Exit::Failed) if the file is no prompt cache or cannot be written.
   PromptCache(const PromptCacheFlags& flags, const OpenedModel& opened, const Executor& executor);
 
-  // Feeds the prompt to an empty session; of its tokens, how many the file brought. The last one is
-  // always computed.
+  // Feeds the prompt to an empty session. Returns how many of its tokens came from the file; the
+  // last token is always computed.
   int64_t feed(Session& session, std::span<const int32_t> prompt);
 
-  // Keeps what is computed of the prompt, where that is more than the file has. A disk that is full
-  // is told on stderr: the text is worth more than its cache.
+  // Writes the computed part of the prompt if it is longer than what the file holds. A failed write
+  // is only a warning on stderr, so that the generated text is not lost.
   void save(const Session& session) const;
 
  private:
-  void tell(std::string_view problem) const;
+  void warn(std::string_view problem) const;
 
   PromptCacheFlags flags_;
   const Executor& executor_;
   Sha256::Digest key_;
   std::optional<CacheFile> file_;
-  int64_t prompt_ = 0;  // its tokens
-  int64_t known_ = 0;   // of them, those in the file
+  int64_t prompt_ = 0;  // number of tokens in the prompt
+  int64_t known_ = 0;   // how many of them, from the start, the file holds
 };
 
 }  // namespace skald

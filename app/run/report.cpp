@@ -17,13 +17,13 @@ std::string number(const char* format, T value) {
   return text;
 }
 
-// Tokens of the prompt that were computed, and how fast; 0: there was no first token.
+// Computed prompt tokens per second; 0 if no token was generated.
 double prompt_rate(const RunReport& r) {
   const double seconds = r.generated.prompt_seconds();
   return seconds > 0 ? static_cast<double>(r.prompt_tokens - r.cached_tokens) / seconds : 0;
 }
 
-// A token that is part of a character has no text of its own, only bytes.
+// A token that holds only part of a UTF-8 character also gets its bytes as numbers.
 Json token_json(int32_t id, float logprob, const Tokenizer& tokenizer) {
   const std::string_view bytes =
       tokenizer.is_control(id) ? tokenizer.piece(id) : tokenizer.piece_bytes(id);
@@ -108,7 +108,8 @@ std::string json_text(const RunReport& report, const Tokenizer& tokenizer) {
   const std::string json = dump(to_json(report, tokenizer));
   std::string text;
   for (size_t i = 0; i < json.size(); ++i) {
-    // Those below 0x20 are escaped already. DEL, and the C1 controls, which are c2 80 to c2 9f:
+    // dump() escapes controls below 0x20. What remains is DEL and the C1 controls, which are
+    // U+0080 to U+009F, in UTF-8 c2 80 to c2 9f.
     const auto byte = [&](size_t at) { return static_cast<unsigned char>(json[at]); };
     const bool c1 = byte(i) == 0xc2 && i + 1 < json.size() && byte(i + 1) < 0xa0;
     if (c1) ++i;

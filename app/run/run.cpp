@@ -52,7 +52,8 @@ struct RunFlags {
   std::optional<int> logprobs;
 };
 
-// by_name: not only by its path. Beside -m a word that is some model's name is rather a prompt.
+// True if `word` is the path of a model. With `by_name`, also if it is the name of a model: after
+// -m, a word that happens to be a model's name is the prompt.
 bool names_a_model(const std::string& word, bool by_name) {
   std::error_code error;
   const std::filesystem::path path(word);
@@ -65,7 +66,7 @@ bool names_a_model(const std::string& word, bool by_name) {
   return by_name && find_by_name(word, model_places()).has_value();
 }
 
-// Sorts out the two positional words; the prompt's are left.
+// Takes the model from the positional words if one of them names it. Returns the prompt's words.
 std::vector<std::string> take_model(RunFlags& flags) {
   std::vector<std::string> words = flags.words.given();
   const bool model_given = !flags.model.model.empty();
@@ -74,8 +75,8 @@ std::vector<std::string> take_model(RunFlags& flags) {
                                                   names_a_model(words[0], !model_given)));
   if (!model_first) return words;
   if (model_given) {
-    fail(Exit::Usage, "a model is given twice: '", printable(words[0]), "' and -m ",
-         printable(flags.model.model), "; quote the prompt if it has spaces");
+    fail(Exit::Usage, "the model is given twice: '", printable(words[0]), "' and -m ",
+         printable(flags.model.model), "; if the first is a prompt with spaces, quote it");
   }
   flags.model.model = words[0];
   words.erase(words.begin());
@@ -84,15 +85,19 @@ std::vector<std::string> take_model(RunFlags& flags) {
 
 void check_flags(RunFlags& flags) {
   if (flags.raw && (flags.chat || flags.chat_prompt.any())) {
-    fail(Exit::Usage, "--raw leaves the chat template out, and ",
-         flags.chat ? "--chat" : "-sys, --chat-template or --chat-template-kwargs", " asks for it");
+    fail(Exit::Usage, "--raw turns the chat template off, but ",
+         flags.chat ? "--chat" : "-sys, --chat-template or --chat-template-kwargs",
+         " needs it; give only one of them");
   }
   flags.chat = flags.chat || flags.chat_prompt.any();
   if (flags.chat && flags.special) {
-    fail(Exit::Usage, "--special is for a prompt without a chat template: leave one out");
+    fail(Exit::Usage,
+         "--special works only without a chat template; leave out --special or --chat");
   }
-  if (flags.logprobs && !flags.json) fail(Exit::Usage, "--logprobs needs --json to be shown in");
-  if (flags.json && flags.echo) fail(Exit::Usage, "--json has the prompt in it: leave --echo out");
+  if (flags.logprobs && !flags.json) fail(Exit::Usage, "--logprobs needs --json; add --json");
+  if (flags.json && flags.echo) {
+    fail(Exit::Usage, "--json already contains the prompt; leave --echo out");
+  }
   if (flags.cache.read_only && flags.cache.path.empty()) {
     fail(Exit::Usage, "--prompt-cache-ro needs --prompt-cache FILE");
   }
@@ -133,7 +138,7 @@ Prompt encode_prompt(const RunFlags& flags, std::string text, const OpenedModel&
 void check_length(const Prompt& prompt, const RunFlags& flags, const Executor& executor,
                   const ModelConfig& config) {
   if (prompt.ids.empty()) {
-    fail(Exit::Usage, "the prompt is empty, and this model has no token to begin with");
+    fail(Exit::Usage, "the prompt is empty, and this model has no begin token; give a prompt");
   }
   const int64_t tokens = std::ssize(prompt.ids);
   if (tokens + (flags.count != 0) <= executor.context()) return;
@@ -143,28 +148,28 @@ void check_length(const Prompt& prompt, const RunFlags& flags, const Executor& e
        executor.context(), largest ? "; shorten it" : "; shorten it or ask for more with -c");
 }
 
-// Someone who asks a chat model a question should hear that it was not asked but continued.
-void tell_of_template(const RunFlags& flags, const OpenedModel& opened) {
+// Tells users of a chat model that the prompt is continued, not answered.
+void suggest_chat(const RunFlags& flags, const OpenedModel& opened) {
   if (flags.chat || flags.raw || !stderr_is_terminal()) return;
   if (find_chat_templates(opened.path).empty()) return;
   std::fputs(
-      "skald: going on with the prompt as a text; --chat has this model answer it (--raw: without "
-      "this line)\n",
+      "skald: continuing the prompt as text; add --chat to have this model answer it, or --raw to "
+      "hide this line\n",
       stderr);
 }
 
 double measured_bandwidth(const Device& device, const Executor& executor, int threads) {
-  // What caches hold is not read from memory, and measuring takes longer than such a model's text.
+  // A smaller model may stay in the CPU's caches, and measuring would take longer than the run.
   constexpr int64_t kLeast = 256 << 20;
   if (executor.program().weight_bytes() < kLeast) return 0;
   try {
     return measure_read_bandwidth(device, threads);
-  } catch (const Error&) {  // no memory left for it
+  } catch (const Error&) {  // not enough free memory to measure
     return 0;
   }
 }
 
-// One run, from the loaded model on.
+// One run, after the model's files are open: makes the executor, generates and reports.
 class Run {
  public:
   Run(RunFlags& flags, const OpenedModel& opened, std::optional<grammar::Rules> rules,
@@ -214,7 +219,7 @@ class Run {
 
   void show_prompt(const Prompt& prompt, TextOutput& out) {
     if (flags_.json || !(flags_.echo || out.is_terminal())) return;
-    if (out.is_terminal()) tell_of_template(flags_, opened_);
+    if (out.is_terminal()) suggest_chat(flags_, opened_);
     out.write_prompt(prompt.text);
     if (flags_.chat) out.write("\n\n");
   }
@@ -249,7 +254,8 @@ class Run {
       throw;
     }
     if (!cache_) return;
-    if (flags_.count == 0 && !interrupted_by()) session.next();  // for the cache alone
+    // With -n 0 nothing was computed yet: one step fills the cache.
+    if (flags_.count == 0 && !interrupted_by()) session.next();
     cache_->save(session);
   }
 
@@ -257,7 +263,7 @@ class Run {
     const Generated& generated = report_.generated;
     if (out.is_terminal() && !flags_.json) out.write("\n");
     if (generated.reason == FinishReason::Context) {
-      std::fprintf(stderr, "skald: stopped after %lld tokens, the context is full (%lld)\n",
+      std::fprintf(stderr, "skald: stopped after %lld tokens: the context of %lld tokens is full\n",
                    static_cast<long long>(generated.tokens),
                    static_cast<long long>(executor_->context()));
     }
@@ -270,13 +276,14 @@ class Run {
     }
     if (flags_.json) StandardOutput().write(json_text(report_, *tokens_.tokenizer));
     if (!flags_.stats) return;
-    const bool mixed = !out.is_terminal() && stderr_is_terminal();  // the text may end anywhere
+    // The text of a pipe may end within a line that the terminal shows too.
+    const bool mixed = !out.is_terminal() && stderr_is_terminal();
     std::fprintf(stderr, "%s%s\n", mixed ? "\n" : "", stats_line(report_).c_str());
   }
 
   RunFlags& flags_;
   const OpenedModel& opened_;
-  const std::optional<grammar::Rules> rules_;  // of the text
+  const std::optional<grammar::Rules> rules_;  // that the generated text follows
   Clock::time_point start_;
   ModelTokenizer tokens_;
   Device device_;
@@ -288,7 +295,7 @@ class Run {
 int run(RunFlags& flags) {
   const Clock::time_point start = Clock::now();
   check_flags(flags);
-  parse_device(flags.model.device);  // a wrong name is told before anything is read
+  parse_device(flags.model.device);  // reports a wrong name before anything is read
   const std::vector<std::string> words = take_model(flags);
   const std::string text = as_utf8(read_prompt(flags.prompt, words), "the prompt");
   std::optional<grammar::Rules> rules = constraint_rules(flags.constraint);
@@ -299,21 +306,21 @@ int run(RunFlags& flags) {
 
 void add_prompt_group(CLI::App& command, RunFlags& flags) {
   add_prompt_flags(command, flags.prompt);
-  command
-      .add_flag("--chat", flags.chat, "It is a message: write it as the model's chat template says")
+  command.add_flag("--chat", flags.chat, "Answer the prompt as a message, with the chat template")
       ->group("Prompt");
   add_system_flag(command, flags.chat_prompt);
-  command.add_flag("--raw", flags.raw, "It is a text to go on with, also for a chat model")
+  command.add_flag("--raw", flags.raw, "Continue the prompt as text, also with a chat model")
       ->group("Prompt");
-  command.add_flag("--special", flags.special, "Read control tokens such as </s> in it")
+  command.add_flag("--special", flags.special, "Read control tokens such as </s> in the prompt")
       ->group("Prompt");
   command
       .add_option("--prompt-cache", flags.cache.path,
-                  "Keep its computed cache here for the next prompt that begins alike")
+                  "Keep the prompt's KV cache in FILE, to reuse it when a prompt begins alike")
       ->type_name("FILE")
       ->check(not_empty())
       ->group("Prompt");
-  command.add_flag("--prompt-cache-ro", flags.cache.read_only, "Use that file, but never write it")
+  command
+      .add_flag("--prompt-cache-ro", flags.cache.read_only, "Read --prompt-cache, never write it")
       ->group("Prompt");
 }
 
@@ -322,22 +329,22 @@ void add_prompt_group(CLI::App& command, RunFlags& flags) {
 void add_run(CLI::App& program, Action& chosen) {
   CLI::App* command = add_command(
       program, "run",
-      "Continues a prompt and prints the text as it comes. The prompt is the last argument, -p, "
-      "-f\n"
-      "or stdin; with both, stdin goes after it. On a terminal the prompt is shown too; in a pipe\n"
-      "stdout is the new text alone. Ctrl-C ends the text, a second one the program.",
+      "Continues a prompt and prints the text as it is generated. The prompt is the last "
+      "argument,\n"
+      "-p, -f or stdin; stdin is appended if another source is given. A terminal shows the prompt\n"
+      "too; a pipe gets only the new text. Ctrl-C ends the text; a second Ctrl-C ends the program.",
       {"skald run \"Once upon a time\"", "skald run -m model.gguf -n 100 --temp 0 -p \"The sea\"",
        "cat letter.txt | skald run -m folder/ --chat \"Answer this letter:\" > answer.txt"});
   auto flags = std::make_shared<RunFlags>();
   add_model_flag(*command, flags->model);
   add_words(*command, flags->words, "MODEL", "PROMPT");
   add_prompt_group(*command, *flags);
-  command->add_option("-n,--n-predict", flags->count, "Most new tokens; -1: to the end")
+  command->add_option("-n,--n-predict", flags->count, "Generate at most N tokens; -1: no limit")
       ->type_name("N")
       ->transform(in_range(-1, int64_t{1} << 40))
       ->capture_default_str()
       ->group(kChangesOutput);
-  command->add_option("--stop", flags->stops, "End the text before this one; may be repeated")
+  command->add_option("--stop", flags->stops, "End before TEXT would appear; may be repeated")
       ->type_name("TEXT")
       ->expected(1)
       ->allow_extra_args(false)
@@ -345,23 +352,23 @@ void add_run(CLI::App& program, Action& chosen) {
       ->check(not_empty())
       ->group(kChangesOutput);
   add_sampling_flags(*command, flags->sampling);
-  command->add_flag("--ignore-eos", flags->ignore_eos, "Go on after the end of the text")
+  command->add_flag("--ignore-eos", flags->ignore_eos, "Never generate a token that ends the text")
       ->group(kChangesOutput);
   add_constraint_flags(*command, flags->constraint);
   add_template_flags(*command, flags->chat_prompt);
   add_run_flags(*command, flags->model);
   add_device_flag(*command, flags->model);
   command->add_flag("--echo", flags->echo, "Print the prompt in a pipe too")->group("Output");
-  command->add_flag("--json", flags->json, "One JSON object at the end")->group("Output");
+  command->add_flag("--json", flags->json, "Print one JSON object at the end")->group("Output");
   command
       ->add_option("--logprobs", flags->logprobs,
-                   "In it, each token's log-probability and the N best beside it")
+                   "With --json: add each token's log-probability and the N most probable tokens")
       ->type_name("N")
       ->transform(in_range(0, kMostLogprobs))
       ->group("Output");
   command
       ->add_flag("--raw-output", flags->raw_output,
-                 "Send control characters of the text to a terminal as they are")
+                 "Send control characters in the text to a terminal unchanged")
       ->group("Output");
   command->add_flag("--stats", flags->stats, "Print seed, timings and memory to stderr")
       ->group("Output");

@@ -1,4 +1,5 @@
-// One schema document to rules: a rule for each schema in it that is come to.
+// Compiles a JSON schema document into grammar rules. Each schema that the root reaches becomes one
+// rule; equal schemas share a rule.
 #pragma once
 
 #include <deque>
@@ -36,13 +37,13 @@ class SchemaCompiler {
   NodeId build(const Json& schema, const std::string& path);
   NodeId build_choices(const Json& schema, const std::string& keyword, const std::string& path);
   NodeId build_values(const Json& schema, const std::string& path);
-  // Whether a value is valid: by its type, or by a grammar of the schema.
+  // Returns a function that checks whether a value is valid by `schema`.
   std::function<bool(const Json&)> value_check(Json schema, const std::string& path);
   NodeId build_type(const std::string& type, const Json& schema, const std::string& path);
   NodeId nothing() { return rules_.choice({}); }
   void note_overlaps(const Json& choices, const std::string& path);
 
-  // schema_objects.cpp
+  // objects.cpp
   NodeId build_object(const Json& schema, const std::string& path);
   NodeId build_array(const Json& schema, const std::string& path);
   NodeId join_members(std::vector<Member> members, NodeId more, uint32_t most_more);
@@ -53,12 +54,13 @@ class SchemaCompiler {
   void check_member_count(const Json& schema, const std::vector<Member>& members, bool open,
                           uint32_t& most_more, const std::string& path);
 
-  // schema_scalars.cpp
+  // scalars.cpp
   NodeId build_string(const Json& schema, const std::string& path);
   NodeId build_number(const Json& schema, bool integer, const std::string& path);
 
-  // A keyword's value, which must be what is asked for.
-  uint32_t count(const Json& schema, const char* keyword, uint32_t otherwise,
+  // The value of a keyword, which must be a whole number; `missing` if the schema lacks the
+  // keyword.
+  uint32_t count(const Json& schema, const char* keyword, uint32_t missing,
                  const std::string& path) const;
   const Json* find(const Json& schema, const char* keyword) const {
     return schema.contains(keyword) ? &schema[keyword] : nullptr;
@@ -71,10 +73,10 @@ class SchemaCompiler {
   SchemaDocument document_;
   grammar::Rules rules_;
   JsonParts parts_;
-  std::map<std::string, grammar::RuleId> known_;  // by the schema as text
+  std::map<std::string, grammar::RuleId> known_;  // schema as text → its rule
   std::deque<Todo> todo_;
   std::vector<std::string> notes_;
-  int level_ = 0;  // of compilers that ask compilers
+  int level_ = 0;  // depth of compilers that value_check() starts within compilers
 };
 
 }  // namespace skald

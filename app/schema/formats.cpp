@@ -38,7 +38,7 @@ constexpr Format kFormats[] = {
     {"uri",
      "[a-z][a-z0-9+.-]{1,15}://" SKALD_LABEL "(\\." SKALD_LABEL "){0,3}(:[1-9][0-9]{0,3})?"
      "(/[A-Za-z0-9._~-]{0,100}){0,20}(\\?[A-Za-z0-9._~=&-]{0,200})?(#[A-Za-z0-9._~-]{0,100})?"},
-    // Say how to show a string, not what it holds.
+    // These say how to show a string, not what it holds.
     {"password", nullptr},
     {"binary", nullptr},
 };

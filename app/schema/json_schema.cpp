@@ -14,8 +14,8 @@ using grammar::NodeId;
 
 namespace {
 
-constexpr int kMostDepth = 200;                       // of the schema's text
-constexpr size_t kMostSchemaBytes = size_t{4} << 20;  // of it, and of a rule's key
+constexpr int kMostDepth = 200;                       // nesting of the schema's JSON
+constexpr size_t kMostSchemaBytes = size_t{4} << 20;  // of a document, and of one schema as text
 constexpr size_t kMostTodo = 100'000;
 constexpr size_t kMostNotes = 20;
 constexpr int kMostLevels = 4;
@@ -46,10 +46,13 @@ grammar::Rules json_object_rules() { return with_space_before(&JsonParts::any_ob
 
 Json parse_user_json(std::string_view text, const std::string& source) {
   if (text.size() > kMostSchemaBytes) {
-    fail(Exit::Usage, source, ": is larger than ", kMostSchemaBytes >> 20, " MiB");
+    fail(Exit::Usage, source, ": the JSON has ", text.size(), " bytes; the limit is ",
+         kMostSchemaBytes >> 20, " MiB");
   }
   const auto shallow = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > kMostDepth) fail(Exit::Usage, source, ": nests more than ", kMostDepth, " deep");
+    if (depth > kMostDepth) {
+      fail(Exit::Usage, source, ": the JSON nests more than ", kMostDepth, " levels deep");
+    }
     return true;
   };
   try {
@@ -57,8 +60,8 @@ Json parse_user_json(std::string_view text, const std::string& source) {
   } catch (const Json::exception& error) {
     const std::string what = error.what();
     const size_t begin = what.find("] ");
-    fail(Exit::Usage, source,
-         ": is no JSON: ", printable(begin == std::string::npos ? what : what.substr(begin + 2)));
+    fail(Exit::Usage, source, ": not valid JSON: ",
+         printable(begin == std::string::npos ? what : what.substr(begin + 2)));
   }
 }
 
@@ -80,11 +83,13 @@ std::optional<SchemaRules> response_format_rules(const Json& format, const std::
   if (type == "text") return std::nullopt;
   if (type == "json_object") return SchemaRules{json_object_rules(), {}};
   if (type != "json_schema") {
-    fail(Exit::Usage, source, ": there is no type '", printable(type, 60), "'; ", kExpected);
+    fail(Exit::Usage, source, ": unknown type '", printable(type, 60), "'; ", kExpected);
   }
   const bool has_schema = format.contains("json_schema") && format["json_schema"].is_object() &&
                           format["json_schema"].contains("schema");
-  if (!has_schema) fail(Exit::Usage, source, ": there is no json_schema with a schema in it");
+  if (!has_schema) {
+    fail(Exit::Usage, source, R"(: expected "json_schema": {"schema": {...}} beside the type)");
+  }
   return json_schema_rules(format["json_schema"]["schema"], source);
 }
 
@@ -101,7 +106,7 @@ SchemaRules SchemaCompiler::compile(const Json& root) {
   if (notes_.size() > kMostNotes) {
     const size_t more = notes_.size() - kMostNotes;
     notes_.resize(kMostNotes);
-    notes_.push_back(concat(source_, ": and ", more, " more like that"));
+    notes_.push_back(concat(source_, ": ", more, " more notes like these"));
   }
   return {std::move(rules_), std::move(notes_)};
 }
@@ -112,7 +117,8 @@ NodeId SchemaCompiler::value(const Json& schema, const std::string& path) {
   const auto [known, is_new] = known_.try_emplace(dump(schema));
   if (is_new) {
     if (known_.size() > kMostTodo || known->first.size() > kMostSchemaBytes) {
-      refuse(path, "the schema is too large");
+      refuse(path, concat("the schema is too large: more than ", kMostTodo,
+                          " parts, or a part of more than ", kMostSchemaBytes >> 20, " MiB"));
     }
     known->second = rules_.add(concat(source_, ": ", printable(path)));
     todo_.push_back({known->second, schema, path});
@@ -150,7 +156,7 @@ NodeId SchemaCompiler::build(const Json& schema, const std::string& path) {
   for (const std::string& type : types) {
     if (std::find(std::begin(kTypes), std::end(kTypes), type) == std::end(kTypes)) {
       const std::string_view meant = nearest(type, kTypes);
-      refuse(path + "/type", concat("there is no type '", printable(type, 60), "'",
+      refuse(path + "/type", concat("unknown type '", printable(type, 60), "'",
                                     meant.empty() ? "" : concat(", did you mean '", meant, "'?")));
     }
     choices.push_back(build_type(type, schema, path));
@@ -185,19 +191,20 @@ NodeId SchemaCompiler::build_choices(const Json& schema, const std::string& keyw
   return rules_.choice(std::move(nodes));
 }
 
-// A value that is valid by two choices is not valid by oneOf.
+// oneOf allows a value only if exactly one choice does. Notes the first two choices that may both
+// allow a value.
 void SchemaCompiler::note_overlaps(const Json& choices, const std::string& path) {
   for (size_t i = 0; i < choices.size(); ++i) {
     for (size_t j = i + 1; j < choices.size(); ++j) {
       if (document_.disjoint(choices[i], choices[j], path)) continue;
       notes_.push_back(concat(source_, ": ", printable(path), ": choices ", i, " and ", j,
-                              " may both hold, which oneOf forbids; it is read as anyOf"));
+                              " may both be valid, which oneOf forbids; reading it as anyOf"));
       return;
     }
   }
 }
 
-// The values of enum or const that the schema's other keywords allow too.
+// The values of enum or const that the schema's other keywords also allow.
 NodeId SchemaCompiler::build_values(const Json& schema, const std::string& path) {
   Json rest = schema;
   Json values = Json::array();
@@ -234,7 +241,10 @@ std::function<bool(const Json&)> SchemaCompiler::value_check(Json schema, const 
                          [&](const std::string& type) { return has_type(value, type); });
     };
   }
-  if (level_ >= kMostLevels) refuse(path, "enum and const nest too deep beside other keywords");
+  if (level_ >= kMostLevels) {
+    refuse(path, concat("enum or const with other keywords beside it nests more than ", kMostLevels,
+                        " levels deep"));
+  }
   SchemaCompiler compiler(document_.root(), source_);
   compiler.level_ = level_ + 1;
   auto automaton = std::make_shared<grammar::Automaton>(compiler.compile(schema).rules);
@@ -247,10 +257,10 @@ std::function<bool(const Json&)> SchemaCompiler::value_check(Json schema, const 
   };
 }
 
-uint32_t SchemaCompiler::count(const Json& schema, const char* keyword, uint32_t otherwise,
+uint32_t SchemaCompiler::count(const Json& schema, const char* keyword, uint32_t missing,
                                const std::string& path) const {
   const Json* number = find(schema, keyword);
-  if (!number) return otherwise;
+  if (!number) return missing;
   const std::string here = concat(path, "/", keyword);
   const double value = number->is_number() ? number->get<double>() : -1;
   if (!(value >= 0) || value != static_cast<double>(static_cast<uint64_t>(std::min(value, 1e18)))) {
@@ -258,7 +268,7 @@ uint32_t SchemaCompiler::count(const Json& schema, const char* keyword, uint32_t
   }
   if (value > grammar::kMostRepeats) {
     if (std::string_view(keyword).starts_with("max")) return grammar::kUnbounded;
-    refuse(here, concat("is too large; at most ", grammar::kMostRepeats));
+    refuse(here, concat("the number is too large; at most ", grammar::kMostRepeats));
   }
   return static_cast<uint32_t>(value);
 }

@@ -1,12 +1,14 @@
-// JSON schemas as grammars of the JSON texts that they allow, for output that is written by them.
+// Turns a JSON schema into a grammar, by which constrained output is generated.
 //
-// The texts are valid by the schema, but not all valid texts: members come in the order of
-// `properties`; members and items that the schema does not speak of come only where it asks for
-// them (additionalProperties, items), or says nothing about members or items at all; white space is
-// a space or one newline with up to 20 spaces or tabs; numbers have up to 16 digits before the
-// point, 16 after it, and two in the exponent, so that each fits a double.
-// A keyword that would change what is valid and is not known here is Error(Exit::Usage) with its
-// place, as in "#/properties/age/not".
+// Every text of the grammar is valid by the schema, but the grammar does not have all valid texts:
+// - Members come in the order of `properties`.
+// - Unnamed members and items come only if additionalProperties or items allows them explicitly, or
+//   if the schema says nothing at all about members or items.
+// - White space is one space, or one newline with up to 20 spaces or tabs.
+// - Numbers have up to 16 digits before the point, 16 after it, and two in the exponent, so that
+//   each fits a double.
+// A keyword that constrains values and is not supported throws Error(Exit::Usage) with its place,
+// such as "#/properties/age/not".
 #pragma once
 
 #include <optional>
@@ -21,20 +23,20 @@ namespace skald {
 
 struct SchemaRules {
   grammar::Rules rules;
-  std::vector<std::string> notes;  // what is read otherwise than written, one line each
+  std::vector<std::string> notes;  // keywords that are read less strictly, one line each
 };
 
-// `source` is what messages call the schema. OpenAI's {"name", "schema", "strict"} is taken too.
+// `source` names the schema in messages. OpenAI's {"name", "schema", "strict"} is accepted too.
 SchemaRules json_schema_rules(const Json& schema, const std::string& source);
 
-// Any JSON value; or any object, which is OpenAI's json_object.
+// Grammars of any JSON value, and of any JSON object (OpenAI's json_object).
 grammar::Rules json_rules();
 grammar::Rules json_object_rules();
 
-// OpenAI's response_format: {"type": "text"} (nothing), json_object, or json_schema.
+// Reads OpenAI's response_format, whose type is text (returns nothing), json_object or json_schema.
 std::optional<SchemaRules> response_format_rules(const Json& format, const std::string& source);
 
-// JSON that a user wrote, as Error(Exit::Usage) with line and column where it is none.
+// Parses JSON that a user wrote. Throws Error(Exit::Usage) with line and column if it is not valid.
 Json parse_user_json(std::string_view text, const std::string& source);
 
 }  // namespace skald

@@ -95,7 +95,7 @@ Json both(const Json& a, const Json& b) {
   return Json{{"allOf", Json::array({a, b})}};
 }
 
-std::vector<std::string> said_types(const Json& type) {
+std::vector<std::string> listed_types(const Json& type) {
   std::vector<std::string> types;
   if (type.is_string()) types.push_back(type.get<std::string>());
   if (type.is_array()) {
@@ -107,7 +107,7 @@ std::vector<std::string> said_types(const Json& type) {
 }
 
 Json common_types(const Json& a, const Json& b) {
-  const auto x = said_types(a), y = said_types(b);
+  const auto x = listed_types(a), y = listed_types(b);
   const auto has = [](const auto& list, const std::string& t) {
     return std::find(list.begin(), list.end(), t) != list.end();
   };
@@ -149,17 +149,17 @@ void SchemaDocument::check_keywords(const Json& schema, const std::string& path)
     const std::string here = path + "/" + keyword;
     if (among(kRefused, keyword) || keyword == "then" || keyword == "else") {
       refuse(here, concat("the keyword '", keyword,
-                          "' is not supported, and without it what is written might not be valid"));
+                          "' is not supported, and output that ignores it might not be valid"));
     }
     const std::string_view meant = nearest(keyword, kSupported);
-    refuse(here, concat("there is no keyword '", printable(keyword, 60), "'",
-                        meant.empty() ? "; notes of your own begin with x-"
+    refuse(here, concat("unknown keyword '", printable(keyword, 60), "'",
+                        meant.empty() ? "; begin the names of your own notes with x-"
                                       : concat(", did you mean '", meant, "'?")));
   }
 }
 
 std::vector<std::string> types_of(const Json& schema) {
-  if (schema.contains("type")) return said_types(schema["type"]);
+  if (schema.contains("type")) return listed_types(schema["type"]);
   struct Hint {
     const char* type;
     std::vector<const char*> keywords;
@@ -188,7 +188,7 @@ const Json& SchemaDocument::target(const std::string& reference, const std::stri
   if (reference == "#") return root_;
   if (!reference.starts_with("#/")) {
     refuse(path, concat("$ref '", printable(reference),
-                        "' is not in this document; only #/... is supported"));
+                        "' refers to another document; only #/... is supported"));
   }
   const Json* at = &root_;
   for (size_t begin = 2; begin <= reference.size();) {
@@ -216,7 +216,10 @@ const Json& SchemaDocument::target(const std::string& reference, const std::stri
       const bool whole = parsed.ec == std::errc() && parsed.ptr == part.data() + part.size();
       if (whole && index < at->size()) next = &(*at)[index];
     }
-    if (!next) refuse(path, concat("there is nothing at $ref '", printable(reference), "'"));
+    if (!next) {
+      refuse(path,
+             concat("$ref '", printable(reference), "' refers to a place that does not exist"));
+    }
     at = next;
     begin = end + 1;
   }
@@ -229,8 +232,11 @@ Json SchemaDocument::resolved(const Json& schema, const std::string& path) const
 
 Json SchemaDocument::resolved_at(const Json& schema, const std::string& path, int depth) const {
   if (!schema.is_object() || !schema.contains("$ref")) return schema;
-  if (depth > kMostReferences) refuse(path, "its references lead in a circle, or too far");
-  if (!schema["$ref"].is_string()) refuse(path, "$ref: expected a text");
+  if (depth > kMostReferences) {
+    refuse(path,
+           concat("$ref leads in a circle, or through more than ", kMostReferences, " references"));
+  }
+  if (!schema["$ref"].is_string()) refuse(path, "$ref: expected a string");
   Json rest = schema;
   rest.erase("$ref");
   const Json& to = target(schema["$ref"].get<std::string>(), path);
@@ -283,7 +289,8 @@ bool SchemaDocument::merge_keyword(Json& into, const std::string& keyword, const
     for (const Json& part : b) value.push_back(part);
   } else if ((keyword == "anyOf" || keyword == "oneOf") && a.is_array() && b.is_array()) {
     if (a.size() * b.size() > kMostChoices) {
-      refuse(path, concat("allOf with ", keyword, " in several parts has too many choices"));
+      refuse(path, concat("allOf combines several ", keyword, " into more than ", kMostChoices,
+                          " choices"));
     }
     value = Json::array();
     for (const Json& x : a) {
@@ -297,13 +304,14 @@ bool SchemaDocument::merge_keyword(Json& into, const std::string& keyword, const
     value = unique ? x || y : x && y;
   } else if (keyword != "properties") {
     refuse(path, concat("'", keyword,
-                        "' stands in several parts that must all hold, which is not "
-                        "supported; write them as one"));
+                        "' differs in several parts that must all be valid, which is not "
+                        "supported; write it once"));
   }
   return true;
 }
 
-// A member that only one of both speaks of is an additional one for the other.
+// Merges `properties`. A member that only one schema names must be valid by the other schema's
+// additionalProperties.
 void SchemaDocument::merge_members(Json& into, const Json& a, const Json& b,
                                    const std::string& path) const {
   const Json none = Json::object();
@@ -315,10 +323,11 @@ void SchemaDocument::merge_members(Json& into, const Json& a, const Json& b,
   if (x.empty() && y.empty()) return;
   const bool patterns = a.contains("patternProperties") || b.contains("patternProperties");
   if (patterns && a != b) {
-    refuse(path, "patternProperties beside other parts that must hold is not supported");
+    refuse(path,
+           "patternProperties is not supported in schemas that allOf or $ref combines with others");
   }
-  const auto rule = [](const Json& schema, const Json& its, const std::string& name) -> Json {
-    if (its.contains(name)) return its[name];
+  const auto rule = [](const Json& schema, const Json& named, const std::string& name) -> Json {
+    if (named.contains(name)) return named[name];
     return schema.value("additionalProperties", Json(true));
   };
   Json result = Json::object();

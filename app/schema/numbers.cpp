@@ -1,4 +1,4 @@
-// Numbers between bounds, digit by digit.
+// Grammars of the numbers between two bounds, built digit by digit.
 #include <algorithm>
 #include <map>
 
@@ -12,10 +12,10 @@ using grammar::Rules;
 namespace {
 
 constexpr size_t kMostWhole = 16, kMostFraction = 16;  // digits
-constexpr size_t kMostInteger = 18;  // digits that every reader takes for an integer
+constexpr size_t kMostInteger = 18;                    // digits of an integer that fits int64
 constexpr int kMostExponent = 30;
 
-// A magnitude: digits before and after the point.
+// The absolute value of a bound: digits before and after the point.
 struct Magnitude {
   std::string whole = "0", fraction = {};
   bool exclusive = false;
@@ -24,7 +24,7 @@ struct Magnitude {
 bool less(const Magnitude& a, const Magnitude& b) {
   if (a.whole.size() != b.whole.size()) return a.whole.size() < b.whole.size();
   if (a.whole != b.whole) return a.whole < b.whole;
-  return a.fraction < b.fraction;  // without zeros at the end, so a prefix is less
+  return a.fraction < b.fraction;  // no trailing zeros, so a prefix is less
 }
 
 std::string plus_1(std::string digits) {
@@ -35,7 +35,7 @@ std::string plus_1(std::string digits) {
   return digits;
 }
 
-std::string minus_1(std::string digits) {  // of at least 1
+std::string minus_1(std::string digits) {  // `digits` is at least 1
   size_t i = digits.size();
   while (digits[i - 1] == '0') digits[--i] = '9';
   --digits[i - 1];
@@ -47,8 +47,9 @@ bool shorter_or_less(const std::string& a, const std::string& b) {
   return a.size() != b.size() ? a.size() < b.size() : a < b;
 }
 
-// Fractions, as rests of digits: what may follow the first i digits, when those are equal to those
-// of the lower or upper bound.
+// The fractions between two bounds. Each method makes the digits that may follow the first `i`
+// digits. `at_low` says that those first digits equal the lower bound's, `at_high` the upper
+// bound's.
 class Fractions {
  public:
   Fractions(Rules& rules, const Magnitude* low, const Magnitude* high)
@@ -72,7 +73,7 @@ class Fractions {
   }
 
   NodeId rest(size_t i, bool at_low, bool at_high) {
-    // Beyond a lower bound that counts itself, every digit is as good.
+    // After all digits of an inclusive lower bound, any digits are allowed.
     if (at_low && i >= low_->fraction.size() && !low_->exclusive) at_low = false;
     if (!at_low && !at_high) return any(i);
     const NodeId more = digits(i, at_low, at_high);
@@ -116,7 +117,7 @@ class Fractions {
   size_t digits_ = kMostFraction;
 };
 
-// Whole numbers of one length, digit by digit.
+// Whole numbers from `low` to `high`, which have the same length, after their first `i` digits.
 NodeId same_length(Rules& rules, const std::string& low, const std::string& high, size_t i,
                    bool at_low, bool at_high) {
   const auto left = static_cast<uint32_t>(low.size() - i);
@@ -170,12 +171,12 @@ NodeId magnitudes(Rules& rules, const Magnitude& low, const Magnitude& high) {
   return rules.choice(std::move(choices));
 }
 
-// The least or largest whole number within a bound, for integers.
+// The whole number nearest to a bound, within it.
 Magnitude whole_within(const Magnitude& m, bool is_low) {
   if (m.fraction.empty() && !m.exclusive) return m;
   if (is_low) return {plus_1(m.whole)};
   if (!m.fraction.empty()) return {m.whole};
-  if (m.whole == "0") return {"0", "", true};  // nothing is below
+  if (m.whole == "0") return {"0", "", true};  // no whole number is within the bound
   return {minus_1(m.whole)};
 }
 
@@ -186,18 +187,18 @@ NodeId signed_between(Rules& rules, const NumberBounds& bounds, Between between)
     return Magnitude{b.whole, b.fraction, b.exclusive};
   };
   const auto is_zero = [](const NumberBound& b) { return b.whole == "0" && b.fraction.empty(); };
-  const auto at_least = [](size_t digits) { return Magnitude{std::string(digits, '9')}; };
-  const auto widest = [&](const std::optional<NumberBound>& other) {
-    return at_least(std::max(kMostWhole, other ? other->whole.size() : 0));
+  // The upper bound where the schema gives none.
+  const auto widest = [](const std::optional<NumberBound>& other) {
+    return Magnitude{std::string(std::max(kMostWhole, other ? other->whole.size() : 0), '9')};
   };
   std::vector<NodeId> choices;
-  // From 0 up.
+  // Numbers from 0 up.
   if (!(most && most->negative)) {
     const Magnitude low = least && !least->negative ? magnitude(*least) : Magnitude{};
     const Magnitude high = most ? magnitude(*most) : widest(least);
     choices.push_back(between(low, high));
   }
-  // Below 0.
+  // Numbers below 0.
   if (!least || (least->negative && !is_zero(*least))) {
     const Magnitude low = most && most->negative ? magnitude(*most) : Magnitude{"0", "", true};
     const Magnitude high = least ? magnitude(*least) : widest(most);

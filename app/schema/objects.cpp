@@ -1,4 +1,4 @@
-// Objects and arrays of a schema.
+// Compiles schemas of objects and arrays.
 #include <algorithm>
 
 #include "app/schema/compiler.h"
@@ -16,7 +16,7 @@ namespace {
 
 bool is_false(const Json* schema) { return schema && schema->is_boolean() && !schema->get<bool>(); }
 
-// Whether a pattern is found in a text: a grammar of it is asked.
+// True if the pattern matches anywhere in the text.
 bool pattern_matches(const std::string& pattern, const std::string& source,
                      const std::string& text) {
   grammar::Rules rules;
@@ -35,9 +35,9 @@ bool pattern_matches(const std::string& pattern, const std::string& source,
 
 }  // namespace
 
-// Members in their order, the optional ones left out at will, then any number of others. A comma
-// stands before each but the first; what may follow the first is a rule for each place, so that a
-// grammar of n members has about n parts.
+// The members in their order, of which optional ones may be missing, then up to `most_more` of
+// `more`. Each member but the first follows a comma. What may follow a member is a rule that all
+// predecessors share, so that the grammar grows linearly with the members.
 NodeId SchemaCompiler::join_members(std::vector<Member> members, NodeId more, uint32_t most_more) {
   auto& r = rules_;
   const auto with_comma = [&](NodeId node) { return r.sequence({parts_.comma(), node}); };
@@ -87,7 +87,7 @@ std::vector<SchemaCompiler::Member> SchemaCompiler::named_members(const Json& sc
   std::vector<Member> members;
   std::vector<std::string> required;
   if (const Json* list = find(schema, "required")) {
-    // Draft 3 wrote true beside a member; what it meant then is its object's business.
+    // Draft 3 allowed a boolean here; it is refused.
     if (!list->is_array()) refuse(path + "/required", "expected an array of names");
     for (const Json& name : *list) {
       if (!name.is_string()) refuse(path + "/required", "expected an array of names");
@@ -123,7 +123,7 @@ std::vector<SchemaCompiler::Member> SchemaCompiler::named_members(const Json& sc
   return members;
 }
 
-// A member beside the named ones; a Choice of nothing where there is none.
+// A member that is not named; a Choice of nothing if the schema allows none.
 NodeId SchemaCompiler::other_member(const Json& schema, std::vector<std::string> names,
                                     const std::string& path) {
   const Json* additional = find(schema, "additionalProperties");
@@ -133,17 +133,18 @@ NodeId SchemaCompiler::other_member(const Json& schema, std::vector<std::string>
     for (const auto& [other, other_rule] : patterns->items()) {
       if (other_rule != rule) {
         refuse(place,
-               "several patterns for members are supported only with one schema for all; a "
-               "name could match two");
+               "several patterns are supported only if all have the same schema, because a name "
+               "may match two of them");
       }
     }
     std::vector<NodeId> keys;
     for (const auto& [one, unused] : patterns->items()) {
-      // A named member must not come twice.
+      // The named member could appear twice.
       for (const std::string& name : names) {
         if (pattern_matches(one, source_ + ": " + place, name)) {
           refuse(place, concat("the pattern '", printable(one, 60), "' matches the member '",
-                               printable(name, 60), "', which is named too"));
+                               printable(name, 60),
+                               "', which is also named; change the pattern so that it does not"));
         }
       }
       keys.push_back(
@@ -158,7 +159,7 @@ NodeId SchemaCompiler::other_member(const Json& schema, std::vector<std::string>
   NodeId key = names.empty() ? parts_.string() : parts_.string_except(names);
   if (const Json* rule = find(schema, "propertyNames")) {
     const std::string place = path + "/propertyNames";
-    if (!names.empty()) refuse(place, "is not supported beside named members");
+    if (!names.empty()) refuse(place, "propertyNames is not supported beside named members");
     Json text = document_.resolved(*rule, place);
     if (text.is_object()) {
       text = document_.merged(text, Json{{"type", "string"}}, place);
@@ -179,14 +180,12 @@ void SchemaCompiler::check_member_count(const Json& schema, const std::vector<Me
   const uint32_t most = count(schema, "maxProperties", kUnbounded, path);
   const auto named = static_cast<uint32_t>(members.size());
   if (least > needed) {
-    refuse(
-        path + "/minProperties",
-        "is supported only up to the number of required members: others may be left out, or come "
-        "twice");
+    refuse(path + "/minProperties",
+           concat("the number is supported only up to the number of required members, ", needed));
   }
   if (most == kUnbounded || (!open && most >= named)) return;
   if (needed != named || most < named) {
-    refuse(path + "/maxProperties", "is not supported beside members that may be left out");
+    refuse(path + "/maxProperties", "maxProperties is not supported beside optional members");
   }
   most_more = most - named;
 }
@@ -198,7 +197,7 @@ NodeId SchemaCompiler::build_object(const Json& schema, const std::string& path)
     if (!rule->is_boolean() && !rule->is_object())
       refuse(path + "/" + keyword, "expected a schema");
     if (rule->is_object() && keyword[0] == 'u') {
-      refuse(path + "/" + keyword, "is supported only as true or false");
+      refuse(path + "/" + keyword, "expected true or false");
     }
   }
   std::vector<std::string> names;
@@ -215,16 +214,17 @@ NodeId SchemaCompiler::build_array(const Json& schema, const std::string& path) 
   const Json* items = find(schema, "items");
   const Json* first = find(schema, "prefixItems");
   std::string rest_path = path + "/items";
-  if (items && items->is_array()) {  // before draft 2020-12
+  if (items && items->is_array()) {  // drafts before 2020-12
     first = items;
     items = find(schema, "additionalItems");
     rest_path = path + "/additionalItems";
   }
   if (const Json* unique = find(schema, "uniqueItems"); unique && *unique != Json(false)) {
-    refuse(path + "/uniqueItems", "is not supported; write the values as an enum, or check after");
+    refuse(path + "/uniqueItems",
+           "uniqueItems is not supported; leave it out, and check the output instead");
   }
   if (const Json* rule = find(schema, "unevaluatedItems"); rule && !rule->is_boolean()) {
-    refuse(path + "/unevaluatedItems", "is supported only as true or false");
+    refuse(path + "/unevaluatedItems", "expected true or false");
   }
   if (first && !first->is_array()) refuse(path + "/prefixItems", "expected an array of schemas");
   const uint32_t least = count(schema, "minItems", 0, path);
@@ -239,7 +239,7 @@ NodeId SchemaCompiler::build_array(const Json& schema, const std::string& path) 
     return parts_.list("[", rest_item(), least, most, "]");
   }
   auto& r = rules_;
-  // From the last to the first: an item, and what may follow it.
+  // Built from the last item to the first: an item, and what may follow it.
   NodeId after = r.empty();
   if (rest && most > prefix) {
     const auto used = static_cast<uint32_t>(prefix);

@@ -14,14 +14,14 @@ using grammar::Rules;
 namespace {
 
 constexpr uint32_t kMostIndent = 20;
-constexpr size_t kLongestPrefix = 200;  // that another key may share with one of ours
+constexpr size_t kLongestPrefix = 200;  // bytes that another key may share with a named key
 
 const CharClass& controls() {
   static const CharClass chars = {{0, 0x1F}};
   return chars;
 }
 
-// What a string may hold as it is.
+// The characters that a JSON string may hold without an escape.
 const CharClass& unescaped() {
   static const CharClass chars = grammar::complement({{0, 0x1F}, {'"', '"'}, {'\\', '\\'}});
   return chars;
@@ -31,7 +31,7 @@ NodeId hex(Rules& rules, uint32_t digits) {
   return rules.repeat(rules.one_of({{'0', '9'}, {'A', 'F'}, {'a', 'f'}}), digits, digits);
 }
 
-// The shortest escape of a character that needs one.
+// The shortest escape of a control character, quote or backslash.
 NodeId escape(Rules& rules, char32_t c) {
   constexpr std::pair<char32_t, const char*> kShort[] = {
       {'"', "\\\""}, {'\\', "\\\\"}, {'\b', "\\b"}, {'\f', "\\f"},
@@ -74,7 +74,7 @@ void JsonParts::define_string() {
     return r.sequence(std::move(digits));
   };
   const CharClass d = {{'D', 'D'}, {'d', 'd'}};
-  // A surrogate stands for nothing without its other half.
+  // A surrogate is valid only in a pair.
   const NodeId single =
       u({r.one_of({{'0', '9'}, {'A', 'C'}, {'E', 'F'}, {'a', 'c'}, {'e', 'f'}}), hex(r, 3)});
   const NodeId single_d = u({r.one_of(d), r.one_of({{'0', '7'}}), hex(r, 2)});
@@ -161,9 +161,9 @@ NodeId JsonParts::string_except(std::vector<std::string> texts) {
   return quoted(except(texts, 0, texts.size(), 0));
 }
 
-// What may follow the first `at` bytes of texts[begin, end), which they share. While a text can
-// still become one of them, only characters as they are: an escape could write the same key in
-// other words.
+// The strings that equal none of texts[begin, end), after the first `at` bytes, which these texts
+// share. Escapes are allowed only after the string differs from all texts: an escape could spell
+// one of the texts.
 NodeId JsonParts::except(const std::vector<std::string>& texts, size_t begin, size_t end,
                          size_t at) {
   const bool is_text = begin < end && texts[begin].size() == at;
@@ -174,7 +174,7 @@ NodeId JsonParts::except(const std::vector<std::string>& texts, size_t begin, si
   while (begin < end) {
     size_t next = at;
     char32_t c = 0;
-    if (!grammar::decode_utf8(texts[begin], next, c)) next = at + 1;  // no key of ours can be it
+    if (!grammar::decode_utf8(texts[begin], next, c)) next = at + 1;  // output is always UTF-8
     const std::string_view letter(texts[begin].data() + at, next - at);
     size_t same = begin;
     while (same < end && std::string_view(texts[same]).substr(at, letter.size()) == letter) ++same;

@@ -1,4 +1,4 @@
-// The pieces of JSON's own syntax that schemas are put together from.
+// The grammar of JSON's syntax, from which the grammars of schemas are built.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace skald {
 
-// Nodes of JSON in one Rules; rules of their own where they are used often.
+// Makes nodes of JSON's syntax in one Rules. Nodes that are used often are rules.
 class JsonParts {
  public:
   using NodeId = grammar::NodeId;
@@ -21,7 +21,7 @@ class JsonParts {
 
   explicit JsonParts(grammar::Rules& rules);
 
-  NodeId space() { return rules_.call(space_); }  // none, one, or a new line
+  NodeId space() { return rules_.call(space_); }  // nothing, a space, or a newline with indentation
   NodeId string() { return rules_.call(string_); }
   NodeId number() { return rules_.call(number_); }
   NodeId integer() { return rules_.call(integer_); }
@@ -32,12 +32,12 @@ class JsonParts {
 
   NodeId literal(const Json& value) { return rules_.text(dump(value)); }
   NodeId member(NodeId key, NodeId value);  // "key": value
-  NodeId comma();                           // and space
-  // open, items with commas between them, least to most of them, close
+  NodeId comma();                           // with white space after it
+  // `least` to `most` items with commas between them, in `open` and `close`.
   NodeId list(std::string_view open, NodeId item, uint32_t least, uint32_t most,
               std::string_view close);
 
-  // A string of so many characters; by an expression; with any text but these.
+  // Strings of a length in characters, that match an expression, or that are none of `texts`.
   NodeId string_of_length(uint32_t least, uint32_t most);
   NodeId string_by(const grammar::Regex& regex);
   NodeId string_except(std::vector<std::string> texts);
@@ -53,7 +53,7 @@ class JsonParts {
   RuleId space_, char_, string_, number_, integer_, any_, object_, array_;
 };
 
-// Bounds of a number: decimal digits, as JSON writes them.
+// A bound of a number, in decimal digits.
 struct NumberBound {
   bool negative = false;
   std::string whole, fraction;  // without leading and trailing zeros
@@ -61,14 +61,14 @@ struct NumberBound {
 };
 using NumberBounds = std::pair<std::optional<NumberBound>, std::optional<NumberBound>>;
 
-// Nothing where its digits are too many.
+// Returns nothing if the number is too large or too small for the grammar.
 std::optional<NumberBound> number_bound(const Json& number, bool exclusive);
 
 grammar::NodeId number_between(grammar::Rules& rules, const NumberBounds& bounds);
 grammar::NodeId integer_between(grammar::Rules& rules, const NumberBounds& bounds);
 
-// The expression of a format ("date-time"); nullptr: any string. Texts by it are valid; not all
-// valid ones are by it.
+// The regular expression of a format such as "date-time"; nullptr: the format allows any string.
+// Every string that matches is valid, but not every valid string matches.
 bool is_format(std::string_view format);
 const char* format_pattern(std::string_view format);
 

@@ -1,4 +1,4 @@
-// Strings and numbers of a schema.
+// Compiles schemas of strings and numbers.
 #include <algorithm>
 
 #include "app/schema/compiler.h"
@@ -17,26 +17,26 @@ NodeId SchemaCompiler::build_string(const Json& schema, const std::string& path)
   if (least > most) return nothing();
   const Json* pattern = find(schema, "pattern");
   const Json* format = find(schema, "format");
-  if (pattern && !pattern->is_string()) refuse(path + "/pattern", "expected a text");
-  if (format && !format->is_string()) refuse(path + "/format", "expected a text");
+  if (pattern && !pattern->is_string()) refuse(path + "/pattern", "expected a string");
+  if (format && !format->is_string()) refuse(path + "/format", "expected a string");
   const char* by_format = nullptr;
   if (format) {
     const auto name = format->get<std::string>();
     if (!is_format(name)) {
       refuse(path + "/format", concat("the format '", printable(name, 60),
-                                      "' is not known here; a pattern can say it"));
+                                      "' is not supported; use a pattern instead"));
     }
     by_format = format_pattern(name);
   }
   if (pattern && by_format) {
-    refuse(path + "/pattern", "a pattern and a format that must both hold are not supported");
+    refuse(path + "/pattern", "pattern and format together are not supported; leave one out");
   }
   if (!pattern && !by_format) return parts_.string_of_length(least, most);
 
   const std::string keyword = pattern ? "/pattern" : "/format";
   const std::string text = pattern ? pattern->get<std::string>() : std::string(by_format);
   const bool limited = least > 0 || most != kUnbounded;
-  // With a limit only one end is open, so that there is one way to count.
+  // with_length() counts only one unbounded part, so a limited pattern is anchored at its start.
   const RegexMatch match = !pattern  ? RegexMatch::Whole
                            : limited ? RegexMatch::Begin
                                      : RegexMatch::Anywhere;
@@ -46,8 +46,8 @@ NodeId SchemaCompiler::build_string(const Json& schema, const std::string& path)
   if (!bounded) {
     refuse(
         path + keyword,
-        "with minLength or maxLength only one part of it may be repeated without a fixed number; "
-        "say the length in the pattern");
+        "with minLength or maxLength, only one part of the pattern may repeat without a limit; put "
+        "the length into the pattern");
   }
   return parts_.string_by(*bounded);
 }
@@ -55,7 +55,7 @@ NodeId SchemaCompiler::build_string(const Json& schema, const std::string& path)
 NodeId SchemaCompiler::build_number(const Json& schema, bool integer, const std::string& path) {
   if (const Json* step = find(schema, "multipleOf")) {
     if (!step->is_number() || step->get<double>() != 1) {
-      refuse(path + "/multipleOf", "is supported only as 1");
+      refuse(path + "/multipleOf", "multipleOf is supported only with the value 1");
     }
     integer = true;
   }
@@ -64,14 +64,14 @@ NodeId SchemaCompiler::build_number(const Json& schema, bool integer, const std:
     const Json* number = find(schema, keyword);
     if (!number) return;
     const std::string place = concat(path, "/", keyword);
-    if (number->is_boolean() && exclusive) {  // draft 4: whether minimum itself is excluded
+    if (number->is_boolean() && exclusive) {  // draft 4: true makes minimum or maximum exclusive
       auto& known = low ? bounds.first : bounds.second;
       if (known && number->get<bool>()) known->exclusive = true;
       return;
     }
     if (!number->is_number()) refuse(place, "expected a number");
     const auto parsed = number_bound(*number, exclusive);
-    if (!parsed) refuse(place, "is too large, or has too many digits");
+    if (!parsed) refuse(place, "the exponent is out of bounds: expected -30 to 30");
     auto& known = low ? bounds.first : bounds.second;
     const char* other = low ? "minimum" : "maximum";
     const bool sharper = !known || (low ? *number >= schema[other] : *number <= schema[other]);

@@ -88,7 +88,7 @@ TEST_CASE("a second Ctrl-C ends the program at once") {
 TEST_CASE("on a terminal, a run without a prompt shows the usage instead of waiting") {
   const Outcome outcome = run_on_terminal({"run", "-m", small_gguf()});
   CHECK(outcome.code == 2);
-  CHECK(has(outcome.out, "no prompt: give it as an argument"));
+  CHECK(has(outcome.out, "no prompt given; pass one as an argument"));
 }
 
 TEST_CASE("a terminal shows the prompt dimmed, then the generated text") {

@@ -270,7 +270,7 @@ TEST_CASE("contradictory flags are refused before the model is opened") {
     CHECK(!std::filesystem::exists(files.out));
   };
   refused({"--lines", "0:4"}, "--lines '0:4'");
-  refused({"--devices", "0,0"}, "--devices '0,0': expected different GPUs by number");
+  refused({"--devices", "0,0"}, "--devices '0,0': expected the numbers of different GPUs");
   refused({"--devices", "a"}, "--devices 'a'");
   refused({"--devices", "0", "--device", "cpu"}, "not both");
   refused({"--on-overflow", "maybe"}, "--on-overflow");

@@ -40,7 +40,7 @@ TEST_CASE("in a pipe each line is a message, and stdout has the answers alone") 
 
 TEST_CASE("a model without a chat template is refused until --chat-template names one") {
   const Outcome none = skald({"chat", small_gguf()}, "hi\n");
-  CHECK(has(error_of(none, Exit::Model), "has no chat template; name one with --chat-template"));
+  CHECK(has(error_of(none, Exit::Model), "has no chat template; choose one with --chat-template"));
   CHECK(none.out == "");
   const Outcome named =
       skald({"chat", small_gguf(), "--chat-template", "chatml", "-n", "2"}, "hi\n");

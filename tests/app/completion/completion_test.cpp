@@ -185,7 +185,7 @@ TEST_CASE("completion -o puts each shell's file where the shell looks for it") {
 }
 
 TEST_CASE("wrong arguments of completion and man are refused") {
-  CHECK(has(skald({"completion"}).err, "give either a shell (bash, zsh, fish) or -o"));
+  CHECK(has(skald({"completion"}).err, "expected either a shell (bash, zsh, fish) or -o"));
   CHECK(skald({"completion", "bash", "-o", "x"}).code == 2);
   CHECK(has(skald({"completion", "csh"}).err, "'csh': expected bash, zsh, fish or models"));
   CHECK(has(skald({"man", "rnu"}).err, "unknown command 'rnu'"));

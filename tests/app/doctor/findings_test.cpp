@@ -81,16 +81,16 @@ TEST_CASE("a build without CUDA is a problem only in a machine with a GPU") {
   f.cuda = {};
   check_only(f, Severity::Note, "built without CUDA", "build again");
   f.pci_gpus = 1;
-  check_only(f, Severity::Problem, "an NVIDIA GPU is in this machine", "toolkit");
+  check_only(f, Severity::Problem, "this machine has an NVIDIA GPU", "toolkit");
 }
 
 TEST_CASE("an old driver is reported with both versions and three remedies") {
   Facts f = without_gpus("cudaErrorInsufficientDriver");
   f.cuda.driver_version = 12020;
   f.kernel_driver = "535.104.05";
-  check_only(f, Severity::Problem, "(version 535.104.05) is too old: it knows CUDA 12.2",
+  check_only(f, Severity::Problem, "(version 535.104.05) is too old: it supports CUDA 12.2",
              "cuda-compat-13-0");
-  CHECK(has(judge(f)[0].what, "needs 13.0"));
+  CHECK(has(judge(f)[0].what, "needs CUDA 13.0"));
   CHECK(has(judge(f)[0].advice, "with a toolkit of CUDA 12"));
   f.cuda.driver_version = 11080;
   CHECK(!has(judge(f)[0].advice, "build skald"));
@@ -142,14 +142,14 @@ TEST_CASE(
 TEST_CASE("advice for a Slurm job without GPUs is to request one") {
   Facts f = without_gpus("cudaErrorNoDevice");
   f.slurm_job = "4711";
-  check_only(f, Severity::Problem, "Slurm job (4711) was given no GPUs", "--gres=gpu:1");
+  check_only(f, Severity::Problem, "Slurm job (4711) has no GPUs", "--gres=gpu:1");
   f.visible_devices = "";
   check_only(f, Severity::Problem, "Slurm job (4711) has no GPUs", "--gres=gpu:1");
   f.visible_devices = "NoDevFiles";
   check_only(f, Severity::Problem, "NoDevFiles", "--gres=gpu:1");
   Facts cpu_node = cpu_machine();
   cpu_node.slurm_job = "4711";
-  check_only(cpu_node, Severity::Note, "was given no GPUs", "--gres=gpu:1");
+  check_only(cpu_node, Severity::Note, "has no GPUs", "--gres=gpu:1");
 }
 
 TEST_CASE("a login node is recognized, and a compute node is not taken for one") {
@@ -180,7 +180,7 @@ TEST_CASE(
   Facts f = without_gpus("cudaErrorNoDevice");
   f.visible_devices = "7";
   f.pci_gpus = f.device_nodes = 4;
-  check_only(f, Severity::Problem, "'7', which names no GPU here", "0 to 3");
+  check_only(f, Severity::Problem, "'7', which names no GPU of this machine", "0 to 3");
   CHECK(expects_gpu(f));
   Facts half = good_machine();
   half.visible_devices = "0,9,1";
@@ -192,7 +192,7 @@ TEST_CASE("a missing driver, or a missing part of it, is named") {
   f.pci_gpus = 1;
   check_only(f, Severity::Problem, "no NVIDIA driver is loaded", "modprobe nvidia");
   f.nouveau = true;
-  check_only(f, Severity::Problem, "nouveau has the GPU", "install the driver");
+  check_only(f, Severity::Problem, "nouveau uses the GPU", "install the driver");
   Facts nodes = without_gpus("cudaErrorNoDevice");
   nodes.device_nodes = 0;
   check_only(nodes, Severity::Problem, "/dev/nvidia0 is missing", "nvidia-modprobe");
@@ -210,14 +210,15 @@ TEST_CASE(
   f.gpus[0].compute_capability = 61;
   f.gpus[0].code = cuda::Code::None;
   f.gpus[0].problem = "this skald holds no code for it";
-  check_only(f, Severity::Problem, "compute capability 6.1 is older than 7.5", "use the CPU");
+  check_only(f, Severity::Problem, "compute capability 6.1 is older than 7.5",
+             "use another GPU, or the CPU");
   f.gpus[0].compute_capability = 86;
   check_only(f, Severity::Problem, "this skald holds no code", "-DCMAKE_CUDA_ARCHITECTURES=86");
   f.gpus[0].code = cuda::Code::Ptx;
   check_only(f, Severity::Problem, "", "newer driver");
   f.gpus[0].problem = "";
   f.gpus[0].compute_capability = 120;
-  check_only(f, Severity::Note, "compute capability 12.0, so the first start compiles",
+  check_only(f, Severity::Note, "compute capability 12.0, so its first start compiles",
              "ComputeCache");
 }
 

@@ -143,7 +143,7 @@ TEST_CASE("a wrong constraint of skald run is reported in one line with exit cod
     std::vector<std::string> arguments;
     const char* says;
   } cases[] = {
-      {{"-j", "{\"type\": }"}, "--json-schema: is no JSON"},
+      {{"-j", "{\"type\": }"}, "--json-schema: not valid JSON"},
       {{"-j", "/nowhere.json"}, "/nowhere.json: cannot be opened"},
       {{"-j", "{\"not\": {}}"}, "#/not: the keyword 'not' is not supported"},
       {{"--regex", "(a"}, "--regex: line 1, column 1: this ( is never closed"},

@@ -93,7 +93,7 @@ TEST_CASE("plan shows parts, context and whether the model fits, as text and as 
   CHECK(outcome.code == 0);
   CHECK(outcome.err == "");
   for (const char* text : {"kq256.q8_0.gguf, 852.7 K parameters", "device     cpu, ",
-                           "512 tokens, the model's own", "weights (from the file)", "together  ",
+                           "512 tokens, the model's own", "weights (from the file)", "total  ",
                            "fits       yes; the largest context that fits is 512"}) {
     CAPTURE(outcome.out, text);
     CHECK(has(outcome.out, text));
@@ -251,12 +251,12 @@ TEST_CASE("contradictory flags of plan are refused") {
       {{"--vram", "12"}, "--vram '12'"},
       {{"--arch-limit", "sm_86"}, "sm_75, sm_80 or sm_90"},
       {{"--kernels"}, "--device cuda or --gpu"},
-      {{"--shape", "llama-3.2-1b"}, "--shape and --type belong together"},
+      {{"--shape", "llama-3.2-1b"}, "--shape needs --type"},
       {{"-m", small_gguf(), "--shape", "llama-3.2-1b", "--type", "f16"}, "not both"},
       {{"-m", small_gguf(), small_gguf()}, "given twice"},
       {{small_gguf(), "-c", "513"}, "trained for 512"},
       {{small_gguf(), "--sequences", "0"}, "--sequences"},
-      {{"--gpu", "sm_90:132:141G", "--exact"}, "--exact is for the CPU"},
+      {{"--gpu", "sm_90:132:141G", "--exact"}, "--exact runs on the CPU only"},
   };
   for (const auto& [more, says] : cases) {
     std::vector<std::string> arguments{"plan"};
@@ -279,7 +279,7 @@ TEST_CASE("run and bench stay below a limit, and run says when the context is sh
       skald({"run", "-m", path, "--device", "cpu", "-s", "1", "-n", "1", "--vram", "60M", "hi"});
   CHECK(less.code == 0);
   CHECK(less.out == own.out);
-  CHECK(has(less.err, "what fits of the model's own 1048576; -c sets another\n"));
+  CHECK(has(less.err, "which is what fits in memory; -c sets another\n"));
   const Outcome asked = skald({"run", "-m", path, "--device", "cpu", "-s", "1", "-n", "1", "--vram",
                                "60M", "-c", "1048576", "hi"});
   CHECK(asked.code == 4);

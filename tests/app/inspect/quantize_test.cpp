@@ -157,22 +157,23 @@ TEST_CASE("quantize --tensor-type chooses formats by pattern, and the first matc
   CHECK(eights == 2);
   CHECK(sixteens == 6);
   const std::vector<std::string> base = {demo(), "--type", "q4_0", "--dry-run", "--tensor-type"};
-  const auto with = [&](const char* wish) {
+  const auto with = [&](const char* pattern) {
     auto arguments = base;
-    arguments.push_back(wish);
+    arguments.push_back(pattern);
     return arguments;
   };
-  check_refused(quantize(with("ffn_upp=q8_0")), 2, "'ffn_upp' in its name");
-  check_refused(quantize(with("norm=q8_0")), 2, "no tensor whose format can be chosen");
+  check_refused(quantize(with("ffn_upp=q8_0")), 2, "'ffn_upp': matches no tensor");
+  check_refused(quantize(with("norm=q8_0")), 2, "matches no tensor that can be quantized");
   check_refused(quantize(with("ffn_up")), 2, "expected PATTERN=TYPE");
-  check_refused(quantize(with("ffn_up=q2_k")), 2, "the type is none of f32, f16");
+  check_refused(quantize(with("ffn_up=q2_k")), 2, "expected a type among f32, f16");
   check_refused(quantize(with("(=q8_0")), 2, "--tensor-type");
 }
 
 TEST_CASE("quantized weights are quantized again only with --requantize") {
   TempFolder folder;
   const std::string out = (folder.path() / "out.gguf").string();
-  check_refused(quantize({small_gguf(), out, "--type", "q4_0"}), 2, "is Q8_0 already");
+  check_refused(quantize({small_gguf(), out, "--type", "q4_0"}), 2,
+                "is Q8_0, and quantizing it again");
   output({"quantize", small_gguf(), out, "--type", "q8_0"});  // copies the weights unchanged
   CHECK(output({"run", "-m", out, "--temp", "0", "-n", "20", "-p", "a"}) ==
         output({"run", "-m", small_gguf(), "--temp", "0", "-n", "20", "-p", "a"}));
@@ -185,11 +186,11 @@ TEST_CASE("an existing file is replaced only with --force, and never the model i
   check_refused(quantize({demo(), out, "--type", "q8_0"}), 2, "is there already; --force");
   CHECK(read_file(out) == "precious");
   output({"quantize", demo(), out, "--type", "q8_0", "--force"});
-  check_refused(quantize({out, out, "--type", "q8_0", "--force"}), 2, "is the model itself");
+  check_refused(quantize({out, out, "--type", "q8_0", "--force"}), 2, "this is the model itself");
   fs::create_symlink(out, folder.path() / "link.gguf");
   check_refused(
       quantize({(folder.path() / "link.gguf").string(), out, "--type", "q8_0", "--force"}), 2,
-      "is the model itself");
+      "this is the model itself");
   make_folder(folder.path() / "model", "llama-mha");
   check_refused(quantize({demo(), (folder.path() / "no" / "out.gguf").string(), "--type", "q8_0"}),
                 2, "there is no folder");
@@ -253,7 +254,7 @@ TEST_CASE("a killed or interrupted run leaves no file that looks like a model") 
 
 TEST_CASE("wrong arguments of quantize are named") {
   check_refused(quantize({}), 2, "no model given");
-  check_refused(quantize({demo()}), 2, "no file given to write");
+  check_refused(quantize({demo()}), 2, "no output file given");
   check_refused(quantize({demo(), "out.gguf"}), 2, "no --type given");
   check_refused(quantize({demo(), "out.gguf", "--type", "q9"}), 2,
                 "unknown type 'q9'; these are: f32");

@@ -106,8 +106,9 @@ TEST_CASE("an error in template, messages or flags is reported in one line") {
     arguments.insert(arguments.begin(), "template");
     check_refused(skald(arguments, input), static_cast<int>(code), part);
   };
-  fails({model}, Exit::Model, "has no chat template; name one with --chat-template");
-  fails({model, "--chat-template", "nosuch"}, Exit::Usage, "neither a file nor a name");
+  fails({model}, Exit::Model, "has no chat template; choose one with --chat-template");
+  fails({model, "--chat-template", "nosuch"}, Exit::Usage,
+        "neither a file nor the name of a built-in template");
   fails({model, "--chat-template", "chatml"}, Exit::Usage, "stdin: is not valid JSON", "{");
   fails({model, "--chat-template", "chatml"}, Exit::Usage, "message 1", "[{}]");
   fails({model, "--chat-template", "chatml", "-i", file, "--tools", file + "x"}, Exit::Usage,

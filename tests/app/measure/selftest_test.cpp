@@ -23,7 +23,7 @@ TEST_CASE("skald selftest passes on the CPU, and reports as text and as JSON") {
 TEST_CASE("skald selftest refuses wrong values and names the right ones") {
   const auto limit = skald::test::skald({"selftest", "--device", "cpu", "--arch-limit", "sm_75"});
   CHECK(limit.code == 2);
-  CHECK(limit.err.find("--arch-limit is for GPUs") != std::string::npos);
+  CHECK(limit.err.find("--arch-limit needs a GPU") != std::string::npos);
   const auto device = skald::test::skald({"selftest", "--device", "tpu"});
   CHECK(device.code == 2);
   CHECK(device.err.find("cpu, cuda or cuda:N") != std::string::npos);

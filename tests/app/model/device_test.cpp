@@ -41,12 +41,12 @@ TEST_CASE("auto takes a usable GPU and prints nothing") {
 }
 
 TEST_CASE("auto takes the CPU, and says so only where a GPU was expected to work") {
-  const Decision silent = decide(kAuto, "", {-1, false, "no NVIDIA GPU is in this machine", "x"});
+  const Decision silent = decide(kAuto, "", {-1, false, "this machine has no NVIDIA GPU", "x"});
   CHECK(!silent.device.cuda);
   CHECK(silent.notice == "");
   const Decision broken = decide(kAuto, "", {-1, true, "the driver is too old", "install one"});
   CHECK(!broken.device.cuda);
-  CHECK(broken.notice == "using the CPU: the driver is too old; skald doctor says what to do");
+  CHECK(broken.notice == "using the CPU: the driver is too old; run skald doctor for advice");
   const Decision quantized = decide(kAuto, "no kernel for Q4_0", {-1, true, "", ""});
   CHECK(!quantized.device.cuda);
   CHECK(quantized.notice == "using the CPU: no kernel for Q4_0");
@@ -56,14 +56,14 @@ TEST_CASE("auto takes the CPU, and says so only where a GPU was expected to work
 }
 
 TEST_CASE("a required GPU that cannot be used is an error with the reason") {
-  const auto refusal = [](const std::string& cpu_reason, const GpuOutlook& gpus) {
+  const auto refusal = [](const std::string& cpu_reason, const GpuSearch& gpus) {
     return error_text([&] { decide(kRequired, cpu_reason, gpus); }, Exit::Failed);
   };
   CHECK(refusal("", {-1, true, "the driver is too old", "install one"}) ==
         "--require-gpu: the driver is too old; install one");
   CHECK(refusal("", {-1, false, "no GPU", "buy one"}) == "--require-gpu: no GPU; buy one");
   CHECK(refusal("no kernel for Q4_0", {0, true, "", ""}) ==
-        "--require-gpu: no kernel for Q4_0; leave it out to run on the CPU");
+        "--require-gpu: no kernel for Q4_0; leave --require-gpu out to run on the CPU");
 }
 
 TEST_CASE("a device named by the user is never replaced") {

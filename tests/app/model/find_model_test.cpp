@@ -85,7 +85,7 @@ TEST_CASE("a name that two owners use is an error that names both") {
   const ModelFolders folders;
   CHECK(folders.find("acme/twin") == "hub/models--acme--twin/snapshots/aaa");
   const std::string text = error_text([&] { folders.find("twin"); });
-  CHECK(has(text, "twin: several models are called so: acme/twin, other/twin"));
+  CHECK(has(text, "twin: several models have this name: acme/twin, other/twin"));
 }
 
 TEST_CASE("a name never leads out of the searched folders") {

@@ -155,15 +155,15 @@ TEST_CASE("parts of a run merge into the digits of a single run, with any thread
   CHECK(lines_of(file("whole.jsonl")).size() == 21);
 
   check_refused(perplexity({"--merge", file("a.jsonl"), file("a.jsonl")}), 1,
-                "are in another file too");
+                "are also in another file");
   result_of(with({"9:20", "--jsonl", file("c.jsonl")}));
   check_refused(perplexity({"--merge", file("a.jsonl"), file("c.jsonl")}), 1,
                 "chunks 7 to 8 are in none of the files");
   result_of(
       {"-f", story(), "--protocol", "gptq:128", "--chunks", "7:8", "--jsonl", file("d.jsonl")});
   check_refused(perplexity({"--merge", file("a.jsonl"), file("d.jsonl")}), 1,
-                "is of another measurement: protocols llama.cpp:128 and gptq:128");
-  check_refused(perplexity({"--merge", story()}), 1, "line 1 is not of a perplexity run");
+                "was made by a different run: protocols llama.cpp:128 and gptq:128");
+  check_refused(perplexity({"--merge", story()}), 1, "line 1 is no record of a perplexity run");
 }
 
 TEST_CASE("a killed run continues from its checkpoint and ends with the same digits") {
@@ -196,12 +196,12 @@ TEST_CASE("a killed run continues from its checkpoint and ends with the same dig
 
   Arguments other = resumed;
   other.push_back("--exact");
-  check_refused(perplexity(other), 2, "is of another measurement: caches of F16 and F32");
+  check_refused(perplexity(other), 2, "was made by a different run: caches of F16 and F32");
   other = resumed;
   other[5] = "10:20";
-  check_refused(perplexity(other), 2, "chunk 0 is not one that this run has here");
+  check_refused(perplexity(other), 2, "found chunk 0, but this run needs");
   folder.write("c.jsonl", "precious\n");
-  check_refused(perplexity(resumed), 1, "line 1 is not of a perplexity run");
+  check_refused(perplexity(resumed), 1, "line 1 is no record of a perplexity run");
   CHECK(read_file(file("c.jsonl")) == "precious\n");
 }
 
@@ -287,16 +287,16 @@ TEST_CASE(
   result_of({model, "--base", file("base.kld"), "--save-logits", file("again.kld")});
   CHECK(read_file(file("again.kld")) == read_file(file("base.kld")));
   const std::string report = perplexity(with({other, "--base", file("base.skl")})).out;
-  for (const char* part : {"KL divergence", "the base file allows up to", "same top token",
+  for (const char* part : {"KL divergence", "the exact value is at most", "same top token",
                            "99.9 %", "compact, the 100 most probable tokens"}) {
     CHECK(has(report, part));
   }
   const std::string shorter = folder.write("other.txt", read_file(story()).substr(300)).string();
   check_refused(perplexity({other, "--base", file("base.kld"), "-f", shorter}), 1,
-                "is of another text: token");
+                "was made with another text: token");
   check_refused(perplexity({other, "--base", file("base.skl"), "-f", shorter, "--protocol",
                             "llama.cpp:64", "--chunks", "4"}),
-                1, "is of another measurement: texts with SHA-256");
+                1, "was made by a different run: texts with SHA-256");
   check_refused(perplexity(with({"--base", model})), 1,
                 "the models' vocabularies differ: 2048 and 512 tokens");
   check_refused(perplexity(with({"--base", file("base.kld")})), 1, "the vocabularies differ");
@@ -320,13 +320,13 @@ TEST_CASE("what cannot be measured is refused in one line") {
   check_refused(perplexity({"-f", latin}), 2, "the bytes from 3 on are no UTF-8");
   check_refused(perplexity({"-f", folder.path().string()}), 2, "is a folder");
   check_refused(perplexity({"-f", "/nowhere.txt"}), 2, "cannot be opened");
-  check_refused(perplexity({}), 2, "no text: name a file with -f");
+  check_refused(perplexity({}), 2, "no text given; give a file with -f");
   check_refused(perplexity({"-f", story(), "--protocol", "llama.cpp:1024"}), 2,
                 "a context of 1024: the model was trained for 512 tokens");
   check_refused(perplexity({"-f", story(), "--protocol", "gptq:64", "-c", "32"}), 2,
-                "name two contexts");
+                "give different contexts");
   check_refused(perplexity({"-f", story(), "--protocol", "ppl"}), 2, "expected llama.cpp");
-  check_refused(perplexity({"-f", story(), "-f", tiny}), 2, "only the doc protocol");
+  check_refused(perplexity({"-f", story(), "-f", tiny}), 2, "only --protocol doc");
   for (const char* range : {"5:5", "7:5", "0:9999", "-1:3", "a:b", "9999", "0", "3:4:5", ":"}) {
     CAPTURE(range);
     const Outcome outcome = perplexity({"-f", story(), std::string("--chunks=") + range});

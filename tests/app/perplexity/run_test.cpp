@@ -182,7 +182,7 @@ TEST_CASE("a stopped run has delivered whole chunks only") {
     CHECK(chunk.chunk == given++);
     CHECK(chunk.sums.tokens == 49);
   };
-  run.go_on = [&] { return ++asked < 12; };
+  run.keep_going = [&] { return ++asked < 12; };
   CHECK(!run_perplexity(run));
   // A chunk takes three steps; go_on is asked before each step and after each chunk.
   CHECK(given == 3);

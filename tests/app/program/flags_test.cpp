@@ -85,28 +85,29 @@ TEST_CASE("a number with a leading 0 is decimal, not octal") {
 
 TEST_CASE("flags that contradict each other are refused") {
   const std::string model = small_gguf();
-  check_refused({"run", "-m", model, "-p", "a", "-f", "b"}, "a prompt is given twice");
-  check_refused({"run", "-m", model, "a", "-p", "b"}, "a prompt is given twice");
-  check_refused({"run", "-m", model, model, "a"}, "a model is given twice");
+  check_refused({"run", "-m", model, "-p", "a", "-f", "b"}, "the prompt is given more than once");
+  check_refused({"run", "-m", model, "a", "-p", "b"}, "the prompt is given more than once");
+  check_refused({"run", "-m", model, model, "a"}, "the model is given twice");
   check_refused({"run", "-m", model, "-m", model, "a"}, "--model is given more than once");
-  check_refused({"run", model, "-m", model, "-p", "a"}, "a model is given twice");
-  check_refused({"inspect", model, "-m", model}, "a model is given twice");
-  check_refused({"run", "-m", model, "a", "--raw", "--chat"}, "--raw leaves the chat template out");
+  check_refused({"run", model, "-m", model, "-p", "a"}, "the model is given twice");
+  check_refused({"inspect", model, "-m", model}, "the model is given twice");
+  check_refused({"run", "-m", model, "a", "--raw", "--chat"}, "--raw turns the chat template off");
   check_refused({"run", "-m", model, "a", "--raw", "-sys", "b"}, "-sys");
-  check_refused({"run", "-m", model, "a", "--chat", "--special"}, "--special is for a prompt");
+  check_refused({"run", "-m", model, "a", "--chat", "--special"},
+                "--special works only without a chat template");
   check_refused({"run", "-m", model, "a", "--logprobs", "1"}, "--logprobs needs --json");
   check_refused({"run", "-m", model, "a", "--json", "--echo"}, "--echo");
   check_refused({"run", "-m", model, "a", "--prompt-cache-ro"}, "needs --prompt-cache FILE");
   check_refused({"run", "-m", model, "a", "--stop", ""}, "--stop");
   check_refused({"bench", "-m", model, "--shape", "smollm2-135m", "--type", "f16"}, "not both");
-  check_refused({"bench", "--shape", "smollm2-135m"}, "--shape and --type belong together");
+  check_refused({"bench", "--shape", "smollm2-135m"}, "--shape needs --type");
   check_refused({"bench", "-m", model, "-p", "0", "-n", "0"}, "nothing to measure");
   check_refused({"bench", "-m", model, "-p", "8", "-n", "0", "-c", "7"}, "-c 7");
   check_refused({"bench", "-m", model, "--json", "--csv"}, "--json excludes --csv");
   check_refused({"bench", "-m", model, "--json", "--markdown"}, "excludes");
   check_refused({"bench", "-m", model, "--csv", "--markdown"}, "excludes");
-  check_refused({"tokenize", model, "a", "-p", "b"}, "a text is given twice");
-  check_refused({"tokenize", model, "a", "--jsonl"}, "--jsonl reads lines from stdin");
+  check_refused({"tokenize", model, "a", "-p", "b"}, "the text is given more than once");
+  check_refused({"tokenize", model, "a", "--jsonl"}, "--jsonl reads stdin");
   check_refused({"tokenize", model, "a", "--pieces", "--count"}, "excludes");
   check_refused({"tokenize", model, "1", "--decode", "--count"}, "--decode");
 }

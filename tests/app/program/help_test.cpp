@@ -70,7 +70,7 @@ TEST_CASE(
       {{"run", "-ngl", "99"}, "unknown flag '-ngl'"},
       {{"run", "-fa"}, "unknown flag '-fa'"},
       {{"run", "-x"}, "unknown flag '-x'; see 'skald run --help'"},
-      {{"run", "a", "b", "c"}, "unexpected argument 'c'; quote a text that has spaces"},
+      {{"run", "a", "b", "c"}, "unexpected argument 'c'; put quotes around a text with spaces"},
       {{"tokenize", "a", "b", "c"}, "unexpected argument 'c'"},
       {{"inspect", "a", "b"}, "unexpected argument 'b'"},
       {{"run", "-m"}, "--model needs a value"},

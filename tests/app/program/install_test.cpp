@@ -65,7 +65,7 @@ TEST_CASE("without the bundled model selftest runs, and run says what is missing
   CHECK(has(test.out, "the bundled model is not installed: no text was compared"));
   const Outcome story = run_copy(alone, kStory);
   CHECK(story.code == 3);
-  CHECK(has(story.err, "the bundled model is not at "));
+  CHECK(has(story.err, "the bundled model is missing"));
 }
 
 TEST_CASE("skald --version names the version, the commit and what the program can run on") {

@@ -118,7 +118,7 @@ TEST_CASE("run --chat with a model without a template advises --chat-template") 
   const XyModel model;
   const Outcome outcome = model.run({"Hi", "--chat"});
   CHECK(outcome.code == 3);
-  CHECK(has(outcome.err, "no chat template; name one with --chat-template"));
+  CHECK(has(outcome.err, "no chat template; choose one with --chat-template"));
 }
 
 TEST_CASE("run --stop ends the text before the stop string, which need not end at a token's end") {
@@ -179,7 +179,7 @@ TEST_CASE("a report says that the context is full") {
   const Outcome outcome = model.run({"a", "--json", "-c", "6"});
   CHECK(outcome.code == 0);
   CHECK(Json::parse(outcome.out)["finish_reason"] == "context");
-  CHECK(has(outcome.err, "the context is full (6)"));
+  CHECK(has(outcome.err, "the context of 6 tokens is full"));
 }
 
 TEST_CASE("run --logprobs adds the log-probability of each token and of the best tokens") {

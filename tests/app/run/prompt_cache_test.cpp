@@ -66,8 +66,8 @@ TEST_CASE("a prompt cache is used only for the same weights at the same precisio
   const Cached cached;
   report(cached.run(kStory), kStory);
   const std::string says =
-      "is of another model, other settings or another kind of machine; the "
-      "whole prompt is computed\n";
+      "was made with another model, other settings or another kind of machine; "
+      "computing the whole prompt\n";
   Outcome exact = cached.run(kStory, {"--exact"});
   CHECK(report(exact, kStory, {"--exact"})["cached_tokens"] == 0);
   CHECK(has(exact.err, says));
@@ -104,7 +104,7 @@ TEST_CASE("a damaged prompt cache is reported and replaced") {
     cached.folder.write("cache", bad);
     const Outcome outcome = cached.run(kStory);
     CHECK(report(outcome, kStory)["cached_tokens"] == 0);
-    CHECK(has(outcome.err, "the whole prompt is computed"));
+    CHECK(has(outcome.err, "computing the whole prompt"));
     CHECK(cached.run(kStory).err == "");
   }
 }
@@ -129,7 +129,7 @@ TEST_CASE("a saved conversation is not overwritten by a prompt cache, but can be
   const std::string saved = read_file(cached.path);
   const Outcome outcome = cached.run(kStory);
   CHECK(outcome.code == 1);
-  CHECK(has(outcome.err, "holds a conversation of skald chat"));
+  CHECK(has(outcome.err, "is a saved conversation of skald chat"));
   CHECK(read_file(cached.path) == saved);
   const Outcome reading = cached.run(kStory, {"--prompt-cache-ro"});
   CHECK(reading.code == 0);
@@ -149,7 +149,7 @@ TEST_CASE("run --prompt-cache-ro reads the file and never writes it") {
   const Cached cached;
   Outcome outcome = cached.run(kStory, {"--prompt-cache-ro"});
   CHECK(outcome.code == 0);
-  CHECK(has(outcome.err, "is not there or empty; the whole prompt is computed"));
+  CHECK(has(outcome.err, "is missing or empty; computing the whole prompt"));
   CHECK(!std::filesystem::exists(cached.path));
   report(cached.run(kStory), kStory);
   const std::string file = read_file(cached.path);

@@ -147,7 +147,7 @@ TEST_CASE("a context that fills up before the requested number of tokens is repo
     const Outcome outcome =
         skald({"run", "-m", small_gguf(), "-p", "Once", "-c", "12", "-n", count, "--ignore-eos"});
     CHECK(outcome.code == 0);
-    CHECK(outcome.err == "skald: stopped after 10 tokens, the context is full (12)\n");
+    CHECK(outcome.err == "skald: stopped after 10 tokens: the context of 12 tokens is full\n");
   }
   const Outcome exact =
       skald({"run", "-m", small_gguf(), "-p", "Once", "-c", "12", "-n", "10", "--ignore-eos"});

@@ -69,7 +69,7 @@ TEST_CASE("a chat model run without --chat prints a hint on a terminal") {
   FlatModel flat;
   flat.chat_template = "<{{ messages[0].content }}>";
   const Model model(flat);
-  const std::string hint = "skald: going on with the prompt as a text; --chat";
+  const std::string hint = "skald: continuing the prompt as text; add --chat";
   CHECK(has(shown(model.run({"Hi", "-n", "1"})), hint));
   CHECK(!has(shown(model.run({"Hi", "-n", "1", "--raw"})), hint));
   CHECK(!has(shown(model.run({"Hi", "-n", "1", "--chat"})), hint));

@@ -217,18 +217,20 @@ TEST_CASE("an unsupported or wrong part of a schema is an error that names its p
       {R"({"properties": {"a": {"not": {"type": "null"}}}})",
        "#/properties/a/not: the keyword 'not' is not supported"},
       {R"({"type": "integer", "minimun": 3})",
-       "#/minimun: there is no keyword 'minimun', did you mean 'minimum'?"},
-      {R"({"type": "strin"})", "#/type: there is no type 'strin', did you mean 'string'?"},
+       "#/minimun: unknown keyword 'minimun', did you mean 'minimum'?"},
+      {R"({"type": "strin"})", "#/type: unknown type 'strin', did you mean 'string'?"},
       {R"({"type": 3})", "#/type: expected a type"},
-      {R"({"type": "array", "uniqueItems": true})", "#/uniqueItems: is not supported"},
+      {R"({"type": "array", "uniqueItems": true})", "#/uniqueItems: uniqueItems is not supported"},
       {R"({"items": {"if": true}})", "#/items/if"},
-      {R"({"type": "number", "multipleOf": 0.1})", "#/multipleOf: is supported only as 1"},
-      {R"({"type": "string", "format": "klingon"})", "#/format: the format 'klingon' is not known"},
+      {R"({"type": "number", "multipleOf": 0.1})",
+       "#/multipleOf: multipleOf is supported only with the value 1"},
+      {R"({"type": "string", "format": "klingon"})",
+       "#/format: the format 'klingon' is not supported"},
       {R"({"type": "string", "pattern": "(?=a)b"})", "#/pattern: line 1, column 1: lookaround"},
       {R"({"type": "string", "pattern": "a*b*", "maxLength": 3})",
        "#/pattern: with minLength or maxLength"},
-      {R"({"$ref": "http://x/y"})", "not in this document"},
-      {R"({"$ref": "#/$defs/x"})", "there is nothing at $ref '#/$defs/x'"},
+      {R"({"$ref": "http://x/y"})", "refers to another document"},
+      {R"({"$ref": "#/$defs/x"})", "$ref '#/$defs/x' refers to a place"},
       {R"({"$ref": "#"})", "circle"},
       {R"({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"})",
        "circle"},
@@ -242,7 +244,7 @@ TEST_CASE("an unsupported or wrong part of a schema is an error that names its p
       {R"({"minLength": -1})", "#/minLength: expected a whole number"},
       {R"({"minItems": 1.5})", "#/minItems: expected a whole number"},
       {R"({"minimum": "a"})", "#/minimum: expected a number"},
-      {R"({"minProperties": 2})", "#/minProperties: is supported only"},
+      {R"({"minProperties": 2})", "#/minProperties: the number is supported only"},
       {R"({"properties": {"a": 3}})", "#/properties/a: expected a schema"},
       {R"(3)", "#: expected a schema"},
       {R"({"patternProperties": {"a": true, "b": {"type": "null"}}})", "several patterns"},
@@ -258,9 +260,9 @@ TEST_CASE("an unsupported or wrong part of a schema is an error that names its p
     CHECK(has(said, "schema"));
   }
   CHECK(has(error_text([] { parse_user_json("{\"a\": }", "file.json"); }, Exit::Usage),
-            "file.json: is no JSON: parse error at line 1, column 7"));
+            "file.json: not valid JSON: parse error at line 1, column 7"));
   CHECK(has(error_text([] { parse_user_json(std::string(100'000, '['), "f"); }, Exit::Usage),
-            "nests more than 200 deep"));
+            "nests more than 200 levels deep"));
 }
 
 TEST_CASE(
@@ -274,7 +276,7 @@ TEST_CASE(
             .empty());
   const auto said = notes(R"({"oneOf": [{"type": "integer"}, {"type": "number"}]})");
   REQUIRE(said.size() == 1);
-  CHECK(has(said[0], "s: #/oneOf: choices 0 and 1 may both hold"));
+  CHECK(has(said[0], "s: #/oneOf: choices 0 and 1 may both be valid"));
 }
 
 TEST_CASE("a request's response_format is text, any object, or a schema") {
