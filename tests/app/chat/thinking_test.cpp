@@ -57,7 +57,7 @@ TEST_CASE("a template may open the thinking") {
   CHECK(parts_of("a</think>b", 1, "what does <think> mean?<|assistant|>") == "a</think>b");
 }
 
-TEST_CASE("an answer is returned at once, thinking up to a possible beginning of its end tag") {
+TEST_CASE("feed() returns an answer at once, and holds back thinking that may begin an end tag") {
   ThinkingSplitter splitter;
   CHECK(splitter.feed("<thi").empty());
   CHECK(splitter.feed("nk>a").size() == 2);
