@@ -1,5 +1,5 @@
-// Memory, streams, events, graphs and library handles are acquired through here, so that running
-// out is told in one way, and tests can make it happen at any moment.
+// Acquires memory, streams, events, graphs and library handles. A lack of any of them is reported
+// in one way, and tests can make each acquisition fail.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,7 +14,7 @@ cudaError_t try_acquire(const Create& create) {
   return acquisition_fails() ? cudaErrorMemoryAllocation : create();
 }
 
-// Throws Error where create() does not return cudaSuccess.
+// Throws Error if create() does not return cudaSuccess.
 template <class Create>
 void acquire(const char* what, const Create& create) {
   const cudaError_t status = try_acquire(create);

@@ -1,4 +1,5 @@
-// What the binary holds, as CMAKE_CUDA_ARCHITECTURES lists it, against a GPU's compute capability.
+// Whether a GPU can run the code in this binary: the list in CMAKE_CUDA_ARCHITECTURES against the
+// GPU's compute capability.
 #pragma once
 
 #include <charconv>
@@ -14,7 +15,7 @@ inline Code code_of_entry(std::string_view entry, int compute_capability) {
   const char* end = entry.data() + entry.size();
   const auto [rest, error] = std::from_chars(entry.data(), end, number);
   if (error != std::errc()) return Code::None;
-  const bool alone = rest != end && *rest == 'a';  // features of one GPU, which no other has
+  const bool alone = rest != end && *rest == 'a';  // "90a": features that only this GPU has
   const bool real = !entry.ends_with("-virtual"), ptx = !entry.ends_with("-real");
   if (alone && number != compute_capability) return Code::None;
   // Machine code runs on later GPUs of the same generation, PTX on all later ones.

@@ -1,6 +1,6 @@
-// Every CUDA and cuBLAS call goes through one of these. A failed allocation leaves no sticky error
-// behind, so that the process can go on. cuBLAS loads kernels as it needs them, and where there is
-// no memory for that says no more than that something is wrong inside.
+// Checks for every CUDA and cuBLAS call. After a failed allocation no sticky error remains, so the
+// process can continue. cuBLAS loads kernels when it first needs them; if memory for a kernel is
+// missing, it reports only an internal error.
 #pragma once
 
 #include <cublasLt.h>
@@ -20,7 +20,8 @@ inline void check_cuda(cudaError_t status, const char* what) {
   fail(memory ? Exit::Memory : Exit::Failed, "CUDA: ", what, ": ", cudaGetErrorString(status));
 }
 
-// Of the current device. After an error that stays it cannot be told, and is not what is wrong.
+// Free memory of the current device. After a sticky error the query fails; then memory is not what
+// is missing.
 inline int64_t free_memory() {
   size_t free = 0, total = 0;
   const bool told = cudaMemGetInfo(&free, &total) == cudaSuccess;
@@ -30,7 +31,7 @@ inline int64_t free_memory() {
 inline void check_cublas(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   cudaGetLastError();
-  constexpr int64_t kEnough = 256 << 20;  // for cuBLAS; a plan leaves more to it and CUDA
+  constexpr int64_t kEnough = 256 << 20;  // for cuBLAS; a memory plan leaves more than that
   const bool memory = status == CUBLAS_STATUS_ALLOC_FAILED || free_memory() < kEnough;
   fail(memory ? Exit::Memory : Exit::Failed, "cuBLAS: ", what, ": ",
        cublasLtGetStatusString(status), memory ? "; the GPU's memory is full" : "");

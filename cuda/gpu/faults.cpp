@@ -3,7 +3,7 @@
 namespace skald::cuda {
 namespace {
 
-thread_local int acquisitions_left = 0;  // until one fails; 0: none will, -1: it did
+thread_local int acquisitions_left = 0;  // until one fails; 0: none will fail, -1: one has failed
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// A way for tests to run out of GPU memory at any moment; cuda/gpu/acquire.h asks. Nothing else
-// sets it, and without a test it costs a comparison for each allocation.
+// Lets tests run out of GPU memory at any acquisition; cuda/gpu/acquire.h asks it. Only tests set
+// it. Outside of tests it costs a comparison for each acquisition.
 #pragma once
 
 namespace skald::cuda {
@@ -16,7 +16,7 @@ class FailingAcquisition {
   bool happened() const;
 };
 
-// Counts an acquisition; true where it is the one to fail.
+// Counts an acquisition. True if this acquisition is to fail.
 bool acquisition_fails();
 
 }  // namespace skald::cuda

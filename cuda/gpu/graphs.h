@@ -1,5 +1,5 @@
-// Captured decode steps, one for each number of rows and depth: the first is run as it is, so that
-// nothing is set up during a capture, the second is captured, all later ones are a single launch.
+// Captured decode steps, one for each kind. The first step of a kind is launched kernel by kernel,
+// so that nothing is set up during a capture. The second is captured. Later ones are one launch.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,17 +15,17 @@ namespace skald::cuda {
 // Steps of one kind have the same launches.
 struct StepKind {
   int rows;
-  int depth;            // decode_depth() of the deepest
-  bool greedy = false;  // where it begins with the pick of its tokens: DeviceSampler::all_greedy()
+  int depth;            // decode_depth() of the deepest row
+  bool greedy = false;  // for steps that begin by picking their tokens: DeviceSampler::all_greedy()
   auto operator<=>(const StepKind&) const = default;
 };
 
 class Graphs {
  public:
-  // `enqueue` launches the step's kernels on the stream; it is called where there is no graph yet.
+  // `enqueue` launches the step's kernels on the stream. It is called if there is no graph yet.
   void run(const StepKind& kind, Stream stream, const std::function<void()>& enqueue);
 
-  // The second half of run(), in two: capture() where there is no graph, then launch().
+  // The second half of run() in two calls: capture() if captured() is false, then launch().
   bool captured(const StepKind& kind) const;
   void capture(const StepKind& kind, Stream stream, const std::function<void()>& enqueue);
   void launch(const StepKind& kind, Stream stream);

@@ -1,4 +1,4 @@
-// Owners of a CUDA stream and event, so that a constructor that throws leaves nothing behind.
+// Owners of a CUDA stream and an event: a constructor that throws leaks neither.
 #pragma once
 
 #include "cuda/gpu/acquire.h"
@@ -33,7 +33,7 @@ class Event {
  private:
   cudaEvent_t event_ = nullptr;
 };
-using EventOwner = Event<cudaEventDisableTiming>;  // for ordering alone
+using EventOwner = Event<cudaEventDisableTiming>;  // orders work, without a time
 using TimedEventOwner = Event<cudaEventDefault>;
 
 }  // namespace skald::cuda

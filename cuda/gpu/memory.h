@@ -1,5 +1,5 @@
-// Owning memory on the current device, and page-locked memory on the host that the device copies
-// from and to at full speed. Both move and never copy.
+// Owned memory: on the current device, or page-locked on the host, which the device copies from and
+// to at full speed. Owners can be moved, not copied.
 #pragma once
 
 #include <cstddef>

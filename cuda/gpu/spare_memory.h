@@ -1,6 +1,6 @@
-// Memory that is held back for what CUDA takes by itself while steps run: kernels are loaded when
-// they are first launched, graphs and cuBLAS have buffers. Another program may take all that is
-// free on the GPU in the middle of a run; this it cannot take.
+// A reserve for memory that CUDA takes while steps run: it loads kernels at their first launch, and
+// graphs and cuBLAS have buffers. Another program may take all free memory of the GPU at any time,
+// but not this reserve.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ class SpareMemory {
  public:
   explicit SpareMemory(int64_t bytes) : memory_(bytes, "CUDA itself") {}
 
-  // What fn returns. Where memory runs out all that is held is freed, once and for good, and fn is
-  // called again: nothing may hinder that.
+  // Returns fn(). If memory runs out, the reserve is freed for good and fn is called once more: fn
+  // must allow a second call.
   template <class Fn>
   auto use(const Fn& fn) {
     if (memory_.bytes() > 0) {

@@ -1,6 +1,6 @@
-// How long the GPU computes, step by step: from where a step's first work begins to where its last
-// ends, picks and scores included. What lies between steps is the host's time. Times are taken on a
-// stream beside the one that is timed, since an event with a time would hold that up by 1.5 us.
+// Measures how long the GPU computes: for each step, from the start of its first kernel to the end
+// of its last, with picks and scores. Time between steps belongs to the host. Times are taken on a
+// second stream, because an event with a time would delay the measured stream by 1.5 us.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@ namespace skald::cuda {
 
 class StepClock {
  public:
-  // Waits only where more than kPairs steps are under way.
+  // Waits only if more than kPairs steps are running.
   void begin(cudaStream_t stream);
-  // All that was enqueued until now belongs to the step; may be said again, and must be once.
+  // Everything enqueued until now belongs to the step. Call it at least once for each step.
   void end(cudaStream_t stream);
 
-  double seconds();  // of all steps; waits for the last
+  double seconds();  // the sum over all steps; waits for the last one
 
  private:
   struct Pair {

@@ -9,7 +9,7 @@
 namespace skald::cuda {
 namespace {
 
-// A row of a matrix as one number, in the order of loading.
+// Number of a matrix and number of its row in one integer, in the order of loading.
 constexpr int kRowBits = 40;
 constexpr unsigned long long kAllFit = ~0ull;
 

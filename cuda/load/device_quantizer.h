@@ -1,5 +1,5 @@
-// Quantizes weights on their way to the GPU: floats go there from the page-locked buffers of
-// Weights by a stream of their own, so that the next ones are copied while these become blocks.
+// Quantizes weights on the GPU while they are loaded. A stream of its own copies floats from the
+// page-locked buffers of Weights, so that the next floats are copied while these become blocks.
 #pragma once
 
 #include <vector>
@@ -12,10 +12,10 @@
 
 namespace skald::cuda {
 
-// The rows of a matrix that is joined from several weights.
+// The rows of a matrix that is joined from several weights: q, k and v, or gate and up.
 struct JoinedRows {
-  std::vector<Weight> parts;  // as many columns each
-  bool alternate = false;     // rows of all parts in turns, else one part after the other
+  std::vector<Weight> parts;  // all with the same number of columns
+  bool alternate = false;     // true: a row of each part in turn; false: one part after the other
 
   struct Place {
     const Weight* part;
@@ -24,8 +24,8 @@ struct JoinedRows {
   Place at(int64_t row) const;
 };
 
-// Throws Error(Exit::Model) for a row, to be made of Weight::source, that has a weight which the
-// format cannot hold.
+// Throws Error(Exit::Model) that names the weight of this row of Weight::source that the format
+// cannot hold.
 [[noreturn]] void fail_unfit_row(const JoinedRows::Place& place);
 
 class DeviceQuantizer {
@@ -33,31 +33,31 @@ class DeviceQuantizer {
   DeviceQuantizer();
   ~DeviceQuantizer();
 
-  // What rows of these parts travel as, to become a matrix of that format: floats that can be
+  // The type in which these rows are copied to the GPU to become a matrix of `format`: floats to be
   // quantized there, or the format itself.
   static DType travels_as(const JoinedRows& rows, DType format);
 
   void begin(JoinedRows rows) { matrices_.push_back(std::move(rows)); }
 
-  // Rows of the matrix last begun, from `first` on, in page-locked memory; `turn` tells which of
-  // the buffers.
+  // Rows of the matrix of the last begin(), from `first` on, in page-locked memory. `turn` is the
+  // number of the buffer.
   struct Rows {
     DType from, to;
     const void* staging;
     int64_t first, count, cols;
     int turn;
   };
-  // `blocks` is written in `stream`; `sent` is recorded when the staging memory is free again.
+  // Writes `blocks` in `stream`. Records `sent` when the staging memory is free again.
   void make(const Rows& rows, void* blocks, const EventOwner& sent, Stream stream);
 
-  // When all is made: throws for the first row that its format cannot hold.
+  // Call it after the last make(). Throws for the first row that its format cannot hold.
   void check_fits() const;
 
  private:
   StreamOwner copying_;
   DeviceMemory floats_[kStagings];
-  EventOwner used_[kStagings];  // floats_ are free again
-  DeviceMemory unfit_;          // the matrix and the row of the first that does not fit
+  EventOwner used_[kStagings];  // recorded when floats_ is free again
+  DeviceMemory unfit_;          // matrix and row of the first row that does not fit
   std::vector<JoinedRows> matrices_;
 };
 

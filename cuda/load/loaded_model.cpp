@@ -27,8 +27,8 @@ LoadedModel::LoadedModel(const FusedProgram& fused, const Sizes& sizes, Stream s
   find_bounds();
 }
 
-// A normed row is no longer than the square root of its columns, so a product with it is no larger
-// than that times the weight row's length. What activations make of gate is no larger than gate.
+// The length of a normed row is at most the square root of its columns. A product with the row is
+// at most this length times the weight row's length. An activation's result is at most its input.
 void LoadedModel::find_bounds() {
   for (const Bounded& bounded : bounded_) {
     LoadedOp& op = ops_[bounded.op];
@@ -116,8 +116,8 @@ void LoadedModel::load(LoadedOp& op, const FusedExperts& experts, Stream stream)
   }
 }
 
-// Experts that the file stacks are uploaded together, where that gives what one after the other
-// would: a matrix for each takes longer.
+// Uploads a file's stack of experts as one matrix if the bytes are those of separate matrices:
+// separate uploads take longer.
 LoadedStack LoadedModel::load(const ExpertStack& stack, int count, Stream stream) {
   const int64_t bytes = matrix_bytes(stack.format, stack.outs, stack.ins);
   const bool whole = bytes == padded(bytes) &&
@@ -125,7 +125,7 @@ LoadedStack LoadedModel::load(const ExpertStack& stack, int count, Stream stream
   const auto follows = [](const TensorView& next, const TensorView& part) {
     return next.data == (part.data ? part.row(part.rows) : nullptr);
   };
-  // Of some experts; none where one does not lie behind the other.
+  // The rows of some experts as one matrix; no parts if the experts do not follow one another.
   const auto rows_of = [&](int expert, int experts) {
     JoinedRows rows;
     rows.alternate = stack.parts.size() > 1;

@@ -1,5 +1,5 @@
-// A fused program's weights on the current device, each op beside its own. Weights are uploaded by
-// the constructor and never change; the weight file is not needed afterwards.
+// The weights of a fused program on the current device, listed by op. The constructor uploads them;
+// they never change. The weight file may be closed afterwards.
 #pragma once
 
 #include <functional>
@@ -13,11 +13,11 @@
 namespace skald::cuda {
 
 struct LoadedStack {
-  const void* first;  // expert's matrix
-  int64_t stride;     // bytes to the next one's
+  const void* first;  // matrix of expert 0
+  int64_t stride;     // bytes from one expert's matrix to the next
 };
 
-// What an op needs besides its buffers.
+// An op and its weights. A field that names no op belongs to the op above it.
 struct LoadedOp {
   const FusedOp* fused;
   std::vector<Matrix> pieces;   // Embed: one; FusedLinear: as FusedProgram::pieces()
@@ -25,11 +25,11 @@ struct LoadedOp {
   const float* norm_bias = nullptr;
   const float* bias = nullptr;
   const float* post_norm = nullptr;
-  // No gated result of a FusedLinear, or value that a FusedAttention reads, is larger
-  // (FusedProgram::bounded()). 0: not known.
+  // A bound of the gated results of a FusedLinear, or of the values that a FusedAttention reads
+  // (FusedProgram::bounded()). 0: no bound is known.
   float bound = 0;
   const float *q_norm = nullptr, *k_norm = nullptr;  // FusedAttention
-  size_t first_ticket = 0;                           // of the program's pieces
+  size_t first_ticket = 0;                           // number of its first piece in the program
   const float* router = nullptr;                     // FusedExperts
   std::vector<LoadedStack> stacks;                   // as FusedProgram::stacks()
 };
@@ -38,8 +38,8 @@ class LoadedModel {
  public:
   using Loading = std::function<void(int64_t bytes, int64_t of)>;
 
-  // Borrows `fused`. `sizes` has the bytes of weights and copies. `loading` is told after every op;
-  // it may be empty.
+  // Borrows `fused`. `sizes` gives the bytes of weights and copies. Calls `loading`, which may be
+  // empty, after every op.
   LoadedModel(const FusedProgram& fused, const Sizes& sizes, Stream stream, const Loading& loading);
 
   const std::vector<LoadedOp>& ops() const { return ops_; }
@@ -68,7 +68,7 @@ class LoadedModel {
     float most_bias;
   };
   std::vector<Bounded> bounded_;
-  std::vector<const float*> ropes_;  // one a RopeSpec
+  std::vector<const float*> ropes_;  // frequencies of each RopeSpec
 };
 
 }  // namespace skald::cuda

@@ -17,8 +17,8 @@
 namespace skald::cuda {
 namespace {
 
-// So many copy from the page cache faster than the link takes it, if they are not started anew for
-// each buffer.
+// So many threads copy from the page cache faster than the link to the GPU, provided that they are
+// not started anew for each buffer.
 constexpr int kThreads = 12;
 
 std::unique_ptr<cpu::ThreadPool> start_threads() {
@@ -29,7 +29,7 @@ std::unique_ptr<cpu::ThreadPool> start_threads() {
   }
 }
 
-// Runs fn(row) for all rows.
+// Calls fn(row) for each row.
 template <class Fn>
 void in_parallel(cpu::ThreadPool& threads, int64_t rows, int64_t row_bytes, const Fn& fn) {
   constexpr int64_t kPieceBytes = 1 << 18;
@@ -42,20 +42,20 @@ void in_parallel(cpu::ThreadPool& threads, int64_t rows, int64_t row_bytes, cons
   });
 }
 
-// One row is the least that is uploaded at a time.
+// A row is the smallest unit of an upload.
 void check_row(int64_t bytes) {
   if (bytes <= kStagingBytes) return;
   fail(Exit::Failed, "CUDA has no room for a row of ", bytes, " bytes of weights, only for ",
        kStagingBytes, "; use --device cpu");
 }
 
-// A part's row as it travels; false where it is made of floats that do not fit.
+// Writes a part's row to `to` in `format`. False if the row's floats do not fit its own format.
 bool put_row(const JoinedRows::Place& place, DType format, std::byte* to) {
   const Weight& weight = *place.part;
   const bool made = weight.source.data != nullptr;
   const TensorView& view = made ? weight.source : weight.view;
   const DTypeInfo &from = info(view.type), &as = info(format), &between = info(weight.view.type);
-  // What the GPU quantizes travels as it is, or as float32.
+  // Floats for the GPU to quantize are copied as they are, or as float32.
   const bool rounded = made && between.block_elems == 1 && between.type != format;
   if (view.type == format && !rounded) {
     std::memcpy(to, view.row(place.row), static_cast<size_t>(view.own_row_bytes()));

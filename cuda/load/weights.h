@@ -1,7 +1,7 @@
-// A model's matrices on the GPU, as the kernels want them: parts that are multiplied together lie
-// in one matrix, gate and up rows alternate, block formats are packed in tiles there. Uploaded
-// through page-locked buffers, so that reading the file and copying to the GPU overlap. Weights
-// that are still to be quantized are, there too.
+// A model's matrices on the GPU in the layout of the kernels: parts of one product are one matrix,
+// rows of gate and up alternate, block formats become tiles. The upload goes through page-locked
+// buffers, so that reading the file and copying to the GPU overlap. Weights with a source are
+// quantized on the GPU.
 #pragma once
 
 #include <memory>
@@ -23,32 +23,33 @@ struct Matrix {
   const void* data = nullptr;  // [outs, ins], or a block format's tiles
   DType format = DType::F32;
   int64_t outs = 0, ins = 0;
-  const void* copy = nullptr;  // of a block format: [outs, ins] in 16 bits, where there is room
+  const void* copy = nullptr;  // 16-bit copy of a block format, [outs, ins]; null: there is none
 };
 
 class Weights {
  public:
-  // Allocates `bytes` at once, and `copy_bytes` for 16-bit copies of quantized matrices (0: none
-  // are made); what is uploaded must fit.
+  // Allocates `bytes` for weights, and `copy_bytes` for 16-bit copies of quantized matrices (0: no
+  // copies). All uploads must fit.
   Weights(int64_t bytes, int64_t copy_bytes);
 
-  // Rows of all parts one after the other, or alternating. A block format is that of all parts;
-  // other parts are rounded to `format`. All have as many columns.
+  // Uploads the joined rows as one matrix. All parts have the same number of columns. If `format`
+  // is a block format, all parts have it; otherwise parts are rounded to it. A part may be a range
+  // of a wider matrix's columns.
   Matrix upload(const JoinedRows& rows, DType format, Stream stream);
-  // For a matrix that is multiplied by many rows at a time; nothing to do for plain formats.
+  // Makes the 16-bit copy of a block format, for products of many rows. Plain formats need none.
   void add_copy(Matrix& matrix, DType type, Stream stream);
-  // Decoded to float. The parts' values one after the other, or alternating; a part without data is
-  // zeros. `plus` is added to all.
+  // Uploads vectors as float: one part after the other, or alternating. A part without data is
+  // zeros. Adds `plus` to each number.
   const float* upload_floats(std::span<const TensorView> parts, bool alternate, Stream stream,
                              float plus = 0);
 
-  // Memory beside the weights, for a kernel to write to: as long-lived, and zero.
+  // Zeroed memory that a kernel may write to. It lives as long as the weights.
   std::byte* zeros(int64_t bytes, Stream stream);
 
   int64_t used() const { return used_; }
 
-  // Waits until everything has arrived and gives the page-locked buffers back. Throws
-  // Error(Exit::Model) where a weight does not fit the format that it was to be made.
+  // Waits for all uploads and frees the page-locked buffers. Throws Error(Exit::Model) if a weight
+  // does not fit its format.
   void finish(Stream stream);
 
  private:
@@ -61,7 +62,7 @@ class Weights {
   std::optional<DeviceQuantizer> quantizer_;
   int64_t used_ = 0, copied_ = 0;
   PinnedMemory staging_[kStagings];
-  std::unique_ptr<cpu::ThreadPool> threads_;  // that fill them
+  std::unique_ptr<cpu::ThreadPool> threads_;  // fill the staging buffers
   EventOwner sent_[kStagings];
   int turn_ = 0;
 };

@@ -17,13 +17,13 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// The one that a bias makes sure, if it is the only bias; else -1.
+// The token that the only bias forces; else -1.
 int32_t forced_token(const SamplingParams& params) {
   const auto& biases = params.logit_bias;
   return biases.size() == 1 && biases[0].second == kInfinity ? biases[0].first : -1;
 }
 
-// Tokens beyond its end are not allowed.
+// Tokens beyond the mask's end are not allowed.
 void copy_mask(std::span<const uint64_t> allowed, std::span<uint64_t> words) {
   const size_t known = std::min(allowed.size(), words.size());
   std::copy_n(allowed.begin(), known, words.begin());
@@ -92,7 +92,7 @@ bool DeviceSampler::all_greedy(std::span<const PickRequest> requests) const {
          });
 }
 
-// Sorted by token, biases of one token in the order given, as each entry rounds.
+// Entries are sorted by token. Biases of one token keep their order, because each addition rounds.
 int DeviceSampler::list_adjustments(const PickRequest& request, TokenAdjustment* adjustments) {
   const SamplingParams& params = *request.params;
   int count = 0;
@@ -111,7 +111,7 @@ int DeviceSampler::list_adjustments(const PickRequest& request, TokenAdjustment*
     }
   }
   if (params.logit_bias.empty()) return count;
-  // A token's count goes before its biases: the first entry is asked for it.
+  // A token's count stands in its first entry, before its biases.
   std::stable_sort(adjustments, adjustments + count,
                    [](const TokenAdjustment& a, const TokenAdjustment& b) {
                      return a.token != b.token ? a.token < b.token : a.count > b.count;
@@ -186,7 +186,7 @@ void DeviceSampler::set(std::span<const PickRequest> requests, std::span<const N
   SKALD_CUDA(cudaStreamWaitEvent(stream, sent_, 0));
 }
 
-// Of the first rows, as far as they use them.
+// Sends the settings of the first `rows` rows: only the parts that these rows use.
 void DeviceSampler::send(int64_t rows) {
   const auto copy = [&](auto* first, size_t bytes) {
     SKALD_CUDA(cudaMemcpyAsync(on_device(first), first, bytes, cudaMemcpyHostToDevice, beside_));
@@ -222,8 +222,8 @@ void DeviceSampler::sample(const SampleLaunch& launch, bool greedy, Stream strea
   greedy ? launch_sample_greedy(launch, stream) : launch_sample(launch, stream);
 }
 
-// To write where the host sees it takes a kernel 1 us more, so another one does, beside what
-// follows.
+// Writing to the host's memory would take this kernel 1 us more. A second kernel does it, beside
+// the kernels that follow.
 void DeviceSampler::launch(const Rows& rows, const NextStep& next, Stream stream) const {
   SampleLaunch launch = launch_of(rows.logits, 0, rows.count);
   launch.results = first_results_.as<SampleResult>();
@@ -240,7 +240,7 @@ void DeviceSampler::end_launch(Stream stream) const {
   SKALD_CUDA(cudaStreamWaitEvent(stream, told_, 0));
 }
 
-// The kernel says itself when it has written a result: kernels enqueued behind it may run long.
+// The kernel sets a flag when it has written a result, because kernels behind it may run long.
 void DeviceSampler::wait_for(SampleResult& result, Stream stream) const {
   constexpr int kLooksBetweenQueries = 10000;
   const std::atomic_ref<SampleStatus> status(result.status);

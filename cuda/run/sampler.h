@@ -1,6 +1,6 @@
-// Sampler's twin on the GPU: the same picks from logits that stay there. Settings and results lie
-// in page-locked memory, where the GPU reads and writes them itself; the logits are the caller's.
-// Not thread-safe.
+// Sampler on the GPU: picks the same tokens from logits in device memory. The GPU reads settings
+// from page-locked memory and writes results to it. The caller owns the logits. One thread at a
+// time may use a DeviceSampler.
 #pragma once
 
 #include <cstdint>
@@ -35,19 +35,20 @@ class DeviceSampler {
   // For calls of up to `rows` rows. Allocates sample_settings_bytes() and sample_result_bytes().
   DeviceSampler(int64_t vocab, int64_t rows, const SampleGpu& gpu);
 
-  // Row i of what pick() was called for, for the rows that are not picked on the device.
+  // Brings row i of pick()'s logits to the host, for a row that is not picked on the device.
   using HostLogits = std::function<std::span<const float>(int64_t row)>;
 
-  // Appends one pick a row to `picked`. logits: [requests, vocab] on the device, the same after as
-  // before. Waits for the result; Errors are Sampler's, of the first row that has one.
+  // Appends a pick for each row to `picked`. logits: [requests, vocab] on the device; they are
+  // unchanged afterwards. Waits for the results. Throws the Error that Sampler throws for the first
+  // row with an error.
   void pick(float* logits, std::span<const PickRequest> requests, const HostLogits& host_logits,
             Stream stream, std::vector<Picked>& picked);
 
-  // The same in parts, for rows that are all picked on the device in one launch: which can be
-  // captured, as it depends on nothing but the number of rows and whether all are greedy. What is
-  // enqueued on set()'s stream after it has the settings, which stay until wait() returns.
+  // pick() in parts, if picks_at_once(): set(), launch(), wait(). A launch can be captured, because
+  // it depends only on the number of rows and on all_greedy(). Kernels that are enqueued on the
+  // stream after set() see the settings, which are valid until wait() returns.
   bool picks_at_once(std::span<const PickRequest> requests) const;
-  bool all_greedy(std::span<const PickRequest> requests) const;  // by a kernel for that
+  bool all_greedy(std::span<const PickRequest> requests) const;  // they have a kernel of their own
   void set(std::span<const PickRequest> requests, std::span<const NextRow> next, Stream stream);
   struct Rows {
     float* logits;
@@ -67,7 +68,7 @@ class DeviceSampler {
   void wait_for(SampleResult& result, Stream stream) const;
   Picked finish(const SampleResult& result) const;
 
-  // On the host, and at the same places on the device.
+  // Places in the settings on the host; on_device() gives the same place on the device.
   SampleRow* rows() const { return settings_.as<SampleRow>(); }
   uint64_t* mask(int64_t row) const {
     return reinterpret_cast<uint64_t*>(rows() + most_rows_) + row * mask_words(vocab_);
@@ -90,8 +91,8 @@ class DeviceSampler {
   PinnedMemory settings_;
   DeviceMemory sent_settings_;
   PinnedMemory results_;
-  DeviceMemory first_results_;  // on their way to the host
-  StreamOwner beside_;          // for both ways
+  DeviceMemory first_results_;  // before they are copied to the host
+  StreamOwner beside_;          // copies settings and results
   EventOwner sent_, picked_, told_;
   std::vector<int32_t> penalized_;  // scratch
   Sampler sampler_;

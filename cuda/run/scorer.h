@@ -1,6 +1,6 @@
-// Scores rows of logits that stay on the device: a list of rows with their targets goes there, a
-// few numbers a row come back, one copy each way. The executor makes the logits, some rows at a
-// time. Not thread-safe.
+// Scores rows of logits in device memory. One copy sends a list of rows and their targets to the
+// device; one copy brings a few numbers for each row back. The executor computes the logits, some
+// rows at a time. One thread at a time may use a DeviceScorer.
 #pragma once
 
 #include <cstdint>
@@ -19,24 +19,24 @@ class DeviceScorer {
   // divergence_bytes().
   DeviceScorer(int64_t vocab, int64_t rows);
 
-  // A new list: all rows whose target is not -1.
+  // Begins a new list: all rows whose target is not -1.
   void begin(std::span<const int32_t> targets, Stream stream);
   int count() const { return static_cast<int>(rows_.size()); }
-  // On the device, indices into `targets`.
+  // The list from entry `first` on, on the device: indices into `targets`.
   const int32_t* rows(int first) const { return list_.as<int32_t>() + first; }
 
-  // Sums of the list's rows [first, first + count). Where the logits are `gathered` they begin with
-  // the first of these; else they are those of all `targets`.
+  // The list's rows [first, first + count). gathered: the logits begin with the first of these
+  // rows. Otherwise they are the logits of all `targets`.
   struct Part {
     const float* logits;
     bool gathered;
     int first, count;
   };
   void score(const Part& part, Stream stream);
-  // After score() of the same part, here and in `base`, which has the same list.
+  // Call it after score() of the same part, here and in `base`, which has the same list.
   void compare(const Part& part, const DeviceScorer& base, const float* base_logits, Stream stream);
 
-  // Wait; one result a target.
+  // Wait for the device. A result for each target.
   std::vector<TokenScore> scores(Stream stream);
   std::vector<RowComparison> comparisons(DeviceScorer& base, Stream stream);
 
@@ -48,7 +48,7 @@ class DeviceScorer {
   PinnedMemory host_list_, host_sums_, host_divergences_;
   DeviceMemory list_;  // rows, then their targets
   DeviceMemory sums_, divergences_;
-  std::vector<int32_t> rows_;  // of the list
+  std::vector<int32_t> rows_;  // the list, on the host
   size_t targets_ = 0;
 };
 

@@ -186,7 +186,7 @@ class CpuExecutor final : public Executor {
     kernels_->add({data(op.x), data(op.y), rows() * program_.act(op.x).cols, op.scale});
   }
 
-  void apply(const Logits&) {}  // when they are asked for: compute_logits()
+  void apply(const Logits&) {}  // compute_logits() computes them on request
 
   void compute_logits(int64_t row) {
     first_logit_row_ = row;
@@ -217,7 +217,7 @@ class CpuExecutor final : public Executor {
     }
   }
 
-  // Norm weights and biases as float32, whatever the file stores.
+  // Norm weights and biases, decoded to float32.
   void decode_vectors() {
     vectors_.resize(program_.weights.size());
     for (size_t i = 0; i < program_.weights.size(); ++i) {
@@ -244,14 +244,14 @@ class CpuExecutor final : public Executor {
   std::string page_format_;
   PagePool pool_;
 
-  std::vector<Buffer> acts_;  // one an ActSpec, [max_rows, cols] float32
+  std::vector<Buffer> acts_;  // one for each ActSpec, [max_rows, cols] float32
   Buffer cache_;              // pool_.size() pages of layout_.bytes, all layers in a page
-  std::vector<std::vector<float>> vectors_;  // one a weight; of matrices empty
+  std::vector<std::vector<float>> vectors_;  // one for each weight; empty for matrices
 
   StepRows step_;
   std::vector<AttentionRow> rows_;  // of the step
 
-  // Its wanted rows, and the part of their logits that was computed last.
+  // The step's wanted rows, and the part of their logits that was computed last.
   Buffer wanted_;  // [wanted_rows(), dim]
   Buffer logits_;  // [logit_rows_, vocab]
   int64_t first_logit_row_ = 0, logit_rows_ = 0;

@@ -1,5 +1,5 @@
-// The CPU kernels as plain loops, each the formula and nothing else: what all others are tested
-// against. Single-threaded; sums run in one fixed order.
+// The CPU kernels as plain loops: each is its formula and nothing else. All other kernels are
+// tested against these. One thread; sums have one fixed order.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -71,7 +71,7 @@ class ReferenceKernels final : public Kernels {
       for (int h = 0; h < a.heads; ++h) {
         float* head = a.x + (r * a.heads + h) * a.head_dim;
         for (int i = 0; i < half; ++i) {
-          // The product is float32, as in Hugging Face: at long positions its rounding shows.
+          // A float32 product, as in Hugging Face: at long positions its rounding is visible.
           const float angle = static_cast<float>(a.positions[r]) * a.spec->inv_freq[i];
           const float cos = std::cos(angle) * a.spec->scale;
           const float sin = std::sin(angle) * a.spec->scale;
