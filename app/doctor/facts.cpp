@@ -98,7 +98,7 @@ void gather_gpus(Facts& facts, const fs::path& root) {
   }
 }
 
-// ---- Surroundings ----
+// ---- Container and job ----
 
 std::string find_container(const fs::path& root, const Environment& environment) {
   if (is_there(root / "run/.containerenv")) return "podman";

@@ -67,9 +67,9 @@ std::optional<NumberBound> number_bound(const Json& number, bool exclusive);
 grammar::NodeId number_between(grammar::Rules& rules, const NumberBounds& bounds);
 grammar::NodeId integer_between(grammar::Rules& rules, const NumberBounds& bounds);
 
-// The regular expression of a format such as "date-time"; nullptr: the format allows any string.
-// Every string that matches is valid, but not every valid string matches.
-bool is_format(std::string_view format);
+bool is_format(std::string_view format);  // a supported `format`, such as "date-time"
+// The regular expression of a supported format; nullptr: the format allows any string. Every string
+// that matches is valid, but not every valid string matches.
 const char* format_pattern(std::string_view format);
 
 }  // namespace skald

@@ -188,7 +188,7 @@ class RandomWeights final : public WeightFile {
     noise_.clear();
   }
 
-  // Without `noise`, the weights only stand for a file of that shape.
+  // Weights without memory stand for a file of that shape, which would be mapped.
   bool mapped() const override { return fill_ == Fill::Nothing; }
 
  private:
@@ -277,7 +277,7 @@ class RandomWeights final : public WeightFile {
         for (int offset : scale_offsets(view.type)) {
           std::memcpy(data + at + offset, &scale, sizeof scale);
         }
-        constexpr int kMxfp4Exponent = 128 - 8;  // 2^-8 times at most 12
+        constexpr int kMxfp4Exponent = 128 - 8;  // a scale of 2^-8; values are at most 12
         if (view.type == DType::MXFP4) data[at] = static_cast<std::byte>(kMxfp4Exponent);
       }
     }
