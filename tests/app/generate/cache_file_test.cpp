@@ -2,7 +2,6 @@
 
 #include <sys/stat.h>
 
-#include "app/files/atomic_file.h"
 #include "engine/cpu/executor.h"
 #include "tests/catch.h"
 #include "tests/engine/random_llama.h"
@@ -100,11 +99,6 @@ TEST_CASE("a missing cache file equals an empty one, and a foreign file is refus
     CHECK(has(error_text([&] { CacheFile::open(path); }, Exit::Failed), "not one of skald's"));
   }
   CHECK(has(error_text([&] { CacheFile::open(folder.path()); }, Exit::Failed), "no regular file"));
-  CHECK(has(error_text([&] { check_writable(folder.path()); }, Exit::Failed), "no regular file"));
-  CHECK(has(error_text([&] { check_writable(folder.path() / "no" / "file"); }, Exit::Failed),
-            "cannot be written: No such file"));
-  check_writable(folder.path() / "new");
-  CHECK(!std::filesystem::exists(folder.path() / "new"));
 }
 
 TEST_CASE("a cache file with any byte changed or missing is never used") {
@@ -144,17 +138,6 @@ TEST_CASE("absurd sizes in a cache file are reported as damage; no memory is all
   bytes[7] = '2';
   CHECK(CacheFile::open(saved.folder.write("broken", bytes))->problem() ==
         "is of another version of skald");
-}
-
-TEST_CASE("an AtomicFile that is not committed leaves the old file unchanged") {
-  TempFolder folder;
-  const auto path = folder.write("file", "before");
-  {
-    AtomicFile file(path);
-    file.write(std::as_bytes(std::span("after")));
-  }
-  CHECK(read_file(path) == "before");
-  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
 }
 
 TEST_CASE(
