@@ -113,11 +113,11 @@ bool is_quantizable(std::string_view name, int64_t rows, size_t dims) {
 }
 
 TypeChoice choose_type(const QuantMix& mix, const MixedModel& model, std::string_view name,
-                       int64_t cols, const TypeWish& wish) {
-  const std::optional<DType> wished = wish ? wish(name) : std::nullopt;
-  const DType wanted = wished.value_or(by_rules(mix, model, name));
-  const DType type = for_rows(wanted, cols);
-  return {type, type != wanted};
+                       int64_t cols, const TypeOverride& by_user) {
+  const std::optional<DType> chosen = by_user ? by_user(name) : std::nullopt;
+  const DType preferred = chosen.value_or(by_rules(mix, model, name));
+  const DType type = for_rows(preferred, cols);
+  return {type, type != preferred};
 }
 
 }  // namespace skald

@@ -38,7 +38,7 @@ MixedModel mixed_model(const ModelConfig& config);
 bool is_quantizable(std::string_view name, int64_t rows, size_t dims);
 
 // A user's format for a tensor, by its name. It overrides the mix, unless rows are no whole blocks.
-using TypeWish = std::function<std::optional<DType>(std::string_view name)>;
+using TypeOverride = std::function<std::optional<DType>(std::string_view name)>;
 
 // The format of a quantizable tensor.
 struct TypeChoice {
@@ -46,6 +46,6 @@ struct TypeChoice {
   bool other_rows;  // not the mix's format, because rows must be whole blocks
 };
 TypeChoice choose_type(const QuantMix& mix, const MixedModel& model, std::string_view name,
-                       int64_t cols, const TypeWish& wish = {});
+                       int64_t cols, const TypeOverride& by_user = {});
 
 }  // namespace skald

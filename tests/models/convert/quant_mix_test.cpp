@@ -107,14 +107,14 @@ TEST_CASE("rows that are not whole blocks get another format") {
 }
 
 TEST_CASE("a user's choice overrides the rules, unless the rows do not fit") {
-  const TypeWish wish = [](std::string_view name) -> std::optional<DType> {
+  const TypeOverride by_user = [](std::string_view name) -> std::optional<DType> {
     if (name == "output.weight") return DType::Q4_K;
     return std::nullopt;
   };
   const QuantMix& mix = find_quant_mix("q8_0");
-  CHECK(choose_type(mix, {2, false, false}, "output.weight", 512, wish).type == DType::Q4_K);
-  CHECK(choose_type(mix, {2, false, false}, "output.weight", 64, wish).type == DType::Q5_0);
-  CHECK(choose_type(mix, {2, false, false}, "token_embd.weight", 64, wish).type == DType::Q8_0);
+  CHECK(choose_type(mix, {2, false, false}, "output.weight", 512, by_user).type == DType::Q4_K);
+  CHECK(choose_type(mix, {2, false, false}, "output.weight", 64, by_user).type == DType::Q5_0);
+  CHECK(choose_type(mix, {2, false, false}, "token_embd.weight", 64, by_user).type == DType::Q8_0);
 }
 
 TEST_CASE("vectors, norms, biases and routers are not quantized") {
