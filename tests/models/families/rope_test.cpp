@@ -162,7 +162,7 @@ TEST_CASE("unknown or wrong values that would change the result are errors") {
       {R"({"rope_scaling": {"type": "linear"}})", "rope_scaling: 'factor' is missing"},
       {R"({"rope_scaling": {"type": "linear", "factor": 0}})", "'factor' is 0"},
       {R"({"rope_scaling": {"type": 5}})", "'type' is 5"},
-      {R"({"rope_scaling": []})", "'rope_scaling' is missing or no object"},
+      {R"({"rope_scaling": []})", "'rope_scaling' is missing or not an object"},
       {R"({"rope_scaling": {"rope_type": "llama3", "factor": 8}})", "'low_freq_factor'"},
       {R"({"rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 4,
            "high_freq_factor": 1, "original_max_position_embeddings": 8192}})",

@@ -74,7 +74,7 @@ TEST_CASE("a conversation is a list of messages, or an object with tools and var
     return error_text([&] { read_conversation(json, "m.json"); }, Exit::Usage);
   };
   CHECK(has(said("[{\"role\": \"user\"}, {\"content\": \"x\"}]"), "m.json: message 2: expected"));
-  CHECK(has(said("[]"), "no messages"));
+  CHECK(has(said("[]"), "the list of messages is empty"));
   CHECK(has(said("5"), "expected a list of messages"));
   CHECK(has(said("{}"), "expected a list of messages"));
   CHECK(has(said("[{\"role\": 5}]"), "message 1"));
