@@ -8,8 +8,8 @@
 
 namespace skald::cpu {
 
-// What keys and values are stored as: RunOptions::cache_type, else F32 for exact runs and F16.
-// Throws Error where the CPU has no such cache.
+// The type of the KV cache: RunOptions::cache_type if set, else F32 for exact runs and F16 for
+// others. Throws an Error if the CPU does not support the type.
 DType cache_type(const RunOptions& options);
 
 // The bytes of a cache page with all layers, and where each layer begins.

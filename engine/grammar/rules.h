@@ -66,8 +66,8 @@ class Rules {
   bool is_defined(RuleId rule) const { return rules_[static_cast<size_t>(rule)].defined; }
 
   RuleId root = {};
-  // What to do about a rule that can never end: true: drop the alternatives that need it; false:
-  // Error.
+  // Some rules can never end. true: alternatives that need such a rule are dropped. false: such a
+  // rule is an Error.
   bool drop_endless = false;
 
  private:

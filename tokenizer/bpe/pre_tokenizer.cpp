@@ -44,7 +44,7 @@ void join(SplitBehavior behavior, const std::vector<Piece>& pieces, std::vector<
       case SplitBehavior::MergedWithPrevious:
         extend = match && !before;
         break;
-      // Of neighbouring matches only the last one is merged with the next piece.
+      // If matches are neighbours, only the last one is merged with the next piece.
       case SplitBehavior::MergedWithNext:
         extend = before && !match;
         break;

@@ -41,8 +41,8 @@ jinja::Value read_tools(std::string_view json, std::string_view name);
 
 class ChatTemplate {
  public:
-  // Of several templates "default" is used, or "tool_use" for a conversation with tools. Throws
-  // Error(Exit::Model) if a template cannot be parsed.
+  // A model with several templates uses "default", or "tool_use" for a conversation with tools.
+  // Throws Error(Exit::Model) if a template cannot be parsed.
   ChatTemplate(std::vector<NamedTemplate> templates, SpecialTexts special);
 
   // Throws Error(Exit::Failed) with the template's line if the template refuses the messages.

@@ -266,7 +266,7 @@ class Lexer {
         out += s[i];
         continue;
       }
-      // Exists: a backslash before the closing quote would have escaped it
+      // s[i + 1] exists: a backslash before the closing quote would have escaped the quote.
       const char kind = s[++i];
       if (const size_t known = kNames.find(kind); known != std::string_view::npos) {
         out += kMeanings[known];

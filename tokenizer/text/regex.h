@@ -19,7 +19,7 @@ struct Span {
 
 class Regex {
  public:
-  // Source: the file's name in messages
+  // `source` is the file's name in messages.
   Regex(std::string_view pattern, const std::string& source);
   ~Regex();
   Regex(Regex&&) noexcept;
