@@ -54,7 +54,7 @@ TEST_CASE("lines can be edited, and the history outlives the program") {
   {
     Terminal terminal(model.chat(1));
     CHECK(terminal.wait_for("> "));
-    terminal.type("secnd\x1b[D\x1b[Do\r");  // Left, Left, o
+    terminal.type("secnd\x1b[D\x1b[Do\r");  // the left arrow key twice, then o: "second"
     CHECK(terminal.wait_for("x\r\n"));
     type_and_expect(terminal, "third\\\r", ". ");
     type_and_expect(terminal, "line\r", "x\r\n");

@@ -51,7 +51,7 @@ TEST_CASE("thinking stands between tags at the beginning, however the text is cu
   }
 }
 
-TEST_CASE("a template may open the thinking") {
+TEST_CASE("the tag that opens the thinking may stand at the end of the prompt") {
   CHECK(parts_of("a</think>b", 1, "<|assistant|><think>\n") == "[a</think>]b");
   CHECK(parts_of("a</think>b", 1, "<|assistant|><think>\n\n</think>\n\n") == "a</think>b");
   CHECK(parts_of("a</think>b", 1, "what does <think> mean?<|assistant|>") == "a</think>b");

@@ -115,7 +115,7 @@ TEST_CASE("HeadNorm normalizes each head and multiplies by 1 + weight") {
   check_normalized(all[0], values_of(model, "head_norm"), all[1]);
 }
 
-TEST_CASE("an Rms Norm in place normalizes whole rows and multiplies by 1 + weight") {
+TEST_CASE("an RmsNorm in place normalizes whole rows and multiplies by 1 + weight") {
   const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
   const Model model = model_of(build<norm_all>);
   const auto all = outputs(model, kernels);

@@ -184,7 +184,7 @@ TEST_CASE("weights of any size keep the accuracy that f16 scales allow") {
   }
 }
 
-TEST_CASE("a constant is kept, above and below zero") {
+TEST_CASE("blocks that repeat one value keep it, positive or negative") {
   for (const DTypeInfo* format : block_formats()) {
     for (float value : {0.5f, -0.5f}) {
       const Weights w(512, value);

@@ -25,7 +25,7 @@ Tokens generate(Session& session, int count) {
   return tokens;
 }
 
-TEST_CASE("the same seed and request draw the same tokens, with any rows in a step") {
+TEST_CASE("the same seed and request draw the same tokens, however many rows a step takes") {
   const Tokens prompt = random_tokens(50, 1);
   const auto generated = [&](int64_t rows, uint64_t seed, uint64_t request) {
     const auto executor = small_executor({.rows = rows});

@@ -105,7 +105,7 @@ TEST_CASE("llama3's scaling keeps short waves, stretches long waves and blends b
   CHECK((kept > 20 && stretched > 20 && blended > 2));
 }
 
-TEST_CASE("both forms of the configuration are read alike") {
+TEST_CASE("rope_scaling and the newer rope_parameters are read alike") {
   CHECK(read("{}").base == 10000);
   CHECK(read(R"({"rope_theta": 5e5})").base == 5e5);
   CHECK(read(R"({"rope_theta": 1, "rope_parameters": {"rope_theta": 5e5}})").base == 5e5);

@@ -61,7 +61,7 @@ std::string charsmap_of(const std::vector<uint32_t>& units, const std::string& t
 
 }  // namespace
 
-TEST_CASE("a model cut anywhere is refused or still a model") {
+TEST_CASE("a SentencePiece model that is cut off anywhere is refused, with few exceptions") {
   for (const std::string name : {"bpe.model", "unigram.model"}) {
     const std::string bytes = model_bytes(name);
     int works = 0;
@@ -73,7 +73,7 @@ TEST_CASE("a model cut anywhere is refused or still a model") {
   }
 }
 
-TEST_CASE("a model with a flipped bit is refused or still a model") {
+TEST_CASE("a SentencePiece model with a flipped bit is refused or works") {
   for (const std::string name : {"bpe.model", "unigram.model"}) {
     const std::string good = model_bytes(name);
     REQUIRE_FALSE(refused(good));
