@@ -178,6 +178,10 @@ TEST_CASE("all shared checkpoints open") {
   int folders = 0;
   for (const auto& entry : std::filesystem::directory_iterator(test::shared_dir() / "goldens")) {
     if (!std::filesystem::exists(entry.path() / "model.safetensors")) continue;
+    if (entry.path().filename() == "gpt_oss") {  // its experts are MXFP4 in bytes
+      CHECK(has(test::error_text([&] { open_safetensors(entry.path(), as_is); }), "is U8"));
+      continue;
+    }
     CHECK(open_safetensors(entry.path(), as_is)->tensors().size() > 10);
     ++folders;
   }
