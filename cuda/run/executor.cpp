@@ -116,7 +116,9 @@ class CudaExecutor final : public Executor {
   }
 
   std::string page_format() const override {
-    return concat("cuda ", gpu_.compute_capability, " ", name(sizes_.cache_type));
+    const bool usual = sizes_.cache_type == fused_.type;
+    return concat("cuda ", gpu_.compute_capability, " ", name(fused_.type),
+                  usual ? "" : concat(", cache ", name(sizes_.cache_type)));
   }
   int64_t page_bytes() const override { return sizes_.page; }
 

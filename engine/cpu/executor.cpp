@@ -21,6 +21,16 @@ MemoryPlan checked_plan(const Model& model, const Program& program, const RunOpt
   return plan;
 }
 
+// Keys and values depend on the activations too, so an unusual pair of types names both.
+std::string format_of_pages(KernelSet set, const RunOptions& options) {
+  const bool f16 = cache_type(options) == DType::F16, usual = f16 != options.exact;
+  return concat("cpu ", set == KernelSet::Fast ? find_simd().chosen : "reference",
+                f16 ? " f16" : " f32",
+                usual           ? ""
+                : options.exact ? ", exact"
+                                : ", not exact");
+}
+
 class CpuExecutor final : public Executor {
  public:
   CpuExecutor(const Model& model, const RunOptions& options, KernelSet set)
@@ -33,8 +43,7 @@ class CpuExecutor final : public Executor {
         layout_(program_, cache_type_),
         kernels_(set == KernelSet::Fast ? fast_kernels(kernel_options(program_, options))
                                         : reference_kernels(kernel_options(program_, options))),
-        page_format_(concat("cpu ", set == KernelSet::Fast ? find_simd().chosen : "reference",
-                            cache_type_ == DType::F16 ? " f16" : " f32")),
+        page_format_(format_of_pages(set, options)),
         pool_(cache_pages(plan_.context, options.sequences, options.cache_tokens)),
         step_({max_rows_, plan_.context, program_.vocab()}) {
     program_.bind_context(plan_.context);

@@ -45,6 +45,9 @@ void check_layout(const HfConfig& config) {
     if (config.boolean_or(key, true)) continue;
     fail(Exit::Model, config.where(), ": '", key, "' is false, expected true");
   }
+  if (config.boolean_or("use_qk_norm", false)) {
+    fail(Exit::Model, config.where(), ": 'use_qk_norm' is true, expected false");
+  }
   const std::string order = config.text_or("order_of_interleaved_layers", "local_first");
   if (order != "local_first") {
     fail(Exit::Model, config.where(), ": 'order_of_interleaved_layers' is '", order,

@@ -27,6 +27,9 @@ bool norms_halves_twice(const RandomShape& s) {
   return s.family == &kGemma2 || s.family == &kGemma3;
 }
 
+// Attention and feed-forward stand side by side, behind one norm.
+bool norms_once(const RandomShape& s) { return s.family == &kCohere2; }
+
 // A type is one format, or a mix as quantizers make it: `head` for the output (or the tied
 // embedding), `more` for attn_v and ffn_down of the layers that lose most.
 struct Mix {
@@ -158,7 +161,7 @@ class RandomWeights final : public WeightFile {
       plan(block + "attn_k.weight", mix.most, kv_dim, shape.dim);
       plan(block + "attn_v.weight", more, kv_dim, shape.dim);
       plan(block + "attn_output.weight", mix.most, shape.dim, q_dim);
-      plan(block + "ffn_norm.weight", DType::F32, 1, shape.dim);
+      if (!norms_once(shape)) plan(block + "ffn_norm.weight", DType::F32, 1, shape.dim);
       if (norms_heads(shape)) {
         plan(block + "attn_q_norm.weight", DType::F32, 1, shape.head_dim);
         plan(block + "attn_k_norm.weight", DType::F32, 1, shape.head_dim);
@@ -327,6 +330,13 @@ ModelConfig config_of(const RandomShape& shape) {
 
   c.window = shape.window;
   c.windows = windows_by_period(c.layers, c.window, shape.period);
+  if (shape.family == &kCohere2) {
+    c.norm = NormKind::Layer;
+    c.rope.interleaved = true;
+    for (int window : c.windows) c.unrotated.push_back(window == 0);
+    c.logit_scale = 0.25f;
+    return c;
+  }
   c.activation = Activation::GeluTanh;
   c.embedding_scale = std::sqrt(static_cast<float>(c.dim));
   if (gemma3) {

@@ -264,6 +264,8 @@ TEST_CASE("the cache's type is independent of the activations' type") {
   CHECK(2 * half->cache_bytes_per_token() == exact->cache_bytes_per_token());
   CHECK(2 * half->page_bytes() == exact->page_bytes());
   CHECK(half->page_format() != exact->page_format());
+  // The default has pages of the same type, which other activations have written.
+  CHECK(half->page_format() != cpu::make_executor(model, options(1, false))->page_format());
   const int64_t pages = cache_pages(half->context(), 1, 0);
   CHECK(half->plan().needed() == exact->plan().needed() - pages * half->page_bytes());
 

@@ -57,6 +57,7 @@ TEST_CASE("Cohere 2's norms have the epsilon of its configuration") {
 TEST_CASE("Cohere 2 with other layers than the published ones is refused") {
   CHECK(has(cohere_refusal({{"use_parallel_block", false}}), "'use_parallel_block' is false"));
   CHECK(has(cohere_refusal({{"use_gated_activation", false}}), "'use_gated_activation' is false"));
+  CHECK(has(cohere_refusal({{"use_qk_norm", true}}), "'use_qk_norm' is true"));
   CHECK(has(cohere_refusal({{"rotary_pct", 0.5}}), "'rotary_pct' is 0.5"));
   CHECK(has(cohere_refusal({{"position_embedding_type", "alibi"}}), "'position_embedding_type'"));
   CHECK(has(cohere_refusal({{"order_of_interleaved_layers", "global_first"}}),
