@@ -1,50 +1,25 @@
 // skald batch: a file of requests in, a file of results out.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "app/batch/dry_run.h"
 #include "app/batch/flags.h"
-#include "app/batch/limits.h"
-#include "app/batch/manifest.h"
 #include "app/batch/model.h"
-#include "app/batch/report.h"
 #include "app/batch/run.h"
-#include "app/files/signals.h"
+#include "app/jobs/limits.h"
+#include "app/jobs/run.h"
 #include "app/model/plan_report.h"
 #include "app/program/commands.h"
 #include "app/terminal/output.h"
 #include "engine/base/error.h"
-#include "engine/base/printable.h"
 #include "engine/cpu/machine.h"
 
 namespace skald {
 namespace {
 
 using Executors = std::vector<std::unique_ptr<Executor>>;
-
-void check_flags(BatchFlags& flags) {
-  if (!flags.model_word.empty()) {
-    if (!flags.model.model.empty()) {
-      fail(Exit::Usage, "a model is given twice: '", printable(flags.model_word), "' and -m ",
-           printable(flags.model.model));
-    }
-    flags.model.model = flags.model_word;
-  }
-  if (flags.input == "-" && stdin_is_terminal()) {
-    fail(Exit::Usage, "no input: name a file of requests with -i, or pipe them in");
-  }
-  if (!flags.dry_run) {
-    check_output(flags.output, flags.resume ? Existing::GoOn : Existing::Refuse);
-  }
-}
-
-void check_not_the_input(const JsonlReader& reader, const JsonlOutput& output) {
-  const struct stat status = output.status();
-  if (output.is_file() && reader.is_file(status.st_dev, status.st_ino)) {
-    fail(Exit::Usage, output.name(), ": is the input too; name another output");
-  }
-}
 
 BatchPrepareOptions prepare_options(const BatchFlags& flags, const BatchModel& model,
                                     const SamplingParams& params, int64_t context) {
@@ -66,7 +41,7 @@ BatchPrepareOptions prepare_options(const BatchFlags& flags, const BatchModel& m
   return options;
 }
 
-Json run_json(const BatchFlags& flags, const BatchLimits& limits, const Executors& executors) {
+Json run_json(const BatchFlags& flags, const JobLimits& limits, const Executors& executors) {
   Json devices = Json::array();
   for (const auto& executor : executors) devices.push_back(executor->description());
   return {{"model", flags.model.model},
@@ -78,7 +53,7 @@ Json run_json(const BatchFlags& flags, const BatchLimits& limits, const Executor
           {"cache_tokens", limits.run.cache_tokens}};
 }
 
-// Of a file, for the progress; -1: it is no file, or so large that counting would take a while.
+// The lines of the input, for the progress; -1 for a pipe, or a file that takes long to count.
 int64_t count_lines(const BatchFlags& flags, int64_t bytes) {
   constexpr int64_t kMostBytes = int64_t{1} << 30;
   if (flags.quiet || flags.input == "-" || bytes < 0 || bytes > kMostBytes) return -1;
@@ -87,11 +62,6 @@ int64_t count_lines(const BatchFlags& flags, int64_t bytes) {
   int64_t lines = 0;
   while (reader.next(line)) ++lines;
   return lines;
-}
-
-BatchProgress::Style progress_style(const BatchFlags& flags) {
-  if (flags.quiet) return BatchProgress::Style::Quiet;
-  return stderr_is_terminal() ? BatchProgress::Style::Terminal : BatchProgress::Style::Log;
 }
 
 // The model has the CPU's threads to itself where it runs there.
@@ -103,7 +73,7 @@ int prepare_threads(const Device& device) {
 struct Setup {
   const BatchFlags& flags;
   const BatchModel& model;
-  const BatchLimits& limits;
+  const JobLimits& limits;
   const std::vector<Device>& devices;
   JsonlReader& reader;
   BatchPreparer& preparer;
@@ -111,7 +81,7 @@ struct Setup {
 };
 
 int dry_run(const Setup& s) {
-  BatchInput input(s.reader, nullptr, s.flags.text, "");
+  JobInput input(s.reader, nullptr, s.flags.text, "");
   const BatchCensus census = take_census(input, s.preparer, s.limits.run.context);
   BatchRates rates;
   if (census.texts > 0) {
@@ -123,64 +93,69 @@ int dry_run(const Setup& s) {
   return static_cast<int>(census.bad > 0 ? Exit::SomeLines : Exit::Done);
 }
 
+// The scheduler's part of the counts in a manifest.
+Json work_json(const SchedulerCounts& work) {
+  const auto milliseconds = [](double seconds) { return std::round(seconds * 1000) / 1000; };
+  return {{"steps", work.steps},
+          {"shared_tokens", work.shared_tokens},
+          {"preemptions", work.preemptions},
+          {"memory_ran_out", work.lowered},
+          {"busy_seconds", milliseconds(work.busy_seconds)},
+          {"gpu_seconds", milliseconds(work.device_seconds)}};
+}
+
+// What a person reads on stderr at the end.
+std::string report(const JobProgress& progress, const SchedulerCounts& work, size_t devices) {
+  const double seconds = progress.seconds() * static_cast<double>(devices);
+  const auto percent = [&](double part) { return std::lround(100 * part / seconds); };
+  std::string text =
+      concat("skald: ", progress.summary(progress.seconds()), "\nskald: ", work.steps,
+             " steps, the model was busy ", percent(work.busy_seconds), " % of the time");
+  if (work.device_seconds > 0) text += concat(", the GPU ", percent(work.device_seconds), " %");
+  if (work.shared_tokens > 0) text += concat(", ", work.shared_tokens, " tokens shared");
+  if (work.preemptions > 0) text += concat(", ", work.preemptions, " texts begun again");
+  if (work.lowered > 0) {
+    text += concat("\nskald: the device's memory ran out ", work.lowered,
+                   " times, and less was computed at a time; see --max-seqs and "
+                   "--max-tokens-per-step");
+  }
+  return text + "\n";
+}
+
 int compute(const Setup& s) {
   const BatchFlags& flags = s.flags;
-  Manifest manifest(flags.output, s.settings, flags.resume);  // before the model is loaded in vain
+  JobRun job(flags, s.reader, s.settings,
+             {.text = flags.text,
+              .in_order = !flags.unordered,
+              .lines = count_lines(flags, s.reader.size())});
   const Executors executors = make_executors(s.model.opened.model, s.limits.run, s.devices);
-  JsonlWriter writer({.path = flags.output, .resume = flags.resume, .in_order = !flags.unordered});
-  check_not_the_input(s.reader, writer.output());
-  const bool kept = writer.output().is_file();
-  if (kept) manifest.begin(run_json(flags, s.limits, executors));
-  BatchInput input(s.reader, &writer, flags.text, dump(s.settings));
-  BatchCounts counts;
-  BatchProgress progress(progress_style(flags), count_lines(flags, s.reader.size()), counts);
-  const BatchRun run{input,
-                     s.reader,
+  job.begin(run_json(flags, s.limits, executors));
+  const BatchRun run{job,
                      s.preparer,
-                     writer,
                      {s.model.tokens.tokenizer.get(), s.model.name, flags.plain},
-                     counts,
-                     progress,
                      {.sequences = s.limits.run.sequences},
                      prepare_threads(s.devices.front())};
   SchedulerCounts work;
-  const auto end = [&](int code) {
-    counts.earlier = input.done_before();
-    if (kept) manifest.end(code, counts_json(counts, work));
-    progress.clear();
-    return code;
-  };
-  try {
-    work = run_batch(run, executors);
-    interrupted_by() ? writer.give_up() : writer.finish();
-  } catch (const Error& error) {
-    progress.clear();
-    try {
-      writer.give_up();
-      end(static_cast<int>(error.code()));
-    } catch (const Error&) {  // the disk is full, say: the first error counts
-    }
-    throw;
-  }
-  int code = static_cast<int>(counts.failed > 0 ? Exit::SomeLines : Exit::Done);
-  if (interrupted_by()) code = 128 + interrupted_by();
-  end(code);
-  const BatchReport report{progress, work, executors.size(), s.preparer.unknown_fields()};
-  if (!flags.quiet) std::fputs(batch_report(report).c_str(), stderr);
+  const int code =
+      job.execute([&] { work = run_batch(run, executors); }, [&] { return work_json(work); });
+  if (flags.quiet) return code;
+  std::fputs(report(job.progress(), work, executors.size()).c_str(), stderr);
+  std::fputs(s.preparer.unknown_fields().text().c_str(), stderr);
   return code;
 }
 
 int batch(BatchFlags& flags) {
   flags.model.run.reproducible = flags.reproducible;
   std::vector<Device> devices = parse_devices(flags.devices, flags.model.device);
-  check_flags(flags);
+  check_job_flags(flags);
+  if (!flags.dry_run) check_job_output(flags);
   JsonlReader reader(flags.input, flags.range());
   const BatchModel model = open_batch_model(flags.model, flags.chat_template);
   const ModelConfig& config = model.opened.model.config;
   const SamplingParams params = sampling_params(flags.sampling, config.vocab);
   devices.front() = choose_device(devices.front(), model.opened.model, flags.model.run);
-  const BatchLimits limits =
-      choose_batch_limits(model.opened.model, flags.model.run, flags.sequences, devices.front());
+  const JobLimits limits =
+      choose_job_limits(model.opened.model, flags.model.run, flags.sequences, devices.front());
   std::fputs(plan_notes(limits.plan).c_str(), stderr);
   BatchPreparer preparer(prepare_options(flags, model, params, limits.run.context));
   Json settings = model.hashes;

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <vector>
 
-#include "app/batch/progress.h"
 #include "app/files/signals.h"
+#include "app/jobs/progress.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/base/size_text.h"
@@ -41,11 +41,11 @@ std::vector<int32_t> some_tokens(int64_t count, int64_t vocab) {
 
 }  // namespace
 
-BatchCensus take_census(BatchInput& input, BatchPreparer& preparer, int64_t context) {
+BatchCensus take_census(JobInput& input, BatchPreparer& preparer, int64_t context) {
   constexpr int64_t kShown = 20;
   BatchCensus census;
-  while (const auto job = input.next()) {
-    preparer.prepare(*job);
+  while (std::optional<JobLine> line = input.next()) {
+    const std::unique_ptr<BatchJob> job = preparer.prepare(std::move(*line));
     ++census.lines;
     census.skipped += job->skipped;
     add(census, *job, context);
@@ -95,8 +95,8 @@ BatchRates measure_rates(Executor& executor, int64_t sequences, int64_t prompt_l
   return rates;
 }
 
-std::string census_text(const BatchCensus& census, const BatchLimits& limits,
-                        const BatchRates& rates, size_t devices) {
+std::string census_text(const BatchCensus& census, const JobLimits& limits, const BatchRates& rates,
+                        size_t devices) {
   const RunOptions& run = limits.run;
   std::string text = concat("lines            ", census.lines, ", ", census.bad, " bad");
   if (census.skipped > 0) text += concat(", ", census.skipped, " skipped as too long");

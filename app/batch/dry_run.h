@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "app/batch/input.h"
-#include "app/batch/limits.h"
 #include "app/batch/prepare.h"
+#include "app/jobs/input.h"
+#include "app/jobs/limits.h"
 #include "engine/step/backend.h"
 
 namespace skald {
@@ -19,7 +19,7 @@ struct BatchCensus {
 };
 
 // Problems go to stderr, the first of them.
-BatchCensus take_census(BatchInput& input, BatchPreparer& preparer, int64_t context);
+BatchCensus take_census(JobInput& input, BatchPreparer& preparer, int64_t context);
 
 // Tokens per second of one executor, by a few steps of each kind.
 struct BatchRates {
@@ -27,7 +27,7 @@ struct BatchRates {
 };
 BatchRates measure_rates(Executor& executor, int64_t sequences, int64_t prompt_length);
 
-std::string census_text(const BatchCensus& census, const BatchLimits& limits,
-                        const BatchRates& rates, size_t devices);
+std::string census_text(const BatchCensus& census, const JobLimits& limits, const BatchRates& rates,
+                        size_t devices);
 
 }  // namespace skald

@@ -6,31 +6,15 @@
 namespace skald {
 namespace {
 
-void add_input_flags(CLI::App& command, BatchFlags& flags) {
-  constexpr const char* kGroup = "Input and output";
-  const auto file = [&](const char* names, std::string& value, const char* description) {
-    command.add_option(names, value, description)
-        ->type_name("FILE")
-        ->check(not_empty())
-        ->capture_default_str()
-        ->group(kGroup);
-  };
-  file("-i,--input", flags.input, "Requests, a JSON object a line; -: stdin");
-  file("-o,--output", flags.output, "Results, a line each; -: stdout");
-  command.add_flag("--text", flags.text, "Each line is a prompt, not JSON")->group(kGroup);
-  command.add_flag("--plain", flags.plain, "Plain results instead of OpenAI's form")->group(kGroup);
-  command.add_flag("--resume", flags.resume, "Go on with an output: only what is missing")
-      ->group(kGroup);
+void add_file_flags(CLI::App& command, BatchFlags& flags) {
+  command.add_flag("--text", flags.text, "Each line is a prompt, not JSON")->group(kJobFiles);
+  command.add_flag("--plain", flags.plain, "Plain results instead of OpenAI's form")
+      ->group(kJobFiles);
   command.add_flag("--unordered", flags.unordered, "Write results as they are finished")
-      ->group(kGroup);
-  command.add_option("--lines", flags.lines, "Only these lines of the input, as 1:500 or 501:")
-      ->type_name("A:B")
-      ->check(not_empty())
-      ->group(kGroup);
+      ->group(kJobFiles);
   command
       .add_flag("--dry-run", flags.dry_run, "Check all lines, count tokens, estimate; no output")
-      ->group(kGroup);
-  command.add_flag("-q,--quiet", flags.quiet, "No progress and no summary")->group(kGroup);
+      ->group(kJobFiles);
 }
 
 void add_output_flags(CLI::App& command, BatchFlags& flags) {
@@ -86,19 +70,14 @@ void add_speed_flags(CLI::App& command, BatchFlags& flags) {
 
 }  // namespace
 
-LineRange BatchFlags::range() const {
-  return lines.empty() ? LineRange{} : parse_line_range(lines, "--lines");
-}
-
 OnOverflow BatchFlags::overflow() const {
   if (on_overflow == "truncate-left") return OnOverflow::TruncateLeft;
   return on_overflow == "skip" ? OnOverflow::Skip : OnOverflow::Error;
 }
 
 void add_batch_flags(CLI::App& command, BatchFlags& flags) {
-  add_model_flag(command, flags.model);
-  command.add_option("MODEL", flags.model_word, "")->option_text("[MODEL]")->check(not_empty());
-  add_input_flags(command, flags);
+  add_job_flags(command, flags, "Requests, a JSON object a line; -: stdin");
+  add_file_flags(command, flags);
   add_output_flags(command, flags);
   add_run_flags(command, flags.model);
   add_speed_flags(command, flags);

@@ -1,6 +1,6 @@
-// One line of a batch on its way from the input to its result. One thread at a time has it; while
-// its texts are computed the engine reads what is a Generation's, and the writer keeps what comes
-// out.
+// One line of a batch on its way from the input to its result. One thread at a time has the job.
+// While its samples are computed, the scheduler reads the Generation part of each prompt, and the
+// thread that writes results fills the rest.
 #pragma once
 
 #include <cstdint>
@@ -22,23 +22,16 @@ struct BatchJob;
 struct BatchPrompt : Generation {
   BatchJob* job = nullptr;
   std::string text;              // as an echo shows it
-  int64_t cut = 0;               // tokens that were taken from its left, since it was too long
-  std::vector<Picked> scores;    // of its tokens, from the second on
-  std::deque<SampleText> texts;  // one a sample
+  int64_t cut = 0;               // tokens that --on-overflow truncate-left dropped from its left
+  std::vector<Picked> scores;    // of the prompt's tokens, from the second on
+  std::deque<SampleText> texts;  // one for each sample
 };
 
-struct BatchJob {
-  int64_t turn = 0;  // its place in the input, from 0
-  int64_t line = 0;  // where it is, from 1
-  std::string id;    // as JSON
-  std::string request_hash;
-  Json json;  // of the line, until it is read
-
+struct BatchJob : JobLine {
   BatchRequest request;
   std::vector<int32_t> stop_ids;
   std::deque<BatchPrompt> prompts;
-  int64_t open = 0;  // samples that have not ended
-  std::optional<BatchProblem> problem;
+  int64_t open = 0;      // samples that have not ended
   bool skipped = false;  // too long, and --on-overflow skip: no result is written
 
   int64_t prompt_tokens() const {

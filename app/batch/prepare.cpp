@@ -2,20 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
-#include "app/files/jsonl_results.h"
+#include "app/jobs/earlier_results.h"
 #include "engine/base/error.h"
 #include "tokenizer/chat/chat_encode.h"
 
 namespace skald {
 namespace {
 
-// Thrown where a prompt is too long and that is no problem of the line.
+// Thrown where a prompt is too long, and --on-overflow skip says to pass over it.
 struct Skipped {};
-
-[[noreturn]] void fail_request(const std::string& message) {
-  throw BatchError("invalid_request", message);
-}
 
 }  // namespace
 
@@ -23,35 +20,36 @@ BatchPreparer::BatchPreparer(BatchPrepareOptions options) : options_(std::move(o
   if (options_.tokenizer) constraints_.emplace(*options_.tokenizer, options_.stop_ids);
 }
 
-void BatchPreparer::prepare(BatchJob& job) {
-  if (job.problem) return;
+std::unique_ptr<BatchJob> BatchPreparer::prepare(JobLine line) {
+  auto job = std::make_unique<BatchJob>();
+  static_cast<JobLine&>(*job) = std::move(line);
+  if (job->problem) return job;
   try {
-    read(job);
+    read(*job);
   } catch (const Skipped&) {
-    job.skipped = true;
-  } catch (const BatchError& error) {
-    job.problem = error.problem();
+    job->skipped = true;
+  } catch (const LineError& error) {
+    job->problem = error.problem();
   } catch (const Error& error) {  // of the template or the tokenizer, about this text
-    job.problem = BatchProblem{"invalid_request", error.what()};
+    job->problem = LineProblem{"invalid_request", error.what()};
   }
-  job.json = nullptr;
-  if (!job.problem && !job.skipped) return;
-  job.prompts.clear();
-  job.open = 0;
+  job->json = nullptr;
+  if (job->problem || job->skipped) {
+    job->prompts.clear();
+    job->open = 0;
+  }
+  return job;
 }
 
 void BatchPreparer::read(BatchJob& job) {
   BatchRequest& request = job.request;
   if (job.json.is_null()) {  // a line of text
     request.params = options_.params;
+    request.prompts = {{std::move(job.text), {}, false}};
   } else {
     std::vector<std::string> unknown;
     request = read_batch_request(job.json, options_.params, unknown);
-    const std::lock_guard lock(mutex_);
-    constexpr size_t kMostNames = 100;  // a hostile input could have any number
-    for (std::string& name : unknown) {
-      if (unknown_fields_.size() < kMostNames) unknown_fields_.insert(std::move(name));
-    }
+    unknown_fields_.add(std::move(unknown));
   }
   check(request);
   job.stop_ids = request.stop_ids;
@@ -89,7 +87,7 @@ void BatchPreparer::check(BatchRequest& request) const {
 
 void BatchPreparer::add_prompt(BatchJob& job, const BatchPromptText& given) {
   if (given.is_ids) {
-    job.request.token_ids = true;  // who speaks ids wants ids
+    job.request.token_ids = true;  // a prompt of ids gets a result of ids
     BatchPrompt& prompt = add_ids(job, given.ids, TextStream::Begin::Continuation);
     if (job.request.echo && options_.tokenizer) {
       prompt.text = options_.tokenizer->decode(prompt.prompt);
@@ -110,7 +108,7 @@ void BatchPreparer::add_chat(BatchJob& job) {
   if (!options_.chat_template) fail_request(options_.chat_problem);
   const Conversation conversation =
       read_conversation(job.request.conversation, concat("line ", job.line));
-  // An answer is a text of its own; what follows a prompt goes on from it.
+  // An answer begins a text; a completion continues the prompt's text.
   add_ids(job, encode_chat(*options_.tokenizer, *options_.chat_template, conversation),
           TextStream::Begin::Text);
 }
@@ -150,16 +148,16 @@ BatchPrompt& BatchPreparer::add_ids(BatchJob& job, std::vector<int32_t> ids,
   return prompt;
 }
 
-// A prompt that leaves no room for what is asked for is too long, and never cut unasked.
+// A prompt that leaves no room for a new token is too long. It is cut only if the user asks for it.
 void BatchPreparer::fit(std::vector<int32_t>& ids, int64_t max_tokens, BatchPrompt& prompt) const {
   const int64_t length = static_cast<int64_t>(ids.size());
   if (length + (max_tokens > 0) <= options_.context) return;
   if (options_.on_overflow == OnOverflow::Skip) throw Skipped();
   if (options_.on_overflow == OnOverflow::Error) {
-    throw BatchError("context_length_exceeded",
-                     concat("the prompt is ", length, " tokens long",
-                            max_tokens > 0 ? " and the answer needs at least one" : "",
-                            ", but the context holds ", options_.context));
+    throw LineError("context_length_exceeded",
+                    concat("the prompt is ", length, " tokens long",
+                           max_tokens > 0 ? " and the answer needs at least one" : "",
+                           ", but the context holds ", options_.context));
   }
   // Room for the answer, but at least half of the context stays prompt. BOS stays first.
   const int64_t keep = std::max(options_.context - max_tokens, (options_.context + 1) / 2);
@@ -177,11 +175,6 @@ SampleTextOptions BatchPreparer::text_options(const BatchJob& job, TextStream::B
   options.stop_ids = &job.stop_ids;
   options.keep_picks = job.request.logprobs || job.request.token_ids;
   return options;
-}
-
-std::set<std::string> BatchPreparer::unknown_fields() const {
-  const std::lock_guard lock(mutex_);
-  return unknown_fields_;
 }
 
 }  // namespace skald

@@ -1,17 +1,16 @@
-// From what a line asks for to token ids and checked settings: the part of a batch's work on the
-// host that comes before the model. Any number of threads may prepare jobs of their own.
+// From a line to token ids and checked settings: the host's work before the model. Any number of
+// threads may prepare lines.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
-#include <mutex>
-
 #include "app/batch/constraints.h"
 #include "app/batch/job.h"
+#include "app/jobs/fields.h"
 #include "tokenizer/chat/chat_template.h"
 #include "tokenizer/text/tokenizer.h"
 
@@ -21,12 +20,12 @@ enum class OnOverflow { Error, TruncateLeft, Skip };
 
 struct BatchPrepareOptions {
   const Tokenizer* tokenizer = nullptr;         // none: prompts are ids
-  const ChatTemplate* chat_template = nullptr;  // none: why is in chat_problem
+  const ChatTemplate* chat_template = nullptr;  // none: chat_problem says why
   std::string chat_problem;
   std::vector<int32_t> stop_ids;  // of the model
   int64_t vocab = 0, context = 0;
 
-  // Where a line says nothing.
+  // Settings where a line says nothing.
   SamplingParams params;
   int64_t max_tokens = 0;  // -1: to the end
   bool ignore_eos = false;
@@ -39,10 +38,10 @@ class BatchPreparer {
  public:
   explicit BatchPreparer(BatchPrepareOptions options);
 
-  // Leaves a job with prompts to compute, or with a problem, or skipped.
-  void prepare(BatchJob& job);
+  // The job has prompts to compute, or a problem, or is skipped.
+  std::unique_ptr<BatchJob> prepare(JobLine line);
 
-  std::set<std::string> unknown_fields() const;  // of all lines so far, which were left aside
+  const UnknownFields& unknown_fields() const { return unknown_fields_; }  // of all lines so far
 
  private:
   void read(BatchJob& job);
@@ -55,8 +54,7 @@ class BatchPreparer {
 
   const BatchPrepareOptions options_;
   std::optional<BatchConstraints> constraints_;  // with a tokenizer
-  mutable std::mutex mutex_;
-  std::set<std::string> unknown_fields_;
+  UnknownFields unknown_fields_;
 };
 
 }  // namespace skald

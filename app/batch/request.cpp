@@ -3,20 +3,15 @@
 #include <charconv>
 #include <variant>
 
-#include "app/batch/fields.h"
+#include "app/jobs/fields.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 
 namespace skald {
 namespace {
 
-constexpr int kMostDepth = 100;  // of lists and objects in each other; a schema may be deep
 constexpr int64_t kMostSamples = 1024, kMostTopLogprobs = 1000;
 constexpr std::string_view kChatUrl = "/v1/chat/completions", kTextUrl = "/v1/completions";
-
-[[noreturn]] void fail_request(const std::string& message) {
-  throw BatchError("invalid_request", message);
-}
 
 bool is_id(const Json& value) {
   return value.is_number_integer() && value >= 0 && value <= INT32_MAX;
@@ -77,7 +72,7 @@ std::vector<std::string> read_stops(const Json& stop) {
 
 // Reads the field of a row, for each type of parameter.
 struct ReadParameter {
-  BatchFields& fields;
+  LineFields& fields;
   SamplingParams& params;
   const SamplingParameter& row;
   std::string_view name;  // row.field or row.other_field
@@ -106,7 +101,7 @@ struct ReadParameter {
 };
 
 // The rest, top_logprobs, goes with `logprobs`: read_logprobs().
-void read_sampling(BatchFields& fields, SamplingParams& params) {
+void read_sampling(LineFields& fields, SamplingParams& params) {
   for (const SamplingParameter& row : sampling_parameters()) {
     if (row.flags.empty()) continue;
     for (const std::string_view name : {row.field, row.other_field}) {
@@ -115,9 +110,9 @@ void read_sampling(BatchFields& fields, SamplingParams& params) {
   }
 }
 
-// A number of alternatives for a prompt, yes or no with a number beside it for a chat; either is
-// understood in both.
-void read_logprobs(BatchFields& fields, BatchRequest& request) {
+// "logprobs" is a number of alternatives for a prompt; for a chat it is true or false, with the
+// number in "top_logprobs". Both forms are accepted for both.
+void read_logprobs(LineFields& fields, BatchRequest& request) {
   int& top = request.params.top_logprobs;
   const Json* logprobs = fields.find("logprobs");
   if (logprobs && logprobs->is_boolean()) {
@@ -140,7 +135,7 @@ void read_response_format(const Json& format, BatchRequest& request) {
   request.response_format = dump(format);
 }
 
-void read_input(BatchFields& fields, BatchRequest& request, std::string_view url) {
+void read_input(LineFields& fields, BatchRequest& request, std::string_view url) {
   const Json* messages = fields.find("messages");
   const Json* prompt = fields.find("prompt");
   const Json* ids = fields.find("prompt_ids");
@@ -165,24 +160,26 @@ void read_input(BatchFields& fields, BatchRequest& request, std::string_view url
   }
 }
 
-void refuse_what_is_not_done(BatchFields& fields, const BatchRequest& request) {
+void refuse_unsupported(LineFields& fields, const BatchRequest& request) {
   bool stream = false;
   if (fields.read("stream", stream) && stream) {
     fail_request("field 'stream': a batch gives whole results; leave it out");
   }
   int64_t best_of = request.samples;
   fields.read_integer("best_of", 1, kMostSamples, best_of);
-  if (best_of != request.samples) fail_request("field 'best_of': only as much as 'n' is done");
+  if (best_of != request.samples) {
+    fail_request("field 'best_of': must equal 'n'; choosing among more samples is not supported");
+  }
   std::string suffix;
   if (fields.read("suffix", suffix) && !suffix.empty()) {
-    fail_request("field 'suffix': filling in is not done");
+    fail_request("field 'suffix': filling in is not supported");
   }
   if (request.echo && request.chat) fail_request("field 'echo': is for prompts, not for messages");
 }
 
-// Of a line in OpenAI's form: what is around the body.
+// The body of a line in OpenAI's form. Checks the fields around it.
 const Json& body_of(const Json& line, std::string& url, std::vector<std::string>& unknown) {
-  BatchFields fields(line);
+  LineFields fields(line);
   fields.ignore({"custom_id"});
   std::string method = "POST";
   fields.read("method", method);
@@ -200,50 +197,12 @@ const Json& body_of(const Json& line, std::string& url, std::vector<std::string>
 
 }  // namespace
 
-Json parse_batch_line(std::string_view text) {
-  const auto shallow = [](int depth, Json::parse_event_t, Json&) {
-    if (depth > kMostDepth) {
-      throw BatchError("invalid_json", concat("lists and objects lie in each other more than ",
-                                              kMostDepth, " deep"));
-    }
-    return true;
-  };
-  Json line;
-  try {
-    line = Json::parse(text, shallow);
-  } catch (const Json::exception& error) {
-    // "[json.exception.parse_error.101] parse error at line 1, column 8: …"
-    const std::string_view all = error.what();
-    const size_t place = all.find("column ");
-    throw BatchError(
-        "invalid_json",
-        concat("is no JSON: ", printable(all.substr(place == all.npos ? 0 : place), 160)));
-  }
-  if (!line.is_object()) {
-    throw BatchError("invalid_json",
-                     concat("expected an object, found ", printable(dump(line), 60)));
-  }
-  return line;
-}
-
-std::optional<std::string> batch_line_id(const Json& line) {
-  for (const char* name : {"custom_id", "id"}) {
-    const auto found = line.find(name);
-    if (found == line.end() || found->is_null()) continue;
-    if (!found->is_string() && !found->is_number_integer()) {
-      fail_field(name, "a text or a whole number", *found);
-    }
-    return dump(*found);
-  }
-  return {};
-}
-
 BatchRequest read_batch_request(const Json& line, const SamplingParams& params,
                                 std::vector<std::string>& unknown) {
   std::string url;
   const bool openai = line.contains("body") && !line["body"].is_null();
   const Json& body = openai ? body_of(line, url, unknown) : line;
-  BatchFields fields(body);
+  LineFields fields(body);
   BatchRequest request;
   request.params = params;
   read_input(fields, request, url);
@@ -264,7 +223,7 @@ BatchRequest read_batch_request(const Json& line, const SamplingParams& params,
     request.stop_ids = read_ids("stop_token_ids", *ids);
   }
   if (const Json* format = fields.find("response_format")) read_response_format(*format, request);
-  refuse_what_is_not_done(fields, request);
+  refuse_unsupported(fields, request);
   fields.ignore({"id", "custom_id", "method", "url", "body", "user", "metadata", "store",
                  "stream_options", "service_tier", "tool_choice", "parallel_tool_calls"});
   for (std::string& name : fields.unknown()) unknown.push_back(std::move(name));

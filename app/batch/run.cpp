@@ -4,20 +4,104 @@
 #include <chrono>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "app/batch/bounded_queue.h"
-#include "app/batch/finish.h"
 #include "app/files/signals.h"
 
 namespace skald {
 namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(50);  // at progress and signals
-constexpr auto kRest = std::chrono::milliseconds(2);   // where the writer is behind
+constexpr auto kRest = std::chrono::milliseconds(2);   // while the writer is behind
+
+// What the other threads send to the one that writes results. A job comes before its events, or
+// alone if there is nothing to compute.
+struct BatchNews {
+  std::unique_ptr<BatchJob> job;
+  std::vector<GenerationEvent> events;
+};
+
+// Puts together what the model gives, and writes results. Owns the jobs that are being computed.
+// Used by one thread.
+class BatchFinisher {
+ public:
+  explicit BatchFinisher(const BatchRun& run) : run_(run) {}
+
+  void take(BatchNews news);
+
+ private:
+  void take_event(GenerationEvent& event);
+  void end_sample(BatchPrompt& prompt, GenerationEvent& event);
+  void finish(const BatchJob& job);
+
+  const BatchRun& run_;
+  std::unordered_map<const BatchJob*, std::unique_ptr<BatchJob>> jobs_;
+};
+
+void cancel_all(BatchJob& job) {
+  for (BatchPrompt& prompt : job.prompts) {
+    for (int s = 0; s < prompt.samples(); ++s) prompt.cancelled[s] = true;
+  }
+}
+
+void BatchFinisher::take(BatchNews news) {
+  if (news.job && news.job->open == 0) {
+    finish(*news.job);
+  } else if (news.job) {
+    const BatchJob* key = news.job.get();
+    jobs_.emplace(key, std::move(news.job));
+  }
+  for (GenerationEvent& event : news.events) take_event(event);
+}
+
+void BatchFinisher::take_event(GenerationEvent& event) {
+  BatchPrompt& prompt = static_cast<BatchPrompt&>(*event.generation);
+  switch (event.kind) {
+    case GenerationEvent::Kind::PromptToken:
+      prompt.scores.push_back(std::move(event.picked));
+      break;
+    case GenerationEvent::Kind::Token: {
+      SampleText& text = prompt.texts[static_cast<size_t>(event.sample)];
+      if (text.ended()) break;  // the model computed one token more than the stop text
+      if (!text.feed(std::move(event.picked))) prompt.cancelled[event.sample] = true;
+      ++run_.job.counts().tokens_out;
+      break;
+    }
+    case GenerationEvent::Kind::End:
+      end_sample(prompt, event);
+      break;
+  }
+}
+
+void BatchFinisher::end_sample(BatchPrompt& prompt, GenerationEvent& event) {
+  BatchJob& job = *prompt.job;
+  prompt.texts[static_cast<size_t>(event.sample)].end(event.ending);
+  if (event.ending == Ending::Failed && !job.problem) {
+    job.problem = LineProblem{"failed", std::move(event.problem)};
+    cancel_all(job);
+  }
+  if (--job.open > 0) return;
+  finish(job);
+  jobs_.erase(&job);
+}
+
+void BatchFinisher::finish(const BatchJob& job) {
+  if (job.skipped) {
+    run_.job.writer().pass(job.turn);
+    ++run_.job.counts().skipped;
+    return;
+  }
+  run_.job.writer().write(job.turn, batch_result(job, run_.result));
+  ++(job.problem ? run_.job.counts().failed : run_.job.counts().done);
+  run_.job.counts().tokens_in += job.prompt_tokens();
+}
 
 class Pipeline {
  public:
@@ -57,10 +141,10 @@ class Pipeline {
     }
   }
 
-  // Threads end where they are; what is finished is still written.
+  // Threads end at their next look. Results that are finished are still written.
   void stop() {
     stopped_ = true;
-    run_.reader.stop();
+    run_.job.input().stop();
     jobs_.abandon();
   }
 
@@ -69,8 +153,7 @@ class Pipeline {
       std::this_thread::sleep_for(kLook);
       if (interrupted_by()) stop();
       if (stopped_ && error()) return;
-      run_.counts.earlier = run_.input.done_before();
-      run_.progress.show();
+      run_.job.show_progress();
     }
   }
 
@@ -81,13 +164,13 @@ class Pipeline {
 
   void prepare() {
     while (!stopped_) {
-      if (run_.writer.too_far_ahead(run_.input.lines())) {
+      if (run_.job.writer().too_far_ahead(run_.job.input().lines())) {
         std::this_thread::sleep_for(kRest);
         continue;
       }
-      std::unique_ptr<BatchJob> job = run_.input.next();
-      if (!job) break;
-      run_.preparer.prepare(*job);
+      std::optional<JobLine> line = run_.job.input().next();
+      if (!line) break;
+      std::unique_ptr<BatchJob> job = run_.preparer.prepare(std::move(*line));
       const bool compute = job->open > 0;
       if (compute ? !jobs_.push(std::move(job)) : !news_.push({std::move(job), {}})) break;
     }
@@ -110,13 +193,14 @@ class Pipeline {
     if (--computing_ == 0) news_.close();
   }
 
-  // As many as may run wait in the scheduler's line at most. False: all is done.
+  // The scheduler's queue holds at most as many jobs as may run. False: all jobs are done.
   bool take_jobs(Scheduler& scheduler) {
     while (scheduler.waiting() < scheduler.limits().sequences) {
       auto job = scheduler.idle() ? jobs_.pop() : jobs_.try_pop();
       if (!job) break;
       BatchJob& taken = **job;
-      if (!news_.push({std::move(*job), {}})) return false;  // it is the finisher's from now on
+      if (!news_.push({std::move(*job), {}}))
+        return false;  // the finisher owns the job from now on
       for (BatchPrompt& prompt : taken.prompts) scheduler.add(prompt);
     }
     return !scheduler.idle();

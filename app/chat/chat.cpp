@@ -59,11 +59,7 @@ void resume(ChatSession& session, Dialogue& dialogue, ChatScreen& screen) {
 }
 
 int chat(ChatCommandFlags& flags) {
-  if (!flags.path.empty() && !flags.model.model.empty()) {
-    fail(Exit::Usage, "a model is given twice: '", printable(flags.path), "' and -m ",
-         printable(flags.model.model));
-  }
-  if (!flags.path.empty()) flags.model.model = flags.path;
+  name_model(flags.model.model, flags.path);
   if (!flags.session.empty()) check_writable(flags.session);  // before a model takes its time
 
   const std::optional<grammar::Rules> rules = constraint_rules(flags.constraint);

@@ -99,7 +99,7 @@ void save(ChatProgram& program, const std::string& argument) {
   const std::filesystem::path path = path_of(argument);
   const std::string text = transcript(program.dialogue().messages());
   AtomicFile file(path);
-  file.write(std::as_bytes(std::span(text)));
+  file.write(text);
   file.commit();
   program.screen().say(
       concat(program.dialogue().messages().size(), " messages are in ", printable(path.string())));

@@ -1,25 +1,130 @@
 #include "app/files/output_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
+#include "app/files/atomic_file.h"
+#include "app/files/write.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 
 namespace skald {
+namespace {
 
-OutputFile::OutputFile(const std::string& path) : name_(printable(path)) {
-  constexpr mode_t kMode = 0666;  // less the umask
-  fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode);
-  if (fd_ < 0) fail(Exit::Usage, name_, ": cannot be written: ", std::strerror(errno));
+[[noreturn]] void fail_there(const std::string& name) {
+  fail(Exit::Usage, name,
+       ": is there already and is not overwritten; go on with it by --resume, or name another "
+       "file");
+}
+
+// Lines of a file, wherever they begin; cheap where one follows the other.
+class LineCopier {
+ public:
+  explicit LineCopier(const OutputFile& from) : from_(from) {}
+
+  void copy(int64_t offset, AtomicFile& to) {
+    constexpr int64_t kWindowBytes = 1 << 16;
+    for (bool ended = false; !ended;) {
+      if (offset < start_ || offset >= start_ + static_cast<int64_t>(window_.size())) {
+        start_ = offset;
+        window_ = from_.read(offset, kWindowBytes);
+      }
+      std::string_view part = std::string_view(window_).substr(offset - start_);
+      const size_t newline = part.find('\n');
+      ended = newline != part.npos || part.empty();
+      if (newline != part.npos) part = part.substr(0, newline + 1);
+      offset += static_cast<int64_t>(part.size());
+      to.write(part);
+    }
+  }
+
+ private:
+  const OutputFile& from_;
+  std::string window_;
+  int64_t start_ = 0;
+};
+
+}  // namespace
+
+void check_output(const std::string& path, Existing existing) {
+  struct stat there = {};
+  const bool regular = stat(path.c_str(), &there) == 0 && S_ISREG(there.st_mode);
+  if (regular && path != "-" && existing == Existing::Refuse) fail_there(printable(path));
+}
+
+OutputFile::OutputFile(const std::string& path, Existing existing)
+    : path_(path),
+      name_(path == "-" && existing != Existing::Replace ? "stdout" : printable(path)),
+      existing_(existing) {
+  if (path == "-" && existing != Existing::Replace) {
+    fd_ = STDOUT_FILENO;
+  } else {
+    open_file();
+  }
 }
 
 OutputFile::~OutputFile() {
-  if (fd_ >= 0) close(fd_);
+  if (owned_ && fd_ >= 0) close(fd_);
+}
+
+struct stat OutputFile::status() const {
+  struct stat status = {};
+  fstat(fd_, &status);
+  return status;
+}
+
+void OutputFile::open_file() {
+  constexpr mode_t kMode = 0666;  // less the umask
+  if (existing_ == Existing::Replace) {
+    fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode);
+  } else {
+    const int flags = O_RDWR | O_APPEND | O_CLOEXEC;
+    fd_ = open(path_.c_str(), flags | O_CREAT | O_EXCL, kMode);
+    if (fd_ < 0 && errno == EEXIST) {
+      struct stat there = {};
+      const bool regular = stat(path_.c_str(), &there) != 0 || S_ISREG(there.st_mode);
+      if (regular && existing_ == Existing::Refuse) fail_there(name_);
+      // A pipe or a device cannot be read back.
+      fd_ = open(path_.c_str(), regular ? flags | O_CREAT : O_WRONLY | O_CLOEXEC, kMode);
+    }
+  }
+  if (fd_ < 0) fail(Exit::Usage, name_, ": cannot be written: ", std::strerror(errno));
+  owned_ = true;
+  const struct stat opened = status();
+  file_ = S_ISREG(opened.st_mode);
+  bytes_ = file_ ? opened.st_size : 0;
+  if (file_ && existing_ != Existing::Replace) lock();
+}
+
+void OutputFile::lock() {
+  // Some network file systems have no locks. The file is then not locked.
+  if (flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    close(std::exchange(fd_, -1));
+    fail(Exit::Usage, name_, ": another skald is writing to it");
+  }
+}
+
+void OutputFile::fail_write(int error, const char* advice) const {
+  if (error == EPIPE) fail(Exit::Closed, "the reader of ", name_, " went away");
+  fail(Exit::Failed, name_, ": cannot be written: ", std::strerror(error), advice);
+}
+
+int64_t OutputFile::append(std::string_view line) {
+  line_.assign(line);
+  line_ += '\n';
+  if (const int error = write_all(fd_, line_)) {
+    const bool whole = file_ && ftruncate(fd_, bytes_) == 0 && existing_ != Existing::Replace;
+    fail_write(error,
+               whole ? "; all lines before are whole: make room and go on with --resume" : "");
+  }
+  const int64_t start = bytes_;
+  bytes_ += static_cast<int64_t>(line_.size());
+  return start;
 }
 
 void OutputFile::write(std::string_view bytes) {
@@ -29,26 +134,58 @@ void OutputFile::write(std::string_view bytes) {
 }
 
 void OutputFile::flush() {
-  std::string_view left = pending_;
-  while (!left.empty()) {
-    const ssize_t written = ::write(fd_, left.data(), left.size());
-    if (written >= 0) {
-      left.remove_prefix(static_cast<size_t>(written));
-    } else if (errno == EPIPE) {
-      fail(Exit::Closed, "the reader of ", name_, " went away");
-    } else if (errno != EINTR) {
-      fail(Exit::Failed, name_, ": cannot be written: ", std::strerror(errno));
-    }
-  }
+  if (const int error = write_all(fd_, pending_)) fail_write(error);
+  bytes_ += static_cast<int64_t>(pending_.size());
   pending_.clear();
 }
 
 void OutputFile::finish() {
   flush();
   // Some file systems say only here that the disk is full.
-  if (close(std::exchange(fd_, -1)) != 0 && errno != EINTR) {
-    fail(Exit::Failed, name_, ": cannot be written: ", std::strerror(errno));
+  if (owned_ && close(std::exchange(fd_, -1)) != 0 && errno != EINTR) fail_write(errno);
+}
+
+std::string OutputFile::read(int64_t offset, int64_t most) const {
+  std::string bytes(static_cast<size_t>(most), '\0');
+  size_t have = 0;
+  while (have < bytes.size()) {
+    const ssize_t count =
+        pread(fd_, bytes.data() + have, bytes.size() - have, offset + static_cast<int64_t>(have));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail(Exit::Failed, name_, ": cannot be read: ", std::strerror(errno));
+    if (count == 0) break;
+    have += static_cast<size_t>(count);
   }
+  bytes.resize(have);
+  return bytes;
+}
+
+void OutputFile::truncate(int64_t bytes) {
+  if (ftruncate(fd_, bytes) != 0) {
+    fail(Exit::Failed, name_, ": cannot be cut: ", std::strerror(errno));
+  }
+  bytes_ = bytes;
+}
+
+void OutputFile::sync() {
+  // Pipes and terminals cannot be synchronized.
+  if (file_ && fdatasync(fd_) != 0 && errno != EINVAL) fail_write(errno);
+}
+
+void OutputFile::rearrange(std::span<const int64_t> line_starts) {
+  check(file_ && existing_ == Existing::Continue, "a file that can be opened again");
+  try {
+    AtomicFile file(path_);
+    file.set_mode(status().st_mode & 07777);
+    LineCopier copier(*this);
+    for (const int64_t start : line_starts) copier.copy(start, file);
+    file.commit();
+  } catch (const Error& error) {
+    fail(error.code(), error.what(), "; ", name_,
+         " holds all results, but not in order: make room and repeat with --resume");
+  }
+  close(std::exchange(fd_, -1));
+  open_file();
 }
 
 }  // namespace skald

@@ -1,27 +1,75 @@
-// A file that a command writes beside its result: replaced if it is there, buffered, and every
-// failure (a full disk) an Error. finish() must be called: what was not written then is lost.
+// A file, pipe or stdout that grows while a command runs. What append() or flush() has written is
+// out of the program's hands: a kill cannot take it back. A line of append() is in the file whole
+// or not at all. A file that must never be seen half written is an AtomicFile. Not thread-safe.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
 namespace skald {
 
+// What happens to a file that is there already. Only regular files are refused or continued.
+//   Refuse    Error(Exit::Usage)
+//   Continue  new lines go behind the old ones (--resume, --checkpoint)
+//   Replace   the old content is gone
+enum class Existing { Refuse, Continue, Replace };
+
+// Throws Error(Exit::Usage) as OutputFile does for a file that is there: to be called before the
+// work whose results the file shall get.
+void check_output(const std::string& path, Existing existing);
+
 class OutputFile {
  public:
-  explicit OutputFile(const std::string& path);  // throws Error(Exit::Usage)
+  // "-" is stdout, but not with Replace. Throws Error(Exit::Usage) where the file cannot be opened.
+  // Locks a file that it does not replace: a second skald that would append is refused.
+  OutputFile(const std::string& path, Existing existing);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
+  // Writes a line at once, and returns where in the file it begins. `line` has no newline in it.
+  // After an Error the file ends with the line before.
+  int64_t append(std::string_view line);
+
+  // Buffered bytes, for large results. finish() writes the rest and closes; what the buffer holds
+  // without finish() is lost.
   void write(std::string_view bytes);
   void flush();
   void finish();
 
+  // Brings what was written to the disk.
+  void sync();
+
+  // For regular files alone.
+  bool is_file() const { return file_; }
+  int64_t bytes() const { return bytes_; }
+  std::string read(int64_t offset, int64_t most) const;  // fewer bytes at the end
+  void truncate(int64_t bytes);
+
+  // Replaces the file by those of its lines that begin at these places, in this order. Whoever
+  // reads the file sees all of the old lines or all of the new ones.
+  void rearrange(std::span<const int64_t> line_starts);
+
+  const std::string& path() const { return path_; }
+  const std::string& name() const { return name_; }  // printable
+  struct stat status() const;
+
  private:
-  std::string name_, pending_;
+  void open_file();
+  void lock();
+  [[noreturn]] void fail_write(int error, const char* advice = "") const;
+
+  std::string path_, name_;
+  Existing existing_;
   int fd_ = -1;
+  bool owned_ = false, file_ = false;
+  int64_t bytes_ = 0;
+  std::string line_;     // that append() is writing
+  std::string pending_;  // of write()
 };
 
 }  // namespace skald

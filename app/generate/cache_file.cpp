@@ -100,7 +100,7 @@ void write_cache_file(const fs::path& path, const Session& session, int64_t leng
   std::string after;
   append_number(after, checksum(bytes_of(head)));
   AtomicFile file(path);
-  for (const std::string* part : {&before, &head, &after}) file.write(bytes_of(*part));
+  for (const std::string* part : {&before, &head, &after}) file.write(*part);
   for (int64_t i = 0; i < pages_for(length); ++i) {
     session.read_page(i, page);
     file.write(page);

@@ -317,11 +317,7 @@ std::string report_text(const OpenedModel& opened, const FoundTokenizer& found,
 }
 
 int inspect(InspectFlags& flags) {
-  if (!flags.path.empty() && !flags.model.model.empty()) {
-    fail(Exit::Usage, "the model is given twice: '", printable(flags.path), "' and -m ",
-         printable(flags.model.model), "; give it once");
-  }
-  if (!flags.path.empty()) flags.model.model = flags.path;
+  name_model(flags.model.model, flags.path);
   const OpenedModel opened = open_model(flags.model);
   const FoundTokenizer tokenizer = find_tokenizer(opened);
   StandardOutput().write(flags.json ? report_json(opened, tokenizer)

@@ -28,11 +28,7 @@ constexpr int kSequences[] = {1, 4, 16, 64, 256};
 
 Model open_or_describe(PlanFlags& flags, std::string& name) {
   ModelFlags& given = flags.model;
-  if (!flags.path.empty() && !given.model.empty()) {
-    fail(Exit::Usage, "the model is given twice: '", printable(flags.path), "' and -m ",
-         printable(given.model), "; give it once");
-  }
-  if (!flags.path.empty()) given.model = flags.path;
+  name_model(given.model, flags.path);
   if (flags.shape.empty()) {
     const OpenedModel opened = open_model(given);
     name = printable(std::filesystem::absolute(opened.path).lexically_normal().string());

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstdio>
 
-#include "app/files/new_file.h"
+#include "app/files/atomic_file.h"
 #include "app/files/signals.h"
 #include "app/inspect/quantize_plan.h"
 #include "app/model/open.h"
@@ -47,11 +47,11 @@ void check_other_file(const OpenedModel& opened, const fs::path& out) {
 
 // Returns false if interrupted.
 bool write_tensors(const OpenedModel& opened, const QuantizePlan& plan, int threads,
-                   NewFile& file) {
+                   AtomicFile& file) {
   const bool mapped = opened.model.weights->mapped();
   const std::vector<GgufHead::Place> places = plan.head.places();
   TensorMaker maker(threads);
-  ProgressBar progress;
+  ByteProgress progress;
   int64_t done = 0;
   std::vector<std::byte> slice;
   for (size_t i = 0; i < plan.tensors.size(); ++i) {
@@ -96,13 +96,16 @@ int quantize(const QuantizeFlags& flags) {
   if (!flags.dry_run) {
     check_other_file(opened, flags.out);
     opened.model.weights->check_whole();
-    NewFile file(flags.out, plan.head.file_bytes(), flags.force);
+    AtomicFile file(flags.out, {.mode = 0666,
+                                .replace = flags.force,
+                                .reserve = plan.head.file_bytes(),
+                                .bad_path = Exit::Usage});
     if (!write_tensors(opened, plan, flags.threads, file)) return 128 + interrupted_by();
     opened.model.weights->check_whole();  // the source did not change meanwhile
     // The head is written last, so that the file of a killed run cannot be read as a model.
     const std::string head = plan.head.text();
     file.write(0, std::as_bytes(std::span(head)));
-    file.finish();
+    file.commit();
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   std::string report = flags.json ? to_json(plan, !flags.dry_run) : to_text(plan, flags.tensors);

@@ -40,11 +40,7 @@ Conversation conversation_of(const TemplateFlags& flags) {
 }
 
 int print_prompt(TemplateFlags& flags) {
-  if (!flags.path.empty() && !flags.model.empty()) {
-    fail(Exit::Usage, "the model is given twice: '", printable(flags.path), "' and -m ",
-         printable(flags.model), "; give it once");
-  }
-  if (!flags.path.empty()) flags.model = flags.path;
+  name_model(flags.model, flags.path);
   const std::filesystem::path model =
       flags.model.empty() ? bundled_model() : find_model(flags.model);
   const ChatTemplate chat = open_chat_template(model, flags.chat.chosen);

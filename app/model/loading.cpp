@@ -6,13 +6,10 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <optional>
 #include <vector>
 
 #include "app/files/signals.h"
-#include "app/terminal/output.h"
 #include "app/terminal/progress.h"
-#include "app/terminal/terminal.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "models/convert/quantized.h"
@@ -60,22 +57,9 @@ bool seem_resident(const std::vector<Bytes>& all, int64_t bytes) {
 
 }  // namespace
 
-LoadingBar::LoadingBar(std::string label, std::chrono::milliseconds patience)
-    : label_(std::move(label)),
-      enabled_(stderr_is_terminal() && !find_terminal_traits().dumb),
-      next_(Clock::now() + patience) {}
-
-LoadingBar::~LoadingBar() {
-  if (drawn_) std::fputs("\r\x1b[K", stderr);
-}
-
 void LoadingBar::show(int64_t bytes, int64_t of) {
-  const Clock::time_point now = Clock::now();
-  if (!enabled_ || now < next_ || of <= 0) return;
-  constexpr std::chrono::milliseconds kPause{100};
-  next_ = now + kPause;
-  drawn_ = true;
-  std::fprintf(stderr, "\r\x1b[K%s", loading_text(label_, bytes, of, stderr_columns()).c_str());
+  if (of <= 0 || !progress_.is_due()) return;
+  progress_.show(loading_text(label_, bytes, of, stderr_columns()));
 }
 
 std::string loading_text(std::string_view label, int64_t bytes, int64_t of, int columns) {
@@ -101,13 +85,12 @@ std::string loading_text(std::string_view label, int64_t bytes, int64_t of, int 
 }
 
 Model make_weights(const Model& model, int threads) {
-  std::optional<ProgressBar> bar;  // made late, because making it already writes to the terminal
+  ByteProgress progress;
   MakeOptions options;
   options.threads = threads;
   options.progress = [&](int64_t bytes, int64_t of, std::string_view tensor) {
     if (interrupted_by()) fail(Exit::Interrupted, "interrupted while quantizing the model");
-    if (!bar) bar.emplace();
-    bar->show(bytes, of, tensor);
+    progress.show(bytes, of, tensor);
   };
   return made_model(model, options);
 }

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "app/terminal/progress.h"
 #include "engine/memory/memory_plan.h"
 #include "engine/program/model.h"
 
@@ -16,19 +18,14 @@ class LoadingBar {
  public:
   static constexpr std::chrono::milliseconds kPatience{500};
 
-  explicit LoadingBar(std::string label, std::chrono::milliseconds patience = kPatience);
-  ~LoadingBar();
-  LoadingBar(const LoadingBar&) = delete;
-  LoadingBar& operator=(const LoadingBar&) = delete;
+  explicit LoadingBar(std::string label, std::chrono::milliseconds patience = kPatience)
+      : label_(std::move(label)), progress_(progress_style(), patience) {}
 
   void show(int64_t bytes, int64_t of);
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   std::string label_;
-  bool enabled_, drawn_ = false;
-  Clock::time_point next_;
+  Progress progress_;
 };
 
 // "model.gguf [#####     ]  50 %, 2.0 of 4.0 GB", shortened to fewer than `columns` characters.

@@ -46,6 +46,15 @@ void add_model_flag(CLI::App& command, ModelFlags& flags) {
       ->group("Model");
 }
 
+void name_model(std::string& model, const std::string& word) {
+  if (word.empty()) return;
+  if (!model.empty()) {
+    fail(Exit::Usage, "the model is given twice: '", printable(word), "' and -m ",
+         printable(model), "; give it once");
+  }
+  model = word;
+}
+
 void add_run_flags(CLI::App& command, ModelFlags& flags) {
   RunOptions& run = flags.run;
   command.add_flag("--exact", run.exact, "Compute in float32, with a float32 KV cache; CPU only")

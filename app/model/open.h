@@ -25,6 +25,11 @@ struct ModelFlags {
 };
 
 void add_model_flag(CLI::App& command, ModelFlags& flags);
+
+// The model as an argument without a flag; "" is none. Throws Error(Exit::Usage) where -m names one
+// too.
+void name_model(std::string& model, const std::string& word);
+
 // -c, -t, --exact, --type, --rows, --vram, --prefill-copy, --arch-limit
 void add_run_flags(CLI::App& command, ModelFlags& flags);
 // --shape, and a --type that serves both --shape and models. Call it before add_run_flags(), which

@@ -141,7 +141,8 @@ class CompactBaseWriter final : public BaseWriter {
  public:
   CompactBaseWriter(const std::string& path, const PplHeading& heading, const BaseRange& range,
                     int top)
-      : file_(path), top_(static_cast<size_t>(std::min<int64_t>(top, range.vocab))) {
+      : file_(path, Existing::Replace),
+        top_(static_cast<size_t>(std::min<int64_t>(top, range.vocab))) {
     Json json = to_json(heading);
     json["first"] = range.first;
     json["last"] = range.last;

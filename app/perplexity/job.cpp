@@ -54,14 +54,14 @@ std::optional<int32_t> bos_of(const Tokenizer& tokenizer) {
 
 }  // namespace
 
-PplJob::PplJob(const PplFlags& flags, LiveLine& line) : opened_(open_model(flags.model)) {
+PplJob::PplJob(const PplFlags& flags, Progress& progress) : opened_(open_model(flags.model)) {
   parse_devices(flags.devices,
                 flags.model.device);  // reports a wrong name before the text is read
   heading_.settings = resolve_protocol(flags, opened_.model.config);
   tokenizer_ = open_tokenizer(opened_).tokenizer;
   heading_.tokenizer_hash = tokenizer_hash(*tokenizer_);
   open_base(flags);
-  open_text(flags, line);
+  open_text(flags, progress);
   heading_.chunks = chunks_->count();
   range_ = parse_chunk_range(flags.chunks, chunks_->count());
   if (flags.files.size() > 0 && base_file_ && !base_file_->ids().empty()) check_base_ids();
@@ -112,7 +112,7 @@ void PplJob::open_base(const PplFlags& flags) {
   heading_.settings.context = context;
 }
 
-void PplJob::open_text(const PplFlags& flags, LiveLine& line) {
+void PplJob::open_text(const PplFlags& flags, Progress& progress) {
   const PplSettings& settings = heading_.settings;
   if (flags.files.empty()) {
     if (!base_file_ || base_file_->ids().empty()) {
@@ -139,10 +139,10 @@ void PplJob::open_text(const PplFlags& flags, LiveLine& line) {
   TokenStreamOptions options;
   options.drop_last_newline = settings.protocol == PplProtocol::LlamaCpp;
   text_ = std::make_unique<TokenStream>(*file_, *tokenizer_, options, [&](int64_t bytes) {
-    line.show(concat("reading the text: ", 100 * bytes / file_->size(), " %"));
+    progress.show(concat("reading the text: ", 100 * bytes / file_->size(), " %"));
     return !interrupted_by();
   });
-  line.clear();
+  progress.clear();
   heading_.text_bytes = text_->bytes();
   heading_.text_tokens = text_->count();
   heading_.corpus_hash = text_->sha256();

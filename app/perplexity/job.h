@@ -8,15 +8,15 @@
 #include "app/perplexity/base_file.h"
 #include "app/perplexity/chunks.h"
 #include "app/perplexity/flags.h"
-#include "app/perplexity/progress.h"
 #include "app/perplexity/record.h"
 #include "app/perplexity/run.h"
+#include "app/terminal/progress.h"
 
 namespace skald {
 
 class PplJob {
  public:
-  PplJob(const PplFlags& flags, LiveLine& line);
+  PplJob(const PplFlags& flags, Progress& progress);
 
   const PplHeading& heading() const { return heading_; }
   const PplSettings& settings() const { return heading_.settings; }
@@ -35,7 +35,7 @@ class PplJob {
   using Executors = std::vector<std::unique_ptr<Executor>>;
 
   void open_base(const PplFlags& flags);
-  void open_text(const PplFlags& flags, LiveLine& line);
+  void open_text(const PplFlags& flags, Progress& progress);
   void check_base_file() const;
   void check_base_ids() const;
   Executors prepare(const Model& model, const PplFlags& flags) const;

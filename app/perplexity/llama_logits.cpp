@@ -95,7 +95,7 @@ class LlamaLogitsWriter final : public BaseWriter {
  public:
   LlamaLogitsWriter(const std::string& path, int64_t context, int64_t vocab,
                     std::span<const int32_t> ids)
-      : file_(path), row_(static_cast<size_t>(row_bytes(vocab))) {
+      : file_(path, Existing::Replace), row_(static_cast<size_t>(row_bytes(vocab))) {
     check(std::ssize(ids) % context == 0, "a file of logits has whole chunks");
     const int32_t head[] = {static_cast<int32_t>(context), static_cast<int32_t>(vocab),
                             static_cast<int32_t>(std::ssize(ids) / context)};

@@ -2,16 +2,19 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
+#include <utility>
 
-#include "app/files/jsonl_reader.h"
+#include "app/files/resume.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 
 namespace skald {
 namespace {
 
-constexpr JsonlLimits kLimits{.line = size_t{1} << 30, .kept = 0};
+[[noreturn]] void fail_not_log(const std::string& path, int64_t line) {
+  fail(Exit::Failed, printable(path), ": line ", line,
+       " is no record of a perplexity run; expected a file of --checkpoint or --jsonl");
+}
 
 struct LogHead {
   PplHeading heading;
@@ -20,50 +23,49 @@ struct LogHead {
 
 LogHead read_head(const std::string& path) {
   LogHead head;
-  read_ppl_log(
-      path, true, [&](const PplHeading& heading) { head.heading = heading; },
-      [&](const PplChunk& chunk) {
-        if (head.last >= 0 && chunk.chunk != head.last + 1) {
-          fail(Exit::Failed, printable(path), ": chunk ", chunk.chunk, " follows chunk ",
-               head.last);
-        }
-        if (head.last < 0) head.first = chunk.chunk;
-        head.last = chunk.chunk;
-      });
+  const auto on_chunk = [&](const PplChunk& chunk) {
+    if (head.last >= 0 && chunk.chunk != head.last + 1) {
+      fail(Exit::Failed, "chunk ", chunk.chunk, " follows chunk ", head.last);
+    }
+    if (head.last < 0) head.first = chunk.chunk;
+    head.last = chunk.chunk;
+  };
+  PplLogReader(
+      path, [&](const PplHeading& heading) { head.heading = heading; }, on_chunk)
+      .read();
   return head;
 }
 
 }  // namespace
 
-int64_t read_ppl_log(const std::string& path, bool torn_end,
-                     const std::function<void(const PplHeading&)>& on_heading,
-                     const std::function<void(const PplChunk&)>& on_chunk) {
-  JsonlReader reader(path, {}, kLimits);
-  JsonlLine line;
-  int64_t whole = 0;
-  bool headed = false;
-  while (reader.next(line)) {
-    const int64_t end = line.offset + line.bytes + 1;
-    const bool torn = end > reader.bytes_read();
-    try {
-      const Json json = Json::parse(line.text);
-      if (headed) {
-        on_chunk(read_chunk(json));
-      } else {
-        on_heading(read_heading(json));
-      }
-      headed = true;
-    } catch (const Json::exception&) {
-      if (torn && torn_end) break;
-      fail(Exit::Failed, reader.name(), ": line ", line.number,
-           " is no record of a perplexity run; expected a file of --checkpoint or --jsonl");
-    } catch (const Error& error) {
-      fail(error.code(), reader.name(), ": line ", line.number, ": ", error.what());
+PplLogReader::PplLogReader(std::string path, std::function<void(const PplHeading&)> on_heading,
+                           std::function<void(const PplChunk&)> on_chunk)
+    : path_(std::move(path)), on_heading_(std::move(on_heading)), on_chunk_(std::move(on_chunk)) {}
+
+void PplLogReader::take(const JsonlLine& line) {
+  try {
+    const Json json = Json::parse(line.text);
+    if (headed_) {
+      on_chunk_(read_chunk(json));
+    } else {
+      on_heading_(read_heading(json));
     }
-    if (torn && torn_end) break;  // may parse as JSON, but a number may have lost digits
-    whole = end;
+    headed_ = true;
+  } catch (const Json::exception&) {
+    fail_not_log(path_, line.number);
+  } catch (const Error& error) {
+    fail(error.code(), printable(path_), ": line ", line.number, ": ", error.what());
   }
-  return whole;
+}
+
+void PplLogReader::read() {
+  read_whole_lines(path_, [this](const JsonlLine& line) { take(line); });
+}
+
+void PplLogReader::resume(OutputFile& output) {
+  continue_lines(
+      output, [this](const JsonlLine& line) { take(line); },
+      [this](int64_t line) { fail_not_log(path_, line); });
 }
 
 PplTotal merge_ppl_logs(const std::vector<std::string>& paths) {
@@ -94,8 +96,9 @@ PplTotal merge_ppl_logs(const std::vector<std::string>& paths) {
       fail(Exit::Failed, printable(path), ": has chunk ", head.last, ", but its text has only ",
            head.heading.chunks, " chunks");
     }
-    read_ppl_log(
-        path, true, [](const PplHeading&) {}, [&](const PplChunk& chunk) { total.add(chunk); });
+    PplLogReader(
+        path, [](const PplHeading&) {}, [&](const PplChunk& chunk) { total.add(chunk); })
+        .read();
     next = head.last + 1;
   }
   return total;
@@ -103,32 +106,27 @@ PplTotal merge_ppl_logs(const std::vector<std::string>& paths) {
 
 PplCheckpoint::PplCheckpoint(const std::string& path, PplTotal& total, ChunkRange range,
                              const std::function<void(const PplChunk&)>& on_chunk)
-    : output_(path, Existing::GoOn) {
+    : output_(path, Existing::Continue) {
   if (!output_.is_file()) {
     fail(Exit::Usage, "--checkpoint ", output_.name(),
          ": expected a regular file, since it is read again");
   }
-  int64_t whole = 0;
-  if (output_.bytes() > 0) {
-    whole = read_ppl_log(
-        path, true,
-        [&](const PplHeading& heading) {
-          const std::string other = heading_difference(heading, total.heading());
-          if (other.empty()) return;
-          fail(Exit::Usage, "was made by a different run: ", other, "; choose another file");
-        },
-        [&](const PplChunk& chunk) {
-          const int64_t next = range.first + total.chunks();
-          if (chunk.chunk != next || next >= range.last) {
-            fail(Exit::Usage, "found chunk ", chunk.chunk, ", but this run needs chunk ", next,
-                 " here; choose another file for these --chunks");
-          }
-          total.add(chunk);
-          on_chunk(chunk);
-        });
-    output_.truncate(whole);
-  }
-  if (whole == 0) output_.append(dump(to_json(total.heading())));
+  const auto check_heading = [&](const PplHeading& heading) {
+    const std::string other = heading_difference(heading, total.heading());
+    if (other.empty()) return;
+    fail(Exit::Usage, "was made by a different run: ", other, "; choose another file");
+  };
+  const auto take = [&](const PplChunk& chunk) {
+    const int64_t next = range.first + total.chunks();
+    if (chunk.chunk != next || next >= range.last) {
+      fail(Exit::Usage, "found chunk ", chunk.chunk, ", but this run needs chunk ", next,
+           " here; choose another file for these --chunks");
+    }
+    total.add(chunk);
+    on_chunk(chunk);
+  };
+  PplLogReader(path, check_heading, take).resume(output_);
+  if (output_.bytes() == 0) output_.append(dump(to_json(total.heading())));
 }
 
 void PplCheckpoint::add(const PplChunk& chunk) { output_.append(dump(to_json(chunk))); }

@@ -5,17 +5,30 @@
 #include <string>
 #include <vector>
 
-#include "app/files/jsonl_output.h"
+#include "app/files/jsonl_reader.h"
+#include "app/files/output_file.h"
 #include "app/perplexity/total.h"
 
 namespace skald {
 
-// Reads a file of records: calls on_heading, then on_chunk for each chunk. Throws
-// Error(Exit::Failed) with file and line if a line is no record. With `torn_end`, ignores a last
-// line without newline, which a killed run leaves. Returns the byte where the whole lines end.
-int64_t read_ppl_log(const std::string& path, bool torn_end,
-                     const std::function<void(const PplHeading&)>& on_heading,
-                     const std::function<void(const PplChunk&)>& on_chunk);
+// Reads the records of a file: the heading, then the chunks. Throws Error(Exit::Failed), which
+// names file and line, where the file holds anything else. A torn last line does not count.
+class PplLogReader {
+ public:
+  PplLogReader(std::string path, std::function<void(const PplHeading&)> on_heading,
+               std::function<void(const PplChunk&)> on_chunk);
+
+  void read();
+  void resume(OutputFile& output);  // which is the same file: cuts a torn last line
+
+ private:
+  void take(const JsonlLine& line);
+
+  const std::string path_;
+  const std::function<void(const PplHeading&)> on_heading_;
+  const std::function<void(const PplChunk&)> on_chunk_;
+  bool headed_ = false;
+};
 
 // Merges the records of several runs over parts of one text. The files may come in any order. Every
 // chunk between the first and the last must be in exactly one file.
@@ -31,7 +44,7 @@ class PplCheckpoint {
   void add(const PplChunk& chunk);
 
  private:
-  JsonlOutput output_;
+  OutputFile output_;
 };
 
 }  // namespace skald

@@ -9,14 +9,13 @@
 #include "app/perplexity/job.h"
 #include "app/perplexity/log.h"
 #include "app/perplexity/plot.h"
-#include "app/perplexity/progress.h"
 #include "app/perplexity/report.h"
 #include "app/perplexity/run.h"
 #include "app/program/commands.h"
 #include "app/program/help.h"
 #include "app/terminal/output.h"
+#include "app/terminal/progress.h"
 #include "engine/base/error.h"
-#include "engine/base/printable.h"
 
 namespace skald {
 namespace {
@@ -25,9 +24,9 @@ namespace {
 class Outputs {
  public:
   Outputs(const PplFlags& flags, PplJob& job) : tokenizer_(job.tokenizer()) {
-    if (!flags.jsonl.empty()) jsonl_.emplace(flags.jsonl);
-    if (!flags.tokens.empty()) tokens_.emplace(flags.tokens);
-    if (jsonl_) jsonl_->write(dump(to_json(job.heading())) + "\n");
+    if (!flags.jsonl.empty()) jsonl_.emplace(flags.jsonl, Existing::Replace);
+    if (!flags.tokens.empty()) tokens_.emplace(flags.tokens, Existing::Replace);
+    if (jsonl_) jsonl_->append(dump(to_json(job.heading())));
     const int64_t vocab = job.executor().program().vocab();
     if (!flags.save_logits.empty()) {
       if (job.range().first != 0) {
@@ -61,9 +60,7 @@ class Outputs {
   }
 
   void add(const PplChunk& chunk) {
-    if (!jsonl_) return;
-    jsonl_->write(dump(to_json(chunk)) + "\n");
-    jsonl_->flush();
+    if (jsonl_) jsonl_->append(dump(to_json(chunk)));
   }
 
   void finish() {
@@ -80,7 +77,7 @@ class Outputs {
 
 void print_result(const PplFlags& flags, const PplTotal& total) {
   if (!flags.plot.empty()) {
-    OutputFile plot(flags.plot);
+    OutputFile plot(flags.plot, Existing::Replace);
     plot.write(plot_svg(total));
     plot.finish();
   }
@@ -102,9 +99,25 @@ void print_llama_head(const PplJob& job, const Executor& executor) {
                static_cast<long long>(executor.max_rows()), executor.plan().sequences);
 }
 
+// What this run does beside the chunks that a checkpoint already had.
+struct RunPace {
+  int64_t chunks = 0, done = 0, tokens = 0;
+};
+
+// "[7/20] perplexity 8.1234 ± 0.0567, 5120 tokens/s, 3 min 12 s left"
+std::string progress_text(const PplTotal& total, int64_t chunks, const RunPace& pace,
+                          double seconds) {
+  const Estimate now = total.sums().perplexity();
+  char text[128];
+  std::snprintf(text, sizeof text, "[%lld/%lld] perplexity %.4f ± %.4f, %.0f tokens/s",
+                static_cast<long long>(total.chunks()), static_cast<long long>(chunks), now.value,
+                now.error, static_cast<double>(pace.tokens) / seconds);
+  return text + time_left_text(seconds, pace.done, pace.chunks);
+}
+
 int compute(const PplFlags& flags) {
-  LiveLine line;
-  PplJob job(flags, line);
+  Progress reading(progress_style());
+  PplJob job(flags, reading);
   const auto [first, last] = job.range();
   PplTotal total(job.heading());
   Outputs outputs(flags, job);
@@ -118,16 +131,9 @@ int compute(const PplFlags& flags) {
     });
   }
 
-  Pace pace(last - first - total.chunks());
-  const auto show = [&](bool end) {
-    if (!line.shown() || flags.llama_format || total.sums().tokens == 0) return;
-    const Estimate now = total.sums().perplexity();
-    char text[96];
-    std::snprintf(text, sizeof text, "[%lld/%lld] perplexity %.4f ± %.4f, ",
-                  static_cast<long long>(total.chunks()), static_cast<long long>(last - first),
-                  now.value, now.error);
-    line.show(text + pace.text(), end);
-  };
+  using Style = Progress::Style;
+  Progress progress(flags.llama_format ? Style::Quiet : progress_style());
+  RunPace pace{.chunks = last - first - total.chunks()};
   PplRun run;
   run.devices = job.devices();
   run.chunks = &job.chunks();
@@ -142,12 +148,15 @@ int compute(const PplFlags& flags) {
     outputs.add(chunk);
     if (checkpoint) checkpoint->add(chunk);
     if (flags.llama_format) out.write(llama_running(total));
-    pace.done(1, chunk.sums.tokens);
-    show(false);
+    pace.done += 1;
+    pace.tokens += chunk.sums.tokens;
+    if (progress.is_due() && total.sums().tokens > 0) {
+      progress.show(progress_text(total, last - first, pace, progress.seconds()));
+    }
   };
   run.keep_going = [] { return !interrupted_by(); };
   const bool finished = run_perplexity(run);
-  line.clear();
+  progress.clear();
   if (!finished) {
     std::fprintf(stderr, "skald: stopped after %lld of %lld chunks%s\n",
                  static_cast<long long>(total.chunks()), static_cast<long long>(last - first),
@@ -246,13 +255,7 @@ void add_perplexity(CLI::App& program, Action& chosen) {
   add_device_flag(*command, flags->model);
   add_output_flags(*command, *flags);
   command->callback([=, &chosen] {
-    if (!word->empty()) {
-      if (!flags->model.model.empty()) {
-        fail(Exit::Usage, "the model is given twice: '", printable(*word), "' and -m ",
-             printable(flags->model.model), "; give it once");
-      }
-      flags->model.model = *word;
-    }
+    name_model(flags->model.model, *word);
     chosen = [=] { return perplexity(*flags); };
   });
 }

@@ -1,12 +1,12 @@
 #include "app/score/line.h"
 
-#include "app/batch/fields.h"
+#include "app/jobs/fields.h"
 #include "engine/base/error.h"
 
 namespace skald {
 namespace {
 
-std::vector<int32_t> read_ids(BatchFields& fields, const char* name, int64_t vocab) {
+std::vector<int32_t> read_ids(LineFields& fields, const char* name, int64_t vocab) {
   std::vector<int32_t> ids;
   const Json* list = fields.find(name);
   if (!list) return ids;
@@ -25,7 +25,7 @@ int32_t first_id(const Tokenizer& tokenizer) {
   const SpecialTokens& special = tokenizer.special();
   const int32_t id = special.bos >= 0 ? special.bos : special.eos;
   if (id < 0) {
-    throw BatchError(
+    throw LineError(
         "invalid_request",
         "the context is empty, and the tokenizer has neither BOS nor EOS to begin with");
   }
@@ -64,7 +64,7 @@ void fit(ScoreText& text, const ScoreOptions& options) {
   const int64_t extra = std::ssize(text.ids) - 1 - options.context;
   if (extra <= 0) return;
   if (!options.truncate_left || extra >= text.context) {
-    throw BatchError(
+    throw LineError(
         "context_length_exceeded",
         concat("context and continuation are ", text.ids.size(),
                " tokens, but the model's context holds ", options.context,
@@ -80,7 +80,7 @@ void fit(ScoreText& text, const ScoreOptions& options) {
 
 ScoreText read_score_line(const Json& line, const ScoreOptions& options,
                           std::vector<std::string>& unknown) {
-  BatchFields fields(line);
+  LineFields fields(line);
   fields.ignore({"id", "custom_id"});
   std::string context, continuation;
   const bool texts = fields.read("context", context) | fields.read("continuation", continuation);
@@ -90,25 +90,25 @@ ScoreText read_score_line(const Json& line, const ScoreOptions& options,
   const bool ids = fields.find("continuation_ids") != nullptr;
   for (std::string& name : fields.unknown()) unknown.push_back(std::move(name));
   if (texts == ids || (texts && !fields.find("continuation"))) {
-    throw BatchError("invalid_request",
-                     "expected 'context' and 'continuation', or 'context_ids' and "
-                     "'continuation_ids'");
+    throw LineError("invalid_request",
+                    "expected 'context' and 'continuation', or 'context_ids' and "
+                    "'continuation_ids'");
   }
   if (texts && !options.tokenizer) {
-    throw BatchError("invalid_request", "the model has no tokenizer: give ids");
+    throw LineError("invalid_request", "the model has no tokenizer: give ids");
   }
   if (texts) {
     text = encode_pair(std::move(context), std::move(continuation), options);
   } else {
     if (text.ids.empty() && options.tokenizer) text.ids.push_back(first_id(*options.tokenizer));
-    if (text.ids.empty()) throw BatchError("invalid_request", "'context_ids' is empty");
+    if (text.ids.empty()) throw LineError("invalid_request", "'context_ids' is empty");
     text.context = std::ssize(text.ids);
     text.ids.insert(text.ids.end(), continuation_ids.begin(), continuation_ids.end());
     for (const int32_t id : continuation_ids) {
       if (options.tokenizer) text.bytes += std::ssize(options.tokenizer->piece_bytes(id));
     }
   }
-  if (text.scored() <= 0) throw BatchError("invalid_request", "the continuation has no token");
+  if (text.scored() <= 0) throw LineError("invalid_request", "the continuation has no token");
   fit(text, options);
   return text;
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "app/batch/request.h"
+#include "app/jobs/line.h"
 #include "tokenizer/text/tokenizer.h"
 
 namespace skald {
@@ -31,7 +31,7 @@ struct ScoreText {
 // Texts become ids as lm-evaluation-harness does it: blanks at the context's end belong to the
 // continuation; both are tokenized as one text, and the continuation has what goes beyond the ids
 // of the context alone. An empty context is BOS, or EOS where there is none.
-// Throws BatchError; names of fields that are not known are added to `unknown`.
+// Throws LineError; names of fields that are not known are added to `unknown`.
 ScoreText read_score_line(const Json& line, const ScoreOptions& options,
                           std::vector<std::string>& unknown);
 

@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <span>
 
 #include "app/files/atomic_file.h"
 #include "engine/base/error.h"
@@ -64,7 +63,7 @@ LineHistory::LineHistory(fs::path file) : file_(std::move(file)) {
     for (const std::string& entry : entries_) all += escaped(entry);
     try {
       AtomicFile shorter(file_);
-      shorter.write(std::as_bytes(std::span(all)));
+      shorter.write(all);
       shorter.commit();
     } catch (const Error& error) {
       problem_ = error.what();

@@ -1,31 +1,20 @@
 #include "app/terminal/output.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
+#include "app/files/write.h"
 #include "engine/base/error.h"
 
 namespace skald {
 
 void StandardOutput::write(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(STDOUT_FILENO, bytes.data(), bytes.size());
-    if (written >= 0) {
-      bytes.remove_prefix(static_cast<size_t>(written));
-    } else if (errno == EPIPE) {
-      fail(Exit::Closed, "the reader of stdout went away");
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      // Somebody made the terminal or pipe non-blocking.
-      pollfd ready{STDOUT_FILENO, POLLOUT, 0};
-      poll(&ready, 1, -1);
-    } else if (errno != EINTR) {
-      fail(Exit::Failed, "stdout: cannot be written: ", std::strerror(errno));
-    }
-  }
+  const int error = write_all(STDOUT_FILENO, bytes);
+  if (error == EPIPE) fail(Exit::Closed, "the reader of stdout went away");
+  if (error != 0) fail(Exit::Failed, "stdout: cannot be written: ", std::strerror(error));
 }
 
 void reserve_standard_streams() {

@@ -10,13 +10,13 @@ std::vector<std::string> unknown_fields;
 
 BatchRequest read(const std::string& text) {
   unknown_fields.clear();
-  return read_batch_request(parse_batch_line(text), {}, unknown_fields);
+  return read_batch_request(parse_line(text), {}, unknown_fields);
 }
 
 std::string problem(const std::string& text) {
   try {
     read(text);
-  } catch (const BatchError& error) {
+  } catch (const LineError& error) {
     return error.problem().code + ": " + error.problem().message;
   }
   return "";
@@ -118,13 +118,13 @@ TEST_CASE("an error in a line names the field") {
 }
 
 TEST_CASE("an id is a string or a whole number") {
-  const auto id = [](const std::string& line) { return batch_line_id(parse_batch_line(line)); };
+  const auto id = [](const std::string& line) { return line_id(parse_line(line)); };
   CHECK(id(R"({"custom_id":"a","id":"b"})") == "\"a\"");
   CHECK(id(R"({"id":17})") == "17");
   CHECK(!id(R"({"id":null})"));
   CHECK(!id("{}"));
-  CHECK_THROWS_AS(id(R"({"id":1.5})"), BatchError);
-  CHECK_THROWS_AS(id(R"({"id":["a"]})"), BatchError);
+  CHECK_THROWS_AS(id(R"({"id":1.5})"), LineError);
+  CHECK_THROWS_AS(id(R"({"id":["a"]})"), LineError);
 }
 
 }  // namespace

@@ -40,21 +40,21 @@ struct Setup {
 
   SchedulerCounts run(const std::string& out, const Devices& devices, int prepare_threads) const {
     JsonlReader reader(in);
-    JsonlWriter writer({.path = out});
+    JobFlags flags;
+    flags.output = out;
+    flags.quiet = true;
+    JobRun job(flags, reader, Json::object(), {});
+    job.begin(Json::object());
     BatchPrepareOptions options;
     options.tokenizer = model.tokens.tokenizer.get();
     options.vocab = model.opened.model.config.vocab;
     options.context = 128;
     BatchPreparer preparer(options);
-    BatchInput input(reader, &writer, false, "");
-    BatchCounts counts;
-    BatchProgress progress(BatchProgress::Style::Quiet, -1, counts);
     const BatchRun batch{
-        input,  reader,   preparer,         writer,         {options.tokenizer, "m", true},
-        counts, progress, {.sequences = 4}, prepare_threads};
+        job, preparer, {options.tokenizer, "m", true}, {.sequences = 4}, prepare_threads};
     const SchedulerCounts work = run_batch(batch, devices);
-    writer.finish();
-    CHECK(counts.done == 40);
+    job.writer().finish();
+    CHECK(job.counts().done == 40);
     return work;
   }
 

@@ -113,7 +113,7 @@ TEST_CASE("a batch line can set every sampling parameter") {
 }
 
 TEST_CASE("every sampling parameter is part of the settings that --resume compares") {
-  const BatchFlags flags;
+  BatchFlags flags;
   const Json before = batch_settings(flags, SamplingParams());
   for_each_change([&](const SamplingParameter& row, const SamplingParams& params) {
     if (row.flags.empty()) return;  // lines alone set it, and the hash of a request has its line

@@ -33,7 +33,7 @@ std::string problem(const char* line, const ScoreOptions& options) {
   std::vector<std::string> unknown;
   try {
     read_score_line(Json::parse(line), options, unknown);
-  } catch (const BatchError& error) {
+  } catch (const LineError& error) {
     return error.problem().code + ": " + error.what();
   }
   return "";

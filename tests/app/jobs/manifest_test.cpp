@@ -1,4 +1,4 @@
-#include "app/batch/manifest.h"
+#include "app/jobs/manifest.h"
 
 #include "tests/catch.h"
 #include "tests/error_text.h"

@@ -1,8 +1,9 @@
-// The fields of a JSON object, each asked for with its type; one that is absent or null is left as
-// it was. Throws BatchError for another type or value, and knows which fields nobody asked for.
+// Reads the fields of a line by name and type. A field that is absent or null changes nothing; one
+// of another type or value is a LineError. Keeps account of the fields that nobody asked for.
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
@@ -12,9 +13,9 @@
 
 namespace skald {
 
-class BatchFields {
+class LineFields {
  public:
-  explicit BatchFields(const Json& object) : object_(object) {}
+  explicit LineFields(const Json& object) : object_(object) {}
 
   const Json* find(std::string_view name);  // nullptr: absent or null
   bool read(std::string_view name, bool& value);
@@ -28,13 +29,24 @@ class BatchFields {
     value = static_cast<Integer>(wide);
     return true;
   }
-  void ignore(std::initializer_list<std::string_view> names);  // known, and without effect here
+  void ignore(std::initializer_list<std::string_view> names);  // known fields without effect here
 
   std::vector<std::string> unknown() const;
 
  private:
   const Json& object_;
   std::set<std::string, std::less<>> known_;
+};
+
+// The names of fields without effect, of all lines. Any thread may add.
+class UnknownFields {
+ public:
+  void add(std::vector<std::string> names);
+  std::string text() const;  // "skald: fields without effect: a, b\n", or ""
+
+ private:
+  mutable std::mutex mutex_;
+  std::set<std::string> names_;
 };
 
 // "field 'x': expected a number, found \"y\""

@@ -1,6 +1,6 @@
-// OUT.manifest.json, beside an output: which model, settings and machine its results come from, and
-// when each run began and ended. It is written when a run begins and again when it ends, so that a
-// run that was killed shows as one that never ended.
+// OUT.manifest.json, beside an output: which model, settings and machine the results come from, and
+// when each run began and ended. The file is written when a run begins and again when it ends, so
+// that a run without an end is one that was killed.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ namespace skald {
 
 class Manifest {
  public:
-  // settings: an object with all that changes a result (the model's hash, sampling). Where the runs
-  // before (resume) had other ones, that is Error(Exit::Usage) with what differs.
+  // settings: an object with everything that changes a result (the model's hash, sampling). With
+  // resume, Error(Exit::Usage) says what differs from the settings of earlier runs.
   Manifest(const std::string& output, Json settings, bool resume);
 
   void begin(const Json& run);  // an object: command line, device, input

@@ -1,4 +1,4 @@
-#include "app/files/jsonl_writer.h"
+#include "app/jobs/result_writer.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,37 +7,36 @@
 
 namespace skald {
 
-JsonlWriter::JsonlWriter(const JsonlWriterOptions& options)
-    : options_(options), output_(options.path, options.resume ? Existing::GoOn : Existing::Refuse) {
+ResultWriter::ResultWriter(const ResultWriterOptions& options)
+    : options_(options),
+      output_(options.path, options.resume ? Existing::Continue : Existing::Refuse) {
   if (!options.resume) return;
   if (!output_.is_file()) {
-    fail(Exit::Usage, output_.name(),
-         ": is no file, and only files can be gone on with; leave "
-         "--resume out");
+    fail(Exit::Usage, output_.name(), ": is no file, and --resume needs one; leave --resume out");
   }
   earlier_.read(output_);
 }
 
-bool JsonlWriter::done_before(int64_t turn, std::string_view id, std::string_view request_hash) {
+bool ResultWriter::done_before(int64_t turn, std::string_view id, std::string_view request_hash) {
   const std::lock_guard lock(mutex_);
   if (!earlier_.take(turn, id, request_hash)) return false;
   hold(turn, "");
   return true;
 }
 
-void JsonlWriter::pass(int64_t turn) {
+void ResultWriter::pass(int64_t turn) {
   const std::lock_guard lock(mutex_);
   hold(turn, "");
 }
 
-void JsonlWriter::hold(int64_t turn, std::string line) {
+void ResultWriter::hold(int64_t turn, std::string line) {
   if (!options_.in_order) return;
   held_bytes_ += static_cast<int64_t>(line.size());
   held_.emplace(turn, std::move(line));
   append_held();
 }
 
-void JsonlWriter::write(int64_t turn, std::string line) {
+void ResultWriter::write(int64_t turn, std::string line) {
   check(!line.empty() && line.find('\n') == std::string::npos, "a result is one line");
   const std::lock_guard lock(mutex_);
   if (!options_.in_order) {
@@ -47,23 +46,23 @@ void JsonlWriter::write(int64_t turn, std::string line) {
   hold(turn, std::move(line));
 }
 
-bool JsonlWriter::too_far_ahead(int64_t turn) const {
+bool ResultWriter::too_far_ahead(int64_t turn) const {
   constexpr int64_t kMostTurns = 1 << 16, kMostBytes = 128 << 20;
   const std::lock_guard lock(mutex_);
   return options_.in_order && (turn - turn_ > kMostTurns || held_bytes_ > kMostBytes);
 }
 
-int64_t JsonlWriter::held_bytes() const {
+int64_t ResultWriter::held_bytes() const {
   const std::lock_guard lock(mutex_);
   return held_bytes_;
 }
 
-void JsonlWriter::append(int64_t turn, std::string_view line) {
+void ResultWriter::append(int64_t turn, std::string_view line) {
   const int64_t offset = output_.append(line);
   if (options_.resume) written_.push_back({turn, offset});
 }
 
-void JsonlWriter::append_held() {
+void ResultWriter::append_held() {
   while (!held_.empty() && held_.begin()->first == turn_) {
     const auto next = held_.extract(held_.begin());
     ++turn_;
@@ -73,14 +72,14 @@ void JsonlWriter::append_held() {
   }
 }
 
-void JsonlWriter::finish() {
+void ResultWriter::finish() {
   const std::lock_guard lock(mutex_);
   check(held_.empty(), "every turn before a result was written");
   if (options_.resume) put_in_order();
   output_.sync();
 }
 
-void JsonlWriter::put_in_order() {
+void ResultWriter::put_in_order() {
   std::vector<EarlierResults::Place> places = earlier_.taken();
   places.insert(places.end(), written_.begin(), written_.end());
   const auto by_offset = [](const auto& a, const auto& b) { return a.offset < b.offset; };
@@ -97,7 +96,7 @@ void JsonlWriter::put_in_order() {
   written_.clear();
 }
 
-void JsonlWriter::give_up() {
+void ResultWriter::give_up() {
   const std::lock_guard lock(mutex_);
   if (!output_.is_file()) return;
   for (auto& [turn, line] : std::exchange(held_, {})) {

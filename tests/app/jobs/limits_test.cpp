@@ -1,4 +1,4 @@
-#include "app/batch/limits.h"
+#include "app/jobs/limits.h"
 
 #include "engine/memory/kv_pages.h"
 #include "models/open.h"
@@ -16,9 +16,9 @@ TEST_CASE("sequences, context and cache have the requested sizes, or the largest
   asked.context = 200;
   asked.threads = 1;
   const auto chosen = [&](int sequences) {
-    return choose_batch_limits(opened.model, asked, sequences, {});
+    return choose_job_limits(opened.model, asked, sequences, {});
   };
-  const BatchLimits roomy = chosen(8);
+  const JobLimits roomy = chosen(8);
   CHECK(roomy.run.sequences == 8);
   CHECK(roomy.run.context == 200);
   CHECK(roomy.run.cache_tokens == pages_for(8 * 200) * kPageTokens);
@@ -27,11 +27,11 @@ TEST_CASE("sequences, context and cache have the requested sizes, or the largest
   CHECK(chosen(0).run.sequences == 32);
 
   // Memory for half of the cache, and for everything else.
-  const BatchLimits many = chosen(64);
+  const JobLimits many = chosen(64);
   int64_t cache = 0;
   for (const MemoryPart& part : many.plan.parts) cache += part.name == "cache" ? part.bytes : 0;
   asked.memory.bytes = many.plan.needed() - many.plan.mapped() - cache / 2;
-  const BatchLimits tight = chosen(64);
+  const JobLimits tight = chosen(64);
   CHECK(tight.plan.fits());
   CHECK(tight.run.context == 200);
   CHECK(tight.run.cache_tokens >= 200);

@@ -1,10 +1,10 @@
-#include "app/batch/manifest.h"
+#include "app/jobs/manifest.h"
 
-#include <cstdio>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 
+#include "app/files/atomic_file.h"
 #include "app/program/version.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What was readable of an earlier one; null otherwise. Its results do not depend on it.
+// An earlier manifest, or null where it cannot be read: results do not depend on it.
 Json read_earlier(const std::string& path) {
   constexpr uintmax_t kMostBytes = 16 << 20;
   std::error_code error;
@@ -88,14 +88,10 @@ void Manifest::end(int exit_code, const Json& counts) {
 }
 
 void Manifest::write() const {
-  const std::string new_path = path_ + ".tmp";
-  std::ofstream out(new_path, std::ios::binary | std::ios::trunc);
-  out << dump(json_, 2) << '\n';
-  out.close();
-  if (!out || std::rename(new_path.c_str(), path_.c_str()) != 0) {
-    std::remove(new_path.c_str());
-    fail(Exit::Failed, printable(path_), ": cannot be written");
-  }
+  AtomicFile file(path_, {.mode = 0666});
+  file.write(dump(json_, 2));
+  file.write("\n");
+  file.commit();
 }
 
 }  // namespace skald

@@ -1,9 +1,9 @@
-// Which requests an earlier run has finished, by its output: what --resume passes over. Takes some
-// 100 bytes for each, whatever the length of the lines.
+// Which requests an earlier run has finished, found in its output: --resume passes over them. Takes
+// some 100 bytes for each result, whatever the length of the lines.
 //
-// A result is a JSON object in a line. It says whose it is by "custom_id" (or, without one, "id"),
-// a text or an integer, and by "request_hash": a hash over all that decides about the result, so
-// that a request that was changed is done again. So is one that failed: its line has an "error".
+// A result is a JSON object in a line. Its request is named by "custom_id" (or else "id"), a text
+// or an integer, and by "request_hash", a hash over everything that decides about the result. A
+// request that has changed since, or whose result is an "error", is done again.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "app/files/jsonl_output.h"
+#include "app/files/output_file.h"
 
 namespace skald {
 
@@ -32,12 +32,12 @@ NameHash name_hash(std::string_view name);
 
 class EarlierResults {
  public:
-  // Cuts a last line that a kill or a full disk left torn. Throws Error(Exit::Usage), changing
-  // nothing, where the file holds anything but results.
-  void read(JsonlOutput& output);
+  // Cuts a torn last line (see app/files/resume.h). Throws Error(Exit::Usage), and changes nothing,
+  // where the file holds anything but results.
+  void read(OutputFile& output);
 
-  // Whether the request is done. Its result then has this turn; another result of the same id is
-  // outdated from now on.
+  // Whether the request is done. If so, its result belongs to this turn from now on. If the file
+  // has another result of the same id, that result is outdated.
   bool take(int64_t turn, std::string_view id, std::string_view request_hash);
 
   int64_t count() const { return static_cast<int64_t>(results_.size()); }

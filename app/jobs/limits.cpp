@@ -1,4 +1,4 @@
-#include "app/batch/limits.h"
+#include "app/jobs/limits.h"
 
 #include <algorithm>
 #include <functional>
@@ -11,8 +11,8 @@
 namespace skald {
 namespace {
 
-// More at a time make each step longer by what they read of the cache, and the CPU's products gain
-// nothing beyond.
+// More sequences make each step longer, since each reads its part of the cache. Beyond these counts
+// the matrix products gain nothing.
 constexpr int kGpuSequences = 256, kCpuSequences = 32;
 
 int64_t cache_bytes(const MemoryPlan& plan) {
@@ -21,7 +21,7 @@ int64_t cache_bytes(const MemoryPlan& plan) {
   return bytes;
 }
 
-// The most tokens, in whole pages, from `least` to `most`, of which good() holds.
+// The largest number of tokens from `least` to `most`, in whole pages, for which good() is true.
 int64_t most_tokens(int64_t least, int64_t most, const std::function<bool(int64_t)>& good) {
   int64_t fit = pages_for(least), too_many = pages_for(most) + 1;
   while (fit + 1 < too_many) {
@@ -33,13 +33,13 @@ int64_t most_tokens(int64_t least, int64_t most, const std::function<bool(int64_
 
 }  // namespace
 
-BatchLimits choose_batch_limits(const Model& model, const RunOptions& asked, int sequences,
-                                const Device& device) {
+JobLimits choose_job_limits(const Model& model, const RunOptions& asked, int sequences,
+                            const Device& device) {
   std::optional<cuda::DeviceInfo> gpu;
   if (device.cuda) gpu = describe_gpu(device);
   RunOptions options = asked;
   options.sequences = sequences > 0 ? sequences : gpu ? kGpuSequences : kCpuSequences;
-  options.cache_tokens = 1;  // of one text alone
+  options.cache_tokens = 1;  // of one sequence alone
   if (options.rows == 0) options.rows = default_rows(model, options, gpu ? &*gpu : nullptr);
   options.sequences = static_cast<int>(std::min<int64_t>(options.sequences, options.rows));
   const auto plan = [&] {

@@ -1,42 +1,25 @@
-#include "app/files/jsonl_results.h"
+#include "app/jobs/earlier_results.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "app/files/json.h"
-#include "app/files/jsonl_reader.h"
-#include "app/files/signals.h"
+#include "app/files/resume.h"
 #include "engine/base/error.h"
 #include "engine/base/sha256.h"
 
 namespace skald {
 namespace {
 
-// Results may be longer than requests: many samples, log-probabilities.
-constexpr JsonlLimits kResultLimits{.line = size_t{1} << 30, .kept = 0};
-
-[[noreturn]] void fail_not_results(const JsonlOutput& output, int64_t line) {
+[[noreturn]] void fail_not_results(const OutputFile& output, int64_t line) {
   fail(Exit::Usage, output.name(), ": line ", line,
        " is no result of skald; --resume goes on with a file that skald wrote");
-}
-
-// Where whole lines end. What is behind is the beginning of a result, or an Error.
-int64_t whole_bytes(const JsonlOutput& output) {
-  constexpr int64_t kStep = 1 << 16;
-  int64_t end = output.bytes();
-  while (end > 0) {
-    const int64_t start = std::max<int64_t>(end - kStep, 0);
-    const size_t newline = output.read(start, end - start).rfind('\n');
-    if (newline != std::string::npos) return start + static_cast<int64_t>(newline) + 1;
-    end = start;
-  }
-  return 0;
 }
 
 }  // namespace
 
 std::optional<ResultName> result_name(std::string_view line) {
-  // Of what lies deeper only that it is there.
+  // Values that lie deeper are dropped: a result may be long.
   const auto top_level_only = [](int depth, Json::parse_event_t, Json&) { return depth <= 1; };
   const Json json = Json::parse(line, top_level_only, false);
   if (!json.is_object()) return {};
@@ -55,28 +38,18 @@ NameHash name_hash(std::string_view name) {
   return hash;
 }
 
-void EarlierResults::read(JsonlOutput& output) {
-  const int64_t whole = whole_bytes(output);
-  JsonlReader reader(output.path(), {}, kResultLimits);
-  JsonlLine line;
-  while (reader.next(line) && line.offset < whole) {
+void EarlierResults::read(OutputFile& output) {
+  const auto take = [&](const JsonlLine& line) {
     const std::optional<ResultName> name = result_name(line.text);
     if (!name) fail_not_results(output, line.number);
-    // No request has the empty hash: one that failed is done again.
+    // No request has the empty hash, so a request that failed is done again.
     const Result result{name_hash(name->failed ? "" : name->request_hash), line.offset};
     const auto [there, added] = results_.emplace(name_hash(name->id), result);
-    if (added) continue;
+    if (added) return;
     there->second = result;
     outdated_ = true;
-  }
-  if (interrupted_by()) {
-    fail(static_cast<Exit>(128 + interrupted_by()), "interrupted while reading ", output.name());
-  }
-  if (whole == output.bytes()) return;
-  // Some file systems leave zeros where a machine went down.
-  const std::string begin = output.read(whole, 1);
-  if (begin != "{" && begin != std::string(1, '\0')) fail_not_results(output, line.number);
-  output.truncate(whole);
+  };
+  continue_lines(output, take, [&](int64_t line) { fail_not_results(output, line); });
 }
 
 bool EarlierResults::take(int64_t turn, std::string_view id, std::string_view request_hash) {

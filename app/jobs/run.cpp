@@ -1,0 +1,109 @@
+#include "app/jobs/run.h"
+
+#include "app/files/signals.h"
+#include "app/program/help.h"
+#include "app/terminal/output.h"
+#include "engine/base/error.h"
+
+namespace skald {
+namespace {
+
+void check_not_the_input(const JsonlReader& reader, const OutputFile& output) {
+  const struct stat status = output.status();
+  if (output.is_file() && reader.is_file(status.st_dev, status.st_ino)) {
+    fail(Exit::Usage, output.name(), ": is the input too; name another output");
+  }
+}
+
+}  // namespace
+
+LineRange JobFlags::range() const {
+  return lines.empty() ? LineRange{} : parse_line_range(lines, "--lines");
+}
+
+void add_job_flags(CLI::App& command, JobFlags& flags, const std::string& input_help) {
+  add_model_flag(command, flags.model);
+  command.add_option("MODEL", flags.model_word, "")->option_text("[MODEL]")->check(not_empty());
+  const auto file = [&](const char* names, std::string& value, const std::string& help) {
+    command.add_option(names, value, help)
+        ->type_name("FILE")
+        ->check(not_empty())
+        ->capture_default_str()
+        ->group(kJobFiles);
+  };
+  file("-i,--input", flags.input, input_help);
+  file("-o,--output", flags.output, "Results, a line each; -: stdout");
+  command.add_flag("--resume", flags.resume, "Go on with an output: only what is missing")
+      ->group(kJobFiles);
+  command.add_option("--lines", flags.lines, "Only these lines of the input, as 1:500 or 501:")
+      ->type_name("A:B")
+      ->check(not_empty())
+      ->group(kJobFiles);
+  command.add_flag("-q,--quiet", flags.quiet, "No progress and no summary")->group(kJobFiles);
+}
+
+void check_job_flags(JobFlags& flags) {
+  name_model(flags.model.model, flags.model_word);
+  if (flags.input == "-" && stdin_is_terminal()) {
+    fail(Exit::Usage, "no input: name a file of lines with -i, or pipe them in");
+  }
+}
+
+void check_job_output(const JobFlags& flags) {
+  check_output(flags.output, flags.resume ? Existing::Continue : Existing::Refuse);
+}
+
+JobRun::JobRun(const JobFlags& flags, JsonlReader& reader, Json settings,
+               const JobRunOptions& options)
+    : flags_(flags),
+      reader_(reader),
+      settings_(dump(settings)),
+      options_(options),
+      manifest_(flags.output, std::move(settings), flags.resume),
+      progress_(flags.quiet ? Progress::Style::Quiet : progress_style(Progress::Style::Log),
+                options.lines, counts_) {}
+
+void JobRun::begin(const Json& run) {
+  writer_.emplace(ResultWriterOptions{
+      .path = flags_.output, .resume = flags_.resume, .in_order = options_.in_order});
+  check_not_the_input(reader_, writer_->output());
+  if (writer_->output().is_file()) manifest_.begin(run);
+  input_.emplace(reader_, &*writer_, options_.text, settings_);
+}
+
+void JobRun::show_progress() {
+  counts_.earlier = input_->done_before();
+  progress_.show();
+}
+
+void JobRun::end(int code, const Json& more) {
+  counts_.earlier = input_->done_before();
+  Json counts = {
+      {"done", counts_.done.load()},           {"failed", counts_.failed.load()},
+      {"skipped", counts_.skipped.load()},     {"done_before", counts_.earlier.load()},
+      {"tokens_in", counts_.tokens_in.load()}, {"tokens_out", counts_.tokens_out.load()}};
+  counts.update(more);
+  if (writer_->output().is_file()) manifest_.end(code, counts);
+}
+
+int JobRun::execute(const std::function<void()>& work, const std::function<Json()>& more) {
+  try {
+    work();
+    interrupted_by() ? writer_->give_up() : writer_->finish();
+  } catch (const Error& error) {
+    progress_.clear();
+    try {
+      writer_->give_up();
+      end(static_cast<int>(error.code()), more());
+    } catch (const Error&) {  // perhaps the disk is full: the first error counts
+    }
+    throw;
+  }
+  progress_.clear();
+  int code = static_cast<int>(counts_.failed > 0 ? Exit::SomeLines : Exit::Done);
+  if (interrupted_by()) code = 128 + interrupted_by();
+  end(code, more());
+  return code;
+}
+
+}  // namespace skald

@@ -1,0 +1,81 @@
+// A run over the lines of an input: the flags that such commands share, and everything around the
+// work itself. JobRun opens the output and its manifest, counts, shows progress, brings the output
+// in order at the end, even after an Error or Ctrl-C, and gives the exit code.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "app/files/json.h"
+#include "app/files/jsonl_reader.h"
+#include "app/jobs/input.h"
+#include "app/jobs/manifest.h"
+#include "app/jobs/progress.h"
+#include "app/jobs/result_writer.h"
+#include "app/model/open.h"
+
+namespace skald {
+
+struct JobFlags {
+  ModelFlags model;
+  std::string model_word;  // [MODEL]
+  std::string input = "-", output = "-", lines;
+  bool resume = false, quiet = false;
+
+  LineRange range() const;
+};
+
+inline constexpr const char* kJobFiles = "Input and output";  // the flags' group in --help
+
+// -m, [MODEL], -i with this help, -o, --resume, --lines, -q.
+void add_job_flags(CLI::App& command, JobFlags& flags, const std::string& input_help);
+
+// Before anything is read. Throws Error(Exit::Usage) for a model that is given twice, and for a
+// terminal as the input; check_job_output() for an output that is there already without --resume.
+void check_job_flags(JobFlags& flags);
+void check_job_output(const JobFlags& flags);
+
+struct JobRunOptions {
+  bool text = false;  // a line is a text, not JSON
+  bool in_order = true;
+  int64_t lines = -1;  // of the input, for the progress; -1: not known
+};
+
+class JobRun {
+ public:
+  // To be made before the model is loaded: throws Error(Exit::Usage) where earlier runs of the
+  // output had other settings. settings: everything beside the lines that decides about results.
+  JobRun(const JobFlags& flags, JsonlReader& reader, Json settings, const JobRunOptions& options);
+
+  // Opens the output. run: what the manifest says of this run (model, devices).
+  void begin(const Json& run);
+
+  // After begin(). Calls `work`, which writes a result for every line, or ends early where the
+  // program is interrupted. Then ends the output, and the manifest with the counts and those of
+  // more(). Returns the exit code. Throws the first Error of the work, after saving what was done.
+  int execute(const std::function<void()>& work, const std::function<Json()>& more);
+
+  JobInput& input() { return *input_; }
+  ResultWriter& writer() { return *writer_; }
+  JobCounts& counts() { return counts_; }
+  JobProgress& progress() { return progress_; }
+
+  void show_progress();  // by one thread
+
+ private:
+  void end(int code, const Json& more);
+
+  const JobFlags& flags_;
+  JsonlReader& reader_;
+  const std::string settings_;
+  const JobRunOptions options_;
+  Manifest manifest_;
+  std::optional<ResultWriter> writer_;
+  std::optional<JobInput> input_;
+  JobCounts counts_;
+  JobProgress progress_;
+};
+
+}  // namespace skald
