@@ -1,5 +1,5 @@
-// A queue between threads that holds only so much: whoever is ahead waits. close() lets the readers
-// take what is left; abandon() wakes everybody at once and drops it.
+// A queue between threads with a limit: a writer waits while the queue is full. After close() the
+// readers still get the rest; abandon() drops the rest and wakes all threads.
 #pragma once
 
 #include <condition_variable>
@@ -16,7 +16,7 @@ class BoundedQueue {
  public:
   explicit BoundedQueue(size_t most) : most_(most) {}
 
-  bool push(T item) {  // false: nobody reads any more
+  bool push(T item) {  // false: the queue is closed
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return closed_ || items_.size() < most_; });
     if (closed_) return false;
@@ -25,13 +25,13 @@ class BoundedQueue {
     return true;
   }
 
-  std::optional<T> pop() {  // nothing: closed, and nothing is left
+  std::optional<T> pop() {  // nothing: closed and empty
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return closed_ || !items_.empty(); });
     return take();
   }
 
-  std::optional<T> try_pop() {  // nothing: nothing is there now
+  std::optional<T> try_pop() {  // nothing: empty now
     const std::lock_guard lock(mutex_);
     return take();
   }

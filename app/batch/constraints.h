@@ -1,5 +1,5 @@
-// The grammars of a batch's response_formats: each is compiled once, and the texts that are written
-// by it share what is found out about its tokens, whatever line they belong to. Any thread may ask.
+// The grammars of a batch's response_formats. Each grammar is compiled once; all samples that
+// follow it share its token masks, whatever line they belong to. Any thread may call.
 #pragma once
 
 #include <list>
@@ -21,8 +21,8 @@ class BatchConstraints {
   BatchConstraints(const Tokenizer& tokenizer, std::vector<int32_t> stop_ids)
       : tokenizer_(tokenizer), stop_ids_(std::move(stop_ids)) {}
 
-  // For a text that is to be written by a response_format, as JSON. Throws Error(Exit::Usage) for a
-  // schema that cannot be followed.
+  // The filter of one sample. response_format: as JSON. Throws Error(Exit::Usage) for a schema that
+  // is not supported.
   std::unique_ptr<TokenFilter> filter(const std::string& response_format, TextStream::Begin begin);
 
  private:
@@ -31,8 +31,8 @@ class BatchConstraints {
   const Tokenizer& tokenizer_;
   const std::vector<int32_t> stop_ids_;
   std::mutex mutex_;
-  std::shared_ptr<const grammar::Vocabulary> vocabulary_;  // once one is needed
-  // The last ones used, first.
+  std::shared_ptr<const grammar::Vocabulary> vocabulary_;  // made when it is needed
+  // The last used ones first.
   std::list<std::pair<std::string, std::shared_ptr<grammar::Masks>>> known_;
 };
 

@@ -32,7 +32,7 @@ void add(BatchCensus& census, const BatchJob& job, int64_t context) {
   }
 }
 
-// Any tokens take the same time.
+// The time of a step does not depend on the tokens.
 std::vector<int32_t> some_tokens(int64_t count, int64_t vocab) {
   std::vector<int32_t> tokens;
   for (int64_t i = 0; i < count; ++i) tokens.push_back(static_cast<int32_t>(i * 31 % vocab));
@@ -64,7 +64,7 @@ BatchCensus take_census(JobInput& input, BatchPreparer& preparer, int64_t contex
 }
 
 BatchRates measure_rates(Executor& executor, int64_t sequences, int64_t prompt_length) {
-  constexpr int kSteps = 4;  // the first of them warms up
+  constexpr int kSteps = 4;  // the first one warms up
   const int64_t length = std::clamp<int64_t>(prompt_length, 1, executor.context() - kSteps);
   const int64_t vocab = executor.program().vocab();
   const std::vector<int32_t> tokens = some_tokens(std::min(executor.max_rows(), length), vocab);

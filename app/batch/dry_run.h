@@ -1,4 +1,4 @@
-// skald batch --dry-run: reads and prepares every line as a run would, and says what it would take.
+// skald batch --dry-run: reads and prepares every line as a run would, and estimates its time.
 #pragma once
 
 #include <functional>
@@ -13,15 +13,15 @@
 namespace skald {
 
 struct BatchCensus {
-  int64_t lines = 0, bad = 0, skipped = 0, texts = 0;  // texts: samples of all prompts
+  int64_t lines = 0, bad = 0, skipped = 0, texts = 0;  // texts: samples of all prompts together
   int64_t prompt_tokens = 0, shortest = 0, longest = 0;
   int64_t most_new_tokens = 0;
 };
 
-// Problems go to stderr, the first of them.
+// Prints the first problems to stderr.
 BatchCensus take_census(JobInput& input, BatchPreparer& preparer, int64_t context);
 
-// Tokens per second of one executor, by a few steps of each kind.
+// Tokens per second of one executor, measured in a few steps of each kind.
 struct BatchRates {
   double prompt = 0, text = 0;
 };

@@ -10,7 +10,7 @@
 namespace skald {
 namespace {
 
-// Of what the template is read from.
+// A hash of the texts from which the template is made.
 std::string template_hash(const std::filesystem::path& model, const std::string& chosen) {
   Sha256 hash;
   if (const auto builtin = builtin_template(chosen)) {
@@ -45,8 +45,8 @@ BatchModel open_batch_model(const ModelFlags& flags, const std::string& chat_tem
     model.chat_template = open_chat_template(model.opened.path, chat_template);
     model.hashes["chat_template"] = template_hash(model.opened.path, chat_template);
   } catch (const Error& error) {
-    if (!chat_template.empty()) throw;  // one that was named must be there
-    model.chat_problem = error.what();  // prompts do without
+    if (!chat_template.empty()) throw;  // a template that the user named must exist
+    model.chat_problem = error.what();  // prompts need no template
   }
   return model;
 }

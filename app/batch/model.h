@@ -1,5 +1,5 @@
-// All of a model that a batch needs on the host: weights' description, tokenizer, chat template,
-// and the hashes that name them in a manifest.
+// The model as a batch needs it on the host: weights, tokenizer, chat template, and the hashes that
+// name these in a manifest.
 #pragma once
 
 #include <optional>
@@ -16,12 +16,12 @@ struct BatchModel {
   OpenedModel opened;
   ModelTokenizer tokens;  // the tokenizer is nullptr where the model has none
   std::optional<ChatTemplate> chat_template;
-  std::string chat_problem;  // why there is none
-  std::string name;          // of the folder or file, as results call it
+  std::string chat_problem;  // why there is no template
+  std::string name;          // the folder or file, as results call the model
   Json hashes;               // {"model", "tokenizer", "chat_template"}
 };
 
-// chat_template: what --chat-template says, or "".
+// chat_template: the value of --chat-template, or "".
 BatchModel open_batch_model(const ModelFlags& flags, const std::string& chat_template);
 
 }  // namespace skald

@@ -169,7 +169,7 @@ Json choice_json(const BatchPrompt& prompt, const SampleText& text,
 
 Json openai_body(const BatchJob& job, const BatchResultOptions& options) {
   const bool chat = job.request.chat;
-  // No time of day: a resumed run must give the same bytes.
+  // "created" is 0, because a resumed run must give the same bytes.
   Json body = {{"id", concat(chat ? "chatcmpl-" : "cmpl-", job.request_hash)},
                {"object", chat ? "chat.completion" : "text_completion"},
                {"created", 0},

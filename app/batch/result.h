@@ -1,5 +1,5 @@
-// A job's result as a line of the output: in the shape of OpenAI's batch output, or plain. Nothing
-// in it depends on when or where it was computed: the same request gives the same bytes.
+// A job's result as a line of the output: in the form of OpenAI's batch output, or plain. The line
+// does not depend on when or where the result was computed: the same request gives the same bytes.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// One text of a batch as its tokens come: what they read as, until something ends it. Without a
-// tokenizer there is no text, and only the tokens are kept. Borrows tokenizer and settings.
+// One sample of a batch: the text of its tokens as they come, until something ends it. Without a
+// tokenizer only the tokens are kept. Borrows tokenizer and settings.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,14 @@ struct SampleTextOptions {
   TextStream::Begin begin = TextStream::Begin::Continuation;
   const std::vector<std::string>* stops = nullptr;
   const std::vector<int32_t>* stop_ids = nullptr;
-  bool keep_picks = false;  // for log-probabilities and ids; else tokens are only counted
+  bool keep_picks = false;  // for log-probabilities and ids; otherwise tokens are only counted
 };
 
 class SampleText {
  public:
   explicit SampleText(const SampleTextOptions& options);
 
-  // False: a stop string was found, and nothing after it counts.
+  // False: the text has a stop string, and later tokens do not count.
   bool feed(Picked picked);
   void end(Ending ending);
 

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 struct ChatCommandFlags {
   ModelFlags model;
-  std::string path;  // the same, as an argument
+  std::string path;  // [MODEL]
   ChatFlags chat;
   ChatSettings settings;
   std::vector<std::string> stops;
@@ -40,10 +40,10 @@ ContextFull context_full(const std::string& name) {
   return name == "stop" ? ContextFull::Stop : ContextFull::Ask;
 }
 
-// What a person who begins to type should know.
+// What a person should know before typing.
 std::string greeting(const OpenedModel& opened, const Executor& executor,
                      const ChatTemplate& chat) {
-  const fs::path name = (opened.path / "").parent_path().filename();  // also of "folder/"
+  const fs::path name = (opened.path / "").parent_path().filename();  // works for "folder/" too
   return concat(printable(name.string()), ", context of ", executor.context(),
                 " tokens, template from ", printable(chat.source()), "; /help shows the commands");
 }
@@ -60,7 +60,7 @@ void resume(ChatSession& session, Dialogue& dialogue, ChatScreen& screen) {
 
 int chat(ChatCommandFlags& flags) {
   name_model(flags.model.model, flags.path);
-  if (!flags.session.empty()) check_writable(flags.session);  // before a model takes its time
+  if (!flags.session.empty()) check_writable(flags.session);  // before the model loads
 
   const std::optional<grammar::Rules> rules = constraint_rules(flags.constraint);
 

@@ -27,7 +27,7 @@ std::string trimmed(std::string_view text) {
   return std::string(text.substr(first, text.find_last_not_of(kSpace) + 1 - first));
 }
 
-// A path as people type it: perhaps in quotes, with ~ for the home folder.
+// A path as a person types it: perhaps in quotes, perhaps with ~ for the home folder.
 std::string path_of(const std::string& argument) {
   std::string path = argument;
   const bool quoted =

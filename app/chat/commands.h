@@ -11,7 +11,7 @@ class ChatProgram;
 
 struct ChatCommand {
   std::string_view name, argument, help;
-  void (*run)(ChatProgram& program, const std::string& argument);  // "": none was given
+  void (*run)(ChatProgram& program, const std::string& argument);  // "": no argument
 };
 
 std::span<const ChatCommand> chat_commands();

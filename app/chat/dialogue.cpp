@@ -125,7 +125,7 @@ Room Dialogue::room() const {
   room.needed = room.needed_after = needed(0);
   const int most = turns() - 1;
   if (room.fits() || most <= 0) return room;
-  // The fewest that reach the goal, or all but the last.
+  // The fewest turns that reach the goal, or all but the last one.
   int few = 0;
   room.drop = most;
   while (room.drop - few > 1) {

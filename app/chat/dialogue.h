@@ -1,11 +1,10 @@
-// A dialogue with a model: its messages, and the session that holds them as tokens. No terminal
-// and no files: app/chat/chat.cpp is the program around it.
+// A dialogue with a model: its messages, and the session that holds the messages as tokens. Knows
+// no terminal and no files; app/chat/program.h does.
 //
-// The messages are what counts. Before each answer they are rendered by the model's template and
-// compared with what the cache holds: the cache keeps the longest beginning that says the same, the
-// rest is computed. So a turn costs its own tokens; undoing and repeating cost nothing; and a
-// template that rewrites what was said before (many drop the thinking of earlier answers) gets what
-// it asks for.
+// Before each answer the model's template renders all messages, and the result is compared with the
+// tokens in the KV cache. The longest common prefix stays in the cache, and the rest is computed.
+// So a turn costs only its own tokens, undoing and repeating cost nothing, and a template may
+// rewrite earlier messages (many drop the thinking of earlier answers).
 #pragma once
 
 #include <cstdint>
@@ -24,19 +23,19 @@ struct Message {
   std::string role, content;  // "system" (the first alone), "user", "assistant"
 };
 
-struct DialogueModel {  // all of it outlives the dialogue
+struct DialogueModel {  // the references outlive the dialogue
   Executor& executor;
   const Tokenizer& tokenizer;
   const ChatTemplate& chat_template;
   std::vector<int32_t> stop_ids;
-  jinja::Dict variables;  // further ones for the template
+  jinja::Dict variables;  // of the template, by --chat-template-kwargs
 };
 
-// What the next token needs: the prompt, what is written of the answer, and one more.
+// The context that the next token needs: prompt, answer so far, and the token.
 struct Room {
   int64_t needed = 0, context = 0;
-  int drop = 0;              // turns to drop, the oldest first, where that is too much
-  int64_t needed_after = 0;  // without them
+  int drop = 0;              // turns to drop, the oldest first, if `needed` is too much
+  int64_t needed_after = 0;  // without these turns
 
   bool fits() const { return needed_after <= context; }
 };
@@ -45,7 +44,7 @@ struct AnswerOptions {
   SamplingParams sampling;
   std::vector<std::string> stops;
   int64_t most_tokens = -1;                     // -1: no limit
-  TokenFilter* filter = nullptr;                // GenerateOptions::filter, new for each answer
+  TokenFilter* filter = nullptr;                // GenerateOptions::filter, made for this answer
   std::function<void(std::string_view)> text;   // the answer, as GenerateOptions::text
   std::function<bool()> interrupted;            // may be empty
   std::function<bool(const Room&)> drop_turns;  // asked when the context is full; empty: no
@@ -53,7 +52,7 @@ struct AnswerOptions {
 
 struct Answer {
   Generated generated;
-  int64_t prompt = 0, reused = 0;  // tokens; of the prompt, those that the cache had
+  int64_t prompt = 0, reused = 0;  // tokens of the prompt; tokens of it that the cache had
 };
 
 class Dialogue {
@@ -61,28 +60,29 @@ class Dialogue {
   explicit Dialogue(DialogueModel model);
 
   const std::vector<Message>& messages() const { return messages_; }
-  std::string_view system() const;  // empty: none
+  std::string_view system() const;  // the system message, or ""
   int turns() const;                // the user's messages
   bool awaits_answer() const;       // the last message is the user's
 
-  // Throws Error, changing nothing, where the template refuses the result; so does say().
-  void set_system(std::string text);  // empty: none
+  // These two throw Error, and change nothing, where the template refuses the messages.
+  void set_system(std::string text);  // "": no system message
   void say(std::string text);         // !awaits_answer()
-  bool undo();                        // the last turn; false: there is none
-  bool take_back_answer();            // false: there is none
-  void clear();                       // all but the system message
+  bool undo();                        // drops the last turn; false: there is none
+  bool take_back_answer();            // drops the last answer; false: there is none
+  void clear();                       // drops all but the system message
   void replace(std::vector<Message> messages);
 
-  // Answers the last message. What was written stays, also where it was interrupted and where
-  // `text` threw; without a single token the dialogue still awaits its answer. Context that is full
-  // ends the answer as FinishReason::Context, unless drop_turns makes room. Throws
-  // Error(Exit::Failed) where the last message alone is too long.
+  // Answers the last message. The text so far becomes the answer even if it is interrupted or
+  // `text` throws; without a single token the dialogue still awaits its answer. A full context ends
+  // the answer with FinishReason::Context, unless drop_turns makes room. Throws Error(Exit::Failed)
+  // where the last message alone is too long.
   Answer answer(const AnswerOptions& options);
 
   std::string prompt() const;  // as the template writes it
-  int64_t tokens() const;      // of it
+  int64_t tokens() const;      // of the prompt
 
-  // For keeping the cache in a file; before that, trim() makes it forget what is no longer said.
+  // For saving the cache in a file. Call trim() first: it drops tokens that are no longer in the
+  // messages.
   Session& session() { return session_; }
   const Session& session() const { return session_; }
   void trim();
@@ -97,15 +97,15 @@ class Dialogue {
   Conversation conversation(const std::vector<Message>& messages) const;
   void check_renders(const std::vector<Message>& messages) const;
   std::vector<Message> without_oldest(int turns) const;
-  Plan plan(int dropped_turns) const;  // to bring the session to what is said
+  Plan plan(int dropped_turns) const;  // how the session gets the tokens of the messages
   Room room() const;
   bool make_room(const AnswerOptions& options);
 
   DialogueModel model_;
   Session session_;
   std::vector<Message> messages_;
-  std::vector<int32_t> answer_ids_;  // of the answer that is being written
-  int64_t answers_ = 0;              // begun: each draws other random numbers
+  std::vector<int32_t> answer_ids_;  // of the answer in progress
+  int64_t answers_ = 0;              // answers begun; each has its own random numbers
 };
 
 }  // namespace skald

@@ -29,7 +29,7 @@ ChatProgram::ChatProgram(const ChatParts& parts, ChatSettings s)
     : settings(std::move(s)), parts_(parts) {}
 
 int ChatProgram::run() {
-  if (interrupted_by()) return 128 + interrupted_by();  // while the model was read
+  if (interrupted_by()) return 128 + interrupted_by();  // while the model was loading
   const auto save_all = [&] {
     if (parts_.session) parts_.session->save(dialogue());
   };

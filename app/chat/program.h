@@ -1,6 +1,5 @@
-// skald chat between its flags and its parts: takes messages and commands in turn, has the dialogue
-// answered and shown, and keeps the session's file up to date. What the commands
-// (app/chat/commands.h) act on.
+// The loop of skald chat: reads messages and commands, lets the dialogue answer, shows answers, and
+// keeps the session's file up to date. The commands (app/chat/commands.h) act on a ChatProgram.
 #pragma once
 
 #include <memory>
@@ -17,19 +16,19 @@
 
 namespace skald {
 
-// What to do when the context is full: Ask a person, else it is an error.
+// What happens when the context is full. Ask: ask the person; without a person it is an error.
 enum class ContextFull { Ask, Drop, Stop };
 
-struct ChatParts {  // all of them outlive the program
+struct ChatParts {  // the references and pointers outlive the program
   Dialogue& dialogue;
   ChatScreen& screen;
   LineSource& lines;
   const Tokenizer& tokenizer;
   const Executor& executor;
   TerminalMode* terminal;  // nullptr: in a pipe
-  LineHistory* history;    // nullptr: none
-  ChatSession* session;    // nullptr: none
-  // What every answer is written by; nullptr: answers are free.
+  LineHistory* history;    // nullptr: no history
+  ChatSession* session;    // nullptr: no --session
+  // The grammar of every answer; nullptr: answers are free.
   std::shared_ptr<grammar::Masks> masks;
 };
 
@@ -37,8 +36,8 @@ class ChatProgram {
  public:
   ChatProgram(const ChatParts& parts, ChatSettings settings);
 
-  // Until the end of the input, /exit or a signal; the exit code. In a pipe the first Error ends
-  // it, before a person it is said and forgotten.
+  // Runs until the end of the input, /exit or a signal, and returns the exit code. In a pipe the
+  // first Error ends the program; for a person it is printed, and the dialogue goes on.
   int run();
 
   std::vector<std::string> stops;
@@ -55,7 +54,7 @@ class ChatProgram {
   const std::string& attached() const { return attached_; }
   void retry();
   void exit() { done_ = true; }
-  void save();  // the session's messages, after they have changed
+  void save();  // saves the messages in the session's file
   std::string stats() const;
 
  private:
@@ -70,7 +69,7 @@ class ChatProgram {
   ChatParts parts_;
   std::string attached_;
   std::optional<Answer> last_;
-  int64_t answers_ = 0, tokens_ = 0;  // in all
+  int64_t answers_ = 0, tokens_ = 0;  // of the whole run
   bool done_ = false;
 };
 

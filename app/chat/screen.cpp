@@ -72,7 +72,7 @@ void ChatScreen::show(const ThinkingPart& part) {
   }
   end_thinking();
   std::string_view text = part.text;
-  if (at_begin_) {  // templates leave it to the model to begin with a space or a new line
+  if (at_begin_) {  // many models begin an answer with a space or a newline
     text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));
   }
   if (text.empty()) return;

@@ -1,6 +1,6 @@
-// What skald chat shows. On a terminal: answers with control characters made visible and the
-// thinking dimmed, and what there is to say beside them. In a pipe stdout is the answers alone, as
-// they are, and everything else goes to stderr.
+// The output of skald chat. On a terminal: answers, with visible control characters and dimmed
+// thinking, and messages of the program. In a pipe, stdout has the answers alone, byte for byte,
+// and everything else goes to stderr.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ namespace skald {
 
 struct ScreenOptions {
   bool interactive = false;  // a person types on a terminal and reads there
-  bool raw = false;          // control characters reach the terminal
+  bool raw = false;          // control characters reach the terminal unchanged
   bool hide_thinking = false;
   TerminalTraits traits;
 };
@@ -26,14 +26,14 @@ class ChatScreen {
 
   bool interactive() const { return options_.interactive; }
 
-  // One answer, as it comes; `prompt` is what the model goes on from. end_answer() ends its line.
+  // One answer in pieces. `prompt`: the text that the model continues. end_answer() ends the line.
   void begin_answer(std::string_view prompt);
   void answer(std::string_view piece);
   void end_answer();
 
-  void say(std::string_view text);         // the reply to a command, lines of its own
-  void say_dimmed(std::string_view text);  // what is nice to know
-  void notice(std::string_view text);      // "skald: …": what should be known
+  void say(std::string_view text);         // the reply to a command, on lines of its own
+  void say_dimmed(std::string_view text);  // less important
+  void notice(std::string_view text);      // "skald: …": important
 
   const std::string& thinking() const { return thinking_; }  // of the last answer
 
@@ -48,12 +48,12 @@ class ChatScreen {
 
   ScreenOptions options_;
   StandardOutput out_;
-  bool terminal_;  // stdout is one
+  bool terminal_;  // stdout is a terminal
   std::optional<ThinkingSplitter> splitter_;
   std::string thinking_;
-  bool hiding_ = false;   // the mark of hidden thinking stands open
-  bool shown_ = false;    // something of the answer, beside white space
-  bool at_begin_ = true;  // white space is left out
+  bool hiding_ = false;   // the mark of hidden thinking is shown, and has no end yet
+  bool shown_ = false;    // more of the answer than white space was shown
+  bool at_begin_ = true;  // white space is dropped here
   bool dim_ = false;
   bool line_open_ = false;  // the last character was no new line
 };

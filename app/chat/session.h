@@ -1,6 +1,6 @@
-// A dialogue that goes on another day: its messages, and the cache that was computed for them, in
-// one file (app/generate/cache_file.h). The messages always come back; the cache does where model,
-// settings and machine are the ones that it was computed with.
+// A dialogue that is saved in a file (app/generate/cache_file.h): its messages, and their KV cache.
+// The messages are always restored. The cache is used again where model, settings and machine are
+// those that computed it.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,12 @@ class ChatSession {
 
   struct Resumed {
     int64_t cached = 0;   // tokens
-    std::string missing;  // why the cache is not used; empty: it is
+    std::string missing;  // why the cache is not used, or ""
   };
-  Resumed resume(Dialogue& dialogue);  // throws Error(Exit::Failed) where it holds something else
+  Resumed resume(Dialogue& dialogue);  // throws Error(Exit::Failed) for a file of another kind
 
-  // The messages alone are small: after every turn. A large cache takes seconds: once, at the end.
+  // Messages are small: to be saved after every turn. A large cache takes seconds: to be saved
+  // once, at the end.
   void save_messages(const Dialogue& dialogue);
   void save(Dialogue& dialogue);
 

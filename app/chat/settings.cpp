@@ -14,7 +14,7 @@ constexpr const char* kBias = "logit-bias";
 
 std::string long_name(const CLI::Option& option) { return option.get_lnames().front(); }
 
-// The options of a command line that changes these settings, with their values as defaults.
+// Options that change these settings; their defaults are the present values.
 std::vector<CLI::Option*> options_of(CLI::App& command, ChatSettings& settings) {
   command.set_help_flag();
   add_chat_settings(command, settings);
@@ -87,7 +87,7 @@ void change_setting(ChatSettings& settings, const std::string& name, const std::
       fail(Exit::Usage, message);
     }
   }
-  sampling_params(changed.sampling, vocab);  // throws where it is out of bounds
+  sampling_params(changed.sampling, vocab);  // throws where a value is out of range
   settings = std::move(changed);
   draw_seed(settings);
 }

@@ -1,5 +1,5 @@
-// What /set shows and changes: the sampling values, with the names, meanings and limits that their
-// flags have on the command line.
+// The settings that /set shows and changes: the sampling parameters, with the names, help and
+// limits of their flags.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -23,16 +23,16 @@ struct ChatSetting {
 };
 std::vector<ChatSetting> list_settings(const ChatSettings& settings);
 
-// As list_settings() has it: "-n" is "n-predict", "top_k" is "top-k". Throws Error(Exit::Usage)
-// where there is no such setting.
+// The name of a setting as list_settings() gives it: "-n" is "n-predict", "top_k" is "top-k".
+// Throws Error(Exit::Usage) where there is no such setting.
 std::string setting_name(std::string typed);
 
-// Throws Error(Exit::Usage), changing nothing, for a name that is none or a value out of its
-// limits. `vocab` is the model's.
+// Throws Error(Exit::Usage), and changes nothing, for an unknown name or a value out of range.
+// `vocab` is the model's.
 void change_setting(ChatSettings& settings, const std::string& name, const std::string& value,
                     int64_t vocab);
 
-// A seed where none was given: one for the whole dialogue, so that it can be had again.
+// Draws a seed where none was given: one for the whole dialogue, so that the user can repeat it.
 void draw_seed(ChatSettings& settings);
 
 }  // namespace skald

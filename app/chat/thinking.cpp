@@ -22,7 +22,7 @@ constexpr Tags kTags[] = {
 
 constexpr std::string_view kSpace = " \t\r\n";
 
-// How many bytes at the end of `text` could be the beginning of `tag`.
+// The number of bytes at the end of `text` that could begin `tag`.
 size_t begun(std::string_view text, std::string_view tag) {
   size_t length = std::min(text.size(), tag.size() - 1);
   while (!text.ends_with(tag.substr(0, length))) --length;
@@ -42,7 +42,7 @@ ThinkingSplitter::ThinkingSplitter(std::string_view prompt) {
   }
 }
 
-// Puts out what is sure; false: the rest of what is held needs more text.
+// Appends the parts that are certain. False: the rest needs more text.
 bool ThinkingSplitter::step(std::vector<ThinkingPart>& parts) {
   const auto put = [&](size_t length) {
     if (length == 0) return;

@@ -1,6 +1,6 @@
-// Tells a reasoning model's thinking from its answer, in a text that arrives in pieces. Thinking is
-// what stands between tags such as <think> and </think> at the beginning of an answer; its tags are
-// part of it. What the parts hold is, put together, the text.
+// Separates a reasoning model's thinking from its answer, in a text that arrives in pieces. The
+// thinking stands at the beginning, between tags such as <think> and </think>, and includes the
+// tags. The parts in their order are the whole text.
 #pragma once
 
 #include <string>
@@ -16,10 +16,10 @@ struct ThinkingPart {
 
 class ThinkingSplitter {
  public:
-  // `prompt` is what the answer goes on from: some templates open the thinking themselves.
+  // `prompt`: the text that the answer continues. Some templates end with the opening tag.
   explicit ThinkingSplitter(std::string_view prompt = {});
 
-  // What can be told by now; the beginning of a tag is held back.
+  // The parts that are certain by now. A possible beginning of a tag waits for more text.
   std::vector<ThinkingPart> feed(std::string_view piece);
   std::vector<ThinkingPart> flush();
 
@@ -33,7 +33,7 @@ class ThinkingSplitter {
   std::string held_;
 };
 
-// What a token's piece is, of those: some models have control tokens for them.
+// Some models have control tokens for the tags: whether a token's piece is one of them.
 enum class ThinkingTag { None, Begin, End };
 ThinkingTag thinking_tag(std::string_view piece);
 

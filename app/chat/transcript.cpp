@@ -7,7 +7,7 @@
 namespace skald {
 namespace {
 
-// Far more than a dialogue has; JSON within JSON could otherwise exhaust the stack.
+// Far more than a dialogue needs. Deeper JSON could exhaust the stack.
 constexpr int kMostDepth = 32;
 
 Json parse(std::string_view text, const std::string& name) {

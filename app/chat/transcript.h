@@ -1,4 +1,4 @@
-// A dialogue's messages as JSON, in the form that chat programs and `skald template` read:
+// A dialogue's messages as JSON, in the form of other chat programs and of `skald template`:
 // {"messages": [{"role": "user", "content": "Hi"}, …]}.
 #pragma once
 
@@ -12,8 +12,8 @@ namespace skald {
 
 std::string transcript(const std::vector<Message>& messages);
 
-// Also a list alone. Contents are texts; a system message comes first, if at all. Throws
-// Error(Exit::Failed) with `name` for anything else.
+// Reads the same form, or the list of messages alone. Contents must be strings; only the first
+// message may be of the system. Throws Error(Exit::Failed) with `name` for anything else.
 std::vector<Message> read_transcript(std::string_view json, const std::string& name);
 
 }  // namespace skald

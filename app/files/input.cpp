@@ -20,7 +20,7 @@
 namespace skald {
 namespace {
 
-// No context holds nearly as much; it keeps an endless pipe from filling the memory.
+// More than any context holds. An endless pipe must not fill the memory.
 constexpr size_t kMostBytes = size_t{256} << 20;
 
 int hex_digit(char c) {
@@ -30,8 +30,8 @@ int hex_digit(char c) {
   return -1;
 }
 
-// Some programs start others with a stdin that nobody writes to or closes: after a moment a person
-// is told what is waited for.
+// Some programs start others with a stdin that nobody writes to or closes. After a moment, a
+// message says that skald waits for stdin.
 class WaitingHint {
  public:
   WaitingHint(int fd, std::string name) : fd_(isatty(fd) == 1 ? -1 : fd), name_(std::move(name)) {}
@@ -49,7 +49,7 @@ class WaitingHint {
 
  private:
   static constexpr std::chrono::seconds kPatience{2};
-  int fd_;  // -1: it was said, or is a terminal, where a person types
+  int fd_;  // -1: the message was printed, or stdin is a terminal
   std::string name_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };

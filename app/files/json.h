@@ -1,5 +1,4 @@
-// JSON for reports, written as it is built: keys keep their order. Text is escaped, and invalid
-// UTF-8 in it becomes U+FFFD.
+// JSON whose keys keep their order. dump() turns invalid UTF-8 in a text into U+FFFD.
 #pragma once
 
 #include <nlohmann/json.hpp>

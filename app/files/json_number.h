@@ -1,4 +1,5 @@
-// A float as JSON with as few digits as tell it from its neighbours: 0.8, not 0.800000011920929.
+// A float as JSON with the fewest digits that are read back as the same float: 0.8, not
+// 0.800000011920929.
 #pragma once
 
 #include <charconv>

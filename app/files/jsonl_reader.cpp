@@ -84,7 +84,7 @@ bool JsonlReader::ends_early() const { return stopped_ || interrupted_by() != 0;
 
 bool JsonlReader::fill() {
   while (!ends_early()) {
-    // read() alone would sleep through a signal that another thread got.
+    // read() alone would not wake for a signal that came to another thread.
     pollfd ready{fd_, POLLIN, 0};
     if (poll(&ready, 1, kPollMilliseconds) == 0) continue;
     const ssize_t count = read(fd_, buffer_.data(), buffer_.size());
@@ -110,7 +110,7 @@ bool JsonlReader::read_line(JsonlLine& line) {
   bool found = false, ended = false;
   while (!ended) {
     if (begin_ == end_ && !fill()) {
-      if (ends_early()) return false;  // half a line is none
+      if (ends_early()) return false;  // half a line does not count
       break;
     }
     found = true;

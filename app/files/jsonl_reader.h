@@ -1,8 +1,7 @@
-// Lines of a file, of a pipe or of stdin, one at a time: what `batch` and `score` read requests
-// from. Takes a bounded amount of memory whatever the input holds: of a line that is too long only
-// the beginning is kept. Takes line ends of Unix and Windows, drops a byte order mark, and passes
-// over blank lines, which count as lines all the same. The input may grow while it is read; what
-// was there when its end was reached is read. Not thread-safe.
+// Lines of a file, a pipe or stdin, one at a time. Memory is bounded whatever the input holds: only
+// the beginning of a line that is too long is kept. Accepts the line ends of Unix and Windows,
+// drops a byte order mark, and passes over blank lines, which count in line numbers. The input may
+// grow while it is read. Not thread-safe.
 #pragma once
 
 #include <atomic>
@@ -18,7 +17,7 @@ struct JsonlLine {
   std::string text;       // without its end
   int64_t offset = 0;     // of its first byte in the input
   int64_t bytes = 0;      // of the whole line without its newline
-  bool too_long = false;  // text is only its beginning
+  bool too_long = false;  // text is only the beginning of the line
 };
 
 // Both included.
@@ -30,8 +29,8 @@ struct LineRange {
 LineRange parse_line_range(const std::string& text, const std::string& flag);
 
 struct JsonlLimits {
-  size_t line = size_t{16} << 20;  // a longer line is too long
-  size_t kept = 1024;              // of one that is too long
+  size_t line = size_t{16} << 20;  // bytes; a longer line is too long
+  size_t kept = 1024;              // bytes that are kept of such a line
 };
 
 class JsonlReader {
@@ -42,7 +41,7 @@ class JsonlReader {
   JsonlReader(const JsonlReader&) = delete;
   JsonlReader& operator=(const JsonlReader&) = delete;
 
-  // False at the end of the range or of the input, and once it was stopped or the program
+  // False at the end of the range or of the input, after stop(), and when the program is
   // interrupted.
   bool next(JsonlLine& line);
 
@@ -50,12 +49,12 @@ class JsonlReader {
 
   const std::string& name() const { return name_; }  // printable
   int64_t bytes_read() const { return bytes_read_; }
-  int64_t size() const;  // of a regular file as it is now; -1: not known
+  int64_t size() const;  // of a regular file as it is now; -1: this is no regular file
   bool is_file(uint64_t device, uint64_t inode) const;
 
  private:
   bool fill();                      // more bytes; false at the end
-  bool read_line(JsonlLine& line);  // any, blank or not
+  bool read_line(JsonlLine& line);  // blank or not
 
   bool ends_early() const;
 
@@ -66,7 +65,7 @@ class JsonlReader {
   int fd_ = -1;
   bool owned_ = false;
   std::vector<char> buffer_;
-  size_t begin_ = 0, end_ = 0;  // of what is unread in the buffer
+  size_t begin_ = 0, end_ = 0;  // of the unread bytes in the buffer
   int64_t bytes_read_ = 0, number_ = 0;
 };
 

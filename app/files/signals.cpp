@@ -16,8 +16,8 @@ namespace {
 volatile sig_atomic_t stop_signal = 0, suspended = 0, resized = 0;
 void (*volatile restore_terminal)() = nullptr;
 
-// Every handled signal leaves a byte here: it wakes wait_readable() also where the signal came just
-// before, or to another thread.
+// Every handled signal writes a byte here, which wakes wait_readable() even if the signal came just
+// before the call, or to another thread.
 int wake_pipe[2] = {-1, -1};
 
 void wake() {
@@ -36,7 +36,7 @@ void on_stop(int signal) {
   wake();
 }
 
-// A mapped model file that another program cuts short cannot be read any more.
+// Another program has cut a mapped model file short, so that it cannot be read any more.
 void on_bus_error(int) {
   constexpr std::string_view kMessage =
       "skald: error: a model file was truncated while it was in use; copy it again\n";

@@ -1,5 +1,5 @@
-// A text of any size, read in parts: a file, or stdin ("-"), which is kept in memory. Refuses what
-// is no text: a folder, an empty file, bytes that are no UTF-8, NUL bytes.
+// A text of any size, read in parts: a file, or stdin ("-"), which is kept in memory. Refuses
+// folders, empty files, bytes that are no UTF-8, and NUL bytes.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,13 @@ class TextFile {
   TextFile(const TextFile&) = delete;
   TextFile& operator=(const TextFile&) = delete;
 
-  const std::string& name() const { return name_; }  // fit to print
+  const std::string& name() const { return name_; }  // printable
   int64_t size() const { return size_; }
-  // Throws where the file has become shorter.
+  // Throws Error where the file has become shorter.
   std::string read(int64_t offset, int64_t bytes) const;
 
-  // `part` lies at `offset` and ends with a whole character.
+  // Throws Error(Exit::Usage) unless `part`, which lies at `offset`, is UTF-8 without NUL. `part`
+  // must end with a whole character.
   void check_text(std::string_view part, int64_t offset) const;
 
  private:

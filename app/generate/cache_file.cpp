@@ -22,7 +22,7 @@ constexpr uint64_t kBefore = 16;           // magic and size of the head
 constexpr uint64_t kMostHead = 1 << 30;    // a context of 200 million tokens
 constexpr uint64_t kHeadFields = 32 + 24;  // key and three numbers
 
-// Fast enough not to be seen beside the disk; finds damage, not malice.
+// Much faster than a disk. Finds damage, not malice.
 uint64_t checksum(std::span<const std::byte> bytes) {
   uint64_t sum = bytes.size();
   while (!bytes.empty()) {
@@ -66,7 +66,7 @@ Sha256::Digest cache_key(std::string_view model, const Executor& executor) {
   Sha256 key;
   key.add_field("skald cache").add_field(version()).add_field(model);
   key.add_field(executor.page_format()).add_number(static_cast<uint64_t>(executor.page_bytes()));
-  // Keys are kept rotated, in some models by frequencies that the context has chosen.
+  // The cache holds rotated keys. In some models the context chooses the frequencies.
   for (const RopeSpec& rope : executor.program().ropes) {
     if (!rope.by_context) continue;
     key.add_field({reinterpret_cast<const char*>(rope.inv_freq.data()),
@@ -79,7 +79,7 @@ void write_cache_file(const fs::path& path, const Session& session, int64_t leng
                       const Executor& executor, const CacheNote& note) {
   check(length >= 0 && length <= session.computed(), "what is saved is computed");
   std::vector<std::byte> page(static_cast<size_t>(executor.page_bytes()));
-  // Read twice, for checksums and to write: no second copy of the cache is held.
+  // Reads every page twice, for checksums and to write, so that memory holds no copy of the cache.
   std::vector<uint64_t> sums;
   for (int64_t i = 0; i < pages_for(length); ++i) {
     session.read_page(i, page);

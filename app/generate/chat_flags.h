@@ -1,4 +1,4 @@
-// The flags that say how messages become a prompt, for commands that use a model's chat template.
+// The flags for commands that turn messages into a prompt with a chat template.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,7 +10,7 @@ namespace skald {
 
 struct ChatFlags {
   std::string system;     // a message before the others; empty: none
-  std::string chosen;     // in place of the model's own template: a file or a name
+  std::string chosen;     // a template to use instead of the model's own: a file or a name
   std::string variables;  // JSON
 
   bool any() const { return !system.empty() || !chosen.empty() || !variables.empty(); }

@@ -40,7 +40,7 @@ std::span<const uint64_t> Constraint::allowed() {
   return mask;
 }
 
-// A token without anything after the dropped space is not allowed: it would not bring the text on.
+// A token that is nothing but the dropped space is not allowed: the text would not grow.
 std::span<const uint64_t> Constraint::first_mask() {
   const std::span<const uint64_t> mask = matcher_.mask();
   first_mask_.assign(mask.begin(), mask.end());

@@ -1,7 +1,6 @@
-// Output that is written by a grammar: from rules to a mask for the sampler
-// (SampleContext::allowed), token by token. What it needs of a model is made once
-// (constraint_vocabulary), what it needs of a grammar once for each (constraint_masks); a
-// Constraint is one text's place in it:
+// Output that follows a grammar: for each token, the rules become a mask for the sampler
+// (SampleContext::allowed). A program makes one vocabulary for a model (constraint_vocabulary()),
+// one set of masks for a grammar (constraint_masks()), and one Constraint for a text:
 //
 //   Constraint constraint(masks, tokenizer, begin);
 //   while (!constraint.finished()) {
@@ -9,7 +8,8 @@
 //     constraint.accept(picked.token);  // a stop token ends the loop before
 //   }
 //
-// One thread at a time for one Constraint; those of the same Masks may be on different threads.
+// One thread at a time uses a Constraint. Constraints of the same Masks may be on different
+// threads.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@
 
 namespace skald {
 
-// The tokens that may write text; control tokens may not. stop_ids end a text.
+// The tokens that a grammar may use: all but control tokens. stop_ids end a text.
 std::shared_ptr<const grammar::Vocabulary> constraint_vocabulary(const Tokenizer& tokenizer,
                                                                  std::span<const int32_t> stop_ids);
 
@@ -32,16 +32,16 @@ std::shared_ptr<grammar::Masks> constraint_masks(
 
 class Constraint : public TokenFilter {
  public:
-  // Borrows the tokenizer. `begin`: the TextStream's, since one that starts a text drops a space,
-  // which the grammar then does not see.
+  // Borrows the tokenizer. `begin` is that of the TextStream: at the start of a text the stream
+  // drops a space, which the grammar must not see.
   Constraint(std::shared_ptr<grammar::Masks> masks, const Tokenizer& tokenizer,
              TextStream::Begin begin);
 
-  // At least one token is allowed; where the vocabulary cannot write what must come:
-  // Error(Exit::Failed). Valid until the next call.
+  // Holds at least one token, and is valid until the next call. Throws Error(Exit::Failed) where no
+  // token of the vocabulary can write what the grammar asks for.
   std::span<const uint64_t> allowed() override;
 
-  // A token that allowed() holds. Stop tokens change nothing.
+  // The token must be one that allowed() holds. Stop tokens change nothing.
   void accept(int32_t token) override;
 
   bool may_end() const { return matcher_.may_end(); }
@@ -53,8 +53,8 @@ class Constraint : public TokenFilter {
   std::shared_ptr<grammar::Masks> masks_;
   const Tokenizer* tokenizer_;
   grammar::Matcher matcher_;
-  bool drops_space_;                  // of the next token
-  std::vector<uint64_t> first_mask_;  // where it does
+  bool drops_space_;                  // the stream drops the next token's space
+  std::vector<uint64_t> first_mask_;  // the mask for such a token
 };
 
 }  // namespace skald

@@ -1,4 +1,4 @@
-// The flags by which a user says what the output must be like: -j, --format, --regex, --grammar.
+// The flags that make the output follow a form: -j, --format, --regex, --grammar.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -15,8 +15,9 @@ struct ConstraintFlags {
 
 void add_constraint_flags(CLI::App& command, ConstraintFlags& flags);
 
-// The rules that the flags ask for; nothing without any. Says on stderr what is read otherwise than
-// written. Throws Error(Exit::Usage) for what cannot be read, and for two at once.
+// The rules of the flag that is given; nothing without such a flag. Says on stderr which parts of a
+// schema have no effect. Throws Error(Exit::Usage) for rules that cannot be read, and for two
+// flags.
 std::optional<grammar::Rules> constraint_rules(const ConstraintFlags& flags);
 
 }  // namespace skald

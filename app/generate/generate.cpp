@@ -72,7 +72,7 @@ Generated generate(Session& session, const Tokenizer& tokenizer, const GenerateO
   if (complete) result.reason = FinishReason::Stop;
   if (!stops.found()) show(stops.feed(stream.flush()));
   show(stops.flush());
-  if (stops.found()) {  // perhaps only by the flush: a stop string may hold U+FFFD
+  if (stops.found()) {  // perhaps only now: flush() may write U+FFFD, and a stop string hold it
     result.reason = FinishReason::Stop;
     result.stop = stops.stop();
   }

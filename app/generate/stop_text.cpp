@@ -27,7 +27,7 @@ void StopText::add(size_t stop) {
   prefixes_[at].stop = stop;
 }
 
-// Breadth first, so that what a prefix links to is complete.
+// Breadth first, so that every prefix that is linked to is complete.
 void StopText::link() {
   std::vector<std::vector<std::pair<char, size_t>>> children(prefixes_.size());
   for (const auto& [edge, child] : children_) {
@@ -70,7 +70,7 @@ std::string StopText::feed(std::string_view piece) {
   const size_t safe = text_.size() - (found() ? stops_[found_].size() : prefixes_[at_].length);
   std::string out = text_.substr(held_, safe - held_);
   held_ = safe;
-  if (held_ > text_.size() / 2) {  // seldom enough to move each byte about once
+  if (held_ > text_.size() / 2) {  // rarely, so that each byte moves about once
     text_.erase(0, held_);
     held_ = 0;
   }

@@ -46,7 +46,7 @@ ScoreText encode_pair(std::string context, std::string continuation, const Score
     text.context = 1;
     return text;
   }
-  // Python's rstrip() takes more than these, but no other blank is a part of tokens.
+  // Python's rstrip() knows more blanks than these, but no others are parts of tokens.
   const size_t end = context.find_last_not_of(" \t\n\r\f\v") + 1;
   continuation.insert(0, context.substr(end));
   context.resize(end);
@@ -60,7 +60,7 @@ ScoreText encode_pair(std::string context, std::string continuation, const Score
 }
 
 void fit(ScoreText& text, const ScoreOptions& options) {
-  // The last token is a target only.
+  // The last token is only a target, and never in the cache.
   const int64_t extra = std::ssize(text.ids) - 1 - options.context;
   if (extra <= 0) return;
   if (!options.truncate_left || extra >= text.context) {

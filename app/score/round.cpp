@@ -15,7 +15,7 @@ bool ScoreRound::add(const ScoreText& text) {
   while (index > 0 && !std::ranges::equal(contexts_[index - 1], context)) --index;
   const bool is_new = index == 0;
   index = is_new ? contexts_.size() : index - 1;
-  // A fork has the context's whole pages with it, and the rest for itself.
+  // A fork shares the whole pages of the context, and has pages of its own for the rest.
   const int64_t length = std::ssize(text.ids) - 1, before = std::ssize(context);
   int64_t pages = pages_for(length) - before / kPageTokens;
   if (is_new) pages += pages_for(before);
@@ -34,7 +34,7 @@ std::vector<std::vector<TokenScore>> ScoreRound::run() {
   std::vector<std::vector<TokenScore>> scores(texts_.size());
   size_t broken = texts_.size();
   {
-    // A text alone works on its context itself, whose pages would not fit twice.
+    // A text alone does not fork its context: the pages might not fit twice.
     const bool alone = texts_.size() == 1;
     const std::vector<Sequence> contexts =
         alone ? std::vector<Sequence>() : run_prefixes(executor_, contexts_);

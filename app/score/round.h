@@ -1,4 +1,5 @@
-// Scores texts that are in memory together: a context that several have is computed once.
+// Scores texts whose KV caches are in memory together. A context that several texts share is
+// computed once.
 #pragma once
 
 #include <span>
@@ -10,19 +11,21 @@
 
 namespace skald {
 
-// Texts that have their contexts (all ids but the last of the context) in the cache at the same
-// time. add() as many as fit, then run().
+// A round: as many texts as fit. First add() each text, then run(). The cache holds all ids of a
+// context but the last.
 class ScoreRound {
  public:
-  // most_texts: as many sequences as the executor was made for.
+  // most_texts: the executor's number of sequences.
   ScoreRound(Executor& executor, size_t most_texts)
       : executor_(executor), most_texts_(most_texts) {}
 
-  // False when it does not fit beside the others; the first one always does. Borrowed until run().
+  // False where the text does not fit beside the others; the first text always fits. The round
+  // keeps a pointer to the text until run().
   bool add(const ScoreText& text);
 
   bool empty() const { return texts_.empty(); }
-  // Of each text its continuation's scores; the round is then empty. NaN and infinity are an Error.
+  // Returns the scores of each text's continuation, and empties the round. NaN and infinity are an
+  // Error.
   std::vector<std::vector<TokenScore>> run();
 
  private:
@@ -33,8 +36,8 @@ class ScoreRound {
   Executor& executor_;
   size_t most_texts_;
   std::vector<const ScoreText*> texts_;
-  std::vector<std::span<const int32_t>> contexts_;  // different ones
-  std::vector<size_t> context_of_;                  // of each text
+  std::vector<std::span<const int32_t>> contexts_;  // all different
+  std::vector<size_t> context_of_;                  // by text, an index into contexts_
   int64_t pages_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// Line editing by libedit. Characters come through a reader of ours: signals, a window that changes
-// and bytes that are no text are ours to handle, and libedit would drop or re-send them.
+// Line editing by libedit. libedit gets its characters from a reader in this file, which handles
+// signals, changes of the window and bytes that are no text; libedit would drop or re-send these.
 #include <histedit.h>
 #include <signal.h>
 #include <unistd.h>
@@ -23,11 +23,11 @@ namespace {
 
 constexpr char32_t kReplacement = 0xfffd;
 
-// Terminals put these around pasted text, once they were asked to.
+// Terminals put these around pasted text, if they are asked to.
 constexpr std::string_view kBeginPastes = "\x1b[?2004h", kEndPastes = "\x1b[?2004l";
 constexpr std::wstring_view kPasteEnd = L"\x1b[201~";
 
-// No terminal sends this: the reader puts it in where the cursor is to go below the line.
+// No terminal sends this. The reader inserts it to move the cursor below the line.
 constexpr std::string_view kMoveToEnd = "\x1b[9997~";
 constexpr std::string_view kClearBelow = "\r\x1b[J";
 
@@ -71,14 +71,14 @@ class LineEditor final : public LineSource {
           {L"\\e[F", L"ed-move-to-end"},
           {L"\\e[1~", L"ed-move-to-beg"},
           {L"\\e[4~", L"ed-move-to-end"}});
-    if (!utf8_) {  // what no letter of the locale's is would be a key with Meta
+    if (!utf8_) {  // libedit takes bytes outside of the locale for keys with Meta
       for (wchar_t c = 0xa0; c <= 0xff; ++c) {
         el_wset(editor_, EL_BIND, std::wstring(1, c).c_str(), L"ed-insert", nullptr);
       }
     }
     el_source(editor_, nullptr);
     bind({{L"\\e[200~", L"skald-paste"}, {L"\\e[9997~", L"skald-to-end"}});
-    // libedit sets its mode after it has drawn the prompt; a Ctrl-D between the two must not be
+    // libedit sets its mode after it has drawn the prompt. A Ctrl-D between the two must not get
     // lost.
     terminal_.hide_keys();
   }
@@ -100,7 +100,7 @@ class LineEditor final : public LineSource {
     int length = 0;
     errno = 0;
     const wchar_t* text = el_wgets(editor_, &length);
-    terminal_.hide_keys();  // libedit's own idea of the mode between lines is another
+    terminal_.hide_keys();  // libedit leaves another mode
     const bool interrupted = std::exchange(interrupted_, false) && !text;
     if (interrupted) out.write(interrupted_by() == SIGINT ? "^C\n" : "\n");
     out.write(kEndPastes);
@@ -177,8 +177,8 @@ class LineEditor final : public LineSource {
       bytes_ = kMoveToEnd;
     }
     if (take_resized()) {
-      // Where the line is now depends on the terminal, which may have broken it anew. What stands
-      // above the cursor is left alone.
+      // The terminal may have wrapped the line anew, so its place is not known. The text above the
+      // cursor stays as it is.
       el_resize(editor_);
       StandardOutput().write(kClearBelow);
       el_wset(editor_, EL_REFRESH);

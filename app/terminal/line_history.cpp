@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of a longer file, which is not ours to have made, only the end is read.
+// Only the end of a longer file is read: skald does not write one.
 constexpr std::streamoff kMostBytes = 16 << 20;
 
 std::string escaped(std::string_view entry) {
@@ -94,7 +94,7 @@ void LineHistory::add(const std::string& entry) {
   make_private_folder(file_.parent_path());
   const std::string line = escaped(entry);
   const int fd = ::open(file_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-  // One write: lines of dialogues side by side do not mix.
+  // One write(), so that the lines of chats side by side do not mix.
   if (fd < 0 || ::write(fd, line.data(), line.size()) != std::ssize(line)) {
     problem_ = concat(printable(file_.string()), ": cannot be written: ", std::strerror(errno));
   }

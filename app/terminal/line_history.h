@@ -1,7 +1,7 @@
-// The lines that a person typed, in this and in earlier dialogues: a text file of one entry a line,
-// in which only a new line and a backslash are escaped. Entries are added to the file at once, so
-// that dialogues side by side lose nothing. A file that cannot be used is no reason to stop:
-// problem() says what is wrong, once.
+// The lines that a person typed, in this and in earlier chats: a text file with one entry on each
+// line, in which newlines and backslashes are escaped. Each entry is added to the file at once, so
+// that chats side by side lose nothing. A file that cannot be used does not end the chat; problem()
+// says what is wrong.
 #pragma once
 
 #include <filesystem>
@@ -12,14 +12,14 @@ namespace skald {
 
 class LineHistory {
  public:
-  static constexpr size_t kMostEntries = 1000;  // kept; the file is cut to them when it has twice
+  static constexpr size_t kMostEntries = 1000;  // a file of twice as many is cut to this many
 
-  explicit LineHistory(std::filesystem::path file);  // empty: kept nowhere
+  explicit LineHistory(std::filesystem::path file);  // empty: no file
 
   const std::vector<std::string>& entries() const { return entries_; }  // oldest first
-  const std::string& problem() const { return problem_; }               // empty: none
+  const std::string& problem() const { return problem_; }               // or ""
 
-  void add(const std::string& entry);  // not the same twice in a row
+  void add(const std::string& entry);  // does nothing if the last entry is the same
 
  private:
   void read();
@@ -29,7 +29,7 @@ class LineHistory {
   std::string problem_;
 };
 
-// $XDG_STATE_HOME/skald/history, or ~/.local/state/skald/history; empty: there is no home.
+// $XDG_STATE_HOME/skald/history, or ~/.local/state/skald/history; empty without a home folder.
 std::filesystem::path default_history_file();
 
 }  // namespace skald

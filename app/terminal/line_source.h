@@ -16,27 +16,27 @@ class LineSource {
 
   virtual ~LineSource() = default;
 
-  // `line` comes without its newline; pasted text may hold others. Always valid UTF-8.
+  // `line` has no newline at its end, but pasted text may hold newlines. It is valid UTF-8.
   virtual Got read(const std::string& prompt, std::string& line) = 0;
 
-  // Whether the last line held bytes that were no text; U+FFFD stands for them.
+  // Whether the last line had bytes that are no UTF-8. U+FFFD stands in their place.
   bool repaired() const { return repaired_; }
 
  protected:
   bool repaired_ = false;
 };
 
-// Plain bytes of stdin: pipes, and terminals that can do nothing else. The prompt is written where
-// the terminal's mode is given.
+// Lines of stdin as they are: for pipes and dumb terminals. The prompt is written if `terminal` is
+// given.
 std::unique_ptr<LineSource> make_plain_lines(TerminalMode* terminal);
 
-// Editing and history, by libedit, with the keys of the user's ~/.editrc. Pasted text comes as one
-// line. All three outlive it.
+// Lines that a person edits, with history, by libedit and the keys of the user's ~/.editrc. Pasted
+// text is one line. The three arguments must outlive the result.
 std::unique_ptr<LineSource> make_line_editor(TerminalMode& terminal, const TerminalTraits& traits,
                                              const LineHistory& history);
 
-// Several lines as one: while a line ends in a backslash, the next one is read too. `line` is the
-// whole message; its last line may be cut short by the end of the input.
+// Several lines as one message: while a line ends in a backslash, the next line is read too. The
+// end of the input also ends the message.
 LineSource::Got read_message(LineSource& source, const std::string& prompt,
                              const std::string& further_prompt, std::string& message,
                              bool& repaired);

@@ -20,7 +20,7 @@ void StandardOutput::write(std::string_view bytes) {
 void reserve_standard_streams() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(fd, F_GETFD) >= 0) continue;
-    // The other way round, so that reading or writing is an error. It gets the lowest free number.
+    // open() takes the lowest free number. The wrong direction makes every use an error.
     open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
   }
 }

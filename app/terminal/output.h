@@ -1,5 +1,6 @@
-// What goes to stdout: bytes as they are, at once. When the reader has gone away, write() throws
-// Error(Exit::Closed), which ends the program quietly; any other failure is an Error that says why.
+// Writes bytes to stdout as they are, at once. When the reader has gone away, write() throws
+// Error(Exit::Closed), which ends the program quietly. Any other failure is an Error with the
+// reason.
 #pragma once
 
 #include <string_view>
@@ -12,8 +13,8 @@ class StandardOutput {
   bool is_terminal() const;
 };
 
-// Streams that the caller has closed fail when they are used; without this the next file that is
-// opened would take their place. To be called first of all.
+// Makes standard streams that the caller of the program has closed fail when they are used.
+// Otherwise the next file that is opened would take their place. To be called before anything else.
 void reserve_standard_streams();
 
 bool stdin_is_terminal();

@@ -1,4 +1,4 @@
-// Lines from a pipe, or from a terminal that is left in its own mode.
+// Lines from a pipe, or from a terminal whose mode is not changed.
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,7 +13,7 @@
 namespace skald {
 namespace {
 
-// No context holds nearly as much; it keeps a line without end from filling the memory.
+// More than any context holds. A line without end must not fill the memory.
 constexpr size_t kMostBytes = size_t{256} << 20;
 
 class PlainLines final : public LineSource {

@@ -7,7 +7,7 @@
 namespace skald {
 namespace {
 
-// Columns on a terminal: bytes that do not begin a UTF-8 character take none.
+// The columns of a text on a terminal: one for each UTF-8 character.
 size_t width(const std::string& text) {
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xc0) != 0x80;

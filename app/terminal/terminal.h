@@ -1,5 +1,5 @@
-// The terminal that a person sits at: what it can show, and its mode while a program talks with
-// them. What belongs to one process (the mode, the locale) is kept in one place here.
+// A person's terminal: what it can show, and its mode while a command talks with the person. The
+// terminal's mode and the locale belong to the whole process; only this file changes them.
 #pragma once
 
 #include <string>
@@ -7,24 +7,24 @@
 
 namespace skald {
 
-// By the environment: TERM, NO_COLOR and the locale.
+// From the environment: TERM, NO_COLOR and the locale.
 struct TerminalTraits {
   bool dumb = false;   // no escape sequences at all
   bool colour = true;  // dim text is wanted
   bool utf8 = true;
 };
 
-// Makes the locale's character set the process's own. Where the environment names none, it is
-// UTF-8.
+// Sets the process's locale to that of the environment; UTF-8 where the environment names none.
 TerminalTraits find_terminal_traits();
 
-// UTF-8 text as the terminal's character set has it; what that lacks is written \u00e9.
+// UTF-8 text in the terminal's character set; characters that the set lacks become \u00e9 and so
+// on.
 std::string for_terminal(const TerminalTraits& traits, std::string_view utf8);
 
-int terminal_columns();  // of stdout's window; 80 where nobody knows
+int terminal_columns();  // of stdout's window; 80 where that is not known
 
-// Keeps the mode that stdin's terminal had and gives it back when it goes, also where a signal ends
-// the program. One at a time.
+// Changes the mode of stdin's terminal. The destructor restores the old mode; so does a signal that
+// ends the program. There is at most one TerminalMode at a time.
 class TerminalMode {
  public:
   TerminalMode();
@@ -32,12 +32,12 @@ class TerminalMode {
   TerminalMode(const TerminalMode&) = delete;
   TerminalMode& operator=(const TerminalMode&) = delete;
 
-  // Keys are kept for the next line, Ctrl-D too, and not shown: while an answer is written. Line
-  // editing sets a mode of its own from here.
+  // For the time in which an answer is written: keys, and Ctrl-D, are kept for the next line and
+  // not shown. Line editing sets a mode of its own and returns to this one.
   void hide_keys();
   void show_keys();
 
-  // Lets go of the terminal and stops, as Ctrl-Z asks; comes back in the mode that was.
+  // For Ctrl-Z: restores the terminal, stops the program, and sets the same mode again afterwards.
   void suspend();
 };
 

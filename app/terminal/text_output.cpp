@@ -15,7 +15,7 @@ void make_plain() {
   if (::write(STDOUT_FILENO, kPlain.data(), kPlain.size()) < 0) return;
 }
 
-// A second Ctrl-C in a long prompt leaves no dim terminal behind.
+// Gives the terminal its plain colour back, even if a second Ctrl-C ends the program in a prompt.
 class PlainAtTheEnd {
  public:
   PlainAtTheEnd() { guard_terminal(make_plain); }

@@ -1,5 +1,5 @@
-// A model's text on stdout: to a pipe byte for byte, to a terminal without what could take it over,
-// and in its character set.
+// A model's text on stdout: to a pipe byte for byte; to a terminal in its character set, without
+// control characters that could take the terminal over.
 #pragma once
 
 #include <string_view>
