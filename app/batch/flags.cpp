@@ -7,13 +7,17 @@ namespace skald {
 namespace {
 
 void add_file_flags(CLI::App& command, BatchFlags& flags) {
-  command.add_flag("--text", flags.text, "Each line is a prompt, not JSON")->group(kJobFiles);
-  command.add_flag("--plain", flags.plain, "Plain results instead of OpenAI's form")
+  command.add_flag("--text", flags.text, "Read each line as a prompt, not as JSON")
       ->group(kJobFiles);
-  command.add_flag("--unordered", flags.unordered, "Write results as they are finished")
+  command.add_flag("--plain", flags.plain, "Write plain results instead of OpenAI's form")
       ->group(kJobFiles);
   command
-      .add_flag("--dry-run", flags.dry_run, "Check all lines, count tokens, estimate; no output")
+      .add_flag("--unordered", flags.unordered,
+                "Write each result when it is finished, not in the order of the input")
+      ->group(kJobFiles);
+  command
+      .add_flag("--dry-run", flags.dry_run,
+                "Check all lines, count tokens and estimate the time; compute nothing")
       ->group(kJobFiles);
 }
 
@@ -76,7 +80,7 @@ OnOverflow BatchFlags::overflow() const {
 }
 
 void add_batch_flags(CLI::App& command, BatchFlags& flags) {
-  add_job_flags(command, flags, "Requests, a JSON object a line; -: stdin");
+  add_job_flags(command, flags, "Read requests from here, a JSON object on each line; -: stdin");
   add_file_flags(command, flags);
   add_output_flags(command, flags);
   add_run_flags(command, flags.model);

@@ -32,20 +32,22 @@ void add_job_flags(CLI::App& command, JobFlags& flags, const std::string& input_
         ->group(kJobFiles);
   };
   file("-i,--input", flags.input, input_help);
-  file("-o,--output", flags.output, "Results, a line each; -: stdout");
-  command.add_flag("--resume", flags.resume, "Go on with an output: only what is missing")
+  file("-o,--output", flags.output, "Write results here, one line each; -: stdout");
+  command.add_flag("--resume", flags.resume, "Continue an output: compute only what is missing")
       ->group(kJobFiles);
-  command.add_option("--lines", flags.lines, "Only these lines of the input, as 1:500 or 501:")
+  command
+      .add_option("--lines", flags.lines, "Read only these lines of the input, as 1:500 or 501:")
       ->type_name("A:B")
       ->check(not_empty())
       ->group(kJobFiles);
-  command.add_flag("-q,--quiet", flags.quiet, "No progress and no summary")->group(kJobFiles);
+  command.add_flag("-q,--quiet", flags.quiet, "Show no progress and no summary")->group(kJobFiles);
 }
 
 void check_job_flags(JobFlags& flags) {
   name_model(flags.model.model, flags.model_word);
   if (flags.input == "-" && stdin_is_terminal()) {
-    fail(Exit::Usage, "no input: name a file of lines with -i, or pipe them in");
+    fail(Exit::Usage,
+         "no input: expected a file of lines with -i, or lines from a pipe, found a terminal");
   }
 }
 

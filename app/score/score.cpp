@@ -171,8 +171,8 @@ void add_score(CLI::App& program, Action& chosen) {
        "echo '{\"context\": \"The sky is\", \"continuation\": \" blue\"}' | skald "
        "score -m model/"});
   auto flags = std::make_shared<ScoreFlags>();
-  add_job_flags(*command, *flags, "Lines to score; -: stdin");
-  command->add_flag("--no-bos", flags->no_bos, "No BOS before contexts that are not empty")
+  add_job_flags(*command, *flags, "Read lines to score from here; -: stdin");
+  command->add_flag("--no-bos", flags->no_bos, "Put no BOS before contexts, except empty ones")
       ->group(kChangesOutput);
   command
       ->add_option("--on-overflow", flags->on_overflow,

@@ -32,7 +32,7 @@ using enum SampledBy;
 constexpr SamplingParameter kParameters[] = {
     // member, field, other field, flags, range, off, sampled by, help
     {&P::temperature, "temperature", "", "--temp", kAtLeast0, kNever, DeviceOrHost,
-     "Temperature; 0: always the best token"},
+     "Sample with this temperature; 0: always take the best token"},
     {&P::top_k, "top_k", "", "--top-k", kLimit, 0, DeviceOrHost, "Keep the N best tokens; 0: all"},
     {&P::top_p, "top_p", "", "--top-p", kShare, 1, DeviceOrHost,
      "Keep the best tokens that together have probability X; 1: off"},
@@ -41,13 +41,13 @@ constexpr SamplingParameter kParameters[] = {
     {&P::typical_p, "typical_p", "", "--typical", kShare, 1, Host,
      "Keep the most typical tokens that together have probability X; 1: off"},
     {&P::repeat_penalty, "repeat_penalty", "repetition_penalty", "--repeat-penalty", kAbove0, 1,
-     DeviceOrHost, "Penalty on repeated tokens; 1: off"},
+     DeviceOrHost, "Divide the logits of repeated tokens by X; 1: off"},
     {&P::repeat_last_n, "repeat_last_n", "", "--repeat-last-n", kWindow, 0, DeviceOrHost,
-     "The penalties look at the last N tokens; -1: all"},
+     "Penalize tokens that are among the last N; -1: all tokens, 0: off"},
     {&P::presence_penalty, "presence_penalty", "", "--presence-penalty", kFinite, 0, DeviceOrHost,
-     "Subtracted once from the logit of a repeated token"},
+     "Subtract X from the logit of a repeated token; 0: off"},
     {&P::frequency_penalty, "frequency_penalty", "", "--frequency-penalty", kFinite, 0,
-     DeviceOrHost, "Subtracted from a token's logit for each repetition"},
+     DeviceOrHost, "Subtract X from a token's logit for each repetition; 0: off"},
     {&P::logit_bias,
      "logit_bias",
      "",
@@ -55,7 +55,7 @@ constexpr SamplingParameter kParameters[] = {
      {},
      kNever,
      DeviceOrHost,
-     "Adds to a token's logit, as in 15043-1.5"},
+     "Add to the logit of a token, as in 15043-1.5; may be repeated"},
     {&P::seed,
      "seed",
      "",
@@ -63,9 +63,9 @@ constexpr SamplingParameter kParameters[] = {
      {},
      kNever,
      DeviceOrHost,
-     "Seed; -1: another one each time"},
+     "Draw with this seed; -1: another one each time"},
     {&P::top_logprobs, "top_logprobs", "", "", kReported, 0, DeviceOrHost,
-     "How many of the best tokens to report beside the picked one"},
+     "Report N best tokens beside the picked one"},
 };
 
 // Converts to the type of any member, so that an aggregate can be tried with n initializers.
