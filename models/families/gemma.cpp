@@ -46,7 +46,7 @@ float softcap(double value, std::string_view where, std::string_view key) {
 
 }  // namespace
 
-ModelConfig read_gemma_hf(const HfConfig& config) {
+ModelConfig read_gemma_hf(const HfConfig& config, std::span<const std::string_view> reads) {
   check_activation(config);
   if (config.boolean_or("use_bidirectional_attention", false)) {
     fail(Exit::Model, config.where(),
@@ -55,9 +55,7 @@ ModelConfig read_gemma_hf(const HfConfig& config) {
   HfDefaults defaults;
   defaults.tied = true;
   defaults.activation = Activation::GeluTanh;
-  static constexpr std::string_view kReads[] = {"attn_logit_softcapping",
-                                                "final_logit_softcapping"};
-  defaults.reads = kReads;
+  defaults.reads = reads;
   ModelConfig c = read_common_hf(config, defaults);
   set_common(c);
   c.norm_plus = 1;

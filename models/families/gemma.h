@@ -3,6 +3,7 @@
 // before and after each half of a layer.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -13,7 +14,11 @@ namespace skald {
 class HfConfig;
 class GgufFile;
 
-ModelConfig read_gemma_hf(const HfConfig& config);
+// `reads`: as HfDefaults::reads.
+ModelConfig read_gemma_hf(const HfConfig& config, std::span<const std::string_view> reads = {});
+// The caps of Gemma 2 and 3.
+inline constexpr std::string_view kGemmaCaps[] = {"attn_logit_softcapping",
+                                                  "final_logit_softcapping"};
 ModelConfig read_gemma_gguf(const GgufFile& file);  // a GGUF's norm weights include the 1
 
 // From Gemma 2 on, scores are divided by the square root of query_pre_attn_scalar.

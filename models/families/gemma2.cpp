@@ -19,7 +19,7 @@ ModelConfig from_hf(const HfConfig& file) {
   const HfConfig config = file.with_defaults(R"({"head_dim": 256, "max_position_embeddings": 8192,
       "query_pre_attn_scalar": 256, "sliding_window": 4096, "attn_logit_softcapping": 50.0,
       "final_logit_softcapping": 30.0})");
-  ModelConfig c = read_gemma_hf(config);
+  ModelConfig c = read_gemma_hf(config, kGemmaCaps);
   read_gemma2_scale(config, c);
   c.attention_softcap = read_softcap(config, "attn_logit_softcapping");
   c.logit_softcap = read_softcap(config, "final_logit_softcapping");

@@ -35,7 +35,7 @@ HfConfig text_config(const HfConfig& file) {
 ModelConfig from_hf(const HfConfig& file) {
   refuse_quantized(file);
   const HfConfig config = text_config(file);
-  ModelConfig c = read_gemma_hf(with_full_rope(config));
+  ModelConfig c = read_gemma_hf(with_full_rope(config), kGemmaCaps);
   c.architecture = file.text("model_type");
   read_window_rope(config, config.number_or("rope_local_base_freq", kWindowBase), c);
   c.qk_norm = QkNorm::Heads;

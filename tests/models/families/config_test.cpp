@@ -67,6 +67,7 @@ TEST_CASE("a key of a configuration that would change the result is read or refu
   CHECK(config_of("nemo", {{"logit_scale", 1}}).logit_scale == 1);
   CHECK(config_of("granite", {{"logits_scaling", 4}}).logit_scale == 0.25f);
   CHECK(has(refusal("granite", {{"logit_scale", 4}}), "architecture 'granite'"));
+  CHECK(has(refusal("gemma", {{"final_logit_softcapping", 7}}), "architecture 'gemma'"));
   CHECK(config_of("gemma2", {{"final_logit_softcapping", 7}}).logit_softcap == 7);
 }
 
