@@ -59,10 +59,9 @@ if(SKALD_CUDA AND CMAKE_CUDA_COMPILER)
   target_link_libraries(skald_cuda PRIVATE CUDA::cudart_static CUDA::cublasLt)
   message(STATUS "skald: CUDA ${CUDAToolkit_VERSION} found, building for the GPU and the CPU")
 else()
-  # Memory can be planned for a GPU anywhere, as if for a build with all kernels.
-  add_library(skald_cuda STATIC cuda/no_cuda.cpp cuda/plan/plan.cpp cuda/plan/sizes.cpp cuda/plan/fused_program.cpp
-                                cuda/plan/fuse.cpp cuda/gpu/faults.cpp cuda/plan/support.cpp cuda/plan/tile_pack.cpp
-                                cuda/kernels/attention/attention_host.cpp)
+  # Steps and their memory can be planned for a GPU anywhere, as if for a build with all kernels.
+  file(GLOB planning CONFIGURE_DEPENDS cuda/plan/*.cpp cuda/kernels/*/*_host.cpp)
+  add_library(skald_cuda STATIC cuda/no_cuda.cpp cuda/gpu/faults.cpp ${planning})
   target_compile_definitions(skald_cuda PRIVATE SKALD_HAS_SM90A)
   set(skald_build_kind "CPU only")
   if(SKALD_CUDA)

@@ -94,9 +94,18 @@ struct KernelUse {
   std::vector<std::string> kernels;
 };
 
-// As the executor chooses. No GPU is needed, but a build with CUDA.
+// What launches of a decode step leave for later ones.
+struct EdgeUse {
+  std::string what;        // "prepared rows"
+  std::string from, to;    // weights, or "attention"
+  std::vector<int> times;  // in a step, for each of the asked numbers of rows
+};
+
+// As the executor chooses. Neither a GPU nor a CUDA toolkit is needed.
 std::vector<KernelUse> list_kernels(const Model& model, const RunOptions& options,
                                     const DeviceInfo& gpu, std::span<const int> rows);
+std::vector<EdgeUse> list_edges(const Model& model, const RunOptions& options,
+                                const DeviceInfo& gpu, std::span<const int> rows);
 
 // Bytes per second that the GPU reads from its memory, far more than its caches hold.
 double measure_read_bandwidth(int device);

@@ -32,11 +32,6 @@ void self_test(const selftest::Request&, int, int, selftest::Report&) {
   fail(Exit::Failed, kProblem);
 }
 
-std::vector<KernelUse> list_kernels(const Model&, const RunOptions&, const DeviceInfo&,
-                                    std::span<const int>) {
-  fail(Exit::Failed, kProblem);
-}
-
 double measure_read_bandwidth(int) { fail(Exit::Failed, kProblem); }
 
 Speeds measure_speeds(int) { fail(Exit::Failed, kProblem); }

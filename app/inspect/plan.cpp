@@ -98,6 +98,7 @@ int plan(PlanFlags& flags) {
     if (!target.cuda) fail(Exit::Usage, "--kernels needs a GPU; add --device cuda or --gpu");
     report.kernel_rows.assign(std::begin(kKernelRows), std::end(kKernelRows));
     report.kernels = cuda::list_kernels(model, options, target.gpu, kKernelRows);
+    report.edges = cuda::list_edges(model, options, target.gpu, kKernelRows);
   }
   options.context = 0;
   for (int sequences : kSequences) {

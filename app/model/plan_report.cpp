@@ -70,6 +70,18 @@ std::string kernels_text(const PlanReport& report) {
   return out;
 }
 
+// A table of how often a decode step has each edge, by rows.
+std::string edges_text(const PlanReport& report) {
+  Table table{{"what a launch leaves for a later one", "from", "to"}, {}};
+  for (int rows : report.kernel_rows) table.header.push_back(concat(rows, " rows"));
+  for (const cuda::EdgeUse& use : report.edges) {
+    std::vector<std::string> row = {use.what, use.from, use.to};
+    for (int times : use.times) row.push_back(times > 0 ? concat(times) : "-");
+    table.rows.push_back(std::move(row));
+  }
+  return "edges of a decode step\n\n" + to_text(table);
+}
+
 }  // namespace
 
 std::string to_text(const PlanReport& report) {
@@ -97,6 +109,7 @@ std::string to_text(const PlanReport& report) {
   }
   out += "\n" + to_text(more);
   if (!report.kernels.empty()) out += "\n" + kernels_text(report);
+  if (!report.edges.empty()) out += "\n" + edges_text(report);
   return out;
 }
 
@@ -138,6 +151,15 @@ Json to_json(const PlanReport& report) {
                                {"shape", use.shape},
                                {"times", use.times},
                                {"by_rows", kernels}});
+  }
+  if (!report.edges.empty()) json["edges"] = Json::array();
+  for (const cuda::EdgeUse& use : report.edges) {
+    Json times = Json::array();
+    for (size_t i = 0; i < use.times.size(); ++i) {
+      times.push_back({{"rows", report.kernel_rows[i]}, {"times", use.times[i]}});
+    }
+    json["edges"].push_back(
+        {{"what", use.what}, {"from", use.from}, {"to", use.to}, {"by_rows", times}});
   }
   return json;
 }

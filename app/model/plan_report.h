@@ -19,6 +19,7 @@ struct PlanReport {
   std::vector<std::pair<int, int64_t>> by_sequences;  // sequences, largest context that fits
   std::vector<int> kernel_rows;                       // row counts that `kernels` lists
   std::vector<cuda::KernelUse> kernels;               // with --kernels
+  std::vector<cuda::EdgeUse> edges;                   // with --kernels, of decode steps
 };
 
 std::string to_text(const PlanReport& report);

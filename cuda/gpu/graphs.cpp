@@ -31,28 +31,28 @@ cudaGraphExec_t captured_graph(Stream stream, const std::function<void()>& enque
 
 }  // namespace
 
-void Graphs::run(const StepKind& kind, Stream stream, const std::function<void()>& enqueue) {
-  Graph& graph = graphs_[kind];
+void Graphs::run(const GraphKey& key, Stream stream, const std::function<void()>& enqueue) {
+  Graph& graph = graphs_[key];
   if (!graph.warm) {
     enqueue();
     graph.warm = true;
     return;
   }
-  if (!graph.executable) capture(kind, stream, enqueue);
-  launch(kind, stream);
+  if (!graph.executable) capture(key, stream, enqueue);
+  launch(key, stream);
 }
 
-bool Graphs::captured(const StepKind& kind) const {
-  const auto found = graphs_.find(kind);
+bool Graphs::captured(const GraphKey& key) const {
+  const auto found = graphs_.find(key);
   return found != graphs_.end() && found->second.executable;
 }
 
-void Graphs::capture(const StepKind& kind, Stream stream, const std::function<void()>& enqueue) {
-  graphs_[kind].executable = captured_graph(stream, enqueue);
+void Graphs::capture(const GraphKey& key, Stream stream, const std::function<void()>& enqueue) {
+  graphs_[key].executable = captured_graph(stream, enqueue);
 }
 
-void Graphs::launch(const StepKind& kind, Stream stream) {
-  SKALD_CUDA(cudaGraphLaunch(graphs_.at(kind).executable, stream));
+void Graphs::launch(const GraphKey& key, Stream stream) {
+  SKALD_CUDA(cudaGraphLaunch(graphs_.at(key).executable, stream));
 }
 
 }  // namespace skald::cuda

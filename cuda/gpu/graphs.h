@@ -12,23 +12,23 @@
 
 namespace skald::cuda {
 
-// Steps of one kind have the same launches.
-struct StepKind {
+// Steps with the same key have the same launches.
+struct GraphKey {
   int rows;
   int depth;            // decode_depth() of the deepest row
   bool greedy = false;  // for steps that begin by picking their tokens: DeviceSampler::all_greedy()
-  auto operator<=>(const StepKind&) const = default;
+  auto operator<=>(const GraphKey&) const = default;
 };
 
 class Graphs {
  public:
   // `enqueue` launches the step's kernels on the stream. It is called if there is no graph yet.
-  void run(const StepKind& kind, Stream stream, const std::function<void()>& enqueue);
+  void run(const GraphKey& key, Stream stream, const std::function<void()>& enqueue);
 
   // The second half of run() in two calls: capture() if captured() is false, then launch().
-  bool captured(const StepKind& kind) const;
-  void capture(const StepKind& kind, Stream stream, const std::function<void()>& enqueue);
-  void launch(const StepKind& kind, Stream stream);
+  bool captured(const GraphKey& key) const;
+  void capture(const GraphKey& key, Stream stream, const std::function<void()>& enqueue);
+  void launch(const GraphKey& key, Stream stream);
 
  private:
   struct Graph {
@@ -43,7 +43,7 @@ class Graphs {
     }
   };
 
-  std::map<StepKind, Graph> graphs_;
+  std::map<GraphKey, Graph> graphs_;
 };
 
 }  // namespace skald::cuda

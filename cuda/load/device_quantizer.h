@@ -6,7 +6,7 @@
 
 #include "cuda/gpu/handles.h"
 #include "cuda/gpu/memory.h"
-#include "cuda/kernels/launch.h"
+#include "cuda/gpu/stream.h"
 #include "cuda/plan/sizes.h"
 #include "engine/program/program.h"
 

@@ -67,8 +67,6 @@ void LoadedModel::load(LoadedOp& op, const FusedLinear& linear, Stream stream) {
                           piece.format, stream));
     }
   }
-  op.first_ticket = tickets_;
-  tickets_ += op.pieces.size();
   for (Matrix& matrix : op.pieces) weights_.add_copy(matrix, fused_.type, stream);
   if (linear.norm) load(op, *linear.norm, stream);
   if (fused_.bounded(linear)) {

@@ -29,7 +29,6 @@ struct LoadedOp {
   // (FusedProgram::bounded()). 0: no bound is known.
   float bound = 0;
   const float *q_norm = nullptr, *k_norm = nullptr;  // FusedAttention
-  size_t first_ticket = 0;                           // number of its first piece in the program
   const float* router = nullptr;                     // FusedExperts
   std::vector<LoadedStack> stacks;                   // as FusedProgram::stacks()
 };
@@ -60,7 +59,6 @@ class LoadedModel {
   const FusedProgram& fused_;
   Weights weights_;
   Matrix embedding_;
-  size_t tickets_ = 0;
   std::vector<LoadedOp> ops_;
   struct Bounded {
     size_t op;

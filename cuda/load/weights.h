@@ -11,7 +11,7 @@
 
 #include "cuda/gpu/handles.h"
 #include "cuda/gpu/memory.h"
-#include "cuda/kernels/launch.h"
+#include "cuda/gpu/stream.h"
 #include "cuda/load/device_quantizer.h"
 #include "cuda/plan/sizes.h"
 #include "engine/cpu/thread_pool.h"

@@ -1,12 +1,11 @@
-// Which kernels a model gets, as the executor would choose them: the same fused ops, the same
-// functions that decide.
+// Prints step plans: which kernels a model gets by the number of rows, and what they leave for one
+// another. All decisions are plan_step()'s.
 #include <algorithm>
+#include <map>
 
 #include "cuda/cuda.h"
-#include "cuda/kernels/attention/attention.h"
-#include "cuda/plan/experts_steps.h"
-#include "cuda/plan/linear_steps.h"
 #include "cuda/plan/plan.h"
+#include "cuda/plan/plan_text.h"
 #include "engine/base/error.h"
 #include "engine/base/overloaded.h"
 
@@ -25,22 +24,42 @@ class Lister {
  public:
   Lister(const Model& model, const RunOptions& options, const DeviceInfo& gpu,
          std::span<const int> rows)
-      : fused_(fuse_program(model.program())),
-        gpu_{used_capability(gpu, options), gpu.multiprocessors},
-        reproducible_(options.reproducible),
-        size_(size_options(fused_, options, gpu)),
-        sizes_(fused_, size_),
-        copies_(has_copies(plan_memory(fused_, options, model.config, gpu))),
-        rows_(rows) {}
+      : fused_(fuse_program(model.program())), rows_(rows) {
+    const MemoryPlan memory = plan_memory(fused_, options, model.config, gpu);
+    const PlannedStep planned = planned_step(fused_, options, memory, gpu);
+    graph_rows_ = planned.sizes.graph_rows;
+    const auto logit_rows = static_cast<int>(planned.sizes.logit_rows);
+    for (int row_count : rows) {
+      StepKind prompt, decode, head;
+      prompt.rows = decode.rows = row_count;
+      decode.decode = head.head = true;
+      decode.depth = decode_depth(memory.context);
+      head.rows = std::min(row_count, logit_rows);  // so many logits are computed at a time
+      prompts_.push_back(plan_step(fused_, planned.setting, prompt));
+      decodes_.push_back(plan_step(fused_, planned.setting, decode));
+      heads_.push_back(plan_step(fused_, planned.setting, head));
+    }
+  }
 
-  std::vector<KernelUse> run() {
+  std::vector<KernelUse> uses() {
     size_t first = 0;
-    for (const FusedOp& op : fused_.ops) {
-      ops_ = ops_text(first, op.last);
-      first = op.last + 1;
-      std::visit([this](const auto& o) { list(o); }, op.op);
+    for (at_ = 0; at_ < fused_.ops.size(); ++at_) {
+      ops_ = ops_text(first, fused_.ops[at_].last);
+      first = fused_.ops[at_].last + 1;
+      std::visit([this](const auto& o) { list(o); }, fused_.ops[at_].op);
     }
     return std::move(uses_);
+  }
+
+  std::vector<EdgeUse> edges() const {
+    std::vector<EdgeUse> uses;
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      if (rows_[i] > graph_rows_) continue;
+      for (const StepEntry& entry : decodes_[i].entries) {
+        for (const Edge& edge : entry.leaves) count(uses, i, entry, edge);
+      }
+    }
+    return uses;
   }
 
  private:
@@ -63,10 +82,12 @@ class Lister {
     return text;
   }
 
-  template <class KernelOf>
-  void add(const std::string& weights, const std::string& shape, const KernelOf& kernel_of) {
+  void add(const std::string& weights, const std::string& shape, const std::vector<StepPlan>& plans,
+           int most_rows) {
     KernelUse use{ops_, weights, shape, 1, {}};
-    for (int rows : rows_) use.kernels.push_back(kernel_of(rows));
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      use.kernels.push_back(rows_[i] > most_rows ? "-" : launches_text(fused_, plans[i], at_));
+    }
     const auto same = std::find_if(uses_.begin(), uses_.end(), [&](const KernelUse& other) {
       return other.ops == use.ops && other.weights == use.weights && other.shape == use.shape &&
              other.kernels == use.kernels;
@@ -80,40 +101,24 @@ class Lister {
 
   void list(const Embed& op) {
     const TensorView& view = fused_.program.weight(op.weight).view;
-    add(weights_text({op.weight}), concat("[", view.rows, ", ", view.cols, "]"),
-        [](int) { return std::string("embed"); });
+    add(weights_text({op.weight}), concat("[", view.rows, ", ", view.cols, "]"), prompts_,
+        kAnyRows);
   }
 
   void list(const Norm& op) {
-    add(weights_text({op.weight}), concat("[", fused_.cols(op.in), "]"),
-        [&](int) { return std::string(op_name(op)); });
+    add(weights_text({op.weight}), concat("[", fused_.cols(op.in), "]"), prompts_, kAnyRows);
   }
 
   void list(const FusedLinear& op) {
     const std::vector<Piece> pieces = fused_.pieces(op);
     std::string shape = concat("[", fused_.outs(op), ", ", fused_.ins(op), "]");
     for (const Piece& piece : pieces) {
-      if (fused_.quantized())
+      if (fused_.quantized()) {
         shape += concat(&piece == pieces.data() ? " " : "+", name(piece.format));
+      }
     }
-    add(weights_text(op.parts), shape, [&](int rows) {
-      static constexpr float kSomewhere = 0;  // stands for vectors that are not loaded
-      // Logits are computed some rows at a time.
-      if (op.epilogue == Epilogue::Logits) {
-        rows = static_cast<int>(std::min<int64_t>(rows, sizes_.logit_rows));
-      }
-      std::string text;
-      for (const Piece& piece : pieces) {
-        LinearLaunch launch = linear_launch(fused_, op, piece, rows, {&kSomewhere, &kSomewhere});
-        if (copies_ && piece.format != fused_.type) launch.copy = &kSomewhere;
-        const std::string steps = steps_text(linear_steps(launch, gpu_), copies_);
-        if (!text.ends_with(steps)) text += concat(text.empty() ? "" : ", ", steps);
-      }
-      const bool norms_before = op.norm && !op.norms_inside();
-      return concat(op.makes_copy ? "to_type + " : "", norms_before ? "layer_norm + " : "", text,
-                    op.epilogue == Epilogue::Gated && pieces.size() > 1 ? " + gate" : "",
-                    op.post_norm ? " + post_norm" : "", op.caps() ? " + cap_logits" : "");
-    });
+    add(weights_text(op.parts), shape, op.epilogue == Epilogue::Logits ? heads_ : prompts_,
+        kAnyRows);
   }
 
   void list(const FusedAttention& op) {
@@ -122,20 +127,10 @@ class Lister {
                                      s.window > 0 ? concat(", window ", s.window) : "",
                                      s.softcap != 0 ? concat(", cap ", s.softcap) : "");
     const std::string ops = ops_;
-    for (const bool decode : {true, false}) {
-      ops_ = concat(ops, decode ? " (decode)" : " (prompt)");
-      add("", shape, [&](int rows) {
-        if (decode && rows > sizes_.graph_rows) return std::string("-");
-        const AttentionKernel kernel = attention_kernel(size_.attention, s, decode);
-        const bool rotates = kernel == AttentionKernel::Decode;
-        const bool norms = op.norm && !op.norm->whole;
-        return concat(op.norm && op.norm->whole ? "qk_norm + " : "",
-                      rotates ? ""
-                      : norms ? "norm_rope_append + "
-                              : "rope_append + ",
-                      kernel_name(kernel));
-      });
-    }
+    ops_ = ops + " (decode)";
+    add("", shape, decodes_, graph_rows_);
+    ops_ = ops + " (prompt)";
+    add("", shape, prompts_, kAnyRows);
   }
 
   void list(const FusedExperts& op) {
@@ -145,17 +140,41 @@ class Lister {
       shape += concat(&stack == stacks.data() ? "[" : ", [", stack.outs, ", ", stack.ins, "]",
                       fused_.quantized() ? concat(" ", name(stack.format)) : "");
     }
-    add(weights_text({op.router, op.gate, op.up, op.down}), shape + ")",
-        [&](int rows) { return experts_text(fused_, op, rows, gpu_, reproducible_); });
+    add(weights_text({op.router, op.gate, op.up, op.down}), shape + ")", prompts_, kAnyRows);
+  }
+
+  // "ffn_gate ffn_up"
+  std::string end_text(const StepEntry& entry) const {
+    return std::visit(Overloaded{[](const Embed&) { return std::string("embed"); },
+                                 [](const Norm&) { return std::string("norm"); },
+                                 [&](const FusedLinear& op) { return weights_text(op.parts); },
+                                 [](const FusedAttention&) { return std::string("attention"); },
+                                 [](const FusedExperts&) { return std::string("experts"); }},
+                      fused_.ops[entry.op].op);
+  }
+
+  void count(std::vector<EdgeUse>& uses, size_t at, const StepEntry& entry,
+             const Edge& edge) const {
+    const EdgeUse use{std::string(edge_name(edge.kind)),
+                      end_text(entry),
+                      end_text(decodes_[at].entries[edge.other]),
+                      {}};
+    auto same = std::find_if(uses.begin(), uses.end(), [&](const EdgeUse& other) {
+      return other.what == use.what && other.from == use.from && other.to == use.to;
+    });
+    if (same == uses.end()) {
+      uses.push_back(use);
+      same = uses.end() - 1;
+      same->times.resize(rows_.size());
+    }
+    ++same->times[at];
   }
 
   FusedProgram fused_;
-  Gpu gpu_;
-  bool reproducible_;
-  SizeOptions size_;
-  Sizes sizes_;
-  bool copies_;
   std::span<const int> rows_;
+  int graph_rows_ = 0;
+  std::vector<StepPlan> prompts_, decodes_, heads_;  // one for each number of rows
+  size_t at_ = 0;                                    // the op that is listed
   std::string ops_;
   std::vector<KernelUse> uses_;
 };
@@ -164,7 +183,12 @@ class Lister {
 
 std::vector<KernelUse> list_kernels(const Model& model, const RunOptions& options,
                                     const DeviceInfo& gpu, std::span<const int> rows) {
-  return Lister(model, options, gpu, rows).run();
+  return Lister(model, options, gpu, rows).uses();
+}
+
+std::vector<EdgeUse> list_edges(const Model& model, const RunOptions& options,
+                                const DeviceInfo& gpu, std::span<const int> rows) {
+  return Lister(model, options, gpu, rows).edges();
 }
 
 }  // namespace skald::cuda

@@ -101,6 +101,24 @@ bool has_copies(const MemoryPlan& plan) {
                      [](const MemoryPart& part) { return part.name == kCopyPart; });
 }
 
+PlannedStep planned_step(const FusedProgram& fused, const RunOptions& options,
+                         const MemoryPlan& memory, const DeviceInfo& gpu) {
+  SizeOptions size = size_options(fused, options, gpu);
+  size.context = memory.context;
+  size.copies = has_copies(memory);
+  PlannedStep planned{Sizes(fused, size), {}};
+  PlanSetting& setting = planned.setting;
+  setting.gpu = {used_capability(gpu, options), gpu.multiprocessors};
+  setting.attention = size.attention;
+  setting.dependent = has_dependent_launches(setting.gpu);
+  setting.clusters = true;
+  setting.reproducible = options.reproducible;
+  setting.copies = size.copies;
+  setting.expanded_bytes = planned.sizes.expanded;
+  setting.bounds = assumed_bounds(fused);
+  return planned;
+}
+
 MemoryPlan plan_memory(const Model& model, const RunOptions& options, const DeviceInfo& gpu) {
   return plan_memory(fuse_program(model.program()), options, model.config, gpu);
 }

@@ -4,6 +4,7 @@
 
 #include "cuda/cuda.h"
 #include "cuda/plan/sizes.h"
+#include "cuda/plan/step_plan.h"
 
 namespace skald::cuda {
 
@@ -18,5 +19,13 @@ MemoryPlan plan_memory(const FusedProgram& fused, const RunOptions& options,
 
 // The plan keeps 16-bit copies of quantized matrices.
 bool has_copies(const MemoryPlan& plan);
+
+// What a GPU's executor would plan its steps with, with bounds as usual weights have them.
+struct PlannedStep {
+  Sizes sizes;
+  PlanSetting setting;
+};
+PlannedStep planned_step(const FusedProgram& fused, const RunOptions& options,
+                         const MemoryPlan& memory, const DeviceInfo& gpu);
 
 }  // namespace skald::cuda

@@ -4,7 +4,7 @@
 
 #include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/experts/experts.h"
-#include "cuda/kernels/gemm_q/gemm_q_workspace.h"
+#include "cuda/kernels/prepared_rows.h"
 #include "cuda/kernels/sample/sample.h"
 #include "cuda/kernels/sample/score.h"
 #include "cuda/kernels/tiles/layout.h"
@@ -175,7 +175,7 @@ Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
     if (!linear || !fused.quantized()) continue;
     const int most = static_cast<int>(std::min<int64_t>(options.rows, kGemmQMostRows));
     product = std::max(product, gemm_q_workspace_bytes(most, fused.ins(*linear)));
-    if (linear->norm) handed = std::max(handed, gemm_q_handed_bytes(most, fused.ins(*linear)));
+    if (linear->norm) carried = std::max(carried, gemm_q_carried_bytes(most, fused.ins(*linear)));
   }
   cache_type = options.cache_type.value_or(fused.type);
   for (const KvLayer& layer : fused.program.kv) {
@@ -211,7 +211,7 @@ Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
 }
 
 int64_t Sizes::activations() const {
-  int64_t bytes = pairs + wanted + product + handed + experts.lists() + experts.rows();
+  int64_t bytes = pairs + wanted + product + carried + experts.lists() + experts.rows();
   for (int64_t act : acts) bytes += act;
   return bytes;
 }

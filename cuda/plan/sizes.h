@@ -7,14 +7,15 @@
 #include <optional>
 #include <vector>
 
-#include "cuda/kernels/launch.h"
+#include "cuda/kernels/attention/attention.h"
+#include "cuda/kernels/linear.h"
 #include "cuda/plan/fused_program.h"
 #include "engine/memory/memory_plan.h"
 
 namespace skald::cuda {
 
-// Rows that a reproducible executor's products have at a time (LinearLaunch::pinned).
-inline constexpr int64_t kWholeProductRows = 128;
+// Rows that a reproducible executor's products have at a time (CublasPart::pinned).
+inline constexpr int64_t kWholeProductRows = kPinnedRows;
 
 // Weights are uploaded through so many page-locked buffers in turns. On the GPU there are,
 // meanwhile, as many for floats that are to be quantized, and one for blocks that are to be packed.
@@ -77,7 +78,7 @@ struct Sizes {
   int64_t copies = 0;    // of all quantized matrices that are multiplied
   int64_t expanded = 0;  // rows of one, where there are no copies
   int64_t product = 0;   // gemm_q_sm90's workspace
-  int64_t handed = 0;    // and what one of its products leaves for the next
+  int64_t carried = 0;   // GemmQPart::carried
   DType cache_type = DType::F32;
   int64_t page = 0;                 // all layers of one cache page
   std::vector<int64_t> kv_offsets;  // of each layer in a page

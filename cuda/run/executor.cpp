@@ -12,7 +12,6 @@
 #include "cuda/gpu/spare_memory.h"
 #include "cuda/gpu/step_clock.h"
 #include "cuda/kernels/attention/attention.h"
-#include "cuda/kernels/built_for.h"
 #include "cuda/kernels/pointwise/pointwise.h"
 #include "cuda/load/loaded_model.h"
 #include "cuda/plan/fused_program.h"
@@ -50,7 +49,7 @@ std::vector<DeviceMemory> allocate(const std::vector<int64_t>& sizes) {
 }
 
 bool dependent_launches(const Switches& switches, const Gpu& gpu) {
-  return switches.dependent_launches && kHasSm90a && gpu.compute_capability == 90;
+  return switches.dependent_launches && has_dependent_launches(gpu);
 }
 
 const FusedProgram& bound(FusedProgram& fused, int64_t context) {
@@ -260,13 +259,13 @@ class CudaExecutor final : public Executor {
           "each sequence of the last step has a wanted row");
     int64_t deepest = 0;
     for (const Sequence* sequence : sequences) deepest = std::max(deepest, sequence->length() + 1);
-    const StepKind kind{rows, decode_depth(deepest)};
+    const GraphKey kind{rows, decode_depth(deepest)};
     if (observer_ || !graphs_.captured(kind) || rows > logit_rows() ||
         !sampler_.picks_at_once(requests) || !have_room(sequences, pool_, context())) {
       return false;
     }
     const bool greedy = sampler_.all_greedy(requests);
-    const StepKind picking{rows, kind.depth, greedy};
+    const GraphKey picking{rows, kind.depth, greedy};
     if (pick_graphs_.captured(picking)) return true;
     SKALD_CUDA(cudaSetDevice(device_.index));
     try {
@@ -317,9 +316,10 @@ class CudaExecutor final : public Executor {
       ops_.run({rows, decode_, depth});
     }
     if (!decode_ && !rows_.wanted.empty()) {
-      launch_gather(acts_[static_cast<size_t>(fused_.hidden)].as<float>(), step_.wanted(),
-                    wanted_x_.as<float>(), static_cast<int>(rows_.wanted.size()),
-                    fused_.cols(fused_.hidden), stream_);
+      launch_gather({acts_[static_cast<size_t>(fused_.hidden)].as<float>(), step_.wanted(),
+                     wanted_x_.as<float>(), static_cast<int>(rows_.wanted.size()),
+                     fused_.cols(fused_.hidden)},
+                    stream_);
     }
     first_logit_row_ = 0;
     computed_logits_ = decode_ ? rows : 0;
@@ -387,8 +387,9 @@ class CudaExecutor final : public Executor {
     const auto rows = static_cast<int>(std::min<int64_t>(most, scorer_.count() - first));
     if (!decode_) {
       computed_logits_ = 0;
-      launch_gather(wanted_x_.as<float>(), scorer_.rows(first), scored_x_.as<float>(), rows,
-                    fused_.cols(fused_.hidden), stream_);
+      launch_gather({wanted_x_.as<float>(), scorer_.rows(first), scored_x_.as<float>(), rows,
+                     fused_.cols(fused_.hidden)},
+                    stream_);
       ops_.run_head(scored_x_.as<void>(), rows, false);
     }
     const DeviceScorer::Part part = {logits_.as<float>(), !decode_, first, rows};

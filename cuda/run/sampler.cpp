@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "cuda/gpu/check.h"
-#include "cuda/kernels/built_for.h"
+#include "cuda/gpu/kernel_code.h"
 #include "engine/base/error.h"
 #include "engine/base/rng.h"
 #include "engine/sampling/token_weight.h"
@@ -54,7 +54,7 @@ SampleGpu sample_gpu(int compute_capability) {
   };
   // Code for clusters is built for sm_90a alone. 16 blocks are hardly faster for a few rows.
   constexpr int kClusterBlocks = 8;
-  const bool clusters = kHasSm90a && compute_capability == 90;
+  const bool clusters = runs_on(KernelCode::Sm90a, compute_capability);
   return {clusters ? kClusterBlocks : 1, attribute(cudaDevAttrMultiProcessorCount),
           attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)};
 }

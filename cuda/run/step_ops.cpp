@@ -3,43 +3,47 @@
 #include <algorithm>
 
 #include "cuda/gpu/check.h"
-#include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/pointwise/pointwise.h"
 #include "cuda/kernels/tiles/tiles.h"
 #include "engine/base/overloaded.h"
 
 namespace skald::cuda {
+namespace {
+
+// Plans that are kept. Decode has few kinds of steps; prompts may have any number of rows.
+constexpr size_t kMostPlans = 512;
+
+PlanSetting plan_setting(const StepOps::Parts& parts, const StepOps::Setting& setting) {
+  PlanSetting result;
+  result.gpu = setting.gpu;
+  result.attention = setting.attention;
+  result.dependent = setting.dependent;
+  result.clusters = setting.clusters;
+  result.reproducible = setting.reproducible;
+  result.copies = parts.sizes.copies > 0;
+  result.expanded_bytes = parts.sizes.expanded;
+  for (const LoadedOp& op : parts.loaded.ops()) result.bounds.push_back(op.bound);
+  return result;
+}
+
+}  // namespace
 
 StepOps::StepOps(const Parts& parts, const Setting& setting, Stream stream)
     : p_(parts),
-      s_(setting),
+      setting_(plan_setting(parts, setting)),
       stream_(stream),
-      products_({p_.fused, p_.sizes, p_.acts, s_.gpu, s_.reproducible}, stream),
-      experts_({p_.fused, p_.sizes, p_.acts, s_.gpu, s_.reproducible}, stream),
-      workspace_(p_.sizes.attention, "attention"),
-      tickets_(p_.sizes.tickets, "attention") {
-  SKALD_CUDA(
-      cudaMemsetAsync(tickets_.as<void>(), 0, static_cast<size_t>(tickets_.bytes()), stream));
-}
+      room_(runs_on(KernelCode::Sm90a, setting.gpu.compute_capability) ? cluster_room()
+                                                                       : ClusterRoom()),
+      memory_(parts.sizes, stream) {}
 
 void StepOps::run(const Rows& rows) {
-  const bool dependent = rows.decode && s_.dependent;
-  for (const LoadedOp& op : p_.loaded.ops()) {
-    const LoadedOp* const next = &op == &p_.loaded.head() ? nullptr : &op + 1;
-    std::visit(
-        Overloaded{[&](const Embed& o) { run_embed(op, o, rows); },
-                   [&](const Norm& o) { run_norm(op, o, rows.count, dependent); },
-                   [&](const FusedLinear& o) {
-                     if (o.epilogue == Epilogue::Logits && !rows.decode) return;
-                     products_.run(op, o,
-                                   {act<void>(o.in), rows.count, p_.logits.as<float>(), dependent,
-                                    p_.observer != nullptr, next});
-                   },
-                   [&](const FusedAttention& o) { run_attention(op, o, rows, next); },
-                   [&](const FusedExperts& o) { experts_.run(op, o, rows.count, dependent); }},
-        op.fused->op);
-    if (p_.observer) observe(*op.fused, rows.count);
-  }
+  StepKind kind;
+  kind.rows = rows.count;
+  kind.decode = rows.decode;
+  kind.depth = rows.decode ? rows.depth : 0;
+  kind.after_pick = rows.after_pick;
+  kind.observed = p_.observer != nullptr;
+  run({plan(kind), rows.count, nullptr});
 }
 
 void StepOps::norm_rows(const float* in, float* out, int rows) {
@@ -51,72 +55,115 @@ void StepOps::norm_rows(const float* in, float* out, int rows) {
 }
 
 void StepOps::run_head(const void* in, int rows, bool decode) {
-  products_.run(p_.loaded.head(), p_.fused.head(),
-                {in, rows, p_.logits.as<float>(), decode && s_.dependent});
+  StepKind kind;
+  kind.rows = rows;
+  kind.decode = decode;
+  kind.head = true;
+  run({plan(kind), rows, in});
 }
 
-void StepOps::run_embed(const LoadedOp& op, const Embed& embed, const Rows& rows) {
-  const Matrix& table = op.pieces.front();
-  const EmbedLaunch launch = {
-      table.format, table.data,  p_.step.table().tokens,         act<float>(embed.out), rows.count,
-      table.ins,    embed.scale, rows.after_pick && s_.dependent};
-  (table.format == p_.fused.type ? launch_embed : launch_embed_q)(launch, stream_);
+const StepPlan& StepOps::plan(const StepKind& kind) {
+  const auto found = plans_.find(kind);
+  if (found != plans_.end()) return found->second;
+  if (plans_.size() >= kMostPlans) plans_.clear();
+  return plans_.emplace(kind, plan_step(p_.fused, setting_, kind)).first->second;
 }
 
-void StepOps::run_norm(const LoadedOp& op, const Norm& norm, int rows, bool dependent) {
-  launch_norm({norm.kind, p_.fused.type, act<float>(norm.in), op.norm, op.norm_bias,
-               act<void>(norm.out), rows, p_.fused.cols(norm.in), norm.eps, dependent},
+void StepOps::run(const Step& step) {
+  const std::vector<StepEntry>& entries = step.plan.entries;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const StepEntry& entry = entries[i];
+    std::visit([&](const auto& kind) { launch(step, entry, kind); }, entry.kind);
+    const bool last = i + 1 == entries.size() || entries[i + 1].op != entry.op;
+    if (last && p_.observer && !step.head_input) observe(p_.fused.ops[entry.op], step.rows);
+  }
+}
+
+void* StepOps::address(const Step& step, const BufferName& buffer, DType type) const {
+  using Kind = BufferName::Kind;
+  const auto base = [&]() -> const void* {
+    switch (buffer.kind) {
+      case Kind::Act:
+        return act(buffer.act);
+      case Kind::HeadInput:
+        return step.head_input;
+      case Kind::Logits:
+        return p_.logits.as<void>();
+      case Kind::Pairs:
+        return memory_.products.pairs.as<void>();
+      case Kind::ExpertsGated:
+        return memory_.experts.gated.as<void>();
+      case Kind::ExpertsPairs:
+        return memory_.experts.pairs.as<void>();
+      case Kind::ExpertsSums:
+        return memory_.experts.sums.as<void>();
+    }
+    return nullptr;
+  };
+  const auto* bytes = static_cast<const std::byte*>(base());
+  return const_cast<std::byte*>(bytes + row_bytes(type, buffer.first_col));
+}
+
+void StepOps::launch(const Step& step, const StepEntry& entry, const EmbedEntry& embed) {
+  const Matrix& table = loaded(entry).pieces.front();
+  const EmbedLaunch launch = {table.format,
+                              table.data,
+                              p_.step.table().tokens,
+                              act<float>(op<Embed>(entry).out),
+                              step.rows,
+                              table.ins,
+                              embed.scale,
+                              entry.dependent};
+  (embed.tiles ? launch_embed_q : launch_embed)(launch, stream_);
+}
+
+void StepOps::launch(const Step& step, const StepEntry& entry, const ToTypeEntry& to) {
+  launch_to_type(p_.fused.type, act<float>(p_.fused.hidden), act(to.out),
+                 step.rows * p_.fused.ins(op<FusedLinear>(entry)), stream_);
+}
+
+void StepOps::launch(const Step& step, const StepEntry& entry, const NormEntry& norm) {
+  const LoadedOp& weights = loaded(entry);
+  const auto* in = static_cast<const float*>(address(step, norm.in, DType::F32));
+  launch_norm({norm.kind, p_.fused.type, in, weights.norm, weights.norm_bias, act(norm.out),
+               step.rows, p_.fused.cols(p_.fused.hidden), norm.eps, entry.dependent},
               stream_);
 }
 
-void StepOps::run_attention(const LoadedOp& loaded, const FusedAttention& op, const Rows& rows,
-                            const LoadedOp* next) {
-  AttentionLaunch launch = {};
-  launch.type = p_.fused.type;
-  launch.cache_type = p_.sizes.cache_type;
-  launch.qkv = act<void>(op.qkv);
-  launch.out = act<void>(op.out);
-  launch.rows = rows.count;
-  launch.step = p_.step.table();
-  launch.cache = {p_.cache.as<std::byte>() + p_.sizes.kv_offsets[static_cast<size_t>(op.layer)],
-                  p_.sizes.page};
-  launch.spec = op.spec;
-  if (op.rope) {
-    const RopeSpec& rope = p_.fused.program.ropes[static_cast<size_t>(*op.rope)];
-    launch.inv_freq = p_.loaded.inv_freq(*op.rope);
-    launch.rope_pairs = static_cast<int>(rope.inv_freq.size());
-    launch.rope_interleaved = rope.interleaved;
-    launch.rope_scale = rope.scale;
-  }
-  launch.code = s_.attention;
-  if (rows.decode && !s_.clusters) launch.code = std::min(launch.code, AttentionCode::Mma);
-  launch.dependent = rows.decode && s_.dependent;
-  launch.depth = rows.depth;
-  launch.multiprocessors = s_.gpu.multiprocessors;
-  launch.workspace = workspace_.as<float>();
-  launch.tickets = tickets_.as<int>();
-  const size_t spec = p_.fused.spec_index(op.spec);
-  launch.tiles = p_.step.tiles(spec);
-  launch.tile_count = p_.step.tile_count(spec);
-  check_attention(launch);
-  if (op.norm && op.norm->whole) {
-    const int64_t q_cols = int64_t{op.spec.heads} * op.spec.head_dim;
-    const int64_t k_cols = int64_t{op.spec.kv_heads} * op.spec.head_dim;
-    launch_qk_norm({p_.fused.type, launch.qkv, loaded.q_norm, loaded.k_norm, q_cols, k_cols,
-                    q_cols + 2 * k_cols, rows.count, op.norm->eps, launch.dependent},
+void StepOps::launch(const Step& step, const StepEntry& entry, const RmsNormEntry& norm) {
+  const auto* in = static_cast<const float*>(address(step, norm.in, DType::F32));
+  launch_rms_norm({p_.fused.type, in, loaded(entry).norm, act(norm.out), step.rows,
+                   p_.fused.ins(op<FusedLinear>(entry)), norm.eps},
+                  stream_);
+}
+
+void StepOps::launch(const Step& step, const StepEntry& entry, const GateEntry& gate) {
+  const auto& linear = op<FusedLinear>(entry);
+  launch_gate({p_.fused.type, memory_.products.pairs.as<void>(), gate.alternate,
+               gate.bias ? loaded(entry).bias : nullptr, act(linear.out), step.rows,
+               p_.fused.outs(linear) / 2, linear.activation},
+              stream_);
+}
+
+void StepOps::launch(const Step& step, const StepEntry& entry, const BiasEntry& bias) {
+  launch_add_bias({bias.type, address(step, bias.out, bias.type), loaded(entry).bias, step.rows,
+                   p_.fused.outs(op<FusedLinear>(entry)), bias.scale},
+                  stream_);
+}
+
+void StepOps::launch(const Step& step, const StepEntry& entry, const PostNormEntry& norm) {
+  const auto& linear = op<FusedLinear>(entry);
+  launch_post_norm({p_.fused.type, act<float>(p_.fused.product(linear)), loaded(entry).post_norm,
+                    act<float>(linear.out), norm.copy ? act(p_.fused.copy) : nullptr, step.rows,
+                    p_.fused.outs(linear), linear.post_norm->eps, linear.scale, entry.dependent},
                    stream_);
-  } else if (op.norm) {
-    launch.q_norm = loaded.q_norm;
-    launch.k_norm = loaded.k_norm;
-    launch.norm_eps = op.norm->eps;
-  }
-  if (launch.dependent && !p_.observer && attention_leaves_rows(launch.code, op.spec)) {
-    launch.leaves = products_.left_for(next, op.out, loaded.bound, rows.count);
-  }
-  if (rows.decode) return launch_attention_decode(launch, stream_);
-  launch_rope_append(launch, stream_);
-  if (launch.tile_count > 0) return launch_attention_prefill(launch, stream_);
-  launch_attention_plain(launch, stream_);
+}
+
+void StepOps::launch(const Step& step, const StepEntry& entry, const CapEntry&) {
+  const auto& linear = op<FusedLinear>(entry);
+  launch_cap({p_.logits.as<float>(), step.rows * p_.fused.outs(linear), linear.scale,
+              linear.softcap, entry.dependent},
+             stream_);
 }
 
 void StepOps::observe(const FusedOp& op, int rows) {

@@ -1,13 +1,16 @@
-// Walks the fused ops of a step: what each is launched with, and the memory that only they need.
-// One an executor, on its stream and device; everything is enqueued, nothing waits.
+// Executes the plan of a step (cuda/plan/step_plan.h): fills pointers into each entry and launches
+// it. No decision is made here. One an executor, on its stream and device; everything is enqueued,
+// nothing waits.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "cuda/cuda.h"
+#include "cuda/kernels/gemm/gemm_cublas.h"
 #include "cuda/load/loaded_model.h"
-#include "cuda/run/experts.h"
-#include "cuda/run/products.h"
+#include "cuda/plan/step_plan.h"
+#include "cuda/run/step_memory.h"
 #include "cuda/run/step_table.h"
 
 namespace skald::cuda {
@@ -34,8 +37,8 @@ class StepOps {
   };
   StepOps(const Parts& parts, const Setting& setting, Stream stream);
 
-  // Of the step whose lists were sent. `decode`: a row of each sequence, all of them wanted; the
-  // logits are made too. `after_pick`: the kernel ahead is what picks the step's tokens.
+  // The step whose lists were sent. `decode`: one row of each sequence, and logits for all of them.
+  // `after_pick`: the kernel ahead picks the step's tokens.
   struct Rows {
     int count;
     bool decode;
@@ -50,22 +53,60 @@ class StepOps {
   void run_head(const void* in, int rows, bool decode);
 
  private:
-  template <class T>
+  // What the pointers of a launch depend on besides its entry.
+  struct Step {
+    const StepPlan& plan;
+    int rows;
+    const void* head_input;
+  };
+
+  const StepPlan& plan(const StepKind& kind);
+  void run(const Step& step);
+  void launch(const Step& step, const StepEntry& entry, const EmbedEntry& embed);
+  void launch(const Step& step, const StepEntry& entry, const ToTypeEntry& to);
+  void launch(const Step& step, const StepEntry& entry, const NormEntry& norm);
+  void launch(const Step& step, const StepEntry& entry, const RmsNormEntry& norm);
+  void launch(const Step& step, const StepEntry& entry, const ProductEntry& product);
+  void launch(const Step& step, const StepEntry& entry, const GateEntry& gate);
+  void launch(const Step& step, const StepEntry& entry, const BiasEntry& bias);
+  void launch(const Step& step, const StepEntry& entry, const PostNormEntry& norm);
+  void launch(const Step& step, const StepEntry& entry, const CapEntry& cap);
+  void launch(const Step& step, const StepEntry& entry, const QkNormEntry& norm);
+  void launch(const Step& step, const StepEntry& entry, const RopeAppendEntry& rope);
+  void launch(const Step& step, const StepEntry& entry, const AttentionEntry& attention);
+  void launch(const Step& step, const StepEntry& entry, const RouteEntry& route);
+  void launch(const Step& step, const StepEntry& entry, const SortChoicesEntry& sort);
+  void launch(const Step& step, const StepEntry& entry, const ExpertsEntry& experts);
+  void launch(const Step& step, const StepEntry& entry, const ExpertsGateEntry& gate);
+  void launch(const Step& step, const StepEntry& entry, const CombineEntry& combine);
+
+  LinearLaunch product_launch(const Step& step, const StepEntry& entry, const ProductEntry& product,
+                              const ProductPiece& piece) const;
+  GemmQPart gemm_q_part(const Step& step, const StepEntry& entry, const ProductEntry& product,
+                        const ProductPiece& piece) const;
+  PreparedRows prepared_rows(const Step& step, const StepEntry& entry) const;
+  AttentionLaunch attention_launch(const Step& step, const StepEntry& entry) const;
+  Routing routing(const Step& step, const StepEntry& entry) const;
+  void* address(const Step& step, const BufferName& buffer, DType type) const;
+
+  template <class T = void>
   T* act(ActId id) const {
     return p_.acts[static_cast<size_t>(id)].as<T>();
   }
-  void run_embed(const LoadedOp& op, const Embed& embed, const Rows& rows);
-  void run_norm(const LoadedOp& op, const Norm& norm, int rows, bool dependent);
-  void run_attention(const LoadedOp& op, const FusedAttention& attention, const Rows& rows,
-                     const LoadedOp* next);
+  const LoadedOp& loaded(const StepEntry& entry) const { return p_.loaded.ops()[entry.op]; }
+  template <class Op>
+  const Op& op(const StepEntry& entry) const {
+    return std::get<Op>(p_.fused.ops[entry.op].op);
+  }
   void observe(const FusedOp& op, int rows);
 
   Parts p_;
-  Setting s_;
+  PlanSetting setting_;
   Stream stream_;
-  Products products_;
-  RoutedExperts experts_;
-  DeviceMemory workspace_, tickets_;  // of attention
+  ClusterRoom room_;
+  GemmCublas cublas_;
+  StepMemory memory_;
+  std::map<StepKind, StepPlan> plans_;
 };
 
 }  // namespace skald::cuda

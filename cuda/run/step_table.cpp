@@ -34,8 +34,7 @@ void StepBuffer::send_with_tiles(Step step, const StepRows& rows,
   for (size_t i = 0; i < specs.size(); ++i) {
     auto* tiles = reinterpret_cast<AttentionTile*>(host_.as<std::byte>() + layout_.tiles[i]);
     tile_counts_[i] =
-        build_attention_tiles(positions_.data(), rows.sequences.data(),
-                              static_cast<int>(rows.count()), specs[i], code, tiles, by_page_);
+        build_attention_tiles({positions_, rows.sequences, specs[i], code, by_page_}, tiles);
   }
   const int64_t bytes = layout_.page_table + static_cast<int64_t>(step.size()) * layout_.pages * 4;
   SKALD_CUDA(cudaMemcpyAsync(device_.as<void>(), host_.as<void>(), static_cast<size_t>(bytes),

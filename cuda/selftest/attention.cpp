@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "cuda/run/launchers.h"
 #include "cuda/selftest/run.h"
 #include "engine/memory/kv_pages.h"
 
@@ -14,18 +15,24 @@ using selftest::AttentionCase;
 using selftest::AttentionData;
 using selftest::Part;
 
+// A kernel of the table with one of the codes that it has.
 struct Variant {
   const char* name;
+  KernelId kernel;
   AttentionCode code;
-  bool decode;
 };
 constexpr Variant kVariants[] = {
-    {"attention_decode, clusters", AttentionCode::Wgmma, true},
-    {"attention_decode", AttentionCode::Mma, true},
-    {"attention_prefill_sm90", AttentionCode::Wgmma, false},
-    {"attention_prefill", AttentionCode::Mma, false},
-    {"attention_plain", AttentionCode::Plain, false},
+    {"attention_decode, clusters", kernel_id("attention_decode"), AttentionCode::Wgmma},
+    {"attention_decode", kernel_id("attention_decode"), AttentionCode::Mma},
+    {"attention_prefill_sm90", kernel_id("attention_prefill_sm90"), AttentionCode::Wgmma},
+    {"attention_prefill", kernel_id("attention_prefill"), AttentionCode::Mma},
+    {"attention_plain", kernel_id("attention_plain"), AttentionCode::Plain},
 };
+
+const AttentionKernel& kernel_of(const Variant& v) {
+  return *std::find_if(std::begin(kAttentionKernels), std::end(kAttentionKernels),
+                       [&](const AttentionKernel& kernel) { return kernel.id() == v.kernel; });
+}
 
 // The best code that this binary has for the compute capability under test.
 AttentionCode best_code(DType type, int compute_capability) {
@@ -33,9 +40,9 @@ AttentionCode best_code(DType type, int compute_capability) {
 }
 
 bool selected(const Variant& v, const AttentionCase& c, AttentionCode best) {
-  const AttentionKernel kernel = attention_kernel(best, c.spec, c.one_row_each());
-  if (kernel != attention_kernel(v.code, c.spec, v.decode)) return false;
-  return kernel != AttentionKernel::Decode || v.code == best;  // with clusters, or without
+  const AttentionKernel& kernel = select_attention(best, c.spec, c.one_row_each());
+  if (kernel.id() != v.kernel) return false;
+  return !kernel.decode || v.code == best;  // with clusters, or without
 }
 
 // The cache as kernels see it: one of two layers, with scattered pages, and NaN in places without a
@@ -162,8 +169,8 @@ void test_attention(const AttentionCase& c, const AttentionData& data, const Tes
     return reinterpret_cast<const int32_t*>(buffers.holding(list).data);
   };
   for (const Variant& v : kVariants) {
-    if (v.code > best || (v.decode && !c.one_row_each())) continue;
-    if (!v.decode && v.code == AttentionCode::Wgmma && !wgmma_takes(c.spec)) continue;
+    const AttentionKernel& kernel = kernel_of(v);
+    if (v.code > best || (kernel.decode && !c.one_row_each()) || !kernel.supports(c.spec)) continue;
     buffers.reset();
     const TestBuffer qkv = buffers.holding(c.type, data.qkv);
     const TestBuffer out =
@@ -189,30 +196,29 @@ void test_attention(const AttentionCase& c, const AttentionData& data, const Tes
     }
     launch.code = v.code;
     constexpr int kFew = 3;  // so that a block takes several tiles
-    launch.multiprocessors = v.decode ? test.gpu.multiprocessors : kFew;
+    launch.multiprocessors = kernel.decode ? test.gpu.multiprocessors : kFew;
     TestBuffer workspace, tickets;
-    if (v.decode) {
+    if (kernel.decode) {
       // Split as in a step, or for so large a depth that there are more runs than tokens.
       constexpr int kDeep = 16384;
-      launch.depth = c.longest() % 2 == 0 ? decode_depth(c.longest()) : kDeep;
-      workspace = buffers.poisoned(
-          4 * attention_workspace_floats(rows, c.spec, launch.depth, launch.multiprocessors));
+      launch.decode.depth = c.longest() % 2 == 0 ? decode_depth(c.longest()) : kDeep;
+      workspace = buffers.poisoned(4 * attention_workspace_floats(rows, c.spec, launch.decode.depth,
+                                                                  launch.multiprocessors));
       tickets = buffers.holding(
           std::vector<int32_t>(static_cast<size_t>(attention_tickets(rows, c.spec))));
-      launch.workspace = reinterpret_cast<float*>(workspace.data);
-      launch.tickets = reinterpret_cast<int*>(tickets.data);
-      launch_attention_decode(launch, test.stream);
+      launch.decode.workspace = reinterpret_cast<float*>(workspace.data);
+      launch.decode.tickets = reinterpret_cast<int*>(tickets.data);
+      cuda::launch(kernel, launch, test.stream);
     } else {
       std::vector<AttentionTile> tiles(static_cast<size_t>(
           attention_tiles_bound(rows, static_cast<int>(c.parts.size()), c.spec, v.code)));
-      const int count = build_attention_tiles(positions.data(), sequences.data(), rows, c.spec,
-                                              v.code, tiles.data());
+      const int count = build_attention_tiles({positions, sequences, c.spec, v.code}, tiles.data());
       tiles.resize(static_cast<size_t>(count));
       tiles.push_back({0, 0});  // nothing to do
-      launch.tiles = reinterpret_cast<AttentionTile*>(buffers.holding(tiles).data);
-      launch.tile_count = count + 1;
+      launch.prefill.tiles = reinterpret_cast<AttentionTile*>(buffers.holding(tiles).data);
+      launch.prefill.count = count + 1;
       launch_rope_append(launch, test.stream);
-      launch_attention_prefill(launch, test.stream);
+      cuda::launch(kernel, launch, test.stream);
     }
     SKALD_CUDA(cudaStreamSynchronize(test.stream));
     const std::vector<float> result = selftest::decode(c.type, buffers.bytes_of(out));
@@ -220,7 +226,7 @@ void test_attention(const AttentionCase& c, const AttentionData& data, const Tes
     if (!buffers.intact(out) || !buffers.intact(qkv) || !buffers.intact(pages)) {
       problem = "it wrote beyond its buffers";
     }
-    if (v.decode) {
+    if (kernel.decode) {
       const auto left = buffers.bytes_of(tickets);
       const bool zero =
           std::all_of(left.begin(), left.end(), [](std::byte b) { return b == std::byte{0}; });

@@ -1,11 +1,13 @@
-// Self-test of routed experts: every kernel that supports a case, from the router to the residual sum.
+// Self-test of routed experts: every kernel that supports a case, from the router to the residual
+// sum.
 #include "engine/selftest/experts.h"
 
 #include <cstring>
 
 #include "cuda/kernels/pointwise/pointwise.h"
+#include "cuda/plan/sizes.h"
 #include "cuda/plan/tile_pack.h"
-#include "cuda/run/experts.h"
+#include "cuda/run/launchers.h"
 #include "cuda/selftest/run.h"
 
 namespace skald::cuda {
@@ -13,13 +15,8 @@ namespace {
 
 using selftest::ProductData;
 
-bool takes(ExpertsKernel kernel, const ExpertsLaunch& launch, const Gpu& gpu) {
-  if (kernel == ExpertsKernel::Few) return supports_experts_few(launch, gpu.compute_capability);
-  if (kernel == ExpertsKernel::ManySm90) {
-    return supports_experts_many_sm90(launch, gpu.compute_capability);
-  }
-  if (kernel == ExpertsKernel::Many) return supports_experts_many(launch, gpu.compute_capability);
-  return true;
+bool takes(const ExpertsKernel& kernel, const ExpertsLaunch& launch, const Gpu& gpu) {
+  return runs_on(kernel.code, gpu.compute_capability) && kernel.supports(launch, launch.routing);
 }
 
 // All experts' matrices as the executor lays them out: rows of gate and up alternate.
@@ -87,7 +84,7 @@ struct Layer {
   }
 
   // Runs the layer by one kernel. Returns x after it.
-  TestBuffer run(ExpertsKernel kernel, const Routing& routing, const TestBuffer& x,
+  TestBuffer run(const ExpertsKernel& kernel, const Routing& routing, const TestBuffer& x,
                  std::string& problem) const {
     const DType type = c.activations();
     const int64_t element = info(type).block_bytes, places = routing.choices();
@@ -120,8 +117,8 @@ struct Layer {
       first.out_stride = second.out_stride = 2 * c.ffn_dim;
       first.out = pairs.data;
       second.out = pairs.data + c.ffn_dim * element;
-      launch_experts(first, kernel, test.stream);
-      launch_experts(second, kernel, test.stream);
+      cuda::launch(kernel, first, test.stream);
+      cuda::launch(kernel, second, test.stream);
       launch_gate({type, pairs.data, false, nullptr, gated.data, static_cast<int>(places),
                    c.ffn_dim, c.spec.activation},
                   test.stream);
@@ -129,7 +126,7 @@ struct Layer {
       first.epilogue = Epilogue::Gated;
       first.out = gated.data;
       first.out_stride = c.ffn_dim;
-      launch_experts(first, kernel, test.stream);
+      cuda::launch(kernel, first, test.stream);
     }
 
     const TestBuffer sums = buffers.poisoned(places * c.dim * 4);
@@ -141,11 +138,11 @@ struct Layer {
     last.out_stride = c.dim;
     last.routing = routing;
     last.weight = holding(down);
-    launch_experts(last, kernel, test.stream);
+    cuda::launch(kernel, last, test.stream);
     launch_combine({reinterpret_cast<float*>(sums.data), reinterpret_cast<float*>(x.data), c.dim,
                     selftest::kScale, routing, false},
                    test.stream);
-    if (kernel == ExpertsKernel::Few && supports_experts_one(last, test.gpu.compute_capability)) {
+    if (one_kernel_sums(last, routing, kernel)) {
       const TestBuffer once = buffers.holding(data.x);
       launch_experts_one(last, reinterpret_cast<float*>(once.data), selftest::kScale, test.stream);
       SKALD_CUDA(cudaStreamSynchronize(test.stream));
@@ -169,8 +166,7 @@ struct Layer {
 void test_experts(const selftest::ExpertsCase& c, const selftest::ExpertsData& data,
                   const TestGpu& test, TestBuffers& buffers, selftest::Report& report) {
   const Layer layer(c, data, test, buffers);
-  for (const ExpertsKernel kernel :
-       {ExpertsKernel::Few, ExpertsKernel::ManySm90, ExpertsKernel::Many, ExpertsKernel::Plain}) {
+  for (const ExpertsKernel& kernel : kExpertsKernels) {
     buffers.reset();
     const int64_t choices = int64_t{c.rows} * c.spec.used;
     const auto list = [&](int64_t count) { return buffers.poisoned(count * 4); };
@@ -179,9 +175,7 @@ void test_experts(const selftest::ExpertsCase& c, const selftest::ExpertsData& d
     const auto ints = [](const TestBuffer& buffer) {
       return reinterpret_cast<int32_t*>(buffer.data);
     };
-    const Routing routing = {c.rows,
-                             c.spec.used,
-                             c.spec.count,
+    const Routing routing = {{c.rows, c.spec.used, c.spec.count},
                              ints(chosen),
                              reinterpret_cast<float*>(weights.data),
                              ints(places),
@@ -203,8 +197,8 @@ void test_experts(const selftest::ExpertsCase& c, const selftest::ExpertsData& d
     }
     const std::vector<float> result = selftest::decode(DType::F32, buffers.bytes_of(x));
     report.add(selftest::Sort::Experts, c,
-               {kernel_name(kernel), c.type, data.expected.error(result), data.expected.bound,
-                select_experts(gate, test.gpu, false) == kernel, problem});
+               {kernel.name, c.type, data.expected.error(result), data.expected.bound,
+                &select_experts(gate, routing, test.gpu, false) == &kernel, problem});
   }
 }
 

@@ -105,7 +105,7 @@ void test_pointwise(const selftest::PointwiseCase& c, const selftest::PointwiseD
       break;
     case Pointwise::Gather:
       kernel = "gather";
-      launch_gather(in_floats, picked, out_floats, c.rows, c.cols, test.stream);
+      launch_gather({in_floats, picked, out_floats, c.rows, c.cols}, test.stream);
       break;
     case Pointwise::Cap:
       kernel = "cap_logits";

@@ -1,9 +1,7 @@
 // Self-test of products: every kernel that supports a case, with the small kernels around it.
-#include "cuda/kernels/gemm_q/gemm_q_workspace.h"
-#include "cuda/kernels/linear.h"
 #include "cuda/kernels/pointwise/pointwise.h"
-#include "cuda/plan/linear_steps.h"
 #include "cuda/plan/tile_pack.h"
+#include "cuda/run/launchers.h"
 #include "cuda/selftest/run.h"
 
 namespace skald::cuda {
@@ -25,70 +23,58 @@ Epilogue epilogue_of(Ending ending) {
   return Epilogue::Logits;
 }
 
-bool takes(LinearKernel kernel, const LinearLaunch& launch, const Gpu& gpu) {
-  switch (kernel) {
-    case LinearKernel::GemvSm90:
-      return supports_gemv_sm90(launch, gpu.compute_capability);
-    case LinearKernel::GemvQSm90:
-      return supports_gemv_q_sm90(launch, gpu.compute_capability);
-    case LinearKernel::GemmExpanded:  // tested through its two kernels, and by whole models
-      return false;
-    case LinearKernel::GemmQSm90:
-      return supports_gemm_q_sm90(launch, gpu.compute_capability);
-    case LinearKernel::GemmCublas:  // rows start at multiples of 16 bytes
-      return launch.format == launch.type && launch.ins % 8 == 0 && launch.outs % 8 == 0;
-    case LinearKernel::GemvPlain:
-      return true;
+// Kernels that cannot gate get the product with Store, and its stride.
+LinearShape stored(const ProductKernel& kernel, LinearShape shape) {
+  if (shape.epilogue == Epilogue::Gated && !kernel.gate) {
+    shape.epilogue = Epilogue::Store;
+    shape.out_stride = shape.outs;
   }
-  return false;
+  return shape;
+}
+
+// The kernel of expanded matrices is tested through its two parts, and by whole models.
+bool takes(const ProductKernel& kernel, const LinearShape& shape, const Gpu& gpu) {
+  return !kernel.uses_copy && runs_on(kernel.code, gpu.compute_capability) &&
+         kernel.supports(stored(kernel, shape));
 }
 
 // The error that rounding each weight to f16, two or three times, adds. Other kernels do not round
 // weights.
-double rounded_weights(LinearKernel kernel) { return kernel == LinearKernel::GemmQSm90 ? 8e-4 : 0; }
+double rounded_weights(const ProductKernel& kernel) { return kernel.rounds_weights ? 8e-4 : 0; }
 
 // Runs a product, with the small kernels before and after it if its kernel cannot do the whole op.
-void run(LinearKernel kernel, LinearLaunch launch, const TestGpu& test, TestBuffers& buffers) {
-  const LinearSteps steps = linear_steps(launch, kernel);
-  const int64_t element = info(launch.type).block_bytes;
-  const float* bias = launch.bias;
-  void* const out = launch.out;
-  if (steps.norm_before) {
-    const TestBuffer normed = buffers.poisoned(launch.rows * launch.ins * element);
-    launch_rms_norm({launch.type, static_cast<const float*>(launch.in), launch.norm_weight,
-                     normed.data, launch.rows, launch.ins, launch.norm_eps},
+void run(const ProductKernel& kernel, LinearLaunch product, const TestGpu& test,
+         TestBuffers& buffers) {
+  const int64_t element = info(product.type).block_bytes;
+  const bool gate_after = product.epilogue == Epilogue::Gated && !kernel.gate;
+  const bool bias_after = product.bias && !kernel.bias && !gate_after;
+  const float* bias = product.bias;
+  void* const out = product.out;
+  if (product.norm_weight && !kernel.norm) {
+    const TestBuffer normed = buffers.poisoned(product.rows * product.ins * element);
+    launch_rms_norm({product.type, static_cast<const float*>(product.in), product.norm_weight,
+                     normed.data, product.rows, product.ins, product.norm_eps},
                     test.stream);
-    launch.in = normed.data;
-    launch.norm_weight = nullptr;
+    product.in = normed.data;
+    product.norm_weight = nullptr;
   }
-  if (steps.gate_after) {
-    launch.epilogue = Epilogue::Store;
-    launch.out = buffers.poisoned(launch.rows * launch.outs * element).data;
-    launch.out_stride = launch.outs;
+  static_cast<LinearShape&>(product) = stored(kernel, product);
+  if (gate_after) product.out = buffers.poisoned(product.rows * product.outs * element).data;
+  if (gate_after || bias_after) product.bias = nullptr;
+  if (kernel.prepares) {
+    product.gemm_q.workspace =
+        buffers.poisoned(gemm_q_workspace_bytes(product.rows, product.ins)).data;
   }
-  if (steps.gate_after || steps.bias_after) launch.bias = nullptr;
+  launch(kernel, {{&product, 1}, {}, test.gpu.multiprocessors, *test.gemm, test.stream});
 
-  if (kernel == LinearKernel::GemvSm90) {
-    launch_gemv_sm90(launch, test.gpu.multiprocessors, test.stream);
-  } else if (kernel == LinearKernel::GemvQSm90) {
-    launch_gemv_q_sm90(launch, test.gpu.multiprocessors, test.stream);
-  } else if (kernel == LinearKernel::GemmQSm90) {
-    launch.workspace = buffers.poisoned(gemm_q_workspace_bytes(launch.rows, launch.ins)).data;
-    launch_gemm_q_sm90(launch, test.gpu.multiprocessors, test.stream);
-  } else if (kernel == LinearKernel::GemvPlain) {
-    launch_gemv_plain(launch, test.stream);
-  } else {
-    test.gemm->launch(launch, test.stream);
+  if (gate_after) {
+    launch_gate({product.type, product.out, true, bias, out, product.rows, product.outs / 2,
+                 product.activation},
+                test.stream);
   }
-
-  if (steps.gate_after) {
-    launch_gate(
-        {launch.type, launch.out, true, bias, out, launch.rows, launch.outs / 2, launch.activation},
-        test.stream);
-  }
-  if (steps.bias_after) {
-    const DType out_type = launch.epilogue == Epilogue::Store ? launch.type : DType::F32;
-    launch_add_bias({out_type, out, bias, launch.rows, launch.outs, launch.scale}, test.stream);
+  if (bias_after) {
+    const DType out_type = product.epilogue == Epilogue::Store ? product.type : DType::F32;
+    launch_add_bias({out_type, out, bias, product.rows, product.outs, product.scale}, test.stream);
   }
 }
 
@@ -108,15 +94,13 @@ void test_product(const selftest::ProductCase& c, const selftest::ProductData& d
   const bool floats = c.ending == Ending::Add || c.ending == Ending::Logits;
   const DType type = c.in_type(), out_type = floats ? DType::F32 : type;
   const std::vector<std::byte> weight = packed_weight(data);
-  for (LinearKernel kernel :
-       {LinearKernel::GemvSm90, LinearKernel::GemvQSm90, LinearKernel::GemmQSm90,
-        LinearKernel::GemmCublas, LinearKernel::GemvPlain}) {
+  for (const ProductKernel& kernel : kProductKernels) {
     buffers.reset();
     const int64_t out_bytes =
         static_cast<int64_t>(data.expected.values.size()) * info(out_type).block_bytes;
     const TestBuffer out =
         c.ending == Ending::Add ? buffers.holding(data.residual) : buffers.poisoned(out_bytes);
-    LinearLaunch launch;
+    LinearLaunch launch = {};
     launch.type = type;
     launch.format = c.type;
     launch.outs = c.outs;
@@ -135,7 +119,7 @@ void test_product(const selftest::ProductCase& c, const selftest::ProductData& d
     }
     if (c.bias) launch.bias = reinterpret_cast<float*>(buffers.holding(data.bias).data);
     const TestBuffer ticket = buffers.holding(std::vector<int32_t>(1));
-    launch.ticket = reinterpret_cast<unsigned*>(ticket.data);
+    launch.gemv.ticket = reinterpret_cast<unsigned*>(ticket.data);
     if (!takes(kernel, launch, test.gpu)) continue;
     run(kernel, launch, test, buffers);
     SKALD_CUDA(cudaStreamSynchronize(test.stream));
@@ -146,9 +130,9 @@ void test_product(const selftest::ProductCase& c, const selftest::ProductData& d
       if (left != std::byte{0}) problem = "its ticket is not zero after the launch";
     }
     report.add(selftest::Sort::Product, c,
-               {kernel_name(kernel), c.type, data.expected.error(result),
+               {kernel.name, c.type, data.expected.error(result),
                 data.expected.bound + rounded_weights(kernel),
-                select_linear(launch, test.gpu) == kernel, problem});
+                &select_product(launch, {}, test.gpu) == &kernel, problem});
   }
 }
 

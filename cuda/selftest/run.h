@@ -3,8 +3,8 @@
 #pragma once
 
 #include "cuda/gpu/handles.h"
-#include "cuda/kernels/linear.h"
-#include "cuda/plan/select.h"
+#include "cuda/kernels/gemm/gemm_cublas.h"
+#include "cuda/plan/kernel_table.h"
 #include "cuda/selftest/buffers.h"
 #include "engine/selftest/experts.h"
 #include "engine/selftest/report.h"

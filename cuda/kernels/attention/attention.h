@@ -7,11 +7,74 @@
 // before the step.
 #pragma once
 
-#include <string_view>
+#include <cstdint>
+#include <span>
 
-#include "cuda/kernels/launch.h"
+#include "cuda/gpu/stream.h"
+#include "cuda/kernels/kernel_id.h"
+#include "cuda/kernels/prepared_rows.h"
+#include "engine/program/specs.h"
+#include "engine/quant/dtype.h"
 
 namespace skald::cuda {
+
+// The rows of one step. Arrays have room for the most rows and sequences of the executor.
+struct StepTable {
+  const int32_t* tokens;      // [rows]
+  const int32_t* positions;   // [rows] in their sequences
+  const int32_t* sequences;   // [rows] index into page_table; a sequence's rows are adjacent
+  const int32_t* page_table;  // [sequences, pages_per_sequence] page numbers
+  int pages_per_sequence;
+};
+
+// One layer's cache: page p starts at data + p * page_stride bytes and holds keys, then values,
+// each [kv_heads, kPageTokens, head_dim] of AttentionLaunch::cache_type.
+struct KvLayerView {
+  void* data;
+  int64_t page_stride;
+};
+
+// Up to `rows` query rows, adjacent in the step and in one sequence at consecutive positions.
+struct AttentionTile {
+  int32_t row;   // the first
+  int32_t rows;  // 0: nothing to do
+};
+
+// Plain arithmetic (any type and GPU), mma.sync (sm_80), or wgmma where a kernel has it (sm_90a).
+enum class AttentionCode : uint8_t { Plain, Mma, Wgmma };
+
+struct AttentionLaunch {
+  DType type;        // of qkv and out: F16, BF16 or F32
+  DType cache_type;  // of keys and values in the cache
+  void* qkv;  // [rows, (heads + 2 * kv_heads) * head_dim]: q, k and v side by side; q is scratch
+  void* out;  // [rows, heads * head_dim]
+  int rows;
+  StepTable step;
+  KvLayerView cache;
+  AttentionSpec spec;
+  const float* inv_freq;  // [rope_pairs]; rotates q and k first
+  int rope_pairs;
+  bool rope_interleaved;
+  float rope_scale = 1;                              // of cosines and sines
+  const float *q_norm = nullptr, *k_norm = nullptr;  // [head_dim]: each head is normed first
+  float norm_eps = 0;
+  AttentionCode code;   // attention_code(type)
+  bool dependent;       // LinearShape's
+  int multiprocessors;  // of the device; for decode, and for prompts on sm_90a
+
+  struct Decode {
+    int depth;              // no row has more tokens; with rows, fixes the grid
+    float* workspace;       // attention_workspace_floats() floats
+    int* tickets;           // attention_tickets() integers, zero before and after each launch
+    PreparedRows prepares;  // where attention_prepares_rows(): in place of `out`
+  } decode;
+
+  // From build_attention_tiles(), on the device; code Plain has none.
+  struct Prefill {
+    const AttentionTile* tiles;
+    int count;  // fixes the grid
+  } prefill;
+};
 
 inline constexpr int kMaxHeadDim = 256;
 inline constexpr int kMaxGroup = 64;  // query heads that read one KV head
@@ -21,17 +84,15 @@ inline constexpr int kMaxGroup = 64;  // query heads that read one KV head
 AttentionCode attention_code_of(DType type, int compute_capability);
 AttentionCode attention_code(DType type);
 
-// The kernel that the two launchers below choose.
-enum class AttentionKernel { Plain, Decode, Prefill, PrefillSm90 };
-AttentionKernel attention_kernel(AttentionCode code, const AttentionSpec& spec, bool decode);
-std::string_view kernel_name(AttentionKernel kernel);
+template <KernelId>
+void launch_attention(const AttentionLaunch& launch, Stream stream);
 
 // For rows of different sequences, each the last of its sequence. Norms and rotates q and k,
-// appends k and v to the cache, and attends.
+// appends k and v to the cache, and attends. Not for code Plain.
 void launch_attention_decode(const AttentionLaunch& launch, Stream stream);
-// Whether attention_decode can store f16 activations for the next product in place of `out`: 16
+// Whether attention_decode can write prepared rows for the next product in place of `out`: 16
 // columns must belong to one head.
-bool attention_leaves_rows(AttentionCode code, const AttentionSpec& spec);
+inline bool attention_prepares_rows(const AttentionSpec& spec) { return spec.head_dim % 16 == 0; }
 // The depth by which a step is split whose deepest row has `tokens` tokens, itself included. There
 // are few such depths, so that few graphs are captured. The depth depends on nothing else, so that
 // no result depends on the planned context or on earlier steps.
@@ -44,18 +105,22 @@ int64_t attention_tickets(int rows, const AttentionSpec& spec);
 // Norms and rotates q in place, and appends k, normed and rotated, and v to the cache.
 void launch_rope_append(const AttentionLaunch& launch, Stream stream);
 
-// For rows of any sequences at any positions, after launch_rope_append().
+// For rows of any sequences at any positions, after launch_rope_append(). Not for code Plain.
 void launch_attention_prefill(const AttentionLaunch& launch, Stream stream);
 // Fills `tiles`, those with the most work first, and returns their number: at most
 // attention_tiles_bound(), in which a sequence whose positions have gaps counts once more for each
 // gap. With `by_page` no tile has positions of two cache pages. Then a row's result does not depend
 // on the rows that share its tile, since no tile reads a page that only some of its rows see.
-int build_attention_tiles(const int32_t* positions, const int32_t* sequences, int rows,
-                          const AttentionSpec& spec, AttentionCode code, AttentionTile* tiles,
-                          bool by_page = false);
+struct TileRequest {
+  std::span<const int32_t> positions, sequences;  // [rows]
+  const AttentionSpec& spec;
+  AttentionCode code;
+  bool by_page = false;
+};
+int build_attention_tiles(const TileRequest& request, AttentionTile* tiles);
 int attention_tiles_bound(int rows, int sequences, const AttentionSpec& spec, AttentionCode code);
 
-// The kernel of launch_attention_prefill() on sm_90a, for the head dimensions that it supports.
+// The same on sm_90a, for the head dimensions that it supports.
 bool attention_has_wgmma();
 inline bool wgmma_takes(const AttentionSpec& s) { return s.head_dim == 64 || s.head_dim == 128; }
 inline constexpr int kWgmmaQueries = 128;  // of a tile, counting each query head

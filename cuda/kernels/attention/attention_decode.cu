@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "cuda/gpu/kernel_code.h"
 #include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/attention/attention_split.h"
 #include "cuda/kernels/attention/decode_attend.cuh"
@@ -29,9 +30,9 @@
 #include "cuda/kernels/attention/decode_strip.cuh"
 #include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/device/cluster.cuh"
-#include "cuda/kernels/device/gemm_q_rows.cuh"
 #include "cuda/kernels/device/launch.cuh"
-#include "cuda/kernels/gemm_q/gemm_q_workspace.h"
+#include "cuda/kernels/prepared_rows.h"
+#include "cuda/kernels/tiles/prepared_rows.cuh"
 
 namespace skald::cuda {
 namespace {
@@ -103,9 +104,9 @@ static_assert(kWideBytes + kOwnBytes + kBytesBesideAttention + kProductsOwnBytes
 
 bool has_wide_ring(const AttentionLaunch& a) {
   const AttentionSpec& s = a.spec;
-  const Split split =
-      split_for(a.rows, s, a.depth, {a.multiprocessors, kBlocks<kWideDim, Way::WideRing>, true});
-  return a.leaves.memory && s.heads / s.kv_heads <= kWideHeads &&
+  const Split split = split_for(a.rows, s, a.decode.depth,
+                                {a.multiprocessors, kBlocks<kWideDim, Way::WideRing>, true});
+  return a.decode.prepares.memory && s.heads / s.kv_heads <= kWideHeads &&
          int64_t{split.runs} * s.kv_heads * a.rows <= a.multiprocessors;
 }
 
@@ -228,7 +229,7 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
   // as the cluster has blocks.
   const int lanes_shift = 31 - __clz(cluster), part = lane & (cluster - 1);
   const int64_t pair = int64_t{row} * gridDim.y + blockIdx.y;
-  float* parts = a.workspace + pair * (runs >> lanes_shift) * kPartFloats * kDim;
+  float* parts = a.decode.workspace + pair * (runs >> lanes_shift) * kPartFloats * kDim;
   T* row_out =
       static_cast<T*>(a.out) + (int64_t{row} * s.heads + kv_head * group + first_head) * head_dim;
   // Writes one unit of the output. All lanes call it together: `lanes` adjacent lanes hold a unit,
@@ -238,16 +239,16 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
     const float share = __fdividef(1, p.all);
     const float x[4] = {p.sum.x * share, p.sum.y * share, p.sum.z * share, p.sum.w * share};
     valid = valid && lane % lanes == 0 && dim < head_dim;
-    if (a.leaves.memory) {
-      const LeftTile left(a.leaves, row / a.leaves.tile_rows);
-      const unsigned tile_row = row % a.leaves.tile_rows;
+    if (a.decode.prepares.memory) {
+      const PreparedTile prepared(a.decode.prepares, row / a.decode.prepares.tile_rows);
+      const unsigned tile_row = row % a.decode.prepares.tile_rows;
       const unsigned col = (kv_head * group + first_head + head) * head_dim + dim;
       float sum = 0;
       if (valid)
-        sum = left.put(x[0], x[1], tile_row, col) + left.put(x[2], x[3], tile_row, col + 2);
+        sum = prepared.put(x[0], x[1], tile_row, col) + prepared.put(x[2], x[3], tile_row, col + 2);
       sum += __shfl_xor_sync(~0u, sum, lanes);
       sum += __shfl_xor_sync(~0u, sum, 2 * lanes);
-      if (valid && unit % 4 == 0) left.put_sum(sum, tile_row, col);
+      if (valid && unit % 4 == 0) prepared.put_sum(sum, tile_row, col);
       return;
     }
     if (!valid) return;
@@ -290,7 +291,7 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
     __syncthreads();
     if (threadIdx.x == 0) {
       // The last cluster sets the ticket back to zero.
-      unsigned* ticket = reinterpret_cast<unsigned*>(a.tickets) + pair * kMaxCluster + rank;
+      unsigned* ticket = reinterpret_cast<unsigned*>(a.decode.tickets) + pair * kMaxCluster + rank;
       shared.ticket = static_cast<int>(atomicInc(ticket, static_cast<unsigned>(clusters - 1)));
     }
     __syncthreads();
@@ -335,7 +336,7 @@ template <class T, int kDim, bool kExact, Way kWay>
 void launch_decode(const AttentionLaunch& a, Stream stream) {
   const bool clusters = a.code == AttentionCode::Wgmma;
   const Split split =
-      split_for(a.rows, a.spec, a.depth, {a.multiprocessors, kBlocks<kDim, kWay>, clusters});
+      split_for(a.rows, a.spec, a.decode.depth, {a.multiprocessors, kBlocks<kDim, kWay>, clusters});
   cudaLaunchAttribute attributes[2] = {};
   attributes[0].id = cudaLaunchAttributeClusterDimension;
   attributes[0].val.clusterDim.x = split.cluster;
@@ -370,8 +371,8 @@ void launch_decode(const AttentionLaunch& a, Stream stream) {
     // Rings leave no room beside them for blocks of the kernels before and after. That costs more
     // than it gains if a step reads little: for few rows of small models, up to 12288 tokens.
     constexpr int64_t kRingFrom = 24 << 20, kRingFromSmall = 64 << 20;
-    const int64_t bytes =
-        int64_t{a.rows} * seen_tokens(a.spec, a.depth) * a.spec.kv_heads * kDim * 2 * sizeof(T);
+    const int64_t bytes = int64_t{a.rows} * seen_tokens(a.spec, a.decode.depth) * a.spec.kv_heads *
+                          kDim * 2 * sizeof(T);
     const bool small = kDim <= 64 && a.rows <= 4;
     if (a.code == AttentionCode::Wgmma && bytes >= (small ? kRingFromSmall : kRingFrom)) {
       if constexpr (kDim == kWideDim) {
@@ -405,21 +406,26 @@ AttentionCode attention_code(DType type) {
   if (attention_has_wgmma()) return AttentionCode::Wgmma;
   cudaFuncAttributes code;
   SKALD_CUDA(cudaFuncGetAttributes(&code, attend_decode<Half, 128, true, Way::Registers>));
-  return code.ptxVersion >= 80 ? AttentionCode::Mma : AttentionCode::Plain;
+  const bool mma = is_loaded(KernelCode::Sm80, code.ptxVersion, code.binaryVersion);
+  return mma ? AttentionCode::Mma : AttentionCode::Plain;
 }
 
 void launch_attention_decode(const AttentionLaunch& a, Stream stream) {
   check_attention(a);
-  check(!a.leaves.memory || attention_leaves_rows(a.code, a.spec), "heads that can be left");
+  check(a.code != AttentionCode::Plain, "attention_decode multiplies on tensor cores");
+  check(!a.decode.prepares.memory || attention_prepares_rows(a.spec),
+        "heads whose results can be prepared rows");
   if (a.rows == 0) return;
-  if (attention_kernel(a.code, a.spec, true) == AttentionKernel::Plain) {
-    launch_rope_append(a, stream);
-    launch_attention_plain(a, stream);
-  } else if (a.type == DType::F16) {
+  if (a.type == DType::F16) {
     launch_decode<Half>(a, stream);
   } else {
     launch_decode<Bf16>(a, stream);
   }
+}
+
+template <>
+void launch_attention<kernel_id("attention_decode")>(const AttentionLaunch& launch, Stream stream) {
+  launch_attention_decode(launch, stream);
 }
 
 }  // namespace skald::cuda

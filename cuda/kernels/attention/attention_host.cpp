@@ -2,9 +2,9 @@
 // No CUDA here, so that plans can be made without a GPU.
 #include <algorithm>
 
+#include "cuda/gpu/kernel_code.h"
 #include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/attention/attention_split.h"
-#include "cuda/kernels/built_for.h"
 #include "engine/base/error.h"
 #include "engine/memory/kv_pages.h"
 
@@ -12,33 +12,8 @@ namespace skald::cuda {
 
 AttentionCode attention_code_of(DType type, int compute_capability) {
   if (type != DType::F16 && type != DType::BF16) return AttentionCode::Plain;
-  if (kHasSm90a && compute_capability == 90) return AttentionCode::Wgmma;
-  return compute_capability >= 80 ? AttentionCode::Mma : AttentionCode::Plain;
-}
-
-AttentionKernel attention_kernel(AttentionCode code, const AttentionSpec& spec, bool decode) {
-  if (code == AttentionCode::Plain) return AttentionKernel::Plain;
-  if (decode) return AttentionKernel::Decode;
-  return code == AttentionCode::Wgmma && wgmma_takes(spec) ? AttentionKernel::PrefillSm90
-                                                           : AttentionKernel::Prefill;
-}
-
-bool attention_leaves_rows(AttentionCode code, const AttentionSpec& spec) {
-  return attention_kernel(code, spec, true) == AttentionKernel::Decode && spec.head_dim % 16 == 0;
-}
-
-std::string_view kernel_name(AttentionKernel kernel) {
-  switch (kernel) {
-    case AttentionKernel::Plain:
-      return "attention_plain";
-    case AttentionKernel::Decode:
-      return "attention_decode";
-    case AttentionKernel::Prefill:
-      return "attention_prefill";
-    case AttentionKernel::PrefillSm90:
-      return "attention_prefill_sm90";
-  }
-  return "?";
+  if (runs_on(KernelCode::Sm90a, compute_capability)) return AttentionCode::Wgmma;
+  return runs_on(KernelCode::Sm80, compute_capability) ? AttentionCode::Mma : AttentionCode::Plain;
 }
 
 void check_attention(DType type, DType cache_type, const AttentionSpec& s, int rope_pairs) {
@@ -88,10 +63,10 @@ int64_t attention_tickets(int rows, const AttentionSpec& spec) {
   return int64_t{rows} * spec.kv_heads * head_tiles(spec) * kMaxCluster;
 }
 
-int build_attention_tiles(const int32_t* positions, const int32_t* sequences, int rows,
-                          const AttentionSpec& spec, AttentionCode code, AttentionTile* tiles,
-                          bool by_page) {
-  const int most = rows_per_tile(spec, code);
+int build_attention_tiles(const TileRequest& request, AttentionTile* tiles) {
+  const auto& [positions_of, sequences_of, spec, code, by_page] = request;
+  const int32_t *positions = positions_of.data(), *sequences = sequences_of.data();
+  const int rows = static_cast<int>(positions_of.size()), most = rows_per_tile(spec, code);
   int count = 0;
   for (int row = 0, end; row < rows; row = end) {
     for (end = row + 1; end < rows && end - row < most; ++end) {

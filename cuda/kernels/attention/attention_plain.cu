@@ -251,4 +251,9 @@ void launch_attention_plain(const AttentionLaunch& a, Stream stream) {
            [&](auto type) { launch_kernel(attend_plain<decltype(type)>, grid, stream, a); });
 }
 
+template <>
+void launch_attention<kernel_id("attention_plain")>(const AttentionLaunch& launch, Stream stream) {
+  launch_attention_plain(launch, stream);
+}
+
 }  // namespace skald::cuda

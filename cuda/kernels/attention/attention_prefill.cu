@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kThreads)
 
   let_next_kernel_start();
   const AttentionSpec& s = a.spec;
-  const AttentionTile tile = a.tiles[blockIdx.x / s.kv_heads];
+  const AttentionTile tile = a.prefill.tiles[blockIdx.x / s.kv_heads];
   if (tile.rows == 0) return;
   const int kv_head = blockIdx.x % s.kv_heads;
   const int head_dim = kExact ? kDim : s.head_dim;
@@ -278,7 +278,7 @@ void launch_prefill(const AttentionLaunch& a, Stream stream) {
   constexpr int kBytes = kRows * kDim * 2;
   const auto kernel = attend_prefill<T, kDim, kExact, kCapped>;
   SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
-  launch_kernel(kernel, {dim3(a.tile_count * a.spec.kv_heads), kThreads, kBytes, a.dependent},
+  launch_kernel(kernel, {dim3(a.prefill.count * a.spec.kv_heads), kThreads, kBytes, a.dependent},
                 stream, a);
 }
 
@@ -304,15 +304,19 @@ void launch_prefill(const AttentionLaunch& a, Stream stream) {
 
 void launch_attention_prefill(const AttentionLaunch& a, Stream stream) {
   check_attention(a);
-  const AttentionKernel kernel = attention_kernel(a.code, a.spec, false);
-  if (kernel == AttentionKernel::Plain) return launch_attention_plain(a, stream);
-  if (a.tile_count == 0) return;
-  if (kernel == AttentionKernel::PrefillSm90) return launch_attention_wgmma(a, stream);
+  check(a.code != AttentionCode::Plain, "attention_prefill multiplies on tensor cores");
+  if (a.prefill.count == 0) return;
   if (a.type == DType::F16) {
     launch_prefill<Half>(a, stream);
   } else {
     launch_prefill<Bf16>(a, stream);
   }
+}
+
+template <>
+void launch_attention<kernel_id("attention_prefill")>(const AttentionLaunch& launch,
+                                                      Stream stream) {
+  launch_attention_prefill(launch, stream);
 }
 
 }  // namespace skald::cuda

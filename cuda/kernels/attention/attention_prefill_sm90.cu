@@ -8,10 +8,10 @@
 // without a tensor map.
 #include <algorithm>
 
+#include "cuda/gpu/kernel_code.h"
 #include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/attention/kv_page.cuh"
 #include "cuda/kernels/attention/softcap.cuh"
-#include "cuda/kernels/built_for.h"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/mma.cuh"
 #include "cuda/kernels/device/wgmma.cuh"
@@ -61,9 +61,9 @@ struct Work {
     const int blocks = static_cast<int>(gridDim.x), block = static_cast<int>(blockIdx.x);
     while (rows == 0) {
       const int index = round * blocks + (round % 2 == 0 ? block : blocks - 1 - block);
-      if (index >= a.tile_count * a.spec.kv_heads) return;
+      if (index >= a.prefill.count * a.spec.kv_heads) return;
       ++round;
-      const AttentionTile tile = a.tiles[index / a.spec.kv_heads];
+      const AttentionTile tile = a.prefill.tiles[index / a.spec.kv_heads];
       row = tile.row;
       rows = tile.rows;
       kv_head = index % a.spec.kv_heads;
@@ -380,7 +380,7 @@ void launch_wgmma(const AttentionLaunch& a, Stream stream) {
   const auto kernel = attend_wgmma<T, kDim>;
   SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   kSharedBytes<kDim>));
-  const int blocks = std::min(a.multiprocessors, a.tile_count * a.spec.kv_heads);
+  const int blocks = std::min(a.multiprocessors, a.prefill.count * a.spec.kv_heads);
   launch_kernel(kernel, {dim3(blocks), kThreads, kSharedBytes<kDim>, a.dependent}, stream, a);
 }
 
@@ -395,17 +395,24 @@ bool attention_has_wgmma() {
     return false;
   }
   SKALD_CUDA(status);
-  return kHasSm90a && code.ptxVersion == 90 && code.binaryVersion == 90;
+  return is_loaded(KernelCode::Sm90a, code.ptxVersion, code.binaryVersion);
 }
 
 void launch_attention_wgmma(const AttentionLaunch& a, Stream stream) {
   const bool wide = a.spec.head_dim == 128;
+  if (a.prefill.count == 0) return;
   check(wide || a.spec.head_dim == 64, "wgmma attention takes 64 or 128 dimensions");
   if (a.type == DType::F16) {
     wide ? launch_wgmma<Half, 128>(a, stream) : launch_wgmma<Half, 64>(a, stream);
   } else {
     wide ? launch_wgmma<Bf16, 128>(a, stream) : launch_wgmma<Bf16, 64>(a, stream);
   }
+}
+
+template <>
+void launch_attention<kernel_id("attention_prefill_sm90")>(const AttentionLaunch& launch,
+                                                           Stream stream) {
+  launch_attention_wgmma(launch, stream);
 }
 
 }  // namespace skald::cuda

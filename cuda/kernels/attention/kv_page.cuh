@@ -2,8 +2,8 @@
 // 8 numbers that stop at the end of a head.
 #pragma once
 
+#include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/device/number.cuh"
-#include "cuda/kernels/launch.h"
 #include "engine/memory/kv_pages.h"
 
 namespace skald::cuda {

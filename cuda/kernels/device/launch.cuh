@@ -3,8 +3,8 @@
 #pragma once
 
 #include "cuda/gpu/check.h"
+#include "cuda/gpu/stream.h"
 #include "cuda/kernels/device/delay.cuh"
-#include "cuda/kernels/launch.h"
 
 namespace skald::cuda {
 

@@ -18,17 +18,7 @@ struct Turn {
   }
 };
 
-// How many groups of weight rows belong to each block from the start. The other groups go to
-// whichever block asks first, since some multiprocessors get a tenth more of the memory's bandwidth
-// than others. If blocks have few groups, all of them belong to blocks from the start: a group
-// would be too large a part of a block's work to even out so small a difference.
-inline int groups_of_each(int groups, int blocks) {
-  constexpr int kFewGroups = 8;
-  const int each = groups / blocks;
-  return each < kFewGroups ? each : each * 3 / 4;
-}
-
-// Stands in place of a group's number if there are no more groups.
+// In place of a group's number: there are no more groups.
 inline constexpr int kNoMore = -1;
 
 // The groups that a block multiplies, one after the other: its own, then those that it draws from
@@ -50,7 +40,7 @@ struct Groups {
         // Each block draws one number that is too high. The block that draws the last one sets the
         // ticket back to zero.
         const int last = layout.groups - shared + static_cast<int>(gridDim.x) - 1;
-        if (drawn == last && threadIdx.x % 32 == 0) *a.ticket = 0;
+        if (drawn == last && threadIdx.x % 32 == 0) *a.gemv.ticket = 0;
         return kNoMore;
       }
     }
@@ -60,7 +50,7 @@ struct Groups {
 
  private:
   __device__ void draw(const LinearLaunch& a) {
-    if (threadIdx.x % 32 == 0) ticket = atomicAdd(a.ticket, 1u);
+    if (threadIdx.x % 32 == 0) ticket = atomicAdd(a.gemv.ticket, 1u);
   }
 };
 

@@ -11,20 +11,24 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "cuda/gpu/stream.h"
 #include "cuda/kernels/epilogue.h"
-#include "cuda/kernels/launch.h"
+#include "cuda/kernels/kernel_id.h"
+#include "engine/program/specs.h"
+#include "engine/quant/dtype.h"
 
 namespace skald::cuda {
 
-struct Routing {
+struct RoutingShape {
   int rows, used, count;  // rows of the step; experts of a row; all experts
-  int32_t* chosen;        // [rows, used], in the order of their numbers
-  float* weights;         // [rows, used]
-  int32_t* places;        // [rows, used]
-  int32_t* row_of;        // [rows * used] the row of each place
-  int32_t* begins;        // [count + 1], an expert's first place
-
   int choices() const { return rows * used; }
+};
+struct Routing : RoutingShape {
+  int32_t* chosen;  // [rows, used], in the order of their numbers
+  float* weights;   // [rows, used]
+  int32_t* places;  // [rows, used]
+  int32_t* row_of;  // [rows * used], of each place
+  int32_t* begins;  // [count + 1], an expert's first place
 };
 
 // Rows of a router block if there are many rows. With few rows each row has a ticket of its own.
@@ -47,7 +51,7 @@ struct RouteLaunch {
   unsigned* tickets;  // route_tickets(), zero before and after
   bool normalized;    // weights add up to 1
   Routing routing;    // chosen and weights are written
-  bool dependent;     // launch.h
+  bool dependent;     // LinearShape's
 };
 void launch_route(const RouteLaunch& launch, Stream stream);
 
@@ -66,40 +70,45 @@ struct CombineLaunch {
 void launch_combine(const CombineLaunch& launch, Stream stream);
 
 // out[place] = W[expert] · in, of all places.
-struct ExpertsLaunch {
-  DType type;          // of in and out: F16, BF16 or F32
-  DType format;        // of weight: the same, or a block format
+struct ExpertsShape {
+  DType type;    // of in and out: F16, BF16 or F32
+  DType format;  // of the weight: the same, or a block format
+  int64_t outs, ins;
+  bool by_place;       // in has a row for each place, else for each row of the step
+  int64_t out_stride;  // numbers from one row of out to the next
+  Epilogue epilogue;   // Store, Floats or Gated
+  Activation activation;
+  bool dependent;  // LinearShape's
+};
+struct ExpertsLaunch : ExpertsShape {
   const void* weight;  // the first expert's [outs, ins]; Gated: rows alternate gate, up
   int64_t stride;      // bytes to the next expert's, a multiple of 16
-  int64_t outs, ins;
-  const void* in;  // [rows, ins], or [places, ins]
-  bool by_place;
+  const void* in;      // [rows, ins], or [places, ins]
   // Store: [places, outs]; Floats: float; Gated: [places, outs / 2]. May be columns of a wider
   // matrix.
   void* out;
-  int64_t out_stride;
-  Epilogue epilogue;
-  Activation activation;
   Routing routing;
   int multiprocessors;  // experts_few has a block on each
-  bool dependent;
 };
+template <KernelId>
+void launch_experts(const ExpertsLaunch& launch, Stream stream);
+
+// The supports_* functions need no GPU; cuda/plan/kernel_table.h says which code a kernel needs.
 
 // For few rows of each expert: loads weights straight into registers, 8 places at a time.
-bool supports_experts_few(const ExpertsLaunch& launch, int compute_capability);
+bool supports_experts_few(const ExpertsShape& shape, const RoutingShape& routing);
 void launch_experts_few(const ExpertsLaunch& launch, Stream stream);
 
 // For one row: a product with Floats and the sum over the row's choices, with the bits that
 // launch_experts_few() and launch_combine() would give. x: [outs]; the launch's `out` is not used.
-bool supports_experts_one(const ExpertsLaunch& launch, int compute_capability);
+bool supports_experts_one(const ExpertsShape& shape, const RoutingShape& routing);
 void launch_experts_one(const ExpertsLaunch& launch, float* x, float scale, Stream stream);
 
 // For many rows of each expert: weights are read once for 64 places.
-bool supports_experts_many(const ExpertsLaunch& launch, int compute_capability);
+bool supports_experts_many(const ExpertsShape& shape, const RoutingShape& routing);
 void launch_experts_many(const ExpertsLaunch& launch, Stream stream);
 
-// The same for 128 places, with warpgroup products.
-bool supports_experts_many_sm90(const ExpertsLaunch& launch, int compute_capability);
+// The same for 128 places, with warpgroup products; takes what experts_many takes.
 void launch_experts_many_sm90(const ExpertsLaunch& launch, Stream stream);
 void launch_experts_many_q_sm90(const ExpertsLaunch& launch, Stream stream);  // its block formats
 

@@ -14,9 +14,8 @@ namespace skald::cuda {
 namespace {
 
 constexpr int kThreads = 512;
-constexpr int kPlaces = 8;
-// Bounds of the lists that a block keeps in shared memory.
-constexpr int kMostChoices = 1024, kMostTiles = kMostChoices / kPlaces + kMostChoices;
+constexpr int kPlaces = kFewPlaces;
+constexpr int kMostChoices = kMostFewChoices, kMostTiles = kMostFewTiles;
 
 #if SKALD_HAS_MMA
 
@@ -140,17 +139,17 @@ __global__ void __launch_bounds__(kThreads, 1)
 
 }  // namespace
 
-bool supports_experts_few(const ExpertsLaunch& a, int compute_capability) {
-  return suits_parts(a, compute_capability) && a.routing.choices() <= kMostChoices &&
-         expert_tiles(a.routing, kPlaces) <= kMostTiles;
-}
-
 void launch_experts_few(const ExpertsLaunch& a, Stream stream) {
   dispatch_parts(a, [&](auto* part) {
     using Part = std::remove_pointer_t<decltype(part)>;
     launch_kernel(experts_few<Part>, {dim3(a.multiprocessors), kThreads, 0, a.dependent}, stream,
                   a);
   });
+}
+
+template <>
+void launch_experts<kernel_id("experts_few")>(const ExpertsLaunch& launch, Stream stream) {
+  launch_experts_few(launch, stream);
 }
 
 }  // namespace skald::cuda

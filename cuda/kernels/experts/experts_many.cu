@@ -142,10 +142,6 @@ __global__ void __launch_bounds__(kThreads, 2)
 
 }  // namespace
 
-bool supports_experts_many(const ExpertsLaunch& a, int compute_capability) {
-  return suits_parts(a, compute_capability);
-}
-
 void launch_experts_many(const ExpertsLaunch& a, Stream stream) {
   const dim3 blocks(expert_blocks(a, kPlaces, kRows));
   dispatch_parts(a, [&](auto* part) {
@@ -155,6 +151,11 @@ void launch_experts_many(const ExpertsLaunch& a, Stream stream) {
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
     launch_kernel(kernel, {blocks, kThreads, kSharedBytes, a.dependent}, stream, a);
   });
+}
+
+template <>
+void launch_experts<kernel_id("experts_many")>(const ExpertsLaunch& launch, Stream stream) {
+  launch_experts_many(launch, stream);
 }
 
 }  // namespace skald::cuda

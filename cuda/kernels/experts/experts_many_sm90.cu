@@ -5,8 +5,6 @@
 // copies by cp.async, because the places' rows are scattered and the products want swizzled rows.
 #include "cuda/kernels/experts/experts_many_sm90.cuh"
 
-#include "cuda/kernels/built_for.h"
-
 namespace skald::cuda {
 namespace {
 
@@ -127,14 +125,15 @@ __global__ void __launch_bounds__(kManyThreads, 1)
 
 }  // namespace
 
-bool supports_experts_many_sm90(const ExpertsLaunch& a, int compute_capability) {
-  return kHasSm90a && compute_capability == 90 && suits_parts(a, compute_capability);
-}
-
 void launch_experts_many_sm90(const ExpertsLaunch& a, Stream stream) {
   if (info(a.format).block_elems > 1) return launch_experts_many_q_sm90(a, stream);
   launch_many(a.type == DType::F16 ? experts_many_sm90<Half> : experts_many_sm90<Bf16>, kRows,
               many_shared_bytes(kSlots, kSlotBytes), a, stream);
+}
+
+template <>
+void launch_experts<kernel_id("experts_many_sm90")>(const ExpertsLaunch& launch, Stream stream) {
+  launch_experts_many_sm90(launch, stream);
 }
 
 }  // namespace skald::cuda

@@ -13,7 +13,7 @@ namespace skald::cuda {
 namespace {
 
 constexpr int kThreads = 512;
-constexpr int kMostUsed = 32;  // one lane for each
+constexpr int kMostUsed = kMostOneUsed;
 static_assert(kMostUsed * tiles::kRows <= kThreads);
 
 template <class Part>
@@ -77,11 +77,6 @@ __global__ void __launch_bounds__(kThreads, 1)
 }
 
 }  // namespace
-
-bool supports_experts_one(const ExpertsLaunch& a, int compute_capability) {
-  return a.routing.rows == 1 && a.routing.used <= kMostUsed && a.epilogue == Epilogue::Floats &&
-         suits_parts(a, compute_capability);
-}
 
 void launch_experts_one(const ExpertsLaunch& a, float* x, float scale, Stream stream) {
   const dim3 blocks(static_cast<unsigned>(row_blocks(a, tiles::kRows)));

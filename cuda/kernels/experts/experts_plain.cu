@@ -100,4 +100,9 @@ void launch_experts_plain(const ExpertsLaunch& a, Stream stream) {
            [&](auto type) { launch<decltype(type), PlainWeight<decltype(type)>>(a, stream); });
 }
 
+template <>
+void launch_experts<kernel_id("experts_plain")>(const ExpertsLaunch& launch, Stream stream) {
+  launch_experts_plain(launch, stream);
+}
+
 }  // namespace skald::cuda

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "cuda/kernels/experts/experts.h"
+#include "cuda/kernels/experts/experts_layout.h"
 #include "engine/base/error.h"
 
 namespace skald::cuda {
@@ -13,13 +13,6 @@ namespace skald::cuda {
 struct ExpertTile {
   int expert, first, rows;  // first: the tile's first place; rows: 0 if there is nothing to do
 };
-
-// The most tiles of up to `rows` places of one expert.
-inline int expert_tiles(const Routing& routing, int rows) {
-  const int choices = routing.choices();
-  if (routing.rows == 1) return choices;
-  return choices / rows + std::min(routing.count, choices);
-}
 
 // Finds the `tile`-th tile. For a whole warp, after the wait for the kernel ahead. kRows: places of
 // a tile.

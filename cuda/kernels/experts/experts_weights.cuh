@@ -3,14 +3,14 @@
 // products are separate, so that the next part is on its way while this one is multiplied.
 #pragma once
 
-#include "cuda/kernels/device/lane_mins.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/mma.cuh"
-#include "cuda/kernels/experts/experts.h"
+#include "cuda/kernels/experts/experts_layout.h"
+#include "cuda/kernels/tiles/lane_mins.cuh"
 
 namespace skald::cuda {
 
-inline constexpr int kPartCols = tiles::kPartCols, kUnitCols = 32;
+inline constexpr int kPartCols = tiles::kPartCols;
 inline constexpr int kPartUnits = kPartCols / kUnitCols;
 
 // Rows of 16-bit numbers. In each 32 columns lane 4 g + c has 8, from 8 c on.
@@ -257,16 +257,6 @@ __device__ void store_result(const ExpertsLaunch& a, int64_t place, int64_t out,
   } else {
     static_cast<T*>(a.out)[place * a.out_stride + out] = from_float<T>(sum);
   }
-}
-
-// Whether the kernels made of these parts can run a launch. They want rows that begin at multiples
-// of 16 bytes and have whole units, and a GPU with products of 16-bit numbers.
-inline bool suits_parts(const ExpertsLaunch& a, int compute_capability) {
-  const bool block = info(a.format).block_elems > 1;
-  const bool types = block ? a.type == DType::BF16
-                           : a.format == a.type && (a.type == DType::F16 || a.type == DType::BF16);
-  return compute_capability >= 80 && types && a.ins % kUnitCols == 0 &&
-         (a.epilogue != Epilogue::Gated || a.outs % 2 == 0);
 }
 
 // Calls fn with a null pointer to the type of part that the launch needs.

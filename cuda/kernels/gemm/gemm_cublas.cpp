@@ -10,6 +10,7 @@
 #include "cuda/gpu/memory.h"
 #include "cuda/kernels/gemm/gemm_cublas.h"
 #include "cuda/kernels/linear.h"
+#include "cuda/kernels/tiles/expand_q.h"
 #include "engine/base/error.h"
 
 namespace skald::cuda {
@@ -74,7 +75,7 @@ int out_alignment(const LinearLaunch& a) {
 
 [[noreturn]] void fail_no_product(const LinearLaunch& a) {
   fail(Exit::Failed, "cuBLAS has no product of ", name(a.type), " [", a.outs, ", ", a.ins,
-       "] with ", a.rows, " rows on this GPU", a.pinned ? " that is reproducible" : "");
+       "] with ", a.rows, " rows on this GPU", a.cublas.pinned ? " that is reproducible" : "");
 }
 
 // Without operands' shapes: of any number of rows.
@@ -90,11 +91,11 @@ std::unique_ptr<Plan> begin_plan(const LinearLaunch& a) {
         cublasLtMatmulPreferenceSetAttribute(plan->preference, what, &value, sizeof value));
   };
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-         static_cast<uint64_t>(a.pinned ? 0 : kCublasWorkspaceBytes));
+         static_cast<uint64_t>(a.cublas.pinned ? 0 : kCublasWorkspaceBytes));
   const auto alignment = static_cast<uint32_t>(out_alignment(a));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment);
-  if (a.pinned) {
+  if (a.cublas.pinned) {
     prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
            static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_NONE));
   }
@@ -133,7 +134,7 @@ std::unique_ptr<Plan> make_plan(cublasLtHandle_t handle, const LinearLaunch& a) 
   int found = 0;
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
       handle, plan->operation, plan->weight, plan->in, plan->out, plan->out, plan->preference,
-      a.pinned ? 1 : kMost, best, &found);
+      a.cublas.pinned ? 1 : kMost, best, &found);
   if (status != CUBLAS_STATUS_SUCCESS || found == 0) fail_no_product(a);
   for (int i = 0; i < found; ++i) plan->algorithms.push_back(best[i].algo);
   std::stable_partition(plan->algorithms.begin(), plan->algorithms.end(),
@@ -152,7 +153,7 @@ struct GemmCublas::State {
   // The plan for a launch: made once, and kept only when it is whole.
   Plan& plan(const LinearLaunch& a) {
     std::unique_ptr<Plan>& plan = plans[{a.type, a.outs, a.ins, a.out_stride, a.rows, a.epilogue,
-                                         out_alignment(a), a.pinned}];
+                                         out_alignment(a), a.cublas.pinned}];
     if (!plan) plan = make_plan(handle, a);
     return *plan;
   }
@@ -195,7 +196,7 @@ GemmCublas::~GemmCublas() = default;
 
 void GemmCublas::launch(const LinearLaunch& a, Stream stream) {
   check(!a.norm_weight && !a.bias && a.epilogue != Epilogue::Gated, "gemm_cublas is plain");
-  if (!a.pinned) return state_->multiply(a, stream);
+  if (!a.cublas.pinned) return state_->multiply(a, stream);
   // The last piece has rows that nobody reads.
   LinearLaunch piece = a;
   piece.rows = kPinnedRows;
@@ -204,6 +205,33 @@ void GemmCublas::launch(const LinearLaunch& a, Stream stream) {
     piece.in = static_cast<const std::byte*>(a.in) + row_bytes(a.type, first * a.ins);
     piece.out = static_cast<std::byte*>(a.out) + row_bytes(out_type, first * a.out_stride);
     state_->multiply(piece, stream);
+  }
+}
+
+template <>
+void launch_product<kernel_id("gemm_cublas")>(const ProductCall& call) {
+  call.cublas.launch(call.pieces.front(), call.stream);
+}
+
+// By the matrix's 16-bit copy, or by parts of one that are made now.
+template <>
+void launch_product<kernel_id("expand_q + gemm_cublas")>(const ProductCall& call) {
+  const LinearLaunch& whole = call.pieces.front();
+  LinearLaunch launch = whole;
+  launch.format = launch.type;
+  if (whole.cublas.copy) {
+    launch.weight = whole.cublas.copy;
+    return call.cublas.launch(launch, call.stream);
+  }
+  const DType out_type = whole.epilogue == Epilogue::Store ? whole.type : DType::F32;
+  launch.weight = whole.cublas.expanded;
+  for (int64_t first = 0; first < whole.outs; first += whole.cublas.expanded_rows) {
+    launch.outs = std::min(whole.cublas.expanded_rows, whole.outs - first);
+    launch.out = static_cast<std::byte*>(whole.out) + row_bytes(out_type, first);
+    launch_expand_q({whole.format, whole.weight, whole.ins, first, launch.outs, launch.type,
+                     whole.cublas.expanded},
+                    call.stream);
+    call.cublas.launch(launch, call.stream);
   }
 }
 

@@ -11,13 +11,13 @@
 #pragma once
 
 #include "cuda/kernels/device/all_shared.cuh"
-#include "cuda/kernels/device/gemm_q_rows.cuh"
-#include "cuda/kernels/device/lane_weights.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/shares.cuh"
 #include "cuda/kernels/device/wgmma.cuh"
 #include "cuda/kernels/gemm_q/gemm_q_finish.cuh"
-#include "cuda/kernels/gemm_q/gemm_q_workspace.h"
+#include "cuda/kernels/prepared_rows.h"
+#include "cuda/kernels/tiles/lane_weights.cuh"
+#include "cuda/kernels/tiles/prepared_rows.cuh"
 
 namespace skald::cuda {
 
@@ -91,14 +91,15 @@ __device__ void fetch_activations(const LinearLaunch& a, const GemmQPlan& plan,
   constexpr int kBytes = kChunkBytes<F, kRows>, kCols = kChunkCols<F, kRows>;
   constexpr int kSumBytes = kRows * kRowSumBytes;
   const uint64_t policy = evict_normal_policy();
-  const auto* from = static_cast<const char*>(a.takes_handed ? a.handed : a.workspace);
+  const auto* from =
+      static_cast<const char*>(a.gemm_q.takes_carried ? a.gemm_q.carried : a.gemm_q.workspace);
   const char* rows = from + share.row_tile * (plan.at.cols * kRows * 2) +
                      int64_t{share.first_step} * kStepCols<F> * kRows * 2;
   const char* sums =
       from + plan.at.sums + (share.row_tile * (plan.at.cols / 256) + share.first_step) * kSumBytes;
   Turn turn, weight_turn;
-  if (!a.next_piece) wait_for_kernel_ahead();
-  if (a.first_piece) let_next_kernel_start();
+  if (!a.gemm_q.next_piece) wait_for_kernel_ahead();
+  if (a.gemm_q.first_piece) let_next_kernel_start();
   for (int left = share.parts; left > 0; left -= kStepParts<F>) {
     if constexpr (kSumsApart<F>) {
       uint64_t* full = &weights.full[weight_turn.slot];
@@ -132,7 +133,7 @@ __device__ void fetch_activations(const LinearLaunch& a, const GemmQPlan& plan,
 template <int kRows>
 __device__ void load_scales(const LinearLaunch& a, const GemmQPlan& plan, const GemmShare& share,
                             float* scales) {
-  const auto* from = static_cast<const char*>(a.workspace) + plan.at.scales;
+  const auto* from = static_cast<const char*>(a.gemm_q.workspace) + plan.at.scales;
   if (threadIdx.x < kRows) {
     scales[threadIdx.x] =
         __ldcg(reinterpret_cast<const float*>(from) + share.row_tile * kRows + threadIdx.x);
@@ -145,7 +146,7 @@ __device__ void load_scales(const LinearLaunch& a, const GemmQPlan& plan, const 
 template <int kRows>
 __device__ void norm_scales(const LinearLaunch& a, const GemmQPlan& plan, const GemmShare& share,
                             float* scales) {
-  char* const memory = static_cast<char*>(a.handed);
+  char* const memory = static_cast<char*>(a.gemm_q.carried);
   const int warp = static_cast<int>(threadIdx.x) / 32 - plan.warps;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int first_row = share.row_tile * kRows, count = min(kRows, a.rows - first_row);
@@ -166,7 +167,7 @@ __device__ void norm_scales(const LinearLaunch& a, const GemmQPlan& plan, const 
     if (lane % 4 > 0 || row >= count) continue;
     const float norm = rsqrtf(fmaf(sum, plan.column_share, a.norm_eps));
     scales[row] = __ldcg(reinterpret_cast<const float*>(memory + plan.at.scales) + at) * norm;
-    const bool stores_norm = !a.next_piece && blockIdx.x == 0 && blockIdx.z == 0;
+    const bool stores_norm = !a.gemm_q.next_piece && blockIdx.x == 0 && blockIdx.z == 0;
     if (stores_norm) reinterpret_cast<float*>(memory + plan.at.norms)[at] = norm;
   }
 }
@@ -294,7 +295,7 @@ __device__ __forceinline__ void run_gemm_q(const LinearLaunch& a, const GemmQPla
   __syncthreads();
   // For the first of two pieces fetch_activations() calls this later. So the kernel of the next
   // piece finds the activations prepared when it starts, and ends after this kernel.
-  if (!a.first_piece) let_next_kernel_start();
+  if (!a.gemm_q.first_piece) let_next_kernel_start();
 
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   if (warp >= plan.warps + kFetchWarps) return;          // of the other matrix of a pair
@@ -306,23 +307,23 @@ __device__ __forceinline__ void run_gemm_q(const LinearLaunch& a, const GemmQPla
     } else {
       fetch_activations<F, kRows>(a, plan, share, weights, activations);
     }
-    if (a.takes_handed) {
-      if (!a.next_piece) wait_for_kernel_ahead();
+    if (a.gemm_q.takes_carried) {
+      if (!a.gemm_q.next_piece) wait_for_kernel_ahead();
       norm_scales<kRows>(a, plan, share, scales);
       __syncwarp();
       asm volatile("bar.arrive 1, %0;" ::"r"((share.warps + kFetchWarps) * 32) : "memory");
     }
   } else {
     set_registers_up<kMultiplyRegisters>();
-    if (!a.next_piece) wait_for_kernel_ahead();
-    if (!a.takes_handed) load_scales<kRows>(a, plan, share, scales);
+    if (!a.gemm_q.next_piece) wait_for_kernel_ahead();
+    if (!a.gemm_q.takes_carried) load_scales<kRows>(a, plan, share, scales);
     float sums[kRows / 2];
     multiply<F, kRows>(sums, plan, share, weights, activations);
     Finish<kRows> rest{a, plan, share, reinterpret_cast<float*>(shared),
                        plan.tile_groups * tiles::kRows + 4};
     if (rest.is_sent() && threadIdx.x == 0) rest.expect(&own.inbox);
     // All warps have read the rings, and the scales are there.
-    const int threads = share.warps + (a.takes_handed ? kFetchWarps : 0);
+    const int threads = share.warps + (a.gemm_q.takes_carried ? kFetchWarps : 0);
     asm volatile("bar.sync 1, %0;" ::"r"(threads * 32) : "memory");
     if (rest.is_sent()) cluster_arrive_relaxed();
     if (warp < share.groups) {
@@ -351,7 +352,7 @@ __device__ __forceinline__ void run_gemm_q(const LinearLaunch& a, const GemmQPla
       cluster_arrive_relaxed();  // no block exits while others read its sums
       cluster_wait();
     }
-    if (a.next_piece) wait_for_kernel_ahead();
+    if (a.gemm_q.next_piece) wait_for_kernel_ahead();
   }
 }
 

@@ -2,8 +2,8 @@
 // kernels/linear.h has what others call.
 #pragma once
 
-#include "cuda/kernels/gemm_q/gemm_q_workspace.h"
 #include "cuda/kernels/linear.h"
+#include "cuda/kernels/prepared_rows.h"
 
 namespace skald::cuda {
 
@@ -15,22 +15,22 @@ inline constexpr int64_t kGemmQMostIns = 128 * ((int64_t{1} << (32 - kInverseBit
 static_assert(kGemmQMostIns / 128 << kInverseBits <= UINT32_MAX);
 
 struct GemmQPlan {
-  int tile_rows;        // activation rows of a block: 8, 16, 32, 64 or 128
-  int row_tiles;        // blocks beside each other that read the same weights
-  int groups;           // of 16 weight rows, in all
-  int tile_groups;      // groups of a block, one for each warp
-  int tiles;            // blocks along the weight rows:
-  int wide_tiles;       // the first so many have tile_groups groups,
-  int less;             // the others so many fewer
-  int splits;           // blocks of a cluster, which divide the columns
-  unsigned inverse;     // of splits, for divide_by_splits()
-  float column_share;   // one over the columns
-  int records;          // records of a group
-  int steps;            // steps of a group, each of 128 or 256 columns
-  GemmQPlaces at;       // places of the activations
-  GemmQPlaces next_at;  // places of the activations that the product stores for the next one
-  float next_odd;       // kOddColumns of the next product's format
-  int warps;            // warps that multiply: whole warpgroups
+  int tile_rows;           // activation rows of a block: 8, 16, 32, 64 or 128
+  int row_tiles;           // blocks beside each other that read the same weights
+  int groups;              // of 16 weight rows, in all
+  int tile_groups;         // groups of a block, one for each warp
+  int tiles;               // blocks along the weight rows:
+  int wide_tiles;          // the first so many have tile_groups groups,
+  int less;                // the others so many fewer
+  int splits;              // blocks of a cluster, which divide the columns
+  unsigned inverse;        // of splits, for divide_by_splits()
+  float column_share;      // one over the columns
+  int records;             // records of a group
+  int steps;               // steps of a group, each of 128 or 256 columns
+  PreparedLayout at;       // places of the activations
+  PreparedLayout next_at;  // places of the activations that the product stores for the next one
+  float next_odd;          // kOddColumns of the next product's format
+  int warps;               // warps that multiply: whole warpgroups
   // Shared memory: the ring of activations, up to 16 KB a slot, and the ring of weights, with a
   // step of each group in a slot, `pitch` bytes apart. In the end the same memory holds the sums.
   int activation_slots, weight_slots, pitch, slot_bytes, slot_sums_at, bytes;
@@ -51,7 +51,6 @@ struct GemmQPair {
   GemmQPlan plan, b_plan;
 };
 GemmQPair plan_gemm_q_pair(const LinearLaunch& a, const LinearLaunch& b, const GemmQRoom& room);
-float odd_columns(DType format);  // kOddColumns
 
 // A launcher for each value of plan.tile_rows, each in a file of its own.
 void launch_gemm_q_8(const LinearLaunch& launch, const GemmQPlan& plan, Stream stream);

@@ -3,13 +3,13 @@
 #pragma once
 
 #include "cuda/kernels/device/cluster.cuh"
-#include "cuda/kernels/device/gemm_q_rows.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/mma.cuh"
 #include "cuda/kernels/device/wgmma.cuh"
 #include "cuda/kernels/gemm_q/gemm_q.h"
 #include "cuda/kernels/tiles/formats.h"
+#include "cuda/kernels/tiles/prepared_rows.cuh"
 
 namespace skald::cuda {
 
@@ -162,11 +162,11 @@ struct Finish {
   __device__ void load_old(int item) {
     if (a.epilogue != Epilogue::AddTo) return;
     const Place at = place(item);
-    if (a.next_norm_weight && at.count > 0) {
-      next_weight = *reinterpret_cast<const float4*>(a.next_norm_weight + at.out);
-      last_norm = __ldcg(
-          reinterpret_cast<const float*>(static_cast<const char*>(a.handed) + plan.next_at.norms) +
-          first_row + at.row);
+    if (a.gemm_q.next_norm_weight && at.count > 0) {
+      next_weight = *reinterpret_cast<const float4*>(a.gemm_q.next_norm_weight + at.out);
+      last_norm = __ldcg(reinterpret_cast<const float*>(static_cast<const char*>(a.gemm_q.carried) +
+                                                        plan.next_at.norms) +
+                         first_row + at.row);
     }
     const float* from =
         static_cast<const float*>(a.out) + (first_row + at.row) * a.out_stride + at.out;
@@ -182,7 +182,7 @@ struct Finish {
 
   // Finishes all items. load_old() was called for the first item before.
   __device__ void run() {
-    if (a.leaves.memory) return leave();
+    if (a.gemm_q.prepares.memory) return write_prepared();
     constexpr int kTogether = 4;
     const int warp = static_cast<int>(threadIdx.x) / 32;
 #pragma unroll 1
@@ -217,20 +217,20 @@ struct Finish {
         x.y = activate_briefly(x.z, a.activation) * x.w;
       }
       if (at.count > 0) store_results(a, first_row + at.row, at.out, at.count, x);
-      if (a.next_norm_weight) hand_over(at, x);
+      if (a.gemm_q.next_norm_weight) write_carried(at, x);
     }
   }
 
   // Stores gated results as activations of the next product. A lane makes eight results of a row
   // from one group of weight rows, so that it waits for other lanes only once. With few rows it
   // makes two, so that all warps have work.
-  __device__ void leave() const {
+  __device__ void write_prepared() const {
     constexpr int kColumns = tiles::kRows / 2, kEach = kRows == 8 ? 2 : kColumns;
     constexpr int kLanes = kColumns / kEach;        // lanes of a group
     constexpr int kTogether = kRows == 8 ? 4 : 16;  // activation rows that a warp takes at once
     constexpr int kGroups = 32 / kTogether / kLanes;
     static_assert(kGroups == 2);  // as many groups as share a sum of 16 columns
-    const LeftTile to(a.leaves, share.row_tile);
+    const PreparedTile to(a.gemm_q.prepares, share.row_tile);
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int part = lane / kTogether % kLanes * kEach;
 #pragma unroll 1
@@ -273,9 +273,9 @@ struct Finish {
   // Stores four of a row's results, times the weights of the next product's norm, as activations of
   // that product. The row's norm is not known yet. So a power of two near its last norm brings the
   // numbers into f16's range; the row may grow to 2^19 times its size. Eight lanes have 32 columns.
-  __device__ void hand_over(const Place& at, const float4& x) const {
-    char* const memory = static_cast<char*>(a.handed);
-    const GemmQPlaces& places = plan.next_at;
+  __device__ void write_carried(const Place& at, const float4& x) const {
+    char* const memory = static_cast<char*>(a.gemm_q.carried);
+    const PreparedLayout& places = plan.next_at;
     const auto row = static_cast<unsigned>(at.row), col = static_cast<unsigned>(at.out);
     const int exponent = static_cast<int>(__float_as_uint(last_norm) >> 23 & 255);
     const float up = __uint_as_float(static_cast<uint32_t>(min(max(exponent, 64), 190) - 3) << 23);

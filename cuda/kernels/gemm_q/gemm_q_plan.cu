@@ -5,6 +5,7 @@
 #include "cuda/gpu/check.h"
 #include "cuda/kernels/gemm_q/gemm_q.cuh"
 #include "cuda/kernels/gemm_q/gemm_q.h"
+#include "cuda/kernels/tiles/odd_columns.h"
 #include "cuda/kernels/tiles/pairs.h"
 
 namespace skald::cuda {
@@ -25,7 +26,7 @@ struct Limits {
 // ring.
 constexpr int kRowsInRegisters = 4;
 Limits limits_of(const LinearLaunch& a) {
-  if (!a.beside_attention) return {};
+  if (!a.gemm_q.beside_attention) return {};
   return {a.rows <= kRowsInRegisters ? 8 : 12, kBytesBesideAttention};
 }
 
@@ -92,9 +93,9 @@ GemmQPlan begin_plan(const LinearLaunch& a) {
   plan.records = static_cast<int>((a.ins + F::kRecordCols - 1) / F::kRecordCols);
   plan.column_share = 1 / static_cast<float>(a.ins);
   plan.steps = (plan.records + kStepRecords<F> - 1) / kStepRecords<F>;
-  plan.at = GemmQPlaces(a.rows, a.ins);
-  plan.next_at = GemmQPlaces(a.rows, a.outs);
-  if (a.next_norm_weight) plan.next_odd = odd_columns(a.next_format);
+  plan.at = PreparedLayout(a.rows, a.ins);
+  plan.next_at = PreparedLayout(a.rows, a.outs);
+  if (a.gemm_q.next_norm_weight) plan.next_odd = odd_columns(a.gemm_q.next_format);
   return plan;
 }
 
@@ -134,7 +135,7 @@ GemmQPlan make_plan(const LinearLaunch& a, const GemmQRoom& room) {
     for (int groups = 1; groups <= kMostGroups; ++groups) {
       // Sums of activations are over 32 columns, for gated results over 16. A block must have all
       // columns of a sum, so the number of groups is even.
-      if ((a.next_norm_weight || a.leaves.memory) && groups % 2 > 0) continue;
+      if ((a.gemm_q.next_norm_weight || a.gemm_q.prepares.memory) && groups % 2 > 0) continue;
       if (!divide<F>(plan, splits, groups, limits)) continue;
       const double cycles = cost<F>(plan, room, clusters_of(splits, room));
       // Among plans of equal cost, the one with fewer blocks: those read activations less often.
@@ -198,12 +199,6 @@ GemmQPair plan_gemm_q_pair(const LinearLaunch& a, const LinearLaunch& b, const G
     make_pair_plans<F, G>(pair, room);
   });
   return pair;
-}
-
-float odd_columns(DType format) {
-  float columns = 0;
-  tiles::dispatch(format, [&](auto f) { columns = kOddColumns<decltype(f)>; });
-  return columns;
 }
 
 ClusterRoom cluster_room() {

@@ -6,15 +6,14 @@
 // This file has the kernel that prepares activations, and the launches. gemm_q_plan.cu decides how
 // much a block does.
 #include <algorithm>
-#include <cmath>
 
-#include "cuda/kernels/built_for.h"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/mma.cuh"
 #include "cuda/kernels/gemm_q/gemm_q.cuh"
 #include "cuda/kernels/gemm_q/gemm_q.h"
-#include "cuda/kernels/gemm_q/gemm_q_workspace.h"
+#include "cuda/kernels/prepared_rows.h"
+#include "cuda/kernels/tiles/odd_columns.h"
 #include "cuda/kernels/tiles/pairs.h"
 
 namespace skald::cuda {
@@ -94,7 +93,7 @@ __global__ void __launch_bounds__(kMostThreads)
                    float odd) {
   const int row = static_cast<int>(blockIdx.x), tile_rows = plan.tile_rows;
   const int64_t cols = plan.at.cols;
-  char* const values = static_cast<char*>(a.workspace);
+  char* const values = static_cast<char*>(a.gemm_q.workspace);
   float* const scales = reinterpret_cast<float*>(values + plan.at.scales);
   const int tile_row = row % tile_rows;
   const int64_t first = threadIdx.x * 16, step = blockDim.x * 16;
@@ -139,13 +138,13 @@ __global__ void __launch_bounds__(kMostThreads)
   }
   if (threadIdx.x > 0) return;
   scales[row] = row < a.rows ? scale.down : 0;
-  if (a.handed && a.norm_weight) {
-    reinterpret_cast<float*>(static_cast<char*>(a.handed) + plan.at.norms)[row] = norm;
+  if (a.gemm_q.carried && a.norm_weight) {
+    reinterpret_cast<float*>(static_cast<char*>(a.gemm_q.carried) + plan.at.norms)[row] = norm;
   }
 }
 
 void prepare(const LinearLaunch& a, const GemmQPlan& plan, Stream stream) {
-  if (a.takes_handed || a.takes_left) return;
+  if (a.gemm_q.takes_carried || a.gemm_q.takes_prepared) return;
   const int row_threads = static_cast<int>(std::min<int64_t>(plan.at.cols / 16, kMostThreads));
   launch_kernel(
       gemm_q_prepare,
@@ -155,40 +154,23 @@ void prepare(const LinearLaunch& a, const GemmQPlan& plan, Stream stream) {
 
 }  // namespace
 
-bool has_gemm_q_sm90(int compute_capability) { return kHasSm90a && compute_capability == 90; }
-
-bool supports_gemm_q_sm90(const LinearLaunch& a, int compute_capability) {
-  if (!has_gemm_q_sm90(compute_capability) || a.rows > kGemmQMostRows) return false;
-  if (info(a.format).block_elems == 1 || a.ins > kGemmQMostIns) return false;
-  if (a.type != DType::BF16 && a.type != DType::F16) return false;
-  return a.epilogue != Epilogue::Gated || a.outs % 2 == 0;
-}
-
-bool gemm_q_shares_activations(DType format, DType other) {
-  return odd_columns(format) == odd_columns(other);
-}
-
-LeftRows gemm_q_left_rows(const LinearLaunch& a, float bound) {
-  constexpr float kLeast = 0x1p-80f, kMost = 0x1p80f;
-  if (a.ins % 256 > 0 || !(bound > kLeast && bound < kMost)) return {};
-  return {static_cast<char*>(a.workspace), GemmQPlaces(a.rows, a.ins), gemm_q_tile_rows(a.rows),
-          std::ldexp(1.0f, 14 - std::ilogb(bound)), odd_columns(a.format)};
-}
-
 void launch_gemm_q_sm90(const LinearLaunch& a, int multiprocessors, Stream stream) {
-  check(a.workspace, "gemm_q_sm90 has a workspace");
-  check(!a.next_norm_weight || (a.epilogue == Epilogue::AddTo && a.handed && a.outs % 256 == 0),
+  check(a.gemm_q.workspace, "gemm_q_sm90 has a workspace");
+  check(!a.gemm_q.next_norm_weight ||
+            (a.epilogue == Epilogue::AddTo && a.gemm_q.carried && a.outs % 256 == 0),
         "a product that can leave activations for the next");
-  check(!a.leaves.memory || (a.epilogue == Epilogue::Gated && a.takes_handed && a.outs % 512 == 0),
+  check(!a.gemm_q.prepares.memory ||
+            (a.epilogue == Epilogue::Gated && a.gemm_q.takes_carried && a.outs % 512 == 0),
         "a gated product that can leave activations for the next");
-  check(!a.leaves.memory || a.leaves.tile_rows == gemm_q_tile_rows(a.rows),
+  check(!a.gemm_q.prepares.memory || a.gemm_q.prepares.tile_rows == gemm_q_tile_rows(a.rows),
         "activations that are left for a product of the same rows");
-  check(!a.takes_left || !(a.norm_weight || a.takes_handed || a.first_piece || a.next_piece),
+  check(!a.gemm_q.takes_prepared || !(a.norm_weight || a.gemm_q.takes_carried ||
+                                      a.gemm_q.first_piece || a.gemm_q.next_piece),
         "a product by itself and without norm takes what is left for it");
-  const GemmQPlan plan =
-      plan_gemm_q(a, {multiprocessors, a.room ? *a.room : cluster_room(), a.share});
+  const GemmQPlan plan = plan_gemm_q(
+      a, {multiprocessors, a.gemm_q.room ? *a.gemm_q.room : cluster_room(), a.gemm_q.share});
   check(plan.bytes > 0, "a product that fits no block");
-  if (!a.next_piece) prepare(a, plan, stream);
+  if (!a.gemm_q.next_piece) prepare(a, plan, stream);
   if (plan.tile_rows == 8) {
     launch_gemm_q_8(a, plan, stream);
   } else if (plan.tile_rows == 16) {
@@ -202,28 +184,16 @@ void launch_gemm_q_sm90(const LinearLaunch& a, int multiprocessors, Stream strea
   }
 }
 
-bool supports_gemm_q_pair_sm90(const LinearLaunch& a, const LinearLaunch& b,
-                               int compute_capability) {
-  const auto alone = [&](const LinearLaunch& launch) {
-    return supports_gemm_q_sm90(launch, compute_capability) && launch.epilogue == Epilogue::Store &&
-           !launch.takes_left;
-  };
-  return alone(a) && alone(b) && a.rows <= kGemmQPairRows &&
-         gemm_q_shares_activations(a.format, b.format) &&
-         (tiles::dispatch_pair(a.format, b.format, [](auto) {}) ||
-          tiles::dispatch_pair(b.format, a.format, [](auto) {}));
-}
-
 void launch_gemm_q_pair_sm90(const LinearLaunch& a, const LinearLaunch& b, int multiprocessors,
                              Stream stream) {
-  check(a.workspace && a.workspace == b.workspace, "a pair has one workspace");
-  check(a.rows == b.rows && a.ins == b.ins && a.takes_handed == b.takes_handed,
+  check(a.gemm_q.workspace && a.gemm_q.workspace == b.gemm_q.workspace, "a pair has one workspace");
+  check(a.rows == b.rows && a.ins == b.ins && a.gemm_q.takes_carried == b.gemm_q.takes_carried,
         "a pair has the same activations");
   if (!tiles::dispatch_pair(a.format, b.format, [](auto) {})) {
     return launch_gemm_q_pair_sm90(b, a, multiprocessors, stream);
   }
   const GemmQPair pair =
-      plan_gemm_q_pair(a, b, {multiprocessors, a.room ? *a.room : cluster_room()});
+      plan_gemm_q_pair(a, b, {multiprocessors, a.gemm_q.room ? *a.gemm_q.room : cluster_room()});
   check(pair.plan.bytes > 0, "a pair that fits blocks");
   prepare(a, pair.plan, stream);
   if (pair.plan.tile_rows == 8) {
@@ -234,6 +204,16 @@ void launch_gemm_q_pair_sm90(const LinearLaunch& a, const LinearLaunch& b, int m
     launch_gemm_q_pair_32(pair, stream);
   } else {
     launch_gemm_q_pair_64(pair, stream);
+  }
+}
+
+template <>
+void launch_product<kernel_id("gemm_q_sm90")>(const ProductCall& call) {
+  const LinearLaunch& first = call.pieces.front();
+  if (call.pieces.size() == 2) {
+    launch_gemm_q_pair_sm90(first, call.pieces[1], call.multiprocessors, call.stream);
+  } else {
+    launch_gemm_q_sm90(first, call.multiprocessors, call.stream);
   }
 }
 

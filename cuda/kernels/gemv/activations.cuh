@@ -8,12 +8,10 @@
 #include "cuda/kernels/device/mma.cuh"
 #include "cuda/kernels/device/number.cuh"
 #include "cuda/kernels/device/ptx.cuh"
+#include "cuda/kernels/gemv/gemv_layout.h"
 #include "cuda/kernels/linear.h"
 
 namespace skald::cuda {
-
-inline constexpr int kConsumers = 256;
-inline constexpr int kConsumerWarps = kConsumers / 32;
 
 __device__ inline void consumers_synchronize() {
   asm volatile("bar.sync 1, %0;" ::"n"(kConsumers) : "memory");

@@ -23,4 +23,9 @@ void launch_gemv_plain(const LinearLaunch& a, Stream stream) {
            [&](auto type) { launch_plain<decltype(type), Plain<decltype(type)>>(a, stream); });
 }
 
+template <>
+void launch_product<kernel_id("gemv_plain")>(const ProductCall& call) {
+  launch_gemv_plain(call.pieces.front(), call.stream);
+}
+
 }  // namespace skald::cuda

@@ -20,66 +20,15 @@
 #include "cuda/kernels/device/mma.cuh"
 #include "cuda/kernels/device/number.cuh"
 #include "cuda/kernels/gemv/activations.cuh"
+#include "cuda/kernels/gemv/gemv_layout.h"
 #include "cuda/kernels/gemv/weight_ring.cuh"
 
 namespace skald::cuda {
 namespace {
 
 constexpr int kThreads = kConsumers + 32;
-constexpr int kFewestSlots = 4;
 
-// Shared memory of a block that has its multiprocessor to itself.
-constexpr int kBlockBytes = 160 * 1024;
-constexpr int kMostBlockBytes = 226 * 1024;
-// Shared memory of the products before and after attention: a block of attention_decode with its
-// ring fits beside one of theirs.
-constexpr int kBesideAttentionBytes = 142 * 1024;
-// Paired kernels (LinearLaunch::paired): two blocks fit on a multiprocessor beside one of
-// attention_decode. A block starts where a block of the kernel before the one ahead has ended, so
-// its ring is full when its turn comes. The blocks of a kernel lie one to a multiprocessor only if
-// those of the kernels before did. Gated products restore that placement once a layer: they take
-// more than half of the shared memory, so no two of their blocks share a multiprocessor.
-constexpr int kPairedBytes = 105 * 1024, kGatedBytes = 120 * 1024, kFewestGatedBytes = 115 * 1024;
-
-// The warps' shares of a group's sums, [kTileRows, kConsumerWarps] floats. A warp waits for the
-// others at least once in kConsumerWarps groups, so none is ahead by more than twice that.
-constexpr int kSets = 2 * kConsumerWarps;
-constexpr int kSetFloats = kTileRows * kConsumerWarps;
-
-// Shared memory: the ring, the sets of shares, the activations.
-struct Layout {
-  int slots, steps;  // slots of the ring; steps of kStep columns in a row
-  int sets_at, activations_at, bytes;
-  int groups;  // of kTileRows weight rows
-  int own;     // groups that belong to each block from the start
-  // Whether the other groups go to whichever block asks first. If not, each block gets one more
-  // group, while there are any.
-  bool by_ticket;
-};
-
-Layout layout_for(const LinearLaunch& a, int blocks) {
-  Layout layout;
-  layout.groups = static_cast<int>((a.outs + kTileRows - 1) / kTileRows);
-  layout.own = groups_of_each(layout.groups, blocks);
-  layout.by_ticket = layout.own < layout.groups / blocks;
-  layout.steps = static_cast<int>(a.ins / kStep);
-  const int sets = kSets * kSetFloats * 4, others = sets + static_cast<int>(a.ins) * 2;
-  const bool gated = a.epilogue == Epilogue::Gated;
-  const auto slots = [&](int bytes) { return (bytes - others) / kSlotBytes; };
-  // Products before attention store their results. The product after attention adds to the residual
-  // stream; so does the down projection, whose input is much wider.
-  const bool beside =
-      a.epilogue == Epilogue::Store || (a.epilogue == Epilogue::AddTo && a.ins < 2 * a.outs);
-  const int alone = beside ? kBesideAttentionBytes : kBlockBytes;
-  layout.slots = slots(!a.paired ? alone : gated ? kGatedBytes : kPairedBytes);
-  if (layout.slots < kFewestSlots) layout.slots = slots(kMostBlockBytes);
-  layout.slots = std::clamp(layout.slots, 0, kMostRingSlots);
-  layout.sets_at = layout.slots * kSlotBytes;
-  layout.activations_at = layout.sets_at + sets;
-  layout.bytes = layout.sets_at + others;
-  if (a.paired && gated) layout.bytes = std::max(layout.bytes, kFewestGatedBytes);
-  return layout;
-}
+using namespace gemv_row;  // its shared memory
 
 // The groups that a block multiplies. Tickets are drawn two groups ahead of their use: under load
 // the answer takes as long as a group.
@@ -103,10 +52,11 @@ struct RowGroups {
       // Each block draws two numbers that are too high. The block that draws the last one sets the
       // ticket back to zero.
       const int last = layout.groups - shared + 2 * blocks - 1;
-      if (layout.by_ticket && lane < 2 && static_cast<int>(ticket) == last) *a.ticket = 0;
+      if (layout.by_ticket && lane < 2 && static_cast<int>(ticket) == last) *a.gemv.ticket = 0;
       return kNoMore;
     }
-    if (layout.by_ticket && extra >= -2 && lane == (extra & 1)) ticket = atomicAdd(a.ticket, 1u);
+    if (layout.by_ticket && extra >= -2 && lane == (extra & 1))
+      ticket = atomicAdd(a.gemv.ticket, 1u);
     ++taken;
     return group;
   }
@@ -372,7 +322,7 @@ __global__ void __launch_bounds__(kThreads + 32, 3)
 
 template <class T>
 void launch(const LinearLaunch& a, int multiprocessors, Stream stream) {
-  const Layout layout = layout_for(a, multiprocessors);
+  const Layout layout = layout_for(a, a.gemv.paired, multiprocessors);
   SKALD_CUDA(cudaFuncSetAttribute(gemv_row<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   kMostBlockBytes));
   ask_for_all_shared(gemv_row<T>);
@@ -382,8 +332,6 @@ void launch(const LinearLaunch& a, int multiprocessors, Stream stream) {
 }
 
 }  // namespace
-
-bool gemv_row_sm90_fits(const LinearLaunch& a) { return layout_for(a, 1).slots >= kFewestSlots; }
 
 void launch_gemv_row_sm90(const LinearLaunch& a, int multiprocessors, Stream stream) {
   if (a.type == DType::F16) {

@@ -5,7 +5,6 @@
 
 namespace skald::cuda {
 
-bool gemv_row_sm90_fits(const LinearLaunch& launch);  // whether it fits a block's shared memory
 void launch_gemv_row_sm90(const LinearLaunch& launch, int multiprocessors, Stream stream);
 
 }  // namespace skald::cuda

@@ -13,7 +13,6 @@
 // the same columns.
 #include <algorithm>
 
-#include "cuda/kernels/built_for.h"
 #include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
@@ -22,6 +21,7 @@
 #include "cuda/kernels/device/ptx.cuh"
 #include "cuda/kernels/device/shares.cuh"
 #include "cuda/kernels/gemv/activations.cuh"
+#include "cuda/kernels/gemv/gemv_layout.h"
 #include "cuda/kernels/gemv/gemv_row_sm90.h"
 #include "cuda/kernels/gemv/weight_ring.cuh"
 #include "cuda/kernels/linear.h"
@@ -29,44 +29,9 @@
 namespace skald::cuda {
 namespace {
 
-constexpr int kMostRows = 16;
 constexpr int kThreads = kConsumers + 32;
-constexpr int kFewestSlots = 4;
 
-// More than half of a multiprocessor's shared memory, so that no multiprocessor has two blocks
-// while another has none. Little enough that a block or two of attention_decode fit beside it.
-constexpr int kBlockBytes = 160 * 1024;
-constexpr int kMostBlockBytes = 226 * 1024;
-
-// Shared memory: the ring, two sets of partial sums, the activations. A row of activations starts
-// 64 bytes beyond a multiple of 128, so that reads of two rows use different banks.
-struct Layout {
-  int slots;
-  int partial_rows;
-  // activation_row: from one row of activations to the next, in 16-bit numbers.
-  int partials_at, activations_at, activation_row;
-  int bytes;
-  int groups;  // of kTileRows weight rows
-  // Groups that belong to each block from the start; the others go to whichever block asks first.
-  int groups_each;
-};
-
-Layout layout_for(const LinearLaunch& a, int blocks) {
-  Layout layout;
-  layout.groups = static_cast<int>((a.outs + kTileRows - 1) / kTileRows);
-  layout.groups_each = groups_of_each(layout.groups, blocks);
-  layout.partial_rows = a.rows <= 8 ? 8 : kMostRows;
-  layout.activation_row = static_cast<int>(a.ins) + 32;
-  const int partials = 2 * kConsumerWarps * kTileRows * layout.partial_rows * 4;
-  const int64_t others = partials + int64_t{a.rows} * layout.activation_row * 2;
-  const bool usual = others + kFewestSlots * kSlotBytes <= kBlockBytes;
-  const int64_t slots = ((usual ? kBlockBytes : kMostBlockBytes) - others) / kSlotBytes;
-  layout.slots = static_cast<int>(std::clamp<int64_t>(slots, 0, kMostRingSlots));
-  layout.partials_at = layout.slots * kSlotBytes;
-  layout.activations_at = layout.partials_at + partials;
-  layout.bytes = static_cast<int>(layout.partials_at + others);
-  return layout;
-}
+using gemv_rows::Layout;
 
 // A thread's one result of a group of 8 weight rows. What is added to it is loaded while the
 // products are still being computed.
@@ -232,9 +197,9 @@ __global__ void __launch_bounds__(kThreads, 1)
 
 template <class T>
 void launch(const LinearLaunch& a, int multiprocessors, Stream stream) {
-  const Layout layout = layout_for(a, multiprocessors);
+  const Layout layout = gemv_rows::layout_for(a, multiprocessors);
   SKALD_CUDA(cudaFuncSetAttribute(gemv_sm90<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  kMostBlockBytes));
+                                  gemv_rows::kMostBlockBytes));
   ask_for_all_shared(gemv_sm90<T>);
   launch_kernel(gemv_sm90<T>,
                 {dim3(multiprocessors), kThreads, static_cast<size_t>(layout.bytes), a.dependent},
@@ -243,22 +208,19 @@ void launch(const LinearLaunch& a, int multiprocessors, Stream stream) {
 
 }  // namespace
 
-bool supports_gemv_sm90(const LinearLaunch& a, int compute_capability) {
-  return kHasSm90a && compute_capability == 90 && a.format == a.type &&
-         (a.type == DType::F16 || a.type == DType::BF16) && a.rows <= kMostRows &&
-         a.ins % kStep == 0 && a.ins < kMostBlockBytes &&
-         (a.rows == 1 ? gemv_row_sm90_fits(a) : layout_for(a, 1).slots >= kFewestSlots) &&
-         (a.epilogue != Epilogue::Gated || a.outs % 2 == 0);
-}
-
 void launch_gemv_sm90(const LinearLaunch& a, int multiprocessors, Stream stream) {
-  check(a.ticket, "gemv_sm90 has a ticket");
+  check(a.gemv.ticket, "gemv_sm90 has a ticket");
   if (a.rows == 1) return launch_gemv_row_sm90(a, multiprocessors, stream);
   if (a.type == DType::F16) {
     launch<Half>(a, multiprocessors, stream);
   } else {
     launch<Bf16>(a, multiprocessors, stream);
   }
+}
+
+template <>
+void launch_product<kernel_id("gemv_sm90")>(const ProductCall& call) {
+  launch_gemv_sm90(call.pieces.front(), call.multiprocessors, call.stream);
 }
 
 }  // namespace skald::cuda

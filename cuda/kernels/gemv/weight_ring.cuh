@@ -11,16 +11,10 @@
 
 #include "cuda/kernels/device/ptx.cuh"
 #include "cuda/kernels/device/shares.cuh"
+#include "cuda/kernels/gemv/gemv_layout.h"
 #include "cuda/kernels/linear.h"
 
 namespace skald::cuda {
-
-inline constexpr int kTileRows = 8;
-inline constexpr int kTileCols = 1024;
-inline constexpr int kStep = 64;  // columns that a warp takes at a time
-inline constexpr int kRowBytes = kTileCols * 2;
-inline constexpr int kSlotBytes = kTileRows * kRowBytes;
-inline constexpr int kMostRingSlots = 10;
 
 // In static shared memory.
 struct Ring {

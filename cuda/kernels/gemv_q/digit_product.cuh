@@ -9,7 +9,7 @@
 
 #include "cuda/kernels/device/mma.cuh"
 #include "cuda/kernels/gemv_q/digits.cuh"
-#include "cuda/kernels/gemv_q/one_row.cuh"
+#include "cuda/kernels/gemv_q/one_row.h"
 #include "cuda/kernels/gemv_q/own_scales.cuh"
 
 namespace skald::cuda {

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "cuda/kernels/gemv_q/lane_bytes.cuh"
-#include "cuda/kernels/gemv_q/one_row.cuh"
+#include "cuda/kernels/gemv_q/one_row.h"
 
 namespace skald::cuda {
 

@@ -224,7 +224,7 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
   });
   clear_ends(layout, shared);
   __syncthreads();
-  if (!a.starts_next_late) let_next_kernel_start();
+  if (!a.gemv_q.late_start) let_next_kernel_start();
 
   constexpr unsigned kFirstFinisher = kGemvQConsumers + kGemvQStagers;
   if (threadIdx.x >= kFirstFinisher + 32) {
@@ -242,7 +242,7 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
   const Activations activations = {layout.turns, shared + layout.activations_at, own.squares};
   if (threadIdx.x >= kGemvQConsumers) {
     const auto staged = [&](int turn) {
-      if (a.starts_next_late) let_next_kernel_start();
+      if (a.gemv_q.late_start) let_next_kernel_start();
       barrier_arrive(&own.staged[turn]);
     };
     a.norm_weight ? StageOne<F, T, true>(a, activations).run(staged)

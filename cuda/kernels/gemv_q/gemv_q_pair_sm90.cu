@@ -4,7 +4,6 @@
 // runs single products, so that a step has less code.
 #include <algorithm>
 
-#include "cuda/kernels/built_for.h"
 #include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/gemv_q/gemv_q.cuh"
 #include "cuda/kernels/linear.h"
@@ -73,19 +72,10 @@ void launch_pair(const LinearLaunch& a, const LinearLaunch& b, int multiprocesso
 
 }  // namespace
 
-bool has_gemv_q_pair_sm90(DType a, DType b) {
-  return tiles::dispatch_pair(a, b, [](auto) {}) || tiles::dispatch_pair(b, a, [](auto) {});
-}
-
-bool supports_gemv_q_pair_sm90(const LinearLaunch& a, const LinearLaunch& b,
-                               int compute_capability) {
-  return has_gemv_q_pair_sm90(a.format, b.format) && supports_gemv_q_sm90(a, compute_capability) &&
-         supports_gemv_q_sm90(b, compute_capability);
-}
-
 void launch_gemv_q_pair_sm90(const LinearLaunch& a, const LinearLaunch& b, int multiprocessors,
                              Stream stream) {
-  check(a.ticket && b.ticket && a.rows == b.rows, "a pair has tickets, and the same rows");
+  check(a.gemv.ticket && b.gemv.ticket && a.rows == b.rows,
+        "a pair has tickets, and the same rows");
   const auto run = [&](const LinearLaunch& first, const LinearLaunch& second) {
     return tiles::dispatch_pair(first.format, second.format,
                                 [&]<class F, class G>(tiles::Pair<F, G>) {
@@ -97,7 +87,7 @@ void launch_gemv_q_pair_sm90(const LinearLaunch& a, const LinearLaunch& b, int m
 
 void launch_gemv_q_of_pair_sm90(const LinearLaunch& a, DType other, int multiprocessors,
                                 Stream stream) {
-  check(a.ticket, "gemv_q_sm90 has a ticket");
+  check(a.gemv.ticket, "gemv_q_sm90 has a ticket");
   const Layout layout = layout_of(a, multiprocessors), none = {};
   const auto run = [&](DType first, DType second) {
     return tiles::dispatch_pair(first, second, [&]<class F, class G>(tiles::Pair<F, G>) {

@@ -4,7 +4,7 @@
 // There are as many blocks as multiprocessors, and two fit on each. While a kernel runs, the next
 // kernel's blocks start beside it and fill their rings. If their fetching would slow down a kernel
 // whose weights are needed earlier, they fetch one tile and fill the rest of the ring late
-// (LinearLaunch::heeds).
+// (GemvQPart::wait).
 //
 // The warps of a block:
 // - A producer, one lane of a warp, fetches tiles of 16 weight rows x 1024 or 2048 columns, one
@@ -23,7 +23,6 @@
 // A step of an 8B model has 129 such kernels, four a layer and the head, most of 4 to 18 us, one
 // after the other. So a block must do little that it does once: no division, no barrier more than
 // it needs, and code that other kernels of the step have in the instruction cache already.
-#include "cuda/kernels/built_for.h"
 #include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/gemv_q/gemv_q.cuh"
 #include "cuda/kernels/linear.h"
@@ -55,17 +54,21 @@ void launch(const LinearLaunch& a, int multiprocessors, Stream stream) {
 
 }  // namespace
 
-bool supports_gemv_q_sm90(const LinearLaunch& a, int compute_capability) {
-  if (!kHasSm90a || compute_capability != 90 || a.rows != 1) return false;
-  if (a.type != DType::BF16 || (a.epilogue == Epilogue::Gated && a.outs % 2 != 0)) return false;
-  bool fits = false;
-  tiles::dispatch(a.format, [&](auto f) { fits = layout_for<decltype(f)>(a, 1).enough; });
-  return fits;
+void launch_gemv_q_sm90(const LinearLaunch& a, int multiprocessors, Stream stream) {
+  check(a.gemv.ticket, "gemv_q_sm90 has a ticket");
+  tiles::dispatch(a.format, [&](auto f) { launch<decltype(f), Bf16>(a, multiprocessors, stream); });
 }
 
-void launch_gemv_q_sm90(const LinearLaunch& a, int multiprocessors, Stream stream) {
-  check(a.ticket, "gemv_q_sm90 has a ticket");
-  tiles::dispatch(a.format, [&](auto f) { launch<decltype(f), Bf16>(a, multiprocessors, stream); });
+template <>
+void launch_product<kernel_id("gemv_q_sm90")>(const ProductCall& call) {
+  const LinearLaunch& first = call.pieces.front();
+  if (call.pieces.size() == 2) {
+    launch_gemv_q_pair_sm90(first, call.pieces[1], call.multiprocessors, call.stream);
+  } else if (call.partner) {
+    launch_gemv_q_of_pair_sm90(first, *call.partner, call.multiprocessors, call.stream);
+  } else {
+    launch_gemv_q_sm90(first, call.multiprocessors, call.stream);
+  }
 }
 
 }  // namespace skald::cuda

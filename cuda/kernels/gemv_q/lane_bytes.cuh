@@ -10,7 +10,7 @@
 // bits of codes are bytes of the same kind, in a plane of their own.
 #pragma once
 
-#include "cuda/kernels/device/tile_lane.cuh"
+#include "cuda/kernels/tiles/tile_lane.cuh"
 
 namespace skald::cuda {
 

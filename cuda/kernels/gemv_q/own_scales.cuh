@@ -8,7 +8,7 @@
 // caller computes offsets once and keeps them in registers.
 #pragma once
 
-#include "cuda/kernels/device/tile_lane.cuh"
+#include "cuda/kernels/tiles/tile_lane.cuh"
 
 namespace skald::cuda {
 

@@ -14,7 +14,7 @@
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/mma.cuh"
 #include "cuda/kernels/gemv_q/by16_digits.cuh"
-#include "cuda/kernels/gemv_q/one_row.cuh"
+#include "cuda/kernels/gemv_q/one_row.h"
 
 namespace skald::cuda {
 

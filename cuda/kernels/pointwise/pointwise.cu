@@ -241,9 +241,8 @@ void launch_cap(const CapLaunch& a, Stream stream) {
   launch_kernel(by_four ? cap<4> : cap<1>, {blocks, kThreads, 0, a.dependent}, stream, a);
 }
 
-void launch_gather(const float* from, const int32_t* rows, float* to, int count, int64_t cols,
-                   Stream stream) {
-  launch_kernel(gather, {dim3(count), kThreads}, stream, from, rows, to, cols);
+void launch_gather(const GatherLaunch& a, Stream stream) {
+  launch_kernel(gather, {dim3(a.count), kThreads}, stream, a.from, a.rows, a.to, a.cols);
 }
 
 void launch_read(const void* data, int64_t bytes, unsigned* sums, int blocks, Stream stream) {

@@ -2,21 +2,13 @@
 // step can reach.
 #pragma once
 
-#include "cuda/kernels/launch.h"
+#include "cuda/gpu/stream.h"
+#include "cuda/kernels/embed.h"
+#include "engine/program/specs.h"
+#include "engine/quant/dtype.h"
 
 namespace skald::cuda {
 
-// x[row] = scale * weight[tokens[row]]
-struct EmbedLaunch {
-  DType type;
-  const void* weight;     // [vocab, dim]
-  const int32_t* tokens;  // [rows]
-  float* x;               // [rows, dim]
-  int rows;
-  int64_t dim;
-  float scale = 1;
-  bool dependent = false;  // the kernel ahead makes the tokens (programmatic dependent launch)
-};
 void launch_embed(const EmbedLaunch& launch, Stream stream);
 
 // out = x / sqrt(mean(x²) + eps) * weight
@@ -42,7 +34,7 @@ struct NormLaunch {
   int rows;
   int64_t dim;
   float eps;
-  bool dependent = false;  // launch.h
+  bool dependent = false;  // LinearShape's
 };
 void launch_norm(const NormLaunch& launch, Stream stream);
 
@@ -81,7 +73,7 @@ struct PostNormLaunch {
   int rows;
   int64_t dim;
   float eps, scale;
-  bool dependent = false;  // launch.h
+  bool dependent = false;  // LinearShape's
 };
 void launch_post_norm(const PostNormLaunch& launch, Stream stream);
 
@@ -109,9 +101,15 @@ struct CapLaunch {
 };
 void launch_cap(const CapLaunch& launch, Stream stream);
 
-// to[i] = from[rows[i]], float
-void launch_gather(const float* from, const int32_t* rows, float* to, int count, int64_t cols,
-                   Stream stream);
+// to[i] = from[rows[i]]
+struct GatherLaunch {
+  const float* from;    // [any, cols]
+  const int32_t* rows;  // [count]
+  float* to;            // [count, cols]
+  int count;
+  int64_t cols;
+};
+void launch_gather(const GatherLaunch& launch, Stream stream);
 
 // Sums all bytes, for the read bandwidth. `sums` has one element a block.
 void launch_read(const void* data, int64_t bytes, unsigned* sums, int blocks, Stream stream);

@@ -3,7 +3,9 @@
 // sends u and log(min_p); after, it turns logits and totals into log-probabilities.
 #pragma once
 
-#include "cuda/kernels/launch.h"
+#include <cstdint>
+
+#include "cuda/gpu/stream.h"
 #include "engine/base/half.h"
 
 namespace skald::cuda {

@@ -3,7 +3,9 @@
 // order, whatever rows stand beside it.
 #pragma once
 
-#include "cuda/kernels/launch.h"
+#include <cstdint>
+
+#include "cuda/gpu/stream.h"
 
 namespace skald::cuda {
 

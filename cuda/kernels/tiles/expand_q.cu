@@ -4,8 +4,8 @@
 // two lanes together make the 16 bytes of one store.
 #include "cuda/kernels/tiles/expand_q.h"
 
-#include "cuda/kernels/device/lane_numbers.cuh"
 #include "cuda/kernels/device/launch.cuh"
+#include "cuda/kernels/tiles/lane_numbers.cuh"
 
 namespace skald::cuda {
 namespace {

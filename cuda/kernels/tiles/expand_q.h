@@ -1,7 +1,8 @@
 // Rows of a quantized matrix as plain 16-bit numbers, for products by cuBLAS.
 #pragma once
 
-#include "cuda/kernels/launch.h"
+#include "cuda/gpu/stream.h"
+#include "engine/quant/dtype.h"
 
 namespace skald::cuda {
 

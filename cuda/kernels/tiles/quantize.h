@@ -2,7 +2,8 @@
 // search in engine/quant/fit_search.h. Any GPU from sm_75 on.
 #pragma once
 
-#include "cuda/kernels/launch.h"
+#include "cuda/gpu/stream.h"
+#include "engine/quant/dtype.h"
 
 namespace skald::cuda {
 

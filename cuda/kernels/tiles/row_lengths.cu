@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "cuda/kernels/device/lane_numbers.cuh"
 #include "cuda/kernels/device/launch.cuh"
+#include "cuda/kernels/tiles/lane_numbers.cuh"
 
 namespace skald::cuda {
 namespace {

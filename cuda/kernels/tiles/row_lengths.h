@@ -6,7 +6,8 @@
 #include <array>
 #include <cstdint>
 
-#include "cuda/kernels/launch.h"
+#include "cuda/gpu/stream.h"
+#include "engine/quant/dtype.h"
 
 namespace skald::cuda {
 

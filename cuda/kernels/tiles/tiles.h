@@ -2,7 +2,8 @@
 // a time as an embedding. Any GPU from sm_75 on.
 #pragma once
 
-#include "cuda/kernels/pointwise/pointwise.h"
+#include "cuda/gpu/stream.h"
+#include "cuda/kernels/embed.h"
 
 namespace skald::cuda {
 

@@ -207,16 +207,12 @@ TEST_CASE(
   CHECK(has(bad.err, "--prefill-copy"));
 }
 
-TEST_CASE("plan --kernels lists kernels by rows in a build with CUDA") {
+TEST_CASE("plan --kernels lists kernels by rows, and what launches leave for one another") {
   const std::vector<std::string> arguments = {"plan",           "--shape",   "llama-3.2-1b",
                                               "--type",         "bf16",      "--gpu",
                                               "sm_90:132:141G", "--kernels", "--json"};
   const Outcome outcome = skald(arguments);
-  if (outcome.code != 0) {
-    CHECK(outcome.code == 1);
-    CHECK(has(outcome.err, "built without CUDA"));
-    return;
-  }
+  REQUIRE(outcome.code == 0);
   const Json plan = Json::parse(outcome.out);
   int attention = 0, products = 0;
   for (const Json& use : plan["kernels"]) {
@@ -230,6 +226,12 @@ TEST_CASE("plan --kernels lists kernels by rows in a build with CUDA") {
   }
   CHECK(attention == 16);
   CHECK(products == 16);
+  CHECK(!plan.contains("edges"));  // bf16: no launch leaves anything
+  const Outcome quantized = skald({"plan", "--shape", "llama-3.2-1b", "--type", "q4_k_m", "--gpu",
+                                   "sm_90:132:141G", "--kernels"});
+  CHECK(has(quantized.out, "edges of a decode step"));
+  CHECK(has(quantized.out, "signal"));
+  CHECK(has(quantized.out, "carried rows"));
   const auto text = [](const std::string& limit) {
     return skald({"plan", "--shape", "llama-3.2-1b", "--type", "bf16", "--gpu", "sm_90:132:141G",
                   "--kernels", "--arch-limit", limit})

@@ -11,6 +11,7 @@
 #include "cuda/cuda.h"
 #include "cuda/gpu/check.h"
 #include "cuda/gpu/handles.h"
+#include "cuda/gpu/kernel_code.h"
 #include "cuda/gpu/memory.h"
 #include "cuda/kernels/linear.h"
 #include "cuda/plan/tile_pack.h"
@@ -90,7 +91,7 @@ TEST_CASE("products of one quantized row alone", "[.speed]") {
     narrow.push_back(static_cast<uint16_t>(std::bit_cast<uint32_t>(number) >> 16));
   const DeviceMemory in = on_device(numbers), narrow_in = on_device(narrow);
   const DeviceMemory tickets = on_device(std::vector<unsigned>(kLaunches));
-  const DeviceMemory told = on_device(std::vector<unsigned>(kLaunches));
+  const DeviceMemory signals = on_device(std::vector<unsigned>(kLaunches));
   const DeviceMemory out = on_device(std::vector<float>(128256));
   const cuda::StreamOwner stream;
   std::printf("%% of %.2f TB/s\n", bandwidth * 1e-12);
@@ -112,14 +113,16 @@ TEST_CASE("products of one quantized row alone", "[.speed]") {
       product.out = out.as<void>();
       product.epilogue = shape.epilogue;
       product.dependent = true;
-      if (!supports_gemv_q_sm90(product, device.major * 10 + device.minor)) continue;
+      if (!(runs_on(cuda::KernelCode::Sm90a, device.major * 10 + device.minor) &&
+            supports_gemv_q_sm90(product)))
+        continue;
       const double seconds = seconds_each(stream, kLaunches, [&](int i) {
         product.weight = weights.as<std::byte>() + i % matrices * apart;
-        product.ticket = tickets.as<unsigned>() + i;
+        product.gemv.ticket = tickets.as<unsigned>() + i;
         // In each run of the graph the first launch waits for the count of the last launch of the
         // run before, which has long ended.
-        product.heeds = told.as<unsigned>() + i;
-        product.tells = told.as<unsigned>() + (i + 1) % kLaunches;
+        product.gemv_q.wait = signals.as<unsigned>() + i;
+        product.gemv_q.signal = signals.as<unsigned>() + (i + 1) % kLaunches;
         launch_gemv_q_sm90(product, device.multiProcessorCount, stream);
       });
       const double share = static_cast<double>(bytes) / seconds / bandwidth;

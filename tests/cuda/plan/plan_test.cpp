@@ -151,8 +151,8 @@ TEST_CASE("a step has at most the bounded number of tiles, for any mix of sequen
       const int count = sequences.back() + 1;
       const int bound = cuda::attention_tiles_bound(512, count, spec, code);
       std::vector<cuda::AttentionTile> tiles(512);
-      const int built = cuda::build_attention_tiles(positions.data(), sequences.data(), 512, spec,
-                                                    code, tiles.data());
+      const int built =
+          cuda::build_attention_tiles({positions, sequences, spec, code}, tiles.data());
       CAPTURE(static_cast<int>(code), each);
       CHECK(built <= bound);
       int rows = 0;
@@ -174,8 +174,8 @@ TEST_CASE("tiles cut by page cover each row once and stay within a page") {
       sequences.push_back(row < 300 ? 0 : 1);
     }
     std::vector<cuda::AttentionTile> tiles(500);
-    const int built = cuda::build_attention_tiles(positions.data(), sequences.data(), 500, spec,
-                                                  code, tiles.data(), true);
+    const int built =
+        cuda::build_attention_tiles({positions, sequences, spec, code, true}, tiles.data());
     std::vector<int> seen(500);
     for (int i = 0; i < built; ++i) {
       const cuda::AttentionTile& tile = tiles[static_cast<size_t>(i)];

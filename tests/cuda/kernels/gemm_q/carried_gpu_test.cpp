@@ -8,9 +8,10 @@
 #include "cuda/cuda.h"
 #include "cuda/gpu/check.h"
 #include "cuda/gpu/handles.h"
+#include "cuda/gpu/kernel_code.h"
 #include "cuda/gpu/memory.h"
-#include "cuda/kernels/gemm_q/gemm_q_workspace.h"
 #include "cuda/kernels/linear.h"
+#include "cuda/kernels/prepared_rows.h"
 #include "engine/base/half.h"
 #include "tests/catch.h"
 #include "tests/cuda/kernels/random_tiles.h"
@@ -136,21 +137,22 @@ TEST_CASE("a product uses the activations that the one before stored, with rows 
   const DeviceMemory in = on_device(narrow), norm_weight = on_device(norm);
 
   const cuda::StreamOwner stream;
-  const auto run = [&](bool handing) {
+  const auto run = [&](bool carrying) {
     DeviceMemory x = on_device(stream_rows);
     const DeviceMemory out(kSteps * rows * kWide * 4, "a test");
     const DeviceMemory workspace(cuda::gemm_q_workspace_bytes(rows, kWide), "a test");
-    const DeviceMemory handed(cuda::gemm_q_handed_bytes(rows, kDim), "a test");
-    SKALD_CUDA(cudaMemset(handed.as<void>(), 0xff, static_cast<size_t>(handed.bytes())));
+    const DeviceMemory carried(cuda::gemm_q_carried_bytes(rows, kDim), "a test");
+    SKALD_CUDA(cudaMemset(carried.as<void>(), 0xff, static_cast<size_t>(carried.bytes())));
     SKALD_CUDA(cudaMemset(workspace.as<void>(), 0xff, static_cast<size_t>(workspace.bytes())));
     SKALD_CUDA(cudaDeviceSynchronize());
     cuda::LinearLaunch launch = {};
     launch.type = DType::BF16;
     launch.format = next;
     launch.rows = rows;
-    launch.workspace = workspace.as<void>();
+    launch.gemm_q.workspace = workspace.as<void>();
     launch.dependent = true;
-    if (!supports_gemm_q_sm90(launch, device.major * 10 + device.minor))
+    if (!(runs_on(cuda::KernelCode::Sm90a, device.major * 10 + device.minor) &&
+          supports_gemm_q_sm90(launch)))
       return std::vector<float>();
     // In the first step, the normed product has no stored activations and prepares them itself.
     for (int step = 0; step < kSteps; ++step) {
@@ -164,8 +166,8 @@ TEST_CASE("a product uses the activations that the one before stored, with rows 
       normed.norm_eps = 1e-5f;
       normed.epilogue = cuda::Epilogue::Floats;
       normed.out = out.as<float>() + step * rows * kWide;
-      normed.handed = handing ? handed.as<void>() : nullptr;
-      normed.takes_handed = handing && step > 0;
+      normed.gemm_q.carried = carrying ? carried.as<void>() : nullptr;
+      normed.gemm_q.takes_carried = carrying && step > 0;
       launch_gemm_q_sm90(normed, device.multiProcessorCount, stream);
       cuda::LinearLaunch added = launch;
       added.format = DType::Q4_K;
@@ -176,10 +178,10 @@ TEST_CASE("a product uses the activations that the one before stored, with rows 
       added.epilogue = cuda::Epilogue::AddTo;
       added.scale = std::ldexp(1.0f, 3 * step - 16);
       added.out = x.as<void>();
-      if (handing) {
-        added.handed = handed.as<void>();
-        added.next_norm_weight = norm_weight.as<float>();
-        added.next_format = next;
+      if (carrying) {
+        added.gemm_q.carried = carried.as<void>();
+        added.gemm_q.next_norm_weight = norm_weight.as<float>();
+        added.gemm_q.next_format = next;
       }
       launch_gemm_q_sm90(added, device.multiProcessorCount, stream);
     }
@@ -191,13 +193,13 @@ TEST_CASE("a product uses the activations that the one before stored, with rows 
   };
   const std::vector<float> apart = run(false);
   if (apart.empty()) return;
-  const std::vector<float> handed = run(true);
+  const std::vector<float> carried = run(true);
   // Both round activations to f16: one before the norm, the other after it.
-  const double most = difference(handed, apart, kSteps * rows);
+  const double most = difference(carried, apart, kSteps * rows);
   std::printf("%4d rows, %s: %.1e apart\n", rows, std::string(name(next)).c_str(), most);
   CHECK(most < 1e-3);
   for (int i = 0; i < 2; ++i) {
-    const bool same = run(true) == handed;
+    const bool same = run(true) == carried;
     REQUIRE(same);
   }
 }

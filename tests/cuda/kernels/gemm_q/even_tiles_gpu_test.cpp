@@ -7,9 +7,10 @@
 
 #include "cuda/gpu/check.h"
 #include "cuda/gpu/handles.h"
+#include "cuda/gpu/kernel_code.h"
 #include "cuda/gpu/memory.h"
-#include "cuda/kernels/gemm_q/gemm_q_workspace.h"
 #include "cuda/kernels/linear.h"
+#include "cuda/kernels/prepared_rows.h"
 #include "tests/catch.h"
 #include "tests/cuda/kernels/random_tiles.h"
 #include "tests/cuda/kernels/relative_error.h"
@@ -32,7 +33,7 @@ std::vector<float> product(cuda::LinearLaunch launch, int64_t slice, int multipr
   SKALD_CUDA(cudaMemset(workspace.as<void>(), 0, static_cast<size_t>(workspace.bytes())));
   SKALD_CUDA(cudaDeviceSynchronize());
   const cuda::StreamOwner stream;
-  launch.workspace = workspace.as<void>();
+  launch.gemm_q.workspace = workspace.as<void>();
   launch.out_stride = results;
   launch.dependent = true;
   for (int64_t first = 0; first < outs; first += slice) {
@@ -70,7 +71,8 @@ void check_even(DType format, int64_t outs, cuda::Epilogue epilogue) {
     launch.rows = rows;
     launch.in = activations.as<void>();
     launch.epilogue = epilogue;
-    const bool supported = supports_gemm_q_sm90(launch, device.major * 10 + device.minor);
+    const bool supported = (runs_on(cuda::KernelCode::Sm90a, device.major * 10 + device.minor) &&
+                            supports_gemm_q_sm90(launch));
     if (device.major == 9) REQUIRE(supported);
     if (!supported) return;
     const std::vector<float> whole = product(launch, outs, device.multiProcessorCount);

@@ -7,9 +7,10 @@
 
 #include "cuda/gpu/check.h"
 #include "cuda/gpu/handles.h"
+#include "cuda/gpu/kernel_code.h"
 #include "cuda/gpu/memory.h"
-#include "cuda/kernels/gemm_q/gemm_q_workspace.h"
 #include "cuda/kernels/linear.h"
+#include "cuda/kernels/prepared_rows.h"
 #include "tests/catch.h"
 #include "tests/cuda/kernels/random_tiles.h"
 #include "tests/cuda/kernels/relative_error.h"
@@ -67,22 +68,24 @@ void check_beside(int rows, DType first, DType second, bool small_blocks, int ti
         launch.in = in.as<uint16_t>() + step * rows * kIns;
         launch.out_stride = stride;
         launch.epilogue = cuda::Epilogue::Store;
-        launch.workspace = workspace.as<void>();
+        launch.gemm_q.workspace = workspace.as<void>();
         launch.dependent = true;
         launch.format = i == 0 ? first : second;
         launch.weight = weights[i].as<void>();
         launch.outs = outs[i];
         launch.out = out.as<uint16_t>() + step * rows * stride + (i == 0 ? 0 : outs[0]);
-        launch.beside_attention = small_blocks;
-        launch.first_piece = how == How::Beside && i == 0;
-        launch.next_piece = how == How::Beside && i == 1;
+        launch.gemm_q.beside_attention = small_blocks;
+        launch.gemm_q.first_piece = how == How::Beside && i == 0;
+        launch.gemm_q.next_piece = how == How::Beside && i == 1;
       }
-      if (!supports_gemm_q_sm90(launches[0], capability)) return std::vector<uint16_t>();
+      if (!(runs_on(cuda::KernelCode::Sm90a, capability) && supports_gemm_q_sm90(launches[0])))
+        return std::vector<uint16_t>();
       if (how != How::Together) {
         for (const auto& launch : launches) {
           launch_gemm_q_sm90(launch, device.multiProcessorCount, stream);
         }
-      } else if (supports_gemm_q_pair_sm90(launches[0], launches[1], capability)) {
+      } else if (runs_on(cuda::KernelCode::Sm90a, capability) &&
+                 supports_gemm_q_pair_sm90(launches[0], launches[1])) {
         launch_gemm_q_pair_sm90(launches[0], launches[1], device.multiProcessorCount, stream);
       } else {
         return std::vector<uint16_t>();
@@ -144,11 +147,12 @@ void check_pair(DType first, int64_t first_outs, int times) {
       launch.out = out.as<uint16_t>() + (i == 0 ? 0 : outs[0]);
       launch.out_stride = stride;
       launch.epilogue = cuda::Epilogue::Store;
-      launch.ticket = tickets.as<unsigned>() + i;
+      launch.gemv.ticket = tickets.as<unsigned>() + i;
       launch.dependent = true;
     }
     const int capability = device.major * 10 + device.minor;
-    if (!supports_gemv_q_pair_sm90(launches[0], launches[1], capability)) {
+    if (!(runs_on(cuda::KernelCode::Sm90a, capability) &&
+          supports_gemv_q_pair_sm90(launches[0], launches[1]))) {
       return std::vector<uint16_t>();
     }
     const int multiprocessors = device.multiProcessorCount;
@@ -207,8 +211,9 @@ void check_one(DType format, DType other, int64_t outs, int64_t ins, cuda::Epilo
   launch.norm_eps = 1e-5f;
   launch.out_stride = gated ? outs / 2 : outs;
   launch.epilogue = epilogue;
-  launch.ticket = ticket.as<unsigned>();
-  const bool supported = supports_gemv_q_sm90(launch, device.major * 10 + device.minor);
+  launch.gemv.ticket = ticket.as<unsigned>();
+  const bool supported = (runs_on(cuda::KernelCode::Sm90a, device.major * 10 + device.minor) &&
+                          supports_gemv_q_sm90(launch));
   if (device.major == 9) REQUIRE(supported);
   if (!supported) return;
 

@@ -1,9 +1,10 @@
-// A product of one quantized row that delays its fetching for the one ahead (LinearLaunch::tells)
+// A product of one quantized row that delays its fetching for the one ahead (GemvQPart::signal)
 // gives the bits that it gives without delay, and leaves the counter at zero for the next two.
 #include <vector>
 
 #include "cuda/gpu/check.h"
 #include "cuda/gpu/handles.h"
+#include "cuda/gpu/kernel_code.h"
 #include "cuda/gpu/memory.h"
 #include "cuda/kernels/linear.h"
 #include "tests/catch.h"
@@ -59,8 +60,8 @@ void check_delay(DType format, int64_t dim, int64_t inner, int layers) {
       launch.out = gated.as<void>();
       launch.out_stride = inner;
       launch.epilogue = cuda::Epilogue::Gated;
-      launch.ticket = tickets.as<unsigned>();
-      if (delay == Delay::Yes) launch.tells = count.as<unsigned>();
+      launch.gemv.ticket = tickets.as<unsigned>();
+      if (delay == Delay::Yes) launch.gemv_q.signal = count.as<unsigned>();
 
       next.weight = down.as<void>();
       next.outs = next.out_stride = dim;
@@ -69,12 +70,12 @@ void check_delay(DType format, int64_t dim, int64_t inner, int layers) {
       next.out = x.as<void>();
       next.epilogue = cuda::Epilogue::AddTo;
       next.scale = 1e-3f;
-      next.ticket = tickets.as<unsigned>() + 1;
-      if (delay != Delay::No) next.heeds = count.as<unsigned>();
+      next.gemv.ticket = tickets.as<unsigned>() + 1;
+      if (delay != Delay::No) next.gemv_q.wait = count.as<unsigned>();
 
       const int capability = device.major * 10 + device.minor;
-      supported =
-          supports_gemv_q_sm90(launch, capability) && supports_gemv_q_sm90(next, capability);
+      supported = runs_on(cuda::KernelCode::Sm90a, capability) && supports_gemv_q_sm90(launch) &&
+                  supports_gemv_q_sm90(next);
       if (!supported) return std::vector<float>();
       launch_gemv_q_sm90(launch, device.multiProcessorCount, stream);
       launch_gemv_q_sm90(next, device.multiProcessorCount, stream);

@@ -3,7 +3,8 @@
 // the codes.
 #pragma once
 
-#include "cuda/kernels/device/tile_lane.cuh"
+#include "cuda/kernels/tiles/odd_columns.h"
+#include "cuda/kernels/tiles/tile_lane.cuh"
 
 namespace skald::cuda {
 
@@ -74,18 +75,9 @@ __device__ void half_pairs(const LaneTable<kTable, kOffset>& codes, int unit, in
   pairs[0] |= kThousands, pairs[1] |= kThousands;
 }
 
-// Formats with kSumsApart: a weight in the product is code times scale alone. The minimum, or the
-// offset of all codes, is multiplied by sums of 32 activations in a product of its own.
-template <class F>
-inline constexpr bool kSumsApart =
-    F::Scales::kCols == 32 && F::Codes::kOddScale == 16 && F::kTable == tiles::Table::None;
+// Sums of activations are stored times this, so that 32 activations below 2^15 cannot overflow f16.
 // Sums of activations are stored times this, so that 32 activations below 2^15 cannot overflow f16.
 inline constexpr float kHalfSumUnit = 1.0f / 64;
-
-// Columns 2 and 3 of each four come out of fragment() multiplied by kOddColumns. The activations of
-// these columns are divided by it.
-template <class F>
-inline constexpr int kOddColumns = F::kHasMin && !kSumsApart<F> ? 1 : F::Codes::kOddScale;
 
 // HalfScales<S>: LaneScales in f16. scale() includes row(), minus_min() is the negative minimum,
 // and each number is in both halves.

@@ -1,7 +1,7 @@
 // A lane's weights of a part as plain 16-bit numbers, on any GPU.
 #pragma once
 
-#include "cuda/kernels/device/lane_mins.cuh"
+#include "cuda/kernels/tiles/lane_mins.cuh"
 
 namespace skald::cuda {
 

@@ -2,7 +2,7 @@
 // most of its users need no minimums, or need them as an operand of a product (own_scales.cuh).
 #pragma once
 
-#include "cuda/kernels/device/tile_lane.cuh"
+#include "cuda/kernels/tiles/tile_lane.cuh"
 
 namespace skald::cuda {
 

@@ -1,11 +1,11 @@
-// Writes activations in the form that gemm_q_sm90 multiplies (gemm_q_workspace.h): f16 with a power
+// Writes activations in the form that gemm_q_sm90 multiplies (prepared_rows.h): f16 with a power
 // of two for each row, and sums of 32 or 16 columns. Used by gemm_q, and by the kernels that store
 // their results in this form for it.
 #pragma once
 
-#include "cuda/kernels/device/lane_weights.cuh"
 #include "cuda/kernels/device/mma.cuh"
-#include "cuda/kernels/gemm_q/gemm_q_workspace.h"
+#include "cuda/kernels/prepared_rows.h"
+#include "cuda/kernels/tiles/lane_weights.cuh"
 
 namespace skald::cuda {
 
@@ -54,7 +54,7 @@ struct RowTile {
   char *values, *sums;
   unsigned tile_rows;
 
-  __device__ RowTile(char* memory, const GemmQPlaces& at, int rows, int64_t tile)
+  __device__ RowTile(char* memory, const PreparedLayout& at, int rows, int64_t tile)
       : values(memory + tile * at.cols * rows * 2),
         sums(memory + at.sums + tile * (at.cols / 256) * rows * kRowSumBytes),
         tile_rows(rows) {}
@@ -109,11 +109,11 @@ struct RowTile {
 // A tile of activations that a kernel stores for the next product. The lanes that hold 16 columns
 // together call put(), which returns the sum of the lane's own columns; one of these lanes calls
 // put_sum() with the sum of all 16.
-struct LeftTile {
+struct PreparedTile {
   RowTile tile;
   float *scales, up, odd;
 
-  __device__ LeftTile(const LeftRows& a, int index)
+  __device__ PreparedTile(const PreparedRows& a, int index)
       : tile(a.memory, a.at, a.tile_rows, index),
         scales(reinterpret_cast<float*>(a.memory + a.at.scales) + index * a.tile_rows),
         up(a.up),

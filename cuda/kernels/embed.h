@@ -1,0 +1,22 @@
+// What an embedding is launched with, from plain rows (pointwise/) or from tiles (tiles/).
+#pragma once
+
+#include <cstdint>
+
+#include "engine/quant/dtype.h"
+
+namespace skald::cuda {
+
+// x[row] = scale * weight[tokens[row]]
+struct EmbedLaunch {
+  DType type;
+  const void* weight;     // [vocab, dim]
+  const int32_t* tokens;  // [rows]
+  float* x;               // [rows, dim]
+  int rows;
+  int64_t dim;
+  float scale = 1;
+  bool dependent = false;  // the kernel ahead makes the tokens (programmatic dependent launch)
+};
+
+}  // namespace skald::cuda

@@ -1,0 +1,29 @@
+// Which products of experts each kernel takes.
+#include "cuda/kernels/experts/experts_layout.h"
+
+namespace skald::cuda {
+namespace {
+
+// Rows that begin at multiples of 16 bytes and have whole units, of 16-bit numbers.
+bool suits_parts(const ExpertsShape& a) {
+  const bool block = info(a.format).block_elems > 1;
+  const bool types = block ? a.type == DType::BF16
+                           : a.format == a.type && (a.type == DType::F16 || a.type == DType::BF16);
+  return types && a.ins % kUnitCols == 0 && (a.epilogue != Epilogue::Gated || a.outs % 2 == 0);
+}
+
+}  // namespace
+
+bool supports_experts_few(const ExpertsShape& a, const RoutingShape& routing) {
+  return suits_parts(a) && routing.choices() <= kMostFewChoices &&
+         expert_tiles(routing, kFewPlaces) <= kMostFewTiles;
+}
+
+bool supports_experts_one(const ExpertsShape& a, const RoutingShape& routing) {
+  return suits_parts(a) && a.epilogue == Epilogue::Floats && routing.rows == 1 &&
+         routing.used <= kMostOneUsed;
+}
+
+bool supports_experts_many(const ExpertsShape& a, const RoutingShape&) { return suits_parts(a); }
+
+}  // namespace skald::cuda

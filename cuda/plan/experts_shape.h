@@ -1,0 +1,25 @@
+// What the products of routed experts are launched with, but for buffers and the number of rows.
+#pragma once
+
+#include "cuda/kernels/experts/experts.h"
+#include "cuda/plan/fused_program.h"
+
+namespace skald::cuda {
+
+// Gate and up that are two stacks are stored side by side, to be gated afterwards.
+inline ExpertsShape experts_shape(const FusedProgram& fused, const FusedExperts& op,
+                                  const ExpertStack& stack) {
+  const bool down = stack.parts.front() == op.down, pairs = stack.parts.size() > 1;
+  ExpertsShape shape = {};
+  shape.type = fused.type;
+  shape.format = stack.format;
+  shape.outs = stack.outs;
+  shape.ins = stack.ins;
+  shape.by_place = down;
+  shape.epilogue = down ? Epilogue::Floats : pairs ? Epilogue::Gated : Epilogue::Store;
+  shape.out_stride = down ? stack.outs : pairs ? stack.outs / 2 : 2 * stack.outs;
+  shape.activation = op.spec.activation;
+  return shape;
+}
+
+}  // namespace skald::cuda

@@ -1,0 +1,53 @@
+#include "cuda/plan/kernel_table.h"
+
+#include "engine/base/error.h"
+
+namespace skald::cuda {
+
+const ProductKernel& select_product(const LinearShape& asked, const ProductNeed& need,
+                                    const Gpu& gpu) {
+  LinearShape shape = asked;
+  if (need.pinned) shape.rows = kPinnedRows;
+  for (const ProductKernel& kernel : kProductKernels) {
+    if (need.pinned && !kernel.any_rows) continue;
+    const int most =
+        need.copy ? std::min(kernel.most_rows, kernel.most_rows_beside_copy) : kernel.most_rows;
+    if (shape.rows < kernel.fewest_rows || shape.rows > most) continue;
+    if (runs_on(kernel.code, gpu.compute_capability) && kernel.supports(shape)) return kernel;
+  }
+  fail(Exit::Failed, "no kernel for a product of ", name(shape.type), " with ", name(shape.format),
+       " [", shape.outs, ", ", shape.ins, "], on sm_", gpu.compute_capability);
+}
+
+const AttentionKernel& select_attention(AttentionCode code, const AttentionSpec& spec,
+                                        bool decode) {
+  for (const AttentionKernel& kernel : kAttentionKernels) {
+    if (code < kernel.least || !kernel.supports(spec)) continue;
+    if (kernel.decode == decode || kernel.least == AttentionCode::Plain) return kernel;
+  }
+  fail(Exit::Failed, "no kernel for attention with heads of ", spec.head_dim, " dimensions");
+}
+
+const ExpertsKernel& select_experts(const ExpertsShape& shape, const RoutingShape& routing,
+                                    const Gpu& gpu, bool reproducible) {
+  const bool block = info(shape.format).block_elems > 1;
+  const auto most = [&](int places) { return places * int64_t{routing.count}; };
+  for (const ExpertsKernel& kernel : kExpertsKernels) {
+    if (!runs_on(kernel.code, gpu.compute_capability) || !kernel.supports(shape, routing)) continue;
+    if (!kernel.any_rows && reproducible) continue;
+    const bool few = routing.rows <= kernel.most_rows ||
+                     routing.choices() <= most(kernel.most_places) || kernel.most_rows == 0;
+    const bool many = kernel.fewest_block_places == 0 || !block ||
+                      (!reproducible && routing.choices() >= most(kernel.fewest_block_places));
+    if (few && many) return kernel;
+  }
+  fail(Exit::Failed, "no kernel for experts of ", name(shape.format), " on sm_",
+       gpu.compute_capability);
+}
+
+bool one_kernel_sums(const ExpertsShape& down, const RoutingShape& routing,
+                     const ExpertsKernel& kernel) {
+  return kernel.id() == kernel_id("experts_few") && supports_experts_one(down, routing);
+}
+
+}  // namespace skald::cuda

@@ -1,0 +1,74 @@
+#include "cuda/plan/plan_text.h"
+
+#include "engine/base/error.h"
+#include "engine/base/overloaded.h"
+
+namespace skald::cuda {
+
+std::string_view edge_name(EdgeKind kind) {
+  switch (kind) {
+    case EdgeKind::Prepared:
+      return "prepared rows";
+    case EdgeKind::Carried:
+      return "carried rows";
+    case EdgeKind::SharedActivations:
+      return "shared activations";
+    case EdgeKind::Signal:
+      return "signal";
+    case EdgeKind::LateStart:
+      return "late start";
+    case EdgeKind::Beside:
+      break;
+  }
+  return "beside one another";
+}
+
+std::string entry_text(const FusedProgram& fused, const StepEntry& entry) {
+  const auto text = Overloaded{
+      [](const EmbedEntry&) { return std::string("embed"); },
+      [](const ToTypeEntry&) { return std::string("to_type"); },
+      [](const NormEntry& norm) {
+        return std::string(norm.kind == NormKind::Rms ? "rms_norm" : "layer_norm");
+      },
+      [](const RmsNormEntry&) { return std::string("rms_norm"); },
+      [](const ProductEntry& product) {
+        const bool copy = product.kernel->uses_copy && product.copy;
+        return copy ? std::string("gemm_cublas (copy)") : std::string(product.kernel->name);
+      },
+      [](const GateEntry&) { return std::string("gate"); },
+      [](const BiasEntry&) { return std::string("add_bias"); },
+      [](const PostNormEntry&) { return std::string("post_norm"); },
+      [](const CapEntry&) { return std::string("cap_logits"); },
+      [](const QkNormEntry&) { return std::string("qk_norm"); },
+      [&](const RopeAppendEntry&) {
+        const auto& norm = std::get<FusedAttention>(fused.ops[entry.op].op).norm;
+        return std::string(norm && !norm->whole ? "norm_rope_append" : "rope_append");
+      },
+      [](const AttentionEntry& attention) { return std::string(attention.kernel->name); },
+      [](const RouteEntry&) { return std::string("route"); },
+      [](const SortChoicesEntry&) { return std::string("sort_choices"); },
+      [](const ExpertsEntry& experts) {
+        return std::string(experts.sums ? "experts_one" : experts.kernel->name);
+      },
+      [](const ExpertsGateEntry&) { return std::string("gate"); },
+      [](const CombineEntry&) { return std::string("combine"); }};
+  return std::visit(text, entry.kind);
+}
+
+std::string launches_text(const FusedProgram& fused, const StepPlan& plan, size_t op) {
+  std::string all, last;
+  size_t last_kind = std::variant_npos;
+  for (const StepEntry& entry : plan.entries) {
+    if (entry.op != op) continue;
+    const std::string text = entry_text(fused, entry);
+    const bool follows = entry.kind.index() == last_kind;
+    if (follows && text == last) continue;
+    const bool piece = follows && std::holds_alternative<ProductEntry>(entry.kind);
+    all += concat(all.empty() ? "" : piece ? ", " : " + ", text);
+    last = text;
+    last_kind = entry.kind.index();
+  }
+  return all;
+}
+
+}  // namespace skald::cuda

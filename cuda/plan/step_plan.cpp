@@ -1,0 +1,161 @@
+#include "cuda/plan/step_plan.h"
+
+#include <algorithm>
+
+#include "cuda/plan/experts_shape.h"
+#include "cuda/plan/step_planner.h"
+#include "engine/base/error.h"
+
+namespace skald::cuda {
+namespace {
+
+const Edge* find(const std::vector<Edge>& edges, EdgeKind kind) {
+  const auto found = std::find_if(edges.begin(), edges.end(),
+                                  [kind](const Edge& edge) { return edge.kind == kind; });
+  return found == edges.end() ? nullptr : &*found;
+}
+
+// Paired blocks have a smaller ring, which costs a hundredth where a kernel takes long, and saves
+// most of what lies between two where it does not. Llama-3.2-1B's largest matrix of a layer has 64
+// MiB, that of an 8B model 224.
+constexpr int64_t kMostPairedBytes = 100 << 20;
+
+bool pairs_blocks(const FusedProgram& fused) {
+  for (const FusedOp& op : fused.ops) {
+    const auto* linear = std::get_if<FusedLinear>(&op.op);
+    if (!linear || linear->epilogue == Epilogue::Logits) continue;
+    for (const Piece& piece : fused.pieces(*linear)) {
+      if (matrix_bytes(piece.format, piece.outs, fused.ins(*linear)) > kMostPairedBytes) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+std::optional<std::pair<DType, DType>> mixed_formats(const FusedProgram& fused) {
+  for (const FusedOp& op : fused.ops) {
+    const auto* linear = std::get_if<FusedLinear>(&op.op);
+    if (!linear) continue;
+    const std::vector<Piece> pieces = fused.pieces(*linear);
+    if (pieces.size() == 2 && has_gemv_q_pair_sm90(pieces[0].format, pieces[1].format)) {
+      return std::pair(pieces[0].format, pieces[1].format);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+const Edge* StepEntry::taken(EdgeKind edge) const { return find(takes, edge); }
+const Edge* StepEntry::left(EdgeKind edge) const { return find(leaves, edge); }
+
+std::vector<float> assumed_bounds(const FusedProgram& fused) {
+  std::vector<float> bounds(fused.ops.size());
+  for (size_t i = 0; i < fused.ops.size(); ++i) {
+    const auto* linear = std::get_if<FusedLinear>(&fused.ops[i].op);
+    if (linear && fused.bounded(*linear)) {
+      bounds[linear->epilogue == Epilogue::Gated ? i : i + 1] = 1;
+    }
+  }
+  return bounds;
+}
+
+StepPlan plan_step(const FusedProgram& fused, const PlanSetting& setting, const StepKind& kind) {
+  check(setting.bounds.size() == fused.ops.size(), "a bound for every op");
+  return StepPlanner(fused, setting, kind).run();
+}
+
+StepPlanner::StepPlanner(const FusedProgram& fused, const PlanSetting& setting,
+                         const StepKind& kind)
+    : fused_(fused),
+      setting_(setting),
+      kind_(kind),
+      dependent_(setting.dependent && kind.decode),
+      paired_(pairs_blocks(fused)),
+      mixed_(mixed_formats(fused)) {}
+
+StepPlan StepPlanner::run() {
+  for (at_ = 0; at_ < fused_.ops.size(); ++at_) {
+    const FusedOp& op = fused_.ops[at_];
+    const auto* linear = std::get_if<FusedLinear>(&op.op);
+    const bool head = linear && linear->epilogue == Epilogue::Logits;
+    if (head ? kind_.head || kind_.decode : !kind_.head) {
+      std::visit([this](const auto& o) { add(o); }, op.op);
+    }
+    if (linear) tickets_ += fused_.pieces(*linear).size();
+    before_ = std::exchange(after_, {});
+  }
+  return std::move(plan_);
+}
+
+size_t StepPlanner::emit(EntryKind kind, bool dependent) {
+  plan_.entries.push_back({at_, dependent, std::move(kind), {}, {}});
+  return plan_.entries.size() - 1;
+}
+
+void StepPlanner::connect(EdgeKind kind, size_t from, size_t to) {
+  plan_.entries[from].leaves.push_back({kind, to});
+  plan_.entries[to].takes.push_back({kind, from});
+}
+
+void StepPlanner::add(const Embed& embed) {
+  const bool tiles = fused_.format(embed.weight) != fused_.type;
+  emit(EmbedEntry{tiles, embed.scale}, kind_.after_pick && setting_.dependent);
+}
+
+void StepPlanner::add(const Norm& norm) {
+  BufferName in;
+  in.act = norm.in;
+  emit(NormEntry{in, norm.out, norm.eps, norm.kind}, dependent_);
+}
+
+void StepPlanner::add(const FusedAttention& op) {
+  AttentionCode code = setting_.attention;
+  if (kind_.decode && !setting_.clusters) code = std::min(code, AttentionCode::Mma);
+  const AttentionKernel& kernel = select_attention(code, op.spec, kind_.decode);
+  const size_t first = plan_.entries.size();
+  if (op.norm && op.norm->whole) emit(QkNormEntry(), dependent_);
+  if (!kernel.decode) emit(RopeAppendEntry(), dependent_);
+  const size_t entry = emit(AttentionEntry{&kernel, code, kind_.depth}, dependent_);
+  if (before_.late_start) connect(EdgeKind::LateStart, *before_.late_start, first);
+  for (size_t product : before_.beside) connect(EdgeKind::Beside, product, entry);
+  const bool prepares = kernel.prepares && kernel.prepares(op.spec);
+  if (dependent_ && !kind_.observed && prepares && next_takes_prepared(op.out)) {
+    after_.prepared = entry;
+  }
+  after_.attention = entry;
+}
+
+void StepPlanner::add(const FusedExperts& op) {
+  const std::vector<ExpertStack> stacks = fused_.stacks(op);
+  const RoutingShape routing = {kind_.rows, op.spec.used, op.spec.count};
+  const bool apart = stacks.size() > 2;  // gate and up are two stacks
+  emit(RouteEntry(), dependent_);
+  if (kind_.rows > 1) emit(SortChoicesEntry(), dependent_);
+  for (size_t i = 0; i < stacks.size(); ++i) {
+    using Kind = BufferName::Kind;
+    const bool down = i + 1 == stacks.size();
+    if (down && apart) emit(ExpertsGateEntry(), false);
+    ExpertsEntry entry = {};
+    entry.stack = i;
+    entry.shape = experts_shape(fused_, op, stacks[i]);
+    entry.shape.dependent = dependent_;
+    entry.kernel = &select_experts(entry.shape, routing, setting_.gpu, setting_.reproducible);
+    if (down) {
+      entry.in.kind = Kind::ExpertsGated;
+      entry.out.kind = Kind::ExpertsSums;
+    } else {
+      entry.in.act = op.norm.out;
+      entry.out.kind = apart ? Kind::ExpertsPairs : Kind::ExpertsGated;
+      if (apart) entry.out.first_col = static_cast<int64_t>(i) * stacks.back().ins;
+    }
+    entry.sums = down && one_kernel_sums(entry.shape, routing, *entry.kernel);
+    const bool sums = entry.sums;
+    emit(std::move(entry), dependent_);
+    if (sums) return;
+  }
+  emit(CombineEntry(), dependent_);
+}
+
+}  // namespace skald::cuda

@@ -1,0 +1,42 @@
+#include "cuda/run/launchers.h"
+
+#include <array>
+#include <iterator>
+#include <utility>
+
+namespace skald::cuda {
+namespace {
+
+// A row's number is its place in its table.
+template <size_t... I>
+constexpr auto products(std::index_sequence<I...>) {
+  return std::array{&launch_product<kProductKernels[I].id()>...};
+}
+template <size_t... I>
+constexpr auto attention(std::index_sequence<I...>) {
+  return std::array{&launch_attention<kAttentionKernels[I].id()>...};
+}
+template <size_t... I>
+constexpr auto experts(std::index_sequence<I...>) {
+  return std::array{&launch_experts<kExpertsKernels[I].id()>...};
+}
+
+constexpr auto kProducts = products(std::make_index_sequence<std::size(kProductKernels)>());
+constexpr auto kAttention = attention(std::make_index_sequence<std::size(kAttentionKernels)>());
+constexpr auto kExperts = experts(std::make_index_sequence<std::size(kExpertsKernels)>());
+
+}  // namespace
+
+void launch(const ProductKernel& kernel, const ProductCall& call) {
+  kProducts[static_cast<size_t>(&kernel - kProductKernels)](call);
+}
+
+void launch(const AttentionKernel& kernel, const AttentionLaunch& launch, Stream stream) {
+  kAttention[static_cast<size_t>(&kernel - kAttentionKernels)](launch, stream);
+}
+
+void launch(const ExpertsKernel& kernel, const ExpertsLaunch& launch, Stream stream) {
+  kExperts[static_cast<size_t>(&kernel - kExpertsKernels)](launch, stream);
+}
+
+}  // namespace skald::cuda

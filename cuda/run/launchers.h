@@ -1,0 +1,12 @@
+// The launcher of each row of the kernel table. A row without one is an error of the linker.
+#pragma once
+
+#include "cuda/plan/kernel_table.h"
+
+namespace skald::cuda {
+
+void launch(const ProductKernel& kernel, const ProductCall& call);
+void launch(const AttentionKernel& kernel, const AttentionLaunch& launch, Stream stream);
+void launch(const ExpertsKernel& kernel, const ExpertsLaunch& launch, Stream stream);
+
+}  // namespace skald::cuda

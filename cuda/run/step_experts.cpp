@@ -1,0 +1,66 @@
+// Routed experts of a step: their launches, with pointers filled in.
+#include "cuda/kernels/pointwise/pointwise.h"
+#include "cuda/run/launchers.h"
+#include "cuda/run/step_ops.h"
+
+namespace skald::cuda {
+
+Routing StepOps::routing(const Step& step, const StepEntry& entry) const {
+  const ExpertsSpec& spec = op<FusedExperts>(entry).spec;
+  const StepMemory::Experts& lists = memory_.experts;
+  return {{step.rows, spec.used, spec.count}, lists.chosen.as<int32_t>(),
+          lists.weights.as<float>(),          lists.places.as<int32_t>(),
+          lists.row_of.as<int32_t>(),         lists.begins.as<int32_t>()};
+}
+
+void StepOps::launch(const Step& step, const StepEntry& entry, const RouteEntry&) {
+  const auto& experts = op<FusedExperts>(entry);
+  const LoadedOp& weights = loaded(entry);
+  launch_route({p_.fused.type, act<float>(experts.out), weights.norm, experts.norm.eps,
+                weights.router, p_.fused.cols(p_.fused.hidden), act(experts.norm.out),
+                memory_.experts.logits.as<float>(), memory_.experts.tickets.as<unsigned>(),
+                experts.spec.normalized, routing(step, entry), entry.dependent},
+               stream_);
+}
+
+void StepOps::launch(const Step& step, const StepEntry& entry, const SortChoicesEntry&) {
+  launch_sort_choices(routing(step, entry), entry.dependent, stream_);
+}
+
+void StepOps::launch(const Step& step, const StepEntry& entry, const ExpertsEntry& experts) {
+  const LoadedStack& stack = loaded(entry).stacks[experts.stack];
+  const DType out_type = experts.shape.epilogue == Epilogue::Floats ? DType::F32 : p_.fused.type;
+  ExpertsLaunch launch = {};
+  static_cast<ExpertsShape&>(launch) = experts.shape;
+  launch.weight = stack.first;
+  launch.stride = stack.stride;
+  launch.in = address(step, experts.in, p_.fused.type);
+  launch.out = address(step, experts.out, out_type);
+  launch.routing = routing(step, entry);
+  launch.multiprocessors = setting_.gpu.multiprocessors;
+  if (experts.sums) {
+    const auto& layer = op<FusedExperts>(entry);
+    launch_experts_one(launch, act<float>(layer.out), layer.scale, stream_);
+  } else {
+    cuda::launch(*experts.kernel, launch, stream_);
+  }
+}
+
+void StepOps::launch(const Step& step, const StepEntry& entry, const ExpertsGateEntry&) {
+  const auto& experts = op<FusedExperts>(entry);
+  const int64_t ffn_dim = p_.fused.stacks(experts).back().ins;
+  launch_gate({p_.fused.type, memory_.experts.pairs.as<void>(), false, nullptr,
+               memory_.experts.gated.as<void>(), step.rows * experts.spec.used, ffn_dim,
+               experts.spec.activation},
+              stream_);
+}
+
+void StepOps::launch(const Step& step, const StepEntry& entry, const CombineEntry&) {
+  const auto& experts = op<FusedExperts>(entry);
+  launch_combine(
+      {memory_.experts.sums.as<float>(), act<float>(experts.out), p_.fused.cols(p_.fused.hidden),
+       experts.scale, routing(step, entry), entry.dependent},
+      stream_);
+}
+
+}  // namespace skald::cuda

@@ -1,0 +1,42 @@
+#include "cuda/run/step_memory.h"
+
+#include "cuda/gpu/check.h"
+
+namespace skald::cuda {
+namespace {
+
+constexpr const char *kActivations = "activations", *kAttention = "attention",
+                     *kChoices = "experts' choices";
+
+}  // namespace
+
+StepMemory::StepMemory(const Sizes& sizes, Stream stream)
+    : products{DeviceMemory(sizes.expanded, "16-bit rows of weights"),
+               DeviceMemory(sizes.product, kActivations), DeviceMemory(sizes.carried, kActivations),
+               DeviceMemory(sizes.pairs, kActivations),
+               DeviceMemory(sizes.product_tickets, "the step's table")},
+      attention{DeviceMemory(sizes.attention, kAttention), DeviceMemory(sizes.tickets, kAttention)},
+      experts{DeviceMemory(sizes.experts.logits, kChoices),
+              DeviceMemory(sizes.experts.choices, kChoices),
+              DeviceMemory(sizes.experts.choices, kChoices),
+              DeviceMemory(sizes.experts.choices, kChoices),
+              DeviceMemory(sizes.experts.choices, kChoices),
+              DeviceMemory(sizes.experts.begins, kChoices),
+              DeviceMemory(sizes.experts.tickets, kChoices),
+              DeviceMemory(sizes.experts.gated, kActivations),
+              DeviceMemory(sizes.experts.pairs, kActivations),
+              DeviceMemory(sizes.experts.sums, kActivations)} {
+  // A tile's rows beyond the step's are multiplied as well, so workspace and carried rows too.
+  for (const DeviceMemory* memory : {&products.tickets, &products.carried, &products.workspace,
+                                     &attention.tickets, &experts.tickets}) {
+    if (memory->bytes() == 0) continue;
+    SKALD_CUDA(
+        cudaMemsetAsync(memory->as<void>(), 0, static_cast<size_t>(memory->bytes()), stream));
+  }
+}
+
+unsigned* StepMemory::Products::signal() const {
+  return tickets.as<unsigned>() + tickets.bytes() / static_cast<int64_t>(sizeof(unsigned)) - 1;
+}
+
+}  // namespace skald::cuda
