@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-namespace skald {
+#include "engine/memory/page_tokens.h"
 
-inline constexpr int kPageTokens = 64;
+namespace skald {
 
 inline int64_t pages_for(int64_t tokens) { return (tokens + kPageTokens - 1) / kPageTokens; }
 

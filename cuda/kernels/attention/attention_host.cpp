@@ -6,7 +6,7 @@
 #include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/attention/attention_split.h"
 #include "engine/base/error.h"
-#include "engine/memory/kv_pages.h"
+#include "engine/memory/page_tokens.h"
 
 namespace skald::cuda {
 

@@ -4,7 +4,7 @@
 
 #include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/device/number.cuh"
-#include "engine/memory/kv_pages.h"
+#include "engine/memory/page_tokens.h"
 
 namespace skald::cuda {
 
