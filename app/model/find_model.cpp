@@ -192,7 +192,8 @@ fs::path find_model(const std::string& name) {
     const std::vector<std::string> names = model_names(places);
     meant = nearest(name, std::vector<std::string_view>(names.begin(), names.end()));
   }
-  fail(Exit::Model, printable(name), ": there is no such file or folder, and no model of that name ",
+  fail(Exit::Model, printable(name),
+       ": there is no such file or folder, and no model of that name ",
        places.folders.empty() ? "" : "in $SKALD_MODELS, ", "in ", printable(places.hub.string()),
        " or ", printable(places.own.string()),
        meant.empty() ? "" : concat("; did you mean '", printable(meant), "'?"));

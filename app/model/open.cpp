@@ -49,8 +49,8 @@ void add_model_flag(CLI::App& command, ModelFlags& flags) {
 void name_model(std::string& model, const std::string& word) {
   if (word.empty()) return;
   if (!model.empty()) {
-    fail(Exit::Usage, "the model is given twice: '", printable(word), "' and -m ",
-         printable(model), "; give it once");
+    fail(Exit::Usage, "the model is given twice: '", printable(word), "' and -m ", printable(model),
+         "; give it once");
   }
   model = word;
 }

@@ -195,7 +195,8 @@ TEST_CASE("an existing file is replaced only with --force, and never the model i
   check_refused(quantize({demo(), (folder.path() / "no" / "out.gguf").string(), "--type", "q8_0"}),
                 2, "there is no folder");
   check_refused(quantize({demo(), folder.path().string(), "--type", "q8_0"}), 2, "is a folder");
-  check_refused(quantize({demo(), "/dev/full", "--type", "q8_0", "--force"}), 2, "is no regular file");
+  check_refused(quantize({demo(), "/dev/full", "--type", "q8_0", "--force"}), 2,
+                "is no regular file");
 }
 
 TEST_CASE("without disk space nothing is left behind") {

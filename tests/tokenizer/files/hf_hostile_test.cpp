@@ -29,7 +29,8 @@ TEST_CASE("an unknown part of a tokenizer.json is named, never ignored") {
   CHECK(has(changed("/normalizer", 5), "normalizer: type: is null, expected a string"));
   CHECK(has(changed("/decoder", nullptr), "decoder: is null"));
   CHECK(has(changed("/decoder", {{"type", "CTC"}}), "decoder: 'CTC'"));
-  CHECK(has(changed("/decoder", {{"type", "Fuse"}}), "only one of pre_tokenizer and decoder is byte-level"));
+  CHECK(has(changed("/decoder", {{"type", "Fuse"}}),
+            "only one of pre_tokenizer and decoder is byte-level"));
   CHECK(has(changed("/post_processor", {{"type", "BertProcessing"}}), "'BertProcessing'"));
   CHECK(has(step(R"({"type": "UnicodeScripts"})"), "pre_tokenizer: 'UnicodeScripts'"));
   CHECK(has(step(R"({"type": "ByteLevel", "more": 1})"), "pre_tokenizer: has 'more'"));
