@@ -8,9 +8,10 @@
 namespace skald::cuda {
 namespace {
 
-// Attention's blocks run through so much code once that beside them activations take twice as long
-// to stage, so they start when the first of these are there. An 8B model's q, k and v have 14 to 20
-// MB in 4 to 6 bits, where that gains up to 4 %, and 27 MB in Q8_0, where it loses 0.5 %.
+// Attention's blocks run much code once. While they do, the product before them takes twice as long
+// to stage its activations. So attention starts when the first activations are staged, if the
+// matrices have no more bytes than this. The q, k and v of an 8B model have 14 to 20 MB in 4 to 6
+// bits, where the late start gains up to 4 %, and 27 MB in Q8_0, where it loses 0.5 %.
 constexpr int64_t kMostBytesBeforeLateStart = 24 << 20;
 
 // With more rows, products gain more from larger blocks than from starting beside attention.
@@ -128,7 +129,7 @@ void StepPlanner::add(const FusedLinear& op) {
                                 : BufferName::Kind::Act;
   if (out.kind == BufferName::Kind::Act) out.act = op.post_norm ? fused_.product(op) : op.out;
 
-  const ProductChoices chosen = choices;  // edges depend on the op as it was chosen for
+  const ProductChoices chosen = choices;  // edges look at pieces before they are changed below
   for (ProductChoice& choice : choices.all) {
     choice.norm &= !steps.norm_before;
     choice.bias &= !steps.gate_after && !steps.bias_after;

@@ -71,7 +71,7 @@ std::map<EdgeKind, int> edges(const cuda::StepPlan& plan) {
   return count;
 }
 
-// "o" of a layer, and so on, by the shapes of its ops.
+// The product of an entry; null: the entry is of another op.
 const cuda::FusedLinear* linear(const Planned& planned, const cuda::StepEntry& entry) {
   return std::get_if<cuda::FusedLinear>(&planned.fused.ops[entry.op].op);
 }
