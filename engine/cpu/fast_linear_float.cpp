@@ -154,28 +154,10 @@ void product_of(const FloatProduct& p) {
 }
 
 void product(const FloatProduct& p) {
-  switch (p.type) {
-    case DType::F16:
-      return product_of<LoadF16>(p);
-    case DType::BF16:
-      return product_of<LoadBF16>(p);
-    case DType::F32:
-      return product_of<LoadF32>(p);
-    case DType::Q8_0:
-    case DType::Q4_0:
-    case DType::Q4_1:
-    case DType::Q5_0:
-    case DType::Q5_1:
-    case DType::Q2_K:
-    case DType::Q3_K:
-    case DType::Q4_K:
-    case DType::Q5_K:
-    case DType::Q6_K:
-    case DType::IQ4_NL:
-    case DType::IQ4_XS:
-    case DType::MXFP4:
-      check(false, "block formats are decoded before this product");
-  }
+  if (p.type == DType::F16) return product_of<LoadF16>(p);
+  if (p.type == DType::BF16) return product_of<LoadBF16>(p);
+  check(p.type == DType::F32, "block formats are decoded before this product");
+  product_of<LoadF32>(p);
 }
 
 template <class W>

@@ -40,6 +40,9 @@ struct DTypeInfo {
   void (*decode_row)(const std::byte* row, float* out, int64_t elems);
   // Encodes a row of finite numbers; see encode.h. nullptr: skald cannot encode this format.
   void (*encode_row)(const float* in, std::byte* row, int64_t elems);
+  // Sets a block's f16 scale and minimum, rounded to what the block can store, and keeps all other
+  // bits. With finite scales, any bits are a block of finite weights. nullptr: a plain format.
+  void (*set_scales)(std::byte* block, float scale, float min);
 };
 
 const DTypeInfo& info(DType type);

@@ -29,4 +29,9 @@ SKALD_HD inline float decode(const BlockMXFP4& b, int i) {
   return mxfp4_scale(b.exponent) * (q < 8 ? magnitude : -magnitude);
 }
 
+// Gives the block the largest power of two within |scale|.
+inline void set_scale(BlockMXFP4& b, float scale) {
+  b.exponent = static_cast<uint8_t>((f32_to_bits(scale) >> 23 & 255) + 1);
+}
+
 }  // namespace skald

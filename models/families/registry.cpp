@@ -5,24 +5,11 @@
 namespace skald {
 namespace {
 
-// clang-format off
 const Family* const kFamilies[] = {
-    &kCohere2,
-    &kGemma,
-    &kGemma2,
-    &kGemma3,
-    &kGranite,
-    &kLlama,
-    &kMistral,
-    &kMixtral,
-    &kOlmo2,
-    &kPhi3,
-    &kQwen2,
-    &kQwen3,
-    &kQwen3Moe,
-    &kSmolLM3,
+#define FAMILY(name) &k##name,
+#include "models/families/list.inc"
+#undef FAMILY
 };
-// clang-format on
 
 using Types = std::span<const std::string_view> Family::*;
 

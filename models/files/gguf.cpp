@@ -20,7 +20,8 @@ constexpr uint64_t kMaxTensors = 1 << 20;    // large mixtures of experts have s
 constexpr size_t kMaxNameBytes = 64;         // the format's limit
 constexpr uint32_t kMaxDims = 4;
 
-// Types of the format that skald does not support, for messages.
+// Names of other types, for messages. A type that skald reads may stay here: dtype.cpp is asked
+// first.
 struct ForeignType {
   uint32_t id;
   std::string_view name;

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <cmath>
 #include <cstring>
-#include <span>
+#include <string>
+#include <vector>
 
 #include "engine/base/buffer.h"
 #include "engine/base/error.h"
@@ -13,6 +15,7 @@
 #include "engine/base/size_text.h"
 #include "engine/cpu/machine.h"
 #include "engine/cpu/thread_pool.h"
+#include "engine/quant/block_scales.h"
 #include "models/families/rope.h"
 #include "models/families/windows.h"
 #include "models/random/random_shapes.h"
@@ -33,28 +36,37 @@ bool norms_once(const RandomShape& s) { return s.family == &kCohere2; }
 // A type is one format, or a mix as quantizers make it: `head` for the output (or the tied
 // embedding), `more` for attn_v and ffn_down of the layers that lose most.
 struct Mix {
-  std::string_view name;
+  std::string name;
   DType most, more, head;
 };
 
-constexpr Mix kMixes[] = {
-    {"f32", DType::F32, DType::F32, DType::F32},
-    {"f16", DType::F16, DType::F16, DType::F16},
-    {"bf16", DType::BF16, DType::BF16, DType::BF16},
-    {"q8_0", DType::Q8_0, DType::Q8_0, DType::Q8_0},
-    {"q4_0", DType::Q4_0, DType::Q4_0, DType::Q6_K},
-    {"q4_1", DType::Q4_1, DType::Q4_1, DType::Q6_K},
-    {"q5_0", DType::Q5_0, DType::Q5_0, DType::Q6_K},
-    {"q5_1", DType::Q5_1, DType::Q5_1, DType::Q6_K},
+// Formats that quantizers mix. Every other format of dtype.cpp is a type of its own.
+const Mix kMixes[] = {
     {"q2_k", DType::Q2_K, DType::Q3_K, DType::Q6_K},
     {"q3_k", DType::Q3_K, DType::Q5_K, DType::Q6_K},
     {"q4_k_m", DType::Q4_K, DType::Q6_K, DType::Q6_K},
     {"q5_k_m", DType::Q5_K, DType::Q6_K, DType::Q6_K},
-    {"q6_k", DType::Q6_K, DType::Q6_K, DType::Q6_K},
-    {"iq4_nl", DType::IQ4_NL, DType::IQ4_NL, DType::Q6_K},
-    {"iq4_xs", DType::IQ4_XS, DType::IQ4_XS, DType::Q6_K},
     {"mxfp4", DType::MXFP4, DType::MXFP4, DType::Q8_0},
 };
+
+Mix mix_of(const DTypeInfo& format) {
+  for (const Mix& mix : kMixes) {
+    if (mix.most == format.type) return mix;
+  }
+  std::string name(format.name);
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const bool precise = format.block_bytes >= format.block_elems;  // 8 bits or more a weight
+  return {std::move(name), format.type, format.type, precise ? format.type : DType::Q6_K};
+}
+
+const std::vector<Mix>& all_mixes() {
+  static const std::vector<Mix> kAll = [] {
+    std::vector<Mix> all;
+    for (const DTypeInfo& format : all_dtypes()) all.push_back(mix_of(format));
+    return all;
+  }();
+  return kAll;
+}
 
 template <class Table>
 auto names(const Table& table) {
@@ -75,73 +87,6 @@ const auto& find_row(const Table& table, std::string_view name, std::string_view
 
 bool needs_more_bits(int layer, int layers) {
   return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
-}
-
-// The positions of the f16 scales in a block. Random bits there could be infinities; all other bits
-// of a block may be random.
-std::span<const int> scale_offsets(DType type) {
-  static constexpr int kFirst[] = {0};
-  static constexpr int kFirstTwo[] = {0, 2};
-  static constexpr int kQ2_K[] = {80, 82};
-  static constexpr int kQ3_K[] = {108};
-  static constexpr int kQ6_K[] = {208};
-  switch (type) {
-    case DType::Q8_0:
-    case DType::Q4_0:
-    case DType::Q5_0:
-    case DType::IQ4_NL:
-    case DType::IQ4_XS:
-      return kFirst;
-    case DType::Q4_1:
-    case DType::Q5_1:
-    case DType::Q4_K:
-    case DType::Q5_K:
-      return kFirstTwo;
-    case DType::Q2_K:
-      return kQ2_K;
-    case DType::Q3_K:
-      return kQ3_K;
-    case DType::Q6_K:
-      return kQ6_K;
-    case DType::F32:
-    case DType::F16:
-    case DType::BF16:
-    case DType::MXFP4:
-      return {};
-  }
-  fail(Exit::Failed, "unknown format of weights");
-}
-
-// The approximate largest weight of `type` in a block whose scale is 1.
-float largest_at_scale_one(DType type) {
-  switch (type) {
-    case DType::Q8_0:
-    case DType::IQ4_NL:
-      return 127;
-    case DType::Q4_0:
-      return 8;
-    case DType::Q4_1:
-    case DType::Q5_1:
-      return 16;
-    case DType::Q5_0:
-      return 16;
-    case DType::Q2_K:
-      return 45;
-    case DType::Q3_K:
-    case DType::Q6_K:
-      return 32 * 127;
-    case DType::Q4_K:
-    case DType::Q5_K:
-      return 63 * 31;
-    case DType::IQ4_XS:
-      return 32 * 127;
-    case DType::F32:
-    case DType::F16:
-    case DType::BF16:
-    case DType::MXFP4:  // its scales are exponents, which fill_matrix() sets
-      return 1;
-  }
-  fail(Exit::Failed, "unknown format of weights");
 }
 
 enum class Fill { Noise, Nothing };
@@ -275,13 +220,10 @@ class RandomWeights final : public WeightFile {
       }
     } else {
       std::memcpy(data, noise.data(), static_cast<size_t>(filled));
-      const uint16_t scale = f32_to_f16(size / largest_at_scale_one(view.type));
+      // A minimum of half the size makes weights of both signs. All blocks get one scale.
+      const BlockScales scales = scales_for(view.type, data, size, -size / 2);
       for (int64_t at = 0; at < filled; at += format.block_bytes) {
-        for (int offset : scale_offsets(view.type)) {
-          std::memcpy(data + at + offset, &scale, sizeof scale);
-        }
-        constexpr int kMxfp4Exponent = 128 - 8;  // a scale of 2^-8; values are at most 12
-        if (view.type == DType::MXFP4) data[at] = static_cast<std::byte>(kMxfp4Exponent);
+        format.set_scales(data + at, scales.scale, scales.min);
       }
     }
     for (int64_t at = filled; at < bytes; at += filled) {
@@ -351,14 +293,14 @@ ModelConfig config_of(const RandomShape& shape) {
 
 Model make_model(std::string_view shape_name, std::string_view type_name, Fill fill) {
   const RandomShape& shape = find_row(kRandomShapes, shape_name, "shape");
-  const Mix& mix = find_row(kMixes, type_name, "type");
+  const Mix& mix = find_row(all_mixes(), type_name, "type");
   return {config_of(shape), std::make_shared<RandomWeights>(shape, mix, fill), shape.family->build};
 }
 
 }  // namespace
 
 std::vector<std::string_view> random_shapes() { return names(kRandomShapes); }
-std::vector<std::string_view> random_types() { return names(kMixes); }
+std::vector<std::string_view> random_types() { return names(all_mixes()); }
 
 Model random_model(std::string_view shape, std::string_view type) {
   return make_model(shape, type, Fill::Noise);

@@ -17,28 +17,9 @@ namespace skald::cuda {
 namespace {
 
 cudaDataType_t data_type(DType type) {
-  switch (type) {
-    case DType::F16:
-      return CUDA_R_16F;
-    case DType::BF16:
-      return CUDA_R_16BF;
-    case DType::F32:
-      return CUDA_R_32F;
-    case DType::Q8_0:
-    case DType::Q4_0:
-    case DType::Q4_1:
-    case DType::Q5_0:
-    case DType::Q5_1:
-    case DType::Q2_K:
-    case DType::Q3_K:
-    case DType::Q4_K:
-    case DType::Q5_K:
-    case DType::Q6_K:
-    case DType::IQ4_NL:
-    case DType::IQ4_XS:
-    case DType::MXFP4:
-      break;
-  }
+  if (type == DType::F16) return CUDA_R_16F;
+  if (type == DType::BF16) return CUDA_R_16BF;
+  if (type == DType::F32) return CUDA_R_32F;
   fail(Exit::Failed, "cuBLAS has no matrices of ", name(type));
 }
 

@@ -5,7 +5,10 @@
 // the time in which the weight arrives over the link.
 #include "cuda/kernels/tiles/quantize.h"
 
+#include <type_traits>
+
 #include "cuda/kernels/device/launch.cuh"
+#include "cuda/kernels/tiles/formats.h"
 #include "cuda/kernels/tiles/quantize.cuh"
 #include "engine/quant/code_bytes.h"
 #include "engine/quant/grids.h"
@@ -199,36 +202,27 @@ struct Quantizer {
   int blocks = 0;
 };
 
-Quantizer quantizer(DType to) {
-  constexpr int kRangeBlocks = kThreads / search::RangeFactors::kGroups;
-  switch (to) {
-    case DType::Q8_0:
-      return {quantize_32<BlockQ8_0>, kThreads};
-    case DType::Q4_0:
-      return {quantize_32<BlockQ4_0>, kThreads};
-    case DType::Q4_1:
-      return {quantize_32<BlockQ4_1>, kThreads};
-    case DType::Q5_0:
-      return {quantize_32<BlockQ5_0>, kThreads};
-    case DType::Q5_1:
-      return {quantize_32<BlockQ5_1>, kThreads};
-    case DType::Q4_K:
-      return {quantize_ranges<BlockQ4_K>, kRangeBlocks};
-    case DType::Q5_K:
-      return {quantize_ranges<BlockQ5_K>, kRangeBlocks};
-    case DType::Q6_K:
+// Follows from the format's grid.
+template <class Block>
+Quantizer quantizer_of() {
+  if constexpr (requires(const Block* block) { grid_of(block); }) {
+    constexpr bool kRange = std::is_same_v<decltype(grid_of<Block>()), RangeGrid>;
+    if constexpr (Block::kElems == 32) return {quantize_32<Block>, kThreads};
+    if constexpr (Block::kElems == 256 && kRange) {
+      return {quantize_ranges<Block>, kThreads / search::RangeFactors::kGroups};
+    }
+    if constexpr (std::is_same_v<Block, BlockQ6_K>) {
       return {quantize_q6_k, kThreads / search::ScaleFactor::kGroups};
-    case DType::F32:
-    case DType::F16:
-    case DType::BF16:
-    case DType::Q2_K:
-    case DType::Q3_K:
-    case DType::IQ4_NL:
-    case DType::IQ4_XS:
-    case DType::MXFP4:
-      return {};
+    }
   }
   return {};
+}
+
+Quantizer quantizer(DType to) {
+  Quantizer found;
+  tiles::dispatch(to,
+                  [&](auto format) { found = quantizer_of<typename decltype(format)::Block>(); });
+  return found;
 }
 
 }  // namespace

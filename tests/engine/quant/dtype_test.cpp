@@ -4,45 +4,23 @@
 
 #include "engine/quant/dtype.h"
 #include "tests/catch.h"
+#include "tests/golden.h"
 
 using namespace skald;
 
-TEST_CASE("formats have the sizes and ids that the file formats define") {
-  struct Row {
-    DType type;
-    const char* name;
-    int elems, bytes, gguf_id;
-  };
-  const Row expected[] = {
-      {DType::F32, "F32", 1, 4, 0},
-      {DType::F16, "F16", 1, 2, 1},
-      {DType::BF16, "BF16", 1, 2, 30},
-      {DType::Q8_0, "Q8_0", 32, 34, 8},
-      {DType::Q4_0, "Q4_0", 32, 18, 2},
-      {DType::Q4_1, "Q4_1", 32, 20, 3},
-      {DType::Q5_0, "Q5_0", 32, 22, 6},
-      {DType::Q5_1, "Q5_1", 32, 24, 7},
-      {DType::Q2_K, "Q2_K", 256, 84, 10},
-      {DType::Q3_K, "Q3_K", 256, 110, 11},
-      {DType::Q4_K, "Q4_K", 256, 144, 12},
-      {DType::Q5_K, "Q5_K", 256, 176, 13},
-      {DType::Q6_K, "Q6_K", 256, 210, 14},
-      {DType::IQ4_NL, "IQ4_NL", 32, 18, 20},
-      {DType::IQ4_XS, "IQ4_XS", 256, 136, 23},
-      {DType::MXFP4, "MXFP4", 32, 17, 39},
-  };
-  REQUIRE(all_dtypes().size() == std::size(expected));
-  for (const Row& row : expected) {
-    INFO(row.name);
-    const DTypeInfo& format = info(row.type);
-    CHECK(format.type == row.type);
-    CHECK(format.name == row.name);
-    CHECK(format.block_elems == row.elems);
-    CHECK(format.block_bytes == row.bytes);
-    CHECK(format.gguf_id == row.gguf_id);
-    CHECK(dtype_from_gguf_id(static_cast<uint32_t>(row.gguf_id)) == row.type);
-    CHECK(dtype_from_name(row.name) == row.type);
-    CHECK(row_bytes(row.type, 3 * row.elems) == 3 * row.bytes);
+TEST_CASE("formats have the sizes and type numbers that the gguf package has") {
+  const nlohmann::json formats = test::read_json(test::data_dir() / "blocks" / "formats.json");
+  CHECK(formats.size() == all_dtypes().size());
+  for (const DTypeInfo& format : all_dtypes()) {
+    INFO(format.name);
+    const nlohmann::json& expected = formats.at(std::string(format.name));
+    CHECK(&info(format.type) == &format);
+    CHECK(format.block_elems == expected.at("weights").get<int>());
+    CHECK(format.block_bytes == expected.at("bytes").get<int>());
+    CHECK(format.gguf_id == expected.at("gguf").get<int>());
+    CHECK(dtype_from_gguf_id(static_cast<uint32_t>(format.gguf_id)) == format.type);
+    CHECK(dtype_from_name(format.name) == format.type);
+    CHECK(row_bytes(format.type, 3 * format.block_elems) == 3 * format.block_bytes);
   }
 }
 

