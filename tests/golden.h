@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,21 @@ inline std::filesystem::path find_gguf(const std::string& name) {
   const std::filesystem::path own = data_dir() / "gguf" / name;
   if (std::filesystem::exists(own)) return own;
   return have_shared("goldens/gguf/" + name) ? shared_dir() / "goldens/gguf" / name : "";
+}
+
+// The types of the files kq256.TYPE.gguf in both folders that find_gguf() searches.
+inline std::vector<std::string> gguf_types() {
+  std::set<std::string> types;
+  for (const std::filesystem::path& folder : {data_dir() / "gguf", shared_dir() / "goldens/gguf"}) {
+    if (!std::filesystem::exists(folder)) continue;
+    for (const auto& file : std::filesystem::directory_iterator(folder)) {
+      const std::filesystem::path name = file.path().filename();
+      if (name.extension() != ".gguf" || name.stem().stem() != "kq256") continue;
+      types.insert(name.stem().extension().string().substr(1));
+    }
+  }
+  if (types.empty()) std::fprintf(stderr, "skipped: no kq256.TYPE.gguf is here\n");
+  return {types.begin(), types.end()};
 }
 
 }  // namespace skald::test

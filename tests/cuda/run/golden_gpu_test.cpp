@@ -69,30 +69,29 @@ TEST_CASE("a golden mixture of experts on the GPU predicts what Hugging Face pre
 
 // Compared with the dequantized weights of the GGUF; with and without 16-bit copies for prompts.
 TEST_CASE("a GGUF of every type predicts on the GPU what its dequantized weights do") {
-  const std::string type = GENERATE("f16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q2_k", "q3_k_m",
-                                    "q4_k_m", "q5_k_m", "q6_k", "iq4_nl", "iq4_xs");
   const PrefillCopy copy = GENERATE(PrefillCopy::On, PrefillCopy::Off);
-  const std::filesystem::path gguf = find_gguf("kq256." + type + ".gguf");
-  if (gguf.empty()) return;
-  const OpenedModel opened = open_model(gguf);
-  const auto executor = cuda::make_executor(opened.model, {.prefill_copy = copy}, 0, switches());
-  const std::string stem = (gguf.parent_path() / ("kq256." + type)).string();
-  const Matrix expected = read_npy(stem + ".logits.npy");
-  const auto ids = read_json(stem + ".json")["input_ids"].get<std::vector<int32_t>>();
-  for (const size_t chunk : {size_t{512}, size_t{40}, size_t{7}, size_t{1}}) {
-    CAPTURE(type, chunk);
-    const auto logits = run_text(*executor, ids, chunk);
-    REQUIRE(std::ssize(logits) >= expected.rows);
-    double kl = 0;
-    for (int64_t row = 0; row < expected.rows; ++row) {
-      const std::vector<float>& values = logits.at(row);
-      kl += divergence(softmax(expected.row(row), values.size()),
-                       softmax(values.data(), values.size()));
+  for (const std::string& type : gguf_types()) {
+    const std::filesystem::path gguf = find_gguf("kq256." + type + ".gguf");
+    const OpenedModel opened = open_model(gguf);
+    const auto executor = cuda::make_executor(opened.model, {.prefill_copy = copy}, 0, switches());
+    const std::string stem = (gguf.parent_path() / ("kq256." + type)).string();
+    const Matrix expected = read_npy(stem + ".logits.npy");
+    const auto ids = read_json(stem + ".json")["input_ids"].get<std::vector<int32_t>>();
+    for (const size_t chunk : {size_t{512}, size_t{40}, size_t{7}, size_t{1}}) {
+      CAPTURE(type, chunk);
+      const auto logits = run_text(*executor, ids, chunk);
+      REQUIRE(std::ssize(logits) >= expected.rows);
+      double kl = 0;
+      for (int64_t row = 0; row < expected.rows; ++row) {
+        const std::vector<float>& values = logits.at(row);
+        kl += divergence(softmax(expected.row(row), values.size()),
+                         softmax(values.data(), values.size()));
+      }
+      kl /= static_cast<double>(expected.rows);
+      std::printf("kq256 %-8s copy %s chunk %3zu: mean KL %.2e\n", type.c_str(),
+                  copy == PrefillCopy::On ? "on " : "off", chunk, kl);
+      CHECK(kl <= 1e-3);
     }
-    kl /= static_cast<double>(expected.rows);
-    std::printf("kq256 %-8s copy %s chunk %3zu: mean KL %.2e\n", type.c_str(),
-                copy == PrefillCopy::On ? "on " : "off", chunk, kl);
-    CHECK(kl <= 1e-3);
   }
 }
 
