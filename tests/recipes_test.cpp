@@ -81,6 +81,17 @@ TEST_CASE("every value of DType has its row in the table of formats") {
   CHECK(matches(text, "\\n  (\\w+),") == rows);
 }
 
+TEST_CASE("a weight format is named in the files that README.md promises, and nowhere else") {
+  const std::string newest = lower(all_dtypes().back().name);
+  Names promised;
+  for (std::string file : matches(cost("weight format"), "`([\\w/.-]+\\.(?:h|cpp))`")) {
+    promised.insert(std::regex_replace(file, std::regex("/x\\.h$"), "/" + newest + ".h"));
+  }
+  Names files = files_that_name(newest);
+  files.erase("models/files/gguf.cpp");  // names every type of GGUF, for messages
+  CHECK(files == promised);
+}
+
 TEST_CASE("README.md names every weight format") {
   const std::string readme = source("README.md");
   const std::string formats = readme.substr(readme.find("| weights | CPU | GPU"));

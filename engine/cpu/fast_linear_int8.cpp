@@ -272,7 +272,7 @@ const Int8Format* find_format(DType type) {
       complete<UnpackQ5_0>(),  complete<UnpackQ5_1>(),  complete<UnpackIq4Nl>(),
       complete<UnpackIq4Xs>(), complete<UnpackMxfp4>(), complete<UnpackQ2K>(),
       complete<UnpackQ3K>(),   complete<UnpackQ4K>(),   complete<UnpackQ5K>(),
-      complete<UnpackQ6K>()};
+      complete<UnpackQ6K>(),   complete<UnpackIq3S>()};
   for (const Int8Format& format : kFormats) {
     if (format.type == type) return &format;
   }

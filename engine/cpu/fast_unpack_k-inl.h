@@ -12,6 +12,7 @@
 #include "engine/cpu/fast_linear_int8.h"
 #include "engine/cpu/fast_simd-inl.h"
 #include "engine/cpu/fast_unpack-inl.h"
+#include "engine/quant/iq3_s.h"
 #include "engine/quant/iq4_xs.h"
 #include "engine/quant/q2_k.h"
 #include "engine/quant/q3_k.h"
@@ -243,6 +244,56 @@ struct UnpackQ3K {
       put(byte<1>(s));
       put(byte<2>(s));
       put(byte<3>(s));
+    }
+  }
+};
+
+// For each entry of the grid, four bytes 2m + 16, which is the magnitude plus the offset 15. The sign
+// exchanges 15 + w and 15 - w, whose bits 1 to 4 are opposite.
+struct Iq3Bytes {
+  alignas(64) uint32_t entries[512];
+};
+constexpr Iq3Bytes iq3_bytes() {
+  Iq3Bytes bytes{};
+  for (int i = 0; i < 512; ++i) {
+    for (int j = 0; j < 4; ++j) {
+      const uint32_t m = kIq3Grid.entries[i] >> (4 * j) & 7u;
+      bytes.entries[i] |= (2 * m + 16) << (8 * j);
+    }
+  }
+  return bytes;
+}
+
+struct UnpackIq3S {
+  using Block = BlockIQ3_S;
+  static constexpr Int8Format kFormat{DType::IQ3_S, 32, false, 15, nullptr, nullptr};
+  template <class Sink>
+  static HWY_INLINE void block(const Rows& rows, Sink& w) {
+    static constexpr Iq3Bytes kBytes = iq3_bytes();
+    SKALD_UNROLL
+    for (int part = 0; part < 4; ++part) {  // 64 weights
+      VU q[4];
+      rows.dwords(2 + 16 * part, q);
+      const VU high = rows.dword(66 + 2 * part);
+      const VU signs[2] = {rows.dword(74 + 8 * part), rows.dword(78 + 8 * part)};
+      SKALD_UNROLL
+      for (int n = 0; n < 16; ++n) {
+        const VU low = hn::And(hn::ShiftRightSame(q[n / 4], n % 4 * 8), hn::Set(DU(), 255));
+        const VU top = hn::And(hn::ShiftRightSame(high, n), hn::Set(DU(), 1));
+        const VU index = hn::Or(low, hn::ShiftLeft<8>(top));
+        const VU four = hn::GatherIndex(DU(), kBytes.entries, hn::BitCast(DI(), index));
+        const VU negative = hn::ShiftRight<4>(fifth_bits(signs[n / 8], n % 8));
+        const VU change = hn::Sub(hn::ShiftLeft<5>(negative), hn::ShiftLeft<1>(negative));
+        w.put(64 * part + 4 * n, hn::Xor(four, change));
+      }
+    }
+    const VF d = low_f16(rows.dword(0));
+    const VU scales = rows.dword(106);
+    SKALD_UNROLL
+    for (int g = 0; g < 8; ++g) {
+      const VU s = hn::And(hn::ShiftRightSame(scales, 4 * g), hn::Set(DU(), 15));
+      const VU factor = hn::Add(hn::ShiftLeft<1>(s), hn::Set(DU(), 1));
+      w.put_scale(hn::Mul(d, to_float(factor)));
     }
   }
 };

@@ -8,6 +8,7 @@
 #include "engine/base/error.h"
 #include "engine/base/half.h"
 #include "engine/quant/encode.h"
+#include "engine/quant/iq3_s.h"
 #include "engine/quant/iq4_nl.h"
 #include "engine/quant/iq4_xs.h"
 #include "engine/quant/mxfp4.h"
@@ -111,6 +112,7 @@ constexpr DTypeInfo kTable[] = {
     format<BlockIQ4_NL>(DType::IQ4_NL, "IQ4_NL", 20),
     format<BlockIQ4_XS>(DType::IQ4_XS, "IQ4_XS", 23),
     format<BlockMXFP4>(DType::MXFP4, "MXFP4", 39),
+    format<BlockIQ3_S>(DType::IQ3_S, "IQ3_S", 21),
 };
 
 // info() takes a format's row by its value. tests/recipes_test.cpp checks that every value has one.

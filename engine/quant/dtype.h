@@ -27,6 +27,7 @@ enum class DType : uint8_t {
   IQ4_NL,
   IQ4_XS,
   MXFP4,
+  IQ3_S,
 };
 
 struct DTypeInfo {

@@ -4,6 +4,7 @@
 
 #include "cuda/kernels/tiles/scales.h"
 #include "engine/quant/dtype.h"
+#include "engine/quant/iq3_s.h"
 #include "engine/quant/iq4_nl.h"
 #include "engine/quant/q2_k.h"
 #include "engine/quant/q3_k.h"
@@ -18,7 +19,7 @@
 
 namespace skald::tiles {
 
-enum class Table : uint8_t { None, Iq4, Mxfp4 };
+enum class Table : uint8_t { None, Iq4, Mxfp4, Iq3 };
 
 // Codes of a table are stored with bits 2 and 3 exchanged; table_code() converts either way. Two
 // IQ4 numbers whose stored codes differ in bit 3 alone have the same sign, which LaneTable needs.
@@ -31,6 +32,7 @@ template <Table kTable>
 SKALD_HD constexpr int table_number(int kept) {
   const int code = table_code(kept);
   if constexpr (kTable == Table::Iq4) return iq4_value(code);
+  if constexpr (kTable == Table::Iq3) return iq3_value(code);
   const int magnitude = static_cast<int>((0x0c08060403020100u >> (code % 8 * 8)) & 15);
   return code < 8 ? magnitude : -magnitude;
 }
@@ -96,12 +98,13 @@ using Q6_K = Format<BlockQ6_K, Codes2<FourBits<>, TwoBits<4>, 4>, ByteScales<Blo
 using IQ4_NL = Format<BlockIQ4_NL, TableCodes, F16Scales<BlockIQ4_NL>, 128, false, Table::Iq4>;
 using IQ4_XS = Format<BlockIQ4_XS, TableCodes, ByteScales32<BlockIQ4_XS>, 128, false, Table::Iq4>;
 using MXFP4 = Format<BlockMXFP4, TableCodes, ExponentScales, 12, false, Table::Mxfp4>;
+using IQ3_S = Format<BlockIQ3_S, TableCodes, ByteScales32<BlockIQ3_S>, 16, false, Table::Iq3>;
 
 // All of them. The kernels and their tests follow from this list.
 // clang-format off
 #define SKALD_TILE_FORMATS(X) \
   X(Q8_0) X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q2_K) X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K) \
-  X(IQ4_NL) X(IQ4_XS) X(MXFP4)
+  X(IQ4_NL) X(IQ4_XS) X(MXFP4) X(IQ3_S)
 // clang-format on
 
 // Calls fn with a value of the format's type. Returns false if `type` is no block format. The

@@ -214,7 +214,11 @@ struct ByteScales : RowScale<Block> {
   }
 };
 
-// IQ4_XS: a signed byte for 32 columns, 8 bytes a row pair.
+SKALD_HD inline int byte_scale(const BlockIQ4_XS& block, int i) {
+  return iq4_xs_scale(block, i) - 32;
+}
+
+// IQ4_XS, IQ3_S: a signed byte for 32 columns, 8 bytes a row pair.
 template <class Block>
 struct ByteScales32 : RowScale<Block> {
   static constexpr int kCols = 32, kPartBytes = 64;
@@ -225,7 +229,7 @@ struct ByteScales32 : RowScale<Block> {
       const BytePlace at(i / 2, i % 2, n);
       const Block* block = source(at.row, 0);
       if (!block) continue;
-      const int scale = iq4_xs_scale(*block, part * kUnits + at.block) - 32;
+      const int scale = byte_scale(*block, part * kUnits + at.block);
       word |= uint32_t{static_cast<uint8_t>(scale)} << (8 * n);
     }
     return word;
