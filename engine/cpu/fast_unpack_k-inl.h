@@ -248,7 +248,7 @@ struct UnpackQ3K {
   }
 };
 
-// For each entry of the grid, four bytes 2m + 16, which is the magnitude plus the offset 15. The sign
+// For each entry of the grid, four bytes 2m + 16: the magnitudes plus the offset 15. The sign
 // exchanges 15 + w and 15 - w, whose bits 1 to 4 are opposite.
 struct Iq3Bytes {
   alignas(64) uint32_t entries[512];
