@@ -10,6 +10,7 @@
 #include "models/files/gguf.h"
 #include "models/open.h"
 #include "tests/error_text.h"
+#include "tests/golden.h"
 #include "tests/golden_check.h"
 #include "tests/safetensors_writer.h"
 #include "tests/temp_folder.h"
@@ -53,6 +54,35 @@ inline ModelConfig config_of(const std::string& name, const Json& changes = Json
 
 inline std::string refusal(const std::string& name, const Json& changes) {
   return error_text([&] { config_of(name, changes); });
+}
+
+// Copies a golden's folder (tests/golden.h) with `changes` of its config.json. A key may be a path
+// such as "text_config/head_dim"; "erase" removes a key. Empty where the golden is missing.
+inline fs::path copy_golden(const TempFolder& temp, const std::string& name,
+                            const Json& changes = Json::object()) {
+  const fs::path golden = find_golden(name);
+  if (golden.empty()) return {};
+  const fs::path folder = temp.path() / "m";
+  fs::remove_all(folder);
+  fs::create_directory(folder);
+  Json config = read_json(golden / "config.json");
+  for (const auto& [key, value] : changes.items()) {
+    const Json::json_pointer place("/" + key);
+    config[place] = value;
+    if (value == "erase") config.at(place.parent_pointer()).erase(place.back());
+  }
+  temp.write("m/config.json", config.dump());
+  fs::copy_file(golden / "model.safetensors", folder / "model.safetensors");
+  return folder;
+}
+
+inline ModelConfig golden_config(const std::string& name, const Json& changes = Json::object()) {
+  TempFolder temp;
+  return open_model(copy_golden(temp, name, changes)).model.config;
+}
+
+inline std::string golden_refusal(const std::string& name, const Json& changes) {
+  return error_text([&] { golden_config(name, changes); });
 }
 
 // Checks the logits, and the greedy tokens where the golden has some, for every text of a golden.

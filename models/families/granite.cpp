@@ -1,20 +1,27 @@
-// Granite 3: Llama's layers with four multipliers: for embeddings, attention scores, residual
-// additions and logits.
+// Granite 3 and the dense models of Granite 4: Llama's layers with four multipliers: for
+// embeddings, attention scores, residual additions and logits. Granite 4's folders name the
+// architecture of its hybrid models, whose Mamba layers and experts skald does not support, and
+// have gate and up in one matrix.
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "models/families/config.h"
 #include "models/families/families.h"
 #include "models/families/gguf_fields.h"
 #include "models/families/llama.h"
+#include "models/families/names.h"
 #include "models/files/gguf.h"
 #include "models/files/hf_config.h"
 
 namespace skald {
 namespace {
 
-constexpr std::string_view kHfTypes[] = {"granite"};
+constexpr std::string_view kHfTypes[] = {"granite", "granitemoehybrid"};
 constexpr std::string_view kGgufTypes[] = {"granite"};
+constexpr std::string_view kRotates = "granite.rope.scaling.finetuned";
 
 float multiplier(double value, std::string_view where, std::string_view key) {
   const float multiplier = static_cast<float>(value);
@@ -27,10 +34,40 @@ float multiplier(double value, std::string_view where, std::string_view key) {
 constexpr std::string_view kReads[] = {"embedding_multiplier", "attention_multiplier",
                                        "residual_multiplier", "logits_scaling"};
 
+bool is_granite4(const HfConfig& config) { return config.text("model_type") != "granite"; }
+
+void set_unrotated(ModelConfig& c) { c.unrotated.assign(static_cast<size_t>(c.layers), true); }
+
+void check_dense(const HfConfig& config) {
+  if (const int64_t count = config.integer_or("num_local_experts", 8, 0, INT32_MAX)) {
+    fail(Exit::Model, config.where(), ": 'num_local_experts' is ", count,
+         "; a Granite 4 with experts is not supported");
+  }
+  constexpr std::string_view kLayers = "layer_types";
+  if (!config.has(kLayers)) {
+    fail(Exit::Model, config.where(), ": '", kLayers, "' is missing: all layers are Mamba layers, ",
+         "which are not supported");
+  }
+  for (const std::string& type : config.texts(kLayers)) {
+    if (type == "attention") continue;
+    fail(Exit::Model, config.where(), ": '", kLayers, "' has '", printable(type, 40),
+         "'; only 'attention' is supported");
+  }
+}
+
+// What differs in the folder of a Granite 4.
+void read_granite4(const HfConfig& config, ModelConfig& c) {
+  check_dense(config);
+  c.ffn_dim = config.integer_or("shared_intermediate_size", 1024, 1, 1 << 20);
+  c.mlp_bias = false;
+  if (config.text_or("position_embedding_type", "nope") != "rope") set_unrotated(c);
+}
+
 ModelConfig from_hf(const HfConfig& config) {
   HfDefaults defaults;
   defaults.reads = kReads;
   ModelConfig c = read_common_hf(config, defaults);
+  if (is_granite4(config)) read_granite4(config, c);
   const auto read = [&](const char* key) {
     return multiplier(config.number_or(key, 1), config.where(), key);
   };
@@ -52,7 +89,35 @@ ModelConfig from_gguf(const GgufFile& file) {
   c.residual_scale = read("granite.residual_scale", 1);
   c.logit_scale = 1 / read("granite.logit_scale", 1);
   c.rope.interleaved = true;
+  // In other architectures the key says how a model was trained; here it switches rope off.
+  if (!file.metadata().boolean_or(kRotates, true)) set_unrotated(c);
   return c;
+}
+
+std::string name(std::string_view hf_name) {
+  constexpr NamePart kParts[] = {{".shared_mlp.input_linear", "ffn_up"},
+                                 {".shared_mlp.output_linear", "ffn_down"}};
+  return tensor_name(hf_name, kParts);
+}
+
+// GGUF has gate and up in two matrices: the fused matrix's halves.
+void split_gate_and_up(const ModelConfig& c, GgufExport& out) {
+  std::vector<MadeTensor> tensors;
+  for (MadeTensor& tensor : out.tensors) {
+    const size_t part = tensor.name.find(".ffn_up.weight");
+    if (part == std::string::npos || tensor.source.rows != 2 * c.ffn_dim) {
+      tensors.push_back(std::move(tensor));
+      continue;
+    }
+    MadeTensor up = tensor;
+    tensor.name.replace(part, std::string::npos, ".ffn_gate.weight");
+    tensor.shape.front() = up.shape.front() = c.ffn_dim;
+    tensor.source.rows = up.source.rows = c.ffn_dim;
+    up.source.data = up.source.row(c.ffn_dim);
+    tensors.push_back(std::move(tensor));
+    tensors.push_back(std::move(up));
+  }
+  out.tensors = std::move(tensors);
 }
 
 void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
@@ -61,12 +126,14 @@ void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
   out.head.put_f32("granite.attention.scale", c.attention_scale);
   out.head.put_f32("granite.residual_scale", c.residual_scale);
   out.head.put_f32("granite.logit_scale", 1 / c.logit_scale);
+  if (!c.unrotated.empty()) out.head.put_bool(kRotates, false);
   interleave_heads(c, out);
+  split_gate_and_up(c, out);
 }
 
 }  // namespace
 
-const Family kGranite = {"Granite", kHfTypes,          kGgufTypes,  from_hf,
-                         from_gguf, llama_tensor_name, build_llama, to_gguf};
+const Family kGranite = {"Granite", kHfTypes, kGgufTypes,  from_hf,
+                         from_gguf, name,     build_llama, to_gguf};
 
 }  // namespace skald
