@@ -107,6 +107,16 @@ void refuse_quantized(const HfConfig& config) {
        "read; use the original model or a GGUF");
 }
 
+HfConfig text_part(const HfConfig& file) {
+  refuse_quantized(file);
+  return file.has("text_config") ? file.object("text_config") : file;
+}
+
+bool text_part_is_tied(const HfConfig& file) {
+  constexpr std::string_view kTied = "tie_word_embeddings";
+  return file.boolean_or(kTied, false) || text_part(file).boolean_or(kTied, false);
+}
+
 ModelConfig read_common_hf(const HfConfig& config, const HfDefaults& defaults) {
   refuse_quantized(config);
   ModelConfig c;

@@ -28,6 +28,11 @@ struct HfDefaults {
 
 ModelConfig read_common_hf(const HfConfig& config, const HfDefaults& defaults = {});
 void refuse_quantized(const HfConfig& config);  // throws if another tool quantized the model
+// The configuration of a text model inside a model that also sees: text_config, or `file` itself
+// where its keys stand beside the vision part's. The models share one embedding and output if
+// either level says so: writers leave the other level at its default, false.
+HfConfig text_part(const HfConfig& file);
+bool text_part_is_tied(const HfConfig& file);
 // Reads layer_types: per layer 0 for "full_attention" and `window` for "sliding_attention". Empty
 // if the configuration has no layer_types.
 std::vector<int> read_layer_windows(const HfConfig& config, int layers, int window);

@@ -5,6 +5,7 @@
 
 #include "engine/base/error.h"
 #include "models/families/windows.h"
+#include "models/files/hf_config.h"
 
 namespace skald {
 namespace {
@@ -66,6 +67,25 @@ void put_common(const ModelConfig& c, const CommonExport& common, GgufExport& ou
   head.put_u32(prefix + "vocab_size", c.vocab);
   if (c.window > 0) head.put_u32(prefix + "attention.sliding_window", c.window);
   put_rope(c, common, prefix + "rope.", out);
+}
+
+void put_rope_sections(const HfConfig& config, std::string_view architecture, GgufExport& out) {
+  constexpr std::string_view kSections = "mrope_section";
+  constexpr size_t kCount = 4;
+  for (const char* key : {"rope_parameters", "rope_scaling"}) {
+    if (!config.has(key) || !config.object(key).has(kSections)) continue;
+    std::vector<int32_t> sections;
+    for (const int64_t pairs : config.object(key).integers(kSections)) {
+      if (pairs < 0 || pairs > INT32_MAX || sections.size() == kCount) {
+        fail(Exit::Model, config.where(), ": '", kSections, "' is not a list of up to ", kCount,
+             " sizes");
+      }
+      sections.push_back(static_cast<int32_t>(pairs));
+    }
+    sections.resize(kCount);
+    out.head.put_ints(concat(architecture, ".rope.dimension_sections"), sections);
+    return;
+  }
 }
 
 std::string_view gguf_norm_eps(NormKind norm) {

@@ -28,6 +28,9 @@ void put_common(const ModelConfig& c, const CommonExport& common, GgufExport& ou
 // The key of the norms' epsilon, after "<architecture>.".
 std::string_view gguf_norm_eps(NormKind norm);
 
+// Writes the sections of a rope for images, if `config` has some: four numbers, the last ones 0.
+void put_rope_sections(const HfConfig& config, std::string_view architecture, GgufExport& out);
+
 // If every n-th layer has no window and n is not `usual`, writes n.
 void put_window_period(const ModelConfig& c, std::string_view architecture, int usual,
                        GgufExport& out);

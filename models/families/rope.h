@@ -48,6 +48,9 @@ struct HfRopeDefaults {
   double original_context = 0;    // 0: max_position_embeddings
   bool partial = false;           // partial_rotary_factor may be other than 1
   bool yarn_is_longrope = false;  // "yarn" and "su" are old names of longrope
+  // Models that also see: mrope_section gives parts of a head the row and column of an image. A
+  // token of a text has one position for all parts, so the rope is a plain one.
+  bool sections = false;
 };
 
 // Reads rope_parameters (transformers 5), or rope_theta with rope_scaling (transformers 4), which

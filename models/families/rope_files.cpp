@@ -103,6 +103,7 @@ RopeScaling read_hf_scaling(const HfConfig& outer, const HfConfig& config, int d
                             const HfRopeDefaults& defaults) {
   constexpr std::string_view kOriginal = "original_max_position_embeddings";
   for (const std::string& key : config.keys()) {
+    if (defaults.sections && (key == "mrope_section" || key == "mrope_interleaved")) continue;
     if (std::find(std::begin(kKnownKeys), std::end(kKnownKeys), key) == std::end(kKnownKeys)) {
       fail(Exit::Model, config.where(), ": '", printable(key, 80),
            "' is not known; it may change the result");
@@ -111,7 +112,7 @@ RopeScaling read_hf_scaling(const HfConfig& outer, const HfConfig& config, int d
   RopeScaling scaling;
   std::string type =
       config.has("rope_type") ? config.text("rope_type") : config.text_or("type", "default");
-  if (type == "default") return scaling;
+  if (type == "default" || (defaults.sections && type == "mrope")) return scaling;
   if (defaults.yarn_is_longrope && (type == "yarn" || type == "su")) type = "longrope";
   const bool known = type == "linear" || type == "llama3" || type == "dynamic" || type == "yarn" ||
                      type == "longrope";
