@@ -1,0 +1,56 @@
+// Seed-OSS: Llama's layers with biases of q, k and v; the heads' total width differs from the
+// model's width.
+#include "models/families/blocks.h"
+#include "models/families/config.h"
+#include "models/families/families.h"
+#include "models/families/gguf_fields.h"
+#include "models/families/names.h"
+#include "models/files/gguf.h"
+#include "models/files/hf_config.h"
+
+namespace skald {
+namespace {
+
+constexpr std::string_view kHfTypes[] = {"seed_oss"};
+constexpr std::string_view kGgufTypes[] = {"seed_oss"};
+
+ModelConfig from_hf(const HfConfig& file) {
+  const HfConfig config = file.with_defaults(
+      R"({"head_dim": 128, "max_position_embeddings": 524288, "attention_bias": true})");
+  ModelConfig c = read_common_hf(config);
+  c.attention_output_bias = config.boolean_or("attention_out_bias", false);
+  return c;
+}
+
+ModelConfig from_gguf(const GgufFile& file) { return read_common_gguf(file); }
+
+// GGUF names the feed-forward's norm after its place.
+std::string name(std::string_view hf_name) {
+  constexpr NamePart kParts[] = {{".post_attention_layernorm", "post_attention_norm"}};
+  return tensor_name(hf_name, kParts);
+}
+
+Program build(const ModelConfig& c, const WeightFile& file) {
+  Blocks b(c, file);
+  b.embed();
+  for (int layer = 0; layer < c.layers; ++layer) {
+    b.norm(b.h(), b.x(), layer, "attn_norm");
+    b.attention(layer, b.h());
+    b.add();
+    b.norm(b.h(), b.x(), layer, "post_attention_norm");
+    b.mlp(layer, b.h());
+    b.add();
+  }
+  return std::move(b).finish();
+}
+
+void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
+  put_common(c, {"seed_oss", read_hf_rope(config, c.head_dim)}, out);
+}
+
+}  // namespace
+
+const Family kSeedOss = {"Seed-OSS", kHfTypes, kGgufTypes, from_hf,
+                         from_gguf,  name,     build,      to_gguf};
+
+}  // namespace skald
