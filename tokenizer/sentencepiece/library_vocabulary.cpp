@@ -16,8 +16,9 @@ namespace {
 constexpr size_t kMaxVocabularyBytes = size_t{256} << 20;
 constexpr size_t kMaxNested = 60;  // the library's array of matches has 64 entries
 
-// A piece for a message: shortened, without control characters.
-std::string quoted(std::string_view piece) {
+// A piece for a message: shortened, without control characters. Not "quoted": std::quoted would be
+// preferred for a std::string.
+std::string short_piece(std::string_view piece) {
   std::string out = "'";
   for (const char c : piece.substr(0, 40)) {
     const bool plain = c >= ' ' && c <= '~';
@@ -78,12 +79,12 @@ void complete_types(Vocabulary& v) {
     if (guess) v.types[id] = static_cast<int32_t>(guessed_kind(v, id));
     if (v.types[id] == 0) v.types[id] = static_cast<int32_t>(TokenKind::Normal);
     if (v.types[id] < 1 || v.types[id] > 6) {
-      fail(Exit::Model, v.source, ": token ", id, " ", quoted(v.pieces[id]), " has the type ",
+      fail(Exit::Model, v.source, ": token ", id, " ", short_piece(v.pieces[id]), " has the type ",
            v.types[id], ", expected 1 to 6");
     }
     const TokenKind kind = static_cast<TokenKind>(v.types[id]);
     if (kind == TokenKind::Byte && byte_of_piece(v.pieces[id]) < 0) {
-      fail(Exit::Model, v.source, ": token ", id, " ", quoted(v.pieces[id]),
+      fail(Exit::Model, v.source, ": token ", id, " ", short_piece(v.pieces[id]),
            " is marked as a byte, expected <0x00> to <0xFF>");
     }
   }
@@ -106,7 +107,7 @@ void check_nesting(const Vocabulary& v, std::vector<std::string> user_defined) {
     open.push_back(piece);
     if (open.size() > kMaxNested) {
       fail(Exit::Model, v.source, ": more than ", kMaxNested,
-           " user-defined tokens begin with each other, such as ", quoted(piece));
+           " user-defined tokens begin with each other, such as ", short_piece(piece));
     }
   }
 }
