@@ -118,6 +118,8 @@ Json config_json(const ModelConfig& c) {
           {"attention_scale", c.scale_of_scores()},
           {"residual_scale", c.residual_scale},
           {"logit_scale", c.logit_scale},
+          {"query_growth", c.query_growth.rate},
+          {"query_growth_length", c.query_growth.length},
           {"attention_softcap", c.attention_softcap},
           {"logit_softcap", c.logit_softcap},
           {"qk_norm", name(c.qk_norm)},
@@ -219,6 +221,9 @@ std::string attention_text(const ModelConfig& c) {
     text += concat(", window ", c.window_of(windowed.front()), layers_text(windowed, c.layers));
   }
   if (c.qk_norm != QkNorm::None) text += ", norms of queries and keys";
+  if (c.query_growth.rate != 0) {
+    text += concat(", queries that grow every ", c.query_growth.length, " tokens");
+  }
   if (c.attention_softcap != 0) text += concat(", scores capped at ", c.attention_softcap);
   return text;
 }

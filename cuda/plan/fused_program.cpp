@@ -159,6 +159,7 @@ FusedProgram fuse_program(Program program) {
       pairs = static_cast<int>(rope.inv_freq.size());
     }
     check_attention(fused.type, fused.type, attention->spec, pairs);
+    check_growth(attention->spec, pairs);
     if (fused.spec_index(attention->spec) == fused.specs.size()) {
       fused.specs.push_back(attention->spec);
     }

@@ -170,7 +170,8 @@ HWY_INLINE void weigh(const float* values, int64_t head_dim, const float* p, con
   }
 }
 
-// Attends `heads` query heads of one row to the page in the workspace.
+// Attends `heads` query heads of one row to the page in the workspace. The spec's scale is the
+// row's own.
 template <int heads>
 HWY_NOINLINE void attend_page(const AttentionSpec& spec, const float* q, Visible visible,
                               const Workspace& w, int64_t state) {
@@ -244,7 +245,7 @@ void load_page(const AttentionArgs& a, int32_t page, int64_t kv_head, Visible to
 
 void attend(const AttentionTile& tile, float* scratch) {
   const AttentionArgs& a = *tile.args;
-  const AttentionSpec& spec = a.spec;
+  AttentionSpec spec = a.spec;
   const int64_t group = spec.heads / spec.kv_heads;
   const int64_t stride = padded(spec.head_dim);
   const Workspace w(scratch, spec.head_dim, group);
@@ -267,6 +268,7 @@ void attend(const AttentionTile& tile, float* scratch) {
     for (int64_t r = 0; r < tile.rows; ++r) {
       const Visible visible = within(first_seen(rows[r].position), rows[r].position + 1);
       if (visible.from >= visible.to) continue;
+      spec.scale = a.spec.scale * a.spec.growth.at(rows[r].position);
       const float* q =
           a.q + ((tile.first_row + r) * spec.heads + tile.kv_head * group) * spec.head_dim;
       for (int64_t h = 0; h < group; h += kMaxHeads) {

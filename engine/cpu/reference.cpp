@@ -99,6 +99,7 @@ class ReferenceKernels final : public Kernels {
     for (int64_t r = 0; r < a.rows; ++r) {
       const int64_t last = a.at[r].position;
       const int64_t first = s.window ? std::max<int64_t>(0, last - s.window + 1) : 0;
+      const double scale = s.scale * s.growth.at(last);
       probabilities_.resize(static_cast<size_t>(last + 1));
       for (int64_t h = 0; h < s.heads; ++h) {
         const float* q = a.q + (r * s.heads + h) * s.head_dim;
@@ -108,7 +109,7 @@ class ReferenceKernels final : public Kernels {
           for (int i = 0; i < s.head_dim; ++i) {
             dot += double{q[i]} * load(a, a.at[r], Half::Keys, h / group, t, i);
           }
-          probabilities_[t] = dot * s.scale;
+          probabilities_[t] = dot * scale;
           if (s.softcap != 0) {
             probabilities_[t] = s.softcap * std::tanh(probabilities_[t] / s.softcap);
           }

@@ -53,6 +53,7 @@ struct ModelConfig {
   float embedding_scale = 1;
   float attention_scale = 0;  // 0: 1 / sqrt(head_dim)
   float residual_scale = 1;   // multiplies what layers add to the residual stream
+  QueryGrowth query_growth = {};
   float logit_scale = 1;
   float attention_softcap = 0, logit_softcap = 0;  // 0: none
   QkNorm qk_norm = QkNorm::None;

@@ -2,12 +2,27 @@
 // parses this header.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+
+#include "engine/base/half.h"
 
 namespace skald {
 
 enum class NormKind : uint8_t { Rms, Layer };
 enum class Activation : uint8_t { Silu, GeluTanh };
+
+// Queries grow with their position, so that attention stays sharp in a long context: the query at
+// position p is multiplied by at(p).
+struct QueryGrowth {
+  float rate = 0;  // 0: queries do not grow
+  int length = 1;  // positions of one step of the growth
+
+  SKALD_HD float at(int64_t position) const {
+    return rate == 0 ? 1 : 1 + rate * logf(1 + static_cast<float>(position / length));
+  }
+  bool operator==(const QueryGrowth&) const = default;
+};
 
 struct AttentionSpec {
   int heads = 0;
@@ -16,6 +31,7 @@ struct AttentionSpec {
   float scale = 1;
   int window = 0;     // a query sees keys at positions > its own - window; 0: all before it
   float softcap = 0;  // a score s becomes softcap * tanh(s / softcap) before the mask; 0: stays
+  QueryGrowth growth = {};
 
   bool operator==(const AttentionSpec&) const = default;
 };

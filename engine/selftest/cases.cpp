@@ -219,6 +219,21 @@ std::vector<AttentionCase> attention_cases(Extent extent) {
         cases.push_back(std::move(c));
       }
     }
+    // Queries that grow with their position, in decode and in a prompt, with and without norms.
+    const std::vector<Part> apart = {{65, 1}, {0, 1}, {200, 1}}, together = {{0, 5}, {65, 33}};
+    for (int dim : dims) {
+      for (int i = 0; i < 4; ++i) {
+        AttentionCase c;
+        c.type = type;
+        c.spec = {4, 2, dim, 1 / std::sqrt(static_cast<float>(dim)), windows.next()};
+        c.spec.growth = {0.1f, 16};
+        c.rope_pairs = dim / 2;
+        c.interleaved = dim % 3 == 0;
+        c.parts = i % 2 == 0 ? apart : together;
+        c.head_norm = i / 2 == 1;
+        cases.push_back(std::move(c));
+      }
+    }
     Cycle<float> rope_scales({1, 1.19f, 1});
     for (int dim : dims) {
       for (size_t i = 0; i < steps.size(); i += 4) {
@@ -291,12 +306,12 @@ std::string label(const AttentionCase& c) {
   for (size_t i = 0; i < std::min<size_t>(c.parts.size(), 5); ++i) {
     parts += concat(i ? " " : "", c.parts[i].before, "+", c.parts[i].rows);
   }
-  return concat(name(c.type), " ", c.spec.heads, "/", c.spec.kv_heads, " heads of ",
-                c.spec.head_dim, ", ", c.rope_pairs, c.interleaved ? " interleaved" : "",
-                " pairs, window ", c.spec.window,
-                c.spec.softcap == 0 ? "" : concat(", cap ", c.spec.softcap),
-                c.head_norm ? ", head norms" : "", ", tokens ", parts,
-                c.parts.size() > 5 ? concat(" and ", c.parts.size() - 5, " more") : "");
+  return concat(
+      name(c.type), " ", c.spec.heads, "/", c.spec.kv_heads, " heads of ", c.spec.head_dim, ", ",
+      c.rope_pairs, c.interleaved ? " interleaved" : "", " pairs, window ", c.spec.window,
+      c.spec.softcap == 0 ? "" : concat(", cap ", c.spec.softcap),
+      c.spec.growth.rate == 0 ? "" : ", growing queries", c.head_norm ? ", head norms" : "",
+      ", tokens ", parts, c.parts.size() > 5 ? concat(" and ", c.parts.size() - 5, " more") : "");
 }
 
 std::string label(const PointwiseCase& c) {

@@ -274,7 +274,7 @@ AttentionData make_data(const AttentionCase& c, uint64_t seed) {
                 rotated.data() + ((first_row + t - before) * all + heads + kv) * dim;
             for (size_t i = 0; i < dim; ++i) score += q[h * dim + i] * key[i];
           }
-          scores[t] = score * s.scale;
+          scores[t] = score * s.scale * s.growth.at(static_cast<int64_t>(position));
           if (s.softcap != 0) scores[t] = s.softcap * std::tanh(scores[t] / s.softcap);
           best = std::max(best, scores[t]);
         }

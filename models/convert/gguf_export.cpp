@@ -90,6 +90,10 @@ std::string_view difference(const ModelConfig& a, const ModelConfig& b) {
                       near(a.residual_scale, b.residual_scale) &&
                       near(a.logit_scale, b.logit_scale);
   if (!scales) return "scales";
+  if (!near(a.query_growth.rate, b.query_growth.rate) ||
+      a.query_growth.length != b.query_growth.length) {
+    return "growth of queries";
+  }
   const ExpertsConfig &e = a.experts, &f = b.experts;
   if (e.count != f.count || e.used != f.used || e.ffn_dim != f.ffn_dim ||
       e.normalized != f.normalized) {

@@ -97,6 +97,7 @@ void Blocks::attention(int layer, ActId in) {
   spec.scale = c.scale_of_scores();
   spec.window = c.window_of(layer);
   spec.softcap = c.attention_softcap;
+  spec.growth = c.query_growth;
   if (c.rotates(layer)) {
     const int rope = spec.window != 0 ? window_rope_ : rope_;
     builder_.add(Rope{q_, c.heads, c.head_dim, rope});

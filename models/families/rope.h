@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/program/program.h"
@@ -51,6 +52,7 @@ struct HfRopeDefaults {
   // Models that also see: mrope_section gives parts of a head the row and column of an image. A
   // token of a text has one position for all parts, so the rope is a plain one.
   bool sections = false;
+  std::string_view reads = {};  // a key of the rope's object that the family itself reads
 };
 
 // Reads rope_parameters (transformers 5), or rope_theta with rope_scaling (transformers 4), which

@@ -104,6 +104,7 @@ RopeScaling read_hf_scaling(const HfConfig& outer, const HfConfig& config, int d
   constexpr std::string_view kOriginal = "original_max_position_embeddings";
   for (const std::string& key : config.keys()) {
     if (defaults.sections && (key == "mrope_section" || key == "mrope_interleaved")) continue;
+    if (key == defaults.reads) continue;
     if (std::find(std::begin(kKnownKeys), std::end(kKnownKeys), key) == std::end(kKnownKeys)) {
       fail(Exit::Model, config.where(), ": '", printable(key, 80),
            "' is not known; it may change the result");

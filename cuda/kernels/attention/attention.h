@@ -133,6 +133,8 @@ void launch_attention_plain(const AttentionLaunch& launch, Stream stream);
 // Throws an Error that names types and shape if no kernel supports them. All kernels take a cache
 // of the activations' type alone.
 void check_attention(DType type, DType cache_type, const AttentionSpec& spec, int rope_pairs);
+// Throws if queries grow and do not rotate as a whole: kernels multiply where they rotate.
+void check_growth(const AttentionSpec& spec, int rope_pairs);
 inline void check_attention(const AttentionLaunch& a) {
   check_attention(a.type, a.cache_type, a.spec, a.rope_pairs);
 }

@@ -34,6 +34,12 @@ void check_attention(DType type, DType cache_type, const AttentionSpec& s, int r
   }
 }
 
+void check_growth(const AttentionSpec& s, int rope_pairs) {
+  if (s.growth.rate == 0 || 2 * rope_pairs == s.head_dim) return;
+  fail(Exit::Model, "no CUDA attention for queries that grow with their position and have ",
+       s.head_dim, " dimensions, of which ", 2 * rope_pairs, " rotate; all must rotate");
+}
+
 int decode_depth(int64_t tokens) {
   int64_t depth = kLeastDepth;
   while (depth < tokens) depth *= kDepthFactor;

@@ -27,6 +27,7 @@ __global__ void __launch_bounds__(kRopeThreads) rope_append(AttentionLaunch a) {
   const AttentionSpec& s = a.spec;
   const int row = blockIdx.x, head_dim = s.head_dim, pairs = a.rope_pairs;
   const int position = a.step.positions[row];
+  const float growth = s.growth.at(position);
   for (int i = threadIdx.x; i < pairs; i += kRopeThreads) {
     rotations[i] = rotation(a, position, i);
   }
@@ -49,10 +50,11 @@ __global__ void __launch_bounds__(kRopeThreads) rope_append(AttentionLaunch a) {
     const int at_y = a.rope_interleaved ? 2 * i + kCount : i + pairs;
     Some x = *reinterpret_cast<const Some*>(from + at_x);
     Some y = *reinterpret_cast<const Some*>(from + at_y);
+    const float factor = head < s.heads ? growth : 1;
     const auto rotate = [&](T& first, T& second, const Rotation& r) {
       const float f = to_float(first), g = to_float(second);
-      first = from_float<T>(f * r.cos - g * r.sin);
-      second = from_float<T>(g * r.cos + f * r.sin);
+      first = from_float<T>((f * r.cos - g * r.sin) * factor);
+      second = from_float<T>((g * r.cos + f * r.sin) * factor);
     };
     if (kCount > 1 && a.rope_interleaved) {
 #pragma unroll
@@ -89,6 +91,7 @@ __global__ void __launch_bounds__(kRopeThreads) norm_rope_append(AttentionLaunch
   const int row = blockIdx.x, head_dim = s.head_dim, pairs = a.rope_pairs;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int position = a.step.positions[row];
+  const float growth = s.growth.at(position);
   for (int i = threadIdx.x; i < pairs; i += kRopeThreads) rotations[i] = rotation(a, position, i);
   let_next_kernel_start();
   wait_for_kernel_ahead();
@@ -107,7 +110,8 @@ __global__ void __launch_bounds__(kRopeThreads) norm_rope_append(AttentionLaunch
 #pragma unroll
       for (const T& x : some.x) sum += to_float(x) * to_float(x);
     }
-    const float norm = rsqrtf(warp_sum(sum) / static_cast<float>(head_dim) + a.norm_eps);
+    const float factor = head < s.heads ? growth : 1;
+    const float norm = rsqrtf(warp_sum(sum) / static_cast<float>(head_dim) + a.norm_eps) * factor;
     const auto normed = [&](int at) {
       const Some some = *reinterpret_cast<const Some*>(from + at);
       Floats result;

@@ -29,6 +29,7 @@ struct DecodeRows {
   Rotation rotations[kPairs];
   float norms[2][kDim];                        // weights for queries, for keys
   float squares[kTileHeads + 2][kPairs / 32];  // sums of squares of each vector, in parts
+  float growth;                                // of the queries
 
   int places_found;  // see prepare(); nobody reads it
 
@@ -42,6 +43,7 @@ struct DecodeRows {
     for (int i = threadIdx.x; i < a.rope_pairs; i += kThreads) {
       rotations[i] = rotation(a, position, i);
     }
+    if (threadIdx.x == 0) growth = a.spec.growth.at(position);
     for (int i = b.heads * kDim + threadIdx.x; i < kTileHeads * kDim; i += kThreads) {
       x[0][i] = T(0.0f);
     }
@@ -114,8 +116,9 @@ struct DecodeRows {
           q *= norm * weight[at.y];
         }
         const Rotation r = pair < a.rope_pairs ? rotations[pair] : Rotation{1, 0};
-        first[u] = from_float<T>(p * r.cos - q * r.sin);
-        second[u] = from_float<T>(q * r.cos + p * r.sin);
+        const float factor = vector < kKey ? growth : 1;
+        first[u] = from_float<T>((p * r.cos - q * r.sin) * factor);
+        second[u] = from_float<T>((q * r.cos + p * r.sin) * factor);
       }
       x[vector][at.x] = first[u];
       x[vector][at.y] = second[u];

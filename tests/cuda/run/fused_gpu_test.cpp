@@ -130,6 +130,14 @@ TEST_CASE(
     model.config.rope.scale = 1.25f;
     compare(shape, model);
   }
+  SECTION("queries that grow with their position") {
+    RandomLlama shape = shape_of(type, kLlama, GENERATE(QkNorm::None, QkNorm::Heads));
+    shape.head_dim = GENERATE(64, 128);
+    Model model = random_llama(shape);
+    model.config.norm_plus = 1;
+    model.config.query_growth = {0.3f, 5};
+    compare(shape, model);
+  }
   SECTION("norms before and after each half of a layer, caps, windows in every other layer") {
     RandomLlama shape = shape_of(type, kGemma2, QkNorm::None);
     shape.head_dim = GENERATE(128, 256);

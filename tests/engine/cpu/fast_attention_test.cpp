@@ -70,7 +70,8 @@ class Layer {
             dot += double{q_[t * q_cols() + h * spec_.head_dim + i]} *
                    rounded(k_[s * kv_cols() + kv + i]);
           }
-          p.push_back(dot * spec_.scale);
+          const double steps = static_cast<double>(t / spec_.growth.length);
+          p.push_back(dot * spec_.scale * (1 + spec_.growth.rate * std::log(1 + steps)));
           if (spec_.softcap != 0) {
             p.back() = spec_.softcap * std::tanh(p.back() / spec_.softcap);
           }
@@ -109,10 +110,16 @@ AttentionSpec spec_of(int heads, int kv_heads, int head_dim, int window, float s
   return {heads, kv_heads, head_dim, 1 / std::sqrt(static_cast<float>(head_dim)), window, softcap};
 }
 
-const AttentionSpec kSpecs[] = {spec_of(4, 1, 64, 0),    spec_of(6, 2, 100, 0),
-                                spec_of(3, 3, 128, 70),  spec_of(7, 1, 256, 0),
-                                spec_of(10, 2, 8, 5),    spec_of(2, 2, 33, 1),
-                                spec_of(4, 2, 48, 0, 3), spec_of(3, 1, 256, 70, 50)};
+AttentionSpec growing(AttentionSpec spec) {
+  spec.growth = {0.5f, 20};
+  return spec;
+}
+
+const AttentionSpec kSpecs[] = {spec_of(4, 1, 64, 0),          spec_of(6, 2, 100, 0),
+                                spec_of(3, 3, 128, 70),        spec_of(7, 1, 256, 0),
+                                spec_of(10, 2, 8, 5),          spec_of(2, 2, 33, 1),
+                                spec_of(4, 2, 48, 0, 3),       spec_of(3, 1, 256, 70, 50),
+                                growing(spec_of(4, 2, 32, 0)), growing(spec_of(4, 2, 16, 30, 5))};
 constexpr int64_t kTokens = 150;  // spans three pages
 
 std::vector<float> in_parts(Layer& layer, Kernels& kernels, const std::vector<int64_t>& parts) {
