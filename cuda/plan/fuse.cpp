@@ -88,7 +88,7 @@ class Fuser {
     return {};
   }
 
-  // [norm], q, k, v, [norm q, norm k], [rope q, rope k], attention
+  // [norm], q, k, v, [norm q, norm k], [rope q, rope k], attention; or ropes, then norms of heads
   bool qkv_attention() {
     const Norm* norm = stream_norm(at_);
     const size_t first = at_ + (norm ? 1 : 0);
@@ -96,11 +96,19 @@ class Fuser {
     if (!parts[0] || !parts[1] || !parts[2]) return false;
     const ActId in = parts[0]->in, q = parts[0]->out, k = parts[1]->out;
     size_t next = first + 3;
-    const std::optional<QkNorm> heads_norm = qk_norm(next, q, k);
+    std::optional<QkNorm> heads_norm = qk_norm(next, q, k);
     if (heads_norm) next += 2;
     const auto *rope_q = get<Rope>(next), *rope_k = get<Rope>(next + 1);
     const bool ropes = rope_q && rope_k && rope_q->x == q && rope_k->x == k;
     if (ropes) next += 2;
+    if (ropes && !heads_norm) {
+      heads_norm = qk_norm(next, q, k);
+      if (heads_norm && heads_norm->whole) return false;
+      if (heads_norm) {
+        heads_norm->after_rope = true;
+        next += 2;
+      }
+    }
     const auto* attention = get<Attention>(next);
     if (!attention || attention->q != q || attention->k != k || attention->v != parts[2]->out ||
         parts[1]->in != in || parts[2]->in != in || (norm && norm->out != in) ||

@@ -34,12 +34,12 @@ struct FusedLinear {
   bool caps() const { return epilogue == Epilogue::Logits && (scale != 1 || softcap != 0); }
 };
 
-// What queries and keys are normed with before they rotate: each head by itself, or all of a row's
-// together.
+// What queries and keys are normed with: each head by itself, or all of a row's together.
 struct QkNorm {
   WeightId q, k;
   float eps;
   bool whole;
+  bool after_rope = false;  // else before they rotate; never if `whole`
 };
 
 // Norms and rotates q and k, appends k and v, attends. q, k and v lie side by side in one buffer.

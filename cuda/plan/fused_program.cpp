@@ -157,6 +157,10 @@ FusedProgram fuse_program(Program program) {
     if (attention->rope) {
       const RopeSpec& rope = fused.program.ropes[static_cast<size_t>(*attention->rope)];
       pairs = static_cast<int>(rope.inv_freq.size());
+      if (attention->norm && attention->norm->after_rope && rope.scale != 1) {
+        fail(Exit::Model, "no CUDA attention whose queries rotate with a factor of ", rope.scale,
+             " before their norm");
+      }
     }
     check_attention(fused.type, fused.type, attention->spec, pairs);
     check_growth(attention->spec, pairs);

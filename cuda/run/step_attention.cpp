@@ -57,6 +57,7 @@ AttentionLaunch StepOps::attention_launch(const Step& step, const StepEntry& ent
     launch.q_norm = weights.q_norm;
     launch.k_norm = weights.k_norm;
     launch.norm_eps = attention.norm->eps;
+    launch.norm_after_rope = attention.norm->after_rope;
   }
   launch.dependent = entry.dependent;
   launch.multiprocessors = setting_.gpu.multiprocessors;

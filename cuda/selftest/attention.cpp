@@ -193,6 +193,7 @@ void test_attention(const AttentionCase& c, const AttentionData& data, const Tes
       launch.q_norm = reinterpret_cast<float*>(buffers.holding(data.q_norm).data);
       launch.k_norm = reinterpret_cast<float*>(buffers.holding(data.k_norm).data);
       launch.norm_eps = selftest::kNormEps;
+      launch.norm_after_rope = c.norm_after_rope;
     }
     launch.code = v.code;
     constexpr int kFew = 3;  // so that a block takes several tiles

@@ -13,7 +13,7 @@
 
 namespace skald {
 
-enum class QkNorm : uint8_t { None, Heads, Whole };  // of queries and keys, before they rotate
+enum class QkNorm : uint8_t { None, Heads, Whole };  // of queries and keys
 
 // Layers whose feed-forward consists of experts.
 struct ExpertsConfig {
@@ -57,6 +57,7 @@ struct ModelConfig {
   float logit_scale = 1;
   float attention_softcap = 0, logit_softcap = 0;  // 0: none
   QkNorm qk_norm = QkNorm::None;
+  bool norm_after_rope = false;  // qk_norm stands after the rotation; for Heads alone
   float norm_plus = 0;  // to add to the file's norm weights: 1 if the file holds weight - 1
   RopeSpec rope;
   RopeSpec window_rope;  // of layers with a window; without frequencies, `rope` serves all layers

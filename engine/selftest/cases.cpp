@@ -231,7 +231,11 @@ std::vector<AttentionCase> attention_cases(Extent extent) {
         c.interleaved = dim % 3 == 0;
         c.parts = i % 2 == 0 ? apart : together;
         c.head_norm = i / 2 == 1;
-        cases.push_back(std::move(c));
+        cases.push_back(c);
+        c.spec.growth = {};
+        c.rope_pairs = dim / (i % 2 == 0 ? 4 : 2);
+        c.norm_after_rope = true;
+        if (c.head_norm) cases.push_back(std::move(c));
       }
     }
     Cycle<float> rope_scales({1, 1.19f, 1});
@@ -311,7 +315,8 @@ std::string label(const AttentionCase& c) {
       c.rope_pairs, c.interleaved ? " interleaved" : "", " pairs, window ", c.spec.window,
       c.spec.softcap == 0 ? "" : concat(", cap ", c.spec.softcap),
       c.spec.growth.rate == 0 ? "" : ", growing queries", c.head_norm ? ", head norms" : "",
-      ", tokens ", parts, c.parts.size() > 5 ? concat(" and ", c.parts.size() - 5, " more") : "");
+      c.norm_after_rope ? " after rope" : "", ", tokens ", parts,
+      c.parts.size() > 5 ? concat(" and ", c.parts.size() - 5, " more") : "");
 }
 
 std::string label(const PointwiseCase& c) {

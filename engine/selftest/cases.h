@@ -49,8 +49,9 @@ struct AttentionCase {
   int rope_pairs;
   bool interleaved;
   std::vector<Part> parts;
-  bool head_norm = false;  // norm queries and keys before rotation
-  float rope_scale = 1;    // factor of cosines and sines
+  bool head_norm = false;        // norm the heads of queries and keys
+  bool norm_after_rope = false;  // else before they rotate
+  float rope_scale = 1;          // factor of cosines and sines; 1 if norm_after_rope
 
   int rows() const;
   bool one_row_each() const;

@@ -118,17 +118,19 @@ class CpuTest {
         v.insert(v.end(), row + (heads + kv) * dim, row + (heads + 2 * kv) * dim);
       }
     }
-    if (c.head_norm) {
+    const auto norm = [&] {
       kernels_->rms_norm({q.data(), data.q_norm.data(), q.data(), int64_t{c.rows()} * s.heads,
                           s.head_dim, kNormEps});
       kernels_->rms_norm({k.data(), data.k_norm.data(), k.data(), int64_t{c.rows()} * s.kv_heads,
                           s.head_dim, kNormEps});
-    }
+    };
+    if (c.head_norm && !c.norm_after_rope) norm();
     const RopeSpec rope{data.inv_freq, c.interleaved, c.rope_scale};
     if (c.rope_pairs > 0) {
       kernels_->rope({q.data(), positions.data(), &rope, c.rows(), s.heads, s.head_dim});
       kernels_->rope({k.data(), positions.data(), &rope, c.rows(), s.kv_heads, s.head_dim});
     }
+    if (c.head_norm && c.norm_after_rope) norm();
     std::vector<float> out = poisoned(int64_t{c.rows()} * s.heads * s.head_dim);
     kernels_->attention({q.data(),
                          k.data(),

@@ -243,7 +243,10 @@ AttentionData make_data(const AttentionCase& c, uint64_t seed) {
       const size_t position = before + static_cast<size_t>(r);
       double* q = rotated.data() + row * all * dim;
       for (size_t h = 0; h < heads + kv_heads; ++h) {
-        if (c.head_norm) norm_head(q + h * dim, h < heads ? data.q_norm : data.k_norm);
+        const auto norm = [&] {
+          if (c.head_norm) norm_head(q + h * dim, h < heads ? data.q_norm : data.k_norm);
+        };
+        if (!c.norm_after_rope) norm();
         for (size_t i = 0; i < data.inv_freq.size(); ++i) {
           // The product is float32, as in Hugging Face.
           const double angle = static_cast<float>(position) * data.inv_freq[i];
@@ -253,6 +256,7 @@ AttentionData make_data(const AttentionCase& c, uint64_t seed) {
           y = (y * std::cos(angle) + x * std::sin(angle)) * c.rope_scale;
           x = turned * c.rope_scale;
         }
+        if (c.norm_after_rope) norm();
       }
       for (size_t i = heads * dim; i < (heads + kv_heads) * dim; ++i) {
         data.new_keys.values.push_back(q[i]);

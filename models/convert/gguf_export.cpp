@@ -79,7 +79,10 @@ std::string_view difference(const ModelConfig& a, const ModelConfig& b) {
   }
   if (a.heads != b.heads || a.kv_heads != b.kv_heads || a.head_dim != b.head_dim) return "heads";
   if (a.activation != b.activation) return "activation";
-  if (a.norm_eps != b.norm_eps || a.qk_norm != b.qk_norm) return "norms";
+  if (a.norm_eps != b.norm_eps || a.qk_norm != b.qk_norm ||
+      a.norm_after_rope != b.norm_after_rope) {
+    return "norms";
+  }
   if (a.tied != b.tied) return "output";
   if (a.attention_bias != b.attention_bias || a.mlp_bias != b.mlp_bias ||
       a.attention_output_bias != b.attention_output_bias) {

@@ -90,8 +90,11 @@ void Blocks::attention(int layer, ActId in) {
     linear(k_, in, layer, "attn_k", c.attention_bias);
     linear(v_, in, layer, "attn_v", c.attention_bias);
   }
-  qk_norm(q_, c.heads, layer, "attn_q_norm");
-  qk_norm(k_, c.kv_heads, layer, "attn_k_norm");
+  const auto norms = [&] {
+    qk_norm(q_, c.heads, layer, "attn_q_norm");
+    qk_norm(k_, c.kv_heads, layer, "attn_k_norm");
+  };
+  if (!c.norm_after_rope) norms();
 
   AttentionSpec spec{c.heads, c.kv_heads, c.head_dim};
   spec.scale = c.scale_of_scores();
@@ -103,6 +106,7 @@ void Blocks::attention(int layer, ActId in) {
     builder_.add(Rope{q_, c.heads, c.head_dim, rope});
     builder_.add(Rope{k_, c.kv_heads, c.head_dim, rope});
   }
+  if (c.norm_after_rope) norms();
   const int kv = builder_.kv_layer({c.kv_heads, c.head_dim});
   builder_.add(Attention{attended_, q_, k_, v_, kv, spec});
   linear(h_, attended_, layer, "attn_output", c.attention_output_bias);

@@ -52,6 +52,8 @@ struct HfRopeDefaults {
   // Models that also see: mrope_section gives parts of a head the row and column of an image. A
   // token of a text has one position for all parts, so the rope is a plain one.
   bool sections = false;
+  // Scaling "dynamic" with a key alpha raises the base once, for every context.
+  bool alpha = false;
   std::string_view reads = {};  // a key of the rope's object that the family itself reads
 };
 

@@ -104,7 +104,7 @@ RopeScaling read_hf_scaling(const HfConfig& outer, const HfConfig& config, int d
   constexpr std::string_view kOriginal = "original_max_position_embeddings";
   for (const std::string& key : config.keys()) {
     if (defaults.sections && (key == "mrope_section" || key == "mrope_interleaved")) continue;
-    if (key == defaults.reads) continue;
+    if (key == defaults.reads || (defaults.alpha && key == "alpha")) continue;
     if (std::find(std::begin(kKnownKeys), std::end(kKnownKeys), key) == std::end(kKnownKeys)) {
       fail(Exit::Model, config.where(), ": '", printable(key, 80),
            "' is not known; it may change the result");
@@ -211,6 +211,11 @@ RopeConfig read_hf_rope(const HfConfig& config, int head_dim, const HfRopeDefaul
   share = parameters.number_or("partial_rotary_factor", share);
   rope.dims = rotating_dims(config, head_dim, share, defaults.partial);
   rope.scaling = read_hf_scaling(config, parameters, rope.dims, defaults);
+  if (defaults.alpha && rope.scaling.type == "dynamic" && parameters.number_or("alpha", 0) != 0) {
+    const double dims = rope.dims;
+    rope.base *= std::pow(positive(parameters, "alpha"), dims / (dims - 2));
+    rope.scaling = {};
+  }
   return rope;
 }
 

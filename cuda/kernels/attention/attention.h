@@ -56,11 +56,12 @@ struct AttentionLaunch {
   int rope_pairs;
   bool rope_interleaved;
   float rope_scale = 1;                              // of cosines and sines
-  const float *q_norm = nullptr, *k_norm = nullptr;  // [head_dim]: each head is normed first
+  const float *q_norm = nullptr, *k_norm = nullptr;  // [head_dim]: each head is normed
   float norm_eps = 0;
-  AttentionCode code;   // attention_code(type)
-  bool dependent;       // LinearShape's
-  int multiprocessors;  // of the device; for decode, and for prompts on sm_90a
+  bool norm_after_rope = false;  // else the norm comes first; if so, rope_scale is 1
+  AttentionCode code;            // attention_code(type)
+  bool dependent;                // LinearShape's
+  int multiprocessors;           // of the device; for decode, and for prompts on sm_90a
 
   struct Decode {
     int depth;              // no row has more tokens; with rows, fixes the grid

@@ -112,11 +112,15 @@ __global__ void __launch_bounds__(kRopeThreads) norm_rope_append(AttentionLaunch
     }
     const float factor = head < s.heads ? growth : 1;
     const float norm = rsqrtf(warp_sum(sum) / static_cast<float>(head_dim) + a.norm_eps) * factor;
-    const auto normed = [&](int at) {
+    // The rotation keeps a head's length, so only the weights' place depends on the order.
+    const bool last = a.norm_after_rope;
+    const auto normed = [&](int at, bool weighted) {
       const Some some = *reinterpret_cast<const Some*>(from + at);
       Floats result;
 #pragma unroll
-      for (int j = 0; j < kCount; ++j) result.x[j] = to_float(some.x[j]) * norm * weight[at + j];
+      for (int j = 0; j < kCount; ++j) {
+        result.x[j] = to_float(some.x[j]) * norm * (weighted ? weight[at + j] : 1);
+      }
       return result;
     };
     const auto store = [&](int at, const Floats& floats) {
@@ -133,7 +137,7 @@ __global__ void __launch_bounds__(kRopeThreads) norm_rope_append(AttentionLaunch
     for (int i = lane * kCount; i < pairs; i += 32 * kCount) {
       const int at_x = a.rope_interleaved ? 2 * i : i;
       const int at_y = a.rope_interleaved ? 2 * i + kCount : i + pairs;
-      Floats x = normed(at_x), y = normed(at_y);
+      Floats x = normed(at_x, !last), y = normed(at_y, !last);
       if (kCount > 1 && a.rope_interleaved) {
 #pragma unroll
         for (int j = 0; j + 1 < kCount; j += 2) {
@@ -144,10 +148,19 @@ __global__ void __launch_bounds__(kRopeThreads) norm_rope_append(AttentionLaunch
 #pragma unroll
         for (int j = 0; j < kCount; ++j) rotate(x.x[j], y.x[j], rotations[i + j]);
       }
+      if (last) {
+#pragma unroll
+        for (int j = 0; j < kCount; ++j) {
+          x.x[j] *= weight[at_x + j];
+          y.x[j] *= weight[at_y + j];
+        }
+      }
       store(at_x, x);
       store(at_y, y);
     }
-    for (int i = 2 * pairs + lane * kCount; i < head_dim; i += 32 * kCount) store(i, normed(i));
+    for (int i = 2 * pairs + lane * kCount; i < head_dim; i += 32 * kCount) {
+      store(i, normed(i, true));
+    }
   }
 
   const T* v = q + int64_t{s.heads + s.kv_heads} * head_dim;

@@ -106,19 +106,23 @@ struct DecodeRows {
       const int2 at = place_of(a, pair);
       if (vector != kValue && (a.q_norm || pair < a.rope_pairs)) {
         float p = to_float(first[u]), q = to_float(second[u]);
+        float p_factor = vector < kKey ? growth : 1, q_factor = p_factor;  // after the rotation
         if (a.q_norm && 2 * pair < b.head_dim) {
           float sum = 0;
 #pragma unroll
           for (float part : squares[vector]) sum += part;
           const float norm = rsqrtf(sum / static_cast<float>(b.head_dim) + a.norm_eps);
           const float* weight = norms[vector == kKey];
-          p *= norm * weight[at.x];
-          q *= norm * weight[at.y];
+          p *= norm * (a.norm_after_rope ? 1 : weight[at.x]);
+          q *= norm * (a.norm_after_rope ? 1 : weight[at.y]);
+          if (a.norm_after_rope) {
+            p_factor *= weight[at.x];
+            q_factor *= weight[at.y];
+          }
         }
         const Rotation r = pair < a.rope_pairs ? rotations[pair] : Rotation{1, 0};
-        const float factor = vector < kKey ? growth : 1;
-        first[u] = from_float<T>((p * r.cos - q * r.sin) * factor);
-        second[u] = from_float<T>((q * r.cos + p * r.sin) * factor);
+        first[u] = from_float<T>((p * r.cos - q * r.sin) * p_factor);
+        second[u] = from_float<T>((q * r.cos + p * r.sin) * q_factor);
       }
       x[vector][at.x] = first[u];
       x[vector][at.y] = second[u];

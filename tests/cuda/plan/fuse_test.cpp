@@ -133,6 +133,34 @@ TEST_CASE("norms of query and key heads are fused into attention") {
   }
 }
 
+TEST_CASE("norms of heads after they rotate are fused into attention, if rope has no factor") {
+  RandomLlama shape;
+  shape.qk_norm = QkNorm::Heads;
+  Model model = random_llama(shape);
+  CHECK(
+      !ops_of<cuda::FusedAttention>(cuda::fuse_program(model.program())).front().norm->after_rope);
+  model.config.norm_after_rope = true;
+  const cuda::FusedProgram fused = cuda::fuse_program(model.program());
+  for (const cuda::FusedAttention& op : ops_of<cuda::FusedAttention>(fused)) {
+    REQUIRE(op.norm);
+    CHECK(op.norm->after_rope);
+    CHECK(op.rope == 0);
+  }
+  model.config.rope.scale = 1.5f;
+  CHECK(has(error_text([&] { cuda::fuse_program(model.program()); }), "a factor of 1.5"));
+}
+
+TEST_CASE("queries that grow are fused into attention, if all their dimensions rotate") {
+  RandomLlama shape;
+  Model model = random_llama(shape);
+  model.config.query_growth = {0.1f, 16};
+  const cuda::FusedProgram fused = cuda::fuse_program(model.program());
+  CHECK(ops_of<cuda::FusedAttention>(fused).front().spec.growth.rate == 0.1f);
+  model.config.rope.inv_freq.resize(4);
+  CHECK(has(error_text([&] { cuda::fuse_program(model.program()); }),
+            "of which 8 rotate; all must rotate"));
+}
+
 TEST_CASE("a norm after a product is fused into the product, whose result is f32") {
   const cuda::FusedProgram fused = fused_family(kGemma2, QkNorm::None);
   CHECK(fused.ops.size() == 1 + 2 * 5 + 1);

@@ -130,6 +130,15 @@ TEST_CASE(
     model.config.rope.scale = 1.25f;
     compare(shape, model);
   }
+  SECTION("norms of heads after they rotate") {
+    RandomLlama shape = shape_of(type, kLlama, QkNorm::Heads);
+    shape.head_dim = GENERATE(64, 128);
+    Model model = random_llama(shape);
+    model.config.norm_plus = 1;
+    model.config.norm_after_rope = true;
+    model.config.rope.interleaved = GENERATE(false, true);
+    compare(shape, model);
+  }
   SECTION("queries that grow with their position") {
     RandomLlama shape = shape_of(type, kLlama, GENERATE(QkNorm::None, QkNorm::Heads));
     shape.head_dim = GENERATE(64, 128);
