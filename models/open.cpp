@@ -30,6 +30,7 @@ OpenedModel open_hf_folder(const fs::path& folder) {
   const Family& family = family_for_hf(config.text("model_type"), config.where());
   const auto weights = open_safetensors(folder, family.canonical_name);
   OpenedModel opened{{family.from_hf(config), weights, family.build}, folder, nullptr, family.name};
+  opened.has_vision = config.has("vision_config");
   opened.model.program();
   return opened;
 }

@@ -19,6 +19,7 @@ struct OpenedModel {
   std::filesystem::path path;            // the folder or the GGUF
   std::shared_ptr<const GgufFile> gguf;  // nullptr for a Hugging Face folder
   std::string_view family;
+  bool has_vision = false;  // the folder also has a vision part, which is not read
 };
 
 OpenedModel open_model(const std::filesystem::path& path);  // throws Error(Exit::Model)

@@ -123,6 +123,7 @@ Json config_json(const ModelConfig& c) {
           {"attention_softcap", c.attention_softcap},
           {"logit_softcap", c.logit_softcap},
           {"qk_norm", name(c.qk_norm)},
+          {"norm_after_rope", c.norm_after_rope},
           {"tied_embeddings", c.tied},
           {"attention_bias", c.attention_bias},
           {"attention_output_bias", c.attention_output_bias},
@@ -221,6 +222,7 @@ std::string attention_text(const ModelConfig& c) {
     text += concat(", window ", c.window_of(windowed.front()), layers_text(windowed, c.layers));
   }
   if (c.qk_norm != QkNorm::None) text += ", norms of queries and keys";
+  if (c.norm_after_rope) text += " after rope";
   if (c.query_growth.rate != 0) {
     text += concat(", queries that grow every ", c.query_growth.length, " tokens");
   }

@@ -1,6 +1,7 @@
 #include "app/model/open.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "app/model/find_model.h"
 #include "app/model/memory_flags.h"
@@ -127,6 +128,9 @@ fs::path bundled_model() {
 
 OpenedModel open_model(const ModelFlags& flags) {
   OpenedModel opened = open_as_it_is(flags);
+  if (opened.has_vision) {
+    std::fputs("skald: the model's vision part is not supported; its text part is used\n", stderr);
+  }
   if (!flags.type.empty()) {
     opened.model = quantized_model(opened.model, find_quant_mix(flags.type));
   }

@@ -77,19 +77,23 @@ ModelConfig from_hf(const HfConfig& config) {
   return read_text_model(text);
 }
 
-ModelConfig from_gguf(const GgufFile& file) {
-  ModelConfig c = read_common_gguf(file);
+QueryGrowth read_growth(const GgufFile& file) {
   const GgufMetadata& metadata = file.metadata();
   constexpr std::string_view kRate = "mistral3.attention.temperature_scale";
   const double rate = metadata.number_or(kRate, 0);
-  if (rate != 0) {
-    constexpr std::string_view kLength = "mistral3.rope.scaling.original_context_length";
-    const uint64_t length = metadata.uint(kLength);
-    if (length == 0 || length > INT32_MAX) {
-      fail(Exit::Model, file.path(), ": '", kLength, "' is ", length, ", expected 1 or more");
-    }
-    c.query_growth = growth(rate, static_cast<int64_t>(length), file.path(), kRate);
+  if (rate == 0) return {};
+  std::string_view key = "mistral3.attention.temperature_length";
+  if (!metadata.find(key)) key = "mistral3.rope.scaling.original_context_length";
+  const uint64_t length = metadata.uint(key);
+  if (length == 0 || length > INT32_MAX) {
+    fail(Exit::Model, file.path(), ": '", key, "' is ", length, ", expected 1 to ", INT32_MAX);
   }
+  return growth(rate, static_cast<int64_t>(length), file.path(), kRate);
+}
+
+ModelConfig from_gguf(const GgufFile& file) {
+  ModelConfig c = read_common_gguf(file);
+  c.query_growth = read_growth(file);
   c.rope.interleaved = true;
   return c;
 }

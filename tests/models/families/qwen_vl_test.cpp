@@ -31,6 +31,13 @@ TEST_CASE("Qwen3-VL has Qwen3's layers, and shares its embedding if one of two k
             "'quantization_config'"));
 }
 
+TEST_CASE("an opened folder says whether it has a vision part") {
+  if (find_golden("qwen3_vl").empty()) return;
+  TempFolder temp;
+  CHECK(open_model(copy_golden(temp, "qwen3_vl")).has_vision);
+  CHECK(!open_model(copy_golden(temp, "qwen3_vl", {{"vision_config", "erase"}})).has_vision);
+}
+
 TEST_CASE("the GGUF of a Qwen3-VL has four sections of the rope") {
   if (find_golden("qwen3_vl").empty()) return;
   TempFolder temp;
