@@ -59,7 +59,8 @@ Outputs record(Executor& executor) {
   return outputs;
 }
 
-void compare(const RandomLlama& shape, const Model& model) {
+// `slack`: how many times larger errors may be than those of a plain model.
+void compare(const RandomLlama& shape, const Model& model, double slack = 1) {
   RunOptions options;
   options.sequences = 2;
   options.exact = true;
@@ -71,7 +72,7 @@ void compare(const RandomLlama& shape, const Model& model) {
   const double unit = shape.type == DType::F32   ? 0x1p-20
                       : shape.type == DType::F16 ? 0x1p-11
                                                  : 0x1p-8;
-  const double bound = 4 * unit * std::sqrt(shape.layers);
+  const double bound = slack * 4 * unit * std::sqrt(shape.layers);
   double largest = 0;
   for (const auto& [place, values] : got) {
     const auto& reference = expected.at(place);
@@ -145,7 +146,9 @@ TEST_CASE(
     Model model = random_llama(shape);
     model.config.norm_plus = 1;
     model.config.query_growth = {0.3f, 5};
-    compare(shape, model);
+    // The last queries are doubled: scores and their rounding errors are twice as large, in each of
+    // the layers.
+    compare(shape, model, 4);
   }
   SECTION("norms before and after each half of a layer, caps, windows in every other layer") {
     RandomLlama shape = shape_of(type, kGemma2, QkNorm::None);

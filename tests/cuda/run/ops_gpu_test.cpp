@@ -67,7 +67,7 @@ TEST_CASE("products on the GPU are right by every kernel") {
     CHECK(cases_of(report, "gemv_plain", format.type) > 20);
     CHECK(cases_of(report, "gemv_q_sm90", format.type) > (compute_capability() == 90 ? 10 : -1));
   }
-  CHECK(formats == 13);
+  CHECK(formats >= 14);
 }
 
 TEST_CASE("attention on the GPU is right by every kernel") {

@@ -104,7 +104,7 @@ TEST_CASE("every weight of a quantized matrix on the GPU is what its block decod
       });
     }
   }
-  CHECK(types.size() == 13);
+  CHECK(types.size() >= 14);
   for (const std::string& problem : problems) CHECK(problem == "");
 }
 
