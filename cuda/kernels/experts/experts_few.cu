@@ -14,8 +14,6 @@ namespace skald::cuda {
 namespace {
 
 constexpr int kThreads = 512;
-constexpr int kPlaces = kFewPlaces;
-constexpr int kMostChoices = kMostFewChoices, kMostTiles = kMostFewTiles;
 
 #if SKALD_HAS_MMA
 
@@ -23,9 +21,9 @@ constexpr int kWarps = kThreads / 32;
 constexpr int kPartialRow = 20;  // floats: 16, and padding so that no bank is used twice
 
 struct Lists {
-  ExpertTile tiles[kMostTiles];
-  int rows_of[kMostChoices];  // the input row of each place
-  int count;                  // number of tiles
+  ExpertTile tiles[kMostFewTiles];
+  int rows_of[kMostFewChoices];  // the input row of each place
+  int count;                     // number of tiles
 };
 
 // Lists the tiles of all experts. For the first warp.
@@ -42,15 +40,15 @@ __device__ inline void list_tiles(const Routing& r, Lists& lists) {
     const bool real = base + lane < r.count;
     const int first = real ? __ldcg(r.begins + base + lane) : 0;
     const int end = real ? __ldcg(r.begins + base + lane + 1) : 0;
-    const int tiles = (end - first + kPlaces - 1) / kPlaces;
+    const int tiles = (end - first + kFewPlaces - 1) / kFewPlaces;
     int sum = tiles;
     for (int offset = 1; offset < 32; offset *= 2) {
       const int other = __shfl_up_sync(~0u, sum, offset);
       if (lane >= offset) sum += other;
     }
     for (int i = 0; i < tiles; ++i) {
-      const int at = first + i * kPlaces;
-      lists.tiles[before + sum - tiles + i] = {base + lane, at, min(kPlaces, end - at)};
+      const int at = first + i * kFewPlaces;
+      lists.tiles[before + sum - tiles + i] = {base + lane, at, min(kFewPlaces, end - at)};
     }
     before += __shfl_sync(~0u, sum, 31);
   }
@@ -65,7 +63,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 #if SKALD_HAS_MMA
   using T = typename Part::Number;
   __shared__ Lists lists;
-  __shared__ float partials[2][kWarps][kPlaces][kPartialRow];
+  __shared__ float partials[2][kWarps][kFewPlaces][kPartialRow];
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int g = lane / 4, c = lane % 4;
   const int parts = parts_of(a.ins), slices = slices_of(parts), together = kWarps / slices;
@@ -117,9 +115,9 @@ __global__ void __launch_bounds__(kThreads, 1)
     // and all warps have read this set before that one.
     __syncthreads();
     const int step = a.epilogue == Epilogue::Gated ? 2 : 1, results = tiles::kRows / step;
-    for (int i = threadIdx.x; i < together * kPlaces * results; i += kThreads) {
-      const int row = i % results * step, place = i / results % kPlaces;
-      const int other = i / results / kPlaces, own = unit + other;
+    for (int i = threadIdx.x; i < together * kFewPlaces * results; i += kThreads) {
+      const int row = i % results * step, place = i / results % kFewPlaces;
+      const int other = i / results / kFewPlaces, own = unit + other;
       if (own >= units) break;
       const ExpertTile tile = lists.tiles[own / groups];
       const int64_t out = int64_t{own % groups} * tiles::kRows + row;
