@@ -334,7 +334,7 @@ TEST_CASE("an unusable session file is reported before the dialogue starts") {
   };
   fails("/nonexistent/a.chat", "/nonexistent/a.chat: cannot be written");
   fails("/proc/a.chat", "cannot be written");
-  fails(model.path().string(), "is no regular file");
+  fails(model.path().string(), "is a folder, no regular file");
   const std::string other = model.write("other.txt", "my dear notes, all of them").string();
   fails(other, "is not one of skald's cache files");
   CHECK(read_file(other) == "my dear notes, all of them");

@@ -142,7 +142,7 @@ TEST_CASE("an unwritable prompt cache is reported before anything is computed") 
   cached.path = (cached.folder.path() / "none" / "cache").string();
   const Outcome outcome = cached.run(kStory);
   CHECK(outcome.code == 1);
-  CHECK(has(outcome.err, "cannot be written: No such file or directory"));
+  CHECK(has(outcome.err, "cannot be written: there is no folder"));
 }
 
 TEST_CASE("run --prompt-cache-ro reads the file and never writes it") {
