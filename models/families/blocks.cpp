@@ -174,4 +174,34 @@ Program Blocks::finish() && {
   return std::move(builder_).finish();
 }
 
+Program build_norms_after(const ModelConfig& c, const WeightFile& file) {
+  Blocks b(c, file);
+  b.embed();
+  for (int layer = 0; layer < c.layers; ++layer) {
+    b.attention(layer, b.x());
+    b.norm(b.h(), b.h(), layer, "post_attention_norm");
+    b.add();
+    b.mlp(layer, b.x());
+    b.norm(b.h(), b.h(), layer, "post_ffw_norm");
+    b.add();
+  }
+  return std::move(b).finish();
+}
+
+Program build_norms_around(const ModelConfig& c, const WeightFile& file) {
+  Blocks b(c, file);
+  b.embed();
+  for (int layer = 0; layer < c.layers; ++layer) {
+    b.norm(b.h(), b.x(), layer, "attn_norm");
+    b.attention(layer, b.h());
+    b.norm(b.h(), b.h(), layer, "post_attention_norm");
+    b.add();
+    b.norm(b.h(), b.x(), layer, "ffn_norm");
+    b.mlp(layer, b.h());
+    b.norm(b.h(), b.h(), layer, "post_ffw_norm");
+    b.add();
+  }
+  return std::move(b).finish();
+}
+
 }  // namespace skald

@@ -51,4 +51,9 @@ class Blocks {
   int rope_ = 0, window_rope_ = 0;  // equal if layers with a window have no rope of their own
 };
 
+// The Program of a model whose layers norm what each half gives, and not what it reads (OLMo 2,
+// EXAONE 4), and of one whose layers norm both (Gemma 2, GLM-4).
+Program build_norms_after(const ModelConfig& c, const WeightFile& file);
+Program build_norms_around(const ModelConfig& c, const WeightFile& file);
+
 }  // namespace skald

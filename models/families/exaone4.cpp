@@ -62,20 +62,6 @@ std::string name(std::string_view hf_name) {
   return tensor_name(hf_name, kParts);
 }
 
-Program build(const ModelConfig& c, const WeightFile& file) {
-  Blocks b(c, file);
-  b.embed();
-  for (int layer = 0; layer < c.layers; ++layer) {
-    b.attention(layer, b.x());
-    b.norm(b.h(), b.h(), layer, "post_attention_norm");
-    b.add();
-    b.mlp(layer, b.x());
-    b.norm(b.h(), b.h(), layer, "post_ffw_norm");
-    b.add();
-  }
-  return std::move(b).finish();
-}
-
 void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
   put_common(c, {"exaone4", read_hf_rope(config, c.head_dim), true}, out);
   put_window_period(c, "exaone4", kPeriod, out);
@@ -83,7 +69,7 @@ void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
 
 }  // namespace
 
-const Family kExaone4 = {"EXAONE 4", kHfTypes, kGgufTypes, from_hf,
-                         from_gguf,  name,     build,      to_gguf};
+const Family kExaone4 = {"EXAONE 4", kHfTypes, kGgufTypes,        from_hf,
+                         from_gguf,  name,     build_norms_after, to_gguf};
 
 }  // namespace skald

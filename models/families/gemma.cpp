@@ -99,19 +99,7 @@ std::string gemma2_tensor_name(std::string_view hf_name) {
 }
 
 Program build_gemma2(const ModelConfig& c, const WeightFile& file) {
-  Blocks b(c, file);
-  b.embed();
-  for (int layer = 0; layer < c.layers; ++layer) {
-    b.norm(b.h(), b.x(), layer, "attn_norm");
-    b.attention(layer, b.h());
-    b.norm(b.h(), b.h(), layer, "post_attention_norm");
-    b.add();
-    b.norm(b.h(), b.x(), layer, "ffn_norm");
-    b.mlp(layer, b.h());
-    b.norm(b.h(), b.h(), layer, "post_ffw_norm");
-    b.add();
-  }
-  return std::move(b).finish();
+  return build_norms_around(c, file);
 }
 
 namespace {

@@ -58,22 +58,6 @@ std::string name(std::string_view hf_name) {
   return tensor_name(hf_name, kParts);
 }
 
-Program build(const ModelConfig& c, const WeightFile& file) {
-  Blocks b(c, file);
-  b.embed();
-  for (int layer = 0; layer < c.layers; ++layer) {
-    b.norm(b.h(), b.x(), layer, "attn_norm");
-    b.attention(layer, b.h());
-    b.norm(b.h(), b.h(), layer, "post_attention_norm");
-    b.add();
-    b.norm(b.h(), b.x(), layer, "ffn_norm");
-    b.mlp(layer, b.h());
-    b.norm(b.h(), b.h(), layer, "post_ffw_norm");
-    b.add();
-  }
-  return std::move(b).finish();
-}
-
 void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
   const HfConfig whole = config.with_defaults(kDefaults);
   put_common(c, {"glm4", read_hf_rope(whole, c.head_dim, hf_defaults().rope)}, out);
@@ -81,6 +65,7 @@ void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
 
 }  // namespace
 
-const Family kGlm4 = {"GLM-4", kHfTypes, kGgufTypes, from_hf, from_gguf, name, build, to_gguf};
+const Family kGlm4 = {"GLM-4",   kHfTypes, kGgufTypes,         from_hf,
+                      from_gguf, name,     build_norms_around, to_gguf};
 
 }  // namespace skald

@@ -60,20 +60,6 @@ std::string name(std::string_view hf_name) {
   return tensor_name(hf_name, kParts);
 }
 
-Program build(const ModelConfig& c, const WeightFile& file) {
-  Blocks b(c, file);
-  b.embed();
-  for (int layer = 0; layer < c.layers; ++layer) {
-    b.attention(layer, b.x());
-    b.norm(b.h(), b.h(), layer, "post_attention_norm");
-    b.add();
-    b.mlp(layer, b.x());
-    b.norm(b.h(), b.h(), layer, "post_ffw_norm");
-    b.add();
-  }
-  return std::move(b).finish();
-}
-
 void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
   const HfConfig full = with_full_rope(config);
   put_common(c, {"olmo2", read_hf_rope(full, c.head_dim, rope_defaults(config))}, out);
@@ -85,6 +71,7 @@ void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
 
 }  // namespace
 
-const Family kOlmo2 = {"OLMo", kHfTypes, kGgufTypes, from_hf, from_gguf, name, build, to_gguf};
+const Family kOlmo2 = {"OLMo",    kHfTypes, kGgufTypes,        from_hf,
+                       from_gguf, name,     build_norms_after, to_gguf};
 
 }  // namespace skald

@@ -111,7 +111,7 @@ class RowBlocks {
     return warp_best(best);
   }
 
-  // Of the warps' best keys, the one in place `place`: at least `place` tokens have this key or a
+  // The key in place `place` among the warps' best keys: at least `place` tokens have this key or a
   // better one. 0 if `place` is more than about half the number of warps.
   __device__ uint64_t best_of_warps(int place) {
     const int warps = blocks_ * kRowWarps;

@@ -23,7 +23,8 @@ std::vector<float> hidden_rows(Executor& executor, int64_t wanted) {
   return rows;
 }
 
-// Of a prompt of which every row is wanted, of two sequences in one step, and of a decode step.
+// Hidden rows of a prompt with every row wanted, of two sequences in one step, and of a decode
+// step.
 std::vector<std::vector<float>> hidden_of_steps(Executor& executor, int64_t vocab) {
   std::vector<std::vector<float>> all;
   Sequence first = executor.new_sequence(), second = executor.new_sequence();
