@@ -1,5 +1,5 @@
-// All that the rest of skald sees of CUDA. A build without a CUDA toolkit has the same functions,
-// which say so (no_cuda.cpp).
+// The interface of the CUDA backend for the rest of skald. A build without a CUDA toolkit has the
+// same functions, and they report that (no_cuda.cpp).
 #pragma once
 
 #include <cstdint>
@@ -13,107 +13,112 @@
 
 namespace skald::cuda {
 
-bool built();  // with CUDA; if not, there is nothing below but problems
+bool built();  // true if this build has CUDA; otherwise all below only report problems
 
-// What can be said before any GPU is started.
+// What is known before any GPU is used.
 struct System {
-  bool built = false;         // the rest is empty without it
-  std::string toolkit;        // "13.0.88", of the build
-  std::string architectures;  // that the binary holds code for: "75-virtual 80-real 90a-real"
-  int runtime_version = 0;    // of the linked runtime, 13000 for 13.0
-  int driver_version = 0;     // the newest CUDA that the driver knows; 0: no driver
-  int devices = 0;            // visible to this process
-  std::string error;          // CUDA's name for why there is none: "cudaErrorNoDevice"
-  std::string problem;        // the same in a sentence
+  bool built = false;         // false: all other fields are empty
+  std::string toolkit;        // toolkit of the build: "13.0.88"
+  std::string architectures;  // of the binary's code: "75-virtual 80-real 90a-real"
+  int runtime_version = 0;    // linked runtime; 13000 for 13.0
+  int driver_version = 0;     // newest CUDA that the driver supports; 0: no driver
+  int devices = 0;            // GPUs visible to this process
+  std::string error;          // CUDA's error if there is none: "cudaErrorNoDevice"
+  std::string problem;        // the error as a sentence
 };
 System look_at_system();
 
-// How the kernels get onto a GPU: as its own machine code, compiled from PTX by the driver at the
-// first start, or not at all.
+// How a GPU gets the kernels: as its own machine code, as PTX that the driver compiles at the first
+// start, or not at all.
 enum class Code : uint8_t { Native, Ptx, None };
-enum class Sharing : uint8_t { Shared, Exclusive, Prohibited };  // by several processes
+enum class Sharing : uint8_t {
+  Shared,
+  Exclusive,
+  Prohibited
+};  // whether several processes may use the GPU
 
 struct DeviceInfo {
   int index = 0;
   std::string name;
   int compute_capability = 0;  // 90 for sm_90
   int multiprocessors = 0;
-  int64_t total_bytes = 0, free_bytes = 0;  // free: 0 where CUDA did not start
+  int64_t total_bytes = 0, free_bytes = 0;  // free_bytes: 0 if CUDA did not start
   Code code = Code::None;
   Sharing sharing = Sharing::Shared;
-  bool ecc = false;     // its memory corrects errors
-  std::string error;    // CUDA's name for why it cannot be used, where CUDA says so
-  std::string problem;  // why it cannot be used; empty: it can
+  bool ecc = false;     // memory with error correction
+  std::string error;    // CUDA's error if the GPU cannot be used and CUDA gave one
+  std::string problem;  // why the GPU cannot be used; empty if it can
 };
 
-// Starts CUDA on that GPU alone, which takes a tenth of a second and some memory. Never throws for
-// a broken GPU, and leaves the calling thread's current device as it is.
+// Starts CUDA on this GPU alone, which takes 0.1 s and some memory. Never throws for a broken GPU.
+// The calling thread's current device stays as it is.
 DeviceInfo look_at_device(int index);
 
-// The same, and makes it the calling thread's current device. Throws Error where it cannot be used.
+// Like look_at_device(), but makes the GPU the thread's current device. Throws Error if it cannot
+// be used.
 DeviceInfo describe_device(int index);
 
-// All of them, usable or not; when there is none, `problem` says why.
+// All GPUs, usable or not. `problem` says why there is none.
 struct Devices {
   std::vector<DeviceInfo> devices;
   std::string problem;
 };
 Devices list_devices();
 
-// Why no GPU can run this model yet; empty: it can be run. Looks at the model alone.
+// Says why no GPU can run this model; empty if one can. Depends on the model alone.
 std::string model_problem(const Model& model);
 
-// What an executor would take of this GPU's memory. No GPU is needed, and no CUDA toolkit: `gpu`
-// may describe one that is elsewhere. Throws Error where CUDA has no kernels for the model.
+// The memory that an executor would take. `gpu` need not exist here, nor a CUDA toolkit. Throws
+// Error if CUDA has no kernels for the model.
 MemoryPlan plan_memory(const Model& model, const RunOptions& options, const DeviceInfo& gpu);
 
-// How many rows a step should have where nobody asks for a number: long ones keep the GPU's matrix
-// units busy, but take memory. Never more than the tokens that the cache will hold.
+// The rows of a step if the user gives no number. Long steps use the GPU's matrix units better but
+// take memory. Never more than the tokens that the cache holds.
 int64_t default_rows(const Model& model, const RunOptions& options, const DeviceInfo& gpu);
 
-// For hunting a race: what each leaves out changes speed and no result.
+// Switches for hunting a race. They change speed, never results.
 struct Switches {
-  bool graphs = true;              // else each step's kernels are launched one by one
-  bool dependent_launches = true;  // else no kernel starts before the one ahead has finished
-  bool clusters = true;            // of blocks, in decode attention
+  bool graphs = true;              // false: every kernel is launched by the host
+  bool dependent_launches = true;  // false: no kernel starts before its predecessor has finished
+  bool clusters = true;            // decode attention uses clusters of blocks
 };
 std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options, int device,
                                         const Switches& switches = {});
 
-// Runs the cases of engine/selftest on every kernel that takes them. A compute capability below the
-// GPU's, such as 75, leaves out what such a GPU cannot run; 0 is the GPU's own.
+// Runs the cases of engine/selftest on every kernel that supports them. compute_capability: kernels
+// that such a GPU cannot run are left out; 0: the GPU's own.
 void self_test(const selftest::Request& request, int device, int compute_capability,
                selftest::Report& report);
 
-// A fused op and the kernels that it gets, one text for each of the asked numbers of rows.
+// A fused op and its kernels: one text in `kernels` for each requested number of rows.
 struct KernelUse {
-  std::string ops;      // what is fused: "rms_norm + 3 linear"
+  std::string ops;      // the ops that are fused: "rms_norm + 3 linear"
   std::string weights;  // "attn_q attn_k attn_v"
   std::string shape;    // "[6144, 4096]"
-  int times = 0;        // in a step
+  int times = 0;        // how often a step has it
   std::vector<std::string> kernels;
 };
 
-// What launches of a decode step leave for later ones.
+// An edge of a decode step: what one launch leaves for a later one.
 struct EdgeUse {
   std::string what;        // "prepared rows"
   std::string from, to;    // weights, or "attention"
-  std::vector<int> times;  // in a step, for each of the asked numbers of rows
+  std::vector<int> times;  // how often a step has it, for each requested number of rows
 };
 
-// As the executor chooses. Neither a GPU nor a CUDA toolkit is needed.
+// What the executor would choose. Needs neither a GPU nor a CUDA toolkit.
 std::vector<KernelUse> list_kernels(const Model& model, const RunOptions& options,
                                     const DeviceInfo& gpu, std::span<const int> rows);
 std::vector<EdgeUse> list_edges(const Model& model, const RunOptions& options,
                                 const DeviceInfo& gpu, std::span<const int> rows);
 
-// Bytes per second that the GPU reads from its memory, far more than its caches hold.
+// Bytes per second of reads from the GPU's memory, over far more bytes than the caches hold.
 double measure_read_bandwidth(int device);
 
-// Bytes per second; each the best of a few passes.
+// Bytes per second; each is the best of a few passes.
 struct Speeds {
-  double read = 0, copy = 0;          // of its own memory; copies count what is read and written
-  double from_host = 0, to_host = 0;  // page-locked memory of the host
+  double read = 0, copy = 0;  // of the GPU's memory; a copy counts bytes read plus bytes written
+  double from_host = 0, to_host = 0;  // copies from and to page-locked memory
 };
 Speeds measure_speeds(int device);
 

@@ -1,4 +1,4 @@
-// Stands in for the CUDA backend where no CUDA toolkit was found at build time.
+// Replaces the CUDA backend in a build without a CUDA toolkit.
 #include "cuda/cuda.h"
 #include "engine/base/error.h"
 

@@ -3,7 +3,8 @@
 namespace skald::cuda {
 namespace {
 
-thread_local int acquisitions_left = 0;  // until one fails; 0: none will fail, -1: one has failed
+thread_local int acquisitions_left =
+    0;  // n: the n-th from now fails; 0: none fails; -1: one has failed
 
 }  // namespace
 

@@ -32,8 +32,8 @@ constexpr bool runs_on(KernelCode code, int compute_capability) {
   return false;
 }
 
-// The same for code that the driver has loaded (cudaFuncAttributes), which may be older than the
-// GPU: PTX of sm_75 on an sm_90, for instance.
+// The same for code that the driver has loaded (cudaFuncAttributes). That code may be older than
+// the GPU, such as PTX of sm_75 on an sm_90.
 constexpr bool is_loaded(KernelCode code, int ptx_version, int binary_version) {
   return runs_on(code, ptx_version) && (code != KernelCode::Sm90a || binary_version == ptx_version);
 }

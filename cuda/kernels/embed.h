@@ -1,4 +1,4 @@
-// What an embedding is launched with, from plain rows (pointwise/) or from tiles (tiles/).
+// Launch parameters of an embedding, from plain rows (pointwise/) or from tiles (tiles/).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct EmbedLaunch {
   int rows;
   int64_t dim;
   float scale = 1;
-  bool dependent = false;  // the kernel ahead makes the tokens (programmatic dependent launch)
+  bool dependent = false;  // a dependent launch: the kernel ahead picks the tokens
 };
 
 }  // namespace skald::cuda

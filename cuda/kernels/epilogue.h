@@ -8,7 +8,7 @@ enum class Epilogue {
   AddTo,   // out += scale * W · in, on the residual stream
   Gated,   // out = activation(gate · in) * (up · in); rows of W alternate gate, up
   Floats,  // out = W · in, float32
-  Logits,  // the same for the rows whose logits are asked for
+  Logits,  // like Floats, for the rows that need logits
 };
 
 }  // namespace skald::cuda

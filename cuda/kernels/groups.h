@@ -3,9 +3,9 @@
 
 namespace skald::cuda {
 
-// How many groups of weight rows belong to each block from the start. The other groups go to
-// whichever block asks first, since some multiprocessors get a tenth more of the memory's bandwidth
-// than others. A block with few groups shares none: one group is too much to give away.
+// The groups of weight rows that belong to each block from the start. Blocks take the other groups
+// as they become free, because some multiprocessors get a tenth more of the memory's bandwidth than
+// others. A block with few groups shares none: one group would be too large a share.
 inline int groups_of_each(int groups, int blocks) {
   constexpr int kFewGroups = 8;
   const int each = groups / blocks;

@@ -1,7 +1,7 @@
 // How a kernel of the table (cuda/plan/kernel_table.h) is launched. Each kind of kernel has a
-// template of launchers, and each kernel specializes it, in its own file, for the name of its row.
-// cuda/run/launchers.cpp takes the address of a specialization for every row of the table, so that
-// a missing one is an error of the linker.
+// launcher template. Each kernel's file specializes the template for the name of the kernel's row.
+// cuda/run/launchers.cpp takes the address of every row's specialization, so a missing one does not
+// link.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
-// Products with a weight matrix. gemv_sm90 and gemv_q_sm90 read weights at the memory's speed for a
-// few rows, gemm_q_sm90 is for more rows, gemm_cublas for many; gemv_plain runs everything else and
-// is the reference. cuda/plan/kernel_table.h says which one a product gets.
+// Products with a weight matrix. gemv_sm90 and gemv_q_sm90 multiply few rows at the speed of
+// memory, gemm_q_sm90 more rows, gemm_cublas many. gemv_plain runs everything else and is the
+// reference. cuda/plan/kernel_table.h has the rules for choosing one.
 //
 // Launchers check the launch, never allocate and never synchronize. All pointers are device
-// pointers. What changes from step to step is read from device memory, so that a captured graph of
-// launches stays valid.
+// pointers. Numbers that change from step to step are read from device memory, so that a captured
+// graph of launches stays valid.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@
 
 namespace skald::cuda {
 
-// Rows by which a kernel, and cuBLAS's algorithm, are chosen where results must not depend on the
-// number of rows (CublasPart::pinned).
+// With CublasPart::pinned, the kernel and cuBLAS's algorithm are chosen for this number of rows, so
+// that results do not depend on the number of rows.
 inline constexpr int kPinnedRows = 128;
 
-// How many clusters of 1 to kMostCluster blocks run at a time where a block takes a whole
+// How many clusters of 1 to kMostCluster blocks run at a time if each block takes a whole
 // multiprocessor. A cluster lies in one group of multiprocessors, and the sizes of these groups
 // differ from GPU to GPU.
 inline constexpr int kMostCluster = 8;
@@ -33,72 +33,71 @@ struct ClusterRoom {
 };
 ClusterRoom cluster_room();  // on the current device; takes some microseconds
 
-// What a kernel is chosen by: a product without its pointers.
+// A product without its pointers: a kernel is chosen by it.
 struct LinearShape {
   DType type;    // of in and out: F16, BF16 or F32
-  DType format;  // of the weight: the same, or a block format
+  DType format;  // of the weight: `type`, or a block format
   int64_t outs, ins;
   int rows;
   float norm_eps = 0;
   int64_t out_stride;  // numbers from one row of out to the next
   Epilogue epilogue;
-  float scale = 1;  // AddTo: of what is added
+  float scale = 1;  // AddTo: factor of the product
   Activation activation = Activation::Silu;
-  bool dependent = false;  // starts before the kernel ahead has finished, and waits for it inside
+  bool dependent = false;  // starts before the kernel ahead ends and waits for it inside
 };
 
-// gemv_sm90 and gemv_q_sm90.
+// Fields for gemv_sm90 and gemv_q_sm90.
 struct GemvPart {
-  unsigned* ticket = nullptr;  // an integer of this launch's own, zero before and after
-  // gemv_sm90 of one row: blocks so small that those of the next kernel are beside them. For chains
-  // of kernels that are all like that; better where a kernel takes a few microseconds.
+  unsigned* ticket = nullptr;  // this launch's own integer, zero before and after
+  // gemv_sm90 with one row: blocks are so small that blocks of the next kernel fit beside them. For
+  // chains of such kernels; faster if a kernel takes only a few microseconds.
   bool paired = false;
 };
 
-// gemv_q_sm90.
+// Fields for gemv_q_sm90.
 struct GemvQPart {
-  // The next kernel starts when a warp of each block has its share of the first activations, not
-  // before.
+  // The next kernel starts only after a warp of each block has its share of the first activations.
   bool late_start = false;
-  // Two launches in a row may share an integer, zero before and after: the signal of the first, the
-  // wait of the second. Each block of the first adds one when it has asked for all of its weights.
-  // Until most blocks have, the second leaves most of its ring empty, so that it takes no memory
-  // bandwidth from the first, whose results are needed earlier.
+  // Two consecutive launches may share an integer, zero before and after: `signal` of the first is
+  // `wait` of the second. Each block of the first adds one when it has issued the loads of all its
+  // weights. Until most blocks have done so, the second keeps most of its ring empty: the first
+  // needs the memory bandwidth sooner.
   unsigned *signal = nullptr, *wait = nullptr;
 };
 
-// gemm_q_sm90.
+// Fields for gemm_q_sm90.
 struct GemmQPart {
   void* workspace = nullptr;  // gemm_q_workspace_bytes(), 128-byte aligned; shared by a stream
-  // Pieces of one product follow one another and multiply the same activations. The first prepares
-  // them in the workspace; the others run beside it.
+  // Pieces of one product follow one another and multiply the same activations. The first piece
+  // prepares the activations in the workspace; the others run beside it.
   bool first_piece = false, next_piece = false;
-  double share = 1;                   // of the multiprocessors, beside the other pieces
-  const ClusterRoom* room = nullptr;  // null: asked of the device
-  // Carried rows: gemm_q_carried_bytes() that stay from one product to the next on one residual
-  // stream. A product with a norm stores the factors of its norm there. A later AddTo, of outs that
-  // are a multiple of 256, can store its results there, times the weights of the next product's
-  // norm; the next product then takes its activations from there.
+  double share = 1;                   // share of the multiprocessors that this piece gets
+  const ClusterRoom* room = nullptr;  // null: the launcher asks the device
+  // Carried rows: gemm_q_carried_bytes() that persist between products on one residual stream. A
+  // product with a norm stores its norm's factors there. A later AddTo, whose outs are a multiple
+  // of 256, can store its results times the next product's norm weights there. The next product
+  // then takes its activations from there.
   void* carried = nullptr;
   const float* next_norm_weight = nullptr;
   DType next_format = DType::F32;
   bool takes_carried = false;
   // The kernel ahead has written prepared rows into the workspace; `in` is not read.
   bool takes_prepared = false;
-  // Gated with takes_carried, of outs that are a multiple of 512: where results go in place of out.
+  // Gated with takes_carried, outs a multiple of 512: results go here instead of to `out`.
   PreparedRows prepares;
-  // The kernel ahead or behind is attention_decode, and a block of it is to have room beside each
-  // block of this one.
+  // attention_decode runs before or after this kernel: one of its blocks must fit beside each block
+  // of this kernel.
   bool beside_attention = false;
 };
 
-// gemm_cublas.
+// Fields for gemm_cublas.
 struct CublasPart {
-  const void* copy = nullptr;  // [outs, ins] of `type`: the matrix of a block format, where kept
-  void* expanded = nullptr;    // else memory for so many of its rows in `type`
+  const void* copy = nullptr;  // [outs, ins] in `type`: copy of a block format's matrix
+  void* expanded = nullptr;    // without a copy: memory for expanded_rows rows in `type`
   int64_t expanded_rows = 0;   // a multiple of 16
-  // cuBLAS's algorithm is that of kPinnedRows rows, and no sum is split, so that a row's result
-  // does not depend on the number of rows.
+  // cuBLAS uses the algorithm for kPinnedRows rows and splits no sum. So a row's result does not
+  // depend on the number of rows.
   bool pinned = false;
 };
 
@@ -118,10 +117,10 @@ struct LinearLaunch : LinearShape {
 
 class GemmCublas;
 
-// A product as the kernel of a row of the table takes it (kernel_id.h).
+// A product as a kernel's launcher takes it (kernel_id.h).
 struct ProductCall {
-  std::span<const LinearLaunch> pieces;  // one; two for kernels that take a pair
-  std::optional<DType> partner;          // one piece: by the kernel that this pair of formats has
+  std::span<const LinearLaunch> pieces;  // one, or two for kernels that take a pair
+  std::optional<DType> partner;          // one piece: use the kernel of this pair of formats
   int multiprocessors;
   GemmCublas& cublas;
   Stream stream;
@@ -129,24 +128,24 @@ struct ProductCall {
 template <KernelId>
 void launch_product(const ProductCall& call);
 
-// The supports_* functions look at the shape alone, and need no GPU. Whether a GPU has the kernel's
-// code is a matter of the kernel's row in the table (cuda/plan/kernel_table.h).
+// supports_*() look at the shape alone and need no GPU. The row in cuda/plan/kernel_table.h says
+// which GPUs have the kernel's code.
 
-// Up to 16 rows, as far as all activations fit beside the ring.
+// Up to 16 rows, if all activations fit beside the ring.
 bool supports_gemv_sm90(const LinearShape& shape);
 void launch_gemv_sm90(const LinearLaunch& launch, int multiprocessors, Stream stream);
 
 // Block formats and one row.
 bool supports_gemv_q_sm90(const LinearShape& shape);
 void launch_gemv_q_sm90(const LinearLaunch& launch, int multiprocessors, Stream stream);
-// Two of these as one kernel: the same activations by matrices of unlike formats, for the pairs of
-// formats that models mix. Each launch has a ticket of its own.
+// Two launches as one kernel: matrices of different formats multiply the same activations. For the
+// pairs of formats that models mix. Each launch has its own ticket.
 bool has_gemv_q_pair_sm90(DType a, DType b);
 bool supports_gemv_q_pair_sm90(const LinearShape& a, const LinearShape& b);
 void launch_gemv_q_pair_sm90(const LinearLaunch& a, const LinearLaunch& b, int multiprocessors,
                              Stream stream);
-// One product by the kernel that its format's pair with `other` has: a model that mixes the two
-// formats has less code then, and the first use of code is slow.
+// One launch by the kernel of the pair of formats (its own, `other`). A model that mixes the two
+// formats then loads less code, and first use of code is slow.
 void launch_gemv_q_of_pair_sm90(const LinearLaunch& launch, DType other, int multiprocessors,
                                 Stream stream);
 
@@ -154,24 +153,23 @@ void launch_gemv_q_of_pair_sm90(const LinearLaunch& launch, DType other, int mul
 // unless the launch takes carried or prepared rows.
 bool supports_gemm_q_sm90(const LinearShape& shape);
 void launch_gemm_q_sm90(const LinearLaunch& launch, int multiprocessors, Stream stream);
-// Two of these as one launch, both with Store: for the pairs of formats that models mix, and up to
-// 64 rows.
+// Two launches as one, both with Store: for the pairs of formats that models mix, up to 64 rows.
 bool supports_gemm_q_pair_sm90(const LinearShape& a, const LinearShape& b);
 void launch_gemm_q_pair_sm90(const LinearLaunch& a, const LinearLaunch& b, int multiprocessors,
                              Stream stream);
-// Whether launches may be pieces of one product.
+// True if matrices of the two formats may be pieces of one product.
 bool gemm_q_shares_activations(DType format, DType other);
-// Whether the kernel ahead of this product can write prepared rows for it, none above `bound`; and
-// what that kernel needs for it.
+// True if the kernel before this product can prepare its rows; no number exceeds `bound`.
+// gemm_q_prepared_rows() says how that kernel writes them.
 bool gemm_q_takes_prepared(const LinearShape& shape, float bound);
 PreparedRows gemm_q_prepared_rows(const LinearShape& shape, float bound, void* workspace);
 
 // Any type, any format, any size, any GPU; without norm.
 void launch_gemv_plain(const LinearLaunch& launch, Stream stream);
-void launch_gemv_q_plain(const LinearLaunch& launch, Stream stream);  // its part for block formats
+void launch_gemv_q_plain(const LinearLaunch& launch, Stream stream);  // gemv_plain of block formats
 
-// More than a few rows by cuBLASLt (gemm/gemm_cublas.h has the launcher): without norm, bias or
-// gating. Expanded: of a block format, whose matrix becomes 16-bit rows first, or has a copy.
+// cuBLASLt, for more than a few rows (launcher: gemm/gemm_cublas.h); without norm, bias or gating.
+// Expanded: a matrix of a block format, which has a 16-bit copy or is expanded to 16-bit rows.
 bool supports_gemm_cublas(const LinearShape& shape);
 bool supports_gemm_expanded(const LinearShape& shape);
 

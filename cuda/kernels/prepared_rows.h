@@ -1,5 +1,5 @@
-// The activations of gemm_q_sm90 in the form that it multiplies: where they lie, and how much
-// memory they take. Arithmetic alone, for plans.
+// The layout and size of the activations that gemm_q_sm90 multiplies. Plans need it, so it is free
+// of CUDA.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@ namespace skald::cuda {
 
 inline constexpr int kGemmQMostRows = 256;
 
-// Dynamic shared memory of a block that leaves room for a block of attention_decode beside it.
+// Dynamic shared memory of a block of gemm_q_sm90 that leaves room for a block of attention_decode.
 inline constexpr int kBytesBesideAttention = 112 * 1024;
 
 inline int gemm_q_tile_rows(int rows) {
   return rows <= 8 ? 8 : rows <= 16 ? 16 : rows <= 32 ? 32 : rows <= 64 ? 64 : 128;
 }
 
-// A row has eight sums for every 256 columns, each as two f16.
+// A row has eight sums for every 256 columns, each stored as two f16.
 inline constexpr int kRowSumBytes = 32;
 
 // Offsets in bytes from the memory's beginning:
@@ -45,9 +45,9 @@ struct PreparedLayout {
   }
 };
 
-// For the kernel ahead of a product: it writes its results as prepared rows into the product's
-// workspace, and the product needs no kernel that prepares them. The results are bounded, and all
-// rows are multiplied by one power of two that keeps the bound below 2^15, so that no f16
+// Tells the kernel before a product to write its results as prepared rows to the product's
+// workspace. The product then needs no kernel that prepares activations. The results are bounded,
+// and all rows are multiplied by one power of two that keeps the bound below 2^15, so that no f16
 // overflows.
 struct PreparedRows {
   char* memory = nullptr;  // null: the kernel writes its usual output

@@ -9,7 +9,8 @@
 namespace skald::cuda {
 namespace {
 
-// Number of a matrix and number of its row in one integer, in the order of loading.
+// One integer holds a matrix's number and its row's number, so that the lowest integer is the first
+// unfit row in the order of loading.
 constexpr int kRowBits = 40;
 constexpr unsigned long long kAllFit = ~0ull;
 

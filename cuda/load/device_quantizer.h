@@ -24,8 +24,8 @@ struct JoinedRows {
   Place at(int64_t row) const;
 };
 
-// Throws Error(Exit::Model) that names the weight of this row of Weight::source that the format
-// cannot hold.
+// Throws Error(Exit::Model), which names the weight that holds this row: its format cannot hold the
+// row.
 [[noreturn]] void fail_unfit_row(const JoinedRows::Place& place);
 
 class DeviceQuantizer {
@@ -33,14 +33,13 @@ class DeviceQuantizer {
   DeviceQuantizer();
   ~DeviceQuantizer();
 
-  // The type in which these rows are copied to the GPU to become a matrix of `format`: floats to be
-  // quantized there, or the format itself.
+  // The type in which the rows are copied to the GPU for a matrix of `format`: `format` itself, or
+  // floats that the GPU quantizes.
   static DType travels_as(const JoinedRows& rows, DType format);
 
   void begin(JoinedRows rows) { matrices_.push_back(std::move(rows)); }
 
-  // Rows of the matrix of the last begin(), from `first` on, in page-locked memory. `turn` is the
-  // number of the buffer.
+  // Rows of the last begun matrix, from `first` on, in page-locked buffer number `turn`.
   struct Rows {
     DType from, to;
     const void* staging;

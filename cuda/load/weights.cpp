@@ -17,8 +17,8 @@
 namespace skald::cuda {
 namespace {
 
-// So many threads copy from the page cache faster than the link to the GPU, provided that they are
-// not started anew for each buffer.
+// 12 threads copy from the page cache faster than the link to the GPU, if they are not started for
+// each buffer.
 constexpr int kThreads = 12;
 
 std::unique_ptr<cpu::ThreadPool> start_threads() {

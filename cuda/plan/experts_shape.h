@@ -1,4 +1,4 @@
-// What the products of routed experts are launched with, but for buffers and the number of rows.
+// The shape of a product of routed experts: all launch parameters except buffers and rows.
 #pragma once
 
 #include "cuda/kernels/experts/experts.h"
@@ -6,7 +6,7 @@
 
 namespace skald::cuda {
 
-// Gate and up that are two stacks are stored side by side, to be gated afterwards.
+// If gate and up are two stacks, their results are stored side by side and gated later.
 inline ExpertsShape experts_shape(const FusedProgram& fused, const FusedExperts& op,
                                   const ExpertStack& stack) {
   const bool down = stack.parts.front() == op.down, pairs = stack.parts.size() > 1;

@@ -36,7 +36,7 @@ class Fuser {
     fused_.push_back({std::move(op), at_ - 1});
   }
 
-  // Whether an op after `last` reads the buffer before an op writes it anew.
+  // True if an op after `last` reads the buffer before another op overwrites it.
   bool read_after(size_t last, ActId buffer) const {
     for (size_t i = last + 1; i < ops_.size(); ++i) {
       const std::vector<ActId> inputs = op_inputs(ops_[i]);
@@ -47,8 +47,8 @@ class Fuser {
     return false;
   }
 
-  // Whether the ops from `first` to `last` may become one that writes only `out`: no later op reads
-  // another buffer that one of them writes.
+  // True if the ops from `first` to `last` may become one op that writes `out` alone: no later op
+  // reads another buffer that they write.
   bool absorbs(size_t first, size_t last, ActId out) const {
     for (size_t i = first; i <= last; ++i) {
       const ActId* written = op_output(ops_[i]);
@@ -57,14 +57,14 @@ class Fuser {
     return true;
   }
 
-  // A norm of the residual stream at `index`, as a fused op can have it.
+  // The op at `index` if it is a norm of the residual stream; a fused op can begin with one.
   const Norm* stream_norm(size_t index) const {
     const auto* norm = get<Norm>(index);
     return norm && norm->in == hidden_ && norm->out != hidden_ ? norm : nullptr;
   }
 
-  // A norm whose result several ops read, as in layers where attention and feed-forward stand side
-  // by side. It has a kernel of its own and writes its buffer.
+  // A norm whose output several ops read, as where attention and feed-forward run in parallel. The
+  // norm has a kernel of its own and writes its buffer.
   bool own_norm() {
     const Norm* norm = stream_norm(at_);
     if (!norm) return false;
@@ -72,7 +72,7 @@ class Fuser {
     return true;
   }
 
-  // The norms of q and k that stand at `index`, and both are alike.
+  // The norms of q and k at `index`, if they are of the same kind.
   std::optional<QkNorm> qk_norm(size_t index, ActId q, ActId k) const {
     const auto *heads_q = get<HeadNorm>(index), *heads_k = get<HeadNorm>(index + 1);
     if (heads_q && heads_k && heads_q->x == q && heads_k->x == k && heads_q->eps == heads_k->eps) {
@@ -145,8 +145,8 @@ class Fuser {
     return true;
   }
 
-  // The product reads `in`, which the norm makes. The residual stream is float32: without a norm
-  // the product reads a copy.
+  // The product reads `in`, which the norm writes. Without a norm, the product reads a copy of the
+  // residual stream in the activations' type, because the residual stream is float32.
   void take_input(const Norm* norm, ActId in, FusedLinear& fused) {
     if (norm) fused.norm = *norm;
     fused.in = norm ? norm->in : in;
@@ -165,7 +165,7 @@ class Fuser {
     const Norm* norm = stream_norm(at_);
     const size_t first = at_ + (norm ? 1 : 0);
     if (const auto* logits = get<Logits>(first)) {
-      if (!norm || norm->out != logits->in) return false;  // their input is float32
+      if (!norm || norm->out != logits->in) return false;  // the input of such logits is float32
       FusedLinear fused;
       take_input(norm, logits->in, fused);
       fused.out = logits->in;

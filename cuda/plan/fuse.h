@@ -1,5 +1,5 @@
-// The one peephole: adjacent ops of a Program that one kernel can do together become one fused op.
-// A pattern that is not found is not an error here; the executor says which op it cannot run.
+// Fusion: adjacent ops of a Program that one kernel can do together become one fused op. An op that
+// fits no pattern is no error here; the executor reports which op it cannot run.
 #pragma once
 
 #include <optional>
@@ -11,38 +11,41 @@
 
 namespace skald::cuda {
 
-// [norm], then one product with the rows of all parts, then the epilogue. With a post_norm, which
-// AddTo alone may have, the product is normed before it is added.
+// [norm], one product with the rows of all parts, epilogue. Only AddTo may have a post_norm: it
+// norms the product before the addition.
 struct FusedLinear {
   std::optional<Norm> norm;
-  ActId in;  // what the norm reads, or the product itself
+  ActId in;  // input of the norm, or of the product if there is no norm
   ActId out;
   std::vector<WeightId> parts;
-  std::vector<WeightId> biases;  // one a part, or None
+  std::vector<WeightId> biases;  // one per part, or None
   Epilogue epilogue = Epilogue::Store;
   Activation activation = Activation::Silu;
   std::optional<Norm> post_norm;
-  float scale = 1;    // AddTo: of what is added; Logits: of the logits
+  float scale = 1;    // AddTo: factor of the product; Logits: factor of the logits
   float softcap = 0;  // Logits
-  // `in` is a copy of the residual stream in the activations' type, which is to be made first, or
-  // which the op before has left: that one has a post_norm and leaves_copy.
+  // `in` is a copy of the residual stream in the activations' type. makes_copy: this op makes the
+  // copy first. leaves_copy: this op, which has a post_norm, writes the copy that the next op
+  // reads.
   bool makes_copy = false, leaves_copy = false;
 
-  // The product's kernels norm the rows that they read. A Layer norm is a kernel before the
-  // product.
+  // True if the product's kernels norm the rows that they read. A Layer norm is a kernel of its own
+  // before the product.
   bool norms_inside() const { return norm && norm->kind == NormKind::Rms; }
   bool caps() const { return epilogue == Epilogue::Logits && (scale != 1 || softcap != 0); }
 };
 
-// What queries and keys are normed with: each head by itself, or all of a row's together.
+// The norm of queries and keys. whole: all queries of a row are normed together, and all keys;
+// otherwise each head is normed by itself.
 struct QkNorm {
   WeightId q, k;
   float eps;
   bool whole;
-  bool after_rope = false;  // else before they rotate; never if `whole`
+  bool after_rope = false;  // norm after rope instead of before; never if `whole`
 };
 
-// Norms and rotates q and k, appends k and v, attends. q, k and v lie side by side in one buffer.
+// Norms and rotates q and k, appends k and v to the KV cache, attends. q, k and v lie side by side
+// in one buffer.
 struct FusedAttention {
   ActId out, qkv;
   int layer;
@@ -51,8 +54,8 @@ struct FusedAttention {
   std::optional<QkNorm> norm;
 };
 
-// The norm before the experts, which their router takes in float32 and their products in the
-// activations' type, and what they add to the residual stream: out += scale * their sum.
+// A norm, routed experts and their sum: out += scale * sum. The router reads the norm's result in
+// float32, the experts read it in the activations' type.
 struct FusedExperts {
   Norm norm;
   ActId out;
@@ -61,14 +64,14 @@ struct FusedExperts {
   float scale;
 };
 
-// A Norm is a norm of the residual stream that several ops read: it writes its buffer, in the
+// Norm: a norm of the residual stream that several ops read. It writes its buffer in the
 // activations' type.
 struct FusedOp {
   std::variant<Embed, Norm, FusedLinear, FusedAttention, FusedExperts> op;
-  size_t last;  // of the program's ops, the last that this one does
+  size_t last;  // index of the last op of the Program that this op does
 };
 
-// New buffers beside the program's own: `qkv`, and `copy` for the residual stream in the
+// Buffers that the Program does not have: `qkv`, and `copy` for the residual stream in the
 // activations' type.
 struct FusedBuffers {
   ActId qkv, copy;

@@ -13,8 +13,8 @@ namespace {
 
 bool is_quantized(DType type) { return info(type).block_elems > 1; }
 
-// Quantized models compute in bf16, which has room for any model's activations; their few other
-// matrices are rounded to it.
+// Quantized models compute in bf16, which has the range for any model's activations. Their matrices
+// that are not quantized are rounded to bf16.
 DType activation_type(const Program& program) {
   std::optional<DType> type;
   bool quantized = false;
@@ -22,7 +22,8 @@ DType activation_type(const Program& program) {
     if (weight.view.rows > 1) quantized |= is_quantized(weight.view.type);
   }
   if (quantized) return DType::BF16;
-  std::set<WeightId> routers;  // float32, whatever the file has
+  std::set<WeightId>
+      routers;  // routers are float32 on the GPU, in whatever format the file has them
   for (const Op& op : program.ops) {
     if (const auto* experts = std::get_if<Experts>(&op)) routers.insert(experts->router);
   }

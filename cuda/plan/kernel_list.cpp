@@ -1,5 +1,5 @@
-// Prints step plans: which kernels a model gets by the number of rows, and what they leave for one
-// another. All decisions are plan_step()'s.
+// Prints step plans: which kernels a model gets for each number of rows, and the edges between
+// them. plan_step() makes all decisions.
 #include <algorithm>
 #include <map>
 
@@ -12,7 +12,7 @@
 namespace skald::cuda {
 namespace {
 
-// "blk.7.attn_q.weight" in every layer is "attn_q"; so is the first of a stack, "...weight[0]".
+// "blk.7.attn_q.weight" becomes "attn_q". The suffix "[0]" of a stack's first expert is dropped.
 std::string short_name(std::string name) {
   if (name.ends_with("[0]")) name.resize(name.size() - 3);
   if (name.starts_with("blk.")) name.erase(0, name.find('.', 4) + 1);
@@ -34,7 +34,8 @@ class Lister {
       prompt.rows = decode.rows = row_count;
       decode.decode = head.head = true;
       decode.depth = decode_depth(memory.context);
-      head.rows = std::min(row_count, logit_rows);  // so many logits are computed at a time
+      head.rows = std::min(row_count,
+                           logit_rows);  // logit_rows bounds the logits that are computed at once
       prompts_.push_back(plan_step(fused_, planned.setting, prompt));
       decodes_.push_back(plan_step(fused_, planned.setting, decode));
       heads_.push_back(plan_step(fused_, planned.setting, head));
@@ -173,8 +174,8 @@ class Lister {
   FusedProgram fused_;
   std::span<const int> rows_;
   int graph_rows_ = 0;
-  std::vector<StepPlan> prompts_, decodes_, heads_;  // one for each number of rows
-  size_t at_ = 0;                                    // the op that is listed
+  std::vector<StepPlan> prompts_, decodes_, heads_;  // one plan for each number of rows
+  size_t at_ = 0;                                    // index of the op that is being listed
   std::string ops_;
   std::vector<KernelUse> uses_;
 };

@@ -1,6 +1,6 @@
-// The table of kernels that a step plan chooses from: one row a kernel. A row says what the kernel
-// takes, what it does besides its product, and which GPUs have its code. The launcher stands in the
-// kernel's own file, under the row's name (cuda/kernels/kernel_id.h).
+// The table of kernels that a step plan chooses from: one row per kernel. A row says which shapes
+// the kernel takes, what the kernel does besides its product, and which GPUs have its code. The
+// launcher is in the kernel's own file, under the row's name (cuda/kernels/kernel_id.h).
 #pragma once
 
 #include <limits>
@@ -19,12 +19,12 @@ struct Gpu {
   int multiprocessors = 0;
 };
 
-// Whether kernels can start before the kernel ahead has finished.
+// True if a kernel can start before its predecessor has finished (dependent launches).
 inline bool has_dependent_launches(const Gpu& gpu) {
   return runs_on(KernelCode::Sm90a, gpu.compute_capability);
 }
 
-// Rows up to which reading the weights once for a row or two beats setting up a matrix product.
+// For up to this many rows, reading the weights once per one or two rows is faster than a GEMM.
 inline constexpr int kFewRows = 4;
 inline constexpr int kAnyRows = std::numeric_limits<int>::max();
 
@@ -33,25 +33,25 @@ struct ProductKernel {
   KernelCode code;
   bool (*supports)(const LinearShape&);
   int fewest_rows = 1, most_rows = kAnyRows;
-  int most_rows_beside_copy = kAnyRows;  // where the matrix has a 16-bit copy
-  // What the kernel does itself; else a small kernel before or after it does.
+  int most_rows_beside_copy = kAnyRows;  // most_rows if the matrix has a 16-bit copy
+  // What the kernel does itself. Small kernels before and after it do the rest.
   bool norm = false, gate = false, bias = false;
   // A row's result does not depend on the number of rows.
   bool any_rows = false;
   bool uses_copy = false;       // multiplies the 16-bit copy of a quantized matrix
-  bool rounds_weights = false;  // to f16, two or three times
-  // Two pieces of one product as one launch.
+  bool rounds_weights = false;  // rounds weights to f16, two or three times each
+  // Non-null: one launch can multiply two pieces of these shapes.
   bool (*supports_pair)(const LinearShape&, const LinearShape&) = nullptr;
-  bool has_partners = false;  // one piece may take the kernel of a pair (launch_product's partner)
-  bool signals = false;       // GemvQPart: late start, signal and wait
-  bool prepares = false;      // GemmQPart: prepared and carried rows, pieces, beside attention
+  bool has_partners = false;  // has pair kernels that take one piece (ProductCall::partner)
+  bool signals = false;       // has late start, signal and wait (GemvQPart)
+  bool prepares = false;      // has the edges of GemmQPart: prepared, carried, shared, beside
 
   constexpr KernelId id() const { return kernel_id(name); }
 };
 
 inline bool any_product(const LinearShape&) { return true; }
 
-// The first row that takes a product is chosen.
+// select_product() takes the first row that supports a product.
 inline constexpr ProductKernel kProductKernels[] = {
     {.name = "gemv_sm90",
      .code = KernelCode::Sm90a,
@@ -100,18 +100,19 @@ inline constexpr ProductKernel kProductKernels[] = {
 
 struct ProductNeed {
   bool copy = false;    // the matrix has a 16-bit copy
-  bool pinned = false;  // one kernel for all numbers of rows (kPinnedRows)
+  bool pinned = false;  // one kernel whatever the number of rows (kPinnedRows)
 };
 const ProductKernel& select_product(const LinearShape& shape, const ProductNeed& need,
                                     const Gpu& gpu);
 
-// By the code that the cache's type and the GPU allow. Rows of a prompt, or one row a sequence.
+// An attention kernel. `least`: the lowest AttentionCode, which follows from the KV cache's type
+// and the GPU, that has the kernel.
 struct AttentionKernel {
   std::string_view name;
   AttentionCode least;
-  bool decode;  // takes one row of each sequence alone, and norms, rotates and appends itself
+  bool decode;  // decode steps alone; norms, rotates and appends itself
   bool (*supports)(const AttentionSpec&);
-  bool (*prepares)(const AttentionSpec&) = nullptr;  // can write prepared rows in place of out
+  bool (*prepares)(const AttentionSpec&) = nullptr;  // can write prepared rows instead of `out`
 
   constexpr KernelId id() const { return kernel_id(name); }
 };
@@ -143,8 +144,8 @@ struct ExpertsKernel {
   std::string_view name;
   KernelCode code;
   bool (*supports)(const ExpertsShape&, const RoutingShape&);
-  // Up to so many rows, or places of an expert on average; from so many places on for weights of a
-  // block format. 0: any number.
+  // Bounds on the rows of a step and on the places of an expert on average. fewest_block_places:
+  // weights of a block format need at least this many places per expert. 0: no bound.
   int most_rows = 0, most_places = 0, fewest_block_places = 0;
   bool any_rows = false;  // a row's result does not depend on the number of rows
 
@@ -153,16 +154,17 @@ struct ExpertsKernel {
 
 inline bool any_experts(const ExpertsShape&, const RoutingShape&) { return true; }
 
-// The first row that takes the experts is chosen. The kernel experts_one is no row: it stands for
-// experts_few and the sum after it (one_kernel_sums()).
+// select_experts() takes the first row that supports the experts. experts_one has no row: it
+// replaces experts_few and the sum after it if one_kernel_sums().
 inline constexpr ExpertsKernel kExpertsKernels[] = {
-    // Tiles of 8 places read most experts' weights once.
+    // Tiles of 8 places: the weights of most experts are read once.
     {.name = "experts_few",
      .code = KernelCode::Sm80,
      .supports = supports_experts_few,
      .most_rows = 16,
      .most_places = 4},
-    // Tiles of 128 places: worth it for many places where weights become bf16 on the way.
+    // Tiles of 128 places. Block formats are converted to bf16 on the way, which takes many places
+    // to pay off.
     {.name = "experts_many_sm90",
      .code = KernelCode::Sm90a,
      .supports = supports_experts_many,
@@ -176,7 +178,7 @@ inline constexpr ExpertsKernel kExpertsKernels[] = {
 };
 const ExpertsKernel& select_experts(const ExpertsShape& shape, const RoutingShape& routing,
                                     const Gpu& gpu, bool reproducible);
-// Whether one kernel multiplies the down matrices and sums the experts.
+// True if one kernel multiplies the down matrices and sums the experts.
 bool one_kernel_sums(const ExpertsShape& down, const RoutingShape& routing,
                      const ExpertsKernel& kernel);
 

@@ -9,9 +9,9 @@
 namespace skald::cuda {
 namespace {
 
-// For CUDA itself, beside what is allocated by name: kernels, graphs, cuBLAS.
+// Memory that CUDA needs besides our named allocations: kernels, graphs, cuBLAS.
 constexpr int64_t kReserveBytes = 384 << 20;
-// While weights are loaded there are no graphs yet, and nothing of cuBLAS.
+// Loading needs its buffers only before graphs and cuBLAS take memory from the reserve.
 static_assert(kLoadingBytes < kReserveBytes);
 constexpr std::string_view kCopyPart = "16-bit copy", kExpandedPart = "16-bit rows";
 // Positions are 32-bit numbers on the GPU.
@@ -89,7 +89,7 @@ MemoryPlan plan_memory(const FusedProgram& fused, const RunOptions& options,
     return plan_with(false, fused, options, model, gpu);
   }
   const MemoryPlan plan = plan_with(true, fused, options, model, gpu);
-  constexpr int64_t kShare = 2;  // of the memory that can be had: more is others' or for the cache
+  constexpr int64_t kShare = 2;  // a plan with copies may need half of the available memory
   const bool roomy =
       plan.context_by != MemoryPlan::ContextBy::Memory && plan.needed() <= plan.available / kShare;
   if (roomy || options.prefill_copy == PrefillCopy::On) return plan;
@@ -124,9 +124,9 @@ MemoryPlan plan_memory(const Model& model, const RunOptions& options, const Devi
 }
 
 int64_t default_rows(const Model& model, const RunOptions& options, const DeviceInfo& gpu) {
-  constexpr int64_t kMost = 8192;  // beyond, matrix products gain nothing
+  constexpr int64_t kMost = 8192;  // more rows make products no faster
   constexpr int64_t kLeast = 512;
-  constexpr int64_t kShare = 16;  // of the memory that can be had, for a step's buffers
+  constexpr int64_t kShare = 16;  // a step's buffers may take 1/16 of the available memory
   const FusedProgram fused = fuse_program(model.program());
   RunOptions tried = options;
   for (tried.rows = kMost; tried.rows > kLeast; tried.rows /= 2) {

@@ -1,5 +1,5 @@
-// How an executor will use a GPU's memory. No CUDA is called: the GPU is described by a DeviceInfo,
-// of one that is there or of any other.
+// How an executor will use a GPU's memory. Calls no CUDA: a DeviceInfo describes the GPU, which
+// need not be in this machine.
 #pragma once
 
 #include "cuda/cuda.h"
@@ -8,7 +8,8 @@
 
 namespace skald::cuda {
 
-// The compute capability that kernels are chosen for: the GPU's own, or a lower limit.
+// The compute capability that kernels are chosen for: the GPU's own, or a lower one from the
+// options.
 int used_capability(const DeviceInfo& gpu, const RunOptions& options);
 
 SizeOptions size_options(const FusedProgram& fused, const RunOptions& options,
@@ -17,10 +18,10 @@ SizeOptions size_options(const FusedProgram& fused, const RunOptions& options,
 MemoryPlan plan_memory(const FusedProgram& fused, const RunOptions& options,
                        const ModelConfig& model, const DeviceInfo& gpu);
 
-// The plan keeps 16-bit copies of quantized matrices.
+// True if the plan keeps 16-bit copies of quantized matrices.
 bool has_copies(const MemoryPlan& plan);
 
-// What a GPU's executor would plan its steps with, with bounds as usual weights have them.
+// The setting of an executor's step plans. Bounds are assumed, because no weights are read.
 struct PlannedStep {
   Sizes sizes;
   PlanSetting setting;

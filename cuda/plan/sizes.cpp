@@ -15,23 +15,23 @@
 namespace skald::cuda {
 namespace {
 
-// Logits of a long prompt are computed at least this many rows at a time, as they are asked for.
+// The head computes the logits of prompt rows on demand, at least this many rows at a time.
 constexpr int64_t kFewestLogitRows = 64;
-// A graph costs memory and a first slow run, so only steps of up to this many rows get one, and
-// logits for all of them.
+// Decode steps of up to this many rows run as a graph and compute logits for all rows. A graph
+// costs memory and a slow first run.
 constexpr int64_t kMostGraphRows = 256;
-// Of texts that are scored, so many that the head's product is as fast as the others, and no more
-// than these bytes.
+// Rows of logits at a time when sequences are scored. With 512 rows the head's GEMM is as fast as
+// others; the bytes are bounded.
 constexpr int64_t kScoredRows = 512;
 constexpr int64_t kMostScoredBytes = 512 << 20;
-// A step may have this many sequences even where the cache was made for fewer.
+// A step may have this many sequences even if the cache was made for fewer.
 constexpr int64_t kFewestSequences = 64;
 
 int64_t norm_bytes(const FusedProgram& fused, const Norm& norm) {
   return padded(fused.cols(norm.in) * 4) * (norm.bias == WeightId::None ? 1 : 2);
 }
 
-// As cuda/load/weights.h packs them.
+// The layout of cuda/load/weights.h.
 int64_t weight_bytes(const FusedProgram& fused) {
   int64_t bytes = 0;
   const auto add = [&](DType format, int64_t outs, int64_t ins) {
@@ -76,7 +76,7 @@ int64_t weight_bytes(const FusedProgram& fused) {
   return bytes;
 }
 
-// Rows of a quantized matrix that are expanded at a time: few enough calls, and little memory.
+// Bytes for rows of a quantized matrix that are expanded by one call: large enough for few calls.
 constexpr int64_t kExpandedBytes = 256 << 20;
 
 struct ExpandedBytes {
@@ -141,7 +141,7 @@ StepLayout step_layout(const FusedProgram& fused, const SizeOptions& options) {
   const int rows = static_cast<int>(options.rows);
   for (const AttentionSpec& spec : fused.specs) {
     step.tiles.push_back(step.bytes);
-    // Every row may be a sequence of its own.
+    // Bound: every row belongs to another sequence.
     step.bytes += padded(attention_tiles_bound(rows, rows, spec, options.attention) *
                          int64_t{sizeof(AttentionTile)});
   }

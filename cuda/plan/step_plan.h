@@ -1,7 +1,7 @@
-// A step as data: the launches of one kind of step in their order, and what one launch leaves for
-// another (edges). Buffers have names instead of addresses, so that a plan needs no GPU: `skald
-// plan
-// --kernels` prints the same plan that cuda/run executes. plan_step() is a pure function.
+// A step as data: the launches of one kind of step in their order, and the edges between them. An
+// edge says what one launch leaves for another. Buffers have names instead of addresses, so that a
+// plan needs no GPU: `skald plan --kernels` prints the plan that cuda/run executes. plan_step() is
+// a pure function.
 #pragma once
 
 #include <compare>
@@ -14,11 +14,11 @@
 
 namespace skald::cuda {
 
-// A buffer by name; cuda/run knows where it lies.
+// A buffer by name; cuda/run knows its address.
 struct BufferName {
   enum class Kind : uint8_t {
     Act,           // an activation buffer of the program
-    HeadInput,     // rows of the residual stream whose logits are asked for
+    HeadInput,     // rows of the residual stream that need logits
     Logits,        // [rows, vocab]
     Pairs,         // gate and up before the activation
     ExpertsGated,  // [places, ffn_dim]
@@ -27,24 +27,25 @@ struct BufferName {
   };
   Kind kind = Kind::Act;
   ActId act{};
-  int64_t first_col = 0;  // it is columns of the buffer, from this one on
+  int64_t first_col = 0;  // the buffer's columns from this one on
 
   bool operator==(const BufferName&) const = default;
 };
 
 // What a launch leaves for a later one.
 enum class EdgeKind : uint8_t {
-  // The receiver's activations, in f16 in the workspace: it needs no kernel that prepares them.
+  // The sender writes the receiver's activations to the workspace in f16. No kernel prepares them.
   Prepared,
-  // The residual stream times the weights of the receiver's norm, in f16 in the carried buffer.
+  // The sender writes the residual stream times the receiver's norm weights to the carried buffer,
+  // in f16.
   Carried,
-  // Pieces of one product: the first prepares the activations of the others, which run beside it.
+  // Pieces of one product run beside one another. The sender prepares the activations of all.
   SharedActivations,
-  // The receiver fills its ring when the sender has asked for all of its weights.
+  // The receiver fills its ring once the sender has issued the loads of all its weights.
   Signal,
-  // The receiver starts when the sender has its activations, not at once.
+  // The receiver starts once the sender has staged its activations, instead of at once.
   LateStart,
-  // Blocks of the two run on one multiprocessor, so the product's leave room for attention's.
+  // Blocks of a product and of attention share multiprocessors: the product's blocks leave room.
   Beside,
 };
 struct Edge {
@@ -54,25 +55,25 @@ struct Edge {
   bool operator==(const Edge&) const = default;
 };
 
-// ---- Entries: one launch each, or a kernel with what always goes before it ----
+// ---- Entries: one launch each, or a kernel and the kernels that always precede it ----
 
 // hidden = scale * the tokens' rows
 struct EmbedEntry {
-  bool tiles;  // of a block format
+  bool tiles;  // the matrix is in tiles of a block format
   float scale;
 };
 // out = hidden, in the activations' type
 struct ToTypeEntry {
   ActId out;
 };
-// A norm of either kind, which may be a dependent launch.
+// A norm of either kind. It may be a dependent launch.
 struct NormEntry {
   BufferName in;
   ActId out;
   float eps;
   NormKind kind;
 };
-// An RMS norm before a product whose kernel does not norm. Not a dependent launch.
+// An RMS norm before a product whose kernel has no norm. It is no dependent launch.
 struct RmsNormEntry {
   BufferName in;
   ActId out;
@@ -80,16 +81,16 @@ struct RmsNormEntry {
 };
 
 struct ProductPiece {
-  size_t index;  // among FusedProgram::pieces()
+  size_t index;  // index into FusedProgram::pieces()
   LinearShape shape;
-  bool norm, bias;  // inside
+  bool norm, bias;  // done inside the kernel
   BufferName out;
   size_t ticket;     // index into the products' tickets
   double share = 1;  // GemmQPart::share
 };
 struct ProductEntry {
   const ProductKernel* kernel;
-  std::vector<ProductPiece> pieces;  // one; two where one launch multiplies both
+  std::vector<ProductPiece> pieces;  // one piece, or two that one launch multiplies
   BufferName in;
   std::optional<DType> partner;  // ProductCall::partner
   bool paired = false;           // GemvPart::paired
@@ -98,7 +99,8 @@ struct ProductEntry {
   int64_t expanded_rows = 0;     // CublasPart::expanded_rows
   bool keeps_norms = false;      // a later AddTo may need the factors of this product's norm
 };
-// Gate and up become one; a bias is added; a product is normed and added; logits are capped.
+// Small kernels after a product: GateEntry gates, BiasEntry adds a bias, PostNormEntry norms and
+// adds the product, CapEntry scales and caps logits.
 struct GateEntry {
   bool alternate;
   bool bias;
@@ -109,18 +111,18 @@ struct BiasEntry {
   float scale;
 };
 struct PostNormEntry {
-  bool copy;  // also the residual stream in the activations' type
+  bool copy;  // also writes the residual stream in the activations' type
 };
 struct CapEntry {};
 
-// The norm of all of a row's queries, and of all its keys, before attention.
+// The norm of a row's queries together, and of its keys together, before attention.
 struct QkNormEntry {};
-// Norms and rotates q and k, and appends k and v; before kernels that do not.
+// Norms and rotates q and k, and appends k and v, for attention kernels that do not.
 struct RopeAppendEntry {};
 struct AttentionEntry {
   const AttentionKernel* kernel;
   AttentionCode code;
-  int depth;  // of decode
+  int depth;  // decode_depth(), in decode
 };
 
 struct RouteEntry {};
@@ -128,7 +130,7 @@ struct SortChoicesEntry {};
 // The products of one stack of experts.
 struct ExpertsEntry {
   const ExpertsKernel* kernel;
-  size_t stack;  // among FusedProgram::stacks()
+  size_t stack;  // index into FusedProgram::stacks()
   ExpertsShape shape;
   BufferName in, out;
   bool sums = false;  // experts_one: it also sums the experts on the residual stream
@@ -142,12 +144,12 @@ using EntryKind =
                  RouteEntry, SortChoicesEntry, ExpertsEntry, ExpertsGateEntry, CombineEntry>;
 
 struct StepEntry {
-  size_t op;               // of FusedProgram::ops
-  bool dependent = false;  // a dependent launch: starts before the kernel ahead has finished
+  size_t op;               // index into FusedProgram::ops
+  bool dependent = false;  // a dependent launch starts before its predecessor ends
   EntryKind kind;
   std::vector<Edge> takes, leaves;
 
-  // The entry that leaves or takes something of this kind; null: none does.
+  // The edge of this kind that this entry receives (taken) or sends (left); null if there is none.
   const Edge* taken(EdgeKind edge) const;
   const Edge* left(EdgeKind edge) const;
 };
@@ -155,27 +157,28 @@ struct StepEntry {
 // Steps of one kind have the same plan.
 struct StepKind {
   int rows = 0;
-  // One row of each sequence, logits for all of them; else rows of prompts, without the head.
+  // Decode: one row of each sequence, and logits for all rows. Otherwise rows of prompts, without
+  // the head.
   bool decode = false;
-  int depth = 0;            // of decode: decode_depth() of the deepest row
-  bool after_pick = false;  // the kernel ahead picks the step's tokens
-  bool observed = false;    // each op's output is read by others than the next op
-  bool head = false;        // the head alone, of rows in BufferName::HeadInput
+  int depth = 0;            // in decode: decode_depth() of the deepest row
+  bool after_pick = false;  // the kernel before the step picks its tokens
+  bool observed = false;    // an observer reads the output of every op
+  bool head = false;        // the head alone, on the rows of BufferName::HeadInput
 
   auto operator<=>(const StepKind&) const = default;
 };
 
-// What plans of one executor have in common.
+// The setting that all plans of an executor share.
 struct PlanSetting {
   Gpu gpu;
   AttentionCode attention = AttentionCode::Plain;
-  bool dependent = false;      // decode's launches are dependent ones
-  bool clusters = false;       // of blocks, in decode attention
-  bool reproducible = false;   // no kernel is chosen by the number of rows
+  bool dependent = false;      // launches of decode are dependent
+  bool clusters = false;       // decode attention uses clusters of blocks
+  bool reproducible = false;   // kernels do not depend on the number of rows
   bool copies = false;         // quantized matrices have 16-bit copies
-  int64_t expanded_bytes = 0;  // memory for rows of a quantized matrix in 16 bits
-  // One an op: no gated result of a product, or value that attention reads, is larger. 0: unknown.
-  // From the weights (LoadedOp::bound); assumed_bounds() stands for usual ones.
+  int64_t expanded_bytes = 0;  // memory for 16-bit rows of a quantized matrix
+  // One bound per op on the magnitude of its gated results, or of the values that attention reads;
+  // 0: unknown. From the weights (LoadedOp::bound) or assumed_bounds().
   std::vector<float> bounds;
 };
 std::vector<float> assumed_bounds(const FusedProgram& fused);

@@ -1,5 +1,5 @@
-// How plan_step() decides: the launches of one fused op after the other, and the edges between
-// neighbours. For step_plan.cpp and step_products.cpp alone.
+// How plan_step() decides: it plans one fused op after the other and connects neighbours by edges.
+// Only step_plan.cpp and step_products.cpp include this file.
 #pragma once
 
 #include <optional>
@@ -9,21 +9,21 @@
 
 namespace skald::cuda {
 
-// A piece of a product: what it is launched with but for its buffers, and by which kernel.
+// A piece of a product: its kernel and its launch parameters except buffers.
 struct ProductChoice {
   LinearShape shape;
   const ProductKernel* kernel;
-  bool norm, bias;  // the product has them
+  bool norm, bias;  // the product needs them
 };
 
 // The pieces of a product in their order.
 struct ProductChoices {
   std::vector<ProductChoice> all;
 
-  bool pair() const;       // two pieces that are one launch
-  size_t sharing() const;  // so many, from the first on, multiply the same prepared rows
-  bool signals() const;    // one launch, whose blocks can signal and wait
-  int64_t bytes() const;   // of all matrices
+  bool pair() const;       // two pieces, multiplied by one launch
+  size_t sharing() const;  // the first so many pieces multiply the same prepared rows
+  bool signals() const;    // one launch, and its kernel can signal and wait
+  int64_t bytes() const;   // bytes of all pieces' matrices
 };
 
 class StepPlanner {
@@ -32,13 +32,13 @@ class StepPlanner {
   StepPlan run();
 
  private:
-  // What the op before leaves for this one: entries that will be the senders of edges.
+  // Entries of the last op that the next op may take as senders of edges.
   struct Pending {
     std::optional<size_t> carried, prepared, signal, late_start;
     std::vector<size_t> beside;       // products that attention reads
-    std::optional<size_t> attention;  // the op before is attention, this is its entry
+    std::optional<size_t> attention;  // attention's entry, if the last op is attention
   };
-  // The entries of one product, and what stands around them.
+  // The entries of one product and of the small kernels around it.
   struct Range {
     size_t first, end;
   };
@@ -64,7 +64,7 @@ class StepPlanner {
   void connect(EdgeKind kind, size_t from, size_t to);
 
   bool has_next() const { return !kind_.head && at_ + 1 < fused_.ops.size(); }
-  // The op that runs after this one with the same rows, where it is of this sort.
+  // The next op that reads the same rows, if its type is T.
   template <class T>
   const T* next() const {
     return has_next() ? std::get_if<T>(&fused_.ops[at_ + 1].op) : nullptr;
@@ -73,13 +73,13 @@ class StepPlanner {
   const FusedProgram& fused_;
   const PlanSetting& setting_;
   const StepKind kind_;
-  const bool dependent_;                                // this step's launches are dependent ones
+  const bool dependent_;                                // this step's launches are dependent
   const bool paired_;                                   // GemvPart::paired
   const std::optional<std::pair<DType, DType>> mixed_;  // formats of the first pair of pieces
   StepPlan plan_;
-  size_t at_ = 0;             // the op
-  size_t tickets_ = 0;        // of the products before it
-  Pending before_, after_;    // from the op before; for the op after
+  size_t at_ = 0;             // index of the op that is being planned
+  size_t tickets_ = 0;        // tickets of the products so far
+  Pending before_, after_;    // left by the last op; for the next op
   bool norms_known_ = false;  // the carried buffer holds the factors of the last norm
 };
 

@@ -1,4 +1,4 @@
-// Products in a step's plan: pieces, kernels, what runs around them, and their edges.
+// Plans products: their pieces, their kernels, the small kernels around them, and their edges.
 #include <algorithm>
 
 #include "cuda/kernels/tiles/layout.h"
@@ -8,23 +8,25 @@
 namespace skald::cuda {
 namespace {
 
-// Attention's blocks run much code once. While they do, the product before them takes twice as long
-// to stage its activations. So attention starts when the first activations are staged, if the
-// matrices have no more bytes than this. The q, k and v of an 8B model have 14 to 20 MB in 4 to 6
-// bits, where the late start gains up to 4 %, and 27 MB in Q8_0, where it loses 0.5 %.
+// Attention's blocks spend their first time on set-up code. During that time the product before
+// them takes twice as long to stage its activations. So attention starts after the first
+// activations are staged, unless the matrices have more bytes than this. Measured on q, k, v of an
+// 8B model: the late start gains up to 4 % at 14 to 20 MB (4 to 6 bits) and loses 0.5 % at 27 MB
+// (Q8_0).
 constexpr int64_t kMostBytesBeforeLateStart = 24 << 20;
 
-// With more rows, products gain more from larger blocks than from starting beside attention.
+// With more rows, larger blocks gain more than starting beside attention.
 constexpr int kMostRowsBesideAttention = 32;
 
-// AddTo writes carried rows in blocks of so many columns.
+// AddTo writes carried rows in blocks of this many columns.
 constexpr int64_t kCarriedCols = 256;
 
 int64_t bytes_of(const LinearShape& shape) {
   return matrix_bytes(shape.format, shape.outs, shape.ins);
 }
 
-// Gate and up of unlike formats are two pieces, stored side by side and gated afterwards.
+// True if gate and up are two pieces: they have different formats, and are stored side by side and
+// gated afterwards.
 bool is_apart(const FusedProgram& fused, const FusedLinear& op) {
   return op.epilogue == Epilogue::Gated && !fused.alternates(op);
 }
@@ -46,10 +48,10 @@ LinearShape product_shape(const FusedProgram& fused, const FusedLinear& op, cons
   return shape;
 }
 
-// What does not happen inside the kernels of a product's pieces.
+// The small kernels before and after a product, for what its kernels do not do.
 struct Around {
   bool norm_before = false;
-  bool gate_after = false;  // with the bias; the product goes to the buffer of pairs
+  bool gate_after = false;  // adds the bias too; the product goes to the buffer of pairs
   bool bias_after = false;
 };
 
@@ -129,7 +131,8 @@ void StepPlanner::add(const FusedLinear& op) {
                                 : BufferName::Kind::Act;
   if (out.kind == BufferName::Kind::Act) out.act = op.post_norm ? fused_.product(op) : op.out;
 
-  const ProductChoices chosen = choices;  // edges look at pieces before they are changed below
+  const ProductChoices chosen =
+      choices;  // edges need the pieces as they are before the changes below
   for (ProductChoice& choice : choices.all) {
     choice.norm &= !steps.norm_before;
     choice.bias &= !steps.gate_after && !steps.bias_after;
@@ -189,7 +192,7 @@ StepPlanner::Range StepPlanner::emit_products(const FusedLinear& op, const Produ
   return {first, plan_.entries.size()};
 }
 
-// Separate launches of pieces with the same prepared rows run beside one another.
+// Separate launches of pieces with the same prepared rows may run beside one another.
 void StepPlanner::share_activations(const ProductChoices& choices, Range range) {
   const size_t count = choices.sharing();
   if (count < 2 || choices.pair()) return;
@@ -204,8 +207,8 @@ void StepPlanner::share_activations(const ProductChoices& choices, Range range) 
   }
 }
 
-// Prepared and carried rows, from the op before and for the next one. Only among dependent
-// launches: each waits for the kernel ahead before it reads.
+// Edges for prepared and carried rows, from the last op and to the next one. Carried rows need
+// dependent launches: each waits for its predecessor before it reads.
 void StepPlanner::carry(const FusedLinear& op, const ProductChoices& choices, Range range) {
   if (before_.prepared) connect(EdgeKind::Prepared, *before_.prepared, range.first);
   if (!dependent_ || choices.sharing() < choices.all.size()) {
@@ -214,7 +217,7 @@ void StepPlanner::carry(const FusedLinear& op, const ProductChoices& choices, Ra
     return;
   }
   if (op.norms_inside()) {
-    norms_known_ = has_next();  // until the step ends
+    norms_known_ = has_next();  // valid until the step ends
     for (size_t i = range.first; i < range.end; ++i) {
       std::get<ProductEntry>(plan_.entries[i].kind).keeps_norms = true;
       if (before_.carried) connect(EdgeKind::Carried, *before_.carried, i);
@@ -237,7 +240,7 @@ bool StepPlanner::next_takes_carried(const FusedLinear& from) const {
   return choices.sharing() == choices.all.size();
 }
 
-// This op's bound holds for what it writes into `from`.
+// True if the next op can read `from` as prepared rows; this op's bound limits the values.
 bool StepPlanner::next_takes_prepared(ActId from) const {
   const auto* linear = next<FusedLinear>();
   if (!linear || linear->norm || linear->makes_copy || linear->in != from) return false;
@@ -246,8 +249,8 @@ bool StepPlanner::next_takes_prepared(ActId from) const {
          gemm_q_takes_prepared(choices.all.front().shape, setting_.bounds[at_]);
 }
 
-// Gate and up signal to down, whose ring is filled long before they end. No product after o or down
-// gains from that.
+// Gate and up signal to down, which fills its ring long before they end. No other product gains
+// from a signal.
 void StepPlanner::signal(const FusedLinear& op, const ProductChoices& choices, Range range) {
   if (before_.signal) connect(EdgeKind::Signal, *before_.signal, range.first);
   if (!dependent_ || op.epilogue != Epilogue::Gated || !choices.signals()) return;

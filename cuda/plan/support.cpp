@@ -1,4 +1,4 @@
-// Which models the kernels can run; told by what fuses them.
+// Which models CUDA can run: those that fuse_program() accepts.
 #include "cuda/cuda.h"
 #include "cuda/plan/fused_program.h"
 #include "engine/base/error.h"
@@ -11,7 +11,8 @@ std::string model_problem(const Model& model) {
     return "";
   } catch (const Error& error) {
     std::string text = error.what();
-    constexpr std::string_view kAdvice = "; use --device cpu";  // that depends on who asks
+    constexpr std::string_view kAdvice =
+        "; use --device cpu";  // only the caller knows whether this advice fits
     if (text.ends_with(kAdvice)) text.resize(text.size() - kAdvice.size());
     return text;
   }

@@ -1,5 +1,6 @@
-// Walks the fused ops of a Program on one GPU. Steps with one row of each sequence run as a
-// captured graph, one for each number of rows and class of depth; all others are launched op by op.
+// Runs the fused ops of a Program on one GPU. A decode step (one row of each sequence) runs as a
+// captured graph; there is one graph for each number of rows and class of depth. All other steps
+// are launched op by op.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -24,7 +25,7 @@
 namespace skald::cuda {
 namespace {
 
-// Makes the device the current one before a class's other members are made.
+// Makes the device current. It runs first in the constructor: later members allocate on the device.
 DeviceInfo use_device(int device) {
   SKALD_CUDA(cudaSetDevice(device));
   return describe_device(device);
@@ -99,7 +100,7 @@ class CudaExecutor final : public Executor {
   const MemoryPlan& plan() const override { return plan_; }
   void observe(Observer observer) override {
     observer_ = std::move(observer);
-    ++steps_;  // what it has not seen is not gone on from
+    ++steps_;  // no step is continued that the observer has not seen
   }
   int64_t bytes_allocated() const override { return plan_.needed() - sizes_.weights; }
   double device_seconds() override {
@@ -134,7 +135,7 @@ class CudaExecutor final : public Executor {
     SKALD_CUDA(cudaSetDevice(device_.index));
     SKALD_CUDA(
         cudaMemcpyAsync(page(index), bytes.data(), bytes.size(), cudaMemcpyHostToDevice, stream_));
-    SKALD_CUDA(cudaStreamSynchronize(stream_));  // the caller's bytes may go
+    SKALD_CUDA(cudaStreamSynchronize(stream_));  // the caller may free `bytes`
   }
 
   int64_t run(Step step) override {
@@ -145,7 +146,7 @@ class CudaExecutor final : public Executor {
       clock_.begin(stream_);
       spare_.use([&] { compute(step); });
       clock_.end(stream_);
-    } catch (...) {  // no memory for a graph, say
+    } catch (...) {  // for example, no memory for a graph
       clock_.end(stream_);
       take_back(step);
       throw;
@@ -176,7 +177,7 @@ class CudaExecutor final : public Executor {
   }
 
   std::vector<Picked> pick(std::span<const PickRequest> requests) override {
-    if (observer_) return Executor::pick(requests);  // which shows it the logits
+    if (observer_) return Executor::pick(requests);  // which shows the observer the logits
     return spare_.use([&] { return pick_on_device(requests); });
   }
 
@@ -184,7 +185,7 @@ class CudaExecutor final : public Executor {
                      std::span<Sequence* const> sequences) override {
     if (!can_run_ahead(requests, sequences)) return {pick(requests), 0};
     spare_.use([&] { compute_logits(0); });
-    static constexpr int32_t kUnknown = 0;  // the token, until the device has picked it
+    static constexpr int32_t kUnknown = 0;  // stands for a token that is not picked yet
     next_.clear();
     for (Sequence* sequence : sequences) {
       next_.push_back({sequence, {&kUnknown, 1}, Want::LastRow});
@@ -194,7 +195,7 @@ class CudaExecutor final : public Executor {
     try {
       spare_.use([&] { run_picked(requests); });
       sampler_.wait(std::ssize(requests), stream_, picks.picked);
-    } catch (...) {  // no token can be picked, say
+    } catch (...) {  // for example, no token can be picked
       take_back(next_);
       throw;
     }
@@ -250,8 +251,8 @@ class CudaExecutor final : public Executor {
     }
   }
 
-  // Where the next step has a graph already, each of its sequences has room, and nothing has to
-  // come to the host for the picks.
+  // True if the next step can be enqueued before the host knows its tokens: a graph for its size
+  // exists, each sequence has room, and no pick needs the host.
   bool can_run_ahead(std::span<const PickRequest> requests, std::span<Sequence* const> sequences) {
     const int rows = static_cast<int>(requests.size());
     check(std::ssize(rows_.wanted) == rows && rows_.sequences.back() + 1 == rows &&
@@ -281,13 +282,13 @@ class CudaExecutor final : public Executor {
     return true;
   }
 
-  // Of the step that rows_ has admitted.
+  // decode_depth() of the deepest row in the admitted step.
   int admitted_depth() const {
     const auto deepest = std::max_element(rows_.positions.begin(), rows_.positions.end());
     return decode_depth(deepest == rows_.positions.end() ? 0 : *deepest + 1);
   }
 
-  // The step that rows_ has admitted, whose tokens are what is picked from the last one's logits.
+  // Runs the admitted step. Its tokens are picked on the device from the last step's logits.
   void run_picked(std::span<const PickRequest> requests) {
     const int rows = static_cast<int>(requests.size());
     sampler_.set(requests, step_.next_rows(next_, rows_), stream_);
@@ -299,7 +300,7 @@ class CudaExecutor final : public Executor {
     computed_logits_ = rows;
   }
 
-  // Of the step that rows_ has admitted.
+  // Computes the admitted step.
   void compute(Step step) {
     const int rows = static_cast<int>(rows_.count());
     computed_logits_ = 0;
@@ -325,7 +326,8 @@ class CudaExecutor final : public Executor {
     computed_logits_ = decode_ ? rows : 0;
   }
 
-  // Into logits_, with those of the wanted rows after it, unless they are there.
+  // Computes the logits of wanted row `row`, and of as many wanted rows after it as logits_ holds.
+  // Does nothing if logits_ has that row's logits already.
   void compute_logits(int64_t row) {
     check(row >= 0 && row < static_cast<int64_t>(rows_.wanted.size()),
           "a wanted row's logits are asked for");
@@ -340,8 +342,8 @@ class CudaExecutor final : public Executor {
     computed_logits_ = count;
   }
 
-  // Norms wanted rows from `row` on as the head does, but in float32, and brings them to the host.
-  // The rows of a decode step are all wanted, and lie where the step left them.
+  // Applies the head's norm in float32 to the wanted rows from `row` on and copies them to the
+  // host. In a decode step every row is wanted, and acts_ still has the rows.
   void fetch_hidden(int64_t row) {
     SKALD_CUDA(cudaSetDevice(device_.index));
     const int64_t dim = fused_.cols(fused_.hidden);
@@ -381,8 +383,8 @@ class CudaExecutor final : public Executor {
     scorer_.begin(targets, stream_);
   }
 
-  // Of the scorer's list, from `first` on, at most so many rows. A decode step's logits are there;
-  // others are made, in place of those that compute_logits() left.
+  // Scores at most `most` rows of the scorer's list, beginning with entry `first`. A decode step
+  // has computed its logits already; other logits are computed here, over those in logits_.
   DeviceScorer::Part score_part(int first, int64_t most) {
     const auto rows = static_cast<int>(std::min<int64_t>(most, scorer_.count() - first));
     if (!decode_) {
@@ -397,20 +399,20 @@ class CudaExecutor final : public Executor {
     return part;
   }
 
-  // What is enqueued from now on waits for all that the other executor has enqueued.
+  // Work that is enqueued after this call waits for everything that `other` has enqueued.
   void follow(CudaExecutor& other) {
     SKALD_CUDA(cudaEventRecord(other.enqueued_, other.stream_));
     SKALD_CUDA(cudaStreamWaitEvent(stream_, other.enqueued_, 0));
   }
 
-  std::shared_ptr<const WeightFile> weight_file_;  // the program's views lie in it
+  std::shared_ptr<const WeightFile> weight_file_;  // owns the memory of the program's weights
   Observer observer_;
   Switches switches_;
   DeviceInfo device_;
-  Gpu gpu_;  // what kernels are chosen for
+  Gpu gpu_;  // the GPU that kernels are chosen for
   FusedProgram fused_;
   AttentionCode attention_code_;
-  bool reproducible_;  // no kernel is chosen by the number of rows, no attention split by it
+  bool reproducible_;  // no kernel or split depends on the number of rows
   int64_t max_rows_;
   MemoryPlan plan_;
   Sizes sizes_;
@@ -423,21 +425,21 @@ class CudaExecutor final : public Executor {
   PagePool pool_;
   DeviceMemory cache_;  // pool_.size() pages of sizes_.page bytes, all layers in a page
 
-  std::vector<DeviceMemory> acts_;  // one a buffer of the program and qkv, [max_rows, cols]
+  std::vector<DeviceMemory> acts_;  // one per buffer of the program, and qkv: [max_rows, cols]
   StepRows rows_;
   StepBuffer step_;
   DeviceMemory logits_;  // [logit_rows, vocab]
   StepOps ops_;
   bool decode_ = false;
-  int64_t steps_ = 0;          // that were begun
-  std::vector<SeqRows> next_;  // of pick_and_run(), kept for its memory
+  int64_t steps_ = 0;          // steps begun so far
+  std::vector<SeqRows> next_;  // scratch of pick_and_run()
   Graphs graphs_;
-  Graphs pick_graphs_;  // of steps that begin with the pick of their tokens
+  Graphs pick_graphs_;  // graphs of steps that first pick their tokens
 
   DeviceMemory wanted_x_;  // [wanted, dim], float
   PinnedMemory host_logits_;
   int64_t first_logit_row_ = 0, computed_logits_ = 0;
-  std::optional<PinnedMemory> host_hidden_;  // [logit_rows, dim], float: from the first hidden() on
+  std::optional<PinnedMemory> host_hidden_;  // [logit_rows, dim], float; made by the first hidden()
   int64_t first_hidden_row_ = 0, hidden_rows_ = 0;
   DeviceSampler sampler_;
   DeviceMemory scored_x_;  // [logit_rows, dim], float: rows to score, or hidden rows

@@ -7,7 +7,7 @@
 namespace skald::cuda {
 namespace {
 
-// A row's number is its place in its table.
+// A kernel's index in its table is the index of its launcher here.
 template <size_t... I>
 constexpr auto products(std::index_sequence<I...>) {
   return std::array{&launch_product<kProductKernels[I].id()>...};

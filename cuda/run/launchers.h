@@ -1,4 +1,4 @@
-// The launcher of each row of the kernel table. A row without one is an error of the linker.
+// The launcher of each row of the kernel table. A row without a launcher does not link.
 #pragma once
 
 #include "cuda/plan/kernel_table.h"

@@ -27,7 +27,7 @@ class TimingEvent {
   cudaEvent_t event_ = nullptr;
 };
 
-// Of the fastest pass, since other work can only slow one down.
+// The time of the fastest pass: other work on the GPU can only slow a pass down.
 template <class Fn>
 double best_seconds(const Fn& enqueue) {
   TimingEvent start, end;
@@ -44,7 +44,7 @@ double best_seconds(const Fn& enqueue) {
   return best_ms * 1e-3;
 }
 
-// Far more than the caches hold, but not all that is free: other work may want some too.
+// Far more than the caches hold, but at most half of the free memory: others may need some.
 int64_t buffer_bytes() {
   constexpr int64_t kMost = int64_t{4} << 30;
   size_t free = 0, total = 0;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// The token that the only bias forces; else -1.
+// The token that an infinite bias forces, if it is the only bias; else -1.
 int32_t forced_token(const SamplingParams& params) {
   const auto& biases = params.logit_bias;
   return biases.size() == 1 && biases[0].second == kInfinity ? biases[0].first : -1;
@@ -52,7 +52,7 @@ SampleGpu sample_gpu(int compute_capability) {
     SKALD_CUDA(cudaDeviceGetAttribute(&value, which, device));
     return value;
   };
-  // Code for clusters is built for sm_90a alone. 16 blocks are hardly faster for a few rows.
+  // Clusters need code that is built for sm_90a alone. 16 blocks are hardly faster than 8.
   constexpr int kClusterBlocks = 8;
   const bool clusters = runs_on(KernelCode::Sm90a, compute_capability);
   return {clusters ? kClusterBlocks : 1, attribute(cudaDevAttrMultiProcessorCount),
@@ -186,7 +186,8 @@ void DeviceSampler::set(std::span<const PickRequest> requests, std::span<const N
   SKALD_CUDA(cudaStreamWaitEvent(stream, sent_, 0));
 }
 
-// Sends the settings of the first `rows` rows: only the parts that these rows use.
+// Copies the settings of the first `rows` rows to the device. Masks and adjustments are copied only
+// for rows that have some.
 void DeviceSampler::send(int64_t rows) {
   const auto copy = [&](auto* first, size_t bytes) {
     SKALD_CUDA(cudaMemcpyAsync(on_device(first), first, bytes, cudaMemcpyHostToDevice, beside_));
@@ -240,7 +241,7 @@ void DeviceSampler::end_launch(Stream stream) const {
   SKALD_CUDA(cudaStreamWaitEvent(stream, told_, 0));
 }
 
-// The kernel sets a flag when it has written a result, because kernels behind it may run long.
+// Polls the result's status instead of the stream: kernels enqueued later may run long.
 void DeviceSampler::wait_for(SampleResult& result, Stream stream) const {
   constexpr int kLooksBetweenQueries = 10000;
   const std::atomic_ref<SampleStatus> status(result.status);

@@ -15,19 +15,19 @@
 
 namespace skald::cuda {
 
-// Whether a row with these settings is picked on the device. If not, its logits come to the host
-// and Sampler picks the same token, more slowly. A row is picked on the host
-//   - where a parameter is set that the table in engine/sampling/sampling_params.cpp gives to the
-//     host alone (device_can_sample());
-//   - for more than kMostTopTokens top_logprobs;
-//   - where a bias forces a token beside other biases;
-//   - where penalties or biases could touch more than kMostAdjustments tokens, as they can with an
-//     unlimited repeat_last_n.
-// A row whose context allows only some tokens is picked on the host if a token is forced besides,
-// or if a GPU's shared memory does not hold a row.
+// True if a row with these settings is picked on the device. Otherwise its logits are copied to the
+// host, and Sampler picks the same token, more slowly. A row is picked on the host if
+//   - a parameter is set that engine/sampling/sampling_params.cpp lists as host-only
+//     (device_can_sample());
+//   - it wants more than kMostTopTokens top_logprobs;
+//   - one of several biases forces a token;
+//   - penalties and biases could touch more than kMostAdjustments tokens, as with an unlimited
+//     repeat_last_n.
+// A row with a mask of allowed tokens is also picked on the host if a bias forces a token, or if
+// the GPU's shared memory is too small for a row.
 bool samples_on_device(const SamplingParams& params);
 
-// The current device, used with the kernels of this compute capability.
+// The current device as launches see it, if it runs code for `compute_capability`.
 SampleGpu sample_gpu(int compute_capability);
 
 class DeviceSampler {
@@ -38,17 +38,19 @@ class DeviceSampler {
   // Brings row i of pick()'s logits to the host, for a row that is not picked on the device.
   using HostLogits = std::function<std::span<const float>(int64_t row)>;
 
-  // Appends a pick for each row to `picked`. logits: [requests, vocab] on the device; they are
-  // unchanged afterwards. Waits for the results. Throws the Error that Sampler throws for the first
+  // Appends one pick per row to `picked`, and waits for the results. logits: [requests, vocab] on
+  // the device; they are unchanged afterwards. Throws the Error that Sampler throws for the first
   // row with an error.
   void pick(float* logits, std::span<const PickRequest> requests, const HostLogits& host_logits,
             Stream stream, std::vector<Picked>& picked);
 
-  // pick() in parts, if picks_at_once(): set(), launch(), wait(). A launch can be captured, because
-  // it depends only on the number of rows and on all_greedy(). Kernels that are enqueued on the
-  // stream after set() see the settings, which are valid until wait() returns.
+  // pick() in three calls, for requests with picks_at_once(): set(), launch(), wait(). A launch can
+  // be captured in a graph, because it depends only on the number of rows and on all_greedy().
+  // Kernels enqueued on the stream after set() read the settings, which are valid until wait()
+  // returns.
   bool picks_at_once(std::span<const PickRequest> requests) const;
-  bool all_greedy(std::span<const PickRequest> requests) const;  // they have a kernel of their own
+  bool all_greedy(
+      std::span<const PickRequest> requests) const;  // all_greedy() rows have their own kernel
   void set(std::span<const PickRequest> requests, std::span<const NextRow> next, Stream stream);
   struct Rows {
     float* logits;
@@ -56,7 +58,7 @@ class DeviceSampler {
     bool greedy;  // all_greedy()
   };
   void launch(const Rows& rows, const NextStep& next, Stream stream) const;
-  void end_launch(Stream stream) const;  // before a capture ends
+  void end_launch(Stream stream) const;  // call it before a capture ends
   void wait(int64_t rows, Stream stream, std::vector<Picked>& picked) const;
 
  private:
@@ -86,12 +88,12 @@ class DeviceSampler {
 
   int64_t vocab_, most_rows_;
   SampleGpu gpu_;
-  bool has_greedy_;  // a kernel for greedy rows
-  int most_masked_;  // rows with a mask in one launch
+  bool has_greedy_;  // a greedy kernel supports this vocabulary and GPU
+  int most_masked_;  // bound on the rows of one launch with masks
   PinnedMemory settings_;
   DeviceMemory sent_settings_;
   PinnedMemory results_;
-  DeviceMemory first_results_;  // before they are copied to the host
+  DeviceMemory first_results_;  // results of launch(), copied to the host later
   StreamOwner beside_;          // copies settings and results
   EventOwner sent_, picked_, told_;
   std::vector<int32_t> penalized_;  // scratch

@@ -57,7 +57,7 @@ void DeviceScorer::compare(const Part& part, const DeviceScorer& base, const flo
       stream);
 }
 
-// The arithmetic of score_row(), from the same sums.
+// The same arithmetic as score_row(), on sums that the device has computed.
 TokenScore DeviceScorer::score_of(int i) const {
   const ScoreSums& sums = host_sums_.as<ScoreSums>()[i];
   if (sums.top < 0) return {kNan, kNan, kNan, -1, 0};

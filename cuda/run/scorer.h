@@ -22,21 +22,21 @@ class DeviceScorer {
   // Begins a new list: all rows whose target is not -1.
   void begin(std::span<const int32_t> targets, Stream stream);
   int count() const { return static_cast<int>(rows_.size()); }
-  // The list from entry `first` on, on the device: indices into `targets`.
+  // Entries of the list from `first` on, in device memory: indices into `targets`.
   const int32_t* rows(int first) const { return list_.as<int32_t>() + first; }
 
-  // The list's rows [first, first + count). gathered: the logits begin with the first of these
-  // rows. Otherwise they are the logits of all `targets`.
+  // Rows [first, first + count) of the list. gathered: `logits` has these rows alone. Otherwise
+  // `logits` has a row for each of `targets`.
   struct Part {
     const float* logits;
     bool gathered;
     int first, count;
   };
   void score(const Part& part, Stream stream);
-  // Call it after score() of the same part, here and in `base`, which has the same list.
+  // Call compare() after score() of the same part, here and in `base`. Both have the same list.
   void compare(const Part& part, const DeviceScorer& base, const float* base_logits, Stream stream);
 
-  // Wait for the device. A result for each target.
+  // Both wait for the device. They return one result per target.
   std::vector<TokenScore> scores(Stream stream);
   std::vector<RowComparison> comparisons(DeviceScorer& base, Stream stream);
 

@@ -31,7 +31,7 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const AttentionEn
   cuda::launch(*attention.kernel, launch, stream_);
 }
 
-// Without what decode or prompts need.
+// The fields that decode and prefill share.
 AttentionLaunch StepOps::attention_launch(const Step& step, const StepEntry& entry) const {
   const auto& attention = op<FusedAttention>(entry);
   const LoadedOp& weights = loaded(entry);

@@ -26,7 +26,8 @@ StepMemory::StepMemory(const Sizes& sizes, Stream stream)
               DeviceMemory(sizes.experts.gated, kActivations),
               DeviceMemory(sizes.experts.pairs, kActivations),
               DeviceMemory(sizes.experts.sums, kActivations)} {
-  // A tile's rows beyond the step's are multiplied as well, so workspace and carried rows too.
+  // A tile may have more rows than the step. Products multiply those rows as well, so the workspace
+  // and the carried rows must hold numbers.
   for (const DeviceMemory* memory : {&products.tickets, &products.carried, &products.workspace,
                                      &attention.tickets, &experts.tickets}) {
     if (memory->bytes() == 0) continue;

@@ -1,4 +1,5 @@
-// Device memory that only a step's launches need, in the sizes that cuda/plan/sizes.h has counted.
+// Device memory that the launches of a step need besides activations, the KV cache and weights.
+// cuda/plan/sizes.h has the sizes.
 #pragma once
 
 #include "cuda/gpu/memory.h"
@@ -8,16 +9,16 @@
 namespace skald::cuda {
 
 struct StepMemory {
-  // Tickets, and activations that a kernel may multiply before they are written, become zeros on
-  // the stream.
+  // Fills tickets with zeros on the stream, and activations that kernels may read before they are
+  // written.
   StepMemory(const Sizes& sizes, Stream stream);
 
   struct Products {
-    DeviceMemory expanded;   // rows of a quantized matrix in 16 bits
+    DeviceMemory expanded;   // some rows of a quantized matrix, as 16-bit floats
     DeviceMemory workspace;  // GemmQPart::workspace
     DeviceMemory carried;    // GemmQPart::carried
     DeviceMemory pairs;      // gate and up before the activation
-    DeviceMemory tickets;    // one for each piece, then the one for signals
+    DeviceMemory tickets;    // one per piece of a product, then one for signals
     unsigned* signal() const;
   } products;
 

@@ -10,7 +10,7 @@
 namespace skald::cuda {
 namespace {
 
-// Plans that are kept. Decode has few kinds of steps; prompts may have any number of rows.
+// The most plans that are kept. Decode has few kinds of steps; prompts may have any number of rows.
 constexpr size_t kMostPlans = 512;
 
 PlanSetting plan_setting(const StepOps::Parts& parts, const StepOps::Setting& setting) {

@@ -1,6 +1,6 @@
 // Executes the plan of a step (cuda/plan/step_plan.h): fills pointers into each entry and launches
-// it. No decision is made here. One an executor, on its stream and device; everything is enqueued,
-// nothing waits.
+// it. All decisions are in the plan. An executor has one StepOps for its stream and device. Calls
+// enqueue work and never wait.
 #pragma once
 
 #include <map>
@@ -17,43 +17,43 @@ namespace skald::cuda {
 
 class StepOps {
  public:
-  // Borrowed.
+  // References to what the executor owns.
   struct Parts {
     const FusedProgram& fused;
     const Sizes& sizes;
     const LoadedModel& loaded;
     const StepBuffer& step;
-    const std::vector<DeviceMemory>& acts;  // one a buffer of the program
+    const std::vector<DeviceMemory>& acts;  // one per buffer of the program
     const DeviceMemory& cache;
     const DeviceMemory& logits;
     const Observer& observer;
   };
   struct Setting {
-    Gpu gpu;  // what kernels are chosen for
+    Gpu gpu;  // the GPU that kernels are chosen for
     AttentionCode attention;
-    bool dependent;     // decode kernels start while the one ahead still runs
-    bool clusters;      // of blocks, in decode attention
+    bool dependent;     // decode kernels start while their predecessor runs
+    bool clusters;      // decode attention uses clusters of blocks
     bool reproducible;  // no kernel is chosen by the number of rows
   };
   StepOps(const Parts& parts, const Setting& setting, Stream stream);
 
-  // The step whose lists were sent. `decode`: one row of each sequence, and logits for all of them.
-  // `after_pick`: the kernel ahead picks the step's tokens.
+  // The step whose lists were sent last. decode: it has one row of each sequence, all with logits.
+  // after_pick: the kernel before this step picks the step's tokens.
   struct Rows {
     int count;
     bool decode;
-    int depth = 0;  // of decode: decode_depth() of the deepest row
+    int depth = 0;  // in decode: decode_depth() of the deepest row
     bool after_pick = false;
   };
   void run(const Rows& rows);
 
-  // out = the last norm of in, both float [rows, dim]: what the head multiplies.
+  // out = the head's norm of in; both are float, [rows, dim].
   void norm_rows(const float* in, float* out, int rows);
   // logits = head(in), in: [rows, dim]
   void run_head(const void* in, int rows, bool decode);
 
  private:
-  // What the pointers of a launch depend on besides its entry.
+  // A launch's pointers depend on its entry and on this.
   struct Step {
     const StepPlan& plan;
     int rows;

@@ -14,21 +14,21 @@ namespace skald::cuda {
 
 class StepBuffer {
  public:
-  // by_page: how tiles are cut, as build_attention_tiles() has it.
+  // by_page: no attention tile crosses a page of the KV cache (see build_attention_tiles()).
   StepBuffer(const StepLayout& layout, bool by_page);
 
-  // Throws Error where the step has more sequences than there is room for.
+  // Throws Error if the step has more sequences than the layout has room for.
   void check_fits(Step step) const;
 
-  // Sends the admitted rows' lists. With a code that wants tiles, also those of each spec.
+  // Both send the admitted rows' lists; send_with_tiles() adds the attention tiles of each spec.
   void send(Step step, const StepRows& rows, Stream stream);
   void send_with_tiles(Step step, const StepRows& rows, const std::vector<AttentionSpec>& specs,
                        AttentionCode code, Stream stream);
 
-  // On the device.
+  // The lists in device memory.
   StepTable table() const;
-  // For who writes the lists of a step of one row a sequence there: where they lie, and what they
-  // are but for the tokens, of rows that were admitted.
+  // For a sampler that writes the lists of a decode step on the device: where the lists lie, and
+  // the admitted rows' positions and pages. Only the tokens are missing.
   NextStep next() const;
   std::span<const NextRow> next_rows(Step step, const StepRows& rows);
   const int32_t* wanted() const { return list(layout_.wanted); }
@@ -50,7 +50,7 @@ class StepBuffer {
   EventOwner sent_;
   std::vector<int32_t> positions_;
   std::vector<NextRow> next_rows_;
-  std::vector<int> tile_counts_;  // one a spec
+  std::vector<int> tile_counts_;  // one per spec
 };
 
 }  // namespace skald::cuda

@@ -15,7 +15,7 @@ using selftest::AttentionCase;
 using selftest::AttentionData;
 using selftest::Part;
 
-// A kernel of the table with one of the codes that it has.
+// A kernel of the table and one of the AttentionCodes that it can run.
 struct Variant {
   const char* name;
   KernelId kernel;
@@ -34,7 +34,7 @@ const AttentionKernel& kernel_of(const Variant& v) {
                        [&](const AttentionKernel& kernel) { return kernel.id() == v.kernel; });
 }
 
-// The best code that this binary has for the compute capability under test.
+// The best code for which this binary has kernels on the compute capability under test.
 AttentionCode best_code(DType type, int compute_capability) {
   return std::min(attention_code(type), attention_code_of(type, compute_capability));
 }
@@ -45,8 +45,8 @@ bool selected(const Variant& v, const AttentionCase& c, AttentionCode best) {
   return !kernel.decode || v.code == best;  // with clusters, or without
 }
 
-// The cache as kernels see it: one of two layers, with scattered pages, and NaN in places without a
-// token.
+// The KV cache as kernels see it: one of two layers, pages in scattered order, NaN in all slots
+// without a token.
 class Cache {
  public:
   explicit Cache(const AttentionCase& c) : c_(c) {
@@ -56,7 +56,7 @@ class Cache {
     pages_per_sequence_ = static_cast<int>(pages_for(c.longest())) + 2;
     int64_t count = 0;
     for (const Part& part : c.parts) count += pages_for(part.before + part.rows);
-    // Page 0 belongs to no sequence. The table has it in entries without a page.
+    // No sequence has page 0. The page table has 0 in entries without a page.
     int64_t step = 7;
     while (std::gcd(step, count) != 1) ++step;
     table_.assign(c.parts.size() * static_cast<size_t>(pages_per_sequence_), 0);
@@ -77,7 +77,7 @@ class Cache {
   const std::vector<int32_t>& table() const { return table_; }
   const std::vector<std::byte>& bytes() const { return bytes_; }
 
-  // The place of a token's key, or of its value with `head` from kv_heads on.
+  // The place of a token's key (head < kv_heads) or value (head >= kv_heads).
   size_t place(size_t part, int64_t token, int64_t head) const {
     const size_t entry =
         part * static_cast<size_t>(pages_per_sequence_) + static_cast<size_t>(token / kPageTokens);
@@ -116,8 +116,8 @@ Cache filled_cache(const AttentionCase& c, const AttentionData& data) {
   return cache;
 }
 
-// What is wrong with the cache after the step, or "": the new keys and values must be in it, and
-// nothing else may have changed.
+// Returns "" if the cache is right after the step; otherwise the problem. The new keys and values
+// must be in the cache, and all else must be unchanged.
 std::string cache_problem(const AttentionCase& c, const AttentionData& data, const Cache& before,
                           std::vector<std::byte> after) {
   const AttentionSpec& s = c.spec;
@@ -196,11 +196,11 @@ void test_attention(const AttentionCase& c, const AttentionData& data, const Tes
       launch.norm_after_rope = c.norm_after_rope;
     }
     launch.code = v.code;
-    constexpr int kFew = 3;  // so that a block takes several tiles
+    constexpr int kFew = 3;  // few multiprocessors: a block takes several tiles
     launch.multiprocessors = kernel.decode ? test.gpu.multiprocessors : kFew;
     TestBuffer workspace, tickets;
     if (kernel.decode) {
-      // Split as in a step, or for so large a depth that there are more runs than tokens.
+      // The depth of a real step, or a depth so large that there are more runs than tokens.
       constexpr int kDeep = 16384;
       launch.decode.depth = c.longest() % 2 == 0 ? decode_depth(c.longest()) : kDeep;
       workspace = buffers.poisoned(4 * attention_workspace_floats(rows, c.spec, launch.decode.depth,
@@ -215,7 +215,7 @@ void test_attention(const AttentionCase& c, const AttentionData& data, const Tes
           attention_tiles_bound(rows, static_cast<int>(c.parts.size()), c.spec, v.code)));
       const int count = build_attention_tiles({positions, sequences, c.spec, v.code}, tiles.data());
       tiles.resize(static_cast<size_t>(count));
-      tiles.push_back({0, 0});  // nothing to do
+      tiles.push_back({0, 0});  // a tile without rows
       launch.prefill.tiles = reinterpret_cast<AttentionTile*>(buffers.holding(tiles).data);
       launch.prefill.count = count + 1;
       launch_rope_append(launch, test.stream);

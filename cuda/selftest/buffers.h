@@ -68,7 +68,7 @@ class TestBuffers {
     return bytes;
   }
 
-  // Whether nothing was written around the buffer.
+  // True if nothing was written around the buffer.
   bool intact(const TestBuffer& buffer) const {
     const auto poison = [](std::byte b) { return b == std::byte{0xff}; };
     const auto before = bytes_of({buffer.data - kGuardBytes, kGuardBytes});

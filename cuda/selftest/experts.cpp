@@ -53,7 +53,7 @@ struct Layer {
   const selftest::ExpertsData& data;
   const TestGpu& test;
   TestBuffers& buffers;
-  // `gate` alternates its rows with those of up, unless `up` has them.
+  // `gate` has the rows of gate and up alternately if `up` is empty.
   std::vector<std::byte> gate, up, down;
 
   Layer(const selftest::ExpertsCase& of, const selftest::ExpertsData& with, const TestGpu& on,

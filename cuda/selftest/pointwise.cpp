@@ -10,7 +10,7 @@ namespace {
 
 using selftest::Pointwise;
 
-// Rows with equal numbers of queries, keys and values, all the same.
+// Rows of queries, keys and values: three copies of the input.
 std::vector<std::byte> queries_keys_values(const selftest::PointwiseCase& c,
                                            const selftest::PointwiseData& data) {
   const std::vector<std::byte> in = selftest::encode(c.type, data.in);
@@ -22,7 +22,8 @@ std::vector<std::byte> queries_keys_values(const selftest::PointwiseCase& c,
   return rows;
 }
 
-// Leaves only the queries of such rows. Returns what is wrong with the keys and values, or "".
+// Keeps only the queries of queries_keys_values(). Returns what is wrong with the keys and values,
+// or "".
 std::string take_queries(const selftest::PointwiseCase& c, const selftest::PointwiseData& data,
                          std::vector<std::byte>& rows) {
   const std::vector<std::byte> before = queries_keys_values(c, data);

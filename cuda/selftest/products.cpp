@@ -23,7 +23,7 @@ Epilogue epilogue_of(Ending ending) {
   return Epilogue::Logits;
 }
 
-// Kernels that cannot gate get the product with Store, and its stride.
+// The shape for a kernel that cannot gate: the product is stored and gated afterwards.
 LinearShape stored(const ProductKernel& kernel, LinearShape shape) {
   if (shape.epilogue == Epilogue::Gated && !kernel.gate) {
     shape.epilogue = Epilogue::Store;
@@ -32,14 +32,14 @@ LinearShape stored(const ProductKernel& kernel, LinearShape shape) {
   return shape;
 }
 
-// The kernel of expanded matrices is tested through its two parts, and by whole models.
+// Kernels that use a 16-bit copy are left out: their two steps have their own cases, and whole
+// models test them together.
 bool takes(const ProductKernel& kernel, const LinearShape& shape, const Gpu& gpu) {
   return !kernel.uses_copy && runs_on(kernel.code, gpu.compute_capability) &&
          kernel.supports(stored(kernel, shape));
 }
 
-// The error that rounding each weight to f16, two or three times, adds. Other kernels do not round
-// weights.
+// The error added by kernels that round each weight to f16 two or three times.
 double rounded_weights(const ProductKernel& kernel) { return kernel.rounds_weights ? 8e-4 : 0; }
 
 // Runs a product, with the small kernels before and after it if its kernel cannot do the whole op.

@@ -13,7 +13,7 @@
 namespace skald::cuda {
 
 struct TestGpu {
-  Gpu gpu;  // with the compute capability to be tested
+  Gpu gpu;  // has the compute capability under test
   cudaStream_t stream;
   GemmCublas* gemm;
 };

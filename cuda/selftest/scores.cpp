@@ -14,7 +14,7 @@ void test_scores(const selftest::ScoreCase& c, const selftest::ScoreData& data, 
   DeviceScorer scorer(c.vocab, c.rows), base(c.vocab, c.rows);
   scorer.begin(data.targets, test.stream);
   base.begin(data.targets, test.stream);
-  // In two parts; the second has rows that were gathered.
+  // Scores half of the rows in place and half gathered.
   const int half = c.rows / 2;
   for (const auto& [gathered, first, count] :
        {std::tuple(false, 0, half), std::tuple(true, half, c.rows - half)}) {

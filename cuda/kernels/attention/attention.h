@@ -1,10 +1,10 @@
-// Attention over the paged cache. launch_attention_decode() is for steps with one row of each
+// Attention over the paged KV cache. launch_attention_decode() is for steps with one row of each
 // sequence: one kernel that also rotates and appends. launch_attention_prefill() takes any rows,
 // after launch_rope_append(). Neither reads a cache slot beyond a row's position.
 //
-// With a dependent launch the kernels read the step table and the cache's earlier tokens ahead of
-// their wait. So the table must be complete before the kernel ahead starts, and the earlier tokens
-// before the step.
+// In a dependent launch the kernels read the step table and the cache's earlier tokens before they
+// wait. So the table must be complete before the kernel ahead starts, and the earlier tokens before
+// the step.
 #pragma once
 
 #include <cstdint>
@@ -58,16 +58,16 @@ struct AttentionLaunch {
   float rope_scale = 1;                              // of cosines and sines
   const float *q_norm = nullptr, *k_norm = nullptr;  // [head_dim]: each head is normed
   float norm_eps = 0;
-  bool norm_after_rope = false;  // else the norm comes first; if so, rope_scale is 1
+  bool norm_after_rope = false;  // norm after the rotation, not before; requires rope_scale == 1
   AttentionCode code;            // attention_code(type)
-  bool dependent;                // LinearShape's
+  bool dependent;                // as LinearShape::dependent
   int multiprocessors;           // of the device; for decode, and for prompts on sm_90a
 
   struct Decode {
     int depth;              // no row has more tokens; with rows, fixes the grid
     float* workspace;       // attention_workspace_floats() floats
     int* tickets;           // attention_tickets() integers, zero before and after each launch
-    PreparedRows prepares;  // where attention_prepares_rows(): in place of `out`
+    PreparedRows prepares;  // written instead of `out`, if attention_prepares_rows()
   } decode;
 
   // From build_attention_tiles(), on the device; code Plain has none.
@@ -91,14 +91,15 @@ void launch_attention(const AttentionLaunch& launch, Stream stream);
 // For rows of different sequences, each the last of its sequence. Norms and rotates q and k,
 // appends k and v to the cache, and attends. Not for code Plain.
 void launch_attention_decode(const AttentionLaunch& launch, Stream stream);
-// Whether attention_decode can write prepared rows for the next product in place of `out`: 16
+// True if attention_decode can write prepared rows for the next product instead of `out`: every 16
 // columns must belong to one head.
 inline bool attention_prepares_rows(const AttentionSpec& spec) { return spec.head_dim % 16 == 0; }
-// The depth by which a step is split whose deepest row has `tokens` tokens, itself included. There
-// are few such depths, so that few graphs are captured. The depth depends on nothing else, so that
+// The depth for which a step is split if its deepest row has `tokens` tokens, itself included.
+// There are few such depths, so that few graphs are captured. The depth depends on nothing else, so
 // no result depends on the planned context or on earlier steps.
 int decode_depth(int64_t tokens);
-// Enough for any launch of up to `rows` rows with `depth` tokens, or with decode_depth() of fewer.
+// Enough floats for any launch of up to `rows` rows with `depth` tokens, or with decode_depth() of
+// fewer tokens.
 int64_t attention_workspace_floats(int rows, const AttentionSpec& spec, int depth,
                                    int multiprocessors);
 int64_t attention_tickets(int rows, const AttentionSpec& spec);
@@ -108,10 +109,10 @@ void launch_rope_append(const AttentionLaunch& launch, Stream stream);
 
 // For rows of any sequences at any positions, after launch_rope_append(). Not for code Plain.
 void launch_attention_prefill(const AttentionLaunch& launch, Stream stream);
-// Fills `tiles`, those with the most work first, and returns their number: at most
+// Fills `tiles`, the tiles with the most work first, and returns their number. It is at most
 // attention_tiles_bound(), in which a sequence whose positions have gaps counts once more for each
-// gap. With `by_page` no tile has positions of two cache pages. Then a row's result does not depend
-// on the rows that share its tile, since no tile reads a page that only some of its rows see.
+// gap. With `by_page` no tile crosses a cache page. Then a row's result does not depend on the rows
+// that share its tile, since no tile reads a page that only some of its rows see.
 struct TileRequest {
   std::span<const int32_t> positions, sequences;  // [rows]
   const AttentionSpec& spec;
@@ -121,10 +122,10 @@ struct TileRequest {
 int build_attention_tiles(const TileRequest& request, AttentionTile* tiles);
 int attention_tiles_bound(int rows, int sequences, const AttentionSpec& spec, AttentionCode code);
 
-// The same on sm_90a, for the head dimensions that it supports.
+// Prefill on sm_90a, for the head dimensions that the kernel supports.
 bool attention_has_wgmma();
 inline bool wgmma_takes(const AttentionSpec& s) { return s.head_dim == 64 || s.head_dim == 128; }
-inline constexpr int kWgmmaQueries = 128;  // of a tile, counting each query head
+inline constexpr int kWgmmaQueries = 128;  // queries of a tile: rows times query heads
 void launch_attention_wgmma(const AttentionLaunch& launch, Stream stream);
 
 // Plain arithmetic, one block for each row and head, for any type and GPU; after
@@ -134,7 +135,8 @@ void launch_attention_plain(const AttentionLaunch& launch, Stream stream);
 // Throws an Error that names types and shape if no kernel supports them. All kernels take a cache
 // of the activations' type alone.
 void check_attention(DType type, DType cache_type, const AttentionSpec& spec, int rope_pairs);
-// Throws if queries grow and do not rotate as a whole: kernels multiply where they rotate.
+// Throws if queries grow with their position and not all their dimensions rotate: kernels apply the
+// growth when they rotate.
 void check_growth(const AttentionSpec& spec, int rope_pairs);
 inline void check_attention(const AttentionLaunch& a) {
   check_attention(a.type, a.cache_type, a.spec, a.rope_pairs);

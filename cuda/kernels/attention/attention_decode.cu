@@ -40,22 +40,22 @@ namespace {
 constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * 32;
 
-// Computed on the host, since divisions take long.
+// The host computes these numbers, since divisions take long on a GPU.
 struct Heads {
   int group;    // query heads that read one KV head
   int tiles;    // tiles of kTileHeads of these heads
   int min_run;  // tokens
 };
 
-// How strips come. Registers: loaded into registers. Few: into more registers, for steps that read
-// so little that they need few blocks. Ring: on sm_90, through a ring that bulk copies fill.
-// WideRing: for so few blocks that each can have a multiprocessor, beside a block of gemm_q_sm90;
-// it takes more than half of the memory, so that no two blocks share a multiprocessor while others
-// idle. All but Registers are for heads of exactly kDim dimensions.
+// How strips reach registers. Registers: direct loads. Few: direct loads into more registers, for
+// steps that read so little that they need few blocks. Ring: on sm_90, through a ring that bulk
+// copies fill. WideRing: a larger ring, for so few blocks that each can have a multiprocessor,
+// beside a block of gemm_q_sm90. It takes more than half of the shared memory, so that no two
+// blocks share a multiprocessor while others idle. All but Registers are for heads of exactly kDim
+// dimensions.
 enum class Way { Registers, Few, Ring, WideRing };
 
-// kTogether: strips that a warp takes at once. kBlocks: blocks for which a multiprocessor then has
-// room.
+// kTogether: strips that a warp takes at once. kBlocks: blocks that then fit on a multiprocessor.
 template <int kDim, Way kWay>
 constexpr int kTogether = kWay == Way::WideRing                                   ? 3
                           : kDim <= 64 || (kWay != Way::Registers && kDim <= 128) ? 2
@@ -67,9 +67,9 @@ constexpr int kBlocks = kWay >= Way::Ring  ? std::max(1, 256 / kDim)
                                            : 1;
 constexpr int kStep = kWarps * kStrip;  // tokens from a warp's strip to its next
 
-// The most registers of a thread: as many as kBlocks allow, or fewer, to fit beside a block of
-// another kernel: 224 beside gemv_q_sm90, 128 beside gemm_q_sm90. Toolkits before 12.4 know launch
-// bounds alone.
+// The most registers of a thread. kBlocks limits them, and so does a block of another kernel
+// beside: 224 beside gemv_q_sm90, 128 beside gemm_q_sm90. Toolkits before 12.4 have launch bounds
+// alone.
 #if __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1204
 template <int kDim, Way kWay>
 constexpr int kMostRegisters = kWay == Way::Few ? 224
@@ -94,9 +94,9 @@ struct SourceOf<T, kDim, true, Way::WideRing> {
   using type = StripsInRing<T, kDim, kTogether<kDim, Way::WideRing>, kStep>;
 };
 
-// WideRing is for heads of 128 dimensions, and for groups of so few heads that the memory for
-// merging leaves room for the ring. Beside its dynamic memory a block has static variables and 1 KB
-// that CUDA takes.
+// WideRing is for heads of 128 dimensions and for few heads in a group, so that the memory for
+// merging leaves room for the ring. Besides its dynamic memory a block has static variables and 1
+// KB that CUDA takes.
 constexpr int kWideDim = 128, kWideHeads = 4, kWideBytes = 109 * 1024;
 constexpr int kOwnBytes = 4352 + 1024, kProductsOwnBytes = 656 + 1024, kSm90Bytes = 228 * 1024;
 static_assert(2 * (kWideBytes + kOwnBytes) > kSm90Bytes);
@@ -141,8 +141,8 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
   const int start = window_start(s, position), origin = start / kStrip * kStrip;
   const int cluster = cluster_blocks(), rank = run % cluster;
   const int length = position + 1 - origin;
-  // To merge clusters costs more than one more strip for each warp. Without clusters, blocks with
-  // fewer than min_run tokens cost more than longer runs of the others.
+  // Merging clusters costs more than one more strip for each warp. Without clusters, blocks with
+  // fewer than min_run tokens cost more than longer runs of the other blocks.
   const int used = cluster == 1                         ? max(1, min(runs, length / all.min_run))
                    : length <= cluster * kOneClusterRun ? cluster
                                                         : runs;
@@ -188,8 +188,7 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
     attended.weigh(scores, token, start, run_end, scale, s.softcap);
 #pragma unroll
     for (int i = 0; i < kStrips; ++i) {
-      // A short sequence has one strip. Skip the instructions for the others, which would cost
-      // time.
+      // A short sequence has one strip. Skipping the instructions for other strips saves time.
       if (i > 0 && token + i * kStep >= run_end) break;
       const uint32_t weights0 = transpose(pack(T(), scores[i][0], scores[i][1]));
       const uint32_t weights1 = transpose(pack(T(), scores[i][2], scores[i][3]));
@@ -225,7 +224,7 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
   }
   inbox.wait();
 
-  // The cluster's result, of which this block merges its share. As many adjacent lanes merge a unit
+  // This block merges a share of the cluster's result. A unit is merged by as many adjacent lanes
   // as the cluster has blocks.
   const int lanes_shift = 31 - __clz(cluster), part = lane & (cluster - 1);
   const int64_t pair = int64_t{row} * gridDim.y + blockIdx.y;
@@ -297,7 +296,7 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
     __syncthreads();
     if (shared.ticket == clusters - 1) {
       __threadfence();
-      // As many lanes for each unit as let all units be merged at once, or one.
+      // The most lanes per unit that still merge all units at once; at least one.
       int lanes = kMostMergers;
       while (lanes > 1 && my_units * lanes > kThreads) lanes /= 2;
       for (int first = 0; first < my_units; first += kThreads / lanes) {

@@ -1,5 +1,5 @@
-// What attention needs on the host's side: what it takes, how much memory, and the tiles of a step.
-// No CUDA here, so that plans can be made without a GPU.
+// Host code of attention: supported shapes, bytes of memory, and the tiles of a step. It calls no
+// CUDA, so that plans need no GPU.
 #include <algorithm>
 
 #include "cuda/gpu/kernel_code.h"
@@ -51,7 +51,7 @@ int64_t attention_workspace_floats(int rows, const AttentionSpec& spec, int dept
   int64_t parts = 0;
   const auto count = [&](int at) {
     for (int r = 1; r <= rows; ++r) {
-      // Without clusters each run leaves a part.
+      // Without clusters each run stores a partial result.
       for (int resident = 1; resident <= kMostResident; ++resident) {
         const Split split = split_for(r, spec, at, {multiprocessors, resident, false});
         parts = std::max(parts, int64_t{r} * split.runs * spec.kv_heads * head_tiles(spec));

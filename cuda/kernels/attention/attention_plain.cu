@@ -1,7 +1,7 @@
-// rope_append: rotates queries and keys, and appends keys and values to the cache. One block a row.
-// It reads qkv once and writes q, k and v once, so its time is bytes over bandwidth.
+// rope_append: rotates queries and keys, and appends keys and values to the cache. One block per
+// row. It reads qkv once and writes q, k and v once; its time is bytes over bandwidth.
 //
-// norm_rope_append: the same, with a norm of each head first. One warp a head, which reads it
+// norm_rope_append: the same, with a norm of each head first. One warp per head; it reads the head
 // twice.
 //
 // attend_plain: attention for float32 and old GPUs, without matrix products. One block for each row
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kRopeThreads) rope_append(AttentionLaunch a) {
     *reinterpret_cast<Some*>(to + at_y) = y;
   }
 
-  // What does not rotate: the values, and the other dimensions of the keys.
+  // Copies what does not rotate: the values, and the other dimensions of the keys.
   const int packs = head_dim / kCount, rotated = 2 * units;
   for (int u = threadIdx.x; u < s.kv_heads * packs; u += kRopeThreads) {
     const int head = u / packs, i = u % packs;
@@ -112,7 +112,8 @@ __global__ void __launch_bounds__(kRopeThreads) norm_rope_append(AttentionLaunch
     }
     const float factor = head < s.heads ? growth : 1;
     const float norm = rsqrtf(warp_sum(sum) / static_cast<float>(head_dim) + a.norm_eps) * factor;
-    // The rotation keeps a head's length, so only the weights' place depends on the order.
+    // The rotation keeps a head's length. So the factor of the norm may be computed before it in
+    // both orders; the norm's weights are applied where the order says.
     const bool last = a.norm_after_rope;
     const auto normed = [&](int at, bool weighted) {
       const Some some = *reinterpret_cast<const Some*>(from + at);

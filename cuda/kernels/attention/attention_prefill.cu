@@ -201,7 +201,7 @@ __global__ void __launch_bounds__(kThreads)
         }
         higher = fmaxf(higher, __shfl_xor_sync(~0u, higher, 1));
         higher = fmaxf(higher, __shfl_xor_sync(~0u, higher, 2));
-        // A query may have seen no key yet. Then any finite shift serves.
+        // A query may have seen no key yet. Then any finite shift will do.
         const float shift = higher == -INFINITY ? 0 : higher * scale;
         const float keep = exp2_fast(maximum[b][h] * scale - shift);
         maximum[b][h] = higher;

@@ -19,7 +19,7 @@
 namespace skald::cuda {
 namespace {
 
-constexpr int kGroups = 2;  // of 128 threads that compute, beside the one that fetches
+constexpr int kGroups = 2;  // computing warpgroups; one more warpgroup fetches
 constexpr int kThreads = kGroups * 128 + 128;
 constexpr int kBlockTokens = 2 * kPageTokens;
 // Slots of the ring. An item fills one: the keys of kBlockTokens tokens, or their values as the
@@ -50,7 +50,7 @@ __device__ inline uint32_t place(uint32_t base, int row, int eight) {
   return base + eight / 8 * kMatrixBytes + row * kRowBytes + (((eight ^ row) & 7) << 4);
 }
 
-// What a block takes at a time: a tile and a KV head.
+// The unit of a block's work: a tile and a KV head.
 struct Work {
   int row, rows = 0;  // rows: 0 if there is no more work
   int kv_head, first_position, last_position, first_block, end_block;
@@ -75,7 +75,7 @@ struct Work {
   }
 };
 
-// The ring of items. Each warpgroup counts the items by itself.
+// The ring of items. Each warpgroup keeps its own count of items.
 template <int kDim>
 struct Ring {
   uint32_t slots;
@@ -91,11 +91,11 @@ struct Ring {
   }
 };
 
-// The fetching warpgroup.
+// The work of the fetching warpgroup.
 template <class T, int kDim>
 __device__ inline void fetch(const AttentionLaunch& a, const Ring<kDim>& ring, Work work,
                              int round) {
-  constexpr int kUnits = kDim / 8, kApart = 128 / kUnits;  // rows from one of a thread to its next
+  constexpr int kUnits = kDim / 8, kApart = 128 / kUnits;  // distance of a thread's rows
   const int thread = threadIdx.x % 128, first_row = thread / kUnits;
   const int own_place = place(0, first_row, thread % kUnits);
   const int64_t to_values = keys_to_values(a.spec);
@@ -145,7 +145,7 @@ struct Softmax {
   float total[2] = {0, 0};  // over this lane's keys alone
   float keep[2];            // the factor of the output so far
 
-  // Makes weights of scores.
+  // Turns scores into softmax weights.
   __device__ void update(float (&score)[64], float scale) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
@@ -245,7 +245,7 @@ __device__ inline void attend(const AttentionLaunch& a, const Ring<kDim>& ring, 
   const int first_query = first + threadIdx.x % 128 / 32 * 16 + lane / 4;
   const uint32_t own_q = q_at + first * kRowBytes;
   const float given_scale = s.scale * kLog2E;
-  const float scale = s.softcap == 0 ? given_scale : 1;  // capped scores have it already
+  const float scale = s.softcap == 0 ? given_scale : 1;  // capped scores are scaled already
   if (work.rows > 0) fetch_queries<T, kDim>(a, work, first, own_q);
   if (warpgroup == 1) give_turn(0);
   int item = 0;
@@ -340,7 +340,7 @@ __device__ inline void attend(const AttentionLaunch& a, const Ring<kDim>& ring, 
     }
     work = next;
   }
-  if (warpgroup == 0) wait_for_turn(0);  // takes the last turn, which nobody needs
+  if (warpgroup == 0) wait_for_turn(0);  // consumes the last turn
 }
 
 #endif

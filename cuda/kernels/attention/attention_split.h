@@ -1,5 +1,5 @@
-// How attention divides a step's work among blocks: for the kernels, and for plans and preparations
-// on the host. attention_decode.cu and attention_prefill.cu say what a block does.
+// How attention divides a step's work among blocks. Kernels use it, and plans on the host.
+// attention_decode.cu and attention_prefill.cu say what a block does.
 #pragma once
 
 #include <algorithm>
@@ -39,22 +39,22 @@ inline int seen_tokens(const AttentionSpec& s, int depth) {
 }
 
 struct Split {
-  int runs;     // of the tokens of a (row, head tile) pair; a multiple of cluster
+  int runs;     // runs of each (row, head tile) pair; a multiple of cluster
   int cluster;  // blocks
   int min_run;  // tokens
 };
 
-// What decides how decode is split, beside the work itself.
+// The device's share in the decision how decode is split.
 struct DecodeDevice {
   int multiprocessors;
   int resident;   // blocks of a multiprocessor
-  bool clusters;  // whether the GPU has them
+  bool clusters;  // the GPU has clusters
 };
 
-// If the (row, head tile) pairs leave room on the device: one wave of blocks, with a tenth to
-// spare, since clusters do not fill every corner. If not: the number of runs whose waves cost
+// If the (row, head tile) pairs leave multiprocessors free: one wave of blocks, a tenth fewer than
+// fit, since clusters do not fill all multiprocessors. If not: the number of runs whose waves cost
 // least, where a wave costs as much as kWaveTokens more tokens in each run. In both cases there are
-// enough runs that a long sequence among short ones does not hold up the rest.
+// enough runs that a long sequence among short ones does not delay the step.
 inline Split split_for(int rows, const AttentionSpec& s, int depth, const DecodeDevice& gpu) {
   constexpr int kWaveTokens = 170, kMergeTokens = 100;
   const int pairs = rows * s.kv_heads * head_tiles(s);
@@ -88,7 +88,7 @@ inline Split split_for(int rows, const AttentionSpec& s, int depth, const Decode
 
 inline constexpr int kPrefillWarps = 4;
 
-// A warp takes 16 queries, or 32 where its registers hold the output of as many.
+// A warp takes 16 queries, or 32 if the output of 32 fits into its registers.
 constexpr int queries_per_warp(int padded_dim) { return padded_dim <= 128 ? 32 : 16; }
 
 constexpr int padded_head_dim(int head_dim) { return (head_dim + 63) / 64 * 64; }

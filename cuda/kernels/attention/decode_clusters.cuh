@@ -1,4 +1,4 @@
-// Merges what the clusters of a row's runs have stored in the workspace of decode attention.
+// Merges the partial results that clusters of decode attention have stored in the workspace.
 #pragma once
 
 #include "cuda/kernels/attention/attention_split.h"
@@ -6,7 +6,7 @@
 
 namespace skald::cuda {
 
-// Adds every `step`-th cluster's part of a unit, with several loads under way at once.
+// Adds the results of every `step`-th cluster for one unit, with several loads in flight.
 template <int kDim>
 __device__ void add_clusters(Partial& p, const float* parts, int unit, int first, int step,
                              int clusters) {

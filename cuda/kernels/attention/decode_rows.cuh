@@ -1,5 +1,5 @@
-// What a block of attention_decode takes from the step's row: its queries and, if the block has the
-// new token, the new key and value. They are normed and rotated as the launch asks.
+// The rows of qkv that a block of attention_decode needs: its queries and, if the block has the new
+// token, the new key and value. They are normed and rotated as the launch says.
 #pragma once
 
 #include <climits>
@@ -78,7 +78,7 @@ struct DecodeRows {
   // Loads, norms and rotates. Synchronizes the block before it returns.
   __device__ void fill(const AttentionLaunch& a, const DecodeBlock& b, const Places& places) {
     const T* rows = static_cast<const T*>(a.qkv);
-    // All of a thread's loads are under way before the first number is used.
+    // All loads of a thread are in flight before the first number is used.
     T first[kUnits], second[kUnits];
 #pragma unroll
     for (int u = 0; u < kUnits; ++u) {

@@ -1,9 +1,9 @@
 // Strips: the keys and values of 16 tokens, loaded from memory straight into the registers of mma()
 // (mma.cuh). Lane = 4 * g + c.
 //
-// A warp of attention_decode takes kStrips strips in a turn, kStep tokens apart. It asks for a
-// turn's keys by keys(), then calls next_keys(), which starts to load those of the next turn.
-// Values work the same way. decode_ring.cuh has the same functions for a ring.
+// A warp of attention_decode takes kStrips strips in a turn, kStep tokens apart. keys() gives a
+// turn's keys; then next_keys() starts to load the next turn's keys. Values work the same way.
+// decode_ring.cuh has the same functions for a ring.
 #pragma once
 
 #include "cuda/kernels/attention/attention_split.h"
@@ -36,8 +36,8 @@ struct StripsInRegisters {
     }
   }
 
-  // Returns registers of this struct; decode_ring.cuh fills the caller's and returns them. [j][i]:
-  // token g + 8 i of the strip, dimensions 32 j + 8 c and the next 7.
+  // Returns registers of this struct. (decode_ring.cuh fills the caller's registers and returns
+  // those.) [j][i]: token g + 8 i of the strip, dimensions 32 j + 8 c and the next 7.
   using Keys = uint4[kDim / 32][2];
   __device__ Keys& keys(int strip, Keys&) { return k[strip]; }
   __device__ void next_keys() {

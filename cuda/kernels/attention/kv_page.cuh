@@ -39,7 +39,7 @@ __device__ inline Rotation rotation(const AttentionLaunch& a, int position, int 
   return {r.cos * a.rope_scale, r.sin * a.rope_scale};
 }
 
-// The index of element i's partner in its head, and whether i is the first of the two.
+// The pair of an element, and the index of its partner in the head.
 struct RopePair {
   int pair;  // -1: not rotated
   int partner;

@@ -7,7 +7,7 @@
 namespace skald::cuda {
 
 // Sums over some tokens for 4 dimensions of a head. `all` is the sum of the weights 2^(score -
-// highest), `sum` that of the weights times values.
+// highest); `sum` is the sum of weights times values.
 struct Partial {
   float4 sum = {0, 0, 0, 0};
   float highest = -INFINITY;
@@ -17,8 +17,9 @@ struct Partial {
     sum.x *= factor, sum.y *= factor, sum.z *= factor, sum.w *= factor;
     all *= factor;
   }
-  // The factor that brings sums with this highest score to the highest score `higher`; zero if they
-  // have no score. There is no branch: a block runs this once, and waits for every instruction.
+  // The factor that rescales sums with the highest score `highest` to the highest score `higher`;
+  // zero if the sums have no score. There is no branch: a block runs this once and waits for every
+  // instruction.
   static __device__ float factor(float highest, float higher) {
     return exp2_fast(highest - (higher == -INFINITY ? 0 : higher));
   }
