@@ -23,15 +23,15 @@ cudaDataType_t data_type(DType type) {
   fail(Exit::Failed, "cuBLAS has no matrices of ", name(type));
 }
 
-// One product's description and the algorithms that cuBLASLt thinks best for it, in its order but
-// for runs_cooler(). A kernel is loaded when it is first launched; one for which there was no
-// memory then will never work again, but another one may.
+// One product's description and the algorithms that cuBLASLt proposes, best first, except that
+// runs_cooler() may change the order. A kernel is loaded at its first launch. If there is no memory
+// for it then, this kernel will never work again, but another one may.
 struct Plan {
   cublasLtMatmulDesc_t operation = nullptr;
   cublasLtMatrixLayout_t weight = nullptr, in = nullptr, out = nullptr;
   cublasLtMatmulPreference_t preference = nullptr;
-  std::vector<cublasLtMatmulAlgo_t> algorithms;  // the first is used
-  bool loaded = false;                           // it has been launched
+  std::vector<cublasLtMatmulAlgo_t> algorithms;  // the first one is used
+  bool loaded = false;                           // true after the first launch
 
   Plan() = default;
   Plan(const Plan&) = delete;
@@ -47,7 +47,7 @@ struct Plan {
 
 using PlanKey = std::tuple<DType, int64_t, int64_t, int64_t, int, Epilogue, int, bool>;
 
-// Columns of a wider matrix may start anywhere; cuBLAS takes 256 bytes for granted.
+// Output in columns of a wider matrix may start at any address; cuBLAS assumes 256-byte alignment.
 int out_alignment(const LinearLaunch& a) {
   constexpr uintptr_t kUsual = 256;
   const auto at = reinterpret_cast<uintptr_t>(a.out);
@@ -59,7 +59,7 @@ int out_alignment(const LinearLaunch& a) {
        "] with ", a.rows, " rows on this GPU", a.cublas.pinned ? " that is reproducible" : "");
 }
 
-// Without operands' shapes: of any number of rows.
+// The part of a plan that depends on no operand's shape.
 std::unique_ptr<Plan> begin_plan(const LinearLaunch& a) {
   auto plan = std::make_unique<Plan>();
   const cublasOperation_t transpose = CUBLAS_OP_T;
@@ -83,7 +83,7 @@ std::unique_ptr<Plan> begin_plan(const LinearLaunch& a) {
   return plan;
 }
 
-// cuBLAS counts columns first, so a row-major [rows, ins] is its [ins, rows].
+// cuBLAS is column-major: a row-major [rows, ins] is its [ins, rows].
 void set_shapes(Plan& plan, const LinearLaunch& a) {
   const cudaDataType_t type = data_type(a.type);
   const cudaDataType_t out_type = a.epilogue == Epilogue::Store ? type : CUDA_R_32F;
@@ -94,9 +94,9 @@ void set_shapes(Plan& plan, const LinearLaunch& a) {
   SKALD_CUBLAS(cublasLtMatrixLayoutCreate(&plan.out, out_type, outs, rows, a.out_stride));
 }
 
-// Long products draw all the power that the card may, and its clock falls. What cuBLAS proposes
-// first is then 2 to 9 % slower than its proposal with tiles of 168 x 128, where 16-bit results are
-// stored; results are the same to the last bit.
+// Long products draw all the power that the card may draw, and its clock falls. Then cuBLAS's first
+// proposal is 2 to 9 % slower than its proposal with tiles of 168 x 128, if 16-bit results are
+// stored. Both have the same results, bit for bit.
 bool runs_cooler(const LinearLaunch& a, const cublasLtMatmulAlgo_t& algorithm) {
   constexpr int64_t kLongRows = 2048;
   constexpr uint32_t kTile168x128 = 197;  // older toolkits have no name for it
@@ -131,7 +131,7 @@ struct GemmCublas::State {
     if (handle) cublasLtDestroy(handle);
   }
 
-  // The plan for a launch: made once, and kept only when it is whole.
+  // The plan for a launch: made once, and kept only if it is complete.
   Plan& plan(const LinearLaunch& a) {
     std::unique_ptr<Plan>& plan = plans[{a.type, a.outs, a.ins, a.out_stride, a.rows, a.epilogue,
                                          out_alignment(a), a.cublas.pinned}];
@@ -148,7 +148,7 @@ struct GemmCublas::State {
   }
 
   void multiply(const LinearLaunch& a, Stream stream) {
-    constexpr int64_t kRoom = 64 << 20;  // for any kernel
+    constexpr int64_t kRoom = 64 << 20;  // enough to load any kernel
     Plan& plan = this->plan(a);
     for (;;) {
       const cublasStatus_t status = try_multiply(plan, a, stream);
@@ -178,7 +178,7 @@ GemmCublas::~GemmCublas() = default;
 void GemmCublas::launch(const LinearLaunch& a, Stream stream) {
   check(!a.norm_weight && !a.bias && a.epilogue != Epilogue::Gated, "gemm_cublas is plain");
   if (!a.cublas.pinned) return state_->multiply(a, stream);
-  // The last piece has rows that nobody reads.
+  // The last piece has more rows than the product; nobody reads them.
   LinearLaunch piece = a;
   piece.rows = kPinnedRows;
   const DType out_type = a.epilogue == Epilogue::Store ? a.type : DType::F32;
@@ -194,7 +194,7 @@ void launch_product<kernel_id("gemm_cublas")>(const ProductCall& call) {
   call.cublas.launch(call.pieces.front(), call.stream);
 }
 
-// By the matrix's 16-bit copy, or by parts of one that are made now.
+// Multiplies the matrix's 16-bit copy, or expands some of its rows at a time and multiplies those.
 template <>
 void launch_product<kernel_id("expand_q + gemm_cublas")>(const ProductCall& call) {
   const LinearLaunch& whole = call.pieces.front();

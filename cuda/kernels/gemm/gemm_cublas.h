@@ -9,11 +9,11 @@
 
 namespace skald::cuda {
 
-inline constexpr int64_t kCublasWorkspaceBytes = 64 << 20;  // of the GPU's memory, beside operands
+inline constexpr int64_t kCublasWorkspaceBytes = 64 << 20;  // GPU memory besides operands
 
 struct LinearLaunch;
 
-// Keeps cuBLASLt's choices by shape. One an executor, on its device.
+// Keeps cuBLASLt's plans by shape. An executor has one GemmCublas for its device.
 class GemmCublas {
  public:
   GemmCublas();

@@ -1,4 +1,4 @@
-// Which products cuBLAS takes.
+// Which products gemm_cublas supports.
 #include "cuda/kernels/linear.h"
 
 namespace skald::cuda {

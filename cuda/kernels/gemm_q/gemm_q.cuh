@@ -1,9 +1,9 @@
 // The kernel of gemm_q_sm90, for kRows activation rows a block.
 //
 // Warp w of a block has the tile's w-th group of 16 weight rows. Four such warps are a warpgroup,
-// whose products have 64 weight rows; each lane makes its weights from codes, in registers. One
-// more warpgroup fetches weights and activations into rings. It also finds the norms of rows that
-// the product ahead has stored before they were normed. The blocks of a cluster divide the columns.
+// whose products have 64 weight rows. Each lane turns codes into weights in registers. One more
+// warpgroup fetches weights and activations into rings. It also computes the norms of carried rows,
+// which the kernel ahead has stored without their norm. The blocks of a cluster divide the columns.
 // In the end they add up their sums in the order of the blocks, each block for some of the rows.
 //
 // A warp is limited by its instructions: 160 for a part of a tile in Q4_K. While products run, they
@@ -29,8 +29,7 @@ inline constexpr int kFetchRegisters = 32, kMultiplyRegisters = 112;
 
 #if SKALD_HAS_WGMMA
 
-// Columns of activations in a slot of their ring: 16 KB of them, or no more than a slot of weights
-// has.
+// Columns of activations in a slot of their ring: 16 KB, or fewer if a slot of weights has fewer.
 template <class F, int kRows>
 inline constexpr int kChunkCols = kStepCols<F> < 8192 / kRows ? kStepCols<F> : 8192 / kRows;
 template <class F, int kRows>
@@ -41,16 +40,16 @@ struct GemmRing {
   uint64_t *full, *empty;
 };
 
-// The offset of a group's weights from their place in a slot: as far into a line of 128 bytes as in
-// memory, since otherwise a copy would write two lines for each that it reads. `record` is counted
-// from the matrix's first.
+// The offset of a group's weights from their place in a slot. It is their offset in a line of 128
+// bytes of memory: otherwise a copy would write two lines for each line that it reads. `record`
+// counts from the matrix's first record.
 template <class F>
 __device__ int line_offset(unsigned record) {
   return static_cast<int>(record * F::kRecordBytes % 128);
 }
 
-// One of several warps, each of which fetches every kWeightWarps-th group: a single warp could not
-// issue copies as fast as memory brings them.
+// The work of one of the warps that fetch weights: every kWeightWarps-th group. A single warp could
+// not issue copies as fast as memory delivers.
 template <class F>
 __device__ void fetch_weights(const LinearLaunch& a, const GemmQPlan& plan, const GemmShare& share,
                               const GemmRing& ring, int warp) {
@@ -83,7 +82,7 @@ __device__ void fetch_weights(const LinearLaunch& a, const GemmQPlan& plan, cons
   }
 }
 
-// The warp that fetches activations. Sums of activations go into the slots of the weights.
+// The work of the warp that fetches activations. Sums of activations go into the slots of weights.
 template <class F, int kRows>
 __device__ void fetch_activations(const LinearLaunch& a, const GemmQPlan& plan,
                                   const GemmShare& share, const GemmRing& weights,
@@ -129,7 +128,7 @@ __device__ void fetch_activations(const LinearLaunch& a, const GemmQPlan& plan,
   }
 }
 
-// Loads the factors that each row's sums are multiplied by. For the warps that multiply.
+// Loads the factor of each row's sums. The multiplying warps call it.
 template <int kRows>
 __device__ void load_scales(const LinearLaunch& a, const GemmQPlan& plan, const GemmShare& share,
                             float* scales) {
@@ -140,9 +139,8 @@ __device__ void load_scales(const LinearLaunch& a, const GemmQPlan& plan, const 
   }
 }
 
-// The same for rows that the product ahead has stored before they were normed: finds their norms.
-// For the warps that fetch, once they have issued all copies: the rings hold enough for as long as
-// this takes.
+// Like load_scales(), for carried rows: computes their norms. The fetching warps call it once they
+// have issued all copies; the rings hold enough for the time that this takes.
 template <int kRows>
 __device__ void norm_scales(const LinearLaunch& a, const GemmQPlan& plan, const GemmShare& share,
                             float* scales) {
@@ -178,7 +176,7 @@ __device__ inline int held(int x) {
   return x;
 }
 
-// sums[16 of the warpgroup's 64 weight rows, kRows], over the block's share of the columns.
+// sums[the warp's 16 weight rows, kRows], over the block's share of the columns.
 template <class F, int kRows>
 __device__ void multiply(float (&sums)[kRows / 2], const GemmQPlan& plan, const GemmShare& share,
                          const GemmRing& weights, const GemmRing& activations) {
@@ -201,7 +199,7 @@ __device__ void multiply(float (&sums)[kRows / 2], const GemmQPlan& plan, const 
   unsigned record = static_cast<unsigned>(share.first_group + group) * plan.records +
                     share.first_step * kStepRecords<F>;
   Turn weight_turn, turn;
-  int done = -1;  // the slot of activations that is free once the batch ahead is multiplied
+  int done = -1;  // slot of activations that the last batch frees when it is multiplied
   uint64_t rows = 0;
 #pragma unroll
   for (int i = 0; i < kRows / 2; ++i) sums[i] = 0;
@@ -272,7 +270,7 @@ struct GemmQShared {
   float scales[kRows];
 };
 
-// The work of one block: the `tile`-th tile of weight rows.
+// The work of one block: tile number `tile` of the weight rows.
 template <class F, int kRows>
 __device__ __forceinline__ void run_gemm_q(const LinearLaunch& a, const GemmQPlan& plan, int tile,
                                            GemmQShared<kRows>& own) {
@@ -293,13 +291,13 @@ __device__ __forceinline__ void run_gemm_q(const LinearLaunch& a, const GemmQPla
     if (i == 0) barrier_init(&own.inbox, 1);
   });
   __syncthreads();
-  // For the first of two pieces fetch_activations() calls this later. So the kernel of the next
-  // piece finds the activations prepared when it starts, and ends after this kernel.
+  // For the first of several pieces fetch_activations() calls this later. So the next piece's
+  // kernel finds the activations prepared when it starts, and it ends after this kernel.
   if (!a.gemm_q.first_piece) let_next_kernel_start();
 
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  if (warp >= plan.warps + kFetchWarps) return;          // of the other matrix of a pair
-  if (warp >= share.warps && warp < plan.warps) return;  // of a wider tile
+  if (warp >= plan.warps + kFetchWarps) return;  // the other matrix of a pair has more warps
+  if (warp >= share.warps && warp < plan.warps) return;  // a wider tile has more warps
   if (warp >= plan.warps) {
     set_registers_down<kFetchRegisters>();
     if (warp < plan.warps + kWeightWarps) {
@@ -322,7 +320,7 @@ __device__ __forceinline__ void run_gemm_q(const LinearLaunch& a, const GemmQPla
     Finish<kRows> rest{a, plan, share, reinterpret_cast<float*>(shared),
                        plan.tile_groups * tiles::kRows + 4};
     if (rest.is_sent() && threadIdx.x == 0) rest.expect(&own.inbox);
-    // All warps have read the rings, and the scales are there.
+    // All warps have read the rings, and the scales are in shared memory.
     const int threads = share.warps + (a.gemm_q.takes_carried ? kFetchWarps : 0);
     asm volatile("bar.sync 1, %0;" ::"r"(threads * 32) : "memory");
     if (rest.is_sent()) cluster_arrive_relaxed();

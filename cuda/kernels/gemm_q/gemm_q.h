@@ -1,5 +1,5 @@
-// How gemm_q_sm90 divides a product among blocks. For the files of this folder alone;
-// kernels/linear.h has what others call.
+// How gemm_q_sm90 divides a product among blocks. Only files of this folder include it;
+// kernels/linear.h has the interface.
 #pragma once
 
 #include "cuda/kernels/linear.h"
@@ -7,9 +7,9 @@
 
 namespace skald::cuda {
 
-// Fraction bits of 1 / splits in divide_by_splits(). With so many the quotient is exact while count
-// times rank is below 2^16, and counts below 2^13 fit in 32 bits. Counts are of steps of 128
-// columns and more, so this bounds the columns.
+// Fraction bits of 1 / splits in divide_by_splits(). 19 bits make the quotient exact while count
+// times rank is below 2^16, and counts below 2^13 fit in 32 bits. A count is at most the number of
+// steps of 128 or 256 columns, so this bounds the columns.
 inline constexpr int kInverseBits = 19;
 inline constexpr int64_t kGemmQMostIns = 128 * ((int64_t{1} << (32 - kInverseBits)) - 1);
 static_assert(kGemmQMostIns / 128 << kInverseBits <= UINT32_MAX);
@@ -36,14 +36,14 @@ struct GemmQPlan {
   int activation_slots, weight_slots, pitch, slot_bytes, slot_sums_at, bytes;
 };
 
-// The part of the GPU that a product may use.
+// The share of the GPU that a product may use.
 struct GemmQRoom {
   int multiprocessors;
   ClusterRoom clusters;
   double share = 1;  // of the whole GPU
 };
 
-// gemm_q_plan.cu: the plan by which a product, or a pair, ends soonest. bytes is 0 if it fits no
+// The fastest plan for a product, or for a pair (gemm_q_plan.cu). bytes is 0 if no plan fits a
 // block.
 GemmQPlan plan_gemm_q(const LinearLaunch& launch, const GemmQRoom& room);
 struct GemmQPair {
@@ -58,8 +58,8 @@ void launch_gemm_q_16(const LinearLaunch& launch, const GemmQPlan& plan, Stream 
 void launch_gemm_q_32(const LinearLaunch& launch, const GemmQPlan& plan, Stream stream);
 void launch_gemm_q_64(const LinearLaunch& launch, const GemmQPlan& plan, Stream stream);
 void launch_gemm_q_128(const LinearLaunch& launch, const GemmQPlan& plan, Stream stream);
-// For pairs of tiles/pairs.h that share activations. With more rows a second launch has no time to
-// lose.
+// For the pairs in tiles/pairs.h that share activations. With more rows a second launch costs
+// little compared with the products.
 inline constexpr int kGemmQPairRows = 64;
 void launch_gemm_q_pair_8(const GemmQPair& pair, Stream stream);
 void launch_gemm_q_pair_16(const GemmQPair& pair, Stream stream);

@@ -1,5 +1,5 @@
-// Which part of a product one block of gemm_q_sm90 computes, and the block's epilogue: it makes
-// results from the sums of all blocks of the cluster.
+// The share of a product that one block of gemm_q_sm90 computes, and the block's epilogue, which
+// makes results from the sums of all blocks of the cluster.
 #pragma once
 
 #include "cuda/kernels/device/cluster.cuh"
@@ -15,7 +15,7 @@ namespace skald::cuda {
 
 inline constexpr int kMostGroups = 16;  // groups of a block
 
-// A step is what a block multiplies between two waits: 256 columns, or 128 if weights have 8 bits.
+// A step is the work between two waits: 256 columns, or 128 if weights have 8 bits.
 template <class F>
 inline constexpr int kStepRecords = F::Codes::kBytes < 2048 ? 2 / F::kParts : 1;
 template <class F>
@@ -23,9 +23,9 @@ inline constexpr int kStepParts = kStepRecords<F>* F::kParts;
 template <class F>
 inline constexpr int kStepCols = kStepRecords<F>* F::kRecordCols;
 
-// Each block of a cluster finishes every splits-th row: it adds up the sums that all blocks have
-// for that row. Up to kMostRowsSent rows the other blocks send their sums; with more rows that is
-// no faster, and the block reads theirs.
+// Each block of a cluster finishes every splits-th row: it adds up the sums of all blocks for that
+// row. Up to kMostRowsSent rows the other blocks send their sums. With more rows sending is no
+// faster, and the block reads their sums.
 inline constexpr int kMostRowsSent = 8;
 
 #if SKALD_HAS_WGMMA
@@ -41,7 +41,7 @@ __device__ inline int share_begin(const GemmQPlan& plan, int count, int rank) {
   return divide_by_splits(plan, count * rank);
 }
 
-// What one block computes.
+// The part of the product that one block computes.
 struct GemmShare {
   int first_group, groups;  // of 16 weight rows
   int warps;                // that multiply: whole warpgroups
@@ -59,7 +59,7 @@ struct GemmShare {
         parts(min(steps * kStepParts<F>, plan.records * F::kParts - first_step * kStepParts<F>)) {}
 };
 
-// The code from here on runs once in a block. It should be short, since it comes from memory.
+// The code from here on runs once per block. It should be short, since it is fetched from memory.
 
 __device__ inline uint32_t two_numbers(DType type, float low, float high) {
   return type == DType::BF16 ? pack(Bf16(), low, high)
@@ -81,8 +81,8 @@ __device__ void store_words(Word* to, const Bytes& bytes, int count) {
   }
 }
 
-// Stores results of up to four weight rows from `out` on. For gated rows x holds two results, which
-// four weight rows have made.
+// Stores results of up to four weight rows from `out` on. Gated: x holds two results, made from
+// four weight rows.
 __device__ inline void store_results(const LinearLaunch& a, int64_t row, int64_t out, int count,
                                      float4 x) {
   const int64_t first = row * a.out_stride;
@@ -97,9 +97,9 @@ __device__ inline void store_results(const LinearLaunch& a, int64_t row, int64_t
   }
 }
 
-// The epilogue of a block. Its own sums lie in shared memory, [kRows, pitch]. Behind them lie the
-// sums that were sent to it, [block, own row, pitch]. A warp takes 128 weight rows of an activation
-// row at a time: an item.
+// The epilogue of a block. The block's own sums lie in shared memory, [kRows, pitch]. Sums sent by
+// other blocks lie behind them, [block, own row, pitch]. A warp takes an item at a time: 128 weight
+// rows of an activation row.
 template <int kRows>
 struct Finish {
   const LinearLaunch& a;
@@ -126,12 +126,14 @@ struct Finish {
   __device__ const float* sums_of(int from, int i) const {
     return is_sent() ? sent_by(from, i) : of_block(sums, from) + own_row(i) * pitch;
   }
-  // For one thread, before the cluster synchronizes: how many bytes send() of all blocks will send.
+  // The bytes that send() of all blocks will send here. One thread calls it before the cluster
+  // synchronizes.
   __device__ void expect(uint64_t* inbox) const {
     barrier_expect_bytes(inbox, static_cast<uint32_t>(plan.splits * own_rows * share.groups *
                                                       (tiles::kRows * sizeof(float))));
   }
-  // For all warps that multiply, once the cluster has synchronized and the block's sums are stored.
+  // All multiplying warps call it, once the cluster has synchronized and the block's sums are
+  // stored.
   __device__ void send(uint64_t* inbox) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll 1
@@ -158,7 +160,7 @@ struct Finish {
     return {i, own_row(i), valid ? four : 0, valid ? left : 0, out};
   }
 
-  // Loads the numbers to which an item's results will be added, one item ahead.
+  // Loads the old values of an item's outputs, one item ahead.
   __device__ void load_old(int item) {
     if (a.epilogue != Epilogue::AddTo) return;
     const Place at = place(item);
@@ -221,9 +223,9 @@ struct Finish {
     }
   }
 
-  // Stores gated results as activations of the next product. A lane makes eight results of a row
-  // from one group of weight rows, so that it waits for other lanes only once. With few rows it
-  // makes two, so that all warps have work.
+  // Stores gated results as prepared rows of the next product. A lane computes eight results of a
+  // row from one group of weight rows, so that it waits for other lanes only once. With few rows it
+  // computes two, so that all warps have work.
   __device__ void write_prepared() const {
     constexpr int kColumns = tiles::kRows / 2, kEach = kRows == 8 ? 2 : kColumns;
     constexpr int kLanes = kColumns / kEach;        // lanes of a group
@@ -270,9 +272,9 @@ struct Finish {
     }
   }
 
-  // Stores four of a row's results, times the weights of the next product's norm, as activations of
-  // that product. The row's norm is not known yet. So a power of two near its last norm brings the
-  // numbers into f16's range; the row may grow to 2^19 times its size. Eight lanes have 32 columns.
+  // Stores four of a row's results, times the next product's norm weights, as carried rows. The
+  // row's norm is not known yet. So a power of two near its last norm brings the numbers into f16's
+  // range; the row may grow to 2^19 times its size. Eight lanes have 32 columns.
   __device__ void write_carried(const Place& at, const float4& x) const {
     char* const memory = static_cast<char*>(a.gemm_q.carried);
     const PreparedLayout& places = plan.next_at;

@@ -1,4 +1,4 @@
-// Which products gemm_q_sm90 takes, and what it takes from other kernels.
+// Which products and prepared rows gemm_q_sm90 supports.
 #include <cmath>
 
 #include "cuda/kernels/gemm_q/gemm_q.h"
@@ -30,7 +30,8 @@ bool gemm_q_shares_activations(DType format, DType other) {
 }
 
 bool gemm_q_takes_prepared(const LinearShape& a, float bound) {
-  constexpr float kLeast = 0x1p-80f, kMost = 0x1p80f;  // so that the power of two is a float
+  constexpr float kLeast = 0x1p-80f,
+                  kMost = 0x1p80f;  // keeps the power of two in the range of float
   return a.ins % 256 == 0 && bound > kLeast && bound < kMost;
 }
 

@@ -1,6 +1,6 @@
-// Two products of the same rows with matrices of unlike formats, in one launch. Each block is one
-// of gemm_q_sm90's, with a tile of one of the matrices. As a second launch, the other product would
-// begin 4 us later.
+// Two products of the same rows with matrices of different formats, in one launch. Each block works
+// like a block of gemm_q_sm90, on a tile of one of the matrices. In a second launch, the other
+// product would begin 4 us later.
 #pragma once
 
 #include <algorithm>

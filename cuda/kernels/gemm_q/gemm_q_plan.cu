@@ -1,5 +1,5 @@
-// Chooses how much each block of gemm_q_sm90 does, from a cost model that time stamps have given
-// and from the number of blocks that the GPU runs at a time.
+// Chooses the share of each block of gemm_q_sm90, by a cost model fitted to time stamps and by the
+// number of blocks that the GPU runs at a time.
 #include <algorithm>
 
 #include "cuda/gpu/check.h"
@@ -20,10 +20,9 @@ struct Limits {
   int groups = kMostGroups, bytes = kMostBytes;
 };
 
-// Attention's 128 threads take 128 of a multiprocessor's registers each, or 224 if strips are
-// loaded straight into registers. Which of the two depends on the bytes that attention reads, here
-// for simplicity on the rows: from 5 rows on the cache of most models has enough bytes for the
-// ring.
+// Attention's 128 threads take 128 registers each, or 224 if strips are loaded straight into
+// registers. Which of the two depends on the bytes that attention reads. Here the rows decide, for
+// simplicity: from 5 rows on the KV cache of most models has enough bytes for the ring.
 constexpr int kRowsInRegisters = 4;
 Limits limits_of(const LinearLaunch& a) {
   if (!a.gemm_q.beside_attention) return {};
@@ -56,15 +55,15 @@ bool fill(GemmQPlan& plan, int most_bytes) {
 }
 
 int clusters_of(int blocks, const GemmQRoom& room) {
-  // A twentieth is kept in reserve: if all clusters were needed, the last one would wait for what
-  // is left of the kernel ahead.
+  // A twentieth stays in reserve: if all clusters were needed, the last one would wait for the last
+  // blocks of the kernel ahead.
   const double all = blocks == 1 ? room.multiprocessors : 0.95 * room.clusters.of[blocks];
   return std::max(1, static_cast<int>(all * room.share));
 }
 
-// Estimates a product's cycles with `at_once` clusters at a time, from time stamps of Q4_K, to
-// compare plans. A part of a tile takes a warp 290 cycles by itself, and 60 + 5.2 * rows for each
-// warp in its quarter of a multiprocessor.
+// Estimates a product's cycles with `at_once` clusters at a time, to compare plans. Fitted to time
+// stamps of Q4_K: a part of a tile takes a warp 290 cycles by itself, and 60 + 5.2 * rows for each
+// warp on its scheduler.
 template <class F>
 double cost(const GemmQPlan& plan, const GemmQRoom& room, int at_once, double work = 1) {
   const int tiles = plan.tiles * plan.row_tiles;
@@ -72,7 +71,7 @@ double cost(const GemmQPlan& plan, const GemmQRoom& room, int at_once, double wo
   const int steps = (plan.steps + plan.splits - 1) / plan.splits;
   const double parts = steps * kStepParts<F>;
   const double loop = work * parts * (290 + (60 + 5.2 * plan.tile_rows) * (plan.warps / 4));
-  // What one multiprocessor can read, and what all of them can.
+  // The read bandwidth of one multiprocessor, and of all.
   const double bytes = double{kStepRecords<F>} * F::kRecordBytes * steps * plan.tile_groups;
   const int blocks = std::min(tiles, at_once) * plan.splits;
   const double memory =
@@ -83,7 +82,7 @@ double cost(const GemmQPlan& plan, const GemmQRoom& room, int at_once, double wo
   return waves * (3000 + std::max(loop, memory) + end);
 }
 
-// What all plans of a product have in common.
+// The fields that all plans of a product share.
 template <class F>
 GemmQPlan begin_plan(const LinearLaunch& a) {
   GemmQPlan plan = {};
@@ -112,8 +111,8 @@ bool divide(GemmQPlan& plan, int splits, int tile_groups, const Limits& limits) 
 }
 
 // Gives every multiprocessor a block. The blocks of the first multiprocessors have more groups than
-// the others, by the groups of one warpgroup. They start while the kernel ahead still runs, so
-// their rings are full of weights when the other blocks start.
+// the others, by one warpgroup's groups. They start while the kernel ahead still runs, so their
+// rings are full when the other blocks start.
 void even_out(GemmQPlan& plan, int at_once) {
   constexpr int kLess = 4, kFewest = 8;
   const int narrow = plan.tile_groups - kLess;
@@ -133,12 +132,13 @@ GemmQPlan make_plan(const LinearLaunch& a, const GemmQRoom& room) {
   double least = 0;
   for (int splits = 1; splits <= kMostCluster; ++splits) {
     for (int groups = 1; groups <= kMostGroups; ++groups) {
-      // Sums of activations are over 32 columns, for gated results over 16. A block must have all
-      // columns of a sum, so the number of groups is even.
+      // Stored activations have a sum for every 32 columns, gated ones for every 16. A block must
+      // have all columns of a sum, so the number of groups is even.
       if ((a.gemm_q.next_norm_weight || a.gemm_q.prepares.memory) && groups % 2 > 0) continue;
       if (!divide<F>(plan, splits, groups, limits)) continue;
       const double cycles = cost<F>(plan, room, clusters_of(splits, room));
-      // Among plans of equal cost, the one with fewer blocks: those read activations less often.
+      // Of plans of equal cost, the plan with fewer blocks is better: it reads activations less
+      // often.
       if (best.bytes > 0 && cycles > least) continue;
       best = plan;
       least = cycles;
@@ -148,13 +148,12 @@ GemmQPlan make_plan(const LinearLaunch& a, const GemmQRoom& room) {
   return best;
 }
 
-// How long a part takes, compared with Q4_K, by its bytes. For Q6_K that is 1.4; time stamps show
-// 1.5.
+// The time of a part relative to Q4_K, by bytes. For Q6_K that is 1.4; time stamps show 1.5.
 template <class F>
 constexpr double part_work = double{F::kRecordBytes} / F::kParts /
                              (double{tiles::Q4_K::kRecordBytes} / tiles::Q4_K::kParts);
 
-// As few waves of blocks as possible. The blocks are divided so that both matrices end soonest.
+// Takes as few waves of blocks as possible, divided so that both matrices end soonest.
 template <class F, class G>
 void make_pair_plans(GemmQPair& pair, const GemmQRoom& whole) {
   const Limits limits = limits_of(pair.a);

@@ -19,7 +19,7 @@
 namespace skald::cuda {
 namespace {
 
-constexpr int kMostThreads = 1024;  // of a row
+constexpr int kMostThreads = 1024;  // threads of a block, which has a row
 
 template <class T>
 __device__ void load_sixteen(const T* from, float (&x)[16]) {
@@ -35,7 +35,8 @@ __device__ inline void load_sixteen(const float* from, float (&x)[16]) {
   }
 }
 
-// Sixteen columns of a row, times the norm's weights, and the sum of their squares before that.
+// Sixteen columns of a row, times the norm's weights, and the sum of their squares without these
+// weights.
 struct Columns {
   float x[16] = {};
   float squares = 0;
@@ -86,8 +87,8 @@ struct SumMax {
   }
 };
 
-// Prepares activations: one block a row; rows beyond the step's become zeros. A thread has 16
-// columns, and more of very long rows, which it then reads twice.
+// Prepares activations, one block per row; rows beyond the step's become zeros. A thread has 16
+// columns at a time. In very long rows it has more, and reads them twice.
 __global__ void __launch_bounds__(kMostThreads)
     gemm_q_prepare(__grid_constant__ const LinearLaunch a, __grid_constant__ const GemmQPlan plan,
                    float odd) {

@@ -1,4 +1,4 @@
-// Which products gemv_sm90 takes.
+// Which products gemv_sm90 supports.
 #include "cuda/kernels/gemv/gemv_layout.h"
 
 namespace skald::cuda {

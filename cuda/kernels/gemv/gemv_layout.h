@@ -1,4 +1,4 @@
-// How the two kernels of gemv_sm90 divide a block's shared memory. Arithmetic alone, so that a plan
+// How the two kernels of gemv_sm90 divide a block's shared memory. Calls no CUDA, so that a plan
 // can ask whether a product fits.
 #pragma once
 
@@ -20,7 +20,7 @@ inline constexpr int kRowBytes = kTileCols * 2;
 inline constexpr int kSlotBytes = kTileRows * kRowBytes;
 inline constexpr int kMostRingSlots = 10;
 
-// Two rows and more.
+// The kernel for 2 to 16 rows.
 namespace gemv_rows {
 
 inline constexpr int kMostRows = 16;
@@ -36,7 +36,7 @@ inline constexpr int kMostBlockBytes = 226 * 1024;
 struct Layout {
   int slots;
   int partial_rows;
-  // activation_row: from one row of activations to the next, in 16-bit numbers.
+  // activation_row: the distance of two rows of activations, in 16-bit numbers.
   int partials_at, activations_at, activation_row;
   int bytes;
   int groups;  // of kTileRows weight rows
@@ -63,7 +63,7 @@ inline Layout layout_for(const LinearShape& a, int blocks) {
 
 }  // namespace gemv_rows
 
-// One row.
+// The kernel for one row.
 namespace gemv_row {
 
 inline constexpr int kFewestSlots = 4;
@@ -93,8 +93,8 @@ struct Layout {
   int sets_at, activations_at, bytes;
   int groups;  // of kTileRows weight rows
   int own;     // groups that belong to each block from the start
-  // Whether the other groups go to whichever block asks first. If not, each block gets one more
-  // group, while there are any.
+  // True: the other groups go to whichever block asks first. False: the first blocks get one more
+  // group each.
   bool by_ticket;
 };
 

@@ -1,5 +1,5 @@
-// gemv_sm90 for one row: the same sums in the same order, with fewer instructions. The time of a
-// short kernel is mostly that of its instructions: a warp issues one in about five cycles.
+// gemv_sm90 for one row: the same sums in the same order, with fewer instructions. Instructions
+// take most of a short kernel's time: a warp issues one in about five cycles.
 //
 // The weights are the large operand (16 rows) of the tensor cores' product, in the order in which
 // they lie in memory. A lane loads 8 adjacent columns of a weight row: columns 0, 1, 4 and 5 are
@@ -61,7 +61,7 @@ struct RowGroups {
     return group;
   }
 
-  // The i-th group, or kNoMore if it depends on a ticket.
+  // The block's i-th group, or kNoMore if the group depends on a ticket.
   template <class AnyLayout>
   static __device__ int known(const AnyLayout& layout, int i) {
     const int block = static_cast<int>(blockIdx.x);
@@ -71,8 +71,8 @@ struct RowGroups {
   }
 };
 
-// A lane's one result of a group (8 weight rows, or 4 gated pairs). begin() loads what is added to
-// it, long before write() needs it.
+// A lane's one result of a group (8 weight rows, or 4 gated pairs). begin() loads the bias and the
+// old value of the output, long before write() needs them.
 template <class T>
 struct Finish {
   float bias[2] = {0, 0}, old = 0;
@@ -208,15 +208,15 @@ __device__ void multiply(float (&sums)[4], uint4 weights, uint2 in) {
   mma(T(), sums, {weights.x, weights.y, weights.z, weights.w}, in.x, in.y);
 }
 
-// `begun`: finish.begin() was called already, since this warp's first group is known.
+// `begun`: this warp's first group is known, and finish.begin() was called for it.
 template <class T>
 __device__ void consume(const LinearLaunch& a, const Layout& layout, const char* tiles, Ring& ring,
                         float* sets, const char* activations, Finish<T> finish, bool begun) {
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int g = lane / 4, c = lane % 4;
   // Byte offsets of this lane's 8 columns. `begin`: the lane's weight row in the first half of a
-  // step; `other`: from there to the other half. `row` and `other_in`: the same for activations,
-  // which lanes 16 to 31 load a second time.
+  // step; `other`: distance from there to the second half. `row` and `other_in` are the same for
+  // activations, which lanes 16 to 31 load a second time.
   const int begin = g * kRowBytes + warp * 128 + c * 16 + g % 2 * 64;
   const int other = g % 2 ? -64 : 64;
   const int half = g % 4 / 2;
@@ -231,8 +231,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
   Turn turn;
   for (int count = 0;; ++count) {
     const char* in_at = row;
-    // The steps of the row from this warp's next step to the end, those of the other warps
-    // included.
+    // Steps from this warp's next step to the end of the row, including other warps' steps.
     int steps = layout.steps - warp;
     uint2 in[4];
     const auto load_in = [&] {

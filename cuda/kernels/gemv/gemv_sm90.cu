@@ -33,10 +33,10 @@ constexpr int kThreads = kConsumers + 32;
 
 using gemv_rows::Layout;
 
-// A thread's one result of a group of 8 weight rows. What is added to it is loaded while the
-// products are still being computed.
+// A thread's one result of a group of 8 weight rows. The bias and the old value of the output are
+// loaded while the products are computed.
 struct Finish {
-  int row, weight_row;  // row of the step; row of the group, for Gated that of the gate
+  int row, weight_row;  // row of the step; row of the group (Gated: the gate's)
   bool mine;
   float bias[2] = {0, 0}, old = 0;
 
@@ -84,7 +84,7 @@ struct Finish {
   }
 };
 
-// Activation row 8 i + lane / 4 at this lane's columns of a step, in both halves.
+// A lane's activations of a step: row 8 i + lane / 4, columns in both halves.
 struct Halves {
   uint4 first, second;
 };
@@ -107,7 +107,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int weight_row = lane / 4, part = lane % 4 * 16;
   // Byte offsets of this lane's 8 columns. `begin`: the lane's weight row in the first half of a
-  // step; `other`: from there to the other half.
+  // step; `other`: distance from there to the second half.
   const int begin = weight_row * kRowBytes + part + weight_row % 2 * 64;
   const int other = weight_row % 2 ? -64 : 64;
   const char* rows[kSets];
@@ -150,7 +150,7 @@ __device__ void consume(const LinearLaunch& a, const Layout& layout, const char*
       if (lane == 0) barrier_arrive(&ring.empty[turn.slot]);
     }
     // The lane's sums are for activation row lane / 4 and weight rows 2 * (lane % 4) and the next.
-    // Those of the even weight row are in the operand's first 8 rows, those of the odd one in its
+    // Sums of the even weight row are in the operand's first 8 rows, sums of the odd row in the
     // last 8.
     float* set_of_sums = partials + (count & 1) * partial_floats;
 #pragma unroll

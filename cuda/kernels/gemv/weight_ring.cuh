@@ -16,13 +16,13 @@
 
 namespace skald::cuda {
 
-// In static shared memory.
+// The barriers of the ring, in static shared memory.
 struct Ring {
   alignas(8) uint64_t full[kMostRingSlots];
   uint64_t empty[kMostRingSlots];  // completed by one arrival of each warp that multiplies
   int group_at[kMostRingSlots];    // the slot's group of kTileRows weight rows, or kNoMore
 
-  // For the whole block, which synchronizes before it uses the ring.
+  // All threads call it, and synchronize before they use the ring.
   __device__ void init(int slots, int warps) {
     init_barriers(slots, [&](int i) {
       barrier_init(&full[i], 1);
@@ -31,9 +31,9 @@ struct Ring {
   }
 };
 
-// For the producer warp. One lane issues all copies, always the same one: only then does the
-// compiler see that a copy's operands are uniform. Else each copy takes a loop over the lanes,
-// which costs more than the copy.
+// The producer warp's work. Always the same lane issues the copies: only then does the compiler see
+// that a copy's operands are uniform. Otherwise each copy takes a loop over the lanes, which costs
+// more than the copy.
 template <class T, class Groups, class Layout>
 __device__ void fetch_weights(const LinearLaunch& a, const Layout& layout, Groups groups,
                               char* tiles, Ring& ring) {

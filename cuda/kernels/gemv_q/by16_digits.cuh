@@ -1,9 +1,9 @@
 // The activation row of gemv_q_sm90 in digits, for formats whose codes are grouped by 16 columns
-// (Q2_K, Q3_K). As in digits.cuh, but an activation becomes an integer of 15 bits and a sign, in
-// two digits. It is rounded by at most 2^-15 of the largest activation in its 256 columns. A bf16
-// activation is exact, unless it is more than 2^6 times smaller than that largest one. The eight
-// columns of a product's right operand are the two digits of units 0 to 3; a lane gets both digits
-// of unit lane % 4.
+// (Q2_K, Q3_K). Unlike in digits.cuh, an activation becomes an integer of 15 bits and a sign, in
+// two digits. The rounding error is at most 2^-15 of the largest activation in 256 columns. A bf16
+// activation is exact unless it is more than 2^6 times smaller than the largest. The eight columns
+// of a product's right operand are the two digits of units 0 to 3; a lane gets both digits of unit
+// lane % 4.
 #pragma once
 
 #include "cuda/kernels/gemv_q/digits.cuh"
@@ -19,14 +19,14 @@ inline constexpr bool kCodesBy16<tiles::Codes1<tiles::ThreeBitsBy16>> = true;
 template <class F>
 inline constexpr bool kBy16 = kCodesBy16<typename F::Codes>;
 
-// The layout of a part's digits in shared memory. Each lane has its own at 8 * lane from a place,
-// so one address serves all places.
+// The layout of a part's digits in shared memory. A lane's numbers lie at 8 * lane from each place,
+// so one address register serves all places.
 struct By16Part {
   // Indexed [unit, digit, lane % 4]: the digits of four of the unit's first 16 columns, and of four
   // of its last 16.
   static constexpr int kLaneBytes = 8;
-  // Sums for both parts of 256 columns, stored with the first of the two: [digit, part, half of the
-  // units] the sums of four blocks, one byte each. Only lanes 0 to 11 have any.
+  // Sums for both parts of 256 columns, stored with the first part: [digit, part, half of the
+  // units], each the sums of four blocks in one byte each. Only lanes 0 to 11 have sums.
   static constexpr int kSumsAt = 256, kSumDigits = 3;
   static constexpr int kScaleAt = 260;  // the scale, once for each lane
   static_assert(kSumsAt + 32 * kLaneBytes <= kDigitPartBytes);
@@ -46,8 +46,8 @@ class By16DigitStore {
   // See DigitStore::store().
   __device__ void store(char* part, const float4 (&x)[2], unsigned bits) const {
     // Two digits reach 32639. An integer of 15 bits exceeds that if the upper bits of its float are
-    // all ones (32640 and more), or would be after rounding. Then the scale goes by the next power
-    // of two, which leaves the integer one bit less.
+    // all ones (32640 and more), or become so by rounding. Then the scale is the next power of two,
+    // and the integer has one bit less.
     constexpr unsigned kUpToNext = 0x10000 + 0x200;
     constexpr int kBits = 15;
     const NumberScale scale(bits + kUpToNext, kBits);
@@ -56,7 +56,7 @@ class By16DigitStore {
 #pragma unroll
     for (int m = 0; m < 2; ++m) {
       to_numbers(x[m], scale.up, n[m]);
-      // Byte n has column n / 2 of pair n % 2, as the codes have (tiles/codes.h).
+      // Byte n has column n / 2 of pair n % 2, in the order of the codes (tiles/codes.h).
       const uint32_t first = __byte_perm(n[m][0] + kHalfRanges, n[m][2] + kHalfRanges, 0x5140);
       const uint32_t second = __byte_perm(n[m][1] + kHalfRanges, n[m][3] + kHalfRanges, 0x5140);
       digits[0][m] = __byte_perm(first, second, 0x5410) ^ kZeroOfEach;

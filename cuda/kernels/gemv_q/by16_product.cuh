@@ -1,6 +1,6 @@
 // Multiplies parts of a tile by one activation row, for formats whose codes are grouped by 16
-// columns. A mask leaves four codes of one block in a word. Each block takes two of the eight
-// columns of a matrix product, so the work on a product's results is half of that with three digits
+// columns. After a mask, a word has four codes of one block. Each block takes two of the eight
+// columns of a matrix product, so results take half the work of a product with three digits
 // (digit_product.cuh).
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace skald::cuda {
 
-// A lane has sums of weight rows lane / 4 and lane / 4 + 8, for both blocks of unit lane % 4: the
-// unit's first (m = 0) and its last 16 columns.
+// A lane has the sums of weight rows lane / 4 and lane / 4 + 8, for both blocks of unit lane % 4:
+// the unit's first 16 columns (m = 0) and its last 16.
 template <class F>
 struct By16Row {
   using Plane = typename F::Codes::Low;
@@ -31,13 +31,13 @@ struct By16Row {
   };
 
   int lane;
-  // Offsets in a tile of the lane's codes, scales and so on, for the warp's first part.
+  // Offsets in a tile of the lane's codes, scales and other numbers, for the warp's first part.
   int codes_at, second_codes_at, scales_at, rows_at, sum_factors_at;
-  // The lane's digits: of the row's first part, and of a tile's first part.
+  // The addresses of the lane's digits for the row's first part, and for a tile's first part.
   const char *base, *kept;
   uint32_t is_own[tiles::kUnits];  // 1 if the lane loads digits of this unit, else 0
-  float own_unit;                  // 2^-shift: the sums are of codes that lie `shift` bits too high
-  float sum_unit;                  // factor of what minimums or the offset subtract
+  float own_unit;                  // 2^-shift, for codes that lie `shift` bits too high
+  float sum_unit;                  // factor of the term that minimums or the offset subtract
   float totals[2] = {};
   int whole[2][2] = {};  // sums of both rows, for both digits: each below 2^25
 
@@ -62,7 +62,7 @@ struct By16Row {
     const float off = F::kHasMin ? -1 : -F::kOffset;
     sum_unit = __uint_as_float(held_number(__float_as_uint(t == 1 ? 65536 * off : off)));
   }
-  // Begins a tile whose digits are staged, `at` bytes beyond those of the row's first tile.
+  // Begins a tile whose digits are staged `at` bytes after the digits of the row's first tile.
   __device__ void begin(int at) { kept = base + at; }
 
   // Loads the i-th of the warp's parts of the tile at `slot`.
@@ -99,9 +99,9 @@ struct By16Row {
   }
 
   __device__ void multiply(const Weights& weights, const Inputs& in, int i) {
-    // The digits of other units must be zero here, and multiplications make them so. Masks or
-    // selects would be slower, since the loop has too many of them already. So were loads by eight
-    // lanes each: 3 % of a step in Q2_K.
+    // The digits of other units must be zero here; multiplications by 0 or 1 do that. Masks or
+    // selects are slower, since the loop has too many already. Loads by eight lanes each were
+    // slower too: 3 % of a step in Q2_K.
     uint32_t numbers[2][tiles::kUnits];
 #pragma unroll
     for (int unit = 0; unit < tiles::kUnits; ++unit) {
@@ -132,8 +132,7 @@ struct By16Row {
     if (i % 2) end_pair(weights, in);
   }
 
-  // Stores this warp's partial sums [16 weight rows, lane % 4]. added_up() makes a row's sum of
-  // them.
+  // Stores this warp's partial sums [16 weight rows, lane % 4]. added_up() adds up a row's.
   __device__ void store_partials(float* partials) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -144,9 +143,8 @@ struct By16Row {
   static __device__ float added_up(const float4& row) { return (row.x + row.y) + (row.z + row.w); }
 
  private:
-  // Ends 256 columns, which share scales: adds their sums to the totals, and subtracts what the
-  // minimums or the offset of all codes make of the sums of activations. That is a product with the
-  // digits of these sums.
+  // Ends 256 columns, which share scales. Adds their sums to the totals, and subtracts the share of
+  // the minimums or of the codes' offset: a product with the digits of the sums of activations.
   __device__ void end_pair(const Weights& weights, const Inputs& in) {
     constexpr bool kSigned = !F::kHasMin;
     int products[4];

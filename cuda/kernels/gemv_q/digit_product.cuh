@@ -1,8 +1,8 @@
 // Multiplies parts of a tile, 16 weight rows x 128 columns each, by one activation row; for one
 // warp. Codes are bytes (lane_bytes.cuh) and activations are digits (digits.cuh), so the sums of a
-// block are exact integers. If the blocks' scales are integers too, the scaled sums stay integers
-// over 256 columns; two digits' sums are below 2^31 then, at most 1.4e9 in Q6_K. by16_product.cuh
-// has the formats whose codes are grouped by 16 columns.
+// block are exact integers. If the blocks' scales are integers as well, the scaled sums stay
+// integers over 256 columns; sums of two digits are below 2^31, at most 1.4e9 in Q6_K.
+// by16_product.cuh has the formats whose codes are grouped by 16 columns.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace skald::cuda {
 
-// A lane has sums of weight rows lane / 4 and lane / 4 + 8, for half of a part's blocks. Even lanes
-// have the lower two digits, odd lanes the highest digit.
+// A lane has the sums of weight rows lane / 4 and lane / 4 + 8, for half of a part's blocks. Even
+// lanes have the lower two digits, odd lanes the highest digit.
 template <class F>
 struct OneRow {
   using Part = DigitPart<F>;
@@ -26,23 +26,23 @@ struct OneRow {
   static constexpr bool kTable = F::kTable != tiles::Table::None;
   static constexpr bool kWhole = kWholeScales<F>;
   static constexpr TakenOff kTaken = kTakenOff<F>;
-  // A lane whose columns belong to the other half multiplies by zeros. It keeps them in registers,
-  // or loads them from shared memory. Keeping them saves a quarter of the reads of shared memory,
-  // whose speed is the limit for formats of 4 bits. Loading them is 1 % faster for Q8_0 and Q5_0
-  // and 7 % for MXFP4, for an unknown reason; this was measured when these warps still staged the
+  // A lane multiplies by zeros if its columns belong to the other half. It keeps the zeros in
+  // registers or loads them from shared memory. Keeping them saves a quarter of the reads of shared
+  // memory, which limits the speed of 4-bit formats. Loading them is 1 % faster for Q8_0 and Q5_0
+  // and 7 % for MXFP4, for an unknown reason; measured when these warps still staged the
   // activations.
   static constexpr bool kKeepsZeros = !kHalves && Bytes::kPlanes == 1 && Bytes::kRatio > 1;
-  // Whether lanes load no zeros; then they need no second pointer (Pointers::right). If blocks have
-  // 16 columns, a mask makes the zeros.
+  // True if lanes load no zeros, so that they need no second pointer (Pointers::right). If blocks
+  // have 16 columns, a mask makes the zeros.
   static constexpr bool kKeepsInputs = kHalves || kKeepsZeros;
-  // Parts whose sums of activations are multiplied in one product: up to 16 blocks.
+  // One product multiplies the sums of activations of this many parts: up to 16 blocks.
   static constexpr int kSumParts = std::min(16 / Part::kBlocks, kWarpParts<F>);
   // Inputs are loaded a part ahead of their use, except for codes in two planes, which leave no
   // registers for that.
   static constexpr bool kLoadsAhead = kTable || Bytes::kPlanes == 1;
-  // Whether the warp asks if its set of partial sums is free together with what else it asks for
-  // the next tile. Formats with a table are up to 2 % faster than if it asked at a group's end; all
-  // others are 0.3 to 3 % slower.
+  // True: the warp polls for a free set of partial sums together with its other polls for the next
+  // tile. That is up to 2 % faster for formats with a table, and 0.3 to 3 % slower for the others,
+  // which poll at a group's end.
   static constexpr bool kAsksForSet = kTable;
   static constexpr int kStep = kTileParts<F> * kDigitPartBytes;
   using Factors = SumFactors<typename F::Scales>;
@@ -62,19 +62,19 @@ struct OneRow {
     OwnRowsMins sum_rows;
   };
 
-  // Addresses of this lane's digits: `base` for the row's first part, `kept` for a tile's first
+  // Addresses of this lane's digits. `base`: for the row's first part; `kept`: for a tile's first
   // part. Formats without registers for `kept` compute it from tile_at at each use.
   struct Pointers {
     const char *left, *right, *side, *scale;
   };
-  // Whether `kept` stays in registers. Q5_K has none for it, and Q8_0 is 0.5 % slower with it in
-  // small models.
+  // True if `kept` stays in registers. Q5_K has no registers for it, and Q8_0 is 0.5 % slower with
+  // it in small models.
   static constexpr bool kKeepsPointers =
       Bytes::kPlanes == 1 ? Bytes::kRatio > 1 : kTaken != TakenOff::ByteMins;
   Pointers base, kept;
   int tile_at = 0;
   int lane;
-  // Offsets in a tile of the lane's codes, scales and so on, for the warp's first part.
+  // Offsets in a tile of the lane's codes, scales and other numbers, for the warp's first part.
   int codes_at, high_codes_at, scales_at, mins_at, rows_at, sum_factors_at, sum_rows_at;
   typename Scales::Places places;
   // A mask of the bytes that belong to the lane's blocks, if a block is half of a unit.
@@ -140,8 +140,8 @@ struct OneRow {
       }
     }
   }
-  // Begins a tile whose digits are staged, `at` bytes beyond those of the row's first tile.
-  // load16_if() wants memory that nobody writes after the address is computed, so the address is
+  // Begins a tile whose digits are staged `at` bytes after the digits of the row's first tile.
+  // load16_if() needs memory that nobody writes after its address is computed, so the address is
   // computed anew here.
   __device__ void begin(int at) {
     tile_at = at;
@@ -226,8 +226,8 @@ struct OneRow {
     if (i % 2) end_pair(weights, in.scale);
   }
 
-  // Stores this warp's partial sums [16 weight rows, lane % 4]. added_up() makes a row's sum of
-  // them: the finisher has time for that, while a consumer would wait for each shuffle.
+  // Stores this warp's partial sums [16 weight rows, lane % 4]. added_up() adds up a row's: the
+  // finisher has time for that, while a consumer would wait for each shuffle.
   __device__ void store_partials(float* partials) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {

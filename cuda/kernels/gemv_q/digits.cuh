@@ -1,6 +1,6 @@
 // The activation row of gemv_q_sm90 in digits. An activation becomes an integer of 18 bits and a
-// sign, with one power of two for each 256 columns. The integer is three digits, each a byte from
-// -128 on. Products of bytes and their sums are exact. So nothing is rounded but the activation, by
+// sign, with one power of two for each 256 columns. The integer is three digits, each a signed
+// byte. Products of bytes and their sums are exact. Only two things are rounded: the activation, by
 // at most 2^-18 of the largest of 256, and the last bit of the sums that minimums are multiplied
 // by.
 //
@@ -14,15 +14,15 @@
 namespace skald::cuda {
 
 inline constexpr int kDigits = 3, kNumberBits = 18;
-// kMagic plus an integer from -2^22 to 2^22 is a float that has the integer in its low bits.
+// kMagic plus an integer from -2^22 to 2^22 is a float whose low bits are the integer.
 inline constexpr float kMagic = 12582912;
 inline constexpr int kMagicBits = 0x4b400000;
-// Added to an integer, it turns the three signed digits into unsigned bytes.
+// Adding this to an integer turns the three signed digits into unsigned bytes.
 inline constexpr int kHalfRanges = 0x808080;
 
-// How the offset or the minimums of a format are subtracted from the sums of products.
+// How a format's offset or minimums are subtracted from the sums of products.
 enum class TakenOff : uint8_t {
-  Nothing,     // a table gives the numbers themselves
+  Nothing,     // a table gives the weights themselves
   AddedOn,     // an offset: a number is added to each block's sum
   HalfMins,    // minimums in f16: a product with the sums of activations in f16
   ByteMins,    // minimums in bytes: a product with the digits of these sums
@@ -42,7 +42,7 @@ template <class F>
 inline constexpr bool kSumDigits =
     kTakenOff<F> == TakenOff::ByteMins || kTakenOff<F> == TakenOff::ByteScales;
 
-// Whether the blocks' scales are integers. Then the products of each digit are summed separately.
+// True if the blocks' scales are integers. Then the products of each digit are summed separately.
 template <class F>
 inline constexpr bool kWholeScales = F::Scales::kRecordBytes > 0;
 
@@ -62,20 +62,19 @@ struct DigitPart {
   // 16 bytes of zeros, if lanes whose columns belong to the other half load them.
   static constexpr int kZerosAt = 2 * kHalf;
   static constexpr int kZeros = kBlocks == 4 ? 16 : 0;
-  // AddedOn: [lane % 4, the lane's block] what is added to the sum of the lane's two digits.
-  // HalfMins: for each lane % 4 four bytes, sums of the integers times kNumberSumUnit: the nearest
-  // f16 for 0 and 1, the rest for 2 and 3. Else: for each digit eight bytes, the digits of the
-  // blocks' sums and, if there are four blocks, the scale.
+  // AddedOn: [lane % 4, the lane's block], the number that is added to the sum of the lane's two
+  // digits. HalfMins: for each lane % 4 four bytes, sums of the integers times kNumberSumUnit: the
+  // nearest f16 for 0 and 1, the remainder for 2 and 3. Otherwise: for each digit eight bytes, the
+  // digits of the blocks' sums and, if there are four blocks, the scale.
   static constexpr int kSideAt = kZerosAt + kZeros;
   static constexpr int kOwn = kBlocks / 2;  // blocks of a lane
-  // What the lowest digit of a block's sum counts. Three digits reach 127 * 65793. A sum of 32
-  // integers below 2^18 can be more, half of it cannot. Halving costs half of the last bit of one
-  // activation.
+  // The unit of a block's sum in digits. Three digits reach 127 * 65793. A sum of 32 integers below
+  // 2^18 can exceed that, half of it cannot. Halving costs half of the last bit of one activation.
   static constexpr int kSumUnit = kBlocks == 4 ? 2 : 1;
   static constexpr bool kAdds = kTakenOff<F> == TakenOff::AddedOn;
   static constexpr int kSide = kAdds ? kOwn * 4 : kSumDigits<F> ? 8 : 4;
   static_assert(!kAdds || (kBlocks == 4 && !kWholeScales<F>));
-  // The scale, the same for both parts of 256 columns.
+  // The scale. Both parts of 256 columns have the same.
   static constexpr int kScaleAt = kSideAt + (kAdds            ? 4 * kSide
                                              : !kSumDigits<F> ? 16
                                              : kBlocks == 4   ? 4
@@ -90,12 +89,12 @@ struct NumberScale {
   float up, down;
   __device__ NumberScale(unsigned bits, int number_bits) {
     // If 2^e <= most < 2^(e + 1), the upper bits of `most` are e + 127. Powers below 2^-87 are
-    // taken as 2^-87, so that both factors are floats: so small an activation is zero beside any
+    // taken as 2^-87, so that both factors are floats. Activations that small are zero beside any
     // other.
     const int found = static_cast<int>(bits >> 23), exponent = min(max(found, 40), 254);
     up = __int_as_float((254 + number_bits - 1 - exponent) * (1 << 23));
     down = __int_as_float((exponent - number_bits + 1) * (1 << 23));
-    // Infinity and NaN are found among the logits.
+    // NaN makes infinity and NaN visible in the logits, which are checked.
     if (found >= 255) down = __int_as_float(0x7fffffff);
   }
 };
@@ -121,9 +120,9 @@ __device__ inline void to_digits(const uint32_t (&numbers)[4], uint32_t (&digits
   digits[2] = __byte_perm(high, higher, 0x5410) ^ kZeroOfEach;
 }
 
-// Makes digits of a lane's eight columns of a unit and stores them. With t = lane % 4 these are
-// four columns from 4 * t on, and four that lie 16 further. There is no branch: every product waits
-// for this code before its first tile.
+// Turns a lane's eight columns of a unit into digits and stores them. With t = lane % 4 these are
+// four columns from 4 * t on, and the four columns 16 further. There is no branch: every product
+// waits for this code before its first tile.
 template <class F>
 class DigitStore {
   using Part = DigitPart<F>;
@@ -140,9 +139,9 @@ class DigitStore {
       held_number(Part::kSideAt + (unit_ / 2 * 2 + t_ % 2) * Part::kSide + unit_ % 2 * 4));
 
  public:
-  // Stores a lane's eight activations of a part: x[0] from column 4 * t on, x[1] from 16 columns
-  // further. `bits` is the bits of a float that no activation of the part exceeds; its power of two
-  // becomes the part's.
+  // Stores a lane's eight activations of a part: x[0] begins at column 4 * t, x[1] 16 columns
+  // further. `bits` are the bits of a float that no activation of the part exceeds; its power of
+  // two becomes the part's.
   __device__ void store(char* part, const float4 (&x)[2], unsigned bits) const {
     const NumberScale numbers(bits, kNumberBits);
     const float scale =
@@ -220,16 +219,16 @@ class DigitStore {
       *reinterpret_cast<uint16_t*>(at) = static_cast<uint16_t>(bytes[0] | bytes[kSums - 1] << 8);
     }
   }
-  // The lane with t = 0 stores the nearest f16, the lane with t = 1 the rest.
+  // The lane with t = 0 stores the nearest f16, the lane with t = 1 the remainder.
   __device__ void store_half_sum(char* side, int numbers) const {
     const float sum = static_cast<float>(numbers) * kNumberSumUnit;
     const __half next = __float2half_rn(sum), rest = __float2half_rn(sum - __half2float(next));
-    // Words 0 and 1 have the nearest f16, words 2 and 3 the rest.
+    // Words 0 and 1 have the nearest f16, words 2 and 3 the remainder.
     const int at = (unit_ / 2 + t_ * 2) * Part::kSide + unit_ % 2 * 2;
     if (t_ < 2) *reinterpret_cast<__half*>(side + at) = t_ ? rest : next;
   }
-  // The lane with t = 0 stores the number for the lower two digits, the lane with t = 1 that for
-  // the highest digit.
+  // The lane with t = 0 stores the number for the lower two digits, the lane with t = 1 the number
+  // for the highest digit.
   __device__ void store_added(char* part, int sum) const {
     constexpr int kOff = F::kOffset * kRatio;
     store_if(t_ < 2, part + added_, -kOff * (t_ % 2 ? sum >> 16 : sum & 0xffff));

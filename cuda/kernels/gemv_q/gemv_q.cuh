@@ -1,5 +1,5 @@
-// A block of gemv_q_sm90: its warps, and what passes between them. gemv_q_sm90.cu says how it works
-// as a whole. gemv_q_pair_sm90.cu has two kinds of such blocks in one grid.
+// A block of gemv_q_sm90: its warps and the data that they exchange. gemv_q_sm90.cu describes the
+// whole kernel. gemv_q_pair_sm90.cu has two kinds of such blocks in one grid.
 #pragma once
 
 #include "cuda/kernels/device/launch.cuh"
@@ -16,22 +16,22 @@ namespace skald::cuda {
 
 inline constexpr int kGemvQConsumers = kWarps * 32, kGemvQStagers = kWarps * 32;
 inline constexpr int kGemvQThreads = kGemvQConsumers + kGemvQStagers + 2 * 32;
-// A multiprocessor has registers for two blocks, this kernel's and the next one's, or for one of
-// them and one of attention: three warps of 96 registers and one of attention's with 224 fill a
+// A multiprocessor has registers for two blocks: this kernel's and the next one's, or one of them
+// and one of attention. Three warps of 96 registers and one of attention's with 224 fill a
 // scheduler.
 inline constexpr int kGemvQBlocks = 2;
 
 template <class F>
 using RowProductOf = std::conditional_t<kBy16<F>, By16Row<F>, OneRow<F>>;
 
-// What passes between consumers and finisher: a ring of sets of partial sums.
+// The ring of sets of partial sums, from consumers to the finisher.
 struct Sets {
   float* partials;  // [layout.sets, warp, kPartials]
   int* sequence;    // [kGroupsAhead] group numbers from the producer
   uint64_t *ready, *drained;
 };
 
-// The finisher warp: adds up the partial sums of the consumers and writes results. A lane has the
+// The finisher warp adds up the partial sums of the consumers and writes results. A lane has the
 // result of weight row lane % 16; lanes 0 to 15 write.
 template <class F, class T>
 __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& sets,
@@ -67,7 +67,7 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
       const auto& row = *reinterpret_cast<const float4*>(set + warp * kPartials);
       both[warp % 2] += RowProductOf<F>::added_up(row);
     }
-    // The squares are complete when the first sums are.
+    // The squares are complete when the first sums arrive.
     if (i == 0 && a.norm_weight) {
       float all = 0;
 #pragma unroll
@@ -101,10 +101,11 @@ struct GemvQShared {
   float squares[kWarps];
 };
 
-// A consumer warp: multiplies its share of each of the block's tiles. The weights of the next part
-// are in registers before the warp multiplies the part that it has. The compiler must see that all
-// lanes take the same branches. Else it lets them converge again and again, which took a quarter of
-// a tile's time. So tiles are counted by numbers of the launch, and all other questions are votes.
+// A consumer warp multiplies its share of each of the block's tiles. The weights of the next part
+// are in registers before the warp multiplies the current part. The compiler must see that all
+// lanes take the same branches. Otherwise it makes them converge again and again, which took a
+// quarter of a tile's time. So loop counts over tiles come from the launch, and all other
+// conditions are votes.
 template <class F>
 __device__ void consume(const Layout& layout, const char* ring, const GemvQShared& own,
                         float* partials, const Activations& activations) {
@@ -127,15 +128,15 @@ __device__ void consume(const Layout& layout, const char* ring, const GemvQShare
   constexpr unsigned kAfterOdd = 256;
   unsigned set = kAfterOdd;
   const char *first_slot = held_pointer(ring), *slot = first_slot;
-  int at = 0, next_at = 0;  // where a tile's digits begin: Product::kStep for each tile before it
+  int at = 0, next_at = 0;  // offset of a tile's digits: Product::kStep per tile
   const auto staged_barrier = [&](int of) {
     constexpr unsigned kTurnBytes = kStageParts * kDigitPartBytes;
     return barrier(kStaged, static_cast<int>(static_cast<unsigned>(of) / kTurnBytes));
   };
-  // The barrier that the finisher arrives at when it has drained the set of this group. In the
-  // first lap it counts as passed: the phase before a barrier's first is over.
+  // The barrier at which the finisher arrives when it has drained this group's set. It counts as
+  // passed in the first lap: the phase before a barrier's first one is over.
   const auto drained_barrier = [&] { return barrier(kDrained, static_cast<int>(set % kAfterOdd)); };
-  // The answer of barrier_passed() takes a fifth of the time of a part, so the warp asks one part
+  // The answer of barrier_passed() takes a fifth of the time of a part, so the warp polls one part
   // ahead.
   uint32_t there = 0;
   const auto ask_for_next = [&] {

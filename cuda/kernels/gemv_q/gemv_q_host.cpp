@@ -1,4 +1,4 @@
-// Which products gemv_q_sm90 takes.
+// Which products gemv_q_sm90 supports.
 #include "cuda/kernels/gemv_q/gemv_q_layout.h"
 #include "cuda/kernels/tiles/pairs.h"
 

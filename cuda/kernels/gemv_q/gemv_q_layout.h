@@ -1,5 +1,5 @@
-// How gemv_q_sm90 divides a block's shared memory. Arithmetic alone, so that a plan can ask whether
-// a product fits.
+// How gemv_q_sm90 divides a block's shared memory. Calls no CUDA, so that a plan can ask whether a
+// product fits.
 #pragma once
 
 #include <algorithm>
@@ -13,14 +13,14 @@ namespace skald::cuda {
 inline constexpr int kFewestSlots = 2, kUsualSlots = 3, kMostSlots = 12;
 inline constexpr int kFewestSets = 2, kMostSets = 4;  // of partial sums
 
-// Shared memory of a block, so that two fit on a multiprocessor: this kernel's and the next one's,
-// whose ring is full by the time this one ends. `added` is for products that are added to the
+// Shared memory of a block. Two blocks fit on a multiprocessor: this kernel's and the next one's,
+// whose ring is full by the time this kernel ends. `added` is for products that are added to the
 // residual stream, every second one of a chain. It is more than half of a multiprocessor's memory,
-// so that no two blocks of such a kernel share one. Without that they did: a multiprocessor has no
-// registers for two of these blocks beside one of attention, so the blocks of the product after
-// attention went to other multiprocessors, two to many of them. Products that are added also have
-// the longer rows, whose digits take a third of `added` in wide models. If a row needs more, a
-// block takes a whole multiprocessor, and the next kernel waits.
+// so that no two blocks of such a kernel share a multiprocessor. Otherwise they would after
+// attention: a multiprocessor has no registers for two of these blocks beside one of attention, so
+// the blocks of the product after attention would crowd onto other multiprocessors, two on each.
+// Products that are added also have the longer rows, whose digits take a third of `added` in wide
+// models. If a row needs more, a block takes a whole multiprocessor, and the next kernel waits.
 struct BlockBytes {
   int half, added;
 };
@@ -31,15 +31,15 @@ inline bool is_small(const LinearShape& a) { return (is_added(a) ? a.outs : a.in
 inline BlockBytes block_bytes(const LinearShape& a) {
   return is_small(a) ? BlockBytes{105 * 1024, 118 * 1024} : BlockBytes{92 * 1024, 132 * 1024};
 }
-// At least so much that three blocks do not fit: two of them could be this kernel's while another
-// multiprocessor has none.
+// Lower bounds that keep three blocks from fitting: two of them could belong to this kernel while
+// another multiprocessor has none.
 inline constexpr int kLeastBytes = 76 * 1024, kLeastAddedBytes = 115 * 1024;
 inline constexpr int kMostBlockBytes = 226 * 1024;
 
-// Shared memory: the ring, sets of partial sums, the activations. There are as many sets as leave
-// the ring its slots.
+// Shared memory: the ring, sets of partial sums, the activations. There are as many sets as fit
+// beside the ring's slots.
 struct Layout {
-  int parts;                  // of a row of the matrix
+  int parts;                  // parts of a row of the matrix
   int records, record_bytes;  // of a group of 16 weight rows
   int tile_records, tiles;    // of a group; the last tile may have fewer records
   int end_at;                 // bytes of a group's last tile; 0 if it has all of its records
@@ -53,7 +53,7 @@ struct Layout {
   int first_block, blocks;  // the part of the grid that multiplies this matrix
   int groups;               // of 16 weight rows, in the matrix
   int own;                  // groups that belong to each block from the start
-  bool drawn;               // whether the other groups go to whichever block asks first
+  bool drawn;               // the other groups go to whichever block asks first
 };
 
 template <class F>
@@ -80,7 +80,7 @@ Layout layout_for(const LinearShape& a, int blocks) {
 
   layout.set_floats = kWarps * kPartials;
   const int set_bytes = layout.set_floats * 4;
-  // Whole turns: parts of the last tile beyond the row are multiplied too, by zeros.
+  // Whole turns: parts of the last tile beyond the row's end are multiplied as well, by zeros.
   const int64_t digits = int64_t{layout.turns} * kStageParts * kDigitPartBytes;
   const int64_t others = kFewestSets * set_bytes + digits;
   const int half_bytes = is_added(a) ? block_bytes(a).added : block_bytes(a).half;

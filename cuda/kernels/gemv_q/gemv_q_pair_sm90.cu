@@ -1,7 +1,7 @@
-// Two products of the same activation row with matrices of unlike formats, in one launch. A block
-// is one of gemv_q_sm90's and multiplies one of the matrices. Each matrix has so many blocks that
+// Two products of the same activation row with matrices of different formats, in one launch. A
+// block works like one of gemv_q_sm90's, on one of the matrices. The blocks are divided so that
 // both products end at about the same time. In a model that mixes two formats the same kernel also
-// runs single products, so that a step has less code.
+// runs single products, so that a step loads less code.
 #include <algorithm>
 
 #include "cuda/kernels/device/all_shared.cuh"
@@ -33,8 +33,8 @@ Layout layout_of(const LinearLaunch& a, int blocks) {
   return layout;
 }
 
-// How many of `blocks` blocks the first matrix gets so that both end soonest, by the bytes of a
-// block.
+// The number of blocks for the first matrix, so that both products end soonest; judged by the bytes
+// per block.
 int first_blocks(const LinearLaunch& a, const LinearLaunch& b, int blocks) {
   const auto bytes = [](const Layout& layout, int among) {
     return int64_t{(layout.groups + among - 1) / among} * layout.records * layout.record_bytes;

@@ -1,4 +1,4 @@
-// gemv_plain for block formats: each weight is made from its bytes by the format's own operations.
+// gemv_plain for block formats: the format's own functions decode each weight from its bytes.
 #include "cuda/kernels/device/gemv_plain.cuh"
 #include "cuda/kernels/tiles/formats.h"
 

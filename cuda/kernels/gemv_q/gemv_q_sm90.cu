@@ -2,27 +2,27 @@
 // (tiles/), read once.
 //
 // There are as many blocks as multiprocessors, and two fit on each. While a kernel runs, the next
-// kernel's blocks start beside it and fill their rings. If their fetching would slow down a kernel
+// kernel's blocks start beside it and fill their rings. If that would take bandwidth from a kernel
 // whose weights are needed earlier, they fetch one tile and fill the rest of the ring late
 // (GemvQPart::wait).
 //
 // The warps of a block:
 // - A producer, one lane of a warp, fetches tiles of 16 weight rows x 1024 or 2048 columns, one
 //   bulk copy each. It does not wait for the kernel ahead.
-// - Four stagers bring the activations into shared memory as digits, one turn of columns after the
+// - Four stagers write the activations to shared memory as digits, one turn of columns after the
 //   other, and exit.
 // - Four consumers multiply on the tensor cores, 128 columns of the 16 weight rows at a time; each
 //   has its own columns of a tile. They multiply codes, as bytes, by digits, exactly
-//   (digit_product.cuh). They multiply sums of 16 or 32 products by the blocks' scales: as integers
-//   if the scales are, else in float32.
+//   (digit_product.cuh). Then they multiply sums of 16 or 32 products by the blocks' scales, as
+//   integers if the scales are integers, otherwise in float32.
 // - A finisher adds up the consumers' partial sums of 16 weight rows and writes results, while the
-//   consumers are at the next rows.
+//   consumers work on the next rows.
 //
 // After its start a block has no barrier for all of its threads. The order of every sum is fixed.
 //
-// A step of an 8B model has 129 such kernels, four a layer and the head, most of 4 to 18 us, one
-// after the other. So a block must do little that it does once: no division, no barrier more than
-// it needs, and code that other kernels of the step have in the instruction cache already.
+// A step of an 8B model has 129 such kernels, four a layer and the head. Most take 4 to 18 us, one
+// after the other. So a block must keep its fixed work short: no division, no unneeded barrier, and
+// code that other kernels of the step have left in the instruction cache.
 #include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/gemv_q/gemv_q.cuh"
 #include "cuda/kernels/linear.h"

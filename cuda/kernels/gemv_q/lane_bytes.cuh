@@ -1,23 +1,23 @@
 // The codes of a lane's part as bytes, for gemv_q_sm90. Most formats need masks alone, some nothing
-// at all. (by16_product.cuh has codes that are grouped by 16 columns.) For each unit of 32 columns
-// a lane has two words of a row, of four bytes each: `first` and `second`.
+// at all. (by16_product.cuh is for codes that are grouped by 16 columns.) For each unit of 32
+// columns a lane has two words of a row, of four bytes each: `first` and `second`.
 //
 // If a code has a byte of its own, `first` has the unit's first 16 columns and `second` its last
-// 16. If a byte has two codes, low + kRatio * high, then `first` is that byte and `second` the low
-// code again. With the activations as integers N
+// 16. If a byte has two codes, low + kRatio * high, then `first` is that byte and `second` is the
+// low code again. With the activations as integers N
 //   first * N_high + second * (kRatio * N_low - N_high) = kRatio * (high * N_high + low * N_low).
-// The factors of `first` and `second` are made of the activations just once (digits.cuh). The upper
-// bits of codes are bytes of the same kind, in a plane of their own.
+// The factors of `first` and `second` are computed from the activations just once (digits.cuh). The
+// upper bits of codes are bytes of the same kind, in a plane of their own.
 #pragma once
 
 #include "cuda/kernels/tiles/tile_lane.cuh"
 
 namespace skald::cuda {
 
-// LaneBytes<C>: offset(plane, lane) is where a lane's codes of a plane lie in a part. load() takes
-// the places of both planes, or of the only one. kLanesDiffer: the distance of the two planes is
-// not the same for all lanes. bytes() gives `first` and `second` of a plane. shift(plane, unit):
-// how many bits the plane's codes lie too high. kHighBit: what a one in plane 1 counts.
+// LaneBytes<C>: offset(plane, lane) is the offset of a lane's codes of a plane in a part. load()
+// takes the places of both planes, or of the only one. kLanesDiffer: the distance of the two planes
+// differs between lanes. bytes() gives `first` and `second` of a plane. shift(plane, unit): by how
+// many bits the plane's codes lie too high. kHighBit: the value of a one in plane 1.
 template <class C>
 struct LaneBytes;
 
@@ -39,7 +39,7 @@ __device__ inline void two_of_byte(uint32_t word, int shift, uint32_t& first, ui
 template <int kFirstBit>
 struct LaneBytes<tiles::Codes1<tiles::FourBits<kFirstBit>>> : SixteenOfLane {
   static constexpr int kRatio = 16, kPlanes = 1, kHighBit = 0;
-  uint2 w[tiles::kUnits];  // of both rows; `first` is in the register that the product wants
+  uint2 w[tiles::kUnits];  // of both rows; the product reads `first` in place
   __device__ void load(const char* at, const char* = nullptr) {
 #pragma unroll
     for (int unit = 0; unit < tiles::kUnits; ++unit) {
@@ -93,8 +93,8 @@ struct LaneBytes<tiles::EightBits> : SixteenOfLane {
 
 // The numbers of a table, as signed bytes. One byte permutation finds one of eight numbers, so each
 // code is looked up twice: among the first eight (plane 0) and among the last eight (plane 1). The
-// products of both are added. The lookup that does not have the code's number gives the sign of
-// another entry, 0 or -1. The entry that the other lookup gives corrects for that.
+// products of both planes are added. The wrong lookup gives the sign of another entry, 0 or -1; the
+// entries of the right lookup are corrected for that.
 template <tiles::Table kTable>
 struct TableBytes : SixteenOfLane {
   static constexpr int kRatio = 1, kPlanes = 2, kHighBit = 1;
@@ -138,8 +138,8 @@ template <class F>
 using LaneBytesOf = std::conditional_t<F::kTable == tiles::Table::None,
                                        LaneBytes<typename F::Codes>, TableBytes<F::kTable>>;
 
-// Powers of two: low() and high() are factors of the sums of a unit's two planes, after which the
-// sums can be added. both() brings the result to the unit that all columns share, 2^-kUp.
+// Powers of two. low() and high() are factors for the sums of a unit's two planes; then the sums
+// can be added. both() is the factor that brings the result to the unit of all columns, 2^-kUp.
 template <class F>
 struct Planes {
   using Bytes = LaneBytesOf<F>;

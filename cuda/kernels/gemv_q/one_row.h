@@ -1,4 +1,4 @@
-// How gemv_q_sm90 divides a row among the warps of a block, and the row in shared memory.
+// How gemv_q_sm90 divides a row among the warps of a block, and the row's layout in shared memory.
 #pragma once
 
 #include "cuda/kernels/linear.h"
@@ -6,8 +6,8 @@
 
 namespace skald::cuda {
 
-// Warps that multiply: one for each scheduler, since each warp repeats a tile's fixed work. As many
-// warps beside them bring the activations (stage_one.cuh).
+// Warps that multiply: one per scheduler, since each warp repeats a tile's fixed work. As many more
+// warps stage the activations (stage_one.cuh).
 inline constexpr int kWarps = 4;
 inline constexpr int kPartials = tiles::kRows * 4;  // partial sums that a warp stores
 
@@ -17,11 +17,11 @@ template <class F>
 inline constexpr int kTileParts = F::kRecordBytes / F::kParts > 1500 ? 8 : 16;
 template <class F>
 inline constexpr int kWarpParts = kTileParts<F> / kWarps;
-// Parts that become digits at a time, a turn: those of one tile or of two. The digits of kMostTurns
-// turns are more than shared memory has.
+// Parts that become digits together, in one turn: the parts of one tile or of two. The digits of
+// kMostTurns turns exceed shared memory.
 inline constexpr int kStageParts = 16, kMostTurns = 32;
 
-// Bytes of a part's digits: as many as 128 floats, since the activations lie in the same place
+// Bytes of a part's digits: the bytes of 128 floats, since the activations lie in the same place
 // before they become digits.
 inline constexpr int kDigitPartBytes = 512;
 
@@ -29,7 +29,7 @@ inline constexpr int kDigitPartBytes = 512;
 struct Activations {
   int turns;
   char* digits;    // kDigitPartBytes for each part
-  float* squares;  // for each warp, of its share of a row that is to be normed
+  float* squares;  // each warp's share of the sum of squares, for the norm
 };
 
 }  // namespace skald::cuda

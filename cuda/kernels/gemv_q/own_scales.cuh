@@ -1,18 +1,18 @@
-// The scales that a lane of gemv_q_sm90 holds: of the blocks whose sums it has, of rows, and those
-// that sums of activations are multiplied by. With side = lane % 4 / 2 a lane has two blocks of 32
-// columns, from 2 * side on, or every second block of 16 columns, from `side` on; and rows lane / 4
-// (half 0) and lane / 4 + 8 (half 1). A block's scale is a float, scale(), or an integer, number(),
-// in formats that also have a float for 256 columns of a row.
+// The scales that a lane of gemv_q_sm90 holds: the scales of the blocks whose sums it has, the
+// scales of rows, and the factors of sums of activations. With side = lane % 4 / 2 a lane has two
+// blocks of 32 columns, from 2 * side on, or every second block of 16 columns, from `side` on; and
+// rows lane / 4 (half 0) and lane / 4 + 8 (half 1). A block's scale is a float, scale(), or an
+// integer, number(), in formats that also have a float for 256 columns of a row.
 //
-// offset() is where a lane's numbers lie in a part or record, and load() loads them from there. The
-// caller computes offsets once and keeps them in registers.
+// offset() is the offset of a lane's numbers in a part or record, and load() loads them from there.
+// The caller computes offsets once and keeps them in registers.
 #pragma once
 
 #include "cuda/kernels/tiles/tile_lane.cuh"
 
 namespace skald::cuda {
 
-// What a row has for 256 columns.
+// A row's floats for 256 columns.
 struct NoRows {
   __device__ static int offset(int) { return 0; }
   __device__ void load(const char*) {}
@@ -31,7 +31,7 @@ struct OwnRowsMins {
   __device__ float min(int half) const { return high_half(half ? rows.y : rows.x); }
 };
 
-// What a lane keeps in registers to find its own bytes in a word.
+// Numbers that a lane keeps in registers to find its own bytes in a word.
 struct NoPlaces {
   __device__ explicit NoPlaces(int) {}
 };
@@ -69,8 +69,8 @@ struct OwnScales<tiles::ExponentScales> {
   __device__ static int offset(int lane) { return lane / 4 * 8 + lane % 4 / 2 * 4; }
   __device__ void load(const char* at) { w = load4(at); }
   // Twice mxfp4_scale() (see kScaleUnit): the exponents of two blocks of each row, read as bf16.
-  // The smallest exponent, for numbers below 2^-124, gives zero; 255, which is no number, gives
-  // infinity.
+  // The smallest exponent, for scales below 2^-124, gives zero. The exponent 255 stands for no
+  // number and gives infinity.
   __device__ float scale(int i, int half) const {
     const uint32_t both = half ? w >> 1 & 0x7f807f80 : (w & 0x00ff00ff) << 7;
     return __uint_as_float(i ? both & 0xffff0000 : both << 16);
@@ -108,7 +108,7 @@ struct OwnScales<tiles::ByteScales32<Block>> {
   }
 };
 
-// Blocks of 16 columns: number() is the scale of the lane's i-th block of four.
+// Blocks of 16 columns. number() is the scale of the lane's i-th block of four.
 template <class Block>
 struct OwnScales<tiles::ByteScales<Block>> {
   using Rows = OwnRows;

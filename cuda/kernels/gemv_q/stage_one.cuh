@@ -1,13 +1,13 @@
-// Brings the activation row into shared memory as digits. If the row is to be normed, only the
-// norm's weights are multiplied in here; the finisher multiplies results by the factor that all
-// columns share. The stager warps do this, one turn of kStageParts parts after the other, while the
-// consumers multiply what is there.
+// Writes the activation row to shared memory as digits. If the row is to be normed, only the norm's
+// weights are multiplied in here; the finisher multiplies results by the factor that all columns
+// share. The stager warps do this, one turn of kStageParts parts after the other, while the
+// consumers multiply the digits that are complete.
 //
 // A scheduler has few warps to hide latency, and code that runs for the first time issues one
-// instruction in about four cycles. So little stands between the end of the kernel ahead and the
-// first digits. Copies in the background bring the numbers as they are. A loop without branches
-// makes digits of them. It goes around once before the wait, with whatever shared memory holds, so
-// that its code is in the instruction cache.
+// instruction in about four cycles. So little code runs between the end of the kernel ahead and the
+// first digits. Asynchronous copies bring the numbers unchanged, and a loop without branches turns
+// them into digits. The loop runs once before the wait, on whatever shared memory holds, so that
+// its code is in the instruction cache.
 #pragma once
 
 #include "cuda/kernels/device/launch.cuh"
@@ -43,7 +43,7 @@ class StageOne {
   static constexpr int kTogether = 2;  // items of a turn, each two parts
   static constexpr int kEach = kWarpParts<F>;
   static constexpr int kPart = kDigitPartBytes;
-  // From one item of a warp to the next, in parts: in the same tile or in the next tile.
+  // The distance of a warp's items, in parts: in the same tile or in the next tile.
   static constexpr int kApart = kEach == 4 ? 2 : kTileParts<F>;
   static_assert(kEach == 4 ? kTileParts<F> == kStageParts : kTileParts<F> * 2 == kStageParts);
   using In = std::conditional_t<kNormed, float, T>;
@@ -78,8 +78,8 @@ class StageOne {
     }
     return weights;
   }
-  // Starts copies of all activations, each part to its place. Those of the first turn have arrived
-  // when it returns.
+  // Starts copies of all activations, each part to its place. The first turn's have arrived when it
+  // returns.
   __device__ void bring() const {
     constexpr int kNumbers = 16 / sizeof(In);
     const In* in = static_cast<const In*>(a_.in);
@@ -119,7 +119,7 @@ class StageOne {
           x[i][n] = times(x[i][n], weights.x[i][n]);
         }
       }
-      // Floats that are not negative are ordered like their bits.
+      // Non-negative floats have the same order as their bits.
       bits[i] = __reduce_max_sync(~0u, __float_as_uint(fmaxf(largest(x[i][0]), largest(x[i][1]))));
     }
     __syncwarp();

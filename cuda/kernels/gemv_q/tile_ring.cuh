@@ -14,7 +14,7 @@ namespace skald::cuda {
 // The groups of a block, one after the other: every layout.blocks-th one, then those that it draws
 // from the ticket. Drawing helps because some multiprocessors get a tenth more of the memory's
 // bandwidth than others. But rings fill long before anything is multiplied: if blocks had few
-// groups, the first ones to start would draw them all.
+// groups, the blocks that start first would draw them all.
 struct TileGroups {
   int taken = 0;
   unsigned ticket = 0;  // drawn one group ahead of its use
@@ -23,7 +23,7 @@ struct TileGroups {
     const int group = static_cast<int>(blockIdx.x) - layout.first_block + i * layout.blocks;
     return i < layout.own && group < layout.groups ? group : kNoMore;
   }
-  // For one thread.
+  // One thread calls it.
   __device__ int next(const LinearLaunch& a, const Layout& layout) {
     const int shared = layout.own * layout.blocks;
     int group = own(layout, taken);
@@ -43,15 +43,15 @@ struct TileGroups {
   }
 
  private:
-  // Keeps the ticket out of uniform registers. The compiler would move it to one as soon as it is
-  // drawn, and wait for the answer there.
+  // Keeps the ticket out of uniform registers. Otherwise the compiler moves the ticket to one as
+  // soon as it is drawn, and waits for the answer there.
   __device__ static int needed_now(unsigned ticket) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     return static_cast<int>(__shfl_sync(__activemask(), ticket, lane));
   }
 };
 
-// What belongs to the ring's slots: in one struct, so that a consumer needs one address.
+// The barriers and marks of the ring's slots: one struct, so that a consumer needs one address.
 struct Slots {
   uint64_t full[kMostSlots], empty[kMostSlots];
   int64_t end[kMostSlots];  // not 0: there are no more tiles
@@ -62,7 +62,7 @@ struct Slots {
 inline constexpr int kGroupsAhead = 32;
 static_assert(kGroupsAhead > kMostSlots + kMostSets + 2);
 
-// Zeros the places of the ring that a group's last tile does not fill. They are multiplied by
+// Zeroes the bytes of the ring that a group's last tile does not fill. They are multiplied by
 // zeros, so they must not hold infinities or NaN. All threads call this before the first copy.
 __device__ inline void clear_ends(const Layout& layout, char* ring) {
   if (layout.end_at == 0) return;
@@ -78,17 +78,17 @@ __device__ inline void clear_ends(const Layout& layout, char* ring) {
   shared_writes_before_copies();
 }
 
-// For GemvQPart::wait. Waits until three quarters of the blocks ahead have asked for all of
-// their tiles, or until the kernel ahead has ended: `staged` is the barrier of activations that
-// come after that.
+// For GemvQPart::wait. Waits until three quarters of the sender's blocks have issued the loads of
+// all their tiles, or until the kernel ahead has ended: then its activations pass the barrier
+// `staged`.
 __device__ inline void wait_for_signals(const unsigned* signals, uint32_t staged) {
   const int most = static_cast<int>(gridDim.x) * 3 / 4;
   while (load_relaxed(signals) < most && !barrier_passed(staged, 0)) continue;
 }
 
-// The producer, for one lane. Few instructions stand between a slot's release and its next copy:
-// meanwhile that slot brings nothing from memory. `staged`: a barrier that is passed when the first
-// activations are there.
+// The producer; one lane runs it. Few instructions lie between a slot's release and its next copy:
+// during these the slot brings nothing from memory. `staged`: the barrier that is passed when the
+// first activations are staged.
 __device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* ring, Slots& at,
                              int* sequence, uint32_t staged) {
   const uint64_t policy = evict_first_policy();
@@ -96,7 +96,7 @@ __device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* 
   const int64_t group_bytes = int64_t{layout.records} * layout.record_bytes;
   Turn turn;
   TileGroups groups;
-  // In the first lap nobody waits: the phase before a barrier's first is over.
+  // In the first lap no wait takes time: the phase before a barrier's first one is over.
   const auto wait_until_empty = [&] { lane_waits(&at.empty[turn.slot], (turn.lap - 1) & 1); };
   int count = 0;
   for (int group; (group = groups.next(a, layout)) != kNoMore; ++count) {

@@ -1,5 +1,5 @@
 // The small kernels between products and attention. Each reads its input once and writes its output
-// once. Many rows take bytes over bandwidth; one row takes the time of a launch.
+// once. With many rows the time is bytes over bandwidth; with one row, that of a launch.
 #include "cuda/kernels/pointwise/pointwise.h"
 
 #include "cuda/kernels/device/launch.cuh"
@@ -71,9 +71,9 @@ __device__ inline float activate_for(float x, Activation activation) {
   return sizeof(T) == 2 ? activate_briefly(x, activation) : activate(x, activation);
 }
 
-constexpr int kGateAccesses = 2;  // of a thread, under way together
+constexpr int kGateAccesses = 2;  // accesses of a thread in flight
 
-// The number of blocks for a row of `accesses`. No block has parts of two rows, so that no thread
+// The number of blocks for a row of `accesses`. Each block belongs to one row, so that no thread
 // divides by cols.
 __host__ __device__ inline unsigned gate_blocks(int64_t accesses) {
   constexpr int kEach = kGateAccesses * kThreads;
@@ -101,7 +101,7 @@ __global__ void gate(GateLaunch a) {
     }
     return pairs;
   };
-  // The bias of gate number j is at step * j, that of up is `apart` further.
+  // The bias of gate number j is at step * j; the bias of up lies `apart` after it.
   const int64_t step = a.alternate ? 2 : 1, apart = a.alternate ? 1 : a.cols;
   const auto store = [&](int64_t i, const Pairs& pairs) {
     Some result;

@@ -43,7 +43,7 @@ void launch_norm(const NormLaunch& launch, Stream stream);
 struct GateLaunch {
   DType type;
   const void* in;     // [rows, 2 * cols]
-  bool alternate;     // gate and up alternate in `in` and `bias`; else all of gate comes first
+  bool alternate;     // gate and up alternate in `in` and `bias`; false: all of gate comes first
   const float* bias;  // [2 * cols] or nullptr
   void* out;          // [rows, cols]
   int rows;
@@ -77,10 +77,10 @@ struct PostNormLaunch {
 };
 void launch_post_norm(const PostNormLaunch& launch, Stream stream);
 
-// Norms all of a row's queries together, and all of its keys, in place.
+// Norms a row's queries together and its keys together, in place.
 struct QkNormLaunch {
   DType type;
-  void* qkv;                         // [rows, row_numbers]: q_cols queries, k_cols keys, and others
+  void* qkv;                         // [rows, row_numbers]: q_cols of q, k_cols of k, then others
   const float *q_weight, *k_weight;  // [q_cols], [k_cols]
   int64_t q_cols, k_cols, row_numbers;
   int rows;
@@ -111,7 +111,7 @@ struct GatherLaunch {
 };
 void launch_gather(const GatherLaunch& launch, Stream stream);
 
-// Sums all bytes, for the read bandwidth. `sums` has one element a block.
+// Reads and sums all bytes, to measure bandwidth. `sums` has one element per block.
 void launch_read(const void* data, int64_t bytes, unsigned* sums, int blocks, Stream stream);
 
 }  // namespace skald::cuda

@@ -1,8 +1,9 @@
-// Norms of rows that some model families have beside rms_norm: post_norm norms a product before it
-// is added to the residual stream, qk_norm norms a row's queries and keys, norm
-// is for Layer norms and for norms that several ops read. One block a row, or one
-// for its queries and one for its keys. Many rows take bytes over bandwidth, few rows the chain of
-// wait, load, sum and store. What fits of a row stays in registers, so that it is read once.
+// Norms of rows besides rms_norm, for some model families. post_norm norms a product before the
+// product is added to the residual stream; qk_norm norms a row's queries and its keys; norm is for
+// Layer norms and for norms that several ops read. One block per row, or one for its queries and
+// one for its keys. With many rows the time is bytes over bandwidth; with few rows, the chain of
+// wait, load, sum and store. A row's numbers stay in registers if they fit, so that each is read
+// once.
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/number.cuh"
@@ -98,8 +99,8 @@ __global__ void __launch_bounds__(kThreads) post_norm(PostNormLaunch a) {
   }
 }
 
-// kCount: numbers in one access; divides dim. The variance is a sum of its own, of the distances
-// from the mean: the mean of squares less the square of the mean would lose its digits.
+// kCount: numbers in one access; divides dim. The variance is the sum of squared distances from the
+// mean. The mean of squares minus the square of the mean would cancel.
 template <class T, int kCount>
 __global__ void __launch_bounds__(kThreads) norm(NormLaunch a) {
   using Some = Pack<float, kCount>;

@@ -1,5 +1,5 @@
-// A logit after bias and penalties: computed in doubles and rounded once for each, as in the CPU's
-// Sampler.
+// A logit after bias and penalties. Each is computed in double and rounded to float, as in the
+// CPU's Sampler.
 #pragma once
 
 #include <cfloat>

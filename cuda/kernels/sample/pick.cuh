@@ -1,4 +1,4 @@
-// What all samplers share: how tokens are ranked, and the end of a pick.
+// Shared by all samplers: the ranking of tokens, and the end of a pick.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace skald::cuda {
 
-// A key ranks a token: a better token has a larger key, and of equal logits that with the lower id
-// is better. Ids are below kMostWeighedTokens and take 20 bits. 0 is no token.
+// A key ranks a token: a better token has a larger key. Of equal logits, the lower id is better.
+// Ids are below kMostWeighedTokens and take 20 bits. 0 stands for no token.
 inline constexpr int kIdBits = 20;
 inline constexpr uint64_t kIdMask = (uint64_t{1} << kIdBits) - 1;
 inline constexpr uint64_t kBadKey = (uint64_t{1} << (32 + kIdBits)) - 1;  // above every token's
 
 __device__ inline uint64_t rank_key(float logit, int id) {
-  const uint32_t bits = f32_to_bits(logit + 0.0f);  // -0 becomes 0, which it equals
+  const uint32_t bits = f32_to_bits(logit + 0.0f);  // -0 becomes 0: they are equal logits
   const uint32_t order = bits >> 31 ? ~bits : bits | 0x80000000u;
   return uint64_t{order} << kIdBits | (kIdMask - static_cast<uint64_t>(id));
 }
@@ -48,8 +48,8 @@ __device__ inline uint64_t warp_sum(uint64_t value) {
   return value;
 }
 
-// Ends a row's pick. For one thread, once all else of the row's result is written and no thread
-// reads the row's settings any more. `next` is a copy of these settings' member.
+// Ends a row's pick. One thread calls it, after the rest of the row's result is written and after
+// the last read of the row's settings. `next` is a copy of SampleRow::next.
 __device__ inline void end_pick(const SampleLaunch& a, int row, const NextRow& next,
                                 SampleStatus status, int token) {
   if (a.next.tokens) {

@@ -1,5 +1,5 @@
 // The blocks of a cluster that share a row of logits; each has a slice of the row. They compute
-// sums, the best token, and the bin of a histogram at which a sum is reached. Sums are of integers,
+// sums, the best token, and the histogram bin at which a sum reaches a goal. Sums are of integers,
 // so their order does not matter.
 #pragma once
 
@@ -16,23 +16,23 @@ inline constexpr int kRowWarps = kRowThreads / 32;
 inline constexpr int kMostRowBlocks = 8;  // the largest portable cluster
 inline constexpr int kBins = 2048;
 inline constexpr int kMostListed = 4096;
-inline constexpr int kMostFew = kRowThreads;  // the most that are sorted by counting
+inline constexpr int kMostFew = kRowThreads;  // most keys that are sorted by counting
 
 struct Crossing {
-  int bin;          // the bin at which the sum reaches the goal; kBins: it never does
-  uint64_t before;  // the sum of all bins before it
+  int bin;          // bin at which the sum reaches the goal; kBins: none
+  uint64_t before;  // sum of all bins before `bin`
 };
 
-// The words that every warp of every block has sent to this block. Warps send them straight from
+// The words that all warps of all blocks have sent to this block. Warps send them straight from
 // registers, and a barrier counts their bytes, so that no cluster barrier is needed.
 struct RowInbox {
-  uint64_t words[kMostRowBlocks * kRowWarps];  // by block and warp
+  uint64_t words[kMostRowBlocks * kRowWarps];  // [block, warp]
   alignas(8) uint64_t barrier;
 };
 
 // A block's shared memory, in front of its slice of the row.
 struct RowShared {
-  // A histogram in two halves, since shared memory is slow at 64-bit additions.
+  // A histogram in two halves of 32 bits, since 64-bit additions in shared memory are slow.
   uint32_t low[kBins], high[kBins];
   uint64_t list[kMostListed];  // block 0: keys of candidates
   uint64_t warps[kRowThreads / 32];
@@ -41,12 +41,12 @@ struct RowShared {
   Crossing crossing;
   int listed_crossing;
   RowInbox bests, totals;
-  int few[2];  // block 0: how many keys list_few() got, in its first use and in its second
+  int few[2];  // block 0: keys from list_few() in its first and second use
   uint64_t least_few;
 };
 
 struct Sum {
-  uint64_t before;  // in threads, or blocks, of lower rank
+  uint64_t before;  // sum over threads, or blocks, of lower rank
   uint64_t total;
 };
 
@@ -60,7 +60,7 @@ __device__ inline uint64_t warp_inclusive_sum(uint64_t value) {
 
 __device__ inline Sum block_sum(uint64_t value, RowShared& shared) {
   const uint64_t inclusive = warp_inclusive_sum(value);
-  __syncthreads();  // all threads have read shared.warps of the last use
+  __syncthreads();  // all threads have read shared.warps of the last call
   if (threadIdx.x % 32 == 31) shared.warps[threadIdx.x / 32] = inclusive;
   __syncthreads();
   const uint64_t warps = warp_inclusive_sum(shared.warps[threadIdx.x % 32]);
@@ -111,8 +111,8 @@ class RowBlocks {
     return warp_best(best);
   }
 
-  // The key in place `place` among the warps' best keys: at least `place` tokens have this key or a
-  // better one. 0 if `place` is more than about half the number of warps.
+  // The key at rank `place` among the warps' best keys, so at least `place` tokens have this key or
+  // a better one. 0 if `place` is more than about half the number of warps.
   __device__ uint64_t best_of_warps(int place) {
     const int warps = blocks_ * kRowWarps;
     if (again_) {
@@ -132,7 +132,7 @@ class RowBlocks {
     return shared_.least_few;
   }
 
-  // Begins a sum over all threads, for which total() waits. May be used once.
+  // Begins a sum over all threads; total() waits for the sum. May be used once.
   __device__ void send_total(uint64_t value) {
     send_to_all(shared_.totals, skald::cuda::warp_sum(value));
   }
@@ -206,8 +206,8 @@ class RowBlocks {
     return here.total < goal ? Crossing{kBins, here.total} : shared_.crossing;
   }
 
-  // Appends a key to block 0's list, in any order. few() is the number of keys appended, of which
-  // the list has kMostFew at most. Both may be used twice.
+  // Appends a key to block 0's list, in any order. few() is the number of keys appended; the list
+  // keeps at most kMostFew of them. Both may be used twice.
   __device__ void list_few(uint64_t key) {
     const int place = atomicAdd(of_block(&shared_.few[fews_], 0), 1);
     if (place < kMostFew) of_block(shared_.list, 0)[place] = key;
@@ -219,24 +219,25 @@ class RowBlocks {
     return count;
   }
 
-  // Stores a key in block 0's list. The others may read it after the next barrier.
+  // Stores a key in block 0's list. Other threads may read the key after the next barrier.
   __device__ void list(uint64_t place, uint64_t key) { of_block(shared_.list, 0)[place] = key; }
 
-  // Sends an answer from one thread to all blocks. They have it after the next barrier.
+  // Sends an answer from one thread to all blocks. All have it after the next barrier.
   __device__ void send_answer(uint64_t answer) {
     for (int i = 0; i < blocks_; ++i) *of_block(&shared_.answer, i) = answer;
   }
   __device__ uint64_t answer() const { return shared_.answer; }
 
-  // The cluster's barrier. What any thread wrote before is visible to all after it.
+  // The cluster's barrier. Writes before it are visible to all threads after it.
   __device__ void synchronize() {
     cluster_arrive();
     cluster_wait();
   }
 
  private:
-  // Sends a value of each block to all blocks, and gives the values of all. Two buffers alternate,
-  // so a block overwrites one only after a barrier that all blocks reach when they have read it.
+  // Sends a value of each block to all blocks, and returns the values of all. Two buffers
+  // alternate. So a block overwrites a buffer only after a barrier that all blocks reach once they
+  // have read it.
   __device__ const uint64_t* exchange(uint64_t value) {
     turn_ ^= 1;
     uint64_t* parts = shared_.parts[turn_];

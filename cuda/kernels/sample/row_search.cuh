@@ -1,8 +1,9 @@
-// Searches in a row of logits whose slices lie in the blocks of a cluster: sums over its tokens,
-// and the token at which a sum over the ranking, best first, reaches a goal.
+// Searches in a row of logits whose slices lie in the blocks of a cluster: sums over tokens, and
+// the token at which a sum over the ranking, best first, reaches a goal.
 //
-// A search begins with a histogram whose bins rank the tokens roughly, and then sorts the tokens of
-// the bin in question. If logits are so alike that these are too many, it searches digit by digit.
+// A search begins with a histogram whose bins rank the tokens roughly. Then it sorts the tokens of
+// the bin in which the goal lies. If logits are so alike that the bin has too many tokens, it
+// searches digit by digit.
 #pragma once
 
 #include <cfloat>
@@ -11,33 +12,33 @@
 
 namespace skald::cuda {
 
-inline constexpr uint64_t kAny = 1;  // below every token's key
+inline constexpr uint64_t kAny = 1;  // lower than every token's key
 
 // What a sum adds for each token.
 struct Measure {
-  bool weights;       // the tokens' weights at the temperature; else 1 for each
+  bool weights;       // sum weights at `temperature`; false: count tokens
   float temperature;  // used if weights
 };
 inline constexpr Measure kCount = {false, 1};
 
-// Which tokens: those in a range of bins that rank at `least` or above.
+// The tokens in a range of bins whose keys are at least `least`.
 struct Head {
   int first_bin, last_bin;
   uint64_t least;
 };
 
-// Ranks tokens by their distance from the best logit, 64 bins for each power of two, so that a row
-// of any spread fills many bins. Equal logits share a bin, and a better logit is never in a later
+// Ranks tokens by their distance from the best logit, with 64 bins for each power of two, so that a
+// row of any spread fills many bins. Equal logits share a bin; a better logit is never in a later
 // bin.
 __device__ inline int rough_bin(float logit, float best) {
-  // Distances below 2^-20 are in bin 0, from 2^12 in the last.
+  // Distances below 2^-20 are in bin 0, distances from 2^12 on in the last bin.
   constexpr int kFirst = (127 - 20) << 6;
   const int bin = static_cast<int>(f32_to_bits(best - logit) >> 17) - kFirst;
   return min(max(bin, 0), kBins - 1);
 }
 
-// For all threads of block 0. In its sorted list: the first place at which the sum reaches
-// goal(total), or `count` if it never does.
+// The first place in block 0's sorted list at which the sum reaches goal(total), or `count` if
+// there is none. All threads of block 0 call it.
 template <class Goal>
 __device__ int reach_in_list(RowShared& shared, int count, Measure measure, float best, Goal goal) {
   constexpr int kEach = kMostListed / kRowThreads;
@@ -103,7 +104,7 @@ __device__ inline void sort_few(RowShared& shared, int count) {
   __syncthreads();
 }
 
-// All threads of all blocks call each method together, and all get its result.
+// All threads of all blocks call each method together, and all get the same result.
 template <bool kInShared>
 class RowSearch {
  public:
@@ -130,7 +131,7 @@ class RowSearch {
     });
   }
 
-  // Begins the sum of all weights, for which blocks().total() waits.
+  // Begins the sum of all weights; blocks().total() waits for it.
   __device__ void send_total() {
     uint64_t sum = 0;
     each([&](float logit, int) { sum += value_of(logit, {true, 1}); });
@@ -163,14 +164,15 @@ class RowSearch {
     return blocks_.reach(goal);
   }
 
-  // The number of tokens in the head. Unless they are too many, block 0's list has them then.
+  // The number of tokens in the head. Block 0's list has them afterwards, unless there are too
+  // many.
   __device__ int list(const Head& head) {
     const auto in_head = [&](float logit, int id) {
       if (logit < -FLT_MAX) return false;
       const int bin = rough_bin(logit, best_);
       return bin >= head.first_bin && bin <= head.last_bin && rank_key(logit, id) >= head.least;
     };
-    // Most threads have no token in it: their best is not good enough.
+    // Most threads have no token in the head: their best key is too low.
     const bool any = mine_ >= head.least && rough_bin(logit_of_key(mine_), best_) <= head.last_bin;
     uint64_t mine = 0;
     if (any) each([&](float logit, int id) { mine += in_head(logit, id); });
@@ -202,9 +204,9 @@ class RowSearch {
     }
     const uint64_t goal = static_cast<uint64_t>(count);
     Crossing crossing = {kBins, 0};
-    // A sum over the threads' best tokens alone: if `count` of these are in the upper bins, so are
-    // `count` tokens. If `count` is small beside the number of threads, these bins have few tokens
-    // more than `count`.
+    // A histogram of the threads' best tokens alone. If the upper bins have `count` of them, the
+    // row has `count` tokens in these bins. If `count` is small compared with the number of
+    // threads, these bins have few tokens more than `count`.
     if (count <= blocks_.threads() / 8) {
       blocks_.clear();
       const float logit = logit_of_key(mine_);
@@ -218,8 +220,8 @@ class RowSearch {
     return listed;
   }
 
-  // The token at which the sum reaches the goal, or 0 if it never does. `crossing` is what
-  // reach_roughly() gave.
+  // The token at which the sum reaches the goal, or 0 if there is none. `crossing` is the result of
+  // reach_roughly().
   __device__ uint64_t reach(const Crossing& crossing, Measure measure, uint64_t goal) {
     if (crossing.bin == kBins) return 0;
     const int listed = list({crossing.bin, crossing.bin, kAny});
@@ -261,8 +263,8 @@ class RowSearch {
         exp_nonpositive(measure.temperature == 1 ? distance : distance / measure.temperature));
   }
 
-  // reach() for more tokens than the list can hold: digit by digit of the key. Slow if logits are
-  // alike, because all tokens then add to few bins.
+  // reach() for more tokens than the list holds: searches digit by digit of the key. Slow if logits
+  // are alike, because all tokens then add to few bins.
   __device__ uint64_t reach_by_digits(Measure measure, uint64_t goal) {
     uint64_t known = 0;
     int shift = 32 + kIdBits;

@@ -1,11 +1,11 @@
-// Picks tokens by any settings. Floor: the row read once from L2 or memory (128256 floats are 0.5
+// Picks tokens with any settings. Floor: the row read once from L2 or memory (128256 floats are 0.5
 // MB), and a launch.
 //
-// A cluster has a row in its shared memory, so that everything after the first pass is fast: the
+// A cluster holds a row in its shared memory, so that everything after the first pass is fast: the
 // best token, the model's total weight, bias and penalties, then the draw. Nearly every filter
-// leaves few tokens. Then one histogram ranks the tokens roughly, and those above the cut go to
-// block 0, which sorts them, cuts and draws. Otherwise each cut, and then the draw, is a search for
-// the token at which a sum over the ranking reaches a goal.
+// leaves few tokens. Then one histogram ranks the tokens roughly, and block 0 gets the tokens above
+// the cut, sorts them, cuts and draws. Otherwise each cut, and then the draw, is a search for the
+// token at which a sum over the ranking reaches a goal.
 #include "cuda/kernels/sample/sample.h"
 
 #include <cfloat>
@@ -145,7 +145,7 @@ class RowSampler {
 
   // Gives -inf to all tokens that the mask does not allow.
   __device__ void forbid() {
-    __syncthreads();  // all threads have read the row as it was
+    __syncthreads();  // all threads have read the unmasked row
     for (int i = threadIdx.x; i < min(count_, vocab_ - begin_); i += kRowThreads) {
       const int id = begin_ + i;
       if (!(__ldg(mask_ + id / 64) >> (id % 64) & 1)) x_[i] = -INFINITY;
@@ -158,7 +158,7 @@ class RowSampler {
   __device__ void adjust() {
     const int entry = threadIdx.x;
     static_assert(kMostAdjustments <= kRowThreads);
-    __syncthreads();  // all have read the row as it was
+    __syncthreads();  // all threads have read the unadjusted row
     if (entry < settings_.adjustments) {
       const TokenAdjustment first = adjustments_[entry];
       const int i = first.token - begin_;
@@ -187,7 +187,8 @@ class RowSampler {
 
   // ---- The draw ----
 
-  // What top-p keeps of the whole row: its weight (0: not known), and where that weight is reached.
+  // The share of the whole row that top-p keeps: its weight (0: not known), and the bin where that
+  // weight is reached.
   struct Nucleus {
     uint64_t weight;
     Crossing end;
@@ -230,7 +231,7 @@ class RowSampler {
       });
       count = min(count, place + 1);
     }
-    if (settings_.top_k > 0) {  // else the list has no token below the floor
+    if (settings_.top_k > 0) {  // without top-k, the list has no token below the floor
       uint64_t above = 0;
       for (int place = threadIdx.x; place < count; place += kRowThreads) {
         above += shared_.list[place] >= lowest_key(floor);
@@ -243,8 +244,8 @@ class RowSampler {
     return shared_.list[place];
   }
 
-  // Cuts by top-k and by top-p, each at the last token that it keeps. The draw is one more such
-  // cut: the last token that it keeps is the one drawn.
+  // Cuts by top-k and by top-p, each at the last token kept. The draw is a third cut: the last
+  // token that it keeps is the token drawn.
   __device__ uint64_t draw_from_all(float floor, const Nucleus& nucleus) {
     uint64_t last = kAny;
     enum { TopK, TopP, Draw };
@@ -262,7 +263,8 @@ class RowSampler {
                              : nucleus_weight(settings_.top_p, total);
       }
       const Crossing end = known ? nucleus.end : row_.reach_roughly(measure, goal);
-      last = max_key(last, row_.reach(end, measure, goal));  // 0: top-k keeps more than there are
+      last = max_key(
+          last, row_.reach(end, measure, goal));  // 0: top-k keeps more tokens than the row has
     }
     return last;
   }
@@ -285,7 +287,7 @@ class RowSampler {
     if (!row_.blocks().leads() || threadIdx.x != 0) return;
     result.token = token;
     const float best_logit = logit_of_key(best);
-    // A zero may have a sign, which its key does not have.
+    // A key does not have the sign of a zero, so zeros are read from the row.
     const bool known = token == id_of_key(best) && best_logit != 0;
     result.logit = known ? best_logit : raw_[token];
     result.best = best_logit;
@@ -349,7 +351,7 @@ __global__ void __launch_bounds__(kRowThreads) sample(const __grid_constant__ Sa
 
 }  // namespace
 
-// As many blocks a row as fill the GPU once. With more, clusters would have to wait for a place.
+// The most blocks per row that fill the GPU once. With more blocks, some clusters would start late.
 SampleShape sample_shape(int64_t vocab, int rows, const SampleGpu& gpu) {
   int blocks = gpu.most_blocks;
   while (blocks > 1 && int64_t{rows} * blocks > gpu.multiprocessors) blocks /= 2;

@@ -1,6 +1,6 @@
-// Picks a token from each row of logits, with the result of engine/sampling/sampler.h. The host
-// does what the device cannot do with the same bits, logarithms and random numbers: before, it
-// sends u and log(min_p); after, it turns logits and totals into log-probabilities.
+// Picks a token from each row of logits, with the same result as engine/sampling/sampler.h. The
+// host computes logarithms and random numbers, because the device would get other bits: it sends u
+// and log(min_p) before, and turns logits and totals into log-probabilities afterwards.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct TokenAdjustment {
 // Words of a mask with one bit a token, set if a grammar allows the token (SampleContext::allowed).
 SKALD_HD inline constexpr int64_t mask_words(int64_t vocab) { return (vocab + 63) / 64; }
 
-// What the host knows about a row of the next step before its token is picked.
+// The row of the next step, as far as the host knows it before the token is picked.
 struct NextRow {
   int32_t position, page;
   int32_t page_entry;  // index into the page table
@@ -36,7 +36,7 @@ struct SampleRow {
   double u;         // the random number, in [0, 1)
   int32_t skipped;  // nothing is picked, and the result stays as it is
   int32_t masked;   // only the tokens in the row's mask may be picked
-  int32_t forced;   // the token to be picked, whatever the other settings say; -1: none
+  int32_t forced;   // this token is picked whatever the other settings; -1: none
   float temperature;
   float top_p;
   float log_min_p;  // -inf: off
@@ -44,7 +44,7 @@ struct SampleRow {
   float repeat_penalty, presence_penalty, frequency_penalty;
   int32_t adjustments;  // at most kMostAdjustments
   int32_t top_tokens;   // at most kMostTopTokens
-  NextRow next;         // where the launch has a NextStep
+  NextRow next;         // used if the launch has a NextStep
 };
 
 enum class SampleStatus : int32_t {
@@ -58,22 +58,22 @@ enum class SampleStatus : int32_t {
 
 struct TopToken {
   int32_t token;
-  float logit;  // the model's own, as are all below
+  float logit;  // before adjustments, as are all logits below
 };
 
 struct SampleResult {
-  SampleStatus status;  // written last: then the host may read the rest and change the settings
+  SampleStatus status;  // written last; the host may then read the rest and change settings
   int32_t token;
   float logit;         // of the token
   float best;          // the largest logit
-  uint64_t total;      // token_weight() of all, at temperature 1
+  uint64_t total;      // sum of token_weight(), at temperature 1
   int32_t bad;         // NotFinite: how many logits are NaN or +inf,
   int32_t first_bad;   // and which is the first
   int32_t top_tokens;  // entries of top, best first
   TopToken top[kMostTopTokens];
 };
 
-// Bytes for so many rows: a SampleRow of each, then the mask of each, then the adjustments of each.
+// Bytes for `rows` rows: a SampleRow of each, then the mask of each, then the adjustments of each.
 inline constexpr int64_t sample_settings_bytes(int64_t rows, int64_t vocab) {
   return rows * (int64_t{sizeof(SampleRow) + kMostAdjustments * sizeof(TokenAdjustment)} +
                  mask_words(vocab) * int64_t{sizeof(uint64_t)});
@@ -82,30 +82,29 @@ inline constexpr int64_t sample_result_bytes(int64_t rows) {
   return rows * int64_t{sizeof(SampleResult)};
 }
 
-// The table of the next step. Row i's token goes there as sequence i's, or 0 if no token was
-// picked.
+// The table of the next step. Sequence i gets row i's token, or 0 if no token was picked.
 struct NextStep {
   int32_t *tokens, *positions, *sequences, *page_table;
 };
 
-// The parts of a GPU over which rows can be spread.
+// The resources of a GPU over which rows can be spread.
 struct SampleGpu {
-  int most_blocks;  // of a cluster, a power of two up to 8; 1 where there are no clusters
+  int most_blocks;  // blocks of a cluster: a power of two up to 8; 1 without clusters
   int multiprocessors;
   int64_t most_shared_bytes;  // of a block
 };
 
 // How a row is spread over blocks.
 struct SampleShape {
-  int blocks;  // of a row: a cluster
-  // Whether the blocks hold the row in shared memory. If not, one block reads it from `logits`
-  // again and again, and changes adjusted logits there until it has ended.
+  int blocks;  // blocks of a row: a cluster
+  // True: the blocks hold the row in shared memory. False: one block reads the row from `logits`
+  // again and again, and changes adjusted logits there until it ends.
   bool in_shared;
-  int64_t row_bytes;  // of the row, in a block's shared memory
+  int64_t row_bytes;  // shared memory of a block for its slice of the row
 };
 SampleShape sample_shape(int64_t vocab, int rows, const SampleGpu& gpu);
 
-// How many rows a launch may have if they are to stay in shared memory; 0: none.
+// The most rows of a launch whose rows stay in shared memory; 0: none do.
 int most_rows_in_shared(int64_t vocab, const SampleGpu& gpu);
 
 struct SampleLaunch {
@@ -117,14 +116,14 @@ struct SampleLaunch {
   const uint64_t* masks;               // [count, mask_words(vocab)]
   const TokenAdjustment* adjustments;  // [count, kMostAdjustments]
   SampleResult* results;               // [count]
-  bool tells_host = true;  // whether results are in page-locked memory, where the host reads them
-  NextStep next = {};      // null pointers: there is no next step
+  bool tells_host = true;              // `results` are in page-locked memory of the host
+  NextStep next = {};                  // null pointers: there is no next step
 };
 void launch_sample(const SampleLaunch& launch, Stream stream);
 
-// launch_sample_greedy() does the same for rows of temperature 0 that ask for nothing else: no
-// mask, adjustments, top tokens, forced or skipped token. It ignores the shape.
-// has_sample_greedy(): whether the current GPU has clusters and room for it.
+// launch_sample_greedy() is for rows of temperature 0 without other settings: no mask, adjustments,
+// top tokens, forced or skipped token. It ignores the shape. has_sample_greedy(): true if the
+// current GPU has clusters and the vocabulary fits.
 bool has_sample_greedy(int64_t vocab);
 void launch_sample_greedy(const SampleLaunch& launch, Stream stream);
 

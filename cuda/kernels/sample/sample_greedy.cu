@@ -1,7 +1,7 @@
-// The best token of each row, for launches whose rows all ask for just that. Floor as in sample.cu.
+// The best token of each row, for launches whose rows need nothing else. Floor as in sample.cu.
 //
-// A cluster has a row in its registers, so that it is read once. Every warp sends its best key to
-// all blocks, and then its part of the total weight to the block that reports.
+// A cluster holds a row in its registers, so that the row is read once. Every warp sends its best
+// key to all blocks, and then its part of the total weight to the block that reports.
 #include <cfloat>
 
 #include "cuda/kernels/device/cluster.cuh"
@@ -13,11 +13,11 @@
 namespace skald::cuda {
 namespace {
 
-// The largest cluster that there is, of blocks so small that each finds room beside others.
+// The largest possible cluster, of blocks so small that each fits beside other blocks.
 constexpr int kBlocks = 16, kThreads = 512, kWarps = kThreads / 32;
 constexpr int kFew = 4, kMany = 8;  // float4 of a thread
 
-// What every warp of the cluster has sent.
+// One word from every warp of the cluster.
 struct Words {
   uint64_t of_warp[kBlocks * kWarps];
   alignas(8) uint64_t barrier;
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(kThreads) sample_greedy(const __grid_constant_
   if (lane == 0) send_word(total_place, weight, &shared.totals.barrier, 0);
   if (block > 0 || warp > 0) return;
   const int token = id_of_key(best);
-  // Keys do not tell -0 from 0, so a zero is read from the logits.
+  // A key does not have the sign of a zero, so a zero is read from the logits.
   const float logit = best_logit != 0 ? best_logit : logits[token];
   receive(&shared.totals.barrier, 0);
   uint64_t total = 0;
@@ -183,7 +183,7 @@ bool has_sample_greedy(int64_t vocab) {
   SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
   cudaLaunchAttribute cluster = {};
   const cudaLaunchConfig_t config = config_for(1, cluster);
-  int clusters = 0;  // that run at a time
+  int clusters = 0;  // clusters that run at a time
   SKALD_CUDA(cudaOccupancyMaxActiveClusters(&clusters, kernel, &config));
   return clusters > 0;
 }

@@ -1,7 +1,7 @@
-// The sums by which tokens of a row are scored. Floor: each row read once, 0.5 MB for 128256
-// floats. A row is read twice, the second time mostly from memory again: for the largest logit,
-// then for the sums. That is at most a tenth of the time of the product that makes the row. One
-// block a row, so that the order of a row's sums is always the same.
+// The sums behind the scores of a row's tokens. Floor: each row read once, 0.5 MB for 128256
+// floats. A row is read twice, mostly from memory both times: for the largest logit, then for the
+// sums. That takes at most a tenth of the time of the product that computes the row. One block per
+// row, so that the order of a row's sums is always the same.
 #include "cuda/kernels/sample/score.h"
 
 #include <cfloat>
@@ -15,8 +15,8 @@ namespace {
 constexpr int kThreads = 512;
 constexpr int kWarps = kThreads / 32;
 
-// As in engine/sampling/score.cpp: the difference of a masked token is bounded, so that its product
-// with a weight of 0 is 0.
+// As in engine/sampling/score.cpp: a masked token's difference is bounded, so that its product with
+// a weight of 0 is 0.
 constexpr float kNoWeight = -200;
 
 struct Best {
@@ -32,7 +32,7 @@ __device__ T shuffle(T x, int offset) {
   return __shfl_xor_sync(~0u, x, offset);
 }
 
-// Every thread gets all threads' values joined, always in the same order.
+// Joins all threads' values, always in the same order. Every thread gets the result.
 template <class T, class Join>
 __device__ T join_block(T mine, const Join& join) {
   __shared__ T of_warps[kWarps];

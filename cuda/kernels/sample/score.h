@@ -1,6 +1,6 @@
 // Scores of a target token in each row of logits, as engine/sampling/score.h defines them. The
-// device makes sums, a few numbers a row; the host takes their logarithms. A row's sums have one
-// order, whatever rows stand beside it.
+// device computes a few sums per row; the host takes their logarithms. The order of a row's sums
+// does not depend on other rows.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct ScoreSums {
   int32_t rank;        // or is all -inf. rank: tokens before the target
 };
 
-// Scores some rows of a list. Row i of the launch is row rows[i] of the logits, or row i without
-// `rows`.
+// Scores some rows of a list. Row i of the launch is row rows[i] of the logits, or row i if `rows`
+// is null.
 struct ScoreLaunch {
   const float* logits;  // [.., vocab]
   int64_t vocab;
@@ -29,8 +29,8 @@ struct ScoreLaunch {
 };
 void launch_score(const ScoreLaunch& launch, Stream stream);
 
-// For the Kullback-Leibler divergence of a row from a base model's row. Exponentials are in double,
-// since the two rows may differ by less than a float's rounding.
+// Sums for the Kullback-Leibler divergence of a row from a base model's row. Exponentials are in
+// double, since the two rows may differ by less than a float's rounding.
 struct DivergenceSums {
   double weights, base_weights;  // sums of e^(logit - best), of each row
   double shift;                  // sum of e^(base - best of base) * (base - logit)
