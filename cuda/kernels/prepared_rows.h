@@ -26,8 +26,8 @@ inline constexpr int kRowSumBytes = 32;
 // sums     [row_tiles, cols / 256, tile_rows, 16], swapped too: the sum of each 32 columns as the
 //          nearest f16 and the difference; or, of prepared rows that another kernel wrote, the sums
 //          of the first and of the second 16 columns.
-// scales   a float a row: results are multiplied by it.
-// norms    carried rows only: a float a row, the factor of the row's last norm.
+// scales   a float per row: results are multiplied by it.
+// norms    carried rows only: a float per row, the factor of the row's last norm.
 // squares  carried rows only: [rows, cols / 32], the sum of the squares of each 32 columns.
 struct PreparedLayout {
   int64_t cols;  // a multiple of 256

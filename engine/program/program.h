@@ -136,7 +136,7 @@ struct Program {
   std::vector<ActSpec> acts;
   std::vector<Weight> weights;
   std::vector<RopeSpec> ropes;
-  std::vector<KvLayer> kv;  // one a layer
+  std::vector<KvLayer> kv;  // one per layer
 
   const ActSpec& act(ActId id) const { return acts[static_cast<size_t>(id)]; }
   const Weight& weight(WeightId id) const { return weights[static_cast<size_t>(id)]; }

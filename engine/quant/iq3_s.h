@@ -1,6 +1,6 @@
 // IQ3_S: w[i] = scale * (1 + 2 * s[g]) * value, where g = i / 32. An entry of a grid gives the
 // magnitudes of four weights, each one of 1 3 5 7 9 11 13 15, and each weight has a sign. 256
-// weights in 110 bytes, 3.4375 bits a weight.
+// weights in 110 bytes, 3.4375 bits per weight.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // IQ4_NL: w[i] = scale * value[q[i]], with the values of iq4_values.h. 32 weights in 18 bytes,
-// 4.5 bits a weight.
+// 4.5 bits per weight.
 #pragma once
 
 #include <cstdint>

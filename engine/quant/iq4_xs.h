@@ -1,5 +1,5 @@
 // IQ4_XS: w[i] = scale * (s[g] - 32) * value[q[i]], where g = i / 32, with the values of
-// iq4_values.h. 256 weights in 136 bytes, 4.25 bits a weight.
+// iq4_values.h. 256 weights in 136 bytes, 4.25 bits per weight.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // MXFP4: w[i] = 2^(exponent - 128) * value[q[i]]. Bit 3 of q is the sign; the other bits select one
-// of 0 1 2 3 4 6 8 12. 32 weights in 17 bytes, 4.25 bits a weight. Exponents 0 and 1 give subnormal
-// float32 scales, so a build that flushes subnormals to zero decodes them wrongly. Exponent 255
-// means 2^127, not NaN.
+// of 0 1 2 3 4 6 8 12. 32 weights in 17 bytes, 4.25 bits per weight. Exponents 0 and 1 give
+// subnormal float32 scales, so a build that flushes subnormals to zero decodes them wrongly.
+// Exponent 255 means 2^127, not NaN.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Q2_K: w[i] = scale * s[g] * q[i] - min * m[g], where g = i / 16. 256 weights in 84 bytes,
-// 2.625 bits a weight.
+// 2.625 bits per weight.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Q3_K: w[i] = scale * (s[g] - 32) * (q[i] - 4), where g = i / 16. 256 weights in 110 bytes,
-// 3.4375 bits a weight.
+// 3.4375 bits per weight.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Q4_0: w[i] = scale * (q[i] - 8). 32 weights in 18 bytes, 4.5 bits a weight.
+// Q4_0: w[i] = scale * (q[i] - 8). 32 weights in 18 bytes, 4.5 bits per weight.
 #pragma once
 
 #include <cstdint>

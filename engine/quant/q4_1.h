@@ -1,4 +1,4 @@
-// Q4_1: w[i] = scale * q[i] + min. 32 weights in 20 bytes, 5 bits a weight.
+// Q4_1: w[i] = scale * q[i] + min. 32 weights in 20 bytes, 5 bits per weight.
 #pragma once
 
 #include <cstdint>

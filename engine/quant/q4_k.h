@@ -1,5 +1,5 @@
 // Q4_K: w[i] = scale * s[g] * q[i] - min * m[g], where g = i / 32. 256 weights in 144 bytes,
-// 4.5 bits a weight.
+// 4.5 bits per weight.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Q5_0: w[i] = scale * (q[i] - 16). 32 weights in 22 bytes, 5.5 bits a weight.
+// Q5_0: w[i] = scale * (q[i] - 16). 32 weights in 22 bytes, 5.5 bits per weight.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Q5_1: w[i] = scale * q[i] + min. 32 weights in 24 bytes, 6 bits a weight.
+// Q5_1: w[i] = scale * q[i] + min. 32 weights in 24 bytes, 6 bits per weight.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Q5_K: w[i] = scale * s[g] * q[i] - min * m[g], where g = i / 32. 256 weights in 176 bytes,
-// 5.5 bits a weight.
+// 5.5 bits per weight.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Q6_K: w[i] = scale * s[g] * (q[i] - 32), where g = i / 16. 256 weights in 210 bytes,
-// 6.5625 bits a weight.
+// 6.5625 bits per weight.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Q8_0: w[i] = scale * q[i]. 32 weights in 34 bytes, 8.5 bits a weight.
+// Q8_0: w[i] = scale * q[i]. 32 weights in 34 bytes, 8.5 bits per weight.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// For decode kernels, whose blocks share a multiprocessor with blocks of the next kernel. Each of
-// these kernels asks for the largest shared-memory carve-out. A kernel with another carve-out would
-// wait until the multiprocessor is empty and can be divided anew.
+// For decode kernels, whose blocks share a multiprocessor with blocks of the next kernel. All these
+// kernels ask for the largest shared-memory carve-out. A kernel with another carve-out could start
+// only on an empty multiprocessor.
 #pragma once
 
 #include "cuda/gpu/check.h"

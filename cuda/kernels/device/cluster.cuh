@@ -18,8 +18,8 @@ __device__ inline int cluster_blocks() {
 #endif
 }
 
-// The cluster's barrier. After cluster_wait() all threads of the cluster have arrived, and what
-// they wrote before cluster_arrive() is visible.
+// The cluster's barrier. After cluster_wait() all threads of the cluster have arrived, and their
+// writes before cluster_arrive() are visible.
 __device__ inline void cluster_arrive() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.release;" ::: "memory");
@@ -27,7 +27,7 @@ __device__ inline void cluster_arrive() {
   __syncthreads();
 #endif
 }
-// An arrival of a thread that has only read from other blocks. cluster_arrive() would wait for the
+// The arrival of a thread that has only read from other blocks. cluster_arrive() would wait for the
 // thread's own writes.
 __device__ inline void cluster_arrive_relaxed() {
 #if __CUDA_ARCH__ >= 900

@@ -1,5 +1,5 @@
-// Does nothing, unless skald is built with -DSKALD_CUDA_DELAYS=ON. Then a warp sleeps now and then
-// where kernels, warps and copies synchronize, so that a missing wait shows in the tests.
+// Does nothing unless skald is built with -DSKALD_CUDA_DELAYS=ON. Then a warp sleeps now and then
+// where kernels, warps and copies synchronize, so that tests find a missing wait.
 #pragma once
 
 namespace skald::cuda {

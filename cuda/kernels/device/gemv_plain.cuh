@@ -1,6 +1,7 @@
 // out = W · in for a few rows, on any GPU, for any type and any size: the reference for the faster
-// kernels. One warp makes an output row (for a gated pair, gate and up). It reads each weight once
-// for a group of kPlainRows activation rows. W is a functor: the weight at a row and a column.
+// kernels. One warp computes an output row (for a gated pair, gate and up). It reads each weight
+// once for a group of kPlainRows activation rows. W is a functor that returns the weight at a row
+// and a column.
 #pragma once
 
 #include "cuda/kernels/device/launch.cuh"

@@ -120,7 +120,7 @@ __device__ inline void copy_async(uint32_t to, const void* from, bool valid) {
                : "memory");
 }
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Waits until at most kGroups of the committed groups are still under way.
+// Waits until at most kGroups committed groups are in flight.
 template <int kGroups>
 __device__ inline void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kGroups) : "memory");

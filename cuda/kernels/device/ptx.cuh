@@ -1,4 +1,4 @@
-// Names for PTX instructions that CUDA C++ has no functions for: barriers in shared memory
+// Functions for PTX instructions that CUDA C++ does not offer: barriers in shared memory
 // (mbarrier), bulk copies that complete on them, loads, stores, and operations on bits and bytes.
 // Barriers, bulk copies and elect_lane() need sm_90; the others run on any GPU.
 #pragma once
@@ -24,9 +24,9 @@ __device__ inline void barrier_init_fence() {
 }
 
 // Calls make(i), which initializes one barrier or a few, for each i below `count`. All threads of
-// the block call it, and the block synchronizes before it uses any of the barriers. The first lane
-// of each warp makes a share: lanes of one warp would make theirs one after the other, each with a
-// fence, and 64 of these took more than a microsecond.
+// the block call it, and synchronize before they use any barrier. The first lane of each warp takes
+// a share: lanes of one warp would run one after the other, each with a fence, and 64 fences took
+// more than a microsecond.
 template <class Make>
 __device__ void init_barriers(int count, const Make& make) {
   if (threadIdx.x % 32 == 0) {
@@ -39,7 +39,7 @@ __device__ void init_barriers(int count, const Make& make) {
   }
 }
 
-// For one lane, or for whichever lanes are active.
+// One lane may call it, or any set of active lanes.
 __device__ inline void lane_waits(uint32_t barrier, unsigned parity) {
   asm volatile(
       "{\n"
@@ -56,14 +56,14 @@ __device__ inline void lane_waits(uint32_t barrier, unsigned parity) {
 __device__ inline void lane_waits(uint64_t* barrier, unsigned parity) {
   lane_waits(shared_address(barrier), parity);
 }
-// For whole warps. The warp converges behind the loop: lanes may leave it one by one, and matrix
-// instructions that follow need the whole warp.
+// For whole warps. The warp converges after the loop: lanes may leave the loop one by one, and
+// matrix instructions need the whole warp.
 __device__ inline void barrier_wait(uint32_t barrier, unsigned parity) {
   lane_waits(barrier, parity);
   __syncwarp();
 }
 
-// Whether the barrier's phase has completed, without waiting. Asked long before the answer is
+// Nonzero if the barrier's phase has completed; does not wait. Poll long before the answer is
 // needed.
 __device__ inline uint32_t barrier_passed(uint32_t barrier, unsigned parity) {
   uint32_t passed;
@@ -93,8 +93,8 @@ __device__ inline void barrier_arrive(uint64_t* barrier) {
   barrier_arrive(shared_address(barrier));
 }
 
-// Keeps a value in a register: the compiler would compute it anew at each use. For whole warps,
-// with the same value in all lanes.
+// Keeps a value in a register; otherwise the compiler computes it anew at each use. For whole
+// warps, with the same value in all lanes.
 __device__ inline uint32_t held_address(const void* p) {
   return __shfl_sync(~0u, shared_address(p), 0);
 }
@@ -157,7 +157,7 @@ __device__ inline int load_relaxed(const unsigned* from) {
   asm volatile("ld.relaxed.gpu.global.s32 %0, [%1];" : "=r"(number) : "l"(from) : "memory");
   return number;
 }
-// atomicAdd() for one lane. The compiler's own asks which lanes are active and adds up their
+// atomicAdd() for one lane. The compiler's version finds the active lanes and adds up their
 // numbers.
 __device__ inline unsigned lane_adds(unsigned* to, int number) {
   unsigned before;

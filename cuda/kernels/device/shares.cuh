@@ -6,7 +6,7 @@
 
 namespace skald::cuda {
 
-// A slot of the ring, and how often the ring has been passed.
+// A slot of the ring, and the number of laps around the ring.
 struct Turn {
   int slot = 0;
   unsigned lap = 0;
@@ -18,7 +18,7 @@ struct Turn {
   }
 };
 
-// In place of a group's number: there are no more groups.
+// Stands for a group's number if there are no more groups.
 inline constexpr int kNoMore = -1;
 
 // The groups that a block multiplies, one after the other: its own, then those that it draws from

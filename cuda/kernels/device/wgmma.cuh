@@ -39,14 +39,14 @@ __device__ inline void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" 
 __device__ inline void wgmma_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-// Waits until at most kGroups of the committed groups still run.
+// Waits until at most kGroups committed groups are running.
 template <int kGroups>
 __device__ inline void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
 }
 
-// Changes the registers of each thread of a warpgroup to kCount, a multiple of 8. What some
-// warpgroups give back others can take.
+// Changes the registers of each thread of a warpgroup to kCount, a multiple of 8. Other warpgroups
+// can take registers that one gives back.
 template <int kCount>
 __device__ inline void set_registers_down() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
@@ -56,7 +56,7 @@ __device__ inline void set_registers_up() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
 }
 
-// Makes what ordinary stores and cp.async have written visible to wgmma.
+// Makes ordinary stores and cp.async writes visible to wgmma.
 __device__ inline void fence_for_products() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }

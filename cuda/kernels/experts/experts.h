@@ -1,11 +1,11 @@
 // Routed experts: the norm, the router and each row's choice of experts; products of each chosen
 // expert's matrices with the rows that chose it; the sum of the results of a row's experts. The
-// device finds which rows go to which expert and keeps it, so that a captured graph of these
+// device computes and keeps the lists of rows of each expert, so that a captured graph of these
 // launches stays valid.
 //
-// A choice is one of a row's experts. The places are all choices of a step, sorted by expert and
-// then by row: an expert's rows lie behind each other. A row's results are the same to the last bit
-// whatever other rows there are, as long as the same kernels are launched.
+// A choice is one of a row's experts. A place is a choice's position in the list of all choices of
+// a step, sorted by expert and then by row: the rows of an expert are adjacent. A row's results are
+// the same to the last bit whatever other rows there are, as long as the same kernels are launched.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ struct Routing : RoutingShape {
   int32_t* begins;  // [count + 1], an expert's first place
 };
 
-// Rows of a router block if there are many rows. With few rows each row has a ticket of its own.
+// The rows of a router block, if there are many rows. With few rows each row has its own ticket.
 inline constexpr int kRouteRows = 8;
 inline int64_t route_tickets(int64_t rows) {
   return std::max<int64_t>(kRouteRows, (rows + kRouteRows - 1) / kRouteRows);
@@ -74,7 +74,7 @@ struct ExpertsShape {
   DType type;    // of in and out: F16, BF16 or F32
   DType format;  // of the weight: the same, or a block format
   int64_t outs, ins;
-  bool by_place;       // in has a row for each place, else for each row of the step
+  bool by_place;       // `in` has a row per place; false: a row per row of the step
   int64_t out_stride;  // numbers from one row of out to the next
   Epilogue epilogue;   // Store, Floats or Gated
   Activation activation;
@@ -82,7 +82,7 @@ struct ExpertsShape {
 };
 struct ExpertsLaunch : ExpertsShape {
   const void* weight;  // the first expert's [outs, ins]; Gated: rows alternate gate, up
-  int64_t stride;      // bytes to the next expert's, a multiple of 16
+  int64_t stride;      // bytes to the next expert's matrix, a multiple of 16
   const void* in;      // [rows, ins], or [places, ins]
   // Store: [places, outs]; Floats: float; Gated: [places, outs / 2]. May be columns of a wider
   // matrix.
@@ -93,14 +93,14 @@ struct ExpertsLaunch : ExpertsShape {
 template <KernelId>
 void launch_experts(const ExpertsLaunch& launch, Stream stream);
 
-// The supports_* functions need no GPU; cuda/plan/kernel_table.h says which code a kernel needs.
+// supports_*() need no GPU; cuda/plan/kernel_table.h says which code a kernel needs.
 
 // For few rows of each expert: loads weights straight into registers, 8 places at a time.
 bool supports_experts_few(const ExpertsShape& shape, const RoutingShape& routing);
 void launch_experts_few(const ExpertsLaunch& launch, Stream stream);
 
-// For one row: a product with Floats and the sum over the row's choices, with the bits that
-// launch_experts_few() and launch_combine() would give. x: [outs]; the launch's `out` is not used.
+// For one row: a product with Floats and the sum over the row's choices, with the same bits as
+// launch_experts_few() and launch_combine(). x: [outs]. The launch's `out` is not used.
 bool supports_experts_one(const ExpertsShape& shape, const RoutingShape& routing);
 void launch_experts_one(const ExpertsLaunch& launch, float* x, float scale, Stream stream);
 
@@ -108,9 +108,10 @@ void launch_experts_one(const ExpertsLaunch& launch, float* x, float scale, Stre
 bool supports_experts_many(const ExpertsShape& shape, const RoutingShape& routing);
 void launch_experts_many(const ExpertsLaunch& launch, Stream stream);
 
-// The same for 128 places, with warpgroup products; takes what experts_many takes.
+// Like launch_experts_many(), for 128 places, with warpgroup products. Supports the same shapes.
 void launch_experts_many_sm90(const ExpertsLaunch& launch, Stream stream);
-void launch_experts_many_q_sm90(const ExpertsLaunch& launch, Stream stream);  // its block formats
+void launch_experts_many_q_sm90(const ExpertsLaunch& launch,
+                                Stream stream);  // its kernel for block formats
 
 // Any type, any format, any size, any GPU; the reference.
 void launch_experts_plain(const ExpertsLaunch& launch, Stream stream);

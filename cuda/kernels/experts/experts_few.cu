@@ -1,7 +1,7 @@
 // experts_few: products of chosen experts with up to 8 places each. The floor is the memory's
 // speed: the bytes of the chosen experts' matrices, each read once.
 //
-// One block a multiprocessor takes one group of 16 weight rows after the other, whichever expert
+// One block per multiprocessor takes one group of 16 weight rows after the other, whichever expert
 // they belong to. Its 16 warps have slices of the columns. While a warp multiplies a part, its next
 // part, of this group or of the next one, is on its way from memory straight into registers. The
 // sums of the slices are added in shared memory. The order of every sum is the same for any number

@@ -1,10 +1,10 @@
-// Which products of experts each kernel takes.
+// Which products of experts each kernel supports.
 #include "cuda/kernels/experts/experts_layout.h"
 
 namespace skald::cuda {
 namespace {
 
-// Rows that begin at multiples of 16 bytes and have whole units, of 16-bit numbers.
+// True if rows begin at multiples of 16 bytes and have whole units, of 16-bit numbers.
 bool suits_parts(const ExpertsShape& a) {
   const bool block = info(a.format).block_elems > 1;
   const bool types = block ? a.type == DType::BF16

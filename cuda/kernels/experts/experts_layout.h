@@ -1,5 +1,5 @@
-// How experts' places are cut into tiles, and what the kernels of 16-bit products take. Arithmetic
-// alone, for plans and for launches.
+// How experts' places are cut into tiles, and the bounds of the kernels for 16-bit products. Calls
+// no CUDA: plans and launches use it.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace skald::cuda {
 
 inline constexpr int kUnitCols = 32;  // columns that the kernels of 16-bit products take at a time
 
-// Most tiles of up to `rows` places of one expert.
+// The most tiles that a step can have, with up to `rows` places of one expert in a tile.
 inline int expert_tiles(const RoutingShape& routing, int rows) {
   const int choices = routing.choices();
   if (routing.rows == 1) return choices;

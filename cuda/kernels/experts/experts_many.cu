@@ -1,7 +1,7 @@
 // experts_many: products of chosen experts with many places each, on the tensor cores of sm_80.
 //
 // A block has 128 weight rows of one expert and up to 64 of its places. Asynchronous copies bring
-// activations into a ring in shared memory, 128 columns a slot. Each of the eight warps has 16
+// activations into a ring in shared memory, 128 columns per slot. Each of the eight warps has 16
 // weight rows, which it loads from memory straight into registers, a slot ahead. Blocks with the
 // same weights are neighbours in the grid, so that the L2 cache has the weights for all but the
 // first.
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   const ExpertTile& tile = block.tile;
   if (tile.rows == 0) return;
   const int64_t first = int64_t{block.rows} * kRows;
-  // Places beyond the tile repeat its last one.
+  // Places beyond the tile's end repeat its last place.
   if (threadIdx.x < kPlaces) {
     const int place = tile.first + min(static_cast<int>(threadIdx.x), tile.rows - 1);
     rows_of[threadIdx.x] = static_cast<int>(input_row(a, place));

@@ -1,10 +1,10 @@
 // experts_many_sm90 for block formats: weights become bf16 in registers.
 //
-// A block has 128 weight rows of one expert and up to 128 of its places. Each of eight warps makes
-// bf16 weights of its 16 rows, from tiles that it loads 128 columns ahead. These are the left
-// operand of the products, and the next 16 columns become bf16 while the last ones are multiplied.
-// Four more warps fetch activations into a ring. They store the pairs of each 16 columns in the
-// order in which lanes have the columns of tiles: 0, 2, 4, 6, 1, 3, 5, 7.
+// A block has 128 weight rows of one expert and up to 128 of its places. Each of eight warps
+// converts its 16 rows to bf16, from tiles that it loads 128 columns ahead. These weights are the
+// left operand of the products; the next 16 columns are converted while the last ones are
+// multiplied. Four more warps fetch activations into a ring. They store the pairs of each 16
+// columns in the order in which lanes have the columns of tiles: 0, 2, 4, 6, 1, 3, 5, 7.
 #include "cuda/kernels/experts/experts_many_sm90.cuh"
 
 namespace skald::cuda {
@@ -23,12 +23,12 @@ __device__ inline void copy_4_bytes(uint32_t to, const void* from, bool valid) {
                : "memory");
 }
 
-// One of the four warps that fetch; it has 32 places. A lane copies the same pair of columns of
-// each place.
+// The work of one of the four fetching warps, which has 32 places. A lane copies the same pair of
+// columns of each place.
 __device__ inline void fetch(const ExpertsLaunch& a, const ExpertTile& tile, int warp,
                              uint32_t ring, uint64_t* full, uint64_t* empty) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  // Places beyond the tile repeat its last one.
+  // Places beyond the tile's end repeat its last place.
   const int place = tile.first + min(warp * 32 + lane, tile.rows - 1);
   const int row_of_lane = static_cast<int>(input_row(a, place));
   const int pair = lane % 8, at = lane / 8 * 8 + pair % 2 * 4 + pair / 2;
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(kManyThreads, 1)
       const uint32_t at = ring + (item + i) % kSlots * kSlotBytes;
 #pragma unroll
       for (int k = 0; k < kSteps; ++k) {
-        const int step = i * kSteps + k;  // of the part
+        const int step = i * kSteps + k;  // step of the part
         uint32_t(&mine)[4] = w[step % 2];
         now.fragment(step / 2, step % 2, mine);
         if (k == 0) barrier_wait(&full[(item + i) % kSlots], (item + i) / kSlots & 1);

@@ -16,7 +16,7 @@ static_assert(kManyPlaces * kSumsRow * 4 <= kSlots * kSlotBytes);
 
 #if SKALD_HAS_WGMMA
 
-// For the 128 threads that fetch; `thread` is one of them. Each copies the same 16 bytes of every
+// The 128 fetching threads call it; `thread` is one of them. Each copies the same 16 bytes of every
 // 16th row. Beyond the matrix it stores zeros.
 template <class T>
 __device__ void fetch(const ExpertsLaunch& a, const ExpertTile& tile, int64_t first, int thread,
@@ -31,7 +31,7 @@ __device__ void fetch(const ExpertsLaunch& a, const ExpertTile& tile, int64_t fi
   const T* in[kManyPlaces / kStep];
 #pragma unroll
   for (int i = 0; i < kManyPlaces / kStep; ++i) {
-    // Places beyond the tile repeat its last one.
+    // Places beyond the tile's end repeat its last place.
     const int place = tile.first + min(row + i * kStep, tile.rows - 1);
     in[i] = static_cast<const T*>(a.in) + input_row(a, place) * a.ins + eight * kEight;
   }
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(kManyThreads, 1)
     return;
   }
 
-  float sums[2][kManyPlaces / 2];  // of 64 weight rows each
+  float sums[2][kManyPlaces / 2];  // sums of 64 weight rows each
 #pragma unroll
   for (int i = 0; i < kManyPlaces; ++i) sums[i / (kManyPlaces / 2)][i % (kManyPlaces / 2)] = 0;
   const int items = static_cast<int>((a.ins + kManyCols - 1) / kManyCols);

@@ -1,6 +1,6 @@
-// What the two kernels of experts_many_sm90 share, that for 16-bit weights (experts_many_sm90.cu)
-// and that for block formats (experts_many_q_sm90.cu): the threads of a block, the ring that one
-// warpgroup fills while two multiply, and the epilogue.
+// Shared by the two kernels of experts_many_sm90, for 16-bit weights (experts_many_sm90.cu) and for
+// block formats (experts_many_q_sm90.cu): the threads of a block, the ring that one warpgroup fills
+// while two multiply, and the epilogue.
 #pragma once
 
 #include "cuda/kernels/device/launch.cuh"
@@ -10,7 +10,7 @@
 
 namespace skald::cuda {
 
-inline constexpr int kManyGroups = 2;  // of 128 threads that multiply, beside the one that fetches
+inline constexpr int kManyGroups = 2;  // multiplying warpgroups; one more fetches
 inline constexpr int kManyMultiplying = kManyGroups * 128, kManyThreads = kManyMultiplying + 128;
 inline constexpr int kManyPlaces = 128;  // of a block
 inline constexpr int kManyCols = 64;     // of a slot of the ring
@@ -23,13 +23,13 @@ constexpr int many_shared_bytes(int slots, int slot_bytes) { return slots * slot
 
 #if SKALD_HAS_WGMMA
 
-inline constexpr int kManyLag = 2;  // slots that may be under way before the oldest is waited for
+inline constexpr int kManyLag = 2;  // slots in flight before the oldest must have arrived
 
 __device__ inline char* many_shared(char* dynamic) {
   return dynamic + (1024 - shared_address(dynamic) % 1024) % 1024;
 }
 
-// For all threads of the block, which synchronizes before it uses the barriers.
+// All threads of the block call it, and synchronize before they use the barriers.
 template <int kSlots>
 __device__ inline void init_many_slots(uint64_t* full, uint64_t* empty) {
   if (threadIdx.x == 0) {
@@ -40,8 +40,8 @@ __device__ inline void init_many_slots(uint64_t* full, uint64_t* empty) {
   }
 }
 
-// The warpgroup that fetches: copy(item, slot) starts a thread's copies of an item, kManyCols
-// columns of both sides, into a slot of the ring.
+// The loop of the fetching warpgroup. copy(item, slot) starts a thread's copies of an item,
+// kManyCols columns of both operands, into a slot of the ring.
 template <int kSlots, class Copy>
 __device__ inline void fetch_many(int items, uint64_t* full, uint64_t* empty, const Copy& copy) {
   for (int item = 0; item < items + kManyLag; ++item) {
@@ -59,8 +59,8 @@ __device__ inline void fetch_many(int items, uint64_t* full, uint64_t* empty, co
   }
 }
 
-// The epilogue, for the warpgroups that multiply: stores the results of kRows weight rows from
-// `first` on, whose sums lie in shared memory, [places, kManySumsRow<kRows>].
+// The epilogue of the multiplying warpgroups: stores the results of kRows weight rows from `first`
+// on, whose sums lie in shared memory, [places, kManySumsRow<kRows>].
 template <class T, int kRows>
 __device__ inline void store_many(const ExpertsLaunch& a, const ExpertTile& tile, int64_t first,
                                   const float* sums) {

@@ -1,7 +1,6 @@
-// experts_one: experts_few and combine in one kernel, for one row. It makes the down products of
-// all the row's experts and adds their weighted sum to the residual stream, with the bits that the
-// two kernels would give. A decode step has one kernel less in its chain, and blocks have more to
-// read.
+// experts_one: experts_few and combine in one kernel, for one row. It computes the down products of
+// all the row's experts and adds their weighted sum to the residual stream, with the same bits as
+// the two kernels. A decode step has one kernel less in its chain, and blocks have more to read.
 //
 // A block has 16 weight rows of every chosen expert. A warp has a slice of the columns, as in
 // experts_few, for one expert after the other.

@@ -1,6 +1,6 @@
-// What happens to choices between the router and the products (sort_choices), and to the products'
-// results (combine). Sorting reads all choices once or twice for each expert, at most some
-// megabytes from the L2 cache. combine reads `used` rows of floats for each row.
+// The kernels around the products: sort_choices, before them, and combine, after them. Sorting
+// reads all choices once or twice for each expert, at most some megabytes from the L2 cache.
+// combine reads `used` rows of floats for each row.
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/experts/experts.h"

@@ -1,4 +1,4 @@
-// experts_plain: the reference. As in gemv_plain a warp makes one output row (for a gated pair,
+// experts_plain: the reference. As in gemv_plain a warp computes one output row (for a gated pair,
 // gate and up), here for up to kPlainRows places of one expert.
 #include "cuda/kernels/device/gemv_plain.cuh"
 #include "cuda/kernels/experts/experts_tile.cuh"

@@ -1,7 +1,7 @@
 // The router: norms rows, multiplies them by the router's matrix in float32, and chooses experts.
 // One row costs the bytes of the matrix, 1 MB for 128 experts of a 2048-wide model, and the chain
 // of norm, product and choice. Many rows cost the products. A block has some rows and some experts.
-// The last block to end among those with the same rows chooses experts for these.
+// Of the blocks with the same rows, the last one to end chooses the rows' experts.
 //
 // Sums have one order for any number of rows. A norm's squares are added as by 256 threads: each
 // adds every 256th access, then each 32 threads add theirs, then these sums are added. A product is
@@ -30,8 +30,8 @@ __device__ void add_products(float& sum, const Pack<float, kVec>& a, const Pack<
   for (int i = 0; i < kVec; ++i) sum = fmaf(a.x[i], b.x[i], sum);
 }
 
-// A key that orders logits: NaN is lowest, and of equal logits that of the lower expert is higher.
-// No two keys of a row are equal.
+// A key that orders logits: NaN is lowest; of equal logits, the lower expert has the higher key. No
+// two keys of a row are equal.
 __device__ inline uint64_t key_of(float logit, int expert) {
   const uint32_t bits = __float_as_uint(logit + 0.0f);  // -0 becomes 0
   uint32_t high = bits >> 31 ? ~bits : bits | 0x80000000u;
@@ -59,8 +59,8 @@ __device__ inline uint64_t warp_max(uint64_t key) {
 #endif
 }
 
-// Chooses a row's experts. For one warp: it finds the best key, the next one, and so on to the
-// used-th, and then takes all keys from that one on.
+// Chooses a row's experts. A warp calls it: it finds the best key, the next one, and so on, `used`
+// keys in all; then it takes all keys from the last of these on.
 __device__ void choose(const RouteLaunch& a, int row) {
   // Keys that a lane keeps in registers: enough for 256 experts. It reads others again.
   constexpr int kKept = 8;
@@ -109,8 +109,8 @@ __device__ void choose(const RouteLaunch& a, int row) {
 }
 
 // kRows: rows of a block. kEach: experts of a warp. kVec: numbers of an access; divides dim. The
-// router's numbers are loaded a turn or two ahead, and the first ones before the wait for the
-// kernel ahead.
+// router's weights are loaded a turn or two ahead, the first ones before the wait for the kernel
+// ahead.
 template <class T, int kRows, int kEach, int kVec>
 __global__ void __launch_bounds__(kThreads, 2) route(__grid_constant__ const RouteLaunch a) {
   using Some = Pack<float, kVec>;

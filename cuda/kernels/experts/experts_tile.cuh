@@ -1,6 +1,5 @@
-// Which expert, and which of its places, a block computes. Only the device knows how many tiles
-// there are, so grids are made for the most that are possible, and blocks without a tile exit at
-// once.
+// The expert and the places that a block computes. Only the device knows how many tiles there are.
+// So grids have as many blocks as are possible, and blocks without a tile exit at once.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +13,8 @@ struct ExpertTile {
   int expert, first, rows;  // first: the tile's first place; rows: 0 if there is nothing to do
 };
 
-// Finds the `tile`-th tile. For a whole warp, after the wait for the kernel ahead. kRows: places of
-// a tile.
+// Finds tile number `tile`. A whole warp calls it, after the wait for the kernel ahead. kRows:
+// places of a tile.
 template <int kRows>
 __device__ ExpertTile find_tile(const Routing& routing, int tile) {
   if (routing.rows == 1) return {__ldcg(routing.chosen + tile), tile, 1};

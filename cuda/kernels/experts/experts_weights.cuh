@@ -17,7 +17,7 @@ inline constexpr int kPartUnits = kPartCols / kUnitCols;
 template <class T>
 struct PlainPart {
   using Number = T;
-  // Whether activations must lie in the column order of tiles.
+  // True if activations must lie in the column order of tiles.
   static constexpr bool kInterleaved = false;
   uint4 w[kPartUnits][2];  // rows g and g + 8
 

@@ -1,4 +1,4 @@
-// The kernel of gemm_q_sm90, for kRows activation rows a block.
+// The kernel of gemm_q_sm90, for kRows activation rows per block.
 //
 // Warp w of a block has the tile's w-th group of 16 weight rows. Four such warps are a warpgroup,
 // whose products have 64 weight rows. Each lane turns codes into weights in registers. One more

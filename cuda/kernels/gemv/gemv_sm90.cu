@@ -1,12 +1,12 @@
 // out = W · in for 2 to 16 rows and 16-bit weights. The floor is the memory's speed: outs * ins * 2
 // bytes, read once. gemv_row_sm90.cu has the kernel for one row.
 //
-// One block a multiprocessor. A producer warp fetches weights into a ring (weight_ring.cuh). Eight
-// consumer warps take turns at the 64-column steps of a tile and multiply on the tensor cores. The
-// activation rows are the large operand and the 8 weight rows the small one, so up to 8 rows cost
-// no more than one. After each group of 8 weight rows the partial sums of the warps are added in
-// shared memory. The order of every sum is fixed, and the same for any number of rows, also for
-// one. Which block computes which group varies, and changes no result.
+// One block per multiprocessor. A producer warp fetches weights into a ring (weight_ring.cuh).
+// Eight consumer warps take turns at the 64-column steps of a tile and multiply on the tensor
+// cores. The activation rows are the large operand and the 8 weight rows the small one, so up to 8
+// rows cost no more than one. After each group of 8 weight rows the partial sums of the warps are
+// added in shared memory. The order of every sum is fixed, and the same for any number of rows,
+// also for one. Which block computes which group varies, and changes no result.
 //
 // The 16 rows of the large operand are 8 activation rows twice: at the columns of a step's first
 // half and at those of its second half. Only those results count whose weights and activations have

@@ -22,7 +22,8 @@ struct TokenAdjustment {
   float bias;     // finite or -inf
 };
 
-// Words of a mask with one bit a token, set if a grammar allows the token (SampleContext::allowed).
+// Words of a mask with one bit per token, set if a grammar allows the token
+// (SampleContext::allowed).
 SKALD_HD inline constexpr int64_t mask_words(int64_t vocab) { return (vocab + 63) / 64; }
 
 // The row of the next step, as far as the host knows it before the token is picked.

@@ -1,11 +1,11 @@
-// Copies results to the host's memory: some 200 bytes a result, over the link.
+// Copies results to the host's memory: some 200 bytes per result, over the link.
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/sample/sample.h"
 
 namespace skald::cuda {
 namespace {
 
-// One warp a result. A result's first word is its status, which is written last.
+// One warp per result. A result's first word is its status, which is written last.
 __global__ void tell_host(const SampleResult* results, SampleResult* host) {
   constexpr int kWords = sizeof(SampleResult) / sizeof(uint32_t);
   static_assert(sizeof(SampleResult) % sizeof(uint32_t) == 0);

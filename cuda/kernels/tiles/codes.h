@@ -1,8 +1,8 @@
-// How the codes of one part (16 rows x 128 columns) lie in memory, for each number of bits a code.
-// The order is that of a warp's lanes (tiles/layout.h). A plane's word() packs: it makes the i-th
-// 32-bit word of the part from code(row, col). Its at() reads one code back. Formats of five or six
-// bits have two planes: the low four bits, then the rest. So each access of a lane is 4, 8 or 16
-// bytes.
+// The layout in memory of the codes of one part (16 rows x 128 columns), for each number of bits
+// per code. The order is the order of a warp's lanes (tiles/layout.h). A plane's word() packs: it
+// makes the i-th 32-bit word of the part from code(row, col). Its at() reads one code back. Formats
+// of five or six bits have two planes: the low four bits, then the rest. So each access of a lane
+// has 4, 8 or 16 bytes.
 #pragma once
 
 #include <cstring>
@@ -46,7 +46,7 @@ struct CodePlace {
 // them, so they come out multiplied by kOddScale. The activations of these columns are divided by
 // it.
 
-// Four bits a code: 16 bytes a lane for each 64 columns.
+// Four bits per code: 16 bytes per lane for each 64 columns.
 template <int kFirstBit = 0>
 struct FourBits {
   static constexpr int kBytes = 1024, kOddScale = 16;
@@ -62,9 +62,9 @@ struct FourBits {
 
 // Upper bits of several units share a word. pairs_at() is the bit at which the upper bits of 16
 // columns begin: k / 2 is the unit, k % 2 the half of its columns. Their second pair lies `apart`
-// bits higher. Both pairs lie in the byte in which FourBits has the low bits of the same columns,
-// and as far apart as there. So one mask fits both planes, and one shift moves both pairs above the
-// low bits.
+// bits higher. Both pairs lie in the bytes in which FourBits has the low bits of the same columns,
+// at the same distance. So one mask fits both planes, and one shift moves both pairs above the low
+// bits.
 template <int kBits>
 SKALD_HD constexpr int pairs_at(int k, int apart) {
   const int unit = k / 2, units = apart / kBits;
@@ -91,7 +91,7 @@ SKALD_HD int shift_of(const CodePlace& p, int apart) {
   return pairs_at<kBits>(k, apart) + p.pair % 2 * apart + p.i * 16;
 }
 
-// Two upper bits a code: 16 bytes a lane; a word has two units.
+// Two upper bits per code: 16 bytes per lane; a word has two units.
 template <int kFirstBit>
 struct TwoBits {
   static constexpr int kBytes = 512, kApart = kFirstBit;
@@ -105,7 +105,7 @@ struct TwoBits {
   }
 };
 
-// One upper bit a code: 8 bytes a lane; a word has four units.
+// One upper bit per code: 8 bytes per lane; a word has four units.
 template <int kFirstBit>
 struct OneBit {
   static constexpr int kBytes = 256, kApart = kFirstBit;
@@ -134,7 +134,7 @@ SKALD_HD inline uint32_t byte_of(uint32_t word, const CodePlace& p) {
   return word >> ((p.pair % 2 + p.i * 2) * 8) & 255;
 }
 
-// Two bits a code: 16 bytes a lane; a word has all four units.
+// Two bits per code: 16 bytes per lane; a word has all four units.
 struct TwoBitsBy16 {
   static constexpr int kBytes = 512, kOddScale = 256;
   SKALD_HD static constexpr int shift(int unit) { return unit * 2; }
@@ -154,10 +154,11 @@ struct TwoBitsBy16 {
   }
 };
 
-// Three bits a code: a word has two units, in the low six bits of each byte. Word k has units k / 2
+// Three bits per code: a word has two units, in the low six bits of each byte. Word k has units k /
+// 2
 // * 2 and the next, half k % 2 of their columns. Words 0 and 1 of both rows come first, 16 bytes a
-// lane; word 2 of both rows follows, 8 bytes a lane. Word 3 has no place of its own: word k = 0 to
-// 2 holds bits 2 k and 2 k + 1 of its bytes, in the top two bits of each byte.
+// lane; word 2 of both rows follows, 8 bytes per lane. Word 3 has no place of its own: word k = 0
+// to 2 holds bits 2 k and 2 k + 1 of its bytes, in the top two bits of each byte.
 struct ThreeBitsBy16 {
   static constexpr int kBytes = 768, kOddScale = 1;
   static constexpr int kSecondAt = 512, kLast = 3;
@@ -251,8 +252,8 @@ struct TableCodes {
   }
 };
 
-// Eight bits a code: 16 bytes a lane for each unit. The first 8 bytes are the first 16 columns of
-// both rows, the others the last 16 columns.
+// Eight bits per code: 16 bytes per lane for each unit. The first 8 bytes are the first 16 columns
+// of both rows, the others the last 16 columns.
 struct EightBits {
   static constexpr int kBytes = 2048, kOddScale = 1;
   template <class Code>

@@ -1,7 +1,7 @@
-// Writes rows of a quantized matrix as 16-bit numbers, which cuBLAS then multiplies. Reads 0.3 to
-// 1.1 bytes and writes 2 bytes a weight, at the memory's speed. A warp expands one part (16 rows x
-// 128 columns) in the lane order that products use, where a lane has four columns of each 16. So
-// two lanes together make the 16 bytes of one store.
+// Writes rows of a quantized matrix as 16-bit numbers, for cuBLAS. Reads 0.3 to 1.1 bytes and
+// writes 2 bytes per weight, at the memory's speed. A warp expands one part (16 rows x 128 columns)
+// in the lane order of products, in which a lane has four columns of each 16. So two lanes together
+// make the 16 bytes of one store.
 #include "cuda/kernels/tiles/expand_q.h"
 
 #include "cuda/kernels/device/launch.cuh"

@@ -10,13 +10,14 @@ struct ExpandLaunch {
   DType format;       // a block format
   const void* tiles;  // the whole matrix (kernels/tiles/layout.h)
   int64_t ins;
-  int64_t first, rows;     // which rows; the first is a multiple of 16
+  int64_t first, rows;     // rows [first, first + rows); `first` is a multiple of 16
   DType type;              // F16 or BF16
   void* out;               // [rows, ins], at a multiple of 16 bytes
-  bool dependent = false;  // starts before the kernel ahead has finished; writes after it has
+  bool dependent = false;  // starts before the kernel ahead ends, and writes after it
 };
 
-// Rounds what decode() of the format gives to the nearest number of `type`. Any GPU from sm_75 on.
+// Rounds each weight, as the format's decode() gives it, to the nearest number of `type`. Any GPU
+// from sm_75 on.
 void launch_expand_q(const ExpandLaunch& launch, Stream stream);
 
 }  // namespace skald::cuda

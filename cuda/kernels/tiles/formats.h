@@ -100,7 +100,7 @@ using IQ4_XS = Format<BlockIQ4_XS, TableCodes, ByteScales32<BlockIQ4_XS>, 128, f
 using MXFP4 = Format<BlockMXFP4, TableCodes, ExponentScales, 12, false, Table::Mxfp4>;
 using IQ3_S = Format<BlockIQ3_S, TableCodes, ByteScales32<BlockIQ3_S>, 16, false, Table::Iq3>;
 
-// All of them. The kernels and their tests follow from this list.
+// All block formats. The kernels and their tests follow from this list.
 // clang-format off
 #define SKALD_TILE_FORMATS(X) \
   X(Q8_0) X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q2_K) X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K) \

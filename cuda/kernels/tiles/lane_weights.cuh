@@ -17,7 +17,7 @@ inline constexpr uint32_t kThousands = 0x64006400;
 __device__ inline __half2 less(uint32_t thousands, float number) {
   return __hsub2(as_half2(thousands), __float2half2_rn(1024 + number));
 }
-// Bytes `first` and first + 1 of a word, less `number`, in f16.
+// Bytes `first` and first + 1 of a word, minus `number`, in f16.
 __device__ inline __half2 two_bytes(uint32_t word, int first, float number) {
   return less(__byte_perm(word, 0x64, 0x4140 + first * 0x0101), number);
 }
@@ -58,7 +58,7 @@ __device__ void half_pairs(const LaneCodes<tiles::Codes2<Low, High, kBits>>& cod
   }
 }
 
-// The same for codes of one byte.
+// Like half_pairs(), for codes of one byte.
 __device__ inline void half_bytes(uint32_t bytes, uint32_t (&pairs)[2]) {
   pairs[0] = __byte_perm(bytes, 0x64, 0x4140);
   pairs[1] = __byte_perm(bytes, 0x64, 0x4342);
@@ -75,8 +75,8 @@ __device__ void half_pairs(const LaneTable<kTable, kOffset>& codes, int unit, in
   pairs[0] |= kThousands, pairs[1] |= kThousands;
 }
 
-// Sums of activations are stored times this, so that 32 activations below 2^15 cannot overflow f16.
-// Sums of activations are stored times this, so that 32 activations below 2^15 cannot overflow f16.
+// The factor of stored sums of activations. With it, sums of 32 activations below 2^15 cannot
+// overflow f16.
 inline constexpr float kHalfSumUnit = 1.0f / 64;
 
 // HalfScales<S>: LaneScales in f16. scale() includes row(), minus_min() is the negative minimum,
@@ -142,9 +142,9 @@ struct HalfScales<tiles::BytePairs<Block>> : HalfRowScalesMins {
   __device__ static constexpr int number(int b, int) { return b % 2; }
 };
 
-// What is subtracted from the weights of 256 columns, as the left operand of a product: rows lane /
-// 4 and lane / 4 + 8, blocks 2 * (lane % 4) and the next, in units of kHalfSumUnit. `part` is the
-// part that has the lane's blocks: part (lane % 4) / 2 of the two.
+// The numbers that are subtracted from the weights of 256 columns, as the left operand of a
+// product: rows lane / 4 and lane / 4 + 8, blocks 2 * (lane % 4) and the next, in units of
+// kHalfSumUnit. `part` is the part that has the lane's blocks: part (lane % 4) / 2 of the two.
 template <class F, class S>
 struct HalfMins;
 
@@ -257,8 +257,8 @@ struct LaneWeights {
     }
   }
 
-  // The left operand for 16 columns (half m of a unit). a[0] and a[1]: rows lane / 4 and + 8,
-  // columns 4 * (lane % 4) and the next. a[2] and a[3]: the same rows, the two columns behind
+  // The left operand for 16 columns (half m of a unit). a[0] and a[1]: rows lane / 4 and lane / 4 +
+  // 8, columns 4 * (lane % 4) and the next. a[2] and a[3]: the same rows, the two columns after
   // these, times kOddColumns.
   __device__ void fragment(int unit, int m, uint32_t (&a)[4]) const {
     const int b = F::Scales::kCols == 16 ? unit * 2 + m : unit;

@@ -1,12 +1,12 @@
-// How a quantized matrix lies in GPU memory. A matrix is a list of groups of 16 rows. A group is a
-// list of records of 128 or 256 columns; the last record and the last group are padded with zeros.
-// A record is one or two parts of 128 columns: what one warp multiplies at a time. A part is four
-// units of 32 columns.
+// The layout of a quantized matrix in GPU memory. A matrix is a list of groups of 16 rows. A group
+// is a list of records of 128 or 256 columns; the last record and the last group are padded with
+// zeros. A record is one or two parts of 128 columns: what one warp multiplies at a time. A part is
+// four units of 32 columns.
 //
 // Weights are kept as unsigned codes. gemv_q and experts_few multiply the codes themselves and
 // apply scales and offsets to sums of products, so they round no weight.
 //
-// Lane l of a warp holds the codes that mma.m16n8k16 wants from it: rows l / 4 and l / 4 + 8, and
+// Lane l of a warp holds the codes that mma.m16n8k16 needs from it: rows l / 4 and l / 4 + 8, and
 // in each 16 columns the four from 4 * (l % 4) on. That makes 8 codes of each row in a unit.
 #pragma once
 

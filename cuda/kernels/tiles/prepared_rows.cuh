@@ -1,6 +1,6 @@
-// Writes activations in the form that gemm_q_sm90 multiplies (prepared_rows.h): f16 with a power
-// of two for each row, and sums of 32 or 16 columns. Used by gemm_q, and by the kernels that store
-// their results in this form for it.
+// Writes activations in the form that gemm_q_sm90 multiplies (prepared_rows.h): f16 with a power of
+// two for each row, and sums of 32 or 16 columns. gemm_q uses it, and kernels that store their
+// results for gemm_q.
 #pragma once
 
 #include "cuda/kernels/device/mma.cuh"
@@ -10,8 +10,8 @@
 namespace skald::cuda {
 
 // The powers of two for a row whose largest magnitude is `most`: `most` times `up` is at least 2^14
-// and below 2^15. A `most` below 2^-111 gets the powers of 2^-111. Infinity and NaN stay what they
-// are and are found among the logits.
+// and below 2^15. A `most` below 2^-111 gets the powers of 2^-111. Infinity and NaN stay as they
+// are; the check of the logits finds them.
 struct RowScale {
   float up, down;
   __device__ explicit RowScale(float most) {
@@ -144,8 +144,7 @@ struct PreparedTile {
             (low_half(pairs[3]) + high_half(pairs[3]))) *
                odd;
   }
-  // Once for each 16 columns. With column 0 it also stores the factor that results of the row are
-  // multiplied by.
+  // Call it once for each 16 columns. With column 0 it also stores the factor of the row's results.
   __device__ void put_sum(float sum, unsigned row, unsigned col) const {
     tile.put_half_sum(sum, row, col);
     if (col == 0) scales[row] = quotient_of_powers(1, up);

@@ -1,8 +1,8 @@
 // Quantizes floats to block formats. A thread holds a group of 32 weights (16 for Q6_K) in
 // registers and searches for the group's scale without other threads. A block of 256 weights is
 // made by 8 threads (16 for Q6_K), which exchange their groups' sums in shared memory. The search
-// is the whole cost: some 700 instructions a weight for Q4_K. On an H200 that is three quarters of
-// the time in which the weight arrives over the link.
+// takes nearly all of the time: some 700 instructions per weight for Q4_K. On an H200 that is three
+// quarters of the time in which the weight arrives over the link.
 #include "cuda/kernels/tiles/quantize.h"
 
 #include <type_traits>
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kThreads) quantize_32(QuantizeLaunch a, int64_
   write_blocks<Block, kThreads>(made, count, static_cast<Block*>(a.blocks) + first);
 }
 
-// What the threads of a block of 256 weights exchange.
+// Data that the threads of a block of 256 weights exchange.
 struct RangeTeam {
   static constexpr int kThreads = search::RangeFactors::kGroups;
   RangeFit fits[kThreads];
@@ -195,14 +195,14 @@ __global__ void __launch_bounds__(kThreads) quantize_q6_k(QuantizeLaunch a, int6
   write_blocks<BlockQ6_K, kThreads>(made, count, static_cast<BlockQ6_K*>(a.blocks) + first);
 }
 
-// A format's kernel, and how many blocks of weights a thread block makes. nullptr if the format has
-// no kernel.
+// A format's kernel (nullptr: the format has none), and the number of weight blocks that a thread
+// block makes.
 struct Quantizer {
   void (*kernel)(QuantizeLaunch, int64_t) = nullptr;
   int blocks = 0;
 };
 
-// Follows from the format's grid.
+// Derived from the format's grid.
 template <class Block>
 Quantizer quantizer_of() {
   if constexpr (requires(const Block* block) { grid_of(block); }) {

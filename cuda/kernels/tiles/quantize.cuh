@@ -1,5 +1,5 @@
-// What the kernels of quantize.cu share: a thread's group of weights in the form that
-// engine/quant/fit_search.h wants, and loads and stores.
+// Shared by the kernels of quantize.cu: a thread's group of weights in the form that
+// engine/quant/fit_search.h needs, and loads and stores.
 #pragma once
 
 #include "cuda/kernels/device/number.cuh"

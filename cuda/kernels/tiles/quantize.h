@@ -7,7 +7,7 @@
 
 namespace skald::cuda {
 
-// Whether a format has a kernel. Every format with a DTypeInfo::encode_row has one.
+// True if a format has a kernel. Every format with a DTypeInfo::encode_row has one.
 bool can_quantize(DType to);
 
 struct QuantizeLaunch {

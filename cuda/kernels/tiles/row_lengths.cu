@@ -1,4 +1,4 @@
-// Finds how long the rows of a quantized matrix are (row_lengths.h): reads the matrix once, at
+// Computes the lengths of a quantized matrix's rows (row_lengths.h). Reads the matrix once, at
 // loading.
 #include "cuda/kernels/tiles/row_lengths.h"
 

@@ -11,7 +11,7 @@
 
 namespace skald::cuda {
 
-// How many rows have a length with these exponent bits as a float.
+// Entry e counts the rows whose length, as a float, has the exponent bits e.
 using RowLengths = std::array<int32_t, 256>;
 
 struct RowLengthsLaunch {
@@ -24,8 +24,8 @@ struct RowLengthsLaunch {
 // Weights are rounded to bf16 before they are squared.
 void launch_row_lengths(const RowLengthsLaunch& launch, Stream stream);
 
-// A power of two that no row is longer than. kNoBound if the longest row is infinite or more than
-// 16 times longer than the median: f16 would keep too few bits of usual results then.
+// A power of two that no row's length exceeds. kNoBound if the longest row is infinite or more than
+// 16 times longer than the median: then f16 would keep too few bits of usual results.
 inline constexpr float kNoBound = 0;
 float longest_row(const RowLengths& lengths);
 

@@ -1,7 +1,7 @@
-// How the scales of a record lie in memory. Each part has kPartBytes, sorted by row pair: rows g
-// and g + 8, which the same lanes multiply. What the whole record shares follows in kRecordBytes.
-// part_word() and record_word() pack. number() makes a weight from its code with the operations of
-// decode() in engine/quant, in the same order.
+// The layout in memory of the scales of a record. Each part has kPartBytes, sorted by row pair:
+// rows g and g + 8, which the same lanes multiply. Numbers of the whole record follow in
+// kRecordBytes. part_word() and record_word() pack. number() makes a weight from its code with the
+// operations of decode() in engine/quant, in the same order.
 //
 // source(row, block) is a `const Block*`, or null beyond the matrix. Block is the format's block of
 // 32 or 256 weights, so a part may be half of one block or hold several.
@@ -27,7 +27,7 @@ SKALD_HD inline uint16_t load_f16(const std::byte* at) {
   return static_cast<uint16_t>(load_bits(at, 0, 16));
 }
 
-// One f16 scale for 32 columns. 16 bytes a row pair: for each unit row g, then row g + 8.
+// One f16 scale for 32 columns. 16 bytes per row pair: for each unit row g, then row g + 8.
 template <class Block>
 struct F16Scales {
   static constexpr int kCols = 32, kPartBytes = 128, kRecordBytes = 0;
@@ -73,7 +73,7 @@ struct F16Pairs {
   }
 };
 
-// One exponent byte for 32 columns. 8 bytes a row pair: for each unit row g, then row g + 8.
+// One exponent byte for 32 columns. 8 bytes per row pair: for each unit row g, then row g + 8.
 struct ExponentScales {
   static constexpr int kCols = 32, kPartBytes = 64, kRecordBytes = 0;
   template <class Source>
@@ -134,9 +134,9 @@ struct BytePlace {
 // The place of block b's byte among the bytes of its row pair.
 SKALD_HD constexpr int byte_place(int b, int half) { return b / 2 * 4 + half * 2 + b % 2; }
 
-// Q4_K, Q5_K: a scale and a minimum for 32 columns. A block of the format has six bits of each;
-// here each is a byte, since unpacking took a third of a product's instructions. 8 scales a row
-// pair; behind the scales of all row pairs, 8 minimums a row pair.
+// Q4_K, Q5_K: a scale and a minimum for 32 columns. The format's blocks have six bits for each.
+// Here each has a byte, because unpacking took a third of a product's instructions. 8 scales per
+// row pair; after the scales of all row pairs, 8 minimums per row pair.
 template <class Block>
 struct BytePairs : RowScaleMin<Block> {
   static constexpr int kCols = 32, kMinsAt = 64, kPartBytes = 128;
@@ -164,7 +164,7 @@ struct BytePairs : RowScaleMin<Block> {
   }
 };
 
-// Q2_K: a byte for 16 columns, four bits of scale and four of minimum. 16 bytes a row pair.
+// Q2_K: a byte for 16 columns, four bits of scale and four of minimum. 16 bytes per row pair.
 template <class Block>
 struct FourBitPairs : RowScaleMin<Block> {
   static constexpr int kCols = 16, kPartBytes = 128;
@@ -190,8 +190,8 @@ struct FourBitPairs : RowScaleMin<Block> {
 SKALD_HD inline int byte_scale(const BlockQ6_K& block, int i) { return block.scales[i]; }
 SKALD_HD inline int byte_scale(const BlockQ3_K& block, int i) { return q3_k_scale(block, i) - 32; }
 
-// Q6_K, Q3_K: a signed byte for 16 columns, 16 bytes a row pair. A block of Q3_K has six bits for
-// it; unpacking these took a seventh of a product's instructions.
+// Q6_K, Q3_K: a signed byte for 16 columns, 16 bytes per row pair. The format's Q3_K block has six
+// bits for it; unpacking took a seventh of a product's instructions.
 template <class Block>
 struct ByteScales : RowScale<Block> {
   static constexpr int kCols = 16, kPartBytes = 128;
@@ -218,7 +218,7 @@ SKALD_HD inline int byte_scale(const BlockIQ4_XS& block, int i) {
   return iq4_xs_scale(block, i) - 32;
 }
 
-// IQ4_XS, IQ3_S: a signed byte for 32 columns, 8 bytes a row pair.
+// IQ4_XS, IQ3_S: a signed byte for 32 columns, 8 bytes per row pair.
 template <class Block>
 struct ByteScales32 : RowScale<Block> {
   static constexpr int kCols = 32, kPartBytes = 64;

@@ -1,6 +1,6 @@
-// What one lane of a warp holds of a part of a tile: codes as fragments of a matrix product, scales
-// as floats. Masks and byte moves alone turn codes into the f16 numbers code * 2^-24. Used by
-// gemv_q, gemm_q, experts and tiles.
+// The share of a part of a tile that one lane of a warp holds: codes as fragments of a matrix
+// product, scales as floats. Masks and byte moves alone turn codes into the f16 numbers code *
+// 2^-24. Used by gemv_q, gemm_q, experts and tiles.
 #pragma once
 
 #include <type_traits>
@@ -318,7 +318,7 @@ using LaneCodesOf =
     std::conditional_t<F::kTable == tiles::Table::None, LaneCodes<typename F::Codes>,
                        LaneTable<F::kTable, F::kOffset>>;
 
-// What a lane holds of one part of format F.
+// A lane's share of one part of format F.
 template <class F>
 struct LanePart {
   LaneCodesOf<F> codes;

@@ -1,7 +1,7 @@
 // Packs rows of blocks into tiles, and reads embeddings from tiles. pack_tiles: a thread makes one
-// word (8 codes or a few scales) with the functions that the host uses too (tile_pack.h). It reads
-// and writes each byte once, far faster than the link brings the weights. embed_q: a thread makes
-// one number, since a thread with several would make them one after the other.
+// word (8 codes or a few scales) with the same functions as the host (tile_pack.h). It reads and
+// writes each byte once, far faster than the link delivers the weights. embed_q: a thread makes one
+// number; several numbers of a thread would follow one another.
 #include "cuda/kernels/tiles/tiles.h"
 
 #include "cuda/kernels/device/launch.cuh"
@@ -30,7 +30,7 @@ __global__ void pack_tiles(PackLaunch a, int records, int64_t words) {
 
 template <class F>
 __global__ void embed_q(EmbedLaunch a) {
-  wait_for_kernel_ahead();  // the same order as in embed()
+  wait_for_kernel_ahead();  // in this order for the reason given in embed()
   let_next_kernel_start();
   const int64_t row = a.tokens[blockIdx.x], records = (a.dim + F::kRecordCols - 1) / F::kRecordCols;
   const auto* group = static_cast<const std::byte*>(a.weight) +
