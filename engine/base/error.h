@@ -54,7 +54,7 @@ inline void check(bool holds, const char* what,
   if (!holds) check_failed(what, where);
 }
 
-// The candidate nearest to `word` by edit distance, or "" when none is near. For messages such as
+// The candidate nearest to `word` by edit distance, or "" if none is near. For messages such as
 // "did you mean 'bench'?"
 template <class Candidates>
 std::string_view nearest(std::string_view word, const Candidates& candidates);

@@ -6,7 +6,8 @@
 namespace skald {
 namespace {
 
-// Length of the well-formed, printable UTF-8 character at the start of text, 0 when there is none.
+// The length of the well-formed, printable UTF-8 character at the start of `text`; 0 if there is
+// none.
 size_t printable_length(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t lead = byte(0);

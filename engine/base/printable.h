@@ -9,7 +9,7 @@
 
 namespace skald {
 
-// Returns about max_bytes of `text` at most, cut between characters. "..." marks a cut.
+// Returns `text`, cut between characters to about max_bytes. "..." marks a cut.
 std::string printable(std::string_view text, size_t max_bytes = 200);
 
 }  // namespace skald

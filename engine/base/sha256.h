@@ -1,5 +1,5 @@
-// SHA-256 (FIPS 180-4) over bytes that arrive in pieces. Results name models, tokenizers and texts
-// by this hash. Portable code, about 300 MB/s on one core.
+// SHA-256 (FIPS 180-4) over bytes that arrive in several calls. Results name models, tokenizers and
+// texts by this hash. Portable code, about 300 MB/s on one core.
 #pragma once
 
 #include <array>

@@ -21,7 +21,8 @@ MemoryPlan checked_plan(const Model& model, const Program& program, const RunOpt
   return plan;
 }
 
-// Keys and values depend on the activations too, so an unusual pair of types names both.
+// The format's name. Keys and values depend on the activations too, so unusual pairs of types name
+// both.
 std::string format_of_pages(KernelSet set, const RunOptions& options) {
   const bool f16 = cache_type(options) == DType::F16, usual = f16 != options.exact;
   return concat("cpu ", set == KernelSet::Fast ? find_simd().chosen : "reference",
@@ -260,7 +261,7 @@ class CpuExecutor final : public Executor {
   StepRows step_;
   std::vector<AttentionRow> rows_;  // of the step
 
-  // The step's wanted rows, and the part of their logits that was computed last.
+  // The step's wanted rows, and the logits of those that were computed last.
   Buffer wanted_;  // [wanted_rows(), dim]
   Buffer logits_;  // [logit_rows_, vocab]
   int64_t first_logit_row_ = 0, logit_rows_ = 0;

@@ -32,7 +32,7 @@ int64_t quantized_bytes(int64_t rows, int64_t k, int64_t unit) {
   return blocks * (kInt8Block / 4 * unit + 4 + 2 * 4 + 2 * 4);
 }
 
-// The same planes, starting at row `row`.
+// The planes from row `row` on.
 Int8Rows rows_from(Int8Rows planes, int64_t row, const Int8Format& format, int64_t unit) {
   planes.x += row * planes.k / 4 * unit;
   planes.scale += row * planes.k / kInt8Block;

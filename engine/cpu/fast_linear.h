@@ -26,7 +26,7 @@ class FastLinear {
   // Runs several products together, for routed experts. All weights have the same format and shape.
   // `in`, [rows, in_dim], contains the input of each product.
   void run(std::span<const LinearArgs> products, const float* in, int64_t rows);
-  // The same with float32 activations, whatever the weight's format.
+  // Like run(), with float32 activations whatever the weight's format.
   void run_float(const LinearArgs& args) { run_float({&args, 1}); }
 
  private:

@@ -211,8 +211,8 @@ void unpack(const BlockRows& rows, int64_t k, int64_t count, const PackedWeights
   }
 }
 
-// A sink for unpacked weights, used in place of Writer: multiplies a block at once by one row of
-// activations. It makes the same sums in the same order as multiply(), but does not store the
+// A sink for unpacked weights, instead of Writer: multiplies a block at once by one row of
+// activations. It computes the same sums in the same order as multiply(), but does not store
 // weights.
 template <int elems, int sub_block>
 struct Multiplier {

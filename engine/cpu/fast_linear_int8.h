@@ -24,8 +24,7 @@ struct PackedWeights {
 struct BlockRows {
   const std::byte* data;
   int64_t stride;
-  const std::byte*
-      ahead;  // as many bytes that will be read next: fetched early. Need not be readable
+  const std::byte* ahead;  // prefetch address: the rows read next; need not be readable
 };
 
 // Int8 activations, in planes.

@@ -62,7 +62,7 @@ void rms_norm(const float* in, const float* weight, float* out, int64_t dim, flo
   });
 }
 
-// Both sums are in double, as in rms_norm: a large mean takes no digits from the variance.
+// Both sums are in double, as in rms_norm: a large mean costs the variance no digits.
 void layer_norm(const float* in, const float* weight, const float* bias, float* out, int64_t dim,
                 float eps) {
   const DF d;
@@ -89,10 +89,10 @@ void layer_norm(const float* in, const float* weight, const float* bias, float* 
     high = hn::Add(high, square(hn::PromoteTo(dd, hn::UpperHalf(half, v))));
   }
   double squares = hn::GetLane(hn::SumOfLanes(dd, hn::Add(low, high)));
-  // Padding is no part of a variance.
+  // The variance must not include padding.
   for (; i < dim; ++i) squares += (in[i] - mean) * (in[i] - mean);
   const VF scale = hn::Set(d, static_cast<float>(1 / std::sqrt(squares / count + double{eps})));
-  // The mean's float and the rest of it: their sum has the digits that the mean alone lacks.
+  // The mean as a float plus the remainder: together they have the digits that the float lacks.
   const float near_mean = static_cast<float>(mean);
   const VF first = hn::Set(d, near_mean), rest = hn::Set(d, static_cast<float>(mean - near_mean));
   for_each_vector(dim, [&](int64_t at, int n) HWY_ATTR {

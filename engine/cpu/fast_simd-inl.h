@@ -12,9 +12,8 @@
 #include <cstddef>
 #include <cstdint>
 
-// For loops over arrays of vectors, which stay in registers only if the loop is unrolled. Not used
-// for the oldest instruction sets: they have too few registers anyway, and unrolling takes long to
-// compile.
+// Unrolls loops over arrays of vectors: otherwise the vectors do not stay in registers. Off for the
+// oldest instruction sets: they have too few registers anyway, and unrolling takes long to compile.
 #undef SKALD_UNROLL
 #if HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SSE4
 #define SKALD_UNROLL
@@ -36,7 +35,7 @@ using VI = hn::Vec<DI>;
 using VU = hn::Vec<DU>;
 constexpr int kLanes = static_cast<int>(hn::MaxLanes(DF()));
 
-// Whether float16 conversions are done in hardware, rounding to nearest even.
+// True if the CPU converts float16 in hardware, rounding to nearest even.
 constexpr bool kHardwareF16 = HWY_TARGET == HWY_NEON || (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2);
 
 // sum_four(): lane 0 of the result is the sum of a's lanes, lane 1 the sum of b's, and so on, in

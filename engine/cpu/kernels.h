@@ -1,8 +1,7 @@
 // The arithmetic of the CPU backend: one function for each op, on float32 rows. There are two
-// implementations: reference_kernels() are plain loops that can be checked against the formulas;
-// fast_kernels() use SIMD and a thread pool. Both promise that the result of a row is the same, to
-// the last bit, whatever the other rows of the call, the split of rows into calls, and the number
-// of threads.
+// implementations. reference_kernels() are plain loops that can be checked against the formulas;
+// fast_kernels() use SIMD and a thread pool. In both, a row's result is the same, to the last bit,
+// whatever the other rows of the call, the split of rows into calls, and the number of threads.
 #pragma once
 
 #include <cstdint>

@@ -63,7 +63,7 @@ DeviceMemorySize machine_memory() {
   if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY) {
     total = std::min(total, static_cast<int64_t>(std::min<rlim_t>(space.rlim_cur, INT64_MAX)));
   }
-  // Reserved for the system, and for this program beside its buffers
+  // A sixteenth stays for the system, and for this program's memory besides its buffers
   constexpr int64_t kShareOfOthers = 16;
   return {total, total - total / kShareOfOthers};
 }

@@ -1,5 +1,5 @@
-// The CPU kernels as plain loops: each is its formula and nothing else. All other kernels are
-// tested against these. One thread; sums have one fixed order.
+// The CPU kernels as plain loops: each is its formula. All other kernels are tested against them.
+// One thread; sums have one fixed order.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

@@ -20,8 +20,8 @@ struct Analysis {
   std::vector<bool> left_recursive;  // may begin with itself, or lies on a path between such rules
 };
 
-// Throws Error(Exit::Usage) if the root cannot end. Unless rules.drop_endless is set, the same
-// holds for every rule that the root needs.
+// Throws Error(Exit::Usage) if the root cannot end. Unless rules.drop_endless is set, also if a
+// rule that the root needs cannot end.
 Analysis analyse(const Rules& rules);
 
 }  // namespace skald::grammar

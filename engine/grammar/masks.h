@@ -1,10 +1,10 @@
 // Token masks: which tokens may come next, for one grammar and one vocabulary.
 //
-// What a place in the grammar allows depends little on the lower part of its stack: only tokens
-// that end the current rule and continue after it depend on it. Therefore a "local" mask is cached
-// for the place over holes (stacks.h), together with its escapes: the trie nodes at which the rule
-// can end and a hole takes over. The mask for a whole stack is combined from the local mask and
-// from a walk below its escapes, and is cached too. All caches are bounded.
+// The tokens allowed at a place of the grammar depend little on the lower part of its stack: only
+// tokens that end the current rule and continue after it depend on it. Therefore a "local" mask is
+// cached for the place over holes (stacks.h), together with its escapes: the trie nodes at which
+// the rule can end and a hole takes over. The mask for a whole stack combines the local mask with a
+// walk below its escapes, and is cached too. All caches are bounded.
 //
 // One object serves all sequences with the same grammar. Not thread-safe; Matcher locks mutex().
 #pragma once

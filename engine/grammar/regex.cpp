@@ -260,7 +260,7 @@ uint64_t multiply(uint64_t a, uint64_t b) {
 uint64_t count_of(uint32_t n) { return n == kUnbounded ? UINT64_MAX : n; }
 uint32_t to_count(uint64_t n) { return static_cast<uint32_t>(std::min<uint64_t>(n, kUnbounded)); }
 
-// The single part of variable length takes the length that the other parts leave over.
+// The only part of variable length takes the characters that the other parts do not take.
 std::optional<Regex> sequence_with_length(const Regex& regex, uint64_t least, uint64_t most) {
   uint64_t fixed = 0;
   size_t open = regex.parts.size();

@@ -24,7 +24,7 @@ std::vector<Utf8Range> utf8_ranges(const CharClass& normalized_chars);
 int encode_utf8(char32_t c, uint8_t bytes[4]);  // returns the number of bytes
 void append_utf8(char32_t c, std::string& text);
 
-// Reads the code point at text[at] and moves `at` behind it. Returns false if there is no valid
+// Reads the code point at text[at] and moves `at` past it. Returns false if the bytes are not valid
 // UTF-8.
 bool decode_utf8(std::string_view text, size_t& at, char32_t& c);
 

@@ -32,7 +32,7 @@ struct Trie {
   size_t size() const { return nodes.size() - 1; }
 };
 
-// Whether a character is plain; and the number of characters of a text, or -1 if it is not plain.
+// is_plain(): true for a plain character. plain_length(): the characters of a plain text, or -1.
 bool is_plain(char32_t c);
 int plain_length(std::string_view text);
 

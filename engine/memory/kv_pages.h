@@ -1,4 +1,4 @@
-// Which cache pages belong to which sequence. This is bookkeeping only: a backend stores the pages'
+// Which cache pages belong to which sequence. Bookkeeping only: a backend stores the pages'
 // contents and decides their format. A PagePool must outlive its Sequences; neither is thread-safe.
 #pragma once
 

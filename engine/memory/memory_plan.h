@@ -32,12 +32,13 @@ struct DeviceMemorySize {
 };
 
 struct MemoryPlan {
-  // Who decided the context. Asked: the user. Model: it is the model's own. Memory: the model's own
-  // does not fit. Short: a longer one would change the rotation of every position (ModelConfig).
+  // The reason for the context. Asked: the user gave it. Model: it is the model's own. Memory: the
+  // model's own does not fit. Short: a longer one would change the rotation of every position
+  // (ModelConfig).
   enum class ContextBy { Asked, Model, Memory, Short };
 
   DeviceMemorySize device;
-  int64_t available = 0;  // bytes that may be used: the free ones, or fewer by a cap
+  int64_t available = 0;  // bytes that may be used: the free bytes, or fewer by a cap
   std::vector<MemoryPart> parts;
   int64_t context = 0;  // tokens for each sequence
   ContextBy context_by = ContextBy::Asked;
@@ -61,7 +62,7 @@ inline int64_t bytes_product(int64_t a, int64_t b) {
 }
 
 struct PlanRequest {
-  int64_t context = 0;  // 0: the short one or else the model's own, or what fits
+  int64_t context = 0;  // 0: short_context, else model_context, or less if memory is short
   int64_t model_context = 0;
   int64_t short_context = 0;  // ModelConfig::short_context
   int64_t tokens = 0;         // RunOptions::tokens: a known lower bound on a sequence's length

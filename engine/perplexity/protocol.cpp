@@ -98,7 +98,7 @@ ChunkPlace chunk_place(const PplSettings& settings, int64_t tokens, int64_t chun
       return {chunk * context, context, 1, false};
     case PplProtocol::HuggingFace: {
       const int64_t first = chunk * settings.stride;
-      // Tokens that the window before has scored
+      // The tokens that the previous window has scored
       const int64_t seen = chunk == 0 ? 0 : context - settings.stride;
       return {first, std::min(context, tokens - first), std::max<int64_t>(seen, 1), false};
     }

@@ -11,9 +11,8 @@
 //                     the first is scored once, with as many tokens before it as fit.
 //   gptq:CTX          As in the GPTQ paper: windows of CTX tokens do not overlap; a shorter last
 //                     window is dropped. All tokens of a window but its first are scored.
-//   doc[:CTX]         The rolling log-likelihood of lm-evaluation-harness, one score a document:
-//   BOS
-//                     (or EOS), then the document's tokens, in windows that do not overlap. The
+//   doc[:CTX]         The rolling log-likelihood of lm-evaluation-harness, one score per document:
+//                     BOS (or EOS), then the document's tokens, in windows that do not overlap. The
 //                     last window is extended backwards to full length. Every token is scored.
 #pragma once
 
@@ -34,7 +33,7 @@ struct PplSettings {
 
 PplSettings parse_protocol(const std::string& text);  // throws Error(Exit::Usage)
 
-// The chunks [first, last).
+// A range of chunks, [first, last).
 struct ChunkRange {
   int64_t first = 0, last = 0;
 };
@@ -47,7 +46,7 @@ struct ChunkPlace {
 };
 
 // For a text of `tokens` tokens; not for Documents. chunk_count() throws Error(Exit::Failed) if the
-// text has fewer than fewest_tokens(); the message says how many are needed.
+// text has fewer tokens than fewest_tokens(); the message names that number.
 int64_t chunk_count(const PplSettings& settings, int64_t tokens);
 ChunkPlace chunk_place(const PplSettings& settings, int64_t tokens, int64_t chunk);
 int64_t fewest_tokens(const PplSettings& settings);

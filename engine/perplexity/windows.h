@@ -35,7 +35,7 @@ struct WindowRow {
 // of the rows. Windows come in order, and so do positions inside a window. Return false to stop.
 using OnRows = std::function<bool(std::span<const WindowRow> rows)>;
 
-// How many windows, counted from the first, fit into one step; at least 1.
+// The number of windows, from the first on, that fit into one step; at least 1.
 size_t windows_in_step(const Executor& executor, std::span<const TokenWindow> windows);
 
 // Computes the texts without any logits; returns their sequences for TokenWindow::before.

@@ -13,7 +13,7 @@
 
 namespace skald {
 
-enum class QkNorm : uint8_t { None, Heads, Whole };  // of queries and keys
+enum class QkNorm : uint8_t { None, Heads, Whole };  // how queries and keys are normed
 
 // Layers whose feed-forward consists of experts.
 struct ExpertsConfig {
@@ -24,8 +24,8 @@ struct ExpertsConfig {
   std::vector<bool> dense;  // [layers], true: the layer has no experts; empty: all layers have
 };
 
-// Properties that at least two families share. What one family alone needs stays in its own file
-// in models/families.
+// Properties that at least two families share. A property of one family alone is in that family's
+// file in models/families.
 struct ModelConfig {
   std::string architecture;  // as the file names it: "llama", "mistral"
   int layers = 0;
@@ -36,18 +36,18 @@ struct ModelConfig {
   int head_dim = 0;
   int64_t vocab = 0;
   int64_t context = 0;  // positions that the model was trained for
-  // longrope and dynamic: a context of more tokens has other frequencies at every position.
-  // Therefore it is the default context. 0: one set of frequencies serves every context.
+  // longrope and dynamic: a longer context has other frequencies at every position. So
+  // short_context is the default context. 0: one set of frequencies serves every context.
   int64_t short_context = 0;
   float norm_eps = 1e-5f;
-  NormKind norm = NormKind::Rms;  // of the layers, and of the last norm
+  NormKind norm = NormKind::Rms;  // kind of all norms of layers and of the last norm
   bool norm_bias = false;         // true for Layer norms alone
   Activation activation = Activation::Silu;
-  int window = 0;               // of every layer; 0: none
+  int window = 0;               // window of every layer; 0: none
   std::vector<int> windows;     // [layers], if layers differ; else empty
   std::vector<bool> unrotated;  // [layers], true: the layer has no rope; empty: all layers have
-  bool tied = false;            // the head is the embedding
-  bool attention_bias = false;  // of q, k and v
+  bool tied = false;            // the head uses the embedding's weights
+  bool attention_bias = false;  // q, k and v have a bias
   bool attention_output_bias = false;
   bool mlp_bias = false;
   float embedding_scale = 1;
@@ -58,9 +58,9 @@ struct ModelConfig {
   float attention_softcap = 0, logit_softcap = 0;  // 0: none
   QkNorm qk_norm = QkNorm::None;
   bool norm_after_rope = false;  // qk_norm stands after the rotation; for Heads alone
-  float norm_plus = 0;  // to add to the file's norm weights: 1 if the file holds weight - 1
+  float norm_plus = 0;           // added to the file's norm weights: 1 if the file holds weight - 1
   RopeSpec rope;
-  RopeSpec window_rope;  // of layers with a window; without frequencies, `rope` serves all layers
+  RopeSpec window_rope;  // for layers with a window; without frequencies, all layers use `rope`
   float rope_base = 10000;
   float window_rope_base = 0;         // of window_rope
   std::string rope_scaling = "none";  // for messages; `rope` contains its effect

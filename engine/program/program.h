@@ -164,14 +164,14 @@ class ProgramBuilder {
   WeightId weight(const std::string& name, int64_t rows, int64_t cols);
   WeightId norm_weight(const std::string& name, int64_t cols, float plus = 0);
   WeightId optional_weight(const std::string& name, int64_t rows, int64_t cols);  // or None
-  // `count` rows from `first` on, of a weight that several ops share.
+  // `count` rows from `first` on, of a weight that several ops use.
   WeightId weight_rows(const std::string& name, int64_t rows, int64_t cols, int64_t first,
                        int64_t count);
-  // The same of columns. A block format is cut at block borders.
+  // `count` columns from `first` on. A block format is cut at block borders.
   WeightId weight_cols(const std::string& name, int64_t rows, int64_t cols, int64_t first,
                        int64_t count);
-  // `count` matrices, one for each expert: the tensor `stack`, or one tensor for each expert, named
-  // by `single`. Returns the first expert's number; the others have the next numbers.
+  // `count` matrices, one for each expert: the tensor `stack`, or one tensor per expert, named by
+  // `single`. Returns the first expert's number; the other experts have the next numbers.
   WeightId expert_weights(const std::string& stack, const std::function<std::string(int)>& single,
                           int count, int64_t rows, int64_t cols);
   int rope(RopeSpec spec);

@@ -36,7 +36,7 @@ struct AttentionSpec {
   bool operator==(const AttentionSpec&) const = default;
 };
 
-// How rows are shared out: a row goes to the `used` experts whose router logits are largest.
+// Each row goes to the `used` experts whose router logits are largest.
 struct ExpertsSpec {
   int count = 0;
   int used = 0;

@@ -1,5 +1,5 @@
-// TensorView: a matrix somewhere in memory, row after row. It never owns and never frees. It may be
-// a part of a larger matrix: a range of its rows, of its columns, or of both.
+// TensorView: a matrix somewhere in memory, row after row. It never owns and never frees memory. It
+// may be a part of a larger matrix: a range of its rows, of its columns, or of both.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct TensorView {
   int64_t row_bytes = 0;  // from one row to the next: at least own_row_bytes()
 
   const std::byte* row(int64_t r) const { return data + r * row_bytes; }
-  // The bytes of a row's numbers. What is beyond them, up to the next row, belongs to others.
+  // The bytes of a row's numbers. Further bytes up to the next row belong to a larger matrix.
   int64_t own_row_bytes() const { return skald::row_bytes(type, cols); }
   int64_t bytes() const { return rows * own_row_bytes(); }
 };

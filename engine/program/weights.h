@@ -21,8 +21,8 @@ struct Tensor {
   std::vector<int64_t> shape;  // outermost first: {out, in}; view flattens all but the last
   TensorView view;
   std::string file;  // for messages
-  // If it has data, the tensor does not exist yet: a backend makes it from these floats, in the
-  // format of `view`. view.data is unused then.
+  // If `source` has data, the tensor does not exist yet: a backend makes it from these floats, in
+  // the format of `view`. view.data is unused then.
   TensorView source = {};
 };
 
@@ -41,7 +41,7 @@ class WeightFile {
   const std::string& path() const { return path_; }
   int64_t bytes() const;  // of all tensors
 
-  // True if tensors are pages of files, which need not all be in memory at a time.
+  // True if tensors are pages of files, which need not all be in memory at the same time.
   virtual bool mapped() const { return true; }
 
   // Throws if a file has changed since it was opened, for example because it is still being copied.
@@ -52,8 +52,8 @@ class WeightFile {
   // thread may call it.
   virtual void read(const Tensor& tensor, int64_t first, std::span<std::byte> out) const;
 
-  // The same tensors, all in their formats: made on the host at the first call, and kept for the
-  // next calls. nullptr if no tensor has a source.
+  // The same tensors, all in the formats of their views: made on the host at the first call, and
+  // kept for the next calls. nullptr if no tensor has a source.
   virtual std::shared_ptr<const WeightFile> made(const MakeOptions&) const { return nullptr; }
 
  protected:

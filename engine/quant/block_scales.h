@@ -12,9 +12,9 @@ struct BlockScales {
   float scale, min;
 };
 
-// The scales for a block with the codes of `block`, which holds info(type).block_bytes of any
-// bits. The largest product of scale and code becomes `scaled` in magnitude, and the largest
-// minimum `added`. Formats without a minimum ignore `added`.
+// Scales for a block that holds info(type).block_bytes of any bits. They make the largest product
+// of scale and code `scaled` in magnitude, and the largest minimum `added`. Formats without a
+// minimum ignore `added`.
 BlockScales scales_for(DType type, const std::byte* block, float scaled, float added);
 
 }  // namespace skald

@@ -9,7 +9,8 @@
 
 namespace skald {
 
-// Two 4-bit codes a byte. The pair lies kRun weights apart: each 2 * kRun weights fill kRun bytes.
+// Two 4-bit codes per byte. The pair lies kRun weights apart: each 2 * kRun weights fill kRun
+// bytes.
 template <int kRun, class Code>
 SKALD_HD uint8_t nibble_byte(const Code& code, int i) {
   const int low = i / kRun * 2 * kRun + i % kRun;
@@ -24,7 +25,7 @@ SKALD_HD uint8_t fifth_bits(const Code& code, int first) {
   return static_cast<uint8_t>(bits);
 }
 
-// Bits 4 and 5 of Q6_K's codes, four weights a byte.
+// Bits 4 and 5 of Q6_K's codes, four weights per byte.
 template <class Code>
 SKALD_HD uint8_t high_pairs(const Code& code, int i) {
   const int first = i / 32 * 128 + i % 32;

@@ -15,7 +15,7 @@
 
 namespace skald {
 
-// The largest f16, and so the bound for every format with f16 scales.
+// The largest f16: the bound for every format with f16 scales.
 inline constexpr float kLargestWeight = 65504;
 
 // w has Block::kElems weights.

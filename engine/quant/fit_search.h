@@ -51,7 +51,7 @@ SKALD_HD_INLINE GridSums grid_sums(const Group& w, float inverse, float min, flo
   return {Group::sum(qs), Group::sum(qq), Group::sum(wq)};
 }
 
-// The same with a minimum of 0; the sum of q is not computed.
+// grid_sums() with a minimum of 0; the sum of q is not computed.
 template <class Group>
 SKALD_HD_INLINE GridSums scale_sums(const Group& w, float inverse, float lowest, float highest) {
   using Vec = typename Group::Vec;

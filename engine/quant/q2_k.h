@@ -10,7 +10,7 @@ namespace skald {
 
 struct BlockQ2_K {
   static constexpr int kElems = 256;
-  uint8_t scales[16];  // one a group of 16 weights: s in the low nibble, m in the high one
+  uint8_t scales[16];  // one per group of 16: s in the low nibble, m in the high one
   uint8_t q[64];       // byte 32 * h + l: two bits each of weights 128 * h + l + {0, 32, 64, 96}
   uint16_t scale;      // f16 bits
   uint16_t min;        // f16 bits

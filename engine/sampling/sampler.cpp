@@ -20,9 +20,9 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr size_t kLanes = 8;   // independent accumulators, which the compiler turns into vectors
-constexpr size_t kBlock = 32;  // logits looked at together when few of them matter
+constexpr size_t kBlock = 32;  // logits tested together when few of them matter
 
-// The best first, ties by lower id: a total order.
+// Best first, ties by lower id: a total order.
 bool ranks_before(const Candidate& a, const Candidate& b) {
   return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
 }
@@ -73,8 +73,9 @@ uint64_t total_weight(std::span<const float> logits, float best, float temperatu
   return total;
 }
 
-// Calls take(candidate) for the logits of at least `floor`, by id; take may raise the floor. Most
-// blocks of a real row hold none, and asking a whole block at once is a few vector instructions.
+// Calls take(candidate) for each logit of at least `floor`, by id; `take` may raise the floor. Most
+// blocks of a real row have no such logit, and testing a whole block takes a few vector
+// instructions.
 template <class Take>
 void visit_at_least(std::span<const float> logits, const float& floor, Take take) {
   for (size_t base = 0; base < logits.size(); base += kBlock) {
@@ -92,8 +93,8 @@ void visit_at_least(std::span<const float> logits, const float& floor, Take take
   }
 }
 
-// Sorts items only as far as visit(item) wants to see them in order: until it returns false.
-// Returns how many it saw.
+// Sorts items only as far as needed: visit(item) sees them in order until it returns false. Returns
+// the number of items visited.
 template <class Before, class Visit>
 size_t visit_in_order(std::span<Candidate> items, Before before, Visit visit) {
   size_t seen = 0;
@@ -110,7 +111,7 @@ size_t visit_in_order(std::span<Candidate> items, Before before, Visit visit) {
   return seen;
 }
 
-// The k best, sorted; without masked tokens.
+// The k best tokens, sorted, without masked tokens.
 void select_top(std::span<const float> logits, size_t k, std::vector<Candidate>& out) {
   out.clear();
   if (k == 0) return;
@@ -129,7 +130,7 @@ void select_top(std::span<const float> logits, size_t k, std::vector<Candidate>&
 
 void select_at_least(std::span<const float> logits, float floor, std::vector<Candidate>& out) {
   out.clear();
-  floor = std::max(floor, -FLT_MAX);  // masked tokens never
+  floor = std::max(floor, -FLT_MAX);  // keeps masked tokens out
   visit_at_least(logits, floor, [&](const Candidate& candidate) { out.push_back(candidate); });
 }
 
@@ -140,14 +141,14 @@ uint64_t total_weight(std::span<const Candidate> candidates, float best, float t
 }
 
 struct MassGoal {
-  uint64_t weight;  // stop when the best tokens weigh this much together,
-  float floor;      // or when all of at least this logit are there
+  uint64_t weight;  // goal: the best tokens together weigh this much,
+  float floor;      // or all tokens of at least this logit are included
   float temperature;
 };
 
-// Tokens down to some logit, by id: the best ones that reach the goal, and some more.
+// All tokens down to some logit, by id: those that reach the goal, and some more.
 void select_mass(const Row& row, const MassGoal& goal, std::vector<Candidate>& out) {
-  for (float reach = 4; reach <= 128; reach *= 2) {  // beyond 87 nothing weighs anything
+  for (float reach = 4; reach <= 128; reach *= 2) {  // beyond a distance of 87 all weights are 0
     const float floor = row.best - reach * goal.temperature;
     if (!(floor > goal.floor)) break;
     select_at_least(row.logits, floor, out);
@@ -156,8 +157,8 @@ void select_mass(const Row& row, const MassGoal& goal, std::vector<Candidate>& o
   select_at_least(row.logits, goal.floor, out);
 }
 
-// The surprise of token i is log(Z) - x[i] with x[i] = logit[i] - best, and the entropy is
-// log(Z) - mean with mean = the expected x; so |x[i] - mean| is how untypical i is.
+// The surprise of token i is log(Z) - x[i] with x[i] = logit[i] - best. The entropy is log(Z) -
+// mean, where mean is the expectation of x. So |x[i] - mean| says how untypical token i is.
 void keep_typical(std::vector<Candidate>& candidates, float typical_p) {
   const float best = std::min_element(candidates.begin(), candidates.end(), ranks_before)->logit;
   const auto x = [best](const Candidate& c) { return double{c.logit} - double{best}; };
@@ -183,7 +184,7 @@ void keep_typical(std::vector<Candidate>& candidates, float typical_p) {
   std::sort(candidates.begin(), candidates.end(), ranks_before);
 }
 
-// Sorts the candidates that it keeps.
+// Sorts the candidates that are kept.
 void keep_top_p(std::vector<Candidate>& candidates, float best, uint64_t goal) {
   uint64_t sum = 0;
   candidates.resize(visit_in_order(candidates, ranks_before, [&](const Candidate& c) {
@@ -196,13 +197,13 @@ float min_p_floor(float best, float min_p) {
   return min_p > 0 ? std::max(best + std::log(min_p), -FLT_MAX) : -FLT_MAX;
 }
 
-// Finite, so that later differences are not NaN.
+// Rounds to a finite float, so that later differences are not NaN.
 float to_logit(double value) {
   return static_cast<float>(std::clamp(value, double{-FLT_MAX}, double{FLT_MAX}));
 }
 
 void add_bias(std::span<const std::pair<int32_t, float>> biases, std::span<float> adjusted) {
-  std::vector<std::pair<int32_t, float>> forced;  // and their logits
+  std::vector<std::pair<int32_t, float>> forced;  // forced tokens and their logits
   for (const auto& [id, bias] : biases) {
     check(id >= 0 && static_cast<size_t>(id) < adjusted.size(), "logit bias inside the vocabulary");
     if (bias == kInfinity) forced.emplace_back(id, adjusted[id]);
@@ -218,7 +219,7 @@ void add_bias(std::span<const std::pair<int32_t, float>> biases, std::span<float
   }
 }
 
-// Copies the logits of allowed tokens, and -inf for the others; false when none of them is left.
+// Copies the logits of allowed tokens, and sets the others to -inf. False if no token remains.
 bool keep_allowed(std::span<const float> logits, std::span<const uint64_t> allowed,
                   std::vector<float>& kept) {
   kept.resize(logits.size());
@@ -312,8 +313,8 @@ Row Sampler::adjust(std::span<const float> logits, const SamplingParams& params,
   return row;
 }
 
-// Fills candidates_ with the survivors. Where nothing filters, only the best are there that a draw
-// with `u` looks at, and some more; all without `u`.
+// Fills candidates_ with the survivors. With `u` and without filters, candidates_ holds only the
+// best tokens that a draw with `u` looks at, and some more.
 Survivors Sampler::collect(const Row& row, const SamplingParams& params, std::optional<double> u) {
   float best = row.best;
   const bool top_k = params.top_k > 0 && static_cast<size_t>(params.top_k) < row.logits.size();
@@ -334,8 +335,8 @@ Survivors Sampler::collect(const Row& row, const SamplingParams& params, std::op
     const float floor = min_p_floor(best, params.min_p);
     while (candidates_.back().logit < floor) candidates_.pop_back();
   } else {
-    // The survivors are the head of the ranking, cut by top-p or by min-p, whichever is shorter: no
-    // need to rank all of a large vocabulary.
+    // The survivors are the head of the ranking, cut by top-p or min-p. So a large vocabulary need
+    // not be ranked as a whole.
     const float floor = min_p_floor(best, params.min_p);
     if (params.top_p < 1) {
       const uint64_t goal = nucleus_weight(params.top_p, total_weight(row.logits, best, 1));

@@ -1,12 +1,12 @@
-// From a row of logits to the next token.
+// Picks the next token from a row of logits.
 //
-// The chain is llama.cpp's default one, as far as it is here: what a grammar allows, logit bias,
-// penalties, top-k, typical, top-p, min-p, temperature, draw. Each stage sees what the one before
-// left, renormalized, and at least one token always survives. The draw reads one number of
-// engine/base/rng.h, keyed by (seed, request, position), and inverts the cumulative distribution
-// over the survivors, most probable first, ties by lower id, in the exact sums of
-// engine/sampling/token_weight.h: the same logits give the same token on any machine, whatever runs
-// beside it, and on a GPU.
+// The stages are those of llama.cpp's default chain that exist here: what a grammar allows, logit
+// bias, penalties, top-k, typical, top-p, min-p, temperature, draw. Each stage sees the tokens that
+// the stage before it kept, renormalized; at least one token always survives. The draw takes one
+// random number of engine/base/rng.h, keyed by (seed, request, position), and inverts the
+// cumulative distribution over the survivors, most probable first, ties by lower id. Sums are exact
+// (engine/sampling/token_weight.h), so the same logits give the same token on any machine, next to
+// any other requests, and on a GPU.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@
 namespace skald {
 
 struct SampleContext {
-  uint64_t request = 0;              // its id: which stream of random numbers
-  int64_t position = 0;              // of the token to be picked; 0 <= position < 2^48
+  uint64_t request = 0;              // id of the request: selects a stream of random numbers
+  int64_t position = 0;              // position of the token to pick; 0 <= position < 2^48
   std::span<const int32_t> history;  // prompt and generated ids, newest last; ids that have no
                                      // logit are ignored
   std::span<const uint64_t> allowed = {};  // bit i % 64 of word i / 64: token i may be picked,
@@ -48,15 +48,15 @@ struct Candidate {
 struct Row {
   std::span<const float> logits;  // [vocab]
   float best;
-  float model_best;  // the largest before bias and penalties
+  float model_best;  // the largest logit before bias and penalties
 };
 
 struct Survivors {
   float best;      // the largest logit
-  uint64_t total;  // of their token_weight()
+  uint64_t total;  // sum of the survivors' token_weight()
 };
 
-// The Errors of pick(), also of one on a GPU.
+// The Errors of pick(), also for a sampler on a GPU.
 [[noreturn]] void fail_not_finite(int64_t bad, int64_t vocab, int64_t first_bad);
 [[noreturn]] void fail_all_masked(int64_t vocab);
 [[noreturn]] void fail_all_banned();
@@ -64,18 +64,18 @@ struct Survivors {
 
 }  // namespace sampling
 
-// Owns the scratch memory, so that picking allocates nothing once the vocabulary has been seen. Any
-// sequence may use any Sampler; one thread at a time.
+// Owns scratch memory, so that after the first pick picking allocates nothing. Any sequence may use
+// any Sampler; one thread at a time.
 class Sampler {
  public:
   // `params` must have passed validate() with logits.size(). Pass only the logits of tokens that
-  // exist: where a model pads its vocabulary, cut the row. A logit of -inf masks its token; NaN,
-  // +inf, no token left, or more than kMostWeighedTokens is Error(Exit::Failed). The result is
+  // exist: if a model pads its vocabulary, cut the row. A logit of -inf masks its token. NaN, +inf,
+  // no token left, or more than kMostWeighedTokens logits throw Error(Exit::Failed). The result is
   // valid until the next call.
   const Picked& pick(std::span<const float> logits, const SamplingParams& params,
                      const SampleContext& context);
 
-  // What pick() draws from: survivors and their probabilities, best first. For tests and tools.
+  // The survivors from which pick() draws and their probabilities, best first. For tests and tools.
   std::vector<std::pair<int32_t, double>> distribution(std::span<const float> logits,
                                                        const SamplingParams& params,
                                                        const SampleContext& context);

@@ -25,8 +25,8 @@ constexpr NumberRange kWindow{-1, kMostCount, false, "a count of tokens, 0 for n
 constexpr NumberRange kReported{0, kMostCount, false,
                                 "a count from 0 to the size of the vocabulary"};
 
-// Rows with flags stand in the order of --help. That order is part of the hash by which
-// `batch --resume` recognizes a request: add new rows at the end.
+// Rows with flags are in the order of --help. The order is part of the hash by which `batch
+// --resume` recognizes a request: add new rows at the end.
 using P = SamplingParams;
 using enum SampledBy;
 constexpr SamplingParameter kParameters[] = {
@@ -68,7 +68,7 @@ constexpr SamplingParameter kParameters[] = {
      "Report N best tokens beside the picked one"},
 };
 
-// Converts to the type of any member, so that an aggregate can be tried with n initializers.
+// Converts to any type, to test whether an aggregate can be initialized from n values.
 struct AnyMember {
   template <class T>
   operator T() const;

@@ -1,7 +1,7 @@
-// The sampling parameters of a request, and the one table that describes them. From the table
-// follow the command-line flags with their help, chat's /set, the fields of a batch line, the
-// settings that `batch --resume` compares, the checks of validate(), and which requests a GPU may
-// sample. engine/sampling/sampler.h says in which order the parameters apply.
+// The sampling parameters of a request, and the one table that describes them. The table is the
+// source of the command-line flags with their help, chat's /set, the fields of a batch line, the
+// settings that `batch --resume` compares, the checks of validate(), and the decision which
+// requests a GPU may sample. engine/sampling/sampler.h has the order in which the parameters apply.
 //
 // A new parameter is a member of SamplingParams, its row in sampling_params.cpp, and its code in
 // sampler.cpp.
@@ -38,7 +38,7 @@ struct SamplingParams {
   LogitBias logit_bias;
 
   uint64_t seed = 0;
-  int top_logprobs = 0;  // how many of the best tokens to report beside the picked one
+  int top_logprobs = 0;  // number of best tokens to report besides the picked one
 };
 
 struct NumberRange {
@@ -51,7 +51,7 @@ struct NumberRange {
   }
 };
 
-// Who can apply a parameter. A request whose Host parameters are not all off is sampled on the
+// Who can apply a parameter. A request with a Host parameter that is not off is sampled on the
 // host.
 enum class SampledBy { DeviceOrHost, Host };
 
@@ -65,24 +65,23 @@ struct SamplingParameter {
   std::string_view other_field;  // a second name that batch lines may use; "": none
   std::string_view flags;  // on the command line, as "-s,--seed"; "": only a request can set it
   NumberRange range;       // of an int or a float
-  double off;              // the value with which the parameter changes nothing; NaN: there is none
+  double off;              // value with which the parameter changes nothing; NaN: none
   SampledBy sampled_by;
   std::string_view help;  // one line, for --help and /set
 };
 
 std::span<const SamplingParameter> sampling_parameters();
 
-// Whether the parameter changes nothing. A list is off when it is empty.
+// True if the parameter changes nothing. A list is off if it is empty.
 bool is_off(const SamplingParameter& parameter, const SamplingParams& params);
 
-// Whether every parameter that only the host can apply is off. The device has limits beside: see
-// cuda/run/sampler.h.
+// True if every host-only parameter is off. The device has further limits: see cuda/run/sampler.h.
 bool device_can_sample(const SamplingParams& params);
 
-// Throws Error(Exit::Usage) that names the parameter, what was expected and what was found.
+// Throws Error(Exit::Usage) that names the parameter, the expected and the found value.
 void validate(const SamplingParams& params, int64_t vocab);
 
-// Whether any penalty can change a logit.
+// True if a penalty can change a logit.
 bool penalizes(const SamplingParams& params);
 
 // The last repeat_last_n tokens, which the penalties look at.

@@ -13,7 +13,8 @@ namespace {
 // Partial sums, so that compilers use vectors without changing the order of the additions.
 constexpr size_t kLanes = 8;
 
-// Below it a weight is 0; the difference times that must be 0 too, also for a masked token's -inf.
+// Differences below this have weight 0. The product of weight and difference must then be 0 too,
+// even for a masked token's -inf.
 constexpr float kNoWeight = -200;
 
 struct Sums {

@@ -6,12 +6,12 @@
 namespace skald {
 namespace {
 
-// So many younger samples may overtake one that does not fit. Then the queue stops, and freed pages
-// are kept for that sample.
+// This many younger samples may overtake a sample that does not fit. Then the queue stops, and
+// freed pages are kept for that sample.
 constexpr int kMostPassed = 16;
-// A step tries at most so many samples that do not fit.
+// A step tries at most this many samples that do not fit.
 constexpr int kMostTried = 8;
-// One page stays free for every so many running samples, because they grow.
+// One page stays free for every kSamplesPerSparePage running samples, because they grow.
 constexpr int64_t kSamplesPerSparePage = 4;
 
 bool older(const std::unique_ptr<ScheduledSample>& a, const std::unique_ptr<ScheduledSample>& b) {
@@ -109,8 +109,8 @@ bool Admission::begin_beside_sibling(ScheduledSample& sample, const ScheduledSam
 }
 
 void Admission::share_prefix(ScheduledSample& sample) {
-  // The last token must be computed for its logits, and so must every token whose successor is to
-  // be scored.
+  // The last token must be computed for its logits, and so must every token whose successor needs a
+  // score.
   const int64_t most = sample.unscored() ? sample.scored : sample.length() - 1;
   sample.sequence = prefixes_.share(sample.tokens, sample.hashes, most / kPageTokens);
 }

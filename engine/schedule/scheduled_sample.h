@@ -26,7 +26,7 @@ struct ScheduledSample {
   int64_t prompt_length() const { return static_cast<int64_t>(generation->prompt.size()); }
   int64_t length() const { return static_cast<int64_t>(tokens.size()); }
 
-  // How many tokens will be computed: all, or all but the last if no token may follow it.
+  // The number of tokens to compute: all, or all but the last if no token may follow it.
   int64_t goal() const { return length() - (generation->max_tokens == 0 ? 1 : 0); }
   int64_t pending() const { return goal() - sequence.length(); }
   bool in_prefill() const { return pending() > 1; }  // false: in decode, one row a step

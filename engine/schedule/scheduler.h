@@ -1,10 +1,12 @@
 // Runs many samples on one executor, as many at a time as the KV cache holds. Each step mixes one
 // row of every sample in decode with parts of prompts in prefill (engine/schedule/step_choice.h).
 // Samples start in order of arrival, as room permits (engine/schedule/admission.h).
-// When the cache is full, the youngest sample is preempted: its pages are freed and its tokens are
+//
+// If the cache is full, the youngest sample is preempted: its pages are freed and its tokens are
 // computed again later. Preemption changes no token, because a sample's result does not depend on
-// the other samples. A prompt that shares a prefix with a running prompt waits for the pages
-// instead of computing them too (engine/memory/prefix_index.h).
+// the other samples. A prompt that shares a prefix with a running prompt waits for that prompt's
+// pages instead of computing them too (engine/memory/prefix_index.h).
+//
 // Borrows the executor, which must outlive the scheduler. Not thread-safe.
 #pragma once
 

@@ -32,7 +32,7 @@ class Session {
   // following step at once, so pass `last` = true if no token will be asked for after this one.
   Picked next(TokenFilter* filter = nullptr, bool last = false);
 
-  // Applies to the tokens from now on.
+  // Sets the sampling of tokens from now on.
   void set_sampling(SamplingParams params, uint64_t request = 0);
 
   // Drops all tokens from `length` on.

@@ -1,5 +1,5 @@
-// Picks the tokens of a step's logits rows: the next token of a sample, or the known next token of
-// a prompt whose log-probabilities were asked for. A row that fails does not affect the others.
+// Picks a token from each row of a step's logits: the next token of a sample, or the known next
+// token of a prompt that reports log-probabilities. A row that fails does not affect the others.
 #pragma once
 
 #include <cstdint>

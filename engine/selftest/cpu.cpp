@@ -15,7 +15,7 @@ namespace skald::selftest {
 namespace {
 
 constexpr float kPoison = std::numeric_limits<float>::quiet_NaN();
-constexpr size_t kGuard = 64;  // poisoned numbers behind an output that must stay unchanged
+constexpr size_t kGuard = 64;  // poisoned numbers after an output; they must stay unchanged
 
 std::vector<float> poisoned(int64_t count) {
   return std::vector<float>(static_cast<size_t>(count) + kGuard, kPoison);

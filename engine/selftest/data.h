@@ -1,6 +1,6 @@
 // Random inputs for a case, rounded to its type, and the formula's result in double precision. A
-// kernel's error is its distance from that result, divided by the size of the summed terms. A sum
-// that happens to be near zero therefore needs no smaller absolute error than other sums.
+// kernel's error is its distance from that result, divided by the size of the summed terms. So a
+// sum that is near zero by chance needs no smaller absolute error than other sums.
 #pragma once
 
 #include <cstddef>

@@ -29,7 +29,7 @@ ScoreData make_data(const ScoreCase& c, uint64_t seed);
 // The error of log-probabilities and entropies that float32 weights explain.
 inline constexpr double kScoreBound = 1e-6;
 
-// The largest error of a log-probability or entropy, and another fault or "".
+// The largest error of a log-probability or entropy; `problem` names any other fault, or is "".
 struct ScoreCheck {
   double error = 0;
   std::string problem;

@@ -1,6 +1,6 @@
-// An Executor is a model on one device, with weights, buffers and cache in place. It runs steps:
-// rows of several sequences at once, which chunked prefill, batches and scoring all consist of. One
-// thread at a time may use an executor; several executors in one process are independent.
+// An Executor is a model on one device, with weights, buffers and KV cache in place. It runs steps;
+// a step has rows of several sequences. Chunked prefill, batches and scoring all consist of steps.
+// One thread at a time may use an executor; several executors in one process are independent.
 #pragma once
 
 #include <cstddef>
@@ -21,34 +21,31 @@
 
 namespace skald {
 
-// Whether a GPU keeps a 16-bit copy of quantized weights for steps of many rows. Without the copy,
-// each such step expands a part of a matrix at a time. Auto: a copy if half of the memory stays
-// free.
+// A 16-bit copy of quantized weights on a GPU, for steps of many rows. Without the copy, each such
+// step expands a part of a matrix at a time. Auto: a copy if half of the memory stays free.
 enum class PrefillCopy : uint8_t { Auto, On, Off };
 
 struct RunOptions {
-  // These change the output.
+  // The following options change the output.
   bool exact = false;  // float32 activations, sums and cache for every format of weights
   // The type of keys and values in the cache. Empty: the backend's choice. The CPU takes F32 and
   // F16. A GPU takes only the type of its activations.
   std::optional<DType> cache_type = {};
   // A sequence's results do not depend, to the last bit, on other sequences of its steps, nor on
-  // how it was cut into steps. The CPU always works like this; a GPU is slower with it.
+  // its division into steps. The CPU always works like this; a GPU is slower with it.
   bool reproducible = false;
 
-  // These change only speed and memory.
-  // The most tokens of a sequence. 0: the model's short context if it has one, else its context,
-  // or less if memory is short.
+  // The following options change only speed and memory.
   int64_t context = 0;
-  int64_t tokens = 0;        // a sequence will have at least so many: more rule a short context out
-  int sequences = 1;         // the most that exist at a time
-  int64_t cache_tokens = 0;  // of all sequences, at least a context; 0: a full context for each
-  int64_t rows = 512;        // the most in one step, at least 1; longer prompts take several steps
+  int64_t tokens = 0;        // a known lower bound; above short_context it rules that out
+  int sequences = 1;         // most sequences at a time
+  int64_t cache_tokens = 0;  // all sequences together; at least context; 0: context for each
+  int64_t rows = 512;        // most rows of a step, at least 1; longer prompts take several steps
   bool scores = false;       // sequences will be scored: room for the logits of more rows
   int threads = 0;           // 0: one for each core that this process may use
-  MemoryCap memory;          // the most to take of the device's memory
+  MemoryCap memory;          // bound on the memory taken from the device
   PrefillCopy prefill_copy = PrefillCopy::Auto;
-  int arch_limit = 0;  // GPU kernels for this compute capability (75, 80, 90) at most; 0: the GPU's
+  int arch_limit = 0;  // GPU kernels for at most this compute capability; 0: the GPU's
 
   // Called while weights are copied to a GPU: bytes so far, bytes in all. May be empty.
   std::function<void(int64_t bytes, int64_t of)> loading = {};
@@ -99,16 +96,16 @@ class Executor {
 
   // The logits of a wanted row of the last step. Valid until the next call on the executor.
   virtual std::span<const float> logits(int64_t row) = 0;  // [vocab]
-  // The same row after the last norm, in float32: what the head multiplies. [dim], valid until the
+  // The same row after the last norm, in float32: the input of the head. [dim], valid until the
   // next call on the executor.
   virtual std::span<const float> hidden(int64_t row) = 0;
-  virtual std::vector<Picked> pick(std::span<const PickRequest> requests);  // one a wanted row
+  virtual std::vector<Picked> pick(std::span<const PickRequest> requests);  // one per wanted row
 
-  // pick(), and at once run() with the picked tokens, so that the device does not wait for the host
-  // to read them. `sequences` are the last step's, in its order, with one wanted row each; each
-  // grows by its token. The caller truncates a sequence that should not have grown. If no step is
-  // begun (the CPU never begins one), this is pick(). Errors are those of pick(), and leave every
-  // sequence as it was.
+  // pick() and at once run() with the picked tokens, so that the device does not wait for the host.
+  // `sequences` are the last step's, in its order, with one wanted row each; each grows by its
+  // token. The caller truncates a sequence that should not have grown. If no step is begun (the CPU
+  // never begins one), this is pick(). Errors are those of pick(), and leave every sequence
+  // unchanged.
   virtual Picks pick_and_run(std::span<const PickRequest> requests,
                              std::span<Sequence* const> sequences);
   // The number of the last step. While it equals Picks::step, the wanted rows still belong to the
@@ -135,8 +132,8 @@ class Executor {
   virtual std::string description() const = 0;  // "cpu (AVX3_DL, 2 threads)"
 
   // The bytes of a cache page, to keep them in a file (Session::read_page()). page_format() names
-  // what the bytes depend on beside the model: an executor of the same model with an equal format
-  // and page size can continue from them.
+  // everything besides the model that the bytes depend on: an executor of the same model with an
+  // equal format and page size can continue from the bytes.
   virtual std::string page_format() const = 0;  // "cpu AVX3_DL f16"
   virtual int64_t page_bytes() const = 0;
   virtual void read_page(int32_t page, std::span<std::byte> bytes) = 0;  // [page_bytes()]

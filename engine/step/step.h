@@ -1,5 +1,5 @@
-// The rows of one step as a backend reads them: flat, checked lists. admit() extends the step's
-// sequences.
+// The rows of one step as a backend reads them: flat, checked lists. admit() fills them and extends
+// the step's sequences.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct StepLimits {
   int64_t rows, context, vocab;
 };
 
-// Whether each sequence has room for one more token.
+// True if each sequence has room for one more token.
 bool have_room(std::span<Sequence* const> sequences, const PagePool& pool, int64_t context);
 
 class StepRows {
@@ -22,7 +22,7 @@ class StepRows {
   explicit StepRows(const StepLimits& limits);
 
   // Extends the step's sequences. Calls copy_page for each page that a sequence no longer shares.
-  // On an Error every sequence is as it was.
+  // After an Error every sequence is unchanged.
   void admit(Step step, const std::function<void(Sequence::PageCopy)>& copy_page);
 
   int64_t count() const { return static_cast<int64_t>(tokens.size()); }
@@ -30,7 +30,7 @@ class StepRows {
   std::vector<int32_t> tokens;     // [count]
   std::vector<int64_t> positions;  // [count] position of the row in its sequence
   std::vector<int32_t> sequences;  // [count] index into the step
-  std::vector<int32_t> wanted;     // the rows that SeqRows::want names, in order
+  std::vector<int32_t> wanted;     // rows that SeqRows::want selects, in order
   bool one_row_each = false;       // every sequence has a single row, which is wanted
 
  private:
