@@ -72,7 +72,7 @@ bool same_rope(const RopeSpec& a, const RopeSpec& b) {
                                               b.inv_freq.begin(), b.inv_freq.end(), near);
 }
 
-// The first difference of two configurations that changes the output; "": none.
+// The first difference of two configurations that changes the output; "" if there is none.
 std::string_view difference(const ModelConfig& a, const ModelConfig& b) {
   if (a.layers != b.layers || a.dim != b.dim || a.ffn_dim != b.ffn_dim || a.vocab != b.vocab) {
     return "sizes";
@@ -124,7 +124,7 @@ GgufExport export_gguf(const OpenedModel& opened) {
 
 void check_export(const OpenedModel& folder, const GgufHead& head,
                   const std::vector<MadeTensor>& tensors) {
-  // The file without the weights' bytes.
+  // The file's head; the bytes of the weights are missing.
   const MemoryFile file(head.text(), head.file_bytes());
   const std::vector<GgufHead::Place> places = head.places();
   for (size_t i = 0; i < tensors.size(); ++i) {

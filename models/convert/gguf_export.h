@@ -1,6 +1,6 @@
-// Prepares a GGUF of a model: its metadata without the tokenizer's, and its tensors in the formats
-// of the source. For a Hugging Face folder, the family adds its metadata (Family::to_gguf). The
-// metadata of a GGUF are copied.
+// Prepares a GGUF of a model: its metadata without those of the tokenizer, and its tensors in the
+// formats of the source. The metadata of a GGUF are copied. For a Hugging Face folder, the family
+// adds the metadata (Family::to_gguf).
 #pragma once
 
 #include <vector>
@@ -14,7 +14,7 @@ namespace skald {
 GgufExport export_gguf(const OpenedModel& opened);
 
 // Reads a complete head back and compares it with the folder. Throws Error(Exit::Model) if the
-// model differs, which finds every setting that a GGUF cannot express.
+// configuration or a tensor differs. This finds every setting that a GGUF cannot express.
 void check_export(const OpenedModel& folder, const GgufHead& head,
                   const std::vector<MadeTensor>& tensors);
 

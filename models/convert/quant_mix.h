@@ -23,7 +23,7 @@ struct QuantMix {
 std::vector<std::string_view> quant_mix_names();
 const QuantMix& find_quant_mix(std::string_view name);  // any case; throws Error(Exit::Usage)
 
-// The properties of a model that the mixes depend on.
+// The properties of a model on which the mixes depend.
 struct MixedModel {
   int layers = 0;
   bool tied = false;  // the embedding is also the output
@@ -34,7 +34,7 @@ struct MixedModel {
 };
 MixedModel mixed_model(const ModelConfig& config);
 
-// True if the tensor is quantized at all. Norms, biases and others keep their precision.
+// True for a tensor that a mix quantizes. Norms, biases and others keep their precision.
 bool is_quantizable(std::string_view name, int64_t rows, size_t dims);
 
 // A user's format for a tensor, by its name. It overrides the mix, unless rows are no whole blocks.

@@ -12,9 +12,9 @@ namespace skald {
 // quantized.
 Model quantized_model(const Model& model, const QuantMix& mix);
 
-// Makes all described weights in memory, as the CPU needs them. Returns the model itself if nothing
-// is to be made. Throws Error(Exit::Memory) if the weights do not fit in memory, Error(Exit::Model)
-// if the format cannot hold a weight.
+// Makes all described weights in memory, as the CPU needs them. Returns the model itself if no
+// weight must be made. Throws Error(Exit::Memory) if the weights do not fit in memory,
+// Error(Exit::Model) if the format cannot hold a weight.
 Model made_model(const Model& model, const MakeOptions& options);
 
 }  // namespace skald

@@ -1,6 +1,6 @@
 // Builds the parts of a Program that most families share. A family calls them in the order of its
 // layers. The configuration decides about biases, windows, ropes, scales and caps. Weights are
-// found by their GGUF names. A family adds ops of its own through builder().
+// found by their GGUF names. builder() takes a family's further ops.
 #pragma once
 
 #include <initializer_list>
@@ -16,7 +16,7 @@ class Blocks {
   Blocks(const ModelConfig& config, const WeightFile& file);
 
   ActId x() const { return x_; }  // the residual stream
-  ActId h() const { return h_; }  // the result of a part of a layer, before add()
+  ActId h() const { return h_; }  // the result of a half of a layer, before add()
   ActId routed();                 // the experts' input; a buffer other than h
   ProgramBuilder& builder() { return builder_; }
 
@@ -24,8 +24,8 @@ class Blocks {
   void norm(ActId out, ActId in, int layer, std::string_view weight);  // "attn_norm"
   void attention(int layer, ActId in);                                 // h = attention of in
   void mlp(int layer, ActId in);                                       // gate(), then down()
-  void gate(int layer, ActId in);     // the inner half of the feed-forward of in, kept for down()
-  void down(int layer);               // h = outer half of what gate() has kept
+  void gate(int layer, ActId in);  // inner half of the feed-forward of `in`; result kept for down()
+  void down(int layer);            // h = outer half of gate()'s result
   void experts(int layer, ActId in);  // h = experts of in = routed()
   void add();                         // x += h
   Program finish() &&;                // norm and logits of x
@@ -51,8 +51,8 @@ class Blocks {
   int rope_ = 0, window_rope_ = 0;  // equal if layers with a window have no rope of their own
 };
 
-// The Program of a model whose layers norm what each half gives, and not what it reads (OLMo 2,
-// EXAONE 4), and of one whose layers norm both (Gemma 2, GLM-4).
+// Programs that several families share. after: each half of a layer norms its result, not its input
+// (OLMo 2, EXAONE 4). around: each half norms both (Gemma 2, GLM-4).
 Program build_norms_after(const ModelConfig& c, const WeightFile& file);
 Program build_norms_around(const ModelConfig& c, const WeightFile& file);
 

@@ -39,7 +39,7 @@ float logit_scale(double value, std::string_view where, std::string_view key) {
   return scale;
 }
 
-// What the published files say of their layers, and this program takes for granted.
+// Checks settings that all published files have and that build() assumes.
 void check_layout(const HfConfig& config) {
   for (const char* key : {"use_parallel_block", "use_gated_activation"}) {
     if (config.boolean_or(key, true)) continue;
@@ -64,7 +64,7 @@ void check_layout(const HfConfig& config) {
   }
 }
 
-// Layers with a window rotate, and those without one do not.
+// Layers with a window have rope, the others do not.
 void set_windows(std::vector<int> windows, ModelConfig& c) {
   c.windows = std::move(windows);
   for (int window : c.windows) c.unrotated.push_back(window == 0);

@@ -42,7 +42,7 @@ Activation hf_activation(const HfConfig& config) {
        "' is not supported; these are: silu, gelu_pytorch_tanh");
 }
 
-// Keys of one family or another that change the result, with the values that change nothing.
+// Keys that change the result in one family or another, and the values that change nothing.
 struct Factor {
   std::string_view key;
   double neutral;

@@ -1,5 +1,5 @@
-// Reads the part of a configuration that all Llama-like families write in the same way, from a
-// config.json or a GGUF. Each family's file adds the rest.
+// Reads the settings that all Llama-like families write in the same way, from a config.json or a
+// GGUF. Each family's file reads the rest.
 #pragma once
 
 #include <optional>
@@ -21,15 +21,15 @@ struct HfDefaults {
   std::optional<Activation> activation;  // overrides the file's name for it
   HfRopeDefaults rope;
   NormKind norm = NormKind::Rms;  // a Layer norm's epsilon is layer_norm_eps, not rms_norm_eps
-  // The factors and caps (kFactors in config.cpp) that the family itself reads. Any other one that
-  // would change the result is an error.
+  // The factors and caps (kFactors in config.cpp) that the family itself reads. Any other factor or
+  // cap that would change the result is an error.
   std::span<const std::string_view> reads = {};
 };
 
 ModelConfig read_common_hf(const HfConfig& config, const HfDefaults& defaults = {});
 void refuse_quantized(const HfConfig& config);  // throws if another tool quantized the model
-// The configuration of a text model inside a model that also sees: text_config, or `file` itself
-// where its keys stand beside the vision part's. The models share one embedding and output if
+// The configuration of the text model in a model with a vision part: text_config, or `file` itself
+// if its keys stand beside those of the vision part. The models share one embedding and output if
 // either level says so: writers leave the other level at its default, false.
 HfConfig text_part(const HfConfig& file);
 bool text_part_is_tied(const HfConfig& file);

@@ -1,5 +1,5 @@
 // EXAONE 4: norms stand after each half of a layer, not before; queries and keys are normed head by
-// head. Of the 32B, three of four layers have a window and rope, the fourth has neither. The 1.2B
+// head. In the 32B, three of four layers have a window and rope; the fourth has neither. The 1.2B
 // has no windows, and rope in every layer.
 #include <utility>
 #include <vector>

@@ -16,8 +16,8 @@ struct GgufExport;
 ExpertsConfig read_hf_experts(const HfConfig& config, int count_unsaid, int used_unsaid);
 
 // Reads <architecture>.expert_*. No experts if expert_count is 0 or missing. Throws if the keys ask
-// for another choice than the best experts of a softmax. `ffn_dim` is used if the file has no width
-// of its own for experts.
+// for a routing other than the best experts of a softmax. `ffn_dim` is used if the file has no
+// width for experts.
 ExpertsConfig read_gguf_experts(const GgufFile& file, int64_t ffn_dim);
 
 // For Family::to_gguf: adds the keys, and replaces single experts by stacks.

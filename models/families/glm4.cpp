@@ -34,7 +34,8 @@ ModelConfig from_hf(const HfConfig& config) {
   return c;
 }
 
-// GGUFs of models that also see have sections of the rope, and heads whose pairs are (i, i + n/2).
+// GGUFs of models with a vision part have sections of the rope, and heads whose pairs are (i, i +
+// n/2).
 bool has_sections(const GgufMetadata& metadata) {
   constexpr std::string_view kKey = "glm4.rope.dimension_sections";
   if (!metadata.find(kKey)) return false;

@@ -55,7 +55,7 @@ void check_dense(const HfConfig& config) {
   }
 }
 
-// What differs in the folder of a Granite 4.
+// Reads the settings that only the folder of a Granite 4 has.
 void read_granite4(const HfConfig& config, ModelConfig& c) {
   check_dense(config);
   c.ffn_dim = config.integer_or("shared_intermediate_size", 1024, 1, 1 << 20);

@@ -27,7 +27,7 @@ void set_norms(ModelConfig& c) {
   c.norm_after_rope = true;
 }
 
-// What the publisher's own code can switch, and transformers takes for granted.
+// Checks settings that the publisher's own code can switch, and that transformers assumes.
 void check_layout(const HfConfig& config) {
   if (!config.boolean_or("use_qk_norm", true)) {
     fail(Exit::Model, config.where(), ": 'use_qk_norm' is false, expected true");

@@ -33,7 +33,7 @@ std::vector<float> rope_frequencies(double base, int dims, const RopeScaling& sc
 
 struct RopeConfig {
   double base = 10000;
-  int dims = 0;  // how many dimensions of a head rotate
+  int dims = 0;  // dimensions of a head that rotate
   RopeScaling scaling;
 
   // The largest context that leaves the frequencies unscaled; 0: they never depend on the context.
@@ -49,8 +49,8 @@ struct HfRopeDefaults {
   double original_context = 0;    // 0: max_position_embeddings
   bool partial = false;           // partial_rotary_factor may be other than 1
   bool yarn_is_longrope = false;  // "yarn" and "su" are old names of longrope
-  // Models that also see: mrope_section gives parts of a head the row and column of an image. A
-  // token of a text has one position for all parts, so the rope is a plain one.
+  // Models with a vision part: mrope_section gives parts of a head the row and column of an image.
+  // A text token has one position for all parts, so the rope is a plain one.
   bool sections = false;
   // Scaling "dynamic" with a key alpha raises the base once, for every context.
   bool alpha = false;

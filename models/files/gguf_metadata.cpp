@@ -11,7 +11,7 @@
 namespace skald {
 namespace {
 
-// A model has about 40; an index of many more would exhaust memory
+// A model has about 40 keys; an index of very many keys would exhaust memory
 constexpr uint64_t kMaxKeys = 65536;
 constexpr uint64_t kMaxKeyBytes = 65535;  // the format's limit
 

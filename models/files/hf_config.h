@@ -29,8 +29,8 @@ class HfConfig {
   HfConfig object(std::string_view key) const;
   // A copy with one object replaced
   HfConfig with(std::string_view key, const HfConfig& object) const;
-  // A copy in which missing keys are taken from a JSON object: the defaults of the class that reads
-  // this configuration in Hugging Face's library.
+  // A copy in which missing keys are taken from a JSON object, which holds the defaults of the
+  // configuration's class in Hugging Face's library.
   HfConfig with_defaults(std::string_view json) const;
   // A single number counts as a list of one
   std::vector<int64_t> integers(std::string_view key) const;

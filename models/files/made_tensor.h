@@ -19,11 +19,11 @@ struct MadeTensor {
   DType type = DType::F32;     // target format: one with an encoder, or the source's format
   TensorView source;           // borrowed; without data if `values` is used
   std::vector<float> values = {};
-  // For tensors that the source keeps separately and the target stacks: all of them, equal in
-  // format and shape; `source` is the first.
+  // If the source has separate tensors and the target stacks them: all of them, equal in format and
+  // shape. `source` is the first.
   std::vector<TensorView> stack = {};
-  // For each of so many heads, rows (of a bias: elements) are reordered from Hugging Face's layout,
-  // in which rotated pairs are (i, i + n/2), to pairs (2i, 2i + 1). 0: not reordered.
+  // Number of heads whose rows (of a bias: elements) are reordered from Hugging Face's layout, in
+  // which rotated pairs are (i, i + n/2), to pairs (2i, 2i + 1). 0: not reordered.
   int interleaved_heads = 0;
   float added = 0;        // added to each weight
   std::string file = {};  // file of the source, for messages
@@ -41,7 +41,7 @@ struct MadeTensor {
   }
   // Lets the system drop the mapped pages of `rows` source rows.
   void drop_source(int64_t first, int64_t rows) const;
-  // Whether the bytes are equal to the source's (except for their order).
+  // True if the bytes are equal to the source's, except for their order.
   bool copied() const { return values.empty() && source.type == type && added == 0; }
 };
 

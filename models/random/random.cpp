@@ -30,11 +30,11 @@ bool norms_halves_twice(const RandomShape& s) {
   return s.family == &kGemma2 || s.family == &kGemma3;
 }
 
-// Attention and feed-forward stand side by side, behind one norm.
+// True for families whose attention and feed-forward run in parallel, after one norm.
 bool norms_once(const RandomShape& s) { return s.family == &kCohere2; }
 
-// A type is one format, or a mix as quantizers make it: `head` for the output (or the tied
-// embedding), `more` for attn_v and ffn_down of the layers that lose most.
+// A type is one format, or a mix of a quantizer: `head` for the output (or the tied embedding),
+// `more` for attn_v and ffn_down of the layers that lose most.
 struct Mix {
   std::string name;
   DType most, more, head;

@@ -15,7 +15,7 @@ std::vector<std::string_view> random_types();   // "f16", "q4_k_m", …
 
 Model random_model(std::string_view shape, std::string_view type);  // throws Error(Exit::Usage)
 
-// The same model without memory for its weights, which must not be read. For `skald plan`.
+// Like random_model(), without memory for its weights, which must not be read. For `skald plan`.
 Model shape_model(std::string_view shape, std::string_view type);
 
 }  // namespace skald

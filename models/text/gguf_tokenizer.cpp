@@ -49,7 +49,7 @@ void put_special_ids(const ModelTokenizer& tokens, int64_t rows, GgufHead& head,
   put("padding", special.pad);
   head.put_bool("tokenizer.ggml.add_bos_token", special.add_bos);
   head.put_bool("tokenizer.ggml.add_eos_token", special.add_eos);
-  // GGUF can name two stop tokens beside eos. Tokens that every reader knows by their text need no
+  // GGUF can name two stop tokens besides eos. Tokens that every reader knows by their text need no
   // entry.
   std::string_view keys[] = {"eot", "eom"};
   size_t used = 0;

@@ -22,7 +22,7 @@ int32_t token_id(const GgufMetadata& metadata, std::string_view key) {
   return id > INT32_MAX ? -1 : static_cast<int32_t>(id);
 }
 
-// A GGUF cannot say which tokens take the white space behind them. In Phi-3's tokenizer.json these
+// A GGUF cannot say which tokens absorb the white space after them. In Phi-3's tokenizer.json these
 // are all special tokens but three.
 void add_stripping_tokens(const GgufMetadata& metadata, Vocabulary& v) {
   if (metadata.text_or("general.architecture", "") != "phi3") return;

@@ -23,7 +23,7 @@ struct AddedToken {
   bool special = false;      // control token: matched only with EncodeOptions::parse_special
   bool normalized = false;   // matched in the normalized text, else in the original text
   bool single_word = false;  // no match beside a letter or digit
-  bool lstrip = false, rstrip = false;  // absorbs the white space before / after it
+  bool lstrip = false, rstrip = false;  // absorb the white space before / after it
 };
 
 // How ids become text.
@@ -45,13 +45,13 @@ struct BpeVocabulary {
   std::vector<AddedToken> added;
   bool byte_level = true;      // pieces use the byte alphabet, and BPE merges bytes
   bool byte_fallback = false;  // characters without a piece become "<0x..>"
-  bool ignore_merges = false;  // a part that is a piece becomes that token without merging
+  bool ignore_merges = false;  // a pre-tokenized part that is a piece becomes its token unmerged
   bool fuse_unk = false;
-  bool last_merge_wins = true;    // of two equal merges; false: the first one wins
+  bool last_merge_wins = true;    // of two equal merges, the last one counts; false: the first
   bool raw_user_defined = false;  // added tokens do not use the byte alphabet
   Normalizer normalizer;
   PreTokenizer pre_tokenizer;
-  // Whether prefixes are also added after a special token, not only at the start of a text.
+  // True: prefixes are also added after a special token, not only at the start of a text.
   bool legacy = true;
   BpeDecoder decoder;
   int32_t bos = -1, eos = -1, unk = -1, pad = -1;

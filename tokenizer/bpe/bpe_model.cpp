@@ -75,7 +75,8 @@ void BpeModel::add_merges(const BpeVocabulary& v,
     }
     const std::string_view before = std::string_view(left).substr(last);
     const std::string_view after = std::string_view(right).substr(0, utf8_length(right));
-    // Pieces of bytes or unknown characters: their text is not known here.
+    // Pieces that contain bytes or unknown characters: the text that they come from is not known
+    // here.
     const bool strange = byte_of_piece(left) >= 0 || byte_of_piece(right) >= 0 || l == unk_ ||
                          r == unk_ || utf8_length(before) != before.size() || after.empty();
     if (strange) {

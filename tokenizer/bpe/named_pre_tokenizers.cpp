@@ -3,8 +3,8 @@
 
 #include "tokenizer/bpe/pre_tokenizer.h"
 
-// The names in a GGUF's tokenizer.ggml.pre, and the rules of the tokenizer.json that such a file
-// was made from.
+// The names that a GGUF's tokenizer.ggml.pre can have, and the rules of the tokenizer.json behind
+// each name.
 namespace skald {
 namespace {
 

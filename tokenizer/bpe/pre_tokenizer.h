@@ -12,7 +12,7 @@
 
 namespace skald {
 
-// What a Split does with a match.
+// What happens to a match of a Split.
 enum class SplitBehavior { Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous };
 
 class PreTokenizer {
@@ -63,7 +63,7 @@ struct NamedPreTokenizer {
 };
 std::unique_ptr<NamedPreTokenizer> named_pre_tokenizer(std::string_view name,
                                                        const std::string& source);
-// The inverse: the name of the rules that consist of these patterns in order; "": there is none.
+// The inverse: the name of the rules that consist of these patterns in order; "" if there is none.
 std::string_view pre_tokenizer_name(const std::vector<std::string>& patterns, bool nfc,
                                     bool ignore_merges);
 

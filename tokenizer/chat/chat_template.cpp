@@ -187,7 +187,7 @@ std::string ChatTemplate::render_one(const jinja::Template& chosen,
   return chosen.render(variables, options);
 }
 
-// Whether the template prints a content in parts as text, not as Python would print a list.
+// True if the template prints a content in parts as text, not as Python would print a list.
 bool ChatTemplate::takes_parts(const jinja::Template& chosen) const {
   constexpr std::string_view kProbe = "a text to find again";
   Dict part, message;

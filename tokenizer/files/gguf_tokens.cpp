@@ -55,7 +55,7 @@ std::optional<std::vector<std::string>> cutting_patterns(const JsonPlace& json) 
   return std::vector<std::string>{json["pattern"]["Regex"].text()};
 }
 
-// Scores with which SentencePiece merges in the order of the merge list.
+// Scores that make SentencePiece merge in the order of the merge list.
 std::vector<float> scores_of_merges(const BpeVocabulary& v,
                                     const std::vector<std::string>& pieces) {
   std::unordered_map<std::string, size_t> rank;
@@ -80,7 +80,7 @@ std::vector<float> scores_of(const Vocabulary& v) {
   return scores;
 }
 
-// Whether the tokenizer adds a space before a text.
+// True if the tokenizer adds a space before a text.
 bool puts_prefix(const Tokenizer& tokenizer) {
   const std::vector<int32_t> ids = tokenizer.encode("a", {.add_bos = false, .add_eos = false});
   return !ids.empty() && tokenizer.piece(ids.front()).starts_with("\xE2\x96\x81");

@@ -29,9 +29,9 @@ struct GgufTokens {
 // `tokenizer` is skald's tokenizer of the same files; it provides the kind of each token.
 GgufTokens gguf_tokens(const Vocabulary& vocabulary, const Tokenizer& tokenizer);
 
-// The text of a tokenizer.json and the files beside it. A SentencePiece model that is stored as BPE
-// with byte fallback takes its scores from the tokenizer.model beside it, or else from the order of
-// its merges.
+// The text of a tokenizer.json and the settings of the files beside it. A SentencePiece model that
+// is stored as BPE with byte fallback takes its scores from the tokenizer.model beside it, or else
+// from the order of its merges.
 struct HfTokenizerFiles {
   std::string_view json;
   std::string source;  // name of the json file, for messages

@@ -59,7 +59,7 @@ class ExpressionParser {
   Target target(bool with_namespace, std::string_view end = {});
   Name plain_name();  // a name that may be assigned to
 
-  // Called for each name in an expression; the macro parser uses it.
+  // Called for each name in an expression. The macro parser needs it.
   virtual void mention(Name) {}
   virtual ~ExpressionParser() = default;
 

@@ -1,5 +1,5 @@
-// Reads JSON from parser events directly into values. The JSON library's own tree would lose
-// whether a number is too large.
+// Reads JSON from parser events directly into values. The JSON library's own tree does not tell
+// whether a number was too large.
 #include <nlohmann/json.hpp>
 
 #include "engine/base/printable.h"

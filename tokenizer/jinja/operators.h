@@ -10,7 +10,7 @@
 namespace skald::jinja {
 
 bool equal(Context& context, const Value& a, const Value& b);
-// Throws an Error if they have no order
+// Throws an Error if the values have no order
 bool less(Context& context, const Value& a, const Value& b);
 bool compare(Context& context, CompareOp op, const Value& a, const Value& b);
 bool contains(Context& context, const Value& container, const Value& item);

@@ -22,7 +22,7 @@ bool is_iterable(const Value& value) {
   return value.as_sequence() || value.as_dict() || value.as_text() || value.is_undefined();
 }
 
-// Whether the value has a length and elements by number or key.
+// True if the value has a length and elements by number or key.
 bool is_sequence(const Value& value) {
   const Sequence* sequence = value.as_sequence();
   if (!sequence) return value.as_dict() || value.as_text() || value.is_undefined();

@@ -16,8 +16,8 @@ namespace {
 constexpr size_t kMaxVocabularyBytes = size_t{256} << 20;
 constexpr size_t kMaxNested = 60;  // the library's array of matches has 64 entries
 
-// A piece for a message: shortened, without control characters. Not "quoted": std::quoted would be
-// preferred for a std::string.
+// A piece for a message: shortened, without control characters. Must not be called "quoted": for a
+// std::string, std::quoted would be chosen instead.
 std::string short_piece(std::string_view piece) {
   std::string out = "'";
   for (const char c : piece.substr(0, 40)) {
@@ -88,8 +88,8 @@ void complete_types(Vocabulary& v) {
            " is marked as a byte, expected <0x00> to <0xFF>");
     }
   }
-  // Types have priority over the id that a file names as unknown, because treating a normal piece
-  // as unknown would lose that piece.
+  // A piece's type has priority over the id that a file names as unknown: treating a normal piece
+  // as unknown would lose the piece.
   const int32_t unknown = static_cast<int32_t>(TokenKind::Unknown);
   if (v.unk < 0 || v.types[v.unk] != unknown) {
     const auto found = std::find(v.types.begin(), v.types.end(), unknown);
@@ -112,7 +112,7 @@ void check_nesting(const Vocabulary& v, std::vector<std::string> user_defined) {
   }
 }
 
-// Whether all 256 bytes have a piece.
+// True if all 256 bytes have a piece.
 bool has_all_bytes(const Vocabulary& v) {
   std::array<bool, 256> seen{};
   for (size_t id = 0; id < v.pieces.size(); ++id) {

@@ -1,5 +1,5 @@
 // A faster replacement of the sentencepiece library for long texts. The library takes half a second
-// for a megabyte, and up to two seconds if the text has no place to cut. Used only if the result is
+// per megabyte, and up to two seconds if the text has no place to cut. Used only if the result is
 // the same by construction: BPE with byte fallback for all bytes, no unused pieces, no
 // normalization, and no user-defined piece in the text. Immutable; any number of threads may use
 // it.

@@ -20,11 +20,11 @@ namespace {
 
 constexpr std::string_view kSpaceSymbol = "\xE2\x96\x81";  // U+2581, a space inside pieces
 constexpr size_t kChunkBytes = size_t{64} << 10;
-// The library needs 100 to 230 bytes of memory for a byte of text, and 0.5 to 2 s for a megabyte.
+// The library needs 100 to 230 bytes of memory per byte of text, and 0.5 to 2 s per megabyte.
 constexpr size_t kMaxChunkBytes = size_t{16} << 20;
 
-// The places where a long text may be cut without changing a token: between two characters that are
-// not neighbours in any piece, so no merge can cross. Stored by bytes (the last of one character,
+// Places where a long text may be cut without changing a token: between two characters that are not
+// neighbours in any piece, so no merge can cross. Stored by bytes (the last byte of one character,
 // the first of the next), which takes 8 KB and forbids a few places more than necessary.
 class Seams {
  public:

@@ -31,7 +31,7 @@ struct Vocabulary {
   // With parse_special: the text after a special token also gets the prefix, not only the start of
   // a text ("legacy" in tokenizer_config.json).
   bool legacy = true;
-  // Special tokens that take the white space behind them, where EncodeOptions::parse_special finds
+  // Special tokens that absorb the white space after them, if EncodeOptions::parse_special finds
   // them in a text ("rstrip" in tokenizer.json).
   std::vector<int32_t> strips_right;
   std::string charsmap;  // the normalizer's compiled rules; most Llama-like models have none

@@ -175,8 +175,8 @@ void refuse_denormalizer(Reader reader, const std::string& source) {
   }
 }
 
-// Stricter than for a GGUF's arrays: a tokenizer.model was written by the library, which never
-// writes what this refuses.
+// Stricter than for a GGUF's arrays: the library writes a tokenizer.model, and never writes what is
+// refused here.
 void check_pieces(const Reader& reader, const Header& header, Vocabulary& out) {
   std::unordered_set<std::string_view> seen;
   std::vector<bool> byte_seen(256);

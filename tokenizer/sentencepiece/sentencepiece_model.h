@@ -28,8 +28,8 @@ std::string serialize(const LibraryModel& model);
 // The value of "<0x00>" to "<0xFF>", in exactly this spelling; -1 otherwise.
 int byte_of_piece(std::string_view piece);
 
-// Why the normalizer's compiled rules are unsafe, or "". The library follows their offsets
-// unchecked, and reads past fixed arrays if too many rules share a prefix.
+// Says why the normalizer's compiled rules are unsafe; "" if they are safe. The library follows
+// their offsets unchecked, and reads past fixed arrays if too many rules share a prefix.
 std::string charsmap_fault(std::string_view charsmap);
 
 inline constexpr size_t kMaxPieces = size_t{1} << 20;

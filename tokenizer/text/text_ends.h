@@ -1,4 +1,4 @@
-// Adds BOS and EOS around the ids of a text as the model's files or the caller request, but never a
+// Adds BOS and EOS to the ids of a text as the model's files or the caller request, but never a
 // second BOS.
 #pragma once
 

@@ -26,7 +26,7 @@ Lead lead_of(uint8_t byte) {
   return {0, 0, 0};
 }
 
-// Whether all bytes after the first, up to the end of the character or of s, are in range.
+// True if all bytes after the first, up to the end of the character or of s, are in range.
 bool rest_fits(std::string_view s, const Lead& lead) {
   for (size_t i = 1; i < s.size() && i < lead.length; ++i) {
     const uint8_t byte = static_cast<uint8_t>(s[i]);

@@ -13,14 +13,14 @@ inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";  // U+
 // The length of the first character of s; 0 if s is empty or does not begin with a valid character.
 size_t utf8_length(std::string_view s);
 
-// Whether s is a single character whose last bytes are missing; a stream holds such bytes back.
+// True if s is a single character whose last bytes are missing; a stream holds such bytes back.
 bool utf8_incomplete(std::string_view s);
 
 bool utf8_valid(std::string_view s);
 
-// How many bytes of s one U+FFFD replaces if a broken character counts as a whole: the longest
-// prefix of a valid character, at least one byte. s is not empty and does not begin with a valid
-// character.
+// The number of bytes of s that one U+FFFD replaces if a broken character counts as a whole: the
+// longest prefix of a valid character, at least one byte. s is not empty and does not begin with a
+// valid character.
 size_t utf8_broken_length(std::string_view s);
 
 // Returns `text` with each invalid byte replaced by U+FFFD.
