@@ -19,7 +19,7 @@ bool built();  // true if this build has CUDA; otherwise all below only report p
 struct System {
   bool built = false;         // false: all other fields are empty
   std::string toolkit;        // toolkit of the build: "13.0.88"
-  std::string architectures;  // of the binary's code: "75-virtual 80-real 90a-real"
+  std::string architectures;  // for which the binary has code: "75-virtual 80-real 90a-real"
   int runtime_version = 0;    // linked runtime; 13000 for 13.0
   int driver_version = 0;     // newest CUDA that the driver supports; 0: no driver
   int devices = 0;            // GPUs visible to this process
@@ -31,11 +31,8 @@ System look_at_system();
 // How a GPU gets the kernels: as its own machine code, as PTX that the driver compiles at the first
 // start, or not at all.
 enum class Code : uint8_t { Native, Ptx, None };
-enum class Sharing : uint8_t {
-  Shared,
-  Exclusive,
-  Prohibited
-};  // whether several processes may use the GPU
+// May several processes use the GPU?
+enum class Sharing : uint8_t { Shared, Exclusive, Prohibited };
 
 struct DeviceInfo {
   int index = 0;
@@ -117,7 +114,7 @@ double measure_read_bandwidth(int device);
 
 // Bytes per second; each is the best of a few passes.
 struct Speeds {
-  double read = 0, copy = 0;  // of the GPU's memory; a copy counts bytes read plus bytes written
+  double read = 0, copy = 0;          // GPU memory; copy: bytes read plus bytes written
   double from_host = 0, to_host = 0;  // copies from and to page-locked memory
 };
 Speeds measure_speeds(int device);

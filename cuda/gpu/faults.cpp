@@ -3,8 +3,7 @@
 namespace skald::cuda {
 namespace {
 
-thread_local int acquisitions_left =
-    0;  // n: the n-th from now fails; 0: none fails; -1: one has failed
+thread_local int acquisitions_left = 0;  // n: the n-th from now fails; 0: none; -1: one has failed
 
 }  // namespace
 

@@ -35,8 +35,8 @@ ClusterRoom cluster_room();  // on the current device; takes some microseconds
 
 // A product without its pointers: a kernel is chosen by it.
 struct LinearShape {
-  DType type;    // of in and out: F16, BF16 or F32
-  DType format;  // of the weight: `type`, or a block format
+  DType type;    // type of in and out: F16, BF16 or F32
+  DType format;  // the weight's format: `type`, or a block format
   int64_t outs, ins;
   int rows;
   float norm_eps = 0;

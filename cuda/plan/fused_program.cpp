@@ -22,8 +22,7 @@ DType activation_type(const Program& program) {
     if (weight.view.rows > 1) quantized |= is_quantized(weight.view.type);
   }
   if (quantized) return DType::BF16;
-  std::set<WeightId>
-      routers;  // routers are float32 on the GPU, in whatever format the file has them
+  std::set<WeightId> routers;  // float32 on the GPU, whatever format the file has
   for (const Op& op : program.ops) {
     if (const auto* experts = std::get_if<Experts>(&op)) routers.insert(experts->router);
   }

@@ -34,8 +34,7 @@ class Lister {
       prompt.rows = decode.rows = row_count;
       decode.decode = head.head = true;
       decode.depth = decode_depth(memory.context);
-      head.rows = std::min(row_count,
-                           logit_rows);  // logit_rows bounds the logits that are computed at once
+      head.rows = std::min(row_count, logit_rows);  // logits computed at once
       prompts_.push_back(plan_step(fused_, planned.setting, prompt));
       decodes_.push_back(plan_step(fused_, planned.setting, decode));
       heads_.push_back(plan_step(fused_, planned.setting, head));

@@ -131,8 +131,7 @@ void StepPlanner::add(const FusedLinear& op) {
                                 : BufferName::Kind::Act;
   if (out.kind == BufferName::Kind::Act) out.act = op.post_norm ? fused_.product(op) : op.out;
 
-  const ProductChoices chosen =
-      choices;  // edges need the pieces as they are before the changes below
+  const ProductChoices chosen = choices;  // edges need the pieces before the changes below
   for (ProductChoice& choice : choices.all) {
     choice.norm &= !steps.norm_before;
     choice.bias &= !steps.gate_after && !steps.bias_after;

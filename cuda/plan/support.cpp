@@ -11,8 +11,7 @@ std::string model_problem(const Model& model) {
     return "";
   } catch (const Error& error) {
     std::string text = error.what();
-    constexpr std::string_view kAdvice =
-        "; use --device cpu";  // only the caller knows whether this advice fits
+    constexpr std::string_view kAdvice = "; use --device cpu";  // for the caller to decide
     if (text.ends_with(kAdvice)) text.resize(text.size() - kAdvice.size());
     return text;
   }

@@ -177,7 +177,7 @@ class CudaExecutor final : public Executor {
   }
 
   std::vector<Picked> pick(std::span<const PickRequest> requests) override {
-    if (observer_) return Executor::pick(requests);  // which shows the observer the logits
+    if (observer_) return Executor::pick(requests);  // shows the observer the logits
     return spare_.use([&] { return pick_on_device(requests); });
   }
 

@@ -49,8 +49,7 @@ class DeviceSampler {
   // Kernels enqueued on the stream after set() read the settings, which are valid until wait()
   // returns.
   bool picks_at_once(std::span<const PickRequest> requests) const;
-  bool all_greedy(
-      std::span<const PickRequest> requests) const;  // all_greedy() rows have their own kernel
+  bool all_greedy(std::span<const PickRequest> requests) const;  // true: a faster kernel fits
   void set(std::span<const PickRequest> requests, std::span<const NextRow> next, Stream stream);
   struct Rows {
     float* logits;

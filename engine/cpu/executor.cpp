@@ -259,7 +259,7 @@ class CpuExecutor final : public Executor {
   std::vector<std::vector<float>> vectors_;  // one for each weight; empty for matrices
 
   StepRows step_;
-  std::vector<AttentionRow> rows_;  // of the step
+  std::vector<AttentionRow> rows_;  // rows of the step
 
   // The step's wanted rows, and the logits of those that were computed last.
   Buffer wanted_;  // [wanted_rows(), dim]

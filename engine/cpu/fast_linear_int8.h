@@ -59,7 +59,7 @@ struct Int8Format {
 struct Int8Product {
   const Int8Format* format;
   const float* panel;  // [groups] of packed weights for columns [k, k + count)
-  int64_t groups;      // of `lanes` outputs each
+  int64_t groups;      // groups of `lanes` outputs
   Int8Rows x;
   int64_t rows, k, count;
   float* sums;  // [groups, rows, lanes]: partial sums between two ranges of columns

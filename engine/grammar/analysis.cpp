@@ -226,7 +226,7 @@ class Analyser {
   Analysis a_;
   std::vector<RuleId> order_;               // rules that the root reaches
   std::vector<size_t> weights_;             // approximate number of states of each rule
-  std::vector<bool> ends_, empty_, fills_;  // of rules
+  std::vector<bool> ends_, empty_, fills_;  // one per rule
   std::vector<std::vector<RuleId>> calls_, left_;
 };
 

@@ -36,7 +36,7 @@ class Matcher {
  private:
   std::shared_ptr<Masks> masks_;
   SetId set_;
-  TokenMask mask_;  // of the last mask() call; not copied
+  TokenMask mask_;  // result of the last mask() call; not copied
 };
 
 }  // namespace skald::grammar

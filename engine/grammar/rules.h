@@ -15,7 +15,7 @@ struct CharRange {
   char32_t first, last;
   bool operator==(const CharRange&) const = default;
 };
-using CharClass = std::vector<CharRange>;  // of code points
+using CharClass = std::vector<CharRange>;  // ranges of code points
 
 inline constexpr char32_t kLastCodePoint = 0x10FFFF;
 inline constexpr uint32_t kUnbounded = UINT32_MAX;

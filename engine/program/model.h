@@ -62,7 +62,7 @@ struct ModelConfig {
   RopeSpec rope;
   RopeSpec window_rope;  // for layers with a window; without frequencies, all layers use `rope`
   float rope_base = 10000;
-  float window_rope_base = 0;         // of window_rope
+  float window_rope_base = 0;         // base of window_rope
   std::string rope_scaling = "none";  // for messages; `rope` contains its effect
   ExpertsConfig experts;
 

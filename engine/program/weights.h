@@ -39,7 +39,7 @@ class WeightFile {
   const std::vector<Tensor>& tensors() const { return tensors_; }
   const Tensor* find(std::string_view name) const;  // nullptr when there is none
   const std::string& path() const { return path_; }
-  int64_t bytes() const;  // of all tensors
+  int64_t bytes() const;  // sum over all tensors
 
   // True if tensors are pages of files, which need not all be in memory at the same time.
   virtual bool mapped() const { return true; }

@@ -64,7 +64,7 @@ struct SamplingParameter {
   std::string_view field;        // in JSON and in messages
   std::string_view other_field;  // a second name that batch lines may use; "": none
   std::string_view flags;  // on the command line, as "-s,--seed"; "": only a request can set it
-  NumberRange range;       // of an int or a float
+  NumberRange range;       // range of an int or a float
   double off;              // value with which the parameter changes nothing; NaN: none
   SampledBy sampled_by;
   std::string_view help;  // one line, for --help and /set

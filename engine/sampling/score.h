@@ -10,9 +10,9 @@ namespace skald {
 
 // All logarithms are natural.
 struct TokenScore {
-  double logprob = 0;      // of the target; NaN if the row holds NaN or +inf, or is all -inf
-  double entropy = 0;      // of the row
-  double top_logprob = 0;  // of the most probable token
+  double logprob = 0;      // of the target token; NaN if the row holds NaN or +inf, or is all -inf
+  double entropy = 0;      // entropy of the row
+  double top_logprob = 0;  // logprob of the most probable token
   int32_t top = -1;        // the most probable token; of equal ones the lowest id
   int32_t rank = 0;        // tokens that rank before the target; 0: the target is `top`
 };

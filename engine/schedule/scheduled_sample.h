@@ -14,7 +14,7 @@ namespace skald {
 
 struct ScheduledSample {
   Generation* generation;
-  int index;                     // of the generation's samples
+  int index;                     // index among the generation's samples
   int64_t age;                   // order of arrival among all samples; the oldest has the smallest
   std::vector<int32_t> tokens;   // the prompt's tokens, then the picked ones
   std::vector<uint64_t> hashes;  // page_hashes() of the prompt

@@ -50,7 +50,7 @@ struct AttentionCase {
   bool interleaved;
   std::vector<Part> parts;
   bool head_norm = false;        // norm the heads of queries and keys
-  bool norm_after_rope = false;  // else before they rotate
+  bool norm_after_rope = false;  // norm after the rotation, not before
   float rope_scale = 1;          // factor of cosines and sines; 1 if norm_after_rope
 
   int rows() const;

@@ -28,7 +28,8 @@ class Random {
   float normal() {
     const uint64_t b = bits();
     const auto word = [&](int i) { return static_cast<int>(b >> (16 * i) & 0xffff); };
-    constexpr float kDeviation = 37837.2f;  // of a sum of four uniform 16-bit numbers
+    constexpr float kDeviation =
+        37837.2f;  // standard deviation of a sum of four uniform 16-bit numbers
     return static_cast<float>(word(0) + word(1) + word(2) + word(3) - 131070) / kDeviation;
   }
   std::vector<float> normals(int64_t count, float size = 1) {

@@ -39,8 +39,8 @@ struct ProductData {
   Expected expected;               // [rows, outs], Gated: [rows, outs / 2]
 };
 inline constexpr float kNormEps = 1e-5f;
-inline constexpr float kScale = 0.37f;   // of ScaledEmbed, ScaledAdd, Cap and PostNorm
-inline constexpr float kSoftcap = 0.5f;  // of Cap
+inline constexpr float kScale = 0.37f;   // scale of ScaledEmbed, ScaledAdd, Cap and PostNorm
+inline constexpr float kSoftcap = 0.5f;  // softcap of Cap
 ProductData make_data(const ProductCase& c, uint64_t seed);
 
 // Sequences are called parts, as in AttentionCase.
@@ -48,7 +48,7 @@ struct AttentionData {
   std::vector<float> inv_freq;        // [rope_pairs]
   std::vector<float> q_norm, k_norm;  // [head_dim], with head norms
   std::vector<float> qkv;             // [rows, heads + 2 kv_heads, head_dim], rounded to the type
-  std::vector<std::vector<float>> keys;  // of each part, [before, kv_heads, head_dim], rounded
+  std::vector<std::vector<float>> keys;  // one per part: [before, kv_heads, head_dim], rounded
   std::vector<std::vector<float>> values;
   Expected out;       // [rows, heads, head_dim]
   Expected new_keys;  // [rows, kv_heads, head_dim], normed and rotated

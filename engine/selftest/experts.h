@@ -19,7 +19,7 @@ enum class Taste : uint8_t {
 };
 
 struct ExpertsCase {
-  DType type;  // of the experts' matrices
+  DType type;  // format of the experts' matrices
   ExpertsSpec spec;
   int64_t dim, ffn_dim;
   int rows;
@@ -37,7 +37,7 @@ struct ExpertsData {
   std::vector<float> x;                     // [rows, dim], the residual stream before
   std::vector<float> norm_weight;           // [dim]
   std::vector<float> router;                // [count, dim]
-  std::vector<ProductData> gate, up, down;  // of each expert; only the weights are used
+  std::vector<ProductData> gate, up, down;  // one per expert; only the weights are used
   std::vector<int32_t> chosen;              // [rows, used]
   Expected expected;                        // [rows, dim]: x + kScale * sum of the experts
 };

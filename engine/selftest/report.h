@@ -35,7 +35,7 @@ struct Line {
   std::string kernel;
   DType type;
   int cases = 0, selected = 0, failed = 0;
-  double error = 0, bound = 0;  // of the case with the largest error / bound
+  double error = 0, bound = 0;  // the case with the largest error / bound
   std::string worst;            // label of that case
 };
 

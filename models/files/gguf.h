@@ -18,7 +18,7 @@ class GgufFile : public WeightFile {
  public:
   explicit GgufFile(const std::filesystem::path& path);
 
-  const GgufMetadata& metadata() const { return metadata_; }  // of the first part
+  const GgufMetadata& metadata() const { return metadata_; }  // the first part's
   uint32_t version() const { return version_; }
   void check_whole() const override;
 

@@ -35,7 +35,7 @@ class GgufHead {
     int64_t bytes;
   };
   std::string text() const;           // padded to the start of the data
-  std::vector<Place> places() const;  // of the tensors, in order
+  std::vector<Place> places() const;  // places of the tensors, in order
   int64_t file_bytes() const;         // size of the whole file, including padding
 
  private:

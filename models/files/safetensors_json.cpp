@@ -12,7 +12,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr size_t kMaxDims = 64;  // PyTorch's limit
-constexpr int kMaxDepth = 32;    // of skipped values; indexes in use have depth 2
+constexpr int kMaxDepth = 32;    // nesting limit of skipped values; files in use have 2
 constexpr std::string_view kMetadata = "__metadata__";
 
 // Refuses every value. Derived handlers override what their text may contain.
@@ -153,7 +153,7 @@ class HeaderHandler : public StrictHandler {
   std::vector<uint64_t> numbers_;
   std::set<std::string> names_;
   std::set<std::string> metadata_;
-  std::set<std::string> fields_;  // of the entry being read
+  std::set<std::string> fields_;  // fields of the entry being read
   std::vector<SafetensorsEntry> entries_;
 };
 

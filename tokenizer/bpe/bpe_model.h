@@ -63,7 +63,7 @@ class BpeModel {
 
   bool byte_level_, byte_fallback_, fuse_unk_;
   int32_t unk_;
-  std::vector<int32_t> byte_ids_;  // of each byte; -1: none
+  std::vector<int32_t> byte_ids_;  // id of each byte; -1: none
   std::unordered_map<char32_t, int32_t> character_ids_;
   std::unordered_map<std::string, int32_t, Hash, std::equal_to<>>
       whole_;  // by bytes of text; only with ignore_merges

@@ -11,7 +11,7 @@
 namespace skald::jinja {
 namespace {
 
-constexpr size_t kMostAttributes = 10'000;  // of a namespace; lookup is linear
+constexpr size_t kMostAttributes = 10'000;  // limit of a namespace; lookup is linear
 constexpr int64_t kMostRange = 100'000;     // the limit of Jinja's sandbox
 
 Value range(Context& context, const Value&, const Arguments& arguments) {

@@ -18,7 +18,7 @@ class SpecialMatcher {
     int32_t id;
   };
 
-  void add(std::string_view text, int32_t id);  // of equal texts the first counts; "" never matches
+  void add(std::string_view text, int32_t id);  // first of equal texts counts; "" never matches
   void finish();
   Match find(std::string_view text) const;
 

@@ -26,7 +26,7 @@ size_t utf8_broken_length(std::string_view s);
 // Returns `text` with each invalid byte replaced by U+FFFD.
 std::string utf8_repaired(std::string_view text);
 
-char32_t utf8_code_point(std::string_view character);  // of one whole character
+char32_t utf8_code_point(std::string_view character);  // `character` is one whole character
 void utf8_append(char32_t code_point, std::string& text);
 
 bool is_white_space(char32_t c);  // Unicode's White_Space

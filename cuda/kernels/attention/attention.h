@@ -44,8 +44,8 @@ struct AttentionTile {
 enum class AttentionCode : uint8_t { Plain, Mma, Wgmma };
 
 struct AttentionLaunch {
-  DType type;        // of qkv and out: F16, BF16 or F32
-  DType cache_type;  // of keys and values in the cache
+  DType type;        // type of qkv and out: F16, BF16 or F32
+  DType cache_type;  // type of keys and values in the cache
   void* qkv;  // [rows, (heads + 2 * kv_heads) * head_dim]: q, k and v side by side; q is scratch
   void* out;  // [rows, heads * head_dim]
   int rows;
@@ -55,13 +55,13 @@ struct AttentionLaunch {
   const float* inv_freq;  // [rope_pairs]; rotates q and k first
   int rope_pairs;
   bool rope_interleaved;
-  float rope_scale = 1;                              // of cosines and sines
+  float rope_scale = 1;                              // factor of cosines and sines
   const float *q_norm = nullptr, *k_norm = nullptr;  // [head_dim]: each head is normed
   float norm_eps = 0;
   bool norm_after_rope = false;  // norm after the rotation, not before; requires rope_scale == 1
   AttentionCode code;            // attention_code(type)
   bool dependent;                // as LinearShape::dependent
-  int multiprocessors;           // of the device; for decode, and for prompts on sm_90a
+  int multiprocessors;           // needed in decode, and for prompts on sm_90a
 
   struct Decode {
     int depth;              // no row has more tokens; with rows, fixes the grid

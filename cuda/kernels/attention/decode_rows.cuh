@@ -29,7 +29,7 @@ struct DecodeRows {
   Rotation rotations[kPairs];
   float norms[2][kDim];                        // weights for queries, for keys
   float squares[kTileHeads + 2][kPairs / 32];  // sums of squares of each vector, in parts
-  float growth;                                // of the queries
+  float growth;                                // factor of the queries
 
   int places_found;  // see prepare(); nobody reads it
 

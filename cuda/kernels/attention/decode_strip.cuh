@@ -14,7 +14,7 @@ namespace skald::cuda {
 
 template <class T, int kDim, bool kExact, int kStrips, int kStep>
 struct StripsInRegisters {
-  static constexpr int kWarpBytes = 0;  // of shared memory
+  static constexpr int kWarpBytes = 0;  // bytes of shared memory
   static constexpr int kTurn = kStrips * kStep;
   struct Barriers {};
 

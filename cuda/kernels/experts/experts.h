@@ -40,7 +40,7 @@ inline int64_t route_tickets(int64_t rows) {
 // Norms rows, multiplies them by the router's matrix, all in float32, and chooses experts. An
 // expert whose logit is NaN comes last; of equal logits the lower expert comes first.
 struct RouteLaunch {
-  DType type;                // of out
+  DType type;                // type of out
   const float* x;            // [rows, dim]
   const float* norm_weight;  // [dim]
   float norm_eps;
@@ -71,8 +71,8 @@ void launch_combine(const CombineLaunch& launch, Stream stream);
 
 // out[place] = W[expert] · in, of all places.
 struct ExpertsShape {
-  DType type;    // of in and out: F16, BF16 or F32
-  DType format;  // of the weight: the same, or a block format
+  DType type;    // type of in and out: F16, BF16 or F32
+  DType format;  // the weight's format: `type`, or a block format
   int64_t outs, ins;
   bool by_place;       // `in` has a row per place; false: a row per row of the step
   int64_t out_stride;  // numbers from one row of out to the next
@@ -110,8 +110,7 @@ void launch_experts_many(const ExpertsLaunch& launch, Stream stream);
 
 // Like launch_experts_many(), for 128 places, with warpgroup products. Supports the same shapes.
 void launch_experts_many_sm90(const ExpertsLaunch& launch, Stream stream);
-void launch_experts_many_q_sm90(const ExpertsLaunch& launch,
-                                Stream stream);  // its kernel for block formats
+void launch_experts_many_q_sm90(const ExpertsLaunch& launch, Stream stream);  // block formats
 
 // Any type, any format, any size, any GPU; the reference.
 void launch_experts_plain(const ExpertsLaunch& launch, Stream stream);

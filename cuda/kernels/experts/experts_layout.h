@@ -18,7 +18,7 @@ inline int expert_tiles(const RoutingShape& routing, int rows) {
 }
 
 // experts_few: a block keeps all choices and tiles in lists of its own.
-inline constexpr int kFewPlaces = 8;  // of a tile
+inline constexpr int kFewPlaces = 8;  // places of a tile
 inline constexpr int kMostFewChoices = 1024;
 inline constexpr int kMostFewTiles = kMostFewChoices / kFewPlaces + kMostFewChoices;
 

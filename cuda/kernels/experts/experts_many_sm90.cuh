@@ -12,8 +12,8 @@ namespace skald::cuda {
 
 inline constexpr int kManyGroups = 2;  // multiplying warpgroups; one more fetches
 inline constexpr int kManyMultiplying = kManyGroups * 128, kManyThreads = kManyMultiplying + 128;
-inline constexpr int kManyPlaces = 128;  // of a block
-inline constexpr int kManyCols = 64;     // of a slot of the ring
+inline constexpr int kManyPlaces = 128;  // places of a block
+inline constexpr int kManyCols = 64;     // columns of a slot
 inline constexpr int kManyRowBytes = kManyCols * 2;
 // Floats from one place's sums to the next place's: padded so that no two lanes use one bank.
 template <int kRows>

@@ -63,7 +63,7 @@ __device__ ExpertTile find_tile(const Routing& routing, int tile) {
 // tiles with the same weights are neighbours; then come the expert's next weights.
 struct ExpertBlock {
   ExpertTile tile;
-  int rows;  // which block of weight rows
+  int rows;  // index of the block of weight rows
 };
 
 __host__ __device__ inline int row_blocks(const ExpertsLaunch& a, int rows) {

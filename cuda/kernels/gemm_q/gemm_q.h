@@ -17,13 +17,13 @@ static_assert(kGemmQMostIns / 128 << kInverseBits <= UINT32_MAX);
 struct GemmQPlan {
   int tile_rows;           // activation rows of a block: 8, 16, 32, 64 or 128
   int row_tiles;           // blocks beside each other that read the same weights
-  int groups;              // of 16 weight rows, in all
+  int groups;              // groups of 16 weight rows in all
   int tile_groups;         // groups of a block, one for each warp
   int tiles;               // blocks along the weight rows:
   int wide_tiles;          // the first so many have tile_groups groups,
   int less;                // the others so many fewer
   int splits;              // blocks of a cluster, which divide the columns
-  unsigned inverse;        // of splits, for divide_by_splits()
+  unsigned inverse;        // 1 / splits, for divide_by_splits()
   float column_share;      // one over the columns
   int records;             // records of a group
   int steps;               // steps of a group, each of 128 or 256 columns
@@ -40,7 +40,7 @@ struct GemmQPlan {
 struct GemmQRoom {
   int multiprocessors;
   ClusterRoom clusters;
-  double share = 1;  // of the whole GPU
+  double share = 1;  // share of the whole GPU
 };
 
 // The fastest plan for a product, or for a pair (gemm_q_plan.cu). bytes is 0 if no plan fits a

@@ -43,8 +43,8 @@ __device__ inline int share_begin(const GemmQPlan& plan, int count, int rank) {
 
 // The part of the product that one block computes.
 struct GemmShare {
-  int first_group, groups;  // of 16 weight rows
-  int warps;                // that multiply: whole warpgroups
+  int first_group, groups;  // groups of 16 weight rows
+  int warps;                // multiplying warps: whole warpgroups
   int row_tile;
   int first_step, steps, parts;
   template <class F>

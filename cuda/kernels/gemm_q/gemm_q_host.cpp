@@ -30,8 +30,7 @@ bool gemm_q_shares_activations(DType format, DType other) {
 }
 
 bool gemm_q_takes_prepared(const LinearShape& a, float bound) {
-  constexpr float kLeast = 0x1p-80f,
-                  kMost = 0x1p80f;  // keeps the power of two in the range of float
+  constexpr float kLeast = 0x1p-80f, kMost = 0x1p80f;  // keep the power of two a float
   return a.ins % 256 == 0 && bound > kLeast && bound < kMost;
 }
 

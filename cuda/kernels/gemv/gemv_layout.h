@@ -39,7 +39,7 @@ struct Layout {
   // activation_row: the distance of two rows of activations, in 16-bit numbers.
   int partials_at, activations_at, activation_row;
   int bytes;
-  int groups;  // of kTileRows weight rows
+  int groups;  // groups of kTileRows weight rows
   // Groups that belong to each block from the start; the others go to whichever block asks first.
   int groups_each;
 };
@@ -91,7 +91,7 @@ inline constexpr int kSetFloats = kTileRows * kConsumerWarps;
 struct Layout {
   int slots, steps;  // slots of the ring; steps of kStep columns in a row
   int sets_at, activations_at, bytes;
-  int groups;  // of kTileRows weight rows
+  int groups;  // groups of kTileRows weight rows
   int own;     // groups that belong to each block from the start
   // True: the other groups go to whichever block asks first. False: the first blocks get one more
   // group each.

@@ -11,7 +11,7 @@
 namespace skald::cuda {
 
 inline constexpr int kFewestSlots = 2, kUsualSlots = 3, kMostSlots = 12;
-inline constexpr int kFewestSets = 2, kMostSets = 4;  // of partial sums
+inline constexpr int kFewestSets = 2, kMostSets = 4;  // sets of partial sums
 
 // Shared memory of a block. Two blocks fit on a multiprocessor: this kernel's and the next one's,
 // whose ring is full by the time this kernel ends. `added` is for products that are added to the
@@ -40,10 +40,10 @@ inline constexpr int kMostBlockBytes = 226 * 1024;
 // beside the ring's slots.
 struct Layout {
   int parts;                  // parts of a row of the matrix
-  int records, record_bytes;  // of a group of 16 weight rows
-  int tile_records, tiles;    // of a group; the last tile may have fewer records
+  int records, record_bytes;  // records of a group of 16 weight rows
+  int tile_records, tiles;    // tiles of a group; the last tile may have fewer records
   int end_at;                 // bytes of a group's last tile; 0 if it has all of its records
-  int turns;                  // in which the activations are staged
+  int turns;                  // turns in which the activations are staged
   int row_bytes;              // bytes of the digits of a row, in whole tiles
   float column_share;         // one over the columns
   bool enough;                // whether shared memory suffices
@@ -51,7 +51,7 @@ struct Layout {
   int sets, set_floats;
   int partials_at, activations_at, bytes;
   int first_block, blocks;  // the part of the grid that multiplies this matrix
-  int groups;               // of 16 weight rows, in the matrix
+  int groups;               // the matrix's groups of 16 weight rows
   int own;                  // groups that belong to each block from the start
   bool drawn;               // the other groups go to whichever block asks first
 };

@@ -39,7 +39,7 @@ __device__ inline void two_of_byte(uint32_t word, int shift, uint32_t& first, ui
 template <int kFirstBit>
 struct LaneBytes<tiles::Codes1<tiles::FourBits<kFirstBit>>> : SixteenOfLane {
   static constexpr int kRatio = 16, kPlanes = 1, kHighBit = 0;
-  uint2 w[tiles::kUnits];  // of both rows; the product reads `first` in place
+  uint2 w[tiles::kUnits];  // words of both rows; the product reads `first` in place
   __device__ void load(const char* at, const char* = nullptr) {
 #pragma unroll
     for (int unit = 0; unit < tiles::kUnits; ++unit) {

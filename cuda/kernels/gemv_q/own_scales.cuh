@@ -54,7 +54,7 @@ struct OwnScales<tiles::F16Scales<Block>> {
 
 template <class Block>
 struct OwnScales<tiles::F16Pairs<Block>> : OwnScales<tiles::F16Scales<Block>> {
-  uint2 mins;  // of both rows, as the left operand of a product
+  uint2 mins;  // minimums of both rows, as the left operand of a product
   __device__ static int mins_offset(int lane) {
     return tiles::F16Pairs<Block>::kMinsAt + lane / 4 * 16 + lane % 2 * 8;
   }

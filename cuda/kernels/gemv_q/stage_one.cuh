@@ -47,7 +47,7 @@ class StageOne {
   static constexpr int kApart = kEach == 4 ? 2 : kTileParts<F>;
   static_assert(kEach == 4 ? kTileParts<F> == kStageParts : kTileParts<F> * 2 == kStageParts);
   using In = std::conditional_t<kNormed, float, T>;
-  static constexpr int kChunks = tiles::kPartCols * sizeof(In) / 256;  // of 16 bytes, for each lane
+  static constexpr int kChunks = tiles::kPartCols * sizeof(In) / 256;  // 16-byte chunks per lane
 
   const LinearLaunch& a_;
   const Activations& to_;

@@ -13,7 +13,7 @@ void launch_embed(const EmbedLaunch& launch, Stream stream);
 
 // out = x / sqrt(mean(x²) + eps) * weight
 struct RmsNormLaunch {
-  DType type;           // of out
+  DType type;           // type of out
   const float* x;       // [rows, dim]
   const float* weight;  // [dim]
   void* out;            // [rows, dim]
@@ -26,7 +26,7 @@ void launch_rms_norm(const RmsNormLaunch& launch, Stream stream);
 // A norm of either kind (engine/program/program.h), also as a dependent launch.
 struct NormLaunch {
   NormKind kind;
-  DType type;           // of out
+  DType type;           // type of out
   const float* x;       // [rows, dim]
   const float* weight;  // [dim]
   const float* bias;    // [dim] or nullptr
@@ -65,7 +65,7 @@ void launch_add_bias(const BiasLaunch& launch, Stream stream);
 
 // x += scale * norm(in), and a copy of x in the activations' type.
 struct PostNormLaunch {
-  DType type;           // of the copy
+  DType type;           // type of the copy
   const float* in;      // [rows, dim]
   const float* weight;  // [dim]
   float* x;             // [rows, dim]

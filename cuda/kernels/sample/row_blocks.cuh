@@ -36,7 +36,7 @@ struct RowShared {
   uint32_t low[kBins], high[kBins];
   uint64_t list[kMostListed];  // block 0: keys of candidates
   uint64_t warps[kRowThreads / 32];
-  uint64_t parts[2][kMostRowBlocks];  // what each block sent in the last two exchanges
+  uint64_t parts[2][kMostRowBlocks];  // values of all blocks in the last two exchanges
   uint64_t answer;
   Crossing crossing;
   int listed_crossing;

@@ -263,8 +263,7 @@ class RowSampler {
                              : nucleus_weight(settings_.top_p, total);
       }
       const Crossing end = known ? nucleus.end : row_.reach_roughly(measure, goal);
-      last = max_key(
-          last, row_.reach(end, measure, goal));  // 0: top-k keeps more tokens than the row has
+      last = max_key(last, row_.reach(end, measure, goal));  // 0: top-k exceeds the row's tokens
     }
     return last;
   }

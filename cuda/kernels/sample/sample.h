@@ -65,7 +65,7 @@ struct TopToken {
 struct SampleResult {
   SampleStatus status;  // written last; the host may then read the rest and change settings
   int32_t token;
-  float logit;         // of the token
+  float logit;         // the token's logit
   float best;          // the largest logit
   uint64_t total;      // sum of token_weight(), at temperature 1
   int32_t bad;         // NotFinite: how many logits are NaN or +inf,
@@ -92,7 +92,7 @@ struct NextStep {
 struct SampleGpu {
   int most_blocks;  // blocks of a cluster: a power of two up to 8; 1 without clusters
   int multiprocessors;
-  int64_t most_shared_bytes;  // of a block
+  int64_t most_shared_bytes;  // shared memory of a block
 };
 
 // How a row is spread over blocks.

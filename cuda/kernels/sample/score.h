@@ -40,9 +40,9 @@ struct DivergenceLaunch {
   const float* logits;
   const float* base;  // as `logits`
   int64_t vocab;
-  const int32_t* rows;  // of both
+  const int32_t* rows;  // rows of both
   int count;
-  const ScoreSums* sums;  // of both, from launch_score(); rows without a top get zeros
+  const ScoreSums* sums;  // from launch_score(); rows without a top get zeros
   const ScoreSums* base_sums;
   DivergenceSums* divergences;  // [count]
 };

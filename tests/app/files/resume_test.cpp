@@ -15,7 +15,7 @@ struct Resumed {
   std::string text, error;
 };
 
-// What is read of a file, what is left in it, and the error, if there is one.
+// The lines read from a file, the text left in it, and the error, if there is one.
 Resumed resume(const std::string& text) {
   TempFolder folder;
   const std::string path = folder.write("lines", text).string();
@@ -39,7 +39,7 @@ TEST_CASE("lines without a newline at the end are torn, even if they look whole"
   CHECK(torn.lines == std::vector<std::string>{"{\"a\":1}", "{\"b\":2}"});
   CHECK(torn.text == "{\"a\":1}\n{\"b\":2}\n");
   CHECK(torn.error == "");
-  const Resumed whole = resume("{}\n\n");  // a blank line is no line, and stays
+  const Resumed whole = resume("{}\n\n");  // a blank line does not count, and stays in the file
   CHECK(whole.lines == std::vector<std::string>{"{}"});
   CHECK(whole.text == "{}\n\n");
   CHECK(resume("").lines.empty());

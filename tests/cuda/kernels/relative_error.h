@@ -1,4 +1,4 @@
-// How far results are from a reference, relative to the reference's size.
+// The distance of results from a reference, relative to the reference's size.
 #pragma once
 
 #include <cmath>

@@ -1,7 +1,7 @@
-// A row of a decode step has the same bits whatever rows stand beside it: every sum of a kernel has
-// one order for any number of rows, and sequences this short are not split. So any difference is a
-// race, or a row that reads numbers of another. Quantized products have one kernel for one row and
-// another for more: their results for a row are compared within a bound.
+// A row of a decode step has the same bits whatever other rows the step has: every sum of a kernel
+// has one order for any number of rows, and sequences this short are not split. So any difference
+// is a race, or a row that reads another row's numbers. Quantized products have one kernel for one
+// row and another for more rows; these results are compared within a bound.
 #include <cmath>
 #include <cstring>
 

@@ -48,7 +48,7 @@ TEST_CASE(
     "a window's scores depend neither on the windows in the same step nor on the step's size") {
   const Model model = random_llama({});
   const auto all = texts(model.config.vocab);
-  // The expected scores: each text alone, a token a step.
+  // The expected scores: each text by itself, one token per step.
   Scores expected;
   const auto alone = cpu::make_executor(model, {.rows = 1});
   for (size_t w = 0; w < all.size(); ++w) {

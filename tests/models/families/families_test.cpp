@@ -59,7 +59,7 @@ TEST_CASE("Phi-3's fused matrices are split by rows") {
     rows += weight.view.rows;
   }
   CHECK(rows == whole.rows);
-  CHECK(program.ropes[0].inv_freq.size() == 6);  // of 8
+  CHECK(program.ropes[0].inv_freq.size() == 6);  // of 8 pairs, 6 rotate
   CHECK(model.config.window == 21);
   CHECK(model.config.tied);
   CHECK(has(refusal("longrope", {{"num_key_value_heads", 2}}),

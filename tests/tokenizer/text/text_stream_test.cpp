@@ -60,7 +60,7 @@ TEST_CASE("a character appears with its last byte and not before") {
   CHECK(feed("<0x96>") == "");
   CHECK(feed("\xE2\x96\x81the") == "\uFFFD\uFFFD the");
   CHECK(feed("<0xED>") == "");
-  CHECK(feed("<0xA0>") == "\uFFFD\uFFFD");  // a surrogate is no character
+  CHECK(feed("<0xA0>") == "\uFFFD\uFFFD");  // a surrogate is not a character
   CHECK(feed("<0xFF>") == "\uFFFD");
   CHECK(feed("<0xEF>") == "");
   CHECK(feed("<0xBF>") == "");

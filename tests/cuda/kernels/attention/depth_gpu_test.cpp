@@ -1,5 +1,5 @@
-// Decode attention is divided by the depth of a step's deepest sequence, in classes that each have
-// graphs of their own (decode_depth()). In these tests sequences grow from one class into the next.
+// Decode attention is split by the depth of a step's deepest sequence, in classes with a graph each
+// (decode_depth()). In these tests sequences grow from one class into the next.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

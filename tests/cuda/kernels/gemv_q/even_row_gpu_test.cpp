@@ -1,6 +1,6 @@
-// A product of one quantized row, in digits, with activations that are all equal. 32 activations
-// just below a power of two have the largest sum that minimums can be multiplied by, and they are
-// where the range of two digits ends.
+// A product of one quantized row with activations that are all equal. 32 activations just below a
+// power of two have the largest sum that minimums can be multiplied by, and they lie at the end of
+// the range of two digits.
 #include <bit>
 #include <cmath>
 #include <vector>

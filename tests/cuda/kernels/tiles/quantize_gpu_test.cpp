@@ -1,5 +1,5 @@
-// Blocks made on the GPU are those of encode_row(), bit for bit: for Gaussian weights, and for all
-// that is awkward to fit.
+// Blocks made on the GPU are equal to encode_row()'s, bit for bit: for Gaussian weights, and for
+// weights that are hard to fit.
 #include <cmath>
 #include <cstring>
 #include <random>
