@@ -39,14 +39,15 @@ uint64_t tensor_bytes(const SafetensorsEntry& entry, const std::string& path) {
                                 [&](const DTypeBits& type) { return type.name == entry.dtype; });
   if (row == std::end(kAllTypes)) {
     fail(Exit::Model, path, ": tensor '", printable(entry.name), "' has the unknown type '",
-         printable(entry.dtype), "'; the file is damaged");
+         printable(entry.dtype), "'; the file is damaged, download it again");
   }
   uint64_t bits = row->bits;
   bool fits = true;
   for (uint64_t dim : entry.shape) fits = fits && !__builtin_mul_overflow(bits, dim, &bits);
   if (!fits || bits % 8 != 0) {
     fail(Exit::Model, path, ": tensor '", printable(entry.name), "' is ", entry.dtype, " ",
-         shape_text(entry.shape), ", an impossible number of bytes; the file is damaged");
+         shape_text(entry.shape),
+         ", an impossible number of bytes; the file is damaged, download it again");
   }
   return bits / 8;
 }
@@ -81,7 +82,7 @@ void check_places(std::vector<SafetensorsEntry>& entries, uint64_t data_bytes,
   if (place != data_bytes) {
     // By position
     fail(Exit::Model, path, ": has ", data_bytes, " bytes of data, but its tensors need ", place,
-         "; the file is damaged");
+         "; the file is damaged, download it again");
   }
 }
 

@@ -39,12 +39,14 @@ class StrictHandler : public Json::json_sax_t {
   template <class... Parts>
   [[noreturn]] void refuse(Parts&&... parts) const {
     fail(Exit::Model, path_, ": the ", what_, " ", std::forward<Parts>(parts)...,
-         "; the file is damaged");
+         "; the file is damaged, download it again");
   }
   [[noreturn]] bool unexpected(std::string_view value) const {
-    refuse("has ", value, " in the wrong place", where());
+    refuse("has ", value, where(), ", expected ", expected());
   }
-  virtual std::string where() const = 0;  // for messages: " (tensor 'x')" or ""
+  // For messages: " (NAME)" or "", and what may stand here: "an object".
+  virtual std::string where() const = 0;
+  virtual std::string_view expected() const = 0;
 
  private:
   std::string_view what_;
@@ -113,7 +115,8 @@ class HeaderHandler : public StrictHandler {
 
   bool number_unsigned(Json::number_unsigned_t number) override {
     if (place_ != Place::Array) unexpected("a number");
-    if (numbers_.size() == kMaxDims) refuse("has an array of more than 64 numbers", where());
+    if (numbers_.size() == kMaxDims)
+      refuse("has an array of more than ", kMaxDims, " numbers", where());
     numbers_.push_back(number);
     return true;
   }
@@ -140,11 +143,29 @@ class HeaderHandler : public StrictHandler {
     return name_.empty() ? "" : concat(" (", printable(name_), ")");
   }
 
+  std::string_view expected() const override {
+    switch (place_) {
+      case Place::Outside:
+      case Place::Names:
+        return "an object";
+      case Place::Metadata:
+        return "a string";
+      case Place::Entry:
+        if (field_ == "dtype") return "a string";
+        if (field_ == "shape" || field_ == "data_offsets") return "an array";
+        return "only dtype, shape and data_offsets";
+      case Place::Array:
+        return "integers from 0 to 2^64 - 1";
+    }
+    return "";
+  }
+
   void check_entry() {
     for (const char* field : {"dtype", "shape", "data_offsets"}) {
       if (!fields_.count(field)) refuse("has no ", field, where());
     }
-    if (fields_.size() != 3) refuse("has more than dtype, shape and data_offsets", where());
+    if (fields_.size() != 3)
+      refuse("has unknown fields", where(), ", expected dtype, shape and data_offsets");
   }
 
   Place place_ = Place::Outside;
@@ -172,7 +193,7 @@ class IndexHandler : public StrictHandler {
   bool number_unsigned(Json::number_unsigned_t) override { return skip("a number"); }
   bool number_float(Json::number_float_t, const std::string&) override { return skip("a number"); }
   bool string(std::string& text) override {
-    if (!in_map()) return skip("a text");
+    if (!in_map()) return skip("a string");
     map_[name_] = std::move(text);
     return true;
   }
@@ -206,7 +227,7 @@ class IndexHandler : public StrictHandler {
     return true;
   }
   bool enter() {
-    if (++depth_ > kMaxDepth) refuse("is nested too deeply");
+    if (++depth_ > kMaxDepth) refuse("is nested more than ", kMaxDepth, " deep");
     return true;
   }
   bool leave() {
@@ -214,8 +235,10 @@ class IndexHandler : public StrictHandler {
     return true;
   }
   std::string where() const override {
-    return name_.empty() ? "" : concat(" (", printable(name_), ")");
+    const std::string& place = name_.empty() ? key_ : name_;
+    return place.empty() ? "" : concat(" (", printable(place), ")");
   }
+  std::string_view expected() const override { return depth_ < 2 ? "an object" : "a string"; }
 
   int depth_ = 0;
   std::string key_;
@@ -228,7 +251,8 @@ void parse(std::string_view json, const std::string& path, std::string_view what
            StrictHandler& handler) {
   // nlohmann's parser treats a zero byte as the end of the text and would ignore the rest.
   if (json.empty() || json[0] != '{' || json.find('\0') != std::string_view::npos) {
-    fail(Exit::Model, path, ": the ", what, " is not a JSON object; the file is damaged");
+    fail(Exit::Model, path, ": the ", what,
+         " is not a JSON object; the file is damaged, download it again");
   }
   Json::sax_parse(json.begin(), json.end(), &handler);
 }

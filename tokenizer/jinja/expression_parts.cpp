@@ -63,7 +63,8 @@ ExprPtr ExpressionParser::number() {
   const char* end = digits.data() + digits.size();
   const auto parsed = std::from_chars(digits.data() + begin, end, value, base);
   if (parsed.ec != std::errc() || parsed.ptr != end) {
-    source_.refuse(token.line, "the number ", printable(digits, 40), " is too large");
+    source_.refuse(token.line, "the number ", printable(digits, 40),
+                   " is too large, expected at most 2^63 - 1");
   }
   return make(token.line, 1, ConstantExpr{value});
 }
@@ -209,7 +210,11 @@ CallArguments ExpressionParser::call_arguments(int& depth) {
       ordered = ordered && !arguments.more && arguments.named.empty();
       arguments.positional.push_back(value());
     }
-    if (!ordered) source_.refuse(line, "the order of a call's arguments is not valid in Python");
+    if (!ordered) {
+      source_.refuse(line,
+                     "a call's arguments are in the wrong order, expected unnamed ones, then "
+                     "*list and named ones, then **dict");
+    }
     if (!skip_op(",")) break;
   }
   expect_op(")");
@@ -260,7 +265,9 @@ ExprPtr ExpressionParser::test(ExprPtr input) {
 
 Name ExpressionParser::plain_name() {
   const Token name = expect_name();
-  if (is_constant_name(name.text)) source_.refuse(name.line, "cannot assign to '", name.text, "'");
+  if (is_constant_name(name.text)) {
+    source_.refuse(name.line, "cannot assign to '", name.text, "', which is a constant");
+  }
   return names_.intern(name.text);
 }
 

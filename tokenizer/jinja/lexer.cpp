@@ -119,7 +119,7 @@ class Lexer {
 
   void comment(int line) {
     while (!end_of_tag("#}", true)) {
-      if (rest().empty()) source_.refuse(line, "the comment has no end (#})");
+      if (rest().empty()) source_.refuse(line, "the comment has no end, expected '#}'");
       advance(1);
     }
   }
@@ -168,7 +168,7 @@ class Lexer {
     while (true) {
       skip_spaces();
       if (at_ == text_.size()) {
-        source_.refuse(begin, "the tag has no end (", end, ")");
+        source_.refuse(begin, "the tag has no end, expected '", end, "'");
       }
       const int line = line_;
       if (open.empty() && end_of_tag(end, end_type == TokenType::BlockEnd)) {
@@ -251,7 +251,7 @@ class Lexer {
     const size_t begin = at_ + 1;
     size_t end = begin;
     while (end < text_.size() && text_[end] != quote) end += text_[end] == '\\' ? 2 : 1;
-    if (end >= text_.size()) source_.refuse(line_, "the string has no end (", quote, ")");
+    if (end >= text_.size()) source_.refuse(line_, "the string has no end, expected ", quote);
     add(TokenType::String, unescape(std::string_view(text_).substr(begin, end - begin)));
     advance(end + 1 - at_);
   }
@@ -299,11 +299,16 @@ class Lexer {
       int value = -1;
       if (is_digit(c)) value = c - '0';
       if (low >= 'a' && low <= 'f') value = low - 'a' + 10;
-      if (value < 0) source_.refuse(line_, "a string has an invalid escape");
+      if (value < 0) {
+        source_.refuse(line_, "an escape in a string is too short, expected ", count,
+                       " hexadecimal digits");
+      }
       code = code * static_cast<char32_t>(base) + static_cast<char32_t>(value);
     }
     if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) {
-      source_.refuse(line_, "a string has an escape that is not a valid character");
+      source_.refuse(line_,
+                     "an escape in a string stands for no character, expected at most 10FFFF",
+                     " without D800 to DFFF");
     }
     append_character(out, code);
   }
@@ -323,9 +328,9 @@ class Lexer {
     if (c == '[') open += ']';
     if (c == '{') open += '}';
     if (c == ')' || c == ']' || c == '}') {
-      if (open.empty()) source_.refuse(line_, "unexpected '", c, "'");
+      if (open.empty()) source_.refuse(line_, "'", c, "' closes no bracket");
       if (open.back() != c) {
-        source_.refuse(line_, "unexpected '", c, "', expected '", open.back(), "'");
+        source_.refuse(line_, "expected '", open.back(), "', found '", c, "'");
       }
       open.pop_back();
     }

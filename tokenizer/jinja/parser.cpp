@@ -87,7 +87,7 @@ class Parser : public ExpressionParser {
     if (tag.text == "generation") return add(Scope{body_and_end("endgeneration", line, tag.text)});
     if (tag.text == "print") return add(print());
     if (tag.text == "break" || tag.text == "continue") {
-      if (loops_ == 0) source_.refuse(line, "'", tag.text, "' outside of a loop");
+      if (loops_ == 0) source_.refuse(line, "'", tag.text, "' stands outside of a 'for' loop");
       if (tag.text == "break") return add(Break{});
       return add(Continue{});
     }
@@ -95,7 +95,9 @@ class Parser : public ExpressionParser {
          {"include", "import", "from", "extends", "block", "autoescape", "do", "trans"}) {
       if (tag.text == known) source_.refuse(line, "the tag '", known, "' is not supported");
     }
-    source_.refuse(line, "unexpected tag '", printable(tag.text, 40), "'");
+    source_.refuse(line, "unknown tag '", printable(tag.text, 40),
+                   "', expected one of for, if, set, macro, call, filter, with, generation, print, "
+                   "break, continue");
   }
 
   Print print() {
@@ -174,11 +176,13 @@ class Parser : public ExpressionParser {
     while (!is_op(")")) {
       if (!callable.parameters.empty()) expect_op(",");
       const int line = token().line;
-      callable.parameters.push_back(plain_name());
+      const Name name = plain_name();
+      callable.parameters.push_back(name);
       if (skip_op("=")) {
         callable.defaults.push_back(expression());
       } else if (!callable.defaults.empty()) {
-        source_.refuse(line, "a parameter without a default follows one with a default");
+        source_.refuse(line, "the parameter '", *name,
+                       "' follows a parameter with a default, expected a default for it too");
       }
     }
     expect_op(")");
@@ -214,7 +218,9 @@ class Parser : public ExpressionParser {
     callable->name = "caller";
     if (is_op("(")) signature(*callable);
     ExprPtr call = expression();
-    if (!std::holds_alternative<CallExpr>(call->node)) source_.refuse(line, "'call' needs a call");
+    if (!std::holds_alternative<CallExpr>(call->node)) {
+      source_.refuse(line, "'call' needs a macro's call, as in {% call name() %}");
+    }
     callable_body(*callable, "endcall", line, "call");
     return {std::move(call), std::move(callable)};
   }
@@ -230,7 +236,7 @@ Tree parse(std::string_view text, const Source& source) {
     fail(Exit::Model, source.name, ": is ", text.size(), " bytes long; expected at most ",
          kMostBytes);
   }
-  if (!utf8_valid(text)) fail(Exit::Model, source.name, ": is not valid UTF-8");
+  if (!utf8_valid(text)) fail(Exit::Model, source.name, ": is not valid UTF-8; save it as UTF-8");
   Tree tree;
   tree.body = Parser(tokenize(text, source), source, tree.names).whole();
   return tree;

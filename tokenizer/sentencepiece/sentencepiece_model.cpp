@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "tokenizer/sentencepiece/sentencepiece.h"
 
 namespace skald {
@@ -29,7 +30,9 @@ class Reader {
   bool next(Field& field) {
     if (rest_.empty()) return false;
     const uint64_t tag = varint();
-    if (tag >> 3 == 0 || tag >> 3 >= uint64_t{1} << 29) damaged("a field without a number");
+    if (constexpr uint64_t kMost = (1u << 29) - 1; tag >> 3 == 0 || tag >> 3 > kMost) {
+      damaged(concat("a field has the number ", tag >> 3, ", expected 1 to ", kMost));
+    }
     field = {static_cast<uint32_t>(tag >> 3), static_cast<Wire>(tag & 7), 0, {}};
     switch (field.wire) {
       case kVarint:
@@ -48,7 +51,7 @@ class Reader {
         break;
       }
       default:
-        damaged(concat("a field of wire type ", tag & 7));
+        damaged(concat("a field has wire type ", tag & 7, ", expected 0, 1, 2 or 5"));
     }
     return true;
   }
@@ -68,7 +71,7 @@ class Reader {
   }
 
   [[noreturn]] void damaged(const std::string& what) const {
-    fail(Exit::Model, source_, ": not a whole SentencePiece model: ", what,
+    fail(Exit::Model, source_, ": is not a complete SentencePiece model: ", what,
          "; download the file again");
   }
 
@@ -86,12 +89,12 @@ class Reader {
       value |= uint64_t{byte & 0x7Fu} << shift;
       if (byte < 0x80) return value;
     }
-    damaged("a number of more than 10 bytes");
+    damaged("a number has more than 10 bytes");
   }
 
   std::string_view take(uint64_t count) {
     if (count > rest_.size()) {
-      damaged(concat("a field of ", count, " bytes where ", rest_.size(), " are left"));
+      damaged(concat("a field has ", count, " bytes, but only ", rest_.size(), " follow"));
     }
     const std::string_view taken = rest_.substr(0, count);
     rest_.remove_prefix(count);
@@ -121,10 +124,14 @@ void read_piece(Reader reader, Vocabulary& out) {
     if (field.number == 2) score = reader.real(field);
     if (field.number == 3) type = reader.number(field);
   }
-  if (id >= kMaxPieces) reader.damaged(concat("more than ", kMaxPieces, " pieces"));
+  if (id >= kMaxPieces) reader.damaged(concat("it has more than ", kMaxPieces, " pieces"));
   if (piece.empty()) reader.damaged(concat("piece ", id, " is empty"));
-  if (!std::isfinite(score)) reader.damaged(concat("piece ", id, " has the score ", score));
-  if (type < 1 || type > 6) reader.damaged(concat("piece ", id, " has the type ", type));
+  if (!std::isfinite(score)) {
+    reader.damaged(concat("piece ", id, " has the score ", score, ", expected a finite number"));
+  }
+  if (type < 1 || type > 6) {
+    reader.damaged(concat("piece ", id, " has the type ", type, ", expected 1 to 6"));
+  }
   out.pieces.emplace_back(piece);
   out.scores.push_back(score);
   out.types.push_back(static_cast<int32_t>(type));
@@ -182,12 +189,15 @@ void check_pieces(const Reader& reader, const Header& header, Vocabulary& out) {
   std::vector<bool> byte_seen(256);
   for (size_t id = 0; id < out.pieces.size(); ++id) {
     const std::string& piece = out.pieces[id];
-    if (!seen.insert(piece).second) reader.damaged(concat("piece ", id, " repeats an earlier one"));
+    if (!seen.insert(piece).second) {
+      reader.damaged(concat("piece ", id, " '", printable(piece, 40), "' occurs twice"));
+    }
     const TokenKind kind = static_cast<TokenKind>(out.types[id]);
     const int32_t id32 = static_cast<int32_t>(id);
     if (kind == TokenKind::Unknown) {
-      if (out.unk >= 0)
-        reader.damaged(concat("pieces ", out.unk, " and ", id, " are both unknown"));
+      if (out.unk >= 0) {
+        reader.damaged(concat("pieces ", out.unk, " and ", id, " are unknown, expected one"));
+      }
       out.unk = id32;
     } else if (kind == TokenKind::Control) {
       if (piece == header.bos) out.bos = id32;
@@ -195,15 +205,21 @@ void check_pieces(const Reader& reader, const Header& header, Vocabulary& out) {
       if (piece == header.pad) out.pad = id32;
     } else if (kind == TokenKind::Byte) {
       const int byte = byte_of_piece(piece);
-      if (byte < 0) reader.damaged(concat("byte piece ", id, " is not <0x00> to <0xFF>"));
-      if (!header.byte_fallback) reader.damaged("byte pieces, but no byte fallback");
+      if (byte < 0) {
+        reader.damaged(concat("byte piece ", id, " is '", printable(piece, 40),
+                              "', expected '<0x00>' to '<0xFF>'"));
+      }
+      if (!header.byte_fallback) {
+        reader.damaged(concat("piece ", id, " is a byte piece, but byte_fallback is off"));
+      }
       byte_seen[byte] = true;
     }
   }
-  if (out.unk < 0) reader.damaged("no unknown piece");
+  if (out.unk < 0) reader.damaged("it has no unknown piece");
   if (header.byte_fallback) {
     for (int byte = 0; byte < 256; ++byte) {
-      if (!byte_seen[byte]) reader.damaged(concat("no piece for byte ", byte));
+      if (!byte_seen[byte])
+        reader.damaged(concat("byte_fallback is on, but byte ", byte, " has no piece"));
     }
   }
 }
@@ -224,12 +240,14 @@ Vocabulary parse_sentencepiece(std::string_view bytes, const std::string& source
   }
   if (out.pieces.empty()) reader.damaged("it has no pieces");
   if (header.model_type != kUnigram && header.model_type != kBpe) {
-    fail(Exit::Model, source, ": SentencePiece model type ", header.model_type,
-         ", expected 1 (unigram) or 2 (BPE)");
+    fail(Exit::Model, source, ": has SentencePiece's model type ", header.model_type,
+         ", expected 1 (unigram) or 2 (BPE); skald supports no other");
   }
   if (header.space_as_suffix || !header.escape_whitespaces) {
-    fail(Exit::Model, source, ": writes spaces in a way that skald does not support (",
-         header.space_as_suffix ? "treat_whitespace_as_suffix" : "escape_whitespaces = false", ")");
+    fail(Exit::Model, source, ": has ",
+         header.space_as_suffix ? "treat_whitespace_as_suffix = true, expected false"
+                                : "escape_whitespaces = false, expected true",
+         "; skald does not support this way of writing spaces");
   }
   out.unigram = header.model_type == kUnigram;
   check_pieces(reader, header, out);
@@ -240,18 +258,18 @@ Vocabulary read_sentencepiece(const std::filesystem::path& model) {
   constexpr uintmax_t kMaxFileBytes = 64 << 20;  // a vocabulary of 256,000 pieces takes 4 MB
   std::error_code error;
   if (!std::filesystem::is_regular_file(model, error)) {
-    fail(Exit::Model, model.string(), ": not a file; expected a SentencePiece tokenizer.model");
+    fail(Exit::Model, model.string(), ": is not a file; expected a SentencePiece tokenizer.model");
   }
   const uintmax_t size = std::filesystem::file_size(model, error);
   if (error) fail(Exit::Model, model.string(), ": cannot be read: ", error.message());
   if (size > kMaxFileBytes) {
-    fail(Exit::Model, model.string(), ": ", size,
-         " bytes, too many for a tokenizer.model (at most ", kMaxFileBytes, ")");
+    fail(Exit::Model, model.string(), ": has ", size, " bytes, expected at most ", kMaxFileBytes,
+         " for a tokenizer.model");
   }
   std::string bytes(size, '\0');
   std::ifstream in(model, std::ios::binary);
   if (!in.read(bytes.data(), static_cast<std::streamsize>(size))) {
-    fail(Exit::Model, model.string(), ": cannot be read");
+    fail(Exit::Model, model.string(), ": ends early or cannot be read; check the file");
   }
   return parse_sentencepiece(bytes, model.string());
 }

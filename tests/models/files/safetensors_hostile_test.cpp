@@ -80,11 +80,12 @@ void add_bad_json(BadFiles& bad) {
   bad.add("nested objects", concat("{\"a\":", std::string(100000, '{')), "not valid JSON");
   std::string deep = "{";
   for (int i = 0; i < 100000; ++i) deep += "\"a\":{";
-  bad.add("deeply nested objects", deep, "an object in the wrong place");
+  bad.add("deeply nested objects", deep,
+          "an object (a), expected only dtype, shape and data_offsets");
   bad.add("deeply nested arrays", concat("{\"a\":", std::string(100000, '[')),
-          "an array in the wrong place");
+          "an array (a), expected an object");
   bad.add("deep shape", header({entry("a", "F32", std::string(100000, '['), "[0,16]")}),
-          "an array in the wrong place");
+          "an array (a), expected integers from 0");
   bad.add("lone surrogate", header({entry("\\ud800", "F32", "[4]", "[0,16]")}), "not valid JSON");
   bad.add("low surrogate first", header({entry("\\udc00x", "F32", "[4]", "[0,16]")}),
           "not valid JSON");
@@ -98,14 +99,17 @@ void add_bad_json(BadFiles& bad) {
           "the metadata 'x' twice");
   bad.add("two metadata", header({"\"__metadata__\":{}", "\"__metadata__\":{}", fine}),
           "names '__metadata__' twice");
-  bad.add("metadata number", header({"\"__metadata__\":{\"x\":1}", fine}), "in the wrong place");
-  bad.add("metadata object", header({"\"__metadata__\":{\"x\":{}}", fine}), "in the wrong place");
-  bad.add("metadata null", header({"\"__metadata__\":null", fine}), "in the wrong place");
+  bad.add("metadata number", header({"\"__metadata__\":{\"x\":1}", fine}),
+          "a number (__metadata__), expected a string");
+  bad.add("metadata object", header({"\"__metadata__\":{\"x\":{}}", fine}),
+          "an object (__metadata__), expected a string");
+  bad.add("metadata null", header({"\"__metadata__\":null", fine}),
+          "null (__metadata__), expected an object");
   bad.add("a terminal's command as name",
           header({entry("\\u001b]0;x\\u0007", "F99", "[4]", "[0,16]")}),
           "tensor '\\x1b]0;x\\x07' has the unknown type");
   for (const char* value : {"null", "true", "1", "-1", "1.5", "\"x\"", "[]", "[1]"}) {
-    bad.add("no object", header({concat("\"a\":", value)}), "in the wrong place (a)");
+    bad.add("no object", header({concat("\"a\":", value)}), "(a), expected an object");
   }
 }
 
@@ -120,7 +124,7 @@ void add_bad_entries(BadFiles& bad) {
   bad.add("no offsets", R"({"a":{"dtype":"F32","shape":[4]}})", "has no data_offsets (a)");
   bad.add("nothing", R"({"a":{}})", "has no dtype (a)");
   bad.add("too much", R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16],"x":"y"}})",
-          "in the wrong place (a)");
+          "a string (a), expected only dtype, shape and data_offsets");
   bad.add("dtype twice", R"({"a":{"dtype":"F32","dtype":"F16","shape":[4],"data_offsets":[0,16]}})",
           "'dtype' twice");
   bad.add("shape twice", R"({"a":{"dtype":"F32","shape":[4],"shape":[4],"data_offsets":[0,16]}})",

@@ -162,14 +162,14 @@ TEST_CASE("an index that is broken or points out of its folder is refused") {
   CHECK(has(message("{}"), "has no weight_map"));
   CHECK(has(message("{"), "not valid JSON"));
   CHECK(has(message(R"({"weight_map": {}} x)"), "not valid JSON"));
-  CHECK(has(message(R"({"weight_map": []})"), "an array in the wrong place"));
-  CHECK(has(message(R"({"weight_map": 5})"), "a number in the wrong place"));
-  CHECK(has(message(R"({"weight_map": {"a": null}})"), "null in the wrong place (a)"));
-  CHECK(has(message(R"({"weight_map": {"a": {"b": "c"}}})"), "an object in the wrong place (a)"));
+  CHECK(has(message(R"({"weight_map": []})"), "an array (weight_map), expected an object"));
+  CHECK(has(message(R"({"weight_map": 5})"), "a number (weight_map), expected an object"));
+  CHECK(has(message(R"({"weight_map": {"a": null}})"), "null (a), expected a string"));
+  CHECK(has(message(R"({"weight_map": {"a": {"b": "c"}}})"), "an object (a), expected a string"));
   CHECK(has(message(R"({"weight_map": {"a": "x.safetensors", "a": "y.safetensors"}})"),
             "names 'a' twice"));
   CHECK(has(message(R"({"weight_map": {}, "weight_map": {}})"), "'weight_map' twice"));
-  CHECK(has(message(R"({"metadata": )" + std::string(100000, '[')), "nested too deeply"));
+  CHECK(has(message(R"({"metadata": )" + std::string(100000, '[')), "nested more than 32 deep"));
   CHECK(has(message(R"({"weight_map": {"\ud800": "x.safetensors"}})"), "not valid JSON"));
 }
 

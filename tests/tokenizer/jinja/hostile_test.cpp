@@ -137,7 +137,7 @@ TEST_CASE("a template nested too deeply is refused") {
 }
 
 TEST_CASE("a template that is not UTF-8 or too long is refused") {
-  CHECK(parse("\xff\xfe") == "t: is not valid UTF-8");
+  CHECK(parse("\xff\xfe") == "t: is not valid UTF-8; save it as UTF-8");
   CHECK(has(parse(std::string(2 << 20, 'x')), "at most 1048576"));
   CHECK(parse(std::string("a\0b", 3)) == "");
 }
