@@ -1,5 +1,5 @@
-// Lets tests run out of GPU memory at any acquisition; cuda/gpu/acquire.h asks it. Only tests set
-// it. Outside of tests it costs a comparison for each acquisition.
+// Lets tests simulate a lack of GPU memory at any acquisition (cuda/gpu/acquire.h). Only tests use
+// it; otherwise it costs one comparison per acquisition.
 #pragma once
 
 namespace skald::cuda {

@@ -21,7 +21,7 @@ struct ProductChoices {
   std::vector<ProductChoice> all;
 
   bool pair() const;       // two pieces, multiplied by one launch
-  size_t sharing() const;  // the first so many pieces multiply the same prepared rows
+  size_t sharing() const;  // how many pieces, from the first on, share prepared rows
   bool signals() const;    // one launch, and its kernel can signal and wait
   int64_t bytes() const;   // bytes of all pieces' matrices
 };

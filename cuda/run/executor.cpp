@@ -100,7 +100,7 @@ class CudaExecutor final : public Executor {
   const MemoryPlan& plan() const override { return plan_; }
   void observe(Observer observer) override {
     observer_ = std::move(observer);
-    ++steps_;  // no step is continued that the observer has not seen
+    ++steps_;  // an early step that the observer has not seen is dropped
   }
   int64_t bytes_allocated() const override { return plan_.needed() - sizes_.weights; }
   double device_seconds() override {

@@ -53,7 +53,7 @@ class StepOps {
   void run_head(const void* in, int rows, bool decode);
 
  private:
-  // A launch's pointers depend on its entry and on this.
+  // What a launch's pointers depend on, besides its entry.
   struct Step {
     const StepPlan& plan;
     int rows;

@@ -1,5 +1,5 @@
-// The lists of one step on both sides: filled in page-locked memory and sent to the GPU in one
-// copy. Their places never change, so that captured graphs stay valid.
+// The lists of one step, in page-locked memory and on the GPU; one copy sends them. Their addresses
+// never change, so that captured graphs stay valid.
 #pragma once
 
 #include <vector>

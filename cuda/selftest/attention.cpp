@@ -42,7 +42,7 @@ AttentionCode best_code(DType type, int compute_capability) {
 bool selected(const Variant& v, const AttentionCase& c, AttentionCode best) {
   const AttentionKernel& kernel = select_attention(best, c.spec, c.one_row_each());
   if (kernel.id() != v.kernel) return false;
-  return !kernel.decode || v.code == best;  // with clusters, or without
+  return !kernel.decode || v.code == best;  // code Wgmma: with clusters; Mma: without
 }
 
 // The KV cache as kernels see it: one of two layers, pages in scattered order, NaN in all slots

@@ -2,7 +2,7 @@
 // feeds them to the target for some seconds.
 //   TARGET SEEDS SECONDS [SEED]
 //   TARGET FILE        feeds that file alone, to see a finding again
-// What is being fed lies in TARGET.input, so that it is there after a crash.
+// The current input is kept in TARGET.input, for a look after a crash.
 #include "tests/fuzz/driver.h"
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 namespace skald {
 namespace {
 
-constexpr size_t kShort = 48;         // up to so many tokens, a search for each merge is faster
+constexpr size_t kShort = 48;         // up to 48 tokens, a search for each merge is faster
 constexpr size_t kKeptPlaces = 4096;  // larger buffers are freed
 
 }  // namespace

@@ -2,7 +2,7 @@
 //
 // Split: a block for each multiprocessor takes one tile of 128 queries after the other. Two of its
 // warpgroups have 64 queries each. A third fetches keys and values into a ring of slots, 128 tokens
-// of either at a time, and goes on to the next tile while this one ends. The two take turns at
+// of either at a time, and fetches for the next tile while this one ends. The two take turns at
 // products: while one multiplies, the other computes its softmax. The ring is filled by cp.async,
 // because pages are scattered and the products want swizzled rows. Bulk copies cannot swizzle
 // without a tensor map.
@@ -291,7 +291,7 @@ __device__ inline void attend(const AttentionLaunch& a, const Ring<kDim>& ring, 
     cap_and_mask(score, work.first_block);
     softmax.update(score, scale);
     pack_weights<T>(weights, score);
-    // From here on `item` is the values of the block whose weights are ready.
+    // From here on `item` is the number of the values whose weights are ready.
     for (int block = work.first_block + 1; block < work.end_block; ++block, item += 2) {
       const uint32_t keys = ring.wait(item + 1);
       wait_for_turn(warpgroup);

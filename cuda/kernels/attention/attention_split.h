@@ -44,7 +44,7 @@ struct Split {
   int min_run;  // tokens
 };
 
-// The device's share in the decision how decode is split.
+// The properties of the device that decide how decode is split.
 struct DecodeDevice {
   int multiprocessors;
   int resident;   // blocks of a multiprocessor

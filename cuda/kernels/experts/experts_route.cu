@@ -1,7 +1,8 @@
 // The router: norms rows, multiplies them by the router's matrix in float32, and chooses experts.
-// One row costs the bytes of the matrix, 1 MB for 128 experts of a 2048-wide model, and the chain
-// of norm, product and choice. Many rows cost the products. A block has some rows and some experts.
-// Of the blocks with the same rows, the last one to end chooses the rows' experts.
+// With one row the time is that of the matrix's bytes, 1 MB for 128 experts of a 2048-wide model,
+// and of the chain of norm, product and choice. With many rows it is that of the products. A block
+// has some rows and some experts. Of the blocks with the same rows, the last one to end chooses the
+// rows' experts.
 //
 // Sums have one order for any number of rows. A norm's squares are added as by 256 threads: each
 // adds every 256th access, then each 32 threads add theirs, then these sums are added. A product is
@@ -62,7 +63,7 @@ __device__ inline uint64_t warp_max(uint64_t key) {
 // Chooses a row's experts. A warp calls it: it finds the best key, the next one, and so on, `used`
 // keys in all; then it takes all keys from the last of these on.
 __device__ void choose(const RouteLaunch& a, int row) {
-  // Keys that a lane keeps in registers: enough for 256 experts. It reads others again.
+  // Keys that a lane keeps in registers: enough for 256 experts. Other keys are read again.
   constexpr int kKept = 8;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const Routing& r = a.routing;
@@ -263,7 +264,7 @@ unsigned parts(int64_t count, int64_t each) {
 }  // namespace
 
 void launch_route(const RouteLaunch& a, Stream stream) {
-  constexpr int kSomeRows = 128;  // up to so many rows, experts are spread over more blocks
+  constexpr int kSomeRows = 128;  // up to this many rows, more blocks share the experts
   constexpr int kManyRows = 2 * kRouteRows;
   constexpr int kFew = 1, kMany = 4;  // the number of experts that a warp computes
   const bool few = a.routing.rows <= kFewRows, some = a.routing.rows <= kSomeRows;

@@ -20,8 +20,8 @@ struct GemmQPlan {
   int groups;              // groups of 16 weight rows in all
   int tile_groups;         // groups of a block, one for each warp
   int tiles;               // blocks along the weight rows:
-  int wide_tiles;          // the first so many have tile_groups groups,
-  int less;                // the others so many fewer
+  int wide_tiles;          // the first wide_tiles blocks have tile_groups groups,
+  int less;                // the others `less` groups fewer
   int splits;              // blocks of a cluster, which divide the columns
   unsigned inverse;        // 1 / splits, for divide_by_splits()
   float column_share;      // one over the columns
@@ -31,7 +31,7 @@ struct GemmQPlan {
   PreparedLayout next_at;  // places of the activations that the product stores for the next one
   float next_odd;          // kOddColumns of the next product's format
   int warps;               // warps that multiply: whole warpgroups
-  // Shared memory: the ring of activations, up to 16 KB a slot, and the ring of weights, with a
+  // Shared memory: the ring of activations, up to 16 KB per slot, and the ring of weights, with a
   // step of each group in a slot, `pitch` bytes apart. In the end the same memory holds the sums.
   int activation_slots, weight_slots, pitch, slot_bytes, slot_sums_at, bytes;
 };

@@ -112,7 +112,7 @@ struct Finish {
   // The most rows that a block finishes.
   int most_own = divide_by_splits(plan, rows + plan.splits - 1);
   int own_rows = divide_by_splits(plan, rows - rank + plan.splits - 1);
-  bool two = share.groups > 8;  // whether a row has two items of 128 weight rows
+  bool two = share.groups > 8;  // a row has two items of 128 weight rows
   float4 old = {};
   float4 next_weight = {};
   float last_norm = 0;

@@ -64,8 +64,8 @@ struct Columns {
   }
 };
 
-// The sum and the maximum over a block's threads, for all of them, in the same order for any number
-// of rows. Each hides the other's latency.
+// The sum and the maximum over a block's threads; every thread gets both. The order does not depend
+// on the number of rows. The two reductions hide each other's latency.
 struct SumMax {
   float sum, most;
   __device__ void over_warp() {

@@ -59,8 +59,8 @@ __device__ inline float norm_scale(const LinearLaunch& a, float sum, float share
 // thread adds every kConsumers-th float4, then each warp the sums of its 32 threads, then the sums
 // of the warps are added. So one row and several rows are normed alike.
 //
-// Here one warp norms a whole row and plays the kConsumerWarps warps, with kEach float4 of each in
-// flight. It reads a row of up to 2048 columns once.
+// Here one warp norms a whole row: it computes the sums of all kConsumerWarps warps, with kEach
+// float4 of each in flight. It reads a row of up to 2048 columns once.
 template <class T>
 __device__ void norm_rows(const LinearLaunch& a, T* activations, int row_stride) {
   constexpr int kLine = 128 / sizeof(float), kEach = 2, kChunk = kEach * kConsumers;

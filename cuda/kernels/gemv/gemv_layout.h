@@ -72,13 +72,13 @@ inline constexpr int kFewestSlots = 4;
 inline constexpr int kBlockBytes = 160 * 1024;
 inline constexpr int kMostBlockBytes = 226 * 1024;
 // Shared memory of the products before and after attention: a block of attention_decode with its
-// ring fits beside one of theirs.
+// ring fits beside one of their blocks.
 inline constexpr int kBesideAttentionBytes = 142 * 1024;
 // Paired kernels (GemvPart::paired): two blocks fit on a multiprocessor beside one of
-// attention_decode. A block starts where a block of the kernel before the one ahead has ended, so
-// its ring is full when its turn comes. The blocks of a kernel lie one to a multiprocessor only if
-// those of the kernels before did. Gated products restore that placement once a layer: they take
-// more than half of the shared memory, so no two of their blocks share a multiprocessor.
+// attention_decode. A block starts where a block of the last kernel but one has ended, so its ring
+// is full when its turn comes. The blocks of a kernel lie one to a multiprocessor only if those of
+// the kernels before did. Gated products restore that placement once a layer: they take more than
+// half of the shared memory, so no two of their blocks share a multiprocessor.
 inline constexpr int kPairedBytes = 105 * 1024, kGatedBytes = 120 * 1024,
                      kFewestGatedBytes = 115 * 1024;
 

@@ -128,7 +128,7 @@ class DigitStore {
   using Part = DigitPart<F>;
   using Bytes = LaneBytesOf<F>;
   static constexpr int kRatio = Bytes::kRatio;
-  static constexpr int kSums = Part::kBlocks / tiles::kUnits;  // in a unit
+  static constexpr int kSums = Part::kBlocks / tiles::kUnits;  // sums of a unit
 
   // Kept in registers: the compiler would compute them again and again.
   int lane_ = static_cast<int>(held_number(threadIdx.x % 32));

@@ -46,7 +46,7 @@ struct Layout {
   int turns;                  // turns in which the activations are staged
   int row_bytes;              // bytes of the digits of a row, in whole tiles
   float column_share;         // one over the columns
-  bool enough;                // whether shared memory suffices
+  bool enough;                // shared memory suffices
   int slots, slot_bytes;
   int sets, set_floats;
   int partials_at, activations_at, bytes;

@@ -15,7 +15,7 @@ namespace {
 constexpr int kThreads = 512;
 constexpr int kKept = 4;  // accesses of a thread: all of a row of up to 8192 numbers
 
-// Loads past the L1 cache, which may hold numbers from before the kernel ahead ran.
+// Loads that bypass the L1 cache: it may hold numbers from before the kernel ahead ran.
 template <int kCount, class T>
 __device__ Pack<float, kCount> load(const T* row, int64_t at) {
   Pack<T, kCount> some;

@@ -10,11 +10,11 @@
 namespace skald::cuda {
 
 struct ScoreSums {
-  double weights;      // sum of e^(logit - best),
-  double weighted;     // and of e^(logit - best) * (logit - best)
+  double weights;      // sum of e^(logit - best)
+  double weighted;     // sum of e^(logit - best) * (logit - best)
   float best, wanted;  // the largest logit, and the target's
-  int32_t top;         // the best token, of equal ones the lowest; -1: the row holds NaN or +inf,
-  int32_t rank;        // or is all -inf. rank: tokens before the target
+  int32_t top;         // best token, of equal ones the lowest; -1: a NaN, a +inf, or all -inf
+  int32_t rank;        // tokens before the target
 };
 
 // Scores some rows of a list. Row i of the launch is row rows[i] of the logits, or row i if `rows`

@@ -44,7 +44,7 @@ Model any_small_model() {
 
 int64_t free_bytes() { return cuda::list_devices().devices.at(0).free_bytes; }
 
-// A prompt and so many tokens that the decode step is run, captured, and launched as a graph.
+// A prompt and enough tokens that a decode step is run, captured, and launched as a graph.
 std::vector<int32_t> short_text(Executor& executor) {
   Session session(executor, SamplingParams{.temperature = 0});
   session.feed(std::vector<int32_t>{1, 5, 9, 12, 3, 7, 20, 33, 4});

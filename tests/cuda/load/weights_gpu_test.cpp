@@ -99,8 +99,8 @@ TEST_CASE("a matrix is the same whether the file has its parts or loading makes 
   constexpr DType kBf16 = DType::BF16, kF16 = DType::F16, kF32 = DType::F32, kQ4 = DType::Q4_K;
   const bool alternate = GENERATE(false, true);
   CAPTURE(alternate);
-  // All parts are made on the GPU; of floats of two types; and one part is there already, so that
-  // the host makes the others.
+  // Three cases: the GPU makes all parts; the parts come from floats of two types; one part exists
+  // in the file, so that the host makes the others.
   check_matrix(kQ4, {{kQ4, kBf16, 24}, {kQ4, kBf16, 24}}, 512, alternate);
   check_matrix(kQ4, {{kQ4, kBf16, 24}, {kQ4, kF32, 24}}, 2048, alternate);
   check_matrix(DType::Q8_0,

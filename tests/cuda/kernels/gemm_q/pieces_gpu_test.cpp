@@ -261,7 +261,7 @@ TEST_CASE("two pieces of few rows beside one another", "[small]") {
 TEST_CASE("a pair's kernel gives what its formats' own give, of both matrices and of one") {
   const DType first = GENERATE(DType::Q4_K, DType::Q6_K, DType::Q3_K);
   check_pair(first, 1200, 3);
-  check_pair(first, 17000, 1);  // so many groups that blocks draw them
+  check_pair(first, 17000, 1);  // enough groups that blocks draw some
 }
 
 TEST_CASE("a pair's kernel gives what a matrix's own kernel gives, with every epilogue") {

@@ -43,7 +43,7 @@ RandomLlama bf16_shape(int64_t vocab) {
   return shape;
 }
 
-// The mean negative log-likelihood of windows of so many tokens.
+// The mean negative log-likelihood of windows of `window` tokens.
 double mean_nll(Executor& executor, const std::vector<int32_t>& ids, size_t window) {
   std::vector<TokenWindow> windows;
   for (size_t at = 0; at + window <= ids.size(); at += window) {
@@ -90,7 +90,7 @@ TEST_CASE("rows without a target are left out, and logits() is right before and 
   shape.context = 1024;
   const Model model = random_llama(shape);
   const auto executor = cuda::make_executor(model, {.rows = 1024, .scores = true}, 0, switches());
-  const Text text(*executor, 1000, 5, 3001);  // so many rows that they are scored in two parts
+  const Text text(*executor, 1000, 5, 3001);  // enough rows for two parts
   std::vector<int32_t> targets = random_tokens(1000, 6, 3001);
   for (size_t i = 0; i < 1000; i += 3) targets[i] = -1;
   const auto row = executor->logits(777);
