@@ -35,7 +35,7 @@ struct GgufWriter {
   std::string magic = "GGUF";
   uint32_t version = 3;
   std::optional<uint64_t> n_tensors, n_entries;  // written instead of the true counts
-  uint64_t alignment = 32;                       // of the data, whatever the file says
+  uint64_t alignment = 32;                       // alignment of the data, whatever the file says
   std::vector<std::string> entries;              // raw: key, type, value
   std::vector<Tensor> tensors;
 

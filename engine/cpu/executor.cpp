@@ -21,8 +21,8 @@ MemoryPlan checked_plan(const Model& model, const Program& program, const RunOpt
   return plan;
 }
 
-// The format's name. Keys and values depend on the activations too, so unusual pairs of types name
-// both.
+// The name of the page format. Keys and values also depend on the activations' type, so an unusual
+// pair of cache and activation types names both.
 std::string format_of_pages(KernelSet set, const RunOptions& options) {
   const bool f16 = cache_type(options) == DType::F16, usual = f16 != options.exact;
   return concat("cpu ", set == KernelSet::Fast ? find_simd().chosen : "reference",

@@ -94,7 +94,7 @@ constexpr DTypeInfo format(DType type, std::string_view name, int gguf_id,
           sizeof(Block), gguf_id, decode_row<Block>, encoder<Block>(), scale_setter<Block>()};
 }
 
-// In the order of the enum.
+// The formats, in the order of DType.
 constexpr DTypeInfo kTable[] = {
     format<OneF32>(DType::F32, "F32", 0, "F32"),
     format<OneF16>(DType::F16, "F16", 1, "F16"),

@@ -100,7 +100,8 @@ ModelConfig from_gguf(const GgufFile& file) {
 
 std::string name(std::string_view hf_name) { return tensor_name(hf_name); }
 
-// The feed-forward's inner half comes first: no op stands between attention and its output product.
+// The inner half of the feed-forward comes first, so that attention's output product follows
+// attention directly: such ops can be fused.
 Program build(const ModelConfig& c, const WeightFile& file) {
   Blocks b(c, file);
   b.embed();

@@ -1,4 +1,4 @@
-// main() for a fuzz target where there is no libFuzzer: changes the files of a folder at random and
+// main() for a fuzz target without libFuzzer: changes the files of a folder at random and
 // feeds them to the target for some seconds.
 //   TARGET SEEDS SECONDS [SEED]
 //   TARGET FILE        feeds that file alone, to see a finding again

@@ -58,7 +58,7 @@ void BpeModel::add_merges(const BpeVocabulary& v,
   };
   merges_.reserve(v.merges.size());
   const bool all_bytes = std::find(byte_ids_.begin(), byte_ids_.end(), -1) == byte_ids_.end();
-  // Otherwise unknown characters may vanish or merge into one unknown token
+  // With byte fallback alone: without it, unknown characters may vanish or merge into one token
   has_seams_ = byte_fallback_ && all_bytes;
   if (has_seams_) joined_ = std::make_unique<std::bitset<kSeams>>();
   std::string whole;

@@ -23,8 +23,7 @@ namespace skald::cuda {
 
 inline constexpr int kGemmMostSlots = 16;
 
-inline constexpr int kFetchWarps = 4,
-                     kWeightWarps = kFetchWarps - 1;  // the last warp fetches activations
+inline constexpr int kFetchWarps = 4, kWeightWarps = kFetchWarps - 1;  // last: activations
 // Registers of a thread: the warps that fetch give back what the warps that multiply take.
 inline constexpr int kFetchRegisters = 32, kMultiplyRegisters = 112;
 

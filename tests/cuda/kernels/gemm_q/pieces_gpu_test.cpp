@@ -56,8 +56,7 @@ void check_beside(int rows, DType first, DType second, bool small_blocks, int ti
   const cuda::StreamOwner stream;
   const auto run = [&](How how) {
     const DeviceMemory out(kSteps * rows * stride * 2, "a test");
-    // Each step has other activations, so that a product that read those of the step before would
-    // show.
+    // Each step has other activations, so that a product that reads the last step's is found.
     for (int step = 0; step < kSteps; ++step) {
       cuda::LinearLaunch launches[2];
       for (int i = 0; i < 2; ++i) {
