@@ -70,7 +70,7 @@ inline double goodness_of_fit(std::span<const int64_t> counts,
   return cells > 1 ? chi_square_p_value(statistic, cells - 1) : 1;
 }
 
-// True for neither a bad fit nor a fit too good for chance.
+// False for a bad fit, and for a fit that is too good for chance.
 inline bool plausible(double p_value) { return p_value > 1e-6 && p_value <= 1 - 1e-6; }
 
 }  // namespace skald::test

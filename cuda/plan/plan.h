@@ -21,7 +21,7 @@ MemoryPlan plan_memory(const FusedProgram& fused, const RunOptions& options,
 // True if the plan keeps 16-bit copies of quantized matrices.
 bool has_copies(const MemoryPlan& plan);
 
-// The setting of an executor's step plans. Bounds are assumed, because no weights are read.
+// The setting of an executor's step plans, with assumed_bounds(), because no weights are read.
 struct PlannedStep {
   Sizes sizes;
   PlanSetting setting;

@@ -20,8 +20,8 @@ constexpr int64_t kFewestLogitRows = 64;
 // Decode steps of up to this many rows run as a graph and compute logits for all rows. A graph
 // costs memory and a slow first run.
 constexpr int64_t kMostGraphRows = 256;
-// Rows of logits at a time when sequences are scored. With 512 rows the head's GEMM is as fast as
-// others; the bytes are bounded.
+// Rows of logits at a time when sequences are scored, if kMostScoredBytes allows. With 512 rows the
+// head's GEMM is as fast as other GEMMs.
 constexpr int64_t kScoredRows = 512;
 constexpr int64_t kMostScoredBytes = 512 << 20;
 // A step may have this many sequences even if the cache was made for fewer.
@@ -141,7 +141,7 @@ StepLayout step_layout(const FusedProgram& fused, const SizeOptions& options) {
   const int rows = static_cast<int>(options.rows);
   for (const AttentionSpec& spec : fused.specs) {
     step.tiles.push_back(step.bytes);
-    // Bound: every row belongs to another sequence.
+    // At worst every row belongs to a different sequence.
     step.bytes += padded(attention_tiles_bound(rows, rows, spec, options.attention) *
                          int64_t{sizeof(AttentionTile)});
   }

@@ -1,5 +1,6 @@
-// Grammars: GBNF, regular expressions and JSON schemas, whichever the first byte says, then texts
-// by what came of them. Every token that a mask allows must be one that can be taken.
+// The input is a grammar: a JSON schema, a regular expression or GBNF, as its first byte says.
+// Tokens that the masks allow are accepted one after the other. A mask must allow at least one
+// token, and the matcher must accept it.
 #include <array>
 #include <string>
 #include <string_view>
@@ -56,7 +57,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         token = (token + 1) % count;
         ++tried;
       }
-      // Where something can follow, some byte can; and what the mask holds can be taken.
       check(tried < count, "a text that goes on or ends");
       check(matcher.accept(static_cast<int32_t>(token)), "a token of the mask can be taken");
     }

@@ -26,7 +26,7 @@ struct Lists {
   int count;                     // number of tiles
 };
 
-// Lists the tiles of all experts. For the first warp.
+// Lists the tiles of all experts. The first warp calls this.
 __device__ inline void list_tiles(const Routing& r, Lists& lists) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   if (r.rows == 1) {

@@ -4,7 +4,7 @@
 namespace skald::cuda {
 namespace {
 
-// True if rows begin at multiples of 16 bytes and have whole units, of 16-bit numbers.
+// True if the types are 16-bit or a block format, and rows consist of whole units.
 bool suits_parts(const ExpertsShape& a) {
   const bool block = info(a.format).block_elems > 1;
   const bool types = block ? a.type == DType::BF16

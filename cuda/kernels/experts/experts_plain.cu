@@ -74,7 +74,7 @@ __global__ void experts_plain(ExpertsLaunch a) {
   }
 }
 
-// The most output rows that one grid can have.
+// The most results of a place that one grid can compute.
 constexpr int64_t kMostOuts = int64_t{65535} * kPlainWarps;
 
 template <class T, class W>

@@ -189,7 +189,7 @@ __device__ void multiply(float (&sums)[kRows / 2], const GemmQPlan& plan, const 
   constexpr int kBatchCols = kBatch * 16;
   // While one batch is multiplied, the next becomes f16.
   uint32_t a[2][kBatch][4];
-  // One register for the addresses of all barriers: the kernel has them in this order.
+  // One register has the addresses of all barriers: they lie in this order in shared memory.
   const uint32_t full = held_address(activations.full);
   const uint32_t empty = full + kGemmMostSlots * 8, weights_full = full + kGemmMostSlots * 16;
   const uint32_t weights_empty = full + kGemmMostSlots * 24;

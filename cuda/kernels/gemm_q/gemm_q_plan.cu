@@ -38,7 +38,7 @@ bool fill(GemmQPlan& plan, int most_bytes) {
   const int chunk = std::min(kStepCols<F> * plan.tile_rows * 2, 16384);
   plan.warps = (plan.tile_groups + 3) / 4 * 4;
   constexpr int kBytes = kStepRecords<F> * F::kRecordBytes;
-  // A record whose size is no multiple of 128 bytes begins anywhere in a line.
+  // If records are not multiples of 128 bytes, a record may begin anywhere in a line of memory.
   plan.pitch = (kBytes + (F::kRecordBytes % 128 ? 127 + 128 - 16 : 127)) / 128 * 128;
   plan.slot_sums_at = (plan.tile_groups * plan.pitch + 255) / 256 * 256;
   plan.slot_bytes = plan.slot_sums_at + (kSumsApart<F> ? plan.tile_rows * kRowSumBytes : 0);

@@ -129,7 +129,7 @@ struct Staged {
   }
 };
 
-// For the first kConsumers threads, after the wait for the kernel ahead.
+// The first kConsumers threads call this after the wait for the kernel ahead.
 template <class T>
 __device__ void stage_row(const LinearLaunch& a, char* activations) {
   constexpr int kInFlight = 8;

@@ -132,7 +132,7 @@ struct By16Row {
     if (i % 2) end_pair(weights, in);
   }
 
-  // Stores this warp's partial sums [16 weight rows, lane % 4]. added_up() adds up a row's.
+  // Stores this warp's partial sums [16 weight rows, lane % 4]. added_up() adds up those of a row.
   __device__ void store_partials(float* partials) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {

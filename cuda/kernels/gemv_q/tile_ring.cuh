@@ -96,7 +96,8 @@ __device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* 
   const int64_t group_bytes = int64_t{layout.records} * layout.record_bytes;
   Turn turn;
   TileGroups groups;
-  // In the first lap no wait takes time: the phase before a barrier's first one is over.
+  // In the first lap no wait takes time: the phase before a barrier's first phase counts as
+  // complete.
   const auto wait_until_empty = [&] { lane_waits(&at.empty[turn.slot], (turn.lap - 1) & 1); };
   int count = 0;
   for (int group; (group = groups.next(a, layout)) != kNoMore; ++count) {

@@ -1,4 +1,4 @@
-// The program works wherever it is copied to: it finds the bundled model from its own place.
+// The program works wherever it is copied to: it finds the bundled model relative to its own path.
 #include <regex>
 
 #include "tests/catch.h"

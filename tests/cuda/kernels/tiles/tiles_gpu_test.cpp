@@ -39,7 +39,7 @@ std::vector<std::byte> random_rows(DType type, int64_t blocks, std::mt19937& ran
   return bytes;
 }
 
-// Checks one matrix. Empty if all is right.
+// Checks one matrix. Returns the first problem, or an empty text.
 std::string problem_of(DType type, int64_t outs, int64_t ins, std::mt19937& random) {
   const int64_t elems = info(type).block_elems, row_bytes = skald::row_bytes(type, ins);
   const std::vector<std::byte> blocks = random_rows(type, outs * ins / elems, random);
