@@ -30,7 +30,7 @@ std::string read_file(const fs::path& path) {
 
 size_t below(Random& random, size_t n) { return n == 0 ? 0 : random() % n; }
 
-// Numbers that lengths and offsets go wrong at.
+// Numbers at which code for lengths and offsets tends to fail.
 constexpr uint64_t kEdges[] = {0,          1,
                                0x7f,       0xff,
                                0x7fff,     0xffff,

@@ -24,7 +24,7 @@ struct BatchFiles {
   }
   Outcome run(const std::vector<std::string>& more = {}) const { return skald(arguments(more)); }
 
-  // Starts the batch, waits for `ready` at most a minute, sends the signal and waits for the end.
+  // Starts the batch, waits at most a minute for `ready`, sends the signal and waits for the end.
   Outcome run_until(const std::function<bool()>& ready, int signal,
                     const std::vector<std::string>& more = {}) const {
     const Invocation invocation{arguments(more), ""};

@@ -116,7 +116,7 @@ TEST_CASE("every sampling parameter is part of the settings that --resume compar
   BatchFlags flags;
   const Json before = batch_settings(flags, SamplingParams());
   for_each_change([&](const SamplingParameter& row, const SamplingParams& params) {
-    if (row.flags.empty()) return;  // lines alone set it, and the hash of a request has its line
+    if (row.flags.empty()) return;  // only request lines can set it
     CAPTURE(row.field);
     CHECK(batch_settings(flags, params) != before);
   });

@@ -146,8 +146,8 @@ TEST_CASE(
     Model model = random_llama(shape);
     model.config.norm_plus = 1;
     model.config.query_growth = {0.3f, 5};
-    // The last queries are doubled: scores and their rounding errors are twice as large, in each of
-    // the layers.
+    // Growth makes the last queries about twice as large, and so the scores and their rounding
+    // errors too.
     compare(shape, model, 4);
   }
   SECTION("norms before and after each half of a layer, caps, windows in every other layer") {

@@ -315,7 +315,7 @@ TEST_CASE("a GGUF of 16 GB with 128000 tokens opens without reading its data") {
   const auto path = folder.write("m.gguf", head);
   std::error_code error;
   std::filesystem::resize_file(path, head.size() + kTensors * kRows * 8192,
-                               error);  // a hole: no disk
+                               error);  // sparse: uses no disk
   if (error) return;                    // a file system without such files
   const auto start = std::chrono::steady_clock::now();
   const auto file = open_gguf(path);

@@ -94,7 +94,7 @@ TEST_CASE("every weight of a quantized matrix on the GPU is what its block decod
       threads.emplace_back([&, i] {
         std::mt19937 random(static_cast<unsigned>(i));
         const int64_t elems = info(types[i]).block_elems;
-        // A million blocks, and shapes that fill no group and no record.
+        // A million blocks, then shapes with incomplete groups and records.
         for (int part = 0; part < 10 && problems[i].empty(); ++part) {
           problems[i] = problem_of(types[i], 1000, 100 * elems, random);
         }
