@@ -1,5 +1,5 @@
-// experts_plain: the reference. As in gemv_plain a warp computes one output row (for a gated pair,
-// gate and up), here for up to kPlainRows places of one expert.
+// experts_plain: the reference. As in gemv_plain, a warp multiplies one weight row (of a gated
+// pair: two, gate and up), here for up to kPlainRows places of one expert.
 #include "cuda/kernels/device/gemv_plain.cuh"
 #include "cuda/kernels/experts/experts_tile.cuh"
 #include "cuda/kernels/tiles/formats.h"
