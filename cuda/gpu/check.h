@@ -1,43 +1,18 @@
-// Checks for every CUDA and cuBLAS call. After a failed allocation no sticky error remains, so the
-// process can continue. cuBLAS loads kernels when it first needs them; if memory for a kernel is
-// missing, it reports only an internal error.
+// The check for every CUDA call. Every kernel file parses this header, so it includes little.
 #pragma once
 
-#include <cublasLt.h>
 #include <cuda_runtime_api.h>
-
-#include <cstdint>
-#include <limits>
-
-#include "engine/base/error.h"
 
 namespace skald::cuda {
 
+// Throws an Error that names the call. After a failed allocation no sticky error remains, so the
+// process can continue.
+[[noreturn]] void cuda_failed(cudaError_t status, const char* what);
+
 inline void check_cuda(cudaError_t status, const char* what) {
-  if (status == cudaSuccess) return;
-  cudaGetLastError();
-  const bool memory = status == cudaErrorMemoryAllocation;
-  fail(memory ? Exit::Memory : Exit::Failed, "CUDA: ", what, ": ", cudaGetErrorString(status));
-}
-
-// Free memory of the current device. After a sticky error the query fails; then memory is not what
-// is missing.
-inline int64_t free_memory() {
-  size_t free = 0, total = 0;
-  const bool told = cudaMemGetInfo(&free, &total) == cudaSuccess;
-  return told ? static_cast<int64_t>(free) : std::numeric_limits<int64_t>::max();
-}
-
-inline void check_cublas(cublasStatus_t status, const char* what) {
-  if (status == CUBLAS_STATUS_SUCCESS) return;
-  cudaGetLastError();
-  constexpr int64_t kEnough = 256 << 20;  // for cuBLAS; a memory plan leaves more than that
-  const bool memory = status == CUBLAS_STATUS_ALLOC_FAILED || free_memory() < kEnough;
-  fail(memory ? Exit::Memory : Exit::Failed, "cuBLAS: ", what, ": ",
-       cublasLtGetStatusString(status), memory ? "; the GPU's memory is full" : "");
+  if (status != cudaSuccess) cuda_failed(status, what);
 }
 
 }  // namespace skald::cuda
 
 #define SKALD_CUDA(call) ::skald::cuda::check_cuda((call), #call)
-#define SKALD_CUBLAS(call) ::skald::cuda::check_cublas((call), #call)

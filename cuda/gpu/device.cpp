@@ -4,6 +4,7 @@
 #include "cuda/cuda.h"
 #include "cuda/gpu/architectures.h"
 #include "cuda/gpu/check.h"
+#include "engine/base/error.h"
 #include "engine/base/printable.h"
 
 namespace skald::cuda {

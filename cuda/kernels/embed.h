@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "engine/quant/dtype.h"
+#include "engine/quant/dtype_enum.h"
 
 namespace skald::cuda {
 

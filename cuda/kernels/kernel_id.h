@@ -5,15 +5,14 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
 namespace skald::cuda {
 
 // A kernel's name as a number, for template arguments: FNV-1a.
 enum class KernelId : uint64_t {};
-constexpr KernelId kernel_id(std::string_view name) {
+constexpr KernelId kernel_id(const char* name) {
   uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  for (; *name; ++name) hash = (hash ^ static_cast<unsigned char>(*name)) * 0x100000001b3;
   return static_cast<KernelId>(hash);
 }
 

@@ -1,6 +1,7 @@
 #include "cuda/plan/kernel_table.h"
 
 #include "engine/base/error.h"
+#include "engine/quant/dtype.h"
 
 namespace skald::cuda {
 

@@ -46,7 +46,7 @@ struct ProductKernel {
   bool signals = false;       // has late start, signal and wait (GemvQPart)
   bool prepares = false;      // has the edges of GemmQPart: prepared, carried, shared, beside
 
-  constexpr KernelId id() const { return kernel_id(name); }
+  constexpr KernelId id() const { return kernel_id(name.data()); }
 };
 
 inline bool any_product(const LinearShape&) { return true; }
@@ -114,7 +114,7 @@ struct AttentionKernel {
   bool (*supports)(const AttentionSpec&);
   bool (*prepares)(const AttentionSpec&) = nullptr;  // can write prepared rows instead of `out`
 
-  constexpr KernelId id() const { return kernel_id(name); }
+  constexpr KernelId id() const { return kernel_id(name.data()); }
 };
 
 inline bool any_attention(const AttentionSpec&) { return true; }
@@ -149,7 +149,7 @@ struct ExpertsKernel {
   int most_rows = 0, most_places = 0, fewest_block_places = 0;
   bool any_rows = false;  // a row's result does not depend on the number of rows
 
-  constexpr KernelId id() const { return kernel_id(name); }
+  constexpr KernelId id() const { return kernel_id(name.data()); }
 };
 
 inline bool any_experts(const ExpertsShape&, const RoutingShape&) { return true; }

@@ -3,12 +3,13 @@
 // wrong, call check(): no input may ever make a check() fail.
 #pragma once
 
-#include <source_location>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "engine/base/check.h"
 
 namespace skald {
 
@@ -44,14 +45,6 @@ std::string concat(Parts&&... parts) {
 template <class... Parts>
 [[noreturn]] void fail(Exit code, Parts&&... parts) {
   throw Error(code, concat(std::forward<Parts>(parts)...));
-}
-
-// For a broken invariant inside skald itself: prints the place and aborts.
-[[noreturn]] void check_failed(const char* what, const std::source_location& where);
-
-inline void check(bool holds, const char* what,
-                  const std::source_location& where = std::source_location::current()) {
-  if (!holds) check_failed(what, where);
 }
 
 // The candidate nearest to `word` by edit distance, or "" if none is near. For messages such as

@@ -139,6 +139,8 @@ const DTypeInfo& info(DType type) {
   return kTable[index];
 }
 
+int block_elems(DType type) { return info(type).block_elems; }
+
 std::span<const DTypeInfo> all_dtypes() { return kTable; }
 
 std::optional<DType> dtype_from_name(std::string_view name) {

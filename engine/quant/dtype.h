@@ -8,27 +8,9 @@
 #include <span>
 #include <string_view>
 
-namespace skald {
+#include "engine/quant/dtype_enum.h"
 
-enum class DType : uint8_t {
-  F32,
-  F16,
-  BF16,
-  Q8_0,
-  Q4_0,
-  Q4_1,
-  Q5_0,
-  Q5_1,
-  Q2_K,
-  Q3_K,
-  Q4_K,
-  Q5_K,
-  Q6_K,
-  IQ4_NL,
-  IQ4_XS,
-  MXFP4,
-  IQ3_S,
-};
+namespace skald {
 
 struct DTypeInfo {
   DType type;

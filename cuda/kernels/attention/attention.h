@@ -14,7 +14,7 @@
 #include "cuda/kernels/kernel_id.h"
 #include "cuda/kernels/prepared_rows.h"
 #include "engine/program/specs.h"
-#include "engine/quant/dtype.h"
+#include "engine/quant/dtype_enum.h"
 
 namespace skald::cuda {
 

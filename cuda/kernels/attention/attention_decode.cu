@@ -33,6 +33,7 @@
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/prepared_rows.h"
 #include "cuda/kernels/tiles/prepared_rows.cuh"
+#include "engine/base/check.h"
 
 namespace skald::cuda {
 namespace {

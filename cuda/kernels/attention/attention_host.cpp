@@ -7,6 +7,7 @@
 #include "cuda/kernels/attention/attention_split.h"
 #include "engine/base/error.h"
 #include "engine/memory/page_tokens.h"
+#include "engine/quant/dtype.h"
 
 namespace skald::cuda {
 

@@ -18,6 +18,7 @@
 #include "cuda/kernels/attention/softcap.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/mma.cuh"
+#include "engine/base/check.h"
 
 namespace skald::cuda {
 namespace {

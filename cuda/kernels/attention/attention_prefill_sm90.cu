@@ -15,6 +15,7 @@
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/mma.cuh"
 #include "cuda/kernels/device/wgmma.cuh"
+#include "engine/base/check.h"
 
 namespace skald::cuda {
 namespace {

@@ -5,8 +5,8 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "engine/base/error.h"
-#include "engine/quant/dtype.h"
+#include "engine/base/check.h"
+#include "engine/quant/dtype_enum.h"
 
 namespace skald::cuda {
 

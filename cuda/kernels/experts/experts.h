@@ -15,7 +15,7 @@
 #include "cuda/kernels/epilogue.h"
 #include "cuda/kernels/kernel_id.h"
 #include "engine/program/specs.h"
-#include "engine/quant/dtype.h"
+#include "engine/quant/dtype_enum.h"
 
 namespace skald::cuda {
 

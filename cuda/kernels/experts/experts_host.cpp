@@ -6,7 +6,7 @@ namespace {
 
 // True if the types are 16-bit or a block format, and rows consist of whole units.
 bool suits_parts(const ExpertsShape& a) {
-  const bool block = info(a.format).block_elems > 1;
+  const bool block = block_elems(a.format) > 1;
   const bool types = block ? a.type == DType::BF16
                            : a.format == a.type && (a.type == DType::F16 || a.type == DType::BF16);
   return types && a.ins % kUnitCols == 0 && (a.epilogue != Epilogue::Gated || a.outs % 2 == 0);

@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(kManyThreads, 1)
 }  // namespace
 
 void launch_experts_many_sm90(const ExpertsLaunch& a, Stream stream) {
-  if (info(a.format).block_elems > 1) return launch_experts_many_q_sm90(a, stream);
+  if (block_elems(a.format) > 1) return launch_experts_many_q_sm90(a, stream);
   launch_many(a.type == DType::F16 ? experts_many_sm90<Half> : experts_many_sm90<Bf16>, kRows,
               many_shared_bytes(kSlots, kSlotBytes), a, stream);
 }

@@ -5,6 +5,7 @@
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/experts/experts.h"
 #include "cuda/kernels/experts/float_access.cuh"
+#include "engine/base/check.h"
 
 namespace skald::cuda {
 namespace {

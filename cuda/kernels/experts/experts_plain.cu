@@ -3,6 +3,7 @@
 #include "cuda/kernels/device/gemv_plain.cuh"
 #include "cuda/kernels/experts/experts_tile.cuh"
 #include "cuda/kernels/tiles/formats.h"
+#include "engine/base/check.h"
 
 namespace skald::cuda {
 namespace {
@@ -89,7 +90,7 @@ void launch(const ExpertsLaunch& a, Stream stream) {
 }  // namespace
 
 void launch_experts_plain(const ExpertsLaunch& a, Stream stream) {
-  if (info(a.format).block_elems > 1) {
+  if (block_elems(a.format) > 1) {
     tiles::dispatch(a.format, [&](auto format) {
       using F = decltype(format);
       dispatch(a.type, [&](auto type) { launch<decltype(type), TileWeight<F>>(a, stream); });

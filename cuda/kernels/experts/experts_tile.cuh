@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "cuda/kernels/experts/experts_layout.h"
-#include "engine/base/error.h"
+#include "engine/base/check.h"
 
 namespace skald::cuda {
 

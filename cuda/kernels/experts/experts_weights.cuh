@@ -7,6 +7,7 @@
 #include "cuda/kernels/device/mma.cuh"
 #include "cuda/kernels/experts/experts_layout.h"
 #include "cuda/kernels/tiles/lane_mins.cuh"
+#include "engine/base/check.h"
 
 namespace skald::cuda {
 

@@ -7,11 +7,13 @@
 
 #include "cuda/gpu/acquire.h"
 #include "cuda/gpu/check.h"
+#include "cuda/gpu/check_cublas.h"
 #include "cuda/gpu/memory.h"
 #include "cuda/kernels/gemm/gemm_cublas.h"
 #include "cuda/kernels/linear.h"
 #include "cuda/kernels/tiles/expand_q.h"
 #include "engine/base/error.h"
+#include "engine/quant/dtype.h"
 
 namespace skald::cuda {
 namespace {

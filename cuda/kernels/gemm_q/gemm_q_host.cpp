@@ -8,7 +8,7 @@
 namespace skald::cuda {
 
 bool supports_gemm_q_sm90(const LinearShape& a) {
-  if (info(a.format).block_elems == 1 || a.rows > kGemmQMostRows || a.ins > kGemmQMostIns) {
+  if (block_elems(a.format) == 1 || a.rows > kGemmQMostRows || a.ins > kGemmQMostIns) {
     return false;
   }
   if (a.type != DType::BF16 && a.type != DType::F16) return false;

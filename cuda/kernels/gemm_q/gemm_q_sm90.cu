@@ -15,6 +15,7 @@
 #include "cuda/kernels/prepared_rows.h"
 #include "cuda/kernels/tiles/odd_columns.h"
 #include "cuda/kernels/tiles/pairs.h"
+#include "engine/base/check.h"
 
 namespace skald::cuda {
 namespace {

@@ -18,7 +18,7 @@ struct Plain {
 }  // namespace
 
 void launch_gemv_plain(const LinearLaunch& a, Stream stream) {
-  if (info(a.format).block_elems > 1) return launch_gemv_q_plain(a, stream);
+  if (block_elems(a.format) > 1) return launch_gemv_q_plain(a, stream);
   dispatch(a.type,
            [&](auto type) { launch_plain<decltype(type), Plain<decltype(type)>>(a, stream); });
 }

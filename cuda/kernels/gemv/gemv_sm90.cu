@@ -25,6 +25,7 @@
 #include "cuda/kernels/gemv/gemv_row_sm90.h"
 #include "cuda/kernels/gemv/weight_ring.cuh"
 #include "cuda/kernels/linear.h"
+#include "engine/base/check.h"
 
 namespace skald::cuda {
 namespace {

@@ -8,6 +8,7 @@
 #include "cuda/kernels/gemv_q/gemv_q.cuh"
 #include "cuda/kernels/linear.h"
 #include "cuda/kernels/tiles/pairs.h"
+#include "engine/base/check.h"
 
 namespace skald::cuda {
 namespace {

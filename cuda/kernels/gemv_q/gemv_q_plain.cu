@@ -1,6 +1,7 @@
 // gemv_plain for block formats: the format's own functions decode each weight from its bytes.
 #include "cuda/kernels/device/gemv_plain.cuh"
 #include "cuda/kernels/tiles/formats.h"
+#include "engine/base/check.h"
 
 namespace skald::cuda {
 namespace {

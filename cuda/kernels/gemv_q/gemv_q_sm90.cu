@@ -26,6 +26,7 @@
 #include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/gemv_q/gemv_q.cuh"
 #include "cuda/kernels/linear.h"
+#include "engine/base/check.h"
 
 namespace skald::cuda {
 namespace {

@@ -5,7 +5,7 @@
 #include "cuda/gpu/stream.h"
 #include "cuda/kernels/embed.h"
 #include "engine/program/specs.h"
-#include "engine/quant/dtype.h"
+#include "engine/quant/dtype_enum.h"
 
 namespace skald::cuda {
 

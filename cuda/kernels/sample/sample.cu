@@ -13,6 +13,7 @@
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/sample/adjusted_logit.cuh"
 #include "cuda/kernels/sample/row_search.cuh"
+#include "engine/base/check.h"
 
 namespace skald::cuda {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cuda/gpu/stream.h"
-#include "engine/quant/dtype.h"
+#include "engine/quant/dtype_enum.h"
 
 namespace skald::cuda {
 

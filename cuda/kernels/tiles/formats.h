@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cuda/kernels/tiles/scales.h"
-#include "engine/quant/dtype.h"
+#include "engine/quant/dtype_enum.h"
 #include "engine/quant/iq3_s.h"
 #include "engine/quant/iq4_nl.h"
 #include "engine/quant/q2_k.h"

@@ -10,6 +10,7 @@
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/tiles/formats.h"
 #include "cuda/kernels/tiles/quantize.cuh"
+#include "engine/base/check.h"
 #include "engine/quant/code_bytes.h"
 #include "engine/quant/grids.h"
 #include "engine/quant/k_search.h"
@@ -231,8 +232,8 @@ bool can_quantize(DType to) { return quantizer(to).kernel != nullptr; }
 
 void launch_quantize(const QuantizeLaunch& a, Stream stream) {
   const Quantizer found = quantizer(a.to);
-  check(found.kernel && info(a.from).block_elems == 1, "floats are quantized to a block format");
-  const int64_t blocks = a.rows * (a.cols / info(a.to).block_elems);
+  check(found.kernel && block_elems(a.from) == 1, "floats are quantized to a block format");
+  const int64_t blocks = a.rows * (a.cols / block_elems(a.to));
   const auto grid = static_cast<unsigned>((blocks + found.blocks - 1) / found.blocks);
   launch_kernel(found.kernel, {dim3(grid), kThreads}, stream, a, blocks);
 }

@@ -6,6 +6,7 @@
 
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/tiles/lane_numbers.cuh"
+#include "engine/base/check.h"
 
 namespace skald::cuda {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "cuda/gpu/stream.h"
-#include "engine/quant/dtype.h"
+#include "engine/quant/dtype_enum.h"
 
 namespace skald::cuda {
 

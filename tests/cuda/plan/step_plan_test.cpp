@@ -124,7 +124,7 @@ TEST_CASE("every row of the kernel table has one launcher, and every launcher a 
   CHECK(std::set<std::string>(launchers.begin(), launchers.end()) == rows);
   CHECK(launchers.size() == rows.size());
   std::set<cuda::KernelId> ids;
-  for (const std::string& name : rows) ids.insert(cuda::kernel_id(name));
+  for (const std::string& name : rows) ids.insert(cuda::kernel_id(name.c_str()));
   CHECK(ids.size() == rows.size());
 }
 
