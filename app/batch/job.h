@@ -23,7 +23,7 @@ struct BatchPrompt : Generation {
   BatchJob* job = nullptr;
   std::string text;              // as an echo shows it
   int64_t cut = 0;               // tokens that --on-overflow truncate-left dropped from its left
-  std::vector<Picked> scores;    // of the prompt's tokens, from the second on
+  std::vector<Picked> scores;    // scores of the prompt's tokens, from the second on
   std::deque<SampleText> texts;  // one for each sample
 };
 

@@ -22,12 +22,12 @@ struct BatchPrepareOptions {
   const Tokenizer* tokenizer = nullptr;         // none: prompts are ids
   const ChatTemplate* chat_template = nullptr;  // none: chat_problem says why
   std::string chat_problem;
-  std::vector<int32_t> stop_ids;  // of the model
+  std::vector<int32_t> stop_ids;  // the model's stop tokens
   int64_t vocab = 0, context = 0;
 
-  // Settings where a line says nothing.
+  // The settings that a line does not set.
   SamplingParams params;
-  int64_t max_tokens = 0;  // -1: to the end
+  int64_t max_tokens = 0;  // -1: until the context is full
   bool ignore_eos = false;
 
   bool special = false;  // control tokens are read in prompts
@@ -41,7 +41,7 @@ class BatchPreparer {
   // The job has prompts to compute, or a problem, or is skipped.
   std::unique_ptr<BatchJob> prepare(JobLine line);
 
-  const UnknownFields& unknown_fields() const { return unknown_fields_; }  // of all lines so far
+  const UnknownFields& unknown_fields() const { return unknown_fields_; }  // in all lines so far
 
  private:
   void read(BatchJob& job);
@@ -53,7 +53,7 @@ class BatchPreparer {
   SampleTextOptions text_options(const BatchJob& job, TextStream::Begin begin) const;
 
   const BatchPrepareOptions options_;
-  std::optional<BatchConstraints> constraints_;  // with a tokenizer
+  std::optional<BatchConstraints> constraints_;  // only if there is a tokenizer
   UnknownFields unknown_fields_;
 };
 

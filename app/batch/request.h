@@ -23,12 +23,12 @@ struct BatchPromptText {
 struct BatchRequest {
   bool chat = false;
   std::string model;                     // as the line names it, or ""
-  std::string conversation;              // of a chat: JSON for read_conversation()
-  std::vector<BatchPromptText> prompts;  // of no chat
+  std::string conversation;              // if chat: JSON for read_conversation()
+  std::vector<BatchPromptText> prompts;  // if not chat
   std::optional<int64_t> max_tokens;
   int samples = 1;
   bool echo = false;
-  bool logprobs = false;  // of the picked tokens, and with echo of the prompt's tokens
+  bool logprobs = false;  // for the picked tokens; with echo, also for the prompt's
   bool token_ids = false;
   SamplingParams params;
   std::vector<std::string> stops;
@@ -39,7 +39,7 @@ struct BatchRequest {
   bool has_ids() const { return !prompts.empty() && prompts.front().is_ids; }
 };
 
-// `params`: the settings where the line says nothing. Adds the names of fields without effect to
+// `params`: the settings that the line does not set. Adds the names of fields without effect to
 // `unknown`. Throws LineError.
 BatchRequest read_batch_request(const Json& line, const SamplingParams& params,
                                 std::vector<std::string>& unknown);

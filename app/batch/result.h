@@ -11,7 +11,7 @@ namespace skald {
 
 struct BatchResultOptions {
   const Tokenizer* tokenizer = nullptr;  // none: texts are null
-  std::string model;                     // where the line names none
+  std::string model;                     // the model's name if the line names none
   bool plain = false;
 };
 

@@ -18,8 +18,8 @@
 namespace skald {
 namespace {
 
-constexpr auto kLook = std::chrono::milliseconds(50);  // at progress and signals
-constexpr auto kRest = std::chrono::milliseconds(2);   // while the writer is behind
+constexpr auto kLook = std::chrono::milliseconds(50);  // between looks at progress and signals
+constexpr auto kRest = std::chrono::milliseconds(2);   // a pause while the writer is behind
 
 // What the other threads send to the one that writes results. A job comes before its events, or
 // alone if there is nothing to compute.

@@ -15,7 +15,7 @@
 namespace skald {
 
 struct BatchRun {
-  JobRun& job;  // after begin()
+  JobRun& job;  // begin() was called
   BatchPreparer& preparer;
   BatchResultOptions result;
   SchedulerLimits limits;  // of each device

@@ -11,8 +11,8 @@
 namespace skald {
 namespace {
 
-// What dropping turns leaves free, where it can: every drop has the rest computed again, so that
-// one in every turn would be slow.
+// The tokens that may remain when turns are dropped. A quarter of the context becomes free, because
+// after every drop the remaining turns are computed again.
 int64_t goal(int64_t context) { return context - context / 4; }
 
 bool is_user(const Message& message) { return message.role == "user"; }

@@ -28,7 +28,7 @@ struct DialogueModel {  // the references outlive the dialogue
   const Tokenizer& tokenizer;
   const ChatTemplate& chat_template;
   std::vector<int32_t> stop_ids;
-  jinja::Dict variables;  // of the template, by --chat-template-kwargs
+  jinja::Dict variables;  // for the template, from --chat-template-kwargs
 };
 
 // The context that the next token needs: prompt, answer so far, and the token.
@@ -61,7 +61,7 @@ class Dialogue {
 
   const std::vector<Message>& messages() const { return messages_; }
   std::string_view system() const;  // the system message, or ""
-  int turns() const;                // the user's messages
+  int turns() const;                // the number of the user's messages
   bool awaits_answer() const;       // the last message is the user's
 
   // These two throw Error, and change nothing, where the template refuses the messages.
@@ -79,7 +79,7 @@ class Dialogue {
   Answer answer(const AnswerOptions& options);
 
   std::string prompt() const;  // as the template writes it
-  int64_t tokens() const;      // of the prompt
+  int64_t tokens() const;      // the length of the prompt
 
   // For saving the cache in a file. Call trim() first: it drops tokens that are no longer in the
   // messages.
@@ -89,8 +89,8 @@ class Dialogue {
 
  private:
   struct Plan {
-    int64_t keep;               // of the session's tokens
-    std::vector<int32_t> feed;  // after them
+    int64_t keep;               // how many of the session's tokens stay
+    std::vector<int32_t> feed;  // the tokens to feed after them
     int64_t length() const { return keep + std::ssize(feed); }
   };
 
@@ -104,7 +104,7 @@ class Dialogue {
   DialogueModel model_;
   Session session_;
   std::vector<Message> messages_;
-  std::vector<int32_t> answer_ids_;  // of the answer in progress
+  std::vector<int32_t> answer_ids_;  // the tokens of the answer in progress
   int64_t answers_ = 0;              // answers begun; each has its own random numbers
 };
 

@@ -69,7 +69,7 @@ class ChatProgram {
   ChatParts parts_;
   std::string attached_;
   std::optional<Answer> last_;
-  int64_t answers_ = 0, tokens_ = 0;  // of the whole run
+  int64_t answers_ = 0, tokens_ = 0;  // in the whole run
   bool done_ = false;
 };
 

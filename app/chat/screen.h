@@ -35,7 +35,7 @@ class ChatScreen {
   void say_dimmed(std::string_view text);  // less important
   void notice(std::string_view text);      // "skald: …": important
 
-  const std::string& thinking() const { return thinking_; }  // of the last answer
+  const std::string& thinking() const { return thinking_; }  // in the last answer
 
  private:
   void show(const ThinkingPart& part);

@@ -18,13 +18,13 @@ class ChatSession {
   ChatSession(std::filesystem::path path, std::string_view model, Executor& executor);
 
   struct Resumed {
-    int64_t cached = 0;   // tokens
+    int64_t cached = 0;   // tokens that the cache holds
     std::string missing;  // why the cache is not used, or ""
   };
   Resumed resume(Dialogue& dialogue);  // throws Error(Exit::Failed) for a file of another kind
 
-  // Messages are small: to be saved after every turn. A large cache takes seconds: to be saved
-  // once, at the end.
+  // Messages are small: save them after every turn. A large cache takes seconds: save it once, at
+  // the end.
   void save_messages(const Dialogue& dialogue);
   void save(Dialogue& dialogue);
 

@@ -13,7 +13,7 @@ namespace skald {
 std::string transcript(const std::vector<Message>& messages);
 
 // Reads the same form, or the list of messages alone. Contents must be strings; only the first
-// message may be of the system. Throws Error(Exit::Failed) with `name` for anything else.
+// message may have the role "system". Throws Error(Exit::Failed) with `name` for anything else.
 std::vector<Message> read_transcript(std::string_view json, const std::string& name);
 
 }  // namespace skald

@@ -51,12 +51,12 @@ class AtomicFile {
 
   std::filesystem::path path_, part_;
   const AtomicFileOptions options_;
-  int64_t end_ = 0;  // of what was written
+  int64_t end_ = 0;  // the end of what was written
   int fd_ = -1;
 };
 
-// Throws Error(Exit::Failed) where an AtomicFile could not be made: to be called before the work
-// whose result the file shall keep.
+// Throws Error(Exit::Failed) if an AtomicFile could not be made. Call it before the work whose
+// result the file is to keep.
 void check_writable(const std::filesystem::path& path);
 
 }  // namespace skald

@@ -14,13 +14,13 @@ namespace skald {
 
 struct JsonlLine {
   int64_t number = 0;     // from 1, as editors count
-  std::string text;       // without its end
-  int64_t offset = 0;     // of its first byte in the input
-  int64_t bytes = 0;      // of the whole line without its newline
+  std::string text;       // without its line end
+  int64_t offset = 0;     // the place of its first byte in the input
+  int64_t bytes = 0;      // length of the whole line without its newline
   bool too_long = false;  // text is only the beginning of the line
 };
 
-// Both included.
+// Both ends are included.
 struct LineRange {
   int64_t first = 1, last = INT64_MAX;
 };
@@ -49,12 +49,12 @@ class JsonlReader {
 
   const std::string& name() const { return name_; }  // printable
   int64_t bytes_read() const { return bytes_read_; }
-  int64_t size() const;  // of a regular file as it is now; -1: this is no regular file
+  int64_t size() const;  // bytes that the file has now; -1: not a regular file
   bool is_file(uint64_t device, uint64_t inode) const;
 
  private:
-  bool fill();                      // more bytes; false at the end
-  bool read_line(JsonlLine& line);  // blank or not
+  bool fill();                      // reads more bytes; false at the end
+  bool read_line(JsonlLine& line);  // also reads blank lines
 
   bool ends_early() const;
 
@@ -65,7 +65,7 @@ class JsonlReader {
   int fd_ = -1;
   bool owned_ = false;
   std::vector<char> buffer_;
-  size_t begin_ = 0, end_ = 0;  // of the unread bytes in the buffer
+  size_t begin_ = 0, end_ = 0;  // the range of unread bytes in the buffer
   int64_t bytes_read_ = 0, number_ = 0;
 };
 

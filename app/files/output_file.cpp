@@ -22,7 +22,7 @@ namespace {
        "file");
 }
 
-// Lines of a file, wherever they begin; cheap where one follows the other.
+// Copies lines of a file, in any order. It is fast if each line follows the one before.
 class LineCopier {
  public:
   explicit LineCopier(const OutputFile& from) : from_(from) {}

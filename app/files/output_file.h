@@ -18,8 +18,8 @@ namespace skald {
 //   Replace   the old content is gone
 enum class Existing { Refuse, Continue, Replace };
 
-// Throws Error(Exit::Usage) as OutputFile does for a file that is there: to be called before the
-// work whose results the file shall get.
+// Throws Error(Exit::Usage) if OutputFile would, because the file exists. Call it before the work
+// whose results the file is to keep.
 void check_output(const std::string& path, Existing existing);
 
 class OutputFile {
@@ -44,7 +44,7 @@ class OutputFile {
   // Brings what was written to the disk.
   void sync();
 
-  // For regular files alone.
+  // Only for regular files.
   bool is_file() const { return file_; }
   int64_t bytes() const { return bytes_; }
   std::string read(int64_t offset, int64_t most) const;  // fewer bytes at the end
@@ -68,8 +68,8 @@ class OutputFile {
   int fd_ = -1;
   bool owned_ = false, file_ = false;
   int64_t bytes_ = 0;
-  std::string line_;     // that append() is writing
-  std::string pending_;  // of write()
+  std::string line_;     // the line that append() is writing
+  std::string pending_;  // what write() has buffered
 };
 
 }  // namespace skald

@@ -1,4 +1,4 @@
-// Going on with a file of lines that a stopped run wrote: the results of `batch` and `score`, the
+// Continues a file of lines that a stopped run wrote: the results of `batch` and `score`, the
 // checkpoints of `perplexity`. A kill or a full disk can leave the last line without its newline;
 // such a line is torn, and does not count even if it looks whole.
 #pragma once
@@ -13,7 +13,7 @@
 namespace skald {
 
 // Calls `take` for each line that ends with a newline. Returns the number of the torn line behind
-// them, or 0. Throws where the program is interrupted, and whatever `take` throws.
+// them, or 0. Throws if the program is interrupted, and whatever `take` throws.
 int64_t read_whole_lines(const std::string& path,
                          const std::function<void(const JsonlLine&)>& take);
 

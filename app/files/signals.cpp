@@ -22,7 +22,7 @@ int wake_pipe[2] = {-1, -1};
 
 void wake() {
   const int saved = errno;
-  if (write(wake_pipe[1], "", 1) < 0) errno = saved;  // full: it will wake
+  if (write(wake_pipe[1], "", 1) < 0) errno = saved;  // a full pipe wakes the reader too
 }
 
 [[noreturn]] void end_at_once(int code) {

@@ -40,9 +40,8 @@ class CacheFile {
   // Error(Exit::Failed) for a file of another kind, which must not be replaced.
   static std::optional<CacheFile> open(const std::filesystem::path& path);
 
-  // Why the file cannot be used, in words that follow the file's name; tokens and note are then
-  // empty.
-  // "" where it can be used.
+  // "" if the file can be used. Otherwise why not, in words that follow the file's name; tokens and
+  // note are then empty.
   const std::string& problem() const { return problem_; }
 
   const Sha256::Digest& key() const { return key_; }

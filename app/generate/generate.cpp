@@ -72,7 +72,7 @@ Generated generate(Session& session, const Tokenizer& tokenizer, const GenerateO
   if (complete) result.reason = FinishReason::Stop;
   if (!stops.found()) show(stops.feed(stream.flush()));
   show(stops.flush());
-  if (stops.found()) {  // perhaps only now: flush() may write U+FFFD, and a stop string hold it
+  if (stops.found()) {  // flush() may write U+FFFD, which a stop string may contain
     result.reason = FinishReason::Stop;
     result.stop = stops.stop();
   }

@@ -43,7 +43,7 @@ struct Generated {
   FinishReason reason = FinishReason::Length;
   std::string stop;      // the stop string that was found, or ""
   int32_t stop_id = -1;  // the token that ended the text, or -1
-  int64_t tokens = 0;    // picked, with the one that ended the text; all are in the session
+  int64_t tokens = 0;    // picked tokens, with the one that ended the text; all are in the session
   Clock::time_point begin, first, last;  // the call, its first token and its last
 
   double prompt_seconds() const;     // to the first token

@@ -16,13 +16,13 @@ namespace skald {
 
 class StopText {
  public:
-  explicit StopText(std::vector<std::string> stops);  // an empty one is Error(Exit::Usage)
+  explicit StopText(std::vector<std::string> stops);  // an empty string is an Error(Exit::Usage)
 
   std::string feed(std::string_view piece);  // empty once a stop string was found
   std::string flush();                       // the rest; to be called once, at the end
 
   bool found() const { return found_ != kNone; }
-  const std::string& stop() const { return stops_[found_]; }  // the found one
+  const std::string& stop() const { return stops_[found_]; }  // the one that was found
 
  private:
   static constexpr size_t kNone = SIZE_MAX;
@@ -40,7 +40,7 @@ class StopText {
   void link();
 
   std::vector<std::string> stops_;
-  std::vector<Prefix> prefixes_{{}};             // the empty one first
+  std::vector<Prefix> prefixes_{{}};             // the empty prefix first
   std::unordered_map<size_t, size_t> children_;  // (prefix, byte) to prefix
   size_t at_ = 0;                                // the longest prefix that the text ends with
   std::string text_;                             // the last part of the text

@@ -18,7 +18,7 @@ struct QuantizeSettings {
 };
 
 struct QuantizePlan {
-  std::string name;  // the mix's
+  std::string name;  // the name of the mix
   GgufHead head;     // complete
   std::vector<MadeTensor> tensors;
   std::vector<bool> other_rows;    // per tensor: rows are no whole blocks of the mix's format

@@ -1,4 +1,4 @@
-// Which requests an earlier run has finished, found in its output: --resume passes over them. Takes
+// Finds in an output which requests an earlier run has finished: --resume passes over them. Takes
 // some 100 bytes for each result, whatever the length of the lines.
 //
 // A result is a JSON object in a line. Its request is named by "custom_id" (or else "id"), a text
@@ -24,7 +24,7 @@ struct ResultName {
   bool failed = false;  // it has an "error" that is not null
 };
 
-std::optional<ResultName> result_name(std::string_view line);  // none: no result
+std::optional<ResultName> result_name(std::string_view line);  // nullopt: the line is no result
 
 // The first half of a SHA-256, which no two names share.
 using NameHash = std::array<uint64_t, 2>;
@@ -41,7 +41,7 @@ class EarlierResults {
   bool take(int64_t turn, std::string_view id, std::string_view request_hash);
 
   int64_t count() const { return static_cast<int64_t>(results_.size()); }
-  bool outdated() const { return outdated_; }  // some of its lines
+  bool outdated() const { return outdated_; }  // some lines of the file are outdated
 
   struct Place {
     int64_t turn, offset;

@@ -39,7 +39,7 @@ JobLimits choose_job_limits(const Model& model, const RunOptions& asked, int seq
   if (device.cuda) gpu = describe_gpu(device);
   RunOptions options = asked;
   options.sequences = sequences > 0 ? sequences : gpu ? kGpuSequences : kCpuSequences;
-  options.cache_tokens = 1;  // of one sequence alone
+  options.cache_tokens = 1;  // room for one sequence, whatever its context
   if (options.rows == 0) options.rows = default_rows(model, options, gpu ? &*gpu : nullptr);
   options.sequences = static_cast<int>(std::min<int64_t>(options.sequences, options.rows));
   const auto plan = [&] {

@@ -9,7 +9,7 @@ namespace skald {
 
 struct JobLimits {
   RunOptions run;   // context, rows, sequences and cache_tokens are set
-  MemoryPlan plan;  // that `run` was chosen by
+  MemoryPlan plan;  // the plan by which `run` was chosen
 };
 
 // sequences: 0 for the device's default. Throws Error(Exit::Memory) where not one sequence fits.

@@ -35,8 +35,8 @@ struct JobLine {
   int64_t line = 0;          // its number in the file, from 1
   std::string id;            // as JSON
   std::string request_hash;  // over everything that decides about the result
-  Json json;                 // of the line; null where lines are texts
-  std::string text;          // of the line, where lines are texts
+  Json json;                 // the line as JSON; null if lines are texts
+  std::string text;          // the line, if lines are texts
   std::optional<LineProblem> problem;
 };
 

@@ -26,7 +26,7 @@ class JobProgress {
   JobProgress(Progress::Style style, int64_t total, const JobCounts& counts)
       : progress_(style), total_(total), counts_(counts) {}
 
-  void show();  // if it is time; by one thread
+  void show();  // does nothing until it is time; only one thread calls it
   void clear() { progress_.clear(); }
   double seconds() const { return progress_.seconds(); }
 

@@ -23,7 +23,8 @@ struct ResultWriterOptions {
 
 class ResultWriter {
  public:
-  // Throws Error(Exit::Usage) where the output is there and may not be, or is no output of ours.
+  // Throws Error(Exit::Usage) if the output exists and `resume` is false, or if it holds anything
+  // but results.
   explicit ResultWriter(const ResultWriterOptions& options);
 
   // Whether an earlier run has finished the request. If so, the turn has ended.
@@ -44,12 +45,12 @@ class ResultWriter {
   // runs wrote.
   void finish();
 
-  // When the run ends early. Results that wait for their turn are written out of order; the
+  // Call it if the run ends early. Results that wait for their turn are written out of order; the
   // finish() of the run that goes on sorts them. A pipe cannot be sorted later, so it gets none of
   // them.
   void give_up();
 
-  int64_t earlier() const { return earlier_.count(); }  // results that were there
+  int64_t earlier() const { return earlier_.count(); }  // results of earlier runs
   const OutputFile& output() const { return output_; }
 
  private:
@@ -65,7 +66,7 @@ class ResultWriter {
   std::vector<EarlierResults::Place> written_;  // by this run, if it goes on with a file
   std::map<int64_t, std::string> held_;         // by turn; "": no line to write
   int64_t held_bytes_ = 0;
-  int64_t turn_ = 0;  // the next to be written in order
+  int64_t turn_ = 0;  // the next turn to be written in order
 };
 
 }  // namespace skald

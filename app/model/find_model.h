@@ -12,7 +12,7 @@
 namespace skald {
 
 struct ModelPlaces {
-  std::vector<std::filesystem::path> folders;  // of $SKALD_MODELS
+  std::vector<std::filesystem::path> folders;  // from $SKALD_MODELS
   std::filesystem::path hub;                   // Hugging Face's cache; may not exist
   std::filesystem::path own;                   // ~/.cache/skald
 };
