@@ -177,8 +177,8 @@ Answer Dialogue::answer(const AnswerOptions& options) {
   generating.token = [&](const Picked& picked) {
     answer_ids_.push_back(picked.token);
     if (!model_.tokenizer.is_control(picked.token)) return;
-    // Text in a message never becomes a control token again, so that thinking between such tags
-    // would come back as a part of the answer: it is shown and not kept.
+    // The thinking between such control tokens is shown, but not kept in the answer. In the next
+    // turn the tags would be plain text, and the thinking would look like a part of the answer.
     const std::string_view piece = model_.tokenizer.piece(picked.token);
     const ThinkingTag tag = thinking_tag(piece);
     if (tag != ThinkingTag::None) options.text(piece);

@@ -128,7 +128,7 @@ class LineEditor final : public LineSource {
 
   static wchar_t* prompt_of(EditLine* editor) { return self(editor).prompt_.data(); }
 
-  // 1: a character; 0: the end; -1: a signal that ends the line.
+  // Returns 1 for a character, 0 at the end, -1 after a signal that ends the line.
   static int read_character(EditLine* editor, wchar_t* out) {
     LineEditor& me = self(editor);
     while (true) {
@@ -213,10 +213,10 @@ class LineEditor final : public LineSource {
   const LineHistory& history_;
   EditLine* editor_ = nullptr;
   HistoryW* recalled_ = nullptr;
-  size_t known_ = 0;  // of the history's entries, those that libedit has
+  size_t known_ = 0;  // number of the history's entries that libedit has
   std::wstring prompt_;
-  std::string bytes_;         // read, and not yet a whole character
-  bool interrupted_ = false;  // by a signal, and the line is to end
+  std::string bytes_;         // bytes that are not yet a whole character
+  bool interrupted_ = false;  // a signal came, and the line is to end
 };
 
 }  // namespace

@@ -26,8 +26,8 @@ class LineSource {
   bool repaired_ = false;
 };
 
-// Lines of stdin as they are: for pipes and dumb terminals. The prompt is written if `terminal` is
-// given.
+// Reads lines of stdin as they are: for pipes and dumb terminals. The prompt is written if
+// `terminal` is given.
 std::unique_ptr<LineSource> make_plain_lines(TerminalMode* terminal);
 
 // Lines that a person edits, with history, by libedit and the keys of the user's ~/.editrc. Pasted
@@ -35,8 +35,8 @@ std::unique_ptr<LineSource> make_plain_lines(TerminalMode* terminal);
 std::unique_ptr<LineSource> make_line_editor(TerminalMode& terminal, const TerminalTraits& traits,
                                              const LineHistory& history);
 
-// Several lines as one message: while a line ends in a backslash, the next line is read too. The
-// end of the input also ends the message.
+// Reads several lines as one message: while a line ends in a backslash, the next line is read too.
+// The end of the input also ends the message.
 LineSource::Got read_message(LineSource& source, const std::string& prompt,
                              const std::string& further_prompt, std::string& message,
                              bool& repaired);

@@ -14,7 +14,7 @@ class StandardOutput {
 };
 
 // Makes standard streams that the caller of the program has closed fail when they are used.
-// Otherwise the next file that is opened would take their place. To be called before anything else.
+// Otherwise the next file that is opened would take their place. Call it before anything else.
 void reserve_standard_streams();
 
 bool stdin_is_terminal();

@@ -71,7 +71,7 @@ class PlainLines final : public LineSource {
   }
 
   TerminalMode* terminal_;
-  std::string bytes_;  // read, and not yet a line
+  std::string bytes_;  // bytes that are not yet a line
 };
 
 }  // namespace

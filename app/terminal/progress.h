@@ -1,5 +1,6 @@
-// How far a long job is, as one line on stderr: on a terminal rewritten a few times a second and
-// wiped away at the end; in a log, if asked for, a line every ten seconds. One thread shows.
+// Shows how far a long job is, as one line on stderr. On a terminal the line is rewritten a few
+// times a second and wiped away at the end. In a log, if asked for, there is a line every ten
+// seconds. Only one thread shows.
 #pragma once
 
 #include <chrono>

@@ -21,7 +21,7 @@ namespace {
 termios first_mode = {};
 volatile sig_atomic_t mode_is_known = 0;
 
-// Also the brackets around pasted text and dim letters, which the mode does not hold.
+// Ends bracketed paste and dim letters, which are not part of the terminal's mode.
 constexpr std::string_view kPlain = "\x1b[?2004l\x1b[0m";
 bool plain_needed = false;
 

@@ -21,7 +21,7 @@ TerminalTraits find_terminal_traits();
 // on.
 std::string for_terminal(const TerminalTraits& traits, std::string_view utf8);
 
-int terminal_columns();  // of stdout's window; 80 where that is not known
+int terminal_columns();  // width of stdout's window; 80 if it is not known
 
 // Changes the mode of stdin's terminal. The destructor restores the old mode; so does a signal that
 // ends the program. There is at most one TerminalMode at a time.
@@ -32,8 +32,8 @@ class TerminalMode {
   TerminalMode(const TerminalMode&) = delete;
   TerminalMode& operator=(const TerminalMode&) = delete;
 
-  // For the time in which an answer is written: keys, and Ctrl-D, are kept for the next line and
-  // not shown. Line editing sets a mode of its own and returns to this one.
+  // While an answer is written, keys, also Ctrl-D, are kept for the next line and not shown. Line
+  // editing sets a mode of its own and returns to this one.
   void hide_keys();
   void show_keys();
 

@@ -11,7 +11,7 @@ namespace skald {
 
 class TextOutput {
  public:
-  explicit TextOutput(bool raw);  // raw: control characters too reach a terminal as they are
+  explicit TextOutput(bool raw);  // raw: even control characters reach a terminal
 
   bool is_terminal() const { return terminal_; }
   void write(std::string_view text);         // whole characters
