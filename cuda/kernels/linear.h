@@ -44,6 +44,7 @@ struct LinearShape {
   Epilogue epilogue;
   float scale = 1;  // AddTo: factor of the product
   Activation activation = Activation::Silu;
+  bool activates = false;  // Store: stores activation(product + bias)
   bool dependent = false;  // starts before the kernel ahead ends and waits for it inside
 };
 

@@ -114,6 +114,10 @@ void LoadedModel::load(LoadedOp& op, const FusedExperts& experts, Stream stream)
   }
 }
 
+void LoadedModel::load(LoadedOp& op, const RowGate& gate, Stream stream) {
+  op.gate = norm_weight(gate.weight, stream);
+}
+
 // Uploads a file's stack of experts as one matrix if the bytes are those of separate matrices:
 // separate uploads take longer.
 LoadedStack LoadedModel::load(const ExpertStack& stack, int count, Stream stream) {

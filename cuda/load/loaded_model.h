@@ -28,6 +28,7 @@ struct LoadedOp {
   // A bound of the gated results of a FusedLinear, or of the values that a FusedAttention reads
   // (FusedProgram::bounded()). 0: no bound is known.
   float bound = 0;
+  const float* gate = nullptr;                       // RowGate
   const float *q_norm = nullptr, *k_norm = nullptr;  // FusedAttention
   const float* router = nullptr;                     // FusedExperts
   std::vector<LoadedStack> stacks;                   // as FusedProgram::stacks()
@@ -51,6 +52,7 @@ class LoadedModel {
   void load(LoadedOp& op, const FusedLinear& linear, Stream stream);
   void load(LoadedOp& op, const FusedAttention& attention, Stream stream);
   void load(LoadedOp& op, const FusedExperts& experts, Stream stream);
+  void load(LoadedOp& op, const RowGate& gate, Stream stream);
   LoadedStack load(const ExpertStack& stack, int count, Stream stream);
   const float* norm_weight(WeightId id, Stream stream);
   void find_bounds();

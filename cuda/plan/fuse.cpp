@@ -16,7 +16,8 @@ class Fuser {
     while (at_ < ops_.size()) {
       if (const auto* embed = get<Embed>(at_)) {
         emit(*embed, 1);
-      } else if (!qkv_attention() && !routed_experts() && !linear_group() && !own_norm()) {
+      } else if (!qkv_attention() && !routed_experts() && !linear_group() && !own_norm() &&
+                 !row_gate()) {
         fail(Exit::Failed, "CUDA has no kernel for op ", at_, ", ", op_name(ops_[at_]),
              ", where it stands in this model; use --device cpu");
       }
@@ -47,12 +48,13 @@ class Fuser {
     return false;
   }
 
-  // True if the ops from `first` to `last` may become one op that writes `out` alone: no later op
-  // reads another buffer that they write.
-  bool absorbs(size_t first, size_t last, ActId out) const {
+  // True if the ops from `first` to `last` may become one op that writes `out` and `kept` alone: no
+  // later op reads another buffer that they write.
+  bool absorbs(size_t first, size_t last, ActId out, std::optional<ActId> kept = {}) const {
     for (size_t i = first; i <= last; ++i) {
       const ActId* written = op_output(ops_[i]);
-      if (written && *written != out && read_after(last, *written)) return false;
+      if (written && *written != out && *written != kept && read_after(last, *written))
+        return false;
     }
     return true;
   }
@@ -136,7 +138,7 @@ class Fuser {
     const auto* experts = get<Experts>(at_ + 1);
     const auto* add = get<Add>(at_ + 2);
     if (!norm || norm->kind != NormKind::Rms || !experts || !add || norm->out != experts->in ||
-        add->x != hidden_ || add->y != experts->out || !absorbs(at_, at_ + 2, add->x)) {
+        add->x != hidden_ || add->y != experts->out || !absorbs(at_, at_ + 2, add->x, norm->out)) {
       return false;
     }
     emit(FusedExperts{*norm, add->x, experts->router, experts->gate, experts->up, experts->down,
@@ -160,7 +162,15 @@ class Fuser {
     }
   }
 
-  // [norm] linear [linear gated_act | [norm] add], or [norm] logits
+  // Both buffers have the activations' type.
+  bool row_gate() {
+    const auto* gate = get<RowGate>(at_);
+    if (!gate || gate->x == hidden_ || gate->in == hidden_) return false;
+    emit(*gate, 1);
+    return true;
+  }
+
+  // [norm] linear [linear gated_act | activate | [norm] add], or [norm] logits
   bool linear_group() {
     const Norm* norm = stream_norm(at_);
     const size_t first = at_ + (norm ? 1 : 0);
@@ -187,6 +197,7 @@ class Fuser {
 
     const auto* up = get<Linear>(first + 1);
     const auto* gated = get<GatedAct>(first + 2);
+    const auto* activate = get<Activate>(first + 1);
     const auto* post_norm = get<Norm>(first + 1);
     const size_t sum = first + (post_norm ? 2 : 1);
     const auto* add = get<Add>(sum);
@@ -198,6 +209,12 @@ class Fuser {
       fused.epilogue = Epilogue::Gated;
       fused.activation = gated->activation;
       last = first + 2;
+    } else if (activate && activate->in == linear->out &&
+               absorbs(first, first + 1, activate->out)) {
+      fused.out = activate->out;
+      fused.activates = true;
+      fused.activation = activate->activation;
+      last = first + 1;
     } else if (add && add->x == hidden_ && add->y == (post_norm ? post_norm->out : linear->out) &&
                (!post_norm || (post_norm->in == linear->out && post_norm->kind == NormKind::Rms)) &&
                absorbs(first, sum, add->x)) {

@@ -21,6 +21,7 @@ struct FusedLinear {
   std::vector<WeightId> biases;  // one per part, or None
   Epilogue epilogue = Epilogue::Store;
   Activation activation = Activation::Silu;
+  bool activates = false;  // Store: stores activation(product + bias)
   std::optional<Norm> post_norm;
   float scale = 1;    // AddTo: factor of the product; Logits: factor of the logits
   float softcap = 0;  // Logits
@@ -55,7 +56,8 @@ struct FusedAttention {
 };
 
 // A norm, routed experts and their sum: out += scale * sum. The router reads the norm's result in
-// float32, the experts read it in the activations' type.
+// float32, the experts read it in the activations' type. In that type the result stays in the
+// norm's buffer, so that a shared expert can read it.
 struct FusedExperts {
   Norm norm;
   ActId out;
@@ -67,7 +69,7 @@ struct FusedExperts {
 // Norm: a norm of the residual stream that several ops read. It writes its buffer in the
 // activations' type.
 struct FusedOp {
-  std::variant<Embed, Norm, FusedLinear, FusedAttention, FusedExperts> op;
+  std::variant<Embed, Norm, FusedLinear, FusedAttention, FusedExperts, RowGate> op;
   size_t last;  // index of the last op of the Program that this op does
 };
 

@@ -109,6 +109,10 @@ class Lister {
     add(weights_text({op.weight}), concat("[", fused_.cols(op.in), "]"), prompts_, kAnyRows);
   }
 
+  void list(const RowGate& op) {
+    add(weights_text({op.weight}), concat("[", fused_.cols(op.in), "]"), prompts_, kAnyRows);
+  }
+
   void list(const FusedLinear& op) {
     const std::vector<Piece> pieces = fused_.pieces(op);
     std::string shape = concat("[", fused_.outs(op), ", ", fused_.ins(op), "]");
@@ -149,7 +153,8 @@ class Lister {
                                  [](const Norm&) { return std::string("norm"); },
                                  [&](const FusedLinear& op) { return weights_text(op.parts); },
                                  [](const FusedAttention&) { return std::string("attention"); },
-                                 [](const FusedExperts&) { return std::string("experts"); }},
+                                 [](const FusedExperts&) { return std::string("experts"); },
+                                 [](const RowGate&) { return std::string("row_gate"); }},
                       fused_.ops[entry.op].op);
   }
 

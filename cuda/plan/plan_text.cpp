@@ -36,7 +36,8 @@ std::string entry_text(const FusedProgram& fused, const StepEntry& entry) {
         return copy ? std::string("gemm_cublas (copy)") : std::string(product.kernel->name);
       },
       [](const GateEntry&) { return std::string("gate"); },
-      [](const BiasEntry&) { return std::string("add_bias"); },
+      [](const BiasEntry& bias) { return std::string(bias.activates ? "activate" : "add_bias"); },
+      [](const RowGateEntry&) { return std::string("row_gate"); },
       [](const PostNormEntry&) { return std::string("post_norm"); },
       [](const CapEntry&) { return std::string("cap_logits"); },
       [](const QkNormEntry&) { return std::string("qk_norm"); },

@@ -61,6 +61,7 @@ int64_t weight_bytes(const FusedProgram& fused) {
                            o.spec.count * padded(matrix_bytes(stack.format, stack.outs, stack.ins));
                      }
                    },
+                   [&](const RowGate& o) { bytes += padded(fused.cols(o.in) * 4); },
                    [&](const FusedAttention& o) {
                      if (!o.norm) return;
                      for (WeightId weight : {o.norm->q, o.norm->k}) {

@@ -110,6 +110,8 @@ void StepPlanner::add(const Norm& norm) {
   emit(NormEntry{in, norm.out, norm.eps, norm.kind}, dependent_);
 }
 
+void StepPlanner::add(const RowGate&) { emit(RowGateEntry(), dependent_); }
+
 void StepPlanner::add(const FusedAttention& op) {
   AttentionCode code = setting_.attention;
   if (kind_.decode && !setting_.clusters) code = std::min(code, AttentionCode::Mma);

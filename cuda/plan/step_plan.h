@@ -99,8 +99,9 @@ struct ProductEntry {
   int64_t expanded_rows = 0;     // CublasPart::expanded_rows
   bool keeps_norms = false;      // a later AddTo may need the factors of this product's norm
 };
-// Small kernels after a product: GateEntry gates, BiasEntry adds a bias, PostNormEntry norms and
-// adds the product, CapEntry scales and caps logits.
+// Small kernels after a product: GateEntry gates, BiasEntry adds a bias and activates,
+// PostNormEntry norms and adds the product, CapEntry scales and caps logits. RowGateEntry
+// multiplies rows by factors.
 struct GateEntry {
   bool alternate;
   bool bias;
@@ -109,11 +110,13 @@ struct BiasEntry {
   DType type;
   BufferName out;
   float scale;
+  bool bias, activates;  // at least one
 };
 struct PostNormEntry {
   bool copy;  // also writes the residual stream in the activations' type
 };
 struct CapEntry {};
+struct RowGateEntry {};
 
 // The norm of a row's queries together, and of its keys together, before attention.
 struct QkNormEntry {};
@@ -138,10 +141,10 @@ struct ExpertsEntry {
 struct ExpertsGateEntry {};
 struct CombineEntry {};
 
-using EntryKind =
-    std::variant<EmbedEntry, ToTypeEntry, NormEntry, RmsNormEntry, ProductEntry, GateEntry,
-                 BiasEntry, PostNormEntry, CapEntry, QkNormEntry, RopeAppendEntry, AttentionEntry,
-                 RouteEntry, SortChoicesEntry, ExpertsEntry, ExpertsGateEntry, CombineEntry>;
+using EntryKind = std::variant<EmbedEntry, ToTypeEntry, NormEntry, RmsNormEntry, ProductEntry,
+                               GateEntry, BiasEntry, PostNormEntry, CapEntry, RowGateEntry,
+                               QkNormEntry, RopeAppendEntry, AttentionEntry, RouteEntry,
+                               SortChoicesEntry, ExpertsEntry, ExpertsGateEntry, CombineEntry>;
 
 struct StepEntry {
   size_t op;               // index into FusedProgram::ops

@@ -48,6 +48,7 @@ class StepPlanner {
   void add(const FusedLinear& linear);
   void add(const FusedAttention& attention);
   void add(const FusedExperts& experts);
+  void add(const RowGate& gate);
 
   // In step_products.cpp.
   ProductChoices choices(const FusedLinear& linear) const;

@@ -45,6 +45,7 @@ LinearShape product_shape(const FusedProgram& fused, const FusedLinear& op, cons
   if (shape.epilogue == Epilogue::AddTo) shape.scale = op.scale;
   shape.out_stride = shape.epilogue == Epilogue::Gated ? fused.outs(op) / 2 : fused.outs(op);
   shape.activation = op.activation;
+  shape.activates = op.activates;
   return shape;
 }
 
@@ -52,7 +53,7 @@ LinearShape product_shape(const FusedProgram& fused, const FusedLinear& op, cons
 struct Around {
   bool norm_before = false;
   bool gate_after = false;  // adds the bias too; the product goes to the buffer of pairs
-  bool bias_after = false;
+  bool bias_after = false;  // activates too
 };
 
 Around around(const FusedLinear& op, const ProductChoices& choices, bool apart) {
@@ -62,7 +63,8 @@ Around around(const FusedLinear& op, const ProductChoices& choices, bool apart) 
   for (const ProductChoice& choice : choices.all) {
     const bool gate_after = choice.shape.epilogue == Epilogue::Gated && !choice.kernel->gate;
     steps.norm_before |= choice.norm && !choice.kernel->norm;
-    steps.bias_after |= choice.bias && !choice.kernel->bias && !gate_after;
+    const bool finishes = choice.bias || choice.shape.activates;
+    steps.bias_after |= finishes && !choice.kernel->bias && !gate_after;
     steps.gate_after |= gate_after;
   }
   return steps;
@@ -135,6 +137,7 @@ void StepPlanner::add(const FusedLinear& op) {
   for (ProductChoice& choice : choices.all) {
     choice.norm &= !steps.norm_before;
     choice.bias &= !steps.gate_after && !steps.bias_after;
+    choice.shape.activates &= !steps.bias_after;
     if (choice.shape.epilogue == Epilogue::Gated && steps.gate_after) {
       choice.shape.epilogue = Epilogue::Store;
       choice.shape.out_stride = choice.shape.outs;
@@ -151,7 +154,9 @@ void StepPlanner::add(const FusedLinear& op) {
     emit(GateEntry{fused_.alternates(op), fused_.has_bias(op)}, false);
   } else if (steps.bias_after) {
     const bool floats = logits || op.epilogue == Epilogue::AddTo;
-    emit(BiasEntry{floats ? DType::F32 : fused_.type, out, scale}, false);
+    emit(
+        BiasEntry{floats ? DType::F32 : fused_.type, out, scale, fused_.has_bias(op), op.activates},
+        false);
   }
   if (op.post_norm) emit(PostNormEntry{op.leaves_copy}, dependent_);
   if (op.caps()) emit(CapEntry(), dependent_);

@@ -146,9 +146,11 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const GateEntry& 
 }
 
 void StepOps::launch(const Step& step, const StepEntry& entry, const BiasEntry& bias) {
-  launch_add_bias({bias.type, address(step, bias.out, bias.type), loaded(entry).bias, step.rows,
-                   p_.fused.outs(op<FusedLinear>(entry)), bias.scale},
-                  stream_);
+  const auto& linear = op<FusedLinear>(entry);
+  launch_add_bias(
+      {bias.type, address(step, bias.out, bias.type), bias.bias ? loaded(entry).bias : nullptr,
+       step.rows, p_.fused.outs(linear), bias.scale, bias.activates, linear.activation},
+      stream_);
 }
 
 void StepOps::launch(const Step& step, const StepEntry& entry, const PostNormEntry& norm) {
@@ -166,9 +168,17 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const CapEntry&) 
              stream_);
 }
 
+void StepOps::launch(const Step& step, const StepEntry& entry, const RowGateEntry&) {
+  const auto& gate = op<RowGate>(entry);
+  launch_row_gate({p_.fused.type, act(gate.x), act(gate.in), loaded(entry).gate, step.rows,
+                   p_.fused.cols(gate.x), p_.fused.cols(gate.in), entry.dependent},
+                  stream_);
+}
+
 void StepOps::observe(const FusedOp& op, int rows) {
   const ActId hidden = p_.fused.hidden;
-  const ActId out = std::visit(Overloaded{[](const auto& o) { return o.out; }}, op.op);
+  const ActId out = std::visit(
+      Overloaded{[](const RowGate& o) { return o.x; }, [](const auto& o) { return o.out; }}, op.op);
   const auto* linear = std::get_if<FusedLinear>(&op.op);
   if (out == p_.fused.qkv || (linear && linear->epilogue == Epilogue::Logits)) return;
   const size_t count = static_cast<size_t>(rows * p_.fused.cols(out));

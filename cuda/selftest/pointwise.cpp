@@ -46,7 +46,7 @@ std::string take_queries(const selftest::PointwiseCase& c, const selftest::Point
 // A buffer that a kernel changes in place holds its input at first.
 TestBuffer output(const selftest::PointwiseCase& c, const selftest::PointwiseData& data,
                   DType out_type, TestBuffers& buffers) {
-  if (c.op == Pointwise::AddBias || c.op == Pointwise::Cap) {
+  if (c.op == Pointwise::AddBias || c.op == Pointwise::Cap || c.op == Pointwise::RowGate) {
     return buffers.holding(c.type, data.in);
   }
   if (c.op == Pointwise::QkNorm) return buffers.holding(queries_keys_values(c, data));
@@ -103,6 +103,10 @@ void test_pointwise(const selftest::PointwiseCase& c, const selftest::PointwiseD
     case Pointwise::AddBias:
       kernel = "add_bias";
       launch_add_bias({c.type, out.data, weight, c.rows, c.cols}, test.stream);
+      break;
+    case Pointwise::RowGate:
+      kernel = "row_gate";
+      launch_row_gate({c.type, out.data, in.data, weight, c.rows, c.cols, c.cols}, test.stream);
       break;
     case Pointwise::Gather:
       kernel = "gather";

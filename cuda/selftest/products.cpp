@@ -12,6 +12,7 @@ using selftest::Ending;
 Epilogue epilogue_of(Ending ending) {
   switch (ending) {
     case Ending::Store:
+    case Ending::Activated:
       return Epilogue::Store;
     case Ending::Add:
       return Epilogue::AddTo;
@@ -47,7 +48,9 @@ void run(const ProductKernel& kernel, LinearLaunch product, const TestGpu& test,
          TestBuffers& buffers) {
   const int64_t element = info(product.type).block_bytes;
   const bool gate_after = product.epilogue == Epilogue::Gated && !kernel.gate;
-  const bool bias_after = product.bias && !kernel.bias && !gate_after;
+  const bool finishes = product.bias || product.activates;
+  const bool bias_after = finishes && !kernel.bias && !gate_after;
+  const bool activates = product.activates;
   const float* bias = product.bias;
   void* const out = product.out;
   if (product.norm_weight && !kernel.norm) {
@@ -61,6 +64,7 @@ void run(const ProductKernel& kernel, LinearLaunch product, const TestGpu& test,
   static_cast<LinearShape&>(product) = stored(kernel, product);
   if (gate_after) product.out = buffers.poisoned(product.rows * product.outs * element).data;
   if (gate_after || bias_after) product.bias = nullptr;
+  if (bias_after) product.activates = false;
   if (kernel.prepares) {
     product.gemm_q.workspace =
         buffers.poisoned(gemm_q_workspace_bytes(product.rows, product.ins)).data;
@@ -74,7 +78,9 @@ void run(const ProductKernel& kernel, LinearLaunch product, const TestGpu& test,
   }
   if (bias_after) {
     const DType out_type = product.epilogue == Epilogue::Store ? product.type : DType::F32;
-    launch_add_bias({out_type, out, bias, product.rows, product.outs, product.scale}, test.stream);
+    launch_add_bias({out_type, out, bias, product.rows, product.outs, product.scale, activates,
+                     product.activation},
+                    test.stream);
   }
 }
 
@@ -109,6 +115,7 @@ void test_product(const selftest::ProductCase& c, const selftest::ProductData& d
     launch.epilogue = epilogue_of(c.ending);
     launch.out_stride = launch.epilogue == Epilogue::Gated ? c.outs / 2 : c.outs;
     launch.activation = c.activation;
+    launch.activates = c.ending == Ending::Activated;
     launch.scale = c.scale;
     launch.norm_eps = selftest::kNormEps;
     launch.out = out.data;

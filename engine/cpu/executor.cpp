@@ -186,6 +186,16 @@ class CpuExecutor final : public Executor {
     kernels_->gated_act({data(op.gate), data(op.up), data(op.out), count, op.activation});
   }
 
+  void apply(const Activate& op) {
+    const int64_t count = rows() * program_.act(op.out).cols;
+    kernels_->activate({data(op.in), data(op.out), count, op.activation});
+  }
+
+  void apply(const RowGate& op) {
+    kernels_->row_gate({data(op.x), data(op.in), vector(op.weight), rows(),
+                        program_.act(op.x).cols, program_.act(op.in).cols});
+  }
+
   void apply(const Experts& op) {
     const auto first = [&](WeightId id) { return &program_.weight(id); };
     kernels_->experts({program_.weight(op.router).view, first(op.gate), first(op.up),

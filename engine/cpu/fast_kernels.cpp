@@ -86,6 +86,20 @@ class FastKernels final : public Kernels {
     });
   }
 
+  void activate(const ActivateArgs& a) override {
+    ranges(a.count, [&](int64_t from, int64_t count) {
+      pointwise_.activate(a.activation, a.in + from, a.out + from, count);
+    });
+  }
+
+  void row_gate(const RowGateArgs& a) override {
+    each(a.rows, a.dim + a.cols, [&](int64_t r) {
+      const double dot = pointwise_.dot(a.in + r * a.dim, a.weight, a.dim);
+      const float factor = static_cast<float>(1 / (1 + std::exp(-dot)));
+      pointwise_.cap(a.x + r * a.cols, a.cols, factor, 0);
+    });
+  }
+
   void experts(const ExpertsArgs& a) override { experts_.run(a); }
 
   void add(const AddArgs& a) override {

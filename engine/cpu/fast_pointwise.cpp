@@ -113,13 +113,36 @@ HWY_INLINE VF gelu_tanh(VF x) {
   return hn::Div(x, hn::Add(hn::Set(d, 1.0f), e));
 }
 
+HWY_INLINE VF activated(Activation activation, VF x) {
+  return activation == Activation::Silu ? silu(x) : gelu_tanh(x);
+}
+
 void gated_act(Activation activation, const float* gate, const float* up, float* out,
                int64_t count) {
   for_each_vector(count, [&](int64_t i, int n) HWY_ATTR {
-    const VF x = load_some(gate + i, n);
-    const VF acted = activation == Activation::Silu ? silu(x) : gelu_tanh(x);
+    const VF acted = activated(activation, load_some(gate + i, n));
     store_some(hn::Mul(acted, load_some(up + i, n)), out + i, n);
   });
+}
+
+void activate(Activation activation, const float* in, float* out, int64_t count) {
+  for_each_vector(count, [&](int64_t i, int n) HWY_ATTR {
+    store_some(activated(activation, load_some(in + i, n)), out + i, n);
+  });
+}
+
+double dot(const float* x, const float* y, int64_t count) {
+  const hn::Repartition<double, DF> dd;
+  const hn::Half<DF> half;
+  auto low = hn::Zero(dd), high = hn::Zero(dd);
+  for_each_vector(count, [&](int64_t i, int n) HWY_ATTR {
+    const VF a = load_some(x + i, n), b = load_some(y + i, n);
+    low = hn::MulAdd(hn::PromoteTo(dd, hn::LowerHalf(half, a)),
+                     hn::PromoteTo(dd, hn::LowerHalf(half, b)), low);
+    high = hn::MulAdd(hn::PromoteTo(dd, hn::UpperHalf(half, a)),
+                      hn::PromoteTo(dd, hn::UpperHalf(half, b)), high);
+  });
+  return hn::GetLane(hn::SumOfLanes(dd, hn::Add(low, high)));
 }
 
 void add(float* x, const float* y, int64_t count, float scale) {
@@ -179,7 +202,8 @@ uint64_t sum_bytes(const std::byte* bytes, int64_t count) {
 
 const PointwiseKernels* pointwise_table() {
   static const PointwiseKernels kTable{
-      rms_norm, layer_norm, gated_act, add, cap, rotate, sum_bytes, hwy::TargetName(HWY_TARGET)};
+      rms_norm, layer_norm, gated_act, activate,  dot,
+      add,      cap,        rotate,    sum_bytes, hwy::TargetName(HWY_TARGET)};
   return &kTable;
 }
 

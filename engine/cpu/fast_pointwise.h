@@ -23,6 +23,8 @@ struct PointwiseKernels {
                      int64_t dim, float eps);
   void (*gated_act)(Activation activation, const float* gate, const float* up, float* out,
                     int64_t count);
+  void (*activate)(Activation activation, const float* in, float* out, int64_t count);
+  double (*dot)(const float* x, const float* y, int64_t count);
   void (*add)(float* x, const float* y, int64_t count, float scale);
   void (*cap)(float* x, int64_t count, float scale, float softcap);
   void (*rotate)(const RotationTable& table, int64_t row, float* head);

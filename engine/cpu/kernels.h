@@ -87,6 +87,20 @@ struct GatedActArgs {
   Activation activation;
 };
 
+struct ActivateArgs {
+  const float* in;  // [count]
+  float* out;       // [count]; may be in
+  int64_t count;
+  Activation activation;
+};
+
+struct RowGateArgs {
+  float* x;             // [rows, cols]; each row is multiplied by sigmoid(weight · its row of in)
+  const float* in;      // [rows, dim]
+  const float* weight;  // [dim]
+  int64_t rows, cols, dim;
+};
+
 struct ExpertsArgs {
   TensorView router;   // [count, dim]
   const Weight* gate;  // [count] of [ffn_dim, dim]
@@ -122,6 +136,8 @@ class Kernels {
   virtual void rope(const RopeArgs& args) = 0;
   virtual void attention(const AttentionArgs& args) = 0;
   virtual void gated_act(const GatedActArgs& args) = 0;
+  virtual void activate(const ActivateArgs& args) = 0;
+  virtual void row_gate(const RowGateArgs& args) = 0;
   virtual void experts(const ExpertsArgs& args) = 0;
   virtual void add(const AddArgs& args) = 0;  // x += scale * y
   virtual void cap(const CapArgs& args) = 0;

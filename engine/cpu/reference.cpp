@@ -131,10 +131,19 @@ class ReferenceKernels final : public Kernels {
   }
 
   void gated_act(const GatedActArgs& a) override {
-    for (int64_t i = 0; i < a.count; ++i) {
-      const float x = a.gate[i];
-      const float gate = a.activation == Activation::Silu ? x / (1 + std::exp(-x)) : gelu_tanh(x);
-      a.out[i] = gate * a.up[i];
+    for (int64_t i = 0; i < a.count; ++i) a.out[i] = activated(a.gate[i], a.activation) * a.up[i];
+  }
+
+  void activate(const ActivateArgs& a) override {
+    for (int64_t i = 0; i < a.count; ++i) a.out[i] = activated(a.in[i], a.activation);
+  }
+
+  void row_gate(const RowGateArgs& a) override {
+    for (int64_t r = 0; r < a.rows; ++r) {
+      double dot = 0;
+      for (int64_t i = 0; i < a.dim; ++i) dot += double{a.weight[i]} * a.in[r * a.dim + i];
+      const float factor = static_cast<float>(1 / (1 + std::exp(-dot)));
+      for (int64_t i = 0; i < a.cols; ++i) a.x[r * a.cols + i] *= factor;
     }
   }
 
@@ -191,6 +200,10 @@ class ReferenceKernels final : public Kernels {
 
  private:
   enum class Half { Keys, Values };
+
+  static float activated(float x, Activation activation) {
+    return activation == Activation::Silu ? x / (1 + std::exp(-x)) : gelu_tanh(x);
+  }
 
   static float gelu_tanh(float x) {
     constexpr float kSqrt2OverPi = 0.7978845608028654f;

@@ -21,7 +21,10 @@ struct ExpertsConfig {
   int used = 0;   // experts of a token
   int64_t ffn_dim = 0;
   bool normalized = false;  // as in ExpertsSpec
-  std::vector<bool> dense;  // [layers], true: the layer has no experts; empty: all layers have
+  std::vector<bool> dense;   // [layers], true: the layer has no experts; empty: all layers have
+  // A shared expert is a feed-forward beside the routed experts, which every token has.
+  int64_t shared_dim = 0;    // its width; 0: the model has none
+  bool shared_gate = false;  // a row's result is multiplied by a factor of the row (RowGate)
 };
 
 // Properties that at least two families share. A property of one family alone is in that family's
@@ -50,6 +53,7 @@ struct ModelConfig {
   bool attention_bias = false;  // q, k and v have a bias
   bool attention_output_bias = false;
   bool mlp_bias = false;
+  bool gated_mlp = true;  // else down · activation(up · in)
   float embedding_scale = 1;
   float attention_scale = 0;  // 0: 1 / sqrt(head_dim)
   float residual_scale = 1;   // multiplies what layers add to the residual stream

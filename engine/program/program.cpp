@@ -31,6 +31,7 @@ int64_t Program::weight_bytes() const {
                    [&](const Norm& o) { count(o.weight), count(o.bias); },
                    [&](const HeadNorm& o) { count(o.weight); },
                    [&](const Linear& o) { count(o.weight), count(o.bias); },
+                   [&](const RowGate& o) { count(o.weight); },
                    [&](const Experts& o) {
                      count(o.router);
                      for (int i = 0; i < o.spec.used; ++i)
@@ -40,6 +41,7 @@ int64_t Program::weight_bytes() const {
                    [](const Rope&) {},
                    [](const Attention&) {},
                    [](const GatedAct&) {},
+                   [](const Activate&) {},
                    [](const Add&) {},
                },
                op);
@@ -57,6 +59,8 @@ std::string_view op_name(const Op& op) {
           [](const Rope&) { return "rope"; },
           [](const Attention&) { return "attention"; },
           [](const GatedAct&) { return "gated_act"; },
+          [](const Activate&) { return "activate"; },
+          [](const RowGate&) { return "row_gate"; },
           [](const Experts&) { return "experts"; },
           [](const Add&) { return "add"; },
           [](const Logits&) { return "logits"; },
@@ -74,6 +78,8 @@ const ActId* op_output(const Op& op) {
                         [](const Rope& o) -> Out { return &o.x; },
                         [](const Attention& o) -> Out { return &o.out; },
                         [](const GatedAct& o) -> Out { return &o.out; },
+                        [](const Activate& o) -> Out { return &o.out; },
+                        [](const RowGate& o) -> Out { return &o.x; },
                         [](const Experts& o) -> Out { return &o.out; },
                         [](const Add& o) -> Out { return &o.x; },
                         [](const Logits&) -> Out { return nullptr; },
@@ -94,6 +100,10 @@ std::vector<ActId> op_inputs(const Op& op) {
                         },
                         [](const GatedAct& o) {
                           return In{o.gate, o.up};
+                        },
+                        [](const Activate& o) { return In{o.in}; },
+                        [](const RowGate& o) {
+                          return In{o.x, o.in};
                         },
                         [](const Experts& o) { return In{o.in}; },
                         [](const Add& o) {
@@ -240,6 +250,10 @@ Program ProgramBuilder::finish() && {
             },
             [&](const GatedAct& o) {
               return cols(o.gate) == cols(o.up) && cols(o.up) == cols(o.out);
+            },
+            [&](const Activate& o) { return cols(o.in) == cols(o.out); },
+            [&](const RowGate& o) {
+              return o.x != o.in && view(o.weight).rows == 1 && view(o.weight).cols == cols(o.in);
             },
             [&](const Experts& o) {
               const TensorView gate = view(o.gate);

@@ -76,6 +76,16 @@ struct GatedAct {
   ActId out, gate, up;
   Activation activation;
 };
+// out = activation(in), each number by itself
+struct Activate {
+  ActId out, in;
+  Activation activation;
+};
+// Each row of x is multiplied by one factor, sigmoid(weight · in).
+struct RowGate {
+  ActId x, in;      // two buffers
+  WeightId weight;  // [1, in's columns]
+};
 // A gated feed-forward of experts: out is the sum of weight[e] * y[e] over a row's experts, in the
 // order of their numbers. y[e] = down[e] · (activation(gate[e] · in) * (up[e] · in)). weight is the
 // softmax of router · in over all experts; if normalized, it is divided by the sum over the used
@@ -108,8 +118,8 @@ struct Logits {
   float softcap = 0;
 };
 
-using Op =
-    std::variant<Embed, Norm, HeadNorm, Linear, Rope, Attention, GatedAct, Experts, Add, Logits>;
+using Op = std::variant<Embed, Norm, HeadNorm, Linear, Rope, Attention, GatedAct, Activate, RowGate,
+                        Experts, Add, Logits>;
 
 struct ActSpec {
   std::string name;

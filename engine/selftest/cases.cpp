@@ -48,7 +48,8 @@ std::vector<ProductCase> product_cases(Extent extent) {
     cases.push_back(c);
   };
   for (DType type : kTypes) {
-    for (Ending ending : {Ending::Store, Ending::Add, Ending::Gated, Ending::Logits}) {
+    for (Ending ending :
+         {Ending::Store, Ending::Add, Ending::Gated, Ending::Logits, Ending::Activated}) {
       for (const bool norm : {false, true}) {
         for (const bool bias : {false, true}) {
           if (bias && ending == Ending::Logits) continue;
@@ -131,6 +132,14 @@ std::vector<ProductCase> device_block_cases(Extent extent) {
       }
     }
     for (int rows : more_rows) add_rows(98, 1280, rows);
+    for (int rows : {1, 5, 33}) {
+      ProductCase c{format.type, 50, 1280, rows, Ending::Activated};
+      c.norm = rows == 5;
+      c.bias = rows != 5;
+      c.activation = rows == 33 ? Activation::Silu : Activation::GeluTanh;
+      c.activations = DType::BF16;
+      cases.push_back(c);
+    }
     if (extent == Extent::Small) continue;
     for (int rows = 1; rows <= 8; ++rows) add_rows(136, 2304, rows);
     add_rows(8200, 2048, 1);  // more groups of rows than any GPU has multiprocessors
@@ -266,7 +275,7 @@ std::vector<PointwiseCase> pointwise_cases(Extent extent) {
   for (Pointwise op :
        {Pointwise::Embed, Pointwise::Norm, Pointwise::Gate, Pointwise::AddBias, Pointwise::Gather,
         Pointwise::ScaledEmbed, Pointwise::ScaledAdd, Pointwise::Cap, Pointwise::PostNorm,
-        Pointwise::QkNorm, Pointwise::LayerNorm, Pointwise::BiasedLayerNorm}) {
+        Pointwise::QkNorm, Pointwise::LayerNorm, Pointwise::BiasedLayerNorm, Pointwise::RowGate}) {
     const bool floats =
         op == Pointwise::Gather || op == Pointwise::ScaledAdd || op == Pointwise::Cap;
     for (DType type : kTypes) {
@@ -298,7 +307,7 @@ int AttentionCase::longest() const {
 }
 
 std::string label(const ProductCase& c) {
-  constexpr const char* kEndings[] = {"store", "add", "gated", "logits"};
+  constexpr const char* kEndings[] = {"store", "add", "gated", "logits", "activated"};
   return concat(name(c.type), " [", c.outs, ", ", c.ins, "] x ", c.rows, " rows",
                 c.norm ? ", norm" : "", c.bias ? ", bias" : "", ", ",
                 kEndings[static_cast<size_t>(c.ending)],
@@ -322,7 +331,8 @@ std::string label(const AttentionCase& c) {
 std::string label(const PointwiseCase& c) {
   constexpr const char* kNames[] = {
       "embed",      "norm", "gate",      "add_bias", "gather",     "scaled embed",
-      "scaled add", "cap",  "post norm", "qk norm",  "layer norm", "layer norm with bias"};
+      "scaled add", "cap",  "post norm", "qk norm",  "layer norm", "layer norm with bias",
+      "row gate"};
   return concat(name(c.type), " ", kNames[static_cast<size_t>(c.op)], ", ", c.rows, " rows of ",
                 c.cols);
 }

@@ -19,9 +19,10 @@ enum class Extent : uint8_t {
 // What the epilogue does with a product.
 enum class Ending : uint8_t {
   Store,
-  Add,     // add to the residual stream
-  Gated,   // activation(row 2 i) * row 2 i + 1
-  Logits,  // store as float32
+  Add,        // add to the residual stream
+  Gated,      // activation(row 2 i) * row 2 i + 1
+  Logits,     // store as float32
+  Activated,  // store activation(row i)
 };
 
 struct ProductCase {
@@ -72,6 +73,7 @@ enum class Pointwise : uint8_t {
   QkNorm,    // in place
   LayerNorm,
   BiasedLayerNorm,
+  RowGate,  // in place, of rows by themselves
 };
 
 struct PointwiseCase {

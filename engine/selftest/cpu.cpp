@@ -59,6 +59,8 @@ class CpuTest {
       out.resize(gate.size());
       kernels_->gated_act(
           {gate.data(), up.data(), out.data(), static_cast<int64_t>(gate.size()), c.activation});
+    } else if (c.ending == Ending::Activated) {
+      kernels_->activate({out.data(), out.data(), static_cast<int64_t>(out.size()), c.activation});
     } else if (c.ending == Ending::Add) {
       std::vector<float> x = data.residual;
       kernels_->add({x.data(), out.data(), static_cast<int64_t>(x.size()), c.scale});
@@ -150,7 +152,8 @@ class CpuTest {
     const PointwiseData data = make_data(c, seed);
     std::vector<float> out = poisoned(c.rows * c.cols);
     const bool in_place = c.op == Pointwise::ScaledAdd || c.op == Pointwise::Cap ||
-                          c.op == Pointwise::PostNorm || c.op == Pointwise::QkNorm;
+                          c.op == Pointwise::PostNorm || c.op == Pointwise::QkNorm ||
+                          c.op == Pointwise::RowGate;
     if (in_place) std::copy(data.in.begin(), data.in.end(), out.begin());
     if (c.op == Pointwise::Embed || c.op == Pointwise::ScaledEmbed) {
       const auto bytes = encode(c.type, data.in);
@@ -160,6 +163,8 @@ class CpuTest {
       kernels_->embed({view, data.picked.data(), out.data(), c.rows, scale});
     } else if (c.op == Pointwise::ScaledAdd) {
       kernels_->add({out.data(), data.weight.data(), c.rows * c.cols, kScale});
+    } else if (c.op == Pointwise::RowGate) {
+      kernels_->row_gate({out.data(), data.in.data(), data.weight.data(), c.rows, c.cols, c.cols});
     } else if (c.op == Pointwise::Cap) {
       kernels_->cap({out.data(), c.rows * c.cols, kScale, kSoftcap});
     } else if (c.op == Pointwise::QkNorm) {

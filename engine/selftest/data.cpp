@@ -191,17 +191,20 @@ ProductData make_data(const ProductCase& c, uint64_t seed) {
     if (gated) {
       const double value = activate(sums[i].value, c.activation) * sums[i + 1].value;
       add(value, std::max(value * value, sums[i].squares * sums[i + 1].squares / 4));
+    } else if (c.ending == Ending::Activated) {
+      const double value = activate(sums[i].value, c.activation);
+      add(value, std::max(value * value, sums[i].squares / 4));
     } else {
       const double before = c.ending == Ending::Add ? data.residual[i] : 0;
       add(before + c.scale * sums[i].value, before * before + c.scale * c.scale * sums[i].squares);
     }
   }
   data.expected.size = std::sqrt(squares);
-  // Gated: gate and up may each be rounded before they are combined, and the activation's slope may
-  // be steep.
-  const bool rounded = c.ending == Ending::Store || gated;
+  // Products may be rounded before they are activated, and the activation's slope may be steep.
+  const bool activated = gated || c.ending == Ending::Activated;
+  const bool rounded = c.ending == Ending::Store || activated;
   const double roundings =
-      (c.norm ? 1 : 0) + (rounded ? 1 : 0) + (c.bias && rounded ? 1 : 0) + (gated ? 4 : 0);
+      (c.norm ? 1 : 0) + (rounded ? 1 : 0) + (c.bias && rounded ? 1 : 0) + (activated ? 4 : 0);
   // All results share the errors of the normed activations. The weights of a block may share an
   // offset, so an activation's error counts once per block.
   const double normed = static_cast<double>(c.ins * c.rows) / info(c.type).block_elems;
@@ -329,6 +332,10 @@ PointwiseData make_data(const PointwiseCase& c, uint64_t seed) {
   if (c.op == Pointwise::PostNorm) data.residual = random.normals(c.rows * c.cols);
   if (biased) data.bias = random.normals(c.cols);
   for (float& x : data.in) x += layer ? 3 : 0;  // so that the mean counts
+  const bool gates_rows = c.op == Pointwise::RowGate;
+  for (float& x : data.weight) {  // so that factors are neither 0 nor 1
+    if (gates_rows) x /= std::sqrt(static_cast<float>(cols));
+  }
   data.activation = random.bits() % 2 == 0 ? Activation::Silu : Activation::GeluTanh;
   for (int r = 0; r < c.rows; ++r) {
     data.picked.push_back(static_cast<int32_t>(random.bits() % PointwiseData::kVocab));
@@ -339,6 +346,10 @@ PointwiseData make_data(const PointwiseCase& c, uint64_t seed) {
     for (size_t i = 0; i < cols && layer; ++i) mean += data.in[r * cols + i];
     mean /= static_cast<double>(cols);
     for (size_t i = 0; i < cols; ++i) scale += std::pow(data.in[r * cols + i] - mean, 2);
+    double dot = 0;
+    for (size_t i = 0; i < cols && gates_rows; ++i) {
+      dot += double{data.weight[i]} * data.in[r * cols + i];
+    }
     scale = 1 / std::sqrt(scale / static_cast<double>(cols) + double{kNormEps});
     for (size_t i = 0; i < cols; ++i) {
       const size_t at = r * cols + i;
@@ -359,6 +370,8 @@ PointwiseData make_data(const PointwiseCase& c, uint64_t seed) {
           case Pointwise::Gate:
             return activate(double{data.in[2 * at]} + data.weight[2 * i], data.activation) *
                    (double{data.in[2 * at + 1]} + data.weight[2 * i + 1]);
+          case Pointwise::RowGate:
+            return data.in[at] / (1 + std::exp(-dot));
           case Pointwise::AddBias:
             return double{data.in[at]} + data.weight[i];
           case Pointwise::ScaledEmbed:

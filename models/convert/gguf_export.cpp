@@ -78,8 +78,8 @@ std::string_view difference(const ModelConfig& a, const ModelConfig& b) {
     return "sizes";
   }
   if (a.heads != b.heads || a.kv_heads != b.kv_heads || a.head_dim != b.head_dim) return "heads";
-  if (a.activation != b.activation) return "activation";
-  if (a.norm_eps != b.norm_eps || a.qk_norm != b.qk_norm ||
+  if (a.activation != b.activation || a.gated_mlp != b.gated_mlp) return "activation";
+  if (a.norm_eps != b.norm_eps || a.norm_bias != b.norm_bias || a.qk_norm != b.qk_norm ||
       a.norm_after_rope != b.norm_after_rope) {
     return "norms";
   }
@@ -99,7 +99,8 @@ std::string_view difference(const ModelConfig& a, const ModelConfig& b) {
   }
   const ExpertsConfig &e = a.experts, &f = b.experts;
   if (e.count != f.count || e.used != f.used || e.ffn_dim != f.ffn_dim ||
-      e.normalized != f.normalized) {
+      e.normalized != f.normalized || e.shared_dim != f.shared_dim ||
+      e.shared_gate != f.shared_gate) {
     return "experts";
   }
   if (a.attention_softcap != b.attention_softcap || a.logit_softcap != b.logit_softcap) {

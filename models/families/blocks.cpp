@@ -57,7 +57,7 @@ bool Blocks::fused(std::string_view part, int layer, ActId in, std::initializer_
   for (ActId out : outs) rows += builder_.cols(out);
   const Tensor* tensor = file_.find(name + ".weight");
   // ffn_up names the up matrix, or the fused matrix of gate and up.
-  if (!tensor || (part == "ffn_up" && tensor->view.rows != rows)) return false;
+  if (!tensor || (part.starts_with("ffn_up") && tensor->view.rows != rows)) return false;
   if (file_.find(name + ".bias")) {
     fail(Exit::Model, file_.path(), ": tensor '", name, ".bias' is not supported");
   }
@@ -119,24 +119,34 @@ void Blocks::mlp(int layer, ActId in) {
 
 void Blocks::gate(int layer, ActId in) {
   const ModelConfig& c = config_;
-  if (!has_mlp_) {
-    gate_ = builder_.act("gate", c.ffn_dim);
-    up_ = builder_.act("up", c.ffn_dim);
-    has_mlp_ = true;
-  }
-  if (!fused("ffn_up", layer, in, {gate_, up_})) {
-    linear(gate_, in, layer, "ffn_gate", c.mlp_bias);
-    linear(up_, in, layer, "ffn_up", c.mlp_bias);
-  }
-  builder_.add(GatedAct{gate_, gate_, up_, c.activation});
+  if (!mlp_)
+    mlp_ = {"", c.mlp_bias, builder_.act("gate", c.ffn_dim), builder_.act("up", c.ffn_dim)};
+  gate(layer, in, *mlp_);
 }
 
-void Blocks::down(int layer) { linear(h_, gate_, layer, "ffn_down", config_.mlp_bias); }
+void Blocks::down(int layer) { down(layer, *mlp_); }
+
+void Blocks::gate(int layer, ActId in, const FeedForward& part) {
+  const std::string up_name = concat("ffn_up", part.suffix);
+  if (!config_.gated_mlp) {
+    linear(part.up, in, layer, up_name, part.bias);
+    builder_.add(Activate{part.gate, part.up, config_.activation});
+    return;
+  }
+  if (!fused(up_name, layer, in, {part.gate, part.up})) {
+    linear(part.gate, in, layer, concat("ffn_gate", part.suffix), part.bias);
+    linear(part.up, in, layer, up_name, part.bias);
+  }
+  builder_.add(GatedAct{part.gate, part.gate, part.up, config_.activation});
+}
+
+void Blocks::down(int layer, const FeedForward& part) {
+  linear(h_, part.gate, layer, concat("ffn_down", part.suffix), part.bias);
+}
 
 ActId Blocks::routed() {
-  if (!has_routed_) routed_ = builder_.act("routed", config_.dim);
-  has_routed_ = true;
-  return routed_;
+  if (!routed_) routed_ = builder_.act("routed", config_.dim);
+  return *routed_;
 }
 
 // The weight "blk.0.ffn_gate_exps.weight" of all experts, or "blk.0.ffn_gate.7.weight" of one
@@ -162,6 +172,20 @@ void Blocks::experts(int layer, ActId in) {
   op.down = expert_weights(layer, "ffn_down", dim, e.ffn_dim);
   op.spec = {e.count, e.used, e.normalized, config_.activation};
   builder_.add(op);
+}
+
+void Blocks::shared_expert(int layer, ActId in) {
+  const ExpertsConfig& e = config_.experts;
+  if (!shared_) {
+    shared_ = {"_shexp", false, builder_.act("shared_gate", e.shared_dim),
+               builder_.act("shared_up", e.shared_dim)};
+  }
+  gate(layer, in, *shared_);
+  if (e.shared_gate) {
+    const std::string name = layer_name(layer, "ffn_gate_inp_shexp.weight");
+    builder_.add(RowGate{shared_->gate, in, builder_.weight(name, 1, config_.dim)});
+  }
+  down(layer, *shared_);
 }
 
 void Blocks::add() { builder_.add(Add{x_, h_, config_.residual_scale}); }

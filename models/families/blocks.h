@@ -4,6 +4,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -26,14 +27,23 @@ class Blocks {
   void mlp(int layer, ActId in);                                       // gate(), then down()
   void gate(int layer, ActId in);  // inner half of the feed-forward of `in`; result kept for down()
   void down(int layer);            // h = outer half of gate()'s result
-  void experts(int layer, ActId in);  // h = experts of in = routed()
-  void add();                         // x += h
-  Program finish() &&;                // norm and logits of x
+  void experts(int layer, ActId in);        // h = experts of in = routed()
+  void shared_expert(int layer, ActId in);  // h = the shared expert of in = routed()
+  void add();                               // x += h
+  Program finish() &&;                      // norm and logits of x
 
   // out = weight · in + bias, with a layer's weight such as "attn_q".
   void linear(ActId out, ActId in, int layer, std::string_view name, bool bias);
 
  private:
+  // A feed-forward of every token. `suffix` is a part of its tensors' names: "ffn_up" + suffix.
+  struct FeedForward {
+    std::string_view suffix;
+    bool bias;
+    ActId gate, up;
+  };
+  void gate(int layer, ActId in, const FeedForward& part);
+  void down(int layer, const FeedForward& part);
   bool fused(std::string_view name, int layer, ActId in, std::initializer_list<ActId> outs);
   WeightId expert_weights(int layer, std::string_view part, int64_t rows, int64_t cols);
   Norm norm_op(ActId out, ActId in, const std::string& name);
@@ -43,10 +53,8 @@ class Blocks {
   const WeightFile& file_;
   ProgramBuilder builder_;
   ActId x_, h_, q_, k_, v_, attended_;
-  ActId gate_{}, up_{};  // made by the first gate()
-  bool has_mlp_ = false;
-  ActId routed_{};  // made by the first routed()
-  bool has_routed_ = false;
+  std::optional<FeedForward> mlp_, shared_;  // made by the first use
+  std::optional<ActId> routed_;              // the same
   WeightId embedding_ = WeightId::None;
   int rope_ = 0, window_rope_ = 0;  // equal if layers with a window have no rope of their own
 };

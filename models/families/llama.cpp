@@ -46,6 +46,10 @@ Program build_llama(const ModelConfig& c, const WeightFile& file) {
     if (c.has_experts(layer)) {
       b.norm(b.routed(), b.x(), layer, "ffn_norm");
       b.experts(layer, b.routed());
+      if (c.experts.shared_dim > 0) {
+        b.add();
+        b.shared_expert(layer, b.routed());
+      }
     } else {
       b.norm(b.h(), b.x(), layer, "ffn_norm");
       b.mlp(layer, b.h());

@@ -119,6 +119,14 @@ inline Model random_llama(const RandomLlama& shape) {
       stack("ffn_gate_exps.weight", e.ffn_dim, shape.dim);
       stack("ffn_up_exps.weight", e.ffn_dim, shape.dim);
       stack("ffn_down_exps.weight", shape.dim, e.ffn_dim);
+      if (e.shared_dim > 0) {
+        weights->matrix(block + "ffn_gate_shexp.weight", shape.type, e.shared_dim, shape.dim);
+        weights->matrix(block + "ffn_up_shexp.weight", shape.type, e.shared_dim, shape.dim);
+        weights->matrix(block + "ffn_down_shexp.weight", shape.type, shape.dim, e.shared_dim);
+      }
+      if (e.shared_gate) {
+        weights->matrix(block + "ffn_gate_inp_shexp.weight", DType::F32, 1, shape.dim);
+      }
       continue;
     }
     weights->matrix(block + "ffn_gate.weight", shape.type, shape.ffn_dim, shape.dim);

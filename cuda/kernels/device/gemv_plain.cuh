@@ -47,7 +47,8 @@ __global__ void gemv_plain(LinearLaunch a) {
     const int64_t at = (first + r) * a.out_stride + out;
     switch (a.epilogue) {
       case Epilogue::Store:
-        static_cast<T*>(a.out)[at] = from_float<T>(sums[r]);
+        static_cast<T*>(a.out)[at] =
+            from_float<T>(a.activates ? activate(sums[r], a.activation) : sums[r]);
         break;
       case Epilogue::AddTo:
         static_cast<float*>(a.out)[at] += a.scale * sums[r];

@@ -217,6 +217,9 @@ struct Finish {
       if (a.epilogue == Epilogue::Gated) {
         x.x = activate_briefly(x.x, a.activation) * x.y;
         x.y = activate_briefly(x.z, a.activation) * x.w;
+      } else if (a.activates) {
+        x = {activate_briefly(x.x, a.activation), activate_briefly(x.y, a.activation),
+             activate_briefly(x.z, a.activation), activate_briefly(x.w, a.activation)};
       }
       if (at.count > 0) store_results(a, first_row + at.row, at.out, at.count, x);
       if (a.gemm_q.next_norm_weight) write_carried(at, x);

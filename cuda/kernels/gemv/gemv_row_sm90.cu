@@ -112,7 +112,8 @@ struct Finish {
     const float sum = sum_of(lane, bias[0]);
     const int64_t at = int64_t{group} * kTileRows + lane;
     if (a.epilogue == Epilogue::Store) {
-      static_cast<T*>(a.out)[at] = from_float<T>(sum);
+      static_cast<T*>(a.out)[at] =
+          from_float<T>(a.activates ? activate_briefly(sum, a.activation) : sum);
     } else {
       static_cast<float*>(a.out)[at] = old + a.scale * sum;
     }

@@ -78,7 +78,9 @@ struct Finish {
     }
     const int64_t at = row * a.out_stride + first + weight_row;
     if (a.epilogue == Epilogue::Store) {
-      static_cast<T*>(a.out)[at] = from_float<T>(sum_of(0));
+      const float sum = sum_of(0);
+      static_cast<T*>(a.out)[at] =
+          from_float<T>(a.activates ? activate_briefly(sum, a.activation) : sum);
     } else {
       static_cast<float*>(a.out)[at] = old + a.scale * sum_of(0);
     }

@@ -85,7 +85,8 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
             from_float<T>(activate_briefly(sum, a.activation) * up);
       }
     } else if (a.epilogue == Epilogue::Store) {
-      static_cast<T*>(a.out)[weight] = from_float<T>(sum);
+      static_cast<T*>(a.out)[weight] =
+          from_float<T>(a.activates ? activate_briefly(sum, a.activation) : sum);
     } else {
       static_cast<float*>(a.out)[weight] = added ? fmaf(a.scale, sum, old) : a.scale * sum;
     }

@@ -134,7 +134,8 @@ __global__ void add_bias(BiasLaunch a) {
   const int64_t i = int64_t{blockIdx.y} * kThreads + threadIdx.x;
   if (i >= a.cols) return;
   T& value = static_cast<T*>(a.out)[blockIdx.x * a.cols + i];
-  value = from_float<T>(to_float(value) + a.scale * a.bias[i]);
+  const float sum = to_float(value) + (a.bias ? a.scale * a.bias[i] : 0);
+  value = from_float<T>(a.activates ? activate_for<T>(sum, a.activation) : sum);
 }
 
 // kCount: numbers of a thread; divides count.

@@ -52,16 +52,31 @@ struct GateLaunch {
 };
 void launch_gate(const GateLaunch& launch, Stream stream);
 
-// out[row] += scale * bias. `out` has `type`: float32 for the residual stream.
+// out[row] += scale * bias, and then out = activation(out). `out` has `type`: float32 for the
+// residual stream.
 struct BiasLaunch {
   DType type;
   void* out;          // [rows, cols]
-  const float* bias;  // [cols]
+  const float* bias;  // [cols] or nullptr
   int rows;
   int64_t cols;
   float scale = 1;
+  bool activates = false;
+  Activation activation = Activation::Silu;
 };
 void launch_add_bias(const BiasLaunch& launch, Stream stream);
+
+// Each row of x is multiplied by sigmoid(weight · its row of in).
+struct RowGateLaunch {
+  DType type;           // of x and in
+  void* x;              // [rows, cols]
+  const void* in;       // [rows, dim]
+  const float* weight;  // [dim]
+  int rows;
+  int64_t cols, dim;
+  bool dependent = false;  // LinearShape's
+};
+void launch_row_gate(const RowGateLaunch& launch, Stream stream);
 
 // x += scale * norm(in), and a copy of x in the activations' type.
 struct PostNormLaunch {

@@ -93,7 +93,8 @@ std::string fused_text(Program program) {
         Overloaded{[](const Embed&) { return "embed"; }, [](const Norm&) { return " norm"; },
                    [](const cuda::FusedLinear& o) { return o.norm ? " norm+linear" : " linear"; },
                    [](const cuda::FusedAttention&) { return " attention"; },
-                   [](const cuda::FusedExperts&) { return " experts"; }},
+                   [](const cuda::FusedExperts&) { return " experts"; },
+                   [](const RowGate&) { return " row_gate"; }},
         op.op);
   }
   return text;
@@ -237,6 +238,61 @@ TEST_CASE("a norm that one product alone reads is a part of that product") {
   layer.b.add(Add{layer.x, layer.k});
   CHECK(fused_text(layer.end()) ==
         "embed norm+linear attention linear norm+linear linear norm+linear");
+}
+
+TEST_CASE("a product and the activation of its result are one op") {
+  const auto file = layer_weights();
+  Layer layer(*file);
+  const NormKind kind = GENERATE(NormKind::Rms, NormKind::Layer);
+  layer.norm(kind);
+  layer.linear(layer.up, layer.h);
+  layer.b.add(Activate{layer.gate, layer.up, Activation::GeluTanh});
+  layer.linear(layer.t, layer.gate);
+  layer.b.add(Add{layer.x, layer.t});
+  const Program program = layer.end();
+  CHECK(fused_text(program) == "embed norm+linear linear norm+linear");
+  const auto ops = ops_of<cuda::FusedLinear>(cuda::fuse_program(program));
+  CHECK(ops.at(0).activates);
+  CHECK(ops.at(0).activation == Activation::GeluTanh);
+  CHECK(ops.at(0).epilogue == cuda::Epilogue::Store);
+  CHECK(ops.at(0).out == layer.gate);
+  CHECK(!ops.at(1).activates);
+}
+
+TEST_CASE("a product that is read before and after its activation is not fused with it") {
+  const auto file = layer_weights();
+  Layer layer(*file);
+  layer.norm();
+  layer.linear(layer.up, layer.h);
+  layer.b.add(Activate{layer.gate, layer.up, Activation::Silu});
+  layer.linear(layer.t, layer.up);
+  CHECK(has(error_text([&] { cuda::fuse_program(layer.end()); }, Exit::Failed),
+            "no kernel for op 3, activate"));
+}
+
+TEST_CASE("a shared expert reads the rows that the routed experts have normed") {
+  RandomLlama shape;
+  shape.type = DType::BF16;
+  shape.experts = {8, 2, 96, true, {}, 160, true};
+  Model model = random_llama(shape);
+  const std::string layer = " norm+linear attention linear experts linear row_gate linear";
+  CHECK(fused_text(model.program()) == "embed" + layer + layer + " norm+linear");
+  const cuda::FusedProgram fused = cuda::fuse_program(model.program());
+  const ActId normed = ops_of<cuda::FusedExperts>(fused).at(0).norm.out;
+  const auto ops = ops_of<cuda::FusedLinear>(fused);
+  CHECK(ops.at(2).in == normed);
+  CHECK(ops.at(2).epilogue == cuda::Epilogue::Gated);
+  CHECK(ops.at(3).epilogue == cuda::Epilogue::AddTo);
+  CHECK(ops_of<RowGate>(fused).at(0).in == normed);
+  CHECK(ops_of<RowGate>(fused).at(0).x == ops.at(3).in);
+  const cuda::Sizes sizes = sizes_of(model);
+  CHECK(sizes.weights >= model.weights->bytes());
+  CHECK(sizes.weights <= model.weights->bytes() + 256 * 60);
+
+  model.config.experts.shared_gate = false;
+  CHECK(has(fused_text(model.program()), "experts linear linear norm+linear"));
+  const std::string few = kernels(model, 1);
+  CHECK(has(few, "ffn_gate_shexp ffn_up_shexp [320, 256]: gemv_sm90\n"));
 }
 
 TEST_CASE("ops that leave a buffer for a later op are not fused") {

@@ -97,6 +97,15 @@ void norm_layer(ProgramBuilder& b, ActId x) {
   const WeightId bias = biased ? b.weight("bias", 1, kDim) : WeightId::None;
   b.add(Norm{x, x, b.weight("norm", 1, kDim), kEps, NormKind::Layer, bias});
 }
+template <Activation activation>
+void activate(ProgramBuilder& b, ActId x) {
+  b.add(Activate{x, x, activation});
+}
+void gate_rows(ProgramBuilder& b, ActId x) {
+  const ActId wide = b.act("wide", kVocab);
+  b.add(Linear{wide, x, b.weight("head", kVocab, kDim), WeightId::None});
+  b.add(RowGate{wide, x, b.weight("bias", 1, kDim)});
+}
 void add_scaled(ProgramBuilder& b, ActId x) { b.add(Add{x, x, 0.25f}); }
 void rotate_scaled(ProgramBuilder& b, ActId x) {
   RopeSpec spec;
@@ -140,6 +149,37 @@ TEST_CASE("a layer norm takes a row's mean from it and divides it by its deviati
     }
   }
   CHECK(op_name(model.program().ops[1]) == "layer_norm");
+}
+
+TEST_CASE("Activate applies its function to every number") {
+  const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
+  const auto silu = outputs(model_of(build<activate<Activation::Silu>>), kernels);
+  const auto gelu = outputs(model_of(build<activate<Activation::GeluTanh>>), kernels);
+  REQUIRE(silu[1].size() == std::size(kTokens) * kDim);
+  for (size_t i = 0; i < silu[1].size(); ++i) {
+    const double x = silu[0][i];
+    check_near(silu[1][i], x / (1 + std::exp(-x)));
+    const double inner = std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x);
+    check_near(gelu[1][i], 0.5 * x * (1 + std::tanh(inner)));
+  }
+}
+
+TEST_CASE("RowGate multiplies each row by the sigmoid of another row's dot product") {
+  const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
+  const Model model = model_of(build<gate_rows>);
+  const auto all = outputs(model, kernels);
+  const std::vector<float> weight = values_of(model, "bias");
+  REQUIRE(all[2].size() == std::size(kTokens) * kVocab);
+  for (size_t row = 0; row < std::size(kTokens); ++row) {
+    double dot = 0;
+    for (size_t i = 0; i < kDim; ++i) dot += double{weight[i]} * all[0][row * kDim + i];
+    CHECK(std::abs(dot) > 1e-3);
+    for (size_t i = row * kVocab; i < (row + 1) * kVocab; ++i) {
+      check_near(all[2][i], all[1][i] / (1 + std::exp(-dot)));
+    }
+  }
+  const int64_t head = model.weights->find("head")->view.bytes();
+  CHECK(model.program().weight_bytes() == kDim * 4 + 2 * head + kDim * 4);
 }
 
 TEST_CASE("Embed, Add and Logits scale, and Logits caps") {
@@ -193,6 +233,7 @@ TEST_CASE("CUDA names an op that it has no kernel for") {
   CHECK(refusal(build<norm_heads>) ==
         "CUDA has no kernel for op 1, head_norm, where it stands in this model; use --device cpu");
   CHECK(has(refusal(build<add_scaled>), "op 1, add, where it stands"));
+  CHECK(has(refusal(build<activate<Activation::Silu>>), "op 1, activate, where it stands"));
   CHECK(has(refusal(build<rotate_scaled>), "op 1, rope, where it stands"));
   CHECK(has(refusal([](const ModelConfig&, const WeightFile& file) {
               ProgramBuilder b(file);
