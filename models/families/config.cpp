@@ -64,10 +64,11 @@ void refuse_unread_factors(const HfConfig& config, std::span<const std::string_v
 
 float hf_norm_eps(const HfConfig& config, const HfDefaults& defaults) {
   constexpr std::string_view kRms = "rms_norm_eps", kLayer = "layer_norm_eps";
-  const bool layer = defaults.norm == NormKind::Layer;
-  const std::string_view key = layer ? kLayer : kRms, other = layer ? kRms : kLayer;
+  const bool layer = defaults.norm == NormKind::Layer, own = !defaults.norm_eps_key.empty();
+  const std::string_view key = own ? defaults.norm_eps_key : layer ? kLayer : kRms;
   const double eps = config.number_or(key, defaults.norm_eps);
-  if (config.number_or(other, eps) != eps) {
+  for (const std::string_view other : {kRms, kLayer}) {
+    if (other == key || config.number_or(other, eps) == eps) continue;
     fail(Exit::Model, config.where(), ": '", other, "' is ", config.number(other),
          ", but this architecture's norms have '", key, "', which is ", eps);
   }

@@ -20,7 +20,9 @@ struct HfDefaults {
   bool tied = false;
   std::optional<Activation> activation;  // overrides the file's name for it
   HfRopeDefaults rope;
-  NormKind norm = NormKind::Rms;  // a Layer norm's epsilon is layer_norm_eps, not rms_norm_eps
+  NormKind norm = NormKind::Rms;
+  // Empty: a Layer norm's epsilon is layer_norm_eps, an Rms norm's is rms_norm_eps.
+  std::string_view norm_eps_key = {};
   // The factors and caps (kFactors in config.cpp) that the family itself reads. Any other factor or
   // cap that would change the result is an error.
   std::span<const std::string_view> reads = {};

@@ -33,6 +33,10 @@ bool norms_halves_twice(const RandomShape& s) {
 // True for families whose attention and feed-forward run in parallel, after one norm.
 bool norms_once(const RandomShape& s) { return s.family == &kCohere2; }
 
+// True for families with biases everywhere and a feed-forward without a gate.
+bool is_starcoder2(const RandomShape& s) { return s.family == &kStarcoder2; }
+bool biases_qkv(const RandomShape& s) { return is_starcoder2(s); }
+
 // A type is one format, or a mix of a quantizer: `head` for the output (or the tied embedding),
 // `more` for attn_v and ffn_down of the layers that lose most.
 struct Mix {
@@ -107,6 +111,11 @@ class RandomWeights final : public WeightFile {
       plan(block + "attn_v.weight", more, kv_dim, shape.dim);
       plan(block + "attn_output.weight", mix.most, shape.dim, q_dim);
       if (!norms_once(shape)) plan(block + "ffn_norm.weight", DType::F32, 1, shape.dim);
+      if (biases_qkv(shape)) {
+        plan(block + "attn_q.bias", DType::F32, 1, q_dim);
+        plan(block + "attn_k.bias", DType::F32, 1, kv_dim);
+        plan(block + "attn_v.bias", DType::F32, 1, kv_dim);
+      }
       if (norms_heads(shape)) {
         plan(block + "attn_q_norm.weight", DType::F32, 1, shape.head_dim);
         plan(block + "attn_k_norm.weight", DType::F32, 1, shape.head_dim);
@@ -119,11 +128,16 @@ class RandomWeights final : public WeightFile {
         plan_experts(block, shape, mix.most, more);
         continue;
       }
-      plan(block + "ffn_gate.weight", mix.most, shape.ffn_dim, shape.dim);
+      if (is_starcoder2(shape)) {
+        plan_biases(block, shape);
+      } else {
+        plan(block + "ffn_gate.weight", mix.most, shape.ffn_dim, shape.dim);
+      }
       plan(block + "ffn_up.weight", mix.most, shape.ffn_dim, shape.dim);
       plan(block + "ffn_down.weight", more, shape.dim, shape.ffn_dim);
     }
     plan("output_norm.weight", DType::F32, 1, shape.dim);
+    if (is_starcoder2(shape)) plan("output_norm.bias", DType::F32, 1, shape.dim);
     if (!shape.tied) plan("output.weight", mix.head, shape.vocab, shape.dim);
     if (fill == Fill::Noise) make_noise();
     for (const Planned& p : planned_) {
@@ -153,6 +167,14 @@ class RandomWeights final : public WeightFile {
     plan(block + "ffn_gate_exps.weight", most, e.count * e.ffn_dim, shape.dim, e.count);
     plan(block + "ffn_up_exps.weight", most, e.count * e.ffn_dim, shape.dim, e.count);
     plan(block + "ffn_down_exps.weight", down, e.count * shape.dim, e.ffn_dim, e.count);
+  }
+
+  // The biases other than those of q, k and v.
+  void plan_biases(const std::string& block, const RandomShape& shape) {
+    for (const char* part : {"attn_norm", "ffn_norm", "attn_output", "ffn_down"}) {
+      plan(concat(block, part, ".bias"), DType::F32, 1, shape.dim);
+    }
+    plan(block + "ffn_up.bias", DType::F32, 1, shape.ffn_dim);
   }
 
   void plan(std::string name, DType type, int64_t rows, int64_t cols, int64_t stacked = 0) {
@@ -267,10 +289,18 @@ ModelConfig config_of(const RandomShape& shape) {
   c.rope_scaling = scaling.type;
   c.rope.inv_freq = rope_frequencies(shape.rope_base, shape.head_dim, scaling);
   if (norms_heads(shape)) c.qk_norm = QkNorm::Heads;
+  c.attention_bias = biases_qkv(shape);
   c.experts = shape.experts;
   if (shape.window == 0) return c;
 
   c.window = shape.window;
+  if (is_starcoder2(shape)) {
+    c.norm = NormKind::Layer;
+    c.activation = Activation::GeluTanh;
+    c.gated_mlp = false;
+    c.norm_bias = c.attention_output_bias = c.mlp_bias = true;
+    return c;
+  }
   c.windows = windows_by_period(c.layers, c.window, shape.period);
   if (shape.family == &kCohere2) {
     c.norm = NormKind::Layer;

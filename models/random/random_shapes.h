@@ -61,6 +61,7 @@ inline const RandomShape kRandomShapes[] = {
      .rope_factor = 1,
      .family = &kQwen3Moe,
      .experts = {128, 8, 768, true, {}}},
+    {"starcoder2-3b", 30, 3072, 12288, 24, 2, 128, 49152, 16384, true, 1e6, 1, &kStarcoder2, 4096},
     {"command-r7b", 32, 4096, 14336, 32, 8, 128, 256000, 132096, true, 5e4, 1, &kCohere2, 4096, 4},
     {"gemma-2-2b", 26, 2304, 9216, 8, 4, 256, 256000, 8192, true, 1e4, 1, &kGemma2, 4096, 2},
     {"gemma-2-9b", 42, 3584, 14336, 16, 8, 256, 256000, 8192, true, 1e4, 1, &kGemma2, 4096, 2},

@@ -13,11 +13,12 @@ using cpu::KernelSet;
 }  // namespace
 
 TEST_CASE("the logits and greedy tokens of every golden folder agree with Hugging Face's") {
-  const std::string name = GENERATE(
-      "llama-mha", "llama3-gqa-tied-ropescale", "llama3-long-3000", "openllama-headdim100",
-      "llama-bias-linear-rope", "llama-config-v5", "mistral-swa-headdim64", "qwen2-bias-tied",
-      "qwen3-qknorm", "gemma2-softcap", "phi3-fused", "cohere2", "granite4", "qwen3_vl", "seed_oss",
-      "ernie4_5", "glm4", "exaone4", "olmoe", "ministral3", "hunyuan_v1_dense", "kq256");
+  const std::string name =
+      GENERATE("llama-mha", "llama3-gqa-tied-ropescale", "llama3-long-3000", "openllama-headdim100",
+               "llama-bias-linear-rope", "llama-config-v5", "mistral-swa-headdim64",
+               "qwen2-bias-tied", "qwen3-qknorm", "gemma2-softcap", "phi3-fused", "cohere2",
+               "granite4", "qwen3_vl", "seed_oss", "ernie4_5", "glm4", "exaone4", "starcoder2",
+               "olmoe", "ministral3", "hunyuan_v1_dense", "kq256");
   const KernelSet kernels = GENERATE(KernelSet::Fast, KernelSet::Reference);
   const std::filesystem::path folder = find_golden(name);
   if (folder.empty() || (name == "llama3-long-3000" && kernels == KernelSet::Reference)) return;

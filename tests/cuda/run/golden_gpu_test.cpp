@@ -16,7 +16,7 @@ TEST_CASE("golden models on the GPU predict what Hugging Face predicts") {
       "llama-mha", "llama3-gqa-tied-ropescale", "llama3-long-3000", "openllama-headdim100",
       "llama-bias-linear-rope", "llama-config-v5", "mistral-swa-headdim64", "qwen2-bias-tied",
       "qwen3-qknorm", "gemma2-softcap", "phi3-fused", "cohere2", "granite4", "qwen3_vl", "seed_oss",
-      "ernie4_5", "glm4", "exaone4", "ministral3", "hunyuan_v1_dense");
+      "ernie4_5", "glm4", "exaone4", "ministral3", "hunyuan_v1_dense", "starcoder2");
   const std::filesystem::path folder = find_golden(name);
   if (folder.empty()) return;
   const OpenedModel opened = open_model(folder);
