@@ -1,5 +1,6 @@
 #include "models/families/experts.h"
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <string>
@@ -13,7 +14,6 @@ namespace skald {
 namespace {
 
 constexpr int64_t kMostExperts = 4096;  // far above every published model
-constexpr int64_t kMostWidth = 1 << 20;
 
 // The parts "blk.3.ffn_gate" and 7 of "blk.3.ffn_gate.7.weight"; -1 for any other name.
 struct SingleName {
@@ -86,6 +86,19 @@ ExpertsConfig read_hf_experts(const HfConfig& config, int count_unsaid, int used
   return e;
 }
 
+std::vector<bool> read_dense_layers(const HfConfig& config, int layers) {
+  const int64_t step = config.integer_or("decoder_sparse_step", 1, 1, 1 << 20);
+  std::vector<int64_t> listed;
+  if (config.has("mlp_only_layers")) listed = config.integers("mlp_only_layers");
+  std::vector<bool> dense;
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    const bool is_listed = std::find(listed.begin(), listed.end(), layer) != listed.end();
+    dense.push_back(is_listed || (layer + 1) % step != 0);
+  }
+  if (std::find(dense.begin(), dense.end(), true) == dense.end()) dense.clear();
+  return dense;
+}
+
 ExpertsConfig read_gguf_experts(const GgufFile& file, int64_t ffn_dim) {
   const GgufMetadata& metadata = file.metadata();
   const std::string prefix = std::string(metadata.text("general.architecture")) + ".";
@@ -103,7 +116,7 @@ ExpertsConfig read_gguf_experts(const GgufFile& file, int64_t ffn_dim) {
   e.used = static_cast<int>(number("expert_used_count", e.count));
   constexpr const char* kFfnDim = "expert_feed_forward_length";
   e.ffn_dim = bounded(kFfnDim, metadata.uint_or(prefix + kFfnDim, static_cast<uint64_t>(ffn_dim)),
-                      kMostWidth);
+                      kMostFfnDim);
   e.normalized = metadata.boolean_or(prefix + "expert_weights_norm", true);
 
   // Keys of other architectures. The values listed here are those that change nothing.

@@ -12,8 +12,14 @@ class GgufFile;
 class HfConfig;
 struct GgufExport;
 
+inline constexpr int64_t kMostFfnDim = 1 << 20;  // of one expert
+
 // Reads num_local_experts or num_experts, and num_experts_per_tok.
 ExpertsConfig read_hf_experts(const HfConfig& config, int count_unsaid, int used_unsaid);
+
+// Qwen: every decoder_sparse_step-th layer has experts, if mlp_only_layers does not list it.
+// Returns ExpertsConfig::dense.
+std::vector<bool> read_dense_layers(const HfConfig& config, int layers);
 
 // Reads <architecture>.expert_*. No experts if expert_count is 0 or missing. Throws if the keys ask
 // for a routing other than the best experts of a softmax. `ffn_dim` is used if the file has no

@@ -1,7 +1,5 @@
 // Qwen3-MoE: Qwen3's attention, and experts instead of one feed-forward in all layers but those
 // that the configuration lists.
-#include <algorithm>
-
 #include "engine/base/error.h"
 #include "models/families/config.h"
 #include "models/families/experts.h"
@@ -22,20 +20,6 @@ constexpr NamePart kParts[] = {{".mlp.gate", "ffn_gate_inp"}};
 constexpr NamePart kExpertParts[] = {
     {"gate_proj", "ffn_gate"}, {"up_proj", "ffn_up"}, {"down_proj", "ffn_down"}};
 
-// Every decoder_sparse_step-th layer has experts, if mlp_only_layers does not list it.
-std::vector<bool> read_dense_layers(const HfConfig& config, int layers) {
-  const int64_t step = config.integer_or("decoder_sparse_step", 1, 1, 1 << 20);
-  std::vector<int64_t> listed;
-  if (config.has("mlp_only_layers")) listed = config.integers("mlp_only_layers");
-  std::vector<bool> dense;
-  for (int64_t layer = 0; layer < layers; ++layer) {
-    const bool is_listed = std::find(listed.begin(), listed.end(), layer) != listed.end();
-    dense.push_back(is_listed || (layer + 1) % step != 0);
-  }
-  if (std::find(dense.begin(), dense.end(), true) == dense.end()) dense.clear();
-  return dense;
-}
-
 ModelConfig from_hf(const HfConfig& file) {
   const HfConfig config = file.with_defaults(
       R"({"num_key_value_heads": 4, "max_position_embeddings": 32768, "sliding_window": 4096,
@@ -47,7 +31,7 @@ ModelConfig from_hf(const HfConfig& file) {
     c.window = static_cast<int>(config.integer_or("sliding_window", 0, 0, kMostWindow));
   }
   c.experts = read_hf_experts(config, 128, 8);
-  c.experts.ffn_dim = config.integer("moe_intermediate_size", 1, 1 << 20);
+  c.experts.ffn_dim = config.integer("moe_intermediate_size", 1, kMostFfnDim);
   c.experts.normalized = config.boolean_or("norm_topk_prob", false);
   c.experts.dense = read_dense_layers(config, c.layers);
   return c;

@@ -35,7 +35,7 @@ bool norms_once(const RandomShape& s) { return s.family == &kCohere2; }
 
 // True for families with biases everywhere and a feed-forward without a gate.
 bool is_starcoder2(const RandomShape& s) { return s.family == &kStarcoder2; }
-bool biases_qkv(const RandomShape& s) { return is_starcoder2(s); }
+bool biases_qkv(const RandomShape& s) { return is_starcoder2(s) || s.family == &kQwen2Moe; }
 
 // A type is one format, or a mix of a quantizer: `head` for the output (or the tied embedding),
 // `more` for attn_v and ffn_down of the layers that lose most.
@@ -167,6 +167,12 @@ class RandomWeights final : public WeightFile {
     plan(block + "ffn_gate_exps.weight", most, e.count * e.ffn_dim, shape.dim, e.count);
     plan(block + "ffn_up_exps.weight", most, e.count * e.ffn_dim, shape.dim, e.count);
     plan(block + "ffn_down_exps.weight", down, e.count * shape.dim, e.ffn_dim, e.count);
+    if (e.shared_dim > 0) {
+      plan(block + "ffn_gate_shexp.weight", most, e.shared_dim, shape.dim);
+      plan(block + "ffn_up_shexp.weight", most, e.shared_dim, shape.dim);
+      plan(block + "ffn_down_shexp.weight", down, shape.dim, e.shared_dim);
+    }
+    if (e.shared_gate) plan(block + "ffn_gate_inp_shexp.weight", DType::F32, 1, shape.dim);
   }
 
   // The biases other than those of q, k and v.

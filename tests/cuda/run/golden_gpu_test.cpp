@@ -33,7 +33,7 @@ TEST_CASE("golden models on the GPU predict what Hugging Face predicts") {
 // Two experts may be so close that activations of 16 bits change a router's choice, and then other
 // experts answer. So all rows are checked in float32, and in 16 bits all but a few.
 TEST_CASE("golden mixtures of experts on the GPU predict in float32 what Hugging Face predicts") {
-  const std::string name = GENERATE("mixtral-moe", "olmoe");
+  const std::string name = GENERATE("mixtral-moe", "olmoe", "qwen2_moe");
   const std::filesystem::path folder = find_golden(name);
   if (folder.empty()) return;
   const int limit = GENERATE(0, 80, 75);
