@@ -39,6 +39,29 @@ struct alignas(sizeof(T) * kCount) Pack {
   T x[kCount];
 };
 
+// Loads and stores of numbers whose type is known at run time: for kernels whose time goes to other
+// things, so that one kernel serves all types.
+__device__ inline float load_number(DType type, const void* from, int64_t index) {
+  if (type == DType::F32) return static_cast<const float*>(from)[index];
+  if (type == DType::F16) return to_float(static_cast<const Half*>(from)[index]);
+  return to_float(static_cast<const Bf16*>(from)[index]);
+}
+
+template <class T, int kCount>
+__device__ inline void store_as(void* to, int64_t index, const Pack<float, kCount>& numbers) {
+  Pack<T, kCount> rounded;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) rounded.x[i] = from_float<T>(numbers.x[i]);
+  *reinterpret_cast<Pack<T, kCount>*>(static_cast<T*>(to) + index) = rounded;
+}
+template <int kCount>
+__device__ inline void store_numbers(DType type, void* to, int64_t index,
+                                     const Pack<float, kCount>& numbers) {
+  if (type == DType::F32) return store_as<float>(to, index, numbers);
+  if (type == DType::F16) return store_as<Half>(to, index, numbers);
+  store_as<Bf16>(to, index, numbers);
+}
+
 // Calls fn with a value of the C++ type that `type` names.
 template <class Fn>
 void dispatch(DType type, Fn fn) {

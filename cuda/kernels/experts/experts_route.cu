@@ -7,8 +7,6 @@
 // Sums have one order for any number of rows. A norm's squares are added as by 256 threads: each
 // adds every 256th access, then each 32 threads add theirs, then these sums are added. A product is
 // added by 32 lanes.
-#include <type_traits>
-
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/number.cuh"
@@ -79,6 +77,7 @@ __device__ void choose(const RouteLaunch& a, int row) {
     for (int i = 0; i < kKept; ++i) {
       if (32 * i < r.count) fn(32 * i + lane, kept[i]);
     }
+#pragma unroll 1
     for (int base = 32 * kKept; base < r.count; base += 32) fn(base + lane, read_key(base + lane));
   };
   uint64_t bound = ~uint64_t{0}, first = 0;
@@ -112,7 +111,7 @@ __device__ void choose(const RouteLaunch& a, int row) {
 // kRows: rows of a block. kEach: experts of a warp. kVec: numbers of an access; divides dim. The
 // router's weights are loaded a turn or two ahead, the first ones before the wait for the kernel
 // ahead.
-template <class T, int kRows, int kEach, int kVec>
+template <int kRows, int kEach, int kVec>
 __global__ void __launch_bounds__(kThreads, 2) route(__grid_constant__ const RouteLaunch a) {
   using Some = Pack<float, kVec>;
   constexpr int kChunk = kChunkOf<kRows>;
@@ -194,16 +193,13 @@ __global__ void __launch_bounds__(kThreads, 2) route(__grid_constant__ const Rou
           const int row = first + i;
           if (row >= rows) break;
           Some result;
-          Pack<T, kVec> rounded;
 #pragma unroll
           for (int j = 0; j < kVec; ++j) {
             result.x[j] = some[i].x[j] * scales[row] * weight.x[j];
-            rounded.x[j] = from_float<T>(result.x[j]);
           }
           reinterpret_cast<Some*>(normed[row])[at] = result;
           if (blockIdx.y == 0) {
-            T* out = static_cast<T*>(a.out) + (first_row + row) * a.dim + col;
-            reinterpret_cast<Pack<T, kVec>*>(out)[at] = rounded;
+            store_numbers(a.type, a.out, (first_row + row) * a.dim + col + at * kVec, result);
           }
         }
       }
@@ -267,25 +263,19 @@ void launch_route(const RouteLaunch& a, Stream stream) {
   constexpr int kSomeRows = 128;  // up to this many rows, more blocks share the experts
   constexpr int kManyRows = 2 * kRouteRows;
   constexpr int kFew = 1, kMany = 4;  // the number of experts that a warp computes
-  const bool few = a.routing.rows <= kFewRows, some = a.routing.rows <= kSomeRows;
-  const int rows = few ? 1 : some ? kRouteRows : kManyRows;
-  const dim3 blocks(parts(a.routing.rows, rows),
-                    parts(a.routing.count, kWarps * (some ? kFew : kMany)));
-  dispatch(a.type, [&](auto type) {
-    using T = decltype(type);
-    const bool by_four = a.dim % 4 == 0;
-    const auto choose_kernel = [&](auto rows, auto each) {
-      constexpr int kRows = decltype(rows)::value, kEach = decltype(each)::value;
-      return by_four ? route<T, kRows, kEach, 4> : route<T, kRows, kEach, 1>;
-    };
-    using std::integral_constant;
-    const auto kernel =
-        few ? choose_kernel(integral_constant<int, 1>(), integral_constant<int, kFew>())
-        : some
-            ? choose_kernel(integral_constant<int, kRouteRows>(), integral_constant<int, kFew>())
-            : choose_kernel(integral_constant<int, kManyRows>(), integral_constant<int, kMany>());
+  const auto launch = [&](auto* kernel, int rows, int each) {
+    const dim3 blocks(parts(a.routing.rows, rows), parts(a.routing.count, kWarps * each));
     launch_kernel(kernel, {blocks, kThreads, 0, a.dependent}, stream, a);
-  });
+  };
+  if (a.dim % 4 != 0) {  // no model that is known
+    launch(route<kRouteRows, kFew, 1>, kRouteRows, kFew);
+  } else if (a.routing.rows <= kFewRows) {
+    launch(route<1, kFew, 4>, 1, kFew);
+  } else if (a.routing.rows <= kSomeRows) {
+    launch(route<kRouteRows, kFew, 4>, kRouteRows, kFew);
+  } else {
+    launch(route<kManyRows, kMany, 4>, kManyRows, kMany);
+  }
 }
 
 }  // namespace skald::cuda
