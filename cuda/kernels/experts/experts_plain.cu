@@ -34,7 +34,7 @@ struct TileWeight {
   }
 };
 
-template <class T, class W>
+template <class W>
 __device__ void sums_of(const ExpertsLaunch& a, const W& weight, int64_t out,
                         const int64_t (&in)[kPlainRows], int rows, float (&sums)[kPlainRows]) {
   for (float& sum : sums) sum = 0;
@@ -42,13 +42,13 @@ __device__ void sums_of(const ExpertsLaunch& a, const W& weight, int64_t out,
     const float w = weight(out, i);
 #pragma unroll
     for (int r = 0; r < kPlainRows; ++r) {
-      if (r < rows) sums[r] = fmaf(w, to_float(static_cast<const T*>(a.in)[in[r] + i]), sums[r]);
+      if (r < rows) sums[r] = fmaf(w, load_number(a.type, a.in, in[r] + i), sums[r]);
     }
   }
   for (float& sum : sums) sum = warp_sum(sum);
 }
 
-template <class T, class W>
+template <class W>
 __global__ void experts_plain(ExpertsLaunch a) {
   let_next_kernel_start();
   wait_for_kernel_ahead();
@@ -61,8 +61,8 @@ __global__ void experts_plain(ExpertsLaunch a) {
   for (int r = 0; r < tile.rows; ++r) in[r] = input_row(a, tile.first + r) * a.ins;
   const W weight(a, tile.expert);
   float sums[kPlainRows], ups[kPlainRows];
-  sums_of<T>(a, weight, gated ? 2 * out : out, in, tile.rows, sums);
-  if (gated) sums_of<T>(a, weight, 2 * out + 1, in, tile.rows, ups);
+  sums_of(a, weight, gated ? 2 * out : out, in, tile.rows, sums);
+  if (gated) sums_of(a, weight, 2 * out + 1, in, tile.rows, ups);
   if (threadIdx.x % 32 != 0) return;
   for (int r = 0; r < tile.rows; ++r) {
     const int64_t at = (tile.first + r) * a.out_stride + out;
@@ -70,7 +70,7 @@ __global__ void experts_plain(ExpertsLaunch a) {
       static_cast<float*>(a.out)[at] = sums[r];
     } else {
       const float value = gated ? activate(sums[r], a.activation) * ups[r] : sums[r];
-      static_cast<T*>(a.out)[at] = from_float<T>(value);
+      store_numbers(a.type, a.out, at, Pack<float, 1>{value});
     }
   }
 }
@@ -78,27 +78,24 @@ __global__ void experts_plain(ExpertsLaunch a) {
 // The most results of a place that one grid can compute.
 constexpr int64_t kMostOuts = int64_t{65535} * kPlainWarps;
 
-template <class T, class W>
+template <class W>
 void launch(const ExpertsLaunch& a, Stream stream) {
   const int64_t outs = a.epilogue == Epilogue::Gated ? a.outs / 2 : a.outs;
   check(outs <= kMostOuts, "an expert's matrix has at most a grid's rows");
   const dim3 blocks(static_cast<unsigned>(expert_tiles(a.routing, kPlainRows)),
                     static_cast<unsigned>((outs + kPlainWarps - 1) / kPlainWarps));
-  launch_kernel(experts_plain<T, W>, {blocks, kPlainWarps * 32, 0, a.dependent}, stream, a);
+  launch_kernel(experts_plain<W>, {blocks, kPlainWarps * 32, 0, a.dependent}, stream, a);
 }
 
 }  // namespace
 
 void launch_experts_plain(const ExpertsLaunch& a, Stream stream) {
   if (block_elems(a.format) > 1) {
-    tiles::dispatch(a.format, [&](auto format) {
-      using F = decltype(format);
-      dispatch(a.type, [&](auto type) { launch<decltype(type), TileWeight<F>>(a, stream); });
-    });
+    tiles::dispatch(a.format,
+                    [&](auto format) { launch<TileWeight<decltype(format)>>(a, stream); });
     return;
   }
-  dispatch(a.type,
-           [&](auto type) { launch<decltype(type), PlainWeight<decltype(type)>>(a, stream); });
+  dispatch(a.type, [&](auto type) { launch<PlainWeight<decltype(type)>>(a, stream); });
 }
 
 template <>
