@@ -36,7 +36,7 @@ struct ProductKernel {
   int most_rows_beside_copy = kAnyRows;  // most_rows if the matrix has a 16-bit copy
   // What the kernel does itself. Small kernels before and after it do the rest.
   bool norm = false, gate = false;
-  bool bias = false;  // also the activation of LinearShape::activates
+  bool bias = false;  // adds the bias, and activates if LinearShape::activates
   // A row's result does not depend on the number of rows.
   bool any_rows = false;
   bool uses_copy = false;       // multiplies the 16-bit copy of a quantized matrix

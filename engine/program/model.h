@@ -21,8 +21,8 @@ struct ExpertsConfig {
   int used = 0;   // experts of a token
   int64_t ffn_dim = 0;
   bool normalized = false;  // as in ExpertsSpec
-  std::vector<bool> dense;   // [layers], true: the layer has no experts; empty: all layers have
-  // A shared expert is a feed-forward beside the routed experts, which every token has.
+  std::vector<bool> dense;  // [layers], true: the layer has no experts; empty: all layers have
+  // A shared expert is a feed-forward that every token passes through, beside the routed experts.
   int64_t shared_dim = 0;    // its width; 0: the model has none
   bool shared_gate = false;  // a row's result is multiplied by a factor of the row (RowGate)
 };

@@ -73,7 +73,7 @@ enum class Pointwise : uint8_t {
   QkNorm,    // in place
   LayerNorm,
   BiasedLayerNorm,
-  RowGate,  // in place, of rows by themselves
+  RowGate,  // in place, each row by its own factor
 };
 
 struct PointwiseCase {

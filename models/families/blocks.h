@@ -27,8 +27,8 @@ class Blocks {
   void mlp(int layer, ActId in);                                       // gate(), then down()
   void gate(int layer, ActId in);  // inner half of the feed-forward of `in`; result kept for down()
   void down(int layer);            // h = outer half of gate()'s result
-  void experts(int layer, ActId in);        // h = experts of in = routed()
-  void shared_expert(int layer, ActId in);  // h = the shared expert of in = routed()
+  void experts(int layer, ActId in);        // h = experts of `in`, which is routed()
+  void shared_expert(int layer, ActId in);  // h = the shared expert of `in`, the same
   void add();                               // x += h
   Program finish() &&;                      // norm and logits of x
 
@@ -36,7 +36,8 @@ class Blocks {
   void linear(ActId out, ActId in, int layer, std::string_view name, bool bias);
 
  private:
-  // A feed-forward of every token. `suffix` is a part of its tensors' names: "ffn_up" + suffix.
+  // A feed-forward that every token passes through. `suffix` is a part of its tensors' names:
+  // "ffn_up" + suffix.
   struct FeedForward {
     std::string_view suffix;
     bool bias;

@@ -21,7 +21,8 @@ struct HfDefaults {
   std::optional<Activation> activation;  // overrides the file's name for it
   HfRopeDefaults rope;
   NormKind norm = NormKind::Rms;
-  // Empty: a Layer norm's epsilon is layer_norm_eps, an Rms norm's is rms_norm_eps.
+  // The key of the norms' epsilon. Empty: layer_norm_eps for Layer norms, rms_norm_eps for Rms
+  // norms.
   std::string_view norm_eps_key = {};
   // The factors and caps (kFactors in config.cpp) that the family itself reads. Any other factor or
   // cap that would change the result is an error.

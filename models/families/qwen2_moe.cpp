@@ -1,5 +1,5 @@
-// Qwen1.5-MoE and Qwen2-MoE: Qwen2's attention, and routed experts beside a shared expert whose
-// results have a factor of each row.
+// Qwen1.5-MoE and Qwen2-MoE: Qwen2's attention, and routed experts beside a shared expert. A gate
+// multiplies the shared expert's result by one factor per row.
 #include <string>
 
 #include "engine/base/error.h"
@@ -81,7 +81,8 @@ std::string name(std::string_view hf_name) {
 }
 
 void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
-  // Readers of this architecture take both for granted.
+  // Programs that read such a GGUF assume experts in all layers, and weights of experts that are
+  // not normalized.
   if (!c.experts.dense.empty() || c.experts.normalized) {
     fail(Exit::Model, config.where(), ": a GGUF of the architecture 'qwen2moe' cannot say this ",
          c.experts.normalized ? "model's normalized weights of experts"

@@ -267,7 +267,7 @@ void launch_route(const RouteLaunch& a, Stream stream) {
     const dim3 blocks(parts(a.routing.rows, rows), parts(a.routing.count, kWarps * each));
     launch_kernel(kernel, {blocks, kThreads, 0, a.dependent}, stream, a);
   };
-  if (a.dim % 4 != 0) {  // no model that is known
+  if (a.dim % 4 != 0) {  // no known model
     launch(route<kRouteRows, kFew, 1>, kRouteRows, kFew);
   } else if (a.routing.rows <= kFewRows) {
     launch(route<1, kFew, 4>, 1, kFew);

@@ -1,6 +1,6 @@
-// Multiplies rows by factors of their own: the gate of a shared expert. One row is decode's case,
-// so blocks share a row's columns, and each computes the row's factor: its input is read from the
-// L2 cache.
+// Multiplies each row by a factor: the gate of a shared expert. In decode there may be a single
+// row, so several blocks share its columns. Each block computes the row's factor anew, from inputs
+// in the L2 cache.
 #include <algorithm>
 
 #include "cuda/kernels/device/launch.cuh"

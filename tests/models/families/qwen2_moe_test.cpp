@@ -28,8 +28,7 @@ TEST_CASE("Qwen2-MoE has a shared expert with a gate, and biases of queries, key
 
 TEST_CASE("Qwen2-MoE's layers without experts are those that two keys say") {
   if (find_golden("qwen2_moe").empty()) return;
-  // The program of such a model misses the tensors of a plain feed-forward: the golden has experts
-  // in all layers.
+  // Layer 2 then needs the tensors of a plain feed-forward. The golden has experts in all layers.
   CHECK(has(golden_refusal("qwen2_moe", {{"mlp_only_layers", Json::array({2})}}),
             "'blk.2.ffn_gate.weight' is missing"));
   CHECK(has(golden_refusal("qwen2_moe", {{"decoder_sparse_step", 2}}),
