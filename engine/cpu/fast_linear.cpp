@@ -216,7 +216,7 @@ void FastLinear::int8_outputs(const LinearArgs& args, Int8Product p, int64_t fir
                     static_cast<size_t>(own_bytes));
       }
     }
-    if (args.rows == 1) {
+    if (args.rows == 1 && p.format->multiply_row) {
       const std::byte* rows = has_tail ? tail : weight.row(o);
       const int64_t stride = has_tail ? own_bytes : weight.row_bytes;
       p.format->multiply_row({rows, stride, weight.row(o + kGroupsAhead * lanes)}, p.x, carried);

@@ -258,11 +258,15 @@ void multiply_row(const BlockRows& rows, const Int8Rows& x, float* out) {
   hn::StoreU(multiplier.sum, DF(), out);
 }
 
+// On x86 only CPUs from before 2008 run the fallback in plain C++. multiply_row() would take a
+// fifth of this file's compile time for them.
+constexpr bool kMultipliesRows = !(HWY_ARCH_X86 && HWY_TARGET == HWY_EMU128);
+
 template <class F>
 constexpr Int8Format complete() {
   Int8Format format = F::kFormat;
   format.unpack = unpack<F>;
-  format.multiply_row = multiply_row<F>;
+  if constexpr (kMultipliesRows) format.multiply_row = multiply_row<F>;
   return format;
 }
 

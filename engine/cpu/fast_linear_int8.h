@@ -44,7 +44,8 @@ struct Int8Format {
   // Unpacks `count` columns from column k on; both are multiples of the block.
   void (*unpack)(const BlockRows& rows, int64_t k, int64_t count, const PackedWeights& to);
 
-  // The product of all columns with one row of activations; writes `lanes` floats.
+  // The product of all columns with one row of activations; writes `lanes` floats. nullptr: one row
+  // is multiplied like several, with the same result.
   void (*multiply_row)(const BlockRows& rows, const Int8Rows& x, float* out);
 
   int64_t packed_floats(int64_t k, int64_t lanes) const {  // size of PackedWeights, u first
