@@ -96,6 +96,8 @@ const char* name(QkNorm norm) {
 Json config_json(const ModelConfig& c) {
   return {{"architecture", c.architecture},
           {"layers", c.layers},
+          {"loops", c.loops},
+          {"norm_between_loops", c.loop_norm},
           {"dim", c.dim},
           {"ffn_dim", c.ffn_dim},
           {"heads", c.heads},
@@ -107,6 +109,7 @@ Json config_json(const ModelConfig& c) {
           {"window", c.window},
           {"windowed_layers", windowed_layers(c)},
           {"norm_eps", c.norm_eps},
+          {"gated_mlp", c.gated_mlp},
           {"activation", c.activation == Activation::Silu ? "silu" : "gelu_tanh"},
           {"rope_base", c.rope_base},
           {"rope_scaling", c.rope_scaling},
@@ -132,6 +135,8 @@ Json config_json(const ModelConfig& c) {
           {"experts_used", c.experts.used},
           {"expert_ffn_dim", c.experts.ffn_dim},
           {"expert_weights_normalized", c.experts.normalized},
+          {"shared_expert_ffn_dim", c.experts.shared_dim},
+          {"shared_expert_gate", c.experts.shared_gate},
           {"dense_layers", dense_layers(c)}};
 }
 
@@ -273,7 +278,14 @@ std::string experts_text(const ModelConfig& c) {
   return concat("\n  experts     ", e.used, " of ", e.count, " for a token, feed-forward ",
                 e.ffn_dim,
                 dense == 0 ? "" : concat(", in ", c.layers - dense, " of ", c.layers, " layers"),
-                e.normalized ? ", weights normalized to 1" : "");
+                e.normalized ? ", weights normalized to 1" : "",
+                e.shared_dim == 0 ? "" : concat("; a shared expert, feed-forward ", e.shared_dim),
+                e.shared_gate ? ", with a gate" : "");
+}
+
+std::string layers_line(const ModelConfig& c) {
+  return concat(c.layers, c.loops > 1 ? concat(", run ", c.loops, " times") : "", ", width ", c.dim,
+                ", feed-forward ", c.ffn_dim, c.gated_mlp ? "" : " without a gate");
 }
 
 std::string report_text(const OpenedModel& opened, const FoundTokenizer& found,
@@ -284,10 +296,9 @@ std::string report_text(const OpenedModel& opened, const FoundTokenizer& found,
       printable(opened.path.string()), "\n  family      ", opened.family, " (", c.architecture,
       ", ", opened.gguf ? concat("GGUF v", opened.gguf->version()) : "Hugging Face safetensors",
       ")\n  parameters  ", count_elements(file), " in ", size_text(file.bytes()),
-      "\n  layers      ", c.layers, ", width ", c.dim, ", feed-forward ", c.ffn_dim,
-      experts_text(c), "\n  attention   ", attention_text(c), "\n  rope        ", rope_text(c),
-      scales_text(c), "\n  context     ", context_text(c), "\n  vocabulary  ", c.vocab,
-      c.tied ? ", the head is the embedding" : "",
+      "\n  layers      ", layers_line(c), experts_text(c), "\n  attention   ", attention_text(c),
+      "\n  rope        ", rope_text(c), scales_text(c), "\n  context     ", context_text(c),
+      "\n  vocabulary  ", c.vocab, c.tied ? ", the head is the embedding" : "",
       c.logit_softcap != 0 ? concat(", logits capped at ", c.logit_softcap) : "", "\n");
   if (found.tokens.tokenizer) {
     const Tokenizer& t = *found.tokens.tokenizer;

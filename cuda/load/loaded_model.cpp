@@ -11,9 +11,13 @@ namespace skald::cuda {
 LoadedModel::LoadedModel(const FusedProgram& fused, const Sizes& sizes, Stream stream,
                          const Loading& loading)
     : fused_(fused), weights_(sizes.weights, sizes.copies) {
-  for (const FusedOp& op : fused.ops) {
-    LoadedOp& loaded = ops_.emplace_back(LoadedOp{&op, {}});
-    std::visit([&](const auto& o) { load(loaded, o, stream); }, op.op);
+  for (size_t i = 0; i < fused.ops.size(); ++i) {
+    const FusedOp& op = fused.ops[i];
+    const size_t first = fused.first_with_weights[i];
+    LoadedOp loaded = first == i ? LoadedOp() : ops_[first];
+    loaded.fused = &op;
+    ops_.push_back(std::move(loaded));
+    if (first == i) std::visit([&](const auto& o) { load(ops_.back(), o, stream); }, op.op);
     if (loading) loading(weights_.used(), sizes.weights);
   }
   for (const RopeSpec& rope : fused.program.ropes) {
@@ -41,6 +45,13 @@ void LoadedModel::find_bounds() {
         longest * std::sqrt(static_cast<float>(fused_.ins(linear))) + bounded.most_bias;
     const bool gated = linear.epilogue == Epilogue::Gated;
     (gated ? op : ops_[bounded.op + 1]).bound = gated ? most * most : most;
+  }
+  for (size_t i = 0; i < ops_.size(); ++i) {
+    const size_t first = fused_.first_with_weights[i];
+    const auto* linear = std::get_if<FusedLinear>(&ops_[i].fused->op);
+    if (!linear || first == i || !fused_.bounded(*linear)) continue;
+    const size_t at = linear->epilogue == Epilogue::Gated ? 0 : 1;
+    ops_[i + at].bound = ops_[first + at].bound;
   }
 }
 

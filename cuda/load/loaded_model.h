@@ -19,7 +19,7 @@ struct LoadedStack {
 
 // An op and its weights. A field that names no op belongs to the op above it.
 struct LoadedOp {
-  const FusedOp* fused;
+  const FusedOp* fused = nullptr;
   std::vector<Matrix> pieces;   // Embed: one; FusedLinear: as FusedProgram::pieces()
   const float* norm = nullptr;  // Norm, FusedLinear
   const float* norm_bias = nullptr;

@@ -66,9 +66,12 @@ class Fuser {
   }
 
   // A norm whose output several ops read, as where attention and feed-forward run in parallel. The
-  // norm has a kernel of its own and writes its buffer.
+  // norm has a kernel of its own and writes its buffer. Also the norm of the residual stream in
+  // place, between two runs of a looped model's layers.
   bool own_norm() {
     const Norm* norm = stream_norm(at_);
+    const auto* in_place = get<Norm>(at_);
+    if (!norm && in_place && in_place->in == hidden_ && in_place->out == hidden_) norm = in_place;
     if (!norm) return false;
     emit(*norm, 1);
     return true;

@@ -67,7 +67,7 @@ struct FusedExperts {
 };
 
 // Norm: a norm of the residual stream that several ops read. It writes its buffer in the
-// activations' type.
+// activations' type, or the residual stream itself in float32.
 struct FusedOp {
   std::variant<Embed, Norm, FusedLinear, FusedAttention, FusedExperts, RowGate> op;
   size_t last;  // index of the last op of the Program that this op does

@@ -1,12 +1,15 @@
 #include "cuda/plan/fused_program.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include "cuda/kernels/attention/attention.h"
 #include "cuda/plan/tile_pack.h"
 #include "engine/base/error.h"
+#include "engine/base/overloaded.h"
 
 namespace skald::cuda {
 namespace {
@@ -36,6 +39,47 @@ DType activation_type(const Program& program) {
     type = weight.view.type;
   }
   return type.value_or(DType::F32);
+}
+
+// The weights of an op in the order in which it has them. Equal lists are loaded alike.
+std::vector<WeightId> weights_of(const FusedOp& op) {
+  using Ids = std::vector<WeightId>;
+  const auto norm_ids = [](const std::optional<Norm>& norm) {
+    return norm ? Ids{norm->weight, norm->bias} : Ids{};
+  };
+  return std::visit(Overloaded{[](const Embed& o) { return Ids{o.weight}; },
+                               [](const Norm& o) {
+                                 return Ids{o.weight, o.bias};
+                               },
+                               [&](const FusedLinear& o) {
+                                 Ids ids = norm_ids(o.norm);
+                                 ids.insert(ids.end(), o.parts.begin(), o.parts.end());
+                                 ids.insert(ids.end(), o.biases.begin(), o.biases.end());
+                                 const Ids post = norm_ids(o.post_norm);
+                                 ids.insert(ids.end(), post.begin(), post.end());
+                                 return ids;
+                               },
+                               [](const FusedAttention& o) {
+                                 return o.norm ? Ids{o.norm->q, o.norm->k} : Ids{};
+                               },
+                               [](const FusedExperts& o) {
+                                 return Ids{o.norm.weight, o.router, o.gate, o.up, o.down};
+                               },
+                               [](const RowGate& o) { return Ids{o.weight}; }},
+                    op.op);
+}
+
+// Ops of one sort with one epilogue load equal weights alike.
+std::vector<size_t> first_with_weights(const std::vector<FusedOp>& ops) {
+  using Key = std::tuple<size_t, Epilogue, std::vector<WeightId>>;
+  std::map<Key, size_t> first;
+  std::vector<size_t> result;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const auto* linear = std::get_if<FusedLinear>(&ops[i].op);
+    Key key = {ops[i].op.index(), linear ? linear->epilogue : Epilogue::Store, weights_of(ops[i])};
+    result.push_back(first.emplace(std::move(key), i).first->second);
+  }
+  return result;
 }
 
 int qkv_heads(const AttentionSpec& spec) { return spec.heads + 2 * spec.kv_heads; }
@@ -147,6 +191,7 @@ FusedProgram fuse_program(Program program) {
   fused.ops = fuse(program, {fused.qkv, fused.copy});
   fused.program = std::move(program);
   check(std::holds_alternative<FusedLinear>(fused.ops.back().op), "the last op makes logits");
+  fused.first_with_weights = first_with_weights(fused.ops);
   fused.hidden = std::get<Embed>(fused.ops.front().op).out;
   for (const FusedOp& op : fused.ops) {
     const auto* linear = std::get_if<FusedLinear>(&op.op);

@@ -34,6 +34,9 @@ struct FusedProgram {
   std::vector<FusedOp> ops;
   std::vector<AttentionSpec> specs;  // without duplicates
   std::vector<ActId> products;       // product() of each op that has a post_norm
+  // For each op the first op that has the same weights, or the op itself. A looped model runs its
+  // layers several times with weights that are on the GPU once.
+  std::vector<size_t> first_with_weights;
 
   const FusedLinear& head() const { return std::get<FusedLinear>(ops.back().op); }
   size_t buffers() const { return program.acts.size() + 2; }  // ActIds count up to here

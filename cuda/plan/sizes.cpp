@@ -37,7 +37,8 @@ int64_t weight_bytes(const FusedProgram& fused) {
   const auto add = [&](DType format, int64_t outs, int64_t ins) {
     bytes += padded(matrix_bytes(format, outs, ins));
   };
-  for (const FusedOp& op : fused.ops) {
+  for (size_t i = 0; i < fused.ops.size(); ++i) {
+    if (fused.first_with_weights[i] != i) continue;
     std::visit(Overloaded{
                    [&](const Embed& o) {
                      const TensorView& view = fused.program.weight(o.weight).view;
@@ -69,7 +70,7 @@ int64_t weight_bytes(const FusedProgram& fused) {
                      }
                    },
                },
-               op.op);
+               fused.ops[i].op);
   }
   for (const RopeSpec& rope : fused.program.ropes) {
     bytes += padded(static_cast<int64_t>(rope.inv_freq.size()) * 4);
@@ -86,9 +87,9 @@ struct ExpandedBytes {
 
 ExpandedBytes expanded_bytes(const FusedProgram& fused) {
   ExpandedBytes bytes;
-  for (const FusedOp& op : fused.ops) {
-    const auto* linear = std::get_if<FusedLinear>(&op.op);
-    if (!linear) continue;
+  for (size_t i = 0; i < fused.ops.size(); ++i) {
+    const auto* linear = std::get_if<FusedLinear>(&fused.ops[i].op);
+    if (!linear || fused.first_with_weights[i] != i) continue;
     const int64_t group = tiles::kRows * fused.ins(*linear) * fused.element;
     for (const Piece& piece : fused.pieces(*linear)) {
       if (piece.format == fused.type) continue;

@@ -125,8 +125,9 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const ToTypeEntry
 void StepOps::launch(const Step& step, const StepEntry& entry, const NormEntry& norm) {
   const LoadedOp& weights = loaded(entry);
   const auto* in = static_cast<const float*>(address(step, norm.in, DType::F32));
-  launch_norm({norm.kind, p_.fused.type, in, weights.norm, weights.norm_bias, act(norm.out),
-               step.rows, p_.fused.cols(p_.fused.hidden), norm.eps, entry.dependent},
+  const DType type = norm.out == p_.fused.hidden ? DType::F32 : p_.fused.type;
+  launch_norm({norm.kind, type, in, weights.norm, weights.norm_bias, act(norm.out), step.rows,
+               p_.fused.cols(p_.fused.hidden), norm.eps, entry.dependent},
               stream_);
 }
 

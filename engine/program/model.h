@@ -66,7 +66,11 @@ struct ModelConfig {
   RopeSpec rope;
   RopeSpec window_rope;  // for layers with a window; without frequencies, all layers use `rope`
   float rope_base = 10000;
-  float window_rope_base = 0;         // base of window_rope
+  float window_rope_base = 0;  // base of window_rope
+  // A looped model runs all of its layers several times, one run after the other. Each run has keys
+  // and values of its own.
+  int loops = 1;
+  bool loop_norm = false;             // the last norm also stands between two runs
   std::string rope_scaling = "none";  // for messages; `rope` contains its effect
   ExpertsConfig experts;
 

@@ -120,63 +120,69 @@ ActId ProgramBuilder::act(std::string name, int64_t cols) {
 }
 
 WeightId ProgramBuilder::weight(const std::string& name, int64_t rows, int64_t cols) {
-  const WeightId id = optional_weight(name, rows, cols);
-  if (id == WeightId::None) {
+  return add(whole(name, rows, cols));
+}
+
+Weight ProgramBuilder::whole(const std::string& name, int64_t rows, int64_t cols) const {
+  const Tensor* tensor = file_.find(name);
+  if (!tensor) {
     fail(Exit::Model, file_.path(), ": tensor '", name, "' is missing (expected ",
          shape_text(rows, cols), "); the file is incomplete or of another architecture");
   }
-  return id;
-}
-
-WeightId ProgramBuilder::norm_weight(const std::string& name, int64_t cols, float plus) {
-  const WeightId id = weight(name, 1, cols);
-  program_.weights.back().plus = plus;
-  return id;
-}
-
-WeightId ProgramBuilder::optional_weight(const std::string& name, int64_t rows, int64_t cols) {
-  const Tensor* tensor = file_.find(name);
-  if (!tensor) return WeightId::None;
   const TensorView& view = tensor->view;
   if (view.rows != rows || view.cols != cols) {
     fail(Exit::Model, tensor->file, ": tensor '", name, "' is ", shape_text(view.rows, view.cols),
          ", expected ", shape_text(rows, cols), " by the model's configuration");
   }
-  program_.weights.push_back({name, view, 0, tensor->source, tensor->file});
-  return static_cast<WeightId>(program_.weights.size() - 1);
+  return {name, view, 0, tensor->source, tensor->file};
+}
+
+WeightId ProgramBuilder::norm_weight(const std::string& name, int64_t cols, float plus) {
+  const WeightId id = weight(name, 1, cols);
+  program_.weights[static_cast<size_t>(id)].plus = plus;
+  return id;
+}
+
+WeightId ProgramBuilder::optional_weight(const std::string& name, int64_t rows, int64_t cols) {
+  if (!file_.find(name)) return WeightId::None;
+  return add(whole(name, rows, cols));
 }
 
 WeightId ProgramBuilder::weight_rows(const std::string& name, int64_t rows, int64_t cols,
                                      int64_t first, int64_t count) {
-  const WeightId id = weight(name, rows, cols);
-  Weight& part = program_.weights.back();
+  Weight part = whole(name, rows, cols);
   part.name = concat(name, "[", first, ":", first + count, "]");
   part.view = slice_rows(part.view, first, count);
   if (part.source.data) part.source = slice_rows(part.source, first, count);
-  return id;
+  return add(std::move(part));
 }
 
 WeightId ProgramBuilder::weight_cols(const std::string& name, int64_t rows, int64_t cols,
                                      int64_t first, int64_t count) {
-  const WeightId id = weight(name, rows, cols);
-  Weight& part = program_.weights.back();
+  Weight part = whole(name, rows, cols);
   part.name = concat(name, "[:, ", first, ":", first + count, "]");
   part.view = slice_cols(part.view, first, count);
   if (part.source.data) part.source = slice_cols(part.source, first, count);
-  return id;
+  return add(std::move(part));
+}
+
+WeightId ProgramBuilder::add(Weight weight) {
+  const auto id = static_cast<WeightId>(program_.weights.size());
+  const auto [found, is_new] = weights_.emplace(weight.name, id);
+  if (is_new) program_.weights.push_back(std::move(weight));
+  return found->second;
 }
 
 WeightId ProgramBuilder::expert_weights(const std::string& stack,
                                         const std::function<std::string(int)>& single, int count,
                                         int64_t rows, int64_t cols) {
   check(count > 0, "a layer of experts has some");
-  const auto first = static_cast<WeightId>(program_.weights.size());
   const Tensor* tensor = file_.find(stack);
   if (!tensor && file_.find(single(0))) {
-    for (int e = 0; e < count; ++e) {
+    const WeightId first = weight(single(0), rows, cols);
+    for (int e = 1; e < count; ++e) {
       const std::string name = single(e);
-      weight(name, rows, cols);
-      const DType type = program_.weights.back().view.type,
+      const DType type = program_.weight(weight(name, rows, cols)).view.type,
                   wanted = program_.weight(first).view.type;
       if (type == wanted) continue;
       fail(Exit::Model, file_.find(name)->file, ": tensor '", name, "' is ", skald::name(type),
@@ -196,11 +202,13 @@ WeightId ProgramBuilder::expert_weights(const std::string& stack,
     fail(Exit::Model, tensor->file, ": tensor '", stack, "' is ", text, "], expected ", shape(),
          " by the model's configuration");
   }
+  WeightId first = WeightId::None;
   for (int e = 0; e < count; ++e) {
     TensorView source = tensor->source;
     if (source.data) source = slice_rows(source, e * rows, rows);
-    program_.weights.push_back({concat(stack, "[", e, "]"),
-                                slice_rows(tensor->view, e * rows, rows), 0, source, tensor->file});
+    const WeightId id = add({concat(stack, "[", e, "]"), slice_rows(tensor->view, e * rows, rows),
+                             0, source, tensor->file});
+    if (e == 0) first = id;
   }
   return first;
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -164,7 +165,8 @@ const ActId* op_output(const Op& op);
 // The buffers that an op reads. An op that works in place reads the buffer that it writes.
 std::vector<ActId> op_inputs(const Op& op);
 
-// Collects a Program. Each call for a weight looks it up and checks its shape.
+// Collects a Program. Each call for a weight looks it up and checks its shape. A weight that ops
+// ask for repeatedly, as the layers of a looped model do, has one WeightId.
 class ProgramBuilder {
  public:
   explicit ProgramBuilder(const WeightFile& file) : file_(file) {}
@@ -190,8 +192,12 @@ class ProgramBuilder {
   Program finish() &&;  // checks that each op's buffers and weights agree
 
  private:
+  Weight whole(const std::string& name, int64_t rows, int64_t cols) const;
+  WeightId add(Weight weight);  // or the weight of that name, if the program has it
+
   const WeightFile& file_;
   Program program_;
+  std::map<std::string, WeightId> weights_;  // by Weight::name
 };
 
 }  // namespace skald

@@ -103,6 +103,7 @@ std::string_view difference(const ModelConfig& a, const ModelConfig& b) {
       e.shared_gate != f.shared_gate) {
     return "experts";
   }
+  if (a.loops != b.loops || a.loop_norm != b.loop_norm) return "loops";
   if (a.attention_softcap != b.attention_softcap || a.logit_softcap != b.logit_softcap) {
     return "soft caps";
   }

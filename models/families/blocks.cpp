@@ -190,6 +190,8 @@ void Blocks::shared_expert(int layer, ActId in) {
 
 void Blocks::add() { builder_.add(Add{x_, h_, config_.residual_scale}); }
 
+void Blocks::norm_stream() { builder_.add(norm_op(x_, x_, "output_norm")); }
+
 Program Blocks::finish() && {
   const ModelConfig& c = config_;
   builder_.add(norm_op(h_, x_, "output_norm"));

@@ -30,6 +30,7 @@ class Blocks {
   void experts(int layer, ActId in);        // h = experts of `in`, which is routed()
   void shared_expert(int layer, ActId in);  // h = the shared expert of `in`, the same
   void add();                               // x += h
+  void norm_stream();                       // x = the last norm of x
   Program finish() &&;                      // norm and logits of x
 
   // out = weight · in + bias, with a layer's weight such as "attn_q".

@@ -32,13 +32,7 @@ void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
   interleave_heads(c, out);
 }
 
-}  // namespace
-
-std::string llama_tensor_name(std::string_view name) { return tensor_name(name); }
-
-Program build_llama(const ModelConfig& c, const WeightFile& file) {
-  Blocks b(c, file);
-  b.embed();
+void build_layers(const ModelConfig& c, Blocks& b) {
   for (int layer = 0; layer < c.layers; ++layer) {
     b.norm(b.h(), b.x(), layer, "attn_norm");
     b.attention(layer, b.h());
@@ -55,6 +49,19 @@ Program build_llama(const ModelConfig& c, const WeightFile& file) {
       b.mlp(layer, b.h());
     }
     b.add();
+  }
+}
+
+}  // namespace
+
+std::string llama_tensor_name(std::string_view name) { return tensor_name(name); }
+
+Program build_llama(const ModelConfig& c, const WeightFile& file) {
+  Blocks b(c, file);
+  b.embed();
+  for (int loop = 0; loop < c.loops; ++loop) {
+    if (loop > 0 && c.loop_norm) b.norm_stream();
+    build_layers(c, b);
   }
   return std::move(b).finish();
 }

@@ -296,6 +296,10 @@ ModelConfig config_of(const RandomShape& shape) {
   c.rope.inv_freq = rope_frequencies(shape.rope_base, shape.head_dim, scaling);
   if (norms_heads(shape)) c.qk_norm = QkNorm::Heads;
   c.attention_bias = biases_qkv(shape);
+  if (shape.family == &kNanbeige) {
+    c.loops = 2;
+    c.loop_norm = true;
+  }
   c.experts = shape.experts;
   if (shape.window == 0) return c;
 

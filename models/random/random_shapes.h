@@ -61,6 +61,7 @@ inline const RandomShape kRandomShapes[] = {
      .rope_factor = 1,
      .family = &kQwen3Moe,
      .experts = {128, 8, 768, true, {}}},
+    {"nanbeige4.2-3b", 22, 3072, 10752, 48, 8, 128, 166144, 262144, false, 7e7, 1, &kNanbeige},
     {.name = "qwen1.5-moe-a2.7b",
      .layers = 24,
      .dim = 2048,

@@ -30,7 +30,7 @@ struct NormLaunch {
   const float* x;       // [rows, dim]
   const float* weight;  // [dim]
   const float* bias;    // [dim] or nullptr
-  void* out;            // [rows, dim]; not x
+  void* out;            // [rows, dim]; may be x if type is F32
   int rows;
   int64_t dim;
   float eps;

@@ -222,7 +222,8 @@ TEST_CASE("a norm that attention and feed-forward both read is computed once and
   options.rows = 8;
   options.context = 64;
   options.multiprocessors = 132;
-  CHECK(cuda::Sizes(fused, options).weights >= program.weight_bytes());
+  // The embedding is the head too; a step reads one row of it in addition.
+  CHECK(cuda::Sizes(fused, options).weights >= program.weight_bytes() - kDim * 2);
 }
 
 TEST_CASE("a norm that one product alone reads is a part of that product") {
@@ -293,6 +294,42 @@ TEST_CASE("a shared expert reads the rows that the routed experts have normed") 
   CHECK(has(fused_text(model.program()), "experts linear linear norm+linear"));
   const std::string few = kernels(model, 1);
   CHECK(has(few, "ffn_gate_shexp ffn_up_shexp [320, 256]: gemv_sm90\n"));
+}
+
+TEST_CASE(
+    "a looped model's layers are on the GPU once, and the stream is normed between two runs") {
+  const DType type = GENERATE(DType::BF16, DType::Q8_0);
+  RandomLlama shape;
+  shape.type = type;
+  shape.qk_norm = QkNorm::Heads;
+  Model model = random_llama(shape);
+  const cuda::Sizes once = sizes_of(model);
+  model.config.loops = 3;
+  model.config.loop_norm = true;
+  const std::string layer = " norm+linear attention linear norm+linear linear", run = layer + layer;
+  CHECK(fused_text(model.program()) ==
+        "embed" + run + " norm" + run + " norm" + run + " norm+linear");
+  const cuda::FusedProgram fused = cuda::fuse_program(model.program());
+  CHECK(ops_of<Norm>(fused).at(0).out == fused.hidden);
+  CHECK(fused.first_with_weights.at(0) == 0);
+  for (size_t op = 0; op < 10; ++op) {
+    CHECK(fused.first_with_weights.at(1 + op) == 1 + op);
+    CHECK(fused.first_with_weights.at(12 + op) == 1 + op);
+    CHECK(fused.first_with_weights.at(23 + op) == 1 + op);
+  }
+  CHECK(fused.first_with_weights.at(22) == 11);
+  const cuda::Sizes sizes = sizes_of(model);
+  CHECK(sizes.weights == once.weights + 256 * 4);  // the norm between two runs
+  CHECK(sizes.page == 3 * once.page);
+
+  cuda::SizeOptions options;
+  options.rows = options.context = 64;
+  options.multiprocessors = 132;
+  options.copies = true;
+  const int64_t copies = cuda::Sizes(fused, options).copies;
+  model.config.loops = 1;
+  CHECK(copies == cuda::Sizes(cuda::fuse_program(model.program()), options).copies);
+  CHECK((copies > 0) == (type == DType::Q8_0));
 }
 
 TEST_CASE("ops that leave a buffer for a later op are not fused") {
@@ -413,6 +450,16 @@ TEST_CASE("the list of kernels names those of each family's own ops") {
             "8 of 128 x ([1536, 2048], [2048, 768]): route + experts_few + "
             "experts_one\n"));
   CHECK(has(kernels(experts, 512), "route + sort_choices + experts_many_sm90 + combine\n"));
+
+  const Model coder = shape_model("starcoder2-3b", "bf16");
+  CHECK(has(kernels(coder, 1), "ffn_up [12288, 3072]: layer_norm + gemv_sm90\n"));
+  CHECK(has(kernels(coder, 512), "ffn_up [12288, 3072]: layer_norm + gemm_cublas + activate\n"));
+  CHECK(has(kernels(shape_model("starcoder2-3b", "q4_k_m"), 1),
+            "ffn_up [12288, 3072] Q4_K: layer_norm + gemv_q_sm90\n"));
+
+  const Model shared = shape_model("qwen1.5-moe-a2.7b", "bf16");
+  CHECK(has(kernels(shared, 1), "ffn_gate_shexp ffn_up_shexp [11264, 2048]: gemv_sm90\n"));
+  CHECK(has(kernels(shared, 1), "ffn_gate_inp_shexp [2048]: row_gate\n"));
 
   RandomLlama shape;
   shape.type = DType::BF16;

@@ -84,7 +84,7 @@ TEST_CASE(
     "a folder's GGUF computes the logits of the folder, for more families and rope scalings") {
   const std::string name =
       GENERATE("nemo", "yarn", "granite", "smollm3", "longrope", "qwen3", "olmo2", "olmo3", "gemma",
-               "gemma2", "gemma3", "mixtral", "qwen3moe");
+               "gemma2", "gemma3", "mixtral", "qwen3moe", "nanbeige");
   CAPTURE(name);
   TempFolder temp;
   check_same_model(write_folder(temp, name));
