@@ -29,6 +29,24 @@ __device__ SampleShared& block_memory() {
   return *reinterpret_cast<SampleShared*>(bytes);
 }
 
+// The blocks of a row, and this block's rank among them. Below sm_90, and where the row is not in
+// shared memory, a row has one block (sample_shape()). The compiler then leaves out the code for
+// several.
+template <bool kInShared>
+__device__ int row_blocks() {
+#if __CUDA_ARCH__ >= 900
+  if constexpr (kInShared) return static_cast<int>(gridDim.x);
+#endif
+  return 1;
+}
+template <bool kInShared>
+__device__ int row_rank() {
+#if __CUDA_ARCH__ >= 900
+  if constexpr (kInShared) return static_cast<int>(blockIdx.x);
+#endif
+  return 0;
+}
+
 template <bool kInShared>
 class RowSampler {
  public:
@@ -40,10 +58,9 @@ class RowSampler {
         raw_(a.logits + index * a.vocab),
         vocab_(static_cast<int>(a.vocab)),
         count_(kInShared ? static_cast<int>(a.shape.row_bytes / sizeof(float)) : vocab_),
-        begin_(static_cast<int>(blockIdx.x) * count_),
+        begin_(row_rank<kInShared>() * count_),
         x_(kInShared ? reinterpret_cast<float*>(&shared + 1) : raw_),
-        row_(shared.row, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x), x_, begin_,
-             count_),
+        row_(shared.row, row_rank<kInShared>(), row_blocks<kInShared>(), x_, begin_, count_),
         mask_(a.masks + index * mask_words(a.vocab)),
         adjustments_(a.adjustments + index * kMostAdjustments) {}
 
@@ -370,6 +387,7 @@ int most_rows_in_shared(int64_t vocab, const SampleGpu& gpu) {
 void launch_sample(const SampleLaunch& a, Stream stream) {
   if (a.count == 0) return;
   check(a.vocab <= kMostWeighedTokens, "a vocabulary that fits a token's key");
+  check(a.shape.in_shared || a.shape.blocks == 1, "a row outside shared memory has one block");
   const auto kernel = a.shape.in_shared ? sample<true> : sample<false>;
   const int bytes = static_cast<int>(int64_t{sizeof(SampleShared)} + a.shape.row_bytes);
   SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
