@@ -65,9 +65,9 @@ class Fuser {
     return norm && norm->in == hidden_ && norm->out != hidden_ ? norm : nullptr;
   }
 
-  // A norm whose output several ops read, as where attention and feed-forward run in parallel. The
-  // norm has a kernel of its own and writes its buffer. Also the norm of the residual stream in
-  // place, between two runs of a looped model's layers.
+  // A norm that has a kernel of its own. Either several ops read its output, as where attention and
+  // feed-forward run in parallel; or it norms the residual stream in place, between two runs of a
+  // looped model's layers.
   bool own_norm() {
     const Norm* norm = stream_norm(at_);
     const auto* in_place = get<Norm>(at_);

@@ -41,7 +41,7 @@ DType activation_type(const Program& program) {
   return type.value_or(DType::F32);
 }
 
-// The weights of an op in the order in which it has them. Equal lists are loaded alike.
+// All weights of an op, in a fixed order.
 std::vector<WeightId> weights_of(const FusedOp& op) {
   using Ids = std::vector<WeightId>;
   const auto norm_ids = [](const std::optional<Norm>& norm) {
@@ -69,7 +69,8 @@ std::vector<WeightId> weights_of(const FusedOp& op) {
                     op.op);
 }
 
-// Ops of one sort with one epilogue load equal weights alike.
+// See FusedProgram::first_with_weights. Ops with the same weights share them on the GPU if they are
+// of the same kind and have the same epilogue, which decides about the layout.
 std::vector<size_t> first_with_weights(const std::vector<FusedOp>& ops) {
   using Key = std::tuple<size_t, Epilogue, std::vector<WeightId>>;
   std::map<Key, size_t> first;

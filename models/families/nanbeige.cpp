@@ -51,7 +51,7 @@ void set_loops(int64_t loops, bool norms, std::string_view where, ModelConfig& c
 ModelConfig from_hf(const HfConfig& config) {
   refuse_unknown(config);
   ModelConfig c = read_common_hf(config);
-  // Training weighs the results of all loops but the last: the list's length counts them.
+  // The list has a factor for the loss of each loop but the last.
   constexpr std::string_view kLosses = "loop_loss_weights";
   int64_t loops = config.integer_or("num_loops", 1, 1, kMostLoops);
   if (config.has(kLosses)) {
