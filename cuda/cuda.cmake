@@ -10,6 +10,9 @@ if(SKALD_CUDA AND CMAKE_CUDA_COMPILER)
     set(CMAKE_CUDA_ARCHITECTURES 75-virtual 80-real 90a-real)
   endif()
   enable_language(CUDA)
+  # This option of nvcc is for host code, which only launches kernels here. Kernels are optimized
+  # without it.
+  string(REPLACE -O3 -O1 CMAKE_CUDA_FLAGS_RELEASE "${CMAKE_CUDA_FLAGS_RELEASE}")
   find_package(CUDAToolkit REQUIRED)
   if(CUDAToolkit_VERSION VERSION_LESS 12.0)
     message(FATAL_ERROR "skald: CUDA ${CUDAToolkit_VERSION} found, 12.0 or newer needed; load a newer one or "
