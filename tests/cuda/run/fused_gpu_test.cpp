@@ -182,6 +182,22 @@ TEST_CASE(
     c.unrotated = {false, true};
     compare(shape, model);
   }
+  SECTION("a feed-forward without a gate") {
+    const RandomLlama shape = shape_of(type, kLlama, QkNorm::None);
+    Model model = random_llama(shape);
+    model.config.norm = GENERATE(NormKind::Layer, NormKind::Rms);
+    model.config.activation = GENERATE(Activation::GeluTanh, Activation::Silu);
+    model.config.gated_mlp = false;
+    compare(shape, model);
+  }
+  SECTION("a looped model, with and without a norm between two runs") {
+    const RandomLlama shape = shape_of(type, kLlama, QkNorm::Heads);
+    Model model = random_llama(shape);
+    model.config.norm_plus = 1;
+    model.config.loops = 2;
+    model.config.loop_norm = GENERATE(true, false);
+    compare(shape, model, 2);  // twice as many layers as the shape says
+  }
   SECTION("scales of embeddings, residuals and logits, and a layer without rope") {
     const RandomLlama shape = shape_of(type, kLlama, QkNorm::None);
     Model model = random_llama(shape);
@@ -206,6 +222,13 @@ TEST_CASE("routed experts write what the single ops write") {
   SECTION("sizes that they do not take, in every other layer") {
     shape.dim = 100, shape.ffn_dim = 172, shape.head_dim = 50, shape.layers = 4;
     shape.experts = {floats ? 16 : 2, floats ? 3 : 2, 44, false, {true, false, true, false}};
+  }
+  SECTION("a shared expert with and without a gate") {
+    shape.experts = {floats ? 8 : 3, floats ? 2 : 3, 96, true, {}, 288, GENERATE(true, false)};
+  }
+  SECTION("a shared expert of awkward sizes") {
+    shape.dim = 100, shape.ffn_dim = 172, shape.head_dim = 50;
+    shape.experts = {floats ? 16 : 2, floats ? 3 : 2, 44, false, {}, 31, true};
   }
   Model model = random_llama(shape);
   model.config.residual_scale = 0.7f;

@@ -118,7 +118,8 @@ TEST_CASE("a model with a property that GGUF cannot express is refused") {
 }
 
 TEST_CASE("a model quantized while loading equals the same model quantized into a file") {
-  const std::string name = GENERATE("llama-mha", "qwen2-bias-tied", "kq256");
+  const std::string name =
+      GENERATE("llama-mha", "qwen2-bias-tied", "kq256", "starcoder2", "qwen2_moe");
   const std::filesystem::path folder = find_golden(name);
   if (folder.empty()) return;
   const OpenedModel opened = open_model(folder);
@@ -136,7 +137,9 @@ TEST_CASE("a model quantized while loading equals the same model quantized into 
     CHECK(relative_distance(made, logits_of(b, kIds, true)) < 1e-5);
     const double lost = relative_distance(exact, made);
     CHECK(lost > 1e-4);
-    CHECK(lost < (mix.most == DType::Q8_0 ? 0.05 : 0.35));
+    // With other activations a router may choose other experts.
+    const double more = opened.model.config.experts.count > 0 ? 2 : 1;
+    CHECK(lost < more * (mix.most == DType::Q8_0 ? 0.05 : 0.35));
     CHECK(a.weights->bytes() == quantized_model(opened.model, mix).weights->bytes());
     CHECK_FALSE(a.weights->mapped());
   }
