@@ -1,5 +1,4 @@
 // skald batch: a file of requests in, a file of results out.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -8,9 +7,11 @@
 #include "app/batch/flags.h"
 #include "app/batch/model.h"
 #include "app/batch/run.h"
+#include "app/files/json.h"
 #include "app/jobs/limits.h"
 #include "app/jobs/run.h"
 #include "app/model/plan_report.h"
+#include "app/program/command.h"
 #include "app/program/commands.h"
 #include "app/terminal/output.h"
 #include "engine/base/error.h"
@@ -167,9 +168,9 @@ int batch(BatchFlags& flags) {
 
 }  // namespace
 
-void add_batch(CLI::App& program, Action& chosen) {
-  CLI::App* command = add_command(
-      program, "batch",
+void add_batch(Command& program) {
+  Command& command = program.add_command(
+      "batch",
       "Runs a file of requests, many at a time: a JSON object a line, in the form of OpenAI's "
       "batches\n"
       "or plain ({\"prompt\": ...}, {\"messages\": ...}, {\"prompt_ids\": ...}). Nothing is lost "
@@ -179,8 +180,8 @@ void add_batch(CLI::App& program, Action& chosen) {
        "skald batch -m folder/ --text --plain -n 50 < prompts.txt | jq -r .text",
        "skald batch model.gguf -i prompts.jsonl -o results.jsonl --resume"});
   auto flags = std::make_shared<BatchFlags>();
-  add_batch_flags(*command, *flags);
-  command->callback([=, &chosen] { chosen = [=] { return batch(*flags); }; });
+  add_batch_flags(command, *flags);
+  command.action([=] { return batch(*flags); });
 }
 
 }  // namespace skald

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/files/json.h"
 #include "app/schema/json_schema.h"
 #include "engine/base/error.h"
 
@@ -21,7 +22,7 @@ std::shared_ptr<grammar::Masks> BatchConstraints::masks(const std::string& respo
     known_.splice(known_.begin(), known_, found);
     return known_.front().second;
   }
-  const auto rules = response_format_rules(Json::parse(response_format), "response_format");
+  const auto rules = response_format_rules(parse_json(response_format), "response_format");
   check(rules.has_value(), "a response_format that asks for more than text");
   if (!vocabulary_) vocabulary_ = constraint_vocabulary(tokenizer_, stop_ids_);
   known_.emplace_front(response_format, constraint_masks(rules->rules, vocabulary_));

@@ -1,75 +1,76 @@
 #include "app/batch/flags.h"
 
+#include "app/files/json.h"
+#include "app/program/command.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 
 namespace skald {
 namespace {
 
-void add_file_flags(CLI::App& command, BatchFlags& flags) {
-  command.add_flag("--text", flags.text, "Read each line as a prompt, not as JSON")
-      ->group(kJobFiles);
-  command.add_flag("--plain", flags.plain, "Write plain results instead of OpenAI's form")
-      ->group(kJobFiles);
+void add_file_flags(Command& command, BatchFlags& flags) {
+  command.flag("--text", flags.text, "Read each line as a prompt, not as JSON").group(kJobFiles);
+  command.flag("--plain", flags.plain, "Write plain results instead of OpenAI's form")
+      .group(kJobFiles);
   command
-      .add_flag("--unordered", flags.unordered,
-                "Write each result when it is finished, not in the order of the input")
-      ->group(kJobFiles);
+      .flag("--unordered", flags.unordered,
+            "Write each result when it is finished, not in the order of the input")
+      .group(kJobFiles);
   command
-      .add_flag("--dry-run", flags.dry_run,
-                "Check all lines, count tokens and estimate the time; compute nothing")
-      ->group(kJobFiles);
+      .flag("--dry-run", flags.dry_run,
+            "Check all lines, count tokens and estimate the time; compute nothing")
+      .group(kJobFiles);
 }
 
-void add_output_flags(CLI::App& command, BatchFlags& flags) {
+void add_output_flags(Command& command, BatchFlags& flags) {
   command
-      .add_option("-n,--n-predict", flags.max_tokens,
-                  "Most new tokens where a line says nothing; -1: to the end")
-      ->type_name("N")
-      ->transform(in_range(-1, int64_t{1} << 40))
-      ->capture_default_str()
-      ->group(kChangesOutput);
+      .option("-n,--n-predict", flags.max_tokens,
+              "Most new tokens where a line says nothing; -1: to the end")
+      .type_name("N")
+      .check(in_range(-1, int64_t{1} << 40))
+      .show_default()
+      .group(kChangesOutput);
   add_sampling_flags(command, flags.sampling);
-  command.add_flag("--ignore-eos", flags.ignore_eos, "Go on after the end of the text")
-      ->group(kChangesOutput);
-  command.add_flag("--special", flags.special, "Read control tokens such as </s> in prompts")
-      ->group(kChangesOutput);
+  command.flag("--ignore-eos", flags.ignore_eos, "Go on after the end of the text")
+      .group(kChangesOutput);
+  command.flag("--special", flags.special, "Read control tokens such as </s> in prompts")
+      .group(kChangesOutput);
   command
-      .add_option("--chat-template", flags.chat_template,
-                  "For messages: a file or a name; the model's own")
-      ->type_name("FILE|NAME")
-      ->check(not_empty())
-      ->group(kChangesOutput);
+      .option("--chat-template", flags.chat_template,
+              "For messages: a file or a name; the model's own")
+      .type_name("FILE|NAME")
+      .check(not_empty())
+      .group(kChangesOutput);
   command
-      .add_option("--on-overflow", flags.on_overflow,
-                  "A prompt longer than the context: error, truncate-left, skip")
-      ->type_name("WHAT")
-      ->check(CLI::IsMember({"error", "truncate-left", "skip"}))
-      ->capture_default_str()
-      ->group(kChangesOutput);
+      .option("--on-overflow", flags.on_overflow,
+              "A prompt longer than the context: error, truncate-left, skip")
+      .type_name("WHAT")
+      .one_of({"error", "truncate-left", "skip"})
+      .show_default()
+      .group(kChangesOutput);
 }
 
-void add_speed_flags(CLI::App& command, BatchFlags& flags) {
-  command.add_option("--max-seqs", flags.sequences, "Texts at a time; 0: by the device")
-      ->type_name("N")
-      ->transform(in_range(0, kMostSequences))
-      ->capture_default_str()
-      ->group(kChangesSpeed);
+void add_speed_flags(Command& command, BatchFlags& flags) {
+  command.option("--max-seqs", flags.sequences, "Texts at a time; 0: by the device")
+      .type_name("N")
+      .check(in_range(0, kMostSequences))
+      .show_default()
+      .group(kChangesSpeed);
   command
-      .add_option("--max-tokens-per-step", flags.model.run.rows,
-                  "Tokens of all texts in one step; 0: by the device")
-      ->type_name("N")
-      ->transform(in_range(0, kMostRows))
-      ->capture_default_str()
-      ->group(kChangesSpeed);
-  command.add_option("--devices", flags.devices, "Several GPUs, each with the whole model: 0,1,2")
-      ->type_name("N,N")
-      ->check(not_empty())
-      ->group(kChangesSpeed);
+      .option("--max-tokens-per-step", flags.model.run.rows,
+              "Tokens of all texts in one step; 0: by the device")
+      .type_name("N")
+      .check(in_range(0, kMostRows))
+      .show_default()
+      .group(kChangesSpeed);
+  command.option("--devices", flags.devices, "Several GPUs, each with the whole model: 0,1,2")
+      .type_name("N,N")
+      .check(not_empty())
+      .group(kChangesSpeed);
   command
-      .add_flag("--reproducible", flags.reproducible,
-                "Results that do not depend on their neighbours, to the last bit")
-      ->group(kChangesOutput);
+      .flag("--reproducible", flags.reproducible,
+            "Results that do not depend on their neighbours, to the last bit")
+      .group(kChangesOutput);
 }
 
 }  // namespace
@@ -79,7 +80,7 @@ OnOverflow BatchFlags::overflow() const {
   return on_overflow == "skip" ? OnOverflow::Skip : OnOverflow::Error;
 }
 
-void add_batch_flags(CLI::App& command, BatchFlags& flags) {
+void add_batch_flags(Command& command, BatchFlags& flags) {
   add_job_flags(command, flags, "Read requests from here, a JSON object on each line; -: stdin");
   add_file_flags(command, flags);
   add_output_flags(command, flags);

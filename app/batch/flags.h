@@ -1,17 +1,17 @@
 // The options of skald batch.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "app/batch/prepare.h"
-#include "app/files/json.h"
+#include "app/files/json_fwd.h"
 #include "app/generate/sampling_flags.h"
 #include "app/jobs/run.h"
-#include "app/program/help.h"
 
 namespace skald {
+
+class Command;
 
 struct BatchFlags : JobFlags {
   SamplingFlags sampling = {.params = {}, .seed = 0, .biases = {}};
@@ -24,7 +24,7 @@ struct BatchFlags : JobFlags {
   OnOverflow overflow() const;
 };
 
-void add_batch_flags(CLI::App& command, BatchFlags& flags);
+void add_batch_flags(Command& command, BatchFlags& flags);
 
 // Every flag that changes a result: for the manifest, and for the hash of every request.
 Json batch_settings(const BatchFlags& flags, const SamplingParams& params);

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <variant>
 
+#include "app/files/json.h"
 #include "app/jobs/fields.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"

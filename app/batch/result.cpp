@@ -190,7 +190,7 @@ Json openai_body(const BatchJob& job, const BatchResultOptions& options) {
 
 std::string openai_result(const BatchJob& job, const BatchResultOptions& options) {
   Json line = {{"id", concat("batch_req_", job.request_hash)},
-               {"custom_id", Json::parse(job.id)},
+               {"custom_id", parse_json(job.id)},
                {"response", nullptr},
                {"error", nullptr},
                {"request_hash", job.request_hash}};
@@ -218,7 +218,7 @@ Json plain_choice(const BatchPrompt& prompt, const SampleText& text,
 }
 
 std::string plain_result(const BatchJob& job, const BatchResultOptions& options) {
-  Json line = {{"id", Json::parse(job.id)}};
+  Json line = {{"id", parse_json(job.id)}};
   if (job.problem) {
     line["error"] = problem_json(*job.problem);
   } else {

@@ -1,5 +1,4 @@
 // skald chat: a dialogue with a model, at a terminal or through a pipe.
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -12,8 +11,8 @@
 #include "app/model/chat_template.h"
 #include "app/model/device.h"
 #include "app/model/open.h"
+#include "app/program/command.h"
 #include "app/program/commands.h"
-#include "app/program/help.h"
 #include "app/terminal/output.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -124,9 +123,9 @@ int chat(ChatCommandFlags& flags) {
 
 }  // namespace
 
-void add_chat(CLI::App& program, Action& chosen) {
-  CLI::App* command = add_command(
-      program, "chat",
+void add_chat(Command& program) {
+  Command& command = program.add_command(
+      "chat",
       "Talks with a model. On a terminal lines are edited and kept as history, and commands begin\n"
       "with a slash: /help shows them. In a pipe each line of stdin is a message, and stdout is\n"
       "the answers alone.",
@@ -134,45 +133,42 @@ void add_chat(CLI::App& program, Action& chosen) {
        "skald chat base.gguf --chat-template chatml",
        "printf 'Hi\\nAnd in French?\\n' | skald chat model.gguf > answers.txt"});
   auto flags = std::make_shared<ChatCommandFlags>();
-  command->add_option("path", flags->path, "")->option_text("[MODEL]")->check(not_empty());
-  add_model_flag(*command, flags->model);
-  add_system_flag(*command, flags->chat);
+  command.word("path", "[MODEL]", flags->path).check(not_empty());
+  add_model_flag(command, flags->model);
+  add_system_flag(command, flags->chat);
   command
-      ->add_option("--session", flags->session,
-                   "Go on from this file, and keep messages and cache in it")
-      ->type_name("FILE")
-      ->check(not_empty())
-      ->group("Prompt");
-  add_template_flags(*command, flags->chat);
-  add_chat_settings(*command, flags->settings);
-  command->add_option("--stop", flags->stops, "End an answer before this text; may be repeated")
-      ->type_name("TEXT")
-      ->check(not_empty())
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->group(kChangesOutput);
-  add_constraint_flags(*command, flags->constraint);
+      .option("--session", flags->session,
+              "Go on from this file, and keep messages and cache in it")
+      .type_name("FILE")
+      .check(not_empty())
+      .group("Prompt");
+  add_template_flags(command, flags->chat);
+  add_chat_settings(command, flags->settings);
+  command.option("--stop", flags->stops, "End an answer before this text; may be repeated")
+      .type_name("TEXT")
+      .check(not_empty())
+      .repeatable()
+      .group(kChangesOutput);
+  add_constraint_flags(command, flags->constraint);
   command
-      ->add_option("--context-full", flags->context_full,
-                   "ask, in a pipe an error; drop the oldest turns; or stop")
-      ->type_name("WHAT")
-      ->check(CLI::IsMember({"ask", "drop", "stop"}))
-      ->capture_default_str()
-      ->group(kChangesOutput);
-  add_run_flags(*command, flags->model);
-  add_device_flag(*command, flags->model);
-  command->add_flag("--hide-thinking", flags->hide_thinking, "Show only that a model is thinking")
-      ->group("Output");
+      .option("--context-full", flags->context_full,
+              "ask, in a pipe an error; drop the oldest turns; or stop")
+      .type_name("WHAT")
+      .one_of({"ask", "drop", "stop"})
+      .show_default()
+      .group(kChangesOutput);
+  add_run_flags(command, flags->model);
+  add_device_flag(command, flags->model);
+  command.flag("--hide-thinking", flags->hide_thinking, "Show only that a model is thinking")
+      .group("Output");
   command
-      ->add_flag("--raw-output", flags->raw,
-                 "Control characters in answers reach the terminal as they are")
-      ->group("Output");
-  command->add_flag("--stats", flags->stats, "After each answer, say how fast it came")
-      ->group("Output");
-  command->add_flag("--no-history", flags->no_history, "Keep no history of what is typed")
-      ->group("Output");
-  command->callback([=, &chosen] { chosen = [=] { return chat(*flags); }; });
+      .flag("--raw-output", flags->raw,
+            "Control characters in answers reach the terminal as they are")
+      .group("Output");
+  command.flag("--stats", flags->stats, "After each answer, say how fast it came").group("Output");
+  command.flag("--no-history", flags->no_history, "Keep no history of what is typed")
+      .group("Output");
+  command.action([=] { return chat(*flags); });
 }
 
 }  // namespace skald

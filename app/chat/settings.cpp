@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <random>
 
-#include "app/program/help.h"
+#include "app/program/command.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 
@@ -12,39 +12,36 @@ namespace {
 
 constexpr const char* kBias = "logit-bias";
 
-std::string long_name(const CLI::Option& option) { return option.get_lnames().front(); }
-
 // Options that change these settings; their defaults are the present values.
-std::vector<CLI::Option*> options_of(CLI::App& command, ChatSettings& settings) {
-  command.set_help_flag();
+std::vector<Option> options_of(Command& command, ChatSettings& settings) {
   add_chat_settings(command, settings);
-  return command.get_options();
+  return command.options();
 }
 
 }  // namespace
 
-void add_chat_settings(CLI::App& command, ChatSettings& settings) {
-  command.add_option("-n,--n-predict", settings.most_tokens, "Most tokens of an answer; -1: all")
-      ->type_name("N")
-      ->transform(in_range(-1, int64_t{1} << 40))
-      ->capture_default_str()
-      ->group(kChangesOutput);
+void add_chat_settings(Command& command, ChatSettings& settings) {
+  command.option("-n,--n-predict", settings.most_tokens, "Most tokens of an answer; -1: all")
+      .type_name("N")
+      .check(in_range(-1, int64_t{1} << 40))
+      .show_default()
+      .group(kChangesOutput);
   add_sampling_flags(command, settings.sampling);
 }
 
 std::vector<ChatSetting> list_settings(const ChatSettings& settings) {
   ChatSettings copy = settings;
-  CLI::App command;
+  Command command;
   std::vector<ChatSetting> list;
-  for (const CLI::Option* option : options_of(command, copy)) {
-    std::string value = option->get_default_str();
-    if (long_name(*option) == kBias) {
+  for (const Option& option : options_of(command, copy)) {
+    std::string value = option.default_text();
+    if (option.long_name() == kBias) {
       value.clear();
       for (const std::string& bias : copy.sampling.biases)
         value += (value.empty() ? "" : " ") + bias;
       if (value.empty()) value = "none";
     }
-    list.push_back({long_name(*option), value, option->get_description()});
+    list.push_back({option.long_name(), value, option.help()});
   }
   return list;
 }
@@ -54,14 +51,12 @@ std::string setting_name(std::string typed) {
   typed.erase(0, typed.find_first_not_of('-'));
   std::replace(typed.begin(), typed.end(), '_', '-');
   ChatSettings settings;
-  CLI::App command;
+  Command command;
   std::vector<std::string> names;
-  for (const CLI::Option* option : options_of(command, settings)) {
-    names.push_back(long_name(*option));
-    const std::vector<std::string>& letters = option->get_snames();
-    if (typed == names.back() ||
-        std::find(letters.begin(), letters.end(), typed) != letters.end()) {
-      return names.back();
+  for (const Option& option : options_of(command, settings)) {
+    names.push_back(option.long_name());
+    for (const std::string& flag : option.names()) {
+      if (typed == flag.substr(flag.find_first_not_of('-'))) return names.back();
     }
   }
   const std::vector<std::string_view> views(names.begin(), names.end());
@@ -73,7 +68,7 @@ std::string setting_name(std::string typed) {
 void change_setting(ChatSettings& settings, const std::string& name, const std::string& value,
                     int64_t vocab) {
   ChatSettings changed = settings;
-  CLI::App command;
+  Command command;
   options_of(command, changed);
   const std::string wanted = setting_name(name);
   if (wanted == kBias && value == "none") {
@@ -81,8 +76,8 @@ void change_setting(ChatSettings& settings, const std::string& name, const std::
   } else {
     try {
       command.parse(std::vector<std::string>{"--" + wanted + "=" + value});
-    } catch (const CLI::ParseError& problem) {
-      std::string message = printable(problem.what(), 400);
+    } catch (const Error& problem) {
+      std::string message = problem.what();
       if (message.starts_with("--")) message.erase(0, 2);
       fail(Exit::Usage, message);
     }

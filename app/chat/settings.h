@@ -2,7 +2,6 @@
 // limits of their flags.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
@@ -10,13 +9,15 @@
 
 namespace skald {
 
+class Command;
+
 struct ChatSettings {
   SamplingFlags sampling;
   int64_t most_tokens = -1;  // of an answer; -1: to its end
 };
 
 // The flags: -n and all of sampling_flags.h.
-void add_chat_settings(CLI::App& command, ChatSettings& settings);
+void add_chat_settings(Command& command, ChatSettings& settings);
 
 struct ChatSetting {
   std::string name, value, description;

@@ -11,12 +11,12 @@ namespace {
 constexpr int kMostDepth = 32;
 
 Json parse(std::string_view text, const std::string& name) {
-  const auto shallow = [&](int depth, Json::parse_event_t, Json&) {
+  const auto shallow = [&](int depth) {
     if (depth > kMostDepth) fail(Exit::Failed, name, ": is nested too deep for a dialogue");
     return true;
   };
   try {
-    return Json::parse(text, shallow);
+    return parse_json(text, shallow);
   } catch (const Json::exception& error) {
     fail(Exit::Failed, name, ": is not valid JSON: ", printable(error.what()));
   }

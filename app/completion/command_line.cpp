@@ -1,50 +1,34 @@
 #include "app/completion/command_line.h"
 
 #include <algorithm>
-#include <sstream>
 
 #include "app/program/help.h"
 
 namespace skald {
 namespace {
 
-FlagData describe_flag(const CLI::Option& option) {
+FlagData describe_flag(const Option& option) {
   FlagData flag;
-  for (const std::string& name : option.get_snames()) flag.names.push_back("-" + name);
-  for (const std::string& name : option.get_lnames()) flag.names.push_back("--" + name);
+  flag.names = option.names();
   for (const auto& [typed, meant] : kOneDashNames) {
     if (std::find(flag.names.begin(), flag.names.end(), meant) != flag.names.end()) {
       flag.names.insert(flag.names.begin(), std::string(typed));
     }
   }
-  if (option.get_items_expected_max() > 0) flag.value = option.get_type_name();
-  flag.description = option.get_description();
-  flag.group = option.get_group();
-  flag.preset = option.get_default_str();
-  flag.repeatable = option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll;
+  if (option.takes_value()) flag.value = option.type_name();
+  flag.description = option.help();
+  flag.group = option.group();
+  flag.preset = option.default_text();
+  flag.repeatable = option.is_repeatable();
   return flag;
 }
 
-std::vector<FlagData> describe_flags(const CLI::App& app) {
+std::vector<FlagData> describe_flags(const Command& command) {
   std::vector<FlagData> flags;
-  for (const std::string& group : help_groups(app)) {
-    for (const CLI::Option* option : app.get_options()) {
-      if (option->get_group() == group && !option->get_positional()) {
-        flags.push_back(describe_flag(*option));
-      }
-    }
+  for (const std::string& group : help_groups(command)) {
+    for (const Option& flag : flags_of_group(command, group)) flags.push_back(describe_flag(flag));
   }
   return flags;
-}
-
-// Reads the examples from the footer that add_command() makes: "Examples:", then a line for each.
-std::vector<std::string> examples_of(const std::string& footer) {
-  std::vector<std::string> examples;
-  std::istringstream lines(footer);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("  ")) examples.push_back(line.substr(2));
-  }
-  return examples;
 }
 
 }  // namespace
@@ -53,22 +37,22 @@ std::string CommandData::summary() const {
   return description.substr(0, description.find_first_of(".:\n"));
 }
 
-std::vector<CommandData> describe_program(const CLI::App& program) {
+std::vector<CommandData> describe_program(const Command& program) {
   std::vector<CommandData> all;
   CommandData& whole = all.emplace_back();
-  whole.description = program.get_description();
+  whole.description = program.description();
   whole.flags = describe_flags(program);
-  whole.footer = program.get_footer();
-  for (const CLI::App* app : program.get_subcommands([](const CLI::App*) { return true; })) {
+  whole.footer = program.footer();
+  for (const Command* one : program.commands()) {
     CommandData& command = all.emplace_back();
-    command.name = app->get_name();
-    command.description = app->get_description();
-    for (const CLI::Option* option : app->get_options()) {
-      if (!option->get_positional()) continue;
-      command.arguments += (command.arguments.empty() ? "" : " ") + option->get_option_text();
+    command.name = one->name();
+    command.description = one->description();
+    for (const Option& option : one->options()) {
+      if (!option.is_word()) continue;
+      command.arguments += (command.arguments.empty() ? "" : " ") + option.text();
     }
-    command.examples = examples_of(app->get_footer());
-    command.flags = describe_flags(*app);
+    command.examples = one->examples();
+    command.flags = describe_flags(*one);
   }
   return all;
 }

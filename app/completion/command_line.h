@@ -1,9 +1,10 @@
-// The commands and flags as data, read from CLI11. Man pages and shell completion are made from it.
+// The commands and flags as data. Man pages and shell completion are made from it.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
+
+#include "app/program/command.h"
 
 namespace skald {
 
@@ -27,6 +28,6 @@ struct CommandData {
 };
 
 // Returns the program itself, then its commands.
-std::vector<CommandData> describe_program(const CLI::App& program);
+std::vector<CommandData> describe_program(const Command& program);
 
 }  // namespace skald

@@ -1,5 +1,4 @@
 // skald completion and skald man: print shell completion scripts and manual pages, or install them.
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -9,8 +8,8 @@
 #include "app/completion/completion_scripts.h"
 #include "app/completion/man_page.h"
 #include "app/model/find_model.h"
+#include "app/program/command.h"
 #include "app/program/commands.h"
-#include "app/program/help.h"
 #include "app/terminal/output.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -38,7 +37,7 @@ constexpr Shell kShells[] = {{"bash", bash_completion, "bash-completion/completi
                              {"zsh", zsh_completion, "zsh/site-functions/_skald"},
                              {"fish", fish_completion, "fish/vendor_completions.d/skald.fish"}};
 
-int complete(const CLI::App& program, const std::string& shell, const std::string& folder) {
+int complete(const Command& program, const std::string& shell, const std::string& folder) {
   if (shell.empty() == folder.empty()) {
     fail(Exit::Usage,
          "expected either a shell (bash, zsh, fish) or -o DIR; see 'skald completion --help'");
@@ -62,7 +61,7 @@ int complete(const CLI::App& program, const std::string& shell, const std::strin
   return 0;
 }
 
-int print_manual(const CLI::App& program, const std::string& name, const std::string& folder) {
+int print_manual(const Command& program, const std::string& name, const std::string& folder) {
   if (!name.empty() && !folder.empty()) {
     fail(Exit::Usage, "-o writes the pages of all commands; leave out '", printable(name), "'");
   }
@@ -85,41 +84,37 @@ struct WordAndFolder {
   std::string word, folder;
 };
 
-std::shared_ptr<WordAndFolder> add_flags(CLI::App& command, const char* word, const char* folder) {
+std::shared_ptr<WordAndFolder> add_flags(Command& command, const char* word, const char* folder) {
   auto flags = std::make_shared<WordAndFolder>();
-  command.add_option("word", flags->word, "")->option_text(word);
-  command.add_option("-o,--output", flags->folder, folder)
-      ->type_name("DIR")
-      ->check(not_empty())
-      ->group("Output");
+  command.word("word", word, flags->word);
+  command.option("-o,--output", flags->folder, folder)
+      .type_name("DIR")
+      .check(not_empty())
+      .group("Output");
   return flags;
 }
 
 }  // namespace
 
-void add_completion(CLI::App& program, Action& chosen) {
-  CLI::App* command =
-      add_command(program, "completion",
-                  "Prints a script that completes commands, flags and model names. SHELL is bash, "
-                  "zsh or fish.\n"
-                  "With \"models\" as SHELL, prints the model names that -m accepts.",
-                  {"skald completion bash > ~/.local/share/bash-completion/completions/skald",
-                   "source <(skald completion zsh)",
-                   "skald completion fish > ~/.config/fish/completions/skald.fish"});
-  const auto flags = add_flags(*command, "[SHELL]", "Write the scripts of all shells below DIR");
-  command->callback([=, &program, &chosen] {
-    chosen = [=, &program] { return complete(program, flags->word, flags->folder); };
-  });
+void add_completion(Command& program) {
+  Command& command = program.add_command(
+      "completion",
+      "Prints a script that completes commands, flags and model names. SHELL is bash, "
+      "zsh or fish.\n"
+      "With \"models\" as SHELL, prints the model names that -m accepts.",
+      {"skald completion bash > ~/.local/share/bash-completion/completions/skald",
+       "source <(skald completion zsh)",
+       "skald completion fish > ~/.config/fish/completions/skald.fish"});
+  const auto flags = add_flags(command, "[SHELL]", "Write the scripts of all shells below DIR");
+  command.action([=, &program] { return complete(program, flags->word, flags->folder); });
 }
 
-void add_man(CLI::App& program, Action& chosen) {
-  CLI::App* command = add_command(
-      program, "man", "Prints the manual page of a command or of skald itself, in troff.",
+void add_man(Command& program) {
+  Command& command = program.add_command(
+      "man", "Prints the manual page of a command or of skald itself, in troff.",
       {"skald man run | man -l -", "skald man -o ~/.local/share/man"});
-  const auto flags = add_flags(*command, "[COMMAND]", "Write all pages below DIR");
-  command->callback([=, &program, &chosen] {
-    chosen = [=, &program] { return print_manual(program, flags->word, flags->folder); };
-  });
+  const auto flags = add_flags(command, "[COMMAND]", "Write all pages below DIR");
+  command.action([=, &program] { return print_manual(program, flags->word, flags->folder); });
 }
 
 }  // namespace skald

@@ -1,12 +1,12 @@
 // skald doctor: reports this machine's GPUs, CPU and memory, what is wrong with them, and what to
 // do about it.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "app/doctor/report.h"
+#include "app/files/json.h"
 #include "app/files/signals.h"
+#include "app/program/command.h"
 #include "app/program/commands.h"
-#include "app/program/help.h"
 #include "app/terminal/output.h"
 #include "engine/base/error.h"
 #include "engine/cpu/executor.h"
@@ -64,20 +64,20 @@ int doctor(const DoctorFlags& flags) {
 
 }  // namespace
 
-void add_doctor(CLI::App& program, Action& chosen) {
-  CLI::App* command =
-      add_command(program, "doctor",
-                  "Checks this machine and says what to do about problems. Reports GPUs, drivers, "
-                  "CPU, memory,\n"
-                  "their speeds, and limits of containers and jobs. Exit code 1: the machine has a "
-                  "GPU that skald\n"
-                  "cannot use. Exit code 0: skald can use the GPU, or there is none.",
-                  {"skald doctor", "skald doctor --quick && skald run \"Once upon a time\"",
-                   "skald doctor --json | jq .device"});
+void add_doctor(Command& program) {
+  Command& command = program.add_command(
+      "doctor",
+      "Checks this machine and says what to do about problems. Reports GPUs, drivers, "
+      "CPU, memory,\n"
+      "their speeds, and limits of containers and jobs. Exit code 1: the machine has a "
+      "GPU that skald\n"
+      "cannot use. Exit code 0: skald can use the GPU, or there is none.",
+      {"skald doctor", "skald doctor --quick && skald run \"Once upon a time\"",
+       "skald doctor --json | jq .device"});
   auto flags = std::make_shared<DoctorFlags>();
-  command->add_flag("--quick", flags->quick, "Skip measuring speeds")->group("Output");
-  command->add_flag("--json", flags->json, "Print one JSON object")->group("Output");
-  command->callback([=, &chosen] { chosen = [=] { return doctor(*flags); }; });
+  command.flag("--quick", flags->quick, "Skip measuring speeds").group("Output");
+  command.flag("--json", flags->json, "Print one JSON object").group("Output");
+  command.action([=] { return doctor(*flags); });
 }
 
 }  // namespace skald

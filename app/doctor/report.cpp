@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "app/files/json.h"
 #include "app/program/version.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"

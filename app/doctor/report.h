@@ -6,7 +6,7 @@
 
 #include "app/doctor/facts.h"
 #include "app/doctor/findings.h"
-#include "app/files/json.h"
+#include "app/files/json_fwd.h"
 
 namespace skald {
 

@@ -1,14 +1,21 @@
-// JSON whose keys keep their order. dump() turns invalid UTF-8 in a text into U+FFFD.
+// Reads and writes JSON. json.cpp alone instantiates the parser and the writer of nlohmann/json,
+// which take seconds in every file that calls them: call these functions, not Json::parse() or
+// dump().
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "app/files/json_fwd.h"
 
 namespace skald {
 
-using Json = nlohmann::ordered_json;
+Json parse_json(std::string_view text);          // throws Json::exception
+Json parse_json_or_null(std::string_view text);  // null for a text that is not valid JSON
 
-inline std::string dump(const Json& json, int indent = -1) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
-}
+// `keep` is called with the depth of each value; a value for which it returns false is dropped.
+// Throws Json::exception, and what `keep` throws.
+Json parse_json(std::string_view text, const std::function<bool(int depth)>& keep);
 
 }  // namespace skald

@@ -1,29 +1,29 @@
 #include "app/generate/chat_flags.h"
 
-#include "app/program/help.h"
+#include "app/program/command.h"
 #include "engine/base/error.h"
 
 namespace skald {
 
-void add_system_flag(CLI::App& command, ChatFlags& flags) {
-  command.add_option("--system-prompt", flags.system, "A system message before the others")
-      ->type_name("TEXT")
-      ->group("Prompt");
+void add_system_flag(Command& command, ChatFlags& flags) {
+  command.option("--system-prompt", flags.system, "A system message before the others")
+      .type_name("TEXT")
+      .group("Prompt");
 }
 
-void add_template_flags(CLI::App& command, ChatFlags& flags) {
+void add_template_flags(Command& command, ChatFlags& flags) {
   command
-      .add_option("--chat-template", flags.chosen,
-                  "In place of the model's own: a file, or a name such as chatml or llama3")
-      ->type_name("FILE|NAME")
-      ->check(not_empty())
-      ->group(kChangesOutput);
+      .option("--chat-template", flags.chosen,
+              "In place of the model's own: a file, or a name such as chatml or llama3")
+      .type_name("FILE|NAME")
+      .check(not_empty())
+      .group(kChangesOutput);
   command
-      .add_option("--chat-template-kwargs", flags.variables,
-                  "Further variables: {\"enable_thinking\": false}")
-      ->type_name("JSON")
-      ->check(not_empty())
-      ->group(kChangesOutput);
+      .option("--chat-template-kwargs", flags.variables,
+              "Further variables: {\"enable_thinking\": false}")
+      .type_name("JSON")
+      .check(not_empty())
+      .group(kChangesOutput);
 }
 
 jinja::Dict template_variables(const ChatFlags& flags) {

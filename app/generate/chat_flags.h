@@ -1,12 +1,13 @@
 // The flags for commands that turn messages into a prompt with a chat template.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "tokenizer/chat/chat_template.h"
 
 namespace skald {
+
+class Command;
 
 struct ChatFlags {
   std::string system;     // a message before the others; empty: none
@@ -16,8 +17,8 @@ struct ChatFlags {
   bool any() const { return !system.empty() || !chosen.empty() || !variables.empty(); }
 };
 
-void add_system_flag(CLI::App& command, ChatFlags& flags);     // -sys
-void add_template_flags(CLI::App& command, ChatFlags& flags);  // --chat-template, …-kwargs
+void add_system_flag(Command& command, ChatFlags& flags);     // -sys
+void add_template_flags(Command& command, ChatFlags& flags);  // --chat-template, …-kwargs
 
 jinja::Dict template_variables(const ChatFlags& flags);  // throws Error(Exit::Usage)
 

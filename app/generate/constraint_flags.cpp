@@ -3,7 +3,8 @@
 #include <cstdio>
 
 #include "app/files/input.h"
-#include "app/program/help.h"
+#include "app/files/json.h"
+#include "app/program/command.h"
 #include "app/schema/json_schema.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -12,18 +13,18 @@
 
 namespace skald {
 
-void add_constraint_flags(CLI::App& command, ConstraintFlags& flags) {
+void add_constraint_flags(Command& command, ConstraintFlags& flags) {
   const auto option = [&](const char* names, std::string& value, const char* type,
                           const char* description) {
-    return command.add_option(names, value, description)->type_name(type)->group(kChangesOutput);
+    return command.option(names, value, description).type_name(type).group(kChangesOutput);
   };
   option("-j,--json-schema", flags.schema, "FILE|JSON", "Write JSON that is valid by this schema")
-      ->check(not_empty());
-  option("--format", flags.format, "json", "Write a JSON value")->check(CLI::IsMember({"json"}));
+      .check(not_empty());
+  option("--format", flags.format, "json", "Write a JSON value").one_of({"json"});
   option("--regex", flags.regex, "REGEX", "Write a text that this expression matches as a whole");
   option("--grammar,--grammar-file", flags.grammar, "FILE|GBNF",
          "Write a text by this grammar, in llama.cpp's notation")
-      ->check(not_empty());
+      .check(not_empty());
 }
 
 std::optional<grammar::Rules> constraint_rules(const ConstraintFlags& flags) {

@@ -1,7 +1,6 @@
 // The flags that make the output follow a form: -j, --format, --regex, --grammar.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 
@@ -9,11 +8,13 @@
 
 namespace skald {
 
+class Command;
+
 struct ConstraintFlags {
   std::string schema, format, regex, grammar;
 };
 
-void add_constraint_flags(CLI::App& command, ConstraintFlags& flags);
+void add_constraint_flags(Command& command, ConstraintFlags& flags);
 
 // The rules of the flag that is given; nothing without such a flag. Says on stderr which parts of a
 // schema have no effect. Throws Error(Exit::Usage) for rules that cannot be read, and for two

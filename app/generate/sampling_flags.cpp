@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "app/files/json_number.h"
-#include "app/program/help.h"
+#include "app/program/command.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 
@@ -44,7 +44,7 @@ Json value_json(const LogitBias& biases) {
 
 // Adds the flags of a row, for each type of parameter. Values go to `flags`.
 struct AddFlags {
-  CLI::App& command;
+  Command& command;
   SamplingFlags& flags;
   const SamplingParameter& row;
 
@@ -67,27 +67,25 @@ struct AddFlags {
   }
 
   void operator()(LogitBias SamplingParams::*) const {
-    command.add_option(std::string(row.flags), flags.biases, std::string(row.help))
-        ->type_name("ID+X")
-        ->expected(1)
-        ->allow_extra_args(false)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-        ->group(kChangesOutput);
+    command.option(std::string(row.flags), flags.biases, std::string(row.help))
+        .type_name("ID+X")
+        .repeatable()
+        .group(kChangesOutput);
   }
 
  private:
-  void add(auto& value, const char* type, const CLI::Validator& validator) const {
-    command.add_option(std::string(row.flags), value, std::string(row.help))
-        ->type_name(type)
-        ->transform(validator)
-        ->capture_default_str()
-        ->group(kChangesOutput);
+  void add(auto& value, const char* type, const Check& check) const {
+    command.option(std::string(row.flags), value, std::string(row.help))
+        .type_name(type)
+        .check(check)
+        .show_default()
+        .group(kChangesOutput);
   }
 };
 
 }  // namespace
 
-void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
+void add_sampling_flags(Command& command, SamplingFlags& flags) {
   for (const SamplingParameter& row : sampling_parameters()) {
     if (!row.flags.empty()) std::visit(AddFlags{command, flags, row}, row.member);
   }

@@ -2,14 +2,15 @@
 // engine/sampling/sampling_params.h; llama.cpp's users know their spelling.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
-#include "app/files/json.h"
+#include "app/files/json_fwd.h"
 #include "engine/sampling/sampling_params.h"
 
 namespace skald {
+
+class Command;
 
 struct SamplingFlags {
   SamplingParams params;
@@ -17,7 +18,7 @@ struct SamplingFlags {
   std::vector<std::string> biases;  // "ID+1.5", "ID-inf"
 };
 
-void add_sampling_flags(CLI::App& command, SamplingFlags& flags);
+void add_sampling_flags(Command& command, SamplingFlags& flags);
 
 // Draws a seed where none was given, and checks all values against the vocabulary. Throws
 // Error(Exit::Usage).

@@ -1,5 +1,4 @@
 // skald inspect: shows what a model's files contain, without loading the weights.
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -7,8 +6,8 @@
 #include "app/files/json.h"
 #include "app/model/chat_template.h"
 #include "app/model/open.h"
+#include "app/program/command.h"
 #include "app/program/commands.h"
-#include "app/program/help.h"
 #include "app/terminal/output.h"
 #include "app/terminal/table.h"
 #include "engine/base/error.h"
@@ -345,19 +344,19 @@ int inspect(InspectFlags& flags) {
 
 }  // namespace
 
-void add_inspect(CLI::App& program, Action& chosen) {
-  CLI::App* command = add_command(
-      program, "inspect",
+void add_inspect(Command& program) {
+  Command& command = program.add_command(
+      "inspect",
       "Shows what is in a model. Prints its configuration, tensors, formats and tokenizer. Reads\n"
       "only the headers of its files.",
       {"skald inspect model.gguf --tensors", "skald inspect folder/ --json | jq .config"});
   auto flags = std::make_shared<InspectFlags>();
-  command->add_option("path", flags->path, "")->option_text("[MODEL]")->check(not_empty());
-  add_model_flag(*command, flags->model);
-  command->add_flag("--tensors", flags->tensors, "List every tensor")->group("Output");
-  command->add_flag("--metadata", flags->metadata, "List a GGUF's metadata")->group("Output");
-  command->add_flag("--json", flags->json, "Print everything as one JSON object")->group("Output");
-  command->callback([=, &chosen] { chosen = [=] { return inspect(*flags); }; });
+  command.word("path", "[MODEL]", flags->path).check(not_empty());
+  add_model_flag(command, flags->model);
+  command.flag("--tensors", flags->tensors, "List every tensor").group("Output");
+  command.flag("--metadata", flags->metadata, "List a GGUF's metadata").group("Output");
+  command.flag("--json", flags->json, "Print everything as one JSON object").group("Output");
+  command.action([=] { return inspect(*flags); });
 }
 
 }  // namespace skald

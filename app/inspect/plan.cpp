@@ -1,13 +1,13 @@
 // skald plan: says how much memory a model needs on a device and whether it fits, without loading
 // it. With --kernels, lists the kernels that a GPU would use.
-#include <CLI/CLI.hpp>
 
+#include "app/files/json.h"
 #include "app/model/device.h"
 #include "app/model/memory_flags.h"
 #include "app/model/open.h"
 #include "app/model/plan_report.h"
+#include "app/program/command.h"
 #include "app/program/commands.h"
-#include "app/program/help.h"
 #include "app/terminal/output.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -112,34 +112,34 @@ int plan(PlanFlags& flags) {
 
 }  // namespace
 
-void add_plan(CLI::App& program, Action& chosen) {
-  CLI::App* command = add_command(
-      program, "plan",
+void add_plan(Command& program) {
+  Command& command = program.add_command(
+      "plan",
       "Says how much memory a model needs and whether it fits. Loads nothing. Exit code 4: it "
       "does\n"
       "not fit. Works for a GPU that this machine does not have: --gpu describes it.",
       {"skald plan model.gguf -c 8192 --sequences 4", "skald plan folder/ --device cuda --kernels",
        "skald plan --shape llama-3.1-70b --type bf16 --gpu sm_90:132:141G --json | jq .fits"});
   auto flags = std::make_shared<PlanFlags>();
-  command->add_option("path", flags->path, "")->option_text("[MODEL]")->check(not_empty());
-  add_model_flag(*command, flags->model);
-  add_shape_flags(*command, flags->shape, flags->model);
-  command->add_option("--sequences", flags->model.run.sequences, "Plan for N sequences at a time")
-      ->type_name("N")
-      ->transform(in_range(1, kMostSequences))
-      ->capture_default_str()
-      ->group(kChangesSpeed);
-  add_run_flags(*command, flags->model);
-  add_device_flag(*command, flags->model);
+  command.word("path", "[MODEL]", flags->path).check(not_empty());
+  add_model_flag(command, flags->model);
+  add_shape_flags(command, flags->shape, flags->model);
+  command.option("--sequences", flags->model.run.sequences, "Plan for N sequences at a time")
+      .type_name("N")
+      .check(in_range(1, kMostSequences))
+      .show_default()
+      .group(kChangesSpeed);
+  add_run_flags(command, flags->model);
+  add_device_flag(command, flags->model);
   command
-      ->add_option("--gpu", flags->gpu,
-                   "Plan for this GPU: architecture, multiprocessors, memory, as in sm_90:132:141G")
-      ->type_name("SPEC")
-      ->check(not_empty())
-      ->group(kChangesSpeed);
-  command->add_flag("--kernels", flags->kernels, "List the GPU kernel of each op")->group("Output");
-  command->add_flag("--json", flags->json, "Print one JSON object")->group("Output");
-  command->callback([=, &chosen] { chosen = [=] { return plan(*flags); }; });
+      .option("--gpu", flags->gpu,
+              "Plan for this GPU: architecture, multiprocessors, memory, as in sm_90:132:141G")
+      .type_name("SPEC")
+      .check(not_empty())
+      .group(kChangesSpeed);
+  command.flag("--kernels", flags->kernels, "List the GPU kernel of each op").group("Output");
+  command.flag("--json", flags->json, "Print one JSON object").group("Output");
+  command.action([=] { return plan(*flags); });
 }
 
 }  // namespace skald

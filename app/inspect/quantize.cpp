@@ -1,5 +1,4 @@
 // skald quantize: converts a model folder or a GGUF into a GGUF with other weight formats.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -8,8 +7,8 @@
 #include "app/files/signals.h"
 #include "app/inspect/quantize_plan.h"
 #include "app/model/open.h"
+#include "app/program/command.h"
 #include "app/program/commands.h"
-#include "app/program/help.h"
 #include "app/terminal/output.h"
 #include "app/terminal/progress.h"
 #include "engine/base/error.h"
@@ -127,9 +126,9 @@ std::string joined(const std::vector<std::string_view>& names) {
 
 }  // namespace
 
-void add_quantize(CLI::App& program, Action& chosen) {
-  CLI::App* command = add_command(
-      program, "quantize",
+void add_quantize(Command& program) {
+  Command& command = program.add_command(
+      "quantize",
       "Converts a model into a GGUF with other weight formats. Reads a Hugging Face folder or a "
       "GGUF.\n"
       "The types are llama.cpp's mixes of formats, and llama.cpp reads the file. The model need "
@@ -139,31 +138,30 @@ void add_quantize(CLI::App& program, Action& chosen) {
        "skald quantize model.F16.gguf model.Q5_0.gguf --type q5_0 --tensor-type ffn_down=q8_0",
        "skald quantize folder/ --type q4_0 --dry-run --json | jq .bytes"});
   auto flags = std::make_shared<QuantizeFlags>();
-  command->add_option("in", flags->in, "")->option_text("IN")->check(not_empty());
-  command->add_option("out", flags->out, "")->option_text("OUT")->check(not_empty());
-  command->add_option("--type", flags->type, "Convert to one of: " + joined(quant_mix_names()))
-      ->type_name("TYPE")
-      ->group(kChangesOutput);
+  command.word("in", "IN", flags->in).check(not_empty());
+  command.word("out", "OUT", flags->out).check(not_empty());
+  command.option("--type", flags->type, "Convert to one of: " + joined(quant_mix_names()))
+      .type_name("TYPE")
+      .group(kChangesOutput);
   command
-      ->add_option("--tensor-type", flags->overrides,
-                   "Use TYPE for tensors whose name contains a match of the regular expression "
-                   "PATTERN, as in attn_v=q6_k; may be repeated, the first match counts")
-      ->type_name("PATTERN=TYPE")
-      ->take_all()
-      ->expected(1)
-      ->group(kChangesOutput);
-  command->add_flag("--requantize", flags->requantize, "Allow converting quantized weights")
-      ->group(kChangesOutput);
-  command->add_option("-t,--threads", flags->threads, "CPU threads; 0: all available")
-      ->type_name("N")
-      ->transform(in_range(0, kMostThreads))
-      ->capture_default_str()
-      ->group(kChangesSpeed);
-  command->add_flag("--force", flags->force, "Replace OUT if it exists")->group("Output");
-  command->add_flag("--dry-run", flags->dry_run, "Report only, write nothing")->group("Output");
-  command->add_flag("--tensors", flags->tensors, "List every tensor")->group("Output");
-  command->add_flag("--json", flags->json, "Print one JSON object")->group("Output");
-  command->callback([=, &chosen] { chosen = [=] { return quantize(*flags); }; });
+      .option("--tensor-type", flags->overrides,
+              "Use TYPE for tensors whose name contains a match of the regular expression "
+              "PATTERN, as in attn_v=q6_k; may be repeated, the first match counts")
+      .type_name("PATTERN=TYPE")
+      .repeatable_list()
+      .group(kChangesOutput);
+  command.flag("--requantize", flags->requantize, "Allow converting quantized weights")
+      .group(kChangesOutput);
+  command.option("-t,--threads", flags->threads, "CPU threads; 0: all available")
+      .type_name("N")
+      .check(in_range(0, kMostThreads))
+      .show_default()
+      .group(kChangesSpeed);
+  command.flag("--force", flags->force, "Replace OUT if it exists").group("Output");
+  command.flag("--dry-run", flags->dry_run, "Report only, write nothing").group("Output");
+  command.flag("--tensors", flags->tensors, "List every tensor").group("Output");
+  command.flag("--json", flags->json, "Print one JSON object").group("Output");
+  command.action([=] { return quantize(*flags); });
 }
 
 }  // namespace skald

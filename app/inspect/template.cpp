@@ -1,5 +1,4 @@
 // skald template: prints the prompt that a model's chat template makes of a list of messages.
-#include <CLI/CLI.hpp>
 
 #include "app/files/input.h"
 #include "app/files/json.h"
@@ -7,8 +6,8 @@
 #include "app/model/chat_template.h"
 #include "app/model/find_model.h"
 #include "app/model/open.h"
+#include "app/program/command.h"
 #include "app/program/commands.h"
-#include "app/program/help.h"
 #include "app/terminal/output.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -66,9 +65,9 @@ int print_prompt(TemplateFlags& flags) {
 
 }  // namespace
 
-void add_template(CLI::App& program, Action& chosen) {
-  CLI::App* command = add_command(
-      program, "template",
+void add_template(Command& program) {
+  Command& command = program.add_command(
+      "template",
       "Prints messages as a model's chat template writes them, byte for byte. MODEL is a model or "
       "a\n"
       "folder with its tokenizer only [bundled model]. The messages are a JSON list of\n"
@@ -77,31 +76,31 @@ void add_template(CLI::App& program, Action& chosen) {
        "echo '[{\"role\": \"user\", \"content\": \"Hi\"}]' | skald template folder/ --json",
        "skald template model.gguf -i - --chat-template chatml < messages.json"});
   auto flags = std::make_shared<TemplateFlags>();
-  command->add_option("path", flags->path, "")->option_text("[MODEL]")->check(not_empty());
-  command->add_option("-m,--model", flags->model, "Same as MODEL")
-      ->type_name("PATH")
-      ->check(not_empty())
-      ->group("Input");
-  command->add_option("-i,--input", flags->messages, "Read the messages from FILE; -: stdin [-]")
-      ->type_name("FILE")
-      ->check(not_empty())
-      ->group("Input");
-  command->add_option("--tools", flags->tools, "Read tools that the model may call, a JSON list")
-      ->type_name("FILE")
-      ->check(not_empty())
-      ->group("Input");
-  add_template_flags(*command, flags->chat);
+  command.word("path", "[MODEL]", flags->path).check(not_empty());
+  command.option("-m,--model", flags->model, "Same as MODEL")
+      .type_name("PATH")
+      .check(not_empty())
+      .group("Input");
+  command.option("-i,--input", flags->messages, "Read the messages from FILE; -: stdin [-]")
+      .type_name("FILE")
+      .check(not_empty())
+      .group("Input");
+  command.option("--tools", flags->tools, "Read tools that the model may call, a JSON list")
+      .type_name("FILE")
+      .check(not_empty())
+      .group("Input");
+  add_template_flags(command, flags->chat);
   command
-      ->add_flag("--no-generation-prompt", flags->no_generation_prompt,
-                 "End after the last message, without the beginning of an answer")
-      ->group(kChangesOutput);
+      .flag("--no-generation-prompt", flags->no_generation_prompt,
+            "End after the last message, without the beginning of an answer")
+      .group(kChangesOutput);
   command
-      ->add_flag("--ids", flags->ids,
-                 "Print token ids; the text of a control token in a message stays text")
-      ->group("Output");
-  command->add_flag("--json", flags->json, "Print prompt, ids and source as one JSON object")
-      ->group("Output");
-  command->callback([=, &chosen] { chosen = [=] { return print_prompt(*flags); }; });
+      .flag("--ids", flags->ids,
+            "Print token ids; the text of a control token in a message stays text")
+      .group("Output");
+  command.flag("--json", flags->json, "Print prompt, ids and source as one JSON object")
+      .group("Output");
+  command.action([=] { return print_prompt(*flags); });
 }
 
 }  // namespace skald

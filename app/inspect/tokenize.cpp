@@ -1,5 +1,4 @@
 // skald tokenize: converts text to token ids and back, exactly as the other commands do.
-#include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
 #include <iostream>
@@ -10,8 +9,8 @@
 #include "app/inspect/tokenize_check.h"
 #include "app/model/find_model.h"
 #include "app/model/open.h"
+#include "app/program/command.h"
 #include "app/program/commands.h"
-#include "app/program/help.h"
 #include "app/terminal/output.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -74,7 +73,7 @@ int convert_lines(const Tokenizer& tokenizer, const TokenizeFlags& flags) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     std::string problem;
     try {
-      out.write(convert_json(Json::parse(line), tokenizer, flags) + "\n");
+      out.write(convert_json(parse_json(line), tokenizer, flags) + "\n");
     } catch (const nlohmann::json::exception&) {
       problem = "not valid JSON";
     } catch (const Error& error) {
@@ -164,55 +163,54 @@ int tokenize(TokenizeFlags& flags, bool text_given) {
 
 }  // namespace
 
-void add_tokenize(CLI::App& program, Action& chosen) {
-  CLI::App* command =
-      add_command(program, "tokenize",
-                  "Converts text to token ids. MODEL is a model, a tokenizer.model or a "
-                  "tokenizer.json [bundled\n"
-                  "model]. The text is the second argument, -p, -f or stdin.",
-                  {"skald tokenize model.gguf \"Hello world\" --pieces",
-                   "skald tokenize tokenizer.model --jsonl < texts.jsonl > ids.jsonl",
-                   "skald tokenize folder/ --decode \"1 15043 3186\""});
+void add_tokenize(Command& program) {
+  Command& command =
+      program.add_command("tokenize",
+                          "Converts text to token ids. MODEL is a model, a tokenizer.model or a "
+                          "tokenizer.json [bundled\n"
+                          "model]. The text is the second argument, -p, -f or stdin.",
+                          {"skald tokenize model.gguf \"Hello world\" --pieces",
+                           "skald tokenize tokenizer.model --jsonl < texts.jsonl > ids.jsonl",
+                           "skald tokenize folder/ --decode \"1 15043 3186\""});
   auto flags = std::make_shared<TokenizeFlags>();
-  add_words(*command, flags->words, "MODEL", "TEXT");
-  command->add_option("-m,--model", flags->model, "Same as MODEL")
-      ->type_name("PATH")
-      ->check(not_empty())
-      ->group("Input");
-  CLI::Option* text = command->add_option("-p,--prompt", flags->text, "Convert TEXT")
-                          ->type_name("TEXT")
-                          ->group("Input");
-  command->add_option("-f,--file", flags->file, "Read the text from FILE; -: from stdin")
-      ->type_name("FILE")
-      ->check(not_empty())
-      ->group("Input");
+  add_words(command, flags->words, "MODEL", "TEXT");
+  command.option("-m,--model", flags->model, "Same as MODEL")
+      .type_name("PATH")
+      .check(not_empty())
+      .group("Input");
+  const Option text =
+      command.option("-p,--prompt", flags->text, "Convert TEXT").type_name("TEXT").group("Input");
+  command.option("-f,--file", flags->file, "Read the text from FILE; -: from stdin")
+      .type_name("FILE")
+      .check(not_empty())
+      .group("Input");
   command
-      ->add_flag("--jsonl", flags->jsonl,
-                 "Read a JSON string per line, print an array of ids per line. Skip blank lines. "
-                 "For a bad "
-                 "line, print {\"error\": …, \"line\": …} and exit with 5 at the end")
-      ->group("Input");
+      .flag("--jsonl", flags->jsonl,
+            "Read a JSON string per line, print an array of ids per line. Skip blank lines. "
+            "For a bad "
+            "line, print {\"error\": …, \"line\": …} and exit with 5 at the end")
+      .group("Input");
   command
-      ->add_option("--check", flags->check,
-                   "Compare with the ids in FILE, lines of {\"text\": \"...\", \"ids\": [...]}; "
-                   "exit with 1 if any differ")
-      ->type_name("FILE")
-      ->check(not_empty())
-      ->group("Input");
-  command->add_flag("--decode", flags->decode, "Convert ids to text, also with --jsonl")
-      ->group(kChangesOutput);
-  command->add_flag("--no-bos", flags->no_bos, "Add no begin or end token")->group(kChangesOutput);
+      .option("--check", flags->check,
+              "Compare with the ids in FILE, lines of {\"text\": \"...\", \"ids\": [...]}; "
+              "exit with 1 if any differ")
+      .type_name("FILE")
+      .check(not_empty())
+      .group("Input");
+  command.flag("--decode", flags->decode, "Convert ids to text, also with --jsonl")
+      .group(kChangesOutput);
+  command.flag("--no-bos", flags->no_bos, "Add no begin or end token").group(kChangesOutput);
   command
-      ->add_flag("--special", flags->special,
-                 "Read control tokens such as </s> in the text; with --decode: print them")
-      ->group(kChangesOutput);
-  CLI::Option* pieces =
-      command->add_flag("--pieces", flags->pieces, "Print a line per token: id and piece")
-          ->group("Output");
-  command->add_flag("--count", flags->count, "Print only the number of tokens")
-      ->excludes(pieces)
-      ->group("Output");
-  command->callback([=, &chosen] { chosen = [=] { return tokenize(*flags, text->count() > 0); }; });
+      .flag("--special", flags->special,
+            "Read control tokens such as </s> in the text; with --decode: print them")
+      .group(kChangesOutput);
+  const Option pieces =
+      command.flag("--pieces", flags->pieces, "Print a line per token: id and piece")
+          .group("Output");
+  command.flag("--count", flags->count, "Print only the number of tokens")
+      .excludes(pieces)
+      .group("Output");
+  command.action([=] { return tokenize(*flags, text.given()); });
 }
 
 }  // namespace skald

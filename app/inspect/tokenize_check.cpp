@@ -23,7 +23,7 @@ struct Reference {
 Reference parse_line(const std::string& line, const std::string& place) {
   Reference out;
   try {
-    const Json json = Json::parse(line);
+    const Json json = parse_json(line);
     if (json.is_object() && json.contains("text") && json.contains("ids") &&
         json["ids"].is_array()) {
       for (const Json& id : json["ids"]) {

@@ -20,8 +20,12 @@ namespace {
 
 std::optional<ResultName> result_name(std::string_view line) {
   // Values that lie deeper are dropped: a result may be long.
-  const auto top_level_only = [](int depth, Json::parse_event_t, Json&) { return depth <= 1; };
-  const Json json = Json::parse(line, top_level_only, false);
+  Json json;
+  try {
+    json = parse_json(line, [](int depth) { return depth <= 1; });
+  } catch (const Json::exception&) {
+    return {};
+  }
   if (!json.is_object()) return {};
   const auto id = json.contains("custom_id") ? json.find("custom_id") : json.find("id");
   const auto hash = json.find("request_hash");

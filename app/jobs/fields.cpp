@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "app/files/json.h"
 #include "app/jobs/line.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "app/files/json.h"
+#include "app/files/json_fwd.h"
 
 namespace skald {
 

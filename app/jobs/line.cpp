@@ -14,7 +14,7 @@ constexpr int kMostDepth = 100;  // of lists and objects in each other; a schema
 void fail_request(const std::string& message) { throw LineError("invalid_request", message); }
 
 Json parse_line(std::string_view text) {
-  const auto shallow = [](int depth, Json::parse_event_t, Json&) {
+  const auto shallow = [](int depth) {
     if (depth > kMostDepth) {
       throw LineError("invalid_json", concat("lists and objects lie in each other more than ",
                                              kMostDepth, " deep"));
@@ -23,7 +23,7 @@ Json parse_line(std::string_view text) {
   };
   Json line;
   try {
-    line = Json::parse(text, shallow);
+    line = parse_json(text, shallow);
   } catch (const Json::exception& error) {
     // "[json.exception.parse_error.101] parse error at line 1, column 8: …"
     const std::string_view all = error.what();

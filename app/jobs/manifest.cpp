@@ -20,7 +20,8 @@ Json read_earlier(const std::string& path) {
   std::error_code error;
   if (fs::file_size(path, error) > kMostBytes || error) return nullptr;
   std::ifstream in(path, std::ios::binary);
-  const Json json = Json::parse(in, nullptr, false);
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  const Json json = parse_json_or_null(text);
   const bool ours = json.is_object() && json.contains("settings") && json.contains("runs") &&
                     json["settings"].is_object() && json["runs"].is_array();
   return ours ? json : Json(nullptr);

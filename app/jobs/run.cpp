@@ -1,7 +1,7 @@
 #include "app/jobs/run.h"
 
 #include "app/files/signals.h"
-#include "app/program/help.h"
+#include "app/program/command.h"
 #include "app/terminal/output.h"
 #include "engine/base/error.h"
 
@@ -21,26 +21,25 @@ LineRange JobFlags::range() const {
   return lines.empty() ? LineRange{} : parse_line_range(lines, "--lines");
 }
 
-void add_job_flags(CLI::App& command, JobFlags& flags, const std::string& input_help) {
+void add_job_flags(Command& command, JobFlags& flags, const std::string& input_help) {
   add_model_flag(command, flags.model);
-  command.add_option("MODEL", flags.model_word, "")->option_text("[MODEL]")->check(not_empty());
+  command.word("MODEL", "[MODEL]", flags.model_word).check(not_empty());
   const auto file = [&](const char* names, std::string& value, const std::string& help) {
-    command.add_option(names, value, help)
-        ->type_name("FILE")
-        ->check(not_empty())
-        ->capture_default_str()
-        ->group(kJobFiles);
+    command.option(names, value, help)
+        .type_name("FILE")
+        .check(not_empty())
+        .show_default()
+        .group(kJobFiles);
   };
   file("-i,--input", flags.input, input_help);
   file("-o,--output", flags.output, "Write results here, one line each; -: stdout");
-  command.add_flag("--resume", flags.resume, "Continue an output: compute only what is missing")
-      ->group(kJobFiles);
-  command
-      .add_option("--lines", flags.lines, "Read only these lines of the input, as 1:500 or 501:")
-      ->type_name("A:B")
-      ->check(not_empty())
-      ->group(kJobFiles);
-  command.add_flag("-q,--quiet", flags.quiet, "Show no progress and no summary")->group(kJobFiles);
+  command.flag("--resume", flags.resume, "Continue an output: compute only what is missing")
+      .group(kJobFiles);
+  command.option("--lines", flags.lines, "Read only these lines of the input, as 1:500 or 501:")
+      .type_name("A:B")
+      .check(not_empty())
+      .group(kJobFiles);
+  command.flag("-q,--quiet", flags.quiet, "Show no progress and no summary").group(kJobFiles);
 }
 
 void check_job_flags(JobFlags& flags) {

@@ -3,7 +3,6 @@
 // in order at the end, even after an Error or Ctrl-C, and gives the exit code.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <optional>
 #include <string>
@@ -18,6 +17,8 @@
 
 namespace skald {
 
+class Command;
+
 struct JobFlags {
   ModelFlags model;
   std::string model_word;  // [MODEL]
@@ -30,7 +31,7 @@ struct JobFlags {
 inline constexpr const char* kJobFiles = "Input and output";  // the flags' group in --help
 
 // -m, [MODEL], -i with this help, -o, --resume, --lines, -q.
-void add_job_flags(CLI::App& command, JobFlags& flags, const std::string& input_help);
+void add_job_flags(Command& command, JobFlags& flags, const std::string& input_help);
 
 // Before anything is read. Throws Error(Exit::Usage) for a model that is given twice, and for a
 // terminal as the input; check_job_output() for an output that is there already without --resume.

@@ -1,17 +1,17 @@
 // skald bench: measures tokens per second. For decode, also measures bytes read per second as a
 // share of the read bandwidth that the same threads or GPU reach in the same run.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 
+#include "app/files/json.h"
 #include "app/files/signals.h"
 #include "app/measure/bench_report.h"
 #include "app/measure/bench_steps.h"
 #include "app/model/device.h"
 #include "app/model/open.h"
+#include "app/program/command.h"
 #include "app/program/commands.h"
-#include "app/program/help.h"
 #include "app/terminal/output.h"
 #include "engine/base/error.h"
 #include "models/random/random.h"
@@ -264,9 +264,9 @@ int bench(const BenchFlags& flags) {
 
 }  // namespace
 
-void add_bench(CLI::App& program, Action& chosen) {
-  CLI::App* command = add_command(
-      program, "bench",
+void add_bench(Command& program) {
+  Command& command = program.add_command(
+      "bench",
       "Measures speed in tokens per second. The tests are prompts of N tokens (pp), decode of N\n"
       "tokens (tg), and scoring texts of N tokens as perplexity does (sc). -d puts tokens into "
       "the\n"
@@ -277,38 +277,36 @@ void add_bench(CLI::App& program, Action& chosen) {
        "skald bench -m model.gguf -p 0 -n 64 -d 512 -b 1,8,32",
        "skald bench -m model.gguf --json | jq '.results[].tokens_per_second'"});
   auto flags = std::make_shared<BenchFlags>();
-  add_model_flag(*command, flags->model);
-  add_shape_flags(*command, flags->shape, flags->model);
+  add_model_flag(command, flags->model);
+  add_shape_flags(command, flags->shape, flags->model);
   auto list = [&](const char* names, std::vector<int64_t>& value, const char* description) {
-    return command->add_option(names, value, description)
-        ->type_name("N,N")
-        ->delimiter(',')
-        ->group("Measure");
+    return command.option(names, value, description)
+        .type_name("N,N")
+        .separated_by(',')
+        .group("Measure");
   };
-  const CLI::Validator tokens = in_range(0, int64_t{1} << 24);
-  list("-p,--n-prompt", flags->prompts, "Compute prompts of N tokens; 0: none [512]")
-      ->transform(tokens);
-  list("-n,--n-gen", flags->counts, "Decode N tokens; 0: none [128]")->transform(tokens);
-  list("--score", flags->scores, "Score texts of N tokens; 0: none [0]")->transform(tokens);
-  list("-d,--n-depth", flags->depths, "Start with N tokens in the cache [0]")->transform(tokens);
+  const Check tokens = in_range(0, int64_t{1} << 24);
+  list("-p,--n-prompt", flags->prompts, "Compute prompts of N tokens; 0: none [512]").check(tokens);
+  list("-n,--n-gen", flags->counts, "Decode N tokens; 0: none [128]").check(tokens);
+  list("--score", flags->scores, "Score texts of N tokens; 0: none [0]").check(tokens);
+  list("-d,--n-depth", flags->depths, "Start with N tokens in the cache [0]").check(tokens);
   list("-b,--sequences", flags->sequences, "Decode N sequences at once [1]")
-      ->transform(in_range(1, 1024));
-  command->add_option("-r,--repetitions", flags->repetitions, "Run each test N times")
-      ->type_name("N")
-      ->transform(in_range(1, 10000))
-      ->capture_default_str()
-      ->group("Measure");
-  add_run_flags(*command, flags->model);
-  add_device_flag(*command, flags->model);
-  CLI::Option* json =
-      command->add_flag("--json", flags->json, "Print one JSON object")->group("Output");
-  CLI::Option* csv = command->add_flag("--csv", flags->csv, "Print CSV")->group("Output");
-  command->add_flag("--markdown", flags->markdown, "Print a Markdown table")
-      ->excludes(json)
-      ->excludes(csv)
-      ->group("Output");
-  csv->excludes(json);
-  command->callback([=, &chosen] { chosen = [=] { return bench(*flags); }; });
+      .check(in_range(1, 1024));
+  command.option("-r,--repetitions", flags->repetitions, "Run each test N times")
+      .type_name("N")
+      .check(in_range(1, 10000))
+      .show_default()
+      .group("Measure");
+  add_run_flags(command, flags->model);
+  add_device_flag(command, flags->model);
+  const Option json = command.flag("--json", flags->json, "Print one JSON object").group("Output");
+  const Option csv = command.flag("--csv", flags->csv, "Print CSV").group("Output");
+  command.flag("--markdown", flags->markdown, "Print a Markdown table")
+      .excludes(json)
+      .excludes(csv)
+      .group("Output");
+  csv.excludes(json);
+  command.action([=] { return bench(*flags); });
 }
 
 }  // namespace skald

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <numeric>
 
+#include "app/files/json.h"
 #include "engine/base/error.h"
 
 namespace skald {

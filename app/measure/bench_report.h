@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "app/files/json.h"
+#include "app/files/json_fwd.h"
 #include "app/terminal/table.h"
 
 namespace skald {

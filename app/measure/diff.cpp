@@ -1,6 +1,5 @@
 // skald diff: runs the same tokens with two backends or settings and compares every buffer after
 // every op.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -12,8 +11,8 @@
 #include "app/model/loading.h"
 #include "app/model/op_label.h"
 #include "app/model/open.h"
+#include "app/program/command.h"
 #include "app/program/commands.h"
-#include "app/program/help.h"
 #include "app/terminal/output.h"
 #include "app/terminal/table.h"
 #include "engine/base/error.h"
@@ -224,41 +223,41 @@ int diff(DiffFlags& flags) {
 
 }  // namespace
 
-void add_diff(CLI::App& program, Action& chosen) {
-  CLI::App* command = add_command(
-      program, "diff",
+void add_diff(Command& program) {
+  Command& command = program.add_command(
+      "diff",
       "Compares two backends or settings op by op. Runs a prompt with both, compares every buffer\n"
       "after every op, and names the first op beyond the tolerance. Exit code 1: there is one.",
       {"skald diff -m model.gguf", "skald diff -a cpu,threads=1 -b cpu,rows=3 --tolerance 0",
        "skald diff -m folder/ -a cpu -b cuda --all"});
   auto flags = std::make_shared<DiffFlags>();
-  add_model_flag(*command, flags->model);
-  command->add_option("-p,--prompt", flags->prompt, "Run this prompt")
-      ->type_name("TEXT")
-      ->capture_default_str()
-      ->group("Compare");
+  add_model_flag(command, flags->model);
+  command.option("-p,--prompt", flags->prompt, "Run this prompt")
+      .type_name("TEXT")
+      .show_default()
+      .group("Compare");
   command
-      ->add_option("-a", flags->a,
-                   "First side: cpu, reference, cuda or cuda:N, then ,exact ,threads=N ,rows=N")
-      ->type_name("SETTING")
-      ->capture_default_str()
-      ->group("Compare");
-  command->add_option("-b", flags->b, "Second side, written like -a")
-      ->type_name("SETTING")
-      ->capture_default_str()
-      ->group("Compare");
+      .option("-a", flags->a,
+              "First side: cpu, reference, cuda or cuda:N, then ,exact ,threads=N ,rows=N")
+      .type_name("SETTING")
+      .show_default()
+      .group("Compare");
+  command.option("-b", flags->b, "Second side, written like -a")
+      .type_name("SETTING")
+      .show_default()
+      .group("Compare");
   command
-      ->add_option("--tolerance", flags->tolerance,
-                   "Allow a relative difference of X; 0: bit-equal [0.001; 0.05 if only one side "
-                   "rounds activations to int8; by weight type if one side is a GPU]")
-      ->type_name("X")
-      ->check(number_where([](double x) { return x >= 0; }, "a number, 0 or more"))
-      ->group("Compare");
-  add_run_flags(*command, flags->model);
-  command->add_flag("--all", flags->all, "Show every op, also those within the tolerance")
-      ->group("Output");
-  command->add_flag("--json", flags->json, "Print every op as one JSON object")->group("Output");
-  command->callback([=, &chosen] { chosen = [=] { return diff(*flags); }; });
+      .option("--tolerance", flags->tolerance,
+              "Allow a relative difference of X; 0: bit-equal [0.001; 0.05 if only one side "
+              "rounds activations to int8; by weight type if one side is a GPU]")
+      .type_name("X")
+      .check(number_where([](double x) { return x >= 0; }, "a number, 0 or more"))
+      .group("Compare");
+  add_run_flags(command, flags->model);
+  command.flag("--all", flags->all, "Show every op, also those within the tolerance")
+      .group("Output");
+  command.flag("--json", flags->json, "Print every op as one JSON object").group("Output");
+  command.action([=] { return diff(*flags); });
 }
 
 }  // namespace skald

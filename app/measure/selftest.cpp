@@ -1,7 +1,6 @@
 // skald selftest: tests whether this machine computes correctly. Runs every kernel on a list of
 // difficult cases and compares with double precision. Then compares a text of the bundled model
 // with the CPU's reference kernels; without the bundled model, that comparison is left out.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -14,8 +13,8 @@
 #include "app/files/signals.h"
 #include "app/model/device.h"
 #include "app/model/open.h"
+#include "app/program/command.h"
 #include "app/program/commands.h"
-#include "app/program/help.h"
 #include "app/terminal/output.h"
 #include "app/terminal/table.h"
 #include "cuda/cuda.h"
@@ -214,9 +213,9 @@ int selftest_command(const SelftestFlags& flags) {
 
 }  // namespace
 
-void add_selftest(CLI::App& program, Action& chosen) {
-  CLI::App* command = add_command(
-      program, "selftest",
+void add_selftest(Command& program) {
+  Command& command = program.add_command(
+      "selftest",
       "Tests whether this machine computes correctly. Takes seconds. Runs every kernel, also "
       "those\n"
       "that no model would use here, on difficult sizes with random numbers, and compares with\n"
@@ -224,25 +223,25 @@ void add_selftest(CLI::App& program, Action& chosen) {
       "code 1: a result is wrong.",
       {"skald selftest", "skald selftest --device cpu", "skald selftest --json | jq .failures"});
   auto flags = std::make_shared<SelftestFlags>();
-  command->add_option("--device", flags->device, "Test cpu, cuda or cuda:N [a GPU if there is one]")
-      ->type_name("NAME")
-      ->group("Test");
+  command.option("--device", flags->device, "Test cpu, cuda or cuda:N [a GPU if there is one]")
+      .type_name("NAME")
+      .group("Test");
   command
-      ->add_option("--arch-limit", flags->arch_limit,
-                   "Test the kernels that an older GPU, such as sm_75, would run")
-      ->type_name("SM")
-      ->group("Test");
-  command->add_option("--seed", flags->seed, "Seed of the random numbers")
-      ->type_name("N")
-      ->capture_default_str()
-      ->group("Test");
-  command->add_option("-t,--threads", flags->threads, "CPU threads; 0: all available")
-      ->type_name("N")
-      ->transform(in_range(0, kMostThreads))
-      ->capture_default_str()
-      ->group("Test");
-  command->add_flag("--json", flags->json, "Print one JSON object")->group("Output");
-  command->callback([=, &chosen] { chosen = [=] { return selftest_command(*flags); }; });
+      .option("--arch-limit", flags->arch_limit,
+              "Test the kernels that an older GPU, such as sm_75, would run")
+      .type_name("SM")
+      .group("Test");
+  command.option("--seed", flags->seed, "Seed of the random numbers")
+      .type_name("N")
+      .show_default()
+      .group("Test");
+  command.option("-t,--threads", flags->threads, "CPU threads; 0: all available")
+      .type_name("N")
+      .check(in_range(0, kMostThreads))
+      .show_default()
+      .group("Test");
+  command.flag("--json", flags->json, "Print one JSON object").group("Output");
+  command.action([=] { return selftest_command(*flags); });
 }
 
 }  // namespace skald

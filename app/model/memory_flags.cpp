@@ -4,7 +4,7 @@
 #include <cmath>
 #include <optional>
 
-#include "app/program/help.h"
+#include "app/program/command.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 
@@ -99,15 +99,15 @@ cuda::DeviceInfo parse_gpu(const std::string& text) {
        "sm_90:132:141G");
 }
 
-void add_memory_flags(CLI::App& command, RunOptions& run) {
+void add_memory_flags(Command& command, RunOptions& run) {
   command
-      .add_option_function<std::string>(
+      .option(
           "--vram", [&run](const std::string& text) { run.memory = parse_memory_cap(text); },
           "Use at most SIZE of the device's memory: 12G, 500M, 80%")
-      ->type_name("SIZE")
-      ->group(kChangesSpeed);
+      .type_name("SIZE")
+      .group(kChangesSpeed);
   command
-      .add_option_function<std::string>(
+      .option(
           "--prefill-copy",
           [&run](const std::string& text) {
             run.prefill_copy = text == "on"    ? PrefillCopy::On
@@ -116,16 +116,16 @@ void add_memory_flags(CLI::App& command, RunOptions& run) {
           },
           "Keep a 16-bit copy of quantized weights on the GPU, which speeds up long prompts: auto "
           "(if half of the memory stays free), on, off [auto]")
-      ->check(CLI::IsMember({"auto", "on", "off"}))
-      ->type_name("WHEN")
-      ->group(kChangesSpeed);
+      .one_of({"auto", "on", "off"})
+      .type_name("WHEN")
+      .group(kChangesSpeed);
   command
-      .add_option_function<std::string>(
+      .option(
           "--arch-limit",
           [&run](const std::string& text) { run.arch_limit = parse_arch_limit(text); },
           "Use the GPU kernels of at most sm_75, sm_80 or sm_90")
-      ->type_name("ARCH")
-      ->group(kChangesSpeed);
+      .type_name("ARCH")
+      .group(kChangesSpeed);
 }
 
 }  // namespace skald

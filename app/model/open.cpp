@@ -5,7 +5,7 @@
 
 #include "app/model/find_model.h"
 #include "app/model/memory_flags.h"
-#include "app/program/help.h"
+#include "app/program/command.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "models/convert/quantized.h"
@@ -38,13 +38,13 @@ OpenedModel open_as_it_is(const ModelFlags& flags) {
 
 }  // namespace
 
-void add_model_flag(CLI::App& command, ModelFlags& flags) {
+void add_model_flag(Command& command, ModelFlags& flags) {
   command
-      .add_option("-m,--model", flags.model,
-                  "Use this GGUF file, Hugging Face folder or model name [bundled model]")
-      ->type_name("PATH")
-      ->check(not_empty())
-      ->group("Model");
+      .option("-m,--model", flags.model,
+              "Use this GGUF file, Hugging Face folder or model name [bundled model]")
+      .type_name("PATH")
+      .check(not_empty())
+      .group("Model");
 }
 
 void name_model(std::string& model, const std::string& word) {
@@ -56,65 +56,60 @@ void name_model(std::string& model, const std::string& word) {
   model = word;
 }
 
-void add_run_flags(CLI::App& command, ModelFlags& flags) {
+void add_run_flags(Command& command, ModelFlags& flags) {
   RunOptions& run = flags.run;
-  command.add_flag("--exact", run.exact, "Compute in float32, with a float32 KV cache; CPU only")
-      ->group(kChangesOutput);
-  if (!command.get_option_no_throw("--type")) {
+  command.flag("--exact", run.exact, "Compute in float32, with a float32 KV cache; CPU only")
+      .group(kChangesOutput);
+  if (!command.find_flag("--type")) {
     command
-        .add_option("--type", flags.type,
-                    "Quantize 16-bit weights while loading: " + joined(quant_mix_names()))
-        ->type_name("TYPE")
-        ->check(not_empty())
-        ->group(kChangesOutput);
+        .option("--type", flags.type,
+                "Quantize 16-bit weights while loading: " + joined(quant_mix_names()))
+        .type_name("TYPE")
+        .check(not_empty())
+        .group(kChangesOutput);
   }
   command
-      .add_option(
-          "-c,--ctx-size", run.context,
-          "Context in tokens; 0: the model's own, or what fits in memory. With rope scaling "
-          "longrope or dynamic, 0 is the original context, and a larger one changes the output")
-      ->type_name("N")
-      ->transform(in_range(0, int64_t{1} << 31))
-      ->capture_default_str()
-      ->group(kChangesSpeed);
-  command.add_option("-t,--threads", run.threads, "CPU threads; 0: all available")
-      ->type_name("N")
-      ->transform(in_range(0, kMostThreads))
-      ->capture_default_str()
-      ->group(kChangesSpeed);
-  command
-      .add_option("--rows", run.rows, "Compute at most N prompt tokens in a step; 0: by the device")
-      ->type_name("N")
-      ->transform(in_range(0, kMostRows))
-      ->capture_default_str()
-      ->group(kChangesSpeed);
+      .option("-c,--ctx-size", run.context,
+              "Context in tokens; 0: the model's own, or what fits in memory. With rope scaling "
+              "longrope or dynamic, 0 is the original context, and a larger one changes the output")
+      .type_name("N")
+      .check(in_range(0, int64_t{1} << 31))
+      .show_default()
+      .group(kChangesSpeed);
+  command.option("-t,--threads", run.threads, "CPU threads; 0: all available")
+      .type_name("N")
+      .check(in_range(0, kMostThreads))
+      .show_default()
+      .group(kChangesSpeed);
+  command.option("--rows", run.rows, "Compute at most N prompt tokens in a step; 0: by the device")
+      .type_name("N")
+      .check(in_range(0, kMostRows))
+      .show_default()
+      .group(kChangesSpeed);
   add_memory_flags(command, run);
 }
 
-void add_shape_flags(CLI::App& command, std::string& shape, ModelFlags& flags) {
+void add_shape_flags(Command& command, std::string& shape, ModelFlags& flags) {
+  command.option("--shape", shape, "Use random weights in the shape of: " + joined(random_shapes()))
+      .type_name("NAME")
+      .group("Model");
   command
-      .add_option("--shape", shape,
-                  "Use random weights in the shape of: " + joined(random_shapes()))
-      ->type_name("NAME")
-      ->group("Model");
-  command
-      .add_option("--type", flags.type,
-                  "With --shape: the weights' format, one of " + joined(random_types()) +
-                      ". Without --shape: quantize 16-bit weights while loading")
-      ->type_name("TYPE")
-      ->group("Model");
+      .option("--type", flags.type,
+              "With --shape: the weights' format, one of " + joined(random_types()) +
+                  ". Without --shape: quantize 16-bit weights while loading")
+      .type_name("TYPE")
+      .group("Model");
 }
 
-void add_device_flag(CLI::App& command, ModelFlags& flags) {
+void add_device_flag(Command& command, ModelFlags& flags) {
   DeviceFlags& device = flags.device;
   command
-      .add_option("--device", device.name,
-                  "Run on auto (a GPU if one can be used), cpu, cuda, cuda:N")
-      ->type_name("NAME")
-      ->capture_default_str()
-      ->group(kChangesSpeed);
-  command.add_flag("--require-gpu", device.require_gpu, "Fail if no GPU can be used")
-      ->group(kChangesSpeed);
+      .option("--device", device.name, "Run on auto (a GPU if one can be used), cpu, cuda, cuda:N")
+      .type_name("NAME")
+      .show_default()
+      .group(kChangesSpeed);
+  command.flag("--require-gpu", device.require_gpu, "Fail if no GPU can be used")
+      .group(kChangesSpeed);
 }
 
 fs::path bundled_model() {

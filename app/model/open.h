@@ -1,7 +1,6 @@
 // Flags that choose a model and how it runs, and opening the model. Shared by the commands.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -15,6 +14,8 @@
 
 namespace skald {
 
+class Command;
+
 inline constexpr int64_t kMostThreads = 1024, kMostRows = 65536, kMostSequences = 65536;
 
 struct ModelFlags {
@@ -24,18 +25,18 @@ struct ModelFlags {
   RunOptions run{.rows = 0};  // 0: default_rows()
 };
 
-void add_model_flag(CLI::App& command, ModelFlags& flags);
+void add_model_flag(Command& command, ModelFlags& flags);
 
 // The model as an argument without a flag; "" is none. Throws Error(Exit::Usage) where -m names one
 // too.
 void name_model(std::string& model, const std::string& word);
 
 // -c, -t, --exact, --type, --rows, --vram, --prefill-copy, --arch-limit
-void add_run_flags(CLI::App& command, ModelFlags& flags);
+void add_run_flags(Command& command, ModelFlags& flags);
 // --shape, and a --type that serves both --shape and models. Call it before add_run_flags(), which
 // then adds no --type.
-void add_shape_flags(CLI::App& command, std::string& shape, ModelFlags& flags);
-void add_device_flag(CLI::App& command, ModelFlags& flags);  // and --require-gpu
+void add_shape_flags(Command& command, std::string& shape, ModelFlags& flags);
+void add_device_flag(Command& command, ModelFlags& flags);  // and --require-gpu
 
 // The folder of the bundled model, found from the place of the running program: in share/ beside it
 // (a build folder) or beside its folder (an installation). The folder may not exist.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/files/json.h"
 #include "app/terminal/table.h"
 #include "engine/base/error.h"
 

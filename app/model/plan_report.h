@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "app/files/json.h"
+#include "app/files/json_fwd.h"
 #include "cuda/cuda.h"
 #include "engine/memory/memory_plan.h"
 

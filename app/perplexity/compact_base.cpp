@@ -19,6 +19,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "app/files/json.h"
 #include "app/files/output_file.h"
 #include "app/perplexity/base_file.h"
 #include "app/perplexity/stored_rows.h"
@@ -43,7 +44,7 @@ class CompactBase final : public BaseReader {
     if (head_bytes > kMostHeadBytes) refuse();
     std::string head(head_bytes, ' ');
     file_.read(16, std::as_writable_bytes(std::span(head)));
-    const Json json = Json::parse(head, nullptr, false);
+    const Json json = parse_json_or_null(head);
     try {
       heading_ = read_heading(json);
       range_ = {json.at("first"), json.at("last"), json.at("vocab")};

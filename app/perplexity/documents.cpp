@@ -60,7 +60,7 @@ std::string Documents::text(int64_t document) const {
   std::string text = file.read(place.offset, place.bytes);
   file.check_text(text, place.offset);
   if (place.line == 0) return text;
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = parse_json_or_null(text);
   if (json.is_string()) return json.get<std::string>();
   if (json.is_object() && json.contains("text") && json["text"].is_string()) {
     return json["text"].get<std::string>();

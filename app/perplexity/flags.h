@@ -12,6 +12,7 @@ namespace skald {
 
 struct PplFlags {
   ModelFlags model;
+  std::string model_word;  // [MODEL]
   std::vector<std::string> files, merge;
   std::string protocol = "llama.cpp", chunks, base, devices;
   std::string jsonl, tokens, plot, checkpoint, save_logits, save_base;

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "app/files/json.h"
 #include "app/files/resume.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -44,7 +45,7 @@ PplLogReader::PplLogReader(std::string path, std::function<void(const PplHeading
 
 void PplLogReader::take(const JsonlLine& line) {
   try {
-    const Json json = Json::parse(line.text);
+    const Json json = parse_json(line.text);
     if (headed_) {
       on_chunk_(read_chunk(json));
     } else {

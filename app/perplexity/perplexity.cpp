@@ -1,9 +1,9 @@
 // skald perplexity: measures how well a model predicts a text, by a named protocol, and how much it
 // differs from a base model.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 
+#include "app/files/json.h"
 #include "app/files/output_file.h"
 #include "app/files/signals.h"
 #include "app/perplexity/job.h"
@@ -11,8 +11,8 @@
 #include "app/perplexity/plot.h"
 #include "app/perplexity/report.h"
 #include "app/perplexity/run.h"
+#include "app/program/command.h"
 #include "app/program/commands.h"
-#include "app/program/help.h"
 #include "app/terminal/output.h"
 #include "app/terminal/progress.h"
 #include "engine/base/error.h"
@@ -172,24 +172,25 @@ int compute(const PplFlags& flags) {
 }
 
 int perplexity(PplFlags& flags) {
+  name_model(flags.model.model, flags.model_word);
   check_flags(flags);
   if (flags.merge.empty()) return compute(flags);
   print_result(flags, merge_ppl_logs(flags.merge));
   return 0;
 }
 
-CLI::Option* file_option(CLI::App& command, const char* name, std::string& value,
-                         const char* description) {
-  return command.add_option(name, value, description)
-      ->type_name("FILE")
-      ->check(not_empty())
-      ->group("Output");
+Option file_option(Command& command, const char* name, std::string& value,
+                   const char* description) {
+  return command.option(name, value, description)
+      .type_name("FILE")
+      .check(not_empty())
+      .group("Output");
 }
 
-void add_output_flags(CLI::App& command, PplFlags& flags) {
-  command.add_flag("--json", flags.json, "Print one JSON object")->group("Output");
-  command.add_flag("--llama-format", flags.llama_format, "Print the lines of llama-perplexity")
-      ->group("Output");
+void add_output_flags(Command& command, PplFlags& flags) {
+  command.flag("--json", flags.json, "Print one JSON object").group("Output");
+  command.flag("--llama-format", flags.llama_format, "Print the lines of llama-perplexity")
+      .group("Output");
   file_option(command, "--jsonl", flags.jsonl, "Write each chunk's sums, a line per chunk");
   file_option(command, "--tokens", flags.tokens,
               "Write each token's id, text, logprob, rank and entropy");
@@ -199,19 +200,18 @@ void add_output_flags(CLI::App& command, PplFlags& flags) {
   file_option(command, "--save-logits", flags.save_logits,
               "Write a base file in llama.cpp's format");
   file_option(command, "--save-base", flags.save_base, "Write a base file in the compact format");
-  command
-      .add_option("--base-top", flags.base_top, "Keep the N most probable tokens in --save-base")
-      ->type_name("N")
-      ->transform(in_range(1, 1 << 20))
-      ->capture_default_str()
-      ->group("Output");
+  command.option("--base-top", flags.base_top, "Keep the N most probable tokens in --save-base")
+      .type_name("N")
+      .check(in_range(1, 1 << 20))
+      .show_default()
+      .group("Output");
 }
 
 }  // namespace
 
-void add_perplexity(CLI::App& program, Action& chosen) {
-  CLI::App* command = add_command(
-      program, "perplexity",
+void add_perplexity(Command& program) {
+  Command& command = program.add_command(
+      "perplexity",
       "Measures how well a model predicts a text, by a named protocol. With --base, also measures\n"
       "how much it differs from a base model. app/perplexity/README.md explains the protocols.",
       {"skald perplexity model.gguf -f wiki.test.raw",
@@ -220,44 +220,39 @@ void add_perplexity(CLI::App& program, Action& chosen) {
        "skald perplexity model.gguf -f text.txt --chunks 0:300 --checkpoint a.jsonl",
        "skald perplexity --merge a.jsonl b.jsonl"});
   auto flags = std::make_shared<PplFlags>();
-  auto word = std::make_shared<std::string>();
-  command->add_option("MODEL", *word, "")->option_text("[MODEL]")->check(not_empty());
-  add_model_flag(*command, flags->model);
-  command->add_option("-f,--file", flags->files, "Read the text from FILE; -: stdin")
-      ->type_name("FILE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->check(not_empty())
-      ->group("Measure");
+  command.word("MODEL", "[MODEL]", flags->model_word).check(not_empty());
+  add_model_flag(command, flags->model);
+  command.option("-f,--file", flags->files, "Read the text from FILE; -: stdin")
+      .type_name("FILE")
+      .repeatable_list()
+      .check(not_empty())
+      .group("Measure");
   command
-      ->add_option("--protocol", flags->protocol,
-                   "Measure by llama.cpp[:CTX], hf:CTX:STRIDE, gptq:CTX or doc[:CTX]")
-      ->type_name("NAME")
-      ->capture_default_str()
-      ->group("Measure");
-  command->add_option("--chunks", flags->chunks, "Measure only chunks A to B-1, or the first N")
-      ->type_name("A:B")
-      ->check(not_empty())
-      ->group("Measure");
-  command->add_option("--base", flags->base, "Compare with this model or base file")
-      ->type_name("PATH")
-      ->check(not_empty())
-      ->group("Measure");
-  command->add_option("--merge", flags->merge, "Merge the --checkpoint or --jsonl files of parts")
-      ->type_name("FILES")
-      ->check(not_empty())
-      ->group("Measure");
-  add_run_flags(*command, flags->model);
-  command->add_option("--devices", flags->devices, "Share the chunks among GPUs: 0,1,2")
-      ->type_name("N,N")
-      ->check(not_empty())
-      ->group(kChangesSpeed);
-  add_device_flag(*command, flags->model);
-  add_output_flags(*command, *flags);
-  command->callback([=, &chosen] {
-    name_model(flags->model.model, *word);
-    chosen = [=] { return perplexity(*flags); };
-  });
+      .option("--protocol", flags->protocol,
+              "Measure by llama.cpp[:CTX], hf:CTX:STRIDE, gptq:CTX or doc[:CTX]")
+      .type_name("NAME")
+      .show_default()
+      .group("Measure");
+  command.option("--chunks", flags->chunks, "Measure only chunks A to B-1, or the first N")
+      .type_name("A:B")
+      .check(not_empty())
+      .group("Measure");
+  command.option("--base", flags->base, "Compare with this model or base file")
+      .type_name("PATH")
+      .check(not_empty())
+      .group("Measure");
+  command.option("--merge", flags->merge, "Merge the --checkpoint or --jsonl files of parts")
+      .type_name("FILES")
+      .check(not_empty())
+      .group("Measure");
+  add_run_flags(command, flags->model);
+  command.option("--devices", flags->devices, "Share the chunks among GPUs: 0,1,2")
+      .type_name("N,N")
+      .check(not_empty())
+      .group(kChangesSpeed);
+  add_device_flag(command, flags->model);
+  add_output_flags(command, *flags);
+  command.action([=] { return perplexity(*flags); });
 }
 
 }  // namespace skald

@@ -1,5 +1,6 @@
 #include "app/perplexity/record.h"
 
+#include "app/files/json.h"
 #include "engine/base/error.h"
 
 namespace skald {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "app/files/json.h"
+#include "app/files/json_fwd.h"
 #include "engine/perplexity/histogram.h"
 #include "engine/perplexity/protocol.h"
 #include "engine/perplexity/sums.h"

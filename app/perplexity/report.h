@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "app/files/json.h"
+#include "app/files/json_fwd.h"
 #include "app/perplexity/total.h"
 
 namespace skald {

@@ -1,44 +1,38 @@
-// The commands of the skald program. Each add_*() declares one command and its options. Parsing
-// the command line then sets `chosen` to the action of the command that was given; the action
-// returns an exit code. A new command needs a declaration and a row in kCommands.
+// The commands of the skald program. Each add_*() declares one command with its options and its
+// action (app/program/command.h). A new command needs a declaration and a row in kCommands.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace CLI {
-class App;
-}
-
 namespace skald {
 
-using Action = std::function<int()>;
+class Command;
 
-struct Command {
+struct NamedCommand {
   std::string_view name;
-  void (*add)(CLI::App& program, Action& chosen);
+  void (*add)(Command& program);
 };
 
-void add_run(CLI::App& program, Action& chosen);
-void add_chat(CLI::App& program, Action& chosen);
-void add_batch(CLI::App& program, Action& chosen);
-void add_inspect(CLI::App& program, Action& chosen);
-void add_tokenize(CLI::App& program, Action& chosen);
-void add_template(CLI::App& program, Action& chosen);
-void add_bench(CLI::App& program, Action& chosen);
-void add_diff(CLI::App& program, Action& chosen);
-void add_plan(CLI::App& program, Action& chosen);
-void add_perplexity(CLI::App& program, Action& chosen);
-void add_score(CLI::App& program, Action& chosen);
-void add_doctor(CLI::App& program, Action& chosen);
-void add_quantize(CLI::App& program, Action& chosen);
-void add_selftest(CLI::App& program, Action& chosen);
-void add_completion(CLI::App& program, Action& chosen);
-void add_man(CLI::App& program, Action& chosen);
+void add_run(Command& program);
+void add_chat(Command& program);
+void add_batch(Command& program);
+void add_inspect(Command& program);
+void add_tokenize(Command& program);
+void add_template(Command& program);
+void add_bench(Command& program);
+void add_diff(Command& program);
+void add_plan(Command& program);
+void add_perplexity(Command& program);
+void add_score(Command& program);
+void add_doctor(Command& program);
+void add_quantize(Command& program);
+void add_selftest(Command& program);
+void add_completion(Command& program);
+void add_man(Command& program);
 
-inline constexpr Command kCommands[] = {
+inline constexpr NamedCommand kCommands[] = {
     {"run", add_run},
     {"chat", add_chat},
     {"batch", add_batch},

@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "app/files/input.h"
-#include "app/program/help.h"
+#include "app/program/command.h"
 #include "app/terminal/output.h"
 #include "engine/base/error.h"
 #include "tokenizer/text/utf8.h"
@@ -27,24 +27,24 @@ std::string with_context(const std::string& prompt, const std::string& context) 
 
 }  // namespace
 
-void add_prompt_flags(CLI::App& command, PromptFlags& flags) {
-  flags.option = command
-                     .add_option("-p,--prompt", flags.text,
-                                 "Use this prompt; text from a pipe is appended to it")
-                     ->type_name("TEXT")
-                     ->group("Prompt");
-  command.add_option("-f,--file", flags.file, "Read the prompt from FILE; -: from stdin")
-      ->type_name("FILE")
-      ->check(not_empty())
-      ->group("Prompt");
+void add_prompt_flags(Command& command, PromptFlags& flags) {
+  flags.option =
+      command
+          .option("-p,--prompt", flags.text, "Use this prompt; text from a pipe is appended to it")
+          .type_name("TEXT")
+          .group("Prompt");
+  command.option("-f,--file", flags.file, "Read the prompt from FILE; -: from stdin")
+      .type_name("FILE")
+      .check(not_empty())
+      .group("Prompt");
   command
-      .add_flag("-e,--escape", flags.escapes,
-                "Replace the escapes \\n, \\t, \\\\ and \\xHH in the prompt, --stop and -sys")
-      ->group("Prompt");
+      .flag("-e,--escape", flags.escapes,
+            "Replace the escapes \\n, \\t, \\\\ and \\xHH in the prompt, --stop and -sys")
+      .group("Prompt");
 }
 
 std::string read_prompt(const PromptFlags& flags, const std::vector<std::string>& words) {
-  const bool by_option = flags.option->count() > 0;
+  const bool by_option = flags.option.given();
   const int sources = static_cast<int>(!words.empty()) + by_option + !flags.file.empty();
   if (sources > 1) {
     fail(Exit::Usage, "the prompt is given more than once; use one of: the argument, -p, -f");

@@ -2,21 +2,22 @@
 // terminal. Stdin alone is the prompt; with another source, stdin is appended after an empty line.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
+
+#include "app/program/command.h"
 
 namespace skald {
 
 struct PromptFlags {
   std::string text, file;
   bool escapes = false;
-  CLI::Option* option = nullptr;  // -p; tells an empty -p from a missing one
+  Option option;  // -p; tells an empty -p from a missing one
 
-  bool given() const { return option->count() > 0 || !file.empty(); }
+  bool given() const { return option.given() || !file.empty(); }
 };
 
-void add_prompt_flags(CLI::App& command, PromptFlags& flags);  // -p, -f, -e
+void add_prompt_flags(Command& command, PromptFlags& flags);  // -p, -f, -e
 
 // `words` holds the command's arguments without the model: none or one. Throws Error(Exit::Usage)
 // if no source or more than one source is given.

@@ -1,5 +1,4 @@
 // skald run: a prompt in, text out, token by token.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -19,8 +18,8 @@
 #include "app/model/device.h"
 #include "app/model/find_model.h"
 #include "app/model/open.h"
+#include "app/program/command.h"
 #include "app/program/commands.h"
-#include "app/program/help.h"
 #include "app/run/prompt.h"
 #include "app/run/prompt_cache.h"
 #include "app/run/report.h"
@@ -304,31 +303,30 @@ int run(RunFlags& flags) {
   return Run(flags, opened, std::move(rules), start).run(text);
 }
 
-void add_prompt_group(CLI::App& command, RunFlags& flags) {
+void add_prompt_group(Command& command, RunFlags& flags) {
   add_prompt_flags(command, flags.prompt);
-  command.add_flag("--chat", flags.chat, "Answer the prompt as a message, with the chat template")
-      ->group("Prompt");
+  command.flag("--chat", flags.chat, "Answer the prompt as a message, with the chat template")
+      .group("Prompt");
   add_system_flag(command, flags.chat_prompt);
-  command.add_flag("--raw", flags.raw, "Continue the prompt as text, also with a chat model")
-      ->group("Prompt");
-  command.add_flag("--special", flags.special, "Read control tokens such as </s> in the prompt")
-      ->group("Prompt");
+  command.flag("--raw", flags.raw, "Continue the prompt as text, also with a chat model")
+      .group("Prompt");
+  command.flag("--special", flags.special, "Read control tokens such as </s> in the prompt")
+      .group("Prompt");
   command
-      .add_option("--prompt-cache", flags.cache.path,
-                  "Keep the prompt's KV cache in FILE, to reuse it when a prompt begins alike")
-      ->type_name("FILE")
-      ->check(not_empty())
-      ->group("Prompt");
-  command
-      .add_flag("--prompt-cache-ro", flags.cache.read_only, "Read --prompt-cache, never write it")
-      ->group("Prompt");
+      .option("--prompt-cache", flags.cache.path,
+              "Keep the prompt's KV cache in FILE, to reuse it when a prompt begins alike")
+      .type_name("FILE")
+      .check(not_empty())
+      .group("Prompt");
+  command.flag("--prompt-cache-ro", flags.cache.read_only, "Read --prompt-cache, never write it")
+      .group("Prompt");
 }
 
 }  // namespace
 
-void add_run(CLI::App& program, Action& chosen) {
-  CLI::App* command = add_command(
-      program, "run",
+void add_run(Command& program) {
+  Command& command = program.add_command(
+      "run",
       "Continues a prompt and prints the text as it is generated. The prompt is the last "
       "argument,\n"
       "-p, -f or stdin; stdin is appended if another source is given. A terminal shows the prompt\n"
@@ -336,43 +334,40 @@ void add_run(CLI::App& program, Action& chosen) {
       {"skald run \"Once upon a time\"", "skald run -m model.gguf -n 100 --temp 0 -p \"The sea\"",
        "cat letter.txt | skald run -m folder/ --chat \"Answer this letter:\" > answer.txt"});
   auto flags = std::make_shared<RunFlags>();
-  add_model_flag(*command, flags->model);
-  add_words(*command, flags->words, "MODEL", "PROMPT");
-  add_prompt_group(*command, *flags);
-  command->add_option("-n,--n-predict", flags->count, "Generate at most N tokens; -1: no limit")
-      ->type_name("N")
-      ->transform(in_range(-1, int64_t{1} << 40))
-      ->capture_default_str()
-      ->group(kChangesOutput);
-  command->add_option("--stop", flags->stops, "End before TEXT would appear; may be repeated")
-      ->type_name("TEXT")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->check(not_empty())
-      ->group(kChangesOutput);
-  add_sampling_flags(*command, flags->sampling);
-  command->add_flag("--ignore-eos", flags->ignore_eos, "Never generate a token that ends the text")
-      ->group(kChangesOutput);
-  add_constraint_flags(*command, flags->constraint);
-  add_template_flags(*command, flags->chat_prompt);
-  add_run_flags(*command, flags->model);
-  add_device_flag(*command, flags->model);
-  command->add_flag("--echo", flags->echo, "Print the prompt in a pipe too")->group("Output");
-  command->add_flag("--json", flags->json, "Print one JSON object at the end")->group("Output");
+  add_model_flag(command, flags->model);
+  add_words(command, flags->words, "MODEL", "PROMPT");
+  add_prompt_group(command, *flags);
+  command.option("-n,--n-predict", flags->count, "Generate at most N tokens; -1: no limit")
+      .type_name("N")
+      .check(in_range(-1, int64_t{1} << 40))
+      .show_default()
+      .group(kChangesOutput);
+  command.option("--stop", flags->stops, "End before TEXT would appear; may be repeated")
+      .type_name("TEXT")
+      .repeatable()
+      .check(not_empty())
+      .group(kChangesOutput);
+  add_sampling_flags(command, flags->sampling);
+  command.flag("--ignore-eos", flags->ignore_eos, "Never generate a token that ends the text")
+      .group(kChangesOutput);
+  add_constraint_flags(command, flags->constraint);
+  add_template_flags(command, flags->chat_prompt);
+  add_run_flags(command, flags->model);
+  add_device_flag(command, flags->model);
+  command.flag("--echo", flags->echo, "Print the prompt in a pipe too").group("Output");
+  command.flag("--json", flags->json, "Print one JSON object at the end").group("Output");
   command
-      ->add_option("--logprobs", flags->logprobs,
-                   "With --json: add each token's log-probability and the N most probable tokens")
-      ->type_name("N")
-      ->transform(in_range(0, kMostLogprobs))
-      ->group("Output");
+      .option("--logprobs", flags->logprobs,
+              "With --json: add each token's log-probability and the N most probable tokens")
+      .type_name("N")
+      .check(in_range(0, kMostLogprobs))
+      .group("Output");
   command
-      ->add_flag("--raw-output", flags->raw_output,
-                 "Send control characters in the text to a terminal unchanged")
-      ->group("Output");
-  command->add_flag("--stats", flags->stats, "Print seed, timings and memory to stderr")
-      ->group("Output");
-  command->callback([=, &chosen] { chosen = [=] { return run(*flags); }; });
+      .flag("--raw-output", flags->raw_output,
+            "Send control characters in the text to a terminal unchanged")
+      .group("Output");
+  command.flag("--stats", flags->stats, "Print seed, timings and memory to stderr").group("Output");
+  command.action([=] { return run(*flags); });
 }
 
 }  // namespace skald

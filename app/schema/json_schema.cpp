@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/files/json.h"
 #include "app/schema/compiler.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -49,14 +50,14 @@ Json parse_user_json(std::string_view text, const std::string& source) {
     fail(Exit::Usage, source, ": the JSON has ", text.size(), " bytes; the limit is ",
          kMostSchemaBytes >> 20, " MiB");
   }
-  const auto shallow = [&](int depth, Json::parse_event_t, Json&) {
+  const auto shallow = [&](int depth) {
     if (depth > kMostDepth) {
       fail(Exit::Usage, source, ": the JSON nests more than ", kMostDepth, " levels deep");
     }
     return true;
   };
   try {
-    return Json::parse(text, shallow);
+    return parse_json(text, shallow);
   } catch (const Json::exception& error) {
     const std::string what = error.what();
     const size_t begin = what.find("] ");

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "app/files/json.h"
+#include "app/files/json_fwd.h"
 #include "engine/grammar/rules.h"
 
 namespace skald {

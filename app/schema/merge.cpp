@@ -4,6 +4,7 @@
 #include <charconv>
 #include <set>
 
+#include "app/files/json.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 

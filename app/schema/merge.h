@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "app/files/json.h"
+#include "app/files/json_fwd.h"
 
 namespace skald {
 

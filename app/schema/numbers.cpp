@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "app/files/json.h"
 #include "app/schema/parts.h"
 
 namespace skald {
@@ -210,7 +211,7 @@ NodeId signed_between(Rules& rules, const NumberBounds& bounds, Between between)
 }  // namespace
 
 std::optional<NumberBound> number_bound(const Json& number, bool exclusive) {
-  const std::string text = number.dump();  // -12.5, 1e-07
+  const std::string text = dump(number);  // -12.5, 1e-07
   const size_t e = text.find_first_of("eE");
   const std::string mantissa = text.substr(0, e);
   int exponent = 0;

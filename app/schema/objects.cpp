@@ -1,6 +1,7 @@
 // Compiles schemas of objects and arrays.
 #include <algorithm>
 
+#include "app/files/json.h"
 #include "app/schema/compiler.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "app/files/json.h"
+#include "app/files/json_fwd.h"
 #include "engine/grammar/regex.h"
 #include "engine/grammar/rules.h"
 

@@ -1,5 +1,6 @@
 #include "app/score/line.h"
 
+#include "app/files/json.h"
 #include "app/jobs/fields.h"
 #include "engine/base/error.h"
 

@@ -1,5 +1,4 @@
 // skald score: how probable each line's continuation is after its context, as evaluations ask it.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <deque>
 #include <optional>
@@ -11,8 +10,8 @@
 #include "app/jobs/run.h"
 #include "app/model/open.h"
 #include "app/model/plan_report.h"
+#include "app/program/command.h"
 #include "app/program/commands.h"
-#include "app/program/help.h"
 #include "app/score/round.h"
 #include "engine/base/error.h"
 #include "models/fingerprint.h"
@@ -32,7 +31,7 @@ struct ScoreJob {
 };
 
 std::string result_line(const ScoreJob& job, const std::vector<TokenScore>& scores) {
-  Json json = {{"id", Json::parse(job.line.id)}};
+  Json json = {{"id", parse_json(job.line.id)}};
   if (job.line.problem) {
     json["error"] = problem_json(*job.line.problem);
   } else {
@@ -158,9 +157,9 @@ int score(ScoreFlags& flags) {
 
 }  // namespace
 
-void add_score(CLI::App& program, Action& chosen) {
-  CLI::App* command = add_command(
-      program, "score",
+void add_score(Command& program) {
+  Command& command = program.add_command(
+      "score",
       "Says how probable continuations are after their contexts. A line is an object "
       "with \"context\"\n"
       "and \"continuation\", or \"context_ids\" and \"continuation_ids\". A context that "
@@ -171,19 +170,19 @@ void add_score(CLI::App& program, Action& chosen) {
        "echo '{\"context\": \"The sky is\", \"continuation\": \" blue\"}' | skald "
        "score -m model/"});
   auto flags = std::make_shared<ScoreFlags>();
-  add_job_flags(*command, *flags, "Read lines to score from here; -: stdin");
-  command->add_flag("--no-bos", flags->no_bos, "Put no BOS before contexts, except empty ones")
-      ->group(kChangesOutput);
+  add_job_flags(command, *flags, "Read lines to score from here; -: stdin");
+  command.flag("--no-bos", flags->no_bos, "Put no BOS before contexts, except empty ones")
+      .group(kChangesOutput);
   command
-      ->add_option("--on-overflow", flags->on_overflow,
-                   "A text longer than the context: error, or truncate-left")
-      ->type_name("WHAT")
-      ->check(CLI::IsMember({"error", "truncate-left"}))
-      ->capture_default_str()
-      ->group(kChangesOutput);
-  add_run_flags(*command, flags->model);
-  add_device_flag(*command, flags->model);
-  command->callback([=, &chosen] { chosen = [=] { return score(*flags); }; });
+      .option("--on-overflow", flags->on_overflow,
+              "A text longer than the context: error, or truncate-left")
+      .type_name("WHAT")
+      .one_of({"error", "truncate-left"})
+      .show_default()
+      .group(kChangesOutput);
+  add_run_flags(command, flags->model);
+  add_device_flag(command, flags->model);
+  command.action([=] { return score(*flags); });
 }
 
 }  // namespace skald

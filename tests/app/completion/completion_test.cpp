@@ -82,7 +82,7 @@ TEST_CASE("bash completes commands, flags, models and files") {
   if (!is_installed("bash")) return;
   const BashCompletion bash;
   const auto commands = bash.offered({"skald", ""});
-  for (const Command& command : kCommands) CHECK(offers(commands, std::string(command.name)));
+  for (const NamedCommand& command : kCommands) CHECK(offers(commands, std::string(command.name)));
   CHECK(bash.offered({"skald", "ru"}) == std::vector<std::string>{"run"});
   CHECK(bash.offered({"skald", "run", "--top-"}) == std::vector<std::string>{"--top-k", "--top-p"});
   CHECK(offers(bash.offered({"skald", "run", "-s"}), "-sys"));
@@ -135,7 +135,7 @@ TEST_CASE("scripts and manual pages have every command and flag of the help") {
   const std::string bash = skald({"completion", "bash"}).out;
   const std::string zsh = skald({"completion", "zsh"}).out;
   const std::string fish = skald({"completion", "fish"}).out;
-  for (const Command& command : kCommands) {
+  for (const NamedCommand& command : kCommands) {
     const std::string name(command.name);
     const Outcome page = skald({"man", name});
     CHECK(page.code == 0);

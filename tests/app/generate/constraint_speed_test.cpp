@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "app/files/json.h"
 #include "app/generate/constraint.h"
 #include "app/schema/json_schema.h"
 #include "engine/grammar/gbnf.h"

@@ -5,6 +5,8 @@
 #include "app/batch/flags.h"
 #include "app/batch/request.h"
 #include "app/chat/settings.h"
+#include "app/files/json.h"
+#include "app/program/command.h"
 #include "app/program/commands.h"
 #include "tests/catch.h"
 #include "tests/engine/sampling/changed_parameters.h"
@@ -52,18 +54,17 @@ void for_each_change(Function function) {
 }
 
 TEST_CASE("run, chat and batch have a flag with help for every sampling parameter") {
-  CLI::App program;
-  Action chosen;
-  add_run(program, chosen);
-  add_chat(program, chosen);
-  add_batch(program, chosen);
+  Command program("skald", "");
+  add_run(program);
+  add_chat(program);
+  add_batch(program);
   for (const SamplingParameter& row : sampling_parameters()) {
     if (row.flags.empty()) continue;  // only a request can set it
     for (const char* name : {"run", "chat", "batch"}) {
       CAPTURE(name, row.field);
-      const CLI::Option* option = program.get_subcommand(name)->get_option_no_throw(long_flag(row));
+      const Option option = program.find_command(name)->find_flag(long_flag(row));
       REQUIRE(option);
-      CHECK(option->get_description() == row.help);
+      CHECK(option.help() == row.help);
       CHECK(!row.help.empty());
     }
   }
@@ -75,9 +76,9 @@ TEST_CASE("every sampling flag sets its parameter and no other") {
     const std::string text = long_flag(row) + "=" + typed_value(row, params);
     CAPTURE(text);
     SamplingFlags flags{.seed = 0};
-    CLI::App command;
+    Command command;
     add_sampling_flags(command, flags);
-    REQUIRE_NOTHROW(command.parse(std::vector<std::string>{text}));
+    REQUIRE_NOTHROW(command.parse({text}));
     const SamplingParams parsed = sampling_params(flags, kVocab);
     for (const SamplingParameter& any : sampling_parameters()) {
       CAPTURE(any.field);

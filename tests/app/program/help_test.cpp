@@ -15,7 +15,7 @@ size_t columns(const std::string& line) {
 
 TEST_CASE("every help text fits two screens and shows examples") {
   std::vector<std::string> commands{""};
-  for (const Command& command : kCommands) commands.emplace_back(command.name);
+  for (const NamedCommand& command : kCommands) commands.emplace_back(command.name);
   for (const std::string& command : commands) {
     CAPTURE(command);
     std::vector<std::string> arguments{command, "--help"};
@@ -37,7 +37,7 @@ TEST_CASE("every help text fits two screens and shows examples") {
 
 TEST_CASE("the list of commands describes each command in one line") {
   const std::string help = skald({"--help"}).out;
-  for (const Command& command : kCommands) {
+  for (const NamedCommand& command : kCommands) {
     const size_t at = help.find("\n  " + std::string(command.name) + " ");
     REQUIRE(at != std::string::npos);
     // The next line does not continue this one.

@@ -1,5 +1,6 @@
 #include "app/schema/json_schema.h"
 
+#include "app/files/json.h"
 #include "app/schema/parts.h"
 #include "engine/base/error.h"
 #include "tests/app/schema/schema_validator.h"

@@ -1,4 +1,5 @@
 // Random schemas, and random texts that obey them.
+#include "app/files/json.h"
 #include "app/generate/constraint.h"
 #include "app/schema/json_schema.h"
 #include "engine/base/error.h"
