@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <utility>
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -227,8 +226,12 @@ Command::Request Command::parse(std::vector<std::string> arguments) {
   const std::vector<CLI::App*> given = app_->get_subcommands();
   request.command = given.empty() ? this : find_command(given.front()->get_name());
   if (request.kind == Request::Kind::Unexpected) {
-    const std::vector<std::string> unknown = request.command->app_->remaining();
-    request.unexpected = unknown.empty() ? "" : unknown.front();
+    std::vector<std::string> unknown = request.command->app_->remaining();
+    if (unknown.empty()) {  // the argument stands before the command, or after `--`
+      request.command = this;
+      unknown = app_->remaining();
+    }
+    request.unexpected = unknown.front();
   }
   return request;
 }

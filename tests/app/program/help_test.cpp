@@ -70,6 +70,8 @@ TEST_CASE(
       {{"run", "-ngl", "99"}, "unknown flag '-ngl'"},
       {{"run", "-fa"}, "unknown flag '-fa'"},
       {{"run", "-x"}, "unknown flag '-x'; see 'skald run --help'"},
+      {{"--bogus", "run"}, "unknown flag '--bogus'; see 'skald --help'"},
+      {{"bench", "--", "-x"}, "unknown flag '-x'; see 'skald --help'"},
       {{"run", "a", "b", "c"}, "unexpected argument 'c'; put quotes around a text with spaces"},
       {{"tokenize", "a", "b", "c"}, "unexpected argument 'c'"},
       {{"inspect", "a", "b"}, "unexpected argument 'b'"},
