@@ -38,6 +38,21 @@ TEST_CASE("Nanbeige's number of runs is that of a key, or follows from another")
   CHECK(has(refusal("nanbeige", {{"num_loops", 0}}), "'num_loops' is 0"));
 }
 
+TEST_CASE("a GGUF of Nanbeige says the number of runs, and whether a norm stands between them") {
+  TempFolder temp;
+  const std::string gguf = read_file(write_gguf(temp, "nanbeige"));
+  const auto with = [&](const std::string& key, char value) {
+    constexpr size_t kTypeBytes = 4;
+    std::string changed = gguf;
+    changed.at(changed.find(key) + key.size() + kTypeBytes) = value;
+    return open_model(temp.write("changed.gguf", changed)).model.config;
+  };
+  CHECK(with("nanbeige.num_loops", 5).loops == 5);
+  CHECK(!with("nanbeige.skip_loop_final_norm", 1).loop_norm);
+  CHECK(has(error_text([&] { with("nanbeige.num_loops", 0); }), "'nanbeige.num_loops' is 0"));
+  CHECK(has(error_text([&] { with("nanbeige.num_loops", 65); }), "expected 1 to 64"));
+}
+
 TEST_CASE("parts of Nanbeige's architecture that no published model has are refused") {
   for (const char* key : {"enable_double_loop_split", "loop_share_kv", "enable_hyper_connection",
                           "enable_depth_attention", "qk_layernorm"}) {
