@@ -65,7 +65,7 @@ int64_t count_lines(const BatchFlags& flags, int64_t bytes) {
   return lines;
 }
 
-// The model has the CPU's threads to itself where it runs there.
+// A model on the CPU gets the threads for itself.
 int prepare_threads(const Device& device) {
   constexpr int kMost = 8;
   return device.cuda ? std::clamp(cpu::available_threads() / 2, 1, kMost) : 1;

@@ -17,7 +17,7 @@ struct BatchFlags : JobFlags {
   SamplingFlags sampling = {.params = {}, .seed = 0, .biases = {}};
   std::string chat_template, on_overflow = "error", devices;
   int64_t max_tokens = 256;
-  int sequences = 0;  // 0: by the device
+  int sequences = 0;  // 0: the device's default
   bool text = false, plain = false, unordered = false, dry_run = false;
   bool ignore_eos = false, special = false, reproducible = false;
 

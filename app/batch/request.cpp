@@ -101,7 +101,7 @@ struct ReadParameter {
   }
 };
 
-// The rest, top_logprobs, goes with `logprobs`: read_logprobs().
+// Parameters without flags are skipped: read_logprobs() reads top_logprobs.
 void read_sampling(LineFields& fields, SamplingParams& params) {
   for (const SamplingParameter& row : sampling_parameters()) {
     if (row.flags.empty()) continue;

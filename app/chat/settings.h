@@ -13,7 +13,7 @@ class Command;
 
 struct ChatSettings {
   SamplingFlags sampling;
-  int64_t most_tokens = -1;  // of an answer; -1: to its end
+  int64_t most_tokens = -1;  // tokens of an answer; -1: no limit
 };
 
 // The flags: -n and all of sampling_flags.h.
@@ -33,7 +33,7 @@ std::string setting_name(std::string typed);
 void change_setting(ChatSettings& settings, const std::string& name, const std::string& value,
                     int64_t vocab);
 
-// Draws a seed where none was given: one for the whole dialogue, so that the user can repeat it.
+// Draws a seed if none was given: one for the whole dialogue, so that the user can repeat it.
 void draw_seed(ChatSettings& settings);
 
 }  // namespace skald

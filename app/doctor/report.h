@@ -17,7 +17,7 @@ struct GpuSpeeds {
 
 struct DoctorReport {
   Facts facts;
-  std::vector<GpuSpeeds> gpu_speeds;  // of the measured GPUs
+  std::vector<GpuSpeeds> gpu_speeds;  // one for each measured GPU
   double cpu_read = 0;                // the CPU's read bandwidth, bytes per second; 0: not measured
   std::vector<Finding> findings;
 };

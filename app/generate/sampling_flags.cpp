@@ -55,7 +55,7 @@ struct AddFlags {
   }
 
   void operator()(float SamplingParams::*member) const {
-    // A double may lie within a bound that its nearest float reaches, and the other way round.
+    // Rounding to float may carry a number across a bound, so both numbers must be in the range.
     const auto holds = [range = row.range](double x) {
       return range.holds(x) && range.holds(static_cast<float>(x));
     };

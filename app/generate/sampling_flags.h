@@ -14,13 +14,13 @@ class Command;
 
 struct SamplingFlags {
   SamplingParams params;
-  int64_t seed = -1;                // -1: another one each time
+  int64_t seed = -1;                // -1: a new seed in each run
   std::vector<std::string> biases;  // "ID+1.5", "ID-inf"
 };
 
 void add_sampling_flags(Command& command, SamplingFlags& flags);
 
-// Draws a seed where none was given, and checks all values against the vocabulary. Throws
+// Draws a seed if none was given, and checks all values against the vocabulary. Throws
 // Error(Exit::Usage).
 SamplingParams sampling_params(const SamplingFlags& flags, int64_t vocab);
 

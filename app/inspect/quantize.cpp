@@ -26,7 +26,7 @@ struct QuantizeFlags {
   bool requantize = false, force = false, dry_run = false, tensors = false, json = false;
 };
 
-constexpr int64_t kSliceBytes = 32 << 20;  // of a tensor, converted at a time
+constexpr int64_t kSliceBytes = 32 << 20;  // bytes of a tensor that are converted at a time
 
 int64_t slice_rows(const MadeTensor& tensor) {
   const int64_t row = std::max(tensor.source.row_bytes, row_bytes(tensor.type, tensor.cols()));

@@ -1,5 +1,6 @@
 // Reads the fields of a line by name and type. A field that is absent or null changes nothing; one
-// of another type or value is a LineError. Keeps account of the fields that nobody asked for.
+// of another type or value is a LineError. unknown() lists the fields that were neither read nor
+// ignored.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,7 @@ class LineFields {
   std::set<std::string, std::less<>> known_;
 };
 
-// The names of fields without effect, of all lines. Any thread may add.
+// The names of fields without effect in any line. Any thread may add names.
 class UnknownFields {
  public:
   void add(std::vector<std::string> names);

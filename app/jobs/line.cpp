@@ -7,7 +7,7 @@
 namespace skald {
 namespace {
 
-constexpr int kMostDepth = 100;  // of lists and objects in each other; a schema may be deep
+constexpr int kMostDepth = 100;  // nesting of lists and objects; a schema may be deep
 
 }  // namespace
 

@@ -33,28 +33,29 @@ inline constexpr const char* kJobFiles = "Input and output";  // the flags' grou
 // -m, [MODEL], -i with this help, -o, --resume, --lines, -q.
 void add_job_flags(Command& command, JobFlags& flags, const std::string& input_help);
 
-// Before anything is read. Throws Error(Exit::Usage) for a model that is given twice, and for a
-// terminal as the input; check_job_output() for an output that is there already without --resume.
+// Call these before anything is read. They throw Error(Exit::Usage): the first for a model that is
+// given twice and for a terminal as the input, the second for an output that exists without
+// --resume.
 void check_job_flags(JobFlags& flags);
 void check_job_output(const JobFlags& flags);
 
 struct JobRunOptions {
   bool text = false;  // a line is a text, not JSON
   bool in_order = true;
-  int64_t lines = -1;  // of the input, for the progress; -1: not known
+  int64_t lines = -1;  // lines of the input, for the progress; -1: not known
 };
 
 class JobRun {
  public:
-  // To be made before the model is loaded: throws Error(Exit::Usage) where earlier runs of the
+  // Construct it before the model is loaded: throws Error(Exit::Usage) if earlier runs of the
   // output had other settings. settings: everything beside the lines that decides about results.
   JobRun(const JobFlags& flags, JsonlReader& reader, Json settings, const JobRunOptions& options);
 
   // Opens the output. run: what the manifest says of this run (model, devices).
   void begin(const Json& run);
 
-  // After begin(). Calls `work`, which writes a result for every line, or ends early where the
-  // program is interrupted. Then ends the output, and the manifest with the counts and those of
+  // Call it after begin(). Calls `work`, which writes a result for every line, or returns early if
+  // the program is interrupted. Then ends the output, and the manifest with the counts and those of
   // more(). Returns the exit code. Throws the first Error of the work, after saving what was done.
   int execute(const std::function<void()>& work, const std::function<Json()>& more);
 

@@ -21,7 +21,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t kScoredTokens = 16384;  // of all texts of a --score test, unless one has more
+// A --score test has texts of this many tokens together, or a single longer text.
+constexpr int64_t kScoredTokens = 16384;
 
 struct BenchFlags {
   ModelFlags model;

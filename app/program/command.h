@@ -68,14 +68,14 @@ class Option {
   bool given() const;  // by the argument list that was parsed last
 
   // What was declared.
-  std::vector<std::string> names() const;  // of a flag: "-m", "--model"
+  std::vector<std::string> names() const;  // a flag's names: "-m", "--model"
   std::string long_name() const;           // "model"; empty if the flag has only a letter
   bool is_word() const;                    // else a flag
-  std::string text() const;                // of a word: "[MODEL]"
+  std::string text() const;                // a word's text: "[MODEL]"
   std::string type_name() const;
   std::string help() const;
   std::string group() const;
-  std::string default_text() const;  // of show_default()
+  std::string default_text() const;  // the value that show_default() has kept
   bool takes_value() const;
   bool is_repeatable() const;
 
@@ -91,7 +91,7 @@ class Command {
   struct Request {
     enum class Kind { Action, Help, Version, Unexpected };
     Kind kind = Kind::Action;
-    const Command* command = nullptr;  // that was given; the program itself without one
+    const Command* command = nullptr;  // the command that was given, or else the program
     std::string unexpected;            // the first argument that the command does not know
   };
 

@@ -282,7 +282,7 @@ class Run {
 
   RunFlags& flags_;
   const OpenedModel& opened_;
-  const std::optional<grammar::Rules> rules_;  // that the generated text follows
+  const std::optional<grammar::Rules> rules_;  // the rules that the generated text follows
   Clock::time_point start_;
   ModelTokenizer tokens_;
   Device device_;

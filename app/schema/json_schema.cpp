@@ -16,7 +16,7 @@ using grammar::NodeId;
 namespace {
 
 constexpr int kMostDepth = 200;                       // nesting of the schema's JSON
-constexpr size_t kMostSchemaBytes = size_t{4} << 20;  // of a document, and of one schema as text
+constexpr size_t kMostSchemaBytes = size_t{4} << 20;  // a document, or one schema
 constexpr size_t kMostTodo = 100'000;
 constexpr size_t kMostNotes = 20;
 constexpr int kMostLevels = 4;

@@ -188,7 +188,7 @@ NodeId signed_between(Rules& rules, const NumberBounds& bounds, Between between)
     return Magnitude{b.whole, b.fraction, b.exclusive};
   };
   const auto is_zero = [](const NumberBound& b) { return b.whole == "0" && b.fraction.empty(); };
-  // The upper bound where the schema gives none.
+  // The upper bound if the schema gives none.
   const auto widest = [](const std::optional<NumberBound>& other) {
     return Magnitude{std::string(std::max(kMostWhole, other ? other->whole.size() : 0), '9')};
   };

@@ -112,7 +112,7 @@ class Scoring {
   ScoreRound round_;
   const ScoreOptions options_;
   JobRun& job_;
-  std::deque<ScoreJob> jobs_;  // of the round, in its order
+  std::deque<ScoreJob> jobs_;  // the round's jobs, in its order
   UnknownFields unknown_;
 };
 
