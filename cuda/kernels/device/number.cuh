@@ -43,8 +43,10 @@ struct alignas(sizeof(T) * kCount) Pack {
 // things, so that one kernel serves all types.
 __device__ inline float load_number(DType type, const void* from, int64_t index) {
   if (type == DType::F32) return static_cast<const float*>(from)[index];
-  if (type == DType::F16) return to_float(static_cast<const Half*>(from)[index]);
-  return to_float(static_cast<const Bf16*>(from)[index]);
+  // Both conversions, and no branch between them: loads of several numbers stay under way together.
+  const uint16_t bits = static_cast<const uint16_t*>(from)[index];
+  return type == DType::F16 ? to_float(Half(__ushort_as_half(bits)))
+                            : to_float(Bf16(__ushort_as_bfloat16(bits)));
 }
 
 template <class T, int kCount>
