@@ -11,7 +11,7 @@ namespace {
 // A result may be longer than a request: many samples, log-probabilities.
 constexpr JsonlLimits kLimits{.line = size_t{1} << 30, .kept = 0};
 
-// Where the last newline ends, or 0.
+// The length of the file up to its last newline, or 0.
 int64_t whole_bytes(const OutputFile& output) {
   constexpr int64_t kStep = 1 << 16;
   int64_t end = output.bytes();

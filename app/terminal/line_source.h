@@ -1,4 +1,4 @@
-// Where a dialogue's lines come from: a pipe, or a person at a terminal.
+// Gives the lines of a dialogue: from a pipe, or from a person at a terminal.
 #pragma once
 
 #include <memory>

@@ -192,8 +192,8 @@ class CpuExecutor final : public Executor {
   }
 
   void apply(const RowGate& op) {
-    kernels_->row_gate({data(op.x), data(op.in), vector(op.weight), rows(),
-                        program_.act(op.x).cols, program_.act(op.in).cols});
+    kernels_->row_gate({data(op.x), data(op.in), vector(op.weight), rows(), program_.act(op.x).cols,
+                        program_.act(op.in).cols});
   }
 
   void apply(const Experts& op) {

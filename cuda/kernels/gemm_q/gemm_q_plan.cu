@@ -137,8 +137,7 @@ GemmQPlan make_plan(const LinearLaunch& a, const GemmQRoom& room) {
       if ((a.gemm_q.next_norm_weight || a.gemm_q.prepares.memory) && groups % 2 > 0) continue;
       if (!divide<F>(plan, splits, groups, limits)) continue;
       const double cycles = cost<F>(plan, room, clusters_of(splits, room));
-      // Of plans of equal cost, the plan with fewer blocks is better: it reads activations less
-      // often.
+      // With equal costs the plan with fewer blocks is better: it reads activations less often.
       if (best.bytes > 0 && cycles > least) continue;
       best = plan;
       least = cycles;
