@@ -35,6 +35,7 @@ BatchPrepareOptions prepare_options(const BatchFlags& flags, const BatchModel& m
   options.max_tokens = flags.max_tokens;
   options.ignore_eos = flags.ignore_eos;
   options.special = flags.special;
+  options.separate_thinking = flags.separate_thinking;
   options.on_overflow = flags.overflow();
   if (flags.text && !options.tokenizer) {
     fail(Exit::Usage, "--text: the model has no tokenizer; give prompts as token ids");

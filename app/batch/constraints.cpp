@@ -8,8 +8,9 @@
 
 namespace skald {
 std::unique_ptr<TokenFilter> BatchConstraints::filter(const std::string& response_format,
-                                                      TextStream::Begin begin) {
-  return std::make_unique<Constraint>(masks(response_format), tokenizer_, begin);
+                                                      TextStream::Begin begin,
+                                                      std::span<const int32_t> prompt) {
+  return answer_constraint(masks(response_format), tokenizer_, begin, prompt);
 }
 
 std::shared_ptr<grammar::Masks> BatchConstraints::masks(const std::string& response_format) {

@@ -21,9 +21,10 @@ class BatchConstraints {
   BatchConstraints(const Tokenizer& tokenizer, std::vector<int32_t> stop_ids)
       : tokenizer_(tokenizer), stop_ids_(std::move(stop_ids)) {}
 
-  // The filter of one sample. response_format: as JSON. Throws Error(Exit::Usage) for a schema that
-  // is not supported.
-  std::unique_ptr<TokenFilter> filter(const std::string& response_format, TextStream::Begin begin);
+  // The filter of one sample: answer_constraint(). response_format: as JSON. Throws
+  // Error(Exit::Usage) for a schema that is not supported.
+  std::unique_ptr<TokenFilter> filter(const std::string& response_format, TextStream::Begin begin,
+                                      std::span<const int32_t> prompt);
 
  private:
   std::shared_ptr<grammar::Masks> masks(const std::string& response_format);

@@ -36,6 +36,10 @@ void add_output_flags(Command& command, BatchFlags& flags) {
   command.flag("--special", flags.special, "Read control tokens such as </s> in prompts")
       .group(kChangesOutput);
   command
+      .flag("--separate-thinking", flags.separate_thinking,
+            "Write thinking between tags as reasoning_content, not in content")
+      .group(kChangesOutput);
+  command
       .option("--chat-template", flags.chat_template,
               "For messages: a file or a name; the model's own")
       .type_name("FILE|NAME")
@@ -100,6 +104,8 @@ Json batch_settings(const BatchFlags& flags, const SamplingParams& params) {
                        {"type", flags.model.type},
                        {"exact", flags.model.run.exact},
                        {"reproducible", flags.reproducible}});
+  // Not written without the flag: earlier versions wrote outputs that --resume still continues.
+  if (flags.separate_thinking) settings["separate_thinking"] = true;
   return settings;
 }
 

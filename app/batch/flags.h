@@ -20,6 +20,7 @@ struct BatchFlags : JobFlags {
   int sequences = 0;  // 0: the device's default
   bool text = false, plain = false, unordered = false, dry_run = false;
   bool ignore_eos = false, special = false, reproducible = false;
+  bool separate_thinking = false;
 
   OnOverflow overflow() const;
 };

@@ -135,13 +135,14 @@ BatchPrompt& BatchPreparer::add_ids(BatchJob& job, std::vector<int32_t> ids,
   prompt.score_prompt = request.echo && request.logprobs;
   const size_t samples = static_cast<size_t>(request.samples);
   prompt.cancelled = std::make_unique<std::atomic<bool>[]>(samples);
-  const SampleTextOptions options = text_options(job, begin);
+  const SampleTextOptions options = text_options(prompt, begin);
   for (size_t s = 0; s < samples; ++s) {
     const std::string name = concat(job.id, " ", job.prompts.size() - 1, " ", s);
     prompt.streams.push_back(name_hash(name)[0]);
     prompt.texts.emplace_back(options);
     if (!request.response_format.empty()) {
-      prompt.filters.push_back(constraints_->filter(request.response_format, begin));
+      prompt.filters.push_back(
+          constraints_->filter(request.response_format, begin, options.prompt));
     }
   }
   job.open += request.samples;
@@ -167,12 +168,17 @@ void BatchPreparer::fit(std::vector<int32_t>& ids, int64_t max_tokens, BatchProm
   ids.erase(ids.begin() + first, ids.begin() + first + prompt.cut);
 }
 
-SampleTextOptions BatchPreparer::text_options(const BatchJob& job, TextStream::Begin begin) const {
+SampleTextOptions BatchPreparer::text_options(const BatchPrompt& prompt,
+                                              TextStream::Begin begin) const {
+  const BatchJob& job = *prompt.job;
   SampleTextOptions options;
   options.tokenizer = options_.tokenizer;
   options.begin = begin;
   options.stops = &job.request.stops;
   options.stop_ids = &job.stop_ids;
+  options.channels = job.request.chat;
+  options.tags = job.request.chat && options_.separate_thinking;
+  if (job.request.chat) options.prompt = prompt.prompt;
   options.keep_picks = job.request.logprobs || job.request.token_ids;
   return options;
 }

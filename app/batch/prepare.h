@@ -30,7 +30,8 @@ struct BatchPrepareOptions {
   int64_t max_tokens = 0;  // -1: until the context is full
   bool ignore_eos = false;
 
-  bool special = false;  // control tokens are read in prompts
+  bool special = false;            // control tokens are read in prompts
+  bool separate_thinking = false;  // the answer to messages has no thinking between tags
   OnOverflow on_overflow = OnOverflow::Error;
 };
 
@@ -50,7 +51,7 @@ class BatchPreparer {
   void add_chat(BatchJob& job);
   BatchPrompt& add_ids(BatchJob& job, std::vector<int32_t> ids, TextStream::Begin begin);
   void fit(std::vector<int32_t>& ids, int64_t max_tokens, BatchPrompt& prompt) const;
-  SampleTextOptions text_options(const BatchJob& job, TextStream::Begin begin) const;
+  SampleTextOptions text_options(const BatchPrompt& prompt, TextStream::Begin begin) const;
 
   const BatchPrepareOptions options_;
   std::optional<BatchConstraints> constraints_;  // only if there is a tokenizer

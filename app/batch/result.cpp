@@ -137,6 +137,28 @@ Json text_json(const BatchPrompt& prompt, const SampleText& text, bool echo,
   return echo ? prompt.text + text.text() : text.text();
 }
 
+// As OpenAI's API writes them. The id of a call is unique in the output, and the same in every run.
+Json calls_json(const BatchPrompt& prompt, const SampleText& text, size_t choice) {
+  Json list = Json::array();
+  for (const ToolCall& call : text.calls()) {
+    list.push_back(
+        {{"id", concat("call_", prompt.job->request_hash, "_", choice, "_", list.size())},
+         {"type", "function"},
+         {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
+  }
+  return list;
+}
+
+Json message_json(const BatchPrompt& prompt, const SampleText& text, size_t choice,
+                  const Tokenizer* tokenizer) {
+  Json message = {{"role", "assistant"}, {"content", text_json(prompt, text, false, tokenizer)}};
+  if (std::string reasoning = text.reasoning(); !reasoning.empty()) {
+    message["reasoning_content"] = std::move(reasoning);
+  }
+  if (!text.calls().empty()) message["tool_calls"] = calls_json(prompt, text, choice);
+  return message;
+}
+
 Json usage(const BatchJob& job) {
   const int64_t in = job.prompt_tokens(), out = job.new_tokens();
   return {{"prompt_tokens", in}, {"completion_tokens", out}, {"total_tokens", in + out}};
@@ -148,13 +170,12 @@ int64_t cut_tokens(const BatchJob& job) {
   return cut;
 }
 
-Json choice_json(const BatchPrompt& prompt, const SampleText& text,
+Json choice_json(const BatchPrompt& prompt, const SampleText& text, size_t index,
                  const BatchResultOptions& options) {
   const BatchRequest& request = prompt.job->request;
-  Json choice = {{"index", 0}};
+  Json choice = {{"index", index}};
   if (request.chat) {
-    choice["message"] = {{"role", "assistant"},
-                         {"content", text_json(prompt, text, false, options.tokenizer)}};
+    choice["message"] = message_json(prompt, text, index, options.tokenizer);
     choice["logprobs"] = request.logprobs ? chat_logprobs(text, options.tokenizer) : Json(nullptr);
   } else {
     choice["text"] = text_json(prompt, text, request.echo, options.tokenizer);
@@ -177,9 +198,7 @@ Json openai_body(const BatchJob& job, const BatchResultOptions& options) {
   Json choices = Json::array();
   for (const BatchPrompt& prompt : job.prompts) {
     for (const SampleText& text : prompt.texts) {
-      Json choice = choice_json(prompt, text, options);
-      choice["index"] = choices.size();
-      choices.push_back(std::move(choice));
+      choices.push_back(choice_json(prompt, text, choices.size(), options));
     }
   }
   body["choices"] = std::move(choices);
@@ -204,11 +223,15 @@ std::string openai_result(const BatchJob& job, const BatchResultOptions& options
   return dump(line);
 }
 
-Json plain_choice(const BatchPrompt& prompt, const SampleText& text,
+Json plain_choice(const BatchPrompt& prompt, const SampleText& text, size_t index,
                   const BatchResultOptions& options) {
   const BatchRequest& request = prompt.job->request;
   Json choice = {{"text", text_json(prompt, text, request.echo, options.tokenizer)},
                  {"finish_reason", text.finish_reason()}};
+  if (std::string reasoning = text.reasoning(); !reasoning.empty()) {
+    choice["reasoning"] = std::move(reasoning);
+  }
+  if (!text.calls().empty()) choice["tool_calls"] = calls_json(prompt, text, index);
   if (request.token_ids) choice["token_ids"] = ids_json(text.picks());
   if (prompt.score_prompt) {
     choice["prompt_logprobs"] = plain_logprobs(prompt.scores, options.tokenizer);
@@ -225,7 +248,7 @@ std::string plain_result(const BatchJob& job, const BatchResultOptions& options)
     Json choices = Json::array();
     for (const BatchPrompt& prompt : job.prompts) {
       for (const SampleText& text : prompt.texts) {
-        choices.push_back(plain_choice(prompt, text, options));
+        choices.push_back(plain_choice(prompt, text, choices.size(), options));
       }
     }
     if (choices.size() == 1) {

@@ -7,8 +7,11 @@ namespace skald {
 
 SampleText::SampleText(const SampleTextOptions& options) : options_(options) {
   if (!options.tokenizer) return;
-  stream_.emplace(*options.tokenizer, options.begin);
-  if (!options.stops->empty()) stop_.emplace(*options.stops);
+  answer_.emplace(*options.tokenizer, AnswerTextOptions{.begin = options.begin,
+                                                        .stops = *options.stops,
+                                                        .channels = options.channels,
+                                                        .tags = options.tags,
+                                                        .prompt = options.prompt});
 }
 
 bool SampleText::feed(Picked picked) {
@@ -18,10 +21,9 @@ bool SampleText::feed(Picked picked) {
   if (options_.keep_picks) picks_.push_back(std::move(picked));
   const auto& ends = *options_.stop_ids;
   const bool ends_text = std::find(ends.begin(), ends.end(), token) != ends.end();
-  if (!stream_ || ends_text) return true;
-  const std::string piece = stream_->feed(token);
-  text_ += stop_ ? stop_->feed(piece) : piece;
-  if (!stop_ || !stop_->found()) return true;
+  if (!answer_ || ends_text) return true;
+  answer_->feed(token);
+  if (!answer_->stopped()) return true;
   stopped_ = ended_ = true;
   return false;
 }
@@ -30,12 +32,18 @@ void SampleText::end(Ending ending) {
   if (ended_) return;
   ended_ = true;
   stopped_ = ending == Ending::Stop;
-  if (!stream_) return;
-  const std::string rest = stream_->flush();
-  text_ += stop_ ? stop_->feed(rest) : rest;
-  if (!stop_) return;
-  stopped_ |= stop_->found();
-  if (!stop_->found()) text_ += stop_->flush();
+  if (!answer_) return;
+  answer_->end();
+  stopped_ |= answer_->stopped();
+}
+
+std::span<const ToolCall> SampleText::calls() const {
+  return answer_ ? std::span<const ToolCall>(answer_->calls()) : std::span<const ToolCall>();
+}
+
+std::string_view SampleText::finish_reason() const {
+  if (!stopped_) return "length";
+  return calls().empty() ? "stop" : "tool_calls";
 }
 
 }  // namespace skald

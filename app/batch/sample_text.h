@@ -1,17 +1,17 @@
 // One sample of a batch: the text of its tokens as they come, until something ends it. Without a
-// tokenizer only the tokens are kept. Borrows tokenizer and settings.
+// tokenizer only the tokens are kept. Borrows tokenizer and settings; `prompt` is read by the
+// constructor alone.
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <optional>
-
-#include "app/generate/stop_text.h"
+#include "app/generate/answer_text.h"
 #include "engine/schedule/generation.h"
-#include "tokenizer/text/text_stream.h"
 
 namespace skald {
 
@@ -20,6 +20,8 @@ struct SampleTextOptions {
   TextStream::Begin begin = TextStream::Begin::Continuation;
   const std::vector<std::string>* stops = nullptr;
   const std::vector<int32_t>* stop_ids = nullptr;
+  bool channels = false, tags = false;  // AnswerTextOptions
+  std::span<const int32_t> prompt = {};
   bool keep_picks = false;  // for log-probabilities and ids; otherwise tokens are only counted
 };
 
@@ -31,17 +33,19 @@ class SampleText {
   bool feed(Picked picked);
   void end(Ending ending);
 
-  const std::string& text() const { return text_; }
+  // "" and none without a tokenizer.
+  std::string text() const { return answer_ ? answer_->content() : ""; }
+  std::string reasoning() const { return answer_ ? answer_->reasoning() : ""; }
+  std::span<const ToolCall> calls() const;
+
   int64_t tokens() const { return tokens_; }
   const std::vector<Picked>& picks() const { return picks_; }
   bool ended() const { return ended_; }
-  std::string_view finish_reason() const { return stopped_ ? "stop" : "length"; }
+  std::string_view finish_reason() const;  // "stop", "length", "tool_calls"
 
  private:
   SampleTextOptions options_;
-  std::optional<TextStream> stream_;
-  std::optional<StopText> stop_;
-  std::string text_;
+  std::optional<AnswerText> answer_;
   std::vector<Picked> picks_;
   int64_t tokens_ = 0;
   bool stopped_ = false, ended_ = false;

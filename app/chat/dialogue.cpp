@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "app/chat/thinking.h"
+#include "app/generate/constraint.h"
 #include "engine/base/error.h"
 #include "tokenizer/chat/chat_encode.h"
 #include "tokenizer/text/common_text.h"
@@ -166,34 +166,28 @@ Answer Dialogue::answer(const AnswerOptions& options) {
   session_.feed(next.feed);
   session_.set_sampling(options.sampling, static_cast<uint64_t>(answers_++));
 
-  std::string text;
+  const std::vector<int32_t> prompt = session_.tokens();
+  AnswerText text(model_.tokenizer,
+                  {.stops = options.stops, .channels = true, .tags = true, .prompt = prompt});
+  std::unique_ptr<TokenFilter> filter;
+  if (options.masks) {
+    filter =
+        answer_constraint(options.masks, model_.tokenizer, TextStream::Begin::Continuation, prompt);
+  }
   GenerateOptions generating;
   generating.stop_ids = model_.stop_ids;
-  generating.stops = options.stops;
   generating.most_tokens = options.most_tokens;
-  generating.filter = options.filter;
+  generating.filter = filter.get();
+  generating.part = options.part;
   generating.interrupted = options.interrupted;
   generating.make_room = [&] { return make_room(options); };
-  generating.token = [&](const Picked& picked) {
-    answer_ids_.push_back(picked.token);
-    if (!model_.tokenizer.is_control(picked.token)) return;
-    // The thinking between such control tokens is shown, but not kept in the answer. In the next
-    // turn the tags would be plain text, and the thinking would look like a part of the answer.
-    const std::string_view piece = model_.tokenizer.piece(picked.token);
-    const ThinkingTag tag = thinking_tag(piece);
-    if (tag != ThinkingTag::None) options.text(piece);
-    if (tag == ThinkingTag::End) text.clear();
-  };
-  generating.text = [&](std::string_view piece) {
-    text += piece;
-    options.text(piece);
-  };
+  generating.token = [&](const Picked& picked) { answer_ids_.push_back(picked.token); };
   const auto keep_answer = [&] {
-    if (!answer_ids_.empty()) messages_.push_back({"assistant", std::move(text)});
+    if (!answer_ids_.empty()) messages_.push_back({"assistant", text.kept()});
     answer_ids_.clear();
   };
   try {
-    answer.generated = generate(session_, model_.tokenizer, generating);
+    answer.generated = generate(session_, text, generating);
   } catch (...) {
     keep_answer();
     throw;

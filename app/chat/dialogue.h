@@ -9,11 +9,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "app/generate/generate.h"
+#include "engine/grammar/masks.h"
 #include "engine/schedule/session.h"
 #include "tokenizer/chat/chat_template.h"
 
@@ -44,8 +46,8 @@ struct AnswerOptions {
   SamplingParams sampling;
   std::vector<std::string> stops;
   int64_t most_tokens = -1;                     // -1: no limit
-  TokenFilter* filter = nullptr;                // GenerateOptions::filter, made for this answer
-  std::function<void(std::string_view)> text;   // the answer, as GenerateOptions::text
+  std::shared_ptr<grammar::Masks> masks;        // the grammar of the answer; nullptr: none
+  std::function<void(const AnswerPart&)> part;  // the answer, as GenerateOptions::part
   std::function<bool()> interrupted;            // may be empty
   std::function<bool(const Room&)> drop_turns;  // asked when the context is full; empty: no
 };
@@ -73,7 +75,7 @@ class Dialogue {
   void replace(std::vector<Message> messages);
 
   // Answers the last message. The text so far becomes the answer even if it is interrupted or
-  // `text` throws; without a single token the dialogue still awaits its answer. A full context ends
+  // `part` throws; without a single token the dialogue still awaits its answer. A full context ends
   // the answer with FinishReason::Context, unless drop_turns makes room. Throws Error(Exit::Failed)
   // where the last message alone is too long.
   Answer answer(const AnswerOptions& options);

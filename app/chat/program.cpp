@@ -9,7 +9,6 @@
 
 #include "app/chat/commands.h"
 #include "app/files/signals.h"
-#include "app/generate/constraint.h"
 #include "engine/base/error.h"
 
 namespace skald {
@@ -130,15 +129,11 @@ void ChatProgram::answer() {
   options.sampling = sampling_params(settings.sampling, executor().program().vocab());
   options.stops = stops;
   options.most_tokens = settings.most_tokens;
-  std::optional<Constraint> constraint;
-  if (parts_.masks) {
-    constraint.emplace(parts_.masks, parts_.tokenizer, TextStream::Begin::Continuation);
-    options.filter = &*constraint;
-  }
-  options.text = [&](std::string_view piece) { screen().answer(piece); };
+  options.masks = parts_.masks;
+  options.part = [&](const AnswerPart& part) { screen().answer(part); };
   options.interrupted = [&] { return interrupted(); };
   options.drop_turns = [&](const Room& room) { return may_drop(room); };
-  screen().begin_answer(dialogue().prompt());
+  screen().begin_answer();
   const Answer answer = dialogue().answer(options);
   const bool begun = !dialogue().awaits_answer();
   if (begun) {

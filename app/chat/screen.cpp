@@ -35,21 +35,17 @@ void ChatScreen::end_line() {
   if (line_open_) write("\n");
 }
 
-void ChatScreen::begin_answer(std::string_view prompt) {
-  splitter_.emplace(prompt);
+void ChatScreen::begin_answer() {
   thinking_.clear();
+  preamble_.clear();
   shown_ = false;
   at_begin_ = true;
 }
 
-void ChatScreen::answer(std::string_view piece) {
-  for (const ThinkingPart& part : splitter_->feed(piece)) show(part);
-}
-
 void ChatScreen::end_answer() {
-  for (const ThinkingPart& part : splitter_->flush()) show(part);
   end_thinking();
-  if (!shown_) line_open_ = true;  // an empty answer is a line too
+  if (!shown_) write(preamble_);
+  if (!shown_ && preamble_.empty()) line_open_ = true;  // an empty answer is a line too
   end_line();
   if (interactive()) write("\n");
 }
@@ -61,9 +57,29 @@ void ChatScreen::end_thinking() {
   set_dim(false);
 }
 
-void ChatScreen::show(const ThinkingPart& part) {
-  if (part.thinking) thinking_ += part.text;
-  if (part.thinking && options_.hide_thinking) {
+// A blank line stands between two messages of an answer.
+void ChatScreen::begin_message(const AnswerPart& part) {
+  if (part.kind == AnswerPart::Kind::Thinking && !thinking_.empty()) thinking_ += "\n\n";
+  if (part.kind == AnswerPart::Kind::Preamble && !preamble_.empty()) preamble_ += "\n\n";
+  if (at_begin_ || !is_shown(part)) return;
+  end_line();
+  write("\n");
+  at_begin_ = true;
+}
+
+// In a pipe, what a reader of the answer wants: messages of thinking and preambles are left out.
+bool ChatScreen::is_shown(const AnswerPart& part) const {
+  return terminal_ || !part.channel || part.kind == AnswerPart::Kind::Answer ||
+         part.kind == AnswerPart::Kind::ToolCall;
+}
+
+void ChatScreen::answer(const AnswerPart& part) {
+  const bool thinking = part.kind == AnswerPart::Kind::Thinking;
+  if (part.begins) begin_message(part);
+  if (thinking) thinking_ += part.text;
+  if (part.kind == AnswerPart::Kind::Preamble) preamble_ += part.text;
+  if (!is_shown(part)) return;
+  if (thinking && options_.hide_thinking) {
     if (!interactive() || hiding_) return;
     set_dim(true);
     write("[thinking");
@@ -78,7 +94,7 @@ void ChatScreen::show(const ThinkingPart& part) {
   if (text.empty()) return;
   shown_ = true;
   at_begin_ = false;
-  set_dim(part.thinking);
+  set_dim(thinking);
   write(text);
 }
 

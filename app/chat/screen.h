@@ -1,13 +1,13 @@
 // The output of skald chat. On a terminal: answers, with visible control characters and dimmed
 // thinking, and messages of the program. In a pipe, stdout has the answers alone, byte for byte,
-// and everything else goes to stderr.
+// and everything else goes to stderr. Thinking between tags belongs to an answer there; thinking
+// and preambles in channels do not.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 
-#include "app/chat/thinking.h"
+#include "app/generate/answer_text.h"
 #include "app/terminal/output.h"
 #include "app/terminal/terminal.h"
 
@@ -26,9 +26,9 @@ class ChatScreen {
 
   bool interactive() const { return options_.interactive; }
 
-  // One answer in pieces. `prompt`: the text that the model continues. end_answer() ends the line.
-  void begin_answer(std::string_view prompt);
-  void answer(std::string_view piece);
+  // One answer in parts. end_answer() ends the line.
+  void begin_answer();
+  void answer(const AnswerPart& part);
   void end_answer();
 
   void say(std::string_view text);         // the reply to a command, on lines of its own
@@ -38,7 +38,8 @@ class ChatScreen {
   const std::string& thinking() const { return thinking_; }  // in the last answer
 
  private:
-  void show(const ThinkingPart& part);
+  void begin_message(const AnswerPart& part);
+  bool is_shown(const AnswerPart& part) const;
   void write(std::string_view text);
   void set_dim(bool dim);
   void end_thinking();
@@ -49,8 +50,8 @@ class ChatScreen {
   ScreenOptions options_;
   StandardOutput out_;
   bool terminal_;  // stdout is a terminal
-  std::optional<ThinkingSplitter> splitter_;
   std::string thinking_;
+  std::string preamble_;  // in a pipe: shown if nothing else comes
   bool hiding_ = false;   // the mark of hidden thinking is shown, and has no end yet
   bool shown_ = false;    // more of the answer than white space was shown
   bool at_begin_ = true;  // white space is dropped here

@@ -2,9 +2,39 @@
 
 #include <algorithm>
 
+#include "app/generate/channel_reader.h"
 #include "engine/base/error.h"
 
 namespace skald {
+namespace {
+
+class FinalConstraint final : public TokenFilter {
+ public:
+  FinalConstraint(Constraint constraint, const ChannelReader& channels)
+      : constraint_(std::move(constraint)), channels_(channels) {}
+
+  std::span<const uint64_t> allowed() override {
+    return in_final() ? constraint_.allowed() : std::span<const uint64_t>();
+  }
+  void accept(int32_t token) override {
+    if (in_final()) {
+      constraint_.accept(token);
+    } else {
+      channels_.feed(token);
+    }
+  }
+  bool finished() const override { return in_final() && constraint_.finished(); }
+
+ private:
+  bool in_final() const {
+    return channels_.in_message() && channels_.kind() == ChannelReader::Kind::Answer;
+  }
+
+  Constraint constraint_;
+  ChannelReader channels_;
+};
+
+}  // namespace
 
 std::shared_ptr<const grammar::Vocabulary> constraint_vocabulary(
     const Tokenizer& tokenizer, std::span<const int32_t> stop_ids) {
@@ -63,6 +93,16 @@ void Constraint::accept(int32_t token) {
   drops_space_ = false;
   check(matcher_.accept(vocabulary.bytes(token).substr(drop ? 1 : 0)),
         "a token that the grammar allows");
+}
+
+std::unique_ptr<TokenFilter> answer_constraint(std::shared_ptr<grammar::Masks> masks,
+                                               const Tokenizer& tokenizer, TextStream::Begin begin,
+                                               std::span<const int32_t> prompt) {
+  if (!ChannelReader::fits(tokenizer, prompt)) {
+    return std::make_unique<Constraint>(std::move(masks), tokenizer, begin);
+  }
+  return std::make_unique<FinalConstraint>(Constraint(std::move(masks), tokenizer, begin),
+                                           ChannelReader(tokenizer, prompt));
 }
 
 }  // namespace skald

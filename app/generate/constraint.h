@@ -57,4 +57,10 @@ class Constraint : public TokenFilter {
   std::vector<uint64_t> first_mask_;  // the mask for such a token
 };
 
+// The constraint of an answer to `prompt`. In an answer with channels (channel_reader.h), only the
+// final message follows the grammar: thinking and tool calls are free.
+std::unique_ptr<TokenFilter> answer_constraint(std::shared_ptr<grammar::Masks> masks,
+                                               const Tokenizer& tokenizer, TextStream::Begin begin,
+                                               std::span<const int32_t> prompt);
+
 }  // namespace skald

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "app/generate/stop_text.h"
-
 namespace skald {
 namespace {
 
@@ -33,11 +31,11 @@ double Generated::tokens_per_second() const {
   return tokens > 1 ? static_cast<double>(tokens - 1) / seconds(first, last) : 0;
 }
 
-Generated generate(Session& session, const Tokenizer& tokenizer, const GenerateOptions& options) {
-  TextStream stream(tokenizer, options.begin);
-  StopText stops(options.stops);
-  const auto show = [&](const std::string& piece) {
-    if (!piece.empty() && options.text) options.text(piece);
+Generated generate(Session& session, AnswerText& text, const GenerateOptions& options) {
+  const auto show = [&](const std::vector<AnswerPart>& parts) {
+    for (const AnswerPart& part : parts) {
+      if (options.part) options.part(part);
+    }
   };
   Generated result;
   result.begin = Generated::Clock::now();
@@ -66,15 +64,14 @@ Generated generate(Session& session, const Tokenizer& tokenizer, const GenerateO
       result.stop_id = picked.token;
       break;
     }
-    show(stops.feed(stream.feed(picked.token)));
-    if (stops.found()) break;
+    show(text.feed(picked.token));
+    if (text.stopped()) break;
   }
   if (complete) result.reason = FinishReason::Stop;
-  if (!stops.found()) show(stops.feed(stream.flush()));
-  show(stops.flush());
-  if (stops.found()) {  // flush() may write U+FFFD, which a stop string may contain
+  show(text.end());
+  if (text.stopped()) {
     result.reason = FinishReason::Stop;
-    result.stop = stops.stop();
+    result.stop = text.stop();
   }
   return result;
 }

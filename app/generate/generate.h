@@ -1,5 +1,6 @@
 // The loop of every command that writes text: takes tokens from a session and gives their text,
-// piece by piece, until something ends it. The session has the settings and, by feed(), the prompt.
+// piece by piece, until something ends it. The session has the settings and, by feed(), the prompt;
+// app/generate/answer_text.h has the text.
 #pragma once
 
 #include <chrono>
@@ -10,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "app/generate/answer_text.h"
 #include "engine/schedule/generation.h"
 #include "engine/schedule/session.h"
-#include "tokenizer/text/text_stream.h"
 
 namespace skald {
 
@@ -22,17 +23,13 @@ std::string_view name(FinishReason reason);  // "stop", "length", "context", "in
 
 struct GenerateOptions {
   std::span<const int32_t> stop_ids;  // end the text, and add no text
-  std::vector<std::string> stops;     // app/generate/stop_text.h
   int64_t most_tokens = -1;           // -1: no limit
-  TextStream::Begin begin = TextStream::Begin::Continuation;
+  TokenFilter* filter = nullptr;      // which tokens may come; the text stops when none may
 
-  TokenFilter* filter = nullptr;  // which tokens may come; the text stops when none may
-
-  // Called with whole characters, never empty, once they cannot be part of a stop string.
-  std::function<void(std::string_view)> text;
   // These may be empty.
-  std::function<void(const Picked&)> token;  // called for every token, before its text
-  std::function<bool()> interrupted;         // asked before every step
+  std::function<void(const AnswerPart&)> part;  // called with each part of the text
+  std::function<void(const Picked&)> token;     // called for every token, before its text
+  std::function<bool()> interrupted;            // asked before every step
   std::function<bool()> make_room;  // asked when the context is full; true: the session is shorter
                                     // now, and the text goes on
 };
@@ -50,7 +47,8 @@ struct Generated {
   double tokens_per_second() const;  // after the first token; 0: there was no second one
 };
 
-// Exceptions of `text` pass through; the session then has all tokens that were picked.
-Generated generate(Session& session, const Tokenizer& tokenizer, const GenerateOptions& options);
+// `text` is new. Exceptions of `part` pass through; session and text then have all tokens that were
+// picked.
+Generated generate(Session& session, AnswerText& text, const GenerateOptions& options);
 
 }  // namespace skald

@@ -81,4 +81,9 @@ std::string StopText::flush() {
   return found() ? "" : text_.substr(std::exchange(held_, text_.size()));
 }
 
+void StopText::restart() {
+  text_.clear();
+  held_ = at_ = 0;
+}
+
 }  // namespace skald

@@ -2,7 +2,7 @@
 // the characters that can no longer be part of a stop string. Once a stop string is found, its
 // first character and everything behind are never returned. The stop string that is complete first
 // counts; of several that are complete at the same place, the longest. Linear in text and strings.
-// One StopText is for one text.
+// One StopText is for one text, or for several texts one after the other.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,8 @@ class StopText {
   explicit StopText(std::vector<std::string> stops);  // an empty string is an Error(Exit::Usage)
 
   std::string feed(std::string_view piece);  // empty once a stop string was found
-  std::string flush();                       // the rest; to be called once, at the end
+  std::string flush();                       // the rest; to be called once, at the end of a text
+  void restart();                            // another text begins; !found()
 
   bool found() const { return found_ != kNone; }
   const std::string& stop() const { return stops_[found_]; }  // the one that was found

@@ -66,6 +66,10 @@ Json to_json(const RunReport& r, const Tokenizer& tokenizer) {
                {"timings", timings(r)},
                {"memory_bytes", r.memory_bytes}};
   if (!r.generated.stop.empty()) json["stop"] = r.generated.stop;
+  if (!r.reasoning.empty()) json["reasoning"] = r.reasoning;
+  for (const ToolCall& call : r.calls) {
+    json["tool_calls"].push_back({{"name", call.name}, {"arguments", call.arguments}});
+  }
   if (!r.logprobs) return json;
   json["logprobs"] = Json::array();
   for (const Picked& picked : r.picked) {

@@ -12,6 +12,8 @@ namespace skald {
 struct RunReport {
   std::string model, device;  // "model.gguf", "cpu (AVX3_DL, 2 threads)"
   std::string prompt, text;   // the prompt with its chat template; the generated text
+  std::string reasoning;      // in channels: the thinking, which `text` then does not have
+  std::vector<ToolCall> calls;
   uint64_t seed = 0;
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;  // prompt tokens that came from --prompt-cache

@@ -168,6 +168,36 @@ double measured_bandwidth(const Device& device, const Executor& executor, int th
   }
 }
 
+// Prints an answer in parts. A terminal shows all of them, with dimmed thinking and a blank line
+// between messages. A pipe gets the answer: of messages in channels, only final ones and tool
+// calls.
+class AnswerOutput {
+ public:
+  explicit AnswerOutput(TextOutput& out) : out_(out) {}
+
+  void write(const AnswerPart& part) {
+    const bool thinking = part.kind == AnswerPart::Kind::Thinking;
+    const bool aside = thinking || part.kind == AnswerPart::Kind::Preamble;
+    if (part.channel && aside && !out_.is_terminal()) return;
+    if (part.begins && written_) out_.write("\n\n");
+    written_ = true;
+    if (thinking) {
+      out_.write_dimmed(part.text);
+    } else {
+      out_.write(part.text);
+    }
+  }
+
+  // Preambles are the answer if nothing else is.
+  void end(const AnswerText& text) {
+    if (!written_) out_.write(text.content());
+  }
+
+ private:
+  TextOutput& out_;
+  bool written_ = false;
+};
+
 // One run, after the model's files are open: makes the executor, generates and reports.
 class Run {
  public:
@@ -219,39 +249,52 @@ class Run {
   void show_prompt(const Prompt& prompt, TextOutput& out) {
     if (flags_.json || !(flags_.echo || out.is_terminal())) return;
     if (out.is_terminal()) suggest_chat(flags_, opened_);
-    out.write_prompt(prompt.text);
+    out.write_dimmed(prompt.text);
     if (flags_.chat) out.write("\n\n");
   }
 
-  void write_text(Session& session, const Prompt& prompt, TextOutput& out) {
-    GenerateOptions options;
-    options.stop_ids = tokens_.stop_ids;
-    options.stops = flags_.stops;
-    options.most_tokens = flags_.count;
+  // In a pipe, thinking between tags is a part of the text.
+  AnswerTextOptions text_options(const Prompt& prompt, const TextOutput& out) const {
+    AnswerTextOptions options;
     const bool continues = !flags_.chat && !prompt.text.empty();
     options.begin = continues ? TextStream::Begin::Continuation : TextStream::Begin::Text;
+    options.stops = flags_.stops;
+    options.channels = flags_.chat;
+    options.tags = flags_.chat && out.is_terminal() && !flags_.json;
+    options.prompt = prompt.ids;
+    return options;
+  }
+
+  std::unique_ptr<TokenFilter> filter(const AnswerTextOptions& text) const {
+    if (!rules_) return nullptr;
+    const auto vocabulary = constraint_vocabulary(*tokens_.tokenizer, tokens_.stop_ids);
+    return answer_constraint(constraint_masks(*rules_, vocabulary), *tokens_.tokenizer, text.begin,
+                             flags_.chat ? text.prompt : std::span<const int32_t>());
+  }
+
+  void write_text(Session& session, const Prompt& prompt, TextOutput& out) {
+    const AnswerTextOptions text_options = this->text_options(prompt, out);
+    AnswerText text(*tokens_.tokenizer, text_options);
+    const std::unique_ptr<TokenFilter> filter = this->filter(text_options);
+    AnswerOutput answer(out);
+    GenerateOptions options;
+    options.stop_ids = tokens_.stop_ids;
+    options.most_tokens = flags_.count;
+    options.filter = filter.get();
     options.interrupted = [] { return interrupted_by() != 0; };
-    options.text = [&](std::string_view piece) {
-      if (flags_.json) {
-        report_.text += piece;
-      } else {
-        out.write(piece);
-      }
-    };
-    std::optional<Constraint> constraint;
-    if (rules_) {
-      const auto vocabulary = constraint_vocabulary(*tokens_.tokenizer, tokens_.stop_ids);
-      constraint.emplace(constraint_masks(*rules_, vocabulary), *tokens_.tokenizer, options.begin);
-      options.filter = &*constraint;
-    }
+    if (!flags_.json) options.part = [&](const AnswerPart& part) { answer.write(part); };
     if (flags_.json) options.token = [&](const Picked& p) { report_.picked.push_back(p); };
     report_.load_seconds = std::chrono::duration<double>(Clock::now() - start_).count();
     try {
-      report_.generated = generate(session, *tokens_.tokenizer, options);
+      report_.generated = generate(session, text, options);
+      if (!flags_.json) answer.end(text);
     } catch (const Error& error) {
       if (cache_ && error.code() == Exit::Closed) cache_->save(session);
       throw;
     }
+    report_.text = text.content();
+    report_.reasoning = text.reasoning();
+    report_.calls = text.calls();
     if (!cache_) return;
     // With -n 0 nothing was computed yet: one step fills the cache.
     if (flags_.count == 0 && !interrupted_by()) session.next();

@@ -36,7 +36,7 @@ void TextOutput::write(std::string_view text) {
   out_.write(for_terminal(traits_, printable_text(text)));
 }
 
-void TextOutput::write_prompt(std::string_view text) {
+void TextOutput::write_dimmed(std::string_view text) {
   if (!terminal_ || !traits_.colour) return write(text);
   const PlainAtTheEnd guard;
   out_.write(kDim);

@@ -15,7 +15,7 @@ class TextOutput {
 
   bool is_terminal() const { return terminal_; }
   void write(std::string_view text);         // whole characters
-  void write_prompt(std::string_view text);  // dimmed, where a terminal has colours
+  void write_dimmed(std::string_view text);  // dimmed, where a terminal has colours
 
  private:
   StandardOutput out_;

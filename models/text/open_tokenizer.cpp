@@ -7,6 +7,7 @@
 #include "models/files/gguf.h"
 #include "models/files/hf_config.h"
 #include "models/text/gguf_bpe.h"
+#include "tokenizer/chat/channels.h"
 #include "tokenizer/chat/turn_ends.h"
 #include "tokenizer/files/hf_tokenizer.h"
 #include "tokenizer/sentencepiece/sentencepiece.h"
@@ -80,10 +81,16 @@ void add_hf_stop_ids(const fs::path& folder, std::vector<int32_t>& ids) {
   }
 }
 
+// The tokens that end the text of a chat model, whatever its files say.
 void add_turn_ends(const Tokenizer& tokenizer, std::vector<int32_t>& ids) {
   for (const std::string_view piece : kTurnEnds) {
     const int32_t id = tokenizer.find(piece);
     if (tokenizer.is_control(id)) add_stop_id(ids, id);
+  }
+  if (!has_channels(tokenizer)) return;
+  std::erase(ids, channel_token(tokenizer, kMessageEnd));  // ends a message, not the text
+  for (const std::string_view piece : {kAnswerEnd, kCallEnd}) {
+    add_stop_id(ids, channel_token(tokenizer, piece));
   }
 }
 

@@ -28,7 +28,7 @@ struct Talk {
         executor(cpu::make_executor(opened.model, {.context = context, .rows = 16, .threads = 1})),
         chat({{"default", "test", text}}, {.bos = "<s>", .eos = "</s>"}),
         dialogue({executor, *tokens.tokenizer, chat, tokens.stop_ids, {}}) {
-    options.text = [&](std::string_view piece) { answer_text += piece; };
+    options.part = [&](const AnswerPart& part) { answer_text += part.text; };
     options.sampling.seed = 1;
   }
 
@@ -225,8 +225,8 @@ TEST_CASE("an interrupted answer is kept; without a token, the message stays una
 
 TEST_CASE("the tokens generated before an error stay in the dialogue") {
   OneTokenTalk talk(200);
-  talk.options.text = [&](std::string_view piece) {
-    talk.answer_text += piece;
+  talk.options.part = [&](const AnswerPart& part) {
+    talk.answer_text += part.text;
     if (talk.answer_text.size() == 2) fail(Exit::Closed, "the reader went away");
   };
   CHECK(has(error_text([&] { talk.ask("a"); }, Exit::Closed), "went away"));

@@ -41,15 +41,18 @@ struct Collected {
   Generated generated;
 };
 
-Collected collect(const Repeater& repeater, Session session, GenerateOptions options) {
+Collected collect(const Repeater& repeater, Session session, GenerateOptions options,
+                  std::vector<std::string> stops = {}) {
   Collected collected;
   options.stop_ids = repeater.tokens.stop_ids;
-  options.text = [&](std::string_view piece) {
-    collected.text += piece;
-    collected.pieces.emplace_back(piece);
+  options.part = [&](const AnswerPart& part) {
+    collected.text += part.text;
+    collected.pieces.push_back(part.text);
   };
   options.token = [&](const Picked& picked) { collected.ids.push_back(picked.token); };
-  collected.generated = generate(session, *repeater.tokens.tokenizer, options);
+  AnswerText text(*repeater.tokens.tokenizer, {.stops = std::move(stops)});
+  collected.generated = generate(session, text, options);
+  CHECK(text.content() == collected.text);
   return collected;
 }
 
@@ -75,8 +78,7 @@ TEST_CASE("generation ends at an end token, which is counted but not shown") {
 
 TEST_CASE("generation ends at a stop string that spans several tokens") {
   Repeater repeater("xyz");
-  const Collected collected =
-      collect(repeater, repeater.session(kPiece), {.stops = {"q", "yzxyzx"}});
+  const Collected collected = collect(repeater, repeater.session(kPiece), {}, {"q", "yzxyzx"});
   CHECK(collected.generated.reason == FinishReason::Stop);
   CHECK(collected.generated.stop == "yzxyzx");
   CHECK(collected.generated.stop_id == -1);
@@ -88,7 +90,7 @@ TEST_CASE(
     "a stop string may contain U+FFFD, which stands for broken bytes and appears only at the end") {
   Repeater repeater("x");
   const Collected collected = collect(repeater, repeater.session(kFirstByteToken + 0xe2),
-                                      {.stops = {"\xEF\xBF\xBD\xEF\xBF\xBD"}, .most_tokens = 2});
+                                      {.most_tokens = 2}, {"\xEF\xBF\xBD\xEF\xBF\xBD"});
   CHECK(collected.generated.reason == FinishReason::Stop);
   CHECK(collected.text == "");
 }
@@ -96,7 +98,7 @@ TEST_CASE(
 TEST_CASE("text held back for a stop string is shown when the generation ends for another reason") {
   Repeater repeater("xy");
   const Collected collected =
-      collect(repeater, repeater.session(kPiece), {.stops = {"yxx"}, .most_tokens = 2});
+      collect(repeater, repeater.session(kPiece), {.most_tokens = 2}, {"yxx"});
   CHECK(collected.text == "xyxy");
   CHECK(collected.generated.reason == FinishReason::Length);
 }

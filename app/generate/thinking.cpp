@@ -1,4 +1,4 @@
-#include "app/chat/thinking.h"
+#include "app/generate/thinking.h"
 
 #include <algorithm>
 
@@ -20,7 +20,10 @@ constexpr Tags kTags[] = {
     {"<|begin_of_thought|>", "<|end_of_thought|>"},
 };
 
-constexpr std::string_view kSpace = " \t\r\n";
+std::string_view trimmed(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(kThinkingSpace), text.size()));
+  return text.substr(0, text.find_last_not_of(kThinkingSpace) + 1);
+}
 
 // The number of bytes at the end of `text` that could begin `tag`.
 size_t begun(std::string_view text, std::string_view tag) {
@@ -32,7 +35,7 @@ size_t begun(std::string_view text, std::string_view tag) {
 }  // namespace
 
 ThinkingSplitter::ThinkingSplitter(std::string_view prompt) {
-  const size_t last = prompt.find_last_not_of(kSpace);
+  const size_t last = prompt.find_last_not_of(kThinkingSpace);
   if (last == std::string_view::npos) return;
   prompt = prompt.substr(0, last + 1);
   for (const Tags& tags : kTags) {
@@ -50,7 +53,7 @@ bool ThinkingSplitter::step(std::vector<ThinkingPart>& parts) {
     held_.erase(0, length);
   };
   if (state_ == State::Begin) {
-    const size_t first = held_.find_first_not_of(kSpace);
+    const size_t first = held_.find_first_not_of(kThinkingSpace);
     if (first == std::string::npos) return false;
     const std::string_view text = std::string_view(held_).substr(first);
     bool may_begin = false;
@@ -91,6 +94,15 @@ std::vector<ThinkingPart> ThinkingSplitter::flush() {
   if (!held_.empty()) parts.push_back({state_ == State::Thinking, std::move(held_)});
   held_.clear();
   return parts;
+}
+
+std::string_view without_tags(std::string_view thinking) {
+  thinking = trimmed(thinking);
+  for (const Tags& tags : kTags) {
+    if (thinking.starts_with(tags.begin)) thinking.remove_prefix(tags.begin.size());
+    if (thinking.ends_with(tags.end)) thinking.remove_suffix(tags.end.size());
+  }
+  return trimmed(thinking);
 }
 
 ThinkingTag thinking_tag(std::string_view piece) {

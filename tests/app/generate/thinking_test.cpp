@@ -1,4 +1,4 @@
-#include "app/chat/thinking.h"
+#include "app/generate/thinking.h"
 
 #include "tests/catch.h"
 
@@ -55,6 +55,14 @@ TEST_CASE("the tag that opens the thinking may stand at the end of the prompt") 
   CHECK(parts_of("a</think>b", 1, "<|assistant|><think>\n") == "[a</think>]b");
   CHECK(parts_of("a</think>b", 1, "<|assistant|><think>\n\n</think>\n\n") == "a</think>b");
   CHECK(parts_of("a</think>b", 1, "what does <think> mean?<|assistant|>") == "a</think>b");
+}
+
+TEST_CASE("thinking without its tags has no white space around it") {
+  CHECK(without_tags("\n<think>\n a < b\n</think>") == "a < b");
+  CHECK(without_tags("a</think>") == "a");  // the prompt has the other tag
+  CHECK(without_tags("[THINK]a") == "a");
+  CHECK(without_tags("<think>\n\n</think>") == "");
+  CHECK(without_tags("") == "");
 }
 
 TEST_CASE("feed() returns an answer at once, and holds back thinking that may begin an end tag") {

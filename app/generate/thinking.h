@@ -33,6 +33,11 @@ class ThinkingSplitter {
   std::string held_;
 };
 
+constexpr std::string_view kThinkingSpace = " \t\r\n";
+
+// A thinking part as a whole, without its tags and the white space beside them.
+std::string_view without_tags(std::string_view thinking);
+
 // Some models have control tokens for the tags: whether a token's piece is one of them.
 enum class ThinkingTag { None, Begin, End };
 ThinkingTag thinking_tag(std::string_view piece);
