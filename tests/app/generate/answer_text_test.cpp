@@ -1,6 +1,7 @@
 #include "app/generate/answer_text.h"
 
 #include <cstring>
+#include <random>
 
 #include "app/generate/constraint.h"
 #include "app/model/open.h"
@@ -194,6 +195,36 @@ TEST_CASE("a stop string is found in a message, neither in a header nor across m
                          "<|start|>assistant", {"stop"});
   CHECK(call.parts == "|call(f({\"stop\":1}))");
   CHECK(!call.stopped);
+}
+
+TEST_CASE("text that is held back for a stop string comes out in its own part, in any answer") {
+  const Tokens tokens;
+  std::vector<std::string> pieces = kChannelTokens;
+  for (const char* piece :
+       {"a", "b", "\u00e9", " to=f", "commentary", "<|channel|>analysis<|message|>",
+        "<|channel|>commentary<|message|>", "<|channel|>final<|message|>"}) {
+    pieces.push_back(piece);
+  }
+  std::mt19937 random(1);
+  size_t calls = 0, thinking = 0;
+  for (int round = 0; round < 2000; ++round) {
+    std::string answer;
+    for (int i = 0; i < 30; ++i) {
+      answer += pieces[std::uniform_int_distribution<size_t>(0, pieces.size() - 1)(random)];
+    }
+    CAPTURE(answer);
+    const std::vector<int32_t> ids = tokens.ids(answer);
+    const Read plain = read(tokens, ids, "<|start|>assistant");
+    // These hold back text at every "a" and "b", and are never complete.
+    const Read held = read(tokens, ids, "<|start|>assistant", {"ab?", "ba?", "aa?", "bb?"});
+    CHECK(held.parts == plain.parts);
+    CHECK(held.content == plain.content);
+    CHECK(held.reasoning == plain.reasoning);
+    calls += plain.calls.size();
+    thinking += !plain.reasoning.empty();
+  }
+  CHECK(calls > 100);
+  CHECK(thinking > 100);
 }
 
 TEST_CASE("half a character at a message's end does not reach the next message") {
