@@ -69,7 +69,6 @@ void AnswerText::feed_channels(int32_t token) {
 
 void AnswerText::begin_message() {
   stream_.emplace(tokenizer_, TextStream::Begin::Continuation);
-  stops_.restart();
   begins_ = true;
   has_final_ |= channels_->kind() == AnswerPart::Kind::Answer;
 }
