@@ -28,7 +28,10 @@ OpenedModel open_gguf_model(const fs::path& file) {
 OpenedModel open_hf_folder(const fs::path& folder) {
   const HfConfig config = HfConfig::read(folder / "config.json");
   const Family& family = family_for_hf(config.text("model_type"), config.where());
-  const auto weights = open_safetensors(folder, family.canonical_name);
+  const auto file = open_safetensors(folder, family.canonical_name,
+                                     family.laid_out ? RawTensors::Kept : RawTensors::Refused);
+  const std::shared_ptr<const WeightFile> weights =
+      family.laid_out ? family.laid_out(file) : std::shared_ptr<const WeightFile>(file);
   OpenedModel opened{{family.from_hf(config), weights, family.build}, folder, nullptr, family.name};
   opened.has_vision = config.has("vision_config");
   opened.model.program();

@@ -17,6 +17,19 @@
 namespace skald {
 namespace {
 
+std::string_view activation_name(Activation activation) {
+  switch (activation) {
+    case Activation::Silu:
+      return "silu";
+    case Activation::GeluTanh:
+      return "gelu_tanh";
+    case Activation::ClampedSwiglu:
+      return "clamped_swiglu";
+  }
+  return "";
+}
+
+
 struct InspectFlags {
   ModelFlags model;
   std::string path;
@@ -109,7 +122,7 @@ Json config_json(const ModelConfig& c) {
           {"windowed_layers", windowed_layers(c)},
           {"norm_eps", c.norm_eps},
           {"gated_mlp", c.gated_mlp},
-          {"activation", c.activation == Activation::Silu ? "silu" : "gelu_tanh"},
+          {"activation", activation_name(c.activation)},
           {"rope_base", c.rope_base},
           {"rope_scaling", c.rope_scaling},
           {"rope_dims", 2 * c.rope.inv_freq.size()},

@@ -28,6 +28,7 @@ int stderr_columns() {
 std::vector<Bytes> ranges(const WeightFile& weights) {
   std::vector<Bytes> all;
   for (const Tensor& tensor : weights.tensors()) {
+    if (!tensor.view.data) continue;
     all.push_back({tensor.view.data, static_cast<size_t>(tensor.view.bytes())});
   }
   std::sort(all.begin(), all.end(), [](Bytes a, Bytes b) { return a.data() < b.data(); });
@@ -89,7 +90,7 @@ Model make_weights(const Model& model, int threads) {
   MakeOptions options;
   options.threads = threads;
   options.progress = [&](int64_t bytes, int64_t of, std::string_view tensor) {
-    if (interrupted_by()) fail(Exit::Interrupted, "interrupted while quantizing the model");
+    if (interrupted_by()) fail(Exit::Interrupted, "interrupted while making the model's weights");
     progress.show(bytes, of, tensor);
   };
   return made_model(model, options);

@@ -31,7 +31,8 @@ class LoadingBar {
 // "model.gguf [#####     ]  50 %, 2.0 of 4.0 GB", shortened to fewer than `columns` characters.
 std::string loading_text(std::string_view label, int64_t bytes, int64_t of, int columns);
 
-// Quantizes the weights that --type asks for (WeightFile::made()) and shows a bar of its own.
+// Makes the weights that --type asks for, or that the files hold in another layout
+// (WeightFile::made()), and shows a bar of its own.
 // Ctrl-C throws Error(Exit::Interrupted).
 Model make_weights(const Model& model, int threads);
 

@@ -27,7 +27,8 @@ JoinedRows::Place JoinedRows::at(int64_t row) const {
 void fail_unfit_row(const JoinedRows::Place& place) {
   const Weight& weight = *place.part;
   std::vector<float> row(static_cast<size_t>(weight.source.cols));
-  info(weight.source.type).decode_row(weight.source.row(place.row), row.data(), weight.source.cols);
+  std::vector<std::byte> scratch;
+  weight.source.decode_row(place.row, row.data(), scratch);
   const int64_t at = first_unfit(row.data(), weight.source.cols, weight.view.type);
   check(at >= 0, "a row that does not fit has a weight that does not");
   fail_unfit(weight.file, weight.name, place.row, row[static_cast<size_t>(at)], weight.view.type);
@@ -45,7 +46,7 @@ DType DeviceQuantizer::travels_as(const JoinedRows& rows, DType format) {
   std::optional<DType> common;
   for (const Weight& part : rows.parts) {
     const DType type = part.source.type;
-    if (!part.source.data || info(type).block_elems > 1) return format;
+    if (!part.source.exists() || info(type).block_elems > 1) return format;
     common = common.value_or(type) == type ? type : DType::F32;
   }
   return common.value_or(format);

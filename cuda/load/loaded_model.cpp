@@ -96,7 +96,8 @@ void LoadedModel::load(LoadedOp& op, const FusedLinear& linear, Stream stream) {
     biases.push_back(has ? fused_.program.weight(linear.biases[i]).view : none);
     if (!has || !fused_.bounded(linear)) continue;
     std::vector<float> values(static_cast<size_t>(biases.back().cols));
-    info(biases.back().type).decode_row(biases.back().data, values.data(), biases.back().cols);
+    std::vector<std::byte> scratch;
+    biases.back().decode_row(0, values.data(), scratch);
     float& most = bounded_.back().most_bias;
     for (float value : values) most = std::max(most, std::fabs(value));
   }
@@ -104,6 +105,7 @@ void LoadedModel::load(LoadedOp& op, const FusedLinear& linear, Stream stream) {
 }
 
 void LoadedModel::load(LoadedOp& op, const FusedAttention& attention, Stream stream) {
+  if (attention.sinks != WeightId::None) op.sinks = norm_weight(attention.sinks, stream);
   if (!attention.norm) return;
   op.q_norm = norm_weight(attention.norm->q, stream);
   op.k_norm = norm_weight(attention.norm->k, stream);
@@ -122,6 +124,13 @@ void LoadedModel::load(LoadedOp& op, const FusedExperts& experts, Stream stream)
   op.router = weights_.upload_floats(rows, false, stream);
   for (const ExpertStack& stack : fused_.stacks(experts)) {
     op.stacks.push_back(load(stack, experts.spec.count, stream));
+    op.stacks.back().bias = experts_bias(stack, experts.spec.count, stream);
+  }
+  if (experts.router_bias != WeightId::None) {
+    op.router_bias = norm_weight(experts.router_bias, stream);
+  }
+  if (experts.choice_bias != WeightId::None) {
+    op.choice_bias = norm_weight(experts.choice_bias, stream);
   }
 }
 
@@ -136,6 +145,9 @@ LoadedStack LoadedModel::load(const ExpertStack& stack, int count, Stream stream
   const bool whole = bytes == padded(bytes) &&
                      (info(stack.format).block_elems == 1 || stack.outs % tiles::kRows == 0);
   const auto follows = [](const TensorView& next, const TensorView& part) {
+    if (next.reader || part.reader) {
+      return next.reader == part.reader && next.first_row == part.first_row + part.rows;
+    }
     return next.data == (part.data ? part.row(part.rows) : nullptr);
   };
   // The rows of some experts as one matrix; no parts if the experts do not follow one another.
@@ -166,6 +178,28 @@ LoadedStack LoadedModel::load(const ExpertStack& stack, int count, Stream stream
     if (e == 0) first = matrix.data;
   }
   return {first, padded(bytes)};
+}
+
+// Each expert's biases in the order of its matrix's rows: those of gate and up alternate.
+const float* LoadedModel::experts_bias(const ExpertStack& stack, int count, Stream stream) {
+  if (stack.biases.empty()) return nullptr;
+  const auto parts = std::ssize(stack.biases);
+  std::vector<float> all(static_cast<size_t>(count * stack.outs));
+  std::vector<float> row(static_cast<size_t>(stack.outs / parts));
+  std::vector<std::byte> scratch;
+  for (int e = 0; e < count; ++e) {
+    for (int64_t part = 0; part < parts; ++part) {
+      const TensorView& view = fused_.program.weight(stack.biases[static_cast<size_t>(part)]).view;
+      view.decode_row(e, row.data(), scratch);
+      float* to = all.data() + e * stack.outs + part;
+      for (int64_t i = 0; i < view.cols; ++i) to[i * parts] = row[static_cast<size_t>(i)];
+    }
+  }
+  TensorView floats;
+  floats.data = reinterpret_cast<const std::byte*>(all.data());
+  floats.rows = 1;
+  floats.cols = std::ssize(all);
+  return weights_.upload_floats({&floats, 1}, false, stream);
 }
 
 const float* LoadedModel::norm_weight(WeightId id, Stream stream) {

@@ -13,8 +13,9 @@
 namespace skald::cuda {
 
 struct LoadedStack {
-  const void* first;  // matrix of expert 0
-  int64_t stride;     // bytes from one expert's matrix to the next
+  const void* first;            // matrix of expert 0
+  int64_t stride;               // bytes from one expert's matrix to the next
+  const float* bias = nullptr;  // [count, outs], in the order of the matrices' rows
 };
 
 // An op and its weights. A field that names no op belongs to the op above it.
@@ -30,8 +31,10 @@ struct LoadedOp {
   float bound = 0;
   const float* gate = nullptr;                       // RowGate
   const float *q_norm = nullptr, *k_norm = nullptr;  // FusedAttention
-  const float* router = nullptr;                     // FusedExperts
-  std::vector<LoadedStack> stacks;                   // as FusedProgram::stacks()
+  const float* sinks = nullptr;
+  const float* router = nullptr;  // FusedExperts
+  const float *router_bias = nullptr, *choice_bias = nullptr;
+  std::vector<LoadedStack> stacks;  // as FusedProgram::stacks()
 };
 
 class LoadedModel {
@@ -54,6 +57,7 @@ class LoadedModel {
   void load(LoadedOp& op, const FusedExperts& experts, Stream stream);
   void load(LoadedOp& op, const RowGate& gate, Stream stream);
   LoadedStack load(const ExpertStack& stack, int count, Stream stream);
+  const float* experts_bias(const ExpertStack& stack, int count, Stream stream);
   const float* norm_weight(WeightId id, Stream stream);
   void find_bounds();
   JoinedRows joined(std::span<const WeightId> ids, bool alternate) const;

@@ -52,13 +52,13 @@ void check_row(int64_t bytes) {
 // Writes a part's row to `to` in `format`. False if the row's floats do not fit its own format.
 bool put_row(const JoinedRows::Place& place, DType format, std::byte* to) {
   const Weight& weight = *place.part;
-  const bool made = weight.source.data != nullptr;
+  const bool made = weight.source.exists();
   const TensorView& view = made ? weight.source : weight.view;
   const DTypeInfo &from = info(view.type), &as = info(format), &between = info(weight.view.type);
   // Floats for the GPU to quantize are copied as they are, or as float32.
   const bool rounded = made && between.block_elems == 1 && between.type != format;
   if (view.type == format && !rounded) {
-    std::memcpy(to, view.row(place.row), static_cast<size_t>(view.own_row_bytes()));
+    view.copy_row(place.row, to);
     return true;
   }
   constexpr int64_t kAtOnce = 1024;
@@ -66,9 +66,15 @@ bool put_row(const JoinedRows::Place& place, DType format, std::byte* to) {
   float values[kAtOnce];
   std::byte bytes[kAtOnce * sizeof(float)];
   bool fits = true;
+  std::vector<std::byte> read;
+  if (view.reader) {
+    read.resize(static_cast<size_t>(view.own_row_bytes()));
+    view.copy_row(place.row, read.data());
+  }
+  const std::byte* row = view.reader ? read.data() : view.row(place.row);
   for (int64_t col = 0; col < view.cols; col += kAtOnce) {
     const int64_t count = std::min(kAtOnce, view.cols - col);
-    from.decode_row(view.row(place.row) + col / from.block_elems * from.block_bytes, values, count);
+    from.decode_row(row + col / from.block_elems * from.block_bytes, values, count);
     if (checked) fits &= first_unfit(values, count, between.type) < 0;
     if (rounded) {
       between.encode_row(values, bytes, count);
@@ -195,10 +201,11 @@ const float* Weights::upload_floats(std::span<const TensorView> parts, bool alte
   check_row(bytes);
   float* staging = reinterpret_cast<float*>(next_staging());
   std::vector<float> values;
+  std::vector<std::byte> scratch;
   int64_t at = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
     values.assign(static_cast<size_t>(parts[i].cols), 0);
-    if (parts[i].data) info(parts[i].type).decode_row(parts[i].data, values.data(), parts[i].cols);
+    if (parts[i].exists()) parts[i].decode_row(0, values.data(), scratch);
     for (int64_t c = 0; c < parts[i].cols; ++c) {
       staging[alternate ? c * static_cast<int64_t>(parts.size()) + static_cast<int64_t>(i)
                         : at + c] = values[static_cast<size_t>(c)] + plus;

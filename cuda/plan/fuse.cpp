@@ -131,6 +131,7 @@ class Fuser {
     FusedAttention fused{attention->out, buffers_.qkv, attention->layer, attention->spec, {}, {}};
     if (ropes) fused.rope = rope_q->spec;
     fused.norm = heads_norm;
+    fused.sinks = attention->sinks;
     emit(fused, next + 1 - at_);
     return true;
   }
@@ -145,7 +146,8 @@ class Fuser {
       return false;
     }
     emit(FusedExperts{*norm, add->x, experts->router, experts->gate, experts->up, experts->down,
-                      experts->spec, add->scale},
+                      experts->spec, add->scale, experts->router_bias, experts->choice_bias,
+                      experts->gate_bias, experts->up_bias, experts->down_bias},
          3);
     return true;
   }
@@ -204,7 +206,8 @@ class Fuser {
     const auto* post_norm = get<Norm>(first + 1);
     const size_t sum = first + (post_norm ? 2 : 1);
     const auto* add = get<Add>(sum);
-    if (up && up->in == linear->in && gated && gated->gate == linear->out && gated->up == up->out &&
+    if (up && up->in == linear->in && gated && gated->activation != Activation::ClampedSwiglu &&
+        gated->gate == linear->out && gated->up == up->out &&
         absorbs(first, first + 2, gated->out)) {
       fused.parts.push_back(up->weight);
       fused.biases.push_back(up->bias);

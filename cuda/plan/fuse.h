@@ -53,6 +53,7 @@ struct FusedAttention {
   AttentionSpec spec;
   std::optional<int> rope;  // index into Program::ropes
   std::optional<QkNorm> norm;
+  WeightId sinks = WeightId::None;
 };
 
 // A norm, routed experts and their sum: out += scale * sum. The router reads the norm's result in
@@ -64,6 +65,7 @@ struct FusedExperts {
   WeightId router, gate, up, down;  // as in Experts
   ExpertsSpec spec;
   float scale;
+  WeightId router_bias, choice_bias, gate_bias, up_bias, down_bias;  // or None
 };
 
 // Norm: a norm of the residual stream that several ops read. It writes its buffer in the

@@ -25,13 +25,15 @@ DType activation_type(const Program& program) {
     if (weight.view.rows > 1) quantized |= is_quantized(weight.view.type);
   }
   if (quantized) return DType::BF16;
-  std::set<WeightId> routers;  // float32 on the GPU, whatever format the file has
+  std::set<WeightId> floats;  // float32 on the GPU, whatever format the file has
   for (const Op& op : program.ops) {
-    if (const auto* experts = std::get_if<Experts>(&op)) routers.insert(experts->router);
+    const auto* experts = std::get_if<Experts>(&op);
+    if (!experts) continue;
+    floats.insert({experts->router, experts->gate_bias, experts->up_bias, experts->down_bias});
   }
   for (size_t i = 0; i < program.weights.size(); ++i) {
     const Weight& weight = program.weights[i];
-    if (weight.view.rows == 1 || routers.contains(static_cast<WeightId>(i))) continue;
+    if (weight.view.rows == 1 || floats.contains(static_cast<WeightId>(i))) continue;
     if (type.value_or(weight.view.type) != weight.view.type) {
       fail(Exit::Failed, "CUDA has no kernels for a model that mixes ", name(*type), " and ",
            name(weight.view.type), " matrices, as '", weight.name, "' does; use --device cpu");
@@ -143,15 +145,19 @@ bool FusedProgram::alternates(const FusedLinear& op) const {
 
 std::vector<ExpertStack> FusedProgram::stacks(const FusedExperts& op) const {
   std::vector<ExpertStack> stacks;
-  for (WeightId part : {op.gate, op.up, op.down}) {
+  const auto add = [&](WeightId part, WeightId bias) {
     const TensorView& view = program.weight(part).view;
     if (part == op.up && stacks.back().format == format(part)) {
       stacks.back().outs += view.rows;
       stacks.back().parts.push_back(part);
     } else {
-      stacks.push_back({format(part), view.rows, view.cols, {part}});
+      stacks.push_back({format(part), view.rows, view.cols, {part}, {}});
     }
-  }
+    if (bias != WeightId::None) stacks.back().biases.push_back(bias);
+  };
+  add(op.gate, op.gate_bias);
+  add(op.up, op.up_bias);
+  add(op.down, op.down_bias);
   return stacks;
 }
 

@@ -20,8 +20,9 @@ struct Piece {
 // up alternate if they have one format.
 struct ExpertStack {
   DType format;
-  int64_t outs, ins;            // rows and columns of one expert's matrix
-  std::vector<WeightId> parts;  // matrices of expert 0
+  int64_t outs, ins;             // rows and columns of one expert's matrix
+  std::vector<WeightId> parts;   // matrices of expert 0
+  std::vector<WeightId> biases;  // one a part, with a row for each expert; or empty
 };
 
 struct FusedProgram {

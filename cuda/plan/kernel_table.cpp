@@ -48,7 +48,8 @@ const ExpertsKernel& select_experts(const ExpertsShape& shape, const RoutingShap
 
 bool one_kernel_sums(const ExpertsShape& down, const RoutingShape& routing,
                      const ExpertsKernel& kernel) {
-  return kernel.id() == kernel_id("experts_few") && supports_experts_one(down, routing);
+  return kernel.id() == kernel_id("experts_row") && down.epilogue == Epilogue::Floats &&
+         supports_experts_row(down, routing);
 }
 
 }  // namespace skald::cuda

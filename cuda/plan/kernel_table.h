@@ -155,9 +155,12 @@ struct ExpertsKernel {
 
 inline bool any_experts(const ExpertsShape&, const RoutingShape&) { return true; }
 
-// select_experts() takes the first row that supports the experts. experts_one has no row: it
-// replaces experts_few and the sum after it if one_kernel_sums().
+// select_experts() takes the first row that supports the experts.
 inline constexpr ExpertsKernel kExpertsKernels[] = {
+    {.name = "experts_row",
+     .code = KernelCode::Sm80,
+     .supports = supports_experts_row,
+     .most_rows = 1},
     // Tiles of 8 places: the weights of most experts are read once.
     {.name = "experts_few",
      .code = KernelCode::Sm80,
@@ -179,7 +182,7 @@ inline constexpr ExpertsKernel kExpertsKernels[] = {
 };
 const ExpertsKernel& select_experts(const ExpertsShape& shape, const RoutingShape& routing,
                                     const Gpu& gpu, bool reproducible);
-// True if one kernel multiplies the down matrices and sums the experts.
+// True if the kernel that multiplies the down matrices also sums the experts (ExpertsSum).
 bool one_kernel_sums(const ExpertsShape& down, const RoutingShape& routing,
                      const ExpertsKernel& kernel);
 

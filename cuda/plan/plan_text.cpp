@@ -49,7 +49,7 @@ std::string entry_text(const FusedProgram& fused, const StepEntry& entry) {
       [](const RouteEntry&) { return std::string("route"); },
       [](const SortChoicesEntry&) { return std::string("sort_choices"); },
       [](const ExpertsEntry& experts) {
-        return std::string(experts.sums ? "experts_one" : experts.kernel->name);
+        return std::string(experts.kernel->name) + (experts.sums ? " (sum)" : "");
       },
       [](const ExpertsGateEntry&) { return std::string("gate"); },
       [](const CombineEntry&) { return std::string("combine"); }};

@@ -57,13 +57,18 @@ int64_t weight_bytes(const FusedProgram& fused) {
                    [&](const FusedExperts& o) {
                      const int64_t dim = fused.cols(fused.hidden);
                      bytes += padded(dim * 4) + padded(o.spec.count * dim * 4);
+                     for (WeightId bias : {o.router_bias, o.choice_bias}) {
+                       if (bias != WeightId::None) bytes += padded(int64_t{o.spec.count} * 4);
+                     }
                      for (const ExpertStack& stack : fused.stacks(o)) {
                        bytes +=
                            o.spec.count * padded(matrix_bytes(stack.format, stack.outs, stack.ins));
+                       if (!stack.biases.empty()) bytes += padded(o.spec.count * stack.outs * 4);
                      }
                    },
                    [&](const RowGate& o) { bytes += padded(fused.cols(o.in) * 4); },
                    [&](const FusedAttention& o) {
+                     if (o.sinks != WeightId::None) bytes += padded(o.spec.heads * int64_t{4});
                      if (!o.norm) return;
                      for (WeightId weight : {o.norm->q, o.norm->k}) {
                        bytes += padded(fused.program.weight(weight).view.cols * 4);
@@ -114,7 +119,7 @@ ExpertSizes expert_sizes(const FusedProgram& fused, int64_t rows) {
     grow(sizes.logits, rows * experts->spec.count * 4);
     grow(sizes.choices, places * 4);
     grow(sizes.begins, (int64_t{experts->spec.count} + 1) * 4);
-    grow(sizes.tickets, route_tickets(rows) * 4);
+    grow(sizes.tickets, std::max(route_tickets(rows), row_sum_tickets(dim)) * 4);
     grow(sizes.gated, places * ffn_dim * fused.element);
     if (stacks.size() > 2) grow(sizes.pairs, places * 2 * ffn_dim * fused.element);
     grow(sizes.sums, places * dim * 4);

@@ -136,7 +136,7 @@ struct ExpertsEntry {
   size_t stack;  // index into FusedProgram::stacks()
   ExpertsShape shape;
   BufferName in, out;
-  bool sums = false;  // experts_one: it also sums the experts on the residual stream
+  bool sums = false;  // ExpertsSum: the kernel also sums the experts on the residual stream
 };
 struct ExpertsGateEntry {};
 struct CombineEntry {};

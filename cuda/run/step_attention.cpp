@@ -59,6 +59,7 @@ AttentionLaunch StepOps::attention_launch(const Step& step, const StepEntry& ent
     launch.norm_eps = attention.norm->eps;
     launch.norm_after_rope = attention.norm->after_rope;
   }
+  launch.sinks = weights.sinks;
   launch.dependent = entry.dependent;
   launch.multiprocessors = setting_.gpu.multiprocessors;
   return launch;

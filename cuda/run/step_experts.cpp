@@ -16,11 +16,12 @@ Routing StepOps::routing(const Step& step, const StepEntry& entry) const {
 void StepOps::launch(const Step& step, const StepEntry& entry, const RouteEntry&) {
   const auto& experts = op<FusedExperts>(entry);
   const LoadedOp& weights = loaded(entry);
-  launch_route({p_.fused.type, act<float>(experts.out), weights.norm, experts.norm.eps,
-                weights.router, p_.fused.cols(p_.fused.hidden), act(experts.norm.out),
-                memory_.experts.logits.as<float>(), memory_.experts.tickets.as<unsigned>(),
-                experts.spec.normalized, routing(step, entry), entry.dependent},
-               stream_);
+  launch_route(
+      {p_.fused.type, act<float>(experts.out), weights.norm, experts.norm.eps, weights.router,
+       weights.router_bias, p_.fused.cols(p_.fused.hidden), act(experts.norm.out),
+       memory_.experts.logits.as<float>(), memory_.experts.tickets.as<unsigned>(), experts.spec,
+       weights.choice_bias, routing(step, entry), entry.dependent},
+      stream_);
 }
 
 void StepOps::launch(const Step& step, const StepEntry& entry, const SortChoicesEntry&) {
@@ -34,13 +35,16 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const ExpertsEntr
   static_cast<ExpertsShape&>(launch) = experts.shape;
   launch.weight = stack.first;
   launch.stride = stack.stride;
+  launch.bias = stack.bias;
   launch.in = address(step, experts.in, p_.fused.type);
   launch.out = address(step, experts.out, out_type);
   launch.routing = routing(step, entry);
   launch.multiprocessors = setting_.gpu.multiprocessors;
   if (experts.sums) {
     const auto& layer = op<FusedExperts>(entry);
-    launch_experts_one(launch, act<float>(layer.out), layer.scale, stream_);
+    launch_experts_row_sum(
+        launch, {act<float>(layer.out), layer.scale, memory_.experts.tickets.as<unsigned>()},
+        stream_);
   } else {
     cuda::launch(*experts.kernel, launch, stream_);
   }

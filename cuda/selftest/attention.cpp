@@ -195,6 +195,7 @@ void test_attention(const AttentionCase& c, const AttentionData& data, const Tes
       launch.norm_eps = selftest::kNormEps;
       launch.norm_after_rope = c.norm_after_rope;
     }
+    if (c.sinks) launch.sinks = reinterpret_cast<float*>(buffers.holding(data.sinks).data);
     launch.code = v.code;
     constexpr int kFew = 3;  // few multiprocessors: a block takes several tiles
     launch.multiprocessors = kernel.decode ? test.gpu.multiprocessors : kFew;

@@ -48,6 +48,12 @@ std::vector<std::byte> stacked(std::span<const ProductData> first,
   return all;
 }
 
+std::vector<float> alternating(const std::vector<float>& first, const std::vector<float>& second) {
+  std::vector<float> all;
+  for (size_t i = 0; i < first.size(); ++i) all.insert(all.end(), {first[i], second[i]});
+  return all;
+}
+
 struct Layer {
   const selftest::ExpertsCase& c;
   const selftest::ExpertsData& data;
@@ -89,15 +95,19 @@ struct Layer {
     const DType type = c.activations();
     const int64_t element = info(type).block_bytes, places = routing.choices();
     const auto holding = [&](const auto& values) { return buffers.holding(values).data; };
+    const auto floats = [&](const std::vector<float>& values) {
+      return values.empty() ? nullptr : reinterpret_cast<const float*>(holding(values));
+    };
     const TestBuffer normed = buffers.poisoned(c.rows * c.dim * element);
     const TestBuffer tickets =
         buffers.holding(std::vector<int32_t>(static_cast<size_t>(route_tickets(c.rows))));
     const TestBuffer logits = buffers.poisoned(int64_t{c.rows} * c.spec.count * 4);
     launch_route({type, reinterpret_cast<float*>(x.data),
                   reinterpret_cast<float*>(holding(data.norm_weight)), selftest::kNormEps,
-                  reinterpret_cast<float*>(holding(data.router)), c.dim, normed.data,
-                  reinterpret_cast<float*>(logits.data), reinterpret_cast<unsigned*>(tickets.data),
-                  c.spec.normalized, routing, false},
+                  reinterpret_cast<float*>(holding(data.router)), floats(data.router_bias), c.dim,
+                  normed.data, reinterpret_cast<float*>(logits.data),
+                  reinterpret_cast<unsigned*>(tickets.data), c.spec, floats(data.choice_bias),
+                  routing, false},
                  test.stream);
     launch_sort_choices(routing, false, test.stream);
 
@@ -106,6 +116,7 @@ struct Layer {
     first.in = normed.data;
     first.routing = routing;
     first.weight = holding(gate);
+    first.bias = floats(c.apart ? data.gate_bias : alternating(data.gate_bias, data.up_bias));
     TestBuffer pairs;
     if (c.apart) {
       pairs = buffers.poisoned(places * 2 * c.ffn_dim * element);
@@ -113,6 +124,7 @@ struct Layer {
       second.in = normed.data;
       second.routing = routing;
       second.weight = holding(up);
+      second.bias = floats(data.up_bias);
       first.epilogue = second.epilogue = Epilogue::Store;
       first.out_stride = second.out_stride = 2 * c.ffn_dim;
       first.out = pairs.data;
@@ -138,16 +150,30 @@ struct Layer {
     last.out_stride = c.dim;
     last.routing = routing;
     last.weight = holding(down);
+    last.bias = floats(data.down_bias);
     cuda::launch(kernel, last, test.stream);
     launch_combine({reinterpret_cast<float*>(sums.data), reinterpret_cast<float*>(x.data), c.dim,
                     selftest::kScale, routing, false},
                    test.stream);
     if (one_kernel_sums(last, routing, kernel)) {
-      const TestBuffer once = buffers.holding(data.x);
-      launch_experts_one(last, reinterpret_cast<float*>(once.data), selftest::kScale, test.stream);
-      SKALD_CUDA(cudaStreamSynchronize(test.stream));
-      if (buffers.bytes_of(once) != buffers.bytes_of(x)) problem = "experts_one gave other bits";
-      if (!buffers.intact(once)) problem = "experts_one wrote beyond its output";
+      // With a block for each group of rows, and with so few blocks that they use tickets.
+      for (const int multiprocessors : {test.gpu.multiprocessors, 2}) {
+        ExpertsLaunch summed = last;
+        summed.multiprocessors = multiprocessors;
+        const TestBuffer once = buffers.holding(data.x);
+        const TestBuffer left =
+            buffers.holding(std::vector<int32_t>(static_cast<size_t>(row_sum_tickets(c.dim))));
+        launch_experts_row_sum(summed,
+                               {reinterpret_cast<float*>(once.data), selftest::kScale,
+                                reinterpret_cast<unsigned*>(left.data)},
+                               test.stream);
+        SKALD_CUDA(cudaStreamSynchronize(test.stream));
+        if (buffers.bytes_of(once) != buffers.bytes_of(x)) problem = "its sum gave other bits";
+        if (!buffers.intact(once)) problem = "its sum wrote beyond its output";
+        for (const std::byte byte : buffers.bytes_of(left)) {
+          if (byte != std::byte{0}) problem = "its sum's tickets are not zero after the launch";
+        }
+      }
     }
     SKALD_CUDA(cudaStreamSynchronize(test.stream));
     for (const TestBuffer& buffer : {normed, logits, gated, sums, x, tickets}) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <set>
 
 #include "engine/base/buffer.h"
 #include "engine/base/error.h"
@@ -178,6 +179,7 @@ class CpuExecutor final : public Executor {
     args.cache = {cache_.data() + layout_.offsets[static_cast<size_t>(op.layer)], layout_.bytes,
                   cache_type_ == DType::F16};
     args.spec = op.spec;
+    args.sinks = vector(op.sinks);
     kernels_->attention(args);
   }
 
@@ -199,7 +201,9 @@ class CpuExecutor final : public Executor {
   void apply(const Experts& op) {
     const auto first = [&](WeightId id) { return &program_.weight(id); };
     kernels_->experts({program_.weight(op.router).view, first(op.gate), first(op.up),
-                       first(op.down), data(op.in), data(op.out), rows(), op.spec});
+                       first(op.down), data(op.in), data(op.out), rows(), op.spec,
+                       vector(op.router_bias), vector(op.gate_bias), vector(op.up_bias),
+                       vector(op.down_bias), vector(op.choice_bias)});
   }
 
   void apply(const Add& op) {
@@ -237,14 +241,21 @@ class CpuExecutor final : public Executor {
     }
   }
 
-  // Norm weights and biases, decoded to float32.
+  // Norm weights and biases, decoded to float32. Experts' biases have a row for each expert.
   void decode_vectors() {
     vectors_.resize(program_.weights.size());
+    std::set<WeightId> biases;
+    for (const Op& op : program_.ops) {
+      const auto* experts = std::get_if<Experts>(&op);
+      if (experts) biases.insert({experts->gate_bias, experts->up_bias, experts->down_bias});
+    }
     for (size_t i = 0; i < program_.weights.size(); ++i) {
       const TensorView& view = program_.weights[i].view;
-      if (view.rows != 1) continue;
-      vectors_[i].resize(static_cast<size_t>(view.cols));
-      info(view.type).decode_row(view.data, vectors_[i].data(), view.cols);
+      if (view.rows != 1 && !biases.contains(static_cast<WeightId>(i))) continue;
+      vectors_[i].resize(static_cast<size_t>(view.rows * view.cols));
+      for (int64_t r = 0; r < view.rows; ++r) {
+        info(view.type).decode_row(view.row(r), vectors_[i].data() + r * view.cols, view.cols);
+      }
       for (float& value : vectors_[i]) value += program_.weights[i].plus;
     }
   }
@@ -285,7 +296,8 @@ std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& op
                                         KernelSet kernels) {
   model.weights->check_whole();
   for (const Tensor& tensor : model.weights->tensors()) {
-    check(!tensor.source.data, "the CPU computes with weights that are there");
+    check(!tensor.source.exists() && !tensor.view.reader,
+          "the CPU computes with weights that are there");
   }
   return std::make_unique<CpuExecutor>(model, options, kernels);
 }

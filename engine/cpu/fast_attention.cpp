@@ -250,8 +250,14 @@ void attend(const AttentionTile& tile, float* scratch) {
   const int64_t stride = padded(spec.head_dim);
   const Workspace w(scratch, spec.head_dim, group);
   std::fill_n(w.out, tile.rows * group * stride, 0.0f);
-  std::fill_n(w.best, tile.rows * group, -std::numeric_limits<float>::infinity());
-  std::fill_n(w.total, tile.rows * group, 0.0f);
+  if (a.sinks) {  // the first score of each head, with a weight of 1 and no value
+    for (int64_t r = 0; r < tile.rows; ++r) {
+      std::copy_n(a.sinks + tile.kv_head * group, group, w.best + r * group);
+    }
+  } else {
+    std::fill_n(w.best, tile.rows * group, -std::numeric_limits<float>::infinity());
+  }
+  std::fill_n(w.total, tile.rows * group, a.sinks ? 1.0f : 0.0f);
 
   const auto first_seen = [&](int64_t position) {
     return spec.window ? std::max<int64_t>(0, position - spec.window + 1) : 0;

@@ -13,32 +13,50 @@ constexpr int64_t kFloat = sizeof(float);
 
 int64_t places(const KernelOptions& options) { return options.max_rows * options.experts.used; }
 
-}  // namespace
-
-void choose_experts(const float* logits, const ExpertsSpec& spec, int32_t* experts,
-                    float* weights) {
-  // Sorted insertion, best expert first; of equal logits the earlier expert stays in front.
+// Chooses the `used` experts with the largest score(expert), best expert first.
+template <class Score>
+void choose_best(const ExpertsSpec& spec, const Score& score, int32_t* experts) {
+  // Sorted insertion; of equal scores the earlier expert stays in front.
   int have = 0;
   for (int32_t e = 0; e < spec.count; ++e) {
     int at = have;
-    while (at > 0 && logits[e] > logits[experts[at - 1]]) --at;
+    while (at > 0 && score(e) > score(experts[at - 1])) --at;
     if (at == spec.used) continue;
     have = std::min(have + 1, spec.used);
     for (int i = have - 1; i > at; --i) experts[i] = experts[i - 1];
     experts[at] = e;
   }
-  const float best = logits[experts[0]];
+}
+
+}  // namespace
+
+void choose_experts(float* logits, const float* bias, const ExpertsSpec& spec, int32_t* experts,
+                    float* weights) {
+  float best = 0;
+  if (spec.gating == Gating::Softmax) {
+    choose_best(
+        spec, [&](int32_t e) { return logits[e]; }, experts);
+    best = logits[experts[0]];
+  } else {
+    for (int e = 0; e < spec.count; ++e) logits[e] = 1 / (1 + std::exp(-logits[e]));
+    choose_best(
+        spec, [&](int32_t e) { return bias ? logits[e] + bias[e] : logits[e]; }, experts);
+  }
+  const auto share = [&](int32_t e) {
+    return spec.gating == Gating::Softmax ? std::exp(logits[e] - best) : logits[e];
+  };
   std::sort(experts, experts + spec.used);
   float total = 0;
   for (int i = 0; i < spec.used; ++i) {
-    weights[i] = std::exp(logits[experts[i]] - best);
+    weights[i] = share(experts[i]);
     total += weights[i];
   }
-  if (!spec.normalized) {
+  if (!spec.normalized && spec.gating == Gating::Sigmoid) total = 1;
+  if (!spec.normalized && spec.gating == Gating::Softmax) {
     total = 0;
-    for (int e = 0; e < spec.count; ++e) total += std::exp(logits[e] - best);
+    for (int e = 0; e < spec.count; ++e) total += share(e);
   }
-  for (int i = 0; i < spec.used; ++i) weights[i] /= total;
+  for (int i = 0; i < spec.used; ++i) weights[i] *= spec.scale / total;
 }
 
 int64_t expert_rows(const KernelOptions& options) {
@@ -98,10 +116,10 @@ void FastExperts::run(const ExpertsArgs& args) {
 void FastExperts::route(const ExpertsArgs& args) {
   const ExpertsSpec& spec = args.spec;
   float* logits = logits_.as<float>();
-  linear_.run_float({args.router, nullptr, args.in, logits, args.rows});
+  linear_.run_float({args.router, args.router_bias, args.in, logits, args.rows});
   // An exponential takes about as long as 16 additions.
   share_rows(pool_, args.rows, int64_t{spec.count} * 16, [&](int64_t r) {
-    choose_experts(logits + r * spec.count, spec, chosen_.data() + r * spec.used,
+    choose_experts(logits + r * spec.count, args.choice_bias, spec, chosen_.data() + r * spec.used,
                    weights_.data() + r * spec.used);
   });
 }
@@ -138,27 +156,28 @@ void FastExperts::multiply(const ExpertsArgs& args, int first, int end) {
   const int64_t rows = begins_[static_cast<size_t>(end)] - from;
   float *x = x_.as<float>(), *gate = gate_.as<float>(), *up = up_.as<float>();
   products_.clear();
-  const auto add = [&](const Weight* weights, const float* in, float* out) {
+  const auto add = [&](const Weight* weights, const float* biases, const float* in, float* out) {
     for (int e = first; e < end; ++e) {
       const TensorView& weight = weights[e].view;
       const int64_t at = begins_[static_cast<size_t>(e)] - from;
       const int64_t count = begins_[static_cast<size_t>(e) + 1] - from - at;
       if (count == 0) continue;
-      products_.push_back({weight, nullptr, in + at * weight.cols, out + at * weight.rows, count});
+      const float* bias = biases ? biases + e * weight.rows : nullptr;
+      products_.push_back({weight, bias, in + at * weight.cols, out + at * weight.rows, count});
     }
   };
-  add(args.gate, x, gate);
+  add(args.gate, args.gate_bias, x, gate);
   if (args.gate->view.type != args.up->view.type) {
     linear_.run(products_, x, rows);
     products_.clear();
   }
-  add(args.up, x, up);
+  add(args.up, args.up_bias, x, up);
   linear_.run(products_, x, rows);
   share_range(pool_, rows * ffn_dim, [&](int64_t at, int64_t count) {
     pointwise_.gated_act(args.spec.activation, gate + at, up + at, gate + at, count);
   });
   products_.clear();
-  add(args.down, gate, x);
+  add(args.down, args.down_bias, gate, x);
   linear_.run(products_, gate, rows);
 }
 

@@ -16,8 +16,10 @@
 namespace skald::cpu {
 
 // Chooses `used` experts for a row: their numbers in ascending order, and their weights. Of equal
-// logits, the lower number wins. NaN logits give an arbitrary valid choice.
-void choose_experts(const float* logits, const ExpertsSpec& spec, int32_t* experts, float* weights);
+// logits, the lower number wins. NaN logits give an arbitrary valid choice. `bias` is
+// ExpertsArgs::choice_bias. Gating::Sigmoid overwrites the logits by their sigmoids.
+void choose_experts(float* logits, const float* bias, const ExpertsSpec& spec, int32_t* experts,
+                    float* weights);
 
 // The rows of the experts' workspace, where a row counts once for each of its experts. At least
 // options.max_rows, so that all rows of one expert fit.

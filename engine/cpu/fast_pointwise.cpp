@@ -117,11 +117,23 @@ HWY_INLINE VF activated(Activation activation, VF x) {
   return activation == Activation::Silu ? silu(x) : gelu_tanh(x);
 }
 
+// Comparisons, not Min and Max, so that NaN stays.
+HWY_INLINE VF clamped_swiglu(VF gate, VF up) {
+  const DF d;
+  const VF one = hn::Set(d, 1.0f), most = hn::Set(d, kSwigluLimit), least = hn::Neg(most);
+  gate = hn::IfThenElse(hn::Gt(gate, most), most, gate);
+  up = hn::IfThenElse(hn::Gt(up, most), most, up);
+  up = hn::IfThenElse(hn::Lt(up, least), least, up);
+  const VF e = exp_lanes(hn::Mul(gate, hn::Set(d, -kSwigluSlope)));
+  return hn::Mul(hn::Div(gate, hn::Add(one, e)), hn::Add(up, one));
+}
+
 void gated_act(Activation activation, const float* gate, const float* up, float* out,
                int64_t count) {
   for_each_vector(count, [&](int64_t i, int n) HWY_ATTR {
-    const VF acted = activated(activation, load_some(gate + i, n));
-    store_some(hn::Mul(acted, load_some(up + i, n)), out + i, n);
+    const VF x = load_some(gate + i, n), y = load_some(up + i, n);
+    const bool clamped = activation == Activation::ClampedSwiglu;
+    store_some(clamped ? clamped_swiglu(x, y) : hn::Mul(activated(activation, x), y), out + i, n);
   });
 }
 

@@ -77,6 +77,7 @@ struct AttentionArgs {
   int64_t rows;
   KvCacheView cache;
   AttentionSpec spec;
+  const float* sinks = nullptr;  // [heads] or nullptr
 };
 
 struct GatedActArgs {
@@ -110,6 +111,10 @@ struct ExpertsArgs {
   float* out;          // [rows, dim]; must not be `in`
   int64_t rows;
   ExpertsSpec spec;
+  // Biases, float32, or nullptr: [count], [count, ffn_dim], the same, [count, dim].
+  const float *router_bias = nullptr, *gate_bias = nullptr, *up_bias = nullptr,
+              *down_bias = nullptr;
+  const float* choice_bias = nullptr;  // [count]
 };
 
 struct AddArgs {

@@ -103,7 +103,7 @@ class ReferenceKernels final : public Kernels {
       probabilities_.resize(static_cast<size_t>(last + 1));
       for (int64_t h = 0; h < s.heads; ++h) {
         const float* q = a.q + (r * s.heads + h) * s.head_dim;
-        double best = -INFINITY;
+        double best = a.sinks ? a.sinks[h] : -INFINITY;
         for (int64_t t = first; t <= last; ++t) {
           double dot = 0;
           for (int i = 0; i < s.head_dim; ++i) {
@@ -115,7 +115,7 @@ class ReferenceKernels final : public Kernels {
           }
           best = std::max(best, probabilities_[t]);
         }
-        double total = 0;
+        double total = a.sinks ? std::exp(a.sinks[h] - best) : 0;
         std::fill(sum.begin(), sum.end(), 0);
         for (int64_t t = first; t <= last; ++t) {
           const double p = std::exp(probabilities_[t] - best);
@@ -131,7 +131,11 @@ class ReferenceKernels final : public Kernels {
   }
 
   void gated_act(const GatedActArgs& a) override {
-    for (int64_t i = 0; i < a.count; ++i) a.out[i] = activated(a.gate[i], a.activation) * a.up[i];
+    for (int64_t i = 0; i < a.count; ++i) {
+      const bool clamped = a.activation == Activation::ClampedSwiglu;
+      a.out[i] = clamped ? clamped_swiglu(a.gate[i], a.up[i])
+                         : activated(a.gate[i], a.activation) * a.up[i];
+    }
   }
 
   void activate(const ActivateArgs& a) override {
@@ -155,24 +159,35 @@ class ReferenceKernels final : public Kernels {
     std::vector<size_t> order(count);
     for (int64_t r = 0; r < a.rows; ++r) {
       const float* in = a.in + r * dim;
-      linear({a.router, nullptr, in, logits.data(), 1});
+      linear({a.router, a.router_bias, in, logits.data(), 1});
       std::iota(order.begin(), order.end(), size_t{0});
+      const bool sigmoid = a.spec.gating == Gating::Sigmoid;
+      const double best = *std::max_element(logits.begin(), logits.end());
+      // What an expert is chosen by, and its weight before it is divided by the sum.
+      const auto score = [&](size_t e) {
+        if (!sigmoid) return logits[e];
+        return 1 / (1 + std::exp(-logits[e])) + (a.choice_bias ? a.choice_bias[e] : 0);
+      };
+      const auto share = [&](size_t e) {
+        return sigmoid ? 1 / (1 + std::exp(-double{logits[e]})) : std::exp(logits[e] - best);
+      };
       std::stable_sort(order.begin(), order.end(),
-                       [&](size_t i, size_t j) { return logits[i] > logits[j]; });
-      const double best = logits[order[0]];
+                       [&](size_t i, size_t j) { return score(i) > score(j); });
       std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(used));
       double total = 0;
-      for (size_t i = 0; i < (a.spec.normalized ? used : count); ++i) {
-        total += std::exp(logits[order[i]] - best);
-      }
+      for (size_t i = 0; i < (a.spec.normalized ? used : count); ++i) total += share(order[i]);
+      if (sigmoid && !a.spec.normalized) total = 1;
       std::vector<double> sum(y.size());
       for (size_t i = 0; i < used; ++i) {
         const size_t e = order[i];
-        linear({a.gate[e].view, nullptr, in, gate.data(), 1});
-        linear({a.up[e].view, nullptr, in, up.data(), 1});
+        const auto bias = [&](const float* all, int64_t width) {
+          return all ? all + static_cast<int64_t>(e) * width : nullptr;
+        };
+        linear({a.gate[e].view, bias(a.gate_bias, ffn_dim), in, gate.data(), 1});
+        linear({a.up[e].view, bias(a.up_bias, ffn_dim), in, up.data(), 1});
         gated_act({gate.data(), up.data(), gate.data(), ffn_dim, a.spec.activation});
-        linear({a.down[e].view, nullptr, gate.data(), y.data(), 1});
-        const double weight = std::exp(logits[e] - best) / total;
+        linear({a.down[e].view, bias(a.down_bias, dim), gate.data(), y.data(), 1});
+        const double weight = a.spec.scale * share(e) / total;
         for (size_t k = 0; k < y.size(); ++k) sum[k] += weight * y[k];
       }
       std::copy(sum.begin(), sum.end(), a.out + r * dim);
@@ -201,6 +216,13 @@ class ReferenceKernels final : public Kernels {
  private:
   enum class Half { Keys, Values };
 
+  static float clamped_swiglu(float gate, float up) {
+    if (gate > kSwigluLimit) gate = kSwigluLimit;
+    up = std::clamp(up, -kSwigluLimit, kSwigluLimit);
+    return gate / (1 + std::exp(-kSwigluSlope * gate)) * (up + 1);
+  }
+
+  // For Silu and GeluTanh.
   static float activated(float x, Activation activation) {
     return activation == Activation::Silu ? x / (1 + std::exp(-x)) : gelu_tanh(x);
   }

@@ -25,6 +25,10 @@ struct ExpertsConfig {
   // A shared expert is a feed-forward that every token passes through, beside the routed experts.
   int64_t shared_dim = 0;    // its width; 0: the model has none
   bool shared_gate = false;  // a row's result is multiplied by a factor of the row (RowGate)
+  bool bias = false;         // the router and each expert's products have one
+  bool choice_bias = false;  // Experts::choice_bias
+  Gating gating = Gating::Softmax;
+  float scale = 1;  // as in ExpertsSpec
 };
 
 // Properties that at least two families share. A property of one family alone is in that family's
@@ -60,6 +64,7 @@ struct ModelConfig {
   QueryGrowth query_growth = {};
   float logit_scale = 1;
   float attention_softcap = 0, logit_softcap = 0;  // 0: none
+  bool attention_sinks = false;                    // one for each head (Attention::sinks)
   QkNorm qk_norm = QkNorm::None;
   bool norm_after_rope = false;  // qk_norm stands after the rotation; for Heads alone
   float norm_plus = 0;           // added to the file's norm weights: 1 if the file holds weight - 1

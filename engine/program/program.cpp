@@ -34,12 +34,17 @@ int64_t Program::weight_bytes() const {
                    [&](const RowGate& o) { count(o.weight); },
                    [&](const Experts& o) {
                      count(o.router);
+                     count(o.router_bias), count(o.choice_bias);
                      for (int i = 0; i < o.spec.used; ++i)
                        count(o.gate), count(o.up), count(o.down);
+                     for (WeightId bias : {o.gate_bias, o.up_bias, o.down_bias}) {
+                       if (bias == WeightId::None) continue;
+                       bytes += o.spec.used * weight(bias).view.own_row_bytes();
+                     }
                    },
                    [&](const Logits& o) { count(o.weight); },
                    [](const Rope&) {},
-                   [](const Attention&) {},
+                   [&](const Attention& o) { count(o.sinks); },
                    [](const GatedAct&) {},
                    [](const Activate&) {},
                    [](const Add&) {},
@@ -153,7 +158,7 @@ WeightId ProgramBuilder::weight_rows(const std::string& name, int64_t rows, int6
   Weight part = whole(name, rows, cols);
   part.name = concat(name, "[", first, ":", first + count, "]");
   part.view = slice_rows(part.view, first, count);
-  if (part.source.data) part.source = slice_rows(part.source, first, count);
+  if (part.source.exists()) part.source = slice_rows(part.source, first, count);
   return add(std::move(part));
 }
 
@@ -162,7 +167,7 @@ WeightId ProgramBuilder::weight_cols(const std::string& name, int64_t rows, int6
   Weight part = whole(name, rows, cols);
   part.name = concat(name, "[:, ", first, ":", first + count, "]");
   part.view = slice_cols(part.view, first, count);
-  if (part.source.data) part.source = slice_cols(part.source, first, count);
+  if (part.source.exists()) part.source = slice_cols(part.source, first, count);
   return add(std::move(part));
 }
 
@@ -205,7 +210,7 @@ WeightId ProgramBuilder::expert_weights(const std::string& stack,
   WeightId first = WeightId::None;
   for (int e = 0; e < count; ++e) {
     TensorView source = tensor->source;
-    if (source.data) source = slice_rows(source, e * rows, rows);
+    if (source.exists()) source = slice_rows(source, e * rows, rows);
     const WeightId id = add({concat(stack, "[", e, "]"), slice_rows(tensor->view, e * rows, rows),
                              0, source, tensor->file});
     if (e == 0) first = id;
@@ -254,7 +259,10 @@ Program ProgramBuilder::finish() && {
             [&](const Attention& o) {
               const int64_t q = int64_t{o.spec.heads} * o.spec.head_dim;
               const int64_t kv = int64_t{o.spec.kv_heads} * o.spec.head_dim;
-              return cols(o.q) == q && cols(o.out) == q && cols(o.k) == kv && cols(o.v) == kv;
+              const bool sinks_fit =
+                  o.sinks == WeightId::None || view(o.sinks).cols == o.spec.heads;
+              return cols(o.q) == q && cols(o.out) == q && cols(o.k) == kv && cols(o.v) == kv &&
+                     sinks_fit;
             },
             [&](const GatedAct& o) {
               return cols(o.gate) == cols(o.up) && cols(o.up) == cols(o.out);
@@ -272,7 +280,19 @@ Program ProgramBuilder::finish() && {
                 }
                 return true;
               };
-              return o.in != o.out && cols(o.in) == cols(o.out) && o.spec.used > 0 &&
+              const auto bias_fits = [&](WeightId id, int64_t rows, int64_t width) {
+                return id == WeightId::None || (view(id).rows == rows && view(id).cols == width);
+              };
+              const bool all_or_none =
+                  (o.gate_bias == WeightId::None) == (o.up_bias == WeightId::None) &&
+                  (o.gate_bias == WeightId::None) == (o.down_bias == WeightId::None);
+              return all_or_none && bias_fits(o.gate_bias, o.spec.count, gate.rows) &&
+                     bias_fits(o.up_bias, o.spec.count, gate.rows) &&
+                     bias_fits(o.down_bias, o.spec.count, cols(o.in)) &&
+                     bias_fits(o.router_bias, 1, o.spec.count) &&
+                     bias_fits(o.choice_bias, 1, o.spec.count) &&
+                     (o.choice_bias == WeightId::None || o.spec.gating == Gating::Sigmoid) &&
+                     o.in != o.out && cols(o.in) == cols(o.out) && o.spec.used > 0 &&
                      o.spec.used <= o.spec.count && view(o.router).rows == o.spec.count &&
                      view(o.router).cols == cols(o.in) && alike(o.gate, gate.rows, cols(o.in)) &&
                      alike(o.up, gate.rows, cols(o.in)) && alike(o.down, cols(o.in), gate.rows);

@@ -66,11 +66,13 @@ struct Rope {
   int head_dim;
   int spec;  // index into Program::ropes
 };
-// Appends k and v of the step's rows to their sequences, then attends causally.
+// Appends k and v of the step's rows to their sequences, then attends causally. A sink is a score
+// that joins the softmax of its query head and has no value: it takes weight from the keys.
 struct Attention {
   ActId out, q, k, v;
   int layer;
   AttentionSpec spec;
+  WeightId sinks = WeightId::None;  // [1, heads] or None
 };
 // out = activation(gate) * up
 struct GatedAct {
@@ -89,8 +91,9 @@ struct RowGate {
 };
 // A gated feed-forward of experts: out is the sum of weight[e] * y[e] over a row's experts, in the
 // order of their numbers. y[e] = down[e] · (activation(gate[e] · in) * (up[e] · in)). weight is the
-// softmax of router · in over all experts; if normalized, it is divided by the sum over the used
-// experts. Routing is computed in float32 on every backend.
+// softmax of router · in over all experts, or its sigmoid; if normalized, it is divided by the sum
+// over the used experts. Routing is computed in float32 on every backend. Each product may have a
+// bias.
 //
 // gate, up and down are the first expert's; the weights of the others have the next numbers. All
 // experts have one format and shape. If the file stacks them, they follow one another in memory.
@@ -100,6 +103,11 @@ struct Experts {
   WeightId gate, up;  // [ffn_dim, dim]
   WeightId down;      // [dim, ffn_dim]
   ExpertsSpec spec;
+  // A row for each expert, or None. All three products have one, or none has.
+  WeightId gate_bias = WeightId::None, up_bias = WeightId::None;  // [count, ffn_dim]
+  WeightId down_bias = WeightId::None;                            // [count, dim]
+  WeightId router_bias = WeightId::None;                          // [1, count]
+  WeightId choice_bias = WeightId::None;  // [1, count], added to sigmoids for the choice alone
 
   WeightId of(WeightId first, int expert) const {
     return static_cast<WeightId>(static_cast<int32_t>(first) + expert);

@@ -10,7 +10,11 @@
 namespace skald {
 
 enum class NormKind : uint8_t { Rms, Layer };
-enum class Activation : uint8_t { Silu, GeluTanh };
+// How a gate and an up become one number. Silu and GeluTanh: activation(gate) * up. ClampedSwiglu
+// (gpt-oss), for experts alone: gate is at most kSwigluLimit, up within it, and the result is
+// gate / (1 + exp(-kSwigluSlope * gate)) * (up + 1).
+enum class Activation : uint8_t { Silu, GeluTanh, ClampedSwiglu };
+inline constexpr float kSwigluLimit = 7, kSwigluSlope = 1.702f;
 
 // Queries grow with their position, so that attention stays sharp in a long context: the query at
 // position p is multiplied by at(p).
@@ -36,12 +40,18 @@ struct AttentionSpec {
   bool operator==(const AttentionSpec&) const = default;
 };
 
-// Each row goes to the `used` experts whose router logits are largest.
+// How an expert's router logit becomes its weight: a softmax over all experts, or a sigmoid.
+enum class Gating : uint8_t { Softmax, Sigmoid };
+
+// Each row goes to the `used` experts whose router logits are largest. With Sigmoid the experts are
+// chosen by their sigmoids, to which a bias may be added that the weights do not have.
 struct ExpertsSpec {
   int count = 0;
   int used = 0;
   bool normalized = false;  // the weights of the used experts add up to 1
   Activation activation = Activation::Silu;
+  Gating gating = Gating::Softmax;
+  float scale = 1;  // multiplies the weights in the end
 
   bool operator==(const ExpertsSpec&) const = default;
 };

@@ -1,12 +1,32 @@
 #include "engine/program/tensor.h"
 
+#include <cstring>
+
 #include "engine/base/error.h"
 
 namespace skald {
 
+void TensorView::copy_row(int64_t r, std::byte* out) const {
+  if (reader) return reader->read_row(first_row + r, out);
+  std::memcpy(out, row(r), static_cast<size_t>(own_row_bytes()));
+}
+
+void TensorView::decode_row(int64_t r, float* out, std::vector<std::byte>& scratch) const {
+  const std::byte* from = nullptr;
+  if (reader) {
+    scratch.resize(static_cast<size_t>(own_row_bytes()));
+    copy_row(r, scratch.data());
+    from = scratch.data();
+  } else {
+    from = row(r);
+  }
+  info(type).decode_row(from, out, cols);
+}
+
 TensorView slice_rows(TensorView view, int64_t first, int64_t count) {
   check(first >= 0 && count >= 0 && first + count <= view.rows, "rows lie within their matrix");
   if (view.data) view.data = view.row(first);
+  if (view.reader) view.first_row += first;
   view.rows = count;
   return view;
 }
@@ -14,6 +34,7 @@ TensorView slice_rows(TensorView view, int64_t first, int64_t count) {
 TensorView slice_cols(TensorView view, int64_t first, int64_t count) {
   check(first >= 0 && count >= 0 && first + count <= view.cols, "columns lie within their matrix");
   const int block = info(view.type).block_elems;
+  check(!view.reader, "columns of a matrix that lies in memory");
   check(first % block == 0 && count % block == 0, "a matrix is cut at the borders of its blocks");
   if (view.data) view.data += row_bytes(view.type, first);
   view.cols = count;

@@ -4,26 +4,44 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "engine/quant/dtype.h"
 
 namespace skald {
 
+// Gives the rows of a matrix that lies nowhere in memory as such: its file has the numbers in
+// another order, or scales apart from the numbers. Any thread may call it.
+class RowReader {
+ public:
+  virtual ~RowReader() = default;
+  virtual void read_row(int64_t row, std::byte* out) const = 0;
+};
+
 struct TensorView {
-  const std::byte* data = nullptr;  // [rows, cols]; may be unaligned
+  const std::byte* data = nullptr;  // [rows, cols]; may be unaligned; null if there is a reader
   DType type = DType::F32;
   int64_t rows = 0;
   int64_t cols = 0;
   int64_t row_bytes = 0;  // from one row to the next: at least own_row_bytes()
 
+  const RowReader* reader = nullptr;  // borrowed
+  int64_t first_row = 0;              // the reader's number of the view's first row
+
+  bool exists() const { return data || reader; }
+  // Of a view without a reader.
   const std::byte* row(int64_t r) const { return data + r * row_bytes; }
+  // Copies a row's numbers, own_row_bytes().
+  void copy_row(int64_t r, std::byte* out) const;
+  // Decodes a row's numbers to float32. `scratch` is used if there is a reader.
+  void decode_row(int64_t r, float* out, std::vector<std::byte>& scratch) const;
   // The bytes of a row's numbers. Further bytes up to the next row belong to a larger matrix.
   int64_t own_row_bytes() const { return skald::row_bytes(type, cols); }
   int64_t bytes() const { return rows * own_row_bytes(); }
 };
 
 // `count` rows, or columns, from `first` on. Columns of a block format are cut at block borders.
-// A view without data has none afterwards.
+// A view without data has none afterwards. The columns of a view with a reader are not cut.
 TensorView slice_rows(TensorView view, int64_t first, int64_t count);
 TensorView slice_cols(TensorView view, int64_t first, int64_t count);
 

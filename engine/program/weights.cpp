@@ -1,5 +1,6 @@
 #include "engine/program/weights.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "engine/base/error.h"
@@ -13,7 +14,18 @@ const Tensor* WeightFile::find(std::string_view name) const {
 }
 
 void WeightFile::read(const Tensor& tensor, int64_t first, std::span<std::byte> out) const {
-  if (!out.empty()) std::memcpy(out.data(), tensor.view.data + first, out.size());
+  const TensorView& view = tensor.view;
+  if (view.data && !out.empty()) std::memcpy(out.data(), view.data + first, out.size());
+  if (view.data) return;
+  std::vector<std::byte> row(static_cast<size_t>(view.row_bytes));
+  while (!out.empty()) {
+    const int64_t from = first % view.row_bytes;
+    const int64_t count = std::min(view.row_bytes - from, std::ssize(out));
+    view.copy_row(first / view.row_bytes, row.data());
+    std::copy_n(row.begin() + from, count, out.begin());
+    first += count;
+    out = out.subspan(static_cast<size_t>(count));
+  }
 }
 
 int64_t WeightFile::bytes() const {

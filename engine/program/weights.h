@@ -21,7 +21,7 @@ struct Tensor {
   std::vector<int64_t> shape;  // outermost first: {out, in}; view flattens all but the last
   TensorView view;
   std::string file;  // for messages
-  // If `source` has data, the tensor does not exist yet: a backend makes it from these floats, in
+  // If `source` exists(), the tensor does not exist yet: a backend makes it from these floats, in
   // the format of `view`. view.data is unused then.
   TensorView source = {};
 };
@@ -52,8 +52,8 @@ class WeightFile {
   // thread may call it.
   virtual void read(const Tensor& tensor, int64_t first, std::span<std::byte> out) const;
 
-  // The same tensors, all in the formats of their views: made on the host at the first call, and
-  // kept for the next calls. nullptr if no tensor has a source.
+  // The same tensors, all in memory in the formats of their views: made on the host at the first
+  // call, and kept for the next calls. nullptr if no tensor has a source or a reader.
   virtual std::shared_ptr<const WeightFile> made(const MakeOptions&) const { return nullptr; }
 
  protected:

@@ -247,6 +247,20 @@ std::vector<AttentionCase> attention_cases(Extent extent) {
         if (c.head_norm) cases.push_back(std::move(c));
       }
     }
+    for (int dim : dims) {
+      for (size_t i = 0; i < steps.size(); i += dim == 64 ? 1 : 3) {
+        const Heads h = heads.next();
+        AttentionCase c;
+        c.type = type;
+        c.spec = {h.heads, h.kv_heads, dim, 1 / std::sqrt(static_cast<float>(dim)), windows.next()};
+        if (i % 5 == 2) c.spec.softcap = 5;
+        c.rope_pairs = dim / 2;
+        c.interleaved = false;
+        c.parts = steps[i];
+        c.sinks = true;
+        cases.push_back(std::move(c));
+      }
+    }
     Cycle<float> rope_scales({1, 1.19f, 1});
     for (int dim : dims) {
       for (size_t i = 0; i < steps.size(); i += 4) {
@@ -324,7 +338,7 @@ std::string label(const AttentionCase& c) {
       c.rope_pairs, c.interleaved ? " interleaved" : "", " pairs, window ", c.spec.window,
       c.spec.softcap == 0 ? "" : concat(", cap ", c.spec.softcap),
       c.spec.growth.rate == 0 ? "" : ", growing queries", c.head_norm ? ", head norms" : "",
-      c.norm_after_rope ? " after rope" : "", ", tokens ", parts,
+      c.norm_after_rope ? " after rope" : "", c.sinks ? ", sinks" : "", ", tokens ", parts,
       c.parts.size() > 5 ? concat(" and ", c.parts.size() - 5, " more") : "");
 }
 

@@ -53,6 +53,7 @@ struct AttentionCase {
   bool head_norm = false;        // norm the heads of queries and keys
   bool norm_after_rope = false;  // norm after the rotation, not before
   float rope_scale = 1;          // factor of cosines and sines; 1 if norm_after_rope
+  bool sinks = false;
 
   int rows() const;
   bool one_row_each() const;

@@ -141,7 +141,8 @@ class CpuTest {
                          rows.data(),
                          c.rows(),
                          {cache.data(), page_bytes, f16},
-                         s});
+                         s,
+                         c.sinks ? data.sinks.data() : nullptr});
     const bool untouched = take_guard(out);
     add(Sort::Attention, c, c.type, data.out.error(out), data.out.bound, untouched);
   }

@@ -233,6 +233,10 @@ AttentionData make_data(const AttentionCase& c, uint64_t seed) {
     data.q_norm = random.normals(s.head_dim, 0.7f);
     data.k_norm = random.normals(s.head_dim, 0.7f);
   }
+  if (c.sinks) {
+    // From far below a row's scores to above them.
+    data.sinks = random.normals(s.heads, 2.0f);
+  }
   std::vector<double> rotated(data.qkv.begin(), data.qkv.end());
 
   size_t row = 0;
@@ -271,7 +275,7 @@ AttentionData make_data(const AttentionCase& c, uint64_t seed) {
       scores.resize(position + 1);
       for (size_t h = 0; h < heads; ++h) {
         const size_t kv = h / (heads / kv_heads);
-        double best = -INFINITY;
+        double best = c.sinks ? data.sinks[h] : -INFINITY;
         for (size_t t = first; t <= position; ++t) {
           double score = 0;
           if (t < before) {
@@ -286,7 +290,7 @@ AttentionData make_data(const AttentionCase& c, uint64_t seed) {
           if (s.softcap != 0) scores[t] = s.softcap * std::tanh(scores[t] / s.softcap);
           best = std::max(best, scores[t]);
         }
-        double total = 0;
+        double total = c.sinks ? std::exp(data.sinks[h] - best) : 0;
         std::fill(sum.begin(), sum.end(), 0);
         for (size_t t = first; t <= position; ++t) {
           const double weight = std::exp(scores[t] - best);

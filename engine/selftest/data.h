@@ -47,6 +47,7 @@ ProductData make_data(const ProductCase& c, uint64_t seed);
 struct AttentionData {
   std::vector<float> inv_freq;        // [rope_pairs]
   std::vector<float> q_norm, k_norm;  // [head_dim], with head norms
+  std::vector<float> sinks;           // [heads], with sinks
   std::vector<float> qkv;             // [rows, heads + 2 kv_heads, head_dim], rounded to the type
   std::vector<std::vector<float>> keys;  // one per part: [before, kv_heads, head_dim], rounded
   std::vector<std::vector<float>> values;

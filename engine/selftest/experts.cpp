@@ -22,10 +22,22 @@ class Numbers {
   int64_t count_ = 0;
 };
 
-double activate(double x, Activation activation) {
-  if (activation == Activation::Silu) return x / (1 + std::exp(-x));
-  const double u = 0.7978845608028654 * (x + 0.044715 * x * x * x);
-  return 0.5 * x * (1 + std::tanh(u));
+double gated_result(double gate, double up, Activation activation) {
+  switch (activation) {
+    case Activation::Silu:
+      return gate / (1 + std::exp(-gate)) * up;
+    case Activation::GeluTanh: {
+      const double u = 0.7978845608028654 * (gate + 0.044715 * gate * gate * gate);
+      return 0.5 * gate * (1 + std::tanh(u)) * up;
+    }
+    case Activation::ClampedSwiglu: {
+      const double limit = kSwigluLimit;
+      gate = std::min(gate, limit);
+      up = std::clamp(up, -limit, limit);
+      return gate / (1 + std::exp(-double{kSwigluSlope} * gate)) * (up + 1);
+    }
+  }
+  return 0;
 }
 
 ProductData weights_of(DType type, int64_t outs, int64_t ins, uint64_t seed) {
@@ -48,26 +60,35 @@ struct Choice {
   bool clear = true;  // true: rounded logits give the same choice
 };
 
-Choice choose(const std::vector<double>& logits, const ExpertsSpec& spec) {
+Choice choose(const std::vector<double>& logits, const ExpertsSpec& spec,
+              const std::vector<float>& bias) {
   std::vector<int32_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
-  const auto logit = [&](int32_t e) { return logits[static_cast<size_t>(e)]; };
+  const bool sigmoid = spec.gating == Gating::Sigmoid;
+  const double best = *std::max_element(logits.begin(), logits.end());
+  const auto share = [&](int32_t e) {
+    const double logit = logits[static_cast<size_t>(e)];
+    return sigmoid ? 1 / (1 + std::exp(-logit)) : std::exp(logit - best);
+  };
+  // What experts are chosen by.
+  const auto score = [&](int32_t e) {
+    if (!sigmoid) return logits[static_cast<size_t>(e)];
+    return share(e) + (bias.empty() ? 0 : bias[static_cast<size_t>(e)]);
+  };
   std::stable_sort(order.begin(), order.end(),
-                   [&](int32_t a, int32_t b) { return logit(a) > logit(b); });
+                   [&](int32_t a, int32_t b) { return score(a) > score(b); });
   Choice choice;
   const auto used = static_cast<size_t>(spec.used);
   if (used < order.size()) {
-    const double gap = logit(order[used - 1]) - logit(order[used]);
+    const double gap = score(order[used - 1]) - score(order[used]);
     choice.clear = gap == 0 || gap > 1e-4;
   }
-  const double best = logit(order[0]);
   double total = 0;
-  for (size_t i = 0; i < (spec.normalized ? used : order.size()); ++i) {
-    total += std::exp(logit(order[i]) - best);
-  }
+  for (size_t i = 0; i < (spec.normalized ? used : order.size()); ++i) total += share(order[i]);
+  if (sigmoid && !spec.normalized) total = 1;
   choice.experts.assign(order.begin(), order.begin() + spec.used);
   std::sort(choice.experts.begin(), choice.experts.end());
-  for (int32_t e : choice.experts) choice.weights.push_back(std::exp(logit(e) - best) / total);
+  for (int32_t e : choice.experts) choice.weights.push_back(spec.scale * share(e) / total);
   return choice;
 }
 
@@ -100,12 +121,23 @@ std::vector<ExpertsCase> experts_cases(Extent extent) {
     c.spec.normalized = cases.size() % 2 == 0;
     cases.push_back(c);
   };
+  const auto add_biased = [&](ExpertsCase c) {
+    add(c);
+    cases.back().biased = true;
+    if (cases.size() % 2 == 0) {
+      cases.back().spec.gating = Gating::Sigmoid;
+      cases.back().spec.scale = 1.5f;
+    }
+    if (cases.size() % 3 != 0) cases.back().spec.activation = Activation::ClampedSwiglu;
+  };
   constexpr DType kPlain[] = {DType::F32, DType::F16, DType::BF16};
   if (extent == Extent::Small) {
     for (const DType type : kPlain) add({type, {5, 2}, 64, 96, 3});
     for (const DType type : kPlain) add({type, {5, 2}, 30, 22, 9});
     add({DType::Q4_K, {4, 2}, 256, 256, 3});
     add({DType::Q8_0, {9, 1}, 96, 64, 70});
+    add_biased({DType::MXFP4, {5, 2}, 96, 64, 1});
+    add_biased({DType::BF16, {5, 2}, 96, 64, 40});
     return cases;
   }
   for (const DType type : kPlain) {
@@ -123,6 +155,10 @@ std::vector<ExpertsCase> experts_cases(Extent extent) {
     add({type, {4, 4}, 33, 7, 5});      // all experts chosen, odd sizes
     add({type, {1, 1}, 32, 32, 11});    // a single expert
     add({type, {300, 5}, 64, 32, 40});  // more experts than the router kernel has registers for
+    for (const int rows : {1, 2, 8, 40, 130}) {
+      add_biased({type, {8, 4}, 96, 160, rows});
+      add_biased({type, {5, 2}, 60, 44, rows});
+    }
     add({type, {3, 2}, 1056, 2080, 1});
     add({type, {3, 2}, 2080, 1056, 5});
   }
@@ -136,6 +172,10 @@ std::vector<ExpertsCase> experts_cases(Extent extent) {
     add({format.type, {4, 2}, 256, 1280, 70, Taste::OneForAll});
     add({format.type, {4, 2}, 256, 256, 5, Taste::Various, true});
     add({format.type, {4, 2}, 256, 256, 50, Taste::Various, true});
+    for (const int rows : {1, 6, 70}) {
+      add_biased({format.type, {6, 3}, block, block, rows});
+      add_biased({format.type, {4, 2}, 256, 256, rows, Taste::Various, true});
+    }
   }
   return cases;
 }
@@ -156,6 +196,22 @@ ExpertsData make_data(const ExpertsCase& c, uint64_t seed) {
     up.push_back(decoded(data.up.back().weight));
     down.push_back(decoded(data.down.back().weight));
   }
+  if (c.biased) {
+    const auto biases = [&](size_t number, float size) {
+      std::vector<float> values(number);
+      for (float& value : values) value = size * numbers.spread();
+      return values;
+    };
+    data.router_bias = biases(count, 1);
+    if (c.spec.gating == Gating::Sigmoid) data.choice_bias = biases(count, 1);
+    // Beyond the limits of ClampedSwiglu here and there.
+    data.gate_bias = biases(count * ffn_dim, 4);
+    data.up_bias = biases(count * ffn_dim, 4);
+    data.down_bias = biases(count * dim, 1);
+  }
+  const auto bias = [](const std::vector<float>& all, size_t at) {
+    return all.empty() ? 0.0 : double{all[at]};
+  };
   double squares = 0;
   std::vector<double> normed(dim), logits(count), gated(ffn_dim), sum(dim), sizes(dim);
   for (int r = 0; r < c.rows; ++r) {
@@ -171,9 +227,10 @@ ExpertsData make_data(const ExpertsCase& c, uint64_t seed) {
       const double scale = 1 / std::sqrt(total / static_cast<double>(dim) + double{kNormEps});
       for (size_t i = 0; i < dim; ++i) normed[i] = x[i] * scale * data.norm_weight[i];
       for (size_t e = 0; e < count; ++e) {
-        logits[e] = dot(data.router.data() + e * dim, normed.data(), dim).value;
+        logits[e] =
+            dot(data.router.data() + e * dim, normed.data(), dim).value + bias(data.router_bias, e);
       }
-      choice = choose(logits, c.spec);
+      choice = choose(logits, c.spec, data.choice_bias);
     } while (!choice.clear);
     data.x.insert(data.x.end(), x.begin(), x.end());
     data.chosen.insert(data.chosen.end(), choice.experts.begin(), choice.experts.end());
@@ -182,15 +239,18 @@ ExpertsData make_data(const ExpertsCase& c, uint64_t seed) {
     for (size_t i = 0; i < choice.experts.size(); ++i) {
       const auto e = static_cast<size_t>(choice.experts[i]);
       for (size_t f = 0; f < ffn_dim; ++f) {
+        const size_t own = e * ffn_dim + f;
         const double g = dot(gate[e].data() + f * dim, normed.data(), dim).value;
-        gated[f] =
-            activate(g, c.spec.activation) * dot(up[e].data() + f * dim, normed.data(), dim).value;
+        const double u = dot(up[e].data() + f * dim, normed.data(), dim).value;
+        gated[f] = gated_result(g + bias(data.gate_bias, own), u + bias(data.up_bias, own),
+                                c.spec.activation);
       }
       const double weight = double{kScale} * choice.weights[i];
       for (size_t k = 0; k < dim; ++k) {
         const Dot y = dot(down[e].data() + k * ffn_dim, gated.data(), ffn_dim);
-        sum[k] += weight * y.value;
-        sizes[k] += weight * weight * y.squares;
+        const double added = bias(data.down_bias, e * dim + k);
+        sum[k] += weight * (y.value + added);
+        sizes[k] += weight * weight * (y.squares + added * added);
       }
     }
     for (size_t k = 0; k < dim; ++k) {
@@ -216,7 +276,9 @@ std::string label(const ExpertsCase& c) {
   constexpr const char* kTastes[] = {"", ", one for all", ", ties"};
   return concat(name(c.type), " ", c.spec.used, " of ", c.spec.count, " experts [", c.ffn_dim, ", ",
                 c.dim, "] x ", c.rows, " rows", kTastes[static_cast<size_t>(c.taste)],
-                c.apart ? ", up apart" : "");
+                c.apart ? ", up apart" : "", c.biased ? ", biases" : "",
+                c.spec.activation == Activation::ClampedSwiglu ? ", clamped" : "",
+                c.spec.gating == Gating::Sigmoid ? ", sigmoids" : "");
 }
 
 }  // namespace skald::selftest

@@ -24,7 +24,8 @@ struct ExpertsCase {
   int64_t dim, ffn_dim;
   int rows;
   Taste taste = Taste::Various;
-  bool apart = false;  // true: up has another format than gate, Q8_0
+  bool apart = false;   // true: up has another format than gate, Q8_0
+  bool biased = false;  // router and products
 
   // The type of activations: bf16 for block formats.
   DType activations() const { return info(type).block_elems > 1 ? DType::BF16 : type; }
@@ -38,8 +39,11 @@ struct ExpertsData {
   std::vector<float> norm_weight;           // [dim]
   std::vector<float> router;                // [count, dim]
   std::vector<ProductData> gate, up, down;  // one per expert; only the weights are used
-  std::vector<int32_t> chosen;              // [rows, used]
-  Expected expected;                        // [rows, dim]: x + kScale * sum of the experts
+  // With biases: [count], [count, ffn_dim] twice, [count, dim].
+  std::vector<float> router_bias, gate_bias, up_bias, down_bias;
+  std::vector<float> choice_bias;  // [count], with sigmoids
+  std::vector<int32_t> chosen;  // [rows, used]
+  Expected expected;            // [rows, dim]: x + kScale * sum of the experts
 };
 ExpertsData make_data(const ExpertsCase& c, uint64_t seed);
 

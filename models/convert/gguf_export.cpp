@@ -100,10 +100,12 @@ std::string_view difference(const ModelConfig& a, const ModelConfig& b) {
   const ExpertsConfig &e = a.experts, &f = b.experts;
   if (e.count != f.count || e.used != f.used || e.ffn_dim != f.ffn_dim ||
       e.normalized != f.normalized || e.shared_dim != f.shared_dim ||
-      e.shared_gate != f.shared_gate) {
+      e.shared_gate != f.shared_gate || e.bias != f.bias || e.choice_bias != f.choice_bias ||
+      e.gating != f.gating || !near(e.scale, f.scale)) {
     return "experts";
   }
   if (a.loops != b.loops || a.loop_norm != b.loop_norm) return "loops";
+  if (a.attention_sinks != b.attention_sinks) return "sinks";
   if (a.attention_softcap != b.attention_softcap || a.logit_softcap != b.logit_softcap) {
     return "soft caps";
   }

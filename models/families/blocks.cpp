@@ -108,7 +108,11 @@ void Blocks::attention(int layer, ActId in) {
   }
   if (c.norm_after_rope) norms();
   const int kv = builder_.kv_layer({c.kv_heads, c.head_dim});
-  builder_.add(Attention{attended_, q_, k_, v_, kv, spec});
+  Attention op{attended_, q_, k_, v_, kv, spec};
+  if (c.attention_sinks) {
+    op.sinks = builder_.weight(layer_name(layer, "attn_sinks.weight"), 1, c.heads);
+  }
+  builder_.add(op);
   linear(h_, attended_, layer, "attn_output", c.attention_output_bias);
 }
 
@@ -154,7 +158,7 @@ ActId Blocks::routed() {
 WeightId Blocks::expert_weights(int layer, std::string_view part, int64_t rows, int64_t cols) {
   const std::string name = layer_name(layer, part);
   for (const char* bias : {"_exps.bias", ".0.bias"}) {
-    if (!file_.find(name + bias)) continue;
+    if (config_.experts.bias || !file_.find(name + bias)) continue;
     fail(Exit::Model, file_.path(), ": tensor '", name, bias, "' is not supported");
   }
   return builder_.expert_weights(
@@ -170,7 +174,19 @@ void Blocks::experts(int layer, ActId in) {
   op.gate = expert_weights(layer, "ffn_gate", e.ffn_dim, dim);
   op.up = expert_weights(layer, "ffn_up", e.ffn_dim, dim);
   op.down = expert_weights(layer, "ffn_down", dim, e.ffn_dim);
-  op.spec = {e.count, e.used, e.normalized, config_.activation};
+  op.spec = {e.count, e.used, e.normalized, config_.activation, e.gating, e.scale};
+  if (e.choice_bias) {
+    op.choice_bias = builder_.weight(layer_name(layer, "exp_probs_b.bias"), 1, e.count);
+  }
+  if (e.bias) {
+    const auto bias = [&](std::string_view part, int64_t rows, int64_t cols) {
+      return builder_.weight(layer_name(layer, part), rows, cols);
+    };
+    op.router_bias = bias("ffn_gate_inp.bias", 1, e.count);
+    op.gate_bias = bias("ffn_gate_exps.bias", e.count, e.ffn_dim);
+    op.up_bias = bias("ffn_up_exps.bias", e.count, e.ffn_dim);
+    op.down_bias = bias("ffn_down_exps.bias", e.count, dim);
+  }
   builder_.add(op);
 }
 

@@ -101,8 +101,10 @@ void set_rope(ModelConfig& c, const RopeConfig& rope, std::string_view where) {
 
 }  // namespace
 
-void refuse_quantized(const HfConfig& config) {
+void refuse_quantized(const HfConfig& config, std::string_view read) {
   if (!config.has("quantization_config")) return;
+  const HfConfig object = config.object("quantization_config");
+  if (!read.empty() && object.text_or("quant_method", "") == read) return;
   fail(Exit::Model, config.where(),
        ": the weights are quantized by another tool ('quantization_config'), which skald does not "
        "read; use the original model or a GGUF");
@@ -119,7 +121,7 @@ bool text_part_is_tied(const HfConfig& file) {
 }
 
 ModelConfig read_common_hf(const HfConfig& config, const HfDefaults& defaults) {
-  refuse_quantized(config);
+  refuse_quantized(config, defaults.quant_method);
   ModelConfig c;
   c.architecture = config.text("model_type");
   c.layers = static_cast<int>(config.integer("num_hidden_layers", 1, kMostLayers));

@@ -27,10 +27,13 @@ struct HfDefaults {
   // The factors and caps (kFactors in config.cpp) that the family itself reads. Any other factor or
   // cap that would change the result is an error.
   std::span<const std::string_view> reads = {};
+  std::string_view quant_method =
+      {};  // of quantization_config, where the family reads such weights
 };
 
 ModelConfig read_common_hf(const HfConfig& config, const HfDefaults& defaults = {});
-void refuse_quantized(const HfConfig& config);  // throws if another tool quantized the model
+// Throws if another tool quantized the model by another method than `read`.
+void refuse_quantized(const HfConfig& config, std::string_view read = {});
 // The configuration of the text model in a model with a vision part: text_config, or `file` itself
 // if its keys stand beside those of the vision part. The models share one embedding and output if
 // either level says so: writers leave the other level at its default, false.

@@ -99,7 +99,8 @@ std::vector<bool> read_dense_layers(const HfConfig& config, int layers) {
   return dense;
 }
 
-ExpertsConfig read_gguf_experts(const GgufFile& file, int64_t ffn_dim) {
+ExpertsConfig read_gguf_experts(const GgufFile& file, int64_t ffn_dim,
+                                const GgufExpertsReads& reads) {
   const GgufMetadata& metadata = file.metadata();
   const std::string prefix = std::string(metadata.text("general.architecture")) + ".";
   ExpertsConfig e;
@@ -118,6 +119,14 @@ ExpertsConfig read_gguf_experts(const GgufFile& file, int64_t ffn_dim) {
   e.ffn_dim = bounded(kFfnDim, metadata.uint_or(prefix + kFfnDim, static_cast<uint64_t>(ffn_dim)),
                       kMostFfnDim);
   e.normalized = metadata.boolean_or(prefix + "expert_weights_norm", true);
+  if (reads.sigmoids) {
+    constexpr uint64_t kSoftmax = 1, kSigmoid = 2;
+    const auto gating = static_cast<uint64_t>(bounded(
+        "expert_gating_func", metadata.uint_or(prefix + "expert_gating_func", kSoftmax), 2));
+    if (gating == kSigmoid) e.gating = Gating::Sigmoid;
+    const double scale = metadata.number_or(prefix + "expert_weights_scale", 0);
+    if (scale != 0) e.scale = static_cast<float>(scale);  // 0: not said
+  }
 
   // Keys of other architectures. The values listed here are those that change nothing.
   struct Unknown {
@@ -128,7 +137,9 @@ ExpertsConfig read_gguf_experts(const GgufFile& file, int64_t ffn_dim) {
       {"expert_gating_func", 1},        {"expert_shared_count", 0},
       {"expert_group_count", 1},        {"expert_weights_scale", 1},
       {"leading_dense_block_count", 0}, {"interleave_moe_layer_step", 1}};
+  constexpr std::string_view kOfSigmoids[] = {"expert_gating_func", "expert_weights_scale"};
   for (const auto& [key, harmless] : kUnknown) {
+    if (reads.sigmoids && std::ranges::find(kOfSigmoids, key) != std::end(kOfSigmoids)) continue;
     const double value = metadata.number_or(prefix + key, 0);
     if (value == 0 || value == harmless) continue;
     fail(Exit::Model, file.path(), ": '", prefix, key, "' is ", value,
@@ -143,7 +154,12 @@ void export_experts(const ModelConfig& c, std::string_view architecture, GgufExp
   out.head.put_u32(prefix + "count", e.count);
   out.head.put_u32(prefix + "used_count", e.used);
   if (e.ffn_dim != c.ffn_dim) out.head.put_u32(prefix + "feed_forward_length", e.ffn_dim);
-  if (!e.normalized) out.head.put_bool(prefix + "weights_norm", false);
+  // Other readers take sigmoids as they are where this key is missing.
+  if (!e.normalized || e.gating == Gating::Sigmoid) {
+    out.head.put_bool(prefix + "weights_norm", e.normalized);
+  }
+  if (e.gating == Gating::Sigmoid) out.head.put_u32(prefix + "gating_func", 2);
+  if (e.scale != 1) out.head.put_f32(prefix + "weights_scale", e.scale);
   stack_experts(c, out);
 }
 

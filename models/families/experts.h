@@ -21,10 +21,16 @@ ExpertsConfig read_hf_experts(const HfConfig& config, int count_unsaid, int used
 // Returns ExpertsConfig::dense.
 std::vector<bool> read_dense_layers(const HfConfig& config, int layers);
 
+// What a family's GGUFs may say besides a choice by softmax.
+struct GgufExpertsReads {
+  bool sigmoids = false;  // expert_gating_func, expert_weights_scale
+};
+
 // Reads <architecture>.expert_*. No experts if expert_count is 0 or missing. Throws if the keys ask
 // for a routing other than the best experts of a softmax. `ffn_dim` is used if the file has no
 // width for experts.
-ExpertsConfig read_gguf_experts(const GgufFile& file, int64_t ffn_dim);
+ExpertsConfig read_gguf_experts(const GgufFile& file, int64_t ffn_dim,
+                                const GgufExpertsReads& reads = {});
 
 // For Family::to_gguf: adds the keys, and replaces single experts by stacks.
 void export_experts(const ModelConfig& c, std::string_view architecture, GgufExport& out);

@@ -13,6 +13,7 @@ namespace skald {
 
 class HfConfig;
 class GgufFile;
+class SafetensorsFile;
 struct GgufExport;
 
 struct Family {
@@ -28,6 +29,9 @@ struct Family {
   // Completes the metadata and tensors of a GGUF made of a Hugging Face folder (gguf_fields.h).
   // nullptr: skald cannot write such a GGUF.
   void (*to_gguf)(const HfConfig&, const ModelConfig&, GgufExport&) = nullptr;
+  // For Hugging Face folders whose tensors have another layout than skald's: the same tensors as
+  // skald names and lays them out. nullptr: they have skald's layout.
+  std::shared_ptr<const WeightFile> (*laid_out)(std::shared_ptr<const SafetensorsFile>) = nullptr;
 };
 
 const Family& family_for_hf(std::string_view model_type, std::string_view where);

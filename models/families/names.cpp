@@ -63,6 +63,15 @@ std::string tensor_name(std::string_view name, std::span<const NamePart> own) {
   return found.empty() ? layer_tensor(layer, name, kParts) : found;
 }
 
+std::string whole_tensor_name(std::string_view name, std::span<const NamePart> parts) {
+  const int layer = take_layer(name);
+  if (layer < 0) return "";
+  for (const auto& [hf, gguf] : parts) {
+    if (name == hf) return concat("blk.", layer, ".", gguf);
+  }
+  return "";
+}
+
 std::string expert_tensor_name(std::string_view name, std::string_view experts,
                                std::span<const NamePart> parts) {
   const int layer = take_layer(name);

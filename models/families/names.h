@@ -15,6 +15,10 @@ struct NamePart {
 // family's `own` parts are tried before the common ones.
 std::string tensor_name(std::string_view hf_name, std::span<const NamePart> own = {});
 
+// The same for parts whose names are whole, without ".weight" or ".bias" behind them:
+// {".self_attn.sinks", "attn_sinks.weight"}. "" for any other name.
+std::string whole_tensor_name(std::string_view hf_name, std::span<const NamePart> parts);
+
 // Translates the name of one expert's tensor: "model.layers.3.mlp.experts.7.gate_proj.weight" to
 // "blk.3.ffn_gate.7.weight", if `experts` is ".mlp.experts." and a part has "gate_proj". "" for any
 // other name.

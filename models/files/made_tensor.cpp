@@ -26,18 +26,23 @@ int64_t row_in_source(const MadeTensor& tensor, int64_t row) {
   return moved ? halves_index(row, tensor.rows(), tensor.interleaved_heads) : row;
 }
 
-void read_row(const MadeTensor& tensor, int64_t row, float* out, std::vector<float>& scratch) {
+struct Scratch {
+  std::vector<float> floats;
+  std::vector<std::byte> bytes;
+};
+
+void read_row(const MadeTensor& tensor, int64_t row, float* out, Scratch& scratch) {
   const int64_t cols = tensor.cols();
   if (!tensor.values.empty()) {
     std::copy(tensor.values.begin(), tensor.values.end(), out);
     return;
   }
-  const TensorView& source = tensor.source;
-  info(source.type).decode_row(tensor.source_row(row_in_source(tensor, row)), out, cols);
+  const auto [view, view_row] = tensor.source_row(row_in_source(tensor, row));
+  view.decode_row(view_row, out, scratch.bytes);
   if (tensor.interleaved_heads > 0 && tensor.rows() == 1) {
-    scratch.assign(out, out + cols);
+    scratch.floats.assign(out, out + cols);
     for (int64_t i = 0; i < cols; ++i) {
-      out[i] = scratch[static_cast<size_t>(halves_index(i, cols, tensor.interleaved_heads))];
+      out[i] = scratch.floats[static_cast<size_t>(halves_index(i, cols, tensor.interleaved_heads))];
     }
   }
   if (tensor.added != 0) {
@@ -50,7 +55,8 @@ void read_row(const MadeTensor& tensor, int64_t row, float* out, std::vector<flo
 void MadeTensor::drop_source(int64_t first, int64_t rows) const {
   while (rows > 0) {
     const int64_t here = stack.empty() ? rows : std::min(rows, source.rows - first % source.rows);
-    drop_pages({source_row(first), static_cast<size_t>(here * source.row_bytes)});
+    const auto [view, row] = source_row(first);
+    if (view.data) drop_pages({view.row(row), static_cast<size_t>(here * source.row_bytes)});
     first += here;
     rows -= here;
   }
@@ -73,20 +79,20 @@ void TensorMaker::make(const MadeTensor& tensor, int64_t first, int64_t rows, st
   if (!copied) {
     for (auto& row : floats) row.resize(static_cast<size_t>(cols));
   }
-  std::vector<float> scratch;
-  if (element_order) scratch.reserve(static_cast<size_t>(cols));
+  std::vector<Scratch> scratch(static_cast<size_t>(pool_->threads()));
   std::atomic<int64_t> next{0}, bad_row{INT64_MAX};
   pool_->run([&](int thread, int) {
     float* row = floats[static_cast<size_t>(thread)].data();
+    Scratch& own = scratch[static_cast<size_t>(thread)];
     for (int64_t start; (start = next.fetch_add(piece)) < rows;) {
       for (int64_t r = start; r < std::min(rows, start + piece); ++r) {
         std::byte* to = out + r * bytes;
         if (copied) {
-          std::memcpy(to, tensor.source_row(row_in_source(tensor, first + r)),
-                      static_cast<size_t>(bytes));
+          const auto [view, view_row] = tensor.source_row(row_in_source(tensor, first + r));
+          view.copy_row(view_row, to);
           continue;
         }
-        read_row(tensor, first + r, row, scratch);
+        read_row(tensor, first + r, row, own);
         if (first_unfit(row, cols, tensor.type) >= 0) {
           for (int64_t seen = bad_row; first + r < seen;) {
             if (bad_row.compare_exchange_weak(seen, first + r)) break;
@@ -99,7 +105,7 @@ void TensorMaker::make(const MadeTensor& tensor, int64_t first, int64_t rows, st
   const int64_t bad = bad_row;
   if (bad == INT64_MAX) return;
   float* row = floats[0].data();
-  read_row(tensor, bad, row, scratch);
+  read_row(tensor, bad, row, scratch[0]);
   const int64_t at = first_unfit(row, cols, tensor.type);
   fail_unfit(tensor.file, tensor.name, bad, row[at], tensor.type);
 }

@@ -35,11 +35,16 @@ struct MadeTensor {
   int64_t cols() const { return shape.back(); }
   int64_t elements() const { return rows() * cols(); }
   int64_t bytes() const { return rows() * row_bytes(type, cols()); }
-  const std::byte* source_row(int64_t row) const {
-    return stack.empty() ? source.row(row)
-                         : stack[static_cast<size_t>(row / source.rows)].row(row % source.rows);
+  // The view that holds a row of the source, and the row's number there.
+  struct SourceRow {
+    const TensorView& view;
+    int64_t row;
+  };
+  SourceRow source_row(int64_t row) const {
+    if (stack.empty()) return {source, row};
+    return {stack[static_cast<size_t>(row / source.rows)], row % source.rows};
   }
-  // Lets the system drop the mapped pages of `rows` source rows.
+  // Lets the system drop the mapped pages of `rows` source rows; a reader's pages stay.
   void drop_source(int64_t first, int64_t rows) const;
   // True if the bytes are equal to the source's, except for their order.
   bool copied() const { return values.empty() && source.type == type && added == 0; }

@@ -117,24 +117,28 @@ Header read_header(const MappedFile& file) {
   return header;
 }
 
-Tensor make_tensor(const SafetensorsEntry& entry, std::string name, std::span<const std::byte> data,
+RawTensor make_raw(const SafetensorsEntry& entry, std::string name, std::span<const std::byte> data,
                    const std::string& path) {
-  const auto refuse = [&](auto&&... what) {
-    fail(Exit::Model, path, ": tensor '", printable(entry.name), "' ", what...);
-  };
-  const std::optional<DType> type = dtype_from_safetensors(entry.dtype);
-  if (!type) {
-    refuse("is ", entry.dtype, ", and skald reads F32, F16 and BF16 from safetensors; use a model ",
-           "in one of these, or a GGUF file for a quantized one");
+  return {std::move(name),
+          entry.dtype,
+          {entry.shape.begin(), entry.shape.end()},
+          data.subspan(entry.begin, entry.end - entry.begin),
+          path};
+}
+
+Tensor make_tensor(const SafetensorsEntry& entry, DType type, std::string name,
+                   std::span<const std::byte> data, const std::string& path) {
+  if (entry.end == entry.begin) {
+    fail(Exit::Model, path, ": tensor '", printable(entry.name),
+         "' is empty: ", shape_text(entry.shape));
   }
-  if (entry.end == entry.begin) refuse("is empty: ", shape_text(entry.shape));
   Tensor tensor;
   tensor.name = std::move(name);
   tensor.shape.assign(entry.shape.begin(), entry.shape.end());
   if (tensor.shape.empty()) tensor.shape = {1};
-  tensor.view = {data.data() + entry.begin, *type, 1, tensor.shape.back(), 0};
+  tensor.view = {data.data() + entry.begin, type, 1, tensor.shape.back(), 0};
   for (size_t i = 0; i + 1 < tensor.shape.size(); ++i) tensor.view.rows *= tensor.shape[i];
-  tensor.view.row_bytes = row_bytes(*type, tensor.view.cols);
+  tensor.view.row_bytes = row_bytes(type, tensor.view.cols);
   tensor.file = path;
   return tensor;
 }
@@ -189,7 +193,7 @@ Layout find_files(const std::filesystem::path& path) {
 }  // namespace
 
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& folder_or_file,
-                                 const TensorRename& rename)
+                                 const TensorRename& rename, RawTensors raw)
     : WeightFile(folder_or_file.string()) {
   const Layout layout = find_files(folder_or_file);
   std::map<std::string, std::string> found;  // tensor to file name; only with an index
@@ -204,7 +208,13 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& folder_or_file,
              printable(found[entry.name]), " too; the shards belong to different models");
       }
       std::string name = rename(entry.name);
-      if (!name.empty()) add(make_tensor(entry, std::move(name), header.data, shown));
+      if (name.empty()) continue;
+      if (const std::optional<DType> type = dtype_from_safetensors(entry.dtype)) {
+        add(make_tensor(entry, *type, std::move(name), header.data, shown));
+        continue;
+      }
+      if (raw == RawTensors::Refused) refuse_raw(make_raw(entry, entry.name, header.data, shown));
+      raw_.push_back(make_raw(entry, std::move(name), header.data, shown));
     }
   }
   for (const auto& [tensor, shard] : layout.weight_map) {
@@ -217,13 +227,20 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& folder_or_file,
   }
 }
 
+void refuse_raw(const RawTensor& tensor) {
+  fail(Exit::Model, tensor.file, ": tensor '", printable(tensor.name), "' is ", tensor.type,
+       ", and skald reads F32, F16 and BF16 from safetensors; use a model in one of these, or a "
+       "GGUF file for a quantized one");
+}
+
 void SafetensorsFile::check_whole() const {
   for (const auto& file : files_) file->check_whole();
 }
 
 std::shared_ptr<const SafetensorsFile> open_safetensors(const std::filesystem::path& folder_or_file,
-                                                        const TensorRename& rename) {
-  return std::make_shared<const SafetensorsFile>(folder_or_file, rename);
+                                                        const TensorRename& rename,
+                                                        RawTensors raw) {
+  return std::make_shared<const SafetensorsFile>(folder_or_file, rename, raw);
 }
 
 }  // namespace skald

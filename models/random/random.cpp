@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,13 +36,17 @@ bool norms_once(const RandomShape& s) { return s.family == &kCohere2; }
 
 // True for families with biases everywhere and a feed-forward without a gate.
 bool is_starcoder2(const RandomShape& s) { return s.family == &kStarcoder2; }
-bool biases_qkv(const RandomShape& s) { return is_starcoder2(s) || s.family == &kQwen2Moe; }
+bool is_gpt_oss(const RandomShape& s) { return s.family == &kGptOss; }
+bool biases_qkv(const RandomShape& s) {
+  return is_starcoder2(s) || is_gpt_oss(s) || s.family == &kQwen2Moe;
+}
 
 // A type is one format, or a mix of a quantizer: `head` for the output (or the tied embedding),
-// `more` for attn_v and ffn_down of the layers that lose most.
+// `more` for attn_v and ffn_down of the layers that lose most, `experts` for experts.
 struct Mix {
   std::string name;
   DType most, more, head;
+  std::optional<DType> experts = {};  // else as `most` and `more`
 };
 
 // Formats that quantizers mix. Every other format of dtype.cpp is a type of its own.
@@ -67,6 +72,8 @@ const std::vector<Mix>& all_mixes() {
   static const std::vector<Mix> kAll = [] {
     std::vector<Mix> all;
     for (const DTypeInfo& format : all_dtypes()) all.push_back(mix_of(format));
+    // As gpt-oss is published.
+    all.push_back({"mxfp4_bf16", DType::BF16, DType::BF16, DType::BF16, DType::MXFP4});
     return all;
   }();
   return kAll;
@@ -110,7 +117,12 @@ class RandomWeights final : public WeightFile {
       plan(block + "attn_k.weight", mix.most, kv_dim, shape.dim);
       plan(block + "attn_v.weight", more, kv_dim, shape.dim);
       plan(block + "attn_output.weight", mix.most, shape.dim, q_dim);
-      if (!norms_once(shape)) plan(block + "ffn_norm.weight", DType::F32, 1, shape.dim);
+      const char* ffn_norm = is_gpt_oss(shape) ? "post_attention_norm" : "ffn_norm";
+      if (!norms_once(shape)) plan(concat(block, ffn_norm, ".weight"), DType::F32, 1, shape.dim);
+      if (is_gpt_oss(shape)) {
+        plan(block + "attn_sinks.weight", DType::F32, 1, shape.heads);
+        plan(block + "attn_output.bias", DType::F32, 1, shape.dim);
+      }
       if (biases_qkv(shape)) {
         plan(block + "attn_q.bias", DType::F32, 1, q_dim);
         plan(block + "attn_k.bias", DType::F32, 1, kv_dim);
@@ -125,7 +137,7 @@ class RandomWeights final : public WeightFile {
         plan(block + "post_ffw_norm.weight", DType::F32, 1, shape.dim);
       }
       if (shape.experts.count > 0) {
-        plan_experts(block, shape, mix.most, more);
+        plan_experts(block, shape, mix.experts.value_or(mix.most), mix.experts.value_or(more));
         continue;
       }
       if (is_starcoder2(shape)) {
@@ -173,6 +185,11 @@ class RandomWeights final : public WeightFile {
       plan(block + "ffn_down_shexp.weight", down, shape.dim, e.shared_dim);
     }
     if (e.shared_gate) plan(block + "ffn_gate_inp_shexp.weight", DType::F32, 1, shape.dim);
+    if (!e.bias) return;
+    plan(block + "ffn_gate_inp.bias", DType::F32, 1, e.count);
+    plan(block + "ffn_gate_exps.bias", DType::F32, e.count, e.ffn_dim);
+    plan(block + "ffn_up_exps.bias", DType::F32, e.count, e.ffn_dim);
+    plan(block + "ffn_down_exps.bias", DType::F32, e.count, shape.dim);
   }
 
   // The biases other than those of q, k and v.
@@ -218,7 +235,12 @@ class RandomWeights final : public WeightFile {
     cpu::ThreadPool pool(cpu::available_threads());
     pool.run([&](int, int) {
       for (size_t i; (i = next++) < planned_.size();) {
-        fill_tensor(place(planned_[i]), view(planned_[i]));
+        const Planned& p = planned_[i];
+        if (p.name.ends_with(".bias")) {
+          std::memset(place(p), 0, static_cast<size_t>(bytes(p)));
+        } else {
+          fill_tensor(place(p), view(p));
+        }
       }
     });
   }
@@ -284,12 +306,12 @@ ModelConfig config_of(const RandomShape& shape) {
   c.vocab = shape.vocab;
   c.context = shape.context;
   c.tied = shape.tied;
-  const bool gemma3 = shape.family == &kGemma3;
+  const bool gemma3 = shape.family == &kGemma3, gpt_oss = is_gpt_oss(shape);
   RopeScaling scaling;
   if (shape.rope_factor != 1) {
-    scaling.type = gemma3 ? "linear" : "llama3";
+    scaling.type = gemma3 ? "linear" : gpt_oss ? "yarn" : "llama3";
     scaling.factor = shape.rope_factor;
-    scaling.original_context = 8192;
+    scaling.original_context = gpt_oss ? 4096 : 8192;
   }
   c.rope_base = static_cast<float>(shape.rope_base);
   c.rope_scaling = scaling.type;
@@ -312,6 +334,11 @@ ModelConfig config_of(const RandomShape& shape) {
     return c;
   }
   c.windows = windows_by_period(c.layers, c.window, shape.period);
+  if (gpt_oss) {
+    c.activation = Activation::ClampedSwiglu;
+    c.attention_bias = c.attention_output_bias = c.attention_sinks = true;
+    return c;
+  }
   if (shape.family == &kCohere2) {
     c.norm = NormKind::Layer;
     c.rope.interleaved = true;

@@ -16,7 +16,7 @@ struct RandomShape {
   int heads, kv_heads, head_dim;
   int64_t vocab, context;
   bool tied;
-  double rope_base, rope_factor;  // factor of llama3 scaling (Gemma 3: linear); 1: no scaling
+  double rope_base, rope_factor;  // of llama3 (Gemma 3: linear, gpt-oss: yarn); 1: no scaling
   const Family* family = &kLlama;
   int window = 0, period = 1;  // every period-th layer has no window
   ExpertsConfig experts = {};
@@ -77,6 +77,38 @@ inline const RandomShape kRandomShapes[] = {
      .family = &kQwen2Moe,
      .experts = {60, 4, 1408, false, {}, 5632, true}},
     {"starcoder2-3b", 30, 3072, 12288, 24, 2, 128, 49152, 16384, true, 1e6, 1, &kStarcoder2, 4096},
+    {.name = "gpt-oss-20b",
+     .layers = 24,
+     .dim = 2880,
+     .ffn_dim = 2880,
+     .heads = 64,
+     .kv_heads = 8,
+     .head_dim = 64,
+     .vocab = 201088,
+     .context = 131072,
+     .tied = false,
+     .rope_base = 150000,
+     .rope_factor = 32,
+     .family = &kGptOss,
+     .window = 128,
+     .period = 2,
+     .experts = {.count = 32, .used = 4, .ffn_dim = 2880, .normalized = true, .bias = true}},
+    {.name = "gpt-oss-120b",
+     .layers = 36,
+     .dim = 2880,
+     .ffn_dim = 2880,
+     .heads = 64,
+     .kv_heads = 8,
+     .head_dim = 64,
+     .vocab = 201088,
+     .context = 131072,
+     .tied = false,
+     .rope_base = 150000,
+     .rope_factor = 32,
+     .family = &kGptOss,
+     .window = 128,
+     .period = 2,
+     .experts = {.count = 128, .used = 4, .ffn_dim = 2880, .normalized = true, .bias = true}},
     {"command-r7b", 32, 4096, 14336, 32, 8, 128, 256000, 132096, true, 5e4, 1, &kCohere2, 4096, 4},
     {"gemma-2-2b", 26, 2304, 9216, 8, 4, 256, 256000, 8192, true, 1e4, 1, &kGemma2, 4096, 2},
     {"gemma-2-9b", 42, 3584, 14336, 16, 8, 256, 256000, 8192, true, 1e4, 1, &kGemma2, 4096, 2},

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "engine/cpu/executor.h"
+#include "models/convert/quantized.h"
 #include "models/open.h"
 #include "tests/golden_check.h"
 
@@ -13,18 +14,19 @@ using cpu::KernelSet;
 }  // namespace
 
 TEST_CASE("the logits and greedy tokens of every golden folder agree with Hugging Face's") {
-  const std::string name =
-      GENERATE("llama-mha", "llama3-gqa-tied-ropescale", "llama3-long-3000", "openllama-headdim100",
-               "llama-bias-linear-rope", "llama-config-v5", "mistral-swa-headdim64",
-               "qwen2-bias-tied", "qwen3-qknorm", "gemma2-softcap", "phi3-fused", "cohere2",
-               "granite4", "qwen3_vl", "seed_oss", "ernie4_5", "glm4", "exaone4", "starcoder2",
-               "qwen2_moe", "olmoe", "ministral3", "hunyuan_v1_dense", "kq256");
+  const std::string name = GENERATE(
+      "llama-mha", "llama3-gqa-tied-ropescale", "llama3-long-3000", "openllama-headdim100",
+      "llama-bias-linear-rope", "llama-config-v5", "mistral-swa-headdim64", "qwen2-bias-tied",
+      "qwen3-qknorm", "gemma2-softcap", "phi3-fused", "cohere2", "granite4", "qwen3_vl", "seed_oss",
+      "ernie4_5", "glm4", "exaone4", "starcoder2", "qwen2_moe", "olmoe", "ministral3",
+      "hunyuan_v1_dense", "gpt_oss", "gpt_oss-bf16", "minimax_m2", "kq256");
   const KernelSet kernels = GENERATE(KernelSet::Fast, KernelSet::Reference);
   const std::filesystem::path folder = find_golden(name);
   if (folder.empty() || (name == "llama3-long-3000" && kernels == KernelSet::Reference)) return;
   CAPTURE(name, kernels == KernelSet::Fast);
   const OpenedModel opened = open_model(folder);
-  const auto executor = cpu::make_executor(opened.model, {.exact = true}, kernels);
+  const Model model = made_model(opened.model, {});
+  const auto executor = cpu::make_executor(model, {.exact = true}, kernels);
   check_logits(*executor, folder / "golden.json", folder / "logits.npy");
   const nlohmann::json golden = read_json(folder / "golden.json");
   if (golden.contains("greedy_ids")) check_greedy(*executor, golden);

@@ -28,6 +28,7 @@
 #include "cuda/kernels/attention/decode_ring.cuh"
 #include "cuda/kernels/attention/decode_rows.cuh"
 #include "cuda/kernels/attention/decode_strip.cuh"
+#include "cuda/kernels/attention/sink.cuh"
 #include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/device/cluster.cuh"
 #include "cuda/kernels/device/launch.cuh"
@@ -236,7 +237,8 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
   // and the next lanes hold the next unit.
   const auto write_out = [&](int unit, bool valid, const Partial& p, int lanes) {
     const int head = unit / (kDim / 4), dim = unit % (kDim / 4) * 4;
-    const float share = __fdividef(1, p.all);
+    const float sink = sink_weight(a, kv_head * group + first_head + head, p.highest);
+    const float share = __fdividef(1, p.all + sink);
     const float x[4] = {p.sum.x * share, p.sum.y * share, p.sum.z * share, p.sum.w * share};
     valid = valid && lane % lanes == 0 && dim < head_dim;
     if (a.decode.prepares.memory) {

@@ -226,7 +226,7 @@ __global__ void __launch_bounds__(kWarps * 32) attend_plain(AttentionLaunch a) {
 
   for (int w = 0; w < kWarps; ++w) maximum = fmaxf(maximum, maxima[w]);
   float weights[kWarps];
-  total = 0;
+  total = a.sinks ? expf(a.sinks[head] - maximum) : 0;
 #pragma unroll
   for (int w = 0; w < kWarps; ++w) {
     weights[w] = expf(maxima[w] - maximum);

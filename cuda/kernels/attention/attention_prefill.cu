@@ -15,6 +15,7 @@
 #include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/attention/attention_split.h"
 #include "cuda/kernels/attention/kv_page.cuh"
+#include "cuda/kernels/attention/sink.cuh"
 #include "cuda/kernels/attention/softcap.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/mma.cuh"
@@ -259,6 +260,7 @@ __global__ void __launch_bounds__(kThreads)
       const int i = (warp * kBlocks + b) * 16 + h * 8 + g;
       if (i >= queries) continue;
       const int row = i / group;
+      sum += sink_weight(a, kv_head * group + i - row * group, maximum[b][h] * scale);
       T* to = rows_out + int64_t{row} * s.heads * head_dim + (i - row * group) * head_dim;
 #pragma unroll
       for (int j = 0; j < kDim / 8; ++j) {

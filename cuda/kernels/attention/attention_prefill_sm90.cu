@@ -11,6 +11,7 @@
 #include "cuda/gpu/kernel_code.h"
 #include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/attention/kv_page.cuh"
+#include "cuda/kernels/attention/sink.cuh"
 #include "cuda/kernels/attention/softcap.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/mma.cuh"
@@ -329,9 +330,10 @@ __device__ inline void attend(const AttentionLaunch& a, const Ring<kDim>& ring, 
       float sum = softmax.total[h];
       sum += __shfl_xor_sync(~0u, sum, 1);
       sum += __shfl_xor_sync(~0u, sum, 2);
-      const float factor = 1 / sum;
       const int query = first_query + 8 * h, row = query / group;
       if (row >= work.rows) continue;
+      sum += sink_weight(a, work.kv_head * group + query - row * group, softmax.maximum[h] * scale);
+      const float factor = 1 / sum;
       T* to = rows_out + int64_t{row} * s.heads * kDim + (query - row * group) * kDim;
 #pragma unroll
       for (int j = 0; j < kDim / 8; ++j) {

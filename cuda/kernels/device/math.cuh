@@ -23,10 +23,19 @@ __device__ float block_sum(float x, float* shared) {
   return sum;
 }
 
+// For Silu and GeluTanh.
 __device__ inline float activate(float x, Activation activation) {
   if (activation == Activation::Silu) return x / (1 + expf(-x));
   constexpr float kSqrt2OverPi = 0.7978845608028654f;
   return 0.5f * x * (1 + tanhf(kSqrt2OverPi * (x + 0.044715f * x * x * x)));
+}
+
+// What a gate and an up become, with any activation.
+__device__ inline float gated(float gate, float up, Activation activation) {
+  if (activation != Activation::ClampedSwiglu) return activate(gate, activation) * up;
+  gate = gate > kSwigluLimit ? kSwigluLimit : gate;  // NaN stays
+  up = up > kSwigluLimit ? kSwigluLimit : up < -kSwigluLimit ? -kSwigluLimit : up;
+  return gate / (1 + expf(-kSwigluSlope * gate)) * (up + 1);
 }
 
 // activate() to the precision of 16 bits, in a third of the instructions.

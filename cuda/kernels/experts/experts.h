@@ -45,13 +45,15 @@ struct RouteLaunch {
   const float* norm_weight;  // [dim]
   float norm_eps;
   const float* router;  // [count, dim]
+  const float* bias;    // [count] or nullptr, added to the logits
   int64_t dim;
   void* out;          // [rows, dim], normed
-  float* logits;      // [rows, count]
+  float* logits;      // [rows, count]; with Gating::Sigmoid their sigmoids
   unsigned* tickets;  // route_tickets(), zero before and after
-  bool normalized;    // weights add up to 1
-  Routing routing;    // chosen and weights are written
-  bool dependent;     // LinearShape's
+  ExpertsSpec spec;
+  const float* choice_bias;  // [count] or nullptr, as Experts::choice_bias
+  Routing routing;           // chosen and weights are written
+  bool dependent;            // LinearShape's
 };
 void launch_route(const RouteLaunch& launch, Stream stream);
 
@@ -79,16 +81,19 @@ struct ExpertsShape {
   Epilogue epilogue;   // Store, Floats or Gated
   Activation activation;
   bool dependent;  // LinearShape's
+  // The choice of experts was complete before the kernel ahead started; for experts_row.
+  bool chosen_early;
 };
 struct ExpertsLaunch : ExpertsShape {
   const void* weight;  // the first expert's [outs, ins]; Gated: rows alternate gate, up
   int64_t stride;      // bytes to the next expert's matrix, a multiple of 16
+  const float* bias;   // [count, outs] or nullptr, in the order of the weight's rows
   const void* in;      // [rows, ins], or [places, ins]
   // Store: [places, outs]; Floats: float; Gated: [places, outs / 2]. May be columns of a wider
   // matrix.
   void* out;
   Routing routing;
-  int multiprocessors;  // experts_few has a block on each
+  int multiprocessors;  // experts_row and experts_few have a block on each
 };
 template <KernelId>
 void launch_experts(const ExpertsLaunch& launch, Stream stream);
@@ -99,10 +104,19 @@ void launch_experts(const ExpertsLaunch& launch, Stream stream);
 bool supports_experts_few(const ExpertsShape& shape, const RoutingShape& routing);
 void launch_experts_few(const ExpertsLaunch& launch, Stream stream);
 
-// For one row: a product with Floats and the sum over the row's choices, with the same bits as
-// launch_experts_few() and launch_combine(). x: [outs]. The launch's `out` is not used.
-bool supports_experts_one(const ExpertsShape& shape, const RoutingShape& routing);
-void launch_experts_one(const ExpertsLaunch& launch, float* x, float scale, Stream stream);
+// For one row, with `used` up to 32: streams weights through registers, several parts ahead.
+// launch_experts_row_sum() takes a product with Floats and also adds up the row's experts: `out`
+// has their results then, and to.x is to.x + to.scale * the sum of weight * result, in the order of
+// the choices.
+struct ExpertsSum {
+  float* x;  // [outs]
+  float scale;
+  unsigned* tickets;  // row_sum_tickets(outs), zero before and after
+};
+constexpr int64_t row_sum_tickets(int64_t outs) { return (outs + 15) / 16; }
+bool supports_experts_row(const ExpertsShape& shape, const RoutingShape& routing);
+void launch_experts_row(const ExpertsLaunch& launch, Stream stream);
+void launch_experts_row_sum(const ExpertsLaunch& launch, const ExpertsSum& to, Stream stream);
 
 // For many rows of each expert: weights are read once for 64 places.
 bool supports_experts_many(const ExpertsShape& shape, const RoutingShape& routing);

@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(kThreads, 1)
         sum += at[0];
         up += at[step - 1];
       }
-      store_result<T>(a, tile.first + place, out, sum, up);
+      store_result<T>(a, {tile.expert, tile.first + place, out}, sum, up);
     }
   }
 #endif

@@ -19,9 +19,10 @@ bool supports_experts_few(const ExpertsShape& a, const RoutingShape& routing) {
          expert_tiles(routing, kFewPlaces) <= kMostFewTiles;
 }
 
-bool supports_experts_one(const ExpertsShape& a, const RoutingShape& routing) {
-  return suits_parts(a) && a.epilogue == Epilogue::Floats && routing.rows == 1 &&
-         routing.used <= kMostOneUsed;
+bool supports_experts_row(const ExpertsShape& a, const RoutingShape& routing) {
+  constexpr int kFewBlocks = 64;  // fewer than any GPU with this kernel's instructions has
+  return suits_parts(a) && routing.rows == 1 && routing.used <= kMostRowUsed &&
+         row_shared_bytes(a, routing, kFewBlocks) <= kMostRowBytes;
 }
 
 bool supports_experts_many(const ExpertsShape& a, const RoutingShape&) { return suits_parts(a); }

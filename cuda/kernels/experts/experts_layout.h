@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cuda/kernels/experts/experts.h"
+#include "cuda/kernels/tiles/layout.h"
 
 namespace skald::cuda {
 
@@ -22,6 +23,23 @@ inline constexpr int kFewPlaces = 8;  // places of a tile
 inline constexpr int kMostFewChoices = 1024;
 inline constexpr int kMostFewTiles = kMostFewChoices / kFewPlaces + kMostFewChoices;
 
-inline constexpr int kMostOneUsed = 32;  // experts_one: a lane for each expert of the row
+// experts_row: a lane for each expert of the row. The columns of a matrix are divided into slices:
+// slice i has part i and every slices-th part after it; a warp is worth at least two parts.
+inline constexpr int kMostRowUsed = 32;
+inline constexpr int kRowThreads = 512;
+static_assert(kMostRowUsed * tiles::kRows <= kRowThreads);
+inline constexpr int kMostRowBytes = 100 * 1024;
+SKALD_HD constexpr int row_slices_of(int parts) {
+  return parts >= 16 ? 8 : parts >= 8 ? 4 : parts >= 4 ? 2 : 1;
+}
+// Shared memory of a block: activations, padded to whole parts, and a sum for each slice of each
+// weight row of the block's units.
+inline int64_t row_shared_bytes(const ExpertsShape& a, const RoutingShape& routing, int blocks) {
+  const int64_t parts = (a.ins + tiles::kPartCols - 1) / tiles::kPartCols;
+  const int64_t units = routing.used * ((a.outs + tiles::kRows - 1) / tiles::kRows);
+  const int64_t own = std::max<int64_t>(routing.used, (units + blocks - 1) / blocks);
+  return (a.by_place ? routing.used : 1) * parts * tiles::kPartCols * 2 +
+         own * row_slices_of(static_cast<int>(parts)) * tiles::kRows * 4;
+}
 
 }  // namespace skald::cuda

@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     const int row = i % each * step, place = i / each;
     if (first + row >= a.outs) continue;
     const float* sum = to + place * kSumsRow + row;
-    store_result<T>(a, tile.first + place, first + row, sum[0], sum[step - 1]);
+    store_result<T>(a, {tile.expert, tile.first + place, first + row}, sum[0], sum[step - 1]);
   }
 #endif
 }

@@ -70,7 +70,7 @@ __device__ inline void store_many(const ExpertsLaunch& a, const ExpertTile& tile
   for (int place = static_cast<int>(threadIdx.x) / each; place < tile.rows;
        place += kManyMultiplying / each) {
     const float* sum = sums + place * kManySumsRow<kRows> + row;
-    store_result<T>(a, tile.first + place, first + row, sum[0], sum[step - 1]);
+    store_result<T>(a, {tile.expert, tile.first + place, first + row}, sum[0], sum[step - 1]);
   }
 }
 

@@ -53,23 +53,28 @@ __global__ void experts_plain(ExpertsLaunch a) {
   let_next_kernel_start();
   wait_for_kernel_ahead();
   const ExpertTile tile = find_tile<kPlainRows>(a.routing, static_cast<int>(blockIdx.x));
-  const bool gated = a.epilogue == Epilogue::Gated;
-  const int64_t outs = gated ? a.outs / 2 : a.outs;
+  const bool pairs = a.epilogue == Epilogue::Gated;
+  const int64_t outs = pairs ? a.outs / 2 : a.outs;
   const int64_t out = int64_t{blockIdx.y} * kPlainWarps + threadIdx.x / 32;
   if (tile.rows == 0 || out >= outs) return;
   int64_t in[kPlainRows] = {};
   for (int r = 0; r < tile.rows; ++r) in[r] = input_row(a, tile.first + r) * a.ins;
   const W weight(a, tile.expert);
   float sums[kPlainRows], ups[kPlainRows];
-  sums_of(a, weight, gated ? 2 * out : out, in, tile.rows, sums);
-  if (gated) sums_of(a, weight, 2 * out + 1, in, tile.rows, ups);
+  sums_of(a, weight, pairs ? 2 * out : out, in, tile.rows, sums);
+  if (pairs) sums_of(a, weight, 2 * out + 1, in, tile.rows, ups);
   if (threadIdx.x % 32 != 0) return;
   for (int r = 0; r < tile.rows; ++r) {
     const int64_t at = (tile.first + r) * a.out_stride + out;
+    if (a.bias) {
+      const float* bias = a.bias + tile.expert * a.outs;
+      sums[r] += bias[pairs ? 2 * out : out];
+      if (pairs) ups[r] += bias[2 * out + 1];
+    }
     if (a.epilogue == Epilogue::Floats) {
       static_cast<float*>(a.out)[at] = sums[r];
     } else {
-      const float value = gated ? activate(sums[r], a.activation) * ups[r] : sums[r];
+      const float value = pairs ? gated(sums[r], ups[r], a.activation) : sums[r];
       store_numbers(a.type, a.out, at, Pack<float, 1>{value});
     }
   }

@@ -66,8 +66,11 @@ __device__ void choose(const RouteLaunch& a, int row) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const Routing& r = a.routing;
   const float* logits = a.logits + int64_t{row} * r.count;
-  const auto read_key = [&](int expert) {
-    return expert < r.count ? key_of(__ldcg(logits + expert), expert) : 0;
+  const bool sigmoid = a.spec.gating == Gating::Sigmoid;
+  const auto read_key = [&](int expert) -> uint64_t {
+    if (expert >= r.count) return 0;
+    const float bias = a.choice_bias ? a.choice_bias[expert] : 0;
+    return key_of(__ldcg(logits + expert) + bias, expert);
   };
   uint64_t kept[kKept];
 #pragma unroll
@@ -90,11 +93,17 @@ __device__ void choose(const RouteLaunch& a, int row) {
     if (n == 0) first = bound;
   }
   const float highest = logit_of(first);
-  float sum = 0;
-  for_each_key([&](int expert, uint64_t key) {
-    if (expert < r.count && (!a.normalized || key >= bound)) sum += expf(logit_of(key) - highest);
-  });
-  const float total = warp_sum(sum);
+  const auto share = [&](int expert, uint64_t key) {
+    return sigmoid ? __ldcg(logits + expert) : expf(logit_of(key) - highest);
+  };
+  float total = 1;
+  if (a.spec.normalized || !sigmoid) {
+    float sum = 0;
+    for_each_key([&](int expert, uint64_t key) {
+      if (expert < r.count && (!a.spec.normalized || key >= bound)) sum += share(expert, key);
+    });
+    total = warp_sum(sum);
+  }
   int before = 0;
   for_each_key([&](int expert, uint64_t key) {
     const bool mine = key >= bound;
@@ -102,7 +111,7 @@ __device__ void choose(const RouteLaunch& a, int row) {
     if (mine) {
       const int64_t at = int64_t{row} * r.used + before + __popc(all & ((1u << lane) - 1));
       r.chosen[at] = expert;
-      r.weights[at] = expf(logit_of(key) - highest) / total;
+      r.weights[at] = a.spec.scale * share(expert, key) / total;
     }
     before += __popc(all);
   });
@@ -235,7 +244,11 @@ __global__ void __launch_bounds__(kThreads, 2) route(__grid_constant__ const Rou
     for (int row = 0; row < kRows; ++row) {
       const float logit = warp_sum(sums[e][row]);
       if (lane == 0 && row < rows && first_expert + e < a.routing.count) {
-        a.logits[int64_t{first_row + row} * a.routing.count + first_expert + e] = logit;
+        const int expert = first_expert + e;
+        const float bias = a.bias ? a.bias[expert] : 0;
+        const bool sigmoid = a.spec.gating == Gating::Sigmoid;
+        a.logits[int64_t{first_row + row} * a.routing.count + expert] =
+            sigmoid ? 1 / (1 + expf(-(logit + bias))) : logit + bias;
       }
     }
   }

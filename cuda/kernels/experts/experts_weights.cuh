@@ -246,15 +246,25 @@ struct PartAndInput {
   __device__ void multiply(float (&sums)[4]) const { weights.multiply(sums, x); }
 };
 
+// What belongs to a sum: the expert, its place, and the weight row.
+struct ExpertResult {
+  int expert;
+  int64_t place, out;
+};
 // Stores the result of one weight row, or of a gated pair's gate and up.
 template <class T>
-__device__ void store_result(const ExpertsLaunch& a, int64_t place, int64_t out, float sum,
-                             float up) {
+__device__ void store_result(const ExpertsLaunch& a, const ExpertResult& at, float sum, float up) {
+  const int64_t place = at.place, out = at.out;
+  if (a.bias) {
+    const float* bias = a.bias + at.expert * a.outs + out;
+    sum += bias[0];
+    if (a.epilogue == Epilogue::Gated) up += bias[1];
+  }
   if (a.epilogue == Epilogue::Floats) {
     static_cast<float*>(a.out)[place * a.out_stride + out] = sum;
   } else if (a.epilogue == Epilogue::Gated) {
     static_cast<T*>(a.out)[place * a.out_stride + out / 2] =
-        from_float<T>(activate(sum, a.activation) * up);
+        from_float<T>(gated(sum, up, a.activation));
   } else {
     static_cast<T*>(a.out)[place * a.out_stride + out] = from_float<T>(sum);
   }

@@ -65,10 +65,11 @@ __global__ void rms_norm(RmsNormLaunch a) {
   for (int64_t i = threadIdx.x + kKept * kThreads; i < count; i += kThreads) store(i, x[i]);
 }
 
-// The activation function, as precise as T.
-template <class T>
-__device__ inline float activate_for(float x, Activation activation) {
-  return sizeof(T) == 2 ? activate_briefly(x, activation) : activate(x, activation);
+// gated(), as precise as T. kClamped: the activation is ClampedSwiglu.
+template <class T, bool kClamped>
+__device__ inline float gated_for(float gate, float up, Activation activation) {
+  if (kClamped) return gated(gate, up, Activation::ClampedSwiglu);
+  return (sizeof(T) == 2 ? activate_briefly(gate, activation) : activate(gate, activation)) * up;
 }
 
 constexpr int kGateAccesses = 2;  // accesses of a thread in flight
@@ -81,7 +82,7 @@ __host__ __device__ inline unsigned gate_blocks(int64_t accesses) {
 }
 
 // kCount: results of one access; divides cols.
-template <class T, int kCount>
+template <class T, int kCount, bool kClamped>
 __global__ void gate(GateLaunch a) {
   using Some = Pack<T, kCount>;
   using Pairs = Pack<T, 2 * kCount>;
@@ -112,7 +113,7 @@ __global__ void gate(GateLaunch a) {
         gate += a.bias[(i * kCount + j) * step];
         up += a.bias[(i * kCount + j) * step + apart];
       }
-      result.x[j] = from_float<T>(activate_for<T>(gate, a.activation) * up);
+      result.x[j] = from_float<T>(gated_for<T, kClamped>(gate, up, a.activation));
     }
     static_cast<Some*>(a.out)[row * each + i] = result;
   };
@@ -212,8 +213,11 @@ void launch_gate(const GateLaunch& a, Stream stream) {
   dispatch(a.type, [&](auto type) {
     using T = decltype(type);
     constexpr int kMost = 8 / sizeof(T);  // twice 8 bytes in, 8 bytes out
-    const bool many = a.cols % kMost == 0;
-    const auto kernel = many ? gate<T, kMost> : gate<T, 1>;
+    const bool clamped = a.activation == Activation::ClampedSwiglu;
+    const bool many = a.cols % kMost == 0 && !clamped;
+    const auto kernel = clamped ? gate<T, 1, true>
+                        : many  ? gate<T, kMost, false>
+                                : gate<T, 1, false>;
     const dim3 blocks(a.rows * gate_blocks(a.cols / (many ? kMost : 1)));
     launch_kernel(kernel, {blocks, kThreads}, stream, a);
   });

@@ -447,8 +447,8 @@ TEST_CASE("the list of kernels names those of each family's own ops") {
   const Model experts = shape_model("qwen3-30b-a3b", "bf16");
   CHECK(has(kernels(experts, 1),
             "ffn_gate_inp ffn_gate_exps ffn_up_exps ffn_down_exps "
-            "8 of 128 x ([1536, 2048], [2048, 768]): route + experts_few + "
-            "experts_one\n"));
+            "8 of 128 x ([1536, 2048], [2048, 768]): route + experts_row + "
+            "experts_row (sum)\n"));
   CHECK(has(kernels(experts, 512), "route + sort_choices + experts_many_sm90 + combine\n"));
 
   const Model coder = shape_model("starcoder2-3b", "bf16");

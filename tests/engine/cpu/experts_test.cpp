@@ -25,13 +25,18 @@ struct Choice {
   std::vector<float> weights;
 };
 
-Choice choose(const std::vector<float>& logits, int used, bool normalized) {
+Choice choose(std::vector<float> logits, const ExpertsSpec& spec,
+              const std::vector<float>& bias = {}) {
   Choice choice;
-  choice.experts.resize(static_cast<size_t>(used));
-  choice.weights.resize(static_cast<size_t>(used));
-  cpu::choose_experts(logits.data(), {static_cast<int>(logits.size()), used, normalized},
+  choice.experts.resize(static_cast<size_t>(spec.used));
+  choice.weights.resize(static_cast<size_t>(spec.used));
+  cpu::choose_experts(logits.data(), bias.empty() ? nullptr : bias.data(), spec,
                       choice.experts.data(), choice.weights.data());
   return choice;
+}
+
+Choice choose(const std::vector<float>& logits, int used, bool normalized) {
+  return choose(logits, {static_cast<int>(logits.size()), used, normalized});
 }
 
 // The arguments of a call of the experts kernel, with the decoded values of the weights.
@@ -41,6 +46,8 @@ struct Layer {
   std::deque<RandomWeights> matrices;
   std::vector<Weight> gate, up, down;
   const RandomWeights* router;
+  // Of the router, gate, up and down, if the layer has biases.
+  std::vector<float> router_bias, gate_bias, up_bias, down_bias;
 
   Layer(const ExpertsSpec& s, DType type, DType down_type, int64_t d, int64_t f)
       : spec(s), dim(d), ffn_dim(f) {
@@ -53,6 +60,19 @@ struct Layer {
     }
   }
 
+  // Adds biases, whose sums with products are here and there beyond the limits of ClampedSwiglu.
+  void add_biases() {
+    const auto biases = [&](int64_t count, uint32_t seed, float size) {
+      std::vector<float> all = random_floats(count, seed);
+      for (float& bias : all) bias *= size;
+      return all;
+    };
+    router_bias = biases(spec.count, 90, 2);
+    gate_bias = biases(spec.count * ffn_dim, 91, 9);
+    up_bias = biases(spec.count * ffn_dim, 92, 9);
+    down_bias = biases(spec.count * dim, 93, 1);
+  }
+
   const std::vector<float>& values(int expert, int part) const {
     return matrices[static_cast<size_t>(1 + 3 * expert + part)].values;
   }
@@ -63,16 +83,26 @@ struct Layer {
 
   std::vector<float> run(cpu::Kernels& kernels, const float* in, int64_t rows) const {
     std::vector<float> out(static_cast<size_t>(rows * dim) + 1, kNan);
-    kernels.experts(
-        {router->view, gate.data(), up.data(), down.data(), in, out.data(), rows, spec});
+    cpu::ExpertsArgs args = {router->view, gate.data(), up.data(), down.data(),
+                             in,           out.data(),  rows,      spec};
+    if (!router_bias.empty()) {
+      args.router_bias = router_bias.data();
+      args.gate_bias = gate_bias.data();
+      args.up_bias = up_bias.data();
+      args.down_bias = down_bias.data();
+    }
+    kernels.experts(args);
     CHECK(std::isnan(out.back()));
     out.pop_back();
     return out;
   }
 
-  std::vector<double> product(const std::vector<float>& w, const std::vector<double>& x) const {
+  // `biases` has a row for each expert, or none.
+  std::vector<double> product(const std::vector<float>& w, const std::vector<double>& x,
+                              const std::vector<float>& biases, int expert) const {
     std::vector<double> y(w.size() / x.size());
     for (size_t o = 0; o < y.size(); ++o) {
+      if (!biases.empty()) y[o] = biases[static_cast<size_t>(expert) * y.size() + o];
       for (size_t i = 0; i < x.size(); ++i) y[o] += double{w[o * x.size() + i]} * x[i];
     }
     return y;
@@ -81,7 +111,7 @@ struct Layer {
   // The formula in double precision.
   std::vector<double> expected(const float* in) const {
     const std::vector<double> x(in, in + dim);
-    const std::vector<double> logits = product(router->values, x);
+    const std::vector<double> logits = product(router->values, x, router_bias, 0);
     std::vector<int> order(logits.size());
     std::iota(order.begin(), order.end(), 0);
     std::sort(order.begin(), order.end(), [&](int a, int b) {
@@ -94,10 +124,17 @@ struct Layer {
     std::vector<double> sum(x.size());
     for (int i = 0; i < spec.used; ++i) {
       const int e = order[static_cast<size_t>(i)];
-      std::vector<double> h = product(values(e, 0), x);
-      const std::vector<double> u = product(values(e, 1), x);
-      for (size_t k = 0; k < h.size(); ++k) h[k] *= u[k] / (1 + std::exp(-h[k]));
-      const std::vector<double> y = product(values(e, 2), h);
+      std::vector<double> h = product(values(e, 0), x, gate_bias, e);
+      const std::vector<double> u = product(values(e, 1), x, up_bias, e);
+      for (size_t k = 0; k < h.size(); ++k) {
+        if (spec.activation == Activation::ClampedSwiglu) {
+          const double gated = std::min(h[k], 7.0), other = std::clamp(u[k], -7.0, 7.0);
+          h[k] = gated / (1 + std::exp(-double{1.702f} * gated)) * (other + 1);
+        } else {
+          h[k] *= u[k] / (1 + std::exp(-h[k]));
+        }
+      }
+      const std::vector<double> y = product(values(e, 2), h, down_bias, e);
       const double weight = std::exp(logits[static_cast<size_t>(e)]) / total;
       for (size_t k = 0; k < y.size(); ++k) sum[k] += weight * y[k];
     }
@@ -149,6 +186,22 @@ TEST_CASE("the experts with the largest logits are chosen, sorted by number") {
   CHECK(huge.weights == std::vector<float>{0.5f, 0.5f});
 }
 
+TEST_CASE("a bias changes the choice by sigmoids, and not the weights") {
+  const std::vector<float> logits = {0.5f, 3, -1, 2, -2, 1};
+  const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+  ExpertsSpec spec{6, 2, true, Activation::Silu, Gating::Sigmoid, 2.5f};
+  CHECK(choose(logits, spec).experts == std::vector<int32_t>{1, 3});
+  // Expert 4 overtakes all, though its sigmoid is the smallest.
+  const std::vector<float> bias = {0, 0, 0, 0, 100, 0};
+  const Choice choice = choose(logits, spec, bias);
+  CHECK(choice.experts == std::vector<int32_t>{1, 4});
+  const double total = sigmoid(3) + sigmoid(-2);
+  CHECK(choice.weights[0] == Approx(2.5 * sigmoid(3) / total).epsilon(1e-6));
+  CHECK(choice.weights[1] == Approx(2.5 * sigmoid(-2) / total).epsilon(1e-6));
+  spec.normalized = false;
+  CHECK(choose(logits, spec, bias).weights[1] == Approx(2.5 * sigmoid(-2)).epsilon(1e-6));
+}
+
 TEST_CASE("random logits choose the experts that sorting finds") {
   for (uint32_t seed = 0; seed < 200; ++seed) {
     const int count = 1 + static_cast<int>(seed * 7 % 130);
@@ -192,6 +245,23 @@ TEST_CASE("experts of every format agree with double precision") {
           const bool int8 = !exact && format.block_elems > 1;
           CHECK(layer.error(in, layer.run(*kernels, in.data(), rows)) < (int8 ? 0.04 : 2e-5));
         }
+      }
+    }
+  });
+}
+
+TEST_CASE("experts with biases and a clamped activation agree with double precision") {
+  for_each_target([] {
+    for (const DType type : {DType::F32, DType::MXFP4}) {
+      Layer layer({5, 2, true, Activation::ClampedSwiglu}, type, type, 96, 64);
+      layer.add_biases();
+      const auto kernels = cpu::fast_kernels(layer.options(2, 9, true));
+      const auto reference = cpu::reference_kernels(layer.options(1, 9, true));
+      for (const int64_t rows : {1, 9}) {
+        const std::vector<float> in = rows_for(layer, rows, 3);
+        INFO(info(type).name << " rows " << rows);
+        CHECK(layer.error(in, layer.run(*kernels, in.data(), rows)) < 2e-5);
+        CHECK(layer.error(in, layer.run(*reference, in.data(), rows)) < 1e-6);
       }
     }
   });

@@ -179,9 +179,26 @@ TEST_CASE("fast activation functions are accurate from -100 to 100 and at extrem
           FAIL("at " << x << ": " << out[i] << ", " << expected);
       }
     }
-    const float undefined = std::numeric_limits<float>::quiet_NaN();
-    kernels->gated_act({&undefined, up.data(), out.data(), 1, Activation::Silu});
-    CHECK(std::isnan(out[0]));
+    std::vector<float> wide = up;
+    for (float& x : wide) x *= 20;
+    kernels->gated_act({gate.data(), wide.data(), out.data(), count, Activation::ClampedSwiglu});
+    for (size_t i = 0; i < gate.size(); ++i) {
+      const double x = std::min(double{gate[i]}, 7.0), slope = 1.702 * x;
+      const double y = std::clamp(double{wide[i]}, -7.0, 7.0);
+      const double expected = x / (1 + std::exp(-double{1.702f} * x)) * (y + 1);
+      const double bound = (4e-7 + 2e-7 * std::abs(slope)) * std::abs(expected) +
+                           1e-6 * std::abs(x / (1 + std::exp(-slope)));
+      if (!(std::abs(out[i] - expected) <= bound + 1e-35))
+        FAIL("at " << gate[i] << ", " << wide[i] << ": " << out[i] << ", " << expected);
+    }
+    const float undefined = std::numeric_limits<float>::quiet_NaN(), one = 1;
+    for (Activation activation :
+         {Activation::Silu, Activation::GeluTanh, Activation::ClampedSwiglu}) {
+      kernels->gated_act({&undefined, &one, out.data(), 1, activation});
+      CHECK(std::isnan(out[0]));
+      kernels->gated_act({&one, &undefined, out.data(), 1, activation});
+      CHECK(std::isnan(out[0]));
+    }
   });
 }
 

@@ -41,7 +41,7 @@ std::string gguf_bytes(const OpenedModel& opened, DType type, int64_t slice = 7)
 
 std::vector<float> logits_of(const Model& model, std::vector<int32_t> ids, bool exact) {
   for (int32_t& id : ids) id %= static_cast<int32_t>(model.config.vocab);
-  const auto executor = cpu::make_executor(model, {.exact = exact, .context = 512});
+  const auto executor = cpu::make_executor(made_model(model, {}), {.exact = exact, .context = 512});
   return all_logits(*executor, ids);
 }
 
@@ -73,7 +73,8 @@ TEST_CASE("a folder's GGUF in f32 computes the logits of the folder") {
       "llama-mha", "llama3-gqa-tied-ropescale", "openllama-headdim100", "llama-bias-linear-rope",
       "llama-config-v5", "mistral-swa-headdim64", "qwen2-bias-tied", "kq256", "qwen3-qknorm",
       "phi3-fused", "mixtral-moe", "cohere2", "granite4", "qwen3_vl", "seed_oss", "ernie4_5",
-      "glm4", "exaone4", "olmoe", "ministral3", "hunyuan_v1_dense", "starcoder2", "qwen2_moe");
+      "glm4", "exaone4", "olmoe", "ministral3", "hunyuan_v1_dense", "starcoder2", "qwen2_moe",
+      "gpt_oss", "gpt_oss-bf16", "minimax_m2");
   const std::filesystem::path folder = find_golden(name);
   if (folder.empty()) return;
   CAPTURE(name);

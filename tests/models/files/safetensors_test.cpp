@@ -85,6 +85,23 @@ TEST_CASE("tensors are renamed, and tensors without a new name are ignored, of a
             "y.safetensors: tensor 'same' occurs twice"));
 }
 
+TEST_CASE("tensors of packed weights are kept raw where a model asks for them") {
+  const TempFolder folder;
+  const auto path = folder.write("x.safetensors", safetensors(R"({
+      "keep": {"dtype": "F16", "shape": [1], "data_offsets": [0, 2]},
+      "packed": {"dtype": "U8", "shape": [2, 3], "data_offsets": [2, 8]}})",
+                                                              std::string("ab") + "012345"));
+  const SafetensorsFile file(path, as_is, RawTensors::Kept);
+  CHECK(file.tensors().size() == 1);
+  REQUIRE(file.raw_tensors().size() == 1);
+  const RawTensor& raw = file.raw_tensors().front();
+  CHECK(raw.name == "packed");
+  CHECK(raw.type == "U8");
+  CHECK(raw.shape == std::vector<int64_t>{2, 3});
+  CHECK(std::string(reinterpret_cast<const char*>(raw.bytes.data()), raw.bytes.size()) == "012345");
+  CHECK(has(error_text([&] { refuse_raw(raw); }), "x.safetensors: tensor 'packed' is U8"));
+}
+
 TEST_CASE("a wanted tensor without elements is refused, and a scalar is a row of one element") {
   const TempFolder folder;
   const auto empty = folder.write(

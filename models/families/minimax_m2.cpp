@@ -1,0 +1,95 @@
+// MiniMax-M2: Mixtral's layers, whose experts are chosen by sigmoids with a bias. One norm covers
+// all of a token's queries, another all of its keys, and half of each head rotates.
+#include "engine/base/error.h"
+#include "models/families/config.h"
+#include "models/families/experts.h"
+#include "models/families/families.h"
+#include "models/families/gguf_fields.h"
+#include "models/families/llama.h"
+#include "models/families/names.h"
+#include "models/files/gguf.h"
+#include "models/files/hf_config.h"
+
+namespace skald {
+namespace {
+
+constexpr std::string_view kHfTypes[] = {"minimax_m2"};
+constexpr std::string_view kGgufTypes[] = {"minimax-m2"};
+
+constexpr NamePart kParts[] = {{".block_sparse_moe.gate", "ffn_gate_inp"}};
+constexpr NamePart kWholeParts[] = {
+    {".block_sparse_moe.e_score_correction_bias", "exp_probs_b.bias"}};
+constexpr NamePart kExpertParts[] = {{"w1", "ffn_gate"}, {"w3", "ffn_up"}, {"w2", "ffn_down"}};
+
+HfDefaults hf_defaults() {
+  HfDefaults defaults;
+  defaults.rope.base = 5e6;
+  defaults.rope.partial = true;
+  return defaults;
+}
+
+// Older files say how many dimensions rotate, newer ones which part of them.
+HfConfig with_defaults(const HfConfig& file) {
+  const HfConfig config = file.with_defaults(
+      R"({"num_key_value_heads": 8, "head_dim": 128, "max_position_embeddings": 196608})");
+  if (!config.has("rotary_dim")) return config;
+  const int64_t dims = config.integer("rotary_dim", 1, 1 << 20);
+  const int64_t head_dim = config.integer("head_dim", 1, 1 << 20);
+  return config.with_defaults(concat(
+      "{\"partial_rotary_factor\": ", static_cast<double>(dims) / static_cast<double>(head_dim),
+      "}"));
+}
+
+void complete(ModelConfig& c) {
+  c.attention_bias = c.attention_output_bias = c.mlp_bias = false;
+  c.qk_norm = QkNorm::Whole;
+  c.experts.choice_bias = true;
+}
+
+ModelConfig from_hf(const HfConfig& file) {
+  const HfConfig config = with_defaults(file);
+  const std::string scoring = config.text_or("scoring_func", "sigmoid");
+  if (scoring != "sigmoid") {
+    fail(Exit::Model, config.where(), ": 'scoring_func' is '", scoring, "', expected 'sigmoid'");
+  }
+  ModelConfig c = read_common_hf(config, hf_defaults());
+  c.experts = read_hf_experts(config, 256, 8);
+  c.experts.ffn_dim = c.ffn_dim;
+  c.experts.normalized = true;
+  c.experts.gating = Gating::Sigmoid;
+  complete(c);
+  return c;
+}
+
+ModelConfig from_gguf(const GgufFile& file) {
+  ModelConfig c = read_common_gguf(file);
+  c.experts = read_gguf_experts(file, c.ffn_dim, {.sigmoids = true});
+  if (c.experts.count == 0 || c.experts.gating != Gating::Sigmoid) {
+    fail(Exit::Model, file.path(), ": 'minimax-m2.expert_count' is ", c.experts.count,
+         " and the experts are ", c.experts.gating == Gating::Sigmoid ? "" : "not ",
+         "chosen by sigmoids; expected 1 or more, and 'expert_gating_func' 2");
+  }
+  complete(c);
+  return c;
+}
+
+std::string name(std::string_view hf_name) {
+  const std::string expert =
+      expert_tensor_name(hf_name, ".block_sparse_moe.experts.", kExpertParts);
+  if (!expert.empty()) return expert;
+  const std::string whole = whole_tensor_name(hf_name, kWholeParts);
+  return whole.empty() ? tensor_name(hf_name, kParts) : whole;
+}
+
+void to_gguf(const HfConfig& file, const ModelConfig& c, GgufExport& out) {
+  const RopeConfig rope = read_hf_rope(with_defaults(file), c.head_dim, hf_defaults().rope);
+  put_common(c, {"minimax-m2", rope}, out);
+  export_experts(c, "minimax-m2", out);
+}
+
+}  // namespace
+
+const Family kMiniMaxM2 = {"MiniMax-M2", kHfTypes, kGgufTypes,  from_hf,
+                           from_gguf,    name,     build_llama, to_gguf};
+
+}  // namespace skald

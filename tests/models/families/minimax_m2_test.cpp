@@ -1,0 +1,24 @@
+// MiniMax-M2: what its configuration says, and what is refused. The golden is in golden_test.cpp.
+#include "tests/family_golden.h"
+
+namespace skald::test {
+
+TEST_CASE("MiniMax-M2 chooses experts by sigmoids with a bias, and rotates half of each head") {
+  if (find_golden("minimax_m2").empty()) return;
+  const ModelConfig c = golden_config("minimax_m2");
+  CHECK(c.experts.gating == Gating::Sigmoid);
+  CHECK(c.experts.choice_bias);
+  CHECK(c.experts.normalized);
+  CHECK(c.experts.count == 8);
+  CHECK(c.experts.used == 3);
+  CHECK(c.qk_norm == QkNorm::Whole);
+  CHECK(c.rope.inv_freq.size() == 8);
+  // As the published files say it.
+  const ModelConfig older = golden_config(
+      "minimax_m2", {{"rope_parameters", "erase"}, {"rotary_dim", 16}, {"rope_theta", 5e6}});
+  CHECK(older.rope.inv_freq == c.rope.inv_freq);
+  CHECK(has(golden_refusal("minimax_m2", {{"scoring_func", "softmax"}}),
+            "'scoring_func' is 'softmax', expected 'sigmoid'"));
+}
+
+}  // namespace skald::test
