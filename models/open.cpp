@@ -7,6 +7,7 @@
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "models/families/family.h"
+#include "models/families/names.h"
 #include "models/files/gguf.h"
 #include "models/files/hf_config.h"
 #include "models/files/safetensors.h"
@@ -28,11 +29,18 @@ OpenedModel open_gguf_model(const fs::path& file) {
 OpenedModel open_hf_folder(const fs::path& folder) {
   const HfConfig config = HfConfig::read(folder / "config.json");
   const Family& family = family_for_hf(config.text("model_type"), config.where());
-  const auto file = open_safetensors(folder, family.canonical_name,
-                                     family.laid_out ? RawTensors::Kept : RawTensors::Refused);
+  ModelConfig model_config = family.from_hf(config);
+  // Layers beyond the configuration's number predict further tokens; skald does without them.
+  const auto name = [&](std::string_view hf_name) {
+    std::string own = family.canonical_name(hf_name);
+    return layer_of(own) < model_config.layers ? own : std::string();
+  };
+  const auto file =
+      open_safetensors(folder, name, family.laid_out ? RawTensors::Kept : RawTensors::Refused);
   const std::shared_ptr<const WeightFile> weights =
       family.laid_out ? family.laid_out(file) : std::shared_ptr<const WeightFile>(file);
-  OpenedModel opened{{family.from_hf(config), weights, family.build}, folder, nullptr, family.name};
+  OpenedModel opened{
+      {std::move(model_config), weights, family.build}, folder, nullptr, family.name};
   opened.has_vision = config.has("vision_config");
   opened.model.program();
   return opened;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <span>
 #include <string>
 
 #include "engine/base/error.h"
@@ -13,6 +14,7 @@
 namespace skald {
 namespace {
 
+constexpr int64_t kMostLayers = 1 << 16;
 constexpr int64_t kMostExperts = 4096;  // far above every published model
 
 // The parts "blk.3.ffn_gate" and 7 of "blk.3.ffn_gate.7.weight"; -1 for any other name.
@@ -128,6 +130,17 @@ ExpertsConfig read_gguf_experts(const GgufFile& file, int64_t ffn_dim,
     if (scale != 0) e.scale = static_cast<float>(scale);  // 0: not said
   }
 
+  if (reads.shared_and_dense) {
+    const auto up_to = [&](const char* key, int64_t most) {
+      const uint64_t value = metadata.uint_or(prefix + key, 0);
+      return value == 0 ? 0 : bounded(key, value, most);
+    };
+    e.shared_dim = up_to("expert_shared_count", kMostExperts) * e.ffn_dim;
+    const int64_t dense = up_to("leading_dense_block_count", kMostLayers);
+    const auto layers = static_cast<int64_t>(metadata.uint(prefix + "block_count"));
+    for (int64_t layer = 0; dense > 0 && layer < layers; ++layer) e.dense.push_back(layer < dense);
+  }
+
   // Keys of other architectures. The values listed here are those that change nothing.
   struct Unknown {
     const char* key;
@@ -138,8 +151,13 @@ ExpertsConfig read_gguf_experts(const GgufFile& file, int64_t ffn_dim,
       {"expert_group_count", 1},        {"expert_weights_scale", 1},
       {"leading_dense_block_count", 0}, {"interleave_moe_layer_step", 1}};
   constexpr std::string_view kOfSigmoids[] = {"expert_gating_func", "expert_weights_scale"};
+  constexpr std::string_view kOfLayers[] = {"expert_shared_count", "leading_dense_block_count"};
+  const auto has = [](std::span<const std::string_view> keys, std::string_view key) {
+    return std::find(keys.begin(), keys.end(), key) != keys.end();
+  };
   for (const auto& [key, harmless] : kUnknown) {
-    if (reads.sigmoids && std::ranges::find(kOfSigmoids, key) != std::end(kOfSigmoids)) continue;
+    if (reads.sigmoids && has(kOfSigmoids, key)) continue;
+    if (reads.shared_and_dense && has(kOfLayers, key)) continue;
     const double value = metadata.number_or(prefix + key, 0);
     if (value == 0 || value == harmless) continue;
     fail(Exit::Model, file.path(), ": '", prefix, key, "' is ", value,

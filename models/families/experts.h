@@ -21,9 +21,12 @@ ExpertsConfig read_hf_experts(const HfConfig& config, int count_unsaid, int used
 // Returns ExpertsConfig::dense.
 std::vector<bool> read_dense_layers(const HfConfig& config, int layers);
 
-// What a family's GGUFs may say besides a choice by softmax.
+// What a family's GGUFs may say besides a choice by softmax and experts in all layers.
 struct GgufExpertsReads {
   bool sigmoids = false;  // expert_gating_func, expert_weights_scale
+  // expert_shared_count experts that every token passes through, and leading_dense_block_count
+  // layers without experts.
+  bool shared_and_dense = false;
 };
 
 // Reads <architecture>.expert_*. No experts if expert_count is 0 or missing. Throws if the keys ask

@@ -63,6 +63,13 @@ std::string tensor_name(std::string_view name, std::span<const NamePart> own) {
   return found.empty() ? layer_tensor(layer, name, kParts) : found;
 }
 
+int layer_of(std::string_view name) {
+  constexpr std::string_view kPrefix = "blk.";
+  if (!name.starts_with(kPrefix)) return -1;
+  name.remove_prefix(kPrefix.size());
+  return take_number(name);
+}
+
 std::string whole_tensor_name(std::string_view name, std::span<const NamePart> parts) {
   const int layer = take_layer(name);
   if (layer < 0) return "";

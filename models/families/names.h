@@ -19,6 +19,9 @@ std::string tensor_name(std::string_view hf_name, std::span<const NamePart> own 
 // {".self_attn.sinks", "attn_sinks.weight"}. "" for any other name.
 std::string whole_tensor_name(std::string_view hf_name, std::span<const NamePart> parts);
 
+// The layer of a tensor with skald's name, such as 3 of "blk.3.attn_q.weight"; -1: of no layer.
+int layer_of(std::string_view name);
+
 // Translates the name of one expert's tensor: "model.layers.3.mlp.experts.7.gate_proj.weight" to
 // "blk.3.ffn_gate.7.weight", if `experts` is ".mlp.experts." and a part has "gate_proj". "" for any
 // other name.

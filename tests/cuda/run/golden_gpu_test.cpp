@@ -34,7 +34,7 @@ TEST_CASE("golden models on the GPU predict what Hugging Face predicts") {
 // experts answer. So all rows are checked in float32, and in 16 bits all but a few.
 TEST_CASE("golden mixtures of experts on the GPU predict in float32 what Hugging Face predicts") {
   const std::string name =
-      GENERATE("mixtral-moe", "olmoe", "qwen2_moe", "gpt_oss-bf16", "minimax_m2");
+      GENERATE("mixtral-moe", "olmoe", "qwen2_moe", "gpt_oss-bf16", "minimax_m2", "glm4_moe");
   const std::filesystem::path folder = find_golden(name);
   if (folder.empty()) return;
   const int limit = GENERATE(0, 80, 75);
