@@ -128,8 +128,10 @@ QuantizePlan plan_quantize(const OpenedModel& opened, const QuantizeSettings& se
     if (is_quantizable(tensor.name, tensor.rows(), tensor.shape.size())) {
       const TypeChoice choice =
           choose_type(*settings.mix, model, tensor.name, tensor.cols(), find_override);
-      tensor.type = choice.type;
-      other = choice.other_rows;
+      const DType had = tensor.source.type;
+      const bool kept = is_original(had) && !settings.requantize && !find_override(tensor.name);
+      tensor.type = kept ? had : choice.type;
+      other = !kept && choice.other_rows;
       if (!settings.requantize && !is_float(tensor.source.type) &&
           tensor.type != tensor.source.type) {
         fail(Exit::Usage, tensor.file, ": tensor '", printable(tensor.name), "' is ",

@@ -116,10 +116,7 @@ void LoadedModel::load(LoadedOp& op, const FusedExperts& experts, Stream stream)
   const TensorView& router = fused_.program.weight(experts.router).view;
   std::vector<TensorView> rows;
   for (int64_t r = 0; r < router.rows; ++r) {
-    TensorView row = router;
-    row.data = row.row(r);
-    row.rows = 1;
-    rows.push_back(row);
+    rows.push_back(slice_rows(router, r, 1));
   }
   op.router = weights_.upload_floats(rows, false, stream);
   for (const ExpertStack& stack : fused_.stacks(experts)) {

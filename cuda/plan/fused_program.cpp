@@ -49,26 +49,30 @@ std::vector<WeightId> weights_of(const FusedOp& op) {
   const auto norm_ids = [](const std::optional<Norm>& norm) {
     return norm ? Ids{norm->weight, norm->bias} : Ids{};
   };
-  return std::visit(Overloaded{[](const Embed& o) { return Ids{o.weight}; },
-                               [](const Norm& o) {
-                                 return Ids{o.weight, o.bias};
-                               },
-                               [&](const FusedLinear& o) {
-                                 Ids ids = norm_ids(o.norm);
-                                 ids.insert(ids.end(), o.parts.begin(), o.parts.end());
-                                 ids.insert(ids.end(), o.biases.begin(), o.biases.end());
-                                 const Ids post = norm_ids(o.post_norm);
-                                 ids.insert(ids.end(), post.begin(), post.end());
-                                 return ids;
-                               },
-                               [](const FusedAttention& o) {
-                                 return o.norm ? Ids{o.norm->q, o.norm->k} : Ids{};
-                               },
-                               [](const FusedExperts& o) {
-                                 return Ids{o.norm.weight, o.router, o.gate, o.up, o.down};
-                               },
-                               [](const RowGate& o) { return Ids{o.weight}; }},
-                    op.op);
+  return std::visit(
+      Overloaded{[](const Embed& o) { return Ids{o.weight}; },
+                 [](const Norm& o) {
+                   return Ids{o.weight, o.bias};
+                 },
+                 [&](const FusedLinear& o) {
+                   Ids ids = norm_ids(o.norm);
+                   ids.insert(ids.end(), o.parts.begin(), o.parts.end());
+                   ids.insert(ids.end(), o.biases.begin(), o.biases.end());
+                   const Ids post = norm_ids(o.post_norm);
+                   ids.insert(ids.end(), post.begin(), post.end());
+                   return ids;
+                 },
+                 [](const FusedAttention& o) {
+                   Ids ids = {o.sinks};
+                   if (o.norm) ids.insert(ids.end(), {o.norm->q, o.norm->k});
+                   return ids;
+                 },
+                 [](const FusedExperts& o) {
+                   return Ids{o.norm.weight, o.router,      o.gate,      o.up,      o.down,
+                              o.router_bias, o.choice_bias, o.gate_bias, o.up_bias, o.down_bias};
+                 },
+                 [](const RowGate& o) { return Ids{o.weight}; }},
+      op.op);
 }
 
 // See FusedProgram::first_with_weights. Ops with the same weights share them on the GPU if they are

@@ -16,11 +16,14 @@ int64_t places(const KernelOptions& options) { return options.max_rows * options
 // Chooses the `used` experts with the largest score(expert), best expert first.
 template <class Score>
 void choose_best(const ExpertsSpec& spec, const Score& score, int32_t* experts) {
-  // Sorted insertion; of equal scores the earlier expert stays in front.
+  // Sorted insertion; of equal scores the earlier expert stays in front. NaN comes last.
+  const auto better = [&](int32_t e, int32_t than) {
+    return score(e) > score(than) || (std::isnan(score(than)) && !std::isnan(score(e)));
+  };
   int have = 0;
   for (int32_t e = 0; e < spec.count; ++e) {
     int at = have;
-    while (at > 0 && score(e) > score(experts[at - 1])) --at;
+    while (at > 0 && better(e, experts[at - 1])) --at;
     if (at == spec.used) continue;
     have = std::min(have + 1, spec.used);
     for (int i = have - 1; i > at; --i) experts[i] = experts[i - 1];
@@ -51,7 +54,7 @@ void choose_experts(float* logits, const float* bias, const ExpertsSpec& spec, i
     weights[i] = share(experts[i]);
     total += weights[i];
   }
-  if (!spec.normalized && spec.gating == Gating::Sigmoid) total = 1;
+  if (spec.gating == Gating::Sigmoid) total = spec.normalized ? total + 1e-20f : 1;
   if (!spec.normalized && spec.gating == Gating::Softmax) {
     total = 0;
     for (int e = 0; e < spec.count; ++e) total += share(e);

@@ -171,12 +171,16 @@ class ReferenceKernels final : public Kernels {
       const auto share = [&](size_t e) {
         return sigmoid ? 1 / (1 + std::exp(-double{logits[e]})) : std::exp(logits[e] - best);
       };
-      std::stable_sort(order.begin(), order.end(),
-                       [&](size_t i, size_t j) { return score(i) > score(j); });
+      std::stable_sort(order.begin(), order.end(), [&](size_t i, size_t j) {
+        if (std::isnan(score(i)) || std::isnan(score(j))) {
+          return !std::isnan(score(i)) && std::isnan(score(j));
+        }
+        return score(i) > score(j);
+      });
       std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(used));
       double total = 0;
       for (size_t i = 0; i < (a.spec.normalized ? used : count); ++i) total += share(order[i]);
-      if (sigmoid && !a.spec.normalized) total = 1;
+      if (sigmoid) total = a.spec.normalized ? total + 1e-20 : 1;
       std::vector<double> sum(y.size());
       for (size_t i = 0; i < used; ++i) {
         const size_t e = order[i];

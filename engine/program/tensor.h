@@ -41,7 +41,8 @@ struct TensorView {
 };
 
 // `count` rows, or columns, from `first` on. Columns of a block format are cut at block borders.
-// A view without data has none afterwards. The columns of a view with a reader are not cut.
+// A view without data has none afterwards. The columns of a view with a
+// reader must not be cut.
 TensorView slice_rows(TensorView view, int64_t first, int64_t count);
 TensorView slice_cols(TensorView view, int64_t first, int64_t count);
 

@@ -34,6 +34,10 @@ struct MixedModel {
 };
 MixedModel mixed_model(const ModelConfig& config);
 
+// Whether weights of this format are a model's original ones, as the experts of gpt-oss are in
+// MXFP4. A mix leaves them as they are.
+inline bool is_original(DType type) { return type == DType::MXFP4; }
+
 // True for a tensor that a mix quantizes. Norms, biases and others keep their precision.
 bool is_quantizable(std::string_view name, int64_t rows, size_t dims);
 

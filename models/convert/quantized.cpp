@@ -68,6 +68,7 @@ class QuantizedWeights final : public DescribedWeights {
  private:
   static void describe(Tensor& tensor, DType type) {
     const DType had = tensor.view.type;
+    if (is_original(had)) return;
     if (info(had).block_elems != 1 && had != type) {
       fail(Exit::Usage, "--type: tensor '", printable(tensor.name), "' of ", tensor.file, " is ",
            name(had), " already; it is for models in 16 or 32 bits");

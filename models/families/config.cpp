@@ -110,6 +110,15 @@ void refuse_quantized(const HfConfig& config, std::string_view read) {
        "read; use the original model or a GGUF");
 }
 
+void refuse_other_values(const HfConfig& config, std::initializer_list<OnlyValue> values) {
+  for (const auto& [key, expected] : values) {
+    const std::string value = config.text_or(key, expected);
+    if (value == expected) continue;
+    fail(Exit::Model, config.where(), ": '", key, "' is '", printable(value, 80), "', expected '",
+         expected, "'");
+  }
+}
+
 HfConfig text_part(const HfConfig& file) {
   refuse_quantized(file);
   return file.has("text_config") ? file.object("text_config") : file;

@@ -2,6 +2,7 @@
 // GGUF. Each family's file reads the rest.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -34,6 +35,11 @@ struct HfDefaults {
 ModelConfig read_common_hf(const HfConfig& config, const HfDefaults& defaults = {});
 // Throws if another tool quantized the model by another method than `read`.
 void refuse_quantized(const HfConfig& config, std::string_view read = {});
+// Throws if a key has another value than the one that the family computes with.
+struct OnlyValue {
+  std::string_view key, value;
+};
+void refuse_other_values(const HfConfig& config, std::initializer_list<OnlyValue> values);
 // The configuration of the text model in a model with a vision part: text_config, or `file` itself
 // if its keys stand beside those of the vision part. The models share one embedding and output if
 // either level says so: writers leave the other level at its default, false.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <span>
 #include <string>
@@ -15,7 +16,7 @@ namespace skald {
 namespace {
 
 constexpr int64_t kMostLayers = 1 << 16;
-constexpr int64_t kMostExperts = 4096;  // far above every published model
+constexpr double kMostScale = 1e6;
 
 // The parts "blk.3.ffn_gate" and 7 of "blk.3.ffn_gate.7.weight"; -1 for any other name.
 struct SingleName {
@@ -76,6 +77,13 @@ void stack_experts(const ModelConfig& c, GgufExport& out) {
 
 }  // namespace
 
+float checked_scale(double scale, std::string_view where, std::string_view key) {
+  const auto value = std::isfinite(scale) && scale <= kMostScale ? static_cast<float>(scale) : 0;
+  if (value > 0) return value;
+  fail(Exit::Model, where, ": '", key, "' is ", scale, ", expected a number above 0, at most ",
+       kMostScale);
+}
+
 ExpertsConfig read_hf_experts(const HfConfig& config, int count_unsaid, int used_unsaid) {
   const char* key = config.has("num_local_experts") ? "num_local_experts" : "num_experts";
   ExpertsConfig e;
@@ -122,14 +130,16 @@ ExpertsConfig read_gguf_experts(const GgufFile& file, int64_t ffn_dim,
                       kMostFfnDim);
   e.normalized = metadata.boolean_or(prefix + "expert_weights_norm", true);
   if (reads.sigmoids) {
-    constexpr uint64_t kSoftmax = 1, kSigmoid = 2;
-    const auto gating = static_cast<uint64_t>(bounded(
-        "expert_gating_func", metadata.uint_or(prefix + "expert_gating_func", kSoftmax), 2));
-    if (gating == kSigmoid) e.gating = Gating::Sigmoid;
+    constexpr uint64_t kUnsaid = 0, kSigmoid = 2;
+    const uint64_t gating = metadata.uint_or(prefix + "expert_gating_func", kUnsaid);
+    if (gating != kUnsaid && gating != kSigmoid) {
+      fail(Exit::Model, file.path(), ": '", prefix, "expert_gating_func' is ", gating,
+           ", expected 2 (sigmoids)");
+    }
+    e.gating = Gating::Sigmoid;
     const double scale = metadata.number_or(prefix + "expert_weights_scale", 0);
-    if (scale != 0) e.scale = static_cast<float>(scale);  // 0: not said
+    if (scale != 0) e.scale = checked_scale(scale, file.path(), prefix + "expert_weights_scale");
   }
-
   if (reads.shared_and_dense) {
     const auto up_to = [&](const char* key, int64_t most) {
       const uint64_t value = metadata.uint_or(prefix + key, 0);
@@ -171,13 +181,18 @@ void export_experts(const ModelConfig& c, std::string_view architecture, GgufExp
   const std::string prefix = concat(architecture, ".expert_");
   out.head.put_u32(prefix + "count", e.count);
   out.head.put_u32(prefix + "used_count", e.used);
-  if (e.ffn_dim != c.ffn_dim) out.head.put_u32(prefix + "feed_forward_length", e.ffn_dim);
+  // "llama" has one width for both; readers of the others ask for it.
+  if (e.ffn_dim != c.ffn_dim || architecture != "llama") {
+    out.head.put_u32(prefix + "feed_forward_length", e.ffn_dim);
+  }
   // Other readers take sigmoids as they are where this key is missing.
   if (!e.normalized || e.gating == Gating::Sigmoid) {
     out.head.put_bool(prefix + "weights_norm", e.normalized);
   }
   if (e.gating == Gating::Sigmoid) out.head.put_u32(prefix + "gating_func", 2);
-  if (e.scale != 1) out.head.put_f32(prefix + "weights_scale", e.scale);
+  if (e.scale != 1 || e.gating == Gating::Sigmoid) {
+    out.head.put_f32(prefix + "weights_scale", e.scale);
+  }
   stack_experts(c, out);
 }
 

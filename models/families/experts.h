@@ -14,6 +14,8 @@ struct GgufExport;
 
 inline constexpr int64_t kMostFfnDim = 1 << 20;  // of one expert
 
+inline constexpr int64_t kMostExperts = 4096;  // far above every published model
+
 // Reads num_local_experts or num_experts, and num_experts_per_tok.
 ExpertsConfig read_hf_experts(const HfConfig& config, int count_unsaid, int used_unsaid);
 
@@ -21,9 +23,12 @@ ExpertsConfig read_hf_experts(const HfConfig& config, int count_unsaid, int used
 // Returns ExpertsConfig::dense.
 std::vector<bool> read_dense_layers(const HfConfig& config, int layers);
 
+// A factor of experts' weights from a file. Throws if it is not a number above 0.
+float checked_scale(double scale, std::string_view where, std::string_view key);
+
 // What a family's GGUFs may say besides a choice by softmax and experts in all layers.
 struct GgufExpertsReads {
-  bool sigmoids = false;  // expert_gating_func, expert_weights_scale
+  bool sigmoids = false;  // experts are chosen by sigmoids; expert_weights_scale
   // expert_shared_count experts that every token passes through, and leading_dense_block_count
   // layers without experts.
   bool shared_and_dense = false;

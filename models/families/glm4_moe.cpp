@@ -45,7 +45,6 @@ HfDefaults hf_defaults() {
 
 void complete(ModelConfig& c) {
   c.attention_output_bias = c.mlp_bias = false;
-  c.experts.gating = Gating::Sigmoid;
   c.experts.choice_bias = true;
 }
 
@@ -57,15 +56,18 @@ ModelConfig from_hf(const HfConfig& file) {
     fail(Exit::Model, config.where(), ": '", key, "' is ", groups,
          "; groups of experts are not supported, expected 1");
   }
+  refuse_other_values(config, {{"scoring_func", "sigmoid"}, {"topk_method", "noaux_tc"}});
   ModelConfig c = read_common_hf(config, hf_defaults());
   if (config.boolean_or("use_qk_norm", false)) c.qk_norm = QkNorm::Heads;
-  const int64_t experts = config.integer("n_routed_experts", 1, 1 << 16);
+  const int64_t experts = config.integer("n_routed_experts", 1, kMostExperts);
   c.experts.count = static_cast<int>(experts);
   c.experts.used = static_cast<int>(config.integer("num_experts_per_tok", 1, experts));
   c.experts.ffn_dim = config.integer("moe_intermediate_size", 1, kMostFfnDim);
   c.experts.shared_dim = config.integer("n_shared_experts", 0, 1 << 10) * c.experts.ffn_dim;
   c.experts.normalized = config.boolean_or("norm_topk_prob", true);
-  c.experts.scale = static_cast<float>(config.number("routed_scaling_factor"));
+  constexpr std::string_view kScale = "routed_scaling_factor";
+  c.experts.scale = checked_scale(config.number(kScale), config.where(), kScale);
+  c.experts.gating = Gating::Sigmoid;
   const int64_t dense = config.integer("first_k_dense_replace", 0, 1 << 20);
   for (int layer = 0; dense > 0 && layer < c.layers; ++layer) {
     c.experts.dense.push_back(layer < dense);
@@ -80,6 +82,7 @@ ModelConfig from_gguf(const GgufFile& file) {
   if (c.experts.count == 0) {
     fail(Exit::Model, file.path(), ": 'glm4moe.expert_count' is 0 or missing, expected 1 or more");
   }
+  c.experts.normalized = file.metadata().boolean_or("glm4moe.expert_weights_norm", false);
   constexpr std::string_view kMore = "glm4moe.nextn_predict_layers";
   const uint64_t more = file.metadata().uint_or(kMore, 0);
   if (more >= static_cast<uint64_t>(c.layers)) {

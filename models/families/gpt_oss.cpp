@@ -64,6 +64,7 @@ ModelConfig from_hf(const HfConfig& file) {
   if (limit != kSwigluLimit) {
     fail(Exit::Model, config.where(), ": 'swiglu_limit' is ", limit, ", expected ", kSwigluLimit);
   }
+  refuse_other_values(config, {{"hidden_act", "silu"}});
   ModelConfig c = read_common_hf(config, hf_defaults());
   c.mlp_bias = false;
   c.window = static_cast<int>(config.integer_or("sliding_window", 0, 0, kMostWindow));
@@ -77,6 +78,10 @@ ModelConfig from_hf(const HfConfig& file) {
 
 ModelConfig from_gguf(const GgufFile& file) {
   ModelConfig c = read_common_gguf(file);
+  if (c.window == 0) {
+    fail(Exit::Model, file.path(),
+         ": 'gpt-oss.attention.sliding_window' is 0 or missing, expected 1 or more");
+  }
   c.windows = gguf_windows(file, c.layers, c.window, kPeriod);
   c.experts = read_gguf_experts(file, c.ffn_dim);
   if (c.experts.count == 0) {

@@ -121,6 +121,7 @@ class GptOssWeights final : public DescribedWeights {
       const Name name = split(raw.name);
       if (raw.type != "U8" || !is_stack(name.stack)) refuse_raw(raw);
       if (name.kind == "scales") scales[name.stack] = &raw;
+      if (name.kind != "scales" && name.kind != "blocks") refuse_raw(raw);
     }
     for (const RawTensor& raw : file->raw_tensors()) {
       const Name name = split(raw.name);
@@ -131,6 +132,11 @@ class GptOssWeights final : public DescribedWeights {
              ".scales' is missing, which belongs to '", printable(raw.name), "'");
       }
       add_blocks(raw, *found->second, name.stack);
+      scales.erase(found);
+    }
+    for (const auto& [stack, raw] : scales) {
+      fail(Exit::Model, raw->file, ": tensor '", printable(stack),
+           ".blocks' is missing, which belongs to '", printable(raw->name), "'");
     }
   }
 

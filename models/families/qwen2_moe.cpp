@@ -90,7 +90,6 @@ void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
   }
   put_common(c, {"qwen2moe", read_hf_rope(config, c.head_dim)}, out);
   export_experts(c, "qwen2moe", out);
-  if (c.experts.ffn_dim == c.ffn_dim) out.head.put_u32(kWidth, c.ffn_dim);
   out.head.put_u32(kSharedWidth, c.experts.shared_dim);
   for (MadeTensor& tensor : out.tensors) {
     if (tensor.name.ends_with("ffn_gate_inp_shexp.weight")) tensor.shape = {c.dim};

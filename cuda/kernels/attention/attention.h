@@ -59,7 +59,7 @@ struct AttentionLaunch {
   const float *q_norm = nullptr, *k_norm = nullptr;  // [head_dim]: each head is normed
   float norm_eps = 0;
   bool norm_after_rope = false;  // norm after the rotation, not before; requires rope_scale == 1
-  const float* sinks = nullptr;  // [heads]: a score of each head that has no value
+  const float* sinks = nullptr;  // [heads]: a score of each head, after the scale, without a value
   AttentionCode code;            // attention_code(type)
   bool dependent;                // as LinearShape::dependent
   int multiprocessors;           // needed in decode, and for prompts on sm_90a

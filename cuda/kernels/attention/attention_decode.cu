@@ -237,10 +237,10 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
   // and the next lanes hold the next unit.
   const auto write_out = [&](int unit, bool valid, const Partial& p, int lanes) {
     const int head = unit / (kDim / 4), dim = unit % (kDim / 4) * 4;
-    const float sink = sink_weight(a, kv_head * group + first_head + head, p.highest);
+    valid = valid && lane % lanes == 0 && dim < head_dim;
+    const float sink = valid ? sink_weight(a, kv_head * group + first_head + head, p.highest) : 0;
     const float share = __fdividef(1, p.all + sink);
     const float x[4] = {p.sum.x * share, p.sum.y * share, p.sum.z * share, p.sum.w * share};
-    valid = valid && lane % lanes == 0 && dim < head_dim;
     if (a.decode.prepares.memory) {
       const PreparedTile prepared(a.decode.prepares, row / a.decode.prepares.tile_rows);
       const unsigned tile_row = row % a.decode.prepares.tile_rows;

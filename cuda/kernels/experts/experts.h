@@ -105,9 +105,9 @@ bool supports_experts_few(const ExpertsShape& shape, const RoutingShape& routing
 void launch_experts_few(const ExpertsLaunch& launch, Stream stream);
 
 // For one row, with `used` up to 32: streams weights through registers, several parts ahead.
-// launch_experts_row_sum() takes a product with Floats and also adds up the row's experts: `out`
-// has their results then, and to.x is to.x + to.scale * the sum of weight * result, in the order of
-// the choices.
+// launch_experts_row_sum() takes a product with Floats and also adds up the row's experts: to.x
+// becomes to.x + to.scale * the sum of weight * result, in the order of the choices. `out` is
+// scratch.
 struct ExpertsSum {
   float* x;  // [outs]
   float scale;

@@ -20,9 +20,8 @@ bool supports_experts_few(const ExpertsShape& a, const RoutingShape& routing) {
 }
 
 bool supports_experts_row(const ExpertsShape& a, const RoutingShape& routing) {
-  constexpr int kFewBlocks = 64;  // fewer than any GPU with this kernel's instructions has
   return suits_parts(a) && routing.rows == 1 && routing.used <= kMostRowUsed &&
-         row_shared_bytes(a, routing, kFewBlocks) <= kMostRowBytes;
+         RowShared(a, routing).bytes(routing.used) <= kMostRowBytes;
 }
 
 bool supports_experts_many(const ExpertsShape& a, const RoutingShape&) { return suits_parts(a); }

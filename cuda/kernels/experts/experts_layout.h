@@ -28,18 +28,22 @@ inline constexpr int kMostFewTiles = kMostFewChoices / kFewPlaces + kMostFewChoi
 inline constexpr int kMostRowUsed = 32;
 inline constexpr int kRowThreads = 512;
 static_assert(kMostRowUsed * tiles::kRows <= kRowThreads);
-inline constexpr int kMostRowBytes = 100 * 1024;
+inline constexpr int kMostRowBytes = 98 * 1024;  // of the 99 KB that a block has on sm_86
 SKALD_HD constexpr int row_slices_of(int parts) {
   return parts >= 16 ? 8 : parts >= 8 ? 4 : parts >= 4 ? 2 : 1;
 }
-// Shared memory of a block: activations, padded to whole parts, and a sum for each slice of each
-// weight row of the block's units.
-inline int64_t row_shared_bytes(const ExpertsShape& a, const RoutingShape& routing, int blocks) {
-  const int64_t parts = (a.ins + tiles::kPartCols - 1) / tiles::kPartCols;
-  const int64_t units = routing.used * ((a.outs + tiles::kRows - 1) / tiles::kRows);
-  const int64_t own = std::max<int64_t>(routing.used, (units + blocks - 1) / blocks);
-  return (a.by_place ? routing.used : 1) * parts * tiles::kPartCols * 2 +
-         own * row_slices_of(static_cast<int>(parts)) * tiles::kRows * 4;
-}
+// A block of `own` units has in shared memory: activations, padded to whole parts, and a sum for
+// each slice of each of its weight rows.
+struct RowShared {
+  int64_t activations, unit;  // bytes
+
+  RowShared(const ExpertsShape& a, const RoutingShape& routing) {
+    const int64_t parts = (a.ins + tiles::kPartCols - 1) / tiles::kPartCols;
+    activations = (a.by_place ? routing.used : 1) * parts * tiles::kPartCols * 2;
+    unit = row_slices_of(static_cast<int>(parts)) * tiles::kRows * 4;
+  }
+  int64_t bytes(int64_t own) const { return activations + own * unit; }
+  int64_t most_own() const { return (kMostRowBytes - activations) / unit; }
+};
 
 }  // namespace skald::cuda

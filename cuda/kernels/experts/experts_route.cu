@@ -58,6 +58,8 @@ __device__ inline uint64_t warp_max(uint64_t key) {
 #endif
 }
 
+constexpr float kLeastTotal = 1e-20f;  // of sigmoids, as in Hugging Face
+
 // Chooses a row's experts. A warp calls it: it finds the best key, the next one, and so on, `used`
 // keys in all; then it takes all keys from the last of these on.
 __device__ void choose(const RouteLaunch& a, int row) {
@@ -102,7 +104,7 @@ __device__ void choose(const RouteLaunch& a, int row) {
     for_each_key([&](int expert, uint64_t key) {
       if (expert < r.count && (!a.spec.normalized || key >= bound)) sum += share(expert, key);
     });
-    total = warp_sum(sum);
+    total = warp_sum(sum) + (sigmoid ? kLeastTotal : 0);
   }
   int before = 0;
   for_each_key([&](int expert, uint64_t key) {

@@ -38,9 +38,9 @@ __device__ inline uint4 shared_unit(const typename Part::Number* unit) {
   }
 }
 
-// Which units a block has: `own` ones, counted from 0. Each block has every gridDim-th unit, or, if
-// its results are to be summed and there are no more groups of rows than blocks, the block's group
-// of all chosen experts.
+// Which units a block has: `own` ones, counted from 0. Each block has every gridDim-th unit. If the
+// results are to be summed and there are as many blocks as groups of rows, a block has its group of
+// all chosen experts instead.
 struct Units {
   int own, groups;
   bool whole;
@@ -48,7 +48,7 @@ struct Units {
   __device__ Units(const ExpertsLaunch& a, bool sums) {
     const int blocks = static_cast<int>(gridDim.x), used = a.routing.used;
     groups = row_blocks(a, tiles::kRows);
-    whole = sums && groups <= blocks;
+    whole = sums && groups == blocks;
     own = whole ? used : (used * groups - static_cast<int>(blockIdx.x) + blocks - 1) / blocks;
   }
   __device__ int number(int i) const { return static_cast<int>(blockIdx.x + i * gridDim.x); }
@@ -219,14 +219,17 @@ __global__ void __launch_bounds__(kThreads, 1)
 
 template <bool kSums>
 void launch(const ExpertsLaunch& a, const ExpertsSum& to, Stream stream) {
-  const int groups = row_blocks(a, tiles::kRows);
-  const int blocks = kSums && groups <= a.multiprocessors
-                         ? groups
-                         : std::min(a.multiprocessors, a.routing.used * groups);
+  const RowShared shared(a, a.routing);
+  const int groups = row_blocks(a, tiles::kRows), units = a.routing.used * groups;
+  const bool whole = kSums && groups <= a.multiprocessors;
+  // A block on each multiprocessor, or more if the sums of so many units did not fit.
+  const int most = static_cast<int>(shared.most_own()), fewest = (units + most - 1) / most;
+  const int blocks = whole ? groups : std::min(units, std::max(a.multiprocessors, fewest));
+  const int64_t own = whole ? a.routing.used : (units + blocks - 1) / blocks;
+  const int bytes = static_cast<int>(shared.bytes(own));
   dispatch_parts(a, [&](auto* part) {
     using Part = std::remove_pointer_t<decltype(part)>;
     const auto kernel = experts_row<Part, kSums>;
-    const int bytes = static_cast<int>(row_shared_bytes(a, a.routing, blocks));
     SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     launch_kernel(kernel, {dim3(blocks), kThreads, static_cast<size_t>(bytes), a.dependent}, stream,
                   a, to);

@@ -65,11 +65,16 @@ __global__ void rms_norm(RmsNormLaunch a) {
   for (int64_t i = threadIdx.x + kKept * kThreads; i < count; i += kThreads) store(i, x[i]);
 }
 
+// The activation function, as precise as T.
+template <class T>
+__device__ inline float activate_for(float x, Activation activation) {
+  return sizeof(T) == 2 ? activate_briefly(x, activation) : activate(x, activation);
+}
 // gated(), as precise as T. kClamped: the activation is ClampedSwiglu.
 template <class T, bool kClamped>
 __device__ inline float gated_for(float gate, float up, Activation activation) {
-  if (kClamped) return gated(gate, up, Activation::ClampedSwiglu);
-  return (sizeof(T) == 2 ? activate_briefly(gate, activation) : activate(gate, activation)) * up;
+  return kClamped ? gated(gate, up, Activation::ClampedSwiglu)
+                  : activate_for<T>(gate, activation) * up;
 }
 
 constexpr int kGateAccesses = 2;  // accesses of a thread in flight

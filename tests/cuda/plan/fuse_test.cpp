@@ -5,10 +5,12 @@
 #include "cuda/plan/sizes.h"
 #include "engine/base/error.h"
 #include "engine/base/overloaded.h"
+#include "models/open.h"
 #include "models/random/random.h"
 #include "tests/catch.h"
 #include "tests/engine/random_llama.h"
 #include "tests/error_text.h"
+#include "tests/golden.h"
 
 namespace skald::test {
 namespace {
@@ -294,6 +296,17 @@ TEST_CASE("a shared expert reads the rows that the routed experts have normed") 
   CHECK(has(fused_text(model.program()), "experts linear linear norm+linear"));
   const std::string few = kernels(model, 1);
   CHECK(has(few, "ffn_gate_shexp ffn_up_shexp [320, 256]: gemv_sm90\n"));
+}
+
+TEST_CASE("layers with sinks and no norm of heads have weights of their own") {
+  const std::filesystem::path folder = find_golden("gpt_oss");
+  if (folder.empty()) return;
+  const cuda::FusedProgram fused = cuda::fuse_program(open_model(folder).model.program());
+  for (size_t i = 0; i < fused.ops.size(); ++i) {
+    if (std::holds_alternative<cuda::FusedAttention>(fused.ops[i].op)) {
+      CHECK(fused.first_with_weights[i] == i);
+    }
+  }
 }
 
 TEST_CASE(

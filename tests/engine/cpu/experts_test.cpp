@@ -218,6 +218,14 @@ TEST_CASE("random logits choose the experts that sorting finds") {
   }
 }
 
+TEST_CASE("NaN comes after all other logits, and sigmoids that vanish give no NaN") {
+  CHECK(choose({kNan, 1, 2}, 1, true).experts == std::vector<int32_t>{2});
+  CHECK(choose({kNan, kNan, 2, 1}, 2, true).experts == std::vector<int32_t>{2, 3});
+  const ExpertsSpec spec{3, 2, true, Activation::Silu, Gating::Sigmoid, 1};
+  const Choice choice = choose({-200, -200, -200}, spec);
+  for (const float weight : choice.weights) CHECK(weight == 0);
+}
+
 TEST_CASE("NaN and infinite logits choose valid experts, each once") {
   for (const std::vector<float>& logits :
        {std::vector<float>{kNan, kNan, kNan, kNan}, {1, kNan, 2, kNan}, {kNan, 1, INFINITY, 3}}) {

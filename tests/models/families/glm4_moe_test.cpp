@@ -16,6 +16,9 @@ TEST_CASE("GLM-4.5 has a shared expert, a first layer without experts, and skips
   CHECK(!c.attention_output_bias);
   CHECK(c.qk_norm == QkNorm::None);
   CHECK(has(golden_refusal("glm4_moe", {{"n_group", 4}}), "'n_group' is 4"));
+  CHECK(has(golden_refusal("glm4_moe", {{"scoring_func", "softmax"}}), "'scoring_func'"));
+  CHECK(has(golden_refusal("glm4_moe", {{"routed_scaling_factor", -1}}),
+            "'routed_scaling_factor' is -1, expected a number above 0"));
   CHECK(has(golden_refusal("glm4_moe", {{"use_qk_norm", true}}), "attn_q_norm.weight' is missing"));
   TempFolder temp;
   const OpenedModel opened = open_model(copy_golden(temp, "glm4_moe"));

@@ -3,6 +3,7 @@
 #include "models/families/gpt_oss_weights.h"
 
 #include "engine/quant/mxfp4.h"
+#include "models/convert/gguf_export.h"
 #include "models/convert/quantized.h"
 #include "tests/family_golden.h"
 
@@ -112,6 +113,8 @@ TEST_CASE("blocks of gpt-oss that do not fit their scales are refused") {
   const std::string blocks = "blk.0.ffn_down_exps.blocks", scales = "blk.0.ffn_down_exps.scales";
   const std::string four = tensor_json(blocks, "U8", {1, 4, 1, 16}, 0, 64);
   CHECK(has(refusal("{" + four + "}", 64), "'blk.0.ffn_down_exps.scales' is missing"));
+  CHECK(has(refusal("{" + tensor_json(scales, "U8", {1, 4, 1}, 0, 4) + "}", 4),
+            "'blk.0.ffn_down_exps.blocks' is missing"));
   CHECK(has(refusal("{" + four + "," + tensor_json(scales, "U8", {1, 3, 1}, 64, 67) + "}", 67),
             "do not fit together"));
   CHECK(has(refusal("{" + tensor_json("other", "U8", {4}, 0, 4) + "}", 4), "'other' is U8"));
@@ -120,6 +123,37 @@ TEST_CASE("blocks of gpt-oss that do not fit their scales are refused") {
                   tensor_json("blk.0.ffn_gate_up_exps.scales", "U8", {1, 3, 1}, 48, 51) + "}",
               51),
       "has 3 rows of an expert's gate and up"));
+}
+
+TEST_CASE("GGUFs of mixtures say what llama.cpp asks for") {
+  for (const auto& [golden, architecture] :
+       {std::pair{"gpt_oss", "gpt-oss"}, {"minimax_m2", "minimax-m2"}, {"glm4_moe", "glm4moe"}}) {
+    const std::filesystem::path folder = find_golden(golden);
+    if (folder.empty()) continue;
+    CAPTURE(golden);
+    const GgufExport out = export_gguf(open_model(folder));
+    const auto has_key = [&](const char* key) {
+      return out.head.has(concat(architecture, ".", key));
+    };
+    CHECK(has_key("expert_feed_forward_length"));
+    CHECK(has_key("expert_used_count"));
+    const bool sigmoids = std::string_view(golden) != "gpt_oss";
+    CHECK(has_key("expert_gating_func") == sigmoids);
+    CHECK(has_key("expert_weights_scale") == sigmoids);
+    CHECK(has_key("attention.sliding_window") == !sigmoids);
+  }
+}
+
+TEST_CASE("experts in MXFP4 stay as they are in a model that is quantized while it is loaded") {
+  const std::filesystem::path folder = find_golden("gpt_oss");
+  if (folder.empty()) return;
+  const Model model = quantized_model(open_model(folder).model, find_quant_mix("q8_0"));
+  CHECK(model.weights->find("blk.0.ffn_up_exps.weight")->view.type == DType::MXFP4);
+  CHECK(!model.weights->find("blk.0.ffn_up_exps.weight")->source.exists());
+  CHECK(model.weights->find("blk.0.attn_q.weight")->view.type == DType::Q8_0);
+  const Model made = made_model(model, {});
+  const auto executor = cpu::make_executor(made, {.context = 64});
+  CHECK(all_logits(*executor, {1, 5, 9}).size() == 3 * 512);
 }
 
 }  // namespace skald::test

@@ -19,6 +19,10 @@ TEST_CASE("MiniMax-M2 chooses experts by sigmoids with a bias, and rotates half 
   CHECK(older.rope.inv_freq == c.rope.inv_freq);
   CHECK(has(golden_refusal("minimax_m2", {{"scoring_func", "softmax"}}),
             "'scoring_func' is 'softmax', expected 'sigmoid'"));
+  CHECK(has(golden_refusal("minimax_m2", {{"use_qk_norm", false}}), "'use_qk_norm' is false"));
+  CHECK(has(golden_refusal("minimax_m2", {{"shared_intermediate_size", 64}}),
+            "'shared_intermediate_size' is 64"));
+  CHECK(has(golden_refusal("minimax_m2", {{"attn_type_list", {1, 0, 1, 1}}}), "'attn_type_list'"));
 }
 
 }  // namespace skald::test

@@ -10,6 +10,7 @@
 #include "cuda/gpu/memory.h"
 #include "cuda/kernels/tiles/quantize.h"
 #include "engine/base/error.h"
+#include "engine/quant/dtype.h"
 #include "engine/quant/encode.h"
 #include "tests/catch.h"
 
