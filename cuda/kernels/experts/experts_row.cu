@@ -122,7 +122,7 @@ __device__ inline void sum_stored_groups(const ExpertsLaunch& a, const ExpertsSu
 
 #endif
 
-template <class Part, bool kSums>
+template <class Part>
 __global__ void __launch_bounds__(kThreads, 1)
     experts_row(__grid_constant__ const ExpertsLaunch a, __grid_constant__ const ExpertsSum to) {
 #if SKALD_HAS_MMA
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int used = a.routing.used, parts = parts_of(a.ins), slices = row_slices_of(parts);
   const int together = kWarps / slices, slice = warp % slices, first = warp / slices;
-  const Units units(a, kSums);
+  const Units units(a, to.x != nullptr);
   const int mine = first < units.own ? (units.own - first + together - 1) / together : 0;
   const int steps = mine * ((parts - slice + slices - 1) / slices);
   // Activations, [inputs, cols]: a row for each expert, or one for all.
@@ -213,15 +213,15 @@ __global__ void __launch_bounds__(kThreads, 1)
                     sum_slices(partial + step - 1, slices));
   }
   // The partial sums have been read after sum_stored_groups' first barrier.
-  if constexpr (kSums) sum_stored_groups(a, to, units, reinterpret_cast<int*>(partials));
+  if (to.x) sum_stored_groups(a, to, units, reinterpret_cast<int*>(partials));
 #endif
 }
 
-template <bool kSums>
+// Without a sum if to.x is null.
 void launch(const ExpertsLaunch& a, const ExpertsSum& to, Stream stream) {
   const RowShared shared(a, a.routing);
   const int groups = row_blocks(a, tiles::kRows), units = a.routing.used * groups;
-  const bool whole = kSums && groups <= a.multiprocessors;
+  const bool whole = to.x && groups <= a.multiprocessors;
   // A block on each multiprocessor, or more if the sums of so many units did not fit.
   const int most = static_cast<int>(shared.most_own()), fewest = (units + most - 1) / most;
   const int blocks = whole ? groups : std::min(units, std::max(a.multiprocessors, fewest));
@@ -229,7 +229,7 @@ void launch(const ExpertsLaunch& a, const ExpertsSum& to, Stream stream) {
   const int bytes = static_cast<int>(shared.bytes(own));
   dispatch_parts(a, [&](auto* part) {
     using Part = std::remove_pointer_t<decltype(part)>;
-    const auto kernel = experts_row<Part, kSums>;
+    const auto kernel = experts_row<Part>;
     SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     launch_kernel(kernel, {dim3(blocks), kThreads, static_cast<size_t>(bytes), a.dependent}, stream,
                   a, to);
@@ -238,10 +238,10 @@ void launch(const ExpertsLaunch& a, const ExpertsSum& to, Stream stream) {
 
 }  // namespace
 
-void launch_experts_row(const ExpertsLaunch& a, Stream stream) { launch<false>(a, {}, stream); }
+void launch_experts_row(const ExpertsLaunch& a, Stream stream) { launch(a, {}, stream); }
 
 void launch_experts_row_sum(const ExpertsLaunch& a, const ExpertsSum& to, Stream stream) {
-  launch<true>(a, to, stream);
+  launch(a, to, stream);
 }
 
 template <>
