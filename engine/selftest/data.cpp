@@ -311,8 +311,11 @@ AttentionData make_data(const AttentionCase& c, uint64_t seed) {
   data.out.size = std::sqrt(out_squares);
   data.new_keys.size = std::sqrt(key_squares);
   const double count = static_cast<double>(data.out.values.size());
-  // Four roundings: rotated queries, rotated keys, probabilities, result.
-  data.out.bound = rounding_bound(c.type, 4, count, 4e-6);
+  // Four roundings. Those of probabilities and of the result differ from number to number. Those of
+  // rotated queries and keys change scores, and so all numbers of a head together.
+  const double by_number = rounding_bound(c.type, 2, count, 0);
+  const double by_head = rounding_bound(c.type, 2, count / s.head_dim, 0);
+  data.out.bound = 4e-6 + std::hypot(by_number, by_head);
   data.new_keys.bound = rounding_bound(c.type, 1, static_cast<double>(data.new_keys.values.size()),
                                        c.head_norm ? 1e-6 : 4e-7);
   return data;
