@@ -29,7 +29,6 @@ std::string_view activation_name(Activation activation) {
   return "";
 }
 
-
 struct InspectFlags {
   ModelFlags model;
   std::string path;

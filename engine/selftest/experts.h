@@ -42,8 +42,8 @@ struct ExpertsData {
   // With biases: [count], [count, ffn_dim] twice, [count, dim].
   std::vector<float> router_bias, gate_bias, up_bias, down_bias;
   std::vector<float> choice_bias;  // [count], with sigmoids
-  std::vector<int32_t> chosen;  // [rows, used]
-  Expected expected;            // [rows, dim]: x + kScale * sum of the experts
+  std::vector<int32_t> chosen;     // [rows, used]
+  Expected expected;               // [rows, dim]: x + kScale * sum of the experts
 };
 ExpertsData make_data(const ExpertsCase& c, uint64_t seed);
 

@@ -16,9 +16,11 @@
 namespace skald::cuda {
 namespace {
 
-constexpr int kThreads = kRowThreads, kWarps = kThreads / 32;
+constexpr int kThreads = kRowThreads;
 
 #if SKALD_HAS_MMA
+
+constexpr int kWarps = kThreads / 32;
 
 // Parts that a warp has asked for ahead of the one that it multiplies: as many as 64 registers
 // hold.
