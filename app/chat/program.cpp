@@ -78,9 +78,9 @@ void ChatProgram::take(const std::string& line) {
   }
 }
 
-void ChatProgram::attach(std::string text) {
+void ChatProgram::attach(const std::string& text) {
   if (!attached_.empty()) attached_ += "\n\n";
-  attached_ += std::move(text);
+  attached_ += text;
 }
 
 void ChatProgram::send(const std::string& message) {

@@ -50,7 +50,7 @@ class ChatProgram {
   const Tokenizer& tokenizer() const { return parts_.tokenizer; }
   const Executor& executor() const { return parts_.executor; }
   ChatSettings settings;
-  void attach(std::string text);  // goes before the next message
+  void attach(const std::string& text);  // goes before the next message
   const std::string& attached() const { return attached_; }
   void retry();
   void exit() { done_ = true; }
