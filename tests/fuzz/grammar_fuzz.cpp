@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "app/files/json.h"
 #include "app/schema/json_schema.h"
 #include "engine/base/error.h"
 #include "engine/grammar/gbnf.h"
