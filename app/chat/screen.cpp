@@ -11,8 +11,7 @@ constexpr std::string_view kSpace = " \t\r\n";
 
 }  // namespace
 
-ChatScreen::ChatScreen(ScreenOptions options)
-    : options_(options), terminal_(out_.is_terminal()) {}
+ChatScreen::ChatScreen(ScreenOptions options) : options_(options), terminal_(out_.is_terminal()) {}
 
 std::string ChatScreen::visible(std::string_view text) const {
   return for_terminal(options_.traits, printable_text(text));
