@@ -7,7 +7,7 @@
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "models/families/family.h"
-#include "models/families/names.h"
+#include "models/families/shared/names.h"
 #include "models/files/gguf.h"
 #include "models/files/hf_config.h"
 #include "models/files/safetensors.h"

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "models/families/gguf_fields.h"
+#include "models/families/shared/gguf_fields.h"
 #include "models/open.h"
 
 namespace skald {

@@ -4,12 +4,12 @@
 #include <cmath>
 
 #include "engine/base/error.h"
-#include "models/families/blocks.h"
-#include "models/families/config.h"
 #include "models/families/families.h"
-#include "models/families/gguf_fields.h"
-#include "models/families/names.h"
-#include "models/families/windows.h"
+#include "models/families/shared/blocks.h"
+#include "models/families/shared/config.h"
+#include "models/families/shared/gguf_fields.h"
+#include "models/families/shared/names.h"
+#include "models/families/shared/windows.h"
 #include "models/files/gguf.h"
 #include "models/files/hf_config.h"
 

@@ -1,8 +1,8 @@
 // ERNIE 4.5 without experts: Llama's layers. Rope is interleaved in both kinds of files.
-#include "models/families/config.h"
 #include "models/families/families.h"
-#include "models/families/gguf_fields.h"
 #include "models/families/llama.h"
+#include "models/families/shared/config.h"
+#include "models/families/shared/gguf_fields.h"
 #include "models/files/gguf.h"
 #include "models/files/hf_config.h"
 

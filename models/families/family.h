@@ -1,6 +1,6 @@
 // A Family describes one kind of architecture: how its configuration is read from config.json and
 // GGUF, how its tensors are named, and how its Program is built. Each family has one file in this
-// folder and one line in registry.cpp.
+// folder and one line in list.inc.
 #pragma once
 
 #include <span>

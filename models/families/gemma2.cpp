@@ -1,9 +1,9 @@
 // Gemma 2: norms before and after each half of a layer, soft caps, a window in every other layer.
-#include "models/families/config.h"
 #include "models/families/families.h"
 #include "models/families/gemma.h"
-#include "models/families/gguf_fields.h"
-#include "models/families/windows.h"
+#include "models/families/shared/config.h"
+#include "models/families/shared/gguf_fields.h"
+#include "models/families/shared/windows.h"
 #include "models/files/gguf.h"
 #include "models/files/hf_config.h"
 

@@ -1,12 +1,12 @@
 // Gemma 3's text part: Gemma 2's layers with norms of each head's query and key instead of caps.
 // Five layers with a window follow one without; layers with a window have a rope of their own.
 #include "engine/base/error.h"
-#include "models/families/config.h"
 #include "models/families/families.h"
 #include "models/families/gemma.h"
-#include "models/families/gguf_fields.h"
-#include "models/families/names.h"
-#include "models/families/windows.h"
+#include "models/families/shared/config.h"
+#include "models/families/shared/gguf_fields.h"
+#include "models/families/shared/names.h"
+#include "models/families/shared/windows.h"
 #include "models/files/gguf.h"
 #include "models/files/hf_config.h"
 

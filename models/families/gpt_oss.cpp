@@ -1,14 +1,14 @@
 // gpt-oss: Mixtral's layers, whose experts have biases and a clamped activation. A sink stands
 // beside each head's keys, every second layer has no window, and q, k, v and o have biases.
 #include "engine/base/error.h"
-#include "models/families/blocks.h"
-#include "models/families/config.h"
-#include "models/families/experts.h"
 #include "models/families/families.h"
-#include "models/families/gguf_fields.h"
 #include "models/families/gpt_oss_weights.h"
-#include "models/families/names.h"
-#include "models/families/windows.h"
+#include "models/families/shared/blocks.h"
+#include "models/families/shared/config.h"
+#include "models/families/shared/experts.h"
+#include "models/families/shared/gguf_fields.h"
+#include "models/families/shared/names.h"
+#include "models/families/shared/windows.h"
 #include "models/files/gguf.h"
 #include "models/files/hf_config.h"
 

@@ -1,11 +1,11 @@
 // Hunyuan without experts (0.5B to 7B): Llama's layers with a norm of each head's query and key
 // after they rotate.
 #include "engine/base/error.h"
-#include "models/families/config.h"
 #include "models/families/families.h"
-#include "models/families/gguf_fields.h"
 #include "models/families/llama.h"
-#include "models/families/names.h"
+#include "models/families/shared/config.h"
+#include "models/families/shared/gguf_fields.h"
+#include "models/families/shared/names.h"
 #include "models/files/gguf.h"
 #include "models/files/hf_config.h"
 

@@ -3,12 +3,12 @@
 #include "models/families/llama.h"
 
 #include "engine/base/error.h"
-#include "models/families/blocks.h"
-#include "models/families/config.h"
-#include "models/families/experts.h"
 #include "models/families/families.h"
-#include "models/families/gguf_fields.h"
-#include "models/families/names.h"
+#include "models/families/shared/blocks.h"
+#include "models/families/shared/config.h"
+#include "models/families/shared/experts.h"
+#include "models/families/shared/gguf_fields.h"
+#include "models/families/shared/names.h"
 #include "models/files/gguf.h"
 #include "models/files/hf_config.h"
 

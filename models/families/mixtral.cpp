@@ -1,10 +1,10 @@
 // Mixtral: Mistral's layers with experts instead of one feed-forward. GGUFs have "llama".
-#include "models/families/config.h"
-#include "models/families/experts.h"
 #include "models/families/families.h"
-#include "models/families/gguf_fields.h"
 #include "models/families/llama.h"
-#include "models/families/names.h"
+#include "models/families/shared/config.h"
+#include "models/families/shared/experts.h"
+#include "models/families/shared/gguf_fields.h"
+#include "models/families/shared/names.h"
 #include "models/files/hf_config.h"
 
 namespace skald {

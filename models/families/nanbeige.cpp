@@ -3,10 +3,10 @@
 #include <string>
 
 #include "engine/base/error.h"
-#include "models/families/config.h"
 #include "models/families/families.h"
-#include "models/families/gguf_fields.h"
 #include "models/families/llama.h"
+#include "models/families/shared/config.h"
+#include "models/families/shared/gguf_fields.h"
 #include "models/files/gguf.h"
 #include "models/files/hf_config.h"
 

@@ -1,12 +1,12 @@
 // OLMo 2: norms stand after each half of a layer, not before. One norm covers all of a token's
 // queries, another all of its keys. OLMo 3 also has windows in three of four layers, and scales
 // only the rope of the fourth. GGUFs of both have the same architecture name.
-#include "models/families/blocks.h"
-#include "models/families/config.h"
 #include "models/families/families.h"
-#include "models/families/gguf_fields.h"
-#include "models/families/names.h"
-#include "models/families/windows.h"
+#include "models/families/shared/blocks.h"
+#include "models/families/shared/config.h"
+#include "models/families/shared/gguf_fields.h"
+#include "models/families/shared/names.h"
+#include "models/families/shared/windows.h"
 #include "models/files/gguf.h"
 #include "models/files/hf_config.h"
 

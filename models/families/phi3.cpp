@@ -1,9 +1,9 @@
 // Phi-3, Phi-3.5, Phi-4 and Phi-4-mini: Llama's layers with fused matrices, windows and rope
 // scaling longrope. Phi-4-mini rotates only a part of each head.
-#include "models/families/config.h"
 #include "models/families/families.h"
-#include "models/families/gguf_fields.h"
 #include "models/families/llama.h"
+#include "models/families/shared/config.h"
+#include "models/families/shared/gguf_fields.h"
 #include "models/files/gguf.h"
 #include "models/files/hf_config.h"
 

@@ -1,10 +1,10 @@
 // Qwen1.5, Qwen2 and Qwen2.5: Llama's layers with biases of q, k and v, which no file mentions.
 #include "engine/base/error.h"
-#include "models/families/config.h"
 #include "models/families/families.h"
-#include "models/families/gguf_fields.h"
 #include "models/families/llama.h"
-#include "models/families/windows.h"
+#include "models/families/shared/config.h"
+#include "models/families/shared/gguf_fields.h"
+#include "models/families/shared/windows.h"
 #include "models/files/gguf.h"
 #include "models/files/hf_config.h"
 

@@ -1,10 +1,10 @@
 // Seed-OSS: Llama's layers with biases of q, k and v; the heads' total width differs from the
 // model's width.
-#include "models/families/blocks.h"
-#include "models/families/config.h"
 #include "models/families/families.h"
-#include "models/families/gguf_fields.h"
-#include "models/families/names.h"
+#include "models/families/shared/blocks.h"
+#include "models/families/shared/config.h"
+#include "models/families/shared/gguf_fields.h"
+#include "models/families/shared/names.h"
 #include "models/files/gguf.h"
 #include "models/files/hf_config.h"
 

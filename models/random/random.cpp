@@ -17,8 +17,8 @@
 #include "engine/cpu/machine.h"
 #include "engine/cpu/thread_pool.h"
 #include "engine/quant/block_scales.h"
-#include "models/families/rope.h"
-#include "models/families/windows.h"
+#include "models/families/shared/rope.h"
+#include "models/families/shared/windows.h"
 #include "models/random/random_shapes.h"
 
 namespace skald {

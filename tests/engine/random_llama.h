@@ -13,7 +13,7 @@
 #include "engine/program/model.h"
 #include "engine/quant/dtype.h"
 #include "models/families/families.h"
-#include "models/families/rope.h"
+#include "models/families/shared/rope.h"
 
 namespace skald::test {
 

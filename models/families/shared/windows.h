@@ -1,6 +1,6 @@
 // Reads which layers have a window, and which rope those layers use, for families whose
-// configuration has its own way to say so. (read_layer_windows() in models/families/config.h reads
-// the common list layer_types.)
+// configuration has its own way to say so. (read_layer_windows() in models/families/shared/config.h
+// reads the common list layer_types.)
 #pragma once
 
 #include <cstdint>

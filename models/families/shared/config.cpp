@@ -1,4 +1,4 @@
-#include "models/families/config.h"
+#include "models/families/shared/config.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "models/families/gguf_fields.h"
+#include "models/families/shared/gguf_fields.h"
 #include "models/files/gguf.h"
 #include "models/files/hf_config.h"
 

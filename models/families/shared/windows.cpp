@@ -1,10 +1,10 @@
-#include "models/families/windows.h"
+#include "models/families/shared/windows.h"
 
 #include <cmath>
 
 #include "engine/base/error.h"
-#include "models/families/config.h"
-#include "models/families/rope.h"
+#include "models/families/shared/config.h"
+#include "models/families/shared/rope.h"
 #include "models/files/gguf.h"
 
 namespace skald {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/program/model.h"
-#include "models/families/rope.h"
+#include "models/families/shared/rope.h"
 
 namespace skald {
 

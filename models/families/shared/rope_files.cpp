@@ -1,10 +1,10 @@
-// Reads rope settings (models/families/rope.h) from config.json and GGUF.
+// Reads rope settings (models/families/shared/rope.h) from config.json and GGUF.
 #include <algorithm>
 #include <cmath>
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "models/families/rope.h"
+#include "models/families/shared/rope.h"
 #include "models/files/gguf.h"
 #include "models/files/hf_config.h"
 

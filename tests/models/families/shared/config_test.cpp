@@ -1,5 +1,5 @@
 // GGUF metadata that programs write in different ways.
-#include "models/families/config.h"
+#include "models/families/shared/config.h"
 
 #include "models/files/gguf.h"
 #include "tests/catch.h"

@@ -1,4 +1,4 @@
-#include "models/families/blocks.h"
+#include "models/families/shared/blocks.h"
 
 #include "engine/base/error.h"
 

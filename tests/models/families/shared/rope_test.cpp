@@ -1,4 +1,4 @@
-#include "models/families/rope.h"
+#include "models/families/shared/rope.h"
 
 #include <algorithm>
 #include <bit>

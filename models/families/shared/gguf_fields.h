@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/program/model.h"
-#include "models/families/rope.h"
+#include "models/families/shared/rope.h"
 #include "models/files/gguf_head.h"
 #include "models/files/made_tensor.h"
 

@@ -1,10 +1,10 @@
-#include "models/families/gguf_fields.h"
+#include "models/families/shared/gguf_fields.h"
 
 #include <string>
 #include <utility>
 
 #include "engine/base/error.h"
-#include "models/families/windows.h"
+#include "models/families/shared/windows.h"
 #include "models/files/hf_config.h"
 
 namespace skald {

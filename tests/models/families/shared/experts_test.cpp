@@ -5,7 +5,7 @@
 
 #include "models/convert/gguf_export.h"
 #include "models/convert/quantized.h"
-#include "models/families/names.h"
+#include "models/families/shared/names.h"
 #include "tests/family_golden.h"
 #include "tests/gguf_writer.h"
 

@@ -1,4 +1,4 @@
-#include "models/families/names.h"
+#include "models/families/shared/names.h"
 
 #include <charconv>
 

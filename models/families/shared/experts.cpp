@@ -1,4 +1,4 @@
-#include "models/families/experts.h"
+#include "models/families/shared/experts.h"
 
 #include <algorithm>
 #include <charconv>
@@ -8,7 +8,7 @@
 #include <string>
 
 #include "engine/base/error.h"
-#include "models/families/gguf_fields.h"
+#include "models/families/shared/gguf_fields.h"
 #include "models/files/gguf.h"
 #include "models/files/hf_config.h"
 
