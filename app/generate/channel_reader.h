@@ -29,8 +29,8 @@ class ChannelReader {
 
   enum class Kind { Thinking, Preamble, Answer, ToolCall };  // as AnswerPart::Kind
   bool in_message() const { return place_ == Place::Message; }
-  // Of the message in progress. A channel without a name, or with another than "analysis" and
-  // "commentary", has the answer.
+  // kind() and tool() describe the message in progress. A channel without a name has the answer,
+  // and so has one that is neither "analysis" nor "commentary".
   Kind kind() const { return kind_; }
   const std::string& tool() const { return tool_; }  // without "functions."
 

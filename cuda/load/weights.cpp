@@ -66,12 +66,8 @@ bool put_row(const JoinedRows::Place& place, DType format, std::byte* to) {
   float values[kAtOnce];
   std::byte bytes[kAtOnce * sizeof(float)];
   bool fits = true;
-  std::vector<std::byte> read;
-  if (view.reader) {
-    read.resize(static_cast<size_t>(view.own_row_bytes()));
-    view.copy_row(place.row, read.data());
-  }
-  const std::byte* row = view.reader ? read.data() : view.row(place.row);
+  std::vector<std::byte> scratch;
+  const std::byte* row = view.row(place.row, scratch);
   for (int64_t col = 0; col < view.cols; col += kAtOnce) {
     const int64_t count = std::min(kAtOnce, view.cols - col);
     from.decode_row(row + col / from.block_elems * from.block_bytes, values, count);

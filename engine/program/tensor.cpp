@@ -11,16 +11,15 @@ void TensorView::copy_row(int64_t r, std::byte* out) const {
   std::memcpy(out, row(r), static_cast<size_t>(own_row_bytes()));
 }
 
+const std::byte* TensorView::row(int64_t r, std::vector<std::byte>& scratch) const {
+  if (!reader) return row(r);
+  scratch.resize(static_cast<size_t>(own_row_bytes()));
+  reader->read_row(first_row + r, scratch.data());
+  return scratch.data();
+}
+
 void TensorView::decode_row(int64_t r, float* out, std::vector<std::byte>& scratch) const {
-  const std::byte* from = nullptr;
-  if (reader) {
-    scratch.resize(static_cast<size_t>(own_row_bytes()));
-    copy_row(r, scratch.data());
-    from = scratch.data();
-  } else {
-    from = row(r);
-  }
-  info(type).decode_row(from, out, cols);
+  info(type).decode_row(row(r, scratch), out, cols);
 }
 
 TensorView slice_rows(TensorView view, int64_t first, int64_t count) {

@@ -29,8 +29,10 @@ struct TensorView {
   int64_t first_row = 0;              // the reader's number of the view's first row
 
   bool exists() const { return data || reader; }
-  // Of a view without a reader.
+  // Only a view without a reader has rows at an address.
   const std::byte* row(int64_t r) const { return data + r * row_bytes; }
+  // The address of a row's numbers, which are read into `scratch` if there is a reader.
+  const std::byte* row(int64_t r, std::vector<std::byte>& scratch) const;
   // Copies a row's numbers, own_row_bytes().
   void copy_row(int64_t r, std::byte* out) const;
   // Decodes a row's numbers to float32. `scratch` is used if there is a reader.
@@ -41,8 +43,7 @@ struct TensorView {
 };
 
 // `count` rows, or columns, from `first` on. Columns of a block format are cut at block borders.
-// A view without data has none afterwards. The columns of a view with a
-// reader must not be cut.
+// A view without data has none afterwards. The columns of a view with a reader must not be cut.
 TensorView slice_rows(TensorView view, int64_t first, int64_t count);
 TensorView slice_cols(TensorView view, int64_t first, int64_t count);
 

@@ -17,12 +17,11 @@ void WeightFile::read(const Tensor& tensor, int64_t first, std::span<std::byte> 
   const TensorView& view = tensor.view;
   if (view.data && !out.empty()) std::memcpy(out.data(), view.data + first, out.size());
   if (view.data) return;
-  std::vector<std::byte> row(static_cast<size_t>(view.row_bytes));
+  std::vector<std::byte> scratch;
   while (!out.empty()) {
     const int64_t from = first % view.row_bytes;
     const int64_t count = std::min(view.row_bytes - from, std::ssize(out));
-    view.copy_row(first / view.row_bytes, row.data());
-    std::copy_n(row.begin() + from, count, out.begin());
+    std::copy_n(view.row(first / view.row_bytes, scratch) + from, count, out.begin());
     first += count;
     out = out.subspan(static_cast<size_t>(count));
   }

@@ -15,12 +15,8 @@ namespace {
 // Makes bytes [from, from + out.size()) of a quantized row. Encodes only the blocks that hold them.
 void make_part(const Tensor& tensor, int64_t row, int64_t from, std::span<std::byte> out) {
   const DTypeInfo &format = info(tensor.view.type), &source = info(tensor.source.type);
-  std::vector<std::byte> read;
-  if (tensor.source.reader) {
-    read.resize(static_cast<size_t>(tensor.source.own_row_bytes()));
-    tensor.source.copy_row(row, read.data());
-  }
-  const std::byte* bytes = tensor.source.reader ? read.data() : tensor.source.row(row);
+  std::vector<std::byte> scratch;
+  const std::byte* bytes = tensor.source.row(row, scratch);
   if (&format == &source) {
     std::copy_n(bytes + from, out.size(), out.begin());
     return;

@@ -5,7 +5,7 @@
 
 #include "engine/base/error.h"
 #include "models/families/families.h"
-#include "models/families/shared/blocks.h"
+#include "models/families/llama.h"
 #include "models/families/shared/config.h"
 #include "models/families/shared/experts.h"
 #include "models/families/shared/gguf_fields.h"
@@ -19,15 +19,12 @@ namespace {
 constexpr std::string_view kHfTypes[] = {"glm4_moe"};
 constexpr std::string_view kGgufTypes[] = {"glm4moe"};
 
-// In GGUFs the norm before the feed-forward is called after what stands ahead of it.
-constexpr std::string_view kFfnNorm = "post_attention_norm";
-
 constexpr NamePart kParts[] = {{".mlp.gate", "ffn_gate_inp"},
                                {".mlp.shared_experts.gate_proj", "ffn_gate_shexp"},
                                {".mlp.shared_experts.up_proj", "ffn_up_shexp"},
                                {".mlp.shared_experts.down_proj", "ffn_down_shexp"},
-                               {".post_attention_layernorm", kFfnNorm}};
-constexpr NamePart kWholeParts[] = {{".mlp.gate.e_score_correction_bias", "exp_probs_b.bias"}};
+                               {".post_attention_layernorm", kLateFfnNorm},
+                               {".mlp.gate.e_score_correction_bias", "exp_probs_b.bias"}};
 constexpr NamePart kExpertParts[] = {
     {"gate_proj", "ffn_gate"}, {"up_proj", "ffn_up"}, {"down_proj", "ffn_down"}};
 
@@ -98,32 +95,7 @@ ModelConfig from_gguf(const GgufFile& file) {
 
 std::string name(std::string_view hf_name) {
   const std::string expert = expert_tensor_name(hf_name, ".mlp.experts.", kExpertParts);
-  if (!expert.empty()) return expert;
-  const std::string whole = whole_tensor_name(hf_name, kWholeParts);
-  return whole.empty() ? tensor_name(hf_name, kParts) : whole;
-}
-
-Program build(const ModelConfig& c, const WeightFile& file) {
-  Blocks b(c, file);
-  b.embed();
-  for (int layer = 0; layer < c.layers; ++layer) {
-    b.norm(b.h(), b.x(), layer, "attn_norm");
-    b.attention(layer, b.h());
-    b.add();
-    if (c.has_experts(layer)) {
-      b.norm(b.routed(), b.x(), layer, kFfnNorm);
-      b.experts(layer, b.routed());
-      if (c.experts.shared_dim > 0) {
-        b.add();
-        b.shared_expert(layer, b.routed());
-      }
-    } else {
-      b.norm(b.h(), b.x(), layer, kFfnNorm);
-      b.mlp(layer, b.h());
-    }
-    b.add();
-  }
-  return std::move(b).finish();
+  return expert.empty() ? tensor_name(hf_name, kParts) : expert;
 }
 
 void to_gguf(const HfConfig& file, const ModelConfig& c, GgufExport& out) {
@@ -137,7 +109,7 @@ void to_gguf(const HfConfig& file, const ModelConfig& c, GgufExport& out) {
 
 }  // namespace
 
-const Family kGlm4Moe = {"GLM-4 MoE", kHfTypes, kGgufTypes, from_hf,
-                         from_gguf,   name,     build,      to_gguf};
+const Family kGlm4Moe = {"GLM-4 MoE", kHfTypes, kGgufTypes,       from_hf,
+                         from_gguf,   name,     build_llama_late, to_gguf};
 
 }  // namespace skald

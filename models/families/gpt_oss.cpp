@@ -3,7 +3,7 @@
 #include "engine/base/error.h"
 #include "models/families/families.h"
 #include "models/families/gpt_oss_weights.h"
-#include "models/families/shared/blocks.h"
+#include "models/families/llama.h"
 #include "models/families/shared/config.h"
 #include "models/families/shared/experts.h"
 #include "models/families/shared/gguf_fields.h"
@@ -20,25 +20,21 @@ constexpr std::string_view kGgufTypes[] = {"gpt-oss"};
 
 constexpr int kPeriod = 2;  // every second layer has no window
 
-// In GGUFs the norm before the experts is called after what stands ahead of it.
-constexpr std::string_view kExpertsNorm = "post_attention_norm";
-
 constexpr NamePart kParts[] = {{".mlp.router", "ffn_gate_inp"},
-                               {".post_attention_layernorm", kExpertsNorm}};
-constexpr NamePart kWholeParts[] = {{".self_attn.sinks", "attn_sinks.weight"},
-                                    {".mlp.experts.gate_up_proj", "ffn_gate_up_exps.weight"},
-                                    {".mlp.experts.gate_up_proj_blocks", "ffn_gate_up_exps.blocks"},
-                                    {".mlp.experts.gate_up_proj_scales", "ffn_gate_up_exps.scales"},
-                                    {".mlp.experts.gate_up_proj_bias", "ffn_gate_up_exps.bias"},
-                                    {".mlp.experts.down_proj", "ffn_down_exps.weight"},
-                                    {".mlp.experts.down_proj_blocks", "ffn_down_exps.blocks"},
-                                    {".mlp.experts.down_proj_scales", "ffn_down_exps.scales"},
-                                    {".mlp.experts.down_proj_bias", "ffn_down_exps.bias"}};
+                               {".post_attention_layernorm", kLateFfnNorm},
+                               {".self_attn.sinks", "attn_sinks.weight"},
+                               {".mlp.experts.gate_up_proj", "ffn_gate_up_exps.weight"},
+                               {".mlp.experts.gate_up_proj_blocks", "ffn_gate_up_exps.blocks"},
+                               {".mlp.experts.gate_up_proj_scales", "ffn_gate_up_exps.scales"},
+                               {".mlp.experts.gate_up_proj_bias", "ffn_gate_up_exps.bias"},
+                               {".mlp.experts.down_proj", "ffn_down_exps.weight"},
+                               {".mlp.experts.down_proj_blocks", "ffn_down_exps.blocks"},
+                               {".mlp.experts.down_proj_scales", "ffn_down_exps.scales"},
+                               {".mlp.experts.down_proj_bias", "ffn_down_exps.bias"}};
 
 HfDefaults hf_defaults() {
   HfDefaults defaults;
   defaults.norm_eps = 1e-5;
-  defaults.activation = Activation::ClampedSwiglu;
   defaults.rope.base = 150000;
   defaults.quant_method = "mxfp4";
   return defaults;
@@ -95,24 +91,7 @@ ModelConfig from_gguf(const GgufFile& file) {
   return c;
 }
 
-std::string name(std::string_view hf_name) {
-  const std::string whole = whole_tensor_name(hf_name, kWholeParts);
-  return whole.empty() ? tensor_name(hf_name, kParts) : whole;
-}
-
-Program build(const ModelConfig& c, const WeightFile& file) {
-  Blocks b(c, file);
-  b.embed();
-  for (int layer = 0; layer < c.layers; ++layer) {
-    b.norm(b.h(), b.x(), layer, "attn_norm");
-    b.attention(layer, b.h());
-    b.add();
-    b.norm(b.routed(), b.x(), layer, kExpertsNorm);
-    b.experts(layer, b.routed());
-    b.add();
-  }
-  return std::move(b).finish();
-}
+std::string name(std::string_view hf_name) { return tensor_name(hf_name, kParts); }
 
 void to_gguf(const HfConfig& file, const ModelConfig& c, GgufExport& out) {
   put_common(c, {"gpt-oss", read_hf_rope(with_defaults(file), c.head_dim, hf_defaults().rope)},
@@ -123,7 +102,7 @@ void to_gguf(const HfConfig& file, const ModelConfig& c, GgufExport& out) {
 
 }  // namespace
 
-const Family kGptOss = {"gpt-oss", kHfTypes, kGgufTypes, from_hf,        from_gguf,
-                        name,      build,    to_gguf,    gpt_oss_weights};
+const Family kGptOss = {"gpt-oss", kHfTypes,         kGgufTypes, from_hf,        from_gguf,
+                        name,      build_llama_late, to_gguf,    gpt_oss_weights};
 
 }  // namespace skald

@@ -32,24 +32,34 @@ void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
   interleave_heads(c, out);
 }
 
-void build_layers(const ModelConfig& c, Blocks& b) {
+void build_layers(const ModelConfig& c, Blocks& b, std::string_view ffn_norm) {
   for (int layer = 0; layer < c.layers; ++layer) {
     b.norm(b.h(), b.x(), layer, "attn_norm");
     b.attention(layer, b.h());
     b.add();
     if (c.has_experts(layer)) {
-      b.norm(b.routed(), b.x(), layer, "ffn_norm");
+      b.norm(b.routed(), b.x(), layer, ffn_norm);
       b.experts(layer, b.routed());
       if (c.experts.shared_dim > 0) {
         b.add();
         b.shared_expert(layer, b.routed());
       }
     } else {
-      b.norm(b.h(), b.x(), layer, "ffn_norm");
+      b.norm(b.h(), b.x(), layer, ffn_norm);
       b.mlp(layer, b.h());
     }
     b.add();
   }
+}
+
+Program build(const ModelConfig& c, const WeightFile& file, std::string_view ffn_norm) {
+  Blocks b(c, file);
+  b.embed();
+  for (int loop = 0; loop < c.loops; ++loop) {
+    if (loop > 0 && c.loop_norm) b.norm_stream();
+    build_layers(c, b, ffn_norm);
+  }
+  return std::move(b).finish();
 }
 
 }  // namespace
@@ -57,13 +67,11 @@ void build_layers(const ModelConfig& c, Blocks& b) {
 std::string llama_tensor_name(std::string_view name) { return tensor_name(name); }
 
 Program build_llama(const ModelConfig& c, const WeightFile& file) {
-  Blocks b(c, file);
-  b.embed();
-  for (int loop = 0; loop < c.loops; ++loop) {
-    if (loop > 0 && c.loop_norm) b.norm_stream();
-    build_layers(c, b);
-  }
-  return std::move(b).finish();
+  return build(c, file, "ffn_norm");
+}
+
+Program build_llama_late(const ModelConfig& c, const WeightFile& file) {
+  return build(c, file, kLateFfnNorm);
 }
 
 const Family kLlama = {"Llama",   kHfTypes,          kGgufTypes,  from_hf,

@@ -19,9 +19,8 @@ namespace {
 constexpr std::string_view kHfTypes[] = {"minimax_m2"};
 constexpr std::string_view kGgufTypes[] = {"minimax-m2"};
 
-constexpr NamePart kParts[] = {{".block_sparse_moe.gate", "ffn_gate_inp"}};
-constexpr NamePart kWholeParts[] = {
-    {".block_sparse_moe.e_score_correction_bias", "exp_probs_b.bias"}};
+constexpr NamePart kParts[] = {{".block_sparse_moe.gate", "ffn_gate_inp"},
+                               {".block_sparse_moe.e_score_correction_bias", "exp_probs_b.bias"}};
 constexpr NamePart kExpertParts[] = {{"w1", "ffn_gate"}, {"w3", "ffn_up"}, {"w2", "ffn_down"}};
 
 HfDefaults hf_defaults() {
@@ -92,9 +91,7 @@ ModelConfig from_gguf(const GgufFile& file) {
 std::string name(std::string_view hf_name) {
   const std::string expert =
       expert_tensor_name(hf_name, ".block_sparse_moe.experts.", kExpertParts);
-  if (!expert.empty()) return expert;
-  const std::string whole = whole_tensor_name(hf_name, kWholeParts);
-  return whole.empty() ? tensor_name(hf_name, kParts) : whole;
+  return expert.empty() ? tensor_name(hf_name, kParts) : expert;
 }
 
 void to_gguf(const HfConfig& file, const ModelConfig& c, GgufExport& out) {

@@ -1,7 +1,7 @@
 // Seed-OSS: Llama's layers with biases of q, k and v; the heads' total width differs from the
 // model's width.
 #include "models/families/families.h"
-#include "models/families/shared/blocks.h"
+#include "models/families/llama.h"
 #include "models/families/shared/config.h"
 #include "models/families/shared/gguf_fields.h"
 #include "models/families/shared/names.h"
@@ -26,22 +26,8 @@ ModelConfig from_gguf(const GgufFile& file) { return read_common_gguf(file); }
 
 // GGUF names the feed-forward's norm after its place.
 std::string name(std::string_view hf_name) {
-  constexpr NamePart kParts[] = {{".post_attention_layernorm", "post_attention_norm"}};
+  constexpr NamePart kParts[] = {{".post_attention_layernorm", kLateFfnNorm}};
   return tensor_name(hf_name, kParts);
-}
-
-Program build(const ModelConfig& c, const WeightFile& file) {
-  Blocks b(c, file);
-  b.embed();
-  for (int layer = 0; layer < c.layers; ++layer) {
-    b.norm(b.h(), b.x(), layer, "attn_norm");
-    b.attention(layer, b.h());
-    b.add();
-    b.norm(b.h(), b.x(), layer, "post_attention_norm");
-    b.mlp(layer, b.h());
-    b.add();
-  }
-  return std::move(b).finish();
 }
 
 void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
@@ -50,7 +36,7 @@ void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
 
 }  // namespace
 
-const Family kSeedOss = {"Seed-OSS", kHfTypes, kGgufTypes, from_hf,
-                         from_gguf,  name,     build,      to_gguf};
+const Family kSeedOss = {"Seed-OSS", kHfTypes, kGgufTypes,       from_hf,
+                         from_gguf,  name,     build_llama_late, to_gguf};
 
 }  // namespace skald

@@ -211,8 +211,8 @@ __global__ void __launch_bounds__(kThreads, 1)
     const int64_t out = int64_t{units.group(unit)} * tiles::kRows + row;
     if (out >= a.outs) continue;
     const float* partial = partials + unit * slices * tiles::kRows + row;
-    store_result<T>(a, {experts[slot], slot, out}, sum_slices(partial, slices),
-                    sum_slices(partial + step - 1, slices));
+    const float up = step == 2 ? sum_slices(partial + 1, slices) : 0;
+    store_result<T>(a, {experts[slot], slot, out}, sum_slices(partial, slices), up);
   }
   // The partial sums have been read after sum_stored_groups' first barrier.
   if (to.x) sum_stored_groups(a, to, units, reinterpret_cast<int*>(partials));

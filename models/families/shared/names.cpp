@@ -40,12 +40,15 @@ int take_layer(std::string_view& name) {
   return take_number(name);
 }
 
-// `rest` is a part's name in Hugging Face's spelling, then ".weight" or ".bias".
+// `rest` is a whole name, or a part's name and ".weight" or ".bias", in Hugging Face's spelling.
 std::string layer_tensor(int layer, std::string_view rest, std::span<const NamePart> parts) {
   for (const auto& [hf, gguf] : parts) {
     if (!rest.starts_with(hf)) continue;
     const std::string_view kind = rest.substr(hf.size());
-    if (kind == ".weight" || kind == ".bias") return concat("blk.", layer, ".", gguf, kind);
+    const bool whole = gguf.find('.') != gguf.npos;
+    if (whole ? kind.empty() : kind == ".weight" || kind == ".bias") {
+      return concat("blk.", layer, ".", gguf, kind);
+    }
   }
   return "";
 }
@@ -68,15 +71,6 @@ int layer_of(std::string_view name) {
   if (!name.starts_with(kPrefix)) return -1;
   name.remove_prefix(kPrefix.size());
   return take_number(name);
-}
-
-std::string whole_tensor_name(std::string_view name, std::span<const NamePart> parts) {
-  const int layer = take_layer(name);
-  if (layer < 0) return "";
-  for (const auto& [hf, gguf] : parts) {
-    if (name == hf) return concat("blk.", layer, ".", gguf);
-  }
-  return "";
 }
 
 std::string expert_tensor_name(std::string_view name, std::string_view experts,

@@ -7,17 +7,15 @@
 
 namespace skald {
 
+// A part of a layer, whose tensors are its weight and its bias: {".self_attn.q_proj", "attn_q"}. Or
+// one tensor with a whole name: {".self_attn.sinks", "attn_sinks.weight"}.
 struct NamePart {
-  std::string_view hf, gguf;  // a part of a layer: ".self_attn.q_proj", "attn_q"
+  std::string_view hf, gguf;
 };
 
 // Translates "model.layers.3.self_attn.q_proj.weight" to "blk.3.attn_q.weight"; "": not needed. The
 // family's `own` parts are tried before the common ones.
 std::string tensor_name(std::string_view hf_name, std::span<const NamePart> own = {});
-
-// The same for parts whose names are whole, without ".weight" or ".bias" behind them:
-// {".self_attn.sinks", "attn_sinks.weight"}. "" for any other name.
-std::string whole_tensor_name(std::string_view hf_name, std::span<const NamePart> parts);
 
 // The layer of a tensor with skald's name, such as 3 of "blk.3.attn_q.weight"; -1: of no layer.
 int layer_of(std::string_view name);

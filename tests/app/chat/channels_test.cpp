@@ -17,13 +17,7 @@ struct Chat : TempFolder {
   Invocation chat(std::vector<std::string> more = {}, const std::string& input = "") const {
     more.insert(more.begin(), {"chat", model, "-t", "1", "-n", "40"});
     more.insert(more.end(), kScripted.begin(), kScripted.end());
-    Invocation invocation{more, input};
-    invocation.environment = {{"HOME", path().string()},
-                              {"XDG_STATE_HOME", ""},
-                              {"NO_COLOR", ""},
-                              {"TERM", "xterm"},
-                              {"LC_ALL", "C.UTF-8"}};
-    return invocation;
+    return in_folder(*this, more, input);
   }
 
   std::string model, saved;

@@ -46,7 +46,7 @@ struct Layer {
   std::deque<RandomWeights> matrices;
   std::vector<Weight> gate, up, down;
   const RandomWeights* router;
-  // Of the router, gate, up and down, if the layer has biases.
+  // A layer without biases leaves all four empty.
   std::vector<float> router_bias, gate_bias, up_bias, down_bias;
 
   Layer(const ExpertsSpec& s, DType type, DType down_type, int64_t d, int64_t f)
