@@ -370,6 +370,8 @@ TEST_CASE("a model with experts has the same logits in any chunks and beside any
     }
     std::vector<Sequence> sequences;
     std::vector<SeqRows> step;
+    sequences.reserve(8);
+    step.reserve(8);
     for (int s = 0; s < 8; ++s) sequences.push_back(executor->new_sequence());
     const std::vector<int32_t> other = random_tokens(4, 3);
     for (Sequence& sequence : sequences) step.push_back({&sequence, other, Want::Nothing});
