@@ -1,38 +1,113 @@
+# shellcheck shell=bash
 # Sourced by the other scripts: installs what is missing, configures, builds. Everything it says goes
 # to stderr, so that stdout belongs to the program.
 set -euo pipefail
 unset CDPATH
+# shellcheck disable=SC2034 # for the scripts that take paths
+user_folder=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 packages="g++ cmake ninja-build pkg-config libcli11-dev nlohmann-json3-dev libsentencepiece-dev libpcre2-dev libutf8proc-dev libhwy-dev libedit-dev catch2"
 
-# The CUDA toolkit's compiler decides what is built: with it, for the GPU and the CPU.
-if ! command -v nvcc >/dev/null && [[ -x /usr/local/cuda/bin/nvcc ]]; then PATH=/usr/local/cuda/bin:$PATH; fi
-if command -v nvcc >/dev/null; then preset=cuda; else preset=cpu; fi
+# What is fetched without root lies here: packages (scripts/deps) and a CUDA toolkit (scripts/toolkit).
+cache=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/skald
+toolkit=$cache/cuda/$(uname -m)/nvidia/cu13
 
 say() { echo "skald: $*" >&2; }
 
-# ensure_packages NAME...: apt installs the missing ones, as root or through sudo.
+# shellcheck source=conda.sh
+source scripts/conda.sh
+
+# prepare [PACKAGE...]: makes a build possible, with $packages and others. Sets $preset.
+prepare() {
+  # shellcheck disable=SC2086
+  ensure_packages $packages "$@"
+  choose_preset
+}
+
+# ensure_packages NAME...: an active conda environment that has all libraries serves. Else the missing ones
+# come by apt, as root or through sudo; without either from the active conda environment, or into $cache.
 ensure_packages() {
+  if conda_is_complete; then use_conda; return; fi
   command -v dpkg-query >/dev/null || return 0 # another system: CMake says what it lacks
   local missing=() package
   for package in "$@"; do
     [[ $(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || missing+=("$package")
   done
   ((${#missing[@]})) || return 0
-  local install="apt-get install -y ${missing[*]}"
-  if ((EUID == 0)); then
-    say "installing ${missing[*]}"
-    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive $install -qq; } </dev/null >/dev/null ||
-      { say "could not install; run: apt-get update && $install"; exit 1; }
-  elif sudo -n true 2>/dev/null || { [[ -t 0 ]] && command -v sudo >/dev/null; }; then
-    say "installing ${missing[*]} (through sudo)"
-    { sudo apt-get update -qq && sudo env DEBIAN_FRONTEND=noninteractive $install -qq; } >/dev/null ||
-      { say "could not install; run: sudo apt-get update && sudo $install"; exit 1; }
-  else
-    say "packages are missing; ask an administrator to run: apt-get update && $install"
+  if is_root; then
+    install_packages "" "${missing[@]}"
+  elif may_sudo; then
+    install_packages sudo "${missing[@]}"
+  elif conda_is_active; then
+    advise_conda
     exit 1
+  else
+    scripts/deps "${missing[@]}" || exit 1
+    # shellcheck source=/dev/null
+    source "$(scripts/deps --folder)/env"
   fi
+}
+
+# install_packages sudo|"" NAME...
+install_packages() {
+  local sudo=$1
+  shift
+  say "installing $*${sudo:+ (through sudo)}"
+  { $sudo apt-get update -qq && $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@"; } \
+    </dev/null >/dev/null ||
+    { say "could not install; run: ${sudo:+sudo }apt-get update && ${sudo:+sudo }apt-get install -y $*"; exit 1; }
+}
+
+is_root() { ((EUID == 0)); }
+
+# may_sudo: on a terminal, asks for the password.
+may_sudo() {
+  command -v sudo >/dev/null || return 1
+  sudo -n true 2>/dev/null || { [[ -t 0 && -t 2 ]] && sudo -v; }
+}
+
+# choose_preset: the CUDA compiler (nvcc) decides what is built: with it, for the GPU and the CPU. The one of
+# scripts/toolkit is preferred. Where there is a GPU and no nvcc that works, the first build gets that one.
+# SKALD_CPU=1 builds for the CPU alone.
+choose_preset() {
+  preset=cpu
+  [[ -z ${SKALD_CPU-} ]] || return 0
+  local why
+  if [[ -x $toolkit/bin/nvcc ]]; then
+    PATH=$toolkit/bin:$PATH
+  elif ! command -v nvcc >/dev/null && [[ -x /usr/local/cuda/bin/nvcc ]]; then
+    PATH=/usr/local/cuda/bin:$PATH
+  fi
+  if command -v nvcc >/dev/null; then
+    preset=cuda
+    [[ ! -f build/cuda/build.ninja ]] || return 0
+    if why=$(nvcc_problem); then
+      say "$(command -v nvcc) does not work with this g++: $why"
+      preset=cpu
+    fi
+  fi
+  [[ $preset == cpu && ! -f build/cpu/build.ninja ]] || return 0
+  if nvidia-smi -L 2>/dev/null | grep -q '^GPU'; then
+    if scripts/toolkit; then
+      PATH=$toolkit/bin:$PATH preset=cuda
+    else
+      say "building for the CPU alone"
+    fi
+  elif [[ -n ${why-} ]]; then
+    say "building for the CPU alone; scripts/toolkit gets a CUDA toolkit that works"
+  fi
+}
+
+# nvcc_problem: false where nvcc compiles an empty C++20 file; otherwise prints why not.
+nvcc_problem() {
+  local folder log code=0
+  folder=$(mktemp -d)
+  : >"$folder/empty.cu"
+  log=$(nvcc ${CXX:+-ccbin "$CXX"} -std=c++20 -c "$folder/empty.cu" -o "$folder/empty.o" 2>&1) || code=$?
+  rm -r "$folder"
+  ((code)) || return 1
+  grep -m 1 -i 'error' <<<"$log" || tail -n 1 <<<"$log"
 }
 
 # gpu_architectures: what CMAKE_CUDA_ARCHITECTURES must hold for the GPUs of this machine alone, such as
@@ -62,7 +137,11 @@ configure() {
     if [[ -n $architectures ]]; then flags+=("-DCMAKE_CUDA_ARCHITECTURES=$architectures"); fi
   fi
   # shellcheck disable=SC2086
-  cmake --preset "$preset" -G Ninja "${flags[@]}" ${configure_flags-} >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+  if ! cmake --preset "$preset" -G Ninja "${flags[@]}" ${configure_flags-} >"$log" 2>&1; then
+    cat "$log" >&2
+    command -v dpkg-query >/dev/null || conda_is_complete || advise_conda # no apt here
+    exit 1
+  fi
   if [[ $preset == cuda ]]; then
     sed -n 's/^-- skald: /skald: /p' "$log" >&2
   elif [[ $preset == cpu ]]; then

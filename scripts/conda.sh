@@ -1,0 +1,37 @@
+# shellcheck shell=bash
+# Sourced by setup.sh: libraries, compilers and CUDA from an active conda (mamba, micromamba) environment.
+# scripts/packages/conda/environment.yml lists what such an environment must hold.
+conda_list=scripts/packages/conda/environment.yml
+
+# conda_lacks: the packages of the list that the active environment lacks. Without CUDA it serves too, for
+# the CPU alone.
+conda_lacks() {
+  local name
+  while IFS= read -r name; do
+    compgen -G "$CONDA_PREFIX/conda-meta/$name-[0-9]*.json" >/dev/null || echo "$name"
+  done < <(sed '1,/^dependencies:/d; s/^ *- *//; s/[^a-z0-9_-].*//; /^cuda-\|^libcublas\|^$/d' "$conda_list")
+}
+
+conda_is_complete() { [[ -n ${CONDA_PREFIX-} && -z $(conda_lacks) ]]; }
+
+# The environment "base" is active for many who never asked for it.
+conda_is_active() { [[ -n ${CONDA_PREFIX-} && ${CONDA_DEFAULT_ENV-} != base ]]; }
+
+use_conda() {
+  export PATH=$CONDA_PREFIX/bin:$PATH
+  export CXX=${CXX:-$CONDA_PREFIX/bin/g++}
+  export CMAKE_PREFIX_PATH=$CONDA_PREFIX${CMAKE_PREFIX_PATH:+:$CMAKE_PREFIX_PATH}
+  export PKG_CONFIG_PATH=$CONDA_PREFIX/lib/pkgconfig:$CONDA_PREFIX/share/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
+  export LDFLAGS="-Wl,-rpath,$CONDA_PREFIX/lib ${LDFLAGS-}"
+}
+
+# advise_conda: the one command that brings what is missing.
+advise_conda() {
+  if conda_is_active; then
+    say "the conda environment ${CONDA_DEFAULT_ENV:-$CONDA_PREFIX} lacks $(conda_lacks | paste -sd ' '); run:" \
+      "conda env update --prefix $CONDA_PREFIX --file $PWD/$conda_list"
+  else
+    say "with conda or mamba, this brings all that is needed, without root:" \
+      "conda env create --file $PWD/$conda_list && conda activate skald"
+  fi
+}
