@@ -7,7 +7,7 @@ unset CDPATH
 user_folder=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-packages="g++ cmake ninja-build pkg-config libcli11-dev nlohmann-json3-dev libsentencepiece-dev libpcre2-dev libutf8proc-dev libhwy-dev libedit-dev catch2"
+packages="g++ cmake ninja-build pkg-config libcli11-dev nlohmann-json3-dev libsentencepiece-dev libpcre2-dev libutf8proc-dev libhwy-dev libedit-dev libcurl4-openssl-dev catch2"
 
 # What is fetched without root lies here: packages (scripts/deps) and a CUDA toolkit (scripts/toolkit).
 cache=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/skald

@@ -4,15 +4,22 @@
 #pragma once
 
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -42,6 +49,7 @@ struct Invocation {
   uint64_t address_space = 0;  // limit in bytes; 0: none
   uint64_t file_size = 0;      // limit in bytes of a file that the program writes; 0: none
   std::string program = {};    // path; empty: the built skald
+  bool no_internet = false;    // SIGSYS kills it when it makes a socket of IPv4 or IPv6
   // The first signal is sent at the first output, the next when more output comes, and so on.
   std::vector<int> signals = {};
 };
@@ -54,13 +62,36 @@ inline void write_all(int fd, std::string_view bytes) {
   }
 }
 
+// The system kills this process, and the program that it becomes, at socket(AF_INET, …) and
+// socket(AF_INET6, …): without a socket, nothing leaves the machine, not even a question to a DNS
+// server.
+inline void forbid_internet() {
+  sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_socket, 0, 4),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[0])),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET, 1, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program = {std::size(filter), filter};
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+    ::_exit(126);
+  }
+}
+
 [[noreturn]] inline void exec_program(const Invocation& invocation) {
   std::vector<char*> argv{const_cast<char*>("skald")};
   for (const std::string& a : invocation.arguments) argv.push_back(const_cast<char*>(a.c_str()));
   argv.push_back(nullptr);
   // Settings of the user who runs the tests must not change results.
-  for (const char* name : {"NO_COLOR", "SKALD_MODELS", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE",
-                           "HF_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "LC_CTYPE"}) {
+  for (const char* name :
+       {"NO_COLOR", "SKALD_MODELS", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "HF_TOKEN",
+        "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH", "HF_ENDPOINT", "HF_HUB_OFFLINE",
+        "TRANSFORMERS_OFFLINE", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY",
+        "XDG_CACHE_HOME", "XDG_STATE_HOME", "LC_CTYPE"}) {
     ::unsetenv(name);
   }
   ::setenv("HOME", "/nonexistent", 1);
@@ -78,6 +109,7 @@ inline void write_all(int fd, std::string_view bytes) {
     const rlimit both = {invocation.file_size, invocation.file_size};
     ::setrlimit(RLIMIT_FSIZE, &both);
   }
+  if (invocation.no_internet) forbid_internet();
   ::signal(SIGPIPE, SIG_DFL);
   const std::string program =
       invocation.program.empty() ? built_program().string() : invocation.program;

@@ -75,6 +75,9 @@ Folders, separated by colons, that are searched for models by name.
 .BR HF_HUB_CACHE ", " HF_HOME ", " XDG_CACHE_HOME
 Folders of Hugging Face\(aqs cache and of skald\(aqs cache, which are searched as well.
 .TP
+.BR HF_TOKEN ", " HF_TOKEN_PATH ", " HF_ENDPOINT ", " HF_HUB_OFFLINE
+A token for Hugging Face\(aqs hub, its file, the address of a mirror, and 1 for no connection at all.
+.TP
 .B NO_COLOR
 If it is set, skald prints no colours on a terminal.
 )";

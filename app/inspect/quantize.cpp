@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct QuantizeFlags {
+struct QuantizeFlags : ModelName {
   std::string in, out, type;
   std::vector<std::string> overrides;  // --tensor-type
   int threads = 0;
@@ -71,8 +71,20 @@ bool write_tensors(const OpenedModel& opened, const QuantizePlan& plan, int thre
   return true;
 }
 
-int quantize(const QuantizeFlags& flags) {
-  if (flags.in.empty()) {
+// After -m or -hf, the only word is OUT.
+void take_model(QuantizeFlags& flags) {
+  if (flags.model.empty()) {
+    flags.model = flags.in;
+  } else if (flags.out.empty()) {
+    flags.out = flags.in;
+  } else {
+    name_model(flags.model, flags.in);
+  }
+}
+
+int quantize(QuantizeFlags& flags) {
+  take_model(flags);
+  if (flags.model.empty()) {
     fail(Exit::Usage, "no model given; usage: skald quantize IN OUT --type TYPE");
   }
   if (flags.out.empty() && !flags.dry_run) {
@@ -86,7 +98,7 @@ int quantize(const QuantizeFlags& flags) {
     settings.overrides.push_back(parse_override(text));
   }
 
-  const OpenedModel opened = open_model(fs::path(flags.in));
+  const OpenedModel opened = open_model(find_model(flags));
   const QuantizePlan plan = plan_quantize(opened, settings);
   for (const std::string& note : plan.notes) {
     std::fprintf(stderr, "skald: %s\n", printable(note, 1000).c_str());
@@ -140,6 +152,7 @@ void add_quantize(Command& program) {
   auto flags = std::make_shared<QuantizeFlags>();
   command.word("in", "IN", flags->in).check(not_empty());
   command.word("out", "OUT", flags->out).check(not_empty());
+  add_model_flag(command, *flags);
   command.option("--type", flags->type, "Convert to one of: " + joined(quant_mix_names()))
       .type_name("TYPE")
       .group(kChangesOutput);

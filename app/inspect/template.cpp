@@ -16,8 +16,8 @@
 namespace skald {
 namespace {
 
-struct TemplateFlags {
-  std::string path, model, messages, tools;
+struct TemplateFlags : ModelName {
+  std::string path, messages, tools;
   ChatFlags chat;
   bool no_generation_prompt = false, ids = false, json = false;
 };
@@ -40,8 +40,7 @@ Conversation conversation_of(const TemplateFlags& flags) {
 
 int print_prompt(TemplateFlags& flags) {
   name_model(flags.model, flags.path);
-  const std::filesystem::path model =
-      flags.model.empty() ? bundled_model() : find_model(flags.model);
+  const std::filesystem::path model = flags.model.empty() ? bundled_model() : find_model(flags);
   const ChatTemplate chat = open_chat_template(model, flags.chat.chosen);
   const Conversation conversation = conversation_of(flags);
   StandardOutput out;
@@ -77,10 +76,7 @@ void add_template(Command& program) {
        "skald template model.gguf -i - --chat-template chatml < messages.json"});
   auto flags = std::make_shared<TemplateFlags>();
   command.word("path", "[MODEL]", flags->path).check(not_empty());
-  command.option("-m,--model", flags->model, "Same as MODEL")
-      .type_name("PATH")
-      .check(not_empty())
-      .group("Input");
+  add_model_flag(command, *flags, "Input");
   command.option("-i,--input", flags->messages, "Read the messages from FILE; -: stdin [-]")
       .type_name("FILE")
       .check(not_empty())

@@ -18,9 +18,9 @@
 namespace skald {
 namespace {
 
-struct TokenizeFlags {
+struct TokenizeFlags : ModelName {
   Words words;  // [MODEL] [TEXT]; only [TEXT] after -m
-  std::string model, text, file, check;
+  std::string text, file, check;
   bool jsonl = false, decode = false, pieces = false, count = false, no_bos = false,
        special = false;
 };
@@ -152,8 +152,7 @@ int tokenize(TokenizeFlags& flags, bool text_given) {
     fail(Exit::Usage,
          "--check reads its texts from FILE; leave out all flags but --no-bos and --special");
   }
-  const auto tokenizer =
-      open_tokenizer(flags.model.empty() ? bundled_model() : find_model(flags.model));
+  const auto tokenizer = open_tokenizer(flags.model.empty() ? bundled_model() : find_model(flags));
   if (!flags.check.empty()) return check_ids(flags.check, *tokenizer, encode_options(flags));
   if (flags.jsonl) return convert_lines(*tokenizer, flags);
   if (!words.empty()) return convert_text(*tokenizer, flags, words[0]);
@@ -174,10 +173,7 @@ void add_tokenize(Command& program) {
                            "skald tokenize folder/ --decode \"1 15043 3186\""});
   auto flags = std::make_shared<TokenizeFlags>();
   add_words(command, flags->words, "MODEL", "TEXT");
-  command.option("-m,--model", flags->model, "Same as MODEL")
-      .type_name("PATH")
-      .check(not_empty())
-      .group("Input");
+  add_model_flag(command, *flags, "Input");
   const Option text =
       command.option("-p,--prompt", flags->text, "Convert TEXT").type_name("TEXT").group("Input");
   command.option("-f,--file", flags->file, "Read the text from FILE; -: from stdin")

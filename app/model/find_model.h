@@ -1,7 +1,7 @@
 // Finds a model by the path or name that -m gives. An existing path wins. A name is searched, in
 // this order, as NAME or NAME.gguf in the current folder and in the folders of $SKALD_MODELS
-// (separated by ':'), in Hugging Face's cache (OWNER/NAME or NAME, then @REVISION, then /FILE), and
-// in ~/.cache/skald.
+// (separated by ':'), in Hugging Face's cache (app/hub: OWNER/NAME, NAME or a short name, then
+// @REVISION, /FILE, :TYPE), and in ~/.cache/skald.
 #pragma once
 
 #include <filesystem>
@@ -10,6 +10,13 @@
 #include <vector>
 
 namespace skald {
+
+// The model that a command's flags and words name.
+struct ModelName {
+  std::string model;     // path or name; empty: the bundled model
+  bool pull = false;     // -hf: a name of the hub, downloaded where it is not there
+  bool offline = false;  // --offline: no connection, and no question about one
+};
 
 struct ModelPlaces {
   std::vector<std::filesystem::path> folders;  // from $SKALD_MODELS
@@ -24,9 +31,10 @@ ModelPlaces model_places();  // from the environment variables
 std::optional<std::filesystem::path> find_by_name(const std::string& name,
                                                   const ModelPlaces& places);
 
-// Returns an existing path as it is, else searches by name. Throws Error(Exit::Model) with the
-// places searched and the most similar name if nothing is found.
-std::filesystem::path find_model(const std::string& name);
+// Returns an existing path as it is, else searches by name. A name of the hub that is not there is
+// downloaded if -hf gave it, or if a person at the terminal wants it. Otherwise throws
+// Error(Exit::Model) with the places searched, the most similar name and the command that gets it.
+std::filesystem::path find_model(const ModelName& name);
 
 // All names that find_by_name() accepts, sorted. A file or folder counts only if it is a GGUF or a
 // folder with a config.json or a GGUF.

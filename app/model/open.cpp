@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "app/model/find_model.h"
 #include "app/model/memory_flags.h"
 #include "app/program/command.h"
 #include "engine/base/error.h"
@@ -24,7 +23,7 @@ std::string joined(const std::vector<std::string_view>& names) {
 }
 
 OpenedModel open_as_it_is(const ModelFlags& flags) {
-  if (!flags.model.empty()) return open_model(find_model(flags.model));
+  if (!flags.model.empty()) return open_model(find_model(flags));
   const fs::path bundled = bundled_model();
   std::error_code error;
   if (!fs::exists(bundled, error)) {
@@ -38,13 +37,31 @@ OpenedModel open_as_it_is(const ModelFlags& flags) {
 
 }  // namespace
 
-void add_model_flag(Command& command, ModelFlags& flags) {
+void add_model_flag(Command& command, ModelName& name, const std::string& group) {
+  const Option model =
+      command
+          .option("-m,--model", name.model,
+                  "Use this GGUF file, Hugging Face folder or model name [bundled model]")
+          .type_name("PATH")
+          .check(not_empty())
+          .group(group);
+  const auto take = [&name](const std::string& value) {
+    name.model = value;
+    name.pull = true;
+  };
   command
-      .option("-m,--model", flags.model,
-              "Use this GGUF file, Hugging Face folder or model name [bundled model]")
-      .type_name("PATH")
+      .option(
+          "--hf-repo", take,
+          "Use this model of Hugging Face's hub, as OWNER/NAME or a short name such as llama3.2; "
+          "'skald pull' it first if it is not there")
+      .type_name("NAME[:TYPE]")
       .check(not_empty())
-      .group("Model");
+      .excludes(model)
+      .group(group);
+  command
+      .flag("--offline", name.offline,
+            "Open no connection, also with -hf; as HF_HUB_OFFLINE=1 does")
+      .group(group);
 }
 
 void name_model(std::string& model, const std::string& word) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app/model/device.h"
+#include "app/model/find_model.h"
 #include "engine/cpu/executor.h"
 #include "engine/step/backend.h"
 #include "models/open.h"
@@ -18,14 +19,14 @@ class Command;
 
 inline constexpr int64_t kMostThreads = 1024, kMostRows = 65536, kMostSequences = 65536;
 
-struct ModelFlags {
-  std::string model;  // path or name; empty: the bundled model
-  std::string type;   // quantize the weights to this mix while loading; empty: no
+struct ModelFlags : ModelName {
+  std::string type;  // quantize the weights to this mix while loading; empty: no
   DeviceFlags device;
   RunOptions run{.rows = 0};  // 0: default_rows()
 };
 
-void add_model_flag(Command& command, ModelFlags& flags);
+// -m, -hf and --offline, in the group `group` of --help.
+void add_model_flag(Command& command, ModelName& name, const std::string& group = "Model");
 
 // The model as an argument without a flag; "" is none. Throws Error(Exit::Usage) where -m names one
 // too.

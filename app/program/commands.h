@@ -31,6 +31,9 @@ void add_quantize(Command& program);
 void add_selftest(Command& program);
 void add_completion(Command& program);
 void add_man(Command& program);
+void add_pull(Command& program);
+void add_ls(Command& program);
+void add_rm(Command& program);
 
 inline constexpr NamedCommand kCommands[] = {
     {"run", add_run},
@@ -38,6 +41,9 @@ inline constexpr NamedCommand kCommands[] = {
     {"batch", add_batch},
     {"perplexity", add_perplexity},
     {"score", add_score},
+    {"pull", add_pull},
+    {"ls", add_ls},
+    {"rm", add_rm},
     {"bench", add_bench},
     {"inspect", add_inspect},
     {"tokenize", add_tokenize},

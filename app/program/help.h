@@ -20,6 +20,6 @@ std::vector<Option> flags_of_group(const Command& command, const std::string& gr
 struct KnownName {
   std::string_view typed, meant;
 };
-inline constexpr KnownName kOneDashNames[] = {{"-sys", "--system-prompt"}};
+inline constexpr KnownName kOneDashNames[] = {{"-sys", "--system-prompt"}, {"-hf", "--hf-repo"}};
 
 }  // namespace skald

@@ -74,7 +74,7 @@ TEST_CASE("a name in Hugging Face's cache is found with or without its owner") {
   CHECK(folders.find("acme/llama-1b/config.json") == llama + "bbb/config.json");
   CHECK(folders.find("acme/llama-1b@v1/config.json") == llama + "aaa/config.json");
   CHECK(folders.find("acme/llama-1b/none.gguf") == "");
-  CHECK(folders.find("acme/no-ref") == "hub/models--acme--no-ref/snapshots/old");
+  CHECK(folders.find("acme/no-ref") == "hub/models--acme--no-ref/snapshots/old/y.gguf");
   CHECK(folders.find("gpt2") == "hub/models--gpt2/snapshots/aaa");
   CHECK(folders.find("acme/empty") == "");
   CHECK(folders.find("llama-data") == "");
@@ -83,7 +83,7 @@ TEST_CASE("a name in Hugging Face's cache is found with or without its owner") {
 
 TEST_CASE("a name that two owners use is an error that names both") {
   const ModelFolders folders;
-  CHECK(folders.find("acme/twin") == "hub/models--acme--twin/snapshots/aaa");
+  CHECK(folders.find("acme/twin") == "hub/models--acme--twin/snapshots/aaa/x.gguf");
   const std::string text = error_text([&] { folders.find("twin"); });
   CHECK(has(text, "twin: several models have this name: acme/twin, other/twin"));
 }

@@ -1,0 +1,215 @@
+#include "app/hub/choice.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <optional>
+
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
+#include "engine/quant/dtype.h"
+
+namespace skald {
+namespace {
+
+// Without a type: the first of these that is there. Four bits are what most machines have room
+// for; fewer bits cost quality, so more bits come before fewer.
+constexpr std::string_view kOrder[] = {
+    "Q4_K_M", "MXFP4",  "Q4_K_S", "Q4_K",  "Q4_K_XL", "Q4_K_L", "Q4_0", "Q4_1", "IQ4_NL",
+    "IQ4_XS", "Q5_K_M", "Q5_K_S", "Q5_K",  "Q5_0",    "Q5_1",   "Q6_K", "Q8_0", "Q3_K_L",
+    "Q3_K_M", "Q3_K_S", "IQ3_M",  "IQ3_S", "Q2_K",    "BF16",   "F16",  "FP16", "F32"};
+
+constexpr std::string_view kDynamic = "UD-";  // unsloth's mixes: UD-Q4_K_XL
+
+std::string upper(std::string_view text) {
+  std::string out;
+  for (const unsigned char c : text) out += static_cast<char>(std::toupper(c));
+  return out;
+}
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_separator(char c) { return c == '-' || c == '.' || c == '/' || c == ' '; }
+
+std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+bool starts_type(std::string_view word) {
+  for (std::string_view start : {"IQ", "TQ", "Q"}) {
+    if (word.starts_with(start) && word.size() > start.size() && is_digit(word[start.size()])) {
+      return true;
+    }
+  }
+  for (std::string_view whole : {"BF16", "FP16", "F16", "F32", "MXFP4"}) {
+    if (word == whole || word.starts_with(concat(whole, "_"))) return true;
+  }
+  return false;
+}
+
+// The type in a path: its last word that looks like one. Words are separated by '-', '.' and '/'.
+std::string type_of(std::string_view path) {
+  const std::string name = upper(path);
+  std::string found;
+  for (size_t at = 0; at < name.size();) {
+    size_t end = at;
+    while (end < name.size() && !is_separator(name[end])) ++end;
+    const std::string_view word = std::string_view(name).substr(at, end - at);
+    // "model_Q4_K_M": some names separate by '_', which types contain too.
+    size_t start = 0;
+    while (start < word.size() && !starts_type(word.substr(start))) {
+      const size_t next = word.find('_', start);
+      start = next == word.npos ? word.size() : next + 1;
+    }
+    if (start < word.size()) {
+      const bool dynamic = at >= kDynamic.size() && start == 0 &&
+                           name.compare(at - kDynamic.size(), kDynamic.size(), kDynamic) == 0;
+      found = concat(dynamic ? kDynamic : "", word.substr(start));
+    }
+    at = end + 1;
+  }
+  return found;
+}
+
+struct Split {
+  std::string stem;  // the path without "-00001-of-00003.gguf"
+  size_t parts = 1;
+};
+
+Split split_of(const std::string& file) {
+  Split split{file.substr(0, file.size() - std::string_view(".gguf").size()), 1};
+  constexpr std::string_view kPattern = "-00001-of-00003";
+  if (split.stem.size() <= kPattern.size()) return split;
+  const std::string tail = split.stem.substr(split.stem.size() - kPattern.size());
+  for (size_t i = 0; i < tail.size(); ++i) {
+    if (is_digit(kPattern[i]) ? !is_digit(tail[i]) : tail[i] != kPattern[i]) return split;
+  }
+  split.parts = std::stoul(tail.substr(tail.size() - 5));
+  split.stem.erase(split.stem.size() - kPattern.size());
+  return split;
+}
+
+std::string types_text(std::span<const GgufModel> models) {
+  std::string text;
+  for (const GgufModel& model : models) {
+    const std::string name = model.type.empty() ? model.files.front() : model.type;
+    if (!is_readable_type(model.type)) continue;
+    text += concat(text.empty() ? "" : ", ", printable(name));
+  }
+  return text.empty() ? "none that skald reads" : text;
+}
+
+// Of several files with the type, the one that lies highest and has the shortest name.
+const GgufModel* find_type(std::span<const GgufModel> models, std::string_view type) {
+  const GgufModel* best = nullptr;
+  const auto depth = [](const GgufModel& model) {
+    const std::string& file = model.files.front();
+    return std::pair(std::count(file.begin(), file.end(), '/'), file.size());
+  };
+  for (const GgufModel& model : models) {
+    if (model.type == type && (!best || depth(model) < depth(*best))) best = &model;
+  }
+  return best;
+}
+
+bool ends_with(std::string_view name, std::string_view end) { return name.ends_with(end); }
+
+}  // namespace
+
+std::vector<GgufModel> gguf_models(std::span<const std::string> files) {
+  std::map<std::string, GgufModel> found;
+  for (const std::string& file : files) {
+    const std::string name = upper(base_name(file));
+    if (!ends_with(name, ".GGUF") || !ends_with(file, ".gguf")) continue;
+    if (name.find("MMPROJ") != name.npos || name.find("IMATRIX") != name.npos) continue;
+    const Split split = split_of(file);
+    GgufModel& model = found[split.stem + "/" + std::to_string(split.parts)];
+    model.type = type_of(split.stem);
+    model.parts = std::max<size_t>(split.parts, 1);
+    model.files.push_back(file);
+  }
+  std::vector<GgufModel> models;
+  for (auto& [stem, model] : found) {
+    std::sort(model.files.begin(), model.files.end());
+    models.push_back(std::move(model));
+  }
+  return models;
+}
+
+bool is_readable_type(std::string_view type) {
+  if (type.starts_with(kDynamic)) type.remove_prefix(kDynamic.size());
+  if (type.empty() || type == "FP16" || type.starts_with("MXFP4") || type == "IQ3_M" ||
+      type == "Q8_K_XL") {
+    return true;
+  }
+  if (dtype_from_name(type)) return true;
+  for (std::string_view mix : {"_S", "_M", "_L", "_XL"}) {
+    if (type.ends_with(mix) && type.size() > mix.size() &&
+        dtype_from_name(type.substr(0, type.size() - mix.size()))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+const GgufModel& choose_gguf(std::span<const GgufModel> models, std::string_view type,
+                             std::string_view where) {
+  if (models.empty()) fail(Exit::Model, printable(where), ": has no GGUF files");
+  if (!type.empty()) {
+    const std::string wanted = upper(type);
+    if (const GgufModel* found = find_type(models, wanted)) {
+      if (!is_readable_type(wanted)) {
+        fail(Exit::Model, printable(where), ": skald does not read the type ", printable(wanted),
+             "; the types that it reads here: ", types_text(models));
+      }
+      return *found;
+    }
+    if (const GgufModel* found = find_type(models, concat(kDynamic, wanted))) return *found;
+    fail(Exit::Model, printable(where), ": has no GGUF of type ", printable(wanted),
+         "; the types here: ", types_text(models));
+  }
+  if (models.size() == 1) return models.front();
+  for (std::string_view prefix : {std::string_view(), kDynamic}) {
+    for (std::string_view one : kOrder) {
+      if (const GgufModel* found = find_type(models, concat(prefix, one))) return *found;
+    }
+  }
+  fail(Exit::Model, printable(where), ": has ", models.size(),
+       " GGUF models, and none has a type that skald would choose; name one as in ",
+       printable(where), "/", printable(models.front().files.front()));
+}
+
+std::vector<std::string> folder_files(std::span<const std::string> files) {
+  constexpr std::string_view kSmall[] = {"config.json",
+                                         "generation_config.json",
+                                         "tokenizer.json",
+                                         "tokenizer.model",
+                                         "vocab.json",
+                                         "merges.txt",
+                                         "added_tokens.json",
+                                         "tokenizer_config.json",
+                                         "chat_template.json",
+                                         "chat_template.jinja",
+                                         "special_tokens_map.json"};
+  std::vector<std::string> needed, weights;
+  for (const std::string& file : files) {
+    if (file.starts_with("additional_chat_templates/") && ends_with(file, ".jinja")) {
+      needed.push_back(file);
+    }
+    if (file.find('/') != file.npos) continue;  // original/, onnx/: the same weights once more
+    if (std::find(std::begin(kSmall), std::end(kSmall), file) != std::end(kSmall)) {
+      needed.push_back(file);
+    }
+    // model.safetensors or model-00001-of-00002.safetensors; consolidated.safetensors is a copy.
+    const bool shard = file.starts_with("model") && ends_with(file, ".safetensors");
+    if (shard || file == "model.safetensors.index.json") weights.push_back(file);
+  }
+  for (const std::string& file : weights) {
+    if (file != "model.safetensors") continue;
+    weights = {file};
+    break;
+  }
+  if (weights.empty()) return {};
+  needed.insert(needed.end(), weights.begin(), weights.end());
+  std::sort(needed.begin(), needed.end());
+  return needed;
+}
+
+}  // namespace skald

@@ -1,0 +1,33 @@
+#include "app/hub/question.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "app/files/signals.h"
+#include "app/terminal/output.h"
+#include "engine/base/error.h"
+
+namespace skald {
+
+bool can_ask() { return stdin_is_terminal() && stderr_is_terminal(); }
+
+bool ask(const std::string& question) {
+  while (true) {
+    std::fprintf(stderr, "skald: %s [Y/n] ", question.c_str());
+    std::string line;
+    char c = '\0';
+    while (c != '\n') {
+      if (!wait_readable(STDIN_FILENO)) {
+        std::fputc('\n', stderr);
+        fail(Exit::Interrupted, "interrupted");
+      }
+      if (::read(STDIN_FILENO, &c, 1) <= 0) return false;  // the end of the input is no yes
+      if (c != '\n' && c != ' ') line += c;
+    }
+    if (line.empty() || line == "y" || line == "Y" || line == "yes") return true;
+    if (line == "n" || line == "N" || line == "no") return false;
+  }
+}
+
+}  // namespace skald
