@@ -22,7 +22,8 @@ Hash hash_of(const RemoteFile& file) {
 
 }  // namespace
 
-BlobWriter::BlobWriter(const CachedRepository& cached, const RemoteFile& file, FileLock lock)
+BlobWriter::BlobWriter(const CachedRepository& cached, const RemoteFile& file, FileLock lock,
+                       const std::function<bool()>& stop)
     : cached_(cached),
       file_(file),
       lock_(std::move(lock)),
@@ -39,6 +40,10 @@ BlobWriter::BlobWriter(const CachedRepository& cached, const RemoteFile& file, F
   continued_ = found.st_size > 0;
   std::vector<char> part(1 << 20);
   while (written_ < found.st_size) {
+    if (stop()) {
+      ::close(fd_);
+      throw HttpFailure(HttpFailure::Kind::Stopped, "stopped");
+    }
     const ssize_t count = ::pread(fd_, part.data(), part.size(), written_);
     if (count <= 0) {
       start_over();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -17,8 +18,10 @@ namespace skald {
 
 class BlobWriter {
  public:
-  // Opens the file and reads what an earlier download left. Throws Error.
-  BlobWriter(const CachedRepository& cached, const RemoteFile& file, FileLock lock);
+  // Opens the file and reads what an earlier download left, which takes seconds for a large one.
+  // Throws Error, and HttpFailure(Stopped) if `stop` asks to end.
+  BlobWriter(const CachedRepository& cached, const RemoteFile& file, FileLock lock,
+             const std::function<bool()>& stop);
   ~BlobWriter();
   BlobWriter(const BlobWriter&) = delete;
   BlobWriter& operator=(const BlobWriter&) = delete;

@@ -149,7 +149,7 @@ void CachedRepository::make_folders() const {
 void CachedRepository::link(const std::string& commit, const std::string& file,
                             const std::string& etag) const {
   const fs::path place = snapshot(commit) / file;
-  const fs::path target = fs::relative(blob(etag), place.parent_path());
+  const fs::path target = blob(etag).lexically_relative(place.parent_path());
   make_folder(place.parent_path());
   std::error_code error;
   if (fs::read_symlink(place, error) == target) return;

@@ -99,6 +99,7 @@ class Work {
   DownloadState state() const {
     DownloadState state;
     state.fetched = fetched_;
+    state.pause = pause_;
     for (const File& file : files_) {
       if (file.state == File::State::Done) state.bytes += file.remote->size;
       if (file.state == File::State::Open) state.bytes += file.written;
@@ -106,6 +107,7 @@ class Work {
       if (state.file.empty() && (open || file.state == File::State::Opening)) {
         state.file = file.remote->name;
         state.waits = !open && waits_;
+        state.checks = !open && !waits_;
       }
     }
     return state;
@@ -192,7 +194,8 @@ class Work {
       file.state = File::State::Done;
     } else {
       guard.unlock();  // the hash of the bytes that are there takes a second for each 300 MB
-      file.writer = std::make_unique<BlobWriter>(download_.cached, *file.remote, *std::move(lock));
+      file.writer = std::make_unique<BlobWriter>(download_.cached, *file.remote, *std::move(lock),
+                                                 [this] { return stopping_.load(); });
       guard.lock();
       file.asked = file.written = file.writer->written();
       file.state = File::State::Open;
@@ -241,7 +244,9 @@ class Work {
 
   // Fetches a part. Goes on behind what has arrived when the connection is cut.
   void fetch(HttpConnection& connection, Part& part) {
-    Patience patience(download_.settings, [this] { return stopping_.load(); });
+    Patience patience(
+        download_.settings, [this] { return stopping_.load(); },
+        [this](int64_t seconds) { pause_ = seconds; });
     const std::string what = printable(part.file->remote->name);
     bool wanted = true;
     while (wanted && part.next < part.end) {
@@ -365,6 +370,7 @@ class Work {
   std::vector<File> files_;
   bool waits_ = false;  // the file that is opened belongs to another process
   std::atomic<int64_t> fetched_ = 0;
+  std::atomic<int64_t> pause_ = 0;  // seconds, of the thread that paused last
   std::atomic<bool> stopping_ = false;
   std::exception_ptr problem_;
 };

@@ -19,6 +19,8 @@ struct DownloadState {
   int64_t fetched = 0;  // that came over the network in this call
   std::string file;     // that is in work
   bool waits = false;   // for another process, which downloads `file`
+  bool checks = false;  // reads what an earlier download left of `file`
+  int64_t pause = 0;    // seconds until the server is asked again; 0: it answers
 };
 
 // The hub has another version of a file than it listed. The list is to be read again.

@@ -46,8 +46,12 @@ std::string download_line(const DownloadState& state, int64_t all, double rate, 
       rate > 0 && rest > 0 ? concat(", ", duration_text(static_cast<double>(rest) / rate), " left")
                            : "";
   std::string file = state.file.empty() ? "" : concat(", ", printable(state.file, 30));
+  if (state.checks) file = ", checking what is there";
   if (state.waits) file = ", waiting for another download of it";
+  if (state.pause > 0) file = concat(", asking the server again in ", state.pause, " s");
+  const bool stands = state.checks || state.waits || state.pause > 0;
   const std::string forms[] = {concat(bar, percent, bytes, speed, left, file),
+                               stands ? concat(percent, file) : "",
                                concat(bar, percent, bytes, speed, left),
                                concat(percent, bytes, speed, left),
                                concat(percent, speed, left),
@@ -55,7 +59,7 @@ std::string download_line(const DownloadState& state, int64_t all, double rate, 
                                percent};
   // The last column stays free: some terminals wrap as soon as it is filled.
   for (const std::string& form : forms) {
-    if (std::ssize(form) < columns) return form;
+    if (!form.empty() && std::ssize(form) < columns) return form;
   }
   return "";
 }

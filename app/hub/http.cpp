@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <exception>
+#include <utility>
 
 #include "app/program/version.h"
 #include "engine/base/error.h"
@@ -196,8 +198,9 @@ HttpReply HttpConnection::get_once(const HttpRequest& request, const Body& body,
   if (code != CURLE_OK && !transfer.enough) {
     curl_off_t connected = 0;  // microseconds; 0: the connection was never ready
     curl_easy_getinfo(curl, CURLINFO_PRETRANSFER_TIME_T, &connected);
-    const bool no_answer = code == CURLE_OPERATION_TIMEDOUT && connected == 0;
-    throw HttpFailure(no_answer ? HttpFailure::Kind::Refused : kind_of(code),
+    const HttpFailure::Kind kind = kind_of(code);
+    const bool no_answer = kind == HttpFailure::Kind::Cut && connected == 0;
+    throw HttpFailure(no_answer ? HttpFailure::Kind::Refused : kind,
                       message[0] ? message : curl_easy_strerror(code));
   }
   return transfer.reply;

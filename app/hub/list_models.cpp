@@ -73,6 +73,7 @@ int list_models(const ListFlags& flags) {
   Table table{{"name", "family", "type", "size", "context"}, {}};
   Json models = Json::array(), unfinished = Json::array();
   std::string notes;
+  int unreadable = 0;
   for (const CachedRepository& repository : cached_repositories(cache)) {
     for (CachedModel& model : cached_models(repository)) {
       const Row row = describe(std::move(model));
@@ -81,10 +82,7 @@ int list_models(const ListFlags& flags) {
       table.rows.push_back({printable(row.model.name), good ? row.family : "-",
                             row.type.empty() ? "-" : printable(row.type),
                             size_text(row.model.bytes), good ? std::to_string(row.context) : "-"});
-      if (!good) {
-        notes +=
-            concat("skald: ", printable(row.model.name), ": ", printable(row.problem, 400), "\n");
-      }
+      unreadable += good ? 0 : 1;
     }
     if (const int64_t bytes = unfinished_bytes(repository); bytes > 0) {
       unfinished.push_back({{"repository", repository.name()}, {"bytes", bytes}});
@@ -102,6 +100,10 @@ int list_models(const ListFlags& flags) {
                  printable(cache.string()).c_str());
   } else {
     StandardOutput().write(to_text(table));
+  }
+  if (unreadable > 0) {
+    std::fprintf(stderr, "skald: %d of them cannot be used; 'skald ls --json' says why\n",
+                 unreadable);
   }
   std::fputs(notes.c_str(), stderr);
   return 0;

@@ -111,7 +111,7 @@ void complete(HttpConnection& connection, const HubSettings& settings,
     request.token = settings.token;
     request.head = true;
     const std::string what = printable(file.name);
-    Patience patience(settings, stopped);
+    Patience patience(settings, stopped, tell_long_pauses(what));
     HttpReply reply;
     while (true) {
       try {
@@ -141,7 +141,8 @@ void check_space(const fs::path& cache, int64_t bytes) {
   std::error_code error;
   while (!fs::exists(there, error) && there.has_relative_path()) there = there.parent_path();
   struct statvfs disk = {};
-  if (::statvfs(there.c_str(), &disk) != 0) return;  // the download itself will tell
+  // The download itself will tell where the system does not, or where this is no disk, as in /proc.
+  if (::statvfs(there.c_str(), &disk) != 0 || disk.f_blocks == 0) return;
   const auto free = static_cast<int64_t>(disk.f_bavail) * static_cast<int64_t>(disk.f_frsize);
   if (free >= bytes + kSpareSpace) return;
   fail(Exit::Failed, printable(cache.string()), ": the download needs ", size_text(bytes), ", and ",

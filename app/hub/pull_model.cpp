@@ -11,6 +11,7 @@
 #include "engine/base/printable.h"
 #include "engine/base/size_text.h"
 #include "models/open.h"
+#include "models/text/chat_templates.h"
 
 namespace skald {
 namespace {
@@ -59,10 +60,12 @@ int pull_model(const PullFlags& flags) {
     fail(error.code(), "pulled, but cannot be used: ", error.what(), "; to remove it: skald rm ",
          name);
   }
-  std::fprintf(stderr, "skald: %s is %s: %s, %s, %lld tokens of context; try: skald chat %s\n",
+  const bool chats = !find_chat_templates(pulled.path).empty();
+  std::fprintf(stderr, "skald: %s is %s: %s, %s, %lld tokens of context; try: skald %s %s%s\n",
                name.c_str(), pulled.fetched > 0 ? "here" : "already here",
                std::string(opened.family).c_str(), size_text(pulled.bytes).c_str(),
-               static_cast<long long>(opened.model.config.context), name.c_str());
+               static_cast<long long>(opened.model.config.context), chats ? "chat" : "run",
+               name.c_str(), chats ? "" : " \"Once upon a time\"");
   StandardOutput().write(pulled.path.string() + "\n");
   return 0;
 }

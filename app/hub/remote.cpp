@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <ctime>
 #include <thread>
 
@@ -105,12 +106,23 @@ bool may_pass(int status) { return status == 408 || status == 429 || status >= 5
 void Patience::pause(milliseconds least) {
   const milliseconds doubled = settings_.first_pause * (1 << std::min(failures_ - 1, 5));
   milliseconds left = std::max(least, doubled);
+  tell_(left.count() / 1000);
   while (left.count() > 0) {
     if (stop_()) throw HttpFailure(HttpFailure::Kind::Stopped, "stopped");
     const milliseconds step = std::min(left, milliseconds(50));
     std::this_thread::sleep_for(step);
     left -= step;
   }
+  tell_(0);
+}
+
+std::function<void(int64_t seconds)> tell_long_pauses(const std::string& what) {
+  constexpr int64_t kLong = 4;  // seconds
+  return [what](int64_t seconds) {
+    if (seconds < kLong) return;
+    std::fprintf(stderr, "skald: %s cannot answer now; trying again in %lld s\n", what.c_str(),
+                 static_cast<long long>(seconds));
+  };
 }
 
 void Patience::after_failure(const HttpFailure& failure, const std::string& what,
@@ -167,6 +179,12 @@ void fail_with_status(const HttpReply& reply, const HubSettings& settings,
     fail(Exit::Failed, name, ": ", printable(host_of(reply.url)), ", which ", hub,
          " redirects to, answers with status ", reply.status, "; try again later");
   }
+  if (reply.status == 403 && code.empty()) {
+    fail(Exit::Model, name, ": ", hub,
+         " refuses it (status 403): a licence may have to be accepted ", "at ",
+         printable(settings.endpoint), "/", name, " and HF_TOKEN to be set, or a firewall ",
+         "forbids it");
+  }
   if (code == "GatedRepo" || (reply.status == 403 && code != "RepoNotFound")) {
     fail(Exit::Model, name, ": its owner asks to accept a licence first (status ", reply.status,
          "): accept it at ", printable(settings.endpoint), "/", name, ", ",
@@ -210,7 +228,8 @@ RemoteRepository read_repository(HttpConnection& connection, const HubSettings& 
                        percent_encoded(revision, false), "?blobs=true");
   request.token = settings.token;
   const std::string where = printable(hub_name(settings));
-  Patience patience(settings, [&] { return connection.stopped(); });
+  Patience patience(
+      settings, [&] { return connection.stopped(); }, tell_long_pauses(where));
   while (true) {
     std::string text;
     try {

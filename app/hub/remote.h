@@ -44,8 +44,10 @@ std::string linked_etag(const HttpReply& reply);
 // Waits between attempts, longer each time. One is made for each thing that is attempted.
 class Patience {
  public:
-  Patience(const HubSettings& settings, std::function<bool()> stop)
-      : settings_(settings), stop_(std::move(stop)) {}
+  // `tell` is called before a pause with its seconds, and after it with 0.
+  Patience(const HubSettings& settings, std::function<bool()> stop,
+           std::function<void(int64_t seconds)> tell)
+      : settings_(settings), stop_(std::move(stop)), tell_(std::move(tell)) {}
 
   void made_progress() { failures_ = 0; }
   // Return after a pause, or throw Error where another attempt cannot help. `what` begins the
@@ -59,8 +61,12 @@ class Patience {
 
   const HubSettings& settings_;
   std::function<bool()> stop_;
+  std::function<void(int64_t)> tell_;
   int failures_ = 0;
 };
+
+// For work without a progress display: says on stderr that a pause has begun, if it is a long one.
+std::function<void(int64_t seconds)> tell_long_pauses(const std::string& what);
 
 bool may_pass(int status);  // 408, 429 and 5xx
 

@@ -63,6 +63,7 @@ TEST_CASE("a pulled model is used by its name, with and without type") {
   CHECK(read_file(path) == program.model);
   CHECK(has(pulled.err, "skald: pulling acme/kq-GGUF:Q8_0, "));
   CHECK(has(pulled.err, "skald: acme/kq-GGUF:Q8_0 is here: Llama, "));
+  CHECK(has(pulled.err, "; try: skald run acme/kq-GGUF:Q8_0 \"Once upon a time\"\n"));
   CHECK(pulled.err.find('\x1b') == std::string::npos);  // a pipe gets plain lines
   CHECK(pulled.err.find('\r') == std::string::npos);
 

@@ -37,5 +37,13 @@ TEST_CASE("an unknown speed is left out, and 100 % is all of it") {
         "[....................] 0 % of 953.7 MiB, waiting for another download of it");
 }
 
+TEST_CASE("a download that stands still says why, also on a narrow terminal") {
+  DownloadState state{0, 0, "x", false};
+  state.checks = true;
+  CHECK(download_line(state, kGigabyte, 0, 40) == "0 %, checking what is there");
+  state.pause = 120;
+  CHECK(download_line(state, kGigabyte, 0, 40) == "0 %, asking the server again in 120 s");
+}
+
 }  // namespace
 }  // namespace skald::test

@@ -291,7 +291,7 @@ TEST_CASE("failures that stay are errors that say what to do") {
   hub.answer_first(1000, {429, {"Retry-After: 3600"}});
   CHECK(has(hub.pull_error(Exit::Failed), "the server asks to come back in 60 minutes"));
   hub.answer_first(1000, {403});
-  CHECK(has(hub.pull_error(Exit::Model), "its owner asks to accept a licence first"));
+  CHECK(has(hub.pull_error(Exit::Model), "a licence may have to be accepted at "));
   hub.answer_first(1000, {404, {"X-Error-Code: EntryNotFound"}});
   CHECK(has(hub.pull_error(Exit::Model), "acme/tiny-GGUF: the file is missing on 127.0.0.1"));
 }
