@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <compare>
+#include <cstdlib>
 #include <map>
 #include <optional>
 
@@ -12,14 +14,8 @@
 namespace skald {
 namespace {
 
-// Without a type: the first of these that is there. Four bits are what most machines have room
-// for; fewer bits cost quality, so more bits come before fewer.
-constexpr std::string_view kOrder[] = {
-    "Q4_K_M", "MXFP4",  "Q4_K_S", "Q4_K",  "Q4_K_XL", "Q4_K_L", "Q4_0", "Q4_1", "IQ4_NL",
-    "IQ4_XS", "Q5_K_M", "Q5_K_S", "Q5_K",  "Q5_0",    "Q5_1",   "Q6_K", "Q8_0", "Q3_K_L",
-    "Q3_K_M", "Q3_K_S", "IQ3_M",  "IQ3_S", "Q2_K",    "BF16",   "F16",  "FP16", "F32"};
-
 constexpr std::string_view kDynamic = "UD-";  // unsloth's mixes: UD-Q4_K_XL
+constexpr std::string_view kHalf = "FP16";    // some files' name for F16
 
 std::string upper(std::string_view text) {
   std::string out;
@@ -32,16 +28,18 @@ bool is_separator(char c) { return c == '-' || c == '.' || c == '/' || c == ' ';
 
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
+// "MXFP4", "MXFP4_MOE", "Q4_0"
+bool starts_type_of_table(std::string_view word) {
+  return word == kHalf || dtype_from_name(word) || dtype_from_name(word.substr(0, word.find('_')));
+}
+
 bool starts_type(std::string_view word) {
   for (std::string_view start : {"IQ", "TQ", "Q"}) {
     if (word.starts_with(start) && word.size() > start.size() && is_digit(word[start.size()])) {
       return true;
     }
   }
-  for (std::string_view whole : {"BF16", "FP16", "F16", "F32", "MXFP4"}) {
-    if (word == whole || word.starts_with(concat(whole, "_"))) return true;
-  }
-  return false;
+  return starts_type_of_table(word);
 }
 
 // The type in a path: its last word that looks like one. Words are separated by '-', '.' and '/'.
@@ -109,6 +107,31 @@ const GgufModel* find_type(std::span<const GgufModel> models, std::string_view t
   return best;
 }
 
+// How well a type suits a machine that nothing is known about; smaller is better.
+struct Suitability {
+  bool dynamic;  // a mix of unsloth's
+  size_t bits, kind;
+  std::string type;
+
+  auto operator<=>(const Suitability&) const = default;
+};
+
+Suitability suitability(const std::string& type) {
+  // Most machines have room for four bits. Fewer bits cost quality, so more bits come before them.
+  constexpr int kBits[] = {4, 5, 6, 8, 3, 2, 16, 32};
+  // Among those of the same bits: the usual mix, what is published in four bits, other mixes, plain
+  // formats, formats that are slower.
+  constexpr std::string_view kKinds[] = {"_K_M", "FP4", "_K", "_"};
+  const size_t digits = type.find_first_of("0123456789");
+  const int bits = std::atoi(type.c_str() + std::min(digits, type.size()));
+  const bool slow = type.find("IQ") != type.npos;
+  size_t kind = 0;
+  while (kind < std::size(kKinds) && type.find(kKinds[kind]) == type.npos) ++kind;
+  return {type.starts_with(kDynamic),
+          static_cast<size_t>(std::find(std::begin(kBits), std::end(kBits), bits) - kBits),
+          slow ? std::size(kKinds) : kind, type};
+}
+
 bool ends_with(std::string_view name, std::string_view end) { return name.ends_with(end); }
 
 }  // namespace
@@ -135,16 +158,13 @@ std::vector<GgufModel> gguf_models(std::span<const std::string> files) {
 
 bool is_readable_type(std::string_view type) {
   if (type.starts_with(kDynamic)) type.remove_prefix(kDynamic.size());
-  if (type.empty() || type == "FP16" || type.starts_with("MXFP4") || type == "IQ3_M" ||
-      type == "Q8_K_XL") {
-    return true;
-  }
-  if (dtype_from_name(type)) return true;
+  if (type.empty() || starts_type_of_table(type)) return true;
+  if (type == "Q8_K_XL") return true;  // of Q8_0 and 16 bits
   for (std::string_view mix : {"_S", "_M", "_L", "_XL"}) {
-    if (type.ends_with(mix) && type.size() > mix.size() &&
-        dtype_from_name(type.substr(0, type.size() - mix.size()))) {
-      return true;
-    }
+    if (!type.ends_with(mix)) continue;
+    const std::string_view base = type.substr(0, type.size() - mix.size());
+    // IQ3_M consists of IQ3_S and types of four bits.
+    if (dtype_from_name(base) || dtype_from_name(concat(base, "_S"))) return true;
   }
   return false;
 }
@@ -166,11 +186,13 @@ const GgufModel& choose_gguf(std::span<const GgufModel> models, std::string_view
          "; the types here: ", types_text(models));
   }
   if (models.size() == 1) return models.front();
-  for (std::string_view prefix : {std::string_view(), kDynamic}) {
-    for (std::string_view one : kOrder) {
-      if (const GgufModel* found = find_type(models, concat(prefix, one))) return *found;
-    }
+  std::optional<Suitability> best;
+  for (const GgufModel& model : models) {
+    if (model.type.empty() || !is_readable_type(model.type)) continue;
+    const Suitability one = suitability(model.type);
+    if (!best || one < *best) best = one;
   }
+  if (best) return *find_type(models, best->type);
   fail(Exit::Model, printable(where), ": has ", models.size(),
        " GGUF models, and none has a type that skald would choose; name one as in ",
        printable(where), "/", printable(models.front().files.front()));

@@ -21,7 +21,7 @@ class Hash {
  private:
   enum class Kind { Sha1, Sha256 };
   explicit Hash(Kind kind);
-  void add_block(const unsigned char* block);
+  void add_blocks(const unsigned char* bytes, size_t blocks);  // of 64 bytes
 
   Kind kind_;
   std::array<uint32_t, 8> state_ = {};  // SHA-1 uses five

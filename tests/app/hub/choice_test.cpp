@@ -59,11 +59,27 @@ TEST_CASE("the asked type is chosen, in small or capital letters") {
         "Q8_0, UD-Q4_K_XL");
 }
 
+TEST_CASE("types that skald has formats for can be read") {
+  for (const char* type : {"Q4_K_M", "Q2_K_L", "UD-Q4_K_XL", "UD-Q8_K_XL", "IQ3_M", "IQ4_NL", "F16",
+                           "FP16", "BF16", "MXFP4", "MXFP4_MOE", "Q4_0", ""}) {
+    CAPTURE(type);
+    CHECK(is_readable_type(type));
+  }
+  for (const char* type : {"IQ2_M", "IQ1_S", "UD-IQ2_XXS", "IQ3_XXS", "TQ1_0", "Q4_0_4_4"}) {
+    CAPTURE(type);
+    CHECK(!is_readable_type(type));
+  }
+}
+
 TEST_CASE("without a type, Q4_K_M is chosen, or what is nearest to it") {
   CHECK(chosen({"x-F16.gguf", "x-Q2_K.gguf", "x-Q4_K_M.gguf", "x-Q8_0.gguf"}) == "x-Q4_K_M.gguf");
   CHECK(chosen({"x-F16.gguf", "x-Q2_K.gguf", "x-Q4_0.gguf"}) == "x-Q4_0.gguf");
   CHECK(chosen({"x-F16.gguf", "x-Q2_K.gguf", "x-Q8_0.gguf"}) == "x-Q8_0.gguf");
   CHECK(chosen({"x-F16.gguf", "x-Q2_K.gguf"}) == "x-Q2_K.gguf");
+  CHECK(chosen({"x-Q4_K_S.gguf", "x-MXFP4.gguf", "x-Q4_0.gguf"}) == "x-MXFP4.gguf");
+  CHECK(chosen({"x-IQ4_XS.gguf", "x-Q4_K_S.gguf", "x-Q4_0.gguf"}) == "x-Q4_K_S.gguf");
+  CHECK(chosen({"x-IQ2_XXS.gguf", "x-IQ4_XS.gguf", "x-Q5_K_M.gguf"}) == "x-IQ4_XS.gguf");
+  CHECK(chosen({"x-IQ2_XXS.gguf", "x-F16.gguf", "x-BF16.gguf"}) == "x-BF16.gguf");
   CHECK(chosen({"x-UD-Q4_K_M.gguf", "x-Q5_K_M.gguf"}) == "x-Q5_K_M.gguf");
   CHECK(chosen({"sub/y-Q4_K_M.gguf", "x-Q4_K_M.gguf"}) == "x-Q4_K_M.gguf");
   CHECK(chosen({"only.gguf"}) == "only.gguf");

@@ -154,6 +154,12 @@ TEST_CASE("on a terminal, -m of a model that is not there asks, and y pulls it")
     CHECK(outcome.code == 3);
     CHECK(has(outcome.out, "skald pull acme/kq-GGUF:Q8_0"));
   }
+  {
+    Terminal terminal(program.invocation(with({"run", "-m", "acme/kq-GGUF:Q8_0"})));
+    CHECK(terminal.wait_for("[Y/n]"));
+    terminal.type("\x03");
+    CHECK(terminal.finish().code == 130);
+  }
   CHECK(program.server.requests().empty());
   Terminal terminal(program.invocation(with({"run", "-m", "acme/kq-GGUF:Q8_0"})));
   CHECK(terminal.wait_for("[Y/n]"));

@@ -1,5 +1,6 @@
 #include "app/hub/hash.h"
 
+#include "app/hub/sha256_blocks.h"
 #include "tests/catch.h"
 #include "tests/sha256.h"
 
@@ -39,6 +40,17 @@ TEST_CASE("a hash does not depend on how the bytes are cut into parts") {
     for (size_t at = 0; at < size; at += 37) hash.add(whole.substr(at, 37));
     CHECK(hash.hex() == sha256_hex(whole));
   }
+}
+
+TEST_CASE("the CPU's instructions for SHA-256 give what portable code gives") {
+  std::array<unsigned char, 64 * 5> bytes;
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<unsigned char>(i * i + 3 * i);
+  Sha256State fast = {1, 2, 3, 4, 0xffffffff, 6, 7, 8}, portable = fast;
+  sha256_blocks(fast, bytes.data(), 5);
+  portable_sha256_blocks(portable, bytes.data(), 5);
+  CHECK(fast == portable);
+  sha256_blocks(fast, bytes.data(), 0);
+  CHECK(fast == portable);
 }
 
 TEST_CASE("a hash can be read before its end") {
