@@ -13,6 +13,10 @@ if(SKALD_CUDA AND CMAKE_CUDA_COMPILER)
   # This option of nvcc is for host code, which only launches kernels here. Kernels are optimized
   # without it.
   string(REPLACE -O3 -O1 CMAKE_CUDA_FLAGS_RELEASE "${CMAKE_CUDA_FLAGS_RELEASE}")
+  # CMake 3.25.1, which Debian 12 has, fails without this library, which CUDA 13 no longer has.
+  if(NOT TARGET CUDA::nvToolsExt)
+    add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
+  endif()
   find_package(CUDAToolkit REQUIRED)
   if(CUDAToolkit_VERSION VERSION_LESS 12.0)
     message(FATAL_ERROR "skald: CUDA ${CUDAToolkit_VERSION} found, 12.0 or newer needed; load a newer one or "
@@ -59,7 +63,19 @@ if(SKALD_CUDA AND CMAKE_CUDA_COMPILER)
   set(skald_build_kind "CUDA ${CUDAToolkit_VERSION} for ${held}")
   set_source_files_properties(cuda/gpu/device.cpp PROPERTIES COMPILE_DEFINITIONS
     "SKALD_CUDA_ARCHITECTURES=\"${held}\";SKALD_CUDA_TOOLKIT=\"${CUDAToolkit_VERSION}\"")
-  target_link_libraries(skald_cuda PRIVATE CUDA::cudart_static CUDA::cublasLt)
+  target_link_libraries(skald_cuda PRIVATE CUDA::cudart_static)
+  # cuBLASLt is opened at run time (cuda/gpu/cublas_library.h). A program in the build folder finds the
+  # toolkit's, and so does one that is installed on this machine.
+  find_path(CUBLAS_INCLUDE_DIR cublasLt.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  if(NOT CUBLAS_INCLUDE_DIR)
+    message(FATAL_ERROR "skald: the toolkit has no cublasLt.h; install its package libcublas-dev, or configure with "
+                        "-DSKALD_CUDA=OFF")
+  endif()
+  if(CUDA_cublasLt_LIBRARY)
+    get_filename_component(cublas_folder ${CUDA_cublasLt_LIBRARY} DIRECTORY)
+    list(APPEND CMAKE_BUILD_RPATH ${cublas_folder})
+    list(APPEND CMAKE_INSTALL_RPATH ${cublas_folder})
+  endif()
   message(STATUS "skald: CUDA ${CUDAToolkit_VERSION} found, building for the GPU and the CPU")
 else()
   # Steps and their memory can be planned for a GPU anywhere, as if for a build with all kernels.

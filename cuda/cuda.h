@@ -25,6 +25,8 @@ struct System {
   int devices = 0;            // GPUs visible to this process
   std::string error;          // CUDA's error if there is none: "cudaErrorNoDevice"
   std::string problem;        // the error as a sentence
+  // "libcublasLt.so.13" if this part of CUDA cannot be loaded; then `devices` is 0.
+  std::string missing_library = {};
 };
 System look_at_system();
 

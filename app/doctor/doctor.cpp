@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/doctor/report.h"
+#include "app/doctor/toolkit.h"
 #include "app/files/json.h"
 #include "app/files/signals.h"
 #include "app/program/command.h"
@@ -52,6 +53,9 @@ void measure_speeds(DoctorReport& report) {
 int doctor(const DoctorFlags& flags) {
   DoctorReport report;
   report.facts = gather_facts();
+  if (!report.facts.cuda.built && expects_gpu(report.facts)) {
+    gather_toolkit(report.facts, process_environment);
+  }
   report.findings = judge(report.facts);
   if (!flags.quick) measure_speeds(report);
   if (interrupted_by()) return 128 + interrupted_by();

@@ -1,6 +1,7 @@
 #include "app/doctor/facts.h"
 
 #include <fcntl.h>
+#include <gnu/libc-version.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -175,6 +176,7 @@ void gather_cgroup(Facts& facts, const fs::path& root) {
 }  // namespace
 
 void gather_cpu(Facts& facts, const fs::path& root) {
+  facts.glibc = gnu_get_libc_version();
   facts.cpu_name = value_of(root / "proc/cpuinfo", "model name");
   facts.cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   cpu_set_t allowed;

@@ -28,6 +28,12 @@ struct Facts {
   bool nodes_open = true;     // this user may open them, /dev/nvidiactl and /dev/nvidia-uvm
   bool wsl = false;           // Windows with NVIDIA's driver: a GPU without device nodes
 
+  // What would build skald for the GPU; empty in a skald that is built for it (toolkit.h).
+  std::string nvcc;          // the compiler's path; empty: none was found
+  std::string nvcc_version;  // "13.0"
+  std::string
+      nvcc_problem;  // its error about an empty file, as with a g++ that is too new; empty: none
+
   // Container and job.
   std::string container;                       // "docker", "podman", ...; empty: none
   std::optional<std::string> visible_devices;  // CUDA_VISIBLE_DEVICES
@@ -35,7 +41,8 @@ struct Facts {
   bool slurm_gpus = false;                     // the job has GPUs
   bool slurm_host = false;                     // Slurm is installed or configured
 
-  // CPU and memory.
+  // CPU, memory and system.
+  std::string glibc;  // version of the C library that runs: "2.36"
   std::string cpu_name;
   int cores = 0;           // hardware threads that are online
   int allowed_cores = 0;   // hardware threads in the process's affinity mask

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <utility>
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -51,6 +53,62 @@ Finding hidden_finding(const Facts& f, Severity expected) {
       "unset it to use the GPUs"};
 }
 
+// The newest CUDA that a driver of this version supports, without its minor number; 0: unknown.
+int cuda_of_driver(const std::string& driver) {
+  const int number = std::atoi(driver.c_str());
+  constexpr std::pair<int, int> kFirst[] = {{580, 13}, {525, 12}, {450, 11}};
+  for (const auto& [first, cuda] : kFirst) {
+    if (number >= first) return cuda;
+  }
+  return 0;
+}
+
+constexpr const char* kToolkit12 =
+    "load a toolkit of CUDA 12 (module load cuda/12, or conda: scripts/packages/README.md), then "
+    "run "
+    "scripts/run doctor in skald's source folder";
+
+// A GPU, and a skald that was built without CUDA: what its build lacked.
+Finding unbuilt_finding(const Facts& f) {
+  const std::string what = "this machine has an NVIDIA GPU, but this skald was built without CUDA";
+  const int driver = cuda_of_driver(f.kernel_driver);
+  const std::string fitting =
+      driver == 12 ? kToolkit12
+                   : "run scripts/toolkit in skald's source folder, which gets a CUDA toolkit "
+                     "without root, then scripts/run doctor";
+  if (driver == 11) {
+    return {Severity::Problem,
+            concat(what, ", and the driver (version ", printable(f.kernel_driver),
+                   ") is too old for CUDA 12, which skald needs"),
+            "install a driver of version 525 or newer, 580 for CUDA 13"};
+  }
+  if (f.nvcc.empty()) return {Severity::Problem, what, fitting};
+  const std::string nvcc = concat("nvcc ", printable(f.nvcc_version), " (", printable(f.nvcc), ")");
+  if (!f.nvcc_problem.empty()) {
+    return {Severity::Problem,
+            concat(what, ", and ", nvcc,
+                   " does not work with this g++ and C library: ", printable(f.nvcc_problem)),
+            fitting};
+  }
+  if (driver > 0 && std::atoi(f.nvcc_version.c_str()) > driver) {
+    return {Severity::Problem,
+            concat(what, ", and ", nvcc, " makes programs that the driver (version ",
+                   printable(f.kernel_driver), ", CUDA ", driver, ") does not run"),
+            concat(kToolkit12, ", or install a driver of version 580 or newer")};
+  }
+  return {
+      Severity::Problem, what,
+      concat("run scripts/run doctor in skald's source folder: it builds for the GPU with ", nvcc)};
+}
+
+Finding library_finding(const Facts& f) {
+  const int runtime = f.cuda.runtime_version;
+  return {Severity::Problem, f.cuda.problem,
+          concat("install NVIDIA's package libcublas-", runtime / 1000, "-", runtime % 1000 / 10,
+                 "; without root, run scripts/toolkit in skald's source folder, and add the folder "
+                 "lib of what it installs to LD_LIBRARY_PATH")};
+}
+
 // The finding that CUDA's error code gives; `what` is empty if the code explains nothing.
 Finding by_error(const Facts& f) {
   const std::string& error = f.cuda.error;
@@ -66,7 +124,10 @@ Finding by_error(const Facts& f) {
                cuda_version(f.cuda.driver_version), ", and this skald needs CUDA ", runtime, ".0"),
         concat("install a newer driver, or on a data-center GPU the package cuda-compat-", runtime,
                "-", f.cuda.runtime_version % 1000 / 10, " with its folder in LD_LIBRARY_PATH",
-               driver >= 12 ? concat(", or build skald with a toolkit of CUDA ", driver) : "")};
+               driver >= 12 ? concat(", or build skald with a toolkit of CUDA ", driver,
+                                     " (module load cuda/", driver,
+                                     ", or conda: scripts/packages/README.md)")
+                            : "")};
   }
   if (error == "cudaErrorSystemDriverMismatch") {
     return {Severity::Problem,
@@ -235,12 +296,12 @@ Finding why_no_gpu(const Facts& f) {
   const Severity expected = present ? Severity::Problem : Severity::Note;
   if (hidden(f) && f.gpus.empty()) return hidden_finding(f, expected);
   if (!f.cuda.built) {
-    return {expected,
-            concat(present ? "this machine has an NVIDIA GPU, but " : "",
-                   "this skald was built without CUDA"),
-            "install the CUDA toolkit and build again"};
+    if (present) return unbuilt_finding(f);
+    return {expected, "this skald was built without CUDA",
+            "for a machine with a GPU, install the CUDA toolkit and build again"};
   }
   if (!f.gpus.empty()) return gpu_problem(f.gpus.front());
+  if (!f.cuda.missing_library.empty()) return library_finding(f);
   if (const Finding cause = by_error(f); !cause.what.empty()) return cause;
   const bool nothing_open = f.device_nodes == 0 || !f.nodes_open;
   if (!f.container.empty() && f.device_nodes == 0 && !f.wsl) return by_container(f, expected);

@@ -169,7 +169,8 @@ Json cuda_json(const Facts& f) {
 
 std::string to_text(const DoctorReport& report) {
   const Facts& f = report.facts;
-  std::string text = row("skald", concat(version(), ", commit ", git_commit(), ", ", kCompiler));
+  std::string text = row(
+      "skald", concat(version(), ", commit ", git_commit(), ", ", kCompiler, ", glibc ", f.glibc));
   text += cuda_text(f);
   for (const cuda::DeviceInfo& gpu : f.gpus) text += gpu_text(gpu, speeds_of(report, gpu.index));
   text += cpu_text(f, report.cpu_read);
@@ -203,6 +204,7 @@ Json to_json(const DoctorReport& report) {
   return {{"version", version()},
           {"commit", git_commit()},
           {"compiler", kCompiler},
+          {"glibc", f.glibc},
           {"device", chosen_device(f)},
           {"cuda", cuda_json(f)},
           {"gpus", gpus},

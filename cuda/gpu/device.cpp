@@ -4,6 +4,7 @@
 #include "cuda/cuda.h"
 #include "cuda/gpu/architectures.h"
 #include "cuda/gpu/check.h"
+#include "cuda/gpu/cublas_library.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 
@@ -96,6 +97,10 @@ System look_at_system() {
     system.devices = 0;
     system.error = cudaGetErrorName(status == cudaSuccess ? cudaErrorNoDevice : status);
     system.problem = why_none(status, system);
+  } else if (!cublas_problem().empty()) {
+    system.devices = 0;
+    system.missing_library = cublas_name();
+    system.problem = concat("a library of CUDA cannot be loaded: ", cublas_problem());
   }
   return system;
 }

@@ -1,5 +1,5 @@
 // scripts/setup.sh and scripts/conda.sh: where packages come from, and what is built.
-#include <regex>
+#include <sstream>
 
 #include "tests/catch.h"
 #include "tests/error_text.h"
@@ -79,18 +79,6 @@ TEST_CASE("root installs by apt, and a refusal says the command") {
   const Outcome refused = shell.run(ensure);
   CHECK(refused.code == 1);
   CHECK(has(refused.err, "run: apt-get update && apt-get install -y g++ catch2\n"));
-}
-
-TEST_CASE("every Debian package of the build stands beside its conda package") {
-  const std::string setup = read_file(source_dir() / "scripts/setup.sh");
-  std::smatch list;
-  REQUIRE(std::regex_search(setup, list, std::regex("\npackages=\"([^\"]+)\"")));
-  const std::string conda = read_file(source_dir() / "scripts/packages/conda/environment.yml");
-  std::istringstream words(list[1]);
-  for (std::string package; words >> package;) {
-    CAPTURE(package);
-    CHECK(has(conda, " # " + package + "\n"));
-  }
 }
 
 // ---- What is built ----

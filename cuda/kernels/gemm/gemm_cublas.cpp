@@ -8,6 +8,7 @@
 #include "cuda/gpu/acquire.h"
 #include "cuda/gpu/check.h"
 #include "cuda/gpu/check_cublas.h"
+#include "cuda/gpu/cublas_library.h"
 #include "cuda/gpu/memory.h"
 #include "cuda/kernels/gemm/gemm_cublas.h"
 #include "cuda/kernels/linear.h"
@@ -169,6 +170,10 @@ struct GemmCublas::State {
 };
 
 GemmCublas::GemmCublas() : state_(std::make_unique<State>()) {
+  if (!cublas_problem().empty()) {
+    fail(Exit::Failed, "a library of CUDA cannot be loaded: ", cublas_problem(),
+         "; skald doctor says more");
+  }
   acquire("cuBLAS handle", [&] {
     SKALD_CUBLAS(cublasLtCreate(&state_->handle));
     return cudaSuccess;

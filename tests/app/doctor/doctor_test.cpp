@@ -1,10 +1,13 @@
 // Facts read from a folder that imitates a machine's /sys, /proc and /dev; and the output of
 // `doctor`.
+#include <sys/utsname.h>
+
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "app/doctor/facts.h"
+#include "app/doctor/toolkit.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 #include "tests/process.h"
@@ -131,6 +134,55 @@ TEST_CASE("limits of control groups are the lowest along the path, in version 2 
   CHECK(g.cgroup_memory_bytes == int64_t{4} << 30);
 }
 
+// An nvcc in a folder of the PATH that says its version, and takes or refuses what it is to
+// compile.
+Facts with_nvcc(const fs::path& root, const std::string& compiles) {
+  put_file(root / "bin/nvcc",
+           "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'Cuda compilation tools, release 12.2, "
+           "V12.2.140'; exit; fi\n" +
+               compiles + "\n");
+  fs::permissions(root / "bin/nvcc", fs::perms::owner_all);
+  Facts facts;
+  gather_toolkit(facts, [&](const char* name) -> std::optional<std::string> {
+    if (std::string(name) == "PATH") return "/nonexistent:" + (root / "bin").string();
+    return std::nullopt;
+  });
+  return facts;
+}
+
+TEST_CASE("the nvcc that a build would take is found, tried, and its error is read") {
+  const TempFolder folder;
+  const Facts good = with_nvcc(folder.path(), "exit 0");
+  CHECK(good.nvcc == (folder.path() / "bin/nvcc").string());
+  CHECK(good.nvcc_version == "12.2");
+  CHECK(good.nvcc_problem == "");
+  const Facts bad = with_nvcc(
+      folder.path(),
+      "echo In file included from x; echo 'x.h: #error -- unsupported GNU version!'; exit 1");
+  CHECK(bad.nvcc_problem == "x.h: #error -- unsupported GNU version!");
+  CHECK(with_nvcc(folder.path(), "exit 3").nvcc_problem == "it fails without a word");
+}
+
+TEST_CASE("the toolkit of scripts/toolkit is found before the PATH's, as the build does") {
+  const TempFolder folder;
+  const std::string cache = (folder.path() / "cache").string();
+  utsname machine = {};
+  REQUIRE(uname(&machine) == 0);
+  const fs::path nvcc = fs::path(cache) / "skald/cuda" / machine.machine / "nvidia/cu13/bin/nvcc";
+  put_file(nvcc, "#!/bin/sh\necho release 13.0,\n");
+  fs::permissions(nvcc, fs::perms::owner_all);
+  Facts facts;
+  gather_toolkit(facts, [&](const char* name) -> std::optional<std::string> {
+    if (std::string(name) == "XDG_CACHE_HOME") return cache;
+    return std::nullopt;
+  });
+  CHECK(facts.nvcc == nvcc.string());
+  CHECK(facts.nvcc_version == "13.0");
+  // The scripts put it there.
+  CHECK(has(read_file(source_dir() / "scripts/setup.sh"),
+            "toolkit=$cache/cuda/$(uname -m)/nvidia/cu13\n"));
+}
+
 TEST_CASE("doctor reports the machine as text and as JSON") {
   const Outcome text = skald({"doctor", "--quick"});
   CHECK(text.code == 0);  // the tests hide all GPUs
@@ -145,6 +197,7 @@ TEST_CASE("doctor reports the machine as text and as JSON") {
   const Json json = Json::parse(outcome.out);
   CHECK(json["device"] == "cpu");
   CHECK(json["version"].is_string());
+  CHECK(json["glibc"].get<std::string>().starts_with("2."));
   CHECK(json["cuda"]["built"].is_boolean());
   CHECK(json["gpus"].is_array());
   CHECK(json["cpu"]["skald_threads"] > 0);

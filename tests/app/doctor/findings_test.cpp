@@ -84,6 +84,52 @@ TEST_CASE("a build without CUDA is a problem only in a machine with a GPU") {
   check_only(f, Severity::Problem, "this machine has an NVIDIA GPU", "toolkit");
 }
 
+TEST_CASE("what a build without CUDA lacked is named, with the command that mends it") {
+  Facts f = good_machine();  // driver 580: CUDA 13
+  f.gpus.clear();
+  f.cuda = {};
+  check_only(f, Severity::Problem, "built without CUDA", "run scripts/toolkit");
+  f.nvcc = "/usr/local/cuda/bin/nvcc";
+  f.nvcc_version = "13.0";
+  check_only(f, Severity::Problem, "built without CUDA",
+             "scripts/run doctor in skald's source folder: it builds for the GPU with nvcc 13.0");
+  f.nvcc_problem =
+      "error: -- unsupported GNU version! gcc versions later than 12 are not supported!";
+  check_only(
+      f, Severity::Problem,
+      "nvcc 13.0 (/usr/local/cuda/bin/nvcc) does not work with this g++ and C library: error: "
+      "-- unsupported GNU version",
+      "run scripts/toolkit");
+}
+
+TEST_CASE(
+    "a toolkit that is newer than the driver is named, and a driver that is too old for any") {
+  Facts f = good_machine();
+  f.gpus.clear();
+  f.cuda = {};
+  f.kernel_driver = "535.104.05";
+  check_only(f, Severity::Problem, "built without CUDA", "module load cuda/12");
+  f.nvcc = "/opt/nvcc";
+  f.nvcc_version = "13.0";
+  check_only(
+      f, Severity::Problem,
+      "nvcc 13.0 (/opt/nvcc) makes programs that the driver (version 535.104.05, CUDA 12) does "
+      "not run",
+      "module load cuda/12");
+  f.nvcc_version = "12.4";
+  check_only(f, Severity::Problem, "built without CUDA", "builds for the GPU with nvcc 12.4");
+  f.kernel_driver = "470.57.02";
+  check_only(f, Severity::Problem, "(version 470.57.02) is too old for CUDA 12", "525 or newer");
+}
+
+TEST_CASE("a missing cuBLAS is named, and where it comes from") {
+  Facts f = without_gpus("", "a library of CUDA cannot be loaded: libcublasLt.so.13: no such file");
+  f.cuda.missing_library = "libcublasLt.so.13";
+  check_only(f, Severity::Problem, "libcublasLt.so.13: no such file", "package libcublas-13-0;");
+  CHECK(has(judge(f)[0].advice, "scripts/toolkit"));
+  CHECK(usable_gpu(f) == -1);
+}
+
 TEST_CASE("an old driver is reported with both versions and three remedies") {
   Facts f = without_gpus("cudaErrorInsufficientDriver");
   f.cuda.driver_version = 12020;
