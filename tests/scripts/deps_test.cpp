@@ -85,9 +85,10 @@ TEST_CASE("without internet, scripts/deps says what to copy where, and then uses
   CHECK(has(refused.err, "scripts/deps --download debs, copy the folder debs here as " + archives));
   CHECK(has(refused.err, "apt-get install -y made-up-dev\n"));
 
+  CHECK(!fs::exists(archives));  // else the copy would land inside
+
   fs::remove(shell.root() / "refuse");  // the other machine
   CHECK(shell.run("mkdir away; cd away; ../scripts/deps --download debs").code == 0);
-  fs::create_directories(fs::path(archives).parent_path());
   fs::rename(shell.root() / "away/debs", archives);
   put_file(shell.root() / "refuse");
   CHECK(shell.run("scripts/deps made-up-dev").code == 0);
