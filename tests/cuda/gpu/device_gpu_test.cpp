@@ -11,6 +11,7 @@ TEST_CASE("every visible GPU is described, and one that does not exist is a prob
   CHECK(system.built);
   CHECK(system.driver_version >= system.runtime_version / 1000 * 1000);
   CHECK(!system.architectures.empty());
+  CHECK(system.missing_library.empty());
   REQUIRE(system.devices > 0);
   const Devices found = list_devices();
   REQUIRE(static_cast<int>(found.devices.size()) == system.devices);
