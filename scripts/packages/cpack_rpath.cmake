@@ -1,4 +1,4 @@
-# Run by cpack over the files of a package: the path to the build machine's toolkit means nothing elsewhere.
+# Run by cpack over the files of a package: paths to libraries on the build machine mean nothing elsewhere.
 file(GLOB_RECURSE program ${CPACK_TEMPORARY_DIRECTORY}/skald)
 list(FILTER program INCLUDE REGEX "/bin/skald$")
-file(RPATH_CHANGE FILE ${program} OLD_RPATH "${CPACK_SKALD_RPATH}" NEW_RPATH "$ORIGIN/../lib/skald")
+file(RPATH_SET FILE ${program} NEW_RPATH [[$ORIGIN/../lib/skald]])
