@@ -75,7 +75,7 @@ std::string similar_entry(const fs::path& path) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
     // The path itself exists if it is a dangling link
-    if (name != path.filename().string()) names.push_back(name);
+    if (name != path.filename().string() && seems_a_model(entry.path())) names.push_back(name);
   }
   std::vector<std::string_view> views(names.begin(), names.end());
   const std::string_view best = nearest(path.filename().string(), views);
@@ -86,6 +86,19 @@ bool is_gguf(const fs::path& file) {
   char magic[4] = {};
   std::ifstream in(file, std::ios::binary);
   return in.read(magic, sizeof magic) && std::string_view(magic, 4) == "GGUF";
+}
+
+bool seems_a_model(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) {
+    return path.extension() == ".safetensors" ||
+           (fs::is_regular_file(path, error) && (path.extension() == ".gguf" || is_gguf(path)));
+  }
+  if (fs::exists(path / "config.json", error)) return true;
+  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
+    if (at->path().extension() == ".gguf") return true;
+  }
+  return false;
 }
 
 OpenedModel open_model(const fs::path& path) {

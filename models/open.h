@@ -24,10 +24,14 @@ struct OpenedModel {
 
 OpenedModel open_model(const std::filesystem::path& path);  // throws Error(Exit::Model)
 
-// For "did you mean": the entry of the same folder with the most similar name; empty: none is
+// For "did you mean": the model in the same folder with the most similar name; empty: none is
 // similar.
 std::string similar_entry(const std::filesystem::path& path);
 
 bool is_gguf(const std::filesystem::path& file);  // detected by its first bytes
+
+// True for a GGUF, a .safetensors file, and a folder with a config.json or a GGUF. Opening may
+// still fail.
+bool seems_a_model(const std::filesystem::path& path);
 
 }  // namespace skald

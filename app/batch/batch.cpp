@@ -14,6 +14,7 @@
 #include "app/program/command.h"
 #include "app/program/commands.h"
 #include "app/terminal/output.h"
+#include "engine/base/counted.h"
 #include "engine/base/error.h"
 #include "engine/cpu/machine.h"
 
@@ -110,15 +111,15 @@ Json work_json(const SchedulerCounts& work) {
 std::string report(const JobProgress& progress, const SchedulerCounts& work, size_t devices) {
   const double seconds = progress.seconds() * static_cast<double>(devices);
   const auto percent = [&](double part) { return std::lround(100 * part / seconds); };
-  std::string text =
-      concat("skald: ", progress.summary(progress.seconds()), "\nskald: ", work.steps,
-             " steps, the model was busy ", percent(work.busy_seconds), " % of the time");
+  std::string text = concat("skald: ", progress.summary(progress.seconds()),
+                            "\nskald: ", counted(work.steps, "step"), ", the model was busy ",
+                            percent(work.busy_seconds), " % of the time");
   if (work.device_seconds > 0) text += concat(", the GPU ", percent(work.device_seconds), " %");
-  if (work.shared_tokens > 0) text += concat(", ", work.shared_tokens, " tokens shared");
-  if (work.preemptions > 0) text += concat(", ", work.preemptions, " texts begun again");
+  if (work.shared_tokens > 0) text += concat(", ", counted(work.shared_tokens, "token"), " shared");
+  if (work.preemptions > 0) text += concat(", ", counted(work.preemptions, "text"), " begun again");
   if (work.lowered > 0) {
-    text += concat("\nskald: the device's memory ran out ", work.lowered,
-                   " times, and less was computed at a time; see --max-seqs and "
+    text += concat("\nskald: the device's memory ran out ", counted(work.lowered, "time"),
+                   ", and less was computed at a time; see --max-seqs and "
                    "--max-tokens-per-step");
   }
   return text + "\n";
@@ -143,6 +144,7 @@ int compute(const Setup& s) {
   if (flags.quiet) return code;
   std::fputs(report(job.progress(), work, executors.size()).c_str(), stderr);
   std::fputs(s.preparer.unknown_fields().text().c_str(), stderr);
+  std::fputs(job.closing_text().c_str(), stderr);
   return code;
 }
 

@@ -7,6 +7,7 @@
 
 #include "app/files/signals.h"
 #include "app/jobs/progress.h"
+#include "engine/base/counted.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/base/size_text.h"
@@ -57,8 +58,7 @@ BatchCensus take_census(JobInput& input, BatchPreparer& preparer, int64_t contex
     fail(static_cast<Exit>(128 + interrupted_by()), "interrupted while reading the input");
   }
   if (census.bad > kShown) {
-    std::fprintf(stderr, "skald: and %lld more bad lines\n",
-                 static_cast<long long>(census.bad - kShown));
+    std::fprintf(stderr, "skald: and %s\n", counted(census.bad - kShown, "more bad line").c_str());
   }
   return census;
 }
@@ -83,6 +83,7 @@ BatchRates measure_rates(Executor& executor, int64_t sequences, int64_t prompt_l
   for (int64_t i = 0; i < std::min(sequences, most); ++i) texts.push_back(executor.new_sequence());
   const SamplingParams params;
   std::vector<SeqRows> rows;
+  rows.reserve(texts.size());
   for (Sequence& text : texts) rows.push_back({&text, std::span(tokens).first(1), Want::LastRow});
   const std::vector<PickRequest> picks(texts.size(), PickRequest{&params, {}});
   auto start = Clock::now();
@@ -100,13 +101,13 @@ std::string census_text(const BatchCensus& census, const JobLimits& limits, cons
   const RunOptions& run = limits.run;
   std::string text = concat("lines            ", census.lines, ", ", census.bad, " bad");
   if (census.skipped > 0) text += concat(", ", census.skipped, " skipped as too long");
-  text +=
-      concat("\nprompt tokens    ", census.prompt_tokens, " (", census.shortest, " to ",
-             census.longest, " each)\nnew tokens       ", census.most_new_tokens, " at most, in ",
-             census.texts, " texts\nat a time        ", run.sequences, " texts, ", run.rows,
-             " tokens a step, ", run.cache_tokens, " tokens in the cache\nmemory           ",
-             size_text(limits.plan.needed()), devices > 1 ? " on each device" : "", ", ",
-             size_text(limits.plan.available), " can be had\n");
+  text += concat("\nprompt tokens    ", census.prompt_tokens, " (", census.shortest, " to ",
+                 census.longest, " each)\nnew tokens       ", census.most_new_tokens,
+                 " at most, in ", counted(census.texts, "text"), "\nat a time        ",
+                 counted(run.sequences, "text"), ", ", counted(run.rows, "token"), " a step, ",
+                 counted(run.cache_tokens, "token"), " in the cache\nmemory           ",
+                 size_text(limits.plan.needed()), devices > 1 ? " on each device" : "", ", ",
+                 size_text(limits.plan.available), " can be had\n");
   if (census.texts == 0) return text;
   const double count = static_cast<double>(devices);
   const double prompts = static_cast<double>(census.prompt_tokens) / rates.prompt / count;

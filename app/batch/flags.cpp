@@ -1,6 +1,7 @@
 #include "app/batch/flags.h"
 
 #include "app/files/json.h"
+#include "app/generate/chat_flags.h"
 #include "app/program/command.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -39,12 +40,13 @@ void add_output_flags(Command& command, BatchFlags& flags) {
       .flag("--separate-thinking", flags.separate_thinking,
             "Write thinking between tags as reasoning_content, not in content")
       .group(kChangesOutput);
-  command
-      .option("--chat-template", flags.chat_template,
-              "For messages: a file or a name; the model's own")
-      .type_name("FILE|NAME")
-      .check(not_empty())
-      .group(kChangesOutput);
+  const Option chat_template = command
+                                   .option("--chat-template", flags.chat_template,
+                                           "For messages: a file or a name; the model's own")
+                                   .type_name("FILE|NAME")
+                                   .check(not_empty())
+                                   .group(kChangesOutput);
+  suggest_templates(command, chat_template);
   command
       .option("--on-overflow", flags.on_overflow,
               "A prompt longer than the context: error, truncate-left, skip")

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "app/jobs/earlier_results.h"
+#include "engine/base/counted.h"
 #include "engine/base/error.h"
 #include "tokenizer/chat/chat_encode.h"
 
@@ -156,7 +157,7 @@ void BatchPreparer::fit(std::vector<int32_t>& ids, int64_t max_tokens, BatchProm
   if (options_.on_overflow == OnOverflow::Skip) throw Skipped();
   if (options_.on_overflow == OnOverflow::Error) {
     throw LineError("context_length_exceeded",
-                    concat("the prompt is ", length, " tokens long",
+                    concat("the prompt is ", counted(length, "token"), " long",
                            max_tokens > 0 ? " and the answer needs at least one" : "",
                            ", but the context holds ", options_.context));
   }

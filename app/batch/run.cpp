@@ -99,7 +99,11 @@ void BatchFinisher::finish(const BatchJob& job) {
     return;
   }
   run_.job.writer().write(job.turn, batch_result(job, run_.result));
-  ++(job.problem ? run_.job.counts().failed : run_.job.counts().done);
+  if (job.problem) {
+    run_.job.fail(job.line, *job.problem);
+  } else {
+    ++run_.job.counts().done;
+  }
   run_.job.counts().tokens_in += job.prompt_tokens();
 }
 

@@ -14,6 +14,7 @@
 #include "app/program/command.h"
 #include "app/program/commands.h"
 #include "app/terminal/output.h"
+#include "engine/base/counted.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "models/fingerprint.h"
@@ -32,6 +33,7 @@ struct ChatCommandFlags {
   std::string session, context_full = "ask";
   ConstraintFlags constraint;
   bool no_history = false, hide_thinking = false, raw = false, stats = false;
+  bool no_wrap = false;
 };
 
 ContextFull context_full(const std::string& name) {
@@ -39,18 +41,26 @@ ContextFull context_full(const std::string& name) {
   return name == "stop" ? ContextFull::Stop : ContextFull::Ask;
 }
 
+// "template from tokenizer_config.json", "the built-in chatml template"
+std::string template_text(const std::string& source) {
+  if (source.starts_with(kBuiltInSource)) {
+    return concat("the built-in ", source.substr(kBuiltInSource.size()), " template");
+  }
+  return concat("template from ", printable(source));
+}
+
 // What a person should know before typing.
 std::string greeting(const OpenedModel& opened, const Executor& executor,
                      const ChatTemplate& chat) {
   const fs::path name = (opened.path / "").parent_path().filename();  // works for "folder/" too
-  return concat(printable(name.string()), ", context of ", executor.context(),
-                " tokens, template from ", printable(chat.source()), "; /help shows the commands");
+  return concat(printable(name.string()), ", context of ", executor.context(), " tokens, ",
+                template_text(chat.source()), "; /help shows the commands");
 }
 
 void resume(ChatSession& session, Dialogue& dialogue, ChatScreen& screen) {
   const ChatSession::Resumed resumed = session.resume(dialogue);
   if (dialogue.messages().empty()) return;
-  std::string text = concat("goes on from ", dialogue.messages().size(), " messages");
+  std::string text = concat("goes on from ", counted(dialogue.messages().size(), "message"));
   if (!resumed.missing.empty()) {
     text += concat("; their cache is computed anew: ", resumed.missing);
   }
@@ -59,6 +69,11 @@ void resume(ChatSession& session, Dialogue& dialogue, ChatScreen& screen) {
 
 int chat(ChatCommandFlags& flags) {
   name_model(flags.model.model, flags.path);
+  if (flags.model.model.empty() && flags.chat.chosen.empty()) {
+    fail(Exit::Usage,
+         "no model given, and the bundled one only continues stories; 'skald chat -hf llama3.2' "
+         "gets a model that talks (2 GB), 'skald chat model.gguf' takes one of yours");
+  }
   if (!flags.session.empty()) check_writable(flags.session);  // before the model loads
 
   const std::optional<grammar::Rules> rules = constraint_rules(flags.constraint);
@@ -67,6 +82,7 @@ int chat(ChatCommandFlags& flags) {
   look.interactive = stdin_is_terminal() && StandardOutput().is_terminal();
   look.raw = flags.raw;
   look.hide_thinking = flags.hide_thinking;
+  look.wrap = !flags.no_wrap;
   look.traits = find_terminal_traits();
   ChatScreen screen(look);
 
@@ -164,6 +180,8 @@ void add_chat(Command& program) {
   command
       .flag("--raw-output", flags->raw,
             "Control characters in answers reach the terminal as they are")
+      .group("Output");
+  command.flag("--no-wrap", flags->no_wrap, "Let the terminal break lines, also within words")
       .group("Output");
   command.flag("--stats", flags->stats, "After each answer, say how fast it came").group("Output");
   command.flag("--no-history", flags->no_history, "Keep no history of what is typed")

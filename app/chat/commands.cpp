@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "app/chat/program.h"
@@ -11,6 +12,7 @@
 #include "app/files/atomic_file.h"
 #include "app/files/input.h"
 #include "app/terminal/terminal.h"
+#include "engine/base/counted.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/base/size_text.h"
@@ -59,8 +61,8 @@ void undo(ChatProgram& program, const std::string&) {
   if (!program.dialogue().undo()) fail(Exit::Failed, "there is nothing to undo");
   program.save();
   const int left = program.dialogue().turns();
-  program.screen().say(concat("the last message and its answer are gone; ", left,
-                              left == 1 ? " turn" : " turns", " left"));
+  program.screen().say(
+      concat("the last message and its answer are gone; ", counted(left, "turn"), " left"));
 }
 
 void retry(ChatProgram& program, const std::string&) { program.retry(); }
@@ -97,12 +99,23 @@ void set(ChatProgram& program, const std::string& argument) {
 
 void save(ChatProgram& program, const std::string& argument) {
   const std::filesystem::path path = path_of(argument);
+  std::error_code error;
+  const bool foreign = std::filesystem::exists(path, error) && path != program.saved_to;
+  if (foreign && program.screen().interactive()) {
+    program.screen().say(concat(printable(path.string()), " exists"));
+    if (!program.ask("Replace it?", false)) {
+      program.screen().say("nothing is saved");
+      return;
+    }
+  }
   const std::string text = transcript(program.dialogue().messages());
   AtomicFile file(path);
   file.write(text);
   file.commit();
-  program.screen().say(
-      concat(program.dialogue().messages().size(), " messages are in ", printable(path.string())));
+  program.saved_to = path;
+  const size_t count = program.dialogue().messages().size();
+  program.screen().say(concat(counted(count, "message"), count == 1 ? " is in " : " are in ",
+                              printable(path.string())));
 }
 
 void load(ChatProgram& program, const std::string& argument) {
@@ -111,7 +124,7 @@ void load(ChatProgram& program, const std::string& argument) {
   program.dialogue().replace(std::move(messages));
   program.save();
   program.screen().say(
-      concat(program.dialogue().messages().size(), " messages from ", printable(path),
+      concat(counted(program.dialogue().messages().size(), "message"), " from ", printable(path),
              program.dialogue().awaits_answer() ? "; the last one has no answer: /retry" : ""));
 }
 
@@ -120,10 +133,10 @@ void file(ChatProgram& program, const std::string& argument) {
   std::string text = read_text(path);
   const bool broken = !utf8_valid(text);
   if (broken) text = utf8_repaired(text);
-  program.screen().say(concat(printable(path), ": ", token_count(program, text),
-                              " tokens, which go before your next message",
+  program.screen().say(concat(printable(path), ": ", counted(token_count(program, text), "token"),
+                              " to go before your next message",
                               broken ? "; bytes that are no UTF-8 were replaced by U+FFFD" : ""));
-  program.attach(std::move(text));
+  program.attach(text);
 }
 
 void stats(ChatProgram& program, const std::string&) {
@@ -155,7 +168,7 @@ void thinking(ChatProgram& program, const std::string&) {
 
 constexpr ChatCommand kCommands[] = {
     {"help", "", "Show this", help},
-    {"exit", "", "End, as Ctrl-D does", exit},
+    {"exit", "", "End, as Ctrl-D, /quit and /bye do", exit},
     {"clear", "", "Begin again; the system prompt stays", clear},
     {"undo", "", "Forget the last message and its answer", undo},
     {"retry", "", "Answer the last message once more", retry},
@@ -168,6 +181,10 @@ constexpr ChatCommand kCommands[] = {
     {"tokens", "", "How full the context is", tokens},
     {"thinking", "", "Show the thinking before the last answer", thinking},
 };
+
+// What users of other programs type.
+constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
+    {"quit", "exit"}, {"bye", "exit"}, {"q", "exit"}, {"?", "help"}};
 
 // Words of `text` in lines up to `columns`, each indented.
 std::string indented(std::string_view text, size_t indent, size_t columns) {
@@ -214,7 +231,11 @@ std::string chat_help(int columns) {
 
 void run_chat_command(ChatProgram& program, const std::string& line) {
   const size_t space = std::min(line.find_first_of(kSpace), line.size());
-  const std::string name = line.substr(1, space - 1), argument = trimmed(line.substr(space));
+  std::string name = line.substr(1, space - 1);
+  const std::string argument = trimmed(line.substr(space));
+  for (const auto& [other, own] : kOtherNames) {
+    if (name == other) name = own;
+  }
   const auto found = std::find_if(std::begin(kCommands), std::end(kCommands),
                                   [&](const ChatCommand& command) { return command.name == name; });
   if (found == std::end(kCommands)) {

@@ -9,6 +9,8 @@
 
 #include "app/chat/commands.h"
 #include "app/files/signals.h"
+#include "app/terminal/question.h"
+#include "engine/base/counted.h"
 #include "engine/base/error.h"
 
 namespace skald {
@@ -19,7 +21,8 @@ bool is_blank(std::string_view text) {
 }
 
 bool is_command(std::string_view line) {
-  return line.size() > 1 && line[0] == '/' && std::isalpha(static_cast<unsigned char>(line[1]));
+  return line.size() > 1 && line[0] == '/' &&
+         (std::isalpha(static_cast<unsigned char>(line[1])) || line == "/?");
 }
 
 }  // namespace
@@ -166,21 +169,19 @@ bool ChatProgram::may_drop(const Room& room) {
   const std::string full =
       concat("the context is full: ", room.needed, " tokens are needed, it holds ", room.context);
   const std::string count = room.drop == 1 ? "" : concat(room.drop, " ");
-  const std::string turns = concat("the oldest ", count, "of ", dialogue().turns(), " turns");
+  const std::string turns =
+      concat("the oldest ", count, "of ", counted(dialogue().turns(), "turn"));
   if (context_full == ContextFull::Drop) {
     screen().notice(concat(full, "; without ", turns, " it goes on"));
     return true;
   }
   if (context_full == ContextFull::Stop || !screen().interactive()) return false;
-  screen().notice(concat(full, ". Drop ", turns, ", or stop here?"));
-  bool drop = false;
-  for (std::string line;;) {
-    const auto got = parts_.lines.read("drop or stop? ", line);
-    if (got == LineSource::Got::Interrupted) forget_interrupt();
-    drop = got == LineSource::Got::Line && (line == "d" || line == "drop");
-    if (drop || got != LineSource::Got::Line || line == "s" || line == "stop") break;
-  }
-  return drop;
+  screen().notice(full);
+  return ask(concat("Drop ", turns, "?"), true);
+}
+
+bool ChatProgram::ask(const std::string& question, bool enter) {
+  return ask_yes_no(parts_.lines, question, enter);
 }
 
 void ChatProgram::save() {
@@ -192,10 +193,9 @@ std::string ChatProgram::stats() const {
   const Generated& generated = last_->generated;
   char text[256];
   std::snprintf(text, sizeof text,
-                "prompt of %lld tokens, %lld of them from the cache; first token after %.3f s; "
-                "%lld new tokens",
-                static_cast<long long>(last_->prompt), static_cast<long long>(last_->reused),
-                generated.prompt_seconds(), static_cast<long long>(generated.tokens));
+                "prompt of %s, %lld of them from the cache; first token after %.3f s; %s",
+                counted(last_->prompt, "token").c_str(), static_cast<long long>(last_->reused),
+                generated.prompt_seconds(), counted(generated.tokens, "new token").c_str());
   std::string line = text;
   if (generated.tokens > 1) {
     std::snprintf(text, sizeof text, ", %.1f tokens/s", generated.tokens_per_second());

@@ -2,6 +2,7 @@
 // keeps the session's file up to date. The commands (app/chat/commands.h) act on a ChatProgram.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,7 +55,9 @@ class ChatProgram {
   const std::string& attached() const { return attached_; }
   void retry();
   void exit() { done_ = true; }
-  void save();  // saves the messages in the session's file
+  bool ask(const std::string& question, bool enter);  // yes or no; see app/terminal/question.h
+  std::filesystem::path saved_to;                     // the last file of /save
+  void save();                                        // saves the messages in the session's file
   std::string stats() const;
 
  private:

@@ -17,9 +17,17 @@ std::string ChatScreen::visible(std::string_view text) const {
   return for_terminal(options_.traits, printable_text(text));
 }
 
+bool ChatScreen::wraps() const {
+  return options_.wrap && interactive() && !options_.raw && !options_.traits.dumb;
+}
+
 void ChatScreen::write(std::string_view text) {
   if (text.empty()) return;
-  out_.write(!terminal_ || options_.raw ? text : visible(text));
+  if (wraps()) {
+    out_.write(wrap_.next(visible(text), terminal_columns()));
+  } else {
+    out_.write(!terminal_ || options_.raw ? text : visible(text));
+  }
   line_open_ = !text.ends_with('\n');
 }
 
@@ -35,6 +43,7 @@ void ChatScreen::end_line() {
 }
 
 void ChatScreen::begin_answer() {
+  wrap_.line_ended();  // by what the person typed
   thinking_.clear();
   preamble_.clear();
   shown_ = false;
@@ -104,7 +113,7 @@ void ChatScreen::put_line(std::string_view text, bool dim) {
     return;
   }
   set_dim(dim);
-  out_.write(visible(text));
+  out_.write(wraps() ? wrapped(visible(text), terminal_columns()) : visible(text));
   set_dim(false);
   if (!text.ends_with('\n')) out_.write("\n");
 }

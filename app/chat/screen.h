@@ -10,6 +10,7 @@
 #include "app/generate/answer_text.h"
 #include "app/terminal/output.h"
 #include "app/terminal/terminal.h"
+#include "app/terminal/word_wrap.h"
 
 namespace skald {
 
@@ -17,6 +18,7 @@ struct ScreenOptions {
   bool interactive = false;  // a person types on a terminal and reads there
   bool raw = false;          // control characters reach the terminal unchanged
   bool hide_thinking = false;
+  bool wrap = true;  // lines break between words; not on a dumb terminal, nor with `raw`
   TerminalTraits traits;
 };
 
@@ -46,10 +48,12 @@ class ChatScreen {
   void end_line();
   void put_line(std::string_view text, bool dim);
   std::string visible(std::string_view text) const;
+  bool wraps() const;
 
   ScreenOptions options_;
   StandardOutput out_;
   bool terminal_;  // stdout is a terminal
+  WordWrap wrap_;
   std::string thinking_;
   std::string preamble_;  // in a pipe: shown if nothing else comes
   bool hiding_ = false;   // the mark of hidden thinking is shown, and has no end yet

@@ -14,12 +14,14 @@ struct FlagData {
   std::string description, group;
   std::string preset;  // the default that --help shows; may be empty
   bool repeatable = false;
+  std::vector<std::string> values;  // that completion offers; others may be allowed
 };
 
 struct CommandData {
-  std::string name;         // empty: the program itself
-  std::string description;  // may have several lines
-  std::string arguments;    // "[MODEL] [PROMPT]"
+  std::string name;                // empty: the program itself
+  std::string description;         // may have several lines
+  std::string arguments;           // "[MODEL] [PROMPT]"
+  std::vector<std::string> words;  // that completion offers as an argument
   std::vector<std::string> examples;
   std::vector<FlagData> flags;  // in the groups' order
   std::string footer;           // of the program only

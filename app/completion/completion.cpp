@@ -84,9 +84,10 @@ struct WordAndFolder {
   std::string word, folder;
 };
 
-std::shared_ptr<WordAndFolder> add_flags(Command& command, const char* word, const char* folder) {
+std::shared_ptr<WordAndFolder> add_flags(Command& command, const char* word,
+                                         std::vector<std::string> words, const char* folder) {
   auto flags = std::make_shared<WordAndFolder>();
-  command.word("word", word, flags->word);
+  command.suggest(command.word("word", word, flags->word), std::move(words));
   command.option("-o,--output", flags->folder, folder)
       .type_name("DIR")
       .check(not_empty())
@@ -105,7 +106,8 @@ void add_completion(Command& program) {
       {"skald completion bash > ~/.local/share/bash-completion/completions/skald",
        "source <(skald completion zsh)",
        "skald completion fish > ~/.config/fish/completions/skald.fish"});
-  const auto flags = add_flags(command, "[SHELL]", "Write the scripts of all shells below DIR");
+  const auto flags = add_flags(command, "[SHELL]", {"bash", "zsh", "fish", "models"},
+                               "Write the scripts of all shells below DIR");
   command.action([=, &program] { return complete(program, flags->word, flags->folder); });
 }
 
@@ -113,7 +115,9 @@ void add_man(Command& program) {
   Command& command = program.add_command(
       "man", "Prints the manual page of a command or of skald itself, in troff.",
       {"skald man run | man -l -", "skald man -o ~/.local/share/man"});
-  const auto flags = add_flags(command, "[COMMAND]", "Write all pages below DIR");
+  std::vector<std::string> names;
+  for (const NamedCommand& one : kCommands) names.emplace_back(one.name);
+  const auto flags = add_flags(command, "[COMMAND]", std::move(names), "Write all pages below DIR");
   command.action([=, &program] { return print_manual(program, flags->word, flags->folder); });
 }
 

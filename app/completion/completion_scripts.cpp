@@ -1,6 +1,5 @@
 #include "app/completion/completion_scripts.h"
 
-#include <algorithm>
 #include <string_view>
 
 namespace skald {
@@ -17,13 +16,26 @@ Kind kind(const std::string& value) {
   return Kind::Other;
 }
 
-// "auto on off" for "WHEN:{auto,on,off}"; empty if the value is not one of a fixed set.
-std::string choices(const std::string& value) {
-  const size_t first = value.find('{'), last = value.find('}');
-  if (first == value.npos || last == value.npos) return "";
-  std::string words = value.substr(first + 1, last - first - 1);
-  std::replace(words.begin(), words.end(), ',', ' ');
-  return words;
+std::string joined(const std::vector<std::string>& words, std::string_view between = " ") {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : std::string(between)) + word;
+  return text;
+}
+
+// `skald help COMMAND` is read before the commands are; its words are all of them.
+CommandData help_topics(const std::vector<CommandData>& commands) {
+  CommandData help;
+  help.name = "help";
+  help.description = "Shows the help of a command";
+  for (const CommandData& command : commands) {
+    if (!command.name.empty()) help.words.push_back(command.name);
+  }
+  return help;
+}
+
+std::vector<CommandData> with_help(std::vector<CommandData> commands) {
+  commands.push_back(help_topics(commands));
+  return commands;
 }
 
 bool takes_model(const CommandData& command) {
@@ -64,10 +76,12 @@ std::string names_where(const CommandData& command, bool (*is_kind)(Kind)) {
   return names.empty() ? "" : names + " ";
 }
 
-std::string zsh_action(const std::string& value) {
-  if (kind(value) == Kind::Model) return "_skald_models";
-  if (kind(value) == Kind::File) return "_files";
-  const std::string words = choices(value);
+std::string zsh_action(const FlagData& flag) {
+  const std::string words = zsh_text(joined(flag.values));
+  if (kind(flag.value) == Kind::Model) return "_skald_models";
+  if (kind(flag.value) == Kind::File) {
+    return words.empty() ? "_files" : "{_skald_files_or " + words + "}";
+  }
   return words.empty() ? " " : "(" + words + ")";
 }
 
@@ -76,7 +90,7 @@ std::string zsh_flag(const FlagData& flag) {
   text = "[" + text + "]";
   if (!flag.value.empty()) {
     const std::string name = flag.value.substr(0, flag.value.find(":{"));
-    text += ":" + zsh_text(name) + ":" + zsh_action(flag.value);
+    text += ":" + zsh_text(name) + ":" + zsh_action(flag);
   }
   for (const std::string& name : flag.names) all += (all.empty() ? "" : " ") + name;
   const std::string prefix = flag.repeatable ? "*" : "(" + all + ")";
@@ -106,9 +120,9 @@ std::string fish_flag(const FlagData& flag, const std::string& condition) {
       break;
     case Kind::Other:
       line += " -x";
-      if (!choices(flag.value).empty()) line += " -a " + in_fish_quotes(choices(flag.value));
       break;
   }
+  if (!flag.values.empty()) line += " -a " + in_fish_quotes(joined(flag.values));
   return line + " -d " + in_fish_quotes(flag.description) + "\n";
 }
 
@@ -134,7 +148,7 @@ _skald_models() {
 }
 _skald() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}
-    local flags= models= files= values= first=_skald_files
+    local flags= models= files= values= words= first=_skald_files
     COMPREPLY=()
     if [[ $cur == = ]]; then
         cur=
@@ -153,6 +167,8 @@ constexpr std::string_view kBashEnd = R"sh(    esac
         return
     elif [[ $cur == -* ]]; then
         _skald_words "$flags"
+    elif [[ -n $words ]]; then
+        _skald_words "$words"
     else
         $first
     fi
@@ -166,6 +182,10 @@ _skald_models() {
   local -a names
   names=(${(f)"$(skald completion models 2> /dev/null)"})
   compadd -a names
+  _files
+}
+_skald_files_or() {
+  compadd -- "$@"
   _files
 }
 _skald() {
@@ -185,7 +205,7 @@ fi
 
 std::string bash_completion(const std::vector<CommandData>& commands) {
   std::string text(kBashStart), cases;
-  for (const CommandData& command : commands) {
+  for (const CommandData& command : with_help(commands)) {
     const std::string flags = names_where(command, [](Kind) { return true; });
     if (command.name.empty()) {
       text += flags.substr(1);
@@ -201,13 +221,13 @@ std::string bash_completion(const std::vector<CommandData>& commands) {
     list("files", [](Kind k) { return k == Kind::File; });
     list("values", [](Kind k) { return k == Kind::Other; });
     if (takes_model(command)) cases += "        first=_skald_models\n";
+    if (!command.words.empty()) cases += "        words='" + joined(command.words) + "'\n";
     std::string by_flag;
     for (const FlagData& flag : command.flags) {
-      const std::string words = choices(flag.value);
-      if (words.empty()) continue;
-      std::string names;
-      for (const std::string& name : flag.names) names += (names.empty() ? "" : " | ") + name;
-      by_flag += "        " + names + ") _skald_words '" + words + "'; return ;;\n";
+      if (flag.values.empty()) continue;
+      const bool file = kind(flag.value) == Kind::File;
+      by_flag += "        " + joined(flag.names, " | ") + ") _skald_words '" + joined(flag.values) +
+                 "'; " + (file ? "_skald_files; " : "") + "return ;;\n";
     }
     if (!by_flag.empty()) cases += "        case $prev in\n" + by_flag + "        esac\n";
     cases += "        ;;\n";
@@ -218,7 +238,7 @@ std::string bash_completion(const std::vector<CommandData>& commands) {
 
 std::string zsh_completion(const std::vector<CommandData>& commands) {
   std::string text(kZshStart), cases, own;
-  for (const CommandData& command : commands) {
+  for (const CommandData& command : with_help(commands)) {
     std::string flags;
     for (const FlagData& flag : command.flags) flags += zsh_flag(flag);
     if (command.name.empty()) {
@@ -226,8 +246,10 @@ std::string zsh_completion(const std::vector<CommandData>& commands) {
       continue;
     }
     text += "\n    " + in_sh_quotes(command.name + ":" + zsh_text(command.summary()));
-    cases += "  " + command.name + ")\n    _arguments :" + flags +
-             " \\\n      '*: :" + (takes_model(command) ? "_skald_models" : "_files") +
+    const std::string word = !command.words.empty() ? "(" + joined(command.words) + ")"
+                             : takes_model(command) ? "_skald_models"
+                                                    : "_files";
+    cases += "  " + command.name + ")\n    _arguments :" + flags + " \\\n      '*: :" + word +
              "'\n    ;;\n";
   }
   text +=
@@ -239,14 +261,19 @@ std::string zsh_completion(const std::vector<CommandData>& commands) {
 std::string fish_completion(const std::vector<CommandData>& commands) {
   std::string text = "# fish completion of skald, made by \"skald completion fish\"\n";
   text += "complete -c skald -f\n";
-  for (const CommandData& command : commands) {
+  for (const CommandData& command : with_help(commands)) {
     const bool whole = command.name.empty();
     const std::string condition =
         whole ? "__fish_use_subcommand" : "__fish_seen_subcommand_from " + command.name;
     if (!whole) {
       text += "complete -c skald -n __fish_use_subcommand -a " + command.name + " -d " +
               in_fish_quotes(command.summary()) + "\n";
-      text += "complete -c skald -n " + in_fish_quotes(condition) + " -F";
+      text += "complete -c skald -n " + in_fish_quotes(condition);
+      if (!command.words.empty()) {
+        text += " -a " + in_fish_quotes(joined(command.words));
+      } else {
+        text += " -F";
+      }
       if (takes_model(command)) text += " -a '(skald completion models 2>/dev/null)'";
       text += "\n";
     }

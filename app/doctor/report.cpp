@@ -5,6 +5,7 @@
 
 #include "app/files/json.h"
 #include "app/program/version.h"
+#include "engine/base/counted.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/base/size_text.h"
@@ -116,9 +117,9 @@ std::string cpu_text(const Facts& f, double read) {
   std::string limit;
   if (f.cgroup_cpus > 0) limit = concat(", control group: ", decimal(f.cgroup_cpus));
   std::string text =
-      row("CPU",
-          concat(f.cpu_name.empty() ? "unknown" : printable(f.cpu_name), ", ", f.cores,
-                 " threads, ", f.allowed_cores, " allowed", limit, "; skald uses ", f.threads)) +
+      row("CPU", concat(f.cpu_name.empty() ? "unknown" : printable(f.cpu_name), ", ",
+                        counted(f.cores, "thread"), ", ", f.allowed_cores, " allowed", limit,
+                        "; skald uses ", f.threads)) +
       row("", concat("kernels for ", f.simd.chosen, "; built for ", joined(f.simd.compiled)));
   if (read > 0) text += row("", "reads " + rate_text(read));
   text += row("memory",

@@ -11,13 +11,20 @@ void add_system_flag(Command& command, ChatFlags& flags) {
       .group("Prompt");
 }
 
+void suggest_templates(Command& command, Option option) {
+  const std::vector<std::string_view> names = builtin_template_names();
+  command.suggest(option, {names.begin(), names.end()});
+}
+
 void add_template_flags(Command& command, ChatFlags& flags) {
-  command
-      .option("--chat-template", flags.chosen,
-              "In place of the model's own: a file, or a name such as chatml or llama3")
-      .type_name("FILE|NAME")
-      .check(not_empty())
-      .group(kChangesOutput);
+  const Option chosen =
+      command
+          .option("--chat-template", flags.chosen,
+                  "In place of the model's own: a file, or a name such as chatml or llama3")
+          .type_name("FILE|NAME")
+          .check(not_empty())
+          .group(kChangesOutput);
+  suggest_templates(command, chosen);
   command
       .option("--chat-template-kwargs", flags.variables,
               "Further variables: {\"enable_thinking\": false}")

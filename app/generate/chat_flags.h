@@ -8,6 +8,7 @@
 namespace skald {
 
 class Command;
+class Option;
 
 struct ChatFlags {
   std::string system;     // a message before the others; empty: none
@@ -19,6 +20,9 @@ struct ChatFlags {
 
 void add_system_flag(Command& command, ChatFlags& flags);     // -sys
 void add_template_flags(Command& command, ChatFlags& flags);  // --chat-template, …-kwargs
+
+// Completion offers the built-in templates for the option's value.
+void suggest_templates(Command& command, Option option);
 
 jinja::Dict template_variables(const ChatFlags& flags);  // throws Error(Exit::Usage)
 

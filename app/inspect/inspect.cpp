@@ -10,6 +10,7 @@
 #include "app/program/commands.h"
 #include "app/terminal/output.h"
 #include "app/terminal/table.h"
+#include "engine/base/counted.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "models/files/gguf.h"
@@ -65,7 +66,7 @@ std::string templates_text(const OpenedModel& opened) {
   std::string text;
   for (const NamedTemplate& one : find_chat_templates(opened.path)) {
     text += concat(text.empty() ? "" : "; ", template_kind(one.text), " in ", one.source, ", ",
-                   one.text.size(), " bytes");
+                   counted(one.text.size(), "byte"));
   }
   return text.empty() ? "none" : text;
 }
@@ -226,13 +227,14 @@ std::string stops_text(const ModelTokenizer& tokens) {
 
 // " in 3 of 4 layers"; empty for all layers.
 std::string layers_text(const std::vector<int>& some, int all) {
-  return static_cast<int>(some.size()) == all ? ""
-                                              : concat(" in ", some.size(), " of ", all, " layers");
+  return static_cast<int>(some.size()) == all
+             ? ""
+             : concat(" in ", some.size(), " of ", counted(all, "layer"));
 }
 
 std::string attention_text(const ModelConfig& c) {
-  std::string text =
-      concat(c.heads, " heads of ", c.head_dim, ", ", c.kv_heads, " for keys and values");
+  std::string text = concat(counted(c.heads, "head"), " of ", c.head_dim, ", ", c.kv_heads,
+                            " for keys and values");
   const std::vector<int> windowed = windowed_layers(c);
   if (!windowed.empty()) {
     text += concat(", window ", c.window_of(windowed.front()), layers_text(windowed, c.layers));
@@ -240,7 +242,7 @@ std::string attention_text(const ModelConfig& c) {
   if (c.qk_norm != QkNorm::None) text += ", norms of queries and keys";
   if (c.norm_after_rope) text += " after rope";
   if (c.query_growth.rate != 0) {
-    text += concat(", queries that grow every ", c.query_growth.length, " tokens");
+    text += concat(", queries that grow every ", counted(c.query_growth.length, "token"));
   }
   if (c.attention_softcap != 0) text += concat(", scores capped at ", c.attention_softcap);
   return text;
@@ -286,12 +288,12 @@ std::string experts_text(const ModelConfig& c) {
   const ExpertsConfig& e = c.experts;
   if (e.count == 0) return "";
   const int dense = static_cast<int>(dense_layers(c).size());
-  return concat("\n  experts     ", e.used, " of ", e.count, " for a token, feed-forward ",
-                e.ffn_dim,
-                dense == 0 ? "" : concat(", in ", c.layers - dense, " of ", c.layers, " layers"),
-                e.normalized ? ", weights normalized to 1" : "",
-                e.shared_dim == 0 ? "" : concat("; a shared expert, feed-forward ", e.shared_dim),
-                e.shared_gate ? ", with a gate" : "");
+  return concat(
+      "\n  experts     ", e.used, " of ", e.count, " for a token, feed-forward ", e.ffn_dim,
+      dense == 0 ? "" : concat(", in ", c.layers - dense, " of ", counted(c.layers, "layer")),
+      e.normalized ? ", weights normalized to 1" : "",
+      e.shared_dim == 0 ? "" : concat("; a shared expert, feed-forward ", e.shared_dim),
+      e.shared_gate ? ", with a gate" : "");
 }
 
 std::string layers_line(const ModelConfig& c) {
@@ -323,9 +325,9 @@ std::string report_text(const OpenedModel& opened, const FoundTokenizer& found,
     out += concat("  tokenizer   none: ", found.problem, "\n");
   }
   out += concat("  chat        ", templates_text(opened), "\n");
-  for (const auto& [type, counted] : count_types(file)) {
+  for (const auto& [type, found_of] : count_types(file)) {
     out += concat("  ", type, std::string(12 - std::min<size_t>(type.size(), 11), ' '),
-                  counted.first, " tensors, ", size_text(counted.second), "\n");
+                  counted(found_of.first, "tensor"), ", ", size_text(found_of.second), "\n");
   }
   if (flags.metadata && opened.gguf) {
     Table table{{"key", "type", "value"}, {}};

@@ -1,5 +1,6 @@
 // skald plan: says how much memory a model needs on a device and whether it fits, without loading
 // it. With --kernels, lists the kernels that a GPU would use.
+#include <algorithm>
 
 #include "app/files/json.h"
 #include "app/model/device.h"
@@ -9,9 +10,11 @@
 #include "app/program/command.h"
 #include "app/program/commands.h"
 #include "app/terminal/output.h"
+#include "engine/base/counted.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/cpu/executor.h"
+#include "models/convert/quantized.h"
 #include "models/random/random.h"
 
 namespace skald {
@@ -26,21 +29,26 @@ struct PlanFlags {
 constexpr int kKernelRows[] = {1, 8, 32, 512, 2048};
 constexpr int kSequences[] = {1, 4, 16, 64, 256};
 
-Model open_or_describe(PlanFlags& flags, std::string& name) {
+struct Planned {
+  Model model;
+  std::filesystem::path path;  // empty: random weights of a shape
+};
+
+Planned open_or_describe(PlanFlags& flags, std::string& name) {
   ModelFlags& given = flags.model;
   name_model(given.model, flags.path);
   if (flags.shape.empty()) {
     const OpenedModel opened = open_model(given);
     name = printable(std::filesystem::absolute(opened.path).lexically_normal().string());
     if (!given.type.empty()) name += " as " + given.type;
-    return opened.model;
+    return {opened.model, opened.path};
   }
   if (given.type.empty()) {
     fail(Exit::Usage, "--shape needs --type, as in --shape llama-3.2-1b --type bf16");
   }
   if (!given.model.empty()) fail(Exit::Usage, "give either a model or --shape, not both");
   name = flags.shape + " " + given.type;
-  return shape_model(flags.shape, given.type);
+  return {shape_model(flags.shape, given.type), {}};
 }
 
 // The device that the plan is for: the CPU, a GPU of this machine, or a GPU described by --gpu.
@@ -66,7 +74,8 @@ Target choose_target(const PlanFlags& flags, const Model& model) {
   }
   if (!target.cuda) {
     const int threads = flags.model.run.threads;
-    target.text = concat("cpu, ", threads > 0 ? threads : cpu::available_threads(), " threads");
+    target.text =
+        concat("cpu, ", counted(threads > 0 ? threads : cpu::available_threads(), "thread"));
     return target;
   }
   if (flags.model.run.exact) {
@@ -79,10 +88,43 @@ Target choose_target(const PlanFlags& flags, const Model& model) {
   return target;
 }
 
+int64_t weight_bytes(const MemoryPlan& plan) {
+  const auto found = std::find_if(plan.parts.begin(), plan.parts.end(),
+                                  [](const MemoryPart& part) { return part.name == "weights"; });
+  return found == plan.parts.end() ? 0 : found->bytes;
+}
+
+// The same model in another type. Throws Error(Exit::Usage) if it is quantized already.
+Model in_type(const PlanFlags& flags, const Planned& planned, std::string_view type) {
+  if (planned.path.empty()) return shape_model(flags.shape, type);
+  return quantized_model(open_model(planned.path).model, find_quant_mix(type));
+}
+
+// The types that make the model fit, the largest weights first. Empty if none does, or if the
+// model's weights are quantized already.
+std::vector<FittingType> fitting_types(const PlanFlags& flags, const Planned& planned,
+                                       const Target& target, const RunOptions& options) {
+  std::vector<FittingType> all;
+  for (const std::string_view type : planned.path.empty() ? random_types() : quant_mix_names()) {
+    try {
+      const MemoryPlan plan = target.plan(in_type(flags, planned, type), options);
+      if (!fits_in_memory(plan)) continue;
+      all.push_back({std::string(type), weight_bytes(plan), plan.needed(), plan.most_context});
+    } catch (const Error& error) {
+      if (error.code() != Exit::Usage) throw;
+    }
+  }
+  std::stable_sort(all.begin(), all.end(), [](const FittingType& a, const FittingType& b) {
+    return a.weights > b.weights;
+  });
+  return all;
+}
+
 int plan(PlanFlags& flags) {
   RunOptions options = flags.model.run;
   PlanReport report;
-  const Model model = open_or_describe(flags, report.model);
+  const Planned planned = open_or_describe(flags, report.model);
+  const Model& model = planned.model;
   check_context(flags.model, model.config);
   const Target target = choose_target(flags, model);
   report.device = target.text;
@@ -94,6 +136,7 @@ int plan(PlanFlags& flags) {
     report.parameters += tensor.view.rows * tensor.view.cols;
   }
   report.memory = target.plan(model, options);
+  if (!fits_in_memory(report.memory)) report.types = fitting_types(flags, planned, target, options);
   if (flags.kernels) {
     if (!target.cuda) fail(Exit::Usage, "--kernels needs a GPU; add --device cuda or --gpu");
     report.kernel_rows.assign(std::begin(kKernelRows), std::end(kKernelRows));
@@ -106,8 +149,10 @@ int plan(PlanFlags& flags) {
     report.by_sequences.emplace_back(sequences, target.plan(model, options).most_context);
   }
   StandardOutput().write(flags.json ? dump(to_json(report), 2) + "\n" : to_text(report));
-  check_fits(report.memory, target.cuda ? "the GPU" : "this machine");
-  return 0;
+  if (report.memory.fits()) return 0;
+  const bool never = report.memory.most_context == 0;
+  fail(Exit::Memory, target.cuda ? "the GPU" : "this machine", " does not hold this model with ",
+       never ? "any context" : concat("a context of ", report.memory.context));
 }
 
 }  // namespace

@@ -153,15 +153,17 @@ void add_quantize(Command& program) {
   command.word("in", "IN", flags->in).check(not_empty());
   command.word("out", "OUT", flags->out).check(not_empty());
   add_model_flag(command, *flags);
-  command.option("--type", flags->type, "Convert to one of: " + joined(quant_mix_names()))
-      .type_name("TYPE")
-      .group(kChangesOutput);
+  const std::string help = "Convert to one of: " + joined(quant_mix_names());
+  const std::vector<std::string_view> mixes = quant_mix_names();
+  command.suggest(
+      command.option("--type", flags->type, help).type_name("TYPE").group(kChangesOutput),
+      {mixes.begin(), mixes.end()});
   command
       .option("--tensor-type", flags->overrides,
               "Use TYPE for tensors whose name contains a match of the regular expression "
               "PATTERN, as in attn_v=q6_k; may be repeated, the first match counts")
       .type_name("PATTERN=TYPE")
-      .repeatable_list()
+      .repeatable()
       .group(kChangesOutput);
   command.flag("--requantize", flags->requantize, "Allow converting quantized weights")
       .group(kChangesOutput);

@@ -9,6 +9,7 @@
 #include "app/inspect/tokenize_check.h"
 #include "app/model/find_model.h"
 #include "app/model/open.h"
+#include "app/model/words.h"
 #include "app/program/command.h"
 #include "app/program/commands.h"
 #include "app/terminal/output.h"
@@ -19,7 +20,7 @@ namespace skald {
 namespace {
 
 struct TokenizeFlags : ModelName {
-  Words words;  // [MODEL] [TEXT]; only [TEXT] after -m
+  Words words;  // [MODEL] [TEXT]
   std::string text, file, check;
   bool jsonl = false, decode = false, pieces = false, count = false, no_bos = false,
        special = false;
@@ -112,7 +113,9 @@ std::vector<int32_t> parse_ids(const std::string& text, const Tokenizer& tokeniz
 int convert_text(const Tokenizer& tokenizer, const TokenizeFlags& flags, const std::string& text) {
   StandardOutput out;
   if (flags.decode) {
-    out.write(tokenizer.decode(parse_ids(text, tokenizer), flags.special) + "\n");
+    // A pipe gets the text alone; a terminal's next prompt needs a line of its own.
+    out.write(tokenizer.decode(parse_ids(text, tokenizer), flags.special) +
+              (out.is_terminal() ? "\n" : ""));
     return 0;
   }
   const std::vector<int32_t> ids = tokenizer.encode(text, encode_options(flags));
@@ -127,17 +130,11 @@ int convert_text(const Tokenizer& tokenizer, const TokenizeFlags& flags, const s
 }
 
 int tokenize(TokenizeFlags& flags, bool text_given) {
-  std::vector<std::string> words = flags.words.given();
-  if (flags.model.empty() && !words.empty()) {
-    if (words[0].empty()) fail(Exit::Usage, "the path of the model is empty");
-    flags.model = words[0];
-    words.erase(words.begin());
-  }
-  if (words.size() > 1) {  // after -m
-    fail(Exit::Usage, "unexpected argument '", printable(words[1]),
-         "'; put quotes around a text with spaces");
-  }
-  const int sources = static_cast<int>(!words.empty()) + text_given + !flags.file.empty();
+  const bool elsewhere = text_given || !flags.file.empty() || flags.jsonl || !flags.check.empty();
+  const TakenWords words =
+      take_words(flags.words.given(), flags.model,
+                 {.text = "text", .text_given = elsewhere, .tokenizer_is_enough = true});
+  const int sources = static_cast<int>(words.text.has_value()) + text_given + !flags.file.empty();
   if (sources > 1) {
     fail(Exit::Usage, "the text is given more than once; use one of: the argument, -p, -f");
   }
@@ -155,7 +152,7 @@ int tokenize(TokenizeFlags& flags, bool text_given) {
   const auto tokenizer = open_tokenizer(flags.model.empty() ? bundled_model() : find_model(flags));
   if (!flags.check.empty()) return check_ids(flags.check, *tokenizer, encode_options(flags));
   if (flags.jsonl) return convert_lines(*tokenizer, flags);
-  if (!words.empty()) return convert_text(*tokenizer, flags, words[0]);
+  if (words.text) return convert_text(*tokenizer, flags, *words.text);
   if (text_given) return convert_text(*tokenizer, flags, flags.text);
   return convert_text(*tokenizer, flags, read_text(flags.file.empty() ? "-" : flags.file));
 }
@@ -163,14 +160,14 @@ int tokenize(TokenizeFlags& flags, bool text_given) {
 }  // namespace
 
 void add_tokenize(Command& program) {
-  Command& command =
-      program.add_command("tokenize",
-                          "Converts text to token ids. MODEL is a model, a tokenizer.model or a "
-                          "tokenizer.json [bundled\n"
-                          "model]. The text is the second argument, -p, -f or stdin.",
-                          {"skald tokenize model.gguf \"Hello world\" --pieces",
-                           "skald tokenize tokenizer.model --jsonl < texts.jsonl > ids.jsonl",
-                           "skald tokenize folder/ --decode \"1 15043 3186\""});
+  Command& command = program.add_command(
+      "tokenize",
+      "Converts text to token ids. MODEL is a model, a tokenizer.model or a "
+      "tokenizer.json [bundled\n"
+      "model]. The text is the last argument, -p, -f or stdin.",
+      {"skald tokenize \"Once upon a time\"", "skald tokenize model.gguf \"Hello world\" --pieces",
+       "skald tokenize tokenizer.model --jsonl < texts.jsonl > ids.jsonl",
+       "skald tokenize folder/ --decode \"1 15043 3186\""});
   auto flags = std::make_shared<TokenizeFlags>();
   add_words(command, flags->words, "MODEL", "TEXT");
   add_model_flag(command, *flags, "Input");

@@ -7,6 +7,7 @@
 #include "app/files/json.h"
 #include "app/files/signals.h"
 #include "app/terminal/output.h"
+#include "engine/base/counted.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 
@@ -80,7 +81,7 @@ int check_ids(const std::string& file, const Tokenizer& tokenizer, const EncodeO
     fail(Exit::Usage, printable(file),
          R"(: has no lines; expected lines of {"text": "...", "ids": [...]})");
   }
-  out.write(concat(texts, " texts, ", differ, " differ\n"));
+  out.write(concat(counted(texts, "text"), ", ", differ, differ == 1 ? " differs\n" : " differ\n"));
   return static_cast<int>(differ > 0 ? Exit::Failed : Exit::Done);
 }
 

@@ -87,6 +87,15 @@ void JobRun::end(int code, const Json& more) {
   if (writer_->output().is_file()) manifest_.end(code, counts);
 }
 
+void JobRun::fail(int64_t line, const LineProblem& problem) {
+  ++counts_.failed;
+  failures_.add(line, problem);
+}
+
+std::string JobRun::closing_text() const {
+  return failures_.text() + (interrupted_by() ? how_to_go_on(writer_->output().is_file()) : "");
+}
+
 int JobRun::execute(const std::function<void()>& work, const std::function<Json()>& more) {
   try {
     work();

@@ -9,6 +9,7 @@
 
 #include "app/files/json.h"
 #include "app/files/jsonl_reader.h"
+#include "app/jobs/failures.h"
 #include "app/jobs/input.h"
 #include "app/jobs/manifest.h"
 #include "app/jobs/progress.h"
@@ -64,6 +65,10 @@ class JobRun {
   JobCounts& counts() { return counts_; }
   JobProgress& progress() { return progress_; }
 
+  void fail(int64_t line, const LineProblem& problem);  // counts a line that failed
+  // What a person reads after the summary: lines that failed, and how to go on. May be empty.
+  std::string closing_text() const;
+
   void show_progress();  // by one thread
 
  private:
@@ -77,6 +82,7 @@ class JobRun {
   std::optional<ResultWriter> writer_;
   std::optional<JobInput> input_;
   JobCounts counts_;
+  JobFailures failures_;
   JobProgress progress_;
 };
 

@@ -13,6 +13,8 @@
 #include "app/program/command.h"
 #include "app/program/commands.h"
 #include "app/terminal/output.h"
+#include "app/terminal/terminal.h"
+#include "app/terminal/word_wrap.h"
 #include "engine/base/error.h"
 #include "models/random/random.h"
 
@@ -26,6 +28,7 @@ constexpr int64_t kScoredTokens = 16384;
 
 struct BenchFlags {
   ModelFlags model;
+  std::string model_word;  // [MODEL]
   std::string shape;
   std::vector<int64_t> prompts{512}, counts{128}, scores{0}, depths{0}, sequences{1};
   int repetitions = 3;
@@ -62,7 +65,7 @@ class Progress {
   void show(const std::string& what) {
     constexpr double kSilentSeconds = 2;
     if (terminal_) {
-      std::fprintf(stderr, "\r\x1b[K%s", what.c_str());
+      std::fprintf(stderr, "\r\x1b[K%s", fitted(what, stderr_columns() - 1).c_str());
     } else if (std::chrono::duration<double>(Clock::now() - start_).count() > kSilentSeconds) {
       std::fprintf(stderr, "skald bench: %s\n", what.c_str());
     }
@@ -132,6 +135,7 @@ BenchResult measure_scoring(Executor& executor, const BenchCase& test, const Ben
   for (int64_t i = 0; i < count; ++i) {
     texts.push_back(random_tokens(executor, test.tokens, static_cast<uint64_t>(i)));
   }
+  windows.reserve(texts.size());
   for (const std::vector<int32_t>& text : texts) windows.push_back({text});
   progress.show(test.name() + ": warming up");
   if (!score(executor, windows)) return result;
@@ -177,7 +181,7 @@ Model open_or_make_model(const BenchFlags& flags, std::string& name) {
     if (flags.model.type.empty()) {
       fail(Exit::Usage, "--shape needs --type, as in --shape llama-3.2-1b --type q8_0");
     }
-    if (!flags.model.model.empty()) fail(Exit::Usage, "give either -m or --shape, not both");
+    if (!flags.model.model.empty()) fail(Exit::Usage, "give either a model or --shape, not both");
     name = flags.shape + " " + flags.model.type;
     return random_model(flags.shape, flags.model.type);
   }
@@ -244,7 +248,8 @@ BenchReport measure_all(const BenchFlags& flags, const std::vector<BenchCase>& c
   return report;
 }
 
-int bench(const BenchFlags& flags) {
+int bench(BenchFlags& flags) {
+  name_model(flags.model.model, flags.model_word);
   const BenchReport report = measure_all(flags, list_cases(flags));
   if (report.results.empty()) return 128 + interrupted_by();
   StandardOutput out;
@@ -274,10 +279,11 @@ void add_bench(Command& program) {
       "cache before each pp and tg test. -b decodes several sequences in each step; the speed is\n"
       "then that of all sequences together. Decode is greedy and runs the same steps as run and\n"
       "batch; its speed is also shown in bytes read, as a share of this device's read bandwidth.",
-      {"skald bench -m model.gguf", "skald bench --shape llama-3.2-1b --type q4_0 -p 128,512 -n 64",
-       "skald bench -m model.gguf -p 0 -n 64 -d 512 -b 1,8,32",
-       "skald bench -m model.gguf --json | jq '.results[].tokens_per_second'"});
+      {"skald bench model.gguf", "skald bench --shape llama-3.2-1b --type q4_0 -p 128,512 -n 64",
+       "skald bench model.gguf -p 0 -n 64 -d 512 -b 1,8,32",
+       "skald bench model.gguf --json | jq '.results[].tokens_per_second'"});
   auto flags = std::make_shared<BenchFlags>();
+  command.word("MODEL", "[MODEL]", flags->model_word).check(not_empty());
   add_model_flag(command, flags->model);
   add_shape_flags(command, flags->shape, flags->model);
   auto list = [&](const char* names, std::vector<int64_t>& value, const char* description) {

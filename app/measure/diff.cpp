@@ -23,6 +23,7 @@ namespace {
 
 struct DiffFlags {
   ModelFlags model;
+  std::string model_word;  // [MODEL]
   std::string a = "reference", b = "cpu", prompt = "Once upon a time";
   double tolerance = -1;  // negative: usual_tolerance()
   bool all = false, json = false;
@@ -154,6 +155,7 @@ double usual_tolerance(const Setting& a, const Setting& b, const Program& progra
 }
 
 int diff(DiffFlags& flags) {
+  name_model(flags.model.model, flags.model_word);
   RunOptions defaults = flags.model.run;
   if (defaults.rows == 0) defaults.rows = RunOptions{}.rows;
   Setting setting_a = parse_setting(flags.a, defaults);
@@ -228,9 +230,10 @@ void add_diff(Command& program) {
       "diff",
       "Compares two backends or settings op by op. Runs a prompt with both, compares every buffer\n"
       "after every op, and names the first op beyond the tolerance. Exit code 1: there is one.",
-      {"skald diff -m model.gguf", "skald diff -a cpu,threads=1 -b cpu,rows=3 --tolerance 0",
-       "skald diff -m folder/ -a cpu -b cuda --all"});
+      {"skald diff model.gguf", "skald diff -a cpu,threads=1 -b cpu,rows=3 --tolerance 0",
+       "skald diff folder/ -a cpu -b cuda --all"});
   auto flags = std::make_shared<DiffFlags>();
+  command.word("MODEL", "[MODEL]", flags->model_word).check(not_empty());
   add_model_flag(command, flags->model);
   command.option("-p,--prompt", flags->prompt, "Run this prompt")
       .type_name("TEXT")

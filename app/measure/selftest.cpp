@@ -18,6 +18,7 @@
 #include "app/terminal/output.h"
 #include "app/terminal/table.h"
 #include "cuda/cuda.h"
+#include "engine/base/counted.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/cpu/kernels.h"
@@ -122,10 +123,11 @@ std::string text_line(const std::optional<TextResult>& compared) {
   if (!compared) return "the bundled model is not installed: no text was compared";
   const TextResult& text = *compared;
   if (text.same)
-    return concat("the bundled model's text equals the reference's, ", text.tokens, " tokens");
-  return concat("the bundled model's text equals the reference's for ", text.tokens,
-                " tokens; then the reference's two best logits differ by ", text.margin,
-                text.good ? ", which rounding explains" : "");
+    return concat("the bundled model's text equals the reference's, ",
+                  counted(text.tokens, "token"));
+  return concat("the bundled model's text equals the reference's for ",
+                counted(text.tokens, "token"), "; then the reference's two best logits differ by ",
+                text.margin, text.good ? ", which rounding explains" : "");
 }
 
 std::string number(double value) {

@@ -1,6 +1,5 @@
 #include "app/model/loading.h"
 
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 
 #include "app/files/signals.h"
 #include "app/terminal/progress.h"
+#include "app/terminal/terminal.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "models/convert/quantized.h"
@@ -18,11 +18,6 @@ namespace skald {
 namespace {
 
 using Bytes = std::span<const std::byte>;
-
-int stderr_columns() {
-  winsize size = {};
-  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
 
 // The bytes of all tensors, sorted by address, which is the order in the files.
 std::vector<Bytes> ranges(const WeightFile& weights) {

@@ -22,6 +22,10 @@ std::string joined(const std::vector<std::string_view>& names) {
   return text;
 }
 
+std::vector<std::string> strings(const std::vector<std::string_view>& names) {
+  return {names.begin(), names.end()};
+}
+
 OpenedModel open_as_it_is(const ModelFlags& flags) {
   if (!flags.model.empty()) return open_model(find_model(flags));
   const fs::path bundled = bundled_model();
@@ -78,12 +82,14 @@ void add_run_flags(Command& command, ModelFlags& flags) {
   command.flag("--exact", run.exact, "Compute in float32, with a float32 KV cache; CPU only")
       .group(kChangesOutput);
   if (!command.find_flag("--type")) {
-    command
-        .option("--type", flags.type,
-                "Quantize 16-bit weights while loading: " + joined(quant_mix_names()))
-        .type_name("TYPE")
-        .check(not_empty())
-        .group(kChangesOutput);
+    command.suggest(
+        command
+            .option("--type", flags.type,
+                    "Quantize 16-bit weights while loading: " + joined(quant_mix_names()))
+            .type_name("TYPE")
+            .check(not_empty())
+            .group(kChangesOutput),
+        strings(quant_mix_names()));
   }
   command
       .option("-c,--ctx-size", run.context,
@@ -107,24 +113,26 @@ void add_run_flags(Command& command, ModelFlags& flags) {
 }
 
 void add_shape_flags(Command& command, std::string& shape, ModelFlags& flags) {
-  command.option("--shape", shape, "Use random weights in the shape of: " + joined(random_shapes()))
-      .type_name("NAME")
-      .group("Model");
-  command
-      .option("--type", flags.type,
-              "With --shape: the weights' format, one of " + joined(random_types()) +
-                  ". Without --shape: quantize 16-bit weights while loading")
-      .type_name("TYPE")
-      .group("Model");
+  const std::string shape_help = "Use random weights in the shape of: " + joined(random_shapes());
+  command.suggest(command.option("--shape", shape, shape_help).type_name("NAME").group("Model"),
+                  strings(random_shapes()));
+  const std::string type_help = "With --shape: the weights' format, one of " +
+                                joined(random_types()) +
+                                ". Without --shape: quantize 16-bit weights while loading";
+  std::vector<std::string> types = strings(random_types());
+  for (const std::string_view mix : quant_mix_names()) {
+    if (std::find(types.begin(), types.end(), mix) == types.end()) types.emplace_back(mix);
+  }
+  command.suggest(command.option("--type", flags.type, type_help).type_name("TYPE").group("Model"),
+                  std::move(types));
 }
 
 void add_device_flag(Command& command, ModelFlags& flags) {
   DeviceFlags& device = flags.device;
-  command
-      .option("--device", device.name, "Run on auto (a GPU if one can be used), cpu, cuda, cuda:N")
-      .type_name("NAME")
-      .show_default()
-      .group(kChangesSpeed);
+  const char* help = "Run on auto (a GPU if one can be used), cpu, cuda, cuda:N";
+  const Option option = command.option("--device", device.name, help);
+  command.suggest(option.type_name("NAME").show_default().group(kChangesSpeed),
+                  {"auto", "cpu", "cuda", "cuda:0", "cuda:1"});
   command.flag("--require-gpu", device.require_gpu, "Fail if no GPU can be used")
       .group(kChangesSpeed);
 }

@@ -52,6 +52,16 @@ std::string fits_text(const MemoryPlan& plan) {
                 plan.most_context);
 }
 
+std::string types_text(const PlanReport& report) {
+  if (report.types.empty()) return "";
+  Table table{{"type that fits", "weights", "total", "largest context"}, {}};
+  for (const FittingType& one : report.types) {
+    table.rows.push_back(
+        {one.type, size_text(one.weights), size_text(one.needed), concat(one.most_context)});
+  }
+  return "\n" + to_text(table);
+}
+
 // For each op: a line with its matrix, then a line per kernel with the row counts that use it.
 std::string kernels_text(const PlanReport& report) {
   std::string out = "kernels by number of rows in a step\n";
@@ -103,7 +113,12 @@ std::string to_text(const PlanReport& report) {
   parts.rows.push_back({"total", size_text(plan.needed())});
   out += to_text(parts);
   out += concat("\nfits       ", fits_text(plan), "\n");
-  if (plan.fits() && !weights_stay(plan)) out += concat("           ", kWeightsNote, "\n");
+  if (plan.fits() && !weights_stay(plan)) {
+    out +=
+        "           but the weights do not fit in the free memory: every step reads\n"
+        "           parts of them from their file\n";
+  }
+  out += types_text(report);
   Table more{{"sequences", "largest context per sequence"}, {}};
   for (const auto& [sequences, context] : report.by_sequences) {
     more.rows.push_back({concat(sequences), concat(context)});
@@ -113,6 +128,8 @@ std::string to_text(const PlanReport& report) {
   if (!report.edges.empty()) out += "\n" + edges_text(report);
   return out;
 }
+
+bool fits_in_memory(const MemoryPlan& plan) { return plan.fits() && weights_stay(plan); }
 
 Json to_json(const PlanReport& report) {
   const MemoryPlan& plan = report.memory;
@@ -140,6 +157,12 @@ Json to_json(const PlanReport& report) {
   for (const auto& [sequences, context] : report.by_sequences) {
     json["largest_context_by_sequences"].push_back(
         {{"sequences", sequences}, {"largest_context", context}});
+  }
+  for (const FittingType& one : report.types) {
+    json["types_that_fit"].push_back({{"type", one.type},
+                                      {"weights_bytes", one.weights},
+                                      {"needed_bytes", one.needed},
+                                      {"largest_context", one.most_context}});
   }
   if (!report.kernels.empty()) json["kernels"] = Json::array();
   for (const cuda::KernelUse& use : report.kernels) {

@@ -12,6 +12,12 @@
 
 namespace skald {
 
+// A type of the same model that fits where the planned one does not.
+struct FittingType {
+  std::string type;
+  int64_t weights = 0, needed = 0, most_context = 0;  // bytes, bytes, tokens
+};
+
 struct PlanReport {
   std::string model, device;
   int64_t parameters = 0, rows = 0;
@@ -20,9 +26,13 @@ struct PlanReport {
   std::vector<int> kernel_rows;                       // row counts that `kernels` lists
   std::vector<cuda::KernelUse> kernels;               // with --kernels
   std::vector<cuda::EdgeUse> edges;                   // with --kernels, of decode steps
+  std::vector<FittingType> types;                     // if the model does not fit; may be empty
 };
 
-std::string to_text(const PlanReport& report);
+// True if the plan fits, and the weights stay in memory.
+bool fits_in_memory(const MemoryPlan& plan);
+
+std::string to_text(const PlanReport& report);  // in lines of at most 80 columns, but for kernels
 Json to_json(const PlanReport& report);
 
 // Lines for stderr: a context smaller than the model's, or weights that do not fit in memory. Empty

@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "engine/base/counted.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 
@@ -64,8 +65,9 @@ PplSettings resolve_protocol(const PplFlags& flags, const ModelConfig& config) {
 ChunkRange parse_chunk_range(const std::string& text, int64_t count) {
   if (text.empty()) return {0, count};
   const auto refuse = [&](const char* why) {
-    fail(Exit::Usage, "--chunks '", printable(text), "': ", why, "; there are ", count,
-         " chunks: expected A:B with 0 <= A < B <= ", count, ", or N for the first N chunks");
+    fail(Exit::Usage, "--chunks '", printable(text), "': ", why, "; the text has ",
+         counted(count, "chunk"), ": expected A:B with 0 <= A < B <= ", count,
+         ", or N for the first N chunks");
   };
   const auto read = [&](std::string_view part, int64_t missing) {
     if (part.empty()) return missing;

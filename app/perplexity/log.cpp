@@ -6,6 +6,7 @@
 
 #include "app/files/json.h"
 #include "app/files/resume.h"
+#include "engine/base/counted.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 
@@ -95,7 +96,7 @@ PplTotal merge_ppl_logs(const std::vector<std::string>& paths) {
     }
     if (head.last >= head.heading.chunks) {
       fail(Exit::Failed, printable(path), ": has chunk ", head.last, ", but its text has only ",
-           head.heading.chunks, " chunks");
+           counted(head.heading.chunks, "chunk"));
     }
     PplLogReader(
         path, [](const PplHeading&) {}, [&](const PplChunk& chunk) { total.add(chunk); })

@@ -15,6 +15,7 @@
 #include "app/program/commands.h"
 #include "app/terminal/output.h"
 #include "app/terminal/progress.h"
+#include "engine/base/counted.h"
 #include "engine/base/error.h"
 
 namespace skald {
@@ -104,15 +105,16 @@ struct RunPace {
   int64_t chunks = 0, done = 0, tokens = 0;
 };
 
-// "[7/20] perplexity 8.1234 ± 0.0567, 5120 tokens/s, 3 min 12 s left"
+// "[7/20] perplexity 8.1234 ± 0.0567, 3 min 12 s left, 5120 tokens/s"
 std::string progress_text(const PplTotal& total, int64_t chunks, const RunPace& pace,
                           double seconds) {
   const Estimate now = total.sums().perplexity();
-  char text[128];
-  std::snprintf(text, sizeof text, "[%lld/%lld] perplexity %.4f ± %.4f, %.0f tokens/s",
+  char head[96], speed[32];
+  std::snprintf(head, sizeof head, "[%lld/%lld] perplexity %.4f ± %.4f",
                 static_cast<long long>(total.chunks()), static_cast<long long>(chunks), now.value,
-                now.error, static_cast<double>(pace.tokens) / seconds);
-  return text + time_left_text(seconds, pace.done, pace.chunks);
+                now.error);
+  std::snprintf(speed, sizeof speed, ", %.0f tokens/s", static_cast<double>(pace.tokens) / seconds);
+  return head + time_left_text(seconds, pace.done, pace.chunks) + speed;
 }
 
 int compute(const PplFlags& flags) {
@@ -158,8 +160,8 @@ int compute(const PplFlags& flags) {
   const bool finished = run_perplexity(run);
   progress.clear();
   if (!finished) {
-    std::fprintf(stderr, "skald: stopped after %lld of %lld chunks%s\n",
-                 static_cast<long long>(total.chunks()), static_cast<long long>(last - first),
+    std::fprintf(stderr, "skald: stopped after %lld of %s%s\n",
+                 static_cast<long long>(total.chunks()), counted(last - first, "chunk").c_str(),
                  checkpoint ? "; run the same command again to continue" : "");
     return 128 + interrupted_by();
   }
@@ -224,15 +226,17 @@ void add_perplexity(Command& program) {
   add_model_flag(command, flags->model);
   command.option("-f,--file", flags->files, "Read the text from FILE; -: stdin")
       .type_name("FILE")
-      .repeatable_list()
+      .repeatable()
       .check(not_empty())
       .group("Measure");
-  command
-      .option("--protocol", flags->protocol,
-              "Measure by llama.cpp[:CTX], hf:CTX:STRIDE, gptq:CTX or doc[:CTX]")
-      .type_name("NAME")
-      .show_default()
-      .group("Measure");
+  const Option protocol =
+      command
+          .option("--protocol", flags->protocol,
+                  "Measure by llama.cpp[:CTX], hf:CTX:STRIDE, gptq:CTX or doc[:CTX]")
+          .type_name("NAME")
+          .show_default()
+          .group("Measure");
+  command.suggest(protocol, {"llama.cpp", "hf:2048:512", "gptq:2048", "doc"});
   command.option("--chunks", flags->chunks, "Measure only chunks A to B-1, or the first N")
       .type_name("A:B")
       .check(not_empty())

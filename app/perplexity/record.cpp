@@ -1,6 +1,7 @@
 #include "app/perplexity/record.h"
 
 #include "app/files/json.h"
+#include "engine/base/counted.h"
 #include "engine/base/error.h"
 
 namespace skald {
@@ -158,7 +159,7 @@ std::string heading_difference(const PplHeading& a, const PplHeading& b) {
   if (a.tokenizer_hash != b.tokenizer_hash) {
     return concat("tokenizers ", a.tokenizer_hash, " and ", b.tokenizer_hash);
   }
-  if (a.chunks != b.chunks) return concat(a.chunks, " and ", b.chunks, " chunks");
+  if (a.chunks != b.chunks) return concat(a.chunks, " and ", counted(b.chunks, "chunk"));
   if (a.base.has_value() != b.base.has_value()) return "with and without a base model";
   const std::string model = identity_difference(a.model, b.model);
   if (!model.empty() || !a.base) return model;

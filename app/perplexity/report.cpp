@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "app/files/json.h"
+#include "engine/base/counted.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 
@@ -47,8 +48,9 @@ std::string meaning(const PplSettings& settings) {
 
 std::string chunks_text(const PplTotal& total) {
   const char* what =
-      total.heading().settings.protocol == PplProtocol::Documents ? " documents" : " chunks";
-  std::string text = concat(total.sums().tokens, " tokens of ", total.chunks(), what);
+      total.heading().settings.protocol == PplProtocol::Documents ? "document" : "chunk";
+  std::string text =
+      concat(counted(total.sums().tokens, "token"), " of ", counted(total.chunks(), what));
   if (!total.whole()) {
     text += concat(" (", total.first(), " to ", total.first() + total.chunks() - 1, " of ",
                    total.heading().chunks, ")");
@@ -184,8 +186,8 @@ std::string to_text(const PplTotal& total) {
   out += row("protocol", concat(heading.settings.name(), ": ", meaning(heading.settings)));
   out += row("scored", chunks_text(total));
   out +=
-      row("text", concat(printable(heading.text), ", ", heading.text_bytes, " bytes",
-                         heading.text_tokens ? concat(", ", heading.text_tokens, " tokens") : ""));
+      row("text", concat(printable(heading.text), ", ", counted(heading.text_bytes, "byte"),
+                         heading.text_tokens ? ", " + counted(heading.text_tokens, "token") : ""));
   out += row("text SHA-256", heading.corpus_hash);
   out += row("tokenizer", heading.tokenizer_hash);
   out += row("model", model_text(heading.model));

@@ -85,19 +85,14 @@ Option Option::excludes(Option other) const {
   return *this;
 }
 
-Option Option::separated_by(char separator) const {
-  option_->delimiter(separator);
-  return *this;
-}
-
 Option Option::repeatable() const {
   option_->expected(1)->allow_extra_args(false)->take_all();
   return *this;
 }
 
-Option Option::repeatable_list() const {
-  option_->expected(1)->take_all();
-  return *this;
+Option Option::separated_by(char separator) const {
+  option_->delimiter(separator);
+  return repeatable();
 }
 
 bool Option::given() const { return option_->count() > 0; }
@@ -209,6 +204,10 @@ void Command::version(const std::string& help) {
 
 void Command::footer(const std::string& text) { footer_ = text; }
 
+void Command::suggest(Option option, std::vector<std::string> values) {
+  suggestions_[option.option_] = std::move(values);
+}
+
 Command::Request Command::parse(std::vector<std::string> arguments) {
   Request request;
   std::reverse(arguments.begin(), arguments.end());  // CLI11 takes the last argument first
@@ -258,6 +257,11 @@ std::vector<Option> Command::options() const {
 Option Command::find_flag(const std::string& name) const {
   CLI::Option* option = app_->get_option_no_throw(name);
   return option && !option->get_positional() ? Option(option) : Option();
+}
+
+std::vector<std::string> Command::suggestions(Option option) const {
+  const auto found = suggestions_.find(option.option_);
+  return found == suggestions_.end() ? std::vector<std::string>() : found->second;
 }
 
 std::vector<std::string> Words::given() const {

@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -60,10 +61,10 @@ class Option {
   Option one_of(std::vector<std::string> values) const;
   Option excludes(Option other) const;  // both together are an error
 
-  // For lists. A list takes all words up to the next flag, as in `--merge a b`.
-  Option separated_by(char separator) const;  // also several values in one word: "1,8,32"
+  // For lists. Without these, a list takes all words up to the next flag, as in `--merge a b`, so
+  // that no word of the command may follow.
   Option repeatable() const;                  // one word after each flag: "--stop a --stop b"
-  Option repeatable_list() const;             // several words after each flag
+  Option separated_by(char separator) const;  // the same, with several values in a word: "1,8,32"
 
   bool given() const;  // by the argument list that was parsed last
 
@@ -80,6 +81,8 @@ class Option {
   bool is_repeatable() const;
 
  private:
+  friend class Command;  // knows options by their pointers
+
   CLI::Option* option_ = nullptr;
 };
 
@@ -125,6 +128,8 @@ class Command {
   Option word(const std::string& name, const std::string& text, std::string& value);
   void version(const std::string& help);  // --version, which parse() reports as Kind::Version
   void footer(const std::string& text);   // the end of --help in place of examples
+  // Values for the shell's completion to offer; others stay allowed.
+  void suggest(Option option, std::vector<std::string> values);
 
   void action(Action action) { action_ = std::move(action); }  // what the command does
 
@@ -141,6 +146,7 @@ class Command {
   const Command* find_command(std::string_view name) const;  // null: none
   std::vector<Option> options() const;
   Option find_flag(const std::string& name) const;  // "-m" or "--model"; none if there is none
+  std::vector<std::string> suggestions(Option option) const;
 
  private:
   Command(const std::string& name, const std::string& description, std::shared_ptr<CLI::App> app);
@@ -149,6 +155,7 @@ class Command {
   std::vector<std::string> examples_;
   Action action_;
   std::vector<std::unique_ptr<Command>> commands_;
+  std::map<const CLI::Option*, std::vector<std::string>> suggestions_;
   std::shared_ptr<CLI::App> app_;
 };
 

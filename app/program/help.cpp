@@ -77,6 +77,19 @@ std::string help_text(const Command& command) {
   return text + "\n" + footer(command) + "\n";
 }
 
+std::string first_steps() {
+  return R"(skald runs language models on this
+machine. Three things to type:
+
+A story by the small bundled model:
+  skald run "Once upon a time"
+Get a model and talk with it (2 GB):
+  skald chat -hf llama3.2
+All commands:
+  skald --help
+)";
+}
+
 std::vector<std::string> help_groups(const Command& command) {
   std::vector<std::string> groups;
   for (const Option& option : command.options()) {

@@ -11,6 +11,10 @@ namespace skald {
 
 std::string help_text(const Command& command);
 
+// What `skald` without arguments shows to a person: three things to type, in lines of at most 40
+// columns.
+std::string first_steps();
+
 // The groups of a command's flags in the order of its help.
 std::vector<std::string> help_groups(const Command& command);
 std::vector<Option> flags_of_group(const Command& command, const std::string& group);

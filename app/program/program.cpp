@@ -6,10 +6,12 @@
 #include <new>
 #include <utility>
 
+#include "app/files/path_word.h"
 #include "app/files/signals.h"
 #include "app/program/command.h"
 #include "app/program/commands.h"
 #include "app/program/help.h"
+#include "app/program/other_names.h"
 #include "app/program/version.h"
 #include "app/terminal/output.h"
 #include "engine/base/error.h"
@@ -52,9 +54,25 @@ std::string meant_flag(const std::string& typed, const std::vector<std::string>&
   return std::string(nearest(typed, views));
 }
 
+// The first command that has the flag; null if none has it.
+const Command* command_with(const std::string& flag, const Command& program) {
+  for (const Command* command : program.commands()) {
+    if (command->find_flag(flag)) return command;
+  }
+  return nullptr;
+}
+
 [[noreturn]] void fail_unexpected(const std::string& argument, const Command& command) {
   const std::string typed = argument.substr(0, argument.find('='));
   const bool flag = typed.starts_with("-");
+  if (flag) {
+    const std::string_view advice = advice_for(typed, other_flags());
+    if (!advice.empty()) fail(Exit::Usage, "unknown flag '", printable(typed), "': ", advice);
+    if (const Command* owner = command_with(typed, command)) {
+      fail(Exit::Usage, "the flag '", printable(typed), "' stands after a command, as in 'skald ",
+           owner->name(), " ", printable(typed), " …'; see 'skald --help'");
+    }
+  }
   const std::string meant = flag ? meant_flag(typed, long_flags(command)) : "";
   fail(Exit::Usage, flag ? "unknown flag '" : "unexpected argument '", printable(typed), "'",
        meant.empty() ? "" : concat(", did you mean '", meant, "'?"),
@@ -80,6 +98,23 @@ void replace_one_dash_names(std::vector<std::string>& arguments, const Command& 
   }
 }
 
+[[noreturn]] void fail_unknown_command(const std::string& typed) {
+  const std::string shown = printable(typed);
+  const std::string_view advice = advice_for(typed, other_commands());
+  if (!advice.empty()) fail(Exit::Usage, "unknown command '", shown, "': ", advice);
+  std::error_code error;
+  if (looks_like_path(typed) || std::filesystem::exists(typed, error)) {
+    fail(Exit::Usage, "no command given; 'skald chat ", shown, "' talks with a model, 'skald run ",
+         shown, " \"a text\"' continues a text");
+  }
+  if (typed.find(' ') != std::string::npos) {
+    fail(Exit::Usage, "no command given; 'skald run \"", shown, "\"' continues this text");
+  }
+  const std::string_view meant = nearest(typed, command_names());
+  fail(Exit::Usage, "unknown command '", shown, "'",
+       meant.empty() ? "; see 'skald --help'" : concat(", did you mean '", meant, "'?"));
+}
+
 int parse_and_run(std::vector<std::string> arguments) {
   Command program("skald", "Runs LLaMA-style language models on this machine.");
   program.version("Show version, commit and GPUs, and exit");
@@ -88,7 +123,13 @@ int parse_and_run(std::vector<std::string> arguments) {
       "5 some lines failed, 130 interrupted, 141 the reader of stdout closed it.");
   for (const NamedCommand& command : kCommands) command.add(program);
 
-  if (arguments.empty()) arguments.push_back("--help");
+  if (arguments.empty()) {
+    if (StandardOutput().is_terminal()) {
+      StandardOutput().write(first_steps());
+      return 0;
+    }
+    arguments.push_back("--help");
+  }
   if (arguments.front() == "help") {  // skald help [COMMAND]
     arguments.erase(arguments.begin());
     arguments.push_back("--help");
@@ -96,9 +137,7 @@ int parse_and_run(std::vector<std::string> arguments) {
   const std::string& first = arguments.front();
   const std::vector<std::string_view> names = command_names();
   if (!first.starts_with("-") && std::find(names.begin(), names.end(), first) == names.end()) {
-    const std::string_view meant = nearest(first, names);
-    fail(Exit::Usage, "unknown command '", printable(first), "'",
-         meant.empty() ? "; see 'skald --help'" : concat(", did you mean '", meant, "'?"));
+    fail_unknown_command(first);
   }
 
   const Command* found = program.find_command(first);

@@ -43,9 +43,9 @@ void add_prompt_flags(Command& command, PromptFlags& flags) {
       .group("Prompt");
 }
 
-std::string read_prompt(const PromptFlags& flags, const std::vector<std::string>& words) {
+std::string read_prompt(const PromptFlags& flags, const std::optional<std::string>& word) {
   const bool by_option = flags.option.given();
-  const int sources = static_cast<int>(!words.empty()) + by_option + !flags.file.empty();
+  const int sources = static_cast<int>(word.has_value()) + by_option + !flags.file.empty();
   if (sources > 1) {
     fail(Exit::Usage, "the prompt is given more than once; use one of: the argument, -p, -f");
   }
@@ -56,9 +56,9 @@ std::string read_prompt(const PromptFlags& flags, const std::vector<std::string>
   if (sources == 0) {
     fail(Exit::Usage, "no prompt given; pass one as an argument, with -p or -f, or through a pipe");
   }
-  const std::string prompt = unescaped(!words.empty() ? words[0]
-                                       : by_option    ? flags.text
-                                                      : read_text(flags.file));
+  const std::string prompt = unescaped(word        ? *word
+                                       : by_option ? flags.text
+                                                   : read_text(flags.file));
   return stdin_has_text() ? with_context(prompt, read_text("-")) : prompt;
 }
 

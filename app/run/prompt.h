@@ -2,8 +2,9 @@
 // terminal. Stdin alone is the prompt; with another source, stdin is appended after an empty line.
 #pragma once
 
+#include <optional>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "app/program/command.h"
 
@@ -19,9 +20,9 @@ struct PromptFlags {
 
 void add_prompt_flags(Command& command, PromptFlags& flags);  // -p, -f, -e
 
-// `words` holds the command's arguments without the model: none or one. Throws Error(Exit::Usage)
-// if no source or more than one source is given.
-std::string read_prompt(const PromptFlags& flags, const std::vector<std::string>& words);
+// `word` is the command's argument. Throws Error(Exit::Usage) if no source or more than one source
+// is given.
+std::string read_prompt(const PromptFlags& flags, const std::optional<std::string>& word);
 
 // Returns valid UTF-8 unchanged. Replaces each invalid byte by U+FFFD and reports that on stderr.
 // `name` names the text in the message: "the prompt".

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "app/files/json.h"
+#include "engine/base/counted.h"
 #include "engine/base/error.h"
 #include "engine/base/size_text.h"
 #include "tokenizer/text/utf8.h"
@@ -90,13 +91,13 @@ double RunReport::bytes_per_second() const {
 }
 
 std::string stats_line(const RunReport& r) {
-  std::string line = concat(r.prompt_tokens, " prompt tokens");
+  std::string line = counted(r.prompt_tokens, "prompt token");
   if (r.cached_tokens > 0) line += concat(" (", r.cached_tokens, " from the cache)");
   if (r.generated.tokens > 0) {
     line += number(", first token after %.3f s", r.first_seconds);
     line += number(" (%.1f tok/s)", prompt_rate(r));
   }
-  line += concat("; ", r.generated.tokens, " new tokens");
+  line += "; " + counted(r.generated.tokens, "new token");
   if (r.generated.tokens > 1) {
     line += number(", %.1f tok/s", r.generated.tokens_per_second());
     line += number(", %.1f GB/s", r.bytes_per_second() / 1e9);

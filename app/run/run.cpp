@@ -3,7 +3,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <optional>
 
 #include "app/files/input.h"
@@ -16,8 +15,8 @@
 #include "app/generate/sampling_flags.h"
 #include "app/model/chat_template.h"
 #include "app/model/device.h"
-#include "app/model/find_model.h"
 #include "app/model/open.h"
+#include "app/model/words.h"
 #include "app/program/command.h"
 #include "app/program/commands.h"
 #include "app/run/prompt.h"
@@ -25,6 +24,7 @@
 #include "app/run/report.h"
 #include "app/terminal/output.h"
 #include "app/terminal/text_output.h"
+#include "engine/base/counted.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "tokenizer/chat/chat_encode.h"
@@ -50,37 +50,6 @@ struct RunFlags {
   int64_t count = -1;
   std::optional<int> logprobs;
 };
-
-// True if `word` is the path of a model. With `by_name`, also if it is the name of a model: after
-// -m, a word that happens to be a model's name is the prompt.
-bool names_a_model(const std::string& word, bool by_name) {
-  std::error_code error;
-  const std::filesystem::path path(word);
-  if (std::filesystem::is_directory(path, error)) {
-    return std::filesystem::exists(path / "config.json", error) || word.ends_with("/");
-  }
-  if (std::filesystem::exists(path, error)) {
-    return std::filesystem::is_regular_file(path, error) && is_gguf(path);
-  }
-  return by_name && find_by_name(word, model_places()).has_value();
-}
-
-// Takes the model from the positional words if one of them names it. Returns the prompt's words.
-std::vector<std::string> take_model(RunFlags& flags) {
-  std::vector<std::string> words = flags.words.given();
-  const bool model_given = !flags.model.model.empty();
-  const bool model_first =
-      words.size() == 2 || (words.size() == 1 && ((flags.prompt.given() && !model_given) ||
-                                                  names_a_model(words[0], !model_given)));
-  if (!model_first) return words;
-  if (model_given) {
-    fail(Exit::Usage, "the model is given twice: '", printable(words[0]), "' and -m ",
-         printable(flags.model.model), "; if the first is a prompt with spaces, quote it");
-  }
-  flags.model.model = words[0];
-  words.erase(words.begin());
-  return words;
-}
 
 void check_flags(RunFlags& flags) {
   if (flags.raw && (flags.chat || flags.chat_prompt.any())) {
@@ -142,7 +111,7 @@ void check_length(const Prompt& prompt, const RunFlags& flags, const Executor& e
   const int64_t tokens = std::ssize(prompt.ids);
   if (tokens + (flags.count != 0) <= executor.context()) return;
   const bool largest = executor.context() >= config.context;
-  fail(Exit::Failed, "the prompt needs ", tokens, " tokens",
+  fail(Exit::Failed, "the prompt needs ", counted(tokens, "token"),
        flags.count != 0 ? " and the answer at least 1" : "", ", but the context holds ",
        executor.context(), largest ? "; shorten it" : "; shorten it or ask for more with -c");
 }
@@ -305,8 +274,8 @@ class Run {
     const Generated& generated = report_.generated;
     if (out.is_terminal() && !flags_.json) out.write("\n");
     if (generated.reason == FinishReason::Context) {
-      std::fprintf(stderr, "skald: stopped after %lld tokens: the context of %lld tokens is full\n",
-                   static_cast<long long>(generated.tokens),
+      std::fprintf(stderr, "skald: stopped after %s: the context of %lld tokens is full\n",
+                   counted(generated.tokens, "token").c_str(),
                    static_cast<long long>(executor_->context()));
     }
     report_.first_seconds = report_.load_seconds + generated.prompt_seconds();
@@ -338,10 +307,11 @@ int run(RunFlags& flags) {
   const Clock::time_point start = Clock::now();
   check_flags(flags);
   parse_device(flags.model.device);  // reports a wrong name before anything is read
-  const std::vector<std::string> words = take_model(flags);
-  const std::string text = as_utf8(read_prompt(flags.prompt, words), "the prompt");
+  const TakenWords words =
+      take_words(flags.words.given(), flags.model.model, {.text_given = flags.prompt.given()});
+  const std::string text = as_utf8(read_prompt(flags.prompt, words.text), "the prompt");
   std::optional<grammar::Rules> rules = constraint_rules(flags.constraint);
-  const OpenedModel opened = open_model(flags.model);
+  const OpenedModel opened = open_model_of_words(flags.model, words);
   check_context(flags.model, opened.model.config);
   return Run(flags, opened, std::move(rules), start).run(text);
 }

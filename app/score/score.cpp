@@ -84,7 +84,7 @@ class Scoring {
     }
     job.line.json = nullptr;
     if (job.line.problem) {
-      ++job_.counts().failed;
+      job_.fail(job.line.line, *job.line.problem);
       job_.writer().write(job.line.turn, result_line(job, {}));
       return;
     }
@@ -151,7 +151,8 @@ int score(ScoreFlags& flags) {
   const int code = job.execute([&] { scoring.run(); }, [] { return Json::object(); });
   if (flags.quiet) return code;
   const std::string summary = job.progress().summary(job.progress().seconds());
-  std::fprintf(stderr, "skald: %s\n%s", summary.c_str(), scoring.unknown_fields().text().c_str());
+  std::fprintf(stderr, "skald: %s\n%s%s", summary.c_str(), scoring.unknown_fields().text().c_str(),
+               job.closing_text().c_str());
   return code;
 }
 

@@ -1,6 +1,7 @@
 // Line editing by libedit. libedit gets its characters from a reader in this file, which handles
 // signals, changes of the window and bytes that are no text; libedit would drop or re-send these.
 #include <histedit.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -10,9 +11,11 @@
 #include <cstdio>
 #include <cwchar>
 #include <initializer_list>
+#include <optional>
 #include <utility>
 
 #include "app/files/signals.h"
+#include "app/terminal/cursor_report.h"
 #include "app/terminal/line_source.h"
 #include "app/terminal/output.h"
 #include "engine/base/error.h"
@@ -90,6 +93,7 @@ class LineEditor final : public LineSource {
 
   Got read(const std::string& prompt, std::string& line) override {
     prompt_ = wide(prompt);
+    columns_ = terminal_columns();
     repaired_ = false;
     for (; known_ < history_.entries().size(); ++known_) {
       HistEventW event;
@@ -147,6 +151,7 @@ class LineEditor final : public LineSource {
       if (count < 0 && errno != EINTR && errno != EAGAIN) return -1;
       if (count > 0) me.bytes_.append(part, static_cast<size_t>(count));
       std::erase(me.bytes_, '\0');  // Ctrl-Space: libedit would take it for the end of the input
+      if (me.late_answers_ > 0 && take_cursor_column(me.bytes_)) --me.late_answers_;
     }
   }
 
@@ -176,19 +181,46 @@ class LineEditor final : public LineSource {
       interrupted_ = true;
       bytes_ = kMoveToEnd;
     }
-    if (take_resized()) {
-      // The terminal may have wrapped the line anew, so its place is not known. The text above the
-      // cursor stays as it is.
-      el_resize(editor_);
-      StandardOutput().write(kClearBelow);
-      el_wset(editor_, EL_REFRESH);
-    }
+    if (take_resized()) redraw();
     if (take_suspended()) {
       StandardOutput().write(kEndPastes);
       terminal_.suspend();
       StandardOutput().write(kBeginPastes);
       el_wset(editor_, EL_REFRESH);
     }
+  }
+
+  // Writes the line again in a window of another width, from where it began.
+  void redraw() {
+    const std::optional<int> column = ask_for_column();
+    const int columns = terminal_columns();
+    const LineInfoW* line = el_wline(editor_);
+    const std::wstring shown =
+        prompt_ + std::wstring(line->buffer, static_cast<size_t>(line->cursor - line->buffer));
+    const int rows = column ? rows_above(shown, columns_, columns, *column) : 0;
+    columns_ = columns;
+    std::string begin(kClearBelow);
+    if (rows > 0) begin = "\x1b[" + std::to_string(rows) + "A" + begin;
+    el_resize(editor_);
+    StandardOutput().write(begin);
+    el_wset(editor_, EL_REFRESH);
+  }
+
+  // The column of the cursor; nothing if the terminal does not answer soon. What is typed meanwhile
+  // is kept.
+  std::optional<int> ask_for_column() {
+    constexpr int kMilliseconds = 250;
+    StandardOutput().write(kAskForCursor);
+    pollfd ready = {STDIN_FILENO, POLLIN, 0};
+    while (::poll(&ready, 1, kMilliseconds) > 0) {
+      char part[256];
+      const ssize_t count = ::read(STDIN_FILENO, part, sizeof part);
+      if (count <= 0) break;
+      bytes_.append(part, static_cast<size_t>(count));
+      if (const std::optional<int> column = take_cursor_column(bytes_)) return column;
+    }
+    ++late_answers_;
+    return {};
   }
 
   static unsigned char move_to_end(EditLine* editor, wint_t) {
@@ -217,6 +249,8 @@ class LineEditor final : public LineSource {
   std::wstring prompt_;
   std::string bytes_;         // bytes that are not yet a whole character
   bool interrupted_ = false;  // a signal came, and the line is to end
+  int columns_ = 80;          // of the window when the line was drawn
+  int late_answers_ = 0;      // of the terminal, about its cursor, that are still to come
 };
 
 }  // namespace

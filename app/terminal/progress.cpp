@@ -5,6 +5,7 @@
 
 #include "app/terminal/output.h"
 #include "app/terminal/terminal.h"
+#include "app/terminal/word_wrap.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 
@@ -25,12 +26,12 @@ bool Progress::is_due() const { return style_ != Style::Quiet && Clock::now() >=
 void Progress::show(std::string_view text) {
   if (!is_due()) return;
   next_ = Clock::now() + (style_ == Style::Terminal ? kTerminalPause : kLogPause);
-  const int size = static_cast<int>(text.size());
   if (style_ == Style::Terminal) {
-    std::fprintf(stderr, "\r\x1b[K%.*s", size, text.data());
+    // A line that wraps could not be wiped away.
+    std::fprintf(stderr, "\r\x1b[K%s", fitted(text, stderr_columns() - 1).c_str());
     on_screen_ = true;
   } else {
-    std::fprintf(stderr, "skald: %.*s\n", size, text.data());
+    std::fprintf(stderr, "skald: %.*s\n", static_cast<int>(text.size()), text.data());
   }
 }
 

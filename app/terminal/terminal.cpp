@@ -31,6 +31,11 @@ void restore() {
   if (plain_needed && write(STDOUT_FILENO, kPlain.data(), kPlain.size()) < 0) return;
 }
 
+int window_columns(int fd) {
+  winsize size = {};
+  return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
 bool is_set(const char* name) {
   const char* value = std::getenv(name);
   return value && *value;
@@ -76,10 +81,8 @@ std::string for_terminal(const TerminalTraits& traits, std::string_view utf8) {
   return out;
 }
 
-int terminal_columns() {
-  winsize size = {};
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
+int terminal_columns() { return window_columns(STDOUT_FILENO); }
+int stderr_columns() { return window_columns(STDERR_FILENO); }
 
 TerminalMode::TerminalMode() {
   mode_is_known = tcgetattr(STDIN_FILENO, &first_mode) == 0;

@@ -21,7 +21,9 @@ TerminalTraits find_terminal_traits();
 // on.
 std::string for_terminal(const TerminalTraits& traits, std::string_view utf8);
 
-int terminal_columns();  // width of stdout's window; 80 if it is not known
+// Width of the window that stdout or stderr writes to; 80 if it is not known.
+int terminal_columns();
+int stderr_columns();
 
 // Changes the mode of stdin's terminal. The destructor restores the old mode; so does a signal that
 // ends the program. There is at most one TerminalMode at a time.

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <vector>
 
+#include "engine/base/counted.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 
@@ -81,8 +82,8 @@ int64_t fewest_tokens(const PplSettings& settings) {
 
 int64_t chunk_count(const PplSettings& settings, int64_t tokens) {
   if (tokens < fewest_tokens(settings)) {
-    fail(Exit::Failed, "the text has ", tokens, " tokens, but ", settings.name(), " needs ",
-         fewest_tokens(settings), "; take a longer text or a shorter context");
+    fail(Exit::Failed, "the text has ", counted(tokens, "token"), ", but ", settings.name(),
+         " needs ", fewest_tokens(settings), "; take a longer text or a shorter context");
   }
   if (settings.protocol != PplProtocol::HuggingFace) return tokens / settings.context;
   const int64_t beyond = std::max<int64_t>(tokens - settings.context, 0);

@@ -16,6 +16,9 @@
 
 namespace skald {
 
+// The source of a built-in template is this and its name.
+inline constexpr std::string_view kBuiltInSource = "built in: ";
+
 struct NamedTemplate {
   std::string name;    // "default", "tool_use": a model may have several
   std::string source;  // "tokenizer_config.json", "built in: chatml"

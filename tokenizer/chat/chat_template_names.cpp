@@ -142,7 +142,7 @@ std::optional<NamedTemplate> builtin_template(std::string_view name) {
   const auto found = std::find_if(std::begin(kTemplates), std::end(kTemplates),
                                   [&](const Named& one) { return one.name == name; });
   if (found == std::end(kTemplates)) return std::nullopt;
-  return NamedTemplate{"default", concat("built in: ", name), std::string(found->text)};
+  return NamedTemplate{"default", concat(kBuiltInSource, name), std::string(found->text)};
 }
 
 }  // namespace skald

@@ -295,8 +295,10 @@ TEST_CASE("without -q a batch ends with a summary on stderr") {
   std::erase(arguments, "-q");
   const Outcome outcome = skald(arguments);
   CHECK(outcome.code == 5);
-  CHECK(has(outcome.err, "skald: 1 lines done, 1 failed in 1 s; 2 tokens in"));
+  CHECK(has(outcome.err, "skald: 1 line done, 1 failed in 1 s; 2 tokens in"));
   CHECK(has(outcome.err, "the model was busy"));
+  CHECK(has(outcome.err, "skald: line 2 failed: invalid_json: "));
+  CHECK(!has(outcome.err, "--resume"));
 }
 
 }  // namespace

@@ -80,6 +80,17 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("an interrupted batch names lines that failed and says how to go on") {
+  const BatchFiles files("no json\n" + many_requests());
+  std::vector<std::string> arguments = files.arguments(kSettings);
+  std::erase(arguments, "-q");
+  const auto begun = [&] { return files.lines_written() >= 3; };
+  const std::string err = files.run_arguments_until(begun, SIGINT, arguments).err;
+  CAPTURE(err);
+  CHECK(has(err, "skald: line 1 failed: invalid_json: "));
+  CHECK(err.ends_with("skald: interrupted; the same command with --resume goes on from here\n"));
+}
+
 TEST_CASE("Ctrl-C ends a batch that waits for stdin") {
   int pipe[2];
   REQUIRE(::pipe(pipe) == 0);

@@ -27,7 +27,12 @@ struct BatchFiles {
   // Starts the batch, waits at most a minute for `ready`, sends the signal and waits for the end.
   Outcome run_until(const std::function<bool()>& ready, int signal,
                     const std::vector<std::string>& more = {}) const {
-    const Invocation invocation{arguments(more), ""};
+    return run_arguments_until(ready, signal, arguments(more));
+  }
+
+  Outcome run_arguments_until(const std::function<bool()>& ready, int signal,
+                              const std::vector<std::string>& arguments) const {
+    const Invocation invocation{arguments, ""};
     const std::string messages = folder.write("messages", "").string();
     const pid_t child = ::fork();
     if (child == 0) {

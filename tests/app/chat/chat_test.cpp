@@ -49,6 +49,12 @@ TEST_CASE("a model without a chat template is refused until --chat-template name
   CHECK(skald({"chat", small_gguf(), "-m", small_gguf()}, "").code == 2);
 }
 
+TEST_CASE("chat without a model says in one line what to get") {
+  const Outcome outcome = skald({"chat"}, "Hi\n");
+  CHECK(has(error_of(outcome, Exit::Usage), "'skald chat -hf llama3.2' gets a model"));
+  CHECK(outcome.out == "");
+}
+
 TEST_CASE("the bundled model answers, and the same seed gives the same dialogue") {
   const auto talk = [](const char* seed) {
     return skald({"chat", "--chat-template", "zephyr", "-n", "20", "-s", seed},

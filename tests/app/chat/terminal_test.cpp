@@ -154,20 +154,79 @@ TEST_CASE("a full context asks whether to drop the oldest turns or to stop") {
     type_and_expect(terminal, message, "xxx");
   }
   CHECK(terminal.wait_for("> "));
+  const std::string question = "Drop the oldest 2 of 4 turns? [Y/n] ";
   type_and_expect(terminal, "four\r",
-                  "the context is full: 101 tokens are needed, it holds 100. Drop the");
-  CHECK(terminal.wait_for("oldest 2 of 4 turns, or stop here?"));
-  CHECK(terminal.wait_for("drop or stop? "));
-  type_and_expect(terminal, "what\r", "drop or stop? ");
-  type_and_expect(terminal, "stop\r", "the message is taken back: the context is full");
+                  "the context is full: 101 tokens are needed, it holds 100\r\n");
+  CHECK(terminal.wait_for(question));
+  type_and_expect(terminal, "what\r", question);
+  type_and_expect(terminal, "N\r", "the message is taken back: the context is full");
   CHECK(terminal.wait_for("> "));
   type_and_expect(terminal, "/tokens\r", "turns     3");
-  type_and_expect(terminal, "four\r", "drop or stop? ");
-  type_and_expect(terminal, "d\r", "xxx\r\n");
+  type_and_expect(terminal, "four\r", question);
+  type_and_expect(terminal, "\r", "xxx\r\n");  // Enter: the answer in capitals
   CHECK(terminal.wait_for("> "));
   type_and_expect(terminal, "/tokens\r", "turns     2");
   type_and_expect(terminal, "/clear\r/set -n -1\rlong\r",
                   "the answer ends here: the context is full");
+  end(terminal);
+}
+
+TEST_CASE("an answer's lines break between words, in a window that changes its width too") {
+  ChatModel model("word ");
+  Terminal terminal(model.chat(12), 23);
+  CHECK(terminal.wait_for("> "));
+  type_and_expect(terminal, "a\r", "word word word word \r\nword word word word \r\nword");
+  CHECK(terminal.wait_for("> "));
+  terminal.resize(40);
+  CHECK(terminal.wait_for("> "));
+  const std::string eight = "word word word word word word word word";  // 39 columns
+  type_and_expect(terminal, "b\r", eight + "\r\nword word");
+  CHECK(terminal.wait_for("> "));
+  end(terminal);
+  Terminal unwrapped(model.chat(8, {"--no-wrap"}), 23);
+  CHECK(unwrapped.wait_for("> "));
+  type_and_expect(unwrapped, "a\r", eight);
+  end(unwrapped);
+}
+
+TEST_CASE("/save asks before it replaces a file that it has not written itself") {
+  ChatModel model;
+  const std::string file = model.write("notes.json", "precious").string();
+  Terminal terminal(model.chat(1), 200);
+  CHECK(terminal.wait_for("> "));
+  type_and_expect(terminal, "a\r", "x\r\n");
+  const std::string question = "Replace it? [y/N] ";
+  type_and_expect(terminal, "/save " + file + "\r", "notes.json exists\r\n");
+  CHECK(terminal.wait_for(question));
+  type_and_expect(terminal, "\r", "nothing is saved");
+  CHECK(read_file(file) == "precious");
+  type_and_expect(terminal, "/save " + file + "\r", question);
+  type_and_expect(terminal, "\x03", "nothing is saved");
+  CHECK(read_file(file) == "precious");
+  type_and_expect(terminal, "/save " + file + "\r", question);
+  type_and_expect(terminal, "Yes\r", "2 messages are in");
+  type_and_expect(terminal, "/save " + file + "\r", "2 messages are in");
+  CHECK(has(read_file(file), "\"a\""));
+  end(terminal);
+}
+
+TEST_CASE("/quit and /bye end a chat as /exit does, and /? helps") {
+  ChatModel model;
+  for (const char* command : {"/quit", "/bye"}) {
+    Terminal terminal(model.chat(1));
+    CHECK(terminal.wait_for("> "));
+    type_and_expect(terminal, "/?\r", "/exit");
+    CHECK(terminal.wait_for("> "));
+    terminal.type(std::string(command) + "\r");
+    CHECK(terminal.finish().code == 0);
+  }
+}
+
+TEST_CASE("the greeting says when a built-in template is used") {
+  ChatModel model;
+  Terminal terminal(model.chat(1, {"--chat-template", "chatml"}));
+  CHECK(terminal.wait_for("the built-in chatml template"));
+  CHECK(terminal.wait_for("> "));
   end(terminal);
 }
 
@@ -241,6 +300,31 @@ TEST_CASE("a chat works in a narrow window and in one that changes its width") {
     at = line_end + 2;
   }
   CHECK(longest <= 20);
+}
+
+TEST_CASE("when the window is resized, a line is drawn again from where it began") {
+  ChatModel model;
+  Terminal terminal(model.chat(1));
+  CHECK(terminal.wait_for("> "));
+  const std::string line(60, 'm');
+  type_and_expect(terminal, line, line);
+  terminal.resize(40);
+  CHECK(terminal.wait_for("\x1b[6n"));
+  terminal.type("\x1b[5;23R");  // wrapped anew: the cursor is in the second row of the line
+  CHECK(terminal.wait_for("\x1b[1A\r\x1b[J> " + line.substr(0, 30)));
+  terminal.resize(80);
+  CHECK(terminal.wait_for("\x1b[6n"));
+  terminal.type("k\x1b[5;63R");  // a key that was typed meanwhile
+  CHECK(terminal.wait_for("\r\x1b[J> " + line));
+  CHECK(terminal.wait_for("k"));
+  terminal.resize(60);
+  CHECK(terminal.wait_for("> "));  // no answer
+  terminal.type("\x1b[5;4R\r");    // comes too late, and is no text
+  CHECK(terminal.wait_for("x\r\n"));
+  const std::string file = (model.path() / "saved.json").string();
+  type_and_expect(terminal, "/save " + file + "\r", "2 messages are in");
+  end(terminal);
+  CHECK(has(read_file(file), "\"" + line + "k\""));
 }
 
 TEST_CASE("a dumb terminal gets prompts and answers without escape sequences") {

@@ -101,6 +101,45 @@ TEST_CASE("bash completes commands, flags, models and files") {
   CHECK(!offers(bash.offered({"skald", "inspect", "--"}), "--temp"));
 }
 
+TEST_CASE(
+    "bash completes values: types, devices, shapes, templates, and the words of man and help") {
+  if (!is_installed("bash")) return;
+  const BashCompletion bash;
+  const auto offered = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "skald");
+    return bash.offered(words);
+  };
+  CHECK(offered({"run", "--type", "q4_k_"}) == std::vector<std::string>{"q4_k_m", "q4_k_s"});
+  CHECK(offered({"run", "--type", "=", "mxfp"}) == std::vector<std::string>{});
+  CHECK(offers(offered({"quantize", "--type", ""}), "q8_0"));
+  CHECK(offers(offered({"bench", "--type", "bf"}), "bf16"));
+  CHECK(offered({"plan", "--shape", "llama-3.2-1"}) == std::vector<std::string>{"llama-3.2-1b"});
+  CHECK(offered({"chat", "--device", "cp"}) == std::vector<std::string>{"cpu"});
+  for (const char* command : {"run", "chat", "batch", "template"}) {
+    CHECK(offers(offered({command, "--chat-template", "chat"}), "chatml"));
+    CHECK(offers(offered({command, "--chat-template", "a"}), "a file.txt"));
+  }
+  CHECK(offered({"man", "temp"}) == std::vector<std::string>{"template"});
+  CHECK(offered({"help", "perp"}) == std::vector<std::string>{"perplexity"});
+  CHECK(offered({"hel"}) == std::vector<std::string>{"help"});
+  CHECK(offered({"completion", "z"}) == std::vector<std::string>{"zsh"});
+}
+
+TEST_CASE("the scripts of zsh and fish offer the same values") {
+  const std::string zsh = skald({"completion", "zsh"}).out;
+  const std::string fish = skald({"completion", "fish"}).out;
+  for (const char* values : {"(auto cpu cuda cuda\\:0 cuda\\:1)", ":(bash zsh fish models)",
+                             "{_skald_files_or ", " chatml ", ":(run chat batch "}) {
+    CAPTURE(values);
+    CHECK(has(zsh, values));
+  }
+  for (const char* values : {"-a 'auto cpu cuda cuda:0 cuda:1'", "-a 'bash zsh fish models'",
+                             "-r -F -a '", " chatml ", "-a help -d", "from help' -a 'run chat "}) {
+    CAPTURE(values);
+    CHECK(has(fish, values));
+  }
+}
+
 TEST_CASE("completion never executes a file name") {
   if (!is_installed("bash")) return;
   const BashCompletion bash;

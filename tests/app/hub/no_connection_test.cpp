@@ -24,7 +24,7 @@ const std::vector<Example>& examples() {
       {{"run", "-m", small_gguf(), "-n", "4", "Hi"}},
       {{"run", "-m", "acme/none:Q8_0", "Hi"}},
       {{"run", "--offline", "-hf", "llama3.2", "Hi"}},
-      {{"chat", "-n", "4"}, "Hi\n"},
+      {{"chat", "--chat-template", "chatml", "-n", "4"}, "Hi\n"},
       {{"batch", "-i", "-", "-o", "-"}, "{\"prompt\": \"Once\", \"max_tokens\": 4}\n"},
       {{"perplexity", "-f", text, "--chunks", "1", "--protocol", "gptq:64"}},
       {{"score"}, "{\"context\": \"The sky is\", \"continuation\": \" blue\"}\n"},

@@ -1,6 +1,9 @@
 // skald plan, and the flags that limit memory.
 #include <nlohmann/json.hpp>
 
+#include <cstdint>
+#include <sstream>
+
 #include "app/model/memory_flags.h"
 #include "tests/hostile.h"
 #include "tests/program_output.h"
@@ -122,8 +125,9 @@ TEST_CASE("plan prints what does not fit, and ends with exit code 4") {
       skald({"plan", "--shape", "llama-3.1-8b", "--type", "q8_0", "-c", "131072", "--vram", "1G"});
   CHECK(outcome.code == 4);
   CHECK(has(outcome.out, "fits       no; "));
-  CHECK(has(outcome.err, "skald: error: this machine does not hold"));
-  CHECK(has(outcome.err, "cache 16.00 GiB"));
+  CHECK(outcome.err ==
+        "skald: error: this machine does not hold this model with a context of 131072\n");
+  CHECK(has(outcome.out, "16.00 GiB"));
   const Json plan =
       plan_json({"--shape", "llama-3.1-8b", "--type", "q8_0", "-c", "131072", "--vram", "1G"}, 4);
   CHECK(plan["fits"] == false);
@@ -176,7 +180,37 @@ TEST_CASE("plan --gpu plans for a GPU of another machine") {
   const Outcome none =
       skald({"plan", "--gpu", "sm_75:40:16G", "--shape", "llama-3.1-70b", "--type", "f16"});
   CHECK(none.code == 4);
-  CHECK(has(none.err, "not even a context of 64 fits"));
+  CHECK(has(none.out, "fits       no, with any context"));
+  CHECK(!has(none.out, "type that fits"));
+}
+
+TEST_CASE("plan of a model that does not fit names the types that would, in 80 columns") {
+  const std::vector<std::string> arguments = {"--shape", "llama-3.1-8b",  "--type", "bf16",
+                                              "--gpu",   "sm_89:128:12G", "-c",     "8192"};
+  std::vector<std::string> command{"plan"};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  const Outcome outcome = skald(command);
+  CHECK(outcome.code == 4);
+  std::istringstream lines(outcome.out + outcome.err);
+  for (std::string line; std::getline(lines, line);) {
+    CAPTURE(line);
+    CHECK(line.size() <= 80);
+  }
+  CHECK(has(outcome.out, "type that fits"));
+  CHECK(has(outcome.out, "\nq4_k_m "));
+  CHECK(!has(outcome.out, "\nf16 "));
+  const Json plan = plan_json(arguments, 4);
+  int64_t before = INT64_MAX;
+  REQUIRE(plan["types_that_fit"].size() > 3);
+  for (const Json& type : plan["types_that_fit"]) {
+    CHECK(type["needed_bytes"] <= plan["available_bytes"]);
+    CHECK(type["largest_context"] >= 8192);
+    CHECK(type["weights_bytes"] <= before);  // the best type stands first
+    before = type["weights_bytes"];
+  }
+  CHECK(!plan_json({"--shape", "llama-3.1-8b", "--type", "q4_k_m", "--gpu", "sm_89:128:12G", "-c",
+                    "8192"})
+             .contains("types_that_fit"));
 }
 
 TEST_CASE(

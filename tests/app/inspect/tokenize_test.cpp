@@ -5,6 +5,7 @@
 
 #include "tests/json_lines.h"
 #include "tests/program_output.h"
+#include "tests/pty.h"
 #include "tests/small_models.h"
 
 namespace skald::test {
@@ -34,6 +35,24 @@ TEST_CASE("the text may be an argument, -p, -f or stdin, and the model any with 
   CHECK(silent_output({"tokenize", path + "/tokenizer.model", "a b"}) == ids);
 }
 
+TEST_CASE("tokenize takes a single word as the text for the bundled model, unless it is a model") {
+  const std::string demo = (source_dir() / "models" / "demo").string();
+  CHECK(silent_output({"tokenize", "Once upon a time"}) ==
+        silent_output({"tokenize", demo, "Once upon a time"}));
+  CHECK(silent_output({"tokenize", "Once"}) == silent_output({"tokenize", demo, "Once"}));
+  CHECK(silent_output({"tokenize", demo + "/tokenizer.model"}, "Once") ==
+        silent_output({"tokenize", "Once"}));
+  CHECK(silent_output({"tokenize", "-p", "Once", demo}) == silent_output({"tokenize", "Once"}));
+  check_refused(skald({"tokenize", "none.gguf"}), 3, "there is no such file");
+  check_refused(skald({"tokenize", source_dir().string() + "/README.md"}), 2,
+                "is a file, not a text; -f ");
+}
+
+TEST_CASE("a decoded text ends with a newline of its own only on a terminal") {
+  CHECK(output({"tokenize", small_gguf(), "--decode", "403"}) == "Once");
+  CHECK(run_on_terminal({"tokenize", small_gguf(), "--decode", "403"}).out == "Once\r\n");
+}
+
 TEST_CASE("control tokens in the text are recognized only with --special") {
   const std::string plain = silent_output({"tokenize", small_gguf(), "</s>", "--no-bos"});
   CHECK(plain != "2\n");
@@ -44,11 +63,11 @@ TEST_CASE("control tokens in the text are recognized only with --special") {
 TEST_CASE("tokenize --decode gives the text back") {
   for (const std::string text : {"Once upon a time", "  spaces  ", "tab\tand\nline", "ä€😀"}) {
     const std::string ids = silent_output({"tokenize", bpe(), text});
-    CHECK(silent_output({"tokenize", bpe(), "--decode", ids}) == text + "\n");
-    CHECK(silent_output({"tokenize", bpe(), "--decode"}, ids) == text + "\n");
+    CHECK(silent_output({"tokenize", bpe(), "--decode", ids}) == text);
+    CHECK(silent_output({"tokenize", bpe(), "--decode"}, ids) == text);
   }
-  CHECK(silent_output({"tokenize", small_gguf(), "--decode", "[1, 403,407]"}) == "Once upon\n");
-  CHECK(silent_output({"tokenize", small_gguf(), "--decode", ""}) == "\n");
+  CHECK(silent_output({"tokenize", small_gguf(), "--decode", "[1, 403,407]"}) == "Once upon");
+  CHECK(silent_output({"tokenize", small_gguf(), "--decode", ""}) == "");
 }
 
 TEST_CASE("wrong ids are refused") {

@@ -34,6 +34,10 @@ TEST_CASE("a path without a model ends with exit code 3 and the reason") {
 
   check_no_model(base + "/nothing", "there is no such file or folder");
   check_no_model(base + "/text.guf", "did you mean 'text.gguf'?");
+  std::filesystem::create_directory(folder.path() / "demos");
+  std::filesystem::create_directory(folder.path() / "damos");
+  folder.write("damos/config.json", "{}");
+  check_no_model(base + "/demo", "did you mean 'damos'?");  // demos is nearer, but no model
   check_no_model(base + "/empty", "is not a model folder");
   check_no_model(base + "/two", "holds 2 GGUF files");
   check_no_model(base + "/zero", "is not a model");

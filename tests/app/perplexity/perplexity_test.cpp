@@ -368,7 +368,7 @@ TEST_CASE("the text may come from stdin, and --plot writes an SVG") {
   CHECK(has(svg, "<polyline"));
   size_t circles = 0;
   for (size_t at = 0; (at = svg.find("<circle", at)) != svg.npos; ++at) ++circles;
-  CHECK(circles == Json::parse(outcome.out)["chunks"].get<size_t>());
+  CHECK(circles == Json::parse(outcome.out)["chunks"].get<size_t>() + 1);  // and the legend
 }
 
 TEST_CASE("a terminal shows progress and time left") {
@@ -379,9 +379,30 @@ TEST_CASE("a terminal shows progress and time left") {
                       100, "", 120);
   CHECK(outcome.code == 0);
   CHECK(has(outcome.out, "] perplexity 1."));
-  CHECK(has(outcome.out, " tokens/s, "));
-  CHECK(has(outcome.out, " left"));
+  CHECK(has(outcome.out, " tokens/s"));
+  CHECK(has(outcome.out, " left, "));
   CHECK(has(outcome.out, "\r\x1b[Kperplexity              "));
+}
+
+TEST_CASE("progress lines fit a terminal of 40 columns") {
+  const Outcome outcome =
+      run_on_terminal({"perplexity", "--device", "cpu", "-f", story(), "--protocol", "llama.cpp:32",
+                       "--rows", "31", "--chunks", "40"},
+                      40, "", 120);
+  CHECK(outcome.code == 0);
+  const std::string_view all = outcome.out, begin = "\r\x1b[K";
+  int lines = 0;
+  for (size_t at = all.find(begin); at != all.npos; at = all.find(begin, at + 1)) {
+    const size_t from = at + begin.size();
+    const size_t end = std::min(all.find(begin, from), all.find('\n', from));
+    if (!all.substr(from).starts_with("[")) continue;
+    const std::string line(all.substr(from, end - from));
+    CAPTURE(line);
+    CHECK(has(line, "] perplexity 1."));
+    CHECK(line.size() <= 40);  // the sign ± takes two bytes
+    ++lines;
+  }
+  CHECK(lines > 0);
 }
 
 }  // namespace

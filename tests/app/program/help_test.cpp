@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <sstream>
 
 #include "app/program/commands.h"
 #include "tests/program_output.h"
+#include "tests/pty.h"
 
 namespace skald::test {
 namespace {
@@ -45,7 +47,26 @@ TEST_CASE("the list of commands describes each command in one line") {
   }
 }
 
-TEST_CASE("no arguments, help and -h all show help") {
+TEST_CASE("without arguments, a person sees three things to type that fit a narrow terminal") {
+  const Outcome outcome = run_on_terminal({}, 40);
+  CHECK(outcome.code == 0);
+  std::istringstream lines(outcome.out);
+  int typed = 0;
+  for (std::string line; std::getline(lines, line);) {
+    CHECK(columns(line) <= 41);  // with the carriage return
+    if (!line.starts_with("  skald ")) continue;
+    ++typed;
+    std::istringstream words(line);
+    std::string skald_word, word;
+    words >> skald_word >> word;
+    const bool known = std::any_of(std::begin(kCommands), std::end(kCommands),
+                                   [&](const NamedCommand& one) { return one.name == word; });
+    CHECK((known || word == "--help"));
+  }
+  CHECK(typed == 3);
+}
+
+TEST_CASE("in a pipe no arguments, help and -h all show help") {
   const std::string help = skald({"--help"}).out;
   CHECK(skald({}).out == help);
   CHECK(skald({"help"}).out == help);
@@ -67,11 +88,17 @@ TEST_CASE(
       {{"run", "--top"}, "unknown flag '--top', did you mean '--top"},
       {{"--vers"}, "did you mean '--version'?"},
       {{"tokenize", "--piece"}, "did you mean '--pieces'?"},
-      {{"run", "-ngl", "99"}, "unknown flag '-ngl'"},
-      {{"run", "-fa"}, "unknown flag '-fa'"},
+      {{"model.gguf"},
+       "no command given; 'skald chat model.gguf' talks with a model, 'skald run model.gguf \"a "
+       "text\"' continues a text"},
+      {{"acme/llama"}, "'skald chat acme/llama' talks"},
+      {{"MODEL.GGUF", "-p", "hi"}, "'skald run MODEL.GGUF "},
+      {{"Once upon a time"}, "'skald run \"Once upon a time\"' continues this text"},
+      {{"-m", "model.gguf"}, "the flag '-m' stands after a command, as in 'skald run -m …'"},
+      {{"--protocol=x"}, "as in 'skald perplexity --protocol …'"},
       {{"run", "-x"}, "unknown flag '-x'; see 'skald run --help'"},
       {{"--bogus", "run"}, "unknown flag '--bogus'; see 'skald --help'"},
-      {{"bench", "--", "-x"}, "unknown flag '-x'; see 'skald --help'"},
+      {{"doctor", "--", "-x"}, "unknown flag '-x'; see 'skald --help'"},
       {{"run", "a", "b", "c"}, "unexpected argument 'c'; put quotes around a text with spaces"},
       {{"tokenize", "a", "b", "c"}, "unexpected argument 'c'"},
       {{"inspect", "a", "b"}, "unexpected argument 'b'"},

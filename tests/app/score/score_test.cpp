@@ -203,7 +203,7 @@ TEST_CASE("score reads from a pipe, writes to one, and refuses what it cannot do
       skald({"score", "--device", "cpu"}, R"({"context": "Once upon a", "continuation": " time"})");
   CHECK(piped.code == 0);
   CHECK(Json::parse(piped.out)["greedy"] == true);
-  CHECK(has(piped.err, "1 lines done"));
+  CHECK(has(piped.err, "1 line done"));
   CHECK(skald({"score", "-i", "/nowhere.jsonl"}).code == 2);
   CHECK(skald({"score", "--on-overflow", "cut"}, "").code == 2);
   CHECK(skald({"score", "-c", "100000"}, "").code == 2);

@@ -1,0 +1,68 @@
+#include "app/program/other_names.h"
+
+#include <algorithm>
+
+namespace skald {
+
+std::span<const OtherName> other_flags() {
+  static const std::vector<OtherName> kFlags = {
+      {{"-ngl", "--gpu-layers", "--n-gpu-layers"},
+       "leave it out: a GPU gets the whole model; --device cpu keeps it off the GPU"},
+      {{"-fa", "--flash-attn"}, "leave it out: attention is always computed like that"},
+      {{"-cnv", "--conversation", "-i", "--interactive", "-if", "--interactive-first"},
+       "use 'skald chat' to talk, or 'skald run --chat' for one answer"},
+      {{"-no-cnv", "--no-conversation"},
+       "leave it out: without --chat, 'skald run' continues the prompt as text"},
+      {{"-st", "--single-turn"}, "use 'skald run --chat', which answers one prompt"},
+      {{"-ub", "--ubatch-size", "-b", "--batch-size"},
+       "use --rows N, the most prompt tokens in a step"},
+      {{"-np", "--parallel"}, "use 'skald batch --max-seqs N'"},
+      {{"-cb", "--cont-batching"}, "leave it out: 'skald batch' always computes texts together"},
+      {{"-tb", "--threads-batch"}, "use -t N, which counts for prompts too"},
+      {{"-ctk", "-ctv", "--cache-type-k", "--cache-type-v"},
+       "leave it out: the KV cache has 16 bits, or 32 with --exact"},
+      {{"-mg", "--main-gpu", "-dev"}, "use --device cuda:N"},
+      {{"-sm", "-ts", "--split-mode", "--tensor-split"},
+       "leave it out: a model runs on one GPU; 'skald batch --devices 0,1' puts a copy on each"},
+      {{"-ot", "--override-tensor", "--cpu-moe", "-ncmoe", "--n-cpu-moe"},
+       "leave it out: one device runs the whole model; --device chooses it"},
+      {{"--mlock", "--mmap", "--no-mmap"},
+       "leave it out: weights are mapped from their file and read ahead"},
+      {{"--list-devices"}, "use 'skald doctor'"},
+      {{"-r", "--reverse-prompt"}, "use --stop TEXT"},
+      {{"-v", "--verbose"}, "use --stats of 'skald run' and 'skald chat'"},
+      {{"-cml", "--chatml"}, "use --chat-template chatml"},
+      {{"--jinja", "--no-jinja"}, "leave it out: chat templates are always run as Jinja"},
+      {{"-jf", "--json-schema-file"}, "use -j FILE"},
+      {{"-sysf", "--system-prompt-file"}, "use -sys \"$(cat FILE)\""},
+      {{"--no-display-prompt"}, "leave it out: a pipe gets the new text alone"},
+      {{"-co", "--color"}, "leave it out: a terminal gets colours, unless NO_COLOR is set"},
+      {{"--keepalive"}, "leave it out: no model stays loaded after a command"},
+  };
+  return kFlags;
+}
+
+std::span<const OtherName> other_commands() {
+  static const std::vector<OtherName> kCommands = {
+      {{"serve", "server", "llama-server"},
+       "skald is no server; 'skald chat' talks, 'skald batch' answers a file of requests"},
+      {{"ps", "stop"},
+       "no model stays loaded after a command; 'skald doctor' shows the GPUs and their memory"},
+      {{"list"}, "use 'skald ls'"},
+      {{"show"}, "use 'skald inspect MODEL'"},
+      {{"create", "convert"}, "use 'skald quantize' to write a GGUF in another type"},
+      {{"cp", "push"}, "models are plain files: copy them; -m takes a path"},
+      {{"cli", "llama-cli", "generate", "complete"}, "use 'skald run'"},
+      {{"ppl", "eval"}, "use 'skald perplexity'"},
+  };
+  return kCommands;
+}
+
+std::string_view advice_for(std::string_view typed, std::span<const OtherName> names) {
+  for (const OtherName& one : names) {
+    if (std::find(one.typed.begin(), one.typed.end(), typed) != one.typed.end()) return one.advice;
+  }
+  return "";
+}
+
+}  // namespace skald
