@@ -52,7 +52,7 @@ TEST_CASE("tokenize --check reports differing ids, and its exit code says whethe
   const std::string report = check(good + "{\"text\": \"ab\", \"ids\": [5, 6]}\n", 1);
   CHECK(has(report, "line 2: token 0 is "));
   CHECK(has(report, "expected 5 "));
-  CHECK(has(report, "in 'ab'\n2 texts, 1 differ\n"));
+  CHECK(has(report, "in 'ab'\n2 texts, 1 differs\n"));
   CHECK(has(check("{\"text\": \"\", \"ids\": [7]}", 1), "is the end, expected 7"));
   for (const char* bad :
        {"5", "{}", "{\"text\": 5, \"ids\": []}", "{\"text\": \"\", \"ids\": 1}",
