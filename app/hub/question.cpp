@@ -6,6 +6,7 @@
 
 #include "app/files/signals.h"
 #include "app/terminal/output.h"
+#include "app/terminal/question.h"
 #include "engine/base/error.h"
 
 namespace skald {
@@ -23,10 +24,9 @@ bool ask(const std::string& question) {
         fail(Exit::Interrupted, "interrupted");
       }
       if (::read(STDIN_FILENO, &c, 1) <= 0) return false;  // the end of the input is no yes
-      if (c != '\n' && c != ' ') line += c;
+      if (c != '\n') line += c;
     }
-    if (line.empty() || line == "y" || line == "Y" || line == "yes") return true;
-    if (line == "n" || line == "N" || line == "no") return false;
+    if (const auto answer = yes_or_no(line, true)) return *answer;
   }
 }
 

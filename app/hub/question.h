@@ -1,4 +1,5 @@
-// A question with the answers yes and no.
+// A question before a download, on stderr: stdout may belong to a script that reads the answer of a
+// model. Questions within chat: app/terminal/question.h.
 #pragma once
 
 #include <string>

@@ -21,16 +21,21 @@ std::string simplified(const std::string& line) {
 
 }  // namespace
 
+std::optional<bool> yes_or_no(const std::string& line, bool enter) {
+  const std::string reply = simplified(line);
+  if (reply.empty()) return enter;
+  if (reply == "y" || reply == "yes") return true;
+  if (reply == "n" || reply == "no") return false;
+  return {};
+}
+
 bool ask_yes_no(LineSource& lines, const std::string& question, bool enter) {
   while (true) {
     std::string line;
     const auto got = lines.read(question + (enter ? " [Y/n] " : " [y/N] "), line);
     if (got == LineSource::Got::Interrupted && interrupted_by() == SIGINT) forget_interrupt();
     if (got != LineSource::Got::Line) return false;
-    const std::string reply = simplified(line);
-    if (reply.empty()) return enter;
-    if (reply == "y" || reply == "yes") return true;
-    if (reply == "n" || reply == "no") return false;
+    if (const auto answer = yes_or_no(line, enter)) return *answer;
   }
 }
 
