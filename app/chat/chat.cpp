@@ -93,7 +93,9 @@ int chat(ChatCommandFlags& flags) {
   const ChatTemplate chat_template = open_chat_template(opened.path, flags.chat.chosen);
   sampling_params(flags.settings.sampling, opened.model.config.vocab);
   draw_seed(flags.settings);
-  const std::unique_ptr<Executor> executor = make_executor(opened.model, flags.model.run, device);
+  RunOptions options = flags.model.run;
+  options.checkpoints = kSessionCheckpoints;
+  const std::unique_ptr<Executor> executor = make_executor(opened.model, options, device);
 
   std::shared_ptr<grammar::Masks> masks;
   if (rules)

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 static_assert(std::endian::native == std::endian::little, "files are written as memory holds them");
 
-constexpr std::string_view kMagic = "skaldkv", kVersion = "1";
+constexpr std::string_view kMagic = "skaldkv", kVersion = "1", kStateVersion = "2";
 constexpr uint64_t kBefore = 16;           // magic and size of the head
 constexpr uint64_t kMostHead = 1 << 30;    // a context of 200 million tokens
 constexpr uint64_t kHeadFields = 32 + 24;  // key and three numbers
@@ -78,16 +78,23 @@ Sha256::Digest cache_key(std::string_view model, const Executor& executor) {
 void write_cache_file(const fs::path& path, const Session& session, int64_t length,
                       const Executor& executor, const CacheNote& note) {
   check(length >= 0 && length <= session.computed(), "what is saved is computed");
-  std::vector<std::byte> page(static_cast<size_t>(executor.page_bytes()));
+  length = session.savable(length);
+  std::vector<std::byte> page(static_cast<size_t>(executor.page_bytes())), state;
   // Reads every page twice, for checksums and to write, so that memory holds no copy of the cache.
   std::vector<uint64_t> sums;
   for (int64_t i = 0; i < pages_for(length); ++i) {
     session.read_page(i, page);
     sums.push_back(checksum(page));
   }
+  if (executor.state_bytes() > 0 && length > 0) {
+    state.resize(static_cast<size_t>(executor.state_bytes()));
+    session.read_state(length, state);
+    sums.push_back(checksum(state));
+  }
   std::string head;
   append(head, std::span<const uint8_t>(note.key));
   append_number(head, page.size());
+  if (!state.empty()) append_number(head, state.size());
   append_number(head, static_cast<uint64_t>(length));
   append_number(head, note.note.size());
   append(head, std::span(session.tokens()).first(static_cast<size_t>(length)));
@@ -95,7 +102,7 @@ void write_cache_file(const fs::path& path, const Session& session, int64_t leng
   head += note.note;
 
   std::string before(kMagic);
-  before += kVersion;
+  before += state.empty() ? kVersion : kStateVersion;
   append_number(before, head.size());
   std::string after;
   append_number(after, checksum(bytes_of(head)));
@@ -105,6 +112,7 @@ void write_cache_file(const fs::path& path, const Session& session, int64_t leng
     session.read_page(i, page);
     file.write(page);
   }
+  file.write(state);
   file.commit();
 }
 
@@ -134,7 +142,8 @@ std::string CacheFile::read(const fs::path& path, uint64_t size) {
   }
   constexpr const char* kShort = "is cut short";
   if (before.size() < kBefore) return kShort;
-  if (before.substr(kMagic.size(), 1) != kVersion) return "is of another version of skald";
+  const std::string version = before.substr(kMagic.size(), 1);
+  if (version != kVersion && version != kStateVersion) return "is of another version of skald";
   std::string_view rest = std::string_view(before).substr(8);
   const uint64_t head_bytes = take_number(rest);
   if (head_bytes > kMostHead) return "is damaged";
@@ -143,40 +152,52 @@ std::string CacheFile::read(const fs::path& path, uint64_t size) {
   in_.read(head.data(), std::ssize(head));
   in_.read(sum.data(), std::ssize(sum));
   std::string_view sum_view = sum;
-  if (!in_ || take_number(sum_view) != checksum(bytes_of(head)) || !parse_head(head)) {
+  if (!in_ || take_number(sum_view) != checksum(bytes_of(head)) ||
+      !parse_head(head, version == kStateVersion)) {
     return "is damaged";
   }
   pages_at_ = kBefore + head_bytes + 8;
-  if (page_bytes_ > 0 && (size - pages_at_) / page_bytes_ < page_sums_.size()) return kShort;
+  if (state_bytes_ > size - pages_at_) return kShort;
+  const uint64_t pages = sums_.size() - (state_bytes_ > 0);
+  if (page_bytes_ > 0 && (size - pages_at_ - state_bytes_) / page_bytes_ < pages) return kShort;
   return "";
 }
 
-bool CacheFile::parse_head(std::string_view head) {
-  if (head.size() < kHeadFields) return false;
+bool CacheFile::parse_head(std::string_view head, bool has_state) {
+  if (head.size() < kHeadFields + (has_state ? sizeof(uint64_t) : 0)) return false;
   take(head, std::span<uint8_t>(key_));
   page_bytes_ = take_number(head);
+  if (has_state) state_bytes_ = take_number(head);
   const uint64_t tokens = take_number(head), note_bytes = take_number(head);
   if (tokens > head.size() / sizeof(int32_t)) return false;
   const uint64_t pages = static_cast<uint64_t>(pages_for(static_cast<int64_t>(tokens)));
-  const uint64_t lists = tokens * sizeof(int32_t) + pages * sizeof(uint64_t);
+  const uint64_t sums = pages + (state_bytes_ > 0);
+  const uint64_t lists = tokens * sizeof(int32_t) + sums * sizeof(uint64_t);
   if (lists > head.size() || head.size() - lists != note_bytes) return false;
   tokens_.resize(tokens);
-  page_sums_.resize(pages);
+  sums_.resize(sums);
   take(head, std::span<int32_t>(tokens_));
-  take(head, std::span<uint64_t>(page_sums_));
+  take(head, std::span<uint64_t>(sums_));
   note_ = head;
   return true;
 }
 
+int64_t CacheFile::restorable(int64_t length) const {
+  length = std::min(length, std::ssize(tokens_));
+  return state_bytes_ == 0 || length == std::ssize(tokens_) ? length : 0;
+}
+
 bool CacheFile::restore(Session& session, int64_t length, const Executor& executor) {
-  check(length <= std::ssize(tokens_), "what is restored is in the file");
+  check(length == restorable(length), "what is restored is in the file");
   if (page_bytes_ != static_cast<uint64_t>(executor.page_bytes())) return false;
+  const auto states = static_cast<uint64_t>(executor.state_bytes());
+  if (length > 0 && state_bytes_ != states) return false;
   struct Damaged {};
   const auto load = [&](int64_t index, std::span<std::byte> bytes) {
     in_.clear();
     in_.seekg(static_cast<std::streamoff>(pages_at_ + static_cast<uint64_t>(index) * page_bytes_));
     in_.read(reinterpret_cast<char*>(bytes.data()), std::ssize(bytes));
-    if (!in_ || checksum(bytes) != page_sums_[static_cast<size_t>(index)]) throw Damaged{};
+    if (!in_ || checksum(bytes) != sums_[static_cast<size_t>(index)]) throw Damaged{};
   };
   try {
     session.restore(std::span(tokens_).first(static_cast<size_t>(length)), load);

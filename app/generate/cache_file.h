@@ -5,6 +5,10 @@
 //   "skaldkv1"  then little-endian: u64 bytes of the head, the head, u64 its checksum, the pages
 //   head        key [32], u64 page bytes, u64 tokens, u64 note bytes, i32 tokens [tokens],
 //               u64 checksum of each page [pages_for(tokens)], note
+//   "skaldkv2"  for models with a recurrent state: the state after the last token follows the
+//   pages.
+//               In the head, u64 state bytes follow the page bytes, and the state's checksum
+//               follows those of the pages.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +33,8 @@ struct CacheNote {
   std::string_view note;
 };
 
-// Writes the first `length` tokens of the session, which must be computed, and their cache. Throws
-// Error(Exit::Failed).
+// Writes the first `length` tokens of the session, which must be computed, and their cache; fewer
+// where a recurrent state allows fewer (Session::savable()). Throws Error(Exit::Failed).
 void write_cache_file(const std::filesystem::path& path, const Session& session, int64_t length,
                       const Executor& executor, const CacheNote& note);
 
@@ -48,21 +52,26 @@ class CacheFile {
   const std::vector<int32_t>& tokens() const { return tokens_; }
   const std::string& note() const { return note_; }
 
+  // The tokens that restore() can give, at most `length`: a recurrent state belongs to all tokens
+  // of the file, so for such models this is all or none.
+  int64_t restorable(int64_t length) const;
+
   // Puts the first `length` tokens and their pages into an empty session. The key must be that of
-  // the session's model. False where a page is damaged; the session then stays empty.
+  // the session's model, and `length` restorable. False where a page is damaged; the session then
+  // stays empty.
   bool restore(Session& session, int64_t length, const Executor& executor);
 
  private:
   CacheFile() = default;
   std::string read(const std::filesystem::path& path, uint64_t size);  // returns the problem
-  bool parse_head(std::string_view head);
+  bool parse_head(std::string_view head, bool has_state);
 
   std::ifstream in_;
   std::string problem_;
   Sha256::Digest key_ = {};
-  uint64_t page_bytes_ = 0, pages_at_ = 0;
+  uint64_t page_bytes_ = 0, state_bytes_ = 0, pages_at_ = 0;
   std::vector<int32_t> tokens_;
-  std::vector<uint64_t> page_sums_;
+  std::vector<uint64_t> sums_;  // of the pages, then of the state
   std::string note_;
 };
 

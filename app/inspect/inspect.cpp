@@ -26,6 +26,8 @@ std::string_view activation_name(Activation activation) {
       return "gelu_tanh";
     case Activation::ClampedSwiglu:
       return "clamped_swiglu";
+    case Activation::Sigmoid:
+      return "sigmoid";
   }
   return "";
 }

@@ -48,7 +48,7 @@ int64_t PromptCache::feed(Session& session, std::span<const int32_t> prompt) {
     const auto& tokens = file_->tokens();
     known_ = std::mismatch(prompt.begin(), prompt.end(), tokens.begin(), tokens.end()).first -
              prompt.begin();
-    used = std::min(known_, prompt_ - 1);
+    used = file_->restorable(std::min(known_, prompt_ - 1));
     if (!file_->restore(session, used, executor_)) {
       warn("is damaged");
       known_ = used = 0;
@@ -59,7 +59,7 @@ int64_t PromptCache::feed(Session& session, std::span<const int32_t> prompt) {
 }
 
 void PromptCache::save(const Session& session) const {
-  const int64_t computed = std::min(prompt_, session.computed());
+  const int64_t computed = session.savable(std::min(prompt_, session.computed()));
   if (flags_.read_only || computed <= known_) return;
   try {
     write_cache_file(flags_.path, session, computed, executor_, {key_, ""});

@@ -185,6 +185,7 @@ class Run {
     }
     const Prompt prompt = encode_prompt(flags_, text, opened_, *tokens_.tokenizer);
     RunOptions options = flags_.model.run;
+    options.checkpoints = kSessionCheckpoints;
     options.tokens = std::ssize(prompt.ids) + std::max<int64_t>(flags_.count, flags_.count < 0);
     device_ = choose_device(parse_device(flags_.model.device), opened_.model, options);
     executor_ = make_executor(opened_.model, options, device_);

@@ -13,6 +13,13 @@ class Fuser {
       : ops_(program.ops), buffers_(buffers), hidden_(*op_output(ops_.front())) {}
 
   std::vector<FusedOp> run() {
+    for (const Op& op : ops_) {
+      const bool recurrent =
+          std::holds_alternative<CausalConv>(op) || std::holds_alternative<DeltaNet>(op);
+      if (!recurrent) continue;
+      fail(Exit::Failed, "CUDA has no kernels for recurrent layers (op ", op_name(op),
+           "); use --device cpu");
+    }
     while (at_ < ops_.size()) {
       if (const auto* embed = get<Embed>(at_)) {
         emit(*embed, 1);

@@ -239,9 +239,11 @@ class CudaExecutor final : public Executor {
   void admit(Step step) {
     ++steps_;
     hidden_rows_ = 0;
-    rows_.admit(step, [this](Sequence::PageCopy copy) {
-      SKALD_CUDA(cudaMemcpyAsync(page(copy.to), page(copy.from), static_cast<size_t>(sizes_.page),
-                                 cudaMemcpyDeviceToDevice, stream_));
+    rows_.admit(step, [this](const Sequence::Copies& copies) {
+      if (!copies.page) return;
+      SKALD_CUDA(cudaMemcpyAsync(page(copies.page->to), page(copies.page->from),
+                                 static_cast<size_t>(sizes_.page), cudaMemcpyDeviceToDevice,
+                                 stream_));
     });
   }
 

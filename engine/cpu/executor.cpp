@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <set>
 
@@ -46,17 +47,25 @@ class CpuExecutor final : public Executor {
         kernels_(set == KernelSet::Fast ? fast_kernels(kernel_options(program_, options))
                                         : reference_kernels(kernel_options(program_, options))),
         page_format_(format_of_pages(set, options)),
-        pool_(cache_pages(plan_.context, options.sequences, options.cache_tokens)),
+        pool_(cache_pages(plan_.context, options.sequences, options.cache_tokens),
+              state_slots(program_, options)),
         step_({max_rows_, plan_.context, program_.vocab()}) {
     program_.bind_context(plan_.context);
     for (const ActSpec& act : program_.acts) {
       acts_.emplace_back(max_rows_ * act.cols * int64_t{sizeof(float)}, "activations");
     }
     cache_ = Buffer(layout_.bytes * pool_.size(), "the key-value cache");
+    for (const StateSpec& state : program_.states) {
+      state_offsets_.push_back(state_floats_);
+      state_floats_ += state.floats;
+    }
+    states_ = Buffer(pool_.states().size() * state_bytes(), "the recurrent states");
     wanted_ = Buffer(max_rows_ * hidden_cols() * int64_t{sizeof(float)}, "activations");
     logits_ = Buffer(kLogitRows * program_.vocab() * int64_t{sizeof(float)}, "logits");
     decode_vectors();
     rows_.reserve(static_cast<size_t>(max_rows_));
+    slots_.reserve(rows_.capacity());
+    state_rows_.reserve(rows_.capacity());
   }
 
   const Program& program() const override { return program_; }
@@ -84,8 +93,20 @@ class CpuExecutor final : public Executor {
     std::memcpy(page(index), bytes.data(), bytes.size());
   }
 
+  int64_t state_bytes() const override { return state_floats_ * int64_t{sizeof(float)}; }
+
+  void read_state(int32_t slot, std::span<std::byte> bytes) override {
+    check(std::ssize(bytes) == state_bytes(), "a whole state is read");
+    std::memcpy(bytes.data(), state(slot), bytes.size());
+  }
+
+  void write_state(int32_t slot, std::span<const std::byte> bytes) override {
+    check(std::ssize(bytes) == state_bytes(), "a whole state is written");
+    std::memcpy(state(slot), bytes.data(), bytes.size());
+  }
+
   int64_t bytes_allocated() const override {
-    int64_t bytes = cache_.bytes() + wanted_.bytes() + logits_.bytes();
+    int64_t bytes = cache_.bytes() + states_.bytes() + wanted_.bytes() + logits_.bytes();
     for (const Buffer& act : acts_) bytes += act.bytes();
     return bytes;
   }
@@ -123,18 +144,38 @@ class CpuExecutor final : public Executor {
   float* data(ActId id) { return acts_[static_cast<size_t>(id)].as<float>(); }
 
   void admit(Step step) {
-    step_.admit(step, [this](Sequence::PageCopy copy) {
-      std::memcpy(page(copy.to), page(copy.from), static_cast<size_t>(layout_.bytes));
+    step_.admit(step, [this](const Sequence::Copies& copies) {
+      if (copies.page) {
+        std::memcpy(page(copies.page->to), page(copies.page->from),
+                    static_cast<size_t>(layout_.bytes));
+      }
+      if (copies.state) {
+        std::memcpy(state(copies.state->to), state(copies.state->from),
+                    static_cast<size_t>(state_bytes()));
+      }
     });
     rows_.clear();
+    slots_.clear();
     for (int64_t r = 0; r < rows(); ++r) {
       const size_t row = static_cast<size_t>(r);
       const Sequence& sequence = *step[static_cast<size_t>(step_.sequences[row])].sequence;
       rows_.push_back({sequence.pages(), step_.positions[row]});
+      slots_.push_back(sequence.state());
     }
   }
 
   std::byte* page(int32_t index) const { return cache_.data() + index * layout_.bytes; }
+  float* state(int32_t slot) { return states_.as<float>() + slot * state_floats_; }
+
+  // Where the step's rows find the state of one op.
+  const StateRow* state_rows(int index) {
+    state_rows_.clear();
+    for (size_t r = 0; r < rows_.size(); ++r) {
+      float* const at = state(slots_[r]) + state_offsets_[static_cast<size_t>(index)];
+      state_rows_.push_back({at, rows_[r].position});
+    }
+    return state_rows_.data();
+  }
 
   void apply(const Embed& op) {
     kernels_->embed(
@@ -181,6 +222,21 @@ class CpuExecutor final : public Executor {
     args.spec = op.spec;
     args.sinks = vector(op.sinks);
     kernels_->attention(args);
+  }
+
+  void apply(const HeadPart& op) {
+    kernels_->head_part({data(op.in), data(op.out), rows(), program_.act(op.in).cols,
+                         program_.act(op.out).cols, op});
+  }
+
+  void apply(const CausalConv& op) {
+    kernels_->causal_conv({data(op.in), vector(op.weight), data(op.out), state_rows(op.state),
+                           rows(), program_.act(op.in).cols, op.taps});
+  }
+
+  void apply(const DeltaNet& op) {
+    kernels_->delta_net({data(op.in), data(op.decay), data(op.beta), vector(op.rate),
+                         vector(op.bias), data(op.out), state_rows(op.state), rows(), op.spec});
   }
 
   void apply(const GatedAct& op) {
@@ -241,22 +297,29 @@ class CpuExecutor final : public Executor {
     }
   }
 
-  // Norm weights and biases, decoded to float32. Experts' biases have a row for each expert.
+  // Norm weights, biases and convolutions, decoded to float32. Experts' biases have a row for each
+  // expert, convolutions one for each column.
   void decode_vectors() {
     vectors_.resize(program_.weights.size());
-    std::set<WeightId> biases;
+    std::set<WeightId> small;
     for (const Op& op : program_.ops) {
       const auto* experts = std::get_if<Experts>(&op);
-      if (experts) biases.insert({experts->gate_bias, experts->up_bias, experts->down_bias});
+      if (experts) small.insert({experts->gate_bias, experts->up_bias, experts->down_bias});
+      if (const auto* conv = std::get_if<CausalConv>(&op)) small.insert(conv->weight);
     }
     for (size_t i = 0; i < program_.weights.size(); ++i) {
       const TensorView& view = program_.weights[i].view;
-      if (view.rows != 1 && !biases.contains(static_cast<WeightId>(i))) continue;
+      if (view.rows != 1 && !small.contains(static_cast<WeightId>(i))) continue;
       vectors_[i].resize(static_cast<size_t>(view.rows * view.cols));
       for (int64_t r = 0; r < view.rows; ++r) {
         info(view.type).decode_row(view.row(r), vectors_[i].data() + r * view.cols, view.cols);
       }
       for (float& value : vectors_[i]) value += program_.weights[i].plus;
+    }
+    for (const Op& op : program_.ops) {
+      const auto* net = std::get_if<DeltaNet>(&op);
+      if (!net || !net->log_rate) continue;
+      for (float& value : vectors_[static_cast<size_t>(net->rate)]) value = -std::exp(value);
     }
   }
 
@@ -279,8 +342,14 @@ class CpuExecutor final : public Executor {
   Buffer cache_;              // pool_.size() pages of layout_.bytes, all layers in a page
   std::vector<std::vector<float>> vectors_;  // one for each weight; empty for matrices
 
+  Buffer states_;  // one state_floats_ for each slot of the pool
+  int64_t state_floats_ = 0;
+  std::vector<int64_t> state_offsets_;  // [Program::states], in floats
+
   StepRows step_;
-  std::vector<AttentionRow> rows_;  // rows of the step
+  std::vector<AttentionRow> rows_;    // rows of the step
+  std::vector<int32_t> slots_;        // the same rows' slots of states_
+  std::vector<StateRow> state_rows_;  // the same rows for one op
 
   // The step's wanted rows, and the logits of those that were computed last.
   Buffer wanted_;  // [wanted_rows(), dim]

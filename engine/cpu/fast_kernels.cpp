@@ -10,6 +10,7 @@
 #include "engine/cpu/fast_linear.h"
 #include "engine/cpu/fast_pointwise.h"
 #include "engine/cpu/fast_share.h"
+#include "engine/cpu/fast_states.h"
 #include "engine/cpu/kernels.h"
 #include "engine/cpu/thread_pool.h"
 #include "engine/memory/kv_pages.h"
@@ -25,6 +26,7 @@ class FastKernels final : public Kernels {
         experts_(options, pool_, linear_),
         pointwise_(pointwise_kernels()) {
     tiles_.reserve(static_cast<size_t>(options.max_rows));
+    runs_.reserve(static_cast<size_t>(options.max_rows));
   }
 
   void embed(const EmbedArgs& a) override {
@@ -76,6 +78,39 @@ class FastKernels final : public Kernels {
         AttentionTile tile = tiles_[static_cast<size_t>(i / s.kv_heads)];
         tile.kv_head = i % s.kv_heads;
         attention_.attend(tile, scratch_.as<float>() + thread * scratch_floats_);
+      }
+    });
+  }
+
+  void head_part(const HeadPartArgs& a) override {
+    const HeadPart& p = a.part;
+    each(a.rows, a.in_cols, [&](int64_t r) {
+      const float* in = a.in + r * a.in_cols + p.first;
+      float* out = a.out + r * a.out_cols + p.to;
+      for (int64_t h = 0; h < p.heads; ++h) {
+        std::copy_n(in + h * (a.in_cols / p.heads), p.cols, out + h * p.cols);
+      }
+    });
+  }
+
+  void causal_conv(const CausalConvArgs& a) override {
+    split_into_runs(a.at, a.rows);
+    share_range(pool_, a.cols, [&](int64_t from, int64_t count) {
+      for (const StateRun& run : runs_) states_.causal_conv(a, run, from, count);
+    });
+  }
+
+  void delta_net(const DeltaNetArgs& a) override {
+    split_into_runs(a.at, a.rows);
+    const int64_t floats = delta_scratch_floats(a.spec);
+    delta_scratch_.resize(static_cast<size_t>(floats * pool_.threads()));
+    const int64_t units = std::ssize(runs_) * a.spec.value_heads;
+    std::atomic<int64_t> next{0};
+    pool_.run([&](int thread, int) {
+      for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < units;) {
+        const StateRun& run = runs_[static_cast<size_t>(i / a.spec.value_heads)];
+        states_.delta_net(a, run, static_cast<int>(i % a.spec.value_heads),
+                          delta_scratch_.data() + thread * floats);
       }
     });
   }
@@ -218,15 +253,30 @@ class FastKernels final : public Kernels {
     }
   }
 
+  void split_into_runs(const StateRow* at, int64_t rows) {
+    runs_.clear();
+    for (int64_t r = 0; r < rows; ++r) {
+      if (r > 0 && at[r].state == at[r - 1].state) {
+        ++runs_.back().count;
+      } else {
+        runs_.push_back({r, 1});
+      }
+    }
+  }
+
   ThreadPool pool_;
   FastLinear linear_;
   FastExperts experts_;
   const PointwiseKernels& pointwise_;
   const AttentionKernels& attention_ = attention_kernels();
+  const StateKernels& states_ = state_kernels();
 
   Buffer scratch_;  // [threads, scratch_floats_], for attention
   int64_t scratch_floats_ = 0;
   std::vector<AttentionTile> tiles_;
+
+  std::vector<StateRun> runs_;
+  std::vector<float> delta_scratch_;  // a part for each thread
 
   std::vector<Rotations> rotations_;  // the most recent specs
 };

@@ -19,28 +19,6 @@ HWY_BEFORE_NAMESPACE();
 namespace skald::cpu::HWY_NAMESPACE {
 namespace {
 
-// Calls body(i, n) for each n = kLanes floats from index i on; n is smaller in the last call.
-template <class Body>
-HWY_INLINE void for_each_vector(int64_t count, const Body& body) {
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) body(i, kLanes);
-  if (i < count) body(i, static_cast<int>(count - i));
-}
-
-HWY_INLINE VF load_some(const float* p, int count) {
-  if (count == kLanes) return hn::LoadU(DF(), p);
-  HWY_ALIGN float padded[kLanes] = {};
-  std::memcpy(padded, p, static_cast<size_t>(count) * sizeof(float));
-  return hn::Load(DF(), padded);
-}
-
-HWY_INLINE void store_some(VF v, float* p, int count) {
-  if (count == kLanes) return hn::StoreU(v, DF(), p);
-  HWY_ALIGN float padded[kLanes];
-  hn::Store(v, DF(), padded);
-  std::memcpy(p, padded, static_cast<size_t>(count) * sizeof(float));
-}
-
 void rms_norm(const float* in, const float* weight, float* out, int64_t dim, float eps) {
   const DF d;
   const hn::Repartition<double, DF> dd;
@@ -102,9 +80,6 @@ void layer_norm(const float* in, const float* weight, const float* bias, float* 
   });
 }
 
-// x / (1 + e^-x). If e^-x is infinite, the quotient is -0, which is the limit.
-HWY_INLINE VF silu(VF x) { return hn::Div(x, hn::Add(hn::Set(DF(), 1.0f), exp_lanes(hn::Neg(x)))); }
-
 // x/2 * (1 + tanh(u)) is x / (1 + e^(-2u)); u = sqrt(2/pi) * (x + 0.044715 x^3).
 HWY_INLINE VF gelu_tanh(VF x) {
   const DF d;
@@ -113,7 +88,14 @@ HWY_INLINE VF gelu_tanh(VF x) {
   return hn::Div(x, hn::Add(hn::Set(d, 1.0f), e));
 }
 
+HWY_INLINE VF sigmoid(VF x) {
+  const VF one = hn::Set(DF(), 1.0f);
+  return hn::Div(one, hn::Add(one, exp_lanes(hn::Neg(x))));
+}
+
+// Not for ClampedSwiglu.
 HWY_INLINE VF activated(Activation activation, VF x) {
+  if (activation == Activation::Sigmoid) return sigmoid(x);
   return activation == Activation::Silu ? silu(x) : gelu_tanh(x);
 }
 

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 // Unrolls loops over arrays of vectors: otherwise the vectors do not stay in registers. Off for the
 // oldest instruction sets: they have too few registers anyway, and unrolling takes long to compile.
@@ -62,6 +63,28 @@ HWY_INLINE hn::Vec<hn::Full128<float>> sum_four(VF a, VF b, VF c, VF d) {
 HWY_INLINE float sum_one(VF v) {
   const VF zero = hn::Zero(DF());
   return hn::GetLane(sum_four(v, zero, zero, zero));
+}
+
+// Calls body(i, n) for each n = kLanes floats from index i on; n is smaller in the last call.
+template <class Body>
+HWY_INLINE void for_each_vector(int64_t count, const Body& body) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) body(i, kLanes);
+  if (i < count) body(i, static_cast<int>(count - i));
+}
+
+HWY_INLINE VF load_some(const float* p, int count) {
+  if (count == kLanes) return hn::LoadU(DF(), p);
+  HWY_ALIGN float padded[kLanes] = {};
+  std::memcpy(padded, p, static_cast<size_t>(count) * sizeof(float));
+  return hn::Load(DF(), padded);
+}
+
+HWY_INLINE void store_some(VF v, float* p, int count) {
+  if (count == kLanes) return hn::StoreU(v, DF(), p);
+  HWY_ALIGN float padded[kLanes];
+  hn::Store(v, DF(), padded);
+  std::memcpy(p, padded, static_cast<size_t>(count) * sizeof(float));
 }
 
 // Loads 16 bytes from each of several rows, one row for each 128-bit part of a vector.
@@ -159,6 +182,9 @@ HWY_INLINE VF tanh_lanes(VF x) {
   const VF far = hn::Sub(one, hn::Div(hn::Set(d, 2.0f), hn::Add(e, one)));
   return hn::IfThenElse(hn::Lt(size, hn::Set(d, 0.625f)), near, hn::CopySign(far, x));
 }
+
+// x / (1 + e^-x). If e^-x is infinite, the quotient is -0, which is the limit.
+HWY_INLINE VF silu(VF x) { return hn::Div(x, hn::Add(hn::Set(DF(), 1.0f), exp_lanes(hn::Neg(x)))); }
 
 // cap * tanh(x / cap)
 HWY_INLINE VF cap_lanes(VF x, VF cap) { return hn::Mul(cap, tanh_lanes(hn::Div(x, cap))); }

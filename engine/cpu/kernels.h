@@ -95,6 +95,39 @@ struct ActivateArgs {
   Activation activation;
 };
 
+struct HeadPartArgs {
+  const float* in;  // [rows, in_cols], of `heads` heads
+  float* out;       // [rows, out_cols]
+  int64_t rows, in_cols, out_cols;
+  HeadPart part;
+};
+
+// One op's state of the sequence of each row. A sequence's rows are adjacent and in order, so each
+// run of rows with one pointer updates one state. A row at position 0 starts from zeros.
+struct StateRow {
+  float* state;
+  int64_t position;
+};
+
+struct CausalConvArgs {
+  const float* in;      // [rows, cols]
+  const float* weight;  // [cols, taps]
+  float* out;           // [rows, cols]; not `in`
+  const StateRow* at;   // [rows]; a state is [taps - 1, cols], the oldest row first
+  int64_t rows, cols;
+  int taps;
+};
+
+struct DeltaNetArgs {
+  const float* in;            // [rows, 2 * spec.keys() + spec.values()]
+  const float *decay, *beta;  // [rows, value_heads]
+  const float *rate, *bias;   // [value_heads]
+  float* out;                 // [rows, spec.values()]
+  const StateRow* at;         // [rows]; a state is [value_heads, key_dim, value_dim]
+  int64_t rows;
+  DeltaSpec spec;
+};
+
 struct RowGateArgs {
   float* x;             // [rows, cols]; each row is multiplied by sigmoid(weight · its row of in)
   const float* in;      // [rows, dim]
@@ -142,6 +175,9 @@ class Kernels {
   virtual void attention(const AttentionArgs& args) = 0;
   virtual void gated_act(const GatedActArgs& args) = 0;
   virtual void activate(const ActivateArgs& args) = 0;
+  virtual void head_part(const HeadPartArgs& args) = 0;
+  virtual void causal_conv(const CausalConvArgs& args) = 0;
+  virtual void delta_net(const DeltaNetArgs& args) = 0;
   virtual void row_gate(const RowGateArgs& args) = 0;
   virtual void experts(const ExpertsArgs& args) = 0;
   virtual void add(const AddArgs& args) = 0;  // x += scale * y

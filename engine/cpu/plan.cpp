@@ -13,11 +13,15 @@ namespace {
 
 constexpr int64_t kFloat = sizeof(float);
 
-// Bytes of norms and biases, which are decoded to float32.
+// Bytes of norms, biases and convolutions, which are decoded to float32.
 int64_t vector_bytes(const Program& program) {
   int64_t bytes = 0;
   for (const Weight& weight : program.weights) {
     if (weight.view.rows == 1) bytes += weight.view.cols * kFloat;
+  }
+  for (const Op& op : program.ops) {
+    const auto* conv = std::get_if<CausalConv>(&op);
+    if (conv) bytes += program.act(conv->in).cols * conv->taps * kFloat;
   }
   return bytes;
 }
@@ -74,17 +78,23 @@ PageLayout::PageLayout(const Program& program, DType cache_type) {
   }
 }
 
+int64_t state_slots(const Program& program, const RunOptions& options) {
+  return program.states.empty() ? 0 : int64_t{options.sequences} + options.checkpoints;
+}
+
 MemoryPlan plan_memory(const Model& model, const Program& program, const RunOptions& options) {
   const int64_t page = PageLayout(program, cache_type(options)).bytes;
   const int64_t hidden = program.act(std::get<Logits>(program.ops.back()).in).cols;
   int64_t cols = hidden;  // columns kept for rows with logits, plus all activations
   for (const ActSpec& act : program.acts) cols += act.cols;
-  const std::vector<MemoryPart> fixed = {
-      {"weights", model.weights->bytes(), model.weights->mapped()},
-      {"norms and biases", vector_bytes(program)},
-      {"activations", options.rows * cols * kFloat},
-      {"logits", kLogitRows * program.vocab() * kFloat},
-      {"workspace", kernel_bytes(program, options)}};
+  std::vector<MemoryPart> fixed = {{"weights", model.weights->bytes(), model.weights->mapped()},
+                                   {"norms and biases", vector_bytes(program)},
+                                   {"activations", options.rows * cols * kFloat},
+                                   {"logits", kLogitRows * program.vocab() * kFloat},
+                                   {"workspace", kernel_bytes(program, options)}};
+  if (const int64_t slots = state_slots(program, options); slots > 0) {
+    fixed.push_back({"recurrent states", bytes_product(slots * kFloat, program.state_floats())});
+  }
   PlanRequest request;
   request.context = options.context;
   request.model_context = model.config.context;

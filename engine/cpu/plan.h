@@ -27,6 +27,9 @@ inline constexpr int64_t kLogitRows = 16;
 // The sizes that a program's kernels must support.
 KernelOptions kernel_options(const Program& program, const RunOptions& options);
 
+// The states of all sequences and checkpoints; 0 if the program has none.
+int64_t state_slots(const Program& program, const RunOptions& options);
+
 MemoryPlan plan_memory(const Model& model, const Program& program, const RunOptions& options);
 
 }  // namespace skald::cpu

@@ -142,6 +142,66 @@ class ReferenceKernels final : public Kernels {
     for (int64_t i = 0; i < a.count; ++i) a.out[i] = activated(a.in[i], a.activation);
   }
 
+  void head_part(const HeadPartArgs& a) override {
+    const HeadPart& p = a.part;
+    for (int64_t r = 0; r < a.rows; ++r) {
+      for (int64_t h = 0; h < p.heads; ++h) {
+        std::copy_n(a.in + r * a.in_cols + h * (a.in_cols / p.heads) + p.first, p.cols,
+                    a.out + r * a.out_cols + p.to + h * p.cols);
+      }
+    }
+  }
+
+  void causal_conv(const CausalConvArgs& a) override {
+    const int64_t kept = a.taps - 1;
+    for (int64_t r = 0; r < a.rows; ++r) {
+      float* state = a.at[r].state;
+      if (a.at[r].position == 0) std::fill_n(state, kept * a.cols, 0.0f);
+      const float* in = a.in + r * a.cols;
+      for (int64_t c = 0; c < a.cols; ++c) {
+        const float* weight = a.weight + c * a.taps;
+        double sum = double{weight[kept]} * in[c];
+        for (int64_t t = 0; t < kept; ++t) sum += double{weight[t]} * state[t * a.cols + c];
+        a.out[r * a.cols + c] = activated(static_cast<float>(sum), Activation::Silu);
+      }
+      std::copy_n(state + a.cols, (kept - 1) * a.cols, state);
+      std::copy_n(in, a.cols, state + (kept - 1) * a.cols);
+    }
+  }
+
+  void delta_net(const DeltaNetArgs& a) override {
+    const DeltaSpec& s = a.spec;
+    std::vector<double> key(static_cast<size_t>(s.key_dim)), query(key.size());
+    for (int64_t r = 0; r < a.rows; ++r) {
+      if (a.at[r].position == 0) std::fill_n(a.at[r].state, s.state_floats(), 0.0f);
+      const float* queries = a.in + r * (2 * s.keys() + s.values());
+      const float *keys = queries + s.keys(), *values = keys + s.keys();
+      for (int h = 0; h < s.value_heads; ++h) {
+        const int64_t first = int64_t{s.key_head(h)} * s.key_dim;
+        scale_to_one(queries + first, query);
+        scale_to_one(keys + first, key);
+        const int64_t at = r * s.value_heads + h;
+        const double kept = std::exp(a.rate[h] * softplus(double{a.decay[at]} + a.bias[h]));
+        const double corrected = 1 / (1 + std::exp(-double{a.beta[at]}));
+        const float* value = values + int64_t{h} * s.value_dim;
+        float* out = a.out + r * s.values() + int64_t{h} * s.value_dim;
+        float* state = a.at[r].state + int64_t{h} * s.key_dim * s.value_dim;
+        for (int j = 0; j < s.value_dim; ++j) {
+          double held = 0;
+          for (int i = 0; i < s.key_dim; ++i) held += kept * state[i * s.value_dim + j] * key[i];
+          const double error = corrected * (value[j] - held);
+          double sum = 0;
+          for (int i = 0; i < s.key_dim; ++i) {
+            float& number = state[i * s.value_dim + j];
+            number = static_cast<float>(kept * number + key[i] * error);
+            sum += double{number} * query[i];
+          }
+          out[j] = static_cast<float>(sum / std::sqrt(double(s.key_dim)));
+        }
+      }
+    }
+  }
+
   void row_gate(const RowGateArgs& a) override {
     for (int64_t r = 0; r < a.rows; ++r) {
       double dot = 0;
@@ -226,9 +286,18 @@ class ReferenceKernels final : public Kernels {
     return gate / (1 + std::exp(-kSwigluSlope * gate)) * (up + 1);
   }
 
-  // For Silu and GeluTanh.
+  // Not for ClampedSwiglu.
   static float activated(float x, Activation activation) {
+    if (activation == Activation::Sigmoid) return 1 / (1 + std::exp(-x));
     return activation == Activation::Silu ? x / (1 + std::exp(-x)) : gelu_tanh(x);
+  }
+
+  static double softplus(double x) { return x > 20 ? x : std::log1p(std::exp(x)); }
+
+  static void scale_to_one(const float* in, std::vector<double>& out) {
+    double squares = kDeltaNormEps;
+    for (size_t i = 0; i < out.size(); ++i) squares += double{in[i]} * in[i];
+    for (size_t i = 0; i < out.size(); ++i) out[i] = in[i] / std::sqrt(squares);
   }
 
   static float gelu_tanh(float x) {

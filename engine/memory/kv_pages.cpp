@@ -1,52 +1,64 @@
 #include "engine/memory/kv_pages.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/base/error.h"
 
 namespace skald {
 
-PagePool::PagePool(int64_t pages) : owners_(static_cast<size_t>(pages), 0) {
+OwnedNumbers::OwnedNumbers(int64_t size) : owners_(static_cast<size_t>(size), 0) {
   free_.reserve(owners_.size());
-  for (int64_t page = pages; page-- > 0;) free_.push_back(static_cast<int32_t>(page));
+  for (int64_t number = size; number-- > 0;) free_.push_back(static_cast<int32_t>(number));
+}
+
+int32_t OwnedNumbers::take() {
+  check(!free_.empty(), "a number that is taken is free");
+  const int32_t number = free_.back();
+  free_.pop_back();
+  owners_[static_cast<size_t>(number)] = 1;
+  return number;
+}
+
+void OwnedNumbers::share(int32_t number) { ++owners_[static_cast<size_t>(number)]; }
+
+void OwnedNumbers::release(int32_t number) {
+  check(owners_[static_cast<size_t>(number)] > 0, "a released number has an owner");
+  if (--owners_[static_cast<size_t>(number)] == 0) free_.push_back(number);
 }
 
 int32_t PagePool::take() {
-  if (free_.empty()) {
+  if (pages_.free() == 0) {
     fail(Exit::Memory, "the KV cache is full: all ", size(), " pages of ", kPageTokens,
          " tokens are in use; ask for a larger context with -c");
   }
-  const int32_t page = free_.back();
-  free_.pop_back();
-  owners_[static_cast<size_t>(page)] = 1;
-  return page;
-}
-
-void PagePool::share(int32_t page) { ++owners_[static_cast<size_t>(page)]; }
-
-void PagePool::release(int32_t page) {
-  check(owners_[static_cast<size_t>(page)] > 0, "a released page has an owner");
-  if (--owners_[static_cast<size_t>(page)] == 0) free_.push_back(page);
+  return pages_.take();
 }
 
 Sequence::Sequence(PagePool& pool, std::span<const int32_t> shared)
     : pool_(&pool),
       pages_(shared.begin(), shared.end()),
       length_(static_cast<int64_t>(shared.size()) * kPageTokens) {
+  check(shared.empty() || !pool.has_states(), "pages alone do not hold a recurrent state");
   for (int32_t page : pages_) pool_->share(page);
 }
 
 Sequence::Sequence(Sequence&& other) noexcept
     : pool_(other.pool_),
       pages_(std::move(other.pages_)),
-      length_(std::exchange(other.length_, 0)) {
+      length_(std::exchange(other.length_, 0)),
+      state_(std::exchange(other.state_, -1)),
+      checkpoints_(std::move(other.checkpoints_)) {
   other.pages_.clear();
+  other.checkpoints_.clear();
 }
 
 Sequence& Sequence::operator=(Sequence&& other) noexcept {
   std::swap(pool_, other.pool_);
   std::swap(pages_, other.pages_);
   std::swap(length_, other.length_);
+  std::swap(state_, other.state_);
+  std::swap(checkpoints_, other.checkpoints_);
   return *this;
 }
 
@@ -54,18 +66,88 @@ Sequence Sequence::fork() const {
   Sequence copy(*pool_);
   copy.pages_ = pages_;
   copy.length_ = length_;
+  copy.state_ = state_;
   for (int32_t page : pages_) pool_->share(page);
+  if (state_ >= 0) pool_->states().share(state_);
   return copy;
 }
 
-void Sequence::truncate(int64_t length) {
-  check(length >= 0 && length <= length_, "a sequence is truncated to a part of itself");
+void Sequence::drop_pages(int64_t length) {
   const size_t keep = static_cast<size_t>(pages_for(length));
   while (pages_.size() > keep) {
     pool_->release(pages_.back());
     pages_.pop_back();
   }
   length_ = length;
+}
+
+void Sequence::drop_checkpoint(size_t index) {
+  pool_->states().release(checkpoints_[index].slot);
+  checkpoints_.erase(checkpoints_.begin() + static_cast<std::ptrdiff_t>(index));
+}
+
+void Sequence::truncate(int64_t length) {
+  check(length >= 0 && length <= length_, "a sequence is truncated to a part of itself");
+  if (pool_->has_states() && (length < length_ || length == 0)) {
+    while (!checkpoints_.empty() && checkpoints_.back().length > length) {
+      drop_checkpoint(checkpoints_.size() - 1);
+    }
+    length = checkpoints_.empty() ? 0 : checkpoints_.back().length;
+    if (state_ >= 0) pool_->states().release(state_);
+    state_ = checkpoints_.empty() ? -1 : checkpoints_.back().slot;
+    if (state_ >= 0) pool_->states().share(state_);
+  }
+  drop_pages(length);
+}
+
+int64_t Sequence::kept_length(int64_t length) const {
+  if (!pool_->has_states() || length >= length_) return std::min(length, length_);
+  int64_t kept = 0;
+  for (const Checkpoint& one : checkpoints_) {
+    if (one.length <= length) kept = one.length;
+  }
+  return kept;
+}
+
+int32_t Sequence::state_at(int64_t length) const {
+  if (length == length_) return state_;
+  for (const Checkpoint& one : checkpoints_) {
+    if (one.length == length) return one.slot;
+  }
+  return -1;
+}
+
+void Sequence::checkpoint() {
+  if (state_ < 0 || length_ == 0) return;
+  if (!checkpoints_.empty() && checkpoints_.back().length == length_) return;
+  // The next extend() needs a slot of its own, since a checkpoint's state stays.
+  if (pool_->states().free() == 0) {
+    if (checkpoints_.empty()) return;
+    drop_checkpoint(0);
+    if (pool_->states().free() == 0) return;
+  }
+  checkpoints_.push_back({length_, state_});
+  pool_->states().share(state_);
+}
+
+// The slot that the next tokens may write.
+std::optional<Sequence::Copy> Sequence::own_state() {
+  OwnedNumbers& states = pool_->states();
+  if (!pool_->has_states() || (state_ >= 0 && !states.shared(state_))) return {};
+  if (states.free() == 0) {
+    // Other sequences have taken the slot that checkpoint() counted on.
+    for (size_t i = checkpoints_.size(); i-- > 0 && states.free() == 0;) drop_checkpoint(i);
+    if (state_ >= 0 && !states.shared(state_)) return {};
+  }
+  if (states.free() == 0) {
+    fail(Exit::Memory, "the states of all ", states.size(),
+         " sequences are in use; ask for fewer sequences at a time");
+  }
+  const int32_t from = state_;
+  state_ = states.take();
+  if (from < 0) return {};
+  states.release(from);
+  return Copy{from, state_};
 }
 
 bool Sequence::copies_last(int64_t tokens) const {
@@ -76,7 +158,7 @@ int64_t Sequence::missing_pages(int64_t tokens) const {
   return pages_for(length_ + tokens) - pages_for(length_) + copies_last(tokens);
 }
 
-std::optional<Sequence::PageCopy> Sequence::extend(int64_t tokens) {
+Sequence::Copies Sequence::extend(int64_t tokens) {
   const int64_t missing = missing_pages(tokens);
   if (pool_->free_pages() < missing) {
     fail(Exit::Memory, "the KV cache is full: ", pool_->free_pages(), " of ", pool_->size(),
@@ -84,15 +166,21 @@ std::optional<Sequence::PageCopy> Sequence::extend(int64_t tokens) {
          " are needed; ask for a larger context with -c");
   }
   const bool copy_last = copies_last(tokens);
-  std::optional<PageCopy> copy;
+  Copies copies;
+  if (tokens > 0) copies.state = own_state();
   if (copy_last) {
-    copy = PageCopy{pages_.back(), pool_->take()};
+    copies.page = Copy{pages_.back(), pool_->take()};
     pool_->release(pages_.back());
-    pages_.back() = copy->to;
+    pages_.back() = copies.page->to;
   }
   for (int64_t i = copy_last; i < missing; ++i) pages_.push_back(pool_->take());
   length_ += tokens;
-  return copy;
+  return copies;
+}
+
+void Sequence::undo_extend(int64_t tokens) {
+  check(tokens <= length_, "tokens that are taken back are there");
+  drop_pages(length_ - tokens);
 }
 
 }  // namespace skald

@@ -1,5 +1,6 @@
-// Which cache pages belong to which sequence. Bookkeeping only: a backend stores the pages'
-// contents and decides their format. A PagePool must outlive its Sequences; neither is thread-safe.
+// Which cache pages belong to which sequence, and which slot holds its recurrent state, if the
+// model has one. Bookkeeping only: a backend stores the contents of pages and slots and decides
+// their format. A PagePool must outlive its Sequences; neither is thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -23,28 +24,54 @@ inline int64_t cache_pages(int64_t context, int64_t sequences, int64_t cache_tok
   return together > one ? together : one;
 }
 
-class PagePool {
+// Numbers 0 to size - 1, each with a count of its owners.
+class OwnedNumbers {
  public:
-  explicit PagePool(int64_t pages);
+  explicit OwnedNumbers(int64_t size);
 
   int64_t size() const { return static_cast<int64_t>(owners_.size()); }
-  int64_t free_pages() const { return static_cast<int64_t>(free_.size()); }
-  int32_t take();  // throws Error(Exit::Memory) when none is free
-  void share(int32_t page);
-  void release(int32_t page);
-  bool shared(int32_t page) const { return owners_[static_cast<size_t>(page)] > 1; }
+  int64_t free() const { return static_cast<int64_t>(free_.size()); }
+  int32_t take();  // one must be free
+  void share(int32_t number);
+  void release(int32_t number);
+  bool shared(int32_t number) const { return owners_[static_cast<size_t>(number)] > 1; }
 
  private:
-  std::vector<int32_t> owners_;  // number of owners of each page
+  std::vector<int32_t> owners_;  // number of owners of each
   std::vector<int32_t> free_;
 };
 
+class PagePool {
+ public:
+  // `state_slots` is 0 for models without recurrent states. Otherwise each sequence needs a slot,
+  // and further slots are for checkpoints.
+  explicit PagePool(int64_t pages, int64_t state_slots = 0) : pages_(pages), states_(state_slots) {}
+
+  int64_t size() const { return pages_.size(); }
+  int64_t free_pages() const { return pages_.free(); }
+  int32_t take();  // throws Error(Exit::Memory) when none is free
+  void share(int32_t page) { pages_.share(page); }
+  void release(int32_t page) { pages_.release(page); }
+  bool shared(int32_t page) const { return pages_.shared(page); }
+
+  bool has_states() const { return states_.size() > 0; }
+  OwnedNumbers& states() { return states_; }
+  const OwnedNumbers& states() const { return states_; }
+
+ private:
+  OwnedNumbers pages_, states_;
+};
+
 // The tokens of one sequence in the cache. A Sequence moves; the copy is named fork() and shares
-// all pages until one side writes.
+// all pages and the state until one side writes.
+//
+// A recurrent state belongs to one length and cannot be shortened. A checkpoint keeps the state of
+// a length for later: truncate() returns to it.
 class Sequence {
  public:
   explicit Sequence(PagePool& pool) : pool_(&pool) {}
-  // Begins with the tokens of `shared`: full pages that have other owners too.
+  // Begins with the tokens of `shared`: full pages that have other owners too. For models without
+  // recurrent states.
   Sequence(PagePool& pool, std::span<const int32_t> shared);
   Sequence(Sequence&& other) noexcept;
   Sequence& operator=(Sequence&& other) noexcept;
@@ -52,24 +79,51 @@ class Sequence {
 
   int64_t length() const { return length_; }
   std::span<const int32_t> pages() const { return pages_; }
-  Sequence fork() const;
-  void truncate(int64_t length);  // drops all tokens from `length` on
+  int32_t state() const { return state_; }  // the slot of the state at length(); -1: none yet
+  Sequence fork() const;                    // without checkpoints
 
-  // Makes room for `tokens` more. If the last page is half-filled and shared, it is replaced by a
-  // private page, and the backend must then copy the contents. Throws Error(Exit::Memory) and
-  // changes nothing when too few pages are free.
-  struct PageCopy {
+  // Drops all tokens from `length` on. With a recurrent state, the sequence goes on to the last
+  // checkpoint that is not longer than `length`, or to 0: length() says where it is.
+  void truncate(int64_t length);
+
+  // Makes room for `tokens` more. If the last page is half-filled and shared, or the state is
+  // shared, it is replaced by a private one, and the backend must then copy the contents. Throws
+  // Error(Exit::Memory) and changes nothing when too few pages or slots are free.
+  struct Copy {
     int32_t from, to;
   };
-  std::optional<PageCopy> extend(int64_t tokens);
+  struct Copies {
+    std::optional<Copy> page, state;
+  };
+  Copies extend(int64_t tokens);
+  // Takes back the last extend(), of as many tokens, before a backend has computed them.
+  void undo_extend(int64_t tokens);
   int64_t missing_pages(int64_t tokens) const;  // pages that extend(tokens) would take
 
+  // Keeps the present state for truncate(). If no slot is free, it takes the place of the oldest
+  // checkpoint; without one, nothing is kept. Does nothing for models without recurrent states.
+  void checkpoint();
+  // The slot with the state of `length`, if the sequence still has it; else -1.
+  int32_t state_at(int64_t length) const;
+  // The longest length, at most `length`, that the sequence can be truncated to.
+  int64_t kept_length(int64_t length) const;
+
  private:
+  struct Checkpoint {
+    int64_t length;
+    int32_t slot;
+  };
+
   bool copies_last(int64_t tokens) const;
+  void drop_pages(int64_t length);
+  void drop_checkpoint(size_t index);
+  std::optional<Copy> own_state();
 
   PagePool* pool_;
   std::vector<int32_t> pages_;
   int64_t length_ = 0;
+  int32_t state_ = -1;
+  std::vector<Checkpoint> checkpoints_;  // shorter ones first
 };
 
 }  // namespace skald

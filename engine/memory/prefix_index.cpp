@@ -56,6 +56,7 @@ void PrefixIndex::touch(uint64_t hash, Node& node) {
 Sequence PrefixIndex::share(std::span<const int32_t> tokens, std::span<const uint64_t> hashes,
                             int64_t most) {
   ++clock_;
+  if (pool_.has_states()) return Sequence(pool_);
   std::vector<int32_t> pages;
   const size_t end = std::min(hashes.size(), static_cast<size_t>(most));
   for (size_t i = 0; i < end; ++i) {
@@ -70,6 +71,7 @@ Sequence PrefixIndex::share(std::span<const int32_t> tokens, std::span<const uin
 void PrefixIndex::insert(std::span<const int32_t> tokens, std::span<const uint64_t> hashes,
                          int64_t pages, const Sequence& sequence) {
   check(pages * kPageTokens <= sequence.length(), "only computed pages are remembered");
+  if (pool_.has_states()) return;
   ++clock_;
   for (size_t i = 0; i < static_cast<size_t>(pages); ++i) {
     const uint64_t before = i == 0 ? 0 : hashes[i - 1];

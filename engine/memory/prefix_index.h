@@ -1,7 +1,8 @@
 // Finds cache pages of earlier prompts by their tokens, so that a prompt with the same beginning
 // reuses the pages instead of computing them. The index is an owner of each page: a page outlives
 // the sequence that filled it, until its room is needed. The PagePool must outlive the index. Not
-// thread-safe.
+// thread-safe. Pages do not hold recurrent states, so for models with such states the index stays
+// empty.
 #pragma once
 
 #include <array>

@@ -31,6 +31,13 @@ struct ExpertsConfig {
   float scale = 1;  // as in ExpertsSpec
 };
 
+// Layers with a gated delta net in the place of attention.
+struct DeltaConfig {
+  std::vector<bool> layers;  // [layers], true: the layer has the net; empty: no layer has
+  DeltaSpec spec;
+  int taps = 0;  // of the convolution
+};
+
 // Properties that at least two families share. A property of one family alone is in that family's
 // file in models/families.
 struct ModelConfig {
@@ -65,6 +72,9 @@ struct ModelConfig {
   float logit_scale = 1;
   float attention_softcap = 0, logit_softcap = 0;  // 0: none
   bool attention_sinks = false;                    // one for each head (Attention::sinks)
+  // attn_q holds a query and a gate for each head. What the head attends to is multiplied by
+  // sigmoid(gate), each number by itself.
+  bool attention_gate = false;
   QkNorm qk_norm = QkNorm::None;
   bool norm_after_rope = false;  // qk_norm stands after the rotation; for Heads alone
   float norm_plus = 0;           // added to the file's norm weights: 1 if the file holds weight - 1
@@ -78,6 +88,7 @@ struct ModelConfig {
   bool loop_norm = false;             // the last norm also stands between two runs
   std::string rope_scaling = "none";  // for messages; `rope` contains its effect
   ExpertsConfig experts;
+  DeltaConfig delta;
 
   int window_of(int layer) const {
     return windows.empty() ? window : windows[static_cast<size_t>(layer)];
@@ -89,6 +100,9 @@ struct ModelConfig {
   bool has_experts(int layer) const {
     return experts.count > 0 &&
            (experts.dense.empty() || !experts.dense[static_cast<size_t>(layer)]);
+  }
+  bool has_delta(int layer) const {
+    return !delta.layers.empty() && delta.layers[static_cast<size_t>(layer)];
   }
   bool rotates(int layer) const {
     return unrotated.empty() || !unrotated[static_cast<size_t>(layer)];

@@ -20,6 +20,12 @@ void Program::bind_context(int64_t context) {
 
 int64_t Program::vocab() const { return weight(std::get<Logits>(ops.back()).weight).view.rows; }
 
+int64_t Program::state_floats() const {
+  int64_t floats = 0;
+  for (const StateSpec& state : states) floats += state.floats;
+  return floats;
+}
+
 int64_t Program::weight_bytes() const {
   int64_t bytes = 0;
   auto count = [&](WeightId id) {
@@ -45,6 +51,9 @@ int64_t Program::weight_bytes() const {
                    [&](const Logits& o) { count(o.weight); },
                    [](const Rope&) {},
                    [&](const Attention& o) { count(o.sinks); },
+                   [](const HeadPart&) {},
+                   [&](const CausalConv& o) { count(o.weight); },
+                   [&](const DeltaNet& o) { count(o.rate), count(o.bias); },
                    [](const GatedAct&) {},
                    [](const Activate&) {},
                    [](const Add&) {},
@@ -63,6 +72,9 @@ std::string_view op_name(const Op& op) {
           [](const Linear&) { return "linear"; },
           [](const Rope&) { return "rope"; },
           [](const Attention&) { return "attention"; },
+          [](const HeadPart&) { return "head_part"; },
+          [](const CausalConv&) { return "causal_conv"; },
+          [](const DeltaNet&) { return "delta_net"; },
           [](const GatedAct&) { return "gated_act"; },
           [](const Activate&) { return "activate"; },
           [](const RowGate&) { return "row_gate"; },
@@ -82,6 +94,9 @@ const ActId* op_output(const Op& op) {
                         [](const Linear& o) -> Out { return &o.out; },
                         [](const Rope& o) -> Out { return &o.x; },
                         [](const Attention& o) -> Out { return &o.out; },
+                        [](const HeadPart& o) -> Out { return &o.out; },
+                        [](const CausalConv& o) -> Out { return &o.out; },
+                        [](const DeltaNet& o) -> Out { return &o.out; },
                         [](const GatedAct& o) -> Out { return &o.out; },
                         [](const Activate& o) -> Out { return &o.out; },
                         [](const RowGate& o) -> Out { return &o.x; },
@@ -102,6 +117,11 @@ std::vector<ActId> op_inputs(const Op& op) {
                         [](const Rope& o) { return In{o.x}; },
                         [](const Attention& o) {
                           return In{o.q, o.k, o.v};
+                        },
+                        [](const HeadPart& o) { return In{o.in}; },
+                        [](const CausalConv& o) { return In{o.in}; },
+                        [](const DeltaNet& o) {
+                          return In{o.in, o.decay, o.beta};
                         },
                         [](const GatedAct& o) {
                           return In{o.gate, o.up};
@@ -195,27 +215,36 @@ WeightId ProgramBuilder::expert_weights(const std::string& stack,
     }
     return first;
   }
-  const auto shape = [&] { return concat("[", count, ", ", rows, ", ", cols, "]"); };
+  return expert_rows(stack, count, rows, cols, 0, rows);
+}
+
+WeightId ProgramBuilder::expert_rows(const std::string& stack, int count, int64_t whole,
+                                     int64_t cols, int64_t first, int64_t rows) {
+  const Tensor* tensor = file_.find(stack);
+  const auto shape = [&] { return concat("[", count, ", ", whole, ", ", cols, "]"); };
   if (!tensor) {
     fail(Exit::Model, file_.path(), ": tensor '", stack, "' is missing (expected ", shape(),
          "); the file is incomplete or of another architecture");
   }
   const std::vector<int64_t>& is = tensor->shape;
-  if (is != std::vector<int64_t>{count, rows, cols}) {
+  if (is != std::vector<int64_t>{count, whole, cols}) {
     std::string text;
     for (int64_t size : is) text += concat(text.empty() ? "[" : ", ", size);
     fail(Exit::Model, tensor->file, ": tensor '", stack, "' is ", text, "], expected ", shape(),
          " by the model's configuration");
   }
-  WeightId first = WeightId::None;
+  WeightId id = WeightId::None;
   for (int e = 0; e < count; ++e) {
+    const int64_t from = e * whole + first;
     TensorView source = tensor->source;
-    if (source.exists()) source = slice_rows(source, e * rows, rows);
-    const WeightId id = add({concat(stack, "[", e, "]"), slice_rows(tensor->view, e * rows, rows),
-                             0, source, tensor->file});
-    if (e == 0) first = id;
+    if (source.exists()) source = slice_rows(source, from, rows);
+    const std::string part =
+        rows == whole ? std::string() : concat("[", first, ":", first + rows, "]");
+    const WeightId added = add({concat(stack, "[", e, "]", part),
+                                slice_rows(tensor->view, from, rows), 0, source, tensor->file});
+    if (e == 0) id = added;
   }
-  return first;
+  return id;
 }
 
 int ProgramBuilder::rope(RopeSpec spec) {
@@ -228,10 +257,16 @@ int ProgramBuilder::kv_layer(KvLayer layer) {
   return static_cast<int>(program_.kv.size() - 1);
 }
 
+int ProgramBuilder::state(StateSpec state) {
+  program_.states.push_back(state);
+  return static_cast<int>(program_.states.size() - 1);
+}
+
 Program ProgramBuilder::finish() && {
   const Program& p = program_;
   auto cols = [&](ActId id) { return p.act(id).cols; };
   auto view = [&](WeightId id) { return p.weight(id).view; };
+  auto floats = [&](int state) { return p.states[static_cast<size_t>(state)].floats; };
   check(!p.ops.empty() && std::holds_alternative<Logits>(p.ops.back()),
         "a program ends with logits");
   for (const Op& op : p.ops) {
@@ -263,6 +298,23 @@ Program ProgramBuilder::finish() && {
                   o.sinks == WeightId::None || view(o.sinks).cols == o.spec.heads;
               return cols(o.q) == q && cols(o.out) == q && cols(o.k) == kv && cols(o.v) == kv &&
                      sinks_fit;
+            },
+            [&](const HeadPart& o) {
+              return o.in != o.out && o.heads > 0 && o.first >= 0 && o.to >= 0 &&
+                     cols(o.in) % o.heads == 0 && o.first + o.cols <= cols(o.in) / o.heads &&
+                     o.to + int64_t{o.heads} * o.cols <= cols(o.out);
+            },
+            [&](const CausalConv& o) {
+              return o.in != o.out && cols(o.in) == cols(o.out) && o.taps > 1 &&
+                     view(o.weight).rows == cols(o.in) && view(o.weight).cols == o.taps &&
+                     floats(o.state) == (o.taps - 1) * cols(o.in);
+            },
+            [&](const DeltaNet& o) {
+              const DeltaSpec& s = o.spec;
+              return s.value_heads % s.key_heads == 0 && cols(o.out) == s.values() &&
+                     cols(o.in) == 2 * s.keys() + s.values() && cols(o.decay) == s.value_heads &&
+                     cols(o.beta) == s.value_heads && view(o.rate).cols == s.value_heads &&
+                     view(o.bias).cols == s.value_heads && floats(o.state) == s.state_floats();
             },
             [&](const GatedAct& o) {
               return cols(o.gate) == cols(o.up) && cols(o.up) == cols(o.out);

@@ -79,6 +79,38 @@ struct GatedAct {
   ActId out, gate, up;
   Activation activation;
 };
+// Copies a part of each head of `in`: its columns [first, first + cols). In `out` the parts stand
+// side by side from column `to` on.
+struct HeadPart {
+  ActId out, in;  // two buffers
+  int heads;      // of `in`, all of one width
+  int cols;
+  int first = 0;
+  int to = 0;
+};
+// A convolution over the tokens of a sequence, each column by itself, then silu:
+// out[t] = silu(sum over i of weight[i] * in[t - (taps - 1) + i]). The state holds the last
+// taps - 1 rows of `in`. Zeros stand before the first token.
+struct CausalConv {
+  ActId out, in;    // two buffers
+  WeightId weight;  // [in's columns, taps]
+  int taps;
+  int state;  // index into Program::states
+};
+// A gated delta net: attention whose memory is one matrix S [key_dim, value_dim] for each value
+// head. A token decays S, reads what S holds for its key k, and corrects it towards its value v:
+//   S = exp(rate * softplus(decay + bias)) * S,  S += k ⊗ sigmoid(beta) * (v - Sᵀk),  out = Sᵀq
+// k and q are scaled to length 1, and q is divided by sqrt(key_dim). The state holds S.
+struct DeltaNet {
+  ActId out;          // [value_heads * value_dim]
+  ActId in;           // queries, keys and values side by side
+  ActId decay, beta;  // [value_heads]
+  WeightId rate;      // [1, value_heads]; or A, if the rate is -exp(A)
+  WeightId bias;      // [1, value_heads]
+  DeltaSpec spec;
+  bool log_rate;  // the weight `rate` is A
+  int state;      // index into Program::states
+};
 // out = activation(in), each number by itself
 struct Activate {
   ActId out, in;
@@ -96,7 +128,8 @@ struct RowGate {
 // bias.
 //
 // gate, up and down are the first expert's; the weights of the others have the next numbers. All
-// experts have one format and shape. If the file stacks them, they follow one another in memory.
+// experts have one format and shape. If the file stacks them, they follow one another in memory;
+// between gates may stand ups.
 struct Experts {
   ActId out, in;      // two buffers
   WeightId router;    // [count, dim]
@@ -127,8 +160,8 @@ struct Logits {
   float softcap = 0;
 };
 
-using Op = std::variant<Embed, Norm, HeadNorm, Linear, Rope, Attention, GatedAct, Activate, RowGate,
-                        Experts, Add, Logits>;
+using Op = std::variant<Embed, Norm, HeadNorm, Linear, Rope, Attention, HeadPart, CausalConv,
+                        DeltaNet, GatedAct, Activate, RowGate, Experts, Add, Logits>;
 
 struct ActSpec {
   std::string name;
@@ -150,18 +183,25 @@ struct KvLayer {
   int head_dim = 0;
 };
 
+// A recurrent state: numbers of a sequence that each token replaces. They start as zeros.
+struct StateSpec {
+  int64_t floats = 0;
+};
+
 struct Program {
   std::vector<Op> ops;
   std::vector<ActSpec> acts;
   std::vector<Weight> weights;
   std::vector<RopeSpec> ropes;
-  std::vector<KvLayer> kv;  // one per layer
+  std::vector<KvLayer> kv;        // one per layer with attention
+  std::vector<StateSpec> states;  // one per op with a state
 
   const ActSpec& act(ActId id) const { return acts[static_cast<size_t>(id)]; }
   const Weight& weight(WeightId id) const { return weights[static_cast<size_t>(id)]; }
   // Chooses the frequencies of every rope. An executor calls it once, when it knows its context.
   void bind_context(int64_t context);
-  int64_t vocab() const;  // rows of the Logits op's weight
+  int64_t vocab() const;         // rows of the Logits op's weight
+  int64_t state_floats() const;  // all states of a sequence; 0: the model has none
   // The bytes that a decode step of one sequence reads: one row of the embedding, and as many
   // experts as a row uses.
   int64_t weight_bytes() const;
@@ -194,8 +234,12 @@ class ProgramBuilder {
   // `single`. Returns the first expert's number; the other experts have the next numbers.
   WeightId expert_weights(const std::string& stack, const std::function<std::string(int)>& single,
                           int count, int64_t rows, int64_t cols);
+  // The same for a stack whose experts have `whole` rows each: rows [first, first + rows) of each.
+  WeightId expert_rows(const std::string& stack, int count, int64_t whole, int64_t cols,
+                       int64_t first, int64_t rows);
   int rope(RopeSpec spec);
   int kv_layer(KvLayer layer);
+  int state(StateSpec state);
   void add(Op op) { program_.ops.push_back(op); }
   Program finish() &&;  // checks that each op's buffers and weights agree
 

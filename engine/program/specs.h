@@ -13,7 +13,8 @@ enum class NormKind : uint8_t { Rms, Layer };
 // How a gate and an up become one number. Silu and GeluTanh: activation(gate) * up. ClampedSwiglu
 // (gpt-oss), for experts alone: gate is at most kSwigluLimit, up within it, and the result is
 // gate / (1 + exp(-kSwigluSlope * gate)) * (up + 1).
-enum class Activation : uint8_t { Silu, GeluTanh, ClampedSwiglu };
+// Sigmoid, for gates of attention: sigmoid(gate) * up.
+enum class Activation : uint8_t { Silu, GeluTanh, ClampedSwiglu, Sigmoid };
 inline constexpr float kSwigluLimit = 7, kSwigluSlope = 1.702f;
 
 // Queries grow with their position, so that attention stays sharp in a long context: the query at
@@ -39,6 +40,28 @@ struct AttentionSpec {
 
   bool operator==(const AttentionSpec&) const = default;
 };
+
+// Which key head a value head reads. Blocks: value head h reads key head h / (value_heads /
+// key_heads), as in Hugging Face's files. Turns: h % key_heads, as in GGUF.
+enum class HeadOrder : uint8_t { Blocks, Turns };
+
+struct DeltaSpec {
+  int key_heads = 0;
+  int value_heads = 0;  // a multiple of key_heads
+  int key_dim = 0;      // of a head
+  int value_dim = 0;    // of a head
+  HeadOrder order = HeadOrder::Blocks;
+
+  int key_head(int value_head) const {
+    return order == HeadOrder::Blocks ? value_head / (value_heads / key_heads)
+                                      : value_head % key_heads;
+  }
+  int64_t keys() const { return int64_t{key_heads} * key_dim; }  // columns of all keys
+  int64_t values() const { return int64_t{value_heads} * value_dim; }
+  int64_t state_floats() const { return values() * key_dim; }
+  bool operator==(const DeltaSpec&) const = default;
+};
+inline constexpr float kDeltaNormEps = 1e-6f;  // added to a key's and a query's squared length
 
 // How an expert's router logit becomes its weight: a softmax over all experts, or a sigmoid.
 enum class Gating : uint8_t { Softmax, Sigmoid };

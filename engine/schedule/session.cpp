@@ -35,13 +35,21 @@ void Session::drop_early_step() {
 }
 
 void Session::compute() {
-  while (compute_part()) {
-  }
   check(!tokens_.empty(), "a session is fed before its next token");
   // next() picks from the last token's logits. A truncated or restored session does not have them,
   // so its last token is computed again.
   sequence_.truncate(std::min(sequence_.length(), std::ssize(tokens_) - 1));
-  const auto pending = std::span(tokens_).subspan(static_cast<size_t>(sequence_.length()));
+  while (compute_part()) {
+  }
+  auto pending = std::span(tokens_).subspan(static_cast<size_t>(sequence_.length()));
+  if (executor_->state_bytes() > 0 && pending.size() > 1) {
+    // A state cannot be shortened. So the one before a prompt's last token is kept: an answer that
+    // is taken back, and its last token's logits, need no older state.
+    const SeqRows rows{&sequence_, pending.first(pending.size() - 1), Want::Nothing};
+    executor_->run({&rows, 1});
+    sequence_.checkpoint();
+    pending = pending.last(1);
+  }
   const SeqRows rows{&sequence_, pending, Want::LastRow};
   executor_->run({&rows, 1});
 }
@@ -79,6 +87,16 @@ void Session::set_sampling(SamplingParams params, uint64_t request) {
   request_ = request;
 }
 
+int64_t Session::savable(int64_t length) const {
+  return sequence_.kept_length(std::min(length, computed()));
+}
+
+void Session::read_state(int64_t length, std::span<std::byte> bytes) const {
+  const int32_t slot = sequence_.state_at(length);
+  check(slot >= 0, "the state to be read is kept");
+  executor_->read_state(slot, bytes);
+}
+
 void Session::read_page(int64_t index, std::span<std::byte> bytes) const {
   check(index >= 0 && index < pages_for(computed()), "the page to be read is in use");
   executor_->read_page(sequence_.pages()[static_cast<size_t>(index)], bytes);
@@ -93,6 +111,12 @@ void Session::restore(std::span<const int32_t> tokens, const LoadPage& load) {
   for (int64_t index = 0; index < std::ssize(sequence.pages()); ++index) {
     load(index, bytes);
     executor_->write_page(sequence.pages()[static_cast<size_t>(index)], bytes);
+  }
+  if (executor_->state_bytes() > 0 && !tokens.empty()) {
+    bytes.resize(static_cast<size_t>(executor_->state_bytes()));
+    load(std::ssize(sequence.pages()), bytes);
+    executor_->write_state(sequence.state(), bytes);
+    sequence.checkpoint();
   }
   tokens_.assign(tokens.begin(), tokens.end());
   sequence_ = std::move(sequence);

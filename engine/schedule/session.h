@@ -13,6 +13,10 @@
 
 namespace skald {
 
+// RunOptions::checkpoints for an executor with one session: the state before the last token of that
+// many prompts is kept, so that an answer can be taken back.
+inline constexpr int kSessionCheckpoints = 4;
+
 class Session {
  public:
   // `request` selects the stream of random numbers: the same seed and request draw the same.
@@ -41,12 +45,17 @@ class Session {
   // The number of tokens() in the cache. The next call of next() computes the others.
   int64_t computed() const { return sequence_.length() - (early_step_ != 0); }
 
+  // The most tokens, up to `length`, whose cache can be saved. Models without recurrent states give
+  // min(length, computed()). Others have states of a few lengths alone.
+  int64_t savable(int64_t length) const;
   // Copies page `index` of the cache, 0 <= index < pages_for(computed()), to `bytes`, which has the
   // executor's page_bytes().
   void read_page(int64_t index, std::span<std::byte> bytes) const;
+  // Copies the state after `length` tokens, which is savable(), to `bytes` [state_bytes()].
+  void read_state(int64_t length, std::span<std::byte> bytes) const;
 
   // Fills an empty session with `tokens` and their saved cache. `load` fills in one page after the
-  // other. If `load` throws, the session stays empty.
+  // other, and last the state, if the executor has one. If `load` throws, the session stays empty.
   using LoadPage = std::function<void(int64_t index, std::span<std::byte> bytes)>;
   void restore(std::span<const int32_t> tokens, const LoadPage& load);
 

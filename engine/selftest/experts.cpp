@@ -36,6 +36,8 @@ double gated_result(double gate, double up, Activation activation) {
       up = std::clamp(up, -limit, limit);
       return gate / (1 + std::exp(-double{kSwigluSlope} * gate)) * (up + 1);
     }
+    case Activation::Sigmoid:
+      return up / (1 + std::exp(-gate));
   }
   return 0;
 }

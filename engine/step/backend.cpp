@@ -14,6 +14,14 @@ std::vector<Picked> Executor::pick(std::span<const PickRequest> requests) {
   return picked;
 }
 
+void Executor::read_state(int32_t, std::span<std::byte>) {
+  check(false, "an executor without recurrent states is asked for none");
+}
+
+void Executor::write_state(int32_t, std::span<const std::byte>) {
+  check(false, "an executor without recurrent states is given none");
+}
+
 Picks Executor::pick_and_run(std::span<const PickRequest> requests, std::span<Sequence* const>) {
   return {pick(requests), 0};
 }

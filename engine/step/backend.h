@@ -39,6 +39,7 @@ struct RunOptions {
   int64_t context = 0;
   int64_t tokens = 0;        // a known lower bound; above short_context it rules that out
   int sequences = 1;         // most sequences at a time
+  int checkpoints = 0;       // states kept for Sequence::truncate(), of all sequences together
   int64_t cache_tokens = 0;  // all sequences together; at least context; 0: context for each
   int64_t rows = 512;        // most rows of a step, at least 1; longer prompts take several steps
   bool scores = false;       // sequences will be scored: room for the logits of more rows
@@ -138,6 +139,11 @@ class Executor {
   virtual int64_t page_bytes() const = 0;
   virtual void read_page(int32_t page, std::span<std::byte> bytes) = 0;  // [page_bytes()]
   virtual void write_page(int32_t page, std::span<const std::byte> bytes) = 0;
+  // The same for the recurrent state in a slot (Sequence::state()). state_bytes() is 0 for models
+  // without one.
+  virtual int64_t state_bytes() const { return 0; }
+  virtual void read_state(int32_t slot, std::span<std::byte> bytes);
+  virtual void write_state(int32_t slot, std::span<const std::byte> bytes);
 
  private:
   Sampler sampler_;

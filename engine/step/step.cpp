@@ -40,19 +40,17 @@ void StepRows::check_step(Step step) const {
   check(total > 0 && total <= limits_.rows, "a step has between 1 and max_rows rows");
 }
 
-void StepRows::admit(Step step, const std::function<void(Sequence::PageCopy)>& copy_page) {
+void StepRows::admit(Step step, const std::function<void(const Sequence::Copies&)>& copy) {
   check_step(step);
   size_t extended = 0;
   try {
     for (; extended < step.size(); ++extended) {
       const SeqRows& part = step[extended];
-      const auto copy = part.sequence->extend(static_cast<int64_t>(part.tokens.size()));
-      if (copy) copy_page(*copy);
+      copy(part.sequence->extend(static_cast<int64_t>(part.tokens.size())));
     }
   } catch (...) {
     for (size_t i = 0; i < extended; ++i) {
-      Sequence& sequence = *step[i].sequence;
-      sequence.truncate(sequence.length() - static_cast<int64_t>(step[i].tokens.size()));
+      step[i].sequence->undo_extend(static_cast<int64_t>(step[i].tokens.size()));
     }
     throw;
   }

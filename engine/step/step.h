@@ -21,9 +21,9 @@ class StepRows {
  public:
   explicit StepRows(const StepLimits& limits);
 
-  // Extends the step's sequences. Calls copy_page for each page that a sequence no longer shares.
-  // After an Error every sequence is unchanged.
-  void admit(Step step, const std::function<void(Sequence::PageCopy)>& copy_page);
+  // Extends the step's sequences. Calls `copy` with the pages and states that a sequence no longer
+  // shares. After an Error every sequence is unchanged.
+  void admit(Step step, const std::function<void(const Sequence::Copies&)>& copy);
 
   int64_t count() const { return static_cast<int64_t>(tokens.size()); }
 

@@ -37,18 +37,7 @@ void build_layers(const ModelConfig& c, Blocks& b, std::string_view ffn_norm) {
     b.norm(b.h(), b.x(), layer, "attn_norm");
     b.attention(layer, b.h());
     b.add();
-    if (c.has_experts(layer)) {
-      b.norm(b.routed(), b.x(), layer, ffn_norm);
-      b.experts(layer, b.routed());
-      if (c.experts.shared_dim > 0) {
-        b.add();
-        b.shared_expert(layer, b.routed());
-      }
-    } else {
-      b.norm(b.h(), b.x(), layer, ffn_norm);
-      b.mlp(layer, b.h());
-    }
-    b.add();
+    b.feed_forward(layer, ffn_norm);
   }
 }
 

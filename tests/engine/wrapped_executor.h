@@ -34,6 +34,13 @@ class WrappedExecutor : public Executor {
   void write_page(int32_t page, std::span<const std::byte> bytes) override {
     inner_->write_page(page, bytes);
   }
+  int64_t state_bytes() const override { return inner_->state_bytes(); }
+  void read_state(int32_t slot, std::span<std::byte> bytes) override {
+    inner_->read_state(slot, bytes);
+  }
+  void write_state(int32_t slot, std::span<const std::byte> bytes) override {
+    inner_->write_state(slot, bytes);
+  }
 
  protected:
   std::unique_ptr<Executor> inner_;

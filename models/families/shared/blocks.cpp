@@ -83,10 +83,23 @@ void Blocks::qk_norm(ActId act, int heads, int layer, std::string_view weight) {
   }
 }
 
+void Blocks::queries(int layer, ActId in) {
+  const ModelConfig& c = config_;
+  if (!c.attention_gate) return linear(q_, in, layer, "attn_q", c.attention_bias);
+  const int64_t q_dim = builder_.cols(q_);
+  if (!queries_) {
+    queries_ = builder_.act("q_and_gate", 2 * q_dim);
+    gates_ = builder_.act("attention_gate", q_dim);
+  }
+  linear(*queries_, in, layer, "attn_q", c.attention_bias);
+  builder_.add(HeadPart{q_, *queries_, c.heads, c.head_dim});
+  builder_.add(HeadPart{*gates_, *queries_, c.heads, c.head_dim, c.head_dim});
+}
+
 void Blocks::attention(int layer, ActId in) {
   const ModelConfig& c = config_;
-  if (!fused("attn_qkv", layer, in, {q_, k_, v_})) {
-    linear(q_, in, layer, "attn_q", c.attention_bias);
+  if (c.attention_gate || !fused("attn_qkv", layer, in, {q_, k_, v_})) {
+    queries(layer, in);
     linear(k_, in, layer, "attn_k", c.attention_bias);
     linear(v_, in, layer, "attn_v", c.attention_bias);
   }
@@ -113,6 +126,9 @@ void Blocks::attention(int layer, ActId in) {
     op.sinks = builder_.weight(layer_name(layer, "attn_sinks.weight"), 1, c.heads);
   }
   builder_.add(op);
+  if (c.attention_gate) {
+    builder_.add(GatedAct{attended_, *gates_, attended_, Activation::Sigmoid});
+  }
   linear(h_, attended_, layer, "attn_output", c.attention_output_bias);
 }
 
@@ -171,8 +187,15 @@ void Blocks::experts(int layer, ActId in) {
   const int64_t dim = config_.dim;
   Experts op{h_, in};
   op.router = builder_.weight(layer_name(layer, "ffn_gate_inp.weight"), e.count, dim);
-  op.gate = expert_weights(layer, "ffn_gate", e.ffn_dim, dim);
-  op.up = expert_weights(layer, "ffn_up", e.ffn_dim, dim);
+  const std::string fused_name = layer_name(layer, "ffn_gate_up_exps.weight");
+  if (file_.find(fused_name)) {
+    const int64_t both = 2 * e.ffn_dim;
+    op.gate = builder_.expert_rows(fused_name, e.count, both, dim, 0, e.ffn_dim);
+    op.up = builder_.expert_rows(fused_name, e.count, both, dim, e.ffn_dim, e.ffn_dim);
+  } else {
+    op.gate = expert_weights(layer, "ffn_gate", e.ffn_dim, dim);
+    op.up = expert_weights(layer, "ffn_up", e.ffn_dim, dim);
+  }
   op.down = expert_weights(layer, "ffn_down", dim, e.ffn_dim);
   op.spec = {e.count, e.used, e.normalized, config_.activation, e.gating, e.scale};
   if (e.choice_bias) {
@@ -202,6 +225,22 @@ void Blocks::shared_expert(int layer, ActId in) {
     builder_.add(RowGate{shared_->gate, in, builder_.weight(name, 1, config_.dim)});
   }
   down(layer, *shared_);
+}
+
+void Blocks::feed_forward(int layer, std::string_view weight) {
+  const bool has_experts = config_.has_experts(layer);
+  const ActId in = has_experts ? routed() : h_;
+  norm(in, x_, layer, weight);
+  if (!has_experts) {
+    mlp(layer, in);
+  } else {
+    experts(layer, in);
+    if (config_.experts.shared_dim > 0) {
+      add();
+      shared_expert(layer, in);
+    }
+  }
+  add();
 }
 
 void Blocks::add() { builder_.add(Add{x_, h_, config_.residual_scale}); }

@@ -29,9 +29,11 @@ class Blocks {
   void down(int layer);            // h = outer half of gate()'s result
   void experts(int layer, ActId in);        // h = experts of `in`, which is routed()
   void shared_expert(int layer, ActId in);  // h = the shared expert of `in`, the same
-  void add();                               // x += h
-  void norm_stream();                       // x = the last norm of x
-  Program finish() &&;                      // norm and logits of x
+  // The second half of a layer: x += the feed-forward, or the experts, of the norm `weight` of x.
+  void feed_forward(int layer, std::string_view weight);
+  void add();           // x += h
+  void norm_stream();   // x = the last norm of x
+  Program finish() &&;  // norm and logits of x
 
   // out = weight · in + bias, with a layer's weight such as "attn_q".
   void linear(ActId out, ActId in, int layer, std::string_view name, bool bias);
@@ -49,6 +51,7 @@ class Blocks {
   bool fused(std::string_view name, int layer, ActId in, std::initializer_list<ActId> outs);
   WeightId expert_weights(int layer, std::string_view part, int64_t rows, int64_t cols);
   Norm norm_op(ActId out, ActId in, const std::string& name);
+  void queries(int layer, ActId in);  // q of `in`, and the gates
   void qk_norm(ActId act, int heads, int layer, std::string_view weight);
 
   const ModelConfig& config_;
@@ -57,6 +60,7 @@ class Blocks {
   ActId x_, h_, q_, k_, v_, attended_;
   std::optional<FeedForward> mlp_, shared_;  // made by the first use
   std::optional<ActId> routed_;              // the same
+  std::optional<ActId> queries_, gates_;     // made if attn_q holds both
   WeightId embedding_ = WeightId::None;
   int rope_ = 0, window_rope_ = 0;  // equal if layers with a window have no rope of their own
 };

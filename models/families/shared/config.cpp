@@ -207,7 +207,10 @@ ModelConfig read_common_gguf(const GgufFile& file, NormKind norm) {
   c.architecture = metadata.text("general.architecture");
   c.layers = static_cast<int>(integer("block_count", kMostLayers));
   c.dim = integer("embedding_length", kMostWidth);
-  c.ffn_dim = integer("feed_forward_length", kMostWidth);
+  // Some models with experts in all layers have no width for others.
+  const std::string width = "feed_forward_length", expert_width = "expert_" + width;
+  const bool experts_alone = !metadata.find(prefix + width) && metadata.find(prefix + expert_width);
+  c.ffn_dim = integer(experts_alone ? expert_width : width, kMostWidth);
   c.heads = static_cast<int>(heads("attention.head_count"));
   c.kv_heads = metadata.find(prefix + "attention.head_count_kv")
                    ? static_cast<int>(heads("attention.head_count_kv"))

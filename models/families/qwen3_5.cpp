@@ -1,0 +1,129 @@
+// Qwen3-Next and Qwen3.5 to 3.8, dense and with experts, the text part: three of four layers have a
+// gated delta net, the fourth has attention with a gate. The vision encoder and the heads that
+// predict further tokens are ignored.
+#include <string>
+
+#include "engine/base/error.h"
+#include "models/families/families.h"
+#include "models/families/llama.h"
+#include "models/families/shared/config.h"
+#include "models/families/shared/delta.h"
+#include "models/families/shared/experts.h"
+#include "models/families/shared/names.h"
+#include "models/files/gguf.h"
+#include "models/files/hf_config.h"
+
+namespace skald {
+namespace {
+
+constexpr std::string_view kHfTypes[] = {"qwen3_next", "qwen3_5", "qwen3_5_text", "qwen3_5_moe",
+                                         "qwen3_5_moe_text"};
+constexpr std::string_view kGgufTypes[] = {"qwen3next", "qwen35", "qwen35moe"};
+
+constexpr NamePart kParts[] = {{".linear_attn.in_proj_qkvz", "ssm_in"},
+                               {".linear_attn.in_proj_qkv", "attn_qkv"},
+                               {".linear_attn.in_proj_z", "attn_gate"},
+                               {".linear_attn.in_proj_ba", "ssm_ba"},
+                               {".linear_attn.in_proj_b", "ssm_beta"},
+                               {".linear_attn.in_proj_a", "ssm_alpha"},
+                               {".linear_attn.conv1d", "ssm_conv1d"},
+                               {".linear_attn.A_log", "ssm_a.log"},
+                               {".linear_attn.dt_bias", "ssm_dt.bias"},
+                               {".linear_attn.norm", "ssm_norm"},
+                               {".linear_attn.out_proj", "ssm_out"},
+                               {".post_attention_layernorm", kLateFfnNorm},
+                               {".mlp.gate", "ffn_gate_inp"},
+                               {".mlp.experts.gate_up_proj", "ffn_gate_up_exps.weight"},
+                               {".mlp.experts.down_proj", "ffn_down_exps.weight"},
+                               {".mlp.shared_expert_gate", "ffn_gate_inp_shexp"},
+                               {".mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
+                               {".mlp.shared_expert.up_proj", "ffn_up_shexp"},
+                               {".mlp.shared_expert.down_proj", "ffn_down_shexp"}};
+constexpr NamePart kExpertParts[] = {
+    {"gate_proj", "ffn_gate"}, {"up_proj", "ffn_up"}, {"down_proj", "ffn_down"}};
+
+constexpr std::string_view kDefaults = R"({"vocab_size": 151936, "head_dim": 256,
+    "num_key_value_heads": 2, "max_position_embeddings": 32768, "partial_rotary_factor": 0.25,
+    "full_attention_interval": 4, "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128,
+    "linear_value_head_dim": 128, "linear_num_key_heads": 16, "linear_num_value_heads": 32,
+    "moe_intermediate_size": 512, "shared_expert_intermediate_size": 512,
+    "intermediate_size": 512})";
+
+HfDefaults hf_defaults() {
+  HfDefaults defaults;
+  defaults.rope.partial = true;
+  defaults.rope.sections = true;
+  return defaults;
+}
+
+void complete(ModelConfig& c) {
+  c.mlp_bias = false;
+  c.qk_norm = QkNorm::Heads;
+  c.attention_gate = true;
+}
+
+ModelConfig from_hf(const HfConfig& file) {
+  const HfConfig text = text_part(file);
+  const bool experts = text.has("num_experts");
+  if (!experts) text.integer("intermediate_size", 1, kMostFfnDim);  // has no default
+  const HfConfig config = text.with_defaults(kDefaults);
+  refuse_other_values(config, {{"hidden_act", "silu"}});
+  if (!config.boolean_or("attn_output_gate", true)) {
+    fail(Exit::Model, config.where(), ": 'attn_output_gate' is false, expected true");
+  }
+  ModelConfig c = read_common_hf(config, hf_defaults());
+  c.architecture = file.text("model_type");
+  c.tied = text_part_is_tied(file);
+  c.norm_plus = 1;
+  complete(c);
+  c.delta = read_hf_delta(config, c.layers);
+  if (experts) {
+    c.experts = read_hf_experts(config, 512, 10);
+    c.experts.ffn_dim = config.integer("moe_intermediate_size", 1, kMostFfnDim);
+    c.experts.normalized = config.boolean_or("norm_topk_prob", true);
+    c.experts.dense = read_dense_layers(config, c.layers);
+    c.experts.shared_dim = config.integer("shared_expert_intermediate_size", 1, kMostFfnDim);
+    c.experts.shared_gate = true;
+  }
+  return c;
+}
+
+ModelConfig from_gguf(const GgufFile& file) {
+  ModelConfig c = read_common_gguf(file);
+  const GgufMetadata& metadata = file.metadata();
+  const std::string prefix = c.architecture + ".";
+  complete(c);
+  const std::string more_key = prefix + "nextn_predict_layers";
+  const uint64_t more = metadata.uint_or(more_key, 0);
+  if (more >= static_cast<uint64_t>(c.layers)) {
+    fail(Exit::Model, file.path(), ": '", more_key, "' is ", more, ", expected fewer than the ",
+         c.layers, " layers");
+  }
+  c.layers -= static_cast<int>(more);
+  const bool blocks = c.architecture == "qwen3next";
+  c.delta = read_gguf_delta(file, c.layers, blocks ? HeadOrder::Blocks : HeadOrder::Turns);
+  c.experts = read_gguf_experts(file, c.ffn_dim);
+  if (c.experts.count > 0) {
+    const std::string key = prefix + "expert_shared_feed_forward_length";
+    const uint64_t width = metadata.uint_or(key, static_cast<uint64_t>(c.experts.ffn_dim));
+    if (width == 0 || width > static_cast<uint64_t>(kMostFfnDim)) {
+      fail(Exit::Model, file.path(), ": '", key, "' is ", width, ", expected 1 to ", kMostFfnDim);
+    }
+    c.experts.shared_dim = static_cast<int64_t>(width);
+    c.experts.shared_gate = true;
+    c.experts.normalized = metadata.boolean_or(prefix + "expert_weights_norm", true);
+  }
+  return c;
+}
+
+std::string name(std::string_view hf_name) {
+  const std::string text = text_model_name(hf_name);
+  const std::string expert = expert_tensor_name(text, ".mlp.experts.", kExpertParts);
+  return expert.empty() ? tensor_name(text, kParts) : expert;
+}
+
+}  // namespace
+
+const Family kQwen35 = {"Qwen3.5", kHfTypes, kGgufTypes, from_hf, from_gguf, name, build_delta};
+
+}  // namespace skald

@@ -1,0 +1,180 @@
+#include "models/families/shared/delta.h"
+
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
+#include "models/families/llama.h"
+#include "models/files/gguf.h"
+#include "models/files/hf_config.h"
+
+namespace skald {
+namespace {
+
+constexpr int64_t kMostHeads = 4096, kMostHeadDim = 1024, kMostTaps = 64, kMostInterval = 1 << 16;
+
+void check_heads(const DeltaSpec& spec, std::string_view where) {
+  if (spec.value_heads % spec.key_heads == 0) return;
+  fail(Exit::Model, where, ": ", spec.value_heads, " heads of values cannot share ", spec.key_heads,
+       " heads of keys evenly");
+}
+
+// Every n-th layer has attention, the others have a net.
+std::vector<bool> by_interval(int layers, int64_t interval) {
+  std::vector<bool> nets;
+  for (int layer = 0; layer < layers; ++layer) nets.push_back((layer + 1) % interval != 0);
+  return nets;
+}
+
+}  // namespace
+
+DeltaConfig read_hf_delta(const HfConfig& config, int layers) {
+  DeltaConfig d;
+  const auto number = [&](std::string_view key, int64_t most) {
+    return static_cast<int>(config.integer(key, 1, most));
+  };
+  d.spec.key_heads = number("linear_num_key_heads", kMostHeads);
+  d.spec.value_heads = number("linear_num_value_heads", kMostHeads);
+  d.spec.key_dim = number("linear_key_head_dim", kMostHeadDim);
+  d.spec.value_dim = number("linear_value_head_dim", kMostHeadDim);
+  d.spec.order = HeadOrder::Blocks;
+  d.taps = static_cast<int>(config.integer("linear_conv_kernel_dim", 2, kMostTaps));
+  check_heads(d.spec, config.where());
+  if (!config.has("layer_types")) {
+    d.layers = by_interval(layers, config.integer("full_attention_interval", 1, kMostInterval));
+    return d;
+  }
+  for (const std::string& type : config.texts("layer_types")) {
+    const bool net = type == "linear_attention";
+    if (!net && type != "full_attention") {
+      fail(Exit::Model, config.where(), ": 'layer_types' has '", printable(type, 80),
+           "', expected 'full_attention' or 'linear_attention'");
+    }
+    d.layers.push_back(net);
+  }
+  if (std::ssize(d.layers) < layers) {
+    fail(Exit::Model, config.where(), ": 'layer_types' has ", d.layers.size(),
+         " values, expected one for each of ", layers, " layers");
+  }
+  d.layers.resize(static_cast<size_t>(layers));
+  return d;
+}
+
+DeltaConfig read_gguf_delta(const GgufFile& file, int layers, HeadOrder order) {
+  const GgufMetadata& metadata = file.metadata();
+  const std::string prefix = std::string(metadata.text("general.architecture")) + ".";
+  const auto number = [&](std::string_view key, int64_t least, int64_t most) {
+    const std::string name = concat(prefix, key);
+    const uint64_t value = metadata.uint(name);
+    if (value >= static_cast<uint64_t>(least) && value <= static_cast<uint64_t>(most)) {
+      return static_cast<int>(value);
+    }
+    fail(Exit::Model, file.path(), ": '", name, "' is ", value, ", expected ", least, " to ", most);
+  };
+  DeltaConfig d;
+  d.spec.key_heads = number("ssm.group_count", 1, kMostHeads);
+  d.spec.value_heads = number("ssm.time_step_rank", 1, kMostHeads);
+  d.spec.key_dim = number("ssm.state_size", 1, kMostHeadDim);
+  const int inner = number("ssm.inner_size", 1, kMostHeads * kMostHeadDim);
+  d.spec.value_dim = inner / d.spec.value_heads;
+  d.spec.order = order;
+  d.taps = number("ssm.conv_kernel", 2, kMostTaps);
+  check_heads(d.spec, file.path());
+  if (inner % d.spec.value_heads != 0 || d.spec.value_dim > kMostHeadDim) {
+    fail(Exit::Model, file.path(), ": '", prefix, "ssm.inner_size' is ", inner,
+         ", expected a multiple of the ", d.spec.value_heads, " heads of values");
+  }
+  const std::string interval = prefix + "full_attention_interval";
+  d.layers = by_interval(
+      layers, metadata.find(interval) ? number("full_attention_interval", 1, kMostInterval) : 4);
+  // The tensors decide: files differ in how they say which layers have a net.
+  for (int layer = 0; layer < layers; ++layer) {
+    d.layers[static_cast<size_t>(layer)] =
+        file.find(concat("blk.", layer, ".ssm_conv1d.weight")) != nullptr;
+  }
+  return d;
+}
+
+DeltaLayers::DeltaLayers(const ModelConfig& config, const WeightFile& file, Blocks& blocks)
+    : config_(config), file_(file), blocks_(blocks) {
+  const DeltaSpec& s = config.delta.spec;
+  ProgramBuilder& b = blocks.builder();
+  mixed_ = b.act("delta_mixed", 2 * s.keys() + s.values());
+  convolved_ = b.act("delta_convolved", b.cols(mixed_));
+  gate_ = b.act("delta_gate", s.values());
+  decay_ = b.act("delta_decay", s.value_heads);
+  beta_ = b.act("delta_beta", s.value_heads);
+  out_ = b.act("delta_out", s.values());
+}
+
+void DeltaLayers::projections(int layer, ActId in) {
+  const DeltaSpec& s = config_.delta.spec;
+  ProgramBuilder& b = blocks_.builder();
+  const int shared = s.value_heads / s.key_heads;  // heads of values for each head of keys
+  const auto has = [&](std::string_view part) {
+    return file_.find(concat("blk.", layer, ".", part)) != nullptr;
+  };
+  if (has("ssm_in.weight")) {
+    const int values = shared * s.value_dim, keys = static_cast<int>(s.keys());
+    if (!all_) all_ = b.act("delta_all", b.cols(mixed_) + b.cols(gate_));
+    blocks_.linear(*all_, in, layer, "ssm_in", false);
+    b.add(HeadPart{mixed_, *all_, s.key_heads, s.key_dim, 0, 0});
+    b.add(HeadPart{mixed_, *all_, s.key_heads, s.key_dim, s.key_dim, keys});
+    b.add(HeadPart{mixed_, *all_, s.key_heads, values, 2 * s.key_dim, 2 * keys});
+    b.add(HeadPart{gate_, *all_, s.key_heads, values, 2 * s.key_dim + values, 0});
+  } else {
+    blocks_.linear(mixed_, in, layer, "attn_qkv", false);
+    blocks_.linear(gate_, in, layer, "attn_gate", false);
+  }
+  if (has("ssm_ba.weight")) {
+    if (!both_) both_ = b.act("delta_beta_and_decay", 2 * s.value_heads);
+    blocks_.linear(*both_, in, layer, "ssm_ba", false);
+    b.add(HeadPart{beta_, *both_, s.key_heads, shared, 0, 0});
+    b.add(HeadPart{decay_, *both_, s.key_heads, shared, shared, 0});
+  } else {
+    blocks_.linear(beta_, in, layer, "ssm_beta", false);
+    blocks_.linear(decay_, in, layer, "ssm_alpha", false);
+  }
+}
+
+void DeltaLayers::add(int layer, ActId in) {
+  const DeltaConfig& d = config_.delta;
+  const DeltaSpec& s = d.spec;
+  ProgramBuilder& b = blocks_.builder();
+  const auto name = [&](std::string_view part) { return concat("blk.", layer, ".", part); };
+  projections(layer, in);
+
+  const int64_t cols = b.cols(mixed_);
+  CausalConv conv{convolved_, mixed_, b.weight(name("ssm_conv1d.weight"), cols, d.taps), d.taps, 0};
+  conv.state = b.state({(d.taps - 1) * cols});
+  b.add(conv);
+
+  DeltaNet net{out_, convolved_, decay_, beta_, WeightId::None, WeightId::None, s, false, 0};
+  net.log_rate = file_.find(name("ssm_a.log")) != nullptr;
+  net.rate = b.weight(name(net.log_rate ? "ssm_a.log" : "ssm_a"), 1, s.value_heads);
+  net.bias = b.weight(name("ssm_dt.bias"), 1, s.value_heads);
+  net.state = b.state({s.state_floats()});
+  b.add(net);
+
+  const WeightId norm = b.weight(name("ssm_norm.weight"), 1, s.value_dim);
+  b.add(HeadNorm{out_, norm, s.value_heads, s.value_dim, config_.norm_eps});
+  b.add(GatedAct{out_, gate_, out_, Activation::Silu});
+  blocks_.linear(blocks_.h(), out_, layer, "ssm_out", false);
+}
+
+Program build_delta(const ModelConfig& c, const WeightFile& file) {
+  Blocks b(c, file);
+  DeltaLayers nets(c, file, b);
+  b.embed();
+  for (int layer = 0; layer < c.layers; ++layer) {
+    b.norm(b.h(), b.x(), layer, "attn_norm");
+    if (c.has_delta(layer)) {
+      nets.add(layer, b.h());
+    } else {
+      b.attention(layer, b.h());
+    }
+    b.add();
+    b.feed_forward(layer, kLateFfnNorm);
+  }
+  return std::move(b).finish();
+}
+
+}  // namespace skald
