@@ -95,10 +95,22 @@ TEST_CASE("a sequence that starts with shared pages never writes to them") {
   Sequence sharing(pool, owner.pages());
   CHECK(sharing.length() == 64);
   CHECK(pool.shared(owner.pages()[0]));
-  CHECK(!sharing.extend(1));
+  CHECK(!sharing.extend(1).page);
   CHECK(sharing.pages()[0] == owner.pages()[0]);
   CHECK(pool.free_pages() == 2);
 }
 
 }  // namespace
+TEST_CASE("an index for sequences with a recurrent state shares nothing") {
+  PagePool pool(8, 4);
+  PrefixIndex index(pool);
+  const std::vector<int32_t> tokens(128, 7);
+  const std::vector<uint64_t> hashes = page_hashes(tokens);
+  Sequence s(pool);
+  s.extend(128);
+  index.insert(tokens, hashes, 2, s);
+  CHECK(index.pages() == 0);
+  CHECK(index.share(tokens, hashes, 2).length() == 0);
+}
+
 }  // namespace skald::test
