@@ -57,7 +57,8 @@ inline double largest_difference(std::span<const float> logits, const float* exp
 }
 
 inline void check_logits(Executor& executor, const std::filesystem::path& golden_json,
-                         const std::filesystem::path& logits_npy) {
+                         const std::filesystem::path& logits_npy,
+                         double tolerance = kLogitTolerance) {
   const nlohmann::json golden = read_json(golden_json);
   const Matrix expected = read_npy(logits_npy);
   const auto ids = golden["input_ids"].get<std::vector<int32_t>>();
@@ -77,7 +78,7 @@ inline void check_logits(Executor& executor, const std::filesystem::path& golden
     if (position + 1 < ids.size()) nll += negative_log_likelihood(logits, ids[position + 1]);
   });
   CHECK(compared == rows.size());
-  CHECK(largest <= kLogitTolerance);
+  CHECK(largest <= tolerance);
   CHECK(nll / static_cast<double>(ids.size() - 1) ==
         Approx(golden["mean_nll"].get<double>()).margin(1e-5));
 }

@@ -30,9 +30,10 @@ void causal_conv(const CausalConvArgs& a, StateRun run, int64_t from, int64_t co
     const float* in = a.in + r * a.cols + from;
     float* out = a.out + r * a.cols + from;
     for (int64_t c = 0; c < count; ++c) {
-      float sum = weight[c * a.taps + kept] * in[c];
-      for (int64_t t = 0; t < kept; ++t) sum += weight[c * a.taps + t] * state[t * a.cols + c];
-      out[c] = sum;
+      double sum = double{weight[c * a.taps + kept]} * in[c];
+      for (int64_t t = 0; t < kept; ++t)
+        sum += double{weight[c * a.taps + t]} * state[t * a.cols + c];
+      out[c] = static_cast<float>(sum);
     }
     for_each_vector(count, [&](int64_t i, int n)
                                HWY_ATTR { store_some(silu(load_some(out + i, n)), out + i, n); });

@@ -91,10 +91,11 @@ Admission::Fit Admission::try_to_begin(ScheduledSample& sample, const ScheduledS
 }
 
 // Samples of one prompt: the first sample computes the prompt, the others start from a fork of its
-// sequence.
+// sequence. A recurrent state cannot be shortened to the prompt, so samples with one begin anew.
 bool Admission::begin_beside_sibling(ScheduledSample& sample, const ScheduledSamples& running,
                                      bool& wait) {
   if (sample.index == 0 || sample.length() > sample.prompt_length()) return false;
+  if (pool_.has_states()) return false;
   const auto sibling = std::find_if(running.begin(), running.end(), [&](const auto& other) {
     return other->generation == sample.generation && other->index == 0;
   });

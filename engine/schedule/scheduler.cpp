@@ -39,7 +39,9 @@ void Scheduler::add(Generation& generation) {
   const int64_t length = static_cast<int64_t>(generation.prompt.size());
   check(length > 0 && length <= executor_.context(), "a prompt has tokens and fits the context");
   check(generation.samples() > 0, "a generation has samples");
-  const std::vector<uint64_t> hashes = page_hashes(generation.prompt);
+  // Pages without the recurrent state that belongs to them are of no use to other samples.
+  const bool shares = !executor_.pages().has_states();
+  const auto hashes = shares ? page_hashes(generation.prompt) : std::vector<uint64_t>();
   const bool scores = generation.score_prompt && length > 1;
   for (int index = 0; index < generation.samples(); ++index) {
     auto sample = std::make_unique<ScheduledSample>(ScheduledSample{

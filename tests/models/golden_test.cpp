@@ -14,12 +14,13 @@ using cpu::KernelSet;
 }  // namespace
 
 TEST_CASE("the logits and greedy tokens of every golden folder agree with Hugging Face's") {
-  const std::string name = GENERATE(
-      "llama-mha", "llama3-gqa-tied-ropescale", "llama3-long-3000", "openllama-headdim100",
-      "llama-bias-linear-rope", "llama-config-v5", "mistral-swa-headdim64", "qwen2-bias-tied",
-      "qwen3-qknorm", "gemma2-softcap", "phi3-fused", "cohere2", "granite4", "qwen3_vl", "seed_oss",
-      "ernie4_5", "glm4", "exaone4", "starcoder2", "qwen2_moe", "olmoe", "ministral3",
-      "hunyuan_v1_dense", "gpt_oss", "gpt_oss-bf16", "minimax_m2", "glm4_moe", "kq256");
+  const std::string name =
+      GENERATE("llama-mha", "llama3-gqa-tied-ropescale", "llama3-long-3000", "openllama-headdim100",
+               "llama-bias-linear-rope", "llama-config-v5", "mistral-swa-headdim64",
+               "qwen2-bias-tied", "qwen3-qknorm", "gemma2-softcap", "phi3-fused", "cohere2",
+               "granite4", "qwen3_vl", "seed_oss", "ernie4_5", "glm4", "exaone4", "starcoder2",
+               "qwen2_moe", "olmoe", "ministral3", "hunyuan_v1_dense", "gpt_oss", "gpt_oss-bf16",
+               "minimax_m2", "glm4_moe", "qwen3_5", "qwen3_5_moe", "qwen3_next", "kq256");
   const KernelSet kernels = GENERATE(KernelSet::Fast, KernelSet::Reference);
   const std::filesystem::path folder = find_golden(name);
   if (folder.empty() || (name == "llama3-long-3000" && kernels == KernelSet::Reference)) return;
@@ -27,7 +28,11 @@ TEST_CASE("the logits and greedy tokens of every golden folder agree with Huggin
   const OpenedModel opened = open_model(folder);
   const Model model = made_model(opened.model, {});
   const auto executor = cpu::make_executor(model, {.exact = true}, kernels);
-  check_logits(*executor, folder / "golden.json", folder / "logits.npy");
+  // In one row of this model a head's result is nearly zero. Its norm magnifies the rounding of
+  // sums in float32 a hundred times; the reference's sums are in double.
+  const bool magnified = name == "qwen3_next" && kernels == KernelSet::Fast;
+  check_logits(*executor, folder / "golden.json", folder / "logits.npy",
+               magnified ? 3e-4 : kLogitTolerance);
   const nlohmann::json golden = read_json(folder / "golden.json");
   if (golden.contains("greedy_ids")) check_greedy(*executor, golden);
 }

@@ -1,0 +1,126 @@
+// A small random model with recurrent states, as a GGUF of architecture qwen35 with a vocabulary of
+// bytes: two layers with a gated delta net, and between them one with attention.
+#pragma once
+
+#include <cmath>
+#include <random>
+#include <string>
+
+#include "tests/gguf_writer.h"
+
+namespace skald::test {
+
+class RecurrentGguf {
+ public:
+  static constexpr uint32_t kVocab = 260, kDim = 48, kLayers = 3, kFfnDim = 64;
+  static constexpr uint32_t kHeads = 2, kHeadDim = 32;  // of attention
+  static constexpr uint32_t kKeyHeads = 2, kValueHeads = 4, kKeyDim = 12, kValueDim = 20, kTaps = 4;
+
+  std::string file() {
+    keys();
+    vocabulary();
+    tensor("token_embd.weight", kVocab, kDim);
+    for (uint32_t layer = 0; layer < kLayers; ++layer) {
+      const std::string blk = "blk." + std::to_string(layer) + ".";
+      ones(blk + "attn_norm.weight", kDim);
+      ones(blk + "post_attention_norm.weight", kDim);
+      layer == 1 ? attention(blk) : net(blk);
+      tensor(blk + "ffn_gate.weight", kFfnDim, kDim);
+      tensor(blk + "ffn_up.weight", kFfnDim, kDim);
+      tensor(blk + "ffn_down.weight", kDim, kFfnDim);
+    }
+    ones("output_norm.weight", kDim);
+    tensor("output.weight", kVocab, kDim);
+    return w_.file();
+  }
+
+ private:
+  void keys() {
+    w_.text("general.architecture", "qwen35");
+    const auto number = [&](const std::string& key, uint32_t value) {
+      w_.u32("qwen35." + key, value);
+    };
+    number("block_count", kLayers);
+    number("context_length", 1024);
+    number("embedding_length", kDim);
+    number("feed_forward_length", kFfnDim);
+    number("attention.head_count", kHeads);
+    number("attention.head_count_kv", 1);
+    number("attention.key_length", kHeadDim);
+    number("attention.value_length", kHeadDim);
+    number("rope.dimension_count", kHeadDim / 4);
+    number("ssm.conv_kernel", kTaps);
+    number("ssm.state_size", kKeyDim);
+    number("ssm.group_count", kKeyHeads);
+    number("ssm.time_step_rank", kValueHeads);
+    number("ssm.inner_size", kValueHeads * kValueDim);
+    w_.f32("qwen35.attention.layer_norm_rms_epsilon", 1e-6f);
+  }
+
+  void vocabulary() {
+    std::vector<std::string> pieces{"<unk>", "<s>", "</s>"};
+    std::string types = raw<int32_t>(2) + raw<int32_t>(3) + raw<int32_t>(3);
+    std::string scores = raw(0.0f) + raw(0.0f) + raw(0.0f);
+    for (int byte = 0; byte < 256; ++byte) {
+      char piece[16];
+      std::snprintf(piece, sizeof piece, "<0x%02X>", byte);
+      pieces.push_back(piece);
+      types += raw<int32_t>(6);
+      scores += raw(0.0f);
+    }
+    pieces.push_back("x");
+    types += raw<int32_t>(1);
+    scores += raw(-1.0f);
+    w_.text("tokenizer.ggml.model", "llama");
+    w_.strings("tokenizer.ggml.tokens", pieces);
+    w_.array("tokenizer.ggml.scores", 6, kVocab, scores);
+    w_.array("tokenizer.ggml.token_type", 5, kVocab, types);
+    w_.u32("tokenizer.ggml.bos_token_id", 1);
+    w_.u32("tokenizer.ggml.eos_token_id", 2);
+    w_.boolean("tokenizer.ggml.add_space_prefix", false);
+  }
+
+  void attention(const std::string& blk) {
+    tensor(blk + "attn_q.weight", 2 * kHeads * kHeadDim, kDim);
+    tensor(blk + "attn_k.weight", kHeadDim, kDim);
+    tensor(blk + "attn_v.weight", kHeadDim, kDim);
+    ones(blk + "attn_q_norm.weight", kHeadDim);
+    ones(blk + "attn_k_norm.weight", kHeadDim);
+    tensor(blk + "attn_output.weight", kDim, kHeads * kHeadDim);
+  }
+
+  void net(const std::string& blk) {
+    constexpr uint32_t kValues = kValueHeads * kValueDim;
+    constexpr uint32_t kMixed = 2 * kKeyHeads * kKeyDim + kValues;
+    tensor(blk + "attn_qkv.weight", kMixed, kDim);
+    tensor(blk + "attn_gate.weight", kValues, kDim);
+    tensor(blk + "ssm_beta.weight", kValueHeads, kDim);
+    tensor(blk + "ssm_alpha.weight", kValueHeads, kDim);
+    tensor(blk + "ssm_conv1d.weight", kMixed, kTaps);
+    vector(blk + "ssm_a", kValueHeads, [&] { return -std::exp(0.3f * normal_(random_)); });
+    vector(blk + "ssm_dt.bias", kValueHeads, [&] { return normal_(random_); });
+    ones(blk + "ssm_norm.weight", kValueDim);
+    tensor(blk + "ssm_out.weight", kDim, kValues);
+  }
+
+  template <class Next>
+  void vector(const std::string& name, uint64_t count, const Next& next) {
+    std::string data;
+    for (uint64_t i = 0; i < count; ++i) data += raw<float>(next());
+    w_.tensors.push_back({name, {count}, 0, data});
+  }
+  void ones(const std::string& name, uint64_t count) {
+    vector(name, count, [] { return 1.0f; });
+  }
+  void tensor(const std::string& name, uint64_t rows, uint64_t cols) {
+    const float size = 1.5f / std::sqrt(static_cast<float>(cols));
+    vector(name, rows * cols, [&] { return size * normal_(random_); });
+    w_.tensors.back().dims = {cols, rows};
+  }
+
+  GgufWriter w_;
+  std::mt19937_64 random_{7};
+  std::normal_distribution<float> normal_;
+};
+
+}  // namespace skald::test
