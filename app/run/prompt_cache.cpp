@@ -59,7 +59,10 @@ int64_t PromptCache::feed(Session& session, std::span<const int32_t> prompt) {
 }
 
 void PromptCache::save(const Session& session) const {
-  const int64_t computed = session.savable(std::min(prompt_, session.computed()));
+  // A recurrent state after the whole prompt would be of no use to the same prompt, whose last
+  // token must be computed for its logits.
+  const int64_t most = executor_.state_bytes() > 0 ? prompt_ - 1 : prompt_;
+  const int64_t computed = session.savable(std::min(most, session.computed()));
   if (flags_.read_only || computed <= known_) return;
   try {
     write_cache_file(flags_.path, session, computed, executor_, {key_, ""});

@@ -6,6 +6,7 @@
 #include "engine/base/error.h"
 #include "models/families/families.h"
 #include "models/families/llama.h"
+#include "models/families/shared/blocks.h"
 #include "models/families/shared/config.h"
 #include "models/families/shared/delta.h"
 #include "models/families/shared/experts.h"
@@ -116,6 +117,23 @@ ModelConfig from_gguf(const GgufFile& file) {
   return c;
 }
 
+Program build(const ModelConfig& c, const WeightFile& file) {
+  Blocks b(c, file);
+  DeltaLayers nets(c, file, b);
+  b.embed();
+  for (int layer = 0; layer < c.layers; ++layer) {
+    b.norm(b.h(), b.x(), layer, "attn_norm");
+    if (c.has_delta(layer)) {
+      nets.add(layer, b.h());
+    } else {
+      b.attention(layer, b.h());
+    }
+    b.add();
+    b.feed_forward(layer, kLateFfnNorm);
+  }
+  return std::move(b).finish();
+}
+
 std::string name(std::string_view hf_name) {
   const std::string text = text_model_name(hf_name);
   const std::string expert = expert_tensor_name(text, ".mlp.experts.", kExpertParts);
@@ -124,6 +142,6 @@ std::string name(std::string_view hf_name) {
 
 }  // namespace
 
-const Family kQwen35 = {"Qwen3.5", kHfTypes, kGgufTypes, from_hf, from_gguf, name, build_delta};
+const Family kQwen35 = {"Qwen3.5", kHfTypes, kGgufTypes, from_hf, from_gguf, name, build};
 
 }  // namespace skald

@@ -25,7 +25,12 @@ namespace skald {
 namespace {
 
 bool norms_heads(const RandomShape& s) {
-  return s.family == &kQwen3 || s.family == &kQwen3Moe || s.family == &kGemma3;
+  return s.family == &kQwen3 || s.family == &kQwen3Moe || s.family == &kGemma3 ||
+         s.family == &kQwen35;
+}
+// True for layers with a gated delta net in the place of attention.
+bool has_net(const RandomShape& s, int layer) {
+  return s.delta.value_heads > 0 && (layer + 1) % 4 != 0;
 }
 bool norms_halves_twice(const RandomShape& s) {
   return s.family == &kGemma2 || s.family == &kGemma3;
@@ -100,6 +105,8 @@ bool needs_more_bits(int layer, int layers) {
   return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
 }
 
+constexpr int kDeltaTaps = 4;  // of the convolution before a delta net
+
 enum class Fill { Noise, Nothing };
 
 class RandomWeights final : public WeightFile {
@@ -113,11 +120,16 @@ class RandomWeights final : public WeightFile {
       const int64_t q_dim = int64_t{shape.heads} * shape.head_dim;
       const int64_t kv_dim = int64_t{shape.kv_heads} * shape.head_dim;
       plan(block + "attn_norm.weight", DType::F32, 1, shape.dim);
-      plan(block + "attn_q.weight", mix.most, q_dim, shape.dim);
-      plan(block + "attn_k.weight", mix.most, kv_dim, shape.dim);
-      plan(block + "attn_v.weight", more, kv_dim, shape.dim);
-      plan(block + "attn_output.weight", mix.most, shape.dim, q_dim);
-      const char* ffn_norm = is_gpt_oss(shape) ? "post_attention_norm" : "ffn_norm";
+      const bool net = has_net(shape, layer), gated = shape.family == &kQwen35;
+      if (net) {
+        plan_net(block, shape, mix.most, more);
+      } else {
+        plan(block + "attn_q.weight", mix.most, gated ? 2 * q_dim : q_dim, shape.dim);
+        plan(block + "attn_k.weight", mix.most, kv_dim, shape.dim);
+        plan(block + "attn_v.weight", more, kv_dim, shape.dim);
+        plan(block + "attn_output.weight", mix.most, shape.dim, q_dim);
+      }
+      const char* ffn_norm = is_gpt_oss(shape) || gated ? "post_attention_norm" : "ffn_norm";
       if (!norms_once(shape)) plan(concat(block, ffn_norm, ".weight"), DType::F32, 1, shape.dim);
       if (is_gpt_oss(shape)) {
         plan(block + "attn_sinks.weight", DType::F32, 1, shape.heads);
@@ -128,7 +140,7 @@ class RandomWeights final : public WeightFile {
         plan(block + "attn_k.bias", DType::F32, 1, kv_dim);
         plan(block + "attn_v.bias", DType::F32, 1, kv_dim);
       }
-      if (norms_heads(shape)) {
+      if (norms_heads(shape) && !net) {
         plan(block + "attn_q_norm.weight", DType::F32, 1, shape.head_dim);
         plan(block + "attn_k_norm.weight", DType::F32, 1, shape.head_dim);
       }
@@ -172,6 +184,21 @@ class RandomWeights final : public WeightFile {
     int64_t rows, cols, offset;
     int64_t stacked;  // number of experts' matrices in the tensor; 0: a single matrix
   };
+
+  void plan_net(const std::string& block, const RandomShape& shape, DType most, DType more) {
+    const DeltaSpec& s = shape.delta;
+    const int64_t mixed = 2 * s.keys() + s.values();
+    plan(block + "attn_qkv.weight", more, mixed, shape.dim);
+    plan(block + "attn_gate.weight", most, s.values(), shape.dim);
+    plan(block + "ssm_beta.weight", most, s.value_heads, shape.dim);
+    plan(block + "ssm_alpha.weight", most, s.value_heads, shape.dim);
+    plan(block + "ssm_conv1d.weight", DType::F32, mixed, kDeltaTaps);
+    // The logarithm: whatever the noise, states then fade.
+    plan(block + "ssm_a.log", DType::F32, 1, s.value_heads);
+    plan(block + "ssm_dt.bias", DType::F32, 1, s.value_heads);
+    plan(block + "ssm_norm.weight", DType::F32, 1, s.value_dim);
+    plan(block + "ssm_out.weight", most, shape.dim, s.values());
+  }
 
   void plan_experts(const std::string& block, const RandomShape& shape, DType most, DType down) {
     const ExpertsConfig& e = shape.experts;
@@ -315,7 +342,14 @@ ModelConfig config_of(const RandomShape& shape) {
   }
   c.rope_base = static_cast<float>(shape.rope_base);
   c.rope_scaling = scaling.type;
-  c.rope.inv_freq = rope_frequencies(shape.rope_base, shape.head_dim, scaling);
+  const bool delta = shape.delta.value_heads > 0;
+  const int rotated = delta ? shape.head_dim / 4 : shape.head_dim;
+  c.rope.inv_freq = rope_frequencies(shape.rope_base, rotated, scaling);
+  if (delta) {
+    c.attention_gate = true;
+    c.delta = {{}, shape.delta, kDeltaTaps};
+    for (int layer = 0; layer < c.layers; ++layer) c.delta.layers.push_back(has_net(shape, layer));
+  }
   if (norms_heads(shape)) c.qk_norm = QkNorm::Heads;
   c.attention_bias = biases_qkv(shape);
   if (shape.family == &kNanbeige) {

@@ -20,7 +20,35 @@ struct RandomShape {
   const Family* family = &kLlama;
   int window = 0, period = 1;  // every period-th layer has no window
   ExpertsConfig experts = {};
+  DeltaSpec delta = {};  // of the layers with a gated delta net, three of four; without heads: none
 };
+
+// Qwen3.5 and Qwen3-Next: the published sizes have the same heads but for their numbers.
+struct DeltaShape {
+  std::string_view name;
+  int layers;
+  int64_t dim, ffn_dim;
+  int heads, kv_heads, value_heads;
+  int64_t vocab;
+  ExpertsConfig experts = {};
+};
+inline RandomShape delta_shape(const DeltaShape& s) {
+  return {.name = s.name,
+          .layers = s.layers,
+          .dim = s.dim,
+          .ffn_dim = s.ffn_dim,
+          .heads = s.heads,
+          .kv_heads = s.kv_heads,
+          .head_dim = 256,
+          .vocab = s.vocab,
+          .context = 262144,
+          .tied = false,
+          .rope_base = 1e7,
+          .rope_factor = 1,
+          .family = &kQwen35,
+          .experts = s.experts,
+          .delta = {16, s.value_heads, 128, 128}};
+}
 
 // The published sizes differ by the number of layers, and of experts in a layer.
 inline RandomShape gpt_oss_shape(std::string_view name, int layers, int experts) {
@@ -98,6 +126,18 @@ inline const RandomShape kRandomShapes[] = {
      .family = &kQwen2Moe,
      .experts = {60, 4, 1408, false, {}, 5632, true}},
     {"starcoder2-3b", 30, 3072, 12288, 24, 2, 128, 49152, 16384, true, 1e6, 1, &kStarcoder2, 4096},
+    delta_shape({"qwen3.5-27b", 64, 5120, 17408, 24, 4, 48, 248320}),
+    delta_shape(
+        {"qwen3.5-35b-a3b", 40, 2048, 512, 16, 2, 32, 248320, {256, 8, 512, true, {}, 512, true}}),
+    delta_shape({"qwen3-next-80b-a3b",
+                 48,
+                 2048,
+                 512,
+                 16,
+                 2,
+                 32,
+                 151936,
+                 {512, 10, 512, true, {}, 512, true}}),
     gpt_oss_shape("gpt-oss-20b", 24, 32),
     gpt_oss_shape("gpt-oss-120b", 36, 128),
     {"command-r7b", 32, 4096, 14336, 32, 8, 128, 256000, 132096, true, 5e4, 1, &kCohere2, 4096, 4},

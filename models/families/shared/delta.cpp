@@ -2,7 +2,6 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "models/families/llama.h"
 #include "models/files/gguf.h"
 #include "models/files/hf_config.h"
 
@@ -158,23 +157,6 @@ void DeltaLayers::add(int layer, ActId in) {
   b.add(HeadNorm{out_, norm, s.value_heads, s.value_dim, config_.norm_eps});
   b.add(GatedAct{out_, gate_, out_, Activation::Silu});
   blocks_.linear(blocks_.h(), out_, layer, "ssm_out", false);
-}
-
-Program build_delta(const ModelConfig& c, const WeightFile& file) {
-  Blocks b(c, file);
-  DeltaLayers nets(c, file, b);
-  b.embed();
-  for (int layer = 0; layer < c.layers; ++layer) {
-    b.norm(b.h(), b.x(), layer, "attn_norm");
-    if (c.has_delta(layer)) {
-      nets.add(layer, b.h());
-    } else {
-      b.attention(layer, b.h());
-    }
-    b.add();
-    b.feed_forward(layer, kLateFfnNorm);
-  }
-  return std::move(b).finish();
 }
 
 }  // namespace skald

@@ -37,7 +37,4 @@ class DeltaLayers {
   std::optional<ActId> all_, both_;  // made if a file has such layouts
 };
 
-// Layers with a net or with attention, and Llama's second half.
-Program build_delta(const ModelConfig& c, const WeightFile& file);
-
 }  // namespace skald

@@ -74,6 +74,30 @@ TEST_CASE("shapes of every family have the published number of parameters and bu
   }
 }
 
+TEST_CASE("shapes with delta nets have one attention in four layers, and build a program") {
+  const struct {
+    const char* shape;
+    double parameters;  // as the model's name says, in billions
+  } cases[] = {{"qwen3.5-27b", 27}, {"qwen3.5-35b-a3b", 35}, {"qwen3-next-80b-a3b", 80}};
+  for (const auto& [shape, parameters] : cases) {
+    CAPTURE(shape);
+    const Model model = shape_model(shape, "q4_k_m");
+    double counted = 0;
+    for (const Tensor& tensor : model.weights->tensors()) {
+      counted += static_cast<double>(tensor.view.rows * tensor.view.cols);
+    }
+    CHECK(counted / 1e9 == Approx(parameters).epsilon(0.03));
+    int nets = 0, attentions = 0;
+    const Program program = model.program();
+    for (const Op& op : program.ops) {
+      nets += std::holds_alternative<DeltaNet>(op);
+      attentions += std::holds_alternative<Attention>(op);
+    }
+    CHECK(nets == 3 * attentions);
+    CHECK(nets + attentions == model.config.layers);
+  }
+}
+
 TEST_CASE("an unknown shape or type is an error that lists the known ones") {
   CHECK(has(error_text([] { random_model("x", "f16"); }, Exit::Usage),
             "unknown shape 'x'; these are: smollm2-135m, "));

@@ -1,0 +1,119 @@
+// A model with recurrent states in the program's commands: prompt caches, saved conversations,
+// several answers to one prompt, plans, and GPUs that refuse it.
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.h"
+#include "tests/error_text.h"
+#include "tests/json_lines.h"
+#include "tests/process.h"
+#include "tests/recurrent_model.h"
+#include "tests/temp_folder.h"
+
+namespace skald::test {
+namespace {
+
+using Arguments = std::vector<std::string>;
+using Json = nlohmann::json;
+
+struct Model {
+  TempFolder folder;
+  std::string gguf = folder.write("recurrent.gguf", RecurrentGguf().file()).string();
+  std::string cache = (folder.path() / "cache").string();
+
+  Arguments arguments(const std::string& prompt, const Arguments& more) const {
+    Arguments all{"run", "-m", gguf, prompt, "--temp", "0", "--ignore-eos"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+
+  // The number of cached tokens; checks that the text is that of a run without a cache.
+  int64_t cached(const std::string& prompt, const std::string& count = "12") const {
+    const Outcome plain = skald(arguments(prompt, {"-n", count}));
+    const Outcome outcome =
+        skald(arguments(prompt, {"-n", count, "--json", "--prompt-cache", cache}));
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    const Json json = Json::parse(outcome.out);
+    CHECK(json["text"] == plain.out);
+    return json["cached_tokens"].get<int64_t>();
+  }
+};
+
+const std::string kStory =
+    "Once upon a time there was a fox. It lived in the wood with its friends";
+const int64_t kTokens = std::ssize(kStory);  // each byte is a token; there may be one in front
+
+}  // namespace
+
+TEST_CASE(
+    "a prompt cache with a recurrent state serves the prompt, and prompts that go on from it") {
+  const Model model;
+  CHECK(model.cached(kStory) == 0);
+  const int64_t again = model.cached(kStory);
+  CHECK(again >= kTokens - 1);
+  CHECK(model.cached(kStory + ", the bear and the hare") == again);
+  // A state belongs to one length: for a prompt that leaves the saved one before, it is of no use.
+  CHECK(model.cached(kStory.substr(0, 20) + " she") == 0);
+}
+
+TEST_CASE("run -n 0 fills a prompt cache with a state that the same prompt can use") {
+  const Model model;
+  CHECK(model.cached(kStory, "0") == 0);
+  CHECK(model.cached(kStory) >= kTokens - 1);
+}
+
+TEST_CASE("a damaged state in a prompt cache is reported, and the prompt computed") {
+  const Model model;
+  model.cached(kStory);
+  std::string bytes = read_file(model.cache);
+  bytes[bytes.size() - 100] ^= 1;  // the state stands at the end
+  model.folder.write("cache", bytes);
+  const Outcome outcome =
+      skald(model.arguments(kStory, {"-n", "12", "--json", "--prompt-cache", model.cache}));
+  CHECK(outcome.code == 0);
+  CHECK(has(outcome.err, "is damaged; computing the whole prompt"));
+  CHECK(Json::parse(outcome.out)["cached_tokens"] == 0);
+  model.folder.write("cache", bytes.substr(0, bytes.size() - 1));
+  CHECK(has(skald(model.arguments(kStory, {"-n", "1", "--prompt-cache", model.cache})).err,
+            "is cut short"));
+}
+
+TEST_CASE("a batch of a model with states gives the texts of single runs") {
+  const Model model;
+  std::string input;
+  for (int i = 0; i < 5; ++i) {
+    input += Json{{"id", std::to_string(i)},
+                  {"prompt", kStory.substr(0, 10 + static_cast<size_t>(12 * i))},
+                  {"max_tokens", 20},
+                  {"temperature", 0},
+                  {"n", 2},
+                  {"ignore_eos", true}}
+                 .dump() +
+             "\n";
+  }
+  const auto path = model.folder.write("in.jsonl", input);
+  const Outcome outcome = skald({"batch", "-m", model.gguf, "-i", path.string(), "-o", "-"});
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const std::vector<Json> lines = json_lines(outcome.out);
+  REQUIRE(lines.size() == 5);
+  for (const Json& line : lines) {
+    const size_t i = static_cast<size_t>(std::stoi(line.at("id").get<std::string>()));
+    const std::string prompt = kStory.substr(0, 10 + 12 * i);
+    const std::string expected = skald(model.arguments(prompt, {"-n", "20"})).out;
+    for (const Json& choice : line.at("choices")) CHECK(choice.at("text") == expected);
+  }
+}
+
+TEST_CASE("plan counts recurrent states, and a GPU refuses them in one line") {
+  const Model model;
+  const Outcome plan = skald({"plan", "-m", model.gguf, "--device", "cpu"});
+  CHECK(plan.code == 0);
+  CHECK(has(plan.out, "recurrent states"));
+  const Outcome gpu = skald({"plan", "-m", model.gguf, "--gpu", "sm_90:132:80G"});
+  CHECK(gpu.code == 1);
+  CHECK(
+      has(gpu.err, "CUDA has no kernels for recurrent layers (op causal_conv); use --device cpu"));
+}
+
+}  // namespace skald::test
