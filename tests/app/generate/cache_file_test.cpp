@@ -135,7 +135,7 @@ TEST_CASE("absurd sizes in a cache file are reported as damage; no memory is all
     CHECK(file->problem() == "is damaged");
     CHECK(file->tokens().empty());
   }
-  bytes[7] = '2';
+  bytes[7] = '3';
   CHECK(CacheFile::open(saved.folder.write("broken", bytes))->problem() ==
         "is of another version of skald");
 }

@@ -157,7 +157,7 @@ TEST_CASE("a configuration of Qwen3.5 that skald does not compute is refused") {
   CHECK(has(refused("layer_types", Json::array({"full_attention"})), "has 1 values"));
   CHECK(has(refused("linear_num_key_heads", 3), "4 heads of values cannot share 3 heads of keys"));
   CHECK(has(refused("linear_conv_kernel_dim", 1), "'linear_conv_kernel_dim' is 1"));
-  CHECK(has(refused("linear_key_head_dim", 8), "expected [128, 64]"));
+  CHECK(has(refused("linear_key_head_dim", 8), "expected [160, 64]"));
   CHECK(has(refused("attn_output_gate", false), "'attn_output_gate' is false, expected true"));
   CHECK(has(refused("hidden_act", "gelu_pytorch_tanh"), "expected 'silu'"));
   CHECK(has(refused("intermediate_size", "erase"), "intermediate_size"));
