@@ -98,10 +98,11 @@ TEST_CASE("a batch of a model with states gives the texts of single runs") {
   const std::vector<Json> lines = json_lines(outcome.out);
   REQUIRE(lines.size() == 5);
   for (const Json& line : lines) {
-    const size_t i = static_cast<size_t>(std::stoi(line.at("id").get<std::string>()));
+    const size_t i = static_cast<size_t>(std::stoi(line.at("custom_id").get<std::string>()));
     const std::string prompt = kStory.substr(0, 10 + 12 * i);
     const std::string expected = skald(model.arguments(prompt, {"-n", "20"})).out;
-    for (const Json& choice : line.at("choices")) CHECK(choice.at("text") == expected);
+    for (const Json& choice : line.at("response").at("body").at("choices"))
+      CHECK(choice.at("text") == expected);
   }
 }
 
