@@ -76,6 +76,7 @@ Mix mix_of(const DTypeInfo& format) {
 const std::vector<Mix>& all_mixes() {
   static const std::vector<Mix> kAll = [] {
     std::vector<Mix> all;
+    all.reserve(all_dtypes().size() + 1);
     for (const DTypeInfo& format : all_dtypes()) all.push_back(mix_of(format));
     // As gpt-oss is published.
     all.push_back({"mxfp4_bf16", DType::BF16, DType::BF16, DType::BF16, DType::MXFP4});

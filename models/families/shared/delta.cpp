@@ -19,6 +19,7 @@ void check_heads(const DeltaSpec& spec, std::string_view where) {
 // Every n-th layer has attention, the others have a net.
 std::vector<bool> by_interval(int layers, int64_t interval) {
   std::vector<bool> nets;
+  nets.reserve(static_cast<size_t>(layers));
   for (int layer = 0; layer < layers; ++layer) nets.push_back((layer + 1) % interval != 0);
   return nets;
 }

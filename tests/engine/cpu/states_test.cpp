@@ -55,12 +55,14 @@ struct Place {
 
 std::vector<Place> places_of(size_t sequence, int64_t first, int64_t count) {
   std::vector<Place> places;
+  places.reserve(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) places.push_back({sequence, first + i});
   return places;
 }
 
 std::vector<StateRow> rows_at(const std::vector<Place>& places, States& states) {
   std::vector<StateRow> rows;
+  rows.reserve(places.size());
   for (const Place& place : places) rows.push_back({states[place.sequence].data(), place.position});
   return rows;
 }
