@@ -102,6 +102,10 @@ std::vector<int> dense_layers(const ModelConfig& c) {
   return layers_where(c, [&](int layer) { return !c.has_experts(layer); });
 }
 
+std::vector<int> delta_layers(const ModelConfig& c) {
+  return layers_where(c, [&](int layer) { return c.has_delta(layer); });
+}
+
 const char* name(QkNorm norm) {
   constexpr const char* kNames[] = {"none", "heads", "whole"};
   return kNames[static_cast<size_t>(norm)];
@@ -151,7 +155,13 @@ Json config_json(const ModelConfig& c) {
           {"expert_weights_normalized", c.experts.normalized},
           {"shared_expert_ffn_dim", c.experts.shared_dim},
           {"shared_expert_gate", c.experts.shared_gate},
-          {"dense_layers", dense_layers(c)}};
+          {"dense_layers", dense_layers(c)},
+          {"attention_gate", c.attention_gate},
+          {"delta_net_layers", delta_layers(c)},
+          {"delta_net_key_heads", c.delta.spec.key_heads},
+          {"delta_net_value_heads", c.delta.spec.value_heads},
+          {"delta_net_key_dim", c.delta.spec.key_dim},
+          {"delta_net_value_dim", c.delta.spec.value_dim}};
 }
 
 Json tokenizer_json(const FoundTokenizer& found) {
@@ -243,11 +253,22 @@ std::string attention_text(const ModelConfig& c) {
   }
   if (c.qk_norm != QkNorm::None) text += ", norms of queries and keys";
   if (c.norm_after_rope) text += " after rope";
+  if (c.attention_gate) text += ", gated";
   if (c.query_growth.rate != 0) {
     text += concat(", queries that grow every ", counted(c.query_growth.length, "token"));
   }
   if (c.attention_softcap != 0) text += concat(", scores capped at ", c.attention_softcap);
   return text;
+}
+
+// The line about layers with a delta net; empty for a model without them.
+std::string delta_text(const ModelConfig& c) {
+  const std::vector<int> nets = delta_layers(c);
+  if (nets.empty()) return "";
+  const DeltaSpec& s = c.delta.spec;
+  return concat("\n  delta nets  ", counted(s.value_heads, "state"), " of ", s.key_dim, " x ",
+                s.value_dim, ", ", counted(s.key_heads, "head"), " of keys",
+                layers_text(nets, c.layers));
 }
 
 std::string rope_text(const ModelConfig& c) {
@@ -312,8 +333,8 @@ std::string report_text(const OpenedModel& opened, const FoundTokenizer& found,
       ", ", opened.gguf ? concat("GGUF v", opened.gguf->version()) : "Hugging Face safetensors",
       ")\n  parameters  ", count_elements(file), " in ", size_text(file.bytes()),
       "\n  layers      ", layers_line(c), experts_text(c), "\n  attention   ", attention_text(c),
-      "\n  rope        ", rope_text(c), scales_text(c), "\n  context     ", context_text(c),
-      "\n  vocabulary  ", c.vocab, c.tied ? ", the head is the embedding" : "",
+      delta_text(c), "\n  rope        ", rope_text(c), scales_text(c), "\n  context     ",
+      context_text(c), "\n  vocabulary  ", c.vocab, c.tied ? ", the head is the embedding" : "",
       c.logit_softcap != 0 ? concat(", logits capped at ", c.logit_softcap) : "", "\n");
   if (found.tokens.tokenizer) {
     const Tokenizer& t = *found.tokens.tokenizer;

@@ -106,6 +106,17 @@ TEST_CASE("a batch of a model with states gives the texts of single runs") {
   }
 }
 
+TEST_CASE("inspect says which layers have a delta net, and that attention is gated") {
+  const Model model;
+  const Outcome text = skald({"inspect", model.gguf});
+  CHECK(text.code == 0);
+  CHECK(has(text.out, "delta nets  4 states of 12 x 20, 2 heads of keys in 2 of 3 layers\n"));
+  CHECK(has(text.out, "norms of queries and keys, gated\n"));
+  const Json json = Json::parse(skald({"inspect", model.gguf, "--json"}).out);
+  CHECK(json.at("config").at("delta_net_layers") == Json({0, 2}));
+  CHECK(json.at("config").at("attention_gate") == true);
+}
+
 TEST_CASE("plan counts recurrent states, and a GPU refuses them in one line") {
   const Model model;
   const Outcome plan = skald({"plan", "-m", model.gguf, "--device", "cpu"});
