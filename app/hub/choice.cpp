@@ -94,7 +94,8 @@ std::string types_text(std::span<const GgufModel> models) {
   return text.empty() ? "none that skald reads" : text;
 }
 
-// Of several files with the type, the one that lies highest and has the shortest name.
+// Several files may have the type. The choice is the file in the fewest folders, then the shortest
+// name.
 const GgufModel* find_type(std::span<const GgufModel> models, std::string_view type) {
   const GgufModel* best = nullptr;
   const auto depth = [](const GgufModel& model) {

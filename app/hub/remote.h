@@ -22,7 +22,7 @@ struct RemoteFile {
 
 struct RemoteRepository {
   std::string name;    // "owner/name" as the hub spells it
-  std::string commit;  // that the revision stands for now
+  std::string commit;  // the one that the revision names at present
   std::vector<RemoteFile> files;
   // Empty where the hub does not tell.
   std::string gguf_architecture;  // general.architecture of its GGUF files

@@ -82,13 +82,9 @@ DeltaConfig read_gguf_delta(const GgufFile& file, int layers, HeadOrder order) {
     fail(Exit::Model, file.path(), ": '", prefix, "ssm.inner_size' is ", inner,
          ", expected a multiple of the ", d.spec.value_heads, " heads of values");
   }
-  const std::string interval = prefix + "full_attention_interval";
-  d.layers = by_interval(
-      layers, metadata.find(interval) ? number("full_attention_interval", 1, kMostInterval) : 4);
   // The tensors decide: files differ in how they say which layers have a net.
   for (int layer = 0; layer < layers; ++layer) {
-    d.layers[static_cast<size_t>(layer)] =
-        file.find(concat("blk.", layer, ".ssm_conv1d.weight")) != nullptr;
+    d.layers.push_back(file.find(concat("blk.", layer, ".ssm_conv1d.weight")) != nullptr);
   }
   return d;
 }

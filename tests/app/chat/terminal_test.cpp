@@ -163,7 +163,8 @@ TEST_CASE("a full context asks whether to drop the oldest turns or to stop") {
   CHECK(terminal.wait_for("> "));
   type_and_expect(terminal, "/tokens\r", "turns     3");
   type_and_expect(terminal, "four\r", question);
-  type_and_expect(terminal, "\r", "xxx\r\n");  // Enter: the answer in capitals
+  type_and_expect(terminal, "\r",
+                  "xxx\r\n");  // Enter means the answer that the question shows in capitals
   CHECK(terminal.wait_for("> "));
   type_and_expect(terminal, "/tokens\r", "turns     2");
   type_and_expect(terminal, "/clear\r/set -n -1\rlong\r",
