@@ -36,6 +36,9 @@ struct Outcome {
   int signal = 0;  // the signal that ended the program; SIGKILL after the time limit
 };
 
+// Seconds. Only a program that hangs takes so long, also under sanitizers on a busy machine.
+inline constexpr double kHangs = 600;
+
 struct Invocation {
   std::vector<std::string> arguments;
   std::string input;
@@ -45,7 +48,7 @@ struct Invocation {
   bool no_in = false;              // starts with stdin closed
   bool input_stays_open = false;   // stdin does not end after `input`
   size_t read_at_most = SIZE_MAX;  // bytes of stdout; then the test closes the pipe
-  double seconds = 60;
+  double seconds = kHangs;
   uint64_t address_space = 0;  // limit in bytes; 0: none
   uint64_t file_size = 0;      // limit in bytes of a file that the program writes; 0: none
   std::string program = {};    // path; empty: the built skald

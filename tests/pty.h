@@ -104,7 +104,7 @@ class Terminal {
 
 // Runs the program once; types `keys` after 0.3 seconds.
 inline Outcome run_on_terminal(const std::vector<std::string>& arguments, int columns = 80,
-                               const std::string& keys = "", double seconds = 60) {
+                               const std::string& keys = "", double seconds = kHangs) {
   Invocation invocation{arguments, ""};
   invocation.seconds = seconds;
   Terminal terminal(invocation, columns);

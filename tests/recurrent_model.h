@@ -7,18 +7,19 @@
 #include <string>
 
 #include "tests/gguf_writer.h"
+#include "tests/small_models.h"
 
 namespace skald::test {
 
 class RecurrentGguf {
  public:
-  static constexpr uint32_t kVocab = 260, kDim = 48, kLayers = 3, kFfnDim = 64;
+  static constexpr uint32_t kVocab = kByteVocab, kDim = 48, kLayers = 3, kFfnDim = 64;
   static constexpr uint32_t kHeads = 2, kHeadDim = 32;  // of attention
   static constexpr uint32_t kKeyHeads = 2, kValueHeads = 4, kKeyDim = 12, kValueDim = 20, kTaps = 4;
 
   std::string file() {
     keys();
-    vocabulary();
+    add_byte_vocabulary(w_, "x");
     tensor("token_embd.weight", kVocab, kDim);
     for (uint32_t layer = 0; layer < kLayers; ++layer) {
       const std::string blk = "blk." + std::to_string(layer) + ".";
@@ -55,29 +56,6 @@ class RecurrentGguf {
     number("ssm.time_step_rank", kValueHeads);
     number("ssm.inner_size", kValueHeads * kValueDim);
     w_.f32("qwen35.attention.layer_norm_rms_epsilon", 1e-6f);
-  }
-
-  void vocabulary() {
-    std::vector<std::string> pieces{"<unk>", "<s>", "</s>"};
-    std::string types = raw<int32_t>(2) + raw<int32_t>(3) + raw<int32_t>(3);
-    std::string scores = raw(0.0f) + raw(0.0f) + raw(0.0f);
-    for (int byte = 0; byte < 256; ++byte) {
-      char piece[16];
-      std::snprintf(piece, sizeof piece, "<0x%02X>", byte);
-      pieces.push_back(piece);
-      types += raw<int32_t>(6);
-      scores += raw(0.0f);
-    }
-    pieces.push_back("x");
-    types += raw<int32_t>(1);
-    scores += raw(-1.0f);
-    w_.text("tokenizer.ggml.model", "llama");
-    w_.strings("tokenizer.ggml.tokens", pieces);
-    w_.array("tokenizer.ggml.scores", 6, kVocab, scores);
-    w_.array("tokenizer.ggml.token_type", 5, kVocab, types);
-    w_.u32("tokenizer.ggml.bos_token_id", 1);
-    w_.u32("tokenizer.ggml.eos_token_id", 2);
-    w_.boolean("tokenizer.ggml.add_space_prefix", false);
   }
 
   void attention(const std::string& blk) {

@@ -59,10 +59,10 @@ inline void add_flat_weights(GgufWriter& w, uint64_t vocab, float embedding = 0)
   tensor("output.weight", vocab, 0);
 }
 
-inline std::string flat_gguf(const FlatModel& model) {
-  constexpr uint32_t kVocab = 260;
-  GgufWriter w;
-  add_flat_keys(w, model.context);
+// A vocabulary of three control tokens, the 256 bytes and one further piece.
+inline constexpr uint32_t kByteVocab = 260;
+inline void add_byte_vocabulary(GgufWriter& w, const std::string& extra_piece,
+                                bool extra_is_control = false) {
   std::vector<std::string> pieces{"<unk>", "<s>", "</s>"};
   std::string types = raw<int32_t>(2) + raw<int32_t>(3) + raw<int32_t>(3);
   std::string scores = raw(0.0f) + raw(0.0f) + raw(0.0f);
@@ -73,18 +73,24 @@ inline std::string flat_gguf(const FlatModel& model) {
     types += raw<int32_t>(6);
     scores += raw(0.0f);
   }
-  pieces.push_back(model.extra_piece);
-  types += raw<int32_t>(model.extra_is_control ? 3 : 1);
+  pieces.push_back(extra_piece);
+  types += raw<int32_t>(extra_is_control ? 3 : 1);
   scores += raw(-1.0f);
   w.text("tokenizer.ggml.model", "llama");
   w.strings("tokenizer.ggml.tokens", pieces);
-  w.array("tokenizer.ggml.scores", 6, kVocab, scores);
-  w.array("tokenizer.ggml.token_type", 5, kVocab, types);
+  w.array("tokenizer.ggml.scores", 6, kByteVocab, scores);
+  w.array("tokenizer.ggml.token_type", 5, kByteVocab, types);
   w.u32("tokenizer.ggml.bos_token_id", 1);
   w.u32("tokenizer.ggml.eos_token_id", 2);
   w.boolean("tokenizer.ggml.add_space_prefix", false);
+}
+
+inline std::string flat_gguf(const FlatModel& model) {
+  GgufWriter w;
+  add_flat_keys(w, model.context);
+  add_byte_vocabulary(w, model.extra_piece, model.extra_is_control);
   if (!model.chat_template.empty()) w.text("tokenizer.chat_template", model.chat_template);
-  add_flat_weights(w, kVocab, model.embedding);
+  add_flat_weights(w, kByteVocab, model.embedding);
   return w.file();
 }
 

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "app/files/folder.h"
 #include "engine/base/error.h"
 #include "engine/cpu/machine.h"
 
@@ -17,11 +18,6 @@ namespace skald {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_there(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
 
 std::string first_word(const fs::path& path) {
   std::ifstream file(path);

@@ -9,8 +9,10 @@
 #include <set>
 
 #include "app/files/atomic_file.h"
+#include "app/files/folder.h"
 #include "app/files/json.h"
 #include "app/hub/choice.h"
+#include "app/hub/text.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 
@@ -20,21 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "models--", kSeparator = "--";
-
-bool is_there(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
-
-std::vector<fs::path> entries(const fs::path& folder) {
-  std::vector<fs::path> all;
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    all.push_back(at->path());
-  }
-  std::sort(all.begin(), all.end());
-  return all;
-}
 
 std::string folder_name(std::string name) {
   const size_t slash = name.find('/');
@@ -50,12 +37,6 @@ std::string repository_name(const fs::path& folder) {
   const size_t at = name.find(kSeparator);
   if (at != std::string::npos) name.replace(at, kSeparator.size(), "/");
   return name;
-}
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
 }
 
 bool is_named(const CachedRepository& repository, const std::string& name, bool exactly) {
@@ -138,8 +119,10 @@ std::optional<fs::path> CachedRepository::find_snapshot(const std::string& revis
   return newest == all.end() ? std::nullopt : std::optional(*newest);
 }
 
-std::vector<fs::path> CachedRepository::snapshots() const { return entries(folder_ / "snapshots"); }
-std::vector<fs::path> CachedRepository::blobs() const { return entries(folder_ / "blobs"); }
+std::vector<fs::path> CachedRepository::snapshots() const {
+  return entries_of(folder_ / "snapshots");
+}
+std::vector<fs::path> CachedRepository::blobs() const { return entries_of(folder_ / "blobs"); }
 
 void CachedRepository::make_folders() const {
   for (const char* name : {"blobs", "refs", "snapshots"}) make_folder(folder_ / name);
@@ -173,7 +156,7 @@ void CachedRepository::write_ref(const std::string& revision, const std::string&
 
 std::vector<CachedRepository> cached_repositories(const fs::path& cache) {
   std::vector<CachedRepository> all;
-  for (const fs::path& folder : entries(cache)) {
+  for (const fs::path& folder : entries_of(cache)) {
     if (const std::string name = repository_name(folder); !name.empty())
       all.emplace_back(cache, name);
   }

@@ -8,6 +8,7 @@
 #include <exception>
 #include <utility>
 
+#include "app/hub/text.h"
 #include "app/program/version.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -16,19 +17,6 @@ namespace skald {
 namespace {
 
 constexpr int kMostRedirects = 10;
-
-std::string lower(std::string_view text) {
-  std::string out;
-  for (const unsigned char c : text) out += static_cast<char>(std::tolower(c));
-  return out;
-}
-
-std::string trimmed(std::string_view text) {
-  const auto space = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
-  while (!text.empty() && space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && space(text.back())) text.remove_suffix(1);
-  return std::string(text);
-}
 
 const std::string& find_header(const HttpHeaders& headers, const std::string& name) {
   static const std::string kNone;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "app/hub/text.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 
@@ -19,13 +20,11 @@ constexpr ShortName kShortNames[] = {
 #undef SHORT_NAME
 };
 
-std::string mapped(std::string_view text, int (*change)(int)) {
+std::string upper(std::string_view text) {
   std::string out;
-  for (const unsigned char c : text) out += static_cast<char>(change(c));
+  for (const unsigned char c : text) out += static_cast<char>(std::toupper(c));
   return out;
 }
-std::string upper(std::string_view text) { return mapped(text, std::toupper); }
-std::string lower(std::string_view text) { return mapped(text, std::tolower); }
 
 bool is_word(std::string_view text, std::string_view also) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [&](unsigned char c) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "app/hub/text.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 
@@ -37,13 +38,6 @@ bool is_true(std::string value) {
   return value == "1" || value == "ON" || value == "YES" || value == "TRUE";
 }
 
-std::string trimmed(std::string text) {
-  const auto space = [](unsigned char c) { return std::isspace(c) != 0; };
-  text.erase(std::find_if_not(text.rbegin(), text.rend(), space).base(), text.end());
-  text.erase(text.begin(), std::find_if_not(text.begin(), text.end(), space));
-  return text;
-}
-
 std::string find_token() {
   std::string token = first_of({"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"}), from = "HF_TOKEN";
   if (token.empty()) {
@@ -53,7 +47,7 @@ std::string find_token() {
     token.assign(std::istreambuf_iterator<char>(in), {});
     from = file.string();
   }
-  token = trimmed(std::move(token));
+  token = trimmed(token);
   // A line break would begin another header.
   const bool plain =
       std::all_of(token.begin(), token.end(), [](unsigned char c) { return c > ' ' && c < 0x7f; });

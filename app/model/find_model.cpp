@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "app/files/folder.h"
 #include "app/hub/cache.h"
 #include "app/hub/pull.h"
 #include "app/hub/settings.h"
@@ -21,21 +22,6 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
-bool is_there(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
-
-std::vector<fs::path> entries(const fs::path& folder) {
-  std::vector<fs::path> all;
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    all.push_back(at->path());
-  }
-  std::sort(all.begin(), all.end());
-  return all;
-}
-
 // True if `name` can only be a path. A model's name may not lead out of the folders searched.
 bool is_path_alone(const std::string& name) {
   if (name.empty() || name.front() == '/' || name.front() == '.' || name.front() == '~')
@@ -46,11 +32,7 @@ bool is_path_alone(const std::string& name) {
 
 bool is_model_folder(const fs::path& folder) {
   std::error_code error;
-  if (!fs::is_directory(folder, error)) return false;
-  if (is_there(folder / "config.json")) return true;
-  const auto files = entries(folder);
-  return std::any_of(files.begin(), files.end(),
-                     [](const fs::path& file) { return file.extension() == ".gguf"; });
+  return fs::is_directory(folder, error) && seems_a_model(folder);
 }
 
 std::optional<fs::path> in_folder(const fs::path& folder, const std::string& name) {
@@ -60,7 +42,7 @@ std::optional<fs::path> in_folder(const fs::path& folder, const std::string& nam
 }
 
 void add_names(const fs::path& folder, std::set<std::string>& names) {
-  for (const fs::path& entry : entries(folder.empty() ? fs::path(".") : folder)) {
+  for (const fs::path& entry : entries_of(folder.empty() ? fs::path(".") : folder)) {
     if (entry.extension() == ".gguf") {
       names.insert(entry.stem().string());
     } else if (is_model_folder(entry)) {

@@ -80,13 +80,7 @@ ModelConfig from_gguf(const GgufFile& file) {
     fail(Exit::Model, file.path(), ": 'glm4moe.expert_count' is 0 or missing, expected 1 or more");
   }
   c.experts.normalized = file.metadata().boolean_or("glm4moe.expert_weights_norm", false);
-  constexpr std::string_view kMore = "glm4moe.nextn_predict_layers";
-  const uint64_t more = file.metadata().uint_or(kMore, 0);
-  if (more >= static_cast<uint64_t>(c.layers)) {
-    fail(Exit::Model, file.path(), ": '", kMore, "' is ", more, ", expected fewer than the ",
-         c.layers, " layers");
-  }
-  c.layers -= static_cast<int>(more);
+  leave_out_predicting_layers(file, c);
   if (!c.experts.dense.empty()) c.experts.dense.resize(static_cast<size_t>(c.layers));
   if (file.find("blk.0.attn_q_norm.weight")) c.qk_norm = QkNorm::Heads;
   complete(c);

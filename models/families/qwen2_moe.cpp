@@ -40,12 +40,8 @@ ModelConfig from_hf(const HfConfig& file) {
   c.attention_bias = config.boolean_or("qkv_bias", true);
   c.attention_output_bias = c.mlp_bias = false;
   read_qwen_windows(config, c);
-  c.experts = read_hf_experts(config, 60, 4);
-  c.experts.ffn_dim = config.integer("moe_intermediate_size", 1, kMostFfnDim);
-  c.experts.normalized = config.boolean_or("norm_topk_prob", false);
-  c.experts.dense = read_dense_layers(config, c.layers);
-  c.experts.shared_dim = config.integer("shared_expert_intermediate_size", 1, kMostFfnDim);
-  c.experts.shared_gate = true;
+  c.experts = read_qwen_experts(config, c.layers, {60, 4, false});
+  read_qwen_shared_expert(config, c.experts);
   return c;
 }
 
@@ -69,8 +65,7 @@ ModelConfig from_gguf(const GgufFile& file) {
     fail(Exit::Model, file.path(), ": '", key, "' is ", value, ", expected 1 to ", kMostFfnDim);
   };
   c.experts.ffn_dim = width(kWidth, c.ffn_dim / c.experts.used);
-  c.experts.shared_dim = width(kSharedWidth, c.ffn_dim);
-  c.experts.shared_gate = true;
+  read_qwen_shared_expert(file, c.ffn_dim, c.experts);
   c.experts.normalized = metadata.boolean_or(std::string(kNormalized), false);
   return c;
 }

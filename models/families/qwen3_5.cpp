@@ -79,40 +79,23 @@ ModelConfig from_hf(const HfConfig& file) {
   complete(c);
   c.delta = read_hf_delta(config, c.layers);
   if (experts) {
-    c.experts = read_hf_experts(config, 512, 10);
-    c.experts.ffn_dim = config.integer("moe_intermediate_size", 1, kMostFfnDim);
-    c.experts.normalized = config.boolean_or("norm_topk_prob", true);
-    c.experts.dense = read_dense_layers(config, c.layers);
-    c.experts.shared_dim = config.integer("shared_expert_intermediate_size", 1, kMostFfnDim);
-    c.experts.shared_gate = true;
+    c.experts = read_qwen_experts(config, c.layers, {512, 10, true});
+    read_qwen_shared_expert(config, c.experts);
   }
   return c;
 }
 
 ModelConfig from_gguf(const GgufFile& file) {
   ModelConfig c = read_common_gguf(file);
-  const GgufMetadata& metadata = file.metadata();
-  const std::string prefix = c.architecture + ".";
   complete(c);
-  const std::string more_key = prefix + "nextn_predict_layers";
-  const uint64_t more = metadata.uint_or(more_key, 0);
-  if (more >= static_cast<uint64_t>(c.layers)) {
-    fail(Exit::Model, file.path(), ": '", more_key, "' is ", more, ", expected fewer than the ",
-         c.layers, " layers");
-  }
-  c.layers -= static_cast<int>(more);
+  leave_out_predicting_layers(file, c);
   const bool blocks = c.architecture == "qwen3next";
   c.delta = read_gguf_delta(file, c.layers, blocks ? HeadOrder::Blocks : HeadOrder::Turns);
   c.experts = read_gguf_experts(file, c.ffn_dim);
   if (c.experts.count > 0) {
-    const std::string key = prefix + "expert_shared_feed_forward_length";
-    const uint64_t width = metadata.uint_or(key, static_cast<uint64_t>(c.experts.ffn_dim));
-    if (width == 0 || width > static_cast<uint64_t>(kMostFfnDim)) {
-      fail(Exit::Model, file.path(), ": '", key, "' is ", width, ", expected 1 to ", kMostFfnDim);
-    }
-    c.experts.shared_dim = static_cast<int64_t>(width);
-    c.experts.shared_gate = true;
-    c.experts.normalized = metadata.boolean_or(prefix + "expert_weights_norm", true);
+    read_qwen_shared_expert(file, c.experts.ffn_dim, c.experts);
+    c.experts.normalized =
+        file.metadata().boolean_or(c.architecture + ".expert_weights_norm", true);
   }
   return c;
 }

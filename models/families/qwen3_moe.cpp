@@ -30,10 +30,7 @@ ModelConfig from_hf(const HfConfig& file) {
   if (config.boolean_or("use_sliding_window", false)) {
     c.window = static_cast<int>(config.integer_or("sliding_window", 0, 0, kMostWindow));
   }
-  c.experts = read_hf_experts(config, 128, 8);
-  c.experts.ffn_dim = config.integer("moe_intermediate_size", 1, kMostFfnDim);
-  c.experts.normalized = config.boolean_or("norm_topk_prob", false);
-  c.experts.dense = read_dense_layers(config, c.layers);
+  c.experts = read_qwen_experts(config, c.layers, {128, 8, false});
   return c;
 }
 

@@ -178,6 +178,16 @@ std::vector<int> read_layer_windows(const HfConfig& config, int layers, int wind
   return windows;
 }
 
+void leave_out_predicting_layers(const GgufFile& file, ModelConfig& c) {
+  const std::string key = c.architecture + ".nextn_predict_layers";
+  const uint64_t more = file.metadata().uint_or(key, 0);
+  if (more >= static_cast<uint64_t>(c.layers)) {
+    fail(Exit::Model, file.path(), ": '", key, "' is ", more, ", expected fewer than the ",
+         c.layers, " layers");
+  }
+  c.layers -= static_cast<int>(more);
+}
+
 ModelConfig read_common_gguf(const GgufFile& file, NormKind norm) {
   const GgufMetadata& metadata = file.metadata();
   const std::string prefix = std::string(metadata.text("general.architecture")) + ".";

@@ -49,6 +49,10 @@ bool text_part_is_tied(const HfConfig& file);
 // if the configuration has no layer_types.
 std::vector<int> read_layer_windows(const HfConfig& config, int layers, int window);
 
+// Takes away the last layers that only predict further tokens
+// (<architecture>.nextn_predict_layers).
+void leave_out_predicting_layers(const GgufFile& file, ModelConfig& c);
+
 // Keys "<general.architecture>.*".
 ModelConfig read_common_gguf(const GgufFile& file, NormKind norm = NormKind::Rms);
 

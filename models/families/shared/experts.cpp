@@ -109,6 +109,32 @@ std::vector<bool> read_dense_layers(const HfConfig& config, int layers) {
   return dense;
 }
 
+ExpertsConfig read_qwen_experts(const HfConfig& config, int layers,
+                                const QwenExpertsUnsaid& unsaid) {
+  ExpertsConfig e = read_hf_experts(config, unsaid.count, unsaid.used);
+  e.ffn_dim = config.integer("moe_intermediate_size", 1, kMostFfnDim);
+  e.normalized = config.boolean_or("norm_topk_prob", unsaid.normalized);
+  e.dense = read_dense_layers(config, layers);
+  return e;
+}
+
+void read_qwen_shared_expert(const HfConfig& config, ExpertsConfig& e) {
+  e.shared_dim = config.integer("shared_expert_intermediate_size", 1, kMostFfnDim);
+  e.shared_gate = true;
+}
+
+void read_qwen_shared_expert(const GgufFile& file, int64_t unsaid, ExpertsConfig& e) {
+  const GgufMetadata& metadata = file.metadata();
+  const std::string key =
+      concat(metadata.text("general.architecture"), ".expert_shared_feed_forward_length");
+  const uint64_t width = metadata.uint_or(key, static_cast<uint64_t>(unsaid));
+  if (width == 0 || width > static_cast<uint64_t>(kMostFfnDim)) {
+    fail(Exit::Model, file.path(), ": '", key, "' is ", width, ", expected 1 to ", kMostFfnDim);
+  }
+  e.shared_dim = static_cast<int64_t>(width);
+  e.shared_gate = true;
+}
+
 ExpertsConfig read_gguf_experts(const GgufFile& file, int64_t ffn_dim,
                                 const GgufExpertsReads& reads) {
   const GgufMetadata& metadata = file.metadata();

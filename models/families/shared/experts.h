@@ -23,6 +23,18 @@ ExpertsConfig read_hf_experts(const HfConfig& config, int count_unsaid, int used
 // Returns ExpertsConfig::dense.
 std::vector<bool> read_dense_layers(const HfConfig& config, int layers);
 
+// Qwen: read_hf_experts(), moe_intermediate_size, norm_topk_prob and read_dense_layers().
+struct QwenExpertsUnsaid {
+  int count, used;
+  bool normalized;
+};
+ExpertsConfig read_qwen_experts(const HfConfig& config, int layers,
+                                const QwenExpertsUnsaid& unsaid);
+// The shared expert of Qwen's models, which has a gate: shared_expert_intermediate_size, or
+// <architecture>.expert_shared_feed_forward_length, which may be missing.
+void read_qwen_shared_expert(const HfConfig& config, ExpertsConfig& e);
+void read_qwen_shared_expert(const GgufFile& file, int64_t unsaid, ExpertsConfig& e);
+
 // A factor of experts' weights from a file. Throws if it is not a number above 0.
 float checked_scale(double scale, std::string_view where, std::string_view key);
 

@@ -52,7 +52,6 @@ Outcome without_internet(const Example& example, const TempFolder& home) {
   Invocation invocation{example.arguments, example.input};
   invocation.environment = {{"HOME", home.path().string()}};
   invocation.no_internet = true;
-  invocation.seconds = 900;  // selftest takes minutes under sanitizers
   return run_program(invocation);
 }
 

@@ -3,26 +3,13 @@
 #include "tests/catch.h"
 #include "tests/process.h"
 
-namespace {
-
-// Under sanitizers, on a machine that also does other things, the cases take minutes.
-skald::test::Outcome self_test(const std::vector<std::string>& flags) {
-  skald::test::Invocation invocation;
-  invocation.arguments = {"selftest", "--device", "cpu"};
-  invocation.arguments.insert(invocation.arguments.end(), flags.begin(), flags.end());
-  invocation.seconds = 900;
-  return skald::test::run_program(invocation);
-}
-
-}  // namespace
-
 TEST_CASE("skald selftest passes on the CPU, and reports as text and as JSON") {
-  const auto text = self_test({});
+  const auto text = skald::test::skald({"selftest", "--device", "cpu"});
   CHECK(text.code == 0);
   CHECK(text.err.empty());
   CHECK(text.out.find("right") != std::string::npos);
   CHECK(text.out.find("WRONG") == std::string::npos);
-  const auto json = self_test({"--json", "--seed", "3"});
+  const auto json = skald::test::skald({"selftest", "--device", "cpu", "--json", "--seed", "3"});
   CHECK(json.code == 0);
   const auto report = nlohmann::json::parse(json.out);
   CHECK(report["good"] == true);

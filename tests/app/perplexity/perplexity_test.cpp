@@ -376,7 +376,7 @@ TEST_CASE("a terminal shows progress and time left") {
   const Outcome outcome =
       run_on_terminal({"perplexity", "--device", "cpu", "-f", story(), "--protocol", "llama.cpp:32",
                        "--rows", "31", "--checkpoint", (folder.path() / "c").string()},
-                      100, "", 120);
+                      100);
   CHECK(outcome.code == 0);
   CHECK(has(outcome.out, "] perplexity 1."));
   CHECK(has(outcome.out, " tokens/s"));
@@ -388,7 +388,7 @@ TEST_CASE("progress lines fit a terminal of 40 columns") {
   const Outcome outcome =
       run_on_terminal({"perplexity", "--device", "cpu", "-f", story(), "--protocol", "llama.cpp:32",
                        "--rows", "31", "--chunks", "40"},
-                      40, "", 120);
+                      40);
   CHECK(outcome.code == 0);
   const std::string_view all = outcome.out, begin = "\r\x1b[K";
   int lines = 0;
