@@ -28,6 +28,8 @@ std::string_view activation_name(Activation activation) {
       return "clamped_swiglu";
     case Activation::Sigmoid:
       return "sigmoid";
+    case Activation::Identity:
+      return "identity";
   }
   return "";
 }

@@ -212,8 +212,8 @@ class CpuExecutor final : public Executor {
   void apply(const Attention& op) {
     AttentionArgs args;
     args.q = data(op.q);
-    args.k = data(op.k);
-    args.v = data(op.v);
+    args.k = op.appends ? data(op.k) : nullptr;
+    args.v = op.appends ? data(op.v) : nullptr;
     args.out = data(op.out);
     args.at = rows_.data();
     args.rows = rows();
@@ -231,7 +231,7 @@ class CpuExecutor final : public Executor {
 
   void apply(const CausalConv& op) {
     kernels_->causal_conv({data(op.in), vector(op.weight), data(op.out), state_rows(op.state),
-                           rows(), program_.act(op.in).cols, op.taps});
+                           rows(), program_.act(op.in).cols, op.taps, op.activation});
   }
 
   void apply(const DeltaNet& op) {
@@ -259,11 +259,12 @@ class CpuExecutor final : public Executor {
     kernels_->experts({program_.weight(op.router).view, first(op.gate), first(op.up),
                        first(op.down), data(op.in), data(op.out), rows(), op.spec,
                        vector(op.router_bias), vector(op.gate_bias), vector(op.up_bias),
-                       vector(op.down_bias), vector(op.choice_bias)});
+                       vector(op.down_bias), vector(op.choice_bias), vector(op.expert_scale),
+                       data(op.route)});
   }
 
   void apply(const Add& op) {
-    kernels_->add({data(op.x), data(op.y), rows() * program_.act(op.x).cols, op.scale});
+    kernels_->add({data(op.x), data(op.y), rows() * program_.act(op.x).cols, op.scale, op.keep});
   }
 
   void apply(const Logits&) {}  // compute_logits() computes them on request

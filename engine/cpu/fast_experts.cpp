@@ -35,6 +35,9 @@ void choose_best(const ExpertsSpec& spec, const Score& score, int32_t* experts) 
 
 void choose_experts(float* logits, const float* bias, const ExpertsSpec& spec, int32_t* experts,
                     float* weights) {
+  if (spec.router_scale != 1) {
+    for (int e = 0; e < spec.count; ++e) logits[e] *= spec.router_scale;
+  }
   float best = 0;
   if (spec.gating == Gating::Softmax) {
     choose_best(
@@ -119,11 +122,16 @@ void FastExperts::run(const ExpertsArgs& args) {
 void FastExperts::route(const ExpertsArgs& args) {
   const ExpertsSpec& spec = args.spec;
   float* logits = logits_.as<float>();
-  linear_.run_float({args.router, args.router_bias, args.in, logits, args.rows});
+  const float* in = args.route ? args.route : args.in;
+  linear_.run_float({args.router, args.router_bias, in, logits, args.rows});
   // An exponential takes about as long as 16 additions.
   share_rows(pool_, args.rows, int64_t{spec.count} * 16, [&](int64_t r) {
-    choose_experts(logits + r * spec.count, args.choice_bias, spec, chosen_.data() + r * spec.used,
-                   weights_.data() + r * spec.used);
+    int32_t* chosen = chosen_.data() + r * spec.used;
+    float* weights = weights_.data() + r * spec.used;
+    choose_experts(logits + r * spec.count, args.choice_bias, spec, chosen, weights);
+    for (int i = 0; args.expert_scale && i < spec.used; ++i) {
+      weights[i] *= args.expert_scale[chosen[i]];
+    }
   });
 }
 
@@ -193,7 +201,8 @@ void FastExperts::add_up(const ExpertsArgs& args, int64_t from, int64_t to) {
       const auto choice = static_cast<size_t>(r * used + i);
       if (places_[choice] < from || places_[choice] >= to) continue;
       if (i == 0) std::fill_n(out, dim, 0.0f);
-      pointwise_.add(out, x_.as<float>() + (places_[choice] - from) * dim, dim, weights_[choice]);
+      const float* y = x_.as<float>() + (places_[choice] - from) * dim;
+      pointwise_.add({out, y, dim, weights_[choice]});
     }
   });
 }

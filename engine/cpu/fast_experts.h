@@ -17,7 +17,8 @@ namespace skald::cpu {
 
 // Chooses `used` experts for a row: their numbers in ascending order, and their weights. Of equal
 // logits, the lower number wins. NaN logits give an arbitrary valid choice. `bias` is
-// ExpertsArgs::choice_bias. Gating::Sigmoid overwrites the logits by their sigmoids.
+// ExpertsArgs::choice_bias. The logits are overwritten: scaled, and by Gating::Sigmoid replaced by
+// their sigmoids.
 void choose_experts(float* logits, const float* bias, const ExpertsSpec& spec, int32_t* experts,
                     float* weights);
 

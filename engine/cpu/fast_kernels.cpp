@@ -72,7 +72,7 @@ class FastKernels final : public Kernels {
     const int64_t tiles = static_cast<int64_t>(tiles_.size()) * s.kv_heads;
     std::atomic<int64_t> next{0};
     pool_.run([&](int thread, int threads) {
-      for (int64_t r = thread; r < a.rows; r += threads) append(a, r);
+      for (int64_t r = thread; a.k && r < a.rows; r += threads) append(a, r);
       pool_.barrier();
       for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < tiles;) {
         AttentionTile tile = tiles_[static_cast<size_t>(i / s.kv_heads)];
@@ -139,7 +139,7 @@ class FastKernels final : public Kernels {
 
   void add(const AddArgs& a) override {
     ranges(a.count, [&](int64_t from, int64_t count) {
-      pointwise_.add(a.x + from, a.y + from, count, a.scale);
+      pointwise_.add({a.x + from, a.y + from, count, a.scale, a.keep});
     });
   }
 

@@ -36,7 +36,7 @@ void rms_norm(const float* in, const float* weight, float* out, int64_t dim, flo
       d, static_cast<float>(1 / std::sqrt(squares / static_cast<double>(dim) + double{eps})));
   for_each_vector(dim, [&](int64_t i, int n) HWY_ATTR {
     const VF normed = hn::Mul(load_some(in + i, n), scale);
-    store_some(hn::Mul(normed, load_some(weight + i, n)), out + i, n);
+    store_some(weight ? hn::Mul(normed, load_some(weight + i, n)) : normed, out + i, n);
   });
 }
 
@@ -95,6 +95,7 @@ HWY_INLINE VF sigmoid(VF x) {
 
 // Not for ClampedSwiglu.
 HWY_INLINE VF activated(Activation activation, VF x) {
+  if (activation == Activation::Identity) return x;
   if (activation == Activation::Sigmoid) return sigmoid(x);
   return activation == Activation::Silu ? silu(x) : gelu_tanh(x);
 }
@@ -139,10 +140,11 @@ double dot(const float* x, const float* y, int64_t count) {
   return hn::GetLane(hn::SumOfLanes(dd, hn::Add(low, high)));
 }
 
-void add(float* x, const float* y, int64_t count, float scale) {
-  const VF factor = hn::Set(DF(), scale);
-  for_each_vector(count, [&](int64_t i, int n) HWY_ATTR {
-    store_some(hn::Add(load_some(x + i, n), hn::Mul(load_some(y + i, n), factor)), x + i, n);
+void add(const AddArgs& a) {
+  const VF keep = hn::Set(DF(), a.keep), scale = hn::Set(DF(), a.scale);
+  for_each_vector(a.count, [&](int64_t i, int n) HWY_ATTR {
+    const VF kept = hn::Mul(load_some(a.x + i, n), keep);
+    store_some(hn::Add(kept, hn::Mul(load_some(a.y + i, n), scale)), a.x + i, n);
   });
 }
 

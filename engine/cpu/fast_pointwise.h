@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/program/program.h"
+#include "engine/cpu/kernels.h"
 
 namespace skald::cpu {
 
@@ -17,6 +17,7 @@ struct RotationTable {
 };
 
 struct PointwiseKernels {
+  // weight may be nullptr
   void (*rms_norm)(const float* in, const float* weight, float* out, int64_t dim, float eps);
   // bias may be nullptr
   void (*layer_norm)(const float* in, const float* weight, const float* bias, float* out,
@@ -25,7 +26,7 @@ struct PointwiseKernels {
                     int64_t count);
   void (*activate)(Activation activation, const float* in, float* out, int64_t count);
   double (*dot)(const float* x, const float* y, int64_t count);
-  void (*add)(float* x, const float* y, int64_t count, float scale);
+  void (*add)(const AddArgs& args);
   void (*cap)(float* x, int64_t count, float scale, float softcap);
   void (*rotate)(const RotationTable& table, int64_t row, float* head);
   uint64_t (*sum_bytes)(const std::byte* bytes, int64_t count);

@@ -35,8 +35,10 @@ void causal_conv(const CausalConvArgs& a, StateRun run, int64_t from, int64_t co
         sum += double{weight[c * a.taps + t]} * state[t * a.cols + c];
       out[c] = static_cast<float>(sum);
     }
-    for_each_vector(count, [&](int64_t i, int n)
-                               HWY_ATTR { store_some(silu(load_some(out + i, n)), out + i, n); });
+    if (a.activation == Activation::Silu) {
+      for_each_vector(count, [&](int64_t i, int n)
+                                 HWY_ATTR { store_some(silu(load_some(out + i, n)), out + i, n); });
+    }
     for (int64_t t = 0; t + 1 < kept; ++t) {
       std::copy_n(state + (t + 1) * a.cols, count, state + t * a.cols);
     }

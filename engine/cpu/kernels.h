@@ -24,7 +24,7 @@ struct EmbedArgs {
 
 struct RmsNormArgs {
   const float* in;      // [rows, dim]
-  const float* weight;  // [dim]
+  const float* weight;  // [dim] or nullptr
   float* out;           // [rows, dim]; may be `in`
   int64_t rows, dim;
   float eps;
@@ -71,7 +71,7 @@ struct AttentionRow {
 struct AttentionArgs {
   const float* q;          // [rows, heads * head_dim]
   const float* k;          // [rows, kv_heads * head_dim]; appended to the cache before attention
-  const float* v;          // [rows, kv_heads * head_dim]
+  const float* v;          // [rows, kv_heads * head_dim]; k and v are nullptr: nothing is appended
   float* out;              // [rows, heads * head_dim]
   const AttentionRow* at;  // [rows]; a sequence's rows are adjacent and in order
   int64_t rows;
@@ -116,6 +116,7 @@ struct CausalConvArgs {
   const StateRow* at;   // [rows]; a state is [taps - 1, cols], the oldest row first
   int64_t rows, cols;
   int taps;
+  Activation activation = Activation::Silu;  // or Identity
 };
 
 struct DeltaNetArgs {
@@ -147,14 +148,17 @@ struct ExpertsArgs {
   // Biases, float32, or nullptr: [count], [count, ffn_dim], the same, [count, dim].
   const float *router_bias = nullptr, *gate_bias = nullptr, *up_bias = nullptr,
               *down_bias = nullptr;
-  const float* choice_bias = nullptr;  // [count]
+  const float* choice_bias = nullptr;   // [count]
+  const float* expert_scale = nullptr;  // [count]
+  const float* route = nullptr;         // [rows, dim], for the router; nullptr: in
 };
 
+// x = keep * x + scale * y
 struct AddArgs {
   float* x;        // [count]
   const float* y;  // [count]
   int64_t count;
-  float scale = 1;  // scales y
+  float scale = 1, keep = 1;
 };
 
 // x = softcap * tanh(scale * x / softcap); if softcap is 0, x = scale * x.
@@ -180,7 +184,7 @@ class Kernels {
   virtual void delta_net(const DeltaNetArgs& args) = 0;
   virtual void row_gate(const RowGateArgs& args) = 0;
   virtual void experts(const ExpertsArgs& args) = 0;
-  virtual void add(const AddArgs& args) = 0;  // x += scale * y
+  virtual void add(const AddArgs& args) = 0;
   virtual void cap(const CapArgs& args) = 0;
   // Sums all bytes as fast as the threads can read them. `skald bench` measures the memory
   // bandwidth with this function.

@@ -30,7 +30,7 @@ class ReferenceKernels final : public Kernels {
       double squares = 0;
       for (int64_t i = 0; i < a.dim; ++i) squares += double{in[i]} * in[i];
       const float scale = static_cast<float>(1 / std::sqrt(squares / a.dim + a.eps));
-      for (int64_t i = 0; i < a.dim; ++i) out[i] = in[i] * scale * a.weight[i];
+      for (int64_t i = 0; i < a.dim; ++i) out[i] = in[i] * scale * (a.weight ? a.weight[i] : 1);
     }
   }
 
@@ -88,7 +88,7 @@ class ReferenceKernels final : public Kernels {
   void attention(const AttentionArgs& a) override {
     const AttentionSpec& s = a.spec;
     const int64_t group = s.heads / s.kv_heads;
-    for (int64_t r = 0; r < a.rows; ++r) {
+    for (int64_t r = 0; r < (a.k ? a.rows : 0); ++r) {
       for (int64_t h = 0; h < s.kv_heads; ++h) {
         const int64_t source = (r * s.kv_heads + h) * s.head_dim;
         store(a, a.at[r], Half::Keys, h, a.k + source);
@@ -162,7 +162,7 @@ class ReferenceKernels final : public Kernels {
         const float* weight = a.weight + c * a.taps;
         double sum = double{weight[kept]} * in[c];
         for (int64_t t = 0; t < kept; ++t) sum += double{weight[t]} * state[t * a.cols + c];
-        a.out[r * a.cols + c] = activated(static_cast<float>(sum), Activation::Silu);
+        a.out[r * a.cols + c] = activated(static_cast<float>(sum), a.activation);
       }
       std::copy_n(state + a.cols, (kept - 1) * a.cols, state);
       std::copy_n(in, a.cols, state + (kept - 1) * a.cols);
@@ -219,7 +219,9 @@ class ReferenceKernels final : public Kernels {
     std::vector<size_t> order(count);
     for (int64_t r = 0; r < a.rows; ++r) {
       const float* in = a.in + r * dim;
-      linear({a.router, a.router_bias, in, logits.data(), 1});
+      const float* route = a.route ? a.route + r * dim : in;
+      linear({a.router, a.router_bias, route, logits.data(), 1});
+      for (float& logit : logits) logit *= a.spec.router_scale;
       std::iota(order.begin(), order.end(), size_t{0});
       const bool sigmoid = a.spec.gating == Gating::Sigmoid;
       const double best = *std::max_element(logits.begin(), logits.end());
@@ -251,7 +253,8 @@ class ReferenceKernels final : public Kernels {
         linear({a.up[e].view, bias(a.up_bias, ffn_dim), in, up.data(), 1});
         gated_act({gate.data(), up.data(), gate.data(), ffn_dim, a.spec.activation});
         linear({a.down[e].view, bias(a.down_bias, dim), gate.data(), y.data(), 1});
-        const double weight = a.spec.scale * share(e) / total;
+        const double own = a.expert_scale ? a.expert_scale[e] : 1;
+        const double weight = own * a.spec.scale * share(e) / total;
         for (size_t k = 0; k < y.size(); ++k) sum[k] += weight * y[k];
       }
       std::copy(sum.begin(), sum.end(), a.out + r * dim);
@@ -259,7 +262,7 @@ class ReferenceKernels final : public Kernels {
   }
 
   void add(const AddArgs& a) override {
-    for (int64_t i = 0; i < a.count; ++i) a.x[i] += a.scale * a.y[i];
+    for (int64_t i = 0; i < a.count; ++i) a.x[i] = a.keep * a.x[i] + a.scale * a.y[i];
   }
 
   void cap(const CapArgs& a) override {
@@ -288,6 +291,7 @@ class ReferenceKernels final : public Kernels {
 
   // Not for ClampedSwiglu.
   static float activated(float x, Activation activation) {
+    if (activation == Activation::Identity) return x;
     if (activation == Activation::Sigmoid) return 1 / (1 + std::exp(-x));
     return activation == Activation::Silu ? x / (1 + std::exp(-x)) : gelu_tanh(x);
   }

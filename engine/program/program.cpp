@@ -1,5 +1,7 @@
 #include "engine/program/program.h"
 
+#include <set>
+
 #include "engine/base/error.h"
 #include "engine/base/overloaded.h"
 
@@ -40,7 +42,7 @@ int64_t Program::weight_bytes() const {
                    [&](const RowGate& o) { count(o.weight); },
                    [&](const Experts& o) {
                      count(o.router);
-                     count(o.router_bias), count(o.choice_bias);
+                     count(o.router_bias), count(o.choice_bias), count(o.expert_scale);
                      for (int i = 0; i < o.spec.used; ++i)
                        count(o.gate), count(o.up), count(o.down);
                      for (WeightId bias : {o.gate_bias, o.up_bias, o.down_bias}) {
@@ -116,7 +118,7 @@ std::vector<ActId> op_inputs(const Op& op) {
                         [](const Linear& o) { return In{o.in}; },
                         [](const Rope& o) { return In{o.x}; },
                         [](const Attention& o) {
-                          return In{o.q, o.k, o.v};
+                          return o.appends ? In{o.q, o.k, o.v} : In{o.q};
                         },
                         [](const HeadPart& o) { return In{o.in}; },
                         [](const CausalConv& o) { return In{o.in}; },
@@ -130,7 +132,9 @@ std::vector<ActId> op_inputs(const Op& op) {
                         [](const RowGate& o) {
                           return In{o.x, o.in};
                         },
-                        [](const Experts& o) { return In{o.in}; },
+                        [](const Experts& o) {
+                          return o.route == o.in ? In{o.in} : In{o.in, o.route};
+                        },
                         [](const Add& o) {
                           return In{o.x, o.y};
                         },
@@ -267,6 +271,10 @@ Program ProgramBuilder::finish() && {
   auto cols = [&](ActId id) { return p.act(id).cols; };
   auto view = [&](WeightId id) { return p.weight(id).view; };
   auto floats = [&](int state) { return p.states[static_cast<size_t>(state)].floats; };
+  auto norm_fits = [&](WeightId id, int64_t width) {
+    return id == WeightId::None || view(id).cols == width;
+  };
+  std::set<int> appended;  // layers of the cache
   check(!p.ops.empty() && std::holds_alternative<Logits>(p.ops.back()),
         "a program ends with logits");
   for (const Op& op : p.ops) {
@@ -276,11 +284,11 @@ Program ProgramBuilder::finish() && {
             [&](const Norm& o) {
               const bool bias_fits = o.bias == WeightId::None ||
                                      (o.kind == NormKind::Layer && view(o.bias).cols == cols(o.in));
-              return view(o.weight).cols == cols(o.in) && cols(o.in) == cols(o.out) && bias_fits;
+              return norm_fits(o.weight, cols(o.in)) && cols(o.in) == cols(o.out) && bias_fits &&
+                     (o.weight != WeightId::None || o.kind == NormKind::Rms);
             },
             [&](const HeadNorm& o) {
-              return view(o.weight).cols == o.head_dim &&
-                     cols(o.x) == int64_t{o.heads} * o.head_dim;
+              return norm_fits(o.weight, o.head_dim) && cols(o.x) == int64_t{o.heads} * o.head_dim;
             },
             [&](const Linear& o) {
               return view(o.weight).cols == cols(o.in) && view(o.weight).rows == cols(o.out) &&
@@ -296,8 +304,12 @@ Program ProgramBuilder::finish() && {
               const int64_t kv = int64_t{o.spec.kv_heads} * o.spec.head_dim;
               const bool sinks_fit =
                   o.sinks == WeightId::None || view(o.sinks).cols == o.spec.heads;
-              return cols(o.q) == q && cols(o.out) == q && cols(o.k) == kv && cols(o.v) == kv &&
-                     sinks_fit;
+              const bool cached =
+                  o.appends ? cols(o.k) == kv && cols(o.v) == kv : appended.contains(o.layer);
+              appended.insert(o.layer);
+              const KvLayer& cache = p.kv[static_cast<size_t>(o.layer)];
+              return cols(o.q) == q && cols(o.out) == q && cached && sinks_fit &&
+                     cache.kv_heads == o.spec.kv_heads && cache.head_dim == o.spec.head_dim;
             },
             [&](const HeadPart& o) {
               return o.in != o.out && o.heads > 0 && o.first >= 0 && o.to >= 0 &&
@@ -307,7 +319,8 @@ Program ProgramBuilder::finish() && {
             [&](const CausalConv& o) {
               return o.in != o.out && cols(o.in) == cols(o.out) && o.taps > 1 &&
                      view(o.weight).rows == cols(o.in) && view(o.weight).cols == o.taps &&
-                     floats(o.state) == (o.taps - 1) * cols(o.in);
+                     floats(o.state) == (o.taps - 1) * cols(o.in) &&
+                     (o.activation == Activation::Silu || o.activation == Activation::Identity);
             },
             [&](const DeltaNet& o) {
               const DeltaSpec& s = o.spec;
@@ -343,6 +356,8 @@ Program ProgramBuilder::finish() && {
                      bias_fits(o.down_bias, o.spec.count, cols(o.in)) &&
                      bias_fits(o.router_bias, 1, o.spec.count) &&
                      bias_fits(o.choice_bias, 1, o.spec.count) &&
+                     bias_fits(o.expert_scale, 1, o.spec.count) && o.route != o.out &&
+                     cols(o.route) == cols(o.in) &&
                      (o.choice_bias == WeightId::None || o.spec.gating == Gating::Sigmoid) &&
                      o.in != o.out && cols(o.in) == cols(o.out) && o.spec.used > 0 &&
                      o.spec.used <= o.spec.count && view(o.router).rows == o.spec.count &&

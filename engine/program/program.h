@@ -41,7 +41,7 @@ struct Embed {
 // Layer: out = (in - mean(in)) / sqrt(variance(in) + eps) * weight + bias
 struct Norm {
   ActId out, in;
-  WeightId weight;  // [1, dim]
+  WeightId weight;  // [1, dim], or None: 1; a Layer norm has one
   float eps;
   NormKind kind = NormKind::Rms;
   WeightId bias = WeightId::None;  // [1, dim], or None; an Rms norm has none
@@ -49,7 +49,7 @@ struct Norm {
 // An Rms norm of each head by itself, in place.
 struct HeadNorm {
   ActId x;
-  WeightId weight;  // [1, head_dim]
+  WeightId weight;  // [1, head_dim], or None: 1
   int heads;
   int head_dim;
   float eps;
@@ -67,12 +67,15 @@ struct Rope {
   int spec;  // index into Program::ropes
 };
 // Appends k and v of the step's rows to their sequences, then attends causally. A sink is a score
-// that joins the softmax of its query head and has no value: it takes weight from the keys.
+// that joins the softmax of its query head and has no value: it takes weight from the keys. If it
+// does not append, it reads the keys and values that an earlier op of the list has appended to the
+// same layer of the cache, and neither k nor v.
 struct Attention {
   ActId out, q, k, v;
   int layer;
   AttentionSpec spec;
   WeightId sinks = WeightId::None;  // [1, heads] or None
+  bool appends = true;
 };
 // out = activation(gate) * up
 struct GatedAct {
@@ -88,14 +91,15 @@ struct HeadPart {
   int first = 0;
   int to = 0;
 };
-// A convolution over the tokens of a sequence, each column by itself, then silu:
-// out[t] = silu(sum over i of weight[i] * in[t - (taps - 1) + i]). The state holds the last
+// A convolution over the tokens of a sequence, each column by itself, then an activation:
+// out[t] = activation(sum over i of weight[i] * in[t - (taps - 1) + i]). The state holds the last
 // taps - 1 rows of `in`. Zeros stand before the first token.
 struct CausalConv {
   ActId out, in;    // two buffers
   WeightId weight;  // [in's columns, taps]
   int taps;
-  int state;  // index into Program::states
+  int state;                                 // index into Program::states
+  Activation activation = Activation::Silu;  // or Identity
 };
 // A gated delta net: attention whose memory is one matrix S [key_dim, value_dim] for each value
 // head. A token decays S, reads what S holds for its key k, and corrects it towards its value v:
@@ -123,15 +127,16 @@ struct RowGate {
 };
 // A gated feed-forward of experts: out is the sum of weight[e] * y[e] over a row's experts, in the
 // order of their numbers. y[e] = down[e] · (activation(gate[e] · in) * (up[e] · in)). weight is the
-// softmax of router · in over all experts, or its sigmoid; if normalized, it is divided by the sum
-// over the used experts. Routing is computed in float32 on every backend. Each product may have a
-// bias.
+// softmax of router_scale * router · route over all experts, or its sigmoid; if normalized, it is
+// divided by the sum over the used experts. In the end it is multiplied by the expert's own scale.
+// Routing is computed in float32 on every backend. Each product may have a bias.
 //
 // gate, up and down are the first expert's; the weights of the others have the next numbers. All
 // experts have one format and shape. If the file stacks them, they follow one another in memory;
 // between gates may stand ups.
 struct Experts {
   ActId out, in;      // two buffers
+  ActId route;        // what the router reads; `in`, or another buffer of its width
   WeightId router;    // [count, dim]
   WeightId gate, up;  // [ffn_dim, dim]
   WeightId down;      // [dim, ffn_dim]
@@ -140,16 +145,18 @@ struct Experts {
   WeightId gate_bias = WeightId::None, up_bias = WeightId::None;  // [count, ffn_dim]
   WeightId down_bias = WeightId::None;                            // [count, dim]
   WeightId router_bias = WeightId::None;                          // [1, count]
-  WeightId choice_bias = WeightId::None;  // [1, count], added to sigmoids for the choice alone
+  WeightId choice_bias = WeightId::None;   // [1, count], added to sigmoids for the choice alone
+  WeightId expert_scale = WeightId::None;  // [1, count], or None: 1
 
   WeightId of(WeightId first, int expert) const {
     return static_cast<WeightId>(static_cast<int32_t>(first) + expert);
   }
 };
-// x += scale * y
+// x = keep * x + scale * y
 struct Add {
   ActId x, y;
   float scale = 1;
+  float keep = 1;
 };
 // z = scale * weight · in, then softcap * tanh(z / softcap) if softcap is not 0. Computed for the
 // wanted rows alone. The last op of every program.

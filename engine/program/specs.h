@@ -13,8 +13,8 @@ enum class NormKind : uint8_t { Rms, Layer };
 // How a gate and an up become one number. Silu and GeluTanh: activation(gate) * up. ClampedSwiglu
 // (gpt-oss), for experts alone: gate is at most kSwigluLimit, up within it, and the result is
 // gate / (1 + exp(-kSwigluSlope * gate)) * (up + 1).
-// Sigmoid, for gates of attention: sigmoid(gate) * up.
-enum class Activation : uint8_t { Silu, GeluTanh, ClampedSwiglu, Sigmoid };
+// Sigmoid, for gates of attention: sigmoid(gate) * up. Identity: gate * up.
+enum class Activation : uint8_t { Silu, GeluTanh, ClampedSwiglu, Sigmoid, Identity };
 inline constexpr float kSwigluLimit = 7, kSwigluSlope = 1.702f;
 
 // Queries grow with their position, so that attention stays sharp in a long context: the query at
@@ -74,7 +74,8 @@ struct ExpertsSpec {
   bool normalized = false;  // the weights of the used experts add up to 1
   Activation activation = Activation::Silu;
   Gating gating = Gating::Softmax;
-  float scale = 1;  // multiplies the weights in the end
+  float scale = 1;         // multiplies the weights in the end
+  float router_scale = 1;  // multiplies the router's logits
 
   bool operator==(const ExpertsSpec&) const = default;
 };

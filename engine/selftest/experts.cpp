@@ -38,6 +38,8 @@ double gated_result(double gate, double up, Activation activation) {
     }
     case Activation::Sigmoid:
       return up / (1 + std::exp(-gate));
+    case Activation::Identity:
+      return gate * up;
   }
   return 0;
 }

@@ -185,7 +185,7 @@ WeightId Blocks::expert_weights(int layer, std::string_view part, int64_t rows, 
 void Blocks::experts(int layer, ActId in) {
   const ExpertsConfig& e = config_.experts;
   const int64_t dim = config_.dim;
-  Experts op{h_, in};
+  Experts op{h_, in, in};
   op.router = builder_.weight(layer_name(layer, "ffn_gate_inp.weight"), e.count, dim);
   const std::string fused_name = layer_name(layer, "ffn_gate_up_exps.weight");
   if (file_.find(fused_name)) {

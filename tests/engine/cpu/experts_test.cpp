@@ -48,6 +48,7 @@ struct Layer {
   const RandomWeights* router;
   // A layer without biases leaves all four empty.
   std::vector<float> router_bias, gate_bias, up_bias, down_bias;
+  std::vector<float> expert_scale;  // or empty
 
   Layer(const ExpertsSpec& s, DType type, DType down_type, int64_t d, int64_t f)
       : spec(s), dim(d), ffn_dim(f) {
@@ -81,7 +82,9 @@ struct Layer {
     return {exact, threads, rows, std::max(dim, ffn_dim), {spec.count, spec.used, dim, ffn_dim}};
   }
 
-  std::vector<float> run(cpu::Kernels& kernels, const float* in, int64_t rows) const {
+  // `route` is what the router reads; nullptr: `in`.
+  std::vector<float> run(cpu::Kernels& kernels, const float* in, int64_t rows,
+                         const float* route = nullptr) const {
     std::vector<float> out(static_cast<size_t>(rows * dim) + 1, kNan);
     cpu::ExpertsArgs args = {router->view, gate.data(), up.data(), down.data(),
                              in,           out.data(),  rows,      spec};
@@ -91,6 +94,8 @@ struct Layer {
       args.up_bias = up_bias.data();
       args.down_bias = down_bias.data();
     }
+    if (!expert_scale.empty()) args.expert_scale = expert_scale.data();
+    args.route = route;
     kernels.experts(args);
     CHECK(std::isnan(out.back()));
     out.pop_back();
@@ -109,9 +114,10 @@ struct Layer {
   }
 
   // The formula in double precision.
-  std::vector<double> expected(const float* in) const {
-    const std::vector<double> x(in, in + dim);
-    const std::vector<double> logits = product(router->values, x, router_bias, 0);
+  std::vector<double> expected(const float* in, const float* route) const {
+    const std::vector<double> x(in, in + dim), routed(route, route + dim);
+    std::vector<double> logits = product(router->values, routed, router_bias, 0);
+    for (double& logit : logits) logit *= spec.router_scale;
     std::vector<int> order(logits.size());
     std::iota(order.begin(), order.end(), 0);
     std::sort(order.begin(), order.end(), [&](int a, int b) {
@@ -135,16 +141,20 @@ struct Layer {
         }
       }
       const std::vector<double> y = product(values(e, 2), h, down_bias, e);
-      const double weight = std::exp(logits[static_cast<size_t>(e)]) / total;
+      double weight = std::exp(logits[static_cast<size_t>(e)]) / total;
+      if (!expert_scale.empty()) weight *= expert_scale[static_cast<size_t>(e)];
       for (size_t k = 0; k < y.size(); ++k) sum[k] += weight * y[k];
     }
     return sum;
   }
 
-  double error(const std::vector<float>& in, const std::vector<float>& out) const {
+  double error(const std::vector<float>& in, const std::vector<float>& out,
+               const std::vector<float>& route = {}) const {
+    const float* routes = route.empty() ? in.data() : route.data();
     double distance = 0, size = 0;
     for (size_t r = 0; r < in.size() / static_cast<size_t>(dim); ++r) {
-      const std::vector<double> right = expected(in.data() + r * static_cast<size_t>(dim));
+      const size_t at = r * static_cast<size_t>(dim);
+      const std::vector<double> right = expected(in.data() + at, routes + at);
       for (size_t k = 0; k < right.size(); ++k) {
         const double d = out[r * static_cast<size_t>(dim) + k] - right[k];
         distance += d * d;
@@ -273,6 +283,23 @@ TEST_CASE("experts with biases and a clamped activation agree with double precis
       }
     }
   });
+}
+
+TEST_CASE("a router with another input and a scale, and experts with scales of their own") {
+  Layer layer({6, 2, true}, DType::F32, DType::F32, 48, 40);
+  layer.spec.router_scale = 0.25f;
+  layer.expert_scale = {1, 0.5f, -2, 3, 0.25f, 1.5f};
+  constexpr int64_t kRows = 9;
+  const std::vector<float> in = rows_for(layer, kRows, 3), route = rows_for(layer, kRows, 8);
+  for (const auto& make : {cpu::fast_kernels, cpu::reference_kernels}) {
+    const auto kernels = make(layer.options(2, kRows, true));
+    const std::vector<float> out = layer.run(*kernels, in.data(), kRows, route.data());
+    CHECK(layer.error(in, out, route) < 2e-5);
+    CHECK(layer.error(in, out) > 0.1);
+    const std::vector<float> row =
+        layer.run(*kernels, in.data() + layer.dim, 1, route.data() + layer.dim);
+    CHECK(std::equal(row.begin(), row.end(), out.begin() + layer.dim));
+  }
 }
 
 TEST_CASE("the reference kernels agree with the formula in double precision") {

@@ -71,6 +71,7 @@ struct ConvCase {
   int64_t cols;
   int taps;
   Floats in, weight;
+  Activation activation = Activation::Silu;
 
   // Computes rows from `first` on.
   Floats run(Kernels& kernels, const std::vector<Place>& places, int64_t first,
@@ -78,7 +79,7 @@ struct ConvCase {
     Floats out(places.size() * static_cast<size_t>(cols), -99);
     const auto at = rows_at(places, states);
     kernels.causal_conv({in.data() + first * cols, weight.data(), out.data(), at.data(),
-                         std::ssize(places), cols, taps});
+                         std::ssize(places), cols, taps, activation});
     return out;
   }
 
@@ -93,7 +94,7 @@ struct ConvCase {
           sum += double{weight[static_cast<size_t>(col * taps + t)]} *
                  in[static_cast<size_t>(from * cols + col)];
         }
-        out.push_back(sum / (1 + std::exp(-sum)));
+        out.push_back(activation == Activation::Silu ? sum / (1 + std::exp(-sum)) : sum);
       }
     }
     return out;
@@ -181,13 +182,14 @@ Floats part_of(const Floats& all, size_t first, size_t last) {
 
 TEST_CASE("a convolution sums the last rows of its sequence, and zeros before the first") {
   const bool fast = GENERATE(true, false);
+  const auto activation = GENERATE(Activation::Silu, Activation::Identity);
   const auto kernels = kernels_of(fast);
   constexpr int64_t kRows = 9;
   for (const int64_t cols : {1, 17, 64, 20000}) {  // the last are shared by threads
     for (const int taps : {2, 4, 7}) {
       CAPTURE(fast, cols, taps);
-      const ConvCase c = {cols, taps, random_floats(kRows * cols, 1),
-                          random_floats(cols * taps, 2)};
+      const ConvCase c = {cols, taps, random_floats(kRows * cols, 1), random_floats(cols * taps, 2),
+                          activation};
       States states = used_states(1, (taps - 1) * cols);
       const Floats out = c.run(*kernels, places_of(0, 0, kRows), 0, states);
       CHECK(largest_error(out, c.expected(kRows)) < 2e-6);

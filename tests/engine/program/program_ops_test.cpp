@@ -71,9 +71,9 @@ void check_near(float got, double expected) {
 }
 
 // Checks that `out` has each group of weight.size() elements of `in` normalized and multiplied by
-// 1 + weight.
+// plus + weight.
 void check_normalized(const std::vector<float>& in, const std::vector<float>& weight,
-                      const std::vector<float>& out) {
+                      const std::vector<float>& out, double plus = 1) {
   REQUIRE(out.size() == in.size());
   const size_t width = weight.size();
   for (size_t at = 0; at < in.size(); at += width) {
@@ -81,7 +81,7 @@ void check_normalized(const std::vector<float>& in, const std::vector<float>& we
     for (size_t i = 0; i < width; ++i) squares += double{in[at + i]} * in[at + i];
     const double scale = 1 / std::sqrt(squares / static_cast<double>(width) + kEps);
     for (size_t i = 0; i < width; ++i) {
-      check_near(out[at + i], in[at + i] * scale * (1 + double{weight[i]}));
+      check_near(out[at + i], in[at + i] * scale * (plus + weight[i]));
     }
   }
 }
@@ -107,6 +107,31 @@ void gate_rows(ProgramBuilder& b, ActId x) {
   b.add(RowGate{wide, x, b.weight("bias", 1, kDim)});
 }
 void add_scaled(ProgramBuilder& b, ActId x) { b.add(Add{x, x, 0.25f}); }
+void norm_without_weights(ProgramBuilder& b, ActId x) {
+  const ActId all = b.act("all", kDim), heads = b.act("heads", kDim);
+  b.add(Norm{all, x, WeightId::None, kEps});
+  b.add(HeadPart{heads, x, 1, kDim});
+  b.add(HeadNorm{heads, WeightId::None, kHeads, kHeadDim, kEps});
+}
+void mix(ProgramBuilder& b, ActId x) {
+  const ActId y = b.act("y", kDim), product = b.act("product", kDim);
+  b.add(Norm{y, x, b.weight("norm", 1, kDim), kEps});
+  b.add(GatedAct{product, x, y, Activation::Identity});
+  b.add(Add{x, y, 0.5f, -3});
+}
+// Attention that appends, and attention of other queries that reads the same keys and values.
+template <bool appends>
+void attend_again(ProgramBuilder& b, ActId x) {
+  const ActId first = b.act("first", kDim), q = b.act("q", kDim), again = b.act("again", kDim);
+  const AttentionSpec spec{kHeads, kHeads, kHeadDim, 0.5f};
+  const int layer = b.kv_layer({kHeads, kHeadDim});
+  b.add(Attention{first, x, x, x, layer, spec});
+  b.add(Norm{q, x, b.weight("norm", 1, kDim), kEps});
+  Attention op{again, q, q, q, appends ? b.kv_layer({kHeads, kHeadDim}) : layer, spec};
+  op.appends = appends;
+  if (appends) op.k = op.v = x;
+  b.add(op);
+}
 void rotate_scaled(ProgramBuilder& b, ActId x) {
   RopeSpec spec;
   spec.inv_freq = {1, 0.1f, 0.01f};
@@ -199,6 +224,49 @@ TEST_CASE("Embed, Add and Logits scale, and Logits caps") {
   for (size_t i = 0; i < plain[2].size(); ++i) {
     check_near(scaled[1][i], 0.75 * std::tanh(0.5 * plain[2][i] / 0.75));
   }
+}
+
+TEST_CASE("norms without weights multiply by nothing") {
+  const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
+  const Model model = model_of(build<norm_without_weights>);
+  const auto all = outputs(model, kernels);
+  check_normalized(all[0], std::vector<float>(kDim), all[1]);
+  check_normalized(all[0], std::vector<float>(kHeadDim), all[3]);
+  const int64_t head = model.weights->find("head")->view.bytes();
+  CHECK(model.program().weight_bytes() == kDim * 4 + head);
+}
+
+TEST_CASE("Add scales both terms, and GatedAct without an activation is a product") {
+  const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
+  const auto all = outputs(model_of(build<mix>), kernels);
+  for (size_t i = 0; i < all[0].size(); ++i) {
+    check_near(all[2][i], double{all[0][i]} * all[1][i]);
+    check_near(all[3][i], -3.0 * all[0][i] + 0.5 * all[1][i]);
+  }
+}
+
+TEST_CASE("attention that does not append reads what an earlier op has appended") {
+  const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
+  const Model shared = model_of(build<attend_again<false>>);
+  const auto all = outputs(shared, kernels);
+  CHECK(all[3] == outputs(model_of(build<attend_again<true>>), kernels)[3]);
+  CHECK(all[3] != all[1]);
+  const Program program = shared.program();
+  CHECK(program.kv.size() == 1);
+  CHECK(op_inputs(program.ops[1]).size() == 3);
+  CHECK(op_inputs(program.ops[3]).size() == 1);
+  // Decode: the keys and values of earlier steps are there too.
+  const auto executor = cpu::make_executor(shared, {.exact = true}, kernels);
+  std::vector<float> decoded;
+  executor->observe([&](const OpOutput& o) {
+    if (o.op == 3) decoded.insert(decoded.end(), o.values.begin(), o.values.end());
+  });
+  Sequence sequence = executor->new_sequence();
+  for (const int32_t& token : kTokens) {
+    const SeqRows step{&sequence, {&token, 1}, Want::Nothing};
+    executor->run({&step, 1});
+  }
+  CHECK(decoded == all[3]);
 }
 
 TEST_CASE("Rope's scale applies to the rotated dimensions alone") {
