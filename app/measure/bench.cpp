@@ -87,6 +87,7 @@ BenchResult measure(Executor& executor, const BenchCase& test, const BenchFlags&
     BenchSequence& made =
         sequences.emplace_back(executor, test.depth + test.tokens + 1, static_cast<uint64_t>(i));
     if (!feed(executor, made.sequence, made.part(0, test.depth), rows, false)) return result;
+    made.sequence.checkpoint();  // a recurrent state returns to the depth
   }
   auto once = [&](int64_t tokens) {
     BenchSequence& first = sequences.front();
@@ -215,6 +216,7 @@ BenchReport measure_all(const BenchFlags& flags, const std::vector<BenchCase>& c
   }
   options.context = std::max(options.context, longest);
   options.sequences = static_cast<int>(std::max(sequences, together));
+  options.checkpoints = options.sequences;
   // Texts that are scored together are short: the cache need not hold a whole context for each.
   if (together > 0) {
     const int64_t tokens = std::max(options.context * sequences, 2 * kScoredTokens);

@@ -113,12 +113,7 @@ void LoadedModel::load(LoadedOp& op, const FusedAttention& attention, Stream str
 
 void LoadedModel::load(LoadedOp& op, const FusedExperts& experts, Stream stream) {
   op.norm = norm_weight(experts.norm.weight, stream);
-  const TensorView& router = fused_.program.weight(experts.router).view;
-  std::vector<TensorView> rows;
-  for (int64_t r = 0; r < router.rows; ++r) {
-    rows.push_back(slice_rows(router, r, 1));
-  }
-  op.router = weights_.upload_floats(rows, false, stream);
+  op.router = float_rows(experts.router, stream);
   for (const ExpertStack& stack : fused_.stacks(experts)) {
     op.stacks.push_back(load(stack, experts.spec.count, stream));
     op.stacks.back().bias = experts_bias(stack, experts.spec.count, stream);
@@ -129,6 +124,13 @@ void LoadedModel::load(LoadedOp& op, const FusedExperts& experts, Stream stream)
   if (experts.choice_bias != WeightId::None) {
     op.choice_bias = norm_weight(experts.choice_bias, stream);
   }
+}
+
+void LoadedModel::load(LoadedOp& op, const FusedDelta& net, Stream stream) {
+  op.conv = float_rows(net.conv, stream);
+  op.rate = norm_weight(net.rate, stream);
+  op.bias = norm_weight(net.bias, stream);
+  op.norm = norm_weight(net.norm, stream);
 }
 
 void LoadedModel::load(LoadedOp& op, const RowGate& gate, Stream stream) {
@@ -202,6 +204,14 @@ const float* LoadedModel::experts_bias(const ExpertStack& stack, int count, Stre
 const float* LoadedModel::norm_weight(WeightId id, Stream stream) {
   const Weight& weight = fused_.program.weight(id);
   return weights_.upload_floats({&weight.view, 1}, false, stream, weight.plus);
+}
+
+// A matrix that kernels read as float32, whatever format the file has.
+const float* LoadedModel::float_rows(WeightId id, Stream stream) {
+  const TensorView& matrix = fused_.program.weight(id).view;
+  std::vector<TensorView> rows;
+  for (int64_t r = 0; r < matrix.rows; ++r) rows.push_back(slice_rows(matrix, r, 1));
+  return weights_.upload_floats(rows, false, stream);
 }
 
 JoinedRows LoadedModel::joined(std::span<const WeightId> ids, bool alternate) const {

@@ -30,6 +30,7 @@ struct LoadedOp {
   // (FusedProgram::bounded()). 0: no bound is known.
   float bound = 0;
   const float* gate = nullptr;                       // RowGate
+  const float *conv = nullptr, *rate = nullptr;      // FusedDelta; its norm and bias are above
   const float *q_norm = nullptr, *k_norm = nullptr;  // FusedAttention
   const float* sinks = nullptr;
   const float* router = nullptr;  // FusedExperts
@@ -55,10 +56,13 @@ class LoadedModel {
   void load(LoadedOp& op, const FusedLinear& linear, Stream stream);
   void load(LoadedOp& op, const FusedAttention& attention, Stream stream);
   void load(LoadedOp& op, const FusedExperts& experts, Stream stream);
+  void load(LoadedOp& op, const FusedDelta& net, Stream stream);
   void load(LoadedOp& op, const RowGate& gate, Stream stream);
+  void load(LoadedOp&, const GatedAct&, Stream) {}
   LoadedStack load(const ExpertStack& stack, int count, Stream stream);
   const float* experts_bias(const ExpertStack& stack, int count, Stream stream);
   const float* norm_weight(WeightId id, Stream stream);
+  const float* float_rows(WeightId id, Stream stream);
   void find_bounds();
   JoinedRows joined(std::span<const WeightId> ids, bool alternate) const;
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cuda/plan/delta_layer.h"
+#include "cuda/plan/head_rows.h"
 #include "engine/base/error.h"
 
 namespace skald::cuda {
@@ -9,27 +11,23 @@ namespace {
 
 class Fuser {
  public:
-  Fuser(const Program& program, FusedBuffers buffers)
-      : ops_(program.ops), buffers_(buffers), hidden_(*op_output(ops_.front())) {}
+  Fuser(Program& program, FusedBuffers buffers)
+      : program_(program),
+        ops_(program.ops),
+        buffers_(buffers),
+        hidden_(*op_output(ops_.front())) {}
 
-  std::vector<FusedOp> run() {
-    for (const Op& op : ops_) {
-      const bool recurrent =
-          std::holds_alternative<CausalConv>(op) || std::holds_alternative<DeltaNet>(op);
-      if (!recurrent) continue;
-      fail(Exit::Failed, "CUDA has no kernels for recurrent layers (op ", op_name(op),
-           "); use --device cpu");
-    }
+  Fused run() {
     while (at_ < ops_.size()) {
       if (const auto* embed = get<Embed>(at_)) {
         emit(*embed, 1);
-      } else if (!qkv_attention() && !routed_experts() && !linear_group() && !own_norm() &&
-                 !row_gate()) {
+      } else if (!qkv_attention() && !delta_net() && !routed_experts() && !linear_group() &&
+                 !own_norm() && !row_gate() && !gated_act()) {
         fail(Exit::Failed, "CUDA has no kernel for op ", at_, ", ", op_name(ops_[at_]),
              ", where it stands in this model; use --device cpu");
       }
     }
-    return std::move(fused_);
+    return {std::move(fused_), std::move(readers_)};
   }
 
  private:
@@ -100,13 +98,54 @@ class Fuser {
     return {};
   }
 
-  // [norm], q, k, v, [norm q, norm k], [rope q, rope k], attention; or ropes, then norms of heads
+  // A product whose rows are a query and a gate for each head: the three ops at `index`, if they
+  // are that.
+  struct GatedQueries {
+    const Linear* linear;
+    const HeadPart *query, *gate;
+  };
+  std::optional<GatedQueries> gated_queries(size_t index) const {
+    const GatedQueries all = {get<Linear>(index), get<HeadPart>(index + 1),
+                              get<HeadPart>(index + 2)};
+    if (!all.linear || !all.query || !all.gate || all.linear->bias != WeightId::None) return {};
+    const HeadPart &query = *all.query, &gate = *all.gate;
+    const bool halves = query.in == all.linear->out && gate.in == query.in &&
+                        query.heads == gate.heads && query.cols == gate.cols && query.first == 0 &&
+                        gate.first == query.cols && query.to == 0 && gate.to == 0 &&
+                        !read_after(index + 2, query.in);
+    const TensorView& view = program_.weight(all.linear->weight).view;
+    if (!halves || view.rows != int64_t{2} * query.heads * query.cols) return {};
+    return all;
+  }
+
+  // The gates' product. Returns the queries' product, which is not emitted.
+  Linear split(const GatedQueries& all, const Norm* norm) {
+    const auto rows = [&](const HeadPart& part) {
+      const HeadRowsOf of = {part.heads, part.cols, part.first};
+      return add_head_rows(program_, all.linear->weight, of, readers_);
+    };
+    FusedLinear gates;
+    take_input(norm, all.linear->in, gates);
+    gates.out = all.gate->out;
+    gates.parts = {rows(*all.gate)};
+    gates.biases = {WeightId::None};
+    const Linear queries = {all.query->out, all.linear->in, rows(*all.query), WeightId::None};
+    emit(std::move(gates), norm ? 4 : 3);
+    return queries;
+  }
+
+  // [norm], q, k, v, [norm q, norm k], [rope q, rope k], attention; or ropes, then norms of heads.
+  // The product of q may have the gates of attention's result too.
   bool qkv_attention() {
     const Norm* norm = stream_norm(at_);
-    const size_t first = at_ + (norm ? 1 : 0);
+    size_t first = at_ + (norm ? 1 : 0);
+    const std::optional<GatedQueries> gated = gated_queries(first);
+    if (gated) first += 2;
     const Linear* parts[] = {get<Linear>(first), get<Linear>(first + 1), get<Linear>(first + 2)};
+    if (gated) parts[0] = gated->linear;
     if (!parts[0] || !parts[1] || !parts[2]) return false;
-    const ActId in = parts[0]->in, q = parts[0]->out, k = parts[1]->out;
+    const ActId in = parts[0]->in, q = gated ? gated->query->out : parts[0]->out;
+    const ActId k = parts[1]->out;
     size_t next = first + 3;
     std::optional<QkNorm> heads_norm = qk_norm(next, q, k);
     if (heads_norm) next += 2;
@@ -124,8 +163,15 @@ class Fuser {
     const auto* attention = get<Attention>(next);
     if (!attention || attention->q != q || attention->k != k || attention->v != parts[2]->out ||
         parts[1]->in != in || parts[2]->in != in || (norm && norm->out != in) ||
-        (ropes && rope_q->spec != rope_k->spec) || !absorbs(at_, next, attention->out)) {
+        (ropes && rope_q->spec != rope_k->spec) ||
+        !absorbs(at_, next, attention->out,
+                 gated ? std::optional(gated->gate->out) : std::nullopt)) {
       return false;
+    }
+    Linear queries;
+    if (gated) {
+      queries = split(*gated, norm);
+      parts[0] = &queries;
     }
     FusedLinear linear;
     take_input(norm, in, linear);
@@ -140,6 +186,26 @@ class Fuser {
     fused.norm = heads_norm;
     fused.sinks = attention->sinks;
     emit(fused, next + 1 - at_);
+    return true;
+  }
+
+  // norm, products, convolution, net, norm of heads, gate
+  bool delta_net() {
+    const Norm* norm = stream_norm(at_);
+    const size_t first = at_ + (norm ? 1 : 0);
+    std::optional<DeltaLayer> layer = find_delta_layer(program_, first);
+    if (!layer || (norm && norm->out != layer->products_in) ||
+        !absorbs(at_, layer->last, layer->net.out, layer->net.convolved)) {
+      return false;
+    }
+    FusedLinear linear;
+    take_input(norm, layer->products_in, linear);
+    linear.out = layer->net.in = buffers_.delta;
+    linear.parts = std::move(layer->parts);
+    linear.biases = std::move(layer->biases);
+    emit(std::move(linear), layer->products_end - at_);
+    layer->net.index = nets_++;
+    emit(layer->net, layer->last + 1 - at_);
     return true;
   }
 
@@ -182,6 +248,16 @@ class Fuser {
     return true;
   }
 
+  // Gates one of its inputs in place.
+  bool gated_act() {
+    const auto* gated = get<GatedAct>(at_);
+    if (!gated || gated->out != gated->up || gated->out == hidden_ || gated->gate == hidden_) {
+      return false;
+    }
+    emit(*gated, 1);
+    return true;
+  }
+
   // [norm] linear [linear gated_act | activate | [norm] add], or [norm] logits
   bool linear_group() {
     const Norm* norm = stream_norm(at_);
@@ -213,7 +289,7 @@ class Fuser {
     const auto* post_norm = get<Norm>(first + 1);
     const size_t sum = first + (post_norm ? 2 : 1);
     const auto* add = get<Add>(sum);
-    if (up && up->in == linear->in && gated && gated->activation != Activation::ClampedSwiglu &&
+    if (up && up->in == linear->in && gated && products_gate(gated->activation) &&
         gated->gate == linear->out && gated->up == up->out &&
         absorbs(first, first + 2, gated->out)) {
       fused.parts.push_back(up->weight);
@@ -244,16 +320,24 @@ class Fuser {
     return true;
   }
 
+  // True if the kernels of products have this activation.
+  static bool products_gate(Activation activation) {
+    return activation == Activation::Silu || activation == Activation::GeluTanh;
+  }
+
+  Program& program_;
   const std::vector<Op>& ops_;
   FusedBuffers buffers_;
   ActId hidden_;  // the residual stream
   size_t at_ = 0;
+  int nets_ = 0;
   std::vector<FusedOp> fused_;
+  std::vector<std::shared_ptr<const RowReader>> readers_;
 };
 
 }  // namespace
 
-std::vector<FusedOp> fuse(const Program& program, FusedBuffers buffers) {
+Fused fuse(Program& program, FusedBuffers buffers) {
   check(std::holds_alternative<Embed>(program.ops.front()), "the first op embeds");
   return Fuser(program, buffers).run();
 }

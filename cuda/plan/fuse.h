@@ -2,11 +2,13 @@
 // fits no pattern is no error here; the executor reports which op it cannot run.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <variant>
 #include <vector>
 
 #include "cuda/kernels/epilogue.h"
+#include "cuda/kernels/states/states.h"
 #include "engine/program/program.h"
 
 namespace skald::cuda {
@@ -68,18 +70,39 @@ struct FusedExperts {
   WeightId router_bias, choice_bias, gate_bias, up_bias, down_bias;  // or None
 };
 
+// A gated delta net with its convolution before it, the norm of each head and the gate behind it.
+// `in` is the product of all that the net reads, side by side.
+struct FusedDelta {
+  ActId out, in, convolved;
+  WeightId conv, rate, bias, norm;
+  float norm_eps;
+  DeltaSpec spec;
+  DeltaColumns columns;
+  int taps;
+  bool log_rate;  // as in DeltaNet
+  int index;      // the number of this net
+};
+
 // Norm: a norm of the residual stream that several ops read. It writes its buffer in the
-// activations' type, or the residual stream itself in float32.
+// activations' type, or the residual stream itself in float32. GatedAct: gates a buffer in place.
 struct FusedOp {
-  std::variant<Embed, Norm, FusedLinear, FusedAttention, FusedExperts, RowGate> op;
+  std::variant<Embed, Norm, FusedLinear, FusedAttention, FusedExperts, FusedDelta, RowGate,
+               GatedAct>
+      op;
   size_t last;  // index of the last op of the Program that this op does
 };
 
-// Buffers that the Program does not have: `qkv`, and `copy` for the residual stream in the
-// activations' type.
+// Buffers that the Program does not have: `qkv`, `delta` for what a delta net reads, and `copy` for
+// the residual stream in the activations' type.
 struct FusedBuffers {
-  ActId qkv, copy;
+  ActId qkv, delta, copy;
 };
-std::vector<FusedOp> fuse(const Program& program, FusedBuffers buffers);
+struct Fused {
+  std::vector<FusedOp> ops;
+  // They give the rows of weights that fuse() has added to the program.
+  std::vector<std::shared_ptr<const RowReader>> readers;
+};
+// Adds weights to the program where a product's rows are to lie apart from one another.
+Fused fuse(Program& program, FusedBuffers buffers);
 
 }  // namespace skald::cuda

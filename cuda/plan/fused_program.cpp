@@ -71,7 +71,11 @@ std::vector<WeightId> weights_of(const FusedOp& op) {
                    return Ids{o.norm.weight, o.router,      o.gate,      o.up,      o.down,
                               o.router_bias, o.choice_bias, o.gate_bias, o.up_bias, o.down_bias};
                  },
-                 [](const RowGate& o) { return Ids{o.weight}; }},
+                 [](const FusedDelta& o) {
+                   return Ids{o.conv, o.rate, o.bias, o.norm};
+                 },
+                 [](const RowGate& o) { return Ids{o.weight}; },
+                 [](const GatedAct&) { return Ids(); }},
       op.op);
 }
 
@@ -101,8 +105,15 @@ int64_t FusedProgram::cols(ActId id) const {
     });
     return used ? cols(hidden) : 0;
   }
-  if (id != qkv) return program.act(id).cols;
   int64_t most = 0;
+  if (id == delta) {
+    for (const FusedOp& op : ops) {
+      const auto* linear = std::get_if<FusedLinear>(&op.op);
+      if (linear && linear->out == delta) most = std::max(most, outs(*linear));
+    }
+    return most;
+  }
+  if (id != qkv) return program.act(id).cols;
   for (const AttentionSpec& spec : specs) {
     most = std::max(most, int64_t{qkv_heads(spec)} * spec.head_dim);
   }
@@ -165,6 +176,10 @@ std::vector<ExpertStack> FusedProgram::stacks(const FusedExperts& op) const {
   return stacks;
 }
 
+DeltaShape FusedProgram::shape(const FusedDelta& op) const {
+  return {type, op.spec, op.columns, op.taps, cols(op.in)};
+}
+
 int64_t FusedProgram::outs(const FusedLinear& op) const {
   int64_t outs = 0;
   for (WeightId part : op.parts) outs += program.weight(part).view.rows;
@@ -198,8 +213,11 @@ FusedProgram fuse_program(Program program) {
   fused.type = activation_type(program);
   fused.element = fused.type == DType::F32 ? 4 : 2;
   fused.qkv = static_cast<ActId>(program.acts.size());
-  fused.copy = static_cast<ActId>(program.acts.size() + 1);
-  fused.ops = fuse(program, {fused.qkv, fused.copy});
+  fused.delta = static_cast<ActId>(program.acts.size() + 1);
+  fused.copy = static_cast<ActId>(program.acts.size() + 2);
+  Fused ops = fuse(program, {fused.qkv, fused.delta, fused.copy});
+  fused.ops = std::move(ops.ops);
+  fused.readers = std::move(ops.readers);
   fused.program = std::move(program);
   check(std::holds_alternative<FusedLinear>(fused.ops.back().op), "the last op makes logits");
   fused.first_with_weights = first_with_weights(fused.ops);

@@ -29,18 +29,19 @@ struct FusedProgram {
   Program program;
   // Type of activations and of matrices that are not quantized: F16, BF16 or F32.
   DType type = DType::F32;
-  int64_t element = 4;  // bytes of an activation
-  ActId qkv{}, copy{};  // buffers beside the program's own (fuse.h)
-  ActId hidden{};       // the residual stream, float32
+  int64_t element = 4;           // bytes of an activation
+  ActId qkv{}, delta{}, copy{};  // buffers beside the program's own (fuse.h)
+  ActId hidden{};                // the residual stream, float32
   std::vector<FusedOp> ops;
   std::vector<AttentionSpec> specs;  // without duplicates
   std::vector<ActId> products;       // product() of each op that has a post_norm
   // For each op the first op that has the same weights, or the op itself. A looped model runs its
   // layers several times with weights that are on the GPU once.
   std::vector<size_t> first_with_weights;
+  std::vector<std::shared_ptr<const RowReader>> readers;  // own rows of program.weights
 
   const FusedLinear& head() const { return std::get<FusedLinear>(ops.back().op); }
-  size_t buffers() const { return program.acts.size() + 2; }  // ActIds count up to here
+  size_t buffers() const { return program.acts.size() + 3; }  // ActIds count up to here
   int64_t cols(ActId id) const;
   int64_t row_bytes(ActId id) const;
   size_t spec_index(const AttentionSpec& spec) const;
@@ -54,6 +55,7 @@ struct FusedProgram {
   bool alternates(const FusedLinear& op) const;
   // The stack of gate and up, or one stack for each; then the stack of down.
   std::vector<ExpertStack> stacks(const FusedExperts& op) const;
+  DeltaShape shape(const FusedDelta& op) const;
   int64_t outs(const FusedLinear& op) const;
   int64_t ins(const FusedLinear& op) const;
   bool has_bias(const FusedLinear& op) const;

@@ -113,6 +113,21 @@ class Lister {
     add(weights_text({op.weight}), concat("[", fused_.cols(op.in), "]"), prompts_, kAnyRows);
   }
 
+  void list(const GatedAct& op) {
+    add("", concat("[", fused_.cols(op.out), "]"), prompts_, kAnyRows);
+  }
+
+  void list(const FusedDelta& op) {
+    const DeltaSpec& s = op.spec;
+    const std::string shape =
+        concat(s.value_heads, " heads, ", s.key_heads, " k, ", s.key_dim, " x ", s.value_dim);
+    const std::string ops = ops_;
+    ops_ = ops + " (decode)";
+    add(weights_text({op.conv}), shape, decodes_, graph_rows_);
+    ops_ = ops + " (prompt)";
+    add(weights_text({op.conv}), shape, prompts_, kAnyRows);
+  }
+
   void list(const FusedLinear& op) {
     const std::vector<Piece> pieces = fused_.pieces(op);
     std::string shape = concat("[", fused_.outs(op), ", ", fused_.ins(op), "]");
@@ -154,7 +169,9 @@ class Lister {
                                  [&](const FusedLinear& op) { return weights_text(op.parts); },
                                  [](const FusedAttention&) { return std::string("attention"); },
                                  [](const FusedExperts&) { return std::string("experts"); },
-                                 [](const RowGate&) { return std::string("row_gate"); }},
+                                 [](const FusedDelta&) { return std::string("delta_net"); },
+                                 [](const RowGate&) { return std::string("row_gate"); },
+                                 [](const GatedAct&) { return std::string("gated_act"); }},
                       fused_.ops[entry.op].op);
   }
 

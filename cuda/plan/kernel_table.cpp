@@ -20,6 +20,12 @@ const ProductKernel& select_product(const LinearShape& asked, const ProductNeed&
        " [", shape.outs, ", ", shape.ins, "], on sm_", gpu.compute_capability);
 }
 
+const DeltaKernel& select_delta(const DeltaShape& shape, bool decode) {
+  const DeltaKernel* kernel = kDeltaKernels;
+  while ((kernel->decode && !decode) || !kernel->supports(shape)) ++kernel;
+  return *kernel;
+}
+
 const AttentionKernel& select_attention(AttentionCode code, const AttentionSpec& spec,
                                         bool decode) {
   for (const AttentionKernel& kernel : kAttentionKernels) {

@@ -10,6 +10,7 @@
 #include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/experts/experts.h"
 #include "cuda/kernels/linear.h"
+#include "cuda/kernels/states/states.h"
 
 namespace skald::cuda {
 
@@ -152,6 +153,22 @@ struct ExpertsKernel {
 
   constexpr KernelId id() const { return kernel_id(name.data()); }
 };
+
+// A kernel of delta nets. select_delta() takes the first row that supports the net.
+struct DeltaKernel {
+  std::string_view name;
+  bool decode;  // decode steps alone, in one launch
+  bool (*supports)(const DeltaShape&);
+
+  constexpr KernelId id() const { return kernel_id(name.data()); }
+};
+
+inline constexpr DeltaKernel kDeltaKernels[] = {
+    {.name = "delta_decode", .decode = true, .supports = supports_delta},
+    {.name = "delta_rows", .decode = false, .supports = supports_delta},
+    {.name = "delta_plain", .decode = false, .supports = any_delta},
+};
+const DeltaKernel& select_delta(const DeltaShape& shape, bool decode);
 
 inline bool any_experts(const ExpertsShape&, const RoutingShape&) { return true; }
 

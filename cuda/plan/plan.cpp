@@ -29,6 +29,7 @@ SizeOptions size_options(const FusedProgram& fused, const RunOptions& options,
   SizeOptions sizes;
   sizes.rows = options.rows;
   sizes.sequences = options.sequences;
+  sizes.checkpoints = options.checkpoints;
   sizes.cache_tokens = options.cache_tokens;
   sizes.scores = options.scores;
   sizes.reproducible = options.reproducible;
@@ -76,6 +77,7 @@ MemoryPlan plan_with(bool copies, const FusedProgram& fused, const RunOptions& o
                                  {"CUDA itself", kReserveBytes},
                                  {"spare", kSpareBytes}};
     parts.insert(parts.end(), std::begin(others), std::end(others));
+    if (s.slots > 0) parts.push_back({"recurrent states", s.states()});
     return parts;
   };
   return make_plan(request);

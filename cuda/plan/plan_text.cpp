@@ -46,6 +46,8 @@ std::string entry_text(const FusedProgram& fused, const StepEntry& entry) {
         return std::string(norm && !norm->whole ? "norm_rope_append" : "rope_append");
       },
       [](const AttentionEntry& attention) { return std::string(attention.kernel->name); },
+      [](const DeltaEntry& net) { return std::string(net.kernel->name); },
+      [](const GatedActEntry&) { return std::string("gated_act"); },
       [](const RouteEntry&) { return std::string("route"); },
       [](const SortChoicesEntry&) { return std::string("sort_choices"); },
       [](const ExpertsEntry& experts) {

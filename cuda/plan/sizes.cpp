@@ -67,6 +67,12 @@ int64_t weight_bytes(const FusedProgram& fused) {
                      }
                    },
                    [&](const RowGate& o) { bytes += padded(fused.cols(o.in) * 4); },
+                   [&](const FusedDelta& o) {
+                     bytes += padded(fused.shape(o).ring_floats() * 4) +
+                              2 * padded(o.spec.value_heads * int64_t{4}) +
+                              padded(o.spec.value_dim * int64_t{4});
+                   },
+                   [](const GatedAct&) {},
                    [&](const FusedAttention& o) {
                      if (o.sinks != WeightId::None) bytes += padded(o.spec.heads * int64_t{4});
                      if (!o.norm) return;
@@ -145,6 +151,10 @@ StepLayout step_layout(const FusedProgram& fused, const SizeOptions& options) {
     *list = step.bytes;
     step.bytes += padded(options.rows * 4);
   }
+  for (int64_t* list : {&step.begins, &step.slots}) {
+    *list = step.bytes;
+    step.bytes += padded((step.most_sequences + 1) * 4);
+  }
   const int rows = static_cast<int>(options.rows);
   for (const AttentionSpec& spec : fused.specs) {
     step.tiles.push_back(step.bytes);
@@ -190,6 +200,13 @@ Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
     page += 2 * int64_t{layer.kv_heads} * row_bytes(cache_type, kPageTokens * layer.head_dim);
   }
   pages = cache_pages(options.context, options.sequences, options.cache_tokens);
+  for (const FusedOp& op : fused.ops) {
+    const auto* net = std::get_if<FusedDelta>(&op.op);
+    if (!net) continue;
+    state_offsets.push_back(slot_floats);
+    slot_floats += padded(fused.shape(*net).state_floats() * 4) / 4;
+  }
+  if (slot_floats > 0) slots = int64_t{options.sequences} + options.checkpoints;
   for (size_t i = 0; i < fused.buffers(); ++i) {
     acts.push_back(rows * fused.row_bytes(static_cast<ActId>(i)));
   }

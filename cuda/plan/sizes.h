@@ -29,6 +29,7 @@ struct SizeOptions {
   int64_t rows = 0;           // most rows of a step
   int64_t context = 0;        // most tokens of a sequence
   int sequences = 1;          // most sequences at a time
+  int checkpoints = 0;        // RunOptions::checkpoints
   int64_t cache_tokens = 0;   // tokens of all sequences together; 0: sequences * context
   bool scores = false;        // sequences are scored: room for the logits of more rows
   bool reproducible = false;  // buffers have rows for whole products of kWholeProductRows
@@ -45,8 +46,9 @@ inline int64_t padded(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 // end after the pages of the step's sequences.
 struct StepLayout {
   int64_t tokens = 0, positions = 0, sequences = 0, wanted = 0;  // room for all rows
-  std::vector<int64_t> tiles;                                    // one for each attention spec
-  int64_t page_table = 0;                                        // [most_sequences, pages]
+  int64_t begins = 0, slots = 0;  // room for all sequences, and for one more
+  std::vector<int64_t> tiles;     // one for each attention spec
+  int64_t page_table = 0;         // [most_sequences, pages]
   int64_t pages = 0, most_sequences = 0;
   int64_t bytes = 0;
 };
@@ -82,6 +84,9 @@ struct Sizes {
   int64_t page = 0;                 // one cache page, all layers
   std::vector<int64_t> kv_offsets;  // offset of each layer in a page
   int64_t pages = 0;
+  std::vector<int64_t> state_offsets;  // of each delta net, in floats
+  int64_t slot_floats = 0;             // the states of one sequence
+  int64_t slots = 0;
   std::vector<int64_t> acts;  // one per buffer of the program, [rows, cols]
   int64_t pairs = 0;          // [rows, outs], gate and up before the activation
   int64_t wanted = 0;         // [rows, dim], float
@@ -95,6 +100,7 @@ struct Sizes {
   StepLayout step;
 
   int64_t cache() const { return bytes_product(page, pages); }
+  int64_t states() const { return bytes_product(slot_floats * 4, slots); }
   int64_t activations() const;
 };
 

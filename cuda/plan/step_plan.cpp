@@ -112,6 +112,12 @@ void StepPlanner::add(const Norm& norm) {
 
 void StepPlanner::add(const RowGate&) { emit(RowGateEntry(), dependent_); }
 
+void StepPlanner::add(const GatedAct&) { emit(GatedActEntry(), dependent_); }
+
+void StepPlanner::add(const FusedDelta& net) {
+  emit(DeltaEntry{&select_delta(fused_.shape(net), kind_.decode)}, dependent_);
+}
+
 void StepPlanner::add(const FusedAttention& op) {
   AttentionCode code = setting_.attention;
   if (kind_.decode && !setting_.clusters) code = std::min(code, AttentionCode::Mma);

@@ -128,6 +128,12 @@ struct AttentionEntry {
   int depth;  // decode_depth(), in decode
 };
 
+struct DeltaEntry {
+  const DeltaKernel* kernel;
+};
+// Gates a buffer in place: GatedAct.
+struct GatedActEntry {};
+
 struct RouteEntry {};
 struct SortChoicesEntry {};
 // The products of one stack of experts.
@@ -141,10 +147,11 @@ struct ExpertsEntry {
 struct ExpertsGateEntry {};
 struct CombineEntry {};
 
-using EntryKind = std::variant<EmbedEntry, ToTypeEntry, NormEntry, RmsNormEntry, ProductEntry,
-                               GateEntry, BiasEntry, PostNormEntry, CapEntry, RowGateEntry,
-                               QkNormEntry, RopeAppendEntry, AttentionEntry, RouteEntry,
-                               SortChoicesEntry, ExpertsEntry, ExpertsGateEntry, CombineEntry>;
+using EntryKind =
+    std::variant<EmbedEntry, ToTypeEntry, NormEntry, RmsNormEntry, ProductEntry, GateEntry,
+                 BiasEntry, PostNormEntry, CapEntry, RowGateEntry, QkNormEntry, RopeAppendEntry,
+                 AttentionEntry, DeltaEntry, GatedActEntry, RouteEntry, SortChoicesEntry,
+                 ExpertsEntry, ExpertsGateEntry, CombineEntry>;
 
 struct StepEntry {
   size_t op;               // index into FusedProgram::ops

@@ -48,7 +48,9 @@ class StepPlanner {
   void add(const FusedLinear& linear);
   void add(const FusedAttention& attention);
   void add(const FusedExperts& experts);
+  void add(const FusedDelta& net);
   void add(const RowGate& gate);
+  void add(const GatedAct& gated);
 
   // In step_products.cpp.
   ProductChoices choices(const FusedLinear& linear) const;

@@ -74,13 +74,14 @@ class CudaExecutor final : public Executor {
         sizes_(fused_,
                planned_size(size_options(fused_, options, device_), plan_, attention_code_)),
         loaded_(bound(fused_, plan_.context), sizes_, stream_, options.loading),
-        pool_(sizes_.pages),
+        pool_(sizes_.pages, sizes_.slots),
         cache_(sizes_.cache(), "the key-value cache"),
+        states_(sizes_.states(), "the recurrent states"),
         acts_(allocate(sizes_.acts)),
         rows_(StepLimits{max_rows_, plan_.context, fused_.program.vocab()}),
         step_(sizes_.step, options.reproducible),
         logits_(sizes_.logits, "logits"),
-        ops_({fused_, sizes_, loaded_, step_, acts_, cache_, logits_, observer_},
+        ops_({fused_, sizes_, loaded_, step_, acts_, cache_, states_, logits_, observer_},
              {gpu_, attention_code_, dependent_launches(switches, gpu_), switches.clusters,
               options.reproducible},
              stream_),
@@ -135,6 +136,24 @@ class CudaExecutor final : public Executor {
     SKALD_CUDA(cudaSetDevice(device_.index));
     SKALD_CUDA(
         cudaMemcpyAsync(page(index), bytes.data(), bytes.size(), cudaMemcpyHostToDevice, stream_));
+    SKALD_CUDA(cudaStreamSynchronize(stream_));  // the caller may free `bytes`
+  }
+
+  int64_t state_bytes() const override { return sizes_.slot_floats * 4; }
+
+  void read_state(int32_t slot, std::span<std::byte> bytes) override {
+    check(std::ssize(bytes) == state_bytes(), "a whole state is read");
+    SKALD_CUDA(cudaSetDevice(device_.index));
+    SKALD_CUDA(
+        cudaMemcpyAsync(bytes.data(), state(slot), bytes.size(), cudaMemcpyDeviceToHost, stream_));
+    SKALD_CUDA(cudaStreamSynchronize(stream_));
+  }
+
+  void write_state(int32_t slot, std::span<const std::byte> bytes) override {
+    check(std::ssize(bytes) == state_bytes(), "a whole state is written");
+    SKALD_CUDA(cudaSetDevice(device_.index));
+    SKALD_CUDA(
+        cudaMemcpyAsync(state(slot), bytes.data(), bytes.size(), cudaMemcpyHostToDevice, stream_));
     SKALD_CUDA(cudaStreamSynchronize(stream_));  // the caller may free `bytes`
   }
 
@@ -235,16 +254,20 @@ class CudaExecutor final : public Executor {
 
  private:
   std::byte* page(int32_t index) const { return cache_.as<std::byte>() + index * sizes_.page; }
+  float* state(int32_t slot) const { return states_.as<float>() + slot * sizes_.slot_floats; }
 
   void admit(Step step) {
     ++steps_;
     hidden_rows_ = 0;
     rows_.admit(step, [this](const Sequence::Copies& copies) {
-      if (!copies.page) return;
-      SKALD_CUDA(cudaMemcpyAsync(page(copies.page->to), page(copies.page->from),
-                                 static_cast<size_t>(sizes_.page), cudaMemcpyDeviceToDevice,
-                                 stream_));
+      if (copies.page) copy(page(copies.page->to), page(copies.page->from), sizes_.page);
+      if (copies.state) copy(state(copies.state->to), state(copies.state->from), state_bytes());
     });
+  }
+
+  void copy(void* to, const void* from, int64_t bytes) {
+    SKALD_CUDA(
+        cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice, stream_));
   }
 
   void take_back(Step step) {
@@ -316,7 +339,7 @@ class CudaExecutor final : public Executor {
     if (decode_ && !observer_ && switches_.graphs) {
       graphs_.run({rows, depth}, stream_, [&] { ops_.run({rows, true, depth}); });
     } else {
-      ops_.run({rows, decode_, depth});
+      ops_.run({rows, decode_, depth, false, static_cast<int>(step.size())});
     }
     if (!decode_ && !rows_.wanted.empty()) {
       launch_gather({acts_[static_cast<size_t>(fused_.hidden)].as<float>(), step_.wanted(),
@@ -425,7 +448,8 @@ class CudaExecutor final : public Executor {
   LoadedModel loaded_;
 
   PagePool pool_;
-  DeviceMemory cache_;  // pool_.size() pages of sizes_.page bytes, all layers in a page
+  DeviceMemory cache_;   // pool_.size() pages of sizes_.page bytes, all layers in a page
+  DeviceMemory states_;  // sizes_.slots slots of state_bytes()
 
   std::vector<DeviceMemory> acts_;  // one per buffer of the program, and qkv: [max_rows, cols]
   StepRows rows_;

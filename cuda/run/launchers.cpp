@@ -17,12 +17,17 @@ constexpr auto attention(std::index_sequence<I...>) {
   return std::array{&launch_attention<kAttentionKernels[I].id()>...};
 }
 template <size_t... I>
+constexpr auto delta(std::index_sequence<I...>) {
+  return std::array{&launch_delta<kDeltaKernels[I].id()>...};
+}
+template <size_t... I>
 constexpr auto experts(std::index_sequence<I...>) {
   return std::array{&launch_experts<kExpertsKernels[I].id()>...};
 }
 
 constexpr auto kProducts = products(std::make_index_sequence<std::size(kProductKernels)>());
 constexpr auto kAttention = attention(std::make_index_sequence<std::size(kAttentionKernels)>());
+constexpr auto kDelta = delta(std::make_index_sequence<std::size(kDeltaKernels)>());
 constexpr auto kExperts = experts(std::make_index_sequence<std::size(kExpertsKernels)>());
 
 }  // namespace
@@ -33,6 +38,10 @@ void launch(const ProductKernel& kernel, const ProductCall& call) {
 
 void launch(const AttentionKernel& kernel, const AttentionLaunch& launch, Stream stream) {
   kAttention[static_cast<size_t>(&kernel - kAttentionKernels)](launch, stream);
+}
+
+void launch(const DeltaKernel& kernel, const DeltaLaunch& launch, Stream stream) {
+  kDelta[static_cast<size_t>(&kernel - kDeltaKernels)](launch, stream);
 }
 
 void launch(const ExpertsKernel& kernel, const ExpertsLaunch& launch, Stream stream) {

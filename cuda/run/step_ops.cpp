@@ -5,6 +5,7 @@
 #include "cuda/gpu/check.h"
 #include "cuda/kernels/pointwise/pointwise.h"
 #include "cuda/kernels/tiles/tiles.h"
+#include "cuda/run/launchers.h"
 #include "engine/base/overloaded.h"
 
 namespace skald::cuda {
@@ -43,7 +44,7 @@ void StepOps::run(const Rows& rows) {
   kind.depth = rows.decode ? rows.depth : 0;
   kind.after_pick = rows.after_pick;
   kind.observed = p_.observer != nullptr;
-  run({plan(kind), rows.count, nullptr});
+  run({plan(kind), rows.count, nullptr, rows.sequences});
 }
 
 void StepOps::norm_rows(const float* in, float* out, int rows) {
@@ -59,7 +60,7 @@ void StepOps::run_head(const void* in, int rows, bool decode) {
   kind.rows = rows;
   kind.decode = decode;
   kind.head = true;
-  run({plan(kind), rows, in});
+  run({plan(kind), rows, in, 0});
 }
 
 const StepPlan& StepOps::plan(const StepKind& kind) {
@@ -176,12 +177,44 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const RowGateEntr
                   stream_);
 }
 
+void StepOps::launch(const Step& step, const StepEntry& entry, const GatedActEntry&) {
+  const auto& gated = op<GatedAct>(entry);
+  launch_gated_act({p_.fused.type, act(gated.out), act(gated.gate),
+                    step.rows * p_.fused.cols(gated.out), gated.activation, entry.dependent},
+                   stream_);
+}
+
+void StepOps::launch(const Step& step, const StepEntry& entry, const DeltaEntry& net) {
+  const auto& delta = op<FusedDelta>(entry);
+  const LoadedOp& weights = loaded(entry);
+  DeltaLaunch launch = {};
+  launch.shape = p_.fused.shape(delta);
+  launch.in = act(delta.in);
+  launch.convolved = act(delta.convolved);
+  launch.out = act(delta.out);
+  launch.conv = weights.conv;
+  launch.rate = weights.rate;
+  launch.bias = weights.bias;
+  launch.norm = weights.norm;
+  launch.norm_eps = delta.norm_eps;
+  launch.log_rate = delta.log_rate;
+  launch.rows = step.rows;
+  launch.sequences = step.sequences;
+  launch.step = p_.step.table();
+  launch.states = p_.states.as<float>() + p_.sizes.state_offsets[static_cast<size_t>(delta.index)];
+  launch.slot_floats = p_.sizes.slot_floats;
+  launch.dependent = entry.dependent;
+  cuda::launch(*net.kernel, launch, stream_);
+}
+
 void StepOps::observe(const FusedOp& op, int rows) {
   const ActId hidden = p_.fused.hidden;
   const ActId out = std::visit(
       Overloaded{[](const RowGate& o) { return o.x; }, [](const auto& o) { return o.out; }}, op.op);
   const auto* linear = std::get_if<FusedLinear>(&op.op);
-  if (out == p_.fused.qkv || (linear && linear->epilogue == Epilogue::Logits)) return;
+  if (out == p_.fused.qkv || out == p_.fused.delta ||
+      (linear && linear->epilogue == Epilogue::Logits))
+    return;
   const size_t count = static_cast<size_t>(rows * p_.fused.cols(out));
   const size_t element = out == hidden ? 4 : static_cast<size_t>(p_.fused.element);
   std::vector<std::byte> raw(count * element);

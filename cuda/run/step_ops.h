@@ -25,6 +25,7 @@ class StepOps {
     const StepBuffer& step;
     const std::vector<DeviceMemory>& acts;  // one per buffer of the program
     const DeviceMemory& cache;
+    const DeviceMemory& states;
     const DeviceMemory& logits;
     const Observer& observer;
   };
@@ -44,6 +45,7 @@ class StepOps {
     bool decode;
     int depth = 0;  // in decode: decode_depth() of the deepest row
     bool after_pick = false;
+    int sequences = 0;  // of the step
   };
   void run(const Rows& rows);
 
@@ -58,6 +60,7 @@ class StepOps {
     const StepPlan& plan;
     int rows;
     const void* head_input;
+    int sequences;
   };
 
   const StepPlan& plan(const StepKind& kind);
@@ -75,6 +78,8 @@ class StepOps {
   void launch(const Step& step, const StepEntry& entry, const QkNormEntry& norm);
   void launch(const Step& step, const StepEntry& entry, const RopeAppendEntry& rope);
   void launch(const Step& step, const StepEntry& entry, const AttentionEntry& attention);
+  void launch(const Step& step, const StepEntry& entry, const DeltaEntry& net);
+  void launch(const Step& step, const StepEntry& entry, const GatedActEntry& gated);
   void launch(const Step& step, const StepEntry& entry, const RouteEntry& route);
   void launch(const Step& step, const StepEntry& entry, const SortChoicesEntry& sort);
   void launch(const Step& step, const StepEntry& entry, const ExpertsEntry& experts);

@@ -52,6 +52,17 @@ void StepBuffer::fill(Step step, const StepRows& rows) {
   copy(layout_.positions, positions_);
   copy(layout_.sequences, rows.sequences);
   copy(layout_.wanted, rows.wanted);
+  begins_.clear();
+  slots_.clear();
+  int32_t begin = 0;
+  for (const SeqRows& of : step) {
+    begins_.push_back(begin);
+    slots_.push_back(of.sequence->state());
+    begin += static_cast<int32_t>(of.tokens.size());
+  }
+  begins_.push_back(begin);
+  copy(layout_.begins, begins_);
+  copy(layout_.slots, slots_);
   for (size_t s = 0; s < step.size(); ++s) {
     copy(layout_.page_table + static_cast<int64_t>(s) * layout_.pages * 4,
          step[s].sequence->pages());
@@ -59,13 +70,14 @@ void StepBuffer::fill(Step step, const StepRows& rows) {
 }
 
 StepTable StepBuffer::table() const {
-  return {list(layout_.tokens), list(layout_.positions), list(layout_.sequences),
-          list(layout_.page_table), static_cast<int>(layout_.pages)};
+  return {list(layout_.tokens),     list(layout_.positions),         list(layout_.sequences),
+          list(layout_.page_table), static_cast<int>(layout_.pages), list(layout_.begins),
+          list(layout_.slots)};
 }
 
 NextStep StepBuffer::next() const {
   return {list(layout_.tokens), list(layout_.positions), list(layout_.sequences),
-          list(layout_.page_table)};
+          list(layout_.page_table), list(layout_.slots)};
 }
 
 std::span<const NextRow> StepBuffer::next_rows(Step step, const StepRows& rows) {
@@ -74,7 +86,7 @@ std::span<const NextRow> StepBuffer::next_rows(Step step, const StepRows& rows) 
     const int64_t position = rows.positions[s];
     const int64_t entry = static_cast<int64_t>(s) * layout_.pages + position / kPageTokens;
     next_rows_.push_back({static_cast<int32_t>(position), step[s].sequence->pages().back(),
-                          static_cast<int32_t>(entry)});
+                          static_cast<int32_t>(entry), step[s].sequence->state()});
   }
   return next_rows_;
 }

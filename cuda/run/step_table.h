@@ -48,7 +48,7 @@ class StepBuffer {
   PinnedMemory host_;
   DeviceMemory device_;
   EventOwner sent_;
-  std::vector<int32_t> positions_;
+  std::vector<int32_t> positions_, begins_, slots_;
   std::vector<NextRow> next_rows_;
   std::vector<int> tile_counts_;  // one per spec
 };

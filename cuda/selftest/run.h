@@ -1,5 +1,5 @@
 // Runs one case on each kernel that supports it: products.cpp, attention.cpp, pointwise.cpp,
-// scores.cpp, experts.cpp. run.cpp walks the list of cases.
+// scores.cpp, experts.cpp, states.cpp. run.cpp walks the list of cases.
 #pragma once
 
 #include "cuda/gpu/handles.h"
@@ -9,6 +9,7 @@
 #include "engine/selftest/experts.h"
 #include "engine/selftest/report.h"
 #include "engine/selftest/scores.h"
+#include "engine/selftest/states.h"
 
 namespace skald::cuda {
 
@@ -26,6 +27,8 @@ void test_pointwise(const selftest::PointwiseCase& c, const selftest::PointwiseD
                     const TestGpu& test, TestBuffers& buffers, selftest::Report& report);
 void test_experts(const selftest::ExpertsCase& c, const selftest::ExpertsData& data,
                   const TestGpu& test, TestBuffers& buffers, selftest::Report& report);
+void test_delta(const selftest::DeltaCase& c, const selftest::DeltaData& data, const TestGpu& test,
+                TestBuffers& buffers, selftest::Report& report);
 void test_scores(const selftest::ScoreCase& c, const selftest::ScoreData& data, const TestGpu& test,
                  TestBuffers& buffers, selftest::Report& report);
 

@@ -10,6 +10,7 @@
 #include "engine/memory/kv_pages.h"
 #include "engine/selftest/data.h"
 #include "engine/selftest/scores.h"
+#include "engine/selftest/states.h"
 
 namespace skald::selftest {
 namespace {
@@ -197,6 +198,48 @@ class CpuTest {
     add(Sort::Pointwise, c, c.type, data.expected.error(out), bound, untouched);
   }
 
+  void run(const DeltaCase& c, uint64_t seed) {
+    if (c.type != DType::F32) return;  // activations are float32
+    const DeltaData data = make_data(c, seed);
+    const DeltaSpec& s = c.spec;
+    const int64_t rows = c.rows(), inputs = (c.taps - 1) * c.conv_cols();
+    std::vector<std::vector<float>> states = data.inputs;
+    std::vector<cpu::StateRow> ring_rows, matrix_rows;
+    for (size_t p = 0; p < c.parts.size(); ++p) {
+      std::vector<float>& state = states[p];
+      state.insert(state.end(), data.matrices[p].begin(), data.matrices[p].end());
+      for (int r = 0; r < c.parts[p].rows; ++r) {
+        ring_rows.push_back({state.data(), c.parts[p].before + r});
+        matrix_rows.push_back({state.data() + inputs, c.parts[p].before + r});
+      }
+    }
+    std::vector<float> convolved = poisoned(rows * c.conv_cols()),
+                       out = poisoned(rows * s.values());
+    kernels_->causal_conv({data.mixed.data(), data.conv.data(), convolved.data(), ring_rows.data(),
+                           rows, c.conv_cols(), c.taps});
+    std::vector<float> rate = data.rate;
+    if (c.log_rate) {
+      for (float& x : rate) x = -std::exp(x);
+    }
+    kernels_->delta_net({convolved.data(), data.decay.data(), data.beta.data(), rate.data(),
+                         data.bias.data(), out.data(), matrix_rows.data(), rows, s});
+    const bool untouched = take_guard(out) && take_guard(convolved);
+    kernels_->rms_norm(
+        {out.data(), data.norm.data(), out.data(), rows * s.value_heads, s.value_dim, kNormEps});
+    kernels_->gated_act(
+        {data.gate.data(), out.data(), out.data(), rows * s.values(), Activation::Silu});
+    std::vector<float> matrices;
+    bool inputs_right = true;
+    for (size_t p = 0; p < states.size(); ++p) {
+      matrices.insert(matrices.end(), states[p].begin() + inputs, states[p].end());
+      states[p].resize(static_cast<size_t>(inputs));
+      inputs_right &= states[p] == data.inputs_after[p];
+    }
+    add(Sort::State, c, c.type, data.out.error(out), data.out.bound, untouched);
+    add(Sort::State, c, c.type, data.learned.error(matrices),
+        inputs_right ? data.learned.bound : -1, true);
+  }
+
   // Scoring is the same code for any set of kernels.
   void run(const ScoreCase& c, uint64_t seed) {
     const ScoreData data = make_data(c, seed);
@@ -239,6 +282,9 @@ void test_cpu(const Request& request, cpu::KernelSet kernels, int threads, Repor
   }
   if (request.pointwise) {
     for (const PointwiseCase& c : pointwise_cases(request.extent)) test.run(c, ++seed);
+  }
+  if (request.states) {
+    for (const DeltaCase& c : delta_cases(request.extent)) test.run(c, ++seed);
   }
   if (request.scores) {
     for (const ScoreCase& c : score_cases(request.extent)) test.run(c, ++seed);

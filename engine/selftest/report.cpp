@@ -48,7 +48,8 @@ int Report::failed() const {
 }
 
 std::string_view sort_name(Sort sort) {
-  constexpr std::string_view kNames[] = {"product", "attention", "pointwise", "score", "experts"};
+  constexpr std::string_view kNames[] = {"product", "attention", "pointwise",
+                                         "score",   "experts",   "state"};
   return kNames[static_cast<size_t>(sort)];
 }
 

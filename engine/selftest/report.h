@@ -12,13 +12,14 @@
 
 namespace skald::selftest {
 
-enum class Sort : uint8_t { Product, Attention, Pointwise, Score, Experts };
+enum class Sort : uint8_t { Product, Attention, Pointwise, Score, Experts, State };
 
 struct Request {
   Extent extent = Extent::Full;
   uint64_t seed = 1;
   bool products = true, attention = true, pointwise = true, scores = true;
   bool experts = true;  // run on GPUs only
+  bool states = true;
 };
 
 struct Result {

@@ -13,19 +13,11 @@
 #include "cuda/gpu/stream.h"
 #include "cuda/kernels/kernel_id.h"
 #include "cuda/kernels/prepared_rows.h"
+#include "cuda/kernels/rows_of_step.h"
 #include "engine/program/specs.h"
 #include "engine/quant/dtype_enum.h"
 
 namespace skald::cuda {
-
-// The rows of one step. Arrays have room for the most rows and sequences of the executor.
-struct StepTable {
-  const int32_t* tokens;      // [rows]
-  const int32_t* positions;   // [rows] in their sequences
-  const int32_t* sequences;   // [rows] index into page_table; a sequence's rows are adjacent
-  const int32_t* page_table;  // [sequences, pages_per_sequence] page numbers
-  int pages_per_sequence;
-};
 
 // One layer's cache: page p starts at data + p * page_stride bytes and holds keys, then values,
 // each [kv_heads, kPageTokens, head_dim] of AttentionLaunch::cache_type.

@@ -66,6 +66,17 @@ struct BiasLaunch {
 };
 void launch_add_bias(const BiasLaunch& launch, Stream stream);
 
+// x = activation(gate) * x. `gate` is another buffer.
+struct GatedActLaunch {
+  DType type;
+  void* x;           // [count]
+  const void* gate;  // [count]
+  int64_t count;
+  Activation activation;
+  bool dependent = false;  // LinearShape's
+};
+void launch_gated_act(const GatedActLaunch& launch, Stream stream);
+
 // Each row of x is multiplied by sigmoid(weight · its row of in).
 struct RowGateLaunch {
   DType type;           // of x and in

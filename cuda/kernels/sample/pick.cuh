@@ -57,6 +57,7 @@ __device__ inline void end_pick(const SampleLaunch& a, int row, const NextRow& n
     a.next.positions[row] = next.position;
     a.next.sequences[row] = row;
     a.next.page_table[next.page_entry] = next.page;
+    a.next.slots[row] = next.slot;
   }
   if (a.tells_host) __threadfence_system();
   *static_cast<volatile SampleStatus*>(&a.results[row].status) = status;

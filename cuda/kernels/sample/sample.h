@@ -30,6 +30,7 @@ SKALD_HD inline constexpr int64_t mask_words(int64_t vocab) { return (vocab + 63
 struct NextRow {
   int32_t position, page;
   int32_t page_entry;  // index into the page table
+  int32_t slot;        // of the recurrent state; -1: none
 };
 
 // SamplingParams of one row, checked by validate(), without typical_p.
@@ -85,7 +86,7 @@ inline constexpr int64_t sample_result_bytes(int64_t rows) {
 
 // The table of the next step. Sequence i gets row i's token, or 0 if no token was picked.
 struct NextStep {
-  int32_t *tokens, *positions, *sequences, *page_table;
+  int32_t *tokens, *positions, *sequences, *page_table, *slots;
 };
 
 // The resources of a GPU over which rows can be spread.

@@ -1,13 +1,10 @@
 // Checks how the CUDA planner fuses the ops of each family's program, and which buffers and kernels
 // follow. Needs no GPU.
-#include "cuda/cuda.h"
-#include "cuda/plan/fused_program.h"
-#include "cuda/plan/sizes.h"
 #include "engine/base/error.h"
-#include "engine/base/overloaded.h"
 #include "models/open.h"
 #include "models/random/random.h"
 #include "tests/catch.h"
+#include "tests/cuda/plan/plans.h"
 #include "tests/engine/random_llama.h"
 #include "tests/error_text.h"
 #include "tests/golden.h"
@@ -15,29 +12,12 @@
 namespace skald::test {
 namespace {
 
-template <class Op>
-std::vector<Op> ops_of(const cuda::FusedProgram& fused) {
-  std::vector<Op> ops;
-  for (const cuda::FusedOp& op : fused.ops) {
-    if (const auto* o = std::get_if<Op>(&op.op)) ops.push_back(*o);
-  }
-  return ops;
-}
-
 cuda::FusedProgram fused_family(const Family& family, QkNorm qk_norm) {
   RandomLlama shape;
   shape.type = DType::BF16;
   shape.family = &family;
   shape.qk_norm = qk_norm;
   return cuda::fuse_program(random_llama(shape).program());
-}
-
-cuda::DeviceInfo hopper() {
-  cuda::DeviceInfo gpu;
-  gpu.compute_capability = 90;
-  gpu.multiprocessors = 132;
-  gpu.total_bytes = gpu.free_bytes = int64_t{140} << 30;
-  return gpu;
 }
 
 constexpr int64_t kDim = 64, kFfn = 128, kVocab = 40;
@@ -85,41 +65,6 @@ std::shared_ptr<MadeWeights> layer_weights() {
   file->matrix("128 x 64", DType::BF16, kFfn, kDim);
   file->matrix("64 x 128", DType::BF16, kDim, kFfn);
   return file;
-}
-
-// Each op that CUDA makes of a program, and whether a norm is a part of it.
-std::string fused_text(Program program) {
-  std::string text;
-  for (const cuda::FusedOp& op : cuda::fuse_program(std::move(program)).ops) {
-    text += std::visit(
-        Overloaded{[](const Embed&) { return "embed"; }, [](const Norm&) { return " norm"; },
-                   [](const cuda::FusedLinear& o) { return o.norm ? " norm+linear" : " linear"; },
-                   [](const cuda::FusedAttention&) { return " attention"; },
-                   [](const cuda::FusedExperts&) { return " experts"; },
-                   [](const RowGate&) { return " row_gate"; }},
-        op.op);
-  }
-  return text;
-}
-
-cuda::Sizes sizes_of(const Model& model) {
-  cuda::SizeOptions options;
-  options.rows = 64;
-  options.context = 512;
-  options.multiprocessors = 132;
-  return cuda::Sizes(cuda::fuse_program(model.program()), options);
-}
-
-// The kernels of a step of `rows` rows, a line for each use.
-std::string kernels(const Model& model, int rows) {
-  std::string text;
-  RunOptions options;
-  options.rows = 512;
-  const std::vector<int> steps = {rows};
-  for (const cuda::KernelUse& use : cuda::list_kernels(model, options, hopper(), steps)) {
-    text += concat(use.weights, " ", use.shape, ": ", use.kernels.at(0), "\n");
-  }
-  return text;
 }
 
 }  // namespace

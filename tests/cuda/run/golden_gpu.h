@@ -16,26 +16,31 @@
 
 namespace skald::test {
 
-// A copy of a safetensors file of 16-bit numbers, with the same numbers as float32.
+// A copy of a safetensors file of one 16-bit type and float32, with all numbers as float32.
 inline std::string as_floats(const std::string& file) {
   uint64_t header_bytes = 0;
   std::memcpy(&header_bytes, file.data(), sizeof header_bytes);
   nlohmann::json header = nlohmann::json::parse(file.substr(8, header_bytes));
-  bool f16 = false;
+  const std::string data = file.substr(8 + header_bytes);
+  std::string floats;
   for (auto& [name, tensor] : header.items()) {
     if (name == "__metadata__") continue;
-    f16 = tensor.at("dtype") == "F16";
-    REQUIRE((f16 || tensor.at("dtype") == "BF16"));
+    const std::string type = tensor.at("dtype");
+    REQUIRE((type == "F16" || type == "BF16" || type == "F32"));
+    nlohmann::json& offsets = tensor.at("data_offsets");
+    const size_t begin = offsets[0], end = offsets[1], first = floats.size();
+    if (type == "F32") {
+      floats += data.substr(begin, end - begin);
+    } else {
+      for (size_t at = begin; at < end; at += 2) {
+        uint16_t half;
+        std::memcpy(&half, data.data() + at, sizeof half);
+        const float value = type == "F16" ? f16_to_f32(half) : bf16_to_f32(half);
+        floats.append(reinterpret_cast<const char*>(&value), sizeof value);
+      }
+    }
     tensor["dtype"] = "F32";
-    for (nlohmann::json& offset : tensor.at("data_offsets")) offset = 2 * offset.get<int64_t>();
-  }
-  const std::string data = file.substr(8 + header_bytes);
-  std::string floats(2 * data.size(), 0);
-  for (size_t i = 0; i < data.size() / 2; ++i) {
-    uint16_t half;
-    std::memcpy(&half, data.data() + 2 * i, sizeof half);
-    const float value = f16 ? f16_to_f32(half) : bf16_to_f32(half);
-    std::memcpy(floats.data() + 4 * i, &value, sizeof value);
+    offsets = {first, floats.size()};
   }
   return safetensors(header.dump(), floats);
 }

@@ -1,0 +1,44 @@
+// Gates a buffer in place, number by number: attention's result, for example.
+#include "cuda/kernels/device/launch.cuh"
+#include "cuda/kernels/device/math.cuh"
+#include "cuda/kernels/device/number.cuh"
+#include "cuda/kernels/pointwise/pointwise.h"
+
+namespace skald::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+template <class T, int kCount>
+__global__ void __launch_bounds__(kThreads) gated_act(GatedActLaunch a) {
+  using Numbers = Pack<T, kCount>;
+  let_next_kernel_start();
+  wait_for_kernel_ahead();
+  const int64_t at = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (at >= a.count / kCount) return;
+  Numbers x = static_cast<Numbers*>(a.x)[at];
+  const Numbers gate = static_cast<const Numbers*>(a.gate)[at];
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    const float g = to_float(gate.x[i]), up = to_float(x.x[i]);
+    const bool sigmoid = a.activation == Activation::Sigmoid;
+    x.x[i] = from_float<T>(sigmoid ? up / (1 + expf(-g)) : gated(g, up, a.activation));
+  }
+  static_cast<Numbers*>(a.x)[at] = x;
+}
+
+}  // namespace
+
+void launch_gated_act(const GatedActLaunch& a, Stream stream) {
+  dispatch(a.type, [&](auto type) {
+    using T = decltype(type);
+    constexpr int kMost = 4;
+    const bool many = a.count % kMost == 0;
+    const int64_t threads = a.count / (many ? kMost : 1);
+    const dim3 blocks(static_cast<unsigned>((threads + kThreads - 1) / kThreads));
+    launch_kernel(many ? gated_act<T, kMost> : gated_act<T, 1>, {blocks, kThreads, 0, a.dependent},
+                  stream, a);
+  });
+}
+
+}  // namespace skald::cuda
