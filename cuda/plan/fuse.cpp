@@ -339,6 +339,7 @@ class Fuser {
 
 Fused fuse(Program& program, FusedBuffers buffers) {
   check(std::holds_alternative<Embed>(program.ops.front()), "the first op embeds");
+  refuse_ops_without_kernels(program);
   return Fuser(program, buffers).run();
 }
 

@@ -105,4 +105,7 @@ struct Fused {
 // Adds weights to the program where a product's rows are to lie apart from one another.
 Fused fuse(Program& program, FusedBuffers buffers);
 
+// Throws if an op has a value for which no kernel exists wherever the op stands. In support.cpp.
+void refuse_ops_without_kernels(const Program& program);
+
 }  // namespace skald::cuda

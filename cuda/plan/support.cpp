@@ -1,9 +1,52 @@
-// Which models CUDA can run: those that fuse_program() accepts.
+// Which models CUDA can run: those that fuse_program() accepts. The kernels know less than the ops
+// can say: what they do not know is listed here, so that nothing is ignored silently.
 #include "cuda/cuda.h"
 #include "cuda/plan/fused_program.h"
 #include "engine/base/error.h"
 
 namespace skald::cuda {
+namespace {
+
+// What no kernel does of the op, as the end of "op 3, add, "; "": nothing.
+std::string_view missing(const Op& op) {
+  constexpr std::string_view kNoWeights = "without weights",
+                             kNoActivation = "without an activation";
+  if (const auto* o = std::get_if<Norm>(&op)) return o->weight == WeightId::None ? kNoWeights : "";
+  if (const auto* o = std::get_if<HeadNorm>(&op)) {
+    return o->weight == WeightId::None ? kNoWeights : "";
+  }
+  if (const auto* o = std::get_if<Attention>(&op)) {
+    return o->appends ? "" : "that reads another layer's keys and values";
+  }
+  if (const auto* o = std::get_if<CausalConv>(&op)) {
+    return o->activation == Activation::Identity ? kNoActivation : "";
+  }
+  if (const auto* o = std::get_if<GatedAct>(&op)) {
+    return o->activation == Activation::Identity ? kNoActivation : "";
+  }
+  if (const auto* o = std::get_if<Activate>(&op)) {
+    return o->activation == Activation::Identity ? kNoActivation : "";
+  }
+  if (const auto* o = std::get_if<Experts>(&op)) {
+    if (o->route != o->in) return "with a router that reads another buffer than the experts";
+    if (o->spec.router_scale != 1) return "with a scale of the router";
+    if (o->expert_scale != WeightId::None) return "with a scale for each expert";
+    return o->spec.activation == Activation::Identity ? kNoActivation : "";
+  }
+  if (const auto* o = std::get_if<Add>(&op)) return o->keep == 1 ? "" : "that scales both terms";
+  return "";
+}
+
+}  // namespace
+
+void refuse_ops_without_kernels(const Program& program) {
+  for (size_t i = 0; i < program.ops.size(); ++i) {
+    const std::string_view what = missing(program.ops[i]);
+    if (what.empty()) continue;
+    fail(Exit::Failed, "CUDA has no kernel for op ", i, ", ", op_name(program.ops[i]), " ", what,
+         "; use --device cpu");
+  }
+}
 
 std::string model_problem(const Model& model) {
   try {

@@ -1,0 +1,102 @@
+// What an op says and no CUDA kernel does is refused in one line. Needs no GPU.
+#include "cuda/plan/fused_program.h"
+#include "engine/base/error.h"
+#include "tests/catch.h"
+#include "tests/engine/random_llama.h"
+#include "tests/error_text.h"
+
+namespace skald::test {
+namespace {
+
+constexpr int kDim = 32, kExperts = 4;
+
+// A program of one op between an embedding and logits.
+struct OneOp {
+  OneOp() {
+    file.matrix("rows", DType::F32, kDim, kDim);
+    file.matrix("scales", DType::F32, 1, kExperts);
+    file.matrix("router", DType::F32, kExperts, kDim);
+    for (int e = 0; e < kExperts; ++e) {
+      file.matrix(concat("expert.", e), DType::F32, kDim, kDim);
+    }
+    x = b.act("x", kDim), y = b.act("y", kDim), z = b.act("z", kDim);
+    b.add(Embed{x, b.weight("rows", kDim, kDim)});
+  }
+  Experts experts() {
+    Experts op{y, x, x};
+    op.router = b.weight("router", kExperts, kDim);
+    op.gate = op.up = op.down = b.expert_weights(
+        "stack", [](int e) { return concat("expert.", e); }, kExperts, kDim, kDim);
+    op.spec = {kExperts, 2, true};
+    return op;
+  }
+  std::string refusal(Op op) {
+    b.add(std::move(op));
+    b.add(Logits{x, b.weight("rows", kDim, kDim)});
+    return error_text([&] { cuda::fuse_program(std::move(b).finish()); }, Exit::Failed);
+  }
+
+  MadeWeights file;
+  ProgramBuilder b{file};
+  ActId x, y, z;
+};
+
+}  // namespace
+
+TEST_CASE("CUDA refuses what its kernels would ignore") {
+  OneOp p;
+  std::string expected = "CUDA has no kernel for op 1, ";
+  std::string text;
+  SECTION("a sum that scales both terms") {
+    text = p.refusal(Add{p.x, p.y, 1, 0.5f});
+    expected += "add that scales both terms";
+  }
+  SECTION("a norm without weights") {
+    text = p.refusal(Norm{p.y, p.x, WeightId::None, 1e-5f});
+    expected += "rms_norm without weights";
+  }
+  SECTION("a norm of heads without weights") {
+    text = p.refusal(HeadNorm{p.x, WeightId::None, 2, kDim / 2, 1e-5f});
+    expected += "head_norm without weights";
+  }
+  SECTION("an earlier layer's keys") {
+    const int layer = p.b.kv_layer({1, kDim});
+    p.b.add(Attention{p.y, p.x, p.x, p.x, layer, {1, 1, kDim}});
+    Attention reads{p.y, p.x, p.x, p.x, layer, {1, 1, kDim}};
+    reads.appends = false;
+    text = p.refusal(reads);
+    expected = "CUDA has no kernel for op 2, attention that reads another layer's keys and values";
+  }
+  SECTION("a product of two buffers") {
+    text = p.refusal(GatedAct{p.y, p.x, p.y, Activation::Identity});
+    expected += "gated_act without an activation";
+  }
+  SECTION("a convolution without an activation") {
+    p.file.matrix("taps", DType::F32, kDim, 3);
+    CausalConv conv{p.y, p.x, p.b.weight("taps", kDim, 3), 3, p.b.state({2 * kDim})};
+    conv.activation = Activation::Identity;
+    text = p.refusal(conv);
+    expected += "causal_conv without an activation";
+  }
+  SECTION("a router that reads another buffer") {
+    Experts op = p.experts();
+    op.route = p.z;
+    text = p.refusal(op);
+    expected += "experts with a router that reads another buffer than the experts";
+  }
+  SECTION("a scale of the router") {
+    Experts op = p.experts();
+    op.spec.router_scale = 0.5f;
+    text = p.refusal(op);
+    expected += "experts with a scale of the router";
+  }
+  SECTION("a scale for each expert") {
+    Experts op = p.experts();
+    op.expert_scale = p.b.weight("scales", 1, kExperts);
+    text = p.refusal(op);
+    expected += "experts with a scale for each expert";
+  }
+  CHECK(text == expected + "; use --device cpu");
+}
+
+}  // namespace skald::test
