@@ -83,6 +83,7 @@ inline const RandomShape kRandomShapes[] = {
     {"llama-3.1-70b", 80, 8192, 28672, 64, 8, 128, 128256, 131072, false, 5e5, 8},
     {"qwen3-0.6b", 28, 1024, 3072, 16, 8, 128, 151936, 40960, true, 1e6, 1, &kQwen3},
     {"qwen3-8b", 36, 4096, 12288, 32, 8, 128, 151936, 40960, false, 1e6, 1, &kQwen3},
+    {"qwen3-32b", 64, 5120, 25600, 64, 8, 128, 151936, 40960, false, 1e6, 1, &kQwen3},
     {.name = "mixtral-8x7b",
      .layers = 32,
      .dim = 4096,
