@@ -104,6 +104,12 @@ std::string_view difference(const ModelConfig& a, const ModelConfig& b) {
       e.gating != f.gating || !near(e.scale, f.scale)) {
     return "experts";
   }
+  const DeltaSpec &d = a.delta.spec, &g = b.delta.spec;
+  if (a.delta.layers != b.delta.layers || a.delta.taps != b.delta.taps ||
+      d.key_heads != g.key_heads || d.value_heads != g.value_heads || d.key_dim != g.key_dim ||
+      d.value_dim != g.value_dim || a.attention_gate != b.attention_gate) {
+    return "delta nets";
+  }
   if (a.loops != b.loops || a.loop_norm != b.loop_norm) return "loops";
   if (a.attention_sinks != b.attention_sinks) return "sinks";
   if (a.attention_softcap != b.attention_softcap || a.logit_softcap != b.logit_softcap) {

@@ -38,7 +38,8 @@ MixedModel mixed_model(const ModelConfig& config);
 // MXFP4. A mix leaves them as they are.
 inline bool is_original(DType type) { return type == DType::MXFP4; }
 
-// True for a tensor that a mix quantizes. Norms, biases and others keep their precision.
+// True for a tensor that a mix quantizes. Norms, biases, convolutions and others keep their
+// precision.
 bool is_quantizable(std::string_view name, int64_t rows, size_t dims);
 
 // A user's format for a tensor, by its name. It overrides the mix, unless rows are no whole blocks.

@@ -10,6 +10,7 @@
 #include "models/families/shared/config.h"
 #include "models/families/shared/delta.h"
 #include "models/families/shared/experts.h"
+#include "models/families/shared/gguf_fields.h"
 #include "models/families/shared/names.h"
 #include "models/files/gguf.h"
 #include "models/files/hf_config.h"
@@ -49,6 +50,9 @@ constexpr std::string_view kDefaults = R"({"vocab_size": 151936, "head_dim": 256
     "linear_value_head_dim": 128, "linear_num_key_heads": 16, "linear_num_value_heads": 32,
     "moe_intermediate_size": 512, "shared_expert_intermediate_size": 512,
     "intermediate_size": 512})";
+
+// The sections that a configuration leaves out.
+constexpr int32_t kSections[] = {11, 11, 10, 0};
 
 HfDefaults hf_defaults() {
   HfDefaults defaults;
@@ -123,8 +127,37 @@ std::string name(std::string_view hf_name) {
   return expert.empty() ? tensor_name(text, kParts) : expert;
 }
 
+// Qwen3.5's files, but not Qwen3-Next's, have the heads of values in turns and say the sections of
+// a rope for images.
+void to_gguf(const HfConfig& file, const ModelConfig& c, GgufExport& out) {
+  const HfConfig config = text_part(file).with_defaults(kDefaults);
+  const bool next = file.text("model_type") == "qwen3_next", experts = c.experts.count > 0;
+  const std::string architecture = next ? "qwen3next" : experts ? "qwen35moe" : "qwen35";
+  // Programs that read such a GGUF normalize the weights of experts.
+  if (experts && !c.experts.normalized) {
+    fail(Exit::Model, file.where(), ": a GGUF of the architecture '", architecture,
+         "' cannot say this model's experts, whose weights are not normalized");
+  }
+  put_common(c, {architecture, read_hf_rope(config, c.head_dim, hf_defaults().rope)}, out);
+  if (!next) {
+    const std::string key = architecture + ".rope.dimension_sections";
+    put_rope_sections(config, architecture, out);
+    if (!out.head.has(key)) out.head.put_ints(key, kSections);
+  }
+  complete_norms(c, out);
+  for (MadeTensor& tensor : out.tensors) {
+    if (tensor.name.ends_with("ssm_norm.weight")) tensor.added = 0;
+    if (tensor.name.ends_with("ffn_gate_inp_shexp.weight")) tensor.shape = {c.dim};
+  }
+  export_delta(c, architecture, next ? HeadOrder::Blocks : HeadOrder::Turns, out);
+  if (!experts) return;
+  out.head.put_u32(architecture + ".expert_shared_feed_forward_length", c.experts.shared_dim);
+  split_gate_up_experts(c, out);
+  export_experts(c, architecture, out);
+}
+
 }  // namespace
 
-const Family kQwen35 = {"Qwen3.5", kHfTypes, kGgufTypes, from_hf, from_gguf, name, build};
+const Family kQwen35 = {"Qwen3.5", kHfTypes, kGgufTypes, from_hf, from_gguf, name, build, to_gguf};
 
 }  // namespace skald

@@ -75,6 +75,11 @@ void GgufHead::put_floats(std::string_view key, std::span<const float> values) {
   for (float value : values) append(value);
 }
 
+void GgufHead::put_bools(std::string_view key, const std::vector<bool>& values) {
+  begin_array(key, GgufType::Bool, values.size());
+  for (const bool value : values) append(static_cast<uint8_t>(value));
+}
+
 void GgufHead::put_ints(std::string_view key, std::span<const int32_t> values) {
   begin_array(key, GgufType::I32, values.size());
   for (int32_t value : values) append(value);

@@ -23,6 +23,7 @@ class GgufHead {
   void put_text(std::string_view key, std::string_view text);
   void put_texts(std::string_view key, std::span<const std::string> texts);
   void put_floats(std::string_view key, std::span<const float> values);
+  void put_bools(std::string_view key, const std::vector<bool>& values);
   void put_ints(std::string_view key, std::span<const int32_t> values);
   void put(const GgufValue& value);  // copies a value of another file
   bool has(std::string_view key) const { return keys_.contains(std::string(key)); }

@@ -13,19 +13,6 @@
 namespace skald {
 namespace {
 
-// The source index of row (or element) `to` of interleaved heads; `count` is the number of all
-// rows.
-int64_t halves_index(int64_t to, int64_t count, int heads) {
-  const int64_t head_dim = count / heads;
-  const int64_t i = to % head_dim;
-  return to - i + i % 2 * (head_dim / 2) + i / 2;
-}
-
-int64_t row_in_source(const MadeTensor& tensor, int64_t row) {
-  const bool moved = tensor.interleaved_heads > 0 && tensor.rows() > 1;
-  return moved ? halves_index(row, tensor.rows(), tensor.interleaved_heads) : row;
-}
-
 struct Scratch {
   std::vector<float> floats;
   std::vector<std::byte> bytes;
@@ -37,13 +24,14 @@ void read_row(const MadeTensor& tensor, int64_t row, float* out, Scratch& scratc
     std::copy(tensor.values.begin(), tensor.values.end(), out);
     return;
   }
-  const auto [view, view_row] = tensor.source_row(row_in_source(tensor, row));
-  view.decode_row(view_row, out, scratch.bytes);
-  if (tensor.interleaved_heads > 0 && tensor.rows() == 1) {
-    scratch.floats.assign(out, out + cols);
-    for (int64_t i = 0; i < cols; ++i) {
-      out[i] = scratch.floats[static_cast<size_t>(halves_index(i, cols, tensor.interleaved_heads))];
-    }
+  const auto [view, view_row] = tensor.source_row(row);
+  if (tensor.col_order.empty()) {
+    view.decode_row(view_row, out, scratch.bytes);
+  } else {
+    scratch.floats.resize(static_cast<size_t>(view.cols));
+    view.decode_row(view_row, scratch.floats.data(), scratch.bytes);
+    for (const int32_t from : tensor.col_order) *out++ = scratch.floats[static_cast<size_t>(from)];
+    out -= cols;
   }
   if (tensor.added != 0) {
     for (int64_t i = 0; i < cols; ++i) out[i] += tensor.added;
@@ -55,7 +43,9 @@ void read_row(const MadeTensor& tensor, int64_t row, float* out, Scratch& scratc
 void MadeTensor::drop_source(int64_t first, int64_t rows) const {
   while (rows > 0) {
     const int64_t here = stack.empty() ? rows : std::min(rows, source.rows - first % source.rows);
-    const auto [view, row] = source_row(first);
+    const int64_t row = stack.empty() ? first : first % source.rows;
+    const TensorView& view =
+        stack.empty() ? source : stack[static_cast<size_t>(first / source.rows)];
     if (view.data) drop_pages({view.row(row), static_cast<size_t>(here * source.row_bytes)});
     first += here;
     rows -= here;
@@ -70,8 +60,7 @@ TensorMaker::~TensorMaker() = default;
 void TensorMaker::make(const MadeTensor& tensor, int64_t first, int64_t rows, std::byte* out) {
   const int64_t cols = tensor.cols(), bytes = row_bytes(tensor.type, cols);
   const DTypeInfo& format = info(tensor.type);
-  const bool element_order = tensor.interleaved_heads > 0 && tensor.rows() == 1;
-  const bool copied = tensor.copied() && !element_order;
+  const bool copied = tensor.copied() && tensor.col_order.empty();
   check(copied || format.encode_row != nullptr, "a tensor is made in a format that has an encoder");
   constexpr int64_t kPieceElems = 1 << 16;  // elements that a thread takes at a time
   const int64_t piece = std::max<int64_t>(1, kPieceElems / cols);
@@ -88,7 +77,7 @@ void TensorMaker::make(const MadeTensor& tensor, int64_t first, int64_t rows, st
       for (int64_t r = start; r < std::min(rows, start + piece); ++r) {
         std::byte* to = out + r * bytes;
         if (copied) {
-          const auto [view, view_row] = tensor.source_row(row_in_source(tensor, first + r));
+          const auto [view, view_row] = tensor.source_row(first + r);
           view.copy_row(view_row, to);
           continue;
         }

@@ -22,29 +22,32 @@ struct MadeTensor {
   // If the source has separate tensors and the target stacks them: all of them, equal in format and
   // shape. `source` is the first.
   std::vector<TensorView> stack = {};
-  // Number of heads whose rows (of a bias: elements) are reordered from Hugging Face's layout, in
-  // which rotated pairs are (i, i + n/2), to pairs (2i, 2i + 1). 0: not reordered.
-  int interleaved_heads = 0;
+  // The source's row of each row, and its column of each column, where the target has another order
+  // or only a part of them. Empty: the same rows, the same columns. A stack has no order of rows.
+  std::vector<int32_t> row_order = {}, col_order = {};
   float added = 0;        // added to each weight
   std::string file = {};  // file of the source, for messages
 
   int64_t rows() const {
     if (!values.empty()) return 1;
+    if (!row_order.empty()) return std::ssize(row_order);
     return source.rows * std::max<int64_t>(1, std::ssize(stack));
   }
   int64_t cols() const { return shape.back(); }
   int64_t elements() const { return rows() * cols(); }
   int64_t bytes() const { return rows() * row_bytes(type, cols()); }
-  // The view that holds a row of the source, and the row's number there.
+  // The view that holds the source of a row, and the row's number there.
   struct SourceRow {
     const TensorView& view;
     int64_t row;
   };
   SourceRow source_row(int64_t row) const {
+    if (!row_order.empty()) return {source, row_order[static_cast<size_t>(row)]};
     if (stack.empty()) return {source, row};
     return {stack[static_cast<size_t>(row / source.rows)], row % source.rows};
   }
-  // Lets the system drop the mapped pages of `rows` source rows; a reader's pages stay.
+  // Lets the system drop the mapped pages of `rows` source rows; a reader's pages stay. Pages that
+  // are still needed, as those of rows in another order, are read again.
   void drop_source(int64_t first, int64_t rows) const;
   // True if the bytes are equal to the source's, except for their order.
   bool copied() const { return values.empty() && source.type == type && added == 0; }

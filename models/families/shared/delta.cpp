@@ -1,7 +1,13 @@
 #include "models/families/shared/delta.h"
 
+#include <cmath>
+#include <functional>
+#include <string>
+
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
+#include "models/families/shared/gguf_fields.h"
+#include "models/families/shared/names.h"
 #include "models/files/gguf.h"
 #include "models/files/hf_config.h"
 
@@ -22,6 +28,69 @@ std::vector<bool> by_interval(int layers, int64_t interval) {
   nets.reserve(static_cast<size_t>(layers));
   for (int layer = 0; layer < layers; ++layer) nets.push_back((layer + 1) % interval != 0);
   return nets;
+}
+
+// Appends the rows from `first` on of all heads of values, `width` rows each, in GGUF's order.
+void append_values(const DeltaSpec& s, HeadOrder order, int64_t first, int64_t width,
+                   std::vector<int32_t>& rows) {
+  const int shared = s.value_heads / s.key_heads;
+  for (int head = 0; head < s.value_heads; ++head) {
+    const int from =
+        order == HeadOrder::Blocks ? head : head % s.key_heads * shared + head / s.key_heads;
+    for (int64_t i = 0; i < width; ++i)
+      rows.push_back(static_cast<int32_t>(first + from * width + i));
+  }
+}
+
+std::vector<int32_t> value_order(const DeltaSpec& s, HeadOrder order, int64_t width) {
+  std::vector<int32_t> rows;
+  append_values(s, order, 0, width, rows);
+  return rows;
+}
+
+// Queries and keys stay, values follow in GGUF's order.
+std::vector<int32_t> mixed_order(const DeltaSpec& s, HeadOrder order) {
+  std::vector<int32_t> rows;
+  for (int32_t row = 0; row < 2 * s.keys(); ++row) rows.push_back(row);
+  append_values(s, order, 2 * s.keys(), s.value_dim, rows);
+  return rows;
+}
+
+// A layer's vector of numbers for each head of values.
+void reorder_heads(MadeTensor& tensor, const std::vector<int32_t>& order,
+                   const std::function<float(float)>& changed) {
+  std::vector<float> floats(order.size());
+  std::vector<std::byte> scratch;
+  tensor.source.decode_row(0, floats.data(), scratch);
+  for (const int32_t from : order) {
+    tensor.values.push_back(changed(floats[static_cast<size_t>(from)]));
+  }
+  tensor.shape = {std::ssize(order)};
+  tensor.type = DType::F32;
+  tensor.source = {};
+}
+
+// `ssm_in` holds, key head by key head, the rows of a query, a key, values and gates.
+std::vector<MadeTensor> split_input(const MadeTensor& in, const DeltaSpec& s) {
+  const int64_t values = int64_t{s.value_heads / s.key_heads} * s.value_dim;
+  const int64_t whole = 2 * s.key_dim + 2 * values;
+  const auto rows = [&](MadeTensor& tensor, int64_t first, int64_t count) {
+    for (int64_t head = 0; head < s.key_heads; ++head) {
+      for (int64_t i = 0; i < count; ++i) {
+        tensor.row_order.push_back(static_cast<int32_t>(head * whole + first + i));
+      }
+    }
+    tensor.shape.front() = std::ssize(tensor.row_order);
+  };
+  MadeTensor mixed = in, gate = in;
+  const std::string layer = in.name.substr(0, in.name.rfind("ssm_in"));
+  mixed.name = layer + "attn_qkv.weight";
+  gate.name = layer + "attn_gate.weight";
+  rows(mixed, 0, s.key_dim);
+  rows(mixed, s.key_dim, s.key_dim);
+  rows(mixed, 2 * s.key_dim, values);
+  rows(gate, 2 * s.key_dim + values, values);
+  return {std::move(mixed), std::move(gate)};
 }
 
 }  // namespace
@@ -87,6 +156,52 @@ DeltaConfig read_gguf_delta(const GgufFile& file, int layers, HeadOrder order) {
     d.layers.push_back(file.find(concat("blk.", layer, ".ssm_conv1d.weight")) != nullptr);
   }
   return d;
+}
+
+void export_delta(const ModelConfig& c, std::string_view architecture, HeadOrder order,
+                  GgufExport& out) {
+  const DeltaSpec& s = c.delta.spec;
+  const std::string prefix = concat(architecture, ".");
+  out.head.put_u32(prefix + "ssm.conv_kernel", c.delta.taps);
+  out.head.put_u32(prefix + "ssm.state_size", s.key_dim);
+  out.head.put_u32(prefix + "ssm.group_count", s.key_heads);
+  out.head.put_u32(prefix + "ssm.time_step_rank", s.value_heads);
+  out.head.put_u32(prefix + "ssm.inner_size", s.values());
+  out.head.put_bools(prefix + "attention.recurrent_layers", c.delta.layers);
+  for (int interval = 1; interval <= c.layers; ++interval) {
+    if (c.delta.layers != by_interval(c.layers, interval)) continue;
+    out.head.put_u32(prefix + "full_attention_interval", interval);
+    break;
+  }
+  const auto same = [](float x) { return x; };
+  const bool turns = order == HeadOrder::Turns;
+  std::vector<MadeTensor> tensors;
+  for (MadeTensor& tensor : out.tensors) {
+    const std::string_view name = tensor.name;
+    const size_t dot = layer_of(name) < 0 ? 0 : name.find('.', name.find('.') + 1) + 1;
+    const std::string_view part = name.substr(dot);
+    if (part == "ssm_in.weight") {
+      for (MadeTensor& half : split_input(tensor, s)) tensors.push_back(std::move(half));
+      continue;
+    }
+    if (part == "attn_qkv.weight" && turns) tensor.row_order = mixed_order(s, order);
+    if (part == "attn_gate.weight" && turns) tensor.row_order = value_order(s, order, s.value_dim);
+    if (part == "ssm_out.weight" && turns) tensor.col_order = value_order(s, order, s.value_dim);
+    if (part == "ssm_beta.weight" || part == "ssm_alpha.weight") {
+      tensor.row_order = value_order(s, order, 1);
+    }
+    if (part == "ssm_conv1d.weight") {
+      tensor.shape = {tensor.source.rows, tensor.source.cols};  // without the middle 1
+      tensor.row_order = mixed_order(s, order);
+    }
+    if (part == "ssm_dt.bias") reorder_heads(tensor, value_order(s, order, 1), same);
+    if (part == "ssm_a.log") {
+      reorder_heads(tensor, value_order(s, order, 1), [](float a) { return -std::exp(a); });
+      tensor.name.resize(tensor.name.size() - std::string_view(".log").size());
+    }
+    tensors.push_back(std::move(tensor));
+  }
+  out.tensors = std::move(tensors);
 }
 
 DeltaLayers::DeltaLayers(const ModelConfig& config, const WeightFile& file, Blocks& blocks)

@@ -11,12 +11,18 @@ namespace skald {
 
 class GgufFile;
 class HfConfig;
+struct GgufExport;
 
 // Reads linear_num_key_heads and the like, and which layers have a net: layer_types or
 // full_attention_interval.
 DeltaConfig read_hf_delta(const HfConfig& config, int layers);
 // Reads <architecture>.ssm.*, and the layers. `order` is that of the architecture's files.
 DeltaConfig read_gguf_delta(const GgufFile& file, int layers, HeadOrder order);
+
+// For Family::to_gguf: adds the keys, and brings a folder's tensors into the layout of the
+// architecture's GGUFs, whose heads of values have the order `order`.
+void export_delta(const ModelConfig& c, std::string_view architecture, HeadOrder order,
+                  GgufExport& out);
 
 // The nets of a program's layers. Weights have GGUF's names. Two further layouts are read too:
 // ssm_ba holds the rows of ssm_beta and ssm_alpha, and ssm_in those of attn_qkv and attn_gate, key

@@ -202,6 +202,31 @@ ExpertsConfig read_gguf_experts(const GgufFile& file, int64_t ffn_dim,
   return e;
 }
 
+void split_gate_up_experts(const ModelConfig& c, GgufExport& out) {
+  constexpr std::string_view kBoth = "ffn_gate_up_exps.weight";
+  const int64_t rows = c.experts.ffn_dim;
+  std::vector<MadeTensor> tensors;
+  for (MadeTensor& tensor : out.tensors) {
+    if (!tensor.name.ends_with(kBoth)) {
+      tensors.push_back(std::move(tensor));
+      continue;
+    }
+    const std::string layer = tensor.name.substr(0, tensor.name.size() - kBoth.size());
+    for (const bool is_up : {false, true}) {
+      MadeTensor part = tensor;
+      part.name = concat(layer, is_up ? "ffn_up_exps.weight" : "ffn_gate_exps.weight");
+      part.shape = {c.experts.count, rows, c.dim};
+      for (int64_t expert = 0; expert < c.experts.count; ++expert) {
+        const int64_t first = (2 * expert + (is_up ? 1 : 0)) * rows;
+        part.stack.push_back(slice_rows(tensor.source, first, rows));
+      }
+      part.source = part.stack.front();
+      tensors.push_back(std::move(part));
+    }
+  }
+  out.tensors = std::move(tensors);
+}
+
 void export_experts(const ModelConfig& c, std::string_view architecture, GgufExport& out) {
   const ExpertsConfig& e = c.experts;
   const std::string prefix = concat(architecture, ".expert_");

@@ -52,6 +52,10 @@ struct GgufExpertsReads {
 ExpertsConfig read_gguf_experts(const GgufFile& file, int64_t ffn_dim,
                                 const GgufExpertsReads& reads = {});
 
+// For Family::to_gguf: replaces a stack of gates and ups, each expert's gate before its up, by two
+// stacks.
+void split_gate_up_experts(const ModelConfig& c, GgufExport& out);
+
 // For Family::to_gguf: adds the keys, and replaces single experts by stacks.
 void export_experts(const ModelConfig& c, std::string_view architecture, GgufExport& out);
 

@@ -48,6 +48,18 @@ void put_rope(const ModelConfig& c, const CommonExport& common, const std::strin
   }
 }
 
+// Brings each head from Hugging Face's order, in which rotated pairs are (i, i + n/2), to pairs
+// (2i, 2i + 1).
+void interleave(MadeTensor& tensor, int heads) {
+  const int64_t count = tensor.shape.front(), head_dim = count / heads;
+  std::vector<int32_t>& order = tensor.shape.size() > 1 ? tensor.row_order : tensor.col_order;
+  order.reserve(static_cast<size_t>(count));
+  for (int64_t to = 0; to < count; ++to) {
+    const int64_t i = to % head_dim;
+    order.push_back(static_cast<int32_t>(to - i + i % 2 * (head_dim / 2) + i / 2));
+  }
+}
+
 }  // namespace
 
 void put_common(const ModelConfig& c, const CommonExport& common, GgufExport& out) {
@@ -113,8 +125,8 @@ void put_window_period(const ModelConfig& c, std::string_view architecture, int 
 
 void interleave_heads(const ModelConfig& c, GgufExport& out) {
   for (MadeTensor& tensor : out.tensors) {
-    if (tensor.name.find(".attn_q.") != std::string::npos) tensor.interleaved_heads = c.heads;
-    if (tensor.name.find(".attn_k.") != std::string::npos) tensor.interleaved_heads = c.kv_heads;
+    if (tensor.name.find(".attn_q.") != std::string::npos) interleave(tensor, c.heads);
+    if (tensor.name.find(".attn_k.") != std::string::npos) interleave(tensor, c.kv_heads);
   }
 }
 

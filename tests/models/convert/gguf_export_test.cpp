@@ -9,35 +9,13 @@
 #include "models/files/gguf.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
+#include "tests/exported_gguf.h"
 #include "tests/family_golden.h"
 #include "tests/golden.h"
 #include "tests/temp_folder.h"
 
 namespace skald::test {
 namespace {
-
-// The exported file. Tensors with more than one row get `type`, the others keep the export's type.
-std::string gguf_bytes(const OpenedModel& opened, DType type, int64_t slice = 7) {
-  GgufExport out = export_gguf(opened);
-  for (MadeTensor& tensor : out.tensors) {
-    if (tensor.rows() > 1) tensor.type = type;
-    out.head.add_tensor(tensor.name, tensor.shape, tensor.type);
-  }
-  check_export(opened, out.head, out.tensors);
-  std::string bytes = out.head.text();
-  bytes.resize(static_cast<size_t>(out.head.file_bytes()));
-  const auto places = out.head.places();
-  TensorMaker maker(2);
-  for (size_t i = 0; i < out.tensors.size(); ++i) {
-    const MadeTensor& tensor = out.tensors[i];
-    for (int64_t row = 0; row < tensor.rows(); row += slice) {
-      const int64_t rows = std::min(slice, tensor.rows() - row);
-      const int64_t at = places[i].offset + row * row_bytes(tensor.type, tensor.cols());
-      maker.make(tensor, row, rows, reinterpret_cast<std::byte*>(bytes.data()) + at);
-    }
-  }
-  return bytes;
-}
 
 std::vector<float> logits_of(const Model& model, std::vector<int32_t> ids, bool exact) {
   for (int32_t& id : ids) id %= static_cast<int32_t>(model.config.vocab);
@@ -74,7 +52,7 @@ TEST_CASE("a folder's GGUF in f32 computes the logits of the folder") {
       "llama-config-v5", "mistral-swa-headdim64", "qwen2-bias-tied", "kq256", "qwen3-qknorm",
       "phi3-fused", "mixtral-moe", "cohere2", "granite4", "qwen3_vl", "seed_oss", "ernie4_5",
       "glm4", "exaone4", "olmoe", "ministral3", "hunyuan_v1_dense", "starcoder2", "qwen2_moe",
-      "gpt_oss", "gpt_oss-bf16", "minimax_m2", "glm4_moe");
+      "gpt_oss", "gpt_oss-bf16", "minimax_m2", "glm4_moe", "qwen3_5", "qwen3_5_moe", "qwen3_next");
   const std::filesystem::path folder = find_golden(name);
   if (folder.empty()) return;
   CAPTURE(name);
@@ -251,19 +229,41 @@ TEST_CASE(
   for (size_t i = 0; i < 12; ++i) rows[i] = static_cast<float>(i);
   const std::vector<float> expected = {0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11};  // two heads of six
   MadeTensor weight;
+  weight.name = "blk.0.attn_q.weight";
   weight.shape = {12, 1};
   weight.source = {reinterpret_cast<const std::byte*>(rows.data()), DType::F32, 12, 1, 4};
-  weight.interleaved_heads = 2;
   MadeTensor bias = weight;
+  bias.name = "blk.0.attn_k.bias";
   bias.shape = {12};
   bias.source = {reinterpret_cast<const std::byte*>(rows.data()), DType::F32, 1, 12, 48};
-  std::vector<float> out(12);
-  TensorMaker maker(2);
-  maker.make(weight, 0, 12, reinterpret_cast<std::byte*>(out.data()));
-  CHECK(out == expected);
-  std::fill(out.begin(), out.end(), 0.0f);
-  maker.make(bias, 0, 1, reinterpret_cast<std::byte*>(out.data()));
-  CHECK(out == expected);
+  GgufExport both;
+  both.tensors = {weight, bias};
+  ModelConfig config;
+  config.heads = config.kv_heads = 2;
+  interleave_heads(config, both);
+  for (const MadeTensor& tensor : both.tensors) {
+    std::vector<float> out(12);
+    TensorMaker(2).make(tensor, 0, tensor.rows(), reinterpret_cast<std::byte*>(out.data()));
+    CHECK(out == expected);
+  }
+}
+
+TEST_CASE("rows and columns of a tensor can have another order than the source's") {
+  const std::vector<float> source = {0, 1, 2, 10, 11, 12, 20, 21, 22, 30, 31, 32};
+  MadeTensor tensor;
+  tensor.shape = {2, 3};
+  tensor.source = {reinterpret_cast<const std::byte*>(source.data()), DType::F32, 4, 3, 12};
+  tensor.row_order = {3, 1};  // a part of the rows
+  tensor.col_order = {2, 0, 1};
+  CHECK(tensor.rows() == 2);
+  for (const float added : {0.0f, 1.0f}) {
+    tensor.added = added;
+    std::vector<float> out(6);
+    TensorMaker(1).make(tensor, 0, 1, reinterpret_cast<std::byte*>(out.data()));
+    TensorMaker(2).make(tensor, 1, 1, reinterpret_cast<std::byte*>(out.data() + 3));
+    for (float& x : out) x -= added;
+    CHECK(out == std::vector<float>{32, 30, 31, 12, 10, 11});
+  }
 }
 
 TEST_CASE("a weight that the format cannot hold is an error that names tensor and row") {

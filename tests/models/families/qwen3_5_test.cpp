@@ -2,6 +2,7 @@
 // have another order, gives the folder's logits. The goldens are in golden_test.cpp.
 #include <cmath>
 
+#include "models/convert/gguf_export.h"
 #include "tests/family_golden.h"
 #include "tests/gguf_writer.h"
 #include "tests/recurrent_model.h"
@@ -179,6 +180,73 @@ TEST_CASE("a GGUF of Qwen3.5, with heads in turns, gives the folder's logits") {
       check_logits(*executor, folder / "golden.json", folder / "logits.npy");
     }
   }
+}
+
+TEST_CASE("skald writes the GGUF of Qwen3.5 that llama.cpp's converter writes") {
+  for (const std::string name : {"qwen3_5", "qwen3_5_moe"}) {
+    const fs::path folder = find_golden(name);
+    if (folder.empty()) return;
+    CAPTURE(name);
+    const OpenedModel opened = open_model(folder);
+    const DeltaSpec& spec = opened.model.config.delta.spec;
+    GgufExport out = export_gguf(opened);
+    TensorMaker maker(1);
+    size_t compared = 0;
+    for (const Tensor& tensor : opened.model.weights->tensors()) {
+      const std::string both = "ffn_gate_up_exps.weight";  // written as two tensors
+      if (tensor.name.ends_with(both)) continue;
+      const std::string ending = ".log";
+      std::string its_name = tensor.name;
+      if (its_name.ends_with(ending)) its_name.resize(its_name.size() - ending.size());
+      CAPTURE(its_name);
+      const auto made = std::find_if(out.tensors.begin(), out.tensors.end(),
+                                     [&](const MadeTensor& t) { return t.name == its_name; });
+      REQUIRE(made != out.tensors.end());
+      if (made->name.ends_with("conv1d.weight")) {
+        CHECK(made->type == DType::F32);
+        CHECK(made->shape.size() == 2);
+      }
+      made->type = DType::F32;
+      const Values expected =
+          converted(tensor.name, values_of(*opened.model.weights, tensor.name), spec);
+      std::vector<float> floats(static_cast<size_t>(made->elements()));
+      maker.make(*made, 0, made->rows(), reinterpret_cast<std::byte*>(floats.data()));
+      CHECK(floats == expected.floats);
+      ++compared;
+    }
+    CHECK(compared > 40);
+    const std::string prefix = name == "qwen3_5" ? "qwen35." : "qwen35moe.";
+    for (const char* key :
+         {"ssm.conv_kernel", "ssm.state_size", "ssm.group_count", "ssm.time_step_rank",
+          "ssm.inner_size", "full_attention_interval", "attention.recurrent_layers",
+          "rope.dimension_sections", "rope.dimension_count"}) {
+      CHECK(out.head.has(prefix + key));
+    }
+  }
+}
+
+TEST_CASE("a GGUF of Qwen3-Next has queries, keys and values apart from the gates") {
+  const fs::path folder = find_golden("qwen3_next");
+  if (folder.empty()) return;
+  const OpenedModel opened = open_model(folder);
+  const GgufExport out = export_gguf(opened);
+  const auto shape = [&](const std::string& name) {
+    for (const MadeTensor& t : out.tensors) {
+      if (t.name == name) return t.shape;
+    }
+    return std::vector<int64_t>{};
+  };
+  CHECK(shape("blk.0.attn_qkv.weight") == std::vector<int64_t>{192, 64});
+  CHECK(shape("blk.0.attn_gate.weight") == std::vector<int64_t>{128, 64});
+  CHECK(shape("blk.0.ssm_ba.weight") == std::vector<int64_t>{8, 64});
+  CHECK(shape("blk.0.ssm_in.weight").empty());
+  CHECK(shape("blk.0.ffn_gate_exps.weight") == std::vector<int64_t>{8, 32, 64});
+  CHECK(shape("blk.0.ffn_gate_inp_shexp.weight") == std::vector<int64_t>{64});
+
+  TempFolder temp;
+  const OpenedModel other =
+      open_model(copy_golden(temp, "qwen3_next", {{"norm_topk_prob", false}}));
+  CHECK(has(error_text([&] { export_gguf(other); }, Exit::Model), "weights are not normalized"));
 }
 
 TEST_CASE("numbers of a GGUF that no delta net has are refused") {
