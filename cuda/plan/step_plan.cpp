@@ -141,7 +141,7 @@ void StepPlanner::add(const FusedExperts& op) {
   const bool apart = stacks.size() > 2;  // gate and up are two stacks
   emit(RouteEntry(), dependent_);
   if (kind_.rows > 1) emit(SortChoicesEntry(), dependent_);
-  bool row_before = false;
+  bool early_before = false;
   for (size_t i = 0; i < stacks.size(); ++i) {
     using Kind = BufferName::Kind;
     const bool down = i + 1 == stacks.size();
@@ -151,9 +151,11 @@ void StepPlanner::add(const FusedExperts& op) {
     entry.shape = experts_shape(fused_, op, stacks[i]);
     entry.shape.dependent = dependent_;
     entry.kernel = &select_experts(entry.shape, routing, setting_.gpu, setting_.reproducible);
-    // experts_row lets the next kernel start after its own wait, when the choice is complete.
-    entry.shape.chosen_early = row_before;
-    row_before = entry.kernel->id() == kernel_id("experts_row");
+    // These kernels let the next one start after their own wait, when the choice is complete.
+    const KernelId id = entry.kernel->id();
+    const bool early = id == kernel_id("experts_row") || id == kernel_id("experts_few");
+    entry.shape.chosen_early = early_before && early;
+    early_before = early;
     if (down) {
       entry.in.kind = Kind::ExpertsGated;
       entry.out.kind = Kind::ExpertsSums;

@@ -81,7 +81,8 @@ struct ExpertsShape {
   Epilogue epilogue;   // Store, Floats or Gated
   Activation activation;
   bool dependent;  // LinearShape's
-  // The choice of experts was complete before the kernel ahead started; for experts_row.
+  // The choice of experts was complete before the kernel ahead started; for experts_row and
+  // experts_few.
   bool chosen_early;
 };
 struct ExpertsLaunch : ExpertsShape {

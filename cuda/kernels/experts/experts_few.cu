@@ -1,11 +1,12 @@
 // experts_few: products of chosen experts with up to 8 places each. The floor is the memory's
 // speed: the bytes of the chosen experts' matrices, each read once.
 //
-// One block per multiprocessor takes one group of 16 weight rows after the other, whichever expert
-// they belong to. Its 16 warps have slices of the columns. While a warp multiplies a part, its next
-// part, of this group or of the next one, is on its way from memory straight into registers. The
-// sums of the slices are added in shared memory. The order of every sum is the same for any number
-// of places.
+// A unit is a group of 16 weight rows of one expert, with up to 8 of the expert's places. A block
+// has adjacent units, so that it meets few experts. Its warps form teams; a team has every n-th
+// unit of the block, and its warps have slices of the columns. A warp streams the parts of all its
+// units through registers, several parts ahead. The activations of two tiles of places at a time
+// lie in shared memory, if there is room. A team adds up its slices in shared memory. The order of
+// every sum is the same for any number of places.
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/experts/experts_tile.cuh"
 #include "cuda/kernels/experts/experts_weights.cuh"
@@ -14,11 +15,29 @@ namespace skald::cuda {
 namespace {
 
 constexpr int kThreads = 512;
+constexpr int kWindow = 2;  // tiles of places whose activations are in shared memory together
+
+// Bytes in shared memory of a place's activations. Padding: no bank is used twice by the lanes that
+// read at once.
+template <class Part>
+__host__ __device__ constexpr int place_bytes(int parts) {
+  return parts * kPartCols * 2 + (Part::kInterleaved ? 32 : 64);
+}
 
 #if SKALD_HAS_MMA
 
 constexpr int kWarps = kThreads / 32;
 constexpr int kPartialRow = 20;  // floats: 16, and padding so that no bank is used twice
+
+// A warp is worth at least three parts of a unit.
+__device__ constexpr int team_of(int parts) {
+  return parts >= 32 ? 8 : parts >= 12 ? 4 : parts >= 6 ? 2 : 1;
+}
+
+// Parts that a warp has asked for ahead of the one that it multiplies: as many as 64 registers
+// hold.
+template <class Part>
+constexpr int kAhead = std::clamp(256 / static_cast<int>(sizeof(Part)), 2, 6);
 
 struct Lists {
   ExpertTile tiles[kMostFewTiles];
@@ -55,22 +74,45 @@ __device__ inline void list_tiles(const Routing& r, Lists& lists) {
   if (lane == 0) lists.count = before;
 }
 
+// The lane's activations of a unit of columns, from a place's row in shared memory.
+template <class Part>
+__device__ inline uint4 shared_unit(const char* row, int unit) {
+  const int c = static_cast<int>(threadIdx.x) % 4;
+  const char* at = row + unit * kUnitCols * 2;
+  if constexpr (Part::kInterleaved) {
+    const uint2 near = *reinterpret_cast<const uint2*>(at + 8 * c);
+    const uint2 far = *reinterpret_cast<const uint2*>(at + 8 * (4 + c));
+    return {near.x, near.y, far.x, far.y};
+  } else {
+    return *reinterpret_cast<const uint4*>(at + 16 * c);
+  }
+}
+
+// The warps of a team wait for each other. Barrier 0 is the block's.
+__device__ inline void team_barrier(int team, int warps) {
+  if (warps == 1) return __syncwarp();
+  asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "r"(warps * 32) : "memory");
+}
+
 #endif
 
-template <class Part>
+// kShared: activations come from shared memory, otherwise from the L2 cache.
+template <class Part, bool kShared>
 __global__ void __launch_bounds__(kThreads, 1)
     experts_few(__grid_constant__ const ExpertsLaunch a) {
 #if SKALD_HAS_MMA
   using T = typename Part::Number;
+  extern __shared__ __align__(16) char activations[];  // [kWindow, places, place_bytes()]
   __shared__ Lists lists;
   __shared__ float partials[2][kWarps][kFewPlaces][kPartialRow];
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int g = lane / 4, c = lane % 4;
-  const int parts = parts_of(a.ins), slices = slices_of(parts), together = kWarps / slices;
-  const int slice = warp % slices, each = (parts - slice + slices - 1) / slices;
-  const int groups = row_blocks(a, tiles::kRows);
-  let_next_kernel_start();
-  wait_for_kernel_ahead();
+  const int parts = parts_of(a.ins), warps = team_of(parts), teams = kWarps / warps;
+  const int team = warp / warps, slice = warp % warps;
+  const int each = (parts - slice + warps - 1) / warps;  // parts of a unit that the warp has
+  const int groups = row_blocks(a, tiles::kRows), row_bytes = place_bytes<Part>(parts);
+  const int places = min(kFewPlaces, a.routing.rows);  // most places of a tile
+  if (!a.chosen_early) wait_for_kernel_ahead();
   if (warp == 0) {
     list_tiles(a.routing, lists);
   } else {
@@ -79,70 +121,145 @@ __global__ void __launch_bounds__(kThreads, 1)
     }
   }
   __syncthreads();
+  const int units = lists.count * groups, blocks = static_cast<int>(gridDim.x);
+  const int least = units / blocks, more = units % blocks, block = static_cast<int>(blockIdx.x);
+  const int begin = block * least + min(block, more), end = begin + least + (block < more);
 
-  // A unit is a group of weight rows with one tile of places. A block takes `together` units at a
-  // time.
-  const int units = lists.count * groups, stride = static_cast<int>(gridDim.x) * together;
-  const int first_unit = static_cast<int>(blockIdx.x) * together;
-  const auto load = [&](PartAndInput<Part>& to, int unit, int i) {
-    unit = min(unit + warp / slices, units - 1);  // beyond the last unit: the last one again
-    const ExpertTile tile = lists.tiles[unit / groups];
-    typename Part::Rows rows;
-    rows.set(a, tile.expert, int64_t{unit % groups} * tiles::kRows);
-    // A lane without a place of its own reads the last place. Its results are not stored.
-    const int64_t row = lists.rows_of[tile.first + min(g, tile.rows - 1)];
-    to.load(rows, static_cast<const T*>(a.in) + row * a.ins, a.ins, slice + i * slices);
-  };
-  PartAndInput<Part> now, next;
-  if (first_unit < units) load(now, first_unit, 0);
-  int set = 0;
-#pragma unroll 1
-  for (int unit = first_unit; unit < units; unit += stride, set ^= 1) {
-    float sums[4] = {};
-#pragma unroll 1
-    for (int i = 0; i < each; ++i) {
-      if (i + 1 < each) {
-        load(next, unit, i + 1);
-      } else if (unit + stride < units) {
-        load(next, unit + stride, 0);
-      }
-      now.multiply(sums);
-      now = next;
+  Part ring[kAhead<Part>];
+  typename Part::Rows rows;
+  int ahead_unit = begin + team, ahead_part = slice;
+  const auto load = [&](Part& part) {
+    if (ahead_part == slice) {
+      rows.set(a, lists.tiles[ahead_unit / groups].expert,
+               int64_t{ahead_unit % groups} * tiles::kRows);
     }
+    part.load(rows, ahead_part);
+    ahead_part += warps;
+    if (ahead_part >= parts) ahead_unit += teams, ahead_part = slice;
+  };
+  const int mine = end - begin > team ? (end - begin - team + teams - 1) / teams : 0;
+  const int steps = mine * each;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) partials[set][warp][2 * c + i % 2][g + i / 2 * 8] = sums[i];
-    // Two sets are enough: a warp that writes to this set again has passed the next unit's barrier,
-    // and all warps have read this set before that one.
+  for (int i = 0; i < kAhead<Part>; ++i) {
+    if (i < steps) load(ring[i]);
+  }
+  if (a.chosen_early) wait_for_kernel_ahead();
+  // Not earlier: the next kernel may read the choice of experts ahead of its wait.
+  let_next_kernel_start();
+
+  // Fills shared memory with the activations of the window's tiles.
+  int window = begin / groups;
+  const auto fill = [&] {
+    const int fours = parts * kPartCols / 8;  // of 16 bytes, in a row
+    for (int i = static_cast<int>(threadIdx.x); i < kWindow * places * fours; i += kThreads) {
+      const int row = i / fours, col = i % fours * 8, place = row % places;
+      const int tile = window + row / places;
+      if (tile >= lists.count || place >= lists.tiles[tile].rows || tile * groups >= end) continue;
+      const int64_t from = int64_t{lists.rows_of[lists.tiles[tile].first + place]} * a.ins + col;
+      *reinterpret_cast<uint4*>(activations + row * row_bytes + col * 2) =
+          col < a.ins ? __ldcg(reinterpret_cast<const uint4*>(static_cast<const T*>(a.in) + from))
+                      : uint4{0, 0, 0, 0};
+    }
     __syncthreads();
-    const int step = a.epilogue == Epilogue::Gated ? 2 : 1, results = tiles::kRows / step;
-    for (int i = threadIdx.x; i < together * kFewPlaces * results; i += kThreads) {
-      const int row = i % results * step, place = i / results % kFewPlaces;
-      const int other = i / results / kFewPlaces, own = unit + other;
-      if (own >= units) break;
-      const ExpertTile tile = lists.tiles[own / groups];
-      const int64_t out = int64_t{own % groups} * tiles::kRows + row;
-      if (place >= tile.rows || out >= a.outs) continue;
-      float sum = 0, up = 0;
-#pragma unroll 4
-      for (int s = 0; s < slices; ++s) {
-        const float* at = &partials[set][other * slices + s][place][row];
-        sum += at[0];
-        up += at[step - 1];
+  };
+  const auto next_window = [&] {
+    __syncthreads();
+    window += kWindow;
+    fill();
+  };
+  if constexpr (kShared) fill();
+
+  int unit = begin + team, part = slice, set = 0;
+  const char* x_row = nullptr;
+  const T* x_global = nullptr;
+  float sums[4] = {};
+  for (int base = 0; base < steps; base += kAhead<Part>) {
+#pragma unroll
+    for (int i = 0; i < kAhead<Part>; ++i) {
+      if (base + i >= steps) break;
+      if (part == slice) {
+        const int tile = unit / groups;
+        // A lane without a place of its own reads the last place. Its results are not stored.
+        const int place = min(g, lists.tiles[tile].rows - 1);
+        if constexpr (kShared) {
+          while (tile >= window + kWindow) next_window();
+          x_row = activations + ((tile - window) * places + place) * row_bytes;
+        } else {
+          x_global = static_cast<const T*>(a.in) +
+                     int64_t{lists.rows_of[lists.tiles[tile].first + place]} * a.ins;
+        }
       }
-      store_result<T>(a, {tile.expert, tile.first + place, out}, sum, up);
+      uint4 x[kPartUnits];
+#pragma unroll
+      for (int u = 0; u < kPartUnits; ++u) {
+        if constexpr (kShared) {
+          x[u] = shared_unit<Part>(x_row, part * kPartUnits + u);
+        } else {
+          const int64_t col = int64_t{part} * kPartCols + u * kUnitCols;
+          x[u] = col < a.ins ? load_unit<Part>(x_global + col) : uint4{0, 0, 0, 0};
+        }
+      }
+      ring[i].multiply(sums, x);
+      if (base + i + kAhead<Part> < steps) load(ring[i]);
+      part += warps;
+      if (part < parts) continue;
+
+        // The unit is complete. Two sets are enough: a warp that writes to this set again has
+        // passed the next unit's barrier, and the team has read this set before that one.
+#pragma unroll
+      for (int s = 0; s < 4; ++s) {
+        partials[set][warp][2 * c + s % 2][g + s / 2 * 8] = sums[s];
+        sums[s] = 0;
+      }
+      team_barrier(team, warps);
+      const int step = a.epilogue == Epilogue::Gated ? 2 : 1, results = tiles::kRows / step;
+      const ExpertTile tile = lists.tiles[unit / groups];
+      for (int r = slice * 32 + lane; r < tile.rows * results; r += warps * 32) {
+        const int row = r % results * step, place = r / results;
+        const int64_t out = int64_t{unit % groups} * tiles::kRows + row;
+        if (out >= a.outs) continue;
+        float sum = 0, up = 0;
+        for (int s = 0; s < warps; ++s) {
+          const float* at = &partials[set][team * warps + s][place][row];
+          sum += at[0];
+          up += at[step - 1];
+        }
+        store_result<T>(a, {tile.expert, tile.first + place, out}, sum, up);
+      }
+      unit += teams, part = slice, set ^= 1;
     }
   }
+  if constexpr (kShared) {
+    while (window + kWindow <= (end - 1) / groups) next_window();  // others may go on
+  }
 #endif
+}
+
+// The shared memory that a block of the current device may have.
+int64_t most_shared_bytes() {
+  int device = 0, bytes = 0;
+  SKALD_CUDA(cudaGetDevice(&device));
+  SKALD_CUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  return bytes;
+}
+
+template <class Part>
+void launch(const ExpertsLaunch& a, Stream stream) {
+  constexpr int64_t kListBytes = 40 << 10;  // of shared memory, beside the activations
+  const int64_t bytes =
+      int64_t{kWindow} * std::min(kFewPlaces, a.routing.rows) * place_bytes<Part>(parts_of(a.ins));
+  const bool shared = bytes + kListBytes <= most_shared_bytes();
+  const auto kernel = shared ? experts_few<Part, true> : experts_few<Part, false>;
+  const size_t dynamic = shared ? static_cast<size_t>(bytes) : 0;
+  SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  static_cast<int>(dynamic)));
+  launch_kernel(kernel, {dim3(a.multiprocessors), kThreads, dynamic, a.dependent}, stream, a);
 }
 
 }  // namespace
 
 void launch_experts_few(const ExpertsLaunch& a, Stream stream) {
-  dispatch_parts(a, [&](auto* part) {
-    using Part = std::remove_pointer_t<decltype(part)>;
-    launch_kernel(experts_few<Part>, {dim3(a.multiprocessors), kThreads, 0, a.dependent}, stream,
-                  a);
-  });
+  dispatch_parts(a, [&](auto* part) { launch<std::remove_pointer_t<decltype(part)>>(a, stream); });
 }
 
 template <>
