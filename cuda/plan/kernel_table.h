@@ -183,7 +183,7 @@ inline constexpr ExpertsKernel kExpertsKernels[] = {
      .code = KernelCode::Sm80,
      .supports = supports_experts_few,
      .most_rows = 16,
-     .most_places = 4},
+     .most_places = 8},
     // Tiles of 128 places. Block formats are converted to bf16 on the way, which takes many places
     // to pay off.
     {.name = "experts_many_sm90",

@@ -15,14 +15,25 @@ namespace skald::cuda {
 namespace {
 
 constexpr int kThreads = 512;
-constexpr int kWindow = 2;  // tiles of places whose activations are in shared memory together
 
-// Bytes in shared memory of a place's activations. Padding: no bank is used twice by the lanes that
-// read at once.
+// What a block keeps in shared memory for a window: some adjacent tiles of places.
+struct Window {
+  int tiles;   // of the window
+  int places;  // of a tile: the most that there is room for
+};
+
+// The layout of a tile in shared memory: the activations of its places, then sums of activations,
+// [units of columns, kTotals, kFewPlaces].
 template <class Part>
-__host__ __device__ constexpr int place_bytes(int parts) {
-  return parts * kPartCols * 2 + (Part::kInterleaved ? 32 : 64);
-}
+struct TileLayout {
+  int row, totals;  // bytes
+
+  // Padding: no bank is used twice by the lanes that read at once.
+  __host__ __device__ explicit TileLayout(int parts)
+      : row(parts * kPartCols * 2 + (Part::kInterleaved ? 32 : 64)),
+        totals(parts * kPartUnits * Part::kTotals * kFewPlaces * 4) {}
+  __host__ __device__ int bytes(int places) const { return places * row + totals; }
+};
 
 #if SKALD_HAS_MMA
 
@@ -46,7 +57,7 @@ struct Lists {
 };
 
 // Lists the tiles of all experts. The first warp calls this.
-__device__ inline void list_tiles(const Routing& r, Lists& lists) {
+__device__ inline void list_tiles(const Routing& r, int places, Lists& lists) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   if (r.rows == 1) {
     for (int i = lane; i < r.used; i += 32) lists.tiles[i] = {__ldcg(r.chosen + i), i, 1};
@@ -59,33 +70,19 @@ __device__ inline void list_tiles(const Routing& r, Lists& lists) {
     const bool real = base + lane < r.count;
     const int first = real ? __ldcg(r.begins + base + lane) : 0;
     const int end = real ? __ldcg(r.begins + base + lane + 1) : 0;
-    const int tiles = (end - first + kFewPlaces - 1) / kFewPlaces;
+    const int tiles = (end - first + places - 1) / places;
     int sum = tiles;
     for (int offset = 1; offset < 32; offset *= 2) {
       const int other = __shfl_up_sync(~0u, sum, offset);
       if (lane >= offset) sum += other;
     }
     for (int i = 0; i < tiles; ++i) {
-      const int at = first + i * kFewPlaces;
-      lists.tiles[before + sum - tiles + i] = {base + lane, at, min(kFewPlaces, end - at)};
+      const int at = first + i * places;
+      lists.tiles[before + sum - tiles + i] = {base + lane, at, min(places, end - at)};
     }
     before += __shfl_sync(~0u, sum, 31);
   }
   if (lane == 0) lists.count = before;
-}
-
-// The lane's activations of a unit of columns, from a place's row in shared memory.
-template <class Part>
-__device__ inline uint4 shared_unit(const char* row, int unit) {
-  const int c = static_cast<int>(threadIdx.x) % 4;
-  const char* at = row + unit * kUnitCols * 2;
-  if constexpr (Part::kInterleaved) {
-    const uint2 near = *reinterpret_cast<const uint2*>(at + 8 * c);
-    const uint2 far = *reinterpret_cast<const uint2*>(at + 8 * (4 + c));
-    return {near.x, near.y, far.x, far.y};
-  } else {
-    return *reinterpret_cast<const uint4*>(at + 16 * c);
-  }
 }
 
 // The warps of a team wait for each other. Barrier 0 is the block's.
@@ -96,13 +93,12 @@ __device__ inline void team_barrier(int team, int warps) {
 
 #endif
 
-// kShared: activations come from shared memory, otherwise from the L2 cache.
-template <class Part, bool kShared>
+template <class Part>
 __global__ void __launch_bounds__(kThreads, 1)
-    experts_few(__grid_constant__ const ExpertsLaunch a) {
+    experts_few(__grid_constant__ const ExpertsLaunch a, Window window) {
 #if SKALD_HAS_MMA
   using T = typename Part::Number;
-  extern __shared__ __align__(16) char activations[];  // [kWindow, places, place_bytes()]
+  extern __shared__ __align__(16) char activations[];  // window.tiles times TileLayout
   __shared__ Lists lists;
   __shared__ float partials[2][kWarps][kFewPlaces][kPartialRow];
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
@@ -110,11 +106,11 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int parts = parts_of(a.ins), warps = team_of(parts), teams = kWarps / warps;
   const int team = warp / warps, slice = warp % warps;
   const int each = (parts - slice + warps - 1) / warps;  // parts of a unit that the warp has
-  const int groups = row_blocks(a, tiles::kRows), row_bytes = place_bytes<Part>(parts);
-  const int places = min(kFewPlaces, a.routing.rows);  // most places of a tile
+  const int groups = row_blocks(a, tiles::kRows), places = window.places;
+  const TileLayout<Part> layout(parts);
   if (!a.chosen_early) wait_for_kernel_ahead();
   if (warp == 0) {
-    list_tiles(a.routing, lists);
+    list_tiles(a.routing, places, lists);
   } else {
     for (int i = threadIdx.x - 32; i < a.routing.rows * a.routing.used; i += kThreads - 32) {
       lists.rows_of[i] = static_cast<int>(input_row(a, i));
@@ -147,31 +143,43 @@ __global__ void __launch_bounds__(kThreads, 1)
   // Not earlier: the next kernel may read the choice of experts ahead of its wait.
   let_next_kernel_start();
 
-  // Fills shared memory with the activations of the window's tiles.
-  int window = begin / groups;
+  // Fills shared memory for the window.
+  int first_tile = begin / groups;
   const auto fill = [&] {
-    const int fours = parts * kPartCols / 8;  // of 16 bytes, in a row
-    for (int i = static_cast<int>(threadIdx.x); i < kWindow * places * fours; i += kThreads) {
-      const int row = i / fours, col = i % fours * 8, place = row % places;
-      const int tile = window + row / places;
-      if (tile >= lists.count || place >= lists.tiles[tile].rows || tile * groups >= end) continue;
-      const int64_t from = int64_t{lists.rows_of[lists.tiles[tile].first + place]} * a.ins + col;
-      *reinterpret_cast<uint4*>(activations + row * row_bytes + col * 2) =
-          col < a.ins ? __ldcg(reinterpret_cast<const uint4*>(static_cast<const T*>(a.in) + from))
-                      : uint4{0, 0, 0, 0};
+    const int eights = parts * kPartCols / 8;  // of a place
+    for (int base = 0; base < window.tiles * places * eights; base += kThreads) {
+      const int i = base + static_cast<int>(threadIdx.x);
+      const int row = i / eights, eight = i % eights;
+      const int place = row % places, own = row / places, tile = first_tile + own;
+      const bool real = own < window.tiles && tile < lists.count && tile * groups < end &&
+                        place < lists.tiles[tile].rows;
+      uint4 numbers = {0, 0, 0, 0};
+      if (real && eight * 8 < a.ins) {
+        const int64_t from = int64_t{lists.rows_of[lists.tiles[tile].first + place]} * a.ins;
+        numbers =
+            __ldcg(reinterpret_cast<const uint4*>(static_cast<const T*>(a.in) + from) + eight);
+      }
+      const float total = total_of<Part>(numbers);
+      if (!real) continue;
+      char* const at = activations + own * layout.bytes(places);
+      *reinterpret_cast<uint4*>(at + place * layout.row + eight * 16) = numbers;
+      if (Part::kTotals > 0 && eight % kTotalLanes<Part> == 0) {
+        reinterpret_cast<float*>(
+            at + places * layout.row)[eight / kTotalLanes<Part> * kFewPlaces + place] = total;
+      }
     }
     __syncthreads();
   };
   const auto next_window = [&] {
     __syncthreads();
-    window += kWindow;
+    first_tile += window.tiles;
     fill();
   };
-  if constexpr (kShared) fill();
+  fill();
 
   int unit = begin + team, part = slice, set = 0;
   const char* x_row = nullptr;
-  const T* x_global = nullptr;
+  const float* x_totals = nullptr;
   float sums[4] = {};
   for (int base = 0; base < steps; base += kAhead<Part>) {
 #pragma unroll
@@ -179,27 +187,19 @@ __global__ void __launch_bounds__(kThreads, 1)
       if (base + i >= steps) break;
       if (part == slice) {
         const int tile = unit / groups;
+        while (tile >= first_tile + window.tiles) next_window();
+        const char* at = activations + (tile - first_tile) * layout.bytes(places);
         // A lane without a place of its own reads the last place. Its results are not stored.
-        const int place = min(g, lists.tiles[tile].rows - 1);
-        if constexpr (kShared) {
-          while (tile >= window + kWindow) next_window();
-          x_row = activations + ((tile - window) * places + place) * row_bytes;
-        } else {
-          x_global = static_cast<const T*>(a.in) +
-                     int64_t{lists.rows_of[lists.tiles[tile].first + place]} * a.ins;
-        }
+        x_row = at + min(g, lists.tiles[tile].rows - 1) * layout.row;
+        x_totals = reinterpret_cast<const float*>(at + places * layout.row) + 2 * c;
       }
       uint4 x[kPartUnits];
 #pragma unroll
-      for (int u = 0; u < kPartUnits; ++u) {
-        if constexpr (kShared) {
-          x[u] = shared_unit<Part>(x_row, part * kPartUnits + u);
-        } else {
-          const int64_t col = int64_t{part} * kPartCols + u * kUnitCols;
-          x[u] = col < a.ins ? load_unit<Part>(x_global + col) : uint4{0, 0, 0, 0};
-        }
-      }
-      ring[i].multiply(sums, x);
+      for (int u = 0; u < kPartUnits; ++u) x[u] = shared_unit<Part>(x_row, part * kPartUnits + u);
+      const float* sum = x_totals + part * kPartUnits * Part::kTotals * kFewPlaces;
+      ring[i].multiply(sums, x, [&](int u, int m) {
+        return *reinterpret_cast<const float2*>(sum + (u * Part::kTotals + m) * kFewPlaces);
+      });
       if (base + i + kAhead<Part> < steps) load(ring[i]);
       part += warps;
       if (part < parts) continue;
@@ -229,9 +229,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       unit += teams, part = slice, set ^= 1;
     }
   }
-  if constexpr (kShared) {
-    while (window + kWindow <= (end - 1) / groups) next_window();  // others may go on
-  }
+  while (first_tile + window.tiles <= (end - 1) / groups) next_window();  // others may go on
 #endif
 }
 
@@ -245,15 +243,20 @@ int64_t most_shared_bytes() {
 
 template <class Part>
 void launch(const ExpertsLaunch& a, Stream stream) {
-  constexpr int64_t kListBytes = 40 << 10;  // of shared memory, beside the activations
-  const int64_t bytes =
-      int64_t{kWindow} * std::min(kFewPlaces, a.routing.rows) * place_bytes<Part>(parts_of(a.ins));
-  const bool shared = bytes + kListBytes <= most_shared_bytes();
-  const auto kernel = shared ? experts_few<Part, true> : experts_few<Part, false>;
-  const size_t dynamic = shared ? static_cast<size_t>(bytes) : 0;
-  SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  static_cast<int>(dynamic)));
-  launch_kernel(kernel, {dim3(a.multiprocessors), kThreads, dynamic, a.dependent}, stream, a);
+  constexpr int64_t kListBytes = 40 << 10;  // of shared memory, beside the window
+  const TileLayout<Part> layout(parts_of(a.ins));
+  const int64_t most = most_shared_bytes() - kListBytes;
+  Window window = {2, std::min(kFewPlaces, a.routing.rows)};
+  const auto bytes = [&] { return int64_t{window.tiles} * layout.bytes(window.places); };
+  while (bytes() > most && (window.tiles > 1 || window.places > 1)) {
+    (window.tiles > 1 ? window.tiles : window.places) /= 2;
+  }
+  check(bytes() <= most, "a place's activations fit in shared memory");
+  SKALD_CUDA(cudaFuncSetAttribute(experts_few<Part>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  static_cast<int>(bytes())));
+  launch_kernel(experts_few<Part>,
+                {dim3(a.multiprocessors), kThreads, static_cast<size_t>(bytes()), a.dependent},
+                stream, a, window);
 }
 
 }  // namespace

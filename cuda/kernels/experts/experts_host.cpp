@@ -15,7 +15,7 @@ bool suits_parts(const ExpertsShape& a) {
 }  // namespace
 
 bool supports_experts_few(const ExpertsShape& a, const RoutingShape& routing) {
-  return suits_parts(a) && routing.choices() <= kMostFewChoices &&
+  return suits_parts(a) && a.ins <= kMostFewCols && routing.choices() <= kMostFewChoices &&
          expert_tiles(routing, kFewPlaces) <= kMostFewTiles;
 }
 

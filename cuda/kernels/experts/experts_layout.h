@@ -22,6 +22,7 @@ inline int expert_tiles(const RoutingShape& routing, int rows) {
 inline constexpr int kFewPlaces = 8;  // places of a tile
 inline constexpr int kMostFewChoices = 1024;
 inline constexpr int kMostFewTiles = kMostFewChoices / kFewPlaces + kMostFewChoices;
+inline constexpr int64_t kMostFewCols = 16384;  // a place's activations lie in shared memory
 
 // experts_row: a lane for each expert of the row. The columns of a matrix are divided into slices:
 // slice i has part i and every slices-th part after it; a warp is worth at least two parts.
@@ -32,14 +33,15 @@ inline constexpr int kMostRowBytes = 98 * 1024;  // of the 99 KB that a block ha
 SKALD_HD constexpr int row_slices_of(int parts) {
   return parts >= 16 ? 8 : parts >= 8 ? 4 : parts >= 4 ? 2 : 1;
 }
-// A block of `own` units has in shared memory: activations, padded to whole parts, and a sum for
-// each slice of each of its weight rows.
+// A block of `own` units has in shared memory: activations, padded to whole parts, with at most two
+// sums for each unit of columns; and a sum for each slice of each of its weight rows.
 struct RowShared {
   int64_t activations, unit;  // bytes
 
   RowShared(const ExpertsShape& a, const RoutingShape& routing) {
     const int64_t parts = (a.ins + tiles::kPartCols - 1) / tiles::kPartCols;
-    activations = (a.by_place ? routing.used : 1) * parts * tiles::kPartCols * 2;
+    const int64_t cols = (a.by_place ? routing.used : 1) * parts * tiles::kPartCols;
+    activations = cols * 2 + cols / kUnitCols * 2 * 4;
     unit = row_slices_of(static_cast<int>(parts)) * tiles::kRows * 4;
   }
   int64_t bytes(int64_t own) const { return activations + own * unit; }

@@ -27,19 +27,6 @@ constexpr int kWarps = kThreads / 32;
 template <class Part>
 constexpr int kAhead = std::clamp(256 / static_cast<int>(sizeof(Part)), 2, 6);
 
-// A lane's activations of a unit of columns, from shared memory; every lane has place 0.
-template <class Part>
-__device__ inline uint4 shared_unit(const typename Part::Number* unit) {
-  const int c = static_cast<int>(threadIdx.x) % 4;
-  if constexpr (Part::kInterleaved) {
-    const uint2 near = reinterpret_cast<const uint2*>(unit)[c];
-    const uint2 far = reinterpret_cast<const uint2*>(unit)[4 + c];
-    return {near.x, near.y, far.x, far.y};
-  } else {
-    return reinterpret_cast<const uint4*>(unit)[c];
-  }
-}
-
 // Which units a block has: `own` ones, counted from 0. Each block has every gridDim-th unit. If the
 // results are to be summed and there are as many blocks as groups of rows, a block has its group of
 // all chosen experts instead.
@@ -140,7 +127,10 @@ __global__ void __launch_bounds__(kThreads, 1)
   // Activations, [inputs, cols]: a row for each expert, or one for all.
   T* const in = reinterpret_cast<T*>(dynamic);
   const int cols = parts * kPartCols, inputs = a.by_place ? used : 1;
-  float* const partials = reinterpret_cast<float*>(dynamic + int64_t{inputs} * cols * sizeof(T));
+  // Sums of activations, [inputs, units of columns, kTotals]; then sums of the slices.
+  float* const totals = reinterpret_cast<float*>(dynamic + int64_t{inputs} * cols * sizeof(T));
+  const int row_totals = cols / kUnitCols * Part::kTotals;
+  float* const partials = totals + inputs * row_totals;
 
   if (!a.chosen_early) wait_for_kernel_ahead();
   const int chosen = lane < used ? __ldcg(a.routing.chosen + lane) : 0;
@@ -168,11 +158,16 @@ __global__ void __launch_bounds__(kThreads, 1)
   // Not earlier: the next kernel may read the choice of experts ahead of its wait.
   let_next_kernel_start();
 
-  for (int i = static_cast<int>(threadIdx.x); i < inputs * cols / 8; i += kThreads) {
+  for (int base = 0; base < inputs * cols / 8; base += kThreads) {
+    const int i = base + static_cast<int>(threadIdx.x);
     const int row = i / (cols / 8), col = i % (cols / 8) * 8;
+    const bool real = row < inputs && col < a.ins;
     const T* from = static_cast<const T*>(a.in) + row * a.ins + col;
-    reinterpret_cast<uint4*>(in)[i] =
-        col < a.ins ? __ldcg(reinterpret_cast<const uint4*>(from)) : uint4{0, 0, 0, 0};
+    const uint4 eight = real ? __ldcg(reinterpret_cast<const uint4*>(from)) : uint4{0, 0, 0, 0};
+    const float total = total_of<Part>(eight);
+    if (row >= inputs) continue;
+    reinterpret_cast<uint4*>(in)[i] = eight;
+    if (Part::kTotals > 0 && i % kTotalLanes<Part> == 0) totals[i / kTotalLanes<Part>] = total;
   }
   __syncthreads();
 
@@ -182,13 +177,15 @@ __global__ void __launch_bounds__(kThreads, 1)
 #pragma unroll
     for (int i = 0; i < kAhead<Part>; ++i) {
       if (base + i >= steps) break;
-      const T* x = in + (a.by_place ? units.slot(at.unit) * cols : 0) + at.part * kPartCols;
+      const int input = a.by_place ? units.slot(at.unit) : 0;  // every lane has place 0
+      const char* x = reinterpret_cast<const char*>(in + input * cols + at.part * kPartCols);
+      const float* sum = totals + input * row_totals + at.part * kPartUnits * Part::kTotals;
       uint4 numbers[kPartUnits];
 #pragma unroll
-      for (int unit = 0; unit < kPartUnits; ++unit) {
-        numbers[unit] = shared_unit<Part>(x + unit * kUnitCols);
-      }
-      ring[i].multiply(sums, numbers);
+      for (int unit = 0; unit < kPartUnits; ++unit) numbers[unit] = shared_unit<Part>(x, unit);
+      ring[i].multiply(sums, numbers, [&](int unit, int m) {
+        return make_float2(sum[unit * Part::kTotals + m], 0);
+      });
       if (base + i + kAhead<Part> < steps) load(ring[i]);
       const Cursor done = at;
       advance(at);

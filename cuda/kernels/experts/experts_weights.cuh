@@ -62,8 +62,11 @@ struct PlainPart {
     }
   }
 
-  // Adds the product of the part with `x`, from load_unit(), to sums.
-  __device__ void multiply(float (&sums)[4], const uint4 (&x)[kPartUnits]) const {
+  static constexpr int kTotals = 0;
+
+  // Adds the product of the part with the activations x to sums.
+  template <class Totals>
+  __device__ void multiply(float (&sums)[4], const uint4 (&x)[kPartUnits], const Totals&) const {
 #if SKALD_HAS_MMA
 #pragma unroll
     for (int unit = 0; unit < kPartUnits; ++unit) {
@@ -142,7 +145,14 @@ struct TilePart {
     }
   }
 
-  // Codes minus their offset: integers, which bf16 has exactly.
+  // What numbers() adds to each weight, in units of the weight's scale: a sum of products has so
+  // many times the sum of its activations too much.
+  static constexpr int kBias = F::kOffset == 128 ? 0 : 128 + F::kOffset;
+  // Sums of activations that multiply() needs for each unit: one, or one for each half; 0: none.
+  static constexpr bool kWhole = F::Scales::kCols == 32;  // a unit has one scale
+  static constexpr int kTotals = kBias == 0 && !F::kHasMin ? 0 : kWhole ? 1 : 2;
+
+  // Codes below 128 plus 128: the low bits of the bf16 number 128. Codes of 8 bits minus 128.
   __device__ void numbers(int unit, int m, uint32_t (&a)[4]) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -151,48 +161,53 @@ struct TilePart {
       pairs[1] /= F::Codes::kOddScale;
 #pragma unroll
       for (int p = 0; p < 2; ++p) {
-        if constexpr (F::kOffset == 128) {  // codes of 8 bits
-          constexpr uint32_t kBias = 0x4b000000;
+        if constexpr (kBias == 0) {
+          constexpr uint32_t kTwo23 = 0x4b000000;
           constexpr float kLess = 8388608.0f + F::kOffset;
           a[half + 2 * p] =
-              pack(Bf16(), __uint_as_float(__byte_perm(pairs[p], kBias, 0x7610)) - kLess,
-                   __uint_as_float(__byte_perm(pairs[p], kBias, 0x7632)) - kLess);
-        } else {  // below 128: the low bits of the bf16 number 128
-          const uint32_t biased = pairs[p] | 0x43004300;
-          const __nv_bfloat162 both = __hsub2(*reinterpret_cast<const __nv_bfloat162*>(&biased),
-                                              __float2bfloat162_rn(128.0f + F::kOffset));
-          a[half + 2 * p] = *reinterpret_cast<const uint32_t*>(&both);
+              pack(Bf16(), __uint_as_float(__byte_perm(pairs[p], kTwo23, 0x7610)) - kLess,
+                   __uint_as_float(__byte_perm(pairs[p], kTwo23, 0x7632)) - kLess);
+        } else {
+          a[half + 2 * p] = pairs[p] | 0x43004300;
         }
       }
     }
   }
 
-  // Adds the product of the part with `x`, from load_unit(), to sums. Scales multiply sums of a
-  // block's products, minimums multiply sums of its activations.
-  __device__ void multiply(float (&sums)[4], const uint4 (&x)[kPartUnits]) const {
+  // Adds the product of the part with the activations x to sums. Scales multiply sums of a block's
+  // products; bias and minimums multiply sums of its activations: totals(unit, m) gives those of
+  // the lane's two places, m < kTotals. No weight is rounded.
+  template <class Totals>
+  __device__ void multiply(float (&sums)[4], const uint4 (&x)[kPartUnits],
+                           const Totals& totals) const {
 #if SKALD_HAS_MMA
-    constexpr bool kWhole = F::Scales::kCols == 32;  // a unit has one scale
-    constexpr uint32_t kOnes[4] = {0x3f803f80, 0x3f803f80, 0x3f803f80, 0x3f803f80};
 #pragma unroll
     for (int unit = 0; unit < kPartUnits; ++unit) {
-      float products[4] = {}, totals[4] = {};
+      float products[4] = {};
 #pragma unroll
       for (int m = 0; m < 2; ++m) {
-        const uint32_t first = m ? x[unit].z : x[unit].x, second = m ? x[unit].w : x[unit].y;
         uint32_t w[4];
         numbers(unit, m, w);
-        mma(Bf16(), products, w, first, second);
-        if constexpr (F::kHasMin) mma(Bf16(), totals, kOnes, first, second);
+        mma(Bf16(), products, w, m ? x[unit].z : x[unit].x, m ? x[unit].w : x[unit].y);
         if (kWhole && m == 0) continue;
         const int b = kWhole ? unit : unit * 2 + m;
+        float2 total = {};
+        if constexpr (kTotals > 0) total = totals(unit, kWhole ? 0 : m);
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int half = i / 2;
-          sums[i] = fmaf(part.scales.row(half) * part.scales.scale(b, half), products[i], sums[i]);
-          products[i] = 0;
-          if constexpr (F::kHasMin) {
-            sums[i] = fmaf(-part.scales.row_min(half) * mins.min(b, half), totals[i], sums[i]);
-            totals[i] = 0;
+        for (int half = 0; half < 2; ++half) {
+          const float scale = part.scales.row(half) * part.scales.scale(b, half);
+          float& first = sums[2 * half];
+          float& second = sums[2 * half + 1];
+          first = fmaf(scale, products[2 * half], first);
+          second = fmaf(scale, products[2 * half + 1], second);
+          products[2 * half] = products[2 * half + 1] = 0;
+          if constexpr (kTotals > 0) {
+            float less = scale * kBias;
+            if constexpr (F::kHasMin) {
+              less = fmaf(part.scales.row_min(half), mins.min(b, half), less);
+            }
+            first = fmaf(-less, total.x, first);
+            second = fmaf(-less, total.y, second);
           }
         }
       }
@@ -201,50 +216,41 @@ struct TilePart {
   }
 };
 
-// A lane's activations of a unit. The first two registers are for its first 16 columns.
+// A lane's activations of a unit of columns, from a row in shared memory. The first two registers
+// are for its first 16 columns.
 template <class Part>
-__device__ uint4 load_unit(const typename Part::Number* unit) {
+__device__ inline uint4 shared_unit(const char* row, int unit) {
   const int c = static_cast<int>(threadIdx.x) % 4;
+  const char* at = row + unit * kUnitCols * 2;
   if constexpr (Part::kInterleaved) {
-    const uint2 near = __ldcg(reinterpret_cast<const uint2*>(unit) + c);
-    const uint2 far = __ldcg(reinterpret_cast<const uint2*>(unit) + 4 + c);
+    const uint2 near = *reinterpret_cast<const uint2*>(at + 8 * c);
+    const uint2 far = *reinterpret_cast<const uint2*>(at + 8 * (4 + c));
     return {near.x, near.y, far.x, far.y};
   } else {
-    return __ldcg(reinterpret_cast<const uint4*>(unit) + c);
+    return *reinterpret_cast<const uint4*>(at + 16 * c);
   }
 }
 
-// The columns of a matrix are divided into slices, each with a sum of its own. Slice i has part i
-// and every slices-th part after it. The number of slices depends on the columns alone, so that
-// sums have one order. A block has a warp for each slice of one or more groups of weight rows.
-// Short rows have fewer slices, since a warp is worth at least three parts.
-inline constexpr int kMostSlices = 16;
-__host__ __device__ constexpr int slices_of(int parts) {
-  return parts >= 16 ? kMostSlices : parts >= 12 ? 4 : parts >= 6 ? 2 : 1;
+// The sum of the activations of a unit, or of half a unit (kTotals is 2). Neighbouring lanes,
+// kTotalLanes of them, have 8 activations each; all get the sum. For whole warps.
+template <class Part>
+constexpr int kTotalLanes = Part::kTotals == 2 ? 2 : 4;
+template <class Part>
+__device__ inline float total_of(const uint4& eight) {
+  float sum = 0;
+  if constexpr (Part::kTotals > 0) {
+    const auto* numbers = reinterpret_cast<const typename Part::Number*>(&eight);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) sum += to_float(numbers[i]);
+    sum += __shfl_xor_sync(~0u, sum, 1);
+    if (Part::kTotals == 1) sum += __shfl_xor_sync(~0u, sum, 2);
+  }
+  return sum;
 }
+
 __host__ __device__ constexpr int parts_of(int64_t ins) {
   return static_cast<int>((ins + kPartCols - 1) / kPartCols);
 }
-
-// A part, and the activations that it is multiplied by.
-template <class Part>
-struct PartAndInput {
-  using T = typename Part::Number;
-  Part weights;
-  uint4 x[kPartUnits];
-
-  // `in`: the activations of the lane's place.
-  __device__ void load(const typename Part::Rows& rows, const T* in, int64_t ins, int part) {
-    weights.load(rows, part);
-#pragma unroll
-    for (int unit = 0; unit < kPartUnits; ++unit) {
-      const int64_t col = int64_t{part} * kPartCols + unit * kUnitCols;
-      x[unit] = col < ins ? load_unit<Part>(in + col) : uint4{0, 0, 0, 0};
-    }
-  }
-
-  __device__ void multiply(float (&sums)[4]) const { weights.multiply(sums, x); }
-};
 
 // What belongs to a sum: the expert, its place, and the weight row.
 struct ExpertResult {
