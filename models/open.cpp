@@ -42,6 +42,7 @@ OpenedModel open_hf_folder(const fs::path& folder) {
   OpenedModel opened{
       {std::move(model_config), weights, family.build}, folder, nullptr, family.name};
   opened.has_vision = config.has("vision_config");
+  opened.has_audio = config.has("audio_config");
   opened.model.program();
   return opened;
 }

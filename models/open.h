@@ -20,6 +20,7 @@ struct OpenedModel {
   std::shared_ptr<const GgufFile> gguf;  // nullptr for a Hugging Face folder
   std::string_view family;
   bool has_vision = false;  // the folder also has a vision part, which is not read
+  bool has_audio = false;   // the same, for sound
 };
 
 OpenedModel open_model(const std::filesystem::path& path);  // throws Error(Exit::Model)

@@ -159,6 +159,12 @@ Json config_json(const ModelConfig& c) {
           {"shared_expert_gate", c.experts.shared_gate},
           {"dense_layers", dense_layers(c)},
           {"attention_gate", c.attention_gate},
+          {"full_head_dim", c.full.head_dim},
+          {"full_kv_heads", c.full.kv_heads},
+          {"full_values_are_keys", c.full.values_are_keys},
+          {"shared_kv_layers", c.shared_kv.layers},
+          {"shared_kv_ffn_dim", c.shared_kv.ffn_dim},
+          {"layer_embedding", c.layer_embedding},
           {"delta_net_layers", delta_layers(c)},
           {"delta_net_key_heads", c.delta.spec.key_heads},
           {"delta_net_value_heads", c.delta.spec.value_heads},
@@ -260,6 +266,15 @@ std::string attention_text(const ModelConfig& c) {
     text += concat(", queries that grow every ", counted(c.query_growth.length, "token"));
   }
   if (c.attention_softcap != 0) text += concat(", scores capped at ", c.attention_softcap);
+  if (c.full.head_dim > 0) {
+    text += concat(
+        "; without a window heads of ", c.full.head_dim, ", ", c.full.kv_heads,
+        c.full.values_are_keys ? " for keys, which are the values too" : " for keys and values");
+  }
+  if (c.shared_kv.layers > 0) {
+    text += concat("; the last ", counted(c.shared_kv.layers, "layer"),
+                   " read keys and values of earlier ones");
+  }
   return text;
 }
 
@@ -322,8 +337,12 @@ std::string experts_text(const ModelConfig& c) {
 }
 
 std::string layers_line(const ModelConfig& c) {
-  return concat(c.layers, c.loops > 1 ? concat(", run ", c.loops, " times") : "", ", width ", c.dim,
-                ", feed-forward ", c.ffn_dim, c.gated_mlp ? "" : " without a gate");
+  const int64_t last = c.shared_kv.ffn_dim;
+  return concat(
+      c.layers, c.loops > 1 ? concat(", run ", c.loops, " times") : "", ", width ", c.dim,
+      ", feed-forward ", c.ffn_dim, c.gated_mlp ? "" : " without a gate",
+      last > 0 && last != c.ffn_dim ? concat(", in the last layers ", last) : "",
+      c.layer_embedding > 0 ? concat(", an embedding of ", c.layer_embedding, " for each") : "");
 }
 
 std::string report_text(const OpenedModel& opened, const FoundTokenizer& found,

@@ -148,8 +148,11 @@ fs::path bundled_model() {
 
 OpenedModel open_model(const ModelFlags& flags) {
   OpenedModel opened = open_as_it_is(flags);
-  if (opened.has_vision) {
-    std::fputs("skald: the model's vision part is not supported; its text part is used\n", stderr);
+  if (opened.has_vision || opened.has_audio) {
+    const char* parts = !opened.has_audio    ? "vision part is"
+                        : !opened.has_vision ? "audio part is"
+                                             : "vision and audio parts are";
+    std::fprintf(stderr, "skald: the model's %s not supported; its text part is used\n", parts);
   }
   if (!flags.type.empty()) {
     opened.model = quantized_model(opened.model, find_quant_mix(flags.type));

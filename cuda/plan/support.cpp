@@ -41,7 +41,8 @@ std::string_view missing(const Op& op) {
 
 void refuse_ops_without_kernels(const Program& program) {
   for (size_t i = 0; i < program.ops.size(); ++i) {
-    const std::string_view what = missing(program.ops[i]);
+    std::string_view what = missing(program.ops[i]);
+    if (i > 0 && std::holds_alternative<Embed>(program.ops[i])) what = "into a second buffer";
     if (what.empty()) continue;
     fail(Exit::Failed, "CUDA has no kernel for op ", i, ", ", op_name(program.ops[i]), " ", what,
          "; use --device cpu");

@@ -28,7 +28,8 @@ struct ExpertsConfig {
   bool bias = false;         // the router and each expert's products have one
   bool choice_bias = false;  // Experts::choice_bias
   Gating gating = Gating::Softmax;
-  float scale = 1;  // as in ExpertsSpec
+  float scale = 1, router_scale = 1;  // as in ExpertsSpec
+  bool expert_scale = false;          // Experts::expert_scale
 };
 
 // Layers with a gated delta net in the place of attention.
@@ -36,6 +37,21 @@ struct DeltaConfig {
   std::vector<bool> layers;  // [layers], true: the layer has the net; empty: no layer has
   DeltaSpec spec;
   int taps = 0;  // of the convolution
+};
+
+// Layers of two kinds, with a window and without, whose attention differs (Gemma 4). The
+// properties of ModelConfig are those of layers with a window.
+struct FullLayersConfig {
+  int head_dim = 0;  // 0: all layers have the same attention
+  int kv_heads = 0;
+  bool values_are_keys = false;  // attn_k gives keys and values
+};
+
+// Later layers that keep no keys and values (Gemma 4): each reads those of the last layer of its
+// kind that keeps some.
+struct SharedKvConfig {
+  int layers = 0;       // the last layers of the model
+  int64_t ffn_dim = 0;  // width of their feed-forward
 };
 
 // Properties that at least two families share. A property of one family alone is in that family's
@@ -89,6 +105,10 @@ struct ModelConfig {
   std::string rope_scaling = "none";  // for messages; `rope` contains its effect
   ExpertsConfig experts;
   DeltaConfig delta;
+  FullLayersConfig full;
+  SharedKvConfig shared_kv;
+  // A token has an embedding of this width for each layer (Gemma 4); 0: none.
+  int64_t layer_embedding = 0;
 
   int window_of(int layer) const {
     return windows.empty() ? window : windows[static_cast<size_t>(layer)];

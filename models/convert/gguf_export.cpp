@@ -101,7 +101,8 @@ std::string_view difference(const ModelConfig& a, const ModelConfig& b) {
   if (e.count != f.count || e.used != f.used || e.ffn_dim != f.ffn_dim ||
       e.normalized != f.normalized || e.shared_dim != f.shared_dim ||
       e.shared_gate != f.shared_gate || e.bias != f.bias || e.choice_bias != f.choice_bias ||
-      e.gating != f.gating || !near(e.scale, f.scale)) {
+      e.gating != f.gating || !near(e.scale, f.scale) || !near(e.router_scale, f.router_scale) ||
+      e.expert_scale != f.expert_scale) {
     return "experts";
   }
   const DeltaSpec &d = a.delta.spec, &g = b.delta.spec;
@@ -110,6 +111,14 @@ std::string_view difference(const ModelConfig& a, const ModelConfig& b) {
       d.value_dim != g.value_dim || a.attention_gate != b.attention_gate) {
     return "delta nets";
   }
+  if (a.full.head_dim != b.full.head_dim || a.full.kv_heads != b.full.kv_heads ||
+      a.full.values_are_keys != b.full.values_are_keys) {
+    return "heads of layers without a window";
+  }
+  if (a.shared_kv.layers != b.shared_kv.layers || a.shared_kv.ffn_dim != b.shared_kv.ffn_dim) {
+    return "layers without keys and values";
+  }
+  if (a.layer_embedding != b.layer_embedding) return "embeddings for each layer";
   if (a.loops != b.loops || a.loop_norm != b.loop_norm) return "loops";
   if (a.attention_sinks != b.attention_sinks) return "sinks";
   if (a.attention_softcap != b.attention_softcap || a.logit_softcap != b.logit_softcap) {

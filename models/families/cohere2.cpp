@@ -88,7 +88,7 @@ ModelConfig from_hf(const HfConfig& config) {
 }
 
 ModelConfig from_gguf(const GgufFile& file) {
-  ModelConfig c = read_common_gguf(file, NormKind::Layer);
+  ModelConfig c = read_common_gguf(file, {.norm = NormKind::Layer});
   constexpr std::string_view kScale = "cohere2.logit_scale";
   c.logit_scale = logit_scale(file.metadata().number(std::string(kScale)), file.path(), kScale);
   if (c.window == 0) {

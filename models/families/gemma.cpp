@@ -29,13 +29,6 @@ void check_activation(const HfConfig& config) {
        "' is not supported in a Gemma; these are: gelu_pytorch_tanh");
 }
 
-void set_common(ModelConfig& c) {
-  c.activation = Activation::GeluTanh;
-  c.mlp_bias = false;
-  // In float32; transformers rounds the scale to its computing type.
-  c.embedding_scale = std::sqrt(static_cast<float>(c.dim));
-}
-
 float softcap(double value, std::string_view where, std::string_view key) {
   const float cap = static_cast<float>(value);
   if (!(cap >= 0) || !std::isfinite(cap)) {
@@ -45,6 +38,13 @@ float softcap(double value, std::string_view where, std::string_view key) {
 }
 
 }  // namespace
+
+void complete_gemma(ModelConfig& c) {
+  c.activation = Activation::GeluTanh;
+  c.mlp_bias = false;
+  // In float32; transformers rounds the scale to its computing type.
+  c.embedding_scale = std::sqrt(static_cast<float>(c.dim));
+}
 
 ModelConfig read_gemma_hf(const HfConfig& config, std::span<const std::string_view> reads) {
   check_activation(config);
@@ -57,14 +57,14 @@ ModelConfig read_gemma_hf(const HfConfig& config, std::span<const std::string_vi
   defaults.activation = Activation::GeluTanh;
   defaults.reads = reads;
   ModelConfig c = read_common_hf(config, defaults);
-  set_common(c);
+  complete_gemma(c);
   c.norm_plus = 1;
   return c;
 }
 
-ModelConfig read_gemma_gguf(const GgufFile& file) {
-  ModelConfig c = read_common_gguf(file);
-  set_common(c);
+ModelConfig read_gemma_gguf(const GgufFile& file, const GgufReads& reads) {
+  ModelConfig c = read_common_gguf(file, reads);
+  complete_gemma(c);
   return c;
 }
 
@@ -109,6 +109,8 @@ ModelConfig from_hf(const HfConfig& config) {
       config.with_defaults(R"({"head_dim": 256, "max_position_embeddings": 8192})"));
 }
 
+ModelConfig from_gguf(const GgufFile& file) { return read_gemma_gguf(file, {}); }
+
 void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
   put_common(c, {"gemma", read_hf_rope(config, c.head_dim)}, out);
   complete_norms(c, out);
@@ -116,7 +118,7 @@ void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
 
 }  // namespace
 
-const Family kGemma = {"Gemma",         kHfTypes,          kGgufTypes,  from_hf,
-                       read_gemma_gguf, llama_tensor_name, build_llama, to_gguf};
+const Family kGemma = {"Gemma",   kHfTypes,          kGgufTypes,  from_hf,
+                       from_gguf, llama_tensor_name, build_llama, to_gguf};
 
 }  // namespace skald

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "engine/program/model.h"
+#include "models/families/shared/config.h"
 
 namespace skald {
 
@@ -19,17 +20,21 @@ ModelConfig read_gemma_hf(const HfConfig& config, std::span<const std::string_vi
 // The caps of Gemma 2 and 3.
 inline constexpr std::string_view kGemmaCaps[] = {"attn_logit_softcapping",
                                                   "final_logit_softcapping"};
-ModelConfig read_gemma_gguf(const GgufFile& file);  // a GGUF's norm weights include the 1
+// A GGUF's norm weights include the 1. `reads`: as for read_common_gguf().
+ModelConfig read_gemma_gguf(const GgufFile& file, const GgufReads& reads);
 
 // From Gemma 2 on, scores are divided by the square root of query_pre_attn_scalar.
 void read_gemma2_scale(const HfConfig& config, ModelConfig& c);
 // A GGUF does not store query_pre_attn_scalar: it is the head dimension in all but the largest
 // model.
 void guess_gemma2_scale(ModelConfig& c, int layers_of_largest);
+// What all generations have, whatever the file: GELU, embeddings times the root of their width.
+void complete_gemma(ModelConfig& c);
 float read_softcap(const HfConfig& config, std::string_view key);  // 0: none
 float read_softcap(const GgufFile& file, std::string_view key, double otherwise);
 
 std::string gemma2_tensor_name(std::string_view hf_name);
 Program build_gemma2(const ModelConfig& c, const WeightFile& file);
+Program build_gemma4(const ModelConfig& c, const WeightFile& file);
 
 }  // namespace skald

@@ -30,7 +30,7 @@ ModelConfig from_hf(const HfConfig& file) {
 }
 
 ModelConfig from_gguf(const GgufFile& file) {
-  ModelConfig c = read_gemma_gguf(file);
+  ModelConfig c = read_gemma_gguf(file, {});
   guess_gemma2_scale(c, kLayersOf27B);
   c.attention_softcap = read_softcap(file, "attn_logit_softcapping", 50);
   c.logit_softcap = read_softcap(file, "final_logit_softcapping", 30);

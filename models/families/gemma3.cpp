@@ -55,7 +55,7 @@ ModelConfig from_hf(const HfConfig& file) {
 }
 
 ModelConfig from_gguf(const GgufFile& file) {
-  ModelConfig c = read_gemma_gguf(file);
+  ModelConfig c = read_gemma_gguf(file, {});
   guess_gemma2_scale(c, kLayersOf27B);
   c.qk_norm = QkNorm::Heads;
   c.logit_softcap = read_softcap(file, "final_logit_softcapping", 0);

@@ -52,7 +52,7 @@ ModelConfig from_hf(const HfConfig& file) {
 }
 
 ModelConfig from_gguf(const GgufFile& file) {
-  ModelConfig c = read_common_gguf(file, NormKind::Layer);
+  ModelConfig c = read_common_gguf(file, {.norm = NormKind::Layer});
   set_layers(c);
   c.activation = Activation::GeluTanh;
   return c;

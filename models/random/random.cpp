@@ -26,14 +26,18 @@ namespace {
 
 bool norms_heads(const RandomShape& s) {
   return s.family == &kQwen3 || s.family == &kQwen3Moe || s.family == &kGemma3 ||
-         s.family == &kQwen35;
+         s.family == &kQwen35 || s.family == &kGemma4;
+}
+// Layers without a window may have heads of their own.
+bool has_full_heads(const RandomShape& s, int layer) {
+  return s.full.head_dim > 0 && (layer + 1) % s.period == 0;
 }
 // True for layers with a gated delta net in the place of attention.
 bool has_net(const RandomShape& s, int layer) {
   return s.delta.value_heads > 0 && (layer + 1) % 4 != 0;
 }
 bool norms_halves_twice(const RandomShape& s) {
-  return s.family == &kGemma2 || s.family == &kGemma3;
+  return s.family == &kGemma2 || s.family == &kGemma3 || s.family == &kGemma4;
 }
 
 // True for families whose attention and feed-forward run in parallel, after one norm.
@@ -118,8 +122,10 @@ class RandomWeights final : public WeightFile {
     for (int layer = 0; layer < shape.layers; ++layer) {
       const std::string block = concat("blk.", layer, ".");
       const DType more = needs_more_bits(layer, shape.layers) ? mix.more : mix.most;
-      const int64_t q_dim = int64_t{shape.heads} * shape.head_dim;
-      const int64_t kv_dim = int64_t{shape.kv_heads} * shape.head_dim;
+      const bool full = has_full_heads(shape, layer);
+      const int head_dim = full ? shape.full.head_dim : shape.head_dim;
+      const int64_t q_dim = int64_t{shape.heads} * head_dim;
+      const int64_t kv_dim = int64_t{full ? shape.full.kv_heads : shape.kv_heads} * head_dim;
       plan(block + "attn_norm.weight", DType::F32, 1, shape.dim);
       const bool net = has_net(shape, layer), gated = shape.family == &kQwen35;
       if (net) {
@@ -127,7 +133,7 @@ class RandomWeights final : public WeightFile {
       } else {
         plan(block + "attn_q.weight", mix.most, gated ? 2 * q_dim : q_dim, shape.dim);
         plan(block + "attn_k.weight", mix.most, kv_dim, shape.dim);
-        plan(block + "attn_v.weight", more, kv_dim, shape.dim);
+        if (!full) plan(block + "attn_v.weight", more, kv_dim, shape.dim);
         plan(block + "attn_output.weight", mix.most, shape.dim, q_dim);
       }
       const char* ffn_norm = is_gpt_oss(shape) || gated ? "post_attention_norm" : "ffn_norm";
@@ -142,8 +148,8 @@ class RandomWeights final : public WeightFile {
         plan(block + "attn_v.bias", DType::F32, 1, kv_dim);
       }
       if (norms_heads(shape) && !net) {
-        plan(block + "attn_q_norm.weight", DType::F32, 1, shape.head_dim);
-        plan(block + "attn_k_norm.weight", DType::F32, 1, shape.head_dim);
+        plan(block + "attn_q_norm.weight", DType::F32, 1, head_dim);
+        plan(block + "attn_k_norm.weight", DType::F32, 1, head_dim);
       }
       if (norms_halves_twice(shape)) {
         plan(block + "post_attention_norm.weight", DType::F32, 1, shape.dim);
@@ -151,7 +157,12 @@ class RandomWeights final : public WeightFile {
       }
       if (shape.experts.count > 0) {
         plan_experts(block, shape, mix.experts.value_or(mix.most), mix.experts.value_or(more));
-        continue;
+        if (shape.family != &kGemma4) continue;  // whose experts stand beside a feed-forward
+        for (const char* norm : {"pre_ffw_norm_2", "post_ffw_norm_1", "post_ffw_norm_2"}) {
+          plan(concat(block, norm, ".weight"), DType::F32, 1, shape.dim);
+        }
+        plan(block + "ffn_gate_inp.scale", DType::F32, 1, shape.dim);
+        plan(block + "ffn_down_exps.scale", DType::F32, 1, shape.experts.count);
       }
       if (is_starcoder2(shape)) {
         plan_biases(block, shape);
@@ -334,7 +345,8 @@ ModelConfig config_of(const RandomShape& shape) {
   c.vocab = shape.vocab;
   c.context = shape.context;
   c.tied = shape.tied;
-  const bool gemma3 = shape.family == &kGemma3, gpt_oss = is_gpt_oss(shape);
+  const bool gemma3 = shape.family == &kGemma3, gemma4 = shape.family == &kGemma4,
+             gpt_oss = is_gpt_oss(shape);
   RopeScaling scaling;
   if (shape.rope_factor != 1) {
     scaling.type = gemma3 ? "linear" : gpt_oss ? "yarn" : "llama3";
@@ -345,7 +357,13 @@ ModelConfig config_of(const RandomShape& shape) {
   c.rope_scaling = scaling.type;
   const bool delta = shape.delta.value_heads > 0;
   const int rotated = delta ? shape.head_dim / 4 : shape.head_dim;
-  c.rope.inv_freq = rope_frequencies(shape.rope_base, rotated, scaling);
+  c.rope.inv_freq =
+      rope_frequencies(shape.rope_base, gemma4 ? shape.full.head_dim : rotated, scaling);
+  if (gemma4) {  // a quarter of the pairs turns
+    const auto first = c.rope.inv_freq.begin() + std::ssize(c.rope.inv_freq) / 4;
+    std::fill(first, c.rope.inv_freq.end(), 0.0f);
+  }
+  c.full = shape.full;
   if (delta) {
     c.attention_gate = true;
     c.delta = {{}, shape.delta, kDeltaTaps};
@@ -383,7 +401,11 @@ ModelConfig config_of(const RandomShape& shape) {
   }
   c.activation = Activation::GeluTanh;
   c.embedding_scale = std::sqrt(static_cast<float>(c.dim));
-  if (gemma3) {
+  if (gemma4) {
+    c.attention_scale = 1;
+    c.logit_softcap = 30;
+  }
+  if (gemma3 || gemma4) {
     c.window_rope_base = 10000;
     c.window_rope.inv_freq = rope_frequencies(c.window_rope_base, c.head_dim, {});
   } else {

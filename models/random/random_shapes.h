@@ -1,6 +1,7 @@
 // The published shapes that random models can have: the numbers of their configuration files.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string_view>
 
@@ -21,6 +22,7 @@ struct RandomShape {
   int window = 0, period = 1;  // every period-th layer has no window
   ExpertsConfig experts = {};
   DeltaSpec delta = {};  // of the layers with a gated delta net, three of four; without heads: none
+  FullLayersConfig full = {};
 };
 
 // Qwen3.5 and Qwen3-Next: the published sizes have the same heads but for their numbers.
@@ -69,6 +71,33 @@ inline RandomShape gpt_oss_shape(std::string_view name, int layers, int experts)
       .window = 128,
       .period = 2,
       .experts = {.count = experts, .used = 4, .ffn_dim = 2880, .normalized = true, .bias = true}};
+}
+
+struct Gemma4Shape {
+  std::string_view name;
+  int layers;
+  int64_t dim, ffn_dim;
+  int heads, kv_heads, full_kv_heads;
+  ExpertsConfig experts = {};
+};
+inline RandomShape gemma4_shape(const Gemma4Shape& s) {
+  return {.name = s.name,
+          .layers = s.layers,
+          .dim = s.dim,
+          .ffn_dim = s.ffn_dim,
+          .heads = s.heads,
+          .kv_heads = s.kv_heads,
+          .head_dim = 256,
+          .vocab = 262144,
+          .context = 262144,
+          .tied = true,
+          .rope_base = 1e6,
+          .rope_factor = 1,
+          .family = &kGemma4,
+          .window = 1024,
+          .period = 6,
+          .experts = s.experts,
+          .full = {512, s.full_kv_heads, true}};
 }
 
 inline const RandomShape kRandomShapes[] = {
@@ -146,6 +175,20 @@ inline const RandomShape kRandomShapes[] = {
     {"gemma-2-9b", 42, 3584, 14336, 16, 8, 256, 256000, 8192, true, 1e4, 1, &kGemma2, 4096, 2},
     {"gemma-3-1b", 26, 1152, 6912, 4, 1, 256, 262144, 32768, true, 1e6, 1, &kGemma3, 512, 6},
     {"gemma-3-4b", 34, 2560, 10240, 8, 4, 256, 262208, 131072, true, 1e6, 8, &kGemma3, 1024, 6},
+    gemma4_shape({"gemma-4-31b", 60, 5376, 21504, 32, 16, 4}),
+    gemma4_shape({"gemma-4-26b-a4b",
+                  30,
+                  2816,
+                  2112,
+                  16,
+                  8,
+                  2,
+                  {.count = 128,
+                   .used = 8,
+                   .ffn_dim = 704,
+                   .normalized = true,
+                   .router_scale = 1 / std::sqrt(2816.0f),
+                   .expert_scale = true}}),
 };
 
 }  // namespace skald

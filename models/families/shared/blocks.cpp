@@ -13,16 +13,24 @@ std::string layer_name(int layer, std::string_view part) {
 
 Blocks::Blocks(const ModelConfig& c, const WeightFile& file)
     : config_(c), file_(file), builder_(file) {
-  const int64_t q_dim = int64_t{c.heads} * c.head_dim;
-  const int64_t kv_dim = int64_t{c.kv_heads} * c.head_dim;
   x_ = builder_.act("x", c.dim);
   h_ = builder_.act("h", c.dim);
+  rope_ = window_rope_ = builder_.rope(c.rope);
+  if (!c.window_rope.inv_freq.empty()) window_rope_ = builder_.rope(c.window_rope);
+}
+
+void Blocks::make_attention_acts() {
+  if (attended_ != ActId{}) return;  // buffer 0 is x
+  const int64_t q_dim = int64_t{config_.heads} * config_.head_dim;
+  const int64_t kv_dim = int64_t{config_.kv_heads} * config_.head_dim;
   q_ = builder_.act("q", q_dim);
   k_ = builder_.act("k", kv_dim);
   v_ = builder_.act("v", kv_dim);
   attended_ = builder_.act("attended", q_dim);
-  rope_ = window_rope_ = builder_.rope(c.rope);
-  if (!c.window_rope.inv_freq.empty()) window_rope_ = builder_.rope(c.window_rope);
+}
+
+int Blocks::rope_of(int layer) const {
+  return config_.window_of(layer) != 0 ? window_rope_ : rope_;
 }
 
 void Blocks::embed() {
@@ -98,6 +106,7 @@ void Blocks::queries(int layer, ActId in) {
 
 void Blocks::attention(int layer, ActId in) {
   const ModelConfig& c = config_;
+  make_attention_acts();
   if (c.attention_gate || !fused("attn_qkv", layer, in, {q_, k_, v_})) {
     queries(layer, in);
     linear(k_, in, layer, "attn_k", c.attention_bias);
@@ -115,7 +124,7 @@ void Blocks::attention(int layer, ActId in) {
   spec.softcap = c.attention_softcap;
   spec.growth = c.query_growth;
   if (c.rotates(layer)) {
-    const int rope = spec.window != 0 ? window_rope_ : rope_;
+    const int rope = rope_of(layer);
     builder_.add(Rope{q_, c.heads, c.head_dim, rope});
     builder_.add(Rope{k_, c.kv_heads, c.head_dim, rope});
   }
@@ -182,10 +191,12 @@ WeightId Blocks::expert_weights(int layer, std::string_view part, int64_t rows, 
       config_.experts.count, rows, cols);
 }
 
-void Blocks::experts(int layer, ActId in) {
+void Blocks::experts(int layer, ActId in) { experts(layer, h_, in, in); }
+
+void Blocks::experts(int layer, ActId out, ActId in, ActId route) {
   const ExpertsConfig& e = config_.experts;
   const int64_t dim = config_.dim;
-  Experts op{h_, in, in};
+  Experts op{out, in, route};
   op.router = builder_.weight(layer_name(layer, "ffn_gate_inp.weight"), e.count, dim);
   const std::string fused_name = layer_name(layer, "ffn_gate_up_exps.weight");
   if (file_.find(fused_name)) {
@@ -197,7 +208,10 @@ void Blocks::experts(int layer, ActId in) {
     op.up = expert_weights(layer, "ffn_up", e.ffn_dim, dim);
   }
   op.down = expert_weights(layer, "ffn_down", dim, e.ffn_dim);
-  op.spec = {e.count, e.used, e.normalized, config_.activation, e.gating, e.scale};
+  op.spec = {e.count, e.used, e.normalized, config_.activation, e.gating, e.scale, e.router_scale};
+  if (e.expert_scale) {
+    op.expert_scale = builder_.weight(layer_name(layer, "ffn_down_exps.scale"), 1, e.count);
+  }
   if (e.choice_bias) {
     op.choice_bias = builder_.weight(layer_name(layer, "exp_probs_b.bias"), 1, e.count);
   }

@@ -20,6 +20,7 @@ class Blocks {
   ActId h() const { return h_; }  // the result of a half of a layer, before add()
   ActId routed();                 // the experts' input; a buffer other than h
   ProgramBuilder& builder() { return builder_; }
+  int rope_of(int layer) const;  // the layer's Rope::spec
 
   void embed();                                                        // x = rows of the embedding
   void norm(ActId out, ActId in, int layer, std::string_view weight);  // "attn_norm"
@@ -27,7 +28,9 @@ class Blocks {
   void mlp(int layer, ActId in);                                       // gate(), then down()
   void gate(int layer, ActId in);  // inner half of the feed-forward of `in`; result kept for down()
   void down(int layer);            // h = outer half of gate()'s result
-  void experts(int layer, ActId in);        // h = experts of `in`, which is routed()
+  void experts(int layer, ActId in);  // h = experts of `in`, which is routed()
+  // The same with a router that reads `route`; out is a buffer other than both.
+  void experts(int layer, ActId out, ActId in, ActId route);
   void shared_expert(int layer, ActId in);  // h = the shared expert of `in`, the same
   // The second half of a layer: x += the feed-forward, or the experts, of the norm `weight` of x.
   void feed_forward(int layer, std::string_view weight);
@@ -53,11 +56,13 @@ class Blocks {
   Norm norm_op(ActId out, ActId in, const std::string& name);
   void queries(int layer, ActId in);  // q of `in`, and the gates
   void qk_norm(ActId act, int heads, int layer, std::string_view weight);
+  void make_attention_acts();
 
   const ModelConfig& config_;
   const WeightFile& file_;
   ProgramBuilder builder_;
-  ActId x_, h_, q_, k_, v_, attended_;
+  ActId x_, h_;
+  ActId q_{}, k_{}, v_{}, attended_{};       // made by the first attention()
   std::optional<FeedForward> mlp_, shared_;  // made by the first use
   std::optional<ActId> routed_;              // the same
   std::optional<ActId> queries_, gates_;     // made if attn_q holds both

@@ -84,6 +84,8 @@ int64_t bounded(const GgufFile& file, const std::string& key, uint64_t value, in
   return static_cast<int64_t>(value);
 }
 
+}  // namespace
+
 void set_rope(ModelConfig& c, const RopeConfig& rope, std::string_view where) {
   c.rope_base = static_cast<float>(rope.base);
   c.rope_scaling = rope.scaling.type;
@@ -98,8 +100,6 @@ void set_rope(ModelConfig& c, const RopeConfig& rope, std::string_view where) {
   c.context = rope.stretched(c.context);
   c.short_context = std::min(rope.short_context(), c.context);
 }
-
-}  // namespace
 
 void refuse_quantized(const HfConfig& config, std::string_view read) {
   if (!config.has("quantization_config")) return;
@@ -188,7 +188,14 @@ void leave_out_predicting_layers(const GgufFile& file, ModelConfig& c) {
   c.layers -= static_cast<int>(more);
 }
 
-ModelConfig read_common_gguf(const GgufFile& file, NormKind norm) {
+int64_t gguf_number_of_layer(const GgufFile& file, const std::string& key, int layer) {
+  const GgufValue* value = file.metadata().find(key);
+  if (!value || !value->is_array()) return static_cast<int64_t>(file.metadata().uint(key));
+  const std::vector<int64_t> all = file.metadata().ints(key);
+  return static_cast<size_t>(layer) < all.size() ? all[static_cast<size_t>(layer)] : 0;
+}
+
+ModelConfig read_common_gguf(const GgufFile& file, const GgufReads& reads) {
   const GgufMetadata& metadata = file.metadata();
   const std::string prefix = std::string(metadata.text("general.architecture")) + ".";
   auto integer = [&](const std::string& key, int64_t most) {
@@ -198,19 +205,19 @@ ModelConfig read_common_gguf(const GgufFile& file, NormKind norm) {
     const uint64_t value = metadata.uint_or(prefix + key, static_cast<uint64_t>(otherwise));
     return bounded(file, prefix + key, value, 1, most);
   };
-  // One number, or a list with one number per layer; only lists of equal numbers are supported.
-  auto heads = [&](const std::string& key) -> int64_t {
+  // One number, or a list with one number per layer.
+  auto of_layers = [&](const std::string& key, int64_t most) -> int64_t {
     const GgufValue* value = metadata.find(prefix + key);
-    if (!value || !value->is_array()) return integer(key, kMostHeads);
+    if (!value || !value->is_array()) return integer(key, most);
     const std::vector<int64_t> all = metadata.ints(prefix + key);
     for (int64_t count : all) {
-      if (count != all.front()) {
+      if (count != all.front() && !reads.lists) {
         fail(Exit::Model, file.path(), ": '", prefix, key,
              "' differs between layers, which is not supported");
       }
     }
     const uint64_t count = all.empty() || all.front() < 0 ? 0 : static_cast<uint64_t>(all.front());
-    return bounded(file, prefix + key, count, 1, kMostHeads);
+    return bounded(file, prefix + key, count, 1, most);
   };
 
   ModelConfig c;
@@ -220,18 +227,18 @@ ModelConfig read_common_gguf(const GgufFile& file, NormKind norm) {
   // Some models with experts in all layers have no width for others.
   const std::string width = "feed_forward_length", expert_width = "expert_" + width;
   const bool experts_alone = !metadata.find(prefix + width) && metadata.find(prefix + expert_width);
-  c.ffn_dim = integer(experts_alone ? expert_width : width, kMostWidth);
-  c.heads = static_cast<int>(heads("attention.head_count"));
+  c.ffn_dim = of_layers(experts_alone ? expert_width : width, kMostWidth);
+  c.heads = static_cast<int>(of_layers("attention.head_count", kMostHeads));
   c.kv_heads = metadata.find(prefix + "attention.head_count_kv")
-                   ? static_cast<int>(heads("attention.head_count_kv"))
+                   ? static_cast<int>(of_layers("attention.head_count_kv", kMostHeads))
                    : c.heads;
   c.head_dim = static_cast<int>(integer_or("attention.key_length", c.dim / c.heads, kMostHeadDim));
   if (integer_or("attention.value_length", c.head_dim, kMostHeadDim) != c.head_dim) {
     fail(Exit::Model, file.path(), ": keys and values of different lengths are not supported");
   }
   c.context = integer_or("context_length", 2048, kMostContext);
-  c.norm = norm;
-  c.norm_eps = static_cast<float>(metadata.number(concat(prefix, gguf_norm_eps(norm))));
+  c.norm = reads.norm;
+  c.norm_eps = static_cast<float>(metadata.number(concat(prefix, gguf_norm_eps(reads.norm))));
   c.window = static_cast<int>(
       std::min<uint64_t>(metadata.uint_or(prefix + "attention.sliding_window", 0), INT32_MAX));
   const Tensor* embedding = file.find("token_embd.weight");

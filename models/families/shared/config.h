@@ -53,7 +53,19 @@ std::vector<int> read_layer_windows(const HfConfig& config, int layers, int wind
 // (<architecture>.nextn_predict_layers).
 void leave_out_predicting_layers(const GgufFile& file, ModelConfig& c);
 
+// Sets the rope of all layers, or of those without a window. Throws if it gives no usable
+// rotations.
+void set_rope(ModelConfig& c, const RopeConfig& rope, std::string_view where);
+
 // Keys "<general.architecture>.*".
-ModelConfig read_common_gguf(const GgufFile& file, NormKind norm = NormKind::Rms);
+struct GgufReads {
+  NormKind norm = NormKind::Rms;
+  // Numbers of key-value heads and widths of the feed-forward may differ between layers. Those of
+  // the first layer are read.
+  bool lists = false;
+};
+ModelConfig read_common_gguf(const GgufFile& file, const GgufReads& reads = {});
+// A number that may be a list with one for each layer; 0 where the layer is missing.
+int64_t gguf_number_of_layer(const GgufFile& file, const std::string& key, int layer);
 
 }  // namespace skald

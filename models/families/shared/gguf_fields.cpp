@@ -1,5 +1,6 @@
 #include "models/families/shared/gguf_fields.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -41,9 +42,11 @@ void put_rope(const ModelConfig& c, const CommonExport& common, const std::strin
     head.put_f32(key + "attn_factor", scaling.attention_factor);
     add_values("rope_factors_long.weight", scaling.long_factor, out);
     add_values("rope_factors_short.weight", scaling.short_factor, out);
-  } else if (scaling.type == "llama3" && common.rope_freqs) {
+  } else if ((scaling.type == "llama3" || scaling.type == "proportional") && common.rope_freqs) {
     std::vector<float> divisors = rope_frequencies(rope.base, rope.dims, {});
-    for (size_t i = 0; i < divisors.size(); ++i) divisors[i] /= c.rope.inv_freq[i];
+    for (size_t i = 0; i < divisors.size(); ++i) {
+      divisors[i] = std::min(divisors[i] / c.rope.inv_freq[i], kStillDivisor);
+    }
     add_values("rope_freqs.weight", std::move(divisors), out);
   }
 }
@@ -70,11 +73,16 @@ void put_common(const ModelConfig& c, const CommonExport& common, GgufExport& ou
   head.put_u32(prefix + "block_count", c.layers);
   head.put_u32(prefix + "context_length", c.context);
   head.put_u32(prefix + "embedding_length", c.dim);
-  head.put_u32(prefix + "feed_forward_length", c.ffn_dim);
+  const auto put = [&](const char* key, int64_t value, const std::vector<int32_t>& of_layers) {
+    if (of_layers.empty()) return head.put_u32(prefix + key, value);
+    head.put_ints(prefix + key, of_layers);
+  };
+  put("feed_forward_length", c.ffn_dim, common.ffn_dims);
   head.put_u32(prefix + "attention.head_count", c.heads);
-  head.put_u32(prefix + "attention.head_count_kv", c.kv_heads);
-  head.put_u32(prefix + "attention.key_length", c.head_dim);
-  head.put_u32(prefix + "attention.value_length", c.head_dim);
+  put("attention.head_count_kv", c.kv_heads, common.kv_heads);
+  const int head_dim = common.head_dim > 0 ? common.head_dim : c.head_dim;
+  head.put_u32(prefix + "attention.key_length", head_dim);
+  head.put_u32(prefix + "attention.value_length", head_dim);
   head.put_f32(concat(prefix, gguf_norm_eps(c.norm)), c.norm_eps);
   head.put_u32(prefix + "vocab_size", c.vocab);
   if (c.window > 0) head.put_u32(prefix + "attention.sliding_window", c.window);

@@ -21,7 +21,12 @@ struct GgufExport {
 struct CommonExport {
   std::string_view architecture;  // GGUF's name
   RopeConfig rope;                // as read from config.json
-  bool rope_freqs = false;  // the architecture may have the tensor rope_freqs (scaling llama3)
+  bool rope_freqs =
+      false;  // the architecture may have the tensor rope_freqs (llama3, proportional)
+  // Where layers differ.
+  int head_dim = 0;                    // of the key attention.key_length; 0: that of the model
+  std::vector<int32_t> kv_heads = {};  // of each layer; empty: those of the model
+  std::vector<int32_t> ffn_dims = {};  // the same
 };
 void put_common(const ModelConfig& c, const CommonExport& common, GgufExport& out);
 

@@ -15,7 +15,7 @@ class HfConfig;
 class GgufFile;
 
 struct RopeScaling {
-  std::string type = "none";  // none, linear, llama3, dynamic, yarn, longrope
+  std::string type = "none";  // none, linear, llama3, dynamic, yarn, longrope, proportional
   double factor = 1;
   double low_freq_factor = 1, high_freq_factor = 4;  // llama3
   // Context that the model was first trained with, before scaling; not for linear.
@@ -24,8 +24,13 @@ struct RopeScaling {
   bool truncate = true;                          // yarn: the ramp's ends are rounded to integers
   double attention_factor = 1;                   // yarn, longrope: multiplies cosines and sines
   std::vector<float> short_factor, long_factor;  // longrope: a divisor per frequency
-  std::vector<float> divisors;                   // any type: a divisor per frequency (rope_freqs)
+  // Any type: a divisor per frequency (rope_freqs). Infinity: the pair does not turn, as most pairs
+  // of type proportional.
+  std::vector<float> divisors;
 };
+
+// The divisor that GGUF's writers give to pairs that do not turn.
+inline constexpr float kStillDivisor = 1e30f;
 
 // Returns dims / 2 frequencies. dynamic and longrope depend on `context`, in tokens.
 std::vector<float> rope_frequencies(double base, int dims, const RopeScaling& scaling,
@@ -54,6 +59,8 @@ struct HfRopeDefaults {
   bool sections = false;
   // Scaling "dynamic" with a key alpha raises the base once, for every context.
   bool alpha = false;
+  // Scaling "proportional": only the first pairs of a head turn, a share of partial_rotary_factor.
+  bool proportional = false;
   std::string_view reads = {};  // a key of the rope's object that the family itself reads
 };
 

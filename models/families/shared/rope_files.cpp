@@ -97,6 +97,20 @@ void read_longrope(const HfConfig& config, int dims, RopeScaling& scaling) {
   scaling.attention_factor = longrope_attention(scaling.factor, scaling.original_context);
 }
 
+RopeScaling proportional(const HfConfig& config, int dims) {
+  const double share = config.number_or("partial_rotary_factor", 1);
+  if (!(share > 0 && share <= 1)) {
+    fail(Exit::Model, config.where(), ": 'partial_rotary_factor' is ", share,
+         ", expected more than 0, at most 1");
+  }
+  RopeScaling scaling;
+  scaling.type = "proportional";
+  scaling.divisors.assign(static_cast<size_t>(dims / 2), INFINITY);
+  std::fill_n(scaling.divisors.begin(), static_cast<int>(share * dims / 2),
+              static_cast<float>(positive_or(config, "factor", 1)));
+  return scaling;
+}
+
 // `outer` is the model's configuration, which holds the context and the original context; `config`
 // is its rope object.
 RopeScaling read_hf_scaling(const HfConfig& outer, const HfConfig& config, int dims,
@@ -114,6 +128,7 @@ RopeScaling read_hf_scaling(const HfConfig& outer, const HfConfig& config, int d
   std::string type =
       config.has("rope_type") ? config.text("rope_type") : config.text_or("type", "default");
   if (type == "default" || (defaults.sections && type == "mrope")) return scaling;
+  if (defaults.proportional && type == "proportional") return proportional(config, dims);
   if (defaults.yarn_is_longrope && (type == "yarn" || type == "su")) type = "longrope";
   const bool known = type == "linear" || type == "llama3" || type == "dynamic" || type == "yarn" ||
                      type == "longrope";
@@ -209,6 +224,7 @@ RopeConfig read_hf_rope(const HfConfig& config, int head_dim, const HfRopeDefaul
   const HfConfig parameters = config.object(key);
   rope.base = positive_or(parameters, "rope_theta", rope.base);
   share = parameters.number_or("partial_rotary_factor", share);
+  if (defaults.proportional && parameters.text_or("rope_type", "") == "proportional") share = 1;
   rope.dims = rotating_dims(config, head_dim, share, defaults.partial);
   rope.scaling = read_hf_scaling(config, parameters, rope.dims, defaults);
   if (defaults.alpha && rope.scaling.type == "dynamic" && parameters.number_or("alpha", 0) != 0) {
@@ -265,7 +281,15 @@ RopeConfig read_gguf_rope(const GgufFile& file, int head_dim) {
     if (scaling.type == "linear" && scaling.factor == 1) scaling.type = "none";
   }
   if (scaling.type == "none" && has_factors) scaling.type = "longrope";
-  if (scaling.type == "none" && !scaling.divisors.empty()) scaling.type = "llama3";
+  bool still = false;
+  for (float& divisor : scaling.divisors) {
+    if (divisor < kStillDivisor) continue;
+    divisor = INFINITY;
+    still = true;
+  }
+  if (scaling.type == "none" && !scaling.divisors.empty()) {
+    scaling.type = still ? "proportional" : "llama3";
+  }
 
   const double length = static_cast<double>(metadata.uint_or(arch + ".context_length", 2048));
   scaling.original_context =
@@ -281,7 +305,8 @@ RopeConfig read_gguf_rope(const GgufFile& file, int head_dim) {
          has_factors ? "with a factor beside its tensors is not supported"
                      : "needs the tensors 'rope_factors_short.weight' and "
                        "'rope_factors_long.weight', which are missing");
-  } else if (scaling.type != "none" && scaling.type != "linear" && scaling.type != "llama3") {
+  } else if (scaling.type != "none" && scaling.type != "linear" && scaling.type != "llama3" &&
+             scaling.type != "proportional") {
     fail(Exit::Model, file.path(), ": rope scaling '", printable(scaling.type, 80),
          "' is not supported; these are: none, linear, yarn, longrope");
   }

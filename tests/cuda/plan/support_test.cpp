@@ -51,6 +51,10 @@ TEST_CASE("CUDA refuses what its kernels would ignore") {
     text = p.refusal(Add{p.x, p.y, 1, 0.5f});
     expected += "add that scales both terms";
   }
+  SECTION("a second embedding") {
+    text = p.refusal(Embed{p.y, p.b.weight("rows", kDim, kDim)});
+    expected += "embed into a second buffer";
+  }
   SECTION("a norm without weights") {
     text = p.refusal(Norm{p.y, p.x, WeightId::None, 1e-5f});
     expected += "rms_norm without weights";

@@ -115,11 +115,17 @@ AttentionSpec growing(AttentionSpec spec) {
   return spec;
 }
 
-const AttentionSpec kSpecs[] = {spec_of(4, 1, 64, 0),          spec_of(6, 2, 100, 0),
-                                spec_of(3, 3, 128, 70),        spec_of(7, 1, 256, 0),
-                                spec_of(10, 2, 8, 5),          spec_of(2, 2, 33, 1),
-                                spec_of(4, 2, 48, 0, 3),       spec_of(3, 1, 256, 70, 50),
-                                growing(spec_of(4, 2, 32, 0)), growing(spec_of(4, 2, 16, 30, 5))};
+const AttentionSpec kSpecs[] = {spec_of(4, 1, 64, 0),
+                                spec_of(6, 2, 100, 0),
+                                spec_of(3, 3, 128, 70),
+                                spec_of(7, 1, 256, 0),
+                                spec_of(4, 2, 512, 0, 0),
+                                spec_of(10, 2, 8, 5),
+                                spec_of(2, 2, 33, 1),
+                                spec_of(4, 2, 48, 0, 3),
+                                spec_of(3, 1, 256, 70, 50),
+                                growing(spec_of(4, 2, 32, 0)),
+                                growing(spec_of(4, 2, 16, 30, 5))};
 constexpr int64_t kTokens = 150;  // spans three pages
 
 std::vector<float> in_parts(Layer& layer, Kernels& kernels, const std::vector<int64_t>& parts) {

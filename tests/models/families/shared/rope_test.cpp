@@ -270,6 +270,30 @@ TEST_CASE("a GGUF's rope keys are read like those of a configuration") {
   CHECK(rope.spec().inv_freq[3] == read(plain).spec().inv_freq[3] / 8);
 }
 
+TEST_CASE("with scaling proportional the first pairs turn as in a whole head, the others not") {
+  HfRopeDefaults defaults;
+  defaults.proportional = true;
+  const auto with_share = [&](const char* share) {
+    return read(R"({"rope_parameters": {"rope_type": "proportional", "rope_theta": 10000.0,
+        "partial_rotary_factor": )" +
+                    std::string(share) + "}}",
+                defaults);
+  };
+  const std::vector<float> whole = read("{}").spec().inv_freq;
+  CHECK(with_share("0.5").spec().inv_freq == std::vector<float>{whole[0], whole[1], 0, 0});
+  CHECK(with_share("0.7").spec().inv_freq == std::vector<float>{whole[0], whole[1], 0, 0});
+  CHECK(with_share("1").spec().inv_freq == whole);
+  CHECK(has(error_text([&] { with_share("0"); }), "'partial_rotary_factor' is 0, expected more"));
+  const char* other = R"({"rope_parameters": {"rope_type": "proportional"}})";
+  CHECK(has(error_text([&] { read(other); }), "rope type 'proportional' is not supported"));
+
+  GgufWriter w;
+  w.tensors = {floats("rope_freqs.weight", {1, 1, 1e30f, 1e30f})};
+  const RopeConfig rope = read(w);
+  CHECK(rope.scaling.type == "proportional");
+  CHECK(rope.spec().inv_freq == with_share("0.5").spec().inv_freq);
+}
+
 TEST_CASE("a GGUF with wrong rope scaling is an error") {
   const auto says = [](const auto& change) {
     GgufWriter w;
