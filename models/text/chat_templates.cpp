@@ -74,6 +74,7 @@ std::string_view template_kind(std::string_view text) {
       {"<<SYS>>", "llama2"},
       {"[INST]", "mistral"},
       {"<start_of_turn>", "gemma"},
+      {"<|turn>", "gemma4"},
       {"<|START_OF_TURN_TOKEN|>", "command-r"},
       {"<|start_of_role|>", "granite"},
       {"<\uff5cUser\uff5c>", "deepseek3"},

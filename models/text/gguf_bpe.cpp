@@ -2,6 +2,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
+#include "tokenizer/files/gguf_tokens.h"
 #include "tokenizer/text/tokenizer.h"
 
 namespace skald {
@@ -25,21 +26,35 @@ BpeVocabulary::Merge parse_merge(std::string_view text, size_t rank, const std::
 void set_rules(const GgufFile& file, BpeVocabulary& v) {
   const std::string_view pre = file.metadata().text_or("tokenizer.ggml.pre", "");
   if (pre.empty()) {
-    fail(
-        Exit::Model, file.path(),
-        ": tokenizer.ggml.pre is missing, so the pre-tokenizer is unknown; convert the model again "
-        "with a newer converter");
+    fail(Exit::Model, file.path(),
+         ": tokenizer.ggml.pre is missing, so the pre-tokenizer is unknown; convert the model "
+         "again "
+         "with a newer converter");
   }
   auto named = named_pre_tokenizer(pre, file.path());
   if (!named) {
     fail(Exit::Model, file.path(), ": tokenizer.ggml.pre is '", printable(pre, 40),
-         "', which skald does not support; use the model's Hugging Face folder, which contains the "
+         "', which skald does not support; use the model's Hugging Face folder, which contains "
+         "the "
          "rules");
   }
   v.pre_tokenizer = std::move(named->rules);
   v.ignore_merges = named->ignore_merges;
   if (named->nfc) v.normalizer.add(UnicodeForm::Nfc);
   v.add_bos = file.metadata().boolean_or("tokenizer.ggml.add_bos_token", named->add_bos);
+  v.add_eos = file.metadata().boolean_or("tokenizer.ggml.add_eos_token", false);
+}
+
+// Spaces become "▁", and the whole text is merged without being cut before. All models of the
+// kind begin a text with bos.
+void set_character_rules(const GgufFile& file, BpeVocabulary& v) {
+  constexpr const char* kSpace = "\xE2\x96\x81";
+  v.byte_level = false;
+  v.byte_fallback = v.fuse_unk = true;
+  v.normalizer.add(Normalizer::Replace{Regex(" ", file.path()), kSpace});
+  v.decoder.space = kSpace;
+  v.decoder.byte_fallback = true;
+  v.add_bos = true;
   v.add_eos = file.metadata().boolean_or("tokenizer.ggml.add_eos_token", false);
 }
 
@@ -85,7 +100,11 @@ BpeVocabulary gguf_bpe(const GgufFile& file) {
   v.ends = {token_id(metadata, "tokenizer.ggml.eot_token_id"),
             token_id(metadata, "tokenizer.ggml.eom_token_id")};
   add_marked_tokens(metadata, v);
-  set_rules(file, v);
+  if (metadata.text_or("tokenizer.ggml.model", "") == kMergesOfCharacters) {
+    set_character_rules(file, v);
+  } else {
+    set_rules(file, v);
+  }
   return v;
 }
 

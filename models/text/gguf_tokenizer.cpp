@@ -22,7 +22,8 @@ HfTokenizerConfig read_config(const fs::path& folder) {
   return parse_hf_tokenizer_config(read_json_file(file), printable(file.string()));
 }
 
-GgufTokens tokens_of_folder(const fs::path& folder, const Tokenizer& tokenizer) {
+GgufTokens tokens_of_folder(const OpenedModel& opened, const Tokenizer& tokenizer) {
+  const fs::path& folder = opened.path;
   const fs::path json = folder / "tokenizer.json", model = folder / "tokenizer.model";
   const bool sentencepiece = tokenizer.name().starts_with("SentencePiece");
   const HfTokenizerConfig config = read_config(folder);
@@ -33,6 +34,7 @@ GgufTokens tokens_of_folder(const fs::path& folder, const Tokenizer& tokenizer) 
   }
   const std::string text = read_json_file(json);
   HfTokenizerFiles files{text, printable(json.string()), config, std::nullopt};
+  files.keeps_merges = opened.model.config.architecture.starts_with("gemma4");
   if (fs::exists(model)) files.model = read_sentencepiece(model);
   return gguf_tokens(files, tokenizer);
 }
@@ -124,7 +126,7 @@ std::vector<std::string> put_tokenizer(const OpenedModel& folder, GgufHead& head
   std::vector<std::string> notes;
   const ModelTokenizer tokens = open_tokenizer(folder);
   const int64_t rows = folder.model.config.vocab;
-  GgufTokens arrays = tokens_of_folder(folder.path, *tokens.tokenizer);
+  GgufTokens arrays = tokens_of_folder(folder, *tokens.tokenizer);
   if (static_cast<int64_t>(arrays.pieces.size()) > rows) {
     notes.push_back(concat("the tokenizer has ", arrays.pieces.size(), " tokens and the model ",
                            rows, "; those beyond are left out"));

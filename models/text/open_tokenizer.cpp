@@ -9,6 +9,7 @@
 #include "models/text/gguf_bpe.h"
 #include "tokenizer/chat/channels.h"
 #include "tokenizer/chat/turn_ends.h"
+#include "tokenizer/files/gguf_tokens.h"
 #include "tokenizer/files/hf_tokenizer.h"
 #include "tokenizer/sentencepiece/sentencepiece.h"
 
@@ -97,10 +98,11 @@ void add_turn_ends(const Tokenizer& tokenizer, std::vector<int32_t>& ids) {
 std::unique_ptr<Tokenizer> gguf_tokenizer(const GgufFile& file) {
   const std::string_view kind = file.metadata().text_or("tokenizer.ggml.model", "");
   if (kind == "llama") return make_sentencepiece(gguf_vocabulary(file));
-  if (kind == "gpt2") return make_bpe(gguf_bpe(file));
+  if (kind == "gpt2" || kind == kMergesOfCharacters) return make_bpe(gguf_bpe(file));
   if (kind.empty()) fail(Exit::Model, file.path(), ": contains no tokenizer");
   fail(Exit::Model, file.path(), ": tokenizer kind '", printable(kind),
-       "' is not supported; skald reads SentencePiece ('llama') and byte-level BPE ('gpt2')");
+       "' is not supported; skald reads SentencePiece ('llama'), byte-level BPE ('gpt2') and BPE "
+       "over characters ('gemma4')");
 }
 
 std::unique_ptr<Tokenizer> sentencepiece_tokenizer(const fs::path& model) {

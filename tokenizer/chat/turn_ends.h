@@ -8,9 +8,9 @@
 
 namespace skald {
 
-inline constexpr std::array<std::string_view, 9> kTurnEnds = {
-    "<|eot_id|>",    "<|eom_id|>",      "<|im_end|>",      "<|end|>",      "<end_of_turn>",
-    "<|endofturn|>", "<|end_of_turn|>", "<|end_of_text|>", "<|endoftext|>"};
+inline constexpr std::array<std::string_view, 10> kTurnEnds = {
+    "<|eot_id|>",    "<|eom_id|>",      "<|im_end|>",      "<|end|>",       "<end_of_turn>",
+    "<|endofturn|>", "<|end_of_turn|>", "<|end_of_text|>", "<|endoftext|>", "<turn|>"};
 
 inline bool ends_turn(std::string_view piece) {
   return std::find(kTurnEnds.begin(), kTurnEnds.end(), piece) != kTurnEnds.end();

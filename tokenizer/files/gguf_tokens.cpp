@@ -29,6 +29,15 @@ GgufTokens tokens_of(const Tokenizer& tokenizer, std::string_view model) {
   return out;
 }
 
+std::vector<std::string> merges_of(const BpeVocabulary& v) {
+  std::vector<std::string> merges;
+  merges.reserve(v.merges.size());
+  for (const BpeVocabulary::Merge& merge : v.merges) {
+    merges.push_back(merge.left + " " + merge.right);
+  }
+  return merges;
+}
+
 // The patterns of the pre-tokenizer in order; nullopt if it does not consist of patterns alone.
 std::optional<std::vector<std::string>> cutting_patterns(const JsonPlace& json) {
   const std::string& type = json["type"].text();
@@ -119,14 +128,18 @@ GgufTokens gguf_tokens(const HfTokenizerFiles& files, const Tokenizer& tokenizer
     if (out.pre.empty()) {
       fail(Exit::Model, source, ": its pre-tokenizer and normalizer have no name in GGUF");
     }
-    for (const BpeVocabulary::Merge& merge : v->merges) {
-      out.merges.push_back(merge.left + " " + merge.right);
-    }
+    out.merges = merges_of(*v);
     return out;
   }
   if (!v->byte_fallback) {
     fail(Exit::Model, source,
          ": is a BPE over characters without byte fallback, which skald cannot write into a GGUF");
+  }
+  if (files.keeps_merges) {
+    GgufTokens out = tokens_of(tokenizer, kMergesOfCharacters);
+    out.pre = kMergesOfCharacters;
+    out.merges = merges_of(*v);
+    return out;
   }
   GgufTokens out = tokens_of(tokenizer, "llama");
   out.add_space_prefix = puts_prefix(tokenizer);

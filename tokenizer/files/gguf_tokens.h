@@ -1,6 +1,7 @@
 // Converts the tokenizer of a Hugging Face folder to the arrays of a GGUF: SentencePiece as "llama"
 // with a score for each piece, byte-level BPE as "gpt2" with its merges and the name of its
-// pre-tokenizer. Throws Error(Exit::Model) if GGUF cannot express the tokenizer.
+// pre-tokenizer, Gemma 4's BPE over characters as "gemma4" with its merges. Throws
+// Error(Exit::Model) if GGUF cannot express the tokenizer.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +16,16 @@
 
 namespace skald {
 
+// GGUF's kind of a BPE over characters that has its merges, not scores.
+inline constexpr std::string_view kMergesOfCharacters = "gemma4";
+
 struct GgufTokens {
-  std::string_view model;  // "llama" or "gpt2"
-  std::string_view pre;    // gpt2 only
+  std::string_view model;  // "llama", "gpt2" or kMergesOfCharacters
+  std::string_view pre;    // not of llama
   std::vector<std::string> pieces;
   std::vector<int32_t> types;       // values of TokenKind
   std::vector<float> scores;        // llama only
-  std::vector<std::string> merges;  // gpt2 only: "a b"
+  std::vector<std::string> merges;  // not of llama: "a b"
   // llama only.
   bool add_space_prefix = true, remove_extra_whitespaces = false, legacy = true;
 };
@@ -37,6 +41,7 @@ struct HfTokenizerFiles {
   std::string source;  // name of the json file, for messages
   HfTokenizerConfig config;
   std::optional<Vocabulary> model;
+  bool keeps_merges = false;  // the model's readers expect kMergesOfCharacters
 };
 GgufTokens gguf_tokens(const HfTokenizerFiles& files, const Tokenizer& tokenizer);
 
