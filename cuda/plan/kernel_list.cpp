@@ -33,6 +33,7 @@ class Lister {
       StepKind prompt, decode, head;
       prompt.rows = decode.rows = row_count;
       decode.decode = head.head = true;
+      prompt.few_each = row_count < kFewestChunkRows;
       decode.depth = decode_depth(memory.context);
       head.rows = std::min(row_count, logit_rows);  // logits computed at once
       prompts_.push_back(plan_step(fused_, planned.setting, prompt));

@@ -20,10 +20,15 @@ const ProductKernel& select_product(const LinearShape& asked, const ProductNeed&
        " [", shape.outs, ", ", shape.ins, "], on sm_", gpu.compute_capability);
 }
 
-const DeltaKernel& select_delta(const DeltaShape& shape, bool decode) {
-  const DeltaKernel* kernel = kDeltaKernels;
-  while ((kernel->decode && !decode) || !kernel->supports(shape)) ++kernel;
-  return *kernel;
+const DeltaKernel& select_delta(const DeltaShape& shape, const DeltaNeed& need, const Gpu& gpu) {
+  for (const DeltaKernel& kernel : kDeltaKernels) {
+    if (!runs_on(kernel.code, gpu.compute_capability) || !kernel.supports(shape)) continue;
+    if (kernel.decode && !need.decode) continue;
+    if (kernel.chunks && (need.decode || need.few_each || need.reproducible)) continue;
+    return kernel;
+  }
+  fail(Exit::Failed, "no kernel for a delta net with heads of ", shape.spec.key_dim, " x ",
+       shape.spec.value_dim);
 }
 
 const AttentionKernel& select_attention(AttentionCode code, const AttentionSpec& spec,

@@ -154,21 +154,36 @@ struct ExpertsKernel {
   constexpr KernelId id() const { return kernel_id(name.data()); }
 };
 
+// With fewer rows than this of a sequence on average, a delta net's kernel of chunks has no use.
+inline constexpr int kFewestChunkRows = 8;
+
 // A kernel of delta nets. select_delta() takes the first row that supports the net.
 struct DeltaKernel {
   std::string_view name;
-  bool decode;  // decode steps alone, in one launch
+  KernelCode code;
   bool (*supports)(const DeltaShape&);
+  bool decode = false;  // decode steps alone, in one launch
+  bool chunks = false;  // a result depends on how a prompt is divided; long prompts alone
 
   constexpr KernelId id() const { return kernel_id(name.data()); }
 };
 
 inline constexpr DeltaKernel kDeltaKernels[] = {
-    {.name = "delta_decode", .decode = true, .supports = supports_delta},
-    {.name = "delta_rows", .decode = false, .supports = supports_delta},
-    {.name = "delta_plain", .decode = false, .supports = any_delta},
+    {.name = "delta_decode", .code = KernelCode::Any, .supports = supports_delta, .decode = true},
+    {.name = "delta_chunks",
+     .code = KernelCode::Sm80,
+     .supports = supports_delta_chunks,
+     .chunks = true},
+    {.name = "delta_rows", .code = KernelCode::Any, .supports = supports_delta},
+    {.name = "delta_plain", .code = KernelCode::Any, .supports = any_delta},
 };
-const DeltaKernel& select_delta(const DeltaShape& shape, bool decode);
+
+struct DeltaNeed {
+  bool decode = false;
+  bool few_each = false;      // fewer than kFewestChunkRows rows of a sequence on average
+  bool reproducible = false;  // a row's result does not depend on how a prompt is divided
+};
+const DeltaKernel& select_delta(const DeltaShape& shape, const DeltaNeed& need, const Gpu& gpu);
 
 inline bool any_experts(const ExpertsShape&, const RoutingShape&) { return true; }
 

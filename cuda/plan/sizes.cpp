@@ -232,10 +232,18 @@ Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
   }
   product_tickets = (pieces_of_products(fused) + 1) * int64_t{sizeof(unsigned)};
   step = step_layout(fused, options);
+  for (const FusedOp& op : fused.ops) {
+    const auto* net = std::get_if<FusedDelta>(&op.op);
+    if (!net || options.reproducible || !supports_delta_chunks(fused.shape(*net))) continue;
+    const int64_t floats =
+        delta_factor_floats(fused.shape(*net), options.rows, step.most_sequences);
+    delta_factors = std::max(delta_factors, floats * 4);
+  }
 }
 
 int64_t Sizes::activations() const {
-  int64_t bytes = pairs + wanted + product + carried + experts.lists() + experts.rows();
+  int64_t bytes =
+      pairs + wanted + product + carried + delta_factors + experts.lists() + experts.rows();
   for (int64_t act : acts) bytes += act;
   return bytes;
 }

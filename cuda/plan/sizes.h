@@ -87,6 +87,7 @@ struct Sizes {
   std::vector<int64_t> state_offsets;  // of each delta net, in floats
   int64_t slot_floats = 0;             // the states of one sequence
   int64_t slots = 0;
+  int64_t delta_factors = 0;  // DeltaLaunch::factors, for the largest delta net
   std::vector<int64_t> acts;  // one per buffer of the program, [rows, cols]
   int64_t pairs = 0;          // [rows, outs], gate and up before the activation
   int64_t wanted = 0;         // [rows, dim], float

@@ -115,7 +115,8 @@ void StepPlanner::add(const RowGate&) { emit(RowGateEntry(), dependent_); }
 void StepPlanner::add(const GatedAct&) { emit(GatedActEntry(), dependent_); }
 
 void StepPlanner::add(const FusedDelta& net) {
-  emit(DeltaEntry{&select_delta(fused_.shape(net), kind_.decode)}, dependent_);
+  const DeltaNeed need = {kind_.decode, kind_.few_each, setting_.reproducible};
+  emit(DeltaEntry{&select_delta(fused_.shape(net), need, setting_.gpu)}, dependent_);
 }
 
 void StepPlanner::add(const FusedAttention& op) {

@@ -174,6 +174,7 @@ struct StepKind {
   bool after_pick = false;  // the kernel before the step picks its tokens
   bool observed = false;    // an observer reads the output of every op
   bool head = false;        // the head alone, on the rows of BufferName::HeadInput
+  bool few_each = false;    // DeltaNeed::few_each
 
   auto operator<=>(const StepKind&) const = default;
 };

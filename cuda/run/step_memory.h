@@ -30,6 +30,8 @@ struct StepMemory {
     DeviceMemory logits, chosen, weights, places, row_of, begins, tickets;
     DeviceMemory gated, pairs, sums;  // [places, ...]
   } experts;
+
+  DeviceMemory delta_factors;  // DeltaLaunch::factors
 };
 
 }  // namespace skald::cuda

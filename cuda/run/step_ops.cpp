@@ -44,6 +44,7 @@ void StepOps::run(const Rows& rows) {
   kind.depth = rows.decode ? rows.depth : 0;
   kind.after_pick = rows.after_pick;
   kind.observed = p_.observer != nullptr;
+  kind.few_each = !rows.decode && rows.count < kFewestChunkRows * rows.sequences;
   run({plan(kind), rows.count, nullptr, rows.sequences});
 }
 
@@ -192,6 +193,7 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const DeltaEntry&
   launch.in = act(delta.in);
   launch.convolved = act(delta.convolved);
   launch.out = act(delta.out);
+  launch.factors = memory_.delta_factors.as<float>();
   launch.conv = weights.conv;
   launch.rate = weights.rate;
   launch.bias = weights.bias;

@@ -143,8 +143,10 @@ void test_delta(const DeltaCase& c, const DeltaData& data, const TestGpu& test,
     begins.push_back(static_cast<int32_t>(positions.size()));
     slots.push_back(static_cast<int32_t>(p + 1));
   }
+  const auto parts = static_cast<int>(c.parts.size());
   for (const DeltaKernel& kernel : kDeltaKernels) {
-    if (!kernel.supports(shape) || (kernel.decode && !c.one_row_each())) continue;
+    if (!runs_on(kernel.code, test.gpu.compute_capability) || !kernel.supports(shape)) continue;
+    if (kernel.decode && !c.one_row_each()) continue;
     buffers.reset();
     const auto floats = [&](const std::vector<float>& values) {
       return reinterpret_cast<float*>(buffers.holding(values).data);
@@ -159,8 +161,10 @@ void test_delta(const DeltaCase& c, const DeltaData& data, const TestGpu& test,
     const TestBuffer convolved = buffers.poisoned(c.rows() * c.conv_cols() * element);
     const TestBuffer out = buffers.poisoned(c.rows() * c.spec.values() * element);
     const TestBuffer state = buffers.holding(states.before(data));
+    const TestBuffer factors = buffers.poisoned(4 * delta_factor_floats(shape, c.rows(), parts));
     launch.convolved = convolved.data;
     launch.out = out.data;
+    launch.factors = reinterpret_cast<float*>(factors.data);
     launch.conv = floats(data.conv);
     launch.rate = floats(data.rate);
     launch.bias = floats(data.bias);
@@ -168,7 +172,7 @@ void test_delta(const DeltaCase& c, const DeltaData& data, const TestGpu& test,
     launch.norm_eps = selftest::kNormEps;
     launch.log_rate = c.log_rate;
     launch.rows = c.rows();
-    launch.sequences = static_cast<int>(c.parts.size());
+    launch.sequences = parts;
     launch.step.positions = list(positions);
     launch.step.sequences = list(sequences);
     launch.step.begins = list(begins);
@@ -184,12 +188,14 @@ void test_delta(const DeltaCase& c, const DeltaData& data, const TestGpu& test,
     result.type = c.type;
     result.error = data.out.error(selftest::decode(c.type, buffers.bytes_of(out)));
     result.bound = data.out.bound;
-    result.selected = &kernel == &select_delta(shape, c.one_row_each());
+    const DeltaNeed need = {c.one_row_each(), c.rows() < kFewestChunkRows * parts, false};
+    result.selected = &kernel == &select_delta(shape, need, test.gpu);
     const std::vector<std::byte> after = buffers.bytes_of(state);
     std::vector<float> numbers(after.size() / sizeof(float));
     std::memcpy(numbers.data(), after.data(), after.size());
     result.problem = states.problem(data, numbers);
-    if (!buffers.intact(out) || !buffers.intact(state) || !buffers.intact(convolved)) {
+    if (!buffers.intact(out) || !buffers.intact(state) || !buffers.intact(convolved) ||
+        !buffers.intact(factors)) {
       result.problem = "wrote beyond its output";
     }
     report.add(selftest::Sort::State, c, result);

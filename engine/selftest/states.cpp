@@ -166,6 +166,14 @@ std::vector<DeltaCase> delta_cases(Extent extent) {
       add(spec, 4, {{0, 70}}, grouped);
       add(spec, 4, {{6, 16}, {0, 1}, {3, 17}, {0, 3}, {1, 2}});
     }
+    // Chunks of 16 rows: whole ones and parts, after starts that are no multiple of 16.
+    add({1, 2, 128, 128, Blocks}, 4, {{5, 16}, {3, 17}, {0, 31}, {21, 64}, {2, 200}});
+    add({1, 3, 128, 48, Turns}, 4, {{1, 200}, {0, 16}}, true);
+    add({2, 4, 64, 64, Turns}, 4, {{0, 64}, {7, 31}, {33, 33}});
+    for (int i = 0; i < 2; ++i) {
+      add({1, 2, 128, 64, Blocks}, 4, {{9, 64}, {0, 40}});
+      cases.back().strong = true;
+    }
     // Sizes for the plain kernels alone.
     add({3, 6, 128, 128, Turns}, 5, {{0, 1}});
     add({2, 2, 48, 40, Blocks}, 4, {{9, 1}, {0, 8}});
@@ -182,7 +190,8 @@ std::string label(const DeltaCase& c) {
   for (const Part& part : c.parts) {
     text += concat(&part == c.parts.data() ? "" : " + ", part.rows, " after ", part.before);
   }
-  return text + (c.grouped ? ", grouped" : "") + (s.order == HeadOrder::Turns ? ", turns" : "");
+  return text + (c.grouped ? ", grouped" : "") + (c.strong ? ", strong decay" : "") +
+         (s.order == HeadOrder::Turns ? ", turns" : "");
 }
 
 DeltaData make_data(const DeltaCase& c, uint64_t seed) {
@@ -198,8 +207,12 @@ DeltaData make_data(const DeltaCase& c, uint64_t seed) {
   data.decay = activations(rows * s.value_heads, 2);
   data.beta = activations(rows * s.value_heads, 3);
   data.conv = numbers.some(cols * c.taps, -0.7, 0.7);
-  data.rate =
-      c.log_rate ? numbers.some(s.value_heads, -3, 1) : numbers.some(s.value_heads, -2, -0.05);
+  if (c.strong) {
+    data.rate.assign(static_cast<size_t>(s.value_heads), c.log_rate ? std::log(20.0f) : -20.0f);
+  } else {
+    data.rate =
+        c.log_rate ? numbers.some(s.value_heads, -3, 1) : numbers.some(s.value_heads, -2, -0.05);
+  }
   data.bias = numbers.some(s.value_heads, -1, 1);
   data.norm = numbers.some(s.value_dim, 0.5, 1.5);
   std::vector<double> matrices;

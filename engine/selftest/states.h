@@ -21,6 +21,7 @@ struct DeltaCase {
   // A row of the product has the numbers of a group of heads side by side, instead of all queries,
   // all keys and so on.
   bool grouped = false;
+  bool strong = false;  // decays keep little of a matrix, often nothing
 
   int rows() const;
   bool one_row_each() const;

@@ -1,4 +1,5 @@
-// Rows of prompts, one token after the other. A block has 32 columns of one value head of one
+// Rows of prompts, one token after the other: the results of a row do not depend on how a prompt is
+// divided. A block has 32 columns of one value head of one
 // sequence, and keeps their part of S in registers from the first row to the last. Rows go through
 // shared memory kRows at a time; the next ones are loaded while these are computed.
 //
@@ -111,19 +112,7 @@ __global__ void __launch_bounds__(kThreads) delta_rows(DeltaLaunch a) {
     }
   }
   state.store(matrix, s.value_dim, column, part);
-
-  // The ring gets the last inputs of the convolution. delta_conv has read the old ones. Several
-  // blocks read the same query and key; one of them keeps both.
-  const int kept_keys = place.member == 0 && slice == 0 ? 2 * kKeys : 0;
-  for (int row = max(begin, end - (kDeltaTaps - 1)); row < end; ++row) {
-    float* to = ring + a.step.positions[row] % kDeltaTaps * conv_cols;
-    const T* from = in + row * a.shape.row_numbers;
-    for (int i = threadIdx.x; i < kept_keys + kColumns; i += kThreads) {
-      const int c = i < kept_keys ? i : 2 * kKeys + slice * kColumns + (i - kept_keys);
-      const DeltaSource at = delta_source(a.shape, head, place, c);
-      to[at.conv] = to_float(from[at.in]);
-    }
-  }
+  keep_last_inputs<T>(a, {head, sequence, slice * kColumns, kColumns});
 }
 
 template <class T>

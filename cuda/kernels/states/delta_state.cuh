@@ -119,4 +119,30 @@ __device__ inline float* delta_state(const DeltaLaunch& a, int index) {
   return a.states + a.step.slots[index] * a.slot_floats;
 }
 
+// Some columns of a head's values.
+struct DeltaSlice {
+  int head, sequence, first, most;
+};
+// At the end of a prompt's rows the ring gets the last inputs of the convolution, whose old ones
+// delta_conv has read. All threads of the block that has the slice call it. Several blocks read the
+// same query and key; one of them keeps both.
+template <class T>
+__device__ void keep_last_inputs(const DeltaLaunch& a, DeltaSlice slice) {
+  const DeltaSpec& s = a.shape.spec;
+  const DeltaHead place = DeltaHead::of(s, slice.head);
+  const int begin = a.step.begins[slice.sequence], end = a.step.begins[slice.sequence + 1];
+  const int keys = 2 * s.key_dim, kept_keys = place.member == 0 && slice.first == 0 ? keys : 0;
+  const int values = min(slice.most, s.value_dim - slice.first);
+  for (int row = max(begin, end - (kDeltaTaps - 1)); row < end; ++row) {
+    float* to =
+        delta_state(a, slice.sequence) + a.step.positions[row] % kDeltaTaps * a.shape.conv_cols();
+    const T* from = static_cast<const T*>(a.in) + row * a.shape.row_numbers;
+    for (int i = threadIdx.x; i < kept_keys + values; i += blockDim.x) {
+      const int c = i < kept_keys ? i : keys + slice.first + (i - kept_keys);
+      const DeltaSource at = delta_source(a.shape, slice.head, place, c);
+      to[at.conv] = to_float(from[at.in]);
+    }
+  }
+}
+
 }  // namespace skald::cuda

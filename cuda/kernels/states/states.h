@@ -1,7 +1,7 @@
 // Gated delta nets: the layers whose memory is a matrix instead of a cache
 // (engine/program/program.h, DeltaNet). delta_decode takes one row of each sequence in one launch.
-// For other steps there are three launches: delta_conv, delta_rows, delta_finish. The plain kernels
-// take any sizes, in four launches.
+// For other steps there are three launches: delta_conv, delta_rows, delta_finish. delta_chunks has
+// two in delta_rows' place. The plain kernels take any sizes, in three launches.
 //
 // The state of a layer, for one sequence, is float32: the last inputs of the convolution, then a
 // matrix S for each value head. The inputs lie in a ring of `taps` rows: row p % taps belongs to
@@ -68,6 +68,7 @@ struct DeltaLaunch {
   const void* in;     // [rows, row_numbers]
   void* convolved;    // [rows, conv_cols()]: all queries, all keys, all values; scratch of prompts
   void* out;          // [rows, spec.values()]
+  float* factors;     // scratch of delta_chunks: delta_factor_floats()
   const float* conv;  // [conv_cols(), taps]
   const float* rate;  // [value_heads]
   const float* bias;  // [value_heads]
@@ -84,6 +85,15 @@ struct DeltaLaunch {
 // The kernels that delta_decode and delta_rows have: powers of two that a warp can share.
 bool supports_delta(const DeltaShape& shape);
 inline bool any_delta(const DeltaShape&) { return true; }
+// delta_chunks: bf16, keys of 64 or 128 numbers, values of a multiple of 16.
+bool supports_delta_chunks(const DeltaShape& shape);
+
+// delta_chunks divides a sequence's rows of a step into chunks of this many, from the first on.
+inline constexpr int kDeltaChunkRows = 16;
+// Of a chunk and head: two matrices [16, 16], and 16 numbers.
+inline constexpr int kDeltaFactorFloats = 2 * 16 * 16 + 16;
+// Room for the most chunks that `rows` rows of `sequences` sequences can make.
+int64_t delta_factor_floats(const DeltaShape& shape, int64_t rows, int64_t sequences);
 
 template <KernelId>
 void launch_delta(const DeltaLaunch& launch, Stream stream);
@@ -92,7 +102,9 @@ void launch_delta(const DeltaLaunch& launch, Stream stream);
 // lengths; delta_conv_plain leaves that to delta_plain.
 void launch_delta_conv(const DeltaLaunch& launch, Stream stream);
 void launch_delta_conv_plain(const DeltaLaunch& launch, Stream stream);
-// out = norm(out) * silu(gate), in place. The last part of delta_rows and of delta_plain.
+// DeltaLaunch::factors, from the convolution's rows.
+void launch_delta_chunk_factors(const DeltaLaunch& launch, Stream stream);
+// out = norm(out) * silu(gate), in place. The last part of every kernel of prompts.
 void launch_delta_finish(const DeltaLaunch& launch, Stream stream);
 
 }  // namespace skald::cuda

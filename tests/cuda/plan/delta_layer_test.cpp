@@ -1,6 +1,7 @@
 // Checks how the CUDA planner finds gated delta nets and gated attention in a program.
 #include <algorithm>
 
+#include "cuda/plan/kernel_table.h"
 #include "models/open.h"
 #include "models/random/random.h"
 #include "tests/catch.h"
@@ -58,13 +59,46 @@ TEST_CASE("a delta net is one product and one op in every layout of its weights"
 
   const Model shape = shape_model("qwen3.5-27b", "q4_k_m");
   CHECK(has(kernels(shape, 1), "48 heads, 16 k, 128 x 128: delta_decode\n"));
-  CHECK(has(kernels(shape, 512), "48 heads, 16 k, 128 x 128: delta_rows\n"));
+  CHECK(has(kernels(shape, 512), "48 heads, 16 k, 128 x 128: delta_chunks\n"));
+  CHECK(has(kernels(shape, 4), "48 heads, 16 k, 128 x 128: delta_rows\n"));
   CHECK(has(kernels(shape, 1), "gated_act"));
   const cuda::Sizes sizes = sizes_of(shape);
   CHECK(sizes.state_offsets.size() == 48);
   // A ring of 4 rows of the convolution, and a matrix for each head of values.
   CHECK(sizes.slot_floats == 48 * (4 * 10240 + 48 * 128 * 128));
   CHECK(sizes.states() == sizes.slot_floats * 4);
+}
+
+TEST_CASE("long prompts take a delta net's kernel of chunks") {
+  const Model model = shape_model("qwen3.5-27b", "q4_k_m");
+  const cuda::FusedProgram fused = cuda::fuse_program(model.program());
+  cuda::DeltaShape shape = fused.shape(ops_of<cuda::FusedDelta>(fused).at(0));
+  const auto selected = [&](const cuda::DeltaNeed& need, int capability = 90) {
+    return cuda::select_delta(shape, need, {capability, 132}).name;
+  };
+  CHECK(selected({}) == "delta_chunks");
+  CHECK(selected({}, 80) == "delta_chunks");
+  CHECK(selected({}, 75) == "delta_rows");
+  CHECK(selected({.few_each = true}) == "delta_rows");
+  // A token's result may not depend on where its chunk begins.
+  CHECK(selected({.reproducible = true}) == "delta_rows");
+  CHECK(selected({.decode = true}) == "delta_decode");
+  shape.spec.value_dim = 48;
+  CHECK(selected({}) == "delta_chunks");
+  // A decode step has no list of first rows.
+  CHECK(selected({.decode = true}) == "delta_plain");
+  shape.type = DType::F16;
+  CHECK(selected({}) == "delta_plain");
+
+  // Chunks of 16 rows, and a part of a chunk for each of the 64 sequences that a step may have.
+  cuda::SizeOptions options;
+  options.rows = 2048;
+  options.context = 4096;
+  const cuda::Sizes sizes(fused, options);
+  CHECK(sizes.delta_factors == (2048 / 16 + 64) * 48 * (2 * 16 * 16 + 16) * 4);
+  options.reproducible = true;
+  const cuda::Sizes pinned(fused, options);
+  CHECK(pinned.delta_factors == 0);
 }
 
 }  // namespace skald::test

@@ -1,0 +1,43 @@
+// What the two kernels of chunks share: the factors of a chunk, and bf16 numbers whose sum is a
+// float. delta_chunks.cu has the equations.
+#pragma once
+
+#include "cuda/kernels/device/mma.cuh"
+#include "cuda/kernels/states/delta_state.cuh"
+
+namespace skald::cuda {
+
+// Of one chunk and head. A matrix [16, 16] lies as a product's right factor: lane l = 4 g + c has
+// rows g and g + 8, of each columns 2c, 2c + 1, 2c + 8 and 2c + 9.
+struct ChunkFactors {
+  uint4 learned[2][32];         // M: of each number the bf16 next to it, then what is left
+  uint4 read[2][32];            // W
+  float kept[kDeltaChunkRows];  // G
+};
+static_assert(sizeof(ChunkFactors) == kDeltaFactorFloats * sizeof(float));
+static_assert(sizeof(ChunkFactors) % 16 == 0);
+
+__device__ inline ChunkFactors* chunk_factors(const DeltaLaunch& a, int64_t chunk, int head) {
+  return reinterpret_cast<ChunkFactors*>(a.factors) + chunk * a.shape.spec.value_heads + head;
+}
+// The place of the first chunk of a sequence. The next sequence's first place is beyond the last
+// one that this sequence needs.
+__device__ inline int64_t first_chunk(int begin, int sequence) {
+  return begin / kDeltaChunkRows + sequence;
+}
+
+#if SKALD_HAS_MMA
+
+// Two floats as two pairs of bf16 numbers whose sums they are, up to 2^-17.
+struct Split {
+  uint32_t high, low;
+};
+__device__ inline Split split(float x, float y) {
+  const uint32_t high = pack(Bf16(), x, y);
+  return {high,
+          pack(Bf16(), x - __uint_as_float(high << 16), y - __uint_as_float(high & 0xffff0000u))};
+}
+
+#endif
+
+}  // namespace skald::cuda
