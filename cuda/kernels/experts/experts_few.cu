@@ -91,6 +91,76 @@ __device__ inline void team_barrier(int team, int warps) {
   asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "r"(warps * 32) : "memory");
 }
 
+// Fills shared memory for the window that begins with tile `first`. The block's last unit is before
+// `end`. Not inline: calls are rare, and the loop around them is unrolled.
+template <class Part>
+__device__ __noinline__ void fill_window(const ExpertsLaunch& a, const Lists& lists, Window window,
+                                         int first, int end, char* activations) {
+  using T = typename Part::Number;
+  const int parts = parts_of(a.ins), groups = row_blocks(a, tiles::kRows), places = window.places;
+  const TileLayout<Part> layout(parts);
+  const int eights = parts * kPartCols / 8;  // of a place
+  for (int base = 0; base < window.tiles * places * eights; base += kThreads) {
+    const int i = base + static_cast<int>(threadIdx.x);
+    const int row = i / eights, eight = i % eights;
+    const int place = row % places, own = row / places, tile = first + own;
+    const bool real = own < window.tiles && tile < lists.count && tile * groups < end &&
+                      place < lists.tiles[tile].rows;
+    uint4 numbers = {0, 0, 0, 0};
+    if (real && eight * 8 < a.ins) {
+      const int64_t from = int64_t{lists.rows_of[lists.tiles[tile].first + place]} * a.ins;
+      numbers = __ldcg(reinterpret_cast<const uint4*>(static_cast<const T*>(a.in) + from) + eight);
+    }
+    const float total = total_of<Part>(numbers);
+    if (!real) continue;
+    char* const at = activations + own * layout.bytes(places);
+    *reinterpret_cast<uint4*>(at + place * layout.row + eight * 16) = numbers;
+    if (Part::kTotals > 0 && eight % kTotalLanes<Part> == 0) {
+      float* const totals = reinterpret_cast<float*>(at + places * layout.row);
+      totals[eight / kTotalLanes<Part> * kFewPlaces + place] = total;
+    }
+  }
+  __syncthreads();
+}
+
+// Adds up the slices of a unit and stores the results. A team calls it; `partials` are those of its
+// warps.
+template <class T>
+__device__ inline void store_unit(const ExpertsLaunch& a, const ExpertTile& tile, int group,
+                                  const float (*partials)[kFewPlaces][kPartialRow], int warps) {
+  const bool pairs = a.epilogue == Epilogue::Gated;
+  const int lanes = warps * 32, results = pairs ? tiles::kRows / 2 : tiles::kRows;
+#pragma unroll 1
+  for (int i = static_cast<int>(threadIdx.x) % lanes; i < tile.rows * results; i += lanes) {
+    const int row = pairs ? i % 8 * 2 : i % 16, place = pairs ? i / 8 : i / 16;
+    const int64_t out = int64_t{group} * tiles::kRows + row;
+    if (out >= a.outs) continue;
+    float sum = 0, up = 0;
+#pragma unroll 1
+    for (int warp = 0; warp < warps; ++warp) {
+      const float* at = &partials[warp][place][row];
+      sum += at[0];
+      if (pairs) up += at[1];
+    }
+    store_result<T>(a, {tile.expert, tile.first + place, out}, sum, up);
+  }
+}
+
+// Where a warp is in the stream of its parts: the tile and group of a unit, and a part of the unit.
+struct Cursor {
+  int tile, group, part;
+
+  // The next part of the warp; every `warps`-th part of a unit and every `teams`-th unit are its
+  // own.
+  __device__ void advance(int warps, int parts, int slice, int teams, int groups) {
+    part += warps;
+    if (part < parts) return;
+    part = slice;
+    group += teams;
+    while (group >= groups) group -= groups, ++tile;
+  }
+};
+
 #endif
 
 template <class Part>
@@ -123,15 +193,13 @@ __global__ void __launch_bounds__(kThreads, 1)
 
   Part ring[kAhead<Part>];
   typename Part::Rows rows;
-  int ahead_unit = begin + team, ahead_part = slice;
+  Cursor at = {(begin + team) / groups, (begin + team) % groups, slice}, ahead = at;
   const auto load = [&](Part& part) {
-    if (ahead_part == slice) {
-      rows.set(a, lists.tiles[ahead_unit / groups].expert,
-               int64_t{ahead_unit % groups} * tiles::kRows);
+    if (ahead.part == slice) {
+      rows.set(a, lists.tiles[ahead.tile].expert, int64_t{ahead.group} * tiles::kRows);
     }
-    part.load(rows, ahead_part);
-    ahead_part += warps;
-    if (ahead_part >= parts) ahead_unit += teams, ahead_part = slice;
+    part.load(rows, ahead.part);
+    ahead.advance(warps, parts, slice, teams, groups);
   };
   const int mine = end - begin > team ? (end - begin - team + teams - 1) / teams : 0;
   const int steps = mine * each;
@@ -143,33 +211,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   // Not earlier: the next kernel may read the choice of experts ahead of its wait.
   let_next_kernel_start();
 
-  // Fills shared memory for the window.
   int first_tile = begin / groups;
-  const auto fill = [&] {
-    const int eights = parts * kPartCols / 8;  // of a place
-    for (int base = 0; base < window.tiles * places * eights; base += kThreads) {
-      const int i = base + static_cast<int>(threadIdx.x);
-      const int row = i / eights, eight = i % eights;
-      const int place = row % places, own = row / places, tile = first_tile + own;
-      const bool real = own < window.tiles && tile < lists.count && tile * groups < end &&
-                        place < lists.tiles[tile].rows;
-      uint4 numbers = {0, 0, 0, 0};
-      if (real && eight * 8 < a.ins) {
-        const int64_t from = int64_t{lists.rows_of[lists.tiles[tile].first + place]} * a.ins;
-        numbers =
-            __ldcg(reinterpret_cast<const uint4*>(static_cast<const T*>(a.in) + from) + eight);
-      }
-      const float total = total_of<Part>(numbers);
-      if (!real) continue;
-      char* const at = activations + own * layout.bytes(places);
-      *reinterpret_cast<uint4*>(at + place * layout.row + eight * 16) = numbers;
-      if (Part::kTotals > 0 && eight % kTotalLanes<Part> == 0) {
-        reinterpret_cast<float*>(
-            at + places * layout.row)[eight / kTotalLanes<Part> * kFewPlaces + place] = total;
-      }
-    }
-    __syncthreads();
-  };
+  const auto fill = [&] { fill_window<Part>(a, lists, window, first_tile, end, activations); };
   const auto next_window = [&] {
     __syncthreads();
     first_tile += window.tiles;
@@ -177,7 +220,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   };
   fill();
 
-  int unit = begin + team, part = slice, set = 0;
+  int set = 0;
   const char* x_row = nullptr;
   const float* x_totals = nullptr;
   float sums[4] = {};
@@ -185,24 +228,26 @@ __global__ void __launch_bounds__(kThreads, 1)
 #pragma unroll
     for (int i = 0; i < kAhead<Part>; ++i) {
       if (base + i >= steps) break;
-      if (part == slice) {
-        const int tile = unit / groups;
-        while (tile >= first_tile + window.tiles) next_window();
-        const char* at = activations + (tile - first_tile) * layout.bytes(places);
+      if (at.part == slice) {
+        while (at.tile >= first_tile + window.tiles) next_window();
+        const char* tile = activations + (at.tile - first_tile) * layout.bytes(places);
         // A lane without a place of its own reads the last place. Its results are not stored.
-        x_row = at + min(g, lists.tiles[tile].rows - 1) * layout.row;
-        x_totals = reinterpret_cast<const float*>(at + places * layout.row) + 2 * c;
+        x_row = tile + min(g, lists.tiles[at.tile].rows - 1) * layout.row;
+        x_totals = reinterpret_cast<const float*>(tile + places * layout.row) + 2 * c;
       }
       uint4 x[kPartUnits];
 #pragma unroll
-      for (int u = 0; u < kPartUnits; ++u) x[u] = shared_unit<Part>(x_row, part * kPartUnits + u);
-      const float* sum = x_totals + part * kPartUnits * Part::kTotals * kFewPlaces;
+      for (int u = 0; u < kPartUnits; ++u) {
+        x[u] = shared_unit<Part>(x_row, at.part * kPartUnits + u);
+      }
+      const float* sum = x_totals + at.part * kPartUnits * Part::kTotals * kFewPlaces;
       ring[i].multiply(sums, x, [&](int u, int m) {
         return *reinterpret_cast<const float2*>(sum + (u * Part::kTotals + m) * kFewPlaces);
       });
       if (base + i + kAhead<Part> < steps) load(ring[i]);
-      part += warps;
-      if (part < parts) continue;
+      const Cursor done = at;
+      at.advance(warps, parts, slice, teams, groups);
+      if (at.part != slice) continue;
 
         // The unit is complete. Two sets are enough: a warp that writes to this set again has
         // passed the next unit's barrier, and the team has read this set before that one.
@@ -212,21 +257,8 @@ __global__ void __launch_bounds__(kThreads, 1)
         sums[s] = 0;
       }
       team_barrier(team, warps);
-      const int step = a.epilogue == Epilogue::Gated ? 2 : 1, results = tiles::kRows / step;
-      const ExpertTile tile = lists.tiles[unit / groups];
-      for (int r = slice * 32 + lane; r < tile.rows * results; r += warps * 32) {
-        const int row = r % results * step, place = r / results;
-        const int64_t out = int64_t{unit % groups} * tiles::kRows + row;
-        if (out >= a.outs) continue;
-        float sum = 0, up = 0;
-        for (int s = 0; s < warps; ++s) {
-          const float* at = &partials[set][team * warps + s][place][row];
-          sum += at[0];
-          up += at[step - 1];
-        }
-        store_result<T>(a, {tile.expert, tile.first + place, out}, sum, up);
-      }
-      unit += teams, part = slice, set ^= 1;
+      store_unit<T>(a, lists.tiles[done.tile], done.group, partials[set] + team * warps, warps);
+      set ^= 1;
     }
   }
   while (first_tile + window.tiles <= (end - 1) / groups) next_window();  // others may go on

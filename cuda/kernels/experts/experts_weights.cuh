@@ -154,21 +154,31 @@ struct TilePart {
 
   // Codes below 128 plus 128: the low bits of the bf16 number 128. Codes of 8 bits minus 128.
   __device__ void numbers(int unit, int m, uint32_t (&a)[4]) const {
+    constexpr uint32_t kBits128 = 0x43004300;  // the bf16 number 128, twice
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       uint32_t pairs[2];
-      part.codes.pairs(unit, half, m, pairs[0], pairs[1]);
-      pairs[1] /= F::Codes::kOddScale;
+      constexpr bool kEven = kBias > 0 && requires {
+        part.codes.even_pairs(unit, half, m, kBits128, pairs);
+      };
+      if constexpr (kEven) {
+        part.codes.even_pairs(unit, half, m, kBits128, pairs);
+      } else {
+        part.codes.pairs(unit, half, m, pairs[0], pairs[1]);
+        pairs[1] /= F::Codes::kOddScale;
+      }
 #pragma unroll
       for (int p = 0; p < 2; ++p) {
-        if constexpr (kBias == 0) {
+        if constexpr (kEven) {
+          a[half + 2 * p] = pairs[p];
+        } else if constexpr (kBias == 0) {
           constexpr uint32_t kTwo23 = 0x4b000000;
           constexpr float kLess = 8388608.0f + F::kOffset;
           a[half + 2 * p] =
               pack(Bf16(), __uint_as_float(__byte_perm(pairs[p], kTwo23, 0x7610)) - kLess,
                    __uint_as_float(__byte_perm(pairs[p], kTwo23, 0x7632)) - kLess);
         } else {
-          a[half + 2 * p] = pairs[p] | 0x43004300;
+          a[half + 2 * p] = pairs[p] | kBits128;
         }
       }
     }

@@ -28,7 +28,7 @@ struct LaneMins<tiles::BytePairs<Block>> {
     w = load8(part + tiles::BytePairs<Block>::kMinsAt + lane / 4 * 8);
   }
   __device__ float min(int b, int half) const {
-    return byte_float(b / 2 ? w.y : w.x, half * 2 + b % 2);
+    return static_cast<float>((b / 2 ? w.y : w.x) >> (half * 16 + b % 2 * 8) & 255);
   }
 };
 

@@ -21,14 +21,6 @@ __device__ inline __half2 less(uint32_t thousands, float number) {
 __device__ inline __half2 two_bytes(uint32_t word, int first, float number) {
   return less(__byte_perm(word, 0x64, 0x4140 + first * 0x0101), number);
 }
-// (word & mask) | with, as one instruction. The compiler makes two if `mask` and `with` are
-// constants.
-__device__ inline uint32_t masked(uint32_t word, uint32_t mask, uint32_t with) {
-  uint32_t result;
-  asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(result) : "r"(word), "r"(mask), "r"(with));
-  return result;
-}
-
 // Element i of a pair, in both halves. The multiplication that uses it selects the half, so it
 // takes no instruction.
 __device__ inline __half2 twice(__half2 two, int i) {

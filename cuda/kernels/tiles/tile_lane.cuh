@@ -17,21 +17,20 @@ __device__ inline float low_half(uint32_t both) {
 __device__ inline float high_half(uint32_t both) {
   return __half2float(__ushort_as_half(static_cast<unsigned short>(both >> 16)));
 }
-// A byte of a word as a float. A number below 2^23 in the low bits of the float 2^23 makes 2^23 +
-// the number. The GPU's own conversion takes four times as long.
-__device__ inline float byte_float(uint32_t word, int place) {
-  return __uint_as_float(__byte_perm(word, 0x4b000000, 0x7540 | place)) - 8388608.0f;
-}
-__device__ inline float signed_byte_float(uint32_t word, int place) {
-  const uint32_t moved = word ^ 0x80808080;  // each byte + 128
-  return __uint_as_float(__byte_perm(moved, 0x4b000000, 0x7540 | place)) - (8388608.0f + 128);
-}
 __device__ inline uint4 load16(const char* at) { return *reinterpret_cast<const uint4*>(at); }
 __device__ inline uint2 load8(const char* at) { return *reinterpret_cast<const uint2*>(at); }
 __device__ inline uint32_t load4(const char* at) { return *reinterpret_cast<const uint32_t*>(at); }
 
 __device__ inline uint32_t move(uint32_t word, int from, int to) {
   return from >= to ? word >> (from - to) : word << (to - from);
+}
+
+// (word & mask) | with, as one instruction. The compiler makes two if `mask` and `with` are
+// constants.
+__device__ inline uint32_t masked(uint32_t word, uint32_t mask, uint32_t with) {
+  uint32_t result;
+  asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(result) : "r"(word), "r"(mask), "r"(with));
+  return result;
 }
 
 // LaneCodes<C>::pairs() gives a row's two pairs of codes in 16 columns (half m of a unit):
@@ -131,6 +130,13 @@ struct LaneCodes<tiles::Codes1<Plane>> {
   __device__ void pairs(int unit, int half, int m, uint32_t& first, uint32_t& second) const {
     first = low.shifted(unit, half, 2 * m) & low.pair_mask(0);
     second = low.shifted(unit, half, 2 * m + 1) & low.pair_mask(1);
+  }
+  // pairs() without the odd pair's factor, combined with `bits`.
+  __device__ void even_pairs(int unit, int half, int m, uint32_t bits, uint32_t (&two)[2]) const {
+    constexpr int kOdd = Plane::kOddScale == 1 ? 0 : Plane::kOddScale == 16 ? 4 : 8;
+    static_assert(1 << kOdd == Plane::kOddScale);
+    two[0] = masked(low.shifted(unit, half, 2 * m), low.pair_mask(0), bits);
+    two[1] = masked(low.shifted(unit, half, 2 * m + 1) >> kOdd, low.pair_mask(1) >> kOdd, bits);
   }
 };
 
@@ -277,7 +283,7 @@ struct LaneScales<tiles::BytePairs<Block>> : RowScalesMins {
   uint2 w;
   __device__ void load(const char* part, int lane) { w = load8(part + lane / 4 * 8); }
   __device__ float scale(int b, int half) const {
-    return byte_float(b / 2 ? w.y : w.x, tiles::byte_place(b % 2, half));
+    return static_cast<float>((b / 2 ? w.y : w.x) >> (tiles::byte_place(b % 2, half) * 8) & 255);
   }
 };
 
@@ -307,7 +313,7 @@ struct LaneScales<tiles::ByteScales<Block>> : RowScales {
   SixteenBytes bytes;
   __device__ void load(const char* part, int lane) { bytes.w = load16(part + lane / 4 * 16); }
   __device__ float scale(int b, int half) const {
-    return signed_byte_float(bytes.four(b / 2), tiles::byte_place(b % 2, half));
+    return static_cast<float>(static_cast<int8_t>(bytes.at(b, half)));
   }
 };
 
@@ -316,7 +322,9 @@ struct LaneScales<tiles::ByteScales32<Block>> : RowScales {
   uint2 w;
   __device__ void load(const char* part, int lane) { w = load8(part + lane / 4 * 8); }
   __device__ float scale(int b, int half) const {
-    return signed_byte_float(b / 2 ? w.y : w.x, tiles::byte_place(b % 2, half));
+    const uint32_t four = b / 2 ? w.y : w.x;
+    return static_cast<float>(
+        static_cast<int8_t>(four >> (tiles::byte_place(b % 2, half) * 8) & 255));
   }
 };
 
