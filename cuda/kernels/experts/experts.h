@@ -31,10 +31,10 @@ struct Routing : RoutingShape {
   int32_t* begins;  // [count + 1], an expert's first place
 };
 
-// The rows of a router block, if there are many rows. With few rows each row has its own ticket.
-inline constexpr int kRouteRows = 8;
+// The rows of a router block, if there are many rows. Few rows have blocks, and a ticket, each.
+inline constexpr int kRouteRows = 8, kRouteFewRows = 32;
 inline int64_t route_tickets(int64_t rows) {
-  return std::max<int64_t>(kRouteRows, (rows + kRouteRows - 1) / kRouteRows);
+  return std::max<int64_t>(kRouteFewRows, (rows + kRouteRows - 1) / kRouteRows);
 }
 
 // Norms rows, multiplies them by the router's matrix, all in float32, and chooses experts. An

@@ -19,9 +19,9 @@ namespace {
 constexpr int kThreads = 256, kWarps = kThreads / 32;
 // Columns of the rows that are in shared memory at a time.
 template <int kRows>
-constexpr int kChunkOf = kRows > 8 ? 512 : 1024;
-constexpr int kFewRows = 4;  // each has blocks of its own
-static_assert(kFewRows <= kRouteRows);
+constexpr int kChunkOf = kRows > 8   ? 512
+                         : kRows > 1 ? 1024
+                                     : 2048;
 
 template <int kVec>
 __device__ void add_products(float& sum, const Pack<float, kVec>& a, const Pack<float, kVec>& b) {
@@ -151,22 +151,34 @@ __global__ void __launch_bounds__(kThreads, 2) route(__grid_constant__ const Rou
   };
   fetch(now, 0);
   fetch(next, 1);
+  // One row: a thread keeps its numbers of the first chunk, and their weights, in registers.
+  constexpr int kKept = kRows == 1 ? kChunk / kVec / kThreads : 1;
+  Some kept[kKept], kept_weights[kKept];
+  const auto keep = [&](Some(&to)[kKept], const float* from) {
+#pragma unroll
+    for (int k = 0; k < kKept; ++k) {
+      const int64_t at = k * kThreads + threadIdx.x;
+      to[k] = at < accesses ? load<kVec>(from, at) : Some{};
+    }
+  };
+  if constexpr (kRows == 1) keep(kept_weights, a.norm_weight);
   wait_for_kernel_ahead();
 
   if constexpr (kRows == 1) {
+    keep(kept, x);
     float sum = 0;
-    for (int64_t i = threadIdx.x; i < accesses; i += kThreads) {
+#pragma unroll
+    for (const Some& some : kept) add_products(sum, some, some);
+    for (int64_t i = kKept * kThreads + threadIdx.x; i < accesses; i += kThreads) {
       const Some some = load<kVec>(x, i);
       add_products(sum, some, some);
     }
     sum = warp_sum(sum);
     if (lane == 0) scratch[warp] = sum;
     __syncthreads();
-    if (threadIdx.x == 0) {
-      float total = 0;
-      for (float part : scratch) total += part;
-      scales[0] = rsqrtf(total / static_cast<float>(a.dim) + a.norm_eps);
-    }
+    float total = 0;
+    for (float part : scratch) total += part;
+    scales[0] = rsqrtf(total / static_cast<float>(a.dim) + a.norm_eps);  // each thread the same
   } else {
     for (int row = warp; row < rows; row += kWarps) {
       float parts[kWarps] = {};
@@ -183,34 +195,47 @@ __global__ void __launch_bounds__(kThreads, 2) route(__grid_constant__ const Rou
       for (float part : parts) total += warp_sum(part);
       if (lane == 0) scales[row] = rsqrtf(total / static_cast<float>(a.dim) + a.norm_eps);
     }
+    __syncthreads();
   }
-  __syncthreads();
 
   float sums[kEach][kRows] = {};
   for (int64_t col = 0; col < a.dim; col += kChunk) {
     const int count = static_cast<int>(min(int64_t{kChunk}, a.dim - col)) / kVec;
-    for (int at = threadIdx.x; at < count; at += kThreads) {
-      const Some weight = load<kVec>(a.norm_weight + col, at);
-      constexpr int kAtOnce = kRows < 4 ? kRows : 4;  // loads under way together
+    // Norms the numbers at access `at` of a row's chunk.
+    const auto put = [&](int row, int at, const Some& some, const Some& weight, float scale) {
+      Some result;
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) result.x[j] = some.x[j] * scale * weight.x[j];
+      reinterpret_cast<Some*>(normed[row])[at] = result;
+      if (blockIdx.y == 0) {
+        store_numbers(a.type, a.out, (first_row + row) * a.dim + col + at * kVec, result);
+      }
+    };
+    if constexpr (kRows == 1) {
+      const float scale = scales[0];
+#pragma unroll
+      for (int k = 0; k < kKept; ++k) {
+        const int at = k * kThreads + static_cast<int>(threadIdx.x);
+        if (at >= count) break;
+        const bool first = col == 0;
+        put(0, at, first ? kept[k] : load<kVec>(x + col, at),
+            first ? kept_weights[k] : load<kVec>(a.norm_weight + col, at), scale);
+      }
+    } else {
+      for (int at = threadIdx.x; at < count; at += kThreads) {
+        const Some weight = load<kVec>(a.norm_weight + col, at);
+        constexpr int kAtOnce = kRows < 4 ? kRows : 4;  // loads under way together
 #pragma unroll 1
-      for (int first = 0; first < rows; first += kAtOnce) {
-        Some some[kAtOnce];
+        for (int first = 0; first < rows; first += kAtOnce) {
+          Some some[kAtOnce];
 #pragma unroll
-        for (int i = 0; i < kAtOnce; ++i) {
-          some[i] = load<kVec>(x + min(first + i, rows - 1) * a.dim + col, at);
-        }
-#pragma unroll
-        for (int i = 0; i < kAtOnce; ++i) {
-          const int row = first + i;
-          if (row >= rows) break;
-          Some result;
-#pragma unroll
-          for (int j = 0; j < kVec; ++j) {
-            result.x[j] = some[i].x[j] * scales[row] * weight.x[j];
+          for (int i = 0; i < kAtOnce; ++i) {
+            some[i] = load<kVec>(x + min(first + i, rows - 1) * a.dim + col, at);
           }
-          reinterpret_cast<Some*>(normed[row])[at] = result;
-          if (blockIdx.y == 0) {
-            store_numbers(a.type, a.out, (first_row + row) * a.dim + col + at * kVec, result);
+#pragma unroll
+          for (int i = 0; i < kAtOnce; ++i) {
+            if (first + i >= rows) break;
+            put(first + i, at, some[i], weight, scales[first + i]);
           }
         }
       }
@@ -284,7 +309,7 @@ void launch_route(const RouteLaunch& a, Stream stream) {
   };
   if (a.dim % 4 != 0) {  // no known model
     launch(route<kRouteRows, kFew, 1>, kRouteRows, kFew);
-  } else if (a.routing.rows <= kFewRows) {
+  } else if (a.routing.rows <= kRouteFewRows) {
     launch(route<1, kFew, 4>, 1, kFew);
   } else if (a.routing.rows <= kSomeRows) {
     launch(route<kRouteRows, kFew, 4>, kRouteRows, kFew);

@@ -105,20 +105,23 @@ struct TilePart {
     const char* group;
     int parts;
     __device__ void set(const ExpertsLaunch& a, int expert, int64_t first) {
-      const int records = static_cast<int>((a.ins + F::kRecordCols - 1) / F::kRecordCols);
+      const int records = (static_cast<int>(a.ins) + F::kRecordCols - 1) / F::kRecordCols;
       parts = records * F::kParts;
       // Rows beyond the matrix repeat its last ones.
-      const int64_t last = (a.outs - 1) / tiles::kRows;
+      const int last = (static_cast<int>(a.outs) - 1) / tiles::kRows;
+      const int at = min(static_cast<int>(first) / tiles::kRows, last);
       group = static_cast<const char*>(a.weight) + expert * a.stride +
-              min(first / tiles::kRows, last) * records * F::kRecordBytes;
+              int64_t{at * records} * F::kRecordBytes;
     }
   };
 
   __device__ void load(const Rows& rows, int at) {
-    const int lane = static_cast<int>(threadIdx.x) % 32, i = min(at, rows.parts - 1);
-    const char* record = rows.group + int64_t{i / F::kParts} * F::kRecordBytes;
-    part.load(record, i % F::kParts, lane);
-    mins.load(record, i % F::kParts, lane);
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const unsigned i = static_cast<unsigned>(min(at, rows.parts - 1));
+    const char* record = rows.group + i / F::kParts * F::kRecordBytes;
+    const int own = static_cast<int>(i % F::kParts);
+    part.load(record, own, lane);
+    mins.load(record, own, lane);
   }
 
   __device__ void fragment(int unit, int m, uint32_t (&a)[4]) const {
