@@ -15,6 +15,12 @@ std::string_view missing(const Op& op) {
   if (const auto* o = std::get_if<HeadNorm>(&op)) {
     return o->weight == WeightId::None ? kNoWeights : "";
   }
+  if (const auto* o = std::get_if<Linear>(&op)) {
+    return o->heads == 1 ? "" : "for each head by itself";
+  }
+  if (const auto* o = std::get_if<HeadPart>(&op)) {
+    return o->width == 0 ? "" : "into heads that are wider than the part";
+  }
   if (const auto* o = std::get_if<Attention>(&op)) {
     return o->appends ? "" : "that reads another layer's keys and values";
   }
@@ -31,6 +37,7 @@ std::string_view missing(const Op& op) {
     if (o->route != o->in) return "with a router that reads another buffer than the experts";
     if (o->spec.router_scale != 1) return "with a scale of the router";
     if (o->expert_scale != WeightId::None) return "with a scale for each expert";
+    if (o->spec.used_groups < o->spec.groups) return "with groups of experts";
     return o->spec.activation == Activation::Identity ? kNoActivation : "";
   }
   if (const auto* o = std::get_if<Add>(&op)) return o->keep == 1 ? "" : "that scales both terms";

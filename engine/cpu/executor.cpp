@@ -200,8 +200,29 @@ class CpuExecutor final : public Executor {
   }
 
   void apply(const Linear& op) {
+    if (op.heads > 1) return apply_to_heads(op);
     kernels_->linear(
         {program_.weight(op.weight).view, vector(op.bias), data(op.in), data(op.out), rows()});
+  }
+
+  void apply_to_heads(const Linear& op) {
+    const TensorView& weight = program_.weight(op.weight).view;
+    const int64_t in_cols = program_.act(op.in).cols, out_cols = program_.act(op.out).cols;
+    const int64_t outs = weight.rows / op.heads;
+    head_in_.resize(static_cast<size_t>(max_rows_ * weight.cols));
+    head_out_.resize(static_cast<size_t>(max_rows_ * outs));
+    for (int head = 0; head < op.heads; ++head) {
+      const float* in = data(op.in) + head * (in_cols / op.heads) + op.in_first;
+      float* out = data(op.out) + head * (out_cols / op.heads) + op.out_first;
+      for (int64_t r = 0; r < rows(); ++r) {
+        std::copy_n(in + r * in_cols, weight.cols, head_in_.data() + r * weight.cols);
+      }
+      const TensorView own = slice_rows(weight, head * outs, outs);
+      kernels_->linear({own, nullptr, head_in_.data(), head_out_.data(), rows()});
+      for (int64_t r = 0; r < rows(); ++r) {
+        std::copy_n(head_out_.data() + r * outs, outs, out + r * out_cols);
+      }
+    }
   }
 
   void apply(const Rope& op) {
@@ -351,6 +372,8 @@ class CpuExecutor final : public Executor {
   std::vector<AttentionRow> rows_;    // rows of the step
   std::vector<int32_t> slots_;        // the same rows' slots of states_
   std::vector<StateRow> state_rows_;  // the same rows for one op
+
+  std::vector<float> head_in_, head_out_;  // one head of a product with several
 
   // The step's wanted rows, and the logits of those that were computed last.
   Buffer wanted_;  // [wanted_rows(), dim]

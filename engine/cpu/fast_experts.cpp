@@ -13,6 +13,35 @@ constexpr int64_t kFloat = sizeof(float);
 
 int64_t places(const KernelOptions& options) { return options.max_rows * options.experts.used; }
 
+// A group's two best scores together.
+template <class Score>
+float group_score(const ExpertsSpec& spec, int group, const Score& score) {
+  const int size = spec.count / spec.groups;
+  float first = -INFINITY, second = -INFINITY;
+  for (int32_t e = group * size; e < (group + 1) * size; ++e) {
+    const float one = score(e);
+    if (one > first) {
+      second = first;
+      first = one;
+    } else if (one > second) {
+      second = one;
+    }
+  }
+  return size > 1 ? first + second : first;
+}
+
+// Whether a group is among the best: of equal groups, the earlier ones are.
+template <class Score>
+bool is_used(const ExpertsSpec& spec, int group, const Score& score) {
+  const float own = group_score(spec, group, score);
+  int better = 0;
+  for (int g = 0; g < spec.groups; ++g) {
+    const float other = group_score(spec, g, score);
+    better += other > own || (other == own && g < group);
+  }
+  return better < spec.used_groups;
+}
+
 // Chooses the `used` experts with the largest score(expert), best expert first.
 template <class Score>
 void choose_best(const ExpertsSpec& spec, const Score& score, int32_t* experts) {
@@ -20,8 +49,14 @@ void choose_best(const ExpertsSpec& spec, const Score& score, int32_t* experts) 
   const auto better = [&](int32_t e, int32_t than) {
     return score(e) > score(than) || (std::isnan(score(than)) && !std::isnan(score(e)));
   };
+  const int group_size = spec.count / spec.groups;
   int have = 0;
   for (int32_t e = 0; e < spec.count; ++e) {
+    const bool groups = spec.used_groups < spec.groups;
+    if (groups && e % group_size == 0 && !is_used(spec, e / group_size, score)) {
+      e += group_size - 1;
+      continue;
+    }
     int at = have;
     while (at > 0 && better(e, experts[at - 1])) --at;
     if (at == spec.used) continue;

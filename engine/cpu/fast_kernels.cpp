@@ -88,7 +88,8 @@ class FastKernels final : public Kernels {
       const float* in = a.in + r * a.in_cols + p.first;
       float* out = a.out + r * a.out_cols + p.to;
       for (int64_t h = 0; h < p.heads; ++h) {
-        std::copy_n(in + h * (a.in_cols / p.heads), p.cols, out + h * p.cols);
+        std::copy_n(in + h * (a.in_cols / p.heads), p.cols,
+                    out + h * (p.width == 0 ? p.cols : p.width));
       }
     });
   }

@@ -13,6 +13,22 @@
 namespace skald::cpu {
 namespace {
 
+// Gives -infinity to the experts of groups that are not among the best.
+void leave_out_groups(const ExpertsSpec& spec, std::vector<float>& scores) {
+  if (spec.used_groups == spec.groups) return;
+  const auto size = static_cast<std::ptrdiff_t>(scores.size()) / spec.groups;
+  std::vector<std::pair<float, int>> groups;
+  for (int g = 0; g < spec.groups; ++g) {
+    std::vector<float> own(scores.begin() + g * size, scores.begin() + (g + 1) * size);
+    std::sort(own.begin(), own.end(), std::greater<>());
+    groups.emplace_back(-(own.size() > 1 ? own[0] + own[1] : own[0]), g);
+  }
+  std::stable_sort(groups.begin(), groups.end());
+  for (auto g = groups.begin() + spec.used_groups; g != groups.end(); ++g) {
+    std::fill_n(scores.begin() + g->second * size, size, -INFINITY);
+  }
+}
+
 class ReferenceKernels final : public Kernels {
  public:
   void embed(const EmbedArgs& a) override {
@@ -147,7 +163,7 @@ class ReferenceKernels final : public Kernels {
     for (int64_t r = 0; r < a.rows; ++r) {
       for (int64_t h = 0; h < p.heads; ++h) {
         std::copy_n(a.in + r * a.in_cols + h * (a.in_cols / p.heads) + p.first, p.cols,
-                    a.out + r * a.out_cols + p.to + h * p.cols);
+                    a.out + r * a.out_cols + p.to + h * (p.width == 0 ? p.cols : p.width));
       }
     }
   }
@@ -226,10 +242,12 @@ class ReferenceKernels final : public Kernels {
       const bool sigmoid = a.spec.gating == Gating::Sigmoid;
       const double best = *std::max_element(logits.begin(), logits.end());
       // What an expert is chosen by, and its weight before it is divided by the sum.
-      const auto score = [&](size_t e) {
-        if (!sigmoid) return logits[e];
-        return 1 / (1 + std::exp(-logits[e])) + (a.choice_bias ? a.choice_bias[e] : 0);
-      };
+      std::vector<float> scores = logits;
+      for (size_t e = 0; sigmoid && e < count; ++e) {
+        scores[e] = 1 / (1 + std::exp(-logits[e])) + (a.choice_bias ? a.choice_bias[e] : 0);
+      }
+      leave_out_groups(a.spec, scores);
+      const auto score = [&](size_t e) { return scores[e]; };
       const auto share = [&](size_t e) {
         return sigmoid ? 1 / (1 + std::exp(-double{logits[e]})) : std::exp(logits[e] - best);
       };

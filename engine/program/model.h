@@ -29,6 +29,7 @@ struct ExpertsConfig {
   bool choice_bias = false;  // Experts::choice_bias
   Gating gating = Gating::Softmax;
   float scale = 1, router_scale = 1;  // as in ExpertsSpec
+  int groups = 1, used_groups = 1;    // the same
   bool expert_scale = false;          // Experts::expert_scale
 };
 
@@ -37,6 +38,22 @@ struct DeltaConfig {
   std::vector<bool> layers;  // [layers], true: the layer has the net; empty: no layer has
   DeltaSpec spec;
   int taps = 0;  // of the convolution
+};
+
+// Attention whose keys and values are made of one narrow vector, the latent, which alone is cached
+// (DeepSeek).
+struct LatentConfig {
+  int rank = 0;        // width of the latent; 0: the model has other attention
+  int query_rank = 0;  // queries are made of a vector of this width; 0: of the layer's input
+  int rope_dim = 0;    // of a query's head, and of the one key that all heads share; they rotate
+  int key_dim = 0;     // of a query's head, and of a head's own key; they do not rotate
+  int value_dim = 0;   // of a head's value
+};
+
+// Layers with a short convolution in the place of attention (LFM2).
+struct ShortConvConfig {
+  std::vector<bool> layers;  // [layers], true: the layer has one; empty: no layer has
+  int taps = 0;
 };
 
 // Layers of two kinds, with a window and without, whose attention differs (Gemma 4). The
@@ -88,10 +105,13 @@ struct ModelConfig {
   float logit_scale = 1;
   float attention_softcap = 0, logit_softcap = 0;  // 0: none
   bool attention_sinks = false;                    // one for each head (Attention::sinks)
-  // attn_q holds a query and a gate for each head. What the head attends to is multiplied by
-  // sigmoid(gate), each number by itself.
+  // attn_q holds a query and a gate for each head, or attn_gate holds the gates. What the head
+  // attends to is multiplied by sigmoid(gate), each number by itself.
   bool attention_gate = false;
   QkNorm qk_norm = QkNorm::None;
+  // Where a file has no weights for the norms of heads, they have none, and queries are multiplied
+  // by this (Muse Glimmer); 0: all files have weights.
+  float bare_query_scale = 0;
   bool norm_after_rope = false;  // qk_norm stands after the rotation; for Heads alone
   float norm_plus = 0;           // added to the file's norm weights: 1 if the file holds weight - 1
   RopeSpec rope;
@@ -105,6 +125,8 @@ struct ModelConfig {
   std::string rope_scaling = "none";  // for messages; `rope` contains its effect
   ExpertsConfig experts;
   DeltaConfig delta;
+  ShortConvConfig short_conv;
+  LatentConfig latent;
   FullLayersConfig full;
   SharedKvConfig shared_kv;
   // A token has an embedding of this width for each layer (Gemma 4); 0: none.
@@ -123,6 +145,9 @@ struct ModelConfig {
   }
   bool has_delta(int layer) const {
     return !delta.layers.empty() && delta.layers[static_cast<size_t>(layer)];
+  }
+  bool has_short_conv(int layer) const {
+    return !short_conv.layers.empty() && short_conv.layers[static_cast<size_t>(layer)];
   }
   bool rotates(int layer) const {
     return unrotated.empty() || !unrotated[static_cast<size_t>(layer)];

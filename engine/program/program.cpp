@@ -291,7 +291,16 @@ Program ProgramBuilder::finish() && {
               return norm_fits(o.weight, o.head_dim) && cols(o.x) == int64_t{o.heads} * o.head_dim;
             },
             [&](const Linear& o) {
-              return view(o.weight).cols == cols(o.in) && view(o.weight).rows == cols(o.out) &&
+              if (o.heads > 1) {
+                const int64_t in = cols(o.in) / o.heads, out = cols(o.out) / o.heads;
+                const int64_t ins = view(o.weight).cols, outs = view(o.weight).rows / o.heads;
+                return cols(o.in) % o.heads == 0 && cols(o.out) % o.heads == 0 &&
+                       view(o.weight).rows % o.heads == 0 && o.in_first >= 0 && o.out_first >= 0 &&
+                       o.in_first + ins <= in && o.out_first + outs <= out && o.in != o.out &&
+                       o.bias == WeightId::None;
+              }
+              return o.heads == 1 && o.in_first == 0 && o.out_first == 0 &&
+                     view(o.weight).cols == cols(o.in) && view(o.weight).rows == cols(o.out) &&
                      (o.bias == WeightId::None || view(o.bias).cols == cols(o.out));
             },
             [&](const Rope& o) {
@@ -312,9 +321,10 @@ Program ProgramBuilder::finish() && {
                      cache.kv_heads == o.spec.kv_heads && cache.head_dim == o.spec.head_dim;
             },
             [&](const HeadPart& o) {
+              const int64_t width = o.width == 0 ? o.cols : o.width;
               return o.in != o.out && o.heads > 0 && o.first >= 0 && o.to >= 0 &&
                      cols(o.in) % o.heads == 0 && o.first + o.cols <= cols(o.in) / o.heads &&
-                     o.to + int64_t{o.heads} * o.cols <= cols(o.out);
+                     width >= o.cols && o.to + (o.heads - 1) * width + o.cols <= cols(o.out);
             },
             [&](const CausalConv& o) {
               return o.in != o.out && cols(o.in) == cols(o.out) && o.taps > 1 &&
@@ -360,6 +370,10 @@ Program ProgramBuilder::finish() && {
                      cols(o.route) == cols(o.in) &&
                      (o.choice_bias == WeightId::None || o.spec.gating == Gating::Sigmoid) &&
                      o.in != o.out && cols(o.in) == cols(o.out) && o.spec.used > 0 &&
+                     o.spec.used_groups > 0 && o.spec.used_groups <= o.spec.groups &&
+                     (o.spec.groups == o.spec.used_groups || o.spec.gating == Gating::Sigmoid) &&
+                     o.spec.count % o.spec.groups == 0 &&
+                     o.spec.used <= o.spec.count / o.spec.groups * o.spec.used_groups &&
                      o.spec.used <= o.spec.count && view(o.router).rows == o.spec.count &&
                      view(o.router).cols == cols(o.in) && alike(o.gate, gate.rows, cols(o.in)) &&
                      alike(o.up, gate.rows, cols(o.in)) && alike(o.down, cols(o.in), gate.rows);

@@ -55,10 +55,15 @@ struct HeadNorm {
   float eps;
 };
 // out = weight · in + bias
+// With several heads, each has rows of its own in the weight, which has no bias then. A head's rows
+// multiply the columns of its part of `in` from in_first on, as many as the weight has, and fill
+// the columns of its part of `out` from out_first on. Other columns of `out` keep their numbers.
 struct Linear {
-  ActId out, in;
+  ActId out, in;    // two buffers
   WeightId weight;  // [out, in]
   WeightId bias;    // [1, out] or None
+  int heads = 1;
+  int in_first = 0, out_first = 0;
 };
 struct Rope {
   ActId x;
@@ -83,13 +88,14 @@ struct GatedAct {
   Activation activation;
 };
 // Copies a part of each head of `in`: its columns [first, first + cols). In `out` the parts stand
-// side by side from column `to` on.
+// side by side from column `to` on, or `width` columns apart.
 struct HeadPart {
   ActId out, in;  // two buffers
   int heads;      // of `in`, all of one width
   int cols;
   int first = 0;
   int to = 0;
+  int width = 0;  // 0: cols
 };
 // A convolution over the tokens of a sequence, each column by itself, then an activation:
 // out[t] = activation(sum over i of weight[i] * in[t - (taps - 1) + i]). The state holds the last

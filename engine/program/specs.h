@@ -76,6 +76,10 @@ struct ExpertsSpec {
   Gating gating = Gating::Softmax;
   float scale = 1;         // multiplies the weights in the end
   float router_scale = 1;  // multiplies the router's logits
+  // With Sigmoid, the experts stand in groups of one size, and a row's experts are of its
+  // used_groups best groups. A group is as good as its two best experts together, each by what it
+  // is chosen by.
+  int groups = 1, used_groups = 1;
 
   bool operator==(const ExpertsSpec&) const = default;
 };

@@ -94,6 +94,23 @@ TEST_CASE("CUDA refuses what its kernels would ignore") {
     text = p.refusal(op);
     expected += "experts with a scale of the router";
   }
+  SECTION("a product by heads") {
+    p.file.matrix("by_head", DType::F32, kDim, kDim / 2);
+    const WeightId weight = p.b.weight("by_head", kDim, kDim / 2);
+    text = p.refusal(Linear{p.y, p.x, weight, WeightId::None, 2});
+    expected += "linear for each head by itself";
+  }
+  SECTION("a part of heads that are wider") {
+    text = p.refusal(HeadPart{p.y, p.x, 2, 4, 0, 0, 8});
+    expected += "head_part into heads that are wider than the part";
+  }
+  SECTION("groups of experts") {
+    Experts op = p.experts();
+    op.spec.gating = Gating::Sigmoid;
+    op.spec.groups = 2;
+    text = p.refusal(op);
+    expected += "experts with groups of experts";
+  }
   SECTION("a scale for each expert") {
     Experts op = p.experts();
     op.expert_scale = p.b.weight("scales", 1, kExperts);

@@ -212,6 +212,46 @@ TEST_CASE("a bias changes the choice by sigmoids, and not the weights") {
   CHECK(choose(logits, spec, bias).weights[1] == Approx(2.5 * sigmoid(-2)).epsilon(1e-6));
 }
 
+TEST_CASE("experts are chosen from the groups whose two best experts are best together") {
+  // Sigmoids grow with logits. Group 1 has the best expert, group 2 the second best pair.
+  const std::vector<float> logits = {1, 1.1f, -9, 5, -9, -8, 2, 2.1f, 0, 0, 0, 0};
+  ExpertsSpec spec{12, 3, true, Activation::Silu, Gating::Sigmoid};
+  CHECK(choose(logits, spec).experts == std::vector<int32_t>{3, 6, 7});
+  spec.groups = 4;
+  spec.used_groups = 2;
+  // Pairs: 1 and 1.1; 5 and -8; 2 and 2.1; 0 and 0.
+  CHECK(choose(logits, spec).experts == std::vector<int32_t>{1, 6, 7});
+  spec.used_groups = 1;
+  CHECK(choose(logits, spec).experts == std::vector<int32_t>{6, 7, 8});
+  // The choice counts, with its bias: group 1 overtakes.
+  std::vector<float> bias(12);
+  bias[4] = 1;
+  CHECK(choose(logits, spec, bias).experts == std::vector<int32_t>{3, 4, 5});
+  // Without any number to compare, the earlier groups and experts are chosen.
+  CHECK(choose(std::vector<float>(12, kNan), spec).experts.size() == 3);
+}
+
+TEST_CASE("both kernel sets choose from the same groups") {
+  ExpertsSpec spec{12, 3, true, Activation::Silu, Gating::Sigmoid, 2};
+  spec.groups = 4;
+  spec.used_groups = 2;
+  const Layer layer(spec, DType::F32, DType::F32, 64, 32);
+  const std::vector<float> in = random_floats(20 * 64, 3);
+  const auto options = layer.options(2, 20, true);
+  const auto fast = cpu::fast_kernels(options), reference = cpu::reference_kernels(options);
+  const std::vector<float> a = layer.run(*fast, in.data(), 20);
+  const std::vector<float> b = layer.run(*reference, in.data(), 20);
+  spec.used_groups = 4;
+  const Layer free(spec, DType::F32, DType::F32, 64, 32);
+  const std::vector<float> c = free.run(*reference, in.data(), 20);
+  size_t changed = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    CHECK(a[i] == Approx(b[i]).epsilon(1e-4).margin(1e-4));
+    changed += std::abs(b[i] - c[i]) > 1e-3;
+  }
+  CHECK(changed > a.size() / 4);
+}
+
 TEST_CASE("random logits choose the experts that sorting finds") {
   for (uint32_t seed = 0; seed < 200; ++seed) {
     const int count = 1 + static_cast<int>(seed * 7 % 130);

@@ -34,6 +34,7 @@ std::shared_ptr<MadeWeights> weights() {
   file->matrix("norm", DType::F32, 1, kDim);
   file->matrix("bias", DType::F32, 1, kDim);
   file->matrix("head_norm", DType::F32, 1, kHeadDim);
+  file->matrix("by_head", DType::F32, kHeads * 4, 8);
   return file;
 }
 
@@ -131,6 +132,12 @@ void attend_again(ProgramBuilder& b, ActId x) {
   op.appends = appends;
   if (appends) op.k = op.v = x;
   b.add(op);
+}
+// Heads of 6 columns: two are copied, four are a product.
+void multiply_heads(ProgramBuilder& b, ActId x) {
+  const ActId y = b.act("y", kHeads * 6);
+  b.add(HeadPart{y, x, kHeads, 2, 3, 0, 6});
+  b.add(Linear{y, x, b.weight("by_head", kHeads * 4, 8), WeightId::None, kHeads, 5, 2});
 }
 void rotate_scaled(ProgramBuilder& b, ActId x) {
   RopeSpec spec;
@@ -242,6 +249,25 @@ TEST_CASE("Add scales both terms, and GatedAct without an activation is a produc
   for (size_t i = 0; i < all[0].size(); ++i) {
     check_near(all[2][i], double{all[0][i]} * all[1][i]);
     check_near(all[3][i], -3.0 * all[0][i] + 0.5 * all[1][i]);
+  }
+}
+
+TEST_CASE("a product by heads multiplies each head's columns by its own rows of the weight") {
+  const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
+  const Model model = model_of(build<multiply_heads>);
+  const auto all = outputs(model, kernels);
+  const std::vector<float> weight = values_of(model, "by_head");
+  REQUIRE(all[2].size() == std::size(kTokens) * kHeads * 6);
+  for (size_t head = 0; head < std::size(kTokens) * kHeads; ++head) {
+    const float *in = all[0].data() + head * kHeadDim, *out = all[2].data() + head * 6;
+    CHECK((out[0] == in[3] && out[1] == in[4]));
+    for (size_t o = 0; o < 4; ++o) {
+      double sum = 0;
+      for (size_t i = 0; i < 8; ++i) {
+        sum += double{weight[(head % kHeads * 4 + o) * 8 + i]} * in[5 + i];
+      }
+      check_near(out[2 + o], sum);
+    }
   }
 }
 
