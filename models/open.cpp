@@ -28,7 +28,7 @@ OpenedModel open_gguf_model(const fs::path& file) {
 
 OpenedModel open_hf_folder(const fs::path& folder) {
   const HfConfig config = HfConfig::read(folder / "config.json");
-  const Family& family = family_for_hf(config.text("model_type"), config.where());
+  const Family& family = family_for_hf(hf_type(config), config.where());
   ModelConfig model_config = family.from_hf(config);
   // Layers beyond the configuration's number predict further tokens; skald does without them.
   const auto name = [&](std::string_view hf_name) {

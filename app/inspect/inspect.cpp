@@ -104,6 +104,10 @@ std::vector<int> dense_layers(const ModelConfig& c) {
   return layers_where(c, [&](int layer) { return !c.has_experts(layer); });
 }
 
+std::vector<int> conv_layers(const ModelConfig& c) {
+  return layers_where(c, [&](int layer) { return c.has_short_conv(layer); });
+}
+
 std::vector<int> delta_layers(const ModelConfig& c) {
   return layers_where(c, [&](int layer) { return c.has_delta(layer); });
 }
@@ -165,6 +169,8 @@ Json config_json(const ModelConfig& c) {
           {"shared_kv_layers", c.shared_kv.layers},
           {"shared_kv_ffn_dim", c.shared_kv.ffn_dim},
           {"layer_embedding", c.layer_embedding},
+          {"short_convolution_layers", conv_layers(c)},
+          {"latent", c.latent.rank},
           {"delta_net_layers", delta_layers(c)},
           {"delta_net_key_heads", c.delta.spec.key_heads},
           {"delta_net_value_heads", c.delta.spec.value_heads},
@@ -278,8 +284,13 @@ std::string attention_text(const ModelConfig& c) {
   return text;
 }
 
-// The line about layers with a delta net; empty for a model without them.
-std::string delta_text(const ModelConfig& c) {
+// The line about layers with a delta net or a short convolution; empty for a model without them.
+std::string recurrent_text(const ModelConfig& c) {
+  const std::vector<int> convs = conv_layers(c);
+  if (!convs.empty()) {
+    return concat("\n  convolution over ", counted(c.short_conv.taps, "token"),
+                  layers_text(convs, c.layers));
+  }
   const std::vector<int> nets = delta_layers(c);
   if (nets.empty()) return "";
   const DeltaSpec& s = c.delta.spec;
@@ -354,7 +365,7 @@ std::string report_text(const OpenedModel& opened, const FoundTokenizer& found,
       ", ", opened.gguf ? concat("GGUF v", opened.gguf->version()) : "Hugging Face safetensors",
       ")\n  parameters  ", count_elements(file), " in ", size_text(file.bytes()),
       "\n  layers      ", layers_line(c), experts_text(c), "\n  attention   ", attention_text(c),
-      delta_text(c), "\n  rope        ", rope_text(c), scales_text(c), "\n  context     ",
+      recurrent_text(c), "\n  rope        ", rope_text(c), scales_text(c), "\n  context     ",
       context_text(c), "\n  vocabulary  ", c.vocab, c.tied ? ", the head is the embedding" : "",
       c.logit_softcap != 0 ? concat(", logits capped at ", c.logit_softcap) : "", "\n");
   if (found.tokens.tokenizer) {

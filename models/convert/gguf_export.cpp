@@ -43,7 +43,7 @@ GgufExport export_of_gguf(const OpenedModel& opened) {
 GgufExport export_of_folder(const OpenedModel& opened) {
   const HfConfig config = HfConfig::read(opened.path / "config.json");
   const ModelConfig& c = opened.model.config;
-  const Family& family = family_for_hf(config.text("model_type"), config.where());
+  const Family& family = family_for_hf(hf_type(config), config.where());
   if (!family.to_gguf) {
     fail(Exit::Model, config.where(), ": skald cannot write a GGUF of the architecture '",
          printable(c.architecture, 40), "'");
@@ -102,7 +102,7 @@ std::string_view difference(const ModelConfig& a, const ModelConfig& b) {
       e.normalized != f.normalized || e.shared_dim != f.shared_dim ||
       e.shared_gate != f.shared_gate || e.bias != f.bias || e.choice_bias != f.choice_bias ||
       e.gating != f.gating || !near(e.scale, f.scale) || !near(e.router_scale, f.router_scale) ||
-      e.expert_scale != f.expert_scale) {
+      e.expert_scale != f.expert_scale || e.groups != f.groups || e.used_groups != f.used_groups) {
     return "experts";
   }
   const DeltaSpec &d = a.delta.spec, &g = b.delta.spec;
@@ -119,6 +119,14 @@ std::string_view difference(const ModelConfig& a, const ModelConfig& b) {
     return "layers without keys and values";
   }
   if (a.layer_embedding != b.layer_embedding) return "embeddings for each layer";
+  const LatentConfig &l = a.latent, &m = b.latent;
+  if (l.rank != m.rank || l.query_rank != m.query_rank || l.rope_dim != m.rope_dim ||
+      l.key_dim != m.key_dim || l.value_dim != m.value_dim) {
+    return "latents";
+  }
+  if (a.short_conv.layers != b.short_conv.layers || a.short_conv.taps != b.short_conv.taps) {
+    return "short convolutions";
+  }
   if (a.loops != b.loops || a.loop_norm != b.loop_norm) return "loops";
   if (a.attention_sinks != b.attention_sinks) return "sinks";
   if (a.attention_softcap != b.attention_softcap || a.logit_softcap != b.logit_softcap) {

@@ -34,6 +34,9 @@ struct Family {
   std::shared_ptr<const WeightFile> (*laid_out)(std::shared_ptr<const SafetensorsFile>) = nullptr;
 };
 
+// The type of a folder's model: model_type, or "mistral3/mistral4" where a wrapper's text part has
+// another architecture than its other ones.
+std::string hf_type(const HfConfig& config);
 const Family& family_for_hf(std::string_view model_type, std::string_view where);
 const Family& family_for_gguf(std::string_view architecture, std::string_view where);
 

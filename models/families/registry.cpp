@@ -1,6 +1,7 @@
 #include "engine/base/error.h"
 #include "models/families/families.h"
 #include "models/families/family.h"
+#include "models/files/hf_config.h"
 
 namespace skald {
 namespace {
@@ -25,6 +26,19 @@ const Family& find(std::string_view type, Types types, std::string_view where) {
 }
 
 }  // namespace
+
+std::string hf_type(const HfConfig& config) {
+  const std::string type = config.text("model_type");
+  if (!config.has("text_config")) return type;
+  const std::string both =
+      concat(type, "/", config.object("text_config").text_or("model_type", ""));
+  for (const Family* family : kFamilies) {
+    for (std::string_view candidate : family->hf_types) {
+      if (candidate == both) return both;
+    }
+  }
+  return type;
+}
 
 const Family& family_for_hf(std::string_view model_type, std::string_view where) {
   return find(model_type, &Family::hf_types, where);

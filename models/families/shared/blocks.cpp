@@ -42,9 +42,10 @@ void Blocks::norm(ActId out, ActId in, int layer, std::string_view weight) {
   builder_.add(norm_op(out, in, layer_name(layer, weight)));
 }
 
-Norm Blocks::norm_op(ActId out, ActId in, const std::string& name) {
+Norm Blocks::norm_op(ActId out, ActId in, const std::string& name, std::optional<float> plus) {
   const ModelConfig& c = config_;
-  Norm op{out, in, builder_.norm_weight(name + ".weight", c.dim, c.norm_plus), c.norm_eps, c.norm};
+  const WeightId weight = builder_.norm_weight(name + ".weight", c.dim, plus.value_or(c.norm_plus));
+  Norm op{out, in, weight, c.norm_eps, c.norm};
   if (c.norm_bias) op.bias = builder_.weight(name + ".bias", 1, c.dim);
   return op;
 }
@@ -83,7 +84,8 @@ void Blocks::qk_norm(ActId act, int heads, int layer, std::string_view weight) {
   const ModelConfig& c = config_;
   const std::string name = layer_name(layer, weight) + ".weight";
   if (c.qk_norm == QkNorm::Heads) {
-    const WeightId id = builder_.norm_weight(name, c.head_dim, c.norm_plus);
+    const bool bare = c.bare_query_scale != 0 && !file_.find(name);
+    const WeightId id = bare ? WeightId::None : builder_.norm_weight(name, c.head_dim, c.norm_plus);
     builder_.add(HeadNorm{act, id, heads, c.head_dim, c.norm_eps});
   } else if (c.qk_norm == QkNorm::Whole) {
     const WeightId id = builder_.norm_weight(name, builder_.cols(act), c.norm_plus);
@@ -95,10 +97,12 @@ void Blocks::queries(int layer, ActId in) {
   const ModelConfig& c = config_;
   if (!c.attention_gate) return linear(q_, in, layer, "attn_q", c.attention_bias);
   const int64_t q_dim = builder_.cols(q_);
-  if (!queries_) {
-    queries_ = builder_.act("q_and_gate", 2 * q_dim);
-    gates_ = builder_.act("attention_gate", q_dim);
+  if (!gates_) gates_ = builder_.act("attention_gate", q_dim);
+  if (file_.find(layer_name(layer, "attn_gate.weight"))) {
+    linear(q_, in, layer, "attn_q", c.attention_bias);
+    return linear(*gates_, in, layer, "attn_gate", false);
   }
+  if (!queries_) queries_ = builder_.act("q_and_gate", 2 * q_dim);
   linear(*queries_, in, layer, "attn_q", c.attention_bias);
   builder_.add(HeadPart{q_, *queries_, c.heads, c.head_dim});
   builder_.add(HeadPart{*gates_, *queries_, c.heads, c.head_dim, c.head_dim});
@@ -120,6 +124,7 @@ void Blocks::attention(int layer, ActId in) {
 
   AttentionSpec spec{c.heads, c.kv_heads, c.head_dim};
   spec.scale = c.scale_of_scores();
+  if (c.bare_query_scale != 0) spec.scale *= c.bare_query_scale;
   spec.window = c.window_of(layer);
   spec.softcap = c.attention_softcap;
   spec.growth = c.query_growth;
@@ -208,7 +213,8 @@ void Blocks::experts(int layer, ActId out, ActId in, ActId route) {
     op.up = expert_weights(layer, "ffn_up", e.ffn_dim, dim);
   }
   op.down = expert_weights(layer, "ffn_down", dim, e.ffn_dim);
-  op.spec = {e.count, e.used, e.normalized, config_.activation, e.gating, e.scale, e.router_scale};
+  op.spec = {e.count, e.used,         e.normalized, config_.activation, e.gating,
+             e.scale, e.router_scale, e.groups,     e.used_groups};
   if (e.expert_scale) {
     op.expert_scale = builder_.weight(layer_name(layer, "ffn_down_exps.scale"), 1, e.count);
   }
@@ -261,9 +267,11 @@ void Blocks::add() { builder_.add(Add{x_, h_, config_.residual_scale}); }
 
 void Blocks::norm_stream() { builder_.add(norm_op(x_, x_, "output_norm")); }
 
-Program Blocks::finish() && {
+Program Blocks::finish() && { return std::move(*this).finish(LastNorm{}); }
+
+Program Blocks::finish(const LastNorm& last) && {
   const ModelConfig& c = config_;
-  builder_.add(norm_op(h_, x_, "output_norm"));
+  builder_.add(norm_op(h_, x_, std::string(last.name), last.plus));
   const WeightId head = c.tied ? embedding_ : builder_.weight("output.weight", c.vocab, c.dim);
   builder_.add(Logits{h_, head, c.logit_scale, c.logit_softcap});
   return std::move(builder_).finish();

@@ -34,9 +34,16 @@ class Blocks {
   void shared_expert(int layer, ActId in);  // h = the shared expert of `in`, the same
   // The second half of a layer: x += the feed-forward, or the experts, of the norm `weight` of x.
   void feed_forward(int layer, std::string_view weight);
-  void add();           // x += h
-  void norm_stream();   // x = the last norm of x
-  Program finish() &&;  // norm and logits of x
+  void add();          // x += h
+  void norm_stream();  // x = the last norm of x
+  // Norm and logits of x. A family may call the last norm otherwise, or add another number to its
+  // weights than to those of other norms.
+  struct LastNorm {
+    std::string_view name = "output_norm";
+    std::optional<float> plus = {};
+  };
+  Program finish(const LastNorm& last) &&;
+  Program finish() &&;
 
   // out = weight · in + bias, with a layer's weight such as "attn_q".
   void linear(ActId out, ActId in, int layer, std::string_view name, bool bias);
@@ -53,7 +60,7 @@ class Blocks {
   void down(int layer, const FeedForward& part);
   bool fused(std::string_view name, int layer, ActId in, std::initializer_list<ActId> outs);
   WeightId expert_weights(int layer, std::string_view part, int64_t rows, int64_t cols);
-  Norm norm_op(ActId out, ActId in, const std::string& name);
+  Norm norm_op(ActId out, ActId in, const std::string& name, std::optional<float> plus = {});
   void queries(int layer, ActId in);  // q of `in`, and the gates
   void qk_norm(ActId act, int heads, int layer, std::string_view weight);
   void make_attention_acts();
@@ -65,7 +72,7 @@ class Blocks {
   ActId q_{}, k_{}, v_{}, attended_{};       // made by the first attention()
   std::optional<FeedForward> mlp_, shared_;  // made by the first use
   std::optional<ActId> routed_;              // the same
-  std::optional<ActId> queries_, gates_;     // made if attn_q holds both
+  std::optional<ActId> queries_, gates_;     // made if attn_q holds both; gates_ also for attn_gate
   WeightId embedding_ = WeightId::None;
   int rope_ = 0, window_rope_ = 0;  // equal if layers with a window have no rope of their own
 };

@@ -47,10 +47,15 @@ struct Factor {
   std::string_view key;
   double neutral;
 };
-constexpr Factor kFactors[] = {{"logit_scale", 1},           {"logits_scaling", 1},
-                               {"embedding_multiplier", 1},  {"residual_multiplier", 1},
-                               {"attention_multiplier", 0},  {"final_logit_softcapping", 0},
-                               {"attn_logit_softcapping", 0}};
+constexpr Factor kFactors[] = {{"logit_scale", 1},
+                               {"logits_scaling", 1},
+                               {"embedding_multiplier", 1},
+                               {"residual_multiplier", 1},
+                               {"attention_multiplier", 0},
+                               {"final_logit_softcapping", 0},
+                               {"attn_logit_softcapping", 0},
+                               {"output_multiplier", 1},
+                               {"qk_scale_factor", 1}};
 
 void refuse_unread_factors(const HfConfig& config, std::span<const std::string_view> read) {
   for (const auto& [key, neutral] : kFactors) {
@@ -216,7 +221,8 @@ ModelConfig read_common_gguf(const GgufFile& file, const GgufReads& reads) {
              "' differs between layers, which is not supported");
       }
     }
-    const uint64_t count = all.empty() || all.front() < 0 ? 0 : static_cast<uint64_t>(all.front());
+    const auto first = std::find_if(all.begin(), all.end(), [](int64_t n) { return n != 0; });
+    const uint64_t count = first == all.end() || *first < 0 ? 0 : static_cast<uint64_t>(*first);
     return bounded(file, prefix + key, count, 1, most);
   };
 
@@ -232,8 +238,10 @@ ModelConfig read_common_gguf(const GgufFile& file, const GgufReads& reads) {
   c.kv_heads = metadata.find(prefix + "attention.head_count_kv")
                    ? static_cast<int>(of_layers("attention.head_count_kv", kMostHeads))
                    : c.heads;
-  c.head_dim = static_cast<int>(integer_or("attention.key_length", c.dim / c.heads, kMostHeadDim));
-  if (integer_or("attention.value_length", c.head_dim, kMostHeadDim) != c.head_dim) {
+  const std::string length = reads.latent ? "rope.dimension_count" : "attention.key_length";
+  c.head_dim = static_cast<int>(integer_or(length, c.dim / c.heads, kMostHeadDim));
+  const std::string values = reads.latent ? length : "attention.value_length";
+  if (integer_or(values, c.head_dim, kMostHeadDim) != c.head_dim) {
     fail(Exit::Model, file.path(), ": keys and values of different lengths are not supported");
   }
   c.context = integer_or("context_length", 2048, kMostContext);

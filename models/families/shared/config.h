@@ -61,8 +61,9 @@ void set_rope(ModelConfig& c, const RopeConfig& rope, std::string_view where);
 struct GgufReads {
   NormKind norm = NormKind::Rms;
   // Numbers of key-value heads and widths of the feed-forward may differ between layers. Those of
-  // the first layer are read.
+  // the first layer that has some are read.
   bool lists = false;
+  bool latent = false;  // attention.key_length and value_length are of latents and not read
 };
 ModelConfig read_common_gguf(const GgufFile& file, const GgufReads& reads = {});
 // A number that may be a list with one for each layer; 0 where the layer is missing.

@@ -155,14 +155,16 @@ ExpertsConfig read_gguf_experts(const GgufFile& file, int64_t ffn_dim,
   e.ffn_dim = bounded(kFfnDim, metadata.uint_or(prefix + kFfnDim, static_cast<uint64_t>(ffn_dim)),
                       kMostFfnDim);
   e.normalized = metadata.boolean_or(prefix + "expert_weights_norm", true);
-  if (reads.sigmoids) {
-    constexpr uint64_t kUnsaid = 0, kSigmoid = 2;
+  if (reads.sigmoids || reads.either_gating) {
+    constexpr uint64_t kUnsaid = 0, kSoftmax = 1, kSigmoid = 2;
     const uint64_t gating = metadata.uint_or(prefix + "expert_gating_func", kUnsaid);
-    if (gating != kUnsaid && gating != kSigmoid) {
+    const bool softmax = reads.either_gating && (gating == kSoftmax || gating == kUnsaid);
+    if (!softmax && gating != kSigmoid && (gating != kUnsaid || reads.either_gating)) {
       fail(Exit::Model, file.path(), ": '", prefix, "expert_gating_func' is ", gating,
-           ", expected 2 (sigmoids)");
+           reads.either_gating ? ", expected 1 (softmax) or 2 (sigmoids)"
+                               : ", expected 2 (sigmoids)");
     }
-    e.gating = Gating::Sigmoid;
+    e.gating = softmax ? Gating::Softmax : Gating::Sigmoid;
     const double scale = metadata.number_or(prefix + "expert_weights_scale", 0);
     if (scale != 0) e.scale = checked_scale(scale, file.path(), prefix + "expert_weights_scale");
   }
@@ -175,6 +177,12 @@ ExpertsConfig read_gguf_experts(const GgufFile& file, int64_t ffn_dim,
     const int64_t dense = up_to("leading_dense_block_count", kMostLayers);
     const auto layers = static_cast<int64_t>(metadata.uint(prefix + "block_count"));
     for (int64_t layer = 0; dense > 0 && layer < layers; ++layer) e.dense.push_back(layer < dense);
+  }
+
+  if (reads.groups && metadata.uint_or(prefix + "expert_group_count", 1) > 1) {
+    e.groups = static_cast<int>(number("expert_group_count", e.count));
+    e.used_groups = static_cast<int>(number("expert_group_used_count", e.groups));
+    if (e.used_groups == e.groups) e.groups = e.used_groups = 1;  // all groups count
   }
 
   // Keys of other architectures. The values listed here are those that change nothing.
@@ -192,7 +200,8 @@ ExpertsConfig read_gguf_experts(const GgufFile& file, int64_t ffn_dim,
     return std::find(keys.begin(), keys.end(), key) != keys.end();
   };
   for (const auto& [key, harmless] : kUnknown) {
-    if (reads.sigmoids && has(kOfSigmoids, key)) continue;
+    if ((reads.sigmoids || reads.either_gating) && has(kOfSigmoids, key)) continue;
+    if (reads.groups && std::string_view(key) == "expert_group_count") continue;
     if (reads.shared_and_dense && has(kOfLayers, key)) continue;
     const double value = metadata.number_or(prefix + key, 0);
     if (value == 0 || value == harmless) continue;

@@ -44,6 +44,9 @@ struct GgufExpertsReads {
   // expert_shared_count experts that every token passes through, and leading_dense_block_count
   // layers without experts.
   bool shared_and_dense = false;
+  // expert_gating_func says which; softmax if it says nothing. With expert_weights_scale.
+  bool either_gating = false;
+  bool groups = false;  // expert_group_count, expert_group_used_count
 };
 
 // Reads <architecture>.expert_*. No experts if expert_count is 0 or missing. Throws if the keys ask

@@ -37,7 +37,7 @@ void put_rope(const ModelConfig& c, const CommonExport& common, const std::strin
   if (scaling.type == "yarn") {
     head.put_f32(key + "yarn_beta_fast", scaling.beta_fast);
     head.put_f32(key + "yarn_beta_slow", scaling.beta_slow);
-    head.put_f32(key + "yarn_attn_factor", scaling.attention_factor);
+    if (!common.latent) head.put_f32(key + "yarn_attn_factor", scaling.attention_factor);
   } else if (scaling.type == "longrope") {
     head.put_f32(key + "attn_factor", scaling.attention_factor);
     add_values("rope_factors_long.weight", scaling.long_factor, out);
@@ -82,7 +82,8 @@ void put_common(const ModelConfig& c, const CommonExport& common, GgufExport& ou
   put("attention.head_count_kv", c.kv_heads, common.kv_heads);
   const int head_dim = common.head_dim > 0 ? common.head_dim : c.head_dim;
   head.put_u32(prefix + "attention.key_length", head_dim);
-  head.put_u32(prefix + "attention.value_length", head_dim);
+  head.put_u32(prefix + "attention.value_length",
+               common.value_dim > 0 ? common.value_dim : head_dim);
   head.put_f32(concat(prefix, gguf_norm_eps(c.norm)), c.norm_eps);
   head.put_u32(prefix + "vocab_size", c.vocab);
   if (c.window > 0) head.put_u32(prefix + "attention.sliding_window", c.window);

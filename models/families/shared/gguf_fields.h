@@ -24,7 +24,9 @@ struct CommonExport {
   bool rope_freqs =
       false;  // the architecture may have the tensor rope_freqs (llama3, proportional)
   // Where layers differ.
-  int head_dim = 0;                    // of the key attention.key_length; 0: that of the model
+  int head_dim = 0;     // of the key attention.key_length; 0: that of the model
+  int value_dim = 0;    // of the key attention.value_length; 0: head_dim
+  bool latent = false;  // yarn does not multiply cosines and sines, and its key says nothing of it
   std::vector<int32_t> kv_heads = {};  // of each layer; empty: those of the model
   std::vector<int32_t> ffn_dims = {};  // the same
 };

@@ -125,6 +125,9 @@ TEST_CASE("vectors, norms, biases and routers are not quantized") {
   CHECK_FALSE(is_quantizable("blk.0.attn_q_norm.weight", 8, 2));
   CHECK_FALSE(is_quantizable("blk.0.ffn_gate_inp.weight", 8, 2));
   CHECK_FALSE(is_quantizable("per_layer_model_proj.weight", 8, 2));
+  CHECK_FALSE(is_quantizable("blk.0.ssm_conv1d.weight", 64, 2));
+  CHECK_FALSE(is_quantizable("blk.0.shortconv.conv.weight", 64, 2));
+  CHECK(is_quantizable("blk.0.shortconv.in_proj.weight", 64, 2));
 }
 
 TEST_CASE("an unknown type is an error that lists the known ones") {

@@ -157,10 +157,10 @@ TEST_CASE("a Mistral 3 loads as its text part") {
   const fs::path folder = write_folder(temp, "nemo");
   Json text = read_json(folder / "config.json");
   check_as_text_part(temp, folder, "mistral3", "nemo");
-  text["model_type"] = "mistral4";
+  text["model_type"] = "mistral9";
   temp.write("m/config.json", Json{{"model_type", "mistral3"}, {"text_config", text}}.dump());
   CHECK(has(error_text([&] { open_model(folder); }),
-            "text_config: the architecture 'mistral4' is not supported"));
+            "text_config: the architecture 'mistral9' is not supported"));
 }
 
 }  // namespace
