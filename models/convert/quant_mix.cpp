@@ -104,8 +104,8 @@ MixedModel mixed_model(const ModelConfig& c) {
 
 bool is_quantizable(std::string_view name, int64_t rows, size_t dims) {
   if (dims < 2 || rows < 2 || !name.ends_with("weight")) return false;
-  for (std::string_view part :
-       {"_norm.weight", "ffn_gate_inp.weight", "conv1d.weight", "per_layer_model_proj.weight"}) {
+  for (std::string_view part : {"_norm.weight", "ffn_gate_inp.weight", "conv1d.weight",
+                                "shortconv.conv.weight", "per_layer_model_proj.weight"}) {
     if (name.find(part) != name.npos) return false;
   }
   return true;
