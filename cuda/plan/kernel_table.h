@@ -150,6 +150,7 @@ struct ExpertsKernel {
   // weights of a block format need at least this many places per expert. 0: no bound.
   int most_rows = 0, most_places = 0, fewest_block_places = 0;
   bool any_rows = false;  // a row's result does not depend on the number of rows
+  bool expands = false;   // needs room for all experts' weights in 16 bits
 
   constexpr KernelId id() const { return kernel_id(name.data()); }
 };
@@ -199,6 +200,12 @@ inline constexpr ExpertsKernel kExpertsKernels[] = {
      .supports = supports_experts_few,
      .most_rows = 16,
      .most_places = 8},
+    // With several tiles for each expert, block formats are converted to bf16 once, ahead.
+    {.name = "expand_q + experts_many_sm90",
+     .code = KernelCode::Sm90a,
+     .supports = supports_experts_expanded,
+     .fewest_block_places = 192,
+     .expands = true},
     // Tiles of 128 places. Block formats are converted to bf16 on the way, which takes many places
     // to pay off.
     {.name = "experts_many_sm90",
@@ -212,8 +219,18 @@ inline constexpr ExpertsKernel kExpertsKernels[] = {
      .any_rows = true},
     {.name = "experts_plain", .code = KernelCode::Any, .supports = any_experts, .any_rows = true},
 };
+struct ExpertsNeed {
+  bool reproducible = false;
+  int64_t expanded_bytes = 0;  // the room for kernels that expand
+};
 const ExpertsKernel& select_experts(const ExpertsShape& shape, const RoutingShape& routing,
-                                    const Gpu& gpu, bool reproducible);
+                                    const Gpu& gpu, const ExpertsNeed& need);
+// True if a step of so many rows would expand the weights, given the room.
+bool expands_experts(const ExpertsShape& shape, const RoutingShape& routing);
+// The bytes that a kernel needs that expands the shape's weights.
+inline int64_t expanded_bytes(const ExpertsShape& shape, const RoutingShape& routing) {
+  return 2 * routing.count * shape.outs * shape.ins;
+}
 // True if the kernel that multiplies the down matrices also sums the experts (ExpertsSum).
 bool one_kernel_sums(const ExpertsShape& down, const RoutingShape& routing,
                      const ExpertsKernel& kernel);

@@ -117,6 +117,7 @@ PlannedStep planned_step(const FusedProgram& fused, const RunOptions& options,
   setting.reproducible = options.reproducible;
   setting.copies = size.copies;
   setting.expanded_bytes = planned.sizes.expanded;
+  setting.expanded_experts = planned.sizes.experts.expanded;
   setting.bounds = assumed_bounds(fused);
   return planned;
 }

@@ -9,6 +9,8 @@
 #include "cuda/kernels/sample/score.h"
 #include "cuda/kernels/tiles/layout.h"
 #include "cuda/kernels/tiles/row_lengths.h"
+#include "cuda/plan/experts_shape.h"
+#include "cuda/plan/kernel_table.h"
 #include "engine/base/overloaded.h"
 #include "engine/memory/kv_pages.h"
 
@@ -92,6 +94,9 @@ int64_t weight_bytes(const FusedProgram& fused) {
 // Bytes for rows of a quantized matrix that are expanded by one call: large enough for few calls.
 constexpr int64_t kExpandedBytes = 256 << 20;
 
+// A layer's experts are converted to 16 bits together, unless they need more than this.
+constexpr int64_t kMostExpandedExperts = int64_t{9} << 28;
+
 struct ExpandedBytes {
   int64_t all = 0, most = 0;
 };
@@ -113,7 +118,8 @@ ExpandedBytes expanded_bytes(const FusedProgram& fused) {
   return bytes;
 }
 
-ExpertSizes expert_sizes(const FusedProgram& fused, int64_t rows) {
+ExpertSizes expert_sizes(const FusedProgram& fused, const SizeOptions& options) {
+  const int64_t rows = options.rows;
   ExpertSizes sizes;
   const auto grow = [](int64_t& size, int64_t bytes) { size = std::max(size, bytes); };
   for (const FusedOp& op : fused.ops) {
@@ -129,6 +135,16 @@ ExpertSizes expert_sizes(const FusedProgram& fused, int64_t rows) {
     grow(sizes.gated, places * ffn_dim * fused.element);
     if (stacks.size() > 2) grow(sizes.pairs, places * 2 * ffn_dim * fused.element);
     grow(sizes.sums, places * dim * 4);
+    if (!options.copies || options.attention != AttentionCode::Wgmma) continue;
+    for (const ExpertStack& stack : stacks) {
+      const RoutingShape routing = {static_cast<int>(rows), experts->spec.used,
+                                    experts->spec.count};
+      const ExpertsShape shape = experts_shape(fused, *experts, stack);
+      const int64_t bytes = expanded_bytes(shape, routing);
+      if (expands_experts(shape, routing) && bytes <= kMostExpandedExperts) {
+        grow(sizes.expanded, bytes);
+      }
+    }
   }
   return sizes;
 }
@@ -217,7 +233,7 @@ Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
     }
   }
   wanted = rows * fused.cols(fused.hidden) * 4;
-  experts = expert_sizes(fused, options.rows);
+  experts = expert_sizes(fused, options);
   logits = logit_rows * fused.program.vocab() * 4;
   sampling = padded(sample_settings_bytes(logit_rows, fused.program.vocab())) +
              padded(sample_result_bytes(logit_rows));

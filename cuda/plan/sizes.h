@@ -59,14 +59,15 @@ struct ExpertSizes {
   int64_t choices = 0;  // each of four lists: one number per row and chosen expert
   int64_t begins = 0;   // [count + 1]
   int64_t tickets = 0;
-  int64_t gated = 0;  // [places, ffn_dim]
-  int64_t pairs = 0;  // [places, 2 * ffn_dim], if gate and up are two stacks
-  int64_t sums = 0;   // [places, dim], float
+  int64_t gated = 0;     // [places, ffn_dim]
+  int64_t pairs = 0;     // [places, 2 * ffn_dim], if gate and up are two stacks
+  int64_t sums = 0;      // [places, dim], float
+  int64_t expanded = 0;  // all experts' weights of the largest stack in 16 bits; 0: no room
 
   int64_t lists() const {
     return padded(logits) + 4 * padded(choices) + padded(begins) + padded(tickets);
   }
-  int64_t rows() const { return padded(gated) + padded(pairs) + padded(sums); }
+  int64_t rows() const { return padded(gated) + padded(pairs) + padded(sums) + padded(expanded); }
 };
 
 struct Sizes {

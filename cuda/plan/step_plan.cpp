@@ -151,7 +151,8 @@ void StepPlanner::add(const FusedExperts& op) {
     entry.stack = i;
     entry.shape = experts_shape(fused_, op, stacks[i]);
     entry.shape.dependent = dependent_;
-    entry.kernel = &select_experts(entry.shape, routing, setting_.gpu, setting_.reproducible);
+    entry.kernel = &select_experts(entry.shape, routing, setting_.gpu,
+                                   {setting_.reproducible, setting_.expanded_experts});
     // These kernels let the next one start after their own wait, when the choice is complete.
     const KernelId id = entry.kernel->id();
     const bool early = id == kernel_id("experts_row") || id == kernel_id("experts_few");

@@ -183,11 +183,12 @@ struct StepKind {
 struct PlanSetting {
   Gpu gpu;
   AttentionCode attention = AttentionCode::Plain;
-  bool dependent = false;      // launches of decode are dependent
-  bool clusters = false;       // decode attention uses clusters of blocks
-  bool reproducible = false;   // kernels do not depend on the number of rows
-  bool copies = false;         // quantized matrices have 16-bit copies
-  int64_t expanded_bytes = 0;  // memory for 16-bit rows of a quantized matrix
+  bool dependent = false;        // launches of decode are dependent
+  bool clusters = false;         // decode attention uses clusters of blocks
+  bool reproducible = false;     // kernels do not depend on the number of rows
+  bool copies = false;           // quantized matrices have 16-bit copies
+  int64_t expanded_bytes = 0;    // memory for 16-bit rows of a quantized matrix
+  int64_t expanded_experts = 0;  // memory for the 16-bit weights of a stack of experts
   // One bound per op on the magnitude of its gated results, or of the values that attention reads;
   // 0: unknown. From the weights (LoadedOp::bound) or assumed_bounds().
   std::vector<float> bounds;

@@ -40,6 +40,7 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const ExpertsEntr
   launch.out = address(step, experts.out, out_type);
   launch.routing = routing(step, entry);
   launch.multiprocessors = setting_.gpu.multiprocessors;
+  launch.expanded = memory_.experts.expanded.as<void>();
   if (experts.sums) {
     const auto& layer = op<FusedExperts>(entry);
     launch_experts_row_sum(

@@ -25,7 +25,8 @@ StepMemory::StepMemory(const Sizes& sizes, Stream stream)
               DeviceMemory(sizes.experts.tickets, kChoices),
               DeviceMemory(sizes.experts.gated, kActivations),
               DeviceMemory(sizes.experts.pairs, kActivations),
-              DeviceMemory(sizes.experts.sums, kActivations)},
+              DeviceMemory(sizes.experts.sums, kActivations),
+              DeviceMemory(sizes.experts.expanded, kActivations)},
       delta_factors(sizes.delta_factors, kActivations) {
   // A tile may have more rows than the step. Products multiply those rows as well, so the workspace
   // and the carried rows must hold numbers.

@@ -29,6 +29,7 @@ struct StepMemory {
   struct Experts {
     DeviceMemory logits, chosen, weights, places, row_of, begins, tickets;
     DeviceMemory gated, pairs, sums;  // [places, ...]
+    DeviceMemory expanded;            // ExpertsLaunch::expanded
   } experts;
 
   DeviceMemory delta_factors;  // DeltaLaunch::factors

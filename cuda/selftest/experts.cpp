@@ -89,6 +89,13 @@ struct Layer {
     return l;
   }
 
+  void multiply(const ExpertsKernel& kernel, ExpertsLaunch launch) const {
+    if (kernel.expands) {
+      launch.expanded = buffers.poisoned(expanded_bytes(launch, launch.routing)).data;
+    }
+    cuda::launch(kernel, launch, test.stream);
+  }
+
   // Runs the layer by one kernel. Returns x after it.
   TestBuffer run(const ExpertsKernel& kernel, const Routing& routing, const TestBuffer& x,
                  std::string& problem) const {
@@ -129,8 +136,8 @@ struct Layer {
       first.out_stride = second.out_stride = 2 * c.ffn_dim;
       first.out = pairs.data;
       second.out = pairs.data + c.ffn_dim * element;
-      cuda::launch(kernel, first, test.stream);
-      cuda::launch(kernel, second, test.stream);
+      multiply(kernel, first);
+      multiply(kernel, second);
       launch_gate({type, pairs.data, false, nullptr, gated.data, static_cast<int>(places),
                    c.ffn_dim, c.spec.activation},
                   test.stream);
@@ -138,7 +145,7 @@ struct Layer {
       first.epilogue = Epilogue::Gated;
       first.out = gated.data;
       first.out_stride = c.ffn_dim;
-      cuda::launch(kernel, first, test.stream);
+      multiply(kernel, first);
     }
 
     const TestBuffer sums = buffers.poisoned(places * c.dim * 4);
@@ -151,7 +158,7 @@ struct Layer {
     last.routing = routing;
     last.weight = holding(down);
     last.bias = floats(data.down_bias);
-    cuda::launch(kernel, last, test.stream);
+    multiply(kernel, last);
     launch_combine({reinterpret_cast<float*>(sums.data), reinterpret_cast<float*>(x.data), c.dim,
                     selftest::kScale, routing, false},
                    test.stream);
@@ -224,7 +231,7 @@ void test_experts(const selftest::ExpertsCase& c, const selftest::ExpertsData& d
     const std::vector<float> result = selftest::decode(DType::F32, buffers.bytes_of(x));
     report.add(selftest::Sort::Experts, c,
                {kernel.name, c.type, data.expected.error(result), data.expected.bound,
-                &select_experts(gate, routing, test.gpu, false) == &kernel, problem});
+                &select_experts(gate, routing, test.gpu, {}) == &kernel, problem});
   }
 }
 

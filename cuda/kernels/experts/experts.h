@@ -95,6 +95,7 @@ struct ExpertsLaunch : ExpertsShape {
   void* out;
   Routing routing;
   int multiprocessors;  // experts_row and experts_few have a block on each
+  void* expanded;       // room for all experts' weights in 16 bits; for a kernel that expands
 };
 template <KernelId>
 void launch_experts(const ExpertsLaunch& launch, Stream stream);
@@ -126,6 +127,9 @@ void launch_experts_many(const ExpertsLaunch& launch, Stream stream);
 // Like launch_experts_many(), for 128 places, with warpgroup products. Supports the same shapes.
 void launch_experts_many_sm90(const ExpertsLaunch& launch, Stream stream);
 void launch_experts_many_q_sm90(const ExpertsLaunch& launch, Stream stream);  // block formats
+
+// Converts all weights of a block format to bf16 first, then as launch_experts_many_sm90().
+bool supports_experts_expanded(const ExpertsShape& shape, const RoutingShape& routing);
 
 // Any type, any format, any size, any GPU; the reference.
 void launch_experts_plain(const ExpertsLaunch& launch, Stream stream);

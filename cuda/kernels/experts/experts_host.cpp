@@ -24,6 +24,10 @@ bool supports_experts_row(const ExpertsShape& a, const RoutingShape& routing) {
          RowShared(a, routing).bytes(routing.used) <= kMostRowBytes;
 }
 
+bool supports_experts_expanded(const ExpertsShape& a, const RoutingShape&) {
+  return block_elems(a.format) > 1 && suits_parts(a);
+}
+
 bool supports_experts_many(const ExpertsShape& a, const RoutingShape&) { return suits_parts(a); }
 
 }  // namespace skald::cuda

@@ -4,6 +4,7 @@
 // 128 rows each. A third fetches weights and activations into a ring with slots of 64 columns. It
 // copies by cp.async, because the places' rows are scattered and the products want swizzled rows.
 #include "cuda/kernels/experts/experts_many_sm90.cuh"
+#include "cuda/kernels/tiles/expand_q.h"
 
 namespace skald::cuda {
 namespace {
@@ -123,6 +124,17 @@ __global__ void __launch_bounds__(kManyThreads, 1)
 #endif
 }
 
+// The bytes of a matrix in tiles, without padding behind them.
+int64_t tile_bytes(DType format, int64_t outs, int64_t ins) {
+  int64_t bytes = 0;
+  tiles::dispatch(format, [&](auto f) {
+    using F = decltype(f);
+    const int64_t records = (ins + F::kRecordCols - 1) / F::kRecordCols;
+    bytes = (outs + tiles::kRows - 1) / tiles::kRows * records * F::kRecordBytes;
+  });
+  return bytes;
+}
+
 }  // namespace
 
 void launch_experts_many_sm90(const ExpertsLaunch& a, Stream stream) {
@@ -134,6 +146,26 @@ void launch_experts_many_sm90(const ExpertsLaunch& a, Stream stream) {
 template <>
 void launch_experts<kernel_id("experts_many_sm90")>(const ExpertsLaunch& launch, Stream stream) {
   launch_experts_many_sm90(launch, stream);
+}
+
+template <>
+void launch_experts<kernel_id("expand_q + experts_many_sm90")>(const ExpertsLaunch& a,
+                                                               Stream stream) {
+  const int64_t bytes = a.outs * a.ins * 2;
+  ExpandLaunch expand = {a.format, a.weight, a.ins, 0, a.outs, a.type, a.expanded};
+  // Experts that follow one another without a gap are one matrix.
+  const bool whole = a.outs % tiles::kRows == 0 && a.stride == tile_bytes(a.format, a.outs, a.ins);
+  if (whole) expand.rows *= a.routing.count;
+  for (int expert = 0; expert < (whole ? 1 : a.routing.count); ++expert) {
+    expand.tiles = static_cast<const char*>(a.weight) + expert * a.stride;
+    expand.out = static_cast<char*>(a.expanded) + expert * bytes;
+    launch_expand_q(expand, stream);
+  }
+  ExpertsLaunch plain = a;
+  plain.format = a.type;
+  plain.weight = a.expanded;
+  plain.stride = bytes;
+  launch_experts_many_sm90(plain, stream);
 }
 
 }  // namespace skald::cuda
