@@ -5,7 +5,7 @@
 // values. The vision and audio parts are ignored.
 #include <algorithm>
 #include <cmath>
-#include <optional>
+#include <string>
 #include <utility>
 
 #include "engine/base/error.h"
@@ -28,6 +28,7 @@ constexpr std::string_view kGgufTypes[] = {"gemma4"};
 constexpr int kPeriod = 6;  // every sixth layer has no window
 constexpr double kWindowBase = 10000;
 constexpr int kMostHeads = 4096, kMostHeadDim = 1024;
+constexpr int kFullHeadDim = 512;  // unless the file says otherwise
 constexpr const char* kRopes = "rope_parameters";
 
 constexpr NamePart kParts[] = {{".post_attention_layernorm", "post_attention_norm"},
@@ -114,14 +115,23 @@ void check_layers(const ModelConfig& c, std::string_view where) {
 }
 
 // Newer files list what differs by layer, older ones have keys of their own.
-std::optional<int64_t> read_full(const HfConfig& config, int layer, const char* own,
-                                 const char* listed, int64_t most) {
-  if (config.has(own)) return config.integer(own, 1, most);
-  const std::string number = std::to_string(layer);
-  if (!config.has("per_layer_config")) return {};
-  const HfConfig layers = config.object("per_layer_config");
-  if (!layers.has(number) || !layers.object(number).has(listed)) return {};
-  return layers.object(number).integer(listed, 1, most);
+FullLayersConfig read_full_layers(const HfConfig& config, const ModelConfig& c) {
+  constexpr const char* kLayers = "per_layer_config";
+  const std::string layer = std::to_string(first_layer(c, false));
+  const bool listed = config.has(kLayers) && config.object(kLayers).has(layer);
+  const auto read = [&](const char* own, const char* key, int unsaid, int most) {
+    const HfConfig place = listed ? config.object(kLayers).object(layer) : config;
+    return static_cast<int>(place.integer_or(listed ? key : own, unsaid, 1, most));
+  };
+  FullLayersConfig full;
+  full.values_are_keys = config.boolean_or("attention_k_eq_v", false);
+  full.head_dim = read("global_head_dim", "head_dim", kFullHeadDim, kMostHeadDim);
+  full.kv_heads = c.kv_heads;
+  if (listed || full.values_are_keys) {
+    full.kv_heads =
+        read("num_global_key_value_heads", "num_key_value_heads", c.kv_heads, kMostHeads);
+  }
+  return full;
 }
 
 void read_ropes(const HfConfig& config, ModelConfig& c) {
@@ -129,8 +139,7 @@ void read_ropes(const HfConfig& config, ModelConfig& c) {
   HfRopeDefaults defaults;
   defaults.proportional = true;
   const HfConfig full = config.with(kRopes, both.object("full_attention"));
-  const int head_dim = c.full.head_dim > 0 ? c.full.head_dim : c.head_dim;
-  set_rope(c, read_hf_rope(full, head_dim, defaults), config.where());
+  set_rope(c, read_hf_rope(full, c.full.head_dim, defaults), config.where());
   read_window_rope(config, kWindowBase, c);
 }
 
@@ -145,13 +154,9 @@ ExpertsConfig read_experts(const HfConfig& config) {
 
 ModelConfig from_hf(const HfConfig& file) {
   const HfConfig config = text_config(file);
-  refuse_other_values(config, {{"hidden_activation", "gelu_pytorch_tanh"}});
   // "vision": the pieces of an image see one another; text is causal.
-  if (config.text_or("use_bidirectional_attention", "vision") != "vision") {
-    fail(Exit::Model, config.where(), ": 'use_bidirectional_attention' is '",
-         config.text("use_bidirectional_attention"),
-         "'; only models that generate text are supported");
-  }
+  refuse_other_values(config, {{"hidden_activation", "gelu_pytorch_tanh"},
+                               {"use_bidirectional_attention", "vision"}});
   HfDefaults defaults;
   defaults.tied = true;
   defaults.activation = Activation::GeluTanh;
@@ -166,14 +171,7 @@ ModelConfig from_hf(const HfConfig& file) {
   c.windows = read_layer_windows(config, c.layers, c.window);
   if (c.windows.empty()) c.windows = windows_by_period(c.layers, c.window, kPeriod);
   c.windows.back() = 0;  // whatever the list says
-  const int full = first_layer(c, false);
-  c.full.values_are_keys = config.boolean_or("attention_k_eq_v", false);
-  c.full.head_dim = static_cast<int>(
-      read_full(config, full, "global_head_dim", "head_dim", kMostHeadDim).value_or(512));
-  const auto kv_heads =
-      read_full(config, full, "num_global_key_value_heads", "num_key_value_heads", kMostHeads);
-  const bool own_heads = c.full.values_are_keys && kv_heads;
-  c.full.kv_heads = own_heads ? static_cast<int>(*kv_heads) : c.kv_heads;
+  c.full = read_full_layers(config, c);
   c.shared_kv.layers =
       static_cast<int>(config.integer_or("num_kv_shared_layers", 0, 0, c.layers - 1));
   if (c.shared_kv.layers > 0) {

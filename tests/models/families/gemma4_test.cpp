@@ -109,7 +109,7 @@ TEST_CASE("a configuration of Gemma 4 that skald does not compute is refused") {
   if (find_golden("gemma4-ple").empty()) return;
   CHECK(has(refused("gemma4-dense", "hidden_activation", "relu"), "expected 'gelu_pytorch_tanh'"));
   CHECK(has(refused("gemma4-dense", "use_bidirectional_attention", "all"),
-            "only models that generate text are supported"));
+            "'use_bidirectional_attention' is 'all', expected 'vision'"));
   CHECK(has(refused("gemma4-dense", "num_global_key_value_heads", 3),
             "4 heads cannot share 3 key-value heads evenly in layers without a window"));
   CHECK(has(refused("gemma4-dense", "global_head_dim", 63), "is 63, expected an even number"));
