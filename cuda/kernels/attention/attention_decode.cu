@@ -167,9 +167,8 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
   Source source(tokens, token, dynamic + warp * Source::kWarpBytes, &shared.barriers[warp]);
   const DecodeBlock block = {row, kv_head, group, first_head, heads, head_dim, has_new};
   const auto places = shared.rows.prepare(a, block, position);
-  T* const slot = tokens.keys_at(position, pages[position / kPageTokens]);  // of the new key
   wait_for_kernel_ahead();
-  shared.rows.fill(a, block, places, slot);
+  shared.rows.fill(a, block, places);
 
   const float scale = s.scale * kLog2E;
   uint4 q[kDim / 32];
@@ -221,7 +220,10 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
                  weight);
     }
   }
-  if (has_new && first_head == 0 && a.appends) shared.rows.store_new(a, block, slot);
+  if (has_new && first_head == 0) {
+    T* slot = tokens.keys_at(position, tokens.pages[position / kPageTokens]);
+    shared.rows.store_new(a, block, slot);
+  }
   inbox.wait();
 
   // This block merges a share of the cluster's result. A unit is merged by as many adjacent lanes
@@ -412,8 +414,7 @@ AttentionCode attention_code(DType type) {
 
 void launch_attention_decode(const AttentionLaunch& a, Stream stream) {
   check_attention(a);
-  check(a.code != AttentionCode::Plain && mma_takes(a.spec),
-        "attention_decode multiplies heads of up to 256 dimensions on tensor cores");
+  check(a.code != AttentionCode::Plain, "attention_decode multiplies on tensor cores");
   check(!a.decode.prepares.memory || attention_prepares_rows(a.spec),
         "heads whose results can be prepared rows");
   if (a.rows == 0) return;

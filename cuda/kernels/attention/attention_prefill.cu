@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t to_values = keys_to_values(s);
 
   wait_for_kernel_ahead();
-  const int row_numbers = row_heads(a) * head_dim;
+  const int row_numbers = (s.heads + 2 * s.kv_heads) * head_dim;
   const T* q = static_cast<const T*>(a.qkv) + int64_t{tile.row} * row_numbers +
                int64_t{kv_head} * group * head_dim;
   fetch<kDim, kExact, T>(q_at, shared_q, kQueries, queries, head_dim, [&](int i) {

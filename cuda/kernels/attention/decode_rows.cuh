@@ -33,8 +33,7 @@ struct DecodeRows {
 
   int places_found;  // see prepare(); nobody reads it
 
-  // Indices in qkv of the numbers of a thread's pairs; -1 stands for zeros. If the launch does not
-  // append, the new key and value are in the cache: indices from the new key on.
+  // Indices in qkv of the numbers of a thread's pairs; -1 stands for zeros.
   struct Places {
     int first[kUnits], second[kUnits];
   };
@@ -51,7 +50,7 @@ struct DecodeRows {
     if (a.q_norm) {
       for (int i = threadIdx.x; i < b.head_dim; i += kThreads) {
         norms[0][i] = a.q_norm[i];
-        norms[1][i] = a.appends ? a.k_norm[i] : 1;
+        norms[1][i] = a.k_norm[i];
       }
     }
     const AttentionSpec& s = a.spec;
@@ -60,14 +59,9 @@ struct DecodeRows {
 #pragma unroll
     for (int u = 0; u < kUnits; ++u) {
       const int vector = vector_of(u, b), pair = pair_of(u);
-      const int head = vector < kKey    ? b.kv_head * b.group + b.first_head + vector
-                       : vector == kKey ? s.heads + b.kv_head
-                                        : first_value_head(a) + b.kv_head;
-      int start = (b.row * row_heads(a) + head) * b.head_dim;
-      // In the cache, from the new key on.
-      if (!a.appends && vector >= kKey) {
-        start = vector == kKey ? 0 : static_cast<int>(keys_to_values(s));
-      }
+      const int head = vector < kKey ? b.kv_head * b.group + b.first_head + vector
+                                     : s.heads + (vector - kKey) * s.kv_heads + b.kv_head;
+      const int start = (b.row * (s.heads + 2 * s.kv_heads) + head) * b.head_dim;
       const int2 at = place_of(a, pair);
       const bool real = vector <= kValue && 2 * pair < b.head_dim;
       places.first[u] = real ? start + at.x : -1;
@@ -81,10 +75,8 @@ struct DecodeRows {
     return places;
   }
 
-  // Loads, norms and rotates. `slot` is the place of the new key in the cache. Synchronizes the
-  // block before it returns.
-  __device__ void fill(const AttentionLaunch& a, const DecodeBlock& b, const Places& places,
-                       const T* slot) {
+  // Loads, norms and rotates. Synchronizes the block before it returns.
+  __device__ void fill(const AttentionLaunch& a, const DecodeBlock& b, const Places& places) {
     const T* rows = static_cast<const T*>(a.qkv);
     // All loads of a thread are in flight before the first number is used.
     T first[kUnits], second[kUnits];
@@ -92,11 +84,8 @@ struct DecodeRows {
     for (int u = 0; u < kUnits; ++u) {
       first[u] = second[u] = T(0.0f);
       if (places.first[u] >= 0) {
-        const bool cached = !a.appends && vector_of(u, b) >= kKey;
-        const T* from = cached ? slot : rows;
-        // Past the L1 cache: an earlier kernel of this step may have written the cache.
-        first[u] = cached ? __ldcg(from + places.first[u]) : from[places.first[u]];
-        second[u] = cached ? __ldcg(from + places.second[u]) : from[places.second[u]];
+        first[u] = rows[places.first[u]];
+        second[u] = rows[places.second[u]];
       }
     }
     if (a.q_norm) {
@@ -115,17 +104,14 @@ struct DecodeRows {
       const int vector = vector_of(u, b), pair = pair_of(u);
       if (vector > kValue) break;
       const int2 at = place_of(a, pair);
-      const auto norm_of = [&] {
-        float sum = 0;
-#pragma unroll
-        for (float part : squares[vector]) sum += part;
-        return rsqrtf(sum / static_cast<float>(b.head_dim) + a.norm_eps);
-      };
-      if (vector != kValue && (a.q_norm || pair < a.rope_pairs) && (a.appends || vector < kKey)) {
+      if (vector != kValue && (a.q_norm || pair < a.rope_pairs)) {
         float p = to_float(first[u]), q = to_float(second[u]);
         float p_factor = vector < kKey ? growth : 1, q_factor = p_factor;  // after the rotation
         if (a.q_norm && 2 * pair < b.head_dim) {
-          const float norm = norm_of();
+          float sum = 0;
+#pragma unroll
+          for (float part : squares[vector]) sum += part;
+          const float norm = rsqrtf(sum / static_cast<float>(b.head_dim) + a.norm_eps);
           const float* weight = norms[vector == kKey];
           p *= norm * (a.norm_after_rope ? 1 : weight[at.x]);
           q *= norm * (a.norm_after_rope ? 1 : weight[at.y]);
@@ -137,11 +123,6 @@ struct DecodeRows {
         const Rotation r = pair < a.rope_pairs ? rotations[pair] : Rotation{1, 0};
         first[u] = from_float<T>((p * r.cos - q * r.sin) * p_factor);
         second[u] = from_float<T>((q * r.cos + p * r.sin) * q_factor);
-      }
-      if (vector == kValue && a.v_norm && a.appends) {
-        const float norm = norm_of();
-        first[u] = from_float<T>(to_float(first[u]) * norm);
-        second[u] = from_float<T>(to_float(second[u]) * norm);
       }
       x[vector][at.x] = first[u];
       x[vector][at.y] = second[u];
