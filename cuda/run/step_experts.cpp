@@ -20,7 +20,7 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const RouteEntry&
       {p_.fused.type, act<float>(experts.out), weights.norm, experts.norm.eps, weights.router,
        weights.router_bias, p_.fused.cols(p_.fused.hidden), act(experts.norm.out),
        memory_.experts.logits.as<float>(), memory_.experts.tickets.as<unsigned>(), experts.spec,
-       weights.choice_bias, routing(step, entry), entry.dependent},
+       weights.choice_bias, routing(step, entry), entry.dependent, setting_.reproducible},
       stream_);
 }
 

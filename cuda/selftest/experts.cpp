@@ -231,7 +231,9 @@ void test_experts(const selftest::ExpertsCase& c, const selftest::ExpertsData& d
     const std::vector<float> result = selftest::decode(DType::F32, buffers.bytes_of(x));
     report.add(selftest::Sort::Experts, c,
                {kernel.name, c.type, data.expected.error(result), data.expected.bound,
-                &select_experts(gate, routing, test.gpu, {}) == &kernel, problem});
+                &select_experts(gate, routing, test.gpu, {false, expanded_bytes(gate, routing)}) ==
+                    &kernel,
+                problem});
   }
 }
 

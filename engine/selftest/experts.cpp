@@ -165,6 +165,10 @@ std::vector<ExpertsCase> experts_cases(Extent extent) {
     }
     add({type, {3, 2}, 1056, 2080, 1});
     add({type, {3, 2}, 2080, 1056, 5});
+    // Enough rows for routers by tiles of 64 rows, and not a multiple of 64.
+    add({type, {5, 2}, 32, 32, 3100});
+    add({type, {200, 8}, 64, 32, 1570});
+    add_biased({type, {130, 3}, 96, 32, 1570});
   }
   for (const DTypeInfo& format : all_dtypes()) {
     if (format.block_elems == 1) continue;
@@ -174,6 +178,9 @@ std::vector<ExpertsCase> experts_cases(Extent extent) {
       add({format.type, {6, 2}, block, 3 * block, rows});
     }
     add({format.type, {4, 2}, 256, 1280, 70, Taste::OneForAll});
+    if (format.type == DType::Q4_K || format.type == DType::MXFP4) {
+      add({format.type, {4, 2}, 256, 256, 400});  // several tiles of 128 for each expert
+    }
     add({format.type, {4, 2}, 256, 256, 5, Taste::Various, true});
     add({format.type, {4, 2}, 256, 256, 50, Taste::Various, true});
     for (const int rows : {1, 6, 70}) {

@@ -54,6 +54,7 @@ struct RouteLaunch {
   const float* choice_bias;  // [count] or nullptr, as Experts::choice_bias
   Routing routing;           // chosen and weights are written
   bool dependent;            // LinearShape's
+  bool one_order = false;    // sums have one order for any number of rows
 };
 void launch_route(const RouteLaunch& launch, Stream stream);
 

@@ -4,9 +4,9 @@
 // has some rows and some experts. Of the blocks with the same rows, the last one to end chooses the
 // rows' experts.
 //
-// Sums have one order for any number of rows. A norm's squares are added as by 256 threads: each
-// adds every 256th access, then each 32 threads add theirs, then these sums are added. A product is
-// added by 32 lanes.
+// Sums have one order for any number of rows, but for route_tile(). A norm's squares are added as
+// by 256 threads: each adds every 256th access, then each 32 threads add theirs, then these sums
+// are added. A product is added by 32 lanes.
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/number.cuh"
@@ -119,6 +119,48 @@ __device__ void choose(const RouteLaunch& a, int row) {
   });
 }
 
+// The factor of a row's norm. A warp calls it.
+template <int kVec>
+__device__ float row_scale(const RouteLaunch& a, const float* row) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int64_t accesses = a.dim / kVec;
+  float parts[kWarps] = {};
+  for (int64_t i = lane; i < accesses; i += kThreads) {
+#pragma unroll
+    for (int part = 0; part < kWarps; ++part) {
+      if (i + part * 32 >= accesses) continue;
+      const Pack<float, kVec> some = load<kVec>(row, i + part * 32);
+      add_products(parts[part], some, some);
+    }
+  }
+  float total = 0;
+#pragma unroll
+  for (float part : parts) total += warp_sum(part);
+  return rsqrtf(total / static_cast<float>(a.dim) + a.norm_eps);
+}
+
+__device__ inline float logit_with_bias(const RouteLaunch& a, float logit, int expert) {
+  logit += a.bias ? a.bias[expert] : 0;
+  return a.spec.gating == Gating::Sigmoid ? 1 / (1 + expf(-logit)) : logit;
+}
+
+// Of the blocks with the same rows, the last one to end chooses the rows' experts. For all threads.
+__device__ inline void choose_last(const RouteLaunch& a, int first_row, int rows) {
+  __shared__ bool last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    unsigned* ticket = a.tickets + blockIdx.x;
+    last = atomicAdd(ticket, 1u) == gridDim.y - 1;
+    if (last) *ticket = 0;
+  }
+  __syncthreads();
+  if (!last) return;
+  __threadfence();
+  const int warp = static_cast<int>(threadIdx.x) / 32, warps = static_cast<int>(blockDim.x) / 32;
+  for (int row = warp; row < rows; row += warps) choose(a, first_row + row);
+}
+
 // kRows: rows of a block. kEach: experts of a warp. kVec: numbers of an access; divides dim. The
 // router's weights are loaded a turn or two ahead, the first ones before the wait for the kernel
 // ahead.
@@ -128,7 +170,6 @@ __global__ void __launch_bounds__(kThreads, 2) route(__grid_constant__ const Rou
   constexpr int kChunk = kChunkOf<kRows>;
   __shared__ __align__(16) float normed[kRows][kChunk];
   __shared__ float scratch[kWarps], scales[kRows];
-  __shared__ bool last;
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int first_row = static_cast<int>(blockIdx.x) * kRows;
   const int rows = min(kRows, a.routing.rows - first_row);
@@ -181,19 +222,8 @@ __global__ void __launch_bounds__(kThreads, 2) route(__grid_constant__ const Rou
     scales[0] = rsqrtf(total / static_cast<float>(a.dim) + a.norm_eps);  // each thread the same
   } else {
     for (int row = warp; row < rows; row += kWarps) {
-      float parts[kWarps] = {};
-      for (int64_t i = lane; i < accesses; i += kThreads) {
-#pragma unroll
-        for (int part = 0; part < kWarps; ++part) {
-          if (i + part * 32 >= accesses) continue;
-          const Some some = load<kVec>(x + row * a.dim, i + part * 32);
-          add_products(parts[part], some, some);
-        }
-      }
-      float total = 0;
-#pragma unroll
-      for (float part : parts) total += warp_sum(part);
-      if (lane == 0) scales[row] = rsqrtf(total / static_cast<float>(a.dim) + a.norm_eps);
+      const float scale = row_scale<kVec>(a, x + row * a.dim);
+      if (lane == 0) scales[row] = scale;
     }
     __syncthreads();
   }
@@ -270,27 +300,121 @@ __global__ void __launch_bounds__(kThreads, 2) route(__grid_constant__ const Rou
 #pragma unroll
     for (int row = 0; row < kRows; ++row) {
       const float logit = warp_sum(sums[e][row]);
-      if (lane == 0 && row < rows && first_expert + e < a.routing.count) {
-        const int expert = first_expert + e;
-        const float bias = a.bias ? a.bias[expert] : 0;
-        const bool sigmoid = a.spec.gating == Gating::Sigmoid;
+      const int expert = first_expert + e;
+      if (lane == 0 && row < rows && expert < a.routing.count) {
         a.logits[int64_t{first_row + row} * a.routing.count + expert] =
-            sigmoid ? 1 / (1 + expf(-(logit + bias))) : logit + bias;
+            logit_with_bias(a, logit, expert);
       }
     }
   }
+  choose_last(a, first_row, rows);
+}
 
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    unsigned* ticket = a.tickets + blockIdx.x;
-    last = atomicAdd(ticket, 1u) == gridDim.y - 1;
-    if (last) *ticket = 0;
+// Many rows: a block has 64 rows and 128 experts, a thread 8 of each. Both pass through shared
+// memory 16 columns at a time; the next ones are loaded while these are multiplied. A sum is added
+// by one thread, in the order of the columns: not in the order of route().
+constexpr int kTileThreads = 128, kTileRows = 64, kTileExperts = 128, kTileCols = 16;
+constexpr int kFours = kTileCols / 4;  // accesses of a row
+
+__global__ void __launch_bounds__(kTileThreads) route_tile(__grid_constant__ const RouteLaunch a) {
+  // [cols][rows], padded so that stores of neighbouring lanes use other banks.
+  __shared__ __align__(16) float rows_s[2][kTileCols][kTileRows + 4];
+  __shared__ __align__(16) float experts_s[2][kTileCols][kTileExperts + 4];
+  __shared__ float scales[kTileRows];
+  using Some = Pack<float, 4>;
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
+  const int first_row = static_cast<int>(blockIdx.x) * kTileRows;
+  const int rows = min(kTileRows, a.routing.rows - first_row);
+  const int first_expert = static_cast<int>(blockIdx.y) * kTileExperts;
+  const float* x = a.x + first_row * a.dim;
+  let_next_kernel_start();
+  wait_for_kernel_ahead();
+#pragma unroll 2
+  for (int row = warp; row < rows; row += kTileThreads / 32) {
+    const float scale = row_scale<4>(a, x + row * a.dim);
+    if (lane == 0) scales[row] = scale;
   }
   __syncthreads();
-  if (!last) return;
-  __threadfence();
-  for (int row = warp; row < rows; row += kWarps) choose(a, first_row + row);
+
+  constexpr int kOwnRows = kTileRows * kFours / kTileThreads;  // loads of a thread
+  constexpr int kOwnExperts = kTileExperts * kFours / kTileThreads;
+  const int four = thread % kFours, line = thread / kFours;  // of the thread's first load
+  constexpr int kLines = kTileThreads / kFours;
+  Some some_rows[kOwnRows], some_experts[kOwnExperts], weight;
+  const auto fetch = [&](int64_t col) {
+    const int64_t at = col / 4 + four;
+    weight = load<4>(a.norm_weight, at);
+#pragma unroll
+    for (int i = 0; i < kOwnRows; ++i) {
+      some_rows[i] = load<4>(x + min(line + i * kLines, rows - 1) * a.dim, at);
+    }
+#pragma unroll
+    for (int i = 0; i < kOwnExperts; ++i) {
+      const int expert = min(first_expert + line + i * kLines, a.routing.count - 1);
+      some_experts[i] = load<4>(a.router + expert * a.dim, at);
+    }
+  };
+  const auto put = [&](int set, int64_t col) {
+#pragma unroll
+    for (int i = 0; i < kOwnRows; ++i) {
+      const int row = line + i * kLines;
+      const float scale = scales[min(row, rows - 1)];
+      Some normed;
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        normed.x[j] = some_rows[i].x[j] * scale * weight.x[j];
+        rows_s[set][4 * four + j][row] = normed.x[j];
+      }
+      if (blockIdx.y == 0 && row < rows) {
+        store_numbers(a.type, a.out, (first_row + row) * a.dim + col + 4 * four, normed);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kOwnExperts; ++i) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        experts_s[set][4 * four + j][line + i * kLines] = some_experts[i].x[j];
+      }
+    }
+  };
+  // A thread's rows are 8 adjacent ones; its experts 4 adjacent ones, and 4 that are 64 further.
+  const int own_row = thread / 16 * 8, own_expert = thread % 16 * 4;
+  float sums[8][8] = {};
+  fetch(0);
+  put(0, 0);
+  __syncthreads();
+  int set = 0;
+  for (int64_t col = 0; col < a.dim; col += kTileCols, set ^= 1) {
+    const bool more = col + kTileCols < a.dim;
+    if (more) fetch(col + kTileCols);
+#pragma unroll
+    for (int k = 0; k < kTileCols; ++k) {
+      float r[8], e[8];
+      *reinterpret_cast<float4*>(r) = *reinterpret_cast<float4*>(&rows_s[set][k][own_row]);
+      *reinterpret_cast<float4*>(r + 4) = *reinterpret_cast<float4*>(&rows_s[set][k][own_row + 4]);
+      *reinterpret_cast<float4*>(e) = *reinterpret_cast<float4*>(&experts_s[set][k][own_expert]);
+      *reinterpret_cast<float4*>(e + 4) =
+          *reinterpret_cast<float4*>(&experts_s[set][k][own_expert + 64]);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+#pragma unroll
+        for (int j = 0; j < 8; ++j) sums[i][j] = fmaf(r[i], e[j], sums[i][j]);
+      }
+    }
+    if (more) put(set ^ 1, col + kTileCols);
+    __syncthreads();
+  }
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      const int row = own_row + i, expert = first_expert + own_expert + j % 4 + j / 4 * 64;
+      if (row >= rows || expert >= a.routing.count) continue;
+      a.logits[int64_t{first_row + row} * a.routing.count + expert] =
+          logit_with_bias(a, sums[i][j], expert);
+    }
+  }
+  choose_last(a, first_row, rows);
 }
 
 unsigned parts(int64_t count, int64_t each) {
@@ -307,7 +431,13 @@ void launch_route(const RouteLaunch& a, Stream stream) {
     const dim3 blocks(parts(a.routing.rows, rows), parts(a.routing.count, kWarps * each));
     launch_kernel(kernel, {blocks, kThreads, 0, a.dependent}, stream, a);
   };
-  if (a.dim % 4 != 0) {  // no known model
+  // Fewer blocks of 64 rows would leave most multiprocessors idle.
+  constexpr unsigned kFewestTiles = 48;
+  const dim3 tiles(parts(a.routing.rows, kTileRows), parts(a.routing.count, kTileExperts));
+  if (!a.one_order && a.dim % kTileCols == 0 && tiles.x * tiles.y >= kFewestTiles &&
+      a.routing.rows > kTileRows) {
+    launch_kernel(route_tile, {tiles, kTileThreads, 0, a.dependent}, stream, a);
+  } else if (a.dim % 4 != 0) {  // no known model
     launch(route<kRouteRows, kFew, 1>, kRouteRows, kFew);
   } else if (a.routing.rows <= kRouteFewRows) {
     launch(route<1, kFew, 4>, 1, kFew);
