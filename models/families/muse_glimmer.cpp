@@ -54,6 +54,7 @@ void complete(ModelConfig& c) {
 // One of kPeriod layers, counted from the last, has no window.
 std::vector<int> usual_windows(const ModelConfig& c) {
   std::vector<int> windows;
+  windows.reserve(static_cast<size_t>(c.layers));
   for (int layer = 0; layer < c.layers; ++layer) {
     windows.push_back((c.layers - 1 - layer) % kPeriod == 0 ? 0 : c.window);
   }

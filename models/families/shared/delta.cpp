@@ -51,6 +51,7 @@ std::vector<int32_t> value_order(const DeltaSpec& s, HeadOrder order, int64_t wi
 // Queries and keys stay, values follow in GGUF's order.
 std::vector<int32_t> mixed_order(const DeltaSpec& s, HeadOrder order) {
   std::vector<int32_t> rows;
+  rows.reserve(static_cast<size_t>(2 * s.keys() + s.values()));
   for (int32_t row = 0; row < 2 * s.keys(); ++row) rows.push_back(row);
   append_values(s, order, 2 * s.keys(), s.value_dim, rows);
   return rows;
