@@ -265,6 +265,7 @@ std::string attention_text(const ModelConfig& c) {
   if (!windowed.empty()) {
     text += concat(", window ", c.window_of(windowed.front()), layers_text(windowed, c.layers));
   }
+  if (c.latent.rank > 0) text += concat(", which are latents of ", c.latent.rank);
   if (c.qk_norm != QkNorm::None) text += ", norms of queries and keys";
   if (c.norm_after_rope) text += " after rope";
   if (c.attention_gate) text += ", gated";
