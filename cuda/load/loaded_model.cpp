@@ -53,6 +53,10 @@ void LoadedModel::find_bounds() {
     const size_t at = linear->epilogue == Epilogue::Gated ? 0 : 1;
     ops_[i + at].bound = ops_[first + at].bound;
   }
+  for (LoadedOp& op : ops_) {
+    const auto* attention = std::get_if<FusedAttention>(&op.fused->op);
+    if (attention) op.bound = fused_.own_bound(*attention).value_or(op.bound);
+  }
 }
 
 void LoadedModel::load(LoadedOp& op, const Embed& embed, Stream stream) {
@@ -62,7 +66,7 @@ void LoadedModel::load(LoadedOp& op, const Embed& embed, Stream stream) {
 }
 
 void LoadedModel::load(LoadedOp& op, const Norm& norm, Stream stream) {
-  op.norm = norm_weight(norm.weight, stream);
+  op.norm = norm_weight(norm.weight, fused_.cols(norm.in), stream);
   if (norm.bias != WeightId::None) op.norm_bias = norm_weight(norm.bias, stream);
 }
 
@@ -86,7 +90,9 @@ void LoadedModel::load(LoadedOp& op, const FusedLinear& linear, Stream stream) {
     launch_row_lengths({last.format, last.data, last.outs, last.ins, op.norm, lengths}, stream);
     bounded_.push_back({ops_.size() - 1, lengths, 0});
   }
-  if (linear.post_norm) op.post_norm = norm_weight(linear.post_norm->weight, stream);
+  if (linear.post_norm) {
+    op.post_norm = norm_weight(linear.post_norm->weight, fused_.outs(linear), stream);
+  }
   if (!fused_.has_bias(linear)) return;
   std::vector<TensorView> biases;
   for (size_t i = 0; i < linear.parts.size(); ++i) {
@@ -107,12 +113,14 @@ void LoadedModel::load(LoadedOp& op, const FusedLinear& linear, Stream stream) {
 void LoadedModel::load(LoadedOp& op, const FusedAttention& attention, Stream stream) {
   if (attention.sinks != WeightId::None) op.sinks = norm_weight(attention.sinks, stream);
   if (!attention.norm) return;
-  op.q_norm = norm_weight(attention.norm->q, stream);
-  op.k_norm = norm_weight(attention.norm->k, stream);
+  const QkNorm& norm = *attention.norm;
+  const AttentionSpec& s = attention.spec;
+  op.q_norm = norm_weight(norm.q, norm.cols(s, s.heads), stream);
+  if (attention.appends) op.k_norm = norm_weight(norm.k, norm.cols(s, s.kv_heads), stream);
 }
 
 void LoadedModel::load(LoadedOp& op, const FusedExperts& experts, Stream stream) {
-  op.norm = norm_weight(experts.norm.weight, stream);
+  op.norm = norm_weight(experts.norm.weight, fused_.cols(fused_.hidden), stream);
   op.router = float_rows(experts.router, stream);
   for (const ExpertStack& stack : fused_.stacks(experts)) {
     op.stacks.push_back(load(stack, experts.spec.count, stream));
@@ -204,6 +212,14 @@ const float* LoadedModel::experts_bias(const ExpertStack& stack, int count, Stre
 const float* LoadedModel::norm_weight(WeightId id, Stream stream) {
   const Weight& weight = fused_.program.weight(id);
   return weights_.upload_floats({&weight.view, 1}, false, stream, weight.plus);
+}
+
+const float* LoadedModel::norm_weight(WeightId id, int64_t cols, Stream stream) {
+  if (id != WeightId::None) return norm_weight(id, stream);
+  TensorView zeros;
+  zeros.rows = 1;
+  zeros.cols = cols;
+  return weights_.upload_floats({&zeros, 1}, false, stream, 1);
 }
 
 // A matrix that kernels read as float32, whatever format the file has.

@@ -62,6 +62,7 @@ class LoadedModel {
   LoadedStack load(const ExpertStack& stack, int count, Stream stream);
   const float* experts_bias(const ExpertStack& stack, int count, Stream stream);
   const float* norm_weight(WeightId id, Stream stream);
+  const float* norm_weight(WeightId id, int64_t cols, Stream stream);  // or ones, if None
   const float* float_rows(WeightId id, Stream stream);
   void find_bounds();
   JoinedRows joined(std::span<const WeightId> ids, bool alternate) const;

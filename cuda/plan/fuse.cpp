@@ -21,8 +21,8 @@ class Fuser {
     while (at_ < ops_.size()) {
       if (const auto* embed = get<Embed>(at_)) {
         emit(*embed, 1);
-      } else if (!qkv_attention() && !delta_net() && !routed_experts() && !linear_group() &&
-                 !own_norm() && !row_gate() && !gated_act()) {
+      } else if (!qkv_attention() && !reading_attention() && !delta_net() && !routed_experts() &&
+                 !linear_group() && !own_norm() && !row_gate() && !gated_act()) {
         fail(Exit::Failed, "CUDA has no kernel for op ", at_, ", ", op_name(ops_[at_]),
              ", where it stands in this model; use --device cpu");
       }
@@ -135,20 +135,30 @@ class Fuser {
   }
 
   // [norm], q, k, v, [norm q, norm k], [rope q, rope k], attention; or ropes, then norms of heads.
-  // The product of q may have the gates of attention's result too.
+  // The product of q may have the gates of attention's result too. Instead of a product, v may be a
+  // copy of k; and its heads may be normed.
   bool qkv_attention() {
     const Norm* norm = stream_norm(at_);
     size_t first = at_ + (norm ? 1 : 0);
     const std::optional<GatedQueries> gated = gated_queries(first);
     if (gated) first += 2;
-    const Linear* parts[] = {get<Linear>(first), get<Linear>(first + 1), get<Linear>(first + 2)};
+    std::vector<const Linear*> parts = {get<Linear>(first), get<Linear>(first + 1)};
     if (gated) parts[0] = gated->linear;
-    if (!parts[0] || !parts[1] || !parts[2]) return false;
+    if (!parts[0] || !parts[1]) return false;
+    const auto* copy = get<HeadPart>(first + 2);
+    const auto* values = get<Linear>(first + 2);
+    if (copy && !copies_all(*copy, parts[1]->out)) return false;
+    if (!copy && (!values || values->in != parts[0]->in)) return false;
+    if (values) parts.push_back(values);
+    const ActId v = copy ? copy->out : values->out;
     const ActId in = parts[0]->in, q = gated ? gated->query->out : parts[0]->out;
     const ActId k = parts[1]->out;
     size_t next = first + 3;
     std::optional<QkNorm> heads_norm = qk_norm(next, q, k);
     if (heads_norm) next += 2;
+    const auto* v_norm = get<HeadNorm>(next);
+    if (v_norm && !norms_values(*v_norm, v, heads_norm)) return false;
+    if (v_norm) ++next;
     const auto *rope_q = get<Rope>(next), *rope_k = get<Rope>(next + 1);
     const bool ropes = rope_q && rope_k && rope_q->x == q && rope_k->x == k;
     if (ropes) next += 2;
@@ -161,8 +171,8 @@ class Fuser {
       }
     }
     const auto* attention = get<Attention>(next);
-    if (!attention || attention->q != q || attention->k != k || attention->v != parts[2]->out ||
-        parts[1]->in != in || parts[2]->in != in || (norm && norm->out != in) ||
+    if (!attention || !attention->appends || attention->q != q || attention->k != k ||
+        attention->v != v || parts[1]->in != in || (norm && norm->out != in) ||
         (ropes && rope_q->spec != rope_k->spec) ||
         !absorbs(at_, next, attention->out,
                  gated ? std::optional(gated->gate->out) : std::nullopt)) {
@@ -185,6 +195,57 @@ class Fuser {
     if (ropes) fused.rope = rope_q->spec;
     fused.norm = heads_norm;
     fused.sinks = attention->sinks;
+    fused.values_are_keys = copy;
+    fused.v_norm = v_norm;
+    emit(fused, next + 1 - at_);
+    return true;
+  }
+
+  bool copies_all(const HeadPart& copy, ActId from) const {
+    return copy.in == from && copy.first == 0 && copy.to == 0 &&
+           int64_t{copy.heads} * copy.cols == program_.act(from).cols;
+  }
+
+  // Kernels norm values where they norm the heads of queries and keys, and without weights.
+  static bool norms_values(const HeadNorm& norm, ActId v, const std::optional<QkNorm>& others) {
+    return norm.x == v && norm.weight == WeightId::None && others && !others->whole &&
+           others->eps == norm.eps;
+  }
+
+  // [norm], q, [norm q], [rope q], attention on the keys and values of an earlier layer
+  bool reading_attention() {
+    const Norm* norm = stream_norm(at_);
+    const size_t first = at_ + (norm ? 1 : 0);
+    const auto* product = get<Linear>(first);
+    size_t next = first + 1;
+    const auto* heads = get<HeadNorm>(next);
+    if (heads) ++next;
+    const auto* rope = get<Rope>(next);
+    if (rope) ++next;
+    const auto* attention = get<Attention>(next);
+    if (!product || !attention || attention->appends || attention->q != product->out ||
+        (heads && heads->x != product->out) || (rope && rope->x != product->out) ||
+        (norm && norm->out != product->in) || !absorbs(at_, next, attention->out)) {
+      return false;
+    }
+    const FusedAttention* source = nullptr;
+    for (const FusedOp& op : fused_) {
+      const auto* earlier = std::get_if<FusedAttention>(&op.op);
+      if (earlier && earlier->appends && earlier->layer == attention->layer) source = earlier;
+    }
+    if (!source) return false;
+    FusedAttention fused{attention->out, buffers_.qkv, attention->layer, attention->spec, {}, {}};
+    if (rope) fused.rope = rope->spec;
+    if (heads) fused.norm = QkNorm{heads->weight, WeightId::None, heads->eps, false};
+    fused.sinks = attention->sinks;
+    fused.appends = false;
+    fused.v_norm = source->v_norm;
+    FusedLinear linear;
+    take_input(norm, product->in, linear);
+    linear.out = buffers_.qkv;
+    linear.parts = {product->weight};
+    linear.biases = {product->bias};
+    emit(std::move(linear), first + 1 - at_);
     emit(fused, next + 1 - at_);
     return true;
   }
@@ -215,7 +276,8 @@ class Fuser {
     const auto* experts = get<Experts>(at_ + 1);
     const auto* add = get<Add>(at_ + 2);
     if (!norm || norm->kind != NormKind::Rms || !experts || !add || norm->out != experts->in ||
-        add->x != hidden_ || add->y != experts->out || !absorbs(at_, at_ + 2, add->x, norm->out)) {
+        add->x != hidden_ || add->y != experts->out || add->keep != 1 ||
+        !absorbs(at_, at_ + 2, add->x, norm->out)) {
       return false;
     }
     emit(FusedExperts{*norm, add->x, experts->router, experts->gate, experts->up, experts->down,
@@ -306,10 +368,11 @@ class Fuser {
       last = first + 1;
     } else if (add && add->x == hidden_ && add->y == (post_norm ? post_norm->out : linear->out) &&
                (!post_norm || (post_norm->in == linear->out && post_norm->kind == NormKind::Rms)) &&
-               absorbs(first, sum, add->x)) {
+               (post_norm || add->keep == 1) && absorbs(first, sum, add->x)) {
       fused.out = add->x;
       fused.epilogue = Epilogue::AddTo;
       fused.scale = add->scale;
+      fused.keep = add->keep;
       if (post_norm) fused.post_norm = *post_norm;
       last = sum;
     }

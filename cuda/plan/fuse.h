@@ -26,6 +26,7 @@ struct FusedLinear {
   bool activates = false;  // Store: stores activation(product + bias)
   std::optional<Norm> post_norm;
   float scale = 1;    // AddTo: factor of the product; Logits: factor of the logits
+  float keep = 1;     // AddTo with a post_norm: factor of what the sum had before
   float softcap = 0;  // Logits
   // `in` is a copy of the residual stream in the activations' type. makes_copy: this op makes the
   // copy first. leaves_copy: this op, which has a post_norm, writes the copy that the next op
@@ -41,14 +42,19 @@ struct FusedLinear {
 // The norm of queries and keys. whole: all queries of a row are normed together, and all keys;
 // otherwise each head is normed by itself.
 struct QkNorm {
-  WeightId q, k;
+  WeightId q, k;  // or None: 1
   float eps;
   bool whole;
   bool after_rope = false;  // norm after rope instead of before; never if `whole`
+
+  // Weights of the norm of so many heads.
+  int64_t cols(const AttentionSpec& spec, int heads) const {
+    return int64_t{spec.head_dim} * (whole ? heads : 1);
+  }
 };
 
 // Norms and rotates q and k, appends k and v to the KV cache, attends. q, k and v lie side by side
-// in one buffer.
+// in one buffer. If it does not append, the buffer has q alone.
 struct FusedAttention {
   ActId out, qkv;
   int layer;
@@ -56,6 +62,9 @@ struct FusedAttention {
   std::optional<int> rope;  // index into Program::ropes
   std::optional<QkNorm> norm;
   WeightId sinks = WeightId::None;
+  bool appends = true;
+  bool values_are_keys = false;  // v is k before its norm; the buffer has q and k alone
+  bool v_norm = false;           // each head of the values in the cache is normed without weights
 };
 
 // A norm, routed experts and their sum: out += scale * sum. The router reads the norm's result in

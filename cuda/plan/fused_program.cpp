@@ -1,6 +1,7 @@
 #include "cuda/plan/fused_program.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -198,6 +199,12 @@ bool FusedProgram::has_bias(const FusedLinear& op) const {
 bool FusedProgram::bounded(const FusedLinear& op) const {
   const bool wanted = op.out == qkv || alternates(op);
   return wanted && op.norms_inside() && is_quantized(pieces(op).back().format);
+}
+
+std::optional<float> FusedProgram::own_bound(const FusedAttention& op) const {
+  constexpr float kRounding = 1.01f;
+  if (op.v_norm) return std::sqrt(static_cast<float>(op.spec.head_dim)) * kRounding;
+  return op.appends ? std::nullopt : std::optional(0.0f);
 }
 
 bool FusedProgram::shares_embedding(const FusedLinear& op) const {

@@ -2,6 +2,7 @@
 // that follow. Derived from the Program alone, without CUDA and without the values of weights.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "cuda/plan/fuse.h"
@@ -62,6 +63,9 @@ struct FusedProgram {
   // True if rows prepared in f16 may need a bound on this product's results, and a bound can be
   // derived: for gated results, and for v of a q, k, v product.
   bool bounded(const FusedLinear& op) const;
+  // A bound on the magnitude of the values that attention reads, where their product gives none;
+  // 0: unknown. Nothing: the product before attention bounds them.
+  std::optional<float> own_bound(const FusedAttention& op) const;
   bool shares_embedding(const FusedLinear& op) const;
   // The float32 buffer of a product before its post_norm.
   ActId product(const FusedLinear& op) const { return op.post_norm->in; }

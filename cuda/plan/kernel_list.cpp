@@ -78,6 +78,7 @@ class Lister {
   std::string weights_text(const std::vector<WeightId>& parts) const {
     std::string text;
     for (WeightId part : parts) {
+      if (part == WeightId::None) continue;
       text += (text.empty() ? "" : " ") + short_name(fused_.program.weight(part).name);
     }
     return text;

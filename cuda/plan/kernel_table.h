@@ -121,11 +121,13 @@ struct AttentionKernel {
 
 inline bool any_attention(const AttentionSpec&) { return true; }
 
+// Of the rows for decode or for prompts, select_attention() takes the first that supports a shape.
+// The last row is for both.
 inline constexpr AttentionKernel kAttentionKernels[] = {
     {.name = "attention_decode",
      .least = AttentionCode::Mma,
      .decode = true,
-     .supports = any_attention,
+     .supports = mma_takes,
      .prepares = attention_prepares_rows},
     {.name = "attention_prefill_sm90",
      .least = AttentionCode::Wgmma,
@@ -134,7 +136,7 @@ inline constexpr AttentionKernel kAttentionKernels[] = {
     {.name = "attention_prefill",
      .least = AttentionCode::Mma,
      .decode = false,
-     .supports = any_attention},
+     .supports = mma_takes},
     {.name = "attention_plain",
      .least = AttentionCode::Plain,
      .decode = false,

@@ -42,8 +42,9 @@ std::string entry_text(const FusedProgram& fused, const StepEntry& entry) {
       [](const CapEntry&) { return std::string("cap_logits"); },
       [](const QkNormEntry&) { return std::string("qk_norm"); },
       [&](const RopeAppendEntry&) {
-        const auto& norm = std::get<FusedAttention>(fused.ops[entry.op].op).norm;
-        return std::string(norm && !norm->whole ? "norm_rope_append" : "rope_append");
+        const auto& attention = std::get<FusedAttention>(fused.ops[entry.op].op);
+        const bool norms = attention.norm && !attention.norm->whole;
+        return concat(norms ? "norm_rope" : "rope", attention.appends ? "_append" : "");
       },
       [](const AttentionEntry& attention) { return std::string(attention.kernel->name); },
       [](const DeltaEntry& net) { return std::string(net.kernel->name); },

@@ -78,9 +78,8 @@ int64_t weight_bytes(const FusedProgram& fused) {
                    [&](const FusedAttention& o) {
                      if (o.sinks != WeightId::None) bytes += padded(o.spec.heads * int64_t{4});
                      if (!o.norm) return;
-                     for (WeightId weight : {o.norm->q, o.norm->k}) {
-                       bytes += padded(fused.program.weight(weight).view.cols * 4);
-                     }
+                     bytes += padded(o.norm->cols(o.spec, o.spec.heads) * 4);
+                     if (o.appends) bytes += padded(o.norm->cols(o.spec, o.spec.kv_heads) * 4);
                    },
                },
                fused.ops[i].op);

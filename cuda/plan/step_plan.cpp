@@ -57,6 +57,8 @@ std::vector<float> assumed_bounds(const FusedProgram& fused) {
     if (linear && fused.bounded(*linear)) {
       bounds[linear->epilogue == Epilogue::Gated ? i : i + 1] = 1;
     }
+    const auto* attention = std::get_if<FusedAttention>(&fused.ops[i].op);
+    if (attention) bounds[i] = fused.own_bound(*attention).value_or(bounds[i]);
   }
   return bounds;
 }

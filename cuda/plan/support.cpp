@@ -8,21 +8,14 @@ namespace skald::cuda {
 namespace {
 
 // What no kernel does of the op, as the end of "op 3, add, "; "": nothing.
-std::string_view missing(const Op& op) {
-  constexpr std::string_view kNoWeights = "without weights",
-                             kNoActivation = "without an activation";
-  if (const auto* o = std::get_if<Norm>(&op)) return o->weight == WeightId::None ? kNoWeights : "";
-  if (const auto* o = std::get_if<HeadNorm>(&op)) {
-    return o->weight == WeightId::None ? kNoWeights : "";
-  }
+std::string_view missing(const std::vector<Op>& ops, size_t at) {
+  constexpr std::string_view kNoActivation = "without an activation";
+  const Op& op = ops[at];
   if (const auto* o = std::get_if<Linear>(&op)) {
     return o->heads == 1 ? "" : "for each head by itself";
   }
   if (const auto* o = std::get_if<HeadPart>(&op)) {
     return o->width == 0 ? "" : "into heads that are wider than the part";
-  }
-  if (const auto* o = std::get_if<Attention>(&op)) {
-    return o->appends ? "" : "that reads another layer's keys and values";
   }
   if (const auto* o = std::get_if<CausalConv>(&op)) {
     return o->activation == Activation::Identity ? kNoActivation : "";
@@ -40,7 +33,11 @@ std::string_view missing(const Op& op) {
     if (o->spec.used_groups < o->spec.groups) return "with groups of experts";
     return o->spec.activation == Activation::Identity ? kNoActivation : "";
   }
-  if (const auto* o = std::get_if<Add>(&op)) return o->keep == 1 ? "" : "that scales both terms";
+  if (const auto* o = std::get_if<Add>(&op)) {
+    const auto* norm = at > 0 ? std::get_if<Norm>(&ops[at - 1]) : nullptr;
+    const bool normed = norm && norm->out == o->y;
+    return o->keep == 1 || normed ? "" : "that scales both terms, the second one not normed";
+  }
   return "";
 }
 
@@ -48,7 +45,7 @@ std::string_view missing(const Op& op) {
 
 void refuse_ops_without_kernels(const Program& program) {
   for (size_t i = 0; i < program.ops.size(); ++i) {
-    std::string_view what = missing(program.ops[i]);
+    std::string_view what = missing(program.ops, i);
     if (i > 0 && std::holds_alternative<Embed>(program.ops[i])) what = "into a second buffer";
     if (what.empty()) continue;
     fail(Exit::Failed, "CUDA has no kernel for op ", i, ", ", op_name(program.ops[i]), " ", what,

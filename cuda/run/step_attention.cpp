@@ -58,7 +58,10 @@ AttentionLaunch StepOps::attention_launch(const Step& step, const StepEntry& ent
     launch.k_norm = weights.k_norm;
     launch.norm_eps = attention.norm->eps;
     launch.norm_after_rope = attention.norm->after_rope;
+    launch.v_norm = attention.v_norm;
   }
+  launch.values_are_keys = attention.values_are_keys;
+  launch.appends = attention.appends;
   launch.sinks = weights.sinks;
   launch.dependent = entry.dependent;
   launch.multiprocessors = setting_.gpu.multiprocessors;

@@ -159,10 +159,11 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const BiasEntry& 
 
 void StepOps::launch(const Step& step, const StepEntry& entry, const PostNormEntry& norm) {
   const auto& linear = op<FusedLinear>(entry);
-  launch_post_norm({p_.fused.type, act<float>(p_.fused.product(linear)), loaded(entry).post_norm,
-                    act<float>(linear.out), norm.copy ? act(p_.fused.copy) : nullptr, step.rows,
-                    p_.fused.outs(linear), linear.post_norm->eps, linear.scale, entry.dependent},
-                   stream_);
+  launch_post_norm(
+      {p_.fused.type, act<float>(p_.fused.product(linear)), loaded(entry).post_norm,
+       act<float>(linear.out), norm.copy ? act(p_.fused.copy) : nullptr, step.rows,
+       p_.fused.outs(linear), linear.post_norm->eps, linear.scale, linear.keep, entry.dependent},
+      stream_);
 }
 
 void StepOps::launch(const Step& step, const StepEntry& entry, const CapEntry&) {

@@ -38,8 +38,8 @@ enum class AttentionCode : uint8_t { Plain, Mma, Wgmma };
 struct AttentionLaunch {
   DType type;        // type of qkv and out: F16, BF16 or F32
   DType cache_type;  // type of keys and values in the cache
-  void* qkv;  // [rows, (heads + 2 * kv_heads) * head_dim]: q, k and v side by side; q is scratch
-  void* out;  // [rows, heads * head_dim]
+  void* qkv;         // [rows, heads of q, k and v, head_dim]; q is scratch
+  void* out;         // [rows, heads * head_dim]
   int rows;
   StepTable step;
   KvLayerView cache;
@@ -51,6 +51,12 @@ struct AttentionLaunch {
   const float *q_norm = nullptr, *k_norm = nullptr;  // [head_dim]: each head is normed
   float norm_eps = 0;
   bool norm_after_rope = false;  // norm after the rotation, not before; requires rope_scale == 1
+  bool v_norm = false;           // each head of v is normed without weights; requires q_norm
+  // qkv has no v: it is k before its norm.
+  bool values_are_keys = false;
+  // False: the cache has the rows' keys and values already, and qkv has q alone. Then k_norm and
+  // v_norm have no effect.
+  bool appends = true;
   const float* sinks = nullptr;  // [heads]: a score of each head, after the scale, without a value
   AttentionCode code;            // attention_code(type)
   bool dependent;                // as LinearShape::dependent
@@ -70,7 +76,9 @@ struct AttentionLaunch {
   } prefill;
 };
 
-inline constexpr int kMaxHeadDim = 256;
+inline constexpr int kMaxHeadDim = 512;
+inline constexpr int kMaxMmaHeadDim = 256;  // of kernels that multiply on tensor cores
+inline bool mma_takes(const AttentionSpec& s) { return s.head_dim <= kMaxMmaHeadDim; }
 inline constexpr int kMaxGroup = 64;  // query heads that read one KV head
 
 // attention_code_of(): the best code for `type` that a GPU of this compute capability can run.
@@ -83,6 +91,7 @@ void launch_attention(const AttentionLaunch& launch, Stream stream);
 
 // For rows of different sequences, each the last of its sequence. Norms and rotates q and k,
 // appends k and v to the cache, and attends. Not for code Plain.
+// Nor for heads that mma_takes() refuses.
 void launch_attention_decode(const AttentionLaunch& launch, Stream stream);
 // True if attention_decode can write prepared rows for the next product instead of `out`: every 16
 // columns must belong to one head.
@@ -92,15 +101,17 @@ inline bool attention_prepares_rows(const AttentionSpec& spec) { return spec.hea
 // no result depends on the planned context or on earlier steps.
 int decode_depth(int64_t tokens);
 // Enough floats for any launch of up to `rows` rows with `depth` tokens, or with decode_depth() of
-// fewer tokens.
+// fewer tokens. attention_tickets(): enough tickets. Both are 0 for heads that mma_takes() refuses.
 int64_t attention_workspace_floats(int rows, const AttentionSpec& spec, int depth,
                                    int multiprocessors);
 int64_t attention_tickets(int rows, const AttentionSpec& spec);
 
-// Norms and rotates q in place, and appends k, normed and rotated, and v to the cache.
+// Norms and rotates q in place. If the launch appends: appends k, normed and rotated, and v to the
+// cache.
 void launch_rope_append(const AttentionLaunch& launch, Stream stream);
 
-// For rows of any sequences at any positions, after launch_rope_append(). Not for code Plain.
+// For rows of any sequences at any positions, after launch_rope_append(). Not for code Plain, nor
+// for heads that mma_takes() refuses.
 void launch_attention_prefill(const AttentionLaunch& launch, Stream stream);
 // Fills `tiles`, the tiles with the most work first, and returns their number. It is at most
 // attention_tiles_bound(), in which a sequence whose positions have gaps counts once more for each

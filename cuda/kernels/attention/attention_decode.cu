@@ -167,8 +167,10 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
   Source source(tokens, token, dynamic + warp * Source::kWarpBytes, &shared.barriers[warp]);
   const DecodeBlock block = {row, kv_head, group, first_head, heads, head_dim, has_new};
   const auto places = shared.rows.prepare(a, block, position);
+  const auto new_slot = [&] { return tokens.keys_at(position, pages[position / kPageTokens]); };
+  const T* const appended = a.appends ? nullptr : new_slot();
   wait_for_kernel_ahead();
-  shared.rows.fill(a, block, places);
+  shared.rows.fill(a, block, places, appended);
 
   const float scale = s.scale * kLog2E;
   uint4 q[kDim / 32];
@@ -220,10 +222,7 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
                  weight);
     }
   }
-  if (has_new && first_head == 0) {
-    T* slot = tokens.keys_at(position, tokens.pages[position / kPageTokens]);
-    shared.rows.store_new(a, block, slot);
-  }
+  if (has_new && first_head == 0 && a.appends) shared.rows.store_new(a, block, new_slot());
   inbox.wait();
 
   // This block merges a share of the cluster's result. A unit is merged by as many adjacent lanes
@@ -414,7 +413,8 @@ AttentionCode attention_code(DType type) {
 
 void launch_attention_decode(const AttentionLaunch& a, Stream stream) {
   check_attention(a);
-  check(a.code != AttentionCode::Plain, "attention_decode multiplies on tensor cores");
+  check(a.code != AttentionCode::Plain && mma_takes(a.spec),
+        "attention_decode multiplies heads of up to 256 dimensions on tensor cores");
   check(!a.decode.prepares.memory || attention_prepares_rows(a.spec),
         "heads whose results can be prepared rows");
   if (a.rows == 0) return;

@@ -49,6 +49,7 @@ int decode_depth(int64_t tokens) {
 
 int64_t attention_workspace_floats(int rows, const AttentionSpec& spec, int depth,
                                    int multiprocessors) {
+  if (!mma_takes(spec)) return 0;
   int64_t parts = 0;
   const auto count = [&](int at) {
     for (int r = 1; r <= rows; ++r) {
@@ -67,6 +68,7 @@ int64_t attention_workspace_floats(int rows, const AttentionSpec& spec, int dept
 }
 
 int64_t attention_tickets(int rows, const AttentionSpec& spec) {
+  if (!mma_takes(spec)) return 0;
   return int64_t{rows} * spec.kv_heads * head_tiles(spec) * kMaxCluster;
 }
 

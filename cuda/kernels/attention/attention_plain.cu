@@ -4,9 +4,9 @@
 // norm_rope_append: the same, with a norm of each head first. One warp per head; it reads the head
 // twice.
 //
-// attend_plain: attention for float32 and old GPUs, without matrix products. One block for each row
-// and query head; its warps take keys in turn, a lane every 32nd dimension. It reads the cache once
-// for each query head.
+// attend_plain: attention for float32, old GPUs and large heads, without matrix products. One block
+// for each row and query head; its warps take tokens in turn, and each lane every 32nd access of a
+// head. It reads the cache once for each query head: from the L2 cache, mostly.
 #include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/attention/kv_page.cuh"
 #include "cuda/kernels/device/launch.cuh"
@@ -16,8 +16,6 @@ namespace skald::cuda {
 namespace {
 
 constexpr int kRopeThreads = 256;
-constexpr int kWarps = 4;
-constexpr int kLaneDims = kMaxHeadDim / 32;
 
 // kCount: numbers in one access; divides rope_pairs and head_dim.
 template <class T, int kCount>
@@ -35,14 +33,14 @@ __global__ void __launch_bounds__(kRopeThreads) rope_append(AttentionLaunch a) {
   wait_for_kernel_ahead();
   __syncthreads();
 
-  T* q = static_cast<T*>(a.qkv) + int64_t{row} * (s.heads + 2 * s.kv_heads) * head_dim;
+  T* q = static_cast<T*>(a.qkv) + int64_t{row} * row_heads(a) * head_dim;
   T* k = q + int64_t{s.heads} * head_dim;
-  const T* v = k + int64_t{s.kv_heads} * head_dim;
+  const T* v = q + int64_t{first_value_head(a)} * head_dim;
   const int page = pages_of(a, row)[position / kPageTokens];
   const int64_t slot = int64_t{position % kPageTokens} * head_dim;
 
-  const int units = pairs / kCount;
-  for (int u = threadIdx.x; u < (s.heads + s.kv_heads) * units; u += kRopeThreads) {
+  const int units = pairs / kCount, rotating = s.heads + (a.appends ? s.kv_heads : 0);
+  for (int u = threadIdx.x; u < rotating * units; u += kRopeThreads) {
     const int head = u / units, i = u % units * kCount;
     T* from = q + int64_t{head} * head_dim;
     T* to = head < s.heads ? from : page_keys<T>(a, page, head - s.heads) + slot;
@@ -70,6 +68,7 @@ __global__ void __launch_bounds__(kRopeThreads) rope_append(AttentionLaunch a) {
     *reinterpret_cast<Some*>(to + at_y) = y;
   }
 
+  if (!a.appends) return;
   // Copies what does not rotate: the values, and the other dimensions of the keys.
   const int packs = head_dim / kCount, rotated = 2 * units;
   for (int u = threadIdx.x; u < s.kv_heads * packs; u += kRopeThreads) {
@@ -97,21 +96,24 @@ __global__ void __launch_bounds__(kRopeThreads) norm_rope_append(AttentionLaunch
   wait_for_kernel_ahead();
   __syncthreads();
 
-  T* q = static_cast<T*>(a.qkv) + int64_t{row} * (s.heads + 2 * s.kv_heads) * head_dim;
+  T* q = static_cast<T*>(a.qkv) + int64_t{row} * row_heads(a) * head_dim;
   const int page = pages_of(a, row)[position / kPageTokens];
   const int64_t slot = int64_t{position % kPageTokens} * head_dim;
-  for (int head = warp; head < s.heads + s.kv_heads; head += kRopeThreads / 32) {
-    T* from = q + int64_t{head} * head_dim;
-    T* to = head < s.heads ? from : page_keys<T>(a, page, head - s.heads) + slot;
-    const float* weight = head < s.heads ? a.q_norm : a.k_norm;
+  const auto norm_of = [&](const T* from) {
     float sum = 0;
     for (int i = lane * kCount; i < head_dim; i += 32 * kCount) {
       const Some some = *reinterpret_cast<const Some*>(from + i);
 #pragma unroll
       for (const T& x : some.x) sum += to_float(x) * to_float(x);
     }
-    const float factor = head < s.heads ? growth : 1;
-    const float norm = rsqrtf(warp_sum(sum) / static_cast<float>(head_dim) + a.norm_eps) * factor;
+    return rsqrtf(warp_sum(sum) / static_cast<float>(head_dim) + a.norm_eps);
+  };
+  const int normed_heads = s.heads + (a.appends ? s.kv_heads : 0);
+  for (int head = warp; head < normed_heads; head += kRopeThreads / 32) {
+    T* from = q + int64_t{head} * head_dim;
+    T* to = head < s.heads ? from : page_keys<T>(a, page, head - s.heads) + slot;
+    const float* weight = head < s.heads ? a.q_norm : a.k_norm;
+    const float norm = norm_of(from) * (head < s.heads ? growth : 1);
     // The rotation keeps a head's length. So the factor of the norm may be computed before it in
     // both orders; the norm's weights are applied where the order says.
     const bool last = a.norm_after_rope;
@@ -164,19 +166,39 @@ __global__ void __launch_bounds__(kRopeThreads) norm_rope_append(AttentionLaunch
     }
   }
 
-  const T* v = q + int64_t{s.heads + s.kv_heads} * head_dim;
+  if (!a.appends) return;
+  const T* v = q + int64_t{first_value_head(a)} * head_dim;
+  const auto values_of = [&](int head) {
+    return page_keys<T>(a, page, head) + slot + keys_to_values(s);
+  };
+  if (a.v_norm) {
+    for (int head = warp; head < s.kv_heads; head += kRopeThreads / 32) {
+      const T* from = v + int64_t{head} * head_dim;
+      const float norm = norm_of(from);
+      for (int i = lane * kCount; i < head_dim; i += 32 * kCount) {
+        Some some = *reinterpret_cast<const Some*>(from + i);
+#pragma unroll
+        for (T& x : some.x) x = from_float<T>(to_float(x) * norm);
+        *reinterpret_cast<Some*>(values_of(head) + i) = some;
+      }
+    }
+    return;
+  }
   const int packs = head_dim / kCount;
   for (int u = threadIdx.x; u < s.kv_heads * packs; u += kRopeThreads) {
     const int head = u / packs, i = u % packs;
-    T* values = page_keys<T>(a, page, head) + slot + keys_to_values(s);
-    reinterpret_cast<Some*>(values)[i] =
+    reinterpret_cast<Some*>(values_of(head))[i] =
         reinterpret_cast<const Some*>(v)[int64_t{head} * packs + i];
   }
 }
 
-template <class T>
+// kVec: numbers in one access; divides head_dim. kDim: at least head_dim. kTogether: tokens that a
+// warp takes in a turn, so that more loads are under way.
+template <class T, int kDim, int kVec, int kWarps, int kTogether>
 __global__ void __launch_bounds__(kWarps * 32) attend_plain(AttentionLaunch a) {
-  __shared__ float sums[kWarps][kMaxHeadDim], maxima[kWarps], totals[kWarps];
+  using Some = Pack<T, kVec>;
+  constexpr int kPacks = kDim / 32 / kVec;  // of a lane
+  __shared__ float sums[kWarps][kDim], maxima[kWarps], totals[kWarps];
   let_next_kernel_start();
   wait_for_kernel_ahead();
   const AttentionSpec& s = a.spec;
@@ -185,43 +207,79 @@ __global__ void __launch_bounds__(kWarps * 32) attend_plain(AttentionLaunch a) {
   const int kv_head = head / (s.heads / s.kv_heads);
   const int position = a.step.positions[row];
   const int32_t* pages = pages_of(a, row);
-  const T* q_head =
-      static_cast<const T*>(a.qkv) + (int64_t{row} * (s.heads + 2 * s.kv_heads) + head) * head_dim;
-
-  float q[kLaneDims], out[kLaneDims];
+  const T* q_head = static_cast<const T*>(a.qkv) + (int64_t{row} * row_heads(a) + head) * head_dim;
+  const auto load = [&](const T* from, Some(&to)[kPacks]) {
 #pragma unroll
-  for (int i = 0; i < kLaneDims; ++i) {
-    const int dim = i * 32 + lane;
-    q[i] = dim < head_dim ? to_float(q_head[dim]) * s.scale : 0;
-    out[i] = 0;
+    for (int i = 0; i < kPacks; ++i) {
+      const int dim = (i * 32 + lane) * kVec;
+      to[i] = dim < head_dim ? *reinterpret_cast<const Some*>(from + dim) : Some{};
+    }
+  };
+
+  Some some[kPacks];
+  load(q_head, some);
+  float q[kPacks][kVec], out[kPacks][kVec];
+#pragma unroll
+  for (int i = 0; i < kPacks; ++i) {
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) {
+      q[i][j] = to_float(some[i].x[j]) * s.scale;
+      out[i][j] = 0;
+    }
   }
   float maximum = -INFINITY, total = 0;
-  for (int t = window_start(s, position) + warp; t <= position; t += kWarps) {
-    const T* key =
-        page_keys<T>(a, pages[t / kPageTokens], kv_head) + int64_t{t % kPageTokens} * head_dim;
-    const T* value = key + keys_to_values(s);
-    float score = 0;
+  for (int t = window_start(s, position) + warp; t <= position; t += kTogether * kWarps) {
+    Some keys[kTogether][kPacks], values[kTogether][kPacks];
 #pragma unroll
-    for (int i = 0; i < kLaneDims; ++i) {
-      const int dim = i * 32 + lane;
-      if (dim < head_dim) score += q[i] * to_float(key[dim]);
+    for (int n = 0; n < kTogether; ++n) {
+      const int token = min(t + n * kWarps, position);
+      const T* key = page_keys<T>(a, pages[token / kPageTokens], kv_head) +
+                     int64_t{token % kPageTokens} * head_dim;
+      load(key, keys[n]);
+      load(key + keys_to_values(s), values[n]);
     }
-    score = warp_sum(score);
-    if (s.softcap != 0) score = s.softcap * tanhf(score / s.softcap);
-    const float higher = fmaxf(maximum, score);
-    const float keep = expf(maximum - higher), weight = expf(score - higher);
-    maximum = higher;
-    total = total * keep + weight;
+    float scores[kTogether], higher = maximum;
 #pragma unroll
-    for (int i = 0; i < kLaneDims; ++i) {
-      const int dim = i * 32 + lane;
-      if (dim < head_dim) out[i] = out[i] * keep + weight * to_float(value[dim]);
+    for (int n = 0; n < kTogether; ++n) {
+      float score = 0;
+#pragma unroll
+      for (int i = 0; i < kPacks; ++i) {
+#pragma unroll
+        for (int j = 0; j < kVec; ++j) score += q[i][j] * to_float(keys[n][i].x[j]);
+      }
+      score = warp_sum(score);
+      if (s.softcap != 0) score = s.softcap * tanhf(score / s.softcap);
+      scores[n] = t + n * kWarps <= position ? score : -INFINITY;
+      higher = fmaxf(higher, scores[n]);
+    }
+    const float keep = expf(maximum - higher);
+    maximum = higher;
+    total *= keep;
+#pragma unroll
+    for (int i = 0; i < kPacks; ++i) {
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) out[i][j] *= keep;
+    }
+#pragma unroll
+    for (int n = 0; n < kTogether; ++n) {
+      const float weight = expf(scores[n] - maximum);
+      total += weight;
+#pragma unroll
+      for (int i = 0; i < kPacks; ++i) {
+#pragma unroll
+        for (int j = 0; j < kVec; ++j) out[i][j] += weight * to_float(values[n][i].x[j]);
+      }
     }
   }
 #pragma unroll
-  for (int i = 0; i < kLaneDims; ++i) sums[warp][i * 32 + lane] = out[i];
-  maxima[warp] = maximum;
-  totals[warp] = total;
+  for (int i = 0; i < kPacks; ++i) {
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) sums[warp][(i * 32 + lane) * kVec + j] = out[i][j];
+  }
+  if (lane == 0) {
+    maxima[warp] = maximum;
+    totals[warp] = total;
+  }
   __syncthreads();
 
   for (int w = 0; w < kWarps; ++w) maximum = fmaxf(maximum, maxima[w]);
@@ -245,6 +303,7 @@ __global__ void __launch_bounds__(kWarps * 32) attend_plain(AttentionLaunch a) {
 
 void launch_rope_append(const AttentionLaunch& a, Stream stream) {
   check_attention(a);
+  check(!a.v_norm || a.q_norm, "values are normed where queries are");
   if (a.rows == 0) return;
   const Grid grid = {dim3(a.rows), kRopeThreads, 0, a.dependent};
   dispatch(a.type, [&](auto type) {
@@ -264,9 +323,21 @@ void launch_rope_append(const AttentionLaunch& a, Stream stream) {
 void launch_attention_plain(const AttentionLaunch& a, Stream stream) {
   check_attention(a);
   if (a.rows == 0) return;
-  const Grid grid = {dim3(a.rows, a.spec.heads), kWarps * 32, 0, a.dependent};
-  dispatch(a.type,
-           [&](auto type) { launch_kernel(attend_plain<decltype(type)>, grid, stream, a); });
+  const auto launch = [&](auto* kernel, int warps) {
+    launch_kernel(kernel, {dim3(a.rows, a.spec.heads), warps * 32, 0, a.dependent}, stream, a);
+  };
+  constexpr int kFew = 4, kMany = 16;  // warps
+  dispatch(a.type, [&](auto type) {
+    using T = decltype(type);
+    constexpr int kVec = 16 / sizeof(T);
+    if (a.spec.head_dim <= 256) {
+      launch(attend_plain<T, 256, 1, kFew, 1>, kFew);
+    } else if (a.spec.head_dim % kVec == 0) {
+      launch(attend_plain<T, kMaxHeadDim, kVec, kMany, 2>, kMany);
+    } else {
+      launch(attend_plain<T, kMaxHeadDim, 1, kMany, 1>, kMany);
+    }
+  });
 }
 
 template <>

@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t to_values = keys_to_values(s);
 
   wait_for_kernel_ahead();
-  const int row_numbers = (s.heads + 2 * s.kv_heads) * head_dim;
+  const int row_numbers = row_heads(a) * head_dim;
   const T* q = static_cast<const T*>(a.qkv) + int64_t{tile.row} * row_numbers +
                int64_t{kv_head} * group * head_dim;
   fetch<kDim, kExact, T>(q_at, shared_q, kQueries, queries, head_dim, [&](int i) {
@@ -307,7 +307,8 @@ void launch_prefill(const AttentionLaunch& a, Stream stream) {
 
 void launch_attention_prefill(const AttentionLaunch& a, Stream stream) {
   check_attention(a);
-  check(a.code != AttentionCode::Plain, "attention_prefill multiplies on tensor cores");
+  check(a.code != AttentionCode::Plain && mma_takes(a.spec),
+        "attention_prefill multiplies heads of up to 256 dimensions on tensor cores");
   if (a.prefill.count == 0) return;
   if (a.type == DType::F16) {
     launch_prefill<Half>(a, stream);

@@ -223,7 +223,7 @@ template <class T, int kDim>
 __device__ inline void fetch_queries(const AttentionLaunch& a, const Work& work, int first,
                                      uint32_t to) {
   const AttentionSpec& s = a.spec;
-  const int group = s.heads / s.kv_heads, row_numbers = (s.heads + 2 * s.kv_heads) * kDim;
+  const int group = s.heads / s.kv_heads, row_numbers = row_heads(a) * kDim;
   const T* q = static_cast<const T*>(a.qkv) + int64_t{work.row} * row_numbers +
                int64_t{work.kv_head} * group * kDim;
   for (int i = threadIdx.x % 128; i < 64 * (kDim / 8); i += 128) {

@@ -33,7 +33,8 @@ struct DecodeRows {
 
   int places_found;  // see prepare(); nobody reads it
 
-  // Indices in qkv of the numbers of a thread's pairs; -1 stands for zeros.
+  // Indices in qkv of the numbers of a thread's pairs; -1 stands for zeros. If the launch does not
+  // append, the new key and value are in the cache: indices from the new key on.
   struct Places {
     int first[kUnits], second[kUnits];
   };
@@ -50,7 +51,7 @@ struct DecodeRows {
     if (a.q_norm) {
       for (int i = threadIdx.x; i < b.head_dim; i += kThreads) {
         norms[0][i] = a.q_norm[i];
-        norms[1][i] = a.k_norm[i];
+        norms[1][i] = a.appends ? a.k_norm[i] : 1;
       }
     }
     const AttentionSpec& s = a.spec;
@@ -59,9 +60,14 @@ struct DecodeRows {
 #pragma unroll
     for (int u = 0; u < kUnits; ++u) {
       const int vector = vector_of(u, b), pair = pair_of(u);
-      const int head = vector < kKey ? b.kv_head * b.group + b.first_head + vector
-                                     : s.heads + (vector - kKey) * s.kv_heads + b.kv_head;
-      const int start = (b.row * (s.heads + 2 * s.kv_heads) + head) * b.head_dim;
+      const int head = vector < kKey    ? b.kv_head * b.group + b.first_head + vector
+                       : vector == kKey ? s.heads + b.kv_head
+                                        : first_value_head(a) + b.kv_head;
+      int start = (b.row * row_heads(a) + head) * b.head_dim;
+      // In the cache, from the new key on.
+      if (!a.appends && vector >= kKey) {
+        start = vector == kKey ? 0 : static_cast<int>(keys_to_values(s));
+      }
       const int2 at = place_of(a, pair);
       const bool real = vector <= kValue && 2 * pair < b.head_dim;
       places.first[u] = real ? start + at.x : -1;
@@ -75,17 +81,32 @@ struct DecodeRows {
     return places;
   }
 
-  // Loads, norms and rotates. Synchronizes the block before it returns.
-  __device__ void fill(const AttentionLaunch& a, const DecodeBlock& b, const Places& places) {
+  // Loads, norms and rotates. `slot`: the place of the new key in the cache, if the launch does not
+  // append. Synchronizes the block before it returns.
+  __device__ void fill(const AttentionLaunch& a, const DecodeBlock& b, const Places& places,
+                       const T* slot) {
     const T* rows = static_cast<const T*>(a.qkv);
     // All loads of a thread are in flight before the first number is used.
     T first[kUnits], second[kUnits];
 #pragma unroll
-    for (int u = 0; u < kUnits; ++u) {
-      first[u] = second[u] = T(0.0f);
-      if (places.first[u] >= 0) {
-        first[u] = rows[places.first[u]];
-        second[u] = rows[places.second[u]];
+    for (int u = 0; u < kUnits; ++u) first[u] = second[u] = T(0.0f);
+    if (a.appends) {
+#pragma unroll
+      for (int u = 0; u < kUnits; ++u) {
+        if (places.first[u] >= 0) {
+          first[u] = rows[places.first[u]];
+          second[u] = rows[places.second[u]];
+        }
+      }
+    } else {
+#pragma unroll
+      for (int u = 0; u < kUnits; ++u) {
+        if (places.first[u] >= 0) {
+          // Past the L1 cache: an earlier kernel of this step has written the new key and value.
+          const T* from = vector_of(u, b) < kKey ? rows : slot;
+          first[u] = __ldcg(from + places.first[u]);
+          second[u] = __ldcg(from + places.second[u]);
+        }
       }
     }
     if (a.q_norm) {
@@ -104,14 +125,17 @@ struct DecodeRows {
       const int vector = vector_of(u, b), pair = pair_of(u);
       if (vector > kValue) break;
       const int2 at = place_of(a, pair);
-      if (vector != kValue && (a.q_norm || pair < a.rope_pairs)) {
+      const auto norm_of = [&] {
+        float sum = 0;
+#pragma unroll
+        for (float part : squares[vector]) sum += part;
+        return rsqrtf(sum / static_cast<float>(b.head_dim) + a.norm_eps);
+      };
+      if (vector != kValue && (a.q_norm || pair < a.rope_pairs) && (a.appends || vector < kKey)) {
         float p = to_float(first[u]), q = to_float(second[u]);
         float p_factor = vector < kKey ? growth : 1, q_factor = p_factor;  // after the rotation
         if (a.q_norm && 2 * pair < b.head_dim) {
-          float sum = 0;
-#pragma unroll
-          for (float part : squares[vector]) sum += part;
-          const float norm = rsqrtf(sum / static_cast<float>(b.head_dim) + a.norm_eps);
+          const float norm = norm_of();
           const float* weight = norms[vector == kKey];
           p *= norm * (a.norm_after_rope ? 1 : weight[at.x]);
           q *= norm * (a.norm_after_rope ? 1 : weight[at.y]);
@@ -123,6 +147,11 @@ struct DecodeRows {
         const Rotation r = pair < a.rope_pairs ? rotations[pair] : Rotation{1, 0};
         first[u] = from_float<T>((p * r.cos - q * r.sin) * p_factor);
         second[u] = from_float<T>((q * r.cos + p * r.sin) * q_factor);
+      }
+      if (vector == kValue && a.v_norm && a.appends) {
+        const float norm = norm_of();
+        first[u] = from_float<T>(to_float(first[u]) * norm);
+        second[u] = from_float<T>(to_float(second[u]) * norm);
       }
       x[vector][at.x] = first[u];
       x[vector][at.y] = second[u];

@@ -1,5 +1,5 @@
-// The addresses of a token's keys and values in a paged cache, the rotation of pairs, and loads of
-// 8 numbers that stop at the end of a head.
+// The addresses of a token's keys and values in a paged cache, the heads of a row of qkv, the
+// rotation of pairs, and loads of 8 numbers that stop at the end of a head.
 #pragma once
 
 #include "cuda/kernels/attention/attention.h"
@@ -21,6 +21,15 @@ __device__ inline int64_t keys_to_values(const AttentionSpec& s) {
 
 __device__ inline const int32_t* pages_of(const AttentionLaunch& a, int row) {
   return a.step.page_table + int64_t{a.step.sequences[row]} * a.step.pages_per_sequence;
+}
+
+// The heads that lie side by side in a row of qkv, and the first head of v among them.
+__device__ inline int row_heads(const AttentionLaunch& a) {
+  if (!a.appends) return a.spec.heads;
+  return a.spec.heads + a.spec.kv_heads * (a.values_are_keys ? 1 : 2);
+}
+__device__ inline int first_value_head(const AttentionLaunch& a) {
+  return a.spec.heads + (a.values_are_keys ? 0 : a.spec.kv_heads);
 }
 
 // The first position that a query at `position` sees.

@@ -89,7 +89,7 @@ struct RowGateLaunch {
 };
 void launch_row_gate(const RowGateLaunch& launch, Stream stream);
 
-// x += scale * norm(in), and a copy of x in the activations' type.
+// x = keep * x + scale * norm(in), and a copy of x in the activations' type.
 struct PostNormLaunch {
   DType type;           // type of the copy
   const float* in;      // [rows, dim]
@@ -98,7 +98,7 @@ struct PostNormLaunch {
   void* copy;           // [rows, dim], or nullptr: none
   int rows;
   int64_t dim;
-  float eps, scale;
+  float eps, scale, keep = 1;
   bool dependent = false;  // LinearShape's
 };
 void launch_post_norm(const PostNormLaunch& launch, Stream stream);

@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(kThreads) post_norm(PostNormLaunch a) {
     Pack<T, kCount> rounded;
 #pragma unroll
     for (int j = 0; j < kCount; ++j) {
-      result.x[j] += a.scale * (some.x[j] * scale * factors.x[j]);
+      result.x[j] = a.keep * result.x[j] + a.scale * (some.x[j] * scale * factors.x[j]);
       rounded.x[j] = from_float<T>(result.x[j]);
     }
     reinterpret_cast<Some*>(x)[i] = result;

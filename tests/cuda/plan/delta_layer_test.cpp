@@ -94,6 +94,7 @@ TEST_CASE("long prompts take a delta net's kernel of chunks") {
   cuda::SizeOptions options;
   options.rows = 2048;
   options.context = 4096;
+  options.multiprocessors = 132;
   const cuda::Sizes sizes(fused, options);
   CHECK(sizes.delta_factors == (2048 / 16 + 64) * 48 * (2 * 16 * 16 + 16) * 4);
   options.reproducible = true;
