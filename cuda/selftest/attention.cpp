@@ -105,7 +105,7 @@ Cache filled_cache(const AttentionCase& c, const AttentionData& data) {
   Cache cache(c);
   const size_t dim = static_cast<size_t>(c.spec.head_dim);
   for (size_t p = 0; p < c.parts.size(); ++p) {
-    for (int64_t t = 0; t < c.parts[p].before; ++t) {
+    for (int64_t t = 0; t < c.cached(c.parts[p]); ++t) {
       for (int64_t h = 0; h < c.spec.kv_heads; ++h) {
         const size_t at = static_cast<size_t>(t * c.spec.kv_heads + h) * dim;
         cache.put(p, t, h, std::span(data.keys[p]).subspan(at, dim));
@@ -116,38 +116,49 @@ Cache filled_cache(const AttentionCase& c, const AttentionData& data) {
   return cache;
 }
 
+// The rows of qkv as the case's kernels read them: without v if v is k, q alone if it reads.
+std::vector<float> step_rows(const AttentionCase& c, const AttentionData& data) {
+  const AttentionSpec& s = c.spec;
+  const int64_t all = int64_t{s.heads + 2 * s.kv_heads} * s.head_dim;
+  const int64_t heads = s.heads + s.kv_heads * (c.reads ? 0 : c.values_are_keys ? 1 : 2);
+  std::vector<float> rows;
+  for (auto row = data.qkv.begin(); row != data.qkv.end(); row += all) {
+    rows.insert(rows.end(), row, row + heads * s.head_dim);
+  }
+  return rows;
+}
+
 // Returns "" if the cache is right after the step; otherwise the problem. The new keys and values
 // must be in the cache, and all else must be unchanged.
 std::string cache_problem(const AttentionCase& c, const AttentionData& data, const Cache& before,
                           std::vector<std::byte> after) {
   const AttentionSpec& s = c.spec;
-  const size_t dim = static_cast<size_t>(s.head_dim);
-  const size_t heads = static_cast<size_t>(s.heads), kv_heads = static_cast<size_t>(s.kv_heads);
-  std::vector<float> keys;
-  const float* row = data.qkv.data();
-  bool values_right = true;
-  for (size_t p = 0; p < c.parts.size(); ++p) {
-    for (int r = 0; r < c.parts[p].rows; ++r, row += (heads + 2 * kv_heads) * dim) {
+  const size_t kv_heads = static_cast<size_t>(s.kv_heads);
+  std::vector<float> keys, values;
+  for (size_t p = 0; p < c.parts.size() && !c.reads; ++p) {
+    for (int r = 0; r < c.parts[p].rows; ++r) {
       for (size_t h = 0; h < 2 * kv_heads; ++h) {
         const int64_t token = c.parts[p].before + r;
         const size_t place = before.place(p, token, static_cast<int64_t>(h));
         const auto stored = std::span(after).subspan(place, before.head_bytes());
-        if (h < kv_heads) {
-          const std::vector<float> key = selftest::decode(c.type, stored);
-          keys.insert(keys.end(), key.begin(), key.end());
-        } else {
-          const auto value = selftest::encode(c.type, {row + (heads + h) * dim, dim});
-          values_right = values_right && std::equal(value.begin(), value.end(), stored.begin());
-        }
+        const std::vector<float> numbers = selftest::decode(c.type, stored);
+        std::vector<float>& to = h < kv_heads ? keys : values;
+        to.insert(to.end(), numbers.begin(), numbers.end());
         std::fill(stored.begin(), stored.end(), std::byte{0xff});
       }
     }
   }
-  const double error = data.new_keys.error(keys);
-  if (!(error <= data.new_keys.bound)) {
-    return concat("new keys in the cache: error ", error, ", bound ", data.new_keys.bound);
+  const auto wrong = [](const selftest::Expected& expected, const std::vector<float>& numbers) {
+    return !numbers.empty() && !(expected.error(numbers) <= expected.bound);
+  };
+  if (wrong(data.new_keys, keys)) {
+    return concat("new keys in the cache: error ", data.new_keys.error(keys), ", bound ",
+                  data.new_keys.bound);
   }
-  if (!values_right) return "new values in the cache are not those of the step";
+  if (wrong(data.new_values, values)) {
+    return concat("new values in the cache: error ", data.new_values.error(values), ", bound ",
+                  data.new_values.bound);
+  }
   return after == before.bytes() ? "" : "it changed the cache beyond the new tokens";
 }
 
@@ -172,7 +183,7 @@ void test_attention(const AttentionCase& c, const AttentionData& data, const Tes
     const AttentionKernel& kernel = kernel_of(v);
     if (v.code > best || (kernel.decode && !c.one_row_each()) || !kernel.supports(c.spec)) continue;
     buffers.reset();
-    const TestBuffer qkv = buffers.holding(c.type, data.qkv);
+    const TestBuffer qkv = buffers.holding(c.type, step_rows(c, data));
     const TestBuffer out =
         buffers.poisoned(int64_t{rows} * c.spec.heads * c.spec.head_dim * info(c.type).block_bytes);
     const TestBuffer pages = buffers.holding(cache.bytes());
@@ -191,10 +202,13 @@ void test_attention(const AttentionCase& c, const AttentionData& data, const Tes
     launch.rope_scale = c.rope_scale;
     if (c.head_norm) {
       launch.q_norm = reinterpret_cast<float*>(buffers.holding(data.q_norm).data);
-      launch.k_norm = reinterpret_cast<float*>(buffers.holding(data.k_norm).data);
+      if (!c.reads) launch.k_norm = reinterpret_cast<float*>(buffers.holding(data.k_norm).data);
       launch.norm_eps = selftest::kNormEps;
       launch.norm_after_rope = c.norm_after_rope;
+      launch.v_norm = c.v_norm;
     }
+    launch.values_are_keys = c.values_are_keys;
+    launch.appends = !c.reads;
     if (c.sinks) launch.sinks = reinterpret_cast<float*>(buffers.holding(data.sinks).data);
     launch.code = v.code;
     constexpr int kFew = 3;  // few multiprocessors: a block takes several tiles

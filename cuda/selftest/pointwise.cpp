@@ -120,7 +120,7 @@ void test_pointwise(const selftest::PointwiseCase& c, const selftest::PointwiseD
       kernel = "post_norm";
       copy = buffers.poisoned(c.rows * c.cols * info(c.type).block_bytes);
       launch_post_norm({c.type, in_floats, weight, out_floats, copy.data, c.rows, c.cols,
-                        selftest::kNormEps, selftest::kScale},
+                        selftest::kNormEps, selftest::kScale, selftest::kKeep},
                        test.stream);
       break;
     case Pointwise::QkNorm:

@@ -261,6 +261,34 @@ std::vector<AttentionCase> attention_cases(Extent extent) {
         cases.push_back(std::move(c));
       }
     }
+    // Normed values, values that are keys, and steps that append nothing; large heads too.
+    std::vector<int> value_dims = dims;
+    value_dims.insert(value_dims.end(), {258, 384, 512});
+    if (extent == Extent::Small) value_dims = {64, 512};
+    const std::vector<std::vector<Part>> value_steps = {
+        apart, {{0, 1}}, {{1100, 1}, {64, 1}}, together, {{511, 33}, {3, 1}}};
+    Cycle<Heads> value_heads({{4, 2}, {8, 1}, {16, 2}, {1, 1}, {10, 5}});
+    for (int dim : value_dims) {
+      for (const std::vector<Part>& parts : value_steps) {
+        for (int i = 0; i < 6; ++i) {
+          const Heads h = value_heads.next();
+          AttentionCase c;
+          c.type = type;
+          const float scale = 1 / std::sqrt(static_cast<float>(dim));
+          c.spec = {h.heads, h.kv_heads, dim, scale, windows.next()};
+          if (i == 5) c.spec.softcap = 5;
+          c.rope_pairs = dim / 2;
+          c.interleaved = false;
+          c.parts = parts;
+          c.head_norm = i < 4;
+          c.v_norm = i == 0 || i == 1;
+          c.values_are_keys = i == 1 || i == 2;
+          c.reads = i == 3 || i == 4;
+          c.sinks = i == 5;
+          cases.push_back(std::move(c));
+        }
+      }
+    }
     Cycle<float> rope_scales({1, 1.19f, 1});
     for (int dim : dims) {
       for (size_t i = 0; i < steps.size(); i += 4) {
@@ -333,13 +361,15 @@ std::string label(const AttentionCase& c) {
   for (size_t i = 0; i < std::min<size_t>(c.parts.size(), 5); ++i) {
     parts += concat(i ? " " : "", c.parts[i].before, "+", c.parts[i].rows);
   }
-  return concat(
-      name(c.type), " ", c.spec.heads, "/", c.spec.kv_heads, " heads of ", c.spec.head_dim, ", ",
-      c.rope_pairs, c.interleaved ? " interleaved" : "", " pairs, window ", c.spec.window,
-      c.spec.softcap == 0 ? "" : concat(", cap ", c.spec.softcap),
-      c.spec.growth.rate == 0 ? "" : ", growing queries", c.head_norm ? ", head norms" : "",
-      c.norm_after_rope ? " after rope" : "", c.sinks ? ", sinks" : "", ", tokens ", parts,
-      c.parts.size() > 5 ? concat(" and ", c.parts.size() - 5, " more") : "");
+  return concat(name(c.type), " ", c.spec.heads, "/", c.spec.kv_heads, " heads of ",
+                c.spec.head_dim, ", ", c.rope_pairs, c.interleaved ? " interleaved" : "",
+                " pairs, window ", c.spec.window,
+                c.spec.softcap == 0 ? "" : concat(", cap ", c.spec.softcap),
+                c.spec.growth.rate == 0 ? "" : ", growing queries",
+                c.head_norm ? ", head norms" : "", c.norm_after_rope ? " after rope" : "",
+                c.v_norm ? " and of values" : "", c.values_are_keys ? ", values are keys" : "",
+                c.reads ? ", appends nothing" : "", c.sinks ? ", sinks" : "", ", tokens ", parts,
+                c.parts.size() > 5 ? concat(" and ", c.parts.size() - 5, " more") : "");
 }
 
 std::string label(const PointwiseCase& c) {

@@ -54,10 +54,15 @@ struct AttentionCase {
   bool norm_after_rope = false;  // norm after the rotation, not before
   float rope_scale = 1;          // factor of cosines and sines; 1 if norm_after_rope
   bool sinks = false;
+  bool v_norm = false;           // with head_norm: norm the heads of values too, without weights
+  bool values_are_keys = false;  // v is k before its norm
+  bool reads = false;            // the cache has the step's tokens already; nothing is appended
 
   int rows() const;
   bool one_row_each() const;
   int longest() const;  // tokens of the longest sequence after the step
+  // Tokens of a part in the cache before the step.
+  int cached(const Part& part) const { return part.before + (reads ? part.rows : 0); }
 };
 
 enum class Pointwise : uint8_t {
@@ -70,7 +75,7 @@ enum class Pointwise : uint8_t {
   ScaledEmbed,
   ScaledAdd,
   Cap,
-  PostNorm,  // adds a scaled norm
+  PostNorm,  // scales, and adds a scaled norm
   QkNorm,    // in place
   LayerNorm,
   BiasedLayerNorm,

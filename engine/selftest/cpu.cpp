@@ -98,7 +98,7 @@ class CpuTest {
     };
     const size_t dim = static_cast<size_t>(s.head_dim);
     for (size_t p = 0; p < c.parts.size(); ++p) {
-      for (int64_t t = 0; t < c.parts[p].before; ++t) {
+      for (int64_t t = 0; t < c.cached(c.parts[p]); ++t) {
         for (int64_t h = 0; h < 2 * s.kv_heads; ++h) {
           const auto& from = h < s.kv_heads ? data.keys[p] : data.values[p];
           const size_t at = static_cast<size_t>(t * s.kv_heads + h % s.kv_heads) * dim;
@@ -128,6 +128,10 @@ class CpuTest {
                           s.head_dim, kNormEps});
     };
     if (c.head_norm && !c.norm_after_rope) norm();
+    if (c.v_norm) {
+      kernels_->rms_norm(
+          {v.data(), nullptr, v.data(), int64_t{c.rows()} * s.kv_heads, s.head_dim, kNormEps});
+    }
     const RopeSpec rope{data.inv_freq, c.interleaved, c.rope_scale};
     if (c.rope_pairs > 0) {
       kernels_->rope({q.data(), positions.data(), &rope, c.rows(), s.heads, s.head_dim});
@@ -136,8 +140,8 @@ class CpuTest {
     if (c.head_norm && c.norm_after_rope) norm();
     std::vector<float> out = poisoned(int64_t{c.rows()} * s.heads * s.head_dim);
     kernels_->attention({q.data(),
-                         k.data(),
-                         v.data(),
+                         c.reads ? nullptr : k.data(),
+                         c.reads ? nullptr : v.data(),
                          out.data(),
                          rows.data(),
                          c.rows(),
@@ -176,7 +180,7 @@ class CpuTest {
       kernels_->rms_norm(
           {data.in.data(), data.weight.data(), normed.data(), c.rows, c.cols, kNormEps});
       std::copy(data.residual.begin(), data.residual.end(), out.begin());
-      kernels_->add({out.data(), normed.data(), c.rows * c.cols, kScale});
+      kernels_->add({out.data(), normed.data(), c.rows * c.cols, kScale, kKeep});
     } else if (c.op == Pointwise::LayerNorm || c.op == Pointwise::BiasedLayerNorm) {
       kernels_->layer_norm({data.in.data(), data.weight.data(),
                             data.bias.empty() ? nullptr : data.bias.data(), out.data(), c.rows,

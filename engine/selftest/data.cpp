@@ -237,16 +237,22 @@ AttentionData make_data(const AttentionCase& c, uint64_t seed) {
     // From far below a row's scores to above them.
     data.sinks = random.normals(s.heads, 2.0f);
   }
+  for (auto at = data.qkv.begin(); c.values_are_keys && at != data.qkv.end();) {
+    const auto keys = at + s.heads * s.head_dim, values = keys + s.kv_heads * s.head_dim;
+    at = std::copy(keys, values, values);
+  }
   std::vector<double> rotated(data.qkv.begin(), data.qkv.end());
+  const std::vector<float> ones(dim, 1);
 
   size_t row = 0;
-  double out_squares = 0, key_squares = 0;
+  double out_squares = 0, key_squares = 0, value_squares = 0;
   std::vector<double> scores, sum(dim);
   for (const Part& part : c.parts) {
-    const int64_t past = int64_t{part.before} * s.kv_heads * s.head_dim;
+    const int64_t past = int64_t{c.cached(part)} * s.kv_heads * s.head_dim;
     const std::vector<float>& keys = data.keys.emplace_back(random.normals(past, c.type));
     const std::vector<float>& values = data.values.emplace_back(random.normals(past, c.type));
     const size_t first_row = row, before = static_cast<size_t>(part.before);
+    const size_t cached = static_cast<size_t>(c.cached(part));
     for (int r = 0; r < part.rows; ++r, ++row) {
       const size_t position = before + static_cast<size_t>(r);
       double* q = rotated.data() + row * all * dim;
@@ -266,9 +272,11 @@ AttentionData make_data(const AttentionCase& c, uint64_t seed) {
         }
         if (c.norm_after_rope) norm();
       }
-      for (size_t i = heads * dim; i < (heads + kv_heads) * dim; ++i) {
-        data.new_keys.values.push_back(q[i]);
-        key_squares += q[i] * q[i];
+      for (size_t h = heads + kv_heads; h < all && c.v_norm; ++h) norm_head(q + h * dim, ones);
+      for (size_t i = heads * dim; i < all * dim && !c.reads; ++i) {
+        const bool key = i < (heads + kv_heads) * dim;
+        (key ? data.new_keys : data.new_values).values.push_back(q[i]);
+        (key ? key_squares : value_squares) += q[i] * q[i];
       }
       const size_t seen = s.window > 0 ? static_cast<size_t>(s.window) : position + 1;
       const size_t first = position + 1 > seen ? position + 1 - seen : 0;
@@ -278,7 +286,7 @@ AttentionData make_data(const AttentionCase& c, uint64_t seed) {
         double best = c.sinks ? data.sinks[h] : -INFINITY;
         for (size_t t = first; t <= position; ++t) {
           double score = 0;
-          if (t < before) {
+          if (t < cached) {
             const float* key = keys.data() + (t * kv_heads + kv) * dim;
             for (size_t i = 0; i < dim; ++i) score += q[h * dim + i] * key[i];
           } else {
@@ -295,11 +303,14 @@ AttentionData make_data(const AttentionCase& c, uint64_t seed) {
         for (size_t t = first; t <= position; ++t) {
           const double weight = std::exp(scores[t] - best);
           total += weight;
-          const float* value =
-              t < before ? values.data() + (t * kv_heads + kv) * dim
-                         : data.qkv.data() +
-                               ((first_row + t - before) * all + heads + kv_heads + kv) * dim;
-          for (size_t i = 0; i < dim; ++i) sum[i] += weight * value[i];
+          if (t < cached) {
+            const float* value = values.data() + (t * kv_heads + kv) * dim;
+            for (size_t i = 0; i < dim; ++i) sum[i] += weight * value[i];
+          } else {
+            const double* value =
+                rotated.data() + ((first_row + t - before) * all + heads + kv_heads + kv) * dim;
+            for (size_t i = 0; i < dim; ++i) sum[i] += weight * value[i];
+          }
         }
         for (size_t i = 0; i < dim; ++i) {
           data.out.values.push_back(sum[i] / total);
@@ -310,14 +321,17 @@ AttentionData make_data(const AttentionCase& c, uint64_t seed) {
   }
   data.out.size = std::sqrt(out_squares);
   data.new_keys.size = std::sqrt(key_squares);
+  data.new_values.size = std::sqrt(value_squares);
   const double count = static_cast<double>(data.out.values.size());
-  // Four roundings. Those of probabilities and of the result differ from number to number. Those of
-  // rotated queries and keys change scores, and so all numbers of a head together.
-  const double by_number = rounding_bound(c.type, 2, count, 0);
+  // Four roundings. Those of probabilities and of the result differ from number to number, and so
+  // do those of normed values. Those of rotated queries and keys change scores, and so all numbers
+  // of a head together.
+  const double by_number = rounding_bound(c.type, c.v_norm ? 3 : 2, count, 0);
   const double by_head = rounding_bound(c.type, 2, count / s.head_dim, 0);
   data.out.bound = 4e-6 + std::hypot(by_number, by_head);
   data.new_keys.bound = rounding_bound(c.type, 1, static_cast<double>(data.new_keys.values.size()),
                                        c.head_norm ? 1e-6 : 4e-7);
+  data.new_values.bound = c.v_norm ? data.new_keys.bound : 0;
   return data;
 }
 
@@ -373,7 +387,8 @@ PointwiseData make_data(const PointwiseCase& c, uint64_t seed) {
           case Pointwise::BiasedLayerNorm:
             return (data.in[at] - mean) * scale * data.weight[i] + data.bias[i];
           case Pointwise::PostNorm:
-            return data.residual[at] + double{kScale} * data.in[at] * scale * data.weight[i];
+            return double{kKeep} * data.residual[at] +
+                   double{kScale} * data.in[at] * scale * data.weight[i];
           case Pointwise::Gate:
             return activate(double{data.in[2 * at]} + data.weight[2 * i], data.activation) *
                    (double{data.in[2 * at + 1]} + data.weight[2 * i + 1]);

@@ -40,6 +40,7 @@ struct ProductData {
 };
 inline constexpr float kNormEps = 1e-5f;
 inline constexpr float kScale = 0.37f;   // scale of ScaledEmbed, ScaledAdd, Cap and PostNorm
+inline constexpr float kKeep = 0.75f;    // the part of x that PostNorm keeps
 inline constexpr float kSoftcap = 0.5f;  // softcap of Cap
 ProductData make_data(const ProductCase& c, uint64_t seed);
 
@@ -49,10 +50,12 @@ struct AttentionData {
   std::vector<float> q_norm, k_norm;  // [head_dim], with head norms
   std::vector<float> sinks;           // [heads], with sinks
   std::vector<float> qkv;             // [rows, heads + 2 kv_heads, head_dim], rounded to the type
-  std::vector<std::vector<float>> keys;  // one per part: [before, kv_heads, head_dim], rounded
-  std::vector<std::vector<float>> values;
+  // One per part: [cached, kv_heads, head_dim], rounded.
+  std::vector<std::vector<float>> keys, values;
   Expected out;       // [rows, heads, head_dim]
   Expected new_keys;  // [rows, kv_heads, head_dim], normed and rotated
+  // The same of values, normed if the case says so. Both are empty if the case reads.
+  Expected new_values;
 };
 AttentionData make_data(const AttentionCase& c, uint64_t seed);
 
