@@ -60,9 +60,9 @@ void LoadedModel::find_bounds() {
 }
 
 void LoadedModel::load(LoadedOp& op, const Embed& embed, Stream stream) {
-  embedding_ =
-      weights_.upload(joined({&embed.weight, 1}, false), fused_.format(embed.weight), stream);
-  op.pieces = {embedding_};
+  op.pieces = {
+      weights_.upload(joined({&embed.weight, 1}, false), fused_.format(embed.weight), stream)};
+  if (embed.out == fused_.hidden) embedding_ = op.pieces.front();
 }
 
 void LoadedModel::load(LoadedOp& op, const Norm& norm, Stream stream) {
@@ -91,7 +91,8 @@ void LoadedModel::load(LoadedOp& op, const FusedLinear& linear, Stream stream) {
     bounded_.push_back({ops_.size() - 1, lengths, 0});
   }
   if (linear.post_norm) {
-    op.post_norm = norm_weight(linear.post_norm->weight, fused_.outs(linear), stream);
+    op.post_norm =
+        norm_weight(linear.post_norm->weight, fused_.outs(linear) / linear.norm_parts, stream);
   }
   if (!fused_.has_bias(linear)) return;
   std::vector<TensorView> biases;
@@ -121,6 +122,10 @@ void LoadedModel::load(LoadedOp& op, const FusedAttention& attention, Stream str
 
 void LoadedModel::load(LoadedOp& op, const FusedExperts& experts, Stream stream) {
   op.norm = norm_weight(experts.norm.weight, fused_.cols(fused_.hidden), stream);
+  if (fused_.routes_apart(experts)) op.route_norm = route_norm(experts, stream);
+  if (experts.expert_scale != WeightId::None) {
+    op.expert_scale = norm_weight(experts.expert_scale, stream);
+  }
   op.router = float_rows(experts.router, stream);
   for (const ExpertStack& stack : fused_.stacks(experts)) {
     op.stacks.push_back(load(stack, experts.spec.count, stream));
@@ -139,6 +144,13 @@ void LoadedModel::load(LoadedOp& op, const FusedDelta& net, Stream stream) {
   op.rate = norm_weight(net.rate, stream);
   op.bias = norm_weight(net.bias, stream);
   op.norm = norm_weight(net.norm, stream);
+}
+
+void LoadedModel::load(LoadedOp& op, const SumOfNorms& sum, Stream stream) {
+  const int64_t dim = fused_.cols(sum.out);
+  op.norm = norm_weight(sum.norm, dim, stream);
+  op.a_norm = norm_weight(sum.a_norm, dim, stream);
+  op.b_norm = norm_weight(sum.b_norm, dim, stream);
 }
 
 void LoadedModel::load(LoadedOp& op, const RowGate& gate, Stream stream) {
@@ -220,6 +232,24 @@ const float* LoadedModel::norm_weight(WeightId id, int64_t cols, Stream stream) 
   zeros.rows = 1;
   zeros.cols = cols;
   return weights_.upload_floats({&zeros, 1}, false, stream, 1);
+}
+
+// The weights of the norm of the router's input, times the router's scale.
+const float* LoadedModel::route_norm(const FusedExperts& experts, Stream stream) {
+  const WeightId id = experts.route_norm.value_or(experts.norm.weight);
+  std::vector<float> values(static_cast<size_t>(fused_.cols(fused_.hidden)), 1);
+  if (id != WeightId::None) {
+    const Weight& weight = fused_.program.weight(id);
+    std::vector<std::byte> scratch;
+    weight.view.decode_row(0, values.data(), scratch);
+    for (float& value : values) value += weight.plus;
+  }
+  for (float& value : values) value *= experts.spec.router_scale;
+  TensorView floats;
+  floats.data = reinterpret_cast<const std::byte*>(values.data());
+  floats.rows = 1;
+  floats.cols = std::ssize(values);
+  return weights_.upload_floats({&floats, 1}, false, stream);
 }
 
 // A matrix that kernels read as float32, whatever format the file has.

@@ -34,8 +34,10 @@ struct LoadedOp {
   const float *q_norm = nullptr, *k_norm = nullptr;  // FusedAttention
   const float* sinks = nullptr;
   const float* router = nullptr;  // FusedExperts
-  const float *router_bias = nullptr, *choice_bias = nullptr;
-  std::vector<LoadedStack> stacks;  // as FusedProgram::stacks()
+  const float *router_bias = nullptr, *choice_bias = nullptr, *expert_scale = nullptr;
+  const float* route_norm = nullptr;                 // times the router's scale
+  const float *a_norm = nullptr, *b_norm = nullptr;  // SumOfNorms
+  std::vector<LoadedStack> stacks;                   // as FusedProgram::stacks()
 };
 
 class LoadedModel {
@@ -58,11 +60,14 @@ class LoadedModel {
   void load(LoadedOp& op, const FusedExperts& experts, Stream stream);
   void load(LoadedOp& op, const FusedDelta& net, Stream stream);
   void load(LoadedOp& op, const RowGate& gate, Stream stream);
+  void load(LoadedOp& op, const SumOfNorms& sum, Stream stream);
   void load(LoadedOp&, const GatedAct&, Stream) {}
+  void load(LoadedOp&, const GatedPart&, Stream) {}
   LoadedStack load(const ExpertStack& stack, int count, Stream stream);
   const float* experts_bias(const ExpertStack& stack, int count, Stream stream);
   const float* norm_weight(WeightId id, Stream stream);
   const float* norm_weight(WeightId id, int64_t cols, Stream stream);  // or ones, if None
+  const float* route_norm(const FusedExperts& experts, Stream stream);
   const float* float_rows(WeightId id, Stream stream);
   void find_bounds();
   JoinedRows joined(std::span<const WeightId> ids, bool alternate) const;

@@ -14,7 +14,8 @@
 namespace skald::cuda {
 
 // [norm], one product with the rows of all parts, epilogue. Only AddTo may have a post_norm: it
-// norms the product before the addition.
+// norms the product before the addition. Floats writes a float32 buffer other than the residual
+// stream.
 struct FusedLinear {
   std::optional<Norm> norm;
   ActId in;  // input of the norm, or of the product if there is no norm
@@ -25,9 +26,10 @@ struct FusedLinear {
   Activation activation = Activation::Silu;
   bool activates = false;  // Store: stores activation(product + bias)
   std::optional<Norm> post_norm;
-  float scale = 1;    // AddTo: factor of the product; Logits: factor of the logits
-  float keep = 1;     // AddTo with a post_norm: factor of what the sum had before
-  float softcap = 0;  // Logits
+  int norm_parts = 1;  // so many equal parts of a row are normed by themselves by post_norm
+  float scale = 1;     // AddTo: factor of the product; Logits: factor of the logits
+  float keep = 1;      // AddTo with a post_norm: factor of what the sum had before
+  float softcap = 0;   // Logits
   // `in` is a copy of the residual stream in the activations' type. makes_copy: this op makes the
   // copy first. leaves_copy: this op, which has a post_norm, writes the copy that the next op
   // reads.
@@ -67,9 +69,9 @@ struct FusedAttention {
   bool v_norm = false;           // each head of the values in the cache is normed without weights
 };
 
-// A norm, routed experts and their sum: out += scale * sum. The router reads the norm's result in
-// float32, the experts read it in the activations' type. In that type the result stays in the
-// norm's buffer, so that a shared expert can read it.
+// A norm, routed experts and their sum: out += scale * sum, or out = scale * sum, a float32 buffer.
+// The router reads the norm's result in float32, the experts read it in the activations' type. In
+// that type the result stays in the norm's buffer, so that a shared expert can read it.
 struct FusedExperts {
   Norm norm;
   ActId out;
@@ -77,6 +79,24 @@ struct FusedExperts {
   ExpertsSpec spec;
   float scale;
   WeightId router_bias, choice_bias, gate_bias, up_bias, down_bias;  // or None
+  WeightId expert_scale = WeightId::None;                            // as in Experts
+  // The weights that the norm has for the router, which may be None, if not those of `norm`.
+  std::optional<WeightId> route_norm = {};
+  bool adds = true;
+};
+
+// out = keep * out + scale * norm(a_norm(a) + b_norm(b)), all float32.
+struct SumOfNorms {
+  ActId out, a, b;
+  WeightId norm, a_norm, b_norm;
+  float eps, scale, keep;
+};
+
+// out = activation(out) * up, where `up` is a float32 buffer and its columns from `first` on count.
+struct GatedPart {
+  ActId out, up;
+  int64_t first;
+  Activation activation;
 };
 
 // A gated delta net with its convolution before it, the norm of each head and the gate behind it.
@@ -94,9 +114,10 @@ struct FusedDelta {
 
 // Norm: a norm of the residual stream that several ops read. It writes its buffer in the
 // activations' type, or the residual stream itself in float32. GatedAct: gates a buffer in place.
+// Embed: into a float32 buffer, the first one into the residual stream.
 struct FusedOp {
   std::variant<Embed, Norm, FusedLinear, FusedAttention, FusedExperts, FusedDelta, RowGate,
-               GatedAct>
+               GatedAct, SumOfNorms, GatedPart>
       op;
   size_t last;  // index of the last op of the Program that this op does
 };

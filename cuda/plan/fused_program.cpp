@@ -69,14 +69,19 @@ std::vector<WeightId> weights_of(const FusedOp& op) {
                    return ids;
                  },
                  [](const FusedExperts& o) {
-                   return Ids{o.norm.weight, o.router,      o.gate,      o.up,      o.down,
-                              o.router_bias, o.choice_bias, o.gate_bias, o.up_bias, o.down_bias};
+                   return Ids{o.norm.weight, o.router,       o.gate,
+                              o.up,          o.down,         o.router_bias,
+                              o.choice_bias, o.gate_bias,    o.up_bias,
+                              o.down_bias,   o.expert_scale, o.route_norm.value_or(o.norm.weight)};
                  },
                  [](const FusedDelta& o) {
                    return Ids{o.conv, o.rate, o.bias, o.norm};
                  },
                  [](const RowGate& o) { return Ids{o.weight}; },
-                 [](const GatedAct&) { return Ids(); }},
+                 [](const SumOfNorms& o) {
+                   return Ids{o.norm, o.a_norm, o.b_norm};
+                 },
+                 [](const GatedAct&) { return Ids(); }, [](const GatedPart&) { return Ids(); }},
       op.op);
 }
 
@@ -122,8 +127,8 @@ int64_t FusedProgram::cols(ActId id) const {
 }
 
 int64_t FusedProgram::row_bytes(ActId id) const {
-  const bool product = std::find(products.begin(), products.end(), id) != products.end();
-  return cols(id) * (id == hidden || product ? 4 : element);
+  const bool is_float = std::find(floats.begin(), floats.end(), id) != floats.end();
+  return cols(id) * (id == hidden || is_float ? 4 : element);
 }
 
 size_t FusedProgram::spec_index(const AttentionSpec& spec) const {
@@ -196,6 +201,17 @@ bool FusedProgram::has_bias(const FusedLinear& op) const {
                      [](WeightId bias) { return bias != WeightId::None; });
 }
 
+std::optional<ActId> FusedProgram::float_result(const FusedOp& op) const {
+  if (const auto* o = std::get_if<Embed>(&op.op)) return o->out;
+  if (const auto* o = std::get_if<SumOfNorms>(&op.op)) return o->out;
+  const auto* linear = std::get_if<FusedLinear>(&op.op);
+  const auto* experts = std::get_if<FusedExperts>(&op.op);
+  if (experts) return experts->out;
+  if (!linear) return std::nullopt;
+  const bool is_float = linear->epilogue == Epilogue::AddTo || linear->epilogue == Epilogue::Floats;
+  return is_float ? std::optional(linear->out) : std::nullopt;
+}
+
 bool FusedProgram::bounded(const FusedLinear& op) const {
   const bool wanted = op.out == qkv || alternates(op);
   return wanted && op.norms_inside() && is_quantized(pieces(op).back().format);
@@ -231,7 +247,8 @@ FusedProgram fuse_program(Program program) {
   fused.hidden = std::get<Embed>(fused.ops.front().op).out;
   for (const FusedOp& op : fused.ops) {
     const auto* linear = std::get_if<FusedLinear>(&op.op);
-    if (linear && linear->post_norm) fused.products.push_back(fused.product(*linear));
+    if (linear && linear->post_norm) fused.floats.push_back(fused.product(*linear));
+    if (const std::optional<ActId> out = fused.float_result(op)) fused.floats.push_back(*out);
     const auto* attention = std::get_if<FusedAttention>(&op.op);
     if (!attention) continue;
     int pairs = 0;

@@ -35,7 +35,9 @@ struct FusedProgram {
   ActId hidden{};                // the residual stream, float32
   std::vector<FusedOp> ops;
   std::vector<AttentionSpec> specs;  // without duplicates
-  std::vector<ActId> products;       // product() of each op that has a post_norm
+  // Buffers besides `hidden` that hold float32: product() of each op that has a post_norm, second
+  // embeddings, results of products and experts that a later norm reads.
+  std::vector<ActId> floats;
   // For each op the first op that has the same weights, or the op itself. A looped model runs its
   // layers several times with weights that are on the GPU once.
   std::vector<size_t> first_with_weights;
@@ -56,10 +58,17 @@ struct FusedProgram {
   bool alternates(const FusedLinear& op) const;
   // The stack of gate and up, or one stack for each; then the stack of down.
   std::vector<ExpertStack> stacks(const FusedExperts& op) const;
+  // True if the router's input has other factors than the experts': weights of its own, or the
+  // router's scale, which is a part of them.
+  bool routes_apart(const FusedExperts& op) const {
+    return op.route_norm || op.spec.router_scale != 1;
+  }
   DeltaShape shape(const FusedDelta& op) const;
   int64_t outs(const FusedLinear& op) const;
   int64_t ins(const FusedLinear& op) const;
   bool has_bias(const FusedLinear& op) const;
+  // The buffer that the op writes, if it writes float32 in it and no logits.
+  std::optional<ActId> float_result(const FusedOp& op) const;
   // True if rows prepared in f16 may need a bound on this product's results, and a bound can be
   // derived: for gated results, and for v of a q, k, v product.
   bool bounded(const FusedLinear& op) const;

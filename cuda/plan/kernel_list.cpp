@@ -119,6 +119,15 @@ class Lister {
     add("", concat("[", fused_.cols(op.out), "]"), prompts_, kAnyRows);
   }
 
+  void list(const GatedPart& op) {
+    add("", concat("[", fused_.cols(op.out), "]"), prompts_, kAnyRows);
+  }
+
+  void list(const SumOfNorms& op) {
+    add(weights_text({op.a_norm, op.b_norm, op.norm}), concat("[", fused_.cols(op.out), "]"),
+        prompts_, kAnyRows);
+  }
+
   void list(const FusedDelta& op) {
     const DeltaSpec& s = op.spec;
     const std::string shape =
@@ -173,7 +182,9 @@ class Lister {
                                  [](const FusedExperts&) { return std::string("experts"); },
                                  [](const FusedDelta&) { return std::string("delta_net"); },
                                  [](const RowGate&) { return std::string("row_gate"); },
-                                 [](const GatedAct&) { return std::string("gated_act"); }},
+                                 [](const GatedAct&) { return std::string("gated_act"); },
+                                 [](const GatedPart&) { return std::string("gated_part"); },
+                                 [](const SumOfNorms&) { return std::string("sum_of_norms"); }},
                       fused_.ops[entry.op].op);
   }
 

@@ -49,6 +49,8 @@ std::string entry_text(const FusedProgram& fused, const StepEntry& entry) {
       [](const AttentionEntry& attention) { return std::string(attention.kernel->name); },
       [](const DeltaEntry& net) { return std::string(net.kernel->name); },
       [](const GatedActEntry&) { return std::string("gated_act"); },
+      [](const GatedPartEntry&) { return std::string("gated_part"); },
+      [](const SumOfNormsEntry&) { return std::string("sum_of_norms"); },
       [](const RouteEntry&) { return std::string("route"); },
       [](const SortChoicesEntry&) { return std::string("sort_choices"); },
       [](const ExpertsEntry& experts) {

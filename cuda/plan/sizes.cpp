@@ -53,13 +53,14 @@ int64_t weight_bytes(const FusedProgram& fused) {
                      }
                      if (o.norm) bytes += norm_bytes(fused, *o.norm);
                      if (fused.bounded(o)) bytes += padded(sizeof(RowLengths));
-                     if (o.post_norm) bytes += padded(fused.outs(o) * 4);
+                     if (o.post_norm) bytes += padded(fused.outs(o) / o.norm_parts * 4);
                      if (fused.has_bias(o)) bytes += padded(fused.outs(o) * 4);
                    },
                    [&](const FusedExperts& o) {
                      const int64_t dim = fused.cols(fused.hidden);
                      bytes += padded(dim * 4) + padded(o.spec.count * dim * 4);
-                     for (WeightId bias : {o.router_bias, o.choice_bias}) {
+                     if (fused.routes_apart(o)) bytes += padded(dim * 4);
+                     for (WeightId bias : {o.router_bias, o.choice_bias, o.expert_scale}) {
                        if (bias != WeightId::None) bytes += padded(int64_t{o.spec.count} * 4);
                      }
                      for (const ExpertStack& stack : fused.stacks(o)) {
@@ -74,7 +75,9 @@ int64_t weight_bytes(const FusedProgram& fused) {
                               2 * padded(o.spec.value_heads * int64_t{4}) +
                               padded(o.spec.value_dim * int64_t{4});
                    },
+                   [&](const SumOfNorms& o) { bytes += 3 * padded(fused.cols(o.out) * 4); },
                    [](const GatedAct&) {},
+                   [](const GatedPart&) {},
                    [&](const FusedAttention& o) {
                      if (o.sinks != WeightId::None) bytes += padded(o.spec.heads * int64_t{4});
                      if (!o.norm) return;

@@ -116,6 +116,10 @@ void StepPlanner::add(const RowGate&) { emit(RowGateEntry(), dependent_); }
 
 void StepPlanner::add(const GatedAct&) { emit(GatedActEntry(), dependent_); }
 
+void StepPlanner::add(const GatedPart&) { emit(GatedPartEntry(), dependent_); }
+
+void StepPlanner::add(const SumOfNorms&) { emit(SumOfNormsEntry(), dependent_); }
+
 void StepPlanner::add(const FusedDelta& net) {
   const DeltaNeed need = {kind_.decode, kind_.few_each, setting_.reproducible};
   emit(DeltaEntry{&select_delta(fused_.shape(net), need, setting_.gpu)}, dependent_);
@@ -168,7 +172,7 @@ void StepPlanner::add(const FusedExperts& op) {
       entry.out.kind = apart ? Kind::ExpertsPairs : Kind::ExpertsGated;
       if (apart) entry.out.first_col = static_cast<int64_t>(i) * stacks.back().ins;
     }
-    entry.sums = down && one_kernel_sums(entry.shape, routing, *entry.kernel);
+    entry.sums = down && op.adds && one_kernel_sums(entry.shape, routing, *entry.kernel);
     const bool sums = entry.sums;
     emit(std::move(entry), dependent_);
     if (sums) return;

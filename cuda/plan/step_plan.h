@@ -133,6 +133,8 @@ struct DeltaEntry {
 };
 // Gates a buffer in place: GatedAct.
 struct GatedActEntry {};
+struct GatedPartEntry {};
+struct SumOfNormsEntry {};
 
 struct RouteEntry {};
 struct SortChoicesEntry {};
@@ -150,8 +152,8 @@ struct CombineEntry {};
 using EntryKind =
     std::variant<EmbedEntry, ToTypeEntry, NormEntry, RmsNormEntry, ProductEntry, GateEntry,
                  BiasEntry, PostNormEntry, CapEntry, RowGateEntry, QkNormEntry, RopeAppendEntry,
-                 AttentionEntry, DeltaEntry, GatedActEntry, RouteEntry, SortChoicesEntry,
-                 ExpertsEntry, ExpertsGateEntry, CombineEntry>;
+                 AttentionEntry, DeltaEntry, GatedActEntry, GatedPartEntry, SumOfNormsEntry,
+                 RouteEntry, SortChoicesEntry, ExpertsEntry, ExpertsGateEntry, CombineEntry>;
 
 struct StepEntry {
   size_t op;               // index into FusedProgram::ops

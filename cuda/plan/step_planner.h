@@ -51,6 +51,8 @@ class StepPlanner {
   void add(const FusedDelta& net);
   void add(const RowGate& gate);
   void add(const GatedAct& gated);
+  void add(const GatedPart& gated);
+  void add(const SumOfNorms& sum);
 
   // In step_products.cpp.
   ProductChoices choices(const FusedLinear& linear) const;

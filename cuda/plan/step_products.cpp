@@ -153,7 +153,7 @@ void StepPlanner::add(const FusedLinear& op) {
   if (steps.gate_after) {
     emit(GateEntry{fused_.alternates(op), fused_.has_bias(op)}, false);
   } else if (steps.bias_after) {
-    const bool floats = logits || op.epilogue == Epilogue::AddTo;
+    const bool floats = logits || fused_.float_result(fused_.ops[at_]);
     emit(
         BiasEntry{floats ? DType::F32 : fused_.type, out, scale, fused_.has_bias(op), op.activates},
         false);

@@ -35,7 +35,8 @@ std::string_view missing(const std::vector<Op>& ops, size_t at) {
   }
   if (const auto* o = std::get_if<Add>(&op)) {
     const auto* norm = at > 0 ? std::get_if<Norm>(&ops[at - 1]) : nullptr;
-    const bool normed = norm && norm->out == o->y;
+    const auto* heads = at > 0 ? std::get_if<HeadNorm>(&ops[at - 1]) : nullptr;
+    const bool normed = (norm && norm->out == o->y) || (heads && heads->x == o->y);
     return o->keep == 1 || normed ? "" : "that scales both terms, the second one not normed";
   }
   return "";
@@ -46,7 +47,6 @@ std::string_view missing(const std::vector<Op>& ops, size_t at) {
 void refuse_ops_without_kernels(const Program& program) {
   for (size_t i = 0; i < program.ops.size(); ++i) {
     std::string_view what = missing(program.ops, i);
-    if (i > 0 && std::holds_alternative<Embed>(program.ops[i])) what = "into a second buffer";
     if (what.empty()) continue;
     fail(Exit::Failed, "CUDA has no kernel for op ", i, ", ", op_name(program.ops[i]), " ", what,
          "; use --device cpu");

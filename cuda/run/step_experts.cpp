@@ -17,7 +17,7 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const RouteEntry&
   const auto& experts = op<FusedExperts>(entry);
   const LoadedOp& weights = loaded(entry);
   launch_route(
-      {p_.fused.type, act<float>(experts.out), weights.norm, experts.norm.eps, weights.router,
+      {p_.fused.type, act<float>(experts.norm.in), weights.norm, experts.norm.eps, weights.router,
        weights.router_bias, p_.fused.cols(p_.fused.hidden), act(experts.norm.out),
        memory_.experts.logits.as<float>(), memory_.experts.tickets.as<unsigned>(), experts.spec,
        weights.choice_bias, routing(step, entry), entry.dependent, setting_.reproducible},
@@ -64,7 +64,7 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const CombineEntr
   const auto& experts = op<FusedExperts>(entry);
   launch_combine(
       {memory_.experts.sums.as<float>(), act<float>(experts.out), p_.fused.cols(p_.fused.hidden),
-       experts.scale, routing(step, entry), entry.dependent},
+       experts.scale, routing(step, entry), entry.dependent, experts.adds},
       stream_);
 }
 

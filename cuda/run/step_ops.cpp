@@ -159,11 +159,11 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const BiasEntry& 
 
 void StepOps::launch(const Step& step, const StepEntry& entry, const PostNormEntry& norm) {
   const auto& linear = op<FusedLinear>(entry);
-  launch_post_norm(
-      {p_.fused.type, act<float>(p_.fused.product(linear)), loaded(entry).post_norm,
-       act<float>(linear.out), norm.copy ? act(p_.fused.copy) : nullptr, step.rows,
-       p_.fused.outs(linear), linear.post_norm->eps, linear.scale, linear.keep, entry.dependent},
-      stream_);
+  launch_post_norm({p_.fused.type, act<float>(p_.fused.product(linear)), loaded(entry).post_norm,
+                    act<float>(linear.out), norm.copy ? act(p_.fused.copy) : nullptr,
+                    step.rows * linear.norm_parts, p_.fused.outs(linear) / linear.norm_parts,
+                    linear.post_norm->eps, linear.scale, linear.keep, entry.dependent},
+                   stream_);
 }
 
 void StepOps::launch(const Step& step, const StepEntry& entry, const CapEntry&) {
@@ -185,6 +185,23 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const GatedActEnt
   launch_gated_act({p_.fused.type, act(gated.out), act(gated.gate),
                     step.rows * p_.fused.cols(gated.out), gated.activation, entry.dependent},
                    stream_);
+}
+
+void StepOps::launch(const Step& step, const StepEntry& entry, const GatedPartEntry&) {
+  const auto& gated = op<GatedPart>(entry);
+  launch_gated_part(
+      {p_.fused.type, act(gated.out), act<float>(gated.up) + gated.first, step.rows,
+       p_.fused.cols(gated.out), p_.fused.cols(gated.up), gated.activation, entry.dependent},
+      stream_);
+}
+
+void StepOps::launch(const Step& step, const StepEntry& entry, const SumOfNormsEntry&) {
+  const auto& sum = op<SumOfNorms>(entry);
+  const LoadedOp& weights = loaded(entry);
+  launch_sum_of_norms({act<float>(sum.a), act<float>(sum.b), weights.a_norm, weights.b_norm,
+                       weights.norm, act<float>(sum.out), step.rows, p_.fused.cols(sum.out),
+                       sum.eps, sum.scale, sum.keep, entry.dependent},
+                      stream_);
 }
 
 void StepOps::launch(const Step& step, const StepEntry& entry, const DeltaEntry& net) {
@@ -212,7 +229,6 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const DeltaEntry&
 }
 
 void StepOps::observe(const FusedOp& op, int rows) {
-  const ActId hidden = p_.fused.hidden;
   const ActId out = std::visit(
       Overloaded{[](const RowGate& o) { return o.x; }, [](const auto& o) { return o.out; }}, op.op);
   const auto* linear = std::get_if<FusedLinear>(&op.op);
@@ -220,13 +236,14 @@ void StepOps::observe(const FusedOp& op, int rows) {
       (linear && linear->epilogue == Epilogue::Logits))
     return;
   const size_t count = static_cast<size_t>(rows * p_.fused.cols(out));
-  const size_t element = out == hidden ? 4 : static_cast<size_t>(p_.fused.element);
+  const bool floats = p_.fused.float_result(op).has_value();
+  const size_t element = floats ? 4 : static_cast<size_t>(p_.fused.element);
   std::vector<std::byte> raw(count * element);
   SKALD_CUDA(
       cudaMemcpyAsync(raw.data(), act<void>(out), raw.size(), cudaMemcpyDeviceToHost, stream_));
   SKALD_CUDA(cudaStreamSynchronize(stream_));
   std::vector<float> values(count);
-  info(out == hidden ? DType::F32 : p_.fused.type)
+  info(floats ? DType::F32 : p_.fused.type)
       .decode_row(raw.data(), values.data(), static_cast<int64_t>(count));
   p_.observer({op.last, p_.fused.program.act(out).name, values, p_.fused.cols(out)});
 }

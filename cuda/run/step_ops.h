@@ -80,6 +80,8 @@ class StepOps {
   void launch(const Step& step, const StepEntry& entry, const AttentionEntry& attention);
   void launch(const Step& step, const StepEntry& entry, const DeltaEntry& net);
   void launch(const Step& step, const StepEntry& entry, const GatedActEntry& gated);
+  void launch(const Step& step, const StepEntry& entry, const GatedPartEntry& gated);
+  void launch(const Step& step, const StepEntry& entry, const SumOfNormsEntry& sum);
   void launch(const Step& step, const StepEntry& entry, const RouteEntry& route);
   void launch(const Step& step, const StepEntry& entry, const SortChoicesEntry& sort);
   void launch(const Step& step, const StepEntry& entry, const ExpertsEntry& experts);

@@ -61,7 +61,8 @@ void launch_route(const RouteLaunch& launch, Stream stream);
 // Fills places, row_of and begins. A single row needs none of them: its places are its choices.
 void launch_sort_choices(const Routing& routing, bool dependent, Stream stream);
 
-// x[row] += scale * the sum of weight * y[place] over the row's choices, in their order.
+// x[row] += scale * the sum of weight * y[place] over the row's choices, in their order; or x[row]
+// becomes it.
 struct CombineLaunch {
   const float* y;  // [places, dim]
   float* x;        // [rows, dim]
@@ -69,6 +70,7 @@ struct CombineLaunch {
   float scale;
   Routing routing;
   bool dependent;
+  bool adds = true;
 };
 void launch_combine(const CombineLaunch& launch, Stream stream);
 

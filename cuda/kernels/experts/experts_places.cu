@@ -80,7 +80,8 @@ __global__ void __launch_bounds__(kThreads) combine(CombineLaunch a) {
 #pragma unroll
     for (int j = 0; j < kVec; ++j) sum.x[j] = fmaf(weight, y.x[j], sum.x[j]);
   }
-  Pack<float, kVec> x = load<kVec>(a.x + row * a.dim, at);
+  Pack<float, kVec> x = {};
+  if (a.adds) x = load<kVec>(a.x + row * a.dim, at);
 #pragma unroll
   for (int j = 0; j < kVec; ++j) x.x[j] = fmaf(a.scale, sum.x[j], x.x[j]);
   reinterpret_cast<Pack<float, kVec>*>(a.x + row * a.dim)[at] = x;

@@ -103,6 +103,30 @@ struct PostNormLaunch {
 };
 void launch_post_norm(const PostNormLaunch& launch, Stream stream);
 
+// x = keep * x + scale * norm(a_norm(a) + b_norm(b)), with one eps.
+struct SumOfNormsLaunch {
+  const float *a, *b;                         // [rows, dim]
+  const float *a_weight, *b_weight, *weight;  // [dim]
+  float* x;                                   // [rows, dim]
+  int rows;
+  int64_t dim;
+  float eps, scale, keep;
+  bool dependent = false;  // LinearShape's
+};
+void launch_sum_of_norms(const SumOfNormsLaunch& launch, Stream stream);
+
+// x = activation(x) * up, where `up` is a part of wider rows.
+struct GatedPartLaunch {
+  DType type;       // of x
+  void* x;          // [rows, cols]
+  const float* up;  // [rows, stride], from the part's first column on
+  int rows;
+  int64_t cols, stride;
+  Activation activation;
+  bool dependent = false;  // LinearShape's
+};
+void launch_gated_part(const GatedPartLaunch& launch, Stream stream);
+
 // Norms a row's queries together and its keys together, in place.
 struct QkNormLaunch {
   DType type;

@@ -1,9 +1,9 @@
 // Norms of rows besides rms_norm, for some model families. post_norm norms a product before the
-// product is added to the residual stream; qk_norm norms a row's queries and its keys; norm is for
-// Layer norms and for norms that several ops read. One block per row, or one for its queries and
-// one for its keys. With many rows the time is bytes over bandwidth; with few rows, the chain of
-// wait, load, sum and store. A row's numbers stay in registers if they fit, so that each is read
-// once.
+// product is added to the residual stream; sum_of_norms does that with the sum of two; qk_norm
+// norms a row's queries and its keys; norm is for Layer norms and for norms that several ops read.
+// One block per row, or one for its queries and one for its keys. With many rows the time is bytes
+// over bandwidth; with few rows, the chain of wait, load, sum and store. A row's numbers stay in
+// registers if they fit, so that each is read once.
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/number.cuh"
@@ -96,6 +96,81 @@ __global__ void __launch_bounds__(kThreads) post_norm(PostNormLaunch a) {
   for (int64_t i = threadIdx.x + kKept * kThreads; i < count; i += kThreads) {
     store(i, load<kCount>(in, i), reinterpret_cast<const Some*>(a.weight)[i],
           load<kCount>(static_cast<const float*>(x), i));
+  }
+}
+
+// kCount: numbers in one access; divides dim.
+template <int kCount>
+__global__ void __launch_bounds__(kThreads) sum_of_norms(SumOfNormsLaunch l) {
+  using Some = Pack<float, kCount>;
+  __shared__ float shared[3][kThreads / 32];
+  const int64_t count = l.dim / kCount, row = blockIdx.x * l.dim;
+  const float *a = l.a + row, *b = l.b + row;
+  float* x = l.x + row;
+  const auto weight = [](const float* from, int64_t i) {
+    return reinterpret_cast<const Some*>(from)[i];
+  };
+  let_next_kernel_start();
+  wait_for_kernel_ahead();
+  Some kept_a[kKept], kept_b[kKept];
+  float a_sum = 0, b_sum = 0;
+#pragma unroll
+  for (int k = 0; k < kKept; ++k) {
+    const int64_t i = threadIdx.x + k * kThreads;
+    if (i < count) kept_a[k] = load<kCount>(a, i), kept_b[k] = load<kCount>(b, i);
+  }
+#pragma unroll
+  for (int k = 0; k < kKept; ++k) {
+    if (threadIdx.x + k * kThreads < count) {
+      a_sum += squares(kept_a[k]);
+      b_sum += squares(kept_b[k]);
+    }
+  }
+  for (int64_t i = threadIdx.x + kKept * kThreads; i < count; i += kThreads) {
+    a_sum += squares(load<kCount>(a, i));
+    b_sum += squares(load<kCount>(b, i));
+  }
+  const float dim = static_cast<float>(l.dim);
+  const float a_scale = rsqrtf(block_sum<kThreads>(a_sum, shared[0]) / dim + l.eps);
+  const float b_scale = rsqrtf(block_sum<kThreads>(b_sum, shared[1]) / dim + l.eps);
+  const auto add = [&](int64_t i, const Some& from_a, const Some& from_b) {
+    const Some by_a = weight(l.a_weight, i), by_b = weight(l.b_weight, i);
+    Some result;
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) {
+      result.x[j] = from_a.x[j] * a_scale * by_a.x[j] + from_b.x[j] * b_scale * by_b.x[j];
+    }
+    return result;
+  };
+  float sum = 0;
+#pragma unroll
+  for (int k = 0; k < kKept; ++k) {
+    const int64_t i = threadIdx.x + k * kThreads;
+    if (i < count) {
+      kept_a[k] = add(i, kept_a[k], kept_b[k]);
+      sum += squares(kept_a[k]);
+    }
+  }
+  for (int64_t i = threadIdx.x + kKept * kThreads; i < count; i += kThreads) {
+    sum += squares(add(i, load<kCount>(a, i), load<kCount>(b, i)));
+  }
+  const float scale = rsqrtf(block_sum<kThreads>(sum, shared[2]) / dim + l.eps) * l.scale;
+  const auto store = [&](int64_t i, const Some& some) {
+    const Some factors = weight(l.weight, i);
+    Some result = load<kCount>(static_cast<const float*>(x), i);
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) {
+      result.x[j] = l.keep * result.x[j] + some.x[j] * scale * factors.x[j];
+    }
+    reinterpret_cast<Some*>(x)[i] = result;
+  };
+#pragma unroll
+  for (int k = 0; k < kKept; ++k) {
+    const int64_t i = threadIdx.x + k * kThreads;
+    if (i < count) store(i, kept_a[k]);
+  }
+  for (int64_t i = threadIdx.x + kKept * kThreads; i < count; i += kThreads) {
+    store(i, add(i, load<kCount>(a, i), load<kCount>(b, i)));
   }
 }
 
@@ -207,6 +282,11 @@ void launch_post_norm(const PostNormLaunch& a, Stream stream) {
     const auto kernel = a.dim % 4 == 0 ? post_norm<T, 4> : post_norm<T, 1>;
     launch_kernel(kernel, {dim3(a.rows), kThreads, 0, a.dependent}, stream, a);
   });
+}
+
+void launch_sum_of_norms(const SumOfNormsLaunch& a, Stream stream) {
+  const auto kernel = a.dim % 4 == 0 ? sum_of_norms<4> : sum_of_norms<1>;
+  launch_kernel(kernel, {dim3(a.rows), kThreads, 0, a.dependent}, stream, a);
 }
 
 void launch_norm(const NormLaunch& a, Stream stream) {

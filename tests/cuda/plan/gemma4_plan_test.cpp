@@ -136,4 +136,39 @@ TEST_CASE("a norm of values that no kernel does with queries and keys is refused
             "CUDA has no kernel for op 5, head_norm, where it stands in this model"));
 }
 
+TEST_CASE("embeddings for each layer are gated parts of one float32 buffer") {
+  const std::filesystem::path folder = find_golden("gemma4-ple");
+  if (folder.empty()) return;
+  const Program program = open_model(folder).model.program();
+  std::string text = "embedembed linear";
+  for (int layer = 0; layer < 9; ++layer) {
+    text += " norm+linear attention linear norm+linear linear linear gated_part linear";
+  }
+  CHECK(fused_text(program) == text + " norm+linear");
+  const cuda::FusedProgram fused = cuda::fuse_program(program);
+  const auto linear = ops_of<cuda::FusedLinear>(fused);
+  const ActId layers = ops_of<Embed>(fused).at(1).out;
+  CHECK(fused.row_bytes(layers) == 9 * 16 * 4);
+  CHECK((linear.at(0).norm_parts == 9 && linear.at(0).out == layers && linear.at(0).makes_copy));
+  CHECK(linear.at(0).post_norm->eps > 60 * 1e-6f);  // 64 columns before the norm
+  CHECK((linear.at(0).scale == std::sqrt(0.5f) && linear.at(0).keep == std::sqrt(0.5f)));
+  CHECK((linear.at(1).norm && !linear.at(1).makes_copy));
+  const auto gated = ops_of<cuda::GatedPart>(fused);
+  for (size_t layer = 0; layer < gated.size(); ++layer) {
+    CHECK(gated[layer].up == layers);
+    CHECK(gated[layer].first == static_cast<int64_t>(layer) * 16);
+  }
+  // The gate's product reads the copy that the feed-forward's sum leaves.
+  CHECK((linear.at(4).leaves_copy && linear.at(5).in == fused.copy && !linear.at(5).makes_copy));
+  int reading = 0;
+  for (const cuda::FusedAttention& op : ops_of<cuda::FusedAttention>(fused)) {
+    reading += op.appends ? 0 : 1;
+  }
+  CHECK(reading == 4);
+  const Model model = open_model(folder).model;
+  const cuda::Sizes sizes = sizes_of(model);
+  CHECK(sizes.weights >= model.program().weight_bytes());
+  CHECK(has(kernels(model, 1), "gated_part\n"));
+}
+
 }  // namespace skald::test

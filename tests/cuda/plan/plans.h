@@ -41,7 +41,9 @@ inline std::string fused_text(Program program) {
                    [](const cuda::FusedExperts&) { return " experts"; },
                    [](const cuda::FusedDelta&) { return " delta"; },
                    [](const RowGate&) { return " row_gate"; },
-                   [](const GatedAct&) { return " gated_act"; }},
+                   [](const GatedAct&) { return " gated_act"; },
+                   [](const cuda::GatedPart&) { return " gated_part"; },
+                   [](const cuda::SumOfNorms&) { return " sum_of_norms"; }},
         op.op);
   }
   return text;

@@ -1,0 +1,143 @@
+// Fuses what stands beside the usual halves of a layer: routed experts, and embeddings for each
+// layer.
+#include "cuda/plan/fuser.h"
+
+namespace skald::cuda {
+namespace {
+
+bool norms_in_place(const Norm* norm, ActId x) {
+  return norm && norm->kind == NormKind::Rms && norm->in == x && norm->out == x;
+}
+
+bool sums(const Add* add, ActId x, ActId y) { return add && add->x == x && add->y == y; }
+
+FusedExperts fused_experts(const Experts& o, const Norm& norm) {
+  FusedExperts fused{norm,        {},        o.router,   o.gate,        o.up,
+                     o.down,      o.spec,    1,          o.router_bias, o.choice_bias,
+                     o.gate_bias, o.up_bias, o.down_bias};
+  fused.expert_scale = o.expert_scale;
+  return fused;
+}
+
+}  // namespace
+
+bool Fuser::routed_experts() {
+  const Norm* norm = stream_norm(at_);
+  const auto* experts = get<Experts>(at_ + 1);
+  const auto* add = get<Add>(at_ + 2);
+  if (!norm || norm->kind != NormKind::Rms || !experts || norm->out != experts->in ||
+      experts->route != experts->in || !sums(add, hidden_, experts->out) || add->keep != 1 ||
+      !absorbs(at_, at_ + 2, add->x, norm->out)) {
+    return false;
+  }
+  FusedExperts fused = fused_experts(*experts, *norm);
+  fused.out = add->x;
+  fused.scale = add->scale;
+  emit(std::move(fused), 3);
+  return true;
+}
+
+bool Fuser::experts_beside() {
+  const auto* down = get<Linear>(at_);
+  const auto* down_norm = get<Norm>(at_ + 1);
+  const Norm *route_norm = stream_norm(at_ + 2), *norm = stream_norm(at_ + 3);
+  const auto* experts = get<Experts>(at_ + 4);
+  const auto* experts_norm = get<Norm>(at_ + 5);
+  const auto *inner = get<Add>(at_ + 6), *outer = get<Add>(at_ + 8);
+  const auto* sum_norm = get<Norm>(at_ + 7);
+  if (!down || !route_norm || !norm || !experts || down->in == hidden_ || down->out == hidden_) {
+    return false;
+  }
+  const ActId a = down->out, b = experts->out;
+  const bool one_eps = experts_norm && sum_norm && down_norm && norm->eps == route_norm->eps &&
+                       sum_norm->eps == down_norm->eps && sum_norm->eps == experts_norm->eps;
+  if (!norms_in_place(down_norm, a) || !norms_in_place(experts_norm, b) ||
+      !norms_in_place(sum_norm, a) || !one_eps || route_norm->kind != NormKind::Rms ||
+      norm->kind != NormKind::Rms || experts->route != route_norm->out ||
+      experts->in != norm->out || norm->out == route_norm->out || !sums(inner, a, b) ||
+      inner->scale != 1 || inner->keep != 1 || !sums(outer, hidden_, a) ||
+      !absorbs(at_, at_ + 8, hidden_)) {
+    return false;
+  }
+  FusedLinear linear;
+  take_input(nullptr, down->in, linear);
+  linear.out = a;
+  linear.parts = {down->weight};
+  linear.biases = {down->bias};
+  linear.epilogue = Epilogue::Floats;
+  FusedExperts fused = fused_experts(*experts, *norm);
+  fused.out = b;
+  fused.route_norm = route_norm->weight;
+  fused.adds = false;
+  const SumOfNorms sum = {hidden_,
+                          a,
+                          b,
+                          sum_norm->weight,
+                          down_norm->weight,
+                          experts_norm->weight,
+                          sum_norm->eps,
+                          outer->scale,
+                          outer->keep};
+  emit(std::move(linear), 1);
+  emit(std::move(fused), 4);  // with the norm of `a`, which SumOfNorms does
+  emit(sum, 4);
+  return true;
+}
+
+bool Fuser::embedding_stays(ActId layers, size_t sum) const {
+  for (size_t i = at_ + 1; i < ops_.size(); ++i) {
+    const std::vector<ActId> inputs = op_inputs(ops_[i]);
+    if (i == sum || std::find(inputs.begin(), inputs.end(), layers) == inputs.end()) continue;
+    if (!get<HeadPart>(i)) return false;
+  }
+  return true;
+}
+
+bool Fuser::layer_embeddings() {
+  const auto* embed = get<Embed>(at_);
+  const auto* linear = get<Linear>(at_ + 1);
+  const auto* norm = get<HeadNorm>(at_ + 2);
+  const auto* add = get<Add>(at_ + 3);
+  if (!embed || !linear || linear->in != hidden_ || !norm || norm->x != linear->out ||
+      !sums(add, embed->out, linear->out) || embed->out == hidden_ || layer_embeddings_ ||
+      !embedding_stays(embed->out, at_ + 3) || read_after(at_ + 3, linear->out)) {
+    return false;
+  }
+  layer_embeddings_ = embed->out;
+  emit(*embed, 1);
+  FusedLinear fused;
+  take_input(nullptr, linear->in, fused);
+  fused.out = embed->out;
+  fused.parts = {linear->weight};
+  fused.biases = {linear->bias};
+  fused.epilogue = Epilogue::AddTo;
+  fused.scale = add->scale;
+  fused.keep = add->keep;
+  fused.post_norm = Norm{linear->out, linear->out, norm->weight, norm->eps};
+  fused.norm_parts = norm->heads;
+  emit(std::move(fused), 3);
+  return true;
+}
+
+bool Fuser::layer_embedding() {
+  const auto* part = get<HeadPart>(at_);
+  const auto* linear = get<Linear>(at_ + 1);
+  const auto* gated = get<GatedAct>(at_ + 2);
+  if (!part || !linear || !gated || part->in != layer_embeddings_ || part->heads != 1 ||
+      part->to != 0 || linear->out == hidden_ || linear->in == part->out ||
+      gated->gate != linear->out || gated->out != linear->out || gated->up != part->out ||
+      program_.act(linear->out).cols != part->cols || !absorbs(at_, at_ + 2, gated->out)) {
+    return false;
+  }
+  FusedLinear fused;
+  take_input(nullptr, linear->in, fused);
+  fused.out = linear->out;
+  fused.parts = {linear->weight};
+  fused.biases = {linear->bias};
+  const GatedPart gate = {gated->out, part->in, part->first, gated->activation};
+  emit(std::move(fused), 2);
+  emit(gate, 1);
+  return true;
+}
+
+}  // namespace skald::cuda
