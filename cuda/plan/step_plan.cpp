@@ -172,7 +172,8 @@ void StepPlanner::add(const FusedExperts& op) {
       entry.out.kind = apart ? Kind::ExpertsPairs : Kind::ExpertsGated;
       if (apart) entry.out.first_col = static_cast<int64_t>(i) * stacks.back().ins;
     }
-    entry.sums = down && op.adds && one_kernel_sums(entry.shape, routing, *entry.kernel);
+    const bool plain_sum = op.adds && op.expert_scale == WeightId::None;
+    entry.sums = down && plain_sum && one_kernel_sums(entry.shape, routing, *entry.kernel);
     const bool sums = entry.sums;
     emit(std::move(entry), dependent_);
     if (sums) return;

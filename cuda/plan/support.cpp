@@ -27,9 +27,6 @@ std::string_view missing(const std::vector<Op>& ops, size_t at) {
     return o->activation == Activation::Identity ? kNoActivation : "";
   }
   if (const auto* o = std::get_if<Experts>(&op)) {
-    if (o->route != o->in) return "with a router that reads another buffer than the experts";
-    if (o->spec.router_scale != 1) return "with a scale of the router";
-    if (o->expert_scale != WeightId::None) return "with a scale for each expert";
     if (o->spec.used_groups < o->spec.groups) return "with groups of experts";
     return o->spec.activation == Activation::Identity ? kNoActivation : "";
   }

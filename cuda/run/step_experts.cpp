@@ -16,12 +16,12 @@ Routing StepOps::routing(const Step& step, const StepEntry& entry) const {
 void StepOps::launch(const Step& step, const StepEntry& entry, const RouteEntry&) {
   const auto& experts = op<FusedExperts>(entry);
   const LoadedOp& weights = loaded(entry);
-  launch_route(
-      {p_.fused.type, act<float>(experts.norm.in), weights.norm, experts.norm.eps, weights.router,
-       weights.router_bias, p_.fused.cols(p_.fused.hidden), act(experts.norm.out),
-       memory_.experts.logits.as<float>(), memory_.experts.tickets.as<unsigned>(), experts.spec,
-       weights.choice_bias, routing(step, entry), entry.dependent, setting_.reproducible},
-      stream_);
+  launch_route({p_.fused.type, act<float>(experts.norm.in), weights.norm, experts.norm.eps,
+                weights.router, weights.router_bias, p_.fused.cols(p_.fused.hidden),
+                act(experts.norm.out), memory_.experts.logits.as<float>(),
+                memory_.experts.tickets.as<unsigned>(), experts.spec, weights.choice_bias,
+                routing(step, entry), entry.dependent, setting_.reproducible, weights.route_norm},
+               stream_);
 }
 
 void StepOps::launch(const Step& step, const StepEntry& entry, const SortChoicesEntry&) {
@@ -62,10 +62,10 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const ExpertsGate
 
 void StepOps::launch(const Step& step, const StepEntry& entry, const CombineEntry&) {
   const auto& experts = op<FusedExperts>(entry);
-  launch_combine(
-      {memory_.experts.sums.as<float>(), act<float>(experts.out), p_.fused.cols(p_.fused.hidden),
-       experts.scale, routing(step, entry), entry.dependent, experts.adds},
-      stream_);
+  launch_combine({memory_.experts.sums.as<float>(), act<float>(experts.out),
+                  p_.fused.cols(p_.fused.hidden), experts.scale, routing(step, entry),
+                  entry.dependent, experts.adds, loaded(entry).expert_scale},
+                 stream_);
 }
 
 }  // namespace skald::cuda

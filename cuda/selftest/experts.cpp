@@ -2,6 +2,7 @@
 // sum.
 #include "engine/selftest/experts.h"
 
+#include <cmath>
 #include <cstring>
 
 #include "cuda/kernels/pointwise/pointwise.h"
@@ -114,7 +115,7 @@ struct Layer {
                   reinterpret_cast<float*>(holding(data.router)), floats(data.router_bias), c.dim,
                   normed.data, reinterpret_cast<float*>(logits.data),
                   reinterpret_cast<unsigned*>(tickets.data), c.spec, floats(data.choice_bias),
-                  routing, false},
+                  routing, false, false, floats(data.route_weight)},
                  test.stream);
     launch_sort_choices(routing, false, test.stream);
 
@@ -160,9 +161,26 @@ struct Layer {
     last.bias = floats(data.down_bias);
     multiply(kernel, last);
     launch_combine({reinterpret_cast<float*>(sums.data), reinterpret_cast<float*>(x.data), c.dim,
-                    selftest::kScale, routing, false},
+                    selftest::kScale, routing, false, true, floats(data.expert_scale)},
                    test.stream);
-    if (one_kernel_sums(last, routing, kernel)) {
+    if (c.own_route) {
+      // The sum alone, instead of its addition to x.
+      const TestBuffer alone = buffers.poisoned(c.rows * c.dim * 4);
+      launch_combine({reinterpret_cast<float*>(sums.data), reinterpret_cast<float*>(alone.data),
+                      c.dim, selftest::kScale, routing, false, false, floats(data.expert_scale)},
+                     test.stream);
+      SKALD_CUDA(cudaStreamSynchronize(test.stream));
+      const std::vector<float> after = selftest::decode(DType::F32, buffers.bytes_of(x)),
+                               sum = selftest::decode(DType::F32, buffers.bytes_of(alone));
+      for (size_t i = 0; i < sum.size(); ++i) {
+        const float size = std::fabs(data.x[i]) + std::fabs(sum[i]);
+        if (!(std::fabs(data.x[i] + sum[i] - after[i]) <= 1e-6f * size)) {
+          problem = "its sum alone differs";
+        }
+      }
+      if (!buffers.intact(alone)) problem = "its sum alone wrote beyond its output";
+    }
+    if (one_kernel_sums(last, routing, kernel) && !c.own_route) {
       // With a block for each group of rows, and with so few blocks that they use tickets.
       for (const int multiprocessors : {test.gpu.multiprocessors, 2}) {
         ExpertsLaunch summed = last;

@@ -46,11 +46,12 @@ std::string take_queries(const selftest::PointwiseCase& c, const selftest::Point
 // A buffer that a kernel changes in place holds its input at first.
 TestBuffer output(const selftest::PointwiseCase& c, const selftest::PointwiseData& data,
                   DType out_type, TestBuffers& buffers) {
-  if (c.op == Pointwise::AddBias || c.op == Pointwise::Cap || c.op == Pointwise::RowGate) {
+  if (c.op == Pointwise::AddBias || c.op == Pointwise::Cap || c.op == Pointwise::RowGate ||
+      c.op == Pointwise::GatedPart) {
     return buffers.holding(c.type, data.in);
   }
   if (c.op == Pointwise::QkNorm) return buffers.holding(queries_keys_values(c, data));
-  if (c.op == Pointwise::PostNorm) return buffers.holding(data.residual);
+  if (!data.residual.empty()) return buffers.holding(data.residual);
   return buffers.poisoned(c.rows * c.cols * info(out_type).block_bytes);
 }
 
@@ -128,6 +129,19 @@ void test_pointwise(const selftest::PointwiseCase& c, const selftest::PointwiseD
       launch_qk_norm({c.type, out.data, weight, weight, c.cols, c.cols, 3 * c.cols, c.rows,
                       selftest::kNormEps},
                      test.stream);
+      break;
+    case Pointwise::SumOfNorms:
+      kernel = "sum_of_norms";
+      launch_sum_of_norms(
+          {in_floats, in_floats + c.rows * c.cols, weight, weight + c.cols, weight + 2 * c.cols,
+           out_floats, c.rows, c.cols, selftest::kNormEps, selftest::kScale, selftest::kKeep},
+          test.stream);
+      break;
+    case Pointwise::GatedPart:
+      kernel = "gated_part";
+      launch_gated_part(
+          {c.type, out.data, weight + c.cols / 2, c.rows, c.cols, 2 * c.cols, data.activation},
+          test.stream);
       break;
     case Pointwise::ScaledAdd:
       break;

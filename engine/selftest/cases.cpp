@@ -319,9 +319,10 @@ std::vector<PointwiseCase> pointwise_cases(Extent extent) {
   for (Pointwise op :
        {Pointwise::Embed, Pointwise::Norm, Pointwise::Gate, Pointwise::AddBias, Pointwise::Gather,
         Pointwise::ScaledEmbed, Pointwise::ScaledAdd, Pointwise::Cap, Pointwise::PostNorm,
-        Pointwise::QkNorm, Pointwise::LayerNorm, Pointwise::BiasedLayerNorm, Pointwise::RowGate}) {
-    const bool floats =
-        op == Pointwise::Gather || op == Pointwise::ScaledAdd || op == Pointwise::Cap;
+        Pointwise::QkNorm, Pointwise::LayerNorm, Pointwise::BiasedLayerNorm, Pointwise::RowGate,
+        Pointwise::SumOfNorms, Pointwise::GatedPart}) {
+    const bool floats = op == Pointwise::Gather || op == Pointwise::ScaledAdd ||
+                        op == Pointwise::Cap || op == Pointwise::SumOfNorms;
     for (DType type : kTypes) {
       if (floats && type != DType::F32) continue;
       for (int64_t c : cols) {
@@ -376,9 +377,9 @@ std::string label(const AttentionCase& c) {
 
 std::string label(const PointwiseCase& c) {
   constexpr const char* kNames[] = {
-      "embed",      "norm", "gate",      "add_bias", "gather",     "scaled embed",
-      "scaled add", "cap",  "post norm", "qk norm",  "layer norm", "layer norm with bias",
-      "row gate"};
+      "embed",      "norm",         "gate",      "add_bias", "gather",     "scaled embed",
+      "scaled add", "cap",          "post norm", "qk norm",  "layer norm", "layer norm with bias",
+      "row gate",   "sum of norms", "gated part"};
   return concat(name(c.type), " ", kNames[static_cast<size_t>(c.op)], ", ", c.rows, " rows of ",
                 c.cols);
 }

@@ -79,7 +79,9 @@ enum class Pointwise : uint8_t {
   QkNorm,    // in place
   LayerNorm,
   BiasedLayerNorm,
-  RowGate,  // in place, each row by its own factor
+  RowGate,     // in place, each row by its own factor
+  SumOfNorms,  // scales, and adds the scaled norm of the sum of two norms
+  GatedPart,   // in place, by a part of wider rows
 };
 
 struct PointwiseCase {

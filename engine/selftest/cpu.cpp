@@ -160,6 +160,7 @@ class CpuTest {
     const bool in_place = c.op == Pointwise::ScaledAdd || c.op == Pointwise::Cap ||
                           c.op == Pointwise::PostNorm || c.op == Pointwise::QkNorm ||
                           c.op == Pointwise::RowGate;
+    const int64_t count = c.rows * c.cols;
     if (in_place) std::copy(data.in.begin(), data.in.end(), out.begin());
     if (c.op == Pointwise::Embed || c.op == Pointwise::ScaledEmbed) {
       const auto bytes = encode(c.type, data.in);
@@ -181,6 +182,23 @@ class CpuTest {
           {data.in.data(), data.weight.data(), normed.data(), c.rows, c.cols, kNormEps});
       std::copy(data.residual.begin(), data.residual.end(), out.begin());
       kernels_->add({out.data(), normed.data(), c.rows * c.cols, kScale, kKeep});
+    } else if (c.op == Pointwise::SumOfNorms) {
+      std::vector<float> both = data.in;
+      float *a = both.data(), *b = a + count;
+      const float* weight = data.weight.data();
+      kernels_->rms_norm({a, weight, a, c.rows, c.cols, kNormEps});
+      kernels_->rms_norm({b, weight + c.cols, b, c.rows, c.cols, kNormEps});
+      kernels_->add({a, b, count});
+      kernels_->rms_norm({a, weight + 2 * c.cols, a, c.rows, c.cols, kNormEps});
+      std::copy(data.residual.begin(), data.residual.end(), out.begin());
+      kernels_->add({out.data(), a, count, kScale, kKeep});
+    } else if (c.op == Pointwise::GatedPart) {
+      std::vector<float> up;
+      for (int64_t r = 0; r < c.rows; ++r) {
+        const auto first = data.weight.begin() + r * 2 * c.cols + c.cols / 2;
+        up.insert(up.end(), first, first + c.cols);
+      }
+      kernels_->gated_act({data.in.data(), up.data(), out.data(), count, data.activation});
     } else if (c.op == Pointwise::LayerNorm || c.op == Pointwise::BiasedLayerNorm) {
       kernels_->layer_norm({data.in.data(), data.weight.data(),
                             data.bias.empty() ? nullptr : data.bias.data(), out.data(), c.rows,

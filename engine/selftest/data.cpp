@@ -84,6 +84,17 @@ void norm_head(double* head, const std::vector<float>& weight) {
   for (size_t i = 0; i < weight.size(); ++i) head[i] *= scale * weight[i];
 }
 
+// The norm of a row.
+template <class T>
+std::vector<double> normed_row(const T* x, const float* weight, size_t count) {
+  double squares = 0;
+  for (size_t i = 0; i < count; ++i) squares += double{x[i]} * x[i];
+  const double scale = 1 / std::sqrt(squares / static_cast<double>(count) + double{kNormEps});
+  std::vector<double> result(count);
+  for (size_t i = 0; i < count; ++i) result[i] = x[i] * scale * weight[i];
+  return result;
+}
+
 }  // namespace
 
 // Uses as many partial sums as a compiler keeps in vectors, because half of a self-test's time is
@@ -345,12 +356,17 @@ PointwiseData make_data(const PointwiseCase& c, uint64_t seed) {
   const int64_t in_rows = picks ? PointwiseData::kVocab : c.rows;
   const bool biased = c.op == Pointwise::BiasedLayerNorm;
   const bool layer = c.op == Pointwise::LayerNorm || biased;
-  const bool floats = c.op == Pointwise::Norm || c.op == Pointwise::PostNorm || layer;
+  const bool two = c.op == Pointwise::SumOfNorms, part = c.op == Pointwise::GatedPart;
+  const bool floats = c.op == Pointwise::Norm || c.op == Pointwise::PostNorm || layer || two;
   const DType in_type = floats ? DType::F32 : c.type;
-  data.in = random.normals(in_rows * c.cols * (gate ? 2 : 1), in_type);
-  data.weight =
-      random.normals(c.op == Pointwise::ScaledAdd ? c.rows * c.cols : c.cols * (gate ? 2 : 1));
-  if (c.op == Pointwise::PostNorm) data.residual = random.normals(c.rows * c.cols);
+  data.in = random.normals(in_rows * c.cols * (gate || two ? 2 : 1), in_type);
+  const int64_t weight_rows = c.op == Pointwise::ScaledAdd ? c.rows
+                              : part                       ? 2 * c.rows
+                              : two                        ? 3
+                              : gate                       ? 2
+                                                           : 1;
+  data.weight = random.normals(weight_rows * c.cols);
+  if (c.op == Pointwise::PostNorm || two) data.residual = random.normals(c.rows * c.cols);
   if (biased) data.bias = random.normals(c.cols);
   for (float& x : data.in) x += layer ? 3 : 0;  // so that the mean counts
   const bool gates_rows = c.op == Pointwise::RowGate;
@@ -372,6 +388,14 @@ PointwiseData make_data(const PointwiseCase& c, uint64_t seed) {
       dot += double{data.weight[i]} * data.in[r * cols + i];
     }
     scale = 1 / std::sqrt(scale / static_cast<double>(cols) + double{kNormEps});
+    std::vector<double> sum;
+    if (two) {
+      const float *a = data.in.data() + r * cols, *weight = data.weight.data();
+      sum = normed_row(a, weight, cols);
+      const std::vector<double> b = normed_row(a + rows * cols, weight + cols, cols);
+      for (size_t i = 0; i < cols; ++i) sum[i] += b[i];
+      sum = normed_row(sum.data(), weight + 2 * cols, cols);
+    }
     for (size_t i = 0; i < cols; ++i) {
       const size_t at = r * cols + i;
       const auto value = [&]() -> double {
@@ -392,6 +416,11 @@ PointwiseData make_data(const PointwiseCase& c, uint64_t seed) {
           case Pointwise::Gate:
             return activate(double{data.in[2 * at]} + data.weight[2 * i], data.activation) *
                    (double{data.in[2 * at + 1]} + data.weight[2 * i + 1]);
+          case Pointwise::SumOfNorms:
+            return double{kKeep} * data.residual[at] + double{kScale} * sum[i];
+          case Pointwise::GatedPart:
+            return activate(double{data.in[at]}, data.activation) *
+                   data.weight[r * 2 * cols + cols / 2 + i];
           case Pointwise::RowGate:
             return data.in[at] / (1 + std::exp(-dot));
           case Pointwise::AddBias:

@@ -62,10 +62,13 @@ AttentionData make_data(const AttentionCase& c, uint64_t seed);
 struct PointwiseData {
   static constexpr int kVocab = 37;  // rows of the table that Embed and Gather read
   std::vector<int32_t> picked;       // [rows]
-  std::vector<float> in;             // Embed, Gather: [kVocab, cols]; Gate: [rows, 2 cols]
+  // Embed, Gather: [kVocab, cols]; Gate: [rows, 2 cols]; SumOfNorms: [2, rows, cols]
+  std::vector<float> in;
   // [cols] for norms and AddBias; [2 cols] for Gate's bias; [rows, cols] for ScaledAdd's addend.
+  // SumOfNorms: [3, cols], the last ones for the sum. GatedPart: [rows, 2 cols], what is gated; its
+  // part begins at column cols / 2.
   std::vector<float> weight;
-  std::vector<float> residual;  // PostNorm: [rows, cols] before the addition
+  std::vector<float> residual;  // PostNorm, SumOfNorms: [rows, cols] before the addition
   std::vector<float> bias;      // BiasedLayerNorm: [cols]
   Activation activation = Activation::Silu;
   Expected expected;  // [rows, cols]

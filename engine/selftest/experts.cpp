@@ -134,6 +134,10 @@ std::vector<ExpertsCase> experts_cases(Extent extent) {
     }
     if (cases.size() % 3 != 0) cases.back().spec.activation = Activation::ClampedSwiglu;
   };
+  const auto add_own_route = [&](ExpertsCase c) {
+    add(c);
+    cases.back().own_route = true;
+  };
   constexpr DType kPlain[] = {DType::F32, DType::F16, DType::BF16};
   if (extent == Extent::Small) {
     for (const DType type : kPlain) add({type, {5, 2}, 64, 96, 3});
@@ -142,6 +146,7 @@ std::vector<ExpertsCase> experts_cases(Extent extent) {
     add({DType::Q8_0, {9, 1}, 96, 64, 70});
     add_biased({DType::MXFP4, {5, 2}, 96, 64, 1});
     add_biased({DType::BF16, {5, 2}, 96, 64, 40});
+    for (const int rows : {1, 9}) add_own_route({DType::BF16, {8, 2}, 96, 64, rows});
     return cases;
   }
   for (const DType type : kPlain) {
@@ -169,6 +174,9 @@ std::vector<ExpertsCase> experts_cases(Extent extent) {
     add({type, {5, 2}, 32, 32, 3100});
     add({type, {200, 8}, 64, 32, 1570});
     add_biased({type, {130, 3}, 96, 32, 1570});
+    for (const int rows : {1, 3, 9, 150}) add_own_route({type, {8, 2}, 2112, 32, rows});
+    add_own_route({type, {128, 8}, 96, 32, 3100});
+    add_own_route({type, {5, 2}, 30, 22, 7});
   }
   for (const DTypeInfo& format : all_dtypes()) {
     if (format.block_elems == 1) continue;
@@ -220,11 +228,15 @@ ExpertsData make_data(const ExpertsCase& c, uint64_t seed) {
     data.up_bias = biases(count * ffn_dim, 4);
     data.down_bias = biases(count * dim, 1);
   }
+  for (int64_t i = 0; i < c.dim && c.own_route; ++i) data.route_weight.push_back(numbers.spread());
+  for (size_t e = 0; e < count && c.own_route; ++e) {
+    data.expert_scale.push_back(0.5f + std::fabs(numbers.spread()));
+  }
   const auto bias = [](const std::vector<float>& all, size_t at) {
     return all.empty() ? 0.0 : double{all[at]};
   };
   double squares = 0;
-  std::vector<double> normed(dim), logits(count), gated(ffn_dim), sum(dim), sizes(dim);
+  std::vector<double> normed(dim), routed(dim), logits(count), gated(ffn_dim), sum(dim), sizes(dim);
   for (int r = 0; r < c.rows; ++r) {
     std::vector<float> x(dim);
     Choice choice;
@@ -236,10 +248,13 @@ ExpertsData make_data(const ExpertsCase& c, uint64_t seed) {
       double total = 0;
       for (const float value : x) total += double{value} * value;
       const double scale = 1 / std::sqrt(total / static_cast<double>(dim) + double{kNormEps});
-      for (size_t i = 0; i < dim; ++i) normed[i] = x[i] * scale * data.norm_weight[i];
+      for (size_t i = 0; i < dim; ++i) {
+        normed[i] = x[i] * scale * data.norm_weight[i];
+        routed[i] = c.own_route ? x[i] * scale * data.route_weight[i] : normed[i];
+      }
       for (size_t e = 0; e < count; ++e) {
         logits[e] =
-            dot(data.router.data() + e * dim, normed.data(), dim).value + bias(data.router_bias, e);
+            dot(data.router.data() + e * dim, routed.data(), dim).value + bias(data.router_bias, e);
       }
       choice = choose(logits, c.spec, data.choice_bias);
     } while (!choice.clear);
@@ -256,7 +271,8 @@ ExpertsData make_data(const ExpertsCase& c, uint64_t seed) {
         gated[f] = gated_result(g + bias(data.gate_bias, own), u + bias(data.up_bias, own),
                                 c.spec.activation);
       }
-      const double weight = double{kScale} * choice.weights[i];
+      const double weight =
+          double{kScale} * choice.weights[i] * (c.own_route ? data.expert_scale[e] : 1);
       for (size_t k = 0; k < dim; ++k) {
         const Dot y = dot(down[e].data() + k * ffn_dim, gated.data(), ffn_dim);
         const double added = bias(data.down_bias, e * dim + k);
@@ -288,6 +304,7 @@ std::string label(const ExpertsCase& c) {
   return concat(name(c.type), " ", c.spec.used, " of ", c.spec.count, " experts [", c.ffn_dim, ", ",
                 c.dim, "] x ", c.rows, " rows", kTastes[static_cast<size_t>(c.taste)],
                 c.apart ? ", up apart" : "", c.biased ? ", biases" : "",
+                c.own_route ? ", a norm for the router" : "",
                 c.spec.activation == Activation::ClampedSwiglu ? ", clamped" : "",
                 c.spec.gating == Gating::Sigmoid ? ", sigmoids" : "");
 }

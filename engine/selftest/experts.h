@@ -26,6 +26,8 @@ struct ExpertsCase {
   Taste taste = Taste::Various;
   bool apart = false;   // true: up has another format than gate, Q8_0
   bool biased = false;  // router and products
+  // The router's input has norm weights of its own, and each expert's weight a factor.
+  bool own_route = false;
 
   // The type of activations: bf16 for block formats.
   DType activations() const { return info(type).block_elems > 1 ? DType::BF16 : type; }
@@ -42,8 +44,10 @@ struct ExpertsData {
   // With biases: [count], [count, ffn_dim] twice, [count, dim].
   std::vector<float> router_bias, gate_bias, up_bias, down_bias;
   std::vector<float> choice_bias;  // [count], with sigmoids
-  std::vector<int32_t> chosen;     // [rows, used]
-  Expected expected;               // [rows, dim]: x + kScale * sum of the experts
+  // With own_route: [dim], [count].
+  std::vector<float> route_weight, expert_scale;
+  std::vector<int32_t> chosen;  // [rows, used]
+  Expected expected;            // [rows, dim]: x + kScale * sum of the experts
 };
 ExpertsData make_data(const ExpertsCase& c, uint64_t seed);
 

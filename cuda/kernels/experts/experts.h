@@ -55,6 +55,8 @@ struct RouteLaunch {
   Routing routing;           // chosen and weights are written
   bool dependent;            // LinearShape's
   bool one_order = false;    // sums have one order for any number of rows
+  // [dim] or nullptr: what the router reads is normed by these weights, `out` by norm_weight.
+  const float* route_weight = nullptr;
 };
 void launch_route(const RouteLaunch& launch, Stream stream);
 
@@ -71,6 +73,7 @@ struct CombineLaunch {
   Routing routing;
   bool dependent;
   bool adds = true;
+  const float* expert_scale = nullptr;  // [count] or nullptr, factors of the weights
 };
 void launch_combine(const CombineLaunch& launch, Stream stream);
 

@@ -75,7 +75,8 @@ __global__ void __launch_bounds__(kThreads) combine(CombineLaunch a) {
   for (int i = 0; i < r.used; ++i) {
     const int64_t choice = row * r.used + i;
     const int64_t place = r.rows == 1 ? i : __ldcg(r.places + choice);
-    const float weight = __ldcg(r.weights + choice);
+    float weight = __ldcg(r.weights + choice);
+    if (a.expert_scale) weight *= a.expert_scale[__ldcg(r.chosen + choice)];
     const Pack<float, kVec> y = load<kVec>(a.y + place * a.dim, at);
 #pragma unroll
     for (int j = 0; j < kVec; ++j) sum.x[j] = fmaf(weight, y.x[j], sum.x[j]);

@@ -7,6 +7,8 @@
 // Sums have one order for any number of rows, but for route_tile(). A norm's squares are added as
 // by 256 threads: each adds every 256th access, then each 32 threads add theirs, then these sums
 // are added. A product is added by 32 lanes.
+#include <type_traits>
+
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/number.cuh"
@@ -161,10 +163,10 @@ __device__ inline void choose_last(const RouteLaunch& a, int first_row, int rows
   for (int row = warp; row < rows; row += warps) choose(a, first_row + row);
 }
 
-// kRows: rows of a block. kEach: experts of a warp. kVec: numbers of an access; divides dim. The
-// router's weights are loaded a turn or two ahead, the first ones before the wait for the kernel
-// ahead.
-template <int kRows, int kEach, int kVec>
+// kRows: rows of a block. kEach: experts of a warp. kVec: numbers of an access; divides dim. kOwn:
+// the launch has route_weight, which takes registers that other routers need. The router's weights
+// are loaded a turn or two ahead, the first ones before the wait for the kernel ahead.
+template <int kRows, int kEach, int kVec, bool kOwn>
 __global__ void __launch_bounds__(kThreads, 2) route(__grid_constant__ const RouteLaunch a) {
   using Some = Pack<float, kVec>;
   constexpr int kChunk = kChunkOf<kRows>;
@@ -236,10 +238,15 @@ __global__ void __launch_bounds__(kThreads, 2) route(__grid_constant__ const Rou
       Some result;
 #pragma unroll
       for (int j = 0; j < kVec; ++j) result.x[j] = some.x[j] * scale * weight.x[j];
-      reinterpret_cast<Some*>(normed[row])[at] = result;
       if (blockIdx.y == 0) {
         store_numbers(a.type, a.out, (first_row + row) * a.dim + col + at * kVec, result);
       }
+      if constexpr (kOwn) {
+        const Some by = load<kVec>(a.route_weight + col, at);
+#pragma unroll
+        for (int j = 0; j < kVec; ++j) result.x[j] = some.x[j] * scale * by.x[j];
+      }
+      reinterpret_cast<Some*>(normed[row])[at] = result;
     };
     if constexpr (kRows == 1) {
       const float scale = scales[0];
@@ -355,6 +362,7 @@ __global__ void __launch_bounds__(kTileThreads) route_tile(__grid_constant__ con
     }
   };
   const auto put = [&](int set, int64_t col) {
+    const Some by = a.route_weight ? load<4>(a.route_weight, col / 4 + four) : weight;
 #pragma unroll
     for (int i = 0; i < kOwnRows; ++i) {
       const int row = line + i * kLines;
@@ -363,7 +371,7 @@ __global__ void __launch_bounds__(kTileThreads) route_tile(__grid_constant__ con
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         normed.x[j] = some_rows[i].x[j] * scale * weight.x[j];
-        rows_s[set][4 * four + j][row] = normed.x[j];
+        rows_s[set][4 * four + j][row] = some_rows[i].x[j] * scale * by.x[j];
       }
       if (blockIdx.y == 0 && row < rows) {
         store_numbers(a.type, a.out, (first_row + row) * a.dim + col + 4 * four, normed);
@@ -431,20 +439,28 @@ void launch_route(const RouteLaunch& a, Stream stream) {
     const dim3 blocks(parts(a.routing.rows, rows), parts(a.routing.count, kWarps * each));
     launch_kernel(kernel, {blocks, kThreads, 0, a.dependent}, stream, a);
   };
+  const auto launch_any = [&](auto own) {
+    constexpr bool kOwn = decltype(own)::value;
+    if (a.dim % 4 != 0) {  // no known model
+      launch(route<kRouteRows, kFew, 1, kOwn>, kRouteRows, kFew);
+    } else if (a.routing.rows <= kRouteFewRows) {
+      launch(route<1, kFew, 4, kOwn>, 1, kFew);
+    } else if (a.routing.rows <= kSomeRows) {
+      launch(route<kRouteRows, kFew, 4, kOwn>, kRouteRows, kFew);
+    } else {
+      launch(route<kManyRows, kMany, 4, kOwn>, kManyRows, kMany);
+    }
+  };
   // Fewer blocks of 64 rows would leave most multiprocessors idle.
   constexpr unsigned kFewestTiles = 48;
   const dim3 tiles(parts(a.routing.rows, kTileRows), parts(a.routing.count, kTileExperts));
   if (!a.one_order && a.dim % kTileCols == 0 && tiles.x * tiles.y >= kFewestTiles &&
       a.routing.rows > kTileRows) {
     launch_kernel(route_tile, {tiles, kTileThreads, 0, a.dependent}, stream, a);
-  } else if (a.dim % 4 != 0) {  // no known model
-    launch(route<kRouteRows, kFew, 1>, kRouteRows, kFew);
-  } else if (a.routing.rows <= kRouteFewRows) {
-    launch(route<1, kFew, 4>, 1, kFew);
-  } else if (a.routing.rows <= kSomeRows) {
-    launch(route<kRouteRows, kFew, 4>, kRouteRows, kFew);
+  } else if (a.route_weight) {
+    launch_any(std::true_type());
   } else {
-    launch(route<kManyRows, kMany, 4>, kManyRows, kMany);
+    launch_any(std::false_type());
   }
 }
 

@@ -171,4 +171,31 @@ TEST_CASE("embeddings for each layer are gated parts of one float32 buffer") {
   CHECK(has(kernels(model, 1), "gated_part\n"));
 }
 
+TEST_CASE("experts beside a feed-forward write a sum of their own, which is normed with it") {
+  const std::filesystem::path folder = find_golden("gemma4-moe");
+  if (folder.empty()) return;
+  const Model model = open_model(folder).model;
+  std::string text = "embed";
+  for (int layer = 0; layer < 6; ++layer) {
+    text += " norm+linear attention linear norm+linear linear experts sum_of_norms";
+  }
+  CHECK(fused_text(model.program()) == text + " norm+linear");
+  const cuda::FusedProgram fused = cuda::fuse_program(model.program());
+  for (const cuda::FusedExperts& op : ops_of<cuda::FusedExperts>(fused)) {
+    CHECK((!op.adds && op.out != fused.hidden && op.norm.in == fused.hidden));
+    CHECK((op.route_norm && fused.routes_apart(op)));
+    CHECK(op.expert_scale != WeightId::None);
+    CHECK(fused.row_bytes(op.out) == 64 * 4);
+  }
+  const auto linear = ops_of<cuda::FusedLinear>(fused);
+  CHECK(linear.at(3).epilogue == cuda::Epilogue::Floats);
+  for (const cuda::SumOfNorms& op : ops_of<cuda::SumOfNorms>(fused)) {
+    CHECK((op.out == fused.hidden && op.a == linear.at(3).out && op.keep == op.scale));
+  }
+  const std::string one = kernels(model, 1);
+  CHECK(has(one, "combine\n"));
+  CHECK(!has(one, "(sum)"));
+  CHECK(sizes_of(model).weights >= model.program().weight_bytes());
+}
+
 }  // namespace skald::test

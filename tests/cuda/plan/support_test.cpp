@@ -70,13 +70,7 @@ TEST_CASE("CUDA refuses what its kernels would ignore") {
     Experts op = p.experts();
     op.route = p.z;
     text = p.refusal(op);
-    expected += "experts with a router that reads another buffer than the experts";
-  }
-  SECTION("a scale of the router") {
-    Experts op = p.experts();
-    op.spec.router_scale = 0.5f;
-    text = p.refusal(op);
-    expected += "experts with a scale of the router";
+    expected += "experts, where it stands in this model";
   }
   SECTION("a product by heads") {
     p.file.matrix("by_head", DType::F32, kDim, kDim / 2);
@@ -94,12 +88,6 @@ TEST_CASE("CUDA refuses what its kernels would ignore") {
     op.spec.groups = 2;
     text = p.refusal(op);
     expected += "experts with groups of experts";
-  }
-  SECTION("a scale for each expert") {
-    Experts op = p.experts();
-    op.expert_scale = p.b.weight("scales", 1, kExperts);
-    text = p.refusal(op);
-    expected += "experts with a scale for each expert";
   }
   CHECK(text == expected + "; use --device cpu");
 }

@@ -37,7 +37,7 @@ TEST_CASE("golden models on the GPU predict what Hugging Face predicts") {
 TEST_CASE("golden models on the GPU predict in float32 what Hugging Face predicts") {
   const std::string name = GENERATE("mixtral-moe", "olmoe", "qwen2_moe", "gpt_oss-bf16",
                                     "minimax_m2", "glm4_moe", "qwen3_5_moe", "qwen3_next",
-                                    "gemma4-dense", "gemma4-ple");
+                                    "gemma4-dense", "gemma4-ple", "gemma4-moe");
   const std::filesystem::path folder = find_golden(name);
   if (folder.empty()) return;
   const int limit = GENERATE(0, 80, 75);
