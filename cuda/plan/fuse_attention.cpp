@@ -63,6 +63,13 @@ bool Fuser::qkv_attention() {
   if (gated) first += 2;
   std::vector<const Linear*> parts = {get<Linear>(first), get<Linear>(first + 1)};
   if (gated) parts[0] = gated->linear;
+  // Gates of attention's result that have a product of their own, behind that of q.
+  const Linear* gates = parts[1];
+  if (gated || !get<Linear>(first + 2) || !get<Linear>(first + 3)) gates = nullptr;
+  if (gates) parts[1] = get<Linear>(++first + 1);
+  const std::optional<ActId> kept = gated   ? std::optional(gated->gate->out)
+                                    : gates ? std::optional(gates->out)
+                                            : std::nullopt;
   if (!parts[0] || !parts[1]) return false;
   const auto* copy = get<HeadPart>(first + 2);
   const auto* values = get<Linear>(first + 2);
@@ -92,14 +99,22 @@ bool Fuser::qkv_attention() {
   const auto* attention = get<Attention>(next);
   if (!attention || !attention->appends || attention->q != q || attention->k != k ||
       attention->v != v || parts[1]->in != in || (norm && norm->out != in) ||
-      (ropes && rope_q->spec != rope_k->spec) ||
-      !absorbs(at_, next, attention->out, gated ? std::optional(gated->gate->out) : std::nullopt)) {
+      (gates && gates->in != in) || (ropes && rope_q->spec != rope_k->spec) ||
+      !absorbs(at_, next, attention->out, kept)) {
     return false;
   }
   Linear queries;
   if (gated) {
     queries = split(*gated, norm);
     parts[0] = &queries;
+  }
+  if (gates) {
+    FusedLinear own;
+    take_input(norm, in, own);
+    own.out = gates->out;
+    own.parts = {gates->weight};
+    own.biases = {gates->bias};
+    emit(std::move(own), first + 1 - at_);
   }
   FusedLinear linear;
   take_input(norm, in, linear);

@@ -72,8 +72,8 @@ class Fuser {
   // True if `copy` copies all of `from`.
   bool copies_all(const HeadPart& copy, ActId from) const;
   // [norm], q, k, v, [norm q, norm k], [rope q, rope k], attention; or ropes, then norms of heads.
-  // The product of q may have the gates of attention's result too. Instead of a product, v may be a
-  // copy of k; and its heads may be normed.
+  // The product of q may have the gates of attention's result too, or theirs stands behind it.
+  // Instead of a product, v may be a copy of k; and its heads may be normed.
   bool qkv_attention();
   // [norm], q, [norm q], [rope q], attention on the keys and values of an earlier layer
   bool reading_attention();

@@ -324,6 +324,20 @@ TEST_CASE("ops that leave a buffer for a later op are not fused") {
   }
 }
 
+TEST_CASE("gates of attention that have a matrix of their own are a product of their own") {
+  const std::filesystem::path folder = find_golden("muse_glimmer");
+  if (folder.empty()) return;
+  const Program program = open_model(folder).model.program();
+  const std::string text = fused_text(program);
+  CHECK(has(text, "embed norm norm+linear norm+linear attention gated_act linear"));
+  const cuda::FusedProgram fused = cuda::fuse_program(program);
+  const auto linear = ops_of<cuda::FusedLinear>(fused);
+  CHECK((linear.at(0).parts.size() == 1 && linear.at(0).out != fused.qkv));
+  CHECK((linear.at(1).parts.size() == 3 && linear.at(1).out == fused.qkv));
+  CHECK(ops_of<cuda::FusedAttention>(fused).at(0).norm->k == WeightId::None);
+  CHECK(ops_of<GatedAct>(fused).at(0).gate == linear.at(0).out);
+}
+
 TEST_CASE("scales and caps are stored in the fused ops") {
   Model model = random_llama({});
   model.config.embedding_scale = 3;
