@@ -204,6 +204,9 @@ bool FusedProgram::has_bias(const FusedLinear& op) const {
 std::optional<ActId> FusedProgram::float_result(const FusedOp& op) const {
   if (const auto* o = std::get_if<Embed>(&op.op)) return o->out;
   if (const auto* o = std::get_if<SumOfNorms>(&op.op)) return o->out;
+  if (const auto* o = std::get_if<Norm>(&op.op)) {  // in place, between two runs of the layers
+    return o->out == hidden ? std::optional(o->out) : std::nullopt;
+  }
   const auto* linear = std::get_if<FusedLinear>(&op.op);
   const auto* experts = std::get_if<FusedExperts>(&op.op);
   if (experts) return experts->out;

@@ -207,6 +207,7 @@ __global__ void __launch_bounds__(kThreads, 2) route(__grid_constant__ const Rou
   if constexpr (kRows == 1) keep(kept_weights, a.norm_weight);
   wait_for_kernel_ahead();
 
+  float own_scale = 0;  // of a single row; every thread has it
   if constexpr (kRows == 1) {
     keep(kept, x);
     float sum = 0;
@@ -221,7 +222,7 @@ __global__ void __launch_bounds__(kThreads, 2) route(__grid_constant__ const Rou
     __syncthreads();
     float total = 0;
     for (float part : scratch) total += part;
-    scales[0] = rsqrtf(total / static_cast<float>(a.dim) + a.norm_eps);  // each thread the same
+    own_scale = rsqrtf(total / static_cast<float>(a.dim) + a.norm_eps);
   } else {
     for (int row = warp; row < rows; row += kWarps) {
       const float scale = row_scale<kVec>(a, x + row * a.dim);
@@ -249,7 +250,7 @@ __global__ void __launch_bounds__(kThreads, 2) route(__grid_constant__ const Rou
       reinterpret_cast<Some*>(normed[row])[at] = result;
     };
     if constexpr (kRows == 1) {
-      const float scale = scales[0];
+      const float scale = own_scale;
 #pragma unroll
       for (int k = 0; k < kKept; ++k) {
         const int at = k * kThreads + static_cast<int>(threadIdx.x);

@@ -22,7 +22,8 @@ Request only(Sort sort, Extent extent = Extent::Full) {
           sort == Sort::Attention,
           sort == Sort::Pointwise,
           sort == Sort::Score,
-          sort == Sort::Experts};
+          sort == Sort::Experts,
+          sort == Sort::State};
 }
 
 Report run(const Request& request, int compute_capability = 0) {
@@ -94,6 +95,16 @@ TEST_CASE("routed experts on the GPU are right by every kernel") {
     CHECK(cases_of(report, "experts_few", format.type) > least);
     CHECK(cases_of(report, "experts_many", format.type) > least);
   }
+}
+
+TEST_CASE("delta nets on the GPU are right by every kernel") {
+  const Report report = run(only(Sort::State));
+  for (DType type : {DType::F32, DType::F16, DType::BF16}) {
+    CHECK(cases_of(report, "delta_decode", type) > 5);
+    CHECK(cases_of(report, "delta_rows", type) > 10);
+    CHECK(cases_of(report, "delta_plain", type) > 10);
+  }
+  CHECK(cases_of(report, "delta_chunks", DType::BF16) > (compute_capability() >= 80 ? 5 : -1));
 }
 
 TEST_CASE("rows of logits are scored and compared right on the GPU") { run(only(Sort::Score)); }
