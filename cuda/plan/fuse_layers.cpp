@@ -33,7 +33,7 @@ bool Fuser::routed_experts() {
   FusedExperts fused = fused_experts(*experts, *norm);
   fused.out = add->x;
   fused.scale = add->scale;
-  emit(std::move(fused), 3);
+  emit(fused, 3);
   return true;
 }
 
@@ -79,7 +79,7 @@ bool Fuser::experts_beside() {
                           outer->scale,
                           outer->keep};
   emit(std::move(linear), 1);
-  emit(std::move(fused), 4);  // with the norm of `a`, which SumOfNorms does
+  emit(fused, 4);  // with the norm of `a`, which SumOfNorms does
   emit(sum, 4);
   return true;
 }

@@ -175,7 +175,7 @@ void StepPlanner::add(const FusedExperts& op) {
     const bool plain_sum = op.adds && op.expert_scale == WeightId::None;
     entry.sums = down && plain_sum && one_kernel_sums(entry.shape, routing, *entry.kernel);
     const bool sums = entry.sums;
-    emit(std::move(entry), dependent_);
+    emit(entry, dependent_);
     if (sums) return;
   }
   emit(CombineEntry(), dependent_);
