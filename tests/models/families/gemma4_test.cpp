@@ -107,17 +107,17 @@ TEST_CASE("the last layers of a small Gemma 4 keep no keys and values, and are w
 
 TEST_CASE("a configuration of Gemma 4 that skald does not compute is refused") {
   if (find_golden("gemma4-ple").empty()) return;
-  CHECK(has(refused("gemma4-dense", "hidden_activation", "relu"), "expected 'gelu_pytorch_tanh'"));
-  CHECK(has(refused("gemma4-dense", "use_bidirectional_attention", "all"),
+  CHECK(has(refused("gemma4-moe", "hidden_activation", "relu"), "expected 'gelu_pytorch_tanh'"));
+  CHECK(has(refused("gemma4-moe", "use_bidirectional_attention", "all"),
             "'use_bidirectional_attention' is 'all', expected 'vision'"));
-  CHECK(has(refused("gemma4-dense", "num_global_key_value_heads", 3),
+  CHECK(has(refused("gemma4-moe", "num_global_key_value_heads", 3),
             "4 heads cannot share 3 key-value heads evenly in layers without a window"));
-  CHECK(has(refused("gemma4-dense", "global_head_dim", 63), "is 63, expected an even number"));
-  CHECK(has(refused("gemma4-dense", "rope_parameters/full_attention/partial_rotary_factor", 2),
+  CHECK(has(refused("gemma4-moe", "global_head_dim", 63), "is 63, expected an even number"));
+  CHECK(has(refused("gemma4-moe", "rope_parameters/full_attention/partial_rotary_factor", 2),
             "'partial_rotary_factor' is 2"));
-  CHECK(has(refused("gemma4-dense", "rope_parameters/full_attention/rope_type", "default"),
+  CHECK(has(refused("gemma4-moe", "rope_parameters/full_attention/rope_type", "default"),
             "'partial_rotary_factor' is 0.25; this architecture rotates whole heads"));
-  CHECK(has(refused("gemma4-dense", "rope_parameters/sliding_attention/rope_type", "proportional"),
+  CHECK(has(refused("gemma4-moe", "rope_parameters/sliding_attention/rope_type", "proportional"),
             "rope type 'proportional' is not supported"));
   CHECK(has(refused("gemma4-ple", "num_kv_shared_layers", 7),
             "layer 2 reads the keys and values of an earlier layer without a window, but none of "
