@@ -99,8 +99,8 @@ TEST_CASE("a model with a property that GGUF cannot express is refused") {
 }
 
 TEST_CASE("a model quantized while loading equals the same model quantized into a file") {
-  const std::string name = GENERATE("llama-mha", "qwen2-bias-tied", "kq256", "starcoder2",
-                                    "qwen2_moe", "gemma4-moe");
+  const std::string name =
+      GENERATE("llama-mha", "qwen2-bias-tied", "kq256", "starcoder2", "qwen2_moe", "gemma4-moe");
   const std::filesystem::path folder = find_golden(name);
   if (folder.empty()) return;
   const OpenedModel opened = open_model(folder);
