@@ -192,8 +192,8 @@ std::vector<AttentionCase> attention_cases(Extent extent) {
       {{511, 33}},
       {{0, 5}, {65, 1}, {33, 17}, {200, 64}},
   };
-  std::vector<Part> many;
-  for (int i = 0; i < 17; ++i) many.push_back({i * 13 % 97, 1});
+  std::vector<Part> many(17);
+  for (int i = 0; i < 17; ++i) many[static_cast<size_t>(i)] = {i * 13 % 97, 1};
   steps.push_back(many);
   if (extent == Extent::Small) {
     dims = {64, 100, 128};

@@ -51,7 +51,7 @@ class Layers {
     const bool full = c.window_of(layer) == 0 && c.full.head_dim > 0;
     std::optional<Kind>& kind = kinds_[full ? 1 : 0];
     if (kind) return *kind;
-    kind.emplace();
+    kind = Kind();
     kind->kv_heads = full ? c.full.kv_heads : c.kv_heads;
     kind->head_dim = full ? c.full.head_dim : c.head_dim;
     const int64_t q_dim = int64_t{c.heads} * kind->head_dim;
