@@ -121,8 +121,8 @@ struct AttentionKernel {
 
 inline bool any_attention(const AttentionSpec&) { return true; }
 
-// Of the rows for decode or for prompts, select_attention() takes the first that supports a shape.
-// The last row is for both.
+// select_attention() takes the first row that is for the step, decode or a prompt, and supports the
+// shape. The last row is for both.
 inline constexpr AttentionKernel kAttentionKernels[] = {
     {.name = "attention_decode",
      .least = AttentionCode::Mma,

@@ -6,13 +6,10 @@
 #include <cstdint>
 #include <functional>
 
+#include "cuda/kernels/tiles/tile_bytes.h"
 #include "engine/program/tensor.h"
 
 namespace skald::cuda {
-
-// Bytes of a group of 16 rows, and of a whole matrix. `type` is a block format.
-int64_t tile_group_bytes(DType type, int64_t ins);
-int64_t tile_bytes(DType type, int64_t outs, int64_t ins);
 
 // The blocks of row i of the group, or null if the matrix has no such row.
 using GroupRow = std::function<const std::byte*(int)>;

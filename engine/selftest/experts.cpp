@@ -5,22 +5,10 @@
 #include <numeric>
 
 #include "engine/base/error.h"
-#include "engine/base/rng.h"
+#include "engine/selftest/numbers.h"
 
 namespace skald::selftest {
 namespace {
-
-class Numbers {
- public:
-  explicit Numbers(uint64_t seed) : seed_(seed) {}
-  double next() { return uniform(seed_, 0, count_++, 0); }
-  // A number with a standard deviation near 1.
-  float spread() { return static_cast<float>(3.4 * next() - 1.7); }
-
- private:
-  uint64_t seed_;
-  int64_t count_ = 0;
-};
 
 double gated_result(double gate, double up, Activation activation) {
   switch (activation) {

@@ -5,27 +5,10 @@
 #include <limits>
 
 #include "engine/base/error.h"
-#include "engine/base/rng.h"
+#include "engine/selftest/numbers.h"
 
 namespace skald::selftest {
 namespace {
-
-class Numbers {
- public:
-  explicit Numbers(uint64_t seed) : seed_(seed) {}
-  float between(double least, double most) {
-    return static_cast<float>(least + (most - least) * uniform(seed_, 0, count_++, 0));
-  }
-  std::vector<float> some(int64_t count, double least, double most) {
-    std::vector<float> values(static_cast<size_t>(count));
-    for (float& x : values) x = between(least, most);
-    return values;
-  }
-
- private:
-  uint64_t seed_;
-  int64_t count_ = 0;
-};
 
 std::vector<float> rounded(DType type, const std::vector<float>& values) {
   return decode(type, encode(type, values));

@@ -38,8 +38,6 @@ constexpr NamePart kParts[] = {{".self_attn.q_a_proj", "attn_q_a"},
                                {".mlp.shared_experts.down_proj", "ffn_down_shexp"},
                                {".mlp.experts.gate_up_proj", "ffn_gate_up_exps.weight"},
                                {".mlp.experts.down_proj", "ffn_down_exps.weight"}};
-constexpr NamePart kExpertParts[] = {
-    {"gate_proj", "ffn_gate"}, {"up_proj", "ffn_up"}, {"down_proj", "ffn_down"}};
 
 constexpr std::string_view kDefaults = R"({"vocab_size": 129280, "num_key_value_heads": 128,
     "max_position_embeddings": 4096, "kv_lora_rank": 512, "qk_rope_head_dim": 64,
@@ -316,7 +314,7 @@ Program build(const ModelConfig& c, const WeightFile& file) {
 
 std::string name(std::string_view hf_name) {
   const std::string text = text_model_name(hf_name);
-  const std::string expert = expert_tensor_name(text, ".mlp.experts.", kExpertParts);
+  const std::string expert = expert_tensor_name(text, ".mlp.experts.", kGateUpDown);
   return expert.empty() ? tensor_name(text, kParts) : expert;
 }
 

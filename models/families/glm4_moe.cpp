@@ -25,8 +25,6 @@ constexpr NamePart kParts[] = {{".mlp.gate", "ffn_gate_inp"},
                                {".mlp.shared_experts.down_proj", "ffn_down_shexp"},
                                {".post_attention_layernorm", kLateFfnNorm},
                                {".mlp.gate.e_score_correction_bias", "exp_probs_b.bias"}};
-constexpr NamePart kExpertParts[] = {
-    {"gate_proj", "ffn_gate"}, {"up_proj", "ffn_up"}, {"down_proj", "ffn_down"}};
 
 constexpr std::string_view kDefaults = R"({"num_key_value_heads": 8, "head_dim": 128,
     "max_position_embeddings": 131072, "partial_rotary_factor": 0.5, "attention_bias": false,
@@ -88,7 +86,7 @@ ModelConfig from_gguf(const GgufFile& file) {
 }
 
 std::string name(std::string_view hf_name) {
-  const std::string expert = expert_tensor_name(hf_name, ".mlp.experts.", kExpertParts);
+  const std::string expert = expert_tensor_name(hf_name, ".mlp.experts.", kGateUpDown);
   return expert.empty() ? tensor_name(hf_name, kParts) : expert;
 }
 

@@ -37,7 +37,6 @@ constexpr NamePart kParts[] = {{".operator_norm", "attn_norm"},
                                {".feed_forward.expert_bias", "exp_probs_b.bias"},
                                {".feed_forward.experts.gate_up_proj", "ffn_gate_up_exps.weight"},
                                {".feed_forward.experts.down_proj", "ffn_down_exps.weight"}};
-constexpr NamePart kExpertParts[] = {{"w1", "ffn_gate"}, {"w3", "ffn_up"}, {"w2", "ffn_down"}};
 
 constexpr std::string_view kDefaults = R"({"vocab_size": 65536, "num_key_value_heads": 8,
     "max_position_embeddings": 128000, "intermediate_size": 12288, "conv_L_cache": 3,
@@ -219,7 +218,7 @@ Program build(const ModelConfig& c, const WeightFile& file) {
 
 std::string name(std::string_view hf_name) {
   if (hf_name == "model.embedding_norm.weight") return concat(kLastNorm, ".weight");
-  const std::string expert = expert_tensor_name(hf_name, ".feed_forward.experts.", kExpertParts);
+  const std::string expert = expert_tensor_name(hf_name, ".feed_forward.experts.", kW1W3W2);
   return expert.empty() ? tensor_name(hf_name, kParts) : expert;
 }
 

@@ -21,7 +21,6 @@ constexpr std::string_view kGgufTypes[] = {"minimax-m2"};
 
 constexpr NamePart kParts[] = {{".block_sparse_moe.gate", "ffn_gate_inp"},
                                {".block_sparse_moe.e_score_correction_bias", "exp_probs_b.bias"}};
-constexpr NamePart kExpertParts[] = {{"w1", "ffn_gate"}, {"w3", "ffn_up"}, {"w2", "ffn_down"}};
 
 HfDefaults hf_defaults() {
   HfDefaults defaults;
@@ -89,8 +88,7 @@ ModelConfig from_gguf(const GgufFile& file) {
 }
 
 std::string name(std::string_view hf_name) {
-  const std::string expert =
-      expert_tensor_name(hf_name, ".block_sparse_moe.experts.", kExpertParts);
+  const std::string expert = expert_tensor_name(hf_name, ".block_sparse_moe.experts.", kW1W3W2);
   return expert.empty() ? tensor_name(hf_name, kParts) : expert;
 }
 

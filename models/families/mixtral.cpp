@@ -13,7 +13,6 @@ namespace {
 constexpr std::string_view kHfTypes[] = {"mixtral"};
 
 constexpr NamePart kParts[] = {{".block_sparse_moe.gate", "ffn_gate_inp"}};
-constexpr NamePart kExpertParts[] = {{"w1", "ffn_gate"}, {"w3", "ffn_up"}, {"w2", "ffn_down"}};
 
 HfDefaults hf_defaults() {
   HfDefaults defaults;
@@ -36,7 +35,7 @@ ModelConfig from_hf(const HfConfig& file) {
 }
 
 std::string mixtral_tensor_name(std::string_view name) {
-  const std::string expert = expert_tensor_name(name, ".block_sparse_moe.experts.", kExpertParts);
+  const std::string expert = expert_tensor_name(name, ".block_sparse_moe.experts.", kW1W3W2);
   return expert.empty() ? tensor_name(name, kParts) : expert;
 }
 

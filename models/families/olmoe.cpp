@@ -17,8 +17,6 @@ constexpr std::string_view kHfTypes[] = {"olmoe"};
 constexpr std::string_view kGgufTypes[] = {"olmoe"};
 
 constexpr NamePart kParts[] = {{".mlp.gate", "ffn_gate_inp"}};
-constexpr NamePart kExpertParts[] = {
-    {"gate_proj", "ffn_gate"}, {"up_proj", "ffn_up"}, {"down_proj", "ffn_down"}};
 
 HfDefaults hf_defaults() {
   HfDefaults defaults;
@@ -55,7 +53,7 @@ ModelConfig from_gguf(const GgufFile& file) {
 }
 
 std::string name(std::string_view hf_name) {
-  const std::string expert = expert_tensor_name(hf_name, ".mlp.experts.", kExpertParts);
+  const std::string expert = expert_tensor_name(hf_name, ".mlp.experts.", kGateUpDown);
   return expert.empty() ? tensor_name(hf_name, kParts) : expert;
 }
 

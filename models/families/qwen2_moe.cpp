@@ -24,8 +24,6 @@ constexpr NamePart kParts[] = {{".mlp.gate", "ffn_gate_inp"},
                                {".mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
                                {".mlp.shared_expert.up_proj", "ffn_up_shexp"},
                                {".mlp.shared_expert.down_proj", "ffn_down_shexp"}};
-constexpr NamePart kExpertParts[] = {
-    {"gate_proj", "ffn_gate"}, {"up_proj", "ffn_up"}, {"down_proj", "ffn_down"}};
 
 constexpr std::string_view kDefaults = R"({"num_key_value_heads": 16,
     "max_position_embeddings": 32768, "moe_intermediate_size": 1408,
@@ -71,7 +69,7 @@ ModelConfig from_gguf(const GgufFile& file) {
 }
 
 std::string name(std::string_view hf_name) {
-  const std::string expert = expert_tensor_name(hf_name, ".mlp.experts.", kExpertParts);
+  const std::string expert = expert_tensor_name(hf_name, ".mlp.experts.", kGateUpDown);
   return expert.empty() ? tensor_name(hf_name, kParts) : expert;
 }
 

@@ -41,8 +41,6 @@ constexpr NamePart kParts[] = {{".linear_attn.in_proj_qkvz", "ssm_in"},
                                {".mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
                                {".mlp.shared_expert.up_proj", "ffn_up_shexp"},
                                {".mlp.shared_expert.down_proj", "ffn_down_shexp"}};
-constexpr NamePart kExpertParts[] = {
-    {"gate_proj", "ffn_gate"}, {"up_proj", "ffn_up"}, {"down_proj", "ffn_down"}};
 
 constexpr std::string_view kDefaults = R"({"vocab_size": 151936, "head_dim": 256,
     "num_key_value_heads": 2, "max_position_embeddings": 32768, "partial_rotary_factor": 0.25,
@@ -123,7 +121,7 @@ Program build(const ModelConfig& c, const WeightFile& file) {
 
 std::string name(std::string_view hf_name) {
   const std::string text = text_model_name(hf_name);
-  const std::string expert = expert_tensor_name(text, ".mlp.experts.", kExpertParts);
+  const std::string expert = expert_tensor_name(text, ".mlp.experts.", kGateUpDown);
   return expert.empty() ? tensor_name(text, kParts) : expert;
 }
 

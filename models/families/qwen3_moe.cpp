@@ -17,8 +17,6 @@ constexpr std::string_view kHfTypes[] = {"qwen3_moe"};
 constexpr std::string_view kGgufTypes[] = {"qwen3moe"};
 
 constexpr NamePart kParts[] = {{".mlp.gate", "ffn_gate_inp"}};
-constexpr NamePart kExpertParts[] = {
-    {"gate_proj", "ffn_gate"}, {"up_proj", "ffn_up"}, {"down_proj", "ffn_down"}};
 
 ModelConfig from_hf(const HfConfig& file) {
   const HfConfig config = file.with_defaults(
@@ -50,7 +48,7 @@ ModelConfig from_gguf(const GgufFile& file) {
 }
 
 std::string qwen3_moe_tensor_name(std::string_view name) {
-  const std::string expert = expert_tensor_name(name, ".mlp.experts.", kExpertParts);
+  const std::string expert = expert_tensor_name(name, ".mlp.experts.", kGateUpDown);
   return expert.empty() ? tensor_name(name, kParts) : expert;
 }
 

@@ -23,9 +23,11 @@ __device__ float block_sum(float x, float* shared) {
   return sum;
 }
 
+__device__ inline float silu(float x) { return x / (1 + expf(-x)); }
+
 // For Silu and GeluTanh.
 __device__ inline float activate(float x, Activation activation) {
-  if (activation == Activation::Silu) return x / (1 + expf(-x));
+  if (activation == Activation::Silu) return silu(x);
   constexpr float kSqrt2OverPi = 0.7978845608028654f;
   return 0.5f * x * (1 + tanhf(kSqrt2OverPi * (x + 0.044715f * x * x * x)));
 }

@@ -5,6 +5,7 @@
 // copies by cp.async, because the places' rows are scattered and the products want swizzled rows.
 #include "cuda/kernels/experts/experts_many_sm90.cuh"
 #include "cuda/kernels/tiles/expand_q.h"
+#include "cuda/kernels/tiles/tile_bytes.h"
 
 namespace skald::cuda {
 namespace {
@@ -122,17 +123,6 @@ __global__ void __launch_bounds__(kManyThreads, 1)
   named_barrier<1, kManyMultiplying>();
   store_many<T, kRows>(a, tile, first, to);
 #endif
-}
-
-// The bytes of a matrix in tiles, without padding behind them.
-int64_t tile_bytes(DType format, int64_t outs, int64_t ins) {
-  int64_t bytes = 0;
-  tiles::dispatch(format, [&](auto f) {
-    using F = decltype(f);
-    const int64_t records = (ins + F::kRecordCols - 1) / F::kRecordCols;
-    bytes = (outs + tiles::kRows - 1) / tiles::kRows * records * F::kRecordBytes;
-  });
-  return bytes;
 }
 
 }  // namespace

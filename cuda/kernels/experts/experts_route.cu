@@ -146,7 +146,8 @@ __device__ inline float logit_with_bias(const RouteLaunch& a, float logit, int e
   return a.spec.gating == Gating::Sigmoid ? 1 / (1 + expf(-logit)) : logit;
 }
 
-// Of the blocks with the same rows, the last one to end chooses the rows' experts. For all threads.
+// The last block to end, among those with the same rows, chooses the rows' experts. All threads of
+// a block call it.
 __device__ inline void choose_last(const RouteLaunch& a, int first_row, int rows) {
   __shared__ bool last;
   __threadfence();

@@ -7,8 +7,8 @@
 
 namespace skald::cuda {
 
-// Of one chunk and head. A matrix [16, 16] lies as a product's right factor: lane l = 4 g + c has
-// rows g and g + 8, of each columns 2c, 2c + 1, 2c + 8 and 2c + 9.
+// The factors of one chunk and head. A matrix [16, 16] lies as a product's right factor: lane l = 4
+// g + c has rows g and g + 8, of each columns 2c, 2c + 1, 2c + 8 and 2c + 9.
 struct ChunkFactors {
   uint4 learned[2][32];         // M: of each number the bf16 next to it, then what is left
   uint4 read[2][32];            // W

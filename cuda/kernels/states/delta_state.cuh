@@ -23,8 +23,6 @@ __device__ inline DeltaFactors delta_factors(const DeltaLaunch& a, int head, flo
   return {expf(rate * softplus), 1 / (1 + expf(-beta))};
 }
 
-__device__ inline float silu(float x) { return x / (1 + expf(-x)); }
-
 // A thread's numbers of S: rows 16 n + 4 part + e of one column. Four neighbouring lanes share a
 // column, so that a warp reads a key as 64 adjacent bytes of shared memory at a time.
 template <int kKeys>

@@ -90,7 +90,7 @@ bool supports_delta_chunks(const DeltaShape& shape);
 
 // delta_chunks divides a sequence's rows of a step into chunks of this many, from the first on.
 inline constexpr int kDeltaChunkRows = 16;
-// Of a chunk and head: two matrices [16, 16], and 16 numbers.
+// A chunk has, for each head, two matrices [16, 16] and 16 numbers.
 inline constexpr int kDeltaFactorFloats = 2 * 16 * 16 + 16;
 // Room for the most chunks that `rows` rows of `sequences` sequences can make.
 int64_t delta_factor_floats(const DeltaShape& shape, int64_t rows, int64_t sequences);

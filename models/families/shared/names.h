@@ -13,6 +13,11 @@ struct NamePart {
   std::string_view hf, gguf;
 };
 
+// How Hugging Face's folders call the matrices of one expert.
+inline constexpr NamePart kGateUpDown[] = {
+    {"gate_proj", "ffn_gate"}, {"up_proj", "ffn_up"}, {"down_proj", "ffn_down"}};
+inline constexpr NamePart kW1W3W2[] = {{"w1", "ffn_gate"}, {"w3", "ffn_up"}, {"w2", "ffn_down"}};
+
 // Translates "model.layers.3.self_attn.q_proj.weight" to "blk.3.attn_q.weight"; "": not needed. The
 // family's `own` parts are tried before the common ones.
 std::string tensor_name(std::string_view hf_name, std::span<const NamePart> own = {});
